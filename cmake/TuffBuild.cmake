@@ -1,0 +1,66 @@
+# Compiler settings and the function that declares a room of the corridor.
+set(TUFF_ROOMS base graph sched kernel render hcq emu devices engine tensor nn io cli)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(TUFF_CCACHE ccache)
+if(TUFF_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TUFF_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${TUFF_CCACHE})
+endif()
+find_program(TUFF_MOLD mold)
+if(TUFF_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+add_library(tuff_settings INTERFACE)
+target_include_directories(tuff_settings INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:include>)
+target_compile_options(tuff_settings INTERFACE
+  $<BUILD_INTERFACE:-Wall;-Wextra;-Wno-missing-field-initializers;-Wno-psabi>
+  $<BUILD_INTERFACE:$<$<BOOL:${TUFF_WERROR}>:-Werror>>)
+
+# tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...])
+# One static library per room, target tuff_<name>; DEPS may only name rooms to its left.
+function(tuff_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  list(TRANSFORM ROOM_DEPS PREPEND tuff_)
+  if(ROOM_SOURCES)
+    add_library(tuff_${name} STATIC ${ROOM_SOURCES})
+    target_link_libraries(tuff_${name} PUBLIC tuff_settings ${ROOM_DEPS} ${ROOM_LIBS}
+                                       PRIVATE ${ROOM_PRIVATE_LIBS})
+  else()
+    add_library(tuff_${name} INTERFACE)
+    target_link_libraries(tuff_${name} INTERFACE tuff_settings ${ROOM_DEPS} ${ROOM_LIBS})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TUFF_ROOM_TARGETS tuff_${name})
+endfunction()
+
+# tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow])
+# One GoogleTest executable; every TEST in it becomes one ctest entry with the label.
+function(tuff_test name)
+  cmake_parse_arguments(T "" "LABEL" "SOURCES;DEPS;LIBS" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL quick)
+  endif()
+  list(TRANSFORM T_DEPS PREPEND tuff_)
+  add_executable(${name} ${T_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE TUFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${T_DEPS} ${T_LIBS} GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 900)
+endfunction()

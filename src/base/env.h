@@ -1,0 +1,42 @@
+// Environment variables, all declared in env.def. Called by every room; nobody else calls getenv.
+// Values are read once at first use; tests scope changes with EnvOverride.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace tuff {
+
+enum class Env : uint8_t {
+#define TUFF_ENV(name, kind, default_value, prose) name,
+#include "base/env.def"
+#undef TUFF_ENV
+};
+
+enum class EnvKind : uint8_t { Flag, Int, Text };
+struct EnvRow {
+  const char* name;
+  EnvKind kind;
+  const char* default_value;
+  const char* prose;
+};
+std::span<const EnvRow> env_rows();
+
+std::string env_text(Env v);
+int64_t env_int(Env v);    // InvalidArgument naming variable and value if it is no integer
+bool env_flag(Env v);      // 0/1/true/false/on/off; InvalidArgument otherwise
+
+// Sets a variable for the life of the object, on all threads. For tests and the CLI's flags.
+class EnvOverride {
+ public:
+  EnvOverride(Env v, std::string value);
+  ~EnvOverride();
+  EnvOverride(const EnvOverride&) = delete;
+
+ private:
+  Env var_;
+  std::string before_;
+};
+
+}  // namespace tuff

@@ -1,0 +1,30 @@
+// ArgRing: argument blocks for commands that run once, from a retirement-tracked ring.
+// Used by engine's eager path. A block is not reused before its timeline value has passed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "hcq/device.h"
+
+namespace tuff::hcq {
+
+class ArgRing {
+ public:
+  explicit ArgRing(Device& device, size_t size_bytes = 1 << 20);
+  ~ArgRing();
+  // Host-writable block, valid until the value later given to retire() has passed. Where Args memory
+  // has no host pointer the list gets a copy at its head: see flush().
+  Span allocate(size_t size_bytes);
+  std::byte* host(const Span& block);
+  // Appends the copies that bring staged blocks allocated since the last retire() to the device;
+  // put before the kernels that use them. Nothing where Args memory is host-visible.
+  void flush(CommandList& list);
+  void retire(uint64_t timeline_value);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tuff::hcq

@@ -1,0 +1,131 @@
+// The five nouns: Device, Memory (memory.h), Program, Queue, Signal.
+// Implemented by devices/*, used by engine. An implementation fills the pure virtuals and nothing
+// else; everything that can be shared (sub-allocation, argument rings, graphs, retirement) is hcq's.
+// Must never know UOps, rules, ioctls or Vulkan handles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/target.h"
+#include "hcq/command.h"
+#include "hcq/memory.h"
+#include "render/binary.h"
+
+namespace tuff::hcq {
+
+// A 64-bit value that only rises. On hardware queues a word in memory, on Vulkan a timeline semaphore.
+class Signal {
+ public:
+  virtual ~Signal() = default;
+  virtual uint64_t value() const = 0;                // what has been reached, without blocking
+  virtual bool wait(uint64_t value, uint64_t timeout_ns) = 0;  // false: timed out; throws DeviceLost
+  virtual void set(uint64_t value) = 0;              // from the host
+};
+
+// A kernel loaded on one device. Destroyed only after its last use has retired (see retire.h).
+class Program {
+ public:
+  explicit Program(const render::Binary& b) : name_(b.name), args_(b.args), local_(b.local) {}
+  virtual ~Program() = default;
+  const std::string& name() const { return name_; }
+  const render::ArgLayout& args() const { return args_; }
+  const std::array<uint32_t, 3>& local() const { return local_; }
+
+ private:
+  std::string name_;
+  render::ArgLayout args_;
+  std::array<uint32_t, 3> local_;
+};
+
+// A command list in the device's native form; made by Queue::encode, bound to that queue.
+class EncodedList {
+ public:
+  virtual ~EncodedList() = default;
+};
+
+enum class EncodeUse : uint8_t { Once, Replay };
+
+// An in-order stream of submissions with one timeline. Thread-safe: one lock per queue.
+class Queue {
+ public:
+  explicit Queue(Device& d) : device_(d) {}
+  virtual ~Queue() = default;
+  Device& device() const { return device_; }
+  // Pure with regard to the device's state: nothing runs. Throws Unsupported for a command the queue
+  // cannot encode (a Wait in mid-list on Vulkan).
+  virtual std::unique_ptr<EncodedList> encode(const CommandList& list, EncodeUse use) = 0;
+  // Submits with one native call, after everything submitted before; `slots` fills value slots.
+  // Returns the timeline value that signals completion. For EncodeUse::Replay an encoded list may be
+  // submitted again once its previous value has passed; the caller sees to that. Allocates nothing
+  // and records nothing for Replay lists. A Once list is kept alive by the queue until it has passed.
+  virtual uint64_t submit(EncodedList& list, std::span<const uint64_t> slots) = 0;
+  uint64_t submit_once(std::unique_ptr<EncodedList> list, std::span<const uint64_t> slots = {});
+  // Timestamps of the last finished submission of `list`, in ns of the host's monotonic clock.
+  virtual std::vector<uint64_t> timestamps(EncodedList& list) = 0;
+  virtual Signal& timeline() = 0;
+  virtual uint64_t last_submitted() const = 0;
+  bool passed(uint64_t value) { return timeline().value() >= value; }
+  // Host wait for a value; polls Device::check_status and throws DeviceLost after
+  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline.
+  void wait(uint64_t value);
+  void wait_idle() { wait(last_submitted()); }
+
+ protected:
+  // Frees Once lists that have passed; devices call it at submit.
+  void collect();
+
+ private:
+  struct Pending { uint64_t value; std::unique_ptr<EncodedList> list; };
+  Device& device_;
+  std::vector<Pending> pending_;
+  std::mutex pending_mutex_;
+};
+
+// Identity for people and for JSON; everything `tuff devices` prints.
+struct DeviceInfo {
+  std::string name;            // "VULKAN:0", "CPU"
+  std::string description;     // "llvmpipe (LLVM 15.0.6, 256 bits)"
+  std::string driver;          // "lavapipe Mesa 22.3.6"
+  std::string api_version;     // "1.3.230", or empty
+  std::string uuid;            // hex, or empty
+  bool hardware = false;       // false for software rasterizers and the CPU
+  uint64_t memory_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> features;  // printed as they are
+};
+
+class Device {
+ public:
+  Device();
+  virtual ~Device();
+  virtual const DeviceInfo& info() const = 0;
+  virtual const Target& target() const = 0;
+  // Raw memory floor; called by Allocator alone. map_block throws OutOfMemory.
+  virtual MemoryBlock map_block(size_t size_bytes, MemoryKind kind) = 0;
+  virtual void unmap_block(const MemoryBlock& block) noexcept = 0;
+  // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
+  virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
+  virtual Queue& compute_queue() = 0;
+  // Throws DeviceLost once the device has been lost; cheap.
+  virtual void check_status() {}
+
+  Allocator& allocator();
+  const std::string& name() const { return info().name; }
+  // Blocking transfers between host memory and a span, through the compute queue's order: direct
+  // where the span has a host pointer, else staged in bounded pieces.
+  void upload(Span dst, const void* src);
+  void download(Span src, void* dst);
+
+ protected:
+  // Devices call this first in their destructor: waits for the queue and frees all memory.
+  void shut_down() noexcept;
+
+ private:
+  std::unique_ptr<Allocator> allocator_;
+};
+
+}  // namespace tuff::hcq

@@ -1,0 +1,44 @@
+// Binary: what a renderer and compiler give for one kernel: bytes, argument layout, local size.
+// Made by render (and found again by engine's disk cache), loaded by devices into a Program.
+// Must never know buffers, addresses or queues. The launch size is not here: it may be symbolic
+// and belongs to the CALL (see kernel/lowered.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tuff::render {
+
+enum class BinaryFormat : uint8_t {
+  None,    // the null device: nothing to load
+  SpirV,   // words of one module with one entry point, `symbol`
+  Object,  // x86-64 ELF relocatable; several Binaries may share one
+};
+
+// The argument block, one ABI on every device: `buffer_count` 64-bit addresses, then `scalar_count`
+// 32-bit signed scalars, padded to 16 bytes.
+struct ArgLayout {
+  uint32_t buffer_count = 0;
+  uint32_t scalar_count = 0;
+  uint32_t scalar_offset(uint32_t i) const { return buffer_count * 8 + i * 4; }
+  uint32_t size_bytes() const { return (buffer_count * 8 + scalar_count * 4 + 15) & ~15u; }
+  bool operator==(const ArgLayout&) const = default;
+};
+
+struct Binary {
+  std::string name;    // the kernel's readable name, shown by tools
+  std::string symbol;  // entry point
+  BinaryFormat format = BinaryFormat::None;
+  std::shared_ptr<const std::vector<uint8_t>> bytes;  // truly shared: one object file, many kernels
+  ArgLayout args;
+  std::array<uint32_t, 3> local{1, 1, 1};  // workgroup size (GPU)
+  uint32_t shared_bytes = 0;               // workgroup memory
+};
+
+// CPU entry point: called once per group with the argument block and the group's coordinates.
+using CpuKernelFn = void (*)(const void* args, uint32_t group_x, uint32_t group_y, uint32_t group_z);
+
+}  // namespace tuff::render
