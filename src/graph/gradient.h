@@ -1,0 +1,17 @@
+// Gradients as a graph transform: one row per op (gradient.cpp). Gradients of gradients work, since
+// the result is made of ordinary tensor-floor ops. Called by tensor's backward and gradient.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+
+namespace tuff::graph {
+
+// d(sum(root * seed))/d(target) for each target, with target's shape and dtype; an empty UOp where
+// root does not depend on the target. Detach stops it; Assign is looked through to its value... its
+// target's gradient is that of the buffer before. Throws Unsupported naming the op without a gradient.
+std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp> targets);
+
+}  // namespace tuff::graph

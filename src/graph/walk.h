@@ -1,0 +1,29 @@
+// Walking and rebuilding DAGs: topological order, substitution, memoized bottom-up maps.
+// All are iterative: graphs may be deeper than the stack. Called by every pass.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+
+namespace tuff::graph {
+
+// Every node below the roots once, sources before users; order is a function of the graph alone.
+std::vector<const Node*> toposort(std::span<const UOp> roots);
+std::vector<const Node*> toposort(const UOp& root);
+// As toposort, but does not go below nodes for which enter(node) is false (they are included).
+std::vector<const Node*> toposort_gated(std::span<const UOp> roots, const std::function<bool(const Node*)>& enter);
+
+// Replaces nodes by others wherever they occur (keys are not looked into once replaced).
+UOp substitute(const UOp& root, const UOpMap<UOp>& map);
+std::vector<UOp> substitute(std::span<const UOp> roots, const UOpMap<UOp>& map);
+
+// Rebuilds bottom-up: fn gets the node with already mapped sources and returns what replaces it
+// (an empty UOp keeps it). Applied once per distinct node; no fixpoint.
+UOp map_bottom_up(const UOp& root, const std::function<UOp(const UOp&)>& fn);
+
+bool depends_on(const UOp& root, const UOp& leaf);
+
+}  // namespace tuff::graph
