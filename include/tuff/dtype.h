@@ -13,9 +13,15 @@ namespace tuff {
 // Index is the type of symbolic integers (loop counters, offsets); `kernel` turns it into I32 or I64.
 // Weak types belong to bare C++ scalars until they meet a tensor: see promote().
 enum class DType : uint8_t {
-  Void, Bool, I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64, Index, WeakInt, WeakFloat,
+#define TUFF_DTYPE(enumerator, ...) enumerator,
+#include <tuff/dtypes.def>
+#undef TUFF_DTYPE
 };
-inline constexpr int kDTypeCount = 17;
+inline constexpr int kDTypeCount = 0
+#define TUFF_DTYPE(...) +1
+#include <tuff/dtypes.def>
+#undef TUFF_DTYPE
+    ;
 
 enum class DTypeClass : uint8_t { None, Bool, Signed, Unsigned, Float };
 
@@ -42,7 +48,8 @@ inline bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFlo
 DType parse_dtype(std::string_view text);
 
 // Least upper bound in the lattice bool -> weakint -> {i8,u8..i64,u64} -> weakfloat -> {f16,bf16} -> f32 -> f64
-// (the lattice of JAX's type promotion). Commutative and associative.
+// (the lattice of JAX's type promotion). Commutative and associative. Void is its bottom; Index is
+// weak towards tensors: above weakint, below every sized integer.
 DType promote(DType a, DType b);
 // What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others unchanged.
 DType strengthen(DType t);

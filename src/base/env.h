@@ -27,6 +27,12 @@ std::string env_text(Env v);
 int64_t env_int(Env v);    // InvalidArgument naming variable and value if it is no integer
 bool env_flag(Env v);      // 0/1/true/false/on/off; InvalidArgument otherwise
 
+// Rises with every EnvOverride made or ended: whoever caches a parsed value compares it.
+uint32_t env_generation();
+
+// A variable of the system and not of tuff (PATH, HOME, XDG_CACHE_HOME); empty if unset.
+std::string system_env(const char* name);
+
 // Sets a variable for the life of the object, on all threads. For tests and the CLI's flags.
 class EnvOverride {
  public:

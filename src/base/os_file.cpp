@@ -1,0 +1,168 @@
+// os.h: files and folders.
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+
+namespace tuff::os {
+namespace {
+
+[[noreturn]] void fail_errno(const char* what, const std::string& path, int error) {
+  fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
+}
+
+class File {
+ public:
+  File(const std::string& path, int flags, mode_t mode = 0)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
+    if (fd_ < 0) fail_errno("cannot open", path_, errno);
+  }
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+
+  // Bytes read; 0 at the end of the file.
+  size_t read_some(std::span<uint8_t> into) {
+    for (;;) {
+      const ssize_t n = ::read(fd_, into.data(), into.size());
+      if (n >= 0) return size_t(n);
+      if (errno != EINTR) fail_errno("cannot read", path_, errno);
+    }
+  }
+  void write_all(std::span<const uint8_t> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n >= 0) bytes = bytes.subspan(size_t(n));
+      else if (errno != EINTR) fail_errno("cannot write", path_, errno);
+    }
+  }
+  void sync_and_close() {
+    if (::fsync(fd_) != 0 && errno != EINVAL) fail_errno("cannot sync", path_, errno);
+    if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot close", path_, errno);
+  }
+  size_t size_hint() const {
+    struct stat status;
+    return ::fstat(fd_, &status) == 0 && status.st_size > 0 ? size_t(status.st_size) : 0;
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+template <class Bytes>
+Bytes read_whole(const std::string& path) {
+  File file(path, O_RDONLY);
+  Bytes bytes;
+  bytes.resize(file.size_hint() + 1);  // the one more shows the end without a second resize
+  size_t used = 0;
+  for (;;) {
+    auto* at = reinterpret_cast<uint8_t*>(bytes.data()) + used;
+    const size_t n = file.read_some({at, bytes.size() - used});
+    if (n == 0) break;
+    used += n;
+    if (used == bytes.size()) bytes.resize(used * 2);
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+std::string temporary_beside(const std::string& path) {
+  static std::atomic<uint64_t> serial{0};
+  return fmt::format("{}.tmp.{}.{}", path, ::getpid(), serial.fetch_add(1));
+}
+
+std::string home_directory() {
+  if (std::string home = system_env("HOME"); !home.empty()) return home;
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry && entry->pw_dir ? entry->pw_dir : "/";
+}
+
+}  // namespace
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  return read_whole<std::vector<uint8_t>>(path);
+}
+std::string read_text(const std::string& path) { return read_whole<std::string>(path); }
+
+void write_file(const std::string& path, std::span<const uint8_t> bytes) {
+  const std::string temporary = temporary_beside(path);
+  try {
+    File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    file.write_all(bytes);
+    file.sync_and_close();
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_errno("cannot write", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+bool is_directory(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+std::vector<std::string> list_directory(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator it(path, error);
+  while (!error && it != std::filesystem::directory_iterator()) {
+    names.push_back(it->path().filename().string());
+    it.increment(error);
+  }
+  if (error) fail<IoError>("cannot list '{}': {}", path, error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail<IoError>("cannot make the folder '{}': {}", path, error.message());
+}
+
+std::string cache_directory() {
+  if (std::string chosen = env_text(Env::TUFF_CACHE_DIR); !chosen.empty()) return chosen;
+  // A relative XDG_CACHE_HOME is to be ignored: XDG Base Directory Specification 0.8.
+  if (std::string base = system_env("XDG_CACHE_HOME"); base.starts_with('/')) return base + "/tuff";
+  return home_directory() + "/.cache/tuff";
+}
+
+std::optional<std::string> find_program(const std::string& name) {
+  const auto runnable = [](const std::string& path) {
+    return ::access(path.c_str(), X_OK) == 0 && !is_directory(path);
+  };
+  if (name.find('/') != std::string::npos)
+    return runnable(name) ? std::optional(name) : std::nullopt;
+  const std::string path = system_env("PATH");
+  for (size_t start = 0; start <= path.size() && !name.empty();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    const std::string folder = end == start ? "." : path.substr(start, end - start);
+    if (std::string candidate = folder + "/" + name; runnable(candidate)) return candidate;
+    start = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tuff::os

@@ -1,0 +1,191 @@
+#include "base/target.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/check.h"
+
+namespace tuff {
+namespace {
+
+using nlohmann::json;
+
+// The one list of fields, walked by writer and reader alike.
+template <class T, class F>
+void each_field(T& t, F f) {
+  f("device", t.device);
+  f("renderer", t.renderer);
+  f("arch", t.arch);
+  f("identity", t.identity);
+  f("cores", t.cores);
+  f("vector_bytes", t.vector_bytes);
+  f("vector_registers", t.vector_registers);
+  f("has_local", t.has_local);
+  f("subgroup_size", t.subgroup_size);
+  f("max_groups", t.max_groups);
+  f("max_local", t.max_local);
+  f("max_invocations", t.max_invocations);
+  f("shared_bytes", t.shared_bytes);
+  f("max_buffers", t.max_buffers);
+  f("max_buffer_bytes", t.max_buffer_bytes);
+  f("max_loop_trips", t.max_loop_trips);
+  f("launch_cost_ns", t.launch_cost_ns);
+}
+
+template <class T, class F>
+void each_feature(T& t, F f) {
+#define TUFF_FEATURE(name) f(#name, t.name)
+  TUFF_FEATURE(i8);
+  TUFF_FEATURE(i16);
+  TUFF_FEATURE(i64);
+  TUFF_FEATURE(f16);
+  TUFF_FEATURE(bf16);
+  TUFF_FEATURE(f64);
+  TUFF_FEATURE(storage8);
+  TUFF_FEATURE(storage16);
+  TUFF_FEATURE(device_address);
+  TUFF_FEATURE(subgroup_arithmetic);
+  TUFF_FEATURE(subgroup_shuffle);
+  TUFF_FEATURE(signed_zero_inf_nan);
+  TUFF_FEATURE(exp2);
+  TUFF_FEATURE(log2);
+  TUFF_FEATURE(sin);
+  TUFF_FEATURE(sqrt);
+#undef TUFF_FEATURE
+}
+
+[[noreturn]] void bad_field(const std::string& path, const json& got, const char* wanted) {
+  fail<InvalidArgument>("target: field '{}' is {}, but has to be {}", path, got.dump(), wanted);
+}
+
+void read(const std::string& path, const json& from, bool& to) {
+  if (!from.is_boolean()) bad_field(path, from, "true or false");
+  to = from.get<bool>();
+}
+void read(const std::string& path, const json& from, std::string& to) {
+  if (!from.is_string()) bad_field(path, from, "a string");
+  to = from.get<std::string>();
+}
+void read(const std::string& path, const json& from, uint64_t& to) {
+  if (!from.is_number_unsigned()) bad_field(path, from, "an unsigned 64-bit integer");
+  to = from.get<uint64_t>();
+}
+void read(const std::string& path, const json& from, uint32_t& to) {
+  uint64_t wide = 0;
+  if (from.is_number_unsigned()) wide = from.get<uint64_t>();
+  if (!from.is_number_unsigned() || wide > UINT32_MAX)
+    bad_field(path, from, "an unsigned 32-bit integer");
+  to = uint32_t(wide);
+}
+void read(const std::string& path, const json& from, std::array<uint32_t, 3>& to) {
+  if (!from.is_array() || from.size() != to.size()) bad_field(path, from, "an array of 3 integers");
+  for (size_t i = 0; i < to.size(); ++i) read(fmt::format("{}[{}]", path, i), from[i], to[i]);
+}
+
+void refuse_unknown(const std::string& prefix, const json& object, const std::set<std::string>& known) {
+  for (const auto& [key, value] : object.items())
+    if (!known.contains(key)) fail<InvalidArgument>("target: there is no field '{}{}'", prefix, key);
+}
+
+void read_features(const json& object, TargetFeatures& features) {
+  if (!object.is_object()) bad_field("features", object, "an object");
+  std::set<std::string> known;
+  each_feature(features, [&](const char* name, bool& field) {
+    known.insert(name);
+    if (object.contains(name)) read(std::string("features.") + name, object[name], field);
+  });
+  refuse_unknown("features.", object, known);
+}
+
+Target spirv_generic() {
+  Target t;  // what every Vulkan 1.1 device has, and device addresses
+  t.device = "VULKAN";
+  t.renderer = "spirv";
+  t.arch = "spirv1.3";
+  t.identity = "builtin:spirv-generic";
+  t.vector_bytes = 16;
+  t.has_local = true;
+  t.max_local = {128, 128, 64};
+  t.max_invocations = 128;
+  t.shared_bytes = 16384;
+  t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
+  t.launch_cost_ns = 5000;
+  t.features.device_address = true;
+  t.features.sqrt = true;
+  return t;
+}
+
+Target spirv_lavapipe() {
+  Target t = spirv_generic();  // Mesa 22.3.6 with 256-bit vectors, as vulkaninfo reports it
+  t.arch = "spirv1.5";
+  t.identity = "builtin:spirv-lavapipe";
+  t.cores = 2;
+  t.vector_bytes = 32;
+  t.subgroup_size = 8;
+  t.max_local = {1024, 1024, 1024};
+  t.max_invocations = 1024;
+  t.shared_bytes = 32768;
+  t.max_buffer_bytes = uint64_t{1} << 31;
+  t.max_loop_trips = 65535;    // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
+  t.launch_cost_ns = 40000;    // a sleeping worker's wake-up
+  TargetFeatures& f = t.features;
+  f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = true;
+  f.storage8 = f.storage16 = true;
+  f.subgroup_arithmetic = f.subgroup_shuffle = true;
+  f.signed_zero_inf_nan = true;
+  return t;
+}
+
+Target c_x86_64() {
+  Target t;  // the baseline instruction set: SSE2
+  t.device = "CPU";
+  t.renderer = "c";
+  t.arch = "x86-64";
+  t.identity = "builtin:c-x86-64";
+  t.vector_bytes = 16;
+  t.vector_registers = 16;
+  t.launch_cost_ns = 500;
+  TargetFeatures& f = t.features;
+  f.i8 = f.i16 = f.i64 = f.f64 = true;
+  f.storage8 = f.storage16 = f.device_address = true;
+  f.signed_zero_inf_nan = true;
+  f.sqrt = true;
+  return t;
+}
+
+}  // namespace
+
+std::string to_json(const Target& t) {
+  nlohmann::ordered_json out;
+  each_field(t, [&](const char* name, const auto& field) { out[name] = field; });
+  nlohmann::ordered_json& features = out["features"];
+  each_feature(t.features, [&](const char* name, bool field) { features[name] = field; });
+  return out.dump(2) + "\n";
+}
+
+Target target_from_json(const std::string& text) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) fail<InvalidArgument>("target: the text is no JSON");
+  if (!object.is_object()) fail<InvalidArgument>("target: the JSON is no object");
+  Target t;
+  std::set<std::string> known = {"features"};
+  each_field(t, [&](const char* name, auto& field) {
+    known.insert(name);
+    if (object.contains(name)) read(name, object[name], field);
+  });
+  refuse_unknown("", object, known);
+  if (object.contains("features")) read_features(object["features"], t.features);
+  for (const char* required : {"device", "renderer"})
+    if (!object.contains(required)) fail<InvalidArgument>("target: field '{}' is missing", required);
+  return t;
+}
+
+Target builtin_target(const std::string& name) {
+  if (name == "spirv-generic") return spirv_generic();
+  if (name == "spirv-lavapipe") return spirv_lavapipe();
+  if (name == "c-x86-64") return c_x86_64();
+  fail<InvalidArgument>("'{}' is no built-in target; there are spirv-generic, spirv-lavapipe, c-x86-64",
+                        name);
+}
+
+}  // namespace tuff
