@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <tuff/error.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/env.h"
+#include "base/os.h"
+#include "base/temporary_folder.h"
+
+namespace tuff::os {
+namespace {
+
+TEST(OsFile, RoundTripAndOverwrite) {
+  TemporaryFolder folder;
+  const std::string path = folder / "a";
+  std::vector<uint8_t> bytes(100001);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = uint8_t(i * 7);
+  write_file(path, bytes);
+  EXPECT_EQ(read_file(path), bytes);
+  write_text(path, "short");
+  EXPECT_EQ(read_text(path), "short");
+  write_text(path, "");
+  EXPECT_TRUE(read_file(path).empty());
+  EXPECT_EQ(list_directory(folder.path()), std::vector<std::string>{"a"});  // no temporary is left
+}
+
+TEST(OsFile, FilesWithoutASizeAreReadToTheirEnd) {
+  EXPECT_GT(read_text("/proc/self/maps").size(), 100u);
+}
+
+TEST(OsFile, ReadersSeeTheFileWhole) {
+  TemporaryFolder folder;
+  const std::string path = folder / "a";
+  write_text(path, std::string(50000, 'a'));
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 40; ++i) write_text(path, std::string(50000, i % 2 ? 'a' : 'b'));
+    done = true;
+  });
+  while (!done) {
+    const std::string text = read_text(path);
+    EXPECT_EQ(text.size(), 50000u);
+    EXPECT_EQ(text.find_first_not_of(text[0]), std::string::npos);
+  }
+  writer.join();
+}
+
+TEST(OsFile, AFailedWriteLeavesTheOldFile) {
+  TemporaryFolder folder;
+  make_directories(folder / "target/inside");
+  EXPECT_THROW(write_text(folder / "target", "x"), IoError);  // a folder cannot be renamed over
+  EXPECT_TRUE(is_directory(folder / "target/inside"));
+  EXPECT_EQ(list_directory(folder.path()), std::vector<std::string>{"target"});
+}
+
+TEST(OsFile, ErrorsNameThePathAndTheCause) {
+  TemporaryFolder folder;
+  try {
+    read_file(folder / "absent");
+    FAIL();
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("/absent': No such file"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(read_file(folder.path()), IoError);
+  EXPECT_THROW(write_text(folder / "no/such", "x"), IoError);
+  EXPECT_THROW(list_directory(folder / "absent"), IoError);
+  write_text(folder / "file", "x");
+  EXPECT_THROW(make_directories(folder / "file/below"), IoError);
+}
+
+TEST(OsFile, CacheFolderFollowsTheOverride) {
+  EnvOverride chosen(Env::TUFF_CACHE_DIR, "/some/where");
+  EXPECT_EQ(cache_directory(), "/some/where");
+  EnvOverride unset(Env::TUFF_CACHE_DIR, "");
+  EXPECT_TRUE(cache_directory().ends_with("/tuff"));
+}
+
+TEST(OsFile, ProgramsAreFoundOnThePath) {
+  const auto shell = find_program("sh");
+  ASSERT_TRUE(shell);
+  EXPECT_TRUE(shell->ends_with("/sh"));
+  EXPECT_EQ(find_program(*shell), shell);
+  EXPECT_FALSE(find_program("no-such-program-here"));
+  EXPECT_FALSE(find_program(""));
+  EXPECT_FALSE(find_program("/tmp"));
+}
+
+}  // namespace
+}  // namespace tuff::os
