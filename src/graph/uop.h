@@ -27,6 +27,7 @@ class UOp {
  public:
   UOp() = default;
   explicit UOp(const Node* n);  // shares
+  static UOp adopt(const Node* n) { UOp u; u.n_ = n; return u; }  // takes over one count
   UOp(const UOp& o) : UOp(o.n_) {}
   UOp(UOp&& o) noexcept : n_(std::exchange(o.n_, nullptr)) {}
   UOp& operator=(UOp o) noexcept { std::swap(n_, o.n_); return *this; }
@@ -121,6 +122,7 @@ struct Node {
   uint64_t serial;          // creation number: a stable order that is no pointer
   uint64_t hash;            // of (op, dtype, srcs, arg)
   uint64_t key;             // structural: equal for graphs that differ only in which Storages they use
+  const std::string* device;  // interned name of the device below (first Buffer, Param or Copy); null if none
   int64_t min, max;         // bounds of Index and Bool values and of integer Consts; else int64's limits
   mutable uint64_t mark;    // scratch of one traversal at a time, see walk.h
   mutable uint32_t mark_order;
@@ -188,7 +190,7 @@ UOp where(const UOp& c, const UOp& a, const UOp& b);
 int64_t element_count(const Shape& s);   // product of max extents
 IntVec max_extents(const Shape& s);
 std::string to_string(const Shape& s);   // "(3, 4)"; symbolic extents by their text
-std::string device_of(const UOp& u);     // device of the first Buffer/Param/Copy below; "" if none
+std::string device_of(const UOp& u);     // Node::device, or ""
 uint64_t live_node_count();              // for leak tests
 
 }  // namespace tuff::graph

@@ -10,6 +10,20 @@
 
 namespace tuff::graph {
 
+// Exclusive use of Node::mark and Node::mark_order for one traversal: a node is seen iff
+// mark == epoch(). Short scopes only; no other walk may run on this thread inside one.
+class MarkScope {
+ public:
+  MarkScope();
+  ~MarkScope();
+  MarkScope(const MarkScope&) = delete;
+  uint64_t epoch() const { return epoch_; }
+  bool visit(const Node* n) const { return n->mark != epoch_ && (n->mark = epoch_, true); }
+
+ private:
+  uint64_t epoch_;
+};
+
 // Every node below the roots once, sources before users; order is a function of the graph alone.
 std::vector<const Node*> toposort(std::span<const UOp> roots);
 std::vector<const Node*> toposort(const UOp& root);
