@@ -1,0 +1,68 @@
+#include "devices/vulkan/device/context.h"
+
+#include "base/check.h"
+
+namespace tuff::devices::vulkan {
+
+Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name)
+    : instance(std::move(shared_instance)), facts(std::move(known)), name(std::move(device_name)),
+      api(instance->api) {
+  FeatureChain features(facts.version, facts.extensions);
+  features.enable(facts.caps);
+  auto extensions = extensions_to_enable(facts);
+  const float priority = 1.0f;
+  VkDeviceQueueCreateInfo queue_info{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue_info.queueFamilyIndex = facts.queue_family;
+  queue_info.queueCount = 1;
+  queue_info.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+  info.pNext = &features.base;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue_info;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice created = VK_NULL_HANDLE;
+  check(api.vkCreateDevice(facts.handle, &info, nullptr, &created), "vkCreateDevice");
+  try {
+    load_device(api, instance->handle, created);
+  } catch (...) {
+    if (api.vkDestroyDevice) api.vkDestroyDevice(created, nullptr);
+    throw;
+  }
+  device = created;
+  api.vkGetDeviceQueue(device, facts.queue_family, 0, &queue);
+}
+
+Context::~Context() {
+  if (device) api.vkDestroyDevice(device, nullptr);
+}
+
+void Context::throw_lost() {
+  std::lock_guard lock(mutex_);
+  throw DeviceLost(lost_text_);
+}
+
+void Context::require_alive() {
+  if (lost()) [[unlikely]] throw_lost();
+}
+
+void Context::check(VkResult result, const char* call, const std::string& what) {
+  if (result == VK_SUCCESS) [[likely]] return;
+  std::string text = fmt::format("{} ({}): {} returned {}{}", name, facts.properties.deviceName, call,
+                                 result_name(result), what.empty() ? "" : " for " + what);
+  if (result == VK_ERROR_DEVICE_LOST) {
+    {
+      std::lock_guard lock(mutex_);
+      if (lost_text_.empty()) lost_text_ = text + "; the device stays lost until it is opened again";
+    }
+    lost_.store(true, std::memory_order_release);
+    throw_lost();
+  }
+  if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+      result == VK_ERROR_TOO_MANY_OBJECTS) {
+    throw OutOfMemory(text);
+  }
+  throw Error(text);
+}
+
+}  // namespace tuff::devices::vulkan

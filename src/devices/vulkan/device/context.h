@@ -1,0 +1,41 @@
+// Context: one VkDevice with its function table, shared by everything made from it, so that the
+// VkDevice goes last whatever the order of destruction. Used by memory, program and queue.
+// Knows results and the lost state, nothing of buffers, kernels or lists.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "devices/vulkan/device/facts.h"
+
+namespace tuff::devices::vulkan {
+
+class Context {
+ public:
+  Context(std::shared_ptr<Instance> instance, Facts facts, std::string name);
+  ~Context();
+  Context(const Context&) = delete;
+
+  // VK_SUCCESS passes. DEVICE_LOST is remembered and thrown as DeviceLost, OUT_OF_* as OutOfMemory,
+  // anything else as Error; the text names device, call and `what`.
+  void check(VkResult result, const char* call, const std::string& what = {});
+  void require_alive();             // throws DeviceLost once the device has been lost
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+
+  const std::shared_ptr<Instance> instance;
+  const Facts facts;
+  const std::string name;           // "VULKAN:0"
+  VkApi api;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;   // guarded by the Queue's lock
+
+ private:
+  [[noreturn]] void throw_lost();
+  std::atomic<bool> lost_{false};
+  std::mutex mutex_;
+  std::string lost_text_;
+};
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,98 @@
+#include "devices/vulkan/device/describe.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "devices/vulkan/quirks/quirks.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+std::string hex(const uint8_t* bytes, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+TargetFeatures make_features(const Caps& c) {
+  TargetFeatures f;
+  f.i8 = c.shaderInt8;
+  f.i16 = c.shaderInt16;
+  f.i64 = c.shaderInt64;
+  f.f16 = c.shaderFloat16;
+  f.f64 = c.shaderFloat64;
+  f.storage8 = c.storageBuffer8BitAccess;
+  f.storage16 = c.storageBuffer16BitAccess;
+  f.device_address = c.bufferDeviceAddress;
+  f.subgroup_arithmetic = c.subgroupArithmetic;
+  f.subgroup_shuffle = c.subgroupShuffle;
+  f.signed_zero_inf_nan = c.signedZeroInfNanPreserve;
+  // The specification bounds exp2 by 3+2|x| ULP, log2 by 3 ULP and sqrt through inversesqrt; sin is
+  // bounded in [-pi, pi] alone and absolutely, which is not enough.
+  f.exp2 = f.log2 = f.sqrt = true;
+  f.sin = false;
+  return f;
+}
+
+uint64_t device_memory_bytes(const Facts& f) {
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < f.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = f.memory.memoryHeaps[i];
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) largest = std::max<uint64_t>(largest, heap.size);
+  }
+  return largest;
+}
+
+std::string version_text(uint32_t v) {
+  return fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(v), VK_API_VERSION_MINOR(v), VK_API_VERSION_PATCH(v));
+}
+
+}  // namespace
+
+Target make_target(const Facts& f) {
+  const VkPhysicalDeviceLimits& limits = f.properties.limits;
+  Target t;
+  t.device = "VULKAN";
+  t.renderer = "spirv";
+  t.arch = f.version >= VK_API_VERSION_1_2 ? "spirv1.5" : "spirv1.3";
+  t.identity = fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
+                           f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
+  t.cores = f.software() ? os::core_count() : std::max(1u, f.compute_units);
+  t.vector_bytes = 16;
+  t.vector_registers = 32;
+  t.has_local = true;
+  t.subgroup_size = f.subgroup_size;
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, t.max_groups.begin());
+  std::copy_n(limits.maxComputeWorkGroupSize, 3, t.max_local.begin());
+  t.max_invocations = limits.maxComputeWorkGroupInvocations;
+  t.shared_bytes = limits.maxComputeSharedMemorySize;
+  t.max_buffer_bytes = f.max_allocation_bytes;
+  t.max_loop_trips = quirks_of(f.driver_id, f.properties.driverVersion).max_loop_trips;
+  t.launch_cost_ns = f.software() ? 40000 : 5000;
+  t.features = make_features(f.caps);
+  return t;
+}
+
+hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
+  hcq::DeviceInfo info;
+  info.name = name;
+  info.description = f.properties.deviceName;
+  info.driver = f.driver_name.empty() ? "" : f.driver_name + " " + f.driver_info;
+  info.api_version = version_text(f.properties.apiVersion);
+  info.uuid = f.uuid_text();
+  info.hardware = !f.software();
+  info.memory_bytes = device_memory_bytes(f);
+  const VkPhysicalDeviceLimits& limits = f.properties.limits;
+  info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
+  info.features.emplace_back("shared memory", fmt::format("{} KiB", limits.maxComputeSharedMemorySize / 1024));
+  info.features.emplace_back("invocations", std::to_string(limits.maxComputeWorkGroupInvocations));
+#define TUFF_VK_CAP(name, bit, required, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+#define TUFF_VK_PROPERTY(name, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+  return info;
+}
+
+}  // namespace tuff::devices::vulkan

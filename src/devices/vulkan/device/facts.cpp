@@ -1,0 +1,260 @@
+#include "devices/vulkan/device/facts.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/env.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Extensions that later versions took into core, with the caps that need them.
+struct Promoted {
+  const char* extension;
+  uint32_t core_version;
+};
+constexpr Promoted k8Bit{VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kFloat16Int8{VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kAddress{VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kTimeline{VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kFloatControls{VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kDriver{VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kSync2{VK_KHR_SYNCHRONIZATION_2_EXTENSION_NAME, VK_API_VERSION_1_3};
+
+bool offered(const Promoted& p, uint32_t version, const std::vector<std::string>& extensions) {
+  return version >= p.core_version || contains(extensions, p.extension);
+}
+
+template <class Struct>
+void link(void*& chain, Struct& s) {
+  s.pNext = chain;
+  chain = &s;
+}
+
+std::vector<std::string> device_extensions(const VkApi& api, VkPhysicalDevice handle) {
+  uint32_t count = 0;
+  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> found(count);
+  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, found.data());
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) names.push_back(found[i].extensionName);
+  return names;
+}
+
+// Compute without graphics first: such queues run beside the desktop's.
+void choose_queue_family(const VkApi& api, Facts& f) {
+  uint32_t count = 0;
+  api.vkGetPhysicalDeviceQueueFamilyProperties(f.handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.vkGetPhysicalDeviceQueueFamilyProperties(f.handle, &count, families.data());
+  int best = -1;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) || families[i].queueCount == 0) continue;
+    int score = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT ? 0 : 1) +
+                (families[i].timestampValidBits ? 2 : 0);
+    if (score <= best) continue;
+    best = score;
+    f.queue_family = i;
+    f.timestamp_bits = families[i].timestampValidBits;
+  }
+}
+
+// VK_TIME_DOMAIN_CLOCK_MONOTONIC beside the device's own.
+bool can_calibrate(const VkApi& api, const Facts& f) {
+  if (!f.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
+  if (!api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT) return false;
+  uint32_t count = 0;
+  api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, nullptr);
+  std::vector<VkTimeDomainEXT> domains(count);
+  api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, domains.data());
+  auto has = [&](VkTimeDomainEXT d) { return std::find(domains.begin(), domains.end(), d) != domains.end(); };
+  return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
+void read_features(const VkApi& api, Facts& f) {
+  FeatureChain chain(f.version, f.extensions);
+  api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
+#define TUFF_VK_CAP(name, bit, required, prose) f.caps.name = chain.bit;
+#define TUFF_VK_PROPERTY(name, prose)
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+}
+
+struct PropertyChain {
+  VkPhysicalDeviceProperties2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceIDProperties id{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+  VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceMaintenance3Properties maintenance3{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties maintenance4{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+  VkPhysicalDeviceFloatControlsProperties floats{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCorePropertiesAMD cu{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+};
+
+void query_properties(const VkApi& api, const Facts& f, PropertyChain& p) {
+  void* chain = nullptr;
+  link(chain, p.id);
+  link(chain, p.subgroup);
+  link(chain, p.maintenance3);
+  if (f.version >= VK_API_VERSION_1_3) link(chain, p.maintenance4);
+  if (offered(kDriver, f.version, f.extensions)) link(chain, p.driver);
+  if (offered(kFloatControls, f.version, f.extensions)) link(chain, p.floats);
+  if (f.has_extension(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) link(chain, p.sm);
+  if (f.has_extension(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(chain, p.cu);
+  p.base.pNext = chain;
+  api.vkGetPhysicalDeviceProperties2(f.handle, &p.base);
+}
+
+void read_properties(const VkApi& api, Facts& f) {
+  PropertyChain p;
+  query_properties(api, f, p);
+  f.driver_id = p.driver.driverID;
+  f.driver_name = p.driver.driverName;
+  f.driver_info = p.driver.driverInfo;
+  std::copy(std::begin(p.id.deviceUUID), std::end(p.id.deviceUUID), f.device_uuid.begin());
+  f.subgroup_size = std::max(1u, p.subgroup.subgroupSize);
+  f.max_allocation_bytes = p.maintenance3.maxMemoryAllocationSize;
+  if (uint64_t buffer = p.maintenance4.maxBufferSize) {
+    f.max_allocation_bytes = std::min(f.max_allocation_bytes, buffer);
+  }
+  f.compute_units = p.sm.shaderSMCount;
+  if (p.cu.shaderEngineCount) {
+    f.compute_units =
+        p.cu.shaderEngineCount * p.cu.shaderArraysPerEngineCount * p.cu.computeUnitsPerShaderArray;
+  }
+  bool in_compute = p.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
+  auto op = [&](VkSubgroupFeatureFlags bit) { return in_compute && (p.subgroup.supportedOperations & bit); };
+  f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
+  f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+  f.caps.signedZeroInfNanPreserve = p.floats.shaderSignedZeroInfNanPreserveFloat32;
+}
+
+// The floor. Fallback tiers below it (fences, descriptors) would relax rows of caps.def.
+std::string what_is_missing(const Facts& f) {
+  std::string missing;
+  auto lacks = [&](const std::string& what) { missing += (missing.empty() ? "lacks " : ", ") + what; };
+  if (f.queue_family == UINT32_MAX) lacks("a compute queue");
+#define TUFF_VK_CAP(name, bit, required, prose) \
+  if (required && !f.caps.name) lacks(#name " (" prose ")");
+#define TUFF_VK_PROPERTY(name, prose)
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+  return missing;
+}
+
+}  // namespace
+
+FeatureChain::FeatureChain(uint32_t version, const std::vector<std::string>& extensions) {
+  void* chain = nullptr;
+  link(chain, storage16);
+  if (offered(k8Bit, version, extensions)) link(chain, storage8);
+  if (offered(kFloat16Int8, version, extensions)) link(chain, float16_int8);
+  if (offered(kAddress, version, extensions)) link(chain, address);
+  if (offered(kTimeline, version, extensions)) link(chain, timeline);
+  if (offered(kSync2, version, extensions)) link(chain, sync2);
+  base.pNext = chain;
+}
+
+void FeatureChain::enable(const Caps& caps) {
+#define TUFF_VK_CAP(name, bit, required, prose) bit = caps.name;
+#define TUFF_VK_PROPERTY(name, prose)
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+}
+
+bool Facts::has_extension(const char* name) const { return contains(extensions, name); }
+
+std::string Facts::uuid_text() const {
+  std::string text;
+  for (uint8_t byte : device_uuid) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+int Facts::rank() const {
+  switch (properties.deviceType) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 400;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 300;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 200;
+    default: return 50;
+  }
+}
+
+Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
+  const VkApi& api = instance.api;
+  Facts f;
+  f.handle = handle;
+  api.vkGetPhysicalDeviceProperties(handle, &f.properties);
+  f.version = std::min(f.properties.apiVersion, std::min<uint32_t>(instance.version, VK_API_VERSION_1_3));
+  if (f.version < VK_API_VERSION_1_1 || !api.vkGetPhysicalDeviceProperties2) {
+    f.missing = fmt::format("speaks Vulkan {}.{} and tuff needs 1.1: update the driver",
+                            VK_API_VERSION_MAJOR(f.version), VK_API_VERSION_MINOR(f.version));
+    return f;
+  }
+  f.extensions = device_extensions(api, handle);
+  api.vkGetPhysicalDeviceMemoryProperties(handle, &f.memory);
+  choose_queue_family(api, f);
+  read_properties(api, f);
+  read_features(api, f);
+  f.caps.calibratedTimestamps = can_calibrate(api, f);
+  f.caps.debugUtils = instance.debug_utils;
+  apply_mask(f.caps, env_text(Env::TUFF_VK_MASK));
+  f.missing = what_is_missing(f);
+  return f;
+}
+
+std::vector<const char*> extensions_to_enable(const Facts& f) {
+  std::vector<const char*> names;
+  auto need = [&](bool wanted, const Promoted& p) {
+    if (wanted && f.version < p.core_version && f.has_extension(p.extension)) names.push_back(p.extension);
+  };
+  need(f.caps.bufferDeviceAddress, kAddress);
+  need(f.caps.timelineSemaphore, kTimeline);
+  need(f.caps.synchronization2, kSync2);
+  need(f.caps.storageBuffer8BitAccess, k8Bit);
+  need(f.caps.shaderInt8 || f.caps.shaderFloat16, kFloat16Int8);
+  need(f.caps.signedZeroInfNanPreserve, kFloatControls);
+  if (f.caps.calibratedTimestamps) names.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  // A portability driver (MoltenVK) requires that its subset is named.
+  if (f.has_extension("VK_KHR_portability_subset")) names.push_back("VK_KHR_portability_subset");
+  return names;
+}
+
+void apply_mask(Caps& caps, const std::string& mask) {
+  struct Row { const char* name; bool Caps::*member; };
+  static constexpr Row rows[] = {
+#define TUFF_VK_CAP(name, bit, required, prose) {#name, &Caps::name},
+#define TUFF_VK_PROPERTY(name, prose) {#name, &Caps::name},
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+  };
+  for (size_t at = 0; at < mask.size();) {
+    size_t end = std::min(mask.find(',', at), mask.size());
+    std::string name = mask.substr(at, end - at);
+    at = end + 1;
+    if (name.empty()) continue;
+    auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return name == r.name; });
+    if (row == std::end(rows)) {
+      std::string known;
+      for (const Row& r : rows) known += std::string(known.empty() ? "" : ", ") + r.name;
+      fail<InvalidArgument>("TUFF_VK_MASK: \"{}\" is not one of {}", name, known);
+    }
+    caps.*(row->member) = false;
+  }
+}
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,85 @@
+#include "devices/vulkan/device/vulkan_device.h"
+
+#include "base/check.h"
+#include "devices/vulkan/device/describe.h"
+#include "devices/vulkan/device/select.h"
+#include "devices/vulkan/vulkan.h"
+
+namespace tuff::devices {
+namespace vulkan {
+
+VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name)
+    : context_(std::make_shared<Context>(std::move(instance), facts, name)),
+      info_(make_info(facts, name)), target_(make_target(facts)), blocks_(context_),
+      loader_(context_, target_), queue_(*this, context_) {}
+
+VulkanDevice::~VulkanDevice() { shut_down(); }
+
+namespace {
+
+std::string device_name(size_t index) { return fmt::format("VULKAN:{}", index); }
+
+Candidate make_candidate(const Facts& facts, size_t index) {
+  Candidate c;
+  c.name = device_name(index);
+  c.usable = facts.usable();
+  c.rank = facts.rank();
+  c.info = make_info(facts, c.name);
+  if (!c.usable) c.reason = fmt::format("{} {}", facts.properties.deviceName, facts.missing);
+  return c;
+}
+
+Candidate absent(std::string reason) {
+  Candidate c;
+  c.name = "VULKAN";
+  c.reason = std::move(reason);
+  c.rank = 1;
+  return c;
+}
+
+VulkanDevice& native(hcq::Device& device) {
+  auto* d = dynamic_cast<VulkanDevice*>(&device);
+  if (!d) fail<InvalidArgument>("{} is not a Vulkan device", device.name());
+  return *d;
+}
+
+}  // namespace
+}  // namespace vulkan
+
+std::vector<Candidate> vulkan_probe() {
+  std::vector<Candidate> candidates;
+  std::string hint = vulkan::forbidden_nodes();
+  try {
+    auto instance = vulkan::Instance::acquire();
+    auto devices = vulkan::list_devices(*instance);
+    for (size_t i = 0; i < devices.size(); ++i) candidates.push_back(vulkan::make_candidate(devices[i], i));
+    if (devices.empty() && hint.empty()) {
+      candidates.push_back(vulkan::absent("the Vulkan loader found no device: install a Vulkan driver"));
+    }
+  } catch (const Unsupported& e) {
+    candidates.push_back(vulkan::absent(e.what()));
+  }
+  if (!hint.empty()) candidates.push_back(vulkan::absent(hint));
+  return candidates;
+}
+
+std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector) {
+  auto instance = vulkan::Instance::acquire();
+  auto devices = vulkan::list_devices(*instance);
+  size_t index = vulkan::select_device(devices, selector);
+  return std::make_unique<vulkan::VulkanDevice>(std::move(instance), devices[index], vulkan::device_name(index));
+}
+
+VkApi& vulkan_api(hcq::Device& device) { return vulkan::native(device).context()->api; }
+
+std::unique_ptr<hcq::Signal> vulkan_signal(hcq::Device& device, uint64_t initial) {
+  return std::make_unique<vulkan::TimelineSignal>(vulkan::native(device).context(), initial);
+}
+
+uint64_t vulkan_validation_message_count() { return vulkan::validation_message_count(); }
+
+bool vulkan_validation_active(hcq::Device& device) {
+  return vulkan::native(device).context()->instance->validation;
+}
+
+}  // namespace tuff::devices

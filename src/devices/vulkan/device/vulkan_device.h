@@ -1,0 +1,42 @@
+// VulkanDevice: hcq::Device over a Context, its blocks, loader and queue.
+// Made by vulkan_open. Only puts the parts together.
+#pragma once
+
+#include <memory>
+
+#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/memory/blocks.h"
+#include "devices/vulkan/program/loader.h"
+#include "devices/vulkan/queue/queue.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::vulkan {
+
+class VulkanDevice final : public hcq::Device {
+ public:
+  VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name);
+  ~VulkanDevice() override;
+  const hcq::DeviceInfo& info() const override { return info_; }
+  const Target& target() const override { return target_; }
+  hcq::MemoryBlock map_block(size_t size_bytes, hcq::MemoryKind kind) override {
+    return blocks_.map(size_bytes, kind);
+  }
+  void unmap_block(const hcq::MemoryBlock& block) noexcept override { blocks_.unmap(block); }
+  std::vector<std::unique_ptr<hcq::Program>> load(std::span<const render::Binary> binaries) override {
+    return loader_.load(binaries);
+  }
+  hcq::Queue& compute_queue() override { return queue_; }
+  void check_status() override { context_->require_alive(); }
+  const std::shared_ptr<Context>& context() const { return context_; }
+  Loader& loader() { return loader_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  hcq::DeviceInfo info_;
+  Target target_;
+  Blocks blocks_;
+  Loader loader_;
+  VulkanQueue queue_;  // last: closed first, while memory and kernels in flight still exist
+};
+
+}  // namespace tuff::devices::vulkan

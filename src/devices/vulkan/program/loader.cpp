@@ -1,0 +1,125 @@
+#include "devices/vulkan/program/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "base/check.h"
+#include "base/os.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+constexpr uint32_t kSpirvMagic = 0x07230203;
+constexpr size_t kMaxThreads = 16;
+
+// A handle that goes when the scope ends; modules are not needed once their pipeline exists.
+struct ModuleScope {
+  Context& context;
+  VkShaderModule module;
+  ~ModuleScope() { context.api.vkDestroyShaderModule(context.device, module, nullptr); }
+};
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<Context> context, const Target& target)
+    : context_(std::move(context)), target_(target), cache_(context_) {
+  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(VkDeviceAddress)};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  context_->check(context_->api.vkCreatePipelineLayout(context_->device, &info, nullptr, &layout_),
+                  "vkCreatePipelineLayout");
+}
+
+Loader::~Loader() { context_->api.vkDestroyPipelineLayout(context_->device, layout_, nullptr); }
+
+void Loader::check_binary(const render::Binary& b) const {
+  if (b.format != render::BinaryFormat::SpirV) {
+    fail<CompileError>("{}: kernel \"{}\" is not SPIR-V", context_->name, b.name);
+  }
+  uint32_t magic = 0;
+  if (b.bytes && b.bytes->size() >= 20) std::memcpy(&magic, b.bytes->data(), sizeof magic);
+  if (magic != kSpirvMagic || b.bytes->size() % 4) {
+    fail<CompileError>("{}: kernel \"{}\" is not a SPIR-V module ({} bytes)", context_->name, b.name,
+                       b.bytes ? b.bytes->size() : 0);
+  }
+  uint64_t invocations = uint64_t{b.local[0]} * b.local[1] * b.local[2];
+  for (int i = 0; i < 3; ++i) {
+    if (b.local[i] == 0 || b.local[i] > target_.max_local[i] || invocations > target_.max_invocations) {
+      fail<CompileError>(
+          "{}: kernel \"{}\" has local size ({},{},{}); the device allows ({},{},{}) and {} in all",
+          context_->name, b.name, b.local[0], b.local[1], b.local[2], target_.max_local[0],
+          target_.max_local[1], target_.max_local[2], target_.max_invocations);
+    }
+  }
+  if (b.shared_bytes > target_.shared_bytes) {
+    fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}", context_->name,
+                       b.name, b.shared_bytes, target_.shared_bytes);
+  }
+}
+
+VkShaderModule Loader::create_module(const render::Binary& b) {
+  VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  info.codeSize = b.bytes->size();
+  info.pCode = reinterpret_cast<const uint32_t*>(b.bytes->data());  // a vector's storage is aligned
+  VkShaderModule module = VK_NULL_HANDLE;
+  VkResult result = context_->api.vkCreateShaderModule(context_->device, &info, nullptr, &module);
+  if (result == VK_ERROR_INVALID_SHADER_NV || result == VK_ERROR_UNKNOWN) {
+    fail<CompileError>("{}: the driver refused the module of kernel \"{}\"", context_->name, b.name);
+  }
+  context_->check(result, "vkCreateShaderModule", "kernel \"" + b.name + "\"");
+  return module;
+}
+
+std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
+  check_binary(b);
+  Context& c = *context_;
+  ModuleScope scope{c, create_module(b)};
+  VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = scope.module;
+  info.stage.pName = b.symbol.c_str();
+  info.layout = layout_;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  VkResult result = c.api.vkCreateComputePipelines(c.device, cache_.handle(), 1, &info, nullptr, &pipeline);
+  if (result == VK_ERROR_INVALID_SHADER_NV || result == VK_ERROR_UNKNOWN ||
+      (result == VK_SUCCESS && !pipeline)) {
+    fail<CompileError>("{}: the driver could not compile kernel \"{}\": {}", c.name, b.name,
+                       result_name(result));
+  }
+  c.check(result, "vkCreateComputePipelines", "kernel \"" + b.name + "\"");
+  return std::make_unique<VulkanProgram>(context_, b, pipeline, layout_);
+}
+
+std::vector<std::unique_ptr<hcq::Program>> Loader::load(std::span<const render::Binary> binaries) {
+  context_->require_alive();
+  std::vector<std::unique_ptr<hcq::Program>> programs(binaries.size());
+  std::vector<std::exception_ptr> errors(binaries.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < binaries.size(); i = next++) {
+      try {
+        programs[i] = load_one(binaries[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  size_t threads = std::min({binaries.size(), size_t{os::core_count()}, kMaxThreads});
+  {
+    std::vector<std::jthread> workers;  // beside this thread
+    for (size_t t = 1; t < threads; ++t) workers.emplace_back(work);
+    work();
+  }
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  cache_.added(binaries.size());
+  return programs;
+}
+
+}  // namespace tuff::devices::vulkan

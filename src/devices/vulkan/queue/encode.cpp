@@ -1,0 +1,204 @@
+#include "base/check.h"
+#include "devices/vulkan/memory/blocks.h"
+#include "devices/vulkan/program/loader.h"
+#include "devices/vulkan/queue/encoded.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+struct Scope {
+  VkPipelineStageFlags2 stages;
+  VkAccessFlags2 accesses;
+};
+
+constexpr Scope kWork{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT,
+                      VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT |
+                          VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
+// The indirect stage is here for its reads: what was launched from a buffer before it is overwritten.
+constexpr Scope kWrites{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
+                        VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
+constexpr Scope kReaders{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
+                         kWork.accesses | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT};
+constexpr Scope kHostReads{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT};
+
+// Records one list; a visitor over command bodies.
+class Encoder {
+ public:
+  Encoder(Context& context, const hcq::CommandList& list, VkSemaphore timeline, EncodedVulkanList& out)
+      : c_(context), api_(context.api), list_(list), out_(out), buffer_(out.recorder.buffer),
+        timeline_(timeline) {}
+
+  void run() {
+    begin();
+    for (const hcq::Command& command : list_.commands) {
+      label_ = &command.label;
+      std::visit([&](const auto& body) { record(body); }, command.body);
+    }
+    // Makes results visible to a host that reads mapped memory after the timeline value has passed.
+    barrier(kWrites, kHostReads);
+    c_.check(api_.vkEndCommandBuffer(buffer_), "vkEndCommandBuffer");
+    out_.submission.seal(timeline_, buffer_);
+  }
+
+ private:
+  void begin() {
+    VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    info.flags = out_.use == hcq::EncodeUse::Once ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : 0;
+    c_.check(api_.vkBeginCommandBuffer(buffer_, &info), "vkBeginCommandBuffer");
+    if (list_.timestamp_count) {
+      api_.vkCmdResetQueryPool(buffer_, out_.recorder.queries, 0, list_.timestamp_count);
+    }
+    // Against everything submitted to this queue before: lists say nothing about each other.
+    barrier(kWrites, kReaders);
+  }
+
+  void barrier(const Scope& from, const Scope& to) {
+    if (c_.facts.caps.synchronization2) {
+      VkMemoryBarrier2 memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER_2};
+      memory.srcStageMask = from.stages;
+      memory.srcAccessMask = from.accesses;
+      memory.dstStageMask = to.stages;
+      memory.dstAccessMask = to.accesses;
+      VkDependencyInfo info{VK_STRUCTURE_TYPE_DEPENDENCY_INFO};
+      info.memoryBarrierCount = 1;
+      info.pMemoryBarriers = &memory;
+      api_.vkCmdPipelineBarrier2(buffer_, &info);
+      return;
+    }
+    // The bits used here have the same values in the 32-bit masks.
+    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    memory.srcAccessMask = static_cast<VkAccessFlags>(from.accesses);
+    memory.dstAccessMask = static_cast<VkAccessFlags>(to.accesses);
+    api_.vkCmdPipelineBarrier(buffer_, static_cast<VkPipelineStageFlags>(from.stages),
+                              static_cast<VkPipelineStageFlags>(to.stages), 0, 1, &memory, 0, nullptr, 0,
+                              nullptr);
+  }
+
+  VkSemaphore semaphore_of(hcq::Signal* signal, uint32_t slot) {
+    auto* timeline = dynamic_cast<TimelineSignal*>(signal);
+    if (!timeline || timeline->context() != &c_) {
+      fail<Unsupported>("{}: a list can wait on and signal only signals of this device", c_.name);
+    }
+    if (slot >= list_.slot_count) {
+      fail<InvalidArgument>("{}: value slot {} in a list with {} slots", c_.name, slot, list_.slot_count);
+    }
+    return timeline->semaphore();
+  }
+
+  void record(const hcq::WaitCmd& wait) {
+    if (work_seen_ || signal_seen_) {
+      fail<Unsupported>("{}: a Vulkan queue cannot wait in mid-list; cut the list before this Wait", c_.name);
+    }
+    out_.submission.add_wait(semaphore_of(wait.signal, wait.value_slot), wait.value_slot);
+  }
+
+  void record(const hcq::SignalCmd& signal) {
+    out_.submission.add_signal(semaphore_of(signal.signal, signal.value_slot), signal.value_slot);
+    signal_seen_ = true;
+  }
+
+  void work() {
+    if (signal_seen_) {
+      fail<Unsupported>("{}: a Vulkan queue cannot signal in mid-list; cut the list after the Signal", c_.name);
+    }
+    work_seen_ = true;
+  }
+
+  void record(const hcq::TimestampCmd& timestamp) {
+    work();
+    if (timestamp.index >= list_.timestamp_count) {
+      fail<InvalidArgument>("{}: timestamp {} in a list with {} timestamps", c_.name, timestamp.index,
+                            list_.timestamp_count);
+    }
+    api_.vkCmdWriteTimestamp(buffer_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, out_.recorder.queries,
+                             timestamp.index);
+  }
+
+  void record(const hcq::BarrierCmd&) {
+    work();
+    // Reads before writes need execution order alone, which the stages give.
+    barrier(kWrites, kReaders);
+  }
+
+  void record(const hcq::DispatchCmd& dispatch) {
+    work();
+    const auto* program = dynamic_cast<const VulkanProgram*>(dispatch.program);
+    if (!program || program->context() != &c_) {
+      fail<InvalidArgument>("{}: dispatch of a program that was not loaded on this device", c_.name);
+    }
+    begin_label(program->name());
+    if (program->pipeline() != bound_) {
+      bound_ = program->pipeline();
+      api_.vkCmdBindPipeline(buffer_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_);
+    }
+    VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
+    TUFF_CHECK(address % 16 == 0, "{}: argument block at {:#x}", program->name(), address);
+    api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof address, &address);
+    if (dispatch.indirect) {
+      dispatch_indirect(dispatch.indirect);
+    } else {
+      dispatch_direct(*program, dispatch.groups);
+    }
+    end_label();
+  }
+
+  void dispatch_direct(const VulkanProgram& program, const std::array<uint32_t, 3>& groups) {
+    const uint32_t* limits = c_.facts.properties.limits.maxComputeWorkGroupCount;
+    if (groups[0] > limits[0] || groups[1] > limits[1] || groups[2] > limits[2]) {
+      fail<InvalidArgument>("{}: kernel \"{}\" launched with ({},{},{}) groups; the limit is ({},{},{})", c_.name,
+                            program.name(), groups[0], groups[1], groups[2], limits[0], limits[1], limits[2]);
+    }
+    api_.vkCmdDispatch(buffer_, groups[0], groups[1], groups[2]);
+  }
+
+  void dispatch_indirect(const hcq::Span& span) {
+    TUFF_CHECK(span.size_bytes >= 12 && span.offset % 4 == 0, "indirect span of {} bytes at {}", span.size_bytes,
+               span.offset);
+    api_.vkCmdDispatchIndirect(buffer_, buffer_of(*span.block), span.offset);
+  }
+
+  void record(const hcq::CopyCmd& copy) {
+    work();
+    if (copy.dst.size_bytes != copy.src.size_bytes) {
+      fail<InvalidArgument>("{}: copy of {} bytes into {} bytes", c_.name, copy.src.size_bytes,
+                            copy.dst.size_bytes);
+    }
+    if (copy.src.size_bytes == 0) return;
+    begin_label("copy");
+    VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size_bytes};
+    api_.vkCmdCopyBuffer(buffer_, buffer_of(*copy.src.block), buffer_of(*copy.dst.block), 1, &region);
+    end_label();
+  }
+
+  void record(const hcq::HostCallCmd&) {
+    fail<Unsupported>("{}: a Vulkan queue cannot call the host; cut the list there", c_.name);
+  }
+
+  void begin_label(const std::string& otherwise) {
+    if (!c_.facts.caps.debugUtils || !api_.vkCmdBeginDebugUtilsLabelEXT) return;
+    VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+    info.pLabelName = label_->empty() ? otherwise.c_str() : label_->c_str();
+    api_.vkCmdBeginDebugUtilsLabelEXT(buffer_, &info);
+  }
+  void end_label() {
+    if (c_.facts.caps.debugUtils && api_.vkCmdEndDebugUtilsLabelEXT) api_.vkCmdEndDebugUtilsLabelEXT(buffer_);
+  }
+
+  Context& c_;
+  const VkApi& api_;
+  const hcq::CommandList& list_;
+  EncodedVulkanList& out_;
+  VkCommandBuffer buffer_;
+  VkSemaphore timeline_;
+  VkPipeline bound_ = VK_NULL_HANDLE;
+  const std::string* label_ = nullptr;
+  bool work_seen_ = false, signal_seen_ = false;
+};
+
+}  // namespace
+
+void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline, EncodedVulkanList& out) {
+  Encoder(context, list, timeline, out).run();
+}
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,128 @@
+#include "devices/vulkan/queue/queue.h"
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/os.h"
+
+namespace tuff::devices::vulkan {
+
+VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
+    : Queue(device), context_(std::move(context)), timeline_(context_, 0),
+      recorders_(std::make_shared<RecorderPool>(context_)), clock_(context_) {}
+
+VulkanQueue::~VulkanQueue() {
+  try {
+    if (!context_->lost()) wait_idle();
+    collect();
+  } catch (const std::exception& e) {
+    log_warn("{}: while closing the queue: {}", context_->name, e.what());
+  }
+}
+
+std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& list, hcq::EncodeUse use) {
+  context_->require_alive();
+  if (list.timestamp_count) {
+    if (!context_->facts.timestamp_bits) fail<Unsupported>("{}: the queue has no timestamps", context_->name);
+    std::lock_guard lock(clock_mutex_);
+    if (!clock_.ready()) measure_clock();
+  }
+  return encode_native(list, use);
+}
+
+std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::CommandList& list, hcq::EncodeUse use) {
+  Recorder recorder = recorders_->acquire(list.timestamp_count, timeline_.value());
+  auto out = std::make_unique<EncodedVulkanList>(this, recorders_, recorder);
+  out->use = use;
+  out->slot_count = list.slot_count;
+  out->timestamp_count = list.timestamp_count;
+  encode_list(*context_, list, timeline_.semaphore(), *out);
+  return out;
+}
+
+EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
+  auto* native = dynamic_cast<EncodedVulkanList*>(&list);
+  if (!native || native->queue != this) {
+    fail<InvalidArgument>("{}: the list was encoded by another queue", context_->name);
+  }
+  return *native;
+}
+
+uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
+  context_->require_alive();
+  EncodedVulkanList& list = own(encoded);
+  if (slots.size() < list.slot_count) {
+    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", context_->name, slots.size(),
+                          list.slot_count);
+  }
+  if (list.use == hcq::EncodeUse::Once && list.recorder.busy_until) {
+    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", context_->name);
+  }
+#ifndef NDEBUG
+  TUFF_CHECK(timeline_.value() >= list.recorder.busy_until, "list resubmitted while in flight");
+#endif
+  collect();
+  std::lock_guard lock(mutex_);
+  uint64_t value = last_.load(std::memory_order_relaxed) + 1;
+  submit_native(list, slots, value);
+  last_.store(value, std::memory_order_release);
+  return value;
+}
+
+void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots, uint64_t value) {
+  const VkApi& api = context_->api;
+  list.submission.fill(slots, value);
+  if (context_->facts.caps.synchronization2) {
+    VkResult result = api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), VK_NULL_HANDLE);
+    context_->check(result, "vkQueueSubmit2");
+  } else {
+    VkResult result = api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), VK_NULL_HANDLE);
+    context_->check(result, "vkQueueSubmit");
+  }
+  list.recorder.busy_until = value;
+}
+
+std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {
+  std::vector<uint64_t> ticks(list.timestamp_count);
+  if (ticks.empty()) return ticks;
+  VkResult result = context_->api.vkGetQueryPoolResults(
+      context_->device, list.recorder.queries, 0, list.timestamp_count, ticks.size() * sizeof(uint64_t),
+      ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT);
+  if (result == VK_NOT_READY) {
+    fail<InvalidArgument>("{}: not every timestamp of the list was written by a command", context_->name);
+  }
+  context_->check(result, "vkGetQueryPoolResults");
+  return ticks;
+}
+
+std::vector<uint64_t> VulkanQueue::timestamps(hcq::EncodedList& encoded) {
+  EncodedVulkanList& list = own(encoded);
+  if (!list.recorder.busy_until) {
+    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", context_->name);
+  }
+  wait(list.recorder.busy_until);
+  std::vector<uint64_t> times = read_ticks(list);
+  std::lock_guard lock(clock_mutex_);
+  TickScale scale = clock_.scale();
+  for (uint64_t& t : times) t = scale.to_ns(t);
+  return times;
+}
+
+// Without calibrated timestamps: of three timestamps the one that was bracketed most closely.
+void VulkanQueue::measure_clock() {
+  hcq::CommandList list;
+  list.timestamp_count = 1;
+  list.commands.push_back({.body = hcq::TimestampCmd{0}});
+  auto encoded = encode_native(list, hcq::EncodeUse::Replay);
+  uint64_t best_ns = UINT64_MAX;
+  for (int i = 0; i < 3; ++i) {
+    uint64_t before = os::monotonic_ns();
+    wait(submit(*encoded, {}));
+    uint64_t width = os::monotonic_ns() - before;
+    uint64_t ticks = read_ticks(*encoded)[0];
+    if (width >= best_ns) continue;
+    best_ns = width;
+    clock_.set_reference(ticks, before + width / 2);
+  }
+}
+
+}  // namespace tuff::devices::vulkan

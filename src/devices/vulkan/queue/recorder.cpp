@@ -1,0 +1,81 @@
+#include "devices/vulkan/queue/recorder.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tuff::devices::vulkan {
+
+RecorderPool::~RecorderPool() {
+  for (const Recorder& r : free_) destroy(r);
+}
+
+Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
+  Recorder r;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = std::find_if(free_.begin(), free_.end(), [&](const Recorder& f) { return f.busy_until <= passed; });
+    if (it != free_.end()) {
+      r = *it;
+      *it = free_.back();
+      free_.pop_back();
+    }
+  }
+  try {
+    if (r.pool) {
+      context_->check(context_->api.vkResetCommandPool(context_->device, r.pool, 0), "vkResetCommandPool");
+    } else {
+      r = create();
+    }
+    reserve_queries(r, query_count);
+  } catch (...) {
+    destroy(r);
+    throw;
+  }
+  return r;
+}
+
+void RecorderPool::recycle(const Recorder& recorder) noexcept {
+  try {
+    std::lock_guard lock(mutex_);
+    free_.push_back(recorder);
+  } catch (const std::bad_alloc&) {
+    // Without memory for the list entry the recorder stays with the device until that goes.
+  }
+}
+
+Recorder RecorderPool::create() {
+  Context& c = *context_;
+  VkCommandPoolCreateInfo pool_info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool_info.queueFamilyIndex = c.facts.queue_family;
+  Recorder r;
+  c.check(c.api.vkCreateCommandPool(c.device, &pool_info, nullptr, &r.pool), "vkCreateCommandPool");
+  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = r.pool;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VkResult result = c.api.vkAllocateCommandBuffers(c.device, &info, &r.buffer);
+  if (result != VK_SUCCESS) destroy(r);
+  c.check(result, "vkAllocateCommandBuffers");
+  return r;
+}
+
+void RecorderPool::reserve_queries(Recorder& r, uint32_t count) {
+  if (count <= r.query_capacity) return;
+  Context& c = *context_;
+  if (r.queries) c.api.vkDestroyQueryPool(c.device, r.queries, nullptr);
+  r.queries = VK_NULL_HANDLE;
+  r.query_capacity = 0;
+  VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = std::bit_ceil(count);
+  c.check(c.api.vkCreateQueryPool(c.device, &info, nullptr, &r.queries), "vkCreateQueryPool");
+  r.query_capacity = info.queryCount;
+}
+
+void RecorderPool::destroy(const Recorder& r) noexcept {
+  Context& c = *context_;
+  if (r.queries) c.api.vkDestroyQueryPool(c.device, r.queries, nullptr);
+  if (r.pool) c.api.vkDestroyCommandPool(c.device, r.pool, nullptr);
+}
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,40 @@
+// Recorders: a command pool with its one command buffer and query pool, recycled between lists.
+// Used by encoded lists. Knows when a recorder is free again, nothing of what was recorded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "devices/vulkan/device/context.h"
+
+namespace tuff::devices::vulkan {
+
+struct Recorder {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer buffer = VK_NULL_HANDLE;
+  VkQueryPool queries = VK_NULL_HANDLE;
+  uint32_t query_capacity = 0;
+  uint64_t busy_until = 0;  // timeline value of its last submission
+};
+
+class RecorderPool {
+ public:
+  explicit RecorderPool(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  ~RecorderPool();
+  // One that is not in flight at timeline value `passed`, reset and ready to begin.
+  Recorder acquire(uint32_t query_count, uint64_t passed);
+  void recycle(const Recorder& recorder) noexcept;
+
+ private:
+  Recorder create();
+  void destroy(const Recorder& recorder) noexcept;
+  void reserve_queries(Recorder& recorder, uint32_t count);
+
+  std::shared_ptr<Context> context_;
+  std::mutex mutex_;
+  std::vector<Recorder> free_;
+};
+
+}  // namespace tuff::devices::vulkan

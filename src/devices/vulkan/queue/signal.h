@@ -1,0 +1,27 @@
+// TimelineSignal: hcq::Signal as a timeline semaphore.
+// Used by the queue (its own timeline) and by whoever needs one more. Knows nothing of submission.
+#pragma once
+
+#include <memory>
+
+#include "devices/vulkan/device/context.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::vulkan {
+
+class TimelineSignal final : public hcq::Signal {
+ public:
+  TimelineSignal(std::shared_ptr<Context> context, uint64_t initial);
+  ~TimelineSignal() override;
+  uint64_t value() const override;
+  bool wait(uint64_t value, uint64_t timeout_ns) override;
+  void set(uint64_t value) override;
+  VkSemaphore semaphore() const { return semaphore_; }
+  const Context* context() const { return context_.get(); }
+
+ private:
+  std::shared_ptr<Context> context_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+};
+
+}  // namespace tuff::devices::vulkan

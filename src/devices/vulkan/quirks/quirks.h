@@ -1,0 +1,27 @@
+// Quirks: what no feature bit tells about a driver, as a table of data rows.
+// Used when a Target is filled. A new bug of a driver is a new row, never an `if` in the driver code.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "devices/vulkan/device/api.h"
+
+namespace tuff::devices::vulkan {
+
+struct Quirk {
+  VkDriverId driver;
+  uint32_t first_version, last_version;  // VkPhysicalDeviceProperties::driverVersion, inclusive
+  uint64_t max_loop_trips;               // 0: no limit known
+  const char* why;                       // with the place where it was seen
+};
+
+std::span<const Quirk> quirk_rows();
+
+struct QuirkSum {
+  uint64_t max_loop_trips = 0;
+};
+// All rows that match, the strictest value of each field.
+QuirkSum quirks_of(VkDriverId driver, uint32_t version);
+
+}  // namespace tuff::devices::vulkan

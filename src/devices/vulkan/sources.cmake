@@ -1,0 +1,21 @@
+# Sources of the Vulkan device, relative to src/devices; included by src/devices/CMakeLists.txt.
+# Headers alone are needed: the loader is opened at run time.
+set(TUFF_VULKAN_SOURCES
+  vulkan/device/api.cpp
+  vulkan/device/context.cpp
+  vulkan/device/describe.cpp
+  vulkan/device/facts.cpp
+  vulkan/device/instance.cpp
+  vulkan/device/select.cpp
+  vulkan/device/vulkan_device.cpp
+  vulkan/memory/blocks.cpp
+  vulkan/program/cache.cpp
+  vulkan/program/loader.cpp
+  vulkan/queue/clock.cpp
+  vulkan/queue/encode.cpp
+  vulkan/queue/encoded.cpp
+  vulkan/queue/queue.cpp
+  vulkan/queue/recorder.cpp
+  vulkan/queue/signal.cpp
+  vulkan/quirks/quirks.cpp)
+set(TUFF_VULKAN_LIBS)

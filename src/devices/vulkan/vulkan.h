@@ -1,0 +1,36 @@
+// The Vulkan device as the rest of tuff sees it: how to list, how to open, and what tests may reach.
+// Called by devices/registry; the lower half by tests and benchmarks alone.
+// Must never show a Vulkan handle to engine: this header declares no Vulkan type.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/registry.h"
+#include "hcq/device.h"
+
+namespace tuff::devices {
+
+// Every physical device, best first, with the reason where one cannot be used; where there is none
+// at all (no loader, no driver, forbidden render nodes) one row that says so.
+std::vector<Candidate> vulkan_probe();
+
+// selector: "" (the best), "0" (index of vulkan_probe()), "uuid=<hex prefix>", "name=<part>".
+// Throws InvalidArgument listing what is there, Unsupported with the reason.
+std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector);
+
+// --- for tests and benchmarks ---
+
+struct VkApi;  // device/api.h
+// The function table that every call of this device goes through; a test may exchange entries.
+VkApi& vulkan_api(hcq::Device& device);
+// A timeline semaphore of its own, for lists that wait on or signal something besides the queue.
+std::unique_ptr<hcq::Signal> vulkan_signal(hcq::Device& device, uint64_t initial = 0);
+// Warnings and errors that the validation layer has reported in this process.
+uint64_t vulkan_validation_message_count();
+// True if the validation layer was asked for and found.
+bool vulkan_validation_active(hcq::Device& device);
+
+}  // namespace tuff::devices
