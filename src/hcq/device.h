@@ -4,6 +4,7 @@
 // Must never know UOps, rules, ioctls or Vulkan handles.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -76,10 +77,12 @@ class Queue {
   void wait_idle() { wait(last_submitted()); }
 
  protected:
-  // Frees Once lists that have passed; devices call it at submit.
-  void collect();
+  // Frees Once lists that have passed; devices call it at submit. With `all` also those that have
+  // not: for destructors of queues that run no more.
+  void collect(bool all = false);
 
  private:
+  friend class Device;  // shut_down() collects
   struct Pending { uint64_t value; std::unique_ptr<EncodedList> list; };
   Device& device_;
   std::vector<Pending> pending_;
@@ -112,6 +115,11 @@ class Device {
   virtual Queue& compute_queue() = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
+  // Throws DeviceLost if declare_lost() was called, else asks check_status(). Devices call it at the
+  // head of map_block, load and submit, so that later calls on a lost device fail fast.
+  void fail_if_lost();
+  void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   Allocator& allocator();
   const std::string& name() const { return info().name; }
@@ -126,6 +134,9 @@ class Device {
 
  private:
   std::unique_ptr<Allocator> allocator_;
+  std::atomic<bool> lost_{false};
+  std::mutex lost_mutex_;
+  std::string lost_reason_;
 };
 
 }  // namespace tuff::hcq

@@ -67,7 +67,13 @@ class CommandGraph {
   ~CommandGraph();
   // Patches the next free instance and submits once. Waits only if every instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
+  // Throws InvalidArgument if an input overlaps memory that the graph itself writes (see
+  // conflicting_input) or if a scalar does not fit in 32 bits or in the device's launch limits.
   uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars);
+  // Barriers are placed on the promise that an input's memory is its own where anything is written.
+  // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
+  // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
+  int32_t conflicting_input(std::span<const uint64_t> input_addresses) const;
   const GraphStats& stats() const;
   const CommandList& commands() const;  // of instance 0, for the hazard checker and goldens
 
@@ -75,6 +81,10 @@ class CommandGraph {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A replay is the whole of one submission: it begins after all that was submitted before it and has
+// no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one per
+// input, since the memory is known at replay only.
 
 // Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since the
 // last barrier. Shared by graphs and by eager lists.

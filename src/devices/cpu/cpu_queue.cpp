@@ -1,0 +1,231 @@
+#include "devices/cpu/cpu_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace tuff::devices {
+namespace {
+
+using namespace hcq;
+
+constexpr uint64_t kSleepNs = 1'000'000'000;   // between looks at the ring without a doorbell
+constexpr uint64_t kBlockedSliceNs = 1'000'000;  // between looks at stop_ while a Wait holds the stream
+
+CpuPacket encode_dispatch(const DispatchCmd& c) {
+  const auto* program = dynamic_cast<const CpuProgram*>(c.program);
+  TUFF_CHECK(program != nullptr, "dispatch without a program of the CPU");
+  TUFF_CHECK(c.args.size_bytes >= program->args().size_bytes(), "{}: argument block of {} bytes, needs {}",
+             program->name(), c.args.size_bytes, program->args().size_bytes());
+  CpuPacket p;
+  p.dispatch = {program->fn(), c.args ? c.args.host() : nullptr, nullptr, &program->cost_ns(),
+                {c.groups[0], c.groups[1], c.groups[2]}};
+  if (c.indirect) {
+    p.kind = CpuPacket::Kind::DispatchIndirect;
+    p.dispatch.indirect = reinterpret_cast<const uint32_t*>(c.indirect.host());
+  } else {
+    bool one = p.dispatch.grid.count() == 1;
+    p.kind = one ? CpuPacket::Kind::DispatchOne : CpuPacket::Kind::Dispatch;
+  }
+  return p;
+}
+
+CpuPacket encode_copy(const CopyCmd& c) {
+  TUFF_CHECK(c.dst.size_bytes == c.src.size_bytes, "copy of {} bytes into {}", c.src.size_bytes, c.dst.size_bytes);
+  CpuPacket p;
+  p.kind = CpuPacket::Kind::Copy;
+  p.copy = {c.dst.host(), c.src.host(), c.dst.size_bytes};
+  return p;
+}
+
+CpuPacket encode_sync(CpuPacket::Kind kind, Signal* signal, uint32_t slot, uint32_t slot_count) {
+  TUFF_CHECK(signal != nullptr && slot < slot_count, "slot {} of {}", slot, slot_count);
+  CpuPacket p;
+  p.kind = kind;
+  p.sync = {signal, slot};
+  return p;
+}
+
+}  // namespace
+
+CpuQueue::CpuQueue(Device& device, uint32_t threads)
+    : Queue(device), timeline_(*this), pool_(std::max(threads, 1u) - 1), thread_([this] { serve(); }) {}
+
+CpuQueue::~CpuQueue() { stop(); }
+
+void CpuQueue::stop() noexcept {
+  stop_.store(true, std::memory_order_seq_cst);
+  ring_doorbell();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse) {
+  auto result = std::make_unique<CpuList>();
+  result->packets.reserve(list.commands.size());
+  result->slots.resize(list.slot_count);
+  result->times.resize(list.timestamp_count);
+  for (const Command& c : list.commands) {
+    CpuPacket p;
+    if (const auto* d = std::get_if<DispatchCmd>(&c.body)) {
+      p = encode_dispatch(*d);
+    } else if (const auto* copy = std::get_if<CopyCmd>(&c.body)) {
+      p = encode_copy(*copy);
+    } else if (const auto* w = std::get_if<WaitCmd>(&c.body)) {
+      p = encode_sync(CpuPacket::Kind::Wait, w->signal, w->value_slot, list.slot_count);
+    } else if (const auto* s = std::get_if<SignalCmd>(&c.body)) {
+      p = encode_sync(CpuPacket::Kind::Signal, s->signal, s->value_slot, list.slot_count);
+    } else if (const auto* t = std::get_if<TimestampCmd>(&c.body)) {
+      TUFF_CHECK(t->index < list.timestamp_count, "timestamp {} of {}", t->index, list.timestamp_count);
+      p.kind = CpuPacket::Kind::Timestamp;
+      p.time = {t->index};
+    } else if (const auto* h = std::get_if<HostCallCmd>(&c.body)) {
+      p.kind = CpuPacket::Kind::HostCall;
+      p.call = {h->fn, h->context};
+    } else {
+      continue;  // a barrier: packets run one after another and share one coherent memory
+    }
+    result->packets.push_back(p);
+  }
+  return result;
+}
+
+uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
+  device().fail_if_lost();
+  collect();
+  auto& native = static_cast<CpuList&>(list);
+  TUFF_CHECK(slots.size() == native.slots.size(), "{} slot values, {} encoded", slots.size(), native.slots.size());
+  std::lock_guard lock(submit_mutex_);
+  uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
+  if (value > kRingEntries) wait(value - kRingEntries);  // the entry must have retired
+  std::copy(slots.begin(), slots.end(), native.slots.begin());
+  ring_[value % kRingEntries] = &native;
+  submitted_.store(value, std::memory_order_seq_cst);
+  ring_doorbell();
+  return value;
+}
+
+std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) { return static_cast<CpuList&>(list).times; }
+
+// ---- consuming. One thread holds the role at a time; it alone touches cursor_.
+
+bool CpuQueue::run(CpuList& list) {
+  const CpuPacket* packets = list.packets.data();
+  for (size_t count = list.packets.size(); cursor_ < count; ++cursor_) {
+    const CpuPacket& p = packets[cursor_];
+    switch (p.kind) {
+      case CpuPacket::Kind::DispatchOne:
+        p.dispatch.fn(p.dispatch.args, 0, 0, 0);
+        break;
+      case CpuPacket::Kind::Dispatch:
+        pool_.run(p.dispatch.fn, p.dispatch.args, p.dispatch.grid, *p.dispatch.cost_ns);
+        break;
+      case CpuPacket::Kind::DispatchIndirect: {
+        const uint32_t* groups = p.dispatch.indirect;
+        pool_.run(p.dispatch.fn, p.dispatch.args, {groups[0], groups[1], groups[2]}, *p.dispatch.cost_ns);
+        break;
+      }
+      case CpuPacket::Kind::Copy:
+        std::memcpy(p.copy.dst, p.copy.src, p.copy.size_bytes);
+        break;
+      case CpuPacket::Kind::Wait:
+        if (p.sync.signal->value() >= list.slots[p.sync.slot]) break;
+        blocked_on_ = {p.sync.signal, list.slots[p.sync.slot]};
+        return false;
+      case CpuPacket::Kind::Signal:
+        p.sync.signal->set(list.slots[p.sync.slot]);
+        break;
+      case CpuPacket::Kind::Timestamp:
+        list.times[p.time.index] = os::monotonic_ns();
+        break;
+      case CpuPacket::Kind::HostCall:
+        p.call.fn(p.call.context);
+        break;
+    }
+  }
+  return true;
+}
+
+CpuQueue::Progress CpuQueue::consume(uint64_t until) {
+  for (;;) {
+    uint64_t next = timeline_.value() + 1;
+    if (next > until) return Progress::Reached;
+    if (next > submitted_.load(std::memory_order_acquire)) return Progress::Empty;
+    if (stop_.load(std::memory_order_relaxed)) return Progress::Empty;
+    if (!run(*ring_[next % kRingEntries])) return Progress::Blocked;
+    cursor_ = 0;
+    timeline_.set(next);  // last: from here on the list belongs to its owner again
+  }
+}
+
+void CpuQueue::leave_role() {
+  consuming_.store(false, std::memory_order_seq_cst);
+  if (has_work()) ring_doorbell();
+}
+
+bool CpuQueue::has_work() const {
+  return submitted_.load(std::memory_order_seq_cst) > timeline_.value();
+}
+
+void CpuQueue::ring_doorbell() {
+  doorbell_.fetch_add(1, std::memory_order_seq_cst);
+  // One wake-up is enough however many submissions come before the thread runs.
+  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) os::futex_wake(&doorbell_, 1);
+}
+
+void CpuQueue::sleep_until_rung() {
+  uint32_t seen = doorbell_.load(std::memory_order_seq_cst);
+  for (int i = 0; i < kSpinRounds; ++i) {
+    if (has_work() && !consuming_.load(std::memory_order_seq_cst)) return;
+    os::cpu_relax();
+  }
+  asleep_.store(true, std::memory_order_seq_cst);
+  bool idle = !has_work() || consuming_.load(std::memory_order_seq_cst);
+  if (idle && !stop_.load(std::memory_order_seq_cst)) os::futex_wait(&doorbell_, seen, kSleepNs);
+  asleep_.store(false, std::memory_order_seq_cst);
+}
+
+// The queue's own thread keeps the role while a Wait holds the stream, so the list, and with it the
+// signal, stays alive while it sleeps on that signal; any kind of signal may be waited for.
+void CpuQueue::serve_stream() {
+  try {
+    while (consume(UINT64_MAX) == Progress::Blocked && !stop_.load(std::memory_order_seq_cst))
+      blocked_on_.signal->wait(blocked_on_.value, kBlockedSliceNs);
+  } catch (const Error& e) {  // the other device is lost, so what waits for it is too
+    device().declare_lost(fmt::format("{}: a wait in the queue failed: {}", device().name(), e.what()));
+    stop_.store(true, std::memory_order_seq_cst);
+  }
+}
+
+void CpuQueue::serve() {
+  while (!stop_.load(std::memory_order_seq_cst)) {
+    if (has_work() && take_role()) {
+      serve_stream();
+      consuming_.store(false, std::memory_order_seq_cst);
+    }
+    sleep_until_rung();
+  }
+}
+
+bool CpuQueue::Timeline::wait(uint64_t value, uint64_t timeout_ns) {
+  uint64_t end_ns = os::monotonic_ns() + timeout_ns;
+  CpuQueue& q = queue_;
+  for (int spins = 0;;) {
+    if (this->value() >= value) return true;
+    if (q.has_work() && q.take_role()) {
+      Progress progress = q.consume(value);
+      q.leave_role();
+      if (progress == Progress::Reached) return true;
+      spins = kSpinRounds;  // held by a Wait: nothing to do here but sleep
+    }
+    if (++spins < kSpinRounds) {
+      os::cpu_relax();
+      continue;
+    }
+    uint64_t now_ns = os::monotonic_ns();
+    if (now_ns >= end_ns) return this->value() >= value;
+    sleep(value, std::min<uint64_t>(end_ns - now_ns, 1'000'000));
+  }
+}
+
+}  // namespace tuff::devices

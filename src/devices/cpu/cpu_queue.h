@@ -1,0 +1,111 @@
+// The CPU's queue: a ring of fixed-size entries, each naming an encoded list of packets, consumed in
+// order by one thread at a time: the queue's own, or whoever waits for it (which saves waking a
+// thread). Called through hcq::Queue. Knows nothing of how programs were loaded.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "devices/cpu/cpu_pool.h"
+#include "devices/cpu/cpu_signal.h"
+#include "hcq/device.h"
+
+namespace tuff::devices {
+
+// What the queue needs of a loaded kernel. `cost_ns` is learned: see CpuPool::run.
+class CpuProgram : public hcq::Program {
+ public:
+  CpuProgram(const render::Binary& b, render::CpuKernelFn fn) : Program(b), fn_(fn) {}
+  render::CpuKernelFn fn() const { return fn_; }
+  std::atomic<uint32_t>& cost_ns() const { return cost_ns_; }
+
+ private:
+  render::CpuKernelFn fn_;
+  mutable std::atomic<uint32_t> cost_ns_{0};
+};
+
+// One command in native form: one cache line.
+struct alignas(64) CpuPacket {
+  enum class Kind : uint32_t { DispatchOne, Dispatch, DispatchIndirect, Copy, Wait, Signal, Timestamp, HostCall };
+  struct Dispatch {
+    render::CpuKernelFn fn;
+    const void* args;
+    const uint32_t* indirect;
+    std::atomic<uint32_t>* cost_ns;
+    CpuGrid grid;
+  };
+  struct Copy { void* dst; const void* src; size_t size_bytes; };
+  struct Sync { hcq::Signal* signal; uint32_t slot; };
+  struct Time { uint32_t index; };
+  struct Call { void (*fn)(void*); void* context; };
+  Kind kind = Kind::DispatchOne;
+  union {
+    Dispatch dispatch;
+    Copy copy;
+    Sync sync;
+    Time time;
+    Call call;
+  };
+  CpuPacket() : dispatch{} {}
+};
+static_assert(sizeof(CpuPacket) == 64);
+
+class CpuList final : public hcq::EncodedList {
+ public:
+  std::vector<CpuPacket> packets;
+  std::vector<uint64_t> slots, times;
+};
+
+class CpuQueue final : public hcq::Queue {
+ public:
+  CpuQueue(hcq::Device& device, uint32_t threads);
+  ~CpuQueue() override;
+  void stop() noexcept;  // ends the threads; what is left in the ring stays undone
+  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list, hcq::EncodeUse use) override;
+  uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
+  std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
+  hcq::Signal& timeline() override { return timeline_; }
+  uint64_t last_submitted() const override { return submitted_.load(std::memory_order_acquire); }
+
+ private:
+  static constexpr uint64_t kRingEntries = 256;
+
+  // The queue's timeline. Who waits for it from the host works instead of sleeping.
+  class Timeline final : public CpuSignal {
+   public:
+    explicit Timeline(CpuQueue& q) : queue_(q) {}
+    bool wait(uint64_t value, uint64_t timeout_ns) override;
+
+   private:
+    CpuQueue& queue_;
+  };
+
+  enum class Progress { Empty, Blocked, Reached };
+  bool take_role() { return !consuming_.exchange(true, std::memory_order_acquire); }
+  void leave_role();
+  Progress consume(uint64_t until);
+  bool run(CpuList& list);
+  void ring_doorbell();
+  bool has_work() const;
+  void serve();
+  void serve_stream();
+  void sleep_until_rung();
+
+  Timeline timeline_;
+  CpuPool pool_;
+  std::mutex submit_mutex_;
+  std::array<CpuList*, kRingEntries> ring_{};        // entry v % kRingEntries belongs to value v
+  alignas(64) std::atomic<uint64_t> submitted_{0};
+  alignas(64) std::atomic<bool> consuming_{false};   // the consumer's role is taken
+  size_t cursor_ = 0;                                // of the consumer: next packet of its list
+  struct { hcq::Signal* signal; uint64_t value; } blocked_on_{};  // of the consumer: its head's Wait
+  alignas(64) std::atomic<uint32_t> doorbell_{0};
+  std::atomic<bool> asleep_{false}, stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace tuff::devices

@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "hcq/device.h"
+#include "hcq/memory.h"
+#include "hcq/tlsf.h"
+
+namespace tuff::hcq {
+namespace {
+
+constexpr size_t kSharedBlockBytes = 16u << 20;
+constexpr size_t kLargeBytes = kSharedBlockBytes / 2;  // from here on a request gets its own block
+constexpr uint64_t kCacheSlackBytes = 256u << 20;
+constexpr const char* kKindNames[kMemoryKindCount] = {"Device", "Args", "Upload", "Readback"};
+
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// A raw block: shared (sub-allocated by tlsf) or of one large request, live or cached.
+struct Block {
+  MemoryBlock raw;
+  std::unique_ptr<Tlsf> tlsf;
+  bool live = false;
+};
+
+struct Deferred {
+  Span span;
+  std::vector<TimelinePoint> points;
+  bool passed() const {
+    return std::all_of(points.begin(), points.end(),
+                       [](const TimelinePoint& p) { return p.queue->passed(p.value); });
+  }
+};
+
+}  // namespace
+
+struct Allocator::State {
+  explicit State(Device& d) : device(d) {}
+  Device& device;
+  mutable std::mutex mutex;
+  std::unordered_map<const MemoryBlock*, std::unique_ptr<Block>> owners;
+  std::array<std::vector<Block*>, kMemoryKindCount> shared, cached;  // cached: large, oldest first
+  std::deque<Deferred> deferred;
+  MemoryStats stats;
+
+  Block& map(size_t size_bytes, MemoryKind kind);
+  void unmap(Block& block) noexcept;
+  Span take(size_t size_bytes, MemoryKind kind, size_t alignment);
+  Span take_small(size_t size_bytes, MemoryKind kind, size_t alignment);
+  Span take_large(size_t size_bytes, MemoryKind kind, size_t alignment);
+  void count_live(size_t size_bytes);
+  void give_back(const Span& span);
+  void release_passed(bool scan_all);
+  void evict();
+  void drop_cache();
+  [[noreturn]] void out_of_memory(size_t size_bytes, MemoryKind kind, const char* why) const;
+};
+
+Block& Allocator::State::map(size_t size_bytes, MemoryKind kind) {
+  auto block = std::make_unique<Block>();
+  block->raw = device.map_block(size_bytes, kind);
+  stats.mapped_bytes += block->raw.size_bytes;
+  ++stats.block_count;
+  Block& result = *block;
+  owners.emplace(&result.raw, std::move(block));
+  TUFF_DEBUG_LINE(7, "{}: mapped {} bytes of {} memory", device.name(), size_bytes,
+                  kKindNames[static_cast<int>(kind)]);
+  return result;
+}
+
+void Allocator::State::unmap(Block& block) noexcept {
+  stats.mapped_bytes -= block.raw.size_bytes;
+  --stats.block_count;
+  device.unmap_block(block.raw);
+  owners.erase(&block.raw);
+}
+
+void Allocator::State::count_live(size_t size_bytes) {
+  stats.live_bytes += size_bytes;
+  stats.peak_live_bytes = std::max(stats.peak_live_bytes, stats.live_bytes);
+}
+
+Span Allocator::State::take_small(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  auto& blocks = shared[static_cast<size_t>(kind)];
+  auto from = [&](Block& b) -> Span {
+    if (b.raw.address % alignment != 0) return {};
+    auto offset = b.tlsf->allocate(size_bytes, alignment);
+    if (!offset) return {};
+    count_live(b.tlsf->range_bytes(*offset));
+    return {&b.raw, *offset, size_bytes};
+  };
+  for (Block* b : blocks)
+    if (Span s = from(*b)) return s;
+  Block& fresh = map(kSharedBlockBytes, kind);
+  fresh.tlsf = std::make_unique<Tlsf>(fresh.raw.size_bytes);
+  blocks.push_back(&fresh);
+  Span span = from(fresh);
+  return span ? span : take_large(size_bytes, kind, alignment);
+}
+
+Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  // Blocks begin on a page at best; a stricter alignment is found inside a longer block.
+  size_t rounded = round_up(size_bytes + (alignment > Tlsf::kGranuleBytes ? alignment : 0), 4096);
+  auto& list = cached[static_cast<size_t>(kind)];
+  auto best = list.end();
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    size_t size = (*it)->raw.size_bytes;
+    bool fits = size >= rounded && size <= rounded + rounded / 4;
+    // Among equals the most recently freed one, whose pages are warm.
+    if (fits && (best == list.end() || size <= (*best)->raw.size_bytes)) best = it;
+  }
+  Block* block;
+  if (best != list.end()) {
+    block = *best;
+    list.erase(best);
+  } else {
+    block = &map(rounded, kind);
+  }
+  block->live = true;
+  count_live(block->raw.size_bytes);
+  size_t lead = (alignment - block->raw.address % alignment) % alignment;
+  return {&block->raw, lead, size_bytes};
+}
+
+Span Allocator::State::take(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  return size_bytes >= kLargeBytes || alignment >= kLargeBytes ? take_large(size_bytes, kind, alignment)
+                                                       : take_small(size_bytes, kind, alignment);
+}
+
+void Allocator::State::give_back(const Span& span) {
+  auto it = owners.find(span.block);
+  TUFF_CHECK(it != owners.end(), "span of a foreign or dead block");
+  Block& b = *it->second;
+  if (b.tlsf) {
+    stats.live_bytes -= b.tlsf->free(span.offset);
+    return;
+  }
+  TUFF_CHECK(b.live, "large span freed twice");
+  b.live = false;
+  stats.live_bytes -= b.raw.size_bytes;
+  cached[static_cast<size_t>(b.raw.kind)].push_back(&b);
+  evict();
+}
+
+// Keeps the cache from outgrowing what the program ever had live: beyond that it is fragmentation.
+void Allocator::State::evict() {
+  uint64_t limit = stats.peak_live_bytes + stats.peak_live_bytes / 4 + kCacheSlackBytes;
+  for (auto& list : cached)
+    while (stats.mapped_bytes > limit && !list.empty()) {
+      unmap(*list.front());
+      list.erase(list.begin());
+    }
+}
+
+void Allocator::State::release_passed(bool scan_all) {
+  // In the order of their release; usually the first that has not passed ends the search.
+  for (auto it = deferred.begin(); it != deferred.end();) {
+    if (it->passed()) {
+      give_back(it->span);
+      it = deferred.erase(it);
+    } else if (scan_all) {
+      ++it;
+    } else {
+      return;
+    }
+  }
+}
+
+void Allocator::State::drop_cache() {
+  for (auto& list : cached) {
+    for (Block* b : list) unmap(*b);
+    list.clear();
+  }
+  for (auto& blocks : shared)
+    std::erase_if(blocks, [&](Block* b) {
+      if (b->tlsf->used_bytes() > 0) return false;
+      unmap(*b);
+      return true;
+    });
+}
+
+void Allocator::State::out_of_memory(size_t size_bytes, MemoryKind kind, const char* why) const {
+  fail<OutOfMemory>(
+      "{}: out of {} memory: request {} bytes, live {}, cached {}, mapped {}, memory of the device {} "
+      "({}); free tensors or use a smaller batch",
+      device.name(), kKindNames[static_cast<int>(kind)], size_bytes, stats.live_bytes,
+      stats.mapped_bytes - stats.live_bytes, stats.mapped_bytes, device.info().memory_bytes, why);
+}
+
+Allocator::Allocator(Device& device) : state_(std::make_unique<State>(device)) {}
+
+Allocator::~Allocator() {
+  State& s = *state_;
+  for (auto& [raw, block] : s.owners) s.device.unmap_block(*raw);
+}
+
+Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  TUFF_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0, "alignment {}", alignment);
+  State& s = *state_;
+  size_t wanted = std::max<size_t>(size_bytes, 1);
+  std::vector<TimelinePoint> pending;
+  {
+    std::lock_guard lock(s.mutex);
+    s.release_passed(false);
+    try {
+      Span span = s.take(wanted, kind, alignment);
+      span.size_bytes = size_bytes;
+      return span;
+    } catch (const OutOfMemory&) {
+      for (const Deferred& d : s.deferred)
+        pending.insert(pending.end(), d.points.begin(), d.points.end());
+    }
+  }
+  // Memory that only waits for the device is as good as free: wait for it (not under the lock, since
+  // host calls in the queue may allocate), drop the cache and try once more.
+  for (const TimelinePoint& p : pending) p.queue->wait(p.value);
+  std::lock_guard lock(s.mutex);
+  s.release_passed(true);
+  s.drop_cache();
+  try {
+    Span span = s.take(wanted, kind, alignment);
+    span.size_bytes = size_bytes;
+    return span;
+  } catch (const OutOfMemory& e) {
+    s.out_of_memory(size_bytes, kind, e.what());
+  }
+}
+
+void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noexcept {
+  if (!span) return;
+  State& s = *state_;
+  std::lock_guard lock(s.mutex);
+  Deferred d{span, last_uses};
+  if (d.passed())
+    s.give_back(span);
+  else
+    s.deferred.push_back(std::move(d));
+}
+
+void Allocator::trim() {
+  std::lock_guard lock(state_->mutex);
+  state_->release_passed(true);
+  state_->drop_cache();
+}
+
+MemoryStats Allocator::stats() const {
+  std::lock_guard lock(state_->mutex);
+  MemoryStats result = state_->stats;
+  uint64_t waiting = 0;
+  for (const Deferred& d : state_->deferred) waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
+  result.live_bytes -= std::min(waiting, result.live_bytes);
+  result.cached_bytes = result.mapped_bytes - result.live_bytes;
+  return result;
+}
+
+}  // namespace tuff::hcq

@@ -1,0 +1,167 @@
+#include "hcq/device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+
+namespace tuff::hcq {
+namespace {
+
+constexpr size_t kStagingPieceBytes = 4u << 20;
+constexpr uint64_t kWaitSliceNs = 20'000'000;
+
+Command copy_command(Span dst, Span src, const char* label) {
+  return {CopyCmd{dst, src}, {{src, false}, {dst, true}}, label};
+}
+
+// Two halves of staging memory, so that the host fills one while the device empties the other.
+class Staging {
+ public:
+  Staging(Device& device, MemoryKind kind, size_t total_bytes)
+      : device_(device), piece_bytes_(std::min(total_bytes, kStagingPieceBytes)),
+        span_(device.allocator().allocate(2 * piece_bytes_, kind)) {}
+  ~Staging() {
+    std::vector<TimelinePoint> uses;
+    for (uint64_t v : values_)
+      if (v > 0) uses.push_back({&device_.compute_queue(), v});
+    device_.allocator().free(span_, uses);
+  }
+  size_t piece_bytes() const { return piece_bytes_; }
+  Span half(size_t i, size_t size) const { return span_.sub((i & 1) * piece_bytes_, size); }
+  void wait(size_t i) { if (values_[i & 1] > 0) device_.compute_queue().wait(values_[i & 1]); }
+  void copy(size_t i, Span dst, Span src) {
+    CommandList list;
+    list.commands.push_back(copy_command(dst, src, "staging"));
+    Queue& queue = device_.compute_queue();
+    values_[i & 1] = queue.submit_once(queue.encode(list, EncodeUse::Once));
+  }
+
+ private:
+  Device& device_;
+  size_t piece_bytes_;
+  Span span_;
+  uint64_t values_[2] = {0, 0};
+};
+
+}  // namespace
+
+uint64_t Queue::submit_once(std::unique_ptr<EncodedList> list, std::span<const uint64_t> slots) {
+  uint64_t value = submit(*list, slots);
+  std::lock_guard lock(pending_mutex_);
+  pending_.push_back({value, std::move(list)});
+  return value;
+}
+
+void Queue::collect(bool all) {
+  std::lock_guard lock(pending_mutex_);
+  if (pending_.empty()) return;
+  uint64_t reached = all ? UINT64_MAX : timeline().value();
+  std::erase_if(pending_, [&](const Pending& p) { return p.value <= reached; });
+}
+
+void Queue::wait(uint64_t value) {
+  if (passed(value)) return;
+  device_.fail_if_lost();
+  Signal& line = timeline();
+  uint64_t seen = line.value(), since_ns = os::monotonic_ns();
+  while (!line.wait(value, kWaitSliceNs)) {
+    device_.fail_if_lost();
+    uint64_t now_ns = os::monotonic_ns(), reached = line.value();
+    if (reached != seen) {
+      seen = reached;
+      since_ns = now_ns;
+      continue;
+    }
+    int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS);
+    if (now_ns - since_ns < static_cast<uint64_t>(timeout_ms) * 1'000'000) continue;
+    device_.declare_lost(fmt::format(
+        "{}: no progress for {} ms: timeline at {}, waiting for {} (limit: TUFF_TIMEOUT_MS)",
+        device_.name(), (now_ns - since_ns) / 1'000'000, reached, value));
+    device_.fail_if_lost();
+  }
+}
+
+Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}
+Device::~Device() = default;
+
+Allocator& Device::allocator() {
+  TUFF_CHECK(allocator_ != nullptr, "the device is shut down");
+  return *allocator_;
+}
+
+void Device::fail_if_lost() {
+  if (lost()) {
+    std::lock_guard lock(lost_mutex_);
+    throw DeviceLost(lost_reason_);
+  }
+  check_status();
+}
+
+void Device::declare_lost(const std::string& reason) noexcept {
+  std::lock_guard lock(lost_mutex_);
+  if (lost()) return;
+  lost_reason_ = reason;
+  lost_.store(true, std::memory_order_release);
+}
+
+void Device::upload(Span dst, const void* src) {
+  const auto* from = static_cast<const std::byte*>(src);
+  if (dst.size_bytes == 0) return;
+  if (dst.host() != nullptr) {
+    compute_queue().wait_idle();
+    std::memcpy(dst.host(), from, dst.size_bytes);
+    return;
+  }
+  Staging staging(*this, MemoryKind::Upload, dst.size_bytes);
+  size_t piece = 0;
+  for (size_t at = 0; at < dst.size_bytes; at += staging.piece_bytes(), ++piece) {
+    size_t size = std::min(staging.piece_bytes(), dst.size_bytes - at);
+    staging.wait(piece);
+    Span half = staging.half(piece, size);
+    std::memcpy(half.host(), from + at, size);
+    staging.copy(piece, dst.sub(at, size), half);
+  }
+  compute_queue().wait_idle();
+}
+
+void Device::download(Span src, void* dst) {
+  auto* to = static_cast<std::byte*>(dst);
+  if (src.size_bytes == 0) return;
+  if (src.host() != nullptr) {
+    compute_queue().wait_idle();
+    std::memcpy(to, src.host(), src.size_bytes);
+    return;
+  }
+  Staging staging(*this, MemoryKind::Readback, src.size_bytes);
+  size_t piece_bytes = staging.piece_bytes();
+  size_t pieces = (src.size_bytes + piece_bytes - 1) / piece_bytes;
+  auto size_of = [&](size_t i) { return std::min(piece_bytes, src.size_bytes - i * piece_bytes); };
+  auto start = [&](size_t i) {
+    staging.copy(i, staging.half(i, size_of(i)), src.sub(i * piece_bytes, size_of(i)));
+  };
+  start(0);
+  for (size_t i = 0; i < pieces; ++i) {
+    if (i + 1 < pieces) start(i + 1);
+    staging.wait(i);
+    std::memcpy(to + i * piece_bytes, staging.half(i, size_of(i)).host(), size_of(i));
+  }
+}
+
+void Device::shut_down() noexcept {
+  try {
+    compute_queue().wait_idle();
+  } catch (const Error&) {
+    // Lost: nothing more will run, so the memory may go.
+  }
+  try {
+    compute_queue().collect(true);
+  } catch (const Error&) {
+    // Lists of a lost device; their owner goes with it.
+  }
+  allocator_.reset();
+}
+
+}  // namespace tuff::hcq

@@ -1,0 +1,387 @@
+#include "hcq/graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+
+namespace tuff::hcq {
+namespace {
+
+constexpr size_t kBlockAlignment = 64;     // of an argument block: one cache line
+constexpr size_t kIndirectAlignment = 16;
+constexpr uint64_t kWord32 = 0xffffffffull;
+
+size_t align_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// Where one kernel's block and launch size lie in an instance's argument memory.
+struct Placement {
+  size_t args = 0, args_bytes = 0;
+  size_t indirect = 0;
+  bool symbolic = false;
+};
+
+struct Range { uint64_t begin, end; };  // device addresses, half open
+
+void sort_and_join(std::vector<Range>& ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
+  std::vector<Range> joined;
+  for (const Range& r : ranges) {
+    if (!joined.empty() && r.begin <= joined.back().end)
+      joined.back().end = std::max(joined.back().end, r.end);
+    else
+      joined.push_back(r);
+  }
+  ranges = std::move(joined);
+}
+
+bool overlaps(const std::vector<Range>& joined, Range r) {
+  auto it = std::lower_bound(joined.begin(), joined.end(), r.end,
+                             [](const Range& a, uint64_t end) { return a.begin < end; });
+  return it != joined.begin() && std::prev(it)->end > r.begin;
+}
+
+// What the graph touches of one input, as offsets into it.
+struct InputExtent {
+  uint64_t begin = UINT64_MAX, end = 0;
+  bool written = false;
+  Range at(uint64_t address) const { return {address + begin, address + end}; }
+  bool used() const { return begin < end; }
+};
+
+struct Instance {
+  Span args, staged;             // staged: host-visible twin where `args` has no host pointer
+  std::byte* host = nullptr;     // what a replay patches
+  std::unique_ptr<EncodedList> encoded;
+  uint64_t value = 0;            // timeline value of its last submission
+};
+
+}  // namespace
+
+struct CommandGraph::State {
+  State(Device& d, uint32_t inputs_, uint32_t scalars_)
+      : device(d), queue(d.compute_queue()), input_count(inputs_), scalar_count(scalars_),
+        input_blocks(inputs_), extents(inputs_) {}
+  Device& device;
+  Queue& queue;
+  uint32_t input_count, scalar_count;
+  std::vector<MemoryBlock> input_blocks;   // placeholders, named by accesses to inputs
+  std::vector<InputExtent> extents;
+  std::vector<Range> fixed_written, fixed_all;
+  std::vector<Placement> placements;       // one per node
+  std::vector<std::byte> contents;         // argument memory as it is before patching
+  std::vector<Patch> patches;
+  std::vector<DerivedSlot> derived;
+  struct LaunchSlot { uint32_t scalar, axis; };
+  std::vector<LaunchSlot> launch_slots;
+  std::vector<uint64_t> slots;             // values of one replay
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
+  CommandList commands;
+  std::vector<Instance> instances;
+  size_t next = 0;
+  GraphStats stats;
+  std::mutex mutex;
+
+  void place(const std::vector<GraphNode>& nodes);
+  void check(const GraphKernel& k) const;
+  void note_range(const GraphBuffer& b);
+  void fill(const GraphKernel& k, const Placement& at);
+  void fill_buffer(const GraphBuffer& b, size_t at);
+  void fill_scalar(const GraphScalar& s, size_t at);
+  void fill_groups(const GraphKernel& k, size_t at);
+  uint32_t address_slot(const GraphBuffer& b);
+  void note_access(std::vector<Access>& accesses, const GraphBuffer& b);
+  Command dispatch(const GraphKernel& k, const Placement& at, const Instance& in);
+  CommandList record(const std::vector<GraphNode>& nodes, const Instance& in);
+  void add_instance(const std::vector<GraphNode>& nodes);
+  void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars);
+  void patch(std::byte* host) const;
+  int32_t conflict(std::span<const uint64_t> inputs) const;
+};
+
+// ---- building
+
+void CommandGraph::State::check(const GraphKernel& k) const {
+  TUFF_CHECK(k.program != nullptr, "kernel without a program");
+  const render::ArgLayout& layout = k.program->args();
+  TUFF_CHECK(layout.buffer_count == k.buffers.size() && layout.scalar_count == k.scalars.size(),
+             "{}: {} buffers and {} scalars given, {} and {} declared", k.program->name(),
+             k.buffers.size(), k.scalars.size(), layout.buffer_count, layout.scalar_count);
+  for (const GraphBuffer& b : k.buffers)
+    TUFF_CHECK(b.span || (b.input >= 0 && static_cast<uint32_t>(b.input) < input_count),
+               "{}: buffer is neither memory nor one of {} inputs", k.program->name(), input_count);
+  for (const GraphScalar& s : k.scalars)
+    TUFF_CHECK(s.slot < static_cast<int64_t>(scalar_count), "{}: scalar slot {} of {}",
+               k.program->name(), s.slot, scalar_count);
+  for (int32_t slot : k.group_slots)
+    TUFF_CHECK(slot < static_cast<int64_t>(scalar_count), "{}: launch slot {} of {}",
+               k.program->name(), slot, scalar_count);
+}
+
+void CommandGraph::State::place(const std::vector<GraphNode>& nodes) {
+  size_t at = 0;
+  for (const GraphNode& node : nodes) {
+    Placement p;
+    if (const auto* k = std::get_if<GraphKernel>(&node)) {
+      check(*k);
+      p.args = align_up(at, kBlockAlignment);
+      p.args_bytes = std::max<size_t>(k->program->args().size_bytes(), 16);
+      at = p.args + p.args_bytes;
+      p.symbolic = std::any_of(k->group_slots.begin(), k->group_slots.end(),
+                               [](int32_t s) { return s >= 0; });
+      if (p.symbolic) {
+        p.indirect = align_up(at, kIndirectAlignment);
+        at = p.indirect + 12;
+      }
+    }
+    placements.push_back(p);
+  }
+  contents.resize(align_up(at, kBlockAlignment));
+}
+
+void CommandGraph::State::note_range(const GraphBuffer& b) {
+  if (b.span) {
+    Range r{b.span.address(), b.span.address() + b.span.size_bytes};
+    fixed_all.push_back(r);
+    if (b.write) fixed_written.push_back(r);
+    return;
+  }
+  InputExtent& e = extents[static_cast<size_t>(b.input)];
+  e.begin = std::min<uint64_t>(e.begin, b.offset);
+  e.end = std::max<uint64_t>(e.end, b.offset + b.size_bytes);
+  e.written |= b.write;
+}
+
+uint32_t CommandGraph::State::address_slot(const GraphBuffer& b) {
+  uint32_t input = static_cast<uint32_t>(b.input);
+  if (b.offset == 0) return input;
+  auto [it, fresh] = derived_index.try_emplace(
+      {input, b.offset}, input_count + scalar_count + static_cast<uint32_t>(derived.size()));
+  if (fresh) derived.push_back({it->second, input, b.offset});
+  return it->second;
+}
+
+void CommandGraph::State::fill_buffer(const GraphBuffer& b, size_t at) {
+  if (b.span) {
+    uint64_t address = b.span.address();
+    std::memcpy(&contents[at], &address, 8);
+  } else {
+    patches.push_back({static_cast<uint32_t>(at), address_slot(b), 8, 0, ~0ull});
+  }
+}
+
+void CommandGraph::State::fill_scalar(const GraphScalar& s, size_t at) {
+  if (s.slot < 0)
+    std::memcpy(&contents[at], &s.value, 4);
+  else
+    patches.push_back({static_cast<uint32_t>(at), input_count + static_cast<uint32_t>(s.slot), 4, 0, kWord32});
+}
+
+void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    if (int32_t slot = k.group_slots[axis]; slot >= 0) {
+      uint32_t scalar = static_cast<uint32_t>(slot);
+      patches.push_back({static_cast<uint32_t>(at + 4 * axis), input_count + scalar, 4, 0, kWord32});
+      launch_slots.push_back({scalar, axis});
+    } else {
+      std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
+    }
+  }
+}
+
+void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
+  const render::ArgLayout& layout = k.program->args();
+  for (uint32_t i = 0; i < k.buffers.size(); ++i) {
+    note_range(k.buffers[i]);
+    fill_buffer(k.buffers[i], at.args + 8 * i);
+  }
+  for (uint32_t i = 0; i < k.scalars.size(); ++i)
+    fill_scalar(k.scalars[i], at.args + layout.scalar_offset(i));
+  if (at.symbolic) fill_groups(k, at.indirect);
+}
+
+void CommandGraph::State::note_access(std::vector<Access>& accesses, const GraphBuffer& b) {
+  Span span = b.span ? b.span
+                     : Span{&input_blocks[static_cast<size_t>(b.input)], b.offset, b.size_bytes};
+  if (b.read) accesses.push_back({span, false});
+  if (b.write) accesses.push_back({span, true});
+}
+
+Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at, const Instance& in) {
+  DispatchCmd d;
+  d.program = k.program;
+  d.args = in.args.sub(at.args, at.args_bytes);
+  if (at.symbolic)
+    d.indirect = in.args.sub(at.indirect, 12);
+  else
+    d.groups = k.groups;
+  Command c{d, {{d.args, false}}, k.program->name()};
+  if (at.symbolic) c.accesses.push_back({d.indirect, false});
+  for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
+  return c;
+}
+
+CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, const Instance& in) {
+  CommandList list;
+  auto add_copy = [&](Span dst, Span src, const char* label) {
+    list.commands.push_back({CopyCmd{dst, src}, {{src, false}, {dst, true}}, label});
+  };
+  if (in.staged) add_copy(in.args, in.staged, "arguments");
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {
+      list.commands.push_back(dispatch(*k, placements[i], in));
+      continue;
+    }
+    const auto& copy = std::get<GraphCopy>(nodes[i]);
+    if (!copy.dst.span || !copy.src.span)
+      fail<InvalidArgument>("node {}: a copy's operands are fixed memory; an input is copied by a kernel", i);
+    TUFF_CHECK(copy.dst.span.size_bytes == copy.src.span.size_bytes, "copy of {} bytes into {}",
+               copy.src.span.size_bytes, copy.dst.span.size_bytes);
+    add_copy(copy.dst.span, copy.src.span, "copy");
+  }
+  insert_barriers(list);
+  return list;
+}
+
+void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
+  Instance& in = instances.emplace_back();
+  if (!contents.empty()) {
+    Allocator& allocator = device.allocator();
+    in.args = allocator.allocate(contents.size(), MemoryKind::Args);
+    if (in.args.host() == nullptr) in.staged = allocator.allocate(contents.size(), MemoryKind::Upload);
+    in.host = in.staged ? in.staged.host() : in.args.host();
+    std::memcpy(in.host, contents.data(), contents.size());
+  }
+  CommandList list = record(nodes, in);
+  in.encoded = queue.encode(list, EncodeUse::Replay);
+  if (instances.size() == 1) commands = std::move(list);
+}
+
+CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
+                           uint32_t scalar_slot_count, uint32_t instances)
+    : state_(std::make_unique<State>(device, input_count, scalar_slot_count)) {
+  State& s = *state_;
+  TUFF_CHECK(instances >= 1, "a graph needs an instance");
+  s.place(nodes);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {
+      s.fill(*k, s.placements[i]);
+      ++s.stats.kernels;
+    } else {
+      auto copy = std::get<GraphCopy>(nodes[i]);
+      copy.dst.write = true;
+      for (const GraphBuffer* b : {&copy.dst, &copy.src})
+        if (b->span) s.note_range(*b);
+      ++s.stats.copies;
+    }
+  }
+  sort_and_join(s.fixed_written);
+  sort_and_join(s.fixed_all);
+  s.derived_index.clear();
+  s.slots.resize(input_count + scalar_slot_count + s.derived.size());
+  s.instances.reserve(instances);
+  for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
+  s.stats.barriers = static_cast<uint32_t>(
+      std::count_if(s.commands.commands.begin(), s.commands.commands.end(), [](const Command& c) {
+        return std::holds_alternative<BarrierCmd>(c.body);
+      }));
+  s.stats.patches = static_cast<uint32_t>(s.patches.size());
+  s.stats.submits_per_replay = 1;
+  s.stats.instances = instances;
+}
+
+CommandGraph::~CommandGraph() {
+  State& s = *state_;
+  for (Instance& in : s.instances) {
+    try {
+      s.queue.wait(in.value);
+    } catch (const Error&) {
+      // A lost device runs nothing more; the memory goes with it.
+    }
+    in.encoded.reset();
+    s.device.allocator().free(in.args);
+    s.device.allocator().free(in.staged);
+  }
+}
+
+// ---- replaying
+
+int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputExtent& e = extents[i];
+    if (!e.used()) continue;
+    Range r = e.at(inputs[i]);
+    if (overlaps(e.written ? fixed_all : fixed_written, r)) return static_cast<int32_t>(i);
+    if (!e.written) continue;
+    for (size_t j = 0; j < inputs.size(); ++j) {
+      if (j == i || !extents[j].used()) continue;
+      Range other = extents[j].at(inputs[j]);
+      if (r.begin < other.end && other.begin < r.end) return static_cast<int32_t>(std::max(i, j));
+    }
+  }
+  return -1;
+}
+
+void CommandGraph::State::load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars) {
+  if (inputs.size() != input_count || scalars.size() != scalar_count)
+    fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
+                          inputs.size(), scalars.size(), input_count, scalar_count);
+  if (int32_t i = conflict(inputs); i >= 0)
+    fail<InvalidArgument>("graph replay: input {} overlaps memory that the graph writes; copy it first", i);
+  std::copy(inputs.begin(), inputs.end(), slots.begin());
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    if (scalars[i] < INT32_MIN || scalars[i] > INT32_MAX)
+      fail<InvalidArgument>("graph replay: scalar {} = {} does not fit in 32 bits", i, scalars[i]);
+    slots[input_count + i] = static_cast<uint64_t>(scalars[i]);
+  }
+  for (const LaunchSlot& l : launch_slots) {
+    int64_t groups = scalars[l.scalar];
+    if (groups < 0 || groups > device.target().max_groups[l.axis])
+      fail<InvalidArgument>("graph replay: scalar {} = {} groups along axis {}; the device takes 0..{}",
+                            l.scalar, groups, l.axis, device.target().max_groups[l.axis]);
+  }
+  for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
+}
+
+void CommandGraph::State::patch(std::byte* host) const {
+  for (const Patch& p : patches) {
+    std::byte* at = host + p.offset;
+    uint64_t value = slots[p.slot] >> p.shift;
+    uint64_t whole = p.width_bytes == 8 ? ~0ull : kWord32;
+    if ((p.mask & whole) != whole) {  // argument memory may be write-combined: read only if need be
+      uint64_t before = 0;
+      std::memcpy(&before, at, p.width_bytes);
+      value = (before & ~p.mask) | (value & p.mask);
+    }
+    if (p.width_bytes == 8)
+      std::memcpy(at, &value, 8);
+    else
+      std::memcpy(at, &value, 4);
+  }
+}
+
+uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars) {
+  State& s = *state_;
+  std::lock_guard lock(s.mutex);
+  s.load_slots(input_addresses, scalars);
+  // The ring is used in order, so the next instance is the oldest: waiting for it means that all
+  // of them are in flight.
+  Instance& in = s.instances[s.next];
+  s.queue.wait(in.value);
+  s.patch(in.host);
+  in.value = s.queue.submit(*in.encoded, {});
+  s.next = (s.next + 1) % s.instances.size();
+  return in.value;
+}
+
+int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses) const {
+  TUFF_CHECK(input_addresses.size() == state_->input_count, "{} inputs", input_addresses.size());
+  return state_->conflict(input_addresses);
+}
+
+const GraphStats& CommandGraph::stats() const { return state_->stats; }
+const CommandList& CommandGraph::commands() const { return state_->commands; }
+
+}  // namespace tuff::hcq
