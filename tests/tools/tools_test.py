@@ -1,0 +1,142 @@
+"""Tests of tools/: each check must find what it is for, and nothing else."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
+
+
+def run(tool, *arguments):
+    result = subprocess.run([sys.executable, TOOLS / tool, *map(str, arguments)],
+                            capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout + result.stderr
+
+
+class WithTree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+class LayersTest(WithTree):
+    def check(self, name, line):
+        path = self.write(name, line + "\n")
+        code, text = run("check_layers.py", self.root)
+        path.unlink()
+        return code == 0, text
+
+    def test_left_is_allowed(self):
+        for name, line in [("src/sched/a.cpp", '#include "graph/uop.h"'),
+                           ("src/graph/a.cpp", "#include <tuff/dtype.h>"),
+                           ("src/cli/a.cpp", '#include "devices/vulkan/vulkan.h"'),
+                           ("src/devices/registry.cpp", '#include "devices/vulkan/vulkan.h"'),
+                           ("src/devices/registry.cpp", '#include "emu/emu.h"'),
+                           ("src/devices/cpu/a.cpp", '#include "devices/cpu/b.h"'),
+                           ("src/devices/cpu/a.cpp", "#include <sys/mman.h>"),
+                           ("src/base/os_file.cpp", "#include <unistd.h>"),
+                           ("src/emu/a.cpp", '#include "devices/amd/packets.def"'),
+                           ("include/tuff/tensor.h", "#include <tuff/dtype.h>")]:
+            good, text = self.check(name, line)
+            self.assertTrue(good, text)
+
+    def test_right_and_sideways_are_refused(self):
+        for name, line in [("src/graph/a.cpp", '#include "sched/schedule.h"'),
+                           ("src/kernel/a.h", '#  include "render/binary.h"'),
+                           ("src/graph/a.cpp", "#include <tuff/tensor.h>"),
+                           ("include/tuff/dtype.h", "#include <tuff/tensor.h>"),
+                           ("src/devices/cpu/a.cpp", '#include "devices/vulkan/vulkan.h"'),
+                           ("src/devices/cpu/a.cpp", '#include "emu/emu.h"'),
+                           ("src/engine/a.cpp", '#include "devices/vulkan/vulkan.h"'),
+                           ("src/emu/a.cpp", '#include "hcq/device.h"'),
+                           ("src/emu/a.cpp", '#include "devices/amd/encode.h"'),
+                           ("src/tensor/a.cpp", "#include <unistd.h>"),
+                           ("src/base/env.h", "#include <unistd.h>"),
+                           ("src/engine/a.cpp", "#include <vulkan/vulkan.h>"),
+                           ("src/graph/a.cpp", 'auto p = std::getenv("HOME");'),
+                           ("src/attic/a.cpp", ""),
+                           ("include/tuff/unheard.h", "")]:
+            good, text = self.check(name, line)
+            self.assertFalse(good, f"{name}: {line}: {text}")
+            self.assertIn(name.split("/")[-1], text)
+
+
+class SizeTest(WithTree):
+    def problems(self, name, text):
+        path = self.write(name, text)
+        code, output = run("check_size.py", self.root)
+        path.unlink()
+        return output if code else ""
+
+    def test_long_functions(self):
+        body = "  x();\n" * 79
+        long_ones = [f"void f() {{\n{body}}}\n", f"T A<B>::f(int a = 1) const noexcept {{\n{body}}}\n",
+                     f"A::A() : b_(1), c_{{2}} {{\n{body}}}\n", f"TEST(A, B) {{\n{body}}}\n",
+                     f"struct A {{\n  int f() {{\n{body}  }}\n}};\n",
+                     f"bool operator==(A a, A b) {{\n{body}}}\n",
+                     f"template <class T, class = void>\nauto f(T t) -> int {{\n{body}}}\n"]
+        for text in long_ones:
+            self.assertIn("lines (cap 80)", self.problems("src/a.cpp", text), text[:60])
+        self.assertIn("lines (cap 80)", self.problems("tools/a.py", "def f():\n" + "    x()\n" * 80))
+
+    def test_what_is_no_long_function(self):
+        lines = "  x();\n" * 78
+        for text in [f"void f() {{\n{lines}}}\n", "struct A {\n" + "  int f();\n" * 200 + "};\n",
+                     "const int kTable[] = {\n" + "  1,\n" * 200 + "};\n",
+                     "namespace a {\n" + "void f() {}\n" * 200 + "}\n",
+                     'void f() { s = "{"; c = \'{\'; /* { */ }  // {\n' + "int x;\n" * 200]:
+            self.assertEqual(self.problems("src/a.cpp", text), "", text[:60])
+
+    def test_file_cap(self):
+        self.assertIn("901 lines", self.problems("src/a.cpp", "int x;\n" * 901))
+        self.assertEqual(self.problems("src/a.cpp", "int x;\n" * 900), "")
+        self.assertEqual(self.problems("src/a.def", "ROW(x)\n" * 2000), "")
+
+    def test_banned_names(self):
+        for name, text in [("src/util.h", ""), ("src/string_utils.cpp", ""), ("src/common/a.h", ""),
+                           ("src/a.cpp", "class BufferManager {};"), ("src/a.cpp", "void split_helper() {}"),
+                           ("src/a.cpp", "namespace misc {}"), ("tools/a.py", "def helper(): pass")]:
+            self.assertIn("banned", self.problems(name, text), name + text)
+        self.assertEqual(self.problems("src/a.cpp", "using T = std::common_type_t<A, B>;"), "")
+
+
+class DocsTest(WithTree):
+    def setUp(self):
+        super().setUp()
+        self.tuff = self.write("tuff", '#!/bin/sh\n[ "$2" = env ] || { echo "no table $2" >&2; exit 1; }\n'
+                                       "echo '| a |'\necho '| b |'\n")
+        self.tuff.chmod(0o755)
+
+    def docs(self, text, *flags):
+        path = self.write("README.md", text)
+        code, output = run("docs.py", "--tuff", self.tuff, *flags, path)
+        return code, output, path.read_text(encoding="utf-8")
+
+    def test_writes_then_agrees(self):
+        before = "x\n<!-- generated: env -->\nold\n<!-- end: env -->\ny\n"
+        after = "x\n<!-- generated: env -->\n| a |\n| b |\n<!-- end: env -->\ny\n"
+        code, output, text = self.docs(before, "--check")
+        self.assertEqual((code, text), (1, before))
+        self.assertIn("-old", output)
+        self.assertEqual(self.docs(before)[::2], (0, after))
+        self.assertEqual(self.docs(after, "--check")[::2], (0, after))
+
+    def test_malformed_files_are_left_alone(self):
+        for text in ["<!-- generated: env -->\n", "<!-- end: env -->\n",
+                     "<!-- generated: env -->\n<!-- generated: env -->\n<!-- end: env -->\n",
+                     "<!-- generated: env -->\n<!-- end: ops -->\n",
+                     "<!-- generated: planets -->\n<!-- end: planets -->\n"]:
+            code, _, after = self.docs(text)
+            self.assertEqual((code, after), (1, text))
+
+
+if __name__ == "__main__":
+    unittest.main()

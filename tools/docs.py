@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes generated tables into README.md and ARCHITECTURE.md, or checks that they are up to date.
+
+A region stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`, each on a line of its
+own; its text is what `tuff docs NAME` prints.
+Usage: tools/docs.py [--check] [--tuff build/bin/tuff] [FILE...]
+"""
+import argparse
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN = re.compile(r"^<!-- generated: ([\w-]+) -->$")
+END = re.compile(r"^<!-- end: ([\w-]+) -->$")
+
+
+class Malformed(Exception):
+    """A region without its begin or end, or a command that failed."""
+
+
+def run_tuff(tuff, name):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TUFF_")}
+    result = subprocess.run([tuff, "docs", name], capture_output=True, text=True, env=env, check=False)
+    if result.returncode != 0:
+        raise Malformed(f"'{tuff} docs {name}' failed: {result.stderr.strip()}")
+    return result.stdout.strip("\n").split("\n")
+
+
+def regenerate(text, produce):
+    """The text with every region's lines replaced by produce(name)."""
+    out, open_name = [], None
+    for number, line in enumerate(text.split("\n"), 1):
+        begin, end = BEGIN.match(line), END.match(line)
+        if begin and open_name:
+            raise Malformed(f"line {number}: region '{open_name}' is still open")
+        if end and end.group(1) != open_name:
+            raise Malformed(f"line {number}: '{end.group(1)}' ends, but '{open_name}' is open")
+        if end:
+            open_name = None
+        if open_name is None:
+            out.append(line)
+        if begin:
+            open_name = begin.group(1)
+            out += produce(open_name)
+    if open_name:
+        raise Malformed(f"region '{open_name}' is never closed")
+    return "\n".join(out)
+
+
+def process(path, tuff, check):
+    """True if the file is (now) up to date."""
+    before = path.read_text(encoding="utf-8")
+    after = regenerate(before, lambda name: run_tuff(tuff, name))
+    if before == after:
+        return True
+    if not check:
+        path.write_text(after, encoding="utf-8")
+        print(f"{path.name}: written")
+        return True
+    sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True),
+                                               f"{path.name} as it is", f"{path.name} as generated"))
+    print(f"{path.name}: out of date; run tools/docs.py")
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; fail with a diff")
+    parser.add_argument("--tuff", default=str(ROOT / "build/bin/tuff"))
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    files = options.files or [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md") if p.exists()]
+    good = True
+    for path in files:
+        try:
+            good = process(path, options.tuff, options.check) and good
+        except (Malformed, OSError) as error:
+            print(f"{path}: {error}")
+            good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
