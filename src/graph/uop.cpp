@@ -118,7 +118,8 @@ DType derive_dtype(Op op, DType given, std::span<const UOp> src) {
   switch (row(op).rule) {
     case DTypeRule::Same: return src[0]->dtype;
     case DTypeRule::Bool: return DType::Bool;
-    case DTypeRule::Index: return DType::Index;
+    // Index until `kernel` has chosen its width for the linear floor.
+    case DTypeRule::Index: return given == DType::I32 || given == DType::I64 ? given : DType::Index;
     case DTypeRule::Void: return DType::Void;
     case DTypeRule::Where: return src[1]->dtype;
     case DTypeRule::Given: return given;
