@@ -138,5 +138,50 @@ class DocsTest(WithTree):
             self.assertEqual((code, after), (1, text))
 
 
+FAKE_TUFF = """#!/usr/bin/env python3
+import json, sys
+a = sys.argv[1:]
+if a[0] == "devices":
+    if "--json" in a:
+        for name, kind, usable in [("VULKAN:0", "VULKAN", True), ("CPU", "CPU", True),
+                                   ("CL", "CL", False), ("NULL", "NULL", True)]:
+            print(json.dumps(dict(name=name, kind=kind, usable=usable, default=kind == "CPU", software=False)))
+elif "--json" not in a:
+    print("training")
+else:
+    device = a[a.index("--device") + 1]
+    offset = OFFSET if device != "CPU" else 0
+    if offset is None:
+        sys.exit("device lost")
+    for step in range(1, 11):
+        print(json.dumps(dict(step=step, loss=4 - step / 10 + offset)))
+    print(json.dumps(dict(device=device, driver="d", steps=10, train_loss=3 + offset, val_loss=3,
+                          step_ms_median=5, host_us_median=20, kernels_per_step=9,
+                          submits_per_step=1, compile_ms=100, seconds=1)))
+"""
+
+
+class DemoTest(WithTree):
+    def demo(self, offset):
+        tuff = self.write("tuff", FAKE_TUFF.replace("OFFSET", offset))
+        tuff.chmod(0o755)
+        return run("demo.py", "--tuff", tuff, "--seconds", 60)
+
+    def test_devices_that_agree(self):
+        code, text = self.demo("1e-4")
+        self.assertEqual(code, 0, text)
+        lines = [line.split() for line in text.splitlines()]
+        self.assertIn(["CPU", "3.90000", "3.00000", "5.00", "20", "9", "1", "100", "d"], lines)
+        self.assertIn(["VULKAN:0", "3.90010", "3.00010", "5.00", "20", "9", "1", "100", "d"], lines)
+        self.assertNotIn("NULL", text)
+
+    def test_devices_that_differ_or_fail(self):
+        for offset, told in [("0.5", "Largest relative difference"), ("float('nan')", "inf"),
+                             ("None", "VULKAN:0: device lost")]:
+            code, text = self.demo(offset)
+            self.assertEqual(code, 1, text)
+            self.assertIn(told, text)
+
+
 if __name__ == "__main__":
     unittest.main()
