@@ -1,0 +1,70 @@
+#include "engine/buffer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace tuff::engine {
+
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n)
+    : Storage(device->name(), t, n), device_(std::move(device)) {}
+
+Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
+    : Storage(base->device, t, n),
+      device_(base->device_),
+      base_(base->base_ ? base->base_ : base),
+      offset_(base->offset_ + byte_offset) {
+  TUFF_CHECK(offset_ + size_bytes() <= base_->size_bytes(), "view of {} bytes at {} in a buffer of {}", size_bytes(), offset_, base_->size_bytes());
+}
+
+Buffer::~Buffer() {
+  if (!span_) return;
+  std::vector<hcq::TimelinePoint> last;
+  if (const uint64_t value = last_use_.load()) last.push_back({&device_->queue(), value});
+  device_->hcq().allocator().free(span_, last);
+}
+
+hcq::Span Buffer::span() {
+  if (base_) return base_->span().sub(offset_, size_bytes());
+  std::lock_guard lock(mutex_);
+  if (!span_) span_ = device_->hcq().allocator().allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
+  return span_;
+}
+
+bool Buffer::allocated() const {
+  if (base_) return base_->allocated();
+  std::lock_guard lock(mutex_);
+  return bool(span_);
+}
+
+void Buffer::copyin(const void* src) {
+  if (size_bytes() == 0) return;
+  const hcq::Span s = span();
+  if (std::byte* host = s.host()) {
+    device_->queue().wait(last_use());
+    std::memcpy(host, src, size_bytes());
+  } else {
+    device_->hcq().upload(s.sub(0, size_bytes()), src);
+  }
+}
+
+void Buffer::copyout(void* dst) {
+  if (size_bytes() == 0) return;
+  const hcq::Span s = span();
+  if (const std::byte* host = s.host()) {
+    device_->queue().wait(last_use());
+    std::memcpy(dst, host, size_bytes());
+  } else {
+    device_->hcq().download(s.sub(0, size_bytes()), dst);
+  }
+}
+
+void Buffer::used_until(uint64_t value) {
+  std::atomic<uint64_t>& use = root_use();
+  uint64_t before = use.load(std::memory_order_relaxed);
+  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {
+  }
+}
+
+}  // namespace tuff::engine

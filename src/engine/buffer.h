@@ -1,0 +1,47 @@
+// Buffer: typed memory on one device behind a graph's Buffer node. Allocated at first use, freed when
+// the device has passed its last use. A view shares another Buffer's memory at a byte offset.
+// Called by engine and tensor. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "engine/device.h"
+#include "graph/uop.h"
+
+namespace tuff::engine {
+
+class Buffer : public graph::Storage {
+ public:
+  Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count);
+  // Zero-copy view of `count` elements at byte_offset of base; keeps base alive.
+  Buffer(Ref<Buffer> base, DType dtype, int64_t count, uint64_t byte_offset);
+  ~Buffer() override;
+
+  Device& on() const { return *device_; }
+  uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
+  hcq::Span span();                       // allocates memory; throws OutOfMemory
+  bool allocated() const;
+  const Buffer& root() const { return base_ ? *base_ : *this; }
+  uint64_t byte_offset() const { return offset_; }
+
+  // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted that
+  // touches the buffer. No allocation where the memory has a host pointer.
+  void copyin(const void* src);
+  void copyout(void* dst);
+  // Records that the device touches the memory until `timeline_value` has passed.
+  void used_until(uint64_t timeline_value);
+  uint64_t last_use() const { return root_use().load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<uint64_t>& root_use() const { return base_ ? base_->last_use_ : last_use_; }
+  std::shared_ptr<Device> device_;
+  Ref<Buffer> base_;
+  uint64_t offset_ = 0;
+  mutable std::mutex mutex_;
+  hcq::Span span_;
+  mutable std::atomic<uint64_t> last_use_{0};
+};
+
+}  // namespace tuff::engine

@@ -1,0 +1,134 @@
+#include "engine/cache/program_cache.h"
+
+#include <map>
+#include <optional>
+
+#include "base/log.h"
+#include "engine/cache/disk_cache.h"
+#include "engine/stats.h"
+#include "graph/text.h"
+
+namespace tuff::engine {
+namespace {
+
+void show(const kernel::LinearKernel& k, const graph::UOp& ast, const render::Source& source) {
+  TUFF_DEBUG_LINE(3, "opts {}: {}", k.name, k.opts);
+  TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, graph::to_text(ast));
+  TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
+  TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(source));
+}
+
+LoadedKernel loaded_kernel(kernel::LinearKernel&& k) {
+  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr};
+}
+
+// The disk cache's view of one compile: kernels that share an object file share one row of it.
+struct DiskPlan {
+  std::vector<std::string> kernel_keys;
+  std::vector<render::Binary> binaries;   // empty bytes where missing
+  std::vector<size_t> missing;
+};
+
+render::Binary binary_of(const render::Source& s, render::BinaryFormat format, std::shared_ptr<const std::vector<uint8_t>> bytes) {
+  return {s.name, s.symbol, format, std::move(bytes), s.args, s.local, s.shared_bytes};
+}
+
+std::string text_of(const Blob& b) { return {b.begin(), b.end()}; }
+Blob blob_of(const std::string& s) { return {s.begin(), s.end()}; }
+
+DiskPlan look_up(std::span<const render::Source> sources, const std::string& identity) {
+  DiskPlan plan;
+  DiskCache& disk = DiskCache::instance();
+  std::map<std::string, std::shared_ptr<const std::vector<uint8_t>>> objects;
+  for (size_t i = 0; i < sources.size(); i++) {
+    const std::string parts[] = {"kernel", sources[i].text, sources[i].symbol, identity};
+    plan.kernel_keys.push_back(content_key(parts));
+    plan.binaries.push_back(binary_of(sources[i], render::BinaryFormat::Object, nullptr));
+    if (auto object_key = disk.get(plan.kernel_keys[i])) {
+      auto& object = objects[text_of(*object_key)];
+      if (!object) {
+        if (auto bytes = disk.get(text_of(*object_key))) object = std::make_shared<std::vector<uint8_t>>(std::move(*bytes));
+      }
+      plan.binaries[i].bytes = object;
+    }
+    if (!plan.binaries[i].bytes) plan.missing.push_back(i);
+  }
+  return plan;
+}
+
+void remember(const DiskPlan& plan, std::span<const render::Binary> fresh) {
+  std::vector<std::pair<std::string, Blob>> rows;
+  std::map<const void*, std::string> object_keys;
+  for (size_t i = 0; i < fresh.size(); i++) {
+    std::string& object_key = object_keys[fresh[i].bytes.get()];
+    if (object_key.empty()) {
+      const std::string parts[] = {"object", text_of(*fresh[i].bytes)};
+      object_key = content_key(parts);
+      rows.emplace_back(object_key, *fresh[i].bytes);
+    }
+    rows.emplace_back(plan.kernel_keys[plan.missing[i]], blob_of(object_key));
+  }
+  DiskCache::instance().put(rows);
+}
+
+}  // namespace
+
+std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source> sources) {
+  const Target& target = device_.target();
+  const render::Renderer& renderer = render::renderer_of(target);
+  ScopedTimer timer(counters().compile_ns);
+  counters().kernels_compiled += sources.size();
+  // Only text has a compiler worth caching; words of SPIR-V are the binary already.
+  const bool cacheable = !sources.empty() && !sources[0].text.empty();
+  if (!cacheable) return renderer.compile(sources, target);
+
+  DiskPlan plan = look_up(sources, renderer.compiler_identity(target) + target.identity);
+  counters().kernels_from_disk += sources.size() - plan.missing.size();
+  if (plan.missing.empty()) return std::move(plan.binaries);
+  std::vector<render::Source> to_compile;
+  for (size_t i : plan.missing) to_compile.push_back(sources[i]);
+  const std::vector<render::Binary> fresh = renderer.compile(to_compile, target);
+  for (size_t i = 0; i < fresh.size(); i++) plan.binaries[plan.missing[i]] = fresh[i];
+  remember(plan, fresh);
+  return std::move(plan.binaries);
+}
+
+std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> asts) {
+  std::lock_guard lock(mutex_);
+  const Target& target = device_.target();
+  const render::Renderer& renderer = render::renderer_of(target);
+  std::vector<graph::UOp> fresh;
+  std::vector<std::unique_ptr<LoadedKernel>> made;
+  std::vector<render::Source> sources;
+  graph::UOpMap<bool> seen;
+  for (const graph::UOp& ast : asts) {
+    if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
+    std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns);
+    kernel::LinearKernel linear = kernel::lower(ast, target);
+    timer.emplace(counters().render_ns);
+    sources.push_back(renderer.render(linear, target));
+    timer.reset();
+    show(linear, ast, sources.back());
+    fresh.push_back(ast);
+    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(std::move(linear))));
+  }
+  if (!fresh.empty()) {
+    const std::vector<render::Binary> binaries = compile(sources);
+    ScopedTimer timer(counters().load_ns);
+    std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
+    for (size_t i = 0; i < fresh.size(); i++) {
+      made[i]->program = std::move(programs[i]);
+      kernels_.emplace(fresh[i], std::move(made[i]));
+    }
+  }
+  std::vector<const LoadedKernel*> out;
+  for (const graph::UOp& ast : asts) out.push_back(kernels_.at(ast).get());
+  return out;
+}
+
+size_t ProgramCache::size() const {
+  std::lock_guard lock(mutex_);
+  return kernels_.size();
+}
+
+}  // namespace tuff::engine

@@ -1,0 +1,41 @@
+// ProgramCache: loaded kernels of one device by AST. Lowers, renders, compiles (all new kernels of a
+// schedule together) and loads. Called by compile_linear. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+#include "hcq/device.h"
+#include "kernel/lowered.h"
+#include "render/renderer.h"
+
+namespace tuff::engine {
+
+// A kernel ready to be launched, with what a launch needs to know of it.
+struct LoadedKernel {
+  std::string name;
+  std::vector<kernel::LinearKernel::Argument> buffers;
+  std::vector<graph::UOp> variables;
+  std::array<graph::Dim, 3> groups;
+  kernel::Estimate estimate;
+  std::unique_ptr<hcq::Program> program;
+};
+
+class ProgramCache {
+ public:
+  explicit ProgramCache(hcq::Device& device) : device_(device) {}
+  // One per AST, same order; what is missing is compiled together. Throws CompileError, Unsupported.
+  std::vector<const LoadedKernel*> get(std::span<const graph::UOp> asts);
+  size_t size() const;
+
+ private:
+  std::vector<render::Binary> compile(std::span<const render::Source> sources);
+  hcq::Device& device_;
+  mutable std::mutex mutex_;
+  graph::UOpMap<std::unique_ptr<LoadedKernel>> kernels_;
+};
+
+}  // namespace tuff::engine

@@ -1,0 +1,138 @@
+#include "engine/device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "engine/cache/program_cache.h"
+
+namespace tuff::engine {
+namespace {
+
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<Device>> by_name;   // canonical names
+  std::map<std::string, std::string> canonical;             // what users wrote -> canonical
+  std::string default_name;
+};
+
+// Leaked on purpose: drivers may have run their own exit handlers before static destructors run.
+OpenDevices& open_devices() {
+  static OpenDevices& d = *std::make_unique<OpenDevices>().release();
+  return d;
+}
+
+// At exit devices are only brought to rest; destroying them is close_devices()'s, called by main.
+void idle_at_exit() {
+  for (auto& [name, device] : open_devices().by_name) {
+    try {
+      device->queue().wait_idle();
+    } catch (const Error&) {
+      // A lost device cannot be waited for, and the process is ending.
+    }
+  }
+}
+
+std::string upper(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  return s;
+}
+
+const devices::DeviceKind& kind_named(const std::string& kind, const std::string& asked) {
+  std::string known;
+  for (const devices::DeviceKind& k : devices::device_kinds()) {
+    if (kind == k.kind) return k;
+    known += (known.empty() ? "" : ", ") + std::string(k.kind);
+  }
+  fail<InvalidArgument>("unknown device \"{}\": known kinds are {} (see `tuff devices`)", asked, known);
+}
+
+std::string best_candidate() {
+  const devices::Candidate* best = nullptr;
+  std::string reasons;
+  const std::vector<devices::Candidate> all = list_devices();
+  for (const devices::Candidate& c : all) {
+    if (!c.usable) reasons += fmt::format("\n  {}: {}", c.name, c.reason);
+    if (c.usable && c.rank > 0 && (!best || c.rank > best->rank)) best = &c;
+  }
+  if (!best) fail<Unsupported>("no usable device:{}", reasons);
+  return best->name;
+}
+
+std::shared_ptr<Device> open(const std::string& asked) {
+  const size_t colon = asked.find(':');
+  const std::string kind = upper(asked.substr(0, colon));
+  const std::string selector = colon == std::string::npos ? "" : asked.substr(colon + 1);
+  auto device = std::make_shared<Device>(kind_named(kind, asked).open(selector));
+  TUFF_DEBUG_LINE(1, "opened {}: {} ({})", device->name(), device->hcq().info().description, device->hcq().info().driver);
+  return device;
+}
+
+}  // namespace
+
+Device::Device(std::unique_ptr<hcq::Device> device)
+    : hcq_(std::move(device)),
+      args_(std::make_unique<hcq::ArgRing>(*hcq_)),
+      programs_(std::make_unique<ProgramCache>(*hcq_)) {}
+
+Device::~Device() {
+  try {
+    queue().wait_idle();
+  } catch (const Error& e) {
+    log_warn("closing {}: {}", name(), e.what());
+  }
+}
+
+std::shared_ptr<Device> Device::get(const std::string& name) {
+  const std::string asked = name.empty() ? default_device() : name;
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  if (auto it = d.by_name.find(asked); it != d.by_name.end()) return it->second;
+  if (auto it = d.canonical.find(asked); it != d.canonical.end()) return d.by_name.at(it->second);
+  std::shared_ptr<Device> device = open(asked);
+  if (d.by_name.empty()) std::atexit(idle_at_exit);
+  auto [it, fresh] = d.by_name.emplace(device->name(), device);
+  d.canonical[asked] = it->first;
+  return it->second;
+}
+
+std::string canonical_device(const std::string& name) { return Device::get(name)->name(); }
+
+std::string default_device() {
+  const std::string chosen = env_text(Env::TUFF_DEVICE);
+  if (!chosen.empty()) return chosen;
+  OpenDevices& d = open_devices();
+  {
+    std::lock_guard lock(d.mutex);
+    if (!d.default_name.empty()) return d.default_name;
+  }
+  std::string best = best_candidate();
+  std::lock_guard lock(d.mutex);
+  d.default_name = best;
+  return best;
+}
+
+std::vector<devices::Candidate> list_devices() {
+  std::vector<devices::Candidate> all;
+  for (const devices::DeviceKind& k : devices::device_kinds()) {
+    for (devices::Candidate& c : k.probe()) all.push_back(std::move(c));
+  }
+  return all;
+}
+
+void close_devices() {
+  OpenDevices& d = open_devices();
+  std::map<std::string, std::shared_ptr<Device>> closing;
+  {
+    std::lock_guard lock(d.mutex);
+    closing.swap(d.by_name);
+    d.canonical.clear();
+    d.default_name.clear();
+  }
+}
+
+}  // namespace tuff::engine

@@ -1,0 +1,52 @@
+// Devices by name: "CPU", "VULKAN", "VULKAN:1", "VULKAN:uuid=...". Opened once, shared by everything.
+// Called by tensor, cli and the rest of engine. Must never know ioctls or Vulkan.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "devices/registry.h"
+#include "hcq/args.h"
+#include "hcq/device.h"
+
+namespace tuff::engine {
+
+class ProgramCache;
+
+// One opened device with what engine keeps per device. Owned by the registry and by every Buffer on it.
+class Device {
+ public:
+  explicit Device(std::unique_ptr<hcq::Device> device);
+  ~Device();
+  // Opens on first use. Empty name: the default device. Throws InvalidArgument listing what there is,
+  // or Unsupported with the reason.
+  static std::shared_ptr<Device> get(const std::string& name = {});
+
+  const std::string& name() const { return hcq_->name(); }
+  const Target& target() const { return hcq_->target(); }
+  hcq::Device& hcq() const { return *hcq_; }
+  hcq::Queue& queue() const { return hcq_->compute_queue(); }
+  hcq::ArgRing& args() const { return *args_; }
+  ProgramCache& programs() const { return *programs_; }
+  std::mutex& submit_mutex() { return submit_mutex_; }   // eager lists: args, encode, submit as one
+
+ private:
+  std::unique_ptr<hcq::Device> hcq_;
+  std::unique_ptr<hcq::ArgRing> args_;
+  std::unique_ptr<ProgramCache> programs_;
+  std::mutex submit_mutex_;
+};
+
+// The name a user's text stands for once opened: "vulkan" -> "VULKAN:0", "" -> the default's.
+std::string canonical_device(const std::string& name);
+// DESIGN's rule: hardware Vulkan (discrete, integrated, virtual), else CPU, else software Vulkan;
+// TUFF_DEVICE overrides. Throws Unsupported listing why nothing is usable.
+std::string default_device();
+// Everything every kind found, usable or not, in the order of the registry.
+std::vector<devices::Candidate> list_devices();
+// Closes devices no Buffer holds; those still held close with their last Buffer.
+void close_devices();
+
+}  // namespace tuff::engine

@@ -1,0 +1,181 @@
+#include "engine/jit/capture.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "engine/stats.h"
+
+namespace tuff::engine {
+namespace {
+
+thread_local Capture* current_capture = nullptr;
+
+// A run of calls on one device, or one copy between devices.
+struct Segment {
+  Device* device = nullptr;
+  std::unique_ptr<hcq::CommandGraph> graph;
+  std::optional<BoundCopy> host_copy;
+  int32_t copy_dst_input = -1, copy_src_input = -1;
+  std::vector<Ref<Buffer>> touched;   // root buffers, for used_until
+};
+
+// The slot whose memory `b` lies in, or -1.
+int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
+  for (size_t i = 0; i < inputs.size(); i++) {
+    const Buffer& in = *inputs[i];
+    if (&b.root() == &in.root() && b.byte_offset() >= in.byte_offset() &&
+        b.byte_offset() + b.size_bytes() <= in.byte_offset() + in.size_bytes()) {
+      return int32_t(i);
+    }
+  }
+  return -1;
+}
+
+hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read, bool write) {
+  hcq::GraphBuffer g;
+  g.input = input_slot(b, inputs);
+  g.size_bytes = b.size_bytes();
+  g.read = read;
+  g.write = write;
+  if (g.input >= 0) {
+    g.offset = b.byte_offset() - inputs[size_t(g.input)]->byte_offset();
+  } else {
+    g.span = b.span();
+  }
+  return g;
+}
+
+hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
+  if (auto* copy = std::get_if<BoundCopy>(&c)) {
+    return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true), graph_buffer(*copy->src, inputs, true, false)};
+  }
+  const BoundKernel& k = std::get<BoundKernel>(c);
+  hcq::GraphKernel g;
+  g.program = k.kernel->program.get();
+  for (size_t i = 0; i < k.buffers.size(); i++) {
+    g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read, k.kernel->buffers[i].written));
+  }
+  for (int32_t s : k.scalars) g.scalars.push_back({s, -1});
+  g.groups = k.groups;
+  return g;
+}
+
+bool is_host_copy(const BoundCall& c) {
+  auto* copy = std::get_if<BoundCopy>(&c);
+  return copy && &copy->dst->on() != &copy->src->on();
+}
+
+Device& device_of_call(const BoundCall& c) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) return k->buffers.at(0)->on();
+  return std::get<BoundCopy>(c).dst->on();
+}
+
+void add_touched(std::vector<Ref<Buffer>>& touched, const BoundCall& c) {
+  auto add = [&](const Ref<Buffer>& b) { touched.push_back(b); };
+  if (auto* k = std::get_if<BoundKernel>(&c)) {
+    std::for_each(k->buffers.begin(), k->buffers.end(), add);
+  } else {
+    add(std::get<BoundCopy>(c).dst);
+    add(std::get<BoundCopy>(c).src);
+  }
+}
+
+// One entry per piece of memory is enough to keep it and to mark it.
+void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
+  auto root = [](const Ref<Buffer>& b) { return b->root().id; };
+  std::sort(touched.begin(), touched.end(), [&](const auto& a, const auto& b) { return root(a) < root(b); });
+  touched.erase(std::unique(touched.begin(), touched.end(), [&](const auto& a, const auto& b) { return root(a) == root(b); }), touched.end());
+}
+
+}  // namespace
+
+Capture::Capture() {
+  if (current_capture) fail<InvalidArgument>("a Jit is called while another one captures: nested Jits are not supported");
+  current_capture = this;
+}
+Capture::~Capture() { current_capture = nullptr; }
+Capture* Capture::current() { return current_capture; }
+
+struct CapturedGraph::State {
+  std::vector<Segment> segments;
+  std::vector<uint64_t> addresses;
+  ReplayStats stats;
+
+  void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    Segment s;
+    s.device = &device_of_call(calls[0]);
+    std::vector<hcq::GraphNode> nodes;
+    for (const BoundCall& c : calls) {
+      nodes.push_back(graph_node(c, inputs));
+      add_touched(s.touched, c);
+      if (auto* k = std::get_if<BoundKernel>(&c)) {
+        stats.flops += k->kernel->estimate.flops;
+        stats.bytes += k->kernel->estimate.bytes;
+      }
+    }
+    keep_one_per_root(s.touched);
+    std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    s.graph = std::make_unique<hcq::CommandGraph>(s.device->hcq(), std::move(nodes), uint32_t(inputs.size()), 0);
+    const hcq::GraphStats& g = s.graph->stats();
+    stats.kernels += g.kernels;
+    stats.copies += g.copies;
+    stats.barriers += g.barriers;
+    stats.submits_per_replay += g.submits_per_replay;
+    segments.push_back(std::move(s));
+  }
+
+  void add_host_copy(const BoundCopy& c, std::span<const Ref<Buffer>> inputs) {
+    Segment s;
+    s.host_copy = c;
+    s.copy_dst_input = input_slot(*c.dst, inputs);
+    s.copy_src_input = input_slot(*c.src, inputs);
+    stats.copies++;
+    segments.push_back(std::move(s));
+  }
+};
+
+CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs)
+    : state_(std::make_unique<State>()) {
+  state_->addresses.resize(inputs.size());
+  size_t begin = 0;
+  const std::span<const BoundCall> all(calls);
+  while (begin < calls.size()) {
+    if (is_host_copy(calls[begin])) {
+      state_->add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
+      continue;
+    }
+    size_t end = begin + 1;
+    while (end < calls.size() && !is_host_copy(calls[end]) && &device_of_call(calls[end]) == &device_of_call(calls[begin])) end++;
+    state_->add_graph(all.subspan(begin, end - begin), inputs);
+    begin = end;
+  }
+}
+
+// The device may still run the last replay; the graphs wait for that themselves.
+CapturedGraph::~CapturedGraph() = default;
+
+void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
+  State& st = *state_;
+  TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}", inputs.size(), st.addresses.size());
+  for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
+  for (Segment& s : st.segments) {
+    if (s.host_copy) {
+      BoundCopy c = *s.host_copy;
+      if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
+      if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
+      const BoundCall call(std::move(c));
+      execute(std::span<const BoundCall>(&call, 1));
+      continue;
+    }
+    const uint64_t value = s.graph->replay(st.addresses, {});
+    for (const Ref<Buffer>& b : s.touched) b->used_until(value);
+    for (const Ref<Buffer>& b : inputs) b->used_until(value);
+    counters().submits += s.graph->stats().submits_per_replay;
+  }
+  counters().replays++;
+}
+
+const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
+
+}  // namespace tuff::engine

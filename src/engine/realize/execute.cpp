@@ -1,0 +1,154 @@
+// execute(): bound calls onto queues. Runs of calls on one device become one command list and one
+// submit; copies between devices go through the host.
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "engine/realize/linear.h"
+#include "engine/stats.h"
+#include "hcq/graph.h"
+
+namespace tuff::engine {
+namespace {
+
+// Keeps one list's argument blocks well inside the ring.
+constexpr size_t kMaxCallsPerList = 1024;
+
+Device& device_of_call(const BoundCall& c) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) return k->buffers.at(0)->on();
+  return std::get<BoundCopy>(c).dst->on();
+}
+
+bool crosses_devices(const BoundCall& c) {
+  auto* copy = std::get_if<BoundCopy>(&c);
+  return copy && &copy->dst->on() != &copy->src->on();
+}
+
+void write_args(std::byte* block, const BoundKernel& k) {
+  const render::ArgLayout& layout = k.kernel->program->args();
+  for (size_t i = 0; i < k.buffers.size(); i++) {
+    const uint64_t address = k.buffers[i]->span().address();
+    std::memcpy(block + 8 * i, &address, 8);
+  }
+  for (size_t i = 0; i < k.scalars.size(); i++) std::memcpy(block + layout.scalar_offset(uint32_t(i)), &k.scalars[i], 4);
+}
+
+hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
+  hcq::Command c{hcq::DispatchCmd{k.kernel->program.get(), args, k.groups, {}}, {}, k.kernel->name};
+  for (size_t i = 0; i < k.buffers.size(); i++) {
+    const auto& a = k.kernel->buffers[i];
+    const hcq::Span span = k.buffers[i]->span();
+    if (a.read) c.accesses.push_back({span, false});
+    if (a.written) c.accesses.push_back({span, true});
+  }
+  c.accesses.push_back({args, false});
+  return c;
+}
+
+hcq::Command copy_command(const BoundCopy& copy) {
+  const hcq::Span dst = copy.dst->span(), src = copy.src->span();
+  const size_t size = copy.dst->size_bytes();
+  const hcq::Span to = dst.sub(0, size), from = src.sub(0, size);
+  return {hcq::CopyCmd{to, from}, {{from, false}, {to, true}}, "copy"};
+}
+
+void mark_used(std::span<const BoundCall> calls, uint64_t value) {
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      for (const Ref<Buffer>& b : k->buffers) b->used_until(value);
+    } else {
+      std::get<BoundCopy>(c).dst->used_until(value);
+      std::get<BoundCopy>(c).src->used_until(value);
+    }
+  }
+}
+
+void count(std::span<const BoundCall> calls) {
+  GlobalCounters& g = counters();
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      g.kernels++;
+      g.flops += k->kernel->estimate.flops;
+      g.bytes += k->kernel->estimate.bytes;
+    } else {
+      g.copies++;
+    }
+  }
+}
+
+uint64_t submit(Device& device, std::span<const BoundCall> calls) {
+  std::lock_guard lock(device.submit_mutex());
+  hcq::CommandList list;
+  std::vector<hcq::Span> blocks;
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      blocks.push_back(device.args().allocate(k->kernel->program->args().size_bytes()));
+      write_args(device.args().host(blocks.back()), *k);
+    }
+  }
+  device.args().flush(list);
+  size_t next = 0;
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      list.commands.push_back(dispatch_command(*k, blocks[next++]));
+    } else {
+      list.commands.push_back(copy_command(std::get<BoundCopy>(c)));
+    }
+  }
+  hcq::insert_barriers(list);
+  hcq::Queue& queue = device.queue();
+  const uint64_t value = queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
+  device.args().retire(value);
+  mark_used(calls, value);
+  counters().submits++;
+  count(calls);
+  return value;
+}
+
+void copy_through_host(const BoundCopy& c) {
+  std::vector<std::byte> bytes(c.src->size_bytes());
+  c.src->copyout(bytes.data());
+  c.dst->copyin(bytes.data());
+  counters().copies++;
+}
+
+// TUFF_DEBUG=2: one call at a time, waited for, with its time and rates.
+void submit_and_show(Device& device, const BoundCall& call) {
+  const uint64_t start = os::monotonic_ns();
+  const uint64_t value = submit(device, std::span<const BoundCall>(&call, 1));
+  device.queue().wait(value);
+  const double us = double(os::monotonic_ns() - start) / 1e3;
+  auto* k = std::get_if<BoundKernel>(&call);
+  const std::string name = k ? k->kernel->name : "copy";
+  const double flops = k ? double(k->kernel->estimate.flops) : 0;
+  const double bytes = k ? double(k->kernel->estimate.bytes) : 0;
+  debug_line(fmt::format("*** {:<9} {:4d} {:<40} args {:2d}  {:10.2f} us  {:8.2f} GFLOP/s {:8.2f} GB/s", device.name(),
+                         counters().kernels.load(), name, k ? k->buffers.size() : 2, us, flops / us / 1e3, bytes / us / 1e3));
+}
+
+}  // namespace
+
+void execute(std::span<const BoundCall> calls) {
+  size_t begin = 0;
+  while (begin < calls.size()) {
+    if (crosses_devices(calls[begin])) {
+      copy_through_host(std::get<BoundCopy>(calls[begin++]));
+      continue;
+    }
+    Device& device = device_of_call(calls[begin]);
+    size_t end = begin + 1;
+    while (end < calls.size() && end - begin < kMaxCallsPerList && !crosses_devices(calls[end]) &&
+           &device_of_call(calls[end]) == &device) {
+      end++;
+    }
+    if (debug_level() >= 2) {
+      for (size_t i = begin; i < end; i++) submit_and_show(device, calls[i]);
+    } else {
+      submit(device, calls.subspan(begin, end - begin));
+    }
+    begin = end;
+  }
+}
+
+}  // namespace tuff::engine

@@ -1,0 +1,161 @@
+// compile_linear and run_linear: binds a schedule to memory and hands its calls to execute().
+#include "engine/realize/linear.h"
+
+#include <map>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/jit/capture.h"
+#include "engine/stats.h"
+#include "graph/scalar_eval.h"
+#include "graph/walk.h"
+
+namespace tuff::engine {
+namespace {
+
+using sched::BufferOrigin;
+using sched::CallKind;
+using sched::Schedule;
+
+struct CompiledCache {
+  std::mutex mutex;
+  std::map<const Schedule*, std::pair<std::weak_ptr<const Schedule>, std::shared_ptr<const CompiledLinear>>> rows;
+};
+CompiledCache& compiled_cache() {
+  static CompiledCache& c = *std::make_unique<CompiledCache>().release();
+  return c;
+}
+
+int64_t evaluate(const graph::UOp& expression, const VariableValues& values) {
+  std::unordered_map<const graph::Node*, Scalar> results;
+  for (const graph::Node* n : graph::toposort(expression)) {
+    if (n->op == graph::Op::Const) {
+      results[n] = n->get<Scalar>();
+    } else if (n->op == graph::Op::Variable) {
+      const auto& v = n->get<graph::VariableArg>();
+      auto it = values.find(v.name);
+      if (it == values.end()) fail<InvalidArgument>("variable {} has no value bound to it", v.name);
+      if (it->second < v.min || it->second > v.max) {
+        fail<InvalidArgument>("variable {} = {} is outside its bounds {}..{}", v.name, it->second, v.min, v.max);
+      }
+      results[n] = Scalar::of_int(DType::Index, it->second);
+    } else {
+      Scalar src[4];
+      for (uint32_t i = 0; i < n->src_count; i++) src[i] = results.at(n->src(i).get());
+      results[n] = graph::eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
+    }
+  }
+  return results.at(expression.get()).as_int();
+}
+
+// Memory of every slot of a schedule for one run.
+class Binding {
+ public:
+  Binding(const Schedule& s, std::span<const Ref<Buffer>> inputs) : schedule_(s), buffers_(s.buffers.size()) {
+    for (const sched::Arena& a : s.arenas) {
+      arenas_.push_back(make_ref<Buffer>(Device::get(a.device), DType::U8, int64_t(a.size_bytes)));
+    }
+    for (size_t i = 0; i < s.buffers.size(); i++) bind(i, inputs);
+  }
+  const Ref<Buffer>& at(uint32_t slot) const { return buffers_[slot]; }
+  void view(const sched::Call& c) {
+    const sched::BufferSlot& slot = schedule_.buffers[c.args[0]];
+    buffers_[c.args[0]] = make_ref<Buffer>(buffers_[c.args[1]], slot.dtype, slot.count, c.byte_offset);
+  }
+
+ private:
+  void bind(size_t i, std::span<const Ref<Buffer>> inputs) {
+    const sched::BufferSlot& slot = schedule_.buffers[i];
+    switch (slot.origin) {
+      case BufferOrigin::Input: buffers_[i] = inputs[slot.index]; break;
+      case BufferOrigin::Output: buffers_[i] = make_ref<Buffer>(Device::get(slot.device), slot.dtype, slot.count); break;
+      case BufferOrigin::Temp: buffers_[i] = make_ref<Buffer>(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset); break;
+    }
+  }
+  const Schedule& schedule_;
+  std::vector<Ref<Buffer>> arenas_;
+  std::vector<Ref<Buffer>> buffers_;
+};
+
+BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Binding& b, const VariableValues& values) {
+  BoundKernel out;
+  out.kernel = &k;
+  for (const auto& a : k.buffers) out.buffers.push_back(b.at(c.args[size_t(a.slot)]));
+  for (const graph::UOp& v : k.variables) out.scalars.push_back(int32_t(evaluate(v, values)));
+  for (int i = 0; i < 3; i++) {
+    out.groups[i] = uint32_t(k.groups[i].is_const() ? k.groups[i].value() : evaluate(k.groups[i].uop(), values));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const Schedule>& schedule) {
+  CompiledCache& cache = compiled_cache();
+  {
+    std::lock_guard lock(cache.mutex);
+    auto it = cache.rows.find(schedule.get());
+    if (it != cache.rows.end() && it->second.first.lock() == schedule) return it->second.second;
+  }
+  auto out = std::make_shared<CompiledLinear>();
+  out->schedule = schedule;
+  out->kernels.resize(schedule->calls.size());
+  std::map<std::string, std::vector<size_t>> by_device;
+  for (size_t i = 0; i < schedule->calls.size(); i++) {
+    if (schedule->calls[i].kind == CallKind::Kernel) by_device[schedule->calls[i].device].push_back(i);
+  }
+  for (const auto& [device, calls] : by_device) {
+    std::vector<graph::UOp> asts;
+    for (size_t i : calls) asts.push_back(schedule->calls[i].ast);
+    const auto kernels = Device::get(device)->programs().get(asts);
+    for (size_t k = 0; k < calls.size(); k++) out->kernels[calls[k]] = kernels[k];
+  }
+  std::lock_guard lock(cache.mutex);
+  std::erase_if(cache.rows, [](const auto& row) { return row.second.first.expired(); });
+  cache.rows[schedule.get()] = {schedule, out};
+  return out;
+}
+
+std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear, std::span<const Ref<Buffer>> inputs,
+                                    const VariableValues& variables) {
+  const Schedule& s = *linear.schedule;
+  Binding binding(s, inputs);
+  std::vector<BoundCall> calls;
+  for (size_t i = 0; i < s.calls.size(); i++) {
+    const sched::Call& c = s.calls[i];
+    if (c.kind == CallKind::View) {
+      binding.view(c);
+    } else if (c.kind == CallKind::Copy) {
+      calls.push_back(BoundCopy{binding.at(c.args[0]), binding.at(c.args[1])});
+    } else {
+      calls.push_back(bind_kernel(c, *linear.kernels[i], binding, variables));
+    }
+  }
+  execute(calls);
+  if (Capture* capture = Capture::current()) {
+    for (const BoundCall& c : calls) capture->append(c);
+  }
+  std::vector<Ref<Buffer>> out;
+  for (uint32_t slot : s.sink_slots) out.push_back(binding.at(slot));
+  return out;
+}
+
+std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks, const VariableValues& variables) {
+  std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns);
+  const sched::Scheduled scheduled =
+      sched::schedule(sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); });
+  timer.reset();
+  if (scheduled.from_cache) counters().schedules_from_cache++;
+  TUFF_DEBUG_LINE(1, "schedule: {} sinks, {} calls{}", sinks.size(), scheduled.schedule->calls.size(),
+                  scheduled.from_cache ? " (cached)" : "");
+  const auto linear = compile_linear(scheduled.schedule);
+  std::vector<Ref<Buffer>> inputs;
+  for (const Ref<graph::Storage>& s : scheduled.inputs) {
+    auto* buffer = dynamic_cast<Buffer*>(s.get());
+    TUFF_CHECK(buffer, "storage {} is no engine buffer", s->id);
+    inputs.emplace_back(buffer);
+  }
+  return run_linear(*linear, inputs, variables);
+}
+
+}  // namespace tuff::engine

@@ -1,0 +1,49 @@
+// compile_linear and run_linear: from LINEAR to loaded programs, and from there onto the queues.
+// Called by tensor (realize) and by Jit. Must never know rules, Vulkan or ioctls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "engine/buffer.h"
+#include "engine/cache/program_cache.h"
+#include "sched/schedule.h"
+
+namespace tuff::engine {
+
+// A schedule with its programs; cached with the schedule.
+struct CompiledLinear {
+  std::shared_ptr<const sched::Schedule> schedule;
+  std::vector<const LoadedKernel*> kernels;   // per call; null for copies and views
+};
+std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const sched::Schedule>& schedule);
+
+using VariableValues = std::unordered_map<std::string, int64_t>;
+
+// A call with its memory: what run_linear executes and what a Jit captures.
+struct BoundKernel {
+  const LoadedKernel* kernel = nullptr;
+  std::vector<Ref<Buffer>> buffers;           // by Param slot
+  std::vector<int32_t> scalars;               // by LoadedKernel::variables
+  std::array<uint32_t, 3> groups{1, 1, 1};
+};
+struct BoundCopy { Ref<Buffer> dst, src; };
+using BoundCall = std::variant<BoundKernel, BoundCopy>;
+
+// Allocates outputs and temporaries, submits (one submit per run of calls on one device), and returns
+// the buffer of each sink. Does not wait. `inputs` by BufferSlot::index.
+std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear, std::span<const Ref<Buffer>> inputs,
+                                    const VariableValues& variables = {});
+
+// Schedules, compiles and runs: the buffers of the sinks, row-major.
+std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks, const VariableValues& variables = {});
+
+// Submits calls in order; the last step of run_linear. Exposed for tests.
+void execute(std::span<const BoundCall> calls);
+
+}  // namespace tuff::engine

@@ -1,0 +1,31 @@
+// Counters of everything the engine did: GlobalCounters, and where compile time went.
+// Read by cli, tests and TUFF_DEBUG. Nothing here steers anything.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tuff::engine {
+
+struct GlobalCounters {
+  std::atomic<uint64_t> kernels{0}, copies{0}, submits{0}, replays{0};
+  std::atomic<uint64_t> flops{0}, bytes{0};
+  // Host time of compiling, in ns: graph to LINEAR, to linear UOps, to source, to binary, to the device.
+  std::atomic<uint64_t> schedule_ns{0}, lower_ns{0}, render_ns{0}, compile_ns{0}, load_ns{0};
+  std::atomic<uint64_t> kernels_compiled{0}, kernels_from_disk{0}, schedules_from_cache{0};
+};
+GlobalCounters& counters();
+
+// Adds its own lifetime to a counter.
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(std::atomic<uint64_t>& counter);
+  ~ScopedTimer();
+  ScopedTimer(const ScopedTimer&) = delete;
+
+ private:
+  std::atomic<uint64_t>& counter_;
+  uint64_t start_;
+};
+
+}  // namespace tuff::engine
