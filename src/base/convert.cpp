@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/narrow_float.h"
 
 namespace tuff {
 namespace {
@@ -37,13 +38,13 @@ struct Truth {
 };
 struct Half {
   using Memory = uint16_t;
-  static float to_f32(uint16_t v) { return f16_to_f32(v); }
-  static uint16_t from_f32(float v) { return f16_from_f32(v); }
+  static float to_f32(uint16_t v) { return narrow::f16_to_f32(v); }
+  static uint16_t from_f32(float v) { return narrow::f16_from_f32(v); }
 };
 struct Brain {
   using Memory = uint16_t;
-  static float to_f32(uint16_t v) { return bf16_to_f32(v); }
-  static uint16_t from_f32(float v) { return bf16_from_f32(v); }
+  static float to_f32(uint16_t v) { return narrow::bf16_to_f32(v); }
+  static uint16_t from_f32(float v) { return narrow::bf16_from_f32(v); }
 };
 
 // Calls f with the format of t; false if t has no native loop.

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "base/narrow_float.h"
+
 namespace tuff {
 namespace {
 
@@ -45,41 +47,9 @@ uint16_t round_from_f64(double v) {
 uint16_t f16_from_f64(double v) { return round_from_f64<5, 10>(v); }
 uint16_t bf16_from_f64(double v) { return round_from_f64<8, 7>(v); }
 
-uint16_t f16_from_f32(float v) {
-  const uint32_t bits = std::bit_cast<uint32_t>(v);
-  const uint32_t sign = bits >> 16 & 0x8000u;
-  uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return uint16_t(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
-  if (magnitude >= 0x47800000u) return uint16_t(sign | 0x7C00u);  // 2^16 and above
-  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 lets the FPU round at bit 2^-24
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000u));
-  }
-  magnitude += 0xC8000FFFu + (magnitude >> 13 & 1u);  // exponent re-biased by -112, half minus ulp
-  return uint16_t(sign | magnitude >> 13);
-}
-
-float f16_to_f32(uint16_t h) {
-  const uint32_t sign = uint32_t(h & 0x8000u) << 16;
-  const uint32_t magnitude = h & 0x7FFFu;
-  if (magnitude > 0x7C00u) return std::bit_cast<float>(sign | 0x7FC00000u | (magnitude & 0x3FFu) << 13);
-  if (magnitude == 0x7C00u) return std::bit_cast<float>(sign | 0x7F800000u);
-  if (magnitude < 0x0400u) {  // subnormal: an integer count of 2^-24
-    const float value = float(magnitude) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
-  }
-  return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
-}
-
-uint16_t bf16_from_f32(float v) {
-  const uint32_t bits = std::bit_cast<uint32_t>(v);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return uint16_t(bits >> 16 | 0x40u);
-  return uint16_t((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
-
-float bf16_to_f32(uint16_t h) {
-  const bool nan = (h & 0x7FFFu) > 0x7F80u;
-  return std::bit_cast<float>(uint32_t(h | (nan ? 0x40u : 0u)) << 16);
-}
+uint16_t f16_from_f32(float v) { return narrow::f16_from_f32(v); }
+float f16_to_f32(uint16_t h) { return narrow::f16_to_f32(h); }
+uint16_t bf16_from_f32(float v) { return narrow::bf16_from_f32(v); }
+float bf16_to_f32(uint16_t h) { return narrow::bf16_to_f32(h); }
 
 }  // namespace tuff
