@@ -1,0 +1,147 @@
+// CommandGraph on a fake device: re-binding, symbolic launches, staging, instances, refusals.
+#include <gtest/gtest.h>
+
+#include "fake_device.h"
+#include "hcq/graph.h"
+
+namespace tuff::hcq {
+namespace {
+
+struct Args { const float* in; float* out; int32_t add; };
+Args read_args(const std::byte* p) {
+  Args a;
+  std::memcpy(&a.in, p, 8);
+  std::memcpy(&a.out, p + 8, 8);
+  std::memcpy(&a.add, p + 16, 4);
+  return a;
+}
+// out[i] = in[i] + add, one element per group
+void add_kernel(const std::byte* args, std::array<uint32_t, 3> groups) {
+  Args a = read_args(args);
+  for (uint32_t i = 0; i < groups[0]; ++i) a.out[i] = a.in[i] + static_cast<float>(a.add);
+}
+
+class Graph : public testing::TestWithParam<bool> {
+ protected:
+  Span floats(size_t n) { return device.allocator().allocate(n * 4, MemoryKind::Device); }
+  std::vector<float> read(Span s) {
+    std::vector<float> v(s.size_bytes / 4);
+    device.download(s, v.data());
+    return v;
+  }
+  static GraphBuffer fixed(Span s, bool write) { return {s, -1, 0, s.size_bytes, !write, write}; }
+  static GraphBuffer input(int32_t slot, size_t offset, size_t size) { return {{}, slot, offset, size, true, false}; }
+  FakeDevice device{{.hidden = GetParam(), .manual = true, .run_on_wait = true}};
+  FakeProgram add{"add", 2, 1, add_kernel};
+};
+
+TEST_P(Graph, ReboundInputsScalarsAndLaunchSizes) {
+  Span middle = floats(8), result = floats(8), saved = floats(8);
+  std::vector<float> zeros(8, -1.0f);
+  device.upload(result, zeros.data());
+  std::vector<GraphNode> nodes;
+  nodes.push_back(GraphKernel{&add, {input(0, 16, 16), fixed(middle, true)}, {{0, 0}}, {4, 1, 1}});
+  nodes.push_back(GraphKernel{&add, {fixed(middle, false), fixed(result, true)}, {{100, -1}}, {1, 1, 1}, {1, -1, -1}});
+  nodes.push_back(GraphCopy{fixed(saved, true), fixed(result, false)});
+  CommandGraph graph(device, nodes, 1, 2, 2);
+  EXPECT_EQ(graph.stats().kernels, 2u);
+  EXPECT_EQ(graph.stats().copies, 1u);
+  EXPECT_EQ(graph.stats().patches, 3u);
+  EXPECT_EQ(graph.stats().barriers, GetParam() ? 3u : 2u);
+  int encoded = device.compute_queue().encoded;
+  for (int round = 0; round < 5; ++round) {
+    Span in = floats(8);
+    std::vector<float> values(8);
+    for (int i = 0; i < 8; ++i) values[static_cast<size_t>(i)] = static_cast<float>(10 * round + i);
+    device.upload(in, values.data());
+    encoded = device.compute_queue().encoded;
+    int64_t count = 1 + round % 4;
+    uint64_t address[] = {in.address()};
+    int64_t scalars[] = {round, count};
+    device.upload(result, zeros.data());
+    encoded = device.compute_queue().encoded;
+    uint64_t value = graph.replay(address, scalars);
+    EXPECT_EQ(device.compute_queue().encoded, encoded);
+    device.compute_queue().wait(value);
+    std::vector<float> got = read(saved);
+    for (size_t i = 0; i < 8; ++i) {
+      float expected = i < static_cast<size_t>(count)
+                           ? values[i + 4] + static_cast<float>(round) + 100.0f : -1.0f;
+      EXPECT_EQ(got[i], expected) << "round " << round << " element " << i;
+    }
+    device.allocator().free(in);
+  }
+  for (Span s : {middle, result, saved}) device.allocator().free(s);
+}
+
+TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
+  Span out = floats(1);
+  std::vector<float> seen;
+  FakeProgram record{"record", 2, 1, [&](const std::byte* p, auto groups) {
+    add_kernel(p, groups);
+    seen.push_back(*read_args(p).out);
+  }};
+  Span in = floats(1);
+  float one = 1.0f;
+  device.upload(in, &one);
+  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}}, 1, 1, 2);
+  auto& queue = device.compute_queue();
+  uint64_t base = queue.timeline().value(), address[] = {in.address()};
+  auto replay = [&](int64_t x) { return graph.replay(address, std::array<int64_t, 1>{x}); };
+  replay(10);
+  replay(20);
+  EXPECT_EQ(queue.timeline().value(), base);      // neither waited
+  uint64_t last = replay(30);
+  EXPECT_EQ(queue.timeline().value(), base + 1);  // the third waited for the first alone
+  queue.wait(last);
+  EXPECT_EQ(seen, (std::vector<float>{11, 21, 31}));
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
+TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
+  Span x = floats(8), y = floats(8);
+  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
+  uint64_t good[] = {x.address()}, bad[] = {y.address()}, far[] = {y.address() + 32};
+  EXPECT_EQ(graph.conflicting_input(good), -1);
+  EXPECT_EQ(graph.conflicting_input(bad), 0);
+  EXPECT_EQ(graph.conflicting_input(far), -1);
+  EXPECT_THROW(graph.replay(bad, {}), InvalidArgument);
+  EXPECT_NO_THROW(graph.replay(good, {}));
+  device.allocator().free(x);
+  device.allocator().free(y);
+}
+
+TEST_P(Graph, WrongArityAndRangesAreRefused) {
+  Span x = floats(8), y = floats(8);
+  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}}}, 1, 2);
+  uint64_t in[] = {x.address()};
+  auto with = [&](int64_t a, int64_t b) { return graph.replay(in, std::array<int64_t, 2>{a, b}); };
+  EXPECT_THROW(graph.replay({}, {}), InvalidArgument);
+  EXPECT_THROW(with(int64_t{1} << 31, 1), InvalidArgument);
+  EXPECT_THROW(with(0, -1), InvalidArgument);
+  EXPECT_THROW(with(0, 70'000), InvalidArgument);
+  EXPECT_NO_THROW(with(-5, 4));
+  EXPECT_THROW(CommandGraph(device, {GraphCopy{input(0, 0, 32), fixed(y, false)}}, 1, 0), InvalidArgument);
+  device.allocator().free(x);
+  device.allocator().free(y);
+}
+
+TEST_P(Graph, AccessesNameArgumentsAndInputs) {
+  Span y = floats(8);
+  CommandGraph graph(device, {GraphKernel{&add, {input(0, 4, 16), fixed(y, true)}, {{0, -1}}, {1, 1, 1}, {0, -1, -1}}}, 1, 1);
+  const Command& c = graph.commands().commands.back();
+  const auto& d = std::get<DispatchCmd>(c.body);
+  ASSERT_EQ(c.accesses.size(), 4u);
+  EXPECT_EQ(c.accesses[0].span.address(), d.args.address());
+  EXPECT_EQ(c.accesses[1].span.address(), d.indirect.address());
+  EXPECT_EQ(c.accesses[2].span.offset, 4u);
+  EXPECT_EQ(c.accesses[2].span.size_bytes, 16u);
+  EXPECT_TRUE(c.accesses[3].write);
+  device.allocator().free(y);
+}
+
+INSTANTIATE_TEST_SUITE_P(ArgsStaged, Graph, testing::Bool());
+
+}  // namespace
+}  // namespace tuff::hcq
