@@ -10,8 +10,8 @@
 
 namespace tuff {
 
-// Index is the type of symbolic integers (loop counters, offsets); `kernel` turns it into I32 or I64.
-// Weak types belong to bare C++ scalars until they meet a tensor: see promote().
+// Index is the type of symbolic integers (loop counters, offsets); `kernel` turns it into I32 or
+// I64. Weak types belong to bare C++ scalars until they meet a tensor: see promote().
 enum class DType : uint8_t {
 #define TUFF_DTYPE(enumerator, ...) enumerator,
 #include <tuff/dtypes.def>
@@ -30,7 +30,7 @@ struct DTypeRow {
   const char* short_name;  // "f32", the spelling of the text IR
   uint16_t storage_bits;   // bits of one element in memory; bool takes 8
   DTypeClass kind;
-  uint8_t mantissa_bits;   // explicit bits of the significand; 0 for integers
+  uint8_t mantissa_bits;  // explicit bits of the significand; 0 for integers
   uint8_t exponent_bits;
 };
 
@@ -47,11 +47,12 @@ inline bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFlo
 // Reads both spellings ("float32", "f32", also "float", "int", "half"); throws InvalidArgument.
 DType parse_dtype(std::string_view text);
 
-// Least upper bound in the lattice bool -> weakint -> {i8,u8..i64,u64} -> weakfloat -> {f16,bf16} -> f32 -> f64
-// (the lattice of JAX's type promotion). Commutative and associative. Void is its bottom; Index is
-// weak towards tensors: above weakint, below every sized integer.
+// Least upper bound in the lattice bool -> weakint -> {i8,u8..i64,u64} -> weakfloat -> {f16,bf16}
+// -> f32 -> f64 (the lattice of JAX's type promotion). Commutative and associative. Void is its
+// bottom; Index is weak towards tensors: above weakint, below every sized integer.
 DType promote(DType a, DType b);
-// What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others unchanged.
+// What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others
+// unchanged.
 DType strengthen(DType t);
 // Accumulator of sum(): at least 32 bits wide of the same class (bool -> I32, f16/bf16 -> F32).
 DType accumulator(DType t);
@@ -63,12 +64,14 @@ struct Scalar {
   DType dtype = DType::Void;
   uint64_t bits = 0;
 
-  static Scalar of_int(DType t, int64_t v);     // wraps to the width of t; a float t gets the nearest value
-  static Scalar of_double(DType t, double v);   // rounds to nearest even into t; integer t truncates, saturating
-  int64_t as_int() const;                       // floats truncate toward zero, saturating; NaN is 0
+  // Wraps to the width of t; a float t gets the nearest value.
+  static Scalar of_int(DType t, int64_t v);
+  // Rounds to nearest even into t; an integer t truncates, saturating.
+  static Scalar of_double(DType t, double v);
+  int64_t as_int() const;  // floats truncate toward zero, saturating; NaN is 0
   double as_double() const;
   bool as_bool() const { return is_float(dtype) ? as_double() != 0 : bits != 0; }
-  Scalar cast(DType to) const;                  // C++ value conversion with the rounding rules above
+  Scalar cast(DType to) const;  // C++ value conversion with the rounding rules above
   bool operator==(const Scalar&) const = default;
 };
 

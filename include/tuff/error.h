@@ -14,11 +14,11 @@ class Error : public std::runtime_error {
   virtual const char* kind() const noexcept { return "Error"; }
 };
 
-#define TUFF_ERROR_KIND(Name)                                      \
-  class Name : public Error {                                      \
-   public:                                                         \
-    using Error::Error;                                            \
-    const char* kind() const noexcept override { return #Name; }   \
+#define TUFF_ERROR_KIND(Name)                                    \
+  class Name : public Error {                                    \
+   public:                                                       \
+    using Error::Error;                                          \
+    const char* kind() const noexcept override { return #Name; } \
   };
 TUFF_ERROR_KIND(InvalidArgument)  // a value outside what the function takes
 TUFF_ERROR_KIND(ShapeError)       // shapes, axes or sizes that do not fit

@@ -1,0 +1,38 @@
+// Jit: a function of tensors that is captured once and then replayed as command graphs.
+// The first call runs it, the second captures, later calls patch the input addresses and submit.
+// The result tensors' memory is overwritten by the next replay: copy what must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <tuff/tensor.h>
+
+namespace tuff {
+
+struct JitStats {
+  uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0;
+  uint64_t flops = 0, bytes = 0, replays = 0;
+};
+
+class Jit {
+ public:
+  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  explicit Jit(Function function);
+  ~Jit();
+  Jit(const Jit&) = delete;
+  // Inputs must be realized and keep shape, dtype and device: otherwise InvalidArgument says which
+  // changed. Their buffers may be others at every call. Everything that changes from call to call must
+  // be an input or a tensor that the function assigns to. Results are realized; the call does not wait.
+  const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
+  bool captured() const;
+  JitStats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tuff
