@@ -2,7 +2,7 @@
 """Joins text files to a corpus of printable ASCII: make-corpus.py [--limit BYTES] OUT FILE...
 
 Each file is headed by its name. Typographic characters are transliterated, lines that describe or
-name paths of a build machine are left out, whole files are taken in the given order until the limit is reached.
+name paths of a build machine are left out, and files that would exceed the limit.
 examples/data/corpus.txt was made with it once and stays as it is: `tuff train gpt` names its hash.
 """
 import argparse

@@ -1,0 +1,151 @@
+#include "io/idx.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "io/gzip.h"
+
+namespace tuff::io {
+namespace {
+
+constexpr uint32_t kUnsignedByte = 0x08;  // the type byte of the magic number
+constexpr uint64_t kMaxFileBytes = uint64_t{2} << 30;
+
+uint32_t big_endian(const uint8_t* p) {
+  return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
+}
+
+void append_big_endian(std::vector<uint8_t>& out, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(value >> shift));
+}
+
+void check_magic(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
+  if (file.size() < 4) {
+    fail<IoError>("{}: {} bytes are too few for an IDX file, whose magic number alone takes 4",
+                  name, file.size());
+  }
+  const uint32_t magic = big_endian(file.data());
+  const uint32_t expected = kUnsignedByte << 8 | dims;
+  if (magic != expected) {
+    fail<IoError>(
+        "{}: magic number 0x{:08x} where 0x{:08x} (unsigned bytes, {} dimension{}) must be", name,
+        magic, expected, dims, dims == 1 ? "" : "s");
+  }
+}
+
+// Reads and judges the extents; the product of their sizes is at most kMaxFileBytes.
+std::vector<uint32_t> read_extents(std::span<const uint8_t> file, const std::string& name,
+                                   uint32_t dims) {
+  if (file.size() < 4 + size_t{dims} * 4) {
+    fail<IoError>("{}: truncated: {} bytes, but the header of {} dimensions takes {}", name,
+                  file.size(), dims, 4 + dims * 4);
+  }
+  std::vector<uint32_t> extents;
+  for (uint32_t d = 0; d < dims; ++d) {
+    const uint32_t extent = big_endian(file.data() + 4 + size_t{d} * 4);
+    const uint32_t limit = d == 0 ? kMaxImages : kMaxImageExtent;
+    if (extent == 0 || extent > limit) {
+      fail<IoError>("{}: extent {} of dimension {} is outside 1..{}", name, extent, d, limit);
+    }
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
+std::string find_idx(const std::string& folder, const std::string& stem) {
+  const std::string plain = folder + "/" + stem;
+  if (os::exists(plain)) return plain;
+  if (os::exists(plain + ".gz")) return plain + ".gz";
+  fail<IoError>("{}: no such file, nor with .gz; an IDX folder holds MNIST's four files", plain);
+}
+
+ImageSet load_set(const std::string& folder, const std::string& prefix) {
+  const std::string image_path = find_idx(folder, prefix + "-images-idx3-ubyte");
+  const std::string label_path = find_idx(folder, prefix + "-labels-idx1-ubyte");
+  IdxArray images = read_idx(image_path, 3);
+  IdxArray labels = read_idx(label_path, 1);
+  if (images.extents[0] != labels.extents[0]) {
+    fail<IoError>("{}: {} labels for the {} images of {}; there must be one each", label_path,
+                  labels.extents[0], images.extents[0], image_path);
+  }
+  const auto bad = std::find_if(labels.bytes.begin(), labels.bytes.end(),
+                                [](uint8_t label) { return label >= kImageClasses; });
+  if (bad != labels.bytes.end()) {
+    fail<IoError>("{}: label {} at index {} is outside 0..{}", label_path, *bad,
+                  bad - labels.bytes.begin(), kImageClasses - 1);
+  }
+  return {images.extents[0], images.extents[1], images.extents[2], std::move(images.bytes),
+          std::move(labels.bytes)};
+}
+
+void write_set(const std::string& folder, const std::string& prefix, const ImageSet& set,
+               const std::string& ending) {
+  write_idx(folder + "/" + prefix + "-images-idx3-ubyte" + ending,
+            {{set.count, set.rows, set.cols}, set.pixels});
+  write_idx(folder + "/" + prefix + "-labels-idx1-ubyte" + ending, {{set.count}, set.labels});
+}
+
+}  // namespace
+
+IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
+  check_magic(file, name, dims);
+  IdxArray array;
+  array.extents = read_extents(file, name, dims);
+  uint64_t size = 1;
+  for (uint32_t extent : array.extents) {
+    size *= extent;  // at most 2^24 * 2^10 a step, checked before it can wrap
+    if (size > kMaxFileBytes) {
+      fail<IoError>("{}: the extents {} make more than {} bytes", name,
+                    fmt::join(array.extents, " x "), kMaxFileBytes);
+    }
+  }
+  const uint64_t header = 4 + uint64_t{dims} * 4;
+  if (file.size() != header + size) {
+    fail<IoError>("{}: {}: {} bytes, but the extents {} need exactly {}", name,
+                  file.size() < header + size ? "truncated" : "too long", file.size(),
+                  fmt::join(array.extents, " x "), header + size);
+  }
+  array.bytes.assign(file.begin() + static_cast<ptrdiff_t>(header), file.end());
+  return array;
+}
+
+IdxArray read_idx(const std::string& path, uint32_t dims) {
+  std::vector<uint8_t> file = os::read_file(path);
+  if (is_gzip(file)) file = gzip_decompress(file, path, kMaxFileBytes);
+  return parse_idx(file, path, dims);
+}
+
+std::vector<uint8_t> encode_idx(const IdxArray& array) {
+  std::vector<uint8_t> file;
+  append_big_endian(file, kUnsignedByte << 8 | static_cast<uint32_t>(array.extents.size()));
+  for (uint32_t extent : array.extents) append_big_endian(file, extent);
+  file.insert(file.end(), array.bytes.begin(), array.bytes.end());
+  return file;
+}
+
+void write_idx(const std::string& path, const IdxArray& array) {
+  const std::vector<uint8_t> file = encode_idx(array);
+  os::write_file(path, path.ends_with(".gz") ? gzip_compress(file) : file);
+}
+
+ImageSplit load_idx_folder(const std::string& folder) {
+  if (!os::is_directory(folder)) {
+    fail<IoError>("{}: not a folder; --idx takes the folder of MNIST's four files", folder);
+  }
+  ImageSplit split{load_set(folder, "train"), load_set(folder, "t10k"), folder};
+  if (split.train.rows != split.test.rows || split.train.cols != split.test.cols) {
+    fail<IoError>("{}: training images of {} x {} but test images of {} x {}; they must agree",
+                  folder, split.train.rows, split.train.cols, split.test.rows, split.test.cols);
+  }
+  return split;
+}
+
+void write_idx_folder(const std::string& folder, const ImageSplit& split, bool gzip) {
+  os::make_directories(folder);
+  const std::string ending = gzip ? ".gz" : "";
+  write_set(folder, "train", split.train, ending);
+  write_set(folder, "t10k", split.test, ending);
+}
+
+}  // namespace tuff::io
