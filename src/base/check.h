@@ -7,7 +7,8 @@
 
 namespace tuff {
 
-[[noreturn]] void check_failed(const char* expr, const char* file, int line, const std::string& message);
+[[noreturn]] void check_failed(const char* expr, const char* file, int line,
+                               const std::string& message);
 
 // fail<ShapeError>("matmul: inner dimensions differ: {} x {}", a, b)
 template <class E, class... Args>
@@ -18,8 +19,8 @@ template <class E, class... Args>
 }  // namespace tuff
 
 // TUFF_CHECK(cond) or TUFF_CHECK(cond, "format {}", value...)
-#define TUFF_CHECK(cond, ...)                                                              \
-  do {                                                                                     \
-    if (!(cond)) [[unlikely]]                                                              \
-      ::tuff::check_failed(#cond, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__));      \
+#define TUFF_CHECK(cond, ...)                                                         \
+  do {                                                                                \
+    if (!(cond)) [[unlikely]]                                                         \
+      ::tuff::check_failed(#cond, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
   } while (0)

@@ -1,4 +1,5 @@
-// The dtype table, names and the promotion lattice. Conversions stand in convert.cpp and scalar.cpp.
+// The dtype table, names and the promotion lattice. Conversions stand in convert.cpp and
+// scalar.cpp.
 #include <tuff/dtype.h>
 
 #include <array>
@@ -20,10 +21,9 @@ struct Alias {
   DType dtype;
 };
 constexpr Alias kAliases[] = {
-    {"float", DType::F32},  {"double", DType::F64}, {"half", DType::F16},
-    {"int", DType::I32},    {"uint", DType::U32},   {"long", DType::I64},
-    {"short", DType::I16},  {"char", DType::I8},    {"uchar", DType::U8},
-    {"bfloat", DType::BF16},
+    {"float", DType::F32}, {"double", DType::F64},  {"half", DType::F16},  {"int", DType::I32},
+    {"uint", DType::U32},  {"long", DType::I64},    {"short", DType::I16}, {"char", DType::I8},
+    {"uchar", DType::U8},  {"bfloat", DType::BF16},
 };
 
 struct Edge {
@@ -31,17 +31,13 @@ struct Edge {
 };
 // The covering relation of the lattice; everything else about promotion follows from it.
 constexpr Edge kEdges[] = {
-    {DType::Void, DType::Bool},      {DType::Bool, DType::WeakInt},
-    {DType::WeakInt, DType::Index},  {DType::Index, DType::I8},
-    {DType::Index, DType::U8},       {DType::I8, DType::I16},
-    {DType::U8, DType::I16},         {DType::U8, DType::U16},
-    {DType::I16, DType::I32},        {DType::U16, DType::I32},
-    {DType::U16, DType::U32},        {DType::I32, DType::I64},
-    {DType::U32, DType::I64},        {DType::U32, DType::U64},
-    {DType::I64, DType::WeakFloat},  {DType::U64, DType::WeakFloat},
-    {DType::WeakFloat, DType::F16},  {DType::WeakFloat, DType::BF16},
-    {DType::F16, DType::F32},        {DType::BF16, DType::F32},
-    {DType::F32, DType::F64},
+    {DType::Void, DType::Bool},     {DType::Bool, DType::WeakInt},  {DType::WeakInt, DType::Index},
+    {DType::Index, DType::I8},      {DType::Index, DType::U8},      {DType::I8, DType::I16},
+    {DType::U8, DType::I16},        {DType::U8, DType::U16},        {DType::I16, DType::I32},
+    {DType::U16, DType::I32},       {DType::U16, DType::U32},       {DType::I32, DType::I64},
+    {DType::U32, DType::I64},       {DType::U32, DType::U64},       {DType::I64, DType::WeakFloat},
+    {DType::U64, DType::WeakFloat}, {DType::WeakFloat, DType::F16}, {DType::WeakFloat, DType::BF16},
+    {DType::F16, DType::F32},       {DType::BF16, DType::F32},      {DType::F32, DType::F64},
 };
 
 using Matrix = std::array<std::array<bool, kDTypeCount>, kDTypeCount>;

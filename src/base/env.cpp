@@ -75,7 +75,8 @@ bool env_flag(Env v) {
   const std::string text = env_text(v);
   if (text == "1" || text == "true" || text == "on") return true;
   if (text == "0" || text == "false" || text == "off") return false;
-  fail<InvalidArgument>("{}='{}' is no flag; say 0, 1, true, false, on or off", row_of(v).name, text);
+  fail<InvalidArgument>("{}='{}' is no flag; say 0, 1, true, false, on or off", row_of(v).name,
+                        text);
 }
 
 uint32_t env_generation() { return values().generation.load(std::memory_order_acquire); }

@@ -24,8 +24,8 @@ struct EnvRow {
 std::span<const EnvRow> env_rows();
 
 std::string env_text(Env v);
-int64_t env_int(Env v);    // InvalidArgument naming variable and value if it is no integer
-bool env_flag(Env v);      // 0/1/true/false/on/off; InvalidArgument otherwise
+int64_t env_int(Env v);  // InvalidArgument naming variable and value if it is no integer
+bool env_flag(Env v);    // 0/1/true/false/on/off; InvalidArgument otherwise
 
 // Rises with every EnvOverride made or ended: whoever caches a parsed value compares it.
 uint32_t env_generation();

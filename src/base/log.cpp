@@ -20,8 +20,10 @@ LogLevel parse_log_level() {
   const std::string text = env_text(Env::TUFF_LOG);
   for (size_t i = 0; i < std::size(kLevels); ++i)
     if (text == kLevels[i]) return LogLevel(i);
-  write_line(fmt::format("[tuff warn] TUFF_LOG='{}' is no level; using warn (trace, debug, info, "
-                         "warn, error or off)", text));
+  write_line(
+      fmt::format("[tuff warn] TUFF_LOG='{}' is no level; using warn (trace, debug, info, "
+                  "warn, error or off)",
+                  text));
   return LogLevel::Warn;  // logging is never a reason to fail
 }
 

@@ -23,10 +23,10 @@ void log_info(fmt::format_string<Args...> text, Args&&... args) {
 // TUFF_DEBUG's level, cached; cheap enough for hot paths.
 int debug_level();
 void debug_line(const std::string& text);  // one line on stderr, as it is
-#define TUFF_DEBUG_LINE(level, ...)                                                 \
-  do {                                                                              \
-    if (::tuff::debug_level() >= (level)) [[unlikely]]                              \
-      ::tuff::debug_line(::fmt::format(__VA_ARGS__));                               \
+#define TUFF_DEBUG_LINE(level, ...)                    \
+  do {                                                 \
+    if (::tuff::debug_level() >= (level)) [[unlikely]] \
+      ::tuff::debug_line(::fmt::format(__VA_ARGS__));  \
   } while (0)
 
 }  // namespace tuff

@@ -30,7 +30,7 @@ uint16_t round_from_f64(double v) {
   const int target = exponent - 1023 + kBias;  // biased exponent of the result
   if (target >= kMaxExponent) return uint16_t(sign | kInf);
   int shift = 52 - M;
-  if (target <= 0) shift += 1 - target;  // subnormal result: fewer bits are kept
+  if (target <= 0) shift += 1 - target;                     // subnormal result: fewer bits are kept
   if (shift >= 54 || exponent == 0) return uint16_t(sign);  // below half the least subnormal
   const uint64_t significand = fraction | uint64_t{1} << 52;
   uint64_t kept = significand >> shift;

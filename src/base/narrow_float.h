@@ -12,7 +12,8 @@ inline uint16_t f16_from_f32(float v) {
   const uint32_t sign = bits >> 16 & 0x8000u;
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
   // Below 2^-14 adding 0.5 lets the FPU round at bit 2^-24.
-  const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
+  const uint32_t small =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
   // The exponent re-biased by -112, and half an ulp less one, or exactly half for odd results.
   const uint32_t normal = (magnitude + 0xC8000FFFu + (magnitude >> 13 & 1u)) >> 13;
   const uint32_t nan = 0x7E00u | (magnitude >> 13 & 0x3FFu);

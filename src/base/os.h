@@ -23,17 +23,21 @@ bool exists(const std::string& path);
 bool is_directory(const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
 void make_directories(const std::string& path);
-std::string cache_directory();                          // TUFF_CACHE_DIR or the user's; not created
+std::string cache_directory();  // TUFF_CACHE_DIR or the user's; not created
 std::optional<std::string> find_program(const std::string& name);  // on PATH
 
-struct ProcessResult { int exit_code = 0; std::string out, err; };  // 128+signal if killed
+struct ProcessResult {
+  int exit_code = 0;  // 128+signal if killed
+  std::string out, err;
+};
 // A child with its stdin fed and its output collected, without a shell; several may run at once.
 class Process {
  public:
   Process(const std::vector<std::string>& argv, std::string stdin_text = {});
-  ~Process();                       // kills and reaps if wait() was not called
+  ~Process();  // kills and reaps if wait() was not called
   Process(Process&&) noexcept;
   ProcessResult wait();
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -43,13 +47,14 @@ class Process {
 class Library {
  public:
   // First name that loads, or nullopt with the loader's messages in `why`.
-  static std::optional<Library> open(std::span<const std::string> names, std::string* why = nullptr);
-  void* symbol(const char* name) const;   // null if absent
+  static std::optional<Library> open(std::span<const std::string> names,
+                                     std::string* why = nullptr);
+  void* symbol(const char* name) const;  // null if absent
  private:
   explicit Library(void* handle) : handle_(handle) {}
   void* handle_;
 };
-void* process_symbol(const char* name);   // dlsym in what is already loaded (libc, libm), or null
+void* process_symbol(const char* name);  // dlsym in what is already loaded (libc, libm), or null
 
 // Pages that are first written, then made executable (never both at once).
 class ExecutableMemory {
@@ -60,17 +65,18 @@ class ExecutableMemory {
   std::byte* data() const { return data_; }
   size_t size_bytes() const { return size_; }
   void seal();
+
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 
-void* map_pages(size_t size_bytes);       // zeroed anonymous pages; null if there are none left
+void* map_pages(size_t size_bytes);  // zeroed anonymous pages; null if there are none left
 void unmap_pages(void* p, size_t size_bytes) noexcept;
 
 uint64_t monotonic_ns();
-uint32_t core_count();                    // that this process may use (affinity)
-std::string cpu_identity();               // model name and ISA features, stable on one machine
+uint32_t core_count();       // that this process may use (affinity)
+std::string cpu_identity();  // model name and ISA features, stable on one machine
 uint64_t physical_memory_bytes();
 bool is_terminal(int fd);
 int terminal_width(int fd);
@@ -78,7 +84,7 @@ int terminal_width(int fd);
 // Sleeps while *word == expected, at most timeout_ns; spurious wake-ups happen.
 void futex_wait(const std::atomic<uint32_t>* word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake(const std::atomic<uint32_t>* word, int count);
-void cpu_relax();                         // pause instruction in a spin loop
+void cpu_relax();  // pause instruction in a spin loop
 
 // SIGINT and SIGTERM set a flag instead of ending the process, from now on. A second one ends it.
 void catch_interrupts();

@@ -44,8 +44,10 @@ class File {
   void write_all(std::span<const uint8_t> bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n >= 0) bytes = bytes.subspan(size_t(n));
-      else if (errno != EINTR) fail_errno("cannot write", path_, errno);
+      if (n >= 0)
+        bytes = bytes.subspan(size_t(n));
+      else if (errno != EINTR)
+        fail_errno("cannot write", path_, errno);
     }
   }
   void sync_and_close() {

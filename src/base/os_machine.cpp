@@ -21,8 +21,9 @@ constexpr uint64_t kNanosPerSecond = 1'000'000'000;
 // Features of x86 and Arm that code generation depends on; the kernel's list holds many others,
 // some of which change with its version.
 bool is_isa_feature(std::string_view flag) {
-  constexpr std::string_view kPrefixes[] = {"sse", "ssse", "avx", "amx", "fma", "f16c", "bmi", "popcnt",
-                                            "lzcnt", "abm", "asimd", "sve", "sme", "bf16", "i8mm", "fphp"};
+  constexpr std::string_view kPrefixes[] = {"sse", "ssse",   "avx",   "amx", "fma",   "f16c",
+                                            "bmi", "popcnt", "lzcnt", "abm", "asimd", "sve",
+                                            "sme", "bf16",   "i8mm",  "fphp"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view p) { return flag.starts_with(p); });
 }
@@ -45,9 +46,12 @@ std::string read_cpu_identity() {
     if (colon == std::string::npos) continue;
     const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
     const std::string value = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
-    if (key == "flags" || key == "Features") features = isa_features(value);
-    else if (key == "model name") model = value;
-    else if (model.empty() && key == "CPU part") model = "Arm part " + value;
+    if (key == "flags" || key == "Features")
+      features = isa_features(value);
+    else if (key == "model name")
+      model = value;
+    else if (model.empty() && key == "CPU part")
+      model = "Arm part " + value;
   }
   return fmt::format("{} [{}]", model.empty() ? "unknown processor" : model, features);
 }

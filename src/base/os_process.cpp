@@ -96,15 +96,19 @@ pid_t spawn(const std::vector<std::string>& argv, int in, int out, int err) {
 void drain(Descriptor& fd, std::string& into) {
   std::array<char, 16384> buffer;
   const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-  if (n > 0) into.append(buffer.data(), size_t(n));
-  else if (n == 0 || (errno != EINTR && errno != EAGAIN)) fd.close();
+  if (n > 0)
+    into.append(buffer.data(), size_t(n));
+  else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+    fd.close();
 }
 
 // Writes what fits now; closes when all is written or the child no longer reads.
 void feed(Descriptor& fd, const std::string& text, size_t& sent) {
   const ssize_t n = ::write(fd.get(), text.data() + sent, text.size() - sent);
-  if (n > 0) sent += size_t(n);
-  else if (n < 0 && errno != EINTR && errno != EAGAIN) fd.close();
+  if (n > 0)
+    sent += size_t(n);
+  else if (n < 0 && errno != EINTR && errno != EAGAIN)
+    fd.close();
   if (sent == text.size()) fd.close();
 }
 
@@ -129,8 +133,10 @@ struct Process::State {
     if (stdin_text.empty()) in.close();
     while (in.is_open() || out.is_open() || err.is_open()) {
       // poll() skips negative descriptors, which closed ones have.
-      pollfd fds[] = {{stop_read.get(), POLLIN, 0}, {in.get(), POLLOUT, 0},
-                      {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}};
+      pollfd fds[] = {{stop_read.get(), POLLIN, 0},
+                      {in.get(), POLLOUT, 0},
+                      {out.get(), POLLIN, 0},
+                      {err.get(), POLLIN, 0}};
       if (::poll(fds, 4, -1) < 0) continue;
       if (fds[0].revents) return;
       if (fds[1].revents) feed(in, stdin_text, sent);
@@ -141,8 +147,7 @@ struct Process::State {
 
   int reap() {
     int status = 0;
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     pid = -1;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }

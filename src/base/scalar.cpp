@@ -70,13 +70,16 @@ void write(void* p, T v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-[[noreturn]] void no_value(const char* what) { fail<InvalidArgument>("{}: void has no values", what); }
+[[noreturn]] void no_value(const char* what) {
+  fail<InvalidArgument>("{}: void has no values", what);
+}
 
 }  // namespace
 
 Scalar Scalar::of_int(DType t, int64_t v) {
   if (t == DType::Void) no_value("Scalar::of_int");
-  if (is_float(t)) return float_of_magnitude(t, v < 0, v < 0 ? uint64_t(0) - uint64_t(v) : uint64_t(v));
+  if (is_float(t))
+    return float_of_magnitude(t, v < 0, v < 0 ? uint64_t(0) - uint64_t(v) : uint64_t(v));
   return {t, wrap(t, uint64_t(v))};
 }
 

@@ -82,9 +82,11 @@ void read(const std::string& path, const json& from, std::array<uint32_t, 3>& to
   for (size_t i = 0; i < to.size(); ++i) read(fmt::format("{}[{}]", path, i), from[i], to[i]);
 }
 
-void refuse_unknown(const std::string& prefix, const json& object, const std::set<std::string>& known) {
+void refuse_unknown(const std::string& prefix, const json& object,
+                    const std::set<std::string>& known) {
   for (const auto& [key, value] : object.items())
-    if (!known.contains(key)) fail<InvalidArgument>("target: there is no field '{}{}'", prefix, key);
+    if (!known.contains(key))
+      fail<InvalidArgument>("target: there is no field '{}{}'", prefix, key);
 }
 
 void read_features(const json& object, TargetFeatures& features) {
@@ -126,8 +128,8 @@ Target spirv_lavapipe() {
   t.max_invocations = 1024;
   t.shared_bytes = 32768;
   t.max_buffer_bytes = uint64_t{1} << 31;
-  t.max_loop_trips = 65535;    // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
-  t.launch_cost_ns = 40000;    // a sleeping worker's wake-up
+  t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
+  t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = true;
   f.storage8 = f.storage16 = true;
@@ -176,7 +178,8 @@ Target target_from_json(const std::string& text) {
   refuse_unknown("", object, known);
   if (object.contains("features")) read_features(object["features"], t.features);
   for (const char* required : {"device", "renderer"})
-    if (!object.contains(required)) fail<InvalidArgument>("target: field '{}' is missing", required);
+    if (!object.contains(required))
+      fail<InvalidArgument>("target: field '{}' is missing", required);
   return t;
 }
 
@@ -184,8 +187,8 @@ Target builtin_target(const std::string& name) {
   if (name == "spirv-generic") return spirv_generic();
   if (name == "spirv-lavapipe") return spirv_lavapipe();
   if (name == "c-x86-64") return c_x86_64();
-  fail<InvalidArgument>("'{}' is no built-in target; there are spirv-generic, spirv-lavapipe, c-x86-64",
-                        name);
+  fail<InvalidArgument>(
+      "'{}' is no built-in target; there are spirv-generic, spirv-lavapipe, c-x86-64", name);
 }
 
 }  // namespace tuff

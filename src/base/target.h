@@ -1,6 +1,6 @@
-// Target: what a device can do, as plain data. Filled by a device, read by sched, kernel and render;
-// written to and read from a file so that kernels compile for devices that are absent.
-// Must never hold a handle, a pointer or anything of one process.
+// Target: what a device can do, as plain data. Filled by a device, read by sched, kernel and
+// render; written to and read from a file so that kernels compile for devices that are absent. Must
+// never hold a handle, a pointer or anything of one process.
 #pragma once
 
 #include <array>
@@ -13,13 +13,14 @@ namespace tuff {
 
 // What a device does natively; what is absent is decomposed by `kernel` or refused by name.
 struct TargetFeatures {
-  bool i8 = false, i16 = false, i64 = false;          // arithmetic
-  bool f16 = false, bf16 = false, f64 = false;        // arithmetic
-  bool storage8 = false, storage16 = false;           // loads and stores of that width
-  bool device_address = false;                        // buffers by 64-bit address
+  bool i8 = false, i16 = false, i64 = false;    // arithmetic
+  bool f16 = false, bf16 = false, f64 = false;  // arithmetic
+  bool storage8 = false, storage16 = false;     // loads and stores of that width
+  bool device_address = false;                  // buffers by 64-bit address
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
-  bool signed_zero_inf_nan = false;                   // f32 arithmetic keeps NaN, Inf and -0
-  bool exp2 = false, log2 = false, sin = false, sqrt = false;  // accurate enough to be used as they are
+  bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
+  // Accurate enough to be used as they are.
+  bool exp2 = false, log2 = false, sin = false, sqrt = false;
   bool operator==(const TargetFeatures&) const = default;
 };
 
@@ -29,19 +30,19 @@ struct Target {
   std::string arch;      // "x86-64:znver4", "spirv1.5"
   std::string identity;  // driver, version, UUID, CPU features: part of disk-cache keys
 
-  uint32_t cores = 1;             // CPU threads, or compute units where known
-  uint32_t vector_bytes = 16;     // widest useful vector register (CPU) or load (GPU)
-  uint32_t vector_registers = 16; // how many of them: bounds a register tile
-  bool has_local = false;         // workgroups of several invocations, shared memory and barriers
+  uint32_t cores = 1;              // CPU threads, or compute units where known
+  uint32_t vector_bytes = 16;      // widest useful vector register (CPU) or load (GPU)
+  uint32_t vector_registers = 16;  // how many of them: bounds a register tile
+  bool has_local = false;          // workgroups of several invocations, shared memory and barriers
   uint32_t subgroup_size = 1;
   std::array<uint32_t, 3> max_groups{65535, 65535, 65535};
   std::array<uint32_t, 3> max_local{1, 1, 1};
-  uint32_t max_invocations = 1;   // product of the local size
+  uint32_t max_invocations = 1;  // product of the local size
   uint32_t shared_bytes = 0;
-  uint32_t max_buffers = 64;      // buffers of one kernel
+  uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;
-  uint64_t max_loop_trips = 0;    // loop iterations of one invocation in all; 0: no limit
-  uint64_t launch_cost_ns = 1000; // measured or typical cost of one dispatch
+  uint64_t max_loop_trips = 0;     // loop iterations of one invocation in all; 0: no limit
+  uint64_t launch_cost_ns = 1000;  // measured or typical cost of one dispatch
   TargetFeatures features;
 
   bool operator==(const Target&) const = default;
@@ -50,7 +51,8 @@ struct Target {
 // JSON both ways; from_json throws InvalidArgument naming the field that is wrong.
 std::string to_json(const Target& t);
 Target target_from_json(const std::string& text);
-// A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64"; throws InvalidArgument.
+// A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64"; throws
+// InvalidArgument.
 Target builtin_target(const std::string& name);
 
 }  // namespace tuff

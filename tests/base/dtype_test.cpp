@@ -69,11 +69,13 @@ TEST(Promotion, IsASemilattice) {
 
 // The table in JAX's documentation, "Type promotion semantics" (upper triangle, without complex).
 TEST(Promotion, AgreesWithJax) {
-  const std::vector<std::string> columns = {"bool", "u8",  "u16", "u32",  "u64", "i8",  "i16", "i32",
-                                            "i64",  "bf16", "f16", "f32", "f64", "wi",  "wf"};
+  const std::vector<std::string> columns = {"bool", "u8",   "u16", "u32", "u64", "i8", "i16", "i32",
+                                            "i64",  "bf16", "f16", "f32", "f64", "wi", "wf"};
   const std::vector<std::vector<std::string>> rows = {
-      {"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64", "wi", "wf"},
-      {"u8", "u16", "u32", "u64", "i16", "i16", "i32", "i64", "bf16", "f16", "f32", "f64", "u8", "wf"},
+      {"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bf16", "f16", "f32", "f64",
+       "wi", "wf"},
+      {"u8", "u16", "u32", "u64", "i16", "i16", "i32", "i64", "bf16", "f16", "f32", "f64", "u8",
+       "wf"},
       {"u16", "u32", "u64", "i32", "i32", "i32", "i64", "bf16", "f16", "f32", "f64", "u16", "wf"},
       {"u32", "u64", "i64", "i64", "i64", "i64", "bf16", "f16", "f32", "f64", "u32", "wf"},
       {"u64", "wf", "wf", "wf", "wf", "bf16", "f16", "f32", "f64", "u64", "wf"},
@@ -102,10 +104,10 @@ TEST(Promotion, IndexIsWeakTowardsTensors) {
 
 TEST(Promotion, StrengthenAndAccumulator) {
   const std::map<DType, DType> accumulators = {
-      {DType::Bool, DType::I32}, {DType::I8, DType::I32},   {DType::U8, DType::U32},
-      {DType::I16, DType::I32},  {DType::U16, DType::U32},  {DType::I32, DType::I32},
-      {DType::U32, DType::U32},  {DType::I64, DType::I64},  {DType::U64, DType::U64},
-      {DType::F16, DType::F32},  {DType::BF16, DType::F32}, {DType::F32, DType::F32},
+      {DType::Bool, DType::I32}, {DType::I8, DType::I32},      {DType::U8, DType::U32},
+      {DType::I16, DType::I32},  {DType::U16, DType::U32},     {DType::I32, DType::I32},
+      {DType::U32, DType::U32},  {DType::I64, DType::I64},     {DType::U64, DType::U64},
+      {DType::F16, DType::F32},  {DType::BF16, DType::F32},    {DType::F32, DType::F32},
       {DType::F64, DType::F64},  {DType::WeakInt, DType::I32}, {DType::WeakFloat, DType::F32}};
   for (auto [t, expected] : accumulators) EXPECT_EQ(accumulator(t), expected) << name(t);
   for (DType t : all_dtypes()) {

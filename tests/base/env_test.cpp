@@ -52,7 +52,8 @@ TEST(Env, FlagsHaveSixSpellings) {
     EXPECT_FALSE(env_flag(Env::TUFF_CACHE));
   }
   EnvOverride v(Env::TUFF_CACHE, "yes");
-  EXPECT_NE(message_of([] { env_flag(Env::TUFF_CACHE); }).find("TUFF_CACHE='yes'"), std::string::npos);
+  EXPECT_NE(message_of([] { env_flag(Env::TUFF_CACHE); }).find("TUFF_CACHE='yes'"),
+            std::string::npos);
 }
 
 TEST(Env, EveryDefaultOfTheTableParses) {

@@ -36,7 +36,9 @@ TEST(Process, AChildThatDoesNotReadItsInputIsNoError) {
 TEST(Process, SeveralRunAtOnce) {
   const uint64_t start = monotonic_ns();
   std::vector<Process> children;
-  for (int i = 0; i < 8; ++i) children.emplace_back(std::vector<std::string>{"sh", "-c", "sleep 0.3; cat"}, std::to_string(i));
+  for (int i = 0; i < 8; ++i)
+    children.emplace_back(std::vector<std::string>{"sh", "-c", "sleep 0.3; cat"},
+                          std::to_string(i));
   for (int i = 7; i >= 0; --i) EXPECT_EQ(children[i].wait().out, std::to_string(i));
   EXPECT_LT(monotonic_ns() - start, 2'000'000'000u);  // one after another they need 2.4 s
 }

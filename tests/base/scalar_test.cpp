@@ -85,15 +85,20 @@ TEST(Scalar, StoresAndLoadsUnaligned) {
 std::vector<std::byte> sample_values(DType from, size_t count) {
   std::vector<std::byte> bytes(count * size_bytes(from));
   std::mt19937_64 random(3);
-  const double edges[] = {0, -0.0, 1, -1, 0.5, 127, 127.5, -128, -128.5, -129, 255, 255.9, 256, 32767, 32768,
-                          -32769, 65504, 65519.996, 65520, 65535, 65536, 0x1p31, -0x1p31, 2147483520,
-                          0x1p32, 0x1p63, -0x1p63, 0x1p64, 3e38, 1e-40, 6e-8, INFINITY, -INFINITY, NAN};
+  const double edges[] = {0,      -0.0,    1,          -1,        0.5,       127,     127.5,
+                          -128,   -128.5,  -129,       255,       255.9,     256,     32767,
+                          32768,  -32769,  65504,      65519.996, 65520,     65535,   65536,
+                          0x1p31, -0x1p31, 2147483520, 0x1p32,    0x1p63,    -0x1p63, 0x1p64,
+                          3e38,   1e-40,   6e-8,       INFINITY,  -INFINITY, NAN};
   for (size_t i = 0; i < count; ++i) {
     std::byte* at = bytes.data() + i * size_bytes(from);
     const uint64_t bits = random();
-    if (i < std::size(edges)) store_scalar(Scalar::of_double(from, edges[i]), at);
-    else if (from == DType::Bool) *at = std::byte(bits & 1);
-    else std::memcpy(at, &bits, size_bytes(from));
+    if (i < std::size(edges))
+      store_scalar(Scalar::of_double(from, edges[i]), at);
+    else if (from == DType::Bool)
+      *at = std::byte(bits & 1);
+    else
+      std::memcpy(at, &bits, size_bytes(from));
   }
   return bytes;
 }

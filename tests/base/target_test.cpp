@@ -9,7 +9,8 @@ namespace {
 const char* const kBuiltins[] = {"spirv-generic", "spirv-lavapipe", "c-x86-64"};
 
 TEST(Target, JsonRoundTrip) {
-  for (const char* name : kBuiltins) EXPECT_EQ(target_from_json(to_json(builtin_target(name))), builtin_target(name));
+  for (const char* name : kBuiltins)
+    EXPECT_EQ(target_from_json(to_json(builtin_target(name))), builtin_target(name));
   Target t;
   t.device = "VULKAN";
   t.renderer = "spirv";
@@ -21,7 +22,8 @@ TEST(Target, JsonRoundTrip) {
 }
 
 TEST(Target, AbsentFieldsKeepTheirDefaults) {
-  const Target t = target_from_json(R"({"device": "CPU", "renderer": "c", "features": {"f64": true}})");
+  const Target t =
+      target_from_json(R"({"device": "CPU", "renderer": "c", "features": {"f64": true}})");
   EXPECT_EQ(t.max_buffers, Target{}.max_buffers);
   EXPECT_TRUE(t.features.f64);
   EXPECT_FALSE(t.features.f16);

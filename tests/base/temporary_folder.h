@@ -1,4 +1,5 @@
-// A folder that lives as long as the object. For tests that write files; knows nothing of the engine.
+// A folder that lives as long as the object. For tests that write files; knows nothing of the
+// engine.
 #pragma once
 
 #include <filesystem>
