@@ -1,0 +1,308 @@
+#include "render/c_kernel.h"
+
+#include "base/check.h"
+#include "graph/scalar_eval.h"
+#include "render/c_types.h"
+
+namespace tuff::render {
+
+using graph::AxisKind;
+using graph::Node;
+using graph::Op;
+using kernel::LaneMask;
+
+const Node* without_after(const graph::UOp& x) {
+  const Node* n = x.get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n;
+}
+
+CKernel::CKernel(const kernel::LinearKernel& k) : k_(k), space_(k), values_(k.ops.size()) {
+  const int bit = space_.vector_bit();
+  if (bit >= 0 && c_has_width(space_.size(bit))) {
+    width_ = space_.size(bit);
+    vector_mask_ = LaneMask{1} << bit;
+  }
+  for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
+}
+
+std::string CKernel::body() {
+  header();
+  for (size_t i = 0; i < k_.ops.size(); ++i) {
+    current_ = i;
+    variables_ = 0;
+    defined_.clear();
+    emit(i);
+  }
+  TUFF_CHECK(indent_ == 1, "kernel {}: a loop is not closed", k_.name);
+  return out_ + "}\n";
+}
+
+void CKernel::header() {
+  out_ = "(const void* args, unsigned gx, unsigned gy, unsigned gz) {\n";
+  for (size_t slot = 0; slot < k_.buffers.size(); ++slot)
+    line(fmt::format("{0}* const d{1} = (({0}* const*)args)[{1}];",
+                     c_memory(k_.buffers[slot].dtype), slot));
+  for (size_t i = 0; i < k_.variables.size(); ++i)
+    line(fmt::format("const i32 n{} = ((const i32*)args)[{}];", i, k_.buffers.size() * 2 + i));
+  line("(void)gx, (void)gy, (void)gz;");
+}
+
+void CKernel::line(const std::string& text) {
+  out_.append(static_cast<size_t>(indent_) * 2, ' ');
+  out_ += text;
+  out_ += '\n';
+}
+
+std::string CKernel::define(const std::string& type, const std::string& expr) {
+  auto [it, fresh] = defined_.try_emplace(type + " " + expr);
+  if (!fresh) return it->second;
+  it->second = variables_ == 0 ? fmt::format("v{}", current_)
+                               : fmt::format("v{}_{}", current_, variables_);
+  ++variables_;
+  line(fmt::format("const {} {} = {};", type, it->second, expr));
+  return it->second;
+}
+
+size_t CKernel::position(const Node* u) const {
+  const auto it = position_.find(u);
+  TUFF_CHECK(it != position_.end(), "kernel {}: a source of {} is not in the list", k_.name,
+             graph::name(k_.ops[current_]->op));
+  return it->second;
+}
+
+const CValue& CKernel::value(const Node* u, LaneMask mask, int instance) const {
+  while (u->op == Op::After) u = u->src(0).get();
+  const size_t at = position(u);
+  TUFF_CHECK(at < current_ && !values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value",
+             k_.name, at, graph::name(u->op));
+  return values_[at][space_.project(scalar_mask(mask), instance, scalar_mask(k_.lanes[at]))];
+}
+
+// ---- texts ----------------------------------------------------------------------------------
+
+std::string CKernel::scalar(const CValue& v, DType t) const {
+  if (v.base.empty()) return c_int(t, v.constant);
+  if (v.constant == 0) return v.base;
+  return v.constant < 0 && v.constant != INT64_MIN
+             ? fmt::format("({} - {})", v.base, c_int(t, -v.constant))
+             : fmt::format("({} + {})", v.base, c_int(t, v.constant));
+}
+
+std::string CKernel::vector(const CValue& v, DType t) {
+  if (v.vector) return v.base;
+  const std::string type = c_type(t, width_);
+  const CValue first{v.base, v.constant};
+  std::string splat = fmt::format("({})({})", type, scalar(first, t));
+  // A Bool in a vector is 0 or -1 per lane.
+  if (t == DType::Bool) splat = fmt::format("({})(-{})", type, scalar(first, t));
+  if (v.step == 0) return splat;
+  std::string steps = fmt::format("({}){{", type);
+  for (int l = 0; l < width_; ++l)
+    steps += fmt::format("{}{}", l ? ", " : "", c_int(t, v.step * l));
+  steps += "}";
+  if (v.base.empty() && v.constant == 0) return define(type, steps);
+  return define(type, fmt::format("{} + {}", splat, steps));
+}
+
+std::string CKernel::lane(const CValue& v, DType t, int l) const {
+  if (v.vector) return fmt::format("{}[{}]", v.base, l);
+  return scalar({v.base, v.constant + v.step * l}, t);
+}
+
+// ---- the walk -------------------------------------------------------------------------------
+
+void CKernel::emit(size_t i) {
+  const Node& u = *k_.ops[i];
+  std::vector<CValue>& out = values_[i];
+  const auto single = [&](std::string text) { out = {CValue{std::move(text)}}; };
+  switch (u.op) {
+    case Op::Const:
+      if (is_int(u.dtype)) out = {CValue{"", u.const_int()}};
+      else single(c_literal(u.get<Scalar>()));
+      return;
+    case Op::Param: return single(fmt::format("d{}", u.get<graph::ParamArg>().slot));
+    case Op::Variable:
+      for (size_t n = 0; n < k_.variables.size(); ++n)
+        if (k_.variables[n].get() == &u) return single(fmt::format("n{}", n));
+      fail<InternalError>("kernel {}: variable '{}' is no argument", k_.name,
+                          u.get<graph::VariableArg>().name);
+    case Op::Special: {
+      const auto& s = u.get<graph::SpecialArg>();
+      if (s.space != 'g') {
+        if (k_.local[s.axis] == 1) { out = {CValue{}}; return; }
+        fail<Unsupported>("C renderer: local ids; a CPU group is one invocation");
+      }
+      return single(define(c_type(u.dtype), fmt::format("g{}", "xyz"[s.axis])));
+    }
+    case Op::Range: return emit_range(i);
+    case Op::End: --indent_; return line("}");
+    case Op::Register: return emit_register(i);
+    case Op::Shared: {
+      const auto& s = u.get<graph::SharedArg>();
+      line(fmt::format("{} s{}[{}];", c_memory(u.dtype), s.number, s.count));
+      return single(fmt::format("s{}", s.number));
+    }
+    case Op::After: case Op::Index: case Op::Barrier: case Op::Sink: return;
+    case Op::Load: return emit_load(i);
+    case Op::Store: return emit_store(i);
+    case Op::Reduce: return emit_reduce(i);
+    default: return emit_alu(i);
+  }
+}
+
+void CKernel::emit_range(size_t i) {
+  const Node& u = *k_.ops[i];
+  const auto& arg = u.get<graph::RangeArg>();
+  const int bit = space_.bit_of(&u);
+  if (bit >= 0) {
+    if (vector_mask_ >> bit & 1) values_[i] = {CValue{"", 0, 1}};
+    else for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back(CValue{"", l});
+    return;
+  }
+  TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce,
+             "kernel {}: a {} range on the linear floor", k_.name, graph::name(arg.kind));
+  const std::string size = scalar(value(u.src(0).get(), 0, 0), u.dtype);
+  line(fmt::format("for ({0} r{1} = 0; r{1} < {2}; r{1}++) {{", c_type(u.dtype), arg.id, size));
+  ++indent_;
+  values_[i] = {CValue{fmt::format("r{}", arg.id)}};
+}
+
+void CKernel::emit_register(size_t i) {
+  const Node& u = *k_.ops[i];
+  const bool vec = k_.lanes[i] & vector_mask_;
+  const int count = space_.count(scalar_mask(k_.lanes[i]));
+  for (int n = 0; n < count; ++n) {
+    const std::string name = fmt::format("acc{}_{}", u.get<int64_t>(), n);
+    line(fmt::format("{} {};", c_type(u.dtype, vec ? width_ : 1), name));
+    values_[i].push_back(CValue{.base = name, .vector = vec});
+  }
+}
+
+void CKernel::emit_alu(size_t i) {
+  const Node& u = *k_.ops[i];
+  const int count = space_.count(scalar_mask(k_.lanes[i]));
+  for (int n = 0; n < count; ++n) {
+    std::vector<CValue> x;
+    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
+    values_[i].push_back(alu(u, x));
+  }
+}
+
+CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {
+  CValue folded;
+  if (affine(u, x, folded)) return folded;
+  bool vec = false;
+  for (const CValue& v : x) vec |= v.varies();
+  std::vector<COperand> operands;
+  for (size_t s = 0; s < x.size(); ++s) {
+    const DType t = u.src(s)->dtype;
+    const bool scalar_condition = u.op == Op::Where && s == 0 && !x[0].varies();
+    if (vec && !scalar_condition) operands.push_back({vector(x[s], t), width_});
+    else operands.push_back({scalar(x[s], t), 1});
+  }
+  const int width = vec ? width_ : 1;
+  const DType from = u.src(u.op == Op::Where ? 1 : 0)->dtype;
+  const std::string text = c_alu(u.op, u.dtype, from, operands, width);
+  return CValue{.base = define(c_type(u.dtype, width), text), .vector = vec};
+}
+
+// ---- integers: sums of a shared base and constants ------------------------------------------
+
+CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtract) {
+  const int sign = subtract ? -1 : 1;
+  CValue out{a.base, a.constant + sign * b.constant, a.step + sign * b.step};
+  if (b.base.empty()) return out;
+  if (a.base.empty() && !subtract) out.base = b.base;
+  else if (a.base.empty()) out.base = define(c_type(t), fmt::format("-{}", b.base));
+  else out.base = define(c_type(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
+  return out;
+}
+
+CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
+  if (factor == 0) return {};
+  CValue out{a.base, a.constant * factor, a.step * factor};
+  if (!a.base.empty() && factor != 1)
+    out.base = define(c_type(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
+  return out;
+}
+
+// Add, Sub and Mul by a number keep the form; any op of numbers alone is folded. Bases are I32 or
+// I64; what indexes memory does not overflow, so constants may move out of the sum.
+bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
+  const DType t = u.src(0)->dtype;
+  if (t != DType::I32 && t != DType::I64) return false;
+  bool vectors = false, numbers = true;
+  for (const CValue& v : x) vectors |= v.vector, numbers &= v.is_number();
+  if (vectors) return false;
+  if (numbers && (u.dtype == DType::I32 || u.dtype == DType::I64 || u.dtype == DType::Bool)) {
+    if (u.op == Op::Bitcast) return false;
+    std::vector<Scalar> scalars;
+    for (size_t s = 0; s < x.size(); ++s)
+      scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
+    const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
+    out = u.dtype == DType::Bool ? CValue{result.as_bool() ? "1" : "0"} : CValue{"", result.as_int()};
+    return true;
+  }
+  switch (u.op) {
+    case Op::Add: out = affine_sum(t, x[0], x[1], false); return true;
+    case Op::Sub: out = affine_sum(t, x[0], x[1], true); return true;
+    case Op::Mul:
+      if (!x[0].is_number() && !x[1].is_number()) return false;
+      out = x[1].is_number() ? affine_product(t, x[0], x[1].constant)
+                             : affine_product(t, x[1], x[0].constant);
+      break;
+    case Op::Shl:
+      if (!x[1].is_number() || x[1].constant < 0 || x[1].constant > 30) return false;
+      out = affine_product(t, x[0], int64_t{1} << x[1].constant);
+      break;
+    default: return false;
+  }
+  return true;
+}
+
+// ---- folding lanes --------------------------------------------------------------------------
+
+void CKernel::emit_reduce(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Op op = u.get<graph::ReduceArg>().op;
+  const Node* source = without_after(u.src(0));
+  const LaneMask all = lanes_of(source), kept = k_.lanes[i];
+  const LaneMask folded = all & ~kept;
+  const int count = space_.count(scalar_mask(kept)), terms = space_.count(scalar_mask(folded));
+  for (int n = 0; n < count; ++n) {
+    std::vector<CValue> x;
+    for (int f = 0; f < terms; ++f) {
+      const int at = space_.project(scalar_mask(kept), n, scalar_mask(all), scalar_mask(folded), f);
+      x.push_back(values_[position(source)][at]);
+    }
+    values_[i].push_back(fold(op, u.dtype, std::move(x), folded & vector_mask_));
+  }
+}
+
+// A balanced tree over the values; then, across SIMD lanes, halves onto halves.
+CValue CKernel::fold(Op op, DType t, std::vector<CValue> x, bool across_vector) {
+  const auto combine = [&](const std::string& a, const std::string& b, int width) {
+    const COperand operands[2] = {{a, width}, {b, width}};
+    return define(c_type(t, width), c_alu(op, t, t, operands, width));
+  };
+  bool vec = across_vector;
+  for (const CValue& v : x) vec |= v.varies();
+  std::vector<std::string> texts;
+  for (const CValue& v : x) texts.push_back(vec ? vector(v, t) : scalar(v, t));
+  while (texts.size() > 1) {
+    std::vector<std::string> next;
+    for (size_t n = 0; n + 1 < texts.size(); n += 2)
+      next.push_back(combine(texts[n], texts[n + 1], vec ? width_ : 1));
+    if (texts.size() % 2) next.push_back(texts.back());
+    texts = std::move(next);
+  }
+  if (!across_vector) return CValue{.base = texts[0], .vector = vec};
+  std::string all = define(c_type(t, width_), texts[0]);
+  for (int width = width_ / 2; width > 1; width /= 2)
+    all = combine(all + ".lo", all + ".hi", width);
+  return CValue{combine(t == DType::Bool ? fmt::format("(-{}.x)", all) : all + ".x",
+                        t == DType::Bool ? fmt::format("(-{}.y)", all) : all + ".y", 1)};
+}
+
+}  // namespace tuff::render

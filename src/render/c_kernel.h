@@ -1,0 +1,81 @@
+// CKernel: walks one linear list and writes the body of one C function.
+// Called by c.cpp alone. The Vector range becomes SIMD lanes; every other lane combination is a
+// variable of its own. Must never know compilers or targets.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "render/c_ops.h"
+#include "render/lane_space.h"
+
+namespace tuff::render {
+
+// One instance of an op. An integer is base + constant + step * (vector lane): kept apart so that
+// the lanes of an address share one base and a step of 1 shows itself as a contiguous access.
+struct CValue {
+  std::string base;            // a name or literal; empty: 0
+  int64_t constant = 0, step = 0;
+  bool vector = false;         // base is a vector (then constant and step are 0)
+  bool varies() const { return vector || step != 0; }
+  bool is_number() const { return base.empty() && step == 0; }
+};
+
+class CKernel {
+ public:
+  explicit CKernel(const kernel::LinearKernel& k);
+  std::string body();   // "(const void* args, ...) { ... }" without the symbol
+
+ private:
+  void header();
+  void emit(size_t i);
+  void emit_range(size_t i);
+  void emit_register(size_t i);
+  void emit_alu(size_t i);
+  void emit_load(size_t i);
+  void emit_store(size_t i);
+  void emit_reduce(size_t i);
+
+  CValue alu(const graph::Node& u, const std::vector<CValue>& x);
+  bool affine(const graph::Node& u, const std::vector<CValue>& x, CValue& out);
+  CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
+  CValue affine_product(DType t, const CValue& a, int64_t factor);
+  CValue load(const graph::Node& index, kernel::LaneMask mask, int instance);
+  CValue load_register(size_t i, const graph::Node* reg, int instance);
+  bool changes_before_last_use(size_t load, const graph::Node* reg) const;
+  void store_register(size_t i, const graph::Node* reg);
+  void store(const graph::Node& index, kernel::LaneMask mask, int instance, const CValue& value);
+  CValue fold(graph::Op op, DType t, std::vector<CValue> x, bool across_vector);
+
+  // Texts of a value: as one scalar, as a full vector, as its lane `lane`.
+  std::string scalar(const CValue& v, DType t) const;
+  std::string vector(const CValue& v, DType t);
+  std::string lane(const CValue& v, DType t, int lane) const;
+  std::string element(const graph::Node& buffer, const CValue& offset, DType t, int lane) const;
+  std::string pointer(const graph::Node& buffer, const CValue& offset) const;
+
+  // A variable of the current op holding `expr`; the same expression gives the same variable.
+  std::string define(const std::string& type, const std::string& expr);
+  void line(const std::string& text);
+  size_t position(const graph::Node* u) const;
+  kernel::LaneMask lanes_of(const graph::Node* u) const { return k_.lanes[position(u)]; }
+  kernel::LaneMask scalar_mask(kernel::LaneMask m) const { return m & ~vector_mask_; }
+  const CValue& value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
+
+  const kernel::LinearKernel& k_;
+  LaneSpace space_;
+  int width_ = 1;                         // lanes of the Vector range
+  kernel::LaneMask vector_mask_ = 0;
+  std::unordered_map<const graph::Node*, size_t> position_;
+  std::vector<std::vector<CValue>> values_;   // per op, per instance without the Vector bit
+  std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
+  size_t current_ = 0;
+  int variables_ = 0, indent_ = 1;
+  std::string out_;
+};
+
+// x without the Afters around it.
+const graph::Node* without_after(const graph::UOp& x);
+
+}  // namespace tuff::render

@@ -1,0 +1,147 @@
+// Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
+#include "base/check.h"
+#include "render/c_kernel.h"
+#include "render/c_types.h"
+
+namespace tuff::render {
+
+using graph::Node;
+using graph::Op;
+using kernel::LaneMask;
+
+namespace {
+
+std::string pointer_name(const Node& index) {
+  const Node* buffer = without_after(index.src(0));
+  return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<graph::SharedArg>().number)
+                                  : fmt::format("d{}", buffer->get<graph::ParamArg>().slot);
+}
+
+}  // namespace
+
+// The constant stands outside the sum in 32 bits: it becomes the displacement of the instruction.
+std::string CKernel::pointer(const Node& index, const CValue& offset) const {
+  std::string text = pointer_name(index);
+  if (!offset.base.empty()) text += " + " + offset.base;
+  if (offset.constant) text += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+', std::abs(offset.constant));
+  return text;
+}
+
+std::string CKernel::element(const Node& index, const CValue& offset, DType t, int l) const {
+  const std::string name = pointer_name(index);
+  if (offset.vector) return fmt::format("{}[{}]", name, lane(offset, t, l));
+  const int64_t constant = offset.constant + offset.step * l;
+  if (offset.base.empty()) return fmt::format("{}[{}]", name, constant);
+  if (constant == 0) return fmt::format("{}[{}]", name, offset.base);
+  return fmt::format("({} + {})[{}]", name, offset.base, constant);
+}
+
+// ---- loads ----------------------------------------------------------------------------------
+
+void CKernel::emit_load(size_t i) {
+  const Node* from = without_after(k_.ops[i]->src(0));
+  const int count = space_.count(scalar_mask(k_.lanes[i]));
+  for (int n = 0; n < count; ++n)
+    values_[i].push_back(from->op == Op::Register ? load_register(i, from, n)
+                                                  : load(*from, k_.lanes[i], n));
+}
+
+CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
+  const DType t = index.dtype, offset_type = index.src(1)->dtype;
+  const CValue& offset = value(index.src(1).get(), mask, instance);
+  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, instance) : nullptr;
+  if (gate && gate->base == "1") gate = nullptr;
+  const bool lane_gate = gate && gate->varies();
+  const std::string condition = gate && !lane_gate ? gate->base + " ? " : "";
+  const bool is_bool = t == DType::Bool;
+  if (!offset.varies() && !lane_gate) {
+    std::string text = element(index, offset, offset_type, 0);
+    if (is_bool) text = fmt::format("({} != 0)", text);
+    return {define(c_type(t), condition + text + (gate ? " : 0" : ""))};
+  }
+  const std::string type = c_type(t, width_);
+  if (offset.step == 1 && !lane_gate) {
+    std::string text = fmt::format("*(const {}*)({})", c_memory(t, width_), pointer(index, offset));
+    if (is_bool) text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
+    if (gate) text += fmt::format(" : ({})(0)", type);
+    return CValue{.base = define(type, condition + text), .vector = true};
+  }
+  std::string text = fmt::format("({}){{", type);
+  for (int l = 0; l < width_; ++l) {
+    std::string item = element(index, offset, offset_type, l);
+    if (is_bool) item = fmt::format("-({} != 0)", item);
+    if (gate) item = fmt::format("{} ? {} : 0", lane(*gate, DType::Bool, l), item);
+    text += (l ? ", " : "") + item;
+  }
+  return CValue{.base = define(type, text + "}"), .vector = true};
+}
+
+// A register read in place is enough where no store comes between the load and its last use;
+// otherwise the load is a copy.
+CValue CKernel::load_register(size_t i, const Node* reg, int instance) {
+  const CValue& v = value(reg, k_.lanes[i], instance);
+  if (!changes_before_last_use(i, reg)) return v;
+  CValue copy = v;
+  copy.base = define(c_type(reg->dtype, v.vector ? width_ : 1), v.base);
+  return copy;
+}
+
+bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
+  size_t last = load;
+  for (size_t i = load + 1; i < k_.ops.size(); ++i)
+    for (const graph::UOp& s : k_.ops[i]->src())
+      if (without_after(s) == k_.ops[load].get()) last = i;
+  for (size_t i = load + 1; i < last; ++i) {
+    const Node& u = *k_.ops[i];
+    if (u.op == Op::Range || u.op == Op::End) return true;
+    if (u.op == Op::Store && without_after(u.src(0)) == reg) return true;
+  }
+  // Affine sums and bool constants hand a load's text on without a variable of their own.
+  return is_int(reg->dtype) || reg->dtype == DType::Bool;
+}
+
+// ---- stores ---------------------------------------------------------------------------------
+
+void CKernel::emit_store(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Node* to = without_after(u.src(0));
+  if (to->op == Op::Register) return store_register(i, to);
+  const LaneMask mask = k_.lanes[i];
+  const int count = space_.count(scalar_mask(mask));
+  for (int n = 0; n < count; ++n) store(*to, mask, n, value(u.src(1).get(), mask, n));
+}
+
+void CKernel::store_register(size_t i, const Node* reg) {
+  const Node* source = k_.ops[i]->src(1).get();
+  const LaneMask mask = scalar_mask(lanes_of(reg) | k_.lanes[i]);
+  for (int n = 0; n < space_.count(mask); ++n) {
+    const CValue& to = value(reg, mask, n);
+    const CValue& v = value(source, mask, n);
+    TUFF_CHECK(to.vector || !v.varies(), "kernel {}: a vector stored to a scalar register", k_.name);
+    line(fmt::format("{} = {};", to.base, to.vector ? vector(v, reg->dtype) : scalar(v, reg->dtype)));
+  }
+}
+
+void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue& v) {
+  const DType t = index.dtype, offset_type = index.src(1)->dtype;
+  const CValue& offset = value(index.src(1).get(), mask, instance);
+  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, instance) : nullptr;
+  if (gate && gate->base == "1") gate = nullptr;
+  const bool lane_gate = gate && gate->varies();
+  const std::string condition = gate && !lane_gate ? fmt::format("if ({}) ", gate->base) : "";
+  const bool is_bool = t == DType::Bool;
+  if (!offset.varies() && !lane_gate && !v.varies())
+    return line(fmt::format("{}{} = {};", condition, element(index, offset, offset_type, 0), scalar(v, t)));
+  if (offset.step == 1 && !lane_gate) {
+    std::string text = vector(v, t);
+    if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
+    return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_), pointer(index, offset), text));
+  }
+  for (int l = 0; l < width_; ++l) {
+    const std::string when = lane_gate ? fmt::format("if ({}) ", lane(*gate, DType::Bool, l)) : condition;
+    const std::string item = is_bool && v.vector ? fmt::format("{} & 1", lane(v, t, l)) : lane(v, t, l);
+    line(fmt::format("{}{} = {};", when, element(index, offset, offset_type, l), item));
+  }
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,51 @@
+#include "render/lane_space.h"
+
+#include "base/check.h"
+
+namespace tuff::render {
+
+using graph::AxisKind;
+using kernel::LaneMask;
+
+LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
+  TUFF_CHECK(k.ops.size() == k.lanes.size(), "kernel {}: {} ops, {} lane masks", k.name,
+             k.ops.size(), k.lanes.size());
+  for (const graph::UOp& range : k.lane_ranges) {
+    TUFF_CHECK(range->src(0)->is_const(), "kernel {}: a lane range of symbolic size", k.name);
+    if (range->get<graph::RangeArg>().kind == AxisKind::Vector) vector_bit_ = bits();
+    sizes_.push_back(static_cast<int>(range->src(0)->const_int()));
+    ranges_.push_back(range.get());
+  }
+}
+
+int LaneSpace::count(LaneMask mask) const {
+  int n = 1;
+  for (int bit = 0; bit < bits(); ++bit)
+    if (mask >> bit & 1) n *= sizes_[bit];
+  return n;
+}
+
+int LaneSpace::digit(LaneMask mask, int instance, int bit) const {
+  for (int b = bits() - 1; b > bit; --b)
+    if (mask >> b & 1) instance /= sizes_[b];
+  return mask >> bit & 1 ? instance % sizes_[bit] : 0;
+}
+
+int LaneSpace::project(LaneMask from, int instance, LaneMask to, LaneMask extra_mask,
+                       int extra) const {
+  int out = 0;
+  for (int bit = 0; bit < bits(); ++bit) {
+    if (!(to >> bit & 1)) continue;
+    const bool own = from >> bit & 1;
+    out = out * sizes_[bit] + (own ? digit(from, instance, bit) : digit(extra_mask, extra, bit));
+  }
+  return out;
+}
+
+int LaneSpace::bit_of(const graph::Node* range) const {
+  for (int bit = 0; bit < bits(); ++bit)
+    if (ranges_[bit] == range) return bit;
+  return -1;
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,166 @@
+// C text of hand-built kernels, compiled by the C compiler, loaded and run in this process; results
+// against linear_eval.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "base/os.h"
+#include "render/c.h"
+#include "render/clang_compiler.h"
+#include "render/linear_eval.h"
+#include "render/sample_kernels.h"
+
+namespace tuff::render {
+namespace {
+
+// Compiles all kernels at once, links the objects into one shared library and opens it.
+std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels) {
+  std::vector<Source> sources;
+  for (const auto& k : kernels) sources.push_back(render_c(k, {}));
+  const std::vector<Binary> binaries = compile_c_sources(sources, {});
+  const std::string stem = fmt::format("{}/tuff_render_{}", std::filesystem::temp_directory_path().string(),
+                                       os::monotonic_ns());
+  std::vector<std::string> argv = {*find_c_compiler(), "-shared", "-o", stem + ".so"};
+  std::set<const void*> objects;
+  for (const Binary& b : binaries) {
+    if (!objects.insert(b.bytes.get()).second) continue;
+    argv.push_back(fmt::format("{}_{}.o", stem, objects.size()));
+    os::write_file(argv.back(), *b.bytes);
+  }
+  argv.push_back("-lm");
+  const os::ProcessResult linked = os::Process(argv).wait();
+  EXPECT_EQ(linked.exit_code, 0) << linked.err;
+  std::string why;
+  auto library = os::Library::open({&argv[3], 1}, &why);
+  EXPECT_TRUE(library) << why;
+  for (size_t i = 3; i + 1 < argv.size(); ++i) std::filesystem::remove(argv[i]);
+  return library;
+}
+
+void run_c(const os::Library& library, const kernel::LinearKernel& k, std::vector<HostBuffer>& buffers,
+           const std::vector<int32_t>& scalars = {}) {
+  const Source source = render_c(k, {});
+  const auto fn = reinterpret_cast<CpuKernelFn>(library.symbol(source.symbol.c_str()));
+  ASSERT_NE(fn, nullptr);
+  std::vector<uint64_t> args(source.args.size_bytes() / 8);
+  for (size_t i = 0; i < buffers.size(); ++i) args[i] = reinterpret_cast<uint64_t>(buffers[i].data());
+  if (!scalars.empty()) std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
+  for (uint32_t z = 0; z < k.groups[2].value(); ++z)
+    for (uint32_t y = 0; y < k.groups[1].value(); ++y)
+      for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z);
+}
+
+// Any: values of every kind. Safe: within what every conversion can hold. Whole: exact in any order.
+enum class Values { Any, Safe, Whole };
+std::vector<HostBuffer> inputs(const kernel::LinearKernel& k, uint32_t seed, Values values) {
+  std::mt19937 random(seed);
+  std::vector<HostBuffer> out;
+  for (const auto& b : k.buffers) {
+    HostBuffer bytes(b.count * size_bytes(b.dtype));
+    for (int64_t i = 0; i < b.count; ++i) {
+      double v = std::uniform_real_distribution<double>(-8, 8)(random);
+      if (values == Values::Safe) v = std::abs(v) * 10;
+      if (values == Values::Whole) v = std::trunc(v);
+      Scalar s = Scalar::of_double(b.dtype, v);
+      if (is_int(b.dtype) && values == Values::Any && i % 3) s = Scalar::of_int(b.dtype, static_cast<int64_t>(random()) << (random() % 33));
+      if (b.dtype == DType::Bool) s = Scalar::of_int(b.dtype, random() & 1);
+      store_scalar(s, bytes.data() + i * size_bytes(b.dtype));
+    }
+    out.push_back(std::move(bytes));
+  }
+  return out;
+}
+
+void expect_equal(const kernel::LinearKernel& k, const std::vector<HostBuffer>& got,
+                  const std::vector<HostBuffer>& want) {
+  for (size_t b = 0; b < got.size(); ++b)
+    for (int64_t i = 0; i < k.buffers[b].count; ++i) {
+      const DType t = k.buffers[b].dtype;
+      const Scalar g = load_scalar(t, got[b].data() + i * size_bytes(t));
+      const Scalar w = load_scalar(t, want[b].data() + i * size_bytes(t));
+      if (is_float(t) && std::isnan(w.as_double())) EXPECT_TRUE(std::isnan(g.as_double()));
+      else if (t == DType::F32)
+        EXPECT_FLOAT_EQ(g.as_double(), w.as_double()) << k.name << " buffer " << b << " at " << i;
+      else EXPECT_EQ(g, w) << k.name << " buffer " << b << " at " << i << ": " << g.as_double() << " for " << w.as_double();
+    }
+}
+
+struct Case {
+  kernel::LinearKernel kernel;
+  Values values = Values::Any;
+  std::vector<int32_t> scalars;
+};
+
+void check(const std::vector<Case>& cases) {
+  std::vector<kernel::LinearKernel> kernels;
+  for (const Case& c : cases) kernels.push_back(c.kernel);
+  const auto library = load_all(kernels);
+  ASSERT_TRUE(library);
+  uint32_t seed = 1;
+  for (const Case& c : cases) {
+    std::vector<HostBuffer> got = inputs(c.kernel, ++seed, c.values), want = got;
+    run_c(*library, c.kernel, got, c.scalars);
+    evaluate(c.kernel, want, c.scalars);
+    const bool before = ::testing::Test::HasFailure();
+    expect_equal(c.kernel, got, want);
+    if (!before && ::testing::Test::HasFailure()) std::puts(render_c(c.kernel, {}).text.c_str());
+  }
+}
+
+constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
+                                  DType::I64, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+
+TEST(RenderC, Elementwise) { check({{elementwise_kernel(), Values::Whole}}); }
+TEST(RenderC, MatmulTile) { check({{matmul_kernel(), Values::Whole}}); }
+TEST(RenderC, NestedLoopsWithSymbolicExtent) {
+  check({{row_sum_kernel(), Values::Whole, {6}}, {row_sum_kernel(), Values::Whole, {4}}});
+}
+TEST(RenderC, GatesAndStrides) { check({{gated_kernel()}, {strided_kernel()}}); }
+TEST(RenderC, Bools) { check({{bool_kernel(1)}, {bool_kernel(4)}, {bool_kernel(8)}}); }
+TEST(RenderC, Integers) {
+  std::vector<Case> cases;
+  for (DType t : kMemoryTypes)
+    if (is_int(t))
+      for (int width : {1, 8}) cases.push_back({integer_kernel(t, width)});
+  check(cases);
+}
+TEST(RenderC, Floats) {
+  std::vector<Case> cases;
+  for (DType t : {DType::F32, DType::F64})
+    for (int width : {1, 4, 16}) cases.push_back({float_kernel(t, width)});
+  check(cases);
+}
+TEST(RenderC, CastsOfEveryPair) {
+  std::vector<Case> cases;
+  for (DType from : kMemoryTypes)
+    for (DType to : kMemoryTypes)
+      for (int width : {1, 8})
+        if (from != to)
+          cases.push_back({cast_kernel(from, to, width), is_float(from) && !is_float(to) ? Values::Safe : Values::Any});
+  check(cases);
+}
+TEST(RenderC, LocalIdsAreRefused) { EXPECT_THROW(render_c(shared_sum_kernel(), {}), Unsupported); }
+TEST(RenderC, EqualKernelsShareSymbolAndObject) {
+  const std::vector<Source> sources = {render_c(matmul_kernel(), {}), render_c(elementwise_kernel(), {}),
+                                       render_c(matmul_kernel(), {})};
+  const std::vector<Binary> binaries = compile_c_sources(sources, {});
+  EXPECT_EQ(binaries[0].symbol, binaries[2].symbol);
+  EXPECT_EQ(binaries[0].bytes, binaries[2].bytes);
+  EXPECT_NE(binaries[0].symbol, binaries[1].symbol);
+}
+TEST(RenderC, CompileErrorNamesTheKernel) {
+  Source bad = render_c(elementwise_kernel(), {});
+  bad.text += "nonsense";
+  try {
+    compile_c_sources({&bad, 1}, {});
+    FAIL();
+  } catch (const CompileError& e) {
+    EXPECT_NE(std::string(e.what()).find("e_4_8"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace tuff::render
