@@ -19,10 +19,12 @@ class VulkanDevice final : public hcq::Device {
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
   hcq::MemoryBlock map_block(size_t size_bytes, hcq::MemoryKind kind) override {
+    fail_if_lost();
     return blocks_.map(size_bytes, kind);
   }
   void unmap_block(const hcq::MemoryBlock& block) noexcept override { blocks_.unmap(block); }
   std::vector<std::unique_ptr<hcq::Program>> load(std::span<const render::Binary> binaries) override {
+    fail_if_lost();
     return loader_.load(binaries);
   }
   hcq::Queue& compute_queue() override { return queue_; }

@@ -12,11 +12,11 @@ VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
 
 VulkanQueue::~VulkanQueue() {
   try {
-    if (!context_->lost()) wait_idle();
-    collect();
+    if (!device().lost() && !context_->lost()) wait_idle();
   } catch (const std::exception& e) {
     log_warn("{}: while closing the queue: {}", context_->name, e.what());
   }
+  collect(true);  // while the recorders' owner is still whole
 }
 
 std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& list, hcq::EncodeUse use) {
@@ -48,7 +48,7 @@ EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
 }
 
 uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
-  context_->require_alive();
+  device().fail_if_lost();
   EncodedVulkanList& list = own(encoded);
   if (slots.size() < list.slot_count) {
     fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", context_->name, slots.size(),

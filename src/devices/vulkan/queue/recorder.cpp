@@ -27,6 +27,7 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
       r = create();
     }
     reserve_queries(r, query_count);
+    r.busy_until = 0;
   } catch (...) {
     destroy(r);
     throw;
