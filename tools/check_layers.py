@@ -16,9 +16,9 @@ RANK = {room: i for i, room in enumerate(CORRIDOR)}
 PUBLIC_HEADERS = {
     "error.h": "base", "dtype.h": "base", "dtypes.def": "base", "target.h": "base",
     "version.h": "base",
-    "device.h": "engine", "jit.h": "engine", "counters.h": "engine", "profile.h": "engine",
+    "device.h": "engine", "counters.h": "engine", "profile.h": "engine",
     "kernel.h": "engine", "engine.h": "engine",
-    "tensor.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
+    "tensor.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
