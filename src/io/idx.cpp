@@ -20,6 +20,12 @@ void append_big_endian(std::vector<uint8_t>& out, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(value >> shift));
 }
 
+std::string extents_text(const std::vector<uint32_t>& extents) {
+  std::string text;
+  for (uint32_t extent : extents) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
+
 void check_magic(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
   if (file.size() < 4) {
     fail<IoError>("{}: {} bytes are too few for an IDX file, whose magic number alone takes 4",
@@ -96,15 +102,15 @@ IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint3
   for (uint32_t extent : array.extents) {
     size *= extent;  // at most 2^24 * 2^10 a step, checked before it can wrap
     if (size > kMaxFileBytes) {
-      fail<IoError>("{}: the extents {} make more than {} bytes", name,
-                    fmt::join(array.extents, " x "), kMaxFileBytes);
+      fail<IoError>("{}: the extents {} make more than {} bytes", name, extents_text(array.extents),
+                    kMaxFileBytes);
     }
   }
   const uint64_t header = 4 + uint64_t{dims} * 4;
   if (file.size() != header + size) {
     fail<IoError>("{}: {}: {} bytes, but the extents {} need exactly {}", name,
                   file.size() < header + size ? "truncated" : "too long", file.size(),
-                  fmt::join(array.extents, " x "), header + size);
+                  extents_text(array.extents), header + size);
   }
   array.bytes.assign(file.begin() + static_cast<ptrdiff_t>(header), file.end());
   return array;
