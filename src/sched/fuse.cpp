@@ -1,0 +1,317 @@
+#include "sched/fuse.h"
+
+#include <algorithm>
+
+#include "graph/walk.h"
+#include "sched/prepare.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+bool is_transfer(const Node& n) {
+  return n.op == Op::Copy && n.src(0)->device && *n.src(0)->device != n.get<Placement>().devices.at(0);
+}
+
+const std::string& root_device(const Node& n) {
+  if (n.op == Op::Copy) return n.get<Placement>().devices.at(0);
+  if (!n.device) fail<InvalidArgument>("cannot realize a {} that no device is known for; copy it to a device first", name(n.op));
+  return *n.device;
+}
+
+bool repeats(const Node& n) {
+  if (n.op != Op::Expand) return false;
+  for (size_t i = 0; i < n.shape.size(); i++) {
+    if (n.src(0)->shape[i] == 1 && !(n.shape[i] == 1)) return true;
+  }
+  return false;
+}
+
+namespace {
+
+constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; rangeify recurses over it
+constexpr uint32_t kTranscendental = 10;    // cost weights: one plain ALU op is 1
+constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
+constexpr uint32_t kFreeWhenRepeated = 2;
+constexpr size_t kMaxUses = 8;
+
+uint32_t op_weight(Op op) {
+  switch (op) {
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Sin: return kTranscendental;
+    case Op::Sqrt:
+    case Op::Recip:
+    case Op::Div: return 2;
+    case Op::IDiv:
+    case Op::IMod: return 4;
+    case Op::Threefry: return 4 * kTranscendental;
+    default: return 1;
+  }
+}
+
+// What the fused expression of a node costs, up to the realized nodes it reads.
+struct Facts {
+  uint32_t weight = 0;         // as a tree, saturating
+  uint32_t depth = 0;
+  uint32_t loads = 0;          // buffers read, as a tree
+  uint32_t full_loads = 0;     // of them, those with as many elements as the node
+  int64_t reduced = 0;         // elements read by a Reduce inside; 0: none
+};
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9fb21c651e98df25ull;
+  return h ^ (h >> 29);
+}
+
+uint64_t dim_hash(const Dim& d) { return d.is_const() ? uint64_t(d.value()) : d.uop()->key; }
+
+// Equal for movement ops that transform indexes alike.
+uint64_t movement_hash(const Node& n) {
+  uint64_t h = uint64_t(n.op) + 1;
+  for (const Dim& d : n.src(0)->shape) h = mix(h, dim_hash(d));
+  if (auto* shape = std::get_if<Shape>(&n.arg)) {
+    for (const Dim& d : *shape) h = mix(h, dim_hash(d));
+  } else if (auto* axes = std::get_if<IntVec>(&n.arg)) {
+    for (int64_t a : *axes) h = mix(h, uint64_t(a));
+  } else if (auto* pairs = std::get_if<Pairs>(&n.arg)) {
+    for (const DimPair& p : *pairs) h = mix(mix(h, dim_hash(p.a)), dim_hash(p.b));
+  }
+  return h;
+}
+
+class Planner {
+ public:
+  Planner(FusePlan& plan, const TargetOf& target_of) : p_(plan), target_of_(target_of) {}
+
+  void run() {
+    flatten();
+    force_roots();
+    cut_structure();
+    cut_shared();
+    cut_to_buffer_limit();
+    claim_assigns();
+  }
+
+ private:
+  const Node& node(uint32_t i) const { return *p_.nodes[i]; }
+  uint32_t source(uint32_t i, size_t k = 0) const { return p_.src[p_.src_begin[i] + k]; }
+  bool is_leaf(uint32_t i) const { return p_.nodes[i]->src_count == 0; }
+  bool opaque(uint32_t i) const { return p_.realized[i] || is_leaf(i) || node(i).op == Op::Assign; }
+
+  void flatten() {
+    p_.nodes = toposort(p_.sinks);
+    const size_t n = p_.nodes.size();
+    p_.position.reserve(n);
+    for (uint32_t i = 0; i < n; i++) p_.position.emplace(p_.nodes[i], i);
+    for (const Node* node : p_.nodes) {
+      p_.src_begin.push_back(uint32_t(p_.src.size()));
+      for (const UOp& s : node->src()) p_.src.push_back(p_.position.at(s.get()));
+    }
+    p_.src_begin.push_back(uint32_t(p_.src.size()));
+    p_.realized.assign(n, 0);
+    p_.stores_for.assign(n, kNone);
+    p_.stored_by.assign(n, kNone);
+    p_.sink_number.assign(n, kNone);
+    facts_.resize(n);
+    movement_hash_.assign(n, 0);
+  }
+
+  void realize(uint32_t i) {
+    if (is_leaf(i) || node(i).op == Op::Assign) return;
+    p_.realized[i] = 1;
+  }
+
+  void force_roots() {
+    for (size_t s = 0; s < p_.sinks.size(); s++) {
+      const uint32_t i = p_.position.at(strip_reshapes(p_.sinks[s].get()));
+      // A constant has no node to realize below its reshapes.
+      const uint32_t root = is_leaf(i) && node(i).op != Op::Buffer ? p_.position.at(p_.sinks[s].get()) : i;
+      realize(root);
+      if (is_leaf(root) && node(root).op != Op::Buffer) {
+        fail<InvalidArgument>("sink {} is a bare {} without a device; copy it to one first", s, name(node(root).op));
+      }
+      if (p_.sink_number[root] == kNone) p_.sink_number[root] = int32_t(s);
+    }
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      const Op op = node(i).op;
+      if (op == Op::Contiguous || op == Op::Copy) realize(i);
+      if (is_transfer(node(i))) realize(p_.position.at(strip_reshapes(node(i).src(0).get())));
+      if (op == Op::Assign) realize(p_.position.at(strip_reshapes(node(i).src(1).get())));
+    }
+  }
+
+  Facts facts_of(uint32_t i) const {
+    const uint32_t b = p_.base(i);
+    if (node(b).is_const() || node(b).op == Op::Variable) return {};
+    if (opaque(b)) return Facts{.loads = 1, .full_loads = 1};
+    return facts_[b];
+  }
+
+  // Forward over the graph: what must be realized because of how its consumer reads it.
+  void cut_structure() {
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      const Node& n = node(i);
+      if (is_leaf(i)) continue;
+      if (is_movement(n.op)) {
+        cut_below_movement(i);
+        movement_hash_[i] = movement_hash(n);
+        continue;
+      }
+      if (n.op == Op::Reduce && facts_of(source(i)).reduced) realize(p_.base(source(i)));
+      if (is_alu(n.op)) cut_second_reduction(i);
+      facts_[i] = combine(i);
+    }
+  }
+
+  void cut_below_movement(uint32_t i) {
+    const uint32_t b = p_.base(source(i));
+    if (opaque(b)) return;
+    const Facts& f = facts_[b];
+    if (node(i).op == Op::Pad && f.reduced) realize(b);
+    if (!repeats(node(i))) return;
+    const bool nearly_free = f.loads == 0 ? f.weight <= 2 * kTranscendental : f.loads == 1 && f.weight <= kFreeWhenRepeated;
+    if (f.reduced || !nearly_free) realize(b);
+  }
+
+  // Of several reductions that meet, the largest keeps the epilogue.
+  void cut_second_reduction(uint32_t i) {
+    uint32_t keep = UINT32_MAX;
+    for (uint32_t s : p_.sources(i)) {
+      const uint32_t b = p_.base(s);
+      if (opaque(b) || !facts_[b].reduced) continue;
+      if (keep == UINT32_MAX || facts_[b].reduced > facts_[keep].reduced) keep = b;
+    }
+    for (uint32_t s : p_.sources(i)) {
+      const uint32_t b = p_.base(s);
+      if (opaque(b)) continue;
+      if ((facts_[b].reduced && b != keep) || facts_[b].depth >= kMaxDepth) realize(b);
+    }
+  }
+
+  Facts combine(uint32_t i) const {
+    const Node& n = node(i);
+    Facts f;
+    const int64_t elements = element_count(n.shape);
+    for (uint32_t s : p_.sources(i)) {
+      const Facts g = facts_of(s);
+      f.weight += std::min<uint32_t>(g.weight, 1u << 20);
+      f.depth = std::max(f.depth, g.depth);
+      f.loads += std::min<uint32_t>(g.loads, 1u << 20);
+      if (2 * element_count(node(p_.base(s)).shape) > elements) f.full_loads += std::min<uint32_t>(g.full_loads, 1u << 20);
+      f.reduced = std::max(f.reduced, g.reduced);
+    }
+    f.weight += op_weight(n.op);
+    f.depth++;
+    if (n.op == Op::Reduce) f.reduced = element_count(n.src(0)->shape);
+    return f;
+  }
+
+  // Backward: where each value is used, as (kernel, index transform) signatures.
+  void cut_shared() {
+    uses_.assign(p_.nodes.size(), {});
+    for (uint32_t i = uint32_t(p_.nodes.size()); i-- > 0;) {
+      if (is_leaf(i)) continue;
+      const bool computes = is_alu(node(i).op) || node(i).op == Op::Reduce;
+      if (computes && !p_.realized[i] && uses_[i].size() > 1 && !cheaper_to_recompute(i)) p_.realized[i] = 1;
+      if (p_.realized[i] || node(i).op == Op::Assign) uses_[i].assign(1, mix(17, i));
+      for (uint32_t s : p_.sources(i)) pass_uses(i, s);
+    }
+  }
+
+  void pass_uses(uint32_t i, uint32_t s) {
+    if (is_leaf(s)) return;
+    const Op op = node(i).op;
+    for (uint64_t u : uses_[i]) {
+      if (is_movement(op)) u = mix(u, movement_hash_[i]);
+      if (op == Op::Reduce) u = mix(u, i + 1000003ull);
+      std::vector<uint64_t>& to = uses_[s];
+      if (to.size() < kMaxUses && std::find(to.begin(), to.end(), u) == to.end()) to.push_back(u);
+    }
+  }
+
+  bool cheaper_to_recompute(uint32_t i) const {
+    const Facts& f = facts_[i];
+    if (f.reduced) return false;
+    const uint64_t uses = uses_[i].size(), load = kMemoryPerElement;
+    const uint64_t recompute = uses * (load * f.full_loads + f.weight);
+    const uint64_t store = load * (f.full_loads + 1 + uses) + f.weight;
+    return recompute <= store + load;
+  }
+
+  // Forward again, with the final decisions: sets of buffers per expression.
+  void cut_to_buffer_limit() {
+    reads_.assign(p_.nodes.size(), {});
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      const Node& n = node(i);
+      if (is_leaf(i) || is_movement(n.op) || !n.device) continue;
+      const size_t limit = std::max<size_t>(target_of_(*n.device).max_buffers, 1) - 1;
+      reads_[i] = united_reads(i);
+      while (reads_[i].size() > limit) {
+        const uint32_t widest = widest_source(i);
+        if (widest == UINT32_MAX) {
+          fail<Unsupported>("a {} reads {} buffers, but a kernel on {} may have only {}", name(n.op), reads_[i].size(), *n.device, limit + 1);
+        }
+        p_.realized[widest] = 1;
+        reads_[i] = united_reads(i);
+      }
+    }
+  }
+
+  std::vector<uint32_t> united_reads(uint32_t i) const {
+    std::vector<uint32_t> out;
+    const size_t first = node(i).op == Op::Assign ? 1 : 0;
+    for (size_t k = first; k < node(i).src_count; k++) {
+      const uint32_t b = p_.base(source(i, k));
+      if (node(b).is_const() || node(b).op == Op::Variable) continue;
+      std::vector<uint32_t> merged;
+      const std::vector<uint32_t> self{b};
+      const std::vector<uint32_t>& more = opaque(b) ? self : reads_[b];
+      std::set_union(out.begin(), out.end(), more.begin(), more.end(), std::back_inserter(merged));
+      out = std::move(merged);
+    }
+    return out;
+  }
+
+  uint32_t widest_source(uint32_t i) const {
+    uint32_t widest = UINT32_MAX;
+    size_t most = 1;
+    for (uint32_t s : p_.sources(i)) {
+      const uint32_t b = p_.base(s);
+      if (opaque(b) || reads_[b].size() <= most) continue;
+      most = reads_[b].size();
+      widest = b;
+    }
+    return widest;
+  }
+
+  // A realized value is stored straight into the Storage it is assigned to, unless it is a sink too.
+  void claim_assigns() {
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      if (node(i).op != Op::Assign) continue;
+      const uint32_t v = p_.position.at(strip_reshapes(node(i).src(1).get()));
+      const bool free = p_.realized[v] && p_.stores_for[v] == kNone && p_.sink_number[v] == kNone &&
+                        node(v).op != Op::Assign && node(v).dtype == node(i).dtype;
+      p_.stored_by[i] = int32_t(free ? v : i);
+      if (free) p_.stores_for[v] = int32_t(i);
+    }
+  }
+
+  FusePlan& p_;
+  const TargetOf& target_of_;
+  std::vector<Facts> facts_;
+  std::vector<uint64_t> movement_hash_;
+  std::vector<std::vector<uint64_t>> uses_;
+  std::vector<std::vector<uint32_t>> reads_;
+};
+
+}  // namespace
+
+FusePlan plan_fusion(std::vector<UOp> sinks, const TargetOf& target_of) {
+  FusePlan plan;
+  plan.sinks = std::move(sinks);
+  Planner(plan, target_of).run();
+  return plan;
+}
+
+}  // namespace tuff::sched

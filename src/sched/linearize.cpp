@@ -1,0 +1,343 @@
+#include "sched/linearize.h"
+
+#include <algorithm>
+#include <map>
+
+#include "graph/walk.h"
+#include "sched/order.h"
+#include "sched/prepare.h"
+#include "sched/rangeify.h"
+#include "sched/root_graph.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+namespace {
+
+// Views must start where any device may bind a buffer.
+constexpr int64_t kViewAlignment = 64;
+
+struct Draft {
+  Call call;
+  uint32_t root = 0;
+  bool in_place = false;              // reads the old contents through its output argument
+  std::vector<uint32_t> after;        // drafts whose results or reads it must follow
+};
+
+class Linearizer {
+ public:
+  Linearizer(const FusePlan& plan, const std::vector<Storage*>& inputs, const TargetOf& target_of)
+      : plan_(plan), inputs_(inputs), target_of_(target_of), graph_(plan) {}
+
+  Schedule run() {
+    assign_slots();
+    share_kernels();
+    for (uint32_t r : graph_.roots) {
+      if (graph_.host[r] == r && element_count(node(r).shape) > 0) add_root(r);
+    }
+    order_reads_before_writes();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  const Node& node(uint32_t i) const { return *plan_.nodes[i]; }
+
+  int32_t new_slot(const Node& n, const std::string& device, BufferOrigin origin, uint32_t index) {
+    out_.buffers.push_back(BufferSlot{.dtype = n.dtype, .count = element_count(n.shape), .device = device, .origin = origin, .index = index});
+    return int32_t(out_.buffers.size() - 1);
+  }
+
+  // Slots by position: Buffers, roots, and Assigns as the root that stores for them. What an Assign
+  // stores gets a slot of its own that stands for the new contents, until it is known whether the
+  // Storage itself can take them.
+  void assign_slots() {
+    slot_of_.assign(plan_.nodes.size(), kNone);
+    std::unordered_map<const Storage*, uint32_t> number;
+    for (uint32_t i = 0; i < inputs_.size(); i++) {
+      number.emplace(inputs_[i], i);
+      const Storage& s = *inputs_[i];
+      out_.buffers.push_back(BufferSlot{.dtype = s.dtype, .count = s.count, .device = s.device, .origin = BufferOrigin::Input, .index = i});
+    }
+    for (uint32_t i = 0; i < plan_.nodes.size(); i++) {
+      const Node& n = node(i);
+      if (n.op == Op::Buffer) slot_of_[i] = int32_t(number.at(n.get<Ref<Storage>>().get()));
+      if (plan_.is_root(i)) {
+        const int32_t s = plan_.sink_number[i];
+        const bool is_output = s != kNone && n.op != Op::Assign;
+        slot_of_[i] = new_slot(n, root_device(n), is_output ? BufferOrigin::Output : BufferOrigin::Temp, is_output ? uint32_t(s) : 0);
+      }
+      if (n.op != Op::Assign) continue;
+      slot_of_[i] = slot_of_[plan_.stored_by[i]];
+      const uint32_t target = plan_.position.at(strip_reshapes(n.src(0).get()));
+      storage_slot_[plan_.stored_by[i]] = slot_of_[target];
+    }
+  }
+
+  // Row reductions over the same rows become one kernel: the later one computes the earlier inside.
+  void share_kernels() {
+    for (uint32_t r : graph_.roots) {
+      if (element_count(node(r).shape) == 0) continue;
+      const std::vector<uint32_t> reads = graph_.reads[r];
+      for (uint32_t p : reads) {
+        if (graph_.may_absorb(r, p)) graph_.absorb(r, p);
+      }
+      if (!graph_.members[r].empty() && !rows_agree(r)) graph_.release(r);
+    }
+  }
+
+  bool rows_agree(uint32_t r) {
+    const Kernel k = rangeify(plan_, spec_of(r, true));
+    return k.misplaced.empty() && k.args.size() <= target_of_(root_device(node(r))).max_buffers;
+  }
+
+  KernelSpec spec_of(uint32_t r, bool in_place) const {
+    KernelSpec spec{.root = r, .inner = graph_.members[r], .outputs = {r}, .slot_of = &slot_of_};
+    for (uint32_t m : spec.inner) {
+      const auto& users = graph_.users[m];
+      const bool read_elsewhere = std::any_of(users.begin(), users.end(), [&](uint32_t u) { return graph_.host[u] != r; });
+      if (read_elsewhere || plan_.sink_number[m] != kNone) spec.outputs.push_back(m);
+    }
+    if (auto it = storage_slot_.find(r); it != storage_slot_.end() && in_place) spec.in_place_slot = it->second;
+    return spec;
+  }
+
+  void add_root(uint32_t r) {
+    Draft d;
+    d.root = r;
+    d.call.device = root_device(node(r));
+    if (is_transfer(node(r))) {
+      const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
+      d.call.kind = CallKind::Copy;
+      d.call.args = {uint32_t(slot_of_[r]), uint32_t(slot_of_[from])};
+    } else {
+      form_kernel(r, d, true);
+    }
+    drafts_.push_back(std::move(d));
+  }
+
+  void form_kernel(uint32_t r, Draft& d, bool in_place) {
+    Kernel k = rangeify(plan_, spec_of(r, in_place));
+    if (k.in_place_conflict) {
+      separate_.push_back(r);
+      k = rangeify(plan_, spec_of(r, false));
+    }
+    d.in_place = k.in_place;
+    d.call.kind = CallKind::Kernel;
+    d.call.ast = k.ast;
+    d.call.output_count = 1 + uint32_t(std::count_if(graph_.members[r].begin(), graph_.members[r].end(), [&](uint32_t m) {
+      return std::find(k.args.begin(), k.args.end(), uint32_t(slot_of_[m])) != k.args.end();
+    }));
+    d.call.args = std::move(k.args);
+    if (k.is_copy) simplify_copy(r, k.copy_offset, d);
+  }
+
+  // A kernel that copies a run of elements is a view where the caller may share memory, or a copy.
+  void simplify_copy(uint32_t r, int64_t offset, Draft& d) {
+    const BufferSlot& from = out_.buffers[d.call.args[1]];
+    const BufferSlot& to = out_.buffers[d.call.args[0]];
+    const bool own_memory = node(r).op == Op::Contiguous || node(r).op == Op::Copy || storage_slot_.count(r);
+    const int64_t bytes = offset * int64_t(tuff::size_bytes(from.dtype));
+    if (to.origin == BufferOrigin::Output && !own_memory && is_stable(d.call.args[1]) && bytes % kViewAlignment == 0) {
+      d.call.kind = CallKind::View;
+      d.call.ast = UOp();
+      d.call.byte_offset = uint64_t(bytes);
+    } else if (offset == 0 && from.count == to.count && from.device == to.device) {
+      d.call.kind = CallKind::Copy;
+      d.call.ast = UOp();
+    }
+  }
+
+  // Memory that outlives the schedule and that nothing in it overwrites.
+  bool is_stable(uint32_t slot) const {
+    if (out_.buffers[slot].origin == BufferOrigin::Output) return true;
+    if (out_.buffers[slot].origin != BufferOrigin::Input) return false;
+    return std::none_of(storage_slot_.begin(), storage_slot_.end(), [&](const auto& s) { return s.second == int32_t(slot); });
+  }
+
+  void connect(uint32_t before, uint32_t after) {
+    std::vector<uint32_t>& list = drafts_[after].after;
+    if (before != after && std::find(list.begin(), list.end(), before) == list.end()) list.push_back(before);
+  }
+
+  void connect_reads_to_writers() {
+    std::vector<int32_t> writer(out_.buffers.size(), kNone);
+    for (uint32_t d = 0; d < drafts_.size(); d++) {
+      for (uint32_t k = 0; k < drafts_[d].call.output_count; k++) writer[drafts_[d].call.args[k]] = int32_t(d);
+    }
+    for (uint32_t d = 0; d < drafts_.size(); d++) {
+      drafts_[d].after.clear();
+      const Call& c = drafts_[d].call;
+      for (size_t k = c.output_count; k < c.args.size(); k++) {
+        if (writer[c.args[k]] != kNone) connect(uint32_t(writer[c.args[k]]), d);
+      }
+    }
+    writer_ = std::move(writer);
+  }
+
+  std::vector<uint8_t> ancestors(std::span<const uint32_t> of) const {
+    std::vector<uint8_t> seen(drafts_.size(), 0);
+    std::vector<uint32_t> work;
+    for (uint32_t d : of) {
+      if (!seen[d]) work.push_back(d);
+      seen[d] = 1;
+    }
+    while (!work.empty()) {
+      const uint32_t d = work.back();
+      work.pop_back();
+      for (uint32_t a : drafts_[d].after) {
+        if (!seen[a]) work.push_back(a);
+        seen[a] = 1;
+      }
+    }
+    return seen;
+  }
+
+  std::vector<uint32_t> required() const {
+    std::vector<uint32_t> out;
+    auto add = [&](int32_t slot) {
+      if (slot == kNone || writer_[slot] == kNone) return;
+      if (std::find(out.begin(), out.end(), uint32_t(writer_[slot])) == out.end()) out.push_back(uint32_t(writer_[slot]));
+    };
+    for (const UOp& s : plan_.sinks) add(slot_of_[sink_position(s)]);
+    for (const auto& [root, storage] : storage_slot_) add(slot_of_[root]);
+    for (uint32_t d : final_copies_) out.push_back(d);
+    return out;
+  }
+
+  uint32_t sink_position(const UOp& s) const {
+    const uint32_t below = plan_.position.at(strip_reshapes(s.get()));
+    return slot_of_[below] != kNone ? below : plan_.position.at(s.get());
+  }
+
+  // Readers of a Storage's old contents among the calls that will run.
+  std::map<int32_t, std::vector<uint32_t>> old_readers() const {
+    const std::vector<uint8_t> needed = ancestors(required());
+    std::map<int32_t, std::vector<uint32_t>> readers;
+    for (const auto& [root, storage] : storage_slot_) readers[storage];
+    for (uint32_t d = 0; d < drafts_.size(); d++) {
+      const Call& c = drafts_[d].call;
+      for (size_t k = c.output_count; needed[d] && k < c.args.size(); k++) {
+        if (auto it = readers.find(int32_t(c.args[k])); it != readers.end()) it->second.push_back(d);
+      }
+    }
+    return readers;
+  }
+
+  // Where every reader of the old contents can run before the kernel that stores the new ones, it stores
+  // them in place; where one depends on it, it stores to a temporary that is copied over at the end.
+  void order_reads_before_writes() {
+    connect_reads_to_writers();
+    auto readers = old_readers();
+    for (const auto& [root, storage] : storage_slot_) {
+      if (writer_[slot_of_[root]] == kNone) continue;   // zero-sized
+      const uint32_t k = uint32_t(writer_[slot_of_[root]]);
+      std::vector<uint32_t>& old = readers[storage];
+      const bool separate = std::find(separate_.begin(), separate_.end(), root) != separate_.end();
+      const std::vector<uint32_t> others = without(old, k);
+      if (!separate && !ancestors(others)[k]) {
+        for (uint32_t r : others) connect(r, k);
+        target_[slot_of_[root]] = storage;
+        continue;
+      }
+      if (drafts_[k].in_place) {
+        form_again_without_in_place(k);
+        old.push_back(k);
+      }
+      copy_at_end(k, root, storage, old);
+    }
+  }
+
+  static std::vector<uint32_t> without(std::vector<uint32_t> list, uint32_t value) {
+    std::erase(list, value);
+    return list;
+  }
+
+  // Its sources stay the same but for the Storage itself, so its place in the order does too.
+  void form_again_without_in_place(uint32_t k) {
+    Draft& d = drafts_[k];
+    form_kernel(d.root, d, false);
+  }
+
+  void copy_at_end(uint32_t k, uint32_t root, int32_t storage, const std::vector<uint32_t>& old) {
+    Draft copy;
+    copy.root = root;
+    copy.call.kind = CallKind::Copy;
+    copy.call.device = out_.buffers[storage].device;
+    copy.call.args = {uint32_t(storage), uint32_t(slot_of_[root])};
+    const uint32_t number = uint32_t(drafts_.size());
+    drafts_.push_back(std::move(copy));
+    connect(k, number);
+    for (uint32_t r : old) connect(r, number);
+    final_copies_.push_back(number);
+  }
+
+  bool is_temp(uint32_t slot) const { return out_.buffers[slot].origin == BufferOrigin::Temp && !target_.count(int32_t(slot)); }
+
+  void finish() {
+    std::vector<OrderNode> nodes;
+    std::vector<uint64_t> sizes;
+    for (const BufferSlot& b : out_.buffers) sizes.push_back(b.size_bytes());
+    for (const Draft& d : drafts_) {
+      OrderNode n{.after = d.after, .makes = {}, .uses = {}};
+      for (size_t k = 0; k < d.call.args.size(); k++) {
+        if (is_temp(d.call.args[k])) (k < d.call.output_count ? n.makes : n.uses).push_back(d.call.args[k]);
+      }
+      nodes.push_back(std::move(n));
+    }
+    for (uint32_t d : order_calls(nodes, required(), sizes)) out_.calls.push_back(std::move(drafts_[d].call));
+    for (const UOp& s : plan_.sinks) out_.sink_slots.push_back(sink_slot(s));
+    renumber_slots();
+  }
+
+  uint32_t sink_slot(const UOp& s) const {
+    const uint32_t i = sink_position(s);
+    if (node(i).op == Op::Assign) return uint32_t(storage_slot_.at(uint32_t(plan_.stored_by[i])));
+    return uint32_t(slot_of_[i]);
+  }
+
+  // New contents written in place are their Storage; slots that nothing uses vanish.
+  void renumber_slots() {
+    std::vector<int32_t> number(out_.buffers.size(), kNone);
+    std::vector<BufferSlot> kept;
+    for (uint32_t i = 0; i < inputs_.size(); i++) {
+      number[i] = int32_t(i);
+      kept.push_back(out_.buffers[i]);
+    }
+    auto renumber = [&](uint32_t& slot) {
+      if (auto it = target_.find(int32_t(slot)); it != target_.end()) slot = uint32_t(it->second);
+      if (number[slot] == kNone) {
+        number[slot] = int32_t(kept.size());
+        kept.push_back(out_.buffers[slot]);
+      }
+      slot = uint32_t(number[slot]);
+    };
+    for (Call& c : out_.calls) {
+      for (uint32_t& a : c.args) renumber(a);
+    }
+    for (uint32_t& s : out_.sink_slots) renumber(s);
+    out_.buffers = std::move(kept);
+  }
+
+  const FusePlan& plan_;
+  const std::vector<Storage*>& inputs_;
+  const TargetOf& target_of_;
+  RootGraph graph_;
+  Schedule out_;
+  std::vector<int32_t> slot_of_;
+  std::map<uint32_t, int32_t> storage_slot_;   // root that stores for an Assign -> the Storage's slot
+  std::map<int32_t, int32_t> target_;          // slot of new contents -> Storage slot written in place
+  std::vector<uint32_t> separate_;             // roots that read the old contents at other elements
+  std::vector<Draft> drafts_;
+  std::vector<int32_t> writer_;                // draft by slot
+  std::vector<uint32_t> final_copies_;
+};
+
+}  // namespace
+
+Schedule linearize(const FusePlan& plan, const std::vector<Storage*>& inputs, const TargetOf& target_of) {
+  return Linearizer(plan, inputs, target_of).run();
+}
+
+}  // namespace tuff::sched

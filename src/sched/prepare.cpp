@@ -1,0 +1,165 @@
+#include "sched/prepare.h"
+
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/walk.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+const Node* strip_reshapes(const Node* n) {
+  while (n->op == Op::Reshape) n = n->src(0).get();
+  return n;
+}
+
+Scalar reduce_identity(Op op, DType t) {
+  if (op == Op::Add) return Scalar::of_int(t, 0);
+  if (op == Op::Mul) return Scalar::of_int(t, 1);
+  if (is_float(t)) return Scalar::of_double(t, -std::numeric_limits<double>::infinity());
+  if (t == DType::Bool || is_unsigned(t)) return Scalar::of_int(t, 0);
+  return Scalar::of_int(t, int64_t(uint64_t(-1) << (tuff::row(t).storage_bits - 1)));
+}
+
+namespace {
+
+const Storage* assigned_storage(const Node* n) {
+  while (n->op == Op::Assign || n->op == Op::Reshape || n->op == Op::Detach) n = n->src(0).get();
+  if (n->op != Op::Buffer) fail<InvalidArgument>("assign: the target is a {}, not a buffer or a reshape of one", name(n->op));
+  return n->get<Ref<Storage>>().get();
+}
+
+UOp filled(const Scalar& v, const Shape& shape) {
+  if (shape.empty()) return constant(v);
+  return expand(reshape(constant(v), Shape(shape.size(), Dim(1))), shape);
+}
+
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n / 2, limit); d >= 8; d--) {
+    if (n % d == 0) return d;
+  }
+  return 0;
+}
+
+bool all_const(const Shape& s) {
+  for (const Dim& d : s) {
+    if (!d.is_const()) return false;
+  }
+  return true;
+}
+
+class Preparer {
+ public:
+  Preparer(std::span<const UOp> sinks, const TargetOf& target_of) : target_of_(target_of) {
+    nodes_ = toposort(sinks);
+    for (const Node* n : nodes_) {
+      if (n->op == Op::Assign) last_version_[assigned_storage(n)] = n;
+    }
+    for (const UOp& s : sinks) sinks_.insert(s.get());
+  }
+
+  std::vector<UOp> run(std::span<const UOp> sinks) {
+    std::vector<UOp> src;
+    for (const Node* n : nodes_) {
+      src.clear();
+      for (const UOp& s : n->src()) src.push_back(mapped_.at(s.get()));
+      mapped_.emplace(n, rewrite(n, src));
+    }
+    std::vector<UOp> out;
+    for (const UOp& s : sinks) out.push_back(protect(mapped_.at(s.get())));
+    return out;
+  }
+
+ private:
+  UOp rewrite(const Node* n, std::span<const UOp> src) {
+    switch (n->op) {
+      case Op::Detach: return src[0];
+      case Op::Assign: return rewrite_assign(n, src[1]);
+      case Op::Contiguous: return sinks_.count(n) ? with_src(UOp(n), src) : rewrite_contiguous(UOp(n), src);
+      case Op::Pad:
+        if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
+        return with_src(UOp(n), src);
+      case Op::Reduce: return rewrite_reduce(n, src);
+      default: return with_src(UOp(n), src);
+    }
+  }
+
+  // Only the last version is stored; those before it are values that later nodes read.
+  UOp rewrite_assign(const Node* n, const UOp& value) {
+    const Storage* s = assigned_storage(n);
+    if (last_version_.at(s) != n) return value;
+    const UOp target = reshape(buffer(Ref<Storage>(const_cast<Storage*>(s))), n->shape);
+    return make(Op::Assign, n->dtype, {target, value});
+  }
+
+  // Memory that is row-major already needs no second copy, unless the caller is to own it.
+  UOp rewrite_contiguous(const UOp& n, std::span<const UOp> src) {
+    switch (strip_reshapes(src[0].get())->op) {
+      case Op::Buffer:
+      case Op::Contiguous:
+      case Op::Copy:
+      case Op::Assign: return src[0];
+      default: return with_src(n, src);
+    }
+  }
+
+  UOp rewrite_reduce(const Node* n, std::span<const UOp> src) {
+    const ReduceArg& arg = n->get<ReduceArg>();
+    if (element_count(src[0]->shape) == 0) return filled(reduce_identity(arg.op, n->dtype), n->shape);
+    const UOp whole = with_src(UOp(n), src);
+    const UOp split = split_reduce(whole);
+    return split ? split : whole;
+  }
+
+  UOp split_reduce(const UOp& n) {
+    const UOp& x = n->src(0);
+    const int64_t outputs = element_count(n->shape), elements = element_count(x->shape);
+    if (!n->device || outputs >= kSplitMaxOutputs || elements / outputs <= kSplitMinReduced) return {};
+    const Target& target = target_of_(*n->device);
+    if ((target.cores <= 1 && !target.has_local) || !all_const(x->shape)) return {};
+    const ReduceArg& arg = n->get<ReduceArg>();
+    int64_t axis = arg.axes[0];
+    for (int64_t a : arg.axes) {
+      if (x->shape[a].value() > x->shape[axis].value()) axis = a;
+    }
+    const int64_t extent = x->shape[axis].value();
+    const int64_t parts = largest_divisor(extent, 256);
+    if (!parts) return {};
+    // Neighbouring invocations of a GPU read neighbouring elements; a CPU core reads a run of them.
+    const bool parts_inner = target.has_local;
+    Shape wide = x->shape;
+    wide[axis] = Dim(parts_inner ? extent / parts : parts);
+    wide.insert(wide.begin() + axis + 1, Dim(parts_inner ? parts : extent / parts));
+    IntVec first;
+    for (int64_t a : arg.axes) {
+      if (a != axis) first.push_back(a > axis ? a + 1 : a);
+    }
+    const int64_t part_axis = parts_inner ? axis + 1 : axis;
+    first.push_back(parts_inner ? axis : axis + 1);
+    const UOp partial = reduce(arg.op, reshape(x, wide), first);
+    const UOp stored = make(Op::Contiguous, n->dtype, {partial});
+    return reshape(reduce(arg.op, stored, {part_axis}), n->shape);
+  }
+
+  UOp protect(const UOp& sink) {
+    const Node* base = strip_reshapes(sink.get());
+    if (base->op != Op::Buffer || !last_version_.count(base->get<Ref<Storage>>().get())) return sink;
+    return make(Op::Contiguous, sink->dtype, {sink});
+  }
+
+  const TargetOf& target_of_;
+  std::vector<const Node*> nodes_;
+  std::unordered_map<const Storage*, const Node*> last_version_;
+  std::unordered_set<const Node*> sinks_;
+  std::unordered_map<const Node*, UOp> mapped_;
+};
+
+}  // namespace
+
+std::vector<UOp> prepare(std::span<const UOp> sinks, const TargetOf& target_of) {
+  return Preparer(sinks, target_of).run(sinks);
+}
+
+}  // namespace tuff::sched

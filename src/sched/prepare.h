@@ -1,0 +1,28 @@
+// Rewrites a graph before kernels are formed: versions of assigned Storages become plain values but for
+// the last one, Detach vanishes, empty reductions become constants, huge reductions are split in two.
+// Called by schedule() on a cache miss. Works on the tensor floor alone.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+#include "sched/schedule.h"
+
+namespace tuff::sched {
+
+// A reduction with fewer outputs than this and more reduced elements than that runs as partial
+// results first, so that all cores or workgroups have a share.
+inline constexpr int64_t kSplitMaxOutputs = 256;
+inline constexpr int64_t kSplitMinReduced = 32768;
+
+// After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
+// a Storage's old contents while the graph overwrites it is a Contiguous.
+std::vector<graph::UOp> prepare(std::span<const graph::UOp> sinks, const TargetOf& target_of);
+
+// Below Reshapes.
+const graph::Node* strip_reshapes(const graph::Node* n);
+// The value that reduces nothing: 0, 1, the lowest number.
+Scalar reduce_identity(graph::Op op, DType t);
+
+}  // namespace tuff::sched

@@ -1,0 +1,219 @@
+#include "sched/rangeify.h"
+
+#include <algorithm>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "sched/canonical.h"
+#include "sched/index_map.h"
+#include "sched/prepare.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+namespace {
+
+// Values by (node, index tuple, gate).
+struct ValueKey {
+  uint32_t node;
+  const Node* gate;
+  IndexTuple index;
+  bool operator==(const ValueKey&) const = default;
+};
+struct ValueKeyHash {
+  size_t operator()(const ValueKey& k) const {
+    uint64_t h = k.node * 0x9fb21c651e98df25ull + reinterpret_cast<uintptr_t>(k.gate);
+    for (const UOp& u : k.index) h = (h ^ reinterpret_cast<uintptr_t>(u.get())) * 0x9fb21c651e98df25ull + (h >> 32);
+    return h;
+  }
+};
+
+class Builder {
+ public:
+  Builder(const FusePlan& plan, const KernelSpec& spec) : plan_(plan), spec_(spec) {
+    for (uint32_t o : spec.outputs) kernel_.args.push_back(uint32_t((*spec.slot_of)[o]));
+  }
+
+  Kernel run() {
+    const Shape& shape = plan_.nodes[spec_.root]->shape;
+    std::vector<UOp> ranges;
+    for (const Dim& d : shape) {
+      if (d == 1) {
+        out_index_.push_back(index_const(0));
+      } else {
+        out_index_.push_back(range(d.uop(), next_range_++, AxisKind::Loop));
+        ranges.push_back(out_index_.back());
+      }
+    }
+    out_offset_ = simplify(flat_offset(shape, out_index_));
+    std::vector<UOp> stores;
+    UOp root_value;
+    for (uint32_t o : ordered_outputs()) {
+      UOp v = body(o);
+      if (o == spec_.root) root_value = v;
+      const int32_t number = int32_t(std::find(spec_.outputs.begin(), spec_.outputs.end(), o) - spec_.outputs.begin());
+      const UOp target = make(Op::Index, DType::Void, {output_param(number), out_offset_});
+      std::vector<UOp> end{make(Op::Store, DType::Void, {target, v})};
+      end.insert(end.end(), ranges.begin(), ranges.end());
+      stores.push_back(make(Op::End, DType::Void, end));
+    }
+    recognize_copy(root_value);
+    kernel_.ast = canonicalize(sink(stores));
+    return std::move(kernel_);
+  }
+
+ private:
+  std::vector<uint32_t> ordered_outputs() const {
+    std::vector<uint32_t> out = spec_.outputs;
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  UOp output_param(int32_t number) const {
+    const Node& n = *plan_.nodes[spec_.outputs[number]];
+    return param(number, n.dtype, element_count(n.shape));
+  }
+
+  UOp body(uint32_t i) {
+    const Node& n = *plan_.nodes[i];
+    const std::span<const uint32_t> src = plan_.sources(i);
+    if (n.op == Op::Contiguous || n.op == Op::Copy) return value(src[0], out_index_, {});
+    if (n.op == Op::Assign) return value(src[1], out_index_, {});
+    return value(i, out_index_, {}, true);
+  }
+
+  // The value of node i at an index tuple, where gate (empty: always) holds.
+  UOp value(uint32_t i, IndexTuple index, const UOp& gate, bool is_body = false) {
+    UOp valid;
+    while (is_movement(plan_.nodes[i]->op) && (is_body || !plan_.realized[i])) {
+      SourceIndex s = through_movement(*plan_.nodes[i], index);
+      valid = both(valid, s.valid);
+      index = std::move(s.index);
+      i = plan_.sources(i)[0];
+      is_body = false;
+    }
+    if (!valid) return at_node(i, index, gate, is_body);
+    const DType t = plan_.nodes[i]->dtype;
+    valid = gate ? simplify_given(valid, gate) : simplify(valid);
+    if (valid->is_const_int(0)) return constant(Scalar::of_int(t, 0));
+    if (valid->is_const_int(1)) return at_node(i, index, gate, is_body);
+    const UOp v = at_node(i, index, simplify(both(gate, valid)), is_body);
+    if (v->op == Op::Load) return v;  // gated already: gives 0
+    return where(valid, v, constant(Scalar::of_int(t, 0)));
+  }
+
+  UOp at_node(uint32_t i, const IndexTuple& index, const UOp& gate, bool is_body) {
+    const Node& n = *plan_.nodes[i];
+    if (n.is_const() || n.op == Op::Variable) return UOp(&n);
+    ValueKey key{i, gate.get(), index};
+    if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+    UOp v;
+    if (n.src_count == 0 || n.op == Op::Assign || (plan_.realized[i] && !is_body)) {
+      v = stored_value(i, index, gate);
+    } else if (n.op == Op::Reduce) {
+      v = reduced(i, index, gate);
+    } else {
+      v = elementwise(i, index, gate);
+    }
+    keep_alive_.push_back(gate);
+    memo_.emplace(std::move(key), v);
+    return v;
+  }
+
+  UOp elementwise(uint32_t i, const IndexTuple& index, const UOp& gate) {
+    const Node& n = *plan_.nodes[i];
+    std::vector<UOp> src;
+    for (uint32_t s : plan_.sources(i)) src.push_back(value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate));
+    if (n.op == Op::Cast) return cast(src[0], n.dtype);
+    if (n.op == Op::Bitcast) return bitcast(src[0], n.dtype);
+    return alu(n.op, src, n.arg);
+  }
+
+  UOp reduced(uint32_t i, const IndexTuple& index, const UOp& gate) {
+    const Node& n = *plan_.nodes[i];
+    const ReduceArg& arg = n.get<ReduceArg>();
+    IndexTuple inner = index;
+    std::vector<UOp> ranges;
+    for (int64_t a : arg.axes) {
+      const Dim& d = n.src(0)->shape[a];
+      if (d == 1) continue;
+      inner[a] = range(d.uop(), next_range_++, AxisKind::Reduce);
+      ranges.push_back(inner[a]);
+    }
+    UOp v = value(plan_.sources(i)[0], inner, gate);
+    return fold_unused(arg.op, v, ranges);
+  }
+
+  // Ranges that the value does not depend on: a sum counts them, a maximum ignores them.
+  UOp fold_unused(Op op, UOp v, const std::vector<UOp>& ranges) {
+    std::vector<UOp> src{v};
+    UOp count = index_const(1);
+    for (const UOp& r : ranges) {
+      if (op == Op::Mul || depends_on(v, r)) {
+        src.push_back(r);
+      } else {
+        count = count * r->src(0);
+      }
+    }
+    if (src.size() > 1) v = make(Op::Reduce, v->dtype, src, ReduceArg{op, {}});
+    if (op == Op::Add && !count->is_const_int(1)) {
+      v = v->dtype == DType::Bool ? v : alu(Op::Mul, {v, cast(count, v->dtype)});
+    }
+    return v;
+  }
+
+  UOp stored_value(uint32_t i, const IndexTuple& index, const UOp& gate) {
+    if (std::find(spec_.inner.begin(), spec_.inner.end(), i) != spec_.inner.end()) {
+      if (index == out_index_ && !gate) return body(i);
+      kernel_.misplaced.push_back(i);
+    }
+    const Node& n = *plan_.nodes[i];
+    const int32_t slot = (*spec_.slot_of)[i];
+    UOp offset = flat_offset(n.shape, index);
+    offset = gate ? simplify_given(offset, gate) : simplify(offset);
+    const UOp p = argument(slot, n, offset, gate);
+    const UOp element = gate ? make(Op::Index, DType::Void, {p, offset, gate}) : make(Op::Index, DType::Void, {p, offset});
+    return make(Op::Load, DType::Void, {element});
+  }
+
+  UOp argument(int32_t slot, const Node& n, const UOp& offset, const UOp& gate) {
+    if (slot == spec_.in_place_slot && n.op == Op::Buffer) {
+      if (offset == out_offset_ && !gate) {
+        kernel_.in_place = true;
+        return output_param(0);
+      }
+      kernel_.in_place_conflict = true;
+    }
+    const size_t outputs = spec_.outputs.size();
+    size_t k = outputs;
+    while (k < kernel_.args.size() && kernel_.args[k] != uint32_t(slot)) k++;
+    if (k == kernel_.args.size()) kernel_.args.push_back(uint32_t(slot));
+    return param(int32_t(k), n.dtype, element_count(n.shape));
+  }
+
+  void recognize_copy(const UOp& v) {
+    if (spec_.outputs.size() != 1 || v->op != Op::Load || kernel_.in_place) return;
+    const UOp& from = v->src(0);
+    if (from->src_count != 2 || v->dtype != plan_.nodes[spec_.root]->dtype) return;
+    const UOp step = simplify(from->src(1) - out_offset_);
+    if (!step->is_const()) return;
+    kernel_.is_copy = true;
+    kernel_.copy_offset = step->const_int();
+  }
+
+  const FusePlan& plan_;
+  const KernelSpec& spec_;
+  Kernel kernel_;
+  IndexTuple out_index_;
+  UOp out_offset_;
+  int32_t next_range_ = 0;
+  std::unordered_map<ValueKey, UOp, ValueKeyHash> memo_;
+  std::vector<UOp> keep_alive_;   // gates named by memo keys
+};
+
+}  // namespace
+
+Kernel rangeify(const FusePlan& plan, const KernelSpec& spec) { return Builder(plan, spec).run(); }
+
+}  // namespace tuff::sched

@@ -1,0 +1,124 @@
+// schedule(): key, cache, then on a miss prepare, fuse, linearize and plan memory.
+#include "sched/schedule.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "graph/spec.h"
+#include "graph/walk.h"
+#include "sched/cache.h"
+#include "sched/fuse.h"
+#include "sched/linearize.h"
+#include "sched/memory_plan.h"
+#include "sched/normalize.h"
+#include "sched/prepare.h"
+
+namespace tuff::sched {
+
+using graph::Node;
+using graph::Op;
+using graph::UOp;
+
+namespace {
+
+constexpr size_t kCachedSchedules = 512;
+
+ScheduleCache& cache() {
+  static ScheduleCache c(kCachedSchedules);
+  return c;
+}
+
+// What of a Target shapes a schedule is part of the key.
+void add_targets(GraphKey& key, const TargetOf& target_of) {
+  for (const std::string* d : key.devices) {
+    const Target& t = target_of(*d);
+    key.tokens.push_back(t.max_buffers);
+    key.tokens.push_back((t.cores > 1) * 2 + t.has_local);
+  }
+  key.hash = hash_tokens(key.tokens);
+}
+
+void plan_memory(Schedule& s) {
+  std::vector<Lifetime> life(s.buffers.size());
+  std::vector<bool> used(s.buffers.size(), false);
+  for (uint32_t pos = 0; pos < s.calls.size(); pos++) {
+    for (uint32_t a : s.calls[pos].args) {
+      if (!used[a]) life[a].first = pos;
+      used[a] = true;
+      life[a].last = pos;
+    }
+  }
+  std::vector<std::string> devices;
+  for (const BufferSlot& b : s.buffers) {
+    const bool known = std::find(devices.begin(), devices.end(), b.device) != devices.end();
+    if (b.origin == BufferOrigin::Temp && !known) devices.push_back(b.device);
+  }
+  for (const std::string& device : devices) {
+    std::vector<uint32_t> slots;
+    std::vector<Lifetime> lifetimes;
+    for (uint32_t i = 0; i < s.buffers.size(); i++) {
+      if (s.buffers[i].origin != BufferOrigin::Temp || s.buffers[i].device != device) continue;
+      life[i].size_bytes = s.buffers[i].size_bytes();
+      slots.push_back(i);
+      lifetimes.push_back(life[i]);
+    }
+    const Packing packing = pack(lifetimes);
+    for (size_t k = 0; k < slots.size(); k++) {
+      s.buffers[slots[k]].arena_offset = packing.offsets[k];
+      s.buffers[slots[k]].arena = uint32_t(s.arenas.size());
+    }
+    s.arenas.push_back({device, packing.size_bytes});
+  }
+}
+
+void collect_variables(Schedule& s) {
+  std::vector<UOp> asts;
+  std::unordered_set<const Node*> seen;
+  for (const Call& c : s.calls) {
+    if (c.ast && seen.insert(c.ast.get()).second) asts.push_back(c.ast);
+  }
+  for (const Node* n : graph::toposort(asts)) {
+    if (n->op == Op::Variable) s.variables.push_back(UOp(n));
+  }
+  std::sort(s.variables.begin(), s.variables.end(), [](const UOp& a, const UOp& b) {
+    return a->get<graph::VariableArg>().name < b->get<graph::VariableArg>().name;
+  });
+}
+
+void check_kernels(const Schedule& s) {
+  if (!graph::spec_enabled()) return;
+  for (const Call& c : s.calls) {
+    if (c.ast) graph::check_spec(c.ast, graph::kFloorKernel, "schedule");
+  }
+}
+
+Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key, const TargetOf& target_of) {
+  const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
+  Schedule s = linearize(plan, key.inputs, target_of);
+  plan_memory(s);
+  collect_variables(s);
+  check_kernels(s);
+  return s;
+}
+
+}  // namespace
+
+Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of) {
+  static thread_local GraphKey key;
+  normalize(sinks, key);
+  add_targets(key, target_of);
+  Scheduled out;
+  out.inputs.assign(key.inputs.begin(), key.inputs.end());
+  out.schedule = cache().find(key.hash, key.tokens);
+  out.from_cache = bool(out.schedule);
+  if (out.from_cache) return out;
+  const GraphKey own = key;   // target_of may come back here on this thread
+  out.schedule = std::make_shared<const Schedule>(make_schedule(sinks, own, target_of));
+  cache().insert(own.hash, own.tokens, out.schedule);
+  return out;
+}
+
+ScheduleCacheStats schedule_cache_stats() { return cache().stats(); }
+void clear_schedule_cache() { cache().clear(); }
+
+}  // namespace tuff::sched
