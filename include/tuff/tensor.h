@@ -231,7 +231,7 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const {
     check_dtype(dtype_of<T>::value);
-    std::vector<T> out(size_t(numel()));
+    std::vector<T> out(static_cast<size_t>(numel()));
     copy_to(out.data(), out.size() * sizeof(T));
     return out;
   }

@@ -11,6 +11,7 @@ UOp constant(const Scalar& v) { return make(Op::Const, v.dtype, {}, v); }
 UOp constant(DType t, double v) { return constant(Scalar::of_double(t, v)); }
 UOp index_const(int64_t v) { return constant(Scalar{DType::Index, uint64_t(v)}); }
 UOp bool_const(bool v) { return constant(Scalar{DType::Bool, v}); }
+UOp iota(const Dim& n, DType t) { return make(Op::Iota, t, {}, Shape{n}); }
 UOp buffer(Ref<Storage> s) {
   const DType t = s->dtype;
   return make(Op::Buffer, t, {}, std::move(s));

@@ -78,6 +78,7 @@ Shape elementwise(Op op, std::span<const UOp> src) {
 Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
   switch (op) {
     case Op::Buffer: return {Dim(std::get<Ref<Storage>>(arg)->count)};
+    case Op::Iota: return std::get<Shape>(arg);
     case Op::Param: return {Dim(std::get<ParamArg>(arg).count)};
     case Op::Reshape: {
       const Shape& to = std::get<Shape>(arg);

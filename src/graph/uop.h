@@ -154,6 +154,7 @@ UOp constant(const Scalar& v);
 UOp constant(DType t, double v);
 UOp index_const(int64_t v);              // dtype Index
 UOp bool_const(bool v);
+UOp iota(const Dim& n, DType t);         // 0..n-1 as t
 UOp buffer(Ref<Storage> s);
 UOp param(int32_t slot, DType t, int64_t count, std::string device = {});
 UOp variable(std::string name, int64_t min, int64_t max);   // InvalidArgument if min > max

@@ -1,0 +1,96 @@
+#include <tuff/optim.h>
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tuff::optim {
+namespace {
+
+Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
+  Tensor t = Tensor::full(sizes, v, {DType::F32, p.device()});
+  return t.realize();
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
+  if (parameters_.empty()) fail<InvalidArgument>("optimizer: no parameters given");
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    if (!parameters_[i].requires_grad()) fail<InvalidArgument>("optimizer: parameter {} has no requires_grad", i);
+    parameters_[i].realize();
+  }
+  lr_ = state_like({}, lr, parameters_[0]);
+}
+
+void Optimizer::zero_grad() {
+  for (Tensor& p : parameters_) p.set_grad(Tensor());
+}
+
+void Optimizer::set_lr(double lr) {
+  const float v = float(lr);
+  lr_.copy_from(&v, sizeof v);
+}
+
+void Optimizer::step(const std::vector<Tensor>& also) {
+  begin_step();
+  bool any = false;
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    const Tensor g = parameters_[i].grad();
+    if (!g.defined()) continue;
+    update(i, g);
+    any = true;
+  }
+  if (!any) fail<InvalidArgument>("optimizer: no parameter has a gradient: call backward() before step()");
+  std::vector<Tensor> all = parameters_;
+  all.insert(all.end(), state_.begin(), state_.end());
+  all.insert(all.end(), also.begin(), also.end());
+  // The gradients are consumed by the updates: they need no memory of their own beyond them.
+  zero_grad();
+  Tensor::realize(all);
+}
+
+SGD::SGD(std::vector<Tensor> parameters, const Options& options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+  if (options_.momentum == 0) return;
+  for (const Tensor& p : parameters_) state_.push_back(state_like(p.sizes(), 0, p));
+}
+
+void SGD::update(size_t i, const Tensor& gradient) {
+  Tensor& p = parameters_[i];
+  const Tensor old = p.detach();
+  Tensor g = options_.weight_decay != 0 ? gradient + old * options_.weight_decay : gradient;
+  if (options_.momentum != 0) {
+    Tensor& v = state_[i];
+    v.assign(v * options_.momentum + g);
+    g = options_.nesterov ? g + v * options_.momentum : v;
+  }
+  p.assign((old - lr_ * g).cast(p.dtype()));
+}
+
+AdamW::AdamW(std::vector<Tensor> parameters, const Options& options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+  step_ = state_like({}, 0, parameters_[0]);
+  for (const Tensor& p : parameters_) {
+    state_.push_back(state_like(p.sizes(), 0, p));
+    state_.push_back(state_like(p.sizes(), 0, p));
+  }
+  state_.push_back(step_);
+}
+
+void AdamW::begin_step() {
+  step_.assign(step_ + 1.0);
+  correction1_ = 1.0 - (step_ * std::log2(options_.beta1)).exp2();
+  correction2_ = 1.0 - (step_ * std::log2(options_.beta2)).exp2();
+}
+
+void AdamW::update(size_t i, const Tensor& g) {
+  Tensor &p = parameters_[i], &m = state_[2 * i], &v = state_[2 * i + 1];
+  m.assign(m * options_.beta1 + g * (1 - options_.beta1));
+  v.assign(v * options_.beta2 + g * g * (1 - options_.beta2));
+  const Tensor direction = (m / correction1_) / ((v / correction2_).sqrt() + options_.eps);
+  const bool decays = options_.weight_decay != 0 && (!options_.decay_matrices_only || p.dim() >= 2);
+  const Tensor old = p.detach();
+  const Tensor kept = decays ? old * (1.0 - lr_ * options_.weight_decay) : old;
+  p.assign((kept - lr_ * direction).cast(p.dtype()));
+}
+
+}  // namespace tuff::optim

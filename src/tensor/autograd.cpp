@@ -1,0 +1,67 @@
+// backward() and gradient(): graph::gradients applied to tensors.
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/check.h"
+#include "graph/gradient.h"
+#include "graph/walk.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::uop;
+using graph::UOp;
+
+namespace {
+
+UOp seed_of(const Tensor& t, const Tensor& given) {
+  if (!is_float(t.dtype())) fail<InvalidArgument>("backward: the tensor is {}, only floats have gradients", name(t.dtype()));
+  if (given.defined()) {
+    if (given.sizes() != t.sizes()) fail<ShapeError>("backward: gradient {} for a tensor of {}", detail::text(given.sizes()), detail::text(t.sizes()));
+    return uop(given.cast(t.dtype()));
+  }
+  return uop(Tensor::ones(t.sizes(), {t.dtype(), t.device()}));
+}
+
+// Live leaves with requires_grad below the root, in order of creation.
+std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
+  std::unordered_set<const graph::Node*> below;
+  for (const graph::Node* n : graph::toposort(root)) below.insert(n);
+  std::vector<Ref<TensorImpl>> leaves;
+  detail::for_each_live([&](TensorImpl& t) {
+    if (t.requires_grad && below.count(t.uop.get())) leaves.emplace_back(&t);
+  });
+  std::sort(leaves.begin(), leaves.end(), [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
+  return leaves;
+}
+
+}  // namespace
+
+void Tensor::backward(const Tensor& given) const {
+  if (!given.defined() && numel() != 1) {
+    fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from", detail::text(sizes()));
+  }
+  const std::vector<Ref<TensorImpl>> leaves = leaves_below(uop(*this));
+  if (leaves.empty()) fail<InvalidArgument>("backward: no tensor with requires_grad is below this one");
+  std::vector<UOp> targets;
+  for (const auto& l : leaves) targets.push_back(l->uop);
+  const std::vector<UOp> grads = graph::gradients(uop(*this), seed_of(*this, given), targets);
+  for (size_t i = 0; i < leaves.size(); i++) {
+    if (!grads[i]) continue;
+    const Tensor fresh = detail::wrap(grads[i], leaves[i]->device);
+    Tensor leaf(leaves[i].get());
+    leaf.set_grad(leaf.grad().defined() ? leaf.grad() + fresh : fresh);
+  }
+}
+
+std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets) const {
+  std::vector<UOp> nodes;
+  for (const Tensor& t : targets) nodes.push_back(uop(t));
+  std::vector<Tensor> out;
+  for (const UOp& g : graph::gradients(uop(*this), seed_of(*this, {}), nodes)) {
+    out.push_back(g ? detail::wrap(g, device()) : Tensor());
+  }
+  return out;
+}
+
+}  // namespace tuff

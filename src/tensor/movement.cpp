@@ -1,0 +1,223 @@
+// Movement: index transforms of the tensor floor, in PyTorch's names.
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::derive;
+using detail::shape_of;
+using detail::uop;
+using detail::wrap_dim;
+
+Tensor Tensor::reshape(const Sizes& wanted) const {
+  Sizes sizes = wanted;
+  int64_t known = 1, unknown = -1;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (sizes[i] == -1 && unknown >= 0) fail<ShapeError>("reshape: more than one -1 in {}", detail::text(wanted));
+    if (sizes[i] == -1) unknown = int64_t(i);
+    else known *= sizes[i];
+  }
+  if (unknown >= 0) {
+    if (known == 0 || numel() % known) fail<ShapeError>("reshape: {} elements do not fit {}", numel(), detail::text(wanted));
+    sizes[size_t(unknown)] = numel() / known;
+  }
+  return derive(*this, graph::reshape(uop(*this), shape_of(sizes)));
+}
+
+Tensor Tensor::permute(const Sizes& dims) const {
+  Sizes axes;
+  for (int64_t d : dims) axes.push_back(wrap_dim("permute", d, dim()));
+  return derive(*this, graph::permute(uop(*this), axes));
+}
+
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
+  Sizes axes(size_t(dim()), 0);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[size_t(wrap_dim("transpose", dim0, dim()))], axes[size_t(wrap_dim("transpose", dim1, dim()))]);
+  return permute(axes);
+}
+
+Tensor Tensor::expand(const Sizes& wanted) const {
+  const Sizes own = sizes();
+  if (own == wanted) return *this;
+  if (wanted.size() < own.size()) fail<ShapeError>("expand: {} has more axes than {}", detail::text(own), detail::text(wanted));
+  const size_t fresh = wanted.size() - own.size();
+  Sizes padded(fresh, 1), target = wanted;
+  padded.insert(padded.end(), own.begin(), own.end());
+  for (size_t i = 0; i < target.size(); i++) {
+    if (target[i] == -1) target[i] = padded[i];
+  }
+  return derive(*this, graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
+}
+
+Tensor Tensor::pad(const Sizes& padding, Number value) const {
+  if (padding.size() % 2 || int64_t(padding.size()) > 2 * dim()) {
+    fail<ShapeError>("pad: {} values for a tensor of {} axes: give (before, after) pairs from the last axis on", padding.size(), dim());
+  }
+  graph::Pairs pads(size_t(dim()), {graph::Dim(0), graph::Dim(0)}), crops;
+  const Sizes own = sizes();
+  for (const int64_t s : own) crops.push_back({graph::Dim(0), graph::Dim(s)});
+  for (size_t i = 0; i < padding.size() / 2; i++) {
+    const size_t axis = size_t(dim()) - 1 - i;
+    const int64_t before = padding[2 * i], after = padding[2 * i + 1];
+    if (own[axis] + before + after < 0) fail<ShapeError>("pad: {} and {} crop more than axis {} of {} has", before, after, axis, detail::text(own));
+    pads[axis] = {graph::Dim(std::max<int64_t>(before, 0)), graph::Dim(std::max<int64_t>(after, 0))};
+    crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)), graph::Dim(own[axis] - std::max<int64_t>(-after, 0))};
+  }
+  const graph::UOp cropped = graph::shrink(uop(*this), crops);
+  const Tensor padded = derive(*this, graph::pad(cropped, pads));
+  if (value.value() == 0) return padded;
+  const Tensor inside = derive(*this, graph::pad(full(graph::max_extents(cropped->shape), true, {DType::Bool, device()}).impl()->uop, pads));
+  return where(inside, padded, value);
+}
+
+Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const {
+  graph::Pairs parts;
+  for (const auto& [begin, end] : ranges) parts.push_back({graph::Dim(begin), graph::Dim(end)});
+  return derive(*this, graph::shrink(uop(*this), parts));
+}
+
+Tensor Tensor::flip(const Sizes& dims) const {
+  if (dims.empty()) return *this;
+  return derive(*this, graph::flip(uop(*this), detail::wrap_dims("flip", dims, dim())));
+}
+
+Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
+  d = wrap_dim("narrow", d, dim());
+  const Sizes own = sizes();
+  if (start < 0) start += own[size_t(d)];
+  if (start < 0 || length < 0 || start + length > own[size_t(d)]) {
+    fail<ShapeError>("narrow: {}..{} is not inside axis {} of {}", start, start + length, d, detail::text(own));
+  }
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  for (const int64_t s : own) parts.emplace_back(0, s);
+  parts[size_t(d)] = {start, start + length};
+  return shrink(parts);
+}
+
+// Every step-th of n elements: padded to a multiple of step, folded, first column taken.
+static Tensor strided(const Tensor& x, int64_t d, int64_t step) {
+  Sizes own = x.sizes();
+  const int64_t n = own[size_t(d)], count = (n + step - 1) / step;
+  Sizes padding(size_t(2 * (x.dim() - d)), 0);
+  padding.back() = count * step - n;
+  Sizes folded = own;
+  folded[size_t(d)] = count;
+  folded.insert(folded.begin() + d + 1, step);
+  return x.pad(padding).reshape(folded).narrow(d + 1, 0, 1).squeeze(d + 1);
+}
+
+Tensor Tensor::slice(int64_t d, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) const {
+  if (step == 0) fail<InvalidArgument>("slice: step is 0");
+  d = wrap_dim("slice", d, dim());
+  const int64_t n = size(d);
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
+  const int64_t from = start ? bound(*start) : step > 0 ? 0 : n - 1;
+  const int64_t to = stop ? bound(*stop) : step > 0 ? n : -1;
+  if (step > 0) {
+    const Tensor part = narrow(d, std::min(from, n), std::max<int64_t>(to - from, 0));
+    return step == 1 ? part : strided(part, d, step);
+  }
+  const Tensor part = narrow(d, std::min(to, from) + 1, std::max<int64_t>(from - to, 0)).flip({d});
+  return step == -1 ? part : strided(part, d, -step);
+}
+
+Tensor Tensor::select(int64_t d, int64_t index) const {
+  d = wrap_dim("select", d, dim());
+  const int64_t n = size(d);
+  const int64_t i = index < 0 ? index + n : index;
+  if (i < 0 || i >= n) fail<ShapeError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
+  return narrow(d, i, 1).squeeze(d);
+}
+
+Tensor Tensor::squeeze(std::optional<int64_t> d) const {
+  Sizes out;
+  const Sizes own = sizes();
+  const int64_t only = d ? wrap_dim("squeeze", *d, dim()) : -1;
+  for (int64_t i = 0; i < dim(); i++) {
+    if (own[size_t(i)] != 1 || (d && i != only)) out.push_back(own[size_t(i)]);
+  }
+  return reshape(out);
+}
+
+Tensor Tensor::unsqueeze(int64_t d) const {
+  Sizes out = sizes();
+  out.insert(out.begin() + wrap_dim("unsqueeze", d, dim() + 1), 1);
+  return reshape(out);
+}
+
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
+  if (dim() == 0) return reshape({1});
+  const int64_t a = wrap_dim("flatten", start_dim, dim()), b = wrap_dim("flatten", end_dim, dim());
+  if (a > b) fail<ShapeError>("flatten: start axis {} is behind end axis {}", start_dim, end_dim);
+  const Sizes own = sizes();
+  Sizes out(own.begin(), own.begin() + a);
+  out.push_back(std::accumulate(own.begin() + a, own.begin() + b + 1, int64_t(1), std::multiplies<>()));
+  out.insert(out.end(), own.begin() + b + 1, own.end());
+  return reshape(out);
+}
+
+Tensor Tensor::repeat(const Sizes& repeats) const {
+  if (int64_t(repeats.size()) < dim()) fail<ShapeError>("repeat: {} counts for a tensor of {} axes", repeats.size(), dim());
+  Sizes own(repeats.size() - size_t(dim()), 1);
+  const Sizes tail = sizes();
+  own.insert(own.end(), tail.begin(), tail.end());
+  Sizes split, wide, merged;
+  for (size_t i = 0; i < own.size(); i++) {
+    split.insert(split.end(), {1, own[i]});
+    wide.insert(wide.end(), {repeats[i], own[i]});
+    merged.push_back(repeats[i] * own[i]);
+  }
+  return reshape(split).expand(wide).reshape(merged);
+}
+
+Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
+  if (tensors.empty()) fail<InvalidArgument>("cat: no tensors given");
+  const Tensor& first = tensors[0];
+  d = wrap_dim("cat", d, first.dim());
+  DType t = first.dtype();
+  int64_t total = 0;
+  for (const Tensor& x : tensors) {
+    Sizes a = first.sizes(), b = x.sizes();
+    if (a.size() == b.size()) a[size_t(d)] = b[size_t(d)] = 0;
+    if (a != b) fail<ShapeError>("cat: {} and {} differ outside axis {}", detail::text(first.sizes()), detail::text(x.sizes()), d);
+    t = promote(t, x.dtype());
+    total += x.size(d);
+  }
+  Tensor out;
+  int64_t before = 0;
+  for (const Tensor& x : tensors) {
+    Sizes padding(size_t(2 * (x.dim() - d)), 0);
+    padding[padding.size() - 2] = before;
+    padding[padding.size() - 1] = total - before - x.size(d);
+    before += x.size(d);
+    const Tensor part = x.cast(t).pad(padding);
+    out = out.defined() ? out + part : part;
+  }
+  return out;
+}
+
+Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t d) {
+  std::vector<Tensor> parts;
+  for (const Tensor& x : tensors) parts.push_back(x.unsqueeze(d));
+  return cat(parts, d);
+}
+
+std::vector<Tensor> Tensor::split(int64_t size_each, int64_t d) const {
+  if (size_each <= 0) fail<InvalidArgument>("split: size {} is not positive", size_each);
+  d = wrap_dim("split", d, dim());
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < size(d); i += size_each) out.push_back(narrow(d, i, std::min(size_each, size(d) - i)));
+  return out;
+}
+
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t d) const {
+  if (chunks <= 0) fail<InvalidArgument>("chunk: {} chunks asked for", chunks);
+  return split(std::max<int64_t>(1, (size(d) + chunks - 1) / chunks), d);
+}
+
+}  // namespace tuff

@@ -1,0 +1,181 @@
+// realize: from pending graphs to memory, and memory back into every graph that waited for it.
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "base/check.h"
+#include "engine/realize/linear.h"
+#include "graph/walk.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::uop;
+using graph::Op;
+using graph::UOp;
+
+namespace {
+
+bool realized(const UOp& u) { return bool(detail::buffer_of(u)); }
+
+// The Buffer node an Assign ends up writing.
+const graph::Node* assigned_buffer(const graph::Node* n) {
+  while (n->op != Op::Buffer) n = n->src(0).get();
+  return n;
+}
+
+std::unordered_set<const graph::Node*> assigned_buffers(std::span<const UOp> roots) {
+  std::unordered_set<const graph::Node*> out;
+  for (const graph::Node* n : graph::toposort(roots)) {
+    if (n->op == Op::Assign) out.insert(assigned_buffer(n));
+  }
+  return out;
+}
+
+bool reads_any(const UOp& u, const std::unordered_set<const graph::Node*>& buffers) {
+  for (const graph::Node* n : graph::toposort(u)) {
+    if (buffers.count(n)) return true;
+  }
+  return false;
+}
+
+// What a tensor asks the scheduler for. Constants know no device, so the sink names it.
+UOp sink_of(const TensorImpl& t) {
+  if (t.uop->device) return t.uop->op == Op::Assign || !graph::is_movement(t.uop->op) ? t.uop : graph::make(Op::Contiguous, t.uop->dtype, {t.uop});
+  return graph::make(Op::Contiguous, t.uop->dtype, {t.uop}, graph::Placement{{t.device}});
+}
+
+struct Pending {
+  std::vector<Ref<TensorImpl>> impls;
+  std::unordered_set<const graph::Node*> seen;
+
+  void add(TensorImpl& t) {
+    if (!realized(t.uop) && seen.insert(t.uop.get()).second) impls.emplace_back(&t);
+  }
+  std::vector<UOp> roots() const {
+    std::vector<UOp> out;
+    for (const auto& t : impls) out.push_back(t->uop);
+    return out;
+  }
+};
+
+// Tensors that still want the old contents of memory that is about to be overwritten are computed now.
+void add_readers_of_old_versions(Pending& pending) {
+  const auto overwritten = assigned_buffers(pending.roots());
+  if (overwritten.empty()) return;
+  std::vector<Ref<TensorImpl>> readers;
+  detail::for_each_live([&](TensorImpl& t) {
+    if (!t.uop->device || realized(t.uop) || pending.seen.count(t.uop.get())) return;
+    if (reads_any(t.uop, overwritten)) readers.emplace_back(&t);
+  });
+  std::sort(readers.begin(), readers.end(), [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
+  for (const auto& t : readers) pending.add(*t);
+}
+
+// Replaces computed nodes by their memory in every live graph.
+void substitute_everywhere(const graph::UOpMap<UOp>& map) {
+  std::vector<Ref<TensorImpl>> waiting;
+  std::vector<UOp> roots;
+  detail::for_each_live([&](TensorImpl& t) {
+    if (realized(t.uop)) return;
+    waiting.emplace_back(&t);
+    roots.push_back(t.uop);
+  });
+  const std::vector<UOp> mapped = graph::substitute(roots, map);
+  for (size_t i = 0; i < waiting.size(); i++) waiting[i]->uop = mapped[i];
+}
+
+void run(Pending& pending) {
+  std::vector<Tensor> states = detail::pending_generator_states();
+  for (const Tensor& s : states) pending.add(*s.impl());
+  if (pending.impls.empty()) return;
+  add_readers_of_old_versions(pending);
+  std::vector<UOp> sinks;
+  for (const auto& t : pending.impls) sinks.push_back(sink_of(*t));
+  const std::vector<Ref<engine::Buffer>> buffers = engine::realize(sinks);
+  graph::UOpMap<UOp> map;
+  for (size_t i = 0; i < buffers.size(); i++) {
+    const UOp& old = pending.impls[i]->uop;
+    map.emplace(old, graph::reshape(graph::buffer(buffers[i]), old->shape));
+  }
+  substitute_everywhere(map);
+  detail::generators_realized();
+}
+
+}  // namespace
+
+void Tensor::realize(const std::vector<Tensor>& tensors) {
+  Pending pending;
+  for (const Tensor& t : tensors) {
+    uop(t);
+    pending.add(*t.impl());
+  }
+  if (!pending.impls.empty()) run(pending);
+}
+
+Tensor& Tensor::realize() {
+  if (!is_realized()) realize(std::vector<Tensor>{*this});
+  return *this;
+}
+
+Tensor Tensor::contiguous() const {
+  if (is_realized()) return *this;
+  return detail::derive(*this, graph::make(Op::Contiguous, dtype(), {uop(*this)}));
+}
+Tensor Tensor::detach() const { return detail::derive(*this, graph::make(Op::Detach, dtype(), {uop(*this)})); }
+
+Tensor Tensor::to(const std::string& name) const {
+  const std::string target = engine::canonical_device(name);
+  if (target == device()) return *this;
+  if (!uop(*this)->device) return detail::wrap(uop(*this), target);
+  return detail::wrap(graph::make(Op::Copy, dtype(), {uop(*this)}, graph::Placement{{target}}), target);
+}
+
+Tensor& Tensor::assign(const Tensor& value) {
+  if (value.sizes() != sizes()) fail<ShapeError>("assign: value {} for a tensor of {}", detail::text(value.sizes()), detail::text(sizes()));
+  if (value.dtype() != dtype()) fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()), name(dtype()));
+  if (value.device() != device()) fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
+  UOp base = uop(*this);
+  while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
+  if (base->op != Op::Buffer) realize();
+  if (uop(value) == uop(*this)) return *this;
+  impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), uop(value)});
+  return *this;
+}
+
+void Tensor::copy_to(void* dst, size_t size) const {
+  const size_t wanted = size_t(numel()) * size_bytes(dtype());
+  if (size != wanted) fail<InvalidArgument>("copy_to: {} bytes given, the tensor has {}", size, wanted);
+  Tensor t(*this);
+  t.realize();
+  detail::buffer_of(t)->copyout(dst);
+}
+
+void Tensor::copy_from(const void* src, size_t size) {
+  const size_t wanted = size_t(numel()) * size_bytes(dtype());
+  if (size != wanted) fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
+  realize();
+  const Ref<engine::Buffer> target = detail::buffer_of(*this);
+  // Graphs that wait for the contents as they are now are computed before they change.
+  Pending pending;
+  detail::for_each_live([&](TensorImpl& t) {
+    if (!t.uop->device || realized(t.uop)) return;
+    for (const graph::Node* n : graph::toposort(t.uop)) {
+      if (n->op == Op::Buffer && n->get<Ref<graph::Storage>>().get() == target.get()) {
+        pending.add(t);
+        break;
+      }
+    }
+  });
+  if (!pending.impls.empty()) run(pending);
+  target->copyin(src);
+}
+
+double Tensor::item() const {
+  if (numel() != 1) fail<ShapeError>("item: the tensor {} has {} elements, not 1", detail::text(sizes()), numel());
+  std::byte memory[8];
+  copy_to(memory, size_bytes(dtype()));
+  return load_scalar(dtype(), memory).as_double();
+}
+
+}  // namespace tuff
