@@ -27,13 +27,19 @@ find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
+# GCC 12 warns of overlapping copies inside std::string's operator+ (GCC bug 105651).
+set(TUFF_WARNINGS -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND TUFF_WARNINGS -Wno-restrict)
+endif()
+
 add_library(tuff_settings INTERFACE)
 target_include_directories(tuff_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:include>)
 target_compile_options(tuff_settings INTERFACE
-  $<BUILD_INTERFACE:-Wall;-Wextra;-Wno-missing-field-initializers;-Wno-psabi>
+  $<BUILD_INTERFACE:${TUFF_WARNINGS}>
   $<BUILD_INTERFACE:$<$<BOOL:${TUFF_WERROR}>:-Werror>>)
 
 # tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...])
