@@ -15,7 +15,7 @@ step(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${WORK_DIR}/build
      -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_EXE_LINKER_FLAGS=${FLAGS})
 step(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 step(${WORK_DIR}/build/consumer)
-if(NOT step_output STREQUAL "float32 15872\n")
+if(NOT step_output STREQUAL "32 float32\n")
   message(FATAL_ERROR "the consumer printed '${step_output}'")
 endif()
 
