@@ -58,8 +58,9 @@ class Builder {
       end.insert(end.end(), ranges.begin(), ranges.end());
       stores.push_back(make(Op::End, DType::Void, end));
     }
+    kernel_.ast = drop_unused_arguments(sink(stores));
     recognize_copy(root_value);
-    kernel_.ast = canonicalize(sink(stores));
+    kernel_.ast = canonicalize(kernel_.ast);
     return std::move(kernel_);
   }
 
@@ -190,6 +191,31 @@ class Builder {
     while (k < kernel_.args.size() && kernel_.args[k] != uint32_t(slot)) k++;
     if (k == kernel_.args.size()) kernel_.args.push_back(uint32_t(slot));
     return param(int32_t(k), n.dtype, element_count(n.shape));
+  }
+
+  // Loads may have been folded away after their buffer was given a number.
+  UOp drop_unused_arguments(const UOp& ast) {
+    std::vector<uint8_t> used(kernel_.args.size(), 0);
+    std::vector<UOp> params;
+    for (const Node* n : toposort(ast)) {
+      if (n->op != Op::Param) continue;
+      used[size_t(n->get<ParamArg>().slot)] = 1;
+      params.push_back(UOp(n));
+    }
+    if (params.size() == kernel_.args.size()) return ast;
+    std::vector<int32_t> number(kernel_.args.size(), 0);
+    std::vector<uint32_t> args;
+    for (size_t k = 0; k < kernel_.args.size(); k++) {
+      number[k] = int32_t(args.size());
+      if (used[k]) args.push_back(kernel_.args[k]);
+    }
+    kernel_.args = std::move(args);
+    UOpMap<UOp> map;
+    for (const UOp& p : params) {
+      const ParamArg& a = p->get<ParamArg>();
+      if (number[size_t(a.slot)] != a.slot) map.emplace(p, param(number[size_t(a.slot)], p->dtype, a.count));
+    }
+    return substitute(ast, map);
   }
 
   void recognize_copy(const UOp& v) {

@@ -1,0 +1,45 @@
+// Runs a Schedule on the host by evaluating its kernels' ASTs, with temporaries in real arenas, and
+// evaluates tensor graphs directly: the two sides that the scheduler's tests compare.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/uop.h"
+#include "sched/schedule.h"
+
+namespace tuff::sched::testing {
+
+using Values = std::vector<Scalar>;
+using Bytes = std::vector<std::byte>;
+
+// Contents by Storage::id.
+using Contents = std::map<uint64_t, Values>;
+
+struct RunResult {
+  std::vector<Values> sinks;
+  Contents storages;
+};
+
+// Every access is checked against the bounds of its buffer.
+RunResult run_schedule(const Scheduled& s, const Contents& contents);
+
+// The meaning of a tensor graph: an Assign is its value, a Buffer the contents given.
+class TensorEvaluator {
+ public:
+  explicit TensorEvaluator(const Contents& contents) : contents_(contents) {}
+  const Values& eval(const graph::UOp& u);
+
+ private:
+  Values compute(const graph::Node& n);
+  const Contents& contents_;
+  std::unordered_map<const graph::Node*, Values> memo_;
+};
+
+const Target& host_target(const std::string& device);
+graph::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32, const std::string& device = "CPU");
+int kernel_count(const Schedule& s);
+
+}  // namespace tuff::sched::testing
