@@ -1,0 +1,226 @@
+// The tensor floor's half of the reference interpreter.
+#include "graph/interpret.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/scalar_eval.h"
+#include "graph/walk.h"
+
+namespace tuff::graph {
+namespace {
+
+int64_t product(const IntVec& v) {
+  int64_t n = 1;
+  for (int64_t d : v) n *= d;
+  return n;
+}
+
+int64_t evaluate_index(const UOp& u, const Bindings& b) {
+  std::unordered_map<const Node*, Scalar> values;
+  for (const Node* n : toposort(u)) {
+    if (n->op == Op::Const) {
+      values[n] = n->get<Scalar>();
+    } else if (n->op == Op::Variable) {
+      auto it = b.variables.find(n->get<VariableArg>().name);
+      if (it == b.variables.end()) fail<InvalidArgument>("variable {} has no value bound to it", n->get<VariableArg>().name);
+      values[n] = Scalar::of_int(DType::Index, it->second);
+    } else {
+      Scalar src[4];
+      for (uint32_t i = 0; i < n->src_count; i++) src[i] = values.at(n->src(i).get());
+      values[n] = eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
+    }
+  }
+  return values.at(u.get()).as_int();
+}
+
+// Steps through the indices of a shape in row-major order.
+class Odometer {
+ public:
+  explicit Odometer(const IntVec& shape) : shape_(shape), index_(shape.size(), 0) {}
+  const IntVec& index() const { return index_; }
+  void next() {
+    for (size_t d = shape_.size(); d-- > 0;) {
+      if (++index_[d] < shape_[d]) return;
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  const IntVec& shape_;
+  IntVec index_;
+};
+
+int64_t flat(const IntVec& index, const IntVec& shape) {
+  int64_t f = 0;
+  for (size_t d = 0; d < shape.size(); d++) f = f * shape[d] + index[d];
+  return f;
+}
+
+class Interpreter {
+ public:
+  explicit Interpreter(const Bindings& b) : bindings_(b) {}
+
+  void run(std::span<const UOp> roots) {
+    for (const Node* n : toposort(roots)) {
+      values_.emplace(n, evaluate(*n));
+      if (n->op == Op::Assign) assigned_.push_back(n);
+    }
+    for (const Node* n : assigned_) write_back(*n);
+  }
+  HostArray take(const UOp& u) { return values_.at(u.get()); }
+
+ private:
+  int64_t extent(const Dim& d) const { return d.is_const() ? d.value() : evaluate_index(d.uop(), bindings_); }
+  IntVec extents(const Shape& s) const {
+    IntVec out;
+    for (const Dim& d : s) out.push_back(extent(d));
+    return out;
+  }
+  const HostArray& src(const Node& n, size_t i) const { return values_.at(n.src(i).get()); }
+
+  HostArray fresh(const Node& n) const {
+    HostArray a{n.dtype, extents(n.shape), {}};
+    a.bytes.resize(size_t(product(a.shape)) * size_bytes(n.dtype));
+    return a;
+  }
+  static void set(HostArray& a, int64_t i, const Scalar& v) { store_scalar(v, a.bytes.data() + size_t(i) * size_bytes(a.dtype)); }
+
+  HostArray evaluate(const Node& n) const {
+    switch (n.op) {
+      case Op::Const: {
+        HostArray a = fresh(n);
+        set(a, 0, n.get<Scalar>());
+        return a;
+      }
+      case Op::Iota: return iota_values(n);
+      case Op::Buffer: return contents(n);
+      case Op::Reduce: return reduced(n);
+      case Op::Reshape: {
+        HostArray a = src(n, 0);
+        a.shape = extents(n.shape);
+        return a;
+      }
+      case Op::Contiguous:
+      case Op::Detach:
+      case Op::Copy: return src(n, 0);
+      case Op::Assign: return src(n, 1);
+      default: break;
+    }
+    if (is_movement(n.op)) return moved(n);
+    TUFF_CHECK(is_alu(n.op), "{} is not of the tensor floor", name(n.op));
+    return elementwise(n);
+  }
+
+  HostArray iota_values(const Node& n) const {
+    HostArray a = fresh(n);
+    for (int64_t i = 0; i < a.count(); i++) set(a, i, Scalar::of_int(DType::I64, i).cast(n.dtype));
+    return a;
+  }
+
+  HostArray contents(const Node& n) const {
+    HostArray a = fresh(n);
+    const auto it = bindings_.storages.find(n.get<Ref<Storage>>()->id);
+    TUFF_CHECK(it != bindings_.storages.end(), "storage {} is not bound", n.get<Ref<Storage>>()->id);
+    TUFF_CHECK(it->second.size() >= a.bytes.size(), "storage {} has {} bytes, {} needed", it->first, it->second.size(), a.bytes.size());
+    std::memcpy(a.bytes.data(), it->second.data(), a.bytes.size());
+    return a;
+  }
+
+  HostArray elementwise(const Node& n) const {
+    HostArray a = fresh(n);
+    const int64_t* word = std::get_if<int64_t>(&n.arg);
+    Scalar in[4];
+    for (int64_t i = 0; i < a.count(); i++) {
+      for (uint32_t s = 0; s < n.src_count; s++) in[s] = src(n, s).at(src(n, s).shape.empty() ? 0 : i);
+      set(a, i, eval_scalar(n.op, n.dtype, std::span<const Scalar>(in, n.src_count), word ? *word : 0));
+    }
+    return a;
+  }
+
+  // The source index of one result index, or false where padding stands.
+  bool source_index(const Node& n, const IntVec& at, const IntVec& src_shape, IntVec& out) const {
+    for (size_t d = 0; d < at.size(); d++) {
+      switch (n.op) {
+        case Op::Permute: out[size_t(n.get<IntVec>()[d])] = at[d]; break;
+        case Op::Expand: out[d] = src_shape[d] == 1 ? 0 : at[d]; break;
+        case Op::Shrink: out[d] = at[d] + extent(n.get<Pairs>()[d].a); break;
+        case Op::Pad:
+          out[d] = at[d] - extent(n.get<Pairs>()[d].a);
+          if (out[d] < 0 || out[d] >= src_shape[d]) return false;
+          break;
+        default: {
+          const IntVec& axes = n.get<IntVec>();
+          const bool flipped = std::find(axes.begin(), axes.end(), int64_t(d)) != axes.end();
+          out[d] = flipped ? src_shape[d] - 1 - at[d] : at[d];
+        }
+      }
+    }
+    return true;
+  }
+
+  HostArray moved(const Node& n) const {
+    HostArray a = fresh(n);
+    const HostArray& x = src(n, 0);
+    IntVec at(x.shape.size());
+    Odometer o(a.shape);
+    for (int64_t i = 0; i < a.count(); i++, o.next()) {
+      const bool inside = source_index(n, o.index(), x.shape, at);
+      set(a, i, inside ? x.at(flat(at, x.shape)) : Scalar{n.dtype, 0});
+    }
+    return a;
+  }
+
+  static Scalar identity(Op op, DType t) {
+    if (op == Op::Add) return Scalar::of_int(t, 0);
+    if (op == Op::Mul) return Scalar::of_int(t, 1);
+    return Scalar::of_double(t, is_float(t) ? -__builtin_inf() : 0);
+  }
+
+  HostArray reduced(const Node& n) const {
+    const ReduceArg& r = n.get<ReduceArg>();
+    const HostArray& x = src(n, 0);
+    HostArray a = fresh(n);
+    const DType acc = r.op == Op::Max || !is_float(n.dtype) ? n.dtype : accumulator(n.dtype);
+    std::vector<Scalar> totals(size_t(a.count()), Scalar{});
+    std::vector<bool> started(size_t(a.count()), false);
+    Odometer o(x.shape);
+    for (int64_t i = 0; i < x.count(); i++, o.next()) {
+      IntVec at = o.index();
+      for (int64_t axis : r.axes) at[size_t(axis)] = 0;
+      const size_t slot = size_t(flat(at, a.shape));
+      const Scalar pair[2] = {totals[slot], x.at(i).cast(acc)};
+      totals[slot] = started[slot] ? eval_scalar(r.op, acc, pair) : pair[1];
+      started[slot] = true;
+    }
+    for (size_t i = 0; i < totals.size(); i++) set(a, int64_t(i), (started[i] ? totals[i] : identity(r.op, acc)).cast(n.dtype));
+    return a;
+  }
+
+  void write_back(const Node& n) {
+    const Node* target = &n;
+    while (target->op != Op::Buffer) target = target->src(0).get();
+    const HostArray& v = values_.at(&n);
+    const auto it = bindings_.storages.find(target->get<Ref<Storage>>()->id);
+    TUFF_CHECK(it != bindings_.storages.end() && it->second.size() >= v.bytes.size(), "assigned storage is not bound");
+    std::memcpy(it->second.data(), v.bytes.data(), v.bytes.size());
+  }
+
+  const Bindings& bindings_;
+  std::unordered_map<const Node*, HostArray> values_;
+  std::vector<const Node*> assigned_;
+};
+
+}  // namespace
+
+int64_t HostArray::count() const { return product(shape); }
+
+std::vector<HostArray> interpret(std::span<const UOp> roots, const Bindings& bindings) {
+  Interpreter interpreter(bindings);
+  interpreter.run(roots);
+  std::vector<HostArray> out;
+  for (const UOp& r : roots) out.push_back(interpreter.take(r));
+  return out;
+}
+
+}  // namespace tuff::graph
