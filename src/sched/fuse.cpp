@@ -143,7 +143,7 @@ class Planner {
 
   Facts facts_of(uint32_t i) const {
     const uint32_t b = p_.base(i);
-    if (node(b).is_const() || node(b).op == Op::Variable) return {};
+    if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
     if (opaque(b)) return Facts{.loads = 1, .full_loads = 1};
     return facts_[b];
   }

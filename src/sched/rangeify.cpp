@@ -107,6 +107,7 @@ class Builder {
   UOp at_node(uint32_t i, const IndexTuple& index, const UOp& gate, bool is_body) {
     const Node& n = *plan_.nodes[i];
     if (n.is_const() || n.op == Op::Variable) return UOp(&n);
+    if (n.op == Op::Iota) return cast(index[0], n.dtype);
     ValueKey key{i, gate.get(), index};
     if (auto it = memo_.find(key); it != memo_.end()) return it->second;
     UOp v;
