@@ -36,11 +36,6 @@ uint64_t hash_tokens(std::span<const uint64_t> tokens) {
 
 namespace {
 
-struct Frame {
-  const Node* node;
-  uint32_t next;
-};
-
 void note_leaf(const Node* n, GraphKey& key) {
   if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<graph::Storage>>().get());
   if (n->device && std::find(key.devices.begin(), key.devices.end(), n->device) == key.devices.end()) {
@@ -52,34 +47,31 @@ void note_leaf(const Node* n, GraphKey& key) {
 
 // A node's structural key says everything below it but the sharing of Storages, and hash-consing makes
 // sharing of nodes follow from sharing of leaves. So a first visit emits the key and an edge to a node
-// seen before emits that node's number: together they pin the DAG.
+// seen before emits that node's number: together they pin the DAG. Breadth first, because the misses
+// on a node's sources then overlap: this walk is bound by memory.
 void normalize(std::span<const graph::UOp> sinks, GraphKey& key) {
-  static thread_local std::vector<Frame> stack;
+  static thread_local std::vector<const Node*> queue;
   key.clear();
-  stack.clear();
+  queue.clear();
   const MarkScope scope;
+  const uint64_t epoch = scope.epoch();
   uint32_t visited = 0;
-  auto enter = [&](const Node* n) {
-    if (!scope.visit(n)) {
-      key.tokens.push_back(n->mark_order);
-      return;
-    }
+  auto token = [&](const Node* n) {
+    if (n->mark == epoch) return uint64_t(n->mark_order);
+    n->mark = epoch;
     n->mark_order = visited++;
-    key.tokens.push_back(n->key);
+    if (n->src_count) queue.push_back(n);
     if (n->src_count == 0 || n->op == Op::Copy) note_leaf(n, key);
-    if (n->src_count) stack.push_back({n, 0});
+    return n->key;
   };
-  for (const graph::UOp& sink : sinks) {
-    key.tokens.push_back(0x51d5);
-    enter(sink.get());
-    while (!stack.empty()) {
-      Frame& f = stack.back();
-      const Node* n = f.node;
-      const uint32_t i = f.next++;
-      if (f.next == n->src_count) stack.pop_back();
-      enter(n->src_begin[i].get());
-    }
-  }
+  auto emit = [&](std::span<const graph::UOp> list) {
+    const size_t at = key.tokens.size();
+    key.tokens.resize(at + list.size());
+    for (size_t i = 0; i < list.size(); i++) key.tokens[at + i] = token(list[i].get());
+  };
+  emit(sinks);
+  for (size_t i = 0; i < queue.size(); i++) emit(queue[i]->src());
+  key.tokens.push_back(sinks.size());
   key.hash = hash_tokens(key.tokens);
 }
 
