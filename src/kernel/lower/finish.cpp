@@ -1,0 +1,175 @@
+// The facts about a linear list that renderers and the engine read: lane masks, arguments, work
+// estimate, name.
+#include <algorithm>
+#include <map>
+
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+void fill_lanes(LinearKernel& k) {
+  std::unordered_map<const Node*, LaneMask> mask;
+  for (const UOp& u : k.ops) {
+    LaneMask m = 0;
+    for (const UOp& s : u->src()) {
+      if (const auto it = mask.find(s.get()); it != mask.end()) m |= it->second;
+    }
+    if (u->op == Op::Range && is_lane(kind_of(u.get()))) {
+      TUFF_CHECK(k.lane_ranges.size() < 32, "more than 32 lane ranges");
+      m = LaneMask(1) << k.lane_ranges.size();
+      k.lane_ranges.push_back(u);
+    } else if (u->op == Op::Range || u->op == Op::End || u->op == Op::Barrier) {
+      m = 0;
+    } else if (u->op == Op::Reduce) {
+      for (const UOp& r : u->src().subspan(1)) m &= ~mask.at(r.get());
+    }
+    mask[u.get()] = m;
+    k.lanes.push_back(m);
+  }
+}
+
+const Node* memory_of(const UOp& index) {
+  const Node* n = index->src(0).get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n;
+}
+
+void fill_arguments(LinearKernel& k) {
+  std::map<int32_t, LinearKernel::Argument> by_slot;
+  for (const UOp& u : k.ops) {
+    if (u->op == Op::Param) {
+      const ParamArg& p = u->get<ParamArg>();
+      by_slot.emplace(p.slot, LinearKernel::Argument{p.slot, u->dtype, p.count, false, false});
+    }
+    if (u->op == Op::Variable) k.variables.push_back(u);
+    if (u->op == Op::Shared) k.shared_bytes += uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 15) & ~15u;
+    if ((u->op != Op::Load && u->op != Op::Store) || u->src(0)->op != Op::Index) continue;
+    const Node* memory = memory_of(u->src(0));
+    if (memory->op != Op::Param) continue;
+    LinearKernel::Argument& a = by_slot.at(memory->get<ParamArg>().slot);
+    (u->op == Op::Load ? a.read : a.written) = true;
+  }
+  int32_t next = 0;
+  for (auto& [slot, a] : by_slot) {
+    // A buffer whose reads folded away keeps its place in the argument block.
+    for (; next < slot; next++) k.buffers.push_back({next, DType::U8, 0, false, false});
+    k.buffers.push_back(a);
+    next = slot + 1;
+  }
+  std::sort(k.variables.begin(), k.variables.end(), [](const UOp& a, const UOp& b) {
+    return a->get<VariableArg>().name < b->get<VariableArg>().name;
+  });
+}
+
+int64_t lane_count(const LinearKernel& k, LaneMask m) {
+  int64_t n = 1;
+  for (size_t i = 0; i < k.lane_ranges.size(); i++) n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
+  return n;
+}
+
+void estimate(LinearKernel& k) {
+  uint64_t trips = 1;
+  for (int i = 0; i < 3; i++) trips *= uint64_t(k.groups[i].max()) * k.local[i];
+  std::vector<uint64_t> outer;
+  std::map<int32_t, uint64_t> touched;   // bytes accessed per slot
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const UOp& u = k.ops[i];
+    if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
+      outer.push_back(trips);
+      trips *= uint64_t(u->src(0)->max);
+    } else if (u->op == Op::End) {
+      trips = outer.back();
+      outer.pop_back();
+    } else if (u->op == Op::Reduce) {
+      k.estimate.flops += trips * uint64_t(lane_count(k, k.lanes[i]));
+    } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
+      k.estimate.flops += trips * uint64_t(lane_count(k, k.lanes[i])) * (u->op == Op::MulAdd ? 2 : 1);
+    } else if ((u->op == Op::Load || u->op == Op::Store) && u->src(0)->op == Op::Index) {
+      const Node* m = memory_of(u->src(0));
+      if (m->op == Op::Param) touched[m->get<ParamArg>().slot] += trips * uint64_t(lane_count(k, k.lanes[i])) * size_bytes(m->dtype);
+    }
+  }
+  for (const LinearKernel::Argument& a : k.buffers) {
+    const uint64_t whole = uint64_t(a.count) * size_bytes(a.dtype);
+    const uint64_t once = std::min(whole, touched[a.slot]);
+    k.estimate.bytes += once * ((a.read ? 1 : 0) + (a.written ? 1 : 0));
+  }
+}
+
+// "r_64_32_16x4_1a2b3c4d": reduction or element-wise, launch, loops, lanes, and the AST's key, which
+// tells apart what looks alike.
+std::string kernel_name(const LinearKernel& k, uint64_t key) {
+  bool reduces = false;
+  std::string name;
+  auto part = [&](const std::string& prefix, int64_t n) { name += fmt::format("_{}{}", prefix, n); };
+  for (int i = 2; i >= 0; i--) {
+    if (!(k.groups[i] == 1)) part("g", k.groups[i].max());
+  }
+  for (int i = 2; i >= 0; i--) {
+    if (k.local[i] != 1) part("l", k.local[i]);
+  }
+  for (const UOp& u : k.ops) {
+    if (u->op == Op::Register || u->op == Op::Reduce || u->op == Op::Barrier) reduces = true;
+    if (u->op == Op::Range && is_loop(kind_of(u.get()))) part("", u->src(0)->max);
+  }
+  std::string lanes;
+  for (const UOp& r : k.lane_ranges) lanes += fmt::format("{}{}", lanes.empty() ? "_" : "x", r->src(0)->max);
+  return fmt::format("{}{}{}_{:08x}", reduces ? "r" : "e", name, lanes, uint32_t(key ^ key >> 32));
+}
+
+}  // namespace
+
+void pass_finish(Lowering& l) {
+  LinearKernel& k = l.out;
+  fill_lanes(k);
+  fill_arguments(k);
+  if (k.shared_bytes > l.target.shared_bytes) {
+    fail<Unsupported>("a kernel needs {} bytes of workgroup memory, the device has {}", k.shared_bytes, l.target.shared_bytes);
+  }
+  estimate(k);
+  k.name = kernel_name(k, l.key);
+}
+
+namespace {
+
+std::optional<int64_t> step_of(const UOp& x, const UOp& lane);
+
+std::optional<int64_t> step_of_product(const UOp& x, const UOp& lane) {
+  const auto a = step_of(x->src(0), lane), b = step_of(x->src(1), lane);
+  if (!a || !b) return std::nullopt;
+  if (*a == 0 && *b == 0) return 0;
+  if (x->src(1)->is_const()) return *a * x->src(1)->const_int();
+  if (x->src(0)->is_const()) return *b * x->src(0)->const_int();
+  return std::nullopt;
+}
+
+std::optional<int64_t> step_of(const UOp& x, const UOp& lane) {
+  if (x == lane) return 1;
+  if (x->src_count == 0 || x->op == Op::Range || x->op == Op::Special) return 0;
+  if (x->op == Op::Mul) return step_of_product(x, lane);
+  std::optional<int64_t> s[4];
+  bool independent = true;
+  for (uint32_t i = 0; i < x->src_count && i < 4; i++) {
+    s[i] = step_of(x->src(i), lane);
+    independent = independent && s[i] == 0;
+  }
+  switch (x->op) {
+    case Op::Add: return s[0] && s[1] ? std::optional(*s[0] + *s[1]) : std::nullopt;
+    case Op::Sub: return s[0] && s[1] ? std::optional(*s[0] - *s[1]) : std::nullopt;
+    case Op::Neg: return s[0] ? std::optional(-*s[0]) : std::nullopt;
+    case Op::Cast: return is_int(x->dtype) && size_bytes(x->dtype) >= size_bytes(x->src(0)->dtype) ? s[0] : independent ? std::optional<int64_t>(0) : std::nullopt;
+    case Op::After: return s[0];
+    default: return independent ? std::optional<int64_t>(0) : std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> lane_stride(const UOp& offset, const UOp& lane_range) { return step_of(offset, lane_range); }
+
+}  // namespace tuff::kernel

@@ -1,0 +1,187 @@
+// Launch dimensions: Group ranges become Specials of the grid, Local and GroupReduce ranges those of
+// the workgroup. What does not fit three axes or the Target's limits is folded by div and mod.
+#include <algorithm>
+#include <limits>
+
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// A launch coordinate range and what stands for it.
+struct Coordinates {
+  UOpMap<UOp> value;     // range -> expression of Specials
+  UOp valid;             // where the grid had to be larger than the work
+};
+
+UOp special(char space, int axis, const UOp& size) {
+  if (size->is_const_int(1)) return index_const(0);
+  return make(Op::Special, DType::Index, {size}, SpecialArg{space, int8_t(axis)});
+}
+
+UOp product(std::span<const UOp> ranges) {
+  UOp p = index_const(1);
+  for (const UOp& r : ranges) p = p * r->src(0);
+  return p;
+}
+
+// ranges (outermost first) as digits of one flat number.
+void unflatten(UOp flat, std::span<const UOp> ranges, UOpMap<UOp>& value) {
+  for (size_t i = ranges.size(); i-- > 0;) {
+    value[ranges[i]] = i == 0 ? flat : floormod(flat, ranges[i]->src(0));
+    flat = floordiv(flat, ranges[i]->src(0));
+  }
+}
+
+using Limits = std::array<uint32_t, 3>;
+
+// One flat number over two or three axes where one is too short: exact divisors if there are any,
+// else a grid that is a little larger, with the rest masked.
+UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, UOp& valid) {
+  int64_t inner = 0;
+  for (int64_t d = limits[0]; d >= 1 && d >= int64_t(limits[0]) - 4096; d--) {
+    if (total % d == 0 && total / d <= limits[1]) {
+      inner = d;
+      break;
+    }
+  }
+  int64_t outer = inner ? total / inner : 0;
+  if (!inner) {
+    outer = (total + limits[0] - 1) / limits[0];
+    inner = (total + outer - 1) / outer;
+  }
+  if (outer > int64_t(limits[1])) {
+    fail<Unsupported>("a launch of {} workgroups exceeds the grid of {} x {}", total, limits[0], limits[1]);
+  }
+  sizes[0] = Dim(inner);
+  sizes[1] = Dim(outer);
+  UOp flat = special('g', 1, index_const(outer)) * inner + special('g', 0, index_const(inner));
+  if (inner * outer == total) return flat;
+  valid = lt(flat, index_const(total));
+  return where(valid, flat, index_const(total - 1));
+}
+
+// The innermost range is axis 0; with more than three, the outermost share the last axis.
+Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits, std::array<Dim, 3>& sizes) {
+  Coordinates c;
+  std::vector<std::span<const UOp>> axes;   // axis 0 first
+  const std::span<const UOp> all(ranges);
+  for (size_t left = all.size(); left > 0 && axes.size() < 3;) {
+    const size_t take = axes.size() == 2 ? left : 1;
+    axes.push_back(all.subspan(left - take, take));
+    left -= take;
+  }
+  bool fits = true;
+  for (size_t i = 0; i < axes.size(); i++) fits = fits && product(axes[i])->max <= int64_t(limits[i]);
+  if (fits) {
+    for (size_t i = 0; i < axes.size(); i++) {
+      const UOp size = product(axes[i]);
+      sizes[i] = Dim(size);
+      unflatten(special('g', int(i), size), axes[i], c.value);
+    }
+    return c;
+  }
+  const UOp total = product(all);
+  UOp flat;
+  if (total->max <= int64_t(limits[0])) {
+    sizes[0] = Dim(total);
+    flat = special('g', 0, total);
+  } else {
+    if (!total->is_const()) fail<Unsupported>("a symbolic launch of up to {} workgroups exceeds the grid's axis of {}", total->max, limits[0]);
+    flat = split_flat(total->max, limits, sizes, c.valid);
+  }
+  unflatten(flat, all, c.value);
+  return c;
+}
+
+// Reductions shared by a workgroup all use its first axis; so do output axes beside them.
+void place_locals(const std::vector<UOp>& ranges, bool shared, const Target& target,
+                  std::array<uint32_t, 3>& local, Coordinates& c) {
+  if (ranges.empty()) return;
+  if (shared) {
+    for (const UOp& r : ranges) {
+      TUFF_CHECK(r->src(0) == ranges[0]->src(0), "workgroup axes of {} and {} beside a shared reduction",
+                 ranges[0]->src(0)->max, r->src(0)->max);
+      c.value[r] = special('l', 0, r->src(0));
+    }
+    local[0] = uint32_t(ranges[0]->src(0)->max);
+    return;
+  }
+  const int64_t total = product(ranges)->max;
+  TUFF_CHECK(total <= int64_t(target.max_invocations), "{} invocations in a workgroup", total);
+  bool fits = ranges.size() <= 3;
+  for (size_t i = 0; fits && i < ranges.size(); i++) {
+    fits = ranges[ranges.size() - 1 - i]->src(0)->max <= int64_t(target.max_local[i]);
+  }
+  if (!fits) {
+    local[0] = uint32_t(total);
+    unflatten(special('l', 0, index_const(total)), ranges, c.value);
+    return;
+  }
+  for (size_t i = 0; i < ranges.size(); i++) {
+    const UOp& r = ranges[ranges.size() - 1 - i];
+    local[i] = uint32_t(r->src(0)->max);
+    c.value[r] = special('l', int(i), r->src(0));
+  }
+}
+
+UOp gated(const UOp& store, const UOp& gate) {
+  if (!gate) return store;
+  const UOp& index = store->src(0);
+  const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
+  return make(Op::Store, DType::Void, {make(Op::Index, index->dtype, {index->src(0), index->src(1), g}), store->src(1)});
+}
+
+// A store that does not depend on a launch coordinate is done where that coordinate is 0 alone.
+UOp once_gate(RangeMask missing, const RangeDeps& deps, const Coordinates& c) {
+  UOp gate = c.valid;
+  for (const UOp& r : deps.list(missing)) {
+    const UOp& id = c.value.at(r);
+    if (id->is_const()) continue;
+    const UOp first = lt(id, index_const(1));
+    gate = gate ? logical_and(gate, first) : first;
+  }
+  return gate;
+}
+
+bool to_param(const UOp& store) {
+  return store->op == Op::Store && store->src(0)->op == Op::Index && store->src(0)->src(0)->op == Op::Param;
+}
+
+}  // namespace
+
+void pass_launch(Lowering& l) {
+  RangeDeps deps(l.ast);
+  const RangeMask groups = deps.kinds([](AxisKind k) { return k == AxisKind::Group; });
+  const RangeMask locals = deps.kinds([](AxisKind k) { return k == AxisKind::Local; });
+  const RangeMask shared = deps.kinds([](AxisKind k) { return k == AxisKind::GroupReduce; });
+  if (!(groups | locals | shared)) return;
+  Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
+  place_locals(deps.list(locals | shared), shared != 0, l.target, l.out.local, c);
+  const RangeMask beside_shared = shared ? locals | shared : 0;  // one coordinate, several ranges
+  l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old->op == Op::Range && is_launch(kind_of(old.get()))) return c.value.at(old);
+    if (old->op == Op::End) {
+      std::vector<UOp> kept{src[0]};
+      for (size_t i = 1; i < src.size(); i++) {
+        if (!is_launch(kind_of(old->src(i).get()))) kept.push_back(src[i]);
+      }
+      return with_src(old, kept);
+    }
+    if (to_param(old)) {
+      const RangeMask have = deps.of(old);
+      RangeMask missing = (groups | locals | shared) & ~have;
+      if (have & beside_shared) missing &= ~beside_shared;
+      return gated(with_src(old, src), once_gate(missing, deps, c));
+    }
+    if (!is_alu(old->op) || old->op == Op::Cast || old->op == Op::Bitcast) return {};
+    return alu(old->op, src, old->arg);
+  });
+}
+
+}  // namespace tuff::kernel

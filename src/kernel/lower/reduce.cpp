@@ -1,0 +1,153 @@
+// Reductions become loops over accumulators: a Register for the serial part, a fold of lanes for the
+// unrolled part, a tree in workgroup memory for the part that invocations share.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "kernel/lower/identity.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+UOp reduce_identity(Op op, DType t) {
+  if (op == Op::Add) return constant(Scalar::of_int(t, 0));
+  if (op == Op::Mul) return constant(Scalar::of_int(t, 1));
+  TUFF_CHECK(op == Op::Max, "{} is no reduction", graph::name(op));
+  if (is_float(t)) return constant(t, -std::numeric_limits<double>::infinity());
+  if (t == DType::I64) return constant(Scalar::of_int(t, std::numeric_limits<int64_t>::min()));
+  if (is_signed(t)) return constant(Scalar::of_int(t, -(int64_t(1) << (row(t).storage_bits - 1))));
+  return constant(Scalar::of_int(t, 0));
+}
+
+namespace {
+
+struct ReduceParts {
+  std::vector<UOp> serial, unrolled, shared;
+};
+
+class ReduceLowerer {
+ public:
+  ReduceLowerer(const UOp& ast, const Target& target) : deps_(ast), target_(target) {}
+
+  UOp lower(const UOp& reduce) {
+    const Op op = reduce->get<ReduceArg>().op;
+    const DType t = reduce->dtype;
+    const DType acc = op == Op::Max || !is_float(t) ? t : accumulator(t);
+    ReduceParts parts;
+    for (const UOp& r : reduce->src().subspan(1)) {
+      const AxisKind k = kind_of(r.get());
+      (k == AxisKind::ReduceLane ? parts.unrolled : k == AxisKind::GroupReduce ? parts.shared : parts.serial).push_back(r);
+    }
+    UOp value = cast(reduce->src(0), acc);
+    value = parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
+    for (const UOp& r : parts.shared) value = across_workgroup(op, value, r);
+    return cast(value, t);
+  }
+
+ private:
+  std::vector<UOp> lanes_of(const UOp& u) {
+    return deps_.list(deps_.of(u) & deps_.kinds([](AxisKind k) { return k == AxisKind::Lane || k == AxisKind::Vector; }));
+  }
+  static UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
+    if (lanes.empty()) return value;
+    std::vector<UOp> src{value};
+    src.insert(src.end(), lanes.begin(), lanes.end());
+    return make(Op::Reduce, value->dtype, src, ReduceArg{op, {}});
+  }
+  static int64_t count(const std::vector<UOp>& lanes) {
+    int64_t n = 1;
+    for (const UOp& r : lanes) n *= r->src(0)->max;
+    return n;
+  }
+  // Partial sums per unrolled lane vectorize and have short dependency chains, while registers last.
+  bool keeps_partial_sums(const std::vector<UOp>& lanes, const ReduceParts& parts, DType t) const {
+    const int64_t registers = target_.has_local ? 16 : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
+    return !parts.unrolled.empty() && count(lanes) * count(parts.unrolled) <= registers;
+  }
+
+  UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
+    std::vector<UOp> lanes = lanes_of(value);
+    const bool partial = keeps_partial_sums(lanes, parts, value->dtype);
+    if (partial) {
+      lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
+    } else {
+      value = fold_lanes(op, value, parts.unrolled);
+    }
+    RangeMask inner = 0;
+    for (const auto* list : {&parts.serial, &parts.unrolled, &parts.shared}) {
+      for (const UOp& r : *list) inner |= deps_.bit(r);
+    }
+    const UOp reg = make(Op::Register, value->dtype, lanes, int64_t(registers_++));
+    std::vector<UOp> before{reg};
+    for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
+      if (is_loop(kind_of(r.get()))) before.push_back(r);
+    }
+    const UOp init = make(Op::Store, DType::Void, {after(before), reduce_identity(op, value->dtype)});
+    std::vector<UOp> inside{reg, init};
+    inside.insert(inside.end(), parts.serial.begin(), parts.serial.end());
+    const UOp current = after(inside);
+    const UOp sum = make(Op::Load, value->dtype, {current});
+    const UOp step = make(Op::Store, DType::Void, {current, combine(op, sum, value)});
+    std::vector<UOp> end{step};
+    end.insert(end.end(), parts.serial.begin(), parts.serial.end());
+    const UOp done = make(Op::End, DType::Void, end);
+    const UOp result = make(Op::Load, value->dtype, {after({reg, done})});
+    return partial ? fold_lanes(op, result, parts.unrolled) : result;
+  }
+
+  static UOp after(const std::vector<UOp>& src) {
+    return src.size() == 1 ? src[0] : make(Op::After, src[0]->dtype, src);
+  }
+  static UOp combine(Op op, const UOp& sum, const UOp& value) {
+    if (op == Op::Add && value->op == Op::Mul && is_float(value->dtype)) {
+      return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), sum});
+    }
+    return make(op, value->dtype, {sum, value});
+  }
+
+  // Every invocation stores its part; halves are added until the first holds all, which everyone
+  // then reads. The last barrier lets the memory be written again (next iteration of a loop around).
+  UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
+    const std::vector<UOp> lanes = lanes_of(value);
+    const int64_t width = id->src(0)->max;
+    const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(lanes)});
+    UOp lane_base = index_const(0);
+    for (const UOp& r : lanes) lane_base = lane_base * r->src(0) + r;
+    lane_base = lane_base * width;
+    UOp barrier;
+    auto element = [&](const UOp& offset, const UOp& gate) {
+      const UOp m = barrier ? make(Op::After, memory->dtype, {memory, barrier}) : memory;
+      return gate ? make(Op::Index, memory->dtype, {m, lane_base + offset, gate}) : make(Op::Index, memory->dtype, {m, lane_base + offset});
+    };
+    auto load = [&](const UOp& index) { return make(Op::Load, value->dtype, {index}); };
+    UOp store = make(Op::Store, DType::Void, {element(id, {}), value});
+    barrier = make(Op::Barrier, DType::Void, {store});
+    for (int64_t half = width / 2; half > 0; half /= 2) {
+      const UOp gate = lt(id, index_const(half));
+      const UOp sum = make(op, value->dtype, {load(element(id, gate)), load(element(id + half, gate))});
+      store = make(Op::Store, DType::Void, {element(id, gate), sum});
+      barrier = make(Op::Barrier, DType::Void, {store});
+    }
+    const UOp result = load(element(index_const(0), {}));
+    return make(Op::After, value->dtype, {result, make(Op::Barrier, DType::Void, {result})});
+  }
+
+  RangeDeps deps_;
+  const Target& target_;
+  int64_t registers_ = 0;
+  int32_t shared_ = 0;
+};
+
+}  // namespace
+
+void pass_reduces(Lowering& l) {
+  ReduceLowerer lowerer(l.ast, l.target);
+  l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    return old->op == Op::Reduce ? lowerer.lower(with_src(old, src)) : UOp();
+  });
+}
+
+}  // namespace tuff::kernel

@@ -1,0 +1,257 @@
+#include "kernel/opt/opt.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "graph/walk.h"
+#include "kernel/lower/identity.h"
+#include "kernel/lower/ranges.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+struct OptRow {
+  const char* name;
+  AxisKind part;      // kind of the new part
+  bool output;        // applies to output axes (else to reduced ones); Split and Swap to both
+  bool pads;          // an amount that does not divide is masked
+};
+const OptRow& row_of(OptKind k) {
+  static constexpr OptRow rows[] = {
+      {"split", AxisKind::Loop, true, false},        {"upcast", AxisKind::Lane, true, false},
+      {"vector", AxisKind::Vector, true, false},     {"unroll", AxisKind::ReduceLane, false, true},
+      {"group", AxisKind::Group, true, false},       {"local", AxisKind::Local, true, true},
+      {"group_reduce", AxisKind::GroupReduce, false, true}, {"swap", AxisKind::Loop, true, false},
+  };
+  return rows[size_t(k)];
+}
+
+}  // namespace
+
+const char* name(OptKind k) { return row_of(k).name; }
+std::string to_string(const Opt& o) { return fmt::format("{}({},{})", name(o.kind), o.axis, o.amount); }
+std::string to_string(std::span<const Opt> opts) {
+  std::string out;
+  for (const Opt& o : opts) out += (out.empty() ? "" : " ") + to_string(o);
+  return out;
+}
+
+int64_t Axis::lanes() const {
+  int64_t n = 1;
+  for (const AxisPart& p : parts) n *= is_lane(p.kind) ? p.size->max : 1;
+  return n;
+}
+
+Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target) {
+  auto add = [&](const UOp& r, bool reduced) {
+    if (axis_of(r.get()) >= 0) return;
+    Axis a;
+    a.range = r;
+    a.reduced = reduced;
+    a.parts.push_back({kind_of(r.get()), r->src(0)});
+    order_.push_back(int(axes_.size()));
+    axes_.push_back(std::move(a));
+  };
+  const std::vector<const Node*> order = toposort(ast);
+  for (bool reduced : {false, true}) {
+    for (const Node* n : order) {
+      if (n->op != (reduced ? Op::Reduce : Op::End)) continue;
+      for (const UOp& r : n->src().subspan(1)) add(r, reduced);
+    }
+  }
+}
+
+int Tiling::axis_of(const Node* range) const {
+  for (size_t i = 0; i < axes_.size(); i++) {
+    if (axes_[i].range.get() == range) return int(i);
+  }
+  return -1;
+}
+
+int64_t Tiling::local_size() const {
+  int64_t n = 1;
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
+  }
+  return n;
+}
+
+int64_t Tiling::lane_count() const {
+  int64_t n = 1;
+  for (const Axis& a : axes_) n *= a.lanes();
+  return n;
+}
+
+void Tiling::check_kind(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (o.axis < 0 || o.axis >= int(axes_.size())) refuse("there is no such axis");
+  const Axis& axis = axes_[o.axis];
+  if (o.kind == OptKind::Swap) {
+    if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse("there is no such axis");
+    if (axes_[o.amount].reduced != axis.reduced) refuse("an output axis and a reduced one cannot change places");
+    return;
+  }
+  if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {
+    refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
+  }
+  if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
+  auto has_part = [&](AxisKind k) {
+    return std::any_of(axes_.begin(), axes_.end(), [&](const Axis& a) {
+      return std::any_of(a.parts.begin(), a.parts.end(), [&](const AxisPart& p) { return p.kind == k; });
+    });
+  };
+  if (o.kind == OptKind::Vector && has_part(AxisKind::Vector)) refuse("the kernel has a vector axis already");
+  if (o.kind == OptKind::Local && !target_.has_local) refuse("the target has no workgroups");
+  if (o.kind == OptKind::Local && has_part(AxisKind::GroupReduce)) refuse("the workgroup shares a reduction");
+  if (o.kind != OptKind::GroupReduce) return;
+  if (!target_.has_local) refuse("the target has no workgroups");
+  if (has_part(AxisKind::Local)) refuse("the workgroup holds output axes");
+  if (std::any_of(axis.parts.begin(), axis.parts.end(), [](const AxisPart& p) { return p.kind == AxisKind::GroupReduce; })) {
+    refuse("the axis is shared already");
+  }
+}
+
+void Tiling::check_amount(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  const Axis& axis = axes_[o.axis];
+  if (o.kind == OptKind::Group && o.amount == 0) return;
+  if (!axis.main_is_const()) refuse("the axis has a symbolic size");
+  if (o.amount < 2 || o.amount > axis.main_size()) refuse(fmt::format("2 to {} is possible", axis.main_size()));
+  if (!row_of(o.kind).pads && axis.main_size() % o.amount != 0) {
+    refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
+  }
+  const bool power = std::has_single_bit(uint64_t(o.amount));
+  if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power) refuse("no power of two");
+  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) {
+    const int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
+    if (total > int64_t(target_.max_invocations) || o.amount > int64_t(target_.max_local[0])) {
+      refuse(fmt::format("a workgroup has at most {} invocations", target_.max_invocations));
+    }
+  }
+  if (o.kind != OptKind::GroupReduce) return;
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts) {
+      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount) refuse("another reduction is shared by another number");
+    }
+  }
+}
+
+void Tiling::split_main(Axis& axis, AxisKind kind, int64_t amount) {
+  AxisPart& main = axis.parts[axis.main];
+  const int64_t size = main.size->max;
+  if (size % amount != 0) axis.padded = true;
+  if (kind == AxisKind::Loop && axis.reduced) kind = AxisKind::Reduce;
+  main.size = index_const((size + amount - 1) / amount);
+  axis.parts.insert(axis.parts.begin() + axis.main + 1, {kind, index_const(amount)});
+}
+
+void Tiling::group(Axis& axis, int64_t amount) {
+  AxisPart& main = axis.parts[axis.main];
+  if (amount == 0 || (main.size->is_const() && amount == main.size->max)) {
+    main.kind = AxisKind::Group;
+    return;
+  }
+  main.size = index_const(main.size->max / amount);
+  axis.parts.insert(axis.parts.begin() + axis.main, {AxisKind::Group, index_const(amount)});
+  axis.main++;
+}
+
+void Tiling::apply(const Opt& o) {
+  check_kind(o);
+  if (o.kind == OptKind::Swap) {
+    const auto a = std::find(order_.begin(), order_.end(), o.axis);
+    const auto b = std::find(order_.begin(), order_.end(), int(o.amount));
+    std::iter_swap(a, b);
+  } else {
+    check_amount(o);
+    if (o.kind == OptKind::Group) {
+      group(axes_[o.axis], o.amount);
+    } else {
+      split_main(axes_[o.axis], row_of(o.kind).part, o.amount);
+    }
+  }
+  applied_.push_back(o);
+}
+
+bool Tiling::try_apply(const Opt& o) {
+  try {
+    apply(o);
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
+namespace {
+
+// An axis as the rebuilt AST sees it.
+struct BuiltAxis {
+  UOp value;                // replaces the range; inside it even where the axis is padded
+  UOp valid;                // empty: always
+  std::vector<UOp> ranges;  // outermost first
+};
+
+BuiltAxis build_axis(const Axis& axis, int32_t& next_id) {
+  BuiltAxis b;
+  for (const AxisPart& p : axis.parts) {
+    if (p.size->is_const_int(1)) continue;
+    const UOp r = range(p.size, next_id++, p.kind);
+    b.value = b.value ? b.value * p.size + r : r;
+    b.ranges.push_back(r);
+  }
+  if (!b.value) b.value = index_const(0);
+  if (axis.padded) {
+    const int64_t size = axis.range->src(0)->max;
+    b.valid = lt(b.value, index_const(size));
+    b.value = where(b.valid, b.value, index_const(size - 1));
+  }
+  return b;
+}
+
+UOp and_gate(const UOp& index, const UOp& gate) {
+  const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
+  return make(Op::Index, index->dtype, {index->src(0), index->src(1), g});
+}
+
+}  // namespace
+
+UOp Tiling::build() const {
+  std::vector<BuiltAxis> built(axes_.size());
+  std::unordered_map<const Node*, int> axis_index;
+  int32_t next_id = 0;
+  for (size_t i = 0; i < axes_.size(); i++) {
+    built[i] = build_axis(axes_[i], next_id);
+    axis_index[axes_[i].range.get()] = int(i);
+  }
+  // The axes a node closes, in loop order.
+  auto closed = [&](const UOp& old) {
+    std::vector<int> axes;
+    for (const UOp& r : old->src().subspan(1)) axes.push_back(axis_index.at(r.get()));
+    auto position = [&](int a) { return std::find(order_.begin(), order_.end(), a); };
+    std::sort(axes.begin(), axes.end(), [&](int a, int b) { return position(a) < position(b); });
+    return axes;
+  };
+  return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old->op == Op::Range) return built[axis_index.at(old.get())].value;
+    if (old->op != Op::End && old->op != Op::Reduce) return is_alu(old->op) && old->op != Op::Cast && old->op != Op::Bitcast ? alu(old->op, src, old->arg) : UOp();
+    std::vector<UOp> out{src[0]};
+    for (int a : closed(old)) {
+      const BuiltAxis& b = built[a];
+      out.insert(out.end(), b.ranges.begin(), b.ranges.end());
+      if (!b.valid) continue;
+      if (old->op == Op::End) {
+        out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
+      } else {
+        out[0] = where(b.valid, out[0], reduce_identity(old->get<ReduceArg>().op, out[0]->dtype));
+      }
+    }
+    if (old->op == Op::Reduce && out.size() == 1) return out[0];
+    return with_src(old, out);
+  });
+}
+
+}  // namespace tuff::kernel

@@ -1,0 +1,82 @@
+// Opts: the named transformations of a kernel's loops, and the Tiling that applies them.
+// Called by the heuristics, by search and by tests. An opt only splits a range and says how its parts
+// are run; values are never unrolled in the IR. Must never know a renderer or a device's name.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/target.h"
+#include "graph/uop.h"
+
+namespace tuff::kernel {
+
+enum class OptKind : uint8_t {
+  Split,        // inner serial loop of `amount`
+  Upcast,       // inner register-tile lanes; output axes
+  Vector,       // inner SIMD lanes, a power of two, once per kernel; output axes
+  Unroll,       // inner unrolled lanes of a reduction; pads if `amount` does not divide
+  Group,        // `amount` launch groups outside what is left (0: all of it); output axes
+  Local,        // inner invocations of a workgroup; pads if `amount` does not divide; output axes
+  GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
+  Swap,         // loops of axis `axis` and axis `amount` change places
+};
+const char* name(OptKind k);
+
+struct Opt {
+  OptKind kind;
+  int axis;
+  int64_t amount;
+  bool operator==(const Opt&) const = default;
+};
+std::string to_string(const Opt& o);                     // "upcast(0,4)"
+std::string to_string(std::span<const Opt> opts);
+
+// A range of the AST and the parts it has been split into, outermost first.
+struct AxisPart {
+  graph::AxisKind kind;
+  graph::UOp size;   // Index
+};
+struct Axis {
+  graph::UOp range;                // of the untouched AST
+  bool reduced = false;
+  bool padded = false;             // the parts cover more than the range: the rest is masked
+  int main = 0;                    // the part that later opts split further
+  std::vector<AxisPart> parts;
+  int64_t main_size() const { return parts[main].size->max; }
+  bool main_is_const() const { return parts[main].size->is_const(); }
+  int64_t lanes() const;           // product of Lane, Vector and ReduceLane parts
+};
+
+// The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those of
+// reductions in the order of the graph.
+class Tiling {
+ public:
+  Tiling(const graph::UOp& ast, const Target& target);
+  const std::vector<Axis>& axes() const { return axes_; }
+  const std::vector<Opt>& applied() const { return applied_; }
+  void apply(const Opt& o);                // InvalidArgument saying why it is illegal
+  bool try_apply(const Opt& o);
+  int axis_of(const graph::Node* range) const;   // -1: none
+  int64_t local_size() const;              // invocations of a workgroup so far
+  int64_t lane_count() const;
+  graph::UOp build() const;                // the AST with its ranges split, renumbered from 0
+
+ private:
+  void check_kind(const Opt& o) const;
+  void check_amount(const Opt& o) const;
+  void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
+  void group(Axis& axis, int64_t amount);
+
+  graph::UOp ast_;
+  const Target& target_;
+  std::vector<Axis> axes_;
+  std::vector<int> order_;                 // position -> axis
+  std::vector<Opt> applied_;
+};
+
+// What a good schedule looks like for this Target, from its numbers alone.
+void apply_heuristics(Tiling& t, const graph::UOp& ast, const Target& target);
+
+}  // namespace tuff::kernel

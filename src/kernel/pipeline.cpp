@@ -1,0 +1,110 @@
+#include "kernel/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "graph/spec.h"
+#include "graph/symbolic.h"
+#include "kernel/lower/ranges.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// THE order. Opts stand before everything that lowers, so that they see the AST sched made.
+constexpr Pass kPasses[] = {
+    {"separate-loops", pass_separate_loops, true},
+    {"merge-axes", pass_merge_axes, false},
+    {"simplify", pass_simplify, false},
+    {"opts", pass_opts, false},
+    {"loop-limit", pass_loop_limit, true},
+    {"simplify-split", pass_simplify, false},
+    {"reduces", pass_reduces, true},
+    {"launch", pass_launch, true},
+    {"decompose", pass_decompose, true},
+    {"narrow", pass_narrow, true},
+    {"index-order", pass_index_order, false},
+    {"index-type", pass_index_type, true},
+    {"linearize", pass_linearize, true},
+    {"finish", pass_finish, true},
+};
+constexpr size_t kPassCount = std::size(kPasses);
+
+struct Clock {
+  std::atomic<uint64_t> calls{0}, total_ns{0};
+};
+std::array<Clock, kPassCount>& clocks() {
+  static std::array<Clock, kPassCount> c;
+  return c;
+}
+
+void run_pass(size_t i, Lowering& l) {
+  const auto begin = std::chrono::steady_clock::now();
+  kPasses[i].run(l);
+  const auto spent = std::chrono::steady_clock::now() - begin;
+  clocks()[i].calls.fetch_add(1, std::memory_order_relaxed);
+  clocks()[i].total_ns.fetch_add(uint64_t(std::chrono::nanoseconds(spent).count()), std::memory_order_relaxed);
+  if (!spec_enabled()) return;
+  if (l.out.ops.empty()) {
+    check_spec(l.ast, kFloorKernel, kPasses[i].name);
+  } else {
+    check_linear_spec(l.out.ops, kPasses[i].name);
+  }
+}
+
+LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
+  for (size_t i = 0; i < kPassCount; i++) {
+    const bool skip = std::find(skipped.begin(), skipped.end(), kPasses[i].name) != skipped.end();
+    if (skip && kPasses[i].required) fail<InvalidArgument>("pass '{}' cannot be skipped", kPasses[i].name);
+    if (!skip) run_pass(i, l);
+  }
+  return std::move(l.out);
+}
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+LinearKernel lower(const UOp& ast, const Target& target) {
+  TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
+  Lowering l{target, ast, ast->key, std::nullopt, {}};
+  return run_passes(l, {});
+}
+
+LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> opts,
+                        std::span<const std::string> skipped) {
+  TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
+  Lowering l{target, ast, ast->key, std::move(opts), {}};
+  return run_passes(l, skipped);
+}
+
+std::vector<PassTime> pass_times() {
+  std::vector<PassTime> out;
+  for (size_t i = 0; i < kPassCount; i++) {
+    out.push_back({kPasses[i].name, clocks()[i].calls.load(), clocks()[i].total_ns.load()});
+  }
+  return out;
+}
+
+void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
+void pass_merge_axes(Lowering& l) { l.ast = merge_axes(l.ast); }
+void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
+
+void pass_opts(Lowering& l) {
+  Tiling t(l.ast, l.target);
+  if (l.given_opts) {
+    for (const Opt& o : *l.given_opts) t.apply(o);
+  } else if (!env_flag(Env::TUFF_NOOPT)) {
+    apply_heuristics(t, l.ast, l.target);
+  }
+  l.ast = t.build();
+  l.out.opts = to_string(t.applied());
+}
+
+}  // namespace tuff::kernel

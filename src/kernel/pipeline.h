@@ -1,0 +1,59 @@
+// The pass table of kernel: every step from AST to linear list, in order. Called by lower(), by tests
+// that stop in the middle and by `tuff`'s tools. A pass must not know any other pass.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/target.h"
+#include "graph/op.h"
+#include "kernel/lowered.h"
+#include "kernel/opt/opt.h"
+
+namespace tuff::kernel {
+
+// What passes hand on: the AST until linearize, the list after it.
+struct Lowering {
+  const Target& target;
+  graph::UOp ast;
+  uint64_t key = 0;                              // of the AST as it came
+  std::optional<std::vector<Opt>> given_opts;    // instead of the heuristics
+  LinearKernel out;
+};
+
+struct Pass {
+  const char* name;
+  void (*run)(Lowering&);
+  bool required;              // false: a kernel is right without it, so it may be skipped
+};
+std::span<const Pass> passes();
+
+// As lower(), but with these opts (InvalidArgument if one is illegal), or without the passes named.
+LinearKernel lower_with(const graph::UOp& ast, const Target& target, std::vector<Opt> opts,
+                        std::span<const std::string> skipped = {});
+
+// Total time and calls of every pass since the start of the process.
+struct PassTime {
+  const char* name;
+  uint64_t calls, total_ns;
+};
+std::vector<PassTime> pass_times();
+
+// ---- the passes, one file each -----------------------------------------------------------------
+void pass_separate_loops(Lowering& l);
+void pass_merge_axes(Lowering& l);
+void pass_simplify(Lowering& l);
+void pass_opts(Lowering& l);
+void pass_loop_limit(Lowering& l);
+void pass_reduces(Lowering& l);      // Reduce -> registers, shared memory
+void pass_launch(Lowering& l);       // Group, Local, GroupReduce -> Special
+void pass_decompose(Lowering& l);    // what the Target lacks; Max, Recip, Threefry, division by zero
+void pass_narrow(Lowering& l);       // bool, f16, bf16 and small ints in memory and arithmetic
+void pass_index_order(Lowering& l);  // offsets: loop-invariant terms first, lanes last
+void pass_index_type(Lowering& l);   // Index -> I32 or I64
+void pass_linearize(Lowering& l);
+void pass_finish(Lowering& l);       // lanes, arguments, estimate, name
+
+}  // namespace tuff::kernel
