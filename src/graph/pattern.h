@@ -40,6 +40,7 @@ Pat cst_is(double value);                // a Const equal to this
 Pat op(Op o, std::vector<Pat> src);      // exactly these sources
 Pat op(Op o, std::vector<Pat> src, int slot);
 Pat op_any(Op o, int slot);              // this op whatever its sources, captured
+Pat op_in(std::vector<Op> ops, int slot);  // one of these ops whatever its sources, captured
 Pat operator+(const Pat&, const Pat&);
 Pat operator-(const Pat&, const Pat&);
 Pat operator*(const Pat&, const Pat&);
@@ -52,6 +53,13 @@ struct Rule {
   std::function<UOp(const Match&)> result;         // empty UOp: the condition did not hold
 };
 
+// How often a rule was tried at a node of its root op, and how often it gave a result. Not exact when
+// several threads count at once: a lost count is cheaper than a contended one.
+struct RuleCount {
+  const char* name;
+  uint64_t tries, hits;
+};
+
 // Rules bucketed by root op, with per-rule counters of tries and hits.
 class RuleSet {
  public:
@@ -61,6 +69,10 @@ class RuleSet {
   const std::vector<Rule>& rules() const;
   // One application at this node; empty if none applies.
   UOp apply(const UOp& u, const char** rule_name = nullptr) const;
+  // The rules[i] alone at this node; empty if it does not apply. For tests and diagnosis; not counted.
+  UOp apply_one(size_t i, const UOp& u) const;
+  bool has_rules_for(Op op) const;
+  std::vector<RuleCount> counts() const;           // in the order of rules()
 
  private:
   struct State;
