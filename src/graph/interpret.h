@@ -3,6 +3,7 @@
 // it runs tensor-floor graphs and, for the hazard checker, linear lists.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <span>

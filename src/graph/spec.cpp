@@ -14,8 +14,13 @@ namespace {
 bool all_index(std::span<const UOp> src) {
   return std::all_of(src.begin(), src.end(), [](const UOp& u) { return u->op == Op::Range; });
 }
-bool is_memory(const UOp& u) { return u->op == Op::Param || u->op == Op::Shared; }
-bool is_register(const UOp& u) { return u->op == Op::Register || (u->op == Op::After && u->src(0)->op == Op::Register); }
+Op without_after(const UOp& u) {
+  const Node* n = u.get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n->op;
+}
+bool is_memory(const UOp& u) { return without_after(u) == Op::Param || without_after(u) == Op::Shared; }
+bool is_register(const UOp& u) { return without_after(u) == Op::Register; }
 bool is_integer(const UOp& u) { return u->dtype == DType::Index || is_int(u->dtype); }
 
 // Why a node is illegal on a floor, or null.

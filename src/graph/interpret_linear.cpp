@@ -1,0 +1,277 @@
+// The linear floor's half of the reference interpreter: every op for all invocations of a workgroup
+// and all lanes before the next op. In that lock-step a Barrier needs no work.
+#include "graph/interpret.h"
+
+#include <algorithm>
+
+#include "graph/scalar_eval.h"
+
+namespace tuff::graph {
+namespace {
+
+using LaneMask = uint32_t;   // bit i: the value exists once per value of the i-th lane range
+
+const Node* without_after(const UOp& u) {
+  const Node* n = u.get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n;
+}
+
+bool is_lane(const Node& n) {
+  if (n.op != Op::Range) return false;
+  const AxisKind k = n.get<RangeArg>().kind;
+  return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
+}
+
+// The lane ranges of a list. Instances of a mask are numbered in mixed radix, the lowest bit fastest.
+class LaneRanges {
+ public:
+  LaneMask add(const Node& range) {
+    TUFF_CHECK(sizes_.size() < 32, "more than 32 lane ranges in a kernel");
+    TUFF_CHECK(range.src(0)->is_const(), "a lane range of symbolic size");
+    sizes_.push_back(range.src(0)->const_int());
+    return LaneMask{1} << (sizes_.size() - 1);
+  }
+  size_t count(LaneMask mask) const {
+    size_t n = 1;
+    for (size_t bit = 0; bit < sizes_.size(); bit++) n *= mask >> bit & 1 ? size_t(sizes_[bit]) : 1;
+    return n;
+  }
+  // The instance of `to` with the lane values that `instance` of `from` has; lanes of `to` alone are 0.
+  size_t project(LaneMask from, size_t instance, LaneMask to) const {
+    size_t out = 0, stride = 1;
+    for (size_t bit = 0; bit < sizes_.size(); bit++) {
+      const size_t size = size_t(sizes_[bit]);
+      size_t digit = 0;
+      if (from >> bit & 1) {
+        digit = instance % size;
+        instance /= size;
+      }
+      if (to >> bit & 1) {
+        out += digit * stride;
+        stride *= size;
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::vector<int64_t> sizes_;
+};
+
+// An op of the list, ready to run: sources by position, and per instance the instance of each source.
+struct Step {
+  const Node* node;
+  LaneMask mask = 0;
+  size_t instances = 1;
+  size_t loop_end = 0;                           // of a serial Range: the position of its End
+  std::vector<size_t> src;                       // positions, Afters looked through
+  std::vector<std::vector<size_t>> src_instance;
+};
+
+// The list, analysed once for all workgroups.
+class Plan {
+ public:
+  explicit Plan(std::span<const UOp> list) {
+    for (size_t i = 0; i < list.size(); i++) {
+      position_.emplace(list[i].get(), i);
+      steps.push_back(step_of(*list[i]));
+    }
+    for (size_t i = 0; i < steps.size(); i++) {
+      if (steps[i].node->op == Op::End) steps[position(steps[i].node->src(0))].loop_end = i;
+    }
+  }
+  size_t position(const UOp& u) const {
+    const auto it = position_.find(without_after(u));
+    TUFF_CHECK(it != position_.end(), "{} is used before it stands in the list", name(u->op));
+    return it->second;
+  }
+
+  std::vector<Step> steps;
+  LaneRanges lanes;
+
+ private:
+  LaneMask mask_of(const Node& n, const std::vector<size_t>& src) {
+    if (is_lane(n)) return lanes.add(n);
+    if (n.op == Op::Range || n.op == Op::End || n.op == Op::Barrier || n.op == Op::Sink) return 0;
+    LaneMask mask = 0;
+    for (size_t s : src) mask |= steps[s].mask;
+    // The instances of a Reduce are its results; those it folds are walked by reduce().
+    for (size_t s = 1; n.op == Op::Reduce && s < src.size(); s++) mask &= ~steps[src[s]].mask;
+    return mask;
+  }
+  Step step_of(const Node& n) {
+    Step s{&n};
+    if (n.op == Op::After || n.op == Op::End || n.op == Op::Barrier || n.op == Op::Sink) return s;
+    for (const UOp& u : n.src()) s.src.push_back(position(u));
+    s.mask = mask_of(n, s.src);
+    s.instances = lanes.count(s.mask);
+    for (size_t src : s.src) {
+      std::vector<size_t>& map = s.src_instance.emplace_back();
+      for (size_t i = 0; i < s.instances; i++) map.push_back(lanes.project(s.mask, i, steps[src].mask));
+    }
+    return s;
+  }
+
+  std::unordered_map<const Node*, size_t> position_;
+};
+
+class Workgroup {
+ public:
+  Workgroup(const Plan& plan, LinearRun& run, std::array<uint32_t, 3> group)
+      : plan_(plan), run_(run), group_(group),
+        invocations_(size_t{run.local[0]} * run.local[1] * run.local[2]), values_(plan.steps.size()) {
+    for (size_t i = 0; i < values_.size(); i++) values_[i].resize(invocations_ * plan.steps[i].instances);
+  }
+  void run() { run(0, plan_.steps.size()); }
+
+ private:
+  void run(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) {
+      const Step& s = plan_.steps[i];
+      if (s.node->op == Op::Range && !is_lane(*s.node)) {
+        loop(i);
+        i = s.loop_end;
+        continue;
+      }
+      for (size_t inv = 0; inv < invocations_; inv++) {
+        for (size_t n = 0; n < s.instances; n++) execute(i, inv, n);
+      }
+    }
+  }
+
+  void loop(size_t i) {
+    const Step& s = plan_.steps[i];
+    TUFF_CHECK(s.loop_end > i, "a loop without an end");
+    const int64_t trips = source(s, 0, 0, 0).as_int();
+    for (size_t inv = 1; inv < invocations_; inv++) {
+      TUFF_CHECK(source(s, 0, inv, 0).as_int() == trips, "a loop's size differs between invocations");
+    }
+    for (int64_t trip = 0; trip < trips; trip++) {
+      for (Scalar& v : values_[i]) v = Scalar::of_int(s.node->dtype, trip);
+      run(i + 1, s.loop_end);
+    }
+  }
+
+  Scalar& value(size_t at, size_t inv, size_t instance) {
+    return values_[at][inv * plan_.steps[at].instances + instance];
+  }
+  const Scalar& source(const Step& s, size_t which, size_t inv, size_t instance) {
+    const Scalar& v = value(s.src[which], inv, s.src_instance[which][instance]);
+    TUFF_CHECK(v.dtype != DType::Void, "{} reads a value that was never computed", name(s.node->op));
+    return v;
+  }
+
+  void execute(size_t i, size_t inv, size_t n) {
+    const Step& s = plan_.steps[i];
+    const Node& u = *s.node;
+    switch (u.op) {
+      case Op::Const: value(i, inv, n) = u.get<Scalar>(); return;
+      case Op::Range: value(i, inv, n) = Scalar::of_int(u.dtype, int64_t(n)); return;
+      case Op::Variable: value(i, inv, n) = Scalar::of_int(u.dtype, variable(u)); return;
+      case Op::Special: value(i, inv, n) = Scalar::of_int(u.dtype, coordinate(u.get<SpecialArg>(), inv)); return;
+      case Op::Register: value(i, inv, n) = Scalar{u.dtype, 0}; return;
+      case Op::Shared: shared_[&u].resize(size_t(u.get<SharedArg>().count) * size_bytes(u.dtype)); return;
+      case Op::Load: load(i, inv, n); return;
+      case Op::Store: store(i, inv, n); return;
+      case Op::Reduce: fold_lanes(i, inv, n); return;
+      case Op::Param:
+      case Op::Index:   // a place, no value: Load and Store look at it themselves
+      case Op::After:
+      case Op::Barrier:
+      case Op::Sink: return;
+      default: alu(i, inv, n);
+    }
+  }
+
+  int64_t variable(const Node& u) const {
+    const auto it = run_.variables.find(u.get<VariableArg>().name);
+    if (it == run_.variables.end()) fail<InvalidArgument>("variable {} has no value bound to it", u.get<VariableArg>().name);
+    return it->second;
+  }
+  int64_t coordinate(const SpecialArg& s, size_t inv) const {
+    if (s.space == 'g') return group_[size_t(s.axis)];
+    for (int8_t axis = 0; axis < s.axis; axis++) inv /= run_.local[size_t(axis)];
+    return int64_t(inv % run_.local[size_t(s.axis)]);
+  }
+
+  // The element an Index names, or an empty span where its gate is closed.
+  std::span<std::byte> place(size_t i, size_t inv, size_t n, bool write) {
+    const Step& s = plan_.steps[i];
+    if (s.src.size() > 2 && !source(s, 2, inv, n).as_bool()) return {};
+    const Node& memory = *plan_.steps[s.src[0]].node;
+    const int64_t element = source(s, 1, inv, n).as_int();
+    const size_t size = size_bytes(memory.dtype);
+    std::span<std::byte> bytes;
+    if (memory.op == Op::Shared) {
+      bytes = shared_.at(&memory);
+    } else {
+      const ParamArg& p = memory.get<ParamArg>();
+      TUFF_CHECK(size_t(p.slot) < run_.buffers.size(), "no buffer is bound to slot {}", p.slot);
+      bytes = run_.buffers[size_t(p.slot)];
+      TUFF_CHECK(element >= 0 && element < p.count, "access out of bounds: element {} of slot {}, which has {}", element, p.slot, p.count);
+      if (run_.on_access) run_.on_access({p.slot, element, write});
+    }
+    TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(), "access out of bounds: element {} of {} bytes", element, bytes.size());
+    return bytes.subspan(size_t(element) * size, size);
+  }
+  void load(size_t i, size_t inv, size_t n) {
+    const Step& s = plan_.steps[i];
+    const size_t from = s.src[0], at = s.src_instance[0][n];
+    if (plan_.steps[from].node->op == Op::Register) {
+      value(i, inv, n) = value(from, inv, at);
+      return;
+    }
+    const std::span<std::byte> p = place(from, inv, at, false);
+    value(i, inv, n) = p.empty() ? Scalar{s.node->dtype, 0} : load_scalar(s.node->dtype, p.data());
+  }
+  void store(size_t i, size_t inv, size_t n) {
+    const Step& s = plan_.steps[i];
+    const Scalar v = source(s, 1, inv, n);
+    const size_t to = s.src[0], at = s.src_instance[0][n];
+    if (plan_.steps[to].node->op == Op::Register) {
+      value(to, inv, at) = v;
+      return;
+    }
+    const std::span<std::byte> p = place(to, inv, at, true);
+    if (!p.empty()) store_scalar(v, p.data());
+  }
+  void fold_lanes(size_t i, size_t inv, size_t n) {
+    const Step &s = plan_.steps[i], &x = plan_.steps[s.src[0]];
+    Scalar total;
+    for (size_t at = 0; at < x.instances; at++) {
+      if (plan_.lanes.project(x.mask, at, s.mask) != n) continue;
+      const Scalar pair[2] = {total, value(s.src[0], inv, at)};
+      total = total.dtype == DType::Void ? pair[1] : eval_scalar(s.node->get<ReduceArg>().op, s.node->dtype, pair);
+    }
+    value(i, inv, n) = total;
+  }
+  void alu(size_t i, size_t inv, size_t n) {
+    const Step& s = plan_.steps[i];
+    TUFF_CHECK(is_alu(s.node->op), "{} is not of the linear floor", name(s.node->op));
+    Scalar in[4];
+    for (size_t k = 0; k < s.src.size(); k++) in[k] = source(s, k, inv, n);
+    const int64_t* word = std::get_if<int64_t>(&s.node->arg);
+    value(i, inv, n) = eval_scalar(s.node->op, s.node->dtype, std::span<const Scalar>(in, s.src.size()), word ? *word : 0);
+  }
+
+  const Plan& plan_;
+  LinearRun& run_;
+  const std::array<uint32_t, 3> group_;
+  const size_t invocations_;
+  std::vector<std::vector<Scalar>> values_;   // per step, invocation, instance
+  std::unordered_map<const Node*, std::vector<std::byte>> shared_;
+};
+
+}  // namespace
+
+void interpret_linear(std::span<const UOp> list, LinearRun& run) {
+  const Plan plan(list);
+  for (uint32_t z = 0; z < run.groups[2]; z++) {
+    for (uint32_t y = 0; y < run.groups[1]; y++) {
+      for (uint32_t x = 0; x < run.groups[0]; x++) Workgroup(plan, run, {x, y, z}).run();
+    }
+  }
+}
+
+}  // namespace tuff::graph
