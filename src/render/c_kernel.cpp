@@ -11,12 +11,6 @@ using graph::Node;
 using graph::Op;
 using kernel::LaneMask;
 
-const Node* without_after(const graph::UOp& x) {
-  const Node* n = x.get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
-
 CKernel::CKernel(const kernel::LinearKernel& k) : k_(k), space_(k), values_(k.ops.size()) {
   const int bit = space_.vector_bit();
   if (bit >= 0 && c_has_width(space_.size(bit))) {
@@ -72,7 +66,7 @@ size_t CKernel::position(const Node* u) const {
 }
 
 const CValue& CKernel::value(const Node* u, LaneMask mask, int instance) const {
-  while (u->op == Op::After) u = u->src(0).get();
+  u = without_after(u);
   const size_t at = position(u);
   TUFF_CHECK(at < current_ && !values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value",
              k_.name, at, graph::name(u->op));
@@ -266,7 +260,7 @@ bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
 void CKernel::emit_reduce(size_t i) {
   const Node& u = *k_.ops[i];
   const Op op = u.get<graph::ReduceArg>().op;
-  const Node* source = without_after(u.src(0));
+  const Node* source = without_after(u.src(0).get());
   const LaneMask all = lanes_of(source), kept = k_.lanes[i];
   const LaneMask folded = all & ~kept;
   const int count = space_.count(scalar_mask(kept)), terms = space_.count(scalar_mask(folded));

@@ -75,7 +75,4 @@ class CKernel {
   std::string out_;
 };
 
-// x without the Afters around it.
-const graph::Node* without_after(const graph::UOp& x);
-
 }  // namespace tuff::render

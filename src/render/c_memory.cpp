@@ -12,7 +12,7 @@ using kernel::LaneMask;
 namespace {
 
 std::string pointer_name(const Node& index) {
-  const Node* buffer = without_after(index.src(0));
+  const Node* buffer = without_after(index.src(0).get());
   return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<graph::SharedArg>().number)
                                   : fmt::format("d{}", buffer->get<graph::ParamArg>().slot);
 }
@@ -39,7 +39,7 @@ std::string CKernel::element(const Node& index, const CValue& offset, DType t, i
 // ---- loads ----------------------------------------------------------------------------------
 
 void CKernel::emit_load(size_t i) {
-  const Node* from = without_after(k_.ops[i]->src(0));
+  const Node* from = without_after(k_.ops[i]->src(0).get());
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   for (int n = 0; n < count; ++n)
     values_[i].push_back(from->op == Op::Register ? load_register(i, from, n)
@@ -90,11 +90,11 @@ bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
   size_t last = load;
   for (size_t i = load + 1; i < k_.ops.size(); ++i)
     for (const graph::UOp& s : k_.ops[i]->src())
-      if (without_after(s) == k_.ops[load].get()) last = i;
+      if (without_after(s.get()) == k_.ops[load].get()) last = i;
   for (size_t i = load + 1; i < last; ++i) {
     const Node& u = *k_.ops[i];
     if (u.op == Op::Range || u.op == Op::End) return true;
-    if (u.op == Op::Store && without_after(u.src(0)) == reg) return true;
+    if (u.op == Op::Store && without_after(u.src(0).get()) == reg) return true;
   }
   // Affine sums and bool constants hand a load's text on without a variable of their own.
   return is_int(reg->dtype) || reg->dtype == DType::Bool;
@@ -104,7 +104,7 @@ bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
 
 void CKernel::emit_store(size_t i) {
   const Node& u = *k_.ops[i];
-  const Node* to = without_after(u.src(0));
+  const Node* to = without_after(u.src(0).get());
   if (to->op == Op::Register) return store_register(i, to);
   const LaneMask mask = k_.lanes[i];
   const int count = space_.count(scalar_mask(mask));

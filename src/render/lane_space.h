@@ -31,4 +31,7 @@ class LaneSpace {
   int vector_bit_ = -1;
 };
 
+// x without the Afters around it.
+const graph::Node* without_after(const graph::Node* x);
+
 }  // namespace tuff::render

@@ -1,0 +1,289 @@
+#include "render/spirv_kernel.h"
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+#include "graph/scalar_eval.h"
+
+namespace tuff::render {
+
+using graph::Node;
+using graph::Op;
+using kernel::LaneMask;
+
+SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m)
+    : k_(k), target_(t), m_(m), t_(m, target_.features), ops_(m, t_), space_(k), values_(k.ops.size()) {
+  for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
+}
+
+void SpirvKernel::write() {
+  const Id void_type = m_.type(spv::OpTypeVoid, {});
+  m_.begin_function(void_type, m_.type(spv::OpTypeFunction, {void_type}), spv::ExecutionModelGLCompute, "main");
+  m_.execution_mode(m_.entry(), spv::ExecutionModeLocalSize, {k_.local[0], k_.local[1], k_.local[2]});
+  if (target_.features.signed_zero_inf_nan) {
+    m_.capability(spv::CapabilitySignedZeroInfNanPreserve);
+    if (m_.version_minor() < 4) m_.extension("SPV_KHR_float_controls");
+    m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {32});
+  }
+  arguments();
+  for (size_t i = 0; i < k_.ops.size(); ++i) {
+    current_ = i;
+    emit(i);
+  }
+  TUFF_CHECK(loops_.empty(), "kernel {}: a loop is not closed", k_.name);
+  m_.end_function();
+}
+
+// A pointer to struct { element[] }.
+Id SpirvKernel::buffer_pointer(DType t) {
+  const Id array = m_.type(spv::OpTypeRuntimeArray, {t_.memory(t)});
+  m_.decorate(array, spv::DecorationArrayStride, {static_cast<uint32_t>(size_bytes(t))});
+  const Id block = m_.type(spv::OpTypeStruct, {array});
+  m_.decorate(block, spv::DecorationBlock);
+  m_.decorate_member(block, 0, spv::DecorationOffset, {0});
+  return t_.pointer(spv::StorageClassPhysicalStorageBuffer, block);
+}
+
+// The push constant points to the argument block: pointers to the buffers, then i32 scalars.
+void SpirvKernel::arguments() {
+  std::vector<uint32_t> members;
+  for (const auto& b : k_.buffers) members.push_back(buffer_pointer(b.dtype));
+  members.resize(members.size() + k_.variables.size(), t_.type(DType::I32));
+  if (members.empty()) return;
+  const uint32_t buffer_count = static_cast<uint32_t>(k_.buffers.size());
+  const Id args = load_block_pointer(members, buffer_count);
+  for (uint32_t i = 0; i < members.size(); ++i) {
+    const bool is_buffer = i < buffer_count;
+    const Id member_pointer = t_.pointer(spv::StorageClassPhysicalStorageBuffer, members[i]);
+    const Id at = m_.value(spv::OpAccessChain, member_pointer, {args, t_.integer(DType::I32, i)});
+    const Id v = m_.value(spv::OpLoad, members[i], {at, spv::MemoryAccessAlignedMask, is_buffer ? 8u : 4u});
+    m_.name(v, is_buffer ? fmt::format("d{}", i) : fmt::format("n{}", i - buffer_count));
+    (is_buffer ? buffers_ : scalars_).push_back(v);
+  }
+}
+
+Id SpirvKernel::load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count) {
+  const uint32_t push = spv::StorageClassPushConstant;
+  const Id args_type = m_.type(spv::OpTypeStruct, members, 1);   // apart from the buffers' structs
+  m_.decorate(args_type, spv::DecorationBlock);
+  for (uint32_t i = 0; i < members.size(); ++i) {
+    const uint32_t offset = i < buffer_count ? i * 8 : buffer_count * 8 + (i - buffer_count) * 4;
+    m_.decorate_member(args_type, i, spv::DecorationOffset, {offset});
+  }
+  const Id args_pointer = t_.pointer(spv::StorageClassPhysicalStorageBuffer, args_type);
+  const Id push_type = m_.type(spv::OpTypeStruct, {args_pointer}, 2);
+  m_.decorate(push_type, spv::DecorationBlock);
+  m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
+  const Id variable = m_.global(t_.pointer(push, push_type), push, false);
+  m_.name(variable, "push");
+  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, args_pointer), {variable, t_.integer(DType::I32, 0)});
+  const Id args = m_.value(spv::OpLoad, args_pointer, {where});
+  m_.name(args, "args");
+  return args;
+}
+
+Id SpirvKernel::builtin(uint32_t which) {
+  const auto it = builtins_.find(which);
+  if (it != builtins_.end()) return it->second;
+  const Id type = t_.vector(t_.type(DType::U32), 3);
+  const Id variable = m_.global(t_.pointer(spv::StorageClassInput, type), spv::StorageClassInput, true);
+  m_.decorate(variable, spv::DecorationBuiltIn, {which});
+  return builtins_[which] = variable;
+}
+
+size_t SpirvKernel::position(const Node* u) const {
+  const auto it = position_.find(u);
+  TUFF_CHECK(it != position_.end(), "kernel {}: a source of {} is not in the list", k_.name,
+             graph::name(k_.ops[current_]->op));
+  return it->second;
+}
+
+SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) const {
+  u = without_after(u);
+  const size_t at = position(u);
+  TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name, at, graph::name(u->op));
+  return values_[at][space_.project(mask, instance, k_.lanes[at])];
+}
+
+Id SpirvKernel::id(const SpirvValue& v, DType t) {
+  if (!v.base) return t_.integer(t, v.constant);
+  if (!v.constant) return v.base;
+  return m_.pure(spv::OpIAdd, t_.reg(t), {v.base, t_.integer(t, v.constant)});
+}
+
+// ---- the walk -------------------------------------------------------------------------------
+
+void SpirvKernel::emit(size_t i) {
+  const Node& u = *k_.ops[i];
+  switch (u.op) {
+    case Op::Const:
+      if (u.dtype == DType::I32 || u.dtype == DType::I64) values_[i] = {{0, u.const_int()}};
+      else values_[i] = {{t_.constant(u.get<Scalar>())}};
+      return;
+    case Op::Param: values_[i] = {{buffers_.at(u.get<graph::ParamArg>().slot)}}; return;
+    case Op::Variable:
+      for (size_t n = 0; n < k_.variables.size(); ++n)
+        if (k_.variables[n].get() == &u) values_[i] = {{scalars_[n]}};
+      TUFF_CHECK(!values_[i].empty(), "kernel {}: variable '{}' is no argument", k_.name, u.get<graph::VariableArg>().name);
+      return;
+    case Op::Special: return emit_special(i);
+    case Op::Range: return emit_range(i);
+    case Op::End: return emit_end(*u.src(0));
+    case Op::Register: return emit_register(i);
+    case Op::Shared: return emit_shared(i);
+    case Op::Barrier: return emit_barrier();
+    case Op::Load: return emit_load(i);
+    case Op::Store: return emit_store(i);
+    case Op::Reduce: return emit_reduce(i);
+    case Op::After: case Op::Index: case Op::Sink: return;
+    default: return emit_alu(i);
+  }
+}
+
+void SpirvKernel::emit_special(size_t i) {
+  const Node& u = *k_.ops[i];
+  const auto& s = u.get<graph::SpecialArg>();
+  const Id variable = builtin(s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId);
+  const Id word = t_.type(DType::U32);
+  const Id all = m_.value(spv::OpLoad, t_.vector(word, 3), {variable});
+  const Id one = m_.value(spv::OpCompositeExtract, word, {all, static_cast<uint32_t>(s.axis)});
+  values_[i] = {{ops_.cast(one, DType::U32, u.dtype)}};
+}
+
+// header: counter, test; body ... ; next: increment, back to the header.
+void SpirvKernel::emit_range(size_t i) {
+  const Node& u = *k_.ops[i];
+  const int bit = space_.bit_of(&u);
+  if (bit >= 0) {
+    for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back({0, l});
+    return;
+  }
+  const Id size = id(value(u.src(0).get(), 0, 0), u.src(0)->dtype), before = m_.block();
+  const Loop loop{m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh()};
+  m_.emit(spv::OpBranch, {loop.header});
+  m_.label(loop.header);
+  m_.emit(spv::OpPhi, {t_.reg(u.dtype), loop.counter, t_.integer(u.dtype, 0), before, loop.increment, loop.next});
+  const Id more = m_.value(spv::OpSLessThan, t_.boolean(), {loop.counter, size});
+  m_.emit(spv::OpLoopMerge, {loop.merge, loop.next, spv::LoopControlMaskNone});
+  m_.emit(spv::OpBranchConditional, {more, loop.body, loop.merge});
+  m_.label(loop.body);
+  m_.name(loop.counter, fmt::format("r{}", u.get<graph::RangeArg>().id));
+  loops_[&u] = loop;
+  values_[i] = {{loop.counter}};
+}
+
+void SpirvKernel::emit_end(const Node& range) {
+  const auto it = loops_.find(&range);
+  TUFF_CHECK(it != loops_.end(), "kernel {}: an end without its loop", k_.name);
+  const Loop loop = it->second;
+  loops_.erase(it);
+  m_.emit(spv::OpBranch, {loop.next});
+  m_.label(loop.next);
+  m_.emit(spv::OpIAdd, {t_.reg(range.dtype), loop.increment, loop.counter, t_.integer(range.dtype, 1)});
+  m_.emit(spv::OpBranch, {loop.header});
+  m_.label(loop.merge);
+}
+
+void SpirvKernel::emit_alu(size_t i) {
+  const Node& u = *k_.ops[i];
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    std::vector<SpirvValue> x;
+    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
+    SpirvValue out;
+    if (!affine(u, x, out)) {
+      std::vector<Id> ids;
+      for (size_t s = 0; s < x.size(); ++s) ids.push_back(id(x[s], u.src(s)->dtype));
+      out = {ops_.emit(u, ids)};
+    }
+    values_[i].push_back(out);
+  }
+}
+
+// Sums keep constants apart; products by a number too; numbers alone are folded.
+bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvValue& out) {
+  const DType t = u.src(0)->dtype;
+  const auto index_type = [](DType d) { return d == DType::I32 || d == DType::I64; };
+  if (!index_type(t) || u.op == Op::Bitcast || u.op == Op::Where) return false;
+  bool numbers = true;
+  for (const SpirvValue& v : x) numbers &= v.base == 0;
+  if (numbers && (index_type(u.dtype) || u.dtype == DType::Bool)) {
+    std::vector<Scalar> scalars;
+    for (size_t s = 0; s < x.size(); ++s) scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
+    const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
+    out = u.dtype == DType::Bool ? SpirvValue{t_.constant(result)} : SpirvValue{0, result.as_int()};
+    return true;
+  }
+  const auto product = [&](const SpirvValue& v, int64_t factor) {
+    if (factor == 0) return SpirvValue{};
+    const Id base = factor == 1 ? v.base : m_.pure(spv::OpIMul, t_.reg(t), {v.base, t_.integer(t, factor)});
+    return SpirvValue{base, v.constant * factor};
+  };
+  switch (u.op) {
+    case Op::Add:
+      out.constant = x[0].constant + x[1].constant;
+      out.base = !x[0].base ? x[1].base : !x[1].base ? x[0].base
+                 : m_.pure(spv::OpIAdd, t_.reg(t), {x[0].base, x[1].base});
+      return true;
+    case Op::Sub:
+      if (x[1].base) return false;
+      out = {x[0].base, x[0].constant - x[1].constant};
+      return true;
+    case Op::Mul:
+      if (x[0].base && x[1].base) return false;
+      out = x[1].base ? product(x[1], x[0].constant) : product(x[0], x[1].constant);
+      return true;
+    case Op::Shl:
+      if (x[1].base || x[1].constant < 0 || x[1].constant > 30) return false;
+      out = product(x[0], int64_t{1} << x[1].constant);
+      return true;
+    default: return false;
+  }
+}
+
+// A balanced tree over the folded lanes.
+void SpirvKernel::emit_reduce(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Node* source = without_after(u.src(0).get());
+  const LaneMask all = k_.lanes[position(source)], kept = k_.lanes[i], folded = all & ~kept;
+  for (int n = 0; n < space_.count(kept); ++n) {
+    std::vector<Id> x;
+    for (int f = 0; f < space_.count(folded); ++f)
+      x.push_back(id(values_[position(source)][space_.project(kept, n, all, folded, f)], u.dtype));
+    while (x.size() > 1) {
+      std::vector<Id> next;
+      for (size_t p = 0; p + 1 < x.size(); p += 2)
+        next.push_back(ops_.binary(u.get<graph::ReduceArg>().op, u.dtype, x[p], x[p + 1]));
+      if (x.size() % 2) next.push_back(x.back());
+      x = std::move(next);
+    }
+    values_[i].push_back({x[0]});
+  }
+}
+
+void SpirvKernel::emit_register(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Id type = t_.pointer(spv::StorageClassFunction, t_.reg(u.dtype));
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    const Id variable = m_.local(type);
+    m_.name(variable, fmt::format("acc{}_{}", u.get<int64_t>(), n));
+    values_[i].push_back({variable});
+  }
+}
+
+// Shared elements are in register form (no 8- or 16-bit workgroup storage is needed), bools words.
+void SpirvKernel::emit_shared(size_t i) {
+  const Node& u = *k_.ops[i];
+  const auto& s = u.get<graph::SharedArg>();
+  const DType element = u.dtype == DType::Bool ? DType::U32 : u.dtype;
+  const Id array = m_.type(spv::OpTypeArray, {t_.reg(element), t_.word(static_cast<uint32_t>(s.count))});
+  const Id variable = m_.global(t_.pointer(spv::StorageClassWorkgroup, array), spv::StorageClassWorkgroup, false);
+  m_.name(variable, fmt::format("s{}", s.number));
+  values_[i] = {{variable}};
+}
+
+void SpirvKernel::emit_barrier() {
+  const Id scope = t_.word(spv::ScopeWorkgroup);
+  m_.emit(spv::OpControlBarrier, {scope, scope, t_.word(spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsWorkgroupMemoryMask)});
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,78 @@
+// SpirvKernel: walks one linear list and writes the one function of a module. Every lane combination
+// is a scalar of its own; neighbours in memory are loaded and stored together as vectors.
+// Called by spirv.cpp alone. Must never know drivers or Vulkan handles.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "render/lane_space.h"
+#include "render/spirv_ops.h"
+
+namespace tuff::render {
+
+// One instance of an op: an id, or for I32 and I64 a sum base + constant (base 0: a number), so that
+// the lanes of an address share their base and neighbours are seen.
+struct SpirvValue {
+  Id base = 0;
+  int64_t constant = 0;
+  bool operator==(const SpirvValue&) const = default;
+};
+
+class SpirvKernel {
+ public:
+  SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m);
+  void write();   // the whole function and its interface
+
+ private:
+  struct Loop { Id header, body, next, merge, counter, increment; };
+  struct Access { int instance; SpirvValue offset; std::optional<Id> gate; };
+  struct Run { std::vector<Access> items; };   // neighbours, lowest address first
+
+  void arguments();
+  Id load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count);
+  Id buffer_pointer(DType t);
+  void emit(size_t i);
+  void emit_range(size_t i);
+  void emit_end(const graph::Node& range);
+  void emit_special(size_t i);
+  void emit_alu(size_t i);
+  void emit_reduce(size_t i);
+  void emit_register(size_t i);
+  void emit_shared(size_t i);
+  void emit_barrier();
+  void emit_load(size_t i);
+  void emit_store(size_t i);
+
+  bool affine(const graph::Node& u, const std::vector<SpirvValue>& x, SpirvValue& out);
+  std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
+  std::vector<Run> runs(std::vector<Access> all, const graph::Node& index) const;
+  Id element_pointer(const graph::Node& index, const SpirvValue& offset);
+  Id wide_pointer(Id element, DType t, size_t n);
+  void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
+  void store_run(const graph::Node& index, const Run& run, const std::vector<Id>& values);
+  Id shared_form(Id x, DType t, bool to_memory);
+
+  Id id(const SpirvValue& v, DType t);
+  SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
+  size_t position(const graph::Node* u) const;
+  Id builtin(uint32_t which);   // the uvec3 loaded at entry
+
+  const kernel::LinearKernel& k_;
+  const Target& target_;
+  SpirvModule& m_;
+  SpirvTypes t_;
+  SpirvOps ops_;
+  LaneSpace space_;
+  std::unordered_map<const graph::Node*, size_t> position_;
+  std::vector<std::vector<SpirvValue>> values_;
+  std::unordered_map<const graph::Node*, Loop> loops_;
+  std::vector<Id> buffers_, scalars_;      // loaded at entry
+  std::map<uint32_t, Id> builtins_;
+  size_t current_ = 0;
+};
+
+
+}  // namespace tuff::render

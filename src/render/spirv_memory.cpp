@@ -1,0 +1,163 @@
+// Loads and stores of the SPIR-V renderer. What lanes read at neighbouring addresses is read as one
+// vector. Its alignment is claimed as that of one element, which is always true: a view may begin at
+// any element.
+#include <algorithm>
+#include <map>
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+#include "render/spirv_kernel.h"
+
+namespace tuff::render {
+
+using graph::Node;
+using graph::Op;
+using kernel::LaneMask;
+
+std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMask mask) {
+  std::vector<Access> out;
+  for (int n = 0; n < space_.count(mask); ++n) {
+    Access a{n, value(index.src(1).get(), mask, n), std::nullopt};
+    if (index.src_count > 2) a.gate = value(index.src(2).get(), mask, n).base;
+    out.push_back(a);
+  }
+  return out;
+}
+
+// Groups of 4 or 2 neighbours with one base and one gate; the rest singly. 32-bit elements of
+// buffers alone: wider ones gain nothing, narrower ones are converted one by one.
+std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index) const {
+  const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
+  std::vector<Run> out;
+  if (!in_buffer || size_bytes(index.dtype) != 4) {
+    for (const Access& a : all) out.push_back({{a}});
+    return out;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Access& a, const Access& b) {
+    return std::tuple(a.offset.base, a.gate.value_or(0), a.offset.constant) <
+           std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
+  });
+  const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
+  for (size_t begin = 0; begin < all.size();) {
+    size_t n = 1;
+    while (begin + n < all.size() && n < 4 && all[begin + n].offset.base == all[begin].offset.base &&
+           all[begin + n].gate == all[begin].gate &&
+           all[begin + n].offset.constant == all[begin].offset.constant + static_cast<int64_t>(n))
+      ++n;
+    if (n == 3) n = 2;
+    if (all[begin].gate && count < static_cast<int64_t>(n)) n = 1;  // element 0.. is read where it is false
+    out.push_back({{all.begin() + begin, all.begin() + begin + n}});
+    begin += n;
+  }
+  return out;
+}
+
+Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
+  const Node* memory = without_after(index.src(0).get());
+  const Id base = value(memory, 0, 0).base, at = id(offset, index.src(1)->dtype);
+  if (memory->op == Op::Shared) {
+    const DType element = index.dtype == DType::Bool ? DType::U32 : index.dtype;
+    return m_.pure(spv::OpAccessChain, t_.pointer(spv::StorageClassWorkgroup, t_.reg(element)), {base, at});
+  }
+  const Id type = t_.pointer(spv::StorageClassPhysicalStorageBuffer, t_.memory(index.dtype));
+  return m_.pure(spv::OpAccessChain, type, {base, t_.integer(DType::I32, 0), at});
+}
+
+Id SpirvKernel::wide_pointer(Id element, DType t, size_t n) {
+  const Id vector = t_.vector(t_.memory(t), static_cast<uint32_t>(n));
+  return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, vector), {element});
+}
+
+Id SpirvKernel::shared_form(Id x, DType t, bool to_memory) {
+  if (t != DType::Bool) return x;
+  return to_memory ? ops_.cast(x, DType::Bool, DType::U32) : ops_.cast(x, DType::U32, DType::Bool);
+}
+
+// ---- loads ----------------------------------------------------------------------------------
+
+void SpirvKernel::emit_load(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Node* from = without_after(u.src(0).get());
+  const LaneMask mask = k_.lanes[i];
+  values_[i].resize(space_.count(mask));
+  if (from->op == Op::Register) {
+    for (int n = 0; n < space_.count(mask); ++n)
+      values_[i][n] = {m_.value(spv::OpLoad, t_.reg(u.dtype), {value(from, mask, n).base})};
+    return;
+  }
+  for (const Run& run : runs(accesses(*from, mask), *from)) load_run(*from, run, values_[i]);
+}
+
+// Where the gate is false element 0 is read, which is there, and its value dropped: no branch.
+void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvValue>& out) {
+  const DType t = index.dtype, offset_type = index.src(1)->dtype;
+  const Access& first = run.items[0];
+  SpirvValue offset = first.offset;
+  if (first.gate)
+    offset = {ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
+  const auto gated = [&](Id v) {
+    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.constant(Scalar::of_int(t, 0)), t) : v};
+  };
+  const Id element = element_pointer(index, offset);
+  if (without_after(index.src(0).get())->op == Op::Shared) {
+    const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), {element});
+    out[first.instance] = gated(shared_form(v, t, false));
+    return;
+  }
+  const uint32_t aligned = spv::MemoryAccessAlignedMask, bytes = static_cast<uint32_t>(size_bytes(t));
+  const uint32_t n = static_cast<uint32_t>(run.items.size());
+  if (n == 1) {
+    out[first.instance] = gated(ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
+    return;
+  }
+  const Id all = m_.value(spv::OpLoad, t_.vector(t_.memory(t), n), {wide_pointer(element, t, n), aligned, bytes});
+  for (uint32_t c = 0; c < n; ++c)
+    out[run.items[c].instance] = gated(m_.value(spv::OpCompositeExtract, t_.reg(t), {all, c}));
+}
+
+// ---- stores ---------------------------------------------------------------------------------
+
+void SpirvKernel::emit_store(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Node *to = without_after(u.src(0).get()), *source = u.src(1).get();
+  LaneMask mask = k_.lanes[i];
+  if (to->op == Op::Register) {
+    mask |= k_.lanes[position(to)];
+    for (int n = 0; n < space_.count(mask); ++n)
+      m_.emit(spv::OpStore, {value(to, mask, n).base, id(value(source, mask, n), to->dtype)});
+    return;
+  }
+  std::vector<Id> values;
+  for (int n = 0; n < space_.count(mask); ++n) values.push_back(id(value(source, mask, n), to->dtype));
+  for (const Run& run : runs(accesses(*to, mask), *to)) store_run(*to, run, values);
+}
+
+void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector<Id>& values) {
+  const DType t = index.dtype;
+  const Access& first = run.items[0];
+  const Id then = m_.fresh(), merge = m_.fresh();
+  if (first.gate) {
+    m_.emit(spv::OpSelectionMerge, {merge, spv::SelectionControlMaskNone});
+    m_.emit(spv::OpBranchConditional, {*first.gate, then, merge});
+    m_.label(then);
+  }
+  const Id element = element_pointer(index, first.offset);
+  const uint32_t aligned = spv::MemoryAccessAlignedMask, bytes = static_cast<uint32_t>(size_bytes(t));
+  if (without_after(index.src(0).get())->op == Op::Shared) {
+    m_.emit(spv::OpStore, {element, shared_form(values[first.instance], t, true)});
+  } else if (run.items.size() == 1) {
+    m_.emit(spv::OpStore, {element, ops_.to_memory(values[first.instance], t), aligned, bytes});
+  } else {
+    std::vector<Id> parts;
+    for (const Access& a : run.items) parts.push_back(values[a.instance]);
+    const Id all = m_.value(spv::OpCompositeConstruct, t_.vector(t_.memory(t), static_cast<uint32_t>(parts.size())), parts);
+    m_.emit(spv::OpStore, {wide_pointer(element, t, parts.size()), all, aligned, bytes});
+  }
+  if (first.gate) {
+    m_.emit(spv::OpBranch, {merge});
+    m_.label(merge);
+  }
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,256 @@
+#include "render/spirv_ops.h"
+
+#include <spirv/unified1/GLSL.std.450.h>
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+
+namespace tuff::render {
+
+using graph::Op;
+
+// Opcodes by class of operand; 0: the op does not exist there.
+struct SpirvOps::Row {
+  Op op;
+  Id (SpirvOps::*function)(const Call&);
+  uint32_t on_float = 0, on_signed = 0, on_unsigned = 0, on_bool = 0;
+};
+
+const SpirvOps::Row* SpirvOps::row_of(Op op) {
+  using S = SpirvOps;
+  static const Row rows[] = {
+      {Op::Add, &S::simple, spv::OpFAdd, spv::OpIAdd, spv::OpIAdd, spv::OpLogicalOr},
+      {Op::Sub, &S::simple, spv::OpFSub, spv::OpISub, spv::OpISub, spv::OpLogicalNotEqual},
+      {Op::Mul, &S::simple, spv::OpFMul, spv::OpIMul, spv::OpIMul, spv::OpLogicalAnd},
+      {Op::Div, &S::simple, spv::OpFDiv},
+      {Op::And, &S::simple, 0, spv::OpBitwiseAnd, spv::OpBitwiseAnd, spv::OpLogicalAnd},
+      {Op::Or, &S::simple, 0, spv::OpBitwiseOr, spv::OpBitwiseOr, spv::OpLogicalOr},
+      {Op::Xor, &S::simple, 0, spv::OpBitwiseXor, spv::OpBitwiseXor, spv::OpLogicalNotEqual},
+      {Op::Shl, &S::simple, 0, spv::OpShiftLeftLogical, spv::OpShiftLeftLogical},
+      {Op::Shr, &S::simple, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical},
+      {Op::CmpLt, &S::compare, spv::OpFOrdLessThan, spv::OpSLessThan, spv::OpULessThan},
+      {Op::CmpNe, &S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual, spv::OpLogicalNotEqual},
+      {Op::CmpEq, &S::compare, spv::OpFOrdEqual, spv::OpIEqual, spv::OpIEqual, spv::OpLogicalEqual},
+      {Op::Max, &S::max},
+      {Op::IDiv, &S::quotient, 0, spv::OpSDiv, spv::OpUDiv},
+      {Op::IMod, &S::quotient, 0, spv::OpSDiv, spv::OpUMod},
+      {Op::Neg, &S::negate, spv::OpFNegate, spv::OpSNegate, spv::OpSNegate},
+      {Op::Recip, &S::recip, spv::OpFDiv},
+      {Op::Sqrt, &S::extended, GLSLstd450Sqrt},
+      {Op::Exp2, &S::extended, GLSLstd450Exp2},
+      {Op::Log2, &S::extended, GLSLstd450Log2},
+      {Op::Sin, &S::extended, GLSLstd450Sin},
+      {Op::Trunc, &S::extended, GLSLstd450Trunc},
+      {Op::MulAdd, &S::mul_add},
+  };
+  for (const Row& r : rows)
+    if (r.op == op) return &r;
+  return nullptr;
+}
+
+namespace {
+
+// The opcode of a row for a dtype; Unsupported where there is none.
+template <class R>
+uint32_t opcode(const R& r, DType t) {
+  const uint32_t op = t == DType::Bool ? r.on_bool : is_float(t) ? r.on_float : is_signed(t) ? r.on_signed : r.on_unsigned;
+  if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", graph::name(r.op), name(t));
+  return op;
+}
+
+}  // namespace
+
+Id SpirvOps::emit(const graph::Node& u, std::span<const Id> x) {
+  switch (u.op) {
+    case Op::Where: return select(x[0], x[1], x[2], u.dtype);
+    case Op::Cast: return cast(x[0], u.src(0)->dtype, u.dtype);
+    case Op::Bitcast: return bitcast(x[0], u.src(0)->dtype, u.dtype);
+    default: break;
+  }
+  const bool divides = u.op == Op::IDiv || u.op == Op::IMod;
+  const bool positive = divides && u.src(1)->is_const() && u.src(1)->const_int() > 0;
+  return call({u.op, u.src(0)->dtype, u.dtype, x, positive});
+}
+
+Id SpirvOps::binary(Op op, DType t, Id a, Id b) {
+  const Id x[] = {a, b};
+  return call({op, t, t, x, false});
+}
+
+Id SpirvOps::call(const Call& c) {
+  const Row* r = row_of(c.op);
+  if (!r) fail<Unsupported>("SPIR-V renderer: {} of {}; it should have been decomposed", graph::name(c.op), name(c.from));
+  if (is_float(c.from) && t_.held(c.from) != c.from)
+    fail<Unsupported>("SPIR-V renderer: {} of {}; the device has no such arithmetic", graph::name(c.op), name(c.from));
+  return normalized((this->*r->function)(c), c.to);
+}
+
+Id SpirvOps::normalized(Id x, DType t) {
+  const DType h = t_.held(t);
+  if (h == t || is_float(t)) return x;
+  const uint32_t unused = 32 - row(t).storage_bits;
+  if (is_unsigned(t)) return m_.pure(spv::OpBitwiseAnd, t_.type(h), {x, t_.integer(h, 0xffffffffu >> unused)});
+  const Id up = m_.pure(spv::OpShiftLeftLogical, t_.type(h), {x, t_.word(unused)});
+  return m_.pure(spv::OpShiftRightArithmetic, t_.type(h), {up, t_.word(unused)});
+}
+
+Id SpirvOps::simple(const Call& c) {
+  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0], c.x[1]});
+}
+
+Id SpirvOps::compare(const Call& c) {
+  if (c.op == Op::CmpLt && c.from == DType::Bool)
+    return m_.pure(spv::OpLogicalAnd, t_.boolean(), {m_.pure(spv::OpLogicalNot, t_.boolean(), {c.x[0]}), c.x[1]});
+  return m_.pure(opcode(*row_of(c.op), c.from), t_.boolean(), {c.x[0], c.x[1]});
+}
+
+Id SpirvOps::select(Id condition, Id a, Id b, DType t) {
+  return a == b ? a : m_.pure(spv::OpSelect, t_.reg(t), {condition, a, b});
+}
+
+// b's NaN is chosen because every ordered comparison with it is false, a's by the second test.
+Id SpirvOps::max(const Call& c) {
+  const Id a = c.x[0], b = c.x[1], boolean = t_.boolean();
+  if (c.from == DType::Bool) return m_.pure(spv::OpLogicalOr, boolean, {a, b});
+  if (!is_float(c.from)) {
+    const uint32_t greater = is_signed(c.from) ? spv::OpSGreaterThan : spv::OpUGreaterThan;
+    return select(m_.pure(greater, boolean, {a, b}), a, b, c.to);
+  }
+  const Id greater = m_.pure(spv::OpFOrdGreaterThan, boolean, {a, b});
+  const Id nan = m_.pure(spv::OpFUnordNotEqual, boolean, {a, a});
+  return select(m_.pure(spv::OpLogicalOr, boolean, {greater, nan}), a, b, c.to);
+}
+
+// Division by zero and of the least integer by -1 are undefined, remainders of negatives were
+// (VK_KHR_maintenance8): divide by a safe divisor, multiply back.
+Id SpirvOps::quotient(const Call& c) {
+  const Id type = t_.reg(c.from), a = c.x[0], b = c.x[1];
+  const uint32_t op = opcode(*row_of(c.op), c.from);
+  const auto remainder = [&](Id q) {
+    return m_.pure(spv::OpISub, type, {a, m_.pure(spv::OpIMul, type, {q, b})});
+  };
+  const bool by_product = c.op == Op::IMod && is_signed(c.from);
+  if (c.positive_divisor) {
+    const Id q = m_.pure(op, type, {a, b});
+    return by_product ? remainder(q) : q;
+  }
+  const Id zero = t_.integer(c.from, 0), one = t_.integer(c.from, 1);
+  const Id by_zero = m_.pure(spv::OpIEqual, t_.boolean(), {b, zero});
+  Id q;
+  if (is_signed(c.from)) {
+    const Id by_minus_one = m_.pure(spv::OpIEqual, t_.boolean(), {b, t_.integer(c.from, -1)});
+    const Id unsafe = m_.pure(spv::OpLogicalOr, t_.boolean(), {by_zero, by_minus_one});
+    q = m_.pure(op, type, {a, select(unsafe, one, b, c.from)});
+    q = select(by_minus_one, m_.pure(spv::OpSNegate, type, {a}), q, c.from);
+  } else {
+    q = m_.pure(op, type, {a, select(by_zero, one, b, c.from)});
+  }
+  return select(by_zero, zero, by_product ? remainder(q) : q, c.from);
+}
+
+Id SpirvOps::negate(const Call& c) { return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0]}); }
+
+Id SpirvOps::recip(const Call& c) {
+  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {t_.constant(Scalar::of_double(c.from, 1)), c.x[0]});
+}
+
+Id SpirvOps::extended(const Call& c) {
+  const uint32_t instruction = opcode(*row_of(c.op), c.from);
+  const bool wide_exists = c.op == Op::Sqrt || c.op == Op::Trunc;
+  if (c.from == DType::F64 && !wide_exists) fail<Unsupported>("SPIR-V renderer: {} of float64", graph::name(c.op));
+  return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), instruction, c.x[0]});
+}
+
+Id SpirvOps::mul_add(const Call& c) {
+  if (is_float(c.from)) return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), GLSLstd450Fma, c.x[0], c.x[1], c.x[2]});
+  return binary(Op::Add, c.from, binary(Op::Mul, c.from, c.x[0], c.x[1]), c.x[2]);
+}
+
+// ---- conversions ----------------------------------------------------------------------------
+
+// Integers of any width, both dtypes being as they are held or stored: OpUConvert gives unsigned
+// results alone, so a change of sign is a bitcast of its own.
+Id SpirvOps::convert_int(Id x, DType from, DType to) {
+  if (from == to) return x;
+  if (size_bytes(from) != size_bytes(to)) {
+    const DType same_sign = [&] {
+      switch (size_bytes(to)) {
+        case 1: return is_signed(from) ? DType::I8 : DType::U8;
+        case 2: return is_signed(from) ? DType::I16 : DType::U16;
+        case 4: return is_signed(from) ? DType::I32 : DType::U32;
+        default: return is_signed(from) ? DType::I64 : DType::U64;
+      }
+    }();
+    x = m_.pure(is_signed(from) ? spv::OpSConvert : spv::OpUConvert, t_.type(same_sign), {x});
+    from = same_sign;
+  }
+  return from == to ? x : m_.pure(spv::OpBitcast, t_.type(to), {x});
+}
+
+Id SpirvOps::half_to_float(Id bits) {
+  const Id pair = m_.pure(spv::OpExtInst, t_.vector(t_.type(DType::F32), 2), {m_.glsl(), GLSLstd450UnpackHalf2x16, bits});
+  return m_.pure(spv::OpCompositeExtract, t_.type(DType::F32), {pair, 0});
+}
+
+Id SpirvOps::float_to_half(Id x, DType held) {
+  const Id zero = t_.constant(Scalar::of_double(DType::F32, 0));
+  const Id pair = m_.pure(spv::OpCompositeConstruct, t_.vector(t_.type(DType::F32), 2), {x, zero});
+  return m_.pure(spv::OpExtInst, t_.type(held), {m_.glsl(), GLSLstd450PackHalf2x16, pair});
+}
+
+Id SpirvOps::cast(Id x, DType from, DType to) {
+  if (from == to) return x;
+  const DType hf = t_.held(from), ht = t_.held(to);
+  if (from == DType::BF16 || to == DType::BF16)
+    fail<Unsupported>("SPIR-V renderer: cast of {} to {}; it should have been decomposed", name(from), name(to));
+  if (from == DType::F16 && hf != from) return cast(half_to_float(x), DType::F32, to);
+  if (to == DType::F16 && ht != to) return float_to_half(cast(x, from, DType::F32), ht);
+  if (to == DType::Bool) {
+    const uint32_t differs = is_float(from) ? spv::OpFUnordNotEqual : spv::OpINotEqual;
+    return m_.pure(differs, t_.boolean(), {x, t_.constant(Scalar::of_int(from, 0))});
+  }
+  if (from == DType::Bool)
+    return select(x, t_.constant(Scalar::of_int(to, 1)), t_.constant(Scalar::of_int(to, 0)), to);
+  const Id type = t_.type(ht);
+  if (is_float(from) && is_float(to)) return m_.pure(spv::OpFConvert, type, {x});
+  if (is_float(to)) return m_.pure(is_signed(from) ? spv::OpConvertSToF : spv::OpConvertUToF, type, {x});
+  if (is_float(from)) return m_.pure(is_signed(to) ? spv::OpConvertFToS : spv::OpConvertFToU, type, {x});
+  return normalized(convert_int(x, hf, ht), to);
+}
+
+// Both forms as integers of the memory width, then the other dtype's register form.
+Id SpirvOps::bitcast(Id x, DType from, DType to) {
+  const DType hf = t_.held(from), ht = t_.held(to);
+  if (hf == ht) return is_float(to) && is_signed(from) && hf != from ? normalized(x, to) : x;
+  if (size_bytes(hf) == size_bytes(ht)) {
+    const Id y = m_.pure(spv::OpBitcast, t_.type(ht), {x});
+    return is_int(to) || size_bytes(ht) == size_bytes(to) ? normalized(y, to) : m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, t_.integer(ht, 0xffff)});
+  }
+  // One side is held wide: an integer (or bits) of 32 beside a real 16-bit type.
+  const auto narrow = [](DType t) { return is_signed(t) ? DType::I16 : DType::U16; };
+  if (size_bytes(hf) == 4) {
+    const Id small = convert_int(x, hf, narrow(hf));
+    return ht == narrow(hf) ? small : m_.pure(spv::OpBitcast, t_.type(ht), {small});
+  }
+  const DType small_type = narrow(ht);
+  const Id small = hf == small_type ? x : m_.pure(spv::OpBitcast, t_.type(small_type), {x});
+  return normalized(convert_int(small, small_type, ht), to);
+}
+
+Id SpirvOps::from_memory(Id x, DType t) {
+  const DType stored = t_.stored(t), held = t_.held(t);
+  if (t != DType::Bool) return stored == held ? x : convert_int(x, stored, held);
+  const DType wide = t_.held(DType::U8);
+  const Id number = stored == wide ? x : convert_int(x, stored, wide);
+  return m_.pure(spv::OpINotEqual, t_.boolean(), {number, t_.integer(wide, 0)});
+}
+
+Id SpirvOps::to_memory(Id x, DType t) {
+  const DType stored = t_.stored(t), held = t_.held(t);
+  if (t != DType::Bool) return stored == held ? x : convert_int(x, held, stored);
+  const DType wide = t_.held(DType::U8);
+  const Id number = m_.pure(spv::OpSelect, t_.type(wide), {x, t_.integer(wide, 1), t_.integer(wide, 0)});
+  return stored == wide ? number : convert_int(number, wide, stored);
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,48 @@
+// SpirvOps: one ALU op on scalars as SPIR-V instructions, from a table with one row per op.
+// Called by the SPIR-V renderer's walker. Must never know lanes, loops or memory.
+#pragma once
+
+#include "graph/uop.h"
+#include "render/spirv_types.h"
+
+namespace tuff::render {
+
+class SpirvOps {
+ public:
+  SpirvOps(SpirvModule& m, SpirvTypes& t) : m_(m), t_(t) {}
+
+  // The result in register form; `x` are the sources in theirs. Unsupported names op and dtype.
+  Id emit(const graph::Node& u, std::span<const Id> x);
+  // The same for an op of two operands of one dtype (the folding of a Reduce).
+  Id binary(graph::Op op, DType t, Id a, Id b);
+  Id cast(Id x, DType from, DType to);
+  Id select(Id condition, Id a, Id b, DType t);
+  // Between register and memory form.
+  Id from_memory(Id x, DType t);
+  Id to_memory(Id x, DType t);
+
+ private:
+  struct Call { graph::Op op; DType from, to; std::span<const Id> x; bool positive_divisor; };
+  struct Row;
+  static const Row* row_of(graph::Op op);
+  Id simple(const Call& c);
+  Id compare(const Call& c);
+  Id logical(const Call& c);
+  Id max(const Call& c);
+  Id quotient(const Call& c);
+  Id negate(const Call& c);
+  Id recip(const Call& c);
+  Id extended(const Call& c);
+  Id mul_add(const Call& c);
+  Id bitcast(Id x, DType from, DType to);
+  Id convert_int(Id x, DType from, DType to);
+  Id half_to_float(Id bits);
+  Id float_to_half(Id x, DType held);
+  Id normalized(Id x, DType t);   // a narrow integer that is held wide, wrapped to its width
+  Id call(const Call& c);
+
+  SpirvModule& m_;
+  SpirvTypes& t_;
+};
+
+}  // namespace tuff::render

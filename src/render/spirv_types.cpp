@@ -1,0 +1,102 @@
+#include "render/spirv_types.h"
+
+#include <bit>
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+
+namespace tuff::render {
+namespace {
+
+[[noreturn]] void lacks(DType t, const char* what) {
+  fail<Unsupported>("SPIR-V renderer: the device lacks {} of {}", what, name(t));
+}
+
+}  // namespace
+
+DType SpirvTypes::held(DType t) const {
+  switch (t) {
+    case DType::I8: return f_.i8 ? t : DType::I32;
+    case DType::U8: return f_.i8 ? t : DType::U32;
+    case DType::I16: return f_.i16 ? t : DType::I32;
+    case DType::U16: return f_.i16 ? t : DType::U32;
+    case DType::F16: return f_.f16 ? t : DType::U32;
+    case DType::BF16: return f_.i16 ? DType::U16 : DType::U32;
+    default: return t;
+  }
+}
+
+DType SpirvTypes::stored(DType t) const {
+  if (t == DType::Bool) return DType::U8;
+  if (t == DType::BF16 || (t == DType::F16 && !f_.f16)) return DType::U16;
+  return t;
+}
+
+Id SpirvTypes::type(DType t) {
+  const uint32_t bits = row(t).storage_bits;
+  switch (t) {
+    case DType::Bool: return boolean();
+    case DType::I8: case DType::U8: if (f_.i8) m_.capability(spv::CapabilityInt8); break;
+    case DType::I16: case DType::U16: if (f_.i16) m_.capability(spv::CapabilityInt16); break;
+    case DType::I64: case DType::U64:
+      if (!f_.i64) lacks(t, "arithmetic");
+      m_.capability(spv::CapabilityInt64);
+      break;
+    case DType::F16: m_.capability(spv::CapabilityFloat16); return m_.type(spv::OpTypeFloat, {bits});
+    case DType::F64:
+      if (!f_.f64) lacks(t, "arithmetic");
+      m_.capability(spv::CapabilityFloat64);
+      return m_.type(spv::OpTypeFloat, {bits});
+    case DType::F32: return m_.type(spv::OpTypeFloat, {bits});
+    case DType::I32: case DType::U32: break;
+    default: fail<Unsupported>("SPIR-V renderer: no register type for {}", name(t));
+  }
+  return m_.type(spv::OpTypeInt, {bits, is_signed(t) ? 1u : 0u});
+}
+
+Id SpirvTypes::memory(DType t) {
+  const DType s = stored(t);
+  if (size_bytes(s) == 1) {
+    if (!f_.storage8) lacks(t, "8-bit storage");
+    m_.capability(spv::CapabilityStorageBuffer8BitAccess);
+    if (m_.version_minor() < 5) m_.extension("SPV_KHR_8bit_storage");
+  } else if (size_bytes(s) == 2) {
+    if (!f_.storage16) lacks(t, "16-bit storage");
+    m_.capability(spv::CapabilityStorageBuffer16BitAccess);
+  }
+  return type(s);
+}
+
+Id SpirvTypes::vector(Id component, uint32_t n) { return m_.type(spv::OpTypeVector, {component, n}); }
+Id SpirvTypes::boolean() { return m_.type(spv::OpTypeBool, {}); }
+Id SpirvTypes::pointer(uint32_t storage, Id to) { return m_.type(spv::OpTypePointer, {storage, to}); }
+
+Id SpirvTypes::integer(DType t, int64_t v) {
+  const DType h = held(t);
+  const uint64_t bits = Scalar::of_int(h, v).bits;
+  if (size_bytes(h) == 8)
+    return m_.constant(spv::OpConstant, type(h), {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+  return m_.constant(spv::OpConstant, type(h), {static_cast<uint32_t>(bits)});  // narrow: extended
+}
+
+Id SpirvTypes::constant(const Scalar& v) {
+  switch (v.dtype) {
+    case DType::Bool:
+      return m_.constant(v.as_bool() ? spv::OpConstantTrue : spv::OpConstantFalse, boolean());
+    case DType::F32:
+      return m_.constant(spv::OpConstant, type(v.dtype), {std::bit_cast<uint32_t>(static_cast<float>(v.as_double()))});
+    case DType::F64: {
+      const uint64_t bits = std::bit_cast<uint64_t>(v.as_double());
+      return m_.constant(spv::OpConstant, type(v.dtype), {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+    }
+    case DType::F16: {
+      const uint16_t bits = f16_from_f64(v.as_double());
+      return held(v.dtype) == DType::F16 ? m_.constant(spv::OpConstant, type(v.dtype), {bits}) : integer(held(v.dtype), bits);
+    }
+    case DType::BF16: return integer(held(v.dtype), bf16_from_f64(v.as_double()));
+    default: return integer(v.dtype, v.as_int());
+  }
+}
+
+}  // namespace tuff::render
