@@ -37,15 +37,21 @@ std::vector<ReferenceParameter> digits_parameters(const DigitsNetRecipe& r) {
   return list;
 }
 
-std::vector<uint32_t> digits_batch(const DigitsNetRecipe& recipe, uint32_t step,
-                                   uint32_t image_count) {
+void digits_batch(const DigitsNetRecipe& recipe, uint32_t step, uint32_t image_count,
+                  std::span<uint32_t> rows) {
   if (image_count == 0)
     fail<InvalidArgument>("digits: a batch from 0 images; at least 1 is needed");
+  TUFF_CHECK(rows.size() == recipe.batch);
   const ReferenceRandom random(recipe.seed);
-  std::vector<uint32_t> rows(recipe.batch);
   for (uint32_t i = 0; i < recipe.batch; ++i) {
     rows[i] = random.bits(kDigitsTrainStream, step * recipe.batch + i) % image_count;
   }
+}
+
+std::vector<uint32_t> digits_batch(const DigitsNetRecipe& recipe, uint32_t step,
+                                   uint32_t image_count) {
+  std::vector<uint32_t> rows(recipe.batch);
+  digits_batch(recipe, step, image_count, rows);
   return rows;
 }
 

@@ -4,6 +4,8 @@
 // Must never know tensors or devices.
 #pragma once
 
+#include <span>
+
 #include "io/reference_random.h"
 
 namespace tuff::io {
@@ -25,5 +27,8 @@ std::vector<ReferenceParameter> digits_parameters(const DigitsNetRecipe& recipe)
 // Indices of the images in one step's batch. InvalidArgument if there are no images.
 std::vector<uint32_t> digits_batch(const DigitsNetRecipe& recipe, uint32_t step,
                                    uint32_t image_count);
+// The same into memory of the caller: rows.size() == recipe.batch.
+void digits_batch(const DigitsNetRecipe& recipe, uint32_t step, uint32_t image_count,
+                  std::span<uint32_t> rows);
 
 }  // namespace tuff::io

@@ -35,19 +35,18 @@ void add_linear(std::vector<ReferenceParameter>& list, const std::string& name, 
   list.push_back({name + ".b", {out}, 0, 0.0f});
 }
 
-std::vector<uint32_t> offsets(const GptRecipe& recipe, uint32_t stream, uint32_t first,
-                              uint64_t token_count) {
+void offsets(const GptRecipe& recipe, uint32_t stream, uint32_t first, uint64_t token_count,
+             std::span<uint32_t> starts) {
   if (token_count <= uint64_t{recipe.context} + 1) {
     fail<InvalidArgument>("gpt: {} tokens are too few for context {}: more than {} are needed",
                           token_count, recipe.context, recipe.context + 1);
   }
+  TUFF_CHECK(starts.size() == recipe.batch);
   const uint64_t range = token_count - recipe.context - 1;
   const ReferenceRandom random(recipe.seed);
-  std::vector<uint32_t> starts(recipe.batch);
   for (uint32_t row = 0; row < recipe.batch; ++row) {
     starts[row] = static_cast<uint32_t>(random.bits(stream, first * recipe.batch + row) % range);
   }
-  return starts;
 }
 
 }  // namespace
@@ -74,14 +73,28 @@ std::vector<ReferenceParameter> gpt_parameters(const GptRecipe& recipe) {
   return list;
 }
 
+void gpt_train_offsets(const GptRecipe& recipe, uint32_t step, uint64_t token_count,
+                       std::span<uint32_t> starts) {
+  offsets(recipe, kGptTrainStream, step, token_count, starts);
+}
+
+void gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index, uint64_t token_count,
+                            std::span<uint32_t> starts) {
+  offsets(recipe, kGptValidationStream, batch_index, token_count, starts);
+}
+
 std::vector<uint32_t> gpt_train_offsets(const GptRecipe& recipe, uint32_t step,
                                         uint64_t token_count) {
-  return offsets(recipe, kGptTrainStream, step, token_count);
+  std::vector<uint32_t> starts(recipe.batch);
+  gpt_train_offsets(recipe, step, token_count, starts);
+  return starts;
 }
 
 std::vector<uint32_t> gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index,
                                              uint64_t token_count) {
-  return offsets(recipe, kGptValidationStream, batch_index, token_count);
+  std::vector<uint32_t> starts(recipe.batch);
+  gpt_validation_offsets(recipe, batch_index, token_count, starts);
+  return starts;
 }
 
 double gpt_learning_rate(const GptOptimizer& optimizer, uint32_t step, uint32_t steps) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ std::vector<ReferenceParameter> gpt_parameters(const GptRecipe& recipe);
 // predicts each next token. InvalidArgument if the stream is no longer than context + 1.
 std::vector<uint32_t> gpt_train_offsets(const GptRecipe& recipe, uint32_t step,
                                         uint64_t token_count);
+// The same into memory of the caller: starts.size() == recipe.batch.
+void gpt_train_offsets(const GptRecipe& recipe, uint32_t step, uint64_t token_count,
+                       std::span<uint32_t> starts);
+void gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index, uint64_t token_count,
+                            std::span<uint32_t> starts);
 std::vector<uint32_t> gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index,
                                              uint64_t token_count);
 

@@ -1,0 +1,40 @@
+// The copying task: 16 random tokens, then the same 16 again; the model has to predict the second
+// half. A transformer learns it through attention, and cannot without: the test of attention and of
+// its gradient. Called by `tuff train copy` and by tests. Must never print.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/gpt_reference.h"
+#include "io/training.h"
+
+namespace tuff::io {
+
+struct CopyTraining {
+  uint32_t length = 16;    // tokens to copy
+  uint32_t alphabet = 32;  // chance is right once in so many
+  uint32_t layers = 2, heads = 4, embed = 64, batch = 32;
+  uint32_t steps = 500;
+  uint32_t seed = 1;
+  double learning_rate = 3e-3;
+  bool mask_attention = false;
+  bool jit = true;
+  std::string device;  // "" is the default device
+};
+
+class CopyTrainer {
+ public:
+  explicit CopyTrainer(const CopyTraining& settings);
+  ~CopyTrainer();
+  void run(TrainingObserver& observer);  // once
+  const TrainingReport& report() const;
+  // Share of right tokens in the second halves of fresh sequences.
+  double accuracy(TrainingObserver& observer) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tuff::io

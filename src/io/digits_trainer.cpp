@@ -1,0 +1,204 @@
+#include "io/digits_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <tuff/jit.h>
+#include <tuff/optim.h>
+
+#include "base/check.h"
+
+namespace tuff::io {
+namespace {
+
+constexpr uint32_t kRegressionStream = 100;  // of initial weights
+
+// Images (N, 1, rows, cols) -> logits (N, classes).
+class Classifier {
+ public:
+  virtual ~Classifier() = default;
+  virtual Tensor operator()(const Tensor& x) const = 0;
+  virtual nn::Parameters parameters() const = 0;
+};
+
+class ConvNet final : public Classifier {
+ public:
+  ConvNet(const DigitsNetRecipe& recipe, const std::string& device)
+      : ConvNet(RecipeParameters(digits_parameters(recipe), recipe.seed, device)) {}
+
+  Tensor operator()(const Tensor& x) const override {
+    const Tensor h = conv2(conv1(x).relu().max_pool2d(2)).relu().max_pool2d(2);
+    return fc2(fc1(h.flatten(1)).relu());
+  }
+  nn::Parameters parameters() const override {
+    return {conv1.weight, conv1.bias, conv2.weight, conv2.bias,
+            fc1.weight,   fc1.bias,   fc2.weight,   fc2.bias};
+  }
+
+ private:
+  explicit ConvNet(RecipeParameters source)
+      : conv1(source.conv2d(2)), conv2(source.conv2d(2)), fc1(source.linear()),
+        fc2(source.linear()) {}
+  nn::Conv2d conv1, conv2;
+  nn::Linear fc1, fc2;
+};
+
+class SoftmaxRegression final : public Classifier {
+ public:
+  SoftmaxRegression(const DigitsNetRecipe& recipe, const std::string& device)
+      : linear(initial(recipe, device)) {}
+  Tensor operator()(const Tensor& x) const override { return linear(x.flatten(1)); }
+  nn::Parameters parameters() const override { return linear.parameters(); }
+
+ private:
+  static nn::Linear initial(const DigitsNetRecipe& recipe, const std::string& device) {
+    const uint32_t pixels = recipe.rows * recipe.cols;
+    std::vector<ReferenceParameter> list{
+        {"linear.w", {kImageClasses, pixels}, 1 / std::sqrt(double(pixels))},
+        {"linear.b", {kImageClasses}, 0, 0.0f}};
+    return RecipeParameters(std::move(list), recipe.seed + kRegressionStream, device).linear();
+  }
+  nn::Linear linear;
+};
+
+// Host side of a batch of images: pixels as byte / 255, and labels.
+class ImageBatches {
+ public:
+  ImageBatches(const DigitsNetRecipe& recipe, std::string device)
+      : recipe_(recipe), device_(std::move(device)), rows_(recipe.batch),
+        x_(size_t{recipe.batch} * recipe.rows * recipe.cols), y_(recipe.batch) {}
+
+  std::vector<Tensor> make_inputs() const {
+    return {Tensor::from(x_, {recipe_.batch, 1, recipe_.rows, recipe_.cols}, {DType::F32, device_}),
+            Tensor::from(y_, {recipe_.batch}, {DType::I32, device_})};
+  }
+  std::span<uint32_t> rows() { return rows_; }
+  void write(const ImageSet& images, std::vector<Tensor>& inputs) {
+    size_t at = 0;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      for (const uint8_t pixel : images.image(rows_[i])) x_[at++] = float(pixel) / 255.0f;
+      y_[i] = images.labels[rows_[i]];
+    }
+    inputs[0].copy_from(x_.data(), x_.size() * sizeof(float));
+    inputs[1].copy_from(y_.data(), y_.size() * sizeof(int32_t));
+  }
+
+ private:
+  const DigitsNetRecipe& recipe_;
+  std::string device_;
+  std::vector<uint32_t> rows_;
+  std::vector<float> x_;
+  std::vector<int32_t> y_;
+};
+
+class DigitsTask final : public TrainingTask {
+ public:
+  DigitsTask(const DigitsNetRecipe& recipe, const ImageSet& images, const Classifier& model,
+             const std::string& device)
+      : recipe_(recipe), images_(images), model_(model), batches_(recipe, device),
+        optimizer_(model.parameters(), {.lr = recipe.learning_rate, .weight_decay = 0}) {}
+
+  std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
+  void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
+    digits_batch(recipe_, step, images_.count, batches_.rows());
+    batches_.write(images_, inputs);
+  }
+  std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) override {
+    const TrainingMode training;
+    const Tensor loss = model_(inputs[0]).cross_entropy(inputs[1]);
+    loss.backward();
+    optimizer_.step({loss});
+    return {loss};
+  }
+
+ private:
+  const DigitsNetRecipe& recipe_;
+  const ImageSet& images_;
+  const Classifier& model_;
+  ImageBatches batches_;
+  optim::AdamW optimizer_;
+};
+
+// The last batch is filled up with the last image, whose extra answers are not counted.
+ConfusionTable confusion(const Classifier& model, const DigitsNetRecipe& recipe,
+                         const ImageSet& images, const std::string& device,
+                         TrainingObserver& observer) {
+  ImageBatches batches(recipe, device);
+  std::vector<Tensor> inputs = batches.make_inputs();
+  std::vector<int32_t> answers(recipe.batch);
+  Jit classify([&model](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{model(in[0]).argmax(1)};
+  });
+  ConfusionTable table(kImageClasses);
+  for (uint32_t first = 0; first < images.count && !observer.stop_requested();
+       first += recipe.batch) {
+    for (uint32_t i = 0; i < recipe.batch; ++i) {
+      batches.rows()[i] = std::min(first + i, images.count - 1);
+    }
+    batches.write(images, inputs);
+    // The answers do not depend on the labels: the function takes the images alone.
+    classify({inputs[0]})[0].copy_to(answers.data(), answers.size() * sizeof(int32_t));
+    for (uint32_t i = 0; i < std::min(recipe.batch, images.count - first); ++i) {
+      table.add(images.labels[first + i], static_cast<uint32_t>(answers[i]));
+    }
+  }
+  return table;
+}
+
+DigitsTraining with_extents(DigitsTraining settings, const ImageSplit& images) {
+  if (images.train.count == 0 || images.test.count == 0) {
+    fail<InvalidArgument>("digits: {} training and {} test images; both must be at least 1",
+                          images.train.count, images.test.count);
+  }
+  settings.recipe.rows = images.train.rows;
+  settings.recipe.cols = images.train.cols;
+  return settings;
+}
+
+}  // namespace
+
+struct DigitsTrainer::State {
+  State(const DigitsTraining& given, const ImageSplit& split)
+      : settings(with_extents(given, split)), images(split), clock(std::in_place, report),
+        model(settings.recipe, note_device(given.device, report)),
+        task(settings.recipe, images.train, model, report.device) {
+    report.parameter_count = element_count(model.parameters());
+    clock.reset();
+  }
+  DigitsTraining settings;
+  const ImageSplit& images;
+  TrainingReport report;
+  std::optional<TrainingClock> clock;  // of the constructor
+  ConvNet model;
+  DigitsTask task;
+};
+
+DigitsTrainer::DigitsTrainer(const DigitsTraining& settings, const ImageSplit& images)
+    : state_(std::make_unique<State>(settings, images)) {}
+DigitsTrainer::~DigitsTrainer() = default;
+
+void DigitsTrainer::run(TrainingObserver& observer) {
+  const TrainingClock clock(state_->report);
+  run_training(state_->task, {state_->settings.steps, state_->settings.jit}, observer,
+               state_->report);
+}
+
+const TrainingReport& DigitsTrainer::report() const { return state_->report; }
+
+ConfusionTable DigitsTrainer::test(TrainingObserver& observer) const {
+  return confusion(state_->model, state_->settings.recipe, state_->images.test,
+                   state_->report.device, observer);
+}
+
+double softmax_regression_accuracy(const DigitsTraining& given, const ImageSplit& images,
+                                   TrainingObserver& observer) {
+  const DigitsTraining settings = with_extents(given, images);
+  TrainingReport report;
+  const std::string device = note_device(settings.device, report);
+  const SoftmaxRegression model(settings.recipe, device);
+  DigitsTask task(settings.recipe, images.train, model, device);
+  run_training(task, {settings.steps, settings.jit}, observer, report);
+  return confusion(model, settings.recipe, images.test, device, observer).accuracy();
+}
+
+}  // namespace tuff::io

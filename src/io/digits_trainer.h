@@ -1,0 +1,41 @@
+// Trains the ConvNet of digits_reference.h on images of digits, and a softmax regression on the same
+// batches for comparison. Called by `tuff train digits` and by tests. Must never print.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/confusion.h"
+#include "io/digits_reference.h"
+#include "io/idx.h"
+#include "io/training.h"
+
+namespace tuff::io {
+
+struct DigitsTraining {
+  DigitsNetRecipe recipe;  // rows and cols are set from the images
+  uint32_t steps = 0;
+  bool jit = true;
+  std::string device;  // "" is the default device
+};
+
+class DigitsTrainer {
+ public:
+  // InvalidArgument for a bad recipe or an empty set; opens the device.
+  DigitsTrainer(const DigitsTraining& settings, const ImageSplit& images);
+  ~DigitsTrainer();
+  void run(TrainingObserver& observer);  // once
+  const TrainingReport& report() const;
+  // The ConvNet's answers to the test images; those not asked before an interrupt are left out.
+  ConfusionTable test(TrainingObserver& observer) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Test accuracy of a softmax regression (one linear layer) after as many steps of the same batches.
+double softmax_regression_accuracy(const DigitsTraining& settings, const ImageSplit& images,
+                                   TrainingObserver& observer);
+
+}  // namespace tuff::io

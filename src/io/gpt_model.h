@@ -1,0 +1,58 @@
+// A small decoder-only transformer (GPT-2's shape, Radford et al. 2019): learned positions, layer
+// norm before each branch, GELU. Called by the trainers. Must never know texts or batches.
+#pragma once
+
+#include <vector>
+
+#include <tuff/nn.h>
+
+#include "io/gpt_reference.h"
+#include "io/training.h"
+
+namespace tuff::io {
+
+struct Attention {
+  Attention(RecipeParameters& source, int64_t heads);
+  // (B, T, C) -> (B, T, C). With `masked` a position sees nothing but itself.
+  Tensor operator()(const Tensor& x, bool masked) const;
+  nn::Linear qkv, proj;
+  int64_t heads;
+};
+
+struct Mlp {
+  explicit Mlp(RecipeParameters& source) : fc(source.linear()), out(source.linear()) {}
+  Tensor operator()(const Tensor& x) const { return out(fc(x).gelu()); }
+  nn::Linear fc, out;
+};
+
+struct Block {
+  Block(RecipeParameters& source, int64_t heads);
+  Tensor operator()(const Tensor& x, bool masked, double dropout) const;
+  nn::LayerNorm ln1;
+  Attention attention;
+  nn::LayerNorm ln2;
+  Mlp mlp;
+};
+
+// Parameters start as gpt_parameters(recipe) says, in the same order.
+struct Gpt {
+  Gpt(const GptRecipe& recipe, const std::string& device);
+  // Tokens (B, T) with T <= context -> logits (B, T, vocabulary).
+  Tensor operator()(const Tensor& tokens) const;
+  nn::Parameters parameters() const;
+
+  GptRecipe recipe;
+  double dropout = 0;           // after the embedding and each branch, in training mode
+  bool mask_attention = false;  // for the experiment that shows what attention is for
+
+ private:
+  Gpt(const GptRecipe& recipe, RecipeParameters source);
+
+ public:
+  nn::Embedding wte, wpe;
+  std::vector<Block> blocks;
+  nn::LayerNorm lnf;
+  nn::Linear head;
+};
+
+}  // namespace tuff::io

@@ -1,0 +1,212 @@
+#include "io/gpt_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <tuff/jit.h>
+#include <tuff/optim.h>
+
+#include "base/check.h"
+#include "io/gpt_model.h"
+
+namespace tuff::io {
+namespace {
+
+constexpr uint32_t kSampleStream = 0x30000;
+
+// Host side of batches of text: (B, T) tokens and the (B * T) tokens that follow them.
+class TextBatches {
+ public:
+  TextBatches(const GptRecipe& recipe, std::string device)
+      : recipe_(recipe), device_(std::move(device)), starts_(recipe.batch),
+        x_(size_t{recipe.batch} * recipe.context), y_(x_.size()) {}
+
+  std::vector<Tensor> make_inputs() const {
+    const TensorOptions options{DType::I32, device_};
+    return {Tensor::from(x_, {recipe_.batch, recipe_.context}, options),
+            Tensor::from(y_, {int64_t{recipe_.batch} * recipe_.context}, options)};
+  }
+  std::span<uint32_t> starts() { return starts_; }
+  void write(std::span<const uint8_t> tokens, std::vector<Tensor>& inputs) {
+    size_t at = 0;
+    for (const uint32_t start : starts_) {
+      for (uint32_t t = 0; t < recipe_.context; ++t, ++at) {
+        x_[at] = tokens[start + t];
+        y_[at] = tokens[start + t + 1];
+      }
+    }
+    inputs[0].copy_from(x_.data(), x_.size() * sizeof(int32_t));
+    inputs[1].copy_from(y_.data(), y_.size() * sizeof(int32_t));
+  }
+
+ private:
+  const GptRecipe& recipe_;
+  std::string device_;
+  std::vector<uint32_t> starts_;
+  std::vector<int32_t> x_, y_;
+};
+
+Tensor loss_of(const Gpt& model, const std::vector<Tensor>& inputs) {
+  const Tensor logits = model(inputs[0]);
+  return logits.flatten(0, 1).cross_entropy(inputs[1]);
+}
+
+optim::AdamW::Options adamw_options(const GptOptimizer& o) {
+  return {.lr = o.learning_rate, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.epsilon,
+          .weight_decay = o.weight_decay, .decay_matrices_only = true};
+}
+
+GptTraining with_vocabulary(GptTraining settings, const Corpus& corpus) {
+  settings.recipe.vocabulary = static_cast<uint32_t>(corpus.vocabulary().size());
+  corpus.require_context(settings.recipe.context);
+  return settings;
+}
+
+class GptTask final : public TrainingTask {
+ public:
+  GptTask(const GptTraining& settings, const Corpus& corpus, Gpt& model)
+      : settings_(settings), corpus_(corpus), model_(model), device_(model.wte.weight.device()),
+        batches_(settings.recipe, device_),
+        optimizer_(model.parameters(), adamw_options(settings.optimizer)),
+        validation_inputs_(batches_.make_inputs()),
+        validation_([this](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{loss_of(model_, in)};
+        }) {}
+
+  std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
+  void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
+    const std::span<const uint8_t> tokens = corpus_.train_tokens();
+    gpt_train_offsets(settings_.recipe, step, tokens.size(), batches_.starts());
+    batches_.write(tokens, inputs);
+  }
+  void before_step(uint32_t step) override {
+    optimizer_.set_lr(gpt_learning_rate(settings_.optimizer, step, settings_.recipe.steps));
+  }
+  std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) override {
+    const TrainingMode training;
+    const Tensor loss = loss_of(model_, inputs);
+    loss.backward();
+    optimizer_.step({loss});
+    return {loss};
+  }
+  bool validates_after(uint32_t done) const override {
+    return done % kGptValidationInterval == 0 || done == settings_.recipe.steps;
+  }
+  double validation_loss() override {
+    const std::span<const uint8_t> tokens = corpus_.heldout_tokens();
+    double sum = 0;
+    for (uint32_t i = 0; i < kGptValidationBatches; ++i) {
+      gpt_validation_offsets(settings_.recipe, i, tokens.size(), batches_.starts());
+      batches_.write(tokens, validation_inputs_);
+      sum += validation_(validation_inputs_)[0].item();
+    }
+    return sum / kGptValidationBatches;
+  }
+
+ private:
+  const GptTraining& settings_;
+  const Corpus& corpus_;
+  Gpt& model_;
+  std::string device_;
+  TextBatches batches_;
+  optim::AdamW optimizer_;
+  std::vector<Tensor> validation_inputs_;
+  Jit validation_;
+};
+
+// An index drawn with probability softmax(logits / temperature); `unit` in [0, 1).
+uint8_t draw_token(std::span<const float> logits, double temperature, double unit) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float l : logits) sum += std::exp((l - top) / temperature);
+  double left = unit * sum;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    left -= std::exp((logits[i] - top) / temperature);
+    if (left < 0) return static_cast<uint8_t>(i);
+  }
+  return static_cast<uint8_t>(logits.size() - 1);
+}
+
+// Writes token after token. What stands right of a position does not change its logits, so one
+// captured function of a full context serves every length.
+class Writer {
+ public:
+  Writer(const Gpt& model, uint8_t first)
+      : model_(model), recipe_(model.recipe), text_{first}, window_(recipe_.context),
+        inputs_{Tensor::from(window_, {1, recipe_.context}, {DType::I32, model.wte.weight.device()})},
+        logits_(size_t{recipe_.context} * recipe_.vocabulary),
+        forward_([this](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{model_(in[0])};
+        }) {}
+
+  void add(double temperature, double unit) {
+    const size_t length = std::min<size_t>(text_.size(), recipe_.context);
+    std::copy(text_.end() - static_cast<ptrdiff_t>(length), text_.end(), window_.begin());
+    inputs_[0].copy_from(window_.data(), window_.size() * sizeof(int32_t));
+    forward_(inputs_)[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
+    const std::span<const float> last(logits_.data() + (length - 1) * recipe_.vocabulary,
+                                      recipe_.vocabulary);
+    text_.push_back(draw_token(last, temperature, unit));
+  }
+  std::span<const uint8_t> written() const { return std::span(text_).subspan(1); }
+
+ private:
+  const Gpt& model_;
+  const GptRecipe& recipe_;
+  std::vector<uint8_t> text_;
+  std::vector<int32_t> window_;
+  std::vector<Tensor> inputs_;
+  std::vector<float> logits_;
+  Jit forward_;
+};
+
+uint8_t first_token(const Corpus& corpus) {
+  const std::span<const uint8_t> vocabulary = corpus.vocabulary();
+  const auto newline = std::find(vocabulary.begin(), vocabulary.end(), uint8_t{'\n'});
+  return newline == vocabulary.end() ? 0 : static_cast<uint8_t>(newline - vocabulary.begin());
+}
+
+}  // namespace
+
+struct GptTrainer::State {
+  State(const GptTraining& given, const Corpus& text)
+      : settings(with_vocabulary(given, text)), corpus(text), clock(std::in_place, report),
+        model(settings.recipe, note_device(given.device, report)),
+        task(settings, corpus, model) {
+    model.dropout = settings.dropout;
+    report.parameter_count = element_count(model.parameters());
+    clock.reset();
+  }
+  GptTraining settings;
+  const Corpus& corpus;
+  TrainingReport report;
+  std::optional<TrainingClock> clock;  // of the constructor
+  Gpt model;
+  GptTask task;
+};
+
+GptTrainer::GptTrainer(const GptTraining& settings, const Corpus& corpus)
+    : state_(std::make_unique<State>(settings, corpus)) {}
+GptTrainer::~GptTrainer() = default;
+
+void GptTrainer::run(TrainingObserver& observer) {
+  const TrainingClock clock(state_->report);
+  const GptTraining& s = state_->settings;
+  if (s.dropout > 0) Tensor::manual_seed(s.recipe.seed);
+  run_training(state_->task, {s.recipe.steps, s.jit}, observer, state_->report);
+}
+
+const TrainingReport& GptTrainer::report() const { return state_->report; }
+
+std::string GptTrainer::sample(uint32_t characters, double temperature,
+                               TrainingObserver& observer) {
+  if (!(temperature > 0)) fail<InvalidArgument>("sample: temperature {} is not above 0", temperature);
+  const ReferenceRandom random(state_->settings.recipe.seed);
+  Writer writer(state_->model, first_token(state_->corpus));
+  for (uint32_t i = 0; i < characters && !observer.stop_requested(); ++i) {
+    writer.add(temperature, random.uniform(kSampleStream, i));
+  }
+  return state_->corpus.decode(writer.written());
+}
+
+}  // namespace tuff::io

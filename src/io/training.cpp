@@ -1,0 +1,189 @@
+#include "io/training.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include <tuff/jit.h>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "engine/device.h"
+#include "engine/stats.h"
+
+namespace tuff::io {
+namespace {
+
+constexpr uint32_t kStepsBeforeReplay = 2;  // the Jit runs the first and captures the second
+constexpr double kNanosPerMilli = 1e6;
+
+double milliseconds(const std::atomic<uint64_t>& ns) {
+  return static_cast<double>(ns.load(std::memory_order_relaxed)) / kNanosPerMilli;
+}
+
+double median_of_replays(const std::vector<StepRecord>& steps, float StepRecord::* field) {
+  if (steps.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const size_t skipped = steps.size() > kStepsBeforeReplay ? kStepsBeforeReplay : 0;
+  std::vector<float> values;
+  for (size_t i = skipped; i < steps.size(); ++i) values.push_back(steps[i].*field);
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : 0.5 * (double{values[half - 1]} + values[half]);
+}
+
+// Steps as replays of one Jit, or each built anew.
+class Stepper {
+ public:
+  Stepper(TrainingTask& task, bool jit) : task_(task) {
+    if (jit) jit_.emplace([this](const std::vector<Tensor>& in) { return task_.train_step(in); });
+  }
+
+  // Starts a step; loss() waits for it.
+  void launch(const std::vector<Tensor>& inputs) {
+    if (jit_) {
+      results_ = &(*jit_)(inputs);
+    } else {
+      const uint64_t kernels = counters_.kernels, submits = counters_.submits;
+      own_results_ = task_.train_step(inputs);
+      results_ = &own_results_;
+      kernels_ = static_cast<uint32_t>(counters_.kernels - kernels);
+      submits_ = static_cast<uint32_t>(counters_.submits - submits);
+    }
+  }
+  float loss() const { return static_cast<float>((*results_)[0].item()); }
+
+  void describe(TrainingReport& report) const {
+    report.kernels_per_step = jit_ ? jit_->stats().kernels : kernels_;
+    report.submits_per_step = jit_ ? jit_->stats().submits_per_replay : submits_;
+  }
+
+ private:
+  TrainingTask& task_;
+  std::optional<Jit> jit_;
+  const std::vector<Tensor>* results_ = nullptr;
+  std::vector<Tensor> own_results_;
+  engine::GlobalCounters& counters_ = engine::counters();
+  uint32_t kernels_ = 0, submits_ = 0;
+};
+
+void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
+              TrainingReport& report) {
+  if (!task.validates_after(done)) return;
+  report.validations.push_back({done, task.validation_loss()});
+  observer.on_validation(report.validations.back());
+}
+
+}  // namespace
+
+CompileTimes CompileTimes::now() {
+  const engine::GlobalCounters& c = engine::counters();
+  return {milliseconds(c.schedule_ns), milliseconds(c.lower_ns), milliseconds(c.render_ns),
+          milliseconds(c.compile_ns),  milliseconds(c.load_ns),  c.kernels_compiled,
+          c.kernels_from_disk};
+}
+
+CompileTimes CompileTimes::since(const CompileTimes& b) const {
+  return {schedule_ms - b.schedule_ms,
+          lower_ms - b.lower_ms,
+          render_ms - b.render_ms,
+          compiler_ms - b.compiler_ms,
+          load_ms - b.load_ms,
+          kernels_compiled - b.kernels_compiled,
+          kernels_from_disk - b.kernels_from_disk};
+}
+
+double TrainingReport::step_ms_median() const { return median_of_replays(steps, &StepRecord::ms); }
+double TrainingReport::host_us_median() const {
+  return median_of_replays(steps, &StepRecord::host_us);
+}
+
+void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
+                  TrainingReport& report) {
+  report.steps.reserve(settings.steps);
+  report.validations.reserve(settings.steps + 1);
+  validate(task, 0, observer, report);
+  std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
+  Stepper stepper(task, settings.jit);
+  task.write_batch(0, inputs[0]);
+  uint64_t begin_ns = os::monotonic_ns();
+  for (uint32_t step = 0; step < settings.steps; ++step) {
+    report.interrupted = observer.stop_requested();
+    if (report.interrupted) break;
+    task.before_step(step);
+    const uint64_t launch_ns = os::monotonic_ns();
+    stepper.launch(inputs[step % 2]);
+    const uint64_t launched_ns = os::monotonic_ns();
+    // The device works on this step while the host prepares the next batch.
+    if (step + 1 < settings.steps) task.write_batch(step + 1, inputs[(step + 1) % 2]);
+    const float loss = stepper.loss();
+    const uint64_t end_ns = os::monotonic_ns();
+    report.steps.push_back({step + 1, loss, static_cast<float>(double(end_ns - begin_ns) / 1e6),
+                            static_cast<float>(double(launched_ns - launch_ns) / 1e3)});
+    stepper.describe(report);
+    observer.on_step(report.steps.back());
+    validate(task, step + 1, observer, report);
+    begin_ns = os::monotonic_ns();
+  }
+}
+
+TrainingClock::TrainingClock(TrainingReport& report)
+    : report_(report), compile_before_(CompileTimes::now()), start_ns_(os::monotonic_ns()) {}
+
+TrainingClock::~TrainingClock() {
+  report_.seconds += static_cast<double>(os::monotonic_ns() - start_ns_) / 1e9;
+  const CompileTimes spent = CompileTimes::now().since(compile_before_);
+  CompileTimes& sum = report_.compile;
+  sum.schedule_ms += spent.schedule_ms;
+  sum.lower_ms += spent.lower_ms;
+  sum.render_ms += spent.render_ms;
+  sum.compiler_ms += spent.compiler_ms;
+  sum.load_ms += spent.load_ms;
+  sum.kernels_compiled += spent.kernels_compiled;
+  sum.kernels_from_disk += spent.kernels_from_disk;
+}
+
+std::string note_device(const std::string& device, TrainingReport& report) {
+  const std::shared_ptr<engine::Device> opened = engine::Device::get(device);
+  const hcq::DeviceInfo& info = opened->hcq().info();
+  report.device = info.name;
+  report.description = info.description;
+  report.driver = info.driver;
+  return info.name;
+}
+
+RecipeParameters::RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed,
+                                   std::string device)
+    : recipe_(std::move(recipe)), seed_(seed), device_(std::move(device)) {}
+
+Tensor RecipeParameters::next() {
+  TUFF_CHECK(given_ < recipe_.size(), "the recipe has only {} parameters", recipe_.size());
+  const ReferenceParameter& parameter = recipe_[given_];
+  const std::vector<float> values = initial_values(seed_, parameter, given_);
+  ++given_;
+  return Tensor::from(values, Sizes(parameter.shape.begin(), parameter.shape.end()),
+                      {DType::F32, device_, true});
+}
+
+nn::Linear RecipeParameters::linear() {
+  Tensor weight = next();
+  return nn::Linear(std::move(weight), next());
+}
+nn::Linear RecipeParameters::linear_no_bias() { return nn::Linear(next()); }
+nn::Conv2d RecipeParameters::conv2d(int64_t padding) {
+  Tensor weight = next();
+  return nn::Conv2d(std::move(weight), next(), 1, padding);
+}
+nn::LayerNorm RecipeParameters::layernorm(double eps) {
+  Tensor weight = next();
+  return nn::LayerNorm(std::move(weight), next(), eps);
+}
+nn::Embedding RecipeParameters::embedding() { return nn::Embedding(next()); }
+
+uint64_t element_count(std::span<const Tensor> parameters) {
+  uint64_t sum = 0;
+  for (const Tensor& p : parameters) sum += static_cast<uint64_t>(p.numel());
+  return sum;
+}
+
+}  // namespace tuff::io

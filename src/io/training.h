@@ -1,0 +1,121 @@
+// The loop that every trainer shares: one captured step that is replayed, two sets of input tensors
+// written in turn, records of what happened. Called by the trainers of this room; its reports by cli.
+// Must never know a model or print anything. From the third step on it allocates no memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tuff/nn.h>
+
+#include "io/reference_random.h"
+
+namespace tuff::io {
+
+struct StepRecord {
+  uint32_t step = 0;  // from 1
+  float loss = 0;
+  float ms = 0;       // from one loss to the next, batch and waits included
+  float host_us = 0;  // of the calling thread to launch the step, waits excluded
+};
+struct ValidationRecord {
+  uint32_t step = 0;  // steps done before it
+  double loss = 0;
+};
+
+// What happens while a training runs. Calls come from the training's thread.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  virtual void on_step(const StepRecord&) {}
+  virtual void on_validation(const ValidationRecord&) {}
+  virtual bool stop_requested() { return false; }
+};
+
+// Host time of compiling, in ms, from the engine's counters.
+struct CompileTimes {
+  double schedule_ms = 0, lower_ms = 0, render_ms = 0, compiler_ms = 0, load_ms = 0;
+  uint64_t kernels_compiled = 0, kernels_from_disk = 0;
+  double total_ms() const { return schedule_ms + lower_ms + render_ms + compiler_ms + load_ms; }
+  static CompileTimes now();  // since the process began
+  CompileTimes since(const CompileTimes& before) const;
+};
+
+struct TrainingReport {
+  std::string device, description, driver;
+  uint64_t parameter_count = 0;
+  std::vector<StepRecord> steps;
+  std::vector<ValidationRecord> validations;
+  CompileTimes compile;
+  uint32_t kernels_per_step = 0, submits_per_step = 0;
+  double seconds = 0;  // the whole run, compiling included
+  bool interrupted = false;
+
+  // Over the replayed steps (from the third on); over all if there are fewer. NaN without steps.
+  double step_ms_median() const;
+  double host_us_median() const;
+};
+
+// One model to be trained.
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+  virtual std::vector<Tensor> make_inputs() = 0;  // the tensors of one batch, realized
+  // Writes the batch of `step` (from 0) into them with copy_from. Allocates nothing.
+  virtual void write_batch(uint32_t step, std::vector<Tensor>& inputs) = 0;
+  virtual void before_step(uint32_t) {}  // the learning rate; after the last step has ended
+  // Forward, backward and optimizer step; gives {loss}. Captured once.
+  virtual std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) = 0;
+  virtual bool validates_after(uint32_t /*steps_done*/) const { return false; }
+  virtual double validation_loss() { return 0; }
+};
+
+struct LoopSettings {
+  uint32_t steps = 0;
+  bool jit = true;  // false: every step is built, scheduled and run anew
+};
+
+// Fills report.steps, .validations, .kernels_per_step, .submits_per_step and .interrupted; what was
+// reached before an error stays in the report.
+void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
+                  TrainingReport& report);
+
+// Adds its own lifetime to report.seconds and what was compiled in it to report.compile.
+class TrainingClock {
+ public:
+  explicit TrainingClock(TrainingReport& report);
+  ~TrainingClock();
+  TrainingClock(const TrainingClock&) = delete;
+
+ private:
+  TrainingReport& report_;
+  CompileTimes compile_before_;
+  uint64_t start_ns_;
+};
+
+// Opens the device ("" for the default), notes it in the report and returns its name.
+std::string note_device(const std::string& device, TrainingReport& report);
+
+// Hands out a recipe's parameters in its order, as tensors that are trained.
+class RecipeParameters {
+ public:
+  RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed, std::string device);
+  Tensor next();
+  nn::Linear linear();          // weight, bias
+  nn::Linear linear_no_bias();  // weight
+  nn::Conv2d conv2d(int64_t padding);
+  nn::LayerNorm layernorm(double eps);
+  nn::Embedding embedding();
+
+ private:
+  std::vector<ReferenceParameter> recipe_;
+  uint32_t seed_;
+  std::string device_;
+  uint32_t given_ = 0;
+};
+
+uint64_t element_count(std::span<const Tensor> parameters);
+
+}  // namespace tuff::io
