@@ -30,10 +30,11 @@ bool repeats(const Node& n) {
 namespace {
 
 constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; rangeify recurses over it
-constexpr uint32_t kTranscendental = 10;    // cost weights: one plain ALU op is 1
+constexpr uint32_t kTranscendental = 5;     // cost weights: one plain ALU op is 1
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
 constexpr size_t kMaxUses = 8;
+constexpr size_t kMaxLoads = 8;
 
 uint32_t op_weight(Op op) {
   switch (op) {
@@ -45,7 +46,7 @@ uint32_t op_weight(Op op) {
     case Op::Div: return 2;
     case Op::IDiv:
     case Op::IMod: return 4;
-    case Op::Threefry: return 4 * kTranscendental;
+    case Op::Threefry: return 8 * kTranscendental;
     default: return 1;
   }
 }
@@ -54,7 +55,7 @@ uint32_t op_weight(Op op) {
 struct Facts {
   uint32_t weight = 0;         // as a tree, saturating
   uint32_t depth = 0;
-  uint32_t loads = 0;          // buffers read, as a tree
+  std::vector<uint32_t> loads; // distinct buffers read, by position; no more than kMaxLoads
   uint32_t full_loads = 0;     // of them, those with as many elements as the node
   int64_t reduced = 0;         // elements read by a Reduce inside; 0: none
 };
@@ -87,6 +88,15 @@ class Planner {
   void run() {
     flatten();
     force_roots();
+    const std::vector<uint8_t> forced = p_.realized;
+    cut_structure();
+    std::vector<uint8_t> structural = p_.realized;
+    cut_shared();
+    // What is shared now bounds expressions that seemed to hold a reduction: cut again without them.
+    for (size_t i = 0; i < structural.size(); i++) {
+      const bool keep = !structural[i] || users_[i].size() > 1;
+      p_.realized[i] = forced[i] || (p_.realized[i] && keep);
+    }
     cut_structure();
     cut_shared();
     cut_to_buffer_limit();
@@ -114,12 +124,31 @@ class Planner {
     p_.stored_by.assign(n, kNone);
     p_.sink_number.assign(n, kNone);
     facts_.resize(n);
+    users_.resize(n);
+    for (uint32_t i = 0; i < n; i++) {
+      for (uint32_t s : p_.sources(i)) {
+        if (users_[s].empty() || users_[s].back() != i) users_[s].push_back(i);
+      }
+    }
     movement_hash_.assign(n, 0);
   }
 
   void realize(uint32_t i) {
     if (is_leaf(i) || node(i).op == Op::Assign) return;
     p_.realized[i] = 1;
+  }
+
+  // Before it is repeated. A value that is only read with its axes permuted and then merged is stored
+  // permuted: the kernel that computes it has the axes apart, its reader would have to divide.
+  void realize_for_reader(uint32_t i) {
+    uint32_t best = i;
+    for (uint32_t k = i; users_[k].size() == 1;) {
+      const uint32_t u = users_[k][0];
+      if (node(u).op != Op::Reshape && node(u).op != Op::Permute) break;
+      if (node(k).op == Op::Permute && node(u).op == Op::Reshape) best = k;
+      k = u;
+    }
+    realize(best);
   }
 
   void force_roots() {
@@ -144,7 +173,7 @@ class Planner {
   Facts facts_of(uint32_t i) const {
     const uint32_t b = p_.base(i);
     if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
-    if (opaque(b)) return Facts{.loads = 1, .full_loads = 1};
+    if (opaque(b)) return Facts{.weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0};
     return facts_[b];
   }
 
@@ -170,8 +199,8 @@ class Planner {
     const Facts& f = facts_[b];
     if (node(i).op == Op::Pad && f.reduced) realize(b);
     if (!repeats(node(i))) return;
-    const bool nearly_free = f.loads == 0 ? f.weight <= 2 * kTranscendental : f.loads == 1 && f.weight <= kFreeWhenRepeated;
-    if (f.reduced || !nearly_free) realize(b);
+    const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental : f.loads.size() == 1 && f.weight <= kFreeWhenRepeated;
+    if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 
   // Of several reductions that meet, the largest keeps the epilogue.
@@ -192,31 +221,51 @@ class Planner {
   Facts combine(uint32_t i) const {
     const Node& n = node(i);
     Facts f;
-    const int64_t elements = element_count(n.shape);
     for (uint32_t s : p_.sources(i)) {
       const Facts g = facts_of(s);
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
-      f.loads += std::min<uint32_t>(g.loads, 1u << 20);
-      if (2 * element_count(node(p_.base(s)).shape) > elements) f.full_loads += std::min<uint32_t>(g.full_loads, 1u << 20);
+      for (uint32_t b : g.loads) {
+        if (f.loads.size() < kMaxLoads && std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end()) f.loads.push_back(b);
+      }
       f.reduced = std::max(f.reduced, g.reduced);
     }
+    const int64_t elements = element_count(n.shape);
+    for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
     f.weight += op_weight(n.op);
     f.depth++;
     if (n.op == Op::Reduce) f.reduced = element_count(n.src(0)->shape);
     return f;
   }
 
-  // Backward: where each value is used, as (kernel, index transform) signatures.
+  // Forward, with facts that know what has been realized already: values that several kernels use.
   void cut_shared() {
+    count_uses();
+    for (uint32_t i = 0; i < p_.nodes.size(); i++) {
+      if (is_leaf(i) || !(is_alu(node(i).op) || node(i).op == Op::Reduce)) continue;
+      facts_[i] = combine(i);
+      if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i)) p_.realized[i] = 1;
+    }
+  }
+
+  // Backward: where each value is used, as (kernel, index transform) signatures.
+  void count_uses() {
     uses_.assign(p_.nodes.size(), {});
     for (uint32_t i = uint32_t(p_.nodes.size()); i-- > 0;) {
       if (is_leaf(i)) continue;
-      const bool computes = is_alu(node(i).op) || node(i).op == Op::Reduce;
-      if (computes && !p_.realized[i] && uses_[i].size() > 1 && !cheaper_to_recompute(i)) p_.realized[i] = 1;
       if (p_.realized[i] || node(i).op == Op::Assign) uses_[i].assign(1, mix(17, i));
+      std::sort(uses_[i].begin(), uses_[i].end());
       for (uint32_t s : p_.sources(i)) pass_uses(i, s);
     }
+  }
+
+  // Whether the uses part ways at this node. Where all users go to the same kernels, they part later.
+  bool branches(uint32_t i) const {
+    while (users_[i].size() == 1 && is_movement(node(users_[i][0]).op) && !p_.realized[users_[i][0]]) i = users_[i][0];
+    if (users_[i].size() <= 1) return false;
+    return std::any_of(users_[i].begin(), users_[i].end(), [&](uint32_t u) {
+      return p_.realized[u] || !is_alu(node(u).op) || uses_[u] != uses_[i];
+    });
   }
 
   void pass_uses(uint32_t i, uint32_t s) {
@@ -302,6 +351,7 @@ class Planner {
   std::vector<Facts> facts_;
   std::vector<uint64_t> movement_hash_;
   std::vector<std::vector<uint64_t>> uses_;
+  std::vector<std::vector<uint32_t>> users_;
   std::vector<std::vector<uint32_t>> reads_;
 };
 

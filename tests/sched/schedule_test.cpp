@@ -1,0 +1,270 @@
+// What ends in which kernel: goldens of LINEAR for the shapes that matter, and their values on the host.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "graph/walk.h"
+#include "sched/host_run.h"
+#include "sched/models.h"
+
+namespace tuff::sched::testing {
+namespace {
+
+using namespace graph;
+
+std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) { return schedule(sinks, host_target).schedule; }
+std::string text(const std::vector<UOp>& sinks) { return to_text(*scheduled(sinks)); }
+
+// Runs on the host with random contents and compares with the direct meaning.
+void expect_meaning(const std::vector<UOp>& sinks, double tolerance) {
+  const Scheduled s = schedule(sinks, host_target);
+  std::mt19937 rng(3);
+  Contents contents;
+  for (const auto& in : s.inputs) {
+    Values& v = contents[in->id];
+    for (int64_t i = 0; i < in->count; i++) v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
+  }
+  const RunResult got = run_schedule(s, contents);
+  TensorEvaluator want(contents);
+  for (size_t k = 0; k < sinks.size(); k++) {
+    const Values& expected = want.eval(sinks[k]);
+    ASSERT_EQ(got.sinks[k].size(), expected.size());
+    for (size_t i = 0; i < expected.size(); i++) {
+      ASSERT_NEAR(got.sinks[k][i].as_double(), expected[i].as_double(), tolerance) << "sink " << k << " element " << i << "\n" << to_text(*s.schedule);
+    }
+  }
+}
+
+TEST(Fusion, ElementwiseChainIsOneKernel) {
+  const UOp x = host_buffer({8, 16}), y = host_buffer({8, 16});
+  EXPECT_EQ(text({relu(mul(add(x, y), number(2)))}),
+            "kernel k0 out0 <- in0 in1\n"
+            "    r0:128: p0[r0] = max(mul(add(p1[r0], p2[r0]), 2), 0)\n");
+}
+
+TEST(Fusion, ReductionTakesItsPrologue) {
+  const UOp x = host_buffer({8, 16}), y = host_buffer({8, 16});
+  EXPECT_EQ(text({reduce(Op::Add, add(x, y), {0, 1})}),
+            "kernel k0 out0 <- in0 in1\n"
+            "    p0[0] = add_reduce(add(p1[r0], p2[r0]); r0:128)\n");
+}
+
+TEST(Fusion, MatmulTakesBiasAndActivation) {
+  const UOp h = matmul(host_buffer({8, 16}), host_buffer({16, 32}));
+  const UOp out = relu(add(h, broadcast(host_buffer({32}), h->shape)));
+  EXPECT_EQ(text({out}),
+            "kernel k0 out0 <- in1 in2 in0\n"
+            "    r0:8 r1:32: p0[r0*32 + r1] = max(add(add_reduce(mul(p1[r0*16 + r2], p2[r1 + r2*32]); r2:16), p3[r1]), 0)\n");
+  expect_meaning({out}, 1e-5);
+}
+
+TEST(Fusion, SoftmaxIsTwoKernels) {
+  const UOp s = softmax(host_buffer({8, 16}));
+  EXPECT_EQ(kernel_count(*scheduled({s})), 2);
+  EXPECT_EQ(scheduled({s})->calls[0].output_count, 2u);   // maximum and reciprocal sum, both per row
+  expect_meaning({s}, 1e-6);
+}
+
+TEST(Fusion, SoftmaxOfAMatmulIsThreeKernels) {
+  const UOp s = softmax(mul(matmul(host_buffer({8, 4}), host_buffer({4, 8})), number(0.5)));
+  EXPECT_EQ(kernel_count(*scheduled({s})), 3);
+  expect_meaning({s}, 1e-6);
+}
+
+TEST(Fusion, LayerNormIsTwoKernels) {
+  const UOp n = layer_norm(host_buffer({8, 16}), host_buffer({16}));
+  EXPECT_EQ(kernel_count(*scheduled({n})), 2);
+  expect_meaning({n}, 1e-4);
+}
+
+TEST(Fusion, ConvolutionIsOneKernelWithoutDivisions) {
+  const UOp c = conv3x3(host_buffer({2, 2, 6, 6}), host_buffer({3, 2, 3, 3}));
+  const std::string t = text({c});
+  EXPECT_EQ(kernel_count(*scheduled({c})), 1) << t;
+  EXPECT_EQ(t.find("//"), std::string::npos) << t;
+  EXPECT_EQ(t.find('%'), std::string::npos) << t;
+  expect_meaning({c}, 1e-4);
+}
+
+TEST(Fusion, MovementVanishes) {
+  EXPECT_EQ(text({add(permute(host_buffer({4, 6}), {1, 0}), host_buffer({6, 4}))}),
+            "kernel k0 out0 <- in1 in0\n"
+            "    r0:6 r1:4: p0[r0*4 + r1] = add(p1[r0 + r1*6], p2[r0*4 + r1])\n");
+  const UOp x = host_buffer({8, 16}), y = host_buffer({8, 16});
+  const UOp cat = add(pad(x, {{0, 8}, {0, 0}}), pad(y, {{8, 0}, {0, 0}}));
+  EXPECT_EQ(kernel_count(*scheduled({cat})), 1);
+  expect_meaning({cat}, 0);
+}
+
+TEST(Fusion, GatherIsOneMaskedSum) {
+  // Which row of the table, as a comparison with 0..9 held in memory.
+  const UOp table = host_buffer({10, 4}), ids = host_buffer({3}, DType::I32), rows = host_buffer({10}, DType::I32);
+  const Shape all{3, 10, 4};
+  auto wide = [&](const UOp& x, const Shape& s) { return expand(reshape(x, s), all); };
+  const UOp hit = alu(Op::CmpEq, {wide(ids, {3, 1, 1}), wide(rows, {1, 10, 1})});
+  const UOp picked = reduce(Op::Add, where(hit, wide(table, {1, 10, 4}), number(0)), {1});
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+  expect_meaning({picked}, 0);
+}
+
+TEST(Fusion, SharedReductionIsStoredAndSharedCheapWorkIsNot) {
+  const UOp h = matmul(host_buffer({8, 16}), host_buffer({16, 16}));
+  const UOp twice = mul(h, number(2));
+  const auto s = scheduled({matmul(relu(h), host_buffer({16, 4})), permute(twice, {1, 0}), permute(add(twice, number(1)), {1, 0})});
+  // The matmul, the second matmul with relu of what it loads, and twice in two kernels.
+  EXPECT_EQ(kernel_count(*s), 4) << to_text(*s);
+}
+
+TEST(Fusion, PermutedAndMergedAxesAreStoredThatWay) {
+  // Heads (2, 8, 4) of an attention, back to rows (8, 2*4) for a matmul: no division in any index.
+  const UOp v = host_buffer({2, 8, 4});
+  const UOp heads = mul(exp(v), number(3));
+  const UOp out = matmul(reshape(permute(heads, {1, 0, 2}), {8, 8}), host_buffer({8, 8}));
+  EXPECT_EQ(text({out}).find("//"), std::string::npos) << text({out});
+  expect_meaning({out}, 1e-2);
+}
+
+TEST(Fusion, HugeReductionIsSplitWhereThereAreCores) {
+  Target cores = host_target("CPU");
+  cores.cores = 8;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return cores; };
+  const std::vector<UOp> sinks{reduce(Op::Add, host_buffer({1024, 1024}), {0, 1})};
+  EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "kernel k0 t1 <- in0\n"
+            "    r0:256: p0[r0] = add_reduce(p1[r0*4096 + r1]; r1:4096)\n"
+            "kernel k1 out0 <- t1\n"
+            "    p0[0] = add_reduce(p1[r0]; r0:256)\n");
+  EXPECT_EQ(kernel_count(*scheduled(sinks)), 1);
+}
+
+TEST(Fusion, LongChainsAreCut) {
+  UOp x = host_buffer({4});
+  for (int i = 0; i < 5000; i++) x = alu(Op::Max, {alu(Op::Neg, {x}), number(i)});
+  EXPECT_GT(kernel_count(*scheduled({x})), 10);
+}
+
+TEST(Programs, EqualLayersShareOneAst) {
+  UOp h = host_buffer({8, 16});
+  for (int i = 0; i < 3; i++) h = relu(matmul(h, host_buffer({16, 16})));
+  const auto s = scheduled({h});
+  ASSERT_EQ(s->calls.size(), 3u);
+  EXPECT_TRUE(s->calls[0].ast == s->calls[1].ast && s->calls[1].ast == s->calls[2].ast);
+}
+
+TEST(Assigns, ElementwiseStepIsInPlace) {
+  const UOp p = host_buffer({8}), g = host_buffer({8});
+  EXPECT_EQ(text({assign(p, sub(p, mul(g, number(0.5))))}),
+            "kernel k0 in0 <- in1\n"
+            "    r0:8: p0[r0] = sub(p0[r0], mul(p1[r0], 0.5))\n");
+}
+
+TEST(Assigns, LaterVersionsReadEarlierOnes) {
+  const UOp b = host_buffer({8});
+  const UOp once = assign(b, add(b, number(1))), two = assign(once, add(once, number(1)));
+  EXPECT_EQ(text({two}), "kernel k0 in0\n    r0:8: p0[r0] = add(add(p0[r0], 1), 1)\n");
+}
+
+TEST(Assigns, OldContentsAreReadBeforeTheStore) {
+  const UOp b = host_buffer({8});
+  const UOp old = permute(reshape(mul(b, number(3)), {Dim(2), Dim(4)}), {1, 0});
+  const auto s = scheduled({assign(b, add(b, number(1))), old});
+  ASSERT_EQ(s->calls.size(), 2u);
+  EXPECT_EQ(s->buffers[s->calls[0].args[0]].origin, BufferOrigin::Output);   // the reader of the old contents
+  EXPECT_EQ(s->buffers[s->calls[1].args[0]].origin, BufferOrigin::Input);
+}
+
+TEST(Assigns, SwapGoesThroughATemporary) {
+  const UOp a = host_buffer({8}), b = host_buffer({8});
+  EXPECT_EQ(text({assign(a, b), assign(b, a)}), "copy t2 <- in0\ncopy in0 <- in1\ncopy in1 <- t2\n");
+}
+
+TEST(Assigns, MovedOwnContentsGoThroughATemporary) {
+  const UOp b = host_buffer({8});
+  EXPECT_EQ(text({assign(b, flip(b, {0}))}),
+            "kernel k0 t1 <- in0\n    r0:8: p0[r0] = p1[r0*-1 + 7]\ncopy in0 <- t1\n");
+}
+
+TEST(Sinks, ViewsAndBuffersNeedNoKernel) {
+  const UOp flat = host_buffer({64}), x = host_buffer({8, 16});
+  const auto s = scheduled({shrink(reshape(flat, {Dim(4), Dim(16)}), {{1, 3}, {0, 16}}), x, reshape(x, {Dim(128)})});
+  EXPECT_EQ(to_text(*s), "view out0 <- in1 +64 bytes\n");
+  EXPECT_EQ(s->sink_slots[1], s->sink_slots[2]);
+  EXPECT_EQ(s->buffers[s->sink_slots[1]].origin, BufferOrigin::Input);
+}
+
+TEST(Sinks, OldContentsOfAnOverwrittenStorageAreCopied) {
+  const UOp b = host_buffer({8});
+  EXPECT_EQ(text({b, assign(b, add(b, number(1)))}),
+            "copy out0 <- in0\nkernel k0 in0\n    r0:8: p0[r0] = add(p0[r0], 1)\n");
+}
+
+TEST(Sinks, ConstantsNeedADevice) {
+  const UOp c = expand(reshape(number(3), {Dim(1)}), {Dim(5)});
+  EXPECT_EQ(text({to_device(c, "CPU")}), "kernel k0 out0\n    r0:5: p0[r0] = 3\n");
+  EXPECT_THROW(scheduled({c}), InvalidArgument);
+}
+
+TEST(Sinks, EmptyTensorsNeedNoCall) {
+  const UOp empty = shrink(host_buffer({4, 6}), {{2, 2}, {0, 6}});
+  EXPECT_TRUE(scheduled({contiguous(empty)})->calls.empty());
+  const UOp sums = reduce(Op::Add, empty, {0});
+  EXPECT_EQ(text({add(sums, host_buffer({1, 6}))}), "kernel k0 out0 <- in0\n    r0:6: p0[r0] = add(p1[r0], 0)\n");
+}
+
+TEST(Copies, SourceIsRealizedOnItsDevice) {
+  const UOp x = host_buffer({8, 16}), y = host_buffer({8, 16});
+  const auto s = scheduled({relu(to_device(add(x, y), "GPU"))});
+  ASSERT_EQ(s->calls.size(), 3u) << to_text(*s);
+  EXPECT_EQ(s->calls[0].device, "CPU");
+  EXPECT_EQ(s->calls[1].kind, CallKind::Copy);
+  EXPECT_EQ(s->calls[1].device, "GPU");
+  EXPECT_EQ(s->calls[2].device, "GPU");
+  EXPECT_EQ(s->arenas.size(), 2u);
+}
+
+TEST(Cache, FindsTheSameGraphOverOtherStorages) {
+  clear_schedule_cache();
+  auto step = [] { return std::vector<UOp>{softmax(add(host_buffer({4, 8}), host_buffer({4, 8})))}; };
+  EXPECT_FALSE(schedule(step(), host_target).from_cache);
+  const Scheduled again = schedule(step(), host_target);
+  EXPECT_TRUE(again.from_cache);
+  EXPECT_EQ(again.inputs.size(), 2u);
+  EXPECT_EQ(schedule_cache_stats().hits, 1u);
+  EXPECT_EQ(schedule_cache_stats().misses, 1u);
+}
+
+TEST(Cache, TellsSharingPatternsApart) {
+  clear_schedule_cache();
+  const UOp a = host_buffer({8}), b = host_buffer({8});
+  auto neg = [](const UOp& x) { return alu(Op::Neg, {x}); };
+  schedule(std::vector<UOp>{add(a, b)}, host_target);
+  const Scheduled same = schedule(std::vector<UOp>{add(a, a)}, host_target);
+  EXPECT_FALSE(same.from_cache);
+  EXPECT_EQ(same.inputs.size(), 1u);
+  schedule(std::vector<UOp>{mul(add(neg(a), neg(b)), neg(a))}, host_target);
+  EXPECT_FALSE(schedule(std::vector<UOp>{mul(add(neg(a), neg(b)), neg(b))}, host_target).from_cache);
+  EXPECT_TRUE(schedule(std::vector<UOp>{mul(add(neg(b), neg(a)), neg(b))}, host_target).from_cache);
+}
+
+TEST(Cache, DependsOnWhatOfTheTargetShapesKernels) {
+  clear_schedule_cache();
+  Target few = host_target("CPU");
+  few.max_buffers = 3;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
+  const std::vector<UOp> sinks{add(add(host_buffer({8}), host_buffer({8})), add(host_buffer({8}), host_buffer({8})))};
+  EXPECT_EQ(kernel_count(*scheduled(sinks)), 1);
+  EXPECT_EQ(kernel_count(*schedule(sinks, target_of).schedule), 3);
+}
+
+TEST(Symbolic, ExtentsBecomeRangesAndVariables) {
+  const Dim n(variable("n", 1, 8));
+  const UOp x = shrink(host_buffer({8, 4}), {{Dim(0), n}, {Dim(0), Dim(4)}});
+  const auto s = scheduled({mul(x, number(2))});
+  ASSERT_EQ(s->variables.size(), 1u);
+  EXPECT_EQ(s->calls.size(), 1u);
+  EXPECT_EQ(s->buffers[s->sink_slots[0]].count, 32);
+}
+
+}  // namespace
+}  // namespace tuff::sched::testing
