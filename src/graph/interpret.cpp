@@ -174,7 +174,7 @@ class Interpreter {
   static Scalar identity(Op op, DType t) {
     if (op == Op::Add) return Scalar::of_int(t, 0);
     if (op == Op::Mul) return Scalar::of_int(t, 1);
-    return Scalar::of_double(t, is_float(t) ? -__builtin_inf() : 0);
+    return Scalar::of_double(t, -__builtin_inf());   // saturates to the least integer
   }
 
   HostArray reduced(const Node& n) const {
