@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
@@ -174,7 +175,8 @@ class Interpreter {
   static Scalar identity(Op op, DType t) {
     if (op == Op::Add) return Scalar::of_int(t, 0);
     if (op == Op::Mul) return Scalar::of_int(t, 1);
-    return Scalar::of_double(t, -__builtin_inf());   // saturates to the least integer
+    if (t == DType::Bool) return Scalar::of_int(t, 0);
+    return Scalar::of_double(t, -std::numeric_limits<double>::infinity());   // saturates to the least integer
   }
 
   HostArray reduced(const Node& n) const {
