@@ -23,13 +23,32 @@ UOp seed_of(const Tensor& t, const Tensor& given) {
   return uop(Tensor::ones(t.sizes(), {t.dtype(), t.device()}));
 }
 
+// The node whose elements a tensor shows: reshapes of reshapes merge when graphs are built, so a target
+// is looked for below its own.
+UOp elements_of(const UOp& u) {
+  UOp base = u;
+  while (base->op == graph::Op::Reshape) base = base->src(0);
+  return base;
+}
+
+// d(root)/d(target) in the targets' shapes.
+std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::vector<UOp>& targets) {
+  std::vector<UOp> bases;
+  for (const UOp& t : targets) bases.push_back(elements_of(t));
+  std::vector<UOp> grads = graph::gradients(root, seed, bases);
+  for (size_t i = 0; i < grads.size(); i++) {
+    if (grads[i]) grads[i] = graph::reshape(grads[i], targets[i]->shape);
+  }
+  return grads;
+}
+
 // Live leaves with requires_grad below the root, in order of creation.
 std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
   std::unordered_set<const graph::Node*> below;
   for (const graph::Node* n : graph::toposort(root)) below.insert(n);
   std::vector<Ref<TensorImpl>> leaves;
   detail::for_each_live([&](TensorImpl& t) {
-    if (t.requires_grad && below.count(t.uop.get())) leaves.emplace_back(&t);
+    if (t.requires_grad && below.count(elements_of(t.uop).get())) leaves.emplace_back(&t);
   });
   std::sort(leaves.begin(), leaves.end(), [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   return leaves;
@@ -45,7 +64,7 @@ void Tensor::backward(const Tensor& given) const {
   if (leaves.empty()) fail<InvalidArgument>("backward: no tensor with requires_grad is below this one");
   std::vector<UOp> targets;
   for (const auto& l : leaves) targets.push_back(l->uop);
-  const std::vector<UOp> grads = graph::gradients(uop(*this), seed_of(*this, given), targets);
+  const std::vector<UOp> grads = gradients_of(uop(*this), seed_of(*this, given), targets);
   for (size_t i = 0; i < leaves.size(); i++) {
     if (!grads[i]) continue;
     const Tensor fresh = detail::wrap(grads[i], leaves[i]->device);
@@ -58,7 +77,7 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets) const {
   std::vector<UOp> nodes;
   for (const Tensor& t : targets) nodes.push_back(uop(t));
   std::vector<Tensor> out;
-  for (const UOp& g : graph::gradients(uop(*this), seed_of(*this, {}), nodes)) {
+  for (const UOp& g : gradients_of(uop(*this), seed_of(*this, {}), nodes)) {
     out.push_back(g ? detail::wrap(g, device()) : Tensor());
   }
   return out;
