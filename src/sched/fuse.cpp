@@ -312,7 +312,7 @@ class Planner {
     const size_t first = node(i).op == Op::Assign ? 1 : 0;
     for (size_t k = first; k < node(i).src_count; k++) {
       const uint32_t b = p_.base(source(i, k));
-      if (node(b).is_const() || node(b).op == Op::Variable) continue;
+      if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) continue;
       std::vector<uint32_t> merged;
       const std::vector<uint32_t> self{b};
       const std::vector<uint32_t>& more = opaque(b) ? self : reads_[b];
