@@ -103,6 +103,7 @@ void Device::fail_if_lost() {
 void Device::declare_lost(const std::string& reason) noexcept {
   std::lock_guard lock(lost_mutex_);
   if (lost()) return;
+  on_lost();
   lost_reason_ = reason;
   lost_.store(true, std::memory_order_release);
 }

@@ -129,6 +129,9 @@ class Device {
   void download(Span src, void* dst);
 
  protected:
+  // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what the
+  // queue still names (signals, lists), so a device that can stop touching them does so here.
+  virtual void on_lost() noexcept {}
   // Devices call this first in their destructor: waits for the queue and frees all memory.
   void shut_down() noexcept;
 

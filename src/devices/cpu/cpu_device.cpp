@@ -102,6 +102,9 @@ class CpuDevice final : public Device {
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override;
   Queue& compute_queue() override { return queue_; }
 
+ protected:
+  void on_lost() noexcept override { queue_.halt(); }
+
  private:
   std::shared_ptr<Image> image(const render::Binary& b);
 

@@ -12,6 +12,7 @@ using namespace hcq;
 
 constexpr uint64_t kSleepNs = 1'000'000'000;   // between looks at the ring without a doorbell
 constexpr uint64_t kBlockedSliceNs = 1'000'000;  // between looks at stop_ while a Wait holds the stream
+constexpr uint64_t kHaltNs = 1'000'000'000;
 
 CpuPacket encode_dispatch(const DispatchCmd& c) {
   const auto* program = dynamic_cast<const CpuProgram*>(c.program);
@@ -53,6 +54,16 @@ CpuQueue::CpuQueue(Device& device, uint32_t threads)
     : Queue(device), timeline_(*this), pool_(std::max(threads, 1u) - 1), thread_([this] { serve(); }) {}
 
 CpuQueue::~CpuQueue() { stop(); }
+
+void CpuQueue::halt() noexcept {
+  stop_.store(true, std::memory_order_seq_cst);
+  ring_doorbell();
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // the consumer itself gives up
+  // A Wait lets go within its slice. A kernel that never ends cannot be stopped: not waited for.
+  uint64_t end_ns = os::monotonic_ns() + kHaltNs;
+  while (consuming_.load(std::memory_order_seq_cst) && os::monotonic_ns() < end_ns)
+    std::this_thread::yield();
+}
 
 void CpuQueue::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
@@ -151,7 +162,7 @@ CpuQueue::Progress CpuQueue::consume(uint64_t until) {
     uint64_t next = timeline_.value() + 1;
     if (next > until) return Progress::Reached;
     if (next > submitted_.load(std::memory_order_acquire)) return Progress::Empty;
-    if (stop_.load(std::memory_order_relaxed)) return Progress::Empty;
+    if (stop_.load(std::memory_order_seq_cst)) return Progress::Empty;
     if (!run(*ring_[next % kRingEntries])) return Progress::Blocked;
     cursor_ = 0;
     timeline_.set(next);  // last: from here on the list belongs to its owner again
@@ -193,7 +204,6 @@ void CpuQueue::serve_stream() {
       blocked_on_.signal->wait(blocked_on_.value, kBlockedSliceNs);
   } catch (const Error& e) {  // the other device is lost, so what waits for it is too
     device().declare_lost(fmt::format("{}: a wait in the queue failed: {}", device().name(), e.what()));
-    stop_.store(true, std::memory_order_seq_cst);
   }
 }
 

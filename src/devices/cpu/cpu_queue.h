@@ -64,6 +64,7 @@ class CpuQueue final : public hcq::Queue {
  public:
   CpuQueue(hcq::Device& device, uint32_t threads);
   ~CpuQueue() override;
+  void halt() noexcept;  // the stream runs no further; waits shortly for a kernel that is running
   void stop() noexcept;  // ends the threads; what is left in the ring stays undone
   std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list, hcq::EncodeUse use) override;
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
@@ -85,7 +86,7 @@ class CpuQueue final : public hcq::Queue {
   };
 
   enum class Progress { Empty, Blocked, Reached };
-  bool take_role() { return !consuming_.exchange(true, std::memory_order_acquire); }
+  bool take_role() { return !consuming_.exchange(true, std::memory_order_seq_cst); }
   void leave_role();
   Progress consume(uint64_t until);
   bool run(CpuList& list);
