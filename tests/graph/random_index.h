@@ -56,7 +56,7 @@ class Evaluator {
     size_t next = 0;
     for (size_t i = 0; i < order_.size(); i++) {
       const Node& n = *order_[i];
-      const size_t* at = &sources_[next];
+      const size_t* at = sources_.data() + next;
       next += n.src_count;
       if (n.is_const()) {
         values_[i] = n.const_int();

@@ -62,7 +62,7 @@ UOp with_simplified_sources(const UOp& u) {
 
 class RandomExpressions : public ::testing::TestWithParam<int> {
  protected:
-  static constexpr int kPerSeed = 200;
+  static constexpr int kPerSeed = 170;
   Space space_ = GetParam() % 3 == 2 ? symbolic_space() : number_space();
   Generator random_{uint64_t(GetParam()), space_};
 };
