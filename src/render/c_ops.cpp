@@ -22,10 +22,14 @@ std::string per_lane(const char* fn, DType to, std::span<const COperand> x, int 
   if (width == 1)
     return x.size() == 1 ? fmt::format("{}({})", fn, x[0].text)
                          : fmt::format("{}({}, {})", fn, x[0].text, x[1].text);
+  // A subscript binds tighter than the cast of a broadcast.
+  const auto item = [](const COperand& o, int lane) {
+    return o.text[0] == '(' ? fmt::format("({})[{}]", o.text, lane) : fmt::format("{}[{}]", o.text, lane);
+  };
   std::string out = fmt::format("({}){{", c_type(to, width));
   for (int lane = 0; lane < width; ++lane) {
-    out += fmt::format("{}{}({}[{}]", lane ? ", " : "", fn, x[0].text, lane);
-    if (x.size() > 1) out += fmt::format(", {}[{}]", x[1].text, lane);
+    out += fmt::format("{}{}({}", lane ? ", " : "", fn, item(x[0], lane));
+    if (x.size() > 1) out += ", " + item(x[1], lane);
     out += ")";
   }
   return out + "}";

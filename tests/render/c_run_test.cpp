@@ -11,6 +11,7 @@
 #include "render/clang_compiler.h"
 #include "render/kernel_cases.h"
 #include "render/linear_eval.h"
+#include "render/random_kernel.h"
 
 namespace tuff::render {
 namespace {
@@ -81,6 +82,11 @@ TEST(RenderC, Bools) { check({{bool_kernel(1)}, {bool_kernel(4)}, {bool_kernel(8
 TEST(RenderC, Integers) { check(integer_cases()); }
 TEST(RenderC, Floats) { check(float_cases()); }
 TEST(RenderC, CastsOfEveryPair) { check(cast_cases(kMemoryTypes)); }
+TEST(RenderC, RandomKernels) {
+  std::vector<Case> cases;
+  for (uint32_t seed = 0; seed < 100; ++seed) cases.push_back({random_kernel(seed)});
+  check(cases);
+}
 TEST(RenderC, LocalIdsAreRefused) { EXPECT_THROW(render_c(shared_sum_kernel(), {}), Unsupported); }
 TEST(RenderC, EqualKernelsShareSymbolAndObject) {
   const std::vector<Source> sources = {render_c(matmul_kernel(), {}), render_c(elementwise_kernel(), {}),

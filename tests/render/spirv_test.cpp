@@ -4,6 +4,7 @@
 
 #include <spirv-tools/libspirv.hpp>
 
+#include "render/random_kernel.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 #include "render/spirv.h"
@@ -59,6 +60,10 @@ TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
     for (const auto& k : {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(), strided_kernel(),
                           shared_sum_kernel()})
       valid(k, t);
+}
+
+TEST(RenderSpirv, RandomKernelsAreValid) {
+  for (uint32_t seed = 0; seed < 200; ++seed) valid(random_kernel(seed), seed % 2 ? lavapipe() : generic());
 }
 
 TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {

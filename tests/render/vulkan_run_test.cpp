@@ -6,6 +6,7 @@
 
 #include "devices/vulkan/vulkan.h"
 #include "render/kernel_cases.h"
+#include "render/random_kernel.h"
 #include "render/renderer.h"
 
 namespace tuff::render {
@@ -87,6 +88,12 @@ TEST_F(RenderVulkan, CastsOfEveryPair) {
   constexpr DType types[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64,
                              DType::U64, DType::F16, DType::F32, DType::F64};
   check(cast_cases(types));
+}
+
+TEST_F(RenderVulkan, RandomKernels) {
+  std::vector<Case> cases;
+  for (uint32_t seed = 0; seed < 20; ++seed) cases.push_back({random_kernel(seed)});
+  check(cases);
 }
 
 TEST_F(RenderVulkan, FloatsWithinTheSpecifiedPrecision) {

@@ -1,0 +1,13 @@
+void kbdac77140c28272d(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+  f32* const d0 = ((f32* const*)args)[0];
+  f32* const d1 = ((f32* const*)args)[1];
+  f32* const d2 = ((f32* const*)args)[2];
+  (void)gx, (void)gy, (void)gz;
+  const i32 v4 = gx;
+  const i32 v7 = v4 * 8;
+  const f32x8 v10 = *(const f32x8u*)(d1 + v7);
+  const f32x8 v13 = *(const f32x8u*)(d2 + v7);
+  const f32x8 v14 = v10 * (f32x8)(2.0f) + v13;
+  const f32x8 v16 = (f32x8)(0.0f) > v14 ? (f32x8)(0.0f) : v14;
+  *(f32x8u*)(d0 + v7) = v16;
+}

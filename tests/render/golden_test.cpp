@@ -1,0 +1,43 @@
+// The renderers' text of a few kernels, as files in golden/. TUFF_UPDATE_GOLDENS=1 writes them anew.
+#include <gtest/gtest.h>
+
+#include "base/env.h"
+#include "base/os.h"
+#include "render/renderer.h"
+#include "render/sample_kernels.h"
+
+#include <spirv-tools/libspirv.hpp>
+
+namespace tuff::render {
+namespace {
+
+void compare(const std::string& file, const std::string& text) {
+  const std::string path = std::string(TUFF_SOURCE_DIR) + "/tests/render/golden/" + file;
+  if (!system_env("TUFF_UPDATE_GOLDENS").empty()) os::write_text(path, text);
+  EXPECT_EQ(os::read_text(path), text) << file;
+}
+
+struct Golden { const char* file; kernel::LinearKernel (*make)(); };
+constexpr Golden kGoldens[] = {
+    {"elementwise", elementwise_kernel}, {"matmul", matmul_kernel},   {"row_sum", row_sum_kernel},
+    {"gated", gated_kernel},             {"strided", strided_kernel},
+};
+
+TEST(RenderGolden, C) {
+  const Target t = builtin_target("c-x86-64");
+  for (const Golden& g : kGoldens)
+    compare(std::string(g.file) + ".c", to_text(renderer_of(t).render(g.make(), t)));
+}
+
+TEST(RenderGolden, Spirv) {
+  const Target t = builtin_target("spirv-generic");
+  for (const Golden& g : kGoldens) {
+    std::string text;
+    spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
+        .Disassemble(renderer_of(t).render(g.make(), t).words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+    compare(std::string(g.file) + ".spvasm", text);
+  }
+}
+
+}  // namespace
+}  // namespace tuff::render
