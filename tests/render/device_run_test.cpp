@@ -1,10 +1,10 @@
-// The SPIR-V of hand-built kernels, run on the Vulkan device that is there (lavapipe in CI); results
-// against linear_eval. Skipped where there is no Vulkan device.
+// Binaries of hand-built and random kernels, loaded and run by the devices that are there (Vulkan:
+// lavapipe in CI; CPU: the object loader); results against linear_eval. Skipped without the device.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "devices/vulkan/vulkan.h"
+#include "devices/registry.h"
 #include "render/kernel_cases.h"
 #include "render/random_kernel.h"
 #include "render/renderer.h"
@@ -12,11 +12,13 @@
 namespace tuff::render {
 namespace {
 
-class RenderVulkan : public ::testing::Test {
+class RenderDevice : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     try {
-      device_ = devices::vulkan_open("");
+      for (const devices::DeviceKind& kind : devices::device_kinds())
+        if (kind.kind == std::string(GetParam())) device_ = kind.open("");
+      if (!device_) GTEST_SKIP() << "not built with " << GetParam();
     } catch (const Error& e) {
       GTEST_SKIP() << e.what();
     }
@@ -69,12 +71,14 @@ class RenderVulkan : public ::testing::Test {
   std::unique_ptr<hcq::Device> device_;
 };
 
-TEST_F(RenderVulkan, StructuralKernels) {
-  check({{elementwise_kernel(), Values::Whole}, {matmul_kernel(), Values::Whole}, {row_sum_kernel(), Values::Whole, {6}},
-         {row_sum_kernel(), Values::Whole, {4}}, {gated_kernel()}, {strided_kernel()}, {shared_sum_kernel(), Values::Whole}});
+TEST_P(RenderDevice, StructuralKernels) {
+  std::vector<Case> cases = {{elementwise_kernel(), Values::Whole}, {matmul_kernel(), Values::Whole}, {row_sum_kernel(), Values::Whole, {6}},
+         {row_sum_kernel(), Values::Whole, {4}}, {gated_kernel()}, {strided_kernel()}};
+  if (device_->target().has_local) cases.push_back({shared_sum_kernel(), Values::Whole});
+  check(cases);
 }
 
-TEST_F(RenderVulkan, IntegersAndBools) {
+TEST_P(RenderDevice, IntegersAndBools) {
   const TargetFeatures& f = device_->target().features;
   if (!f.storage8 || !f.storage16 || !f.i64 || !f.f64) GTEST_SKIP() << "needs every width";
   std::vector<Case> cases = integer_cases();
@@ -82,7 +86,7 @@ TEST_F(RenderVulkan, IntegersAndBools) {
   check(cases);
 }
 
-TEST_F(RenderVulkan, CastsOfEveryPair) {
+TEST_P(RenderDevice, CastsOfEveryPair) {
   const TargetFeatures& f = device_->target().features;
   if (!f.storage8 || !f.storage16 || !f.i64 || !f.f64) GTEST_SKIP() << "needs every width";
   constexpr DType types[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64,
@@ -90,16 +94,19 @@ TEST_F(RenderVulkan, CastsOfEveryPair) {
   check(cast_cases(types));
 }
 
-TEST_F(RenderVulkan, RandomKernels) {
+TEST_P(RenderDevice, RandomKernels) {
   std::vector<Case> cases;
   for (uint32_t seed = 0; seed < 20; ++seed) cases.push_back({random_kernel(seed)});
   check(cases);
 }
 
-TEST_F(RenderVulkan, FloatsWithinTheSpecifiedPrecision) {
+TEST_P(RenderDevice, FloatsWithinTheSpecifiedPrecision) {
   if (!device_->target().features.f64) GTEST_SKIP() << "needs float64";
   check(float_cases());
 }
+
+INSTANTIATE_TEST_SUITE_P(, RenderDevice, ::testing::Values("VULKAN", "CPU"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace tuff::render
