@@ -93,12 +93,26 @@ Grads copy_row(const UOp& u, const UOp& g) {
 // Assign passes its value through; what the buffer held before no longer matters.
 Grads assign_row(const UOp&, const UOp& g) { return {UOp(), g}; }
 
+// Of a product over axes: for each factor the product of the others. Division by the factor gives it
+// unless there are zeros: with one, only the zero itself gets the product of the rest; with more, none.
+UOp product_of_others(const UOp& u) {
+  const UOp& x = u->src(0);
+  const IntVec& axes = u->get<ReduceArg>().axes;
+  auto over_axes = [&](Op op, const UOp& v) { return expand(reduce(op, v, axes), x->shape); };
+  const UOp is_zero = alu(Op::CmpEq, {x, zero(x)});
+  const UOp safe = where(is_zero, like(x, 1), x);
+  const UOp rest = over_axes(Op::Mul, safe), zeros = over_axes(Op::Add, cast(is_zero, x->dtype));
+  const UOp of_zero = where(alu(Op::CmpEq, {zeros, like(x, 1)}), rest, zero(x));
+  const UOp of_other = where(alu(Op::CmpEq, {zeros, zero(x)}), alu(Op::Div, {rest, safe}), zero(x));
+  return where(is_zero, of_zero, of_other);
+}
+
 Grads reduce_row(const UOp& u, const UOp& g) {
   const UOp& x = u->src(0);
   const Op op = u->get<ReduceArg>().op;
   const UOp wide = expand(g, x->shape);
   if (op == Op::Add) return {wide};
-  if (op == Op::Mul) return {mul(wide, alu(Op::Div, {expand(u, x->shape), x}))};
+  if (op == Op::Mul) return {mul(wide, product_of_others(u))};
   const UOp is_max = cast(alu(Op::CmpEq, {x, expand(u, x->shape)}), x->dtype);
   const UOp ties = expand(reduce(Op::Add, is_max, u->get<ReduceArg>().axes), x->shape);
   return {mul(wide, alu(Op::Div, {is_max, ties}))};
@@ -164,7 +178,7 @@ std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp
   std::unordered_map<const Node*, size_t> position;
   const std::vector<bool> flows = on_path(order, targets, position);
   std::vector<UOp> grads(order.size());
-  grads.back() = seed;
+  grads.back() = unbroadcast(seed, root);
   for (size_t i = order.size(); i-- > 0;) {
     const UOp u(order[i]);
     if (!grads[i] || !flows[i] || u->src_count == 0) continue;
