@@ -58,6 +58,7 @@ struct Facts {
   std::vector<uint32_t> loads; // distinct buffers read, by position; no more than kMaxLoads
   uint32_t full_loads = 0;     // of them, those with as many elements as the node
   int64_t reduced = 0;         // elements read by a Reduce inside; 0: none
+  uint32_t reduction = 0;      // that Reduce, by position
 };
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -89,16 +90,18 @@ class Planner {
     flatten();
     force_roots();
     const std::vector<uint8_t> forced = p_.realized;
+    // Shared reductions first: what follows them is then seen as reading memory, not as a reduction.
+    cut_shared(true);
     cut_structure();
     std::vector<uint8_t> structural = p_.realized;
-    cut_shared();
+    cut_shared(false);
     // What is shared now bounds expressions that seemed to hold a reduction: cut again without them.
     for (size_t i = 0; i < structural.size(); i++) {
       const bool keep = !structural[i] || users_[i].size() > 1;
       p_.realized[i] = forced[i] || (p_.realized[i] && keep);
     }
     cut_structure();
-    cut_shared();
+    cut_shared(false);
     cut_to_buffer_limit();
     claim_assigns();
   }
@@ -107,6 +110,7 @@ class Planner {
   const Node& node(uint32_t i) const { return *p_.nodes[i]; }
   uint32_t source(uint32_t i, size_t k = 0) const { return p_.src[p_.src_begin[i] + k]; }
   bool is_leaf(uint32_t i) const { return p_.nodes[i]->src_count == 0; }
+  bool reads_nothing(uint32_t i) const { return is_leaf(i) && node(i).op != Op::Buffer; }
   bool opaque(uint32_t i) const { return p_.realized[i] || is_leaf(i) || node(i).op == Op::Assign; }
 
   void flatten() {
@@ -173,7 +177,7 @@ class Planner {
   Facts facts_of(uint32_t i) const {
     const uint32_t b = p_.base(i);
     if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
-    if (opaque(b)) return Facts{.weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0};
+    if (opaque(b)) return Facts{.weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0, .reduction = 0};
     return facts_[b];
   }
 
@@ -203,7 +207,8 @@ class Planner {
     if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 
-  // Of several reductions that meet, the largest keeps the epilogue.
+  // Of several reductions that meet, the largest keeps the epilogue. Branches of one and the same
+  // reduction may rejoin: its value is computed once.
   void cut_second_reduction(uint32_t i) {
     uint32_t keep = UINT32_MAX;
     for (uint32_t s : p_.sources(i)) {
@@ -214,36 +219,53 @@ class Planner {
     for (uint32_t s : p_.sources(i)) {
       const uint32_t b = p_.base(s);
       if (opaque(b)) continue;
-      if ((facts_[b].reduced && b != keep) || facts_[b].depth >= kMaxDepth) realize(b);
+      const bool another = facts_[b].reduced && facts_[b].reduction != facts_[keep].reduction;
+      if (another || facts_[b].depth >= kMaxDepth) realize(b);
     }
+  }
+
+  bool repeated_below(uint32_t i) const {
+    while (is_movement(node(i).op) && !p_.realized[i]) {
+      if (repeats(node(i))) return true;
+      i = source(i);
+    }
+    return false;
   }
 
   Facts combine(uint32_t i) const {
     const Node& n = node(i);
     Facts f;
     for (uint32_t s : p_.sources(i)) {
-      const Facts g = facts_of(s);
+      Facts g = facts_of(s);
+      if (g.reduced && repeated_below(s)) g.reduced = 0;  // cut_structure realizes it
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
       for (uint32_t b : g.loads) {
         if (f.loads.size() < kMaxLoads && std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end()) f.loads.push_back(b);
       }
-      f.reduced = std::max(f.reduced, g.reduced);
+      if (g.reduced > f.reduced) {
+        f.reduced = g.reduced;
+        f.reduction = g.reduction;
+      }
     }
     const int64_t elements = element_count(n.shape);
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
     f.weight += op_weight(n.op);
     f.depth++;
-    if (n.op == Op::Reduce) f.reduced = element_count(n.src(0)->shape);
+    if (n.op == Op::Reduce) {
+      f.reduced = element_count(n.src(0)->shape);
+      f.reduction = i;
+    }
     return f;
   }
 
   // Forward, with facts that know what has been realized already: values that several kernels use.
-  void cut_shared() {
+  void cut_shared(bool reductions_only) {
     count_uses();
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       if (is_leaf(i) || !(is_alu(node(i).op) || node(i).op == Op::Reduce)) continue;
       facts_[i] = combine(i);
+      if (reductions_only && !facts_[i].reduced) continue;
       if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i)) p_.realized[i] = 1;
     }
   }
