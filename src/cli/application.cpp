@@ -1,0 +1,90 @@
+#include "cli/application.h"
+
+#include <cstdio>
+#include <new>
+#include <optional>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "cli/command.h"
+#include "engine/device.h"
+
+namespace tuff::cli {
+namespace {
+
+// The exit code of a finished command line (help, version, usage error), or none.
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    print_error(e.what());
+    const CLI::App* at = &app;
+    std::string command = "tuff";
+    for (auto subs = at->get_subcommands(); !subs.empty(); subs = at->get_subcommands()) {
+      at = subs[0];
+      command += " " + at->get_name();
+    }
+    fmt::print(stderr, "See '{} --help'.\n", command);
+    return kExitUsage;
+  }
+}
+
+int run_action(const Action& action) {
+  try {
+    return action();
+  } catch (const UsageError& e) {
+    print_error(e.what());
+    return kExitUsage;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::exception& e) {
+    // Ctrl-C reaches the compilers that run as children too; their end is no error of its own.
+    if (os::interrupted()) {
+      fmt::print(stderr, "tuff: interrupted\n");
+      return kExitInterrupted;
+    }
+    print_error(e.what());
+  }
+  return kExitFailed;
+}
+
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_error("standard output cannot be written");
+  return code == kExitOk ? kExitFailed : code;
+}
+
+}  // namespace
+
+void print_error(const std::string& text) {
+  constexpr size_t kLongest = 1000;
+  std::string line;
+  for (const char c : text.substr(0, kLongest)) {
+    if (c != '\n') {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += line.ends_with(':') ? " " : "; ";
+    }
+  }
+  while (line.ends_with(' ') || line.ends_with(';')) line.pop_back();
+  fmt::print(stderr, "tuff: {}{}\n", line, text.size() > kLongest ? " ..." : "");
+}
+
+int run_program(int argc, const char* const* argv) {
+  CLI::App app{"tuff: a tensor engine that trains on any GPU with a Vulkan driver", "tuff"};
+  app.set_version_flag("--version", "tuff " TUFF_VERSION);
+  app.require_subcommand(1);
+  Action chosen;
+  add_devices_command(app, chosen);
+  add_train_command(app, chosen);
+  add_docs_command(app, chosen);
+  if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
+  const int code = run_action(chosen);
+  engine::close_devices();
+  return flushed(code);
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,34 @@
+// What every command of the program `tuff` shares: exit codes, usage errors, registration. Called by
+// main.cpp and the commands. Must never compute anything.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace tuff::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
+
+// A value of an option that does not fit: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What the parsed command line asks for; returns the exit code, throws Error or UsageError.
+using Action = std::function<int()>;
+
+// One line on standard error, whatever a compiler or driver may have said.
+void print_error(const std::string& text);
+
+void add_devices_command(CLI::App& app, Action& chosen);
+void add_train_command(CLI::App& app, Action& chosen);
+void add_docs_command(CLI::App& app, Action& chosen);
+
+}  // namespace tuff::cli

@@ -1,0 +1,18 @@
+// Generated pieces of the documents: what `tuff docs NAME` prints and tools/docs.py writes into
+// README.md and ARCHITECTURE.md. The same text on every machine. Called by docs_command.cpp.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace tuff::cli {
+
+std::string docs_env();      // the table of environment variables
+std::string docs_ops();      // the table of ops
+std::string docs_devices();  // the kinds of devices
+std::string docs_help(const CLI::App& app);  // the help of every command
+std::string docs_walk();     // (a + b).sum() on every floor
+std::string docs_kernels();  // how many kernels common functions become
+
+}  // namespace tuff::cli

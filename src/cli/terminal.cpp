@@ -1,0 +1,70 @@
+#include "cli/terminal.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/env.h"
+#include "base/os.h"
+
+namespace tuff::cli {
+namespace {
+
+constexpr int kStdout = 1, kStderr = 2;
+constexpr uint64_t kRedrawNs = 100'000'000, kLineNs = 10'000'000'000;
+
+Style style_of(int fd) {
+  if (!os::is_terminal(fd) || !system_env("NO_COLOR").empty()) return {};
+  return {"\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[0m"};
+}
+
+}  // namespace
+
+Style Style::of_stdout() { return style_of(kStdout); }
+Style Style::of_stderr() { return style_of(kStderr); }
+
+ProgressBar::ProgressBar(std::string what, uint32_t steps)
+    : what_(std::move(what)),
+      steps_(steps),
+      style_(Style::of_stderr()),
+      terminal_(os::is_terminal(kStderr)),
+      next_ns_(os::monotonic_ns() + (terminal_ ? 0 : kLineNs)) {}
+
+ProgressBar::~ProgressBar() { clear(); }
+
+void ProgressBar::clear() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+bool ProgressBar::due(uint32_t step) {
+  const uint64_t now = os::monotonic_ns();
+  if (now < next_ns_ && !(terminal_ && step == steps_)) return false;
+  next_ns_ = now + (terminal_ ? kRedrawNs : kLineNs);
+  return true;
+}
+
+void ProgressBar::update(uint32_t step, double loss, double step_ms) {
+  if (due(step)) draw(step, loss, step_ms);
+}
+
+void ProgressBar::draw(uint32_t step, double loss, double step_ms) {
+  const std::string facts =
+      fmt::format("step {}/{}  loss {:.4f}  {:.1f} ms/step", step, steps_, loss, step_ms);
+  if (!terminal_) {
+    fmt::print(stderr, "{}: {}\n", what_, facts);
+    return;
+  }
+  const int width = os::terminal_width(kStderr);
+  const int room = std::clamp(width - int(what_.size() + facts.size()) - 6, 0, 40);
+  const int full = int(uint64_t(room) * step / std::max(1u, steps_));
+  fmt::print(stderr, "\r\x1b[K{} {}{:=<{}}{}{:.<{}}{} {}", what_, style_.good, "", full,
+             style_.plain + style_.dim, "", room - full, style_.plain, facts);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,360 @@
+// `tuff train gpt|digits|copy`.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "cli/command.h"
+#include "cli/training_display.h"
+#include "io/copy_trainer.h"
+#include "io/corpus.h"
+#include "io/digits.h"
+#include "io/digits_trainer.h"
+#include "io/gpt_trainer.h"
+
+namespace tuff::cli {
+namespace {
+
+constexpr uint32_t kMaxSteps = 1'000'000;
+
+struct CommonOptions {
+  std::string device, curve, folder;
+  uint32_t seed = 1;
+  bool no_jit = false, json = false;
+
+  // --curve, else a file in --out, else (for people only) one in the current folder.
+  std::string curve_path(const char* name) const {
+    if (!curve.empty()) return curve;
+    if (!folder.empty()) return (std::filesystem::path(folder) / name).string();
+    return json ? "" : name;
+  }
+};
+
+struct GptOptions {
+  CommonOptions common;
+  io::GptTraining training;
+  std::vector<std::string> texts;
+  std::optional<double> learning_rate;
+  uint32_t sample = 400;
+  double temperature = 0.8;
+};
+
+struct DigitsOptions {
+  CommonOptions common;
+  io::DigitsTraining training;
+  std::string idx;
+  std::optional<uint32_t> steps;
+  uint32_t epochs = 5;
+};
+
+struct CopyOptions {
+  CommonOptions common;
+  io::CopyTraining training;
+};
+
+void add_common(CLI::App& command, CommonOptions& o) {
+  command.add_option("--device", o.device, "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  command.add_option("--seed", o.seed, "Of initial weights, batches and samples")
+      ->capture_default_str()->type_name("N");
+  command.add_option("--curve", o.curve, "Write the loss curve to this SVG file")->type_name("FILE");
+  command.add_option("--out", o.folder, "Folder of the loss curve, made if it is not there")
+      ->type_name("DIR");
+  command.add_flag("--no-jit", o.no_jit, "Build and schedule every step anew instead of replaying one");
+  command.add_flag("--json", o.json,
+                   "One JSON object per line; no curve unless --curve or --out is given");
+}
+
+CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& value,
+                       uint32_t maximum, const std::string& text) {
+  return command.add_option(name, value, text)
+      ->check(CLI::Range(1u, maximum))->capture_default_str()->type_name("N");
+}
+
+// A cache folder that the user named has to work; the default one is done without if need be.
+void require_cache_folder() {
+  const std::string folder = env_text(Env::TUFF_CACHE_DIR);
+  if (folder.empty() || !env_flag(Env::TUFF_CACHE)) return;
+  const std::string probe = (std::filesystem::path(folder) / ".tuff-writable").string();
+  try {
+    os::make_directories(folder);
+    os::write_text(probe, "");
+    std::remove(probe.c_str());
+  } catch (const Error&) {
+    fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0", folder);
+  }
+}
+
+// What every training does first. Returns the file of the curve.
+CurveFile prepare(const CommonOptions& o, const char* curve_name) {
+  require_cache_folder();
+  if (!o.folder.empty()) os::make_directories(o.folder);
+  CurveFile curve(o.curve_path(curve_name));
+  os::catch_interrupts();
+  return curve;
+}
+
+// Runs `train`; an error that an interrupt caused (it reaches the compilers too) is the interrupt.
+template <class Function>
+void until_interrupted(Function train) {
+  try {
+    train();
+  } catch (const Error&) {
+    if (!os::interrupted()) throw;
+  }
+}
+
+// The curve, then the exit code.
+int finish(const CommonOptions& o, const CurveFile& curve, const std::string& title,
+           const io::TrainingReport& report) {
+  const bool written = curve.write(title, report);
+  if (written && !o.json) fmt::print("loss curve: {}\n", curve.path());
+  if (!os::interrupted()) return kExitOk;
+  fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
+             report.steps.size() == 1 ? "" : "s");
+  return kExitInterrupted;
+}
+
+// ---- gpt
+
+io::Corpus read_corpus(const GptOptions& o) {
+  io::Corpus corpus = o.texts.empty() ? io::embedded_corpus() : io::load_corpus(o.texts);
+  try {
+    corpus.require_context(o.training.recipe.context);
+  } catch (const InvalidArgument& e) {
+    throw UsageError(fmt::format("--context {}: {}", o.training.recipe.context, e.what()));
+  }
+  return corpus;
+}
+
+void require_heads(uint32_t heads, uint32_t embed) {
+  if (embed % heads != 0) {
+    throw UsageError(fmt::format("--heads {} does not divide --embed {}", heads, embed));
+  }
+}
+
+void print_sample(const GptOptions& o, const std::string& text) {
+  if (o.common.json) {
+    print_json({{"event", "sample"}, {"text", text}});
+  } else {
+    const Style style = Style::of_stdout();
+    fmt::print("\n{}The model writes:{}\n{}\n", style.bold, style.plain, text);
+  }
+}
+
+Json gpt_done(const GptOptions& o, const io::Corpus& corpus, const io::TrainingReport& report) {
+  const io::GptRecipe& r = o.training.recipe;
+  Json line = done_line("gpt", report);
+  line.update({{"corpus", corpus.origin()},
+               {"corpus_hash", corpus.hash_hex()},
+               {"corpus_bytes", corpus.size_bytes()},
+               {"vocabulary", corpus.vocabulary().size()},
+               {"layers", r.layers}, {"heads", r.heads}, {"embed", r.embed},
+               {"context", r.context}, {"batch", r.batch}, {"seed", r.seed},
+               {"jit", o.training.jit}});
+  return line;
+}
+
+int train_gpt(GptOptions o) {
+  io::GptTraining& t = o.training;
+  require_heads(t.recipe.heads, t.recipe.embed);
+  if (o.learning_rate) {
+    t.optimizer.learning_rate = *o.learning_rate;
+    t.optimizer.learning_rate_end = *o.learning_rate / 10;
+  }
+  t.device = o.common.device;
+  t.recipe.seed = o.common.seed;
+  t.jit = !o.common.no_jit;
+  const io::Corpus corpus = read_corpus(o);
+  const CurveFile curve = prepare(o.common, "tuff-gpt-loss.svg");
+  io::GptTrainer trainer(t, corpus);
+  TrainingDisplay display("gpt", t.recipe.steps, o.common.json);
+  std::string written;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    if (o.sample && !os::interrupted()) written = trainer.sample(o.sample, o.temperature, display);
+  });
+  display.bar().clear();
+  if (!written.empty()) print_sample(o, written);
+  if (o.common.json) {
+    print_json(gpt_done(o, corpus, trainer.report()));
+  } else {
+    print_summary(trainer.report());
+    fmt::print("text: {} ({} bytes, {} characters, XXH64 {})\n", corpus.origin(),
+               corpus.size_bytes(), corpus.vocabulary().size(), corpus.hash_hex());
+  }
+  return finish(o.common, curve, "Character-level GPT on " + trainer.report().device,
+                trainer.report());
+}
+
+void add_gpt(CLI::App& train, Action& chosen) {
+  CLI::App* c = train.add_subcommand("gpt", "A character-level GPT on text, its own sources by default");
+  auto o = std::make_shared<GptOptions>();
+  io::GptRecipe& r = o->training.recipe;
+  c->add_option("--text", o->texts, "Files and folders to learn, joined")->type_name("FILE|DIR");
+  add_count(*c, "--steps", r.steps, kMaxSteps, "Training steps");
+  add_count(*c, "--layers", r.layers, 64, "Transformer blocks");
+  add_count(*c, "--heads", r.heads, 256, "Attention heads; must divide --embed");
+  add_count(*c, "--embed", r.embed, 8192, "Width");
+  add_count(*c, "--context", r.context, 8192, "Characters seen at once");
+  add_count(*c, "--batch", r.batch, 4096, "Sequences per step");
+  c->add_option("--lr", o->learning_rate, "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
+      ->check(CLI::Range(1e-9, 10.0))->type_name("F");
+  c->add_option("--dropout", o->training.dropout, "Probability")
+      ->check(CLI::Range(0.0, 0.99))->capture_default_str()->type_name("F");
+  c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
+      ->check(CLI::Range(0u, 1'000'000u))->capture_default_str()->type_name("N");
+  c->add_option("--temperature", o->temperature, "Of sampling")
+      ->check(CLI::Range(0.01, 100.0))->capture_default_str()->type_name("F");
+  add_common(*c, o->common);
+  c->callback([o, &chosen] { chosen = [o] { return train_gpt(*o); }; });
+}
+
+// ---- digits
+
+struct DigitsResult {
+  std::optional<io::ConfusionTable> table;
+  std::optional<double> regression;
+};
+
+DigitsResult test_digits(const io::DigitsTrainer& trainer, const io::DigitsTraining& t,
+                         const io::ImageSplit& images) {
+  DigitsResult result;
+  QuietObserver observer;
+  result.table = trainer.test(observer);
+  const double regression = io::softmax_regression_accuracy(t, images, observer);
+  if (!os::interrupted()) result.regression = regression;
+  return result;
+}
+
+void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const DigitsResult& result,
+                  const io::TrainingReport& report) {
+  const double accuracy = result.table ? result.table->accuracy() : 0;
+  if (o.common.json) {
+    Json line = done_line("digits", report);
+    if (result.table) line["accuracy"] = accuracy;
+    if (result.regression) line["softmax_regression_accuracy"] = *result.regression;
+    line.update({{"images", images.origin},
+                 {"train_images", images.train.count},
+                 {"test_images", images.test.count},
+                 {"seed", o.training.recipe.seed},
+                 {"jit", o.training.jit}});
+    print_json(line);
+    return;
+  }
+  print_summary(report);
+  if (!result.table) return;
+  fmt::print("\n{}\n", result.table->format());
+  fmt::print("test accuracy {:.2f} % of {} images ({})", 100 * accuracy, result.table->total(),
+             images.origin);
+  if (result.regression) {
+    fmt::print("; a softmax regression on the same data: {:.2f} %", 100 * *result.regression);
+  }
+  fmt::print("\n");
+}
+
+int train_digits(DigitsOptions o) {
+  io::DigitsTraining& t = o.training;
+  const CurveFile curve = prepare(o.common, "tuff-digits-loss.svg");
+  const io::ImageSplit images =
+      o.idx.empty() ? io::draw_digits({.seed = o.common.seed}) : io::load_idx_folder(o.idx);
+  const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
+  t.steps = o.steps.value_or(static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, kMaxSteps)));
+  t.device = o.common.device;
+  t.recipe.seed = o.common.seed;
+  t.jit = !o.common.no_jit;
+  io::DigitsTrainer trainer(t, images);
+  TrainingDisplay display("digits", t.steps, o.common.json);
+  DigitsResult result;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    if (!os::interrupted()) result = test_digits(trainer, t, images);
+  });
+  display.bar().clear();
+  print_digits(o, images, result, trainer.report());
+  return finish(o.common, curve, "Digits ConvNet on " + trainer.report().device, trainer.report());
+}
+
+void add_digits(CLI::App& train, Action& chosen) {
+  CLI::App* c = train.add_subcommand("digits", "A ConvNet on images of digits, drawn by tuff or MNIST's files");
+  auto o = std::make_shared<DigitsOptions>();
+  c->add_option("--idx", o->idx, "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
+      ->type_name("DIR");
+  CLI::Option* epochs = add_count(*c, "--epochs", o->epochs, 10'000, "Passes over the training images");
+  c->add_option("--steps", o->steps, "Training steps instead of --epochs")
+      ->check(CLI::Range(1u, kMaxSteps))->excludes(epochs)->type_name("N");
+  add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
+  c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
+      ->check(CLI::Range(1e-9, 10.0))->capture_default_str()->type_name("F");
+  add_common(*c, o->common);
+  c->callback([o, &chosen] { chosen = [o] { return train_digits(*o); }; });
+}
+
+// ---- copy
+
+int train_copy(CopyOptions o) {
+  io::CopyTraining& t = o.training;
+  require_heads(t.heads, t.embed);
+  const CurveFile curve = prepare(o.common, "tuff-copy-loss.svg");
+  t.device = o.common.device;
+  t.seed = o.common.seed;
+  t.jit = !o.common.no_jit;
+  io::CopyTrainer trainer(t);
+  TrainingDisplay display("copy", t.steps, o.common.json);
+  std::optional<double> accuracy;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    const double share = trainer.accuracy(display);
+    if (!os::interrupted()) accuracy = share;
+  });
+  display.bar().clear();
+  if (o.common.json) {
+    Json line = done_line("copy", trainer.report());
+    if (accuracy) line["accuracy"] = *accuracy;
+    line.update({{"mask_attention", t.mask_attention}, {"seed", t.seed}, {"jit", t.jit}});
+    print_json(line);
+  } else {
+    print_summary(trainer.report());
+    if (accuracy) {
+      fmt::print("copied right: {:.2f} % of the tokens; by chance {:.2f} %\n", 100 * *accuracy,
+                 100.0 / t.alphabet);
+    }
+  }
+  return finish(o.common, curve, "Copying task on " + trainer.report().device, trainer.report());
+}
+
+void add_copy(CLI::App& train, Action& chosen) {
+  CLI::App* c = train.add_subcommand(
+      "copy", "A transformer that repeats 16 random tokens: a test of attention");
+  auto o = std::make_shared<CopyOptions>();
+  add_count(*c, "--steps", o->training.steps, kMaxSteps, "Training steps");
+  add_count(*c, "--layers", o->training.layers, 64, "Transformer blocks");
+  add_count(*c, "--heads", o->training.heads, 256, "Attention heads; must divide --embed");
+  add_count(*c, "--embed", o->training.embed, 8192, "Width");
+  add_count(*c, "--batch", o->training.batch, 4096, "Sequences per step");
+  c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
+      ->check(CLI::Range(1e-9, 10.0))->capture_default_str()->type_name("F");
+  c->add_flag("--mask-attention", o->training.mask_attention,
+              "No position sees another: the task cannot be learned");
+  add_common(*c, o->common);
+  c->callback([o, &chosen] { chosen = [o] { return train_copy(*o); }; });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Action& chosen) {
+  CLI::App* train = app.add_subcommand("train", "Trains a model and says what it cost");
+  train->require_subcommand(1);
+  add_gpt(*train, chosen);
+  add_digits(*train, chosen);
+  add_copy(*train, chosen);
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,110 @@
+#include "cli/training_display.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "io/svg.h"
+
+namespace tuff::cli {
+
+void TrainingDisplay::on_step(const io::StepRecord& r) {
+  if (json_) {
+    print_json({{"event", "step"}, {"step", r.step}, {"loss", r.loss}, {"ms", r.ms},
+                {"host_us", r.host_us}});
+  }
+  bar_.update(r.step, double{r.loss}, double{r.ms});
+}
+
+void TrainingDisplay::on_validation(const io::ValidationRecord& r) {
+  if (json_) {
+    print_json({{"event", "validation"}, {"step", r.step}, {"val_loss", r.loss}});
+    return;
+  }
+  bar_.clear();
+  fmt::print("step {:>6}  validation loss {:.4f}\n", r.step, r.loss);
+  std::fflush(stdout);
+}
+
+bool TrainingDisplay::stop_requested() { return os::interrupted(); }
+bool QuietObserver::stop_requested() { return os::interrupted(); }
+
+Json done_line(const std::string& task, const io::TrainingReport& r) {
+  const io::CompileTimes& c = r.compile;
+  Json line{{"event", "done"},
+            {"task", task},
+            {"device", r.device},
+            {"description", r.description},
+            {"driver", r.driver},
+            {"steps", r.steps.size()},
+            {"interrupted", r.interrupted},
+            {"parameters", r.parameter_count},
+            {"train_loss", r.steps.empty() ? Json() : Json(r.steps.back().loss)}};
+  if (!r.validations.empty()) line["val_loss"] = r.validations.back().loss;
+  const Json rest{{"step_ms_median", r.step_ms_median()},
+                  {"host_us_median", r.host_us_median()},
+                  {"kernels_per_step", r.kernels_per_step},
+                  {"submits_per_step", r.submits_per_step},
+                  {"compile_ms", c.total_ms()},
+                  {"schedule_ms", c.schedule_ms},
+                  {"lower_ms", c.lower_ms},
+                  {"render_ms", c.render_ms},
+                  {"compiler_ms", c.compiler_ms},
+                  {"load_ms", c.load_ms},
+                  {"kernels_compiled", c.kernels_compiled},
+                  {"kernels_from_disk", c.kernels_from_disk},
+                  {"seconds", r.seconds}};
+  line.update(rest);
+  return line;
+}
+
+void print_summary(const io::TrainingReport& r) {
+  const Style style = Style::of_stdout();
+  const io::CompileTimes& c = r.compile;
+  fmt::print("\n{}{}{} steps of {} parameters on {} ({}, {}) in {:.1f} s\n", style.bold,
+             r.steps.size(), style.plain, r.parameter_count, r.device, r.description, r.driver,
+             r.seconds);
+  if (r.steps.empty()) return;
+  fmt::print("loss {:.4f}", r.steps.back().loss);
+  if (!r.validations.empty()) fmt::print(", validation loss {:.4f}", r.validations.back().loss);
+  fmt::print("\n{:.2f} ms a step, of which the host works {:.0f} us to launch {} kernels in {} "
+             "submission{}\n",
+             r.step_ms_median(), r.host_us_median(), r.kernels_per_step, r.submits_per_step,
+             r.submits_per_step == 1 ? "" : "s");
+  fmt::print("compiling took {:.0f} ms: schedule {:.0f}, lower {:.0f}, render {:.0f}, compiler "
+             "{:.0f}, load {:.0f}; {} kernels compiled, {} found on disk\n",
+             c.total_ms(), c.schedule_ms, c.lower_ms, c.render_ms, c.compiler_ms, c.load_ms,
+             c.kernels_compiled, c.kernels_from_disk);
+}
+
+CurveFile::CurveFile(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  const bool existed = os::exists(path_);
+  bool writable = false;
+  {
+    std::ofstream probe(path_, std::ios::app);  // changes nothing in a file that exists
+    writable = probe.good();
+  }
+  if (writable && !existed) std::filesystem::remove(path_);
+  if (!writable) fail<IoError>("{}: the loss curve cannot be written there", path_);
+}
+
+bool CurveFile::write(const std::string& title, const io::TrainingReport& report) const {
+  if (path_.empty() || report.steps.empty()) return false;
+  std::vector<io::Curve> curves{{"training", {}, false}};
+  for (const io::StepRecord& r : report.steps) {
+    curves[0].points.push_back({double(r.step), double{r.loss}});
+  }
+  if (!report.validations.empty()) {
+    curves.push_back({"validation", {}, true});
+    for (const io::ValidationRecord& r : report.validations) {
+      curves[1].points.push_back({double(r.step), r.loss});
+    }
+  }
+  io::write_line_chart(path_, {title, "step", "loss (nats)"}, curves);
+  return true;
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,52 @@
+// Shows a training while it runs and what came of it: JSON lines or text, and the loss curve.
+// Called by `tuff train`. Must never know a model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "cli/terminal.h"
+#include "io/training.h"
+
+namespace tuff::cli {
+
+class TrainingDisplay final : public io::TrainingObserver {
+ public:
+  TrainingDisplay(const std::string& what, uint32_t steps, bool json)
+      : json_(json), bar_(what, steps) {}
+  void on_step(const io::StepRecord& r) override;
+  void on_validation(const io::ValidationRecord& r) override;
+  bool stop_requested() override;
+  ProgressBar& bar() { return bar_; }
+
+ private:
+  bool json_;
+  ProgressBar bar_;
+};
+
+// Asks for an end on Ctrl-C and shows nothing.
+class QuietObserver final : public io::TrainingObserver {
+ public:
+  bool stop_requested() override;
+};
+
+// The line {"event":"done", ...}; callers append what only they know.
+Json done_line(const std::string& task, const io::TrainingReport& report);
+// The same for people, on standard output.
+void print_summary(const io::TrainingReport& report);
+
+// Where the loss curve goes. Checked before the training, so that hours are not lost at its end.
+class CurveFile {
+ public:
+  // `path` empty: no curve. IoError if the file could not be written.
+  explicit CurveFile(std::string path);
+  // After an interrupt as well; nothing if no step was made. True if written.
+  bool write(const std::string& title, const io::TrainingReport& report) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tuff::cli
