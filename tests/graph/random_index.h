@@ -127,6 +127,7 @@ class Generator {
     return index_const(kDivisors[pick(0, 9)]);
   }
   UOp digits(int depth);
+  UOp bound(const UOp& x);
   UOp nested_where(int depth);
   std::mt19937_64 random_;
   Space space_;
@@ -175,16 +176,26 @@ inline UOp Generator::index(int depth) {
   }
 }
 
+// x or x//c above or below a number near it.
+inline UOp Generator::bound(const UOp& x) {
+  const UOp c = index_const(pick(-4, 6));
+  const UOp y = pick(0, 1) ? x : make(Op::FloorDiv, DType::Index, {x, index_const(pick(2, 4))});
+  return pick(0, 1) ? make(Op::CmpLt, DType::Bool, {y, c}) : make(Op::CmpLt, DType::Bool, {c, y});
+}
+
 inline UOp Generator::boolean(int depth) {
   if (space_.leaves.back()->dtype == DType::Bool && pick(0, 5) == 0) return space_.leaves.back();
   if (depth == 0) return make(Op::CmpLt, DType::Bool, {leaf(), index_const(pick(-4, 8))});
   auto compare = [&](Op op) { return make(op, DType::Bool, {index(depth - 1), index(depth - 1)}); };
   auto logic = [&](Op op) { return make(op, DType::Bool, {boolean(depth - 1), boolean(depth - 1)}); };
   static constexpr Op kLogic[] = {Op::And, Op::Or, Op::And, Op::Or, Op::Xor, Op::Add, Op::Mul, Op::Max, Op::CmpEq, Op::CmpNe, Op::CmpLt, Op::Sub};
-  switch (pick(0, 9)) {
+  switch (pick(0, 10)) {
     case 0:
-    case 1:
-    case 2: return compare(Op::CmpLt);
+    case 1: return compare(Op::CmpLt);
+    case 2: {   // an interval, perhaps empty, or its outside
+      const UOp x = pick(0, 1) ? leaf() : index(depth - 1);
+      return make(pick(0, 1) ? Op::And : Op::Or, DType::Bool, {bound(x), bound(x)});
+    }
     case 3: return compare(Op::CmpEq);
     case 4: return compare(Op::CmpNe);
     case 5: return make(Op::CmpNe, DType::Bool, {boolean(depth - 1), bool_const(true)});

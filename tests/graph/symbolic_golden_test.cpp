@@ -79,6 +79,10 @@ TEST(SymbolicGolden, PadMasks) {
   EXPECT_EQ(simple(lt(r(0, 8), index_const(8))), "true");
   EXPECT_EQ(simple(lt(r(0, 8) * 4 + r(1, 4), index_const(12))), "r0 < 3");
   EXPECT_EQ(simple(lt(floordiv(r(0, 64), 4), index_const(3))), "r0 < 12");
+  EXPECT_EQ(simple(lt(index_const(2), floordiv(r(0, 64), 4))), "11 < r0");
+  EXPECT_EQ(simple(logical_and(lt(x, index_const(4)), lt(index_const(2), x))), "2 < r0 & r0 < 4");
+  EXPECT_EQ(simple(logical_and(lt(x, index_const(4)), lt(index_const(3), x))), "false");
+  EXPECT_EQ(simple(alu(Op::Or, {lt(x, index_const(4)), lt(index_const(3), x)})), "true");
   EXPECT_EQ(simple(logical_and(lt(x, index_const(3)), lt(index_const(5), x))), "false");
   EXPECT_EQ(simple(logical_and(lt(x, index_const(3)), lt(x, index_const(5)))), "r0 < 3");
   EXPECT_EQ(simple(logical_not(logical_not(lt(x, index_const(3))))), "r0 < 3");
