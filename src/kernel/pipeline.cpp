@@ -28,7 +28,6 @@ constexpr Pass kPasses[] = {
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
     {"decompose", pass_decompose, true},
-    {"narrow", pass_narrow, true},
     {"index-order", pass_index_order, false},
     {"index-type", pass_index_type, true},
     {"linearize", pass_linearize, true},

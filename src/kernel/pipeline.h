@@ -49,8 +49,7 @@ void pass_opts(Lowering& l);
 void pass_loop_limit(Lowering& l);
 void pass_reduces(Lowering& l);      // Reduce -> registers, shared memory
 void pass_launch(Lowering& l);       // Group, Local, GroupReduce -> Special
-void pass_decompose(Lowering& l);    // what the Target lacks; Max, Recip, Threefry, division by zero
-void pass_narrow(Lowering& l);       // bool, f16, bf16 and small ints in memory and arithmetic
+void pass_decompose(Lowering& l);    // what the Target lacks, and what no instruction means exactly
 void pass_index_order(Lowering& l);  // offsets: loop-invariant terms first, lanes last
 void pass_index_type(Lowering& l);   // Index -> I32 or I64
 void pass_linearize(Lowering& l);

@@ -35,7 +35,7 @@ class ReduceLowerer {
   UOp lower(const UOp& reduce) {
     const Op op = reduce->get<ReduceArg>().op;
     const DType t = reduce->dtype;
-    const DType acc = op == Op::Max || !is_float(t) ? t : accumulator(t);
+    const DType acc = is_float(t) ? accumulator(t) : t;
     ReduceParts parts;
     for (const UOp& r : reduce->src().subspan(1)) {
       const AxisKind k = kind_of(r.get());

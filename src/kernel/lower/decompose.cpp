@@ -1,0 +1,184 @@
+// What the Target lacks, made of what it has; and the ops whose exact meaning no instruction has:
+// division by zero, saturating casts, Threefry. Also arithmetic of narrow floats through f32.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/lower/transcendental.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+UOp integer(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
+
+// Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3).
+UOp threefry(std::span<const UOp> src, int64_t word) {
+  static constexpr int rotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+  auto number = [](uint32_t v) { return integer(DType::U32, v); };
+  auto rotate = [&](const UOp& x, int n) {
+    return alu(Op::Or, {alu(Op::Shl, {x, number(uint32_t(n))}), alu(Op::Shr, {x, number(uint32_t(32 - n))})});
+  };
+  const UOp key[3] = {src[2], src[3], alu(Op::Xor, {alu(Op::Xor, {src[2], src[3]}), number(0x1bd11bda)})};
+  UOp x0 = src[0] + key[0], x1 = src[1] + key[1];
+  for (int round = 0; round < 20; round++) {
+    x0 = x0 + x1;
+    x1 = alu(Op::Xor, {rotate(x1, rotations[round % 8]), x0});
+    if (round % 4 != 3) continue;
+    const int inject = round / 4 + 1;
+    x0 = x0 + key[inject % 3];
+    x1 = x1 + key[(inject + 1) % 3] + number(uint32_t(inject));
+  }
+  return word == 0 ? x0 : x1;
+}
+
+// Quotients by zero are 0 and the lowest integer by -1 wraps; a divisor known to be neither is left.
+UOp total_division(Op op, const UOp& a, const UOp& b) {
+  const DType t = a->dtype;
+  if (b->is_const() ? b->const_int() != 0 && b->const_int() != -1 : b->min > 0) return make(op, t, {a, b});
+  const UOp zero = integer(t, 0), minus_one = integer(t, -1);
+  const UOp by_zero = alu(Op::CmpEq, {b, zero});
+  if (is_unsigned(t)) {
+    return where(by_zero, zero, make(op, t, {a, where(by_zero, integer(t, 1), b)}));
+  }
+  const UOp by_minus = alu(Op::CmpEq, {b, minus_one});
+  const UOp safe = where(alu(Op::Or, {by_zero, by_minus}), integer(t, 1), b);
+  const UOp minus = op == Op::IDiv ? zero - a : zero;
+  return where(by_zero, zero, where(by_minus, minus, make(op, t, {a, safe})));
+}
+
+// Float to integer truncates and saturates, NaN gives 0; the conversion itself sees only what fits.
+UOp saturating_cast(const UOp& x, DType to) {
+  const DType t = x->dtype;
+  const int bits = row(to).storage_bits;
+  const double low = is_signed(to) ? -std::ldexp(1.0, bits - 1) : 0.0;
+  const double beyond = std::ldexp(1.0, is_signed(to) ? bits - 1 : bits);
+  const double high = t == DType::F32 ? double(std::nextafterf(float(beyond), 0.0f)) : std::nextafter(beyond, 0.0);
+  const int64_t least = is_signed(to) ? int64_t(uint64_t(1) << (bits - 1)) * (bits == 64 ? 1 : -1) : 0;
+  const int64_t most = is_signed(to) ? int64_t((uint64_t(1) << (bits - 1)) - 1) : -1;
+  const UOp below = lt(x, constant(t, low)), above = lt(constant(t, high), x);
+  const UOp safe = where(below, constant(t, 0), where(above, constant(t, 0), where(is_nan(x), constant(t, 0), x)));
+  const UOp converted = bits < 32 ? cast(make(Op::Cast, DType::I32, {safe}), to) : make(Op::Cast, to, {safe});
+  return where(below, integer(to, least), where(above, integer(to, most), converted));
+}
+
+// b where a < b or b is NaN, else a (which may be NaN). A constant is no NaN.
+UOp maximum(const UOp& a, const UOp& b) {
+  if (a->dtype == DType::Bool) return alu(Op::Or, {a, b});
+  if (a->is_const()) return maximum(b, a);
+  const UOp less = alu(Op::CmpLt, {a, b});
+  if (!is_float(a->dtype) || b->is_const()) return where(less, b, a);
+  const UOp nan = alu(Op::CmpNe, {b, b});
+  return where(alu(Op::Or, {less, nan}), b, a);
+}
+
+UOp bf16_from_f32(const UOp& x) {
+  const UOp bits = bitcast(x, DType::U32);
+  auto n = [](uint32_t v) { return integer(DType::U32, v); };
+  const UOp odd = alu(Op::And, {alu(Op::Shr, {bits, n(16)}), n(1)});
+  const UOp rounded = alu(Op::Shr, {bits + n(0x7fff) + odd, n(16)});
+  const UOp quiet = alu(Op::Or, {alu(Op::Shr, {bits, n(16)}), n(0x40)});
+  return bitcast(cast(where(is_nan(x), quiet, rounded), DType::U16), DType::BF16);
+}
+UOp f32_from_bf16(const UOp& x) {
+  const UOp wide = cast(bitcast(x, DType::U16), DType::U32);
+  return bitcast(alu(Op::Shl, {wide, integer(DType::U32, 16)}), DType::F32);
+}
+
+class Decomposer {
+ public:
+  explicit Decomposer(const Target& t) : f_(t.features) {}
+
+  UOp operator()(const UOp& old, std::span<const UOp> src) const {
+    refuse_absent(old);
+    if (!is_alu(old->op) && old->op != Op::Threefry) return {};
+    if (old->dtype == DType::Index || (src.size() > 0 && src[0]->dtype == DType::Index)) return {};
+    return alu_of(old->op, old->dtype, src, old->arg);
+  }
+
+ private:
+  bool emulated(DType t) const { return (t == DType::F16 && !f_.f16) || (t == DType::BF16 && !f_.bf16); }
+
+  void refuse_absent(const UOp& u) const {
+    const DType t = u->dtype;
+    const char* lacks = nullptr;
+    if (t == DType::F64 && !f_.f64) lacks = "float64";
+    if ((t == DType::I64 || t == DType::U64) && !f_.i64) lacks = "64-bit integers";
+    if (u->op == Op::Param && size_bytes(t) == 2 && !f_.storage16) lacks = "16-bit storage";
+    if (u->op == Op::Param && size_bytes(t) == 1 && !f_.storage8) lacks = "8-bit storage";
+    if (lacks) fail<Unsupported>("{} of {}: the device has no {}", graph::name(u->op), tuff::name(t), lacks);
+  }
+
+  UOp alu_of(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
+    const DType from = src[0]->dtype;
+    if (op == Op::Threefry) return threefry(src, std::get<int64_t>(arg));
+    if (op == Op::Cast) return cast_of(src[0], t);
+    if (op == Op::Bitcast || op == Op::Where) return {};
+    if (emulated(from)) return through_f32(op, t, src, arg);
+    switch (op) {
+      case Op::Max: return maximum(src[0], src[1]);
+      case Op::IDiv:
+      case Op::IMod: return total_division(op, src[0], src[1]);
+      case Op::Recip: return make(Op::Div, t, {constant(t, 1), src[0]});
+      case Op::Exp2:
+      case Op::Log2:
+      case Op::Sin:
+      case Op::Sqrt: return transcendental(op, t, src[0]);
+      default: return {};
+    }
+  }
+
+  UOp through_f32(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
+    std::vector<UOp> wide;
+    for (const UOp& s : src) wide.push_back(cast_of(s, DType::F32));
+    const DType to = t == DType::Bool ? t : DType::F32;
+    UOp y = alu_of(op, to, wide, arg);
+    if (!y) y = make(op, to, wide, arg);
+    return t == DType::Bool ? y : cast_of(y, t);
+  }
+
+  UOp transcendental(Op op, DType t, const UOp& x) const {
+    if (t == DType::F16 || t == DType::BF16) return cast_of(transcendental_f32(op, cast_of(x, DType::F32)), t);
+    return transcendental_f32(op, x);
+  }
+  UOp transcendental_f32(Op op, const UOp& x) const {
+    switch (op) {
+      case Op::Exp2: return f_.exp2 ? make(op, x->dtype, {x}) : exp2_by_polynomial(x);
+      case Op::Log2: return f_.log2 ? make(op, x->dtype, {x}) : log2_by_polynomial(x);
+      case Op::Sin: return f_.sin ? make(op, x->dtype, {x}) : sin_by_polynomial(x);
+      default: return f_.sqrt ? make(op, x->dtype, {x}) : sqrt_by_newton(x);
+    }
+  }
+
+  UOp cast_of(const UOp& x, DType to) const {
+    const DType from = x->dtype;
+    if (from == to) return x;
+    if (x->is_const()) return cast(x, to);
+    if (to == DType::Bool) {
+      const UOp v = emulated(from) ? cast_of(x, DType::F32) : x;
+      return alu(Op::CmpNe, {v, integer(v->dtype, 0)});
+    }
+    if (from == DType::BF16 && !f_.bf16) return cast_of(f32_from_bf16(x), to);
+    if (to == DType::BF16 && !f_.bf16) return bf16_from_f32(cast_of(x, DType::F32));
+    if (is_float(from) && is_int(to)) {
+      return saturating_cast(from == DType::F16 ? cast(x, DType::F32) : x, to);
+    }
+    return make(Op::Cast, to, {x});
+  }
+
+  TargetFeatures f_;
+};
+
+}  // namespace
+
+void pass_decompose(Lowering& l) {
+  const Decomposer d(l.target);
+  l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return d(old, src); });
+}
+
+}  // namespace tuff::kernel

@@ -1,0 +1,248 @@
+#include "kernel/lower/transcendental.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// The layout of one float type and the integer that holds its bits.
+struct Format {
+  DType t, bits;
+  int mantissa, bias;
+  UOp number(double v) const { return constant(t, v); }
+  UOp integer(int64_t v) const { return constant(Scalar::of_int(bits, v)); }
+  UOp as_bits(const UOp& x) const { return bitcast(x, bits); }
+  UOp as_float(const UOp& x) const { return bitcast(x, t); }
+  UOp power_of_two(const UOp& e) const {
+    return as_float(alu(Op::Shl, {e + integer(bias), integer(mantissa)}));
+  }
+  int64_t infinity() const { return ((int64_t(1) << (t == DType::F32 ? 8 : 11)) - 1) << mantissa; }
+  int64_t magnitude() const { return t == DType::F32 ? 0x7fffffff : 0x7fffffffffffffff; }
+  double nan() const { return std::numeric_limits<double>::quiet_NaN(); }
+};
+Format format_of(DType t) {
+  TUFF_CHECK(t == DType::F32 || t == DType::F64, "no polynomial for {}", tuff::name(t));
+  return t == DType::F32 ? Format{t, DType::I32, 23, 127} : Format{t, DType::I64, 52, 1023};
+}
+
+UOp abs_bits(const Format& f, const UOp& x) { return alu(Op::And, {f.as_bits(x), f.integer(f.magnitude())}); }
+
+// c[0] + x*(c[1] + x*(...))
+UOp horner(const Format& f, const UOp& x, const std::vector<double>& c) {
+  UOp sum = f.number(c.back());
+  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + f.number(c[i]);
+  return sum;
+}
+
+UOp round_nearest(const Format& f, const UOp& x) {
+  const UOp half = where(lt(x, f.number(0)), f.number(-0.5), f.number(0.5));
+  return alu(Op::Trunc, {x + half});
+}
+
+}  // namespace
+
+UOp is_nan(const UOp& x) {
+  const Format f = format_of(x->dtype);
+  return lt(f.integer(f.infinity()), abs_bits(f, x));
+}
+
+// 2^x = 2^n 2^r, |r| <= 1/2; the Taylor series of 2^r; the scale in two steps, so that subnormal
+// results round once and the exponents stay in range.
+UOp exp2_by_polynomial(const UOp& x) {
+  const Format f = format_of(x->dtype);
+  const bool single = x->dtype == DType::F32;
+  const double low = single ? -151 : -1076, high = single ? 129 : 1025;
+  UOp c = where(lt(x, f.number(high)), x, f.number(high));
+  c = where(lt(c, f.number(low)), f.number(low), c);
+  const UOp n = round_nearest(f, c);
+  const UOp r = c - n;
+  std::vector<double> series;
+  double term = 1;
+  for (int i = 0; i <= (single ? 7 : 13); i++) {
+    series.push_back(term);
+    term *= std::numbers::ln2 / (i + 1);
+  }
+  const UOp e = cast(n, f.bits);
+  const UOp e1 = alu(Op::Shr, {e, f.integer(1)});
+  const UOp scaled = horner(f, r, series) * f.power_of_two(e1) * f.power_of_two(e - e1);
+  return where(is_nan(x), x, scaled);
+}
+
+// x = 2^e m, m in [sqrt(1/2), sqrt(2)); with g = m-1 and s = g/(2+g), log(1+g) = g - s(g - R(s^2)),
+// whose leading term is exact (fdlibm's e_log.c arrangement without its split of the series).
+UOp log2_by_polynomial(const UOp& x) {
+  const Format f = format_of(x->dtype);
+  const bool single = x->dtype == DType::F32;
+  const double smallest = single ? 0x1p-126 : 0x1p-1022;
+  const int lift = single ? 25 : 54;
+  const UOp tiny = lt(x, f.number(smallest));
+  const UOp bits = f.as_bits(where(tiny, x * f.number(std::ldexp(1.0, lift)), x));
+  const int64_t sqrt_half = single ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
+  const UOp k = alu(Op::Shr, {bits - f.integer(sqrt_half), f.integer(f.mantissa)});
+  const UOp m = f.as_float(bits - alu(Op::Shl, {k, f.integer(f.mantissa)}));
+  const UOp e = cast(k - where(tiny, f.integer(lift), f.integer(0)), f.t);
+  const UOp g = m - f.number(1);
+  const UOp s = alu(Op::Div, {g, g + f.number(2)});
+  std::vector<double> series;
+  for (int i = 1; i <= (single ? 5 : 10); i++) series.push_back(2.0 / (2 * i + 1));
+  const UOp s2 = s * s;
+  const UOp r = s2 * horner(f, s2, series);
+  const UOp half_square = g * g * f.number(0.5);
+  // log(1+g) = g - (h - s(h + r)), h = g*g/2. Times log2(e) = 1 + c: the 1 costs no rounding.
+  const UOp rest = s * (half_square + r) - half_square;
+  const UOp small = (rest * f.number(std::numbers::log2e - 1) + g * f.number(std::numbers::log2e - 1)) + rest;
+  UOp y = (small + g) + e;
+  const UOp magnitude = abs_bits(f, x);
+  y = where(lt(f.as_bits(x), f.integer(0)), f.number(f.nan()), y);
+  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), f.number(-std::numeric_limits<double>::infinity()), y);
+  const UOp infinite = alu(Op::CmpEq, {f.as_bits(x), f.integer(f.infinity())});
+  return where(infinite, x, where(is_nan(x), x, y));
+}
+
+// Newton's iteration on 1/sqrt(x) from the exponent's half, and one correction of x/sqrt(x).
+UOp sqrt_by_newton(const UOp& x) {
+  const Format f = format_of(x->dtype);
+  const bool single = x->dtype == DType::F32;
+  const UOp tiny = lt(x, f.number(single ? 0x1p-100 : 0x1p-900));
+  const UOp up = f.number(single ? 0x1p64 : 0x1p200), down = f.number(single ? 0x1p-32 : 0x1p-100);
+  const UOp v = where(tiny, x * up, x);
+  const int64_t magic = single ? 0x5f3759df : 0x5fe6eb50c7b537a9;
+  UOp y = f.as_float(f.integer(magic) - alu(Op::Shr, {f.as_bits(v), f.integer(1)}));
+  for (int i = 0; i < (single ? 3 : 4); i++) y = y * (f.number(1.5) - v * f.number(0.5) * y * y);
+  UOp root = v * y;
+  root = root + (v - root * root) * y * f.number(0.5);
+  root = where(tiny, root * down, root);
+  const UOp magnitude = abs_bits(f, x);
+  const UOp same = alu(Op::Or, {alu(Op::CmpEq, {magnitude, f.integer(0)}),
+                                ge(f.as_bits(x), f.integer(f.infinity()))});
+  const UOp negative = lt(f.as_bits(x), f.integer(0));
+  return where(same, x, where(negative, f.number(f.nan()), root));
+}
+
+namespace {
+
+struct Reduced {
+  UOp quadrant;   // integer of the format, modulo 4
+  UOp angle;      // |angle| <= pi/4 and a little
+};
+
+// Cody and Waite: x - q*pi/2 with pi/2 in parts short enough that q times a part is exact.
+Reduced reduce_by_parts(const Format& f, const UOp& x, std::span<const double> parts) {
+  const UOp q = round_nearest(f, x * f.number(2 / std::numbers::pi));
+  UOp r = x;
+  for (double part : parts) r = r - q * f.number(part);
+  return {cast(q, f.bits), r};
+}
+
+UOp u32(uint64_t v) { return constant(Scalar::of_int(DType::U32, int64_t(v))); }
+UOp shl(const UOp& a, int n) { return alu(Op::Shl, {a, u32(n)}); }
+UOp shr(const UOp& a, int n) { return alu(Op::Shr, {a, u32(n)}); }
+UOp low16(const UOp& a) { return alu(Op::And, {a, u32(0xffff)}); }
+
+// The upper word of a 32x32-bit product, from 16-bit halves.
+UOp multiply_high(const UOp& a, const UOp& b) {
+  const UOp al = low16(a), ah = shr(a, 16), bl = low16(b), bh = shr(b, 16);
+  const UOp mid = ah * bl + shr(al * bl, 16);
+  const UOp mid2 = al * bh + low16(mid);
+  return ah * bh + shr(mid, 16) + shr(mid2, 16);
+}
+UOp carry_of(const UOp& sum, const UOp& addend) { return cast(lt(sum, addend), DType::U32); }
+
+// Payne and Hanek for f32 in 32-bit words: the significand times the 96 bits of 2/pi that matter for
+// the exponent; what is left of the binary point modulo 4 is the quadrant. Valid for |x| >= 1.
+Reduced reduce_by_table(const UOp& x) {
+  static constexpr std::array<uint32_t, 7> two_over_pi = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1,
+                                                          0xf534ddc0, 0xdb629599, 0x3c439041};
+  const UOp bits = alu(Op::And, {bitcast(x, DType::U32), u32(0x7fffffff)});
+  const UOp e = shr(bits, 23) - u32(127);                     // 0..127
+  const UOp significand = shl(alu(Op::Or, {alu(Op::And, {bits, u32(0x7fffff)}), u32(0x800000)}), 8);
+  // x = significand * 2^(e-31). Words of 2/pi from bit e-1 on, so that the product's top two bits
+  // modulo 2^96 are the quadrant. The table starts with the 32 zero bits before the point.
+  const UOp position = e - u32(1);
+  const UOp word = shr(position, 5), shift = alu(Op::And, {position, u32(31)});
+  auto table = [&](int i) {
+    UOp v = u32(0);
+    for (int w = 4; w >= 0; w--) {
+      if (w + i < 7) v = where(alu(Op::CmpEq, {word, u32(w)}), u32(two_over_pi[w + i]), v);
+    }
+    return v;
+  };
+  const UOp t0 = table(0), t1 = table(1), t2 = table(2), t3 = table(3);
+  auto window = [&](const UOp& hi, const UOp& lo) {   // two shifts: one by 32 would be undefined
+    const UOp rest = alu(Op::Shr, {shr(lo, 1), u32(31) - shift});
+    return alu(Op::Or, {alu(Op::Shl, {hi, shift}), rest});
+  };
+  const UOp w0 = window(t0, t1), w1 = window(t1, t2), w2 = window(t2, t3);
+  // The product modulo 2^64 in units of 2^-62 of a quadrant's quarter turn.
+  const UOp low_high = multiply_high(significand, w2);
+  const UOp mid_low = significand * w1;
+  const UOp low = mid_low + low_high;
+  const UOp high = significand * w0 + multiply_high(significand, w1) + carry_of(low, mid_low);
+  // high:low is a fixed-point number with two bits before the point; round to the nearest integer.
+  const UOp quadrant = shr(high + u32(0x20000000), 30);
+  const UOp fraction = bitcast(high - shl(quadrant, 30), DType::I32);     // in [-2^29, 2^29)
+  const Format f = format_of(DType::F32);
+  // Upper 29 bits exactly in two floats, then the low word.
+  const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(12)}), f.integer(12)});
+  const UOp sum = cast(upper, DType::F32) * f.number(0x1p-30);
+  const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) + cast(low, DType::F32) * f.number(0x1p-62);
+  const double half_pi = std::numbers::pi / 2, half_pi_high = double(float(half_pi));
+  const UOp turns = sum + rest;
+  const UOp lost = rest - (turns - sum);
+  UOp angle = turns * f.number(half_pi_high);
+  angle = angle + (lost * f.number(half_pi_high) + turns * f.number(half_pi - half_pi_high));
+  const UOp negative = lt(bitcast(x, DType::I32), f.integer(0));
+  return {where(negative, f.integer(0) - bitcast(quadrant, DType::I32), bitcast(quadrant, DType::I32)),
+          where(negative, f.number(0) - angle, angle)};
+}
+
+UOp sine_of(const Format& f, const Reduced& r) {
+  const int terms = f.t == DType::F32 ? 5 : 9;
+  std::vector<double> sine, cosine;
+  double factorial = 1;
+  for (int i = 0; i < 2 * terms; i++) {
+    if (i) factorial *= i;
+    const double sign = i / 2 % 2 ? -1 : 1;
+    (i % 2 ? sine : cosine).push_back(sign / factorial);
+  }
+  const UOp r2 = r.angle * r.angle;
+  const UOp s = r.angle + r.angle * r2 * horner(f, r2, {sine.begin() + 1, sine.end()});
+  const UOp c = f.number(1) + r2 * horner(f, r2, {cosine.begin() + 1, cosine.end()});
+  auto bit = [&](int64_t b) { return alu(Op::CmpNe, {alu(Op::And, {r.quadrant, f.integer(b)}), f.integer(0)}); };
+  const UOp y = where(bit(1), c, s);
+  return where(bit(2), alu(Op::Neg, {y}), y);
+}
+
+}  // namespace
+
+UOp sin_by_polynomial(const UOp& x) {
+  const Format f = format_of(x->dtype);
+  const UOp magnitude = abs_bits(f, x);
+  UOp y;
+  if (f.t == DType::F32) {
+    // pi/2 in parts of 11, 11, 11 and 24 bits: the first three times q < 2^13 are exact.
+    const double parts[] = {0x1.92p+0, 0x1.fb4p-12, 0x1.444p-24, 0x1.68c234p-39};
+    const UOp large = lt(f.integer(int64_t(130) << 23), magnitude);    // |x| >= 16
+    const UOp near = where(large, f.number(0), x);
+    const Reduced a = reduce_by_parts(f, near, parts);
+    const Reduced b = reduce_by_table(where(large, x, f.number(16)));
+    y = sine_of(f, {where(large, b.quadrant, a.quadrant), where(large, b.angle, a.angle)});
+  } else {
+    // fdlibm's pio2_1, pio2_2, pio2_3 (33 bits each) and the tail.
+    const double parts[] = {1.57079632673412561417e+00, 6.07710050630396597660e-11,
+                            2.02226624871116645580e-21, 8.47842766036889956997e-32};
+    const UOp finite = where(lt(magnitude, f.integer(int64_t(1023 + 60) << 52)), x, f.number(0));
+    y = sine_of(f, reduce_by_parts(f, finite, parts));
+  }
+  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), x, y);
+  return where(ge(magnitude, f.integer(f.infinity())), f.number(f.nan()), y);
+}
+
+}  // namespace tuff::kernel

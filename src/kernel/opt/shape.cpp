@@ -1,0 +1,111 @@
+#include "kernel/opt/shape.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "graph/walk.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+uint64_t product_of(RangeMask m, const RangeDeps& deps) {
+  uint64_t n = 1;
+  for (size_t i = 0; i < deps.ranges().size(); i++) {
+    if (m >> i & 1) n = std::min<uint64_t>(n * uint64_t(deps.ranges()[i]->src(0)->max), uint64_t(1) << 50);
+  }
+  return n;
+}
+
+const Node* through_casts(const Node* n) {
+  while (n->op == Op::Cast) n = n->src(0).get();
+  return n;
+}
+
+bool is_product_of_loads(const Node* reduce) {
+  if (reduce->get<ReduceArg>().op != Op::Add) return false;
+  const Node* v = through_casts(reduce->src(0).get());
+  if (v->op != Op::Mul) return false;
+  for (const UOp& s : v->src()) {
+    const Node* x = through_casts(s.get());
+    if (x->op == Op::Where) x = through_casts(x->src(1).get());
+    bool loads = false;
+    for (const Node* n : toposort(UOp(x))) loads = loads || n->op == Op::Load;
+    if (!loads) return false;
+  }
+  return true;
+}
+
+void find_main_reduce(KernelShape& k, const Tiling& t, RangeDeps& deps) {
+  uint64_t most = 0;
+  for (const UOp& r : k.reduces) {
+    const uint64_t work = product_of(deps.of(r->src(0)), deps);
+    if (work > most) most = work, k.main_reduce = r.get();
+  }
+  if (!k.main_reduce) return;
+  k.main_is_product = is_product_of_loads(k.main_reduce);
+  for (const UOp& r : k.main_reduce->src().subspan(1)) k.main_axes.push_back(t.axis_of(r.get()));
+}
+
+void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp& ast) {
+  std::vector<const Node*> main_loads;
+  if (k.main_reduce) {
+    for (const Node* n : toposort(k.main_reduce->src(0))) {
+      if (n->op == Op::Load) main_loads.push_back(n->src(0).get());
+    }
+  }
+  k.main_loads = int(main_loads.size());
+  for (const Access& a : accesses(ast, deps)) {
+    const bool in_main = std::find(main_loads.begin(), main_loads.end(), a.index.get()) != main_loads.end();
+    for (size_t i = 0; i < k.axes.size(); i++) {
+      AxisShape& x = k.axes[i];
+      const int64_t step = a.step(t.axes()[i].range);
+      const bool irregular = (a.irregular & x.bit) != 0;
+      if (a.gate & x.bit) x.gated++;
+      if (irregular || (step != 0 && step != 1)) x.strided++;
+      if (step == 1 && !irregular) (a.store ? x.unit_stores : x.unit_loads)++;
+      if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t divisor_up_to(int64_t n, int64_t most, bool power_of_two) {
+  for (int64_t d = std::min(n, most); d > 1; d--) {
+    if (n % d == 0 && (!power_of_two || std::has_single_bit(uint64_t(d)))) return d;
+  }
+  return 1;
+}
+
+KernelShape shape_of(const UOp& ast, const Tiling& t) {
+  KernelShape k;
+  RangeDeps deps(ast);
+  RangeMask shared = ~RangeMask(0);
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Reduce) {
+      k.reduces.push_back(UOp(n));
+      shared &= deps.of(UOp(n));
+    }
+    if (is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool) k.work += product_of(deps.of(UOp(n)), deps);
+    if (n->op == Op::Reduce) k.work += product_of(deps.of(n->src(0)), deps);
+    if (n->op == Op::Load || n->op == Op::Store) k.work += product_of(deps.of(UOp(n)), deps);
+  }
+  for (const Axis& a : t.axes()) {
+    AxisShape x;
+    x.size = a.range->src(0)->max;
+    x.symbolic = !a.range->src(0)->is_const();
+    x.reduced = a.reduced;
+    x.bit = deps.bit(a.range);
+    x.shared = !a.reduced && (shared & x.bit) != 0;
+    if (x.shared) k.outputs *= uint64_t(x.size);
+    k.axes.push_back(x);
+  }
+  find_main_reduce(k, t, deps);
+  count_accesses(k, t, deps, ast);
+  return k;
+}
+
+}  // namespace tuff::kernel
