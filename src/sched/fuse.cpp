@@ -33,6 +33,7 @@ constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; range
 constexpr uint32_t kTranscendental = 5;     // cost weights: one plain ALU op is 1
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
+constexpr uint32_t kFreeMask = 6;           // a comparison, as one-hot and causal masks are
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
 
@@ -89,9 +90,9 @@ class Planner {
   void run() {
     flatten();
     force_roots();
-    const std::vector<uint8_t> forced = p_.realized;
     // Shared reductions first: what follows them is then seen as reading memory, not as a reduction.
     cut_shared(true);
+    const std::vector<uint8_t> forced = p_.realized;
     cut_structure();
     std::vector<uint8_t> structural = p_.realized;
     cut_shared(false);
@@ -203,7 +204,8 @@ class Planner {
     const Facts& f = facts_[b];
     if (node(i).op == Op::Pad && f.reduced) realize(b);
     if (!repeats(node(i))) return;
-    const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental : f.loads.size() == 1 && f.weight <= kFreeWhenRepeated;
+    const uint32_t free_weight = node(b).dtype == DType::Bool ? kFreeMask : kFreeWhenRepeated;
+    const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental : f.loads.size() == 1 && f.weight <= free_weight;
     if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 

@@ -6,6 +6,7 @@
 #include "graph/walk.h"
 #include "sched/canonical.h"
 #include "sched/index_map.h"
+#include "sched/pick.h"
 #include "sched/prepare.h"
 
 namespace tuff::sched {
@@ -108,6 +109,7 @@ class Builder {
     const Node& n = *plan_.nodes[i];
     if (n.is_const() || n.op == Op::Variable) return UOp(&n);
     if (n.op == Op::Iota) return cast(index[0], n.dtype);
+    if (n.op == Op::Iota) return cast(index[0], n.dtype);
     ValueKey key{i, gate.get(), index};
     if (auto it = memo_.find(key); it != memo_.end()) return it->second;
     UOp v;
@@ -144,6 +146,7 @@ class Builder {
       ranges.push_back(inner[a]);
     }
     UOp v = value(plan_.sources(i)[0], inner, gate);
+    if (arg.op == Op::Add) v = pick_elements(v, ranges);
     return fold_unused(arg.op, v, ranges);
   }
 

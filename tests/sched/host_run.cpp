@@ -235,6 +235,11 @@ Values TensorEvaluator::compute(const Node& n) {
   if (n.op == Op::Const) return {n.get<Scalar>()};
   if (n.op == Op::Buffer) return contents_.at(n.get<Ref<Storage>>()->id);
   if (n.op == Op::Assign) return src(1);
+  if (n.op == Op::Iota) {
+    Values out;
+    for (int64_t i = 0; i < element_count(n.shape); i++) out.push_back(Scalar::of_int(n.dtype, i));
+    return out;
+  }
   if (n.op == Op::Contiguous || n.op == Op::Detach || n.op == Op::Copy) return src(0);
   if (n.op == Op::Reduce) return reduced(n, src(0));
   Values out;

@@ -191,14 +191,14 @@ void check_seed(uint32_t seed, bool assigns, const TargetOf& target_of) {
 }
 
 TEST(RandomGraphs, MeanWhatTheirKernelsCompute) {
-  for (uint32_t seed = 0; seed < 4000; seed++) {
+  for (uint32_t seed = 0; seed < 1500; seed++) {
     check_seed(seed, false, host_target);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST(RandomGraphs, AssignsKeepOldAndNewContentsApart) {
-  for (uint32_t seed = 0; seed < 4000; seed++) {
+  for (uint32_t seed = 0; seed < 1500; seed++) {
     check_seed(100000 + seed, true, host_target);
     if (HasFatalFailure()) return;
   }
@@ -208,7 +208,7 @@ TEST(RandomGraphs, FitFewBuffersPerKernel) {
   Target few = host_target("CPU");
   few.max_buffers = 4;
   const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
-  for (uint32_t seed = 0; seed < 1000; seed++) {
+  for (uint32_t seed = 0; seed < 500; seed++) {
     check_seed(200000 + seed, seed % 2, target_of);
     if (HasFatalFailure()) return;
     const RandomGraph g(200000 + seed, seed % 2);

@@ -97,15 +97,35 @@ TEST(Fusion, MovementVanishes) {
   expect_meaning({cat}, 0);
 }
 
-TEST(Fusion, GatherIsOneMaskedSum) {
-  // Which row of the table, as a comparison with 0..9 held in memory.
-  const UOp table = host_buffer({10, 4}), ids = host_buffer({3}, DType::I32), rows = host_buffer({10}, DType::I32);
-  const Shape all{3, 10, 4};
-  auto wide = [&](const UOp& x, const Shape& s) { return expand(reshape(x, s), all); };
-  const UOp hit = alu(Op::CmpEq, {wide(ids, {3, 1, 1}), wide(rows, {1, 10, 1})});
-  const UOp picked = reduce(Op::Add, where(hit, wide(table, {1, 10, 4}), number(0)), {1});
-  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+// Rows of a table by number, as embedding spells it; numbers outside of it give zeros.
+UOp gather_rows(const UOp& table, const UOp& ids, const UOp& counter) {
+  const Dim n = ids->shape[0], rows = table->shape[0], columns = table->shape[1];
+  const Shape all{n, rows, columns};
+  const UOp hit = alu(Op::CmpEq, {expand(reshape(ids, {n, Dim(1)}), {n, rows}), expand(reshape(counter, {Dim(1), rows}), {n, rows})});
+  const UOp one_hot = alu(Op::CmpNe, {cast(hit, DType::I32), constant(DType::I32, 0)});
+  const UOp wide = expand(reshape(table, {Dim(1), rows, columns}), all);
+  return reduce(Op::Add, where(expand(reshape(one_hot, {n, rows, Dim(1)}), all), wide, number(0)), {1});
+}
+
+TEST(Fusion, GatherByACounterInMemoryIsAMaskAndAMaskedSum) {
+  const UOp picked = gather_rows(host_buffer({10, 4}), host_buffer({3}, DType::I32), host_buffer({10}, DType::I32));
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 2);
   expect_meaning({picked}, 0);
+}
+
+TEST(Fusion, GatherByPositionIsALoad) {
+  const UOp picked = gather_rows(host_buffer({10, 4}), host_buffer({30}, DType::I32), iota(Dim(10), DType::I32));
+  const std::string t = text({picked});
+  EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
+  EXPECT_EQ(t.find("reduce"), std::string::npos) << t;
+  expect_meaning({picked}, 0);
+}
+
+TEST(Fusion, PositionsAreIndexArithmetic) {
+  const UOp masked = where(alu(Op::CmpLt, {reshape(iota(Dim(24), DType::I32), {Dim(4), Dim(6)}), constant(DType::I32, 9)}),
+                           host_buffer({4, 6}), expand(reshape(number(0), {Dim(1), Dim(1)}), {Dim(4), Dim(6)}));
+  EXPECT_EQ(kernel_count(*scheduled({permute(masked, {1, 0})})), 1);
+  expect_meaning({permute(masked, {1, 0})}, 0);
 }
 
 TEST(Fusion, SharedReductionIsStoredAndSharedCheapWorkIsNot) {
