@@ -47,12 +47,6 @@ target_compile_options(tuff_settings INTERFACE
 function(tuff_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   list(TRANSFORM ROOM_DEPS PREPEND tuff_)
-  # TEMPORARY while rooms are being filled side by side: sources that are not there yet are left out.
-  foreach(f IN LISTS ROOM_SOURCES)
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${f} AND NOT EXISTS ${f})
-      list(REMOVE_ITEM ROOM_SOURCES ${f})
-    endif()
-  endforeach()
   if(ROOM_SOURCES)
     add_library(tuff_${name} STATIC ${ROOM_SOURCES})
     target_link_libraries(tuff_${name} PUBLIC tuff_settings ${ROOM_DEPS} ${ROOM_LIBS}
