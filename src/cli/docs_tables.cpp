@@ -81,9 +81,11 @@ std::string docs_devices() {
 namespace {
 
 void append_help(const CLI::App& app, const std::string& prefix, std::string& out) {
-  out += fmt::format("```\n{}```\n\n", app.help(prefix));
+  // Not app.help(), which would answer for the subcommand that is running.
+  const std::string help = app.get_formatter()->make_help(&app, prefix, CLI::AppFormatMode::Normal);
+  out += fmt::format("```\n{}```\n\n", help.substr(0, help.find_last_not_of('\n') + 2));
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    append_help(*sub, prefix.empty() ? app.get_name() : prefix + " " + app.get_name(), out);
+    append_help(*sub, prefix + " " + sub->get_name(), out);
   }
 }
 
@@ -148,7 +150,7 @@ std::string training_rows() {
 
 std::string docs_help(const CLI::App& app) {
   std::string out;
-  append_help(app, "", out);
+  append_help(app, app.get_name(), out);
   out.pop_back();
   return out;
 }

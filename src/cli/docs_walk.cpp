@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "base/target.h"
 #include "cli/docs.h"
 #include "devices/registry.h"
@@ -112,13 +113,14 @@ std::string target_text(const sched::Schedule& schedule, const char* target_name
     lists += kernel::to_text(lowered);
     code += render::to_text(sources.back());
   }
-  return floor_text(fmt::format("Lowered for the target `{}`, a linear list", target_name), "", lists) +
+  return floor_text(fmt::format("Lowered for the target `{}` without heuristics (`TUFF_NOOPT=1`), a linear list", target_name), "", lists) +
          floor_text(fmt::format("Rendered for `{}`", target_name), language, code);
 }
 
 }  // namespace
 
 std::string docs_walk() {
+  const EnvOverride no_heuristics(Env::TUFF_NOOPT, "1");
   const Target target = builtin_target("c-x86-64");
   const graph::UOp root = graph::make(graph::Op::Contiguous, DType::F32, {example()});
   const sched::Scheduled scheduled = sched::schedule(

@@ -75,6 +75,16 @@ CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& val
       ->check(CLI::Range(1u, maximum))->capture_default_str()->type_name("N");
 }
 
+// As CLI::Range, which lets NaN pass.
+CLI::Validator between(double low, double high) {
+  auto check = [low, high](const std::string& text) {
+    double value = 0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+    return fits ? std::string() : fmt::format("{} is no number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", low, high));
+}
+
 // A cache folder that the user named has to work; the default one is done without if need be.
 void require_cache_folder() {
   const std::string folder = env_text(Env::TUFF_CACHE_DIR);
@@ -204,13 +214,13 @@ void add_gpt(CLI::App& train, Action& chosen) {
   add_count(*c, "--context", r.context, 8192, "Characters seen at once");
   add_count(*c, "--batch", r.batch, 4096, "Sequences per step");
   c->add_option("--lr", o->learning_rate, "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
-      ->check(CLI::Range(1e-9, 10.0))->type_name("F");
+      ->check(between(1e-9, 10.0))->type_name("F");
   c->add_option("--dropout", o->training.dropout, "Probability")
-      ->check(CLI::Range(0.0, 0.99))->capture_default_str()->type_name("F");
+      ->check(between(0.0, 0.99))->capture_default_str()->type_name("F");
   c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
       ->check(CLI::Range(0u, 1'000'000u))->capture_default_str()->type_name("N");
   c->add_option("--temperature", o->temperature, "Of sampling")
-      ->check(CLI::Range(0.01, 100.0))->capture_default_str()->type_name("F");
+      ->check(between(0.01, 100.0))->capture_default_str()->type_name("F");
   add_common(*c, o->common);
   c->callback([o, &chosen] { chosen = [o] { return train_gpt(*o); }; });
 }
@@ -291,7 +301,7 @@ void add_digits(CLI::App& train, Action& chosen) {
       ->check(CLI::Range(1u, kMaxSteps))->excludes(epochs)->type_name("N");
   add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
-      ->check(CLI::Range(1e-9, 10.0))->capture_default_str()->type_name("F");
+      ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
   add_common(*c, o->common);
   c->callback([o, &chosen] { chosen = [o] { return train_digits(*o); }; });
 }
@@ -340,7 +350,7 @@ void add_copy(CLI::App& train, Action& chosen) {
   add_count(*c, "--embed", o->training.embed, 8192, "Width");
   add_count(*c, "--batch", o->training.batch, 4096, "Sequences per step");
   c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
-      ->check(CLI::Range(1e-9, 10.0))->capture_default_str()->type_name("F");
+      ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
   add_common(*c, o->common);

@@ -64,7 +64,8 @@ void print_summary(const io::TrainingReport& r) {
   const Style style = Style::of_stdout();
   const io::CompileTimes& c = r.compile;
   fmt::print("\n{}{}{} steps of {} parameters on {} ({}, {}) in {:.1f} s\n", style.bold,
-             r.steps.size(), style.plain, r.parameter_count, r.device, r.description, r.driver,
+             r.steps.size(), style.plain, r.parameter_count, r.device,
+             r.description.substr(0, r.description.find(" [")), r.driver,
              r.seconds);
   if (r.steps.empty()) return;
   fmt::print("loss {:.4f}", r.steps.back().loss);

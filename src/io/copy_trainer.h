@@ -15,7 +15,7 @@ struct CopyTraining {
   uint32_t length = 16;    // tokens to copy
   uint32_t alphabet = 32;  // chance is right once in so many
   uint32_t layers = 2, heads = 4, embed = 64, batch = 32;
-  uint32_t steps = 500;
+  uint32_t steps = 300;
   uint32_t seed = 1;
   double learning_rate = 3e-3;
   bool mask_attention = false;

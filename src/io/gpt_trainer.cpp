@@ -92,10 +92,10 @@ class GptTask final : public TrainingTask {
   bool validates_after(uint32_t done) const override {
     return done % kGptValidationInterval == 0 || done == settings_.recipe.steps;
   }
-  double validation_loss() override {
+  double validation_loss(TrainingObserver& observer) override {
     const std::span<const uint8_t> tokens = corpus_.heldout_tokens();
     double sum = 0;
-    for (uint32_t i = 0; i < kGptValidationBatches; ++i) {
+    for (uint32_t i = 0; i < kGptValidationBatches && !observer.stop_requested(); ++i) {
       gpt_validation_offsets(settings_.recipe, i, tokens.size(), batches_.starts());
       batches_.write(tokens, validation_inputs_);
       sum += validation_(validation_inputs_)[0].item();

@@ -70,7 +70,9 @@ class Stepper {
 void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
               TrainingReport& report) {
   if (!task.validates_after(done)) return;
-  report.validations.push_back({done, task.validation_loss()});
+  const double loss = task.validation_loss(observer);
+  if (observer.stop_requested()) return;  // of some batches only
+  report.validations.push_back({done, loss});
   observer.on_validation(report.validations.back());
 }
 
@@ -100,6 +102,7 @@ double TrainingReport::host_us_median() const {
 
 void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
                   TrainingReport& report) {
+  report.interrupted = true;  // until the end is reached
   report.steps.reserve(settings.steps);
   report.validations.reserve(settings.steps + 1);
   validate(task, 0, observer, report);
@@ -108,8 +111,7 @@ void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObse
   task.write_batch(0, inputs[0]);
   uint64_t begin_ns = os::monotonic_ns();
   for (uint32_t step = 0; step < settings.steps; ++step) {
-    report.interrupted = observer.stop_requested();
-    if (report.interrupted) break;
+    if (observer.stop_requested()) break;
     task.before_step(step);
     const uint64_t launch_ns = os::monotonic_ns();
     stepper.launch(inputs[step % 2]);
@@ -125,6 +127,7 @@ void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObse
     validate(task, step + 1, observer, report);
     begin_ns = os::monotonic_ns();
   }
+  report.interrupted = report.steps.size() < settings.steps;
 }
 
 TrainingClock::TrainingClock(TrainingReport& report)

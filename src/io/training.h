@@ -69,7 +69,8 @@ class TrainingTask {
   // Forward, backward and optimizer step; gives {loss}. Captured once.
   virtual std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) = 0;
   virtual bool validates_after(uint32_t /*steps_done*/) const { return false; }
-  virtual double validation_loss() { return 0; }
+  // May end early, with any value, once the observer asks for it.
+  virtual double validation_loss(TrainingObserver&) { return 0; }
 };
 
 struct LoopSettings {

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""The program `tuff` from outside: exit codes, help, JSON, bad input, Ctrl-C.
+
+Usage: cli_test.py PATH_OF_TUFF [unittest options]
+Trainings run on the NULL device, which computes nothing, so that this needs no compiler and no GPU.
+"""
+import gzip
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TUFF = None
+COMMANDS = [[], ["devices"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["docs"]]
+TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
+
+
+class TuffTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("TUFF_") and k != "NO_COLOR"}
+        self.env["TUFF_CACHE_DIR"] = str(self.folder / "cache")
+
+    def tuff(self, *arguments, **env):
+        return subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder,
+                              env={**self.env, **env}, timeout=120, check=False)
+
+    def expect(self, code, *arguments, **env):
+        result = self.tuff(*arguments, **env)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        return result
+
+    def expect_error(self, code, wanted, *arguments, **env):
+        """One clear line on stderr (a usage error adds where to look) and nothing on stdout."""
+        result = self.expect(code, *arguments, **env)
+        lines = result.stderr.decode().splitlines()
+        self.assertIn(wanted, lines[0])
+        self.assertTrue(lines[0].startswith("tuff: "), lines)
+        self.assertLessEqual(len(lines), 1 if code == 1 else 2, lines)
+        self.assertEqual(result.stdout, b"")
+        return lines[0]
+
+    def rows(self, result):
+        return [json.loads(line) for line in result.stdout.decode().splitlines()]
+
+    def cpu_usable(self):
+        """For what the NULL device would answer with nonsense."""
+        rows = self.rows(self.expect(0, "devices", "--json", TUFF_DEVICE="NULL"))
+        return any(row["usable"] for row in rows if row["kind"] == "CPU")
+
+    def files(self):
+        return sorted(p.name for p in self.folder.iterdir() if p.name != "cache")
+
+
+class Usage(TuffTest):
+    def test_every_command_has_help(self):
+        for command in COMMANDS:
+            for flag in ("--help", "-h"):
+                result = self.expect(0, *command, flag)
+                self.assertIn(b"Usage: tuff", result.stdout)
+                self.assertEqual(result.stderr, b"")
+
+    def test_version(self):
+        self.assertRegex(self.expect(0, "--version").stdout, rb"^tuff \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors(self):
+        for arguments in ([], ["no-such-command"], ["train"], ["train", "gpt", "--no-such-option"],
+                          ["train", "gpt", "--steps", "0"], ["train", "gpt", "--steps", "-5"],
+                          ["train", "gpt", "--steps", "many"], ["train", "gpt", "--dropout", "1.5"],
+                          ["train", "gpt", "--lr", "nan"], ["train", "gpt", "--batch", "99999999999999999999"],
+                          ["train", "digits", "--steps", "3", "--epochs", "2"], ["docs"], ["docs", "nothing"],
+                          ["train", "gpt", "--layers"]):
+            self.expect_error(2, "", *arguments)
+
+    def test_options_that_do_not_fit_each_other(self):
+        self.expect_error(2, "--heads 3 does not divide --embed 8", "train", "gpt", "--heads", 3, "--embed", 8)
+        (self.folder / "short.txt").write_text("only a few letters")
+        self.expect_error(2, "--context 64", "train", "gpt", "--text", "short.txt", "--device", "NULL")
+
+
+class Devices(TuffTest):
+    FIELDS = {"name": str, "kind": str, "usable": bool, "reason": str, "default": bool, "software": bool,
+              "description": str, "driver": str, "api_version": str, "uuid": str, "memory_bytes": int,
+              "features": dict}
+
+    def test_json(self):
+        rows = self.rows(self.expect(0, "devices", "--json"))
+        for row in rows:
+            self.assertEqual({k: type(v) for k, v in row.items()}, self.FIELDS)
+            self.assertTrue(row["usable"] or row["reason"])
+        self.assertIn("NULL", [row["kind"] for row in rows])
+        self.assertLessEqual(sum(row["default"] for row in rows), 1)
+
+    def test_default_follows_the_environment(self):
+        rows = self.rows(self.expect(0, "devices", "--json", TUFF_DEVICE="null"))
+        self.assertEqual([row["kind"] for row in rows if row["default"]], ["NULL"])
+
+    def test_unknown_default(self):
+        result = self.expect(1, "devices", TUFF_DEVICE="TPU")
+        self.assertIn(b"NULL", result.stdout)
+        self.assertIn(b"TPU", result.stderr)
+
+    def test_no_colours_in_a_pipe_or_under_no_color(self):
+        self.assertNotIn(b"\x1b", self.expect(0, "devices").stdout)
+        self.assertIn(b"\x1b[1m", self.on_terminal({}))
+        self.assertNotIn(b"\x1b", self.on_terminal({"NO_COLOR": "1"}))
+
+    def on_terminal(self, env):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([TUFF, "devices"], stdout=theirs, env={**self.env, **env}) as process:
+            os.close(theirs)
+            out = b""
+            try:
+                while piece := os.read(ours, 65536):
+                    out += piece
+            except OSError:
+                pass  # the other end was closed
+            self.assertEqual(process.wait(), 0)
+        os.close(ours)
+        return out
+
+
+class Training(TuffTest):
+    DONE = ["device", "driver", "steps", "train_loss", "val_loss", "step_ms_median", "host_us_median",
+            "kernels_per_step", "submits_per_step", "compile_ms", "schedule_ms", "lower_ms", "render_ms",
+            "compiler_ms", "load_ms", "seconds", "corpus_hash"]
+
+    def test_gpt_json(self):
+        rows = self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 5, "--sample", 9, "--json", *TINY))
+        self.assertEqual([r["step"] for r in rows if r["event"] == "step"], [1, 2, 3, 4, 5])
+        self.assertEqual([r["step"] for r in rows if r["event"] == "validation"], [0, 5])
+        self.assertEqual(len(next(r for r in rows if r["event"] == "sample")["text"]), 9)
+        done = rows[-1]
+        self.assertEqual(done["event"], "done")
+        for field in self.DONE:
+            self.assertIn(field, done)
+        self.assertEqual((done["steps"], done["submits_per_step"]), (5, 1))
+        self.assertGreater(done["kernels_per_step"], 0)
+        self.assertEqual(self.files(), [])  # no curve unless asked for
+
+    def test_gpt_text_and_curve(self):
+        result = self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--sample", 0, *TINY)
+        self.assertIn(b"validation loss", result.stdout)
+        self.assertTrue((self.folder / "tuff-gpt-loss.svg").read_text().startswith("<svg"))
+        self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--json", "--out", "new/folder", *TINY)
+        self.assertTrue((self.folder / "new/folder/tuff-gpt-loss.svg").exists())
+
+    def test_without_jit(self):
+        rows = self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--no-jit", "--json", *TINY))
+        self.assertGreater(rows[-1]["kernels_per_step"], 0)
+
+    def test_digits_and_copy_json(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        rows = self.rows(self.expect(0, "train", "digits", "--device", "CPU", "--steps", 3, "--batch", 8, "--json"))
+        self.assertIn("accuracy", rows[-1])
+        self.assertIn("softmax_regression_accuracy", rows[-1])
+        rows = self.rows(self.expect(0, "train", "copy", "--device", "NULL", "--steps", 3, "--json"))
+        self.assertIn("accuracy", rows[-1])
+
+    def test_same_seed_same_text(self):
+        def sample(seed):
+            return self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 1, "--sample", 30, "--seed",
+                                         seed, "--json", *TINY))[-2]["text"]
+        self.assertEqual(sample(1), sample(1))
+
+
+class BadInput(TuffTest):
+    def gpt(self, wanted, *arguments, **env):
+        self.expect_error(1, wanted, "train", "gpt", "--device", "NULL", "--steps", 2, *arguments, *TINY, **env)
+        self.assertNotIn("tuff-gpt-loss.svg", self.files())
+
+    def test_texts(self):
+        self.gpt("missing.txt", "--text", "missing.txt")
+        (self.folder / "empty.txt").touch()
+        self.gpt("empty", "--text", "empty.txt")
+        (self.folder / "folder").mkdir()
+        self.gpt("", "--text", "folder")
+        self.gpt("/dev/zero", "--text", "/dev/zero")
+
+    def test_devices(self):
+        for name in ("TPU", "VULKAN:99", "VULKAN:uuid=00", "CPU:7", "NULL:x"):
+            self.expect_error(1, "", "train", "gpt", "--steps", 1, "--device", name, *TINY)
+        self.expect_error(1, "TPU", "train", "gpt", "--steps", 1, *TINY, TUFF_DEVICE="TPU")
+        self.assertNotIn("tuff-gpt-loss.svg", self.files())
+
+    def test_folders_that_cannot_be_written(self):
+        (self.folder / "file").touch()
+        self.gpt("TUFF_CACHE_DIR", TUFF_CACHE_DIR=str(self.folder / "file" / "cache"))
+        self.gpt("loss curve", "--curve", "no/such/folder/x.svg")
+        self.gpt("file", "--out", "file/below")
+
+    def test_a_variable_with_a_bad_value(self):
+        self.gpt("TUFF_CACHE", TUFF_CACHE="perhaps")
+
+    def test_idx(self):
+        def digits(wanted):
+            self.expect_error(1, wanted, "train", "digits", "--device", "NULL", "--steps", 2, "--idx", "idx")
+        digits("idx")
+        idx = self.folder / "idx"
+        idx.mkdir()
+        digits("train-images-idx3-ubyte")
+        images = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (2, 28, 28)) + bytes(2 * 784)
+        labels = b"\0\0\x08\x01" + (2).to_bytes(4, "big") + b"\1\2"
+        for prefix in ("train", "t10k"):
+            (idx / f"{prefix}-images-idx3-ubyte").write_bytes(images)
+            (idx / f"{prefix}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+        if self.cpu_usable():
+            self.expect(0, "train", "digits", "--device", "CPU", "--steps", 2, "--batch", 2, "--json", "--idx", "idx")
+        absurd = b"\0\0\x08\x03" + b"\xff" * 12
+        for damaged in (images[:-1], images[:3], b"", absurd, images + b"x"):
+            (idx / "train-images-idx3-ubyte").write_bytes(damaged)
+            digits("train-images-idx3-ubyte")
+
+
+class Interrupt(TuffTest):
+    def test_ends_within_a_second_and_keeps_what_was_reached(self):
+        command = [TUFF, "train", "gpt", "--device", "NULL", "--steps", "1000000", "--json", "--curve", "c.svg", *TINY]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                              env=self.env) as process:
+            for line in process.stdout:
+                if json.loads(line).get("step", 0) >= 20:
+                    break
+            process.send_signal(signal.SIGINT)
+            begin = time.monotonic()
+            out, err = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 2)
+        self.assertEqual(process.returncode, 130)
+        done = json.loads(out.decode().splitlines()[-1])
+        self.assertEqual((done["event"], done["interrupted"]), ("done", True))
+        self.assertGreaterEqual(done["steps"], 20)
+        self.assertIn(b"interrupted", err)
+        self.assertTrue((self.folder / "c.svg").read_text().rstrip().endswith("</svg>"))
+
+
+class Docs(TuffTest):
+    def test_every_table(self):
+        for name, wanted in (("env", "TUFF_DEVICE"), ("ops", "| `add` |"), ("devices", "`VULKAN`"),
+                             ("help", "--mask-attention"), ("kernels", "softmax"), ("walk", "OpEntryPoint")):
+            first = self.expect(0, "docs", name)
+            self.assertIn(wanted, first.stdout.decode())
+            self.assertEqual(first.stdout, self.expect(0, "docs", name).stdout)
+
+
+if __name__ == "__main__":
+    TUFF = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
