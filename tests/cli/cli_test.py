@@ -250,6 +250,14 @@ class Docs(TuffTest):
             self.assertEqual(first.stdout, self.expect(0, "docs", name).stdout)
 
 
+class Readme(unittest.TestCase):
+    def test_shows_the_example_that_is_built(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        program = (root / "examples/hello.cpp").read_text(encoding="utf-8")
+        readme = (root / "README.md").read_text(encoding="utf-8")
+        self.assertIn(program[program.index("int main"):], readme)
+
+
 if __name__ == "__main__":
     TUFF = os.path.abspath(sys.argv.pop(1))
     unittest.main()
