@@ -30,6 +30,7 @@ void each_field(T& t, F f) {
   f("max_buffer_bytes", t.max_buffer_bytes);
   f("max_loop_trips", t.max_loop_trips);
   f("launch_cost_ns", t.launch_cost_ns);
+  f("load_cost", t.load_cost);
 }
 
 template <class T, class F>
@@ -129,6 +130,7 @@ Target spirv_lavapipe() {
   t.shared_bytes = 32768;
   t.max_buffer_bytes = uint64_t{1} << 31;
   t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
+  t.load_cost = 8;
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = true;

@@ -149,17 +149,26 @@ class Heuristics {
       return std::pair(axis(a).unit_stores + axis(a).unit_loads, a) < std::pair(axis(b).unit_stores + axis(b).unit_loads, b);
     });
     const int row = row_axis(tile, column);
-    static constexpr std::pair<int64_t, int64_t> tiles[] = {{8, 8}, {8, 4}, {4, 8}, {4, 4}, {4, 2}, {2, 4}, {2, 2}, {4, 1}, {1, 4}, {2, 1}, {1, 2}};
-    for (const auto& [rows, columns] : tiles) {
-      if (row < 0 && rows > 1) continue;
-      if (left(column) % columns != 0 || (row >= 0 && left(row) % rows != 0)) continue;
-      if (k_.outputs / uint64_t(rows * columns) < wanted_invocations() && rows * columns > 1) continue;
-      if (columns > 1) t_.apply({OptKind::Upcast, column, columns});
-      if (rows > 1) t_.apply({OptKind::Upcast, row, rows});
-      break;
-    }
+    const auto [rows, columns] = cheapest_tile(row, column);
+    if (columns > 1) t_.apply({OptKind::Upcast, column, columns});
+    if (rows > 1) t_.apply({OptKind::Upcast, row, rows});
     unroll_main(4, true);
     return true;
+  }
+  // The tile that loads least per multiply-add, with enough invocations left to fill the device. Where
+  // loads are dear, accumulators may spill: rereading them from the stack is cheaper than loading.
+  std::pair<int64_t, int64_t> cheapest_tile(int row, int column) const {
+    const int64_t most = target_.load_cost >= 4 ? 16 : 8;
+    std::pair<int64_t, int64_t> best{1, 1};
+    auto loads = [](int64_t r, int64_t c) { return double(r + c) / double(r * c); };
+    for (int64_t r = 1; r <= most; r *= 2) {
+      for (int64_t c = 1; c <= most; c *= 2) {
+        if ((row < 0 && r > 1) || left(column) % c != 0 || (row >= 0 && left(row) % r != 0)) continue;
+        if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
+        if (loads(r, c) < loads(best.first, best.second)) best = {r, c};
+      }
+    }
+    return best;
   }
   // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size GPU.
   uint64_t wanted_invocations() const {

@@ -70,6 +70,7 @@ Target make_target(const Facts& f) {
   t.max_buffer_bytes = f.max_allocation_bytes;
   t.max_loop_trips = quirks_of(f.driver_id, f.properties.driverVersion).max_loop_trips;
   t.launch_cost_ns = f.software() ? 40000 : 5000;
+  t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);
   return t;
 }
