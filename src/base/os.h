@@ -36,6 +36,8 @@ class Process {
   Process(const std::vector<std::string>& argv, std::string stdin_text = {});
   ~Process();  // kills and reaps if wait() was not called
   Process(Process&&) noexcept;
+  // True once the child has closed its output, waiting for that at most timeout_ns.
+  bool done_within(uint64_t timeout_ns) const;
   ProcessResult wait();
 
  private:

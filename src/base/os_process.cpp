@@ -126,6 +126,7 @@ struct Process::State {
   std::string stdin_text;
   ProcessResult result;
   std::thread pump;  // so that several children run at once, whoever is waited for first
+  std::atomic<uint32_t> pumped{0};
 
   void pump_pipes() {
     block_all_signals();
@@ -165,7 +166,11 @@ Process::Process(const std::vector<std::string>& argv, std::string stdin_text)
   s.stop_write = std::move(stop.write);
   s.stdin_text = std::move(stdin_text);
   for (const Descriptor* fd : {&s.in, &s.out, &s.err}) set_nonblocking(*fd);
-  s.pump = std::thread([&s] { s.pump_pipes(); });
+  s.pump = std::thread([&s] {
+    s.pump_pipes();
+    s.pumped = 1;
+    futex_wake(&s.pumped, 1);
+  });
 }
 
 Process::Process(Process&&) noexcept = default;
@@ -176,6 +181,11 @@ Process::~Process() {
   state_->stop_write.close();  // a grandchild may hold the pipes open: do not wait for their end
   state_->pump.join();
   state_->reap();
+}
+
+bool Process::done_within(uint64_t timeout_ns) const {
+  if (!state_->pumped) futex_wait(&state_->pumped, 0, timeout_ns);
+  return state_->pumped != 0;
 }
 
 ProcessResult Process::wait() {

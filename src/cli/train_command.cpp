@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kMaxSteps = 1'000'000;
 
-struct CommonOptions {
+struct RunOptions {
   std::string device, curve, folder;
   uint32_t seed = 1;
   bool no_jit = false, json = false;
@@ -35,7 +35,7 @@ struct CommonOptions {
 };
 
 struct GptOptions {
-  CommonOptions common;
+  RunOptions run;
   io::GptTraining training;
   std::vector<std::string> texts;
   std::optional<double> learning_rate;
@@ -44,7 +44,7 @@ struct GptOptions {
 };
 
 struct DigitsOptions {
-  CommonOptions common;
+  RunOptions run;
   io::DigitsTraining training;
   std::string idx;
   std::optional<uint32_t> steps;
@@ -52,11 +52,11 @@ struct DigitsOptions {
 };
 
 struct CopyOptions {
-  CommonOptions common;
+  RunOptions run;
   io::CopyTraining training;
 };
 
-void add_common(CLI::App& command, CommonOptions& o) {
+void add_run_options(CLI::App& command, RunOptions& o) {
   command.add_option("--device", o.device, "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
       ->type_name("NAME");
   command.add_option("--seed", o.seed, "Of initial weights, batches and samples")
@@ -100,7 +100,7 @@ void require_cache_folder() {
 }
 
 // What every training does first. Returns the file of the curve.
-CurveFile prepare(const CommonOptions& o, const char* curve_name) {
+CurveFile prepare(const RunOptions& o, const char* curve_name) {
   require_cache_folder();
   if (!o.folder.empty()) os::make_directories(o.folder);
   CurveFile curve(o.curve_path(curve_name));
@@ -119,7 +119,7 @@ void until_interrupted(Function train) {
 }
 
 // The curve, then the exit code.
-int finish(const CommonOptions& o, const CurveFile& curve, const std::string& title,
+int finish(const RunOptions& o, const CurveFile& curve, const std::string& title,
            const io::TrainingReport& report) {
   const bool written = curve.write(title, report);
   if (written && !o.json) fmt::print("loss curve: {}\n", curve.path());
@@ -148,7 +148,7 @@ void require_heads(uint32_t heads, uint32_t embed) {
 }
 
 void print_sample(const GptOptions& o, const std::string& text) {
-  if (o.common.json) {
+  if (o.run.json) {
     print_json({{"event", "sample"}, {"text", text}});
   } else {
     const Style style = Style::of_stdout();
@@ -176,13 +176,13 @@ int train_gpt(GptOptions o) {
     t.optimizer.learning_rate = *o.learning_rate;
     t.optimizer.learning_rate_end = *o.learning_rate / 10;
   }
-  t.device = o.common.device;
-  t.recipe.seed = o.common.seed;
-  t.jit = !o.common.no_jit;
+  t.device = o.run.device;
+  t.recipe.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
   const io::Corpus corpus = read_corpus(o);
-  const CurveFile curve = prepare(o.common, "tuff-gpt-loss.svg");
+  const CurveFile curve = prepare(o.run, "tuff-gpt-loss.svg");
   io::GptTrainer trainer(t, corpus);
-  TrainingDisplay display("gpt", t.recipe.steps, o.common.json);
+  TrainingDisplay display("gpt", t.recipe.steps, o.run.json);
   std::string written;
   until_interrupted([&] {
     trainer.run(display);
@@ -191,14 +191,14 @@ int train_gpt(GptOptions o) {
   });
   display.bar().clear();
   if (!written.empty()) print_sample(o, written);
-  if (o.common.json) {
+  if (o.run.json) {
     print_json(gpt_done(o, corpus, trainer.report()));
   } else {
     print_summary(trainer.report());
     fmt::print("text: {} ({} bytes, {} characters, XXH64 {})\n", corpus.origin(),
                corpus.size_bytes(), corpus.vocabulary().size(), corpus.hash_hex());
   }
-  return finish(o.common, curve, "Character-level GPT on " + trainer.report().device,
+  return finish(o.run, curve, "Character-level GPT on " + trainer.report().device,
                 trainer.report());
 }
 
@@ -221,7 +221,7 @@ void add_gpt(CLI::App& train, Action& chosen) {
       ->check(CLI::Range(0u, 1'000'000u))->capture_default_str()->type_name("N");
   c->add_option("--temperature", o->temperature, "Of sampling")
       ->check(between(0.01, 100.0))->capture_default_str()->type_name("F");
-  add_common(*c, o->common);
+  add_run_options(*c, o->run);
   c->callback([o, &chosen] { chosen = [o] { return train_gpt(*o); }; });
 }
 
@@ -245,7 +245,7 @@ DigitsResult test_digits(const io::DigitsTrainer& trainer, const io::DigitsTrain
 void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const DigitsResult& result,
                   const io::TrainingReport& report) {
   const double accuracy = result.table ? result.table->accuracy() : 0;
-  if (o.common.json) {
+  if (o.run.json) {
     Json line = done_line("digits", report);
     if (result.table) line["accuracy"] = accuracy;
     if (result.regression) line["softmax_regression_accuracy"] = *result.regression;
@@ -270,16 +270,16 @@ void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const Di
 
 int train_digits(DigitsOptions o) {
   io::DigitsTraining& t = o.training;
-  const CurveFile curve = prepare(o.common, "tuff-digits-loss.svg");
+  const CurveFile curve = prepare(o.run, "tuff-digits-loss.svg");
   const io::ImageSplit images =
-      o.idx.empty() ? io::draw_digits({.seed = o.common.seed}) : io::load_idx_folder(o.idx);
+      o.idx.empty() ? io::draw_digits({.seed = o.run.seed}) : io::load_idx_folder(o.idx);
   const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
   t.steps = o.steps.value_or(static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, kMaxSteps)));
-  t.device = o.common.device;
-  t.recipe.seed = o.common.seed;
-  t.jit = !o.common.no_jit;
+  t.device = o.run.device;
+  t.recipe.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
   io::DigitsTrainer trainer(t, images);
-  TrainingDisplay display("digits", t.steps, o.common.json);
+  TrainingDisplay display("digits", t.steps, o.run.json);
   DigitsResult result;
   until_interrupted([&] {
     trainer.run(display);
@@ -288,7 +288,7 @@ int train_digits(DigitsOptions o) {
   });
   display.bar().clear();
   print_digits(o, images, result, trainer.report());
-  return finish(o.common, curve, "Digits ConvNet on " + trainer.report().device, trainer.report());
+  return finish(o.run, curve, "Digits ConvNet on " + trainer.report().device, trainer.report());
 }
 
 void add_digits(CLI::App& train, Action& chosen) {
@@ -302,7 +302,7 @@ void add_digits(CLI::App& train, Action& chosen) {
   add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
       ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
-  add_common(*c, o->common);
+  add_run_options(*c, o->run);
   c->callback([o, &chosen] { chosen = [o] { return train_digits(*o); }; });
 }
 
@@ -311,12 +311,12 @@ void add_digits(CLI::App& train, Action& chosen) {
 int train_copy(CopyOptions o) {
   io::CopyTraining& t = o.training;
   require_heads(t.heads, t.embed);
-  const CurveFile curve = prepare(o.common, "tuff-copy-loss.svg");
-  t.device = o.common.device;
-  t.seed = o.common.seed;
-  t.jit = !o.common.no_jit;
+  const CurveFile curve = prepare(o.run, "tuff-copy-loss.svg");
+  t.device = o.run.device;
+  t.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
   io::CopyTrainer trainer(t);
-  TrainingDisplay display("copy", t.steps, o.common.json);
+  TrainingDisplay display("copy", t.steps, o.run.json);
   std::optional<double> accuracy;
   until_interrupted([&] {
     trainer.run(display);
@@ -325,7 +325,7 @@ int train_copy(CopyOptions o) {
     if (!os::interrupted()) accuracy = share;
   });
   display.bar().clear();
-  if (o.common.json) {
+  if (o.run.json) {
     Json line = done_line("copy", trainer.report());
     if (accuracy) line["accuracy"] = *accuracy;
     line.update({{"mask_attention", t.mask_attention}, {"seed", t.seed}, {"jit", t.jit}});
@@ -337,7 +337,7 @@ int train_copy(CopyOptions o) {
                  100.0 / t.alphabet);
     }
   }
-  return finish(o.common, curve, "Copying task on " + trainer.report().device, trainer.report());
+  return finish(o.run, curve, "Copying task on " + trainer.report().device, trainer.report());
 }
 
 void add_copy(CLI::App& train, Action& chosen) {
@@ -353,7 +353,7 @@ void add_copy(CLI::App& train, Action& chosen) {
       ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
-  add_common(*c, o->common);
+  add_run_options(*c, o->run);
   c->callback([o, &chosen] { chosen = [o] { return train_copy(*o); }; });
 }
 

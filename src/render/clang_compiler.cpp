@@ -35,7 +35,12 @@ std::vector<std::string> command_line(const std::string& compiler) {
           "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-o", "-", "-"};
 }
 
+constexpr uint64_t kInterruptPollNs = 50'000'000;
+
+// An interrupt ends the wait; the processes are then killed by their destructors.
 std::vector<uint8_t> finish(os::Process& process) {
+  while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
+  if (os::interrupted()) fail<CompileError>("compiling was interrupted");
   os::ProcessResult r = process.wait();
   if (r.exit_code != 0)
     fail<CompileError>("the C compiler ended with status {}:\n{}", r.exit_code, first_lines(r.err, kMessageLines));

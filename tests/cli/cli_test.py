@@ -241,6 +241,22 @@ class Interrupt(TuffTest):
         self.assertTrue((self.folder / "c.svg").read_text().rstrip().endswith("</svg>"))
 
 
+    def test_ends_compilers_too(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        command = [TUFF, "train", "gpt", "--device", "CPU", "--json"]
+        for delay in (0.3, 0.8):  # the first kernels are being compiled: the cache is empty
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                                  env=self.env) as process:
+                time.sleep(delay)
+                process.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                _, err = process.communicate(timeout=20)
+            self.assertLess(time.monotonic() - begin, 2)
+            self.assertEqual(process.returncode, 130)
+            self.assertEqual(len(err.decode().splitlines()), 1)
+
+
 class Docs(TuffTest):
     def test_every_table(self):
         for name, wanted in (("env", "TUFF_DEVICE"), ("ops", "| `add` |"), ("devices", "`VULKAN`"),
