@@ -1,5 +1,7 @@
 #include "render/lane_space.h"
 
+#include <bit>
+
 #include "base/check.h"
 
 namespace tuff::render {
@@ -16,6 +18,18 @@ LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
     sizes_.push_back(static_cast<int>(range->src(0)->const_int()));
     ranges_.push_back(range.get());
   }
+  if (vector_bit_ < 0) vector_bit_ = widest_partial_sums();
+}
+
+// Without a Vector range the lanes of partial sums serve: they are folded once, after the loop.
+int LaneSpace::widest_partial_sums() const {
+  int best = -1;
+  for (int bit = 0; bit < bits(); ++bit) {
+    const bool usable = ranges_[bit]->get<graph::RangeArg>().kind == AxisKind::ReduceLane &&
+                        sizes_[bit] >= 4 && std::has_single_bit(static_cast<unsigned>(sizes_[bit]));
+    if (usable && (best < 0 || sizes_[bit] > sizes_[best])) best = bit;
+  }
+  return best;
 }
 
 int LaneSpace::count(LaneMask mask) const {

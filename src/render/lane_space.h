@@ -23,9 +23,10 @@ class LaneSpace {
   int project(kernel::LaneMask from, int instance, kernel::LaneMask to,
               kernel::LaneMask extra_mask = 0, int extra = 0) const;
   int bit_of(const graph::Node* range) const;   // -1 if it is no lane range
-  int vector_bit() const { return vector_bit_; }  // -1 if the kernel has no Vector range
+  int vector_bit() const { return vector_bit_; }  // -1 if the kernel has no lanes for SIMD
 
  private:
+  int widest_partial_sums() const;
   std::vector<int> sizes_;
   std::vector<const graph::Node*> ranges_;
   int vector_bit_ = -1;

@@ -82,7 +82,7 @@ class Heuristics {
   bool tile_cpu(const std::vector<int>& tile) {
     int column = -1;
     for (int a : tile) {
-      if (axis(a).unit_loads == 0 || divisor_up_to(left(a), 64, true) < 4) continue;
+      if (axis(a).product_unit_loads == 0 || divisor_up_to(left(a), 64, true) < 4) continue;
       if (column < 0 || axis(a).unit_loads + axis(a).unit_stores >= axis(column).unit_loads + axis(column).unit_stores) column = a;
     }
     if (column < 0) return tile_dot(tile);

@@ -66,6 +66,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (a.gate & x.bit) x.gated++;
       if (irregular || (step != 0 && step != 1)) x.strided++;
       if (step == 1 && !irregular) (a.store ? x.unit_stores : x.unit_loads)++;
+      if (in_main && step == 1 && !irregular && !a.store) x.product_unit_loads++;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
     }
   }

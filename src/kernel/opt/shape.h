@@ -17,6 +17,7 @@ struct AxisShape {
   bool reduced = false;
   bool shared = false;       // an output axis that every reduction depends on
   int unit_loads = 0;        // accesses that walk it with step 1
+  int product_unit_loads = 0;   // of them, those of the main reduction
   int unit_stores = 0;
   int strided = 0;           // accesses that walk it with another step, or irregularly
   int broadcast = 0;         // loads of the main reduction that do not depend on it
