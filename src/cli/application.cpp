@@ -64,7 +64,7 @@ void print_error(const std::string& text) {
   std::string line;
   for (const char c : text.substr(0, kLongest)) {
     if (c != '\n') {
-      line += c;
+      if (c != ' ' || !line.ends_with(' ')) line += c;
     } else if (!line.empty() && line.back() != ' ') {
       line += line.ends_with(':') ? " " : "; ";
     }

@@ -103,9 +103,7 @@ void require_cache_folder() {
 CurveFile prepare(const RunOptions& o, const char* curve_name) {
   require_cache_folder();
   if (!o.folder.empty()) os::make_directories(o.folder);
-  CurveFile curve(o.curve_path(curve_name));
-  os::catch_interrupts();
-  return curve;
+  return CurveFile(o.curve_path(curve_name));
 }
 
 // Runs `train`; an error that an interrupt caused (it reaches the compilers too) is the interrupt.
@@ -127,6 +125,12 @@ int finish(const RunOptions& o, const CurveFile& curve, const std::string& title
   fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
              report.steps.size() == 1 ? "" : "s");
   return kExitInterrupted;
+}
+
+template <class Options>
+int interruptible(int (*train)(Options), const Options& options) {
+  os::catch_interrupts();
+  return train(options);
 }
 
 // ---- gpt
@@ -222,7 +226,7 @@ void add_gpt(CLI::App& train, Action& chosen) {
   c->add_option("--temperature", o->temperature, "Of sampling")
       ->check(between(0.01, 100.0))->capture_default_str()->type_name("F");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return train_gpt(*o); }; });
+  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_gpt, *o); }; });
 }
 
 // ---- digits
@@ -303,7 +307,7 @@ void add_digits(CLI::App& train, Action& chosen) {
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
       ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return train_digits(*o); }; });
+  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_digits, *o); }; });
 }
 
 // ---- copy
@@ -354,7 +358,7 @@ void add_copy(CLI::App& train, Action& chosen) {
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return train_copy(*o); }; });
+  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_copy, *o); }; });
 }
 
 }  // namespace

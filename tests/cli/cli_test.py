@@ -245,7 +245,7 @@ class Interrupt(TuffTest):
         if not self.cpu_usable():
             self.skipTest("the CPU device needs a C compiler")
         command = [TUFF, "train", "gpt", "--device", "CPU", "--json"]
-        for delay in (0.3, 0.8):  # the first kernels are being compiled: the cache is empty
+        for delay in (0.6, 1.0):  # the first kernels are being compiled: the cache is empty
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
                                   env=self.env) as process:
                 time.sleep(delay)
