@@ -1,0 +1,86 @@
+#include "kernel/ast_builder.h"
+
+namespace tuff::kernel::testing {
+
+using namespace graph;
+
+namespace {
+UOp index(int32_t slot, int64_t count, DType t, const UOp& offset, const UOp& gate) {
+  const UOp p = param(slot, t, count);
+  return gate ? make(Op::Index, t, {p, offset, gate}) : make(Op::Index, t, {p, offset});
+}
+}  // namespace
+
+UOp load(int32_t slot, int64_t count, const UOp& offset, DType t, const UOp& gate) {
+  return make(Op::Load, t, {index(slot, count, t, offset, gate)});
+}
+UOp reduce_over(Op op, const UOp& value, std::vector<UOp> ranges) {
+  std::vector<UOp> src{value};
+  src.insert(src.end(), ranges.begin(), ranges.end());
+  return make(Op::Reduce, value->dtype, src, ReduceArg{op, {}});
+}
+UOp store(int32_t slot, int64_t count, const UOp& offset, const UOp& value, std::vector<UOp> ranges, const UOp& gate) {
+  std::vector<UOp> src{make(Op::Store, DType::Void, {index(slot, count, value->dtype, offset, gate), value})};
+  src.insert(src.end(), ranges.begin(), ranges.end());
+  return make(Op::End, DType::Void, src);
+}
+UOp kernel_of(std::vector<UOp> ends) { return sink(ends); }
+
+UOp elementwise_ast(int64_t rows, int64_t columns) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(columns);
+  const int64_t n = rows * columns;
+  const UOp at = i * columns + j;
+  const UOp value = load(1, n, at) + alu(Op::Max, {load(2, n, at), constant(DType::F32, 0)});
+  return kernel_of({store(0, n, at, value, {i, j})});
+}
+
+UOp sum_ast(int64_t outputs, int64_t n) {
+  AstBuilder b;
+  const UOp i = b.loop(outputs), k = b.fold(n);
+  const UOp at = i * n + k;
+  const UOp sum = reduce_over(Op::Add, load(1, outputs * n, at) + load(2, outputs * n, at), {k});
+  return kernel_of({store(0, outputs, i, sum, {i})});
+}
+
+UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed) {
+  AstBuilder b;
+  const UOp i = b.loop(m), j = b.loop(n), r = b.fold(k);
+  const UOp y = load(2, k * n, transposed ? j * k + r : r * n + j);
+  const UOp sum = reduce_over(Op::Add, load(1, m * k, i * k + r) * y, {r});
+  return kernel_of({store(0, m * n, i * n + j, sum, {i, j})});
+}
+
+UOp softmax_ast(int64_t rows, int64_t columns) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(columns), r1 = b.fold(columns), r2 = b.fold(columns);
+  const int64_t n = rows * columns;
+  const UOp max = reduce_over(Op::Max, load(1, n, i * columns + r1), {r1});
+  auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {(x - max) * constant(DType::F32, 1.4426950408889634)}); };
+  const UOp sum = reduce_over(Op::Add, exponential(load(1, n, i * columns + r2)), {r2});
+  const UOp y = exponential(load(1, n, i * columns + j)) * alu(Op::Recip, {sum});
+  return kernel_of({store(0, n, i * columns + j, y, {i, j})});
+}
+
+UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(width);
+  const UOp row = cast(load(1, rows, i, DType::I32), DType::Index);
+  const UOp inside = logical_and(ge(row, index_const(0)), lt(row, index_const(table)));
+  return kernel_of({store(0, rows * width, i * width + j, load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
+}
+
+UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters) {
+  AstBuilder b;
+  const UOp n = b.loop(batch), f = b.loop(filters), y = b.loop(size), x = b.loop(size);
+  const UOp c = b.fold(channels), dy = b.fold(3), dx = b.fold(3);
+  const UOp iy = y + dy - 1, ix = x + dx - 1;
+  const UOp gate = logical_and(logical_and(ge(iy, index_const(0)), lt(iy, index_const(size))),
+                               logical_and(ge(ix, index_const(0)), lt(ix, index_const(size))));
+  const UOp image = load(1, batch * channels * size * size, ((n * channels + c) * size + iy) * size + ix, DType::F32, gate);
+  const UOp weight = load(2, filters * channels * 9, ((f * channels + c) * 3 + dy) * 3 + dx);
+  const UOp sum = reduce_over(Op::Add, image * weight, {c, dy, dx});
+  return kernel_of({store(0, batch * filters * size * size, ((n * filters + f) * size + y) * size + x, sum, {n, f, y, x})});
+}
+
+}  // namespace tuff::kernel::testing

@@ -1,0 +1,33 @@
+// Runs a kernel's AST by its direct meaning, and its lowered list through the reference interpreter:
+// the two sides that the tests of kernel compare.
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernel/lowered.h"
+
+namespace tuff::kernel::testing {
+
+using Buffer = std::vector<std::byte>;
+using Buffers = std::vector<Buffer>;
+
+// Random contents for every Param of an AST: floats in [-2, 2], integers in 0..6.
+Buffers random_buffers(const graph::UOp& ast, uint32_t seed);
+
+void run_ast(const graph::UOp& ast, Buffers& buffers);
+void run_linear(const LinearKernel& k, Buffers& buffers);
+
+// Lowers, runs both, and fails the test unless outputs agree to `tolerance` (relative to 1 + |x|) and
+// nothing but outputs changed. Returns the lowered kernel.
+void expect_same(const graph::UOp& ast, const LinearKernel& k, double tolerance, const std::string& what);
+
+struct NamedTarget {
+  std::string name;
+  Target target;
+};
+std::vector<NamedTarget> test_targets();   // the built-in ones, and a CPU with AVX2 and four cores
+
+}  // namespace tuff::kernel::testing
