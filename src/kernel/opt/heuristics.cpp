@@ -233,10 +233,17 @@ class Heuristics {
     for (int a : axes) width = std::min(width, left(a));
     width = int64_t(std::bit_floor(uint64_t(std::min(width, shortest / 2))));
     if (width < 8 || width * 8 > int64_t(target_.shared_bytes)) return false;
+    const Tiling before = t_;
     for (int a : axes) {
-      if (!t_.try_apply({OptKind::GroupReduce, a, width})) return false;
+      if (t_.try_apply({OptKind::GroupReduce, a, width})) continue;
+      t_ = before;
+      return false;
     }
     shared_width_ = width;
+    for (int a = count(); a-- > 0;) {
+      const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
+      if (free_axis && t_.try_apply({OptKind::Local, a, width})) break;
+    }
     return true;
   }
 

@@ -63,6 +63,13 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
       for (const UOp& r : n->src().subspan(1)) add(r, reduced);
     }
   }
+  RangeDeps deps(ast);
+  for (const Node* n : order) {
+    if (n->op != Op::Reduce) continue;
+    Reduction& r = reductions_.emplace_back();
+    for (const UOp& x : n->src().subspan(1)) r.own.push_back(axis_of(x.get()));
+    for (const UOp& x : deps.list(deps.of(UOp(n)))) r.around.push_back(axis_of(x.get()));
+  }
 }
 
 int Tiling::axis_of(const Node* range) const {
@@ -99,19 +106,43 @@ void Tiling::check_kind(const Opt& o) const {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
-  auto has_part = [&](AxisKind k) {
-    return std::any_of(axes_.begin(), axes_.end(), [&](const Axis& a) {
-      return std::any_of(a.parts.begin(), a.parts.end(), [&](const AxisPart& p) { return p.kind == k; });
-    });
-  };
-  if (o.kind == OptKind::Vector && has_part(AxisKind::Vector)) refuse("the kernel has a vector axis already");
-  if (o.kind == OptKind::Local && !target_.has_local) refuse("the target has no workgroups");
-  if (o.kind == OptKind::Local && has_part(AxisKind::GroupReduce)) refuse("the workgroup shares a reduction");
-  if (o.kind != OptKind::GroupReduce) return;
+  if (o.kind == OptKind::Vector && has_part(-1, AxisKind::Vector)) refuse("the kernel has a vector axis already");
+  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
+}
+
+bool Tiling::has_part(int axis, AxisKind kind) const {
+  for (int a = 0; a < int(axes_.size()); a++) {
+    if (axis >= 0 && a != axis) continue;
+    for (const AxisPart& p : axes_[a].parts) {
+      if (p.kind == kind) return true;
+    }
+  }
+  return false;
+}
+
+// Invocations of a workgroup are either outputs of their own or share reductions; the latter must not
+// stand inside each other, since both would be split over the same invocations.
+void Tiling::check_shared(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  auto contains = [](const std::vector<int>& v, int a) { return std::find(v.begin(), v.end(), a) != v.end(); };
   if (!target_.has_local) refuse("the target has no workgroups");
-  if (has_part(AxisKind::Local)) refuse("the workgroup holds output axes");
-  if (std::any_of(axis.parts.begin(), axis.parts.end(), [](const AxisPart& p) { return p.kind == AxisKind::GroupReduce; })) {
-    refuse("the axis is shared already");
+  const bool shared = has_part(-1, AxisKind::GroupReduce);
+  if (o.kind == OptKind::Local) {
+    if (!shared) return;
+    if (has_part(-1, AxisKind::Local)) refuse("the workgroup holds an output axis beside its shared reduction");
+    for (const Reduction& r : reductions_) {
+      if (contains(r.around, o.axis)) refuse("a reduction that the workgroup shares depends on the axis");
+    }
+    return;
+  }
+  if (has_part(-1, AxisKind::Local)) refuse("the workgroup holds output axes");
+  for (const Reduction& r : reductions_) {
+    for (const auto* axes : {&r.own, &r.around}) {
+      for (int a : *axes) {
+        const bool together = contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
+        if (together && has_part(a, AxisKind::GroupReduce)) refuse("a reduction around or inside it is shared already");
+      }
+    }
   }
 }
 
@@ -132,10 +163,10 @@ void Tiling::check_amount(const Opt& o) const {
       refuse(fmt::format("a workgroup has at most {} invocations", target_.max_invocations));
     }
   }
-  if (o.kind != OptKind::GroupReduce) return;
+  if (o.kind != OptKind::GroupReduce && o.kind != OptKind::Local) return;
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts) {
-      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount) refuse("another reduction is shared by another number");
+      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount) refuse("a reduction is shared by another number");
     }
   }
 }

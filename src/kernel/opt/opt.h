@@ -18,7 +18,8 @@ enum class OptKind : uint8_t {
   Vector,       // inner SIMD lanes, a power of two, once per kernel; output axes
   Unroll,       // inner unrolled lanes of a reduction; pads if `amount` does not divide
   Group,        // `amount` launch groups outside what is left (0: all of it); output axes
-  Local,        // inner invocations of a workgroup; pads if `amount` does not divide; output axes
+  Local,        // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
+                // shared reductions: as many, on one axis that no reduction depends on
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
 };
@@ -66,12 +67,16 @@ class Tiling {
  private:
   void check_kind(const Opt& o) const;
   void check_amount(const Opt& o) const;
+  void check_shared(const Opt& o) const;
+  bool has_part(int axis, graph::AxisKind kind) const;   // axis -1: any
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
   graph::UOp ast_;
-  const Target& target_;
+  Target target_;
   std::vector<Axis> axes_;
+  struct Reduction { std::vector<int> own, around; };   // axes it folds, axes it depends on
+  std::vector<Reduction> reductions_;
   std::vector<int> order_;                 // position -> axis
   std::vector<Opt> applied_;
 };
