@@ -84,7 +84,7 @@ class Linearizer {
     for (size_t user = 0; user < order_.size(); user++) {
       for (const UOp& s : order_[user]->src()) {
         const int source = position_.at(s.get());
-        const int level = tree_.common(level_[source], level_[user]);
+        const int level = tree_.nearest_shared(level_[source], level_[user]);
         const int from = item_at(source, level), to = item_at(int(user), level);
         if (from == to) continue;
         items_[from].users.push_back(to);

@@ -44,7 +44,7 @@ int LoopTree::deepest(RangeMask m) const {
   return best;
 }
 
-int LoopTree::common(int a, int b) const {
+int LoopTree::nearest_shared(int a, int b) const {
   while (a != b) {
     if (depth(a) >= depth(b)) {
       a = parent_[a];

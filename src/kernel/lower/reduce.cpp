@@ -48,8 +48,11 @@ class ReduceLowerer {
   }
 
  private:
-  std::vector<UOp> lanes_of(const UOp& u) {
-    return deps_.list(deps_.of(u) & deps_.kinds([](AxisKind k) { return k == AxisKind::Lane || k == AxisKind::Vector; }));
+  // Lanes around a reduction, those of reductions around it included; not its own.
+  std::vector<UOp> lanes_of(const UOp& u, const std::vector<UOp>& own) {
+    RangeMask m = deps_.of(u) & deps_.kinds(is_lane);
+    for (const UOp& r : own) m &= ~deps_.bit(r);
+    return deps_.list(m);
   }
   static UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
     if (lanes.empty()) return value;
@@ -69,7 +72,7 @@ class ReduceLowerer {
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
-    std::vector<UOp> lanes = lanes_of(value);
+    std::vector<UOp> lanes = lanes_of(value, parts.unrolled);
     const bool partial = keeps_partial_sums(lanes, parts, value->dtype);
     if (partial) {
       lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
@@ -111,7 +114,7 @@ class ReduceLowerer {
   // Every invocation stores its part; halves are added until the first holds all, which everyone
   // then reads. The last barrier lets the memory be written again (next iteration of a loop around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
-    const std::vector<UOp> lanes = lanes_of(value);
+    const std::vector<UOp> lanes = lanes_of(value, {});
     const int64_t width = id->src(0)->max;
     const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(lanes)});
     UOp lane_base = index_const(0);

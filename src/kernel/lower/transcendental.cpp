@@ -187,17 +187,22 @@ Reduced reduce_by_table(const UOp& x) {
   const UOp high = significand * w0 + multiply_high(significand, w1) + carry_of(low, mid_low);
   // high:low is a fixed-point number with two bits before the point; round to the nearest integer.
   const UOp quadrant = shr(high + u32(0x20000000), 30);
-  const UOp fraction = bitcast(high - shl(quadrant, 30), DType::I32);     // in [-2^29, 2^29)
+  const UOp signed_high = high - shl(quadrant, 30);                       // in [-2^29, 2^29)
+  const UOp below = ge(signed_high, u32(0x80000000));
+  // The magnitude of the 64-bit number, so that its parts all have one sign and nothing cancels.
+  const UOp no_borrow = cast(alu(Op::CmpEq, {low, u32(0)}), DType::U32);
+  const UOp fraction = bitcast(where(below, alu(Op::Xor, {signed_high, u32(0xffffffff)}) + no_borrow, signed_high), DType::I32);
+  const UOp tail = where(below, u32(0) - low, low);
   const Format f = format_of(DType::F32);
-  // Upper 29 bits exactly in two floats, then the low word.
   const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(12)}), f.integer(12)});
   const UOp sum = cast(upper, DType::F32) * f.number(0x1p-30);
-  const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) + cast(low, DType::F32) * f.number(0x1p-62);
+  const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) + cast(tail, DType::F32) * f.number(0x1p-62);
   const double half_pi = std::numbers::pi / 2, half_pi_high = double(float(half_pi));
   const UOp turns = sum + rest;
   const UOp lost = rest - (turns - sum);
   UOp angle = turns * f.number(half_pi_high);
   angle = angle + (lost * f.number(half_pi_high) + turns * f.number(half_pi - half_pi_high));
+  angle = where(below, f.number(0) - angle, angle);
   const UOp negative = lt(bitcast(x, DType::I32), f.integer(0));
   return {where(negative, f.integer(0) - bitcast(quadrant, DType::I32), bitcast(quadrant, DType::I32)),
           where(negative, f.number(0) - angle, angle)};

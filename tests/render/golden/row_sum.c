@@ -1,4 +1,4 @@
-void k6e968d342cf1eb21(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void k1880190c6558866d(const void* args, unsigned gx, unsigned gy, unsigned gz) {
   f32* const d0 = ((f32* const*)args)[0];
   f32* const d1 = ((f32* const*)args)[1];
   const i32 n0 = ((const i32*)args)[4];
@@ -10,13 +10,10 @@ void k6e968d342cf1eb21(const void* args, unsigned gx, unsigned gy, unsigned gz) 
       const i32 v11 = r2 * 4;
       const i32 v14 = r1 * 20;
       const i32 v15 = v14 + v11;
-      const f32 v17 = d1[v15];
-      const f32 v17_1 = (d1 + v15)[1];
-      const f32 v17_2 = (d1 + v15)[2];
-      const f32 v17_3 = (d1 + v15)[3];
-      const f32 v18 = v17 + v17_1;
-      const f32 v18_1 = v17_2 + v17_3;
-      const f32 v18_2 = v18 + v18_1;
+      const f32x4 v17 = *(const f32x4u*)(d1 + v15);
+      const f32x4 v18 = v17;
+      const f32x2 v18_1 = v18.lo + v18.hi;
+      const f32 v18_2 = v18_1.x + v18_1.y;
       const f32 v21 = acc0_0 + v18_2;
       acc0_0 = v21;
     }
