@@ -1,0 +1,204 @@
+#include "tensor/cases.h"
+
+namespace tuff::test {
+namespace {
+
+using Inputs = const std::vector<Tensor>&;
+using enum Precision;
+
+const std::vector<Case>& elementwise() {
+  static const std::vector<Case> table = {
+      {"add", Exact, [](Inputs x) { return x[0] + x[1]; }},
+      {"sub", Exact, [](Inputs x) { return x[0] - x[1]; }},
+      {"mul", Exact, [](Inputs x) { return x[0] * x[1]; }},
+      {"div", Rounded, [](Inputs x) { return x[0] / x[1]; }},
+      {"add_broadcast", Exact, [](Inputs x) { return x[0] + x[1]; }},
+      {"mul_broadcast", Exact, [](Inputs x) { return x[0] * x[1]; }},
+      {"number_left", Rounded, [](Inputs x) { return 2 / x[0] - 1; }},
+      {"number_right", Rounded, [](Inputs x) { return (x[0] * 3 + 1) / 4; }},
+      {"div_integers", Rounded, [](Inputs x) { return x[0] / x[1]; }},
+      {"integer_arithmetic", Exact, [](Inputs x) { return x[0] * x[1] - x[0] + 3; }},
+      {"less", Exact, [](Inputs x) { return x[0] < x[1]; }},
+      {"greater", Exact, [](Inputs x) { return x[0] > x[1]; }},
+      {"less_equal", Exact, [](Inputs x) { return x[0] <= x[1]; }},
+      {"greater_equal", Exact, [](Inputs x) { return x[0] >= x[1]; }},
+      {"equal", Exact, [](Inputs x) { return x[0] == x[1]; }},
+      {"not_equal", Exact, [](Inputs x) { return x[0] != x[1]; }},
+      {"and", Exact, [](Inputs x) { return x[0] & x[1]; }},
+      {"or", Exact, [](Inputs x) { return x[0] | x[1]; }},
+      {"xor", Exact, [](Inputs x) { return x[0] ^ x[1]; }},
+      {"neg", Exact, [](Inputs x) { return -x[0]; }},
+      {"abs", Exact, [](Inputs x) { return x[0].abs(); }},
+      {"sign", Exact, [](Inputs x) { return x[0].sign(); }},
+      {"reciprocal", Rounded, [](Inputs x) { return x[0].reciprocal(); }},
+      {"sqrt", Rounded, [](Inputs x) { return x[0].sqrt(); }},
+      {"rsqrt", Rounded, [](Inputs x) { return x[0].rsqrt(); }},
+      {"exp", Curved, [](Inputs x) { return x[0].exp(); }},
+      {"exp2", Curved, [](Inputs x) { return x[0].exp2(); }},
+      {"log", Curved, [](Inputs x) { return x[0].log(); }},
+      {"log2", Curved, [](Inputs x) { return x[0].log2(); }},
+      {"sin", Curved, [](Inputs x) { return x[0].sin(); }},
+      {"cos", Curved, [](Inputs x) { return x[0].cos(); }},
+      {"tanh", Curved, [](Inputs x) { return x[0].tanh(); }},
+      {"sigmoid", Curved, [](Inputs x) { return x[0].sigmoid(); }},
+      {"relu", Exact, [](Inputs x) { return x[0].relu(); }},
+      {"silu", Curved, [](Inputs x) { return x[0].silu(); }},
+      {"gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
+      {"tails_of_sigmoid", Curved, [](Inputs x) { return x[0].sigmoid() + x[0].tanh() + x[0].silu(); }},
+      {"tails_of_gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
+      {"trunc", Exact, [](Inputs x) { return x[0].trunc(); }},
+      {"floor", Exact, [](Inputs x) { return x[0].floor(); }},
+      {"ceil", Exact, [](Inputs x) { return x[0].ceil(); }},
+      {"round", Exact, [](Inputs x) { return x[0].round(); }},
+      {"square", Exact, [](Inputs x) { return x[0].square(); }},
+      {"pow_3", Rounded, [](Inputs x) { return x[0].pow(3); }},
+      {"pow_half", Rounded, [](Inputs x) { return x[0].pow(0.5); }},
+      {"pow_real", Curved, [](Inputs x) { return x[0].pow(1.7); }},
+      {"pow_negative", Rounded, [](Inputs x) { return x[0].pow(-2); }},
+      {"pow_0", Exact, [](Inputs x) { return x[0].pow(0); }},
+      {"clamp", Exact, [](Inputs x) { return x[0].clamp(-0.5, 1.0); }},
+      {"clamp_min", Exact, [](Inputs x) { return x[0].clamp(0.25); }},
+      {"maximum", Exact, [](Inputs x) { return x[0].maximum(x[1]); }},
+      {"minimum", Exact, [](Inputs x) { return x[0].minimum(x[1]); }},
+      {"minimum_int", Exact, [](Inputs x) { return x[0].minimum(x[1]); }},
+      {"logical_not", Exact, [](Inputs x) { return x[0].logical_not(); }},
+      {"isnan", Exact, [](Inputs x) { return x[0].isnan(); }},
+      {"isinf", Exact, [](Inputs x) { return x[0].isinf(); }},
+      {"where", Exact, [](Inputs x) { return Tensor::where(x[0], x[1], x[2]); }},
+      {"where_number", Exact, [](Inputs x) { return Tensor::where(x[0], x[1], 7.0); }},
+      {"masked_fill", Exact, [](Inputs x) { return x[0].masked_fill(x[1], -3); }},
+      {"cast_int", Exact, [](Inputs x) { return x[0].cast(DType::I32); }},
+      {"cast_bool", Exact, [](Inputs x) { return x[0].to(DType::Bool); }},
+      {"bitcast", Exact, [](Inputs x) { return x[0].bitcast(DType::F32); }},
+  };
+  return table;
+}
+
+const std::vector<Case>& movement() {
+  static const std::vector<Case> table = {
+      {"reshape", Exact, [](Inputs x) { return x[0].reshape({4, -1}); }},
+      {"permute", Exact, [](Inputs x) { return x[0].permute({2, 0, 1}); }},
+      {"transpose", Exact, [](Inputs x) { return x[0].transpose(0, -1); }},
+      {"T", Exact, [](Inputs x) { return x[0].T(); }},
+      {"expand", Exact, [](Inputs x) { return x[0].expand({2, -1, 4}); }},
+      {"pad", Exact, [](Inputs x) { return x[0].pad({1, 2, 0, 1}); }},
+      {"pad_value_crop", Exact, [](Inputs x) { return x[0].pad({-1, 2}, 3.5); }},
+      {"shrink", Exact, [](Inputs x) { return x[0].shrink({{0, 1}, {1, 3}, {2, 4}}); }},
+      {"flip", Exact, [](Inputs x) { return x[0].flip({0, 2}); }},
+      {"slice_step", Exact, [](Inputs x) { return x[0].slice(2, 0, 4, 3); }},
+      {"slice_negative", Exact, [](Inputs x) { return x[0].slice(2, {}, {}, -2); }},
+      {"slice_from_end", Exact, [](Inputs x) { return x[0].slice(1, -2); }},
+      {"narrow", Exact, [](Inputs x) { return x[0].narrow(2, 1, 2); }},
+      {"select", Exact, [](Inputs x) { return x[0].select(1, -1); }},
+      {"index", Exact, [](Inputs x) { return x[0][1]; }},
+      {"squeeze", Exact, [](Inputs x) { return x[0].squeeze(); }},
+      {"squeeze_dim", Exact, [](Inputs x) { return x[0].squeeze(0); }},
+      {"unsqueeze", Exact, [](Inputs x) { return x[0].unsqueeze(-1); }},
+      {"flatten", Exact, [](Inputs x) { return x[0].flatten(1); }},
+      {"repeat", Exact, [](Inputs x) { return x[0].repeat({2, 1, 3}); }},
+      {"cat", Exact, [](Inputs x) { return Tensor::cat({x[0], x[1]}, 1); }},
+      {"stack", Exact, [](Inputs x) { return Tensor::stack({x[0], x[1]}, 1); }},
+      {"split", Exact, [](Inputs x) { return x[0].split(2, 1).at(1); }},
+      {"chunk", Exact, [](Inputs x) { return x[0].chunk(3, 2).at(1); }},
+      {"gather", Exact, [](Inputs x) { return x[0].gather(1, x[1]); }},
+      {"gather_0", Exact, [](Inputs x) { return x[0].gather(0, x[1]); }},
+      {"one_hot", Exact, [](Inputs x) { return x[0].one_hot(4); }},
+      {"tril", Exact, [](Inputs x) { return x[0].tril(); }},
+      {"triu", Exact, [](Inputs x) { return x[0].triu(1); }},
+      {"transposed_int", Exact, [](Inputs x) { return x[0].T() * 2; }},
+      {"arange", Exact, [](Inputs) { return Tensor::arange(2, 17, 3); }},
+      {"arange_float", Exact, [](Inputs) { return Tensor::arange(1, 0, -0.25); }},
+      {"eye", Exact, [](Inputs) { return Tensor::eye(4); }},
+      {"full", Exact, [](Inputs) { return Tensor::full({2, 3}, 2.5); }},
+  };
+  return table;
+}
+
+const std::vector<Case>& reductions() {
+  static const std::vector<Case> table = {
+      {"sum_all", Rounded, [](Inputs x) { return x[0].sum(); }},
+      {"sum_1", Rounded, [](Inputs x) { return x[0].sum({1}); }},
+      {"sum_02", Rounded, [](Inputs x) { return x[0].sum({0, -1}); }},
+      {"mean_all", Rounded, [](Inputs x) { return x[0].mean(); }},
+      {"mean_1", Rounded, [](Inputs x) { return x[0].mean({1}); }},
+      {"mean_02", Rounded, [](Inputs x) { return x[0].mean({0, 2}); }},
+      {"max_all", Exact, [](Inputs x) { return x[0].max(); }},
+      {"max_1", Exact, [](Inputs x) { return x[0].max({1}); }},
+      {"max_02", Exact, [](Inputs x) { return x[0].max({0, 2}); }},
+      {"min_all", Exact, [](Inputs x) { return x[0].min(); }},
+      {"min_1", Exact, [](Inputs x) { return x[0].min({1}); }},
+      {"min_02", Exact, [](Inputs x) { return x[0].min({0, 2}); }},
+      {"var_all", Rounded, [](Inputs x) { return x[0].var(); }},
+      {"var_1", Rounded, [](Inputs x) { return x[0].var({1}); }},
+      {"var_02", Rounded, [](Inputs x) { return x[0].var({0, 2}); }},
+      {"sum_keepdim", Rounded, [](Inputs x) { return x[0].sum({1}, true); }},
+      {"sum_int", Exact, [](Inputs x) { return x[0].sum({1}); }},
+      {"sum_bool", Exact, [](Inputs x) { return x[0].sum({0}); }},
+      {"min_int", Exact, [](Inputs x) { return x[0].min({2}); }},
+      {"prod", Rounded, [](Inputs x) { return x[0].prod({1}); }},
+      {"stdev", Rounded, [](Inputs x) { return x[0].stdev({2}); }},
+      {"var_biased", Rounded, [](Inputs x) { return x[0].var({2}, false, 0); }},
+      {"argmax", Exact, [](Inputs x) { return x[0].argmax(1); }},
+      {"argmin", Exact, [](Inputs x) { return x[0].argmin(1); }},
+      {"argmax_flat", Exact, [](Inputs x) { return x[0].argmax(); }},
+      {"logsumexp", Curved, [](Inputs x) { return x[0].logsumexp({1, 2}); }},
+      {"softmax", Curved, [](Inputs x) { return x[0].softmax(); }},
+      {"softmax_0", Curved, [](Inputs x) { return x[0].softmax(0); }},
+      {"log_softmax", Curved, [](Inputs x) { return x[0].log_softmax(1); }},
+  };
+  return table;
+}
+
+const std::vector<Case>& networks() {
+  static const std::vector<Case> table = {
+      {"matmul", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_batch", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_vector", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_vector_matrix", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_matrix_vector", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_int", Exact, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"matmul_large", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
+      {"linear", Rounded, [](Inputs x) { return x[0].linear(x[1], x[2]); }},
+      {"conv2d", Rounded, [](Inputs x) { return x[0].conv2d(x[1], x[2], 1, 1); }},
+      {"conv2d_stride", Rounded, [](Inputs x) { return x[0].conv2d(x[1], {}, 2); }},
+      {"conv2d_dilation", Rounded, [](Inputs x) { return x[0].conv2d(x[1], {}, 1, 0, 3); }},
+      {"conv2d_groups", Rounded, [](Inputs x) { return x[0].conv2d(x[1], {}, 2, 1, 1, 2); }},
+      {"conv2d_stride_over_kernel", Rounded, [](Inputs x) { return x[0].conv2d(x[1], {}, 3); }},
+      {"max_pool2d", Exact, [](Inputs x) { return x[0].max_pool2d(2); }},
+      {"max_pool2d_padded", Exact, [](Inputs x) { return x[0].max_pool2d(3, 2, 1); }},
+      {"avg_pool2d", Rounded, [](Inputs x) { return x[0].avg_pool2d(2); }},
+      {"avg_pool2d_stride", Rounded, [](Inputs x) { return x[0].avg_pool2d(3, 1); }},
+      {"layernorm", Rounded, [](Inputs x) { return x[0].layernorm({6}, x[1], x[2]); }},
+      {"layernorm_2", Rounded, [](Inputs x) { return x[0].layernorm({2, 4}); }},
+      {"attention", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
+      {"attention_causal", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, true); }},
+      {"attention_mask", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
+      {"embedding", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
+      {"cross_entropy", Curved, [](Inputs x) { return x[0].cross_entropy(x[1]); }},
+      {"dropout_outside_training", Exact, [](Inputs x) { return x[0].dropout(0.5); }},
+      {"used_twice", Curved, [](Inputs x) { return x[0].softmax(0).matmul(x[0]) + x[0].sum({1}, true); }},
+  };
+  return table;
+}
+
+}  // namespace
+
+double tolerance(Precision p) {
+  switch (p) {
+    case Exact: return 0;
+    case Rounded: return 2e-6;
+    case Curved: return 1e-5;
+  }
+  return 0;
+}
+
+std::span<const Case> cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> out;
+    for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()}) out.insert(out.end(), part->begin(), part->end());
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace tuff::test

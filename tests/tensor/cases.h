@@ -1,0 +1,31 @@
+// The public functions of Tensor as a table: a name, which tests/data/tensor_values.json gives inputs
+// and PyTorch's results for, the function, and how exact a device must be.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tuff/tensor.h>
+
+namespace tuff::test {
+
+// Exact: bit for bit (moves, integers, comparisons, single additions and multiplications).
+// Rounded: sums and products of a few dozen terms, division, square roots: each device orders and
+//   contracts them as it likes, and Vulkan allows 2.5 ULP for a division.
+// Curved: exp2, log2 and sin inside; Vulkan allows 3 + 2|x| ULP for exp2 and 2^-11 for sin.
+enum class Precision { Exact, Rounded, Curved };
+
+// Largest difference from the reference interpreter, in parts of the largest magnitude of the result.
+double tolerance(Precision p);
+
+struct Case {
+  std::string name;
+  Precision precision;
+  std::function<Tensor(const std::vector<Tensor>&)> run;
+};
+
+std::span<const Case> cases();
+
+}  // namespace tuff::test
