@@ -2,7 +2,7 @@
 """Whether trainings learn what they should, against PyTorch where it was measured.
 
 Usage: training_test.py PATH_OF_TUFF PATH_OF_TESTS_DATA [unittest options]
-Runs on the CPU device in full, on the default Vulkan device for the first steps.
+Runs on the CPU device and on the first Vulkan device.
 """
 import json
 import os
@@ -36,22 +36,39 @@ class TrainingTest(unittest.TestCase):
 
 
 class Gpt(TrainingTest):
-    def test_validation_loss_as_pytorch(self):
+    """The default training in full on both devices, against PyTorch's curve from the same start."""
+
+    curves = {}
+
+    def curve(self, kind):
+        if kind not in self.curves:
+            self.curves[kind] = tuff("train", "gpt", "--device", self.device(kind), "--sample", 0)
+        return self.curves[kind]
+
+    def losses(self, kind):
+        return [r["loss"] for r in self.curve(kind) if r["event"] == "step"]
+
+    def check_against_pytorch(self, kind):
         reference = self.reference("gpt_reference.json")
-        rows = tuff("train", "gpt", "--device", self.device("CPU"), "--sample", 0)
+        rows = self.curve(kind)
         self.assertEqual(rows[-1]["corpus_hash"], reference["corpus_xxh64"])
+        self.assertEqual(rows[-1]["submits_per_step"], 1)
+        for step, (mine, wanted) in enumerate(zip(self.losses(kind), reference["train_loss"], strict=True)):
+            self.assertAlmostEqual(mine, wanted, delta=0.02, msg=f"step {step}")
         mine = [[r["step"], r["val_loss"]] for r in rows if r["event"] == "validation"]
         self.assertEqual([step for step, _ in mine], [step for step, _ in reference["validation_loss"]])
         for (step, loss), (_, wanted) in zip(mine, reference["validation_loss"]):
             self.assertAlmostEqual(loss, wanted, delta=0.02, msg=f"after step {step}")
 
-    def test_first_steps_on_vulkan(self):
-        # The learning rate of the first 20 steps does not depend on how many there are.
-        reference = self.reference("gpt_reference.json")
-        rows = tuff("train", "gpt", "--device", self.device("VULKAN"), "--sample", 0, "--steps", 6)
-        losses = [r["loss"] for r in rows if r["event"] == "step"]
-        for mine, wanted in zip(losses, reference["train_loss"]):
-            self.assertAlmostEqual(mine, wanted, delta=0.001)
+    def test_cpu_as_pytorch(self):
+        self.check_against_pytorch("CPU")
+
+    def test_vulkan_as_pytorch(self):
+        self.check_against_pytorch("VULKAN")
+
+    def test_devices_agree_at_first(self):
+        for step, (a, b) in enumerate(zip(self.losses("CPU")[:20], self.losses("VULKAN")[:20], strict=True)):
+            self.assertAlmostEqual(a, b, delta=0.001, msg=f"step {step}")
 
     def test_without_jit_the_same(self):
         arguments = ("train", "gpt", "--device", self.device("CPU"), "--steps", 5, "--sample", 0)
@@ -68,15 +85,41 @@ class Digits(TrainingTest):
         for mine, wanted in zip(losses, reference["train_loss"]):
             self.assertAlmostEqual(mine, wanted, delta=0.005)
 
-    def test_accuracy(self):
-        done = tuff("train", "digits", "--device", self.device("CPU"))[-1]
+    def check_accuracy(self, kind):
+        done = tuff("train", "digits", "--device", self.device(kind), "--steps", 300)[-1]
         self.assertGreaterEqual(done["accuracy"], 0.98)
         self.assertLess(done["softmax_regression_accuracy"], 0.92)
+
+    def test_accuracy_on_cpu(self):
+        self.check_accuracy("CPU")
+
+    def test_accuracy_on_vulkan(self):
+        self.check_accuracy("VULKAN")
+
+
+class Validation(TrainingTest):
+    """A training under the Khronos validation layers prints nothing on stderr."""
+
+    def check_silent(self, *arguments):
+        device = self.device("VULKAN")
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run([TUFF, "train", *arguments, "--device", device, "--steps", "4", "--json"],
+                                    capture_output=True, text=True, cwd=folder, timeout=600, check=False,
+                                    env={**os.environ, "TUFF_VK_VALIDATION": "1"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_gpt(self):
+        self.check_silent("gpt", "--layers", "1", "--sample", "2")
+
+    def test_digits(self):
+        self.check_silent("digits")
 
 
 class Copy(TrainingTest):
     def test_attention_copies(self):
-        self.assertGreaterEqual(tuff("train", "copy", "--device", self.device("CPU"))[-1]["accuracy"], 0.99)
+        done = tuff("train", "copy", "--device", self.device("CPU"))[-1]
+        self.assertGreaterEqual(done["accuracy"], 0.99)
+        self.assertLess(done["train_loss"], 0.1)  # over the second half
 
     def test_without_attention_nothing_is_copied(self):
         done = tuff("train", "copy", "--device", self.device("CPU"), "--mask-attention")[-1]
