@@ -83,6 +83,8 @@ LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> o
   return run_passes(l, skipped);
 }
 
+UOp ast_for_opts(const UOp& ast) { return simplify(merge_axes(separate_loops(ast))); }
+
 std::vector<PassTime> pass_times() {
   std::vector<PassTime> out;
   for (size_t i = 0; i < kPassCount; i++) {

@@ -34,6 +34,9 @@ std::span<const Pass> passes();
 LinearKernel lower_with(const graph::UOp& ast, const Target& target, std::vector<Opt> opts,
                         std::span<const std::string> skipped = {});
 
+// The AST as opts see it: lower_with's axes are those of a Tiling of this.
+graph::UOp ast_for_opts(const graph::UOp& ast);
+
 // Total time and calls of every pass since the start of the process.
 struct PassTime {
   const char* name;

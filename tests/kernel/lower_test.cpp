@@ -148,7 +148,9 @@ TEST(Lower, MatmulTiles) {
   EXPECT_EQ(cpu.estimate.bytes, uint64_t(3) * 512 * 512 * 4);
   const LinearKernel gpu = lower(matmul_ast(512, 512, 512), builtin_target("spirv-lavapipe"));
   ASSERT_GE(gpu.lane_ranges.size(), 2u) << to_text(gpu);
-  EXPECT_EQ(int64_t(gpu.local[0]) * gpu.groups[0].max() * gpu.groups[1].max(), 64 * 64);
+  int64_t covered = int64_t(gpu.local[0]) * gpu.groups[0].max() * gpu.groups[1].max();
+  for (const UOp& r : gpu.lane_ranges) covered *= kind_of(r.get()) == AxisKind::Lane ? r->src(0)->max : 1;
+  EXPECT_EQ(covered, 512 * 512) << to_text(gpu);
 }
 
 TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {

@@ -36,8 +36,8 @@ class RandomKernel {
     return kernel_of({store(0, count, offset, value, loops, gate)});
   }
   std::vector<Opt> opts(const UOp& ast, const Target& target) {
-    Tiling t(ast, target);
-    for (int i = 0; i < 6; i++) {
+    Tiling t(ast_for_opts(ast), target);
+    for (int i = 0; i < 6 && !t.axes().empty(); i++) {
       static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
       const Opt o{OptKind(pick(8)), pick(int(t.axes().size())), amounts[pick(7)]};
       if (t.lane_count() * std::max<int64_t>(o.amount, 1) <= 128) t.try_apply(o);

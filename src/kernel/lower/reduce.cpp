@@ -54,11 +54,23 @@ class ReduceLowerer {
     for (const UOp& r : own) m &= ~deps_.bit(r);
     return deps_.list(m);
   }
-  static UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
-    if (lanes.empty()) return value;
+  // A lane that the value does not depend on counts it as often as it has values.
+  UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
     std::vector<UOp> src{value};
-    src.insert(src.end(), lanes.begin(), lanes.end());
-    return make(Op::Reduce, value->dtype, src, ReduceArg{op, {}});
+    int64_t copies = 1;
+    for (const UOp& r : lanes) {
+      if (deps_.of(value) & deps_.bit(r)) {
+        src.push_back(r);
+      } else {
+        copies *= r->src(0)->max;
+      }
+    }
+    UOp y = src.size() > 1 ? make(Op::Reduce, value->dtype, src, ReduceArg{op, {}}) : value;
+    if (copies == 1 || op == Op::Max || y->dtype == DType::Bool) return y;
+    if (op == Op::Add) return alu(Op::Mul, {y, constant(Scalar::of_int(y->dtype, copies))});
+    const UOp once = y;
+    for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
+    return y;
   }
   static int64_t count(const std::vector<UOp>& lanes) {
     int64_t n = 1;

@@ -194,14 +194,12 @@ Reduced reduce_by_table(const UOp& x) {
   const UOp fraction = bitcast(where(below, alu(Op::Xor, {signed_high, u32(0xffffffff)}) + no_borrow, signed_high), DType::I32);
   const UOp tail = where(below, u32(0) - low, low);
   const Format f = format_of(DType::F32);
-  const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(12)}), f.integer(12)});
-  const UOp sum = cast(upper, DType::F32) * f.number(0x1p-30);
+  // 16 upper bits times 8 bits of pi/2 are exact; everything smaller is added to that once.
+  const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(13)}), f.integer(13)});
+  const UOp turns = cast(upper, DType::F32) * f.number(0x1p-30);
   const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) + cast(tail, DType::F32) * f.number(0x1p-62);
-  const double half_pi = std::numbers::pi / 2, half_pi_high = double(float(half_pi));
-  const UOp turns = sum + rest;
-  const UOp lost = rest - (turns - sum);
-  UOp angle = turns * f.number(half_pi_high);
-  angle = angle + (lost * f.number(half_pi_high) + turns * f.number(half_pi - half_pi_high));
+  const double half_pi = std::numbers::pi / 2, half_pi_short = 0x1.92p+0;
+  UOp angle = turns * f.number(half_pi_short) + (turns * f.number(half_pi - half_pi_short) + rest * f.number(half_pi));
   angle = where(below, f.number(0) - angle, angle);
   const UOp negative = lt(bitcast(x, DType::I32), f.integer(0));
   return {where(negative, f.integer(0) - bitcast(quadrant, DType::I32), bitcast(quadrant, DType::I32)),

@@ -78,41 +78,52 @@ class Heuristics {
     return target_.has_local ? tile_gpu(tile) : tile_cpu(tile);
   }
 
+  // A register tile: lanes along two output axes (row -1: along one).
+  struct Tile {
+    int column = -1, row = -1;
+    int64_t columns = 1, rows = 1;
+    double loads = 1e30;   // per multiply-add
+  };
+
   // Rows times vector registers, so that accumulators, one row of vectors and a broadcast fit.
   bool tile_cpu(const std::vector<int>& tile) {
-    int column = -1;
-    for (int a : tile) {
-      if (axis(a).product_unit_loads == 0 || divisor_up_to(left(a), 64, true) < 4) continue;
-      if (column < 0 || axis(a).unit_loads + axis(a).unit_stores >= axis(column).unit_loads + axis(column).unit_stores) column = a;
-    }
-    if (column < 0) return tile_dot(tile);
-    const int row = row_axis(tile, column);
-    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
-    int64_t best_rows = 1, best_vector = 0;
-    double best = 0;
-    for (int64_t vectors : {1, 2, 4}) {
-      const int64_t width = vectors * cpu_lanes();
-      if (left(column) % width != 0) continue;
-      for (int64_t rows = 1; rows <= (row < 0 ? 1 : std::min<int64_t>(left(row), 16)); rows++) {
-        if ((row >= 0 && left(row) % rows != 0) || rows * vectors + vectors + 1 > registers) continue;
-        const double gain = double(rows * vectors) / double(rows + vectors);
-        if (gain > best) best = gain, best_rows = rows, best_vector = width;
+    Tile best;
+    for (int column : tile) {
+      for (int64_t width = cpu_lanes() / 2; width <= cpu_lanes() * 4; width *= 2) {
+        if (left(column) % width == 0) widen_rows(best, tile, column, width);
       }
     }
-    if (best_vector == 0) best_vector = divisor_up_to(left(column), cpu_lanes(), true);
-    t_.apply({OptKind::Vector, column, best_vector});
-    if (best_rows > 1) t_.apply({OptKind::Upcast, row, best_rows});
-    order_columns_outside(column, row);
+    const bool gathers = best.column < 0 || !axis(best.column).product_units;
+    if (gathers && tile_dot(tile)) return true;
+    if (best.column < 0) return false;
+    t_.apply({OptKind::Vector, best.column, best.columns});
+    if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
+    order_columns_outside(best.column, best.row);
     return true;
   }
-  int row_axis(const std::vector<int>& tile, int column) const {
-    int row = -1;
-    for (int a : tile) {
-      if (a == column || left(a) < 2) continue;
-      // Rows are worth most where the vector operand is what stays the same.
-      if (row < 0 || axis(a).broadcast > axis(row).broadcast || (axis(a).broadcast == axis(row).broadcast && left(a) >= left(row) && axis(a).gated <= axis(row).gated)) row = a;
+  void widen_rows(Tile& best, const std::vector<int>& tile, int column, int64_t width) const {
+    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
+    const int64_t vectors = std::max<int64_t>(width / cpu_lanes(), 1);
+    for (int row : tile) {
+      const int64_t most = row == column ? 1 : std::min<int64_t>(left(row), 16);
+      for (int64_t rows = 1; rows <= most; rows++) {
+        if (left(row) % rows != 0 || rows * vectors + vectors + 1 > registers) continue;
+        const double loads = vector_loads(column, width, row, rows) / double(rows * width);
+        if (loads < best.loads) best = {column, row, width, rows, loads};
+      }
     }
-    return row;
+  }
+  // Load instructions of one step of the main reduction: vectors where an operand is contiguous along
+  // the columns, lane by lane (and an insertion each) where it is not, one where it does not move.
+  double vector_loads(int column, int64_t width, int row, int64_t rows) const {
+    double n = 0;
+    for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
+      const uint32_t bit = uint32_t(1) << l;
+      const double vectors = double(std::max<int64_t>(width / cpu_lanes(), 1));
+      const double across = !(axis(column).product_reads & bit) ? 1 : axis(column).product_units & bit ? vectors : 2.0 * double(width);
+      n += across * (row != column && (axis(row).product_reads & bit) ? double(rows) : 1);
+    }
+    return n;
   }
   // One panel of columns is used for all rows before the next: it stays in the cache.
   void order_columns_outside(int column, int row) {
@@ -144,31 +155,38 @@ class Heuristics {
     return best;
   }
 
+  // The tile that loads least per multiply-add, with enough invocations left to fill the device. Where
+  // loads are dear, accumulators may spill: rereading them from the stack is cheaper than loading.
   bool tile_gpu(const std::vector<int>& tile) {
-    const int column = *std::max_element(tile.begin(), tile.end(), [&](int a, int b) {
-      return std::pair(axis(a).unit_stores + axis(a).unit_loads, a) < std::pair(axis(b).unit_stores + axis(b).unit_loads, b);
-    });
-    const int row = row_axis(tile, column);
-    const auto [rows, columns] = cheapest_tile(row, column);
-    if (columns > 1) t_.apply({OptKind::Upcast, column, columns});
-    if (rows > 1) t_.apply({OptKind::Upcast, row, rows});
+    Tile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
+    for (int column : tile) {
+      for (int row : tile) best_pair(best, column, row);
+    }
+    if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
+    if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     unroll_main(4, true);
     return true;
   }
-  // The tile that loads least per multiply-add, with enough invocations left to fill the device. Where
-  // loads are dear, accumulators may spill: rereading them from the stack is cheaper than loading.
-  std::pair<int64_t, int64_t> cheapest_tile(int row, int column) const {
+  void best_pair(Tile& best, int column, int row) const {
     const int64_t most = target_.load_cost >= 4 ? 16 : 8;
-    std::pair<int64_t, int64_t> best{1, 1};
-    auto loads = [](int64_t r, int64_t c) { return double(r + c) / double(r * c); };
-    for (int64_t r = 1; r <= most; r *= 2) {
-      for (int64_t c = 1; c <= most; c *= 2) {
-        if ((row < 0 && r > 1) || left(column) % c != 0 || (row >= 0 && left(row) % r != 0)) continue;
+    for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
+      if (left(column) % c != 0) continue;
+      for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
+        if (left(row) % r != 0) continue;
         if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
-        if (loads(r, c) < loads(best.first, best.second)) best = {r, c};
+        const double loads = scalar_loads(column, c, row, r) / double(r * c);
+        if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};
       }
     }
-    return best;
+  }
+  double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
+    double n = 0;
+    for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
+      const uint32_t bit = uint32_t(1) << l;
+      const double across = axis(column).product_reads & bit ? double(columns) : 1;
+      n += across * (row != column && (axis(row).product_reads & bit) ? double(rows) : 1);
+    }
+    return n;
   }
   // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size GPU.
   uint64_t wanted_invocations() const {

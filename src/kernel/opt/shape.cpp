@@ -58,7 +58,9 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
   }
   k.main_loads = int(main_loads.size());
   for (const Access& a : accesses(ast, deps)) {
-    const bool in_main = std::find(main_loads.begin(), main_loads.end(), a.index.get()) != main_loads.end();
+    const size_t number = size_t(std::find(main_loads.begin(), main_loads.end(), a.index.get()) - main_loads.begin());
+    const bool in_main = number < main_loads.size();
+    const uint32_t number_bit = uint32_t(1) << std::min<size_t>(number, 31);
     for (size_t i = 0; i < k.axes.size(); i++) {
       AxisShape& x = k.axes[i];
       const int64_t step = a.step(t.axes()[i].range);
@@ -66,7 +68,8 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (a.gate & x.bit) x.gated++;
       if (irregular || (step != 0 && step != 1)) x.strided++;
       if (step == 1 && !irregular) (a.store ? x.unit_stores : x.unit_loads)++;
-      if (in_main && step == 1 && !irregular && !a.store) x.product_unit_loads++;
+      if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;
+      if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
     }
   }

@@ -17,7 +17,8 @@ struct AxisShape {
   bool reduced = false;
   bool shared = false;       // an output axis that every reduction depends on
   int unit_loads = 0;        // accesses that walk it with step 1
-  int product_unit_loads = 0;   // of them, those of the main reduction
+  uint32_t product_reads = 0;   // loads of the main reduction that depend on it, by number
+  uint32_t product_units = 0;   // of them, those that walk it with step 1
   int unit_stores = 0;
   int strided = 0;           // accesses that walk it with another step, or irregularly
   int broadcast = 0;         // loads of the main reduction that do not depend on it
