@@ -25,12 +25,21 @@ class Number {
  public:
   template <class T>
     requires std::is_arithmetic_v<T>
-  Number(T v) : value_(double(v)), int_(int64_t(v)), weak_(std::is_floating_point_v<T> ? DType::WeakFloat : std::is_same_v<T, bool> ? DType::Bool : DType::WeakInt) {}
+  Number(T v) : value_(double(v)), int_(whole(v)), weak_(std::is_floating_point_v<T> ? DType::WeakFloat : std::is_same_v<T, bool> ? DType::Bool : DType::WeakInt) {}
   DType dtype() const { return weak_; }
   double value() const { return value_; }
   int64_t int_value() const { return int_; }
 
  private:
+  // Infinities, NaN and what is out of range have no integer; converting them would be undefined.
+  template <class T>
+  static int64_t whole(T v) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return v >= T(-0x1p63) && v < T(0x1p63) ? int64_t(v) : 0;
+    } else {
+      return int64_t(v);
+    }
+  }
   double value_;
   int64_t int_;
   DType weak_;

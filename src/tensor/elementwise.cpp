@@ -88,7 +88,11 @@ Tensor Tensor::exp() const { return (as_float(*this) * (1.0 / std::log(2.0))).ex
 Tensor Tensor::log() const { return log2() * std::log(2.0); }
 Tensor Tensor::sin() const { return real(Op::Sin, *this); }
 Tensor Tensor::cos() const { return (1.57079632679489661923 - as_float(*this)).sin(); }
-Tensor Tensor::sigmoid() const { return ((as_float(*this) * (-1.0 / std::log(2.0))).exp2() + 1).reciprocal(); }
+// With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far below 0.
+Tensor Tensor::sigmoid() const {
+  const Tensor x = as_float(*this), e = (x.abs() * (-1.0 / std::log(2.0))).exp2();
+  return where(x < 0, e, 1.0) * (e + 1).reciprocal();
+}
 Tensor Tensor::tanh() const { return 2.0 * (2.0 * as_float(*this)).sigmoid() - 1.0; }
 Tensor Tensor::relu() const { return maximum(number_like(*this, 0)); }
 Tensor Tensor::gelu() const {
