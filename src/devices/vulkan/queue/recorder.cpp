@@ -25,6 +25,9 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
       context_->check(context_->api.vkResetCommandPool(context_->device, r.pool, 0), "vkResetCommandPool");
     } else {
       r = create();
+      // Room for every recorder there is, so that recycle(), which runs in replays too, never allocates.
+      std::lock_guard lock(mutex_);
+      free_.reserve(++made_);
     }
     reserve_queries(r, query_count);
     r.busy_until = 0;
@@ -36,12 +39,8 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
 }
 
 void RecorderPool::recycle(const Recorder& recorder) noexcept {
-  try {
-    std::lock_guard lock(mutex_);
-    free_.push_back(recorder);
-  } catch (const std::bad_alloc&) {
-    // Without memory for the list entry the recorder stays with the device until that goes.
-  }
+  std::lock_guard lock(mutex_);
+  free_.push_back(recorder);
 }
 
 Recorder RecorderPool::create() {
