@@ -65,7 +65,7 @@ class Preparer {
     for (const Node* n : nodes_) {
       src.clear();
       for (const UOp& s : n->src()) src.push_back(mapped_.at(s.get()));
-      mapped_.emplace(n, rewrite(n, src));
+      mapped_.emplace(n, keep_device(*n, rewrite(n, src)));
     }
     std::vector<UOp> out;
     for (const UOp& s : sinks) out.push_back(protect(mapped_.at(s.get())));
@@ -73,6 +73,13 @@ class Preparer {
   }
 
  private:
+  // Where no element is read (a sum over nothing) a constant is left, which knows no device: what has to
+  // be stored still goes where it belongs.
+  UOp keep_device(const Node& n, const UOp& to) const {
+    if (!n.device || to->device || (!sinks_.count(&n) && n.op != Op::Contiguous)) return to;
+    return make(Op::Contiguous, to->dtype, {to->op == Op::Contiguous ? to->src(0) : to}, Placement{{*n.device}});
+  }
+
   UOp rewrite(const Node* n, std::span<const UOp> src) {
     switch (n->op) {
       case Op::Detach: return src[0];

@@ -120,7 +120,9 @@ Tensor& Tensor::realize() {
 
 Tensor Tensor::contiguous() const {
   if (is_realized()) return *this;
-  return detail::derive(*this, graph::make(Op::Contiguous, dtype(), {uop(*this)}));
+  // What is made of constants and counters alone knows no device: the node has to name it.
+  const graph::Arg place = uop(*this)->device ? graph::Arg() : graph::Arg(graph::Placement{{device()}});
+  return detail::derive(*this, graph::make(Op::Contiguous, dtype(), {uop(*this)}, place));
 }
 Tensor Tensor::detach() const { return detail::derive(*this, graph::make(Op::Detach, dtype(), {uop(*this)})); }
 
