@@ -41,7 +41,7 @@ struct KindProse {
   const char *kind, *through, *without;
 };
 constexpr KindProse kKinds[] = {
-    {"VULKAN", "any Vulkan driver from 1.1 on", "Mesa's lavapipe, SwiftShader"},
+    {"VULKAN", "a Vulkan driver, 1.1 or newer, with buffer device addresses and timeline semaphores", "Mesa's lavapipe, SwiftShader"},
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace tuff::engine {
 
@@ -28,7 +29,10 @@ Buffer::~Buffer() {
 hcq::Span Buffer::span() {
   if (base_) return base_->span().sub(offset_, size_bytes());
   std::lock_guard lock(mutex_);
-  if (!span_) span_ = device_->hcq().allocator().allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
+  if (span_) return span_;
+  hcq::Allocator& allocator = device_->hcq().allocator();
+  span_ = allocator.allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
+  TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id, allocator.stats().live_bytes);
   return span_;
 }
 

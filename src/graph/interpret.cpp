@@ -2,7 +2,6 @@
 #include "graph/interpret.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "graph/scalar_eval.h"
@@ -15,24 +14,6 @@ int64_t product(const IntVec& v) {
   int64_t n = 1;
   for (int64_t d : v) n *= d;
   return n;
-}
-
-int64_t evaluate_index(const UOp& u, const Bindings& b) {
-  std::unordered_map<const Node*, Scalar> values;
-  for (const Node* n : toposort(u)) {
-    if (n->op == Op::Const) {
-      values[n] = n->get<Scalar>();
-    } else if (n->op == Op::Variable) {
-      auto it = b.variables.find(n->get<VariableArg>().name);
-      if (it == b.variables.end()) fail<InvalidArgument>("variable {} has no value bound to it", n->get<VariableArg>().name);
-      values[n] = Scalar::of_int(DType::Index, it->second);
-    } else {
-      Scalar src[4];
-      for (uint32_t i = 0; i < n->src_count; i++) src[i] = values.at(n->src(i).get());
-      values[n] = eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
-    }
-  }
-  return values.at(u.get()).as_int();
 }
 
 // Steps through the indices of a shape in row-major order.
@@ -72,7 +53,7 @@ class Interpreter {
   HostArray take(const UOp& u) { return values_.at(u.get()); }
 
  private:
-  int64_t extent(const Dim& d) const { return d.is_const() ? d.value() : evaluate_index(d.uop(), bindings_); }
+  int64_t extent(const Dim& d) const { return d.is_const() ? d.value() : evaluate_index(d.uop(), bindings_.variables); }
   IntVec extents(const Shape& s) const {
     IntVec out;
     for (const Dim& d : s) out.push_back(extent(d));
@@ -124,7 +105,7 @@ class Interpreter {
     const auto it = bindings_.storages.find(n.get<Ref<Storage>>()->id);
     TUFF_CHECK(it != bindings_.storages.end(), "storage {} is not bound", n.get<Ref<Storage>>()->id);
     TUFF_CHECK(it->second.size() >= a.bytes.size(), "storage {} has {} bytes, {} needed", it->first, it->second.size(), a.bytes.size());
-    std::memcpy(a.bytes.data(), it->second.data(), a.bytes.size());
+    std::copy_n(it->second.begin(), a.bytes.size(), a.bytes.begin());
     return a;
   }
 
@@ -205,7 +186,7 @@ class Interpreter {
     const HostArray& v = values_.at(&n);
     const auto it = bindings_.storages.find(target->get<Ref<Storage>>()->id);
     TUFF_CHECK(it != bindings_.storages.end() && it->second.size() >= v.bytes.size(), "assigned storage is not bound");
-    std::memcpy(it->second.data(), v.bytes.data(), v.bytes.size());
+    std::copy(v.bytes.begin(), v.bytes.end(), it->second.begin());
   }
 
   const Bindings& bindings_;

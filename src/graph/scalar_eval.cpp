@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "graph/walk.h"
 
 namespace tuff::graph {
 namespace {
@@ -158,6 +159,35 @@ Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word) {
   if (is_float(t)) return float_result(t, compute(op, src[0].as_double(), src[1].as_double()));
   if (t == DType::Bool) return {DType::Bool, compute_bool(op, src[0].as_bool(), src[1].as_bool())};
   return Scalar::of_int(t, compute_int(op, t, int64_t(src[0].bits), int64_t(src[1].bits)));
+}
+
+namespace {
+
+Scalar variable_value(const VariableArg& v, const VariableValues& values) {
+  const auto it = values.find(v.name);
+  if (it == values.end()) fail<InvalidArgument>("variable {} has no value bound to it", v.name);
+  if (it->second < v.min || it->second > v.max) {
+    fail<InvalidArgument>("variable {} = {} is outside its bounds {}..{}", v.name, it->second, v.min, v.max);
+  }
+  return Scalar::of_int(DType::Index, it->second);
+}
+
+}  // namespace
+
+int64_t evaluate_index(const UOp& x, const VariableValues& values) {
+  std::unordered_map<const Node*, Scalar> results;
+  for (const Node* n : toposort(x)) {
+    if (n->op == Op::Const) {
+      results[n] = n->get<Scalar>();
+    } else if (n->op == Op::Variable) {
+      results[n] = variable_value(n->get<VariableArg>(), values);
+    } else {
+      Scalar src[4];
+      for (uint32_t i = 0; i < n->src_count; i++) src[i] = results.at(n->src(i).get());
+      results[n] = eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
+    }
+  }
+  return results.at(x.get()).as_int();
 }
 
 }  // namespace tuff::graph

@@ -164,10 +164,10 @@ const Node* build_node(const NodeView& v) {
   InternTable& t = table();
   t.live.fetch_add(1, std::memory_order_relaxed);
   return new (memory) Node{.op = v.op, .dtype = v.dtype, .src_count = uint32_t(v.src.size()), .refs = 1,
+                           .mark_order = 0, .mark = 0, .src_begin = src,
+                           .device = derive_device(v.src, v.arg), .key = structural_key(v),
                            .serial = t.next_serial.fetch_add(1, std::memory_order_relaxed),
-                           .hash = v.hash, .key = structural_key(v),
-                           .device = derive_device(v.src, v.arg), .min = min, .max = max, .mark = 0,
-                           .mark_order = 0, .arg = v.arg, .src_begin = src, .shape = std::move(shape)};
+                           .hash = v.hash, .min = min, .max = max, .arg = v.arg, .shape = std::move(shape)};
 }
 
 // Destroys a node taken out of the table, and what only it held, without recursion.

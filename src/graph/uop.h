@@ -114,20 +114,21 @@ struct SharedArg { int32_t number; int64_t count; bool operator==(const SharedAr
 using Arg = std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                          VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>>;
 
+// What every traversal touches stands in the first 64 bytes.
 struct Node {
   Op op;
   DType dtype;
   uint32_t src_count;
   mutable std::atomic<uint32_t> refs;
+  mutable uint32_t mark_order;
+  mutable uint64_t mark;    // scratch of one traversal at a time, see walk.h
+  const UOp* src_begin;
+  const std::string* device;  // interned name of the device below (first Buffer, Param or Copy); null if none
+  uint64_t key;             // structural: equal for graphs that differ only in which Storages they use
   uint64_t serial;          // creation number: a stable order that is no pointer
   uint64_t hash;            // of (op, dtype, srcs, arg)
-  uint64_t key;             // structural: equal for graphs that differ only in which Storages they use
-  const std::string* device;  // interned name of the device below (first Buffer, Param or Copy); null if none
   int64_t min, max;         // bounds of Index and Bool values and of integer Consts; else int64's limits
-  mutable uint64_t mark;    // scratch of one traversal at a time, see walk.h
-  mutable uint32_t mark_order;
   Arg arg;
-  const UOp* src_begin;
   Shape shape;              // tensor floor; empty elsewhere
   std::span<const UOp> src() const { return {src_begin, src_count}; }
   const UOp& src(size_t i) const { return src_begin[i]; }

@@ -1,9 +1,11 @@
 #include "engine/cache/program_cache.h"
 
+#include <cstdio>
 #include <map>
 #include <optional>
 
 #include "base/log.h"
+#include "base/os.h"
 #include "engine/cache/disk_cache.h"
 #include "engine/stats.h"
 #include "graph/text.h"
@@ -16,6 +18,21 @@ void show(const kernel::LinearKernel& k, const graph::UOp& ast, const render::So
   TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, graph::to_text(ast));
   TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
   TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(source));
+}
+
+// TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at level 4.
+void show_machine_code(std::span<const render::Binary> binaries) {
+  const auto objdump = os::find_program("objdump");
+  if (debug_level() < 7 || !objdump) return;
+  std::map<const void*, bool> shown;
+  for (const render::Binary& b : binaries) {
+    if (b.format != render::BinaryFormat::Object || !shown.emplace(b.bytes.get(), true).second) continue;
+    const std::string path = fmt::format("{}/debug-{}.o", os::cache_directory(), b.symbol);
+    os::make_directories(os::cache_directory());
+    os::write_file(path, *b.bytes);
+    debug_line(os::Process({*objdump, "-d", "--no-show-raw-insn", path}).wait().out);
+    std::remove(path.c_str());
+  }
 }
 
 LoadedKernel loaded_kernel(kernel::LinearKernel&& k) {
@@ -114,6 +131,7 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   }
   if (!fresh.empty()) {
     const std::vector<render::Binary> binaries = compile(sources);
+    show_machine_code(binaries);
     ScopedTimer timer(counters().load_ns);
     std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
     for (size_t i = 0; i < fresh.size(); i++) {

@@ -61,16 +61,6 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
   return g;
 }
 
-bool is_host_copy(const BoundCall& c) {
-  auto* copy = std::get_if<BoundCopy>(&c);
-  return copy && &copy->dst->on() != &copy->src->on();
-}
-
-Device& device_of_call(const BoundCall& c) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) return k->buffers.at(0)->on();
-  return std::get<BoundCopy>(c).dst->on();
-}
-
 void add_touched(std::vector<Ref<Buffer>>& touched, const BoundCall& c) {
   auto add = [&](const Ref<Buffer>& b) { touched.push_back(b); };
   if (auto* k = std::get_if<BoundKernel>(&c)) {
@@ -104,7 +94,7 @@ struct CapturedGraph::State {
 
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
-    s.device = &device_of_call(calls[0]);
+    s.device = &device_of(calls[0]);
     std::vector<hcq::GraphNode> nodes;
     for (const BoundCall& c : calls) {
       nodes.push_back(graph_node(c, inputs));
@@ -141,12 +131,12 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
   size_t begin = 0;
   const std::span<const BoundCall> all(calls);
   while (begin < calls.size()) {
-    if (is_host_copy(calls[begin])) {
+    if (crosses_devices(calls[begin])) {
       state_->add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
       continue;
     }
     size_t end = begin + 1;
-    while (end < calls.size() && !is_host_copy(calls[end]) && &device_of_call(calls[end]) == &device_of_call(calls[begin])) end++;
+    while (end < calls.size() && !crosses_devices(calls[end]) && &device_of(calls[end]) == &device_of(calls[begin])) end++;
     state_->add_graph(all.subspan(begin, end - begin), inputs);
     begin = end;
   }

@@ -15,16 +15,6 @@ namespace {
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
 
-Device& device_of_call(const BoundCall& c) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) return k->buffers.at(0)->on();
-  return std::get<BoundCopy>(c).dst->on();
-}
-
-bool crosses_devices(const BoundCall& c) {
-  auto* copy = std::get_if<BoundCopy>(&c);
-  return copy && &copy->dst->on() != &copy->src->on();
-}
-
 void write_args(std::byte* block, const BoundKernel& k) {
   const render::ArgLayout& layout = k.kernel->program->args();
   for (size_t i = 0; i < k.buffers.size(); i++) {
@@ -129,6 +119,16 @@ void submit_and_show(Device& device, const BoundCall& call) {
 
 }  // namespace
 
+Device& device_of(const BoundCall& call) {
+  if (auto* k = std::get_if<BoundKernel>(&call)) return k->buffers.at(0)->on();
+  return std::get<BoundCopy>(call).dst->on();
+}
+
+bool crosses_devices(const BoundCall& call) {
+  auto* copy = std::get_if<BoundCopy>(&call);
+  return copy && &copy->dst->on() != &copy->src->on();
+}
+
 void execute(std::span<const BoundCall> calls) {
   size_t begin = 0;
   while (begin < calls.size()) {
@@ -136,10 +136,10 @@ void execute(std::span<const BoundCall> calls) {
       copy_through_host(std::get<BoundCopy>(calls[begin++]));
       continue;
     }
-    Device& device = device_of_call(calls[begin]);
+    Device& device = device_of(calls[begin]);
     size_t end = begin + 1;
     while (end < calls.size() && end - begin < kMaxCallsPerList && !crosses_devices(calls[end]) &&
-           &device_of_call(calls[end]) == &device) {
+           &device_of(calls[end]) == &device) {
       end++;
     }
     if (debug_level() >= 2) {

@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "engine/jit/capture.h"
 #include "engine/stats.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
 
 namespace tuff::engine {
 namespace {
@@ -24,28 +22,6 @@ struct CompiledCache {
 CompiledCache& compiled_cache() {
   static CompiledCache& c = *std::make_unique<CompiledCache>().release();
   return c;
-}
-
-int64_t evaluate(const graph::UOp& expression, const VariableValues& values) {
-  std::unordered_map<const graph::Node*, Scalar> results;
-  for (const graph::Node* n : graph::toposort(expression)) {
-    if (n->op == graph::Op::Const) {
-      results[n] = n->get<Scalar>();
-    } else if (n->op == graph::Op::Variable) {
-      const auto& v = n->get<graph::VariableArg>();
-      auto it = values.find(v.name);
-      if (it == values.end()) fail<InvalidArgument>("variable {} has no value bound to it", v.name);
-      if (it->second < v.min || it->second > v.max) {
-        fail<InvalidArgument>("variable {} = {} is outside its bounds {}..{}", v.name, it->second, v.min, v.max);
-      }
-      results[n] = Scalar::of_int(DType::Index, it->second);
-    } else {
-      Scalar src[4];
-      for (uint32_t i = 0; i < n->src_count; i++) src[i] = results.at(n->src(i).get());
-      results[n] = graph::eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
-    }
-  }
-  return results.at(expression.get()).as_int();
 }
 
 // Memory of every slot of a schedule for one run.
@@ -81,9 +57,9 @@ BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Bindi
   BoundKernel out;
   out.kernel = &k;
   for (const auto& a : k.buffers) out.buffers.push_back(b.at(c.args[size_t(a.slot)]));
-  for (const graph::UOp& v : k.variables) out.scalars.push_back(int32_t(evaluate(v, values)));
+  for (const graph::UOp& v : k.variables) out.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
   for (int i = 0; i < 3; i++) {
-    out.groups[i] = uint32_t(k.groups[i].is_const() ? k.groups[i].value() : evaluate(k.groups[i].uop(), values));
+    out.groups[i] = uint32_t(k.groups[i].is_const() ? k.groups[i].value() : graph::evaluate_index(k.groups[i].uop(), values));
   }
   return out;
 }

@@ -12,6 +12,7 @@
 
 #include "engine/buffer.h"
 #include "engine/cache/program_cache.h"
+#include "graph/scalar_eval.h"
 #include "sched/schedule.h"
 
 namespace tuff::engine {
@@ -23,7 +24,7 @@ struct CompiledLinear {
 };
 std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const sched::Schedule>& schedule);
 
-using VariableValues = std::unordered_map<std::string, int64_t>;
+using graph::VariableValues;
 
 // A call with its memory: what run_linear executes and what a Jit captures.
 struct BoundKernel {
@@ -34,6 +35,8 @@ struct BoundKernel {
 };
 struct BoundCopy { Ref<Buffer> dst, src; };
 using BoundCall = std::variant<BoundKernel, BoundCopy>;
+Device& device_of(const BoundCall& call);          // whose queue it runs on
+bool crosses_devices(const BoundCall& call);       // a copy that goes through the host
 
 // Allocates outputs and temporaries, submits (one submit per run of calls on one device), and returns
 // the buffer of each sink. Does not wait. `inputs` by BufferSlot::index.
