@@ -86,7 +86,7 @@ class Digits(TrainingTest):
             self.assertAlmostEqual(mine, wanted, delta=0.005)
 
     def check_accuracy(self, kind):
-        done = tuff("train", "digits", "--device", self.device(kind), "--steps", 300)[-1]
+        done = tuff("train", "digits", "--device", self.device(kind), "--steps", 250)[-1]
         self.assertGreaterEqual(done["accuracy"], 0.98)
         self.assertLess(done["softmax_regression_accuracy"], 0.92)
 

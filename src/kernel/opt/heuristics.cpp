@@ -283,7 +283,7 @@ class Heuristics {
   // Every output axis that reductions depend on goes to the grid; the one whose neighbours touch
   // neighbouring memory gives the workgroup.
   void launch_gpu() {
-    if (shared_width_ > 0) return group_all(-1);
+    if (shared_width_ > 0) return group_all();
     int fast = -1;
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !fixed(a) || left(a) < 2) continue;
@@ -295,10 +295,23 @@ class Heuristics {
       int64_t n = divisor_up_to(size, most);
       if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);   // pads: few idle invocations
       if (n > 1) t_.try_apply({OptKind::Local, fast, n});
+      fill_workgroup(fast);
     }
-    group_all(fast);
+    group_all();
   }
-  void group_all(int) {
+  // Where the fast axis alone leaves lanes of a subgroup idle, another axis joins the workgroup.
+  void fill_workgroup(int fast) {
+    const int64_t wanted = std::min<int64_t>(32, target_.max_invocations);
+    int widest = -1;
+    for (int a = 0; a < count(); a++) {
+      if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
+      if (widest < 0 || left(a) >= left(widest)) widest = a;
+    }
+    if (widest < 0 || t_.local_size() >= wanted) return;
+    const int64_t n = divisor_up_to(left(widest), wanted / t_.local_size());
+    if (n > 1) t_.try_apply({OptKind::Local, widest, n});
+  }
+  void group_all() {
     for (int a = 0; a < count(); a++) {
       if (axis(a).shared && loop_left(a) && left(a) > 1) t_.try_apply({OptKind::Group, a, 0});
     }
