@@ -36,7 +36,7 @@ void show_machine_code(std::span<const render::Binary> binaries) {
 }
 
 LoadedKernel loaded_kernel(kernel::LinearKernel&& k) {
-  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr};
+  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr, false};
 }
 
 // The disk cache's view of one compile: kernels that share an object file share one row of it.

@@ -1,6 +1,7 @@
 // execute(): bound calls onto queues. Runs of calls on one device become one command list and one
 // submit; copies between devices go through the host.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/log.h"
@@ -14,6 +15,9 @@ namespace {
 
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
+// Software drivers compile a kernel when it is first dispatched, up to a second each: a list full of new
+// ones would look like a device that makes no progress.
+constexpr size_t kMaxNewKernelsPerList = 8;
 
 void write_args(std::byte* block, const BoundKernel& k) {
   const render::ArgLayout& layout = k.kernel->program->args();
@@ -96,6 +100,12 @@ uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   return value;
 }
 
+// Whether the call's kernel has never been dispatched; it counts as dispatched from now on.
+bool dispatches_first_time(const BoundCall& c) {
+  auto* k = std::get_if<BoundKernel>(&c);
+  return k && !std::atomic_ref<bool>(k->kernel->dispatched).exchange(true);
+}
+
 void copy_through_host(const BoundCopy& c) {
   std::vector<std::byte> bytes(c.src->size_bytes());
   c.src->copyout(bytes.data());
@@ -137,11 +147,11 @@ void execute(std::span<const BoundCall> calls) {
       continue;
     }
     Device& device = device_of(calls[begin]);
-    size_t end = begin + 1;
-    while (end < calls.size() && end - begin < kMaxCallsPerList && !crosses_devices(calls[end]) &&
-           &device_of(calls[end]) == &device) {
-      end++;
-    }
+    size_t end = begin, new_kernels = 0;
+    do {
+      new_kernels += dispatches_first_time(calls[end++]);
+    } while (end < calls.size() && end - begin < kMaxCallsPerList && new_kernels < kMaxNewKernelsPerList &&
+             !crosses_devices(calls[end]) && &device_of(calls[end]) == &device);
     if (debug_level() >= 2) {
       for (size_t i = begin; i < end; i++) submit_and_show(device, calls[i]);
     } else {
