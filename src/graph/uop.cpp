@@ -156,18 +156,21 @@ uint64_t structural_key(const NodeView& v) {
 }
 
 const Node* build_node(const NodeView& v) {
+  // All that may throw comes first: from the allocation on nothing is lost.
   Shape shape = derive_shape(v.op, v.dtype, v.src, v.arg);
+  const auto [min, max] = derive_bounds(v.op, v.dtype, v.src, v.arg);
+  const std::string* device = derive_device(v.src, v.arg);
+  const uint64_t key = structural_key(v);
+  Arg arg = v.arg;
   void* memory = ::operator new(sizeof(Node) + v.src.size() * sizeof(UOp));
   UOp* src = reinterpret_cast<UOp*>(static_cast<char*>(memory) + sizeof(Node));
   std::uninitialized_copy(v.src.begin(), v.src.end(), src);
-  auto [min, max] = derive_bounds(v.op, v.dtype, v.src, v.arg);
   InternTable& t = table();
   t.live.fetch_add(1, std::memory_order_relaxed);
   return new (memory) Node{.op = v.op, .dtype = v.dtype, .src_count = uint32_t(v.src.size()), .refs = 1,
-                           .mark_order = 0, .mark = 0, .src_begin = src,
-                           .device = derive_device(v.src, v.arg), .key = structural_key(v),
+                           .mark_order = 0, .mark = 0, .src_begin = src, .device = device, .key = key,
                            .serial = t.next_serial.fetch_add(1, std::memory_order_relaxed),
-                           .hash = v.hash, .min = min, .max = max, .arg = v.arg, .shape = std::move(shape)};
+                           .hash = v.hash, .min = min, .max = max, .arg = std::move(arg), .shape = std::move(shape)};
 }
 
 // Destroys a node taken out of the table, and what only it held, without recursion.

@@ -30,7 +30,9 @@ TargetFeatures make_features(const Caps& c) {
   f.signed_zero_inf_nan = c.signedZeroInfNanPreserve;
   // The specification bounds exp2 by 3+2|x| ULP, log2 by 3 ULP and sqrt through inversesqrt; sin is
   // bounded in [-pi, pi] alone and absolutely, which is not enough.
-  f.exp2 = f.log2 = f.sqrt = true;
+  f.exp2 = f.sqrt = true;
+  // Decomposed like sin, so that normal random numbers (Box-Muller) have the same bits as on the CPU.
+  f.log2 = false;
   f.sin = false;
   return f;
 }
