@@ -141,7 +141,10 @@ Tensor& Tensor::assign(const Tensor& value) {
   while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
   if (base->op != Op::Buffer) realize();
   if (uop(value) == uop(*this)) return *this;
-  impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), uop(value)});
+  // What is made of constants knows no device: the value is stored where the target is.
+  UOp stored = uop(value);
+  if (!stored->device) stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
+  impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), stored});
   return *this;
 }
 
