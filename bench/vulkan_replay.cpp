@@ -1,8 +1,8 @@
-// What a replay costs the host: one list of 1000 tiny dispatches, submitted through hcq's Queue and,
-// as the floor, as a raw pre-recorded command buffer by vkQueueSubmit2. Both in turns, in one run.
-// LP_NUM_THREADS=0 makes lavapipe run kernels without worker threads, which takes out most noise;
-// a software driver may do the work within either call, so compare the sums.
-// Usage: vulkan_replay [replays]
+// What a replay costs the host: one list of 1000 tiny dispatches, submitted through hcq's Queue
+// and, as the floor, as a raw pre-recorded command buffer by vkQueueSubmit2. Both in turns, in one
+// run. LP_NUM_THREADS=0 makes lavapipe run kernels without worker threads, which takes out most
+// noise; a software driver may do the work within either call, so compare the sums. Usage:
+// vulkan_replay [replays]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,9 @@ render::Binary fill_binary() {
 class RawReplay {
  public:
   RawReplay(vulkan::VulkanDevice& device, const vulkan::VulkanProgram& program, uint64_t args)
-      : c_(*device.context()), done_(device.context(), 0), recorders_(device.context()),
+      : c_(*device.context()),
+        done_(device.context(), 0),
+        recorders_(device.context()),
         recorder_(recorders_.acquire(0, 0)) {
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     VkCommandBuffer b = recorder_.buffer;
@@ -82,20 +84,26 @@ struct Times {
       std::sort(v.begin(), v.end());
       return static_cast<double>(v[(v.size() - 1) * percent / 100]) / 1000;
     };
-    fmt::print("{:<14} submit median {:8.2f} us, p90 {:8.2f} us   submit+wait median {:9.2f} us, p10 {:9.2f} us\n",
-               name, at(submit_ns, 50), at(submit_ns, 90), at(whole_ns, 50), at(whole_ns, 10));
+    fmt::print(
+        "{:<14} submit median {:8.2f} us, p90 {:8.2f} us   submit+wait median {:9.2f} us, p10 "
+        "{:9.2f} us\n",
+        name, at(submit_ns, 50), at(submit_ns, 90), at(whole_ns, 50), at(whole_ns, 10));
   }
 };
 
 int run(int replays) {
   auto opened = vulkan_open("");
   auto& device = dynamic_cast<vulkan::VulkanDevice&>(*opened);
-  if (!device.context()->facts.caps.synchronization2) fail<Unsupported>("this benchmark needs synchronization2");
+  if (!device.context()->facts.caps.synchronization2)
+    fail<Unsupported>("this benchmark needs synchronization2");
   render::Binary binary = fill_binary();
   auto programs = device.load({&binary, 1});
   hcq::Span dst = device.allocator().allocate(256, hcq::MemoryKind::Device);
   hcq::Span args = device.allocator().allocate(32, hcq::MemoryKind::Args);
-  struct { uint64_t dst; int32_t count, value, step; } block{dst.address(), 64, 1, 0};
+  struct {
+    uint64_t dst;
+    int32_t count, value, step;
+  } block{dst.address(), 64, 1, 0};
   device.upload(args.sub(0, 20), &block);
 
   hcq::CommandList list;
@@ -112,7 +120,8 @@ int run(int replays) {
     through_queue.measure([&] { value = queue.submit(*encoded, {}); }, [&] { queue.wait(value); });
     by_hand.measure([&] { raw.submit(); }, [&] { raw.wait(); });
   }
-  fmt::print("{}: {} dispatches per list, {} replays\n", device.info().description, kDispatches, replays);
+  fmt::print("{}: {} dispatches per list, {} replays\n", device.info().description, kDispatches,
+             replays);
   through_queue.print("hcq::Queue");
   by_hand.print("raw Vulkan");
   device.allocator().free(dst);

@@ -24,8 +24,9 @@ class Jit {
   ~Jit();
   Jit(const Jit&) = delete;
   // Inputs must be realized and keep shape, dtype and device: otherwise InvalidArgument says which
-  // changed. Their buffers may be others at every call. Everything that changes from call to call must
-  // be an input or a tensor that the function assigns to. Results are realized; the call does not wait.
+  // changed. Their buffers may be others at every call. Everything that changes from call to call
+  // must be an input or a tensor that the function assigns to. Results are realized; the call does
+  // not wait.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   bool captured() const;
   JitStats stats() const;

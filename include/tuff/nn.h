@@ -14,8 +14,10 @@ using Parameters = std::vector<Tensor>;
 
 // y = x @ weight.T + bias; weight (out, in), uniform in +-1/sqrt(in).
 struct Linear {
-  Linear(int64_t in_features, int64_t out_features, bool bias = true, const TensorOptions& options = {});
-  explicit Linear(Tensor weight, Tensor bias = {}) : weight(std::move(weight)), bias(std::move(bias)) {}
+  Linear(int64_t in_features, int64_t out_features, bool bias = true,
+         const TensorOptions& options = {});
+  explicit Linear(Tensor weight, Tensor bias = {})
+      : weight(std::move(weight)), bias(std::move(bias)) {}
   Tensor operator()(const Tensor& x) const { return x.linear(weight, bias); }
   Parameters parameters() const;
   Tensor weight, bias;
@@ -23,8 +25,8 @@ struct Linear {
 
 // weight (out, in/groups, kernel, kernel), uniform in +-1/sqrt(in/groups * kernel^2).
 struct Conv2d {
-  Conv2d(int64_t in_channels, int64_t out_channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0,
-         bool bias = true, const TensorOptions& options = {});
+  Conv2d(int64_t in_channels, int64_t out_channels, int64_t kernel, int64_t stride = 1,
+         int64_t padding = 0, bool bias = true, const TensorOptions& options = {});
   Conv2d(Tensor weight, Tensor bias, int64_t stride = 1, int64_t padding = 0)
       : weight(std::move(weight)), bias(std::move(bias)), stride(stride), padding(padding) {}
   Tensor operator()(const Tensor& x) const { return x.conv2d(weight, bias, stride, padding); }
@@ -36,7 +38,10 @@ struct Conv2d {
 struct LayerNorm {
   explicit LayerNorm(int64_t features, double eps = 1e-5, const TensorOptions& options = {});
   LayerNorm(Tensor weight, Tensor bias, double eps = 1e-5)
-      : weight(std::move(weight)), bias(std::move(bias)), features(this->weight.size(0)), eps(eps) {}
+      : weight(std::move(weight)),
+        bias(std::move(bias)),
+        features(this->weight.size(0)),
+        eps(eps) {}
   Tensor operator()(const Tensor& x) const { return x.layernorm({features}, weight, bias, eps); }
   Parameters parameters() const;
   Tensor weight, bias;

@@ -15,7 +15,7 @@ class Optimizer {
   void zero_grad();
   // Realizes parameters, state and `also` (the loss, say) together.
   void step(const std::vector<Tensor>& also = {});
-  void set_lr(double lr);                    // writes the device tensor; no allocation
+  void set_lr(double lr);  // writes the device tensor; no allocation
   const Tensor& lr() const { return lr_; }
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
@@ -24,14 +24,17 @@ class Optimizer {
   virtual void update(size_t i, const Tensor& gradient) = 0;
   virtual void begin_step() {}
   std::vector<Tensor> parameters_;
-  std::vector<Tensor> state_;                // realized together with the parameters
+  std::vector<Tensor> state_;  // realized together with the parameters
   Tensor lr_;
 };
 
 // v = momentum*v + g + weight_decay*p;  p -= lr*v (nesterov: lr*(g + momentum*v)).
 class SGD : public Optimizer {
  public:
-  struct Options { double lr = 1e-2, momentum = 0, weight_decay = 0; bool nesterov = false; };
+  struct Options {
+    double lr = 1e-2, momentum = 0, weight_decay = 0;
+    bool nesterov = false;
+  };
   SGD(std::vector<Tensor> parameters, const Options& options);
 
  protected:
@@ -46,7 +49,7 @@ class AdamW : public Optimizer {
  public:
   struct Options {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-    bool decay_matrices_only = false;        // no decay on parameters of fewer than two axes
+    bool decay_matrices_only = false;  // no decay on parameters of fewer than two axes
   };
   AdamW(std::vector<Tensor> parameters, const Options& options);
 

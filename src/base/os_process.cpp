@@ -210,7 +210,7 @@ void on_interrupt(int signal) {
 }  // namespace
 
 void catch_interrupts() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;  // drivers and libraries below need not expect EINTR
   sigemptyset(&action.sa_mask);

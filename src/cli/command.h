@@ -1,5 +1,5 @@
-// What every command of the program `tuff` shares: exit codes, usage errors, registration. Called by
-// main.cpp and the commands. Must never compute anything.
+// What every command of the program `tuff` shares: exit codes, usage errors, registration. Called
+// by main.cpp and the commands. Must never compute anything.
 #pragma once
 
 #include <functional>

@@ -35,12 +35,15 @@ void add_docs_command(CLI::App& app, Action& chosen) {
   std::vector<std::string> names;
   for (const DocsRow& row : kRows) names.push_back(row.name);
   command->add_option("name", *name, fmt::format("One of {}", fmt::join(names, ", ")))
-      ->required()->type_name("NAME")
+      ->required()
+      ->type_name("NAME")
       ->check([names](const std::string& given) {
         const bool known = std::find(names.begin(), names.end(), given) != names.end();
-        return known ? std::string() : fmt::format("{} is none of {}", given, fmt::join(names, ", "));
+        return known ? std::string()
+                     : fmt::format("{} is none of {}", given, fmt::join(names, ", "));
       });
-  command->callback([name, &app, &chosen] { chosen = [name, &app] { return print_docs(*name, app); }; });
+  command->callback(
+      [name, &app, &chosen] { chosen = [name, &app] { return print_docs(*name, app); }; });
 }
 
 }  // namespace tuff::cli

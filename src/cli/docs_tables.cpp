@@ -41,7 +41,9 @@ struct KindProse {
   const char *kind, *through, *without;
 };
 constexpr KindProse kKinds[] = {
-    {"VULKAN", "a Vulkan driver, 1.1 or newer, with buffer device addresses and timeline semaphores", "Mesa's lavapipe, SwiftShader"},
+    {"VULKAN",
+     "a Vulkan driver, 1.1 or newer, with buffer device addresses and timeline semaphores",
+     "Mesa's lavapipe, SwiftShader"},
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
 };
@@ -110,12 +112,10 @@ std::string forward_rows() {
   out += kernel_row("`a + b * 2`", [] { return leaf({64, 64}) + leaf({64, 64}) * 2; });
   out += kernel_row("`(a + b).sum()`", [] { return (leaf({64, 64}) + leaf({64, 64})).sum(); });
   out += kernel_row("softmax of rows", [] { return leaf({64, 256}).softmax(-1); });
-  out += kernel_row("layer norm", [] {
-    return leaf({64, 256}).layernorm({256}, leaf({256}), leaf({256}));
-  });
-  out += kernel_row("linear, then GELU", [] {
-    return leaf({64, 256}).linear(leaf({128, 256}), leaf({128})).gelu();
-  });
+  out += kernel_row("layer norm",
+                    [] { return leaf({64, 256}).layernorm({256}, leaf({256}), leaf({256})); });
+  out += kernel_row("linear, then GELU",
+                    [] { return leaf({64, 256}).linear(leaf({128, 256}), leaf({128})).gelu(); });
   out += kernel_row("causal attention", [] {
     const Sizes s{2, 4, 64, 32};
     return Tensor::scaled_dot_product_attention(leaf(s), leaf(s), leaf(s), {}, true);

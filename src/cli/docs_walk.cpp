@@ -26,7 +26,8 @@ std::string floor_text(const std::string& title, const std::string& language,
 
 graph::UOp example() {
   auto operand = [] {
-    const Ref<graph::Storage> memory = make_ref<graph::Storage>("CPU", DType::F32, kRows * kColumns);
+    const Ref<graph::Storage> memory =
+        make_ref<graph::Storage>("CPU", DType::F32, kRows * kColumns);
     return graph::reshape(graph::buffer(memory), {kRows, kColumns});
   };
   const graph::UOp a = operand(), b = operand();
@@ -64,7 +65,8 @@ class CapturedExample {
     }
     std::vector<hcq::GraphNode> nodes;
     for (const sched::Call& call : schedule.calls) {
-      if (call.kind == sched::CallKind::Kernel) nodes.emplace_back(kernel(schedule, call, nodes.size()));
+      if (call.kind == sched::CallKind::Kernel)
+        nodes.emplace_back(kernel(schedule, call, nodes.size()));
     }
     graph_ = std::make_unique<hcq::CommandGraph>(*device_, std::move(nodes), input_count_, 0);
   }
@@ -113,7 +115,11 @@ std::string target_text(const sched::Schedule& schedule, const char* target_name
     lists += kernel::to_text(lowered);
     code += render::to_text(sources.back());
   }
-  return floor_text(fmt::format("Lowered for the target `{}` without heuristics (`TUFF_NOOPT=1`), a linear list", target_name), "", lists) +
+  return floor_text(
+             fmt::format(
+                 "Lowered for the target `{}` without heuristics (`TUFF_NOOPT=1`), a linear list",
+                 target_name),
+             "", lists) +
          floor_text(fmt::format("Rendered for `{}`", target_name), language, code);
 }
 
@@ -126,7 +132,8 @@ std::string docs_walk() {
   const sched::Scheduled scheduled = sched::schedule(
       std::span(&root, 1), [&](const std::string&) -> const Target& { return target; });
   const sched::Schedule& schedule = *scheduled.schedule;
-  std::string out = floor_text("`a` and `b` are (64, 64); the tensor floor", "", graph::to_text(root));
+  std::string out =
+      floor_text("`a` and `b` are (64, 64); the tensor floor", "", graph::to_text(root));
   out += floor_text("Scheduled, LINEAR", "", sched::to_text(schedule));
   std::string asts;
   for (const sched::Call& call : schedule.calls) {

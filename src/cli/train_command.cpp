@@ -57,14 +57,19 @@ struct CopyOptions {
 };
 
 void add_run_options(CLI::App& command, RunOptions& o) {
-  command.add_option("--device", o.device, "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+  command
+      .add_option("--device", o.device,
+                  "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
       ->type_name("NAME");
   command.add_option("--seed", o.seed, "Of initial weights, batches and samples")
-      ->capture_default_str()->type_name("N");
-  command.add_option("--curve", o.curve, "Write the loss curve to this SVG file")->type_name("FILE");
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--curve", o.curve, "Write the loss curve to this SVG file")
+      ->type_name("FILE");
   command.add_option("--out", o.folder, "Folder of the loss curve, made if it is not there")
       ->type_name("DIR");
-  command.add_flag("--no-jit", o.no_jit, "Build and schedule every step anew instead of replaying one");
+  command.add_flag("--no-jit", o.no_jit,
+                   "Build and schedule every step anew instead of replaying one");
   command.add_flag("--json", o.json,
                    "One JSON object per line; no curve unless --curve or --out is given");
 }
@@ -72,7 +77,9 @@ void add_run_options(CLI::App& command, RunOptions& o) {
 CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& value,
                        uint32_t maximum, const std::string& text) {
   return command.add_option(name, value, text)
-      ->check(CLI::Range(1u, maximum))->capture_default_str()->type_name("N");
+      ->check(CLI::Range(1u, maximum))
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 // As CLI::Range, which lets NaN pass.
@@ -95,7 +102,8 @@ void require_cache_folder() {
     os::write_text(probe, "");
     std::remove(probe.c_str());
   } catch (const Error&) {
-    fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0", folder);
+    fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0",
+                  folder);
   }
 }
 
@@ -167,8 +175,12 @@ Json gpt_done(const GptOptions& o, const io::Corpus& corpus, const io::TrainingR
                {"corpus_hash", corpus.hash_hex()},
                {"corpus_bytes", corpus.size_bytes()},
                {"vocabulary", corpus.vocabulary().size()},
-               {"layers", r.layers}, {"heads", r.heads}, {"embed", r.embed},
-               {"context", r.context}, {"batch", r.batch}, {"seed", r.seed},
+               {"layers", r.layers},
+               {"heads", r.heads},
+               {"embed", r.embed},
+               {"context", r.context},
+               {"batch", r.batch},
+               {"seed", r.seed},
                {"jit", o.training.jit}});
   return line;
 }
@@ -207,7 +219,8 @@ int train_gpt(GptOptions o) {
 }
 
 void add_gpt(CLI::App& train, Action& chosen) {
-  CLI::App* c = train.add_subcommand("gpt", "A character-level GPT on text, its own sources by default");
+  CLI::App* c =
+      train.add_subcommand("gpt", "A character-level GPT on text, its own sources by default");
   auto o = std::make_shared<GptOptions>();
   io::GptRecipe& r = o->training.recipe;
   c->add_option("--text", o->texts, "Files and folders to learn, joined")->type_name("FILE|DIR");
@@ -217,14 +230,22 @@ void add_gpt(CLI::App& train, Action& chosen) {
   add_count(*c, "--embed", r.embed, 8192, "Width");
   add_count(*c, "--context", r.context, 8192, "Characters seen at once");
   add_count(*c, "--batch", r.batch, 4096, "Sequences per step");
-  c->add_option("--lr", o->learning_rate, "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
-      ->check(between(1e-9, 10.0))->type_name("F");
+  c->add_option("--lr", o->learning_rate,
+                "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
+      ->check(between(1e-9, 10.0))
+      ->type_name("F");
   c->add_option("--dropout", o->training.dropout, "Probability")
-      ->check(between(0.0, 0.99))->capture_default_str()->type_name("F");
+      ->check(between(0.0, 0.99))
+      ->capture_default_str()
+      ->type_name("F");
   c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
-      ->check(CLI::Range(0u, 1'000'000u))->capture_default_str()->type_name("N");
+      ->check(CLI::Range(0u, 1'000'000u))
+      ->capture_default_str()
+      ->type_name("N");
   c->add_option("--temperature", o->temperature, "Of sampling")
-      ->check(between(0.01, 100.0))->capture_default_str()->type_name("F");
+      ->check(between(0.01, 100.0))
+      ->capture_default_str()
+      ->type_name("F");
   add_run_options(*c, o->run);
   c->callback([o, &chosen] { chosen = [o] { return interruptible(train_gpt, *o); }; });
 }
@@ -296,16 +317,23 @@ int train_digits(DigitsOptions o) {
 }
 
 void add_digits(CLI::App& train, Action& chosen) {
-  CLI::App* c = train.add_subcommand("digits", "A ConvNet on images of digits, drawn by tuff or MNIST's files");
+  CLI::App* c = train.add_subcommand(
+      "digits", "A ConvNet on images of digits, drawn by tuff or MNIST's files");
   auto o = std::make_shared<DigitsOptions>();
-  c->add_option("--idx", o->idx, "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
+  c->add_option("--idx", o->idx,
+                "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
       ->type_name("DIR");
-  CLI::Option* epochs = add_count(*c, "--epochs", o->epochs, 10'000, "Passes over the training images");
+  CLI::Option* epochs =
+      add_count(*c, "--epochs", o->epochs, 10'000, "Passes over the training images");
   c->add_option("--steps", o->steps, "Training steps instead of --epochs")
-      ->check(CLI::Range(1u, kMaxSteps))->excludes(epochs)->type_name("N");
+      ->check(CLI::Range(1u, kMaxSteps))
+      ->excludes(epochs)
+      ->type_name("N");
   add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
-      ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
+      ->check(between(1e-9, 10.0))
+      ->capture_default_str()
+      ->type_name("F");
   add_run_options(*c, o->run);
   c->callback([o, &chosen] { chosen = [o] { return interruptible(train_digits, *o); }; });
 }
@@ -354,7 +382,9 @@ void add_copy(CLI::App& train, Action& chosen) {
   add_count(*c, "--embed", o->training.embed, 8192, "Width");
   add_count(*c, "--batch", o->training.batch, 4096, "Sequences per step");
   c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
-      ->check(between(1e-9, 10.0))->capture_default_str()->type_name("F");
+      ->check(between(1e-9, 10.0))
+      ->capture_default_str()
+      ->type_name("F");
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
   add_run_options(*c, o->run);

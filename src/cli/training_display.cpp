@@ -12,7 +12,10 @@ namespace tuff::cli {
 
 void TrainingDisplay::on_step(const io::StepRecord& r) {
   if (json_) {
-    print_json({{"event", "step"}, {"step", r.step}, {"loss", r.loss}, {"ms", r.ms},
+    print_json({{"event", "step"},
+                {"step", r.step},
+                {"loss", r.loss},
+                {"ms", r.ms},
                 {"host_us", r.host_us}});
   }
   bar_.update(r.step, double{r.loss}, double{r.ms});
@@ -65,19 +68,20 @@ void print_summary(const io::TrainingReport& r) {
   const io::CompileTimes& c = r.compile;
   fmt::print("\n{}{}{} steps of {} parameters on {} ({}, {}) in {:.1f} s\n", style.bold,
              r.steps.size(), style.plain, r.parameter_count, r.device,
-             r.description.substr(0, r.description.find(" [")), r.driver,
-             r.seconds);
+             r.description.substr(0, r.description.find(" [")), r.driver, r.seconds);
   if (r.steps.empty()) return;
   fmt::print("loss {:.4f}", r.steps.back().loss);
   if (!r.validations.empty()) fmt::print(", validation loss {:.4f}", r.validations.back().loss);
-  fmt::print("\n{:.2f} ms a step, of which the host works {:.0f} us to launch {} kernels in {} "
-             "submission{}\n",
-             r.step_ms_median(), r.host_us_median(), r.kernels_per_step, r.submits_per_step,
-             r.submits_per_step == 1 ? "" : "s");
-  fmt::print("compiling took {:.0f} ms: schedule {:.0f}, lower {:.0f}, render {:.0f}, compiler "
-             "{:.0f}, load {:.0f}; {} kernels compiled, {} found on disk\n",
-             c.total_ms(), c.schedule_ms, c.lower_ms, c.render_ms, c.compiler_ms, c.load_ms,
-             c.kernels_compiled, c.kernels_from_disk);
+  fmt::print(
+      "\n{:.2f} ms a step, of which the host works {:.0f} us to launch {} kernels in {} "
+      "submission{}\n",
+      r.step_ms_median(), r.host_us_median(), r.kernels_per_step, r.submits_per_step,
+      r.submits_per_step == 1 ? "" : "s");
+  fmt::print(
+      "compiling took {:.0f} ms: schedule {:.0f}, lower {:.0f}, render {:.0f}, compiler "
+      "{:.0f}, load {:.0f}; {} kernels compiled, {} found on disk\n",
+      c.total_ms(), c.schedule_ms, c.lower_ms, c.render_ms, c.compiler_ms, c.load_ms,
+      c.kernels_compiled, c.kernels_from_disk);
 }
 
 CurveFile::CurveFile(std::string path) : path_(std::move(path)) {

@@ -1,5 +1,5 @@
-// The device registry: one row per kind of device. Called by engine (Device::get) and cli (devices).
-// Rows only: what a kind is called, how to list what is there, how to open one.
+// The device registry: one row per kind of device. Called by engine (Device::get) and cli
+// (devices). Rows only: what a kind is called, how to list what is there, how to open one.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,17 @@ namespace tuff::devices {
 
 // One candidate as found without opening it, or the reason why there is none.
 struct Candidate {
-  std::string name;         // "VULKAN:0"; the kind alone if nothing was found
+  std::string name;  // "VULKAN:0"; the kind alone if nothing was found
   bool usable = false;
-  std::string reason;       // if not usable: why, and the remedy ("no Vulkan loader: install libvulkan1")
-  hcq::DeviceInfo info;     // filled if usable
-  int rank = 0;             // default choice, higher first: discrete 400, integrated 300, virtual 200, CPU 100, software Vulkan 50, never 0
+  std::string
+      reason;  // if not usable: why, and the remedy ("no Vulkan loader: install libvulkan1")
+  hcq::DeviceInfo info;  // filled if usable
+  int rank = 0;  // default choice, higher first: discrete 400, integrated 300, virtual 200, CPU
+                 // 100, software Vulkan 50, never 0
 };
 
 struct DeviceKind {
-  const char* kind;         // "VULKAN"
+  const char* kind;  // "VULKAN"
   std::vector<Candidate> (*probe)();
   // selector: what follows the colon ("0", "uuid=...", "name=..."), or empty for the first.
   // Throws InvalidArgument listing what is there, or Unsupported with the reason.

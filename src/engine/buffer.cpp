@@ -16,7 +16,9 @@ Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
       device_(base->device_),
       base_(base->base_ ? base->base_ : base),
       offset_(base->offset_ + byte_offset) {
-  TUFF_CHECK(offset_ + size_bytes() <= base_->size_bytes(), "view of {} bytes at {} in a buffer of {}", size_bytes(), offset_, base_->size_bytes());
+  TUFF_CHECK(offset_ + size_bytes() <= base_->size_bytes(),
+             "view of {} bytes at {} in a buffer of {}", size_bytes(), offset_,
+             base_->size_bytes());
 }
 
 Buffer::~Buffer() {
@@ -32,7 +34,8 @@ hcq::Span Buffer::span() {
   if (span_) return span_;
   hcq::Allocator& allocator = device_->hcq().allocator();
   span_ = allocator.allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
-  TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id, allocator.stats().live_bytes);
+  TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id,
+                  allocator.stats().live_bytes);
   return span_;
 }
 
@@ -67,8 +70,7 @@ void Buffer::copyout(void* dst) {
 void Buffer::used_until(uint64_t value) {
   std::atomic<uint64_t>& use = root_use();
   uint64_t before = use.load(std::memory_order_relaxed);
-  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {
-  }
+  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {}
 }
 
 }  // namespace tuff::engine

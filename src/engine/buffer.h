@@ -1,5 +1,5 @@
-// Buffer: typed memory on one device behind a graph's Buffer node. Allocated at first use, freed when
-// the device has passed its last use. A view shares another Buffer's memory at a byte offset.
+// Buffer: typed memory on one device behind a graph's Buffer node. Allocated at first use, freed
+// when the device has passed its last use. A view shares another Buffer's memory at a byte offset.
 // Called by engine and tensor. Thread-safe.
 #pragma once
 
@@ -21,13 +21,13 @@ class Buffer : public graph::Storage {
 
   Device& on() const { return *device_; }
   uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
-  hcq::Span span();                       // allocates memory; throws OutOfMemory
+  hcq::Span span();  // allocates memory; throws OutOfMemory
   bool allocated() const;
   const Buffer& root() const { return base_ ? *base_ : *this; }
   uint64_t byte_offset() const { return offset_; }
 
-  // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted that
-  // touches the buffer. No allocation where the memory has a host pointer.
+  // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted
+  // that touches the buffer. No allocation where the memory has a host pointer.
   void copyin(const void* src);
   void copyout(void* dst);
   // Records that the device touches the memory until `timeline_value` has passed.

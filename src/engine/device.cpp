@@ -15,8 +15,8 @@ namespace {
 
 struct OpenDevices {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<Device>> by_name;   // canonical names
-  std::map<std::string, std::string> canonical;             // what users wrote -> canonical
+  std::map<std::string, std::shared_ptr<Device>> by_name;  // canonical names
+  std::map<std::string, std::string> canonical;            // what users wrote -> canonical
   std::string default_name;
 };
 
@@ -38,7 +38,8 @@ void idle_at_exit() {
 }
 
 std::string upper(std::string s) {
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  std::transform(s.begin(), s.end(), s.begin(),
+                 [](unsigned char c) { return char(std::toupper(c)); });
   return s;
 }
 
@@ -48,7 +49,8 @@ const devices::DeviceKind& kind_named(const std::string& kind, const std::string
     if (kind == k.kind) return k;
     known += (known.empty() ? "" : ", ") + std::string(k.kind);
   }
-  fail<InvalidArgument>("unknown device \"{}\": known kinds are {} (see `tuff devices`)", asked, known);
+  fail<InvalidArgument>("unknown device \"{}\": known kinds are {} (see `tuff devices`)", asked,
+                        known);
 }
 
 std::string best_candidate() {
@@ -68,7 +70,8 @@ std::shared_ptr<Device> open(const std::string& asked) {
   const std::string kind = upper(asked.substr(0, colon));
   const std::string selector = colon == std::string::npos ? "" : asked.substr(colon + 1);
   auto device = std::make_shared<Device>(kind_named(kind, asked).open(selector));
-  TUFF_DEBUG_LINE(1, "opened {}: {} ({})", device->name(), device->hcq().info().description, device->hcq().info().driver);
+  TUFF_DEBUG_LINE(1, "opened {}: {} ({})", device->name(), device->hcq().info().description,
+                  device->hcq().info().driver);
   return device;
 }
 

@@ -1,5 +1,5 @@
-// Devices by name: "CPU", "VULKAN", "VULKAN:1", "VULKAN:uuid=...". Opened once, shared by everything.
-// Called by tensor, cli and the rest of engine. Must never know ioctls or Vulkan.
+// Devices by name: "CPU", "VULKAN", "VULKAN:1", "VULKAN:uuid=...". Opened once, shared by
+// everything. Called by tensor, cli and the rest of engine. Must never know ioctls or Vulkan.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,14 @@ namespace tuff::engine {
 
 class ProgramCache;
 
-// One opened device with what engine keeps per device. Owned by the registry and by every Buffer on it.
+// One opened device with what engine keeps per device. Owned by the registry and by every Buffer on
+// it.
 class Device {
  public:
   explicit Device(std::unique_ptr<hcq::Device> device);
   ~Device();
-  // Opens on first use. Empty name: the default device. Throws InvalidArgument listing what there is,
-  // or Unsupported with the reason.
+  // Opens on first use. Empty name: the default device. Throws InvalidArgument listing what there
+  // is, or Unsupported with the reason.
   static std::shared_ptr<Device> get(const std::string& name = {});
 
   const std::string& name() const { return hcq_->name(); }
@@ -30,7 +31,7 @@ class Device {
   hcq::Queue& queue() const { return hcq_->compute_queue(); }
   hcq::ArgRing& args() const { return *args_; }
   ProgramCache& programs() const { return *programs_; }
-  std::mutex& submit_mutex() { return submit_mutex_; }   // eager lists: args, encode, submit as one
+  std::mutex& submit_mutex() { return submit_mutex_; }  // eager lists: args, encode, submit as one
 
  private:
   std::unique_ptr<hcq::Device> hcq_;

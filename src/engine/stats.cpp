@@ -9,7 +9,10 @@ GlobalCounters& counters() {
   return c;
 }
 
-ScopedTimer::ScopedTimer(std::atomic<uint64_t>& counter) : counter_(counter), start_(os::monotonic_ns()) {}
-ScopedTimer::~ScopedTimer() { counter_.fetch_add(os::monotonic_ns() - start_, std::memory_order_relaxed); }
+ScopedTimer::ScopedTimer(std::atomic<uint64_t>& counter)
+    : counter_(counter), start_(os::monotonic_ns()) {}
+ScopedTimer::~ScopedTimer() {
+  counter_.fetch_add(os::monotonic_ns() - start_, std::memory_order_relaxed);
+}
 
 }  // namespace tuff::engine

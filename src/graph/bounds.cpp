@@ -34,7 +34,8 @@ Bounds fit(DType t, Wide lo, Wide hi) {
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 Bounds mul_bounds(DType t, const Node& a, const Node& b) {
-  const Wide c[] = {Wide(a.min) * b.min, Wide(a.min) * b.max, Wide(a.max) * b.min, Wide(a.max) * b.max};
+  const Wide c[] = {Wide(a.min) * b.min, Wide(a.min) * b.max, Wide(a.max) * b.min,
+                    Wide(a.max) * b.max};
   return fit(t, *std::min_element(c, c + 4), *std::max_element(c, c + 4));
 }
 
@@ -95,8 +96,11 @@ Bounds shift_bounds(Op op, DType t, const Node& a, const Node& b) {
 
 Bounds binary_bounds(Op op, DType t, const Node& a, const Node& b) {
   switch (op) {
-    case Op::Add: return t == DType::Bool ? bitwise_bounds(Op::Or, t, a, b) : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
-    case Op::Sub: return t == DType::Bool ? Bounds{0, 1} : fit(t, Wide(a.min) - b.max, Wide(a.max) - b.min);
+    case Op::Add:
+      return t == DType::Bool ? bitwise_bounds(Op::Or, t, a, b)
+                              : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
+    case Op::Sub:
+      return t == DType::Bool ? Bounds{0, 1} : fit(t, Wide(a.min) - b.max, Wide(a.max) - b.min);
     case Op::Mul: return mul_bounds(t, a, b);
     case Op::Max: return {std::max(a.min, b.min), std::max(a.max, b.max)};
     case Op::FloorDiv: return floordiv_bounds(a, b);
@@ -118,7 +122,8 @@ Bounds binary_bounds(Op op, DType t, const Node& a, const Node& b) {
 Bounds cast_bounds(DType t, const Node& a) {
   const Bounds full = dtype_bounds(t);
   if (is_float(a.dtype) || is_float(t)) return full;
-  if (t == DType::Bool) return a.min > 0 || a.max < 0 ? Bounds{1, 1} : a.min == 0 && a.max == 0 ? Bounds{0, 0} : full;
+  if (t == DType::Bool)
+    return a.min > 0 || a.max < 0 ? Bounds{1, 1} : a.min == 0 && a.max == 0 ? Bounds{0, 0} : full;
   if (a.min < full.first || a.max > full.second || a.dtype == DType::U64) return full;
   return {a.min, a.max};
 }

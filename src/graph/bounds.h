@@ -9,6 +9,7 @@
 namespace tuff::graph {
 
 // [min, max] of the value; int64's limits where nothing is known. Sound, not tight.
-std::pair<int64_t, int64_t> derive_bounds(Op op, DType dtype, std::span<const UOp> src, const Arg& arg);
+std::pair<int64_t, int64_t> derive_bounds(Op op, DType dtype, std::span<const UOp> src,
+                                          const Arg& arg);
 
 }  // namespace tuff::graph

@@ -20,13 +20,18 @@ UOp param(int32_t slot, DType t, int64_t count, std::string device) {
   return make(Op::Param, t, {}, ParamArg{slot, count, std::move(device)});
 }
 UOp variable(std::string name, int64_t min, int64_t max) {
-  if (min > max) fail<InvalidArgument>("variable {}: lower bound {} is above upper bound {}", name, min, max);
+  if (min > max)
+    fail<InvalidArgument>("variable {}: lower bound {} is above upper bound {}", name, min, max);
   return make(Op::Variable, DType::Index, {}, VariableArg{std::move(name), min, max});
 }
 UOp range(const UOp& size, int32_t id, AxisKind kind) {
   return make(Op::Range, DType::Index, {size}, RangeArg{id, kind});
 }
-UOp cast(const UOp& x, DType to) { return x->dtype == to ? x : x->is_const() ? constant(x->get<Scalar>().cast(to)) : make(Op::Cast, to, {x}); }
+UOp cast(const UOp& x, DType to) {
+  return x->dtype == to  ? x
+         : x->is_const() ? constant(x->get<Scalar>().cast(to))
+                         : make(Op::Cast, to, {x});
+}
 UOp bitcast(const UOp& x, DType to) { return x->dtype == to ? x : make(Op::Bitcast, to, {x}); }
 
 namespace {
@@ -39,7 +44,8 @@ UOp fold_constants(Op op, std::span<const UOp> src, const Arg& arg) {
   Scalar values[4];
   for (size_t i = 0; i < src.size(); i++) values[i] = src[i]->get<Scalar>();
   const int64_t* word = std::get_if<int64_t>(&arg);
-  return constant(eval_scalar(op, DType::Void, std::span<const Scalar>(values, src.size()), word ? *word : 0));
+  return constant(
+      eval_scalar(op, DType::Void, std::span<const Scalar>(values, src.size()), word ? *word : 0));
 }
 
 // Identities of integers that every index builder wants at once; the rest is symbolic_rules()'.
@@ -49,7 +55,8 @@ UOp fold_integer_binary(Op op, const UOp& a, const UOp& b) {
   switch (op) {
     case Op::Add:
       if (b_const && c == 0) return a;
-      if (b_const && a->op == Op::Add && a->src(1)->is_const()) return a->src(0) + alu(Op::Add, {a->src(1), b});
+      if (b_const && a->op == Op::Add && a->src(1)->is_const())
+        return a->src(0) + alu(Op::Add, {a->src(1), b});
       break;
     case Op::Sub:
       if (a == b) return constant(Scalar{a->dtype, 0});
@@ -58,7 +65,8 @@ UOp fold_integer_binary(Op op, const UOp& a, const UOp& b) {
     case Op::Mul:
       if (b_const && c == 1) return a;
       if (b_const && c == 0) return b;
-      if (b_const && a->op == Op::Mul && a->src(1)->is_const()) return a->src(0) * alu(Op::Mul, {a->src(1), b});
+      if (b_const && a->op == Op::Mul && a->src(1)->is_const())
+        return a->src(0) * alu(Op::Mul, {a->src(1), b});
       break;
     case Op::FloorDiv:
       if (b_const && c == 1) return a;
@@ -105,7 +113,8 @@ UOp alu(Op op, std::span<const UOp> src, Arg arg) {
     if (src[1] == src[2] && src[0]->shape.empty()) return src[1];
     return make(op, DType::Void, src, std::move(arg));
   }
-  if (all_const(src) && src.size() <= 4 && op != Op::Cast && op != Op::Bitcast) return fold_constants(op, src, arg);
+  if (all_const(src) && src.size() <= 4 && op != Op::Cast && op != Op::Bitcast)
+    return fold_constants(op, src, arg);
   if (src.size() != 2) return make(op, DType::Void, src, std::move(arg));
   UOp a = src[0], b = src[1];
   if (is_commutative(op) && a->is_const() && !b->is_const()) std::swap(a, b);
@@ -114,9 +123,11 @@ UOp alu(Op op, std::span<const UOp> src, Arg arg) {
     return make(op, DType::Bool, {a, b});
   }
   UOp folded;
-  if (a->dtype == DType::Index || (is_int(a->dtype) && a->shape.empty())) folded = fold_integer_binary(op, a, b);
+  if (a->dtype == DType::Index || (is_int(a->dtype) && a->shape.empty()))
+    folded = fold_integer_binary(op, a, b);
   if (a->dtype == DType::Bool && a->shape.empty()) folded = fold_bool_binary(op, a, b);
-  if (is_float(a->dtype) && op == Op::Mul && b->is_const() && b->get<Scalar>().as_double() == 1.0) folded = a;
+  if (is_float(a->dtype) && op == Op::Mul && b->is_const() && b->get<Scalar>().as_double() == 1.0)
+    folded = a;
   return folded ? folded : make(op, DType::Void, {a, b}, std::move(arg));
 }
 UOp alu(Op op, std::initializer_list<UOp> src, Arg arg) {
@@ -125,7 +136,8 @@ UOp alu(Op op, std::initializer_list<UOp> src, Arg arg) {
 
 UOp reduce(Op op, const UOp& x, IntVec axes) {
   std::sort(axes.begin(), axes.end());
-  std::erase_if(axes, [&](int64_t a) { return a >= 0 && a < int64_t(x->shape.size()) && x->shape[a] == 1; });
+  std::erase_if(
+      axes, [&](int64_t a) { return a >= 0 && a < int64_t(x->shape.size()) && x->shape[a] == 1; });
   if (axes.empty()) return x;
   return make(Op::Reduce, x->dtype, {x}, ReduceArg{op, std::move(axes)});
 }
@@ -152,18 +164,21 @@ UOp expand(const UOp& x, const Shape& shape) {
   return make(Op::Expand, x->dtype, {x}, shape);
 }
 UOp pad(const UOp& x, const Pairs& pairs) {
-  const bool none = std::all_of(pairs.begin(), pairs.end(), [](const DimPair& p) { return p.a == 0 && p.b == 0; });
+  const bool none = std::all_of(pairs.begin(), pairs.end(),
+                                [](const DimPair& p) { return p.a == 0 && p.b == 0; });
   if (none && pairs.size() == x->shape.size()) return x;
   return make(Op::Pad, x->dtype, {x}, pairs);
 }
 UOp shrink(const UOp& x, const Pairs& pairs) {
   bool whole = pairs.size() == x->shape.size();
-  for (size_t i = 0; whole && i < pairs.size(); i++) whole = pairs[i].a == 0 && pairs[i].b == x->shape[i];
+  for (size_t i = 0; whole && i < pairs.size(); i++)
+    whole = pairs[i].a == 0 && pairs[i].b == x->shape[i];
   return whole ? x : make(Op::Shrink, x->dtype, {x}, pairs);
 }
 UOp flip(const UOp& x, const IntVec& axes) {
   for (int64_t a : axes) {
-    if (a < 0 || a >= int64_t(x->shape.size())) fail<ShapeError>("flip: axis {} is outside shape {}", a, to_string(x->shape));
+    if (a < 0 || a >= int64_t(x->shape.size()))
+      fail<ShapeError>("flip: axis {} is outside shape {}", a, to_string(x->shape));
   }
   return axes.empty() ? x : make(Op::Flip, x->dtype, {x}, axes);
 }
@@ -189,9 +204,15 @@ UOp logical_and(const UOp& a, const UOp& b) { return alu(Op::And, {a, b}); }
 UOp logical_not(const UOp& a) { return alu(Op::CmpNe, {a, bool_const(true)}); }
 UOp where(const UOp& c, const UOp& a, const UOp& b) { return alu(Op::Where, {c, a, b}); }
 
-Dim operator+(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() ? Dim(a.value() + b.value()) : Dim(a.uop() + b.uop()); }
-Dim operator-(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() ? Dim(a.value() - b.value()) : Dim(a.uop() - b.uop()); }
-Dim operator*(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() ? Dim(a.value() * b.value()) : Dim(a.uop() * b.uop()); }
+Dim operator+(const Dim& a, const Dim& b) {
+  return a.is_const() && b.is_const() ? Dim(a.value() + b.value()) : Dim(a.uop() + b.uop());
+}
+Dim operator-(const Dim& a, const Dim& b) {
+  return a.is_const() && b.is_const() ? Dim(a.value() - b.value()) : Dim(a.uop() - b.uop());
+}
+Dim operator*(const Dim& a, const Dim& b) {
+  return a.is_const() && b.is_const() ? Dim(a.value() * b.value()) : Dim(a.uop() * b.uop());
+}
 
 std::string to_string(const Shape& s) {
   std::string out = "(";

@@ -4,7 +4,7 @@
 namespace tuff::graph {
 namespace {
 
-constexpr size_t kMaxLength = 4096;   // shared nodes are spelled out at every use
+constexpr size_t kMaxLength = 4096;  // shared nodes are spelled out at every use
 constexpr int kMaxDepth = 200;
 
 enum Level { kOr, kAnd, kCompare, kSum, kProduct, kUnary };
@@ -35,7 +35,8 @@ void Printer::sum(const Node& n, int level, int depth) {
   const Node& y = *n.src(1);
   const bool scaled = y.op == Op::Mul && y.src(1)->is_const();
   const Node& c = scaled ? *y.src(1) : y;
-  if (n.op == Op::Sub || n.dtype != DType::Index || !c.is_const() || c.const_int() >= 0 || c.const_int() == INT64_MIN) {
+  if (n.op == Op::Sub || n.dtype != DType::Index || !c.is_const() || c.const_int() >= 0 ||
+      c.const_int() == INT64_MIN) {
     return infix(n, n.op == Op::Sub ? " - " : " + ", kSum, level, depth);
   }
   if (level > kSum) text += '(';
@@ -59,7 +60,8 @@ void Printer::call(const Node& n, const char* name, int depth) {
 }
 
 bool Printer::not_of(const Node& n, int depth) {
-  if (n.op != Op::CmpNe || n.src(0)->dtype != DType::Bool || !n.src(1)->is_const_int(1)) return false;
+  if (n.op != Op::CmpNe || n.src(0)->dtype != DType::Bool || !n.src(1)->is_const_int(1))
+    return false;
   text += '!';
   print(*n.src(0), kUnary, depth + 1);
   return true;
@@ -69,13 +71,18 @@ void Printer::leaf(const Node& n, int depth) {
   switch (n.op) {
     case Op::Const: {
       const Scalar& v = n.get<Scalar>();
-      if (v.dtype == DType::Bool) text += v.as_bool() ? "true" : "false";
-      else text += is_float(v.dtype) ? fmt::format("{}", v.as_double()) : fmt::format("{}", v.as_int());
+      if (v.dtype == DType::Bool)
+        text += v.as_bool() ? "true" : "false";
+      else
+        text +=
+            is_float(v.dtype) ? fmt::format("{}", v.as_double()) : fmt::format("{}", v.as_int());
       return;
     }
     case Op::Variable: text += n.get<VariableArg>().name; return;
     case Op::Range: text += fmt::format("r{}", n.get<RangeArg>().id); return;
-    case Op::Special: text += fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis)); return;
+    case Op::Special:
+      text += fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis));
+      return;
     case Op::Param: text += fmt::format("p{}", n.get<ParamArg>().slot); return;
     default: return call(n, name(n.op), depth);
   }

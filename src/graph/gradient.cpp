@@ -20,13 +20,14 @@ UOp zero(const UOp& x) { return like(x, 0); }
 UOp unbroadcast(const UOp& g, const UOp& src) {
   if (g->shape == src->shape) return g;
   if (g->shape.empty()) return expand(reshape(g, Shape(src->shape.size(), Dim(1))), src->shape);
-  TUFF_CHECK(src->shape.empty(), "gradient of shape {} for a source of {}", to_string(g->shape), to_string(src->shape));
+  TUFF_CHECK(src->shape.empty(), "gradient of shape {} for a source of {}", to_string(g->shape),
+             to_string(src->shape));
   IntVec axes;
   for (size_t i = 0; i < g->shape.size(); i++) axes.push_back(int64_t(i));
   return reshape(reduce(Op::Add, g, axes), {});
 }
 
-using Grads = std::vector<UOp>;   // per source; empty: none
+using Grads = std::vector<UOp>;  // per source; empty: none
 using Row = Grads (*)(const UOp& u, const UOp& g);
 
 Grads none(const UOp& u, const UOp&) { return Grads(u->src_count); }
@@ -36,9 +37,13 @@ Grads cast_row(const UOp& u, const UOp& g) {
   return {is_float(u->dtype) && is_float(u->src(0)->dtype) ? cast(g, u->src(0)->dtype) : UOp()};
 }
 Grads recip_row(const UOp& u, const UOp& g) { return {neg(mul(g, mul(u, u)))}; }
-Grads sqrt_row(const UOp& u, const UOp& g) { return {mul(g, mul(like(u, 0.5), alu(Op::Recip, {u})))}; }
+Grads sqrt_row(const UOp& u, const UOp& g) {
+  return {mul(g, mul(like(u, 0.5), alu(Op::Recip, {u})))};
+}
 Grads exp2_row(const UOp& u, const UOp& g) { return {mul(g, mul(u, like(u, kLn2)))}; }
-Grads log2_row(const UOp& u, const UOp& g) { return {mul(g, alu(Op::Recip, {mul(u->src(0), like(u, kLn2))}))}; }
+Grads log2_row(const UOp& u, const UOp& g) {
+  return {mul(g, alu(Op::Recip, {mul(u->src(0), like(u, kLn2))}))};
+}
 Grads sin_row(const UOp& u, const UOp& g) {
   return {mul(g, alu(Op::Sin, {add(u->src(0), like(u, 1.57079632679489661923))}))};
 }
@@ -53,7 +58,8 @@ Grads div_row(const UOp& u, const UOp& g) {
 Grads max_row(const UOp& u, const UOp& g) {
   const UOp &x = u->src(0), &y = u->src(1);
   const UOp tie = where(alu(Op::CmpEq, {x, y}), mul(g, like(u, 0.5)), zero(u));
-  const UOp to_x = where(alu(Op::CmpLt, {y, x}), g, tie), to_y = where(alu(Op::CmpLt, {x, y}), g, tie);
+  const UOp to_x = where(alu(Op::CmpLt, {y, x}), g, tie),
+            to_y = where(alu(Op::CmpLt, {x, y}), g, tie);
   return {to_x, to_y};
 }
 Grads where_row(const UOp& u, const UOp& g) {
@@ -93,8 +99,9 @@ Grads copy_row(const UOp& u, const UOp& g) {
 // Assign passes its value through; what the buffer held before no longer matters.
 Grads assign_row(const UOp&, const UOp& g) { return {UOp(), g}; }
 
-// Of a product over axes: for each factor the product of the others. Division by the factor gives it
-// unless there are zeros: with one, only the zero itself gets the product of the rest; with more, none.
+// Of a product over axes: for each factor the product of the others. Division by the factor gives
+// it unless there are zeros: with one, only the zero itself gets the product of the rest; with
+// more, none.
 UOp product_of_others(const UOp& u) {
   const UOp& x = u->src(0);
   const IntVec& axes = u->get<ReduceArg>().axes;
@@ -162,7 +169,8 @@ std::vector<bool> on_path(const std::vector<const Node*>& order, std::span<const
   for (size_t i = 0; i < order.size(); i++) {
     const Node* n = order[i];
     position[n] = i;
-    bool reached = std::any_of(targets.begin(), targets.end(), [&](const UOp& t) { return t.get() == n; });
+    bool reached =
+        std::any_of(targets.begin(), targets.end(), [&](const UOp& t) { return t.get() == n; });
     if (!reached && n->op != Op::Detach) {
       for (const UOp& s : n->src()) reached = reached || flows[position.at(s.get())];
     }
@@ -182,7 +190,8 @@ std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp
   for (size_t i = order.size(); i-- > 0;) {
     const UOp u(order[i]);
     if (!grads[i] || !flows[i] || u->src_count == 0) continue;
-    const bool leads_on = std::any_of(u->src().begin(), u->src().end(), [&](const UOp& s) { return flows[position.at(s.get())]; });
+    const bool leads_on = std::any_of(u->src().begin(), u->src().end(),
+                                      [&](const UOp& s) { return flows[position.at(s.get())]; });
     if (!leads_on) continue;
     const Row row = row_of(u->op);
     if (!row) fail<Unsupported>("{} has no gradient", name(u->op));

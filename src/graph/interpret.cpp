@@ -53,7 +53,9 @@ class Interpreter {
   HostArray take(const UOp& u) { return values_.at(u.get()); }
 
  private:
-  int64_t extent(const Dim& d) const { return d.is_const() ? d.value() : evaluate_index(d.uop(), bindings_.variables); }
+  int64_t extent(const Dim& d) const {
+    return d.is_const() ? d.value() : evaluate_index(d.uop(), bindings_.variables);
+  }
   IntVec extents(const Shape& s) const {
     IntVec out;
     for (const Dim& d : s) out.push_back(extent(d));
@@ -66,7 +68,9 @@ class Interpreter {
     a.bytes.resize(size_t(product(a.shape)) * size_bytes(n.dtype));
     return a;
   }
-  static void set(HostArray& a, int64_t i, const Scalar& v) { store_scalar(v, a.bytes.data() + size_t(i) * size_bytes(a.dtype)); }
+  static void set(HostArray& a, int64_t i, const Scalar& v) {
+    store_scalar(v, a.bytes.data() + size_t(i) * size_bytes(a.dtype));
+  }
 
   HostArray evaluate(const Node& n) const {
     switch (n.op) {
@@ -103,8 +107,10 @@ class Interpreter {
   HostArray contents(const Node& n) const {
     HostArray a = fresh(n);
     const auto it = bindings_.storages.find(n.get<Ref<Storage>>()->id);
-    TUFF_CHECK(it != bindings_.storages.end(), "storage {} is not bound", n.get<Ref<Storage>>()->id);
-    TUFF_CHECK(it->second.size() >= a.bytes.size(), "storage {} has {} bytes, {} needed", it->first, it->second.size(), a.bytes.size());
+    TUFF_CHECK(it != bindings_.storages.end(), "storage {} is not bound",
+               n.get<Ref<Storage>>()->id);
+    TUFF_CHECK(it->second.size() >= a.bytes.size(), "storage {} has {} bytes, {} needed", it->first,
+               it->second.size(), a.bytes.size());
     std::copy_n(it->second.begin(), a.bytes.size(), a.bytes.begin());
     return a;
   }
@@ -114,8 +120,10 @@ class Interpreter {
     const int64_t* word = std::get_if<int64_t>(&n.arg);
     Scalar in[4];
     for (int64_t i = 0; i < a.count(); i++) {
-      for (uint32_t s = 0; s < n.src_count; s++) in[s] = src(n, s).at(src(n, s).shape.empty() ? 0 : i);
-      set(a, i, eval_scalar(n.op, n.dtype, std::span<const Scalar>(in, n.src_count), word ? *word : 0));
+      for (uint32_t s = 0; s < n.src_count; s++)
+        in[s] = src(n, s).at(src(n, s).shape.empty() ? 0 : i);
+      set(a, i,
+          eval_scalar(n.op, n.dtype, std::span<const Scalar>(in, n.src_count), word ? *word : 0));
     }
     return a;
   }
@@ -157,7 +165,8 @@ class Interpreter {
     if (op == Op::Add) return Scalar::of_int(t, 0);
     if (op == Op::Mul) return Scalar::of_int(t, 1);
     if (t == DType::Bool) return Scalar::of_int(t, 0);
-    return Scalar::of_double(t, -std::numeric_limits<double>::infinity());   // saturates to the least integer
+    return Scalar::of_double(
+        t, -std::numeric_limits<double>::infinity());  // saturates to the least integer
   }
 
   HostArray reduced(const Node& n) const {
@@ -176,7 +185,8 @@ class Interpreter {
       totals[slot] = started[slot] ? eval_scalar(r.op, acc, pair) : pair[1];
       started[slot] = true;
     }
-    for (size_t i = 0; i < totals.size(); i++) set(a, int64_t(i), (started[i] ? totals[i] : identity(r.op, acc)).cast(n.dtype));
+    for (size_t i = 0; i < totals.size(); i++)
+      set(a, int64_t(i), (started[i] ? totals[i] : identity(r.op, acc)).cast(n.dtype));
     return a;
   }
 
@@ -185,7 +195,8 @@ class Interpreter {
     while (target->op != Op::Buffer) target = target->src(0).get();
     const HostArray& v = values_.at(&n);
     const auto it = bindings_.storages.find(target->get<Ref<Storage>>()->id);
-    TUFF_CHECK(it != bindings_.storages.end() && it->second.size() >= v.bytes.size(), "assigned storage is not bound");
+    TUFF_CHECK(it != bindings_.storages.end() && it->second.size() >= v.bytes.size(),
+               "assigned storage is not bound");
     std::copy(v.bytes.begin(), v.bytes.end(), it->second.begin());
   }
 

@@ -9,7 +9,7 @@
 namespace tuff::graph {
 namespace {
 
-using LaneMask = uint32_t;   // bit i: the value exists once per value of the i-th lane range
+using LaneMask = uint32_t;  // bit i: the value exists once per value of the i-th lane range
 
 const Node* without_after(const UOp& u) {
   const Node* n = u.get();
@@ -23,7 +23,8 @@ bool is_lane(const Node& n) {
   return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
 }
 
-// The lane ranges of a list. Instances of a mask are numbered in mixed radix, the lowest bit fastest.
+// The lane ranges of a list. Instances of a mask are numbered in mixed radix, the lowest bit
+// fastest.
 class LaneRanges {
  public:
   LaneMask add(const Node& range) {
@@ -37,7 +38,8 @@ class LaneRanges {
     for (size_t bit = 0; bit < sizes_.size(); bit++) n *= mask >> bit & 1 ? size_t(sizes_[bit]) : 1;
     return n;
   }
-  // The instance of `to` with the lane values that `instance` of `from` has; lanes of `to` alone are 0.
+  // The instance of `to` with the lane values that `instance` of `from` has; lanes of `to` alone
+  // are 0.
   size_t project(LaneMask from, size_t instance, LaneMask to) const {
     size_t out = 0, stride = 1;
     for (size_t bit = 0; bit < sizes_.size(); bit++) {
@@ -59,13 +61,14 @@ class LaneRanges {
   std::vector<int64_t> sizes_;
 };
 
-// An op of the list, ready to run: sources by position, and per instance the instance of each source.
+// An op of the list, ready to run: sources by position, and per instance the instance of each
+// source.
 struct Step {
   const Node* node;
   LaneMask mask = 0;
   size_t instances = 1;
-  size_t loop_end = 0;                           // of a serial Range: the position of its End
-  std::vector<size_t> src;                       // positions, Afters looked through
+  size_t loop_end = 0;      // of a serial Range: the position of its End
+  std::vector<size_t> src;  // positions, Afters looked through
   std::vector<std::vector<size_t>> src_instance;
 };
 
@@ -108,7 +111,8 @@ class Plan {
     s.instances = lanes.count(s.mask);
     for (size_t src : s.src) {
       std::vector<size_t>& map = s.src_instance.emplace_back();
-      for (size_t i = 0; i < s.instances; i++) map.push_back(lanes.project(s.mask, i, steps[src].mask));
+      for (size_t i = 0; i < s.instances; i++)
+        map.push_back(lanes.project(s.mask, i, steps[src].mask));
     }
     return s;
   }
@@ -119,9 +123,13 @@ class Plan {
 class Workgroup {
  public:
   Workgroup(const Plan& plan, LinearRun& run, std::array<uint32_t, 3> group)
-      : plan_(plan), run_(run), group_(group),
-        invocations_(size_t{run.local[0]} * run.local[1] * run.local[2]), values_(plan.steps.size()) {
-    for (size_t i = 0; i < values_.size(); i++) values_[i].resize(invocations_ * plan.steps[i].instances);
+      : plan_(plan),
+        run_(run),
+        group_(group),
+        invocations_(size_t{run.local[0]} * run.local[1] * run.local[2]),
+        values_(plan.steps.size()) {
+    for (size_t i = 0; i < values_.size(); i++)
+      values_[i].resize(invocations_ * plan.steps[i].instances);
   }
   void run() { run(0, plan_.steps.size()); }
 
@@ -145,7 +153,8 @@ class Workgroup {
     TUFF_CHECK(s.loop_end > i, "a loop without an end");
     const int64_t trips = source(s, 0, 0, 0).as_int();
     for (size_t inv = 1; inv < invocations_; inv++) {
-      TUFF_CHECK(source(s, 0, inv, 0).as_int() == trips, "a loop's size differs between invocations");
+      TUFF_CHECK(source(s, 0, inv, 0).as_int() == trips,
+                 "a loop's size differs between invocations");
     }
     for (int64_t trip = 0; trip < trips; trip++) {
       for (Scalar& v : values_[i]) v = Scalar::of_int(s.node->dtype, trip);
@@ -158,7 +167,8 @@ class Workgroup {
   }
   const Scalar& source(const Step& s, size_t which, size_t inv, size_t instance) {
     const Scalar& v = value(s.src[which], inv, s.src_instance[which][instance]);
-    TUFF_CHECK(v.dtype != DType::Void, "{} reads a value that was never computed", name(s.node->op));
+    TUFF_CHECK(v.dtype != DType::Void, "{} reads a value that was never computed",
+               name(s.node->op));
     return v;
   }
 
@@ -169,14 +179,18 @@ class Workgroup {
       case Op::Const: value(i, inv, n) = u.get<Scalar>(); return;
       case Op::Range: value(i, inv, n) = Scalar::of_int(u.dtype, int64_t(n)); return;
       case Op::Variable: value(i, inv, n) = Scalar::of_int(u.dtype, variable(u)); return;
-      case Op::Special: value(i, inv, n) = Scalar::of_int(u.dtype, coordinate(u.get<SpecialArg>(), inv)); return;
+      case Op::Special:
+        value(i, inv, n) = Scalar::of_int(u.dtype, coordinate(u.get<SpecialArg>(), inv));
+        return;
       case Op::Register: value(i, inv, n) = Scalar{u.dtype, 0}; return;
-      case Op::Shared: shared_[&u].resize(size_t(u.get<SharedArg>().count) * size_bytes(u.dtype)); return;
+      case Op::Shared:
+        shared_[&u].resize(size_t(u.get<SharedArg>().count) * size_bytes(u.dtype));
+        return;
       case Op::Load: load(i, inv, n); return;
       case Op::Store: store(i, inv, n); return;
       case Op::Reduce: fold_lanes(i, inv, n); return;
       case Op::Param:
-      case Op::Index:   // a place, no value: Load and Store look at it themselves
+      case Op::Index:  // a place, no value: Load and Store look at it themselves
       case Op::After:
       case Op::Barrier:
       case Op::Sink: return;
@@ -186,7 +200,8 @@ class Workgroup {
 
   int64_t variable(const Node& u) const {
     const auto it = run_.variables.find(u.get<VariableArg>().name);
-    if (it == run_.variables.end()) fail<InvalidArgument>("variable {} has no value bound to it", u.get<VariableArg>().name);
+    if (it == run_.variables.end())
+      fail<InvalidArgument>("variable {} has no value bound to it", u.get<VariableArg>().name);
     return it->second;
   }
   int64_t coordinate(const SpecialArg& s, size_t inv) const {
@@ -209,10 +224,13 @@ class Workgroup {
       const ParamArg& p = memory.get<ParamArg>();
       TUFF_CHECK(size_t(p.slot) < run_.buffers.size(), "no buffer is bound to slot {}", p.slot);
       bytes = run_.buffers[size_t(p.slot)];
-      TUFF_CHECK(element >= 0 && element < p.count, "access out of bounds: element {} of slot {}, which has {}", element, p.slot, p.count);
+      TUFF_CHECK(element >= 0 && element < p.count,
+                 "access out of bounds: element {} of slot {}, which has {}", element, p.slot,
+                 p.count);
       if (run_.on_access) run_.on_access({p.slot, element, write});
     }
-    TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(), "access out of bounds: element {} of {} bytes", element, bytes.size());
+    TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(),
+               "access out of bounds: element {} of {} bytes", element, bytes.size());
     return bytes.subspan(size_t(element) * size, size);
   }
   void load(size_t i, size_t inv, size_t n) {
@@ -242,7 +260,9 @@ class Workgroup {
     for (size_t at = 0; at < x.instances; at++) {
       if (plan_.lanes.project(x.mask, at, s.mask) != n) continue;
       const Scalar pair[2] = {total, value(s.src[0], inv, at)};
-      total = total.dtype == DType::Void ? pair[1] : eval_scalar(s.node->get<ReduceArg>().op, s.node->dtype, pair);
+      total = total.dtype == DType::Void
+                  ? pair[1]
+                  : eval_scalar(s.node->get<ReduceArg>().op, s.node->dtype, pair);
     }
     value(i, inv, n) = total;
   }
@@ -252,14 +272,15 @@ class Workgroup {
     Scalar in[4];
     for (size_t k = 0; k < s.src.size(); k++) in[k] = source(s, k, inv, n);
     const int64_t* word = std::get_if<int64_t>(&s.node->arg);
-    value(i, inv, n) = eval_scalar(s.node->op, s.node->dtype, std::span<const Scalar>(in, s.src.size()), word ? *word : 0);
+    value(i, inv, n) = eval_scalar(s.node->op, s.node->dtype,
+                                   std::span<const Scalar>(in, s.src.size()), word ? *word : 0);
   }
 
   const Plan& plan_;
   LinearRun& run_;
   const std::array<uint32_t, 3> group_;
   const size_t invocations_;
-  std::vector<std::vector<Scalar>> values_;   // per step, invocation, instance
+  std::vector<std::vector<Scalar>> values_;  // per step, invocation, instance
   std::unordered_map<const Node*, std::vector<std::byte>> shared_;
 };
 

@@ -43,13 +43,15 @@ int compare_structure(const UOp& a, const UOp& b) {
   if (int c = three_way(rank_of(a->op), rank_of(b->op))) return c;
   if (int c = compare_leaves(*a, *b)) return c;
   if (int c = three_way(a->key, b->key)) return c;
-  return three_way(a->serial, b->serial);   // differ in their Storages alone
+  return three_way(a->serial, b->serial);  // differ in their Storages alone
 }
 
 bool add_term(LinearForm& into, const UOp& term, int64_t coefficient) {
   if (coefficient == 0) return true;
   auto& t = into.terms;
-  auto at = std::lower_bound(t.begin(), t.end(), term, [](const auto& p, const UOp& x) { return compare_structure(p.first, x) < 0; });
+  auto at = std::lower_bound(t.begin(), t.end(), term, [](const auto& p, const UOp& x) {
+    return compare_structure(p.first, x) < 0;
+  });
   if (at == t.end() || !(at->first == term)) {
     t.insert(at, {term, coefficient});
     return true;
@@ -162,7 +164,9 @@ bool is_spelled(const UOp& x, const LinearForm& f) {
     if (i > 0 && n->op != Op::Add) return false;
     const Node* part = i > 0 ? n->src(1).get() : n;
     const auto& [term, c] = f.terms[i];
-    const bool same = c == 1 ? part == term.get() : is_scaled(*part) && part->src(0) == term && part->src(1)->const_int() == c;
+    const bool same =
+        c == 1 ? part == term.get()
+               : is_scaled(*part) && part->src(0) == term && part->src(1)->const_int() == c;
     if (!same) return false;
     if (i > 0) n = n->src(0).get();
   }
@@ -172,8 +176,9 @@ bool is_spelled(const UOp& x, const LinearForm& f) {
 bool same_terms(const LinearForm& a, const LinearForm& b) { return a.terms == b.terms; }
 
 bool opposite_terms(const LinearForm& a, const LinearForm& b) {
-  return std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
-                    [](const auto& x, const auto& y) { return x.first == y.first && x.second == -y.second; });
+  return std::equal(
+      a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
+      [](const auto& x, const auto& y) { return x.first == y.first && x.second == -y.second; });
 }
 
 std::vector<UOp> factors(const UOp& term) {
@@ -192,7 +197,8 @@ std::vector<UOp> factors(const UOp& term) {
 }
 
 UOp product(std::vector<UOp> factors) {
-  std::sort(factors.begin(), factors.end(), [](const UOp& a, const UOp& b) { return compare_structure(a, b) < 0; });
+  std::sort(factors.begin(), factors.end(),
+            [](const UOp& a, const UOp& b) { return compare_structure(a, b) < 0; });
   UOp out;
   for (const UOp& f : factors) out = out ? make(Op::Mul, DType::Index, {out, f}) : f;
   return out ? out : index_const(1);
@@ -206,7 +212,8 @@ std::optional<LinearForm> multiply(const LinearForm& f, const LinearForm& g) {
       std::vector<UOp> both = factors(b);
       both.insert(both.end(), fa.begin(), fa.end());
       int64_t c;
-      if (__builtin_mul_overflow(ca, cb, &c) || !add_term(out, product(std::move(both)), c)) return std::nullopt;
+      if (__builtin_mul_overflow(ca, cb, &c) || !add_term(out, product(std::move(both)), c))
+        return std::nullopt;
     }
   }
   LinearForm f_terms = f;
@@ -233,7 +240,9 @@ namespace {
 
 bool has_symbolic_size(const Node& n) { return n.op == Op::Range && !n.src(0)->is_const(); }
 bool may_tighten(const LinearForm& f) {
-  return std::any_of(f.terms.begin(), f.terms.end(), [](const auto& t) { return t.first->op == Op::Mul || has_symbolic_size(*t.first); });
+  return std::any_of(f.terms.begin(), f.terms.end(), [](const auto& t) {
+    return t.first->op == Op::Mul || has_symbolic_size(*t.first);
+  });
 }
 
 // An upper bound of coefficient*term (coefficient > 0) that is itself a form: one Range of the

@@ -9,7 +9,9 @@
 namespace tuff::graph {
 
 using Wide = __int128;
-struct Interval { Wide lo, hi; };
+struct Interval {
+  Wide lo, hi;
+};
 
 // The canonical order of terms: structural, so that equal graphs built in another order agree.
 // Variables by name, then ranges by number, then launch coordinates, then everything else.
@@ -40,7 +42,7 @@ Interval tight_interval(const LinearForm& f);
 // Far enough inside 64 bits that adding or subtracting a divisor cannot overflow.
 inline bool is_finite(const Interval& i) { return i.lo > INT64_MIN / 2 && i.hi < INT64_MAX / 2; }
 
-int64_t floor_divide(int64_t a, int64_t b);      // b > 0
+int64_t floor_divide(int64_t a, int64_t b);  // b > 0
 inline int64_t floor_modulo(int64_t a, int64_t b) { return a - floor_divide(a, b) * b; }
 
 }  // namespace tuff::graph

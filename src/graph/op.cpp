@@ -11,7 +11,14 @@ constexpr uint8_t FT = kFloorTensor, FK = kFloorKernel, FL = kFloorLinear;
 
 constexpr OpRow kRows[] = {
 #define TUFF_OP(name, text, arity, rule, flags, floors, prose) \
-  {#name, text, arity, DTypeRule::rule, static_cast<uint16_t>(flags), static_cast<uint8_t>(floors), prose},
+  {                                                            \
+      #name,                                                   \
+      text,                                                    \
+      arity,                                                   \
+      DTypeRule::rule,                                         \
+      static_cast<uint16_t>(flags),                            \
+      static_cast<uint8_t>(floors),                            \
+      prose},
 #include "graph/ops.def"
 #undef TUFF_OP
 };
@@ -22,8 +29,8 @@ std::span<const OpRow> op_rows() { return kRows; }
 const OpRow& row(Op op) { return kRows[static_cast<size_t>(op)]; }
 
 const char* name(AxisKind k) {
-  static constexpr const char* kNames[] = {"loop", "group", "local", "lane", "vector",
-                                           "reduce", "reducelane", "groupreduce"};
+  static constexpr const char* kNames[] = {"loop",   "group",  "local",      "lane",
+                                           "vector", "reduce", "reducelane", "groupreduce"};
   return kNames[static_cast<size_t>(k)];
 }
 

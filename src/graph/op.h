@@ -17,14 +17,20 @@ enum class Op : uint8_t {
 enum class DTypeRule : uint8_t { Same, Bool, Index, Given, Void, Where };
 
 enum OpFlag : uint16_t {
-  kCommutative = 1, kAssociative = 2, kIdempotent = 4, kUnary = 8, kBinary = 16, kTernary = 32,
-  kMovement = 64, kReducible = 128,
+  kCommutative = 1,
+  kAssociative = 2,
+  kIdempotent = 4,
+  kUnary = 8,
+  kBinary = 16,
+  kTernary = 32,
+  kMovement = 64,
+  kReducible = 128,
 };
 enum Floor : uint8_t { kFloorTensor = 1, kFloorKernel = 2, kFloorLinear = 4 };
 
 struct OpRow {
-  const char* name;   // C++ name, "Add"
-  const char* text;   // text IR name, "add"
+  const char* name;  // C++ name, "Add"
+  const char* text;  // text IR name, "add"
   int8_t arity;
   DTypeRule rule;
   uint16_t flags;

@@ -31,12 +31,21 @@ class Parser {
   [[noreturn]] void error(fmt::format_string<Args...> f, Args&&... args) const {
     fail<InvalidArgument>("line {}: {}", line_number_, fmt::format(f, std::forward<Args>(args)...));
   }
-  void skip_blanks() { while (at_ < line_.size() && line_[at_] == ' ') at_++; }
-  bool peek(char c) { skip_blanks(); return at_ < line_.size() && line_[at_] == c; }
+  void skip_blanks() {
+    while (at_ < line_.size() && line_[at_] == ' ') at_++;
+  }
+  bool peek(char c) {
+    skip_blanks();
+    return at_ < line_.size() && line_[at_] == c;
+  }
   bool accept(char c) { return peek(c) && (at_++, true); }
-  void expect(char c) { if (!accept(c)) error("'{}' expected at column {}", c, at_ + 1); }
+  void expect(char c) {
+    if (!accept(c)) error("'{}' expected at column {}", c, at_ + 1);
+  }
   bool accept_word(std::string_view w);
-  void expect_word(std::string_view w) { if (!accept_word(w)) error("'{}' expected at column {}", w, at_ + 1); }
+  void expect_word(std::string_view w) {
+    if (!accept_word(w)) error("'{}' expected at column {}", w, at_ + 1);
+  }
   std::string_view word(const char* what);
   std::string_view number_text();
   int64_t integer();
@@ -63,10 +72,10 @@ class Parser {
 
   std::string_view rest_, line_;
   size_t at_ = 0, line_number_ = 0;
-  std::unordered_map<int64_t, size_t> positions_;    // number -> index in nodes_
+  std::unordered_map<int64_t, size_t> positions_;  // number -> index in nodes_
   std::vector<UOp> nodes_;
   std::vector<bool> used_;
-  DType arg_dtype_ = DType::Void;                    // of the line: a Const's and a Buffer's arg need it
+  DType arg_dtype_ = DType::Void;  // of the line: a Const's and a Buffer's arg need it
   std::unordered_map<int64_t, Ref<Storage>> storages_;
 };
 
@@ -89,7 +98,8 @@ std::string_view Parser::word(const char* what) {
 std::string_view Parser::number_text() {
   skip_blanks();
   const size_t begin = at_;
-  while (at_ < line_.size() && (is_word(line_[at_]) || line_[at_] == '-' || line_[at_] == '+' || line_[at_] == '.')) {
+  while (at_ < line_.size() &&
+         (is_word(line_[at_]) || line_[at_] == '-' || line_[at_] == '+' || line_[at_] == '.')) {
     if (line_.substr(at_, 2) == "..") break;
     at_++;
   }
@@ -100,7 +110,8 @@ int64_t Parser::integer() {
   const std::string_view t = number_text();
   int64_t v = 0;
   const auto r = std::from_chars(t.data(), t.data() + t.size(), v);
-  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size()) error("'{}' is no 64-bit integer", t);
+  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size())
+    error("'{}' is no 64-bit integer", t);
   return v;
 }
 
@@ -186,7 +197,8 @@ Scalar Parser::scalar(DType t) {
     const std::string_view digits = number_text();
     uint64_t v = 0;
     const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-    if (digits.empty() || r.ec != std::errc() || r.ptr != digits.data() + digits.size()) error("'{}' is no {}", digits, name(t));
+    if (digits.empty() || r.ec != std::errc() || r.ptr != digits.data() + digits.size())
+      error("'{}' is no {}", digits, name(t));
     return {t, v};
   }
   if (!is_float(t)) {
@@ -226,8 +238,10 @@ Arg Parser::storage_arg() {
   const int64_t n = integer_within(0, INT64_MAX, "count");
   std::string device = string();
   Ref<Storage>& s = storages_[id];
-  if (!s) s = make_ref<Storage>(std::move(device), arg_dtype_, n);
-  else if (s->dtype != arg_dtype_ || s->count != n || s->device != device) error("storage {} was another one before", id);
+  if (!s)
+    s = make_ref<Storage>(std::move(device), arg_dtype_, n);
+  else if (s->dtype != arg_dtype_ || s->count != n || s->device != device)
+    error("storage {} was another one before", id);
   return s;
 }
 
@@ -262,7 +276,8 @@ Arg Parser::named_arg(std::string_view w) {
     p.shard_axis = int(integer_within(-1, INT32_MAX, "axis"));
     return p;
   }
-  if (auto op = ops_by_name().find(w); op != ops_by_name().end()) return ReduceArg{op->second, int_list()};
+  if (auto op = ops_by_name().find(w); op != ops_by_name().end())
+    return ReduceArg{op->second, int_list()};
   error("'{}' starts no arg", w);
 }
 
@@ -290,7 +305,9 @@ Arg Parser::arg(Op op) {
     return v;
   }
   skip_blanks();
-  if (at_ < line_.size() && (line_[at_] == '-' || std::isdigit(static_cast<unsigned char>(line_[at_])))) return integer();
+  if (at_ < line_.size() &&
+      (line_[at_] == '-' || std::isdigit(static_cast<unsigned char>(line_[at_]))))
+    return integer();
   return word_arg();
 }
 
@@ -309,8 +326,10 @@ std::string_view Parser::given_shape() {
 void Parser::skip_arg() {
   bool in_string = false;
   while (at_ < line_.size() && (in_string || line_[at_] != '}')) {
-    if (line_[at_] == '\\' && in_string) at_++;
-    else if (line_[at_] == '"') in_string = !in_string;
+    if (line_[at_] == '\\' && in_string)
+      at_++;
+    else if (line_[at_] == '"')
+      in_string = !in_string;
     at_++;
   }
   expect('}');
@@ -376,7 +395,8 @@ void Parser::check_arg(Op op, const Arg& a) const {
     case Op::Special: return need(std::holds_alternative<SpecialArg>(a), "{special g|l AXIS}");
     case Op::Shared: return need(std::holds_alternative<SharedArg>(a), "{shared NUMBER count N}");
     case Op::Param: return need(std::holds_alternative<ParamArg>(a), "{slot NUMBER count N}");
-    case Op::Buffer: return need(std::holds_alternative<Ref<Storage>>(a), "{storage NUMBER count N DEVICE}");
+    case Op::Buffer:
+      return need(std::holds_alternative<Ref<Storage>>(a), "{storage NUMBER count N DEVICE}");
     case Op::Variable: return need(std::holds_alternative<VariableArg>(a), "{NAME MIN..MAX}");
     case Op::Reduce: return need(std::holds_alternative<ReduceArg>(a), "{OP [AXES]}");
     case Op::Copy: return need(std::holds_alternative<Placement>(a), "{on DEVICE axis N}");
@@ -388,7 +408,8 @@ void Parser::check_arg(Op op, const Arg& a) const {
 
 void Parser::check_shape(const UOp& u, std::string_view given) {
   const std::string own = u->shape.empty() ? "" : to_string(u->shape);
-  if (given != own) error("the shape is {}, not {}", own.empty() ? "()" : own, given.empty() ? "()" : given);
+  if (given != own)
+    error("the shape is {}, not {}", own.empty() ? "()" : own, given.empty() ? "()" : given);
 }
 
 std::vector<UOp> Parser::parse() {

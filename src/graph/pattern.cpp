@@ -1,4 +1,5 @@
-// Matching of patterns (with full backtracking over commutative orders) and rule sets bucketed by op.
+// Matching of patterns (with full backtracking over commutative orders) and rule sets bucketed by
+// op.
 #include "graph/pattern.h"
 
 #include <array>
@@ -24,9 +25,9 @@ uint64_t bit(Op o) { return uint64_t{1} << unsigned(o); }
 struct Pat::Body {
   uint64_t ops = kAnyOp;
   std::optional<DType> dtype;
-  std::optional<double> value;     // of a Const
+  std::optional<double> value;  // of a Const
   int slot = -1;
-  bool fixed_sources = false;      // exactly `src`
+  bool fixed_sources = false;  // exactly `src`
   std::vector<Pat> src;
   std::function<bool(const UOp&)> test;
 };
@@ -35,7 +36,8 @@ namespace {
 
 Pat make_pat(Pat::Body b) {
   TUFF_CHECK(b.slot < kMaxCaptures, "capture slot {} is above {}", b.slot, kMaxCaptures - 1);
-  TUFF_CHECK(b.src.size() <= kMaxPatternSources, "a pattern has at most {} sources", kMaxPatternSources);
+  TUFF_CHECK(b.src.size() <= kMaxPatternSources, "a pattern has at most {} sources",
+             kMaxPatternSources);
   return Pat(std::make_shared<const Pat::Body>(std::move(b)));
 }
 
@@ -98,7 +100,9 @@ Pat Pat::of(DType t) const {
 Pat Pat::when(std::function<bool(const UOp&)> test) const {
   Body b = body();
   if (b.test) {
-    b.test = [first = b.test, second = std::move(test)](const UOp& u) { return first(u) && second(u); };
+    b.test = [first = b.test, second = std::move(test)](const UOp& u) {
+      return first(u) && second(u);
+    };
   } else {
     b.test = std::move(test);
   }
@@ -130,14 +134,16 @@ struct RuleSet::State {
   };
   std::string name;
   std::vector<Rule> rules;
-  std::vector<std::vector<uint64_t>> required;   // per rule: op sets that each need a source
+  std::vector<std::vector<uint64_t>> required;  // per rule: op sets that each need a source
   std::array<std::vector<uint16_t>, kOpCount> buckets;
   mutable std::vector<Counter> counters;
 };
 
 namespace {
 
-void count(std::atomic<uint64_t>& c) { c.store(c.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+void count(std::atomic<uint64_t>& c) {
+  c.store(c.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 bool rejects(const std::vector<uint64_t>& required, uint64_t source_ops) {
   for (uint64_t set : required) {
@@ -153,7 +159,8 @@ UOp try_rule(const Rule& rule, const UOp& u) {
   const Task task{&rule.pattern.body(), &m.root, nullptr};
   if (!solve(&task, m)) return {};
   UOp result = rule.result(m);
-  if (!result || result == u || result->dtype != u->dtype || !(result->shape == u->shape)) return {};
+  if (!result || result == u || result->dtype != u->dtype || !(result->shape == u->shape))
+    return {};
   return result;
 }
 

@@ -83,7 +83,7 @@ void Rewriter::finish(const UOp& result) {
 void Rewriter::step() {
   const size_t top = stack_.size() - 1;
   if (const UOp* r = table_.find(stack_[top].origin.get())) {
-    if (!stack_[top].next) return stack_.pop_back();   // a frame pushed twice before it was done
+    if (!stack_[top].next) return stack_.pop_back();  // a frame pushed twice before it was done
     return finish(UOp(*r));
   }
   if (stack_[top].next) {
@@ -102,8 +102,8 @@ void Rewriter::step() {
     table_.insert(node, node);
     return finish(node);
   }
-  TUFF_CHECK(stack_[top].depth < kMaxRewrites, "{}: rule {} does not come to an end at {}", rules_.name(), rule,
-             expression(node));
+  TUFF_CHECK(stack_[top].depth < kMaxRewrites, "{}: rule {} does not come to an end at {}",
+             rules_.name(), rule, expression(node));
   stack_[top].rule = rule;
   stack_[top].next = std::move(next);
 }

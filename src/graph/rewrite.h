@@ -12,7 +12,7 @@ namespace tuff::graph {
 class RewriteCache {
  public:
   virtual ~RewriteCache() = default;
-  virtual UOp find(const UOp& u) = 0;                    // empty if unknown
+  virtual UOp find(const UOp& u) = 0;  // empty if unknown
   virtual void insert(const UOp& u, const UOp& result) = 0;
 };
 
@@ -35,18 +35,19 @@ class NodeTable {
 
 class Rewriter {
  public:
-  // With keep_ranges, Range and Special are leaves: a loop's counter stays the node that its loop knows.
+  // With keep_ranges, Range and Special are leaves: a loop's counter stays the node that its loop
+  // knows.
   explicit Rewriter(const RuleSet& rules, RewriteCache* cache = nullptr, bool keep_ranges = false)
       : rules_(rules), cache_(cache), keep_ranges_(keep_ranges) {}
   UOp run(const UOp& root);
 
  private:
   struct Frame {
-    UOp origin;               // what the caller asked for
-    UOp node;                 // the same with rewritten sources
-    UOp next;                 // what a rule made of it, still to be rewritten
+    UOp origin;  // what the caller asked for
+    UOp node;    // the same with rewritten sources
+    UOp next;    // what a rule made of it, still to be rewritten
     const char* rule;
-    uint32_t depth;           // rules applied on the way here
+    uint32_t depth;  // rules applied on the way here
   };
   const UOp* known(const UOp& u);
   bool push_sources(size_t frame);

@@ -36,8 +36,8 @@ double compute(Op op, double x) {
   return 0;
 }
 
-// Double arithmetic on floats, rounded to float: + - * / and sqrt are exact to one rounding that way
-// (Figueroa, "When is double rounding innocuous?", 1995).
+// Double arithmetic on floats, rounded to float: + - * / and sqrt are exact to one rounding that
+// way (Figueroa, "When is double rounding innocuous?", 1995).
 Scalar float_result(DType t, double v) {
   if (t == DType::F64) return Scalar::of_double(t, v);
   return Scalar::of_double(t, double(float(v)));
@@ -52,7 +52,8 @@ int64_t shifted(Op op, DType t, uint64_t x, uint64_t y) {
 
 int64_t divided(Op op, DType t, int64_t x, int64_t y) {
   if (y == 0) return 0;
-  if (is_unsigned(t)) return op == Op::IDiv ? int64_t(uint64_t(x) / uint64_t(y)) : int64_t(uint64_t(x) % uint64_t(y));
+  if (is_unsigned(t))
+    return op == Op::IDiv ? int64_t(uint64_t(x) / uint64_t(y)) : int64_t(uint64_t(x) % uint64_t(y));
   if (y == -1) return op == Op::IDiv || op == Op::FloorDiv ? int64_t(0 - uint64_t(x)) : 0;
   const int64_t q = x / y, r = x % y;
   const bool below = r != 0 && (r < 0) != (y < 0);
@@ -104,7 +105,10 @@ bool compare(Op op, const Scalar& a, const Scalar& b) {
     const double x = a.as_double(), y = b.as_double();
     return op == Op::CmpLt ? x < y : op == Op::CmpNe ? x != y : x == y;
   }
-  if (op == Op::CmpLt) return is_signed(a.dtype) || a.dtype == DType::Index || a.dtype == DType::WeakInt ? int64_t(a.bits) < int64_t(b.bits) : a.bits < b.bits;
+  if (op == Op::CmpLt)
+    return is_signed(a.dtype) || a.dtype == DType::Index || a.dtype == DType::WeakInt
+               ? int64_t(a.bits) < int64_t(b.bits)
+               : a.bits < b.bits;
   return op == Op::CmpNe ? a.bits != b.bits : a.bits == b.bits;
 }
 
@@ -148,14 +152,16 @@ Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word) {
   if (src.size() == 1) return eval_unary(op, to, src[0]);
   if (op == Op::Where) return src[0].as_bool() ? src[1] : src[2];
   if (op == Op::Threefry) {
-    return {DType::U32, threefry(uint32_t(src[0].bits), uint32_t(src[1].bits), uint32_t(src[2].bits), uint32_t(src[3].bits), word)};
+    return {DType::U32, threefry(uint32_t(src[0].bits), uint32_t(src[1].bits),
+                                 uint32_t(src[2].bits), uint32_t(src[3].bits), word)};
   }
   if (op == Op::MulAdd) {
     const Scalar product[2] = {eval_scalar(Op::Mul, to, src.subspan(0, 2)), src[2]};
     return eval_scalar(Op::Add, to, product);
   }
   const DType t = src[0].dtype;
-  if (op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq) return {DType::Bool, compare(op, src[0], src[1])};
+  if (op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq)
+    return {DType::Bool, compare(op, src[0], src[1])};
   if (is_float(t)) return float_result(t, compute(op, src[0].as_double(), src[1].as_double()));
   if (t == DType::Bool) return {DType::Bool, compute_bool(op, src[0].as_bool(), src[1].as_bool())};
   return Scalar::of_int(t, compute_int(op, t, int64_t(src[0].bits), int64_t(src[1].bits)));
@@ -167,7 +173,8 @@ Scalar variable_value(const VariableArg& v, const VariableValues& values) {
   const auto it = values.find(v.name);
   if (it == values.end()) fail<InvalidArgument>("variable {} has no value bound to it", v.name);
   if (it->second < v.min || it->second > v.max) {
-    fail<InvalidArgument>("variable {} = {} is outside its bounds {}..{}", v.name, it->second, v.min, v.max);
+    fail<InvalidArgument>("variable {} = {} is outside its bounds {}..{}", v.name, it->second,
+                          v.min, v.max);
   }
   return Scalar::of_int(DType::Index, it->second);
 }

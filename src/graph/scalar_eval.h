@@ -10,12 +10,12 @@
 
 namespace tuff::graph {
 
-// Result dtype follows the op's rule (Cast and Bitcast: `to`). f16/bf16 compute in f32 and round once;
-// integers wrap; Index is 64-bit. `word` is Threefry's arg.
+// Result dtype follows the op's rule (Cast and Bitcast: `to`). f16/bf16 compute in f32 and round
+// once; integers wrap; Index is 64-bit. `word` is Threefry's arg.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
-// The number an index expression (ranges apart) stands for. InvalidArgument naming a variable that has
-// no value or one outside its bounds.
+// The number an index expression (ranges apart) stands for. InvalidArgument naming a variable that
+// has no value or one outside its bounds.
 using VariableValues = std::unordered_map<std::string, int64_t>;
 int64_t evaluate_index(const UOp& x, const VariableValues& values);
 

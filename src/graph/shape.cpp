@@ -15,7 +15,8 @@ Shape permuted(const Shape& s, const IntVec& axes) {
   Shape out;
   for (int64_t a : axes) {
     if (a < 0 || a >= int64_t(s.size()) || seen[a]) {
-      fail<ShapeError>("permute: axes {{{}}} are no permutation of 0..{}", fmt::join(axes, ", "), int64_t(s.size()) - 1);
+      fail<ShapeError>("permute: axes {{{}}} are no permutation of 0..{}", fmt::join(axes, ", "),
+                       int64_t(s.size()) - 1);
     }
     seen[a] = true;
     out.push_back(s[a]);
@@ -26,7 +27,9 @@ Shape permuted(const Shape& s, const IntVec& axes) {
 const Shape& expanded(const Shape& s, const Shape& to) {
   require_rank("expand", s, to.size());
   for (size_t i = 0; i < s.size(); i++) {
-    if (!(s[i] == to[i]) && !(s[i] == 1)) fail<ShapeError>("expand: axis {} of {} is not 1 and differs from {}", i, to_string(s), to_string(to));
+    if (!(s[i] == to[i]) && !(s[i] == 1))
+      fail<ShapeError>("expand: axis {} of {} is not 1 and differs from {}", i, to_string(s),
+                       to_string(to));
   }
   return to;
 }
@@ -35,7 +38,8 @@ Shape padded(const Shape& s, const Pairs& p) {
   require_rank("pad", s, p.size());
   Shape out;
   for (size_t i = 0; i < s.size(); i++) {
-    if (p[i].a.uop()->min < 0 || p[i].b.uop()->min < 0) fail<ShapeError>("pad: negative padding on axis {} of {}", i, to_string(s));
+    if (p[i].a.uop()->min < 0 || p[i].b.uop()->min < 0)
+      fail<ShapeError>("pad: negative padding on axis {} of {}", i, to_string(s));
     out.push_back(s[i] + p[i].a + p[i].b);
   }
   return out;
@@ -47,7 +51,8 @@ Shape shrunk(const Shape& s, const Pairs& p) {
   for (size_t i = 0; i < s.size(); i++) {
     const Dim size = p[i].b - p[i].a;
     if (p[i].a.uop()->min < 0 || p[i].b.max() > s[i].max() || size.uop()->min < 0) {
-      fail<ShapeError>("shrink: part {}..{} is not inside axis {} of {}", p[i].a.max(), p[i].b.max(), i, to_string(s));
+      fail<ShapeError>("shrink: part {}..{} is not inside axis {} of {}", p[i].a.max(),
+                       p[i].b.max(), i, to_string(s));
     }
     out.push_back(size);
   }
@@ -57,7 +62,8 @@ Shape shrunk(const Shape& s, const Pairs& p) {
 Shape reduced(const Shape& s, const ReduceArg& r) {
   Shape out = s;
   for (int64_t a : r.axes) {
-    if (a < 0 || a >= int64_t(s.size())) fail<ShapeError>("reduce: axis {} is outside shape {}", a, to_string(s));
+    if (a < 0 || a >= int64_t(s.size()))
+      fail<ShapeError>("reduce: axis {} is outside shape {}", a, to_string(s));
     out[a] = Dim(1);
   }
   return out;
@@ -67,7 +73,9 @@ Shape elementwise(Op op, std::span<const UOp> src) {
   const Shape* shape = nullptr;
   for (const UOp& u : src) {
     if (u->shape.empty()) continue;
-    if (shape && !(*shape == u->shape)) fail<ShapeError>("{}: shapes differ: {} x {}", name(op), to_string(*shape), to_string(u->shape));
+    if (shape && !(*shape == u->shape))
+      fail<ShapeError>("{}: shapes differ: {} x {}", name(op), to_string(*shape),
+                       to_string(u->shape));
     shape = &u->shape;
   }
   return shape ? *shape : Shape{};
@@ -95,7 +103,9 @@ Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
     case Op::Flip: return src[0]->shape;
     case Op::Reduce: return reduced(src[0]->shape, std::get<ReduceArg>(arg));
     case Op::Assign:
-      if (!(src[0]->shape == src[1]->shape)) fail<ShapeError>("assign: shapes differ: {} = {}", to_string(src[0]->shape), to_string(src[1]->shape));
+      if (!(src[0]->shape == src[1]->shape))
+        fail<ShapeError>("assign: shapes differ: {} = {}", to_string(src[0]->shape),
+                         to_string(src[1]->shape));
       return src[0]->shape;
     case Op::Contiguous:
     case Op::Detach:
@@ -116,7 +126,8 @@ Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
 int64_t element_count(const Shape& s) {
   int64_t n = 1;
   for (const Dim& d : s) {
-    if (__builtin_mul_overflow(n, d.max(), &n)) fail<ShapeError>("shape {} has more than 2^63 elements", to_string(s));
+    if (__builtin_mul_overflow(n, d.max(), &n))
+      fail<ShapeError>("shape {} has more than 2^63 elements", to_string(s));
   }
   return n;
 }

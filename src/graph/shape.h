@@ -7,7 +7,8 @@
 
 namespace tuff::graph {
 
-// Shape of the node; empty for the kernel floors. Throws ShapeError naming the shapes that do not fit.
+// Shape of the node; empty for the kernel floors. Throws ShapeError naming the shapes that do not
+// fit.
 Shape derive_shape(Op op, DType dtype, std::span<const UOp> src, const Arg& arg);
 
 }  // namespace tuff::graph

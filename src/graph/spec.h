@@ -1,4 +1,5 @@
-// What is legal on each floor. Checked between passes in debug builds, in tests and with TUFF_SPEC=1.
+// What is legal on each floor. Checked between passes in debug builds, in tests and with
+// TUFF_SPEC=1.
 #pragma once
 
 #include <span>

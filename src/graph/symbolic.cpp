@@ -23,8 +23,8 @@ std::vector<Rule> all_rules() {
   return out;
 }
 
-// Results of simplify() across calls, direct-mapped: a new result takes the place of an older one, so
-// memory is bounded. Sound because nodes never change and an entry keeps its nodes alive.
+// Results of simplify() across calls, direct-mapped: a new result takes the place of an older one,
+// so memory is bounded. Sound because nodes never change and an entry keeps its nodes alive.
 class SimplifyCache : public RewriteCache {
  public:
   UOp find(const UOp& u) override {
@@ -37,7 +37,7 @@ class SimplifyCache : public RewriteCache {
     Entry e{u, result};
     const size_t i = index(u);
     std::lock_guard lock(locks_[i % kLocks]);
-    std::swap(entries_[i], e);   // what was there is released after the lock
+    std::swap(entries_[i], e);  // what was there is released after the lock
   }
   void clear() {
     for (size_t i = 0; i < kEntries; i++) {
@@ -92,8 +92,10 @@ std::optional<int64_t> coefficient(const UOp& x, const UOp& leaf) {
   const LinearForm f = linear_form(simplify(x));
   int64_t step = 0;
   for (const auto& [term, c] : f.terms) {
-    if (term == leaf) step = c;
-    else if (depends_on(term, leaf)) return std::nullopt;
+    if (term == leaf)
+      step = c;
+    else if (depends_on(term, leaf))
+      return std::nullopt;
   }
   return step;
 }
@@ -121,7 +123,8 @@ int64_t divisor_of_form(const LinearForm& f, int depth) {
   int64_t g = f.constant == INT64_MIN ? 1 : f.constant < 0 ? -f.constant : f.constant;
   for (const auto& [term, c] : f.terms) {
     int64_t d;
-    if (g == 1 || __builtin_mul_overflow(c, divisor_of_term(term, depth), &d) || d == INT64_MIN) return 1;
+    if (g == 1 || __builtin_mul_overflow(c, divisor_of_term(term, depth), &d) || d == INT64_MIN)
+      return 1;
     g = std::gcd(g, d);
   }
   return g;

@@ -19,7 +19,7 @@ UOp alias(const Match& m) {
     case Op::Mul: return logical_and(a, b);
     case Op::Sub:
     case Op::Xor: return alu(Op::CmpNe, {a, b});
-    default: return logical_and(logical_not(a), b);   // a < b
+    default: return logical_and(logical_not(a), b);  // a < b
   }
 }
 
@@ -57,7 +57,8 @@ std::vector<UOp> literals(Op op, const UOp& u) {
       out.push_back(x);
     }
   }
-  std::sort(out.begin(), out.end(), [](const UOp& a, const UOp& b) { return compare_structure(a, b) < 0; });
+  std::sort(out.begin(), out.end(),
+            [](const UOp& a, const UOp& b) { return compare_structure(a, b) < 0; });
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
@@ -76,8 +77,10 @@ UOp order(const Match& m) {
   const bool absorbing = op == Op::Or;
   std::vector<UOp> all = literals(op, m.root), kept;
   for (const UOp& x : all) {
-    if (!x->is_const()) kept.push_back(x);
-    else if ((x->min != 0) == absorbing) return x;
+    if (!x->is_const())
+      kept.push_back(x);
+    else if ((x->min != 0) == absorbing)
+      return x;
   }
   return chain(op, kept);
 }
@@ -85,7 +88,8 @@ UOp order(const Match& m) {
 bool complements(const UOp& a, const UOp& b) {
   if (is_not(a) && a->src(0) == b) return true;
   if (is_not(b) && b->src(0) == a) return true;
-  const bool eq_ne = (a->op == Op::CmpEq && b->op == Op::CmpNe) || (a->op == Op::CmpNe && b->op == Op::CmpEq);
+  const bool eq_ne =
+      (a->op == Op::CmpEq && b->op == Op::CmpNe) || (a->op == Op::CmpNe && b->op == Op::CmpEq);
   return eq_ne && a->src(0) == b->src(0) && a->src(1) == b->src(1);
 }
 
@@ -100,7 +104,7 @@ UOp complement(const Match& m) {
 }
 
 struct Bound {
-  LinearForm f;      // f < 0
+  LinearForm f;  // f < 0
   size_t literal;
 };
 

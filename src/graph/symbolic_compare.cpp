@@ -17,8 +17,10 @@ std::optional<LinearForm> form_of_compare(const UOp& u) { return difference(u->s
 std::pair<UOp, UOp> sides(const LinearForm& f) {
   LinearForm left, right;
   for (const auto& [t, a] : f.terms) (a > 0 ? left : right).terms.push_back({t, a > 0 ? a : -a});
-  if (left.terms.empty()) left.constant = f.constant;
-  else right.constant = -f.constant;
+  if (left.terms.empty())
+    left.constant = f.constant;
+  else
+    right.constant = -f.constant;
   return {from_linear_form(left), from_linear_form(right)};
 }
 
@@ -40,8 +42,10 @@ std::optional<LinearForm> lt_factored(const LinearForm& f, int64_t g) {
   LinearForm a, b;
   b.constant = f.constant;
   for (const auto& [t, c] : f.terms) {
-    if (c % g == 0) a.terms.push_back({t, c / g});
-    else b.terms.push_back({t, c});
+    if (c % g == 0)
+      a.terms.push_back({t, c / g});
+    else
+      b.terms.push_back({t, c});
   }
   const Interval i = tight_interval(b);
   if (a.terms.empty() || !is_finite(i)) return std::nullopt;
@@ -74,7 +78,9 @@ UOp lt_div(const Match& m) {
   const auto f = form_of_compare(m.root);
   if (!f || f->terms.size() != 1 || f->constant == INT64_MAX) return {};
   const auto& [t, a] = f->terms[0];
-  if ((a != 1 && a != -1) || t->op != Op::FloorDiv || !t->src(1)->is_const() || t->src(1)->const_int() <= 0) return {};
+  if ((a != 1 && a != -1) || t->op != Op::FloorDiv || !t->src(1)->is_const() ||
+      t->src(1)->const_int() <= 0)
+    return {};
   LinearForm out;
   int64_t bound;
   if (__builtin_mul_overflow(f->constant + (a < 0), t->src(1)->const_int(), &bound)) return {};
@@ -87,7 +93,9 @@ UOp lt_spelling(const Match& m) {
   const auto f = form_of_compare(m.root);
   if (!f || f->constant == INT64_MIN) return {};
   const auto [left, right] = sides(*f);
-  return left == m.root->src(0) && right == m.root->src(1) ? UOp() : make(Op::CmpLt, DType::Bool, {left, right});
+  return left == m.root->src(0) && right == m.root->src(1)
+             ? UOp()
+             : make(Op::CmpLt, DType::Bool, {left, right});
 }
 
 UOp eq_bounds(const Match& m) {
@@ -113,7 +121,9 @@ UOp eq_spelling(const Match& m) {
   for (auto& [t, c] : f->terms) c /= d;
   f->constant /= d;
   const auto [left, right] = sides(*f);
-  return left == m.root->src(0) && right == m.root->src(1) ? UOp() : make(m.root->op, DType::Bool, {left, right});
+  return left == m.root->src(0) && right == m.root->src(1)
+             ? UOp()
+             : make(m.root->op, DType::Bool, {left, right});
 }
 
 UOp max_bounds(const Match& m) {
@@ -145,7 +155,10 @@ UOp max_order(const Match& m) {
     if (a->is_const() != b->is_const()) return b->is_const();
     return a->is_const() ? a->min > b->min : compare_structure(a, b) < 0;
   });
-  all.erase(std::unique(all.begin(), all.end(), [](const UOp& a, const UOp& b) { return a == b || (a->is_const() && b->is_const()); }),
+  all.erase(std::unique(all.begin(), all.end(),
+                        [](const UOp& a, const UOp& b) {
+                          return a == b || (a->is_const() && b->is_const());
+                        }),
             all.end());
   UOp out = all[0];
   for (size_t i = 1; i < all.size(); i++) out = make(Op::Max, DType::Index, {out, all[i]});

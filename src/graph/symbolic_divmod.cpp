@@ -13,7 +13,7 @@ namespace {
 
 struct Split {
   LinearForm quotient, remainder;
-  LinearForm inner;              // unused where the scales are 0
+  LinearForm inner;  // unused where the scales are 0
   int64_t divisor = 1;
   int64_t div_scale = 0, mod_scale = 0;
 };
@@ -47,7 +47,8 @@ std::optional<Split> congruent(const LinearForm& f, int64_t c) {
   return s;
 }
 
-// As congruent, but with the other residue (a-c for a) where it is smaller, if that bounds the rest.
+// As congruent, but with the other residue (a-c for a) where it is smaller, if that bounds the
+// rest.
 std::optional<Split> other_residue(const LinearForm& f, int64_t c) {
   LinearForm quotient, rest;
   rest.constant = f.constant;
@@ -71,8 +72,10 @@ std::optional<Split> factored(const LinearForm& f, int64_t c, int64_t g) {
   LinearForm& b = s.remainder;
   b.constant = f.constant;
   for (const auto& [t, a] : f.terms) {
-    if (a % g == 0) s.inner.terms.push_back({t, a / g});
-    else b.terms.push_back({t, a});
+    if (a % g == 0)
+      s.inner.terms.push_back({t, a / g});
+    else
+      b.terms.push_back({t, a});
   }
   const Interval i = tight_interval(b);
   if (s.inner.terms.empty() || !is_finite(i)) return std::nullopt;
@@ -106,7 +109,8 @@ std::optional<Split> by_factor(const LinearForm& f, int64_t c) {
 
 // (k - P)//c = -((P + c-1-k)//c): a dividend of negative terms alone turns positive.
 std::optional<Split> negated(const LinearForm& f, int64_t c) {
-  const bool negative = std::all_of(f.terms.begin(), f.terms.end(), [](const auto& t) { return t.second < 0; });
+  const bool negative =
+      std::all_of(f.terms.begin(), f.terms.end(), [](const auto& t) { return t.second < 0; });
   if (f.terms.empty() || !negative || f.constant < 0 || f.constant >= c) return std::nullopt;
   Split s;
   if (!add_scaled(s.inner, f, -1)) return std::nullopt;
@@ -170,14 +174,16 @@ UOp div_of_div(const Match& m) {
   if (t->op != Op::FloorDiv || !t->src(1)->is_const() || t->src(1)->const_int() <= 0) return {};
   const int64_t a = t->src(1)->const_int();
   int64_t ab, ka;
-  if (__builtin_mul_overflow(a, o->c, &ab) || __builtin_mul_overflow(a, o->f.constant, &ka)) return {};
+  if (__builtin_mul_overflow(a, o->c, &ab) || __builtin_mul_overflow(a, o->f.constant, &ka))
+    return {};
   return floordiv(t->src(0) + ka, ab);
 }
 
 // (x % (a*b)) // a = (x//a) % b
 UOp div_of_mod(const Match& m) {
   const UOp &t = m.root->src(0), &a = m.root->src(1);
-  if (!a->is_const() || t->op != Op::FloorMod || !t->src(1)->is_const() || a->const_int() <= 0) return {};
+  if (!a->is_const() || t->op != Op::FloorMod || !t->src(1)->is_const() || a->const_int() <= 0)
+    return {};
   const int64_t d = t->src(1)->const_int();
   if (d <= 0 || d % a->const_int()) return {};
   return floormod(floordiv(t->src(0), a), d / a->const_int());
@@ -211,7 +217,8 @@ std::optional<std::pair<LinearForm, LinearForm>> divide_terms(const LinearForm& 
   out.second.constant = f.constant;
   for (const auto& [t, a] : f.terms) {
     const auto q = a % scale == 0 ? divided_term(t, divisor) : std::nullopt;
-    if (!(q ? add_scaled(out.first, *q, a / scale) : add_term(out.second, t, a))) return std::nullopt;
+    if (!(q ? add_scaled(out.first, *q, a / scale) : add_term(out.second, t, a)))
+      return std::nullopt;
   }
   return out;
 }
@@ -230,7 +237,8 @@ UOp symbolic_divmod(const Match& m) {
   auto& [quotient, rest] = *parts;
   LinearForm below = rest;
   if (!add_scaled(below, d, -1)) return {};
-  if (tight_interval(rest).lo >= 0 && tight_interval(below).hi < 0) return from_linear_form(div ? quotient : rest);
+  if (tight_interval(rest).lo >= 0 && tight_interval(below).hi < 0)
+    return from_linear_form(div ? quotient : rest);
   if (quotient.terms.empty() && quotient.constant == 0) return {};
   const UOp left = from_linear_form(rest);
   if (!div) return floormod(left, d);

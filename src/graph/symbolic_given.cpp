@@ -8,8 +8,8 @@
 namespace tuff::graph {
 namespace {
 
-constexpr int kRounds = 3;        // facts about one term may tighten another
-constexpr size_t kMaxSums = 4;    // sums of terms that are tried as variables of their own
+constexpr int kRounds = 3;      // facts about one term may tighten another
+constexpr size_t kMaxSums = 4;  // sums of terms that are tried as variables of their own
 
 struct TermBounds {
   UOp term;
@@ -24,7 +24,8 @@ class Facts {
     for (int round = 0; round < kRounds && tighten(); round++) {}
   }
   bool impossible() const {
-    return std::any_of(terms_.begin(), terms_.end(), [](const TermBounds& b) { return b.lo > b.hi; });
+    return std::any_of(terms_.begin(), terms_.end(),
+                       [](const TermBounds& b) { return b.lo > b.hi; });
   }
   const std::vector<LinearForm>& below_zero() const { return forms_; }
   const std::vector<TermBounds>& terms() const { return terms_; }
@@ -35,7 +36,7 @@ class Facts {
     const auto f = difference(c->src(0), c->src(1));
     if (!f || f->terms.empty()) return;
     if (c->op == Op::CmpLt) return add_form(*f);
-    for (int64_t sign : {1, -1}) {   // f == 0 is f-1 < 0 and -f-1 < 0
+    for (int64_t sign : {1, -1}) {  // f == 0 is f-1 < 0 and -f-1 < 0
       LinearForm g;
       g.constant = -1;
       if (add_scaled(g, *f, sign)) add_form(g);
@@ -121,13 +122,14 @@ UOp simplify_under(const UOp& x, const Substitution& s) {
 // Divisions cost most, then everything else.
 uint64_t cost(const UOp& x) {
   uint64_t sum = 0;
-  for (const Node* n : toposort(x)) sum += n->op == Op::FloorDiv || n->op == Op::FloorMod ? 1000 : 1;
+  for (const Node* n : toposort(x))
+    sum += n->op == Op::FloorDiv || n->op == Op::FloorMod ? 1000 : 1;
   return sum;
 }
 
 // A sum of several terms with bounds tighter than those of its terms give.
 struct Sum {
-  LinearForm form;   // constant 0
+  LinearForm form;  // constant 0
   int64_t lo, hi;
 };
 
@@ -135,7 +137,9 @@ std::vector<Sum> bounded_sums(const Facts& facts) {
   std::vector<Sum> out;
   for (const LinearForm& f : facts.below_zero()) {
     if (f.terms.size() < 2 || f.constant <= INT64_MIN / 4 || f.constant >= INT64_MAX / 4) continue;
-    auto known = std::find_if(out.begin(), out.end(), [&](const Sum& s) { return same_terms(s.form, f) || opposite_terms(s.form, f); });
+    auto known = std::find_if(out.begin(), out.end(), [&](const Sum& s) {
+      return same_terms(s.form, f) || opposite_terms(s.form, f);
+    });
     if (known == out.end()) {
       LinearForm terms = f;
       terms.constant = 0;
@@ -143,24 +147,29 @@ std::vector<Sum> bounded_sums(const Facts& facts) {
       if (!is_finite(i)) continue;
       known = out.insert(out.end(), {terms, int64_t(i.lo), int64_t(i.hi)});
     }
-    if (same_terms(known->form, f)) known->hi = std::min(known->hi, -f.constant - 1);
-    else known->lo = std::max(known->lo, f.constant + 1);
+    if (same_terms(known->form, f))
+      known->hi = std::min(known->hi, -f.constant - 1);
+    else
+      known->lo = std::max(known->lo, f.constant + 1);
   }
   return out;
 }
 
-// x with the sum as one variable: the last term with coefficient 1 or -1 is expressed by the sum and
-// the others. What is known of the other terms is used as well.
+// x with the sum as one variable: the last term with coefficient 1 or -1 is expressed by the sum
+// and the others. What is known of the other terms is used as well.
 std::optional<UOp> simplify_with_sum(const UOp& x, const Facts& facts, const Sum& sum) {
-  auto pivot = std::find_if(sum.form.terms.rbegin(), sum.form.terms.rend(), [](const auto& t) { return t.second == 1 || t.second == -1; });
-  if (pivot == sum.form.terms.rend() || sum.lo > sum.hi || !depends_on(x, pivot->first)) return std::nullopt;
+  auto pivot = std::find_if(sum.form.terms.rbegin(), sum.form.terms.rend(),
+                            [](const auto& t) { return t.second == 1 || t.second == -1; });
+  if (pivot == sum.form.terms.rend() || sum.lo > sum.hi || !depends_on(x, pivot->first))
+    return std::nullopt;
   Substitution s = tightened_terms(facts, pivot->first);
   const UOp whole = stand_in(s.there.size(), sum.lo, sum.hi);
-  LinearForm expressed;   // pivot = a*(sum - others)
+  LinearForm expressed;  // pivot = a*(sum - others)
   for (const auto& [t, a] : sum.form.terms) {
     if (t == pivot->first) continue;
     auto known = s.there.find(t);
-    if (!add_scaled(expressed, known == s.there.end() ? t : known->second, -a * pivot->second)) return std::nullopt;
+    if (!add_scaled(expressed, known == s.there.end() ? t : known->second, -a * pivot->second))
+      return std::nullopt;
   }
   if (!add_scaled(expressed, whole, pivot->second)) return std::nullopt;
   s.there[pivot->first] = from_linear_form(expressed);

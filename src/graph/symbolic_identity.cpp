@@ -29,7 +29,8 @@ UOp fold(const Match& m) {
 // Bounds that meet leave one value. A U64 may have lost its upper half in them.
 UOp known_value(const Match& m) {
   const Node& n = *m.root;
-  if (n.min != n.max || is_float(n.dtype) || n.dtype == DType::Void || n.dtype == DType::U64) return {};
+  if (n.min != n.max || is_float(n.dtype) || n.dtype == DType::Void || n.dtype == DType::U64)
+    return {};
   return constant(Scalar::of_int(n.dtype, n.min));
 }
 
@@ -50,7 +51,9 @@ UOp where_of_bools(const Match& m) {
 
 std::vector<Rule> identity_rules() {
   const Pat x = any(0), y = any(1), z = any(2);
-  const auto where_pat = [](const Pat& c, const Pat& a, const Pat& b) { return op(Op::Where, {c, a, b}); };
+  const auto where_pat = [](const Pat& c, const Pat& a, const Pat& b) {
+    return op(Op::Where, {c, a, b});
+  };
   return {
       {"const-fold", op_in(alu_ops(), 0), fold},
       {"known-value", op_in(alu_ops(), 0), known_value},
@@ -58,12 +61,15 @@ std::vector<Rule> identity_rules() {
       {"mul-zero", (x * cst_is(0)).when(not_float), [](const Match& m) { return zero_of(m[0]); }},
       {"add-zero", (x + cst_is(0)).when(not_float), [](const Match& m) { return m[0]; }},
       {"sub-zero", x - cst_is(0).when(not_float), [](const Match& m) { return m[0]; }},
-      {"where-const", where_pat(cst(0), y, z), [](const Match& m) { return m[0]->min ? m[1] : m[2]; }},
+      {"where-const", where_pat(cst(0), y, z),
+       [](const Match& m) { return m[0]->min ? m[1] : m[2]; }},
       {"where-same", where_pat(x, y, y), [](const Match& m) { return m[1]; }},
       {"where-not", where_pat(op(Op::CmpNe, {x, cst_is(1).of(DType::Bool)}), y, z),
        [](const Match& m) { return where(m[0], m[2], m[1]); }},
-      {"where-where-then", where_pat(x, where_pat(x, y, z), any(3)), [](const Match& m) { return where(m[0], m[1], m[3]); }},
-      {"where-where-else", where_pat(x, y, where_pat(x, any(3), z)), [](const Match& m) { return where(m[0], m[1], m[2]); }},
+      {"where-where-then", where_pat(x, where_pat(x, y, z), any(3)),
+       [](const Match& m) { return where(m[0], m[1], m[3]); }},
+      {"where-where-else", where_pat(x, y, where_pat(x, any(3), z)),
+       [](const Match& m) { return where(m[0], m[1], m[2]); }},
       {"where-bools", where_pat(x, y, z), where_of_bools},
   };
 }

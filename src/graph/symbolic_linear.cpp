@@ -44,7 +44,8 @@ std::vector<Digits> readings(const UOp& term) {
   const bool shifted = x->op == Op::Add && x->src(1)->is_const();
   const UOp& q = shifted ? x->src(0) : x;
   int64_t high, offset = 0;
-  if (q->op != Op::FloorDiv || divisor(q) <= 0 || __builtin_mul_overflow(divisor(q), c, &high)) return out;
+  if (q->op != Op::FloorDiv || divisor(q) <= 0 || __builtin_mul_overflow(divisor(q), c, &high))
+    return out;
   if (shifted && __builtin_mul_overflow(x->src(1)->const_int(), divisor(q), &offset)) return out;
   out.push_back({q->src(0) + offset, divisor(q), high});
   return out;
@@ -55,12 +56,14 @@ UOp digits_node(const Digits& d) {
   return d.high ? floormod(q, d.high / d.low) : q;
 }
 
-// low digits * k + high digits * k * (base of the low ones): together again; empty if they do not fit.
+// low digits * k + high digits * k * (base of the low ones): together again; empty if they do not
+// fit.
 UOp joined(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64_t>& high) {
   for (const Digits& l : readings(low.first)) {
     if (!l.high) continue;
     int64_t scale;
-    if (__builtin_mul_overflow(low.second, l.high / l.low, &scale) || scale != high.second) continue;
+    if (__builtin_mul_overflow(low.second, l.high / l.low, &scale) || scale != high.second)
+      continue;
     for (const Digits& h : readings(high.first)) {
       if (h.number == l.number && h.low == l.high) return digits_node({l.number, l.low, h.high});
     }
@@ -73,7 +76,8 @@ UOp cut(const std::pair<UOp, int64_t>& whole, const std::pair<UOp, int64_t>& hig
   for (const Digits& h : readings(high.first)) {
     int64_t scale;
     if (h.low == 1 || h.high || !(h.number == whole.first)) continue;
-    if (!__builtin_mul_overflow(whole.second, -h.low, &scale) && scale == high.second) return floormod(h.number, h.low);
+    if (!__builtin_mul_overflow(whole.second, -h.low, &scale) && scale == high.second)
+      return floormod(h.number, h.low);
   }
   return {};
 }
@@ -92,7 +96,8 @@ UOp join_terms(const Match& m, Join join) {
   for (size_t low = 0; low < f->terms.size(); low++) {
     for (size_t high = 0; high < f->terms.size(); high++) {
       if (low == high) continue;
-      if (const UOp by = join(f->terms[low], f->terms[high])) return replace_pair(*f, low, high, by);
+      if (const UOp by = join(f->terms[low], f->terms[high]))
+        return replace_pair(*f, low, high, by);
     }
   }
   return {};
@@ -101,10 +106,12 @@ UOp join_terms(const Match& m, Join join) {
 // x//c*c + y%c where y was reduced modulo c and x was not: equal if x%c simplifies to y%c.
 UOp joined_modulo(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64_t>& high) {
   const UOp &mod = low.first, &div = high.first;
-  if (mod->op != Op::FloorMod || div->op != Op::FloorDiv || !(mod->src(1) == div->src(1))) return {};
+  if (mod->op != Op::FloorMod || div->op != Op::FloorDiv || !(mod->src(1) == div->src(1)))
+    return {};
   if (!mod->src(1)->is_const() || mod->src(0) == div->src(0)) return {};
   int64_t scale;
-  if (__builtin_mul_overflow(low.second, mod->src(1)->const_int(), &scale) || scale != high.second) return {};
+  if (__builtin_mul_overflow(low.second, mod->src(1)->const_int(), &scale) || scale != high.second)
+    return {};
   return simplify(floormod(div->src(0), div->src(1))) == mod ? div->src(0) : UOp();
 }
 
@@ -117,7 +124,8 @@ std::vector<Rule> linear_rules() {
       {"product-order", index_op(Op::Mul), multiply_out},
       {"digits-join", index_op(Op::Add), [](const Match& m) { return join_terms(m, joined); }},
       {"digits-cut", index_op(Op::Add), [](const Match& m) { return join_terms(m, cut); }},
-      {"digits-join-modulo", index_op(Op::Add), [](const Match& m) { return join_terms(m, joined_modulo); }},
+      {"digits-join-modulo", index_op(Op::Add),
+       [](const Match& m) { return join_terms(m, joined_modulo); }},
   };
 }
 

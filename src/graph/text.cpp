@@ -13,8 +13,10 @@ std::string quoted(const std::string& s) {
   std::string out = "\"";
   for (char c : s) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + '"';
 }
@@ -34,13 +36,18 @@ std::string list_text(const IntVec& v) { return fmt::format("[{}]", fmt::join(v,
 class Listing {
  public:
   void add_all(const UOp& root);
-  void add_one(const Node* n) { numbers_.emplace(n, order_.size()); order_.push_back(n); }
+  void add_one(const Node* n) {
+    numbers_.emplace(n, order_.size());
+    order_.push_back(n);
+  }
   std::string print() const;
 
  private:
   static void extents(const Node& n, std::vector<UOp>& out);
   std::string number(const Node* n) const;
-  std::string dim(const Dim& d) const { return d.is_const() ? fmt::format("{}", d.value()) : number(d.uop().get()); }
+  std::string dim(const Dim& d) const {
+    return d.is_const() ? fmt::format("{}", d.value()) : number(d.uop().get());
+  }
   std::string arg(const Node& n) const;
   std::string line(const Node& n) const;
   std::vector<const Node*> order_;
@@ -90,7 +97,8 @@ void Listing::add_all(const UOp& root) {
 // A node that a linear list lacks is written in full where it is used, without a number.
 std::string Listing::number(const Node* n) const {
   auto at = numbers_.find(n);
-  return at == numbers_.end() ? fmt::format("<{}>", expression(UOp(n))) : fmt::format("%{}", at->second);
+  return at == numbers_.end() ? fmt::format("<{}>", expression(UOp(n)))
+                              : fmt::format("%{}", at->second);
 }
 
 std::string Listing::arg(const Node& n) const {
@@ -100,7 +108,8 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(const Scalar& v) const {
-      return n.op == Op::Const ? scalar_text(v) : fmt::format("{} {}", short_name(v.dtype), scalar_text(v));
+      return n.op == Op::Const ? scalar_text(v)
+                               : fmt::format("{} {}", short_name(v.dtype), scalar_text(v));
     }
     std::string operator()(const IntVec& v) const { return list_text(v); }
     std::string operator()(const Shape& v) const {
@@ -113,14 +122,25 @@ std::string Listing::arg(const Node& n) const {
       for (const DimPair& p : v) pairs.push_back(l.dim(p.a) + ":" + l.dim(p.b));
       return fmt::format("<{}>", fmt::join(pairs, " "));
     }
-    std::string operator()(const ReduceArg& v) const { return fmt::format("{} {}", name(v.op), list_text(v.axes)); }
-    std::string operator()(const RangeArg& v) const { return fmt::format("r {} {}", v.id, name(v.kind)); }
-    std::string operator()(const VariableArg& v) const { return fmt::format("{} {}..{}", quoted(v.name), v.min, v.max); }
-    std::string operator()(const ParamArg& v) const {
-      return fmt::format("slot {} count {}{}", v.slot, v.count, v.device.empty() ? "" : " " + quoted(v.device));
+    std::string operator()(const ReduceArg& v) const {
+      return fmt::format("{} {}", name(v.op), list_text(v.axes));
     }
-    std::string operator()(const SpecialArg& v) const { return fmt::format("special {} {}", v.space, int(v.axis)); }
-    std::string operator()(const SharedArg& v) const { return fmt::format("shared {} count {}", v.number, v.count); }
+    std::string operator()(const RangeArg& v) const {
+      return fmt::format("r {} {}", v.id, name(v.kind));
+    }
+    std::string operator()(const VariableArg& v) const {
+      return fmt::format("{} {}..{}", quoted(v.name), v.min, v.max);
+    }
+    std::string operator()(const ParamArg& v) const {
+      return fmt::format("slot {} count {}{}", v.slot, v.count,
+                         v.device.empty() ? "" : " " + quoted(v.device));
+    }
+    std::string operator()(const SpecialArg& v) const {
+      return fmt::format("special {} {}", v.space, int(v.axis));
+    }
+    std::string operator()(const SharedArg& v) const {
+      return fmt::format("shared {} count {}", v.number, v.count);
+    }
     std::string operator()(const Placement& v) const {
       std::string out = "on";
       for (const std::string& d : v.devices) out += " " + quoted(d);

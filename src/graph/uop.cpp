@@ -47,10 +47,18 @@ struct ArgHash {
   }
   uint64_t operator()(const ReduceArg& v) const { return mix((*this)(v.axes), uint64_t(v.op)); }
   uint64_t operator()(const RangeArg& v) const { return mix(uint64_t(v.id), uint64_t(v.kind)); }
-  uint64_t operator()(const VariableArg& v) const { return mix(mix(hash_text(v.name), uint64_t(v.min)), uint64_t(v.max)); }
-  uint64_t operator()(const ParamArg& v) const { return mix(mix(uint64_t(v.slot), uint64_t(v.count)), hash_text(v.device)); }
-  uint64_t operator()(const SpecialArg& v) const { return mix(uint64_t(v.space), uint64_t(v.axis)); }
-  uint64_t operator()(const SharedArg& v) const { return mix(uint64_t(v.number), uint64_t(v.count)); }
+  uint64_t operator()(const VariableArg& v) const {
+    return mix(mix(hash_text(v.name), uint64_t(v.min)), uint64_t(v.max));
+  }
+  uint64_t operator()(const ParamArg& v) const {
+    return mix(mix(uint64_t(v.slot), uint64_t(v.count)), hash_text(v.device));
+  }
+  uint64_t operator()(const SpecialArg& v) const {
+    return mix(uint64_t(v.space), uint64_t(v.axis));
+  }
+  uint64_t operator()(const SharedArg& v) const {
+    return mix(uint64_t(v.number), uint64_t(v.count));
+  }
   uint64_t operator()(const Placement& v) const {
     uint64_t h = uint64_t(v.shard_axis);
     for (const std::string& d : v.devices) h = mix(h, hash_text(d));
@@ -89,8 +97,9 @@ struct NodeEqual {
   bool operator()(const Node* a, const Node* b) const { return a == b; }
   bool operator()(const NodeView& v, const Node* n) const { return (*this)(n, v); }
   bool operator()(const Node* n, const NodeView& v) const {
-    return n->hash == v.hash && n->op == v.op && n->dtype == v.dtype && n->src_count == v.src.size() &&
-           std::equal(v.src.begin(), v.src.end(), n->src_begin) && n->arg == v.arg;
+    return n->hash == v.hash && n->op == v.op && n->dtype == v.dtype &&
+           n->src_count == v.src.size() && std::equal(v.src.begin(), v.src.end(), n->src_begin) &&
+           n->arg == v.arg;
   }
 };
 
@@ -130,12 +139,14 @@ DType derive_dtype(Op op, DType given, std::span<const UOp> src) {
 void check_dtypes(Op op, std::span<const UOp> src) {
   if (has_flag(op, kBinary) || op == Op::MulAdd || op == Op::Threefry) {
     for (const UOp& u : src.subspan(1)) {
-      TUFF_CHECK(u->dtype == src[0]->dtype, "{}: dtypes differ: {} and {}", name(op), name(src[0]->dtype), name(u->dtype));
+      TUFF_CHECK(u->dtype == src[0]->dtype, "{}: dtypes differ: {} and {}", name(op),
+                 name(src[0]->dtype), name(u->dtype));
     }
   }
   if (op == Op::Where) {
     TUFF_CHECK(src[0]->dtype == DType::Bool, "where: condition is {}", name(src[0]->dtype));
-    TUFF_CHECK(src[1]->dtype == src[2]->dtype, "where: dtypes differ: {} and {}", name(src[1]->dtype), name(src[2]->dtype));
+    TUFF_CHECK(src[1]->dtype == src[2]->dtype, "where: dtypes differ: {} and {}",
+               name(src[1]->dtype), name(src[2]->dtype));
   }
 }
 
@@ -167,10 +178,21 @@ const Node* build_node(const NodeView& v) {
   std::uninitialized_copy(v.src.begin(), v.src.end(), src);
   InternTable& t = table();
   t.live.fetch_add(1, std::memory_order_relaxed);
-  return new (memory) Node{.op = v.op, .dtype = v.dtype, .src_count = uint32_t(v.src.size()), .refs = 1,
-                           .mark_order = 0, .mark = 0, .src_begin = src, .device = device, .key = key,
+  return new (memory) Node{.op = v.op,
+                           .dtype = v.dtype,
+                           .src_count = uint32_t(v.src.size()),
+                           .refs = 1,
+                           .mark_order = 0,
+                           .mark = 0,
+                           .src_begin = src,
+                           .device = device,
+                           .key = key,
                            .serial = t.next_serial.fetch_add(1, std::memory_order_relaxed),
-                           .hash = v.hash, .min = min, .max = max, .arg = std::move(arg), .shape = std::move(shape)};
+                           .hash = v.hash,
+                           .min = min,
+                           .max = max,
+                           .arg = std::move(arg),
+                           .shape = std::move(shape)};
 }
 
 // Destroys a node taken out of the table, and what only it held, without recursion.
@@ -217,7 +239,8 @@ UOp::~UOp() {
 
 UOp make(Op op, DType given, std::span<const UOp> src, Arg arg) {
   const OpRow& r = row(op);
-  TUFF_CHECK(r.arity < 0 || size_t(r.arity) == src.size(), "{} takes {} sources, got {}", r.text, int(r.arity), src.size());
+  TUFF_CHECK(r.arity < 0 || size_t(r.arity) == src.size(), "{} takes {} sources, got {}", r.text,
+             int(r.arity), src.size());
   for (const UOp& u : src) TUFF_CHECK(bool(u), "{}: empty source", r.text);
   check_dtypes(op, src);
   NodeView v{op, derive_dtype(op, given, src), src, arg, 0};

@@ -1,7 +1,7 @@
-// UOp: the one node of every floor. (op, dtype, src[], arg), immutable, hash-consed: equal nodes are
-// the same node, so == is identity. UOp is a counted handle; Node is what it points to.
-// Called by every room right of base. Must never know devices, memory or kernels' languages.
-// Nodes are made by the builders below, which check arity, dtypes and shapes and fold constants.
+// UOp: the one node of every floor. (op, dtype, src[], arg), immutable, hash-consed: equal nodes
+// are the same node, so == is identity. UOp is a counted handle; Node is what it points to. Called
+// by every room right of base. Must never know devices, memory or kernels' languages. Nodes are
+// made by the builders below, which check arity, dtypes and shapes and fold constants.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 #include <variant>
 #include <vector>
 
+#include <tuff/dtype.h>
 #include "base/check.h"
 #include "base/ref.h"
 #include "graph/op.h"
-#include <tuff/dtype.h>
 
 namespace tuff::graph {
 
@@ -27,10 +27,17 @@ class UOp {
  public:
   UOp() = default;
   explicit UOp(const Node* n);  // shares
-  static UOp adopt(const Node* n) { UOp u; u.n_ = n; return u; }  // takes over one count
+  static UOp adopt(const Node* n) {
+    UOp u;
+    u.n_ = n;
+    return u;
+  }  // takes over one count
   UOp(const UOp& o) : UOp(o.n_) {}
   UOp(UOp&& o) noexcept : n_(std::exchange(o.n_, nullptr)) {}
-  UOp& operator=(UOp o) noexcept { std::swap(n_, o.n_); return *this; }
+  UOp& operator=(UOp o) noexcept {
+    std::swap(n_, o.n_);
+    return *this;
+  }
   ~UOp();
   const Node* get() const { return n_; }
   const Node* operator->() const { return n_; }
@@ -54,11 +61,14 @@ class Dim {
  public:
   Dim(int64_t v = 0) : value_(v) {}
   Dim(int v) : value_(v) {}
-  Dim(UOp expr);                            // a Const becomes its number
+  Dim(UOp expr);  // a Const becomes its number
   bool is_const() const { return !expr_; }
-  int64_t value() const { TUFF_CHECK(is_const(), "symbolic extent where a number is needed"); return value_; }
-  int64_t max() const { return value_; }    // the number, or the upper bound of the expression
-  UOp uop() const;                          // as an Index node
+  int64_t value() const {
+    TUFF_CHECK(is_const(), "symbolic extent where a number is needed");
+    return value_;
+  }
+  int64_t max() const { return value_; }  // the number, or the upper bound of the expression
+  UOp uop() const;                        // as an Index node
   bool operator==(const Dim& o) const { return value_ == o.value_ && expr_ == o.expr_; }
   bool operator==(int64_t v) const { return is_const() && value_ == v; }
 
@@ -68,7 +78,10 @@ class Dim {
 };
 using Shape = std::vector<Dim>;
 using IntVec = std::vector<int64_t>;
-struct DimPair { Dim a, b; bool operator==(const DimPair&) const = default; };
+struct DimPair {
+  Dim a, b;
+  bool operator==(const DimPair&) const = default;
+};
 using Pairs = std::vector<DimPair>;
 
 Dim operator+(const Dim& a, const Dim& b);
@@ -78,10 +91,10 @@ Dim operator*(const Dim& a, const Dim& b);
 // Memory behind a Buffer node. graph sees only this face; engine::Buffer derives from it.
 struct Storage : RefCounted {
   Storage(std::string device_name, DType t, int64_t n);
-  const uint64_t id;          // unique in the process
-  const std::string device;   // "CPU", "VULKAN:0"
+  const uint64_t id;         // unique in the process
+  const std::string device;  // "CPU", "VULKAN:0"
   const DType dtype;
-  const int64_t count;        // elements
+  const int64_t count;  // elements
 };
 
 // Where a tensor lives: one device, or several with a sharded axis (multi-device comes later).
@@ -104,12 +117,37 @@ enum class AxisKind : uint8_t {
 };
 const char* name(AxisKind k);
 
-struct ReduceArg { Op op; IntVec axes; bool operator==(const ReduceArg&) const = default; };
-struct RangeArg { int32_t id; AxisKind kind; bool operator==(const RangeArg&) const = default; };
-struct VariableArg { std::string name; int64_t min, max; bool operator==(const VariableArg&) const = default; };
-struct ParamArg { int32_t slot; int64_t count; std::string device; bool operator==(const ParamArg&) const = default; };  // device: only in normalized tensor graphs
-struct SpecialArg { char space; int8_t axis; bool operator==(const SpecialArg&) const = default; };  // space 'g' or 'l', axis 0..2
-struct SharedArg { int32_t number; int64_t count; bool operator==(const SharedArg&) const = default; };
+struct ReduceArg {
+  Op op;
+  IntVec axes;
+  bool operator==(const ReduceArg&) const = default;
+};
+struct RangeArg {
+  int32_t id;
+  AxisKind kind;
+  bool operator==(const RangeArg&) const = default;
+};
+struct VariableArg {
+  std::string name;
+  int64_t min, max;
+  bool operator==(const VariableArg&) const = default;
+};
+struct ParamArg {
+  int32_t slot;
+  int64_t count;
+  std::string device;
+  bool operator==(const ParamArg&) const = default;
+};  // device: only in normalized tensor graphs
+struct SpecialArg {
+  char space;
+  int8_t axis;
+  bool operator==(const SpecialArg&) const = default;
+};  // space 'g' or 'l', axis 0..2
+struct SharedArg {
+  int32_t number;
+  int64_t count;
+  bool operator==(const SharedArg&) const = default;
+};
 
 using Arg = std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                          VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>>;
@@ -121,20 +159,26 @@ struct Node {
   uint32_t src_count;
   mutable std::atomic<uint32_t> refs;
   mutable uint32_t mark_order;
-  mutable uint64_t mark;    // scratch of one traversal at a time, see walk.h
+  mutable uint64_t mark;  // scratch of one traversal at a time, see walk.h
   const UOp* src_begin;
-  const std::string* device;  // interned name of the device below (first Buffer, Param or Copy); null if none
-  uint64_t key;             // structural: equal for graphs that differ only in which Storages they use
-  uint64_t serial;          // creation number: a stable order that is no pointer
-  uint64_t hash;            // of (op, dtype, srcs, arg)
-  int64_t min, max;         // bounds of Index and Bool values and of integer Consts; else int64's limits
+  const std::string*
+      device;       // interned name of the device below (first Buffer, Param or Copy); null if none
+  uint64_t key;     // structural: equal for graphs that differ only in which Storages they use
+  uint64_t serial;  // creation number: a stable order that is no pointer
+  uint64_t hash;    // of (op, dtype, srcs, arg)
+  int64_t min, max;  // bounds of Index and Bool values and of integer Consts; else int64's limits
   Arg arg;
-  Shape shape;              // tensor floor; empty elsewhere
+  Shape shape;  // tensor floor; empty elsewhere
   std::span<const UOp> src() const { return {src_begin, src_count}; }
   const UOp& src(size_t i) const { return src_begin[i]; }
-  template <class T> const T& get() const { return std::get<T>(arg); }
+  template <class T>
+  const T& get() const {
+    return std::get<T>(arg);
+  }
   bool is_const() const { return op == Op::Const; }
-  bool is_const_int(int64_t v) const { return op == Op::Const && !is_float(dtype) && get<Scalar>().as_int() == v; }
+  bool is_const_int(int64_t v) const {
+    return op == Op::Const && !is_float(dtype) && get<Scalar>().as_int() == v;
+  }
   int64_t const_int() const { return get<Scalar>().as_int(); }
 };
 
@@ -146,24 +190,24 @@ inline UOp make(Op op, DType dtype, std::initializer_list<UOp> src, Arg arg = {}
 }
 // The same node with other sources (dtype re-derived where the rule derives it); itself if equal.
 UOp with_src(const UOp& u, std::span<const UOp> src);
-// ALU with dtype and shape rules; folds all-constant sources and, for Index/Bool, x+0, x*1, x*0, x-x,
-// x//1, x%1, constants to the right, (x+c1)+c2, where(const): what every index builder wants.
+// ALU with dtype and shape rules; folds all-constant sources and, for Index/Bool, x+0, x*1, x*0,
+// x-x, x//1, x%1, constants to the right, (x+c1)+c2, where(const): what every index builder wants.
 UOp alu(Op op, std::initializer_list<UOp> src, Arg arg = {});
 UOp alu(Op op, std::span<const UOp> src, Arg arg = {});
 
 UOp constant(const Scalar& v);
 UOp constant(DType t, double v);
-UOp index_const(int64_t v);              // dtype Index
+UOp index_const(int64_t v);  // dtype Index
 UOp bool_const(bool v);
-UOp iota(const Dim& n, DType t);         // 0..n-1 as t
+UOp iota(const Dim& n, DType t);  // 0..n-1 as t
 UOp buffer(Ref<Storage> s);
 UOp param(int32_t slot, DType t, int64_t count, std::string device = {});
-UOp variable(std::string name, int64_t min, int64_t max);   // InvalidArgument if min > max
+UOp variable(std::string name, int64_t min, int64_t max);  // InvalidArgument if min > max
 UOp range(const UOp& size, int32_t id, AxisKind kind);
-UOp cast(const UOp& x, DType to);        // itself if equal
+UOp cast(const UOp& x, DType to);  // itself if equal
 UOp bitcast(const UOp& x, DType to);
-UOp reduce(Op op, const UOp& x, IntVec axes);               // tensor floor; axes sorted, kept as 1
-UOp reshape(const UOp& x, const Shape& shape);              // ShapeError if the element counts differ
+UOp reduce(Op op, const UOp& x, IntVec axes);   // tensor floor; axes sorted, kept as 1
+UOp reshape(const UOp& x, const Shape& shape);  // ShapeError if the element counts differ
 UOp permute(const UOp& x, const IntVec& axes);
 UOp expand(const UOp& x, const Shape& shape);
 UOp pad(const UOp& x, const Pairs& pairs);
@@ -183,16 +227,16 @@ UOp floormod(const UOp& a, const UOp& b);
 UOp floordiv(const UOp& a, int64_t b);
 UOp floormod(const UOp& a, int64_t b);
 UOp lt(const UOp& a, const UOp& b);
-UOp ge(const UOp& a, const UOp& b);      // as not (a < b)
+UOp ge(const UOp& a, const UOp& b);  // as not (a < b)
 UOp logical_and(const UOp& a, const UOp& b);
 UOp logical_not(const UOp& a);
 UOp where(const UOp& c, const UOp& a, const UOp& b);
 
 // ---- facts ----------------------------------------------------------------------------------
-int64_t element_count(const Shape& s);   // product of max extents
+int64_t element_count(const Shape& s);  // product of max extents
 IntVec max_extents(const Shape& s);
-std::string to_string(const Shape& s);   // "(3, 4)"; symbolic extents by their text
-std::string device_of(const UOp& u);     // Node::device, or ""
-uint64_t live_node_count();              // for leak tests
+std::string to_string(const Shape& s);  // "(3, 4)"; symbolic extents by their text
+std::string device_of(const UOp& u);    // Node::device, or ""
+uint64_t live_node_count();             // for leak tests
 
 }  // namespace tuff::graph

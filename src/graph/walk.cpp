@@ -18,7 +18,8 @@ struct Frame {
 
 // Depth-first, sources in order; `enter` decides whether a node's sources are visited.
 template <class Enter>
-std::vector<const Node*> depth_first(std::span<const UOp> roots, const MarkScope& scope, Enter enter) {
+std::vector<const Node*> depth_first(std::span<const UOp> roots, const MarkScope& scope,
+                                     Enter enter) {
   std::vector<const Node*> order;
   std::vector<Frame> stack;
   auto push = [&](const Node* n) {
@@ -73,9 +74,12 @@ std::vector<const Node*> toposort(std::span<const UOp> roots) {
   MarkScope scope;
   return depth_first(roots, scope, [](const Node*) { return true; });
 }
-std::vector<const Node*> toposort(const UOp& root) { return toposort(std::span<const UOp>(&root, 1)); }
+std::vector<const Node*> toposort(const UOp& root) {
+  return toposort(std::span<const UOp>(&root, 1));
+}
 
-std::vector<const Node*> toposort_gated(std::span<const UOp> roots, const std::function<bool(const Node*)>& enter) {
+std::vector<const Node*> toposort_gated(std::span<const UOp> roots,
+                                        const std::function<bool(const Node*)>& enter) {
   MarkScope scope;
   return depth_first(roots, scope, enter);
 }
@@ -106,10 +110,13 @@ std::vector<UOp> substitute(std::span<const UOp> roots, const UOpMap<UOp>& map) 
   for (uint32_t p : order.root_positions) out.push_back(mapped[p]);
   return out;
 }
-UOp substitute(const UOp& root, const UOpMap<UOp>& map) { return substitute(std::span<const UOp>(&root, 1), map)[0]; }
+UOp substitute(const UOp& root, const UOpMap<UOp>& map) {
+  return substitute(std::span<const UOp>(&root, 1), map)[0];
+}
 
 UOp map_bottom_up(const UOp& root, const std::function<UOp(const UOp&)>& fn) {
-  const IndexedOrder order = indexed_order(std::span<const UOp>(&root, 1), [](const Node*) { return true; });
+  const IndexedOrder order =
+      indexed_order(std::span<const UOp>(&root, 1), [](const Node*) { return true; });
   std::vector<UOp> mapped;
   mapped.reserve(order.nodes.size());
   std::vector<UOp> src;

@@ -28,7 +28,8 @@ class MarkScope {
 std::vector<const Node*> toposort(std::span<const UOp> roots);
 std::vector<const Node*> toposort(const UOp& root);
 // As toposort, but does not go below nodes for which enter(node) is false (they are included).
-std::vector<const Node*> toposort_gated(std::span<const UOp> roots, const std::function<bool(const Node*)>& enter);
+std::vector<const Node*> toposort_gated(std::span<const UOp> roots,
+                                        const std::function<bool(const Node*)>& enter);
 
 // Replaces nodes by others wherever they occur (keys are not looked into once replaced).
 UOp substitute(const UOp& root, const UOpMap<UOp>& map);

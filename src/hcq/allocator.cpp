@@ -126,8 +126,9 @@ Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t ali
 }
 
 Span Allocator::State::take(size_t size_bytes, MemoryKind kind, size_t alignment) {
-  return size_bytes >= kLargeBytes || alignment >= kLargeBytes ? take_large(size_bytes, kind, alignment)
-                                                       : take_small(size_bytes, kind, alignment);
+  return size_bytes >= kLargeBytes || alignment >= kLargeBytes
+             ? take_large(size_bytes, kind, alignment)
+             : take_small(size_bytes, kind, alignment);
 }
 
 void Allocator::State::give_back(const Span& span) {
@@ -184,7 +185,8 @@ void Allocator::State::drop_cache() {
 
 void Allocator::State::out_of_memory(size_t size_bytes, MemoryKind kind, const char* why) const {
   fail<OutOfMemory>(
-      "{}: out of {} memory: request {} bytes, live {}, cached {}, mapped {}, memory of the device {} "
+      "{}: out of {} memory: request {} bytes, live {}, cached {}, mapped {}, memory of the device "
+      "{} "
       "({}); free tensors or use a smaller batch",
       device.name(), kKindNames[static_cast<int>(kind)], size_bytes, stats.live_bytes,
       stats.mapped_bytes - stats.live_bytes, stats.mapped_bytes, device.info().memory_bytes, why);
@@ -214,8 +216,8 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
         pending.insert(pending.end(), d.points.begin(), d.points.end());
     }
   }
-  // Memory that only waits for the device is as good as free: wait for it (not under the lock, since
-  // host calls in the queue may allocate), drop the cache and try once more.
+  // Memory that only waits for the device is as good as free: wait for it (not under the lock,
+  // since host calls in the queue may allocate), drop the cache and try once more.
   for (const TimelinePoint& p : pending) p.queue->wait(p.value);
   std::lock_guard lock(s.mutex);
   s.release_passed(true);
@@ -250,7 +252,8 @@ MemoryStats Allocator::stats() const {
   std::lock_guard lock(state_->mutex);
   MemoryStats result = state_->stats;
   uint64_t waiting = 0;
-  for (const Deferred& d : state_->deferred) waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
+  for (const Deferred& d : state_->deferred)
+    waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
   result.live_bytes -= std::min(waiting, result.live_bytes);
   result.cached_bytes = result.mapped_bytes - result.live_bytes;
   return result;

@@ -14,10 +14,10 @@ constexpr size_t kSegments = 4;
 // before its retire() adds a segment, since nothing could be waited for.
 struct ArgRing::State {
   struct Segment {
-    Span device, staged;         // staged: host-visible twin where `device` has no host pointer
+    Span device, staged;  // staged: host-visible twin where `device` has no host pointer
     size_t used = 0, flushed = 0;
-    uint64_t value = 0;          // last use on the timeline
-    bool open = false;           // holds blocks allocated since the last retire()
+    uint64_t value = 0;  // last use on the timeline
+    bool open = false;   // holds blocks allocated since the last retire()
     const Span& writable() const { return staged ? staged : device; }
   };
   Device& device;
@@ -68,7 +68,8 @@ Span ArgRing::allocate(size_t size_bytes) {
   State& s = *state_;
   size_t rounded = (std::max<size_t>(size_bytes, 1) + kBlockAlignment - 1) & ~(kBlockAlignment - 1);
   if (rounded > s.segment_bytes)
-    fail<InvalidArgument>("argument block of {} bytes; the ring takes up to {}", size_bytes, s.segment_bytes);
+    fail<InvalidArgument>("argument block of {} bytes; the ring takes up to {}", size_bytes,
+                          s.segment_bytes);
   State::Segment* segment = s.segments.empty() ? &s.add_segment() : &s.segments[s.current];
   if (segment->used + rounded > s.segment_bytes) segment = &s.next_segment();
   Span block = segment->device.sub(segment->used, size_bytes);

@@ -13,8 +13,8 @@ class ArgRing {
  public:
   explicit ArgRing(Device& device, size_t size_bytes = 1 << 20);
   ~ArgRing();
-  // Host-writable block, valid until the value later given to retire() has passed. Where Args memory
-  // has no host pointer the list gets a copy at its head: see flush().
+  // Host-writable block, valid until the value later given to retire() has passed. Where Args
+  // memory has no host pointer the list gets a copy at its head: see flush().
   Span allocate(size_t size_bytes);
   std::byte* host(const Span& block);
   // Appends the copies that bring staged blocks allocated since the last retire() to the device;

@@ -15,7 +15,8 @@ class Printer {
   std::string line(const Command& c) {
     std::string text = std::visit([this](const auto& body) { return this->body(body); }, c.body);
     if (!c.label.empty()) text += fmt::format(" \"{}\"", c.label);
-    for (const Access& a : c.accesses) text += fmt::format(" {}:{}", a.write ? "w" : "r", span(a.span));
+    for (const Access& a : c.accesses)
+      text += fmt::format(" {}:{}", a.write ? "w" : "r", span(a.span));
     return text;
   }
 
@@ -27,17 +28,24 @@ class Printer {
   }
   size_t signal(const Signal* s) { return signals_.try_emplace(s, signals_.size()).first->second; }
 
-  std::string body(const WaitCmd& c) { return fmt::format("wait s{} >= slot{}", signal(c.signal), c.value_slot); }
-  std::string body(const SignalCmd& c) { return fmt::format("signal s{} = slot{}", signal(c.signal), c.value_slot); }
+  std::string body(const WaitCmd& c) {
+    return fmt::format("wait s{} >= slot{}", signal(c.signal), c.value_slot);
+  }
+  std::string body(const SignalCmd& c) {
+    return fmt::format("signal s{} = slot{}", signal(c.signal), c.value_slot);
+  }
   std::string body(const TimestampCmd& c) { return fmt::format("timestamp {}", c.index); }
   std::string body(const BarrierCmd&) { return "barrier"; }
   std::string body(const DispatchCmd& c) {
-    std::string groups = c.indirect ? span(c.indirect)
-                                    : fmt::format("{}x{}x{}", c.groups[0], c.groups[1], c.groups[2]);
+    std::string groups = c.indirect
+                             ? span(c.indirect)
+                             : fmt::format("{}x{}x{}", c.groups[0], c.groups[1], c.groups[2]);
     return fmt::format("dispatch {} args={} groups={}", c.program ? c.program->name() : "none",
                        span(c.args), groups);
   }
-  std::string body(const CopyCmd& c) { return fmt::format("copy {} <- {}", span(c.dst), span(c.src)); }
+  std::string body(const CopyCmd& c) {
+    return fmt::format("copy {} <- {}", span(c.dst), span(c.src));
+  }
   std::string body(const HostCallCmd&) { return "host_call"; }
 
   std::unordered_map<const MemoryBlock*, size_t> blocks_;

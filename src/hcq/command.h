@@ -24,20 +24,33 @@ struct Access {
 
 // Wait until *signal >= slots[value_slot] (slots are given at submit). Where a queue cannot wait in
 // mid-stream (Vulkan) a list has its Waits first and its Signals last; hcq/graph cuts lists so.
-struct WaitCmd { Signal* signal = nullptr; uint32_t value_slot = 0; };
-struct SignalCmd { Signal* signal = nullptr; uint32_t value_slot = 0; };
-struct TimestampCmd { uint32_t index = 0; };
+struct WaitCmd {
+  Signal* signal = nullptr;
+  uint32_t value_slot = 0;
+};
+struct SignalCmd {
+  Signal* signal = nullptr;
+  uint32_t value_slot = 0;
+};
+struct TimestampCmd {
+  uint32_t index = 0;
+};
 // Execution and memory dependency: everything before is finished and visible to everything after.
 struct BarrierCmd {};
 // groups are workgroups. If indirect is set the three u32 group counts are read from it instead.
 struct DispatchCmd {
   const Program* program = nullptr;
-  Span args;                               // the argument block, laid out by the Binary's ArgLayout
+  Span args;  // the argument block, laid out by the Binary's ArgLayout
   std::array<uint32_t, 3> groups{1, 1, 1};
-  Span indirect;                           // 12 bytes, 4-byte aligned, or empty
+  Span indirect;  // 12 bytes, 4-byte aligned, or empty
 };
-struct CopyCmd { Span dst, src; };         // equal sizes, not overlapping
-struct HostCallCmd { void (*fn)(void*) = nullptr; void* context = nullptr; };
+struct CopyCmd {
+  Span dst, src;
+};  // equal sizes, not overlapping
+struct HostCallCmd {
+  void (*fn)(void*) = nullptr;
+  void* context = nullptr;
+};
 
 using CommandBody =
     std::variant<WaitCmd, SignalCmd, TimestampCmd, BarrierCmd, DispatchCmd, CopyCmd, HostCallCmd>;
@@ -50,7 +63,7 @@ struct Command {
 
 struct CommandList {
   std::vector<Command> commands;
-  uint32_t slot_count = 0;       // how many values submit() takes
+  uint32_t slot_count = 0;  // how many values submit() takes
   uint32_t timestamp_count = 0;
 };
 

@@ -21,7 +21,8 @@ Command copy_command(Span dst, Span src, const char* label) {
 class Staging {
  public:
   Staging(Device& device, MemoryKind kind, size_t total_bytes)
-      : device_(device), piece_bytes_(std::min(total_bytes, kStagingPieceBytes)),
+      : device_(device),
+        piece_bytes_(std::min(total_bytes, kStagingPieceBytes)),
         span_(device.allocator().allocate(2 * piece_bytes_, kind)) {}
   ~Staging() {
     std::vector<TimelinePoint> uses;
@@ -31,7 +32,9 @@ class Staging {
   }
   size_t piece_bytes() const { return piece_bytes_; }
   Span half(size_t i, size_t size) const { return span_.sub((i & 1) * piece_bytes_, size); }
-  void wait(size_t i) { if (values_[i & 1] > 0) device_.compute_queue().wait(values_[i & 1]); }
+  void wait(size_t i) {
+    if (values_[i & 1] > 0) device_.compute_queue().wait(values_[i & 1]);
+  }
   void copy(size_t i, Span dst, Span src) {
     CommandList list;
     list.commands.push_back(copy_command(dst, src, "staging"));

@@ -1,7 +1,7 @@
 // The five nouns: Device, Memory (memory.h), Program, Queue, Signal.
 // Implemented by devices/*, used by engine. An implementation fills the pure virtuals and nothing
-// else; everything that can be shared (sub-allocation, argument rings, graphs, retirement) is hcq's.
-// Must never know UOps, rules, ioctls or Vulkan handles.
+// else; everything that can be shared (sub-allocation, argument rings, graphs, retirement) is
+// hcq's. Must never know UOps, rules, ioctls or Vulkan handles.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,15 @@
 
 namespace tuff::hcq {
 
-// A 64-bit value that only rises. On hardware queues a word in memory, on Vulkan a timeline semaphore.
+// A 64-bit value that only rises. On hardware queues a word in memory, on Vulkan a timeline
+// semaphore.
 class Signal {
  public:
   virtual ~Signal() = default;
-  virtual uint64_t value() const = 0;                // what has been reached, without blocking
-  virtual bool wait(uint64_t value, uint64_t timeout_ns) = 0;  // false: timed out; throws DeviceLost
-  virtual void set(uint64_t value) = 0;              // from the host
+  virtual uint64_t value() const = 0;  // what has been reached, without blocking
+  virtual bool wait(uint64_t value,
+                    uint64_t timeout_ns) = 0;  // false: timed out; throws DeviceLost
+  virtual void set(uint64_t value) = 0;        // from the host
 };
 
 // A kernel loaded on one device. Destroyed only after its last use has retired (see retire.h).
@@ -57,13 +59,14 @@ class Queue {
   explicit Queue(Device& d) : device_(d) {}
   virtual ~Queue() = default;
   Device& device() const { return device_; }
-  // Pure with regard to the device's state: nothing runs. Throws Unsupported for a command the queue
-  // cannot encode (a Wait in mid-list on Vulkan).
+  // Pure with regard to the device's state: nothing runs. Throws Unsupported for a command the
+  // queue cannot encode (a Wait in mid-list on Vulkan).
   virtual std::unique_ptr<EncodedList> encode(const CommandList& list, EncodeUse use) = 0;
   // Submits with one native call, after everything submitted before; `slots` fills value slots.
-  // Returns the timeline value that signals completion. For EncodeUse::Replay an encoded list may be
-  // submitted again once its previous value has passed; the caller sees to that. Allocates nothing
-  // and records nothing for Replay lists. A Once list is kept alive by the queue until it has passed.
+  // Returns the timeline value that signals completion. For EncodeUse::Replay an encoded list may
+  // be submitted again once its previous value has passed; the caller sees to that. Allocates
+  // nothing and records nothing for Replay lists. A Once list is kept alive by the queue until it
+  // has passed.
   virtual uint64_t submit(EncodedList& list, std::span<const uint64_t> slots) = 0;
   uint64_t submit_once(std::unique_ptr<EncodedList> list, std::span<const uint64_t> slots = {});
   // Timestamps of the last finished submission of `list`, in ns of the host's monotonic clock.
@@ -83,7 +86,10 @@ class Queue {
 
  private:
   friend class Device;  // shut_down() collects
-  struct Pending { uint64_t value; std::unique_ptr<EncodedList> list; };
+  struct Pending {
+    uint64_t value;
+    std::unique_ptr<EncodedList> list;
+  };
   Device& device_;
   std::vector<Pending> pending_;
   std::mutex pending_mutex_;
@@ -91,12 +97,12 @@ class Queue {
 
 // Identity for people and for JSON; everything `tuff devices` prints.
 struct DeviceInfo {
-  std::string name;            // "VULKAN:0", "CPU"
-  std::string description;     // "llvmpipe (LLVM 15.0.6, 256 bits)"
-  std::string driver;          // "lavapipe Mesa 22.3.6"
-  std::string api_version;     // "1.3.230", or empty
-  std::string uuid;            // hex, or empty
-  bool hardware = false;       // false for software rasterizers and the CPU
+  std::string name;         // "VULKAN:0", "CPU"
+  std::string description;  // "llvmpipe (LLVM 15.0.6, 256 bits)"
+  std::string driver;       // "lavapipe Mesa 22.3.6"
+  std::string api_version;  // "1.3.230", or empty
+  std::string uuid;         // hex, or empty
+  bool hardware = false;    // false for software rasterizers and the CPU
   uint64_t memory_bytes = 0;
   std::vector<std::pair<std::string, std::string>> features;  // printed as they are
 };
@@ -115,8 +121,8 @@ class Device {
   virtual Queue& compute_queue() = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
-  // Throws DeviceLost if declare_lost() was called, else asks check_status(). Devices call it at the
-  // head of map_block, load and submit, so that later calls on a lost device fail fast.
+  // Throws DeviceLost if declare_lost() was called, else asks check_status(). Devices call it at
+  // the head of map_block, load and submit, so that later calls on a lost device fail fast.
   void fail_if_lost();
   void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
   bool lost() const { return lost_.load(std::memory_order_acquire); }
@@ -129,8 +135,8 @@ class Device {
   void download(Span src, void* dst);
 
  protected:
-  // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what the
-  // queue still names (signals, lists), so a device that can stop touching them does so here.
+  // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what
+  // the queue still names (signals, lists), so a device that can stop touching them does so here.
   virtual void on_lost() noexcept {}
   // Devices call this first in their destructor: waits for the queue and frees all memory.
   void shut_down() noexcept;

@@ -10,7 +10,7 @@
 namespace tuff::hcq {
 namespace {
 
-constexpr size_t kBlockAlignment = 64;     // of an argument block: one cache line
+constexpr size_t kBlockAlignment = 64;  // of an argument block: one cache line
 constexpr size_t kIndirectAlignment = 16;
 constexpr uint64_t kWord32 = 0xffffffffull;
 
@@ -23,7 +23,9 @@ struct Placement {
   bool symbolic = false;
 };
 
-struct Range { uint64_t begin, end; };  // device addresses, half open
+struct Range {
+  uint64_t begin, end;
+};  // device addresses, half open
 
 void sort_and_join(std::vector<Range>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
@@ -52,31 +54,37 @@ struct InputExtent {
 };
 
 struct Instance {
-  Span args, staged;             // staged: host-visible twin where `args` has no host pointer
-  std::byte* host = nullptr;     // what a replay patches
+  Span args, staged;          // staged: host-visible twin where `args` has no host pointer
+  std::byte* host = nullptr;  // what a replay patches
   std::unique_ptr<EncodedList> encoded;
-  uint64_t value = 0;            // timeline value of its last submission
+  uint64_t value = 0;  // timeline value of its last submission
 };
 
 }  // namespace
 
 struct CommandGraph::State {
   State(Device& d, uint32_t inputs_, uint32_t scalars_)
-      : device(d), queue(d.compute_queue()), input_count(inputs_), scalar_count(scalars_),
-        input_blocks(inputs_), extents(inputs_) {}
+      : device(d),
+        queue(d.compute_queue()),
+        input_count(inputs_),
+        scalar_count(scalars_),
+        input_blocks(inputs_),
+        extents(inputs_) {}
   Device& device;
   Queue& queue;
   uint32_t input_count, scalar_count;
-  std::vector<MemoryBlock> input_blocks;   // placeholders, named by accesses to inputs
+  std::vector<MemoryBlock> input_blocks;  // placeholders, named by accesses to inputs
   std::vector<InputExtent> extents;
   std::vector<Range> fixed_written, fixed_all;
-  std::vector<Placement> placements;       // one per node
-  std::vector<std::byte> contents;         // argument memory as it is before patching
+  std::vector<Placement> placements;  // one per node
+  std::vector<std::byte> contents;    // argument memory as it is before patching
   std::vector<Patch> patches;
   std::vector<DerivedSlot> derived;
-  struct LaunchSlot { uint32_t scalar, axis; };
+  struct LaunchSlot {
+    uint32_t scalar, axis;
+  };
   std::vector<LaunchSlot> launch_slots;
-  std::vector<uint64_t> slots;             // values of one replay
+  std::vector<uint64_t> slots;                                      // values of one replay
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
@@ -176,14 +184,16 @@ void CommandGraph::State::fill_scalar(const GraphScalar& s, size_t at) {
   if (s.slot < 0)
     std::memcpy(&contents[at], &s.value, 4);
   else
-    patches.push_back({static_cast<uint32_t>(at), input_count + static_cast<uint32_t>(s.slot), 4, 0, kWord32});
+    patches.push_back(
+        {static_cast<uint32_t>(at), input_count + static_cast<uint32_t>(s.slot), 4, 0, kWord32});
 }
 
 void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (int32_t slot = k.group_slots[axis]; slot >= 0) {
       uint32_t scalar = static_cast<uint32_t>(slot);
-      patches.push_back({static_cast<uint32_t>(at + 4 * axis), input_count + scalar, 4, 0, kWord32});
+      patches.push_back(
+          {static_cast<uint32_t>(at + 4 * axis), input_count + scalar, 4, 0, kWord32});
       launch_slots.push_back({scalar, axis});
     } else {
       std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
@@ -203,13 +213,14 @@ void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
 }
 
 void CommandGraph::State::note_access(std::vector<Access>& accesses, const GraphBuffer& b) {
-  Span span = b.span ? b.span
-                     : Span{&input_blocks[static_cast<size_t>(b.input)], b.offset, b.size_bytes};
+  Span span =
+      b.span ? b.span : Span{&input_blocks[static_cast<size_t>(b.input)], b.offset, b.size_bytes};
   if (b.read) accesses.push_back({span, false});
   if (b.write) accesses.push_back({span, true});
 }
 
-Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at, const Instance& in) {
+Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
+                                      const Instance& in) {
   DispatchCmd d;
   d.program = k.program;
   d.args = in.args.sub(at.args, at.args_bytes);
@@ -236,7 +247,8 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
     }
     const auto& copy = std::get<GraphCopy>(nodes[i]);
     if (!copy.dst.span || !copy.src.span)
-      fail<InvalidArgument>("node {}: a copy's operands are fixed memory; an input is copied by a kernel", i);
+      fail<InvalidArgument>(
+          "node {}: a copy's operands are fixed memory; an input is copied by a kernel", i);
     TUFF_CHECK(copy.dst.span.size_bytes == copy.src.span.size_bytes, "copy of {} bytes into {}",
                copy.src.span.size_bytes, copy.dst.span.size_bytes);
     add_copy(copy.dst.span, copy.src.span, "copy");
@@ -250,7 +262,8 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   if (!contents.empty()) {
     Allocator& allocator = device.allocator();
     in.args = allocator.allocate(contents.size(), MemoryKind::Args);
-    if (in.args.host() == nullptr) in.staged = allocator.allocate(contents.size(), MemoryKind::Upload);
+    if (in.args.host() == nullptr)
+      in.staged = allocator.allocate(contents.size(), MemoryKind::Upload);
     in.host = in.staged ? in.staged.host() : in.args.host();
     std::memcpy(in.host, contents.data(), contents.size());
   }
@@ -284,9 +297,8 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
   s.stats.barriers = static_cast<uint32_t>(
-      std::count_if(s.commands.commands.begin(), s.commands.commands.end(), [](const Command& c) {
-        return std::holds_alternative<BarrierCmd>(c.body);
-      }));
+      std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
+                    [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));
   s.stats.patches = static_cast<uint32_t>(s.patches.size());
   s.stats.submits_per_replay = 1;
   s.stats.instances = instances;
@@ -324,12 +336,14 @@ int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs) const {
   return -1;
 }
 
-void CommandGraph::State::load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars) {
+void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
+                                     std::span<const int64_t> scalars) {
   if (inputs.size() != input_count || scalars.size() != scalar_count)
     fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
                           inputs.size(), scalars.size(), input_count, scalar_count);
   if (int32_t i = conflict(inputs); i >= 0)
-    fail<InvalidArgument>("graph replay: input {} overlaps memory that the graph writes; copy it first", i);
+    fail<InvalidArgument>(
+        "graph replay: input {} overlaps memory that the graph writes; copy it first", i);
   std::copy(inputs.begin(), inputs.end(), slots.begin());
   for (size_t i = 0; i < scalars.size(); ++i) {
     if (scalars[i] < INT32_MIN || scalars[i] > INT32_MAX)
@@ -339,8 +353,9 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs, std::span
   for (const LaunchSlot& l : launch_slots) {
     int64_t groups = scalars[l.scalar];
     if (groups < 0 || groups > device.target().max_groups[l.axis])
-      fail<InvalidArgument>("graph replay: scalar {} = {} groups along axis {}; the device takes 0..{}",
-                            l.scalar, groups, l.axis, device.target().max_groups[l.axis]);
+      fail<InvalidArgument>(
+          "graph replay: scalar {} = {} groups along axis {}; the device takes 0..{}", l.scalar,
+          groups, l.axis, device.target().max_groups[l.axis]);
   }
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
 }
@@ -362,7 +377,8 @@ void CommandGraph::State::patch(std::byte* host) const {
   }
 }
 
-uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars) {
+uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
+                              std::span<const int64_t> scalars) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
   s.load_slots(input_addresses, scalars);

@@ -1,7 +1,8 @@
 // CommandGraph: captured calls as one encoded list per instance, replayed by patching a few words.
-// Built by engine's Jit; replays submit once. Dependencies come from byte-range read/write tracking,
-// barriers stand only where hazards are. Argument blocks and encoded lists form a ring of instances,
-// so that a replay is patched while the one before still runs. Knows nothing of UOps or tensors.
+// Built by engine's Jit; replays submit once. Dependencies come from byte-range read/write
+// tracking, barriers stand only where hazards are. Argument blocks and encoded lists form a ring of
+// instances, so that a replay is patched while the one before still runs. Knows nothing of UOps or
+// tensors.
 #pragma once
 
 #include <array>
@@ -18,16 +19,16 @@ namespace tuff::hcq {
 
 // A buffer argument: fixed memory, or input slot `input` (re-bound at each replay) at an offset.
 struct GraphBuffer {
-  Span span;            // fixed memory; empty for an input
-  int32_t input = -1;   // slot of GraphInputs, or -1
-  size_t offset = 0;    // bytes into the input
+  Span span;           // fixed memory; empty for an input
+  int32_t input = -1;  // slot of GraphInputs, or -1
+  size_t offset = 0;   // bytes into the input
   size_t size_bytes = 0;
   bool read = false, write = false;
 };
 
 struct GraphScalar {
   int32_t value = 0;
-  int32_t slot = -1;    // >= 0: value slot patched at each replay; -1: `value` is fixed
+  int32_t slot = -1;  // >= 0: value slot patched at each replay; -1: `value` is fixed
 };
 
 struct GraphKernel {
@@ -38,30 +39,36 @@ struct GraphKernel {
   std::array<int32_t, 3> group_slots{-1, -1, -1};  // >= 0: patched, launched indirectly
 };
 
-struct GraphCopy { GraphBuffer dst, src; };        // fixed memory on both sides
+struct GraphCopy {
+  GraphBuffer dst, src;
+};  // fixed memory on both sides
 
 using GraphNode = std::variant<GraphKernel, GraphCopy>;
 
-// Where a patched word lies and where it comes from: word = (word & ~mask) | ((slot >> shift) & mask).
-// Slots 0..inputs-1 are input addresses; scalar slots follow; derived slots (input address + offset)
-// come last and are computed once per replay by a flat list.
+// Where a patched word lies and where it comes from: word = (word & ~mask) | ((slot >> shift) &
+// mask). Slots 0..inputs-1 are input addresses; scalar slots follow; derived slots (input address +
+// offset) come last and are computed once per replay by a flat list.
 struct Patch {
-  uint32_t offset = 0;    // bytes into the instance's argument memory
+  uint32_t offset = 0;  // bytes into the instance's argument memory
   uint32_t slot = 0;
   uint8_t width_bytes = 8;
   uint8_t shift = 0;
   uint64_t mask = ~0ull;
 };
-struct DerivedSlot { uint32_t slot = 0, from = 0; uint64_t addend = 0; };
+struct DerivedSlot {
+  uint32_t slot = 0, from = 0;
+  uint64_t addend = 0;
+};
 
 struct GraphStats {
-  uint32_t kernels = 0, copies = 0, barriers = 0, patches = 0, submits_per_replay = 0, instances = 0;
+  uint32_t kernels = 0, copies = 0, barriers = 0, patches = 0, submits_per_replay = 0,
+           instances = 0;
 };
 
 class CommandGraph {
  public:
-  // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive the
-  // graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
+  // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive
+  // the graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
                uint32_t scalar_slot_count, uint32_t instances = 2);
   ~CommandGraph();
@@ -83,11 +90,11 @@ class CommandGraph {
 };
 
 // A replay is the whole of one submission: it begins after all that was submitted before it and has
-// no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one per
-// input, since the memory is known at replay only.
+// no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one
+// per input, since the memory is known at replay only.
 
-// Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since the
-// last barrier. Shared by graphs and by eager lists.
+// Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since
+// the last barrier. Shared by graphs and by eager lists.
 void insert_barriers(CommandList& list);
 
 }  // namespace tuff::hcq

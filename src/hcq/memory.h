@@ -24,11 +24,11 @@ inline constexpr int kMemoryKindCount = 4;
 
 // One raw allocation of a device.
 struct MemoryBlock {
-  uint64_t address = 0;        // device address of byte 0 (the host address on CPU)
+  uint64_t address = 0;  // device address of byte 0 (the host address on CPU)
   size_t size_bytes = 0;
-  std::byte* host = nullptr;   // mapped for its whole life, or null
+  std::byte* host = nullptr;  // mapped for its whole life, or null
   MemoryKind kind = MemoryKind::Device;
-  uint64_t native = 0;         // VkBuffer index, KFD handle ...
+  uint64_t native = 0;  // VkBuffer index, KFD handle ...
 };
 
 // A part of a block. Plain value; the owner is whoever allocated it.
@@ -49,9 +49,9 @@ struct TimelinePoint {
 };
 
 struct MemoryStats {
-  uint64_t live_bytes = 0;      // handed out and not freed
-  uint64_t cached_bytes = 0;    // freed, kept for reuse
-  uint64_t mapped_bytes = 0;    // raw blocks held from the driver
+  uint64_t live_bytes = 0;    // handed out and not freed
+  uint64_t cached_bytes = 0;  // freed, kept for reuse
+  uint64_t mapped_bytes = 0;  // raw blocks held from the driver
   uint64_t peak_live_bytes = 0;
   uint64_t block_count = 0;
 };
@@ -63,11 +63,11 @@ class Allocator {
  public:
   explicit Allocator(Device& device);
   ~Allocator();
-  // 256-byte aligned (or `alignment`, a power of two). Throws OutOfMemory after the cache was dropped
-  // and the request retried once; the text lists live bytes, limit and request.
+  // 256-byte aligned (or `alignment`, a power of two). Throws OutOfMemory after the cache was
+  // dropped and the request retried once; the text lists live bytes, limit and request.
   Span allocate(size_t size_bytes, MemoryKind kind, size_t alignment = 256);
   void free(Span span, const std::vector<TimelinePoint>& last_uses = {}) noexcept;
-  void trim();                 // give cached blocks back to the driver
+  void trim();  // give cached blocks back to the driver
   MemoryStats stats() const;
 
  private:

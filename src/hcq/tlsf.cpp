@@ -8,7 +8,8 @@ namespace tuff::hcq {
 
 Tlsf::Tlsf(size_t size_bytes) {
   for (auto& row : heads_) row.fill(kNone);
-  TUFF_CHECK(size_bytes / kGranuleBytes > 0 && size_bytes / kGranuleBytes < kNone, "{}", size_bytes);
+  TUFF_CHECK(size_bytes / kGranuleBytes > 0 && size_bytes / kGranuleBytes < kNone, "{}",
+             size_bytes);
   uint32_t n = new_node();
   nodes_[n].length = static_cast<uint32_t>(size_bytes / kGranuleBytes);
   insert(n);
@@ -27,7 +28,8 @@ uint32_t Tlsf::find(uint32_t length) {
   uint32_t n = heads_[own.first][own.second];
   for (int tries = 0; n != kNone && tries < 8; ++tries, n = nodes_[n].next)
     if (nodes_[n].length >= length) return n;
-  uint32_t seconds = second_bits_[own.first] & static_cast<uint32_t>(~((2u << own.second) - 1) & 0xffffu);
+  uint32_t seconds =
+      second_bits_[own.first] & static_cast<uint32_t>(~((2u << own.second) - 1) & 0xffffu);
   uint32_t first = own.first;
   if (seconds == 0) {
     uint32_t firsts = first + 1 < 32 ? first_bits_ & ~((2u << first) - 1) : 0;
@@ -100,7 +102,8 @@ void Tlsf::absorb_next(uint32_t n) {
 std::optional<size_t> Tlsf::allocate(size_t size_bytes, size_t alignment) {
   size_t granules = (size_bytes + kGranuleBytes - 1) / kGranuleBytes;
   if (granules == 0) granules = 1;
-  uint32_t align = alignment <= kGranuleBytes ? 1 : static_cast<uint32_t>(alignment / kGranuleBytes);
+  uint32_t align =
+      alignment <= kGranuleBytes ? 1 : static_cast<uint32_t>(alignment / kGranuleBytes);
   if (granules + align > kNone / 2) return std::nullopt;
   uint32_t length = static_cast<uint32_t>(granules);
   uint32_t n = find(length + align - 1);

@@ -1,7 +1,7 @@
 // Tlsf: two-level segregated fit over a range of bytes that the host cannot write into.
-// Used by Allocator, one per shared block. All bookkeeping lies beside the range, not inside it, so it
-// serves device memory. Never knows what the range is. Allocation and release are O(1).
-// Source: Masmano et al., "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004.
+// Used by Allocator, one per shared block. All bookkeeping lies beside the range, not inside it, so
+// it serves device memory. Never knows what the range is. Allocation and release are O(1). Source:
+// Masmano et al., "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004.
 #pragma once
 
 #include <array>
@@ -27,12 +27,14 @@ class Tlsf {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kSecondLevels = 16, kFirstLevels = 32;
   struct Node {
-    uint32_t start = 0, length = 0;  // granules
-    uint32_t before = kNone, after = kNone;          // neighbours in memory
-    uint32_t previous = kNone, next = kNone;         // free list
+    uint32_t start = 0, length = 0;           // granules
+    uint32_t before = kNone, after = kNone;   // neighbours in memory
+    uint32_t previous = kNone, next = kNone;  // free list
     bool free = false;
   };
-  struct Class { uint32_t first, second; };
+  struct Class {
+    uint32_t first, second;
+  };
   static Class class_of(uint32_t length);
   uint32_t find(uint32_t length);
   uint32_t new_node();

@@ -14,16 +14,25 @@ constexpr uint32_t kTestBatches = 8;
 
 GptRecipe recipe_of(const CopyTraining& s) {
   if (s.length == 0) fail<InvalidArgument>("copy: length 0; at least 1 token is needed");
-  return {.vocabulary = s.alphabet, .layers = s.layers, .heads = s.heads, .embed = s.embed,
-          .context = 2 * s.length - 1, .batch = s.batch, .steps = s.steps, .seed = s.seed};
+  return {.vocabulary = s.alphabet,
+          .layers = s.layers,
+          .heads = s.heads,
+          .embed = s.embed,
+          .context = 2 * s.length - 1,
+          .batch = s.batch,
+          .steps = s.steps,
+          .seed = s.seed};
 }
 
 // Batches of sequences; the model reads all but the last token and answers the second half.
 class Sequences {
  public:
   Sequences(const CopyTraining& settings, std::string device)
-      : settings_(settings), device_(std::move(device)), context_(2 * settings.length - 1),
-        x_(size_t{settings.batch} * context_), y_(size_t{settings.batch} * settings.length) {}
+      : settings_(settings),
+        device_(std::move(device)),
+        context_(2 * settings.length - 1),
+        x_(size_t{settings.batch} * context_),
+        y_(size_t{settings.batch} * settings.length) {}
 
   std::vector<Tensor> make_inputs() const {
     const TensorOptions options{DType::I32, device_};
@@ -61,7 +70,9 @@ Tensor answers_of(const Gpt& model, const Tensor& x, int64_t length) {
 class CopyTask final : public TrainingTask {
  public:
   CopyTask(const CopyTraining& settings, const Gpt& model, const std::string& device)
-      : settings_(settings), model_(model), sequences_(settings, device),
+      : settings_(settings),
+        model_(model),
+        sequences_(settings, device),
         optimizer_(model.parameters(), {.lr = settings.learning_rate, .weight_decay = 0}) {}
 
   std::vector<Tensor> make_inputs() override { return sequences_.make_inputs(); }
@@ -92,7 +103,8 @@ class CopyTask final : public TrainingTask {
 
 struct CopyTrainer::State {
   explicit State(const CopyTraining& given)
-      : settings(given), clock(std::in_place, report),
+      : settings(given),
+        clock(std::in_place, report),
         model(recipe_of(settings), note_device(given.device, report)),
         task(settings, model, report.device) {
     model.mask_attention = settings.mask_attention;

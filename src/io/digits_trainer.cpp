@@ -37,7 +37,9 @@ class ConvNet final : public Classifier {
 
  private:
   explicit ConvNet(RecipeParameters source)
-      : conv1(source.conv2d(2)), conv2(source.conv2d(2)), fc1(source.linear()),
+      : conv1(source.conv2d(2)),
+        conv2(source.conv2d(2)),
+        fc1(source.linear()),
         fc2(source.linear()) {}
   nn::Conv2d conv1, conv2;
   nn::Linear fc1, fc2;
@@ -65,8 +67,11 @@ class SoftmaxRegression final : public Classifier {
 class ImageBatches {
  public:
   ImageBatches(const DigitsNetRecipe& recipe, std::string device)
-      : recipe_(recipe), device_(std::move(device)), rows_(recipe.batch),
-        x_(size_t{recipe.batch} * recipe.rows * recipe.cols), y_(recipe.batch) {}
+      : recipe_(recipe),
+        device_(std::move(device)),
+        rows_(recipe.batch),
+        x_(size_t{recipe.batch} * recipe.rows * recipe.cols),
+        y_(recipe.batch) {}
 
   std::vector<Tensor> make_inputs() const {
     return {Tensor::from(x_, {recipe_.batch, 1, recipe_.rows, recipe_.cols}, {DType::F32, device_}),
@@ -95,7 +100,10 @@ class DigitsTask final : public TrainingTask {
  public:
   DigitsTask(const DigitsNetRecipe& recipe, const ImageSet& images, const Classifier& model,
              const std::string& device)
-      : recipe_(recipe), images_(images), model_(model), batches_(recipe, device),
+      : recipe_(recipe),
+        images_(images),
+        model_(model),
+        batches_(recipe, device),
         optimizer_(model.parameters(), {.lr = recipe.learning_rate, .weight_decay = 0}) {}
 
   std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
@@ -159,7 +167,9 @@ DigitsTraining with_extents(DigitsTraining settings, const ImageSplit& images) {
 
 struct DigitsTrainer::State {
   State(const DigitsTraining& given, const ImageSplit& split)
-      : settings(with_extents(given, split)), images(split), clock(std::in_place, report),
+      : settings(with_extents(given, split)),
+        images(split),
+        clock(std::in_place, report),
         model(settings.recipe, note_device(given.device, report)),
         task(settings.recipe, images.train, model, report.device) {
     report.parameter_count = element_count(model.parameters());

@@ -1,5 +1,5 @@
-// Trains the ConvNet of digits_reference.h on images of digits, and a softmax regression on the same
-// batches for comparison. Called by `tuff train digits` and by tests. Must never print.
+// Trains the ConvNet of digits_reference.h on images of digits, and a softmax regression on the
+// same batches for comparison. Called by `tuff train digits` and by tests. Must never print.
 #pragma once
 
 #include <memory>

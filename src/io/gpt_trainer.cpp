@@ -18,8 +18,11 @@ constexpr uint32_t kSampleStream = 0x30000;
 class TextBatches {
  public:
   TextBatches(const GptRecipe& recipe, std::string device)
-      : recipe_(recipe), device_(std::move(device)), starts_(recipe.batch),
-        x_(size_t{recipe.batch} * recipe.context), y_(x_.size()) {}
+      : recipe_(recipe),
+        device_(std::move(device)),
+        starts_(recipe.batch),
+        x_(size_t{recipe.batch} * recipe.context),
+        y_(x_.size()) {}
 
   std::vector<Tensor> make_inputs() const {
     const TensorOptions options{DType::I32, device_};
@@ -52,8 +55,12 @@ Tensor loss_of(const Gpt& model, const std::vector<Tensor>& inputs) {
 }
 
 optim::AdamW::Options adamw_options(const GptOptimizer& o) {
-  return {.lr = o.learning_rate, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.epsilon,
-          .weight_decay = o.weight_decay, .decay_matrices_only = true};
+  return {.lr = o.learning_rate,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .eps = o.epsilon,
+          .weight_decay = o.weight_decay,
+          .decay_matrices_only = true};
 }
 
 GptTraining with_vocabulary(GptTraining settings, const Corpus& corpus) {
@@ -65,7 +72,10 @@ GptTraining with_vocabulary(GptTraining settings, const Corpus& corpus) {
 class GptTask final : public TrainingTask {
  public:
   GptTask(const GptTraining& settings, const Corpus& corpus, Gpt& model)
-      : settings_(settings), corpus_(corpus), model_(model), device_(model.wte.weight.device()),
+      : settings_(settings),
+        corpus_(corpus),
+        model_(model),
+        device_(model.wte.weight.device()),
         batches_(settings.recipe, device_),
         optimizer_(model.parameters(), adamw_options(settings.optimizer)),
         validation_inputs_(batches_.make_inputs()),
@@ -132,12 +142,15 @@ uint8_t draw_token(std::span<const float> logits, double temperature, double uni
 class Writer {
  public:
   Writer(const Gpt& model, uint8_t first)
-      : model_(model), recipe_(model.recipe), text_{first}, window_(recipe_.context),
-        inputs_{Tensor::from(window_, {1, recipe_.context}, {DType::I32, model.wte.weight.device()})},
+      : model_(model),
+        recipe_(model.recipe),
+        text_{first},
+        window_(recipe_.context),
+        inputs_{
+            Tensor::from(window_, {1, recipe_.context}, {DType::I32, model.wte.weight.device()})},
         logits_(size_t{recipe_.context} * recipe_.vocabulary),
-        forward_([this](const std::vector<Tensor>& in) {
-          return std::vector<Tensor>{model_(in[0])};
-        }) {}
+        forward_(
+            [this](const std::vector<Tensor>& in) { return std::vector<Tensor>{model_(in[0])}; }) {}
 
   void add(double temperature, double unit) {
     const size_t length = std::min<size_t>(text_.size(), recipe_.context);
@@ -170,7 +183,9 @@ uint8_t first_token(const Corpus& corpus) {
 
 struct GptTrainer::State {
   State(const GptTraining& given, const Corpus& text)
-      : settings(with_vocabulary(given, text)), corpus(text), clock(std::in_place, report),
+      : settings(with_vocabulary(given, text)),
+        corpus(text),
+        clock(std::in_place, report),
         model(settings.recipe, note_device(given.device, report)),
         task(settings, corpus, model) {
     model.dropout = settings.dropout;
@@ -200,7 +215,8 @@ const TrainingReport& GptTrainer::report() const { return state_->report; }
 
 std::string GptTrainer::sample(uint32_t characters, double temperature,
                                TrainingObserver& observer) {
-  if (!(temperature > 0)) fail<InvalidArgument>("sample: temperature {} is not above 0", temperature);
+  if (!(temperature > 0))
+    fail<InvalidArgument>("sample: temperature {} is not above 0", temperature);
   const ReferenceRandom random(state_->settings.recipe.seed);
   Writer writer(state_->model, first_token(state_->corpus));
   for (uint32_t i = 0; i < characters && !observer.stop_requested(); ++i) {

@@ -1,6 +1,6 @@
 // The loop that every trainer shares: one captured step that is replayed, two sets of input tensors
-// written in turn, records of what happened. Called by the trainers of this room; its reports by cli.
-// Must never know a model or print anything. From the third step on it allocates no memory.
+// written in turn, records of what happened. Called by the trainers of this room; its reports by
+// cli. Must never know a model or print anything. From the third step on it allocates no memory.
 #pragma once
 
 #include <cstdint>

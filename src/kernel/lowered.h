@@ -1,5 +1,6 @@
 // From one kernel's AST and a Target to a linear UOp list: what renderers print.
-// Called by engine (compile_linear), `tuff` tools and tests. Must never know text, SPIR-V or Vulkan.
+// Called by engine (compile_linear), `tuff` tools and tests. Must never know text, SPIR-V or
+// Vulkan.
 #pragma once
 
 #include <array>
@@ -16,41 +17,53 @@ namespace tuff::kernel {
 // Bit i: the value exists once per value of lane_ranges[i].
 using LaneMask = uint32_t;
 
-struct Estimate { uint64_t flops = 0, bytes = 0; };   // per launch, at maximum extents
+struct Estimate {
+  uint64_t flops = 0, bytes = 0;
+};  // per launch, at maximum extents
 
 // The linear floor. `ops` is in execution order; every source of an op stands before it.
 //   Param, Const, Variable, Special         values; Specials are launch coordinates
 //   Range(kind Loop | Reduce)               opens a loop; End(range) closes it. Loops nest properly
-//   Range(kind Lane | Vector | ReduceLane)  opens nothing: a value that depends on it (directly or not)
-//                                           exists once per lane, as `lanes` says. Sizes are Consts.
-//                                           At most one Vector range, its size a power of two.
+//   Range(kind Lane | Vector | ReduceLane)  opens nothing: a value that depends on it (directly or
+//   not)
+//                                           exists once per lane, as `lanes` says. Sizes are
+//                                           Consts. At most one Vector range, its size a power of
+//                                           two.
 //   Reduce(value, ReduceLane range...)      folds those lanes; result no longer has them
 //   Register, Shared, Barrier, After        After(x, deps) is x
 //   Index(param|shared, offset[, gate])     offset is I32 or I64; a gated Load gives 0 where false,
-//                                           a gated Store does nothing. Never executed out of bounds.
+//                                           a gated Store does nothing. Never executed out of
+//                                           bounds.
 //   Store(index | after(register), value)
-// No Index dtype is left; FloorDiv/FloorMod have become IDiv/IMod, Shr or And; what the Target lacks
-// has been decomposed. Values in registers are never spelled out lane by lane: that is the renderer's.
+// No Index dtype is left; FloorDiv/FloorMod have become IDiv/IMod, Shr or And; what the Target
+// lacks has been decomposed. Values in registers are never spelled out lane by lane: that is the
+// renderer's.
 struct LinearKernel {
-  std::string name;                        // "r_64_32_16x4": for people; unique per AST within a run
+  std::string name;  // "r_64_32_16x4": for people; unique per AST within a run
   std::vector<graph::UOp> ops;
-  std::vector<LaneMask> lanes;             // per op
-  std::vector<graph::UOp> lane_ranges;     // Lane, Vector and ReduceLane ranges, bit order
-  struct Argument { int32_t slot; DType dtype; int64_t count; bool read, written; };
-  std::vector<Argument> buffers;           // by Param slot, dense from 0
-  std::vector<graph::UOp> variables;       // scalars of the argument block, in order
-  std::array<graph::Dim, 3> groups{1, 1, 1};   // launch size in workgroups; may be symbolic
+  std::vector<LaneMask> lanes;          // per op
+  std::vector<graph::UOp> lane_ranges;  // Lane, Vector and ReduceLane ranges, bit order
+  struct Argument {
+    int32_t slot;
+    DType dtype;
+    int64_t count;
+    bool read, written;
+  };
+  std::vector<Argument> buffers;              // by Param slot, dense from 0
+  std::vector<graph::UOp> variables;          // scalars of the argument block, in order
+  std::array<graph::Dim, 3> groups{1, 1, 1};  // launch size in workgroups; may be symbolic
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;
   Estimate estimate;
-  std::string opts;                        // the chosen transformations, for TUFF_DEBUG=3
+  std::string opts;  // the chosen transformations, for TUFF_DEBUG=3
 };
 
 // Runs the ordered pass table (pipeline.cpp). Deterministic. Throws Unsupported naming op and dtype
 // that the Target can neither do nor have decomposed (fp64 on a device without it).
 LinearKernel lower(const graph::UOp& ast, const Target& target);
 
-// The constant step of an offset per lane: offset(lane+1)-offset(lane); nullopt if it is not constant.
+// The constant step of an offset per lane: offset(lane+1)-offset(lane); nullopt if it is not
+// constant.
 std::optional<int64_t> lane_stride(const graph::UOp& offset, const graph::UOp& lane_range);
 
 std::string to_text(const LinearKernel& k);

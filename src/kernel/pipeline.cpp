@@ -48,7 +48,8 @@ void run_pass(size_t i, Lowering& l) {
   kPasses[i].run(l);
   const auto spent = std::chrono::steady_clock::now() - begin;
   clocks()[i].calls.fetch_add(1, std::memory_order_relaxed);
-  clocks()[i].total_ns.fetch_add(uint64_t(std::chrono::nanoseconds(spent).count()), std::memory_order_relaxed);
+  clocks()[i].total_ns.fetch_add(uint64_t(std::chrono::nanoseconds(spent).count()),
+                                 std::memory_order_relaxed);
   if (!spec_enabled()) return;
   if (l.out.ops.empty()) {
     check_spec(l.ast, kFloorKernel, kPasses[i].name);
@@ -60,7 +61,8 @@ void run_pass(size_t i, Lowering& l) {
 LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
   for (size_t i = 0; i < kPassCount; i++) {
     const bool skip = std::find(skipped.begin(), skipped.end(), kPasses[i].name) != skipped.end();
-    if (skip && kPasses[i].required) fail<InvalidArgument>("pass '{}' cannot be skipped", kPasses[i].name);
+    if (skip && kPasses[i].required)
+      fail<InvalidArgument>("pass '{}' cannot be skipped", kPasses[i].name);
     if (!skip) run_pass(i, l);
   }
   return std::move(l.out);

@@ -1,5 +1,5 @@
-// The pass table of kernel: every step from AST to linear list, in order. Called by lower(), by tests
-// that stop in the middle and by `tuff`'s tools. A pass must not know any other pass.
+// The pass table of kernel: every step from AST to linear list, in order. Called by lower(), by
+// tests that stop in the middle and by `tuff`'s tools. A pass must not know any other pass.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ namespace tuff::kernel {
 struct Lowering {
   const Target& target;
   graph::UOp ast;
-  uint64_t key = 0;                              // of the AST as it came
-  std::optional<std::vector<Opt>> given_opts;    // instead of the heuristics
+  uint64_t key = 0;                            // of the AST as it came
+  std::optional<std::vector<Opt>> given_opts;  // instead of the heuristics
   LinearKernel out;
 };
 
 struct Pass {
   const char* name;
   void (*run)(Lowering&);
-  bool required;              // false: a kernel is right without it, so it may be skipped
+  bool required;  // false: a kernel is right without it, so it may be skipped
 };
 std::span<const Pass> passes();
 
@@ -56,6 +56,6 @@ void pass_decompose(Lowering& l);    // what the Target lacks, and what no instr
 void pass_index_order(Lowering& l);  // offsets: loop-invariant terms first, lanes last
 void pass_index_type(Lowering& l);   // Index -> I32 or I64
 void pass_linearize(Lowering& l);
-void pass_finish(Lowering& l);       // lanes, arguments, estimate, name
+void pass_finish(Lowering& l);  // lanes, arguments, estimate, name
 
 }  // namespace tuff::kernel

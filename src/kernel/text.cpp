@@ -19,8 +19,10 @@ std::string arg_text(const Node& n) {
     case Op::Param: return fmt::format("{} x{}", n.get<ParamArg>().slot, n.get<ParamArg>().count);
     case Op::Variable: return n.get<VariableArg>().name;
     case Op::Range: return graph::name(n.get<RangeArg>().kind);
-    case Op::Special: return fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis));
-    case Op::Shared: return fmt::format("{} x{}", n.get<SharedArg>().number, n.get<SharedArg>().count);
+    case Op::Special:
+      return fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis));
+    case Op::Shared:
+      return fmt::format("{} x{}", n.get<SharedArg>().number, n.get<SharedArg>().count);
     case Op::Register: return fmt::format("{}", n.get<int64_t>());
     case Op::Reduce: return graph::name(n.get<ReduceArg>().op);
     default: return {};
@@ -30,8 +32,9 @@ std::string arg_text(const Node& n) {
 }  // namespace
 
 std::string to_text(const LinearKernel& k) {
-  std::string out = fmt::format("kernel {} groups ({}, {}, {}) local ({}, {}, {}) opts [{}]\n", k.name, k.groups[0].max(),
-                                k.groups[1].max(), k.groups[2].max(), k.local[0], k.local[1], k.local[2], k.opts);
+  std::string out = fmt::format("kernel {} groups ({}, {}, {}) local ({}, {}, {}) opts [{}]\n",
+                                k.name, k.groups[0].max(), k.groups[1].max(), k.groups[2].max(),
+                                k.local[0], k.local[1], k.local[2], k.opts);
   std::unordered_map<const Node*, size_t> number;
   size_t depth = 0;
   for (size_t i = 0; i < k.ops.size(); i++) {

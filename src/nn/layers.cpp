@@ -33,7 +33,8 @@ Parameters Linear::parameters() const {
   return p;
 }
 
-Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride_, int64_t padding_, bool with_bias, const TensorOptions& o)
+Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride_, int64_t padding_,
+               bool with_bias, const TensorOptions& o)
     : stride(stride_), padding(padding_) {
   const double bound = 1.0 / std::sqrt(double(in * kernel * kernel));
   weight = Tensor::uniform({out, in, kernel, kernel}, -bound, bound, trained(o));
@@ -46,10 +47,14 @@ Parameters Conv2d::parameters() const {
 }
 
 LayerNorm::LayerNorm(int64_t n, double epsilon, const TensorOptions& o)
-    : weight(constant_parameter({n}, 1, o)), bias(constant_parameter({n}, 0, o)), features(n), eps(epsilon) {}
+    : weight(constant_parameter({n}, 1, o)),
+      bias(constant_parameter({n}, 0, o)),
+      features(n),
+      eps(epsilon) {}
 Parameters LayerNorm::parameters() const { return {weight, bias}; }
 
-Embedding::Embedding(int64_t count, int64_t n, const TensorOptions& o) : weight(Tensor::randn({count, n}, trained(o))) {}
+Embedding::Embedding(int64_t count, int64_t n, const TensorOptions& o)
+    : weight(Tensor::randn({count, n}, trained(o))) {}
 Parameters Embedding::parameters() const { return {weight}; }
 
 }  // namespace tuff::nn

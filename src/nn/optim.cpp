@@ -14,10 +14,12 @@ Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
+    : parameters_(std::move(parameters)) {
   if (parameters_.empty()) fail<InvalidArgument>("optimizer: no parameters given");
   for (size_t i = 0; i < parameters_.size(); i++) {
-    if (!parameters_[i].requires_grad()) fail<InvalidArgument>("optimizer: parameter {} has no requires_grad", i);
+    if (!parameters_[i].requires_grad())
+      fail<InvalidArgument>("optimizer: parameter {} has no requires_grad", i);
     parameters_[i].realize();
   }
   lr_ = state_like({}, lr, parameters_[0]);
@@ -41,7 +43,8 @@ void Optimizer::step(const std::vector<Tensor>& also) {
     update(i, g);
     any = true;
   }
-  if (!any) fail<InvalidArgument>("optimizer: no parameter has a gradient: call backward() before step()");
+  if (!any)
+    fail<InvalidArgument>("optimizer: no parameter has a gradient: call backward() before step()");
   std::vector<Tensor> all = parameters_;
   all.insert(all.end(), state_.begin(), state_.end());
   all.insert(all.end(), also.begin(), also.end());
@@ -50,7 +53,8 @@ void Optimizer::step(const std::vector<Tensor>& also) {
   Tensor::realize(all);
 }
 
-SGD::SGD(std::vector<Tensor> parameters, const Options& options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+SGD::SGD(std::vector<Tensor> parameters, const Options& options)
+    : Optimizer(std::move(parameters), options.lr), options_(options) {
   if (options_.momentum == 0) return;
   for (const Tensor& p : parameters_) state_.push_back(state_like(p.sizes(), 0, p));
 }
@@ -67,7 +71,8 @@ void SGD::update(size_t i, const Tensor& gradient) {
   p.assign((old - lr_ * g).cast(p.dtype()));
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, const Options& options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+AdamW::AdamW(std::vector<Tensor> parameters, const Options& options)
+    : Optimizer(std::move(parameters), options.lr), options_(options) {
   step_ = state_like({}, 0, parameters_[0]);
   for (const Tensor& p : parameters_) {
     state_.push_back(state_like(p.sizes(), 0, p));

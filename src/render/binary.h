@@ -39,6 +39,7 @@ struct Binary {
 };
 
 // CPU entry point: called once per group with the argument block and the group's coordinates.
-using CpuKernelFn = void (*)(const void* args, uint32_t group_x, uint32_t group_y, uint32_t group_z);
+using CpuKernelFn = void (*)(const void* args, uint32_t group_x, uint32_t group_y,
+                             uint32_t group_z);
 
 }  // namespace tuff::render

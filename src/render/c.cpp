@@ -22,7 +22,8 @@ uint64_t text_hash(const std::string& text) { return XXH64(text.data(), text.siz
 using Unit = std::vector<size_t>;  // indices of sources
 
 // Longest first onto the shortest unit; no more units than cores or than are worth a process.
-std::vector<Unit> balanced_units(std::span<const Source> sources, const std::vector<size_t>& wanted) {
+std::vector<Unit> balanced_units(std::span<const Source> sources,
+                                 const std::vector<size_t>& wanted) {
   size_t total = 0;
   for (size_t i : wanted) total += sources[i].text.size();
   const size_t worth = std::max<size_t>(1, total / kUnitTextBytes);
@@ -77,7 +78,7 @@ Source render_c(const kernel::LinearKernel& k, const Target&) {
 }
 
 std::vector<Binary> compile_c_sources(std::span<const Source> sources, const Target&) {
-  std::map<std::string, size_t> first_of;   // equal texts have equal symbols and are compiled once
+  std::map<std::string, size_t> first_of;  // equal texts have equal symbols and are compiled once
   std::vector<size_t> wanted;
   for (size_t i = 0; i < sources.size(); ++i)
     if (first_of.try_emplace(sources[i].symbol, i).second) wanted.push_back(i);
@@ -104,7 +105,8 @@ std::vector<Binary> compile_c_sources(std::span<const Source> sources, const Tar
 }
 
 std::string c_identity(const Target& t) {
-  return fmt::format("{}; {}; prelude {:016x}", compiler_identity(), t.identity, text_hash(c_prelude()));
+  return fmt::format("{}; {}; prelude {:016x}", compiler_identity(), t.identity,
+                     text_hash(c_prelude()));
 }
 
 }  // namespace tuff::render

@@ -51,8 +51,8 @@ void CKernel::line(const std::string& text) {
 std::string CKernel::define(const std::string& type, const std::string& expr) {
   auto [it, fresh] = defined_.try_emplace(type + " " + expr);
   if (!fresh) return it->second;
-  it->second = variables_ == 0 ? fmt::format("v{}", current_)
-                               : fmt::format("v{}_{}", current_, variables_);
+  it->second =
+      variables_ == 0 ? fmt::format("v{}", current_) : fmt::format("v{}_{}", current_, variables_);
   ++variables_;
   line(fmt::format("const {} {} = {};", type, it->second, expr));
   return it->second;
@@ -68,8 +68,9 @@ size_t CKernel::position(const Node* u) const {
 const CValue& CKernel::value(const Node* u, LaneMask mask, int instance) const {
   u = without_after(u);
   const size_t at = position(u);
-  TUFF_CHECK(at < current_ && !values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value",
-             k_.name, at, graph::name(u->op));
+  TUFF_CHECK(at < current_ && !values_[at].empty(),
+             "kernel {}: op {} ({}) is used before it has a value", k_.name, at,
+             graph::name(u->op));
   return values_[at][space_.project(scalar_mask(mask), instance, scalar_mask(k_.lanes[at]))];
 }
 
@@ -112,8 +113,10 @@ void CKernel::emit(size_t i) {
   const auto single = [&](std::string text) { out = {CValue{std::move(text)}}; };
   switch (u.op) {
     case Op::Const:
-      if (is_int(u.dtype)) out = {CValue{"", u.const_int()}};
-      else single(c_literal(u.get<Scalar>()));
+      if (is_int(u.dtype))
+        out = {CValue{"", u.const_int()}};
+      else
+        single(c_literal(u.get<Scalar>()));
       return;
     case Op::Param: return single(fmt::format("d{}", u.get<graph::ParamArg>().slot));
     case Op::Variable:
@@ -124,7 +127,10 @@ void CKernel::emit(size_t i) {
     case Op::Special: {
       const auto& s = u.get<graph::SpecialArg>();
       if (s.space != 'g') {
-        if (k_.local[s.axis] == 1) { out = {CValue{}}; return; }
+        if (k_.local[s.axis] == 1) {
+          out = {CValue{}};
+          return;
+        }
         fail<Unsupported>("C renderer: local ids; a CPU group is one invocation");
       }
       return single(define(c_type(u.dtype), fmt::format("g{}", "xyz"[s.axis])));
@@ -137,7 +143,10 @@ void CKernel::emit(size_t i) {
       line(fmt::format("{} s{}[{}];", c_memory(u.dtype), s.number, s.count));
       return single(fmt::format("s{}", s.number));
     }
-    case Op::After: case Op::Index: case Op::Barrier: case Op::Sink: return;
+    case Op::After:
+    case Op::Index:
+    case Op::Barrier:
+    case Op::Sink: return;
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
     case Op::Reduce: return emit_reduce(i);
@@ -150,8 +159,10 @@ void CKernel::emit_range(size_t i) {
   const auto& arg = u.get<graph::RangeArg>();
   const int bit = space_.bit_of(&u);
   if (bit >= 0) {
-    if (vector_mask_ >> bit & 1) values_[i] = {CValue{"", 0, 1}};
-    else for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back(CValue{"", l});
+    if (vector_mask_ >> bit & 1)
+      values_[i] = {CValue{"", 0, 1}};
+    else
+      for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back(CValue{"", l});
     return;
   }
   TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce,
@@ -192,8 +203,10 @@ CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {
   for (size_t s = 0; s < x.size(); ++s) {
     const DType t = u.src(s)->dtype;
     const bool scalar_condition = u.op == Op::Where && s == 0 && !x[0].varies();
-    if (vec && !scalar_condition) operands.push_back({vector(x[s], t), width_});
-    else operands.push_back({scalar(x[s], t), 1});
+    if (vec && !scalar_condition)
+      operands.push_back({vector(x[s], t), width_});
+    else
+      operands.push_back({scalar(x[s], t), 1});
   }
   const int width = vec ? width_ : 1;
   const DType from = u.src(u.op == Op::Where ? 1 : 0)->dtype;
@@ -207,9 +220,12 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
   const int sign = subtract ? -1 : 1;
   CValue out{a.base, a.constant + sign * b.constant, a.step + sign * b.step};
   if (b.base.empty()) return out;
-  if (a.base.empty() && !subtract) out.base = b.base;
-  else if (a.base.empty()) out.base = define(c_type(t), fmt::format("-{}", b.base));
-  else out.base = define(c_type(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
+  if (a.base.empty() && !subtract)
+    out.base = b.base;
+  else if (a.base.empty())
+    out.base = define(c_type(t), fmt::format("-{}", b.base));
+  else
+    out.base = define(c_type(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
   return out;
 }
 
@@ -235,7 +251,8 @@ bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
     for (size_t s = 0; s < x.size(); ++s)
       scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
     const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
-    out = u.dtype == DType::Bool ? CValue{result.as_bool() ? "1" : "0"} : CValue{"", result.as_int()};
+    out =
+        u.dtype == DType::Bool ? CValue{result.as_bool() ? "1" : "0"} : CValue{"", result.as_int()};
     return true;
   }
   switch (u.op) {

@@ -15,9 +15,9 @@ namespace tuff::render {
 // One instance of an op. An integer is base + constant + step * (vector lane): kept apart so that
 // the lanes of an address share one base and a step of 1 shows itself as a contiguous access.
 struct CValue {
-  std::string base;            // a name or literal; empty: 0
+  std::string base;  // a name or literal; empty: 0
   int64_t constant = 0, step = 0;
-  bool vector = false;         // base is a vector (then constant and step are 0)
+  bool vector = false;  // base is a vector (then constant and step are 0)
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
 };
@@ -25,7 +25,7 @@ struct CValue {
 class CKernel {
  public:
   explicit CKernel(const kernel::LinearKernel& k);
-  std::string body();   // "(const void* args, ...) { ... }" without the symbol
+  std::string body();  // "(const void* args, ...) { ... }" without the symbol
 
  private:
   void header();
@@ -65,10 +65,10 @@ class CKernel {
 
   const kernel::LinearKernel& k_;
   LaneSpace space_;
-  int width_ = 1;                         // lanes of the Vector range
+  int width_ = 1;  // lanes of the Vector range
   kernel::LaneMask vector_mask_ = 0;
   std::unordered_map<const graph::Node*, size_t> position_;
-  std::vector<std::vector<CValue>> values_;   // per op, per instance without the Vector bit
+  std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
   size_t current_ = 0;
   int variables_ = 0, indent_ = 1;

@@ -23,7 +23,8 @@ std::string pointer_name(const Node& index) {
 std::string CKernel::pointer(const Node& index, const CValue& offset) const {
   std::string text = pointer_name(index);
   if (!offset.base.empty()) text += " + " + offset.base;
-  if (offset.constant) text += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+', std::abs(offset.constant));
+  if (offset.constant)
+    text += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+', std::abs(offset.constant));
   return text;
 }
 
@@ -117,8 +118,10 @@ void CKernel::store_register(size_t i, const Node* reg) {
   for (int n = 0; n < space_.count(mask); ++n) {
     const CValue& to = value(reg, mask, n);
     const CValue& v = value(source, mask, n);
-    TUFF_CHECK(to.vector || !v.varies(), "kernel {}: a vector stored to a scalar register", k_.name);
-    line(fmt::format("{} = {};", to.base, to.vector ? vector(v, reg->dtype) : scalar(v, reg->dtype)));
+    TUFF_CHECK(to.vector || !v.varies(), "kernel {}: a vector stored to a scalar register",
+               k_.name);
+    line(fmt::format("{} = {};", to.base,
+                     to.vector ? vector(v, reg->dtype) : scalar(v, reg->dtype)));
   }
 }
 
@@ -131,15 +134,19 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
   const std::string condition = gate && !lane_gate ? fmt::format("if ({}) ", gate->base) : "";
   const bool is_bool = t == DType::Bool;
   if (!offset.varies() && !lane_gate && !v.varies())
-    return line(fmt::format("{}{} = {};", condition, element(index, offset, offset_type, 0), scalar(v, t)));
+    return line(
+        fmt::format("{}{} = {};", condition, element(index, offset, offset_type, 0), scalar(v, t)));
   if (offset.step == 1 && !lane_gate) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
-    return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_), pointer(index, offset), text));
+    return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
+                            pointer(index, offset), text));
   }
   for (int l = 0; l < width_; ++l) {
-    const std::string when = lane_gate ? fmt::format("if ({}) ", lane(*gate, DType::Bool, l)) : condition;
-    const std::string item = is_bool && v.vector ? fmt::format("{} & 1", lane(v, t, l)) : lane(v, t, l);
+    const std::string when =
+        lane_gate ? fmt::format("if ({}) ", lane(*gate, DType::Bool, l)) : condition;
+    const std::string item =
+        is_bool && v.vector ? fmt::format("{} & 1", lane(v, t, l)) : lane(v, t, l);
     line(fmt::format("{}{} = {};", when, element(index, offset, offset_type, l), item));
   }
 }

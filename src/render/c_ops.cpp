@@ -24,7 +24,8 @@ std::string per_lane(const char* fn, DType to, std::span<const COperand> x, int 
                          : fmt::format("{}({}, {})", fn, x[0].text, x[1].text);
   // A subscript binds tighter than the cast of a broadcast.
   const auto item = [](const COperand& o, int lane) {
-    return o.text[0] == '(' ? fmt::format("({})[{}]", o.text, lane) : fmt::format("{}[{}]", o.text, lane);
+    return o.text[0] == '(' ? fmt::format("({})[{}]", o.text, lane)
+                            : fmt::format("{}[{}]", o.text, lane);
   };
   std::string out = fmt::format("({}){{", c_type(to, width));
   for (int lane = 0; lane < width; ++lane) {
@@ -53,7 +54,8 @@ std::string mask_for(const COperand& condition, DType value) {
 }
 
 std::string narrow_function(const char* to, const char* from, int width) {
-  return width == 1 ? fmt::format("{}_of_{}", to, from) : fmt::format("{}_of_{}x{}", to, from, width);
+  return width == 1 ? fmt::format("{}_of_{}", to, from)
+                    : fmt::format("{}_of_{}x{}", to, from, width);
 }
 
 std::string cast_text(DType to, DType from, const COperand& x, int width);
@@ -110,12 +112,15 @@ std::string max_text(DType from, std::span<const COperand> x) {
 std::string bool_text(Op op, std::span<const COperand> x, int width) {
   const char* sign = nullptr;
   switch (op) {
-    case Op::Add: case Op::Or: case Op::Max: sign = "|"; break;
-    case Op::Mul: case Op::And: sign = "&"; break;
-    case Op::Xor: case Op::CmpNe: sign = "^"; break;
+    case Op::Add:
+    case Op::Or:
+    case Op::Max: sign = "|"; break;
+    case Op::Mul:
+    case Op::And: sign = "&"; break;
+    case Op::Xor:
+    case Op::CmpNe: sign = "^"; break;
     case Op::CmpEq: return fmt::format("{} == {}", x[0].text, x[1].text);
-    case Op::CmpLt:
-      return fmt::format("{}{} & {}", width == 1 ? "!" : "~", x[0].text, x[1].text);
+    case Op::CmpLt: return fmt::format("{}{} & {}", width == 1 ? "!" : "~", x[0].text, x[1].text);
     default: fail<Unsupported>("C renderer: {} of bool", graph::name(op));
   }
   return fmt::format("{} {} {}", x[0].text, sign, x[1].text);
@@ -173,9 +178,9 @@ bool moves_bits_only(Op op) { return op == Op::Where || op == Op::Cast || op == 
 
 std::string c_alu(Op op, DType to, DType from, std::span<const COperand> x, int width) {
   if (is_u16_float(from) && !moves_bits_only(op))
-    fail<Unsupported>("C renderer: {} of {}; the kernel room decomposes it", graph::name(op), name(from));
-  if (op == Op::Where)
-    return fmt::format("{} ? {} : {}", mask_for(x[0], to), x[1].text, x[2].text);
+    fail<Unsupported>("C renderer: {} of {}; the kernel room decomposes it", graph::name(op),
+                      name(from));
+  if (op == Op::Where) return fmt::format("{} ? {} : {}", mask_for(x[0], to), x[1].text, x[2].text);
   if (op == Op::Cast) return cast_text(to, from, x[0], width);
   if (op == Op::Bitcast) return bitcast_text(to, from, x[0], width);
   if (from == DType::Bool) return bool_text(op, x, width);
@@ -188,7 +193,12 @@ std::string c_alu(Op op, DType to, DType from, std::span<const COperand> x, int 
     case Op::IDiv:
     case Op::IMod: return quotient(op, from, x, width);
     case Op::MulAdd: return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
-    case Op::Neg: case Op::Recip: case Op::Sqrt: case Op::Exp2: case Op::Log2: case Op::Sin:
+    case Op::Neg:
+    case Op::Recip:
+    case Op::Sqrt:
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Sin:
     case Op::Trunc: return unary_text(op, from, x, width);
     default: fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(from));
   }

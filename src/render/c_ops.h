@@ -5,13 +5,13 @@
 #include <span>
 #include <string>
 
-#include "graph/op.h"
 #include <tuff/dtype.h>
+#include "graph/op.h"
 
 namespace tuff::render {
 
 struct COperand {
-  std::string text;   // a name, a literal or something in parentheses
+  std::string text;  // a name, a literal or something in parentheses
   int width = 1;
 };
 

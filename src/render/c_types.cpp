@@ -7,9 +7,9 @@
 namespace tuff::render {
 namespace {
 
-// Conversions that C lacks are functions of the prelude: F16 through F16C where the CPU has it, else
-// by integer arithmetic; quotients that are total. Everything is static inline: what a kernel does
-// not call costs parsing alone.
+// Conversions that C lacks are functions of the prelude: F16 through F16C where the CPU has it,
+// else by integer arithmetic; quotients that are total. Everything is static inline: what a kernel
+// does not call costs parsing alone.
 constexpr const char* kPrelude = R"c(#pragma STDC FP_CONTRACT ON
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
 typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;
@@ -116,9 +116,7 @@ std::string float_literal(DType t, double v) {
 
 }  // namespace
 
-bool c_has_width(int width) {
-  return width >= 2 && width <= 64 && (width & (width - 1)) == 0;
-}
+bool c_has_width(int width) { return width >= 2 && width <= 64 && (width & (width - 1)) == 0; }
 
 std::string c_type(DType t, int width) {
   const char* base = short_name(t);

@@ -1,7 +1,7 @@
-// The C dialect's spelling of types and literals, and the prelude every translation unit opens with.
-// Called by the C renderer's other files. Must never know UOps.
-// In registers a Bool is an i32: 0/1 as a scalar, 0/-1 per lane of a vector. F16 and BF16 are the
-// bits of their memory form (u16): arithmetic on them was decomposed before.
+// The C dialect's spelling of types and literals, and the prelude every translation unit opens
+// with. Called by the C renderer's other files. Must never know UOps. In registers a Bool is an
+// i32: 0/1 as a scalar, 0/-1 per lane of a vector. F16 and BF16 are the bits of their memory form
+// (u16): arithmetic on them was decomposed before.
 #pragma once
 
 #include <string>

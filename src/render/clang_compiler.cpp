@@ -23,16 +23,31 @@ std::string first_lines(const std::string& text, size_t lines) {
   return text.substr(0, at);
 }
 
-// -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset, which
-// the loader finds in the process. The object goes to "-": never to /dev/stdout, which clang replaces
-// by a file of that name when it may write there. Integers wrap and buffers of several dtypes may be
-// one memory: -fwrapv, -fno-strict-aliasing. Start-up is nearly all of the 39 ms of a small unit;
-// calling -cc1 directly saves none of it.
+// -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset,
+// which the loader finds in the process. The object goes to "-": never to /dev/stdout, which clang
+// replaces by a file of that name when it may write there. Integers wrap and buffers of several
+// dtypes may be one memory: -fwrapv, -fno-strict-aliasing. Start-up is nearly all of the 39 ms of a
+// small unit; calling -cc1 directly saves none of it.
 std::vector<std::string> command_line(const std::string& compiler) {
-  return {compiler, "-x", "c", "-c", "-O2", "-march=native", "-fPIC", "-ffreestanding",
-          "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
+  return {compiler,
+          "-x",
+          "c",
+          "-c",
+          "-O2",
+          "-march=native",
+          "-fPIC",
+          "-ffreestanding",
+          "-fno-math-errno",
+          "-ffp-contract=off",
+          "-fwrapv",
+          "-fno-strict-aliasing",
           "-fno-unwind-tables",
-          "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-ident", "-o", "-", "-"};
+          "-fno-asynchronous-unwind-tables",
+          "-fno-stack-protector",
+          "-fno-ident",
+          "-o",
+          "-",
+          "-"};
 }
 
 constexpr uint64_t kInterruptPollNs = 50'000'000;
@@ -43,7 +58,8 @@ std::vector<uint8_t> finish(os::Process& process) {
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
   os::ProcessResult r = process.wait();
   if (r.exit_code != 0)
-    fail<CompileError>("the C compiler ended with status {}:\n{}", r.exit_code, first_lines(r.err, kMessageLines));
+    fail<CompileError>("the C compiler ended with status {}:\n{}", r.exit_code,
+                       first_lines(r.err, kMessageLines));
   return {r.out.begin(), r.out.end()};
 }
 
@@ -51,10 +67,12 @@ std::vector<uint8_t> finish(os::Process& process) {
 
 std::optional<std::string> find_c_compiler() {
   if (std::string named = env_text(Env::TUFF_CC); !named.empty()) {
-    if (named.find('/') != std::string::npos) return os::exists(named) ? std::optional(named) : std::nullopt;
+    if (named.find('/') != std::string::npos)
+      return os::exists(named) ? std::optional(named) : std::nullopt;
     return os::find_program(named);
   }
-  for (const char* name : {"clang-19", "clang", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"})
+  for (const char* name :
+       {"clang-19", "clang", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"})
     if (auto path = os::find_program(name)) return path;
   return std::nullopt;
 }

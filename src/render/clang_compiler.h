@@ -1,6 +1,6 @@
 // The C compiler as a program: finds it, names its version, turns C sources into object files.
-// Called by the C renderer and by the CPU device's probe. Knows nothing of kernels or of how objects
-// are loaded.
+// Called by the C renderer and by the CPU device's probe. Knows nothing of kernels or of how
+// objects are loaded.
 #pragma once
 
 #include <cstdint>

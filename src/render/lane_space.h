@@ -22,7 +22,7 @@ class LaneSpace {
   // `from` lacks are taken from `extra`, an instance of `extra_mask`, or are 0.
   int project(kernel::LaneMask from, int instance, kernel::LaneMask to,
               kernel::LaneMask extra_mask = 0, int extra = 0) const;
-  int bit_of(const graph::Node* range) const;   // -1 if it is no lane range
+  int bit_of(const graph::Node* range) const;     // -1 if it is no lane range
   int vector_bit() const { return vector_bit_; }  // -1 if the kernel has no lanes for SIMD
 
  private:

@@ -19,7 +19,8 @@ Source render_null(const kernel::LinearKernel& k, const Target&) {
 std::vector<Binary> compile_null(std::span<const Source> sources, const Target&) {
   std::vector<Binary> out;
   for (const Source& s : sources)
-    out.push_back({s.name, s.symbol, BinaryFormat::None, std::make_shared<const std::vector<uint8_t>>(), s.args, s.local,
+    out.push_back({s.name, s.symbol, BinaryFormat::None,
+                   std::make_shared<const std::vector<uint8_t>>(), s.args, s.local,
                    s.shared_bytes});
   return out;
 }
@@ -40,7 +41,8 @@ const Renderer& renderer_of(const Target& t) {
   for (const Renderer& r : kRenderers)
     if (t.renderer == r.name) return r;
   std::string known;
-  for (const Renderer& r : kRenderers) known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
+  for (const Renderer& r : kRenderers)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
   fail<InvalidArgument>("target {}: no renderer '{}'; there are {}", t.device, t.renderer, known);
 }
 

@@ -17,15 +17,15 @@ namespace tuff::render {
 // A kernel in its renderer's language, before a compiler made a Binary of it.
 struct Source {
   std::string name, symbol;
-  std::string text;               // C; for SPIR-V empty
-  std::vector<uint32_t> words;    // SPIR-V
+  std::string text;             // C; for SPIR-V empty
+  std::vector<uint32_t> words;  // SPIR-V
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;
 };
 
 struct Renderer {
-  const char* name;               // Target::renderer
+  const char* name;  // Target::renderer
   Source (*render)(const kernel::LinearKernel&, const Target&);
   // Compiles all sources together or in parallel; same order. Throws CompileError with the kernel's
   // name and the compiler's message. Nothing is read from or written to disk caches here.
@@ -35,7 +35,7 @@ struct Renderer {
 };
 
 std::span<const Renderer> renderers();
-const Renderer& renderer_of(const Target& t);   // InvalidArgument naming the unknown renderer
+const Renderer& renderer_of(const Target& t);  // InvalidArgument naming the unknown renderer
 
 // Source for people: C as it is, SPIR-V disassembled if SPIRV-Tools is built in, else a word dump.
 std::string to_text(const Source& s);

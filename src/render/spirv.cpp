@@ -12,7 +12,7 @@
 namespace tuff::render {
 namespace {
 
-constexpr uint32_t kEmitterVersion = 1;   // raise when the same list gives other words
+constexpr uint32_t kEmitterVersion = 1;  // raise when the same list gives other words
 constexpr uint32_t kDefaultMinor = 5;
 
 // "spirv1.5" -> 5.
@@ -25,10 +25,14 @@ uint32_t version_minor(const Target& t) {
 }
 
 // The part of SPIRV-Tools' C interface (libspirv.h) that disassembling takes; opened at run time.
-struct ToolsText { char* text; size_t length; };
+struct ToolsText {
+  char* text;
+  size_t length;
+};
 struct Tools {
   void* (*create)(int environment);
-  int (*to_text)(void* context, const uint32_t* words, size_t count, uint32_t options, ToolsText** text, void** diagnostic);
+  int (*to_text)(void* context, const uint32_t* words, size_t count, uint32_t options,
+                 ToolsText** text, void** diagnostic);
   void (*destroy_text)(ToolsText*);
   void (*destroy)(void* context);
 };
@@ -49,11 +53,12 @@ std::optional<Tools> open_tools() {
 std::optional<std::string> by_library(std::span<const uint32_t> words) {
   static const std::optional<Tools> tools = open_tools();
   if (!tools) return std::nullopt;
-  constexpr int kUniversal15 = 22;                      // SPV_ENV_UNIVERSAL_1_5
+  constexpr int kUniversal15 = 22;  // SPV_ENV_UNIVERSAL_1_5
   constexpr uint32_t kIndent = 1u << 3, kFriendly = 1u << 6, kNoHeader = 1u << 5;
   void* context = tools->create(kUniversal15);
   ToolsText* text = nullptr;
-  const int status = tools->to_text(context, words.data(), words.size(), kIndent | kFriendly | kNoHeader, &text, nullptr);
+  const int status = tools->to_text(context, words.data(), words.size(),
+                                    kIndent | kFriendly | kNoHeader, &text, nullptr);
   std::optional<std::string> out;
   if (status == 0 && text) out = std::string(text->text, text->length);
   if (text) tools->destroy_text(text);
@@ -65,7 +70,8 @@ std::optional<std::string> by_program(std::span<const uint32_t> words) {
   const auto program = os::find_program("spirv-dis");
   if (!program) return std::nullopt;
   const std::string bytes(reinterpret_cast<const char*>(words.data()), words.size_bytes());
-  const os::ProcessResult r = os::Process({*program, "--no-color", "--no-header", "-"}, bytes).wait();
+  const os::ProcessResult r =
+      os::Process({*program, "--no-color", "--no-header", "-"}, bytes).wait();
   return r.exit_code == 0 ? std::optional(r.out) : std::nullopt;
 }
 
@@ -73,7 +79,9 @@ std::optional<std::string> by_program(std::span<const uint32_t> words) {
 
 Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
   if (!t.features.device_address)
-    fail<Unsupported>("SPIR-V renderer: {} has no buffer device addresses; descriptors are not supported yet", t.device);
+    fail<Unsupported>(
+        "SPIR-V renderer: {} has no buffer device addresses; descriptors are not supported yet",
+        t.device);
   SpirvModule m(version_minor(t));
   m.capability(spv::CapabilityShader);
   m.capability(spv::CapabilityPhysicalStorageBufferAddresses);
@@ -97,18 +105,22 @@ std::vector<Binary> pack_spirv(std::span<const Source> sources, const Target&) {
   for (const Source& s : sources) {
     const auto* first = reinterpret_cast<const uint8_t*>(s.words.data());
     auto bytes = std::make_shared<const std::vector<uint8_t>>(first, first + s.words.size() * 4);
-    out.push_back({s.name, s.symbol, BinaryFormat::SpirV, std::move(bytes), s.args, s.local, s.shared_bytes});
+    out.push_back(
+        {s.name, s.symbol, BinaryFormat::SpirV, std::move(bytes), s.args, s.local, s.shared_bytes});
   }
   return out;
 }
 
-std::string spirv_identity(const Target&) { return fmt::format("tuff spirv emitter {}", kEmitterVersion); }
+std::string spirv_identity(const Target&) {
+  return fmt::format("tuff spirv emitter {}", kEmitterVersion);
+}
 
 std::string disassembly(std::span<const uint32_t> words) {
   if (auto text = by_library(words)) return *text;
   if (auto text = by_program(words)) return *text;
   std::string out;
-  for (size_t i = 0; i < words.size(); ++i) out += fmt::format("{:08x}{}", words[i], i % 8 == 7 ? '\n' : ' ');
+  for (size_t i = 0; i < words.size(); ++i)
+    out += fmt::format("{:08x}{}", words[i], i % 8 == 7 ? '\n' : ' ');
   return out + "\n";
 }
 

@@ -12,14 +12,22 @@ using graph::Op;
 using kernel::LaneMask;
 
 SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m)
-    : k_(k), target_(t), m_(m), t_(m, target_.features), ops_(m, t_), space_(k), values_(k.ops.size()) {
+    : k_(k),
+      target_(t),
+      m_(m),
+      t_(m, target_.features),
+      ops_(m, t_),
+      space_(k),
+      values_(k.ops.size()) {
   for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
 }
 
 void SpirvKernel::write() {
   const Id void_type = m_.type(spv::OpTypeVoid, {});
-  m_.begin_function(void_type, m_.type(spv::OpTypeFunction, {void_type}), spv::ExecutionModelGLCompute, "main");
-  m_.execution_mode(m_.entry(), spv::ExecutionModeLocalSize, {k_.local[0], k_.local[1], k_.local[2]});
+  m_.begin_function(void_type, m_.type(spv::OpTypeFunction, {void_type}),
+                    spv::ExecutionModelGLCompute, "main");
+  m_.execution_mode(m_.entry(), spv::ExecutionModeLocalSize,
+                    {k_.local[0], k_.local[1], k_.local[2]});
   if (target_.features.signed_zero_inf_nan) {
     m_.capability(spv::CapabilitySignedZeroInfNanPreserve);
     if (m_.version_minor() < 4) m_.extension("SPV_KHR_float_controls");
@@ -56,7 +64,8 @@ void SpirvKernel::arguments() {
     const bool is_buffer = i < buffer_count;
     const Id member_pointer = t_.pointer(spv::StorageClassPhysicalStorageBuffer, members[i]);
     const Id at = m_.value(spv::OpAccessChain, member_pointer, {args, t_.integer(DType::I32, i)});
-    const Id v = m_.value(spv::OpLoad, members[i], {at, spv::MemoryAccessAlignedMask, is_buffer ? 8u : 4u});
+    const Id v =
+        m_.value(spv::OpLoad, members[i], {at, spv::MemoryAccessAlignedMask, is_buffer ? 8u : 4u});
     m_.name(v, is_buffer ? fmt::format("d{}", i) : fmt::format("n{}", i - buffer_count));
     (is_buffer ? buffers_ : scalars_).push_back(v);
   }
@@ -64,7 +73,7 @@ void SpirvKernel::arguments() {
 
 Id SpirvKernel::load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count) {
   const uint32_t push = spv::StorageClassPushConstant;
-  const Id args_type = m_.type(spv::OpTypeStruct, members, 1);   // apart from the buffers' structs
+  const Id args_type = m_.type(spv::OpTypeStruct, members, 1);  // apart from the buffers' structs
   m_.decorate(args_type, spv::DecorationBlock);
   for (uint32_t i = 0; i < members.size(); ++i) {
     const uint32_t offset = i < buffer_count ? i * 8 : buffer_count * 8 + (i - buffer_count) * 4;
@@ -76,7 +85,8 @@ Id SpirvKernel::load_block_pointer(const std::vector<uint32_t>& members, uint32_
   m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
   const Id variable = m_.global(t_.pointer(push, push_type), push, false);
   m_.name(variable, "push");
-  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, args_pointer), {variable, t_.integer(DType::I32, 0)});
+  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, args_pointer),
+                            {variable, t_.integer(DType::I32, 0)});
   const Id args = m_.value(spv::OpLoad, args_pointer, {where});
   m_.name(args, "args");
   return args;
@@ -86,7 +96,8 @@ Id SpirvKernel::builtin(uint32_t which) {
   const auto it = builtins_.find(which);
   if (it != builtins_.end()) return it->second;
   const Id type = t_.vector(t_.type(DType::U32), 3);
-  const Id variable = m_.global(t_.pointer(spv::StorageClassInput, type), spv::StorageClassInput, true);
+  const Id variable =
+      m_.global(t_.pointer(spv::StorageClassInput, type), spv::StorageClassInput, true);
   m_.decorate(variable, spv::DecorationBuiltIn, {which});
   return builtins_[which] = variable;
 }
@@ -101,7 +112,8 @@ size_t SpirvKernel::position(const Node* u) const {
 SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) const {
   u = without_after(u);
   const size_t at = position(u);
-  TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name, at, graph::name(u->op));
+  TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name,
+             at, graph::name(u->op));
   return values_[at][space_.project(mask, instance, k_.lanes[at])];
 }
 
@@ -117,14 +129,17 @@ void SpirvKernel::emit(size_t i) {
   const Node& u = *k_.ops[i];
   switch (u.op) {
     case Op::Const:
-      if (u.dtype == DType::I32 || u.dtype == DType::I64) values_[i] = {{0, u.const_int()}};
-      else values_[i] = {{t_.constant(u.get<Scalar>())}};
+      if (u.dtype == DType::I32 || u.dtype == DType::I64)
+        values_[i] = {{0, u.const_int()}};
+      else
+        values_[i] = {{t_.constant(u.get<Scalar>())}};
       return;
     case Op::Param: values_[i] = {{buffers_.at(u.get<graph::ParamArg>().slot)}}; return;
     case Op::Variable:
       for (size_t n = 0; n < k_.variables.size(); ++n)
         if (k_.variables[n].get() == &u) values_[i] = {{scalars_[n]}};
-      TUFF_CHECK(!values_[i].empty(), "kernel {}: variable '{}' is no argument", k_.name, u.get<graph::VariableArg>().name);
+      TUFF_CHECK(!values_[i].empty(), "kernel {}: variable '{}' is no argument", k_.name,
+                 u.get<graph::VariableArg>().name);
       return;
     case Op::Special: return emit_special(i);
     case Op::Range: return emit_range(i);
@@ -135,7 +150,9 @@ void SpirvKernel::emit(size_t i) {
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
     case Op::Reduce: return emit_reduce(i);
-    case Op::After: case Op::Index: case Op::Sink: return;
+    case Op::After:
+    case Op::Index:
+    case Op::Sink: return;
     default: return emit_alu(i);
   }
 }
@@ -143,7 +160,8 @@ void SpirvKernel::emit(size_t i) {
 void SpirvKernel::emit_special(size_t i) {
   const Node& u = *k_.ops[i];
   const auto& s = u.get<graph::SpecialArg>();
-  const Id variable = builtin(s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId);
+  const Id variable =
+      builtin(s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId);
   const Id word = t_.type(DType::U32);
   const Id all = m_.value(spv::OpLoad, t_.vector(word, 3), {variable});
   const Id one = m_.value(spv::OpCompositeExtract, word, {all, static_cast<uint32_t>(s.axis)});
@@ -162,7 +180,8 @@ void SpirvKernel::emit_range(size_t i) {
   const Loop loop{m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh()};
   m_.emit(spv::OpBranch, {loop.header});
   m_.label(loop.header);
-  m_.emit(spv::OpPhi, {t_.reg(u.dtype), loop.counter, t_.integer(u.dtype, 0), before, loop.increment, loop.next});
+  m_.emit(spv::OpPhi, {t_.reg(u.dtype), loop.counter, t_.integer(u.dtype, 0), before,
+                       loop.increment, loop.next});
   const Id more = m_.value(spv::OpSLessThan, t_.boolean(), {loop.counter, size});
   m_.emit(spv::OpLoopMerge, {loop.merge, loop.next, spv::LoopControlMaskNone});
   m_.emit(spv::OpBranchConditional, {more, loop.body, loop.merge});
@@ -179,7 +198,8 @@ void SpirvKernel::emit_end(const Node& range) {
   loops_.erase(it);
   m_.emit(spv::OpBranch, {loop.next});
   m_.label(loop.next);
-  m_.emit(spv::OpIAdd, {t_.reg(range.dtype), loop.increment, loop.counter, t_.integer(range.dtype, 1)});
+  m_.emit(spv::OpIAdd,
+          {t_.reg(range.dtype), loop.increment, loop.counter, t_.integer(range.dtype, 1)});
   m_.emit(spv::OpBranch, {loop.header});
   m_.label(loop.merge);
 }
@@ -208,21 +228,24 @@ bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvV
   for (const SpirvValue& v : x) numbers &= v.base == 0;
   if (numbers && (index_type(u.dtype) || u.dtype == DType::Bool)) {
     std::vector<Scalar> scalars;
-    for (size_t s = 0; s < x.size(); ++s) scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
+    for (size_t s = 0; s < x.size(); ++s)
+      scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
     const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
     out = u.dtype == DType::Bool ? SpirvValue{t_.constant(result)} : SpirvValue{0, result.as_int()};
     return true;
   }
   const auto product = [&](const SpirvValue& v, int64_t factor) {
     if (factor == 0) return SpirvValue{};
-    const Id base = factor == 1 ? v.base : m_.pure(spv::OpIMul, t_.reg(t), {v.base, t_.integer(t, factor)});
+    const Id base =
+        factor == 1 ? v.base : m_.pure(spv::OpIMul, t_.reg(t), {v.base, t_.integer(t, factor)});
     return SpirvValue{base, v.constant * factor};
   };
   switch (u.op) {
     case Op::Add:
       out.constant = x[0].constant + x[1].constant;
-      out.base = !x[0].base ? x[1].base : !x[1].base ? x[0].base
-                 : m_.pure(spv::OpIAdd, t_.reg(t), {x[0].base, x[1].base});
+      out.base = !x[0].base   ? x[1].base
+                 : !x[1].base ? x[0].base
+                              : m_.pure(spv::OpIAdd, t_.reg(t), {x[0].base, x[1].base});
       return true;
     case Op::Sub:
       if (x[1].base) return false;
@@ -275,15 +298,19 @@ void SpirvKernel::emit_shared(size_t i) {
   const Node& u = *k_.ops[i];
   const auto& s = u.get<graph::SharedArg>();
   const DType element = u.dtype == DType::Bool ? DType::U32 : u.dtype;
-  const Id array = m_.type(spv::OpTypeArray, {t_.reg(element), t_.word(static_cast<uint32_t>(s.count))});
-  const Id variable = m_.global(t_.pointer(spv::StorageClassWorkgroup, array), spv::StorageClassWorkgroup, false);
+  const Id array =
+      m_.type(spv::OpTypeArray, {t_.reg(element), t_.word(static_cast<uint32_t>(s.count))});
+  const Id variable =
+      m_.global(t_.pointer(spv::StorageClassWorkgroup, array), spv::StorageClassWorkgroup, false);
   m_.name(variable, fmt::format("s{}", s.number));
   values_[i] = {{variable}};
 }
 
 void SpirvKernel::emit_barrier() {
   const Id scope = t_.word(spv::ScopeWorkgroup);
-  m_.emit(spv::OpControlBarrier, {scope, scope, t_.word(spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsWorkgroupMemoryMask)});
+  m_.emit(spv::OpControlBarrier, {scope, scope,
+                                  t_.word(spv::MemorySemanticsAcquireReleaseMask |
+                                          spv::MemorySemanticsWorkgroupMemoryMask)});
 }
 
 }  // namespace tuff::render

@@ -1,6 +1,6 @@
-// SpirvKernel: walks one linear list and writes the one function of a module. Every lane combination
-// is a scalar of its own; neighbours in memory are loaded and stored together as vectors.
-// Called by spirv.cpp alone. Must never know drivers or Vulkan handles.
+// SpirvKernel: walks one linear list and writes the one function of a module. Every lane
+// combination is a scalar of its own; neighbours in memory are loaded and stored together as
+// vectors. Called by spirv.cpp alone. Must never know drivers or Vulkan handles.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace tuff::render {
 
-// One instance of an op: an id, or for I32 and I64 a sum base + constant (base 0: a number), so that
-// the lanes of an address share their base and neighbours are seen.
+// One instance of an op: an id, or for I32 and I64 a sum base + constant (base 0: a number), so
+// that the lanes of an address share their base and neighbours are seen.
 struct SpirvValue {
   Id base = 0;
   int64_t constant = 0;
@@ -24,12 +24,20 @@ struct SpirvValue {
 class SpirvKernel {
  public:
   SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m);
-  void write();   // the whole function and its interface
+  void write();  // the whole function and its interface
 
  private:
-  struct Loop { Id header, body, next, merge, counter, increment; };
-  struct Access { int instance; SpirvValue offset; std::optional<Id> gate; };
-  struct Run { std::vector<Access> items; };   // neighbours, lowest address first
+  struct Loop {
+    Id header, body, next, merge, counter, increment;
+  };
+  struct Access {
+    int instance;
+    SpirvValue offset;
+    std::optional<Id> gate;
+  };
+  struct Run {
+    std::vector<Access> items;
+  };  // neighbours, lowest address first
 
   void arguments();
   Id load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count);
@@ -58,7 +66,7 @@ class SpirvKernel {
   Id id(const SpirvValue& v, DType t);
   SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
   size_t position(const graph::Node* u) const;
-  Id builtin(uint32_t which);   // the uvec3 loaded at entry
+  Id builtin(uint32_t which);  // the uvec3 loaded at entry
 
   const kernel::LinearKernel& k_;
   const Target& target_;
@@ -69,10 +77,9 @@ class SpirvKernel {
   std::unordered_map<const graph::Node*, size_t> position_;
   std::vector<std::vector<SpirvValue>> values_;
   std::unordered_map<const graph::Node*, Loop> loops_;
-  std::vector<Id> buffers_, scalars_;      // loaded at entry
+  std::vector<Id> buffers_, scalars_;  // loaded at entry
   std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
 };
-
 
 }  // namespace tuff::render

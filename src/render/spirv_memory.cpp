@@ -1,6 +1,6 @@
 // Loads and stores of the SPIR-V renderer. What lanes read at neighbouring addresses is read as one
-// vector. Its alignment is claimed as that of one element, which is always true: a view may begin at
-// any element.
+// vector. Its alignment is claimed as that of one element, which is always true: a view may begin
+// at any element.
 #include <algorithm>
 #include <map>
 
@@ -41,12 +41,14 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
   const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
   for (size_t begin = 0; begin < all.size();) {
     size_t n = 1;
-    while (begin + n < all.size() && n < 4 && all[begin + n].offset.base == all[begin].offset.base &&
+    while (begin + n < all.size() && n < 4 &&
+           all[begin + n].offset.base == all[begin].offset.base &&
            all[begin + n].gate == all[begin].gate &&
            all[begin + n].offset.constant == all[begin].offset.constant + static_cast<int64_t>(n))
       ++n;
     if (n == 3) n = 2;
-    if (all[begin].gate && count < static_cast<int64_t>(n)) n = 1;  // element 0.. is read where it is false
+    if (all[begin].gate && count < static_cast<int64_t>(n))
+      n = 1;  // element 0.. is read where it is false
     out.push_back({{all.begin() + begin, all.begin() + begin + n}});
     begin += n;
   }
@@ -58,7 +60,8 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
   const Id base = value(memory, 0, 0).base, at = id(offset, index.src(1)->dtype);
   if (memory->op == Op::Shared) {
     const DType element = index.dtype == DType::Bool ? DType::U32 : index.dtype;
-    return m_.pure(spv::OpAccessChain, t_.pointer(spv::StorageClassWorkgroup, t_.reg(element)), {base, at});
+    return m_.pure(spv::OpAccessChain, t_.pointer(spv::StorageClassWorkgroup, t_.reg(element)),
+                   {base, at});
   }
   const Id type = t_.pointer(spv::StorageClassPhysicalStorageBuffer, t_.memory(index.dtype));
   return m_.pure(spv::OpAccessChain, type, {base, t_.integer(DType::I32, 0), at});
@@ -66,7 +69,8 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
 
 Id SpirvKernel::wide_pointer(Id element, DType t, size_t n) {
   const Id vector = t_.vector(t_.memory(t), static_cast<uint32_t>(n));
-  return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, vector), {element});
+  return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, vector),
+                 {element});
 }
 
 Id SpirvKernel::shared_form(Id x, DType t, bool to_memory) {
@@ -95,23 +99,29 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   const Access& first = run.items[0];
   SpirvValue offset = first.offset;
   if (first.gate)
-    offset = {ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
+    offset = {
+        ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
   const auto gated = [&](Id v) {
-    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.constant(Scalar::of_int(t, 0)), t) : v};
+    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.constant(Scalar::of_int(t, 0)), t)
+                                 : v};
   };
   const Id element = element_pointer(index, offset);
   if (without_after(index.src(0).get())->op == Op::Shared) {
-    const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), {element});
+    const Id v =
+        m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), {element});
     out[first.instance] = gated(shared_form(v, t, false));
     return;
   }
-  const uint32_t aligned = spv::MemoryAccessAlignedMask, bytes = static_cast<uint32_t>(size_bytes(t));
+  const uint32_t aligned = spv::MemoryAccessAlignedMask,
+                 bytes = static_cast<uint32_t>(size_bytes(t));
   const uint32_t n = static_cast<uint32_t>(run.items.size());
   if (n == 1) {
-    out[first.instance] = gated(ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
+    out[first.instance] =
+        gated(ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
     return;
   }
-  const Id all = m_.value(spv::OpLoad, t_.vector(t_.memory(t), n), {wide_pointer(element, t, n), aligned, bytes});
+  const Id all = m_.value(spv::OpLoad, t_.vector(t_.memory(t), n),
+                          {wide_pointer(element, t, n), aligned, bytes});
   for (uint32_t c = 0; c < n; ++c)
     out[run.items[c].instance] = gated(m_.value(spv::OpCompositeExtract, t_.reg(t), {all, c}));
 }
@@ -129,7 +139,8 @@ void SpirvKernel::emit_store(size_t i) {
     return;
   }
   std::vector<Id> values;
-  for (int n = 0; n < space_.count(mask); ++n) values.push_back(id(value(source, mask, n), to->dtype));
+  for (int n = 0; n < space_.count(mask); ++n)
+    values.push_back(id(value(source, mask, n), to->dtype));
   for (const Run& run : runs(accesses(*to, mask), *to)) store_run(*to, run, values);
 }
 
@@ -143,7 +154,8 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
     m_.label(then);
   }
   const Id element = element_pointer(index, first.offset);
-  const uint32_t aligned = spv::MemoryAccessAlignedMask, bytes = static_cast<uint32_t>(size_bytes(t));
+  const uint32_t aligned = spv::MemoryAccessAlignedMask,
+                 bytes = static_cast<uint32_t>(size_bytes(t));
   if (without_after(index.src(0).get())->op == Op::Shared) {
     m_.emit(spv::OpStore, {element, shared_form(values[first.instance], t, true)});
   } else if (run.items.size() == 1) {
@@ -151,7 +163,8 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
   } else {
     std::vector<Id> parts;
     for (const Access& a : run.items) parts.push_back(values[a.instance]);
-    const Id all = m_.value(spv::OpCompositeConstruct, t_.vector(t_.memory(t), static_cast<uint32_t>(parts.size())), parts);
+    const Id all = m_.value(spv::OpCompositeConstruct,
+                            t_.vector(t_.memory(t), static_cast<uint32_t>(parts.size())), parts);
     m_.emit(spv::OpStore, {wide_pointer(element, t, parts.size()), all, aligned, bytes});
   }
   if (first.gate) {

@@ -60,16 +60,19 @@ void SpirvModule::source_file(const std::string& text) {
 }
 
 void SpirvModule::decorate(Id id, uint32_t decoration, std::initializer_list<uint32_t> extra) {
-  put_once(kAnnotations, spv::OpDecorate, joined({id, decoration}, std::span(extra.begin(), extra.size())));
+  put_once(kAnnotations, spv::OpDecorate,
+           joined({id, decoration}, std::span(extra.begin(), extra.size())));
 }
 
-void SpirvModule::decorate_member(Id id, uint32_t member, uint32_t decoration, std::initializer_list<uint32_t> extra) {
+void SpirvModule::decorate_member(Id id, uint32_t member, uint32_t decoration,
+                                  std::initializer_list<uint32_t> extra) {
   put_once(kAnnotations, spv::OpMemberDecorate,
            joined({id, member, decoration}, std::span(extra.begin(), extra.size())));
 }
 
 void SpirvModule::execution_mode(Id entry, uint32_t mode, std::initializer_list<uint32_t> extra) {
-  put_once(kModes, spv::OpExecutionMode, joined({entry, mode}, std::span(extra.begin(), extra.size())));
+  put_once(kModes, spv::OpExecutionMode,
+           joined({entry, mode}, std::span(extra.begin(), extra.size())));
 }
 
 void SpirvModule::memory_model(uint32_t addressing, uint32_t model) {
@@ -111,7 +114,8 @@ Id SpirvModule::local(Id pointer_type) {
   return id;
 }
 
-void SpirvModule::begin_function(Id void_type, Id function_type, uint32_t execution_model, const std::string& entry) {
+void SpirvModule::begin_function(Id void_type, Id function_type, uint32_t execution_model,
+                                 const std::string& entry) {
   entry_ = fresh();
   execution_model_ = execution_model;
   entry_name_ = entry;
@@ -132,7 +136,9 @@ void SpirvModule::label(Id id) {
   new_scope();
 }
 
-void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) { put(kBody, op, operands); }
+void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) {
+  put(kBody, op, operands);
+}
 
 Id SpirvModule::value(uint32_t op, Id type, std::span<const uint32_t> operands) {
   const Id id = fresh();
@@ -141,13 +147,15 @@ Id SpirvModule::value(uint32_t op, Id type, std::span<const uint32_t> operands) 
 }
 
 Id SpirvModule::pure(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
-  auto [it, missing] = pure_.try_emplace(joined({op, type}, std::span(operands.begin(), operands.size())));
+  auto [it, missing] =
+      pure_.try_emplace(joined({op, type}, std::span(operands.begin(), operands.size())));
   if (missing) it->second = value(op, type, operands);
   return it->second;
 }
 
 std::vector<uint32_t> SpirvModule::words() const {
-  std::vector<uint32_t> out = {spv::MagicNumber, 0x10000u | version_minor_ << 8, kGenerator, last_id_ + 1, 0};
+  std::vector<uint32_t> out = {spv::MagicNumber, 0x10000u | version_minor_ << 8, kGenerator,
+                               last_id_ + 1, 0};
   for (int s = 0; s < kSections; ++s) {
     if (s == kModes) {  // entry points stand between the memory model and the execution modes
       std::vector<uint32_t> entry = joined({execution_model_, entry_}, text_words(entry_name_));

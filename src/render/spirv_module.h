@@ -1,5 +1,5 @@
-// SpirvModule: the words of one SPIR-V module: sections in the order that the specification asks for,
-// ids, and one declaration each of equal types, constants, capabilities and decorations.
+// SpirvModule: the words of one SPIR-V module: sections in the order that the specification asks
+// for, ids, and one declaration each of equal types, constants, capabilities and decorations.
 // Called by the SPIR-V renderer. Must never know of UOps. Opcodes and enumerants are the numbers of
 // <spirv/unified1/spirv.hpp>, which only .cpp files include.
 #pragma once
@@ -27,11 +27,12 @@ class SpirvModule {
   // ---- declarations ---------------------------------------------------------------------------
   void capability(uint32_t c);
   void extension(const std::string& name);
-  Id glsl();                                              // GLSL.std.450, imported at first use
+  Id glsl();  // GLSL.std.450, imported at first use
   void name(Id id, const std::string& text);
-  void source_file(const std::string& text);              // OpString + OpSource
+  void source_file(const std::string& text);  // OpString + OpSource
   void decorate(Id id, uint32_t decoration, std::initializer_list<uint32_t> extra = {});
-  void decorate_member(Id id, uint32_t member, uint32_t decoration, std::initializer_list<uint32_t> extra = {});
+  void decorate_member(Id id, uint32_t member, uint32_t decoration,
+                       std::initializer_list<uint32_t> extra = {});
   void execution_mode(Id entry, uint32_t mode, std::initializer_list<uint32_t> extra = {});
   void memory_model(uint32_t addressing, uint32_t model);
   // Any OpType..., deduplicated; `key` keeps apart types that differ only in their decorations.
@@ -42,16 +43,19 @@ class SpirvModule {
   // OpConstant, OpConstantTrue, OpConstantNull ..., deduplicated.
   Id constant(uint32_t op, Id type, std::initializer_list<uint32_t> literals = {});
   Id global(Id pointer_type, uint32_t storage, bool in_interface);  // OpVariable at module scope
-  Id local(Id pointer_type);                              // OpVariable of the function
+  Id local(Id pointer_type);                                        // OpVariable of the function
   // ---- code of the one function ---------------------------------------------------------------
-  void begin_function(Id void_type, Id function_type, uint32_t execution_model, const std::string& entry);
+  void begin_function(Id void_type, Id function_type, uint32_t execution_model,
+                      const std::string& entry);
   void end_function();
   Id entry() const { return entry_; }
   void label(Id id);
-  Id block() const { return block_; }                     // the label of the block being written
+  Id block() const { return block_; }  // the label of the block being written
   void emit(uint32_t op, std::span<const uint32_t> operands);
-  void emit(uint32_t op, std::initializer_list<uint32_t> operands) { emit(op, std::span(operands.begin(), operands.size())); }
-  Id value(uint32_t op, Id type, std::span<const uint32_t> operands);     // with a fresh result
+  void emit(uint32_t op, std::initializer_list<uint32_t> operands) {
+    emit(op, std::span(operands.begin(), operands.size()));
+  }
+  Id value(uint32_t op, Id type, std::span<const uint32_t> operands);  // with a fresh result
   Id value(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
     return value(op, type, std::span(operands.begin(), operands.size()));
   }
@@ -62,8 +66,21 @@ class SpirvModule {
   std::vector<uint32_t> words() const;
 
  private:
-  enum Section { kCapabilities, kExtensions, kImports, kModel, kModes, kDebugSource, kDebugNames,
-                 kAnnotations, kGlobals, kHead, kLocals, kBody, kSections };
+  enum Section {
+    kCapabilities,
+    kExtensions,
+    kImports,
+    kModel,
+    kModes,
+    kDebugSource,
+    kDebugNames,
+    kAnnotations,
+    kGlobals,
+    kHead,
+    kLocals,
+    kBody,
+    kSections
+  };
   void put(Section s, uint32_t op, std::span<const uint32_t> operands);
   void put_once(Section s, uint32_t op, std::span<const uint32_t> operands);
 

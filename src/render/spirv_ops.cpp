@@ -29,7 +29,8 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
       {Op::Shl, &S::simple, 0, spv::OpShiftLeftLogical, spv::OpShiftLeftLogical},
       {Op::Shr, &S::simple, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical},
       {Op::CmpLt, &S::compare, spv::OpFOrdLessThan, spv::OpSLessThan, spv::OpULessThan},
-      {Op::CmpNe, &S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual, spv::OpLogicalNotEqual},
+      {Op::CmpNe, &S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual,
+       spv::OpLogicalNotEqual},
       {Op::CmpEq, &S::compare, spv::OpFOrdEqual, spv::OpIEqual, spv::OpIEqual, spv::OpLogicalEqual},
       {Op::Max, &S::max},
       {Op::IDiv, &S::quotient, 0, spv::OpSDiv, spv::OpUDiv},
@@ -53,7 +54,10 @@ namespace {
 // The opcode of a row for a dtype; Unsupported where there is none.
 template <class R>
 uint32_t opcode(const R& r, DType t) {
-  const uint32_t op = t == DType::Bool ? r.on_bool : is_float(t) ? r.on_float : is_signed(t) ? r.on_signed : r.on_unsigned;
+  const uint32_t op = t == DType::Bool ? r.on_bool
+                      : is_float(t)    ? r.on_float
+                      : is_signed(t)   ? r.on_signed
+                                       : r.on_unsigned;
   if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", graph::name(r.op), name(t));
   return op;
 }
@@ -79,9 +83,12 @@ Id SpirvOps::binary(Op op, DType t, Id a, Id b) {
 
 Id SpirvOps::call(const Call& c) {
   const Row* r = row_of(c.op);
-  if (!r) fail<Unsupported>("SPIR-V renderer: {} of {}; it should have been decomposed", graph::name(c.op), name(c.from));
+  if (!r)
+    fail<Unsupported>("SPIR-V renderer: {} of {}; it should have been decomposed",
+                      graph::name(c.op), name(c.from));
   if (is_float(c.from) && t_.held(c.from) != c.from)
-    fail<Unsupported>("SPIR-V renderer: {} of {}; the device has no such arithmetic", graph::name(c.op), name(c.from));
+    fail<Unsupported>("SPIR-V renderer: {} of {}; the device has no such arithmetic",
+                      graph::name(c.op), name(c.from));
   return normalized((this->*r->function)(c), c.to);
 }
 
@@ -89,7 +96,8 @@ Id SpirvOps::normalized(Id x, DType t) {
   const DType h = t_.held(t);
   if (h == t || is_float(t)) return x;
   const uint32_t unused = 32 - row(t).storage_bits;
-  if (is_unsigned(t)) return m_.pure(spv::OpBitwiseAnd, t_.type(h), {x, t_.integer(h, 0xffffffffu >> unused)});
+  if (is_unsigned(t))
+    return m_.pure(spv::OpBitwiseAnd, t_.type(h), {x, t_.integer(h, 0xffffffffu >> unused)});
   const Id up = m_.pure(spv::OpShiftLeftLogical, t_.type(h), {x, t_.word(unused)});
   return m_.pure(spv::OpShiftRightArithmetic, t_.type(h), {up, t_.word(unused)});
 }
@@ -100,7 +108,8 @@ Id SpirvOps::simple(const Call& c) {
 
 Id SpirvOps::compare(const Call& c) {
   if (c.op == Op::CmpLt && c.from == DType::Bool)
-    return m_.pure(spv::OpLogicalAnd, t_.boolean(), {m_.pure(spv::OpLogicalNot, t_.boolean(), {c.x[0]}), c.x[1]});
+    return m_.pure(spv::OpLogicalAnd, t_.boolean(),
+                   {m_.pure(spv::OpLogicalNot, t_.boolean(), {c.x[0]}), c.x[1]});
   return m_.pure(opcode(*row_of(c.op), c.from), t_.boolean(), {c.x[0], c.x[1]});
 }
 
@@ -148,21 +157,27 @@ Id SpirvOps::quotient(const Call& c) {
   return select(by_zero, zero, by_product ? remainder(q) : q, c.from);
 }
 
-Id SpirvOps::negate(const Call& c) { return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0]}); }
+Id SpirvOps::negate(const Call& c) {
+  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0]});
+}
 
 Id SpirvOps::recip(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {t_.constant(Scalar::of_double(c.from, 1)), c.x[0]});
+  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to),
+                 {t_.constant(Scalar::of_double(c.from, 1)), c.x[0]});
 }
 
 Id SpirvOps::extended(const Call& c) {
   const uint32_t instruction = opcode(*row_of(c.op), c.from);
   const bool wide_exists = c.op == Op::Sqrt || c.op == Op::Trunc;
-  if (c.from == DType::F64 && !wide_exists) fail<Unsupported>("SPIR-V renderer: {} of float64", graph::name(c.op));
+  if (c.from == DType::F64 && !wide_exists)
+    fail<Unsupported>("SPIR-V renderer: {} of float64", graph::name(c.op));
   return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), instruction, c.x[0]});
 }
 
 Id SpirvOps::mul_add(const Call& c) {
-  if (is_float(c.from)) return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), GLSLstd450Fma, c.x[0], c.x[1], c.x[2]});
+  if (is_float(c.from))
+    return m_.pure(spv::OpExtInst, t_.reg(c.to),
+                   {m_.glsl(), GLSLstd450Fma, c.x[0], c.x[1], c.x[2]});
   return binary(Op::Add, c.from, binary(Op::Mul, c.from, c.x[0], c.x[1]), c.x[2]);
 }
 
@@ -188,7 +203,8 @@ Id SpirvOps::convert_int(Id x, DType from, DType to) {
 }
 
 Id SpirvOps::half_to_float(Id bits) {
-  const Id pair = m_.pure(spv::OpExtInst, t_.vector(t_.type(DType::F32), 2), {m_.glsl(), GLSLstd450UnpackHalf2x16, bits});
+  const Id pair = m_.pure(spv::OpExtInst, t_.vector(t_.type(DType::F32), 2),
+                          {m_.glsl(), GLSLstd450UnpackHalf2x16, bits});
   return m_.pure(spv::OpCompositeExtract, t_.type(DType::F32), {pair, 0});
 }
 
@@ -202,7 +218,8 @@ Id SpirvOps::cast(Id x, DType from, DType to) {
   if (from == to) return x;
   const DType hf = t_.held(from), ht = t_.held(to);
   if (from == DType::BF16 || to == DType::BF16)
-    fail<Unsupported>("SPIR-V renderer: cast of {} to {}; it should have been decomposed", name(from), name(to));
+    fail<Unsupported>("SPIR-V renderer: cast of {} to {}; it should have been decomposed",
+                      name(from), name(to));
   if (from == DType::F16 && hf != from) return cast(half_to_float(x), DType::F32, to);
   if (to == DType::F16 && ht != to) return float_to_half(cast(x, from, DType::F32), ht);
   if (to == DType::Bool) {
@@ -213,8 +230,10 @@ Id SpirvOps::cast(Id x, DType from, DType to) {
     return select(x, t_.constant(Scalar::of_int(to, 1)), t_.constant(Scalar::of_int(to, 0)), to);
   const Id type = t_.type(ht);
   if (is_float(from) && is_float(to)) return m_.pure(spv::OpFConvert, type, {x});
-  if (is_float(to)) return m_.pure(is_signed(from) ? spv::OpConvertSToF : spv::OpConvertUToF, type, {x});
-  if (is_float(from)) return m_.pure(is_signed(to) ? spv::OpConvertFToS : spv::OpConvertFToU, type, {x});
+  if (is_float(to))
+    return m_.pure(is_signed(from) ? spv::OpConvertSToF : spv::OpConvertUToF, type, {x});
+  if (is_float(from))
+    return m_.pure(is_signed(to) ? spv::OpConvertFToS : spv::OpConvertFToU, type, {x});
   return normalized(convert_int(x, hf, ht), to);
 }
 
@@ -224,7 +243,9 @@ Id SpirvOps::bitcast(Id x, DType from, DType to) {
   if (hf == ht) return is_float(to) && is_signed(from) && hf != from ? normalized(x, to) : x;
   if (size_bytes(hf) == size_bytes(ht)) {
     const Id y = m_.pure(spv::OpBitcast, t_.type(ht), {x});
-    return is_int(to) || size_bytes(ht) == size_bytes(to) ? normalized(y, to) : m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, t_.integer(ht, 0xffff)});
+    return is_int(to) || size_bytes(ht) == size_bytes(to)
+               ? normalized(y, to)
+               : m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, t_.integer(ht, 0xffff)});
   }
   // One side is held wide: an integer (or bits) of 32 beside a real 16-bit type.
   const auto narrow = [](DType t) { return is_signed(t) ? DType::I16 : DType::U16; };
@@ -249,7 +270,8 @@ Id SpirvOps::to_memory(Id x, DType t) {
   const DType stored = t_.stored(t), held = t_.held(t);
   if (t != DType::Bool) return stored == held ? x : convert_int(x, held, stored);
   const DType wide = t_.held(DType::U8);
-  const Id number = m_.pure(spv::OpSelect, t_.type(wide), {x, t_.integer(wide, 1), t_.integer(wide, 0)});
+  const Id number =
+      m_.pure(spv::OpSelect, t_.type(wide), {x, t_.integer(wide, 1), t_.integer(wide, 0)});
   return stored == wide ? number : convert_int(number, wide, stored);
 }
 

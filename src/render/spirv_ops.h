@@ -22,7 +22,12 @@ class SpirvOps {
   Id to_memory(Id x, DType t);
 
  private:
-  struct Call { graph::Op op; DType from, to; std::span<const Id> x; bool positive_divisor; };
+  struct Call {
+    graph::Op op;
+    DType from, to;
+    std::span<const Id> x;
+    bool positive_divisor;
+  };
   struct Row;
   static const Row* row_of(graph::Op op);
   Id simple(const Call& c);
@@ -38,7 +43,7 @@ class SpirvOps {
   Id convert_int(Id x, DType from, DType to);
   Id half_to_float(Id bits);
   Id float_to_half(Id x, DType held);
-  Id normalized(Id x, DType t);   // a narrow integer that is held wide, wrapped to its width
+  Id normalized(Id x, DType t);  // a narrow integer that is held wide, wrapped to its width
   Id call(const Call& c);
 
   SpirvModule& m_;

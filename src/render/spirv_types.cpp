@@ -37,19 +37,29 @@ Id SpirvTypes::type(DType t) {
   const uint32_t bits = row(t).storage_bits;
   switch (t) {
     case DType::Bool: return boolean();
-    case DType::I8: case DType::U8: if (f_.i8) m_.capability(spv::CapabilityInt8); break;
-    case DType::I16: case DType::U16: if (f_.i16) m_.capability(spv::CapabilityInt16); break;
-    case DType::I64: case DType::U64:
+    case DType::I8:
+    case DType::U8:
+      if (f_.i8) m_.capability(spv::CapabilityInt8);
+      break;
+    case DType::I16:
+    case DType::U16:
+      if (f_.i16) m_.capability(spv::CapabilityInt16);
+      break;
+    case DType::I64:
+    case DType::U64:
       if (!f_.i64) lacks(t, "arithmetic");
       m_.capability(spv::CapabilityInt64);
       break;
-    case DType::F16: m_.capability(spv::CapabilityFloat16); return m_.type(spv::OpTypeFloat, {bits});
+    case DType::F16:
+      m_.capability(spv::CapabilityFloat16);
+      return m_.type(spv::OpTypeFloat, {bits});
     case DType::F64:
       if (!f_.f64) lacks(t, "arithmetic");
       m_.capability(spv::CapabilityFloat64);
       return m_.type(spv::OpTypeFloat, {bits});
     case DType::F32: return m_.type(spv::OpTypeFloat, {bits});
-    case DType::I32: case DType::U32: break;
+    case DType::I32:
+    case DType::U32: break;
     default: fail<Unsupported>("SPIR-V renderer: no register type for {}", name(t));
   }
   return m_.type(spv::OpTypeInt, {bits, is_signed(t) ? 1u : 0u});
@@ -68,15 +78,20 @@ Id SpirvTypes::memory(DType t) {
   return type(s);
 }
 
-Id SpirvTypes::vector(Id component, uint32_t n) { return m_.type(spv::OpTypeVector, {component, n}); }
+Id SpirvTypes::vector(Id component, uint32_t n) {
+  return m_.type(spv::OpTypeVector, {component, n});
+}
 Id SpirvTypes::boolean() { return m_.type(spv::OpTypeBool, {}); }
-Id SpirvTypes::pointer(uint32_t storage, Id to) { return m_.type(spv::OpTypePointer, {storage, to}); }
+Id SpirvTypes::pointer(uint32_t storage, Id to) {
+  return m_.type(spv::OpTypePointer, {storage, to});
+}
 
 Id SpirvTypes::integer(DType t, int64_t v) {
   const DType h = held(t);
   const uint64_t bits = Scalar::of_int(h, v).bits;
   if (size_bytes(h) == 8)
-    return m_.constant(spv::OpConstant, type(h), {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+    return m_.constant(spv::OpConstant, type(h),
+                       {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
   return m_.constant(spv::OpConstant, type(h), {static_cast<uint32_t>(bits)});  // narrow: extended
 }
 
@@ -85,14 +100,17 @@ Id SpirvTypes::constant(const Scalar& v) {
     case DType::Bool:
       return m_.constant(v.as_bool() ? spv::OpConstantTrue : spv::OpConstantFalse, boolean());
     case DType::F32:
-      return m_.constant(spv::OpConstant, type(v.dtype), {std::bit_cast<uint32_t>(static_cast<float>(v.as_double()))});
+      return m_.constant(spv::OpConstant, type(v.dtype),
+                         {std::bit_cast<uint32_t>(static_cast<float>(v.as_double()))});
     case DType::F64: {
       const uint64_t bits = std::bit_cast<uint64_t>(v.as_double());
-      return m_.constant(spv::OpConstant, type(v.dtype), {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+      return m_.constant(spv::OpConstant, type(v.dtype),
+                         {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
     }
     case DType::F16: {
       const uint16_t bits = f16_from_f64(v.as_double());
-      return held(v.dtype) == DType::F16 ? m_.constant(spv::OpConstant, type(v.dtype), {bits}) : integer(held(v.dtype), bits);
+      return held(v.dtype) == DType::F16 ? m_.constant(spv::OpConstant, type(v.dtype), {bits})
+                                         : integer(held(v.dtype), bits);
     }
     case DType::BF16: return integer(held(v.dtype), bf16_from_f64(v.as_double()));
     default: return integer(v.dtype, v.as_int());

@@ -4,15 +4,19 @@
 
 namespace tuff::sched {
 
-ScheduleCache::Entries::iterator ScheduleCache::locate(uint64_t hash, std::span<const uint64_t> tokens) {
+ScheduleCache::Entries::iterator ScheduleCache::locate(uint64_t hash,
+                                                       std::span<const uint64_t> tokens) {
   const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (std::equal(tokens.begin(), tokens.end(), it->second->tokens.begin(), it->second->tokens.end())) return it->second;
+    if (std::equal(tokens.begin(), tokens.end(), it->second->tokens.begin(),
+                   it->second->tokens.end()))
+      return it->second;
   }
   return entries_.end();
 }
 
-std::shared_ptr<const Schedule> ScheduleCache::find(uint64_t hash, std::span<const uint64_t> tokens) {
+std::shared_ptr<const Schedule> ScheduleCache::find(uint64_t hash,
+                                                    std::span<const uint64_t> tokens) {
   std::lock_guard lock(mutex_);
   const auto it = locate(hash, tokens);
   if (it == entries_.end()) {
@@ -24,9 +28,10 @@ std::shared_ptr<const Schedule> ScheduleCache::find(uint64_t hash, std::span<con
   return it->schedule;
 }
 
-void ScheduleCache::insert(uint64_t hash, std::span<const uint64_t> tokens, std::shared_ptr<const Schedule> schedule) {
+void ScheduleCache::insert(uint64_t hash, std::span<const uint64_t> tokens,
+                           std::shared_ptr<const Schedule> schedule) {
   std::lock_guard lock(mutex_);
-  if (locate(hash, tokens) != entries_.end()) return;   // another thread was faster
+  if (locate(hash, tokens) != entries_.end()) return;  // another thread was faster
   entries_.push_front({hash, {tokens.begin(), tokens.end()}, std::move(schedule)});
   by_hash_.emplace(hash, entries_.begin());
   if (entries_.size() <= capacity_) return;

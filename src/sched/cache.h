@@ -1,5 +1,5 @@
-// Schedules by graph key: bounded, least recently used out first, safe to call from several threads.
-// Called by schedule() alone. Knows nothing of how a schedule is made.
+// Schedules by graph key: bounded, least recently used out first, safe to call from several
+// threads. Called by schedule() alone. Knows nothing of how a schedule is made.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class ScheduleCache {
   explicit ScheduleCache(size_t capacity) : capacity_(capacity) {}
   // The schedule stored under these tokens (compared in full); empty if there is none.
   std::shared_ptr<const Schedule> find(uint64_t hash, std::span<const uint64_t> tokens);
-  void insert(uint64_t hash, std::span<const uint64_t> tokens, std::shared_ptr<const Schedule> schedule);
+  void insert(uint64_t hash, std::span<const uint64_t> tokens,
+              std::shared_ptr<const Schedule> schedule);
   void clear();
   ScheduleCacheStats stats() const;
 
@@ -34,7 +35,7 @@ class ScheduleCache {
 
   const size_t capacity_;
   mutable std::mutex mutex_;
-  Entries entries_;   // most recently used first
+  Entries entries_;  // most recently used first
   std::unordered_multimap<uint64_t, Entries::iterator> by_hash_;
   ScheduleCacheStats stats_;
 };

@@ -95,7 +95,9 @@ class Canonicalizer {
   }
 
   void number() {
-    std::sort(ranges_.begin(), ranges_.end(), [](const Node* a, const Node* b) { return a->get<RangeArg>().id < b->get<RangeArg>().id; });
+    std::sort(ranges_.begin(), ranges_.end(), [](const Node* a, const Node* b) {
+      return a->get<RangeArg>().id < b->get<RangeArg>().id;
+    });
     int32_t next = 0;
     for (const Node* r : ranges_) {
       if (absorbed_.count(r)) continue;

@@ -10,12 +10,15 @@ namespace tuff::sched {
 using namespace graph;
 
 bool is_transfer(const Node& n) {
-  return n.op == Op::Copy && n.src(0)->device && *n.src(0)->device != n.get<Placement>().devices.at(0);
+  return n.op == Op::Copy && n.src(0)->device &&
+         *n.src(0)->device != n.get<Placement>().devices.at(0);
 }
 
 const std::string& root_device(const Node& n) {
   if (n.op == Op::Copy) return n.get<Placement>().devices.at(0);
-  if (!n.device) fail<InvalidArgument>("cannot realize a {} that no device is known for; copy it to a device first", name(n.op));
+  if (!n.device)
+    fail<InvalidArgument>(
+        "cannot realize a {} that no device is known for; copy it to a device first", name(n.op));
   return *n.device;
 }
 
@@ -33,7 +36,7 @@ constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; range
 constexpr uint32_t kTranscendental = 5;     // cost weights: one plain ALU op is 1
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
-constexpr uint32_t kFreeMask = 6;           // a comparison, as one-hot and causal masks are
+constexpr uint32_t kFreeMask = 6;  // a comparison, as one-hot and causal masks are
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
 
@@ -54,12 +57,12 @@ uint32_t op_weight(Op op) {
 
 // What the fused expression of a node costs, up to the realized nodes it reads.
 struct Facts {
-  uint32_t weight = 0;         // as a tree, saturating
+  uint32_t weight = 0;  // as a tree, saturating
   uint32_t depth = 0;
-  std::vector<uint32_t> loads; // distinct buffers read, by position; no more than kMaxLoads
-  uint32_t full_loads = 0;     // of them, those with as many elements as the node
-  int64_t reduced = 0;         // elements read by a Reduce inside; 0: none
-  uint32_t reduction = 0;      // that Reduce, by position
+  std::vector<uint32_t> loads;  // distinct buffers read, by position; no more than kMaxLoads
+  uint32_t full_loads = 0;      // of them, those with as many elements as the node
+  int64_t reduced = 0;          // elements read by a Reduce inside; 0: none
+  uint32_t reduction = 0;       // that Reduce, by position
 };
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -90,13 +93,15 @@ class Planner {
   void run() {
     flatten();
     force_roots();
-    // Shared reductions first: what follows them is then seen as reading memory, not as a reduction.
+    // Shared reductions first: what follows them is then seen as reading memory, not as a
+    // reduction.
     cut_shared(true);
     const std::vector<uint8_t> forced = p_.realized;
     cut_structure();
     std::vector<uint8_t> structural = p_.realized;
     cut_shared(false);
-    // What is shared now bounds expressions that seemed to hold a reduction: cut again without them.
+    // What is shared now bounds expressions that seemed to hold a reduction: cut again without
+    // them.
     for (size_t i = 0; i < structural.size(); i++) {
       const bool keep = !structural[i] || users_[i].size() > 1;
       p_.realized[i] = forced[i] || (p_.realized[i] && keep);
@@ -143,8 +148,9 @@ class Planner {
     p_.realized[i] = 1;
   }
 
-  // Before it is repeated. A value that is only read with its axes permuted and then merged is stored
-  // permuted: the kernel that computes it has the axes apart, its reader would have to divide.
+  // Before it is repeated. A value that is only read with its axes permuted and then merged is
+  // stored permuted: the kernel that computes it has the axes apart, its reader would have to
+  // divide.
   void realize_for_reader(uint32_t i) {
     uint32_t best = i;
     for (uint32_t k = i; users_[k].size() == 1;) {
@@ -160,10 +166,12 @@ class Planner {
     for (size_t s = 0; s < p_.sinks.size(); s++) {
       const uint32_t i = p_.position.at(strip_reshapes(p_.sinks[s].get()));
       // A constant has no node to realize below its reshapes.
-      const uint32_t root = is_leaf(i) && node(i).op != Op::Buffer ? p_.position.at(p_.sinks[s].get()) : i;
+      const uint32_t root =
+          is_leaf(i) && node(i).op != Op::Buffer ? p_.position.at(p_.sinks[s].get()) : i;
       realize(root);
       if (is_leaf(root) && node(root).op != Op::Buffer) {
-        fail<InvalidArgument>("sink {} is a bare {} without a device; copy it to one first", s, name(node(root).op));
+        fail<InvalidArgument>("sink {} is a bare {} without a device; copy it to one first", s,
+                              name(node(root).op));
       }
       if (p_.sink_number[root] == kNone) p_.sink_number[root] = int32_t(s);
     }
@@ -178,7 +186,9 @@ class Planner {
   Facts facts_of(uint32_t i) const {
     const uint32_t b = p_.base(i);
     if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
-    if (opaque(b)) return Facts{.weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0, .reduction = 0};
+    if (opaque(b))
+      return Facts{
+          .weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0, .reduction = 0};
     return facts_[b];
   }
 
@@ -205,7 +215,8 @@ class Planner {
     if (node(i).op == Op::Pad && f.reduced) realize(b);
     if (!repeats(node(i))) return;
     const uint32_t free_weight = node(b).dtype == DType::Bool ? kFreeMask : kFreeWhenRepeated;
-    const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental : f.loads.size() == 1 && f.weight <= free_weight;
+    const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
+                                             : f.loads.size() == 1 && f.weight <= free_weight;
     if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 
@@ -243,7 +254,9 @@ class Planner {
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
       for (uint32_t b : g.loads) {
-        if (f.loads.size() < kMaxLoads && std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end()) f.loads.push_back(b);
+        if (f.loads.size() < kMaxLoads &&
+            std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end())
+          f.loads.push_back(b);
       }
       if (g.reduced > f.reduced) {
         f.reduced = g.reduced;
@@ -268,7 +281,8 @@ class Planner {
       if (is_leaf(i) || !(is_alu(node(i).op) || node(i).op == Op::Reduce)) continue;
       facts_[i] = combine(i);
       if (reductions_only && !facts_[i].reduced) continue;
-      if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i)) p_.realized[i] = 1;
+      if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i))
+        p_.realized[i] = 1;
     }
   }
 
@@ -283,9 +297,12 @@ class Planner {
     }
   }
 
-  // Whether the uses part ways at this node. Where all users go to the same kernels, they part later.
+  // Whether the uses part ways at this node. Where all users go to the same kernels, they part
+  // later.
   bool branches(uint32_t i) const {
-    while (users_[i].size() == 1 && is_movement(node(users_[i][0]).op) && !p_.realized[users_[i][0]]) i = users_[i][0];
+    while (users_[i].size() == 1 && is_movement(node(users_[i][0]).op) &&
+           !p_.realized[users_[i][0]])
+      i = users_[i][0];
     if (users_[i].size() <= 1) return false;
     return std::any_of(users_[i].begin(), users_[i].end(), [&](uint32_t u) {
       return p_.realized[u] || !is_alu(node(u).op) || uses_[u] != uses_[i];
@@ -323,7 +340,8 @@ class Planner {
       while (reads_[i].size() > limit) {
         const uint32_t widest = widest_source(i);
         if (widest == UINT32_MAX) {
-          fail<Unsupported>("a {} reads {} buffers, but a kernel on {} may have only {}", name(n.op), reads_[i].size(), *n.device, limit + 1);
+          fail<Unsupported>("a {} reads {} buffers, but a kernel on {} may have only {}",
+                            name(n.op), reads_[i].size(), *n.device, limit + 1);
         }
         p_.realized[widest] = 1;
         reads_[i] = united_reads(i);
@@ -358,7 +376,8 @@ class Planner {
     return widest;
   }
 
-  // A realized value is stored straight into the Storage it is assigned to, unless it is a sink too.
+  // A realized value is stored straight into the Storage it is assigned to, unless it is a sink
+  // too.
   void claim_assigns() {
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       if (node(i).op != Op::Assign) continue;

@@ -1,9 +1,11 @@
 // Which nodes are realized into memory; everything between realized nodes becomes one kernel.
 // The cost rule, in order:
 //   1. Sinks, Contiguous, Copy, what an Assign stores and what a Copy reads are realized.
-//   2. A reduction keeps its element-wise prologue and epilogue. It is realized before its result is
+//   2. A reduction keeps its element-wise prologue and epilogue. It is realized before its result
+//   is
 //      repeated (Expand) or padded, before another reduction, and beside a second reduction.
-//   3. What is repeated is realized first unless it is nearly free (constants, one load and a cast).
+//   3. What is repeated is realized first unless it is nearly free (constants, one load and a
+//   cast).
 //   4. A value used in several kernels, or at several indexes, is recomputed where that is cheaper
 //      than to store and load it, else realized; a reduction is never recomputed.
 //   5. What would read more buffers than Target::max_buffers allows is cut.
@@ -27,11 +29,11 @@ struct FusePlan {
   std::vector<graph::UOp> sinks;
   std::vector<const graph::Node*> nodes;
   std::unordered_map<const graph::Node*, uint32_t> position;
-  std::vector<uint32_t> src_begin, src;   // sources of i: src[src_begin[i] .. src_begin[i + 1])
+  std::vector<uint32_t> src_begin, src;  // sources of i: src[src_begin[i] .. src_begin[i + 1])
   std::vector<uint8_t> realized;
-  std::vector<int32_t> stores_for;        // of a root: the Assign it stores for
-  std::vector<int32_t> stored_by;         // of an Assign: the root that stores for it, or itself
-  std::vector<int32_t> sink_number;       // of a root: the first sink whose Output it is
+  std::vector<int32_t> stores_for;   // of a root: the Assign it stores for
+  std::vector<int32_t> stored_by;    // of an Assign: the root that stores for it, or itself
+  std::vector<int32_t> sink_number;  // of a root: the first sink whose Output it is
 
   std::span<const uint32_t> sources(uint32_t i) const {
     return {src.data() + src_begin[i], src.data() + src_begin[i + 1]};

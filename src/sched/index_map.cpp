@@ -54,15 +54,29 @@ void unflatten(UOp flat, const Shape& shape, size_t begin, size_t end, IndexTupl
 
 // Axes are matched in groups with equal products from the left, so that only axes that really merge
 // or split see a division. Symbolic extents match their equals; else the rest is one group.
-struct AxisGroup { size_t src_begin, src_end, dst_begin, dst_end; };
+struct AxisGroup {
+  size_t src_begin, src_end, dst_begin, dst_end;
+};
 
 std::vector<AxisGroup> matching_groups(const Shape& src, const Shape& dst) {
   std::vector<AxisGroup> groups;
   size_t i = 0, j = 0;
   while (i < src.size() || j < dst.size()) {
-    if (i < src.size() && src[i] == 1) { groups.push_back({i, i + 1, j, j}); i++; continue; }
-    if (j < dst.size() && dst[j] == 1) { groups.push_back({i, i, j, j + 1}); j++; continue; }
-    if (i < src.size() && j < dst.size() && src[i] == dst[j]) { groups.push_back({i, i + 1, j, j + 1}); i++, j++; continue; }
+    if (i < src.size() && src[i] == 1) {
+      groups.push_back({i, i + 1, j, j});
+      i++;
+      continue;
+    }
+    if (j < dst.size() && dst[j] == 1) {
+      groups.push_back({i, i, j, j + 1});
+      j++;
+      continue;
+    }
+    if (i < src.size() && j < dst.size() && src[i] == dst[j]) {
+      groups.push_back({i, i + 1, j, j + 1});
+      i++, j++;
+      continue;
+    }
     const size_t i0 = i, j0 = j;
     int64_t a = 1, b = 1;
     bool constant_extents = true;
@@ -86,7 +100,8 @@ IndexTuple through_reshape(const Shape& src, const Shape& dst, const IndexTuple&
       continue;
     }
     const UOp flat = flatten(dst, index, g.dst_begin, g.dst_end);
-    unflatten(g.src_end - g.src_begin > 1 ? simplify(flat) : flat, src, g.src_begin, g.src_end, out);
+    unflatten(g.src_end - g.src_begin > 1 ? simplify(flat) : flat, src, g.src_begin, g.src_end,
+              out);
   }
   return out;
 }

@@ -1,5 +1,6 @@
-// Movement ops as transforms of index tuples: an element of the result is which element of the source,
-// and under which condition. Called by rangeify. Knows nothing of kernels or memory but strides.
+// Movement ops as transforms of index tuples: an element of the result is which element of the
+// source, and under which condition. Called by rangeify. Knows nothing of kernels or memory but
+// strides.
 #pragma once
 
 #include <vector>
@@ -8,11 +9,11 @@
 
 namespace tuff::sched {
 
-using IndexTuple = std::vector<graph::UOp>;   // one Index expression per axis
+using IndexTuple = std::vector<graph::UOp>;  // one Index expression per axis
 
 struct SourceIndex {
   IndexTuple index;
-  graph::UOp valid;   // of a Pad: true where the source has the element; empty where it always has
+  graph::UOp valid;  // of a Pad: true where the source has the element; empty where it always has
 };
 
 // Where element `index` of the movement node `n` comes from.

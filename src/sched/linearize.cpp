@@ -21,8 +21,8 @@ constexpr int64_t kViewAlignment = 64;
 struct Draft {
   Call call;
   uint32_t root = 0;
-  bool in_place = false;              // reads the old contents through its output argument
-  std::vector<uint32_t> after;        // drafts whose results or reads it must follow
+  bool in_place = false;        // reads the old contents through its output argument
+  std::vector<uint32_t> after;  // drafts whose results or reads it must follow
 };
 
 class Linearizer {
@@ -45,7 +45,11 @@ class Linearizer {
   const Node& node(uint32_t i) const { return *plan_.nodes[i]; }
 
   int32_t new_slot(const Node& n, const std::string& device, BufferOrigin origin, uint32_t index) {
-    out_.buffers.push_back(BufferSlot{.dtype = n.dtype, .count = element_count(n.shape), .device = device, .origin = origin, .index = index});
+    out_.buffers.push_back(BufferSlot{.dtype = n.dtype,
+                                      .count = element_count(n.shape),
+                                      .device = device,
+                                      .origin = origin,
+                                      .index = index});
     return int32_t(out_.buffers.size() - 1);
   }
 
@@ -58,7 +62,11 @@ class Linearizer {
     for (uint32_t i = 0; i < inputs_.size(); i++) {
       number.emplace(inputs_[i], i);
       const Storage& s = *inputs_[i];
-      out_.buffers.push_back(BufferSlot{.dtype = s.dtype, .count = s.count, .device = s.device, .origin = BufferOrigin::Input, .index = i});
+      out_.buffers.push_back(BufferSlot{.dtype = s.dtype,
+                                        .count = s.count,
+                                        .device = s.device,
+                                        .origin = BufferOrigin::Input,
+                                        .index = i});
     }
     for (uint32_t i = 0; i < plan_.nodes.size(); i++) {
       const Node& n = node(i);
@@ -66,7 +74,9 @@ class Linearizer {
       if (plan_.is_root(i)) {
         const int32_t s = plan_.sink_number[i];
         const bool is_output = s != kNone && n.op != Op::Assign;
-        slot_of_[i] = new_slot(n, root_device(n), is_output ? BufferOrigin::Output : BufferOrigin::Temp, is_output ? uint32_t(s) : 0);
+        slot_of_[i] =
+            new_slot(n, root_device(n), is_output ? BufferOrigin::Output : BufferOrigin::Temp,
+                     is_output ? uint32_t(s) : 0);
       }
       if (n.op != Op::Assign) continue;
       slot_of_[i] = slot_of_[plan_.stored_by[i]];
@@ -96,10 +106,12 @@ class Linearizer {
     KernelSpec spec{.root = r, .inner = graph_.members[r], .outputs = {r}, .slot_of = &slot_of_};
     for (uint32_t m : spec.inner) {
       const auto& users = graph_.users[m];
-      const bool read_elsewhere = std::any_of(users.begin(), users.end(), [&](uint32_t u) { return graph_.host[u] != r; });
+      const bool read_elsewhere =
+          std::any_of(users.begin(), users.end(), [&](uint32_t u) { return graph_.host[u] != r; });
       if (read_elsewhere || plan_.sink_number[m] != kNone) spec.outputs.push_back(m);
     }
-    if (auto it = storage_slot_.find(r); it != storage_slot_.end() && in_place) spec.in_place_slot = it->second;
+    if (auto it = storage_slot_.find(r); it != storage_slot_.end() && in_place)
+      spec.in_place_slot = it->second;
     return spec;
   }
 
@@ -126,9 +138,11 @@ class Linearizer {
     d.in_place = k.in_place;
     d.call.kind = CallKind::Kernel;
     d.call.ast = k.ast;
-    d.call.output_count = 1 + uint32_t(std::count_if(graph_.members[r].begin(), graph_.members[r].end(), [&](uint32_t m) {
-      return std::find(k.args.begin(), k.args.end(), uint32_t(slot_of_[m])) != k.args.end();
-    }));
+    d.call.output_count =
+        1 +
+        uint32_t(std::count_if(graph_.members[r].begin(), graph_.members[r].end(), [&](uint32_t m) {
+          return std::find(k.args.begin(), k.args.end(), uint32_t(slot_of_[m])) != k.args.end();
+        }));
     d.call.args = std::move(k.args);
     if (k.is_copy) simplify_copy(r, k.copy_offset, d);
   }
@@ -137,9 +151,11 @@ class Linearizer {
   void simplify_copy(uint32_t r, int64_t offset, Draft& d) {
     const BufferSlot& from = out_.buffers[d.call.args[1]];
     const BufferSlot& to = out_.buffers[d.call.args[0]];
-    const bool own_memory = node(r).op == Op::Contiguous || node(r).op == Op::Copy || storage_slot_.count(r);
+    const bool own_memory =
+        node(r).op == Op::Contiguous || node(r).op == Op::Copy || storage_slot_.count(r);
     const int64_t bytes = offset * int64_t(tuff::size_bytes(from.dtype));
-    if (to.origin == BufferOrigin::Output && !own_memory && is_stable(d.call.args[1]) && bytes % kViewAlignment == 0) {
+    if (to.origin == BufferOrigin::Output && !own_memory && is_stable(d.call.args[1]) &&
+        bytes % kViewAlignment == 0) {
       d.call.kind = CallKind::View;
       d.call.ast = UOp();
       d.call.byte_offset = uint64_t(bytes);
@@ -153,18 +169,21 @@ class Linearizer {
   bool is_stable(uint32_t slot) const {
     if (out_.buffers[slot].origin == BufferOrigin::Output) return true;
     if (out_.buffers[slot].origin != BufferOrigin::Input) return false;
-    return std::none_of(storage_slot_.begin(), storage_slot_.end(), [&](const auto& s) { return s.second == int32_t(slot); });
+    return std::none_of(storage_slot_.begin(), storage_slot_.end(),
+                        [&](const auto& s) { return s.second == int32_t(slot); });
   }
 
   void connect(uint32_t before, uint32_t after) {
     std::vector<uint32_t>& list = drafts_[after].after;
-    if (before != after && std::find(list.begin(), list.end(), before) == list.end()) list.push_back(before);
+    if (before != after && std::find(list.begin(), list.end(), before) == list.end())
+      list.push_back(before);
   }
 
   void connect_reads_to_writers() {
     std::vector<int32_t> writer(out_.buffers.size(), kNone);
     for (uint32_t d = 0; d < drafts_.size(); d++) {
-      for (uint32_t k = 0; k < drafts_[d].call.output_count; k++) writer[drafts_[d].call.args[k]] = int32_t(d);
+      for (uint32_t k = 0; k < drafts_[d].call.output_count; k++)
+        writer[drafts_[d].call.args[k]] = int32_t(d);
     }
     for (uint32_t d = 0; d < drafts_.size(); d++) {
       drafts_[d].after.clear();
@@ -198,7 +217,8 @@ class Linearizer {
     std::vector<uint32_t> out;
     auto add = [&](int32_t slot) {
       if (slot == kNone || writer_[slot] == kNone) return;
-      if (std::find(out.begin(), out.end(), uint32_t(writer_[slot])) == out.end()) out.push_back(uint32_t(writer_[slot]));
+      if (std::find(out.begin(), out.end(), uint32_t(writer_[slot])) == out.end())
+        out.push_back(uint32_t(writer_[slot]));
     };
     for (const UOp& s : plan_.sinks) add(slot_of_[sink_position(s)]);
     for (const auto& [root, storage] : storage_slot_) add(slot_of_[root]);
@@ -219,19 +239,21 @@ class Linearizer {
     for (uint32_t d = 0; d < drafts_.size(); d++) {
       const Call& c = drafts_[d].call;
       for (size_t k = c.output_count; needed[d] && k < c.args.size(); k++) {
-        if (auto it = readers.find(int32_t(c.args[k])); it != readers.end()) it->second.push_back(d);
+        if (auto it = readers.find(int32_t(c.args[k])); it != readers.end())
+          it->second.push_back(d);
       }
     }
     return readers;
   }
 
-  // Where every reader of the old contents can run before the kernel that stores the new ones, it stores
-  // them in place; where one depends on it, it stores to a temporary that is copied over at the end.
+  // Where every reader of the old contents can run before the kernel that stores the new ones, it
+  // stores them in place; where one depends on it, it stores to a temporary that is copied over at
+  // the end.
   void order_reads_before_writes() {
     connect_reads_to_writers();
     auto readers = old_readers();
     for (const auto& [root, storage] : storage_slot_) {
-      if (writer_[slot_of_[root]] == kNone) continue;   // zero-sized
+      if (writer_[slot_of_[root]] == kNone) continue;  // zero-sized
       const uint32_t k = uint32_t(writer_[slot_of_[root]]);
       std::vector<uint32_t>& old = readers[storage];
       const bool separate = std::find(separate_.begin(), separate_.end(), root) != separate_.end();
@@ -273,7 +295,9 @@ class Linearizer {
     final_copies_.push_back(number);
   }
 
-  bool is_temp(uint32_t slot) const { return out_.buffers[slot].origin == BufferOrigin::Temp && !target_.count(int32_t(slot)); }
+  bool is_temp(uint32_t slot) const {
+    return out_.buffers[slot].origin == BufferOrigin::Temp && !target_.count(int32_t(slot));
+  }
 
   void finish() {
     std::vector<OrderNode> nodes;
@@ -282,11 +306,13 @@ class Linearizer {
     for (const Draft& d : drafts_) {
       OrderNode n{.after = d.after, .makes = {}, .uses = {}};
       for (size_t k = 0; k < d.call.args.size(); k++) {
-        if (is_temp(d.call.args[k])) (k < d.call.output_count ? n.makes : n.uses).push_back(d.call.args[k]);
+        if (is_temp(d.call.args[k]))
+          (k < d.call.output_count ? n.makes : n.uses).push_back(d.call.args[k]);
       }
       nodes.push_back(std::move(n));
     }
-    for (uint32_t d : order_calls(nodes, required(), sizes)) out_.calls.push_back(std::move(drafts_[d].call));
+    for (uint32_t d : order_calls(nodes, required(), sizes))
+      out_.calls.push_back(std::move(drafts_[d].call));
     for (const UOp& s : plan_.sinks) out_.sink_slots.push_back(sink_slot(s));
     renumber_slots();
   }
@@ -326,17 +352,19 @@ class Linearizer {
   RootGraph graph_;
   Schedule out_;
   std::vector<int32_t> slot_of_;
-  std::map<uint32_t, int32_t> storage_slot_;   // root that stores for an Assign -> the Storage's slot
-  std::map<int32_t, int32_t> target_;          // slot of new contents -> Storage slot written in place
-  std::vector<uint32_t> separate_;             // roots that read the old contents at other elements
+  std::map<uint32_t, int32_t>
+      storage_slot_;                   // root that stores for an Assign -> the Storage's slot
+  std::map<int32_t, int32_t> target_;  // slot of new contents -> Storage slot written in place
+  std::vector<uint32_t> separate_;     // roots that read the old contents at other elements
   std::vector<Draft> drafts_;
-  std::vector<int32_t> writer_;                // draft by slot
+  std::vector<int32_t> writer_;  // draft by slot
   std::vector<uint32_t> final_copies_;
 };
 
 }  // namespace
 
-Schedule linearize(const FusePlan& plan, const std::vector<Storage*>& inputs, const TargetOf& target_of) {
+Schedule linearize(const FusePlan& plan, const std::vector<Storage*>& inputs,
+                   const TargetOf& target_of) {
   return Linearizer(plan, inputs, target_of).run();
 }
 

@@ -1,6 +1,6 @@
-// Kernels, copies and views of a fusion plan with their dependencies, then in order: LINEAR without its
-// memory plan. Decides which row reductions share a kernel and where an Assign may write in place.
-// Called by schedule() on a cache miss.
+// Kernels, copies and views of a fusion plan with their dependencies, then in order: LINEAR without
+// its memory plan. Decides which row reductions share a kernel and where an Assign may write in
+// place. Called by schedule() on a cache miss.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 namespace tuff::sched {
 
 // `inputs` in the order that numbers the Input slots. Leaves Temp offsets and arenas unset.
-Schedule linearize(const FusePlan& plan, const std::vector<graph::Storage*>& inputs, const TargetOf& target_of);
+Schedule linearize(const FusePlan& plan, const std::vector<graph::Storage*>& inputs,
+                   const TargetOf& target_of);
 
 }  // namespace tuff::sched

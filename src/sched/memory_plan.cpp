@@ -10,11 +10,14 @@ struct Block {
   uint64_t begin, end;
 };
 
-uint64_t aligned(uint64_t v) { return (v + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+uint64_t aligned(uint64_t v) {
+  return (v + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
 
 // The smallest gap that holds `size`, or the end of the last block.
 uint64_t best_fit(std::vector<Block>& busy, uint64_t size) {
-  std::sort(busy.begin(), busy.end(), [](const Block& a, const Block& b) { return a.begin < b.begin; });
+  std::sort(busy.begin(), busy.end(),
+            [](const Block& a, const Block& b) { return a.begin < b.begin; });
   uint64_t end = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
   for (const Block& b : busy) {
     if (b.begin >= end && b.begin - end >= size && b.begin - end < best_gap) {
@@ -33,7 +36,9 @@ Packing pack(std::span<const Lifetime> lifetimes) {
   out.offsets.assign(lifetimes.size(), 0);
   std::vector<uint32_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return lifetimes[a].size_bytes > lifetimes[b].size_bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return lifetimes[a].size_bytes > lifetimes[b].size_bytes;
+  });
   std::vector<uint32_t> placed;
   std::vector<Block> busy;
   for (uint32_t i : order) {

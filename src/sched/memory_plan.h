@@ -11,7 +11,7 @@ namespace tuff::sched {
 inline constexpr uint64_t kArenaAlignment = 256;
 
 struct Lifetime {
-  uint32_t first = 0, last = 0;   // positions, both inclusive
+  uint32_t first = 0, last = 0;  // positions, both inclusive
   uint64_t size_bytes = 0;
 };
 

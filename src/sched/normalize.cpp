@@ -17,7 +17,8 @@ void GraphKey::clear() {
   hash = 0;
 }
 
-// Four independent lanes: the multiply chain of one lane is too slow for a key made on every realize.
+// Four independent lanes: the multiply chain of one lane is too slow for a key made on every
+// realize.
 uint64_t hash_tokens(std::span<const uint64_t> tokens) {
   constexpr uint64_t kMul = 0x9fb21c651e98df25ull;
   uint64_t lane[4] = {1, 2, 3, tokens.size()};
@@ -38,17 +39,18 @@ namespace {
 
 void note_leaf(const Node* n, GraphKey& key) {
   if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<graph::Storage>>().get());
-  if (n->device && std::find(key.devices.begin(), key.devices.end(), n->device) == key.devices.end()) {
+  if (n->device &&
+      std::find(key.devices.begin(), key.devices.end(), n->device) == key.devices.end()) {
     key.devices.push_back(n->device);
   }
 }
 
 }  // namespace
 
-// A node's structural key says everything below it but the sharing of Storages, and hash-consing makes
-// sharing of nodes follow from sharing of leaves. So a first visit emits the key and an edge to a node
-// seen before emits that node's number: together they pin the DAG. Breadth first, because the misses
-// on a node's sources then overlap: this walk is bound by memory.
+// A node's structural key says everything below it but the sharing of Storages, and hash-consing
+// makes sharing of nodes follow from sharing of leaves. So a first visit emits the key and an edge
+// to a node seen before emits that node's number: together they pin the DAG. Breadth first, because
+// the misses on a node's sources then overlap: this walk is bound by memory.
 void normalize(std::span<const graph::UOp> sinks, GraphKey& key) {
   static thread_local std::vector<const Node*> queue;
   key.clear();

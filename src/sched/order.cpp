@@ -8,7 +8,8 @@
 namespace tuff::sched {
 namespace {
 
-std::vector<uint32_t> depth_first(std::span<const OrderNode> calls, std::span<const uint32_t> required) {
+std::vector<uint32_t> depth_first(std::span<const OrderNode> calls,
+                                  std::span<const uint32_t> required) {
   enum : uint8_t { kNew, kOpen, kDone };
   std::vector<uint8_t> state(calls.size(), kNew);
   std::vector<uint32_t> order;
@@ -38,7 +39,8 @@ struct Liveness {
   std::span<const uint64_t> sizes;
   std::vector<uint32_t> readers;
 
-  Liveness(std::span<const OrderNode> c, std::span<const uint32_t> order, std::span<const uint64_t> s)
+  Liveness(std::span<const OrderNode> c, std::span<const uint32_t> order,
+           std::span<const uint64_t> s)
       : calls(c), sizes(s), readers(s.size(), 0) {
     for (uint32_t i : order) {
       for (uint32_t u : calls[i].uses) readers[u]++;
@@ -59,7 +61,8 @@ struct Liveness {
   }
 };
 
-int64_t peak_bytes(std::span<const OrderNode> calls, std::span<const uint32_t> order, std::span<const uint64_t> sizes) {
+int64_t peak_bytes(std::span<const OrderNode> calls, std::span<const uint32_t> order,
+                   std::span<const uint64_t> sizes) {
   Liveness live(calls, order, sizes);
   int64_t now = 0, peak = 0;
   for (uint32_t c : order) {
@@ -73,7 +76,8 @@ int64_t peak_bytes(std::span<const OrderNode> calls, std::span<const uint32_t> o
 
 // Among the calls that are ready: first any that frees at least what it makes, else the earliest of
 // the depth-first order.
-std::vector<uint32_t> greedy(std::span<const OrderNode> calls, std::span<const uint32_t> base, std::span<const uint64_t> sizes) {
+std::vector<uint32_t> greedy(std::span<const OrderNode> calls, std::span<const uint32_t> base,
+                             std::span<const uint64_t> sizes) {
   std::vector<uint32_t> rank(calls.size()), waiting(calls.size());
   std::vector<std::vector<uint32_t>> next(calls.size());
   for (uint32_t i = 0; i < base.size(); i++) rank[base[i]] = i;
@@ -106,7 +110,8 @@ std::vector<uint32_t> greedy(std::span<const OrderNode> calls, std::span<const u
 
 }  // namespace
 
-std::vector<uint32_t> order_calls(std::span<const OrderNode> calls, std::span<const uint32_t> required,
+std::vector<uint32_t> order_calls(std::span<const OrderNode> calls,
+                                  std::span<const uint32_t> required,
                                   std::span<const uint64_t> sizes) {
   std::vector<uint32_t> base = depth_first(calls, required);
   std::vector<uint32_t> other = greedy(calls, base, sizes);

@@ -9,13 +9,14 @@
 namespace tuff::sched {
 
 struct OrderNode {
-  std::vector<uint32_t> after;      // calls that must come before this one
-  std::vector<uint32_t> makes;      // temporary slots it writes first
-  std::vector<uint32_t> uses;       // temporary slots it reads
+  std::vector<uint32_t> after;  // calls that must come before this one
+  std::vector<uint32_t> makes;  // temporary slots it writes first
+  std::vector<uint32_t> uses;   // temporary slots it reads
 };
 
 // Calls that `required` needs, in order. sizes: bytes per slot.
-std::vector<uint32_t> order_calls(std::span<const OrderNode> calls, std::span<const uint32_t> required,
+std::vector<uint32_t> order_calls(std::span<const OrderNode> calls,
+                                  std::span<const uint32_t> required,
                                   std::span<const uint64_t> sizes);
 
 }  // namespace tuff::sched

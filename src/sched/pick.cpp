@@ -18,7 +18,8 @@ UOp plain_condition(UOp c) {
   while (true) {
     if (c->op == Op::Cast && c->src(0)->dtype == DType::Bool) {
       c = c->src(0);
-    } else if (c->op == Op::CmpNe && is_zero(c->src(1)) && (c->src(0)->dtype == DType::Bool || c->src(0)->op == Op::Cast)) {
+    } else if (c->op == Op::CmpNe && is_zero(c->src(1)) &&
+               (c->src(0)->dtype == DType::Bool || c->src(0)->op == Op::Cast)) {
       const UOp& x = c->src(0);
       if (x->op == Op::Cast && x->src(0)->dtype != DType::Bool) return c;
       c = x;
@@ -29,12 +30,13 @@ UOp plain_condition(UOp c) {
 }
 
 struct Pick {
-  UOp range, element;   // element == range
+  UOp range, element;  // element == range
 };
 
 // A counter of at most 31 bits in a dtype that holds all its values.
 bool counts(const UOp& side, const UOp& r) {
-  return side->op == Op::Cast && side->src(0) == r && is_int(side->dtype) && side->min >= 0 && side->max == r->max;
+  return side->op == Op::Cast && side->src(0) == r && is_int(side->dtype) && side->min >= 0 &&
+         side->max == r->max;
 }
 
 Pick match(const UOp& condition, const std::vector<UOp>& ranges) {
@@ -52,19 +54,21 @@ Pick match(const UOp& condition, const std::vector<UOp>& ranges) {
 }  // namespace
 
 UOp pick_elements(UOp value, std::vector<UOp>& ranges) {
-  if (value->op != Op::Where || !is_zero(value->src(2)) || value->src(1)->op != Op::Load) return value;
+  if (value->op != Op::Where || !is_zero(value->src(2)) || value->src(1)->op != Op::Load)
+    return value;
   const UOp& at = value->src(1)->src(0);
   const Pick p = match(value->src(0), ranges);
   if (!p.range || !depends_on(at->src(1), p.range)) return value;
-  // The remainder keeps the offset's bounds those of the buffer, so that it needs no wider integers;
-  // the gate excludes what it would have wrapped.
+  // The remainder keeps the offset's bounds those of the buffer, so that it needs no wider
+  // integers; the gate excludes what it would have wrapped.
   const UOp element = cast(p.element, DType::Index);
   const int64_t size = p.range->src(0)->const_int();
   const UOpMap<UOp> map{{p.range, floormod(element, size)}};
   UOp gate = logical_and(ge(element, index_const(0)), lt(element, index_const(size)));
   if (at->src_count > 2) gate = logical_and(substitute(at->src(2), map), gate);
   std::erase(ranges, p.range);
-  return make(Op::Load, DType::Void, {make(Op::Index, DType::Void, {at->src(0), substitute(at->src(1), map), gate})});
+  return make(Op::Load, DType::Void,
+              {make(Op::Index, DType::Void, {at->src(0), substitute(at->src(1), map), gate})});
 }
 
 }  // namespace tuff::sched

@@ -27,7 +27,9 @@ namespace {
 
 const Storage* assigned_storage(const Node* n) {
   while (n->op == Op::Assign || n->op == Op::Reshape || n->op == Op::Detach) n = n->src(0).get();
-  if (n->op != Op::Buffer) fail<InvalidArgument>("assign: the target is a {}, not a buffer or a reshape of one", name(n->op));
+  if (n->op != Op::Buffer)
+    fail<InvalidArgument>("assign: the target is a {}, not a buffer or a reshape of one",
+                          name(n->op));
   return n->get<Ref<Storage>>().get();
 }
 
@@ -73,18 +75,20 @@ class Preparer {
   }
 
  private:
-  // Where no element is read (a sum over nothing) a constant is left, which knows no device: what has to
-  // be stored still goes where it belongs.
+  // Where no element is read (a sum over nothing) a constant is left, which knows no device: what
+  // has to be stored still goes where it belongs.
   UOp keep_device(const Node& n, const UOp& to) const {
     if (!n.device || to->device || (!sinks_.count(&n) && n.op != Op::Contiguous)) return to;
-    return make(Op::Contiguous, to->dtype, {to->op == Op::Contiguous ? to->src(0) : to}, Placement{{*n.device}});
+    return make(Op::Contiguous, to->dtype, {to->op == Op::Contiguous ? to->src(0) : to},
+                Placement{{*n.device}});
   }
 
   UOp rewrite(const Node* n, std::span<const UOp> src) {
     switch (n->op) {
       case Op::Detach: return src[0];
       case Op::Assign: return rewrite_assign(n, src[1]);
-      case Op::Contiguous: return sinks_.count(n) ? with_src(UOp(n), src) : rewrite_contiguous(UOp(n), src);
+      case Op::Contiguous:
+        return sinks_.count(n) ? with_src(UOp(n), src) : rewrite_contiguous(UOp(n), src);
       case Op::Pad:
         if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
         return with_src(UOp(n), src);
@@ -114,7 +118,8 @@ class Preparer {
 
   UOp rewrite_reduce(const Node* n, std::span<const UOp> src) {
     const ReduceArg& arg = n->get<ReduceArg>();
-    if (element_count(src[0]->shape) == 0) return filled(reduce_identity(arg.op, n->dtype), n->shape);
+    if (element_count(src[0]->shape) == 0)
+      return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
     const UOp split = split_reduce(whole);
     return split ? split : whole;
@@ -123,7 +128,8 @@ class Preparer {
   UOp split_reduce(const UOp& n) {
     const UOp& x = n->src(0);
     const int64_t outputs = element_count(n->shape), elements = element_count(x->shape);
-    if (!n->device || outputs >= kSplitMaxOutputs || elements / outputs <= kSplitMinReduced) return {};
+    if (!n->device || outputs >= kSplitMaxOutputs || elements / outputs <= kSplitMinReduced)
+      return {};
     const Target& target = target_of_(*n->device);
     if ((target.cores <= 1 && !target.has_local) || !all_const(x->shape)) return {};
     const ReduceArg& arg = n->get<ReduceArg>();
@@ -152,7 +158,8 @@ class Preparer {
 
   UOp protect(const UOp& sink) {
     const Node* base = strip_reshapes(sink.get());
-    if (base->op != Op::Buffer || !last_version_.count(base->get<Ref<Storage>>().get())) return sink;
+    if (base->op != Op::Buffer || !last_version_.count(base->get<Ref<Storage>>().get()))
+      return sink;
     return make(Op::Contiguous, sink->dtype, {sink});
   }
 

@@ -25,7 +25,8 @@ struct ValueKey {
 struct ValueKeyHash {
   size_t operator()(const ValueKey& k) const {
     uint64_t h = k.node * 0x9fb21c651e98df25ull + reinterpret_cast<uintptr_t>(k.gate);
-    for (const UOp& u : k.index) h = (h ^ reinterpret_cast<uintptr_t>(u.get())) * 0x9fb21c651e98df25ull + (h >> 32);
+    for (const UOp& u : k.index)
+      h = (h ^ reinterpret_cast<uintptr_t>(u.get())) * 0x9fb21c651e98df25ull + (h >> 32);
     return h;
   }
 };
@@ -53,7 +54,8 @@ class Builder {
     for (uint32_t o : ordered_outputs()) {
       UOp v = body(o);
       if (o == spec_.root) root_value = v;
-      const int32_t number = int32_t(std::find(spec_.outputs.begin(), spec_.outputs.end(), o) - spec_.outputs.begin());
+      const int32_t number =
+          int32_t(std::find(spec_.outputs.begin(), spec_.outputs.end(), o) - spec_.outputs.begin());
       const UOp target = make(Op::Index, DType::Void, {output_param(number), out_offset_});
       std::vector<UOp> end{make(Op::Store, DType::Void, {target, v})};
       end.insert(end.end(), ranges.begin(), ranges.end());
@@ -128,7 +130,8 @@ class Builder {
   UOp elementwise(uint32_t i, const IndexTuple& index, const UOp& gate) {
     const Node& n = *plan_.nodes[i];
     std::vector<UOp> src;
-    for (uint32_t s : plan_.sources(i)) src.push_back(value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate));
+    for (uint32_t s : plan_.sources(i))
+      src.push_back(value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate));
     if (n.op == Op::Cast) return cast(src[0], n.dtype);
     if (n.op == Op::Bitcast) return bitcast(src[0], n.dtype);
     return alu(n.op, src, n.arg);
@@ -178,7 +181,8 @@ class Builder {
     UOp offset = flat_offset(n.shape, index);
     offset = gate ? simplify_given(offset, gate) : simplify(offset);
     const UOp p = argument(slot, n, offset, gate);
-    const UOp element = gate ? make(Op::Index, DType::Void, {p, offset, gate}) : make(Op::Index, DType::Void, {p, offset});
+    const UOp element = gate ? make(Op::Index, DType::Void, {p, offset, gate})
+                             : make(Op::Index, DType::Void, {p, offset});
     return make(Op::Load, DType::Void, {element});
   }
 
@@ -217,7 +221,8 @@ class Builder {
     UOpMap<UOp> map;
     for (const UOp& p : params) {
       const ParamArg& a = p->get<ParamArg>();
-      if (number[size_t(a.slot)] != a.slot) map.emplace(p, param(number[size_t(a.slot)], p->dtype, a.count));
+      if (number[size_t(a.slot)] != a.slot)
+        map.emplace(p, param(number[size_t(a.slot)], p->dtype, a.count));
     }
     return substitute(ast, map);
   }
@@ -239,7 +244,7 @@ class Builder {
   UOp out_offset_;
   int32_t next_range_ = 0;
   std::unordered_map<ValueKey, UOp, ValueKeyHash> memo_;
-  std::vector<UOp> keep_alive_;   // gates named by memo keys
+  std::vector<UOp> keep_alive_;  // gates named by memo keys
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// From a realized node to its kernel's AST: index tuples are pushed down from the output ranges, movement
-// ops vanish into them, padding becomes gates. Called by linearize, once per kernel of a graph.
-// Knows nothing of what runs when or of memory but slots.
+// From a realized node to its kernel's AST: index tuples are pushed down from the output ranges,
+// movement ops vanish into them, padding becomes gates. Called by linearize, once per kernel of a
+// graph. Knows nothing of what runs when or of memory but slots.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@
 namespace tuff::sched {
 
 struct KernelSpec {
-  uint32_t root = 0;                         // position in the plan
-  std::vector<uint32_t> inner;               // roots of the same shape computed in this kernel, in order
-  std::vector<uint32_t> outputs;             // of root and inner: those that are stored; root first
-  int32_t in_place_slot = kNone;             // input slot that the root's result may overwrite
+  uint32_t root = 0;              // position in the plan
+  std::vector<uint32_t> inner;    // roots of the same shape computed in this kernel, in order
+  std::vector<uint32_t> outputs;  // of root and inner: those that are stored; root first
+  int32_t in_place_slot = kNone;  // input slot that the root's result may overwrite
   const std::vector<int32_t>* slot_of = nullptr;  // by position: of roots, Assigns and Buffers
 };
 
 struct Kernel {
   graph::UOp ast;
-  std::vector<uint32_t> args;                // slots, outputs first
-  bool in_place = false;                     // reads in_place_slot through its output argument
-  bool in_place_conflict = false;            // reads in_place_slot at another element: needs a temporary
-  std::vector<uint32_t> misplaced;           // inner roots that are read at other indexes: build without them
+  std::vector<uint32_t> args;      // slots, outputs first
+  bool in_place = false;           // reads in_place_slot through its output argument
+  bool in_place_conflict = false;  // reads in_place_slot at another element: needs a temporary
+  std::vector<uint32_t>
+      misplaced;  // inner roots that are read at other indexes: build without them
   // A kernel that only copies: args[1] from this element on, in order.
   bool is_copy = false;
   int64_t copy_offset = 0;

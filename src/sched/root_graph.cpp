@@ -32,7 +32,8 @@ void RootGraph::scan(uint32_t root, std::vector<uint32_t>& stamp) {
     stamp[i] = root;
     const Node& n = *plan_.nodes[i];
     const bool is_root = i != root && (plan_.realized[i] || n.op == Op::Assign);
-    if (is_root || n.op == Op::Buffer) largest_read = std::max(largest_read, element_count(n.shape));
+    if (is_root || n.op == Op::Buffer)
+      largest_read = std::max(largest_read, element_count(n.shape));
     if (is_root) {
       const uint32_t r = n.op == Op::Assign ? uint32_t(plan_.stored_by[i]) : i;
       if (std::find(reads[root].begin(), reads[root].end(), r) == reads[root].end()) {

@@ -112,7 +112,7 @@ Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of) {
   out.schedule = cache().find(key.hash, key.tokens);
   out.from_cache = bool(out.schedule);
   if (out.from_cache) return out;
-  const GraphKey own = key;   // target_of may come back here on this thread
+  const GraphKey own = key;  // target_of may come back here on this thread
   out.schedule = std::make_shared<const Schedule>(make_schedule(sinks, own, target_of));
   cache().insert(own.hash, own.tokens, out.schedule);
   return out;

@@ -1,6 +1,6 @@
 // From a tensor graph to LINEAR: ordered CALLs with a memory plan. Called by engine.
-// Ranges instead of views: movement ops vanish into index arithmetic; what shares a kernel is decided
-// by the cost rule stated in fuse.h. Knows nothing of instructions or addresses.
+// Ranges instead of views: movement ops vanish into index arithmetic; what shares a kernel is
+// decided by the cost rule stated in fuse.h. Knows nothing of instructions or addresses.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ enum class CallKind : uint8_t {
 struct Call {
   CallKind kind = CallKind::Kernel;
   graph::UOp ast;
-  std::vector<uint32_t> args;   // slots of Schedule::buffers
-  uint32_t output_count = 1;    // args[0..output_count) are written
+  std::vector<uint32_t> args;  // slots of Schedule::buffers
+  uint32_t output_count = 1;   // args[0..output_count) are written
   std::string device;
-  uint64_t byte_offset = 0;     // View
+  uint64_t byte_offset = 0;  // View
 };
 
 enum class BufferOrigin : uint8_t {
@@ -43,24 +43,28 @@ enum class BufferOrigin : uint8_t {
 
 struct BufferSlot {
   DType dtype = DType::Void;
-  int64_t count = 0;            // elements at maximum extent
+  int64_t count = 0;  // elements at maximum extent
   std::string device;
   BufferOrigin origin = BufferOrigin::Temp;
-  uint32_t index = 0;           // of Input (order of inputs) or Output (sink number)
-  uint64_t arena_offset = 0;    // Temp: bytes, 256-aligned
-  uint32_t arena = 0;           // Temp: which of Schedule::arenas
+  uint32_t index = 0;         // of Input (order of inputs) or Output (sink number)
+  uint64_t arena_offset = 0;  // Temp: bytes, 256-aligned
+  uint32_t arena = 0;         // Temp: which of Schedule::arenas
   uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
 };
 
-struct Arena { std::string device; uint64_t size_bytes = 0; };
+struct Arena {
+  std::string device;
+  uint64_t size_bytes = 0;
+};
 
 // LINEAR plus its memory plan. Immutable once made; shared by the schedule cache.
 struct Schedule {
   std::vector<BufferSlot> buffers;
   std::vector<Call> calls;
   std::vector<Arena> arenas;
-  std::vector<uint32_t> sink_slots;      // per sink: the slot that holds its value, row-major contiguous
-  std::vector<graph::UOp> variables;     // Variable nodes the kernels need, sorted by name
+  std::vector<uint32_t>
+      sink_slots;  // per sink: the slot that holds its value, row-major contiguous
+  std::vector<graph::UOp> variables;  // Variable nodes the kernels need, sorted by name
 };
 
 struct Scheduled {
@@ -72,13 +76,15 @@ struct Scheduled {
 using TargetOf = std::function<const Target&(const std::string& device)>;
 
 // Schedules everything that the sinks need. A sink is a tensor-floor node with a device; sinks that
-// are Assigns store into their target's Storage. Kernels that read a Storage's old contents run before
-// an Assign that overwrites it (WAR), those that read through the Assign node after it. The result is
-// cached by structure: a graph that differs only in which Storages it uses is not scheduled again.
-// Throws Unsupported if a kernel cannot be split to fit Target::max_buffers.
+// are Assigns store into their target's Storage. Kernels that read a Storage's old contents run
+// before an Assign that overwrites it (WAR), those that read through the Assign node after it. The
+// result is cached by structure: a graph that differs only in which Storages it uses is not
+// scheduled again. Throws Unsupported if a kernel cannot be split to fit Target::max_buffers.
 Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of);
 
-struct ScheduleCacheStats { uint64_t hits = 0, misses = 0; };
+struct ScheduleCacheStats {
+  uint64_t hits = 0, misses = 0;
+};
 ScheduleCacheStats schedule_cache_stats();
 void clear_schedule_cache();
 

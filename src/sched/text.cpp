@@ -23,7 +23,8 @@ std::string slot_text(const Schedule& s, uint32_t slot) {
 std::string ranges_text(const UOp& n) {
   std::string out;
   for (const UOp& r : n->src().subspan(1)) {
-    out += fmt::format("{}r{}:{}", out.empty() ? "" : " ", r->get<RangeArg>().id, expression(r->src(0)));
+    out += fmt::format("{}r{}:{}", out.empty() ? "" : " ", r->get<RangeArg>().id,
+                       expression(r->src(0)));
   }
   return out;
 }
@@ -41,7 +42,8 @@ class KernelText {
     for (const UOp& end : ast_->src()) {
       const UOp& store = end->src(0);
       const std::string ranges = ranges_text(end), value = text(store->src(1));
-      out_ += fmt::format("    {}{}{} = {}\n", ranges, ranges.empty() ? "" : ": ", element(store->src(0)), value);
+      out_ += fmt::format("    {}{}{} = {}\n", ranges, ranges.empty() ? "" : ": ",
+                          element(store->src(0)), value);
     }
     return std::move(out_);
   }
@@ -49,7 +51,8 @@ class KernelText {
  private:
   // Data-dependent offsets are rare and printed as values; the rest are index expressions.
   std::string element(const UOp& index) {
-    std::string out = fmt::format("p{}[{}", index->src(0)->get<ParamArg>().slot, expression(index->src(1)));
+    std::string out =
+        fmt::format("p{}[{}", index->src(0)->get<ParamArg>().slot, expression(index->src(1)));
     if (index->src_count > 2) out += " if " + expression(index->src(2));
     return out + "]";
   }
@@ -57,7 +60,8 @@ class KernelText {
   std::string text(const UOp& u) {
     if (auto it = names_.find(u.get()); it != names_.end()) return it->second;
     std::string s = spelled(u);
-    const bool is_value = u->op == Op::Reduce || (u->op != Op::Load && u->src_count > 0 && u->dtype != DType::Index);
+    const bool is_value =
+        u->op == Op::Reduce || (u->op != Op::Load && u->src_count > 0 && u->dtype != DType::Index);
     if (!is_value || uses_[u.get()] < 2) return s;
     const std::string name = fmt::format("v{}", names_.size());
     out_ += fmt::format("    {} = {}\n", name, s);
@@ -67,11 +71,14 @@ class KernelText {
 
   std::string spelled(const UOp& u) {
     if (u->op == Op::Load) return element(u->src(0));
-    if (u->op == Op::Reduce) return fmt::format("{}_reduce({}; {})", name(u->get<ReduceArg>().op), text(u->src(0)), ranges_text(u));
+    if (u->op == Op::Reduce)
+      return fmt::format("{}_reduce({}; {})", name(u->get<ReduceArg>().op), text(u->src(0)),
+                         ranges_text(u));
     if (u->dtype == DType::Index || u->src_count == 0) return expression(u);
     std::string args;
     for (const UOp& s : u->src()) args += (args.empty() ? "" : ", ") + text(s);
-    const std::string op = u->op == Op::Cast ? fmt::format("cast.{}", short_name(u->dtype)) : std::string(name(u->op));
+    const std::string op =
+        u->op == Op::Cast ? fmt::format("cast.{}", short_name(u->dtype)) : std::string(name(u->op));
     return fmt::format("{}({})", op, args);
   }
 
@@ -89,7 +96,8 @@ std::string to_text(const Schedule& s) {
   std::unordered_map<const Node*, int> kernels;
   for (const Call& c : s.calls) {
     std::string args;
-    for (size_t k = 0; k < c.args.size(); k++) args += (k == 0 ? "" : k == c.output_count ? " <- " : " ") + slot_text(s, c.args[k]);
+    for (size_t k = 0; k < c.args.size(); k++)
+      args += (k == 0 ? "" : k == c.output_count ? " <- " : " ") + slot_text(s, c.args[k]);
     if (c.kind == CallKind::Kernel) {
       const auto [it, fresh] = kernels.emplace(c.ast.get(), int(kernels.size()));
       out += fmt::format("kernel k{} {}\n", it->second, args);

@@ -15,16 +15,20 @@ using graph::UOp;
 namespace {
 
 UOp seed_of(const Tensor& t, const Tensor& given) {
-  if (!is_float(t.dtype())) fail<InvalidArgument>("backward: the tensor is {}, only floats have gradients", name(t.dtype()));
+  if (!is_float(t.dtype()))
+    fail<InvalidArgument>("backward: the tensor is {}, only floats have gradients",
+                          name(t.dtype()));
   if (given.defined()) {
-    if (given.sizes() != t.sizes()) fail<ShapeError>("backward: gradient {} for a tensor of {}", detail::text(given.sizes()), detail::text(t.sizes()));
+    if (given.sizes() != t.sizes())
+      fail<ShapeError>("backward: gradient {} for a tensor of {}", detail::text(given.sizes()),
+                       detail::text(t.sizes()));
     return uop(given.cast(t.dtype()));
   }
   return uop(Tensor::ones(t.sizes(), {t.dtype(), t.device()}));
 }
 
-// The node whose elements a tensor shows: reshapes of reshapes merge when graphs are built, so a target
-// is looked for below its own.
+// The node whose elements a tensor shows: reshapes of reshapes merge when graphs are built, so a
+// target is looked for below its own.
 UOp elements_of(const UOp& u) {
   UOp base = u;
   while (base->op == graph::Op::Reshape) base = base->src(0);
@@ -50,7 +54,8 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
   detail::for_each_live([&](TensorImpl& t) {
     if (t.requires_grad && below.count(elements_of(t.uop).get())) leaves.emplace_back(&t);
   });
-  std::sort(leaves.begin(), leaves.end(), [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
+  std::sort(leaves.begin(), leaves.end(),
+            [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   return leaves;
 }
 
@@ -58,10 +63,12 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
 
 void Tensor::backward(const Tensor& given) const {
   if (!given.defined() && numel() != 1) {
-    fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from", detail::text(sizes()));
+    fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from",
+                     detail::text(sizes()));
   }
   const std::vector<Ref<TensorImpl>> leaves = leaves_below(uop(*this));
-  if (leaves.empty()) fail<InvalidArgument>("backward: no tensor with requires_grad is below this one");
+  if (leaves.empty())
+    fail<InvalidArgument>("backward: no tensor with requires_grad is below this one");
   std::vector<UOp> targets;
   for (const auto& l : leaves) targets.push_back(l->uop);
   const std::vector<UOp> grads = gradients_of(uop(*this), seed_of(*this, given), targets);

@@ -32,11 +32,14 @@ Tensor arithmetic(const char* what, Op op, const Tensor& a, const Tensor& b) {
   return binary(what, op, a, b);
 }
 
-Tensor divide(const Tensor& a, const Tensor& b) { return binary("divide", Op::Div, as_float(a), as_float(b)); }
+Tensor divide(const Tensor& a, const Tensor& b) {
+  return binary("divide", Op::Div, as_float(a), as_float(b));
+}
 
 Tensor bitwise(const char* what, Op op, const Tensor& a, const Tensor& b) {
   for (const Tensor* t : {&a, &b}) {
-    if (is_float(t->dtype())) fail<InvalidArgument>("{}: not defined on {}", what, name(t->dtype()));
+    if (is_float(t->dtype()))
+      fail<InvalidArgument>("{}: not defined on {}", what, name(t->dtype()));
   }
   return binary(what, op, a, b);
 }
@@ -49,9 +52,9 @@ Tensor less_equal(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-#define TUFF_OPERATOR(op, body)                                                                  \
-  Tensor operator op(const Tensor& a, const Tensor& b) { return body; }                          \
-  Tensor operator op(const Tensor& a, Number n) { return a op number_like(a, n); }               \
+#define TUFF_OPERATOR(op, body)                                                    \
+  Tensor operator op(const Tensor& a, const Tensor& b) { return body; }            \
+  Tensor operator op(const Tensor& a, Number n) { return a op number_like(a, n); } \
   Tensor operator op(Number n, const Tensor& b) { return number_like(b, n) op b; }
 TUFF_OPERATOR(+, arithmetic("add", Op::Add, a, b))
 TUFF_OPERATOR(-, arithmetic("subtract", Op::Sub, a, b))
@@ -73,7 +76,9 @@ Tensor Tensor::neg() const {
   if (dtype() == DType::Bool) fail<InvalidArgument>("neg: not defined on bool: use logical_not()");
   return unary(Op::Neg, *this);
 }
-Tensor Tensor::abs() const { return is_unsigned(dtype()) || dtype() == DType::Bool ? *this : where(*this < 0, neg(), *this); }
+Tensor Tensor::abs() const {
+  return is_unsigned(dtype()) || dtype() == DType::Bool ? *this : where(*this < 0, neg(), *this);
+}
 Tensor Tensor::sign() const {
   const Tensor positive = (*this > 0).cast(dtype());
   if (is_unsigned(dtype()) || dtype() == DType::Bool) return positive;
@@ -88,7 +93,8 @@ Tensor Tensor::exp() const { return (as_float(*this) * (1.0 / std::log(2.0))).ex
 Tensor Tensor::log() const { return log2() * std::log(2.0); }
 Tensor Tensor::sin() const { return real(Op::Sin, *this); }
 Tensor Tensor::cos() const { return (1.57079632679489661923 - as_float(*this)).sin(); }
-// With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far below 0.
+// With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far
+// below 0.
 Tensor Tensor::sigmoid() const {
   const Tensor x = as_float(*this), e = (x.abs() * (-1.0 / std::log(2.0))).exp2();
   return where(x < 0, e, 1.0) * (e + 1).reciprocal();
@@ -144,7 +150,9 @@ Tensor Tensor::clamp(std::optional<Number> low, std::optional<Number> high) cons
   if (high) out = out.minimum(number_like(out, *high));
   return out;
 }
-Tensor Tensor::maximum(const Tensor& other) const { return binary("maximum", Op::Max, *this, other); }
+Tensor Tensor::maximum(const Tensor& other) const {
+  return binary("maximum", Op::Max, *this, other);
+}
 Tensor Tensor::minimum(const Tensor& other) const {
   auto [x, y] = unify("minimum", *this, other);
   if (x.dtype() == DType::Bool) return x & y;
@@ -161,17 +169,25 @@ Tensor Tensor::isinf() const {
 
 Tensor Tensor::where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   auto [a, b] = unify("where", x, y);
-  if (condition.dtype() != DType::Bool) fail<InvalidArgument>("where: the condition is {}, not bool", name(condition.dtype()));
+  if (condition.dtype() != DType::Bool)
+    fail<InvalidArgument>("where: the condition is {}, not bool", name(condition.dtype()));
   auto [c, wide] = unify("where", condition, a, true);
   const Sizes sizes = wide.sizes();
   return derive(c, graph::alu(Op::Where, {uop(c), uop(a.expand(sizes)), uop(b.expand(sizes))}));
 }
-Tensor Tensor::where(const Tensor& condition, const Tensor& x, Number y) { return where(condition, x, number_like(x, y)); }
-Tensor Tensor::where(const Tensor& condition, Number x, const Tensor& y) { return where(condition, number_like(y, x), y); }
-Tensor Tensor::masked_fill(const Tensor& mask, Number value) const { return where(mask, number_like(*this, value).cast(dtype()), *this); }
+Tensor Tensor::where(const Tensor& condition, const Tensor& x, Number y) {
+  return where(condition, x, number_like(x, y));
+}
+Tensor Tensor::where(const Tensor& condition, Number x, const Tensor& y) {
+  return where(condition, number_like(y, x), y);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, Number value) const {
+  return where(mask, number_like(*this, value).cast(dtype()), *this);
+}
 
 Tensor Tensor::cast(DType t) const {
-  if (t == DType::Void || t == DType::Index || is_weak(t)) fail<InvalidArgument>("cast: {} is no element type of a tensor", name(t));
+  if (t == DType::Void || t == DType::Index || is_weak(t))
+    fail<InvalidArgument>("cast: {} is no element type of a tensor", name(t));
   return t == dtype() ? *this : derive(*this, graph::cast(uop(*this), t));
 }
 Tensor Tensor::bitcast(DType t) const {

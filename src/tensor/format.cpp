@@ -8,12 +8,12 @@
 namespace tuff {
 namespace {
 
-constexpr int64_t kEdge = 3;         // elements shown at each end of a shortened axis
-constexpr int64_t kShowAll = 1000;   // tensors up to this size are shown whole
+constexpr int64_t kEdge = 3;        // elements shown at each end of a shortened axis
+constexpr int64_t kShowAll = 1000;  // tensors up to this size are shown whole
 
 struct Printer {
   const Sizes& sizes;
-  const std::vector<std::string>& cells;   // row-major
+  const std::vector<std::string>& cells;  // row-major
   size_t width;
   bool shorten;
 
@@ -39,7 +39,8 @@ struct Printer {
 
 std::string cell(const Scalar& v) {
   if (v.dtype == DType::Bool) return v.as_bool() ? "True" : "False";
-  if (!is_float(v.dtype)) return is_unsigned(v.dtype) ? fmt::format("{}", v.bits) : fmt::format("{}", v.as_int());
+  if (!is_float(v.dtype))
+    return is_unsigned(v.dtype) ? fmt::format("{}", v.bits) : fmt::format("{}", v.as_int());
   const double x = v.as_double();
   if (std::isfinite(x) && x == std::trunc(x) && std::abs(x) < 1e6) return fmt::format("{:.0f}.", x);
   return fmt::format("{:.5g}", x);
@@ -60,7 +61,8 @@ std::string Tensor::str() const {
     width = std::max(width, cells.back().size());
   }
   const Printer printer{own, cells, width, numel() > kShowAll};
-  return fmt::format("tensor({}, shape={}, dtype={}, device={})", printer.axis(0, 0), detail::text(own), name(dtype()), device());
+  return fmt::format("tensor({}, shape={}, dtype={}, device={})", printer.axis(0, 0),
+                     detail::text(own), name(dtype()), device());
 }
 
 }  // namespace tuff

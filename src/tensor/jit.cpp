@@ -16,7 +16,9 @@ struct InputShape {
   std::string device;
 };
 
-std::string text(const InputShape& s) { return fmt::format("{} {} on {}", name(s.dtype), detail::text(s.sizes), s.device); }
+std::string text(const InputShape& s) {
+  return fmt::format("{} {} on {}", name(s.dtype), detail::text(s.sizes), s.device);
+}
 
 // Assignments the function made but did not realize belong to the step all the same.
 std::vector<Tensor> pending_assigns() {
@@ -24,7 +26,9 @@ std::vector<Tensor> pending_assigns() {
   detail::for_each_live([&](TensorImpl& t) {
     if (t.uop->op == graph::Op::Assign) out.emplace_back(&t);
   });
-  std::sort(out.begin(), out.end(), [](const Tensor& a, const Tensor& b) { return detail::uop(a)->serial < detail::uop(b)->serial; });
+  std::sort(out.begin(), out.end(), [](const Tensor& a, const Tensor& b) {
+    return detail::uop(a)->serial < detail::uop(b)->serial;
+  });
   return out;
 }
 
@@ -59,7 +63,8 @@ struct Jit::State {
       shapes.push_back({t.sizes(), t.dtype(), t.device()});
       inputs.push_back(detail::buffer_of(t));
       for (size_t j = 0; j < i; j++) {
-        if (&inputs[j]->root() == &inputs[i]->root()) fail<InvalidArgument>("Jit: arguments {} and {} share memory", j, i);
+        if (&inputs[j]->root() == &inputs[i]->root())
+          fail<InvalidArgument>("Jit: arguments {} and {} share memory", j, i);
       }
     }
   }
@@ -74,14 +79,18 @@ struct Jit::State {
   void check(size_t i, const Tensor& t) const {
     const graph::UOp& u = detail::uop(t);
     const InputShape& s = shapes[i];
-    bool same = u->dtype == s.dtype && t.impl()->device == s.device && u->shape.size() == s.sizes.size();
+    bool same =
+        u->dtype == s.dtype && t.impl()->device == s.device && u->shape.size() == s.sizes.size();
     for (size_t d = 0; same && d < s.sizes.size(); d++) same = u->shape[d] == s.sizes[d];
     if (same) return;
-    fail<InvalidArgument>("Jit: argument {} was {} when captured and is {} now", i, text(s), text({t.sizes(), t.dtype(), t.device()}));
+    fail<InvalidArgument>("Jit: argument {} was {} when captured and is {} now", i, text(s),
+                          text({t.sizes(), t.dtype(), t.device()}));
   }
 
   void replay(const std::vector<Tensor>& given) {
-    if (given.size() != shapes.size()) fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(), given.size());
+    if (given.size() != shapes.size())
+      fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
+                            given.size());
     for (size_t i = 0; i < given.size(); i++) {
       check(i, given[i]);
       Ref<engine::Buffer> b = detail::buffer_of(given[i]);

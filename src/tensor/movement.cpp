@@ -16,12 +16,16 @@ Tensor Tensor::reshape(const Sizes& wanted) const {
   Sizes sizes = wanted;
   int64_t known = 1, unknown = -1;
   for (size_t i = 0; i < sizes.size(); i++) {
-    if (sizes[i] == -1 && unknown >= 0) fail<ShapeError>("reshape: more than one -1 in {}", detail::text(wanted));
-    if (sizes[i] == -1) unknown = int64_t(i);
-    else known *= sizes[i];
+    if (sizes[i] == -1 && unknown >= 0)
+      fail<ShapeError>("reshape: more than one -1 in {}", detail::text(wanted));
+    if (sizes[i] == -1)
+      unknown = int64_t(i);
+    else
+      known *= sizes[i];
   }
   if (unknown >= 0) {
-    if (known == 0 || numel() % known) fail<ShapeError>("reshape: {} elements do not fit {}", numel(), detail::text(wanted));
+    if (known == 0 || numel() % known)
+      fail<ShapeError>("reshape: {} elements do not fit {}", numel(), detail::text(wanted));
     sizes[size_t(unknown)] = numel() / known;
   }
   return derive(*this, graph::reshape(uop(*this), shape_of(sizes)));
@@ -36,26 +40,31 @@ Tensor Tensor::permute(const Sizes& dims) const {
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
   Sizes axes(size_t(dim()), 0);
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[size_t(wrap_dim("transpose", dim0, dim()))], axes[size_t(wrap_dim("transpose", dim1, dim()))]);
+  std::swap(axes[size_t(wrap_dim("transpose", dim0, dim()))],
+            axes[size_t(wrap_dim("transpose", dim1, dim()))]);
   return permute(axes);
 }
 
 Tensor Tensor::expand(const Sizes& wanted) const {
   const Sizes own = sizes();
   if (own == wanted) return *this;
-  if (wanted.size() < own.size()) fail<ShapeError>("expand: {} has more axes than {}", detail::text(own), detail::text(wanted));
+  if (wanted.size() < own.size())
+    fail<ShapeError>("expand: {} has more axes than {}", detail::text(own), detail::text(wanted));
   const size_t fresh = wanted.size() - own.size();
   Sizes padded(fresh, 1), target = wanted;
   padded.insert(padded.end(), own.begin(), own.end());
   for (size_t i = 0; i < target.size(); i++) {
     if (target[i] == -1) target[i] = padded[i];
   }
-  return derive(*this, graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
+  return derive(*this,
+                graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
 }
 
 Tensor Tensor::pad(const Sizes& padding, Number value) const {
   if (padding.size() % 2 || int64_t(padding.size()) > 2 * dim()) {
-    fail<ShapeError>("pad: {} values for a tensor of {} axes: give (before, after) pairs from the last axis on", padding.size(), dim());
+    fail<ShapeError>(
+        "pad: {} values for a tensor of {} axes: give (before, after) pairs from the last axis on",
+        padding.size(), dim());
   }
   graph::Pairs pads(size_t(dim()), {graph::Dim(0), graph::Dim(0)}), crops;
   const Sizes own = sizes();
@@ -63,14 +72,22 @@ Tensor Tensor::pad(const Sizes& padding, Number value) const {
   for (size_t i = 0; i < padding.size() / 2; i++) {
     const size_t axis = size_t(dim()) - 1 - i;
     const int64_t before = padding[2 * i], after = padding[2 * i + 1];
-    if (own[axis] + before + after < 0) fail<ShapeError>("pad: {} and {} crop more than axis {} of {} has", before, after, axis, detail::text(own));
-    pads[axis] = {graph::Dim(std::max<int64_t>(before, 0)), graph::Dim(std::max<int64_t>(after, 0))};
-    crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)), graph::Dim(own[axis] - std::max<int64_t>(-after, 0))};
+    if (own[axis] + before + after < 0)
+      fail<ShapeError>("pad: {} and {} crop more than axis {} of {} has", before, after, axis,
+                       detail::text(own));
+    pads[axis] = {graph::Dim(std::max<int64_t>(before, 0)),
+                  graph::Dim(std::max<int64_t>(after, 0))};
+    crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)),
+                   graph::Dim(own[axis] - std::max<int64_t>(-after, 0))};
   }
   const graph::UOp cropped = graph::shrink(uop(*this), crops);
   const Tensor padded = derive(*this, graph::pad(cropped, pads));
   if (value.value() == 0) return padded;
-  const Tensor inside = derive(*this, graph::pad(full(graph::max_extents(cropped->shape), true, {DType::Bool, device()}).impl()->uop, pads));
+  const Tensor inside = derive(
+      *this,
+      graph::pad(
+          full(graph::max_extents(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
+          pads));
   return where(inside, padded, value);
 }
 
@@ -90,7 +107,8 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
   const Sizes own = sizes();
   if (start < 0) start += own[size_t(d)];
   if (start < 0 || length < 0 || start + length > own[size_t(d)]) {
-    fail<ShapeError>("narrow: {}..{} is not inside axis {} of {}", start, start + length, d, detail::text(own));
+    fail<ShapeError>("narrow: {}..{} is not inside axis {} of {}", start, start + length, d,
+                     detail::text(own));
   }
   std::vector<std::pair<int64_t, int64_t>> parts;
   for (const int64_t s : own) parts.emplace_back(0, s);
@@ -110,7 +128,8 @@ static Tensor strided(const Tensor& x, int64_t d, int64_t step) {
   return x.pad(padding).reshape(folded).narrow(d + 1, 0, 1).squeeze(d + 1);
 }
 
-Tensor Tensor::slice(int64_t d, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) const {
+Tensor Tensor::slice(int64_t d, std::optional<int64_t> start, std::optional<int64_t> stop,
+                     int64_t step) const {
   if (step == 0) fail<InvalidArgument>("slice: step is 0");
   d = wrap_dim("slice", d, dim());
   const int64_t n = size(d);
@@ -130,7 +149,8 @@ Tensor Tensor::select(int64_t d, int64_t index) const {
   d = wrap_dim("select", d, dim());
   const int64_t n = size(d);
   const int64_t i = index < 0 ? index + n : index;
-  if (i < 0 || i >= n) fail<ShapeError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
+  if (i < 0 || i >= n)
+    fail<ShapeError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
   return narrow(d, i, 1).squeeze(d);
 }
 
@@ -156,13 +176,15 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
   if (a > b) fail<ShapeError>("flatten: start axis {} is behind end axis {}", start_dim, end_dim);
   const Sizes own = sizes();
   Sizes out(own.begin(), own.begin() + a);
-  out.push_back(std::accumulate(own.begin() + a, own.begin() + b + 1, int64_t(1), std::multiplies<>()));
+  out.push_back(
+      std::accumulate(own.begin() + a, own.begin() + b + 1, int64_t(1), std::multiplies<>()));
   out.insert(out.end(), own.begin() + b + 1, own.end());
   return reshape(out);
 }
 
 Tensor Tensor::repeat(const Sizes& repeats) const {
-  if (int64_t(repeats.size()) < dim()) fail<ShapeError>("repeat: {} counts for a tensor of {} axes", repeats.size(), dim());
+  if (int64_t(repeats.size()) < dim())
+    fail<ShapeError>("repeat: {} counts for a tensor of {} axes", repeats.size(), dim());
   Sizes own(repeats.size() - size_t(dim()), 1);
   const Sizes tail = sizes();
   own.insert(own.end(), tail.begin(), tail.end());
@@ -184,7 +206,9 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
   for (const Tensor& x : tensors) {
     Sizes a = first.sizes(), b = x.sizes();
     if (a.size() == b.size()) a[size_t(d)] = b[size_t(d)] = 0;
-    if (a != b) fail<ShapeError>("cat: {} and {} differ outside axis {}", detail::text(first.sizes()), detail::text(x.sizes()), d);
+    if (a != b)
+      fail<ShapeError>("cat: {} and {} differ outside axis {}", detail::text(first.sizes()),
+                       detail::text(x.sizes()), d);
     t = promote(t, x.dtype());
     total += x.size(d);
   }
@@ -211,7 +235,8 @@ std::vector<Tensor> Tensor::split(int64_t size_each, int64_t d) const {
   if (size_each <= 0) fail<InvalidArgument>("split: size {} is not positive", size_each);
   d = wrap_dim("split", d, dim());
   std::vector<Tensor> out;
-  for (int64_t i = 0; i < size(d); i += size_each) out.push_back(narrow(d, i, std::min(size_each, size(d) - i)));
+  for (int64_t i = 0; i < size(d); i += size_each)
+    out.push_back(narrow(d, i, std::min(size_each, size(d) - i)));
   return out;
 }
 

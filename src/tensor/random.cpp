@@ -1,5 +1,6 @@
-// Random numbers: Threefry-2x32-20 with a counter that lives in device memory, so that a captured step
-// draws new numbers at every replay. State per device: u32 (key0, key1, counter low, counter high).
+// Random numbers: Threefry-2x32-20 with a counter that lives in device memory, so that a captured
+// step draws new numbers at every replay. State per device: u32 (key0, key1, counter low, counter
+// high).
 #include <array>
 #include <cmath>
 #include <map>
@@ -17,8 +18,8 @@ using graph::UOp;
 namespace {
 
 struct Generator {
-  Tensor state;            // as stored
-  uint64_t drawn = 0;      // numbers handed out since then, not stored yet
+  Tensor state;        // as stored
+  uint64_t drawn = 0;  // numbers handed out since then, not stored yet
 };
 
 struct Generators {
@@ -36,7 +37,9 @@ Tensor fresh_state(uint64_t seed, const std::string& device) {
   return Tensor::from(words, {4}, {DType::U32, device});
 }
 
-Tensor u32(const Tensor& like, uint32_t v) { return Tensor::full({}, v, {DType::U32, like.device()}); }
+Tensor u32(const Tensor& like, uint32_t v) {
+  return Tensor::full({}, v, {DType::U32, like.device()});
+}
 
 // A 64-bit counter in two words plus n, per element of n.
 std::pair<Tensor, Tensor> advanced(const Tensor& state, const Tensor& n_low, uint32_t n_high) {
@@ -66,7 +69,8 @@ Tensor random_bits(const Sizes& sizes, const std::string& device) {
   const Tensor high = base_high + (low < index).cast(DType::U32);
   const Sizes flat{count};
   auto part = [&](const Tensor& t) { return detail::uop(t.expand(flat)); };
-  const UOp bits = graph::make(Op::Threefry, DType::U32, {part(low), part(high), part(state[0]), part(state[1])}, int64_t(0));
+  const UOp bits = graph::make(Op::Threefry, DType::U32,
+                               {part(low), part(high), part(state[0]), part(state[1])}, int64_t(0));
   return detail::derive(state, bits).reshape(sizes);
 }
 
@@ -74,7 +78,8 @@ Tensor random_bits(const Sizes& sizes, const std::string& device) {
 Tensor unit_floats(const Sizes& sizes, const std::string& device) {
   const UOp bits = detail::uop(random_bits(sizes, device));
   const UOp top = graph::alu(Op::Shr, {bits, graph::constant(DType::U32, 8)});
-  const UOp value = graph::alu(Op::Mul, {graph::cast(top, DType::F32), graph::constant(DType::F32, 0x1p-24)});
+  const UOp value =
+      graph::alu(Op::Mul, {graph::cast(top, DType::F32), graph::constant(DType::F32, 0x1p-24)});
   return detail::wrap(value, device);
 }
 
@@ -101,9 +106,11 @@ std::vector<Tensor> pending_generator_states() {
   std::vector<Tensor> out;
   for (auto& [device, of] : g.by_device) {
     if (!of.drawn) continue;
-    auto [low, high] = advanced(of.state, u32(of.state, uint32_t(of.drawn)), uint32_t(of.drawn >> 32));
+    auto [low, high] =
+        advanced(of.state, u32(of.state, uint32_t(of.drawn)), uint32_t(of.drawn >> 32));
     const Tensor next = Tensor::stack({of.state[0], of.state[1], low, high});
-    out.push_back(derive(of.state, graph::make(Op::Assign, DType::U32, {uop(of.state), uop(next)})));
+    out.push_back(
+        derive(of.state, graph::make(Op::Assign, DType::U32, {uop(of.state), uop(next)})));
   }
   return out;
 }
@@ -138,7 +145,8 @@ Tensor Tensor::rand(const Sizes& sizes, const TensorOptions& o) {
 }
 Tensor Tensor::uniform(const Sizes& sizes, double low, double high, const TensorOptions& o) {
   require_float("uniform", o.dtype);
-  if (!(low <= high)) fail<InvalidArgument>("uniform: lower bound {} is above upper bound {}", low, high);
+  if (!(low <= high))
+    fail<InvalidArgument>("uniform: lower bound {} is above upper bound {}", low, high);
   return finished(unit_floats(sizes, engine::canonical_device(o.device)) * (high - low) + low, o);
 }
 Tensor Tensor::randn(const Sizes& sizes, const TensorOptions& o) {
@@ -149,7 +157,8 @@ Tensor Tensor::randn(const Sizes& sizes, const TensorOptions& o) {
 }
 Tensor Tensor::randint(int64_t low, int64_t high, const Sizes& sizes, const TensorOptions& o) {
   if (low >= high) fail<InvalidArgument>("randint: the range {}..{} is empty", low, high - 1);
-  if (high - low > (int64_t(1) << 24)) fail<InvalidArgument>("randint: a range of {} values is more than 2^24", high - low);
+  if (high - low > (int64_t(1) << 24))
+    fail<InvalidArgument>("randint: a range of {} values is more than 2^24", high - low);
   const Tensor u = unit_floats(sizes, engine::canonical_device(o.device));
   return ((u * double(high - low)).cast(DType::I32) + low).cast(o.dtype);
 }

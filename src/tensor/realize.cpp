@@ -41,7 +41,10 @@ bool reads_any(const UOp& u, const std::unordered_set<const graph::Node*>& buffe
 
 // What a tensor asks the scheduler for. Constants know no device, so the sink names it.
 UOp sink_of(const TensorImpl& t) {
-  if (t.uop->device) return t.uop->op == Op::Assign || !graph::is_movement(t.uop->op) ? t.uop : graph::make(Op::Contiguous, t.uop->dtype, {t.uop});
+  if (t.uop->device)
+    return t.uop->op == Op::Assign || !graph::is_movement(t.uop->op)
+               ? t.uop
+               : graph::make(Op::Contiguous, t.uop->dtype, {t.uop});
   return graph::make(Op::Contiguous, t.uop->dtype, {t.uop}, graph::Placement{{t.device}});
 }
 
@@ -59,7 +62,8 @@ struct Pending {
   }
 };
 
-// Tensors that still want the old contents of memory that is about to be overwritten are computed now.
+// Tensors that still want the old contents of memory that is about to be overwritten are computed
+// now.
 void add_readers_of_old_versions(Pending& pending) {
   const auto overwritten = assigned_buffers(pending.roots());
   if (overwritten.empty()) return;
@@ -68,7 +72,8 @@ void add_readers_of_old_versions(Pending& pending) {
     if (!t.uop->device || realized(t.uop) || pending.seen.count(t.uop.get())) return;
     if (reads_any(t.uop, overwritten)) readers.emplace_back(&t);
   });
-  std::sort(readers.begin(), readers.end(), [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
+  std::sort(readers.begin(), readers.end(),
+            [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   for (const auto& t : readers) pending.add(*t);
 }
 
@@ -121,36 +126,47 @@ Tensor& Tensor::realize() {
 Tensor Tensor::contiguous() const {
   if (is_realized()) return *this;
   // What is made of constants and counters alone knows no device: the node has to name it.
-  const graph::Arg place = uop(*this)->device ? graph::Arg() : graph::Arg(graph::Placement{{device()}});
+  const graph::Arg place =
+      uop(*this)->device ? graph::Arg() : graph::Arg(graph::Placement{{device()}});
   return detail::derive(*this, graph::make(Op::Contiguous, dtype(), {uop(*this)}, place));
 }
-Tensor Tensor::detach() const { return detail::derive(*this, graph::make(Op::Detach, dtype(), {uop(*this)})); }
+Tensor Tensor::detach() const {
+  return detail::derive(*this, graph::make(Op::Detach, dtype(), {uop(*this)}));
+}
 
 Tensor Tensor::to(const std::string& name) const {
   const std::string target = engine::canonical_device(name);
   if (target == device()) return *this;
   if (!uop(*this)->device) return detail::wrap(uop(*this), target);
-  return detail::wrap(graph::make(Op::Copy, dtype(), {uop(*this)}, graph::Placement{{target}}), target);
+  return detail::wrap(graph::make(Op::Copy, dtype(), {uop(*this)}, graph::Placement{{target}}),
+                      target);
 }
 
 Tensor& Tensor::assign(const Tensor& value) {
-  if (value.sizes() != sizes()) fail<ShapeError>("assign: value {} for a tensor of {}", detail::text(value.sizes()), detail::text(sizes()));
-  if (value.dtype() != dtype()) fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()), name(dtype()));
-  if (value.device() != device()) fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
+  if (value.sizes() != sizes())
+    fail<ShapeError>("assign: value {} for a tensor of {}", detail::text(value.sizes()),
+                     detail::text(sizes()));
+  if (value.dtype() != dtype())
+    fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()),
+                          name(dtype()));
+  if (value.device() != device())
+    fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
   UOp base = uop(*this);
   while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
   if (base->op != Op::Buffer) realize();
   if (uop(value) == uop(*this)) return *this;
   // What is made of constants knows no device: the value is stored where the target is.
   UOp stored = uop(value);
-  if (!stored->device) stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
+  if (!stored->device)
+    stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
   impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), stored});
   return *this;
 }
 
 void Tensor::copy_to(void* dst, size_t size) const {
   const size_t wanted = size_t(numel()) * size_bytes(dtype());
-  if (size != wanted) fail<InvalidArgument>("copy_to: {} bytes given, the tensor has {}", size, wanted);
+  if (size != wanted)
+    fail<InvalidArgument>("copy_to: {} bytes given, the tensor has {}", size, wanted);
   Tensor t(*this);
   t.realize();
   detail::buffer_of(t)->copyout(dst);
@@ -158,7 +174,8 @@ void Tensor::copy_to(void* dst, size_t size) const {
 
 void Tensor::copy_from(const void* src, size_t size) {
   const size_t wanted = size_t(numel()) * size_bytes(dtype());
-  if (size != wanted) fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
+  if (size != wanted)
+    fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
   const Ref<engine::Buffer> target = detail::buffer_of(*this);
   // Graphs that wait for the contents as they are now are computed before they change.
@@ -177,7 +194,8 @@ void Tensor::copy_from(const void* src, size_t size) {
 }
 
 double Tensor::item() const {
-  if (numel() != 1) fail<ShapeError>("item: the tensor {} has {} elements, not 1", detail::text(sizes()), numel());
+  if (numel() != 1)
+    fail<ShapeError>("item: the tensor {} has {} elements, not 1", detail::text(sizes()), numel());
   std::byte memory[8];
   copy_to(memory, size_bytes(dtype()));
   return load_scalar(dtype(), memory).as_double();

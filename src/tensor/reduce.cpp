@@ -36,7 +36,8 @@ int64_t reduced_count(const char* what, const Tensor& x, const Sizes& given) {
 }
 
 void require_elements(const char* what, const Tensor& x, const Sizes& dims) {
-  if (reduced_count(what, x, dims) == 0) fail<ShapeError>("{}: no elements to choose from in {}", what, detail::text(x.sizes()));
+  if (reduced_count(what, x, dims) == 0)
+    fail<ShapeError>("{}: no elements to choose from in {}", what, detail::text(x.sizes()));
 }
 
 Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : x.cast(DType::F32); }
@@ -77,7 +78,9 @@ Tensor Tensor::var(const Sizes& dims, bool keepdim, int64_t correction) const {
   const Tensor off = x - x.mean(dims, true);
   return off.square().sum(dims, keepdim) * (1.0 / double(std::max<int64_t>(n - correction, 0)));
 }
-Tensor Tensor::stdev(const Sizes& dims, bool keepdim, int64_t correction) const { return var(dims, keepdim, correction).sqrt(); }
+Tensor Tensor::stdev(const Sizes& dims, bool keepdim, int64_t correction) const {
+  return var(dims, keepdim, correction).sqrt();
+}
 
 // The first of the equal extremes: positions are counted from the end so that the largest wins.
 static Tensor arg_of(const Tensor& x, const Tensor& extreme, int64_t d, bool keepdim) {

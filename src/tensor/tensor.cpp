@@ -29,7 +29,8 @@ LiveImpls& live_impls() {
 
 }  // namespace
 
-TensorImpl::TensorImpl(UOp u, std::string on_device) : uop(std::move(u)), device(std::move(on_device)) {
+TensorImpl::TensorImpl(UOp u, std::string on_device)
+    : uop(std::move(u)), device(std::move(on_device)) {
   std::lock_guard lock(live_impls().mutex);
   live_impls().set.insert(this);
 }
@@ -45,7 +46,9 @@ void for_each_live(const std::function<void(TensorImpl&)>& fn) {
   for (TensorImpl* t : live_impls().set) fn(*t);
 }
 
-Tensor wrap(UOp u, const std::string& device) { return Tensor(make_ref<TensorImpl>(std::move(u), device).get()); }
+Tensor wrap(UOp u, const std::string& device) {
+  return Tensor(make_ref<TensorImpl>(std::move(u), device).get());
+}
 Tensor derive(const Tensor& from, UOp u) { return wrap(std::move(u), from.impl()->device); }
 
 graph::Shape shape_of(const Sizes& sizes) {
@@ -59,12 +62,14 @@ graph::Shape shape_of(const Sizes& sizes) {
 }
 
 std::string text(const Sizes& sizes) {
-  return sizes.size() == 1 ? fmt::format("({},)", sizes[0]) : fmt::format("({})", fmt::join(sizes, ", "));
+  return sizes.size() == 1 ? fmt::format("({},)", sizes[0])
+                           : fmt::format("({})", fmt::join(sizes, ", "));
 }
 
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank) {
   const int64_t d = dim < 0 ? dim + rank : dim;
-  if (d < 0 || d >= rank) fail<ShapeError>("{}: axis {} is outside a tensor of {} axes", what, dim, rank);
+  if (d < 0 || d >= rank)
+    fail<ShapeError>("{}: axis {} is outside a tensor of {} axes", what, dim, rank);
   return d;
 }
 
@@ -76,7 +81,8 @@ Sizes wrap_dims(const char* what, const Sizes& dims, int64_t rank) {
   }
   for (int64_t d : dims) out.push_back(wrap_dim(what, d, rank));
   std::sort(out.begin(), out.end());
-  if (std::adjacent_find(out.begin(), out.end()) != out.end()) fail<ShapeError>("{}: an axis occurs twice in {}", what, text(dims));
+  if (std::adjacent_find(out.begin(), out.end()) != out.end())
+    fail<ShapeError>("{}: an axis occurs twice in {}", what, text(dims));
   return out;
 }
 
@@ -91,17 +97,22 @@ Ref<engine::Buffer> buffer_of(const Tensor& t) { return buffer_of(uop(t)); }
 Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b) {
   Sizes out(std::max(a.size(), b.size()));
   for (size_t i = 0; i < out.size(); i++) {
-    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) fail<ShapeError>("{}: shapes {} and {} do not broadcast: {} against {}", what, text(a), text(b), x, y);
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
+                  y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      fail<ShapeError>("{}: shapes {} and {} do not broadcast: {} against {}", what, text(a),
+                       text(b), x, y);
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;
 }
 
-std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b, bool keep_dtypes) {
+std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
+                                bool keep_dtypes) {
   uop(a), uop(b);
   if (a.device() != b.device()) {
-    fail<InvalidArgument>("{}: tensors are on {} and {}: move one with to(device)", what, a.device(), b.device());
+    fail<InvalidArgument>("{}: tensors are on {} and {}: move one with to(device)", what,
+                          a.device(), b.device());
   }
   const Sizes sizes = broadcast_sizes(what, a.sizes(), b.sizes());
   const DType t = promote(a.dtype(), b.dtype());
@@ -137,7 +148,9 @@ Tensor::~Tensor() {
 }
 
 Sizes Tensor::sizes() const { return graph::max_extents(uop(*this)->shape); }
-int64_t Tensor::size(int64_t d) const { return sizes()[size_t(detail::wrap_dim("size", d, dim()))]; }
+int64_t Tensor::size(int64_t d) const {
+  return sizes()[size_t(detail::wrap_dim("size", d, dim()))];
+}
 int64_t Tensor::dim() const { return int64_t(uop(*this)->shape.size()); }
 int64_t Tensor::numel() const { return graph::element_count(uop(*this)->shape); }
 DType Tensor::dtype() const { return uop(*this)->dtype; }
@@ -150,7 +163,8 @@ bool Tensor::requires_grad() const {
   return impl_->requires_grad;
 }
 Tensor& Tensor::set_requires_grad(bool on) {
-  if (on && !is_float(dtype())) fail<InvalidArgument>("requires_grad: {} has no gradient, only floats do", name(dtype()));
+  if (on && !is_float(dtype()))
+    fail<InvalidArgument>("requires_grad: {} has no gradient, only floats do", name(dtype()));
   impl_->requires_grad = on;
   return *this;
 }
@@ -166,10 +180,14 @@ bool Tensor::is_realized() const { return bool(detail::buffer_of(*this)); }
 
 void Tensor::check_count(size_t given, const Sizes& sizes) {
   const int64_t wanted = graph::element_count(detail::shape_of(sizes));
-  if (int64_t(given) != wanted) fail<ShapeError>("from: {} values given for shape {} of {}", given, detail::text(sizes), wanted);
+  if (int64_t(given) != wanted)
+    fail<ShapeError>("from: {} values given for shape {} of {}", given, detail::text(sizes),
+                     wanted);
 }
 void Tensor::check_dtype(DType wanted) const {
-  if (dtype() != wanted) fail<InvalidArgument>("to_vector: the tensor is {}, not {}: cast() it first", name(dtype()), name(wanted));
+  if (dtype() != wanted)
+    fail<InvalidArgument>("to_vector: the tensor is {}, not {}: cast() it first", name(dtype()),
+                          name(wanted));
 }
 
 namespace {
@@ -188,7 +206,8 @@ UOp filled(const Sizes& sizes, const Scalar& v) {
 }
 
 Ref<engine::Buffer> fresh_buffer(const Sizes& sizes, const TensorOptions& o) {
-  return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype, graph::element_count(detail::shape_of(sizes)));
+  return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
+                                  graph::element_count(detail::shape_of(sizes)));
 }
 
 }  // namespace
@@ -198,7 +217,8 @@ Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
   return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
 }
 Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
-  const Scalar s = is_float(o.dtype) ? Scalar::of_double(o.dtype, v.value()) : Scalar::of_int(o.dtype, v.int_value());
+  const Scalar s = is_float(o.dtype) ? Scalar::of_double(o.dtype, v.value())
+                                     : Scalar::of_int(o.dtype, v.int_value());
   return finish(filled(sizes, s), o);
 }
 Tensor Tensor::zeros(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 0, o); }
@@ -212,10 +232,12 @@ Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOpti
 
 Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {
   TensorOptions o = given;
-  const bool whole = start.dtype() != DType::WeakFloat && end.dtype() != DType::WeakFloat && step.dtype() != DType::WeakFloat;
+  const bool whole = start.dtype() != DType::WeakFloat && end.dtype() != DType::WeakFloat &&
+                     step.dtype() != DType::WeakFloat;
   if (o.dtype == DType::Void) o.dtype = whole ? DType::I32 : DType::F32;
   if (step.value() == 0) fail<InvalidArgument>("arange: step is 0");
-  const int64_t n = std::max<int64_t>(0, int64_t(std::ceil((end.value() - start.value()) / step.value())));
+  const int64_t n =
+      std::max<int64_t>(0, int64_t(std::ceil((end.value() - start.value()) / step.value())));
   const UOp index = graph::iota(n, o.dtype == DType::Bool ? DType::I32 : o.dtype);
   Tensor t = finish(index, {o.dtype, o.device, false});
   t = (t * step + start).cast(o.dtype);

@@ -12,8 +12,9 @@ int main() {
     const Tensor impossible = a.matmul(Tensor::ones({4, 2}));
     return 1;
   } catch (const tuff::Error&) {
-    std::printf("%g %s\n", (a * b).sum().item(),
-                tuff::name(tuff::promote(tuff::parse_dtype("half"), tuff::parse_dtype("bfloat16"))));
+    std::printf(
+        "%g %s\n", (a * b).sum().item(),
+        tuff::name(tuff::promote(tuff::parse_dtype("half"), tuff::parse_dtype("bfloat16"))));
   }
   return 0;
 }

@@ -1,6 +1,7 @@
-// From its third step on a captured training step schedules, compiles, records and allocates nothing and
-// submits once. Measured from outside: by exchanging the Vulkan function table's entries, the global
-// operator new, and libc's mmap and posix_spawn; not by the engine's own counters.
+// From its third step on a captured training step schedules, compiles, records and allocates
+// nothing and submits once. Measured from outside: by exchanging the Vulkan function table's
+// entries, the global operator new, and libc's mmap and posix_spawn; not by the engine's own
+// counters.
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
@@ -13,13 +14,13 @@
 #include <functional>
 #include <new>
 
+#include <tuff/jit.h>
+#include <tuff/nn.h>
+#include <tuff/optim.h>
 #include "devices/vulkan/device/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "tensor/devices.h"
-#include <tuff/jit.h>
-#include <tuff/nn.h>
-#include <tuff/optim.h>
 
 namespace {
 
@@ -61,20 +62,25 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::fre
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 // The program's own definitions come before libc's.
-extern "C" void* mmap(void* address, size_t size, int protection, int flags, int file, off_t offset) noexcept {
+extern "C" void* mmap(void* address, size_t size, int protection, int flags, int file,
+                      off_t offset) noexcept {
   static const auto real = reinterpret_cast<decltype(&mmap)>(dlsym(RTLD_NEXT, "mmap"));
   if (inside) mappings++;
   return real(address, size, protection, flags, file, offset);
 }
 extern "C" int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
-                            const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
-  static const auto real = reinterpret_cast<decltype(&posix_spawnp)>(dlsym(RTLD_NEXT, "posix_spawnp"));
+                            const posix_spawnattr_t* attributes, char* const argv[],
+                            char* const environment[]) {
+  static const auto real =
+      reinterpret_cast<decltype(&posix_spawnp)>(dlsym(RTLD_NEXT, "posix_spawnp"));
   processes++;
   return real(pid, file, actions, attributes, argv, environment);
 }
 extern "C" int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-                           const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
-  static const auto real = reinterpret_cast<decltype(&posix_spawn)>(dlsym(RTLD_NEXT, "posix_spawn"));
+                           const posix_spawnattr_t* attributes, char* const argv[],
+                           char* const environment[]) {
+  static const auto real =
+      reinterpret_cast<decltype(&posix_spawn)>(dlsym(RTLD_NEXT, "posix_spawn"));
   processes++;
   return real(pid, path, actions, attributes, argv, environment);
 }
@@ -91,10 +97,10 @@ VulkanCalls calls;
 VkApi real;
 
 // Exchanges one entry for one that counts and calls the real one.
-#define TUFF_COUNT(entry, counter)        \
-  api.entry = [](auto... args) {          \
-    calls.counter++;                      \
-    return real.entry(args...);           \
+#define TUFF_COUNT(entry, counter) \
+  api.entry = [](auto... args) {   \
+    calls.counter++;               \
+    return real.entry(args...);    \
   }
 
 void count_calls(VkApi& api) {
@@ -126,17 +132,26 @@ void count_calls(VkApi& api) {
 #undef TUFF_COUNT
 
 struct Counts {
-  uint64_t submits, records, memory, objects, host_allocations, mappings, processes, timeline, device_bytes;
+  uint64_t submits, records, memory, objects, host_allocations, mappings, processes, timeline,
+      device_bytes;
 };
 Counts now(Device& device) {
-  return {calls.submits, calls.records, calls.memory, calls.objects, host_allocations, mappings, processes,
-          device.queue().last_submitted(), device.hcq().allocator().stats().live_bytes};
+  return {calls.submits,
+          calls.records,
+          calls.memory,
+          calls.objects,
+          host_allocations,
+          mappings,
+          processes,
+          device.queue().last_submitted(),
+          device.hcq().allocator().stats().live_bytes};
 }
 
 class Network {
  public:
   explicit Network(const TensorOptions& o)
-      : first_(12, 32, true, o), second_(32, 4, true, o),
+      : first_(12, 32, true, o),
+        second_(32, 4, true, o),
         optimizer_({first_.weight, first_.bias, second_.weight, second_.bias}, {.lr = 1e-2}) {}
   std::vector<Tensor> step(const std::vector<Tensor>& in) {
     TrainingMode on;
@@ -170,7 +185,8 @@ TEST_P(Replay, ASteadyStepOnlyPatchesAndSubmitsOnce) {
   const std::shared_ptr<Device> device = Device::get(GetParam());
   Tensor::manual_seed(1);
   Network network({.device = GetParam()});
-  const std::vector<std::vector<Tensor>> batches{batch(0, GetParam()), batch(1, GetParam()), batch(2, GetParam())};
+  const std::vector<std::vector<Tensor>> batches{batch(0, GetParam()), batch(1, GetParam()),
+                                                 batch(2, GetParam())};
   Jit step([&](const std::vector<Tensor>& in) { return network.step(in); });
   step(batches[0]);
   step(batches[1]);
@@ -190,7 +206,8 @@ TEST_P(Replay, ASteadyStepOnlyPatchesAndSubmitsOnce) {
     EXPECT_EQ(after.records - before.records, 0u) << "commands recorded in step " << i;
     EXPECT_EQ(after.memory - before.memory, 0u) << "memory calls of step " << i;
     EXPECT_EQ(after.objects - before.objects, 0u) << "objects made in step " << i;
-    EXPECT_EQ(after.host_allocations - before.host_allocations, 0u) << "host allocations of step " << i;
+    EXPECT_EQ(after.host_allocations - before.host_allocations, 0u)
+        << "host allocations of step " << i;
     EXPECT_EQ(after.mappings - before.mappings, 0u) << "mappings of step " << i;
     EXPECT_EQ(after.processes - before.processes, 0u) << "processes started in step " << i;
     EXPECT_EQ(after.device_bytes, before.device_bytes) << "device memory of step " << i;

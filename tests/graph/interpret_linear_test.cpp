@@ -1,4 +1,5 @@
-// interpret_linear: launches, lanes, loops, registers, workgroup memory, gates, variables, accesses.
+// interpret_linear: launches, lanes, loops, registers, workgroup memory, gates, variables,
+// accesses.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -30,9 +31,13 @@ class List {
     return add(make(Op::Special, DType::I32, {i32(size)}, SpecialArg{space, int8_t(axis)}));
   }
   UOp op(Op o, std::initializer_list<UOp> src) { return add(make(o, DType::Void, src)); }
-  UOp affine(const UOp& a, int64_t factor, const UOp& b) { return op(Op::Add, {op(Op::Mul, {a, i32(factor)}), b}); }
+  UOp affine(const UOp& a, int64_t factor, const UOp& b) {
+    return op(Op::Add, {op(Op::Mul, {a, i32(factor)}), b});
+  }
   UOp load(const UOp& memory, const UOp& at) { return op(Op::Load, {op(Op::Index, {memory, at})}); }
-  void store(const UOp& memory, const UOp& at, const UOp& v) { op(Op::Store, {op(Op::Index, {memory, at}), v}); }
+  void store(const UOp& memory, const UOp& at, const UOp& v) {
+    op(Op::Store, {op(Op::Index, {memory, at}), v});
+  }
   void end(const UOp& range) { op(Op::End, {range}); }
 
   std::vector<UOp> ops;
@@ -43,7 +48,9 @@ class List {
 };
 
 template <class T>
-std::span<std::byte> bytes_of(std::vector<T>& v) { return std::as_writable_bytes(std::span(v)); }
+std::span<std::byte> bytes_of(std::vector<T>& v) {
+  return std::as_writable_bytes(std::span(v));
+}
 
 std::vector<float> counting(size_t n, float first = 0) {
   std::vector<float> v(n);
@@ -54,7 +61,8 @@ std::vector<float> counting(size_t n, float first = 0) {
 TEST(InterpretLinear, RunsEveryGroupInvocationAndLaneOnce) {
   List l;
   const UOp out = l.param_of(0, 24), x = l.param_of(1, 24);
-  const UOp g = l.special('g', 0, 3), inv = l.special('l', 0, 2), lane = l.range_of(l.i32(4), AxisKind::Vector);
+  const UOp g = l.special('g', 0, 3), inv = l.special('l', 0, 2),
+            lane = l.range_of(l.i32(4), AxisKind::Vector);
   const UOp at = l.affine(l.affine(g, 2, inv), 4, lane);
   l.store(out, at, l.op(Op::Mul, {l.load(x, at), l.f32(2)}));
   check_linear_spec(l.ops, "test");
@@ -76,12 +84,14 @@ TEST(InterpretLinear, RunsEveryGroupInvocationAndLaneOnce) {
 TEST(InterpretLinear, RegistersHoldOneValuePerLane) {
   List l;
   const UOp out = l.param_of(0, 32), a = l.param_of(1, 24), b = l.param_of(2, 48);
-  const UOp row = l.range_of(l.i32(4), AxisKind::Lane), column = l.range_of(l.i32(8), AxisKind::Vector);
+  const UOp row = l.range_of(l.i32(4), AxisKind::Lane),
+            column = l.range_of(l.i32(8), AxisKind::Vector);
   const UOp acc = l.add(make(Op::Register, DType::F32, {row, column}, int64_t{0}));
   const UOp zero = l.op(Op::Store, {acc, l.f32(0)});
   const UOp k = l.range_of(l.i32(6), AxisKind::Reduce);
   const UOp ready = l.op(Op::After, {acc, zero});
-  const UOp product = l.op(Op::Mul, {l.load(a, l.affine(row, 6, k)), l.load(b, l.affine(k, 8, column))});
+  const UOp product =
+      l.op(Op::Mul, {l.load(a, l.affine(row, 6, k)), l.load(b, l.affine(k, 8, column))});
   const UOp sum = l.op(Op::Store, {ready, l.op(Op::Add, {l.op(Op::Load, {ready}), product})});
   l.end(k);
   l.store(out, l.affine(row, 8, column), l.op(Op::Load, {l.op(Op::After, {acc, sum})}));
@@ -104,11 +114,13 @@ TEST(InterpretLinear, WorkgroupMemoryIsSharedAfterABarrierAndFreshPerGroup) {
   const UOp out = l.param_of(0, 16), x = l.param_of(1, 16);
   const UOp g = l.special('g', 1, 2), inv = l.special('l', 0, 8);
   const UOp memory = l.add(make(Op::Shared, DType::F32, {}, SharedArg{0, 8}));
-  const UOp stored = l.op(Op::Store, {l.op(Op::Index, {memory, inv}), l.load(x, l.affine(g, 8, inv))});
+  const UOp stored =
+      l.op(Op::Store, {l.op(Op::Index, {memory, inv}), l.load(x, l.affine(g, 8, inv))});
   const UOp barrier = l.op(Op::Barrier, {stored});
   check_linear_spec(l.ops, "test");
   const UOp mirrored = l.op(Op::Sub, {l.i32(7), inv});
-  l.store(out, l.affine(g, 8, inv), l.op(Op::Load, {l.op(Op::Index, {l.op(Op::After, {memory, barrier}), mirrored})}));
+  l.store(out, l.affine(g, 8, inv),
+          l.op(Op::Load, {l.op(Op::Index, {l.op(Op::After, {memory, barrier}), mirrored})}));
 
   std::vector<float> y(16), in = counting(16);
   LinearRun run{.buffers = {bytes_of(y), bytes_of(in)}, .groups = {1, 2, 1}, .local = {8, 1, 1}};
@@ -119,8 +131,10 @@ TEST(InterpretLinear, WorkgroupMemoryIsSharedAfterABarrierAndFreshPerGroup) {
 TEST(InterpretLinear, ReduceFoldsItsOwnLanesOnly) {
   List l;
   const UOp out = l.param_of(0, 3), x = l.param_of(1, 12);
-  const UOp keep = l.range_of(l.i32(3), AxisKind::Lane), part = l.range_of(l.i32(4), AxisKind::ReduceLane);
-  const UOp folded = l.add(make(Op::Reduce, DType::F32, {l.load(x, l.affine(keep, 4, part)), part}, ReduceArg{Op::Max, {}}));
+  const UOp keep = l.range_of(l.i32(3), AxisKind::Lane),
+            part = l.range_of(l.i32(4), AxisKind::ReduceLane);
+  const UOp folded = l.add(make(Op::Reduce, DType::F32, {l.load(x, l.affine(keep, 4, part)), part},
+                                ReduceArg{Op::Max, {}}));
   l.store(out, keep, folded);
 
   std::vector<float> y(3), in{3, 9, -1, 2, -5, -4, -8, -6, 0, 1, 7, 7};
@@ -133,7 +147,8 @@ TEST(InterpretLinear, ClosedGatesReadZeroAndWriteNothing) {
   List l;
   const UOp out = l.param_of(0, 6), x = l.param_of(1, 6);
   const UOp lane = l.range_of(l.i32(8), AxisKind::Vector), before = l.op(Op::Sub, {lane, l.i32(2)});
-  const UOp readable = l.op(Op::CmpLt, {l.i32(1), lane}), inside = l.op(Op::CmpLt, {lane, l.i32(6)});
+  const UOp readable = l.op(Op::CmpLt, {l.i32(1), lane}),
+            inside = l.op(Op::CmpLt, {lane, l.i32(6)});
   const UOp shifted = l.op(Op::Load, {l.op(Op::Index, {x, before, readable})});
   l.op(Op::Store, {l.op(Op::Index, {out, lane, inside}), shifted});
 
@@ -143,7 +158,7 @@ TEST(InterpretLinear, ClosedGatesReadZeroAndWriteNothing) {
   run.on_access = [&](const LinearAccess&) { accesses++; };
   interpret_linear(l.ops, run);
   EXPECT_EQ(y, (std::vector<float>{0, 0, 10, 11, 12, 13}));
-  EXPECT_EQ(accesses, 12);   // six reads, six writes
+  EXPECT_EQ(accesses, 12);  // six reads, six writes
 }
 
 TEST(InterpretLinear, LoopsOfSymbolicSizeRunTheBoundNumberOfTimes) {

@@ -1,6 +1,6 @@
-// The interpreter against tests/data/op_values.json, whose values scripts/op-values.py computed apart
-// from tuff: bit for bit, exp2, log2 and sin within one ULP. A NaN equals any NaN; of two zeros max may
-// give either.
+// The interpreter against tests/data/op_values.json, whose values scripts/op-values.py computed
+// apart from tuff: bit for bit, exp2, log2 and sin within one ULP. A NaN equals any NaN; of two
+// zeros max may give either.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +30,8 @@ const json& data() {
 Bytes from_hex(const json& text) {
   const std::string& s = text.get_ref<const std::string&>();
   Bytes out(s.size() / 2);
-  for (size_t i = 0; i < out.size(); i++) out[i] = std::byte(std::stoi(s.substr(2 * i, 2), nullptr, 16));
+  for (size_t i = 0; i < out.size(); i++)
+    out[i] = std::byte(std::stoi(s.substr(2 * i, 2), nullptr, 16));
   return out;
 }
 
@@ -88,8 +89,10 @@ void expect_values(const HostArray& got, DType t, const Bytes& want, const std::
   for (int64_t i = 0; i < got.count(); i++) {
     const Scalar w = load_scalar(t, want.data() + size_t(i) * size_bytes(t));
     if (same(got.at(i), w, budget, op == Op::Max)) continue;
-    std::string text = fmt::format("{} [{}]: got {} ({:x}), want {} ({:x})", what, i, got.at(i).as_double(), got.at(i).bits, w.as_double(), w.bits);
-    for (const HostArray& x : in) text += fmt::format("; operand {} ({:x})", x.at(i).as_double(), x.at(i).bits);
+    std::string text = fmt::format("{} [{}]: got {} ({:x}), want {} ({:x})", what, i,
+                                   got.at(i).as_double(), got.at(i).bits, w.as_double(), w.bits);
+    for (const HostArray& x : in)
+      text += fmt::format("; operand {} ({:x})", x.at(i).as_double(), x.at(i).bits);
     ADD_FAILURE() << text;
     return;
   }
@@ -98,8 +101,8 @@ void expect_values(const HostArray& got, DType t, const Bytes& want, const std::
 bool on_tensor_floor(Op op) { return row(op).floors & kFloorTensor; }
 
 // One ALU op over whole arrays, through the interpreter.
-void check_op(const std::string& text, DType t, const std::vector<Bytes>& operands, const std::vector<DType>& types,
-              DType out, const Bytes& want) {
+void check_op(const std::string& text, DType t, const std::vector<Bytes>& operands,
+              const std::vector<DType>& types, DType out, const Bytes& want) {
   const Op op = op_named(text);
   ASSERT_TRUE(on_tensor_floor(op)) << text;
   Inputs inputs;
@@ -120,7 +123,8 @@ TEST(InterpretValues, Binary) {
     for (const auto& [name, table] : data().at(group).items()) {
       const DType t = parse_dtype(name);
       for (const auto& [op, want] : table.at("ops").items()) {
-        check_op(op, t, {from_hex(table.at("x")), from_hex(table.at("y"))}, {t, t}, compares(op) ? DType::Bool : t, from_hex(want));
+        check_op(op, t, {from_hex(table.at("x")), from_hex(table.at("y"))}, {t, t},
+                 compares(op) ? DType::Bool : t, from_hex(want));
       }
     }
   }
@@ -129,7 +133,8 @@ TEST(InterpretValues, Binary) {
 TEST(InterpretValues, Unary) {
   for (const auto& [name, table] : data().at("unary").items()) {
     const DType t = parse_dtype(name);
-    for (const auto& [op, want] : table.at("ops").items()) check_op(op, t, {from_hex(table.at("x"))}, {t}, t, from_hex(want));
+    for (const auto& [op, want] : table.at("ops").items())
+      check_op(op, t, {from_hex(table.at("x"))}, {t}, t, from_hex(want));
   }
 }
 
@@ -147,7 +152,8 @@ TEST(InterpretValues, Casts) {
 TEST(InterpretValues, Where) {
   for (const auto& [name, table] : data().at("where").items()) {
     const DType t = parse_dtype(name);
-    check_op("where", t, {from_hex(table.at("condition")), from_hex(table.at("x")), from_hex(table.at("y"))},
+    check_op("where", t,
+             {from_hex(table.at("condition")), from_hex(table.at("x")), from_hex(table.at("y"))},
              {DType::Bool, t, t}, t, from_hex(table.at("out")));
   }
 }
@@ -165,7 +171,9 @@ TEST(InterpretValues, Reductions) {
     Inputs inputs;
     const UOp x = inputs.add(t, from_hex(r.at("x")), shape_from(r.at("shape")));
     const HostArray got = inputs.run(reduce(op_named(text), x, r.at("axes").get<IntVec>()));
-    expect_values(got, t, from_hex(r.at("out")), fmt::format("reduce {} {} {}", text, short_name(t), r.at("axes").dump()), op_named(text));
+    expect_values(got, t, from_hex(r.at("out")),
+                  fmt::format("reduce {} {} {}", text, short_name(t), r.at("axes").dump()),
+                  op_named(text));
   }
 }
 
@@ -196,7 +204,8 @@ TEST(InterpretValues, Threefry) {
     Scalar in[4];
     for (size_t i = 0; i < 4; i++) in[i] = Scalar{DType::U32, r.at("in").at(i).get<uint64_t>()};
     for (int64_t word = 0; word < 2; word++) {
-      EXPECT_EQ(eval_scalar(Op::Threefry, DType::U32, in, word).bits, r.at("out").at(size_t(word)).get<uint64_t>());
+      EXPECT_EQ(eval_scalar(Op::Threefry, DType::U32, in, word).bits,
+                r.at("out").at(size_t(word)).get<uint64_t>());
     }
   }
   EXPECT_EQ(data().at("threefry").at(0).at("out").at(0), 0x6b200159u);
@@ -205,9 +214,12 @@ TEST(InterpretValues, Threefry) {
 TEST(ScalarEval, FloorDivisionOfIndices) {
   const json& d = data().at("index");
   for (size_t i = 0; i < d.at("x").size(); i++) {
-    const Scalar in[2] = {Scalar::of_int(DType::Index, d.at("x").at(i)), Scalar::of_int(DType::Index, d.at("y").at(i))};
-    EXPECT_EQ(eval_scalar(Op::FloorDiv, DType::Index, in).as_int(), d.at("floordiv").at(i).get<int64_t>());
-    EXPECT_EQ(eval_scalar(Op::FloorMod, DType::Index, in).as_int(), d.at("floormod").at(i).get<int64_t>());
+    const Scalar in[2] = {Scalar::of_int(DType::Index, d.at("x").at(i)),
+                          Scalar::of_int(DType::Index, d.at("y").at(i))};
+    EXPECT_EQ(eval_scalar(Op::FloorDiv, DType::Index, in).as_int(),
+              d.at("floordiv").at(i).get<int64_t>());
+    EXPECT_EQ(eval_scalar(Op::FloorMod, DType::Index, in).as_int(),
+              d.at("floormod").at(i).get<int64_t>());
   }
 }
 
@@ -220,7 +232,8 @@ TEST(ScalarEval, MulAddRoundsInTheDtype) {
 
 // Every ALU op of the table has values here, so that a new op cannot be forgotten.
 TEST(InterpretValues, CoverEveryOp) {
-  std::set<std::string> covered{"cast", "bitcast", "where", "threefry", "floordiv", "floormod", "muladd"};
+  std::set<std::string> covered{"cast",     "bitcast",  "where", "threefry",
+                                "floordiv", "floormod", "muladd"};
   for (const char* group : {"binary", "shift", "unary"}) {
     for (const auto& [name, table] : data().at(group).items()) {
       for (const auto& [op, want] : table.at("ops").items()) covered.insert(op);

@@ -19,7 +19,8 @@ TEST(Pattern, CapturesAndRepeats) {
 
 // x*c + x in all orders: the repeated capture decides which order of the inner product fits.
 TEST(Pattern, CommutativeOrdersBacktrack) {
-  const Rule rule{"mul-add", (any(0) * any(1)) + any(0), [](const Match& m) { return raw(Op::Mul, m[0], m[1]); }};
+  const Rule rule{"mul-add", (any(0) * any(1)) + any(0),
+                  [](const Match& m) { return raw(Op::Mul, m[0], m[1]); }};
   const UOp x = v("x"), y = v("y");
   for (const UOp& p : {raw(Op::Mul, x, y), raw(Op::Mul, y, x)}) {
     EXPECT_EQ(apply(rule, raw(Op::Add, p, x)), raw(Op::Mul, x, y));
@@ -64,20 +65,29 @@ TEST(RuleSet, CountsTriesAndHitsAndKeepsOrder) {
 }
 
 TEST(RuleSet, ResultsOfAnotherTypeDoNotApply) {
-  EXPECT_FALSE(apply({"r", any(0) + any(1), [](const Match&) { return bool_const(true); }}, raw(Op::Add, v("x"), v("y"))));
+  EXPECT_FALSE(apply({"r", any(0) + any(1), [](const Match&) { return bool_const(true); }},
+                     raw(Op::Add, v("x"), v("y"))));
 }
 
 TEST(Rewrite, ReachesTheFixpointSourcesFirst) {
-  const RuleSet rules("r", {{"zero", any(0) + cst_is(0), [](const Match& m) { return m[0]; }},
-                            {"count-down", any(0) * cst(1), [](const Match& m) { return m[1]->const_int() > 0 ? raw(Op::Mul, m[0], index_const(m[1]->const_int() - 1)) : UOp(); }},
-                            {"gone", any(0) * cst_is(0), [](const Match&) { return index_const(0); }}});
+  const RuleSet rules(
+      "r", {{"zero", any(0) + cst_is(0), [](const Match& m) { return m[0]; }},
+            {"count-down", any(0) * cst(1),
+             [](const Match& m) {
+               return m[1]->const_int() > 0 ? raw(Op::Mul, m[0], index_const(m[1]->const_int() - 1))
+                                            : UOp();
+             }},
+            {"gone", any(0) * cst_is(0), [](const Match&) { return index_const(0); }}});
   const UOp x = v("x");
   EXPECT_EQ(rewrite(raw(Op::Add, x, raw(Op::Mul, v("y"), index_const(20))), rules), x);
 }
 
 TEST(Rewrite, EndlessRulesAreNamed) {
-  const RuleSet swap("endless", {{"swap", any(0) - any(1), [](const Match& m) { return raw(Op::Sub, m[1], m[0]); }}});
-  const RuleSet grow("endless", {{"grow", op_any(Op::Sub, 0), [](const Match& m) { return raw(Op::Sub, m.root, index_const(1)); }}});
+  const RuleSet swap("endless", {{"swap", any(0) - any(1),
+                                  [](const Match& m) { return raw(Op::Sub, m[1], m[0]); }}});
+  const RuleSet grow("endless", {{"grow", op_any(Op::Sub, 0), [](const Match& m) {
+                                    return raw(Op::Sub, m.root, index_const(1));
+                                  }}});
   for (const RuleSet* rules : {&swap, &grow}) {
     try {
       rewrite(raw(Op::Sub, v("x"), v("y")), *rules);
@@ -89,9 +99,10 @@ TEST(Rewrite, EndlessRulesAreNamed) {
 }
 
 TEST(Rewrite, DeepAndSharedGraphs) {
-  const RuleSet rules("r", {{"double", any(0) + any(0), [](const Match& m) { return raw(Op::Mul, m[0], index_const(2)); }}});
+  const RuleSet rules("r", {{"double", any(0) + any(0),
+                             [](const Match& m) { return raw(Op::Mul, m[0], index_const(2)); }}});
   UOp x = v("x");
-  for (int i = 0; i < 20000; i++) x = raw(Op::Add, x, x);   // 2^20000 paths
+  for (int i = 0; i < 20000; i++) x = raw(Op::Add, x, x);  // 2^20000 paths
   UOp y = rewrite(x, rules);
   int depth = 0;
   while (y->op == Op::Mul) {

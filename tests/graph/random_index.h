@@ -73,7 +73,8 @@ class Evaluator {
   // Every node with its value: for bounds.
   void each(const std::function<void(const Node&, int64_t)>& fn) const {
     for (size_t i = 0; i < order_.size(); i++) {
-      if (order_[i]->dtype == DType::Bool || order_[i]->dtype == DType::Index) fn(*order_[i], values_[i]);
+      if (order_[i]->dtype == DType::Bool || order_[i]->dtype == DType::Index)
+        fn(*order_[i], values_[i]);
     }
   }
 
@@ -81,13 +82,14 @@ class Evaluator {
   std::vector<UOp> roots_;
   std::vector<const Node*> order_;
   std::unordered_map<const Node*, size_t> position_;
-  std::vector<size_t> sources_;   // positions, node after node
+  std::vector<size_t> sources_;  // positions, node after node
   std::vector<int64_t> values_, operands_;
 };
 
 // Leaves with their values; a Range with a symbolic size takes those below the size's value.
 struct Space {
-  std::vector<UOp> leaves;   // Variables before the Ranges that they size; one Bool, last, may be there
+  std::vector<UOp>
+      leaves;  // Variables before the Ranges that they size; one Bool, last, may be there
   size_t index_leaves() const { return leaves.size() - (leaves.back()->dtype == DType::Bool); }
   void each(const std::function<void(const Point&)>& fn) const {
     Point p;
@@ -113,7 +115,9 @@ class Generator {
   Generator(uint64_t seed, Space space) : random_(seed), space_(std::move(space)) {}
   UOp index(int depth);
   UOp boolean(int depth);
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
   const UOp& leaf() { return space_.leaves[size_t(pick(0, int64_t(space_.index_leaves()) - 1))]; }
 
  private:
@@ -143,12 +147,15 @@ inline UOp Generator::digits(int depth) {
   UOp high = binary(Op::FloorDiv, x, number(c));
   if (pick(0, 1)) high = binary(Op::FloorMod, high, number(d));
   const UOp low = pick(0, 3) ? binary(Op::FloorMod, x, number(c)) : x;
-  return binary(Op::Add, binary(Op::Mul, high, number(low == x ? -c * k : c * k)), binary(Op::Mul, low, number(k)));
+  return binary(Op::Add, binary(Op::Mul, high, number(low == x ? -c * k : c * k)),
+                binary(Op::Mul, low, number(k)));
 }
 
 inline UOp Generator::nested_where(int depth) {
   const UOp c = boolean(1);
-  auto choose = [&](const UOp& a, const UOp& b) { return make(Op::Where, DType::Index, {c, a, b}); };
+  auto choose = [&](const UOp& a, const UOp& b) {
+    return make(Op::Where, DType::Index, {c, a, b});
+  };
   const UOp inner = choose(index(depth - 1), index(0));
   return pick(0, 1) ? choose(inner, index(depth - 1)) : choose(index(depth - 1), inner);
 }
@@ -167,7 +174,9 @@ inline UOp Generator::index(int depth) {
     case 6: return make(Op::Mul, DType::Index, {leaf(), index(depth > 2 ? 1 : 0)});
     case 7: return make(Op::Neg, DType::Index, {index(depth - 1)});
     case 8: return binary(Op::Max);
-    case 9: return make(Op::Where, DType::Index, {boolean(depth - 1), index(depth - 1), index(depth - 1)});
+    case 9:
+      return make(Op::Where, DType::Index,
+                  {boolean(depth - 1), index(depth - 1), index(depth - 1)});
     case 10:
     case 11: return make(Op::FloorDiv, DType::Index, {index(depth - 1), divisor()});
     case 12: return digits(depth);
@@ -187,19 +196,25 @@ inline UOp Generator::boolean(int depth) {
   if (space_.leaves.back()->dtype == DType::Bool && pick(0, 5) == 0) return space_.leaves.back();
   if (depth == 0) return make(Op::CmpLt, DType::Bool, {leaf(), index_const(pick(-4, 8))});
   auto compare = [&](Op op) { return make(op, DType::Bool, {index(depth - 1), index(depth - 1)}); };
-  auto logic = [&](Op op) { return make(op, DType::Bool, {boolean(depth - 1), boolean(depth - 1)}); };
-  static constexpr Op kLogic[] = {Op::And, Op::Or, Op::And, Op::Or, Op::Xor, Op::Add, Op::Mul, Op::Max, Op::CmpEq, Op::CmpNe, Op::CmpLt, Op::Sub};
+  auto logic = [&](Op op) {
+    return make(op, DType::Bool, {boolean(depth - 1), boolean(depth - 1)});
+  };
+  static constexpr Op kLogic[] = {Op::And, Op::Or,  Op::And,   Op::Or,    Op::Xor,   Op::Add,
+                                  Op::Mul, Op::Max, Op::CmpEq, Op::CmpNe, Op::CmpLt, Op::Sub};
   switch (pick(0, 10)) {
     case 0:
     case 1: return compare(Op::CmpLt);
-    case 2: {   // an interval, perhaps empty, or its outside
+    case 2: {  // an interval, perhaps empty, or its outside
       const UOp x = pick(0, 1) ? leaf() : index(depth - 1);
       return make(pick(0, 1) ? Op::And : Op::Or, DType::Bool, {bound(x), bound(x)});
     }
     case 3: return compare(Op::CmpEq);
     case 4: return compare(Op::CmpNe);
     case 5: return make(Op::CmpNe, DType::Bool, {boolean(depth - 1), bool_const(true)});
-    case 6: return make(Op::Where, DType::Bool, {boolean(depth - 1), boolean(depth - 1), pick(0, 1) ? boolean(depth - 1) : bool_const(pick(0, 1))});
+    case 6:
+      return make(Op::Where, DType::Bool,
+                  {boolean(depth - 1), boolean(depth - 1),
+                   pick(0, 1) ? boolean(depth - 1) : bool_const(pick(0, 1))});
     default: return logic(kLogic[pick(0, 11)]);
   }
 }

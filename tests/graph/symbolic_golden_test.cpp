@@ -40,11 +40,13 @@ TEST(SymbolicGolden, ReshapeRoundTrips) {
 }
 
 TEST(SymbolicGolden, ReshapeChainsOfManyShapes) {
-  const std::vector<IntVec> shapes{{2, 3, 4, 5}, {6, 20}, {120}, {5, 24}, {8, 15}, {3, 5, 8}, {12, 10}, {2, 60}, {2, 3, 4, 5}};
+  const std::vector<IntVec> shapes{{2, 3, 4, 5}, {6, 20},  {120},   {5, 24},     {8, 15},
+                                   {3, 5, 8},    {12, 10}, {2, 60}, {2, 3, 4, 5}};
   std::vector<UOp> index{r(0, 2), r(1, 3), r(2, 4), r(3, 5)};
   for (size_t i = 0; i + 1 < shapes.size(); i++) {
     index = reshaped(index, shapes[i], shapes[i + 1]);
-    EXPECT_EQ(simple(flatten(index, shapes[i + 1])), "r0*60 + r1*20 + r2*5 + r3") << "after shape " << i + 1;
+    EXPECT_EQ(simple(flatten(index, shapes[i + 1])), "r0*60 + r1*20 + r2*5 + r3")
+        << "after shape " << i + 1;
   }
   for (int i = 0; i < 4; i++) EXPECT_EQ(simple(index[size_t(i)]), fmt::format("r{}", i));
 }
@@ -72,7 +74,7 @@ TEST(SymbolicGolden, FlipsAndPermutes) {
 }
 
 TEST(SymbolicGolden, PadMasks) {
-  const UOp x = r(0, 10), padded = x - 1;   // 8 elements, one of padding on either side
+  const UOp x = r(0, 10), padded = x - 1;  // 8 elements, one of padding on either side
   const UOp mask = logical_and(ge(padded, index_const(0)), lt(padded, index_const(8)));
   EXPECT_EQ(simple(mask), "r0 < 9 & 0 < r0");
   EXPECT_EQ(simple(ge(r(0, 8), index_const(0))), "true");
@@ -100,8 +102,9 @@ TEST(SymbolicGolden, GivenAMask) {
 TEST(SymbolicGolden, ConvolutionWindow) {
   const UOp oh = r(0, 8), ow = r(1, 8), kh = r(2, 3), kw = r(3, 3);
   const UOp row = oh * 2 + kh - 1, column = ow * 2 + kw - 1;
-  const UOp inside = logical_and(logical_and(ge(row, index_const(0)), lt(row, index_const(16))),
-                                 logical_and(ge(column, index_const(0)), lt(column, index_const(16))));
+  const UOp inside =
+      logical_and(logical_and(ge(row, index_const(0)), lt(row, index_const(16))),
+                  logical_and(ge(column, index_const(0)), lt(column, index_const(16))));
   const UOp flat = row * 16 + column;
   EXPECT_EQ(expression(simplify_given(floordiv(flat, 16), inside)), "r0*2 + r2 - 1");
   EXPECT_EQ(expression(simplify_given(floormod(flat, 16), inside)), "r1*2 + r3 - 1");

@@ -1,8 +1,8 @@
 // Properties of the symbolic simplifier, by brute force over random expressions.
 #include <gtest/gtest.h>
 
-#include "graph/random_index.h"
 #include "graph/linear_form.h"
+#include "graph/random_index.h"
 #include "graph/symbolic.h"
 #include "graph/text.h"
 
@@ -14,15 +14,19 @@ using test::Generator;
 using test::Point;
 using test::Space;
 
-UOp loaded(DType t) { return make(Op::Load, t, {make(Op::Index, t, {param(0, t, 8), index_const(3)})}); }
+UOp loaded(DType t) {
+  return make(Op::Load, t, {make(Op::Index, t, {param(0, t, 8), index_const(3)})});
+}
 
 Space number_space() {
-  return {{variable("n", -3, 2), range(index_const(5), 0, AxisKind::Loop), range(index_const(4), 1, AxisKind::Reduce),
-           range(index_const(3), 2, AxisKind::Loop), variable("k", -7, -6), loaded(DType::Bool)}};
+  return {{variable("n", -3, 2), range(index_const(5), 0, AxisKind::Loop),
+           range(index_const(4), 1, AxisKind::Reduce), range(index_const(3), 2, AxisKind::Loop),
+           variable("k", -7, -6), loaded(DType::Bool)}};
 }
 Space symbolic_space() {
   const UOp v = variable("v", 1, 4);
-  return {{v, range(v, 0, AxisKind::Loop), range(index_const(4), 1, AxisKind::Loop), range(v, 2, AxisKind::Loop)}};
+  return {{v, range(v, 0, AxisKind::Loop), range(index_const(4), 1, AxisKind::Loop),
+           range(v, 2, AxisKind::Loop)}};
 }
 
 // Both expressions agree at every point (where `given` is true).
@@ -37,8 +41,9 @@ void expect_same(const Space& space, const UOp& before, const UOp& after, const 
     if (!same) {
       std::string at;
       for (const auto& [n, v] : p) at += fmt::format(" {}={}", expression(UOp(n)), v);
-      FAIL() << expression(before) << " became " << expression(after) << (given ? " given " + expression(given) : "")
-             << ": " << eval[0] << " and " << eval[1] << " at" << at;
+      FAIL() << expression(before) << " became " << expression(after)
+             << (given ? " given " + expression(given) : "") << ": " << eval[0] << " and "
+             << eval[1] << " at" << at;
     }
   });
 }
@@ -48,7 +53,8 @@ void expect_sound_bounds(const Space& space, const UOp& x) {
   space.each([&](const Point& p) {
     eval.at(p);
     eval.each([&](const Node& n, int64_t v) {
-      if (v < n.min || v > n.max) FAIL() << expression(UOp(&n)) << " is " << v << ", outside " << n.min << ".." << n.max;
+      if (v < n.min || v > n.max)
+        FAIL() << expression(UOp(&n)) << " is " << v << ", outside " << n.min << ".." << n.max;
     });
   });
 }
@@ -84,7 +90,8 @@ TEST_P(RandomExpressions, SimplifyIsIdempotent) {
 }
 
 TEST_P(RandomExpressions, BoundsAreSound) {
-  for (int i = 0; i < kPerSeed / 5 && !HasFatalFailure(); i++) expect_sound_bounds(space_, random_.index(1 + i % 6));
+  for (int i = 0; i < kPerSeed / 5 && !HasFatalFailure(); i++)
+    expect_sound_bounds(space_, random_.index(1 + i % 6));
 }
 
 TEST_P(RandomExpressions, SimplifyGivenAgreesWhereTheConditionHolds) {
@@ -151,12 +158,15 @@ TEST(SymbolicRules, EveryRuleIsHit) {
   for (uint64_t seed = 100; seed < 112; seed++) {
     const Space space = seed % 3 ? number_space() : symbolic_space();
     Generator random(seed, space);
-    for (int i = 0; i < 1500; i++) simplify(i % 2 ? random.index(1 + i % 6) : random.boolean(1 + i % 5));
+    for (int i = 0; i < 1500; i++)
+      simplify(i % 2 ? random.index(1 + i % 6) : random.boolean(1 + i % 5));
   }
-  const UOp wide = loaded(DType::U64);   // a product with zero whose bounds do not tell
-  EXPECT_TRUE(simplify(make(Op::Mul, DType::U64, {wide, constant(DType::U64, 0)}))->is_const_int(0));
+  const UOp wide = loaded(DType::U64);  // a product with zero whose bounds do not tell
+  EXPECT_TRUE(
+      simplify(make(Op::Mul, DType::U64, {wide, constant(DType::U64, 0)}))->is_const_int(0));
   const std::vector<RuleCount> after = symbolic_rules().counts();
-  for (size_t i = 0; i < after.size(); i++) EXPECT_GT(after[i].hits, before[i].hits) << after[i].name;
+  for (size_t i = 0; i < after.size(); i++)
+    EXPECT_GT(after[i].hits, before[i].hits) << after[i].name;
 }
 
 // Rules of other dtypes than Index and Bool need values of their own.
@@ -164,9 +174,9 @@ TEST(SymbolicRules, FloatsKeepTheirRules) {
   const UOp load = loaded(DType::F32);
   EXPECT_EQ(simplify(make(Op::Mul, DType::F32, {load, constant(DType::F32, 1)})), load);
   const UOp times_zero = make(Op::Mul, DType::F32, {load, constant(DType::F32, 0)});
-  EXPECT_EQ(simplify(times_zero), times_zero);      // NaN and infinities
+  EXPECT_EQ(simplify(times_zero), times_zero);  // NaN and infinities
   const UOp plus_zero = make(Op::Add, DType::F32, {load, constant(DType::F32, 0)});
-  EXPECT_EQ(simplify(plus_zero), plus_zero);        // -0 + 0 is +0
+  EXPECT_EQ(simplify(plus_zero), plus_zero);  // -0 + 0 is +0
 }
 
 TEST(SymbolicRules, NothingIsKeptAliveButTheCache) {
@@ -187,7 +197,8 @@ TEST(SymbolicRules, OrderOfBuildingDoesNotMatter) {
     const int ids[2][3] = {{0, 1, 2}, {2, 0, 1}};
     std::vector<UOp> r(3);
     for (int id : ids[swap]) r[size_t(id)] = range(index_const(4 + id), id, AxisKind::Loop);
-    const UOp a = floormod(r[0] * 3 + r[1], 7), b = floordiv(r[2] + r[0], 3), c = alu(Op::Max, {r[1], r[2]});
+    const UOp a = floormod(r[0] * 3 + r[1], 7), b = floordiv(r[2] + r[0], 3),
+              c = alu(Op::Max, {r[1], r[2]});
     const UOp sum = swap ? c + (b + a) : (a + b) + c;
     return expression(simplify(sum));
   };

@@ -26,12 +26,20 @@ TEST(Text, LinesAreAsDocumented) {
 }
 
 TEST(Text, EveryKindOfArg) {
-  const UOp a = param(3, DType::F32, 24, "VULKAN:1"), t = reshape(a, {2, 3, 4}), n = variable("a \"b\" {c}", -5, 9);
+  const UOp a = param(3, DType::F32, 24, "VULKAN:1"), t = reshape(a, {2, 3, 4}),
+            n = variable("a \"b\" {c}", -5, 9);
   const UOp u = constant(DType::U32, 7);
   const UOp loop = range(index_const(4), 2, AxisKind::GroupReduce);
   const std::vector<UOp> all{
-      t, permute(t, {2, 0, 1}), flip(t, {0, 2}), pad(t, {{0, 1}, {2, 0}, {1, 1}}), shrink(t, {{0, 1}, {1, 3}, {0, 4}}),
-      reduce(Op::Max, t, {1}), reduce(Op::Add, t, {0, 2}), n, loop,
+      t,
+      permute(t, {2, 0, 1}),
+      flip(t, {0, 2}),
+      pad(t, {{0, 1}, {2, 0}, {1, 1}}),
+      shrink(t, {{0, 1}, {1, 3}, {0, 4}}),
+      reduce(Op::Max, t, {1}),
+      reduce(Op::Add, t, {0, 2}),
+      n,
+      loop,
       make(Op::Special, DType::Index, {index_const(8)}, SpecialArg{'g', 1}),
       make(Op::Shared, DType::F16, {}, SharedArg{2, 128}),
       make(Op::Copy, DType::F32, {t}, Placement{{"CPU", "VULKAN:0"}, 1}),
@@ -44,14 +52,16 @@ TEST(Text, EveryKindOfArg) {
 }
 
 TEST(Text, ScalarsKeepTheirBits) {
-  const double values[] = {0.0, -0.0, 1.0 / 3, 1e300, -1e-310, INFINITY, -INFINITY, NAN, -NAN, 65504, 5e-324};
+  const double values[] = {0.0,       -0.0, 1.0 / 3, 1e300, -1e-310, INFINITY,
+                           -INFINITY, NAN,  -NAN,    65504, 5e-324};
   for (double v : values) {
     for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64, DType::WeakFloat}) {
       const UOp c = constant(t, v);
       EXPECT_EQ(round_trip(c), c) << to_text(c);
     }
   }
-  for (DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64, DType::Index, DType::WeakInt}) {
+  for (DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
+                  DType::I64, DType::U64, DType::Index, DType::WeakInt}) {
     for (int64_t v : {int64_t(0), int64_t(1), int64_t(-1), INT64_MAX, INT64_MIN}) {
       const UOp c = constant(Scalar::of_int(t, v));
       EXPECT_EQ(round_trip(c), c) << to_text(c);
@@ -68,7 +78,8 @@ TEST(Text, SymbolicExtents) {
 }
 
 TEST(Text, StoragesBecomeFreshButStayApart) {
-  const UOp a = buffer(make_ref<Storage>("CPU", DType::F32, 8)), b = buffer(make_ref<Storage>("CPU", DType::F32, 8));
+  const UOp a = buffer(make_ref<Storage>("CPU", DType::F32, 8)),
+            b = buffer(make_ref<Storage>("CPU", DType::F32, 8));
   const UOp x = make(Op::Sub, DType::F32, {make(Op::Add, DType::F32, {a, b}), a});
   const UOp y = round_trip(x);
   ASSERT_TRUE(bool(y));
@@ -80,7 +91,8 @@ TEST(Text, StoragesBecomeFreshButStayApart) {
 
 TEST(Text, RandomGraphs) {
   const UOp v = variable("v", 1, 4);
-  test::Generator random(11, {{v, range(v, 0, AxisKind::Loop), range(index_const(4), 1, AxisKind::Lane)}});
+  test::Generator random(
+      11, {{v, range(v, 0, AxisKind::Loop), range(index_const(4), 1, AxisKind::Lane)}});
   for (int i = 0; i < 500; i++) {
     const UOp x = i % 2 ? random.index(i % 8) : random.boolean(i % 7);
     ASSERT_EQ(round_trip(x), x) << to_text(x);
@@ -89,13 +101,16 @@ TEST(Text, RandomGraphs) {
 
 TEST(Text, SeveralRootsInOrder) {
   const UOp a = variable("a", 0, 9), x = a + 1, y = a * 2;
-  EXPECT_EQ(parse_text("# two roots\n\n" + to_text(std::vector<UOp>{x, y})), (std::vector<UOp>{x, y}));
+  EXPECT_EQ(parse_text("# two roots\n\n" + to_text(std::vector<UOp>{x, y})),
+            (std::vector<UOp>{x, y}));
 }
 
 TEST(Text, LinearListsKeepTheirOrder) {
-  const UOp four = index_const(4), a = range(four, 0, AxisKind::Loop), b = range(four, 1, AxisKind::Loop);
+  const UOp four = index_const(4), a = range(four, 0, AxisKind::Loop),
+            b = range(four, 1, AxisKind::Loop);
   EXPECT_EQ(list_to_text(std::vector<UOp>{four, b, a, a + b}),
-            "%0 = const{4} index\n%1 = range{r 1 loop} index %0\n%2 = range{r 0 loop} index %0\n%3 = add index %2 %1\n");
+            "%0 = const{4} index\n%1 = range{r 1 loop} index %0\n%2 = range{r 0 loop} index %0\n%3 "
+            "= add index %2 %1\n");
 }
 
 TEST(Text, ErrorsNameLineAndReason) {
@@ -108,10 +123,12 @@ TEST(Text, ErrorsNameLineAndReason) {
       {"%0 = const index\n", "line 1: const has another kind of arg"},
       {"%0 = const{3} index\n%0 = const{4} index\n", "line 2: %0 is defined twice"},
       {"%0 = const{3} index junk\n", "line 1: 'junk' is left over"},
-      {"%0 = const{3} index\n%1 = range{r 0 sideways} index %0\n", "line 2: 'sideways' is no axis kind"},
+      {"%0 = const{3} index\n%1 = range{r 0 sideways} index %0\n",
+       "line 2: 'sideways' is no axis kind"},
       {"%0 = const{3} index\n%1 = range index %0\n", "line 2: range needs {r NUMBER KIND}"},
       {"%0 = var{\"n\" 5..2} index\n", "line 1: lower bound 5 is above upper bound 2"},
-      {"%0 = param{slot 0 count 6} f32 (6,)\n%1 = reshape{(4, 2)} f32 (4, 2) %0\n", "line 2: reshape: (6,) has 6 elements"},
+      {"%0 = param{slot 0 count 6} f32 (6,)\n%1 = reshape{(4, 2)} f32 (4, 2) %0\n",
+       "line 2: reshape: (6,) has 6 elements"},
       {"%0 = param{slot 0 count 6} f32 (7,)\n", "line 1: the shape is (6,), not (7,)"},
       {"%0 = param{slot 0 count 6 f32 (6,)\n", "line 1: '}' expected"},
       {"%0 = const{3} index\n%1 = cmplt index %0 %0\n", "line 2: cmplt gives bool, not index"},
@@ -122,7 +139,8 @@ TEST(Text, ErrorsNameLineAndReason) {
       parse_text(text);
       ADD_FAILURE() << "parsed: " << text;
     } catch (const InvalidArgument& e) {
-      EXPECT_NE(std::string(e.what()).find(reason), std::string::npos) << e.what() << " for " << text;
+      EXPECT_NE(std::string(e.what()).find(reason), std::string::npos)
+          << e.what() << " for " << text;
     }
   }
 }
@@ -131,21 +149,23 @@ TEST(Text, ErrorsNameLineAndReason) {
 TEST(Text, DamagedTextsAreRefused) {
   const UOp n = variable("n", 1, 8);
   const UOp t = shrink(reshape(param(0, DType::F32, 16, "CPU"), {2, 8}), {{0, 2}, {0, Dim(n)}});
-  const std::string text = to_text(make(Op::Mul, DType::F32, {reduce(Op::Add, t, {0}), constant(DType::F32, 2.5)}));
+  const std::string text =
+      to_text(make(Op::Mul, DType::F32, {reduce(Op::Add, t, {0}), constant(DType::F32, 2.5)}));
   std::mt19937 random(5);
   const std::string alphabet = "%{}()<>[]\"0123456789 abrx.-:\\\n";
   for (int i = 0; i < 5000; i++) {
     std::string damaged = text;
-    for (int k = 0; k < 1 + i % 3; k++) damaged[random() % damaged.size()] = alphabet[random() % alphabet.size()];
+    for (int k = 0; k < 1 + i % 3; k++)
+      damaged[random() % damaged.size()] = alphabet[random() % alphabet.size()];
     try {
       parse_text(damaged);
-    } catch (const InvalidArgument&) {
-    }
+    } catch (const InvalidArgument&) {}
   }
 }
 
 TEST(Text, ExpressionsReadAsAlgebra) {
-  const UOp a = range(index_const(8), 0, AxisKind::Loop), b = range(index_const(4), 1, AxisKind::Loop), n = variable("n", 0, 9);
+  const UOp a = range(index_const(8), 0, AxisKind::Loop),
+            b = range(index_const(4), 1, AxisKind::Loop), n = variable("n", 0, 9);
   EXPECT_EQ(expression(floordiv(a * 4 + b, 3)), "(r0*4 + r1) // 3");
   EXPECT_EQ(expression(a - b * 2 - 1), "r0 - r1*2 - 1");
   EXPECT_EQ(expression(a - (b + n)), "r0 - (r1 + n)");

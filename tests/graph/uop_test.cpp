@@ -89,7 +89,8 @@ TEST(Walk, SubstitutesAndSorts) {
   EXPECT_EQ(substitute(x, map), alu(Op::Add, {alu(Op::Neg, {b}), alu(Op::Exp2, {b})}));
   EXPECT_TRUE(depends_on(x, a));
   EXPECT_FALSE(depends_on(x, b));
-  const UOp y = map_bottom_up(x, [&](const UOp& u) { return u->op == Op::Neg ? u->src(0) : UOp(); });
+  const UOp y =
+      map_bottom_up(x, [&](const UOp& u) { return u->op == Op::Neg ? u->src(0) : UOp(); });
   EXPECT_EQ(y, alu(Op::Add, {a, alu(Op::Exp2, {a})}));
 }
 

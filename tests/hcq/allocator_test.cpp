@@ -25,8 +25,12 @@ TEST(Tlsf, RandomRangesNeverOverlapAndJoinAgain) {
       ASSERT_EQ(*offset % alignment, 0u);
       ASSERT_LE(*offset + size, kSize);
       auto after = live.lower_bound(*offset);
-      if (after != live.end()) { ASSERT_LE(*offset + size, after->first); }
-      if (after != live.begin()) { ASSERT_LE(std::prev(after)->first + std::prev(after)->second, *offset); }
+      if (after != live.end()) {
+        ASSERT_LE(*offset + size, after->first);
+      }
+      if (after != live.begin()) {
+        ASSERT_LE(std::prev(after)->first + std::prev(after)->second, *offset);
+      }
       live[*offset] = size;
     } else if (!live.empty()) {
       auto it = std::next(live.begin(), static_cast<long>(rng() % live.size()));
@@ -46,14 +50,17 @@ TEST(Tlsf, DoubleFreeIsFound) {
   EXPECT_THROW(tlsf.free(a), InternalError);
 }
 
-// A model of what the device may still touch: a range freed with a timeline value must not be handed
-// out before the queue has passed it.
+// A model of what the device may still touch: a range freed with a timeline value must not be
+// handed out before the queue has passed it.
 TEST(Allocator, RandomWithDeferredFreesHasNoOverlap) {
   FakeDevice device({.manual = true});
   auto& queue = device.compute_queue();
   CommandList empty;
   std::mt19937 rng(11);
-  struct Held { Span span; uint64_t until; };  // until: timeline value, UINT64_MAX while live
+  struct Held {
+    Span span;
+    uint64_t until;
+  };  // until: timeline value, UINT64_MAX while live
   std::vector<Held> held;
   for (int step = 0; step < 6'000; ++step) {
     std::erase_if(held, [&](const Held& h) { return h.until <= queue.timeline().value(); });
@@ -69,7 +76,8 @@ TEST(Allocator, RandomWithDeferredFreesHasNoOverlap) {
       ASSERT_LE(s.offset + size, s.block->size_bytes);
       for (const Held& h : held)
         ASSERT_TRUE(s.address() >= h.span.address() + h.span.size_bytes ||
-                    h.span.address() >= s.address() + size) << "step " << step;
+                    h.span.address() >= s.address() + size)
+            << "step " << step;
       held.push_back({s, UINT64_MAX});
     } else if (action < 6) {
       std::vector<size_t> live;
@@ -153,7 +161,8 @@ TEST(Allocator, ExhaustionNamesTheNumbers) {
     EXPECT_NE(text.find("mapped 41943040"), std::string::npos) << text;
   }
   device.allocator().free(a);
-  device.allocator().free(device.allocator().allocate(50 << 20, MemoryKind::Device));  // still usable
+  device.allocator().free(
+      device.allocator().allocate(50 << 20, MemoryKind::Device));  // still usable
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 bool conflict(const Command& a, const Command& b) {
   for (const Access& x : a.accesses)
     for (const Access& y : b.accesses) {
-      bool overlap = x.span.block == y.span.block && x.span.offset < y.span.offset + y.span.size_bytes &&
+      bool overlap = x.span.block == y.span.block &&
+                     x.span.offset < y.span.offset + y.span.size_bytes &&
                      y.span.offset < x.span.offset + x.span.size_bytes;
       if (overlap && (x.write || y.write)) return true;
     }
@@ -91,7 +92,8 @@ TEST(Barriers, ThousandsOfIndependentCommandsAreFast) {
   auto begin = std::chrono::steady_clock::now();
   insert_barriers(list);
   EXPECT_EQ(list.commands.size(), 20'000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));  // quadratic: minutes
+  EXPECT_LT(std::chrono::steady_clock::now() - begin,
+            std::chrono::seconds(2));  // quadratic: minutes
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ class FakeSignal : public Signal {
   bool wait(uint64_t value, uint64_t timeout_ns) override {
     if (on_wait) on_wait(value);
     if (value_.load() < value)
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, 1'000'000)));
+      std::this_thread::sleep_for(
+          std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, 1'000'000)));
     return value_.load() >= value;
   }
   void set(uint64_t value) override { value_.store(value); }
@@ -66,7 +67,10 @@ struct FakeList : EncodedList {
 class FakeQueue : public Queue {
  public:
   FakeQueue(Device& d, const FakeOptions& o) : Queue(d), options_(o) {
-    if (o.run_on_wait) timeline_.on_wait = [this](uint64_t v) { while (timeline_.value() < v && step()) {} };
+    if (o.run_on_wait)
+      timeline_.on_wait = [this](uint64_t v) {
+        while (timeline_.value() < v && step()) {}
+      };
   }
   std::unique_ptr<EncodedList> encode(const CommandList& list, EncodeUse) override {
     ++encoded;
@@ -130,7 +134,8 @@ class FakeDevice : public Device {
     if (mapped + size_bytes > options_.limit_bytes) fail<OutOfMemory>("fake limit");
     mapped += size_bytes;
     ++map_calls;
-    auto* p = static_cast<std::byte*>(std::aligned_alloc(4096, (size_bytes + 4095) & ~size_t{4095}));
+    auto* p =
+        static_cast<std::byte*>(std::aligned_alloc(4096, (size_bytes + 4095) & ~size_t{4095}));
     bool hide = options_.hidden && (kind == MemoryKind::Device || kind == MemoryKind::Args);
     return {reinterpret_cast<uint64_t>(p), size_bytes, hide ? nullptr : p, kind, 0};
   }
@@ -138,7 +143,9 @@ class FakeDevice : public Device {
     mapped -= b.size_bytes;
     std::free(reinterpret_cast<void*>(b.address));
   }
-  std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary>) override { return {}; }
+  std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary>) override {
+    return {};
+  }
   FakeQueue& compute_queue() override { return queue_; }
   size_t mapped = 0;
   int map_calls = 0;

@@ -7,7 +7,11 @@
 namespace tuff::hcq {
 namespace {
 
-struct Args { const float* in; float* out; int32_t add; };
+struct Args {
+  const float* in;
+  float* out;
+  int32_t add;
+};
 Args read_args(const std::byte* p) {
   Args a;
   std::memcpy(&a.in, p, 8);
@@ -30,7 +34,9 @@ class Graph : public testing::TestWithParam<bool> {
     return v;
   }
   static GraphBuffer fixed(Span s, bool write) { return {s, -1, 0, s.size_bytes, !write, write}; }
-  static GraphBuffer input(int32_t slot, size_t offset, size_t size) { return {{}, slot, offset, size, true, false}; }
+  static GraphBuffer input(int32_t slot, size_t offset, size_t size) {
+    return {{}, slot, offset, size, true, false};
+  }
   FakeDevice device{{.hidden = GetParam(), .manual = true, .run_on_wait = true}};
   FakeProgram add{"add", 2, 1, add_kernel};
 };
@@ -41,7 +47,8 @@ TEST_P(Graph, ReboundInputsScalarsAndLaunchSizes) {
   device.upload(result, zeros.data());
   std::vector<GraphNode> nodes;
   nodes.push_back(GraphKernel{&add, {input(0, 16, 16), fixed(middle, true)}, {{0, 0}}, {4, 1, 1}});
-  nodes.push_back(GraphKernel{&add, {fixed(middle, false), fixed(result, true)}, {{100, -1}}, {1, 1, 1}, {1, -1, -1}});
+  nodes.push_back(GraphKernel{
+      &add, {fixed(middle, false), fixed(result, true)}, {{100, -1}}, {1, 1, 1}, {1, -1, -1}});
   nodes.push_back(GraphCopy{fixed(saved, true), fixed(result, false)});
   CommandGraph graph(device, nodes, 1, 2, 2);
   EXPECT_EQ(graph.stats().kernels, 2u);
@@ -66,7 +73,8 @@ TEST_P(Graph, ReboundInputsScalarsAndLaunchSizes) {
     std::vector<float> got = read(saved);
     for (size_t i = 0; i < 8; ++i) {
       float expected = i < static_cast<size_t>(count)
-                           ? values[i + 4] + static_cast<float>(round) + 100.0f : -1.0f;
+                           ? values[i + 4] + static_cast<float>(round) + 100.0f
+                           : -1.0f;
       EXPECT_EQ(got[i], expected) << "round " << round << " element " << i;
     }
     device.allocator().free(in);
@@ -78,19 +86,20 @@ TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
   Span out = floats(1);
   std::vector<float> seen;
   FakeProgram record{"record", 2, 1, [&](const std::byte* p, auto groups) {
-    add_kernel(p, groups);
-    seen.push_back(*read_args(p).out);
-  }};
+                       add_kernel(p, groups);
+                       seen.push_back(*read_args(p).out);
+                     }};
   Span in = floats(1);
   float one = 1.0f;
   device.upload(in, &one);
-  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}}, 1, 1, 2);
+  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
+                     1, 1, 2);
   auto& queue = device.compute_queue();
   uint64_t base = queue.timeline().value(), address[] = {in.address()};
   auto replay = [&](int64_t x) { return graph.replay(address, std::array<int64_t, 1>{x}); };
   replay(10);
   replay(20);
-  EXPECT_EQ(queue.timeline().value(), base);      // neither waited
+  EXPECT_EQ(queue.timeline().value(), base);  // neither waited
   uint64_t last = replay(30);
   EXPECT_EQ(queue.timeline().value(), base + 1);  // the third waited for the first alone
   queue.wait(last);
@@ -101,7 +110,8 @@ TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
 
 TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
   Span x = floats(8), y = floats(8);
-  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
+  CommandGraph graph(
+      device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
   uint64_t good[] = {x.address()}, bad[] = {y.address()}, far[] = {y.address() + 32};
   EXPECT_EQ(graph.conflicting_input(good), -1);
   EXPECT_EQ(graph.conflicting_input(bad), 0);
@@ -114,7 +124,10 @@ TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
 
 TEST_P(Graph, WrongArityAndRangesAreRefused) {
   Span x = floats(8), y = floats(8);
-  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}}}, 1, 2);
+  CommandGraph graph(
+      device,
+      {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}}}, 1,
+      2);
   uint64_t in[] = {x.address()};
   auto with = [&](int64_t a, int64_t b) { return graph.replay(in, std::array<int64_t, 2>{a, b}); };
   EXPECT_THROW(graph.replay({}, {}), InvalidArgument);
@@ -122,14 +135,18 @@ TEST_P(Graph, WrongArityAndRangesAreRefused) {
   EXPECT_THROW(with(0, -1), InvalidArgument);
   EXPECT_THROW(with(0, 70'000), InvalidArgument);
   EXPECT_NO_THROW(with(-5, 4));
-  EXPECT_THROW(CommandGraph(device, {GraphCopy{input(0, 0, 32), fixed(y, false)}}, 1, 0), InvalidArgument);
+  EXPECT_THROW(CommandGraph(device, {GraphCopy{input(0, 0, 32), fixed(y, false)}}, 1, 0),
+               InvalidArgument);
   device.allocator().free(x);
   device.allocator().free(y);
 }
 
 TEST_P(Graph, AccessesNameArgumentsAndInputs) {
   Span y = floats(8);
-  CommandGraph graph(device, {GraphKernel{&add, {input(0, 4, 16), fixed(y, true)}, {{0, -1}}, {1, 1, 1}, {0, -1, -1}}}, 1, 1);
+  CommandGraph graph(
+      device,
+      {GraphKernel{&add, {input(0, 4, 16), fixed(y, true)}, {{0, -1}}, {1, 1, 1}, {0, -1, -1}}}, 1,
+      1);
   const Command& c = graph.commands().commands.back();
   const auto& d = std::get<DispatchCmd>(c.body);
   ASSERT_EQ(c.accesses.size(), 4u);

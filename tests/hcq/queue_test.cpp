@@ -72,7 +72,9 @@ TEST(ArgRing, BlocksAreNotReusedBeforeTheyRetire) {
   FakeDevice device({.manual = true, .run_on_wait = true});
   auto& queue = device.compute_queue();
   ArgRing ring(device, 16384);
-  struct Use { uint64_t begin, end, value; };
+  struct Use {
+    uint64_t begin, end, value;
+  };
   std::vector<Use> uses;
   for (int batch = 0; batch < 300; ++batch) {
     std::vector<Span> blocks;
@@ -133,7 +135,8 @@ TEST(CommandList, TextIsStable) {
   list.slot_count = 2;
   list.commands.push_back({WaitCmd{&signal, 0}, {}, {}});
   list.commands.push_back({DispatchCmd{&program, {&b, 0, 16}, {4, 2, 1}},
-                           {{{&b, 0, 16}, false}, {{&a, 64, 64}, true}}, "add"});
+                           {{{&b, 0, 16}, false}, {{&a, 64, 64}, true}},
+                           "add"});
   list.commands.push_back({BarrierCmd{}, {}, {}});
   list.commands.push_back({DispatchCmd{&program, {&b, 16, 16}, {1, 1, 1}, {&b, 32, 12}}, {}, {}});
   list.commands.push_back({CopyCmd{{&a, 0, 32}, {&a, 64, 32}}, {}, "copy"});

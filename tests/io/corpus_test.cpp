@@ -58,9 +58,7 @@ TEST(Corpus, SaysWhatIsWrong) {
   EXPECT_THAT(error_text<InvalidArgument>([&] { corpus.encode("xq"); }),
               AllOf(HasSubstr("0x71"), HasSubstr("position 1")));
   const uint8_t token = 1;
-  EXPECT_THAT(error_text<InvalidArgument>([&] {
-                corpus.decode({&token, 1});
-              }),
+  EXPECT_THAT(error_text<InvalidArgument>([&] { corpus.decode({&token, 1}); }),
               HasSubstr("token 1"));
 }
 

@@ -19,8 +19,10 @@ UOp reduce_over(Op op, const UOp& value, std::vector<UOp> ranges) {
   src.insert(src.end(), ranges.begin(), ranges.end());
   return make(Op::Reduce, value->dtype, src, ReduceArg{op, {}});
 }
-UOp store(int32_t slot, int64_t count, const UOp& offset, const UOp& value, std::vector<UOp> ranges, const UOp& gate) {
-  std::vector<UOp> src{make(Op::Store, DType::Void, {index(slot, count, value->dtype, offset, gate), value})};
+UOp store(int32_t slot, int64_t count, const UOp& offset, const UOp& value, std::vector<UOp> ranges,
+          const UOp& gate) {
+  std::vector<UOp> src{
+      make(Op::Store, DType::Void, {index(slot, count, value->dtype, offset, gate), value})};
   src.insert(src.end(), ranges.begin(), ranges.end());
   return make(Op::End, DType::Void, src);
 }
@@ -56,7 +58,9 @@ UOp softmax_ast(int64_t rows, int64_t columns) {
   const UOp i = b.loop(rows), j = b.loop(columns), r1 = b.fold(columns), r2 = b.fold(columns);
   const int64_t n = rows * columns;
   const UOp max = reduce_over(Op::Max, load(1, n, i * columns + r1), {r1});
-  auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {(x - max) * constant(DType::F32, 1.4426950408889634)}); };
+  auto exponential = [&](const UOp& x) {
+    return alu(Op::Exp2, {(x - max) * constant(DType::F32, 1.4426950408889634)});
+  };
   const UOp sum = reduce_over(Op::Add, exponential(load(1, n, i * columns + r2)), {r2});
   const UOp y = exponential(load(1, n, i * columns + j)) * alu(Op::Recip, {sum});
   return kernel_of({store(0, n, i * columns + j, y, {i, j})});
@@ -67,7 +71,8 @@ UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
   const UOp i = b.loop(rows), j = b.loop(width);
   const UOp row = cast(load(1, rows, i, DType::I32), DType::Index);
   const UOp inside = logical_and(ge(row, index_const(0)), lt(row, index_const(table)));
-  return kernel_of({store(0, rows * width, i * width + j, load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
+  return kernel_of({store(0, rows * width, i * width + j,
+                          load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
 }
 
 UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters) {
@@ -77,10 +82,12 @@ UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters) {
   const UOp iy = y + dy - 1, ix = x + dx - 1;
   const UOp gate = logical_and(logical_and(ge(iy, index_const(0)), lt(iy, index_const(size))),
                                logical_and(ge(ix, index_const(0)), lt(ix, index_const(size))));
-  const UOp image = load(1, batch * channels * size * size, ((n * channels + c) * size + iy) * size + ix, DType::F32, gate);
+  const UOp image = load(1, batch * channels * size * size,
+                         ((n * channels + c) * size + iy) * size + ix, DType::F32, gate);
   const UOp weight = load(2, filters * channels * 9, ((f * channels + c) * 3 + dy) * 3 + dx);
   const UOp sum = reduce_over(Op::Add, image * weight, {c, dy, dx});
-  return kernel_of({store(0, batch * filters * size * size, ((n * filters + f) * size + y) * size + x, sum, {n, f, y, x})});
+  return kernel_of({store(0, batch * filters * size * size,
+                          ((n * filters + f) * size + y) * size + x, sum, {n, f, y, x})});
 }
 
 }  // namespace tuff::kernel::testing

@@ -10,10 +10,15 @@ namespace tuff::kernel::testing {
 // A kernel in the making: ranges numbered in order, params by slot.
 struct AstBuilder {
   int32_t next_range = 0;
-  graph::UOp loop(int64_t size) { return graph::range(graph::index_const(size), next_range++, graph::AxisKind::Loop); }
-  graph::UOp fold(int64_t size) { return graph::range(graph::index_const(size), next_range++, graph::AxisKind::Reduce); }
+  graph::UOp loop(int64_t size) {
+    return graph::range(graph::index_const(size), next_range++, graph::AxisKind::Loop);
+  }
+  graph::UOp fold(int64_t size) {
+    return graph::range(graph::index_const(size), next_range++, graph::AxisKind::Reduce);
+  }
 };
-graph::UOp load(int32_t slot, int64_t count, const graph::UOp& offset, DType t = DType::F32, const graph::UOp& gate = {});
+graph::UOp load(int32_t slot, int64_t count, const graph::UOp& offset, DType t = DType::F32,
+                const graph::UOp& gate = {});
 graph::UOp reduce_over(graph::Op op, const graph::UOp& value, std::vector<graph::UOp> ranges);
 // end(store(index(param slot, offset[, gate]), value), ranges...)
 graph::UOp store(int32_t slot, int64_t count, const graph::UOp& offset, const graph::UOp& value,
@@ -21,11 +26,11 @@ graph::UOp store(int32_t slot, int64_t count, const graph::UOp& offset, const gr
 graph::UOp kernel_of(std::vector<graph::UOp> ends);
 
 // Kernels that every test of lowering wants. Slot 0 is the output.
-graph::UOp elementwise_ast(int64_t rows, int64_t columns);                // a + relu(b)
-graph::UOp sum_ast(int64_t outputs, int64_t n);                           // rows of a + b
+graph::UOp elementwise_ast(int64_t rows, int64_t columns);  // a + relu(b)
+graph::UOp sum_ast(int64_t outputs, int64_t n);             // rows of a + b
 graph::UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed = false);
 graph::UOp softmax_ast(int64_t rows, int64_t columns);
 graph::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
-graph::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);   // 3x3, padded
+graph::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);  // 3x3, padded
 
 }  // namespace tuff::kernel::testing

@@ -36,7 +36,9 @@ class AstRun {
   }
 
  private:
-  bool gate(const Node* index) { return index->src_count < 3 || eval(index->src(2).get()).as_bool(); }
+  bool gate(const Node* index) {
+    return index->src_count < 3 || eval(index->src(2).get()).as_bool();
+  }
   std::byte* place(Buffers& all, const Node* index) {
     const ParamArg& p = index->src(0)->get<ParamArg>();
     const int64_t at = eval(index->src(1).get()).as_int();
@@ -111,8 +113,9 @@ Buffers random_buffers(const UOp& ast, uint32_t seed) {
     Buffer& b = out[size_t(slot)];
     b.resize(size_t(p->get<ParamArg>().count) * size);
     for (size_t i = 0; i < b.size(); i += size) {
-      const Scalar v = is_float(p->dtype) ? Scalar::of_double(p->dtype, double(random() % 4097) / 1024 - 2)
-                                          : Scalar::of_int(p->dtype, int64_t(random() % 7));
+      const Scalar v = is_float(p->dtype)
+                           ? Scalar::of_double(p->dtype, double(random() % 4097) / 1024 - 2)
+                           : Scalar::of_int(p->dtype, int64_t(random() % 7));
       store_scalar(v, b.data() + i);
     }
   }
@@ -150,7 +153,9 @@ void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const 
       const double b = load_scalar(t, got[slot].data() + i).as_double();
       if (a == b || (std::isnan(a) && std::isnan(b))) continue;
       if (std::abs(a - b) <= tolerance * (1 + std::abs(a))) continue;
-      ADD_FAILURE() << what << ": slot " << slot << " element " << i / size_bytes(t) << ": " << b << ", expected " << a << "\n" << to_text(k);
+      ADD_FAILURE() << what << ": slot " << slot << " element " << i / size_bytes(t) << ": " << b
+                    << ", expected " << a << "\n"
+                    << to_text(k);
       return;
     }
   }
@@ -158,7 +163,8 @@ void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const 
 
 std::vector<NamedTarget> test_targets() {
   std::vector<NamedTarget> out;
-  for (const char* name : {"c-x86-64", "spirv-lavapipe", "spirv-generic"}) out.push_back({name, builtin_target(name)});
+  for (const char* name : {"c-x86-64", "spirv-lavapipe", "spirv-generic"})
+    out.push_back({name, builtin_target(name)});
   Target avx = builtin_target("c-x86-64");
   avx.vector_bytes = 32;
   avx.cores = 4;

@@ -1,5 +1,5 @@
-// Runs a kernel's AST by its direct meaning, and its lowered list through the reference interpreter:
-// the two sides that the tests of kernel compare.
+// Runs a kernel's AST by its direct meaning, and its lowered list through the reference
+// interpreter: the two sides that the tests of kernel compare.
 #pragma once
 
 #include <map>
@@ -20,14 +20,15 @@ Buffers random_buffers(const graph::UOp& ast, uint32_t seed);
 void run_ast(const graph::UOp& ast, Buffers& buffers);
 void run_linear(const LinearKernel& k, Buffers& buffers);
 
-// Lowers, runs both, and fails the test unless outputs agree to `tolerance` (relative to 1 + |x|) and
-// nothing but outputs changed. Returns the lowered kernel.
-void expect_same(const graph::UOp& ast, const LinearKernel& k, double tolerance, const std::string& what);
+// Lowers, runs both, and fails the test unless outputs agree to `tolerance` (relative to 1 + |x|)
+// and nothing but outputs changed. Returns the lowered kernel.
+void expect_same(const graph::UOp& ast, const LinearKernel& k, double tolerance,
+                 const std::string& what);
 
 struct NamedTarget {
   std::string name;
   Target target;
 };
-std::vector<NamedTarget> test_targets();   // the built-in ones, and a CPU with AVX2 and four cores
+std::vector<NamedTarget> test_targets();  // the built-in ones, and a CPU with AVX2 and four cores
 
 }  // namespace tuff::kernel::testing

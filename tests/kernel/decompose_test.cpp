@@ -1,5 +1,5 @@
-// Errors of the decomposed functions in ULP against double (f32) or long double (f64), and the exact
-// meaning of what else is decomposed.
+// Errors of the decomposed functions in ULP against double (f32) or long double (f64), and the
+// exact meaning of what else is decomposed.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -24,7 +24,8 @@ using namespace graph;
 // A value graph compiled to a flat program of scalar ops with one input.
 class Formula {
  public:
-  Formula(UOp (*make_formula)(const UOp&), DType t) : x_(load(0, 1, index_const(0), t)), root_(make_formula(x_)) {
+  Formula(UOp (*make_formula)(const UOp&), DType t)
+      : x_(load(0, 1, index_const(0), t)), root_(make_formula(x_)) {
     for (const Node* n : toposort(root_)) {
       position_[n] = steps_.size();
       steps_.push_back({n, {}});
@@ -44,7 +45,8 @@ class Formula {
       } else {
         Scalar src[4];
         for (size_t s = 0; s < steps_[i].src.size(); s++) src[s] = values_[steps_[i].src[s]];
-        values_[i] = eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, steps_[i].src.size()));
+        values_[i] =
+            eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, steps_[i].src.size()));
       }
     }
     return values_.back();
@@ -61,12 +63,18 @@ class Formula {
   std::vector<Scalar> values_;
 };
 
-// |got - exact| in units of the last place of the f32 (f64) nearest to exact; subnormals have one size.
+// |got - exact| in units of the last place of the f32 (f64) nearest to exact; subnormals have one
+// size.
 double ulp_error(double got, long double exact, DType t) {
   if (std::isnan(double(exact))) return std::isnan(got) ? 0 : 1e9;
   const long double most = t == DType::F32 ? FLT_MAX : DBL_MAX;
   if (std::isinf(got) || std::isinf(double(exact)) || std::fabs(exact) > most) {
-    return std::isinf(got) && std::signbit(got) == std::signbit(double(exact)) && std::fabs(exact) >= most ? 0 : std::isinf(double(exact)) ? 1e9 : std::fabs(got) == most ? 1 : 1e9;
+    return std::isinf(got) && std::signbit(got) == std::signbit(double(exact)) &&
+                   std::fabs(exact) >= most
+               ? 0
+           : std::isinf(double(exact)) ? 1e9
+           : std::fabs(got) == most    ? 1
+                                       : 1e9;
   }
   const int least = t == DType::F32 ? -149 : -1074, digits = t == DType::F32 ? 24 : 53;
   const int e = exact == 0 ? least : std::max(std::ilogb(exact) - digits + 1, least);
@@ -86,11 +94,13 @@ const Function kFunctions[] = {
     {"sqrt", sqrt_by_newton, [](long double x) { return sqrtl(x); }, 1, 1},
 };
 
-double worst_over(const Function& f, DType t, const std::function<bool(double*)>& next, double* where) {
+double worst_over(const Function& f, DType t, const std::function<bool(double*)>& next,
+                  double* where) {
   Formula formula(f.formula, t);
   double worst = 0, x = 0;
   while (next(&x)) {
-    const double e = ulp_error(formula(Scalar::of_double(t, x)).as_double(), f.exact((long double)x), t);
+    const double e =
+        ulp_error(formula(Scalar::of_double(t, x)).as_double(), f.exact((long double)x), t);
     if (e > worst) worst = e, *where = x;
   }
   return worst;
@@ -112,7 +122,7 @@ TEST(Decompose, F32FunctionsKeepTheirBudgets) {
     std::mt19937 random(5);
     int left = 150000;
     const bool narrow = f.exact(-1) < 0 || std::isnan(double(f.exact(-1)));
-    const auto near = [&](double* x) {   // where it matters: around 1, small arguments
+    const auto near = [&](double* x) {  // where it matters: around 1, small arguments
       const double u = double(random()) / 4294967296.0;
       *x = double(float(narrow ? 0.5 + 1.5 * u : -20 + 40 * u));
       return left-- > 0;
@@ -129,7 +139,8 @@ TEST(Decompose, F32SineNearMultiplesOfPi) {
   for (int i = 1; i < 100000; i++) {
     const float x = float(i * M_PI / 2);
     for (float y : {x, std::nextafterf(x, 0), std::nextafterf(x, 1e30f), -x}) {
-      worst = std::max(worst, ulp_error(sine(Scalar::of_double(DType::F32, double(y))).as_double(), sinl(y), DType::F32));
+      worst = std::max(worst, ulp_error(sine(Scalar::of_double(DType::F32, double(y))).as_double(),
+                                        sinl(y), DType::F32));
     }
   }
   std::printf("f32 sin at multiples of pi/2: %.3f ULP\n", worst);
@@ -144,7 +155,9 @@ TEST(Decompose, F64FunctionsKeepTheirBudgets) {
     const auto next = [&](double* x) {
       const double u = double(random() >> 11) * 0x1p-53;
       const int kind = left % 3;
-      *x = kind == 0 ? std::bit_cast<double>(random()) : kind == 1 ? 0.5 + 1.5 * u : -1080 + 2160 * u;
+      *x = kind == 0   ? std::bit_cast<double>(random())
+           : kind == 1 ? 0.5 + 1.5 * u
+                       : -1080 + 2160 * u;
       if (is_sine && std::isfinite(*x)) *x = std::fmod(*x, 0x1p20);
       return left-- > 0;
     };
@@ -158,7 +171,8 @@ TEST(Decompose, F64FunctionsKeepTheirBudgets) {
 TEST(Decompose, SpecialValues) {
   const double inf = INFINITY;
   for (DType t : {DType::F32, DType::F64}) {
-    Formula e(exp2_by_polynomial, t), l(log2_by_polynomial, t), s(sin_by_polynomial, t), r(sqrt_by_newton, t);
+    Formula e(exp2_by_polynomial, t), l(log2_by_polynomial, t), s(sin_by_polynomial, t),
+        r(sqrt_by_newton, t);
     auto at = [&](Formula& f, double x) { return f(Scalar::of_double(t, x)).as_double(); };
     EXPECT_EQ(at(e, inf), inf);
     EXPECT_EQ(at(e, -inf), 0);
@@ -187,17 +201,20 @@ UOp unary_kernel(int64_t n, DType from, DType to, const std::function<UOp(const 
 TEST(Decompose, CastsDivisionsThreefryAndBf16MeanWhatTheInterpreterSays) {
   for (const NamedTarget& t : test_targets()) {
     for (DType to : {DType::I32, DType::U32, DType::I8, DType::U8, DType::I64, DType::Bool}) {
-      if ((size_bytes(to) == 1 && !t.target.features.storage8) || (to == DType::I64 && !t.target.features.i64)) continue;
+      if ((size_bytes(to) == 1 && !t.target.features.storage8) ||
+          (to == DType::I64 && !t.target.features.i64))
+        continue;
       const UOp ast = unary_kernel(64, DType::F32, to, [](const UOp& x) {
         const UOp big = x * constant(DType::F32, 3e9);
-        return alu(Op::Div, {big, alu(Op::Trunc, {x})});   // NaN and infinities among them
+        return alu(Op::Div, {big, alu(Op::Trunc, {x})});  // NaN and infinities among them
       });
       expect_same(ast, lower(ast, t.target), 0, fmt::format("float to {} on {}", name(to), t.name));
     }
     for (Op op : {Op::IDiv, Op::IMod}) {
       AstBuilder b;
       const UOp i = b.loop(64);
-      const UOp x = (load(1, 64, i, DType::I32) - 3) * 0x2aaaaaab, y = load(2, 64, i, DType::I32) - 3;
+      const UOp x = (load(1, 64, i, DType::I32) - 3) * 0x2aaaaaab,
+                y = load(2, 64, i, DType::I32) - 3;
       const UOp ast = kernel_of({store(0, 64, i, alu(op, {x, y}), {i})});
       expect_same(ast, lower(ast, t.target), 0, "division on " + t.name);
     }
@@ -209,8 +226,11 @@ TEST(Decompose, CastsDivisionsThreefryAndBf16MeanWhatTheInterpreterSays) {
     }
     if (!t.target.features.storage16) continue;
     for (DType narrow : {DType::BF16, DType::F16}) {
-      const UOp ast = unary_kernel(200, narrow, narrow, [](const UOp& x) { return alu(Op::Max, {x * x + x, alu(Op::Recip, {x})}); });
-      expect_same(ast, lower(ast, t.target), 0, fmt::format("{} arithmetic on {}", name(narrow), t.name));
+      const UOp ast = unary_kernel(200, narrow, narrow, [](const UOp& x) {
+        return alu(Op::Max, {x * x + x, alu(Op::Recip, {x})});
+      });
+      expect_same(ast, lower(ast, t.target), 0,
+                  fmt::format("{} arithmetic on {}", name(narrow), t.name));
     }
   }
 }

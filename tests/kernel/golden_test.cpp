@@ -33,7 +33,8 @@ TEST(Golden, LinearLists) {
                  {"gather", gather_ast(32, 10, 16)},       {"convolution", conv_ast(2, 3, 8, 4)}};
   for (const char* target : {"c-x86-64", "spirv-lavapipe"}) {
     for (const auto& k : kernels) {
-      expect_golden(std::string(k.name) + "." + target + ".txt", to_text(lower(k.ast, builtin_target(target))));
+      expect_golden(std::string(k.name) + "." + target + ".txt",
+                    to_text(lower(k.ast, builtin_target(target))));
     }
   }
 }

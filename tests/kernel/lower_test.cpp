@@ -22,12 +22,18 @@ struct Case {
   UOp ast;
 };
 std::vector<Case> cases() {
-  return {{"elementwise", elementwise_ast(6, 32)}, {"elementwise odd", elementwise_ast(7, 13)},
-          {"rows", sum_ast(5, 48)},                {"one sum", sum_ast(1, 256)},
-          {"odd sum", sum_ast(3, 131)},            {"matmul", matmul_ast(16, 32, 12)},
-          {"matmul odd", matmul_ast(7, 10, 9)},    {"matmul transposed", matmul_ast(8, 12, 32, true)},
-          {"softmax", softmax_ast(6, 40)},         {"softmax wide", softmax_ast(2, 256)},
-          {"gather", gather_ast(9, 5, 16)},        {"convolution", conv_ast(2, 3, 6, 4)}};
+  return {{"elementwise", elementwise_ast(6, 32)},
+          {"elementwise odd", elementwise_ast(7, 13)},
+          {"rows", sum_ast(5, 48)},
+          {"one sum", sum_ast(1, 256)},
+          {"odd sum", sum_ast(3, 131)},
+          {"matmul", matmul_ast(16, 32, 12)},
+          {"matmul odd", matmul_ast(7, 10, 9)},
+          {"matmul transposed", matmul_ast(8, 12, 32, true)},
+          {"softmax", softmax_ast(6, 40)},
+          {"softmax wide", softmax_ast(2, 256)},
+          {"gather", gather_ast(9, 5, 16)},
+          {"convolution", conv_ast(2, 3, 6, 4)}};
 }
 
 int64_t trips_of(const LinearKernel& k) {
@@ -73,12 +79,14 @@ TEST(Lower, LoopLimit) {
   ASSERT_EQ(t.max_loop_trips, 65535u);
   for (const char* noopt : {"0", "1"}) {
     const EnvOverride env(Env::TUFF_NOOPT, noopt);
-    for (const UOp& ast : {sum_ast(1, 100000), sum_ast(8, 100003), sum_ast(4096, 73728), matmul_ast(1000, 100, 100), elementwise_ast(1000, 1000), softmax_ast(4, 70000)}) {
+    for (const UOp& ast :
+         {sum_ast(1, 100000), sum_ast(8, 100003), sum_ast(4096, 73728), matmul_ast(1000, 100, 100),
+          elementwise_ast(1000, 1000), softmax_ast(4, 70000)}) {
       const LinearKernel k = lower(ast, t);
       EXPECT_LT(trips_of(k), 65535) << to_text(k);
     }
   }
-  AstBuilder b;   // nested reductions of 1000 x 100
+  AstBuilder b;  // nested reductions of 1000 x 100
   const UOp i = b.fold(1000), j = b.fold(100);
   const UOp inner = reduce_over(Op::Max, load(1, 100000, i * 100 + j), {j});
   const UOp ast = kernel_of({store(0, 1, index_const(0), reduce_over(Op::Add, inner, {i}), {})});
@@ -92,13 +100,14 @@ TEST(Lower, LoopLimit) {
 }
 
 TEST(Lower, ReductionsThatNeedEachOtherGetLoopsOfTheirOwn) {
-  AstBuilder b;   // variance with one range for both reductions
+  AstBuilder b;  // variance with one range for both reductions
   const UOp i = b.loop(4), r = b.fold(10);
   const UOp x = load(1, 40, i * 10 + r);
   const UOp mean = reduce_over(Op::Add, x, {r}) * constant(DType::F32, 0.1);
   const UOp d = x - mean;
   const UOp ast = kernel_of({store(0, 4, i, reduce_over(Op::Add, d * d, {r}), {i})});
-  for (const NamedTarget& t : test_targets()) expect_same(ast, lower(ast, t.target), 1e-5, "variance on " + t.name);
+  for (const NamedTarget& t : test_targets())
+    expect_same(ast, lower(ast, t.target), 1e-5, "variance on " + t.name);
 }
 
 TEST(Lower, IndependentReductionsShareALoop) {
@@ -109,7 +118,8 @@ TEST(Lower, IndependentReductionsShareALoop) {
   const UOp ast = kernel_of({store(0, 4, i, both, {i})});
   const LinearKernel k = lower_with(ast, builtin_target("c-x86-64"), {});
   expect_same(ast, k, 1e-5, "two sums");
-  EXPECT_EQ(std::count_if(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::End; }), 2);
+  EXPECT_EQ(
+      std::count_if(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::End; }), 2);
 }
 
 TEST(Lower, SeveralOutputsAndHalfPrecision) {
@@ -117,7 +127,9 @@ TEST(Lower, SeveralOutputsAndHalfPrecision) {
   const UOp i = b.loop(6), j = b.loop(20), r = b.fold(20);
   const UOp x = load(2, 120, i * 20 + r, DType::F16), y = load(2, 120, i * 20 + j, DType::F16);
   const UOp sum = reduce_over(Op::Add, x, {r});
-  const UOp ast = kernel_of({store(0, 6, i, sum, {i}), store(1, 120, i * 20 + j, cast(alu(Op::Max, {y * sum, y}), DType::BF16), {i, j})});
+  const UOp ast =
+      kernel_of({store(0, 6, i, sum, {i}),
+                 store(1, 120, i * 20 + j, cast(alu(Op::Max, {y * sum, y}), DType::BF16), {i, j})});
   for (const NamedTarget& t : test_targets()) {
     if (t.name == "spirv-generic") {
       EXPECT_THROW(lower(ast, t.target), Unsupported);
@@ -130,9 +142,12 @@ TEST(Lower, SeveralOutputsAndHalfPrecision) {
 TEST(Lower, SymbolicSizesLaunchSymbolically) {
   const UOp n = variable("n", 1, 64);
   const UOp i = range(n, 0, AxisKind::Loop), j = range(index_const(8), 1, AxisKind::Loop);
-  const UOp ast = kernel_of({store(0, 512, i * 8 + j, load(1, 512, i * 8 + j) * constant(DType::F32, 2), {i, j})});
+  const UOp ast = kernel_of(
+      {store(0, 512, i * 8 + j, load(1, 512, i * 8 + j) * constant(DType::F32, 2), {i, j})});
   const LinearKernel k = lower(ast, builtin_target("spirv-lavapipe"));
-  EXPECT_TRUE(std::any_of(k.groups.begin(), k.groups.end(), [](const Dim& d) { return !d.is_const(); })) << to_text(k);
+  EXPECT_TRUE(std::any_of(k.groups.begin(), k.groups.end(), [](const Dim& d) {
+    return !d.is_const();
+  })) << to_text(k);
 }
 
 TEST(Lower, MatmulTiles) {
@@ -149,7 +164,8 @@ TEST(Lower, MatmulTiles) {
   const LinearKernel gpu = lower(matmul_ast(512, 512, 512), builtin_target("spirv-lavapipe"));
   ASSERT_GE(gpu.lane_ranges.size(), 2u) << to_text(gpu);
   int64_t covered = int64_t(gpu.local[0]) * gpu.groups[0].max() * gpu.groups[1].max();
-  for (const UOp& r : gpu.lane_ranges) covered *= kind_of(r.get()) == AxisKind::Lane ? r->src(0)->max : 1;
+  for (const UOp& r : gpu.lane_ranges)
+    covered *= kind_of(r.get()) == AxisKind::Lane ? r->src(0)->max : 1;
   EXPECT_EQ(covered, 512 * 512) << to_text(gpu);
 }
 
@@ -157,7 +173,8 @@ TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {
   const LinearKernel k = lower(softmax_ast(4, 1024), builtin_target("spirv-lavapipe"));
   EXPECT_GT(k.local[0], 1u);
   EXPECT_GT(k.shared_bytes, 0u);
-  EXPECT_TRUE(std::any_of(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Barrier; }));
+  EXPECT_TRUE(
+      std::any_of(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Barrier; }));
 }
 
 TEST(Lower, TimePerKernel) {
@@ -168,10 +185,14 @@ TEST(Lower, TimePerKernel) {
     for (int i = 0; i < rounds; i++) {
       for (const Case& c : cases()) lower(c.ast, t.target);
     }
-    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("lower: %.0f us per kernel on %s\n", us / rounds / double(cases().size()), t.name.c_str());
+    const double us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    std::printf("lower: %.0f us per kernel on %s\n", us / rounds / double(cases().size()),
+                t.name.c_str());
   }
-  for (const PassTime& p : pass_times()) std::printf("  %-16s %8.1f us\n", p.name, double(p.total_ns) / 1e3 / double(std::max<uint64_t>(p.calls, 1)));
+  for (const PassTime& p : pass_times())
+    std::printf("  %-16s %8.1f us\n", p.name,
+                double(p.total_ns) / 1e3 / double(std::max<uint64_t>(p.calls, 1)));
 }
 
 }  // namespace

@@ -19,13 +19,15 @@ std::string refusal(const UOp& ast, const Target& t, std::vector<Opt> opts) {
   }
   return "";
 }
-void expect_refused(const UOp& ast, const Target& t, std::vector<Opt> opts, const std::string& why) {
-  EXPECT_NE(refusal(ast, t, opts).find(why), std::string::npos) << to_string(opts) << ": " << refusal(ast, t, opts);
+void expect_refused(const UOp& ast, const Target& t, std::vector<Opt> opts,
+                    const std::string& why) {
+  EXPECT_NE(refusal(ast, t, opts).find(why), std::string::npos)
+      << to_string(opts) << ": " << refusal(ast, t, opts);
 }
 
 TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
-  const UOp ast = matmul_ast(12, 16, 40);   // axes 0 and 1 outputs, 2 reduced
+  const UOp ast = matmul_ast(12, 16, 40);  // axes 0 and 1 outputs, 2 reduced
   expect_refused(ast, cpu, {{OptKind::Upcast, 5, 2}}, "no such axis");
   expect_refused(ast, cpu, {{OptKind::Upcast, 2, 2}}, "the axis is reduced");
   expect_refused(ast, cpu, {{OptKind::Unroll, 0, 2}}, "the axis is not reduced");
@@ -33,20 +35,27 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 24}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 1}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 6}}, "no power of two");
-  expect_refused(ast, cpu, {{OptKind::Vector, 0, 4}, {OptKind::Vector, 1, 4}}, "a vector axis already");
+  expect_refused(ast, cpu, {{OptKind::Vector, 0, 4}, {OptKind::Vector, 1, 4}},
+                 "a vector axis already");
   expect_refused(ast, cpu, {{OptKind::Local, 1, 4}}, "no workgroups");
   expect_refused(ast, cpu, {{OptKind::GroupReduce, 2, 8}}, "no workgroups");
   expect_refused(ast, cpu, {{OptKind::Group, 0, 0}, {OptKind::Upcast, 0, 2}}, "nothing is left");
   expect_refused(ast, cpu, {{OptKind::Swap, 0, 2}}, "cannot change places");
   expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 12}}, "no power of two");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}}, "depends on the axis");
-  expect_refused(ast, gpu, {{OptKind::Local, 1, 8}, {OptKind::GroupReduce, 2, 8}}, "holds output axes");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}},
+                 "depends on the axis");
+  expect_refused(ast, gpu, {{OptKind::Local, 1, 8}, {OptKind::GroupReduce, 2, 8}},
+                 "holds output axes");
   Target small = gpu;
   small.max_invocations = 4;
   expect_refused(ast, small, {{OptKind::Local, 1, 8}}, "at most 4 invocations");
   const UOp softmax = softmax_ast(4, 64);
-  expect_refused(softmax, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 16}}, "shared by another number");
-  EXPECT_EQ(refusal(softmax, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 8}, {OptKind::Local, 1, 8}}), "");
+  expect_refused(softmax, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 16}},
+                 "shared by another number");
+  EXPECT_EQ(
+      refusal(softmax, gpu,
+              {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 8}, {OptKind::Local, 1, 8}}),
+      "");
 }
 
 TEST(Opt, NestedReductionsAreNotBothShared) {
@@ -55,18 +64,23 @@ TEST(Opt, NestedReductionsAreNotBothShared) {
   const UOp inner = reduce_over(Op::Max, load(1, 2048, i * 32 + j), {j});
   const UOp ast = kernel_of({store(0, 1, index_const(0), reduce_over(Op::Add, inner, {i}), {})});
   const Target gpu = builtin_target("spirv-lavapipe");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 0, 8}, {OptKind::GroupReduce, 1, 8}}, "is shared already");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 1, 8}, {OptKind::GroupReduce, 0, 8}}, "is shared already");
-  for (int axis : {0, 1}) expect_same(ast, lower_with(ast, gpu, {{OptKind::GroupReduce, axis, 8}}), 1e-5, "one shared");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 0, 8}, {OptKind::GroupReduce, 1, 8}},
+                 "is shared already");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 1, 8}, {OptKind::GroupReduce, 0, 8}},
+                 "is shared already");
+  for (int axis : {0, 1})
+    expect_same(ast, lower_with(ast, gpu, {{OptKind::GroupReduce, axis, 8}}), 1e-5, "one shared");
 }
 
 TEST(Opt, EachKeepsTheMeaning) {
   const Target gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 16, 40);
-  for (const Opt& o : {Opt{OptKind::Split, 0, 3}, Opt{OptKind::Split, 2, 5}, Opt{OptKind::Upcast, 0, 4}, Opt{OptKind::Vector, 1, 8},
-                       Opt{OptKind::Unroll, 2, 8}, Opt{OptKind::Unroll, 2, 7}, Opt{OptKind::Group, 0, 0}, Opt{OptKind::Group, 1, 4},
-                       Opt{OptKind::Local, 1, 8}, Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8}, Opt{OptKind::GroupReduce, 2, 16},
-                       Opt{OptKind::Swap, 0, 1}}) {
+  for (const Opt& o :
+       {Opt{OptKind::Split, 0, 3}, Opt{OptKind::Split, 2, 5}, Opt{OptKind::Upcast, 0, 4},
+        Opt{OptKind::Vector, 1, 8}, Opt{OptKind::Unroll, 2, 8}, Opt{OptKind::Unroll, 2, 7},
+        Opt{OptKind::Group, 0, 0}, Opt{OptKind::Group, 1, 4}, Opt{OptKind::Local, 1, 8},
+        Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8},
+        Opt{OptKind::GroupReduce, 2, 16}, Opt{OptKind::Swap, 0, 1}}) {
     const LinearKernel k = lower_with(ast, gpu, {o});
     EXPECT_EQ(k.opts, to_string(o));
     expect_same(ast, k, 1e-5, to_string(o));
@@ -75,7 +89,9 @@ TEST(Opt, EachKeepsTheMeaning) {
 
 TEST(Opt, RequiredPassesCannotBeSkipped) {
   const Target t = builtin_target("c-x86-64");
-  const std::string required[] = {"reduces"}, optional[] = {"merge-axes", "simplify", "simplify-split", "index-order", "opts"};
+  const std::string required[] = {"reduces"},
+                    optional[] = {"merge-axes", "simplify", "simplify-split", "index-order",
+                                  "opts"};
   EXPECT_THROW(lower_with(matmul_ast(4, 4, 4), t, {}, required), InvalidArgument);
   const UOp ast = conv_ast(1, 2, 4, 2);
   expect_same(ast, lower_with(ast, t, {}, optional), 1e-5, "without optional passes");

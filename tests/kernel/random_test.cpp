@@ -24,7 +24,7 @@ class RandomKernel {
     for (int i = 0; i < rank; i++) loops.push_back(b_.loop(sizes[pick(9)]));
     const UOp value = expression(loops, 3);
     std::vector<UOp> order = loops;
-    std::shuffle(order.begin(), order.end(), random_);   // a permuted store
+    std::shuffle(order.begin(), order.end(), random_);  // a permuted store
     UOp offset = index_const(0);
     int64_t count = 1;
     for (const UOp& r : order) {
@@ -32,7 +32,8 @@ class RandomKernel {
       count *= r->src(0)->max;
     }
     UOp gate;
-    if (pick(4) == 0) gate = lt(loops[0], index_const(std::max<int64_t>(loops[0]->src(0)->max - 1, 1)));
+    if (pick(4) == 0)
+      gate = lt(loops[0], index_const(std::max<int64_t>(loops[0]->src(0)->max - 1, 1)));
     return kernel_of({store(0, count, offset, value, loops, gate)});
   }
   std::vector<Opt> opts(const UOp& ast, const Target& target) {
@@ -54,7 +55,9 @@ class RandomKernel {
       case 1: return expression(open, depth - 1) + expression(open, depth - 1);
       case 2: return expression(open, depth - 1) * leaf(open);
       case 3: return alu(Op::Max, {expression(open, depth - 1), leaf(open)});
-      case 4: return cast(cast(open[size_t(pick(int(open.size())))] * 3, DType::I32), DType::F32) + leaf(open);
+      case 4:
+        return cast(cast(open[size_t(pick(int(open.size())))] * 3, DType::I32), DType::F32) +
+               leaf(open);
       default: return reduction(open, depth);
     }
   }
@@ -104,7 +107,9 @@ TEST(RandomKernels, MeanTheSameLowered) {
       const std::vector<Opt> opts = r.opts(ast, t.target);
       ASSERT_NO_THROW(k = lower_with(ast, t.target, opts)) << what << ": " << to_string(opts);
       ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what << ": " << to_string(opts);
-      ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what + ": " + to_string(opts))) << what << ": " << to_string(opts) << "\n" << to_text(k);
+      ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what + ": " + to_string(opts)))
+          << what << ": " << to_string(opts) << "\n"
+          << to_text(k);
       if (HasFailure()) return;
     }
   }

@@ -21,7 +21,7 @@ TEST(Layers, LinearIsProductAndBias) {
   const Linear l(4, 3, true, kCpu);
   EXPECT_EQ(l.weight.sizes(), (Sizes{3, 4}));
   EXPECT_EQ(l.parameters().size(), 2u);
-  EXPECT_LE(largest(l.weight), 0.5);   // 1/sqrt(4)
+  EXPECT_LE(largest(l.weight), 0.5);  // 1/sqrt(4)
   const Tensor x = Tensor::rand({5, 4}, kCpu).realize();
   EXPECT_LT(largest(l(x) - (x.matmul(l.weight.T()) + l.bias)), 1e-6);
   EXPECT_THROW(l(Tensor::zeros({5, 3}, kCpu)), ShapeError);

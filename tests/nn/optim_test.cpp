@@ -24,7 +24,8 @@ void step(Optimizer& optimizer, const Tensor& p) {
 
 void expect_near(const Tensor& p, const std::vector<double>& wanted) {
   const Floats got = p.to_vector<float>();
-  for (size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(got[i], wanted[i], 2e-6) << "element " << i;
+  for (size_t i = 0; i < wanted.size(); i++)
+    EXPECT_NEAR(got[i], wanted[i], 2e-6) << "element " << i;
 }
 
 void check_sgd(bool nesterov) {

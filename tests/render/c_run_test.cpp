@@ -21,8 +21,8 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
   std::vector<Source> sources;
   for (const auto& k : kernels) sources.push_back(render_c(k, {}));
   const std::vector<Binary> binaries = compile_c_sources(sources, {});
-  const std::string stem = fmt::format("{}/tuff_render_{}", std::filesystem::temp_directory_path().string(),
-                                       os::monotonic_ns());
+  const std::string stem = fmt::format(
+      "{}/tuff_render_{}", std::filesystem::temp_directory_path().string(), os::monotonic_ns());
   std::vector<std::string> argv = {*find_c_compiler(), "-shared", "-o", stem + ".so"};
   std::set<const void*> objects;
   for (const Binary& b : binaries) {
@@ -40,14 +40,16 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
   return library;
 }
 
-void run_c(const os::Library& library, const kernel::LinearKernel& k, std::vector<HostBuffer>& buffers,
-           const std::vector<int32_t>& scalars = {}) {
+void run_c(const os::Library& library, const kernel::LinearKernel& k,
+           std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {}) {
   const Source source = render_c(k, {});
   const auto fn = reinterpret_cast<CpuKernelFn>(library.symbol(source.symbol.c_str()));
   ASSERT_NE(fn, nullptr);
   std::vector<uint64_t> args(source.args.size_bytes() / 8);
-  for (size_t i = 0; i < buffers.size(); ++i) args[i] = reinterpret_cast<uint64_t>(buffers[i].data());
-  if (!scalars.empty()) std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    args[i] = reinterpret_cast<uint64_t>(buffers[i].data());
+  if (!scalars.empty())
+    std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
   for (uint32_t z = 0; z < k.groups[2].value(); ++z)
     for (uint32_t y = 0; y < k.groups[1].value(); ++y)
       for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z);
@@ -69,8 +71,9 @@ void check(const std::vector<Case>& cases) {
   }
 }
 
-constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
-                                  DType::I64, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16, DType::U16,
+                                  DType::I32,  DType::U32, DType::I64, DType::U64, DType::F16,
+                                  DType::BF16, DType::F32, DType::F64};
 
 TEST(RenderC, Elementwise) { check({{elementwise_kernel(), Values::Whole}}); }
 TEST(RenderC, MatmulTile) { check({{matmul_kernel(), Values::Whole}}); }
@@ -89,7 +92,8 @@ TEST(RenderC, RandomKernels) {
 }
 TEST(RenderC, LocalIdsAreRefused) { EXPECT_THROW(render_c(shared_sum_kernel(), {}), Unsupported); }
 TEST(RenderC, EqualKernelsShareSymbolAndObject) {
-  const std::vector<Source> sources = {render_c(matmul_kernel(), {}), render_c(elementwise_kernel(), {}),
+  const std::vector<Source> sources = {render_c(matmul_kernel(), {}),
+                                       render_c(elementwise_kernel(), {}),
                                        render_c(matmul_kernel(), {})};
   const std::vector<Binary> binaries = compile_c_sources(sources, {});
   EXPECT_EQ(binaries[0].symbol, binaries[2].symbol);

@@ -15,7 +15,8 @@ namespace {
 class RenderDevice : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    // A device that is missing is skipped; one that is there and cannot be opened throws: a failure.
+    // A device that is missing is skipped; one that is there and cannot be opened throws: a
+    // failure.
     for (const devices::DeviceKind& kind : devices::device_kinds()) {
       if (kind.kind != std::string(GetParam())) continue;
       const std::vector<devices::Candidate> found = kind.probe();
@@ -35,7 +36,9 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
     for (const Case& c : cases) sources.push_back(renderer.render(c.kernel, target));
     const auto programs = device_->load(renderer.compile(sources, target));
     for (size_t i = 0; i < cases.size(); ++i) {
-      std::vector<HostBuffer> got = inputs(cases[i].kernel, static_cast<uint32_t>(i), cases[i].values), want = got;
+      std::vector<HostBuffer> got = inputs(cases[i].kernel, static_cast<uint32_t>(i),
+                                           cases[i].values),
+                              want = got;
       run(cases[i], *programs[i], got);
       evaluate(cases[i].kernel, want, cases[i].scalars);
       const bool before = HasFailure();
@@ -56,10 +59,12 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
       block[i] = spans[i].address();
       command.accesses.push_back({spans[i], true});
     }
-    if (!c.scalars.empty()) std::memcpy(block.data() + buffers.size(), c.scalars.data(), c.scalars.size() * 4);
+    if (!c.scalars.empty())
+      std::memcpy(block.data() + buffers.size(), c.scalars.data(), c.scalars.size() * 4);
     dispatch.args = memory.allocate(block.size() * 8, hcq::MemoryKind::Upload);
     device_->upload(dispatch.args, block.data());
-    for (int axis = 0; axis < 3; ++axis) dispatch.groups[axis] = static_cast<uint32_t>(c.kernel.groups[axis].value());
+    for (int axis = 0; axis < 3; ++axis)
+      dispatch.groups[axis] = static_cast<uint32_t>(c.kernel.groups[axis].value());
     command.body = dispatch;
     hcq::CommandList list;
     list.commands.push_back(command);
@@ -76,8 +81,12 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(RenderDevice, StructuralKernels) {
-  std::vector<Case> cases = {{elementwise_kernel(), Values::Whole}, {matmul_kernel(), Values::Whole}, {row_sum_kernel(), Values::Whole, {6}},
-         {row_sum_kernel(), Values::Whole, {4}}, {gated_kernel()}, {strided_kernel()}};
+  std::vector<Case> cases = {{elementwise_kernel(), Values::Whole},
+                             {matmul_kernel(), Values::Whole},
+                             {row_sum_kernel(), Values::Whole, {6}},
+                             {row_sum_kernel(), Values::Whole, {4}},
+                             {gated_kernel()},
+                             {strided_kernel()}};
   if (device_->target().has_local) cases.push_back({shared_sum_kernel(), Values::Whole});
   check(cases);
 }
@@ -93,8 +102,9 @@ TEST_P(RenderDevice, IntegersAndBools) {
 TEST_P(RenderDevice, CastsOfEveryPair) {
   const TargetFeatures& f = device_->target().features;
   if (!f.storage8 || !f.storage16 || !f.i64 || !f.f64) GTEST_SKIP() << "needs every width";
-  constexpr DType types[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64,
-                             DType::U64, DType::F16, DType::F32, DType::F64};
+  constexpr DType types[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,
+                             DType::U16,  DType::I32, DType::U32, DType::I64,
+                             DType::U64,  DType::F16, DType::F32, DType::F64};
   check(cast_cases(types));
 }
 

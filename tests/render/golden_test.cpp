@@ -1,4 +1,5 @@
-// The renderers' text of a few kernels, as files in golden/. TUFF_UPDATE_GOLDENS=1 writes them anew.
+// The renderers' text of a few kernels, as files in golden/. TUFF_UPDATE_GOLDENS=1 writes them
+// anew.
 #include <gtest/gtest.h>
 
 #include "base/env.h"
@@ -17,10 +18,14 @@ void compare(const std::string& file, const std::string& text) {
   EXPECT_EQ(os::read_text(path), text) << file;
 }
 
-struct Golden { const char* file; kernel::LinearKernel (*make)(); };
+struct Golden {
+  const char* file;
+  kernel::LinearKernel (*make)();
+};
 constexpr Golden kGoldens[] = {
-    {"elementwise", elementwise_kernel}, {"matmul", matmul_kernel},   {"row_sum", row_sum_kernel},
-    {"gated", gated_kernel},             {"strided", strided_kernel},
+    {"elementwise", elementwise_kernel}, {"matmul", matmul_kernel},
+    {"row_sum", row_sum_kernel},         {"gated", gated_kernel},
+    {"strided", strided_kernel},
 };
 
 TEST(RenderGolden, C) {
@@ -34,7 +39,8 @@ TEST(RenderGolden, Spirv) {
   for (const Golden& g : kGoldens) {
     std::string text;
     spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
-        .Disassemble(renderer_of(t).render(g.make(), t).words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+        .Disassemble(renderer_of(t).render(g.make(), t).words, &text,
+                     SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
     compare(std::string(g.file) + ".spvasm", text);
   }
 }

@@ -17,7 +17,8 @@ std::vector<HostBuffer> inputs(const kernel::LinearKernel& k, uint32_t seed, Val
       if (values == Values::Safe) v = std::abs(v) * 10;
       if (values == Values::Whole) v = std::trunc(v);
       Scalar s = Scalar::of_double(b.dtype, v);
-      if (is_int(b.dtype) && values == Values::Any && i % 3) s = Scalar::of_int(b.dtype, static_cast<int64_t>(random()) << (random() % 33));
+      if (is_int(b.dtype) && values == Values::Any && i % 3)
+        s = Scalar::of_int(b.dtype, static_cast<int64_t>(random()) << (random() % 33));
       if (b.dtype == DType::Bool) s = Scalar::of_int(b.dtype, random() & 1);
       store_scalar(s, bytes.data() + i * size_bytes(b.dtype));
     }
@@ -33,10 +34,13 @@ void expect_equal(const kernel::LinearKernel& k, const std::vector<HostBuffer>& 
       const DType t = k.buffers[b].dtype;
       const Scalar g = load_scalar(t, got[b].data() + i * size_bytes(t));
       const Scalar w = load_scalar(t, want[b].data() + i * size_bytes(t));
-      if (is_float(t) && std::isnan(w.as_double())) EXPECT_TRUE(std::isnan(g.as_double()));
+      if (is_float(t) && std::isnan(w.as_double()))
+        EXPECT_TRUE(std::isnan(g.as_double()));
       else if (t == DType::F32)
         EXPECT_FLOAT_EQ(g.as_double(), w.as_double()) << k.name << " buffer " << b << " at " << i;
-      else EXPECT_EQ(g, w) << k.name << " buffer " << b << " at " << i << ": " << g.as_double() << " for " << w.as_double();
+      else
+        EXPECT_EQ(g, w) << k.name << " buffer " << b << " at " << i << ": " << g.as_double()
+                        << " for " << w.as_double();
     }
 }
 
@@ -61,7 +65,8 @@ std::vector<Case> cast_cases(std::span<const DType> types) {
     for (DType to : types)
       for (int width : {1, 8})
         if (from != to)
-          cases.push_back({cast_kernel(from, to, width), is_float(from) && !is_float(to) ? Values::Safe : Values::Any});
+          cases.push_back({cast_kernel(from, to, width),
+                           is_float(from) && !is_float(to) ? Values::Safe : Values::Any});
   return cases;
 }
 

@@ -8,7 +8,8 @@
 
 namespace tuff::render {
 
-// Any: values of every kind. Safe: within what every conversion can hold. Whole: exact in any order.
+// Any: values of every kind. Safe: within what every conversion can hold. Whole: exact in any
+// order.
 enum class Values { Any, Safe, Whole };
 struct Case {
   kernel::LinearKernel kernel;
@@ -16,15 +17,17 @@ struct Case {
   std::vector<int32_t> scalars;
 };
 
-inline constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
-                                         DType::I64, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+inline constexpr DType kMemoryTypes[] = {
+    DType::Bool, DType::I8,  DType::U8,  DType::I16,  DType::U16, DType::I32, DType::U32,
+    DType::I64,  DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
 
 std::vector<HostBuffer> inputs(const kernel::LinearKernel& k, uint32_t seed, Values values);
-// Bit by bit, but f32 within 4 ULP (a fused and an unfused multiply-add may differ) and any NaN as NaN.
+// Bit by bit, but f32 within 4 ULP (a fused and an unfused multiply-add may differ) and any NaN as
+// NaN.
 void expect_equal(const kernel::LinearKernel& k, const std::vector<HostBuffer>& got,
                   const std::vector<HostBuffer>& want);
 std::vector<Case> integer_cases();
 std::vector<Case> float_cases();
-std::vector<Case> cast_cases(std::span<const DType> types);   // every pair
+std::vector<Case> cast_cases(std::span<const DType> types);  // every pair
 
 }  // namespace tuff::render

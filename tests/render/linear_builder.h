@@ -37,7 +37,8 @@ class LinearBuilder {
   UOp i32(int64_t v) { return add(graph::constant(Scalar::of_int(DType::I32, v))); }
   UOp number(DType t, double v) { return add(graph::constant(Scalar::of_double(t, v))); }
   UOp lane(int size, AxisKind kind) {
-    const UOp r = graph::make(Op::Range, DType::I32, {i32(size)}, graph::RangeArg{next_range_++, kind});
+    const UOp r =
+        graph::make(Op::Range, DType::I32, {i32(size)}, graph::RangeArg{next_range_++, kind});
     k.lane_ranges.push_back(r);
     return add(r);
   }
@@ -48,11 +49,13 @@ class LinearBuilder {
   void end(const UOp& range) { add(graph::make(Op::End, DType::Void, {range})); }
   UOp group(int axis, int64_t size) {
     k.groups[axis] = graph::Dim(size);
-    return add(graph::make(Op::Special, DType::I32, {i32(size)}, graph::SpecialArg{'g', static_cast<int8_t>(axis)}));
+    return add(graph::make(Op::Special, DType::I32, {i32(size)},
+                           graph::SpecialArg{'g', static_cast<int8_t>(axis)}));
   }
   UOp local(int axis, int64_t size) {
     k.local[axis] = static_cast<uint32_t>(size);
-    return add(graph::make(Op::Special, DType::I32, {i32(size)}, graph::SpecialArg{'l', static_cast<int8_t>(axis)}));
+    return add(graph::make(Op::Special, DType::I32, {i32(size)},
+                           graph::SpecialArg{'l', static_cast<int8_t>(axis)}));
   }
   UOp alu(Op op, std::vector<UOp> x) {
     const bool compares = op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq;
@@ -63,17 +66,23 @@ class LinearBuilder {
   UOp bitcast(const UOp& x, DType to) { return add(graph::make(Op::Bitcast, to, {x})); }
   UOp plus(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
   UOp times(const UOp& a, int64_t b) { return alu(Op::Mul, {a, i32(b)}); }
-  UOp index(const UOp& buffer, const UOp& offset) { return add(graph::make(Op::Index, buffer->dtype, {buffer, offset})); }
+  UOp index(const UOp& buffer, const UOp& offset) {
+    return add(graph::make(Op::Index, buffer->dtype, {buffer, offset}));
+  }
   UOp index(const UOp& buffer, const UOp& offset, const UOp& gate) {
     return add(graph::make(Op::Index, buffer->dtype, {buffer, offset, gate}));
   }
   UOp load(const UOp& from) { return add(graph::make(Op::Load, from->dtype, {from})); }
-  UOp store(const UOp& to, const UOp& v) { return add(graph::make(Op::Store, DType::Void, {to, v})); }
+  UOp store(const UOp& to, const UOp& v) {
+    return add(graph::make(Op::Store, DType::Void, {to, v}));
+  }
   UOp after(const UOp& x, std::vector<UOp> deps) {
     deps.insert(deps.begin(), x);
     return add(graph::make(Op::After, x->dtype, deps));
   }
-  UOp reg(DType t, std::vector<UOp> ranges) { return add(graph::make(Op::Register, t, ranges, int64_t{next_register_++})); }
+  UOp reg(DType t, std::vector<UOp> ranges) {
+    return add(graph::make(Op::Register, t, ranges, int64_t{next_register_++}));
+  }
   UOp shared(DType t, int64_t count) {
     k.shared_bytes += static_cast<uint32_t>(count * size_bytes(t));
     return add(graph::make(Op::Shared, t, {}, graph::SharedArg{next_shared_++, count}));

@@ -62,7 +62,8 @@ class Evaluation {
     const size_t at = position_.at(n);
     const int count = space_.count(k_.lanes[at]);
     TUFF_CHECK(!values_[at].empty(), "op {} ({}) has no value", at, graph::name(n->op));
-    return values_[at][static_cast<size_t>(inv) * count + space_.project(mask, instance, k_.lanes[at])];
+    return values_[at]
+                  [static_cast<size_t>(inv) * count + space_.project(mask, instance, k_.lanes[at])];
   }
   Scalar get(const graph::UOp* u, LaneMask mask, int inv, int instance) {
     return slot(strip(*u), mask, inv, instance);
@@ -80,7 +81,8 @@ class Evaluation {
         case Op::Special: set(i, inv, n, Scalar::of_int(u.dtype, coordinate(u, inv))); break;
         case Op::Register: set(i, inv, n, Scalar{u.dtype, 0}); break;
         case Op::Shared:
-          if (inv == 0) shared_[&u].assign(u.get<graph::SharedArg>().count * size_bytes(u.dtype), 0);
+          if (inv == 0)
+            shared_[&u].assign(u.get<graph::SharedArg>().count * size_bytes(u.dtype), 0);
           break;
         case Op::Load: load(i, inv, n); break;
         case Op::Store: store(u, mask, inv, n); break;
@@ -99,7 +101,8 @@ class Evaluation {
   int64_t coordinate(const Node& u, int inv) const {
     const auto& s = u.get<graph::SpecialArg>();
     if (s.space == 'g') return group_[s.axis];
-    const int l[3] = {static_cast<int>(inv % k_.local[0]), static_cast<int>(inv / k_.local[0] % k_.local[1]),
+    const int l[3] = {static_cast<int>(inv % k_.local[0]),
+                      static_cast<int>(inv / k_.local[0] % k_.local[1]),
                       static_cast<int>(inv / (k_.local[0] * k_.local[1]))};
     return l[s.axis];
   }
@@ -110,7 +113,8 @@ class Evaluation {
                                                  : buffers_.at(memory->get<graph::ParamArg>().slot);
     const int64_t at = get(&index.src(1), mask, inv, n).as_int();
     const int64_t size = static_cast<int64_t>(size_bytes(index.dtype));
-    TUFF_CHECK(at >= 0 && (at + 1) * size <= static_cast<int64_t>(bytes.size()), "access out of bounds: {}", at);
+    TUFF_CHECK(at >= 0 && (at + 1) * size <= static_cast<int64_t>(bytes.size()),
+               "access out of bounds: {}", at);
     return bytes.data() + at * size;
   }
   void load(size_t i, int inv, int n) {
@@ -123,7 +127,10 @@ class Evaluation {
   void store(const Node& u, LaneMask mask, int inv, int n) {
     const Node* to = strip(u.src(0));
     const Scalar v = get(&u.src(1), mask, inv, n);
-    if (to->op == Op::Register) { slot(to, mask, inv, n) = v; return; }
+    if (to->op == Op::Register) {
+      slot(to, mask, inv, n) = v;
+      return;
+    }
     if (uint8_t* p = address(*to, mask, inv, n)) store_scalar(v, p);
   }
   void reduce(size_t i, int inv, int n) {

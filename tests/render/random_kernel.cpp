@@ -14,16 +14,19 @@ class RandomKernel {
   explicit RandomKernel(uint32_t seed) : b_(fmt::format("random_{}", seed)), random_(seed) {}
 
   kernel::LinearKernel make() {
-    const UOp out_f = b_.buffer(DType::F32, 2 * kCount, false, true), out_i = b_.buffer(DType::I32, kCount, false, true);
+    const UOp out_f = b_.buffer(DType::F32, 2 * kCount, false, true),
+              out_i = b_.buffer(DType::I32, kCount, false, true);
     in_f_ = b_.buffer(DType::F32, kCount, true, false);
     in_i_ = b_.buffer(DType::I32, kCount, true, false);
     const int widths[] = {2, 4, 8, 16};
     const int width = widths[pick(4)], lanes = 1 + pick(3);
-    const UOp v = b_.lane(width, AxisKind::Vector), l = b_.lane(lanes, AxisKind::Lane), g = b_.group(0, 2);
+    const UOp v = b_.lane(width, AxisKind::Vector), l = b_.lane(lanes, AxisKind::Lane),
+              g = b_.group(0, 2);
     const UOp acc = b_.reg(DType::F32, pick(2) ? std::vector<UOp>{v, l} : std::vector<UOp>{l, v});
     const UOp zero = b_.store(acc, b_.number(DType::F32, pick(3)));
     // What is used after the loop stands before it: equal nodes are one node.
-    const UOp row = b_.plus(b_.times(g, lanes), l), place = b_.plus(b_.times(row, width), v);   // < 2*3*16
+    const UOp row = b_.plus(b_.times(g, lanes), l),
+              place = b_.plus(b_.times(row, width), v);  // < 2*3*16
     const UOp in_range = b_.alu(Op::CmpLt, {place, b_.i32(2 * kCount - pick(80))});
     const UOp inside = b_.alu(Op::CmpLt, {place, b_.i32(kCount)});
     const UOp k = b_.loop(1 + pick(4), AxisKind::Reduce);
@@ -34,7 +37,8 @@ class RandomKernel {
     b_.end(k);
     const UOp result = b_.load(b_.after(acc, {next}));
     b_.store(b_.index(out_f, place, in_range), result);
-    b_.store(b_.index(out_i, place, inside), b_.cast(b_.alu(Op::CmpLt, {result, b_.number(DType::F32, 1)}), DType::I32));
+    b_.store(b_.index(out_i, place, inside),
+             b_.cast(b_.alu(Op::CmpLt, {result, b_.number(DType::F32, 1)}), DType::I32));
     return b_.k;
   }
 
@@ -45,21 +49,26 @@ class RandomKernel {
   // An offset that is in bounds: a sum of counters times steps, modulo the count.
   UOp offset() {
     UOp at = b_.i32(pick(8));
-    for (const UOp& r : at_) if (pick(2)) at = b_.plus(at, b_.times(r, 1 + pick(3) * pick(3)));
-    return pick(2) ? b_.alu(Op::IMod, {at, b_.i32(kCount)}) : b_.alu(Op::And, {at, b_.i32(kCount - 1)});
+    for (const UOp& r : at_)
+      if (pick(2)) at = b_.plus(at, b_.times(r, 1 + pick(3) * pick(3)));
+    return pick(2) ? b_.alu(Op::IMod, {at, b_.i32(kCount)})
+                   : b_.alu(Op::And, {at, b_.i32(kCount - 1)});
   }
   UOp load_from(const UOp& buffer) {
     return b_.load(pick(3) ? b_.index(buffer, offset()) : b_.index(buffer, offset(), any(bools_)));
   }
   void grow(int steps) {
     ints_ = at_;
-    bools_ = {b_.alu(Op::CmpLt, {at_[0], b_.i32(1 + pick(3))}), b_.alu(Op::CmpNe, {at_[3], at_[1]})};
+    bools_ = {b_.alu(Op::CmpLt, {at_[0], b_.i32(1 + pick(3))}),
+              b_.alu(Op::CmpNe, {at_[3], at_[1]})};
     floats_ = {b_.load(b_.index(in_f_, at_[0])), b_.cast(at_[1], DType::F32)};
     for (int n = 0; n < steps; ++n) step();
-    floats_.push_back(b_.alu(Op::Where, {any(bools_), floats_.back(), b_.cast(ints_.back(), DType::F32)}));
+    floats_.push_back(
+        b_.alu(Op::Where, {any(bools_), floats_.back(), b_.cast(ints_.back(), DType::F32)}));
   }
   void step() {
-    const UOp x = any(floats_), y = any(floats_), i = any(ints_), j = any(ints_), p = any(bools_), q = any(bools_);
+    const UOp x = any(floats_), y = any(floats_), i = any(ints_), j = any(ints_), p = any(bools_),
+              q = any(bools_);
     const Op int_ops[] = {Op::Add, Op::Sub, Op::Mul, Op::IDiv, Op::IMod, Op::Max, Op::And, Op::Xor};
     const Op bool_ops[] = {Op::And, Op::Or, Op::Xor, Op::CmpNe, Op::CmpLt};
     switch (pick(8)) {
@@ -68,7 +77,9 @@ class RandomKernel {
       case 2: floats_.push_back(b_.alu(Op::Max, {x, y})); break;
       case 3: floats_.push_back(b_.alu(pick(2) ? Op::Sub : Op::Add, {x, y})); break;
       case 4: ints_.push_back(b_.alu(int_ops[pick(8)], {i, j})); break;
-      case 5: bools_.push_back(pick(2) ? b_.alu(Op::CmpLt, {x, y}) : b_.alu(Op::CmpEq, {i, j})); break;
+      case 5:
+        bools_.push_back(pick(2) ? b_.alu(Op::CmpLt, {x, y}) : b_.alu(Op::CmpEq, {i, j}));
+        break;
       case 6: bools_.push_back(b_.alu(bool_ops[pick(5)], {p, q})); break;
       default: floats_.push_back(b_.alu(Op::Where, {p, x, y})); break;
     }

@@ -12,7 +12,8 @@ LinearKernel elementwise_kernel() {
             y = b.buffer(DType::F32, 32, true, false);
   const UOp g = b.group(0, 4), v = b.lane(8, AxisKind::Vector);
   const UOp offset = b.plus(b.times(g, 8), v);
-  const UOp fused = b.alu(Op::MulAdd, {b.load(b.index(x, offset)), b.number(DType::F32, 2), b.load(b.index(y, offset))});
+  const UOp fused = b.alu(Op::MulAdd, {b.load(b.index(x, offset)), b.number(DType::F32, 2),
+                                       b.load(b.index(y, offset))});
   b.store(b.index(out, offset), b.alu(Op::Max, {fused, b.number(DType::F32, 0)}));
   return b.k;
 }
@@ -122,15 +123,21 @@ Elements elements(LinearBuilder& b, int count, int width) {
 
 LinearKernel bool_kernel(int width) {
   LinearBuilder b("e_bool");
-  const UOp out = b.buffer(DType::Bool, 16 * 6, false, true), m = b.buffer(DType::Bool, 16, true, false),
-            x = b.buffer(DType::F32, 16, true, false), d = b.buffer(DType::F64, 16, true, false),
-            pick = b.buffer(DType::F64, 16, false, true), as_f32 = b.buffer(DType::F32, 16, false, true);
+  const UOp out = b.buffer(DType::Bool, 16 * 6, false, true),
+            m = b.buffer(DType::Bool, 16, true, false), x = b.buffer(DType::F32, 16, true, false),
+            d = b.buffer(DType::F64, 16, true, false), pick = b.buffer(DType::F64, 16, false, true),
+            as_f32 = b.buffer(DType::F32, 16, false, true);
   const Elements e = elements(b, 16, width);
-  const UOp lm = b.load(b.index(m, e.at)), lx = b.load(b.index(x, e.at)), ld = b.load(b.index(d, e.at));
+  const UOp lm = b.load(b.index(m, e.at)), lx = b.load(b.index(x, e.at)),
+            ld = b.load(b.index(d, e.at));
   const UOp less = b.alu(Op::CmpLt, {lx, b.number(DType::F32, 0.5)});
   const UOp big = b.alu(Op::CmpNe, {ld, b.number(DType::F64, 1)});
-  const UOp results[6] = {less, b.alu(Op::And, {lm, less}), b.alu(Op::Or, {big, lm}), b.alu(Op::Xor, {less, big}),
-                          b.alu(Op::CmpLt, {lm, less}), b.alu(Op::Where, {lm, less, big})};
+  const UOp results[6] = {less,
+                          b.alu(Op::And, {lm, less}),
+                          b.alu(Op::Or, {big, lm}),
+                          b.alu(Op::Xor, {less, big}),
+                          b.alu(Op::CmpLt, {lm, less}),
+                          b.alu(Op::Where, {lm, less, big})};
   for (int r = 0; r < 6; ++r) b.store(b.index(out, b.plus(e.at, b.i32(16 * r))), results[r]);
   b.store(b.index(pick, e.at), b.alu(Op::Where, {less, ld, b.number(DType::F64, -1)}));
   b.store(b.index(as_f32, e.at), b.cast(b.alu(Op::CmpEq, {lm, less}), DType::F32));
@@ -156,12 +163,20 @@ LinearKernel integer_kernel(DType t, int width) {
   const UOp shift = b.alu(Op::And, {c, b.add(graph::constant(Scalar::of_int(t, 7)))});
   const UOp three = b.add(graph::constant(Scalar::of_int(t, 3)));
   const UOp results[kIntegerOps] = {
-      b.plus(a, c), b.alu(Op::Sub, {a, c}), b.alu(Op::Mul, {a, c}), b.alu(Op::IDiv, {a, c}),
-      b.alu(Op::IMod, {a, c}), b.alu(Op::IDiv, {a, three}), b.alu(Op::Max, {a, c}),
-      b.alu(Op::Xor, {b.alu(Op::And, {a, c}), b.alu(Op::Or, {a, three})}), b.alu(Op::Shl, {a, shift}),
-      b.alu(Op::Shr, {a, shift}), b.alu(Op::Neg, {a}),
+      b.plus(a, c),
+      b.alu(Op::Sub, {a, c}),
+      b.alu(Op::Mul, {a, c}),
+      b.alu(Op::IDiv, {a, c}),
+      b.alu(Op::IMod, {a, c}),
+      b.alu(Op::IDiv, {a, three}),
+      b.alu(Op::Max, {a, c}),
+      b.alu(Op::Xor, {b.alu(Op::And, {a, c}), b.alu(Op::Or, {a, three})}),
+      b.alu(Op::Shl, {a, shift}),
+      b.alu(Op::Shr, {a, shift}),
+      b.alu(Op::Neg, {a}),
       b.alu(Op::Where, {b.alu(Op::CmpLt, {a, c}), b.plus(a, three), c})};
-  for (int r = 0; r < kIntegerOps; ++r) b.store(b.index(out, b.plus(e.at, b.i32(16 * r))), results[r]);
+  for (int r = 0; r < kIntegerOps; ++r)
+    b.store(b.index(out, b.plus(e.at, b.i32(16 * r))), results[r]);
   b.end(e.loop);
   return b.k;
 }
@@ -173,10 +188,13 @@ LinearKernel float_kernel(DType t, int width) {
   const Elements e = elements(b, 16, width);
   const UOp a = b.load(b.index(x, e.at)), c = b.load(b.index(y, e.at));
   const UOp results[kFloatOps] = {
-      b.plus(a, c), b.alu(Op::Sub, {a, c}), b.alu(Op::Mul, {a, c}), b.alu(Op::Div, {a, c}), b.alu(Op::Max, {a, c}),
-      b.alu(Op::Neg, {a}), b.alu(Op::Recip, {c}), b.alu(Op::Sqrt, {b.alu(Op::Max, {a, b.alu(Op::Neg, {a})})}),
-      b.alu(Op::Trunc, {a}), b.alu(Op::Where, {b.alu(Op::CmpNe, {a, a}), c, a})};
-  for (int r = 0; r < kFloatOps; ++r) b.store(b.index(out, b.plus(e.at, b.i32(16 * r))), results[r]);
+      b.plus(a, c),           b.alu(Op::Sub, {a, c}),
+      b.alu(Op::Mul, {a, c}), b.alu(Op::Div, {a, c}),
+      b.alu(Op::Max, {a, c}), b.alu(Op::Neg, {a}),
+      b.alu(Op::Recip, {c}),  b.alu(Op::Sqrt, {b.alu(Op::Max, {a, b.alu(Op::Neg, {a})})}),
+      b.alu(Op::Trunc, {a}),  b.alu(Op::Where, {b.alu(Op::CmpNe, {a, a}), c, a})};
+  for (int r = 0; r < kFloatOps; ++r)
+    b.store(b.index(out, b.plus(e.at, b.i32(16 * r))), results[r]);
   b.end(e.loop);
   return b.k;
 }

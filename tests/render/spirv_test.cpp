@@ -18,9 +18,10 @@ size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-// SPIRV-Tools 2023 looks through physical pointers and takes narrow elements behind the push constant
-// for narrow push constants, unless arithmetic of that width is declared too. For devices that have
-// the storage alone the copy that is validated declares what it asks for; all else is checked as it is.
+// SPIRV-Tools 2023 looks through physical pointers and takes narrow elements behind the push
+// constant for narrow push constants, unless arithmetic of that width is declared too. For devices
+// that have the storage alone the copy that is validated declares what it asks for; all else is
+// checked as it is.
 std::vector<uint32_t> for_validator(std::vector<uint32_t> words, const Target& t) {
   const auto declare = [&](uint32_t capability) {
     const uint32_t instruction[] = {2u << 16 | 17u, capability};
@@ -37,14 +38,16 @@ std::string valid(const kernel::LinearKernel& k, const Target& t) {
   const bool old = t.arch == "spirv1.3";
   spvtools::SpirvTools tools(old ? SPV_ENV_VULKAN_1_1 : SPV_ENV_VULKAN_1_2);
   std::string message, text;
-  tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t& at, const char* m) {
-    message += fmt::format("word {}: {}\n", at.index, m);
-  });
+  tools.SetMessageConsumer(
+      [&](spv_message_level_t, const char*, const spv_position_t& at, const char* m) {
+        message += fmt::format("word {}: {}\n", at.index, m);
+      });
   spvtools::ValidatorOptions options;
   options.SetScalarBlockLayout(true);
   const std::vector<uint32_t> words = for_validator(s.words, t);
   const bool ok = tools.Validate(words.data(), words.size(), options);
-  tools.Disassemble(s.words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER | SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES);
+  tools.Disassemble(s.words, &text,
+                    SPV_BINARY_TO_TEXT_OPTION_NO_HEADER | SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES);
   EXPECT_TRUE(ok) << k.name << " on " << t.arch << ": " << message << "\n" << text;
   return text;
 }
@@ -52,30 +55,32 @@ std::string valid(const kernel::LinearKernel& k, const Target& t) {
 Target lavapipe() { return builtin_target("spirv-lavapipe"); }
 Target generic() { return builtin_target("spirv-generic"); }
 
-constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32,
-                                  DType::I64, DType::U64, DType::F16, DType::F32, DType::F64};
+constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,
+                                  DType::U16,  DType::I32, DType::U32, DType::I64,
+                                  DType::U64,  DType::F16, DType::F32, DType::F64};
 
 TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
   for (const Target& t : {lavapipe(), generic()})
-    for (const auto& k : {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(), strided_kernel(),
-                          shared_sum_kernel()})
+    for (const auto& k : {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(),
+                          strided_kernel(), shared_sum_kernel()})
       valid(k, t);
 }
 
 TEST(RenderSpirv, RandomKernelsAreValid) {
-  for (uint32_t seed = 0; seed < 200; ++seed) valid(random_kernel(seed), seed % 2 ? lavapipe() : generic());
+  for (uint32_t seed = 0; seed < 200; ++seed)
+    valid(random_kernel(seed), seed % 2 ? lavapipe() : generic());
 }
 
 TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {
   const std::string text = valid(elementwise_kernel(), lavapipe());
-  EXPECT_EQ(count(text, "OpLoad %v4float"), 4u) << text;   // 2 inputs of 8 lanes
+  EXPECT_EQ(count(text, "OpLoad %v4float"), 4u) << text;  // 2 inputs of 8 lanes
   EXPECT_EQ(count(text, "OpCompositeConstruct %v4float"), 2u);
   EXPECT_EQ(count(text, "Fma"), 8u);
 }
 
 TEST(RenderSpirv, GatedLoadsDoNotBranchGatedStoresDo) {
   const std::string text = valid(gated_kernel(), lavapipe());
-  EXPECT_EQ(count(text, "OpSelectionMerge"), 8u);          // one per lane of the store
+  EXPECT_EQ(count(text, "OpSelectionMerge"), 8u);  // one per lane of the store
   EXPECT_GE(count(text, "OpSelect "), 16u);
 }
 
@@ -93,7 +98,7 @@ TEST(RenderSpirv, SharedMemoryAndBarrier) {
 }
 
 TEST(RenderSpirv, EveryOpOfEveryDtype) {
-  Target narrow = lavapipe();   // storage of every width, arithmetic of 32 bits alone
+  Target narrow = lavapipe();  // storage of every width, arithmetic of 32 bits alone
   narrow.features.i8 = narrow.features.i16 = narrow.features.f16 = false;
   for (const Target& t : {lavapipe(), narrow})
     for (int width : {1, 4, 8}) {
@@ -135,7 +140,8 @@ TEST(RenderSpirv, WhatADeviceLacksIsNamed) {
 }
 
 TEST(RenderSpirv, IsDeterministic) {
-  EXPECT_EQ(render_spirv(matmul_kernel(), lavapipe()).words, render_spirv(matmul_kernel(), lavapipe()).words);
+  EXPECT_EQ(render_spirv(matmul_kernel(), lavapipe()).words,
+            render_spirv(matmul_kernel(), lavapipe()).words);
 }
 
 TEST(Registry, FindsRenderersByName) {
@@ -154,7 +160,8 @@ TEST(Registry, FindsRenderersByName) {
 
 TEST(Registry, TextOfSpirvIsADisassemblyOrWords) {
   const std::string text = to_text(renderer_of(lavapipe()).render(matmul_kernel(), lavapipe()));
-  EXPECT_TRUE(text.find("OpEntryPoint") != std::string::npos || text.find("07230203") != std::string::npos);
+  EXPECT_TRUE(text.find("OpEntryPoint") != std::string::npos ||
+              text.find("07230203") != std::string::npos);
 }
 
 }  // namespace

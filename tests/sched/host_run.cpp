@@ -27,7 +27,8 @@ Scalar meaning(const Node& n, std::span<const Scalar> src) {
 // One kernel: every End's ranges outermost first, every value recomputed at each step.
 class KernelRun {
  public:
-  KernelRun(const Schedule& s, const Call& call, std::vector<std::byte*> memory) : s_(s), call_(call), memory_(std::move(memory)) {}
+  KernelRun(const Schedule& s, const Call& call, std::vector<std::byte*> memory)
+      : s_(s), call_(call), memory_(std::move(memory)) {}
 
   void run() {
     // All stores of one iteration see what was there before it, as the AST says nothing of order.
@@ -61,9 +62,11 @@ class KernelRun {
     TUFF_CHECK(size_t(p.slot) < call_.args.size(), "param {} has no argument", p.slot);
     const BufferSlot& slot = s_.buffers[call_.args[p.slot]];
     TUFF_CHECK(!write || uint32_t(p.slot) < call_.output_count, "store to input {}", p.slot);
-    TUFF_CHECK(slot.dtype == index->dtype && slot.count == p.count, "param {} does not fit its buffer", p.slot);
+    TUFF_CHECK(slot.dtype == index->dtype && slot.count == p.count,
+               "param {} does not fit its buffer", p.slot);
     const int64_t offset = eval(index->src(1).get(), memo).as_int();
-    TUFF_CHECK(offset >= 0 && offset < slot.count, "offset {} outside buffer of {}", offset, slot.count);
+    TUFF_CHECK(offset >= 0 && offset < slot.count, "offset {} outside buffer of {}", offset,
+               slot.count);
     return memory_[p.slot] + offset * int64_t(size_bytes(slot.dtype));
   }
 
@@ -119,7 +122,8 @@ class KernelRun {
 
 Values read(const BufferSlot& b, const std::byte* p) {
   Values out;
-  for (int64_t i = 0; i < b.count; i++) out.push_back(load_scalar(b.dtype, p + i * int64_t(size_bytes(b.dtype))));
+  for (int64_t i = 0; i < b.count; i++)
+    out.push_back(load_scalar(b.dtype, p + i * int64_t(size_bytes(b.dtype))));
   return out;
 }
 
@@ -133,7 +137,8 @@ RunResult run_schedule(const Scheduled& scheduled, const Contents& contents) {
   for (size_t i = 0; i < s.buffers.size(); i++) {
     const BufferSlot& b = s.buffers[i];
     if (b.origin == BufferOrigin::Temp) {
-      TUFF_CHECK(b.arena_offset + b.size_bytes() <= s.arenas[b.arena].size_bytes, "slot {} is outside its arena", i);
+      TUFF_CHECK(b.arena_offset + b.size_bytes() <= s.arenas[b.arena].size_bytes,
+                 "slot {} is outside its arena", i);
       at[i] = arenas[b.arena].data() + b.arena_offset;
       continue;
     }
@@ -148,7 +153,8 @@ RunResult run_schedule(const Scheduled& scheduled, const Contents& contents) {
     for (uint32_t a : c.args) memory.push_back(at[a]);
     if (c.kind == CallKind::Kernel) KernelRun(s, c, memory).run();
     if (c.kind == CallKind::Copy) {
-      TUFF_CHECK(s.buffers[c.args[0]].size_bytes() == s.buffers[c.args[1]].size_bytes(), "copy of different sizes");
+      TUFF_CHECK(s.buffers[c.args[0]].size_bytes() == s.buffers[c.args[1]].size_bytes(),
+                 "copy of different sizes");
       std::copy_n(memory[1], s.buffers[c.args[0]].size_bytes(), memory[0]);
     }
     if (c.kind == CallKind::View) at[c.args[0]] = memory[1] + c.byte_offset;
@@ -157,7 +163,8 @@ RunResult run_schedule(const Scheduled& scheduled, const Contents& contents) {
   for (uint32_t slot : s.sink_slots) out.sinks.push_back(read(s.buffers[slot], at[slot]));
   for (size_t i = 0; i < s.buffers.size(); i++) {
     const BufferSlot& b = s.buffers[i];
-    if (b.origin == BufferOrigin::Input) out.storages[scheduled.inputs[b.index]->id] = read(b, at[i]);
+    if (b.origin == BufferOrigin::Input)
+      out.storages[scheduled.inputs[b.index]->id] = read(b, at[i]);
   }
   return out;
 }
@@ -251,7 +258,8 @@ Values TensorEvaluator::compute(const Node& n) {
       continue;
     }
     std::vector<Scalar> v;
-    for (size_t k = 0; k < n.src_count; k++) v.push_back(src(k)[n.src(k)->shape.empty() ? 0 : size_t(i)]);
+    for (size_t k = 0; k < n.src_count; k++)
+      v.push_back(src(k)[n.src(k)->shape.empty() ? 0 : size_t(i)]);
     out.push_back(meaning(n, v));
   }
   return out;
@@ -273,7 +281,8 @@ UOp host_buffer(std::initializer_list<int64_t> extents, DType t, const std::stri
 }
 
 int kernel_count(const Schedule& s) {
-  return int(std::count_if(s.calls.begin(), s.calls.end(), [](const Call& c) { return c.kind == CallKind::Kernel; }));
+  return int(std::count_if(s.calls.begin(), s.calls.end(),
+                           [](const Call& c) { return c.kind == CallKind::Kernel; }));
 }
 
 }  // namespace tuff::sched::testing

@@ -39,7 +39,8 @@ class TensorEvaluator {
 };
 
 const Target& host_target(const std::string& device);
-graph::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32, const std::string& device = "CPU");
+graph::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32,
+                       const std::string& device = "CPU");
 int kernel_count(const Schedule& s);
 
 }  // namespace tuff::sched::testing

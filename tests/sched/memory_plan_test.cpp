@@ -29,14 +29,15 @@ TEST(MemoryPlan, LiveBuffersNeverOverlap) {
       ASSERT_LE(p.offsets[i] + l[i].size_bytes, p.size_bytes);
       for (size_t k = 0; k < i; k++) {
         if (l[i].last < l[k].first || l[k].last < l[i].first) continue;
-        ASSERT_TRUE(p.offsets[i] + l[i].size_bytes <= p.offsets[k] || p.offsets[k] + l[k].size_bytes <= p.offsets[i]);
+        ASSERT_TRUE(p.offsets[i] + l[i].size_bytes <= p.offsets[k] ||
+                    p.offsets[k] + l[k].size_bytes <= p.offsets[i]);
       }
     }
     packed += p.size_bytes;
     floor += *std::max_element(live.begin(), live.end());
   }
   EXPECT_LT(packed, sum);
-  EXPECT_LT(double(packed), 1.15 * double(floor));   // of what any packing needs
+  EXPECT_LT(double(packed), 1.15 * double(floor));  // of what any packing needs
   RecordProperty("arena_bytes_per_mille_of_sum", int(1000 * packed / sum));
 }
 

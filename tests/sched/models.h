@@ -1,4 +1,5 @@
-// Tensor expressions that the scheduler's tests share: the building blocks of a transformer, by hand.
+// Tensor expressions that the scheduler's tests share: the building blocks of a transformer, by
+// hand.
 #pragma once
 
 #include "graph/uop.h"
@@ -17,7 +18,9 @@ inline UOp mul(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
 inline UOp recip(const UOp& x) { return alu(Op::Recip, {x}); }
 inline UOp relu(const UOp& x) { return alu(Op::Max, {x, number(0)}); }
 inline UOp exp(const UOp& x) { return alu(Op::Exp2, {mul(x, number(1.4426950408889634))}); }
-inline UOp assign(const UOp& target, const UOp& value) { return make(Op::Assign, DType::Void, {target, value}); }
+inline UOp assign(const UOp& target, const UOp& value) {
+  return make(Op::Assign, DType::Void, {target, value});
+}
 inline UOp contiguous(const UOp& x) { return make(Op::Contiguous, DType::Void, {x}); }
 inline UOp to_device(const UOp& x, const std::string& device) {
   return make(Op::Copy, DType::Void, {x}, graph::Placement{{device}});
@@ -46,15 +49,19 @@ inline UOp layer_norm(const UOp& x, const UOp& weight) {
   const UOp scale = recip(alu(Op::Sqrt, {add(variance, number(1e-5))}));
   return mul(mul(centered, expand(scale, x->shape)), broadcast(weight, x->shape));
 }
-// (n, c, h, w) by (o, c, 3, 3), padding 1, as tensor libraries spell it: repeat, shrink, reshape, shrink.
+// (n, c, h, w) by (o, c, 3, 3), padding 1, as tensor libraries spell it: repeat, shrink, reshape,
+// shrink.
 inline UOp conv3x3(const UOp& image, const UOp& weight) {
-  const int64_t n = image->shape[0].value(), c = image->shape[1].value(), h = image->shape[2].value();
+  const int64_t n = image->shape[0].value(), c = image->shape[1].value(),
+                h = image->shape[2].value();
   const int64_t o = weight->shape[0].value(), p = h + 2;
   auto shape = [](std::initializer_list<int64_t> v) { return Shape(v.begin(), v.end()); };
   UOp x = pad(image, {{0, 0}, {0, 0}, {1, 1}, {1, 1}});
-  x = reshape(expand(reshape(x, shape({n, c, 1, p, 1, p})), shape({n, c, 4, p, 4, p})), shape({n, c, 4 * p, 4 * p}));
+  x = reshape(expand(reshape(x, shape({n, c, 1, p, 1, p})), shape({n, c, 4, p, 4, p})),
+              shape({n, c, 4 * p, 4 * p}));
   x = shrink(x, {{0, n}, {0, c}, {0, 3 * (p + 1)}, {0, 3 * (p + 1)}});
-  x = shrink(reshape(x, shape({n, c, 3, p + 1, 3, p + 1})), {{0, n}, {0, c}, {0, 3}, {0, h}, {0, 3}, {0, h}});
+  x = shrink(reshape(x, shape({n, c, 3, p + 1, 3, p + 1})),
+             {{0, n}, {0, c}, {0, 3}, {0, h}, {0, 3}, {0, h}});
   x = permute(x, {0, 1, 3, 5, 2, 4});
   const Shape all = shape({n, o, c, h, h, 3, 3});
   const UOp left = expand(reshape(x, shape({n, 1, c, h, h, 3, 3})), all);

@@ -1,5 +1,6 @@
 // Seeded random tensor graphs, scheduled and run kernel by kernel on the host, against their direct
-// meaning: movement in any order, masks, reductions inside and after each other, several sinks, assigns.
+// meaning: movement in any order, masks, reductions inside and after each other, several sinks,
+// assigns.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -20,7 +21,9 @@ class RandomGraph {
     const int steps = 3 + pick(14);
     for (int k = 0; k < steps; k++) step();
     const int sinks = 1 + pick(3);
-    for (int k = 0; k < sinks; k++) sinks_.push_back(pool_[pool_.size() - 1 - size_t(pick(int(std::min<size_t>(pool_.size(), 6))))]);
+    for (int k = 0; k < sinks; k++)
+      sinks_.push_back(
+          pool_[pool_.size() - 1 - size_t(pick(int(std::min<size_t>(pool_.size(), 6))))]);
     // A version that is stored is somebody's tensor: all of them are realized together.
     for (const UOp& v : current_) {
       if (v->op == Op::Assign) sinks_.push_back(v);
@@ -33,12 +36,14 @@ class RandomGraph {
   int pick(int n) { return int(rng_() % uint32_t(n)); }
 
   void add_buffer() {
-    static const std::vector<std::vector<int64_t>> shapes{{4, 6}, {2, 3, 4}, {6}, {1, 5}, {3, 1, 2}, {8, 3}};
+    static const std::vector<std::vector<int64_t>> shapes{{4, 6}, {2, 3, 4}, {6},
+                                                          {1, 5}, {3, 1, 2}, {8, 3}};
     const auto& extents = shapes[size_t(pick(int(shapes.size())))];
     Shape shape(extents.begin(), extents.end());
     const UOp b = buffer(make_ref<Storage>("CPU", DType::I32, element_count(shape)));
     Values v;
-    for (int64_t i = 0; i < element_count(shape); i++) v.push_back(Scalar::of_int(DType::I32, pick(19) - 9));
+    for (int64_t i = 0; i < element_count(shape); i++)
+      v.push_back(Scalar::of_int(DType::I32, pick(19) - 9));
     contents_[b->get<Ref<Storage>>()->id] = v;
     pool_.push_back(reshape(b, shape));
     current_.push_back(pool_.back());
@@ -49,9 +54,12 @@ class RandomGraph {
   void step() {
     UOp u;
     switch (pick(assigns_ ? 13 : 12)) {
-      case 0: case 1: case 2: u = binary(); break;
+      case 0:
+      case 1:
+      case 2: u = binary(); break;
       case 3: u = unary(); break;
-      case 4: case 5: u = reduction(); break;
+      case 4:
+      case 5: u = reduction(); break;
       case 6: u = reshaped(any()); break;
       case 7: u = permuted(any()); break;
       case 8: u = expanded(any()); break;
@@ -65,7 +73,8 @@ class RandomGraph {
 
   UOp unary() {
     const UOp x = any();
-    return pick(2) ? alu(Op::Neg, {x}) : cast(alu(Op::CmpLt, {x, constant(DType::I32, pick(5) - 2)}), DType::I32);
+    return pick(2) ? alu(Op::Neg, {x})
+                   : cast(alu(Op::CmpLt, {x, constant(DType::I32, pick(5) - 2)}), DType::I32);
   }
 
   // Makes y's shape fit x's by reductions and repetition, else uses x twice.
@@ -74,7 +83,9 @@ class RandomGraph {
     UOp y = any();
     if (!(y->shape == x->shape)) y = fitted(y, x->shape);
     static const Op ops[] = {Op::Add, Op::Sub, Op::Mul, Op::Max, Op::Xor};
-    if (pick(6) == 0) return where(alu(Op::CmpLt, {x, y}), y, x->shape.empty() ? x : alu(Op::Add, {x, constant(DType::I32, 3)}));
+    if (pick(6) == 0)
+      return where(alu(Op::CmpLt, {x, y}), y,
+                   x->shape.empty() ? x : alu(Op::Add, {x, constant(DType::I32, 3)}));
     return alu(ops[pick(5)], {x, y});
   }
 
@@ -176,8 +187,10 @@ void check_seed(uint32_t seed, bool assigns, const TargetOf& target_of) {
   TensorEvaluator want(g.contents());
   for (size_t k = 0; k < g.sinks().size(); k++) {
     const UOp& sink = g.sinks()[k];
-    // A sink that is an overwritten version shares its Storage with the last one only if it is that one.
-    ASSERT_EQ(got.sinks[k], want.eval(sink)) << "seed " << seed << " sink " << k << "\n" << to_text(*s.schedule);
+    // A sink that is an overwritten version shares its Storage with the last one only if it is that
+    // one.
+    ASSERT_EQ(got.sinks[k], want.eval(sink)) << "seed " << seed << " sink " << k << "\n"
+                                             << to_text(*s.schedule);
   }
   std::unordered_map<const Storage*, const Node*> last;
   for (const Node* n : toposort(g.sinks())) {
@@ -185,8 +198,11 @@ void check_seed(uint32_t seed, bool assigns, const TargetOf& target_of) {
   }
   for (const auto& input : s.inputs) {
     auto it = last.find(input.get());
-    const Values expected = it == last.end() ? g.contents().at(input->id) : want.eval(UOp(it->second));
-    ASSERT_EQ(got.storages.at(input->id), expected) << "seed " << seed << " storage " << input->id << "\n" << to_text(*s.schedule);
+    const Values expected =
+        it == last.end() ? g.contents().at(input->id) : want.eval(UOp(it->second));
+    ASSERT_EQ(got.storages.at(input->id), expected)
+        << "seed " << seed << " storage " << input->id << "\n"
+        << to_text(*s.schedule);
   }
 }
 
@@ -212,7 +228,8 @@ TEST(RandomGraphs, FitFewBuffersPerKernel) {
     check_seed(200000 + seed, seed % 2, target_of);
     if (HasFatalFailure()) return;
     const RandomGraph g(200000 + seed, seed % 2);
-    for (const Call& c : schedule(g.sinks(), target_of).schedule->calls) ASSERT_LE(c.args.size(), 4u);
+    for (const Call& c : schedule(g.sinks(), target_of).schedule->calls)
+      ASSERT_LE(c.args.size(), 4u);
   }
 }
 

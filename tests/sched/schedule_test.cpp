@@ -1,4 +1,5 @@
-// What ends in which kernel: goldens of LINEAR for the shapes that matter, and their values on the host.
+// What ends in which kernel: goldens of LINEAR for the shapes that matter, and their values on the
+// host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +14,9 @@ namespace {
 
 using namespace graph;
 
-std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) { return schedule(sinks, host_target).schedule; }
+std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) {
+  return schedule(sinks, host_target).schedule;
+}
 std::string text(const std::vector<UOp>& sinks) { return to_text(*scheduled(sinks)); }
 
 // Runs on the host with random contents and compares with the direct meaning.
@@ -23,7 +26,8 @@ void expect_meaning(const std::vector<UOp>& sinks, double tolerance) {
   Contents contents;
   for (const auto& in : s.inputs) {
     Values& v = contents[in->id];
-    for (int64_t i = 0; i < in->count; i++) v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
+    for (int64_t i = 0; i < in->count; i++)
+      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
   }
   const RunResult got = run_schedule(s, contents);
   TensorEvaluator want(contents);
@@ -31,7 +35,9 @@ void expect_meaning(const std::vector<UOp>& sinks, double tolerance) {
     const Values& expected = want.eval(sinks[k]);
     ASSERT_EQ(got.sinks[k].size(), expected.size());
     for (size_t i = 0; i < expected.size(); i++) {
-      ASSERT_NEAR(got.sinks[k][i].as_double(), expected[i].as_double(), tolerance) << "sink " << k << " element " << i << "\n" << to_text(*s.schedule);
+      ASSERT_NEAR(got.sinks[k][i].as_double(), expected[i].as_double(), tolerance)
+          << "sink " << k << " element " << i << "\n"
+          << to_text(*s.schedule);
     }
   }
 }
@@ -55,14 +61,15 @@ TEST(Fusion, MatmulTakesBiasAndActivation) {
   const UOp out = relu(add(h, broadcast(host_buffer({32}), h->shape)));
   EXPECT_EQ(text({out}),
             "kernel k0 out0 <- in1 in2 in0\n"
-            "    r0:8 r1:32: p0[r0*32 + r1] = max(add(add_reduce(mul(p1[r0*16 + r2], p2[r1 + r2*32]); r2:16), p3[r1]), 0)\n");
+            "    r0:8 r1:32: p0[r0*32 + r1] = max(add(add_reduce(mul(p1[r0*16 + r2], p2[r1 + "
+            "r2*32]); r2:16), p3[r1]), 0)\n");
   expect_meaning({out}, 1e-5);
 }
 
 TEST(Fusion, SoftmaxIsTwoKernels) {
   const UOp s = softmax(host_buffer({8, 16}));
   EXPECT_EQ(kernel_count(*scheduled({s})), 2);
-  EXPECT_EQ(scheduled({s})->calls[0].output_count, 2u);   // maximum and reciprocal sum, both per row
+  EXPECT_EQ(scheduled({s})->calls[0].output_count, 2u);  // maximum and reciprocal sum, both per row
   expect_meaning({s}, 1e-6);
 }
 
@@ -101,20 +108,24 @@ TEST(Fusion, MovementVanishes) {
 UOp gather_rows(const UOp& table, const UOp& ids, const UOp& counter) {
   const Dim n = ids->shape[0], rows = table->shape[0], columns = table->shape[1];
   const Shape all{n, rows, columns};
-  const UOp hit = alu(Op::CmpEq, {expand(reshape(ids, {n, Dim(1)}), {n, rows}), expand(reshape(counter, {Dim(1), rows}), {n, rows})});
+  const UOp hit = alu(Op::CmpEq, {expand(reshape(ids, {n, Dim(1)}), {n, rows}),
+                                  expand(reshape(counter, {Dim(1), rows}), {n, rows})});
   const UOp one_hot = alu(Op::CmpNe, {cast(hit, DType::I32), constant(DType::I32, 0)});
   const UOp wide = expand(reshape(table, {Dim(1), rows, columns}), all);
-  return reduce(Op::Add, where(expand(reshape(one_hot, {n, rows, Dim(1)}), all), wide, number(0)), {1});
+  return reduce(Op::Add, where(expand(reshape(one_hot, {n, rows, Dim(1)}), all), wide, number(0)),
+                {1});
 }
 
 TEST(Fusion, GatherByACounterInMemoryIsAMaskAndAMaskedSum) {
-  const UOp picked = gather_rows(host_buffer({10, 4}), host_buffer({3}, DType::I32), host_buffer({10}, DType::I32));
+  const UOp picked = gather_rows(host_buffer({10, 4}), host_buffer({3}, DType::I32),
+                                 host_buffer({10}, DType::I32));
   EXPECT_EQ(kernel_count(*scheduled({picked})), 2);
   expect_meaning({picked}, 0);
 }
 
 TEST(Fusion, GatherByPositionIsALoad) {
-  const UOp picked = gather_rows(host_buffer({10, 4}), host_buffer({30}, DType::I32), iota(Dim(10), DType::I32));
+  const UOp picked =
+      gather_rows(host_buffer({10, 4}), host_buffer({30}, DType::I32), iota(Dim(10), DType::I32));
   const std::string t = text({picked});
   EXPECT_EQ(kernel_count(*scheduled({picked})), 1);
   EXPECT_EQ(t.find("reduce"), std::string::npos) << t;
@@ -122,8 +133,10 @@ TEST(Fusion, GatherByPositionIsALoad) {
 }
 
 TEST(Fusion, PositionsAreIndexArithmetic) {
-  const UOp masked = where(alu(Op::CmpLt, {reshape(iota(Dim(24), DType::I32), {Dim(4), Dim(6)}), constant(DType::I32, 9)}),
-                           host_buffer({4, 6}), expand(reshape(number(0), {Dim(1), Dim(1)}), {Dim(4), Dim(6)}));
+  const UOp masked =
+      where(alu(Op::CmpLt,
+                {reshape(iota(Dim(24), DType::I32), {Dim(4), Dim(6)}), constant(DType::I32, 9)}),
+            host_buffer({4, 6}), expand(reshape(number(0), {Dim(1), Dim(1)}), {Dim(4), Dim(6)}));
   EXPECT_EQ(kernel_count(*scheduled({permute(masked, {1, 0})})), 1);
   expect_meaning({permute(masked, {1, 0})}, 0);
 }
@@ -131,7 +144,8 @@ TEST(Fusion, PositionsAreIndexArithmetic) {
 TEST(Fusion, SharedReductionIsStoredAndSharedCheapWorkIsNot) {
   const UOp h = matmul(host_buffer({8, 16}), host_buffer({16, 16}));
   const UOp twice = mul(h, number(2));
-  const auto s = scheduled({matmul(relu(h), host_buffer({16, 4})), permute(twice, {1, 0}), permute(add(twice, number(1)), {1, 0})});
+  const auto s = scheduled({matmul(relu(h), host_buffer({16, 4})), permute(twice, {1, 0}),
+                            permute(add(twice, number(1)), {1, 0})});
   // The matmul, the second matmul with relu of what it loads, and twice in two kernels.
   EXPECT_EQ(kernel_count(*s), 4) << to_text(*s);
 }
@@ -190,13 +204,15 @@ TEST(Assigns, OldContentsAreReadBeforeTheStore) {
   const UOp old = permute(reshape(mul(b, number(3)), {Dim(2), Dim(4)}), {1, 0});
   const auto s = scheduled({assign(b, add(b, number(1))), old});
   ASSERT_EQ(s->calls.size(), 2u);
-  EXPECT_EQ(s->buffers[s->calls[0].args[0]].origin, BufferOrigin::Output);   // the reader of the old contents
+  EXPECT_EQ(s->buffers[s->calls[0].args[0]].origin,
+            BufferOrigin::Output);  // the reader of the old contents
   EXPECT_EQ(s->buffers[s->calls[1].args[0]].origin, BufferOrigin::Input);
 }
 
 TEST(Assigns, SwapGoesThroughATemporary) {
   const UOp a = host_buffer({8}), b = host_buffer({8});
-  EXPECT_EQ(text({assign(a, b), assign(b, a)}), "copy t2 <- in0\ncopy in0 <- in1\ncopy in1 <- t2\n");
+  EXPECT_EQ(text({assign(a, b), assign(b, a)}),
+            "copy t2 <- in0\ncopy in0 <- in1\ncopy in1 <- t2\n");
 }
 
 TEST(Assigns, MovedOwnContentsGoThroughATemporary) {
@@ -207,7 +223,8 @@ TEST(Assigns, MovedOwnContentsGoThroughATemporary) {
 
 TEST(Sinks, ViewsAndBuffersNeedNoKernel) {
   const UOp flat = host_buffer({64}), x = host_buffer({8, 16});
-  const auto s = scheduled({shrink(reshape(flat, {Dim(4), Dim(16)}), {{1, 3}, {0, 16}}), x, reshape(x, {Dim(128)})});
+  const auto s = scheduled(
+      {shrink(reshape(flat, {Dim(4), Dim(16)}), {{1, 3}, {0, 16}}), x, reshape(x, {Dim(128)})});
   EXPECT_EQ(to_text(*s), "view out0 <- in1 +64 bytes\n");
   EXPECT_EQ(s->sink_slots[1], s->sink_slots[2]);
   EXPECT_EQ(s->buffers[s->sink_slots[1]].origin, BufferOrigin::Input);
@@ -229,7 +246,8 @@ TEST(Sinks, EmptyTensorsNeedNoCall) {
   const UOp empty = shrink(host_buffer({4, 6}), {{2, 2}, {0, 6}});
   EXPECT_TRUE(scheduled({contiguous(empty)})->calls.empty());
   const UOp sums = reduce(Op::Add, empty, {0});
-  EXPECT_EQ(text({add(sums, host_buffer({1, 6}))}), "kernel k0 out0 <- in0\n    r0:6: p0[r0] = add(p1[r0], 0)\n");
+  EXPECT_EQ(text({add(sums, host_buffer({1, 6}))}),
+            "kernel k0 out0 <- in0\n    r0:6: p0[r0] = add(p1[r0], 0)\n");
 }
 
 TEST(Copies, SourceIsRealizedOnItsDevice) {
@@ -245,7 +263,9 @@ TEST(Copies, SourceIsRealizedOnItsDevice) {
 
 TEST(Cache, FindsTheSameGraphOverOtherStorages) {
   clear_schedule_cache();
-  auto step = [] { return std::vector<UOp>{softmax(add(host_buffer({4, 8}), host_buffer({4, 8})))}; };
+  auto step = [] {
+    return std::vector<UOp>{softmax(add(host_buffer({4, 8}), host_buffer({4, 8})))};
+  };
   EXPECT_FALSE(schedule(step(), host_target).from_cache);
   const Scheduled again = schedule(step(), host_target);
   EXPECT_TRUE(again.from_cache);
@@ -263,7 +283,8 @@ TEST(Cache, TellsSharingPatternsApart) {
   EXPECT_FALSE(same.from_cache);
   EXPECT_EQ(same.inputs.size(), 1u);
   schedule(std::vector<UOp>{mul(add(neg(a), neg(b)), neg(a))}, host_target);
-  EXPECT_FALSE(schedule(std::vector<UOp>{mul(add(neg(a), neg(b)), neg(b))}, host_target).from_cache);
+  EXPECT_FALSE(
+      schedule(std::vector<UOp>{mul(add(neg(a), neg(b)), neg(b))}, host_target).from_cache);
   EXPECT_TRUE(schedule(std::vector<UOp>{mul(add(neg(b), neg(a)), neg(b))}, host_target).from_cache);
 }
 
@@ -272,7 +293,8 @@ TEST(Cache, DependsOnWhatOfTheTargetShapesKernels) {
   Target few = host_target("CPU");
   few.max_buffers = 3;
   const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
-  const std::vector<UOp> sinks{add(add(host_buffer({8}), host_buffer({8})), add(host_buffer({8}), host_buffer({8})))};
+  const std::vector<UOp> sinks{
+      add(add(host_buffer({8}), host_buffer({8})), add(host_buffer({8}), host_buffer({8})))};
   EXPECT_EQ(kernel_count(*scheduled(sinks)), 1);
   EXPECT_EQ(kernel_count(*schedule(sinks, target_of).schedule), 3);
 }

@@ -44,7 +44,8 @@ const std::vector<Case>& elementwise() {
       {"relu", Exact, [](Inputs x) { return x[0].relu(); }},
       {"silu", Curved, [](Inputs x) { return x[0].silu(); }},
       {"gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
-      {"tails_of_sigmoid", Curved, [](Inputs x) { return x[0].sigmoid() + x[0].tanh() + x[0].silu(); }},
+      {"tails_of_sigmoid", Curved,
+       [](Inputs x) { return x[0].sigmoid() + x[0].tanh() + x[0].silu(); }},
       {"tails_of_gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
       {"trunc", Exact, [](Inputs x) { return x[0].trunc(); }},
       {"floor", Exact, [](Inputs x) { return x[0].floor(); }},
@@ -170,13 +171,17 @@ const std::vector<Case>& networks() {
       {"avg_pool2d_stride", Rounded, [](Inputs x) { return x[0].avg_pool2d(3, 1); }},
       {"layernorm", Rounded, [](Inputs x) { return x[0].layernorm({6}, x[1], x[2]); }},
       {"layernorm_2", Rounded, [](Inputs x) { return x[0].layernorm({2, 4}); }},
-      {"attention", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
-      {"attention_causal", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, true); }},
-      {"attention_mask", Curved, [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
+      {"attention", Curved,
+       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
+      {"attention_causal", Curved,
+       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, true); }},
+      {"attention_mask", Curved,
+       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
       {"embedding", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
       {"cross_entropy", Curved, [](Inputs x) { return x[0].cross_entropy(x[1]); }},
       {"dropout_outside_training", Exact, [](Inputs x) { return x[0].dropout(0.5); }},
-      {"used_twice", Curved, [](Inputs x) { return x[0].softmax(0).matmul(x[0]) + x[0].sum({1}, true); }},
+      {"used_twice", Curved,
+       [](Inputs x) { return x[0].softmax(0).matmul(x[0]) + x[0].sum({1}, true); }},
   };
   return table;
 }
@@ -195,7 +200,8 @@ double tolerance(Precision p) {
 std::span<const Case> cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> out;
-    for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()}) out.insert(out.end(), part->begin(), part->end());
+    for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()})
+      out.insert(out.end(), part->begin(), part->end());
     return out;
   }();
   return all;

@@ -1,5 +1,5 @@
-// The public functions of Tensor as a table: a name, which tests/data/tensor_values.json gives inputs
-// and PyTorch's results for, the function, and how exact a device must be.
+// The public functions of Tensor as a table: a name, which tests/data/tensor_values.json gives
+// inputs and PyTorch's results for, the function, and how exact a device must be.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@ namespace tuff::test {
 // Curved: exp2, log2 and sin inside; Vulkan allows 3 + 2|x| ULP for exp2 and 2^-11 for sin.
 enum class Precision { Exact, Rounded, Curved };
 
-// Largest difference from the reference interpreter, in parts of the largest magnitude of the result.
+// Largest difference from the reference interpreter, in parts of the largest magnitude of the
+// result.
 double tolerance(Precision p);
 
 struct Case {

@@ -1,5 +1,6 @@
-// Every public function of Tensor, forwards and backwards, on every device of this machine: against the
-// reference interpreter within the tolerance of cases.h, and against PyTorch's values within 2e-5.
+// Every public function of Tensor, forwards and backwards, on every device of this machine: against
+// the reference interpreter within the tolerance of cases.h, and against PyTorch's values within
+// 2e-5.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -32,7 +33,8 @@ const std::map<std::string, json>& rows() {
 
 HostArray array_of(DType t, const Sizes& shape, const std::vector<double>& values) {
   HostArray a{t, shape, std::vector<std::byte>(values.size() * size_bytes(t))};
-  for (size_t i = 0; i < values.size(); i++) store_scalar(Scalar::of_double(t, values[i]), a.bytes.data() + i * size_bytes(t));
+  for (size_t i = 0; i < values.size(); i++)
+    store_scalar(Scalar::of_double(t, values[i]), a.bytes.data() + i * size_bytes(t));
   return a;
 }
 HostArray array_of(const json& j) {
@@ -60,12 +62,18 @@ void check_backward(const Case& c, const json& row, const std::string& device) {
     if (row.at("grads").at(i).is_null()) continue;
     const HostArray torch = array_of(DType::F32, x[i].sizes(), row.at("grads").at(i));
     const Tensor g = x[i].grad();
-    if (!g.defined()) {   // an undefined gradient stands for zeros
-      EXPECT_EQ(difference(array_of(DType::F32, x[i].sizes(), std::vector<double>(size_t(x[i].numel()), 0)), torch, 0), "") << "gradient " << i << " is missing";
+    if (!g.defined()) {  // an undefined gradient stands for zeros
+      EXPECT_EQ(difference(array_of(DType::F32, x[i].sizes(),
+                                    std::vector<double>(size_t(x[i].numel()), 0)),
+                           torch, 0),
+                "")
+          << "gradient " << i << " is missing";
       continue;
     }
     const HostArray want = interpret({g}).at(0), got = contents(g);
-    EXPECT_EQ(difference(got, want, std::max(tolerance(c.precision), tolerance(Precision::Rounded))), "") << "gradient " << i << ", interpreter";
+    EXPECT_EQ(
+        difference(got, want, std::max(tolerance(c.precision), tolerance(Precision::Rounded))), "")
+        << "gradient " << i << ", interpreter";
     EXPECT_EQ(difference(got, torch, kAgainstPyTorch), "") << "gradient " << i << ", PyTorch";
   }
 }
@@ -78,7 +86,10 @@ void check_case(const Case& c, const std::string& device) {
   EXPECT_EQ(out.device(), device);
   const HostArray want = interpret({out}).at(0), got = contents(out);
   EXPECT_EQ(difference(got, want, tolerance(c.precision)), "") << "interpreter";
-  EXPECT_EQ(difference(got, array_of(row.at("out")), c.precision == Precision::Exact ? 1e-7 : kAgainstPyTorch), "") << "PyTorch";
+  EXPECT_EQ(difference(got, array_of(row.at("out")),
+                       c.precision == Precision::Exact ? 1e-7 : kAgainstPyTorch),
+            "")
+      << "PyTorch";
   if (row.contains("grads")) check_backward(c, row, device);
 }
 
@@ -97,7 +108,9 @@ TEST_P(Conformance, EveryFunctionForwardsAndBackwards) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Conformance, testing::ValuesIn(devices()), [](const auto& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); },
+      '_');
   return name;
 });
 

@@ -16,7 +16,8 @@ std::vector<std::string> find() {
     return out;
   }
   for (const devices::Candidate& c : engine::list_devices()) {
-    if (c.usable && (c.name.starts_with("CPU") || c.name.starts_with("VULKAN"))) out.push_back(c.name);
+    if (c.usable && (c.name.starts_with("CPU") || c.name.starts_with("VULKAN")))
+      out.push_back(c.name);
   }
   return out;
 }

@@ -51,18 +51,22 @@ bool agree(const Scalar& got, const Scalar& want, double allowed) {
   if (!is_float(want.dtype)) return false;
   const double a = got.as_double(), b = want.as_double();
   if (std::isnan(b)) return std::isnan(a);
-  return a == b || std::abs(a - b) <= allowed;   // a == b: zeros of either sign
+  return a == b || std::abs(a - b) <= allowed;  // a == b: zeros of either sign
 }
 
 }  // namespace
 
 std::string difference(const HostArray& got, const HostArray& want, double relative) {
-  if (got.dtype != want.dtype) return fmt::format("dtype {} where {} was expected", name(got.dtype), name(want.dtype));
-  if (got.shape != want.shape) return fmt::format("shape ({}) where ({}) was expected", fmt::join(got.shape, ", "), fmt::join(want.shape, ", "));
+  if (got.dtype != want.dtype)
+    return fmt::format("dtype {} where {} was expected", name(got.dtype), name(want.dtype));
+  if (got.shape != want.shape)
+    return fmt::format("shape ({}) where ({}) was expected", fmt::join(got.shape, ", "),
+                       fmt::join(want.shape, ", "));
   const double allowed = is_float(want.dtype) ? relative * largest_magnitude(want) : 0;
   for (int64_t i = 0; i < want.count(); i++) {
     if (agree(got.at(i), want.at(i), allowed)) continue;
-    return fmt::format("element {}: {:.9g} where {:.9g} was expected (allowed difference {:.3g})", i, got.at(i).as_double(), want.at(i).as_double(), allowed);
+    return fmt::format("element {}: {:.9g} where {:.9g} was expected (allowed difference {:.3g})",
+                       i, got.at(i).as_double(), want.at(i).as_double(), allowed);
   }
   return {};
 }

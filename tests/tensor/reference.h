@@ -1,21 +1,21 @@
-// What the reference interpreter says of pending tensors, with their buffers' present contents bound;
-// and comparisons of arrays. Called by the tests of tensor, nn and engine.
+// What the reference interpreter says of pending tensors, with their buffers' present contents
+// bound; and comparisons of arrays. Called by the tests of tensor, nn and engine.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "graph/interpret.h"
 #include <tuff/tensor.h>
+#include "graph/interpret.h"
 
 namespace tuff::test {
 
 // Ask before the tensors are realized: afterwards there is nothing left to interpret.
 std::vector<graph::HostArray> interpret(const std::vector<Tensor>& tensors);
-graph::HostArray contents(const Tensor& t);   // realizes it
+graph::HostArray contents(const Tensor& t);  // realizes it
 
-// Empty if all elements agree: equal, both NaN, or for floats within `relative` of the largest finite
-// magnitude of `want`. Else the first difference in words.
+// Empty if all elements agree: equal, both NaN, or for floats within `relative` of the largest
+// finite magnitude of `want`. Else the first difference in words.
 std::string difference(const graph::HostArray& got, const graph::HostArray& want, double relative);
 
 }  // namespace tuff::test

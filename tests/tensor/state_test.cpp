@@ -7,12 +7,12 @@
 #include <functional>
 #include <numeric>
 
-#include "base/check.h"
-#include "tensor/devices.h"
-#include "tensor/reference.h"
 #include <tuff/jit.h>
 #include <tuff/nn.h>
 #include <tuff/optim.h>
+#include "base/check.h"
+#include "tensor/devices.h"
+#include "tensor/reference.h"
 
 namespace tuff::test {
 namespace {
@@ -84,7 +84,8 @@ class Random : public OnDevice {};
 
 TEST_P(Random, SeedsReproduceAndDrawsDiffer) {
   Tensor::manual_seed(42);
-  const Floats a = Tensor::rand({100}, on()).to_vector<float>(), b = Tensor::rand({100}, on()).to_vector<float>();
+  const Floats a = Tensor::rand({100}, on()).to_vector<float>(),
+               b = Tensor::rand({100}, on()).to_vector<float>();
   Tensor::manual_seed(42);
   EXPECT_EQ(Tensor::rand({100}, on()).to_vector<float>(), a);
   EXPECT_EQ(Tensor::rand({100}, on()).to_vector<float>(), b);
@@ -108,7 +109,8 @@ TEST_P(Random, HowDrawsAreBatchedDoesNotMatter) {
 TEST_P(Random, SameBitsOnEveryDevice) {
   Tensor::manual_seed(7);
   const Floats here = Tensor::rand({1000}, on()).to_vector<float>();
-  const std::vector<int32_t> dice = Tensor::randint(-5, 100, {500}, {DType::I32, GetParam()}).to_vector<int32_t>();
+  const std::vector<int32_t> dice =
+      Tensor::randint(-5, 100, {500}, {DType::I32, GetParam()}).to_vector<int32_t>();
   Tensor::manual_seed(7);
   EXPECT_EQ(Tensor::rand({1000}, {.device = "CPU"}).to_vector<float>(), here);
   EXPECT_EQ(Tensor::randint(-5, 100, {500}, {DType::I32, "CPU"}).to_vector<int32_t>(), dice);
@@ -119,7 +121,9 @@ TEST_P(Random, SameBitsOnEveryDevice) {
   EXPECT_EQ(Tensor::randn({20000}, {DType::F32, "CPU"}).to_vector<float>(), normal);
 }
 
-struct Moments { double mean = 0, variance = 0, low = 1e9, high = -1e9; };
+struct Moments {
+  double mean = 0, variance = 0, low = 1e9, high = -1e9;
+};
 Moments moments_of(const Floats& v) {
   Moments m;
   for (float x : v) {
@@ -150,16 +154,20 @@ TEST_P(Random, Moments) {
 
 TEST_P(Random, AJitDrawsNewNumbersAtEachReplay) {
   Tensor::manual_seed(3);
-  Jit draw([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{Tensor::rand({16}, on()) + in[0]}; });
+  Jit draw([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{Tensor::rand({16}, on()) + in[0]};
+  });
   const Tensor zero = from({0}, {1});
   std::vector<Floats> seen;
   for (int i = 0; i < 5; i++) seen.push_back(draw({zero})[0].to_vector<float>());
   EXPECT_TRUE(draw.captured());
   Tensor::manual_seed(3);
-  for (size_t i = 0; i < seen.size(); i++) EXPECT_EQ(Tensor::rand({16}, on()).to_vector<float>(), seen[i]) << i;
+  for (size_t i = 0; i < seen.size(); i++)
+    EXPECT_EQ(Tensor::rand({16}, on()).to_vector<float>(), seen[i]) << i;
 }
 
-// A small network with everything that changes from step to step: dropout, learning rate, step count.
+// A small network with everything that changes from step to step: dropout, learning rate, step
+// count.
 struct Training {
   nn::Linear first, second;
   optim::AdamW optimizer;
@@ -193,7 +201,8 @@ struct Batches {
       std::vector<int32_t> y(8);
       for (size_t i = 0; i < x.size(); i++) x[i] = float((i * 37 + size_t(b) * 11) % 19) / 9 - 1;
       for (size_t i = 0; i < y.size(); i++) y[i] = int32_t((i + size_t(b)) % 3);
-      of.push_back({Tensor::from(x, {8, 6}, {.device = device}), Tensor::from(y, {8}, {.device = device})});
+      of.push_back(
+          {Tensor::from(x, {8, 6}, {.device = device}), Tensor::from(y, {8}, {.device = device})});
     }
   }
 };
@@ -216,7 +225,8 @@ class Jits : public OnDevice {};
 
 TEST_P(Jits, FiftyStepsGiveTheBitsOfThePlainLoop) {
   Floats plain_losses, jit_losses;
-  const Floats plain = train(GetParam(), false, plain_losses), jit = train(GetParam(), true, jit_losses);
+  const Floats plain = train(GetParam(), false, plain_losses),
+               jit = train(GetParam(), true, jit_losses);
   EXPECT_EQ(plain_losses, jit_losses);
   EXPECT_EQ(plain, jit);
   EXPECT_LT(plain_losses.back(), 0.8 * plain_losses.front());
@@ -226,7 +236,8 @@ TEST_P(Jits, InputsMayBeOtherBuffersAtEveryCall) {
   Jit twice([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + in[1]}; });
   for (int i = 0; i < 6; i++) {
     const Tensor a = from({float(i), 1}, {2}), b = from({100, float(-i)}, {2});
-    EXPECT_EQ(twice({a, b})[0].to_vector<float>(), (Floats{2.0f * float(i) + 100, 2.0f - float(i)}));
+    EXPECT_EQ(twice({a, b})[0].to_vector<float>(),
+              (Floats{2.0f * float(i) + 100, 2.0f - float(i)}));
   }
   EXPECT_TRUE(twice.captured());
   EXPECT_EQ(twice.stats().submits_per_replay, 1u);
@@ -245,11 +256,16 @@ TEST_P(Jits, AChangedArgumentIsNamed) {
   Jit f([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1].sum()}; });
   const Tensor a = from({1, 2}, {2}), b = from({1}, {1});
   for (int i = 0; i < 3; i++) f({a, b});
-  EXPECT_NE(error_of([&] { f({a, from({1, 2}, {2})}); }).find("argument 1 was float32 (1,)"), std::string::npos);
+  EXPECT_NE(error_of([&] { f({a, from({1, 2}, {2})}); }).find("argument 1 was float32 (1,)"),
+            std::string::npos);
   const Tensor integer = Tensor::from(std::vector<int32_t>{1, 2}, {2}, on());
   EXPECT_NE(error_of([&] { f({integer, b}); }).find("argument 0 was float32"), std::string::npos);
-  EXPECT_NE(error_of([&] { f({Tensor::from({1, 2}, {2}, {.device = "NULL"}), b}); }).find("is float32 (2,) on NULL"), std::string::npos);
-  EXPECT_NE(error_of([&] { f({a}); }).find("captured with 2 arguments, called with 1"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              f({Tensor::from({1, 2}, {2}, {.device = "NULL"}), b});
+            }).find("is float32 (2,) on NULL"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { f({a}); }).find("captured with 2 arguments, called with 1"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { f({a + 1, b}); }).find("argument 0 is not realized"), std::string::npos);
   EXPECT_EQ(f({a, b})[0].to_vector<float>(), (Floats{2, 3}));
 }
@@ -283,11 +299,15 @@ class Printing : public OnDevice {};
 
 TEST_P(Printing, LooksLikeNumPy) {
   const std::string end = ", device=" + GetParam() + ")";
-  EXPECT_EQ(from({1, 2.5, -3, 4}, {2, 2}).str(), "tensor([[ 1., 2.5],\n        [-3.,  4.]], shape=(2, 2), dtype=float32" + end);
-  EXPECT_EQ(Tensor::arange(0, 3, 1, {DType::I32, GetParam()}).str(), "tensor([0, 1, 2], shape=(3,), dtype=int32" + end);
-  EXPECT_EQ(Tensor::full({}, true, {DType::Bool, GetParam()}).str(), "tensor(True, shape=(), dtype=bool" + end);
+  EXPECT_EQ(from({1, 2.5, -3, 4}, {2, 2}).str(),
+            "tensor([[ 1., 2.5],\n        [-3.,  4.]], shape=(2, 2), dtype=float32" + end);
+  EXPECT_EQ(Tensor::arange(0, 3, 1, {DType::I32, GetParam()}).str(),
+            "tensor([0, 1, 2], shape=(3,), dtype=int32" + end);
+  EXPECT_EQ(Tensor::full({}, true, {DType::Bool, GetParam()}).str(),
+            "tensor(True, shape=(), dtype=bool" + end);
   EXPECT_EQ(from({}, {0}).str(), "tensor([], shape=(0,), dtype=float32" + end);
-  EXPECT_EQ(from({NAN, -INFINITY}, {2}).str(), "tensor([ nan, -inf], shape=(2,), dtype=float32" + end);
+  EXPECT_EQ(from({NAN, -INFINITY}, {2}).str(),
+            "tensor([ nan, -inf], shape=(2,), dtype=float32" + end);
   EXPECT_EQ(Tensor::arange(0, 2000, 1, {DType::I32, GetParam()}).str(),
             "tensor([   0,    1,    2, ..., 1997, 1998, 1999], shape=(2000,), dtype=int32" + end);
   EXPECT_EQ(Tensor().str(), "Tensor(undefined)");
@@ -295,10 +315,13 @@ TEST_P(Printing, LooksLikeNumPy) {
 
 std::string suite_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); },
+      '_');
   return name;
 }
-#define TUFF_ON_DEVICES(suite) INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(devices()), suite_name)
+#define TUFF_ON_DEVICES(suite) \
+  INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(devices()), suite_name)
 TUFF_ON_DEVICES(Assign);
 TUFF_ON_DEVICES(Random);
 TUFF_ON_DEVICES(Jits);

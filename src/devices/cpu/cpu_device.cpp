@@ -18,7 +18,8 @@ constexpr const char* kName = "CPU";
 
 // A loaded object file. It holds its bytes, so the bytes' address stays a valid key while it lives.
 struct Image {
-  explicit Image(std::shared_ptr<const std::vector<uint8_t>> b) : bytes(std::move(b)), object(*bytes) {}
+  explicit Image(std::shared_ptr<const std::vector<uint8_t>> b)
+      : bytes(std::move(b)), object(*bytes) {}
   std::shared_ptr<const std::vector<uint8_t>> bytes;
   ElfObject object;
 };
@@ -53,7 +54,8 @@ bool has_avx512() {
 
 uint32_t thread_count() {
   int64_t asked = env_int(Env::TUFF_THREADS);
-  if (asked < 0 || asked > 4096) fail<InvalidArgument>("TUFF_THREADS={}: 0 (one per core) to 4096", asked);
+  if (asked < 0 || asked > 4096)
+    fail<InvalidArgument>("TUFF_THREADS={}: 0 (one per core) to 4096", asked);
   return asked > 0 ? static_cast<uint32_t>(asked) : os::core_count();
 }
 
@@ -63,7 +65,8 @@ DeviceInfo describe() {
   info.description = os::cpu_identity();
   info.driver = "tuff";
   info.memory_bytes = os::physical_memory_bytes();
-  info.features = {{"cores", std::to_string(os::core_count())}, {"threads", std::to_string(thread_count())}};
+  info.features = {{"cores", std::to_string(os::core_count())},
+                   {"threads", std::to_string(thread_count())}};
   return info;
 }
 
@@ -78,8 +81,15 @@ Target make_target() {
   t.vector_registers = has_avx512() ? 32 : 16;
   t.max_groups = {INT32_MAX, INT32_MAX, INT32_MAX};
   t.launch_cost_ns = 100;  // on the consumer's own thread; sharing among workers costs about 10 us
-  t.features = {.i8 = true, .i16 = true, .i64 = true, .f64 = true, .storage8 = true, .storage16 = true,
-                .device_address = true, .signed_zero_inf_nan = true, .sqrt = true};
+  t.features = {.i8 = true,
+                .i16 = true,
+                .i64 = true,
+                .f64 = true,
+                .storage8 = true,
+                .storage16 = true,
+                .device_address = true,
+                .signed_zero_inf_nan = true,
+                .sqrt = true};
   return t;
 }
 
@@ -118,13 +128,15 @@ class CpuDevice final : public Device {
 
 MemoryBlock CpuDevice::map_block(size_t size_bytes, MemoryKind kind) {
   fail_if_lost();
-  // The kernel promises more pages than there are; past the physical memory it would kill the process.
+  // The kernel promises more pages than there are; past the physical memory it would kill the
+  // process.
   uint64_t after = mapped_bytes_.fetch_add(size_bytes) + size_bytes;
-  void* p = after <= info_.memory_bytes && after >= size_bytes ? os::map_pages(size_bytes) : nullptr;
+  void* p =
+      after <= info_.memory_bytes && after >= size_bytes ? os::map_pages(size_bytes) : nullptr;
   if (p == nullptr) {
     mapped_bytes_.fetch_sub(size_bytes);
-    fail<OutOfMemory>("CPU: no {} bytes of host memory: {} mapped of {}", size_bytes, after - size_bytes,
-                      info_.memory_bytes);
+    fail<OutOfMemory>("CPU: no {} bytes of host memory: {} mapped of {}", size_bytes,
+                      after - size_bytes, info_.memory_bytes);
   }
   return {reinterpret_cast<uint64_t>(p), size_bytes, static_cast<std::byte*>(p), kind, 0};
 }
@@ -141,7 +153,9 @@ std::shared_ptr<Image> CpuDevice::image(const render::Binary& b) {
   std::weak_ptr<Image>& known = images_[b.bytes.get()];
   std::shared_ptr<Image> result = known.lock();
   if (result == nullptr) {
-    std::erase_if(images_, [&](const auto& row) { return row.first != b.bytes.get() && row.second.expired(); });
+    std::erase_if(images_, [&](const auto& row) {
+      return row.first != b.bytes.get() && row.second.expired();
+    });
     result = std::make_shared<Image>(b.bytes);
     known = result;
   }
@@ -152,7 +166,8 @@ std::vector<std::unique_ptr<Program>> CpuDevice::load(std::span<const render::Bi
   fail_if_lost();
   std::vector<std::unique_ptr<Program>> programs;
   programs.reserve(binaries.size());
-  for (const render::Binary& b : binaries) programs.push_back(std::make_unique<ImageProgram>(b, image(b)));
+  for (const render::Binary& b : binaries)
+    programs.push_back(std::make_unique<ImageProgram>(b, image(b)));
   return programs;
 }
 
@@ -172,7 +187,8 @@ std::vector<Candidate> cpu_probe() {
 }
 
 std::unique_ptr<hcq::Device> cpu_open(const std::string& selector) {
-  if (!selector.empty() && selector != "0") fail<InvalidArgument>("CPU:{}: there is one CPU device, CPU", selector);
+  if (!selector.empty() && selector != "0")
+    fail<InvalidArgument>("CPU:{}: there is one CPU device, CPU", selector);
   return std::make_unique<CpuDevice>();
 }
 

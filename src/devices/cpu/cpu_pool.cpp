@@ -90,7 +90,8 @@ void CpuPool::run(render::CpuKernelFn fn, const void* args, CpuGrid grid,
   Job job{fn, args, grid, grid.count(), 1};
   if (job.total == 0) return;
   if (job.total == 1) return fn(args, 0, 0, 0);
-  uint64_t begin_ns = os::monotonic_ns(), first = 0, known = cost_ns.load(std::memory_order_relaxed);
+  uint64_t begin_ns = os::monotonic_ns(), first = 0,
+           known = cost_ns.load(std::memory_order_relaxed);
   if (known == 0) {  // never run: time one group alone
     run_range(job, 0, 1);
     first = 1;

@@ -43,7 +43,7 @@ class CpuPool {
   Job job_;                                    // written only while closed and nobody is inside
   alignas(64) std::atomic<uint64_t> next_{0};  // next group of the job to be taken
   alignas(64) std::atomic<bool> open_{false};
-  std::atomic<uint32_t> inside_{0};            // workers that may be looking at job_
+  std::atomic<uint32_t> inside_{0};  // workers that may be looking at job_
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};

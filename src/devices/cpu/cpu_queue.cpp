@@ -10,17 +10,22 @@ namespace {
 
 using namespace hcq;
 
-constexpr uint64_t kSleepNs = 1'000'000'000;   // between looks at the ring without a doorbell
-constexpr uint64_t kBlockedSliceNs = 1'000'000;  // between looks at stop_ while a Wait holds the stream
+constexpr uint64_t kSleepNs = 1'000'000'000;  // between looks at the ring without a doorbell
+constexpr uint64_t kBlockedSliceNs =
+    1'000'000;  // between looks at stop_ while a Wait holds the stream
 constexpr uint64_t kHaltNs = 1'000'000'000;
 
 CpuPacket encode_dispatch(const DispatchCmd& c) {
   const auto* program = dynamic_cast<const CpuProgram*>(c.program);
   TUFF_CHECK(program != nullptr, "dispatch without a program of the CPU");
-  TUFF_CHECK(c.args.size_bytes >= program->args().size_bytes(), "{}: argument block of {} bytes, needs {}",
-             program->name(), c.args.size_bytes, program->args().size_bytes());
+  TUFF_CHECK(c.args.size_bytes >= program->args().size_bytes(),
+             "{}: argument block of {} bytes, needs {}", program->name(), c.args.size_bytes,
+             program->args().size_bytes());
   CpuPacket p;
-  p.dispatch = {program->fn(), c.args ? c.args.host() : nullptr, nullptr, &program->cost_ns(),
+  p.dispatch = {program->fn(),
+                c.args ? c.args.host() : nullptr,
+                nullptr,
+                &program->cost_ns(),
                 {c.groups[0], c.groups[1], c.groups[2]}};
   if (c.indirect) {
     p.kind = CpuPacket::Kind::DispatchIndirect;
@@ -33,7 +38,8 @@ CpuPacket encode_dispatch(const DispatchCmd& c) {
 }
 
 CpuPacket encode_copy(const CopyCmd& c) {
-  TUFF_CHECK(c.dst.size_bytes == c.src.size_bytes, "copy of {} bytes into {}", c.src.size_bytes, c.dst.size_bytes);
+  TUFF_CHECK(c.dst.size_bytes == c.src.size_bytes, "copy of {} bytes into {}", c.src.size_bytes,
+             c.dst.size_bytes);
   CpuPacket p;
   p.kind = CpuPacket::Kind::Copy;
   p.copy = {c.dst.host(), c.src.host(), c.dst.size_bytes};
@@ -51,7 +57,10 @@ CpuPacket encode_sync(CpuPacket::Kind kind, Signal* signal, uint32_t slot, uint3
 }  // namespace
 
 CpuQueue::CpuQueue(Device& device, uint32_t threads)
-    : Queue(device), timeline_(*this), pool_(std::max(threads, 1u) - 1), thread_([this] { serve(); }) {}
+    : Queue(device),
+      timeline_(*this),
+      pool_(std::max(threads, 1u) - 1),
+      thread_([this] { serve(); }) {}
 
 CpuQueue::~CpuQueue() { stop(); }
 
@@ -87,7 +96,8 @@ std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse
     } else if (const auto* s = std::get_if<SignalCmd>(&c.body)) {
       p = encode_sync(CpuPacket::Kind::Signal, s->signal, s->value_slot, list.slot_count);
     } else if (const auto* t = std::get_if<TimestampCmd>(&c.body)) {
-      TUFF_CHECK(t->index < list.timestamp_count, "timestamp {} of {}", t->index, list.timestamp_count);
+      TUFF_CHECK(t->index < list.timestamp_count, "timestamp {} of {}", t->index,
+                 list.timestamp_count);
       p.kind = CpuPacket::Kind::Timestamp;
       p.time = {t->index};
     } else if (const auto* h = std::get_if<HostCallCmd>(&c.body)) {
@@ -105,7 +115,8 @@ uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   collect();
   auto& native = static_cast<CpuList&>(list);
-  TUFF_CHECK(slots.size() == native.slots.size(), "{} slot values, {} encoded", slots.size(), native.slots.size());
+  TUFF_CHECK(slots.size() == native.slots.size(), "{} slot values, {} encoded", slots.size(),
+             native.slots.size());
   std::lock_guard lock(submit_mutex_);
   uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
   if (value > kRingEntries) wait(value - kRingEntries);  // the entry must have retired
@@ -116,7 +127,9 @@ uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
   return value;
 }
 
-std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) { return static_cast<CpuList&>(list).times; }
+std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) {
+  return static_cast<CpuList&>(list).times;
+}
 
 // ---- consuming. One thread holds the role at a time; it alone touches cursor_.
 
@@ -125,33 +138,24 @@ bool CpuQueue::run(CpuList& list) {
   for (size_t count = list.packets.size(); cursor_ < count; ++cursor_) {
     const CpuPacket& p = packets[cursor_];
     switch (p.kind) {
-      case CpuPacket::Kind::DispatchOne:
-        p.dispatch.fn(p.dispatch.args, 0, 0, 0);
-        break;
+      case CpuPacket::Kind::DispatchOne: p.dispatch.fn(p.dispatch.args, 0, 0, 0); break;
       case CpuPacket::Kind::Dispatch:
         pool_.run(p.dispatch.fn, p.dispatch.args, p.dispatch.grid, *p.dispatch.cost_ns);
         break;
       case CpuPacket::Kind::DispatchIndirect: {
         const uint32_t* groups = p.dispatch.indirect;
-        pool_.run(p.dispatch.fn, p.dispatch.args, {groups[0], groups[1], groups[2]}, *p.dispatch.cost_ns);
+        pool_.run(p.dispatch.fn, p.dispatch.args, {groups[0], groups[1], groups[2]},
+                  *p.dispatch.cost_ns);
         break;
       }
-      case CpuPacket::Kind::Copy:
-        std::memcpy(p.copy.dst, p.copy.src, p.copy.size_bytes);
-        break;
+      case CpuPacket::Kind::Copy: std::memcpy(p.copy.dst, p.copy.src, p.copy.size_bytes); break;
       case CpuPacket::Kind::Wait:
         if (p.sync.signal->value() >= list.slots[p.sync.slot]) break;
         blocked_on_ = {p.sync.signal, list.slots[p.sync.slot]};
         return false;
-      case CpuPacket::Kind::Signal:
-        p.sync.signal->set(list.slots[p.sync.slot]);
-        break;
-      case CpuPacket::Kind::Timestamp:
-        list.times[p.time.index] = os::monotonic_ns();
-        break;
-      case CpuPacket::Kind::HostCall:
-        p.call.fn(p.call.context);
-        break;
+      case CpuPacket::Kind::Signal: p.sync.signal->set(list.slots[p.sync.slot]); break;
+      case CpuPacket::Kind::Timestamp: list.times[p.time.index] = os::monotonic_ns(); break;
+      case CpuPacket::Kind::HostCall: p.call.fn(p.call.context); break;
     }
   }
   return true;
@@ -181,7 +185,8 @@ bool CpuQueue::has_work() const {
 void CpuQueue::ring_doorbell() {
   doorbell_.fetch_add(1, std::memory_order_seq_cst);
   // One wake-up is enough however many submissions come before the thread runs.
-  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false)) os::futex_wake(&doorbell_, 1);
+  if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false))
+    os::futex_wake(&doorbell_, 1);
 }
 
 void CpuQueue::sleep_until_rung() {
@@ -203,7 +208,8 @@ void CpuQueue::serve_stream() {
     while (consume(UINT64_MAX) == Progress::Blocked && !stop_.load(std::memory_order_seq_cst))
       blocked_on_.signal->wait(blocked_on_.value, kBlockedSliceNs);
   } catch (const Error& e) {  // the other device is lost, so what waits for it is too
-    device().declare_lost(fmt::format("{}: a wait in the queue failed: {}", device().name(), e.what()));
+    device().declare_lost(
+        fmt::format("{}: a wait in the queue failed: {}", device().name(), e.what()));
   }
 }
 

@@ -1,5 +1,5 @@
-// The CPU's queue: a ring of fixed-size entries, each naming an encoded list of packets, consumed in
-// order by one thread at a time: the queue's own, or whoever waits for it (which saves waking a
+// The CPU's queue: a ring of fixed-size entries, each naming an encoded list of packets, consumed
+// in order by one thread at a time: the queue's own, or whoever waits for it (which saves waking a
 // thread). Called through hcq::Queue. Knows nothing of how programs were loaded.
 #pragma once
 
@@ -30,7 +30,16 @@ class CpuProgram : public hcq::Program {
 
 // One command in native form: one cache line.
 struct alignas(64) CpuPacket {
-  enum class Kind : uint32_t { DispatchOne, Dispatch, DispatchIndirect, Copy, Wait, Signal, Timestamp, HostCall };
+  enum class Kind : uint32_t {
+    DispatchOne,
+    Dispatch,
+    DispatchIndirect,
+    Copy,
+    Wait,
+    Signal,
+    Timestamp,
+    HostCall
+  };
   struct Dispatch {
     render::CpuKernelFn fn;
     const void* args;
@@ -38,10 +47,22 @@ struct alignas(64) CpuPacket {
     std::atomic<uint32_t>* cost_ns;
     CpuGrid grid;
   };
-  struct Copy { void* dst; const void* src; size_t size_bytes; };
-  struct Sync { hcq::Signal* signal; uint32_t slot; };
-  struct Time { uint32_t index; };
-  struct Call { void (*fn)(void*); void* context; };
+  struct Copy {
+    void* dst;
+    const void* src;
+    size_t size_bytes;
+  };
+  struct Sync {
+    hcq::Signal* signal;
+    uint32_t slot;
+  };
+  struct Time {
+    uint32_t index;
+  };
+  struct Call {
+    void (*fn)(void*);
+    void* context;
+  };
   Kind kind = Kind::DispatchOne;
   union {
     Dispatch dispatch;
@@ -66,7 +87,8 @@ class CpuQueue final : public hcq::Queue {
   ~CpuQueue() override;
   void halt() noexcept;  // the stream runs no further; waits shortly for a kernel that is running
   void stop() noexcept;  // ends the threads; what is left in the ring stays undone
-  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list, hcq::EncodeUse use) override;
+  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list,
+                                           hcq::EncodeUse use) override;
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return timeline_; }
@@ -99,11 +121,14 @@ class CpuQueue final : public hcq::Queue {
   Timeline timeline_;
   CpuPool pool_;
   std::mutex submit_mutex_;
-  std::array<CpuList*, kRingEntries> ring_{};        // entry v % kRingEntries belongs to value v
+  std::array<CpuList*, kRingEntries> ring_{};  // entry v % kRingEntries belongs to value v
   alignas(64) std::atomic<uint64_t> submitted_{0};
-  alignas(64) std::atomic<bool> consuming_{false};   // the consumer's role is taken
-  size_t cursor_ = 0;                                // of the consumer: next packet of its list
-  struct { hcq::Signal* signal; uint64_t value; } blocked_on_{};  // of the consumer: its head's Wait
+  alignas(64) std::atomic<bool> consuming_{false};  // the consumer's role is taken
+  size_t cursor_ = 0;                               // of the consumer: next packet of its list
+  struct {
+    hcq::Signal* signal;
+    uint64_t value;
+  } blocked_on_{};  // of the consumer: its head's Wait
   alignas(64) std::atomic<uint32_t> doorbell_{0};
   std::atomic<bool> asleep_{false}, stop_{false};
   std::thread thread_;

@@ -10,7 +10,8 @@
 
 namespace tuff::devices {
 
-inline constexpr int kSpinRounds = 1000;  // pauses before a thread sleeps: some tens of microseconds
+inline constexpr int kSpinRounds =
+    1000;  // pauses before a thread sleeps: some tens of microseconds
 
 class CpuSignal : public hcq::Signal {
  public:
@@ -45,7 +46,7 @@ class CpuSignal : public hcq::Signal {
 
  private:
   std::atomic<uint64_t> value_{0};
-  std::atomic<uint32_t> epoch_{0};     // what sleepers sleep on: futexes are 32 bits wide
+  std::atomic<uint32_t> epoch_{0};  // what sleepers sleep on: futexes are 32 bits wide
   std::atomic<uint32_t> sleepers_{0};
 };
 

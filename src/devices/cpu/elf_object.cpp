@@ -35,12 +35,12 @@ struct ElfObject::Loader {
   ElfObject& object;
   std::span<const uint8_t> bytes;
   std::vector<Elf64_Shdr> sections;
-  std::vector<std::byte*> placed;         // where a section lies in this process, or null
-  std::vector<uint64_t> offsets;          // and its offset in code or data memory
+  std::vector<std::byte*> placed;  // where a section lies in this process, or null
+  std::vector<uint64_t> offsets;   // and its offset in code or data memory
   std::vector<Elf64_Sym> symbols;
-  std::string_view names;                 // of symbols
+  std::string_view names;                           // of symbols
   std::vector<std::optional<uint32_t>> linkage_of;  // symbol -> index of its GOT slot and PLT stub
-  std::vector<uint32_t> linkage;          // index -> symbol
+  std::vector<uint32_t> linkage;                    // index -> symbol
   uint64_t code_bytes = 0, data_bytes = 0, got_offset = 0, plt_offset = 0;
 
   void load();
@@ -64,9 +64,11 @@ struct ElfObject::Loader {
   void collect_functions();
 };
 
-std::span<const uint8_t> ElfObject::Loader::range(uint64_t offset, uint64_t size, const char* what) const {
+std::span<const uint8_t> ElfObject::Loader::range(uint64_t offset, uint64_t size,
+                                                  const char* what) const {
   if (offset > bytes.size() || size > bytes.size() - offset)
-    damaged("{} at {} of {} bytes lies outside the file of {} bytes", what, offset, size, bytes.size());
+    damaged("{} at {} of {} bytes lies outside the file of {} bytes", what, offset, size,
+            bytes.size());
   return bytes.subspan(offset, size);
 }
 
@@ -99,7 +101,8 @@ void ElfObject::Loader::read_symbols() {
     if (s.sh_type != SHT_SYMTAB) continue;
     if (!symbols.empty()) damaged("two symbol tables");
     symbols = table<Elf64_Sym>(s, "symbol table");
-    if (s.sh_link >= sections.size()) damaged("symbol names in section {} of {}", s.sh_link, sections.size());
+    if (s.sh_link >= sections.size())
+      damaged("symbol names in section {} of {}", s.sh_link, sections.size());
     const Elf64_Shdr& strings = sections[s.sh_link];
     auto text = range(strings.sh_offset, strings.sh_size, "symbol names");
     names = {reinterpret_cast<const char*>(text.data()), text.size()};
@@ -122,7 +125,8 @@ bool ElfObject::Loader::allocated(const Elf64_Shdr& s) const {
 
 bool ElfObject::Loader::has_relocations(const Elf64_Shdr& s) const {
   if (s.sh_type != SHT_RELA) return false;
-  if (s.sh_info >= sections.size()) damaged("relocations of section {} of {}", s.sh_info, sections.size());
+  if (s.sh_info >= sections.size())
+    damaged("relocations of section {} of {}", s.sh_info, sections.size());
   return allocated(sections[s.sh_info]);
 }
 
@@ -132,7 +136,8 @@ void ElfObject::Loader::plan_sections() {
     const Elf64_Shdr& s = sections[i];
     if (!allocated(s)) continue;
     uint64_t align = std::max<uint64_t>(s.sh_addralign, 1);
-    if (align > kMaxAlignment || (align & (align - 1)) != 0) damaged("section {}: alignment {}", i, align);
+    if (align > kMaxAlignment || (align & (align - 1)) != 0)
+      damaged("section {}: alignment {}", i, align);
     if (s.sh_size > kMaxImageBytes) damaged("section {}: {} bytes", i, s.sh_size);
     if (s.sh_flags & SHF_TLS) damaged("section {}: thread-local data is not supported", i);
     if (s.sh_type != SHT_NOBITS) range(s.sh_offset, s.sh_size, "section");
@@ -186,13 +191,15 @@ uint64_t ElfObject::Loader::address_of(uint32_t index) const {
   if (s.st_shndx == SHN_UNDEF) {
     std::string name = name_of(s);
     void* found = os::process_symbol(name.c_str());
-    if (found == nullptr) fail<CompileError>("object file: undefined symbol '{}' is in no loaded library", name);
+    if (found == nullptr)
+      fail<CompileError>("object file: undefined symbol '{}' is in no loaded library", name);
     return reinterpret_cast<uint64_t>(found);
   }
   if (s.st_shndx >= sections.size() || placed[s.st_shndx] == nullptr)
     damaged("symbol {} lies in section {}, which is not loaded", index, s.st_shndx);
   if (s.st_value > sections[s.st_shndx].sh_size)
-    damaged("symbol {} at {} of a section of {} bytes", index, s.st_value, sections[s.st_shndx].sh_size);
+    damaged("symbol {} at {} of a section of {} bytes", index, s.st_value,
+            sections[s.st_shndx].sh_size);
   return reinterpret_cast<uint64_t>(placed[s.st_shndx]) + s.st_value;
 }
 
@@ -218,31 +225,35 @@ void ElfObject::Loader::apply(std::byte* section, uint64_t section_bytes, const 
   if (r.r_offset > section_bytes || width > section_bytes - r.r_offset)
     damaged("relocation at {} of a section of {} bytes", r.r_offset, section_bytes);
   std::byte* where = section + r.r_offset;
-  const bool linked = linkage_of[index].has_value(), undefined = symbols[index].st_shndx == SHN_UNDEF;
+  const bool linked = linkage_of[index].has_value(),
+             undefined = symbols[index].st_shndx == SHN_UNDEF;
   uint64_t target;
   if (is_got_load(type)) {
-    target = reinterpret_cast<uint64_t>(object.code_->data()) + got_offset + *linkage_of[index] * kGotSlotBytes;
+    target = reinterpret_cast<uint64_t>(object.code_->data()) + got_offset +
+             *linkage_of[index] * kGotSlotBytes;
   } else if (linked && undefined && (type == R_X86_64_PLT32 || type == R_X86_64_PC32)) {
-    target = reinterpret_cast<uint64_t>(object.code_->data()) + plt_offset + *linkage_of[index] * kPltStubBytes;
+    target = reinterpret_cast<uint64_t>(object.code_->data()) + plt_offset +
+             *linkage_of[index] * kPltStubBytes;
   } else {
     target = address_of(index);
   }
   uint64_t value = target + static_cast<uint64_t>(r.r_addend);
   switch (type) {
-    case R_X86_64_64:
-      break;
-    case R_X86_64_PC64: case R_X86_64_PC32: case R_X86_64_PLT32:
-    case R_X86_64_GOTPCREL: case R_X86_64_GOTPCRELX: case R_X86_64_REX_GOTPCRELX:
-      value -= reinterpret_cast<uint64_t>(where);
-      break;
-    case R_X86_64_32: case R_X86_64_32S:
-      break;
-    default:
-      damaged("relocation type {} is not supported", type);
+    case R_X86_64_64: break;
+    case R_X86_64_PC64:
+    case R_X86_64_PC32:
+    case R_X86_64_PLT32:
+    case R_X86_64_GOTPCREL:
+    case R_X86_64_GOTPCRELX:
+    case R_X86_64_REX_GOTPCRELX: value -= reinterpret_cast<uint64_t>(where); break;
+    case R_X86_64_32:
+    case R_X86_64_32S: break;
+    default: damaged("relocation type {} is not supported", type);
   }
   auto as_signed = static_cast<int64_t>(value);
-  bool fits = width == 8 || (type == R_X86_64_32 ? value <= UINT32_MAX
-                                                 : as_signed >= INT32_MIN && as_signed <= INT32_MAX);
+  bool fits =
+      width == 8 || (type == R_X86_64_32 ? value <= UINT32_MAX
+                                         : as_signed >= INT32_MIN && as_signed <= INT32_MAX);
   if (!fits) damaged("relocation type {} at {} overflows; compile with -fPIC", type, r.r_offset);
   std::memcpy(where, &value, width);
 }
@@ -260,7 +271,8 @@ void ElfObject::Loader::collect_functions() {
     if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || ELF64_ST_BIND(s.st_info) == STB_LOCAL) continue;
     if (s.st_shndx == SHN_UNDEF) continue;
     if (s.st_shndx >= sections.size() || !(sections[s.st_shndx].sh_flags & SHF_EXECINSTR)) continue;
-    if (s.st_value >= sections[s.st_shndx].sh_size) damaged("function at {} outside its section", s.st_value);
+    if (s.st_value >= sections[s.st_shndx].sh_size)
+      damaged("function at {} outside its section", s.st_value);
     object.functions_.emplace(name_of(s), reinterpret_cast<const void*>(address_of(i)));
   }
 }

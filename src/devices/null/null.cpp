@@ -52,11 +52,14 @@ class NullQueue final : public Queue {
     device().fail_if_lost();
     collect();  // frees Once lists whose value has passed
     std::lock_guard lock(mutex_);
-    for (const Command& c : static_cast<NullList&>(list).list.commands) run(c, static_cast<NullList&>(list), slots);
+    for (const Command& c : static_cast<NullList&>(list).list.commands)
+      run(c, static_cast<NullList&>(list), slots);
     timeline_.set(timeline_.value() + 1);
     return timeline_.value();
   }
-  std::vector<uint64_t> timestamps(EncodedList& list) override { return static_cast<NullList&>(list).times; }
+  std::vector<uint64_t> timestamps(EncodedList& list) override {
+    return static_cast<NullList&>(list).times;
+  }
   Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return timeline_.value(); }
 
@@ -65,7 +68,8 @@ class NullQueue final : public Queue {
   // depends on nothing.
   void run(const Command& c, NullList& list, std::span<const uint64_t> slots) {
     if (const auto* s = std::get_if<SignalCmd>(&c.body)) s->signal->set(slots[s->value_slot]);
-    if (const auto* t = std::get_if<TimestampCmd>(&c.body)) list.times[t->index] = os::monotonic_ns();
+    if (const auto* t = std::get_if<TimestampCmd>(&c.body))
+      list.times[t->index] = os::monotonic_ns();
     if (const auto* h = std::get_if<HostCallCmd>(&c.body)) h->fn(h->context);
     if (const auto* p = std::get_if<CopyCmd>(&c.body))
       std::memcpy(p->dst.host(), p->src.host(), p->dst.size_bytes);
@@ -82,16 +86,28 @@ class NullDevice final : public Device {
     target_.renderer = "null";
     target_.arch = "null";
     target_.identity = "null";
-    target_.features = {.i8 = true, .i16 = true, .i64 = true, .f16 = true, .bf16 = true, .f64 = true,
-                        .storage8 = true, .storage16 = true, .device_address = true,
-                        .signed_zero_inf_nan = true, .exp2 = true, .log2 = true, .sin = true,
+    target_.features = {.i8 = true,
+                        .i16 = true,
+                        .i64 = true,
+                        .f16 = true,
+                        .bf16 = true,
+                        .f64 = true,
+                        .storage8 = true,
+                        .storage16 = true,
+                        .device_address = true,
+                        .signed_zero_inf_nan = true,
+                        .exp2 = true,
+                        .log2 = true,
+                        .sin = true,
                         .sqrt = true};
     target_.launch_cost_ns = 0;
   }
   ~NullDevice() override { shut_down(); }  // always first: waits for the queue, frees all memory
 
   static DeviceInfo describe() {
-    return {.name = "NULL", .description = "does nothing, correctly", .driver = "tuff",
+    return {.name = "NULL",
+            .description = "does nothing, correctly",
+            .driver = "tuff",
             .memory_bytes = os::physical_memory_bytes()};
   }
   const DeviceInfo& info() const override { return info_; }
@@ -102,7 +118,9 @@ class NullDevice final : public Device {
     if (p == nullptr) fail<OutOfMemory>("NULL: no {} bytes of host memory", size_bytes);
     return {reinterpret_cast<uint64_t>(p), size_bytes, static_cast<std::byte*>(p), kind, 0};
   }
-  void unmap_block(const MemoryBlock& block) noexcept override { os::unmap_pages(block.host, block.size_bytes); }
+  void unmap_block(const MemoryBlock& block) noexcept override {
+    os::unmap_pages(block.host, block.size_bytes);
+  }
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override {
     fail_if_lost();
     std::vector<std::unique_ptr<Program>> programs;

@@ -1,7 +1,7 @@
 // The NULL device: accepts everything and computes nothing, correctly. Signals advance, copies and
 // host calls happen, memory is host memory, programs load; kernels do not run.
-// Opened through the registry: to measure the engine's own cost, and as the template of a new device
-// (copy this folder, replace each body, add a registry row and a conformance registration).
+// Opened through the registry: to measure the engine's own cost, and as the template of a new
+// device (copy this folder, replace each body, add a registry row and a conformance registration).
 // Must never know UOps or rules.
 #pragma once
 

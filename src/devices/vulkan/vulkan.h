@@ -1,6 +1,6 @@
-// The Vulkan device as the rest of tuff sees it: how to list, how to open, and what tests may reach.
-// Called by devices/registry; the lower half by tests and benchmarks alone.
-// Must never show a Vulkan handle to engine: this header declares no Vulkan type.
+// The Vulkan device as the rest of tuff sees it: how to list, how to open, and what tests may
+// reach. Called by devices/registry; the lower half by tests and benchmarks alone. Must never show
+// a Vulkan handle to engine: this header declares no Vulkan type.
 #pragma once
 
 #include <cstdint>

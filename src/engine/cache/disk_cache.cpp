@@ -8,17 +8,18 @@
 
 #include <fmt/format.h>
 
+#include <tuff/error.h>
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
-#include <tuff/error.h>
 
 namespace tuff::engine {
 namespace {
 
 constexpr const char* kSchema =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-    "CREATE TABLE IF NOT EXISTS binaries(key TEXT PRIMARY KEY, bytes BLOB NOT NULL, check_sum INTEGER NOT NULL) WITHOUT ROWID;";
+    "CREATE TABLE IF NOT EXISTS binaries(key TEXT PRIMARY KEY, bytes BLOB NOT NULL, check_sum "
+    "INTEGER NOT NULL) WITHOUT ROWID;";
 
 struct CloseDb {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -31,7 +32,9 @@ using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 Db open_db(const std::string& path) {
   sqlite3* raw = nullptr;
-  const int rc = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int rc =
+      sqlite3_open_v2(path.c_str(), &raw,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   Db db(raw);
   if (rc != SQLITE_OK) return nullptr;
   sqlite3_busy_timeout(db.get(), 5000);
@@ -79,7 +82,9 @@ DiskCache::DiskCache(const std::string& folder) : state_(std::make_unique<State>
     log_warn("no disk cache: {}", e.what());
     return;
   }
-  if (!state_->db) log_warn("no disk cache: cannot open {} (set TUFF_CACHE_DIR to a writable folder)", state_->path);
+  if (!state_->db)
+    log_warn("no disk cache: cannot open {} (set TUFF_CACHE_DIR to a writable folder)",
+             state_->path);
 }
 DiskCache::~DiskCache() = default;
 

@@ -1,6 +1,6 @@
 // DiskCache: compiled binaries by key in one SQLite file under the user's cache folder. Several
-// processes may use it at once; a damaged file is rebuilt, an unwritable folder is one warning and then
-// no cache; never fatal. Called by ProgramCache alone. Knows nothing of kernels.
+// processes may use it at once; a damaged file is rebuilt, an unwritable folder is one warning and
+// then no cache; never fatal. Called by ProgramCache alone. Knows nothing of kernels.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class DiskCache {
   // Opens or makes `folder`/tuff-cache-v1.db.
   explicit DiskCache(const std::string& folder);
   ~DiskCache();
-  static DiskCache& instance();          // of os::cache_directory(); does nothing if TUFF_CACHE=0
+  static DiskCache& instance();  // of os::cache_directory(); does nothing if TUFF_CACHE=0
   std::optional<Blob> get(const std::string& key);
-  void put(std::span<const std::pair<std::string, Blob>> rows);   // one transaction
+  void put(std::span<const std::pair<std::string, Blob>> rows);  // one transaction
   bool usable() const;
 
  private:

@@ -20,13 +20,15 @@ void show(const kernel::LinearKernel& k, const graph::UOp& ast, const render::So
   TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(source));
 }
 
-// TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at level 4.
+// TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at
+// level 4.
 void show_machine_code(std::span<const render::Binary> binaries) {
   const auto objdump = os::find_program("objdump");
   if (debug_level() < 7 || !objdump) return;
   std::map<const void*, bool> shown;
   for (const render::Binary& b : binaries) {
-    if (b.format != render::BinaryFormat::Object || !shown.emplace(b.bytes.get(), true).second) continue;
+    if (b.format != render::BinaryFormat::Object || !shown.emplace(b.bytes.get(), true).second)
+      continue;
     const std::string path = fmt::format("{}/debug-{}.o", os::cache_directory(), b.symbol);
     os::make_directories(os::cache_directory());
     os::write_file(path, *b.bytes);
@@ -36,17 +38,19 @@ void show_machine_code(std::span<const render::Binary> binaries) {
 }
 
 LoadedKernel loaded_kernel(kernel::LinearKernel&& k) {
-  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr, false};
+  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr,
+          false};
 }
 
 // The disk cache's view of one compile: kernels that share an object file share one row of it.
 struct DiskPlan {
   std::vector<std::string> kernel_keys;
-  std::vector<render::Binary> binaries;   // empty bytes where missing
+  std::vector<render::Binary> binaries;  // empty bytes where missing
   std::vector<size_t> missing;
 };
 
-render::Binary binary_of(const render::Source& s, render::BinaryFormat format, std::shared_ptr<const std::vector<uint8_t>> bytes) {
+render::Binary binary_of(const render::Source& s, render::BinaryFormat format,
+                         std::shared_ptr<const std::vector<uint8_t>> bytes) {
   return {s.name, s.symbol, format, std::move(bytes), s.args, s.local, s.shared_bytes};
 }
 
@@ -64,7 +68,8 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
     if (auto object_key = disk.get(plan.kernel_keys[i])) {
       auto& object = objects[text_of(*object_key)];
       if (!object) {
-        if (auto bytes = disk.get(text_of(*object_key))) object = std::make_shared<std::vector<uint8_t>>(std::move(*bytes));
+        if (auto bytes = disk.get(text_of(*object_key)))
+          object = std::make_shared<std::vector<uint8_t>>(std::move(*bytes));
       }
       plan.binaries[i].bytes = object;
     }

@@ -1,5 +1,5 @@
-// ProgramCache: loaded kernels of one device by AST. Lowers, renders, compiles (all new kernels of a
-// schedule together) and loads. Called by compile_linear. Thread-safe.
+// ProgramCache: loaded kernels of one device by AST. Lowers, renders, compiles (all new kernels of
+// a schedule together) and loads. Called by compile_linear. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,14 @@ struct LoadedKernel {
   std::array<graph::Dim, 3> groups;
   kernel::Estimate estimate;
   std::unique_ptr<hcq::Program> program;
-  mutable bool dispatched = false;   // read and set through std::atomic_ref; see execute()
+  mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()
 };
 
 class ProgramCache {
  public:
   explicit ProgramCache(hcq::Device& device) : device_(device) {}
-  // One per AST, same order; what is missing is compiled together. Throws CompileError, Unsupported.
+  // One per AST, same order; what is missing is compiled together. Throws CompileError,
+  // Unsupported.
   std::vector<const LoadedKernel*> get(std::span<const graph::UOp> asts);
   size_t size() const;
 

@@ -17,7 +17,7 @@ struct Segment {
   std::unique_ptr<hcq::CommandGraph> graph;
   std::optional<BoundCopy> host_copy;
   int32_t copy_dst_input = -1, copy_src_input = -1;
-  std::vector<Ref<Buffer>> touched;   // root buffers, for used_until
+  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
 };
 
 // The slot whose memory `b` lies in, or -1.
@@ -32,7 +32,8 @@ int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
   return -1;
 }
 
-hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read, bool write) {
+hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
+                              bool write) {
   hcq::GraphBuffer g;
   g.input = input_slot(b, inputs);
   g.size_bytes = b.size_bytes();
@@ -48,13 +49,15 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
 
 hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
-    return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true), graph_buffer(*copy->src, inputs, true, false)};
+    return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true),
+                          graph_buffer(*copy->src, inputs, true, false)};
   }
   const BoundKernel& k = std::get<BoundKernel>(c);
   hcq::GraphKernel g;
   g.program = k.kernel->program.get();
   for (size_t i = 0; i < k.buffers.size(); i++) {
-    g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read, k.kernel->buffers[i].written));
+    g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
+                                     k.kernel->buffers[i].written));
   }
   for (int32_t s : k.scalars) g.scalars.push_back({s, -1});
   g.groups = k.groups;
@@ -74,14 +77,19 @@ void add_touched(std::vector<Ref<Buffer>>& touched, const BoundCall& c) {
 // One entry per piece of memory is enough to keep it and to mark it.
 void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
   auto root = [](const Ref<Buffer>& b) { return b->root().id; };
-  std::sort(touched.begin(), touched.end(), [&](const auto& a, const auto& b) { return root(a) < root(b); });
-  touched.erase(std::unique(touched.begin(), touched.end(), [&](const auto& a, const auto& b) { return root(a) == root(b); }), touched.end());
+  std::sort(touched.begin(), touched.end(),
+            [&](const auto& a, const auto& b) { return root(a) < root(b); });
+  touched.erase(std::unique(touched.begin(), touched.end(),
+                            [&](const auto& a, const auto& b) { return root(a) == root(b); }),
+                touched.end());
 }
 
 }  // namespace
 
 Capture::Capture() {
-  if (current_capture) fail<InvalidArgument>("a Jit is called while another one captures: nested Jits are not supported");
+  if (current_capture)
+    fail<InvalidArgument>(
+        "a Jit is called while another one captures: nested Jits are not supported");
   current_capture = this;
 }
 Capture::~Capture() { current_capture = nullptr; }
@@ -106,7 +114,8 @@ struct CapturedGraph::State {
     }
     keep_one_per_root(s.touched);
     std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
-    s.graph = std::make_unique<hcq::CommandGraph>(s.device->hcq(), std::move(nodes), uint32_t(inputs.size()), 0);
+    s.graph = std::make_unique<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
+                                                  uint32_t(inputs.size()), 0);
     const hcq::GraphStats& g = s.graph->stats();
     stats.kernels += g.kernels;
     stats.copies += g.copies;
@@ -136,7 +145,9 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
       continue;
     }
     size_t end = begin + 1;
-    while (end < calls.size() && !crosses_devices(calls[end]) && &device_of(calls[end]) == &device_of(calls[begin])) end++;
+    while (end < calls.size() && !crosses_devices(calls[end]) &&
+           &device_of(calls[end]) == &device_of(calls[begin]))
+      end++;
     state_->add_graph(all.subspan(begin, end - begin), inputs);
     begin = end;
   }
@@ -147,7 +158,8 @@ CapturedGraph::~CapturedGraph() = default;
 
 void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
   State& st = *state_;
-  TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}", inputs.size(), st.addresses.size());
+  TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
+             inputs.size(), st.addresses.size());
   for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
   for (Segment& s : st.segments) {
     if (s.host_copy) {

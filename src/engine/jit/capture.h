@@ -1,5 +1,5 @@
-// Capture: the bound calls that run while it is open on this thread; and CapturedGraph, the calls as
-// CommandGraphs that replay with other input buffers. Called by tensor's Jit. Knows no tensors.
+// Capture: the bound calls that run while it is open on this thread; and CapturedGraph, the calls
+// as CommandGraphs that replay with other input buffers. Called by tensor's Jit. Knows no tensors.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Capture {
   ~Capture();
   Capture(const Capture&) = delete;
   std::vector<BoundCall> take() { return std::move(calls_); }
-  static Capture* current();              // of this thread, or null
+  static Capture* current();  // of this thread, or null
   void append(const BoundCall& call) { calls_.push_back(call); }
 
  private:

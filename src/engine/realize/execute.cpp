@@ -15,8 +15,8 @@ namespace {
 
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
-// Software drivers compile a kernel when it is first dispatched, up to a second each: a list full of new
-// ones would look like a device that makes no progress.
+// Software drivers compile a kernel when it is first dispatched, up to a second each: a list full
+// of new ones would look like a device that makes no progress.
 constexpr size_t kMaxNewKernelsPerList = 8;
 
 void write_args(std::byte* block, const BoundKernel& k) {
@@ -25,7 +25,8 @@ void write_args(std::byte* block, const BoundKernel& k) {
     const uint64_t address = k.buffers[i]->span().address();
     std::memcpy(block + 8 * i, &address, 8);
   }
-  for (size_t i = 0; i < k.scalars.size(); i++) std::memcpy(block + layout.scalar_offset(uint32_t(i)), &k.scalars[i], 4);
+  for (size_t i = 0; i < k.scalars.size(); i++)
+    std::memcpy(block + layout.scalar_offset(uint32_t(i)), &k.scalars[i], 4);
 }
 
 hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
@@ -123,8 +124,10 @@ void submit_and_show(Device& device, const BoundCall& call) {
   const std::string name = k ? k->kernel->name : "copy";
   const double flops = k ? double(k->kernel->estimate.flops) : 0;
   const double bytes = k ? double(k->kernel->estimate.bytes) : 0;
-  debug_line(fmt::format("*** {:<9} {:4d} {:<40} args {:2d}  {:10.2f} us  {:8.2f} GFLOP/s {:8.2f} GB/s", device.name(),
-                         counters().kernels.load(), name, k ? k->buffers.size() : 2, us, flops / us / 1e3, bytes / us / 1e3));
+  debug_line(
+      fmt::format("*** {:<9} {:4d} {:<40} args {:2d}  {:10.2f} us  {:8.2f} GFLOP/s {:8.2f} GB/s",
+                  device.name(), counters().kernels.load(), name, k ? k->buffers.size() : 2, us,
+                  flops / us / 1e3, bytes / us / 1e3));
 }
 
 }  // namespace
@@ -150,8 +153,9 @@ void execute(std::span<const BoundCall> calls) {
     size_t end = begin, new_kernels = 0;
     do {
       new_kernels += dispatches_first_time(calls[end++]);
-    } while (end < calls.size() && end - begin < kMaxCallsPerList && new_kernels < kMaxNewKernelsPerList &&
-             !crosses_devices(calls[end]) && &device_of(calls[end]) == &device);
+    } while (end < calls.size() && end - begin < kMaxCallsPerList &&
+             new_kernels < kMaxNewKernelsPerList && !crosses_devices(calls[end]) &&
+             &device_of(calls[end]) == &device);
     if (debug_level() >= 2) {
       for (size_t i = begin; i < end; i++) submit_and_show(device, calls[i]);
     } else {

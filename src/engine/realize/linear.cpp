@@ -17,7 +17,9 @@ using sched::Schedule;
 
 struct CompiledCache {
   std::mutex mutex;
-  std::map<const Schedule*, std::pair<std::weak_ptr<const Schedule>, std::shared_ptr<const CompiledLinear>>> rows;
+  std::map<const Schedule*,
+           std::pair<std::weak_ptr<const Schedule>, std::shared_ptr<const CompiledLinear>>>
+      rows;
 };
 CompiledCache& compiled_cache() {
   static CompiledCache& c = *std::make_unique<CompiledCache>().release();
@@ -27,7 +29,8 @@ CompiledCache& compiled_cache() {
 // Memory of every slot of a schedule for one run.
 class Binding {
  public:
-  Binding(const Schedule& s, std::span<const Ref<Buffer>> inputs) : schedule_(s), buffers_(s.buffers.size()) {
+  Binding(const Schedule& s, std::span<const Ref<Buffer>> inputs)
+      : schedule_(s), buffers_(s.buffers.size()) {
     for (const sched::Arena& a : s.arenas) {
       arenas_.push_back(make_ref<Buffer>(Device::get(a.device), DType::U8, int64_t(a.size_bytes)));
     }
@@ -36,7 +39,8 @@ class Binding {
   const Ref<Buffer>& at(uint32_t slot) const { return buffers_[slot]; }
   void view(const sched::Call& c) {
     const sched::BufferSlot& slot = schedule_.buffers[c.args[0]];
-    buffers_[c.args[0]] = make_ref<Buffer>(buffers_[c.args[1]], slot.dtype, slot.count, c.byte_offset);
+    buffers_[c.args[0]] =
+        make_ref<Buffer>(buffers_[c.args[1]], slot.dtype, slot.count, c.byte_offset);
   }
 
  private:
@@ -44,8 +48,13 @@ class Binding {
     const sched::BufferSlot& slot = schedule_.buffers[i];
     switch (slot.origin) {
       case BufferOrigin::Input: buffers_[i] = inputs[slot.index]; break;
-      case BufferOrigin::Output: buffers_[i] = make_ref<Buffer>(Device::get(slot.device), slot.dtype, slot.count); break;
-      case BufferOrigin::Temp: buffers_[i] = make_ref<Buffer>(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset); break;
+      case BufferOrigin::Output:
+        buffers_[i] = make_ref<Buffer>(Device::get(slot.device), slot.dtype, slot.count);
+        break;
+      case BufferOrigin::Temp:
+        buffers_[i] =
+            make_ref<Buffer>(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset);
+        break;
     }
   }
   const Schedule& schedule_;
@@ -53,20 +62,25 @@ class Binding {
   std::vector<Ref<Buffer>> buffers_;
 };
 
-BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Binding& b, const VariableValues& values) {
+BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Binding& b,
+                        const VariableValues& values) {
   BoundKernel out;
   out.kernel = &k;
   for (const auto& a : k.buffers) out.buffers.push_back(b.at(c.args[size_t(a.slot)]));
-  for (const graph::UOp& v : k.variables) out.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
+  for (const graph::UOp& v : k.variables)
+    out.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
   for (int i = 0; i < 3; i++) {
-    out.groups[i] = uint32_t(k.groups[i].is_const() ? k.groups[i].value() : graph::evaluate_index(k.groups[i].uop(), values));
+    out.groups[i] =
+        uint32_t(k.groups[i].is_const() ? k.groups[i].value()
+                                        : graph::evaluate_index(k.groups[i].uop(), values));
   }
   return out;
 }
 
 }  // namespace
 
-std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const Schedule>& schedule) {
+std::shared_ptr<const CompiledLinear> compile_linear(
+    const std::shared_ptr<const Schedule>& schedule) {
   CompiledCache& cache = compiled_cache();
   {
     std::lock_guard lock(cache.mutex);
@@ -78,7 +92,8 @@ std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const
   out->kernels.resize(schedule->calls.size());
   std::map<std::string, std::vector<size_t>> by_device;
   for (size_t i = 0; i < schedule->calls.size(); i++) {
-    if (schedule->calls[i].kind == CallKind::Kernel) by_device[schedule->calls[i].device].push_back(i);
+    if (schedule->calls[i].kind == CallKind::Kernel)
+      by_device[schedule->calls[i].device].push_back(i);
   }
   for (const auto& [device, calls] : by_device) {
     std::vector<graph::UOp> asts;
@@ -92,7 +107,8 @@ std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const
   return out;
 }
 
-std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear, std::span<const Ref<Buffer>> inputs,
+std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
+                                    std::span<const Ref<Buffer>> inputs,
                                     const VariableValues& variables) {
   const Schedule& s = *linear.schedule;
   Binding binding(s, inputs);
@@ -116,14 +132,15 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear, std::span<cons
   return out;
 }
 
-std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks, const VariableValues& variables) {
+std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
+                                 const VariableValues& variables) {
   std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns);
-  const sched::Scheduled scheduled =
-      sched::schedule(sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); });
+  const sched::Scheduled scheduled = sched::schedule(
+      sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); });
   timer.reset();
   if (scheduled.from_cache) counters().schedules_from_cache++;
-  TUFF_DEBUG_LINE(1, "schedule: {} sinks, {} calls{}", sinks.size(), scheduled.schedule->calls.size(),
-                  scheduled.from_cache ? " (cached)" : "");
+  TUFF_DEBUG_LINE(1, "schedule: {} sinks, {} calls{}", sinks.size(),
+                  scheduled.schedule->calls.size(), scheduled.from_cache ? " (cached)" : "");
   const auto linear = compile_linear(scheduled.schedule);
   std::vector<Ref<Buffer>> inputs;
   for (const Ref<graph::Storage>& s : scheduled.inputs) {

@@ -20,31 +20,36 @@ namespace tuff::engine {
 // A schedule with its programs; cached with the schedule.
 struct CompiledLinear {
   std::shared_ptr<const sched::Schedule> schedule;
-  std::vector<const LoadedKernel*> kernels;   // per call; null for copies and views
+  std::vector<const LoadedKernel*> kernels;  // per call; null for copies and views
 };
-std::shared_ptr<const CompiledLinear> compile_linear(const std::shared_ptr<const sched::Schedule>& schedule);
+std::shared_ptr<const CompiledLinear> compile_linear(
+    const std::shared_ptr<const sched::Schedule>& schedule);
 
 using graph::VariableValues;
 
 // A call with its memory: what run_linear executes and what a Jit captures.
 struct BoundKernel {
   const LoadedKernel* kernel = nullptr;
-  std::vector<Ref<Buffer>> buffers;           // by Param slot
-  std::vector<int32_t> scalars;               // by LoadedKernel::variables
+  std::vector<Ref<Buffer>> buffers;  // by Param slot
+  std::vector<int32_t> scalars;      // by LoadedKernel::variables
   std::array<uint32_t, 3> groups{1, 1, 1};
 };
-struct BoundCopy { Ref<Buffer> dst, src; };
+struct BoundCopy {
+  Ref<Buffer> dst, src;
+};
 using BoundCall = std::variant<BoundKernel, BoundCopy>;
-Device& device_of(const BoundCall& call);          // whose queue it runs on
-bool crosses_devices(const BoundCall& call);       // a copy that goes through the host
+Device& device_of(const BoundCall& call);     // whose queue it runs on
+bool crosses_devices(const BoundCall& call);  // a copy that goes through the host
 
-// Allocates outputs and temporaries, submits (one submit per run of calls on one device), and returns
-// the buffer of each sink. Does not wait. `inputs` by BufferSlot::index.
-std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear, std::span<const Ref<Buffer>> inputs,
+// Allocates outputs and temporaries, submits (one submit per run of calls on one device), and
+// returns the buffer of each sink. Does not wait. `inputs` by BufferSlot::index.
+std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
+                                    std::span<const Ref<Buffer>> inputs,
                                     const VariableValues& variables = {});
 
 // Schedules, compiles and runs: the buffers of the sinks, row-major.
-std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks, const VariableValues& variables = {});
+std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
+                                 const VariableValues& variables = {});
 
 // Submits calls in order; the last step of run_linear. Exposed for tests.
 void execute(std::span<const BoundCall> calls);

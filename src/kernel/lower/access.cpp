@@ -41,7 +41,8 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
 
 namespace {
 
-// Ranges used other than in an offset, in gates or irregularly, or whose size is no number: they stay.
+// Ranges used other than in an offset, in gates or irregularly, or whose size is no number: they
+// stay.
 RangeMask pinned_ranges(const UOp& ast, RangeDeps& deps, const std::vector<Access>& all) {
   RangeMask pinned = 0;
   for (const Access& a : all) pinned |= a.irregular | a.gate;
@@ -74,8 +75,8 @@ struct Merger {
   RangeDeps& deps;
   std::vector<Access>& all;
   RangeMask pinned;
-  UOpMap<UOp> map;        // old range -> 0 or the merged range
-  UOpMap<int64_t> size;   // of a surviving range, merged ones included
+  UOpMap<UOp> map;       // old range -> 0 or the merged range
+  UOpMap<int64_t> size;  // of a surviving range, merged ones included
 
   // Every list that has one of them has both, in this order and side by side.
   static bool adjacent(const std::vector<RangeList>& lists, const UOp& a, const UOp& b) {
@@ -88,7 +89,8 @@ struct Merger {
     return true;
   }
   bool walks_as_one(const UOp& a, const UOp& b) const {
-    return std::all_of(all.begin(), all.end(), [&](const Access& x) { return x.step(a) == x.step(b) * size.at(b); });
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Access& x) { return x.step(a) == x.step(b) * size.at(b); });
   }
   // a (outside) and b become one range that stands in b's place.
   void merge(std::vector<RangeList>& lists, const UOp& a, const UOp& b) {
@@ -105,16 +107,19 @@ UOp merge_axes(const UOp& ast) {
   RangeDeps deps(ast);
   std::vector<RangeList> lists;
   for (const Node* n : toposort(ast)) {
-    if (n->op == Op::End || n->op == Op::Reduce) lists.emplace_back(n->src().begin() + 1, n->src().end());
+    if (n->op == Op::End || n->op == Op::Reduce)
+      lists.emplace_back(n->src().begin() + 1, n->src().end());
   }
-  if (std::none_of(lists.begin(), lists.end(), [](const RangeList& l) { return l.size() > 1; })) return ast;
+  if (std::none_of(lists.begin(), lists.end(), [](const RangeList& l) { return l.size() > 1; }))
+    return ast;
   std::vector<Access> all = accesses(ast, deps);
   Merger m{deps, all, pinned_ranges(ast, deps, all), {}, {}};
   for (const UOp& r : deps.ranges()) m.size[r] = r->src(0)->max;
   for (size_t l = 0; l < lists.size(); l++) {
     for (size_t i = lists[l].size(); i-- > 1;) {
       const UOp a = lists[l][i - 1], b = lists[l][i];
-      if (((deps.bit(a) | deps.bit(b)) & m.pinned) || kind_of(a.get()) != kind_of(b.get())) continue;
+      if (((deps.bit(a) | deps.bit(b)) & m.pinned) || kind_of(a.get()) != kind_of(b.get()))
+        continue;
       if (!Merger::adjacent(lists, a, b) || !m.walks_as_one(a, b)) continue;
       m.merge(lists, a, b);
     }

@@ -1,5 +1,5 @@
-// How loads and stores walk memory: the step of every offset per range. Called by the heuristics and
-// by the merging of axes. Knows nothing of targets.
+// How loads and stores walk memory: the step of every offset per range. Called by the heuristics
+// and by the merging of axes. Knows nothing of targets.
 #pragma once
 
 #include <optional>

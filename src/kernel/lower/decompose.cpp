@@ -17,14 +17,17 @@ namespace {
 
 UOp integer(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
 
-// Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3).
+// Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2,
+// 3).
 UOp threefry(std::span<const UOp> src, int64_t word) {
   static constexpr int rotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
   auto number = [](uint32_t v) { return integer(DType::U32, v); };
   auto rotate = [&](const UOp& x, int n) {
-    return alu(Op::Or, {alu(Op::Shl, {x, number(uint32_t(n))}), alu(Op::Shr, {x, number(uint32_t(32 - n))})});
+    return alu(Op::Or, {alu(Op::Shl, {x, number(uint32_t(n))}),
+                        alu(Op::Shr, {x, number(uint32_t(32 - n))})});
   };
-  const UOp key[3] = {src[2], src[3], alu(Op::Xor, {alu(Op::Xor, {src[2], src[3]}), number(0x1bd11bda)})};
+  const UOp key[3] = {src[2], src[3],
+                      alu(Op::Xor, {alu(Op::Xor, {src[2], src[3]}), number(0x1bd11bda)})};
   UOp x0 = src[0] + key[0], x1 = src[1] + key[1];
   for (int round = 0; round < 20; round++) {
     x0 = x0 + x1;
@@ -37,10 +40,12 @@ UOp threefry(std::span<const UOp> src, int64_t word) {
   return word == 0 ? x0 : x1;
 }
 
-// Quotients by zero are 0 and the lowest integer by -1 wraps; a divisor known to be neither is left.
+// Quotients by zero are 0 and the lowest integer by -1 wraps; a divisor known to be neither is
+// left.
 UOp total_division(Op op, const UOp& a, const UOp& b) {
   const DType t = a->dtype;
-  if (b->is_const() ? b->const_int() != 0 && b->const_int() != -1 : b->min > 0) return make(op, t, {a, b});
+  if (b->is_const() ? b->const_int() != 0 && b->const_int() != -1 : b->min > 0)
+    return make(op, t, {a, b});
   const UOp zero = integer(t, 0), minus_one = integer(t, -1);
   const UOp by_zero = alu(Op::CmpEq, {b, zero});
   if (is_unsigned(t)) {
@@ -58,12 +63,16 @@ UOp saturating_cast(const UOp& x, DType to) {
   const int bits = row(to).storage_bits;
   const double low = is_signed(to) ? -std::ldexp(1.0, bits - 1) : 0.0;
   const double beyond = std::ldexp(1.0, is_signed(to) ? bits - 1 : bits);
-  const double high = t == DType::F32 ? double(std::nextafterf(float(beyond), 0.0f)) : std::nextafter(beyond, 0.0);
-  const int64_t least = is_signed(to) ? int64_t(uint64_t(1) << (bits - 1)) * (bits == 64 ? 1 : -1) : 0;
+  const double high =
+      t == DType::F32 ? double(std::nextafterf(float(beyond), 0.0f)) : std::nextafter(beyond, 0.0);
+  const int64_t least =
+      is_signed(to) ? int64_t(uint64_t(1) << (bits - 1)) * (bits == 64 ? 1 : -1) : 0;
   const int64_t most = is_signed(to) ? int64_t((uint64_t(1) << (bits - 1)) - 1) : -1;
   const UOp below = lt(x, constant(t, low)), above = lt(constant(t, high), x);
-  const UOp safe = where(below, constant(t, 0), where(above, constant(t, 0), where(is_nan(x), constant(t, 0), x)));
-  const UOp converted = bits < 32 ? cast(make(Op::Cast, DType::I32, {safe}), to) : make(Op::Cast, to, {safe});
+  const UOp safe = where(below, constant(t, 0),
+                         where(above, constant(t, 0), where(is_nan(x), constant(t, 0), x)));
+  const UOp converted =
+      bits < 32 ? cast(make(Op::Cast, DType::I32, {safe}), to) : make(Op::Cast, to, {safe});
   return where(below, integer(to, least), where(above, integer(to, most), converted));
 }
 
@@ -102,7 +111,9 @@ class Decomposer {
   }
 
  private:
-  bool emulated(DType t) const { return (t == DType::F16 && !f_.f16) || (t == DType::BF16 && !f_.bf16); }
+  bool emulated(DType t) const {
+    return (t == DType::F16 && !f_.f16) || (t == DType::BF16 && !f_.bf16);
+  }
 
   void refuse_absent(const UOp& u) const {
     const DType t = u->dtype;
@@ -111,7 +122,8 @@ class Decomposer {
     if ((t == DType::I64 || t == DType::U64) && !f_.i64) lacks = "64-bit integers";
     if (u->op == Op::Param && size_bytes(t) == 2 && !f_.storage16) lacks = "16-bit storage";
     if (u->op == Op::Param && size_bytes(t) == 1 && !f_.storage8) lacks = "8-bit storage";
-    if (lacks) fail<Unsupported>("{} of {}: the device has no {}", graph::name(u->op), tuff::name(t), lacks);
+    if (lacks)
+      fail<Unsupported>("{} of {}: the device has no {}", graph::name(u->op), tuff::name(t), lacks);
   }
 
   UOp alu_of(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
@@ -143,7 +155,8 @@ class Decomposer {
   }
 
   UOp transcendental(Op op, DType t, const UOp& x) const {
-    if (t == DType::F16 || t == DType::BF16) return cast_of(transcendental_f32(op, cast_of(x, DType::F32)), t);
+    if (t == DType::F16 || t == DType::BF16)
+      return cast_of(transcendental_f32(op, cast_of(x, DType::F32)), t);
     return transcendental_f32(op, x);
   }
   UOp transcendental_f32(Op op, const UOp& x) const {

@@ -47,7 +47,9 @@ void fill_arguments(LinearKernel& k) {
       by_slot.emplace(p.slot, LinearKernel::Argument{p.slot, u->dtype, p.count, false, false});
     }
     if (u->op == Op::Variable) k.variables.push_back(u);
-    if (u->op == Op::Shared) k.shared_bytes += uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 15) & ~15u;
+    if (u->op == Op::Shared)
+      k.shared_bytes +=
+          uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 15) & ~15u;
     if ((u->op != Op::Load && u->op != Op::Store) || u->src(0)->op != Op::Index) continue;
     const Node* memory = memory_of(u->src(0));
     if (memory->op != Op::Param) continue;
@@ -68,7 +70,8 @@ void fill_arguments(LinearKernel& k) {
 
 int64_t lane_count(const LinearKernel& k, LaneMask m) {
   int64_t n = 1;
-  for (size_t i = 0; i < k.lane_ranges.size(); i++) n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
+  for (size_t i = 0; i < k.lane_ranges.size(); i++)
+    n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
   return n;
 }
 
@@ -76,7 +79,7 @@ void estimate(LinearKernel& k) {
   uint64_t trips = 1;
   for (int i = 0; i < 3; i++) trips *= uint64_t(k.groups[i].max()) * k.local[i];
   std::vector<uint64_t> outer;
-  std::map<int32_t, uint64_t> touched;   // bytes accessed per slot
+  std::map<int32_t, uint64_t> touched;  // bytes accessed per slot
   for (size_t i = 0; i < k.ops.size(); i++) {
     const UOp& u = k.ops[i];
     if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
@@ -88,10 +91,13 @@ void estimate(LinearKernel& k) {
     } else if (u->op == Op::Reduce) {
       k.estimate.flops += trips * uint64_t(lane_count(k, k.lanes[i]));
     } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
-      k.estimate.flops += trips * uint64_t(lane_count(k, k.lanes[i])) * (u->op == Op::MulAdd ? 2 : 1);
+      k.estimate.flops +=
+          trips * uint64_t(lane_count(k, k.lanes[i])) * (u->op == Op::MulAdd ? 2 : 1);
     } else if ((u->op == Op::Load || u->op == Op::Store) && u->src(0)->op == Op::Index) {
       const Node* m = memory_of(u->src(0));
-      if (m->op == Op::Param) touched[m->get<ParamArg>().slot] += trips * uint64_t(lane_count(k, k.lanes[i])) * size_bytes(m->dtype);
+      if (m->op == Op::Param)
+        touched[m->get<ParamArg>().slot] +=
+            trips * uint64_t(lane_count(k, k.lanes[i])) * size_bytes(m->dtype);
     }
   }
   for (const LinearKernel::Argument& a : k.buffers) {
@@ -101,12 +107,14 @@ void estimate(LinearKernel& k) {
   }
 }
 
-// "r_64_32_16x4_1a2b3c4d": reduction or element-wise, launch, loops, lanes, and the AST's key, which
-// tells apart what looks alike.
+// "r_64_32_16x4_1a2b3c4d": reduction or element-wise, launch, loops, lanes, and the AST's key,
+// which tells apart what looks alike.
 std::string kernel_name(const LinearKernel& k, uint64_t key) {
   bool reduces = false;
   std::string name;
-  auto part = [&](const std::string& prefix, int64_t n) { name += fmt::format("_{}{}", prefix, n); };
+  auto part = [&](const std::string& prefix, int64_t n) {
+    name += fmt::format("_{}{}", prefix, n);
+  };
   for (int i = 2; i >= 0; i--) {
     if (!(k.groups[i] == 1)) part("g", k.groups[i].max());
   }
@@ -118,7 +126,8 @@ std::string kernel_name(const LinearKernel& k, uint64_t key) {
     if (u->op == Op::Range && is_loop(kind_of(u.get()))) part("", u->src(0)->max);
   }
   std::string lanes;
-  for (const UOp& r : k.lane_ranges) lanes += fmt::format("{}{}", lanes.empty() ? "_" : "x", r->src(0)->max);
+  for (const UOp& r : k.lane_ranges)
+    lanes += fmt::format("{}{}", lanes.empty() ? "_" : "x", r->src(0)->max);
   return fmt::format("{}{}{}_{:08x}", reduces ? "r" : "e", name, lanes, uint32_t(key ^ key >> 32));
 }
 
@@ -129,7 +138,8 @@ void pass_finish(Lowering& l) {
   fill_lanes(k);
   fill_arguments(k);
   if (k.shared_bytes > l.target.shared_bytes) {
-    fail<Unsupported>("a kernel needs {} bytes of workgroup memory, the device has {}", k.shared_bytes, l.target.shared_bytes);
+    fail<Unsupported>("a kernel needs {} bytes of workgroup memory, the device has {}",
+                      k.shared_bytes, l.target.shared_bytes);
   }
   estimate(k);
   k.name = kernel_name(k, l.key);
@@ -162,7 +172,10 @@ std::optional<int64_t> step_of(const UOp& x, const UOp& lane) {
     case Op::Add: return s[0] && s[1] ? std::optional(*s[0] + *s[1]) : std::nullopt;
     case Op::Sub: return s[0] && s[1] ? std::optional(*s[0] - *s[1]) : std::nullopt;
     case Op::Neg: return s[0] ? std::optional(-*s[0]) : std::nullopt;
-    case Op::Cast: return is_int(x->dtype) && size_bytes(x->dtype) >= size_bytes(x->src(0)->dtype) ? s[0] : independent ? std::optional<int64_t>(0) : std::nullopt;
+    case Op::Cast:
+      return is_int(x->dtype) && size_bytes(x->dtype) >= size_bytes(x->src(0)->dtype) ? s[0]
+             : independent ? std::optional<int64_t>(0)
+                           : std::nullopt;
     case Op::After: return s[0];
     default: return independent ? std::optional<int64_t>(0) : std::nullopt;
   }
@@ -170,6 +183,8 @@ std::optional<int64_t> step_of(const UOp& x, const UOp& lane) {
 
 }  // namespace
 
-std::optional<int64_t> lane_stride(const UOp& offset, const UOp& lane_range) { return step_of(offset, lane_range); }
+std::optional<int64_t> lane_stride(const UOp& offset, const UOp& lane_range) {
+  return step_of(offset, lane_range);
+}
 
 }  // namespace tuff::kernel

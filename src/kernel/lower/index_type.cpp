@@ -1,4 +1,5 @@
-// Index arithmetic becomes I32, or I64 where bounds need it; floor division becomes what devices have.
+// Index arithmetic becomes I32, or I64 where bounds need it; floor division becomes what devices
+// have.
 #include <algorithm>
 #include <limits>
 
@@ -13,10 +14,13 @@ using namespace graph;
 
 namespace {
 
-int log2_exact(int64_t v) { return v > 0 && (v & (v - 1)) == 0 ? __builtin_ctzll(uint64_t(v)) : -1; }
+int log2_exact(int64_t v) {
+  return v > 0 && (v & (v - 1)) == 0 ? __builtin_ctzll(uint64_t(v)) : -1;
+}
 
 bool fits_i32(const Node* n) {
-  return n->min >= std::numeric_limits<int32_t>::min() && n->max <= std::numeric_limits<int32_t>::max();
+  return n->min >= std::numeric_limits<int32_t>::min() &&
+         n->max <= std::numeric_limits<int32_t>::max();
 }
 
 class IndexLowerer {
@@ -47,11 +51,12 @@ class IndexLowerer {
     for (const UOp& s : src) out.push_back(cast(s, DType::I32));
     return out;
   }
-  // q = floor(a/b): exact shifts where b is a power of two, else a shift of the origin by a multiple
-  // of b makes the truncating division right; symbolic divisors correct the quotient.
+  // q = floor(a/b): exact shifts where b is a power of two, else a shift of the origin by a
+  // multiple of b makes the truncating division right; symbolic divisors correct the quotient.
   UOp divide(const UOp& old, const UOp& a, const UOp& b) const {
     const Node& oa = *old->src(0);
-    if (const int k = b->is_const() ? log2_exact(b->const_int()) : -1; k >= 0) return alu(Op::Shr, {a, number(k)});
+    if (const int k = b->is_const() ? log2_exact(b->const_int()) : -1; k >= 0)
+      return alu(Op::Shr, {a, number(k)});
     if (oa.min >= 0) return alu(Op::IDiv, {a, b});
     if (b->is_const() && oa.min > -(int64_t(1) << 30) && oa.max < (int64_t(1) << 30)) {
       const int64_t d = b->const_int(), lift = (-oa.min + d - 1) / d;
@@ -61,7 +66,8 @@ class IndexLowerer {
     return q - cast(lt(a - q * b, number(0)), type_);
   }
   UOp remainder(const UOp& old, const UOp& a, const UOp& b) const {
-    if (b->is_const() && log2_exact(b->const_int()) >= 0) return alu(Op::And, {a, number(b->const_int() - 1)});
+    if (b->is_const() && log2_exact(b->const_int()) >= 0)
+      return alu(Op::And, {a, number(b->const_int() - 1)});
     if (old->src(0)->min >= 0) return alu(Op::IMod, {a, b});
     return a - divide(old, a, b) * b;
   }
@@ -74,10 +80,13 @@ class IndexLowerer {
 bool needs_i64(const Node* n) {
   if (n->op == Op::Param) return n->get<ParamArg>().count > std::numeric_limits<int32_t>::max();
   if (n->op == Op::Range && !fits_i32(n)) return true;
-  const bool wraps = n->op == Op::Index || (n->dtype == DType::Index && (n->op == Op::Add || n->op == Op::Sub ||
-                     n->op == Op::Mul || n->op == Op::Neg || n->op == Op::Where));
+  const bool wraps =
+      n->op == Op::Index ||
+      (n->dtype == DType::Index && (n->op == Op::Add || n->op == Op::Sub || n->op == Op::Mul ||
+                                    n->op == Op::Neg || n->op == Op::Where));
   if (wraps) return false;
-  return std::any_of(n->src().begin(), n->src().end(), [](const UOp& s) { return s->dtype == DType::Index && !fits_i32(s.get()); });
+  return std::any_of(n->src().begin(), n->src().end(),
+                     [](const UOp& s) { return s->dtype == DType::Index && !fits_i32(s.get()); });
 }
 
 int depth_of(const UOp& term, RangeDeps& deps, const LoopTree& tree, RangeMask lanes) {
@@ -99,9 +108,11 @@ void pass_index_type(Lowering& l) {
     fail<Unsupported>("index: offsets beyond 32 bits need int64, which the device lacks");
   }
   const IndexLowerer lowerer(type);
-  l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return lowerer(old, src); });
+  l.ast =
+      rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return lowerer(old, src); });
   for (Dim& d : l.out.groups) {
-    TUFF_CHECK(d.max() <= int64_t(std::numeric_limits<int32_t>::max()), "launch of {} groups", d.max());
+    TUFF_CHECK(d.max() <= int64_t(std::numeric_limits<int32_t>::max()), "launch of {} groups",
+               d.max());
   }
 }
 
@@ -113,10 +124,13 @@ void pass_index_order(Lowering& l) {
     if (old->op != Op::Index || src[1]->op != Op::Add) return {};
     LinearForm form = linear_form(src[1]);
     std::vector<std::pair<int, UOp>> terms;
-    for (const auto& [term, factor] : form.terms) terms.emplace_back(depth_of(term, deps, tree, lanes), term * factor);
-    std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [term, factor] : form.terms)
+      terms.emplace_back(depth_of(term, deps, tree, lanes), term * factor);
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     UOp sum;
-    for (const auto& [depth, term] : terms) sum = sum ? make(Op::Add, DType::Index, {sum, term}) : term;
+    for (const auto& [depth, term] : terms)
+      sum = sum ? make(Op::Add, DType::Index, {sum, term}) : term;
     if (!sum) sum = index_const(0);
     std::vector<UOp> out(src.begin(), src.end());
     out[1] = form.constant ? make(Op::Add, DType::Index, {sum, index_const(form.constant)}) : sum;

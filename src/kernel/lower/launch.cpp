@@ -1,5 +1,5 @@
-// Launch dimensions: Group ranges become Specials of the grid, Local and GroupReduce ranges those of
-// the workgroup. What does not fit three axes or the Target's limits is folded by div and mod.
+// Launch dimensions: Group ranges become Specials of the grid, Local and GroupReduce ranges those
+// of the workgroup. What does not fit three axes or the Target's limits is folded by div and mod.
 #include <algorithm>
 #include <limits>
 
@@ -15,8 +15,8 @@ namespace {
 
 // A launch coordinate range and what stands for it.
 struct Coordinates {
-  UOpMap<UOp> value;     // range -> expression of Specials
-  UOp valid;             // where the grid had to be larger than the work
+  UOpMap<UOp> value;  // range -> expression of Specials
+  UOp valid;          // where the grid had to be larger than the work
 };
 
 UOp special(char space, int axis, const UOp& size) {
@@ -56,7 +56,8 @@ UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, U
     inner = (total + outer - 1) / outer;
   }
   if (outer > int64_t(limits[1])) {
-    fail<Unsupported>("a launch of {} workgroups exceeds the grid of {} x {}", total, limits[0], limits[1]);
+    fail<Unsupported>("a launch of {} workgroups exceeds the grid of {} x {}", total, limits[0],
+                      limits[1]);
   }
   sizes[0] = Dim(inner);
   sizes[1] = Dim(outer);
@@ -67,9 +68,10 @@ UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, U
 }
 
 // The innermost range is axis 0; with more than three, the outermost share the last axis.
-Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits, std::array<Dim, 3>& sizes) {
+Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
+                         std::array<Dim, 3>& sizes) {
   Coordinates c;
-  std::vector<std::span<const UOp>> axes;   // axis 0 first
+  std::vector<std::span<const UOp>> axes;  // axis 0 first
   const std::span<const UOp> all(ranges);
   for (size_t left = all.size(); left > 0 && axes.size() < 3;) {
     const size_t take = axes.size() == 2 ? left : 1;
@@ -77,7 +79,8 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits, s
     left -= take;
   }
   bool fits = true;
-  for (size_t i = 0; i < axes.size(); i++) fits = fits && product(axes[i])->max <= int64_t(limits[i]);
+  for (size_t i = 0; i < axes.size(); i++)
+    fits = fits && product(axes[i])->max <= int64_t(limits[i]);
   if (fits) {
     for (size_t i = 0; i < axes.size(); i++) {
       const UOp size = product(axes[i]);
@@ -92,7 +95,9 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits, s
     sizes[0] = Dim(total);
     flat = special('g', 0, total);
   } else {
-    if (!total->is_const()) fail<Unsupported>("a symbolic launch of up to {} workgroups exceeds the grid's axis of {}", total->max, limits[0]);
+    if (!total->is_const())
+      fail<Unsupported>("a symbolic launch of up to {} workgroups exceeds the grid's axis of {}",
+                        total->max, limits[0]);
     flat = split_flat(total->max, limits, sizes, c.valid);
   }
   unflatten(flat, all, c.value);
@@ -105,8 +110,9 @@ void place_locals(const std::vector<UOp>& ranges, bool shared, const Target& tar
   if (ranges.empty()) return;
   if (shared) {
     for (const UOp& r : ranges) {
-      TUFF_CHECK(r->src(0) == ranges[0]->src(0), "workgroup axes of {} and {} beside a shared reduction",
-                 ranges[0]->src(0)->max, r->src(0)->max);
+      TUFF_CHECK(r->src(0) == ranges[0]->src(0),
+                 "workgroup axes of {} and {} beside a shared reduction", ranges[0]->src(0)->max,
+                 r->src(0)->max);
       c.value[r] = special('l', 0, r->src(0));
     }
     local[0] = uint32_t(ranges[0]->src(0)->max);
@@ -134,7 +140,8 @@ UOp gated(const UOp& store, const UOp& gate) {
   if (!gate) return store;
   const UOp& index = store->src(0);
   const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
-  return make(Op::Store, DType::Void, {make(Op::Index, index->dtype, {index->src(0), index->src(1), g}), store->src(1)});
+  return make(Op::Store, DType::Void,
+              {make(Op::Index, index->dtype, {index->src(0), index->src(1), g}), store->src(1)});
 }
 
 // A store that does not depend on a launch coordinate is done where that coordinate is 0 alone.
@@ -150,7 +157,8 @@ UOp once_gate(RangeMask missing, const RangeDeps& deps, const Coordinates& c) {
 }
 
 bool to_param(const UOp& store) {
-  return store->op == Op::Store && store->src(0)->op == Op::Index && store->src(0)->src(0)->op == Op::Param;
+  return store->op == Op::Store && store->src(0)->op == Op::Index &&
+         store->src(0)->src(0)->op == Op::Param;
 }
 
 }  // namespace

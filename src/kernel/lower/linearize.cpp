@@ -1,5 +1,6 @@
-// From a graph of values to a list in execution order: every op at the outermost loop level that its
-// sources allow (loop-invariant code leaves loops), loads before arithmetic, loops nested properly.
+// From a graph of values to a list in execution order: every op at the outermost loop level that
+// its sources allow (loop-invariant code leaves loops), loads before arithmetic, loops nested
+// properly.
 #include <algorithm>
 #include <bit>
 #include <queue>
@@ -16,11 +17,11 @@ namespace {
 
 // What is ordered inside one loop body: a single op, or a whole loop nested in it.
 struct Item {
-  int node = -1;            // position in the topological order
+  int node = -1;  // position in the topological order
   int loop = LoopTree::kRoot;
   int priority = 0;
   int waits_for = 0;
-  std::vector<int> users;   // items
+  std::vector<int> users;  // items
 };
 
 int priority_of(const Node* n) {
@@ -112,7 +113,8 @@ class Linearizer {
         if (--items_[u].waits_for == 0) ready.push(u);
       }
     }
-    TUFF_CHECK(done == body.size(), "linearize: {} of {} ops of a loop body wait for each other", body.size() - done, body.size());
+    TUFF_CHECK(done == body.size(), "linearize: {} of {} ops of a loop body wait for each other",
+               body.size() - done, body.size());
   }
 
   void emit(const Item& item) {
@@ -154,10 +156,10 @@ class Linearizer {
   LoopTree tree_;
   std::vector<const Node*> order_;
   std::unordered_map<const Node*, int> position_;
-  std::vector<int> level_;                        // per node: the loop it stands in
+  std::vector<int> level_;  // per node: the loop it stands in
   std::vector<Item> items_;
   std::vector<int> item_of_node_, item_of_loop_;
-  std::unordered_map<int, std::vector<int>> body_;   // items per loop
+  std::unordered_map<int, std::vector<int>> body_;  // items per loop
   std::unordered_map<const Node*, UOp> mapped_;
   std::vector<UOp> out_;
 };

@@ -1,5 +1,6 @@
-// Keeps the iterations of one invocation below Target::max_loop_trips: some devices end loops silently
-// there. Loops go to the launch grid where every reduction is inside them; others are unrolled.
+// Keeps the iterations of one invocation below Target::max_loop_trips: some devices end loops
+// silently there. Loops go to the launch grid where every reduction is inside them; others are
+// unrolled.
 #include <algorithm>
 #include <bit>
 
@@ -19,7 +20,7 @@ constexpr int64_t kMaxUnroll = 1024;
 struct Limiter {
   RangeDeps deps;
   LoopTree tree;
-  RangeMask shared_by_reduces = ~RangeMask(0);   // ranges that every reduction depends on
+  RangeMask shared_by_reduces = ~RangeMask(0);  // ranges that every reduction depends on
 
   explicit Limiter(const UOp& ast) : deps(ast), tree(ast, deps) {
     for (const Node* n : toposort(ast)) {
@@ -35,7 +36,8 @@ struct Limiter {
     for (int loop : tree.loops()) {
       if (tree.parent(loop) != LoopTree::kRoot || !is_output(loop)) continue;
       if (!(shared_by_reduces >> loop & 1)) continue;
-      if (best == LoopTree::kRoot || range_of(loop)->src(0)->max > range_of(best)->src(0)->max) best = loop;
+      if (best == LoopTree::kRoot || range_of(loop)->src(0)->max > range_of(best)->src(0)->max)
+        best = loop;
     }
     return best;
   }
@@ -72,8 +74,10 @@ Opt next_opt(const Limiter& s, const Tiling& t, int64_t limit) {
   const int axis = t.axis_of(r.get());
   const int64_t wanted = s.tree.trips() / limit + 1;
   if (wanted > kMaxUnroll || !r->src(0)->is_const()) {
-    fail<Unsupported>("a kernel of {} loop iterations per invocation on a device that ends loops after {}: "
-                      "split the reduction", s.tree.trips(), limit);
+    fail<Unsupported>(
+        "a kernel of {} loop iterations per invocation on a device that ends loops after {}: "
+        "split the reduction",
+        s.tree.trips(), limit);
   }
   const int64_t amount = unroll_amount(r->src(0)->max, wanted);
   if (!s.is_output(loop)) return {OptKind::Unroll, axis, amount};

@@ -65,7 +65,8 @@ int64_t LoopTree::trips(int loop) const {
   for (int child : loops_) {
     if (parent_[child] != loop) continue;
     int64_t t = 0;
-    if (__builtin_mul_overflow(trips(child) + 1, deps_.ranges()[child]->src(0)->max, &t)) return INT64_MAX / 2;
+    if (__builtin_mul_overflow(trips(child) + 1, deps_.ranges()[child]->src(0)->max, &t))
+      return INT64_MAX / 2;
     total = std::min(total + t, INT64_MAX / 2);
   }
   return total;

@@ -14,10 +14,12 @@ class LoopTree {
   static constexpr int kRoot = -1;
   int parent(int loop) const { return parent_[loop]; }
   int depth(int loop) const { return loop == kRoot ? 0 : depth_[loop]; }
-  const std::vector<int>& loops() const { return loops_; }   // indices into RangeDeps::ranges(), outer first
-  int deepest(RangeMask m) const;       // the innermost loop of a mask; kRoot without loops
-  int nearest_shared(int a, int b) const;       // innermost loop around both
-  int child_towards(int ancestor, int loop) const;   // the loop below ancestor that holds `loop`
+  const std::vector<int>& loops() const {
+    return loops_;
+  }                                        // indices into RangeDeps::ranges(), outer first
+  int deepest(RangeMask m) const;          // the innermost loop of a mask; kRoot without loops
+  int nearest_shared(int a, int b) const;  // innermost loop around both
+  int child_towards(int ancestor, int loop) const;  // the loop below ancestor that holds `loop`
   // Iterations one invocation makes in all, nested and successive loops counted like a device does
   // that bounds them; saturates.
   int64_t trips(int loop = kRoot) const;

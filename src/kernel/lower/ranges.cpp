@@ -51,7 +51,9 @@ RangeMask RangeDeps::compute(const UOp& u) {
   }
   for (const UOp& s : u->src()) m |= of(s);
   if (u->op == Op::Barrier) {
-    m &= ~kinds([](AxisKind k) { return is_lane(k) || k == AxisKind::Local || k == AxisKind::GroupReduce; });
+    m &= ~kinds([](AxisKind k) {
+      return is_lane(k) || k == AxisKind::Local || k == AxisKind::GroupReduce;
+    });
   }
   return m;
 }
@@ -85,11 +87,12 @@ UOp rebuild(const UOp& root, const RebuildFn& fn) {
 namespace {
 
 // What two reductions must agree on to run in one loop.
-using LoopKey = std::tuple<RangeMask /*own*/, RangeMask /*outer*/, int /*depth of reductions below*/>;
+using LoopKey =
+    std::tuple<RangeMask /*own*/, RangeMask /*outer*/, int /*depth of reductions below*/>;
 
 struct LoopKeys {
   std::unordered_map<const Node*, LoopKey> of_reduce;
-  std::map<RangeMask, LoopKey> holder;   // by single range bit: who keeps the range
+  std::map<RangeMask, LoopKey> holder;  // by single range bit: who keeps the range
   bool conflict = false;
 };
 

@@ -11,14 +11,19 @@
 
 namespace tuff::kernel {
 
-using RangeMask = uint64_t;   // bit i: RangeDeps::ranges()[i]
+using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
 inline bool is_lane(graph::AxisKind k) {
-  return k == graph::AxisKind::Lane || k == graph::AxisKind::Vector || k == graph::AxisKind::ReduceLane;
+  return k == graph::AxisKind::Lane || k == graph::AxisKind::Vector ||
+         k == graph::AxisKind::ReduceLane;
 }
-inline bool is_loop(graph::AxisKind k) { return k == graph::AxisKind::Loop || k == graph::AxisKind::Reduce; }
+inline bool is_loop(graph::AxisKind k) {
+  return k == graph::AxisKind::Loop || k == graph::AxisKind::Reduce;
+}
 inline bool is_launch(graph::AxisKind k) { return !is_lane(k) && !is_loop(k); }
-inline graph::AxisKind kind_of(const graph::Node* range) { return range->get<graph::RangeArg>().kind; }
+inline graph::AxisKind kind_of(const graph::Node* range) {
+  return range->get<graph::RangeArg>().kind;
+}
 
 // The open ranges of every node below a root; of nodes made later on demand. Reduce and End close
 // theirs, Barrier those of one workgroup and of lanes.
@@ -29,7 +34,7 @@ class RangeDeps {
   const std::vector<graph::UOp>& ranges() const { return ranges_; }
   RangeMask bit(const graph::UOp& range);
   RangeMask kinds(bool (*test)(graph::AxisKind)) const;
-  std::vector<graph::UOp> list(RangeMask m) const;   // in order of range id
+  std::vector<graph::UOp> list(RangeMask m) const;  // in order of range id
 
  private:
   RangeMask compute(const graph::UOp& u);

@@ -1,5 +1,5 @@
-// Reductions become loops over accumulators: a Register for the serial part, a fold of lanes for the
-// unrolled part, a tree in workgroup memory for the part that invocations share.
+// Reductions become loops over accumulators: a Register for the serial part, a fold of lanes for
+// the unrolled part, a tree in workgroup memory for the part that invocations share.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -39,10 +39,14 @@ class ReduceLowerer {
     ReduceParts parts;
     for (const UOp& r : reduce->src().subspan(1)) {
       const AxisKind k = kind_of(r.get());
-      (k == AxisKind::ReduceLane ? parts.unrolled : k == AxisKind::GroupReduce ? parts.shared : parts.serial).push_back(r);
+      (k == AxisKind::ReduceLane    ? parts.unrolled
+       : k == AxisKind::GroupReduce ? parts.shared
+                                    : parts.serial)
+          .push_back(r);
     }
     UOp value = cast(reduce->src(0), acc);
-    value = parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
+    value =
+        parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
     for (const UOp& r : parts.shared) value = across_workgroup(op, value, r);
     return cast(value, t);
   }
@@ -77,9 +81,13 @@ class ReduceLowerer {
     for (const UOp& r : lanes) n *= r->src(0)->max;
     return n;
   }
-  // Partial sums per unrolled lane vectorize and have short dependency chains, while registers last.
+  // Partial sums per unrolled lane vectorize and have short dependency chains, while registers
+  // last.
   bool keeps_partial_sums(const std::vector<UOp>& lanes, const ReduceParts& parts, DType t) const {
-    const int64_t registers = target_.has_local ? 16 : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
+    const int64_t registers =
+        target_.has_local
+            ? 16
+            : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
     return !parts.unrolled.empty() && count(lanes) * count(parts.unrolled) <= registers;
   }
 
@@ -100,7 +108,8 @@ class ReduceLowerer {
     for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
-    const UOp init = make(Op::Store, DType::Void, {after(before), reduce_identity(op, value->dtype)});
+    const UOp init =
+        make(Op::Store, DType::Void, {after(before), reduce_identity(op, value->dtype)});
     std::vector<UOp> inside{reg, init};
     inside.insert(inside.end(), parts.serial.begin(), parts.serial.end());
     const UOp current = after(inside);
@@ -124,25 +133,29 @@ class ReduceLowerer {
   }
 
   // Every invocation stores its part; halves are added until the first holds all, which everyone
-  // then reads. The last barrier lets the memory be written again (next iteration of a loop around).
+  // then reads. The last barrier lets the memory be written again (next iteration of a loop
+  // around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
     const std::vector<UOp> lanes = lanes_of(value, {});
     const int64_t width = id->src(0)->max;
-    const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(lanes)});
+    const UOp memory =
+        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(lanes)});
     UOp lane_base = index_const(0);
     for (const UOp& r : lanes) lane_base = lane_base * r->src(0) + r;
     lane_base = lane_base * width;
     UOp barrier;
     auto element = [&](const UOp& offset, const UOp& gate) {
       const UOp m = barrier ? make(Op::After, memory->dtype, {memory, barrier}) : memory;
-      return gate ? make(Op::Index, memory->dtype, {m, lane_base + offset, gate}) : make(Op::Index, memory->dtype, {m, lane_base + offset});
+      return gate ? make(Op::Index, memory->dtype, {m, lane_base + offset, gate})
+                  : make(Op::Index, memory->dtype, {m, lane_base + offset});
     };
     auto load = [&](const UOp& index) { return make(Op::Load, value->dtype, {index}); };
     UOp store = make(Op::Store, DType::Void, {element(id, {}), value});
     barrier = make(Op::Barrier, DType::Void, {store});
     for (int64_t half = width / 2; half > 0; half /= 2) {
       const UOp gate = lt(id, index_const(half));
-      const UOp sum = make(op, value->dtype, {load(element(id, gate)), load(element(id + half, gate))});
+      const UOp sum =
+          make(op, value->dtype, {load(element(id, gate)), load(element(id + half, gate))});
       store = make(Op::Store, DType::Void, {element(id, gate), sum});
       barrier = make(Op::Barrier, DType::Void, {store});
     }

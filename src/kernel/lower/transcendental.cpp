@@ -32,7 +32,9 @@ Format format_of(DType t) {
   return t == DType::F32 ? Format{t, DType::I32, 23, 127} : Format{t, DType::I64, 52, 1023};
 }
 
-UOp abs_bits(const Format& f, const UOp& x) { return alu(Op::And, {f.as_bits(x), f.integer(f.magnitude())}); }
+UOp abs_bits(const Format& f, const UOp& x) {
+  return alu(Op::And, {f.as_bits(x), f.integer(f.magnitude())});
+}
 
 // c[0] + x*(c[1] + x*(...))
 UOp horner(const Format& f, const UOp& x, const std::vector<double>& c) {
@@ -97,11 +99,13 @@ UOp log2_by_polynomial(const UOp& x) {
   const UOp half_square = g * g * f.number(0.5);
   // log(1+g) = g - (h - s(h + r)), h = g*g/2. Times log2(e) = 1 + c: the 1 costs no rounding.
   const UOp rest = s * (half_square + r) - half_square;
-  const UOp small = (rest * f.number(std::numbers::log2e - 1) + g * f.number(std::numbers::log2e - 1)) + rest;
+  const UOp small =
+      (rest * f.number(std::numbers::log2e - 1) + g * f.number(std::numbers::log2e - 1)) + rest;
   UOp y = (small + g) + e;
   const UOp magnitude = abs_bits(f, x);
   y = where(lt(f.as_bits(x), f.integer(0)), f.number(f.nan()), y);
-  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), f.number(-std::numeric_limits<double>::infinity()), y);
+  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}),
+            f.number(-std::numeric_limits<double>::infinity()), y);
   const UOp infinite = alu(Op::CmpEq, {f.as_bits(x), f.integer(f.infinity())});
   return where(infinite, x, where(is_nan(x), x, y));
 }
@@ -129,8 +133,8 @@ UOp sqrt_by_newton(const UOp& x) {
 namespace {
 
 struct Reduced {
-  UOp quadrant;   // integer of the format, modulo 4
-  UOp angle;      // |angle| <= pi/4 and a little
+  UOp quadrant;  // integer of the format, modulo 4
+  UOp angle;     // |angle| <= pi/4 and a little
 };
 
 // Cody and Waite: x - q*pi/2 with pi/2 in parts short enough that q times a part is exact.
@@ -155,13 +159,13 @@ UOp multiply_high(const UOp& a, const UOp& b) {
 }
 UOp carry_of(const UOp& sum, const UOp& addend) { return cast(lt(sum, addend), DType::U32); }
 
-// Payne and Hanek for f32 in 32-bit words: the significand times the 96 bits of 2/pi that matter for
-// the exponent; what is left of the binary point modulo 4 is the quadrant. Valid for |x| >= 1.
+// Payne and Hanek for f32 in 32-bit words: the significand times the 96 bits of 2/pi that matter
+// for the exponent; what is left of the binary point modulo 4 is the quadrant. Valid for |x| >= 1.
 Reduced reduce_by_table(const UOp& x) {
-  static constexpr std::array<uint32_t, 7> two_over_pi = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1,
-                                                          0xf534ddc0, 0xdb629599, 0x3c439041};
+  static constexpr std::array<uint32_t, 7> two_over_pi = {
+      0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041};
   const UOp bits = alu(Op::And, {bitcast(x, DType::U32), u32(0x7fffffff)});
-  const UOp e = shr(bits, 23) - u32(127);                     // 0..127
+  const UOp e = shr(bits, 23) - u32(127);  // 0..127
   const UOp significand = shl(alu(Op::Or, {alu(Op::And, {bits, u32(0x7fffff)}), u32(0x800000)}), 8);
   // x = significand * 2^(e-31). Words of 2/pi from bit e-1 on, so that the product's top two bits
   // modulo 2^96 are the quadrant. The table starts with the 32 zero bits before the point.
@@ -175,7 +179,7 @@ Reduced reduce_by_table(const UOp& x) {
     return v;
   };
   const UOp t0 = table(0), t1 = table(1), t2 = table(2), t3 = table(3);
-  auto window = [&](const UOp& hi, const UOp& lo) {   // two shifts: one by 32 would be undefined
+  auto window = [&](const UOp& hi, const UOp& lo) {  // two shifts: one by 32 would be undefined
     const UOp rest = alu(Op::Shr, {shr(lo, 1), u32(31) - shift});
     return alu(Op::Or, {alu(Op::Shl, {hi, shift}), rest});
   };
@@ -187,23 +191,28 @@ Reduced reduce_by_table(const UOp& x) {
   const UOp high = significand * w0 + multiply_high(significand, w1) + carry_of(low, mid_low);
   // high:low is a fixed-point number with two bits before the point; round to the nearest integer.
   const UOp quadrant = shr(high + u32(0x20000000), 30);
-  const UOp signed_high = high - shl(quadrant, 30);                       // in [-2^29, 2^29)
+  const UOp signed_high = high - shl(quadrant, 30);  // in [-2^29, 2^29)
   const UOp below = ge(signed_high, u32(0x80000000));
   // The magnitude of the 64-bit number, so that its parts all have one sign and nothing cancels.
   const UOp no_borrow = cast(alu(Op::CmpEq, {low, u32(0)}), DType::U32);
-  const UOp fraction = bitcast(where(below, alu(Op::Xor, {signed_high, u32(0xffffffff)}) + no_borrow, signed_high), DType::I32);
+  const UOp fraction =
+      bitcast(where(below, alu(Op::Xor, {signed_high, u32(0xffffffff)}) + no_borrow, signed_high),
+              DType::I32);
   const UOp tail = where(below, u32(0) - low, low);
   const Format f = format_of(DType::F32);
   // 16 upper bits times 8 bits of pi/2 are exact; everything smaller is added to that once.
   const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(13)}), f.integer(13)});
   const UOp turns = cast(upper, DType::F32) * f.number(0x1p-30);
-  const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) + cast(tail, DType::F32) * f.number(0x1p-62);
+  const UOp rest = cast(fraction - upper, DType::F32) * f.number(0x1p-30) +
+                   cast(tail, DType::F32) * f.number(0x1p-62);
   const double half_pi = std::numbers::pi / 2, half_pi_short = 0x1.92p+0;
-  UOp angle = turns * f.number(half_pi_short) + (turns * f.number(half_pi - half_pi_short) + rest * f.number(half_pi));
+  UOp angle = turns * f.number(half_pi_short) +
+              (turns * f.number(half_pi - half_pi_short) + rest * f.number(half_pi));
   angle = where(below, f.number(0) - angle, angle);
   const UOp negative = lt(bitcast(x, DType::I32), f.integer(0));
-  return {where(negative, f.integer(0) - bitcast(quadrant, DType::I32), bitcast(quadrant, DType::I32)),
-          where(negative, f.number(0) - angle, angle)};
+  return {
+      where(negative, f.integer(0) - bitcast(quadrant, DType::I32), bitcast(quadrant, DType::I32)),
+      where(negative, f.number(0) - angle, angle)};
 }
 
 UOp sine_of(const Format& f, const Reduced& r) {
@@ -218,7 +227,9 @@ UOp sine_of(const Format& f, const Reduced& r) {
   const UOp r2 = r.angle * r.angle;
   const UOp s = r.angle + r.angle * r2 * horner(f, r2, {sine.begin() + 1, sine.end()});
   const UOp c = f.number(1) + r2 * horner(f, r2, {cosine.begin() + 1, cosine.end()});
-  auto bit = [&](int64_t b) { return alu(Op::CmpNe, {alu(Op::And, {r.quadrant, f.integer(b)}), f.integer(0)}); };
+  auto bit = [&](int64_t b) {
+    return alu(Op::CmpNe, {alu(Op::And, {r.quadrant, f.integer(b)}), f.integer(0)});
+  };
   const UOp y = where(bit(1), c, s);
   return where(bit(2), alu(Op::Neg, {y}), y);
 }
@@ -232,7 +243,7 @@ UOp sin_by_polynomial(const UOp& x) {
   if (f.t == DType::F32) {
     // pi/2 in parts of 11, 11, 11 and 24 bits: the first three times q < 2^13 are exact.
     const double parts[] = {0x1.92p+0, 0x1.fb4p-12, 0x1.444p-24, 0x1.68c234p-39};
-    const UOp large = lt(f.integer(int64_t(130) << 23), magnitude);    // |x| >= 16
+    const UOp large = lt(f.integer(int64_t(130) << 23), magnitude);  // |x| >= 16
     const UOp near = where(large, f.number(0), x);
     const Reduced a = reduce_by_parts(f, near, parts);
     const Reduced b = reduce_by_table(where(large, x, f.number(16)));

@@ -11,13 +11,16 @@ using namespace graph;
 
 namespace {
 
-constexpr uint64_t kWorkPerMicrosecond = 4000;   // a CPU core, conservatively: vector code does more
-constexpr uint64_t kMinGroupMicroseconds = 20;   // below it, sharing a launch costs more than it gains
-constexpr int64_t kMaxUnrolledLoads = 512;       // load instances of one body: compile time and code size
+constexpr uint64_t kWorkPerMicrosecond = 4000;  // a CPU core, conservatively: vector code does more
+constexpr uint64_t kMinGroupMicroseconds =
+    20;  // below it, sharing a launch costs more than it gains
+constexpr int64_t kMaxUnrolledLoads =
+    512;  // load instances of one body: compile time and code size
 
 class Heuristics {
  public:
-  Heuristics(Tiling& t, const UOp& ast, const Target& target) : t_(t), k_(shape_of(ast, t)), target_(target) {}
+  Heuristics(Tiling& t, const UOp& ast, const Target& target)
+      : t_(t), k_(shape_of(ast, t)), target_(target) {}
 
   void run() {
     if (k_.main_reduce && k_.main_is_product && tile_product()) {
@@ -42,15 +45,17 @@ class Heuristics {
   bool fixed(int a) const { return !axis(a).symbolic && t_.axes()[size_t(a)].main_is_const(); }
   int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
   int count() const { return int(k_.axes.size()); }
-  bool loop_left(int a) const { return t_.axes()[size_t(a)].parts[size_t(t_.axes()[size_t(a)].main)].kind == AxisKind::Loop; }
+  bool loop_left(int a) const {
+    return t_.axes()[size_t(a)].parts[size_t(t_.axes()[size_t(a)].main)].kind == AxisKind::Loop;
+  }
 
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against.
   int vector_score(int a) const {
     const AxisShape& x = axis(a);
     return 2 * x.unit_loads + 2 * x.unit_stores - 2 * x.strided;
   }
-  // The output axis for vector lanes; -1 if none gains. Axes outside the reductions count only where
-  // nothing is reduced.
+  // The output axis for vector lanes; -1 if none gains. Axes outside the reductions count only
+  // where nothing is reduced.
   int best_vector_axis(int64_t least) const {
     int best = -1;
     for (int a = 0; a < count(); a++) {
@@ -70,9 +75,10 @@ class Heuristics {
 
   // ---- sums of products ----
   bool tile_product() {
-    std::vector<int> tile;   // output axes along which some operand is reused
+    std::vector<int> tile;  // output axes along which some operand is reused
     for (int a = 0; a < count(); a++) {
-      if (axis(a).shared && fixed(a) && axis(a).broadcast > 0 && axis(a).broadcast < k_.main_loads) tile.push_back(a);
+      if (axis(a).shared && fixed(a) && axis(a).broadcast > 0 && axis(a).broadcast < k_.main_loads)
+        tile.push_back(a);
     }
     if (tile.empty()) return false;
     return target_.has_local ? tile_gpu(tile) : tile_cpu(tile);
@@ -82,7 +88,7 @@ class Heuristics {
   struct Tile {
     int column = -1, row = -1;
     int64_t columns = 1, rows = 1;
-    double loads = 1e30;   // per multiply-add
+    double loads = 1e30;  // per multiply-add
   };
 
   // Rows times vector registers, so that accumulators, one row of vectors and a broadcast fit.
@@ -113,14 +119,17 @@ class Heuristics {
       }
     }
   }
-  // Load instructions of one step of the main reduction: vectors where an operand is contiguous along
-  // the columns, lane by lane (and an insertion each) where it is not, one where it does not move.
+  // Load instructions of one step of the main reduction: vectors where an operand is contiguous
+  // along the columns, lane by lane (and an insertion each) where it is not, one where it does not
+  // move.
   double vector_loads(int column, int64_t width, int row, int64_t rows) const {
     double n = 0;
     for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
       const uint32_t bit = uint32_t(1) << l;
       const double vectors = double(std::max<int64_t>(width / cpu_lanes(), 1));
-      const double across = !(axis(column).product_reads & bit) ? 1 : axis(column).product_units & bit ? vectors : 2.0 * double(width);
+      const double across = !(axis(column).product_reads & bit) ? 1
+                            : axis(column).product_units & bit  ? vectors
+                                                                : 2.0 * double(width);
       n += across * (row != column && (axis(row).product_reads & bit) ? double(rows) : 1);
     }
     return n;
@@ -130,8 +139,8 @@ class Heuristics {
     if (row >= 0 && row < column) t_.try_apply({OptKind::Swap, row, column});
   }
 
-  // Both operands contiguous along the reduction (x times a transposed matrix): partial sums in lanes
-  // along the reduction, a small tile of outputs to reuse what was loaded.
+  // Both operands contiguous along the reduction (x times a transposed matrix): partial sums in
+  // lanes along the reduction, a small tile of outputs to reuse what was loaded.
   bool tile_dot(const std::vector<int>& tile) {
     const int r = contiguous_reduction();
     if (r < 0) return false;
@@ -139,9 +148,11 @@ class Heuristics {
     if (n < 4) return false;
     t_.apply({OptKind::Unroll, r, n});
     const int64_t vectors = n / std::min(n, cpu_lanes());
-    int64_t budget = std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
+    int64_t budget =
+        std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
     for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
-      const int64_t m = divisor_up_to(left(tile[i]), std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
+      const int64_t m =
+          divisor_up_to(left(tile[i]), std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
       if (m > 1 && t_.try_apply({OptKind::Upcast, tile[i], m})) budget /= m;
     }
     return true;
@@ -155,8 +166,9 @@ class Heuristics {
     return best;
   }
 
-  // The tile that loads least per multiply-add, with enough invocations left to fill the device. Where
-  // loads are dear, accumulators may spill: rereading them from the stack is cheaper than loading.
+  // The tile that loads least per multiply-add, with enough invocations left to fill the device.
+  // Where loads are dear, accumulators may spill: rereading them from the stack is cheaper than
+  // loading.
   bool tile_gpu(const std::vector<int>& tile) {
     Tile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
     for (int column : tile) {
@@ -188,7 +200,8 @@ class Heuristics {
     }
     return n;
   }
-  // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size GPU.
+  // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size
+  // GPU.
   uint64_t wanted_invocations() const {
     return target_.cores > 1 ? uint64_t(target_.cores) * target_.subgroup_size * 4 : 4096;
   }
@@ -215,7 +228,8 @@ class Heuristics {
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
-    if (out >= 0 && !axis(out).shared) t_.try_apply({OptKind::Vector, out, divisor_up_to(left(out), cpu_lanes() * 2, true)});
+    if (out >= 0 && !axis(out).shared)
+      t_.try_apply({OptKind::Vector, out, divisor_up_to(left(out), cpu_lanes() * 2, true)});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
@@ -237,7 +251,7 @@ class Heuristics {
     unroll_main(4, false);
   }
   bool share_reductions(int64_t shortest) {
-    std::vector<int> axes;   // the longest axis of every reduction
+    std::vector<int> axes;  // the longest axis of every reduction
     for (const UOp& r : k_.reduces) {
       int best = -1;
       for (const UOp& x : r->src().subspan(1)) {
@@ -269,7 +283,8 @@ class Heuristics {
   void launch_cpu() {
     const uint64_t micros = k_.work / kWorkPerMicrosecond;
     if (target_.cores < 2 || micros < 2 * kMinGroupMicroseconds) return;
-    const int64_t wanted = int64_t(std::min<uint64_t>(uint64_t(target_.cores) * 4, micros / kMinGroupMicroseconds));
+    const int64_t wanted =
+        int64_t(std::min<uint64_t>(uint64_t(target_.cores) * 4, micros / kMinGroupMicroseconds));
     int best = -1;
     int64_t groups = 1;
     for (int a = 0; a < count(); a++) {
@@ -287,13 +302,16 @@ class Heuristics {
     int fast = -1;
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !fixed(a) || left(a) < 2) continue;
-      const auto weight = [&](int x) { return std::tuple(axis(x).unit_stores + axis(x).unit_loads, std::min<int64_t>(left(x), 64), x); };
+      const auto weight = [&](int x) {
+        return std::tuple(axis(x).unit_stores + axis(x).unit_loads, std::min<int64_t>(left(x), 64),
+                          x);
+      };
       if (fast < 0 || weight(a) >= weight(fast)) fast = a;
     }
     if (fast >= 0) {
       const int64_t size = left(fast), most = std::min<int64_t>(64, target_.max_invocations);
       int64_t n = divisor_up_to(size, most);
-      if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);   // pads: few idle invocations
+      if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);  // pads: few idle invocations
       if (n > 1) t_.try_apply({OptKind::Local, fast, n});
       fill_workgroup(fast);
     }
@@ -325,6 +343,8 @@ class Heuristics {
 
 }  // namespace
 
-void apply_heuristics(Tiling& t, const UOp& ast, const Target& target) { Heuristics(t, ast, target).run(); }
+void apply_heuristics(Tiling& t, const UOp& ast, const Target& target) {
+  Heuristics(t, ast, target).run();
+}
 
 }  // namespace tuff::kernel

@@ -16,16 +16,20 @@ namespace {
 
 struct OptRow {
   const char* name;
-  AxisKind part;      // kind of the new part
-  bool output;        // applies to output axes (else to reduced ones); Split and Swap to both
-  bool pads;          // an amount that does not divide is masked
+  AxisKind part;  // kind of the new part
+  bool output;    // applies to output axes (else to reduced ones); Split and Swap to both
+  bool pads;      // an amount that does not divide is masked
 };
 const OptRow& row_of(OptKind k) {
   static constexpr OptRow rows[] = {
-      {"split", AxisKind::Loop, true, false},        {"upcast", AxisKind::Lane, true, false},
-      {"vector", AxisKind::Vector, true, false},     {"unroll", AxisKind::ReduceLane, false, true},
-      {"group", AxisKind::Group, true, false},       {"local", AxisKind::Local, true, true},
-      {"group_reduce", AxisKind::GroupReduce, false, true}, {"swap", AxisKind::Loop, true, false},
+      {"split", AxisKind::Loop, true, false},
+      {"upcast", AxisKind::Lane, true, false},
+      {"vector", AxisKind::Vector, true, false},
+      {"unroll", AxisKind::ReduceLane, false, true},
+      {"group", AxisKind::Group, true, false},
+      {"local", AxisKind::Local, true, true},
+      {"group_reduce", AxisKind::GroupReduce, false, true},
+      {"swap", AxisKind::Loop, true, false},
   };
   return rows[size_t(k)];
 }
@@ -33,7 +37,9 @@ const OptRow& row_of(OptKind k) {
 }  // namespace
 
 const char* name(OptKind k) { return row_of(k).name; }
-std::string to_string(const Opt& o) { return fmt::format("{}({},{})", name(o.kind), o.axis, o.amount); }
+std::string to_string(const Opt& o) {
+  return fmt::format("{}({},{})", name(o.kind), o.axis, o.amount);
+}
 std::string to_string(std::span<const Opt> opts) {
   std::string out;
   for (const Opt& o : opts) out += (out.empty() ? "" : " ") + to_string(o);
@@ -99,14 +105,16 @@ void Tiling::check_kind(const Opt& o) const {
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Swap) {
     if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse("there is no such axis");
-    if (axes_[o.amount].reduced != axis.reduced) refuse("an output axis and a reduced one cannot change places");
+    if (axes_[o.amount].reduced != axis.reduced)
+      refuse("an output axis and a reduced one cannot change places");
     return;
   }
   if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
-  if (o.kind == OptKind::Vector && has_part(-1, AxisKind::Vector)) refuse("the kernel has a vector axis already");
+  if (o.kind == OptKind::Vector && has_part(-1, AxisKind::Vector))
+    refuse("the kernel has a vector axis already");
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
 }
 
@@ -120,18 +128,22 @@ bool Tiling::has_part(int axis, AxisKind kind) const {
   return false;
 }
 
-// Invocations of a workgroup are either outputs of their own or share reductions; the latter must not
-// stand inside each other, since both would be split over the same invocations.
+// Invocations of a workgroup are either outputs of their own or share reductions; the latter must
+// not stand inside each other, since both would be split over the same invocations.
 void Tiling::check_shared(const Opt& o) const {
   auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  auto contains = [](const std::vector<int>& v, int a) { return std::find(v.begin(), v.end(), a) != v.end(); };
+  auto contains = [](const std::vector<int>& v, int a) {
+    return std::find(v.begin(), v.end(), a) != v.end();
+  };
   if (!target_.has_local) refuse("the target has no workgroups");
   const bool shared = has_part(-1, AxisKind::GroupReduce);
   if (o.kind == OptKind::Local) {
     if (!shared) return;
-    if (has_part(-1, AxisKind::Local)) refuse("the workgroup holds an output axis beside its shared reduction");
+    if (has_part(-1, AxisKind::Local))
+      refuse("the workgroup holds an output axis beside its shared reduction");
     for (const Reduction& r : reductions_) {
-      if (contains(r.around, o.axis)) refuse("a reduction that the workgroup shares depends on the axis");
+      if (contains(r.around, o.axis))
+        refuse("a reduction that the workgroup shares depends on the axis");
     }
     return;
   }
@@ -139,8 +151,10 @@ void Tiling::check_shared(const Opt& o) const {
   for (const Reduction& r : reductions_) {
     for (const auto* axes : {&r.own, &r.around}) {
       for (int a : *axes) {
-        const bool together = contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
-        if (together && has_part(a, AxisKind::GroupReduce)) refuse("a reduction around or inside it is shared already");
+        const bool together =
+            contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
+        if (together && has_part(a, AxisKind::GroupReduce))
+          refuse("a reduction around or inside it is shared already");
       }
     }
   }
@@ -151,12 +165,14 @@ void Tiling::check_amount(const Opt& o) const {
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Group && o.amount == 0) return;
   if (!axis.main_is_const()) refuse("the axis has a symbolic size");
-  if (o.amount < 2 || o.amount > axis.main_size()) refuse(fmt::format("2 to {} is possible", axis.main_size()));
+  if (o.amount < 2 || o.amount > axis.main_size())
+    refuse(fmt::format("2 to {} is possible", axis.main_size()));
   if (!row_of(o.kind).pads && axis.main_size() % o.amount != 0) {
     refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
   }
   const bool power = std::has_single_bit(uint64_t(o.amount));
-  if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power) refuse("no power of two");
+  if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power)
+    refuse("no power of two");
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) {
     const int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
     if (total > int64_t(target_.max_invocations) || o.amount > int64_t(target_.max_local[0])) {
@@ -166,7 +182,8 @@ void Tiling::check_amount(const Opt& o) const {
   if (o.kind != OptKind::GroupReduce && o.kind != OptKind::Local) return;
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts) {
-      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount) refuse("a reduction is shared by another number");
+      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount)
+        refuse("a reduction is shared by another number");
     }
   }
 }
@@ -268,7 +285,10 @@ UOp Tiling::build() const {
   };
   return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op == Op::Range) return built[axis_index.at(old.get())].value;
-    if (old->op != Op::End && old->op != Op::Reduce) return is_alu(old->op) && old->op != Op::Cast && old->op != Op::Bitcast ? alu(old->op, src, old->arg) : UOp();
+    if (old->op != Op::End && old->op != Op::Reduce)
+      return is_alu(old->op) && old->op != Op::Cast && old->op != Op::Bitcast
+                 ? alu(old->op, src, old->arg)
+                 : UOp();
     std::vector<UOp> out{src[0]};
     for (int a : closed(old)) {
       const BuiltAxis& b = built[a];

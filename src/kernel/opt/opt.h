@@ -1,6 +1,7 @@
 // Opts: the named transformations of a kernel's loops, and the Tiling that applies them.
-// Called by the heuristics, by search and by tests. An opt only splits a range and says how its parts
-// are run; values are never unrolled in the IR. Must never know a renderer or a device's name.
+// Called by the heuristics, by search and by tests. An opt only splits a range and says how its
+// parts are run; values are never unrolled in the IR. Must never know a renderer or a device's
+// name.
 #pragma once
 
 #include <span>
@@ -13,13 +14,13 @@
 namespace tuff::kernel {
 
 enum class OptKind : uint8_t {
-  Split,        // inner serial loop of `amount`
-  Upcast,       // inner register-tile lanes; output axes
-  Vector,       // inner SIMD lanes, a power of two, once per kernel; output axes
-  Unroll,       // inner unrolled lanes of a reduction; pads if `amount` does not divide
-  Group,        // `amount` launch groups outside what is left (0: all of it); output axes
-  Local,        // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
-                // shared reductions: as many, on one axis that no reduction depends on
+  Split,   // inner serial loop of `amount`
+  Upcast,  // inner register-tile lanes; output axes
+  Vector,  // inner SIMD lanes, a power of two, once per kernel; output axes
+  Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
+  Group,   // `amount` launch groups outside what is left (0: all of it); output axes
+  Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
+          // shared reductions: as many, on one axis that no reduction depends on
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
 };
@@ -31,23 +32,23 @@ struct Opt {
   int64_t amount;
   bool operator==(const Opt&) const = default;
 };
-std::string to_string(const Opt& o);                     // "upcast(0,4)"
+std::string to_string(const Opt& o);  // "upcast(0,4)"
 std::string to_string(std::span<const Opt> opts);
 
 // A range of the AST and the parts it has been split into, outermost first.
 struct AxisPart {
   graph::AxisKind kind;
-  graph::UOp size;   // Index
+  graph::UOp size;  // Index
 };
 struct Axis {
-  graph::UOp range;                // of the untouched AST
+  graph::UOp range;  // of the untouched AST
   bool reduced = false;
-  bool padded = false;             // the parts cover more than the range: the rest is masked
-  int main = 0;                    // the part that later opts split further
+  bool padded = false;  // the parts cover more than the range: the rest is masked
+  int main = 0;         // the part that later opts split further
   std::vector<AxisPart> parts;
   int64_t main_size() const { return parts[main].size->max; }
   bool main_is_const() const { return parts[main].size->is_const(); }
-  int64_t lanes() const;           // product of Lane, Vector and ReduceLane parts
+  int64_t lanes() const;  // product of Lane, Vector and ReduceLane parts
 };
 
 // The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those of
@@ -57,27 +58,29 @@ class Tiling {
   Tiling(const graph::UOp& ast, const Target& target);
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Opt>& applied() const { return applied_; }
-  void apply(const Opt& o);                // InvalidArgument saying why it is illegal
+  void apply(const Opt& o);  // InvalidArgument saying why it is illegal
   bool try_apply(const Opt& o);
-  int axis_of(const graph::Node* range) const;   // -1: none
-  int64_t local_size() const;              // invocations of a workgroup so far
+  int axis_of(const graph::Node* range) const;  // -1: none
+  int64_t local_size() const;                   // invocations of a workgroup so far
   int64_t lane_count() const;
-  graph::UOp build() const;                // the AST with its ranges split, renumbered from 0
+  graph::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
  private:
   void check_kind(const Opt& o) const;
   void check_amount(const Opt& o) const;
   void check_shared(const Opt& o) const;
-  bool has_part(int axis, graph::AxisKind kind) const;   // axis -1: any
+  bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
   graph::UOp ast_;
   Target target_;
   std::vector<Axis> axes_;
-  struct Reduction { std::vector<int> own, around; };   // axes it folds, axes it depends on
+  struct Reduction {
+    std::vector<int> own, around;
+  };  // axes it folds, axes it depends on
   std::vector<Reduction> reductions_;
-  std::vector<int> order_;                 // position -> axis
+  std::vector<int> order_;  // position -> axis
   std::vector<Opt> applied_;
 };
 

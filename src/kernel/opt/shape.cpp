@@ -14,7 +14,8 @@ namespace {
 uint64_t product_of(RangeMask m, const RangeDeps& deps) {
   uint64_t n = 1;
   for (size_t i = 0; i < deps.ranges().size(); i++) {
-    if (m >> i & 1) n = std::min<uint64_t>(n * uint64_t(deps.ranges()[i]->src(0)->max), uint64_t(1) << 50);
+    if (m >> i & 1)
+      n = std::min<uint64_t>(n * uint64_t(deps.ranges()[i]->src(0)->max), uint64_t(1) << 50);
   }
   return n;
 }
@@ -58,7 +59,8 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
   }
   k.main_loads = int(main_loads.size());
   for (const Access& a : accesses(ast, deps)) {
-    const size_t number = size_t(std::find(main_loads.begin(), main_loads.end(), a.index.get()) - main_loads.begin());
+    const size_t number =
+        size_t(std::find(main_loads.begin(), main_loads.end(), a.index.get()) - main_loads.begin());
     const bool in_main = number < main_loads.size();
     const uint32_t number_bit = uint32_t(1) << std::min<size_t>(number, 31);
     for (size_t i = 0; i < k.axes.size(); i++) {
@@ -93,7 +95,8 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
       k.reduces.push_back(UOp(n));
       shared &= deps.of(UOp(n));
     }
-    if (is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool) k.work += product_of(deps.of(UOp(n)), deps);
+    if (is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool)
+      k.work += product_of(deps.of(UOp(n)), deps);
     if (n->op == Op::Reduce) k.work += product_of(deps.of(n->src(0)), deps);
     if (n->op == Op::Load || n->op == Op::Store) k.work += product_of(deps.of(UOp(n)), deps);
   }

@@ -15,31 +15,32 @@ struct AxisShape {
   int64_t size = 1;
   bool symbolic = false;
   bool reduced = false;
-  bool shared = false;       // an output axis that every reduction depends on
-  int unit_loads = 0;        // accesses that walk it with step 1
-  uint32_t product_reads = 0;   // loads of the main reduction that depend on it, by number
-  uint32_t product_units = 0;   // of them, those that walk it with step 1
+  bool shared = false;         // an output axis that every reduction depends on
+  int unit_loads = 0;          // accesses that walk it with step 1
+  uint32_t product_reads = 0;  // loads of the main reduction that depend on it, by number
+  uint32_t product_units = 0;  // of them, those that walk it with step 1
   int unit_stores = 0;
-  int strided = 0;           // accesses that walk it with another step, or irregularly
-  int broadcast = 0;         // loads of the main reduction that do not depend on it
-  int gated = 0;             // accesses whose gate depends on it
+  int strided = 0;    // accesses that walk it with another step, or irregularly
+  int broadcast = 0;  // loads of the main reduction that do not depend on it
+  int gated = 0;      // accesses whose gate depends on it
   RangeMask bit = 0;
 };
 
 struct KernelShape {
-  std::vector<AxisShape> axes;           // as Tiling's
+  std::vector<AxisShape> axes;  // as Tiling's
   std::vector<graph::UOp> reduces;
-  const graph::Node* main_reduce = nullptr;   // the one with most work
-  std::vector<int> main_axes;            // its reduced axes
-  int main_loads = 0;                    // loads below it
-  bool main_is_product = false;          // a sum of products of two loaded values
-  uint64_t work = 0;                     // about operations per launch
-  uint64_t outputs = 1;                  // product of the shared output axes
+  const graph::Node* main_reduce = nullptr;  // the one with most work
+  std::vector<int> main_axes;                // its reduced axes
+  int main_loads = 0;                        // loads below it
+  bool main_is_product = false;              // a sum of products of two loaded values
+  uint64_t work = 0;                         // about operations per launch
+  uint64_t outputs = 1;                      // product of the shared output axes
 };
 
 KernelShape shape_of(const graph::UOp& ast, const Tiling& t);
 
-// The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is none.
+// The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is
+// none.
 int64_t divisor_up_to(int64_t n, int64_t most, bool power_of_two = false);
 
 }  // namespace tuff::kernel

@@ -11,11 +11,12 @@
 namespace tuff::devices {
 
 inline std::shared_ptr<const std::vector<uint8_t>> compile(const std::string& source) {
-  return std::make_shared<const std::vector<uint8_t>>(std::move(render::compile_c(std::span(&source, 1))[0]));
+  return std::make_shared<const std::vector<uint8_t>>(
+      std::move(render::compile_c(std::span(&source, 1))[0]));
 }
 
-inline render::Binary binary_of(std::shared_ptr<const std::vector<uint8_t>> bytes, const std::string& symbol,
-                                uint32_t buffers, uint32_t scalars) {
+inline render::Binary binary_of(std::shared_ptr<const std::vector<uint8_t>> bytes,
+                                const std::string& symbol, uint32_t buffers, uint32_t scalars) {
   render::Binary b;
   b.name = b.symbol = symbol;
   b.format = render::BinaryFormat::Object;

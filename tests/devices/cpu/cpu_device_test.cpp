@@ -39,7 +39,8 @@ class Cpu : public testing::Test {
     static const auto object = compile(kSource);
     std::vector<render::Binary> binaries;
     for (const char* name : {"add", "increment"}) binaries.push_back(binary_of(object, name, 2, 1));
-    for (const char* name : {"mark", "slow_mark"}) binaries.push_back(binary_of(object, name, 1, 2));
+    for (const char* name : {"mark", "slow_mark"})
+      binaries.push_back(binary_of(object, name, 1, 2));
     programs = device->load(binaries);
   }
   const Program* program(const char* name) const {
@@ -48,7 +49,9 @@ class Cpu : public testing::Test {
     return nullptr;
   }
   Span memory(size_t bytes) { return device->allocator().allocate(bytes, MemoryKind::Device); }
-  static GraphBuffer fixed(Span s, bool read, bool write) { return {s, -1, 0, s.size_bytes, read, write}; }
+  static GraphBuffer fixed(Span s, bool read, bool write) {
+    return {s, -1, 0, s.size_bytes, read, write};
+  }
 
   EnvOverride threads{Env::TUFF_THREADS, "3"};
   std::unique_ptr<Device> device = cpu_open("");
@@ -68,10 +71,15 @@ TEST_F(Cpu, ProbeNamesTheRemedy) {
 TEST_F(Cpu, GraphReplaysWithReboundInputsAndScalars) {
   Span middle = memory(8000), out = memory(8000);
   GraphBuffer input{{}, 0, 4000, 8000, true, false};
-  CommandGraph graph(*device,
-                     {GraphKernel{program("add"), {input, fixed(middle, false, true)}, {{0, 0}}, {2, 1, 1}},
-                      GraphKernel{program("add"), {fixed(middle, true, false), fixed(out, false, true)}, {{5, -1}}, {1, 1, 1}, {1, -1, -1}}},
-                     1, 2, 2);
+  CommandGraph graph(
+      *device,
+      {GraphKernel{program("add"), {input, fixed(middle, false, true)}, {{0, 0}}, {2, 1, 1}},
+       GraphKernel{program("add"),
+                   {fixed(middle, true, false), fixed(out, false, true)},
+                   {{5, -1}},
+                   {1, 1, 1},
+                   {1, -1, -1}}},
+      1, 2, 2);
   EXPECT_EQ(graph.stats().barriers, 1u);
   for (int round = 0; round < 50; ++round) {
     Span in = memory(12000);
@@ -86,7 +94,8 @@ TEST_F(Cpu, GraphReplaysWithReboundInputsAndScalars) {
     device->download(out, got.data());
     for (size_t i = 0; i < 2000; ++i) {
       bool computed = i < 1000u * static_cast<size_t>(round % 3);
-      ASSERT_EQ(got[i], computed ? values[1000 + i] + static_cast<float>(round) + 5.0f : -7.0f) << round << " " << i;
+      ASSERT_EQ(got[i], computed ? values[1000 + i] + static_cast<float>(round) + 5.0f : -7.0f)
+          << round << " " << i;
     }
   }
 }
@@ -95,7 +104,10 @@ TEST_F(Cpu, TwoInstancesInFlight) {
   Span cell = memory(4);
   float zero = 0;
   device->upload(cell, &zero);
-  std::vector<GraphNode> nodes(100, GraphKernel{program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}, {{0, -1}}});
+  std::vector<GraphNode> nodes(
+      100,
+      GraphKernel{
+          program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}, {{0, -1}}});
   CommandGraph graph(*device, nodes, 0, 0, 2);
   uint64_t last = 0;
   for (int i = 0; i < 200; ++i) last = graph.replay({}, {});
@@ -117,7 +129,8 @@ TEST_F(Cpu, EveryGroupRunsOnce) {
     device->download(out, got.data());
     for (uint32_t z = 0, i = 0; z < nz; ++z)
       for (uint32_t y = 0; y < ny; ++y)
-        for (uint32_t x = 0; x < nx; ++x, ++i) ASSERT_EQ(got[i], 20 * (1 + x + 100 * y + 10000 * z)) << name;
+        for (uint32_t x = 0; x < nx; ++x, ++i)
+          ASSERT_EQ(got[i], 20 * (1 + x + 100 * y + 10000 * z)) << name;
   }
 }
 
@@ -144,7 +157,8 @@ TEST_F(Cpu, WaitsSignalsTimestampsAndHostCallsKeepTheirOrder) {
   list.timestamp_count = 2;
   list.commands.push_back({TimestampCmd{0}, {}, ""});
   list.commands.push_back({WaitCmd{gate.get(), 0}, {}, ""});
-  list.commands.push_back({HostCallCmd{[](void* p) { ++*static_cast<std::atomic<int>*>(p); }, &calls}, {}, ""});
+  list.commands.push_back(
+      {HostCallCmd{[](void* p) { ++*static_cast<std::atomic<int>*>(p); }, &calls}, {}, ""});
   list.commands.push_back({TimestampCmd{1}, {}, ""});
   list.commands.push_back({SignalCmd{done.get(), 1}, {}, ""});
   auto encoded = queue.encode(list, EncodeUse::Replay);
@@ -186,7 +200,8 @@ TEST_F(Cpu, TwoQueuesWaitForEachOther) {
   for (uint64_t i = 1; i <= 300; ++i) {
     uint64_t slots[] = {i, i};
     queue.submit_once(queue.encode(here, EncodeUse::Once), slots);
-    other->compute_queue().submit_once(other->compute_queue().encode(there, EncodeUse::Once), slots);
+    other->compute_queue().submit_once(other->compute_queue().encode(there, EncodeUse::Once),
+                                       slots);
   }
   queue.wait_idle();
   other->compute_queue().wait_idle();
@@ -205,7 +220,10 @@ TEST_F(Cpu, SubmittersFromSeveralThreads) {
   for (int t = 0; t < kThreads; ++t)
     submitters.emplace_back([&, t] {
       Span out = outs[static_cast<size_t>(t)];
-      GraphKernel k{program(t % 2 ? "mark" : "slow_mark"), {fixed(out, true, true)}, {{kGroups, -1}, {1, -1}}, {kGroups, 1, 1}};
+      GraphKernel k{program(t % 2 ? "mark" : "slow_mark"),
+                    {fixed(out, true, true)},
+                    {{kGroups, -1}, {1, -1}},
+                    {kGroups, 1, 1}};
       CommandGraph graph(*device, {k}, 0, 0, 2);
       for (int i = 0; i < kRounds; ++i) {
         uint64_t value = graph.replay({}, {});

@@ -35,9 +35,11 @@ using namespace hcq;
 
 int allocations_of_replays(Device& device, const render::Binary& binary) {
   auto programs = device.load(std::span(&binary, 1));
-  Span out = device.allocator().allocate(64, MemoryKind::Device), in = device.allocator().allocate(64, MemoryKind::Device);
+  Span out = device.allocator().allocate(64, MemoryKind::Device),
+       in = device.allocator().allocate(64, MemoryKind::Device);
   GraphBuffer input{{}, 0, 16, 4, true, false}, fixed{out, -1, 0, 64, false, true};
-  std::vector<GraphNode> nodes(50, GraphKernel{programs[0].get(), {input, fixed}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}});
+  std::vector<GraphNode> nodes(
+      50, GraphKernel{programs[0].get(), {input, fixed}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}});
   CommandGraph graph(device, nodes, 1, 2, 2);
   uint64_t address[] = {in.address()}, last = 0;
   int64_t scalars[] = {3, 1};
@@ -51,7 +53,8 @@ int allocations_of_replays(Device& device, const render::Binary& binary) {
 }
 
 TEST(Replay, AllocatesNothingOnCpu) {
-  auto object = compile("void k(const void* a, unsigned x, unsigned y, unsigned z) { **((float**)a + 1) = x; }");
+  auto object = compile(
+      "void k(const void* a, unsigned x, unsigned y, unsigned z) { **((float**)a + 1) = x; }");
   auto device = cpu_open("");
   EXPECT_EQ(allocations_of_replays(*device, binary_of(object, "k", 2, 1)), 0);
 }

@@ -80,7 +80,8 @@ TEST_F(Elf, MissingNamesAreNamed) {
   ElfObject o(bytes());
   EXPECT_THROW(o.function("absent"), CompileError);
   EXPECT_THROW(o.function("twice"), CompileError);  // static
-  auto object = compile("int no_such_function(int); int f(int x) { return no_such_function(x) + 1; }");
+  auto object =
+      compile("int no_such_function(int); int f(int x) { return no_such_function(x) + 1; }");
   try {
     ElfObject undefined(*object);
     FAIL() << "must throw";
@@ -95,8 +96,7 @@ void load_damaged(const std::vector<uint8_t>& bytes) {
     ElfObject o(bytes);
   } catch (const CompileError&) {
   } catch (const OutOfMemory&) {
-  } catch (const IoError&) {
-  }
+  } catch (const IoError&) {}
 }
 
 TEST_F(Elf, TruncatedFilesThrow) {
@@ -115,7 +115,8 @@ TEST_F(Elf, FlippedBytesNeverCrash) {
       size_t at = rng() % damaged.size();
       if (round % 3 == 0) at = rng() % 64;
       if (round % 3 == 1) at = headers + rng() % (damaged.size() - headers);
-      damaged[at] = rng() % 2 ? static_cast<uint8_t>(rng()) : static_cast<uint8_t>(damaged[at] ^ (1u << rng() % 8));
+      damaged[at] = rng() % 2 ? static_cast<uint8_t>(rng())
+                              : static_cast<uint8_t>(damaged[at] ^ (1u << rng() % 8));
     }
     load_damaged(damaged);
   }
@@ -136,7 +137,8 @@ TEST_F(Elf, EveryHeaderByteAtItsExtremes) {
 
 TEST(Clang, CompilesInParallelInOrderAndReportsErrors) {
   std::vector<std::string> sources;
-  for (int i = 0; i < 5; ++i) sources.push_back(fmt::format("int f(void) {{ return {}; }}", 100 + i));
+  for (int i = 0; i < 5; ++i)
+    sources.push_back(fmt::format("int f(void) {{ return {}; }}", 100 + i));
   auto objects = render::compile_c(sources);
   ASSERT_EQ(objects.size(), 5u);
   for (int i = 0; i < 5; ++i) {

@@ -32,7 +32,8 @@ TEST(Null, RegistryRowsOpen) {
 
 TEST(Null, MemoryIsMemory) {
   auto device = null_open("");
-  Span a = device->allocator().allocate(100, MemoryKind::Device), b = device->allocator().allocate(100, MemoryKind::Device);
+  Span a = device->allocator().allocate(100, MemoryKind::Device),
+       b = device->allocator().allocate(100, MemoryKind::Device);
   std::vector<char> data(100, 'x'), back(100);
   device->upload(a, data.data());
   CommandList list;
@@ -65,7 +66,9 @@ TEST(Null, GraphsReplayAndPatchTheirArguments) {
   binary.name = "k";
   binary.args = {1, 1};
   auto programs = device->load(std::span(&binary, 1));
-  CommandGraph graph(*device, {GraphKernel{programs[0].get(), {GraphBuffer{{}, 0, 8, 64, true, false}}, {{0, 0}}}}, 1, 1, 1);
+  CommandGraph graph(
+      *device, {GraphKernel{programs[0].get(), {GraphBuffer{{}, 0, 8, 64, true, false}}, {{0, 0}}}},
+      1, 1, 1);
   uint64_t input[] = {0x1000};
   int64_t scalar[] = {-3};
   device->compute_queue().wait(graph.replay(input, scalar));

@@ -117,7 +117,8 @@ class VulkanTest : public ::testing::Test {
       uint64_t address = buffers[i].address();
       std::memcpy(bytes.data() + i * 8, &address, 8);
     }
-    if (!scalars.empty()) std::memcpy(bytes.data() + buffers.size() * 8, scalars.data(), scalars.size() * 4);
+    if (!scalars.empty())
+      std::memcpy(bytes.data() + buffers.size() * 8, scalars.data(), scalars.size() * 4);
     hcq::Span span = allocate((bytes.size() + 15) & ~size_t{15}, hcq::MemoryKind::Args);
     device_->upload(span.sub(0, bytes.size()), bytes.data());
     return span;

@@ -1,8 +1,8 @@
 // Memory of every kind: round trips, addresses, copies, limits.
 #include <numeric>
 
-#include "tuff/error.h"
 #include "fixture.h"
+#include "tuff/error.h"
 
 namespace tuff::devices {
 namespace {

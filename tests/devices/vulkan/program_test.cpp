@@ -3,8 +3,8 @@
 
 #include "base/os.h"
 #include "devices/vulkan/device/vulkan_device.h"
-#include "tuff/error.h"
 #include "fixture.h"
+#include "tuff/error.h"
 
 namespace tuff::devices {
 namespace {
@@ -50,7 +50,9 @@ TEST_F(VulkanProgramTest, RefusesWhatIsNoKernel) {
   refused([](auto& b) { b.format = render::BinaryFormat::Object; });
   refused([](auto& b) { b.bytes = nullptr; });
   refused([](auto& b) { b.bytes = std::make_shared<std::vector<uint8_t>>(64); });
-  refused([](auto& b) { b.bytes = std::make_shared<std::vector<uint8_t>>(b.bytes->begin(), b.bytes->end() - 1); });
+  refused([](auto& b) {
+    b.bytes = std::make_shared<std::vector<uint8_t>>(b.bytes->begin(), b.bytes->end() - 1);
+  });
   refused([](auto& b) { b.local = {1, 0, 1}; });
   refused([&](auto& b) { b.local = {device_->target().max_invocations + 1, 1, 1}; });
   refused([&](auto& b) { b.shared_bytes = device_->target().shared_bytes + 1; });
@@ -83,11 +85,13 @@ TEST_F(VulkanProgramTest, DamagedCacheFilesAreIgnoredAndReplaced) {
   close();
   const std::vector<uint8_t> good = os::read_file(path);
   std::vector<std::vector<uint8_t>> damaged;
-  for (size_t size : {size_t{0}, size_t{1}, size_t{20}, sizeof(vulkan::CacheFileHeader), good.size() - 1}) {
+  for (size_t size :
+       {size_t{0}, size_t{1}, size_t{20}, sizeof(vulkan::CacheFileHeader), good.size() - 1}) {
     damaged.emplace_back(good.begin(), good.begin() + size);
   }
   for (size_t at = 0; at < good.size(); at += at < 128 ? 1 : 97) {
-    if (at >= 12 + 44 && at < sizeof(vulkan::CacheFileHeader) - 16) continue;  // padding of the header
+    if (at >= 12 + 44 && at < sizeof(vulkan::CacheFileHeader) - 16)
+      continue;  // padding of the header
     damaged.push_back(good);
     damaged.back()[at] ^= 0x5a;
   }
@@ -95,7 +99,8 @@ TEST_F(VulkanProgramTest, DamagedCacheFilesAreIgnoredAndReplaced) {
   damaged.back().push_back(0);
   size_t refused = 0;
   open(true);
-  const auto& properties = dynamic_cast<vulkan::VulkanDevice&>(*device_).context()->facts.properties;
+  const auto& properties =
+      dynamic_cast<vulkan::VulkanDevice&>(*device_).context()->facts.properties;
   for (const auto& file : damaged) {
     std::string why;
     EXPECT_TRUE(vulkan::unwrap_cache(properties, file, &why).empty());

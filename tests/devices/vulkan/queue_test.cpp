@@ -5,8 +5,8 @@
 
 #include "base/os.h"
 #include "devices/vulkan/device/vulkan_device.h"
-#include "tuff/error.h"
 #include "fixture.h"
+#include "tuff/error.h"
 
 namespace tuff::devices {
 namespace {
@@ -71,7 +71,8 @@ TEST_P(VulkanQueueTest, GroupCountsWrittenByAKernelLaunchTheNext) {
 }
 
 TEST_P(VulkanQueueTest, ChainOfKernelsAndCopiesWithBarriers) {
-  hcq::Span a = allocate(4 * 512), b = allocate(4 * 512), c = allocate(4 * 512, MemoryKind::Readback);
+  hcq::Span a = allocate(4 * 512), b = allocate(4 * 512),
+            c = allocate(4 * 512, MemoryKind::Readback);
   const auto* copy = load(Kernel::Copy);
   hcq::CommandList list;
   list.commands.push_back(dispatch(load(Kernel::Fill), arguments({a}, {512, 100, 1}), 8));
@@ -184,7 +185,8 @@ TEST_P(VulkanQueueTest, RefusesWhatVulkanCannotDoInMidList) {
     list.commands = std::move(commands);
     return queue.encode(list, EncodeUse::Once);
   };
-  hcq::Command wait{hcq::WaitCmd{gate.get(), 0}, {}, {}}, signal{hcq::SignalCmd{gate.get(), 0}, {}, {}};
+  hcq::Command wait{hcq::WaitCmd{gate.get(), 0}, {}, {}},
+      signal{hcq::SignalCmd{gate.get(), 0}, {}, {}};
   hcq::Command work = dispatch(fill, args, 1);
   EXPECT_THROW(encode({work, wait}), Unsupported);
   EXPECT_THROW(encode({signal, work}), Unsupported);

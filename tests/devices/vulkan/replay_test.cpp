@@ -5,9 +5,9 @@
 #include <new>
 
 #include "devices/vulkan/device/vulkan_device.h"
+#include "fixture.h"
 #include "hcq/graph.h"
 #include "tuff/error.h"
-#include "fixture.h"
 
 namespace {
 thread_local uint64_t t_allocations = 0;
@@ -31,20 +31,24 @@ struct Calls {
 };
 Calls g_calls;
 VkApi g_real;
-std::atomic<VkResult> g_submit_result{VK_SUCCESS}, g_allocate_result{VK_SUCCESS}, g_wait_result{VK_SUCCESS};
+std::atomic<VkResult> g_submit_result{VK_SUCCESS}, g_allocate_result{VK_SUCCESS},
+    g_wait_result{VK_SUCCESS};
 
-VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue q, uint32_t n, const VkSubmitInfo* s, VkFence f) {
+VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue q, uint32_t n, const VkSubmitInfo* s,
+                                            VkFence f) {
   ++g_calls.submits;
   return g_submit_result != VK_SUCCESS ? g_submit_result.load() : g_real.vkQueueSubmit(q, n, s, f);
 }
-VKAPI_ATTR VkResult VKAPI_CALL count_submit2(VkQueue q, uint32_t n, const VkSubmitInfo2* s, VkFence f) {
+VKAPI_ATTR VkResult VKAPI_CALL count_submit2(VkQueue q, uint32_t n, const VkSubmitInfo2* s,
+                                             VkFence f) {
   ++g_calls.submits;
   return g_submit_result != VK_SUCCESS ? g_submit_result.load() : g_real.vkQueueSubmit2(q, n, s, f);
 }
 VKAPI_ATTR VkResult VKAPI_CALL count_allocate(VkDevice d, const VkMemoryAllocateInfo* i,
                                               const VkAllocationCallbacks* a, VkDeviceMemory* m) {
   ++g_calls.allocates;
-  return g_allocate_result != VK_SUCCESS ? g_allocate_result.load() : g_real.vkAllocateMemory(d, i, a, m);
+  return g_allocate_result != VK_SUCCESS ? g_allocate_result.load()
+                                         : g_real.vkAllocateMemory(d, i, a, m);
 }
 VKAPI_ATTR VkResult VKAPI_CALL count_begin(VkCommandBuffer b, const VkCommandBufferBeginInfo* i) {
   ++g_calls.begins;
@@ -85,7 +89,9 @@ class VulkanReplay : public VulkanTest {
     api.vkWaitSemaphores = fail_wait;
     reset();
   }
-  static void reset() { g_calls.submits = g_calls.allocates = g_calls.begins = g_calls.records = g_calls.creates = 0; }
+  static void reset() {
+    g_calls.submits = g_calls.allocates = g_calls.begins = g_calls.records = g_calls.creates = 0;
+  }
 
   hcq::CommandList increments(hcq::Span a, int kernels) {
     hcq::CommandList list;
@@ -132,7 +138,8 @@ TEST_F(VulkanReplay, CommandGraphReplaysWithOneNativeCall) {
     k.scalars = {{64, -1}, {1, slot}};
     return k;
   };
-  std::vector<hcq::GraphNode> nodes{kernel(fixed(a, true), input, 0), kernel(fixed(b, true), fixed(a, false), -1)};
+  std::vector<hcq::GraphNode> nodes{kernel(fixed(a, true), input, 0),
+                                    kernel(fixed(b, true), fixed(a, false), -1)};
   hcq::CommandGraph graph(*device_, std::move(nodes), 1, 1, 2);
   hcq::Span sources[2] = {allocate(256), allocate(256)};
   for (uint32_t s = 0; s < 2; ++s) {

@@ -8,8 +8,8 @@
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/queue/clock.h"
 #include "devices/vulkan/quirks/quirks.h"
-#include "tuff/error.h"
 #include "fixture.h"
+#include "tuff/error.h"
 
 namespace tuff::devices {
 namespace {
@@ -79,12 +79,14 @@ TEST(VulkanSelect, MaskRefusesUnknownNames) {
   apply_mask(caps, "synchronization2,");
   EXPECT_FALSE(caps.synchronization2);
   EXPECT_TRUE(caps.shaderInt64);
-  EXPECT_NE(message_of([&] { apply_mask(caps, "sync3"); }).find("synchronization2"), std::string::npos);
+  EXPECT_NE(message_of([&] { apply_mask(caps, "sync3"); }).find("synchronization2"),
+            std::string::npos);
 }
 
 TEST(VulkanSelect, ForbiddenNodeNamesTheGroup) {
   TemporaryFolder folder;
-  for (const char* name : {"renderD128", "renderD129", "card0"}) std::ofstream(folder.path() + "/" + name);
+  for (const char* name : {"renderD128", "renderD129", "card0"})
+    std::ofstream(folder.path() + "/" + name);
   std::string text = forbidden_nodes(folder.path(), [](const char*) { return false; });
   EXPECT_NE(text.find("renderD128"), std::string::npos) << text;
   EXPECT_NE(text.find("renderD129"), std::string::npos);
@@ -133,7 +135,8 @@ TEST(VulkanMemoryTypes, UnifiedMemoryIsMappedAndNonCoherentIsAvoided) {
   m.memoryTypes[0] = {kLocal, 0};
   m.memoryTypes[1] = {kLocal | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, 0};
   m.memoryTypes[2] = {kLocal | kHost | kCached, 0};
-  for (auto kind : {MemoryKind::Device, MemoryKind::Args, MemoryKind::Upload, MemoryKind::Readback}) {
+  for (auto kind :
+       {MemoryKind::Device, MemoryKind::Args, MemoryKind::Upload, MemoryKind::Readback}) {
     EXPECT_EQ(choose_memory_type(m, ~0u, kind), 2);
   }
 }
@@ -144,7 +147,10 @@ TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
 }
 
 TEST(VulkanClock, ConvertsAcrossAWrap) {
-  TickScale scale{.ns_per_tick = 10, .bits = 36, .reference_ticks = (1ull << 36) - 5, .reference_ns = 1'000'000};
+  TickScale scale{.ns_per_tick = 10,
+                  .bits = 36,
+                  .reference_ticks = (1ull << 36) - 5,
+                  .reference_ns = 1'000'000};
   EXPECT_EQ(scale.to_ns((1ull << 36) - 5), 1'000'000u);
   EXPECT_EQ(scale.to_ns(5), 1'000'100u);
   EXPECT_EQ(scale.to_ns((1ull << 36) - 15), 999'900u);
@@ -180,7 +186,8 @@ TEST_F(VulkanOpen, MissingRequiredFeatureIsNamed) {
   EnvOverride mask(Env::TUFF_VK_MASK, "bufferDeviceAddress");
   auto candidates = vulkan_probe();
   EXPECT_FALSE(candidates[0].usable);
-  EXPECT_NE(candidates[0].reason.find("bufferDeviceAddress"), std::string::npos) << candidates[0].reason;
+  EXPECT_NE(candidates[0].reason.find("bufferDeviceAddress"), std::string::npos)
+      << candidates[0].reason;
   EXPECT_THROW(vulkan_open(""), Unsupported);
 }
 

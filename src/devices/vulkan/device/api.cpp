@@ -8,7 +8,8 @@ namespace {
 template <class Get, class Fn>
 void load_one(Get&& get, Fn& slot, const char* name, const char* suffix, bool required) {
   slot = reinterpret_cast<Fn>(get(name));
-  if (!slot && suffix && *suffix) slot = reinterpret_cast<Fn>(get((std::string(name) + suffix).c_str()));
+  if (!slot && suffix && *suffix)
+    slot = reinterpret_cast<Fn>(get((std::string(name) + suffix).c_str()));
   if (!slot && required) fail<Unsupported>("the Vulkan driver lacks the function {}", name);
 }
 
@@ -59,7 +60,8 @@ void load_device(VkApi& api, VkInstance instance, VkDevice device) {
 
 std::string result_name(VkResult result) {
   switch (result) {
-#define TUFF_VK_RESULT(name) case name: return #name;
+#define TUFF_VK_RESULT(name) \
+  case name: return #name;
     TUFF_VK_RESULT(VK_SUCCESS)
     TUFF_VK_RESULT(VK_NOT_READY)
     TUFF_VK_RESULT(VK_TIMEOUT)

@@ -5,7 +5,9 @@
 namespace tuff::devices::vulkan {
 
 Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name)
-    : instance(std::move(shared_instance)), facts(std::move(known)), name(std::move(device_name)),
+    : instance(std::move(shared_instance)),
+      facts(std::move(known)),
+      name(std::move(device_name)),
       api(instance->api) {
   FeatureChain features(facts.version, facts.extensions);
   features.enable(facts.caps);
@@ -43,17 +45,20 @@ void Context::throw_lost() {
 }
 
 void Context::require_alive() {
-  if (lost()) [[unlikely]] throw_lost();
+  if (lost()) [[unlikely]]
+    throw_lost();
 }
 
 void Context::check(VkResult result, const char* call, const std::string& what) {
-  if (result == VK_SUCCESS) [[likely]] return;
-  std::string text = fmt::format("{} ({}): {} returned {}{}", name, facts.properties.deviceName, call,
-                                 result_name(result), what.empty() ? "" : " for " + what);
+  if (result == VK_SUCCESS) [[likely]]
+    return;
+  std::string text = fmt::format("{} ({}): {} returned {}{}", name, facts.properties.deviceName,
+                                 call, result_name(result), what.empty() ? "" : " for " + what);
   if (result == VK_ERROR_DEVICE_LOST) {
     {
       std::lock_guard lock(mutex_);
-      if (lost_text_.empty()) lost_text_ = text + "; the device stays lost until it is opened again";
+      if (lost_text_.empty())
+        lost_text_ = text + "; the device stays lost until it is opened again";
     }
     lost_.store(true, std::memory_order_release);
     throw_lost();

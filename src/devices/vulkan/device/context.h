@@ -21,15 +21,15 @@ class Context {
   // VK_SUCCESS passes. DEVICE_LOST is remembered and thrown as DeviceLost, OUT_OF_* as OutOfMemory,
   // anything else as Error; the text names device, call and `what`.
   void check(VkResult result, const char* call, const std::string& what = {});
-  void require_alive();             // throws DeviceLost once the device has been lost
+  void require_alive();  // throws DeviceLost once the device has been lost
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   const std::shared_ptr<Instance> instance;
   const Facts facts;
-  const std::string name;           // "VULKAN:0"
+  const std::string name;  // "VULKAN:0"
   VkApi api;
   VkDevice device = VK_NULL_HANDLE;
-  VkQueue queue = VK_NULL_HANDLE;   // guarded by the Queue's lock
+  VkQueue queue = VK_NULL_HANDLE;  // guarded by the Queue's lock
 
  private:
   [[noreturn]] void throw_lost();

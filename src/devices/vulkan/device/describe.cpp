@@ -31,7 +31,8 @@ TargetFeatures make_features(const Caps& c) {
   // The specification bounds exp2 by 3+2|x| ULP, log2 by 3 ULP and sqrt through inversesqrt; sin is
   // bounded in [-pi, pi] alone and absolutely, which is not enough.
   f.exp2 = f.sqrt = true;
-  // Decomposed like sin, so that normal random numbers (Box-Muller) have the same bits as on the CPU.
+  // Decomposed like sin, so that normal random numbers (Box-Muller) have the same bits as on the
+  // CPU.
   f.log2 = false;
   f.sin = false;
   return f;
@@ -41,13 +42,15 @@ uint64_t device_memory_bytes(const Facts& f) {
   uint64_t largest = 0;
   for (uint32_t i = 0; i < f.memory.memoryHeapCount; ++i) {
     const VkMemoryHeap& heap = f.memory.memoryHeaps[i];
-    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) largest = std::max<uint64_t>(largest, heap.size);
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      largest = std::max<uint64_t>(largest, heap.size);
   }
   return largest;
 }
 
 std::string version_text(uint32_t v) {
-  return fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(v), VK_API_VERSION_MINOR(v), VK_API_VERSION_PATCH(v));
+  return fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(v), VK_API_VERSION_MINOR(v),
+                     VK_API_VERSION_PATCH(v));
 }
 
 }  // namespace
@@ -58,8 +61,9 @@ Target make_target(const Facts& f) {
   t.device = "VULKAN";
   t.renderer = "spirv";
   t.arch = f.version >= VK_API_VERSION_1_2 ? "spirv1.5" : "spirv1.3";
-  t.identity = fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
-                           f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
+  t.identity =
+      fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
+                  f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
   t.cores = f.software() ? os::core_count() : std::max(1u, f.compute_units);
   t.vector_bytes = 16;
   t.vector_registers = 32;
@@ -88,9 +92,11 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   info.memory_bytes = device_memory_bytes(f);
   const VkPhysicalDeviceLimits& limits = f.properties.limits;
   info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
-  info.features.emplace_back("shared memory", fmt::format("{} KiB", limits.maxComputeSharedMemorySize / 1024));
+  info.features.emplace_back("shared memory",
+                             fmt::format("{} KiB", limits.maxComputeSharedMemorySize / 1024));
   info.features.emplace_back("invocations", std::to_string(limits.maxComputeWorkGroupInvocations));
-#define TUFF_VK_CAP(name, bit, required, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+#define TUFF_VK_CAP(name, bit, required, prose) \
+  info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
 #define TUFF_VK_PROPERTY(name, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP

@@ -72,7 +72,9 @@ bool can_calibrate(const VkApi& api, const Facts& f) {
   api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, nullptr);
   std::vector<VkTimeDomainEXT> domains(count);
   api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, domains.data());
-  auto has = [&](VkTimeDomainEXT d) { return std::find(domains.begin(), domains.end(), d) != domains.end(); };
+  auto has = [&](VkTimeDomainEXT d) {
+    return std::find(domains.begin(), domains.end(), d) != domains.end();
+  };
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
@@ -89,7 +91,8 @@ void read_features(const VkApi& api, Facts& f) {
 struct PropertyChain {
   VkPhysicalDeviceProperties2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   VkPhysicalDeviceIDProperties id{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
-  VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceSubgroupProperties subgroup{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
   VkPhysicalDeviceMaintenance3Properties maintenance3{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
   VkPhysicalDeviceMaintenance4Properties maintenance4{
@@ -135,7 +138,9 @@ void read_properties(const VkApi& api, Facts& f) {
         p.cu.shaderEngineCount * p.cu.shaderArraysPerEngineCount * p.cu.computeUnitsPerShaderArray;
   }
   bool in_compute = p.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
-  auto op = [&](VkSubgroupFeatureFlags bit) { return in_compute && (p.subgroup.supportedOperations & bit); };
+  auto op = [&](VkSubgroupFeatureFlags bit) {
+    return in_compute && (p.subgroup.supportedOperations & bit);
+  };
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
   f.caps.signedZeroInfNanPreserve = p.floats.shaderSignedZeroInfNanPreserveFloat32;
@@ -144,7 +149,9 @@ void read_properties(const VkApi& api, Facts& f) {
 // The floor. Fallback tiers below it (fences, descriptors) would relax rows of caps.def.
 std::string what_is_missing(const Facts& f) {
   std::string missing;
-  auto lacks = [&](const std::string& what) { missing += (missing.empty() ? "lacks " : ", ") + what; };
+  auto lacks = [&](const std::string& what) {
+    missing += (missing.empty() ? "lacks " : ", ") + what;
+  };
   if (f.queue_family == UINT32_MAX) lacks("a compute queue");
 #define TUFF_VK_CAP(name, bit, required, prose) \
   if (required && !f.caps.name) lacks(#name " (" prose ")");
@@ -198,7 +205,8 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   Facts f;
   f.handle = handle;
   api.vkGetPhysicalDeviceProperties(handle, &f.properties);
-  f.version = std::min(f.properties.apiVersion, std::min<uint32_t>(instance.version, VK_API_VERSION_1_3));
+  f.version =
+      std::min(f.properties.apiVersion, std::min<uint32_t>(instance.version, VK_API_VERSION_1_3));
   if (f.version < VK_API_VERSION_1_1 || !api.vkGetPhysicalDeviceProperties2) {
     f.missing = fmt::format("speaks Vulkan {}.{} and tuff needs 1.1: update the driver",
                             VK_API_VERSION_MAJOR(f.version), VK_API_VERSION_MINOR(f.version));
@@ -219,7 +227,8 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
 std::vector<const char*> extensions_to_enable(const Facts& f) {
   std::vector<const char*> names;
   auto need = [&](bool wanted, const Promoted& p) {
-    if (wanted && f.version < p.core_version && f.has_extension(p.extension)) names.push_back(p.extension);
+    if (wanted && f.version < p.core_version && f.has_extension(p.extension))
+      names.push_back(p.extension);
   };
   need(f.caps.bufferDeviceAddress, kAddress);
   need(f.caps.timelineSemaphore, kTimeline);
@@ -234,7 +243,10 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
 }
 
 void apply_mask(Caps& caps, const std::string& mask) {
-  struct Row { const char* name; bool Caps::*member; };
+  struct Row {
+    const char* name;
+    bool Caps::* member;
+  };
   static constexpr Row rows[] = {
 #define TUFF_VK_CAP(name, bit, required, prose) {#name, &Caps::name},
 #define TUFF_VK_PROPERTY(name, prose) {#name, &Caps::name},
@@ -247,7 +259,8 @@ void apply_mask(Caps& caps, const std::string& mask) {
     std::string name = mask.substr(at, end - at);
     at = end + 1;
     if (name.empty()) continue;
-    auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return name == r.name; });
+    auto row = std::find_if(std::begin(rows), std::end(rows),
+                            [&](const Row& r) { return name == r.name; });
     if (row == std::end(rows)) {
       std::string known;
       for (const Row& r : rows) known += std::string(known.empty() ? "" : ", ") + r.name;

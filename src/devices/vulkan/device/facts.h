@@ -28,7 +28,8 @@ struct FeatureChain {
   VkPhysicalDeviceFeatures2 base{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDevice16BitStorageFeatures storage16{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-  VkPhysicalDevice8BitStorageFeatures storage8{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
+  VkPhysicalDevice8BitStorageFeatures storage8{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
   VkPhysicalDeviceShaderFloat16Int8Features float16_int8{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
   VkPhysicalDeviceBufferDeviceAddressFeatures address{
@@ -48,27 +49,29 @@ struct Facts {
   std::string driver_name, driver_info;
   std::array<uint8_t, VK_UUID_SIZE> device_uuid{};
   uint32_t subgroup_size = 1;
-  uint32_t compute_units = 0;       // 0: not told
+  uint32_t compute_units = 0;  // 0: not told
   uint64_t max_allocation_bytes = UINT64_MAX;
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
   std::vector<std::string> extensions;  // all that the device offers
   Caps caps;
-  std::string missing;              // why the device cannot be used; empty if it can
+  std::string missing;  // why the device cannot be used; empty if it can
 
   bool usable() const { return missing.empty(); }
   bool software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   bool has_extension(const char* name) const;
-  std::string uuid_text() const;    // 32 hex digits
-  int rank() const;                 // of Candidate
+  std::string uuid_text() const;  // 32 hex digits
+  int rank() const;               // of Candidate
 };
 
 Facts gather_facts(const Instance& instance, VkPhysicalDevice handle);
 
-// Extensions to name at vkCreateDevice: what the caps need and the device's version has not in core.
+// Extensions to name at vkCreateDevice: what the caps need and the device's version has not in
+// core.
 std::vector<const char*> extensions_to_enable(const Facts& facts);
 
-// Switches off the caps named in a comma-separated list; InvalidArgument naming one that is not known.
+// Switches off the caps named in a comma-separated list; InvalidArgument naming one that is not
+// known.
 void apply_mask(Caps& caps, const std::string& mask);
 
 }  // namespace tuff::devices::vulkan

@@ -21,7 +21,8 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
   g_messages.fetch_add(1, std::memory_order_relaxed);
   bool error = severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-  log_line(error ? LogLevel::Error : LogLevel::Warn, fmt::format("vulkan validation: {}", data->pMessage));
+  log_line(error ? LogLevel::Error : LogLevel::Warn,
+           fmt::format("vulkan validation: {}", data->pMessage));
   return VK_FALSE;
 }
 
@@ -63,10 +64,13 @@ PFN_vkGetInstanceProcAddr open_loader(std::span<const std::string> names) {
   std::string why;
   auto library = os::Library::open(names, &why);
   if (!library) {
-    fail<Unsupported>("no Vulkan loader: install libvulkan1 (Debian, Ubuntu) or vulkan-loader ({})", why);
+    fail<Unsupported>("no Vulkan loader: install libvulkan1 (Debian, Ubuntu) or vulkan-loader ({})",
+                      why);
   }
-  auto entry = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->symbol("vkGetInstanceProcAddr"));
-  if (!entry) fail<Unsupported>("the Vulkan loader exports no vkGetInstanceProcAddr: reinstall libvulkan1");
+  auto entry =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->symbol("vkGetInstanceProcAddr"));
+  if (!entry)
+    fail<Unsupported>("the Vulkan loader exports no vkGetInstanceProcAddr: reinstall libvulkan1");
   return entry;
 }
 
@@ -86,7 +90,8 @@ std::shared_ptr<Instance> Instance::acquire() {
   return instance;
 }
 
-std::shared_ptr<Instance> Instance::open(std::span<const std::string> loader_names, bool validation) {
+std::shared_ptr<Instance> Instance::open(std::span<const std::string> loader_names,
+                                         bool validation) {
   auto instance = std::make_shared<Instance>();
   load_global(instance->api, open_loader(loader_names));
   instance->create(validation);
@@ -99,7 +104,8 @@ void Instance::create(bool want_validation) {
   api.vkEnumerateInstanceVersion(&version);
   validation = want_validation && has_layer(api, kValidationLayer);
   if (want_validation && !validation) {
-    log_warn("TUFF_VK_VALIDATION: {} is not installed (Debian: vulkan-validationlayers)", kValidationLayer);
+    log_warn("TUFF_VK_VALIDATION: {} is not installed (Debian: vulkan-validationlayers)",
+             kValidationLayer);
   }
   auto found = extensions_of(api, nullptr);
   std::vector<const char*> names;
@@ -111,7 +117,8 @@ void Instance::create(bool want_validation) {
   VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   app.pApplicationName = app.pEngineName = "tuff";
   app.apiVersion = std::min<uint32_t>(version, VK_API_VERSION_1_3);
-  auto messages = messenger_info();  // also covers vkCreateInstance and vkDestroyInstance themselves
+  auto messages =
+      messenger_info();  // also covers vkCreateInstance and vkDestroyInstance themselves
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   info.pNext = validation && debug_utils ? &messages : nullptr;
   info.flags = portability ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0;
@@ -123,7 +130,8 @@ void Instance::create(bool want_validation) {
   VkResult result = api.vkCreateInstance(&info, nullptr, &handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     fail<Unsupported>(
-        "the Vulkan loader found no driver (ICD): install mesa-vulkan-drivers or the GPU vendor's driver");
+        "the Vulkan loader found no driver (ICD): install mesa-vulkan-drivers or the GPU vendor's "
+        "driver");
   }
   if (result != VK_SUCCESS) fail<Unsupported>("vkCreateInstance returned {}", result_name(result));
 }

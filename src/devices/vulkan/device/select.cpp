@@ -33,7 +33,8 @@ std::string listing(const std::vector<Facts>& devices) {
 template <class Match>
 size_t first_match(const std::vector<Facts>& devices, const std::string& selector, Match&& match) {
   auto it = std::find_if(devices.begin(), devices.end(), match);
-  if (it == devices.end()) fail<InvalidArgument>("VULKAN:{} matches no device; {}", selector, listing(devices));
+  if (it == devices.end())
+    fail<InvalidArgument>("VULKAN:{} matches no device; {}", selector, listing(devices));
   return static_cast<size_t>(it - devices.begin());
 }
 
@@ -41,12 +42,15 @@ size_t find_by_selector(const std::vector<Facts>& devices, const std::string& se
   if (selector.starts_with("uuid=")) {
     std::string wanted = lower(selector.substr(5));
     std::erase(wanted, '-');
-    if (wanted.empty()) fail<InvalidArgument>("VULKAN:uuid= needs hex digits; {}", listing(devices));
-    return first_match(devices, selector, [&](const Facts& f) { return f.uuid_text().starts_with(wanted); });
+    if (wanted.empty())
+      fail<InvalidArgument>("VULKAN:uuid= needs hex digits; {}", listing(devices));
+    return first_match(devices, selector,
+                       [&](const Facts& f) { return f.uuid_text().starts_with(wanted); });
   }
   if (selector.starts_with("name=")) {
     std::string wanted = lower(selector.substr(5));
-    if (wanted.empty()) fail<InvalidArgument>("VULKAN:name= needs a part of a name; {}", listing(devices));
+    if (wanted.empty())
+      fail<InvalidArgument>("VULKAN:name= needs a part of a name; {}", listing(devices));
     return first_match(devices, selector, [&](const Facts& f) {
       return lower(f.properties.deviceName).find(wanted) != std::string::npos;
     });
@@ -55,10 +59,11 @@ size_t find_by_selector(const std::vector<Facts>& devices, const std::string& se
   const char* end = selector.data() + selector.size();
   auto [stop, error] = std::from_chars(selector.data(), end, index);
   if (error != std::errc() || stop != end) {
-    fail<InvalidArgument>("VULKAN:{} is no selector: give an index, uuid=<hex> or name=<part>; {}", selector,
-                          listing(devices));
+    fail<InvalidArgument>("VULKAN:{} is no selector: give an index, uuid=<hex> or name=<part>; {}",
+                          selector, listing(devices));
   }
-  if (index >= devices.size()) fail<InvalidArgument>("VULKAN:{} does not exist; {}", selector, listing(devices));
+  if (index >= devices.size())
+    fail<InvalidArgument>("VULKAN:{} does not exist; {}", selector, listing(devices));
   return index;
 }
 
@@ -75,7 +80,8 @@ std::vector<Facts> list_devices(const Instance& instance) {
   uint32_t count = 0;
   instance.api.vkEnumeratePhysicalDevices(instance.handle, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(count);
-  VkResult result = instance.api.vkEnumeratePhysicalDevices(instance.handle, &count, handles.data());
+  VkResult result =
+      instance.api.vkEnumeratePhysicalDevices(instance.handle, &count, handles.data());
   if (result != VK_SUCCESS && result != VK_INCOMPLETE) {
     fail<Unsupported>("vkEnumeratePhysicalDevices returned {}", result_name(result));
   }
@@ -93,12 +99,14 @@ std::vector<Facts> list_devices(const Instance& instance) {
 size_t select_device(const std::vector<Facts>& devices, const std::string& selector) {
   if (devices.empty()) {
     std::string hint = forbidden_nodes();
-    fail<Unsupported>("no Vulkan device{}", hint.empty() ? ": install a Vulkan driver" : ": " + hint);
+    fail<Unsupported>("no Vulkan device{}",
+                      hint.empty() ? ": install a Vulkan driver" : ": " + hint);
   }
   size_t index = selector.empty() ? 0 : find_by_selector(devices, selector);
   const Facts& f = devices[index];
   if (!f.usable()) {
-    fail<Unsupported>("VULKAN:{} ({}) cannot be used: {}", index, f.properties.deviceName, f.missing);
+    fail<Unsupported>("VULKAN:{} ({}) cannot be used: {}", index, f.properties.deviceName,
+                      f.missing);
   }
   return index;
 }
@@ -115,14 +123,16 @@ std::string forbidden_nodes(const std::string& directory, bool (*may_open)(const
   std::string text;
   for (const auto& [group, paths] : by_group) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} may not be opened by this user: join the group \"{}\" (sudo usermod -aG {} $USER)",
-                        paths, group, group);
+    text += fmt::format(
+        "{} may not be opened by this user: join the group \"{}\" (sudo usermod -aG {} $USER)",
+        paths, group, group);
   }
   return text;
 }
 
 std::string forbidden_nodes() {
-  return forbidden_nodes("/dev/dri", [](const char* path) { return ::access(path, R_OK | W_OK) == 0; });
+  return forbidden_nodes("/dev/dri",
+                         [](const char* path) { return ::access(path, R_OK | W_OK) == 0; });
 }
 
 }  // namespace tuff::devices::vulkan

@@ -8,10 +8,14 @@
 namespace tuff::devices {
 namespace vulkan {
 
-VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name)
+VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts,
+                           const std::string& name)
     : context_(std::make_shared<Context>(std::move(instance), facts, name)),
-      info_(make_info(facts, name)), target_(make_target(facts)), blocks_(context_),
-      loader_(context_, target_), queue_(*this, context_) {}
+      info_(make_info(facts, name)),
+      target_(make_target(facts)),
+      blocks_(context_),
+      loader_(context_, target_),
+      queue_(*this, context_) {}
 
 VulkanDevice::~VulkanDevice() { shut_down(); }
 
@@ -52,9 +56,11 @@ std::vector<Candidate> vulkan_probe() {
   try {
     auto instance = vulkan::Instance::acquire();
     auto devices = vulkan::list_devices(*instance);
-    for (size_t i = 0; i < devices.size(); ++i) candidates.push_back(vulkan::make_candidate(devices[i], i));
+    for (size_t i = 0; i < devices.size(); ++i)
+      candidates.push_back(vulkan::make_candidate(devices[i], i));
     if (devices.empty() && hint.empty()) {
-      candidates.push_back(vulkan::absent("the Vulkan loader found no device: install a Vulkan driver"));
+      candidates.push_back(
+          vulkan::absent("the Vulkan loader found no device: install a Vulkan driver"));
     }
   } catch (const Unsupported& e) {
     candidates.push_back(vulkan::absent(e.what()));
@@ -67,7 +73,8 @@ std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector) {
   auto instance = vulkan::Instance::acquire();
   auto devices = vulkan::list_devices(*instance);
   size_t index = vulkan::select_device(devices, selector);
-  return std::make_unique<vulkan::VulkanDevice>(std::move(instance), devices[index], vulkan::device_name(index));
+  return std::make_unique<vulkan::VulkanDevice>(std::move(instance), devices[index],
+                                                vulkan::device_name(index));
 }
 
 VkApi& vulkan_api(hcq::Device& device) { return vulkan::native(device).context()->api; }

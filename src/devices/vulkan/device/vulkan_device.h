@@ -23,7 +23,8 @@ class VulkanDevice final : public hcq::Device {
     return blocks_.map(size_bytes, kind);
   }
   void unmap_block(const hcq::MemoryBlock& block) noexcept override { blocks_.unmap(block); }
-  std::vector<std::unique_ptr<hcq::Program>> load(std::span<const render::Binary> binaries) override {
+  std::vector<std::unique_ptr<hcq::Program>> load(
+      std::span<const render::Binary> binaries) override {
     fail_if_lost();
     return loader_.load(binaries);
   }

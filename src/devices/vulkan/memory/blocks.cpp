@@ -62,15 +62,18 @@ int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t 
     case hcq::MemoryKind::Device: {
       // A small BAR window is also DEVICE_LOCAL | HOST_VISIBLE: only the largest heap counts.
       uint64_t heap = largest_local_heap(memory);
-      int type = first_of(memory, type_bits, {{kLocal | kHost | kCached, 0}, {kLocal, kHost}, {kLocal, 0}}, heap);
+      int type = first_of(memory, type_bits,
+                          {{kLocal | kHost | kCached, 0}, {kLocal, kHost}, {kLocal, 0}}, heap);
       return type >= 0 ? type : first_of(memory, type_bits, {{kLocal, 0}, {0, 0}});
     }
     case hcq::MemoryKind::Args:
-      return first_of(memory, type_bits, {{kLocal | kHost, kCached}, {kLocal | kHost, 0}, {kHost, 0}});
+      return first_of(memory, type_bits,
+                      {{kLocal | kHost, kCached}, {kLocal | kHost, 0}, {kHost, 0}});
     case hcq::MemoryKind::Upload:
       return first_of(memory, type_bits, {{kHost, kLocal | kCached}, {kHost, kLocal}, {kHost, 0}});
     case hcq::MemoryKind::Readback:
-      return first_of(memory, type_bits, {{kHost | kCached, kLocal}, {kHost | kCached, 0}, {kHost, 0}});
+      return first_of(memory, type_bits,
+                      {{kHost | kCached, kLocal}, {kHost | kCached, 0}, {kHost, 0}});
   }
   return -1;
 }
@@ -86,22 +89,24 @@ VkBuffer Blocks::create_buffer(size_t size_bytes) {
                VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
                VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
-  context_->check(context_->api.vkCreateBuffer(context_->device, &info, nullptr, &buffer), "vkCreateBuffer",
-                  fmt::format("{} bytes", size_bytes));
+  context_->check(context_->api.vkCreateBuffer(context_->device, &info, nullptr, &buffer),
+                  "vkCreateBuffer", fmt::format("{} bytes", size_bytes));
   return buffer;
 }
 
-VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, uint32_t* type_out) {
+VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind,
+                                uint32_t* type_out) {
   Context& c = *context_;
   VkMemoryRequirements needs{};
   c.api.vkGetBufferMemoryRequirements(c.device, buffer, &needs);
   int type = choose_memory_type(c.facts.memory, needs.memoryTypeBits, kind);
-  if (type < 0) fail<Unsupported>("{}: no coherent memory type for {} memory", c.name, kind_name(kind));
+  if (type < 0)
+    fail<Unsupported>("{}: no coherent memory type for {} memory", c.name, kind_name(kind));
   uint32_t heap = c.facts.memory.memoryTypes[type].heapIndex;
   uint64_t heap_bytes = c.facts.memory.memoryHeaps[heap].size;
   if (needs.size > heap_bytes) {
-    fail<OutOfMemory>("{}: a block of {} bytes of {} memory is larger than its heap of {} bytes", c.name,
-                      size_bytes, kind_name(kind), heap_bytes);
+    fail<OutOfMemory>("{}: a block of {} bytes of {} memory is larger than its heap of {} bytes",
+                      c.name, size_bytes, kind_name(kind), heap_bytes);
   }
   VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
@@ -116,8 +121,8 @@ VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryK
     return allocate(buffer, size_bytes, hcq::MemoryKind::Upload, type_out);
   }
   c.check(result, "vkAllocateMemory",
-          fmt::format("{} bytes of {} memory (heap {} has {} bytes in all)", size_bytes, kind_name(kind), heap,
-                      heap_bytes));
+          fmt::format("{} bytes of {} memory (heap {} has {} bytes in all)", size_bytes,
+                      kind_name(kind), heap, heap_bytes));
   *type_out = static_cast<uint32_t>(type);
   return memory;
 }
@@ -127,8 +132,8 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
   c.require_alive();
   if (size_bytes == 0) fail<InvalidArgument>("{}: a memory block of 0 bytes", c.name);
   if (size_bytes > c.facts.max_allocation_bytes) {
-    fail<OutOfMemory>("{}: a block of {} bytes exceeds the driver's largest allocation of {} bytes", c.name,
-                      size_bytes, c.facts.max_allocation_bytes);
+    fail<OutOfMemory>("{}: a block of {} bytes exceeds the driver's largest allocation of {} bytes",
+                      c.name, size_bytes, c.facts.max_allocation_bytes);
   }
   VkBuffer buffer = create_buffer(size_bytes);
   VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -154,8 +159,8 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
   info.buffer = buffer;
   block.address = c.api.vkGetBufferDeviceAddress(c.device, &info);
   block.native = reinterpret_cast<uint64_t>(buffer);
-  TUFF_DEBUG_LINE(7, "{}: block of {} bytes of {} memory at {:#x}{}", c.name, size_bytes, kind_name(kind),
-                  block.address, block.host ? ", mapped" : "");
+  TUFF_DEBUG_LINE(7, "{}: block of {} bytes of {} memory at {:#x}{}", c.name, size_bytes,
+                  kind_name(kind), block.address, block.host ? ", mapped" : "");
   return block;
 }
 

@@ -12,9 +12,9 @@
 
 namespace tuff::devices::vulkan {
 
-// Index of the memory type for `kind` among `type_bits`, or -1. Types without coherence are not used.
-// Device memory has a host pointer only where the host reads it through its cache (software, UMA):
-// reading write-combined memory is slower than a staged copy.
+// Index of the memory type for `kind` among `type_bits`, or -1. Types without coherence are not
+// used. Device memory has a host pointer only where the host reads it through its cache (software,
+// UMA): reading write-combined memory is slower than a staged copy.
 int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits,
                        hcq::MemoryKind kind);
 

@@ -27,12 +27,14 @@ bool native_header_fits(const VkPhysicalDeviceProperties& p, std::span<const uin
   std::memcpy(&h, data.data(), sizeof h);
   return h.headerSize >= sizeof h && h.headerSize <= data.size() &&
          h.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && h.vendorID == p.vendorID &&
-         h.deviceID == p.deviceID && !std::memcmp(h.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE);
+         h.deviceID == p.deviceID &&
+         !std::memcmp(h.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE);
 }
 
 }  // namespace
 
-std::vector<uint8_t> wrap_cache(const VkPhysicalDeviceProperties& p, std::span<const uint8_t> data) {
+std::vector<uint8_t> wrap_cache(const VkPhysicalDeviceProperties& p,
+                                std::span<const uint8_t> data) {
   CacheFileHeader h{};
   std::memcpy(h.magic, kMagic, sizeof kMagic);
   h.format = kFormat;
@@ -48,8 +50,8 @@ std::vector<uint8_t> wrap_cache(const VkPhysicalDeviceProperties& p, std::span<c
   return file;
 }
 
-std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p, std::span<const uint8_t> file,
-                                      std::string* why) {
+std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p,
+                                      std::span<const uint8_t> file, std::string* why) {
   auto refuse = [&](const char* reason) -> std::span<const uint8_t> {
     *why = reason;
     return {};
@@ -57,8 +59,10 @@ std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p, std::
   CacheFileHeader h{};
   if (file.size() < sizeof h) return refuse("too short");
   std::memcpy(&h, file.data(), sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) || h.format != kFormat) return refuse("not of this format");
-  if (h.vendor_id != p.vendorID || h.device_id != p.deviceID || h.driver_version != p.driverVersion ||
+  if (std::memcmp(h.magic, kMagic, sizeof kMagic) || h.format != kFormat)
+    return refuse("not of this format");
+  if (h.vendor_id != p.vendorID || h.device_id != p.deviceID ||
+      h.driver_version != p.driverVersion ||
       std::memcmp(h.uuid, p.pipelineCacheUUID, VK_UUID_SIZE)) {
     return refuse("of another device or driver");
   }
@@ -76,7 +80,8 @@ PipelineCache::PipelineCache(std::shared_ptr<Context> context) : context_(std::m
   }
   std::vector<uint8_t> file = read_file();
   std::string why;
-  auto data = file.empty() ? std::span<const uint8_t>() : unwrap_cache(c.facts.properties, file, &why);
+  auto data =
+      file.empty() ? std::span<const uint8_t>() : unwrap_cache(c.facts.properties, file, &why);
   if (!why.empty()) log_info("{}: {} is {}; it is made anew", c.name, path_, why);
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = data.size();
@@ -123,9 +128,11 @@ void PipelineCache::save() noexcept {
     if (path_.empty() || !unsaved_ || context_->lost()) return;
     Context& c = *context_;
     size_t size = 0;
-    c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, nullptr), "vkGetPipelineCacheData");
+    c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, nullptr),
+            "vkGetPipelineCacheData");
     std::vector<uint8_t> data(size);
-    c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, data.data()), "vkGetPipelineCacheData");
+    c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, data.data()),
+            "vkGetPipelineCacheData");
     data.resize(size);
     os::make_directories(path_.substr(0, path_.rfind('/')));
     os::write_file(path_, wrap_cache(c.facts.properties, data));

@@ -16,18 +16,18 @@ namespace tuff::devices::vulkan {
 
 // The file: this header, then Vulkan's own data (which opens with a header of its own).
 struct CacheFileHeader {
-  char magic[8];                 // "TUFFVKPC"
-  uint32_t format = 0;           // raised when this layout changes
+  char magic[8];        // "TUFFVKPC"
+  uint32_t format = 0;  // raised when this layout changes
   uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
   uint8_t uuid[VK_UUID_SIZE] = {};
   uint64_t data_bytes = 0;
-  uint64_t checksum = 0;         // FNV-1a of the data
+  uint64_t checksum = 0;  // FNV-1a of the data
 };
 
 std::vector<uint8_t> wrap_cache(const VkPhysicalDeviceProperties& p, std::span<const uint8_t> data);
 // The data within, or empty with the reason in `why`.
-std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p, std::span<const uint8_t> file,
-                                      std::string* why);
+std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p,
+                                      std::span<const uint8_t> file, std::string* why);
 
 class PipelineCache {
  public:
@@ -35,8 +35,8 @@ class PipelineCache {
   ~PipelineCache();  // saves
   VkPipelineCache handle() const { return handle_; }
   const std::string& path() const { return path_; }  // empty: no file is kept
-  void added(size_t pipelines);  // notes new pipelines; now and then saves
-  void save() noexcept;          // if there are new ones
+  void added(size_t pipelines);                      // notes new pipelines; now and then saves
+  void save() noexcept;                              // if there are new ones
   bool loaded_from_file() const { return loaded_; }
 
  private:

@@ -43,12 +43,13 @@ void Loader::check_binary(const render::Binary& b) const {
   uint32_t magic = 0;
   if (b.bytes && b.bytes->size() >= 20) std::memcpy(&magic, b.bytes->data(), sizeof magic);
   if (magic != kSpirvMagic || b.bytes->size() % 4) {
-    fail<CompileError>("{}: kernel \"{}\" is not a SPIR-V module ({} bytes)", context_->name, b.name,
-                       b.bytes ? b.bytes->size() : 0);
+    fail<CompileError>("{}: kernel \"{}\" is not a SPIR-V module ({} bytes)", context_->name,
+                       b.name, b.bytes ? b.bytes->size() : 0);
   }
   uint64_t invocations = uint64_t{b.local[0]} * b.local[1] * b.local[2];
   for (int i = 0; i < 3; ++i) {
-    if (b.local[i] == 0 || b.local[i] > target_.max_local[i] || invocations > target_.max_invocations) {
+    if (b.local[i] == 0 || b.local[i] > target_.max_local[i] ||
+        invocations > target_.max_invocations) {
       fail<CompileError>(
           "{}: kernel \"{}\" has local size ({},{},{}); the device allows ({},{},{}) and {} in all",
           context_->name, b.name, b.local[0], b.local[1], b.local[2], target_.max_local[0],
@@ -56,8 +57,8 @@ void Loader::check_binary(const render::Binary& b) const {
     }
   }
   if (b.shared_bytes > target_.shared_bytes) {
-    fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}", context_->name,
-                       b.name, b.shared_bytes, target_.shared_bytes);
+    fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}",
+                       context_->name, b.name, b.shared_bytes, target_.shared_bytes);
   }
 }
 
@@ -68,7 +69,8 @@ VkShaderModule Loader::create_module(const render::Binary& b) {
   VkShaderModule module = VK_NULL_HANDLE;
   VkResult result = context_->api.vkCreateShaderModule(context_->device, &info, nullptr, &module);
   if (result == VK_ERROR_INVALID_SHADER_NV || result == VK_ERROR_UNKNOWN) {
-    fail<CompileError>("{}: the driver refused the module of kernel \"{}\"", context_->name, b.name);
+    fail<CompileError>("{}: the driver refused the module of kernel \"{}\"", context_->name,
+                       b.name);
   }
   context_->check(result, "vkCreateShaderModule", "kernel \"" + b.name + "\"");
   return module;
@@ -85,7 +87,8 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
   info.stage.pName = b.symbol.c_str();
   info.layout = layout_;
   VkPipeline pipeline = VK_NULL_HANDLE;
-  VkResult result = c.api.vkCreateComputePipelines(c.device, cache_.handle(), 1, &info, nullptr, &pipeline);
+  VkResult result =
+      c.api.vkCreateComputePipelines(c.device, cache_.handle(), 1, &info, nullptr, &pipeline);
   if (result == VK_ERROR_INVALID_SHADER_NV || result == VK_ERROR_UNKNOWN ||
       (result == VK_SUCCESS && !pipeline)) {
     fail<CompileError>("{}: the driver could not compile kernel \"{}\": {}", c.name, b.name,

@@ -1,6 +1,6 @@
-// Loader: SPIR-V binaries become compute pipelines. The only interface of a kernel is a push constant
-// of 8 bytes, the address of its argument block; there are no descriptor sets and no specialization.
-// Used by the device. Knows nothing of queues.
+// Loader: SPIR-V binaries become compute pipelines. The only interface of a kernel is a push
+// constant of 8 bytes, the address of its argument block; there are no descriptor sets and no
+// specialization. Used by the device. Knows nothing of queues.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,9 @@ class VulkanProgram final : public hcq::Program {
   VulkanProgram(std::shared_ptr<Context> context, const render::Binary& binary, VkPipeline pipeline,
                 VkPipelineLayout layout)
       : Program(binary), context_(std::move(context)), pipeline_(pipeline), layout_(layout) {}
-  ~VulkanProgram() override { context_->api.vkDestroyPipeline(context_->device, pipeline_, nullptr); }
+  ~VulkanProgram() override {
+    context_->api.vkDestroyPipeline(context_->device, pipeline_, nullptr);
+  }
   VkPipeline pipeline() const { return pipeline_; }
   VkPipelineLayout layout() const { return layout_; }
   const Context* context() const { return context_.get(); }

@@ -8,7 +8,8 @@ uint64_t TickScale::to_ns(uint64_t ticks) const {
   uint32_t shift = 64 - bits;
   // Sign-extended difference in `bits` bits: right across one wrap of the counter.
   int64_t delta = static_cast<int64_t>((ticks - reference_ticks) << shift) >> shift;
-  return reference_ns + static_cast<int64_t>(std::llround(static_cast<double>(delta) * ns_per_tick));
+  return reference_ns +
+         static_cast<int64_t>(std::llround(static_cast<double>(delta) * ns_per_tick));
 }
 
 Clock::Clock(std::shared_ptr<Context> context) : context_(std::move(context)) {
@@ -27,7 +28,8 @@ TickScale Clock::scale() {
   if (!c.facts.caps.calibratedTimestamps) return scale_;
   VkCalibratedTimestampInfoEXT domains[2] = {
       {VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_DEVICE_EXT},
-      {VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT}};
+      {VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr,
+       VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT}};
   uint64_t values[2] = {}, deviation = 0;
   c.check(c.api.vkGetCalibratedTimestampsEXT(c.device, 2, domains, values, &deviation),
           "vkGetCalibratedTimestampsEXT");

@@ -1,6 +1,6 @@
 // Clock: device ticks as nanoseconds of the host's monotonic clock.
-// Used by the queue when timestamps are read. Calibrates by VK_EXT_calibrated_timestamps, else from a
-// reference point that the queue measured.
+// Used by the queue when timestamps are read. Calibrates by VK_EXT_calibrated_timestamps, else from
+// a reference point that the queue measured.
 #pragma once
 
 #include <cstdint>

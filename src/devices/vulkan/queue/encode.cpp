@@ -14,7 +14,8 @@ struct Scope {
 constexpr Scope kWork{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT,
                       VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT |
                           VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
-// The indirect stage is here for its reads: what was launched from a buffer before it is overwritten.
+// The indirect stage is here for its reads: what was launched from a buffer before it is
+// overwritten.
 constexpr Scope kWrites{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
                         VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
 constexpr Scope kReaders{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
@@ -24,8 +25,13 @@ constexpr Scope kHostReads{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_B
 // Records one list; a visitor over command bodies.
 class Encoder {
  public:
-  Encoder(Context& context, const hcq::CommandList& list, VkSemaphore timeline, EncodedVulkanList& out)
-      : c_(context), api_(context.api), list_(list), out_(out), buffer_(out.recorder.buffer),
+  Encoder(Context& context, const hcq::CommandList& list, VkSemaphore timeline,
+          EncodedVulkanList& out)
+      : c_(context),
+        api_(context.api),
+        list_(list),
+        out_(out),
+        buffer_(out.recorder.buffer),
         timeline_(timeline) {}
 
   void run() {
@@ -70,8 +76,8 @@ class Encoder {
     memory.srcAccessMask = static_cast<VkAccessFlags>(from.accesses);
     memory.dstAccessMask = static_cast<VkAccessFlags>(to.accesses);
     api_.vkCmdPipelineBarrier(buffer_, static_cast<VkPipelineStageFlags>(from.stages),
-                              static_cast<VkPipelineStageFlags>(to.stages), 0, 1, &memory, 0, nullptr, 0,
-                              nullptr);
+                              static_cast<VkPipelineStageFlags>(to.stages), 0, 1, &memory, 0,
+                              nullptr, 0, nullptr);
   }
 
   VkSemaphore semaphore_of(hcq::Signal* signal, uint32_t slot) {
@@ -80,14 +86,16 @@ class Encoder {
       fail<Unsupported>("{}: a list can wait on and signal only signals of this device", c_.name);
     }
     if (slot >= list_.slot_count) {
-      fail<InvalidArgument>("{}: value slot {} in a list with {} slots", c_.name, slot, list_.slot_count);
+      fail<InvalidArgument>("{}: value slot {} in a list with {} slots", c_.name, slot,
+                            list_.slot_count);
     }
     return timeline->semaphore();
   }
 
   void record(const hcq::WaitCmd& wait) {
     if (work_seen_ || signal_seen_) {
-      fail<Unsupported>("{}: a Vulkan queue cannot wait in mid-list; cut the list before this Wait", c_.name);
+      fail<Unsupported>("{}: a Vulkan queue cannot wait in mid-list; cut the list before this Wait",
+                        c_.name);
     }
     out_.submission.add_wait(semaphore_of(wait.signal, wait.value_slot), wait.value_slot);
   }
@@ -99,7 +107,8 @@ class Encoder {
 
   void work() {
     if (signal_seen_) {
-      fail<Unsupported>("{}: a Vulkan queue cannot signal in mid-list; cut the list after the Signal", c_.name);
+      fail<Unsupported>(
+          "{}: a Vulkan queue cannot signal in mid-list; cut the list after the Signal", c_.name);
     }
     work_seen_ = true;
   }
@@ -107,8 +116,8 @@ class Encoder {
   void record(const hcq::TimestampCmd& timestamp) {
     work();
     if (timestamp.index >= list_.timestamp_count) {
-      fail<InvalidArgument>("{}: timestamp {} in a list with {} timestamps", c_.name, timestamp.index,
-                            list_.timestamp_count);
+      fail<InvalidArgument>("{}: timestamp {} in a list with {} timestamps", c_.name,
+                            timestamp.index, list_.timestamp_count);
     }
     api_.vkCmdWriteTimestamp(buffer_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, out_.recorder.queries,
                              timestamp.index);
@@ -124,7 +133,8 @@ class Encoder {
     work();
     const auto* program = dynamic_cast<const VulkanProgram*>(dispatch.program);
     if (!program || program->context() != &c_) {
-      fail<InvalidArgument>("{}: dispatch of a program that was not loaded on this device", c_.name);
+      fail<InvalidArgument>("{}: dispatch of a program that was not loaded on this device",
+                            c_.name);
     }
     begin_label(program->name());
     if (program->pipeline() != bound_) {
@@ -133,7 +143,8 @@ class Encoder {
     }
     VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
     TUFF_CHECK(address % 16 == 0, "{}: argument block at {:#x}", program->name(), address);
-    api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof address, &address);
+    api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            sizeof address, &address);
     if (dispatch.indirect) {
       dispatch_indirect(dispatch.indirect);
     } else {
@@ -145,15 +156,16 @@ class Encoder {
   void dispatch_direct(const VulkanProgram& program, const std::array<uint32_t, 3>& groups) {
     const uint32_t* limits = c_.facts.properties.limits.maxComputeWorkGroupCount;
     if (groups[0] > limits[0] || groups[1] > limits[1] || groups[2] > limits[2]) {
-      fail<InvalidArgument>("{}: kernel \"{}\" launched with ({},{},{}) groups; the limit is ({},{},{})", c_.name,
-                            program.name(), groups[0], groups[1], groups[2], limits[0], limits[1], limits[2]);
+      fail<InvalidArgument>(
+          "{}: kernel \"{}\" launched with ({},{},{}) groups; the limit is ({},{},{})", c_.name,
+          program.name(), groups[0], groups[1], groups[2], limits[0], limits[1], limits[2]);
     }
     api_.vkCmdDispatch(buffer_, groups[0], groups[1], groups[2]);
   }
 
   void dispatch_indirect(const hcq::Span& span) {
-    TUFF_CHECK(span.size_bytes >= 12 && span.offset % 4 == 0, "indirect span of {} bytes at {}", span.size_bytes,
-               span.offset);
+    TUFF_CHECK(span.size_bytes >= 12 && span.offset % 4 == 0, "indirect span of {} bytes at {}",
+               span.size_bytes, span.offset);
     api_.vkCmdDispatchIndirect(buffer_, buffer_of(*span.block), span.offset);
   }
 
@@ -166,7 +178,8 @@ class Encoder {
     if (copy.src.size_bytes == 0) return;
     begin_label("copy");
     VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size_bytes};
-    api_.vkCmdCopyBuffer(buffer_, buffer_of(*copy.src.block), buffer_of(*copy.dst.block), 1, &region);
+    api_.vkCmdCopyBuffer(buffer_, buffer_of(*copy.src.block), buffer_of(*copy.dst.block), 1,
+                         &region);
     end_label();
   }
 
@@ -181,7 +194,8 @@ class Encoder {
     api_.vkCmdBeginDebugUtilsLabelEXT(buffer_, &info);
   }
   void end_label() {
-    if (c_.facts.caps.debugUtils && api_.vkCmdEndDebugUtilsLabelEXT) api_.vkCmdEndDebugUtilsLabelEXT(buffer_);
+    if (c_.facts.caps.debugUtils && api_.vkCmdEndDebugUtilsLabelEXT)
+      api_.vkCmdEndDebugUtilsLabelEXT(buffer_);
   }
 
   Context& c_;
@@ -197,7 +211,8 @@ class Encoder {
 
 }  // namespace
 
-void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline, EncodedVulkanList& out) {
+void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline,
+                 EncodedVulkanList& out) {
   Encoder(context, list, timeline, out).run();
 }
 

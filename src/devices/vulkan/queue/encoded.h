@@ -60,6 +60,7 @@ class EncodedVulkanList final : public hcq::EncodedList {
 };
 
 // Records `list` into `out`. Throws Unsupported for what Vulkan cannot do in mid-list.
-void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline, EncodedVulkanList& out);
+void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline,
+                 EncodedVulkanList& out);
 
 }  // namespace tuff::devices::vulkan

@@ -7,8 +7,11 @@
 namespace tuff::devices::vulkan {
 
 VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
-    : Queue(device), context_(std::move(context)), timeline_(context_, 0),
-      recorders_(std::make_shared<RecorderPool>(context_)), clock_(context_) {}
+    : Queue(device),
+      context_(std::move(context)),
+      timeline_(context_, 0),
+      recorders_(std::make_shared<RecorderPool>(context_)),
+      clock_(context_) {}
 
 VulkanQueue::~VulkanQueue() {
   try {
@@ -19,17 +22,20 @@ VulkanQueue::~VulkanQueue() {
   collect(true);  // while the recorders' owner is still whole
 }
 
-std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& list, hcq::EncodeUse use) {
+std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& list,
+                                                      hcq::EncodeUse use) {
   context_->require_alive();
   if (list.timestamp_count) {
-    if (!context_->facts.timestamp_bits) fail<Unsupported>("{}: the queue has no timestamps", context_->name);
+    if (!context_->facts.timestamp_bits)
+      fail<Unsupported>("{}: the queue has no timestamps", context_->name);
     std::lock_guard lock(clock_mutex_);
     if (!clock_.ready()) measure_clock();
   }
   return encode_native(list, use);
 }
 
-std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::CommandList& list, hcq::EncodeUse use) {
+std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::CommandList& list,
+                                                              hcq::EncodeUse use) {
   Recorder recorder = recorders_->acquire(list.timestamp_count, timeline_.value());
   auto out = std::make_unique<EncodedVulkanList>(this, recorders_, recorder);
   out->use = use;
@@ -51,8 +57,8 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
   device().fail_if_lost();
   EncodedVulkanList& list = own(encoded);
   if (slots.size() < list.slot_count) {
-    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", context_->name, slots.size(),
-                          list.slot_count);
+    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", context_->name,
+                          slots.size(), list.slot_count);
   }
   if (list.use == hcq::EncodeUse::Once && list.recorder.busy_until) {
     fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", context_->name);
@@ -68,14 +74,17 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
   return value;
 }
 
-void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots, uint64_t value) {
+void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
+                                uint64_t value) {
   const VkApi& api = context_->api;
   list.submission.fill(slots, value);
   if (context_->facts.caps.synchronization2) {
-    VkResult result = api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), VK_NULL_HANDLE);
+    VkResult result =
+        api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), VK_NULL_HANDLE);
     context_->check(result, "vkQueueSubmit2");
   } else {
-    VkResult result = api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), VK_NULL_HANDLE);
+    VkResult result =
+        api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), VK_NULL_HANDLE);
     context_->check(result, "vkQueueSubmit");
   }
   list.recorder.busy_until = value;
@@ -85,10 +94,11 @@ std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {
   std::vector<uint64_t> ticks(list.timestamp_count);
   if (ticks.empty()) return ticks;
   VkResult result = context_->api.vkGetQueryPoolResults(
-      context_->device, list.recorder.queries, 0, list.timestamp_count, ticks.size() * sizeof(uint64_t),
-      ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT);
+      context_->device, list.recorder.queries, 0, list.timestamp_count,
+      ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT);
   if (result == VK_NOT_READY) {
-    fail<InvalidArgument>("{}: not every timestamp of the list was written by a command", context_->name);
+    fail<InvalidArgument>("{}: not every timestamp of the list was written by a command",
+                          context_->name);
   }
   context_->check(result, "vkGetQueryPoolResults");
   return ticks;

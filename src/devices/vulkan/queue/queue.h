@@ -1,5 +1,6 @@
-// VulkanQueue: the one compute queue of a device; each submission is one vkQueueSubmit2 that signals
-// the next value of the queue's timeline semaphore. Made by the device, used through hcq::Queue.
+// VulkanQueue: the one compute queue of a device; each submission is one vkQueueSubmit2 that
+// signals the next value of the queue's timeline semaphore. Made by the device, used through
+// hcq::Queue.
 #pragma once
 
 #include <atomic>
@@ -17,14 +18,16 @@ class VulkanQueue final : public hcq::Queue {
  public:
   VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context);
   ~VulkanQueue() override;
-  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list, hcq::EncodeUse use) override;
+  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list,
+                                           hcq::EncodeUse use) override;
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
 
  private:
-  std::unique_ptr<EncodedVulkanList> encode_native(const hcq::CommandList& list, hcq::EncodeUse use);
+  std::unique_ptr<EncodedVulkanList> encode_native(const hcq::CommandList& list,
+                                                   hcq::EncodeUse use);
   EncodedVulkanList& own(hcq::EncodedList& list) const;
   void submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots, uint64_t value);
   std::vector<uint64_t> read_ticks(const EncodedVulkanList& list);

@@ -13,7 +13,8 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
   Recorder r;
   {
     std::lock_guard lock(mutex_);
-    auto it = std::find_if(free_.begin(), free_.end(), [&](const Recorder& f) { return f.busy_until <= passed; });
+    auto it = std::find_if(free_.begin(), free_.end(),
+                           [&](const Recorder& f) { return f.busy_until <= passed; });
     if (it != free_.end()) {
       r = *it;
       *it = free_.back();
@@ -22,10 +23,12 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
   }
   try {
     if (r.pool) {
-      context_->check(context_->api.vkResetCommandPool(context_->device, r.pool, 0), "vkResetCommandPool");
+      context_->check(context_->api.vkResetCommandPool(context_->device, r.pool, 0),
+                      "vkResetCommandPool");
     } else {
       r = create();
-      // Room for every recorder there is, so that recycle(), which runs in replays too, never allocates.
+      // Room for every recorder there is, so that recycle(), which runs in replays too, never
+      // allocates.
       std::lock_guard lock(mutex_);
       free_.reserve(++made_);
     }

@@ -35,7 +35,7 @@ class RecorderPool {
   std::shared_ptr<Context> context_;
   std::mutex mutex_;
   std::vector<Recorder> free_;
-  size_t made_ = 0;   // what free_ has room for
+  size_t made_ = 0;  // what free_ has room for
 };
 
 }  // namespace tuff::devices::vulkan

@@ -43,7 +43,8 @@ void TimelineSignal::set(uint64_t value) {
   context_->require_alive();
   uint64_t now = this->value();
   if (value <= now) {
-    fail<InvalidArgument>("{}: a signal only rises: set({}) while it stands at {}", context_->name, value, now);
+    fail<InvalidArgument>("{}: a signal only rises: set({}) while it stands at {}", context_->name,
+                          value, now);
   }
   VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
   info.semaphore = semaphore_;

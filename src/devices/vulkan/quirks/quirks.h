@@ -1,5 +1,6 @@
 // Quirks: what no feature bit tells about a driver, as a table of data rows.
-// Used when a Target is filled. A new bug of a driver is a new row, never an `if` in the driver code.
+// Used when a Target is filled. A new bug of a driver is a new row, never an `if` in the driver
+// code.
 #pragma once
 
 #include <cstdint>
