@@ -9,7 +9,7 @@ import re
 import sys
 
 CORRIDOR = ["base", "graph", "sched", "kernel", "render", "hcq", "devices", "engine",
-            "tensor", "nn", "io", "cli"]
+            "tensor", "nn", "io", "check", "cli"]
 RANK = {room: i for i, room in enumerate(CORRIDOR)}
 
 # The room that each public header belongs to. A header in include/tuff/<room>/ needs no row.

@@ -1,6 +1,6 @@
 // Every public function of Tensor, forwards and backwards, on every device of this machine: against
-// the reference interpreter within the tolerance of cases.h, and against PyTorch's values within
-// 2e-5.
+// the reference interpreter within the tolerance of check/functions.h, and against PyTorch's values
+// within 2e-5.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -8,13 +8,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "tensor/cases.h"
+#include "check/functions.h"
+#include "check/reference.h"
 #include "tensor/devices.h"
-#include "tensor/reference.h"
 
 namespace tuff::test {
 namespace {
 
+using check::contents;
+using check::difference;
+using check::Function;
+using check::functions;
+using check::interpret;
+using check::Precision;
+using check::tolerance;
 using graph::HostArray;
 using nlohmann::json;
 
@@ -53,7 +60,7 @@ Tensor weights(const Tensor& like) {
   return Tensor::from(w, like.sizes(), {.device = like.device()});
 }
 
-void check_backward(const Case& c, const json& row, const std::string& device) {
+void check_backward(const Function& c, const json& row, const std::string& device) {
   std::vector<Tensor> x;
   for (const json& j : row.at("inputs")) x.push_back(on_device(array_of(j), device));
   const Tensor out = c.run(x);
@@ -78,7 +85,7 @@ void check_backward(const Case& c, const json& row, const std::string& device) {
   }
 }
 
-void check_case(const Case& c, const std::string& device) {
+void check_case(const Function& c, const std::string& device) {
   const json& row = rows().at(c.name);
   std::vector<Tensor> x;
   for (const json& j : row.at("inputs")) x.push_back(on_device(array_of(j), device));
@@ -96,7 +103,7 @@ void check_case(const Case& c, const std::string& device) {
 class Conformance : public testing::TestWithParam<std::string> {};
 
 TEST_P(Conformance, EveryFunctionForwardsAndBackwards) {
-  for (const Case& c : cases()) {
+  for (const Function& c : functions()) {
     SCOPED_TRACE(c.name);
     try {
       check_case(c, GetParam());
@@ -116,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Conformance, testing::ValuesIn(devices()), [](
 
 TEST(ConformanceTable, HasARowForEveryCaseAndACaseForEveryRow) {
   std::map<std::string, int> seen;
-  for (const Case& c : cases()) seen[c.name]++;
+  for (const Function& c : functions()) seen[c.name]++;
   for (const auto& [name, row] : rows()) EXPECT_EQ(seen[name], 1) << name;
   EXPECT_EQ(seen.size(), rows().size());
 }

@@ -12,7 +12,6 @@
 #include <tuff/optim.h>
 #include "base/check.h"
 #include "tensor/devices.h"
-#include "tensor/reference.h"
 
 namespace tuff::test {
 namespace {

@@ -1,5 +1,6 @@
 // What the reference interpreter says of pending tensors, with their buffers' present contents
-// bound; and comparisons of arrays. Called by the tests of tensor, nn and engine.
+// bound; and comparisons of arrays. Called by the conformance suite and by the tests of tensor, nn
+// and engine. Must never know which device a tensor is on.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 #include <tuff/tensor.h>
 #include "graph/interpret.h"
 
-namespace tuff::test {
+namespace tuff::check {
 
 // Ask before the tensors are realized: afterwards there is nothing left to interpret.
 std::vector<graph::HostArray> interpret(const std::vector<Tensor>& tensors);
@@ -18,4 +19,4 @@ graph::HostArray contents(const Tensor& t);  // realizes it
 // finite magnitude of `want`. Else the first difference in words.
 std::string difference(const graph::HostArray& got, const graph::HostArray& want, double relative);
 
-}  // namespace tuff::test
+}  // namespace tuff::check

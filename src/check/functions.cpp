@@ -1,13 +1,13 @@
-#include "tensor/cases.h"
+#include "check/functions.h"
 
-namespace tuff::test {
+namespace tuff::check {
 namespace {
 
 using Inputs = const std::vector<Tensor>&;
 using enum Precision;
 
-const std::vector<Case>& elementwise() {
-  static const std::vector<Case> table = {
+const std::vector<Function>& elementwise() {
+  static const std::vector<Function> table = {
       {"add", Exact, [](Inputs x) { return x[0] + x[1]; }},
       {"sub", Exact, [](Inputs x) { return x[0] - x[1]; }},
       {"mul", Exact, [](Inputs x) { return x[0] * x[1]; }},
@@ -75,8 +75,8 @@ const std::vector<Case>& elementwise() {
   return table;
 }
 
-const std::vector<Case>& movement() {
-  static const std::vector<Case> table = {
+const std::vector<Function>& movement() {
+  static const std::vector<Function> table = {
       {"reshape", Exact, [](Inputs x) { return x[0].reshape({4, -1}); }},
       {"permute", Exact, [](Inputs x) { return x[0].permute({2, 0, 1}); }},
       {"transpose", Exact, [](Inputs x) { return x[0].transpose(0, -1); }},
@@ -115,8 +115,8 @@ const std::vector<Case>& movement() {
   return table;
 }
 
-const std::vector<Case>& reductions() {
-  static const std::vector<Case> table = {
+const std::vector<Function>& reductions() {
+  static const std::vector<Function> table = {
       {"sum_all", Rounded, [](Inputs x) { return x[0].sum(); }},
       {"sum_1", Rounded, [](Inputs x) { return x[0].sum({1}); }},
       {"sum_02", Rounded, [](Inputs x) { return x[0].sum({0, -1}); }},
@@ -150,8 +150,8 @@ const std::vector<Case>& reductions() {
   return table;
 }
 
-const std::vector<Case>& networks() {
-  static const std::vector<Case> table = {
+const std::vector<Function>& networks() {
+  static const std::vector<Function> table = {
       {"matmul", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"matmul_batch", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"matmul_vector", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
@@ -197,9 +197,9 @@ double tolerance(Precision p) {
   return 0;
 }
 
-std::span<const Case> cases() {
-  static const std::vector<Case> all = [] {
-    std::vector<Case> out;
+std::span<const Function> functions() {
+  static const std::vector<Function> all = [] {
+    std::vector<Function> out;
     for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()})
       out.insert(out.end(), part->begin(), part->end());
     return out;
@@ -207,4 +207,4 @@ std::span<const Case> cases() {
   return all;
 }
 
-}  // namespace tuff::test
+}  // namespace tuff::check

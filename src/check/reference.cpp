@@ -1,4 +1,4 @@
-#include "tensor/reference.h"
+#include "check/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "graph/walk.h"
 #include "tensor/impl.h"
 
-namespace tuff::test {
+namespace tuff::check {
 
 using graph::HostArray;
 using graph::Op;
@@ -71,4 +71,4 @@ std::string difference(const HostArray& got, const HostArray& want, double relat
   return {};
 }
 
-}  // namespace tuff::test
+}  // namespace tuff::check

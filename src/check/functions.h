@@ -1,5 +1,7 @@
 // The public functions of Tensor as a table: a name, which tests/data/tensor_values.json gives
-// inputs and PyTorch's results for, the function, and how exact a device must be.
+// inputs and PyTorch's results for, the function, and how exact a device must be. Called by the
+// conformance suite (suite.h) and by tests/tensor. A new function of Tensor is a row here and a row
+// in scripts/tensor-values.py. Must never know devices.
 #pragma once
 
 #include <functional>
@@ -9,7 +11,7 @@
 
 #include <tuff/tensor.h>
 
-namespace tuff::test {
+namespace tuff::check {
 
 // Exact: bit for bit (moves, integers, comparisons, single additions and multiplications).
 // Rounded: sums and products of a few dozen terms, division, square roots: each device orders and
@@ -21,12 +23,12 @@ enum class Precision { Exact, Rounded, Curved };
 // result.
 double tolerance(Precision p);
 
-struct Case {
+struct Function {
   std::string name;
   Precision precision;
   std::function<Tensor(const std::vector<Tensor>&)> run;
 };
 
-std::span<const Case> cases();
+std::span<const Function> functions();
 
-}  // namespace tuff::test
+}  // namespace tuff::check
