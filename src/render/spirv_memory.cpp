@@ -25,8 +25,9 @@ std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMa
   return out;
 }
 
-// Groups of 4 or 2 neighbours with one base and one gate; the rest singly. 32-bit elements of
-// buffers alone: wider ones gain nothing, narrower ones are converted one by one.
+// Groups of 4 or 2 neighbours with one base and one gate, as far as the Target's widest access; the
+// rest singly. 32-bit elements of buffers alone: wider ones gain nothing, narrower ones are
+// converted one by one.
 std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index) const {
   const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
   std::vector<Run> out;
@@ -39,9 +40,10 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
            std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
   });
   const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
+  const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
   for (size_t begin = 0; begin < all.size();) {
     size_t n = 1;
-    while (begin + n < all.size() && n < 4 &&
+    while (begin + n < all.size() && n < most &&
            all[begin + n].offset.base == all[begin].offset.base &&
            all[begin + n].gate == all[begin].gate &&
            all[begin + n].offset.constant == all[begin].offset.constant + static_cast<int64_t>(n))

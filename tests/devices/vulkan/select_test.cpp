@@ -144,6 +144,8 @@ TEST(VulkanMemoryTypes, UnifiedMemoryIsMappedAndNonCoherentIsAvoided) {
 TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_LLVMPIPE, 1).max_loop_trips, 65535u);
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).max_loop_trips, 0u);
+  EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).access_bytes, 0u);
+  EXPECT_EQ(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).access_bytes, 4u);
 }
 
 TEST(VulkanClock, ConvertsAcrossAWrap) {

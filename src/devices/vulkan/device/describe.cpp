@@ -65,7 +65,6 @@ Target make_target(const Facts& f) {
       fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
                   f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
   t.cores = f.software() ? os::core_count() : std::max(1u, f.compute_units);
-  t.vector_bytes = 16;
   t.vector_registers = 32;
   t.has_local = true;
   t.subgroup_size = f.subgroup_size;
@@ -74,7 +73,9 @@ Target make_target(const Facts& f) {
   t.max_invocations = limits.maxComputeWorkGroupInvocations;
   t.shared_bytes = limits.maxComputeSharedMemorySize;
   t.max_buffer_bytes = f.max_allocation_bytes;
-  t.max_loop_trips = quirks_of(f.driver_id, f.properties.driverVersion).max_loop_trips;
+  const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
+  t.max_loop_trips = quirks.max_loop_trips;
+  t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);

@@ -146,6 +146,16 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.signedZeroInfNanPreserve = p.floats.shaderSignedZeroInfNanPreserveFloat32;
 }
 
+uint32_t count(const Caps& caps) {
+  uint32_t n = 0;
+#define TUFF_VK_CAP(name, bit, required, prose) n += caps.name;
+#define TUFF_VK_PROPERTY(name, prose) n += caps.name;
+#include "devices/vulkan/device/caps.def"
+#undef TUFF_VK_CAP
+#undef TUFF_VK_PROPERTY
+  return n;
+}
+
 // The floor. Fallback tiers below it (fences, descriptors) would relax rows of caps.def.
 std::string what_is_missing(const Facts& f) {
   std::string missing;
@@ -219,6 +229,7 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   read_features(api, f);
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
+  f.caps_offered = count(f.caps);
   apply_mask(f.caps, env_text(Env::TUFF_VK_MASK));
   f.missing = what_is_missing(f);
   return f;

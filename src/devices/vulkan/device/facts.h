@@ -55,7 +55,8 @@ struct Facts {
   uint32_t timestamp_bits = 0;
   std::vector<std::string> extensions;  // all that the device offers
   Caps caps;
-  std::string missing;  // why the device cannot be used; empty if it can
+  uint32_t caps_offered = 0;  // how many the driver has, before the mask
+  std::string missing;        // why the device cannot be used; empty if it can
 
   bool usable() const { return missing.empty(); }
   bool software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }

@@ -91,6 +91,7 @@ std::vector<Facts> list_devices(const Instance& instance) {
   std::stable_sort(devices.begin(), devices.end(), [](const Facts& a, const Facts& b) {
     if (a.usable() != b.usable()) return a.usable();
     if (a.rank() != b.rank()) return a.rank() > b.rank();
+    if (a.caps_offered != b.caps_offered) return a.caps_offered > b.caps_offered;
     return a.device_uuid < b.device_uuid;
   });
   return devices;

@@ -9,7 +9,7 @@
 
 namespace tuff::devices::vulkan {
 
-// Usable ones first, then by rank, then by UUID: index 0 is the best.
+// Usable ones first, then by rank, by what they can do natively, and by UUID: index 0 is the best.
 std::vector<Facts> list_devices(const Instance& instance);
 
 // Index into `devices`. Throws InvalidArgument listing what is there, Unsupported with the reason.

@@ -14,6 +14,7 @@ struct Quirk {
   VkDriverId driver;
   uint32_t first_version, last_version;  // VkPhysicalDeviceProperties::driverVersion, inclusive
   uint64_t max_loop_trips;               // 0: no limit known
+  uint32_t access_bytes;                 // widest load or store; 0: no limit known
   const char* why;                       // with the place where it was seen
 };
 
@@ -21,6 +22,7 @@ std::span<const Quirk> quirk_rows();
 
 struct QuirkSum {
   uint64_t max_loop_trips = 0;
+  uint32_t access_bytes = 0;
 };
 // All rows that match, the strictest value of each field.
 QuirkSum quirks_of(VkDriverId driver, uint32_t version);
