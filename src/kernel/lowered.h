@@ -55,6 +55,9 @@ struct LinearKernel {
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;
   Estimate estimate;
+  // It draws random numbers, whose bits are promised to be the same on every device: each product
+  // and sum is rounded by itself, whatever the device would like to fuse (MulAdd excepted).
+  bool no_contraction = false;
   std::string opts;  // the chosen transformations, for TUFF_DEBUG=3
 };
 
@@ -67,5 +70,7 @@ LinearKernel lower(const graph::UOp& ast, const Target& target);
 std::optional<int64_t> lane_stride(const graph::UOp& offset, const graph::UOp& lane_range);
 
 std::string to_text(const LinearKernel& k);
+// The line of to_text, counted from 1, that prints ops[i]; the first line describes the launch.
+inline constexpr uint32_t text_line(size_t i) { return static_cast<uint32_t>(i) + 2; }
 
 }  // namespace tuff::kernel

@@ -16,7 +16,7 @@ SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvMo
       target_(t),
       m_(m),
       t_(m, target_.features),
-      ops_(m, t_),
+      ops_(m, t_, k.no_contraction),
       space_(k),
       values_(k.ops.size()) {
   for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
@@ -36,8 +36,10 @@ void SpirvKernel::write() {
   arguments();
   for (size_t i = 0; i < k_.ops.size(); ++i) {
     current_ = i;
+    m_.line(kernel::text_line(i));
     emit(i);
   }
+  m_.line(0);
   TUFF_CHECK(loops_.empty(), "kernel {}: a loop is not closed", k_.name);
   m_.end_function();
 }

@@ -1,5 +1,7 @@
 #include "render/spirv_module.h"
 
+#include <algorithm>
+
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
@@ -14,6 +16,18 @@ std::vector<uint32_t> text_words(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i)
     words[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(text[i])) << (i % 4 * 8);
   return words;
+}
+
+// How much of the text from `begin` one instruction holds: its words are counted in 16 bits, and a
+// character is not cut.
+size_t text_piece(const std::string& text, size_t begin) {
+  constexpr size_t kMostBytes = (65535 - 4) * 4 - 1;  // less OpSource's first words and the final 0
+  size_t n = std::min(kMostBytes, text.size() - begin);
+  const auto continues = [&](size_t at) {
+    return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80;
+  };
+  while (n > 1 && continues(begin + n)) --n;
+  return n;
 }
 
 std::vector<uint32_t> joined(std::initializer_list<uint32_t> head, std::span<const uint32_t> tail) {
@@ -52,11 +66,17 @@ void SpirvModule::name(Id id, const std::string& text) {
   put(kDebugNames, spv::OpName, joined({id}, text_words(text)));
 }
 
-void SpirvModule::source_file(const std::string& text) {
-  const Id file = fresh();
-  put(kDebugSource, spv::OpString, joined({file}, text_words(text)));
-  const uint32_t source[] = {spv::SourceLanguageUnknown, 0, file};
-  put(kDebugSource, spv::OpSource, source);
+void SpirvModule::source(const std::string& file, const std::string& text) {
+  source_file_ = fresh();
+  put(kDebugSource, spv::OpString, joined({source_file_}, text_words(file)));
+  size_t end = text_piece(text, 0);
+  put(kDebugSource, spv::OpSource,
+      joined({spv::SourceLanguageUnknown, 0, source_file_}, text_words(text.substr(0, end))));
+  while (end < text.size()) {
+    const size_t n = text_piece(text, end);
+    put(kDebugSource, spv::OpSourceContinued, text_words(text.substr(end, n)));
+    end += n;
+  }
 }
 
 void SpirvModule::decorate(Id id, uint32_t decoration, std::initializer_list<uint32_t> extra) {
@@ -133,16 +153,30 @@ void SpirvModule::end_function() {
 void SpirvModule::label(Id id) {
   emit(spv::OpLabel, {id});
   block_ = id;
+  line_in_force_ = 0;  // a line holds to the end of its block
   new_scope();
 }
 
-void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) {
+// No line stands before a block's label and its OpPhis: the rules for what a block begins with are
+// then met without an exception, which validators and drivers have read in different ways.
+void SpirvModule::put_body(uint32_t op, std::span<const uint32_t> operands) {
+  const bool structural = op == spv::OpLabel || op == spv::OpPhi || op == spv::OpFunctionEnd;
+  if (!structural && line_ != line_in_force_) {
+    const uint32_t where[] = {source_file_, line_, 0};
+    if (line_)
+      put(kBody, spv::OpLine, where);
+    else
+      put(kBody, spv::OpNoLine, {});
+    line_in_force_ = line_;
+  }
   put(kBody, op, operands);
 }
 
+void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) { put_body(op, operands); }
+
 Id SpirvModule::value(uint32_t op, Id type, std::span<const uint32_t> operands) {
   const Id id = fresh();
-  put(kBody, op, joined({type, id}, operands));
+  put_body(op, joined({type, id}, operands));
   return id;
 }
 

@@ -29,7 +29,8 @@ class SpirvModule {
   void extension(const std::string& name);
   Id glsl();  // GLSL.std.450, imported at first use
   void name(Id id, const std::string& text);
-  void source_file(const std::string& text);  // OpString + OpSource
+  // OpString, OpSource, OpSourceContinued: the file that line() speaks of, and its text.
+  void source(const std::string& file, const std::string& text);
   void decorate(Id id, uint32_t decoration, std::initializer_list<uint32_t> extra = {});
   void decorate_member(Id id, uint32_t member, uint32_t decoration,
                        std::initializer_list<uint32_t> extra = {});
@@ -45,6 +46,9 @@ class SpirvModule {
   Id global(Id pointer_type, uint32_t storage, bool in_interface);  // OpVariable at module scope
   Id local(Id pointer_type);                                        // OpVariable of the function
   // ---- code of the one function ---------------------------------------------------------------
+  // The line of the source that what follows stands for; 0: none. Written as OpLine or OpNoLine
+  // before the next instruction that it is news for.
+  void line(uint32_t number) { line_ = number; }
   void begin_function(Id void_type, Id function_type, uint32_t execution_model,
                       const std::string& entry);
   void end_function();
@@ -83,9 +87,12 @@ class SpirvModule {
   };
   void put(Section s, uint32_t op, std::span<const uint32_t> operands);
   void put_once(Section s, uint32_t op, std::span<const uint32_t> operands);
+  void put_body(uint32_t op, std::span<const uint32_t> operands);
 
   uint32_t version_minor_;
   Id last_id_ = 0, entry_ = 0, block_ = 0, glsl_ = 0;
+  Id source_file_ = 0;
+  uint32_t line_ = 0, line_in_force_ = 0;
   uint32_t execution_model_ = 0;
   std::string entry_name_;
   std::vector<Id> interface_;

@@ -103,7 +103,10 @@ Id SpirvOps::normalized(Id x, DType t) {
 }
 
 Id SpirvOps::simple(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0], c.x[1]});
+  const uint32_t op = opcode(*row_of(c.op), c.from);
+  const Id result = m_.pure(op, t_.reg(c.to), {c.x[0], c.x[1]});
+  if (no_contraction_ && is_float(c.from)) m_.decorate(result, spv::DecorationNoContraction);
+  return result;
 }
 
 Id SpirvOps::compare(const Call& c) {

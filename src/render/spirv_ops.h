@@ -9,7 +9,9 @@ namespace tuff::render {
 
 class SpirvOps {
  public:
-  SpirvOps(SpirvModule& m, SpirvTypes& t) : m_(m), t_(t) {}
+  // no_contraction: float arithmetic other than MulAdd is decorated NoContraction.
+  SpirvOps(SpirvModule& m, SpirvTypes& t, bool no_contraction)
+      : m_(m), t_(t), no_contraction_(no_contraction) {}
 
   // The result in register form; `x` are the sources in theirs. Unsupported names op and dtype.
   Id emit(const graph::Node& u, std::span<const Id> x);
@@ -48,6 +50,7 @@ class SpirvOps {
 
   SpirvModule& m_;
   SpirvTypes& t_;
+  const bool no_contraction_;
 };
 
 }  // namespace tuff::render

@@ -37,6 +37,17 @@ UOp elementwise_ast(int64_t rows, int64_t columns) {
   return kernel_of({store(0, n, at, value, {i, j})});
 }
 
+UOp uniform_ast(int64_t n) {
+  AstBuilder b;
+  const UOp i = b.loop(n);
+  const UOp counter = cast(i, DType::U32), zero = constant(DType::U32, 0);
+  const UOp bits = graph::make(Op::Threefry, DType::U32, {counter, zero, zero, zero}, int64_t{0});
+  const UOp top = cast(alu(Op::Shr, {bits, constant(DType::U32, 8)}), DType::F32);
+  const UOp unit = top * constant(DType::F32, 0x1p-24);
+  const UOp value = unit * constant(DType::F32, 0.3) + constant(DType::F32, -0.1);
+  return kernel_of({store(0, n, i, value, {i})});
+}
+
 UOp sum_ast(int64_t outputs, int64_t n) {
   AstBuilder b;
   const UOp i = b.loop(outputs), k = b.fold(n);

@@ -28,9 +28,13 @@ TEST(Golden, LinearLists) {
   const struct {
     const char* name;
     graph::UOp ast;
-  } kernels[] = {{"elementwise", elementwise_ast(64, 48)}, {"sum", sum_ast(1, 4096)},
-                 {"matmul", matmul_ast(64, 64, 32)},       {"softmax", softmax_ast(8, 128)},
-                 {"gather", gather_ast(32, 10, 16)},       {"convolution", conv_ast(2, 3, 8, 4)}};
+  } kernels[] = {{"elementwise", elementwise_ast(64, 48)},
+                 {"sum", sum_ast(1, 4096)},
+                 {"matmul", matmul_ast(64, 64, 32)},
+                 {"softmax", softmax_ast(8, 128)},
+                 {"gather", gather_ast(32, 10, 16)},
+                 {"convolution", conv_ast(2, 3, 8, 4)},
+                 {"uniform", uniform_ast(64)}};
   for (const char* target : {"c-x86-64", "spirv-lavapipe"}) {
     for (const auto& k : kernels) {
       expect_golden(std::string(k.name) + "." + target + ".txt",

@@ -25,7 +25,7 @@ struct Golden {
 constexpr Golden kGoldens[] = {
     {"elementwise", elementwise_kernel}, {"matmul", matmul_kernel},
     {"row_sum", row_sum_kernel},         {"gated", gated_kernel},
-    {"strided", strided_kernel},
+    {"strided", strided_kernel},         {"uniform", uniform_kernel},
 };
 
 TEST(RenderGolden, C) {

@@ -104,6 +104,20 @@ LinearKernel shared_sum_kernel() {
   return b.k;
 }
 
+LinearKernel uniform_kernel() {
+  LinearBuilder b("e_4_8_uniform");
+  const UOp out = b.buffer(DType::F32, 32, false, true), x = b.buffer(DType::U32, 32, true, false);
+  const UOp g = b.group(0, 4), v = b.lane(8, AxisKind::Vector);
+  const UOp offset = b.plus(b.times(g, 8), v);
+  const UOp bits = b.alu(
+      Op::Shr, {b.load(b.index(x, offset)), b.add(graph::constant(Scalar::of_int(DType::U32, 8)))});
+  const UOp unit = b.alu(Op::Mul, {b.cast(bits, DType::F32), b.number(DType::F32, 0x1p-24)});
+  const UOp scaled = b.alu(Op::Mul, {unit, b.number(DType::F32, 0.3)});
+  b.store(b.index(out, offset), b.alu(Op::Add, {scaled, b.number(DType::F32, -0.1)}));
+  b.k.no_contraction = true;
+  return b.k;
+}
+
 namespace {
 // Lanes of the last 8 sample kernels: one Vector range, or a loop where width is 1.
 struct Elements {

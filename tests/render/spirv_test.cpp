@@ -62,7 +62,7 @@ constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I1
 TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
   for (const Target& t : {lavapipe(), generic()})
     for (const auto& k : {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(),
-                          strided_kernel(), shared_sum_kernel()})
+                          strided_kernel(), shared_sum_kernel(), uniform_kernel()})
       valid(k, t);
 }
 

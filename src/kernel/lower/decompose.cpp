@@ -1,5 +1,6 @@
 // What the Target lacks, made of what it has; and the ops whose exact meaning no instruction has:
 // division by zero, saturating casts, Threefry. Also arithmetic of narrow floats through f32.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -187,9 +188,16 @@ class Decomposer {
   TargetFeatures f_;
 };
 
+bool draws_random_numbers(const UOp& ast) {
+  const std::vector<const Node*> nodes = toposort(ast);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* n) { return n->op == Op::Threefry; });
+}
+
 }  // namespace
 
 void pass_decompose(Lowering& l) {
+  l.out.no_contraction = draws_random_numbers(l.ast);
   const Decomposer d(l.target);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return d(old, src); });
 }
