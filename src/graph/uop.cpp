@@ -160,6 +160,24 @@ const std::string* derive_device(std::span<const UOp> src, const Arg& arg) {
   return nullptr;
 }
 
+// Where the sources' paths to memory meet; null both if there are none and if they do not meet.
+struct Junction {
+  const Node* below = nullptr;
+  bool here = false;
+};
+Junction derive_junction(const NodeView& v) {
+  const bool names_memory =
+      v.op == Op::Buffer || v.op == Op::Param || std::holds_alternative<Placement>(v.arg);
+  if (names_memory) return {nullptr, true};
+  const Node* below = nullptr;
+  for (const UOp& u : v.src) {
+    if (!u->junction || u->junction == below) continue;
+    if (below) return {nullptr, true};
+    below = u->junction;
+  }
+  return {below, false};
+}
+
 uint64_t structural_key(const NodeView& v) {
   uint64_t h = mix(uint64_t(v.op) + 1, uint64_t(v.dtype));
   for (const UOp& u : v.src) h = mix(h, u->key);
@@ -172,12 +190,14 @@ const Node* build_node(const NodeView& v) {
   const auto [min, max] = derive_bounds(v.op, v.dtype, v.src, v.arg);
   const std::string* device = derive_device(v.src, v.arg);
   const uint64_t key = structural_key(v);
+  const Junction junction = derive_junction(v);
   Arg arg = v.arg;
   void* memory = ::operator new(sizeof(Node) + v.src.size() * sizeof(UOp));
   UOp* src = reinterpret_cast<UOp*>(static_cast<char*>(memory) + sizeof(Node));
   std::uninitialized_copy(v.src.begin(), v.src.end(), src);
   InternTable& t = table();
   t.live.fetch_add(1, std::memory_order_relaxed);
+  Node* n = static_cast<Node*>(memory);
   return new (memory) Node{.op = v.op,
                            .dtype = v.dtype,
                            .src_count = uint32_t(v.src.size()),
@@ -187,6 +207,7 @@ const Node* build_node(const NodeView& v) {
                            .src_begin = src,
                            .device = device,
                            .key = key,
+                           .junction = junction.here ? n : junction.below,
                            .serial = t.next_serial.fetch_add(1, std::memory_order_relaxed),
                            .hash = v.hash,
                            .min = min,

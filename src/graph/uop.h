@@ -162,10 +162,14 @@ struct Node {
   mutable uint64_t mark;  // scratch of one traversal at a time, see walk.h
   const UOp* src_begin;
   const std::string*
-      device;       // interned name of the device below (first Buffer, Param or Copy); null if none
-  uint64_t key;     // structural: equal for graphs that differ only in which Storages they use
-  uint64_t serial;  // creation number: a stable order that is no pointer
-  uint64_t hash;    // of (op, dtype, srcs, arg)
+      device;    // interned name of the device below (first Buffer, Param or Copy); null if none
+  uint64_t key;  // structural: equal for graphs that differ only in which Storages they use
+  // The node below (or this one) where paths to memory first part: every path from here to a
+  // Buffer, Param or Placement goes through it, and its own sources disagree. Null if nothing is
+  // below.
+  const Node* junction;
+  uint64_t serial;   // creation number: a stable order that is no pointer
+  uint64_t hash;     // of (op, dtype, srcs, arg)
   int64_t min, max;  // bounds of Index and Bool values and of integer Consts; else int64's limits
   Arg arg;
   Shape shape;  // tensor floor; empty elsewhere

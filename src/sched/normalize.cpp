@@ -37,6 +37,10 @@ uint64_t hash_tokens(std::span<const uint64_t> tokens) {
 
 namespace {
 
+uint64_t edge_token(uint64_t target, uint64_t junction) {
+  return target ^ (junction + 1) * 0x9e3779b97f4a7c15ull;
+}
+
 void note_leaf(const Node* n, GraphKey& key) {
   if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<graph::Storage>>().get());
   if (n->device &&
@@ -47,24 +51,26 @@ void note_leaf(const Node* n, GraphKey& key) {
 
 }  // namespace
 
-// A node's structural key says everything below it but the sharing of Storages, and hash-consing
-// makes sharing of nodes follow from sharing of leaves. So a first visit emits the key and an edge
-// to a node seen before emits that node's number: together they pin the DAG. Breadth first, because
-// the misses on a node's sources then overlap: this walk is bound by memory.
+// A node's structural key says everything below it but which Storages it reads, and hash-consing
+// makes sharing of nodes follow from sharing of leaves. So an edge is pinned by the key of the node
+// it ends at and by which junction lies below that: its number if it was seen before, its key if it
+// is new, and then its own edges follow. What stands between junctions is never visited. Breadth
+// first, because the misses on a node's sources then overlap: this walk is bound by memory.
 void normalize(std::span<const graph::UOp> sinks, GraphKey& key) {
   static thread_local std::vector<const Node*> queue;
   key.clear();
   queue.clear();
   const MarkScope scope;
   const uint64_t epoch = scope.epoch();
-  uint32_t visited = 0;
   auto token = [&](const Node* n) {
-    if (n->mark == epoch) return uint64_t(n->mark_order);
-    n->mark = epoch;
-    n->mark_order = visited++;
-    if (n->src_count) queue.push_back(n);
-    if (n->src_count == 0 || n->op == Op::Copy) note_leaf(n, key);
-    return n->key;
+    const Node* j = n->junction;
+    if (!j) return edge_token(n->key, 0);
+    if (j->mark == epoch) return edge_token(n->key, j->mark_order);
+    j->mark = epoch;
+    queue.push_back(j);
+    j->mark_order = uint32_t(queue.size());
+    if (j->src_count == 0 || std::holds_alternative<graph::Placement>(j->arg)) note_leaf(j, key);
+    return edge_token(n->key, j->key);
   };
   auto emit = [&](std::span<const graph::UOp> list) {
     const size_t at = key.tokens.size();

@@ -15,6 +15,7 @@ inline UOp number(double v) { return graph::constant(DType::F32, v); }
 inline UOp add(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
 inline UOp sub(const UOp& a, const UOp& b) { return alu(Op::Sub, {a, b}); }
 inline UOp mul(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
+inline UOp neg(const UOp& x) { return alu(Op::Neg, {x}); }
 inline UOp recip(const UOp& x) { return alu(Op::Recip, {x}); }
 inline UOp relu(const UOp& x) { return alu(Op::Max, {x, number(0)}); }
 inline UOp exp(const UOp& x) { return alu(Op::Exp2, {mul(x, number(1.4426950408889634))}); }
