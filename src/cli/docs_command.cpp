@@ -13,9 +13,10 @@ struct DocsRow {
   const char* name;
   std::string (*text)();  // null: the help, which needs the parsed application
 };
-constexpr std::array<DocsRow, 6> kRows{{{"env", docs_env},
+constexpr std::array<DocsRow, 7> kRows{{{"env", docs_env},
                                         {"ops", docs_ops},
                                         {"devices", docs_devices},
+                                        {"limits", docs_limits},
                                         {"help", nullptr},
                                         {"walk", docs_walk},
                                         {"kernels", docs_kernels}}};

@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "cli/docs.h"
 #include "devices/registry.h"
+#include "devices/vulkan/vulkan.h"
 #include "engine/stats.h"
 #include "graph/op.h"
 #include "io/digits.h"
@@ -77,6 +78,13 @@ std::string docs_devices() {
     TUFF_CHECK(row != std::end(kKinds), "docs: device kind {} has no row", kind.kind);
     out += fmt::format("| `{}` | {} | {} |\n", row->kind, row->through, row->without);
   }
+  return out;
+}
+
+std::string docs_limits() {
+  std::string out = "| Limit | At least | Meaning |\n|---|---|---|\n";
+  for (const devices::VulkanLimit& row : devices::vulkan_limits())
+    out += fmt::format("| `{}` | {} | {} |\n", row.name, row.lowest, cell(row.prose));
   return out;
 }
 

@@ -67,6 +67,7 @@ class Preparer {
     for (const Node* n : nodes_) {
       src.clear();
       for (const UOp& s : n->src()) src.push_back(mapped_.at(s.get()));
+      if (reads_memory(*n)) readers_.insert(n);
       mapped_.emplace(n, keep_device(*n, rewrite(n, src)));
     }
     std::vector<UOp> out;
@@ -93,8 +94,57 @@ class Preparer {
         if (element_count(src[0]->shape) == 0) return filled(Scalar::of_int(n->dtype, 0), n->shape);
         return with_src(UOp(n), src);
       case Op::Reduce: return rewrite_reduce(n, src);
-      default: return with_src(UOp(n), src);
+      default: return with_src(UOp(n), fit_sources(*n, src));
     }
+  }
+
+  bool reads_memory(const Node& n) const {
+    return n.op == Op::Buffer || std::any_of(n.src().begin(), n.src().end(), [&](const UOp& s) {
+             return readers_.count(s.get()) > 0;
+           });
+  }
+
+  // A node with more sources in memory than a kernel has arguments: sources of one dtype are stored
+  // beside each other in one buffer first. What one source reads is the fuser's to cut.
+  std::vector<UOp> fit_sources(const Node& n, std::span<const UOp> src) const {
+    std::vector<UOp> out(src.begin(), src.end());
+    if (src.size() < 3 || !is_alu(n.op) || !n.device) return out;
+    std::vector<size_t> readers;
+    for (size_t k = 0; k < src.size(); k++) {
+      if (readers_.count(n.src(k).get())) readers.push_back(k);
+    }
+    const size_t limit = std::max<size_t>(target_of_(*n.device).max_buffers, 2) - 1;
+    if (readers.size() <= limit) return out;
+    std::vector<size_t> packed;
+    for (size_t k : readers) {
+      if (src[k]->dtype == src.back()->dtype && packed.size() <= readers.size() - limit)
+        packed.push_back(k);
+    }
+    const UOp stored = stack(src, packed, n.shape);
+    for (size_t i = 0; i < packed.size(); i++) out[packed[i]] = slice(stored, int64_t(i), n.shape);
+    return out;
+  }
+
+  // The sources along a new first axis, stored; selected, and not added, so that bits stay.
+  static UOp stack(std::span<const UOp> src, std::span<const size_t> which, const Shape& shape) {
+    Shape one(shape.size() + 1, Dim(1)), row = shape, all = shape;
+    row.insert(row.begin(), Dim(1));
+    all.insert(all.begin(), Dim(int64_t(which.size())));
+    Shape counter = one;
+    counter[0] = all[0];
+    const UOp number = expand(reshape(iota(all[0], DType::I32), counter), all);
+    UOp v;
+    for (size_t i = which.size(); i-- > 0;) {
+      const UOp& s = src[which[i]];
+      const UOp x = expand(reshape(s, s->shape.empty() ? one : row), all);
+      v = v ? where(alu(Op::CmpEq, {number, constant(DType::I32, double(i))}), x, v) : x;
+    }
+    return make(Op::Contiguous, DType::Void, {v});
+  }
+  static UOp slice(const UOp& stored, int64_t i, const Shape& shape) {
+    Pairs part{{Dim(i), Dim(i + 1)}};
+    for (const Dim& d : shape) part.push_back({Dim(0), d});
+    return reshape(shrink(stored, part), shape);
   }
 
   // Only the last version is stored; those before it are values that later nodes read.
@@ -166,7 +216,7 @@ class Preparer {
   const TargetOf& target_of_;
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
-  std::unordered_set<const Node*> sinks_;
+  std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
   std::unordered_map<const Node*, UOp> mapped_;
 };
 

@@ -79,7 +79,8 @@ using TargetOf = std::function<const Target&(const std::string& device)>;
 // are Assigns store into their target's Storage. Kernels that read a Storage's old contents run
 // before an Assign that overwrites it (WAR), those that read through the Assign node after it. The
 // result is cached by structure: a graph that differs only in which Storages it uses is not
-// scheduled again. Throws Unsupported if a kernel cannot be split to fit Target::max_buffers.
+// scheduled again. Kernels are split to fit Target::max_buffers, which is 3 or more; throws
+// Unsupported otherwise.
 Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of);
 
 struct ScheduleCacheStats {

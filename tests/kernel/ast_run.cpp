@@ -161,6 +161,15 @@ void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const 
   }
 }
 
+Target small_gpu() {
+  Target t = builtin_target("spirv-lavapipe");
+  t.max_invocations = 16;
+  t.max_local = {8, 4, 2};
+  t.max_groups = {3, 2, 2};
+  t.shared_bytes = 256;
+  return t;
+}
+
 std::vector<NamedTarget> test_targets() {
   std::vector<NamedTarget> out;
   for (const char* name : {"c-x86-64", "spirv-lavapipe", "spirv-generic"})
@@ -169,6 +178,7 @@ std::vector<NamedTarget> test_targets() {
   avx.vector_bytes = 32;
   avx.cores = 4;
   out.push_back({"c-avx2-4", avx});
+  out.push_back({"small-gpu", small_gpu()});
   return out;
 }
 

@@ -29,6 +29,9 @@ struct NamedTarget {
   std::string name;
   Target target;
 };
-std::vector<NamedTarget> test_targets();  // the built-in ones, and a CPU with AVX2 and four cores
+// The built-in ones, a CPU with AVX2 and four cores, and small_gpu().
+std::vector<NamedTarget> test_targets();
+// A GPU that has less of everything than Vulkan promises: 16 invocations, 12 workgroups.
+Target small_gpu();
 
 }  // namespace tuff::kernel::testing

@@ -78,13 +78,48 @@ TEST(Opt, EachKeepsTheMeaning) {
   for (const Opt& o :
        {Opt{OptKind::Split, 0, 3}, Opt{OptKind::Split, 2, 5}, Opt{OptKind::Upcast, 0, 4},
         Opt{OptKind::Vector, 1, 8}, Opt{OptKind::Unroll, 2, 8}, Opt{OptKind::Unroll, 2, 7},
-        Opt{OptKind::Group, 0, 0}, Opt{OptKind::Group, 1, 4}, Opt{OptKind::Local, 1, 8},
-        Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8},
+        Opt{OptKind::Group, 0, 0}, Opt{OptKind::Group, 1, 4}, Opt{OptKind::Group, 1, 5},
+        Opt{OptKind::Local, 1, 8}, Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8},
         Opt{OptKind::GroupReduce, 2, 16}, Opt{OptKind::Swap, 0, 1}}) {
     const LinearKernel k = lower_with(ast, gpu, {o});
     EXPECT_EQ(k.opts, to_string(o));
     expect_same(ast, k, 1e-5, to_string(o));
   }
+}
+
+void expect_within(const LinearKernel& k, const Target& t) {
+  uint32_t invocations = 1;
+  for (size_t i = 0; i < 3; i++) {
+    EXPECT_LE(k.groups[i].max(), int64_t(t.max_groups[i])) << k.opts;
+    EXPECT_LE(k.local[i], t.max_local[i]) << k.opts;
+    invocations *= k.local[i];
+  }
+  EXPECT_LE(invocations, t.max_invocations) << k.opts;
+  EXPECT_LE(k.shared_bytes, t.shared_bytes) << k.opts;
+}
+
+TEST(Opt, LaunchesStayWithinSmallLimits) {
+  const Target t = small_gpu();
+  for (const UOp& ast :
+       {elementwise_ast(67, 31), elementwise_ast(1, 4099), sum_ast(257, 6), sum_ast(3, 4096),
+        matmul_ast(40, 36, 17), softmax_ast(37, 64), conv_ast(2, 3, 9, 5), gather_ast(50, 11, 7)}) {
+    const LinearKernel k = lower(ast, t);
+    expect_within(k, t);
+    expect_same(ast, k, 1e-4, k.opts);
+  }
+}
+
+TEST(Opt, WorkgroupsAreFoldedOverTheirAxes) {
+  const Target t = small_gpu();
+  EXPECT_EQ(workgroup_shape(16, t), (std::array<uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(workgroup_shape(7, t), (std::array<uint32_t, 3>{7, 1, 1}));
+  EXPECT_EQ(workgroup_shape(11, t), std::nullopt);
+  EXPECT_EQ(workgroup_shape(32, t), std::nullopt);
+  const LinearKernel k = lower_with(elementwise_ast(8, 16), t, {{OptKind::Local, 0, 16}});
+  EXPECT_EQ(k.local, (std::array<uint32_t, 3>{8, 2, 1}));
+  expect_same(elementwise_ast(8, 16), k, 0, "16 invocations where x takes 8");
+  expect_refused(elementwise_ast(8, 22), t, {{OptKind::Local, 1, 11}}, "at most 16 invocations");
+  expect_refused(elementwise_ast(13, 5), t, {{OptKind::Group, 0, 0}}, "has room for 12");
 }
 
 TEST(Opt, RequiredPassesCannotBeSkipped) {

@@ -220,16 +220,24 @@ TEST(RandomGraphs, AssignsKeepOldAndNewContentsApart) {
   }
 }
 
+Target few_buffers(uint32_t max_buffers) {
+  Target t = host_target("CPU");
+  t.max_buffers = max_buffers;
+  return t;
+}
+
 TEST(RandomGraphs, FitFewBuffersPerKernel) {
-  Target few = host_target("CPU");
-  few.max_buffers = 4;
-  const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
-  for (uint32_t seed = 0; seed < 500; seed++) {
-    check_seed(200000 + seed, seed % 2, target_of);
-    if (HasFatalFailure()) return;
-    const RandomGraph g(200000 + seed, seed % 2);
-    for (const Call& c : schedule(g.sinks(), target_of).schedule->calls)
-      ASSERT_LE(c.args.size(), 4u);
+  for (const uint32_t limit : {3u, 4u, 5u, 6u}) {
+    const Target few = few_buffers(limit);
+    const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
+    for (uint32_t seed = 0; seed < 400; seed++) {
+      SCOPED_TRACE(fmt::format("{} buffers", limit));
+      check_seed(200000 + seed, seed % 2, target_of);
+      if (HasFatalFailure()) return;
+      const RandomGraph g(200000 + seed, seed % 2);
+      for (const Call& c : schedule(g.sinks(), target_of).schedule->calls)
+        ASSERT_LE(c.args.size(), limit) << "seed " << seed;
+    }
   }
 }
 

@@ -20,8 +20,9 @@ std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) {
 std::string text(const std::vector<UOp>& sinks) { return to_text(*scheduled(sinks)); }
 
 // Runs on the host with random contents and compares with the direct meaning.
-void expect_meaning(const std::vector<UOp>& sinks, double tolerance) {
-  const Scheduled s = schedule(sinks, host_target);
+void expect_meaning(const std::vector<UOp>& sinks, double tolerance,
+                    const TargetOf& target_of = host_target) {
+  const Scheduled s = schedule(sinks, target_of);
   std::mt19937 rng(3);
   Contents contents;
   for (const auto& in : s.inputs) {
@@ -296,6 +297,40 @@ TEST(Cache, DependsOnWhatOfTheTargetShapesKernels) {
       add(add(host_buffer({8}), host_buffer({8})), add(host_buffer({8}), host_buffer({8})))};
   EXPECT_EQ(kernel_count(*scheduled(sinks)), 1);
   EXPECT_EQ(kernel_count(*schedule(sinks, target_of).schedule), 3);
+}
+
+// Schedules for kernels of few buffers, checks that they are, and what they compute on the host.
+void expect_fits(const std::vector<UOp>& sinks, uint32_t max_buffers) {
+  Target few = host_target("CPU");
+  few.max_buffers = max_buffers;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return few; };
+  for (const Call& c : schedule(sinks, target_of).schedule->calls)
+    EXPECT_LE(c.args.size(), max_buffers);
+  expect_meaning(sinks, 0, target_of);
+}
+
+TEST(FewBuffers, TwentyTensorsAreAddedAndJoined) {
+  std::vector<UOp> x;
+  for (int i = 0; i < 20; i++) x.push_back(host_buffer({3, 4}, DType::I32));
+  UOp sum = x[0], joined;
+  for (int i = 0; i < 20; i++) {
+    if (i) sum = add(sum, x[size_t(i)]);
+    const UOp part = pad(x[size_t(i)], {{Dim(3 * i), Dim(57 - 3 * i)}, {Dim(0), Dim(0)}});
+    joined = joined ? add(joined, part) : part;
+  }
+  for (const uint32_t limit : {3u, 4u, 7u}) expect_fits({sum, joined}, limit);
+}
+
+TEST(FewBuffers, SourcesOfOneOpAreStoredSideBySide) {
+  for (const uint32_t limit : {3u, 4u}) {
+    for (const DType t : {DType::F32, DType::I32, DType::Bool}) {
+      const UOp c = host_buffer({5}, DType::Bool), x = host_buffer({5}, t), y = host_buffer({5}, t);
+      expect_fits({where(c, x, y)}, limit);
+    }
+    std::vector<UOp> words;
+    for (int i = 0; i < 4; i++) words.push_back(host_buffer({5}, DType::U32));
+    expect_fits({make(Op::Threefry, DType::U32, words, int64_t{1})}, limit);
+  }
 }
 
 TEST(Symbolic, ExtentsBecomeRangesAndVariables) {

@@ -6,6 +6,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/device/describe.cpp
   vulkan/device/facts.cpp
   vulkan/device/instance.cpp
+  vulkan/device/limits.cpp
   vulkan/device/select.cpp
   vulkan/device/vulkan_device.cpp
   vulkan/memory/blocks.cpp

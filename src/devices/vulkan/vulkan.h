@@ -21,6 +21,14 @@ std::vector<Candidate> vulkan_probe();
 // Throws InvalidArgument listing what is there, Unsupported with the reason.
 std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector);
 
+// The rows of device/limits.def: what TUFF_VK_LIMIT may name.
+struct VulkanLimit {
+  const char* name;
+  uint64_t lowest;  // smaller values are refused
+  const char* prose;
+};
+std::vector<VulkanLimit> vulkan_limits();
+
 // --- for tests and benchmarks ---
 
 struct VkApi;  // device/api.h

@@ -40,29 +40,31 @@ void unflatten(UOp flat, std::span<const UOp> ranges, UOpMap<UOp>& value) {
 
 using Limits = std::array<uint32_t, 3>;
 
-// One flat number over two or three axes where one is too short: exact divisors if there are any,
-// else a grid that is a little larger, with the rest masked.
-UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, UOp& valid) {
-  int64_t inner = 0;
+// One flat number over two axes where that is exact, else over as many as it takes, in a grid that
+// is a little larger, with the rest masked.
+std::array<int64_t, 3> grid_of(int64_t total, const Limits& limits) {
   for (int64_t d = limits[0]; d >= 1 && d >= int64_t(limits[0]) - 4096; d--) {
-    if (total % d == 0 && total / d <= limits[1]) {
-      inner = d;
-      break;
-    }
+    if (total % d == 0 && total / d <= limits[1]) return {d, total / d, 1};
   }
-  int64_t outer = inner ? total / inner : 0;
-  if (!inner) {
-    outer = (total + limits[0] - 1) / limits[0];
-    inner = (total + outer - 1) / outer;
+  auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t rows = ceil_div(total, limits[0]);
+  const int64_t z = ceil_div(rows, limits[1]);
+  if (z > int64_t(limits[2])) {
+    fail<Unsupported>("a launch of {} workgroups exceeds the grid of {} x {} x {}", total,
+                      limits[0], limits[1], limits[2]);
   }
-  if (outer > int64_t(limits[1])) {
-    fail<Unsupported>("a launch of {} workgroups exceeds the grid of {} x {}", total, limits[0],
-                      limits[1]);
+  const int64_t y = ceil_div(rows, z);
+  return {ceil_div(total, y * z), y, z};
+}
+
+UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, UOp& valid) {
+  const std::array<int64_t, 3> grid = grid_of(total, limits);
+  UOp flat = index_const(0);
+  for (int i = 2; i >= 0; i--) {
+    sizes[size_t(i)] = Dim(grid[size_t(i)]);
+    flat = flat * grid[size_t(i)] + special('g', i, index_const(grid[size_t(i)]));
   }
-  sizes[0] = Dim(inner);
-  sizes[1] = Dim(outer);
-  UOp flat = special('g', 1, index_const(outer)) * inner + special('g', 0, index_const(inner));
-  if (inner * outer == total) return flat;
+  if (grid[0] * grid[1] * grid[2] == total) return flat;
   valid = lt(flat, index_const(total));
   return where(valid, flat, index_const(total - 1));
 }
@@ -125,8 +127,13 @@ void place_locals(const std::vector<UOp>& ranges, bool shared, const Target& tar
     fits = ranges[ranges.size() - 1 - i]->src(0)->max <= int64_t(target.max_local[i]);
   }
   if (!fits) {
-    local[0] = uint32_t(total);
-    unflatten(special('l', 0, index_const(total)), ranges, c.value);
+    const auto shape = workgroup_shape(total, target);
+    TUFF_CHECK(shape, "{} invocations have no shape within the limits", total);
+    local = *shape;
+    UOp flat = index_const(0);
+    for (int i = 2; i >= 0; i--)
+      flat = flat * int64_t(local[size_t(i)]) + special('l', i, index_const(local[size_t(i)]));
+    unflatten(flat, ranges, c.value);
     return;
   }
   for (size_t i = 0; i < ranges.size(); i++) {

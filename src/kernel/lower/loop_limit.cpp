@@ -66,8 +66,10 @@ int64_t unroll_amount(int64_t size, int64_t wanted) {
 }
 
 Opt next_opt(const Limiter& s, const Tiling& t, int64_t limit) {
-  if (const int loop = s.grid_candidate(); loop != LoopTree::kRoot) {
-    return {OptKind::Group, t.axis_of(s.range_of(loop).get()), 0};
+  if (const int loop = s.grid_candidate(); loop != LoopTree::kRoot && t.groups_left() > 1) {
+    const UOp& size = s.range_of(loop)->src(0);
+    const bool whole = size->max <= t.groups_left() || !size->is_const();
+    return {OptKind::Group, t.axis_of(s.range_of(loop).get()), whole ? 0 : t.groups_left()};
   }
   const int loop = s.unroll_candidate();
   const UOp& r = s.range_of(loop);

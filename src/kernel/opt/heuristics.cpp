@@ -261,10 +261,12 @@ class Heuristics {
       if (best < 0 || !fixed(best)) return false;
       if (std::find(axes.begin(), axes.end(), best) == axes.end()) axes.push_back(best);
     }
-    int64_t width = std::min<int64_t>(256, target_.max_invocations);
+    int64_t width = std::min<int64_t>({256, target_.max_invocations, target_.max_local[0]});
+    // 8 bytes hold a partial result of any dtype.
+    width = std::min(width, int64_t(target_.shared_bytes / (8 * k_.reduces.size())));
     for (int a : axes) width = std::min(width, left(a));
     width = int64_t(std::bit_floor(uint64_t(std::min(width, shortest / 2))));
-    if (width < 8 || width * 8 > int64_t(target_.shared_bytes)) return false;
+    if (width < 8) return false;
     const Tiling before = t_;
     for (int a : axes) {
       if (t_.try_apply({OptKind::GroupReduce, a, width})) continue;
@@ -309,7 +311,8 @@ class Heuristics {
       if (fast < 0 || weight(a) >= weight(fast)) fast = a;
     }
     if (fast >= 0) {
-      const int64_t size = left(fast), most = std::min<int64_t>(64, target_.max_invocations);
+      const int64_t size = left(fast);
+      const int64_t most = std::min<int64_t>({64, target_.max_invocations, target_.max_local[0]});
       int64_t n = divisor_up_to(size, most);
       if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);  // pads: few idle invocations
       if (n > 1) t_.try_apply({OptKind::Local, fast, n});
@@ -331,7 +334,13 @@ class Heuristics {
   }
   void group_all() {
     for (int a = 0; a < count(); a++) {
-      if (axis(a).shared && loop_left(a) && left(a) > 1) t_.try_apply({OptKind::Group, a, 0});
+      if (!axis(a).shared || !loop_left(a) || left(a) < 2) continue;
+      // What the grid has no room for stays a loop.
+      if (left(a) <= t_.groups_left() || !fixed(a)) {
+        t_.try_apply({OptKind::Group, a, 0});
+      } else {
+        t_.try_apply({OptKind::Group, a, t_.groups_left()});
+      }
     }
   }
 

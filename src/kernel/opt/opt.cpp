@@ -14,6 +14,8 @@ using namespace graph;
 
 namespace {
 
+constexpr int64_t kMostGroups = int64_t(1) << 48;  // where products saturate
+
 struct OptRow {
   const char* name;
   AxisKind part;  // kind of the new part
@@ -26,7 +28,7 @@ const OptRow& row_of(OptKind k) {
       {"upcast", AxisKind::Lane, true, false},
       {"vector", AxisKind::Vector, true, false},
       {"unroll", AxisKind::ReduceLane, false, true},
-      {"group", AxisKind::Group, true, false},
+      {"group", AxisKind::Group, true, true},
       {"local", AxisKind::Local, true, true},
       {"group_reduce", AxisKind::GroupReduce, false, true},
       {"swap", AxisKind::Loop, true, false},
@@ -44,6 +46,19 @@ std::string to_string(std::span<const Opt> opts) {
   std::string out;
   for (const Opt& o : opts) out += (out.empty() ? "" : " ") + to_string(o);
   return out;
+}
+
+std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target) {
+  if (invocations > int64_t(target.max_invocations)) return {};
+  for (int64_t x = std::min<int64_t>(invocations, target.max_local[0]); x > 0; x--) {
+    if (invocations % x != 0) continue;
+    const int64_t rest = invocations / x;
+    for (int64_t y = std::min<int64_t>(rest, target.max_local[1]); y > 0; y--) {
+      if (rest % y == 0 && rest / y <= int64_t(target.max_local[2]))
+        return std::array{uint32_t(x), uint32_t(y), uint32_t(rest / y)};
+    }
+  }
+  return {};
 }
 
 int64_t Axis::lanes() const {
@@ -91,6 +106,18 @@ int64_t Tiling::local_size() const {
     for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
   }
   return n;
+}
+
+int64_t Tiling::groups_left() const {
+  auto times = [](int64_t n, int64_t by) { return n > kMostGroups / by ? kMostGroups : n * by; };
+  int64_t most = 1, used = 1;
+  for (const uint32_t limit : target_.max_groups) most = times(most, std::max(limit, 1u));
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts) {
+      if (p.kind == AxisKind::Group) used = times(used, std::max<int64_t>(p.size->max, 1));
+    }
+  }
+  return most / used;
 }
 
 int64_t Tiling::lane_count() const {
@@ -163,6 +190,8 @@ void Tiling::check_shared(const Opt& o) const {
 void Tiling::check_amount(const Opt& o) const {
   auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   const Axis& axis = axes_[o.axis];
+  if (o.kind == OptKind::Group && (o.amount == 0 ? axis.main_size() : o.amount) > groups_left())
+    refuse(fmt::format("the launch grid has room for {} times as many workgroups", groups_left()));
   if (o.kind == OptKind::Group && o.amount == 0) return;
   if (!axis.main_is_const()) refuse("the axis has a symbolic size");
   if (o.amount < 2 || o.amount > axis.main_size())
@@ -175,8 +204,13 @@ void Tiling::check_amount(const Opt& o) const {
     refuse("no power of two");
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) {
     const int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
-    if (total > int64_t(target_.max_invocations) || o.amount > int64_t(target_.max_local[0])) {
-      refuse(fmt::format("a workgroup has at most {} invocations", target_.max_invocations));
+    const bool fits = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce)
+                          ? workgroup_shape(total, target_).has_value()
+                          : o.amount <= int64_t(target_.max_local[0]);
+    if (total > int64_t(target_.max_invocations) || !fits) {
+      refuse(fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
+                         target_.max_invocations, target_.max_local[0], target_.max_local[1],
+                         target_.max_local[2]));
     }
   }
   if (o.kind != OptKind::GroupReduce && o.kind != OptKind::Local) return;
@@ -203,7 +237,8 @@ void Tiling::group(Axis& axis, int64_t amount) {
     main.kind = AxisKind::Group;
     return;
   }
-  main.size = index_const(main.size->max / amount);
+  if (main.size->max % amount != 0) axis.padded = true;
+  main.size = index_const((main.size->max + amount - 1) / amount);
   axis.parts.insert(axis.parts.begin() + axis.main, {AxisKind::Group, index_const(amount)});
   axis.main++;
 }

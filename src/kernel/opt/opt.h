@@ -4,6 +4,8 @@
 // name.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +20,7 @@ enum class OptKind : uint8_t {
   Upcast,  // inner register-tile lanes; output axes
   Vector,  // inner SIMD lanes, a power of two, once per kernel; output axes
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
-  Group,   // `amount` launch groups outside what is left (0: all of it); output axes
+  Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
   Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
           // shared reductions: as many, on one axis that no reduction depends on
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
@@ -62,6 +64,7 @@ class Tiling {
   bool try_apply(const Opt& o);
   int axis_of(const graph::Node* range) const;  // -1: none
   int64_t local_size() const;                   // invocations of a workgroup so far
+  int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   graph::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
@@ -83,6 +86,10 @@ class Tiling {
   std::vector<int> order_;  // position -> axis
   std::vector<Opt> applied_;
 };
+
+// A workgroup of so many invocations within the target's limits per axis, the longest x first;
+// empty where there is none.
+std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
 
 // What a good schedule looks like for this Target, from its numbers alone.
 void apply_heuristics(Tiling& t, const graph::UOp& ast, const Target& target);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "devices/vulkan/device/facts.h"
+#include "devices/vulkan/device/limits.h"
 #include "devices/vulkan/device/select.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/queue/clock.h"
@@ -81,6 +82,47 @@ TEST(VulkanSelect, MaskRefusesUnknownNames) {
   EXPECT_TRUE(caps.shaderInt64);
   EXPECT_NE(message_of([&] { apply_mask(caps, "sync3"); }).find("synchronization2"),
             std::string::npos);
+}
+
+TEST(VulkanLimits, LowerAndNeverRaise) {
+  Facts f;
+  f.properties.limits.maxComputeSharedMemorySize = 32768;
+  f.properties.limits.maxComputeWorkGroupCount[1] = 65535;
+  apply_limits(f, "shared:65536,ssbo:4,,groups_y:7,loop:1000,");
+  EXPECT_EQ(f.properties.limits.maxComputeSharedMemorySize, 32768u);
+  EXPECT_EQ(f.max_buffers, 4u);
+  EXPECT_EQ(f.properties.limits.maxComputeWorkGroupCount[1], 7u);
+  EXPECT_EQ(f.max_loop_trips, 1000u);
+  EXPECT_EQ(f.max_allocation_bytes, UINT64_MAX);
+}
+
+TEST(VulkanLimits, ErrorsListTheNames) {
+  for (const char* wrong : {"ssbos:4", ":", "ssbo", "ssbo:", "ssbo:x", "ssbo:4x", "ssbo:-4",
+                            "ssbo:4 ", "ssbo:99999999999999999999"}) {
+    Facts f;
+    const std::string text = message_of([&] { apply_limits(f, wrong); });
+    EXPECT_TRUE(text.starts_with("InvalidArgument: TUFF_VK_LIMIT")) << wrong << ": " << text;
+    EXPECT_NE(text.find("invocations"), std::string::npos) << text;
+  }
+  Facts f;
+  EXPECT_NE(message_of([&] { apply_limits(f, "ssbo:2"); }).find("below 3"), std::string::npos);
+}
+
+TEST(VulkanLimits, EveryRowLowersTheValueThatIsShown) {
+  for (const VulkanLimit& row : vulkan_limits()) {
+    Facts f;
+    VkPhysicalDeviceLimits& l = f.properties.limits;
+    l.maxComputeSharedMemorySize = l.maxComputeWorkGroupInvocations = l.maxPushConstantsSize = 1000;
+    for (int i = 0; i < 3; i++) l.maxComputeWorkGroupSize[i] = l.maxComputeWorkGroupCount[i] = 1000;
+    const auto before = limit_values(f);
+    apply_limits(f, std::string(row.name) + ":" + std::to_string(row.lowest));
+    const auto after = limit_values(f);
+    for (size_t i = 0; i < after.size(); i++) {
+      EXPECT_EQ(after[i].second,
+                after[i].first == row.name ? std::to_string(row.lowest) : before[i].second)
+          << row.name << " " << after[i].first;
+    }
+  }
 }
 
 TEST(VulkanSelect, ForbiddenNodeNamesTheGroup) {
@@ -182,6 +224,27 @@ TEST_F(VulkanOpen, TargetSaysWhatTheDriverSays) {
   EXPECT_GE(t.max_invocations, 128u);
   EXPECT_GE(t.shared_bytes, 16384u);
   EXPECT_FALSE(t.identity.empty());
+}
+
+TEST_F(VulkanOpen, TargetAndListingShowTheLimits) {
+  device_.reset();
+  EnvOverride limit(Env::TUFF_VK_LIMIT, "ssbo:4,shared:16384,invocations:128,groups_x:99,loop:500");
+  const auto opened = vulkan_open("");
+  const Target& t = opened->target();
+  EXPECT_EQ(t.max_buffers, 4u);
+  EXPECT_EQ(t.shared_bytes, 16384u);
+  EXPECT_EQ(t.max_invocations, 128u);
+  EXPECT_EQ(t.max_groups[0], 99u);
+  EXPECT_EQ(t.max_loop_trips, 500u);
+  const auto& shown = opened->info().features;
+  EXPECT_NE(std::find(shown.begin(), shown.end(), std::pair<std::string, std::string>("ssbo", "4")),
+            shown.end());
+}
+
+TEST_F(VulkanOpen, TooFewPushConstantsAreNamed) {
+  EnvOverride limit(Env::TUFF_VK_LIMIT, "push:4");
+  EXPECT_NE(vulkan_probe()[0].reason.find("8 bytes of push constants"), std::string::npos);
+  EXPECT_THROW(vulkan_open(""), Unsupported);
 }
 
 TEST_F(VulkanOpen, MissingRequiredFeatureIsNamed) {

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "devices/vulkan/device/limits.h"
 #include "devices/vulkan/quirks/quirks.h"
 
 namespace tuff::devices::vulkan {
@@ -73,8 +74,9 @@ Target make_target(const Facts& f) {
   t.max_invocations = limits.maxComputeWorkGroupInvocations;
   t.shared_bytes = limits.maxComputeSharedMemorySize;
   t.max_buffer_bytes = f.max_allocation_bytes;
+  t.max_buffers = f.max_buffers;
+  t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
   const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
-  t.max_loop_trips = quirks.max_loop_trips;
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
@@ -91,11 +93,8 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   info.uuid = f.uuid_text();
   info.hardware = !f.software();
   info.memory_bytes = device_memory_bytes(f);
-  const VkPhysicalDeviceLimits& limits = f.properties.limits;
   info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
-  info.features.emplace_back("shared memory",
-                             fmt::format("{} KiB", limits.maxComputeSharedMemorySize / 1024));
-  info.features.emplace_back("invocations", std::to_string(limits.maxComputeWorkGroupInvocations));
+  for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
 #define TUFF_VK_CAP(name, bit, required, prose) \
   info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
 #define TUFF_VK_PROPERTY(name, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");

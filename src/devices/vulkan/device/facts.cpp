@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "devices/vulkan/device/limits.h"
+#include "devices/vulkan/quirks/quirks.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -132,6 +134,8 @@ void read_properties(const VkApi& api, Facts& f) {
   if (uint64_t buffer = p.maintenance4.maxBufferSize) {
     f.max_allocation_bytes = std::min(f.max_allocation_bytes, buffer);
   }
+  if (const uint64_t trips = quirks_of(f.driver_id, f.properties.driverVersion).max_loop_trips)
+    f.max_loop_trips = trips;
   f.compute_units = p.sm.shaderSMCount;
   if (p.cu.shaderEngineCount) {
     f.compute_units =
@@ -163,6 +167,8 @@ std::string what_is_missing(const Facts& f) {
     missing += (missing.empty() ? "lacks " : ", ") + what;
   };
   if (f.queue_family == UINT32_MAX) lacks("a compute queue");
+  if (f.properties.limits.maxPushConstantsSize < sizeof(VkDeviceAddress))
+    lacks("8 bytes of push constants");
 #define TUFF_VK_CAP(name, bit, required, prose) \
   if (required && !f.caps.name) lacks(#name " (" prose ")");
 #define TUFF_VK_PROPERTY(name, prose)
@@ -231,6 +237,7 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   f.caps.debugUtils = instance.debug_utils;
   f.caps_offered = count(f.caps);
   apply_mask(f.caps, env_text(Env::TUFF_VK_MASK));
+  apply_limits(f, env_text(Env::TUFF_VK_LIMIT));
   f.missing = what_is_missing(f);
   return f;
 }

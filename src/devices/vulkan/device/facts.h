@@ -1,4 +1,5 @@
-// Facts: everything asked of one physical device before it is opened, masked by TUFF_VK_MASK.
+// Facts: everything asked of one physical device before it is opened, masked by TUFF_VK_MASK and
+// lowered by TUFF_VK_LIMIT.
 // Used by selection, Context (what to enable), memory, queue and the Target. Plain data.
 // Must never hold a VkDevice.
 #pragma once
@@ -51,6 +52,8 @@ struct Facts {
   uint32_t subgroup_size = 1;
   uint32_t compute_units = 0;  // 0: not told
   uint64_t max_allocation_bytes = UINT64_MAX;
+  uint64_t max_loop_trips = UINT64_MAX;  // loop iterations of one invocation, from the quirks
+  uint32_t max_buffers = 64;  // of one kernel; addresses in memory know no limit of their own
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
   std::vector<std::string> extensions;  // all that the device offers
