@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/walk.h"
+
 namespace tuff::graph {
 namespace {
 
@@ -181,20 +183,7 @@ bool opposite_terms(const LinearForm& a, const LinearForm& b) {
       [](const auto& x, const auto& y) { return x.first == y.first && x.second == -y.second; });
 }
 
-std::vector<UOp> factors(const UOp& term) {
-  std::vector<UOp> out, work{term};
-  while (!work.empty()) {
-    const UOp u = work.back();
-    work.pop_back();
-    if (u->op == Op::Mul) {
-      work.push_back(u->src(1));
-      work.push_back(u->src(0));
-    } else {
-      out.push_back(u);
-    }
-  }
-  return out;
-}
+std::vector<UOp> factors(const UOp& term) { return chain_operands(Op::Mul, term); }
 
 UOp product(std::vector<UOp> factors) {
   std::sort(factors.begin(), factors.end(),

@@ -74,17 +74,8 @@ UOp simplify(const UOp& x) { return Rewriter(symbolic_rules(), &cache(), true).r
 void drop_simplify_cache() { cache().clear(); }
 
 std::vector<UOp> conjuncts(const UOp& condition) {
-  std::vector<UOp> out, work{condition};
-  while (!work.empty()) {
-    const UOp u = work.back();
-    work.pop_back();
-    if (u->op == Op::And && u->dtype == DType::Bool) {
-      work.push_back(u->src(1));
-      work.push_back(u->src(0));
-    } else if (!u->is_const_int(1)) {
-      out.push_back(u);
-    }
-  }
+  std::vector<UOp> out = chain_operands(Op::And, condition);
+  std::erase_if(out, [](const UOp& u) { return u->is_const_int(1); });
   return out;
 }
 

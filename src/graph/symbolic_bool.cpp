@@ -4,6 +4,7 @@
 
 #include "graph/linear_form.h"
 #include "graph/symbolic_rules.h"
+#include "graph/walk.h"
 
 namespace tuff::graph {
 namespace {
@@ -47,16 +48,7 @@ UOp push_not(const Match& m) {
 }
 
 std::vector<UOp> literals(Op op, const UOp& u) {
-  std::vector<UOp> out, work{u};
-  while (!work.empty()) {
-    const UOp x = work.back();
-    work.pop_back();
-    if (x->op == op) {
-      for (const UOp& s : x->src()) work.push_back(s);
-    } else {
-      out.push_back(x);
-    }
-  }
+  std::vector<UOp> out = chain_operands(op, u);
   std::sort(out.begin(), out.end(),
             [](const UOp& a, const UOp& b) { return compare_structure(a, b) < 0; });
   out.erase(std::unique(out.begin(), out.end()), out.end());

@@ -4,6 +4,7 @@
 
 #include "graph/linear_form.h"
 #include "graph/symbolic_rules.h"
+#include "graph/walk.h"
 
 namespace tuff::graph {
 namespace {
@@ -134,23 +135,9 @@ UOp max_bounds(const Match& m) {
   return i.lo >= 0 ? x : i.hi <= 0 ? y : UOp();
 }
 
-void flatten(Op op, const UOp& u, std::vector<UOp>& out) {
-  std::vector<UOp> work{u};
-  while (!work.empty()) {
-    const UOp x = work.back();
-    work.pop_back();
-    if (x->op == op) {
-      for (const UOp& s : x->src()) work.push_back(s);
-    } else {
-      out.push_back(x);
-    }
-  }
-}
-
 // Operands in canonical order, each once, at most one constant and that last.
 UOp max_order(const Match& m) {
-  std::vector<UOp> all;
-  flatten(Op::Max, m.root, all);
+  std::vector<UOp> all = chain_operands(Op::Max, m.root);
   std::sort(all.begin(), all.end(), [](const UOp& a, const UOp& b) {
     if (a->is_const() != b->is_const()) return b->is_const();
     return a->is_const() ? a->min > b->min : compare_structure(a, b) < 0;

@@ -131,6 +131,20 @@ UOp map_bottom_up(const UOp& root, const std::function<UOp(const UOp&)>& fn) {
   return mapped.back();
 }
 
+std::vector<UOp> chain_operands(Op op, const UOp& root) {
+  std::vector<UOp> out, work{root};
+  while (!work.empty()) {
+    const UOp u = work.back();
+    work.pop_back();
+    if (u->op != op) {
+      out.push_back(u);
+      continue;
+    }
+    for (size_t i = u->src_count; i-- > 0;) work.push_back(u->src(i));
+  }
+  return out;
+}
+
 bool depends_on(const UOp& root, const UOp& leaf) {
   MarkScope scope;
   std::vector<const Node*> stack{root.get()};

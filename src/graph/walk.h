@@ -39,6 +39,9 @@ std::vector<UOp> substitute(std::span<const UOp> roots, const UOpMap<UOp>& map);
 // (an empty UOp keeps it). Applied once per distinct node; no fixpoint.
 UOp map_bottom_up(const UOp& root, const std::function<UOp(const UOp&)>& fn);
 
+// What a chain of one binary op joins, left to right: a, b, c of (a op b) op c or of a op (b op c).
+std::vector<UOp> chain_operands(Op op, const UOp& root);
+
 bool depends_on(const UOp& root, const UOp& leaf);
 
 }  // namespace tuff::graph

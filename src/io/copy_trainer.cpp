@@ -84,13 +84,10 @@ class CopyTask final : public TrainingTask {
                                 .learning_rate_end = settings_.learning_rate / 10};
     optimizer_.set_lr(gpt_learning_rate(schedule, step, settings_.steps));
   }
-  std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) override {
-    const TrainingMode training;
-    const Tensor loss = answers_of(model_, inputs[0], settings_.length).cross_entropy(inputs[1]);
-    loss.backward();
-    optimizer_.step({loss});
-    return {loss};
+  Tensor loss(const std::vector<Tensor>& inputs) override {
+    return answers_of(model_, inputs[0], settings_.length).cross_entropy(inputs[1]);
   }
+  optim::Optimizer& optimizer() override { return optimizer_; }
 
  private:
   const CopyTraining& settings_;
@@ -104,16 +101,14 @@ class CopyTask final : public TrainingTask {
 struct CopyTrainer::State {
   explicit State(const CopyTraining& given)
       : settings(given),
-        clock(std::in_place, report),
-        model(recipe_of(settings), note_device(given.device, report)),
-        task(settings, model, report.device) {
+        training(given.device),
+        model(recipe_of(settings), training.device()),
+        task(settings, model, training.device()) {
     model.mask_attention = settings.mask_attention;
-    report.parameter_count = element_count(model.parameters());
-    clock.reset();
+    training.model_made(model.parameters());
   }
   CopyTraining settings;
-  TrainingReport report;
-  std::optional<TrainingClock> clock;  // of the constructor
+  TrainingRun training;
   Gpt model;
   CopyTask task;
 };
@@ -123,16 +118,14 @@ CopyTrainer::CopyTrainer(const CopyTraining& settings)
 CopyTrainer::~CopyTrainer() = default;
 
 void CopyTrainer::run(TrainingObserver& observer) {
-  const TrainingClock clock(state_->report);
-  run_training(state_->task, {state_->settings.steps, state_->settings.jit}, observer,
-               state_->report);
+  state_->training.run(state_->task, {state_->settings.steps, state_->settings.jit}, observer);
 }
 
-const TrainingReport& CopyTrainer::report() const { return state_->report; }
+const TrainingReport& CopyTrainer::report() const { return state_->training.report(); }
 
 double CopyTrainer::accuracy(TrainingObserver& observer) const {
   const CopyTraining& s = state_->settings;
-  Sequences sequences(s, state_->report.device);
+  Sequences sequences(s, state_->training.device());
   std::vector<Tensor> inputs = sequences.make_inputs();
   Jit answer([&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{answers_of(state_->model, in[0], s.length).argmax(1)};

@@ -111,13 +111,10 @@ class DigitsTask final : public TrainingTask {
     digits_batch(recipe_, step, images_.count, batches_.rows());
     batches_.write(images_, inputs);
   }
-  std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) override {
-    const TrainingMode training;
-    const Tensor loss = model_(inputs[0]).cross_entropy(inputs[1]);
-    loss.backward();
-    optimizer_.step({loss});
-    return {loss};
+  Tensor loss(const std::vector<Tensor>& inputs) override {
+    return model_(inputs[0]).cross_entropy(inputs[1]);
   }
+  optim::Optimizer& optimizer() override { return optimizer_; }
 
  private:
   const DigitsNetRecipe& recipe_;
@@ -169,16 +166,14 @@ struct DigitsTrainer::State {
   State(const DigitsTraining& given, const ImageSplit& split)
       : settings(with_extents(given, split)),
         images(split),
-        clock(std::in_place, report),
-        model(settings.recipe, note_device(given.device, report)),
-        task(settings.recipe, images.train, model, report.device) {
-    report.parameter_count = element_count(model.parameters());
-    clock.reset();
+        training(given.device),
+        model(settings.recipe, training.device()),
+        task(settings.recipe, images.train, model, training.device()) {
+    training.model_made(model.parameters());
   }
   DigitsTraining settings;
   const ImageSplit& images;
-  TrainingReport report;
-  std::optional<TrainingClock> clock;  // of the constructor
+  TrainingRun training;
   ConvNet model;
   DigitsTask task;
 };
@@ -188,27 +183,24 @@ DigitsTrainer::DigitsTrainer(const DigitsTraining& settings, const ImageSplit& i
 DigitsTrainer::~DigitsTrainer() = default;
 
 void DigitsTrainer::run(TrainingObserver& observer) {
-  const TrainingClock clock(state_->report);
-  run_training(state_->task, {state_->settings.steps, state_->settings.jit}, observer,
-               state_->report);
+  state_->training.run(state_->task, {state_->settings.steps, state_->settings.jit}, observer);
 }
 
-const TrainingReport& DigitsTrainer::report() const { return state_->report; }
+const TrainingReport& DigitsTrainer::report() const { return state_->training.report(); }
 
 ConfusionTable DigitsTrainer::test(TrainingObserver& observer) const {
   return confusion(state_->model, state_->settings.recipe, state_->images.test,
-                   state_->report.device, observer);
+                   state_->training.device(), observer);
 }
 
 double softmax_regression_accuracy(const DigitsTraining& given, const ImageSplit& images,
                                    TrainingObserver& observer) {
   const DigitsTraining settings = with_extents(given, images);
-  TrainingReport report;
-  const std::string device = note_device(settings.device, report);
-  const SoftmaxRegression model(settings.recipe, device);
-  DigitsTask task(settings.recipe, images.train, model, device);
-  run_training(task, {settings.steps, settings.jit}, observer, report);
-  return confusion(model, settings.recipe, images.test, device, observer).accuracy();
+  TrainingRun training(settings.device);
+  const SoftmaxRegression model(settings.recipe, training.device());
+  DigitsTask task(settings.recipe, images.train, model, training.device());
+  training.run(task, {settings.steps, settings.jit}, observer);
+  return confusion(model, settings.recipe, images.test, training.device(), observer).accuracy();
 }
 
 }  // namespace tuff::io

@@ -49,11 +49,6 @@ class TextBatches {
   std::vector<int32_t> x_, y_;
 };
 
-Tensor loss_of(const Gpt& model, const std::vector<Tensor>& inputs) {
-  const Tensor logits = model(inputs[0]);
-  return logits.flatten(0, 1).cross_entropy(inputs[1]);
-}
-
 optim::AdamW::Options adamw_options(const GptOptimizer& o) {
   return {.lr = o.learning_rate,
           .beta1 = o.beta1,
@@ -79,9 +74,7 @@ class GptTask final : public TrainingTask {
         batches_(settings.recipe, device_),
         optimizer_(model.parameters(), adamw_options(settings.optimizer)),
         validation_inputs_(batches_.make_inputs()),
-        validation_([this](const std::vector<Tensor>& in) {
-          return std::vector<Tensor>{loss_of(model_, in)};
-        }) {}
+        validation_([this](const std::vector<Tensor>& in) { return std::vector{loss(in)}; }) {}
 
   std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
   void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
@@ -92,13 +85,11 @@ class GptTask final : public TrainingTask {
   void before_step(uint32_t step) override {
     optimizer_.set_lr(gpt_learning_rate(settings_.optimizer, step, settings_.recipe.steps));
   }
-  std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) override {
-    const TrainingMode training;
-    const Tensor loss = loss_of(model_, inputs);
-    loss.backward();
-    optimizer_.step({loss});
-    return {loss};
+  Tensor loss(const std::vector<Tensor>& inputs) override {
+    const Tensor logits = model_(inputs[0]);
+    return logits.flatten(0, 1).cross_entropy(inputs[1]);
   }
+  optim::Optimizer& optimizer() override { return optimizer_; }
   bool validates_after(uint32_t done) const override {
     return done % kGptValidationInterval == 0 || done == settings_.recipe.steps;
   }
@@ -185,17 +176,15 @@ struct GptTrainer::State {
   State(const GptTraining& given, const Corpus& text)
       : settings(with_vocabulary(given, text)),
         corpus(text),
-        clock(std::in_place, report),
-        model(settings.recipe, note_device(given.device, report)),
+        training(given.device),
+        model(settings.recipe, training.device()),
         task(settings, corpus, model) {
     model.dropout = settings.dropout;
-    report.parameter_count = element_count(model.parameters());
-    clock.reset();
+    training.model_made(model.parameters());
   }
   GptTraining settings;
   const Corpus& corpus;
-  TrainingReport report;
-  std::optional<TrainingClock> clock;  // of the constructor
+  TrainingRun training;
   Gpt model;
   GptTask task;
 };
@@ -205,13 +194,12 @@ GptTrainer::GptTrainer(const GptTraining& settings, const Corpus& corpus)
 GptTrainer::~GptTrainer() = default;
 
 void GptTrainer::run(TrainingObserver& observer) {
-  const TrainingClock clock(state_->report);
   const GptTraining& s = state_->settings;
   if (s.dropout > 0) Tensor::manual_seed(s.recipe.seed);
-  run_training(state_->task, {s.recipe.steps, s.jit}, observer, state_->report);
+  state_->training.run(state_->task, {s.recipe.steps, s.jit}, observer);
 }
 
-const TrainingReport& GptTrainer::report() const { return state_->report; }
+const TrainingReport& GptTrainer::report() const { return state_->training.report(); }
 
 std::string GptTrainer::sample(uint32_t characters, double temperature,
                                TrainingObserver& observer) {

@@ -36,7 +36,7 @@ double median_of_replays(const std::vector<StepRecord>& steps, float StepRecord:
 class Stepper {
  public:
   Stepper(TrainingTask& task, bool jit) : task_(task) {
-    if (jit) jit_.emplace([this](const std::vector<Tensor>& in) { return task_.train_step(in); });
+    if (jit) jit_.emplace([this](const std::vector<Tensor>& in) { return train(in); });
   }
 
   // Starts a step; loss() waits for it.
@@ -45,7 +45,7 @@ class Stepper {
       results_ = &(*jit_)(inputs);
     } else {
       const uint64_t kernels = counters_.kernels, submits = counters_.submits;
-      own_results_ = task_.train_step(inputs);
+      own_results_ = train(inputs);
       results_ = &own_results_;
       kernels_ = static_cast<uint32_t>(counters_.kernels - kernels);
       submits_ = static_cast<uint32_t>(counters_.submits - submits);
@@ -59,6 +59,14 @@ class Stepper {
   }
 
  private:
+  std::vector<Tensor> train(const std::vector<Tensor>& inputs) {
+    const TrainingMode training;
+    const Tensor loss = task_.loss(inputs);
+    loss.backward();
+    task_.optimizer().step({loss});
+    return {loss};
+  }
+
   TrainingTask& task_;
   std::optional<Jit> jit_;
   const std::vector<Tensor>* results_ = nullptr;
@@ -76,32 +84,8 @@ void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
   observer.on_validation(report.validations.back());
 }
 
-}  // namespace
-
-CompileTimes CompileTimes::now() {
-  const engine::GlobalCounters& c = engine::counters();
-  return {milliseconds(c.schedule_ns), milliseconds(c.lower_ns), milliseconds(c.render_ns),
-          milliseconds(c.compile_ns),  milliseconds(c.load_ns),  c.kernels_compiled,
-          c.kernels_from_disk};
-}
-
-CompileTimes CompileTimes::since(const CompileTimes& b) const {
-  return {schedule_ms - b.schedule_ms,
-          lower_ms - b.lower_ms,
-          render_ms - b.render_ms,
-          compiler_ms - b.compiler_ms,
-          load_ms - b.load_ms,
-          kernels_compiled - b.kernels_compiled,
-          kernels_from_disk - b.kernels_from_disk};
-}
-
-double TrainingReport::step_ms_median() const { return median_of_replays(steps, &StepRecord::ms); }
-double TrainingReport::host_us_median() const {
-  return median_of_replays(steps, &StepRecord::host_us);
-}
-
-void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
-                  TrainingReport& report) {
+void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
+               TrainingReport& report) {
   report.interrupted = true;  // until the end is reached
   report.steps.reserve(settings.steps);
   report.validations.reserve(settings.steps + 1);
@@ -130,10 +114,34 @@ void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObse
   report.interrupted = report.steps.size() < settings.steps;
 }
 
-TrainingClock::TrainingClock(TrainingReport& report)
+}  // namespace
+
+CompileTimes CompileTimes::now() {
+  const engine::GlobalCounters& c = engine::counters();
+  return {milliseconds(c.schedule_ns), milliseconds(c.lower_ns), milliseconds(c.render_ns),
+          milliseconds(c.compile_ns),  milliseconds(c.load_ns),  c.kernels_compiled,
+          c.kernels_from_disk};
+}
+
+CompileTimes CompileTimes::since(const CompileTimes& b) const {
+  return {schedule_ms - b.schedule_ms,
+          lower_ms - b.lower_ms,
+          render_ms - b.render_ms,
+          compiler_ms - b.compiler_ms,
+          load_ms - b.load_ms,
+          kernels_compiled - b.kernels_compiled,
+          kernels_from_disk - b.kernels_from_disk};
+}
+
+double TrainingReport::step_ms_median() const { return median_of_replays(steps, &StepRecord::ms); }
+double TrainingReport::host_us_median() const {
+  return median_of_replays(steps, &StepRecord::host_us);
+}
+
+TrainingRun::Clock::Clock(TrainingReport& report)
     : report_(report), compile_before_(CompileTimes::now()), start_ns_(os::monotonic_ns()) {}
 
-TrainingClock::~TrainingClock() {
+TrainingRun::Clock::~Clock() {
   report_.seconds += static_cast<double>(os::monotonic_ns() - start_ns_) / 1e9;
   const CompileTimes spent = CompileTimes::now().since(compile_before_);
   CompileTimes& sum = report_.compile;
@@ -146,13 +154,24 @@ TrainingClock::~TrainingClock() {
   sum.kernels_from_disk += spent.kernels_from_disk;
 }
 
-std::string note_device(const std::string& device, TrainingReport& report) {
+TrainingRun::TrainingRun(const std::string& device) {
+  making_.emplace(report_);
   const std::shared_ptr<engine::Device> opened = engine::Device::get(device);
   const hcq::DeviceInfo& info = opened->hcq().info();
-  report.device = info.name;
-  report.description = info.description;
-  report.driver = info.driver;
-  return info.name;
+  report_.device = info.name;
+  report_.description = info.description;
+  report_.driver = info.driver;
+}
+
+void TrainingRun::model_made(std::span<const Tensor> parameters) {
+  for (const Tensor& p : parameters) report_.parameter_count += static_cast<uint64_t>(p.numel());
+  making_.reset();
+}
+
+void TrainingRun::run(TrainingTask& task, const LoopSettings& settings,
+                      TrainingObserver& observer) {
+  const Clock clock(report_);
+  run_steps(task, settings, observer, report_);
 }
 
 RecipeParameters::RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed,
@@ -182,11 +201,5 @@ nn::LayerNorm RecipeParameters::layernorm(double eps) {
   return nn::LayerNorm(std::move(weight), next(), eps);
 }
 nn::Embedding RecipeParameters::embedding() { return nn::Embedding(next()); }
-
-uint64_t element_count(std::span<const Tensor> parameters) {
-  uint64_t sum = 0;
-  for (const Tensor& p : parameters) sum += static_cast<uint64_t>(p.numel());
-  return sum;
-}
 
 }  // namespace tuff::io

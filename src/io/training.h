@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <tuff/nn.h>
+#include <tuff/optim.h>
 
 #include "io/reference_random.h"
 
@@ -66,8 +68,10 @@ class TrainingTask {
   // Writes the batch of `step` (from 0) into them with copy_from. Allocates nothing.
   virtual void write_batch(uint32_t step, std::vector<Tensor>& inputs) = 0;
   virtual void before_step(uint32_t) {}  // the learning rate; after the last step has ended
-  // Forward, backward and optimizer step; gives {loss}. Captured once.
-  virtual std::vector<Tensor> train_step(const std::vector<Tensor>& inputs) = 0;
+  // Forward: the mean loss of a batch. A step is this in training mode, its gradients and a step of
+  // the optimizer, captured once.
+  virtual Tensor loss(const std::vector<Tensor>& inputs) = 0;
+  virtual optim::Optimizer& optimizer() = 0;
   virtual bool validates_after(uint32_t /*steps_done*/) const { return false; }
   // May end early, with any value, once the observer asks for it.
   virtual double validation_loss(TrainingObserver&) { return 0; }
@@ -78,26 +82,33 @@ struct LoopSettings {
   bool jit = true;  // false: every step is built, scheduled and run anew
 };
 
-// Fills report.steps, .validations, .kernels_per_step, .submits_per_step and .interrupted; what was
-// reached before an error stays in the report.
-void run_training(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
-                  TrainingReport& report);
-
-// Adds its own lifetime to report.seconds and what was compiled in it to report.compile.
-class TrainingClock {
+// One training from its device to its report. The report's time runs while the model is made, which
+// is what happens before model_made(), and during run().
+class TrainingRun {
  public:
-  explicit TrainingClock(TrainingReport& report);
-  ~TrainingClock();
-  TrainingClock(const TrainingClock&) = delete;
+  explicit TrainingRun(const std::string& device);  // opens it; "" for the default
+  const std::string& device() const { return report_.device; }
+  void model_made(std::span<const Tensor> parameters);
+  // Once. What was reached before an error stays in the report.
+  void run(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer);
+  const TrainingReport& report() const { return report_; }
 
  private:
-  TrainingReport& report_;
-  CompileTimes compile_before_;
-  uint64_t start_ns_;
-};
+  // Adds its own lifetime to report.seconds and what was compiled in it to report.compile.
+  class Clock {
+   public:
+    explicit Clock(TrainingReport& report);
+    ~Clock();
+    Clock(const Clock&) = delete;
 
-// Opens the device ("" for the default), notes it in the report and returns its name.
-std::string note_device(const std::string& device, TrainingReport& report);
+   private:
+    TrainingReport& report_;
+    CompileTimes compile_before_;
+    uint64_t start_ns_;
+  };
+  TrainingReport report_;
+  std::optional<Clock> making_;
+};
 
 // Hands out a recipe's parameters in its order, as tensors that are trained.
 class RecipeParameters {
@@ -116,7 +127,5 @@ class RecipeParameters {
   std::string device_;
   uint32_t given_ = 0;
 };
-
-uint64_t element_count(std::span<const Tensor> parameters);
 
 }  // namespace tuff::io

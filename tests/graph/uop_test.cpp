@@ -94,5 +94,18 @@ TEST(Walk, SubstitutesAndSorts) {
   EXPECT_EQ(y, alu(Op::Add, {a, alu(Op::Exp2, {a})}));
 }
 
+TEST(Walk, ChainOperandsAreInOrderAndStopAtOtherOps) {
+  const UOp a = variable("a", 0, 9), b = variable("b", 0, 9), c = variable("c", 0, 9);
+  const auto join = [](Op op, const UOp& x, const UOp& y) {
+    return make(op, DType::Index, {x, y});
+  };
+  const UOp sum = join(Op::Add, a, b);
+  EXPECT_EQ(chain_operands(Op::Mul, join(Op::Mul, join(Op::Mul, c, sum), a)),
+            (std::vector<UOp>{c, sum, a}));
+  EXPECT_EQ(chain_operands(Op::Mul, join(Op::Mul, c, join(Op::Mul, b, c))),
+            (std::vector<UOp>{c, b, c}));
+  EXPECT_EQ(chain_operands(Op::Mul, sum), std::vector<UOp>{sum});
+}
+
 }  // namespace
 }  // namespace tuff::graph
