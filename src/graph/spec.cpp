@@ -24,14 +24,16 @@ bool is_memory(const UOp& u) {
   return without_after(u) == Op::Param || without_after(u) == Op::Shared;
 }
 bool is_register(const UOp& u) { return without_after(u) == Op::Register; }
+bool reduces(const Node& n) {
+  const auto* arg = std::get_if<ReduceArg>(&n.arg);
+  return arg && has_flag(arg->op, kReducible);
+}
 bool is_integer(const UOp& u) { return u->dtype == DType::Index || is_int(u->dtype); }
 
 // Why a node is illegal on a floor, or null.
 const char* tensor_fault(const Node& n) {
-  if (n.op == Op::Reduce && (n.src_count != 1 || !std::holds_alternative<ReduceArg>(n.arg)))
+  if (n.op == Op::Reduce && n.src_count != 1)
     return "a tensor Reduce has one source and (op, axes)";
-  if (n.op == Op::Reduce && !has_flag(n.get<ReduceArg>().op, kReducible))
-    return "the op does not reduce";
   if (n.op == Op::Assign) {
     const Node* t = n.src(0).get();
     while (t->op == Op::Reshape || t->op == Op::Assign) t = t->src(0).get();
@@ -78,6 +80,7 @@ const char* linear_fault(const Node& n) {
   if (n.op == Op::End && (n.src_count != 1 || n.src(0)->op != Op::Range))
     return "a linear End takes (range)";
   if (n.op == Op::Reduce) {
+    if (n.src_count < 2) return "a linear Reduce folds ReduceLane ranges only";
     for (const UOp& r : n.src().subspan(1)) {
       if (r->op != Op::Range || r->get<RangeArg>().kind != AxisKind::ReduceLane)
         return "a linear Reduce folds ReduceLane ranges only";
@@ -88,12 +91,56 @@ const char* linear_fault(const Node& n) {
 
 const char* fault(const Node& n, Floor floor) {
   if (!(row(n.op).floors & floor)) return "the op does not exist on this floor";
+  if (n.op == Op::Reduce && !reduces(n)) return "the op does not reduce";
+  if (n.op == Op::After && n.src_count < 2) return "After takes (value, dependency...)";
   switch (floor) {
     case kFloorTensor: return tensor_fault(n);
     case kFloorKernel: return kernel_fault(n);
     default: return linear_fault(n);
   }
 }
+
+// The order of a linear list: what stands where, and in which loops.
+class LinearOrder {
+ public:
+  // Takes the next op; why it may not stand here, or null.
+  const char* place(const Node& n) {
+    for (const UOp& s : n.src()) {
+      if (!loop_of_.contains(s.get())) return "a source stands after its user";
+    }
+    if (const char* why = closed_source(n)) return why;
+    if (is_loop(n)) open_.push_back(&n);
+    if (!loop_of_.emplace(&n, innermost()).second) return "an op stands twice";
+    if (n.op != Op::End) return nullptr;
+    if (innermost() != n.src(0).get()) return "loops do not nest";
+    open_.pop_back();
+    return nullptr;
+  }
+  const Node* innermost() const { return open_.empty() ? nullptr : open_.back(); }
+
+ private:
+  static bool is_loop(const Node& n) {
+    if (n.op != Op::Range) return false;
+    const AxisKind k = n.get<RangeArg>().kind;
+    return k == AxisKind::Loop || k == AxisKind::Reduce || k == AxisKind::GroupReduce;
+  }
+  // A value exists until the end of the loop it is computed in. What an After or a Barrier is
+  // ordered after is no value.
+  const char* closed_source(const Node& n) const {
+    if (n.op == Op::End || n.op == Op::Barrier) return nullptr;
+    const auto values = n.op == Op::After ? n.src().first(1) : n.src();
+    for (const UOp& s : values) {
+      const Node* v = s.get();
+      while (v->op == Op::After) v = v->src(0).get();
+      const Node* loop = loop_of_.at(v);
+      if (loop && std::find(open_.begin(), open_.end(), loop) == open_.end())
+        return "a value of a loop is used after its end";
+    }
+    return nullptr;
+  }
+  std::unordered_map<const Node*, const Node*> loop_of_;  // innermost loop around; null: none
+  std::vector<const Node*> open_;
+};
 
 const char* floor_name(Floor f) {
   return f == kFloorTensor ? "tensor" : f == kFloorKernel ? "kernel" : "linear";
@@ -122,28 +169,14 @@ void check_spec(const UOp& root, Floor floor, const char* after_pass) {
 }
 
 void check_linear_spec(std::span<const UOp> list, const char* after_pass) {
-  std::unordered_map<const Node*, bool> placed;
-  std::vector<const Node*> open;
-  auto is_loop = [](const Node* n) {
-    if (n->op != Op::Range) return false;
-    const AxisKind k = n->get<RangeArg>().kind;
-    return k == AxisKind::Loop || k == AxisKind::Reduce || k == AxisKind::GroupReduce;
-  };
+  LinearOrder order;
   for (const UOp& u : list) {
-    if (const char* why = fault(*u, kFloorLinear)) report(*u, kFloorLinear, why, after_pass);
-    for (const UOp& s : u->src()) {
-      if (!placed.count(s.get()))
-        report(*u, kFloorLinear, "a source stands after its user", after_pass);
-    }
-    placed[u.get()] = true;
-    if (is_loop(u.get())) open.push_back(u.get());
-    if (u->op == Op::End) {
-      if (open.empty() || open.back() != u->src(0).get())
-        report(*u, kFloorLinear, "loops do not nest", after_pass);
-      open.pop_back();
-    }
+    const char* why = fault(*u, kFloorLinear);
+    if (!why) why = order.place(*u);
+    if (why) report(*u, kFloorLinear, why, after_pass);
   }
-  if (!open.empty()) report(*open.back(), kFloorLinear, "a loop is never closed", after_pass);
+  if (const Node* open = order.innermost())
+    report(*open, kFloorLinear, "a loop is never closed", after_pass);
 }
 
 }  // namespace tuff::graph

@@ -85,6 +85,11 @@ void collect_variables(Schedule& s) {
   });
 }
 
+void check_sinks(std::span<const UOp> sinks) {
+  if (!graph::spec_enabled()) return;
+  for (const UOp& sink : sinks) graph::check_spec(sink, graph::kFloorTensor, "building the graph");
+}
+
 void check_kernels(const Schedule& s) {
   if (!graph::spec_enabled()) return;
   for (const Call& c : s.calls) {
@@ -93,6 +98,7 @@ void check_kernels(const Schedule& s) {
 }
 
 Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key, const TargetOf& target_of) {
+  check_sinks(sinks);
   const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
   plan_memory(s);
