@@ -183,5 +183,72 @@ class DemoTest(WithTree):
             self.assertIn(told, text)
 
 
+class DocExamplesTest(WithTree):
+    def extract(self, text):
+        document = self.write("guide.md", text)
+        code, said = run("doc_examples.py", "extract", self.root / "out", document)
+        return code, said.split()
+
+    def test_blocks_become_programs(self):
+        code, names = self.extract("# x\n```cpp\nint main() { return 3; }\n```\n"
+                                   "```\nno code\n```\n"
+                                   "1. item\n   ```cpp\n   Tensor x;\n   ```\n")
+        self.assertEqual((code, names), (0, ["guide_1", "guide_2"]))
+        first = (self.root / "out" / "guide_1.cpp").read_text()
+        self.assertIn('#line 3 ', first)
+        self.assertNotIn("#include", first)
+        second = (self.root / "out" / "guide_2.cpp").read_text()
+        self.assertIn("#include <tuff/tensor.h>", second)
+        self.assertIn("\nTensor x;\n}", second)
+        self.assertFalse((self.root / "out" / "guide_1.expected").exists())
+
+    def test_shown_output_is_kept_and_forgotten(self):
+        example = "```cpp\nint main() {}\n```\nIt prints\n"
+        self.extract(example + "```output\n7\n```\n")
+        expected = self.root / "out" / "guide_1.expected"
+        self.assertEqual(expected.read_text(), "7\n")
+        self.extract(example + "```\n7\n```\n")
+        self.assertFalse(expected.exists())
+
+    def test_malformed_documents_are_refused(self):
+        for text in ["```cpp\nint main() {}\n", "```output\n7\n```\n",
+                     "```\nx\n```\n```output\n7\n```\n"]:
+            self.assertEqual(self.extract(text)[0], 2, text)
+
+    def test_programs_are_judged_by_code_and_output(self):
+        program = self.write("program", "#!/bin/sh\necho 7\n")
+        program.chmod(0o755)
+        failing = self.write("failing", "#!/bin/sh\nexit 4\n")
+        failing.chmod(0o755)
+        same, other = self.write("same", "7\n"), self.write("other", "8\n")
+        self.assertEqual(run("doc_examples.py", "run", program)[0], 0)
+        self.assertEqual(run("doc_examples.py", "run", program, same)[0], 0)
+        code, text = run("doc_examples.py", "run", program, other)
+        self.assertEqual(code, 1)
+        self.assertIn("-8\n+7", text)
+        self.assertIn("ended with 4", run("doc_examples.py", "run", failing)[1])
+
+
+class DoxygenFilterTest(WithTree):
+    def filtered(self, text):
+        code, out = run("doxygen_filter.py", self.write("a.h", text))
+        self.assertEqual(code, 0, out)
+        self.assertEqual(len(out.splitlines()), len(text.splitlines()))
+        return out.splitlines()
+
+    def test_comments_find_their_place(self):
+        lines = self.filtered("// What it is.\n#pragma once\n\n// A class.\nclass A {\n"
+                              " public:\n  // ---- facts. Of one\n  int x();  // is @x <y>\n};\n")
+        self.assertEqual(lines[0], "/// @fileheader What it is.")
+        self.assertEqual(lines[3], "/// A class.")
+        self.assertEqual(lines[6], "  /** @section_of{facts} Of one */ /**@{*/")
+        self.assertEqual(lines[7], "  int x();  ///< is \\@x &lt;y&gt;")
+        self.assertEqual(lines[8], "/**@}*/};")
+
+    def test_code_is_left_alone(self):
+        lines = self.filtered('#pragma once\nconst char* a = "http://x";\nint b = 1;\n')
+        self.assertEqual(lines[1:], ['const char* a = "http://x";', "int b = 1;"])
+
+
 if __name__ == "__main__":
     unittest.main()
