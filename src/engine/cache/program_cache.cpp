@@ -37,9 +37,9 @@ void show_machine_code(std::span<const render::Binary> binaries) {
   }
 }
 
-LoadedKernel loaded_kernel(kernel::LinearKernel&& k) {
-  return {k.name, std::move(k.buffers), std::move(k.variables), k.groups, k.estimate, nullptr,
-          false};
+LoadedKernel loaded_kernel(const graph::UOp& ast, kernel::LinearKernel&& k) {
+  return {k.name,  ast,  std::move(k.buffers), std::move(k.variables), k.groups, k.estimate,
+          nullptr, false};
 }
 
 // The disk cache's view of one compile: kernels that share an object file share one row of it.
@@ -132,7 +132,7 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
     timer.reset();
     show(linear, ast, sources.back());
     fresh.push_back(ast);
-    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(std::move(linear))));
+    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(ast, std::move(linear))));
   }
   if (!fresh.empty()) {
     const std::vector<render::Binary> binaries = compile(sources);

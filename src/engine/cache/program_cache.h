@@ -17,6 +17,7 @@ namespace tuff::engine {
 // A kernel ready to be launched, with what a launch needs to know of it.
 struct LoadedKernel {
   std::string name;
+  graph::UOp ast;
   std::vector<kernel::LinearKernel::Argument> buffers;
   std::vector<graph::UOp> variables;
   std::array<graph::Dim, 3> groups;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/realize/validate.h"
 #include "engine/stats.h"
 
 namespace tuff::engine {
@@ -84,6 +85,25 @@ void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
                 touched.end());
 }
 
+// The buffer of a call as this replay has it: inputs are the ones given now.
+void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
+            std::span<const Ref<Buffer>> given) {
+  const int32_t slot = input_slot(*b, captured);
+  if (slot < 0) return;
+  const uint64_t offset = b->byte_offset() - captured[size_t(slot)]->byte_offset();
+  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, b->count, offset);
+}
+
+void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
+            std::span<const Ref<Buffer>> given) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) {
+    for (Ref<Buffer>& b : k->buffers) rebind(b, captured, given);
+  } else {
+    rebind(std::get<BoundCopy>(c).dst, captured, given);
+    rebind(std::get<BoundCopy>(c).src, captured, given);
+  }
+}
+
 }  // namespace
 
 Capture::Capture() {
@@ -96,6 +116,9 @@ Capture::~Capture() { current_capture = nullptr; }
 Capture* Capture::current() { return current_capture; }
 
 struct CapturedGraph::State {
+  // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
+  std::vector<BoundCall> validated;
+  std::vector<Ref<Buffer>> captured_inputs;
   std::vector<Segment> segments;
   std::vector<uint64_t> addresses;
   ReplayStats stats;
@@ -132,11 +155,22 @@ struct CapturedGraph::State {
     stats.copies++;
     segments.push_back(std::move(s));
   }
+
+  void replay_validated(std::span<const Ref<Buffer>> inputs) const {
+    std::vector<BoundCall> calls = validated;
+    for (BoundCall& c : calls) rebind(c, captured_inputs, inputs);
+    execute(calls);
+    counters().replays++;
+  }
 };
 
 CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs)
     : state_(std::make_unique<State>()) {
   state_->addresses.resize(inputs.size());
+  if (validating()) {
+    state_->validated = calls;
+    state_->captured_inputs.assign(inputs.begin(), inputs.end());
+  }
   size_t begin = 0;
   const std::span<const BoundCall> all(calls);
   while (begin < calls.size()) {
@@ -160,6 +194,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
+  if (!st.validated.empty()) return st.replay_validated(inputs);
   for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
   for (Segment& s : st.segments) {
     if (s.host_copy) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "engine/realize/linear.h"
+#include "engine/realize/validate.h"
 #include "engine/stats.h"
 #include "hcq/graph.h"
 
@@ -130,6 +131,20 @@ void submit_and_show(Device& device, const BoundCall& call) {
                   flops / us / 1e3, bytes / us / 1e3));
 }
 
+// TUFF_VALIDATE: one call at a time, each checked before the next one reads its results.
+void execute_validated(std::span<const BoundCall> calls) {
+  const RunCall run = [](Device& device, const BoundCall& call) {
+    device.queue().wait(submit(device, std::span<const BoundCall>(&call, 1)));
+  };
+  for (const BoundCall& c : calls) {
+    if (crosses_devices(c)) {
+      copy_through_host(std::get<BoundCopy>(c));
+    } else {
+      run_validated(c, run);
+    }
+  }
+}
+
 }  // namespace
 
 Device& device_of(const BoundCall& call) {
@@ -143,6 +158,7 @@ bool crosses_devices(const BoundCall& call) {
 }
 
 void execute(std::span<const BoundCall> calls) {
+  if (validating()) return execute_validated(calls);
   size_t begin = 0;
   while (begin < calls.size()) {
     if (crosses_devices(calls[begin])) {
