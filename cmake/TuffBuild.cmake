@@ -23,6 +23,7 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+tuff_portable_fmt()
 find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
