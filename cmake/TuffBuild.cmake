@@ -13,7 +13,9 @@ endif()
 
 find_program(TUFF_CCACHE ccache)
 if(TUFF_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TUFF_CCACHE})
+  # What ccache needs to cache what a precompiled header is used in.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TUFF_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${TUFF_CCACHE})
 endif()
 find_program(TUFF_MOLD mold)
@@ -39,6 +41,9 @@ target_include_directories(tuff_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:include>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(tuff_settings INTERFACE $<BUILD_INTERFACE:-fpch-preprocess>)  # for ccache
+endif()
 target_compile_options(tuff_settings INTERFACE
   $<BUILD_INTERFACE:${TUFF_WARNINGS}>
   $<BUILD_INTERFACE:$<$<BOOL:${TUFF_WERROR}>:-Werror>>)
@@ -63,6 +68,21 @@ function(tuff_room name)
   set_property(GLOBAL APPEND PROPERTY TUFF_ROOM_TARGETS tuff_${name})
 endfunction()
 
+# One precompiled header for all tests. It belongs to a program, because GCC takes it only for sources
+# that are compiled with the same flags (-fPIE among them).
+function(tuff_test_header)
+  set(source ${PROJECT_BINARY_DIR}/test_header.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() { return 0; }\n")
+  add_executable(tuff_test_header ${source})
+  target_link_libraries(tuff_test_header PRIVATE tuff_settings GTest::gtest fmt::fmt)
+  target_compile_options(tuff_test_header PRIVATE ${TUFF_TEST_OPTIONS})
+  target_precompile_headers(tuff_test_header PRIVATE <algorithm> <cmath> <functional> <map> <memory>
+    <random> <string> <unordered_map> <vector> <gtest/gtest.h> <fmt/format.h>)
+endfunction()
+
+# Most of a test's time goes by in libraries: its own code need not be optimized for long.
+set(TUFF_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+
 # tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow])
 # One GoogleTest executable; every TEST in it becomes one ctest entry with the label.
 function(tuff_test name)
@@ -75,6 +95,8 @@ function(tuff_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TUFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${T_DEPS} ${T_LIBS} GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${TUFF_TEST_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM tuff_test_header)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 900)
 endfunction()
