@@ -12,7 +12,7 @@ namespace tuff::kernel::testing {
 namespace {
 
 void expect_golden(const std::string& file, const std::string& text) {
-  const std::string path = std::string(TUFF_SOURCE_DIR) + "/tests/kernel/golden/" + file;
+  const std::string path = TUFF_SOURCE_DIR "/tests/kernel/golden/" + file;
   if (system_env("TUFF_UPDATE_GOLDENS") == "1") {
     std::ofstream(path) << text;
     return;

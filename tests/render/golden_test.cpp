@@ -13,7 +13,7 @@ namespace tuff::render {
 namespace {
 
 void compare(const std::string& file, const std::string& text) {
-  const std::string path = std::string(TUFF_SOURCE_DIR) + "/tests/render/golden/" + file;
+  const std::string path = TUFF_SOURCE_DIR "/tests/render/golden/" + file;
   if (!system_env("TUFF_UPDATE_GOLDENS").empty()) os::write_text(path, text);
   EXPECT_EQ(os::read_text(path), text) << file;
 }
