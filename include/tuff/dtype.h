@@ -24,7 +24,7 @@ inline constexpr int kDTypeCount = 0
     ;
 
 enum class DTypeClass : uint8_t { None, Bool, Signed, Unsigned, Float };
-
+// One row of dtypes.def.
 struct DTypeRow {
   const char* name;        // "float32"
   const char* short_name;  // "f32", the spelling of the text IR

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace tuff {
-
+// The base of all: what() is for people, kind() for programs.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

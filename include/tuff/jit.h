@@ -12,11 +12,13 @@
 
 namespace tuff {
 
+// What one replay does, and how many there have been.
 struct JitStats {
   uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0;
   uint64_t flops = 0, bytes = 0, replays = 0;
 };
 
+// Runs a function once, captures it at its second call and replays that from then on.
 class Jit {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;

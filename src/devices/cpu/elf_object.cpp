@@ -228,6 +228,8 @@ void ElfObject::Loader::apply(std::byte* section, uint64_t section_bytes, const 
   const bool linked = linkage_of[index].has_value(),
              undefined = symbols[index].st_shndx == SHN_UNDEF;
   uint64_t target;
+  // NOLINTBEGIN(bugprone-unchecked-optional-access): the pass over all relocations that sized the
+  // tables gave every GOT load its slot.
   if (is_got_load(type)) {
     target = reinterpret_cast<uint64_t>(object.code_->data()) + got_offset +
              *linkage_of[index] * kGotSlotBytes;
@@ -237,6 +239,7 @@ void ElfObject::Loader::apply(std::byte* section, uint64_t section_bytes, const 
   } else {
     target = address_of(index);
   }
+  // NOLINTEND(bugprone-unchecked-optional-access)
   uint64_t value = target + static_cast<uint64_t>(r.r_addend);
   switch (type) {
     case R_X86_64_64: break;

@@ -44,6 +44,7 @@ std::vector<std::string> device_extensions(const VkApi& api, VkPhysicalDevice ha
   std::vector<VkExtensionProperties> found(count);
   api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, found.data());
   std::vector<std::string> names;
+  names.reserve(count);
   for (uint32_t i = 0; i < count; ++i) names.push_back(found[i].extensionName);
   return names;
 }
