@@ -287,12 +287,12 @@ void CKernel::emit_reduce(size_t i) {
       const int at = space_.project(scalar_mask(kept), n, scalar_mask(all), scalar_mask(folded), f);
       x.push_back(values_[position(source)][at]);
     }
-    values_[i].push_back(fold(op, u.dtype, std::move(x), folded & vector_mask_));
+    values_[i].push_back(fold(op, u.dtype, x, folded & vector_mask_));
   }
 }
 
 // A balanced tree over the values; then, across SIMD lanes, halves onto halves.
-CValue CKernel::fold(Op op, DType t, std::vector<CValue> x, bool across_vector) {
+CValue CKernel::fold(Op op, DType t, const std::vector<CValue>& x, bool across_vector) {
   const auto combine = [&](const std::string& a, const std::string& b, int width) {
     const COperand operands[2] = {{a, width}, {b, width}};
     return define(c_type(t, width), c_alu(op, t, t, operands, width));

@@ -46,7 +46,7 @@ class CKernel {
   bool changes_before_last_use(size_t load, const graph::Node* reg) const;
   void store_register(size_t i, const graph::Node* reg);
   void store(const graph::Node& index, kernel::LaneMask mask, int instance, const CValue& value);
-  CValue fold(graph::Op op, DType t, std::vector<CValue> x, bool across_vector);
+  CValue fold(graph::Op op, DType t, const std::vector<CValue>& x, bool across_vector);
 
   // Texts of a value: as one scalar, as a full vector, as its lane `lane`.
   std::string scalar(const CValue& v, DType t) const;

@@ -38,7 +38,7 @@ std::string per_lane(const char* fn, DType to, std::span<const COperand> x, int 
 
 // A comparison's lanes are as wide as what was compared; a Bool's are i32.
 std::string comparison(const char* sign, DType from, std::span<const COperand> x, int width) {
-  const std::string text = fmt::format("{} {} {}", x[0].text, sign, x[1].text);
+  std::string text = fmt::format("{} {} {}", x[0].text, sign, x[1].text);
   if (width == 1 || from == DType::Bool || size_bytes(from) == 4) return text;
   return convert_vector(text, DType::Bool, width);
 }
