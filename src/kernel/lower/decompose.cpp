@@ -107,6 +107,9 @@ class Decomposer {
   UOp operator()(const UOp& old, std::span<const UOp> src) const {
     refuse_absent(old);
     if (!is_alu(old->op) && old->op != Op::Threefry) return {};
+    // A counter as a number that is made of others.
+    if (old->op == Op::Cast && src[0]->dtype == DType::Index && emulated(old->dtype))
+      return cast_of(make(Op::Cast, DType::F32, {src[0]}), old->dtype);
     if (old->dtype == DType::Index || (src.size() > 0 && src[0]->dtype == DType::Index)) return {};
     return alu_of(old->op, old->dtype, src, old->arg);
   }
@@ -160,11 +163,17 @@ class Decomposer {
       return cast_of(transcendental_f32(op, cast_of(x, DType::F32)), t);
     return transcendental_f32(op, x);
   }
+  static UOp own_function(Op op, const UOp& x) {
+    return where(is_nan(x), x, make(op, x->dtype, {x}));
+  }
+  // Of the devices' own functions only the root takes doubles, and none is promised to keep a NaN
+  // (GLSL.std.450: Exp2, Log2 and Sin are of 16 and 32 bits; SwiftShader's exp2(NaN) is infinite).
   UOp transcendental_f32(Op op, const UOp& x) const {
+    const bool single = x->dtype == DType::F32;
     switch (op) {
-      case Op::Exp2: return f_.exp2 ? make(op, x->dtype, {x}) : exp2_by_polynomial(x);
-      case Op::Log2: return f_.log2 ? make(op, x->dtype, {x}) : log2_by_polynomial(x);
-      case Op::Sin: return f_.sin ? make(op, x->dtype, {x}) : sin_by_polynomial(x);
+      case Op::Exp2: return f_.exp2 && single ? own_function(op, x) : exp2_by_polynomial(x);
+      case Op::Log2: return f_.log2 && single ? own_function(op, x) : log2_by_polynomial(x);
+      case Op::Sin: return f_.sin && single ? own_function(op, x) : sin_by_polynomial(x);
       default: return f_.sqrt ? make(op, x->dtype, {x}) : sqrt_by_newton(x);
     }
   }

@@ -82,10 +82,11 @@ UOp exp2_by_polynomial(const UOp& x) {
 UOp log2_by_polynomial(const UOp& x) {
   const Format f = format_of(x->dtype);
   const bool single = x->dtype == DType::F32;
-  const double smallest = single ? 0x1p-126 : 0x1p-1022;
-  const int lift = single ? 25 : 54;
-  const UOp tiny = lt(x, f.number(smallest));
-  const UOp bits = f.as_bits(where(tiny, x * f.number(std::ldexp(1.0, lift)), x));
+  // A subnormal's bits as an integer are what its significand counts: converted they are a normal
+  // number, whatever the device does with subnormals.
+  const int lift = single ? 149 : 1074;
+  const UOp tiny = lt(f.as_bits(x), f.integer(int64_t(1) << f.mantissa));
+  const UOp bits = f.as_bits(where(tiny, cast(f.as_bits(x), f.t), x));
   const int64_t sqrt_half = single ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
   const UOp k = alu(Op::Shr, {bits - f.integer(sqrt_half), f.integer(f.mantissa)});
   const UOp m = f.as_float(bits - alu(Op::Shl, {k, f.integer(f.mantissa)}));

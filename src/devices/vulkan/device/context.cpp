@@ -67,6 +67,7 @@ void Context::check(VkResult result, const char* call, const std::string& what) 
       result == VK_ERROR_TOO_MANY_OBJECTS) {
     throw OutOfMemory(text);
   }
+  if (result == VK_ERROR_FEATURE_NOT_PRESENT) throw Unsupported(text);
   throw Error(text);
 }
 
