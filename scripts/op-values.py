@@ -270,9 +270,16 @@ def reduce_rows(t, rng):
     return rows
 
 
-def movement_rows():
-    x = np.arange(2 * 3 * 4, dtype="<i4").reshape(2, 3, 4) + 100
-    one = np.arange(3, dtype="<i4").reshape(1, 3, 1) - 5
+def bit_pattern_type(t):
+    """Moves do not look at values: NumPy moves the bits of every dtype, bf16 among them."""
+    return f"<u{width(t) // 8}"
+
+
+def movement_rows(t):
+    kind = bit_pattern_type(t)
+    limit = 2 if t == "bool" else 1 << 62
+    x = ((np.arange(2 * 3 * 4, dtype="<u8") * 0x9E3779B97F4A7C15) % limit).astype(kind).reshape(2, 3, 4)
+    one = x[:1, :, :1]
     rows = [
         ("reshape", x, [4, 6], x.reshape(4, 6)),
         ("permute", x, [2, 0, 1], x.transpose(2, 0, 1)),
@@ -284,8 +291,13 @@ def movement_rows():
         ("flip", x, [0, 2], x[::-1, :, ::-1]),
         ("flip", x, [1], x[:, ::-1]),
     ]
-    return [{"op": op, "arg": arg, "shape": a.shape, "x": a.tobytes().hex(), "out_shape": b.shape,
-             "out": np.ascontiguousarray(b).astype("<i4").tobytes().hex()} for op, a, arg, b in rows]
+    return [{"op": op, "dtype": t, "arg": arg, "shape": a.shape, "x": np.ascontiguousarray(a).tobytes().hex(),
+             "out_shape": b.shape, "out": np.ascontiguousarray(b).tobytes().hex()} for op, a, arg, b in rows]
+
+
+def iota_table():
+    """0, 1, 2 ... 299 in every number type: beyond 127 and 255 where they wrap, beyond 2^8 where bf16 rounds."""
+    return {t: to_hex(t, [encode(t, Fraction(i) if t in FLOATS else i) for i in range(300)]) for t in DTYPES if t != "bool"}
 
 
 def index_table():
@@ -309,7 +321,8 @@ def main():
         "cast": {t: cast_table(t, rng) for t in DTYPES},
         "where": {t: where_table(t) for t in DTYPES},
         "reduce": [row for t in DTYPES for row in reduce_rows(t, rng)],
-        "movement": movement_rows(),
+        "movement": [row for t in DTYPES for row in movement_rows(t)],
+        "iota": iota_table(),
         "threefry": [{"in": b, "out": threefry(b[:2], b[2:])} for b in blocks],
         "index": index_table(),
     }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -191,11 +192,51 @@ TEST(InterpretValues, Movement) {
   for (const json& r : data().at("movement")) {
     const std::string op = r.at("op");
     Inputs inputs;
-    const UOp x = inputs.add(DType::I32, from_hex(r.at("x")), shape_from(r.at("shape")));
+    const DType t = parse_dtype(r.at("dtype").get<std::string>());
+    const UOp x = inputs.add(t, from_hex(r.at("x")), shape_from(r.at("shape")));
     const HostArray got = inputs.run(moved(op, x, r.at("arg")));
     EXPECT_EQ(got.shape, r.at("out_shape").get<IntVec>()) << op;
-    expect_values(got, DType::I32, from_hex(r.at("out")), op + r.at("arg").dump(), op_named(op));
+    // Exact, but for signaling NaNs among the bits, which may come out quiet.
+    expect_values(got, t, from_hex(r.at("out")), op + r.at("arg").dump(), op_named(op));
   }
+}
+
+TEST(InterpretValues, Counters) {
+  for (const auto& [name, want] : data().at("iota").items()) {
+    const DType t = parse_dtype(name);
+    Inputs inputs;
+    expect_values(inputs.run(iota(300, t)), t, from_hex(want), "iota " + name, Op::Iota);
+  }
+}
+
+// Every op of the tensor floor that computes or moves has values in every dtype it is defined on.
+TEST(InterpretValues, CoverEveryDType) {
+  std::map<std::string, std::set<std::string>> covered;
+  for (const char* group : {"binary", "shift", "unary"}) {
+    for (const auto& [dtype, table] : data().at(group).items()) {
+      for (const auto& [op, want] : table.at("ops").items()) covered[op].insert(dtype);
+    }
+  }
+  for (const char* group : {"reduce", "movement"}) {
+    for (const json& r : data().at(group))
+      covered[(group[0] == 'r' ? "reduce " : "") + r.at("op").get<std::string>()].insert(
+          r.at("dtype").get<std::string>());
+  }
+  for (const auto& [dtype, table] : data().at("cast").items())
+    EXPECT_EQ(table.at("cast").size(), 12u) << dtype;
+  EXPECT_EQ(data().at("cast").size(), 13u);
+  EXPECT_EQ(data().at("where").size(), 13u);
+  EXPECT_EQ(data().at("iota").size(), 12u);
+  const std::map<std::string, size_t> wanted = {
+      {"add", 13},        {"sub", 13},     {"mul", 13},        {"max", 13},     {"cmplt", 13},
+      {"cmpne", 13},      {"cmpeq", 13},   {"and", 9},         {"or", 9},       {"xor", 9},
+      {"idiv", 8},        {"imod", 8},     {"shl", 8},         {"shr", 8},      {"div", 4},
+      {"neg", 12},        {"recip", 4},    {"sqrt", 4},        {"exp2", 4},     {"log2", 4},
+      {"sin", 4},         {"trunc", 4},    {"reduce add", 13}, {"reshape", 13}, {"reduce mul", 13},
+      {"reduce max", 13}, {"permute", 13}, {"expand", 13},     {"pad", 13},     {"shrink", 13},
+      {"flip", 13}};
+  for (const auto& [op, count] : wanted) EXPECT_EQ(covered[op].size(), count) << op;
+  EXPECT_EQ(covered.size(), wanted.size());
 }
 
 // The first three blocks are the known answers of Random123 (Salmon et al., SC 2011).
