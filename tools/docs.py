@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes generated tables into README.md and ARCHITECTURE.md, or checks that they are up to date.
+"""Writes generated tables into README.md, ARCHITECTURE.md and docs/, or checks that they are up to date.
 
 A region stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`, each on a line of its
-own; its text is what `tuff docs NAME` prints.
+own; its text is what `tuff docs NAME` prints, or what FROM_FILES makes of a file of the source tree.
 Usage: tools/docs.py [--check] [--tuff build/bin/tuff] [FILE...]
 """
 import argparse
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -28,6 +29,33 @@ def run_tuff(tuff, name):
     if result.returncode != 0:
         raise Malformed(f"'{tuff} docs {name}' failed: {result.stderr.strip()}")
     return result.stdout.strip("\n").split("\n")
+
+
+DTYPES = ["bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"]
+
+
+def executed_cell(counts, devices, op, dtype):
+    """One number if every device executed as many cases, else one per device; empty if there is none."""
+    numbers = [counts[device].get(op, {}).get(dtype, 0) for device in devices]
+    if not any(numbers):
+        return ""
+    return str(numbers[0]) if len(set(numbers)) == 1 else "/".join(map(str, numbers))
+
+
+def executed_table(functions):
+    """Op x dtype x device: how many cases of the conformance suite were executed, as pinned."""
+    counts = json.loads((ROOT / "tests/data/check_counts.json").read_text(encoding="utf-8"))
+    devices = list(counts)
+    ops = [op for op in dict.fromkeys(op for d in devices for op in counts[d]) if op.startswith("Tensor.") == functions]
+    used = [t for t in DTYPES if any(t in counts[d].get(op, {}) for d in devices for op in ops)]
+    lines = [f"Devices: {', '.join(devices)}.", "", f"| | {' | '.join(used)} |", "|---" * (len(used) + 1) + "|"]
+    for op in ops:
+        cells = [executed_cell(counts, devices, op, t) for t in used]
+        lines.append(f"| `{op.removeprefix('Tensor.')}` | {' | '.join(cells)} |")
+    return lines
+
+
+FROM_FILES = {"executed-ops": lambda: executed_table(False), "executed-functions": lambda: executed_table(True)}
 
 
 def regenerate(text, produce):
@@ -54,7 +82,7 @@ def regenerate(text, produce):
 def process(path, tuff, check):
     """True if the file is (now) up to date."""
     before = path.read_text(encoding="utf-8")
-    after = regenerate(before, lambda name: run_tuff(tuff, name))
+    after = regenerate(before, lambda name: FROM_FILES[name]() if name in FROM_FILES else run_tuff(tuff, name))
     if before == after:
         return True
     if not check:
@@ -73,7 +101,7 @@ def main():
     parser.add_argument("--tuff", default=str(ROOT / "build/bin/tuff"))
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    files = options.files or [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md") if p.exists()]
+    files = options.files or [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))) if p.exists()]
     good = True
     for path in files:
         try:

@@ -70,7 +70,10 @@ const std::vector<Function>& elementwise() {
       {"masked_fill", Exact, [](Inputs x) { return x[0].masked_fill(x[1], -3); }},
       {"cast_int", Exact, [](Inputs x) { return x[0].cast(DType::I32); }},
       {"cast_bool", Exact, [](Inputs x) { return x[0].to(DType::Bool); }},
-      {"bitcast", Exact, [](Inputs x) { return x[0].bitcast(DType::F32); }},
+      {"bitcast",
+       Exact,
+       [](Inputs x) { return x[0].bitcast(DType::F32); },
+       {DType::I32, DType::U32}},
   };
   return table;
 }

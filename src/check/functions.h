@@ -27,6 +27,7 @@ struct Function {
   std::string name;
   Precision precision;
   std::function<Tensor(const std::vector<Tensor>&)> run;
+  std::vector<DType> only = {};  // integer dtypes it takes, where that is not all of them
 };
 
 std::span<const Function> functions();

@@ -13,6 +13,7 @@ namespace tuff::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitNoDevice = 3;       // of `tuff check`
 inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
 
 // A value of an option that does not fit: exit code 2.
@@ -29,6 +30,7 @@ void print_error(const std::string& text);
 
 void add_devices_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
+void add_check_command(CLI::App& app, Action& chosen);
 void add_docs_command(CLI::App& app, Action& chosen);
 
 }  // namespace tuff::cli

@@ -9,6 +9,7 @@
 namespace tuff::cli {
 
 std::string docs_env();                      // the table of environment variables
+std::string docs_budgets();                  // how far devices may be from the interpreter
 std::string docs_ops();                      // the table of ops
 std::string docs_devices();                  // the kinds of devices
 std::string docs_limits();                   // what TUFF_VK_LIMIT may name

@@ -13,7 +13,8 @@ struct DocsRow {
   const char* name;
   std::string (*text)();  // null: the help, which needs the parsed application
 };
-constexpr std::array<DocsRow, 7> kRows{{{"env", docs_env},
+constexpr std::array<DocsRow, 8> kRows{{{"env", docs_env},
+                                        {"budgets", docs_budgets},
                                         {"ops", docs_ops},
                                         {"devices", docs_devices},
                                         {"limits", docs_limits},

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "check/case.h"
 #include "cli/docs.h"
 #include "devices/registry.h"
 #include "devices/vulkan/vulkan.h"
@@ -65,6 +66,15 @@ std::string docs_ops() {
     const std::string arity = row.arity < 0 ? "any" : std::to_string(row.arity);
     out += fmt::format("| `{}` | {} | {} | {} |\n", row.text, arity, floors_text(row.floors),
                        cell(row.prose));
+  }
+  return out;
+}
+
+std::string docs_budgets() {
+  std::string out = "| Op | dtype | CPU | Vulkan | Source |\n|---|---|---|---|---|\n";
+  for (const check::BudgetRow& row : check::budget_rows()) {
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", graph::name(row.op), short_name(row.dtype),
+                       row.host_ulp, row.vulkan_ulp, cell(row.source));
   }
   return out;
 }

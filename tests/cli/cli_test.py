@@ -17,7 +17,7 @@ import time
 import unittest
 
 TUFF = None
-COMMANDS = [[], ["devices"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["docs"]]
+COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 

@@ -1,0 +1,32 @@
+// Runs cases in child processes, so that a driver that crashes or hangs costs one case and not the
+// run: a child gets a batch and reports each case; when it dies or stalls, the case that was
+// running is the crash or the hang, and a new child goes on with the rest. Called by `tuff check`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check/worker.h"
+
+namespace tuff::check {
+
+struct PoolOptions {
+  std::vector<std::string> worker;  // command of a worker: program and arguments
+  uint32_t jobs = 1;                // children at a time
+  double timeout_s = 60;            // a case that takes longer hangs
+  uint32_t batch = 64;              // cases per child
+};
+
+// One device's share of the work; `order.cases` names everything, the pool makes batches.
+struct PoolTask {
+  WorkOrder order;
+};
+
+// `on_result` is called by one thread at a time, with the index of the task. Returns early,
+// children killed, once os::interrupted().
+using OnResult = std::function<void(size_t task, const CaseResult&)>;
+void run_pool(const std::vector<PoolTask>& tasks, const PoolOptions& options,
+              const OnResult& on_result);
+
+}  // namespace tuff::check

@@ -1,0 +1,19 @@
+// A case's result as JSON and back: what a worker tells the pool and what `tuff check --json`
+// prints. Must never know how a case is run.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "check/run_case.h"
+
+namespace tuff::check {
+
+using Json = nlohmann::ordered_json;
+
+// Infinite errors (a NaN where a number was expected, a wrong integer) become null.
+Json to_json(const CaseResult& r);
+CaseResult result_from_json(const Json& j);
+// One line; bytes that are no UTF-8 are replaced.
+std::string to_line(const Json& j);
+
+}  // namespace tuff::check

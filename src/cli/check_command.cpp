@@ -1,0 +1,208 @@
+// `tuff check`: the conformance suite on every device, in child processes.
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "base/os_child.h"
+#include "check/pool.h"
+#include "check/suite.h"
+#include "cli/check_report.h"
+#include "cli/command.h"
+#include "engine/device.h"
+
+namespace tuff::cli {
+namespace {
+
+constexpr const char* kInterpreter = "INTERPRETER";
+
+struct CheckOptions {
+  std::string devices, against = kInterpreter, filter = "*", out, replay;
+  uint64_t seed = 0;
+  uint32_t jobs = 0;
+  double timeout_s = 60;
+  bool list = false, json = false, worker = false;
+};
+
+class NoSuchDevice : public Error {
+ public:
+  using Error::Error;
+};
+
+std::string upper(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(),
+                 [](unsigned char c) { return char(std::toupper(c)); });
+  return s;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out;
+  std::stringstream list(text);
+  for (std::string part; std::getline(list, part, ',');) {
+    if (!part.empty()) out.push_back(part);
+  }
+  return out;
+}
+
+std::string kind_of(const std::string& name) { return upper(name.substr(0, name.find(':'))); }
+
+hcq::DeviceInfo info_named(const std::string& asked,
+                           const std::vector<devices::Candidate>& candidates) {
+  std::string wanted = asked;
+  if (asked.find('=') != std::string::npos) {  // a selector: only opening it gives its name
+    try {
+      wanted = engine::canonical_device(asked);
+    } catch (const Error& e) {
+      throw NoSuchDevice(e.what());
+    }
+  }
+  std::string names;
+  for (const devices::Candidate& c : candidates) {
+    const bool bare = wanted.find(':') == std::string::npos;
+    const bool same = upper(wanted) == upper(c.name) || (bare && kind_of(c.name) == upper(wanted));
+    if (same && c.usable) return c.info;
+    if (same) throw NoSuchDevice(fmt::format("{} cannot be used: {}", c.name, c.reason));
+    if (c.usable) names += (names.empty() ? "" : ", ") + c.name;
+  }
+  throw NoSuchDevice(fmt::format("there is no device \"{}\"; there are {}", asked, names));
+}
+
+// Those that were asked for, else every device found that computes something.
+std::vector<hcq::DeviceInfo> chosen_devices(const std::string& asked) {
+  const std::vector<devices::Candidate> candidates = engine::list_devices();
+  std::vector<hcq::DeviceInfo> out;
+  for (const std::string& name : split(asked)) out.push_back(info_named(name, candidates));
+  if (!out.empty()) return out;
+  std::string reasons;
+  for (const devices::Candidate& c : candidates) {
+    if (c.usable && kind_of(c.name) != "NULL") out.push_back(c.info);
+    if (!c.usable) reasons += fmt::format("; {}: {}", c.name, c.reason);
+  }
+  if (out.empty()) throw NoSuchDevice("no device to check" + reasons);
+  return out;
+}
+
+std::vector<std::string> names_of(const std::vector<const check::Case*>& cases) {
+  std::vector<std::string> out;
+  for (const check::Case* c : cases) out.push_back(c->name);
+  return out;
+}
+
+std::string command_line(const CheckOptions& o, const std::string& device,
+                         const std::string& filter) {
+  std::string text =
+      fmt::format("tuff check --device {} --filter '{}' --seed {}", device, filter, o.seed);
+  if (upper(o.against) != kInterpreter) text += " --against " + o.against;
+  return text;
+}
+
+check::PoolTask task_of(const CheckOptions& o, const hcq::DeviceInfo& device,
+                        const std::string& against, std::vector<std::string> cases) {
+  check::PoolTask t;
+  t.order.how = {device.name, against, o.seed, command_line(o, device.name, o.filter)};
+  t.order.out = o.out;
+  t.order.cases = std::move(cases);
+  return t;
+}
+
+int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
+              const std::vector<hcq::DeviceInfo>& devices) {
+  size_t total = 0;
+  for (const check::PoolTask& t : tasks) total += t.order.cases.size();
+  check::PoolOptions pool;
+  pool.worker = {os::own_program(), "check", "--worker"};
+  pool.jobs = o.jobs ? o.jobs : os::core_count();
+  pool.timeout_s = o.timeout_s;
+  os::catch_interrupts();
+  CheckReport report(devices, total, o.json);
+  check::run_pool(tasks, pool,
+                  [&](size_t task, const check::CaseResult& r) { report.add(task, r); });
+  report.finish();
+  if (os::interrupted()) {
+    fmt::print(stderr, "tuff: interrupted after {} of {} cases\n", report.done(), total);
+    return kExitInterrupted;
+  }
+  return report.all_expected() && report.done() == total ? kExitOk : kExitFailed;
+}
+
+int run_suite(const CheckOptions& o) {
+  const std::vector<std::string> cases = names_of(check::matching(o.filter));
+  if (cases.empty()) throw UsageError(fmt::format("no case matches '{}'", o.filter));
+  if (o.list) {
+    for (const std::string& name : cases) fmt::print("{}\n", name);
+    return kExitOk;
+  }
+  const std::vector<hcq::DeviceInfo> devices = chosen_devices(o.devices);
+  std::string against;
+  if (upper(o.against) != kInterpreter)
+    against = info_named(o.against, engine::list_devices()).name;
+  std::vector<check::PoolTask> tasks;
+  for (const hcq::DeviceInfo& d : devices) tasks.push_back(task_of(o, d, against, cases));
+  return run_tasks(o, tasks, devices);
+}
+
+int run_replay(const CheckOptions& o) {
+  const check::Reproducer r = check::read_reproducer(o.replay);
+  const std::string device = o.devices.empty() ? r.how.device : o.devices;
+  const std::vector<hcq::DeviceInfo> devices = {info_named(device, engine::list_devices())};
+  check::PoolTask t = task_of(o, devices[0], r.how.against, {r.c.name});
+  t.order.how.seed = r.how.seed;
+  t.order.how.command = r.how.command;
+  t.order.replay = o.replay;
+  t.order.out.clear();
+  return run_tasks(o, {t}, devices);
+}
+
+int run_as_worker() {
+  os::forbid_core_files();
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  check::run_worker(check::work_order_from(text));
+  return kExitOk;
+}
+
+int run_check(const CheckOptions& o) {
+  try {
+    if (o.worker) return run_as_worker();
+    return o.replay.empty() ? run_suite(o) : run_replay(o);
+  } catch (const NoSuchDevice& e) {
+    print_error(e.what());
+    return kExitNoDevice;
+  }
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "check",
+      "Runs the conformance suite: every op and function on every device against the reference "
+      "interpreter. Exit code 0: all as expected, 1: not, 2: usage, 3: no such device");
+  auto o = std::make_shared<CheckOptions>();
+  command->add_option("--device", o->devices, "Devices, comma-separated; default: all but NULL")
+      ->type_name("D,...");
+  command->add_option("--against", o->against, "What to compare with: INTERPRETER or a device")
+      ->type_name("D");
+  command
+      ->add_option("--filter", o->filter,
+                   "Cases to run, as op/dtype/shape with * and ?; several comma-separated")
+      ->type_name("GLOB");
+  command->add_flag("--list", o->list, "Prints the names of the cases and runs nothing");
+  command->add_option("--seed", o->seed, "Seed of the operands (default 0)");
+  command->add_option("--jobs", o->jobs, "Child processes at a time; default: one per core")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--timeout", o->timeout_s, "Seconds after which a case hangs (default 60)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--out", o->out, "Folder for the reproducers of failing cases")
+      ->type_name("DIR");
+  command->add_flag("--json", o->json, "One JSON object per case on standard output");
+  command->add_option("--replay", o->replay, "Runs the case of a reproducer's folder again")
+      ->type_name("FOLDER");
+  command->add_flag("--worker", o->worker)->group("");  // what a run starts; see check/worker.h
+  command->callback([o, &chosen] { chosen = [o] { return run_check(*o); }; });
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,141 @@
+#include "cli/check_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/os.h"
+
+namespace tuff::cli {
+
+using check::CaseResult;
+using check::Verdict;
+
+namespace {
+
+constexpr int kStderr = 2;
+constexpr uint64_t kTerminalNs = 100'000'000, kLogNs = 10'000'000'000;
+constexpr const char* kFunctions = "Tensor.";
+
+std::string ulp_text(double ulp) { return std::isfinite(ulp) ? fmt::format("{:.3g}", ulp) : "inf"; }
+
+}  // namespace
+
+CheckReport::CheckReport(std::vector<hcq::DeviceInfo> devices, size_t total, bool json)
+    : devices_(std::move(devices)), total_(total), json_(json), style_(Style::of_stdout()) {}
+
+Json CheckReport::line(size_t device, const CaseResult& r) const {
+  const hcq::DeviceInfo& d = devices_[device];
+  return {{"case", r.name},
+          {"op", r.op},
+          {"dtype", short_name(r.dtype)},
+          {"device", d.name},
+          {"description", d.description},
+          {"driver", d.driver},
+          {"api_version", d.api_version},
+          {"uuid", d.uuid},
+          {"verdict", check::name(r.verdict)},
+          {"expected", r.expected},
+          {"error_ulp", r.error_ulp},
+          {"budget_ulp", r.budget_ulp},
+          {"time_ms", r.time_ms},
+          {"message", r.message},
+          {"reproducer", r.reproducer}};
+}
+
+void CheckReport::add(size_t device, const CaseResult& r) {
+  done_++;
+  verdicts_[r.verdict]++;
+  if (!cells_.count(r.op)) {
+    ops_.push_back(r.op);
+    cells_[r.op].resize(devices_.size());
+  }
+  Cell& c = cells_[r.op][device];
+  c.total++;
+  c.passed += r.verdict == Verdict::Pass;
+  c.refused += r.verdict == Verdict::Unsupported && r.expected;
+  c.wrong += !r.expected;
+  c.worst_ulp = std::max(c.worst_ulp, r.error_ulp);
+  unexpected_ += !r.expected;
+  if (json_) print_json(line(device, r));
+  if (!r.expected) show_failure(device, r);
+  progress(done_ == total_);
+}
+
+void CheckReport::show_failure(size_t device, const CaseResult& r) {
+  if (json_) return;
+  std::string text = fmt::format("{}{}{} {} on {}", style_.warn, check::name(r.verdict),
+                                 style_.plain, r.name, devices_[device].name);
+  if (r.verdict == Verdict::Fail && r.error_ulp > 0)
+    text += fmt::format(" ({} ULP, budget {})", ulp_text(r.error_ulp), ulp_text(r.budget_ulp));
+  text += ": " + r.message.substr(0, r.message.find('\n'));
+  if (!r.reproducer.empty()) text += "\n    " + r.reproducer;
+  if (os::is_terminal(kStderr)) fmt::print(stderr, "\r\x1b[K");
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void CheckReport::progress(bool last) {
+  const bool terminal = os::is_terminal(kStderr);
+  const uint64_t now = os::monotonic_ns();
+  if (next_progress_ns_ == 0 && !terminal) next_progress_ns_ = now + kLogNs;
+  if (now < next_progress_ns_ && !(terminal && last)) return;
+  next_progress_ns_ = now + (terminal ? kTerminalNs : kLogNs);
+  fmt::print(stderr, "{}check: {}/{} cases, {} not as expected{}", terminal ? "\r\x1b[K" : "",
+             done_, total_, unexpected_, terminal ? "" : "\n");
+  if (terminal && last) fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+}
+
+std::string CheckReport::cell_text(const Cell& c) const {
+  if (c.total == 0) return "-";
+  std::string text = fmt::format("{}/{}", c.passed, c.total);
+  if (c.refused) text += fmt::format(" {} refused", c.refused);
+  if (c.wrong) text += fmt::format(" {} WRONG", c.wrong);
+  if (c.worst_ulp > 0) text += fmt::format(" {} ULP", ulp_text(c.worst_ulp));
+  return text;
+}
+
+// A row per op; the functions of Tensor share a row as long as all is well.
+void CheckReport::print_rows() const {
+  constexpr int kWidth = 26;
+  std::vector<Cell> functions(devices_.size());
+  auto print_row = [&](const std::string& title, const std::vector<Cell>& cells) {
+    fmt::print("{:<28}", title);
+    for (const Cell& c : cells)
+      fmt::print("{}{:<{}}{}", c.wrong ? style_.warn : "", cell_text(c), kWidth, style_.plain);
+    fmt::print("\n");
+  };
+  size_t function_count = 0;
+  for (const std::string& op : ops_) {
+    const std::vector<Cell>& cells = cells_.at(op);
+    const bool clean =
+        std::none_of(cells.begin(), cells.end(), [](const Cell& c) { return c.wrong > 0; });
+    if (!op.starts_with(kFunctions) || !clean) print_row(op, cells);
+    if (!op.starts_with(kFunctions) || !clean) continue;
+    function_count++;
+    for (size_t d = 0; d < cells.size(); d++) {
+      functions[d].passed += cells[d].passed;
+      functions[d].total += cells[d].total;
+      functions[d].refused += cells[d].refused;
+      functions[d].worst_ulp = std::max(functions[d].worst_ulp, cells[d].worst_ulp);
+    }
+  }
+  if (function_count) print_row(fmt::format("{} functions of Tensor", function_count), functions);
+}
+
+void CheckReport::finish() {
+  if (json_) return;
+  for (const hcq::DeviceInfo& d : devices_)
+    fmt::print("{}{}{}  {}  {}\n", style_.bold, d.name, style_.plain, d.description, d.driver);
+  fmt::print("\n{}{:<28}", style_.bold, "op");
+  for (const hcq::DeviceInfo& d : devices_) fmt::print("{:<26}", d.name);
+  fmt::print("{}\n", style_.plain);
+  print_rows();
+  std::string counts;
+  for (const auto& [verdict, count] : verdicts_)
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, check::name(verdict));
+  fmt::print("\n{} of {} cases: {}; {}{} not as expected{}\n", done_, total_, counts,
+             unexpected_ ? style_.warn : style_.good, unexpected_, style_.plain);
+}
+
+}  // namespace tuff::cli
