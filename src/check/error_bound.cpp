@@ -16,6 +16,8 @@ namespace {
 // Vulkan allows 2.5 ULP for divisions and inherits sqrt from inversesqrt (2 ULP) and a division;
 // the decompositions of exp2, log2 and sin state less than 2 (kernel/lower/transcendental.cpp).
 constexpr double kDivideUlps = 3, kSqrtUlps = 3, kCurvedUlps = 4;
+// Beyond it the f64 sine's reduction loses accuracy (kernel/lower/transcendental.h).
+constexpr double kLargestWideSine = 1 << 20;
 // Native log2 near 1: absolute, not relative.
 constexpr double kLog2Absolute = 0x1p-21;
 // Correctly rounded operations on operands that differ, and products that a device may contract.
@@ -97,6 +99,7 @@ double unary_error(Op op, DType t, const Uncertain& x, double out) {
     return settled(t, out, out * (std::exp2(x.error) - 1), kCurvedUlps);
   }
   TUFF_CHECK(op == Op::Sin, "{} has no error bound", name(op));
+  if (t == DType::F64 && std::abs(v) >= kLargestWideSine) return kUnknown;
   return std::isfinite(v) ? settled(t, out, std::min(x.error, 2.0), kCurvedUlps) : kUnknown;
 }
 

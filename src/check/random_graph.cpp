@@ -49,7 +49,7 @@ struct Weighted {
   int weight;
 };
 constexpr Weighted kSteps[] = {
-    {Step::Unary, 8},   {Step::Binary, 16}, {Step::Compare, 4},  {Step::Where, 4},
+    {Step::Unary, 12},  {Step::Binary, 20}, {Step::Compare, 4},  {Step::Where, 4},
     {Step::Cast, 4},    {Step::Bitcast, 2}, {Step::Threefry, 1}, {Step::Reduce, 9},
     {Step::Reshape, 6}, {Step::Permute, 5}, {Step::Expand, 5},   {Step::Pad, 6},
     {Step::Shrink, 6},  {Step::Flip, 4},    {Step::Leaf, 4},     {Step::Place, 3},
@@ -95,6 +95,10 @@ class Builder {
   }
   // Nodes made lately are twice as likely: graphs become deep.
   const UOp& any() {
+    const UOp& x = any_of_all();
+    return variable_ && is_constant(x->shape) ? any_of_all() : x;  // twice for a symbolic one
+  }
+  const UOp& any_of_all() {
     const size_t n = pool_.size();
     return pool_[maybe(2) ? size_t(pick(int64_t(n))) : n - 1 - size_t(pick(int64_t((n + 2) / 3)))];
   }
@@ -173,8 +177,9 @@ class Builder {
       for (size_t axis = 0; axis < x->shape.size() && !variable_; axis++) {
         const int64_t extent = x->shape[axis].max();
         if (extent < 2) continue;
-        variable_ = variable("n", 1, extent);
-        case_.variables["n"] = bindings_.variables["n"] = 1 + pick(extent);
+        const std::string name = fmt::format("n{}", case_.seed);  // graphs run side by side
+        variable_ = variable(name, 1, extent);
+        case_.variables[name] = bindings_.variables[name] = 1 + pick(extent);
         Pairs part;
         for (const Dim& d : x->shape) part.push_back({Dim(0), d});
         part[axis].b = Dim(variable_);
@@ -234,9 +239,9 @@ class Builder {
     return alu(op, {x});
   }
   UOp binary() {
-    static constexpr Op floats[] = {Op::Add, Op::Sub, Op::Mul, Op::Add, Op::Mul, Op::Max, Op::Div};
-    static constexpr Op ints[] = {Op::Add, Op::Sub,  Op::Mul,  Op::Max, Op::And, Op::Or,
-                                  Op::Xor, Op::IDiv, Op::IMod, Op::Shl, Op::Shr};
+    static constexpr Op floats[] = {Op::Add, Op::Sub, Op::Mul, Op::Add, Op::Max, Op::Max, Op::Div};
+    static constexpr Op ints[] = {Op::Add, Op::Sub, Op::Mul,  Op::Max,  Op::Max, Op::And,
+                                  Op::Or,  Op::Xor, Op::IDiv, Op::IMod, Op::Shl, Op::Shr};
     static constexpr Op bools[] = {Op::Add, Op::Sub, Op::Mul, Op::Max, Op::And, Op::Or, Op::Xor};
     const UOp x = any();
     const Op op = is_float(x->dtype)        ? one_of(floats)
@@ -468,6 +473,7 @@ class Builder {
   // ------------------------------------------------------------------------------
   void keep(const UOp& u) {
     if (!u || (u->op != Op::Assign && !acceptable(u))) return;
+    if (element_count(u->shape) == 0 && !maybe(3)) return;  // they make more of their kind
     if (std::find(pool_.begin(), pool_.end(), u) == pool_.end()) pool_.push_back(u);
   }
   bool acceptable(const UOp& u) {

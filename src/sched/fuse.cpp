@@ -14,12 +14,12 @@ bool is_transfer(const Node& n) {
          *n.src(0)->device != n.get<Placement>().devices.at(0);
 }
 
-const std::string& root_device(const Node& n) {
-  if (n.op == Op::Copy) return n.get<Placement>().devices.at(0);
-  if (!n.device)
+const std::string& FusePlan::device_of(uint32_t i) const {
+  if (!device[i])
     fail<InvalidArgument>(
-        "cannot realize a {} that no device is known for; copy it to a device first", name(n.op));
-  return *n.device;
+        "cannot realize a {} that no device is known for; copy it to a device first",
+        name(nodes[i]->op));
+  return *device[i];
 }
 
 bool repeats(const Node& n) {
@@ -141,6 +141,17 @@ class Planner {
       }
     }
     movement_hash_.assign(n, 0);
+    find_devices();
+  }
+
+  void find_devices() {
+    p_.device.assign(p_.nodes.size(), nullptr);
+    for (uint32_t i = uint32_t(p_.nodes.size()); i-- > 0;) {
+      if (node(i).device) p_.device[i] = node(i).device;
+      for (uint32_t s : p_.sources(i)) {
+        if (!p_.device[s]) p_.device[s] = p_.device[i];
+      }
+    }
   }
 
   void realize(uint32_t i) {
@@ -334,14 +345,14 @@ class Planner {
     reads_.assign(p_.nodes.size(), {});
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Node& n = node(i);
-      if (is_leaf(i) || is_movement(n.op) || !n.device) continue;
-      const size_t limit = std::max<size_t>(target_of_(*n.device).max_buffers, 1) - 1;
+      if (is_leaf(i) || is_movement(n.op) || !p_.device[i]) continue;
+      const size_t limit = std::max<size_t>(target_of_(*p_.device[i]).max_buffers, 1) - 1;
       reads_[i] = united_reads(i);
       while (reads_[i].size() > limit) {
         const uint32_t widest = widest_source(i);
         if (widest == UINT32_MAX) {
           fail<Unsupported>("a {} reads {} buffers, but a kernel on {} may have only {}",
-                            name(n.op), reads_[i].size(), *n.device, limit + 1);
+                            name(n.op), reads_[i].size(), *p_.device[i], limit + 1);
         }
         p_.realized[widest] = 1;
         reads_[i] = united_reads(i);

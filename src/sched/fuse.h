@@ -34,6 +34,9 @@ struct FusePlan {
   std::vector<int32_t> stores_for;   // of a root: the Assign it stores for
   std::vector<int32_t> stored_by;    // of an Assign: the root that stores for it, or itself
   std::vector<int32_t> sink_number;  // of a root: the first sink whose Output it is
+  // Where a node is computed. What is made of constants and counters alone has no device of its own
+  // and is computed where it is read; null if nothing says where that is.
+  std::vector<const std::string*> device;
 
   std::span<const uint32_t> sources(uint32_t i) const {
     return {src.data() + src_begin[i], src.data() + src_begin[i + 1]};
@@ -43,6 +46,8 @@ struct FusePlan {
     while (graph::is_movement(nodes[i]->op) && !realized[i]) i = src[src_begin[i]];
     return i;
   }
+  // The device that a root's call runs on or copies to.
+  const std::string& device_of(uint32_t i) const;
   // Has a call of its own.
   bool is_root(uint32_t i) const {
     return nodes[i]->op == graph::Op::Assign ? stored_by[i] == int32_t(i) : realized[i] != 0;
@@ -53,8 +58,6 @@ FusePlan plan_fusion(std::vector<graph::UOp> sinks, const TargetOf& target_of);
 
 // A Copy that moves between devices (others are kernels).
 bool is_transfer(const graph::Node& n);
-// The device that the root's call runs on or copies to.
-const std::string& root_device(const graph::Node& n);
 // True where an Expand repeats something.
 bool repeats(const graph::Node& n);
 

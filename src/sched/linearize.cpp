@@ -75,7 +75,7 @@ class Linearizer {
         const int32_t s = plan_.sink_number[i];
         const bool is_output = s != kNone && n.op != Op::Assign;
         slot_of_[i] =
-            new_slot(n, root_device(n), is_output ? BufferOrigin::Output : BufferOrigin::Temp,
+            new_slot(n, plan_.device_of(i), is_output ? BufferOrigin::Output : BufferOrigin::Temp,
                      is_output ? uint32_t(s) : 0);
       }
       if (n.op != Op::Assign) continue;
@@ -99,7 +99,7 @@ class Linearizer {
 
   bool rows_agree(uint32_t r) {
     const Kernel k = rangeify(plan_, spec_of(r, true));
-    return k.misplaced.empty() && k.args.size() <= target_of_(root_device(node(r))).max_buffers;
+    return k.misplaced.empty() && k.args.size() <= target_of_(plan_.device_of(r)).max_buffers;
   }
 
   KernelSpec spec_of(uint32_t r, bool in_place) const {
@@ -118,7 +118,7 @@ class Linearizer {
   void add_root(uint32_t r) {
     Draft d;
     d.root = r;
-    d.call.device = root_device(node(r));
+    d.call.device = plan_.device_of(r);
     if (is_transfer(node(r))) {
       const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
       d.call.kind = CallKind::Copy;

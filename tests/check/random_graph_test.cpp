@@ -6,7 +6,7 @@
 
 #include "check/expectation.h"
 #include "check/graph_check.h"
-#include "check/random_graph.h"
+#include "check/random_run.h"
 #include "graph/walk.h"
 
 namespace tuff::check {
@@ -24,10 +24,20 @@ uint64_t first_seed() {
   return given ? std::strtoull(given, nullptr, 10) : 0;
 }
 
+bool is_symbolic(const GraphCase& c) {
+  for (const Node* n : toposort(c.sinks)) {
+    for (const Dim& d : n->shape) {
+      if (!d.is_const()) return true;
+    }
+  }
+  return false;
+}
+
 TEST(RandomGraph, HasEveryOpAndDtype) {
   std::map<Op, int> ops;
   std::map<std::pair<Op, DType>, int> pairs;
   Expectation::Demand demand;
+  int symbolic = 0;
   for (uint64_t seed = 0; seed < 1500; seed++) {
     const GraphCase c = random_graph(seed, {});
     const Bindings bindings = bindings_of(c);
@@ -36,6 +46,7 @@ TEST(RandomGraph, HasEveryOpAndDtype) {
       ops[n->op]++;
       pairs[{n->op, n->dtype}]++;
     }
+    symbolic += is_symbolic(c);
     for (const UOp& s : c.sinks) {
       const Expectation::Demand d = want.demand(s);
       demand.exact += d.exact, demand.bounded += d.bounded, demand.unknown += d.unknown;
@@ -43,13 +54,15 @@ TEST(RandomGraph, HasEveryOpAndDtype) {
   }
   for (size_t i = 0; i < op_rows().size(); i++) {
     // A Param stands for a Buffer in normalized graphs only; a Sink collects what is given apart.
+    // A Variable stands in extents; as a value it is rare.
     if (!(op_rows()[i].floors & kFloorTensor) || Op(i) == Op::Param || Op(i) == Op::Sink) continue;
-    EXPECT_GE(ops[Op(i)], 100) << name(Op(i));
+    EXPECT_GE(ops[Op(i)], Op(i) == Op::Variable ? 5 : 90) << name(Op(i));
   }
   for (DType t : storable_dtypes()) {
     for (Op op : {Op::Buffer, Op::Cast, Op::Reduce, Op::Pad, Op::Where, Op::Assign, Op::Max})
       EXPECT_GE((pairs[{op, t}]), 20) << name(op) << " " << name(t);
   }
+  EXPECT_GE(symbolic, 100);
   const double all = double(demand.exact + demand.bounded + demand.unknown);
   EXPECT_LE(double(demand.unknown), 0.03 * all);
   EXPECT_GE(double(demand.exact), 0.6 * all);
@@ -67,27 +80,119 @@ TEST(RandomGraph, IsTheSameForTheSameSeed) {
   }
 }
 
-void check_hosts(const HostDevice& device, uint64_t count) {
-  GraphOptions options;
-  options.dtypes = dtypes_of(device.target);
-  int failures = 0;
-  for (uint64_t seed = first_seed(); seed < first_seed() + count && failures < 5; seed++) {
-    const GraphCase c = random_graph(seed, options);
-    HostDevice d = device;
-    d.seed = seed;
-    const std::string why = check_on_host(c, d);
-    if (why.empty()) continue;
-    failures++;
-    ADD_FAILURE() << why << "\n" << to_text(c);
+void check_host(const HostDevice& device, uint64_t count) {
+  RandomOptions o;
+  o.seed = first_seed();
+  o.count = count_or(count);
+  o.graphs.dtypes = dtypes_of(device.target);
+  const GraphRunner run = host_runner(device);
+  const RandomResult r = run_random(o, run, run);
+  EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
+  for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();
+}
+
+TEST(RandomGraph, HostCpu) { check_host({builtin_target("c-x86-64")}, 1000); }
+TEST(RandomGraph, HostCpuWithoutOpts) {
+  check_host({builtin_target("c-x86-64"), OptChoice::None}, 300);
+}
+TEST(RandomGraph, HostCpuWithRandomOpts) {
+  check_host({builtin_target("c-x86-64"), OptChoice::Random}, 500);
+}
+TEST(RandomGraph, HostLavapipe) { check_host({builtin_target("spirv-lavapipe")}, 500); }
+TEST(RandomGraph, HostLavapipeWithRandomOpts) {
+  check_host({builtin_target("spirv-lavapipe"), OptChoice::Random}, 500);
+}
+TEST(RandomGraph, HostWithFourBuffersPerKernel) {
+  HostDevice d{builtin_target("spirv-lavapipe")};
+  d.target.max_buffers = 4;
+  check_host(d, 500);
+}
+
+// ---- reduction to a minimal graph --------------------------------------------------------------
+
+bool has_flip_of_pad(const GraphCase& c) {
+  for (const Node* n : toposort(c.sinks)) {
+    if (n->op == Op::Flip && n->src(0)->op == Op::Pad) return true;
+  }
+  return false;
+}
+
+TEST(ReduceGraph, KeepsOnlyWhatThePredicateNeeds) {
+  int found = 0;
+  for (uint64_t seed = 0; found < 10; seed++) {
+    const GraphCase c = random_graph(seed, {});
+    if (!has_flip_of_pad(c)) continue;
+    found++;
+    const Reduction r = reduce_graph(c, has_flip_of_pad);
+    EXPECT_TRUE(r.finished);
+    EXPECT_TRUE(has_flip_of_pad(r.graph));
+    // Buffer, a reshape of it if it has several axes, Pad, Flip.
+    EXPECT_LE(node_count(r.graph), 4) << to_text(r.graph);
+    EXPECT_EQ(r.graph.sinks.size(), 1u);
+    for (const Node* n : toposort(r.graph.sinks)) {
+      EXPECT_LE(element_count(n->shape), 2) << to_text(r.graph);
+    }
   }
 }
 
-TEST(RandomGraph, HostCpu) { check_hosts({builtin_target("c-x86-64")}, count_or(1000)); }
-TEST(RandomGraph, HostCpuRandomOpts) {
-  check_hosts({builtin_target("c-x86-64"), OptChoice::Random}, count_or(300));
+// A lowering that takes maxima for sums.
+UOp with_wrong_max(const UOp& ast) {
+  return map_bottom_up(ast, [](const UOp& u) {
+    const bool value = u->op == Op::Max && u->dtype == DType::I32;
+    return value ? make(Op::Add, u->dtype, u->src()) : UOp();
+  });
 }
-TEST(RandomGraph, HostLavapipe) { check_hosts({builtin_target("spirv-lavapipe")}, count_or(500)); }
-TEST(RandomGraph, HostGeneric) { check_hosts({builtin_target("spirv-generic")}, count_or(500)); }
+
+TEST(ReduceGraph, FindsAWrongLowering) {
+  HostDevice broken{builtin_target("c-x86-64")};
+  broken.rewrite = with_wrong_max;
+  RandomOptions o;
+  o.count = 2000;
+  o.max_faults = 6;
+  o.graphs.dtypes = {DType::I32, DType::F32, DType::Bool};
+  const GraphRunner run = host_runner(broken);
+  const RandomResult r = run_random(o, run, run);
+  ASSERT_EQ(r.faults.size(), o.max_faults);
+  for (const GraphFault& f : r.faults) {
+    const GraphCase& c = f.minimal.graph;
+    EXPECT_TRUE(f.minimal.finished);
+    EXPECT_LE(node_count(c), 4) << f.text();
+    // What is printed fails when it is read again, and not on a lowering that is right.
+    const GraphCase again = case_from_text(f.text());
+    EXPECT_EQ(node_count(again), node_count(c));
+    EXPECT_NE(check_on_host(again, broken), "") << f.text();
+    EXPECT_EQ(check_on_host(again, {builtin_target("c-x86-64")}), "") << f.text();
+  }
+}
+
+TEST(GraphCase, TextReadsBackAsTheSameGraph) {
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    const GraphCase c = random_graph(seed, {});
+    const GraphCase again = case_from_text(to_text(c));
+    ASSERT_EQ(node_count(again), node_count(c));
+    ASSERT_EQ(again.inputs.size(), c.inputs.size());
+    EXPECT_EQ(again.variables, c.variables);
+    EXPECT_EQ(again.seed, seed);
+    const Bindings a = bindings_of(c), b = bindings_of(again);
+    Expectation want(a);
+    Expectation got(b);
+    for (size_t i = 0; i < c.sinks.size(); i++) {
+      const HostArray x = want.value(c.sinks[i]), y = got.value(again.sinks[i]);
+      EXPECT_EQ(x.shape, y.shape);
+      if (!is_float(x.dtype)) {
+        EXPECT_EQ(x.bytes, y.bytes);
+      }
+    }
+  }
+}
+
+TEST(GraphCase, TextThatIsDamagedIsRefusedByName) {
+  const std::string good = to_text(random_graph(3, {}));
+  EXPECT_THROW(case_from_text(""), InvalidArgument);
+  EXPECT_THROW(case_from_text(good.substr(0, good.size() / 2)), InvalidArgument);
+  EXPECT_THROW(case_from_text("# values 0: 1 2\n" + good), InvalidArgument);
+  EXPECT_THROW(case_from_text(good + "# values 99: 1\n"), InvalidArgument);
+}
 
 }  // namespace
 }  // namespace tuff::check

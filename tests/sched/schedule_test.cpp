@@ -243,6 +243,12 @@ TEST(Sinks, ConstantsNeedADevice) {
   EXPECT_THROW(scheduled({c}), InvalidArgument);
 }
 
+TEST(Sinks, WhatIsMadeOfCountersAloneIsComputedWhereItIsRead) {
+  const UOp x = host_buffer({6}, DType::I32);
+  const UOp total = expand(reduce(Op::Add, iota(Dim(5), DType::I32), {0}), {Dim(6)});
+  expect_meaning({alu(Op::Add, {x, total})}, 0);
+}
+
 TEST(Sinks, EmptyTensorsNeedNoCall) {
   const UOp empty = shrink(host_buffer({4, 6}), {{2, 2}, {0, 6}});
   EXPECT_TRUE(scheduled({contiguous(empty)})->calls.empty());
