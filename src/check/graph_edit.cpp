@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "graph/walk.h"
 
@@ -26,15 +27,24 @@ bool well_formed(const GraphCase& c) {
 
 namespace {
 
-// The case with every node rebuilt by `rule` (which gets a node with new sources; empty keeps it).
-std::optional<GraphCase> rebuilt(const GraphCase& c, const std::function<UOp(const UOp&)>& rule) {
+using Sources = std::span<const UOp>;
+// What stands for a node, given what stands for its sources; empty: the same op on those.
+using Rule = std::function<UOp(const Node&, Sources)>;
+
+std::optional<GraphCase> rebuilt(const GraphCase& c, const Rule& rule) {
   GraphCase out = c;
+  std::unordered_map<const Node*, UOp> to;
   try {
-    const UOp all = map_bottom_up(sink(c.sinks), rule);
-    out.sinks.assign(all->src().begin(), all->src().end());
+    for (const Node* n : toposort(c.sinks)) {
+      std::vector<UOp> src;
+      for (const UOp& s : n->src()) src.push_back(to.at(s.get()));
+      const UOp u = rule(*n, src);
+      to.emplace(n, u ? u : make(n->op, n->dtype, src, n->arg));
+    }
   } catch (const Error&) {
     return std::nullopt;  // shapes or dtypes do not fit
   }
+  for (UOp& s : out.sinks) s = to.at(s.get());
   return out;
 }
 
@@ -73,13 +83,13 @@ class Resizer {
   Resizer(const GraphCase& c, int64_t from, int64_t to, Keep keep)
       : from_(from), to_(to), keep_(keep), inputs_(c.inputs) {}
 
-  UOp operator()(const UOp& u) {
-    switch (u->op) {
-      case Op::Buffer: return resized_buffer(u);
-      case Op::Iota: return iota(mapped(u->shape[0]), u->dtype);
-      case Op::Reshape: return reshaped(u);
-      case Op::Expand: return expanded(u);
-      case Op::Shrink: return shrunk(u);
+  UOp operator()(const Node& n, Sources src) {
+    switch (n.op) {
+      case Op::Buffer: return n.shape[0] == from_ ? smaller(UOp(&n), to_) : UOp();
+      case Op::Iota: return iota(mapped(n.shape[0]), n.dtype);
+      case Op::Reshape: return reshaped(n, src[0]);
+      case Op::Expand: return expanded(n, src[0]);
+      case Op::Shrink: return shrunk(n, src[0]);
       default: return {};
     }
   }
@@ -92,8 +102,6 @@ class Resizer {
  private:
   Dim mapped(const Dim& d) const { return d.is_const() && d.value() == from_ ? Dim(to_) : d; }
 
-  // A Buffer of one axis; a Reshape above it says which shape it really has.
-  UOp resized_buffer(const UOp& u) { return u->shape[0] == from_ ? smaller(u, to_) : u; }
   UOp smaller(const UOp& u, int64_t count) {
     const Ref<Storage>& s = u->get<Ref<Storage>>();
     if (count == s->count) return u;
@@ -119,38 +127,37 @@ class Resizer {
     out.insert(out.end(), zeros.begin(), zeros.end());
     in.bytes = std::move(out);
   }
-  UOp reshaped(const UOp& u) {
+  UOp reshaped(const Node& n, const UOp& x) {
     Shape shape;
-    for (const Dim& d : u->get<Shape>()) shape.push_back(mapped(d));
-    const UOp& x = u->src(0);
+    for (const Dim& d : n.get<Shape>()) shape.push_back(mapped(d));
     const int64_t have = element_count(x->shape), want = element_count(shape);
-    if (have == want) return make(Op::Reshape, u->dtype, {x}, shape);
+    if (have == want) return make(Op::Reshape, n.dtype, {x}, shape);
     if (x->op == Op::Buffer && want < have)
-      return make(Op::Reshape, u->dtype, {smaller(x, want)}, shape);
+      return make(Op::Reshape, n.dtype, {smaller(x, want)}, shape);
     // Axes that were merged or split: the largest takes what is left.
     auto largest = std::max_element(shape.begin(), shape.end(),
                                     [](const Dim& a, const Dim& b) { return a.max() < b.max(); });
     if (largest == shape.end() || !largest->is_const() || largest->value() == 0) return {};
     const int64_t others = want / largest->value();
     if (others > 0 && have % others == 0) *largest = Dim(have / others);
-    return make(Op::Reshape, u->dtype, {x}, shape);
+    return make(Op::Reshape, n.dtype, {x}, shape);
   }
-  UOp expanded(const UOp& u) {
-    Shape shape = u->get<Shape>();
-    const Shape& x = u->src(0)->shape;
-    for (size_t i = 0; i < shape.size(); i++) shape[i] = x[i] == 1 ? mapped(shape[i]) : x[i];
-    return make(Op::Expand, u->dtype, {u->src(0)}, shape);
+  UOp expanded(const Node& n, const UOp& x) {
+    Shape shape = n.get<Shape>();
+    for (size_t i = 0; i < shape.size(); i++)
+      shape[i] = x->shape[i] == 1 ? mapped(shape[i]) : x->shape[i];
+    return make(Op::Expand, n.dtype, {x}, shape);
   }
-  UOp shrunk(const UOp& u) {
-    Pairs pairs = u->get<Pairs>();
-    const Shape& x = u->src(0)->shape;
+  UOp shrunk(const Node& n, const UOp& x) {
+    Pairs pairs = n.get<Pairs>();
     for (size_t i = 0; i < pairs.size(); i++) {
-      if (!pairs[i].a.is_const() || !pairs[i].b.is_const() || !x[i].is_const()) continue;
-      const int64_t size = mapped(pairs[i].b - pairs[i].a).value(), extent = x[i].value();
+      const Dim& d = x->shape[i];
+      if (!pairs[i].a.is_const() || !pairs[i].b.is_const() || !d.is_const()) continue;
+      const int64_t size = mapped(pairs[i].b - pairs[i].a).value(), extent = d.value();
       const int64_t begin = std::max<int64_t>(std::min(pairs[i].a.value(), extent - size), 0);
       pairs[i] = {Dim(begin), Dim(std::min(begin + size, extent))};
     }
-    return make(Op::Shrink, u->dtype, {u->src(0)}, pairs);
+    return make(Op::Shrink, n.dtype, {x}, pairs);
   }
 
   int64_t from_, to_;
@@ -163,7 +170,8 @@ class Resizer {
 
 std::optional<GraphCase> with_extent(const GraphCase& c, int64_t from, int64_t to, Keep keep) {
   Resizer resizer(c, from, to, keep);
-  std::optional<GraphCase> out = rebuilt(c, [&](const UOp& u) { return resizer(u); });
+  std::optional<GraphCase> out =
+      rebuilt(c, [&](const Node& n, Sources src) { return resizer(n, src); });
   if (!out) return out;
   out->inputs = resizer.inputs_of(c);
   return with_used_inputs(std::move(*out));
@@ -173,8 +181,8 @@ std::optional<GraphCase> with_constant_extents(const GraphCase& c) {
   const auto number = [&](const Dim& d) {
     return d.is_const() ? d : Dim(evaluate_index(d.uop(), c.variables));
   };
-  return rebuilt(c, [&](const UOp& u) -> UOp {
-    Arg arg = u->arg;
+  return rebuilt(c, [&](const Node& n, Sources src) -> UOp {
+    Arg arg = n.arg;
     if (auto* shape = std::get_if<Shape>(&arg)) {
       for (Dim& d : *shape) d = number(d);
     } else if (auto* pairs = std::get_if<Pairs>(&arg)) {
@@ -182,14 +190,14 @@ std::optional<GraphCase> with_constant_extents(const GraphCase& c) {
     } else {
       return {};
     }
-    return make(u->op, u->dtype, u->src(), std::move(arg));
+    return make(n.op, n.dtype, src, std::move(arg));
   });
 }
 
 std::optional<GraphCase> with_padding(const GraphCase& c, const UOp& pad, const Pairs& pairs) {
   const Node* old = pad.get();
   return rebuilt(
-      c, [&](const UOp& u) { return u.get() == old ? graph::pad(u->src(0), pairs) : UOp(); });
+      c, [&](const Node& n, Sources src) { return &n == old ? graph::pad(src[0], pairs) : UOp(); });
 }
 
 }  // namespace tuff::check

@@ -473,7 +473,8 @@ class Builder {
   // ------------------------------------------------------------------------------
   void keep(const UOp& u) {
     if (!u || (u->op != Op::Assign && !acceptable(u))) return;
-    if (element_count(u->shape) == 0 && !maybe(3)) return;  // they make more of their kind
+    if (element_count(u->shape) == 0 && !pool_.empty() && !maybe(3))
+      return;  // they make more of their kind
     if (std::find(pool_.begin(), pool_.end(), u) == pool_.end()) pool_.push_back(u);
   }
   bool acceptable(const UOp& u) {

@@ -13,7 +13,8 @@ using namespace graph;
 
 namespace {
 
-// What is made smaller: nodes first, then symbolic shapes, elements, padding, values that are not 0.
+// What is made smaller: nodes first, then symbolic shapes, elements, padding, values that are not
+// 0.
 using Size = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>;
 
 Size size_of(const GraphCase& c) {

@@ -1,0 +1,46 @@
+// Random graphs on every device of this machine, against the reference interpreter.
+// TUFF_TEST_GRAPHS and TUFF_TEST_SEED widen or move the run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "check/random_run.h"
+#include "engine/device.h"
+#include "tensor/devices.h"
+
+namespace tuff::check {
+namespace {
+
+uint64_t setting(const char* name, uint64_t usual) {
+  const char* given = std::getenv(name);
+  return given ? std::strtoull(given, nullptr, 10) : usual;
+}
+
+class DeviceGraphs : public testing::TestWithParam<std::string> {};
+
+TEST_P(DeviceGraphs, GiveTheInterpretersResults) {
+  const std::string& device = GetParam();
+  RandomOptions o;
+  o.seed = setting("TUFF_TEST_SEED", 0);
+  o.count = setting("TUFF_TEST_GRAPHS", 120);
+  o.max_faults = 3;
+  o.graphs.dtypes = dtypes_of(engine::Device::get(device)->target());
+  const GraphRunner run = device_runner(device);
+  const RandomResult r = run_random(o, run, run);
+  for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();
+  EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceGraphs, testing::ValuesIn(test::devices()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); },
+                               '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tuff::check
