@@ -105,7 +105,7 @@ def reductions():
     yield from [
         ("sum_keepdim", [x], lambda v: v.sum(1, keepdim=True)), ("sum_int", [a], lambda v: v.sum(1, dtype=torch.int32)),
         ("sum_bool", [bools(4, 6)], lambda v: v.sum(0, dtype=torch.int32)), ("min_int", [a], lambda v: v.amin(2)),
-        ("prod", [p], lambda v: v.prod(1)), ("stdev", [x], lambda v: v.std(2)), ("var_biased", [x], lambda v: v.var(2, unbiased=False)),
+        ("prod", [p], lambda v: v.prod(1)), ("std", [x], lambda v: v.std(2)), ("var_biased", [x], lambda v: v.var(2, unbiased=False)),
         ("argmax", [peaks], lambda v: torch.tensor([1, 0, 0], dtype=torch.int32)), ("argmin", [peaks], lambda v: v.argmin(1).int()),
         ("argmax_flat", [x], lambda v: v.argmax().int()), ("logsumexp", [x], lambda v: v.logsumexp((1, 2))),
         ("softmax", [x], lambda v: v.softmax(-1)), ("softmax_0", [x], lambda v: v.softmax(0)), ("log_softmax", [x], lambda v: v.log_softmax(1)),
@@ -143,8 +143,186 @@ def networks():
     ]
 
 
+# Special values; what a function does to them all stands in one row per kind.
+NAN, INF = math.nan, math.inf
+SPECIAL = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -0.5, 100.0, -100.0]
+
+
+def doubles(*values):
+    return torch.tensor(values).double()
+
+
+def pairs(values):
+    """Every value against every value, as two inputs."""
+    t = doubles(*values)
+    n = len(values)
+    return t.reshape(n, 1).expand(n, n).clone(), t.reshape(1, n).expand(n, n).clone()
+
+
+def constant(function):
+    """The function of inputs without gradients."""
+    return lambda *x: function(*(v.detach() for v in x))
+
+
+def creation():
+    x = floats(2, 3)
+    yield from [
+        ("linspace", [], lambda: torch.linspace(-1, 2, 7).double()), ("linspace_one", [], lambda: torch.linspace(3, 9, 1).double()),
+        ("linspace_none", [], lambda: torch.linspace(3, 9, 0).double()), ("eye_wide", [], lambda: torch.eye(3, 5).double()),
+        ("eye_tall", [], lambda: torch.eye(5, 2, dtype=torch.int32)), ("arange_down", [], lambda: torch.arange(5, -4, -3, dtype=torch.int32)),
+        ("arange_none", [], lambda: torch.arange(3, 3, dtype=torch.int32)), ("full_like", [x], lambda p: torch.full_like(p.detach(), 2.5)),
+        ("zeros_like", [ints(4)], torch.zeros_like), ("ones_like", [bools(2, 2)], torch.ones_like),
+    ]
+
+
+def more_movement():
+    x, zeros = floats(3, 4, 5), doubles(-0.0, 0.0, 1.0)
+    yield from [
+        ("split_with_sizes", [x], lambda p: p.split([1, 0, 3], 1)[2]), ("cat_zero_signs", [zeros, doubles(-0.0, -2.0)], constant(lambda p, q: 1 / torch.cat([p, q]))),
+        ("cat_three", [floats(2, 2), floats(2, 0), floats(2, 3)], lambda p, q, r: torch.cat([p, q, r], 1)), ("cat_mixed", [ints(3), floats(2)], lambda p, q: torch.cat([p, q])),
+        ("pad_int", [ints(2, 3)], lambda p: F.pad(p, (1, 0, 2, 1), value=7)), ("pad_nan", [floats(3)], lambda p: F.pad(p, (0, 2), value=NAN).detach()),
+        ("repeat_none", [floats(2, 3)], lambda p: p.repeat(2, 0)), ("reshape_scalar", [floats(1, 1)], lambda p: p.reshape(())), ("expand_scalar", [floats()], lambda p: p.expand(2, 3)),
+        ("flatten_scalar", [floats()], lambda p: p.flatten()), ("movement_chain", [x], lambda p: p.permute(2, 0, 1).flip(0)[1:, :, ::2].reshape(4, 6).T),
+    ]
+
+
+def indexing():
+    x, rows = floats(4, 5, 3), ints(6, low=-4, high=4)
+    columns, table = ints(6, low=-5, high=5), ints(2, 3, high=4)
+    one = floats(7)
+    yield from [
+        ("index_select", [x, ints(4, high=5)], lambda p, i: p.index_select(1, i.long())), ("index_select_none", [x, ints(0, high=5)], lambda p, i: p.index_select(1, i.long())),
+        ("take", [x, ints(2, 4, low=-60, high=60)], lambda p, i: p.take(i.long())), ("index_rows", [x, rows], lambda p, i: p[i.long()]),
+        ("index_table", [x, table], lambda p, i: p[i.long()]), ("index_both", [x, rows, columns], lambda p, i, j: p[i.long(), j.long()]),
+        ("index_apart", [x, rows, ints(6, high=3)], lambda p, i, j: p[i.long(), :, j.long()]), ("index_broadcast", [x, ints(2, 1, high=4), ints(3, high=5)], lambda p, i, j: p[i.long(), j.long()]),
+        ("index_inner", [x, columns], lambda p, j: p[:, j.long()]), ("index_slices", [x], lambda p: p[1:3, ..., 0::2]), ("index_reversed", [x], lambda p: p.flip(0)[:, 1]),
+        ("index_none", [x], lambda p: p[None, 2, ..., None, 1]), ("index_slice_and_rows", [x, columns], lambda p, j: p[1:, j.long(), :2]),
+        ("index_number_and_rows", [x, ints(6, high=3)], lambda p, j: p[1, :, j.long()]), ("index_scalar", [one, ints(high=7)], lambda p, i: p[i.long()]),
+        ("index_int", [ints(5, low=-9), ints(3, high=5)], lambda p, i: p[i.long()]), ("index_bool", [bools(5), ints(3, high=5)], lambda p, i: p[i.long()]),
+        ("gather_repeated", [one, torch.tensor([2, 2, 2, 0], dtype=torch.int32)], lambda p, i: p.gather(0, i.long())),
+    ]
+
+
+def more_elementwise():
+    x, y, positive = floats(3, 5), floats(3, 5), floats(3, 5, low=0.1, high=4)
+    steps = doubles(-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0)
+    a, b = ints(4, 6, low=-9), ints(4, 6, low=1, high=5) * (1 - 2 * bools(4, 6).int())
+    quotients = [floats(4, 6, low=-50, high=50), floats(4, 6, low=0.3, high=4) * (1 - 2 * bools(4, 6).int())]
+    tiny = doubles(-0.3, -1e-2, -1e-4, 1e-7, 3e-3, 0.2)
+    shifts = [ints(5, high=1000), ints(5, high=20)]
+    yield from [
+        ("tan", [x], torch.tan), ("erf", [x], torch.erf), ("erf_tails", [doubles(-9, -4, -1.0, 1.0, 1.5, 3.5, 9)], torch.erf), ("gelu_exact", [x], F.gelu),
+        ("gelu_exact_tails", [doubles(-40, -6, -4, -2, 2, 4, 6, 40)], F.gelu), ("leaky_relu", [x], lambda p: F.leaky_relu(p, 0.1)),
+        ("relu_at_0", [steps], F.relu), ("relu_int", [a], torch.relu), ("abs_at_0", [steps], torch.abs), ("abs_zero_signs", [doubles(-0.0, 0.0, -2.0)], constant(lambda p: 1 / p.abs())), ("abs_int", [a], torch.abs),
+        ("softplus", [x], F.softplus), ("softplus_options", [x], lambda p: F.softplus(p, 2, 3)), ("softplus_tails", [doubles(-80, -30, -12, 0, 12, 19, 21, 80)], F.softplus),
+        ("softplus_small", [doubles(-30, -20, -15)], lambda p: torch.log1p(p.exp()) * 1e6), ("tanh_small", [tiny], constant(lambda p: torch.tanh(p) / p)), ("erf_small", [tiny], constant(lambda p: torch.erf(p) / p)),
+        ("cos_far", [doubles(-24000.25, -3000.5, -77.75, 88.0, 1234.5, 20000.125)], torch.cos), ("cos_roots", [doubles(1.5707964, 4.712389, 10.995574, 7.853982)], lambda p: torch.cos(p.float().double()) * 1e5),
+        ("pow_tensor", [positive, y], torch.pow), ("pow_negative_base", [doubles(-2, -1.5, -3, -0.5), doubles(2, 3, -1, -2)], lambda p, q: p.pow(q.detach())),
+        ("pow_at_0", [doubles(0, 0, 0), doubles(1, 2, 3.5)], lambda p, q: p.pow(q.detach())), ("pow_number_left", [x], lambda p: 2**p), ("pow_far", [doubles(-1, 2, -1.5)], lambda p: p**100),
+        ("pow_int", [a, ints(4, 6, high=7)], torch.pow), ("pow_int_number", [a], lambda p: p**5), ("pow_int_negative", [doubles(1, -1, -1, 1).int(), doubles(-3, -3, -2, 0).int()], lambda p, q: doubles(1, -1, 1, 1).int()),
+        ("pow_broadcast", [positive, floats(5)], torch.pow), ("pow_scalar_real", [positive], lambda p: p**-0.3),
+        ("floor_divide_int", [a, b], lambda p, q: torch.div(p, q, rounding_mode="floor")), ("remainder_int", [a, b], torch.remainder), ("fmod_int", [a, b], torch.fmod), ("remainder_number", [a], lambda p: p % -4),
+        ("number_remainder", [b], lambda q: torch.remainder(torch.full_like(q, 7), q)), ("floor_divide_number", [a], lambda p: torch.div(p, -4, rounding_mode="floor")),
+        ("floor_divide", quotients, lambda p, q: torch.div(p, q, rounding_mode="floor").detach()), ("remainder", quotients, torch.remainder), ("fmod", quotients, torch.fmod),
+        ("fmod_exact", [doubles(6, 0.9, 1e6, -7.5, 5.3), doubles(0.1, 0.3, 0.7, 2.5, 5.3)], lambda p, q: torch.fmod(p.float().double(), q.float().double())),
+        ("bitwise_not", [a], torch.bitwise_not), ("bitwise_not_bool", [bools(6)], torch.bitwise_not), ("left_shift", shifts, torch.bitwise_left_shift), ("right_shift", [a, ints(4, 6, high=9)], torch.bitwise_right_shift),
+        ("shift_number", [a], lambda p: (p << 3) + (p >> 1)), ("shift_beyond", [doubles(5, -5, 5, -5).int(), doubles(32, 40, -1, -2).int()], lambda p, q: doubles(0, 0, 0, 0, 0, -1, 0, -1).int().reshape(2, 4)),
+        ("clamp_at_bounds", [steps], lambda p: p.clamp(-1, 1)), ("clamp_int", [a], lambda p: p.clamp(-3, 4)), ("where_numbers", [bools(2, 3)], lambda c: torch.where(c, torch.tensor(2, dtype=torch.int32), torch.tensor(-1, dtype=torch.int32))),
+        ("masked_fill_int", [a, bools(6)], lambda p, m: p.masked_fill(m, 3)), ("compare_number", [a], lambda p: (p > 0.5) & (3 >= p)), ("scalars", [floats(), floats()], lambda p, q: (p * 2 + q).exp() / (1 + p * p)),
+    ]
+
+
+def special():
+    x = doubles(*SPECIAL)
+    real = [torch.exp, torch.exp2, torch.log, torch.log2, torch.sqrt, torch.rsqrt, torch.reciprocal, torch.sin, torch.cos, torch.tan, torch.tanh, torch.sigmoid, torch.erf, torch.relu,
+            F.gelu, F.silu, F.softplus, torch.abs, torch.floor, torch.ceil, torch.round, torch.trunc]
+    some = [NAN, INF, -INF, 0.0, 2.0, -3.0, 0.5]
+    p, q = pairs(some)
+    powers = [NAN, INF, -INF, 0.0, 1.0, -1.0, 2.0, -3.0, 0.5, -2.5]
+    holes = doubles(1, NAN, -2, INF, 0, -INF).reshape(2, 3)
+    low = doubles(-INF, -INF, 1, -INF).reshape(2, 2)
+    yield from [
+        ("special_real", [x], constant(lambda v: torch.stack([f(v) for f in real]))), ("special_tests", [x], lambda v: torch.stack([v.isnan(), v.isinf(), v > 0, v <= 1, v == 0, v != v])),
+        ("special_binary", [p, q], constant(lambda a, b: torch.stack([a + b, a - b, a * b, a / b, torch.maximum(a, b), torch.minimum(a, b)]))),
+        ("special_remainders", [p, q], constant(lambda a, b: torch.stack([torch.fmod(a, b), torch.remainder(a, b)]))),
+        ("special_comparisons", [p, q], lambda a, b: torch.stack([a < b, a <= b, a == b, a != b])), ("special_pow", list(pairs(powers)), constant(torch.pow)),
+        ("special_clamp", [x], constant(lambda v: v.clamp(-1, 2))), ("special_reductions", [holes], constant(lambda v: torch.stack([v.sum(1), v.amax(1), v.amin(1), v.prod(1)]))),
+        ("special_argmax", [holes], lambda v: torch.stack([v.argmax(1), v.argmin(1)]).int()), ("logsumexp_infinite", [low], constant(lambda v: v.logsumexp(1))), ("logsumexp_inf", [doubles(INF, 1)], constant(lambda v: v.logsumexp(0))),
+        ("softmax_masked", [doubles(-INF, 1, 2, -INF)], lambda v: v.softmax(0)), ("cast_special", [x], lambda v: doubles(0, 2147483647, -2147483648, 0, 0, 1, -1, 2, 0, 100, -100).int()),
+    ]
+
+
+def more_reductions():
+    x, a, none = floats(3, 4, 5), ints(3, 7, high=3), floats(0, 3)
+    yield from [
+        ("any", [a], lambda v: (v != 0).any(1)), ("all", [a], lambda v: (v != 0).all(0)), ("any_all", [x], lambda v: v.bool().any()), ("all_keepdim", [bools(2, 9)], lambda v: v.all(1, keepdim=True)),
+        ("any_none", [none], lambda v: v.bool().any(0)), ("all_none", [none], lambda v: v.bool().all(0)), ("sum_none", [none], lambda v: v.sum(0)), ("prod_none", [none], lambda v: v.prod(0)),
+        ("mean_none", [none], constant(lambda v: v.mean(0))), ("var_one", [floats(1, 3)], constant(lambda v: v.var(0))), ("std_biased", [x], lambda v: v.std((0, 2), unbiased=False)), ("prod_int", [a], lambda v: v.prod(1, dtype=torch.int32)),
+        ("prod_zeros", [doubles(2, 0, 3, 0, 0, 4, 1, 5, 6).reshape(3, 3)], lambda v: v.prod(1)), ("max_bool", [bools(3, 4)], lambda v: v.amax(1)), ("min_bool", [bools(3, 4)], lambda v: v.amin(0)),
+        ("cumsum", [x], lambda v: v.cumsum(1)), ("cumsum_last", [x], lambda v: v.cumsum(-1)), ("cumsum_int", [a], lambda v: v.cumsum(1, dtype=torch.int32)), ("cumsum_bool", [bools(9)], lambda v: v.cumsum(0, dtype=torch.int32)),
+        ("cumsum_long", [floats(2, 331)], lambda v: v.cumsum(1)), ("cumsum_none", [none], lambda v: v.cumsum(0)), ("cumsum_scalar", [floats()], lambda v: v.cumsum(0)),
+        ("sum_scalar", [floats()], lambda v: v.sum()), ("softmax_scalar", [floats()], lambda v: v.softmax(0)), ("softmax_none", [none], lambda v: v.softmax(1)), ("argmax_keepdim", [x], lambda v: v.argmax(0, keepdim=True).int()),
+        ("max_ties", [doubles(2, 2, 1, 3, 0, 3).reshape(2, 3)], lambda v: v.amax(1)), ("logsumexp_scalar", [floats()], lambda v: v.logsumexp(0)),
+    ]
+
+
+EINSUMS = [
+    ("matrices", "ij,jk->ik", [(3, 4), (4, 5)]), ("batches", "bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("trace", "ii", [(4, 4)]), ("diagonal", "ii->i", [(5, 5)]),
+    ("transpose", "ij->ji", [(3, 4)]), ("outer", "i,j->ij", [(3,), (4,)]), ("inner", "ij,ij->", [(3, 4), (3, 4)]), ("dots", "...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
+    ("scores", "bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("sum", "ijk->j", [(3, 4, 2)]), ("chain", "ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]), ("bilinear", "bn,anm,bm->ba", [(2, 3), (4, 3, 5), (2, 5)]),
+    ("implicit", "ba,cb", [(3, 4), (2, 3)]), ("inner_diagonal", "iji->ji", [(3, 4, 3)]), ("ones", "ij,ij->ij", [(3, 1), (3, 4)]), ("nothing", "ij,jk->ik", [(2, 0), (0, 3)]), ("dots_kept", "i...->...", [(3, 2, 4)]),
+]
+
+
+def einsums():
+    for tag, equation, shapes in EINSUMS:
+        yield f"einsum_{tag}", [floats(*s) for s in shapes], lambda *x, e=equation: torch.einsum(e, *x)
+    yield "einsum_int", [ints(3, 4), ints(4, 2)], lambda p, q: torch.einsum("ij,jk->ki", p, q)
+
+
+def rms_norm(x, axes, weight, eps):
+    return x / torch.sqrt((x * x).mean(axes, keepdim=True) + eps) * weight
+
+
+def more_networks():
+    image, odd = floats(2, 4, 7, 6), ints(1, 2, 5, 5, low=-20, high=20)
+    spread = torch.randperm(2 * 4 * 7 * 6).double().reshape(2, 4, 7, 6) / 64  # no ties
+    mean, var = floats(4), floats(4, low=0.5, high=2)
+    q, k, v = floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 6)
+    logits, classes = floats(6, 5), ints(6, high=5)
+    some = torch.tensor([1, -100, 4, 0, -100, 2], dtype=torch.int32)
+    weight, planes, plane_classes = floats(5, low=0.5, high=2), floats(2, 5, 3, 2), ints(2, 3, 2, high=5)
+    soft, targets = floats(6, 5, low=0, high=1), floats(6, 5, low=0, high=1)
+    far = doubles(-90, -20, 20, 90)
+    ce = F.cross_entropy
+    bce = F.binary_cross_entropy_with_logits
+    yield from [
+        ("conv2d_pairs", [image, floats(3, 4, 3, 2), floats(3)], lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 2), (1, 2))), ("conv2d_none", [floats(0, 2, 4, 4), floats(3, 2, 3, 3)], F.conv2d),
+        ("conv2d_depthwise", [image, floats(4, 1, 3, 3)], lambda x, w: F.conv2d(x, w, None, 1, 1, 1, 4)), ("max_pool2d_pairs", [spread], lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 1))),
+        ("max_pool2d_dilation", [spread], lambda x: F.max_pool2d(x, 2, 2, 0, (3, 2))), ("max_pool2d_ceil", [spread], lambda x: F.max_pool2d(x, 3, 2, 1, 1, True)),
+        ("max_pool2d_int", [odd], lambda x: F.max_pool2d(x.double(), 3, 2, 1).int()), ("avg_pool2d_padding", [image], lambda x: F.avg_pool2d(x, 3, 2, 1)), ("avg_pool2d_pairs", [image], lambda x: F.avg_pool2d(x, (3, 2), (1, 2), (1, 0))),
+        ("avg_pool2d_without_pad", [image], lambda x: F.avg_pool2d(x, 3, 2, 1, False, False)), ("avg_pool2d_ceil", [image], lambda x: F.avg_pool2d(x, 3, 2, 1, True)),
+        ("avg_pool2d_ceil_without_pad", [image], lambda x: F.avg_pool2d(x, 2, 3, 1, True, False)), ("avg_pool2d_divisor", [image], lambda x: F.avg_pool2d(x, 2, 2, 0, False, True, 3)),
+        ("batchnorm", [image, mean, var, floats(4), floats(4)], lambda x, m, s, w, b: F.batch_norm(x, m.detach(), s.detach(), w, b)), ("batchnorm_training", [image, floats(4), floats(4)], lambda x, w, b: F.batch_norm(x, None, None, w, b, True)),
+        ("batchnorm_rows", [floats(6, 3)], lambda x: F.batch_norm(x, None, None, None, None, True, 0.1, 1e-3)), ("rms_norm", [floats(3, 6), floats(6)], lambda x, w: rms_norm(x, (1,), w, 2.0**-23)),
+        ("rms_norm_2", [floats(3, 2, 4)], lambda x: rms_norm(x, (1, 2), 1, 1e-3)), ("attention_scale", [q, k, v], lambda q, k, v: (q @ k.mT * 0.3).softmax(-1) @ v), ("attention_bias", [q, k, v, floats(3, 5)], lambda q, k, v, m: (q @ k.mT / 2 + m).softmax(-1) @ v),
+        ("cross_entropy_ignored", [logits, some], lambda x, t: ce(x, t.long())), ("cross_entropy_weight", [logits, classes, weight], lambda x, t, w: ce(x, t.long(), w.detach())),
+        ("cross_entropy_ignore_index", [logits, classes, weight], lambda x, t, w: ce(x, t.long(), w.detach(), ignore_index=2, reduction="sum")), ("cross_entropy_smoothing", [logits, some], lambda x, t: ce(x, t.long(), label_smoothing=0.2)),
+        ("cross_entropy_smoothing_weight", [logits, some, weight], lambda x, t, w: ce(x, t.long(), w.detach(), label_smoothing=0.2)), ("cross_entropy_losses", [logits, some], lambda x, t: ce(x, t.long(), reduction="none")),
+        ("cross_entropy_planes", [planes, plane_classes], lambda x, t: ce(x, t.long())), ("cross_entropy_row", [floats(5), ints(high=5)], lambda x, t: ce(x, t.long())),
+        ("cross_entropy_probabilities", [logits, soft, weight], lambda x, t, w: ce(x, t, w.detach(), label_smoothing=0.1)), ("cross_entropy_probabilities_losses", [planes, floats(2, 5, 3, 2, low=0, high=1)], lambda x, t: ce(x, t, reduction="none")),
+        ("mse_loss", [logits, targets], F.mse_loss), ("mse_loss_sum", [logits, targets], lambda x, t: F.mse_loss(x, t, reduction="sum")), ("mse_loss_none", [logits, targets], lambda x, t: F.mse_loss(x, t, reduction="none")),
+        ("bce", [logits, targets], lambda x, t: bce(x, t.detach())), ("bce_none", [logits, targets], lambda x, t: bce(x, t.detach(), reduction="none")),
+        ("bce_weights", [logits, targets, floats(6, 1, low=0, high=1), weight], lambda x, t, w, p: bce(x, t.detach(), w.detach(), reduction="sum", pos_weight=p.detach())),
+        ("bce_far", [far, doubles(1, 0, 1, 0)], lambda x, t: bce(x, t.detach(), reduction="none")), ("matmul_none", [floats(2, 0), floats(0, 3)], torch.matmul), ("embedding_none", [floats(6, 3), ints(0, 2, high=6)], lambda w, i: F.embedding(i.long(), w)),
+        ("add_none", [floats(0, 3), floats(1, 3)], lambda p, q: p + q), ("double_use", [floats(3, 3)], lambda x: torch.einsum("ij,jk->ik", x, x).cumsum(0)),
+    ]
+
+
 def digits(values):
-    return [float(f"{v:.9g}") for v in values]
+    """Nine digits; what JSON has no number for as a word, -0 included (a reader may take it for an integer)."""
+    words = {"nan": "nan", "inf": "inf", "-inf": "-inf", "-0": "-0"}
+    return [words.get(f"{v:.9g}", float(f"{v:.9g}")) for v in values]
 
 
 def plain(t):
@@ -164,15 +342,56 @@ def row(name, inputs, function):
     return entry
 
 
+def schedules():
+    """Learning rates of 12 steps from a base of 0.1."""
+    lr = torch.optim.lr_scheduler
+    makers = {
+        "StepLR": lambda o: lr.StepLR(o, 3, 0.5), "CosineAnnealingLR": lambda o: lr.CosineAnnealingLR(o, 11, 0.01),
+        "LinearLR": lambda o: lr.LinearLR(o, 0.25, 1.0, 4), "OneCycleLR": lambda o: lr.OneCycleLR(o, 0.4, 12),
+        "LambdaLR": lambda o: lr.LambdaLR(o, lambda step: 1 / (1 + step)),
+    }
+    rates = {}
+    for name, make in makers.items():
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+        scheduler = make(optimizer)
+        rates[name] = []
+        for _ in range(12):
+            rates[name].append(float(f"{optimizer.param_groups[0]['lr']:.12g}"))
+            optimizer.step()
+            if len(rates[name]) < 12:
+                scheduler.step()
+    return rates
+
+
+def layers():
+    """A layer's state, its input and its output, flat: what tests/nn compares with."""
+    attention = torch.nn.MultiheadAttention(6, 2, batch_first=True).double()
+    with torch.no_grad():
+        for p in attention.parameters():
+            p.copy_(floats(*p.shape, low=-0.5, high=0.5))
+    x = floats(2, 4, 6)
+    causal = ~torch.ones(4, 4).tril().bool()
+    norm, batches = torch.nn.BatchNorm2d(3).double(), [floats(2, 3, 2, 2) for _ in range(3)]
+    outs = [norm(b) for b in batches]
+    flat = lambda t: digits(t.detach().flatten().tolist())
+    return {
+        "attention": {"state": {n: flat(p) for n, p in attention.state_dict().items()}, "in": flat(x), "out": flat(attention(x, x, x)[0]), "causal": flat(attention(x, x, x, attn_mask=causal)[0])},
+        "batchnorm": {"in": [flat(b) for b in batches], "out": [flat(o) for o in outs], "mean": flat(norm.running_mean), "var": flat(norm.running_var), "eval": flat(norm.eval()(batches[0]))},
+    }
+
+
+GROUPS = (elementwise, movement, reductions, networks, creation, more_movement, indexing, more_elementwise, special, more_reductions, einsums, more_networks)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="tests/data/tensor_values.json")
     out = parser.parse_args().out
-    rows = [row(*case) for group in (elementwise, movement, reductions, networks) for case in group()]
+    rows = [row(*case) for group in GROUPS for case in group()]
     with open(out, "w", encoding="utf-8") as file:
         file.write('{"torch":"%s","cases":[\n' % torch.__version__)
         file.write(",\n".join(json.dumps(r, separators=(",", ":"), allow_nan=False) for r in rows))
-        file.write("\n]}\n")
+        file.write('\n],\n"schedules":%s,\n"layers":%s}\n' % (json.dumps(schedules()), json.dumps(layers())))
 
 
 if __name__ == "__main__":

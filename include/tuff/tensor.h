@@ -8,124 +8,66 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include <tuff/arguments.h>
 #include <tuff/dtype.h>
 #include <tuff/error.h>
 
 namespace tuff {
 
 struct TensorImpl;
-using Sizes = std::vector<int64_t>;
+class Index;
 
-// A bare C++ number in an expression: weak, it adopts the dtype of the tensor it meets.
-class Number {
- public:
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  Number(T v)
-      : value_(double(v)),
-        int_(whole(v)),
-        weak_(std::is_floating_point_v<T> ? DType::WeakFloat
-              : std::is_same_v<T, bool>   ? DType::Bool
-                                          : DType::WeakInt) {}
-  DType dtype() const { return weak_; }
-  double value() const { return value_; }
-  int64_t int_value() const { return int_; }
-
- private:
-  // Infinities, NaN and what is out of range have no integer; converting them would be undefined.
-  template <class T>
-  static int64_t whole(T v) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return v >= T(-0x1p63) && v < T(0x1p63) ? int64_t(v) : 0;
-    } else {
-      return int64_t(v);
-    }
-  }
-  double value_;
-  int64_t int_;
-  DType weak_;
-};
-
-struct TensorOptions {
-  DType dtype = DType::F32;
-  std::string device;  // "" is the default device
-  bool requires_grad = false;
-};
-
-template <class T>
-struct dtype_of;
-template <>
-struct dtype_of<float> {
-  static constexpr DType value = DType::F32;
-};
-template <>
-struct dtype_of<double> {
-  static constexpr DType value = DType::F64;
-};
-template <>
-struct dtype_of<int8_t> {
-  static constexpr DType value = DType::I8;
-};
-template <>
-struct dtype_of<uint8_t> {
-  static constexpr DType value = DType::U8;
-};
-template <>
-struct dtype_of<int16_t> {
-  static constexpr DType value = DType::I16;
-};
-template <>
-struct dtype_of<uint16_t> {
-  static constexpr DType value = DType::U16;
-};
-template <>
-struct dtype_of<int32_t> {
-  static constexpr DType value = DType::I32;
-};
-template <>
-struct dtype_of<uint32_t> {
-  static constexpr DType value = DType::U32;
-};
-template <>
-struct dtype_of<int64_t> {
-  static constexpr DType value = DType::I64;
-};
-template <>
-struct dtype_of<uint64_t> {
-  static constexpr DType value = DType::U64;
-};
-template <>
-struct dtype_of<bool> {
-  static constexpr DType value = DType::Bool;
-};
-
+/// A lazy n-dimensional array. Copies share: an assign() through one is seen by all.
+///
+/// Element-wise functions broadcast like NumPy's and promote like JAX's lattice (see promote()); a
+/// bare number adopts the tensor's dtype. Functions of real numbers turn integers into float32;
+/// those composed of several operations compute float16 and bfloat16 in float32 and round once.
+/// Every function throws InvalidArgument for an undefined tensor and for tensors on different
+/// devices.
 class Tensor {
  public:
-  Tensor();  // undefined: only assignment and defined() are allowed
+  /// Undefined: only assignment and defined() are allowed.
+  Tensor();
   Tensor(const Tensor&);
   Tensor(Tensor&&) noexcept;
   Tensor& operator=(const Tensor&);
   Tensor& operator=(Tensor&&) noexcept;
   ~Tensor();
-  explicit Tensor(TensorImpl* impl);  // for the rooms right of tensor; shares
+  /// For the rooms right of tensor; shares.
+  explicit Tensor(TensorImpl* impl);
   bool defined() const { return impl_ != nullptr; }
 
-  // ---- creation. Shapes are lists of extents >= 0.
+  // ---- creation. Shapes are lists of extents >= 0 (ShapeError names the shape otherwise).
+
+  /// Memory with whatever it holds.
   static Tensor empty(const Sizes& sizes, const TensorOptions& options = {});
   static Tensor full(const Sizes& sizes, Number value, const TensorOptions& options = {});
   static Tensor zeros(const Sizes& sizes, const TensorOptions& options = {});
   static Tensor ones(const Sizes& sizes, const TensorOptions& options = {});
-  // start, start+step, ... below end; dtype I32 for whole numbers unless given, else F32.
+  /// Of this tensor's shape, dtype and device; no gradient is asked for.
+  Tensor empty_like() const;
+  Tensor full_like(Number value) const;
+  Tensor zeros_like() const { return full_like(0); }
+  Tensor ones_like() const { return full_like(1); }
+  /// start, start+step, ... before end; I32 for whole numbers unless a dtype is given, else F32.
+  /// InvalidArgument: step 0, or an end that is no finite number.
   static Tensor arange(Number start, Number end, Number step = 1,
                        const TensorOptions& options = {.dtype = DType::Void});
   static Tensor arange(Number end);
+  /// `steps` values from start to end, both included, evenly spaced.
+  static Tensor linspace(Number start, Number end, int64_t steps,
+                         const TensorOptions& options = {});
+  /// Ones on the diagonal of (n, n), or of (n, m).
   static Tensor eye(int64_t n, const TensorOptions& options = {});
-  // Copies size_bytes of row-major host data of options.dtype.
+  static Tensor eye(int64_t n, int64_t m, const TensorOptions& options = {});
+  /// Copies row-major host data of options.dtype.
   static Tensor from_bytes(const void* data, const Sizes& sizes, const TensorOptions& options);
+  /// Copies host data; ShapeError unless there is a value for every element.
   template <class T>
   static Tensor from(std::span<const T> data, const Sizes& sizes, TensorOptions options = {}) {
     options.dtype = dtype_of<T>::value;
@@ -142,18 +84,38 @@ class Tensor {
     return from(std::span<const float>(data.begin(), data.size()), sizes, options);
   }
 
-  // ---- random: Threefry-2x32-20, counter-based; the same bits on every device for the same seed.
+  // ---- random: Threefry-2x32-20 (Salmon et al., SC 2011), counter-based; the same bits on every
+  // device for the same seed.
+
   static void manual_seed(uint64_t seed);
-  static Tensor rand(const Sizes& sizes,
-                     const TensorOptions& options = {});  // uniform in [0, 1), 24 bits
-  static Tensor randn(const Sizes& sizes,
-                      const TensorOptions& options = {});  // standard normal (Box-Muller)
+  /// Uniform in [0, 1): 24 random bits, as many as the significand holds in F16 and BF16, 53 in
+  /// F64.
+  static Tensor rand(const Sizes& sizes, const TensorOptions& options = {});
+  /// Standard normal (Box and Muller, 1958).
+  static Tensor randn(const Sizes& sizes, const TensorOptions& options = {});
+  Tensor rand_like() const;
+  Tensor randn_like() const;
   static Tensor uniform(const Sizes& sizes, double low, double high,
                         const TensorOptions& options = {});
+  static Tensor normal(double mean, double std, const Sizes& sizes,
+                       const TensorOptions& options = {});
+  /// Whole numbers in [low, high), a range of at most 2^24 values.
   static Tensor randint(int64_t low, int64_t high, const Sizes& sizes,
                         const TensorOptions& options = {.dtype = DType::I32});
+  /// Initial weights (out, in, ...) of layers before a leaky ReLU of slope `a` (He et al., 2015).
+  /// ShapeError below two axes.
+  static Tensor kaiming_uniform(const Sizes& sizes, double a = 0, FanMode mode = FanMode::In,
+                                const TensorOptions& options = {});
+  static Tensor kaiming_normal(const Sizes& sizes, double a = 0, FanMode mode = FanMode::In,
+                               const TensorOptions& options = {});
+  /// The same for layers before tanh and the like (Glorot and Bengio, 2010); PyTorch's xavier.
+  static Tensor glorot_uniform(const Sizes& sizes, double gain = 1,
+                               const TensorOptions& options = {});
+  static Tensor glorot_normal(const Sizes& sizes, double gain = 1,
+                              const TensorOptions& options = {});
 
   // ---- facts
+
   Sizes sizes() const;
   int64_t size(int64_t dim) const;
   int64_t dim() const;
@@ -161,24 +123,31 @@ class Tensor {
   DType dtype() const;
   std::string device() const;
   bool requires_grad() const;
-  Tensor& set_requires_grad(bool on = true);  // leaves only
-  Tensor grad() const;                        // undefined before backward()
-  void set_grad(const Tensor& g);             // an undefined tensor clears it
+  /// InvalidArgument for integers and bools.
+  Tensor& set_requires_grad(bool on = true);
+  /// What backward() has added up; undefined before.
+  Tensor grad() const;
+  /// An undefined tensor clears it; ShapeError for another shape than this tensor's.
+  void set_grad(const Tensor& g);
   bool is_realized() const;
 
-  // ---- movement: index transforms, no copies
-  Tensor reshape(const Sizes& sizes) const;  // one extent may be -1
+  // ---- movement: index transforms, no copies. ShapeError names axis and shape.
+
+  /// One extent may be -1: what is left.
+  Tensor reshape(const Sizes& sizes) const;
   Tensor view(const Sizes& sizes) const { return reshape(sizes); }
   Tensor permute(const Sizes& dims) const;
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor T() const { return transpose(-2, -1); }
-  Tensor expand(const Sizes& sizes) const;  // -1 keeps an extent; new axes in front
-  // torch's flat order: (last before, last after, ...); negative values crop.
+  /// -1 keeps an extent; new axes in front.
+  Tensor expand(const Sizes& sizes) const;
+  /// PyTorch's flat order: (last before, last after, ...); negative values crop.
   Tensor pad(const Sizes& padding, Number value = 0) const;
+  /// The part [begin, end) of every axis.
   Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const;
   Tensor flip(const Sizes& dims) const;
-  // start:stop:step of one axis as in NumPy; negative values count from the end, step may be
-  // negative.
+  /// start:stop:step of one axis as in NumPy; negative values count from the end, step may be
+  /// negative (InvalidArgument: 0).
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
                int64_t step = 1) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
@@ -191,13 +160,32 @@ class Tensor {
   static Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);
   static Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
   std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
+  std::vector<Tensor> split_with_sizes(const Sizes& sizes, int64_t dim = 0) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
-  Tensor gather(int64_t dim, const Tensor& index) const;
-  Tensor one_hot(int64_t classes) const;  // integer tensor -> (..., classes) of I32
+  /// Elements on and below (above) the given diagonal of the last two axes, else 0.
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
 
+  // ---- indexing with integer tensors. What an index outside the axis picks is 0: whether there is
+  // one depends on data and is not checked. Gradients add up where an element is picked twice.
+
+  /// out[i][j] = this[index[i][j]][j] for dim 0, and so on; index is no larger off `dim`.
+  Tensor gather(int64_t dim, const Tensor& index) const;
+  /// Integers -> (..., classes) of I32.
+  Tensor one_hot(int64_t classes) const;
+  /// Rows of one axis; index of one axis (or none).
+  Tensor index_select(int64_t dim, const Tensor& index) const;
+  /// Elements of the flattened tensor, in the shape of the index; negative ones count from the end.
+  Tensor take(const Tensor& index) const;
+  /// x.index({1, Slice(0, 3), None, Ellipsis, rows}): PyTorch's and NumPy's indexing. Integer
+  /// tensors broadcast against each other; their axes stand where the first of them was if they are
+  /// neighbours, else in front. Numbers select (PyTorch's order: before tensors are counted).
+  /// InvalidArgument for bool tensors: how many elements a mask picks depends on data; use where(),
+  /// masked_fill() or a product with the mask.
+  Tensor index(const std::vector<Index>& indices) const;
+
   // ---- element-wise
+
   Tensor neg() const;
   Tensor abs() const;
   Tensor sign() const;
@@ -209,93 +197,188 @@ class Tensor {
   Tensor log() const;
   Tensor log2() const;
   Tensor sin() const;
+  /// By the sine of a reduced argument: 2.5 ULP up to |x| = 25,000 in F32 and 3e6 in F64 where the
+  /// sine has 1.7, an absolute error of 4.1e-7 (F32) above (Cody and Waite, 1980, section 8).
   Tensor cos() const;
+  /// sin/cos: 5 ULP as far as cos() has 2.5.
+  Tensor tan() const;
   Tensor tanh() const;
+  /// 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, by polynomials: 2.5 ULP in F32 and 4
+  /// in F64 where exp2 and division are exact to 1.
+  Tensor erf() const;
   Tensor sigmoid() const;
   Tensor relu() const;
-  Tensor gelu() const;  // tanh approximation (Hendrycks and Gimpel, 2016)
+  Tensor leaky_relu(double negative_slope = 0.01) const;
+  /// x * Phi(x), Phi by erf ("none") or as 0.5 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ("tanh";
+  /// Hendrycks and Gimpel, 2016). InvalidArgument for another name.
+  Tensor gelu(std::string_view approximate = "none") const;
   Tensor silu() const;
+  /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
+  Tensor softplus(double beta = 1, double threshold = 20) const;
   Tensor trunc() const;
   Tensor floor() const;
   Tensor ceil() const;
-  Tensor round() const;  // half to even
+  /// Half to even.
+  Tensor round() const;
   Tensor square() const;
+  /// Whole exponents up to 64 by multiplication, others through log2 and exp2: their relative error
+  /// grows with |exponent * log2 x|, 90 ULP at the ends of F32. C's rules for 0, infinities, NaN
+  /// and negative bases. InvalidArgument for integers to a negative power; cast() one to a float.
   Tensor pow(Number exponent) const;
+  Tensor pow(const Tensor& exponent) const;
+  static Tensor pow(Number base, const Tensor& exponent);
+  /// Rounded toward -inf. Integers by zero give 0 (InvalidArgument if the zero is a bare number);
+  /// PyTorch's floor_divide.
+  Tensor floor_divide(const Tensor& other) const;
+  Tensor floor_divide(Number other) const;
+  /// x - y * floor(x / y), with the sign of y; also the operator %. Exact while |x / y| < 2^24
+  /// (F32) or 2^53 (F64); integers by zero give x.
+  Tensor remainder(const Tensor& other) const;
+  Tensor remainder(Number other) const;
+  /// x - y * trunc(x / y), with the sign of x; as exact as remainder().
+  Tensor fmod(const Tensor& other) const;
+  Tensor fmod(Number other) const;
+  Tensor bitwise_not() const;
+  /// Shifts by a negative count or by the width and more leave 0, or the sign to the right.
+  Tensor bitwise_left_shift(const Tensor& count) const;
+  Tensor bitwise_right_shift(const Tensor& count) const;
   Tensor clamp(std::optional<Number> min, std::optional<Number> max = {}) const;
+  /// NaN if either is NaN.
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
   Tensor logical_not() const;
   Tensor isnan() const;
   Tensor isinf() const;
+  /// x where the (bool) condition holds, else y.
   static Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
   static Tensor where(const Tensor& condition, const Tensor& x, Number y);
   static Tensor where(const Tensor& condition, Number x, const Tensor& y);
+  static Tensor where(const Tensor& condition, Number x, Number y);
+  /// The value where the (bool) mask holds, in this tensor's dtype.
   Tensor masked_fill(const Tensor& mask, Number value) const;
   Tensor cast(DType dtype) const;
   Tensor to(DType dtype) const { return cast(dtype); }
+  /// The same bits as another dtype of the same size; InvalidArgument otherwise.
   Tensor bitcast(DType dtype) const;
 
-  // ---- reductions: over all axes, or those given; keepdim keeps them as 1
+  // ---- reductions: over all axes, or those given; keepdim keeps them as 1. Integers add up in
+  // I32 or I64, F16 and BF16 in F32.
+
   Tensor sum(const Sizes& dims = {}, bool keepdim = false) const;
   Tensor mean(const Sizes& dims = {}, bool keepdim = false) const;
+  /// NaN if there is one; ShapeError where there is nothing to choose from.
   Tensor max(const Sizes& dims = {}, bool keepdim = false) const;
   Tensor min(const Sizes& dims = {}, bool keepdim = false) const;
   Tensor prod(const Sizes& dims = {}, bool keepdim = false) const;
+  /// Bool: is one (is every one) of the elements other than 0? Of none: false (true).
+  Tensor any(const Sizes& dims = {}, bool keepdim = false) const;
+  Tensor all(const Sizes& dims = {}, bool keepdim = false) const;
+  /// Divided by max(0, count - correction).
   Tensor var(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
-  Tensor stdev(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
-  Tensor argmax(std::optional<int64_t> dim = {},
-                bool keepdim = false) const;  // first of equals, I32
+  Tensor std(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
+  /// First of equals, NaN above all, as I32; of the flattened tensor if no axis is given.
+  Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor logsumexp(const Sizes& dims, bool keepdim = false) const;
   Tensor softmax(int64_t dim = -1) const;
   Tensor log_softmax(int64_t dim = -1) const;
+  /// Running sums along an axis; long axes in blocks, so that n elements take O(n) additions.
+  Tensor cumsum(int64_t dim) const;
 
   // ---- linear algebra and networks
-  // (..., n, k) x (..., k, m) with batch axes broadcast; vectors as in torch.matmul.
+
+  /// (..., n, k) x (..., k, m) with batch axes broadcast; vectors as in torch.matmul.
   Tensor matmul(const Tensor& other) const;
-  // x @ weight.T + bias; weight (out, in).
+  /// Einstein's summation: einsum("bij,bjk->bik", {a, b}); implicit output, "...", repeated letters
+  /// and extents of 1 as in NumPy. Contracts from left to right.
+  static Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+  /// x @ weight.T + bias; weight (out, in).
   Tensor linear(const Tensor& weight, const Tensor& bias = {}) const;
-  // (N, C, H, W) by weight (O, C/groups, KH, KW).
-  Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, int64_t stride = 1,
-                int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1) const;
-  Tensor max_pool2d(int64_t kernel, std::optional<int64_t> stride = {}, int64_t padding = 0) const;
-  Tensor avg_pool2d(int64_t kernel, std::optional<int64_t> stride = {}) const;
+  /// (N, C, H, W) by weight (O, C/groups, KH, KW).
+  Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, IntPair stride = 1,
+                IntPair padding = 0, IntPair dilation = 1, int64_t groups = 1) const;
+  /// Over the last two axes; the stride is the kernel's if not given. Padding counts as -inf, of at
+  /// most half the kernel. Where a window has several largest elements they share the gradient.
+  Tensor max_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0, IntPair dilation = 1,
+                    bool ceil_mode = false) const;
+  Tensor avg_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
+                    bool ceil_mode = false, bool count_include_pad = true,
+                    std::optional<int64_t> divisor_override = {}) const;
+  /// Over the last axes, which have the shape `normalized`; weight and bias of that shape.
   Tensor layernorm(const Sizes& normalized, const Tensor& weight = {}, const Tensor& bias = {},
                    double eps = 1e-5) const;
-  Tensor dropout(double p = 0.5) const;  // only in training mode, see training()
-  // q, k, v of (..., T, D); mask: bool (true attends) or added to the scores.
+  /// x / sqrt(mean(x^2) + eps) over the last axes (Zhang and Sennrich, 2019); eps is the dtype's
+  /// epsilon if not given.
+  Tensor rms_norm(const Sizes& normalized, const Tensor& weight = {},
+                  std::optional<double> eps = {}) const;
+  /// (N, C, ...) normalized per channel: while training with the batch's mean and variance, which
+  /// are also assigned into the running ones (variance unbiased there), else with the running ones.
+  Tensor batchnorm(const Tensor& running_mean, const Tensor& running_var, const Tensor& weight = {},
+                   const Tensor& bias = {}, bool training = false, double momentum = 0.1,
+                   double eps = 1e-5) const;
+  /// Zeroes with probability p and scales the rest; only in training mode, see training().
+  Tensor dropout(double p = 0.5) const;
+  /// q, k, v of (..., T, D); attn_mask: bool (true attends) or added to the scores. scale is
+  /// 1/sqrt(D) if not given; dropout_p only in training mode.
   static Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                             const Tensor& mask = {}, bool is_causal = false);
-  static Tensor embedding(const Tensor& weight,
-                          const Tensor& index);  // (V, C), int (...) -> (..., C)
-  // Mean over rows of -log softmax(logits)[target]; logits (N, C), target integer (N).
-  Tensor cross_entropy(const Tensor& target) const;
+                                             const Tensor& attn_mask = {}, double dropout_p = 0,
+                                             bool is_causal = false,
+                                             std::optional<double> scale = {});
+  /// weight (V, C), integers (...) -> (..., C).
+  static Tensor embedding(const Tensor& weight, const Tensor& index);
+  /// -log softmax(logits)[target]; logits (N, C, ...) or (C), target integers (N, ...) or (), or
+  /// probabilities in the shape of the logits. Classes may be weighted; targets of ignore_index
+  /// count for nothing; the mean is over the weights of what counts.
+  Tensor cross_entropy(const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
+                       Reduction reduction = Reduction::Mean, double label_smoothing = 0) const;
+  Tensor mse_loss(const Tensor& target, Reduction reduction = Reduction::Mean) const;
+  /// Of logits and targets in 0..1, element by element; weight and pos_weight broadcast.
+  Tensor binary_cross_entropy_with_logits(const Tensor& target, const Tensor& weight = {},
+                                          Reduction reduction = Reduction::Mean,
+                                          const Tensor& pos_weight = {}) const;
 
   // ---- state
+
+  /// Asks for memory of its own in row-major order.
   Tensor contiguous() const;
+  /// The value, without gradient.
   Tensor detach() const;
   Tensor to(const std::string& device) const;
-  // A new version of this tensor's buffer: reads asked for before see the old contents.
+  /// A new version of this tensor's buffer: reads asked for before see the old contents.
   Tensor& assign(const Tensor& value);
-  // Gradients of this scalar (or weighted by `gradient`) are added to .grad of every live tensor
-  // with requires_grad that it depends on.
+  /// Gradients of this scalar (or weighted by `gradient`) are added to .grad of every live tensor
+  /// with requires_grad that it depends on; graphs stay usable, so that it may be called again.
+  /// What realize(), item() or a copy-out has computed is memory and has no history: go backward
+  /// first.
   void backward(const Tensor& gradient = {}) const;
-  // d(sum of this)/d(target) without touching .grad; undefined where there is no dependence.
-  std::vector<Tensor> gradient(const std::vector<Tensor>& targets) const;
+  /// d(sum of this, or of this * gradient)/d(target) without touching .grad; undefined where there
+  /// is no dependence. Results can be differentiated again.
+  std::vector<Tensor> gradient(const std::vector<Tensor>& targets,
+                               const Tensor& gradient = {}) const;
   Tensor& realize();
-  static void realize(const std::vector<Tensor>& tensors);  // all in one schedule
-  double item() const;                                      // numel() must be 1
-  void copy_to(void* dst, size_t size_bytes) const;         // row-major; waits
-  // Writes host data into the memory of a realized tensor, after pending reads; no allocation.
+  /// All in one schedule.
+  static void realize(const std::vector<Tensor>& tensors);
+  /// The value of a tensor of one element.
+  double item() const;
+  /// Row-major; waits.
+  void copy_to(void* dst, size_t size_bytes) const;
+  /// Writes host data into the memory of a realized tensor, after pending reads; no allocation.
   void copy_from(const void* src, size_t size_bytes);
   template <class T>
   std::vector<T> to_vector() const {
     check_dtype(dtype_of<T>::value);
-    std::vector<T> out(static_cast<size_t>(numel()));
-    copy_to(out.data(), out.size() * sizeof(T));
-    return out;
+    if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no bytes to copy to
+      std::vector<unsigned char> bytes(static_cast<size_t>(numel()));
+      copy_to(bytes.data(), bytes.size());
+      return {bytes.begin(), bytes.end()};
+    } else {
+      std::vector<T> out(static_cast<size_t>(numel()));
+      copy_to(out.data(), out.size() * sizeof(T));
+      return out;
+    }
   }
-  std::string str() const;  // values, shape, dtype and device, like NumPy's
+  /// Values, shape, dtype and device, like NumPy's.
+  std::string str() const;
 
   TensorImpl* impl() const { return impl_; }
 
@@ -305,20 +388,51 @@ class Tensor {
   TensorImpl* impl_ = nullptr;
 };
 
+/// One piece of Tensor::index: a number, a slice, a new axis, an ellipsis or an integer tensor.
+class Index {
+ public:
+  Index(int value) : value_(int64_t(value)) {}
+  Index(int64_t value) : value_(value) {}
+  Index(indexing::Slice slice) : value_(slice) {}
+  Index(indexing::NoneType none) : value_(none) {}
+  Index(indexing::EllipsisType ellipsis) : value_(ellipsis) {}
+  Index(Tensor positions) : value_(std::move(positions)) {}
+
+  using Value =
+      std::variant<int64_t, indexing::Slice, indexing::NoneType, indexing::EllipsisType, Tensor>;
+  const Value& value() const { return value_; }
+
+ private:
+  Value value_;
+};
+
 #define TUFF_BINARY(op)                                 \
   Tensor operator op(const Tensor& a, const Tensor& b); \
   Tensor operator op(const Tensor& a, Number b);        \
-  Tensor operator op(Number a, const Tensor& b);
-TUFF_BINARY(+)
-TUFF_BINARY(-) TUFF_BINARY(*) TUFF_BINARY(/)  // / is true division
-    TUFF_BINARY(<) TUFF_BINARY(>) TUFF_BINARY(<=) TUFF_BINARY(>=) TUFF_BINARY(==) TUFF_BINARY(!=)
-        TUFF_BINARY(&) TUFF_BINARY(|) TUFF_BINARY(^)
+  Tensor operator op(Number a, const Tensor& b)
+TUFF_BINARY(+);
+TUFF_BINARY(-);
+TUFF_BINARY(*);
+TUFF_BINARY(/);  // true division
+TUFF_BINARY(%);  // remainder()
+TUFF_BINARY(<);
+TUFF_BINARY(>);
+TUFF_BINARY(<=);
+TUFF_BINARY(>=);
+TUFF_BINARY(==);
+TUFF_BINARY(!=);
+TUFF_BINARY(&);
+TUFF_BINARY(|);
+TUFF_BINARY(^);
+TUFF_BINARY(<<);
+TUFF_BINARY(>>);
 #undef TUFF_BINARY
-            Tensor
-            operator-(const Tensor& a);
+Tensor operator-(const Tensor& a);
+Tensor operator~(const Tensor& a);
 
-// Training mode of this thread: dropout is active only inside.
+/// Training mode of this thread: dropout and batch statistics are active only inside.
 bool training();
+/// Switches training mode for as long as it lives.
 class TrainingMode {
  public:
   explicit TrainingMode(bool on = true);

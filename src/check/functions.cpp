@@ -43,10 +43,10 @@ const std::vector<Function>& elementwise() {
       {"sigmoid", Curved, [](Inputs x) { return x[0].sigmoid(); }},
       {"relu", Exact, [](Inputs x) { return x[0].relu(); }},
       {"silu", Curved, [](Inputs x) { return x[0].silu(); }},
-      {"gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
+      {"gelu", Curved, [](Inputs x) { return x[0].gelu("tanh"); }},
       {"tails_of_sigmoid", Curved,
        [](Inputs x) { return x[0].sigmoid() + x[0].tanh() + x[0].silu(); }},
-      {"tails_of_gelu", Curved, [](Inputs x) { return x[0].gelu(); }},
+      {"tails_of_gelu", Curved, [](Inputs x) { return x[0].gelu("tanh"); }},
       {"trunc", Exact, [](Inputs x) { return x[0].trunc(); }},
       {"floor", Exact, [](Inputs x) { return x[0].floor(); }},
       {"ceil", Exact, [](Inputs x) { return x[0].ceil(); }},
@@ -140,7 +140,7 @@ const std::vector<Function>& reductions() {
       {"sum_bool", Exact, [](Inputs x) { return x[0].sum({0}); }},
       {"min_int", Exact, [](Inputs x) { return x[0].min({2}); }},
       {"prod", Rounded, [](Inputs x) { return x[0].prod({1}); }},
-      {"stdev", Rounded, [](Inputs x) { return x[0].stdev({2}); }},
+      {"std", Rounded, [](Inputs x) { return x[0].std({2}); }},
       {"var_biased", Rounded, [](Inputs x) { return x[0].var({2}, false, 0); }},
       {"argmax", Exact, [](Inputs x) { return x[0].argmax(1); }},
       {"argmin", Exact, [](Inputs x) { return x[0].argmin(1); }},
@@ -177,7 +177,7 @@ const std::vector<Function>& networks() {
       {"attention", Curved,
        [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
       {"attention_causal", Curved,
-       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, true); }},
+       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true); }},
       {"attention_mask", Curved,
        [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
       {"embedding", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
@@ -205,6 +205,7 @@ std::span<const Function> functions() {
     std::vector<Function> out;
     for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()})
       out.insert(out.end(), part->begin(), part->end());
+    for (Function& f : functions_with_options()) out.push_back(std::move(f));
     return out;
   }();
   return all;

@@ -31,5 +31,7 @@ struct Function {
 };
 
 std::span<const Function> functions();
+// Part of it: options, special values, empty tensors, scalars.
+std::vector<Function> functions_with_options();
 
 }  // namespace tuff::check

@@ -132,11 +132,13 @@ std::string forward_rows() {
   out += kernel_row("softmax of rows", [] { return leaf({64, 256}).softmax(-1); });
   out += kernel_row("layer norm",
                     [] { return leaf({64, 256}).layernorm({256}, leaf({256}), leaf({256})); });
-  out += kernel_row("linear, then GELU",
-                    [] { return leaf({64, 256}).linear(leaf({128, 256}), leaf({128})).gelu(); });
+  out += kernel_row("linear, then GELU", [] {
+    return leaf({64, 256}).linear(leaf({128, 256}), leaf({128})).gelu("tanh");
+  });
   out += kernel_row("causal attention", [] {
     const Sizes s{2, 4, 64, 32};
-    return Tensor::scaled_dot_product_attention(leaf(s), leaf(s), leaf(s), {}, true);
+    return Tensor::scaled_dot_product_attention(leaf(s), leaf(s), leaf(s), {}, 0,
+                                                /*is_causal=*/true);
   });
   out += kernel_row("convolution, ReLU, max pooling", [] {
     return leaf({8, 3, 28, 28}).conv2d(leaf({16, 3, 5, 5}), leaf({16}), 1, 2).relu().max_pool2d(2);

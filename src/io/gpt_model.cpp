@@ -26,10 +26,10 @@ Tensor Attention::operator()(const Tensor& x, bool masked) const {
     return t.view({batch, length, heads, width / heads}).transpose(1, 2);
   };
   const Tensor q = by_head(parts[0]), k = by_head(parts[1]), v = by_head(parts[2]);
-  const Tensor mixed = masked
-                           ? Tensor::scaled_dot_product_attention(
-                                 q, k, v, Tensor::eye(length, {DType::F32, x.device()}) != 0.0)
-                           : Tensor::scaled_dot_product_attention(q, k, v, {}, /*is_causal=*/true);
+  const Tensor mixed =
+      masked ? Tensor::scaled_dot_product_attention(
+                   q, k, v, Tensor::eye(length, {DType::F32, x.device()}) != 0.0)
+             : Tensor::scaled_dot_product_attention(q, k, v, {}, 0, /*is_causal=*/true);
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 

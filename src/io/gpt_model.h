@@ -21,7 +21,7 @@ struct Attention {
 
 struct Mlp {
   explicit Mlp(RecipeParameters& source) : fc(source.linear()), out(source.linear()) {}
-  Tensor operator()(const Tensor& x) const { return out(fc(x).gelu()); }
+  Tensor operator()(const Tensor& x) const { return out(fc(x).gelu("tanh")); }
   nn::Linear fc, out;
 };
 

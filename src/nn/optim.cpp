@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "tensor/impl.h"
 
 namespace tuff::optim {
 namespace {
@@ -15,7 +16,7 @@ Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
-    : parameters_(std::move(parameters)) {
+    : parameters_(std::move(parameters)), lr_value_(lr) {
   if (parameters_.empty()) fail<InvalidArgument>("optimizer: no parameters given");
   for (size_t i = 0; i < parameters_.size(); i++) {
     if (!parameters_[i].requires_grad())
@@ -31,6 +32,7 @@ void Optimizer::zero_grad() {
 
 void Optimizer::set_lr(double lr) {
   const float v = float(lr);
+  lr_value_ = lr;
   lr_.copy_from(&v, sizeof v);
 }
 
@@ -48,6 +50,7 @@ void Optimizer::step(const std::vector<Tensor>& also) {
   std::vector<Tensor> all = parameters_;
   all.insert(all.end(), state_.begin(), state_.end());
   all.insert(all.end(), also.begin(), also.end());
+  for (const Tensor& t : detail::pending_assigns()) all.push_back(t);
   // The gradients are consumed by the updates: they need no memory of their own beyond them.
   zero_grad();
   Tensor::realize(all);
@@ -71,7 +74,7 @@ void SGD::update(size_t i, const Tensor& gradient) {
   p.assign((old - lr_ * g).cast(p.dtype()));
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, const Options& options)
+Adam::Adam(std::vector<Tensor> parameters, const Options& options)
     : Optimizer(std::move(parameters), options.lr), options_(options) {
   step_ = state_like({}, 0, parameters_[0]);
   for (const Tensor& p : parameters_) {
@@ -81,21 +84,37 @@ AdamW::AdamW(std::vector<Tensor> parameters, const Options& options)
   state_.push_back(step_);
 }
 
-void AdamW::begin_step() {
+void Adam::begin_step() {
   step_.assign(step_ + 1.0);
   correction1_ = 1.0 - (step_ * std::log2(options_.beta1)).exp2();
   correction2_ = 1.0 - (step_ * std::log2(options_.beta2)).exp2();
 }
 
-void AdamW::update(size_t i, const Tensor& g) {
-  Tensor &p = parameters_[i], &m = state_[2 * i], &v = state_[2 * i + 1];
+Tensor Adam::descent(size_t i, const Tensor& g) {
+  Tensor &m = state_[2 * i], &v = state_[2 * i + 1];
   m.assign(m * options_.beta1 + g * (1 - options_.beta1));
   v.assign(v * options_.beta2 + g * g * (1 - options_.beta2));
-  const Tensor direction = (m / correction1_) / ((v / correction2_).sqrt() + options_.eps);
-  const bool decays = options_.weight_decay != 0 && (!options_.decay_matrices_only || p.dim() >= 2);
+  return lr_ * ((m / correction1_) / ((v / correction2_).sqrt() + options_.eps));
+}
+
+void Adam::update(size_t i, const Tensor& gradient) {
+  Tensor& p = parameters_[i];
+  const Tensor old = p.detach(), g = gradient.cast(DType::F32);
+  p.assign((old - descent(i, options_.weight_decay != 0 ? g + old * options_.weight_decay : g))
+               .cast(p.dtype()));
+}
+
+AdamW::AdamW(std::vector<Tensor> parameters, const Options& o)
+    : Adam(std::move(parameters), {o.lr, o.beta1, o.beta2, o.eps, 0}),
+      weight_decay_(o.weight_decay),
+      decay_matrices_only_(o.decay_matrices_only) {}
+
+void AdamW::update(size_t i, const Tensor& g) {
+  Tensor& p = parameters_[i];
+  const bool decays = weight_decay_ != 0 && (!decay_matrices_only_ || p.dim() >= 2);
   const Tensor old = p.detach();
-  const Tensor kept = decays ? old * (1.0 - lr_ * options_.weight_decay) : old;
-  p.assign((kept - lr_ * direction).cast(p.dtype()));
+  const Tensor kept = decays ? old * (1.0 - lr_ * weight_decay_) : old;
+  p.assign((kept - descent(i, g.cast(DType::F32))).cast(p.dtype()));
 }
 
 }  // namespace tuff::optim

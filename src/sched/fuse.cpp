@@ -219,12 +219,15 @@ class Planner {
     }
   }
 
+  // What is made of constants and counters alone knows no device to be stored on.
+  bool recomputed_always(uint32_t i) const { return !node(i).device && !facts_[i].reduced; }
+
   void cut_below_movement(uint32_t i) {
     const uint32_t b = p_.base(source(i));
     if (opaque(b)) return;
     const Facts& f = facts_[b];
     if (node(i).op == Op::Pad && f.reduced) realize(b);
-    if (!repeats(node(i))) return;
+    if (!repeats(node(i)) || recomputed_always(b)) return;
     const uint32_t free_weight = node(b).dtype == DType::Bool ? kFreeMask : kFreeWhenRepeated;
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
                                              : f.loads.size() == 1 && f.weight <= free_weight;
@@ -291,7 +294,7 @@ class Planner {
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       if (is_leaf(i) || !(is_alu(node(i).op) || node(i).op == Op::Reduce)) continue;
       facts_[i] = combine(i);
-      if (reductions_only && !facts_[i].reduced) continue;
+      if (recomputed_always(i) || (reductions_only && !facts_[i].reduced)) continue;
       if (!p_.realized[i] && uses_[i].size() > 1 && branches(i) && !cheaper_to_recompute(i))
         p_.realized[i] = 1;
     }

@@ -19,6 +19,7 @@ UOp seed_of(const Tensor& t, const Tensor& given) {
     fail<InvalidArgument>("backward: the tensor is {}, only floats have gradients",
                           name(t.dtype()));
   if (given.defined()) {
+    detail::require_same_device("backward", t, given);
     if (given.sizes() != t.sizes())
       fail<ShapeError>("backward: gradient {} for a tensor of {}", detail::text(given.sizes()),
                        detail::text(t.sizes()));
@@ -66,12 +67,13 @@ void Tensor::backward(const Tensor& given) const {
     fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from",
                      detail::text(sizes()));
   }
+  const UOp seed = seed_of(*this, given);
   const std::vector<Ref<TensorImpl>> leaves = leaves_below(uop(*this));
   if (leaves.empty())
     fail<InvalidArgument>("backward: no tensor with requires_grad is below this one");
   std::vector<UOp> targets;
   for (const auto& l : leaves) targets.push_back(l->uop);
-  const std::vector<UOp> grads = gradients_of(uop(*this), seed_of(*this, given), targets);
+  const std::vector<UOp> grads = gradients_of(uop(*this), seed, targets);
   for (size_t i = 0; i < leaves.size(); i++) {
     if (!grads[i]) continue;
     const Tensor fresh = detail::wrap(grads[i], leaves[i]->device);
@@ -80,11 +82,12 @@ void Tensor::backward(const Tensor& given) const {
   }
 }
 
-std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets) const {
+std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
+                                     const Tensor& given) const {
   std::vector<UOp> nodes;
   for (const Tensor& t : targets) nodes.push_back(uop(t));
   std::vector<Tensor> out;
-  for (const UOp& g : gradients_of(uop(*this), seed_of(*this, {}), nodes)) {
+  for (const UOp& g : gradients_of(uop(*this), seed_of(*this, given), nodes)) {
     out.push_back(g ? detail::wrap(g, device()) : Tensor());
   }
   return out;

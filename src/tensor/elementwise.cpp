@@ -1,4 +1,5 @@
-// Element-wise functions and operators: NumPy broadcasting, promotion with weak numbers.
+// Element-wise arithmetic, comparisons, bits and choices: NumPy broadcasting, promotion with weak
+// numbers. Functions of real numbers stand in functions.cpp, quotients in division.cpp.
 #include <cmath>
 
 #include "base/check.h"
@@ -6,19 +7,17 @@
 
 namespace tuff {
 
+using detail::as_float;
 using detail::derive;
 using detail::number_like;
 using detail::unify;
 using detail::uop;
 using graph::Op;
+using graph::UOp;
 
 namespace {
 
 Tensor unary(Op op, const Tensor& x) { return derive(x, graph::alu(op, {uop(x)})); }
-
-// Functions of real numbers: integers and bools become f32 first.
-Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : x.cast(DType::F32); }
-Tensor real(Op op, const Tensor& x) { return unary(op, as_float(x)); }
 
 Tensor binary(const char* what, Op op, const Tensor& a, const Tensor& b) {
   auto [x, y] = unify(what, a, b);
@@ -44,6 +43,19 @@ Tensor bitwise(const char* what, Op op, const Tensor& a, const Tensor& b) {
   return binary(what, op, a, b);
 }
 
+// The op is defined for counts of 0..width-1 alone; a count beyond leaves what the last bit would.
+Tensor shifted(const char* what, Op op, const Tensor& a, const Tensor& b) {
+  for (const Tensor* t : {&a, &b}) {
+    if (!is_int(t->dtype())) fail<InvalidArgument>("{}: not defined on {}", what, name(t->dtype()));
+  }
+  auto [x, count] = unify(what, a, b);
+  const int64_t width = row(x.dtype()).storage_bits;
+  const Tensor inside = is_unsigned(count.dtype()) ? count < width : (count >= 0) & (count < width);
+  const Tensor safe = Tensor::where(inside, count, op == Op::Shr ? width - 1 : 0);
+  const Tensor y = derive(x, graph::alu(op, {uop(x), uop(safe)}));
+  return op == Op::Shr && is_signed(x.dtype()) ? y : Tensor::where(inside, y, 0);
+}
+
 Tensor less(const Tensor& a, const Tensor& b) { return binary("less", Op::CmpLt, a, b); }
 Tensor less_equal(const Tensor& a, const Tensor& b) {
   // Not !(b < a): that would be true where a NaN is compared.
@@ -60,6 +72,8 @@ TUFF_OPERATOR(+, arithmetic("add", Op::Add, a, b))
 TUFF_OPERATOR(-, arithmetic("subtract", Op::Sub, a, b))
 TUFF_OPERATOR(*, arithmetic("multiply", Op::Mul, a, b))
 TUFF_OPERATOR(/, divide(a, b))
+TUFF_OPERATOR(<<, shifted("left shift", Op::Shl, a, b))
+TUFF_OPERATOR(>>, shifted("right shift", Op::Shr, a, b))
 TUFF_OPERATOR(<, less(a, b))
 TUFF_OPERATOR(>, less(b, a))
 TUFF_OPERATOR(<=, less_equal(a, b))
@@ -70,42 +84,44 @@ TUFF_OPERATOR(&, bitwise("bitwise and", Op::And, a, b))
 TUFF_OPERATOR(|, bitwise("bitwise or", Op::Or, a, b))
 TUFF_OPERATOR(^, bitwise("bitwise xor", Op::Xor, a, b))
 #undef TUFF_OPERATOR
+Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b); }
+Tensor operator%(const Tensor& a, Number n) { return a.remainder(n); }
+Tensor operator%(Number n, const Tensor& b) { return number_like(b, n).remainder(b); }
 Tensor operator-(const Tensor& a) { return a.neg(); }
+Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
+
+Tensor Tensor::bitwise_left_shift(const Tensor& count) const { return *this << count; }
+Tensor Tensor::bitwise_right_shift(const Tensor& count) const { return *this >> count; }
+Tensor Tensor::bitwise_not() const {
+  if (dtype() == DType::Bool) return logical_not();
+  const UOp ones = graph::constant(Scalar::of_int(is_int(dtype()) ? dtype() : DType::I32, -1));
+  return bitwise("bitwise not", Op::Xor, *this, derive(*this, ones));
+}
 
 Tensor Tensor::neg() const {
   if (dtype() == DType::Bool) fail<InvalidArgument>("neg: not defined on bool: use logical_not()");
   return unary(Op::Neg, *this);
 }
+// +0 for both zeros, and no gradient there, as PyTorch has it.
 Tensor Tensor::abs() const {
-  return is_unsigned(dtype()) || dtype() == DType::Bool ? *this : where(*this < 0, neg(), *this);
+  if (is_unsigned(dtype()) || dtype() == DType::Bool) return *this;
+  return where(*this == 0, 0, where(*this < 0, neg(), *this));
 }
 Tensor Tensor::sign() const {
   const Tensor positive = (*this > 0).cast(dtype());
   if (is_unsigned(dtype()) || dtype() == DType::Bool) return positive;
   return where(isnan(), *this, positive - (*this < 0).cast(dtype()));
 }
-Tensor Tensor::reciprocal() const { return real(Op::Recip, *this); }
-Tensor Tensor::sqrt() const { return real(Op::Sqrt, *this); }
-Tensor Tensor::rsqrt() const { return sqrt().reciprocal(); }
-Tensor Tensor::exp2() const { return real(Op::Exp2, *this); }
-Tensor Tensor::log2() const { return real(Op::Log2, *this); }
-Tensor Tensor::exp() const { return (as_float(*this) * (1.0 / std::log(2.0))).exp2(); }
-Tensor Tensor::log() const { return log2() * std::log(2.0); }
-Tensor Tensor::sin() const { return real(Op::Sin, *this); }
-Tensor Tensor::cos() const { return (1.57079632679489661923 - as_float(*this)).sin(); }
-// With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far
-// below 0.
-Tensor Tensor::sigmoid() const {
-  const Tensor x = as_float(*this), e = (x.abs() * (-1.0 / std::log(2.0))).exp2();
-  return where(x < 0, e, 1.0) * (e + 1).reciprocal();
+Tensor Tensor::reciprocal() const { return unary(Op::Recip, as_float(*this)); }
+// No gradient at 0, as in PyTorch: of maximum() half would flow.
+Tensor Tensor::relu() const {
+  if (is_unsigned(dtype()) || dtype() == DType::Bool) return *this;
+  return where(*this <= 0, 0, *this);
 }
-Tensor Tensor::tanh() const { return 2.0 * (2.0 * as_float(*this)).sigmoid() - 1.0; }
-Tensor Tensor::relu() const { return maximum(number_like(*this, 0)); }
-Tensor Tensor::gelu() const {
+Tensor Tensor::leaky_relu(double negative_slope) const {
   const Tensor x = as_float(*this);
-  return x * (1.5957691216057307 * x * (1.0 + 0.044715 * x * x)).sigmoid();
+  return where(x > 0, x, x * negative_slope);
 }
-Tensor Tensor::silu() const { return as_float(*this) * sigmoid(); }
 Tensor Tensor::trunc() const { return is_float(dtype()) ? unary(Op::Trunc, *this) : *this; }
 Tensor Tensor::floor() const {
   if (!is_float(dtype())) return *this;
@@ -127,27 +143,12 @@ Tensor Tensor::round() const {
 }
 Tensor Tensor::square() const { return *this * *this; }
 
-Tensor Tensor::pow(Number exponent) const {
-  const double e = exponent.value();
-  if (e == 0) return where(isnan(), number_like(*this, 1), number_like(*this, 1));
-  if (e < 0) return as_float(*this).pow(-e).reciprocal();
-  if (e == std::floor(e) && e <= 64) {
-    Tensor out, base = *this;
-    for (int64_t n = int64_t(e); n > 0; n >>= 1) {
-      if (n & 1) out = out.defined() ? out * base : base;
-      if (n > 1) base = base * base;
-    }
-    return out;
-  }
-  if (e == 0.5) return sqrt();
-  return (as_float(*this).log2() * e).exp2();
-}
-
+// NaN stays, and a bound that is met keeps the gradient, as in PyTorch.
 Tensor Tensor::clamp(std::optional<Number> low, std::optional<Number> high) const {
   if (!low && !high) fail<InvalidArgument>("clamp: neither bound given");
   Tensor out = *this;
-  if (low) out = out.maximum(number_like(out, *low));
-  if (high) out = out.minimum(number_like(out, *high));
+  if (low) out = where(out < *low, *low, out);
+  if (high) out = where(out > *high, *high, out);
   return out;
 }
 Tensor Tensor::maximum(const Tensor& other) const {
@@ -181,8 +182,18 @@ Tensor Tensor::where(const Tensor& condition, const Tensor& x, Number y) {
 Tensor Tensor::where(const Tensor& condition, Number x, const Tensor& y) {
   return where(condition, number_like(y, x), y);
 }
+Tensor Tensor::where(const Tensor& condition, Number x, Number y) {
+  const DType t = strengthen(promote(x.dtype(), y.dtype()));
+  auto constant = [&](Number v) {
+    return derive(condition, graph::constant(detail::scalar_of(t, v)));
+  };
+  uop(condition);
+  return where(condition, constant(x), constant(y));
+}
 Tensor Tensor::masked_fill(const Tensor& mask, Number value) const {
-  return where(mask, number_like(*this, value).cast(dtype()), *this);
+  if (mask.dtype() != DType::Bool)
+    fail<InvalidArgument>("masked_fill: the mask is {}, not bool", name(mask.dtype()));
+  return where(mask, derive(*this, graph::constant(detail::scalar_of(dtype(), value))), *this);
 }
 
 Tensor Tensor::cast(DType t) const {
@@ -191,6 +202,8 @@ Tensor Tensor::cast(DType t) const {
   return t == dtype() ? *this : derive(*this, graph::cast(uop(*this), t));
 }
 Tensor Tensor::bitcast(DType t) const {
+  if (t == DType::Void || t == DType::Index || is_weak(t))
+    fail<InvalidArgument>("bitcast: {} is no element type of a tensor", name(t));
   if (size_bytes(t) != size_bytes(dtype()) || t == DType::Bool || dtype() == DType::Bool) {
     fail<InvalidArgument>("bitcast: {} and {} differ in size or are bool", name(dtype()), name(t));
   }

@@ -45,7 +45,32 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
 std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
                                 bool keep_dtypes = false);
+void require_same_device(const char* what, const Tensor& a, const Tensor& b);
+Scalar scalar_of(DType t, Number v);
 Tensor number_like(const Tensor& t, Number v);  // a constant of the promoted dtype on t's device
+// Integers and bools become f32 where real numbers are computed; what is composed of several ops
+// computes f16 and bf16 in f32 as well and rounds once.
+DType real_dtype(DType t);
+DType compute_dtype(DType t);
+inline Tensor as_float(const Tensor& x) { return x.cast(real_dtype(x.dtype())); }
+template <class F>
+Tensor computed_wide(const Tensor& x, F&& f) {
+  return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));
+}
+// The indices 0..n-1 along axis d of a tensor of `rank` axes, I32.
+Tensor counter(int64_t n, int64_t d, int64_t rank, const std::string& device);
+// hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
+// scheduler turns it into one load.
+Tensor pick(const Tensor& hit, const Tensor& x, const Sizes& dims);
+// Windows along the last two axes: (..., H, W) -> (..., OH, OW, KH, KW).
+Tensor windows_2d(const Tensor& x, IntPair kernel, IntPair stride, IntPair dilation);
+void require_integers(const char* what, const Tensor& index);
+// log(1 + e) for e in 0..1, accurate for small e, with an accurate gradient.
+Tensor log1p_of_unit(const Tensor& e);
+// |x| without a rule for the sign of 0: where only exp2(-|x|) is wanted.
+Tensor magnitude(const Tensor& x);
+// Assignments that nobody has realized yet, oldest first.
+std::vector<Tensor> pending_assigns();
 void for_each_live(const std::function<void(TensorImpl&)>& fn);
 // Generators with numbers drawn since they were last stored: their pending states are realized
 // along.

@@ -20,18 +20,6 @@ std::string text(const InputShape& s) {
   return fmt::format("{} {} on {}", name(s.dtype), detail::text(s.sizes), s.device);
 }
 
-// Assignments the function made but did not realize belong to the step all the same.
-std::vector<Tensor> pending_assigns() {
-  std::vector<Tensor> out;
-  detail::for_each_live([&](TensorImpl& t) {
-    if (t.uop->op == graph::Op::Assign) out.emplace_back(&t);
-  });
-  std::sort(out.begin(), out.end(), [](const Tensor& a, const Tensor& b) {
-    return detail::uop(a)->serial < detail::uop(b)->serial;
-  });
-  return out;
-}
-
 }  // namespace
 
 struct Jit::State {
@@ -45,7 +33,8 @@ struct Jit::State {
 
   std::vector<Tensor> run(const std::vector<Tensor>& given) {
     std::vector<Tensor> results = function(given);
-    std::vector<Tensor> all = pending_assigns();
+    // Assignments the function made but did not realize belong to the step all the same.
+    std::vector<Tensor> all = detail::pending_assigns();
     for (const Tensor& r : results) {
       if (!r.defined()) fail<InvalidArgument>("Jit: the function returned an undefined tensor");
       all.push_back(r);

@@ -82,13 +82,14 @@ Tensor Tensor::pad(const Sizes& padding, Number value) const {
   }
   const graph::UOp cropped = graph::shrink(uop(*this), crops);
   const Tensor padded = derive(*this, graph::pad(cropped, pads));
-  if (value.value() == 0) return padded;
+  const Scalar fill = detail::scalar_of(dtype(), value);
+  if (fill == detail::scalar_of(dtype(), 0)) return padded;
   const Tensor inside = derive(
       *this,
       graph::pad(
           full(graph::max_extents(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
           pads));
-  return where(inside, padded, value);
+  return where(inside, padded, derive(*this, graph::constant(fill)));
 }
 
 Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const {
@@ -190,6 +191,7 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
   own.insert(own.end(), tail.begin(), tail.end());
   Sizes split, wide, merged;
   for (size_t i = 0; i < own.size(); i++) {
+    if (repeats[i] < 0) fail<ShapeError>("repeat: {} repeats of axis {}", repeats[i], i);
     split.insert(split.end(), {1, own[i]});
     wide.insert(wide.end(), {repeats[i], own[i]});
     merged.push_back(repeats[i] * own[i]);
@@ -197,6 +199,8 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
   return reshape(split).expand(wide).reshape(merged);
 }
 
+// Each part stands where it belongs among zeros and is chosen there: a sum of the padded parts
+// would lose the sign of -0.
 Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
   if (tensors.empty()) fail<InvalidArgument>("cat: no tensors given");
   const Tensor& first = tensors[0];
@@ -204,6 +208,7 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
   DType t = first.dtype();
   int64_t total = 0;
   for (const Tensor& x : tensors) {
+    detail::require_same_device("cat", first, x);
     Sizes a = first.sizes(), b = x.sizes();
     if (a.size() == b.size()) a[size_t(d)] = b[size_t(d)] = 0;
     if (a != b)
@@ -218,25 +223,48 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
     Sizes padding(size_t(2 * (x.dim() - d)), 0);
     padding[padding.size() - 2] = before;
     padding[padding.size() - 1] = total - before - x.size(d);
-    before += x.size(d);
     const Tensor part = x.cast(t).pad(padding);
-    out = out.defined() ? out + part : part;
+    const Tensor earlier = detail::counter(total, d, x.dim(), x.device()) < before;
+    out = out.defined() ? where(earlier, out, part) : part;
+    before += x.size(d);
   }
   return out;
 }
 
 Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t d) {
+  if (tensors.empty()) fail<InvalidArgument>("stack: no tensors given");
   std::vector<Tensor> parts;
-  for (const Tensor& x : tensors) parts.push_back(x.unsqueeze(d));
+  for (const Tensor& x : tensors) {
+    if (x.sizes() != tensors[0].sizes())
+      fail<ShapeError>("stack: {} and {} differ", detail::text(tensors[0].sizes()),
+                       detail::text(x.sizes()));
+    parts.push_back(x.unsqueeze(d));
+  }
   return cat(parts, d);
 }
 
 std::vector<Tensor> Tensor::split(int64_t size_each, int64_t d) const {
   if (size_each <= 0) fail<InvalidArgument>("split: size {} is not positive", size_each);
   d = wrap_dim("split", d, dim());
+  if (size(d) == 0) return {*this};
   std::vector<Tensor> out;
   for (int64_t i = 0; i < size(d); i += size_each)
     out.push_back(narrow(d, i, std::min(size_each, size(d) - i)));
+  return out;
+}
+
+std::vector<Tensor> Tensor::split_with_sizes(const Sizes& parts, int64_t d) const {
+  d = wrap_dim("split_with_sizes", d, dim());
+  const bool negative = std::any_of(parts.begin(), parts.end(), [](int64_t n) { return n < 0; });
+  if (negative || std::accumulate(parts.begin(), parts.end(), int64_t(0)) != size(d))
+    fail<ShapeError>("split_with_sizes: sizes {} do not add up to axis {} of {}",
+                     detail::text(parts), d, detail::text(sizes()));
+  std::vector<Tensor> out;
+  int64_t at = 0;
+  for (const int64_t n : parts) {
+    out.push_back(narrow(d, at, n));
+    at += n;
+  }
   return out;
 }
 

@@ -7,10 +7,8 @@
 
 namespace tuff {
 
-using detail::derive;
+using detail::computed_wide;
 using detail::text;
-using detail::uop;
-using graph::Op;
 
 Tensor Tensor::matmul(const Tensor& other) const {
   if (dim() == 0 || other.dim() == 0)
@@ -21,8 +19,13 @@ Tensor Tensor::matmul(const Tensor& other) const {
   if (other.size(-2) != k)
     fail<ShapeError>("matmul: inner dimensions differ: {} x {}", text(sizes()),
                      text(other.sizes()));
-  // (..., n, 1, k) * (..., 1, m, k), summed over k.
-  return (unsqueeze(-2) * other.transpose(-2, -1).unsqueeze(-3)).sum({-1});
+  detail::require_same_device("matmul", *this, other);
+  // (..., n, 1, k) * (..., 1, m, k), summed over k; products are added up unrounded.
+  const DType t = promote(dtype(), other.dtype()), wide = accumulator(t);
+  const Tensor rows = cast(wide).unsqueeze(-2),
+               columns = other.cast(wide).transpose(-2, -1).unsqueeze(-3);
+  const Tensor out = (rows * columns).sum({-1});
+  return is_float(t) ? out.cast(t) : out;
 }
 
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
@@ -30,123 +33,110 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
     fail<ShapeError>("linear: input {} does not fit weight {} (out, in)", text(sizes()),
                      text(weight.sizes()));
   }
+  if (bias.defined() && bias.sizes() != Sizes{weight.size(0)})
+    fail<ShapeError>("linear: bias {} for {} outputs", text(bias.sizes()), weight.size(0));
   const Tensor out = matmul(weight.T());
   return bias.defined() ? out + bias : out;
 }
 
 namespace {
 
-// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis is repeated and cut into k
-// rows of n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
-// out*stride <= n + dilation.
-Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
-  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
-  const int64_t row = n + dilation;
-  const int64_t times = (k * row + n - 1) / n;
-  Sizes repeats(size_t(x.dim()), 1);
-  repeats[size_t(d)] = times;
-  Sizes rows = x.sizes();
-  rows[size_t(d)] = k;
-  rows.insert(rows.begin() + d + 1, row);
-  Tensor t = x.repeat(repeats).narrow(d, 0, k * row).reshape(rows).narrow(d + 1, 0, out * stride);
-  if (stride > 1) {
-    Sizes strided = t.sizes();
-    strided[size_t(d) + 1] = out;
-    strided.insert(strided.begin() + d + 2, stride);
-    t = t.reshape(strided).narrow(d + 2, 0, 1).squeeze(d + 2);
+// The last axes, which a norm runs over.
+Sizes normalized_axes(const char* what, const Tensor& x, const Sizes& normalized,
+                      std::initializer_list<const Tensor*> parameters) {
+  const Sizes own = x.sizes();
+  if (normalized.empty() || normalized.size() > own.size() ||
+      !std::equal(normalized.rbegin(), normalized.rend(), own.rbegin())) {
+    fail<ShapeError>("{}: {} does not end in the normalized shape {}", what, text(own),
+                     text(normalized));
   }
-  return t;
+  for (const Tensor* p : parameters) {
+    if (p->defined() && p->sizes() != normalized)
+      fail<ShapeError>("{}: a parameter {} for the normalized shape {}", what, text(p->sizes()),
+                       text(normalized));
+  }
+  Sizes axes;
+  for (size_t i = 0; i < normalized.size(); i++) axes.push_back(-1 - int64_t(i));
+  return axes;
 }
 
-// Windows along the last two axes: (..., H, W) -> (..., OH, OW, KH, KW). Each axis is padded where
-// windows_1d needs it; the windows that the padding adds are cut off again.
-Tensor windows_2d(const Tensor& x, int64_t k_h, int64_t k_w, int64_t stride, int64_t dilation) {
-  auto padded_for = [&](const Tensor& t, int64_t d, int64_t k) {
-    const int64_t n = t.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-    const int64_t missing = std::max<int64_t>(0, out * stride - n - dilation);
-    Sizes padding(size_t(2 * (t.dim() - d)), 0);
-    padding.back() = missing;
-    return t.pad(padding);
-  };
-  auto windows = [&](const Tensor& t, int64_t d, int64_t k) {
-    const int64_t out = (t.size(d) - dilation * (k - 1) - 1) / stride + 1;
-    const Tensor w = windows_1d(padded_for(t, d, k), d, k, stride, dilation);
-    return w.narrow(d + 1, 0, out);
-  };
-  const int64_t h = x.dim() - 2, w = x.dim() - 1;
-  Tensor t = windows(x, w, k_w);  // (..., H, KW, OW)
-  t = windows(t, h, k_h);         // (..., KH, OH, KW, OW)
-  Sizes order;
-  for (int64_t i = 0; i < h; i++) order.push_back(i);
-  order.insert(order.end(), {h + 1, h + 3, h, h + 2});
-  return t.permute(order);  // (..., OH, OW, KH, KW)
+Tensor scaled_and_shifted(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor scaled = weight.defined() ? x * weight : x;
+  return bias.defined() ? scaled + bias : scaled;
 }
 
-void require_window(const char* what, const Tensor& x, int64_t k_h, int64_t k_w, int64_t stride,
-                    int64_t dilation) {
-  if (k_h < 1 || k_w < 1 || stride < 1 || dilation < 1)
-    fail<InvalidArgument>("{}: kernel {}x{}, stride {} and dilation {} must be positive", what, k_h,
-                          k_w, stride, dilation);
-  if (x.size(-2) < dilation * (k_h - 1) + 1 || x.size(-1) < dilation * (k_w - 1) + 1) {
-    fail<ShapeError>("{}: a {}x{} window (dilation {}) does not fit the padded input {}", what, k_h,
-                     k_w, dilation, text(x.sizes()));
-  }
+double epsilon_of(DType t) { return std::ldexp(1.0, -row(t).mantissa_bits); }
+
+}  // namespace
+
+Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Tensor& bias,
+                         double eps) const {
+  const Sizes axes = normalized_axes("layernorm", *this, normalized, {&weight, &bias});
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor off = x - x.mean(axes, true);
+    const Tensor out = off * (off.square().mean(axes, true) + eps).rsqrt();
+    return scaled_and_shifted(out, weight, bias);
+  });
+}
+
+Tensor Tensor::rms_norm(const Sizes& normalized, const Tensor& weight,
+                        std::optional<double> eps) const {
+  const Sizes axes = normalized_axes("rms_norm", *this, normalized, {&weight});
+  const double added = eps.value_or(epsilon_of(detail::real_dtype(dtype())));
+  return computed_wide(*this, [&](const Tensor& x) {
+    return scaled_and_shifted(x * (x.square().mean(axes, true) + added).rsqrt(), weight, {});
+  });
+}
+
+namespace {
+
+// A tensor of one number per channel, along axis 1.
+Tensor per_channel(const Tensor& x, const char* what, const Tensor& values) {
+  const int64_t channels = x.size(1);
+  if (values.sizes() != Sizes{channels})
+    fail<ShapeError>("batchnorm: {} {} for {} channels", what, text(values.sizes()), channels);
+  Sizes along(size_t(x.dim()), 1);
+  along[1] = channels;
+  return values.reshape(along);
+}
+
+void update_running(const Tensor& running, const Tensor& batch, double momentum) {
+  Tensor shared(running);  // copies share: the caller's tensor gets the new version
+  const Tensor fresh = batch.detach().reshape(running.sizes());
+  shared.assign((running.detach() * (1 - momentum) + fresh * momentum).cast(running.dtype()));
 }
 
 }  // namespace
 
-Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, int64_t stride, int64_t padding,
-                      int64_t dilation, int64_t groups) const {
-  if (dim() != 4 || weight.dim() != 4)
-    fail<ShapeError>("conv2d: input {} and weight {} must have 4 axes", text(sizes()),
-                     text(weight.sizes()));
-  const int64_t n = size(0), c = size(1), o = weight.size(0), k_h = weight.size(2),
-                k_w = weight.size(3);
-  if (groups < 1 || c % groups || o % groups || weight.size(1) * groups != c) {
-    fail<ShapeError>("conv2d: {} input channels, weight {} and {} groups do not fit", c,
-                     text(weight.sizes()), groups);
-  }
-  if (bias.defined() && bias.sizes() != Sizes{o})
-    fail<ShapeError>("conv2d: bias {} for {} output channels", text(bias.sizes()), o);
-  const Tensor x = pad({padding, padding, padding, padding});
-  require_window("conv2d", x, k_h, k_w, stride, dilation);
-  const Tensor w = windows_2d(x, k_h, k_w, stride, dilation);  // (N, C, OH, OW, KH, KW)
-  const int64_t oh = w.size(2), ow = w.size(3), cg = c / groups, og = o / groups;
-  const Tensor in =
-      w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 4, 5, 3, 6, 7});
-  const Tensor ker = weight.reshape({1, groups, og, 1, 1, cg, k_h, k_w});
-  const Tensor out = (in * ker).sum({-3, -2, -1}).reshape({n, o, oh, ow});
-  return bias.defined() ? out + bias.reshape({1, o, 1, 1}) : out;
-}
-
-Tensor Tensor::max_pool2d(int64_t kernel, std::optional<int64_t> stride, int64_t padding) const {
-  if (dim() < 2) fail<ShapeError>("max_pool2d: input {} has fewer than 2 axes", text(sizes()));
-  const Tensor x = padding ? pad({padding, padding, padding, padding}, -INFINITY) : *this;
-  const int64_t step = stride.value_or(kernel);
-  require_window("max_pool2d", x, kernel, kernel, step, 1);
-  return windows_2d(x, kernel, kernel, step, 1).max({-2, -1});
-}
-Tensor Tensor::avg_pool2d(int64_t kernel, std::optional<int64_t> stride) const {
-  if (dim() < 2) fail<ShapeError>("avg_pool2d: input {} has fewer than 2 axes", text(sizes()));
-  const int64_t step = stride.value_or(kernel);
-  require_window("avg_pool2d", *this, kernel, kernel, step, 1);
-  return windows_2d(*this, kernel, kernel, step, 1).mean({-2, -1});
-}
-
-Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Tensor& bias,
+Tensor Tensor::batchnorm(const Tensor& running_mean, const Tensor& running_var,
+                         const Tensor& weight, const Tensor& bias, bool training, double momentum,
                          double eps) const {
-  const Sizes own = sizes();
-  if (normalized.size() > own.size() ||
-      !std::equal(normalized.rbegin(), normalized.rend(), own.rbegin())) {
-    fail<ShapeError>("layernorm: {} does not end in the normalized shape {}", text(own),
-                     text(normalized));
-  }
-  Sizes axes;
-  for (size_t i = 0; i < normalized.size(); i++) axes.push_back(-1 - int64_t(i));
-  const Tensor off = *this - mean(axes, true);
-  Tensor out = off * (off.square().mean(axes, true) + eps).rsqrt();
-  if (weight.defined()) out = out * weight;
-  return bias.defined() ? out + bias : out;
+  if (dim() < 2) fail<ShapeError>("batchnorm: {} is not (N, C, ...)", text(sizes()));
+  if (!training && (!running_mean.defined() || !running_var.defined()))
+    fail<InvalidArgument>("batchnorm: running statistics are needed outside training");
+  const int64_t channels = size(1), each = channels ? numel() / channels : 0;
+  if (training && each < 2)
+    fail<ShapeError>("batchnorm: {} has {} values per channel, training needs 2", text(sizes()),
+                     each);
+  Sizes axes{0};
+  for (int64_t i = 2; i < dim(); i++) axes.push_back(i);
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor mean = training ? x.mean(axes, true) : per_channel(x, "mean", running_mean);
+    const Tensor off = x - mean;
+    const Tensor var =
+        training ? off.square().mean(axes, true) : per_channel(x, "variance", running_var);
+    if (training && running_mean.defined()) {
+      per_channel(x, "mean", running_mean);
+      update_running(running_mean, mean, momentum);
+    }
+    if (training && running_var.defined()) {
+      per_channel(x, "variance", running_var);
+      update_running(running_var, var * (double(each) / double(each - 1)), momentum);
+    }
+    const Tensor out = off * (var + eps).rsqrt();
+    return scaled_and_shifted(out, weight.defined() ? per_channel(x, "weight", weight) : Tensor(),
+                              bias.defined() ? per_channel(x, "bias", bias) : Tensor());
+  });
 }
 
 static thread_local bool training_mode = false;
@@ -155,7 +145,7 @@ TrainingMode::TrainingMode(bool on) : before_(training_mode) { training_mode = o
 TrainingMode::~TrainingMode() { training_mode = before_; }
 
 Tensor Tensor::dropout(double p) const {
-  if (p < 0 || p > 1) fail<InvalidArgument>("dropout: probability {} is not in 0..1", p);
+  if (!(p >= 0 && p <= 1)) fail<InvalidArgument>("dropout: probability {} is not in 0..1", p);
   if (!training() || p == 0) return *this;
   if (p == 1) return *this * 0.0;
   const Tensor keep = rand(sizes(), {DType::F32, device()}) >= p;
@@ -163,7 +153,8 @@ Tensor Tensor::dropout(double p) const {
 }
 
 Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                            const Tensor& mask, bool is_causal) {
+                                            const Tensor& mask, double dropout_p, bool is_causal,
+                                            std::optional<double> scale) {
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2 || q.size(-1) != k.size(-1) ||
       k.size(-2) != v.size(-2)) {
     fail<ShapeError>("scaled_dot_product_attention: q {}, k {}, v {} do not fit", text(q.sizes()),
@@ -171,76 +162,15 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   }
   if (mask.defined() && is_causal)
     fail<InvalidArgument>("scaled_dot_product_attention: give a mask or is_causal, not both");
-  Tensor scores = q.matmul(k.T()) * (1.0 / std::sqrt(double(q.size(-1))));
+  Tensor scores = q.matmul(k.T()) * scale.value_or(1.0 / std::sqrt(double(q.size(-1))));
   if (is_causal) {
-    const int64_t n = q.size(-2), m = k.size(-2);
-    const TensorOptions index{DType::I32, q.device()};
-    const Tensor seen = arange(0, m, 1, index).unsqueeze(0) <= arange(0, n, 1, index).unsqueeze(1);
-    scores = where(seen, scores, -1e30);  // finite, so that devices that flush infinities agree
+    const Tensor row = detail::counter(q.size(-2), 0, 2, q.device()),
+                 column = detail::counter(k.size(-2), 1, 2, q.device());
+    scores = where(column <= row, scores, -1e30);  // finite: devices that flush infinities agree
   } else if (mask.defined()) {
     scores = mask.dtype() == DType::Bool ? where(mask, scores, -1e30) : scores + mask;
   }
-  return scores.softmax(-1).matmul(v);
-}
-
-Tensor Tensor::one_hot(int64_t classes) const {
-  if (is_float(dtype()))
-    fail<InvalidArgument>("one_hot: indices are {}, not integers", name(dtype()));
-  return (unsqueeze(-1) == arange(0, classes, 1, {DType::I32, device()}).cast(dtype()))
-      .cast(DType::I32);
-}
-
-Tensor Tensor::gather(int64_t d, const Tensor& index) const {
-  d = detail::wrap_dim("gather", d, dim());
-  if (is_float(index.dtype()))
-    fail<InvalidArgument>("gather: indices are {}, not integers", name(index.dtype()));
-  if (index.dim() != dim())
-    fail<ShapeError>("gather: index {} and input {} differ in rank", text(index.sizes()),
-                     text(sizes()));
-  std::vector<std::pair<int64_t, int64_t>> parts;
-  for (int64_t i = 0; i < dim(); i++) {
-    if (i != d && index.size(i) > size(i))
-      fail<ShapeError>("gather: index {} is larger than input {} on axis {}", text(index.sizes()),
-                       text(sizes()), i);
-    parts.emplace_back(0, i == d ? size(i) : index.size(i));
-  }
-  // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
-  const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
-  const Tensor hit = index.one_hot(size(d)) != 0;
-  return where(hit, moved, 0).sum({-1}).cast(dtype());
-}
-
-Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
-  if (weight.dim() != 2)
-    fail<ShapeError>("embedding: weight {} must have 2 axes", text(weight.sizes()));
-  const Tensor hit = index.one_hot(weight.size(0)) != 0;  // (..., V)
-  return where(hit.unsqueeze(-1), weight, 0).sum({-2});   // (..., V, C) -> (..., C)
-}
-
-Tensor Tensor::cross_entropy(const Tensor& target) const {
-  if (dim() != 2 || target.dim() != 1 || target.size(0) != size(0)) {
-    fail<ShapeError>("cross_entropy: logits {} need (N, C) and target {} (N)", text(sizes()),
-                     text(target.sizes()));
-  }
-  if (is_float(target.dtype()))
-    fail<InvalidArgument>("cross_entropy: target is {}, not integer", name(target.dtype()));
-  const Tensor hit = target.one_hot(size(1)) != 0;
-  return where(hit, log_softmax(-1), 0).sum() * (-1.0 / double(size(0)));
-}
-
-Tensor Tensor::tril(int64_t diagonal) const {
-  if (dim() < 2) fail<ShapeError>("tril: {} has fewer than 2 axes", text(sizes()));
-  const TensorOptions index{DType::I32, device()};
-  const Tensor keep = arange(0, size(-1), 1, index).unsqueeze(0) <=
-                      arange(0, size(-2), 1, index).unsqueeze(1) + diagonal;
-  return where(keep, *this, 0);
-}
-Tensor Tensor::triu(int64_t diagonal) const {
-  if (dim() < 2) fail<ShapeError>("triu: {} has fewer than 2 axes", text(sizes()));
-  const TensorOptions index{DType::I32, device()};
-  const Tensor keep = arange(0, size(-1), 1, index).unsqueeze(0) >=
-                      arange(0, size(-2), 1, index).unsqueeze(1) + diagonal;
-  return where(keep, *this, 0);
+  return scores.softmax(-1).dropout(dropout_p).matmul(v);
 }
 
 }  // namespace tuff

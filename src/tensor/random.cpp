@@ -59,8 +59,8 @@ std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
   return {of.state, first};
 }
 
-// count words of random bits, as u32.
-Tensor random_bits(const Sizes& sizes, const std::string& device) {
+// The words of `count` numbers: word 0, and word 1 of the same counters.
+std::array<UOp, 2> random_bits(const Sizes& sizes, const std::string& device) {
   const int64_t count = graph::element_count(detail::shape_of(sizes));
   auto [state, first] = draw(device, uint64_t(count));
   auto [base_low, base_high] = advanced(state, u32(state, uint32_t(first)), uint32_t(first >> 32));
@@ -69,18 +69,36 @@ Tensor random_bits(const Sizes& sizes, const std::string& device) {
   const Tensor high = base_high + (low < index).cast(DType::U32);
   const Sizes flat{count};
   auto part = [&](const Tensor& t) { return detail::uop(t.expand(flat)); };
-  const UOp bits = graph::make(Op::Threefry, DType::U32,
-                               {part(low), part(high), part(state[0]), part(state[1])}, int64_t(0));
-  return detail::derive(state, bits).reshape(sizes);
+  std::array<UOp, 2> words;
+  for (int64_t word = 0; word < 2; word++) {
+    const UOp bits = graph::make(Op::Threefry, DType::U32,
+                                 {part(low), part(high), part(state[0]), part(state[1])}, word);
+    words[size_t(word)] = graph::reshape(bits, detail::shape_of(sizes));
+  }
+  return words;
 }
 
-// 24 random bits as a float in [0, 1): exact, so every device agrees.
-Tensor unit_floats(const Sizes& sizes, const std::string& device) {
-  const UOp bits = detail::uop(random_bits(sizes, device));
-  const UOp top = graph::alu(Op::Shr, {bits, graph::constant(DType::U32, 8)});
-  const UOp value =
-      graph::alu(Op::Mul, {graph::cast(top, DType::F32), graph::constant(DType::F32, 0x1p-24)});
-  return detail::wrap(value, device);
+// The upper `bits` bits of a word as a float times 2^scale.
+UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
+  const UOp top = graph::alu(Op::Shr, {word, graph::constant(DType::U32, 32 - bits)});
+  return graph::alu(Op::Mul, {graph::cast(top, t), graph::constant(t, std::ldexp(1.0, scale))});
+}
+
+// Random bits as a float in [0, 1): no more than the dtype holds, so that nothing is rounded and
+// every device agrees. F16 and BF16 come as the F32 of such a number.
+Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
+  const auto words = random_bits(sizes, device);
+  if (t == DType::F64) {
+    const UOp high = upper_bits(words[0], 32, t, -32), low = upper_bits(words[1], 21, t, -53);
+    return detail::wrap(graph::alu(Op::Add, {high, low}), device);
+  }
+  const int bits = t == DType::F16 ? 11 : t == DType::BF16 ? 8 : 24;
+  return detail::wrap(upper_bits(words[0], bits, DType::F32, -bits), device);
+}
+
+// Numbers that are computed with: rounded once at the end.
+Tensor unit_floats_to_compute(const Sizes& sizes, const TensorOptions& o) {
+  return unit_floats(sizes, detail::compute_dtype(o.dtype), engine::canonical_device(o.device));
 }
 
 Tensor finished(const Tensor& t, const TensorOptions& o) {
@@ -141,26 +159,90 @@ void Tensor::manual_seed(uint64_t seed) {
 
 Tensor Tensor::rand(const Sizes& sizes, const TensorOptions& o) {
   require_float("rand", o.dtype);
-  return finished(unit_floats(sizes, engine::canonical_device(o.device)), o);
+  return finished(unit_floats(sizes, o.dtype, engine::canonical_device(o.device)), o);
 }
 Tensor Tensor::uniform(const Sizes& sizes, double low, double high, const TensorOptions& o) {
   require_float("uniform", o.dtype);
   if (!(low <= high))
     fail<InvalidArgument>("uniform: lower bound {} is above upper bound {}", low, high);
-  return finished(unit_floats(sizes, engine::canonical_device(o.device)) * (high - low) + low, o);
+  return finished(unit_floats_to_compute(sizes, o) * (high - low) + low, o);
 }
+
+namespace {
+
+// Box-Muller; the cosine as the sine of an argument that needs no reduction: every device agrees.
+Tensor standard_normal(const Sizes& sizes, const TensorOptions& o) {
+  const Tensor u = unit_floats_to_compute(sizes, o), v = unit_floats_to_compute(sizes, o);
+  return ((1.0 - u).log() * -2.0).sqrt() * (1.57079632679489661923 - v * (2 * M_PI)).sin();
+}
+
+}  // namespace
+
 Tensor Tensor::randn(const Sizes& sizes, const TensorOptions& o) {
   require_float("randn", o.dtype);
-  const std::string device = engine::canonical_device(o.device);
-  const Tensor u = unit_floats(sizes, device), v = unit_floats(sizes, device);
-  return finished(((1.0 - u).log() * -2.0).sqrt() * (v * (2 * M_PI)).cos(), o);
+  return finished(standard_normal(sizes, o), o);
 }
+Tensor Tensor::rand_like() const { return rand(sizes(), {dtype(), device()}); }
+Tensor Tensor::randn_like() const { return randn(sizes(), {dtype(), device()}); }
+Tensor Tensor::normal(double mean, double deviation, const Sizes& sizes, const TensorOptions& o) {
+  require_float("normal", o.dtype);
+  if (!(deviation >= 0))
+    fail<InvalidArgument>("normal: standard deviation {} is negative", deviation);
+  return finished(standard_normal(sizes, o) * deviation + mean, o);
+}
+
 Tensor Tensor::randint(int64_t low, int64_t high, const Sizes& sizes, const TensorOptions& o) {
-  if (low >= high) fail<InvalidArgument>("randint: the range {}..{} is empty", low, high - 1);
-  if (high - low > (int64_t(1) << 24))
-    fail<InvalidArgument>("randint: a range of {} values is more than 2^24", high - low);
-  const Tensor u = unit_floats(sizes, engine::canonical_device(o.device));
-  return ((u * double(high - low)).cast(DType::I32) + low).cast(o.dtype);
+  if (low >= high) fail<InvalidArgument>("randint: no whole number is in [{}, {})", low, high);
+  if (uint64_t(high) - uint64_t(low) > (uint64_t(1) << 24))
+    fail<InvalidArgument>("randint: a range of {} values is more than 2^24",
+                          uint64_t(high) - uint64_t(low));
+  const Tensor u = unit_floats(sizes, DType::F32, engine::canonical_device(o.device));
+  const Tensor offset = (u * double(high - low)).cast(DType::I32);
+  const DType t = is_int(o.dtype) ? o.dtype : DType::I32;
+  return finished(
+      offset.cast(t) + detail::wrap(graph::constant(Scalar::of_int(t, low)), offset.device()), o);
+}
+
+namespace {
+
+// Inputs (or outputs) of one output (input) of a layer's weight (out, in, ...).
+struct Fans {
+  double in, out;
+};
+Fans fans_of(const char* what, const Sizes& sizes) {
+  if (sizes.size() < 2)
+    fail<ShapeError>("{}: weight {} has fewer than 2 axes (out, in, ...)", what,
+                     detail::text(sizes));
+  graph::element_count(detail::shape_of(sizes));
+  double field = 1;
+  for (size_t i = 2; i < sizes.size(); i++) field *= double(sizes[i]);
+  return {double(sizes[1]) * field, double(sizes[0]) * field};
+}
+
+double kaiming_deviation(const char* what, const Sizes& sizes, double a, FanMode mode) {
+  const Fans fans = fans_of(what, sizes);
+  return std::sqrt(2 / (1 + a * a)) / std::sqrt(mode == FanMode::In ? fans.in : fans.out);
+}
+double glorot_deviation(const char* what, const Sizes& sizes, double gain) {
+  const Fans fans = fans_of(what, sizes);
+  return gain * std::sqrt(2 / (fans.in + fans.out));
+}
+
+}  // namespace
+
+Tensor Tensor::kaiming_uniform(const Sizes& sizes, double a, FanMode mode, const TensorOptions& o) {
+  const double bound = std::sqrt(3.0) * kaiming_deviation("kaiming_uniform", sizes, a, mode);
+  return uniform(sizes, -bound, bound, o);
+}
+Tensor Tensor::kaiming_normal(const Sizes& sizes, double a, FanMode mode, const TensorOptions& o) {
+  return normal(0, kaiming_deviation("kaiming_normal", sizes, a, mode), sizes, o);
+}
+Tensor Tensor::glorot_uniform(const Sizes& sizes, double gain, const TensorOptions& o) {
+  const double bound = std::sqrt(3.0) * glorot_deviation("glorot_uniform", sizes, gain);
+  return uniform(sizes, -bound, bound, o);
+}
+Tensor Tensor::glorot_normal(const Sizes& sizes, double gain, const TensorOptions& o) {
+  return normal(0, glorot_deviation("glorot_normal", sizes, gain), sizes, o);
 }
 
 }  // namespace tuff

@@ -109,6 +109,16 @@ void run(Pending& pending) {
 
 }  // namespace
 
+std::vector<Tensor> detail::pending_assigns() {
+  std::vector<Tensor> out;
+  for_each_live([&](TensorImpl& t) {
+    if (t.uop->op == Op::Assign) out.emplace_back(&t);
+  });
+  std::sort(out.begin(), out.end(),
+            [](const Tensor& a, const Tensor& b) { return uop(a)->serial < uop(b)->serial; });
+  return out;
+}
+
 void Tensor::realize(const std::vector<Tensor>& tensors) {
   Pending pending;
   for (const Tensor& t : tensors) {

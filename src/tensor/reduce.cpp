@@ -1,4 +1,4 @@
-// Reductions, softmax and what is made of them.
+// Reductions, softmax, running sums and what is made of them.
 #include <algorithm>
 #include <limits>
 
@@ -7,6 +7,7 @@
 
 namespace tuff {
 
+using detail::computed_wide;
 using detail::derive;
 using detail::uop;
 using detail::wrap_dims;
@@ -26,7 +27,11 @@ Tensor finish(const Tensor& kept, const Sizes& dims, bool keepdim) {
 
 Tensor reduce(const char* what, Op op, const Tensor& x, const Sizes& given, bool keepdim) {
   const Sizes dims = wrap_dims(what, given, x.dim());
-  return finish(derive(x, graph::reduce(op, uop(x), dims)), dims, keepdim);
+  graph::UOp total = graph::reduce(op, uop(x), dims);
+  // Of constants and counters: a reduction is stored, which needs a device.
+  if (!total->device && total->op == Op::Reduce)
+    total = graph::make(Op::Contiguous, total->dtype, {total}, graph::Placement{{x.device()}});
+  return finish(derive(x, total), dims, keepdim);
 }
 
 int64_t reduced_count(const char* what, const Tensor& x, const Sizes& given) {
@@ -39,8 +44,6 @@ void require_elements(const char* what, const Tensor& x, const Sizes& dims) {
   if (reduced_count(what, x, dims) == 0)
     fail<ShapeError>("{}: no elements to choose from in {}", what, detail::text(x.sizes()));
 }
-
-Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : x.cast(DType::F32); }
 
 }  // namespace
 
@@ -67,19 +70,26 @@ Tensor Tensor::min(const Sizes& dims, bool keepdim) const {
   const Number all_ones = is_unsigned(dtype()) ? Number(uint64_t(-1)) : Number(-1);
   return reduce("min", Op::Max, *this ^ all_ones, dims, keepdim) ^ all_ones;
 }
+Tensor Tensor::any(const Sizes& dims, bool keepdim) const {
+  return reduce("any", Op::Add, cast(DType::Bool), dims, keepdim);
+}
+Tensor Tensor::all(const Sizes& dims, bool keepdim) const {
+  return reduce("all", Op::Mul, cast(DType::Bool), dims, keepdim);
+}
 Tensor Tensor::mean(const Sizes& dims, bool keepdim) const {
-  const Tensor x = as_float(*this);
-  const int64_t n = reduced_count("mean", x, dims);
-  return (x.cast(accumulator(x.dtype())).sum(dims, keepdim) * (1.0 / double(n))).cast(x.dtype());
+  const double n = double(reduced_count("mean", *this, dims));
+  return computed_wide(*this, [&](const Tensor& x) { return x.sum(dims, keepdim) * (1.0 / n); });
 }
 Tensor Tensor::var(const Sizes& dims, bool keepdim, int64_t correction) const {
-  const Tensor x = as_float(*this);
-  const int64_t n = reduced_count("var", x, dims);
-  const Tensor off = x - x.mean(dims, true);
-  return off.square().sum(dims, keepdim) * (1.0 / double(std::max<int64_t>(n - correction, 0)));
+  const int64_t n = reduced_count("var", *this, dims);
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor off = x - x.mean(dims, true);
+    return off.square().sum(dims, keepdim) * (1.0 / double(std::max<int64_t>(n - correction, 0)));
+  });
 }
-Tensor Tensor::stdev(const Sizes& dims, bool keepdim, int64_t correction) const {
-  return var(dims, keepdim, correction).sqrt();
+Tensor Tensor::std(const Sizes& dims, bool keepdim, int64_t correction) const {
+  return computed_wide(*this,
+                       [&](const Tensor& x) { return x.var(dims, keepdim, correction).sqrt(); });
 }
 
 // The first of the equal extremes: positions are counted from the end so that the largest wins.
@@ -103,24 +113,78 @@ Tensor Tensor::argmin(std::optional<int64_t> given, bool keepdim) const {
   return arg_of(*this, min({d}, true), d, keepdim);
 }
 
-// The maximum only keeps exp in range: it carries no gradient.
+// The maximum only keeps exp in range: it carries no gradient. An infinite one would leave inf -
+// inf.
 Tensor Tensor::logsumexp(const Sizes& dims, bool keepdim) const {
-  const Tensor x = as_float(*this);
-  const Tensor m = x.max(dims, true).detach();
-  const Tensor kept = (x - m).exp().sum(dims, true).log() + m;
+  require_elements("logsumexp", *this, dims);
+  const Tensor kept = computed_wide(*this, [&](const Tensor& x) {
+    const Tensor largest = x.max(dims, true).detach();
+    const Tensor m = where(largest.isinf(), 0.0, largest);
+    return (x - m).exp().sum(dims, true).log() + m;
+  });
   return finish(kept, wrap_dims("logsumexp", dims, dim()), keepdim);
 }
 Tensor Tensor::softmax(int64_t d) const {
+  if (dim() == 0) return reshape({1}).softmax(d).reshape({});
   const Sizes axis{detail::wrap_dim("softmax", d, dim())};
-  const Tensor x = as_float(*this);
-  const Tensor e = (x - x.max(axis, true).detach()).exp();
-  return e * e.sum(axis, true).reciprocal();
+  if (numel() == 0) return detail::as_float(*this);
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor e = (x - x.max(axis, true).detach()).exp();
+    return e * e.sum(axis, true).reciprocal();
+  });
 }
 Tensor Tensor::log_softmax(int64_t d) const {
+  if (dim() == 0) return reshape({1}).log_softmax(d).reshape({});
   const Sizes axis{detail::wrap_dim("log_softmax", d, dim())};
-  const Tensor x = as_float(*this);
-  const Tensor off = x - x.max(axis, true).detach();
-  return off - off.exp().sum(axis, true).log();
+  if (numel() == 0) return detail::as_float(*this);
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor off = x - x.max(axis, true).detach();
+    return off - off.exp().sum(axis, true).log();
+  });
+}
+
+namespace {
+
+constexpr int64_t kScanWhole = 256;  // axes up to here are summed in one piece
+constexpr int64_t kScanBlock =
+    64;  // longer ones in blocks: n * 64 additions, then the blocks' sums
+
+// Along the last axis: element i is the sum over j <= i, with a comparison instead of a matrix.
+Tensor scan_whole(const Tensor& x) {
+  const int64_t n = x.size(-1), rank = x.dim() + 1;
+  const Tensor i = detail::counter(n, rank - 2, rank, x.device()),
+               j = detail::counter(n, rank - 1, rank, x.device());
+  return Tensor::where(j <= i, x.unsqueeze(-2), x.full_like(0).unsqueeze(-2)).sum({-1});
+}
+
+Tensor scan_last(const Tensor& x) {
+  const int64_t n = x.size(-1);
+  if (n <= kScanWhole) return scan_whole(x);
+  const int64_t blocks = (n + kScanBlock - 1) / kScanBlock;
+  Sizes cut = x.sizes();
+  cut.back() = blocks;
+  cut.push_back(kScanBlock);
+  const Tensor inner = scan_whole(x.pad({0, blocks * kScanBlock - n}).reshape(cut));
+  const Tensor totals = inner.select(-1, kScanBlock - 1);
+  // What stands before each block: the running sum of the blocks' totals, one further.
+  const Tensor before = scan_last(totals).pad({1, -1}).unsqueeze(-1);
+  Sizes whole = x.sizes();
+  whole.back() = blocks * kScanBlock;
+  return (inner + before).reshape(whole).narrow(-1, 0, n);
+}
+
+}  // namespace
+
+Tensor Tensor::cumsum(int64_t d) const {
+  const Tensor x = cast(accumulator(dtype()));
+  Tensor total = x;
+  if (dim() == 0) {
+    if (d != 0 && d != -1) detail::wrap_dim("cumsum", d, 1);
+  } else {
+    d = detail::wrap_dim("cumsum", d, dim());
+    if (numel() > 0) total = scan_last(x.transpose(d, -1)).transpose(d, -1);
+  }
+  return is_float(dtype()) ? total.cast(dtype()) : total;
 }
 
 }  // namespace tuff

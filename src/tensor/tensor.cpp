@@ -1,11 +1,9 @@
-// Handles, facts, creation, and the checks that every function shares.
+// Handles, facts, and the checks that every function shares.
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <unordered_set>
 
 #include "base/check.h"
-#include "engine/device.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -107,23 +105,35 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b) {
   return out;
 }
 
-std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
-                                bool keep_dtypes) {
+void require_same_device(const char* what, const Tensor& a, const Tensor& b) {
   uop(a), uop(b);
   if (a.device() != b.device()) {
     fail<InvalidArgument>("{}: tensors are on {} and {}: move one with to(device)", what,
                           a.device(), b.device());
   }
+}
+
+std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
+                                bool keep_dtypes) {
+  require_same_device(what, a, b);
   const Sizes sizes = broadcast_sizes(what, a.sizes(), b.sizes());
   const DType t = promote(a.dtype(), b.dtype());
   Tensor x = keep_dtypes ? a : a.cast(t), y = keep_dtypes ? b : b.cast(t);
   return {x.expand(sizes), y.expand(sizes)};
 }
 
+DType real_dtype(DType t) { return is_float(t) ? t : DType::F32; }
+DType compute_dtype(DType t) {
+  return t == DType::F16 || t == DType::BF16 ? DType::F32 : real_dtype(t);
+}
+
 Tensor number_like(const Tensor& t, Number v) {
   const DType d = strengthen(promote(t.dtype(), v.dtype()));
-  const Scalar s = is_float(d) ? Scalar::of_double(d, v.value()) : Scalar::of_int(d, v.int_value());
-  return derive(t, graph::constant(s));
+  return derive(t, graph::constant(scalar_of(d, v)));
+}
+Scalar scalar_of(DType t, Number v) {
+  if (t == DType::Bool) return Scalar::of_int(t, v.value() != 0);
+  return is_float(t) ? Scalar::of_double(t, v.value()) : Scalar::of_int(t, v.int_value());
 }
 
 }  // namespace detail
@@ -174,6 +184,11 @@ Tensor Tensor::grad() const {
 }
 void Tensor::set_grad(const Tensor& g) {
   uop(*this);
+  if (g.defined() && g.sizes() != sizes())
+    fail<ShapeError>("set_grad: gradient {} for a tensor of {}", detail::text(g.sizes()),
+                     detail::text(sizes()));
+  if (g.defined() && g.device() != device())
+    fail<InvalidArgument>("set_grad: gradient on {} for a tensor on {}", g.device(), device());
   impl_->grad = g.impl_ ? Ref<TensorImpl>(g.impl_) : Ref<TensorImpl>();
 }
 bool Tensor::is_realized() const { return bool(detail::buffer_of(*this)); }
@@ -188,70 +203,6 @@ void Tensor::check_dtype(DType wanted) const {
   if (dtype() != wanted)
     fail<InvalidArgument>("to_vector: the tensor is {}, not {}: cast() it first", name(dtype()),
                           name(wanted));
-}
-
-namespace {
-
-Tensor finish(UOp u, const TensorOptions& o) {
-  Tensor t = wrap(std::move(u), engine::canonical_device(o.device));
-  if (o.requires_grad) t.set_requires_grad();
-  return t;
-}
-
-UOp filled(const Sizes& sizes, const Scalar& v) {
-  const UOp c = graph::constant(v);
-  const graph::Shape shape = detail::shape_of(sizes);
-  if (shape.empty()) return c;
-  return graph::expand(graph::reshape(c, graph::Shape(shape.size(), graph::Dim(1))), shape);
-}
-
-Ref<engine::Buffer> fresh_buffer(const Sizes& sizes, const TensorOptions& o) {
-  return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
-                                  graph::element_count(detail::shape_of(sizes)));
-}
-
-}  // namespace
-
-Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
-  Ref<engine::Buffer> b = fresh_buffer(sizes, o);
-  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
-}
-Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
-  const Scalar s = is_float(o.dtype) ? Scalar::of_double(o.dtype, v.value())
-                                     : Scalar::of_int(o.dtype, v.int_value());
-  return finish(filled(sizes, s), o);
-}
-Tensor Tensor::zeros(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 0, o); }
-Tensor Tensor::ones(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 1, o); }
-
-Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOptions& o) {
-  Ref<engine::Buffer> b = fresh_buffer(sizes, o);
-  b->copyin(data);
-  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
-}
-
-Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {
-  TensorOptions o = given;
-  const bool whole = start.dtype() != DType::WeakFloat && end.dtype() != DType::WeakFloat &&
-                     step.dtype() != DType::WeakFloat;
-  if (o.dtype == DType::Void) o.dtype = whole ? DType::I32 : DType::F32;
-  if (step.value() == 0) fail<InvalidArgument>("arange: step is 0");
-  const int64_t n =
-      std::max<int64_t>(0, int64_t(std::ceil((end.value() - start.value()) / step.value())));
-  const UOp index = graph::iota(n, o.dtype == DType::Bool ? DType::I32 : o.dtype);
-  Tensor t = finish(index, {o.dtype, o.device, false});
-  t = (t * step + start).cast(o.dtype);
-  if (o.requires_grad) t.set_requires_grad();
-  return t;
-}
-Tensor Tensor::arange(Number end) { return arange(0, end, 1); }
-
-Tensor Tensor::eye(int64_t n, const TensorOptions& o) {
-  const TensorOptions index{DType::I32, o.device, false};
-  const Tensor i = arange(0, n, 1, index);
-  Tensor t = (i.unsqueeze(1) == i.unsqueeze(0)).cast(o.dtype);
-  if (o.requires_grad) t.set_requires_grad();
-  return t;
 }
 
 }  // namespace tuff

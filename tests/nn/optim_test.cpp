@@ -65,6 +65,24 @@ TEST(AdamW, FollowsItsFormula) {
   }
 }
 
+TEST(Adam, AddsItsDecayToTheGradient) {
+  const double lr = 0.05, b1 = 0.9, b2 = 0.95, eps = 1e-8, decay = 0.1;
+  const Tensor p = parameter(kStart);
+  Adam adam({p}, {.lr = lr, .beta1 = b1, .beta2 = b2, .eps = eps, .weight_decay = decay});
+  std::vector<double> x(kStart.begin(), kStart.end()), m(3, 0.0), v(3, 0.0);
+  for (int s = 1; s <= 5; s++) {
+    step(adam, p);
+    for (size_t i = 0; i < 3; i++) {
+      const double g = 2 * (x[i] - kTarget[i]) + decay * x[i];
+      m[i] = b1 * m[i] + (1 - b1) * g;
+      v[i] = b2 * v[i] + (1 - b2) * g * g;
+      const double mh = m[i] / (1 - std::pow(b1, s)), vh = v[i] / (1 - std::pow(b2, s));
+      x[i] -= lr * mh / (std::sqrt(vh) + eps);
+    }
+    expect_near(p, x);
+  }
+}
+
 TEST(Optimizer, TakesTheLearningRateFromItsTensor) {
   const Tensor p = parameter(kStart);
   SGD sgd({p}, {.lr = 0.1});

@@ -1,0 +1,136 @@
+// What functions of Tensor take besides tensors: numbers, options, pairs, slices, reductions.
+// Called by users through tensor.h. Must never know of graphs, devices or kernels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <tuff/dtype.h>
+
+namespace tuff {
+
+/// Extents of a tensor, or a list of axes.
+using Sizes = std::vector<int64_t>;
+
+/// A bare C++ number in an expression: weak, it adopts the dtype of the tensor it meets.
+class Number {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Number(T v)
+      : value_(double(v)),
+        int_(whole(v)),
+        weak_(std::is_floating_point_v<T> ? DType::WeakFloat
+              : std::is_same_v<T, bool>   ? DType::Bool
+                                          : DType::WeakInt) {}
+  DType dtype() const { return weak_; }
+  double value() const { return value_; }
+  int64_t int_value() const { return int_; }
+
+ private:
+  // Infinities, NaN and what is out of range have no integer; converting them would be undefined.
+  template <class T>
+  static int64_t whole(T v) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return v >= T(-0x1p63) && v < T(0x1p63) ? int64_t(v) : 0;
+    } else {
+      return int64_t(v);
+    }
+  }
+  double value_;
+  int64_t int_;
+  DType weak_;
+};
+
+/// Of a tensor that is made: element type, device ("" is the default device), and whether
+/// backward() gives it a gradient.
+struct TensorOptions {
+  DType dtype = DType::F32;
+  std::string device;
+  bool requires_grad = false;
+};
+
+/// The element type that a C++ type is stored as.
+template <class T>
+struct dtype_of;
+template <>
+struct dtype_of<float> {
+  static constexpr DType value = DType::F32;
+};
+template <>
+struct dtype_of<double> {
+  static constexpr DType value = DType::F64;
+};
+template <>
+struct dtype_of<int8_t> {
+  static constexpr DType value = DType::I8;
+};
+template <>
+struct dtype_of<uint8_t> {
+  static constexpr DType value = DType::U8;
+};
+template <>
+struct dtype_of<int16_t> {
+  static constexpr DType value = DType::I16;
+};
+template <>
+struct dtype_of<uint16_t> {
+  static constexpr DType value = DType::U16;
+};
+template <>
+struct dtype_of<int32_t> {
+  static constexpr DType value = DType::I32;
+};
+template <>
+struct dtype_of<uint32_t> {
+  static constexpr DType value = DType::U32;
+};
+template <>
+struct dtype_of<int64_t> {
+  static constexpr DType value = DType::I64;
+};
+template <>
+struct dtype_of<uint64_t> {
+  static constexpr DType value = DType::U64;
+};
+template <>
+struct dtype_of<bool> {
+  static constexpr DType value = DType::Bool;
+};
+
+/// Something along the two last axes: height and width. 3 means {3, 3}; {} means "not given".
+struct IntPair {
+  IntPair() = default;
+  IntPair(int64_t both) : h(both), w(both), given(true) {}
+  IntPair(int64_t height, int64_t width) : h(height), w(width), given(true) {}
+  int64_t h = 0, w = 0;
+  bool given = false;
+};
+
+/// What a loss does with the losses of its elements.
+enum class Reduction { None, Mean, Sum };
+
+/// Which side of a weight (out, in, ...) its initialization keeps the variance of.
+enum class FanMode { In, Out };
+
+/// Pieces of Tensor::index, under the names that libtorch gives them.
+namespace indexing {
+
+/// start:stop:step of NumPy; negative values count from the end.
+struct Slice {
+  std::optional<int64_t> start = {}, stop = {};
+  int64_t step = 1;
+};
+/// A new axis of extent 1.
+struct NoneType {};
+inline constexpr NoneType None{};
+/// All axes that the other indices leave.
+struct EllipsisType {};
+inline constexpr EllipsisType Ellipsis{};
+
+}  // namespace indexing
+
+}  // namespace tuff

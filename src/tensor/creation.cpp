@@ -1,0 +1,127 @@
+// Tensors out of nothing: memory, constants, counters, host data.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "engine/device.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::scalar_of;
+using detail::wrap;
+using graph::UOp;
+
+namespace {
+
+void require_element_type(const char* what, DType t) {
+  if (t == DType::Void || t == DType::Index || is_weak(t))
+    fail<InvalidArgument>("{}: {} is no element type of a tensor", what, name(t));
+}
+
+Tensor finish(UOp u, const TensorOptions& o) {
+  Tensor t = wrap(std::move(u), engine::canonical_device(o.device));
+  if (o.requires_grad) t.set_requires_grad();
+  return t;
+}
+Tensor finish(Tensor t, const TensorOptions& o) {
+  if (o.requires_grad) t.set_requires_grad();
+  return t;
+}
+
+UOp filled(const Sizes& sizes, const Scalar& v) {
+  const UOp c = graph::constant(v);
+  const graph::Shape shape = detail::shape_of(sizes);
+  if (shape.empty()) return c;
+  return graph::expand(graph::reshape(c, graph::Shape(shape.size(), graph::Dim(1))), shape);
+}
+
+Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const TensorOptions& o) {
+  require_element_type(what, o.dtype);
+  return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
+                                  graph::element_count(detail::shape_of(sizes)));
+}
+
+bool is_whole(const Number& v) { return v.dtype() != DType::WeakFloat; }
+
+// How many of start, start+step, ... stand before end.
+int64_t count_of(const Number& start, const Number& end, const Number& step) {
+  if (step.value() == 0) fail<InvalidArgument>("arange: step is 0");
+  if (is_whole(start) && is_whole(end) && is_whole(step)) {
+    const __int128 span = __int128(end.int_value()) - start.int_value(), by = step.int_value();
+    return int64_t(std::max<__int128>(0, (span + by + (by > 0 ? -1 : 1)) / by));
+  }
+  const double n = std::ceil((end.value() - start.value()) / step.value());
+  if (!(n < 0x1p63))
+    fail<InvalidArgument>("arange: from {} to {} by {} has no number of elements", start.value(),
+                          end.value(), step.value());
+  return n > 0 ? int64_t(n) : 0;
+}
+
+// Counters are exact in integers and in floats of at least 24 bits.
+Tensor counter_of(int64_t n, DType t, const std::string& device) {
+  const DType exact = t == DType::F16 || t == DType::BF16 ? DType::F32
+                      : t == DType::Bool                  ? DType::I32
+                                                          : t;
+  return wrap(graph::iota(n, exact), engine::canonical_device(device));
+}
+
+}  // namespace
+
+Tensor detail::counter(int64_t n, int64_t d, int64_t rank, const std::string& device) {
+  Sizes along(size_t(rank), 1);
+  along[size_t(d)] = n;
+  return counter_of(n, DType::I32, device).reshape(along);
+}
+
+Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
+  Ref<engine::Buffer> b = fresh_buffer("empty", sizes, o);
+  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
+}
+Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
+  require_element_type("full", o.dtype);
+  return finish(filled(sizes, scalar_of(o.dtype, v)), o);
+}
+Tensor Tensor::zeros(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 0, o); }
+Tensor Tensor::ones(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 1, o); }
+Tensor Tensor::empty_like() const { return empty(sizes(), {dtype(), device()}); }
+Tensor Tensor::full_like(Number v) const { return full(sizes(), v, {dtype(), device()}); }
+
+Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOptions& o) {
+  Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
+  b->copyin(data);
+  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
+}
+
+Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {
+  TensorOptions o = given;
+  const bool whole = is_whole(start) && is_whole(end) && is_whole(step);
+  if (o.dtype == DType::Void) o.dtype = whole ? DType::I32 : DType::F32;
+  require_element_type("arange", o.dtype);
+  const Tensor t = counter_of(count_of(start, end, step), o.dtype, o.device);
+  return finish((t * step + start).cast(o.dtype), o);
+}
+Tensor Tensor::arange(Number end) { return arange(0, end, 1); }
+
+// Counted from the nearer end, so that both ends are exact.
+Tensor Tensor::linspace(Number start, Number end, int64_t steps, const TensorOptions& o) {
+  if (steps < 0) fail<InvalidArgument>("linspace: {} steps", steps);
+  require_element_type("linspace", o.dtype);
+  const Tensor i = counter_of(steps, DType::I32, o.device);
+  const double by = steps > 1 ? (end.value() - start.value()) / double(steps - 1) : 0;
+  const DType t = o.dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Tensor up = i.cast(t) * by + start.value(),
+               down = end.value() - (steps - 1 - i).cast(t) * by;
+  return finish(where(i < (steps + 1) / 2, up, down).cast(o.dtype), o);
+}
+
+Tensor Tensor::eye(int64_t n, const TensorOptions& o) { return eye(n, n, o); }
+Tensor Tensor::eye(int64_t n, int64_t m, const TensorOptions& o) {
+  require_element_type("eye", o.dtype);
+  detail::shape_of({n, m});
+  const Tensor row = detail::counter(n, 0, 2, o.device),
+               column = detail::counter(m, 1, 2, o.device);
+  return finish((row == column).cast(o.dtype), o);
+}
+
+}  // namespace tuff

@@ -1,0 +1,232 @@
+// Indexing with integer tensors, and the triangles. An index is compared with a counter and the
+// element summed out of zeros; the scheduler turns that into one load (sched/pick.h).
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "tensor/impl.h"
+
+namespace tuff {
+
+using detail::counter;
+using detail::derive;
+using detail::text;
+using detail::uop;
+using graph::Op;
+
+namespace detail {
+
+void require_integers(const char* what, const Tensor& index) {
+  if (!is_int(index.dtype()))
+    fail<InvalidArgument>("{}: indices are {}, not integers", what, name(index.dtype()));
+}
+
+Tensor pick(const Tensor& hit, const Tensor& x, const Sizes& dims) {
+  const Tensor chosen = Tensor::where(hit, x, x.full_like(0));
+  const Sizes axes = wrap_dims("pick", dims, chosen.dim());
+  Sizes left;
+  for (int64_t i = 0; i < chosen.dim(); i++) {
+    if (!std::binary_search(axes.begin(), axes.end(), i)) left.push_back(chosen.size(i));
+  }
+  // One summand at most is not 0: the element's own dtype holds the sum.
+  return derive(x, graph::reduce(Op::Add, uop(chosen), axes)).reshape(left);
+}
+
+}  // namespace detail
+
+namespace {
+
+// Narrow integers cannot count to every extent.
+Tensor as_positions(const Tensor& index) {
+  return size_bytes(index.dtype()) < 4 ? index.cast(DType::I32) : index;
+}
+
+// index == 0..n-1 along a new last axis.
+Tensor hits(const Tensor& index, int64_t n) {
+  const Tensor at = as_positions(index).unsqueeze(-1);
+  return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
+}
+
+// Positions from the end are negative; what is outside either way becomes -1.
+Tensor from_start(const Tensor& index, int64_t n) {
+  const Tensor at = as_positions(index);
+  if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(DType::I32), -1);
+  return Tensor::where((at >= -n) & (at < n), Tensor::where(at < 0, at + n, at), -1)
+      .cast(DType::I32);
+}
+
+// Source axes `first`, `first`+1, ... `first`+k-1 replaced by the axes of the broadcast indices.
+Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
+  Sizes out = at[0].sizes(), own = x.sizes();
+  for (const Tensor& i : at) out = detail::broadcast_sizes("index", out, i.sizes());
+  const int64_t k = int64_t(at.size());
+  Tensor valid, linear;
+  int64_t count = 1;
+  for (int64_t i = 0; i < k; i++) {
+    const int64_t n = own[size_t(first + i)];
+    const Tensor here = from_start(at[size_t(i)], n), inside = here >= 0;
+    linear = linear.defined() ? linear * n + here : here;
+    valid = valid.defined() ? valid & inside : inside;
+    count *= n;
+  }
+  if (k > 1) linear = Tensor::where(valid, linear, -1);
+  linear = linear.expand(out);
+  // (before, indexed, after) against (before, index, indexed, after).
+  const int64_t before = std::accumulate(own.begin(), own.begin() + first, int64_t(1),
+                                         std::multiplies<>()),
+                after = std::accumulate(own.begin() + first + k, own.end(), int64_t(1),
+                                        std::multiplies<>());
+  const int64_t places = linear.numel();
+  const Tensor hit = hits(linear.reshape({places}), count).reshape({1, places, count, 1});
+  const Tensor flat = detail::pick(hit, x.reshape({before, 1, count, after}), {2});
+  Sizes shape(own.begin(), own.begin() + first);
+  shape.insert(shape.end(), out.begin(), out.end());
+  shape.insert(shape.end(), own.begin() + first + k, own.end());
+  return flat.reshape(shape);
+}
+
+// What is left once numbers, slices, new axes and the ellipsis have been applied.
+struct Indexed {
+  Tensor x;
+  std::vector<Tensor> at;  // index tensors and the axes they stand on
+  Sizes axes;
+};
+
+int64_t consumed_axes(const std::vector<Index>& indices) {
+  int64_t n = 0;
+  bool open = false;
+  for (const Index& i : indices) {
+    if (std::holds_alternative<indexing::EllipsisType>(i.value())) {
+      if (open) fail<InvalidArgument>("index: more than one ellipsis");
+      open = true;
+    } else if (!std::holds_alternative<indexing::NoneType>(i.value())) {
+      n++;
+    }
+  }
+  return n;
+}
+
+void require_index_tensor(const Tensor& source, const Tensor& index) {
+  if (index.dtype() == DType::Bool)
+    fail<InvalidArgument>(
+        "index: how many elements a bool mask picks depends on data: use where(), masked_fill() or "
+        "a product with the mask");
+  detail::require_integers("index", index);
+  detail::require_same_device("index", source, index);
+}
+
+Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices) {
+  const int64_t consumed = consumed_axes(indices);
+  if (consumed > source.dim())
+    fail<ShapeError>("index: {} indices for a tensor {} of {} axes", consumed, text(source.sizes()),
+                     source.dim());
+  Indexed r{source, {}, {}};
+  int64_t d = 0;
+  for (const Index& index : indices) {
+    const Index::Value& v = index.value();
+    if (const int64_t* i = std::get_if<int64_t>(&v)) {
+      const int64_t n = r.x.size(d);
+      if (*i < -n || *i >= n)
+        fail<ShapeError>("index: {} is outside axis {} of {}", *i, d, text(r.x.sizes()));
+      r.x = r.x.select(d, *i);
+    } else if (const auto* s = std::get_if<indexing::Slice>(&v)) {
+      r.x = r.x.slice(d++, s->start, s->stop, s->step);
+    } else if (std::holds_alternative<indexing::NoneType>(v)) {
+      r.x = r.x.unsqueeze(d++);
+    } else if (std::holds_alternative<indexing::EllipsisType>(v)) {
+      d += source.dim() - consumed;
+    } else {
+      const Tensor& at = std::get<Tensor>(v);
+      require_index_tensor(source, at);
+      r.at.push_back(at);
+      r.axes.push_back(d++);
+    }
+  }
+  return r;
+}
+
+}  // namespace
+
+Tensor Tensor::index(const std::vector<Index>& indices) const {
+  Indexed r = apply_basic(*this, indices);
+  if (r.at.empty()) return r.x;
+  const int64_t k = int64_t(r.axes.size());
+  if (r.axes.back() - r.axes.front() == k - 1) return picked(r.x, r.at, r.axes.front());
+  Sizes order = r.axes;  // apart: to the front
+  for (int64_t i = 0; i < r.x.dim(); i++) {
+    if (!std::binary_search(r.axes.begin(), r.axes.end(), i)) order.push_back(i);
+  }
+  return picked(r.x.permute(order), r.at, 0);
+}
+
+Tensor Tensor::take(const Tensor& index) const {
+  detail::require_integers("take", index);
+  detail::require_same_device("take", *this, index);
+  return picked(reshape({numel()}), {index}, 0);
+}
+
+Tensor Tensor::index_select(int64_t d, const Tensor& index) const {
+  d = detail::wrap_dim("index_select", d, dim());
+  detail::require_integers("index_select", index);
+  detail::require_same_device("index_select", *this, index);
+  if (index.dim() > 1)
+    fail<ShapeError>("index_select: index {} has more than one axis", text(index.sizes()));
+  const Tensor at = index.reshape({index.numel()});
+  Sizes along(size_t(dim() + 1), 1);
+  along[size_t(d)] = index.numel();
+  along[size_t(d) + 1] = size(d);
+  return detail::pick(hits(at, size(d)).reshape(along), unsqueeze(d), {d + 1});
+}
+
+Tensor Tensor::one_hot(int64_t classes) const {
+  detail::require_integers("one_hot", *this);
+  if (classes < 1) fail<InvalidArgument>("one_hot: {} classes", classes);
+  return hits(*this, classes).cast(DType::I32);
+}
+
+Tensor Tensor::gather(int64_t d, const Tensor& index) const {
+  d = detail::wrap_dim("gather", d, dim());
+  detail::require_integers("gather", index);
+  detail::require_same_device("gather", *this, index);
+  if (index.dim() != dim())
+    fail<ShapeError>("gather: index {} and input {} differ in rank", text(index.sizes()),
+                     text(sizes()));
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  for (int64_t i = 0; i < dim(); i++) {
+    if (i != d && index.size(i) > size(i))
+      fail<ShapeError>("gather: index {} is larger than input {} on axis {}", text(index.sizes()),
+                       text(sizes()), i);
+    parts.emplace_back(0, i == d ? size(i) : index.size(i));
+  }
+  // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
+  const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
+  return detail::pick(hits(index, size(d)), moved, {-1});
+}
+
+Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
+  if (weight.dim() != 2)
+    fail<ShapeError>("embedding: weight {} must have 2 axes", text(weight.sizes()));
+  detail::require_integers("embedding", index);
+  detail::require_same_device("embedding", weight, index);
+  const Tensor hit = hits(index, weight.size(0));        // (..., V)
+  return detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
+}
+
+namespace {
+
+// Column minus row of the last two axes.
+Tensor diagonal_number(const char* what, const Tensor& x) {
+  if (x.dim() < 2) fail<ShapeError>("{}: {} has fewer than 2 axes", what, text(x.sizes()));
+  return counter(x.size(-1), 1, 2, x.device()) - counter(x.size(-2), 0, 2, x.device());
+}
+
+}  // namespace
+
+Tensor Tensor::tril(int64_t diagonal) const {
+  return where(diagonal_number("tril", *this) <= diagonal, *this, full_like(0));
+}
+Tensor Tensor::triu(int64_t diagonal) const {
+  return where(diagonal_number("triu", *this) >= diagonal, *this, full_like(0));
+}
+
+}  // namespace tuff

@@ -1,0 +1,144 @@
+// What has no stored value to compare with: fresh memory, random numbers and their distributions,
+// initializations; and what indexing and reductions promise beyond their values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <tuff/tensor.h>
+#include "base/check.h"
+#include "tensor/devices.h"
+
+namespace tuff::test {
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int32_t>;
+
+class Creation : public testing::TestWithParam<std::string> {
+ protected:
+  TensorOptions on(DType t = DType::F32) const { return {t, GetParam()}; }
+};
+
+struct Spread {
+  double mean = 0, deviation = 0, low = 1e30, high = -1e30;
+  explicit Spread(const Tensor& t) {
+    const Floats v = t.cast(DType::F32).to_vector<float>();
+    for (const float x : v) {
+      mean += x / double(v.size());
+      low = std::min(low, double(x));
+      high = std::max(high, double(x));
+    }
+    for (const float x : v) deviation += (x - mean) * (x - mean) / double(v.size());
+    deviation = std::sqrt(deviation);
+  }
+};
+
+TEST_P(Creation, LikeAnotherTensor) {
+  const Tensor x = Tensor::zeros({2, 3}, on(DType::I32));
+  for (const Tensor& t : {x.empty_like(), x.full_like(7), x.zeros_like(), x.ones_like()}) {
+    EXPECT_EQ(t.sizes(), x.sizes());
+    EXPECT_EQ(t.dtype(), x.dtype());
+    EXPECT_EQ(t.device(), x.device());
+  }
+  EXPECT_TRUE(x.empty_like().is_realized());
+  EXPECT_EQ(x.full_like(7).to_vector<int32_t>(), Ints(6, 7));
+  const Tensor f = x.cast(DType::F32);
+  EXPECT_NE(f.rand_like().to_vector<float>(), f.rand_like().to_vector<float>());
+  EXPECT_EQ(f.randn_like().sizes(), f.sizes());
+  EXPECT_EQ(Tensor::from_bytes("\x01\x00\x01", {3}, on(DType::Bool)).to_vector<bool>(),
+            (std::vector<bool>{true, false, true}));
+}
+
+// Four standard errors at n = 40,000.
+TEST_P(Creation, NormalNumbersHaveTheirMoments) {
+  Tensor::manual_seed(17);
+  const Spread s(Tensor::normal(3, 0.5, {40000}, on()));
+  EXPECT_NEAR(s.mean, 3, 4 * 0.5 / 200);
+  EXPECT_NEAR(s.deviation, 0.5, 4 * 0.5 / std::sqrt(80000.0));
+}
+
+// Narrow floats get no more bits than they hold: nothing is rounded up to 1.
+TEST_P(Creation, UniformNumbersStayBelowOne) {
+  Tensor::manual_seed(18);
+  for (const DType t : {DType::F16, DType::BF16}) {
+    const Spread s(Tensor::rand({40000}, on(t)));
+    EXPECT_GE(s.low, 0) << name(t);
+    EXPECT_LT(s.high, 1) << name(t);
+    EXPECT_NEAR(s.mean, 0.5, 4 * 0.2887 / 200 + 0x1p-8) << name(t);
+  }
+}
+
+// kaiming: gain sqrt(2 / (1 + a^2)) over the root of the fan; glorot: the mean of both fans.
+TEST_P(Creation, InitializationsHaveTheirSpread) {
+  Tensor::manual_seed(19);
+  const Sizes w{100, 40, 2, 2};
+  const double kaiming_in = std::sqrt(2.0 / 160), kaiming_out = std::sqrt(2.0 / 1.25 / 400),
+               glorot = 3 * std::sqrt(2.0 / 560);
+  EXPECT_NEAR(Spread(Tensor::kaiming_normal(w, 0, FanMode::In, on())).deviation, kaiming_in, 3e-3);
+  const Spread u(Tensor::kaiming_uniform(w, 0.5, FanMode::Out, on()));
+  EXPECT_NEAR(u.deviation, kaiming_out, 3e-3);
+  EXPECT_LE(u.high, std::sqrt(3.0) * kaiming_out + 1e-6);
+  EXPECT_NEAR(Spread(Tensor::glorot_normal(w, 3, on())).deviation, glorot, 5e-3);
+  const Spread g(Tensor::glorot_uniform(w, 3, on()));
+  EXPECT_NEAR(g.deviation, glorot, 5e-3);
+  EXPECT_GE(g.low, -std::sqrt(3.0) * glorot - 1e-6);
+}
+
+TEST_P(Creation, IndicesOutsideAnAxisPickZeros) {
+  const Tensor x = Tensor::from({1, 2, 3}, {3}, on());
+  const Tensor at = Tensor::from(Ints{5, -1, -4, 2}, {4}, on());
+  EXPECT_EQ(x.index({at}).to_vector<float>(), (Floats{0, 3, 0, 3}));
+  EXPECT_EQ(x.take(at).to_vector<float>(), (Floats{0, 3, 0, 3}));
+  EXPECT_EQ(x.gather(0, at).to_vector<float>(), (Floats{0, 0, 0, 3}));
+  const Tensor m = x.unsqueeze(0).expand({2, 3}).contiguous();
+  const Tensor row = Tensor::from(Ints{0, 2}, {2}, on()),
+               column = Tensor::from(Ints{3, 1}, {2}, on());
+  EXPECT_EQ(m.index({row, column}).to_vector<float>(), (Floats{0, 0}));
+}
+
+// A gradient adds up where an element was picked twice.
+TEST_P(Creation, GradientsOfRepeatedIndicesAddUp) {
+  Tensor x = Tensor::from({1, 2, 3}, {3}, on()).set_requires_grad();
+  const Tensor at = Tensor::from(Ints{2, 0, 2}, {3}, on());
+  (x.index({at}) * Tensor::from({1, 10, 100}, {3}, on())).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{10, 0, 101}));
+}
+
+TEST_P(Creation, CountersAndConstantsReduceWhereTheyBelong) {
+  const Tensor x = Tensor::from({1, 2}, {2}, on());
+  const Tensor total = Tensor::arange(0, 5, 1, {DType::F32, GetParam()}).sum();
+  EXPECT_EQ((x + total).to_vector<float>(), (Floats{11, 12}));
+  EXPECT_EQ((x * Tensor::ones({3}, on()).cumsum(0).max()).to_vector<float>(), (Floats{3, 6}));
+}
+
+TEST_P(Creation, RunningSumsOfLongAxes) {
+  const int64_t n = 70001;
+  const Tensor ones = Tensor::ones({n}, on(DType::I32)).contiguous().realize();
+  EXPECT_EQ((ones.cumsum(0) - Tensor::arange(1, n + 1, 1, on(DType::I32))).abs().max().item(), 0);
+}
+
+TEST_P(Creation, FactsAndPlainFills) {
+  const Tensor x = Tensor::ones({2, 3}, on()), y = Tensor::zeros({6}, on());
+  EXPECT_EQ(x.dim(), 2);
+  EXPECT_EQ(x.size(-1), 3);
+  EXPECT_FALSE(x.is_realized());
+  EXPECT_EQ((x.view({6}) + y).neg().to_vector<float>(), Floats(6, -1));
+}
+
+TEST_P(Creation, MovesBetweenDevices) {
+  const Tensor x = Tensor::from({1, 2, 3}, {3}, on());
+  EXPECT_EQ((x + 1).to("CPU").to(GetParam()).to_vector<float>(), (Floats{2, 3, 4}));
+  EXPECT_EQ(x.to("CPU").device(), "CPU");
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Creation, testing::ValuesIn(devices()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); },
+      '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace tuff::test
