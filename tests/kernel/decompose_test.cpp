@@ -238,6 +238,18 @@ TEST(Decompose, CastsDivisionsThreefryAndBf16MeanWhatTheInterpreterSays) {
   }
 }
 
+// GLSL.std.450 has them of 16 and 32 bits; random graphs found f64 handed through on Vulkan
+// devices.
+TEST(Decompose, F64FunctionsAreNobodysOwn) {
+  Target t = builtin_target("spirv-lavapipe");
+  t.features.exp2 = t.features.log2 = t.features.sin = true;
+  for (Op op : {Op::Exp2, Op::Log2, Op::Sin}) {
+    const UOp ast =
+        unary_kernel(8, DType::F64, DType::F64, [&](const UOp& x) { return alu(op, {x}); });
+    for (const UOp& u : lower(ast, t).ops) EXPECT_NE(u->op, op) << name(op);
+  }
+}
+
 TEST(Decompose, AbsentTypesAreRefusedByName) {
   const Target t = builtin_target("spirv-generic");
   const UOp ast = unary_kernel(8, DType::F64, DType::F64, [](const UOp& x) { return x + x; });
