@@ -1,5 +1,7 @@
 #include "render/spirv_kernel.h"
 
+#include <algorithm>
+
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
@@ -32,6 +34,9 @@ void SpirvKernel::write() {
     m_.capability(spv::CapabilitySignedZeroInfNanPreserve);
     if (m_.version_minor() < 4) m_.extension("SPV_KHR_float_controls");
     m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {32});
+    const bool doubles = std::any_of(k_.ops.begin(), k_.ops.end(),
+                                     [](const graph::UOp& u) { return u->dtype == DType::F64; });
+    if (doubles) m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {64});
   }
   arguments();
   for (size_t i = 0; i < k_.ops.size(); ++i) {

@@ -148,7 +148,9 @@ void read_properties(const VkApi& api, Facts& f) {
   };
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
-  f.caps.signedZeroInfNanPreserve = p.floats.shaderSignedZeroInfNanPreserveFloat32;
+  f.caps.signedZeroInfNanPreserve =
+      p.floats.shaderSignedZeroInfNanPreserveFloat32 &&
+      (!f.caps.shaderFloat64 || p.floats.shaderSignedZeroInfNanPreserveFloat64);
 }
 
 uint32_t count(const Caps& caps) {
@@ -232,8 +234,8 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   f.extensions = device_extensions(api, handle);
   api.vkGetPhysicalDeviceMemoryProperties(handle, &f.memory);
   choose_queue_family(api, f);
-  read_properties(api, f);
   read_features(api, f);
+  read_properties(api, f);
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
   f.caps_offered = count(f.caps);
