@@ -42,6 +42,8 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(f16);
   TUFF_FEATURE(bf16);
   TUFF_FEATURE(f64);
+  TUFF_FEATURE(f16_casts);
+  TUFF_FEATURE(u32_to_f32);
   TUFF_FEATURE(storage8);
   TUFF_FEATURE(storage16);
   TUFF_FEATURE(device_address);
@@ -133,7 +135,7 @@ Target spirv_lavapipe() {
   t.load_cost = 8;
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
-  f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = true;
+  f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = true;
   f.subgroup_arithmetic = f.subgroup_shuffle = true;
   f.signed_zero_inf_nan = true;
@@ -150,7 +152,7 @@ Target c_x86_64() {
   t.vector_registers = 16;
   t.launch_cost_ns = 500;
   TargetFeatures& f = t.features;
-  f.i8 = f.i16 = f.i64 = f.f64 = true;
+  f.i8 = f.i16 = f.i64 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
   f.signed_zero_inf_nan = true;
   f.sqrt = true;

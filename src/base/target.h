@@ -15,6 +15,8 @@ namespace tuff {
 struct TargetFeatures {
   bool i8 = false, i16 = false, i64 = false;    // arithmetic
   bool f16 = false, bf16 = false, f64 = false;  // arithmetic
+  bool f16_casts = false;                       // f16 to and from f32, to nearest even
+  bool u32_to_f32 = false;                      // rounds once, to nearest even
   bool storage8 = false, storage16 = false;     // loads and stores of that width
   bool device_address = false;                  // buffers by 64-bit address
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
@@ -47,6 +49,7 @@ struct Target {
   TargetFeatures features;
 
   bool operator==(const Target&) const = default;
+  std::string describe() const { return device + " (" + identity + ")"; }  // for errors
 };
 
 // JSON both ways; from_json throws InvalidArgument naming the field that is wrong.

@@ -252,7 +252,10 @@ class Workgroup {
       return;
     }
     const std::span<std::byte> p = place(to, inv, at, true);
-    if (!p.empty()) store_scalar(v, p.data());
+    if (p.empty()) return;
+    if (s.src.size() < 3) return store_scalar(v, p.data());
+    const uint64_t mask = source(s, 2, inv, n).bits, old = load_scalar(v.dtype, p.data()).bits;
+    store_scalar({v.dtype, (old & ~mask) | (v.bits & mask)}, p.data());
   }
   void fold_lanes(size_t i, size_t inv, size_t n) {
     const Step &s = plan_.steps[i], &x = plan_.steps[s.src[0]];

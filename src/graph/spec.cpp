@@ -28,6 +28,11 @@ bool reduces(const Node& n) {
   const auto* arg = std::get_if<ReduceArg>(&n.arg);
   return arg && has_flag(arg->op, kReducible);
 }
+bool is_lane(const UOp& u) {
+  if (u->op != Op::Range) return false;
+  const AxisKind k = u->get<RangeArg>().kind;
+  return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
+}
 bool is_integer(const UOp& u) { return u->dtype == DType::Index || is_int(u->dtype); }
 
 // Why a node is illegal on a floor, or null.
@@ -55,8 +60,12 @@ const char* memory_fault(const Node& n) {
                  ? nullptr
                  : "Load reads an Index or a register";
     case Op::Store:
+      if (n.src_count < 2 || n.src_count > 3) return "Store takes (place, value[, mask])";
       if (n.src(0)->op != Op::Index && !is_register(n.src(0)))
         return "Store writes an Index or a register";
+      if (n.src_count == 3 && (n.src(0)->op != Op::Index || n.src(0)->dtype != DType::U32 ||
+                               n.src(2)->dtype != DType::U32))
+        return "a masked Store writes u32 elements of memory";
       return n.src(0)->dtype == n.src(1)->dtype ? nullptr
                                                 : "Store's value has another dtype than its place";
     default: return nullptr;
@@ -80,10 +89,9 @@ const char* linear_fault(const Node& n) {
   if (n.op == Op::End && (n.src_count != 1 || n.src(0)->op != Op::Range))
     return "a linear End takes (range)";
   if (n.op == Op::Reduce) {
-    if (n.src_count < 2) return "a linear Reduce folds ReduceLane ranges only";
+    if (n.src_count < 2) return "a linear Reduce folds lanes only";
     for (const UOp& r : n.src().subspan(1)) {
-      if (r->op != Op::Range || r->get<RangeArg>().kind != AxisKind::ReduceLane)
-        return "a linear Reduce folds ReduceLane ranges only";
+      if (!is_lane(r)) return "a linear Reduce folds lanes only";
     }
   }
   return memory_fault(n);

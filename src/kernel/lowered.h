@@ -29,12 +29,13 @@ struct Estimate {
 //                                           exists once per lane, as `lanes` says. Sizes are
 //                                           Consts. At most one Vector range, its size a power of
 //                                           two.
-//   Reduce(value, ReduceLane range...)      folds those lanes; result no longer has them
+//   Reduce(value, lane range...)            folds those lanes; result no longer has them
 //   Register, Shared, Barrier, After        After(x, deps) is x
 //   Index(param|shared, offset[, gate])     offset is I32 or I64; a gated Load gives 0 where false,
 //                                           a gated Store does nothing. Never executed out of
 //                                           bounds.
 //   Store(index | after(register), value)
+//   Store(index, value, mask)               of u32: only the mask's bits change, atomically
 // No Index dtype is left; FloorDiv/FloorMod have become IDiv/IMod, Shr or And; what the Target
 // lacks has been decomposed. Values in registers are never spelled out lane by lane: that is the
 // renderer's.

@@ -107,6 +107,8 @@ void CKernel::emit_store(size_t i) {
   const Node& u = *k_.ops[i];
   const Node* to = without_after(u.src(0).get());
   if (to->op == Op::Register) return store_register(i, to);
+  if (u.src_count == 3)
+    fail<Unsupported>("C renderer: a masked store; a Target of C has 8- and 16-bit elements");
   const LaneMask mask = k_.lanes[i];
   const int count = space_.count(scalar_mask(mask));
   for (int n = 0; n < count; ++n) store(*to, mask, n, value(u.src(1).get(), mask, n));

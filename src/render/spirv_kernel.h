@@ -60,6 +60,9 @@ class SpirvKernel {
   Id element_pointer(const graph::Node& index, const SpirvValue& offset);
   Id wide_pointer(Id element, DType t, size_t n);
   void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
+  void store_bits(size_t i, const std::vector<Id>& values);
+  Id begin_gate(const std::optional<Id>& gate);
+  void end_gate(Id merge);
   void store_run(const graph::Node& index, const Run& run, const std::vector<Id>& values);
   Id shared_form(Id x, DType t, bool to_memory);
 

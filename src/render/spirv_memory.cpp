@@ -143,18 +143,45 @@ void SpirvKernel::emit_store(size_t i) {
   std::vector<Id> values;
   for (int n = 0; n < space_.count(mask); ++n)
     values.push_back(id(value(source, mask, n), to->dtype));
+  if (u.src_count == 3) return store_bits(i, values);
   for (const Run& run : runs(accesses(*to, mask), *to)) store_run(*to, run, values);
+}
+
+// Two atomics: each changes the mask's bits alone, which nobody else writes meanwhile.
+void SpirvKernel::store_bits(size_t i, const std::vector<Id>& values) {
+  const Node &u = *k_.ops[i], &to = *without_after(u.src(0).get());
+  const Id type = t_.type(DType::U32);
+  const Id scope = t_.word(spv::ScopeDevice), relaxed = t_.word(spv::MemorySemanticsMaskNone);
+  for (const Access& a : accesses(to, k_.lanes[i])) {
+    const Id mask = id(value(u.src(2).get(), k_.lanes[i], a.instance), DType::U32);
+    const Id end = begin_gate(a.gate);
+    const Id element = element_pointer(to, a.offset);
+    const Id others = m_.pure(spv::OpNot, type, {mask});
+    m_.value(spv::OpAtomicAnd, type, {element, scope, relaxed, others});
+    m_.value(spv::OpAtomicOr, type, {element, scope, relaxed, values[a.instance]});
+    end_gate(end);
+  }
+}
+
+// What stands between is done where the gate is true. The id is 0 without a gate.
+Id SpirvKernel::begin_gate(const std::optional<Id>& gate) {
+  const Id then = m_.fresh(), merge = m_.fresh();
+  if (!gate) return 0;
+  m_.emit(spv::OpSelectionMerge, {merge, spv::SelectionControlMaskNone});
+  m_.emit(spv::OpBranchConditional, {*gate, then, merge});
+  m_.label(then);
+  return merge;
+}
+void SpirvKernel::end_gate(Id merge) {
+  if (!merge) return;
+  m_.emit(spv::OpBranch, {merge});
+  m_.label(merge);
 }
 
 void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector<Id>& values) {
   const DType t = index.dtype;
   const Access& first = run.items[0];
-  const Id then = m_.fresh(), merge = m_.fresh();
-  if (first.gate) {
-    m_.emit(spv::OpSelectionMerge, {merge, spv::SelectionControlMaskNone});
-    m_.emit(spv::OpBranchConditional, {*first.gate, then, merge});
-    m_.label(then);
-  }
+  const Id end = begin_gate(first.gate);
   const Id element = element_pointer(index, first.offset);
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
@@ -169,10 +196,7 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
                             t_.vector(t_.memory(t), static_cast<uint32_t>(parts.size())), parts);
     m_.emit(spv::OpStore, {wide_pointer(element, t, parts.size()), all, aligned, bytes});
   }
-  if (first.gate) {
-    m_.emit(spv::OpBranch, {merge});
-    m_.label(merge);
-  }
+  end_gate(end);
 }
 
 }  // namespace tuff::render

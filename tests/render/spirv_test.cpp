@@ -4,6 +4,8 @@
 
 #include <spirv-tools/libspirv.hpp>
 
+#include "kernel/ast_builder.h"
+#include "kernel/dtype_cases.h"
 #include "render/random_kernel.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
@@ -59,6 +61,8 @@ constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I1
                                   DType::U16,  DType::I32, DType::U32, DType::I64,
                                   DType::U64,  DType::F16, DType::F32, DType::F64};
 
+using graph::UOp;
+
 TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
   for (const Target& t : {lavapipe(), generic()})
     for (const auto& k : {elementwise_kernel(), matmul_kernel(), row_sum_kernel(), gated_kernel(),
@@ -69,6 +73,42 @@ TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
 TEST(RenderSpirv, RandomKernelsAreValid) {
   for (uint32_t seed = 0; seed < 200; ++seed)
     valid(random_kernel(seed), seed % 2 ? lavapipe() : generic());
+}
+
+// Each missing alone, and all of them: what kernel makes of 8-, 16- and 64-bit types.
+TEST(RenderSpirv, EmulatedTypesAreValid) {
+  using F = TargetFeatures;
+  std::vector<Target> targets{generic()};
+  for (bool F::* feature : {&F::i8, &F::i16, &F::i64, &F::f16, &F::storage8, &F::storage16}) {
+    targets.push_back(lavapipe());
+    targets.back().features.*feature = false;
+    if (!targets.back().features.f16 || !targets.back().features.i16)
+      targets.back().features.f16 = targets.back().features.f16_casts = false;
+  }
+  for (DType d : kMemoryTypes) {
+    if (d == DType::F64) continue;
+    for (const Target& t : targets) {
+      for (const auto& c : kernel::testing::op_cases(d)) valid(kernel::lower(c.ast, t), t);
+      for (const auto& c : kernel::testing::storage_cases(d)) valid(kernel::lower(c.ast, t), t);
+    }
+    for (const auto& c : kernel::testing::cast_cases(d, std::span(kMemoryTypes).first(11)))
+      valid(kernel::lower(c.ast, generic()), generic());
+  }
+}
+
+// Four bytes of one invocation are one plain store; bytes that share a word with another
+// invocation's are changed by two atomics.
+TEST(RenderSpirv, BytesAreStoredAsWordsOrByMask) {
+  using namespace kernel::testing;
+  for (int64_t n : {64, 61}) {
+    AstBuilder b;
+    const UOp i = b.loop(n), x = load(1, n, i, DType::U8);
+    const std::string text =
+        valid(kernel::lower(kernel_of({store(0, n, i, x + x, {i})}), generic()), generic());
+    EXPECT_EQ(count(text, "OpAtomicAnd"), n == 64 ? 0u : 1u) << text;
+    EXPECT_EQ(count(text, "OpAtomicOr"), n == 64 ? 0u : 1u);
+    EXPECT_EQ(count(text, "OpCapability"), 2u);
+  }
 }
 
 TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {

@@ -85,6 +85,8 @@ Target make_target() {
                 .i16 = true,
                 .i64 = true,
                 .f64 = true,
+                .f16_casts = true,
+                .u32_to_f32 = true,
                 .storage8 = true,
                 .storage16 = true,
                 .device_address = true,

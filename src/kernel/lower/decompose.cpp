@@ -8,6 +8,7 @@
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/lower/transcendental.h"
+#include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
@@ -89,20 +90,91 @@ UOp maximum(const UOp& a, const UOp& b) {
 
 UOp bf16_from_f32(const UOp& x) {
   const UOp bits = bitcast(x, DType::U32);
-  auto n = [](uint32_t v) { return integer(DType::U32, v); };
-  const UOp odd = alu(Op::And, {alu(Op::Shr, {bits, n(16)}), n(1)});
-  const UOp rounded = alu(Op::Shr, {bits + n(0x7fff) + odd, n(16)});
-  const UOp quiet = alu(Op::Or, {alu(Op::Shr, {bits, n(16)}), n(0x40)});
+  const UOp odd = word_and(shr(bits, 16), word(1));
+  const UOp rounded = shr(bits + word(0x7fff) + odd, 16);
+  const UOp quiet = word_or(shr(bits, 16), word(0x40));
   return bitcast(cast(where(is_nan(x), quiet, rounded), DType::U16), DType::BF16);
 }
 UOp f32_from_bf16(const UOp& x) {
-  const UOp wide = cast(bitcast(x, DType::U16), DType::U32);
-  return bitcast(alu(Op::Shl, {wide, integer(DType::U32, 16)}), DType::F32);
+  return bitcast(shl(cast(bitcast(x, DType::U16), DType::U32), 16), DType::F32);
+}
+
+// To nearest even in integers, so that no device's flushing of subnormals or rounding mode matters.
+UOp f16_from_f32(const UOp& x) {
+  const UOp bits = bitcast(x, DType::U32), a = word_and(bits, word(0x7fffffff));
+  const UOp based = a - word(112u << 23);  // exponent biased by 15
+  const UOp normal = shr(based + word(0xfff) + word_and(shr(based, 13), word(1)), 13);
+  // Below 2^-14: units of 2^-24, the significand shifted by 14 places and more.
+  const UOp tiny = lt(a, word(0x38800000));
+  const UOp places = where(tiny, word(126) - shr(a, 23), word(14));
+  const UOp by = where(lt(word(25), places), word(25), places);
+  const UOp significand = word_or(word_and(a, word(0x7fffff)), word(0x800000));
+  const UOp kept = shr(significand, by), half = shl(word(1), by - word(1));
+  const UOp rest = significand - shl(kept, by);
+  const UOp tie_up = logical_and(equal(rest, half), equal(word_and(kept, word(1)), word(1)));
+  const UOp subnormal = kept + flag(alu(Op::Or, {lt(half, rest), tie_up}));
+  UOp y = where(tiny, subnormal, normal);
+  y = where(lt(a, word(0x47800000)), y, word(0x7c00));
+  const UOp quiet = word_or(word(0x7e00), word_and(shr(a, 13), word(0x3ff)));
+  y = word_or(where(lt(word(0x7f800000), a), quiet, y), word_and(shr(bits, 16), word(0x8000)));
+  return bitcast(cast(y, DType::U16), DType::F16);
+}
+// Subnormals are whole numbers of 2^-24, which f32 has as normal numbers.
+UOp f32_from_f16(const UOp& x) {
+  const UOp bits = cast(bitcast(x, DType::U16), DType::U32), a = word_and(bits, word(0x7fff));
+  const UOp based = shl(a, 13) + word(112u << 23);
+  const UOp small = bitcast(cast(a, DType::F32) * constant(DType::F32, 0x1p-24), DType::U32);
+  const UOp finite = where(lt(a, word(0x400)), small, based);
+  const UOp y = where(lt(a, word(0x7c00)), finite, based + word(112u << 23));
+  return bitcast(word_or(y, shl(word_and(bits, word(0x8000)), 16)), DType::F32);
+}
+
+// Half of x, its last bit kept as a sticky one, is a signed number.
+UOp f32_from_u32(const UOp& x) {
+  const UOp half = word_or(shr(x, 1), word_and(x, word(1)));
+  const auto converted = [](const UOp& v) {
+    return make(Op::Cast, DType::F32, {bitcast(v, DType::I32)});
+  };
+  return where(lt(x, word(0x80000000)), converted(x), converted(half) * constant(DType::F32, 2));
+}
+
+// What rounds into bf16 or f16 as x itself does, though it goes through f32: where bits get lost on
+// that way, one well below the narrow type's last place says so (rounding to odd: Boldo, Melquiond,
+// "When double rounding is odd", 2005).
+UOp odd_f32(const UOp& x) {  // of an f64
+  const DType t = x->dtype;
+  const UOp y = make(Op::Cast, DType::F32, {x}), bits = bitcast(y, DType::U32);
+  const UOp back = make(Op::Cast, t, {y});
+  const UOp away = where(lt(x, constant(t, 0)), lt(back, x), lt(x, back));
+  const UOp odd = bitcast(word_or(bits - flag(away), word(1)), DType::F32);
+  const UOp inexact = alu(Op::Or, {lt(back, x), lt(x, back)});  // neither with NaN
+  return where(inexact, odd, y);
+}
+UOp sticky_integer(const UOp& x) {
+  // From 2^least on, `dropped` low bits become one: f32 holds what is left exactly.
+  struct Tier {
+    int least, dropped;
+  };
+  static constexpr Tier kTiers[] = {{24, 10}, {34, 25}, {49, 40}};
+  const DType t = x->dtype;
+  UOp y = x;
+  for (const Tier& tier : kTiers) {
+    if (tier.least >= row(t).storage_bits) break;
+    const UOp unit = integer(t, int64_t(1) << tier.dropped), low = unit - integer(t, 1);
+    const UOp rest = alu(Op::And, {x, low}), zero = integer(t, 0);
+    const UOp kept = x - rest;
+    const UOp cut = where(alu(Op::CmpNe, {rest, zero}), alu(Op::Or, {kept, unit}), kept);
+    const UOp bound = integer(t, int64_t(1) << tier.least);
+    UOp large = logical_not(lt(x, bound));
+    if (is_signed(t)) large = alu(Op::Or, {large, lt(x, zero - bound)});
+    y = where(large, cut, y);
+  }
+  return y;
 }
 
 class Decomposer {
  public:
-  explicit Decomposer(const Target& t) : f_(t.features) {}
+  explicit Decomposer(const Target& t) : target_(t), f_(t.features) {}
 
   UOp operator()(const UOp& old, std::span<const UOp> src) const {
     refuse_absent(old);
@@ -120,14 +192,9 @@ class Decomposer {
   }
 
   void refuse_absent(const UOp& u) const {
-    const DType t = u->dtype;
-    const char* lacks = nullptr;
-    if (t == DType::F64 && !f_.f64) lacks = "float64";
-    if ((t == DType::I64 || t == DType::U64) && !f_.i64) lacks = "64-bit integers";
-    if (u->op == Op::Param && size_bytes(t) == 2 && !f_.storage16) lacks = "16-bit storage";
-    if (u->op == Op::Param && size_bytes(t) == 1 && !f_.storage8) lacks = "8-bit storage";
-    if (lacks)
-      fail<Unsupported>("{} of {}: the device has no {}", graph::name(u->op), tuff::name(t), lacks);
+    if (u->dtype == DType::F64 && !f_.f64)
+      fail<Unsupported>("{} of float64: {} has no float64: cast to float32, or use another device",
+                        graph::name(u->op), target_.describe());
   }
 
   UOp alu_of(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
@@ -147,6 +214,14 @@ class Decomposer {
       case Op::Sqrt: return transcendental(op, t, src[0]);
       default: return {};
     }
+  }
+
+  UOp narrow_float(const UOp& x, DType to) const {
+    const bool wide_integer = is_int(x->dtype) && size_bytes(x->dtype) >= 4;
+    const UOp y = x->dtype == DType::F64
+                      ? odd_f32(x)
+                      : cast_of(wide_integer ? sticky_integer(x) : x, DType::F32);
+    return to == DType::F16 ? f16_from_f32(y) : bf16_from_f32(y);
   }
 
   UOp through_f32(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
@@ -187,14 +262,18 @@ class Decomposer {
       return alu(Op::CmpNe, {v, integer(v->dtype, 0)});
     }
     if (from == DType::BF16 && !f_.bf16) return cast_of(f32_from_bf16(x), to);
-    if (to == DType::BF16 && !f_.bf16) return bf16_from_f32(cast_of(x, DType::F32));
+    if (from == DType::F16 && !f_.f16_casts) return cast_of(f32_from_f16(x), to);
+    if ((to == DType::BF16 && !f_.bf16) || (to == DType::F16 && !f_.f16_casts))
+      return narrow_float(x, to);
+    if (from == DType::U32 && to == DType::F32 && !f_.u32_to_f32) return f32_from_u32(x);
     if (is_float(from) && is_int(to)) {
       return saturating_cast(from == DType::F16 ? cast(x, DType::F32) : x, to);
     }
     return make(Op::Cast, to, {x});
   }
 
-  TargetFeatures f_;
+  const Target& target_;
+  const TargetFeatures f_;
 };
 
 bool draws_random_numbers(const UOp& ast) {

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "kernel/lower/words.h"
+
 namespace tuff::kernel {
 
 using namespace graph;
@@ -146,18 +148,6 @@ Reduced reduce_by_parts(const Format& f, const UOp& x, std::span<const double> p
   return {cast(q, f.bits), r};
 }
 
-UOp u32(uint64_t v) { return constant(Scalar::of_int(DType::U32, int64_t(v))); }
-UOp shl(const UOp& a, int n) { return alu(Op::Shl, {a, u32(n)}); }
-UOp shr(const UOp& a, int n) { return alu(Op::Shr, {a, u32(n)}); }
-UOp low16(const UOp& a) { return alu(Op::And, {a, u32(0xffff)}); }
-
-// The upper word of a 32x32-bit product, from 16-bit halves.
-UOp multiply_high(const UOp& a, const UOp& b) {
-  const UOp al = low16(a), ah = shr(a, 16), bl = low16(b), bh = shr(b, 16);
-  const UOp mid = ah * bl + shr(al * bl, 16);
-  const UOp mid2 = al * bh + low16(mid);
-  return ah * bh + shr(mid, 16) + shr(mid2, 16);
-}
 UOp carry_of(const UOp& sum, const UOp& addend) { return cast(lt(sum, addend), DType::U32); }
 
 // Payne and Hanek for f32 in 32-bit words: the significand times the 96 bits of 2/pi that matter
@@ -165,23 +155,24 @@ UOp carry_of(const UOp& sum, const UOp& addend) { return cast(lt(sum, addend), D
 Reduced reduce_by_table(const UOp& x) {
   static constexpr std::array<uint32_t, 7> two_over_pi = {
       0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041};
-  const UOp bits = alu(Op::And, {bitcast(x, DType::U32), u32(0x7fffffff)});
-  const UOp e = shr(bits, 23) - u32(127);  // 0..127
-  const UOp significand = shl(alu(Op::Or, {alu(Op::And, {bits, u32(0x7fffff)}), u32(0x800000)}), 8);
+  const UOp bits = alu(Op::And, {bitcast(x, DType::U32), word(0x7fffffff)});
+  const UOp e = shr(bits, 23) - word(127);  // 0..127
+  const UOp significand =
+      shl(alu(Op::Or, {alu(Op::And, {bits, word(0x7fffff)}), word(0x800000)}), 8);
   // x = significand * 2^(e-31). Words of 2/pi from bit e-1 on, so that the product's top two bits
   // modulo 2^96 are the quadrant. The table starts with the 32 zero bits before the point.
-  const UOp position = e - u32(1);
-  const UOp word = shr(position, 5), shift = alu(Op::And, {position, u32(31)});
+  const UOp position = e - word(1);
+  const UOp first = shr(position, 5), shift = alu(Op::And, {position, word(31)});
   auto table = [&](int i) {
-    UOp v = u32(0);
+    UOp v = word(0);
     for (int w = 4; w >= 0; w--) {
-      if (w + i < 7) v = where(alu(Op::CmpEq, {word, u32(w)}), u32(two_over_pi[w + i]), v);
+      if (w + i < 7) v = where(equal(first, word(w)), word(two_over_pi[w + i]), v);
     }
     return v;
   };
   const UOp t0 = table(0), t1 = table(1), t2 = table(2), t3 = table(3);
   auto window = [&](const UOp& hi, const UOp& lo) {  // two shifts: one by 32 would be undefined
-    const UOp rest = alu(Op::Shr, {shr(lo, 1), u32(31) - shift});
+    const UOp rest = alu(Op::Shr, {shr(lo, 1), word(31) - shift});
     return alu(Op::Or, {alu(Op::Shl, {hi, shift}), rest});
   };
   const UOp w0 = window(t0, t1), w1 = window(t1, t2), w2 = window(t2, t3);
@@ -191,15 +182,15 @@ Reduced reduce_by_table(const UOp& x) {
   const UOp low = mid_low + low_high;
   const UOp high = significand * w0 + multiply_high(significand, w1) + carry_of(low, mid_low);
   // high:low is a fixed-point number with two bits before the point; round to the nearest integer.
-  const UOp quadrant = shr(high + u32(0x20000000), 30);
+  const UOp quadrant = shr(high + word(0x20000000), 30);
   const UOp signed_high = high - shl(quadrant, 30);  // in [-2^29, 2^29)
-  const UOp below = ge(signed_high, u32(0x80000000));
+  const UOp below = ge(signed_high, word(0x80000000));
   // The magnitude of the 64-bit number, so that its parts all have one sign and nothing cancels.
-  const UOp no_borrow = cast(alu(Op::CmpEq, {low, u32(0)}), DType::U32);
+  const UOp no_borrow = cast(equal(low, word(0)), DType::U32);
   const UOp fraction =
-      bitcast(where(below, alu(Op::Xor, {signed_high, u32(0xffffffff)}) + no_borrow, signed_high),
+      bitcast(where(below, alu(Op::Xor, {signed_high, word(0xffffffff)}) + no_borrow, signed_high),
               DType::I32);
-  const UOp tail = where(below, u32(0) - low, low);
+  const UOp tail = where(below, word(0) - low, low);
   const Format f = format_of(DType::F32);
   // 16 upper bits times 8 bits of pi/2 are exact; everything smaller is added to that once.
   const UOp upper = alu(Op::Shl, {alu(Op::Shr, {fraction, f.integer(13)}), f.integer(13)});

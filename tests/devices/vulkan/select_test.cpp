@@ -188,6 +188,7 @@ TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).max_loop_trips, 0u);
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).access_bytes, 0u);
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).access_bytes, 4u);
+  EXPECT_TRUE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).u32_to_f32_rounds_twice);
 }
 
 TEST(VulkanClock, ConvertsAcrossAWrap) {

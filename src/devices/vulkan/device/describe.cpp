@@ -21,7 +21,7 @@ TargetFeatures make_features(const Caps& c) {
   f.i8 = c.shaderInt8;
   f.i16 = c.shaderInt16;
   f.i64 = c.shaderInt64;
-  f.f16 = c.shaderFloat16;
+  f.f16 = f.f16_casts = c.shaderFloat16 && c.shaderInt16;  // bitcasts between both are needed
   f.f64 = c.shaderFloat64;
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;
@@ -81,6 +81,7 @@ Target make_target(const Facts& f) {
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);
+  t.features.u32_to_f32 = !quirks.u32_to_f32_rounds_twice;
   return t;
 }
 

@@ -15,7 +15,8 @@ struct Quirk {
   uint32_t first_version, last_version;  // VkPhysicalDeviceProperties::driverVersion, inclusive
   uint64_t max_loop_trips;               // 0: no limit known
   uint32_t access_bytes;                 // widest load or store; 0: no limit known
-  const char* why;                       // with the place where it was seen
+  bool u32_to_f32_rounds_twice;
+  const char* why;  // with the place where it was seen
 };
 
 std::span<const Quirk> quirk_rows();
@@ -23,6 +24,7 @@ std::span<const Quirk> quirk_rows();
 struct QuirkSum {
   uint64_t max_loop_trips = 0;
   uint32_t access_bytes = 0;
+  bool u32_to_f32_rounds_twice = false;
 };
 // All rows that match, the strictest value of each field.
 QuirkSum quirks_of(VkDriverId driver, uint32_t version);

@@ -1,0 +1,145 @@
+// The kernels of dtype_cases.h on the devices that are there: CPU, the first Vulkan device, and
+// that device with its narrow and 64-bit types masked, so that emulation runs where both forms can
+// be compared. ctest repeats the Vulkan part with SwiftShader alone.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/env.h"
+#include "devices/registry.h"
+#include "kernel/dtype_cases.h"
+#include "render/renderer.h"
+
+namespace tuff::kernel::testing {
+namespace {
+
+constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16, DType::U16,
+                            DType::I32,  DType::U32, DType::I64, DType::U64, DType::F16,
+                            DType::BF16, DType::F32, DType::F64};
+
+struct Where {
+  const char* name;
+  const char* kind;
+  const char* mask;  // TUFF_VK_MASK
+};
+constexpr Where kWhere[] = {
+    {"cpu", "CPU", ""},
+    {"vulkan", "VULKAN", ""},
+    {"vulkan_masked", "VULKAN",
+     "shaderInt64,shaderInt16,shaderInt8,shaderFloat16,shaderFloat64,storageBuffer8BitAccess,"
+     "storageBuffer16BitAccess"},
+};
+
+class KernelDevice : public ::testing::TestWithParam<std::tuple<Where, DType>> {
+ protected:
+  void SetUp() override {
+    const Where& where = std::get<0>(GetParam());
+    mask_.emplace(Env::TUFF_VK_MASK, where.mask);
+    for (const devices::DeviceKind& kind : devices::device_kinds()) {
+      if (kind.kind != std::string(where.kind)) continue;
+      const std::vector<devices::Candidate> found = kind.probe();
+      for (const devices::Candidate& c : found) {
+        if (!device_ && c.usable) device_ = kind.open("");
+      }
+      if (!device_) GTEST_SKIP() << (found.empty() ? "none found" : found[0].reason);
+      return;
+    }
+    GTEST_SKIP() << "not built with " << where.kind;
+  }
+
+  DType dtype() const { return std::get<1>(GetParam()); }
+  bool lacks(DType t) const { return t == DType::F64 && !device_->target().features.f64; }
+
+  void check(const std::vector<DtypeCase>& cases) {
+    const Target& target = device_->target();
+    const render::Renderer& renderer = render::renderer_of(target);
+    std::vector<LinearKernel> kernels;
+    std::vector<render::Source> sources;
+    for (const DtypeCase& c : cases) {
+      kernels.push_back(lower(c.ast, target));
+      sources.push_back(renderer.render(kernels.back(), target));
+    }
+    const auto programs = device_->load(renderer.compile(sources, target));
+    for (size_t i = 0; i < cases.size(); i++) {
+      const Buffers start = full_range_buffers(cases[i].ast, uint32_t(i));
+      Buffers want = start, got = start;
+      run_ast(cases[i].ast, want);
+      run(kernels[i], *programs[i], got);
+      expect_equal(cases[i], start, got, want, device_->name());
+    }
+  }
+
+  // Every buffer stands between guards, which have to stay.
+  void run(const LinearKernel& k, const hcq::Program& program, Buffers& buffers) {
+    hcq::Allocator& memory = device_->allocator();
+    std::vector<hcq::Span> spans;
+    std::vector<uint64_t> block(program.args().size_bytes() / 8);
+    hcq::DispatchCmd dispatch{.program = &program};
+    hcq::Command command;
+    constexpr size_t kGuard = 16;
+    std::vector<Buffer> padded;
+    for (size_t i = 0; i < buffers.size(); i++) {
+      Buffer& b = padded.emplace_back(buffers[i].size() + 2 * kGuard, std::byte{0xa5});
+      std::copy(buffers[i].begin(), buffers[i].end(), b.begin() + kGuard);
+      spans.push_back(memory.allocate(b.size(), hcq::MemoryKind::Device));
+      device_->upload(spans[i], b.data());
+      block[i] = spans[i].address() + kGuard;
+      command.accesses.push_back({spans[i], true});
+    }
+    dispatch.args = memory.allocate(block.size() * 8, hcq::MemoryKind::Upload);
+    device_->upload(dispatch.args, block.data());
+    for (int axis = 0; axis < 3; axis++)
+      dispatch.groups[axis] = uint32_t(k.groups[size_t(axis)].value());
+    command.body = dispatch;
+    hcq::CommandList list;
+    list.commands.push_back(command);
+    hcq::Queue& queue = device_->compute_queue();
+    queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
+    for (size_t i = 0; i < buffers.size(); i++) {
+      device_->download(spans[i], padded[i].data());
+      memory.free(spans[i]);
+      const auto begin = padded[i].begin() + kGuard, end = begin + ptrdiff_t(buffers[i].size());
+      EXPECT_TRUE(
+          std::all_of(padded[i].begin(), begin, [](std::byte v) { return v == std::byte{0xa5}; }));
+      EXPECT_TRUE(
+          std::all_of(end, padded[i].end(), [](std::byte v) { return v == std::byte{0xa5}; }))
+          << k.name << ": bytes behind buffer " << i << " changed";
+      std::copy(begin, end, buffers[i].begin());
+    }
+    memory.free(dispatch.args);
+  }
+
+  std::optional<EnvOverride> mask_;
+  std::unique_ptr<hcq::Device> device_;
+};
+
+// float64 where it is absent: refused before anything is compiled, and said so.
+TEST_P(KernelDevice, Ops) {
+  if (lacks(dtype())) {
+    for (const DtypeCase& c : op_cases(dtype()))
+      EXPECT_THROW(lower(c.ast, device_->target()), Unsupported) << c.name;
+    return;
+  }
+  check(op_cases(dtype()));
+}
+TEST_P(KernelDevice, Casts) {
+  std::vector<DType> to;
+  for (DType t : kTypes) {
+    if (!lacks(t)) to.push_back(t);
+  }
+  if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
+  check(cast_cases(dtype(), to));
+}
+TEST_P(KernelDevice, Storage) {
+  if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
+  check(storage_cases(dtype()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , KernelDevice, ::testing::Combine(::testing::ValuesIn(kWhere), ::testing::ValuesIn(kTypes)),
+    [](const auto& info) {
+      return fmt::format("{}_{}", std::get<0>(info.param).name, name(std::get<1>(info.param)));
+    });
+
+}  // namespace
+}  // namespace tuff::kernel::testing
