@@ -1,0 +1,21 @@
+// Wrong input for every public function of Tensor, and for nn and optim: a row per way to be wrong.
+// Called by errors_test.cpp.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace tuff::test {
+
+// The name's first word is the function.
+struct Wrong {
+  const char* name;
+  const char* kind;
+  const char* text;  // part of the message
+  std::function<void()> call;
+  bool computes_before = false;  // what the call needs (an optimizer's state, initial weights)
+};
+
+std::vector<const Wrong*> wrong_rows();
+
+}  // namespace tuff::test
