@@ -75,13 +75,15 @@ class IndexLowerer {
   DType type_;
 };
 
-// Sums and products may wrap on their way to an offset, which is right wherever it is used; what
-// compares, divides or converts must see the true number.
+// Sums and products may wrap on their way to an offset, which is right wherever it is used, and low
+// bits are right of what wrapped; what compares, divides or converts must see the true number.
 bool needs_i64(const Node* n) {
   if (n->op == Op::Param) return n->get<ParamArg>().count > std::numeric_limits<int32_t>::max();
   if (n->op == Op::Range && !fits_i32(n)) return true;
+  const bool low_bits = n->op == Op::FloorMod && n->src(1)->is_const() && fits_i32(n) &&
+                        log2_exact(n->src(1)->const_int()) >= 0;
   const bool wraps =
-      n->op == Op::Index ||
+      n->op == Op::Index || low_bits ||
       (n->dtype == DType::Index && (n->op == Op::Add || n->op == Op::Sub || n->op == Op::Mul ||
                                     n->op == Op::Neg || n->op == Op::Where));
   if (wraps) return false;

@@ -60,10 +60,16 @@ class WordStorage {
   static int64_t per_word(const UOp& index) { return 4 / int64_t(size_bytes(index->dtype)); }
 
   UOp word_index(const UOp& old, std::span<const UOp> src) {
-    offset_[old.get()] = src[1];
+    const UOp offset = offset_[old.get()] = within_32_bits(src[1]);
     std::vector<UOp> out(src.begin(), src.end());
-    out[1] = simplify(floordiv(src[1], per_word(old)));
+    out[1] = simplify(floordiv(offset, per_word(old)));
     return make(Op::Index, DType::U32, out);
+  }
+  // An offset that is used, and not gated off, is one of an element of the buffer. So the low bits
+  // say all, where the bounds of its parts (a row number read from memory) promise less.
+  static UOp within_32_bits(const UOp& offset) {
+    constexpr int64_t kBeyond = int64_t(1) << 31;
+    return offset->min >= 0 && offset->max < kBeyond ? offset : floormod(offset, kBeyond);
   }
   // Bits from the word's lowest to the element's lowest.
   UOp shift_of(const UOp& index) const {
