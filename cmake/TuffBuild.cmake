@@ -24,8 +24,6 @@ if(TUFF_MOLD)
 endif()
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-tuff_portable_fmt()
 find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -74,7 +72,7 @@ function(tuff_test_header)
   set(source ${PROJECT_BINARY_DIR}/test_header.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "int main() { return 0; }\n")
   add_executable(tuff_test_header ${source})
-  target_link_libraries(tuff_test_header PRIVATE tuff_settings GTest::gtest fmt::fmt)
+  target_link_libraries(tuff_test_header PRIVATE tuff_settings GTest::gtest tuff_fmt)
   target_compile_options(tuff_test_header PRIVATE ${TUFF_TEST_OPTIONS})
   target_precompile_headers(tuff_test_header PRIVATE <algorithm> <cmath> <functional> <map> <memory>
     <random> <string> <unordered_map> <vector> <gtest/gtest.h> <fmt/format.h>)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "base/check.h"
 #include "base/os.h"
@@ -182,9 +184,14 @@ std::string Child::error_tail() const {
 std::string own_program() {
   std::array<char, 4096> path;
   const ssize_t n = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (n <= 0 || size_t(n) == path.size())
-    fail<IoError>("cannot read /proc/self/exe: {}", std::strerror(errno));
-  return {path.data(), size_t(n)};
+  if (n > 0 && size_t(n) < path.size()) return {path.data(), size_t(n)};
+  // Without /proc, as in a bare root: the path that was given to execve.
+  const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  std::error_code error;
+  const std::filesystem::path found =
+      std::filesystem::canonical(given != nullptr ? given : "", error);
+  if (error) fail<IoError>("cannot tell the path of the running program: /proc is not mounted");
+  return found.string();
 }
 
 std::string signal_name(int signal) {
