@@ -82,6 +82,7 @@ struct BatchNorm {
   double eps, momentum;
 };
 
+/// Over the last axis, of `features` elements; weight ones, bias zeros (Ba et al., 2016).
 struct LayerNorm {
   explicit LayerNorm(int64_t features, double eps = 1e-5, const TensorOptions& options = {});
   LayerNorm(Tensor weight, Tensor bias, double eps = 1e-5)
@@ -136,6 +137,7 @@ struct MultiHeadAttention {
   /// InvalidArgument unless heads divides features.
   MultiHeadAttention(int64_t features, int64_t heads, double dropout = 0, bool bias = true,
                      const TensorOptions& options = {});
+  /// attn_mask as of Tensor::scaled_dot_product_attention.
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const Tensor& attn_mask = {}, bool is_causal = false) const;
   Tensor operator()(const Tensor& x, bool is_causal = false) const {

@@ -10,6 +10,7 @@
 
 namespace tuff::optim {
 
+/// Parameters with a gradient each, and how step() moves them: SGD, Adam, AdamW.
 class Optimizer {
  public:
   /// InvalidArgument without parameters, or for one without requires_grad.

@@ -95,8 +95,10 @@ class Tensor {
   static Tensor randn(const Sizes& sizes, const TensorOptions& options = {});
   Tensor rand_like() const;
   Tensor randn_like() const;
+  /// low + (high - low) * rand(); InvalidArgument unless low <= high.
   static Tensor uniform(const Sizes& sizes, double low, double high,
                         const TensorOptions& options = {});
+  /// randn() of this mean and standard deviation.
   static Tensor normal(double mean, double std, const Sizes& sizes,
                        const TensorOptions& options = {});
   /// Whole numbers in [low, high), a range of at most 2^24 values.
@@ -106,6 +108,7 @@ class Tensor {
   /// ShapeError below two axes.
   static Tensor kaiming_uniform(const Sizes& sizes, double a = 0, FanMode mode = FanMode::In,
                                 const TensorOptions& options = {});
+  /// The same from a normal distribution.
   static Tensor kaiming_normal(const Sizes& sizes, double a = 0, FanMode mode = FanMode::In,
                                const TensorOptions& options = {});
   /// The same for layers before tanh and the like (Glorot and Bengio, 2010); PyTorch's xavier.
@@ -150,6 +153,7 @@ class Tensor {
   /// negative (InvalidArgument: 0).
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
                int64_t step = 1) const;
+  /// `length` elements of an axis from `start`, which may count from the end. ShapeError beyond it.
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   Tensor select(int64_t dim, int64_t index) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
@@ -251,8 +255,11 @@ class Tensor {
   Tensor isinf() const;
   /// x where the (bool) condition holds, else y.
   static Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
+  /// A number takes the other choice's dtype where that holds it.
   static Tensor where(const Tensor& condition, const Tensor& x, Number y);
+  /// The same with the number first.
   static Tensor where(const Tensor& condition, Number x, const Tensor& y);
+  /// Of two numbers: I32, or F32 if one is not whole.
   static Tensor where(const Tensor& condition, Number x, Number y);
   /// The value where the (bool) mask holds, in this tensor's dtype.
   Tensor masked_fill(const Tensor& mask, Number value) const;
@@ -275,6 +282,7 @@ class Tensor {
   Tensor all(const Sizes& dims = {}, bool keepdim = false) const;
   /// Divided by max(0, count - correction).
   Tensor var(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
+  /// The root of var().
   Tensor std(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
   /// First of equals, NaN above all, as I32; of the flattened tensor if no axis is given.
   Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
@@ -301,6 +309,8 @@ class Tensor {
   /// most half the kernel. Where a window has several largest elements they share the gradient.
   Tensor max_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0, IntPair dilation = 1,
                     bool ceil_mode = false) const;
+  /// As max_pool2d; divided by the window's size, by what of it lies inside if not
+  /// count_include_pad, or by the override (InvalidArgument: 0).
   Tensor avg_pool2d(IntPair kernel, IntPair stride = {}, IntPair padding = 0,
                     bool ceil_mode = false, bool count_include_pad = true,
                     std::optional<int64_t> divisor_override = {}) const;

@@ -72,6 +72,20 @@ std::vector<RunOutput> run_on_device(std::span<const GraphCase> cases, const std
   return out;
 }
 
+std::vector<UOp> kernels_of(const GraphCase& c, const std::string& name) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(name);
+  const GraphCase there = uploaded(c, device);
+  const auto target_of = [](const std::string& d) -> const Target& {
+    return engine::Device::get(d)->target();
+  };
+  std::vector<UOp> out;
+  for (const sched::Call& call : sched::schedule(there.sinks, target_of).schedule->calls) {
+    if (call.kind == sched::CallKind::Kernel && call.device == device->name())
+      out.push_back(call.ast);
+  }
+  return out;
+}
+
 std::vector<std::string> check_on_device(std::span<const GraphCase> cases,
                                          const std::string& device) {
   std::vector<std::string> out(cases.size());

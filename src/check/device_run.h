@@ -16,6 +16,9 @@ namespace tuff::check {
 // throws.
 std::vector<RunOutput> run_on_device(std::span<const GraphCase> cases, const std::string& device);
 
+// The kernels of a case, for compiling those of many cases at once.
+std::vector<graph::UOp> kernels_of(const GraphCase& c, const std::string& device);
+
 // As difference() of graph_check.h, per case; empty where it agrees. A batch that throws is halved
 // until the case that throws stands alone. Throws DeviceLost: nothing more can run then.
 std::vector<std::string> check_on_device(std::span<const GraphCase> cases,

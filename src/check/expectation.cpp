@@ -47,7 +47,7 @@ std::vector<double> Expectation::elementwise(const Node& n) {
   const HostArray& a = array(n);
   std::vector<const HostArray*> src;
   for (const UOp& u : n.src()) src.push_back(&values_.value(u));
-  std::vector<Uncertain> in(n.src_count);
+  std::vector<Bounded> in(n.src_count);
   std::vector<double> out(size_t(a.count()));
   for (size_t i = 0; i < out.size(); i++) {
     for (size_t k = 0; k < in.size(); k++) {
@@ -61,19 +61,18 @@ std::vector<double> Expectation::elementwise(const Node& n) {
 
 std::vector<double> Expectation::reduced(const Node& n) {
   const HostArray &a = array(n), &x = values_.value(n.src(0));
-  std::vector<std::vector<Uncertain>> terms(size_t(a.count()));
+  std::vector<ReduceError> reductions(size_t(a.count()), {n.get<ReduceArg>().op, n.dtype});
   const std::vector<int64_t> to = values_.reduced_elements(n);
   for (size_t i = 0; i < to.size(); i++)
-    terms[size_t(to[i])].push_back({x.at(int64_t(i)), source(n, 0)[i]});
+    reductions[size_t(to[i])].add({x.at(int64_t(i)), source(n, 0)[i]});
   std::vector<double> out;
-  for (size_t i = 0; i < terms.size(); i++)
-    out.push_back(reduce_error(n.get<ReduceArg>().op, terms[i], a.at(int64_t(i))));
+  for (size_t i = 0; i < reductions.size(); i++) out.push_back(reductions[i].of(a.at(int64_t(i))));
   return out;
 }
 
 Expectation::Demand Expectation::demand(const UOp& u) {
   Demand d;
-  for (double e : errors(u)) (e == 0 ? d.exact : e == kUnknown ? d.unknown : d.bounded)++;
+  for (double e : errors(u)) (e == 0 ? d.exact : e == kUnknownError ? d.unknown : d.bounded)++;
   return d;
 }
 
@@ -88,7 +87,7 @@ std::string Expectation::difference(const UOp& u, std::span<const std::byte> got
     if (size_t(place + 1) * size > got.size())
       return fmt::format("{} bytes, element {} lies beyond them", got.size(), place);
     const Scalar v = load_scalar(want.dtype, got.data() + size_t(place) * size);
-    const Uncertain w{want.at(int64_t(i)), error[i]};
+    const Bounded w{want.at(int64_t(i)), error[i]};
     if (!agrees(v, w)) {
       const std::string wanted = is_float(want.dtype) ? fmt::format("{} (allowed error {:.3g})",
                                                                     w.value.as_double(), w.error)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "base/os_child.h"
+#include "check/random_case.h"
 #include "check/result_json.h"
 #include "check/suite.h"
 
@@ -147,6 +148,7 @@ class BatchRun {
   CaseResult failed(const std::string& name, Verdict verdict, const std::string& message) const {
     CaseResult r;
     r.name = name;
+    if (random_case_seed(name)) r.op = kRandomOp;
     if (const Case* c = find_case(name)) {
       r.op = c->op;
       r.dtype = c->dtype;

@@ -8,6 +8,7 @@
 
 #include "check/expectation.h"
 #include "check/random_values.h"
+#include "check/suite.h"
 #include "graph/walk.h"
 
 namespace tuff::check {
@@ -69,7 +70,8 @@ class Builder {
   Builder(uint64_t seed, const GraphOptions& options)
       : options_(options), random_(seed), expected_(bindings_) {
     case_.seed = seed;
-    if (options_.dtypes.empty()) options_.dtypes = storable_dtypes();
+    if (options_.dtypes.empty())
+      options_.dtypes.assign(memory_dtypes().begin(), memory_dtypes().end());
     // Most graphs are small; now and then one is large enough for splits, tiles and many groups.
     const int size = pick(40);
     max_elements_ = size == 0 ? 40000 : size < 4 ? 4000 : 400;
@@ -178,8 +180,9 @@ class Builder {
         const int64_t extent = x->shape[axis].max();
         if (extent < 2) continue;
         const std::string name = fmt::format("n{}", case_.seed);  // graphs run side by side
-        variable_ = variable(name, 1, extent);
-        case_.variables[name] = bindings_.variables[name] = 1 + pick(extent);
+        const int64_t least = maybe(4) ? 0 : 1;
+        variable_ = variable(name, least, extent);
+        case_.variables[name] = bindings_.variables[name] = least + pick(extent + 1 - least);
         Pairs part;
         for (const Dim& d : x->shape) part.push_back({Dim(0), d});
         part[axis].b = Dim(variable_);
@@ -365,7 +368,8 @@ class Builder {
     Pairs p;
     for (const Dim& d : x->shape) {
       if (!d.is_const() || maybe(2)) {
-        p.push_back({Dim(0), d});
+        const bool may_lose_one = !d.is_const() && d.uop()->min > 0 && maybe(2);
+        p.push_back({Dim(may_lose_one ? 1 : 0), d});
         continue;
       }
       const int64_t begin = pick(d.value() + 1);
@@ -547,30 +551,6 @@ class Builder {
 
 GraphCase random_graph(uint64_t seed, const GraphOptions& options) {
   return with_used_inputs(Builder(seed, options).build());
-}
-
-std::vector<DType> storable_dtypes() {
-  std::vector<DType> out;
-  for (int i = 0; i < kDTypeCount; i++) {
-    if (const DType t = DType(i); t != DType::Void && t != DType::Index && !is_weak(t))
-      out.push_back(t);
-  }
-  return out;
-}
-
-std::vector<DType> dtypes_of(const Target& target) {
-  const TargetFeatures& f = target.features;
-  std::vector<DType> out;
-  for (DType t : storable_dtypes()) {
-    const uint16_t bits = row(t).storage_bits;
-    if (t == DType::F64 && !f.f64) continue;
-    if (bits == 64 && t != DType::F64 && !f.i64) continue;
-    if (bits == 8 && t != DType::Bool && (!f.storage8 || !f.i8)) continue;
-    if (bits == 16 && !f.storage16) continue;
-    if (bits == 16 && is_int(t) && !f.i16) continue;
-    out.push_back(t);
-  }
-  return out;
 }
 
 }  // namespace tuff::check

@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include "base/target.h"
 #include "check/graph_case.h"
 
 namespace tuff::check {
@@ -20,9 +19,5 @@ struct GraphOptions {
 };
 
 GraphCase random_graph(uint64_t seed, const GraphOptions& options);
-
-std::vector<DType> storable_dtypes();
-// Those that kernels of the Target can hold and compute with.
-std::vector<DType> dtypes_of(const Target& target);
 
 }  // namespace tuff::check

@@ -71,9 +71,8 @@ std::string GraphFault::text() const {
                      minimal.finished ? "" : " (not to the end)", to_text(c));
 }
 
-namespace {
-
-GraphFault fault_of(const GraphCase& c, const std::string& why, const GraphRunner& run_alone) {
+GraphFault reduced_fault(const GraphCase& c, const std::string& why, const GraphRunner& run_alone,
+                         const std::function<bool()>& stop) {
   const auto kind_of = [&](const GraphCase& g) {
     return failure_kind(run_alone(std::span<const GraphCase>(&g, 1)).at(0));
   };
@@ -81,13 +80,16 @@ GraphFault fault_of(const GraphCase& c, const std::string& why, const GraphRunne
   const std::string kind = kind_of(c);
   if (kind.empty()) return {c.seed, why + " (only beside other graphs)", {c, 1, false}};
   const auto is_comparison = [](const std::string& k) { return k == "sink" || k == "buffer"; };
-  return {c.seed, why, reduce_graph(c, [&](const GraphCase& g) {
-            const std::string k = kind_of(g);
-            return k == kind || (is_comparison(k) && is_comparison(kind));
-          })};
+  bool stopped = false;
+  GraphFault fault{c.seed, why, reduce_graph(c, [&](const GraphCase& g) {
+                     stopped = stopped || (stop && stop());
+                     if (stopped) return false;
+                     const std::string k = kind_of(g);
+                     return k == kind || (is_comparison(k) && is_comparison(kind));
+                   })};
+  fault.minimal.finished = fault.minimal.finished && !stopped;
+  return fault;
 }
-
-}  // namespace
 
 RandomResult run_random(const RandomOptions& o, const GraphRunner& run,
                         const GraphRunner& run_alone) {
@@ -102,7 +104,7 @@ RandomResult run_random(const RandomOptions& o, const GraphRunner& run,
       result.sinks += cases[i].sinks.size();
       result.nodes += uint64_t(node_count(cases[i]));
       if (!differences[i].empty() && result.faults.size() < o.max_faults)
-        result.faults.push_back(fault_of(cases[i], differences[i], run_alone));
+        result.faults.push_back(reduced_fault(cases[i], differences[i], run_alone));
     }
     if (o.progress) o.progress(done);
   }

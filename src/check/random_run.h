@@ -43,6 +43,11 @@ struct RandomResult {
   std::vector<GraphFault> faults;
 };
 
+// A graph that failed, reduced: `run_alone` runs the candidates. Once `stop` says so, the smallest
+// graph found so far is the result.
+GraphFault reduced_fault(const GraphCase& c, const std::string& why, const GraphRunner& run_alone,
+                         const std::function<bool()>& stop = {});
+
 // `run` for the batches, `run_alone` for the candidates of the reduction: the same, or one that
 // survives crashes.
 RandomResult run_random(const RandomOptions& o, const GraphRunner& run,

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "check/device_run.h"
+#include "check/random_case.h"
 #include "check/result_json.h"
 #include "check/suite.h"
 #include "engine/cache/program_cache.h"
@@ -19,31 +21,44 @@ void say(const Json& j) {
   std::fflush(stdout);
 }
 
-// The cases an order names; those of a reproducer live in `own`.
-std::vector<const Case*> cases_of(const WorkOrder& order, std::unique_ptr<Reproducer>& own) {
+// What runs under one name: a case of the suite or of a reproducer, or a random graph.
+struct Item {
+  std::string name;
+  const Case* c = nullptr;  // null: a random graph
+  uint64_t seed = 0;        // of the random graph
+};
+
+// The cases an order names; that of a reproducer lives in `own`.
+std::vector<Item> items_of(const WorkOrder& order, std::unique_ptr<Reproducer>& own) {
   if (!order.replay.empty()) {
     own = std::make_unique<Reproducer>(read_reproducer(order.replay));
-    return {&own->c};
+    return {{own->c.name, &own->c}};
   }
-  std::vector<const Case*> out;
+  std::vector<Item> out;
   for (const std::string& n : order.cases) {
-    const Case* c = find_case(n);
-    if (!c) fail<InvalidArgument>("there is no case '{}'", n);
-    out.push_back(c);
+    const auto seed = random_case_seed(n);
+    const Case* c = seed ? nullptr : find_case(n);
+    if (!c && !seed) fail<InvalidArgument>("there is no case '{}'", n);
+    out.push_back({n, c, seed.value_or(0)});
   }
   return out;
 }
 
+std::vector<graph::UOp> kernels_of(const Item& item, const Circumstances& how) {
+  if (item.c) return BoundCase(*item.c, how.device, how.seed).asts();
+  return kernels_of(random_case(item.seed, how.device), how.device);
+}
+
 // Compiles the kernels of all cases at once: a C compiler costs more per call than per kernel. What
 // fails here fails again when its case runs alone.
-void prepare(std::span<const Case* const> cases, const Circumstances& how) {
+void prepare(std::span<const Item> items, const Circumstances& how) {
   std::vector<graph::UOp> asts;
-  for (const Case* c : cases) {
+  for (const Item& item : items) {
     try {
-      const auto kernels = BoundCase(*c, how.device, how.seed).asts();
+      const auto kernels = kernels_of(item, how);
       asts.insert(asts.end(), kernels.begin(), kernels.end());
     } catch (const std::exception& e) {
-      log_info("{}: {}", c->name, e.what());
+      log_info("{}: {}", item.name, e.what());
     }
   }
   try {
@@ -53,13 +68,21 @@ void prepare(std::span<const Case* const> cases, const Circumstances& how) {
   }
 }
 
-CaseResult run_one(const Case& c, const WorkOrder& order) {
+std::string write_item(const WorkOrder& order, const Item& item, const CaseResult& r,
+                       const Arrays* outputs) {
+  if (item.c) return write_reproducer(order.out, *item.c, r, order.how, outputs);
+  const std::string& device = order.how.device;
+  return write_random_case(order.out, random_case(item.seed, device), device, r.message);
+}
+
+CaseResult run_one(const Item& item, const WorkOrder& order) {
+  const Circumstances& how = order.how;
   Arrays outputs;
-  CaseResult r = run_case(c, order.how.device, {order.how.against}, order.how.seed, &outputs);
+  CaseResult r = item.c ? run_case(*item.c, how.device, {how.against}, how.seed, &outputs)
+                        : run_random_case(random_case(item.seed, how.device), how.device);
   if (r.expected || order.out.empty()) return r;
   try {
-    r.reproducer =
-        write_reproducer(order.out, c, r, order.how, outputs.empty() ? nullptr : &outputs);
+    r.reproducer = write_item(order, item, r, outputs.empty() ? nullptr : &outputs);
   } catch (const Error& e) {
     r.message += fmt::format(" (no reproducer: {})", e.what());
   }
@@ -100,22 +123,21 @@ void run_worker(const WorkOrder& order) {
   // Functions that create tensors do so on the default device.
   const EnvOverride here(Env::TUFF_DEVICE, order.how.device);
   std::unique_ptr<Reproducer> own;
-  const std::vector<const Case*> cases = cases_of(order, own);
+  const std::vector<Item> items = items_of(order, own);
   if (order.describe) {
-    say({{"reproducer",
-          write_reproducer(order.out, *cases.at(0), order.result, order.how, nullptr)}});
+    say({{"reproducer", write_item(order, items.at(0), order.result, nullptr)}});
     return;
   }
   const auto device = engine::Device::get(order.how.device);
   if (order.prepare && device->target().renderer == "c") {
     say({{"event", "prepare"}});
-    prepare(cases, order.how);
+    prepare(items, order.how);
   }
   say({{"event", "ready"}});
-  for (const Case* c : cases) {
-    say({{"event", "begin"}, {"case", c->name}});
+  for (const Item& item : items) {
+    say({{"event", "begin"}, {"case", item.name}});
     Json j = {{"event", "result"}};
-    const CaseResult r = run_one(*c, order);
+    const CaseResult r = run_one(item, order);
     j.update(to_json(r));
     say(j);
     if (r.verdict == Verdict::Crash) {

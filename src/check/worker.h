@@ -14,7 +14,7 @@ struct WorkOrder {
   Circumstances how;
   std::string out;                 // where failing cases leave their folders; empty: nowhere
   std::string replay;              // a reproducer's folder instead of cases of the suite
-  std::vector<std::string> cases;  // names, in order
+  std::vector<std::string> cases;  // names, in order; see random_case.h too
   bool prepare = true;             // compile all kernels together first, where that pays
   // Runs nothing: writes the reproducer of the only case, which crashed or hung with this result.
   bool describe = false;

@@ -10,7 +10,9 @@
 #include "base/os.h"
 #include "base/os_child.h"
 #include "check/pool.h"
+#include "check/random_case.h"
 #include "check/suite.h"
+#include "cli/check_graphs.h"
 #include "cli/check_report.h"
 #include "cli/command.h"
 #include "engine/device.h"
@@ -21,8 +23,8 @@ namespace {
 constexpr const char* kInterpreter = "INTERPRETER";
 
 struct CheckOptions {
-  std::string devices, against = kInterpreter, filter = "*", out, replay;
-  uint64_t seed = 0;
+  std::string devices, against = kInterpreter, filter = "*", out, replay, graph;
+  uint64_t seed = 0, random = 0;
   uint32_t jobs = 0;
   double timeout_s = 60;
   bool list = false, json = false, worker = false;
@@ -109,8 +111,10 @@ check::PoolTask task_of(const CheckOptions& o, const hcq::DeviceInfo& device,
   return t;
 }
 
+// `failed`, if there is one, receives what was not as expected.
 int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
-              const std::vector<hcq::DeviceInfo>& devices) {
+              const std::vector<hcq::DeviceInfo>& devices,
+              std::vector<FailedGraph>* failed = nullptr) {
   size_t total = 0;
   for (const check::PoolTask& t : tasks) total += t.order.cases.size();
   check::PoolOptions pool;
@@ -119,8 +123,10 @@ int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
   pool.timeout_s = o.timeout_s;
   os::catch_interrupts();
   CheckReport report(devices, total, o.json);
-  check::run_pool(tasks, pool,
-                  [&](size_t task, const check::CaseResult& r) { report.add(task, r); });
+  check::run_pool(tasks, pool, [&](size_t task, const check::CaseResult& r) {
+    report.add(task, r);
+    if (failed && !r.expected) failed->push_back({devices[task].name, r});
+  });
   report.finish();
   if (os::interrupted()) {
     fmt::print(stderr, "tuff: interrupted after {} of {} cases\n", report.done(), total);
@@ -145,6 +151,29 @@ int run_suite(const CheckOptions& o) {
   return run_tasks(o, tasks, devices);
 }
 
+int run_random(const CheckOptions& o) {
+  const std::vector<hcq::DeviceInfo> devices = chosen_devices(o.devices);
+  std::vector<std::string> cases;
+  for (uint64_t i = 0; i < o.random; i++) cases.push_back(check::random_case_name(o.seed + i));
+  const Workspace workspace;  // of the graphs that are reduced, if they are not to be kept
+  std::vector<check::PoolTask> tasks;
+  for (const hcq::DeviceInfo& d : devices) {
+    check::PoolTask t = task_of(o, d, {}, cases);
+    if (t.order.out.empty()) t.order.out = workspace.path();
+    tasks.push_back(std::move(t));
+  }
+  std::vector<FailedGraph> failed;
+  const int code = run_tasks(o, tasks, devices, &failed);
+  show_minimal(failed, o.timeout_s, !o.out.empty(), o.json);
+  return code;
+}
+
+int run_graph(const CheckOptions& o) {
+  std::vector<std::string> names;
+  for (const hcq::DeviceInfo& d : chosen_devices(o.devices)) names.push_back(d.name);
+  return run_graph_file(o.graph, names);
+}
+
 int run_replay(const CheckOptions& o) {
   const check::Reproducer r = check::read_reproducer(o.replay);
   const std::string device = o.devices.empty() ? r.how.device : o.devices;
@@ -167,7 +196,9 @@ int run_as_worker() {
 int run_check(const CheckOptions& o) {
   try {
     if (o.worker) return run_as_worker();
-    return o.replay.empty() ? run_suite(o) : run_replay(o);
+    if (!o.graph.empty()) return run_graph(o);
+    if (!o.replay.empty()) return run_replay(o);
+    return o.random ? run_random(o) : run_suite(o);
   } catch (const NoSuchDevice& e) {
     print_error(e.what());
     return kExitNoDevice;
@@ -184,14 +215,18 @@ void add_check_command(CLI::App& app, Action& chosen) {
   auto o = std::make_shared<CheckOptions>();
   command->add_option("--device", o->devices, "Devices, comma-separated; default: all but NULL")
       ->type_name("D,...");
-  command->add_option("--against", o->against, "What to compare with: INTERPRETER or a device")
-      ->type_name("D");
-  command
-      ->add_option("--filter", o->filter,
-                   "Cases to run, as op/dtype/shape with * and ?; several comma-separated")
-      ->type_name("GLOB");
-  command->add_flag("--list", o->list, "Prints the names of the cases and runs nothing");
-  command->add_option("--seed", o->seed, "Seed of the operands (default 0)");
+  CLI::Option* against =
+      command->add_option("--against", o->against, "What to compare with: INTERPRETER or a device")
+          ->type_name("D");
+  CLI::Option* filter =
+      command
+          ->add_option("--filter", o->filter,
+                       "Cases to run, as op/dtype/shape with * and ?; several comma-separated")
+          ->type_name("GLOB");
+  CLI::Option* list =
+      command->add_flag("--list", o->list, "Prints the names of the cases and runs nothing");
+  command->add_option("--seed", o->seed,
+                      "Seed of the operands, or of the first random graph (default 0)");
   command->add_option("--jobs", o->jobs, "Child processes at a time; default: one per core")
       ->check(CLI::Range(1, 1024));
   command->add_option("--timeout", o->timeout_s, "Seconds after which a case hangs (default 60)")
@@ -199,8 +234,23 @@ void add_check_command(CLI::App& app, Action& chosen) {
   command->add_option("--out", o->out, "Folder for the reproducers of failing cases")
       ->type_name("DIR");
   command->add_flag("--json", o->json, "One JSON object per case on standard output");
-  command->add_option("--replay", o->replay, "Runs the case of a reproducer's folder again")
-      ->type_name("FOLDER");
+  CLI::Option* replay =
+      command->add_option("--replay", o->replay, "Runs the case of a reproducer's folder again")
+          ->type_name("FOLDER");
+  CLI::Option* random =
+      command
+          ->add_option("--random", o->random,
+                       "Runs N random graphs instead; one that fails is reduced to a minimal graph")
+          ->type_name("N")
+          ->check(CLI::Range(uint64_t(1), uint64_t(1) << 32));
+  CLI::Option* graph =
+      command->add_option("--graph", o->graph, "Runs the graph of a file that --random wrote")
+          ->type_name("FILE");
+  for (CLI::Option* one : {replay, random, graph}) {
+    for (CLI::Option* other : {replay, random, graph, against, filter, list}) {
+      if (one != other && (one == random || one == graph || other != against)) one->excludes(other);
+    }
+  }
   command->add_flag("--worker", o->worker)->group("");  // what a run starts; see check/worker.h
   command->callback([o, &chosen] { chosen = [o] { return run_check(*o); }; });
 }

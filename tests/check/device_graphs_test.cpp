@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "check/expected.h"
 #include "check/random_run.h"
 #include "engine/device.h"
 #include "tensor/devices.h"
@@ -25,7 +26,7 @@ TEST_P(DeviceGraphs, GiveTheInterpretersResults) {
   o.seed = setting("TUFF_TEST_SEED", 0);
   o.count = setting("TUFF_TEST_GRAPHS", 120);
   o.max_faults = 3;
-  o.graphs.dtypes = dtypes_of(engine::Device::get(device)->target());
+  o.graphs.dtypes = supported_dtypes(engine::Device::get(device)->target());
   const GraphRunner run = device_runner(device);
   const RandomResult r = run_random(o, run, run);
   for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();

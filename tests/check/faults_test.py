@@ -103,6 +103,32 @@ class Faults(CheckTest):
     def test_a_refused_pipeline_is_unsupported(self):
         self.assertIn("VK_ERROR_FEATURE_NOT_PRESENT", self.expect_fault("refuse", "unsupported")["message"])
 
+    def expect_reduced(self, fault, kind):
+        """Random graphs find the fault too, and a minimal graph repeats it."""
+        out = self.folder / "out"
+        result = self.planted(fault, "--device", VULKAN, "--random", "40", "--out", str(out))
+        self.assertEqual(result.returncode, 1, result)
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        verdicts = [row["verdict"] for row in rows if "verdict" in row]
+        self.assertEqual(len(verdicts), 40)
+        self.assertIn("pass", verdicts)
+        self.assertEqual(set(verdicts) - {"pass"}, {kind})
+        minimal = next(row for row in rows if "minimal_graph" in row)
+        text = minimal["minimal_graph"]
+        self.assertEqual(text, pathlib.Path(minimal["reproducer"]).read_text())
+        self.assertLess(text.count("\n%"), 12, text)
+        self.assertIn("mul", text)
+        again = self.planted(fault, "--device", VULKAN, "--graph", minimal["reproducer"])
+        self.assertNotEqual(again.returncode, 0, again)
+        healed = self.check("--device", VULKAN, "--graph", minimal["reproducer"])
+        self.assertEqual((healed.returncode, healed.stdout), (0, ""), healed)
+
+    def test_random_graphs_find_a_wrong_result(self):
+        self.expect_reduced("flip", "fail")
+
+    def test_random_graphs_find_a_crash(self):
+        self.expect_reduced("crash", "crash")
+
     def test_a_layer_without_a_fault_changes_nothing(self):
         result = self.planted("none", "--device", VULKAN, "--filter", CASES)
         self.assertEqual(result.returncode, 0, result)
@@ -121,7 +147,8 @@ class Command(CheckTest):
         self.assertEqual(len(names), 13)
 
     def test_usage_errors(self):
-        for arguments in (["--filter", "no-such-op/*"], ["--jobs", "0"], ["--timeout", "-1"], ["--nonsense"]):
+        for arguments in (["--filter", "no-such-op/*"], ["--jobs", "0"], ["--timeout", "-1"], ["--nonsense"],
+                          ["--random", "0"], ["--random", "5", "--list"], ["--random", "5", "--graph", "x"]):
             self.assertEqual(self.check(*arguments).returncode, 2, arguments)
 
     def test_a_device_that_is_not_there(self):
@@ -134,6 +161,14 @@ class Command(CheckTest):
         result = self.check("--replay", str(self.folder / "nowhere"))
         self.assertEqual(result.returncode, 1, result)
         self.assertIn("case.json", result.stderr)
+
+    def test_a_graph_that_is_none(self):
+        result = self.check("--device", "NULL", "--graph", str(self.folder / "nowhere.graph"))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("nowhere.graph", result.stderr)
+        (self.folder / "torn.graph").write_text("%0 = add f32")
+        result = self.check("--device", "NULL", "--graph", str(self.folder / "torn.graph"))
+        self.assertEqual(result.returncode, 1, result)
 
     def test_null_computes_nothing_and_fails(self):
         """The device that computes nothing is the cheapest fault."""

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "check/expectation.h"
+#include "check/expected.h"
 #include "check/graph_check.h"
 #include "check/random_run.h"
+#include "check/suite.h"
 #include "graph/walk.h"
 
 namespace tuff::check {
@@ -58,7 +60,7 @@ TEST(RandomGraph, HasEveryOpAndDtype) {
     if (!(op_rows()[i].floors & kFloorTensor) || Op(i) == Op::Param || Op(i) == Op::Sink) continue;
     EXPECT_GE(ops[Op(i)], Op(i) == Op::Variable ? 5 : 90) << name(Op(i));
   }
-  for (DType t : storable_dtypes()) {
+  for (DType t : memory_dtypes()) {
     for (Op op : {Op::Buffer, Op::Cast, Op::Reduce, Op::Pad, Op::Where, Op::Assign, Op::Max})
       EXPECT_GE((pairs[{op, t}]), 20) << name(op) << " " << name(t);
   }
@@ -84,7 +86,7 @@ void check_host(const HostDevice& device, uint64_t count) {
   RandomOptions o;
   o.seed = first_seed();
   o.count = count_or(count);
-  o.graphs.dtypes = dtypes_of(device.target);
+  o.graphs.dtypes = supported_dtypes(device.target);
   const GraphRunner run = host_runner(device);
   const RandomResult r = run_random(o, run, run);
   EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());

@@ -174,7 +174,10 @@ UOp sticky_integer(const UOp& x) {
 
 class Decomposer {
  public:
-  explicit Decomposer(const Target& t) : target_(t), f_(t.features) {}
+  // same_everywhere: no function of the device's own, whose last bits are its own too.
+  Decomposer(const Target& t, bool same_everywhere) : target_(t), f_(t.features) {
+    if (same_everywhere) f_.exp2 = f_.log2 = f_.sin = f_.sqrt = false;
+  }
 
   UOp operator()(const UOp& old, std::span<const UOp> src) const {
     refuse_absent(old);
@@ -273,7 +276,7 @@ class Decomposer {
   }
 
   const Target& target_;
-  const TargetFeatures f_;
+  TargetFeatures f_;
 };
 
 bool draws_random_numbers(const UOp& ast) {
@@ -286,7 +289,7 @@ bool draws_random_numbers(const UOp& ast) {
 
 void pass_decompose(Lowering& l) {
   l.out.no_contraction = draws_random_numbers(l.ast);
-  const Decomposer d(l.target);
+  const Decomposer d(l.target, l.out.no_contraction);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return d(old, src); });
 }
 

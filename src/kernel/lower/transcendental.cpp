@@ -79,6 +79,15 @@ UOp exp2_by_polynomial(const UOp& x) {
   return where(is_nan(x), x, scaled);
 }
 
+// 1/d for d in [low, high], by Newton's iteration from the line with the least relative error:
+// additions and products alone, which every device rounds alike.
+UOp reciprocal_within(const Format& f, const UOp& d, double low, double high, int iterations) {
+  const double slope = 2 / (low * high + (low + high) * (low + high) / 4);
+  UOp r = f.number(slope * (low + high)) - d * f.number(slope);
+  for (int i = 0; i < iterations; i++) r = r * (f.number(2) - d * r);
+  return r;
+}
+
 // x = 2^e m, m in [sqrt(1/2), sqrt(2)); with g = m-1 and s = g/(2+g), log(1+g) = g - s(g - R(s^2)),
 // whose leading term is exact (fdlibm's e_log.c arrangement without its split of the series).
 UOp log2_by_polynomial(const UOp& x) {
@@ -94,7 +103,8 @@ UOp log2_by_polynomial(const UOp& x) {
   const UOp m = f.as_float(bits - alu(Op::Shl, {k, f.integer(f.mantissa)}));
   const UOp e = cast(k - where(tiny, f.integer(lift), f.integer(0)), f.t);
   const UOp g = m - f.number(1);
-  const UOp s = alu(Op::Div, {g, g + f.number(2)});
+  const double root = std::numbers::sqrt2;
+  const UOp s = g * reciprocal_within(f, g + f.number(2), 1 + root / 2, 1 + root, single ? 2 : 4);
   std::vector<double> series;
   for (int i = 1; i <= (single ? 5 : 10); i++) series.push_back(2.0 / (2 * i + 1));
   const UOp s2 = s * s;
