@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
     {"decompose", pass_decompose, true},
+    {"lost-lanes", pass_lost_lanes, true},
     {"wide-integers", pass_wide_integers, true},
     {"word-storage", pass_word_storage, true},
     {"index-order", pass_index_order, false},

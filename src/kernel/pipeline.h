@@ -51,9 +51,10 @@ void pass_simplify(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);
-void pass_reduces(Lowering& l);    // Reduce -> registers, shared memory
-void pass_launch(Lowering& l);     // Group, Local, GroupReduce -> Special
-void pass_decompose(Lowering& l);  // what the Target lacks, and what no instruction means exactly
+void pass_reduces(Lowering& l);     // Reduce -> registers, shared memory
+void pass_launch(Lowering& l);      // Group, Local, GroupReduce -> Special
+void pass_decompose(Lowering& l);   // what the Target lacks, and what no instruction means exactly
+void pass_lost_lanes(Lowering& l);  // folds over lanes that a decomposition made needless
 void pass_wide_integers(Lowering& l);  // int64 as two words
 void pass_word_storage(Lowering& l);   // 8- and 16-bit elements inside words
 void pass_index_order(Lowering& l);    // offsets: loop-invariant terms first, lanes last

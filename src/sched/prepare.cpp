@@ -1,5 +1,7 @@
 #include "sched/prepare.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,8 +12,27 @@ namespace tuff::sched {
 
 using namespace graph;
 
+namespace {
+
+Shape without_ones(const Shape& s) {
+  Shape out;
+  std::copy_if(s.begin(), s.end(), std::back_inserter(out), [](const Dim& d) { return !(d == 1); });
+  return out;
+}
+// No gaps between rows: only the outermost extent may be symbolic.
+bool is_dense(const Shape& s) {
+  return std::all_of(s.begin() + (s.empty() ? 0 : 1), s.end(),
+                     [](const Dim& d) { return d.is_const(); });
+}
+bool keeps_layout(const Node& reshape) {
+  const Shape to = without_ones(reshape.shape), from = without_ones(reshape.src(0)->shape);
+  return to == from || (is_dense(to) && is_dense(from));
+}
+
+}  // namespace
+
 const Node* strip_reshapes(const Node* n) {
-  while (n->op == Op::Reshape) n = n->src(0).get();
+  while (n->op == Op::Reshape && keeps_layout(*n)) n = n->src(0).get();
   return n;
 }
 

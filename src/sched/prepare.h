@@ -21,7 +21,8 @@ inline constexpr int64_t kSplitMinReduced = 32768;
 // a Storage's old contents while the graph overwrites it is a Contiguous.
 std::vector<graph::UOp> prepare(std::span<const graph::UOp> sinks, const TargetOf& target_of);
 
-// Below Reshapes.
+// Below Reshapes that leave every element where it lies in memory. One that merges or splits axes
+// of symbolic extent does not: memory has room for the largest extents, values stand at its front.
 const graph::Node* strip_reshapes(const graph::Node* n);
 // The value that reduces nothing: 0, 1, the lowest number.
 Scalar reduce_identity(graph::Op op, DType t);

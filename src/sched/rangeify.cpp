@@ -153,12 +153,14 @@ class Builder {
     return fold_unused(arg.op, v, ranges);
   }
 
-  // Ranges that the value does not depend on: a sum counts them, a maximum ignores them.
+  // Ranges that the value does not depend on: a sum counts them, a maximum ignores those that have
+  // a value at all.
   UOp fold_unused(Op op, UOp v, const std::vector<UOp>& ranges) {
     std::vector<UOp> src{v};
     UOp count = index_const(1);
     for (const UOp& r : ranges) {
-      if (op == Op::Mul || depends_on(v, r)) {
+      const bool may_be_empty = r->src(0)->min < 1;
+      if (op == Op::Mul || depends_on(v, r) || (op == Op::Max && may_be_empty)) {
         src.push_back(r);
       } else {
         count = count * r->src(0);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
+#include "base/os.h"
+#include "check/device_run.h"
 #include "check/expected.h"
 #include "check/random_run.h"
 #include "engine/device.h"
@@ -31,6 +34,18 @@ TEST_P(DeviceGraphs, GiveTheInterpretersResults) {
   const RandomResult r = run_random(o, run, run);
   for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();
   EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
+}
+
+// Minimal graphs of faults that random graphs found once.
+TEST_P(DeviceGraphs, FormerFaultsStayMended) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& e : std::filesystem::directory_iterator(TUFF_SOURCE_DIR "/tests/data/graphs"))
+    files.push_back(e.path());
+  ASSERT_FALSE(files.empty());
+  for (const auto& file : files) {
+    const GraphCase c = case_from_text(os::read_text(file.string()));
+    EXPECT_EQ(check_on_device(std::span(&c, 1), GetParam()).at(0), "") << file;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceGraphs, testing::ValuesIn(test::devices()),

@@ -26,7 +26,10 @@ void fill_lanes(LinearKernel& k) {
     } else if (u->op == Op::Range || u->op == Op::End || u->op == Op::Barrier) {
       m = 0;
     } else if (u->op == Op::Reduce) {
-      for (const UOp& r : u->src().subspan(1)) m &= ~mask.at(r.get());
+      for (const UOp& r : u->src().subspan(1)) {
+        TUFF_CHECK(m & mask.at(r.get()), "a value is folded over a lane that it has not");
+        m &= ~mask.at(r.get());
+      }
     }
     mask[u.get()] = m;
     k.lanes.push_back(m);

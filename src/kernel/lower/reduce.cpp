@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "graph/walk.h"
 #include "kernel/lower/identity.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/pipeline.h"
@@ -27,6 +28,26 @@ namespace {
 struct ReduceParts {
   std::vector<UOp> serial, unrolled, shared;
 };
+
+// The fold of a value over lanes; one that it does not depend on counts it as often as it has
+// values.
+UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> lanes) {
+  std::vector<UOp> src{value};
+  int64_t copies = 1;
+  for (const UOp& r : lanes) {
+    if (deps.of(value) & deps.bit(r)) {
+      src.push_back(r);
+    } else {
+      copies *= r->src(0)->max;
+    }
+  }
+  UOp y = src.size() > 1 ? make(Op::Reduce, value->dtype, src, ReduceArg{op, {}}) : value;
+  if (copies == 1 || op == Op::Max || y->dtype == DType::Bool) return y;
+  if (op == Op::Add) return alu(Op::Mul, {y, constant(Scalar::of_int(y->dtype, copies))});
+  const UOp once = y;
+  for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
+  return y;
+}
 
 class ReduceLowerer {
  public:
@@ -58,23 +79,8 @@ class ReduceLowerer {
     for (const UOp& r : own) m &= ~deps_.bit(r);
     return deps_.list(m);
   }
-  // A lane that the value does not depend on counts it as often as it has values.
   UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
-    std::vector<UOp> src{value};
-    int64_t copies = 1;
-    for (const UOp& r : lanes) {
-      if (deps_.of(value) & deps_.bit(r)) {
-        src.push_back(r);
-      } else {
-        copies *= r->src(0)->max;
-      }
-    }
-    UOp y = src.size() > 1 ? make(Op::Reduce, value->dtype, src, ReduceArg{op, {}}) : value;
-    if (copies == 1 || op == Op::Max || y->dtype == DType::Bool) return y;
-    if (op == Op::Add) return alu(Op::Mul, {y, constant(Scalar::of_int(y->dtype, copies))});
-    const UOp once = y;
-    for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
-    return y;
+    return kernel::fold_lanes(deps_, op, value, lanes);
   }
   static int64_t count(const std::vector<UOp>& lanes) {
     int64_t n = 1;
@@ -175,6 +181,25 @@ void pass_reduces(Lowering& l) {
   ReduceLowerer lowerer(l.ast, l.target);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     return old->op == Op::Reduce ? lowerer.lower(with_src(old, src)) : UOp();
+  });
+}
+
+// Decompositions may find out that a value is the same in every lane: x modulo 0.
+void pass_lost_lanes(Lowering& l) {
+  std::vector<UOp> folds;
+  for (const Node* n : toposort(l.ast)) {
+    if (n->op == Op::Reduce) folds.push_back(UOp(n));
+  }
+  if (folds.empty()) return;
+  RangeDeps deps(l.ast);
+  const auto has_lost = [&](const UOp& fold) {
+    return std::any_of(fold->src().begin() + 1, fold->src().end(),
+                       [&](const UOp& r) { return !(deps.of(fold->src(0)) & deps.bit(r)); });
+  };
+  if (std::none_of(folds.begin(), folds.end(), has_lost)) return;
+  l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old->op != Op::Reduce) return {};
+    return fold_lanes(deps, old->get<ReduceArg>().op, src[0], src.subspan(1));
   });
 }
 
