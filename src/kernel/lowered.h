@@ -56,9 +56,6 @@ struct LinearKernel {
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;
   Estimate estimate;
-  // It draws random numbers, whose bits are promised to be the same on every device: each product
-  // and sum is rounded by itself, whatever the device would like to fuse (MulAdd excepted).
-  bool no_contraction = false;
   std::string opts;  // the chosen transformations, for TUFF_DEBUG=3
 };
 

@@ -18,7 +18,7 @@ SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvMo
       target_(t),
       m_(m),
       t_(m, target_.features),
-      ops_(m, t_, k.no_contraction),
+      ops_(m, t_),
       space_(k),
       values_(k.ops.size()) {
   for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;

@@ -105,7 +105,7 @@ Id SpirvOps::normalized(Id x, DType t) {
 Id SpirvOps::simple(const Call& c) {
   const uint32_t op = opcode(*row_of(c.op), c.from);
   const Id result = m_.pure(op, t_.reg(c.to), {c.x[0], c.x[1]});
-  if (no_contraction_ && is_float(c.from)) m_.decorate(result, spv::DecorationNoContraction);
+  if (is_float(c.from)) m_.decorate(result, spv::DecorationNoContraction);
   return result;
 }
 

@@ -9,9 +9,9 @@ namespace tuff::render {
 
 class SpirvOps {
  public:
-  // no_contraction: float arithmetic other than MulAdd is decorated NoContraction.
-  SpirvOps(SpirvModule& m, SpirvTypes& t, bool no_contraction)
-      : m_(m), t_(t), no_contraction_(no_contraction) {}
+  // Float arithmetic other than MulAdd is decorated NoContraction: drivers may otherwise fuse it,
+  // and add constants up before what they are added to (Mesa's NIR does).
+  SpirvOps(SpirvModule& m, SpirvTypes& t) : m_(m), t_(t) {}
 
   // The result in register form; `x` are the sources in theirs. Unsupported names op and dtype.
   Id emit(const graph::Node& u, std::span<const Id> x);
@@ -50,7 +50,6 @@ class SpirvOps {
 
   SpirvModule& m_;
   SpirvTypes& t_;
-  const bool no_contraction_;
 };
 
 }  // namespace tuff::render

@@ -114,7 +114,6 @@ LinearKernel uniform_kernel() {
   const UOp unit = b.alu(Op::Mul, {b.cast(bits, DType::F32), b.number(DType::F32, 0x1p-24)});
   const UOp scaled = b.alu(Op::Mul, {unit, b.number(DType::F32, 0.3)});
   b.store(b.index(out, offset), b.alu(Op::Add, {scaled, b.number(DType::F32, -0.1)}));
-  b.k.no_contraction = true;
   return b.k;
 }
 

@@ -279,6 +279,7 @@ class Decomposer {
   TargetFeatures f_;
 };
 
+// Random numbers are promised to have the same bits on every device.
 bool draws_random_numbers(const UOp& ast) {
   const std::vector<const Node*> nodes = toposort(ast);
   return std::any_of(nodes.begin(), nodes.end(),
@@ -288,8 +289,7 @@ bool draws_random_numbers(const UOp& ast) {
 }  // namespace
 
 void pass_decompose(Lowering& l) {
-  l.out.no_contraction = draws_random_numbers(l.ast);
-  const Decomposer d(l.target, l.out.no_contraction);
+  const Decomposer d(l.target, draws_random_numbers(l.ast));
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) { return d(old, src); });
 }
 

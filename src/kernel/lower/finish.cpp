@@ -62,7 +62,7 @@ void fill_arguments(LinearKernel& k) {
   int32_t next = 0;
   for (auto& [slot, a] : by_slot) {
     // A buffer whose reads folded away keeps its place in the argument block.
-    for (; next < slot; next++) k.buffers.push_back({next, DType::U8, 0, false, false});
+    for (; next < slot; next++) k.buffers.push_back({next, DType::U32, 0, false, false});
     k.buffers.push_back(a);
     next = slot + 1;
   }
