@@ -1,5 +1,8 @@
 #include "check/functions.h"
 
+#include <algorithm>
+#include <set>
+
 namespace tuff::check {
 namespace {
 
@@ -177,7 +180,9 @@ const std::vector<Function>& networks() {
       {"attention", Curved,
        [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2]); }},
       {"attention_causal", Curved,
-       [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true); }},
+       [](Inputs x) {
+         return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true);
+       }},
       {"attention_mask", Curved,
        [](Inputs x) { return Tensor::scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
       {"embedding", Exact, [](Inputs x) { return Tensor::embedding(x[0], x[1]); }},
@@ -198,6 +203,42 @@ double tolerance(Precision p) {
     case Curved: return 1e-5;
   }
   return 0;
+}
+
+bool refuses(const Function& f, DType t) {
+  static const std::set<std::string> floats_alone = {"pow_negative", "cross_entropy_probabilities",
+                                                     "cross_entropy_probabilities_losses"};
+  static const std::set<std::string> no_bools = {"integer_arithmetic",
+                                                 "one_hot",
+                                                 "index_int",
+                                                 "index_bool",
+                                                 "pow_int",
+                                                 "pow_int_negative",
+                                                 "floor_divide_int",
+                                                 "remainder_int",
+                                                 "fmod_int",
+                                                 "left_shift",
+                                                 "right_shift",
+                                                 "shift_number",
+                                                 "shift_beyond",
+                                                 "sub",
+                                                 "neg",
+                                                 "pow_tensor",
+                                                 "pow_negative_base",
+                                                 "pow_at_0",
+                                                 "pow_broadcast",
+                                                 "floor_divide",
+                                                 "remainder",
+                                                 "fmod",
+                                                 "fmod_exact",
+                                                 "special_binary",
+                                                 "special_remainders",
+                                                 "special_pow"};
+  if (is_float(t)) return false;
+  if (!f.only.empty()) return std::find(f.only.begin(), f.only.end(), t) == f.only.end();
+  if (t == DType::Bool && no_bools.count(f.name)) return true;
+  if (t == DType::U64 && f.name == "cat_mixed") return true;  // beside a signed integer
+  return floats_alone.count(f.name) > 0;
 }
 
 std::span<const Function> functions() {

@@ -31,6 +31,9 @@ struct Function {
 };
 
 std::span<const Function> functions();
+// Whether the function refuses operands of a dtype that memory can hold: with InvalidArgument, or
+// ShapeError where integers mean something else than floats do.
+bool refuses(const Function& f, DType t);
 // Part of it: options, special values, empty tensors, scalars.
 std::vector<Function> functions_with_options();
 

@@ -1,10 +1,13 @@
 // The conformance suite as a table: complete, reproducible, and its comparison right.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "check/compare.h"
@@ -115,6 +118,39 @@ TEST(Suite, HasEveryFunctionForwards) {
   for (const Case& c : suite()) ops.insert(c.op);
   for (const Function& f : functions()) EXPECT_TRUE(ops.count("Tensor." + f.name)) << f.name;
   EXPECT_TRUE(names.count("Tensor.softmax/bf16/backward"));
+}
+
+// The stored operands of a function with the floats among them, or else the integers, as dtype t.
+std::vector<Tensor> zeros_like_operands(const nlohmann::json& row, DType t) {
+  std::vector<DType> dtypes;
+  for (const auto& j : row.at("inputs"))
+    dtypes.push_back(parse_dtype(j.at("dtype").get<std::string>()));
+  const bool floats = std::any_of(dtypes.begin(), dtypes.end(), is_float);
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < dtypes.size(); i++) {
+    const bool changes = floats ? is_float(dtypes[i]) : is_int(dtypes[i]);
+    out.push_back(Tensor::zeros(row.at("inputs")[i].at("shape").get<Sizes>(),
+                                {.dtype = changes ? t : dtypes[i], .device = "NULL"}));
+  }
+  return out;
+}
+
+TEST(Suite, FunctionsRefuseWhatTheTableSaysAndNothingElse) {
+  std::map<std::string, nlohmann::json> rows;
+  const nlohmann::json all = nlohmann::json::parse(function_values());
+  for (const auto& row : all.at("cases")) rows.emplace(row.at("name").get<std::string>(), row);
+  for (const Function& f : functions()) {
+    const nlohmann::json& row = rows.at(f.name);
+    for (const DType t : memory_dtypes()) {
+      if (is_float(t) || row.at("inputs").empty()) continue;
+      const std::vector<Tensor> operands = zeros_like_operands(row, t);
+      if (refuses(f, t)) {
+        EXPECT_THROW(f.run(operands), Error) << f.name << " " << short_name(t);
+      } else {
+        EXPECT_NO_THROW(f.run(operands)) << f.name << " " << short_name(t);
+      }
+    }
+  }
 }
 
 TEST(Suite, OperandsDependOnTheSeedAndOnNothingElse) {
