@@ -81,6 +81,7 @@ uint32_t core_count();       // that this process may use (affinity)
 std::string cpu_identity();  // model name and ISA features, stable on one machine
 uint64_t physical_memory_bytes();
 bool is_terminal(int fd);
+bool is_main_thread();
 int terminal_width(int fd);
 
 // Sleeps while *word == expected, at most timeout_ns; spurious wake-ups happen.

@@ -80,6 +80,8 @@ uint64_t physical_memory_bytes() {
   return uint64_t(::sysconf(_SC_PHYS_PAGES)) * uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
+bool is_main_thread() { return ::gettid() == ::getpid(); }
+
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 
 int terminal_width(int fd) {

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "engine/cache/program_cache.h"
 
 namespace tuff::engine {
@@ -36,6 +37,17 @@ void idle_at_exit() {
     }
   }
 }
+
+// Whoever calls exit() destroys its thread-local objects before anything static. Handlers of atexit
+// run the other way round than they were registered, and a driver's compiler registers its own when
+// it first compiles, in a thread of the driver: they would take away what it still works with.
+struct IdleBeforeExit {
+  ~IdleBeforeExit() {
+    if (os::is_main_thread()) idle_at_exit();
+  }
+  void arm() const {}  // its use is what makes the thread's object
+};
+thread_local const IdleBeforeExit idle_before_exit;
 
 std::string upper(std::string s) {
   std::transform(s.begin(), s.end(), s.begin(),
@@ -91,6 +103,7 @@ Device::~Device() {
 }
 
 std::shared_ptr<Device> Device::get(const std::string& name) {
+  idle_before_exit.arm();
   const std::string asked = name.empty() ? default_device() : name;
   OpenDevices& d = open_devices();
   std::lock_guard lock(d.mutex);
