@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/profile/profile.h"
 
 namespace tuff::engine {
 
@@ -57,6 +58,7 @@ void Buffer::copyin(const void* src) {
 }
 
 void Buffer::copyout(void* dst) {
+  const ProfiledScope scope("download");
   if (size_bytes() == 0) return;
   const hcq::Span s = span();
   if (const std::byte* host = s.host()) {

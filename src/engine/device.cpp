@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "engine/cache/program_cache.h"
+#include "engine/profile/profile.h"
 
 namespace tuff::engine {
 namespace {
@@ -27,8 +28,9 @@ OpenDevices& open_devices() {
   return d;
 }
 
-// At exit devices are only brought to rest; destroying them is close_devices()'s, called by main.
-void idle_at_exit() {
+// At exit devices are brought to rest and the trace is written; destroying them is
+// close_devices()'s, called by main.
+void bring_to_rest() {
   for (auto& [name, device] : open_devices().by_name) {
     try {
       device->queue().wait_idle();
@@ -36,6 +38,7 @@ void idle_at_exit() {
       // A lost device cannot be waited for, and the process is ending.
     }
   }
+  profile_write();
 }
 
 // Whoever calls exit() destroys its thread-local objects before anything static. Handlers of atexit
@@ -43,7 +46,7 @@ void idle_at_exit() {
 // it first compiles, in a thread of the driver: they would take away what it still works with.
 struct IdleBeforeExit {
   ~IdleBeforeExit() {
-    if (os::is_main_thread()) idle_at_exit();
+    if (os::is_main_thread()) bring_to_rest();
   }
   void arm() const {}  // its use is what makes the thread's object
 };
@@ -110,7 +113,7 @@ std::shared_ptr<Device> Device::get(const std::string& name) {
   if (auto it = d.by_name.find(asked); it != d.by_name.end()) return it->second;
   if (auto it = d.canonical.find(asked); it != d.canonical.end()) return d.by_name.at(it->second);
   std::shared_ptr<Device> device = open(asked);
-  if (d.by_name.empty()) std::atexit(idle_at_exit);
+  if (d.by_name.empty()) std::atexit(bring_to_rest);
   auto [it, fresh] = d.by_name.emplace(device->name(), device);
   d.canonical[asked] = it->first;
   return it->second;
@@ -142,6 +145,7 @@ std::vector<devices::Candidate> list_devices() {
 
 void close_devices() {
   OpenDevices& d = open_devices();
+  if (profiling()) bring_to_rest();
   std::map<std::string, std::shared_ptr<Device>> closing;
   {
     std::lock_guard lock(d.mutex);

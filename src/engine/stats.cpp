@@ -1,6 +1,7 @@
 #include "engine/stats.h"
 
 #include "base/os.h"
+#include "engine/profile/profile.h"
 
 namespace tuff::engine {
 
@@ -9,10 +10,12 @@ GlobalCounters& counters() {
   return c;
 }
 
-ScopedTimer::ScopedTimer(std::atomic<uint64_t>& counter)
-    : counter_(counter), start_(os::monotonic_ns()) {}
+ScopedTimer::ScopedTimer(std::atomic<uint64_t>& counter, const char* name)
+    : counter_(counter), name_(name), start_(os::monotonic_ns()) {}
 ScopedTimer::~ScopedTimer() {
-  counter_.fetch_add(os::monotonic_ns() - start_, std::memory_order_relaxed);
+  const uint64_t end = os::monotonic_ns();
+  counter_.fetch_add(end - start_, std::memory_order_relaxed);
+  profile_host(name_, start_, end);
 }
 
 }  // namespace tuff::engine

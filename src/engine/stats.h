@@ -17,15 +17,17 @@ struct GlobalCounters {
 };
 GlobalCounters& counters();
 
-// Adds its own lifetime to a counter.
+// Adds its own lifetime to a counter, and to the trace.
 class ScopedTimer {
  public:
-  explicit ScopedTimer(std::atomic<uint64_t>& counter);
+  // `name` is a literal: what TUFF_PROFILE calls it.
+  ScopedTimer(std::atomic<uint64_t>& counter, const char* name);
   ~ScopedTimer();
   ScopedTimer(const ScopedTimer&) = delete;
 
  private:
   std::atomic<uint64_t>& counter_;
+  const char* name_;
   uint64_t start_;
 };
 

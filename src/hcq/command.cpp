@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "hcq/device.h"
 
 namespace tuff::hcq {
@@ -53,6 +55,41 @@ class Printer {
 };
 
 }  // namespace
+
+namespace {
+
+bool is_work(const Command& c) {
+  return std::holds_alternative<DispatchCmd>(c.body) || std::holds_alternative<CopyCmd>(c.body) ||
+         std::holds_alternative<HostCallCmd>(c.body);
+}
+
+}  // namespace
+
+void add_timestamps(CommandList& list) {
+  TUFF_CHECK(list.timestamp_count == 0, "the list has timestamps of its own");
+  std::vector<Command> commands;
+  const auto stamp = [&] { commands.push_back({TimestampCmd{list.timestamp_count++}, {}, {}}); };
+  for (Command& c : list.commands) {
+    const bool work = is_work(c);
+    if (work && list.timestamp_count == 0) stamp();
+    commands.push_back(std::move(c));
+    if (work) stamp();
+  }
+  list.commands = std::move(commands);
+}
+
+std::vector<TimedCommand> timed_commands(const CommandList& list, std::span<const uint64_t> times) {
+  TUFF_CHECK(times.size() == list.timestamp_count, "{} times for {} timestamps", times.size(),
+             list.timestamp_count);
+  std::vector<TimedCommand> out;
+  for (const Command& c : list.commands) {
+    if (!is_work(c)) continue;
+    // Clocks of a device may jump back a tick where they are calibrated anew.
+    const uint64_t begin = times[out.size()], end = times[out.size() + 1];
+    out.push_back({&c, begin, std::max(begin, end)});
+  }
+  return out;
+}
 
 std::string to_text(const CommandList& list) {
   Printer printer;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -66,6 +67,15 @@ struct CommandList {
   uint32_t slot_count = 0;  // how many values submit() takes
   uint32_t timestamp_count = 0;
 };
+
+// Puts timestamps around every Dispatch, Copy and HostCall: one before the first, one after each.
+void add_timestamps(CommandList& list);
+struct TimedCommand {
+  const Command* command;
+  uint64_t begin_ns, end_ns;
+};
+// The commands of such a list with what Queue::timestamps() gave for it.
+std::vector<TimedCommand> timed_commands(const CommandList& list, std::span<const uint64_t> times);
 
 // One line per command, stable: used by goldens and TUFF_DEBUG.
 std::string to_text(const CommandList& list);

@@ -57,7 +57,8 @@ struct Instance {
   Span args, staged;          // staged: host-visible twin where `args` has no host pointer
   std::byte* host = nullptr;  // what a replay patches
   std::unique_ptr<EncodedList> encoded;
-  uint64_t value = 0;  // timeline value of its last submission
+  uint64_t value = 0;          // timeline value of its last submission
+  bool times_are_due = false;  // of that submission
 };
 
 }  // namespace
@@ -90,6 +91,7 @@ struct CommandGraph::State {
   std::vector<Instance> instances;
   size_t next = 0;
   GraphStats stats;
+  TimesSink times;
   std::mutex mutex;
 
   void place(const std::vector<GraphNode>& nodes);
@@ -106,6 +108,9 @@ struct CommandGraph::State {
   void add_instance(const std::vector<GraphNode>& nodes);
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars);
   void patch(std::byte* host) const;
+  void report_times(Instance& in);
+  // The instances by the age of their last submission.
+  Instance& oldest(size_t i) { return instances[(next + i) % instances.size()]; }
   int32_t conflict(std::span<const uint64_t> inputs) const;
 };
 
@@ -254,6 +259,7 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
     add_copy(copy.dst.span, copy.src.span, "copy");
   }
   insert_barriers(list);
+  if (times) add_timestamps(list);
   return list;
 }
 
@@ -273,9 +279,10 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
 }
 
 CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-                           uint32_t scalar_slot_count, uint32_t instances)
+                           uint32_t scalar_slot_count, uint32_t instances, TimesSink times)
     : state_(std::make_unique<State>(device, input_count, scalar_slot_count)) {
   State& s = *state_;
+  s.times = std::move(times);
   TUFF_CHECK(instances >= 1, "a graph needs an instance");
   s.place(nodes);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -306,9 +313,11 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
 
 CommandGraph::~CommandGraph() {
   State& s = *state_;
-  for (Instance& in : s.instances) {
+  for (size_t i = 0; i < s.instances.size(); ++i) {
+    Instance& in = s.oldest(i);
     try {
       s.queue.wait(in.value);
+      s.report_times(in);
     } catch (const Error&) {
       // A lost device runs nothing more; the memory goes with it.
     }
@@ -386,10 +395,23 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
   // of them are in flight.
   Instance& in = s.instances[s.next];
   s.queue.wait(in.value);
+  s.report_times(in);
   s.patch(in.host);
   in.value = s.queue.submit(*in.encoded, {});
+  in.times_are_due = bool(s.times);
   s.next = (s.next + 1) % s.instances.size();
   return in.value;
+}
+
+void CommandGraph::State::report_times(Instance& in) {
+  if (!in.times_are_due || !queue.passed(in.value)) return;
+  in.times_are_due = false;
+  times(commands, queue.timestamps(*in.encoded));
+}
+
+void CommandGraph::report_times() {
+  std::lock_guard lock(state_->mutex);
+  for (size_t i = 0; i < state_->instances.size(); ++i) state_->report_times(state_->oldest(i));
 }
 
 int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses) const {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,12 +66,16 @@ struct GraphStats {
            instances = 0;
 };
 
+// Receives a replay's command list and its timestamps, see add_timestamps().
+using TimesSink = std::function<void(const CommandList&, std::span<const uint64_t>)>;
+
 class CommandGraph {
  public:
   // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive
   // the graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
+  // With `times` every command is timestamped, and the sink called for each replay once it has run.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-               uint32_t scalar_slot_count, uint32_t instances = 2);
+               uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {});
   ~CommandGraph();
   // Patches the next free instance and submits once. Waits only if every instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
@@ -81,6 +86,9 @@ class CommandGraph {
   // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
   // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
   int32_t conflicting_input(std::span<const uint64_t> input_addresses) const;
+  // Times of replays that have run and were not reported yet: those before the last are when their
+  // instance is used again.
+  void report_times();
   const GraphStats& stats() const;
   const CommandList& commands() const;  // of instance 0, for the hazard checker and goldens
 

@@ -216,9 +216,18 @@ CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {
 
 // ---- integers: sums of a shared base and constants ------------------------------------------
 
+namespace {
+
+// As the device wraps.
+int64_t wrapping_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+int64_t wrapping_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+
+}  // namespace
+
 CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtract) {
   const int sign = subtract ? -1 : 1;
-  CValue out{a.base, a.constant + sign * b.constant, a.step + sign * b.step};
+  CValue out{a.base, wrapping_add(a.constant, wrapping_mul(sign, b.constant)),
+             a.step + sign * b.step};
   if (b.base.empty()) return out;
   if (a.base.empty() && !subtract)
     out.base = b.base;
@@ -231,7 +240,7 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
 
 CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
-  CValue out{a.base, a.constant * factor, a.step * factor};
+  CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor)};
   if (!a.base.empty() && factor != 1)
     out.base = define(c_type(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
   return out;

@@ -135,6 +135,7 @@ std::string c_int(DType t, int64_t v) {
   if (is_unsigned(t)) return fmt::format("{}{}", s.bits, suffix(t));
   const int64_t wrapped = s.as_int();
   if (wrapped == INT64_MIN) return "(-9223372036854775807ll - 1)";
+  if (wrapped == INT32_MIN && t == DType::I32) return "(-2147483647 - 1)";  // else it is a long
   if (wrapped < 0) return fmt::format("({}{})", wrapped, suffix(t));
   return fmt::format("{}{}", wrapped, suffix(t));
 }

@@ -60,7 +60,7 @@ struct FakeList : EncodedList {
   explicit FakeList(CommandList l, int* alive) : list(std::move(l)), alive(alive) { ++*alive; }
   ~FakeList() override { --*alive; }
   CommandList list;
-  std::vector<uint64_t> slots;
+  std::vector<uint64_t> slots, times;
   int* alive;
 };
 
@@ -88,12 +88,21 @@ class FakeQueue : public Queue {
   }
   bool step() {
     if (waiting_.empty()) return false;
-    for (const Command& c : waiting_.front()->list.commands) run(c, waiting_.front()->slots);
+    FakeList& list = *waiting_.front();
+    list.times.resize(list.list.timestamp_count);
+    for (const Command& c : list.list.commands) {
+      if (const auto* t = std::get_if<TimestampCmd>(&c.body)) list.times[t->index] = clock_;
+      run(c, list.slots);
+      ++clock_;
+    }
     waiting_.pop_front();
     timeline_.set(timeline_.value() + 1);
     return true;
   }
-  std::vector<uint64_t> timestamps(EncodedList&) override { return {}; }
+  // Of a clock that counts commands.
+  std::vector<uint64_t> timestamps(EncodedList& list) override {
+    return static_cast<FakeList&>(list).times;
+  }
   Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return submitted_; }
   int encoded = 0, lists_alive = 0;
@@ -114,7 +123,7 @@ class FakeQueue : public Queue {
   FakeOptions options_;
   FakeSignal timeline_;
   std::deque<FakeList*> waiting_;
-  uint64_t submitted_ = 0;
+  uint64_t submitted_ = 0, clock_ = 1000;
 };
 
 class FakeDevice : public Device {

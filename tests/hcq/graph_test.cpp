@@ -158,6 +158,47 @@ TEST_P(Graph, AccessesNameArgumentsAndInputs) {
   device.allocator().free(y);
 }
 
+TEST_P(Graph, TimesOfEveryReplayAreReportedOnceItHasRun) {
+  Span a = floats(4), b = floats(4);
+  std::vector<GraphNode> nodes;
+  nodes.push_back(GraphKernel{&add, {input(0, 0, 16), fixed(a, true)}, {{1, -1}}, {4, 1, 1}});
+  nodes.push_back(GraphKernel{&add, {fixed(a, false), fixed(b, true)}, {{1, -1}}, {4, 1, 1}});
+  std::vector<std::string> names;
+  uint64_t last = 0;
+  int reports = 0;
+  const auto sink = [&](const CommandList& list, std::span<const uint64_t> times) {
+    reports++;
+    for (const TimedCommand& c : timed_commands(list, times)) {
+      names.push_back(c.command->label);
+      EXPECT_GT(c.end_ns, c.begin_ns);
+      EXPECT_GE(c.begin_ns, last);
+      last = c.end_ns;
+    }
+  };
+  Span in = floats(4);
+  const std::vector<float> values(4, 2.0f);
+  device.upload(in, values.data());
+  const uint64_t address[] = {in.address()};
+  {
+    CommandGraph graph(device, nodes, 1, 0, 2, sink);
+    for (int replay = 0; replay < 3; replay++) graph.replay(address, {});
+    EXPECT_EQ(reports, 1);  // the first instance was used again
+    graph.report_times();
+    EXPECT_EQ(reports, 1) << "what has not run has no times";
+    device.compute_queue().wait_idle();
+    graph.report_times();
+    EXPECT_EQ(reports, 3);
+    graph.report_times();
+    EXPECT_EQ(reports, 3);
+    graph.replay(address, {});
+  }
+  EXPECT_EQ(reports, 4) << "at destruction";
+  const size_t per_replay = GetParam() ? 3 : 2;  // arguments are copied where they are staged
+  ASSERT_EQ(names.size(), 4 * per_replay);
+  EXPECT_EQ(names[per_replay - 1], "add");
+  EXPECT_EQ(read(b), std::vector<float>(4, 4.0f));
+}
+
 INSTANTIATE_TEST_SUITE_P(ArgsStaged, Graph, testing::Bool());
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "engine/cache/disk_cache.h"
+#include "engine/profile/profile.h"
 #include "engine/stats.h"
 #include "graph/text.h"
 
@@ -98,7 +99,7 @@ void remember(const DiskPlan& plan, std::span<const render::Binary> fresh) {
 std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source> sources) {
   const Target& target = device_.target();
   const render::Renderer& renderer = render::renderer_of(target);
-  ScopedTimer timer(counters().compile_ns);
+  ScopedTimer timer(counters().compile_ns, "compile");
   counters().kernels_compiled += sources.size();
   // Only text has a compiler worth caching; words of SPIR-V are the binary already.
   const bool cacheable = !sources.empty() && !sources[0].text.empty();
@@ -125,9 +126,9 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   graph::UOpMap<bool> seen;
   for (const graph::UOp& ast : asts) {
     if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
-    std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns);
+    std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns, "lower");
     kernel::LinearKernel linear = kernel::lower(ast, target);
-    timer.emplace(counters().render_ns);
+    timer.emplace(counters().render_ns, "render");
     sources.push_back(renderer.render(linear, target));
     timer.reset();
     show(linear, ast, sources.back());
@@ -137,10 +138,11 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   if (!fresh.empty()) {
     const std::vector<render::Binary> binaries = compile(sources);
     show_machine_code(binaries);
-    ScopedTimer timer(counters().load_ns);
+    ScopedTimer timer(counters().load_ns, "load");
     std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
     for (size_t i = 0; i < fresh.size(); i++) {
       made[i]->program = std::move(programs[i]);
+      profile_kernel(made[i]->name, made[i]->estimate);
       kernels_.emplace(fresh[i], std::move(made[i]));
     }
   }

@@ -4,18 +4,21 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/profile/profile.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 
 namespace tuff::engine {
 namespace {
 
+constexpr uint32_t kInstances = 2;  // the next replay is patched while the last one runs
+
 thread_local Capture* current_capture = nullptr;
 
 // A run of calls on one device, or one copy between devices.
 struct Segment {
   Device* device = nullptr;
-  std::unique_ptr<hcq::CommandGraph> graph;
+  std::shared_ptr<hcq::CommandGraph> graph;
   std::optional<BoundCopy> host_copy;
   int32_t copy_dst_input = -1, copy_src_input = -1;
   std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
@@ -137,8 +140,10 @@ struct CapturedGraph::State {
     }
     keep_one_per_root(s.touched);
     std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
-    s.graph = std::make_unique<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
-                                                  uint32_t(inputs.size()), 0);
+    s.graph = std::make_shared<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
+                                                  uint32_t(inputs.size()), 0, kInstances,
+                                                  profile_sink(s.device->name()));
+    profile_graph(s.graph);
     const hcq::GraphStats& g = s.graph->stats();
     stats.kernels += g.kernels;
     stats.copies += g.copies;
@@ -195,6 +200,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
   if (!st.validated.empty()) return st.replay_validated(inputs);
+  const ProfiledScope scope("replay");
   for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
   for (Segment& s : st.segments) {
     if (s.host_copy) {

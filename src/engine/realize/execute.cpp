@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "engine/profile/profile.h"
 #include "engine/realize/linear.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
@@ -94,7 +95,9 @@ uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   }
   hcq::insert_barriers(list);
   hcq::Queue& queue = device.queue();
-  const uint64_t value = queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
+  const ProfiledScope scope("submit");
+  const uint64_t value = profiling() ? profile_submit(queue, std::move(list))
+                                     : queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
   device.args().retire(value);
   mark_used(calls, value);
   counters().submits++;

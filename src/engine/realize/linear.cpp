@@ -134,7 +134,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
 
 std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
                                  const VariableValues& variables) {
-  std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns);
+  std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns, "schedule");
   const sched::Scheduled scheduled = sched::schedule(
       sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); });
   timer.reset();

@@ -1,0 +1,46 @@
+// TUFF_PROFILE=FILE: what ran when, as a trace that Perfetto and chrome://tracing open ("Trace
+// Event Format", Google, 2016): a track per queue with its kernels and copies by device timestamps,
+// a track per host thread with scheduling, compiling and submitting, all on the host's monotonic
+// clock. Called by the rest of engine. Must never steer anything; costs nothing where it is off.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/os.h"
+#include "hcq/graph.h"
+#include "kernel/lowered.h"
+
+namespace tuff::engine {
+
+bool profiling();
+
+// Host work of this thread. `name` is a literal.
+void profile_host(const char* name, uint64_t begin_ns, uint64_t end_ns);
+class ProfiledScope {
+ public:
+  explicit ProfiledScope(const char* name)
+      : name_(name), begin_(profiling() ? os::monotonic_ns() : 0) {}
+  ~ProfiledScope() {
+    if (begin_) profile_host(name_, begin_, os::monotonic_ns());
+  }
+  ProfiledScope(const ProfiledScope&) = delete;
+
+ private:
+  const char* name_;
+  uint64_t begin_;
+};
+// What is known of a kernel, shown with each of its runs.
+void profile_kernel(const std::string& name, const kernel::Estimate& estimate);
+// Submits an eager list with timestamps; its times are taken once it has run.
+uint64_t profile_submit(hcq::Queue& queue, hcq::CommandList list);
+// What a CommandGraph reports its replays' times to.
+hcq::TimesSink profile_sink(const std::string& device);
+// A graph that reports there and may live when the trace is written.
+void profile_graph(const std::shared_ptr<hcq::CommandGraph>& graph);
+// Writes all that has run so far. Called when devices are idle: at exit and before they are closed.
+void profile_write() noexcept;
+
+}  // namespace tuff::engine
