@@ -81,6 +81,7 @@ uint32_t core_count();       // that this process may use (affinity)
 std::string cpu_identity();  // model name and ISA features, stable on one machine
 uint64_t physical_memory_bytes();
 bool is_terminal(int fd);
+uint32_t thread_id();  // as the system numbers it; the main thread has the process's number
 bool is_main_thread();
 int terminal_width(int fd);
 

@@ -80,6 +80,7 @@ uint64_t physical_memory_bytes() {
   return uint64_t(::sysconf(_SC_PHYS_PAGES)) * uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
+uint32_t thread_id() { return uint32_t(::gettid()); }
 bool is_main_thread() { return ::gettid() == ::getpid(); }
 
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }

@@ -1,7 +1,5 @@
 #include "engine/profile/profile.h"
 
-#include <unistd.h>
-
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -25,7 +23,8 @@ struct Event {
   int process;
   int thread;
   uint64_t begin_ns, end_ns;
-  uint64_t bytes = 0;  // of a copy
+  uint64_t bytes = 0;    // of a copy
+  bool on_main = false;  // of the host's threads
 };
 
 // A list that was submitted with timestamps, until it has run.
@@ -46,7 +45,8 @@ class Profile {
 
   void add_host(const char* name, uint64_t begin_ns, uint64_t end_ns) {
     std::lock_guard lock(mutex_);
-    events_.push_back({name, kHostProcess, int(::gettid()), begin_ns, end_ns});
+    events_.push_back(
+        {name, kHostProcess, int(os::thread_id()), begin_ns, end_ns, 0, os::is_main_thread()});
   }
 
   void add_kernel(const std::string& name, const kernel::Estimate& estimate) {
@@ -137,7 +137,7 @@ class Profile {
     for (const Event& e : events_) {
       if (e.process != kHostProcess || !threads.insert(e.thread).second) continue;
       name("thread_name", kHostProcess, e.thread,
-           e.thread == int(::getpid()) ? "main thread" : fmt::format("thread {}", e.thread));
+           e.on_main ? "main thread" : fmt::format("thread {}", e.thread));
     }
     for (const auto& [device, process] : devices_) {
       name("process_name", process, 0, device);
