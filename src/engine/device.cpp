@@ -102,6 +102,7 @@ Device::~Device() {
     queue().wait_idle();
   } catch (const Error& e) {
     log_warn("closing {}: {}", name(), e.what());
+    hcq_->settle();
   }
 }
 

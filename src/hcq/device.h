@@ -121,6 +121,8 @@ class Device {
   virtual Queue& compute_queue() = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
+  // After DeviceLost, before what was in flight is destroyed: waits until nothing runs any more.
+  virtual void settle() noexcept {}
   // Throws DeviceLost if declare_lost() was called, else asks check_status(). Devices call it at
   // the head of map_block, load and submit, so that later calls on a lost device fail fast.
   void fail_if_lost();

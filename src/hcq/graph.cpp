@@ -319,7 +319,7 @@ CommandGraph::~CommandGraph() {
       s.queue.wait(in.value);
       s.report_times(in);
     } catch (const Error&) {
-      // A lost device runs nothing more; the memory goes with it.
+      s.device.settle();
     }
     in.encoded.reset();
     s.device.allocator().free(in.args);

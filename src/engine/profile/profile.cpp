@@ -117,8 +117,12 @@ class Profile {
 
   void collect() {
     std::erase_if(pending_, [&](const Pending& p) {
-      if (!p.queue->passed(p.value)) return false;
-      add_locked(p.queue->device().name(), p.list, p.queue->timestamps(*p.encoded));
+      try {
+        if (!p.queue->passed(p.value)) return false;
+        add_locked(p.queue->device().name(), p.list, p.queue->timestamps(*p.encoded));
+      } catch (const DeviceLost& e) {
+        log_warn("TUFF_PROFILE: {}", e.what());
+      }
       return true;
     });
   }

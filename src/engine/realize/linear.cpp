@@ -1,6 +1,7 @@
 // compile_linear and run_linear: binds a schedule to memory and hands its calls to execute().
 #include "engine/realize/linear.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/check.h"
@@ -24,6 +25,19 @@ struct CompiledCache {
 CompiledCache& compiled_cache() {
   static CompiledCache& c = *std::make_unique<CompiledCache>().release();
   return c;
+}
+
+bool is_open(const std::weak_ptr<Device>& d) {
+  const std::shared_ptr<Device> device = d.lock();
+  return device && Device::get(device->name()) == device;
+}
+
+// Closing a device leaves the tensors that hold its memory behind.
+void require_open(const Ref<Buffer>& b) {
+  const Device& device = b->on();
+  if (Device::get(device.name()).get() != &device)
+    fail<InvalidArgument>("a tensor on {} is used after close_devices() closed its device",
+                          device.name());
 }
 
 // Memory of every slot of a schedule for one run.
@@ -85,7 +99,9 @@ std::shared_ptr<const CompiledLinear> compile_linear(
   {
     std::lock_guard lock(cache.mutex);
     auto it = cache.rows.find(schedule.get());
-    if (it != cache.rows.end() && it->second.first.lock() == schedule) return it->second.second;
+    if (it != cache.rows.end() && it->second.first.lock() == schedule &&
+        std::all_of(it->second.second->devices.begin(), it->second.second->devices.end(), is_open))
+      return it->second.second;
   }
   auto out = std::make_shared<CompiledLinear>();
   out->schedule = schedule;
@@ -98,6 +114,7 @@ std::shared_ptr<const CompiledLinear> compile_linear(
   for (const auto& [device, calls] : by_device) {
     std::vector<graph::UOp> asts;
     for (size_t i : calls) asts.push_back(schedule->calls[i].ast);
+    out->devices.push_back(Device::get(device));
     const auto kernels = Device::get(device)->programs().get(asts);
     for (size_t k = 0; k < calls.size(); k++) out->kernels[calls[k]] = kernels[k];
   }
@@ -111,6 +128,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
                                     std::span<const Ref<Buffer>> inputs,
                                     const VariableValues& variables) {
   const Schedule& s = *linear.schedule;
+  std::for_each(inputs.begin(), inputs.end(), require_open);
   Binding binding(s, inputs);
   std::vector<BoundCall> calls;
   for (size_t i = 0; i < s.calls.size(); i++) {

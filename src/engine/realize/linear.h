@@ -21,6 +21,8 @@ namespace tuff::engine {
 struct CompiledLinear {
   std::shared_ptr<const sched::Schedule> schedule;
   std::vector<const LoadedKernel*> kernels;  // per call; null for copies and views
+  // Whose programs they are: a device that was closed takes them with it.
+  std::vector<std::weak_ptr<Device>> devices;
 };
 std::shared_ptr<const CompiledLinear> compile_linear(
     const std::shared_ptr<const sched::Schedule>& schedule);

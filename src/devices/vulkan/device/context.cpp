@@ -39,6 +39,25 @@ Context::~Context() {
   if (device) api.vkDestroyDevice(device, nullptr);
 }
 
+void Context::settle() noexcept {
+  if (lost()) api.vkDeviceWaitIdle(device);
+}
+
+void Context::abandon() noexcept {
+  api.vkDeviceWaitIdle = [](VkDevice) { return VK_ERROR_DEVICE_LOST; };
+  api.vkDestroyDevice = [](auto...) {};
+  api.vkFreeMemory = [](auto...) {};
+  api.vkUnmapMemory = [](auto...) {};
+  api.vkDestroyBuffer = [](auto...) {};
+  api.vkDestroyShaderModule = [](auto...) {};
+  api.vkDestroyPipelineLayout = [](auto...) {};
+  api.vkDestroyPipelineCache = [](auto...) {};
+  api.vkDestroyPipeline = [](auto...) {};
+  api.vkDestroyCommandPool = [](auto...) {};
+  api.vkDestroyQueryPool = [](auto...) {};
+  api.vkDestroySemaphore = [](auto...) {};
+}
+
 void Context::throw_lost() {
   std::lock_guard lock(mutex_);
   throw DeviceLost(lost_text_);

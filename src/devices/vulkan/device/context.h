@@ -22,6 +22,12 @@ class Context {
   // anything else as Error; the text names device, call and `what`.
   void check(VkResult result, const char* call, const std::string& what = {});
   void require_alive();  // throws DeviceLost once the device has been lost
+  // Before objects are destroyed: what the driver calls lost may still be running. Waiting for a
+  // lost device ends in finite time (Vulkan specification, "Lost Device").
+  void settle() noexcept;
+  // A device that makes no progress may never do so again, and drivers wait for it when objects are
+  // destroyed: from now on nothing is destroyed any more.
+  void abandon() noexcept;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   const std::shared_ptr<Instance> instance;

@@ -17,7 +17,10 @@ VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& fact
       loader_(context_, target_),
       queue_(*this, context_) {}
 
-VulkanDevice::~VulkanDevice() { shut_down(); }
+VulkanDevice::~VulkanDevice() {
+  context_->settle();
+  shut_down();
+}
 
 namespace {
 

@@ -30,8 +30,12 @@ class VulkanDevice final : public hcq::Device {
   }
   hcq::Queue& compute_queue() override { return queue_; }
   void check_status() override { context_->require_alive(); }
+  void settle() noexcept override { context_->settle(); }
   const std::shared_ptr<Context>& context() const { return context_; }
   Loader& loader() { return loader_; }
+
+ protected:
+  void on_lost() noexcept override { context_->abandon(); }
 
  private:
   std::shared_ptr<Context> context_;
