@@ -50,6 +50,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(subgroup_arithmetic);
   TUFF_FEATURE(subgroup_shuffle);
   TUFF_FEATURE(signed_zero_inf_nan);
+  TUFF_FEATURE(literal_zero_products);
   TUFF_FEATURE(exp2);
   TUFF_FEATURE(log2);
   TUFF_FEATURE(sin);
@@ -154,7 +155,7 @@ Target c_x86_64() {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
-  f.signed_zero_inf_nan = true;
+  f.signed_zero_inf_nan = f.literal_zero_products = true;
   f.sqrt = true;
   return t;
 }

@@ -91,6 +91,7 @@ Target make_target() {
                 .storage16 = true,
                 .device_address = true,
                 .signed_zero_inf_nan = true,
+                .literal_zero_products = true,
                 .sqrt = true};
   return t;
 }
