@@ -165,8 +165,11 @@ UOp sticky_integer(const UOp& x) {
     const UOp kept = x - rest;
     const UOp cut = where(alu(Op::CmpNe, {rest, zero}), alu(Op::Or, {kept, unit}), kept);
     const UOp bound = integer(t, int64_t(1) << tier.least);
-    UOp large = logical_not(lt(x, bound));
-    if (is_signed(t)) large = alu(Op::Or, {large, lt(x, zero - bound)});
+    // One comparison: of two with constants, of a number that was widened, Mesa 22.3 makes another.
+    const DType u = t == DType::I64 ? DType::U64 : t == DType::I32 ? DType::U32 : t;
+    const UOp from_least = is_signed(t) ? bitcast(x + bound, u) : x;
+    const int64_t range = int64_t(is_signed(t) ? 2 : 1) << tier.least;
+    const UOp large = logical_not(lt(from_least, integer(u, range)));
     y = where(large, cut, y);
   }
   return y;
