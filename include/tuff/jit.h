@@ -1,6 +1,8 @@
 // Jit: a function of tensors that is captured once and then replayed as command graphs.
 // The first call runs it, the second captures, later calls patch the input addresses and submit.
-// The result tensors' memory is overwritten by the next replay: copy what must outlive it.
+// A result that somebody holds (the tensor, a view, or what is computed from it and not realized yet)
+// keeps its values: the next replay then stores into new memory. One that nobody holds is used again,
+// so that a loop that reads its loss and lets go allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,8 @@ class Jit {
   // Inputs must be realized and keep shape, dtype and device: otherwise InvalidArgument says which
   // changed. Their buffers may be others at every call. Everything that changes from call to call
   // must be an input or a tensor that the function assigns to. Results are realized; the call does
-  // not wait.
+  // not wait. A result may be the next call's input. The vector is the Jit's own: its tensors are
+  // others after the next call.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   bool captured() const;
   JitStats stats() const;

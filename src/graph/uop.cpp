@@ -300,14 +300,13 @@ uint64_t live_node_count() { return table().live.load(); }
 std::string device_of(const UOp& u) { return u->device ? *u->device : std::string(); }
 
 namespace {
-uint64_t next_storage_id() {
-  static std::atomic<uint64_t> next{1};
-  return next.fetch_add(1);
-}
+std::atomic<uint64_t> storages{0};
 }  // namespace
 
+uint64_t last_storage_id() { return storages.load(); }
+
 Storage::Storage(std::string device_name, DType t, int64_t n)
-    : id(next_storage_id()), device(std::move(device_name)), dtype(t), count(n) {}
+    : id(storages.fetch_add(1) + 1), device(std::move(device_name)), dtype(t), count(n) {}
 
 Dim::Dim(UOp expr) {
   TUFF_CHECK(expr && expr->dtype == DType::Index, "an extent must be an Index expression");

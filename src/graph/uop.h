@@ -241,6 +241,7 @@ int64_t element_count(const Shape& s);  // product of max extents
 IntVec max_extents(const Shape& s);
 std::string to_string(const Shape& s);  // "(3, 4)"; symbolic extents by their text
 std::string device_of(const UOp& u);    // Node::device, or ""
+uint64_t last_storage_id();             // of those made so far: younger ones have larger ids
 uint64_t live_node_count();             // for leak tests
 
 }  // namespace tuff::graph

@@ -28,6 +28,7 @@ struct Jit::State {
   std::vector<InputShape> shapes;
   std::vector<Ref<engine::Buffer>> inputs;
   std::vector<Tensor> outputs;
+  std::vector<int32_t> output_slots;  // of `inputs`, after the arguments'; -1: stays where it is
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
 
@@ -61,8 +62,50 @@ struct Jit::State {
   void capture(const std::vector<Tensor>& given) {
     take_inputs(given);
     engine::Capture recorder;
+    const uint64_t last_before = graph::last_storage_id();
     outputs = run(given);
+    for (size_t i = 0; i < outputs.size(); i++) {
+      output_slots.push_back(is_replaceable(i, last_before) ? int32_t(inputs.size()) : -1);
+      if (output_slots.back() >= 0) inputs.push_back(detail::buffer_of(outputs[i]));
+    }
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs);
+  }
+
+  // What the captured calls made anew, whole and for this result alone. An argument that is handed
+  // on, or a tensor that the function assigns to, is its caller's and stays what it is.
+  bool is_replaceable(size_t i, uint64_t last_before) const {
+    const Ref<engine::Buffer> b = detail::buffer_of(outputs[i]);
+    if (!b || b->id <= last_before || &b->root() != b.get()) return false;
+    for (size_t j = 0; j < outputs.size(); j++) {
+      const Ref<engine::Buffer> other = detail::buffer_of(outputs[j]);
+      if (j != i && other && &other->root() == b.get()) return false;
+    }
+    return true;
+  }
+
+  // By somebody besides this Jit: as a tensor, in a graph, or as an argument of this call.
+  bool is_held(size_t i) const {
+    const graph::UOp& u = detail::uop(outputs[i]);
+    if (outputs[i].impl()->ref_count() > 1) return true;
+    for (const graph::Node* n = u.get();; n = n->src(0).get()) {
+      if (n->refs.load(std::memory_order_relaxed) > 1) return true;
+      if (n->op == graph::Op::Buffer) break;
+    }
+    const engine::Buffer* b = inputs[size_t(output_slots[i])].get();
+    if (b->ref_count() > 2) return true;  // its node and `inputs` have one each
+    return std::any_of(inputs.begin(), inputs.begin() + std::ptrdiff_t(shapes.size()),
+                       [&](const Ref<engine::Buffer>& in) { return &in->root() == b; });
+  }
+
+  void replace_held_outputs() {
+    for (size_t i = 0; i < outputs.size(); i++) {
+      if (output_slots[i] < 0 || !is_held(i)) continue;
+      Ref<engine::Buffer>& b = inputs[size_t(output_slots[i])];
+      const std::shared_ptr<engine::Device> device = engine::Device::get(b->device);
+      b = make_ref<engine::Buffer>(device, b->dtype, b->count);
+      outputs[i] = detail::wrap(graph::reshape(graph::buffer(b), detail::uop(outputs[i])->shape),
+                                outputs[i].device());
+    }
   }
 
   void check(size_t i, const Tensor& t) const {
@@ -86,6 +129,7 @@ struct Jit::State {
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
       inputs[i] = std::move(b);
     }
+    replace_held_outputs();
     graph->replay(inputs);
     replays++;
   }
