@@ -89,6 +89,9 @@ int terminal_width(int fd);
 void futex_wait(const std::atomic<uint32_t>* word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake(const std::atomic<uint32_t>* word, int count);
 void cpu_relax();  // pause instruction in a spin loop
+// From now on the calling thread, when it is woken, does not preempt whoever woke it (sched(7):
+// SCHED_BATCH). Does nothing where that is not allowed.
+void wake_without_preempting() noexcept;
 
 // SIGINT and SIGTERM set a flag instead of ending the process, from now on. A second one ends it.
 void catch_interrupts();

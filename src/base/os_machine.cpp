@@ -71,6 +71,11 @@ uint32_t core_count() {
   return uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+void wake_without_preempting() noexcept {
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 std::string cpu_identity() {
   static const std::string identity = read_cpu_identity();
   return identity;

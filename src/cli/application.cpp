@@ -81,6 +81,7 @@ int run_program(int argc, const char* const* argv) {
   add_devices_command(app, chosen);
   add_train_command(app, chosen);
   add_check_command(app, chosen);
+  add_bench_command(app, chosen);
   add_docs_command(app, chosen);
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
   const int code = run_action(chosen);

@@ -31,6 +31,7 @@ void print_error(const std::string& text);
 void add_devices_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);
+void add_bench_command(CLI::App& app, Action& chosen);
 void add_docs_command(CLI::App& app, Action& chosen);
 
 }  // namespace tuff::cli

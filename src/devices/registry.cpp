@@ -1,5 +1,6 @@
 #include "devices/registry.h"
 
+#include "base/check.h"
 #include "devices/cpu/cpu.h"
 #include "devices/null/null.h"
 #ifdef TUFF_HAS_VULKAN
@@ -11,14 +12,21 @@ namespace {
 
 constexpr DeviceKind kKinds[] = {
 #ifdef TUFF_HAS_VULKAN
-    {"VULKAN", vulkan_probe, vulkan_open},
+    {"VULKAN", vulkan_probe, vulkan_open, vulkan_raw_replay},
 #endif
-    {"CPU", cpu_probe, cpu_open},
-    {"NULL", null_probe, null_open},
+    {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
+    {"NULL", null_probe, null_open, nullptr},
 };
 
 }  // namespace
 
 std::span<const DeviceKind> device_kinds() { return kKinds; }
+
+const DeviceKind& kind_of(const hcq::Device& device) {
+  const std::string kind = device.name().substr(0, device.name().find(':'));
+  for (const DeviceKind& row : kKinds)
+    if (kind == row.kind) return row;
+  fail<InvalidArgument>("{}: a device of no registered kind", device.name());
+}
 
 }  // namespace tuff::devices

@@ -1,5 +1,6 @@
 // The device registry: one row per kind of device. Called by engine (Device::get) and cli
-// (devices). Rows only: what a kind is called, how to list what is there, how to open one.
+// (devices, bench). Rows only: what a kind is called, how to list what is there, how to open one,
+// and the floor of its replays.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/raw_replay.h"
 #include "hcq/device.h"
 
 namespace tuff::devices {
@@ -28,8 +30,12 @@ struct DeviceKind {
   // selector: what follows the colon ("0", "uuid=...", "name=..."), or empty for the first.
   // Throws InvalidArgument listing what is there, or Unsupported with the reason.
   std::unique_ptr<hcq::Device> (*open)(const std::string& selector);
+  // `list` of direct dispatches and barriers, captured on a device of this kind. Null where nothing
+  // is computed.
+  std::unique_ptr<RawReplay> (*raw_replay)(hcq::Device& device, const hcq::CommandList& list);
 };
 
 std::span<const DeviceKind> device_kinds();
+const DeviceKind& kind_of(const hcq::Device& device);
 
 }  // namespace tuff::devices

@@ -65,6 +65,13 @@ void Queue::collect(bool all) {
   std::erase_if(pending_, [&](const Pending& p) { return p.value <= reached; });
 }
 
+bool Queue::passed(uint64_t value) {
+  if (seen_.load(std::memory_order_acquire) >= value) return true;
+  const uint64_t now = timeline().value();
+  seen_.store(now, std::memory_order_release);
+  return now >= value;
+}
+
 void Queue::wait(uint64_t value) {
   if (passed(value)) return;
   device_.fail_if_lost();
@@ -85,6 +92,7 @@ void Queue::wait(uint64_t value) {
         device_.name(), (now_ns - since_ns) / 1'000'000, reached, value));
     device_.fail_if_lost();
   }
+  seen_.store(value, std::memory_order_release);
 }
 
 Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}

@@ -73,7 +73,8 @@ class Queue {
   virtual std::vector<uint64_t> timestamps(EncodedList& list) = 0;
   virtual Signal& timeline() = 0;
   virtual uint64_t last_submitted() const = 0;
-  bool passed(uint64_t value) { return timeline().value() >= value; }
+  // Asks the device only about values that it has not been seen to reach.
+  bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
   // TUFF_TIMEOUT_MS (30,000) without progress of the timeline.
   void wait(uint64_t value);
@@ -93,6 +94,7 @@ class Queue {
   Device& device_;
   std::vector<Pending> pending_;
   std::mutex pending_mutex_;
+  std::atomic<uint64_t> seen_{0};  // the timeline has been here; it may be further
 };
 
 // Identity for people and for JSON; everything `tuff devices` prints.

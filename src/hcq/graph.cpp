@@ -23,6 +23,18 @@ struct Placement {
   bool symbolic = false;
 };
 
+bool is_symbolic(const GraphKernel& k) {
+  return std::any_of(k.group_slots.begin(), k.group_slots.end(), [](int32_t s) { return s >= 0; });
+}
+
+bool is_patched(const GraphKernel& k) {
+  return is_symbolic(k) ||
+         std::any_of(k.buffers.begin(), k.buffers.end(),
+                     [](const GraphBuffer& b) { return !b.span; }) ||
+         std::any_of(k.scalars.begin(), k.scalars.end(),
+                     [](const GraphScalar& s) { return s.slot >= 0; });
+}
+
 struct Range {
   uint64_t begin, end;
 };  // device addresses, half open
@@ -89,12 +101,13 @@ struct CommandGraph::State {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
-  size_t next = 0;
+  size_t newest = 0;  // of instances: the last one submitted
   GraphStats stats;
   TimesSink times;
   std::mutex mutex;
 
   void place(const std::vector<GraphNode>& nodes);
+  size_t place(const GraphKernel& k, Placement& p, size_t end);
   void check(const GraphKernel& k) const;
   void note_range(const GraphBuffer& b);
   void fill(const GraphKernel& k, const Placement& at);
@@ -107,10 +120,10 @@ struct CommandGraph::State {
   CommandList record(const std::vector<GraphNode>& nodes, const Instance& in);
   void add_instance(const std::vector<GraphNode>& nodes);
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars);
+  Instance& free_instance();
   void patch(std::byte* host) const;
-  void report_times(Instance& in);
-  // The instances by the age of their last submission.
-  Instance& oldest(size_t i) { return instances[(next + i) % instances.size()]; }
+  void report_times();
+  std::vector<Instance*> by_age();  // of their last submissions, the oldest first
   int32_t conflict(std::span<const uint64_t> inputs) const;
 };
 
@@ -133,25 +146,28 @@ void CommandGraph::State::check(const GraphKernel& k) const {
                k.program->name(), slot, scalar_count);
 }
 
+// Blocks that replays patch come first: a replay then writes to few pages, which are cold after the
+// one before it, however many kernels the graph has.
 void CommandGraph::State::place(const std::vector<GraphNode>& nodes) {
-  size_t at = 0;
-  for (const GraphNode& node : nodes) {
-    Placement p;
-    if (const auto* k = std::get_if<GraphKernel>(&node)) {
-      check(*k);
-      p.args = align_up(at, kBlockAlignment);
-      p.args_bytes = std::max<size_t>(k->program->args().size_bytes(), 16);
-      at = p.args + p.args_bytes;
-      p.symbolic = std::any_of(k->group_slots.begin(), k->group_slots.end(),
-                               [](int32_t s) { return s >= 0; });
-      if (p.symbolic) {
-        p.indirect = align_up(at, kIndirectAlignment);
-        at = p.indirect + 12;
-      }
+  placements.resize(nodes.size());
+  size_t end = 0;
+  for (bool patched : {true, false}) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const auto* k = std::get_if<GraphKernel>(&nodes[i]);
+      if (k != nullptr && is_patched(*k) == patched) end = place(*k, placements[i], end);
     }
-    placements.push_back(p);
   }
-  contents.resize(align_up(at, kBlockAlignment));
+  contents.resize(align_up(end, kBlockAlignment));
+}
+
+size_t CommandGraph::State::place(const GraphKernel& k, Placement& p, size_t end) {
+  check(k);
+  p.args = align_up(end, kBlockAlignment);
+  p.args_bytes = std::max<size_t>(k.program->args().size_bytes(), 16);
+  p.symbolic = is_symbolic(k);
+  if (!p.symbolic) return p.args + p.args_bytes;
+  p.indirect = align_up(p.args + p.args_bytes, kIndirectAlignment);
+  return p.indirect + 12;
 }
 
 void CommandGraph::State::note_range(const GraphBuffer& b) {
@@ -313,17 +329,16 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
 
 CommandGraph::~CommandGraph() {
   State& s = *state_;
-  for (size_t i = 0; i < s.instances.size(); ++i) {
-    Instance& in = s.oldest(i);
+  for (Instance* in : s.by_age()) {
     try {
-      s.queue.wait(in.value);
-      s.report_times(in);
+      s.queue.wait(in->value);
+      s.report_times();
     } catch (const Error&) {
       s.device.settle();
     }
-    in.encoded.reset();
-    s.device.allocator().free(in.args);
-    s.device.allocator().free(in.staged);
+    in->encoded.reset();
+    s.device.allocator().free(in->args);
+    s.device.allocator().free(in->staged);
   }
 }
 
@@ -386,32 +401,48 @@ void CommandGraph::State::patch(std::byte* host) const {
   }
 }
 
+// The ring is used in order, so the instance after the newest is the oldest: waiting for it means
+// that all of them are in flight. Where replays are waited for one by one the newest serves again:
+// one instance stays in the caches that two would throw out in turns.
+Instance& CommandGraph::State::free_instance() {
+  if (queue.passed(instances[newest].value)) return instances[newest];
+  newest = (newest + 1) % instances.size();
+  queue.wait(instances[newest].value);
+  return instances[newest];
+}
+
 uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
                               std::span<const int64_t> scalars) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
   s.load_slots(input_addresses, scalars);
-  // The ring is used in order, so the next instance is the oldest: waiting for it means that all
-  // of them are in flight.
-  Instance& in = s.instances[s.next];
-  s.queue.wait(in.value);
-  s.report_times(in);
+  Instance& in = s.free_instance();
+  if (s.times) s.report_times();
   s.patch(in.host);
   in.value = s.queue.submit(*in.encoded, {});
   in.times_are_due = bool(s.times);
-  s.next = (s.next + 1) % s.instances.size();
   return in.value;
 }
 
-void CommandGraph::State::report_times(Instance& in) {
-  if (!in.times_are_due || !queue.passed(in.value)) return;
-  in.times_are_due = false;
-  times(commands, queue.timestamps(*in.encoded));
+std::vector<Instance*> CommandGraph::State::by_age() {
+  std::vector<Instance*> out;
+  for (Instance& in : instances) out.push_back(&in);
+  std::sort(out.begin(), out.end(),
+            [](const Instance* a, const Instance* b) { return a->value < b->value; });
+  return out;
+}
+
+void CommandGraph::State::report_times() {
+  for (Instance* in : by_age()) {
+    if (!in->times_are_due || !queue.passed(in->value)) continue;
+    in->times_are_due = false;
+    times(commands, queue.timestamps(*in->encoded));
+  }
 }
 
 void CommandGraph::report_times() {
   std::lock_guard lock(state_->mutex);
-  for (size_t i = 0; i < state_->instances.size(); ++i) state_->report_times(state_->oldest(i));
+  state_->report_times();
 }
 
 int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses) const {

@@ -77,7 +77,8 @@ class CommandGraph {
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
                uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {});
   ~CommandGraph();
-  // Patches the next free instance and submits once. Waits only if every instance is in flight.
+  // Patches a free instance, the last one used if it is free, and submits once. Waits only if every
+  // instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
   // Throws InvalidArgument if an input overlaps memory that the graph itself writes (see
   // conflicting_input) or if a scalar does not fit in 32 bits or in the device's launch limits.

@@ -17,7 +17,8 @@ import time
 import unittest
 
 TUFF = None
-COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["docs"]]
+COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
+            ["bench", "replay"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
@@ -51,10 +52,13 @@ class TuffTest(unittest.TestCase):
     def rows(self, result):
         return [json.loads(line) for line in result.stdout.decode().splitlines()]
 
+    def usable(self, kind):
+        rows = self.rows(self.expect(0, "devices", "--json", TUFF_DEVICE="NULL"))
+        return any(row["usable"] for row in rows if row["kind"] == kind)
+
     def cpu_usable(self):
         """For what the NULL device would answer with nonsense."""
-        rows = self.rows(self.expect(0, "devices", "--json", TUFF_DEVICE="NULL"))
-        return any(row["usable"] for row in rows if row["kind"] == "CPU")
+        return self.usable("CPU")
 
     def files(self):
         return sorted(p.name for p in self.folder.iterdir() if p.name != "cache")
@@ -171,6 +175,46 @@ class Training(TuffTest):
             return self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 1, "--sample", 30, "--seed",
                                          seed, "--json", *TINY))[-2]["text"]
         self.assertEqual(sample(1), sample(1))
+
+
+class BenchReplay(TuffTest):
+    """That it runs, checks results and reports; never how long anything took."""
+    FIELDS = {"event": str, "bench": str, "device": str, "driver": str, "work": str, "kernels": int, "inputs": int,
+              "barriers": int, "replays": int, "wall_us_median": float, "host_us_median": float,
+              "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float, "checked": bool}
+
+    def replay(self, *arguments, **env):
+        row, = self.rows(self.expect(0, "bench", "replay", "--replays", 5, "--json", *arguments, **env))
+        self.assertEqual({k: type(v) for k, v in row.items()}, self.FIELDS)
+        self.assertEqual((row["event"], row["bench"], row["replays"], row["checked"]), ("done", "replay", 5, True))
+        for field in ("wall_us_median", "host_us_median", "raw_wall_us_median", "ratio_to_raw"):
+            self.assertGreater(row[field], 0)
+        return row
+
+    def test_every_device(self):
+        kinds = [kind for kind in ("CPU", "VULKAN") if self.usable(kind)]
+        if not kinds:
+            self.skipTest("there is no device that computes")
+        for kind in kinds:
+            for work, kernels in (("tiny", 20), ("empty", 9), ("tiny", 1)):
+                row = self.replay("--device", kind, "--kernels", kernels, "--work", work)
+                self.assertEqual((row["device"].split(":")[0], row["kernels"], row["work"]), (kind, kernels, work))
+                self.assertEqual((row["inputs"], row["barriers"]), (min(8, kernels), kernels - 1))
+            self.assertEqual(self.replay("--device", kind, "--kernels", 3, "--inputs", 0)["inputs"], 0)
+
+    def test_text(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        result = self.expect(0, "bench", "replay", "--device", "CPU", "--kernels", 10, "--replays", 3, TUFF_THREADS="1")
+        self.assertIn(b"10 dependent tiny kernels", result.stdout)
+
+    def test_usage_errors(self):
+        for wanted, arguments in (("--inputs 9", ["--inputs", 9, "--kernels", 4]), ("--work", ["--work", "huge"]),
+                                  ("--kernels", ["--kernels", 0]), ("--replays", ["--replays", "many"]),
+                                  ("NULL", ["--device", "NULL"])):
+            self.expect_error(2, wanted, "bench", "replay", *arguments)
+        self.expect_error(2, "", "bench")
+        self.expect_error(1, "TPU", "bench", "replay", "--device", "TPU")
 
 
 class BadInput(TuffTest):

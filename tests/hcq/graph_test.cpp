@@ -108,6 +108,44 @@ TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
   device.allocator().free(out);
 }
 
+TEST_P(Graph, ReplaysThatAreWaitedForUseOneInstance) {
+  Span in = floats(1), out = floats(1);
+  std::vector<const std::byte*> blocks;
+  FakeProgram record{"record", 2, 1, [&](const std::byte* p, auto) { blocks.push_back(p); }};
+  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
+                     1, 1, 2);
+  const uint64_t address[] = {in.address()};
+  const int64_t scalar[] = {1};
+  auto replay = [&] { return graph.replay(address, scalar); };
+  device.compute_queue().wait(replay());
+  device.compute_queue().wait(replay());
+  replay();
+  device.compute_queue().wait(replay());
+  ASSERT_EQ(blocks.size(), 4u);
+  EXPECT_EQ(blocks[0], blocks[1]);
+  EXPECT_EQ(blocks[1], blocks[2]);
+  EXPECT_NE(blocks[2], blocks[3]);  // the third had not completed
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
+TEST_P(Graph, PatchedBlocksStandTogether) {
+  Span in = floats(1), out = floats(1);
+  std::vector<GraphNode> nodes(
+      100, GraphKernel{&add, {fixed(out, false), fixed(out, true)}, {{0, -1}}, {1, 1, 1}});
+  for (size_t i : {20, 70})
+    nodes[i] = GraphKernel{&add, {input(0, 0, 4), fixed(out, true)}, {{0, -1}}, {1, 1, 1}};
+  CommandGraph graph(device, nodes, 1, 0);
+  std::vector<uint64_t> blocks;
+  for (const Command& c : graph.commands().commands)
+    if (const auto* d = std::get_if<DispatchCmd>(&c.body)) blocks.push_back(d->args.address());
+  ASSERT_EQ(blocks.size(), 100u);
+  EXPECT_EQ(blocks[70], blocks[20] + 64);
+  EXPECT_EQ(blocks[0], blocks[20] + 128);
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
 TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
   Span x = floats(8), y = floats(8);
   CommandGraph graph(

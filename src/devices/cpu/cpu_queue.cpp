@@ -214,6 +214,8 @@ void CpuQueue::serve_stream() {
 }
 
 void CpuQueue::serve() {
+  // Who rings the doorbell often waits next, and then runs the list itself: see Timeline::wait.
+  os::wake_without_preempting();
   while (!stop_.load(std::memory_order_seq_cst)) {
     if (has_work() && take_role()) {
       serve_stream();

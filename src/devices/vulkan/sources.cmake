@@ -16,6 +16,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/queue/encode.cpp
   vulkan/queue/encoded.cpp
   vulkan/queue/queue.cpp
+  vulkan/queue/raw_replay.cpp
   vulkan/queue/recorder.cpp
   vulkan/queue/signal.cpp
   vulkan/quirks/quirks.cpp)
