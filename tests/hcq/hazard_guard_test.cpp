@@ -1,0 +1,200 @@
+// TUFF_CHECK_HAZARDS on CommandGraphs: what it throws and reports, and that the replays it assumes
+// are those that happen.
+#include "hcq/hazard_guard.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/env.h"
+#include "hcq/fake_device.h"
+#include "hcq/graph.h"
+#include "hcq/hazard_oracle.h"
+
+namespace tuff::hcq {
+namespace {
+
+// A name that no other test process uses at the same time.
+struct ReportFile {
+  std::string path = testing::TempDir() + "hazards_" + std::to_string(getpid()) + ".jsonl";
+  EnvOverride report{Env::TUFF_REPORT, path};
+  ~ReportFile() { std::filesystem::remove(path); }
+  std::vector<nlohmann::json> lines() const {
+    std::vector<nlohmann::json> out;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) out.push_back(nlohmann::json::parse(line));
+    return out;
+  }
+};
+
+CommandList racing(MemoryBlock& block) {
+  const Span s{&block, 0, 8};
+  return {{{DispatchCmd{}, {{s, true}}, "say \"a\"\n"}, {DispatchCmd{}, {{s, false}}, "b"}}};
+}
+
+TEST(HazardGuard, AHazardIsAnErrorThatShowsIt) {
+  MemoryBlock block{0, 64};
+  const CommandList list = racing(block);
+  try {
+    guard_list(list, "a list");
+    FAIL() << "not found";
+  } catch (const HazardFound& e) {
+    EXPECT_STREQ(e.kind(), "HazardFound");
+    EXPECT_NE(std::string(e.what()).find("a list: 1 hazards"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("RAW: #1 \"b\""), std::string::npos) << e.what();
+  }
+}
+
+TEST(HazardGuard, FindingsAreAppendedAsJsonLines) {
+  ReportFile file;
+  MemoryBlock block{0, 64};
+  CommandList list = racing(block);
+  EXPECT_THROW(guard_list(list, ""), HazardFound);
+  insert_barriers(list);
+  guard_list(list, "");  // nothing to report
+  list.commands.push_back({BarrierCmd{}, {}, {}});
+  guard_list(list, "");  // no hazard, a barrier too many
+  const auto lines = file.lines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["kind"], "RAW");
+  EXPECT_EQ(lines[0]["first"]["label"], "say \"a\"\n");
+  EXPECT_EQ(lines[0]["end"], 8);
+  EXPECT_EQ(lines[1]["kind"], "unneeded_barrier");
+  EXPECT_EQ(lines[1]["place"]["command"], 3);
+}
+
+TEST(HazardGuard, AReportThatCannotBeWrittenIsAnError) {
+  EnvOverride report(Env::TUFF_REPORT, "/nonexistent/report.jsonl");
+  MemoryBlock block{0, 64};
+  EXPECT_THROW(guard_list(racing(block), ""), IoError);
+}
+
+class GraphGuard : public testing::TestWithParam<bool> {
+ protected:
+  GraphNode copy(size_t to, size_t from) {
+    return GraphCopy{{memory.sub(to, 64), -1, 0, 64, false, true},
+                     {memory.sub(from, 64), -1, 0, 64, true, false}};
+  }
+  GraphNode kernel(size_t at, bool writes) {
+    return GraphKernel{
+        &program, {{memory.sub(at, 64), -1, 0, 64, true, writes}, input()}, {}, {1, 1, 1}};
+  }
+  static GraphBuffer input() { return {{}, 0, 0, 64, true, false}; }
+  std::vector<GraphNode> nodes() {
+    return {kernel(0, true), copy(64, 0), copy(128, 64), kernel(128, true)};
+  }
+
+  FakeDevice device{{.hidden = GetParam()}};
+  FakeProgram program{"k", 2, 0, [](const std::byte*, auto) {}};
+  Span memory = device.allocator().allocate(1024, MemoryKind::Device);
+};
+
+TEST_P(GraphGuard, GraphsAreCheckedWhenTheyAreMade) {
+  EnvOverride on(Env::TUFF_CHECK_HAZARDS, "1");
+  ReportFile file;
+  for (uint32_t instances : {1u, 2u, 3u}) CommandGraph(device, nodes(), 1, 0, instances);
+  EXPECT_TRUE(file.lines().empty());
+}
+
+// Were the ring's instances to share argument memory, a replay would be patched while the one
+// before it reads.
+TEST_P(GraphGuard, InstancesThatShareTheirArgumentsAreFound) {
+  CommandGraph graph(device, nodes(), 1, 0, 2);
+  const CommandList& list = graph.commands();
+  Span patched;
+  for (const Command& c : list.commands)
+    if (auto* d = std::get_if<DispatchCmd>(&c.body)) patched = d->args;
+  const ReplayInstance shared[2] = {{&list, patched}, {&list, patched}}, alone[1] = {shared[0]};
+  FakeSignal timeline;
+  EXPECT_THROW(guard_trace(replay_trace(shared, timeline), "shared"), HazardFound);
+  guard_trace(replay_trace(alone, timeline), "alone");
+}
+
+INSTANTIATE_TEST_SUITE_P(Args, GraphGuard, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Staged" : "Direct"; });
+
+// The ranges of bytes in which two states of a block differ, as the host's writes.
+std::vector<Access> differences(const MemoryBlock& block, const std::vector<std::byte>& before) {
+  std::vector<Access> out;
+  for (size_t at = 0; at < before.size(); at++) {
+    if (block.host[at] == before[at]) continue;
+    if (!out.empty() && out.back().span.offset + out.back().span.size_bytes == at)
+      out.back().span.size_bytes++;
+    else
+      out.push_back({{&block, at, 1}, true});
+  }
+  return out;
+}
+
+// What replays really do, seen from outside: which values the host waits for, which bytes it has
+// changed by then and by the submission, which list it submits.
+class ObservedReplays {
+ public:
+  explicit ObservedReplays(CommandGraph& graph, FakeDevice& device)
+      : graph_(graph),
+        queue_(device.compute_queue()),
+        line_(static_cast<FakeSignal&>(queue_.timeline())) {
+    for (const Command& c : graph.commands().commands)
+      if (auto* d = std::get_if<DispatchCmd>(&c.body)) block_ = d->args.block;
+    line_.on_wait = [this](uint64_t value) {
+      note_writes();
+      trace.events.emplace_back(HostWait{&line_, value});
+      while (line_.value() < value && queue_.step()) {}
+    };
+  }
+  ~ObservedReplays() {
+    line_.on_wait = {};
+    while (queue_.step()) {}
+  }
+  void replay(uint64_t address) {
+    remember();
+    const uint64_t value = graph_.replay({&address, 1}, {});
+    note_writes();
+    trace.events.emplace_back(
+        Submission{0, queue_.submitted_lists.back(), {}, &line_, value, "replay"});
+  }
+  Trace trace;
+  size_t written_bytes = 0;
+
+ private:
+  void remember() { before_.assign(block_->host, block_->host + block_->size_bytes); }
+  void note_writes() {
+    const std::vector<Access> writes = differences(*block_, before_);
+    for (const Access& a : writes) written_bytes += a.span.size_bytes;
+    trace.events.emplace_back(HostAccess{writes, "observed"});
+    remember();
+  }
+  CommandGraph& graph_;
+  FakeQueue& queue_;
+  FakeSignal& line_;
+  const MemoryBlock* block_ = nullptr;
+  std::vector<std::byte> before_;
+};
+
+TEST(ObservedReplays, OfEveryNumberOfInstancesAreOrdered) {
+  for (uint32_t instances : {1u, 2u, 3u}) {
+    FakeDevice device{{.manual = true}};
+    FakeProgram program("k", 2, 0, [](const std::byte*, auto) {});
+    const Span memory = device.allocator().allocate(256, MemoryKind::Device);
+    const GraphBuffer own{memory, -1, 0, 64, true, true}, input{{}, 0, 0, 64, true, false};
+    CommandGraph graph(device, {GraphKernel{&program, {own, input}, {}, {1, 1, 1}}}, 1, 0,
+                       instances);
+    ObservedReplays observed(graph, device);
+    for (uint64_t i = 0; i < 8; i++) observed.replay(0x0101'0101'0101'0000 * (i + 1));
+    EXPECT_GE(observed.written_bytes, 8u);
+    const HazardReport report = check_hazards(observed.trace);
+    EXPECT_TRUE(report.clean()) << to_text(report);
+    EXPECT_TRUE(test::oracle(observed.trace).clean());
+
+    Trace unwaited = observed.trace;
+    const size_t waits = std::erase_if(
+        unwaited.events, [](const TraceEvent& e) { return std::holds_alternative<HostWait>(e); });
+    EXPECT_EQ(waits, 8 - instances);
+    EXPECT_FALSE(check_hazards(unwaited).clean());
+  }
+}
+
+}  // namespace
+}  // namespace tuff::hcq
