@@ -10,6 +10,7 @@
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 #include "hcq/graph.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::engine {
 namespace {
@@ -93,6 +94,7 @@ uint64_t submit(Device& device, std::span<const BoundCall> calls) {
     }
   }
   hcq::insert_barriers(list);
+  if (hcq::checking_hazards()) hcq::guard_list(list, "an eager list on " + device.name());
   hcq::Queue& queue = device.queue();
   const uint64_t value = queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
   device.args().retire(value);
