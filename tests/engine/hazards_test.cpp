@@ -198,7 +198,7 @@ bool covered(const hcq::Access& executed, const std::vector<hcq::Access>& claime
 }
 
 // A step's list with what its kernels do in place of what it claims. On the way: all that is done
-// is claimed, and where kernels run whole, all that is claimed is done somewhere.
+// is claimed.
 CommandList with_executed_accesses(std::span<const BoundCall> calls, const CommandList& list,
                                    const Target& target) {
   CommandList out = list;
@@ -231,19 +231,18 @@ CommandList with_executed_accesses(std::span<const BoundCall> calls, const Comma
 }
 
 template <class Step>
-void check_executed(const char* what) {
+std::vector<BoundCall> calls_of_a_step() {
   Step step;
   const std::vector<Tensor> in = step.inputs();
   step(in)[0].realize();
-  std::vector<BoundCall> calls;
-  {
-    Capture capture;
-    step(in)[0].realize();
-    calls = capture.take();
-  }
-  const CapturedGraph graph(calls, {});
-  ASSERT_EQ(graph.graphs().size(), 1u);
-  const CommandList& claimed = graph.graphs()[0]->commands();
+  Capture capture;
+  step(in)[0].realize();
+  return capture.take();
+}
+
+// `claimed`: the calls' list as it was built.
+void check_executed(std::span<const BoundCall> calls, const CommandList& claimed,
+                    const char* what) {
   for (const char* target : {"c-x86-64", "spirv-generic"}) {
     SCOPED_TRACE(target);
     const CommandList executed = with_executed_accesses(calls, claimed, builtin_target(target));
@@ -259,6 +258,16 @@ void check_executed(const char* what) {
     });
     EXPECT_FALSE(check_hazards(submitted_once(bare)).clean());
   }
+}
+
+template <class Step>
+void check_executed(const char* what) {
+  const std::vector<BoundCall> calls = calls_of_a_step<Step>();
+  const CapturedGraph graph(calls, {});
+  ASSERT_EQ(graph.graphs().size(), 1u);
+  check_executed(calls, graph.graphs()[0]->commands(), (std::string("captured ") + what).c_str());
+  const CommandList eager = record(device_of(calls[0]), calls);
+  check_executed(calls, eager, (std::string("eager ") + what).c_str());
 }
 
 TEST(ExecutedAccesses, OfAGptStepAreClaimedAndOrdered) { check_executed<GptStep>("GPT step"); }
