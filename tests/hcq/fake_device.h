@@ -82,8 +82,8 @@ class FakeQueue : public Queue {
     auto& fake = static_cast<FakeList&>(list);
     fake.slots.assign(slots.begin(), slots.end());
     waiting_.push_back(&fake);
-    submitted_lists.push_back(&fake.list);
     ++submitted_;
+    if (on_submit) on_submit(fake.list, submitted_);
     if (!options_.manual) step();
     return submitted_;
   }
@@ -98,7 +98,7 @@ class FakeQueue : public Queue {
   Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return submitted_; }
   int encoded = 0, lists_alive = 0;
-  std::vector<const CommandList*> submitted_lists;  // dangle once their lists are gone
+  std::function<void(const CommandList& list, uint64_t value)> on_submit;
 
  private:
   static std::byte* at(const Span& s) { return reinterpret_cast<std::byte*>(s.address()); }

@@ -128,52 +128,67 @@ std::vector<Access> differences(const MemoryBlock& block, const std::vector<std:
   return out;
 }
 
-// What replays really do, seen from outside: which values the host waits for, which bytes it has
-// changed by then and by the submission, which list it submits.
-class ObservedReplays {
+// What the host and the queue really do, seen from outside: which values the host waits for, which
+// lists it submits, which bytes of the memory they name it has changed in between. Runs what is
+// waited for, and nothing earlier.
+class Observed {
  public:
-  explicit ObservedReplays(CommandGraph& graph, FakeDevice& device)
-      : graph_(graph),
-        queue_(device.compute_queue()),
-        line_(static_cast<FakeSignal&>(queue_.timeline())) {
-    for (const Command& c : graph.commands().commands)
-      if (auto* d = std::get_if<DispatchCmd>(&c.body)) block_ = d->args.block;
+  explicit Observed(FakeDevice& device)
+      : queue_(device.compute_queue()), line_(static_cast<FakeSignal&>(queue_.timeline())) {
     line_.on_wait = [this](uint64_t value) {
       note_writes();
       trace.events.emplace_back(HostWait{&line_, value});
       while (line_.value() < value && queue_.step()) {}
     };
+    queue_.on_submit = [this](const CommandList& list, uint64_t value) {
+      note_writes();
+      lists_.push_back(list);
+      trace.events.emplace_back(Submission{0, &lists_.back(), {}, &line_, value, "submission"});
+      for (const Command& c : list.commands)
+        for (const Access& a : c.accesses)
+          if (!a.write && a.span.block->host) watched_.try_emplace(a.span.block);
+      remember();
+    };
   }
-  ~ObservedReplays() {
+  ~Observed() {
     line_.on_wait = {};
+    queue_.on_submit = {};
     while (queue_.step()) {}
-  }
-  void replay(uint64_t address) {
-    remember();
-    const uint64_t value = graph_.replay({&address, 1}, {});
-    note_writes();
-    trace.events.emplace_back(
-        Submission{0, queue_.submitted_lists.back(), {}, &line_, value, "replay"});
   }
   Trace trace;
   size_t written_bytes = 0;
 
+  // The trace holds as it is and not without its waits; returns how many there are.
+  size_t expect_waits_needed() const {
+    const HazardReport report = check_hazards(trace);
+    EXPECT_TRUE(report.clean()) << to_text(report, 20);
+    Trace unwaited = trace;
+    const size_t waits = std::erase_if(
+        unwaited.events, [](const TraceEvent& e) { return std::holds_alternative<HostWait>(e); });
+    EXPECT_FALSE(check_hazards(unwaited).clean());
+    return waits;
+  }
+
  private:
-  void remember() { before_.assign(block_->host, block_->host + block_->size_bytes); }
+  void remember() {
+    for (auto& [block, bytes] : watched_)
+      bytes.assign(block->host, block->host + block->size_bytes);
+  }
   void note_writes() {
-    const std::vector<Access> writes = differences(*block_, before_);
-    for (const Access& a : writes) written_bytes += a.span.size_bytes;
-    trace.events.emplace_back(HostAccess{writes, "observed"});
+    std::vector<Access> all;
+    for (const auto& [block, bytes] : watched_)
+      for (const Access& a : differences(*block, bytes)) all.push_back(a);
+    for (const Access& a : all) written_bytes += a.span.size_bytes;
+    trace.events.emplace_back(HostAccess{std::move(all), "observed"});
     remember();
   }
-  CommandGraph& graph_;
   FakeQueue& queue_;
   FakeSignal& line_;
-  const MemoryBlock* block_ = nullptr;
-  std::vector<std::byte> before_;
+  std::map<const MemoryBlock*, std::vector<std::byte>> watched_;
+  std::deque<CommandList> lists_;
 };
 
-TEST(ObservedReplays, OfEveryNumberOfInstancesAreOrdered) {
+TEST(ObservedHost, ReplaysOfEveryNumberOfInstancesAreOrdered) {
   for (uint32_t instances : {1u, 2u, 3u}) {
     FakeDevice device{{.manual = true}};
     FakeProgram program("k", 2, 0, [](const std::byte*, auto) {});
@@ -181,19 +196,28 @@ TEST(ObservedReplays, OfEveryNumberOfInstancesAreOrdered) {
     const GraphBuffer own{memory, -1, 0, 64, true, true}, input{{}, 0, 0, 64, true, false};
     CommandGraph graph(device, {GraphKernel{&program, {own, input}, {}, {1, 1, 1}}}, 1, 0,
                        instances);
-    ObservedReplays observed(graph, device);
-    for (uint64_t i = 0; i < 8; i++) observed.replay(0x0101'0101'0101'0000 * (i + 1));
+    Observed observed(device);
+    for (uint64_t i = 0; i < 8; i++) {
+      const uint64_t address = 0x0101'0101'0101'0000 * (i + 1);
+      graph.replay({&address, 1}, {});
+    }
     EXPECT_GE(observed.written_bytes, 8u);
-    const HazardReport report = check_hazards(observed.trace);
-    EXPECT_TRUE(report.clean()) << to_text(report);
     EXPECT_TRUE(test::oracle(observed.trace).clean());
-
-    Trace unwaited = observed.trace;
-    const size_t waits = std::erase_if(
-        unwaited.events, [](const TraceEvent& e) { return std::holds_alternative<HostWait>(e); });
-    EXPECT_EQ(waits, 8 - instances);
-    EXPECT_FALSE(check_hazards(unwaited).clean());
+    EXPECT_EQ(observed.expect_waits_needed(), 8 - instances);
   }
+}
+
+TEST(ObservedHost, StagedUploadsAreOrdered) {
+  FakeDevice device{{.hidden = true, .manual = true}};
+  constexpr size_t kPiece = 4u << 20;  // of the staging memory
+  std::vector<std::byte> source;
+  for (int piece = 1; piece <= 5; piece++)
+    source.insert(source.end(), kPiece, static_cast<std::byte>(piece));
+  const Span memory = device.allocator().allocate(source.size(), MemoryKind::Device);
+  Observed observed(device);
+  device.upload(memory, source.data());
+  EXPECT_GT(observed.written_bytes, 3 * kPiece);  // all but the first piece, which no list precedes
+  EXPECT_EQ(observed.expect_waits_needed(), 4u);
 }
 
 }  // namespace
