@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/env.h"
+#include "hcq/args.h"
 #include "hcq/fake_device.h"
 #include "hcq/graph.h"
 #include "hcq/hazard_oracle.h"
@@ -218,6 +219,23 @@ TEST(ObservedHost, StagedUploadsAreOrdered) {
   device.upload(memory, source.data());
   EXPECT_GT(observed.written_bytes, 3 * kPiece);  // all but the first piece, which no list precedes
   EXPECT_EQ(observed.expect_waits_needed(), 4u);
+}
+
+TEST(ObservedHost, ArgumentBlocksOfEagerListsAreOrdered) {
+  FakeDevice device{{.manual = true}};
+  const Span memory = device.allocator().allocate(1024, MemoryKind::Device);
+  ArgRing ring(device, 16 << 10);
+  Observed observed(device);
+  for (int i = 1; i <= 60; i++) {
+    const Span block = ring.allocate(1024);
+    std::memset(ring.host(block), i, block.size_bytes);
+    CommandList list;
+    list.commands.push_back({CopyCmd{memory, block}, {{block, false}, {memory, true}}, "use"});
+    ring.retire(
+        device.compute_queue().submit_once(device.compute_queue().encode(list, EncodeUse::Once)));
+  }
+  EXPECT_GT(observed.written_bytes, 40u * 1024);
+  EXPECT_GT(observed.expect_waits_needed(), 5u);
 }
 
 }  // namespace
