@@ -85,7 +85,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 
 # tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow])
-# One GoogleTest executable; every TEST in it becomes one ctest entry with the label.
+# One GoogleTest executable; every TEST in it becomes one ctest entry with the label. Whatever a test
+# submits is proven free of hazards on the way.
 function(tuff_test name)
   cmake_parse_arguments(T "" "LABEL" "SOURCES;DEPS;LIBS" ${ARGN})
   if(NOT T_LABEL)
@@ -99,5 +100,6 @@ function(tuff_test name)
   target_compile_options(${name} PRIVATE ${TUFF_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM tuff_test_header)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 900
+    ENVIRONMENT TUFF_CHECK_HAZARDS=1)
 endfunction()

@@ -14,6 +14,10 @@
 
 namespace tuff {
 
+namespace engine {
+class CapturedGraph;
+}
+
 // What one replay does, and how many there have been.
 struct JitStats {
   uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0;
@@ -35,6 +39,8 @@ class Jit {
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   bool captured() const;
   JitStats stats() const;
+  // For tools and tests of the engine: what was captured, or null before that.
+  const engine::CapturedGraph* graph() const;
 
  private:
   struct State;

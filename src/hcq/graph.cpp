@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
 namespace {
@@ -101,7 +102,8 @@ struct CommandGraph::State {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
-  size_t newest = 0;  // of instances: the last one submitted
+  std::vector<CommandList> unchecked;  // every instance's, while made with TUFF_CHECK_HAZARDS
+  size_t newest = 0;                   // of instances: the last one submitted
   GraphStats stats;
   TimesSink times;
   std::mutex mutex;
@@ -119,6 +121,7 @@ struct CommandGraph::State {
   Command dispatch(const GraphKernel& k, const Placement& at, const Instance& in);
   CommandList record(const std::vector<GraphNode>& nodes, const Instance& in);
   void add_instance(const std::vector<GraphNode>& nodes);
+  void check_replays();
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars);
   Instance& free_instance();
   void patch(std::byte* host) const;
@@ -291,7 +294,19 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   }
   CommandList list = record(nodes, in);
   in.encoded = queue.encode(list, EncodeUse::Replay);
+  if (checking_hazards()) unchecked.push_back(list);
   if (instances.size() == 1) commands = std::move(list);
+}
+
+void CommandGraph::State::check_replays() {
+  std::vector<ReplayInstance> replayed;
+  for (size_t i = 0; i < unchecked.size(); ++i) {
+    const Span& host_written = instances[i].staged ? instances[i].staged : instances[i].args;
+    replayed.push_back({&unchecked[i], host_written});
+  }
+  guard_trace(replay_trace(replayed, queue.timeline()),
+              fmt::format("a graph of {} commands on {}", commands.commands.size(), device.name()));
+  unchecked.clear();
 }
 
 CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
@@ -319,6 +334,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.slots.resize(input_count + scalar_slot_count + s.derived.size());
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
+  if (!s.unchecked.empty()) s.check_replays();
   s.stats.barriers = static_cast<uint32_t>(
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
                     [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));

@@ -156,6 +156,7 @@ const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
 }
 
 bool Jit::captured() const { return state_->graph != nullptr; }
+const engine::CapturedGraph* Jit::graph() const { return state_->graph.get(); }
 
 JitStats Jit::stats() const {
   JitStats out;

@@ -83,6 +83,7 @@ class FakeQueue : public Queue {
     fake.slots.assign(slots.begin(), slots.end());
     waiting_.push_back(&fake);
     ++submitted_;
+    if (on_submit) on_submit(fake.list, submitted_);
     if (!options_.manual) step();
     return submitted_;
   }
@@ -106,6 +107,7 @@ class FakeQueue : public Queue {
   Signal& timeline() override { return timeline_; }
   uint64_t last_submitted() const override { return submitted_; }
   int encoded = 0, lists_alive = 0;
+  std::function<void(const CommandList& list, uint64_t value)> on_submit;
 
  private:
   static std::byte* at(const Span& s) { return reinterpret_cast<std::byte*>(s.address()); }

@@ -220,5 +220,11 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
 }
 
 const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
+std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
+  std::vector<const hcq::CommandGraph*> out;
+  for (const Segment& s : state_->segments)
+    if (s.graph) out.push_back(s.graph.get());
+  return out;
+}
 
 }  // namespace tuff::engine

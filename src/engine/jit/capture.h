@@ -39,6 +39,7 @@ class CapturedGraph {
   // Patches and submits; allocates nothing on one device. Same order and sizes as at capture.
   void replay(std::span<const Ref<Buffer>> inputs);
   const ReplayStats& stats() const;
+  std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 #include "hcq/graph.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::engine {
 namespace {
@@ -76,24 +77,8 @@ void count(std::span<const BoundCall> calls) {
 
 uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   std::lock_guard lock(device.submit_mutex());
-  hcq::CommandList list;
-  std::vector<hcq::Span> blocks;
-  for (const BoundCall& c : calls) {
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      blocks.push_back(device.args().allocate(k->kernel->program->args().size_bytes()));
-      write_args(device.args().host(blocks.back()), *k);
-    }
-  }
-  device.args().flush(list);
-  size_t next = 0;
-  for (const BoundCall& c : calls) {
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      list.commands.push_back(dispatch_command(*k, blocks[next++]));
-    } else {
-      list.commands.push_back(copy_command(std::get<BoundCopy>(c)));
-    }
-  }
-  hcq::insert_barriers(list);
+  const hcq::CommandList list = record(device, calls);
+  if (hcq::checking_hazards()) hcq::guard_list(list, "an eager list on " + device.name());
   hcq::Queue& queue = device.queue();
   const ProfiledScope scope("submit");
   const uint64_t value = profiling() ? profile_submit(queue, std::move(list))
@@ -158,6 +143,28 @@ Device& device_of(const BoundCall& call) {
 bool crosses_devices(const BoundCall& call) {
   auto* copy = std::get_if<BoundCopy>(&call);
   return copy && &copy->dst->on() != &copy->src->on();
+}
+
+hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
+  hcq::CommandList list;
+  std::vector<hcq::Span> blocks;
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      blocks.push_back(device.args().allocate(k->kernel->program->args().size_bytes()));
+      write_args(device.args().host(blocks.back()), *k);
+    }
+  }
+  device.args().flush(list);
+  size_t next = 0;
+  for (const BoundCall& c : calls) {
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      list.commands.push_back(dispatch_command(*k, blocks[next++]));
+    } else {
+      list.commands.push_back(copy_command(std::get<BoundCopy>(c)));
+    }
+  }
+  hcq::insert_barriers(list);
+  return list;
 }
 
 void execute(std::span<const BoundCall> calls) {

@@ -55,5 +55,8 @@ std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
 
 // Submits calls in order; the last step of run_linear. Exposed for tests.
 void execute(std::span<const BoundCall> calls);
+// The list that execute() submits for a run of calls on one device, with their argument blocks
+// taken from the device's ring until its next retire(). Exposed for the hazard checker's tests.
+hcq::CommandList record(Device& device, std::span<const BoundCall> calls);
 
 }  // namespace tuff::engine

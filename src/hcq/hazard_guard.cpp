@@ -1,0 +1,68 @@
+#include "hcq/hazard_guard.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/env.h"
+
+namespace tuff::hcq {
+namespace {
+
+// Enough to see what is wrong; TUFF_REPORT has them all.
+constexpr size_t kShown = 20;
+
+std::atomic<uint64_t> guarded{0};
+
+void append_report(const HazardReport& report) {
+  const std::string path = env_text(Env::TUFF_REPORT);
+  const std::string lines = to_json_lines(report);
+  if (path.empty() || lines.empty()) return;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  std::ofstream file(path, std::ios::app);
+  file << lines << std::flush;
+  if (!file) fail<IoError>("TUFF_REPORT: cannot append to {}: {}", path, std::strerror(errno));
+}
+
+}  // namespace
+
+uint64_t guarded_traces() { return guarded; }
+bool checking_hazards() { return env_flag(Env::TUFF_CHECK_HAZARDS); }
+
+void guard_trace(const Trace& trace, std::string_view what) {
+  guarded++;
+  HazardReport report = check_hazards(trace);
+  append_report(report);
+  if (report.clean()) return;
+  report.unneeded.clear();
+  fail<HazardFound>("TUFF_CHECK_HAZARDS: {}: {} hazards, {} waits without an end\n{}", what,
+                    report.hazards.size(), report.stuck.size(), to_text(report, kShown));
+}
+
+void guard_list(const CommandList& list, std::string_view what) {
+  Trace trace;
+  trace.events.emplace_back(Submission{.list = &list});
+  guard_trace(trace, what);
+}
+
+Trace replay_trace(std::span<const ReplayInstance> instances, const Signal& timeline) {
+  Trace trace;
+  const size_t count = instances.size();
+  for (size_t replay = 0; replay < 2 * count + 1; replay++) {
+    const ReplayInstance& in = instances[replay % count];
+    if (replay >= count) trace.events.emplace_back(HostWait{&timeline, replay - count + 1});
+    if (in.patched) trace.events.emplace_back(HostAccess{{{in.patched, true}}, "patch"});
+    trace.events.emplace_back(Submission{.list = in.list,
+                                         .slots = {},
+                                         .timeline = &timeline,
+                                         .value = replay + 1,
+                                         .label = fmt::format("replay {}", replay)});
+  }
+  return trace;
+}
+
+}  // namespace tuff::hcq

@@ -1,0 +1,37 @@
+// TUFF_CHECK_HAZARDS: command lists are checked where they are made, before a device sees them.
+// Called by CommandGraph and by engine's eager path. Must never know how a list was built.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <tuff/error.h>
+
+#include "hcq/hazards.h"
+
+namespace tuff::hcq {
+
+// A command list lets a device run conflicting commands in either order: a bug in tuff.
+class HazardFound : public Error {
+ public:
+  using Error::Error;
+  const char* kind() const noexcept override { return "HazardFound"; }
+};
+
+bool checking_hazards();
+uint64_t guarded_traces();  // so many have been checked in this process
+
+// Throws HazardFound with the findings; appends them, unneeded barriers too, to TUFF_REPORT.
+void guard_trace(const Trace& trace, std::string_view what);
+// One submission of a list.
+void guard_list(const CommandList& list, std::string_view what);
+
+// Replays of a graph whose instances are used in turn, each once more than once: the host waits
+// for an instance's last value, writes its patched memory and submits it.
+struct ReplayInstance {
+  const CommandList* list = nullptr;
+  Span patched;  // what the host writes, or empty
+};
+Trace replay_trace(std::span<const ReplayInstance> instances, const Signal& timeline);
+
+}  // namespace tuff::hcq
