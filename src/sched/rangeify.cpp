@@ -166,11 +166,14 @@ class Builder {
         count = count * r->src(0);
       }
     }
-    if (src.size() > 1) v = make(Op::Reduce, v->dtype, src, ReduceArg{op, {}});
-    if (op == Op::Add && !count->is_const_int(1)) {
-      v = v->dtype == DType::Bool ? v : alu(Op::Mul, {v, cast(count, v->dtype)});
-    }
-    return v;
+    const DType t = v->dtype;
+    const bool counts = op == Op::Add && !count->is_const_int(1) && t != DType::Bool;
+    // A sum is rounded once, after it was counted.
+    const DType acc = counts && is_float(t) ? accumulator(t) : t;
+    src[0] = v = cast(v, acc);
+    if (src.size() > 1) v = make(Op::Reduce, acc, src, ReduceArg{op, {}});
+    if (counts) v = alu(Op::Mul, {v, cast(count, acc)});
+    return cast(v, t);
   }
 
   UOp stored_value(uint32_t i, const IndexTuple& index, const UOp& gate) {

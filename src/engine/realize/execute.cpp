@@ -81,7 +81,7 @@ uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   if (hcq::checking_hazards()) hcq::guard_list(list, "an eager list on " + device.name());
   hcq::Queue& queue = device.queue();
   const ProfiledScope scope("submit");
-  const uint64_t value = profiling() ? profile_submit(queue, std::move(list))
+  const uint64_t value = profiling() ? profile_submit(queue, list)
                                      : queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
   device.args().retire(value);
   mark_used(calls, value);
