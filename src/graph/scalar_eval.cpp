@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "graph/walk.h"
@@ -195,6 +196,14 @@ int64_t evaluate_index(const UOp& x, const VariableValues& values) {
     }
   }
   return results.at(x.get()).as_int();
+}
+
+Scalar reduce_identity(Op op, DType t) {
+  if (op == Op::Add) return Scalar::of_int(t, 0);
+  if (op == Op::Mul) return Scalar::of_int(t, 1);
+  if (is_float(t)) return Scalar::of_double(t, -std::numeric_limits<double>::infinity());
+  if (t == DType::Bool || is_unsigned(t)) return Scalar::of_int(t, 0);
+  return Scalar::of_int(t, int64_t(uint64_t(-1) << (row(t).storage_bits - 1)));
 }
 
 }  // namespace tuff::graph

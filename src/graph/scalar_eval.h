@@ -14,6 +14,9 @@ namespace tuff::graph {
 // once; integers wrap; Index is 64-bit. `word` is Threefry's arg.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
+// The neutral element of a reduction: 0, 1, or the least value.
+Scalar reduce_identity(Op op, DType t);
+
 // The number an index expression (ranges apart) stands for. InvalidArgument naming a variable that
 // has no value or one outside its bounds.
 using VariableValues = std::unordered_map<std::string, int64_t>;

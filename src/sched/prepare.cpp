@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/scalar_eval.h"
 #include "graph/walk.h"
 
 namespace tuff::sched {
@@ -34,14 +35,6 @@ bool keeps_layout(const Node& reshape) {
 const Node* strip_reshapes(const Node* n) {
   while (n->op == Op::Reshape && keeps_layout(*n)) n = n->src(0).get();
   return n;
-}
-
-Scalar reduce_identity(Op op, DType t) {
-  if (op == Op::Add) return Scalar::of_int(t, 0);
-  if (op == Op::Mul) return Scalar::of_int(t, 1);
-  if (is_float(t)) return Scalar::of_double(t, -std::numeric_limits<double>::infinity());
-  if (t == DType::Bool || is_unsigned(t)) return Scalar::of_int(t, 0);
-  return Scalar::of_int(t, int64_t(uint64_t(-1) << (tuff::row(t).storage_bits - 1)));
 }
 
 namespace {

@@ -24,7 +24,5 @@ std::vector<graph::UOp> prepare(std::span<const graph::UOp> sinks, const TargetO
 // Below Reshapes that leave every element where it lies in memory. One that merges or splits axes
 // of symbolic extent does not: memory has room for the largest extents, values stand at its front.
 const graph::Node* strip_reshapes(const graph::Node* n);
-// The value that reduces nothing: 0, 1, the lowest number.
-Scalar reduce_identity(graph::Op op, DType t);
 
 }  // namespace tuff::sched

@@ -7,7 +7,6 @@
 #include "graph/interpret.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
-#include "kernel/lower/identity.h"
 #include "kernel/lower/ranges.h"
 
 namespace tuff::kernel::testing {
@@ -66,7 +65,7 @@ class AstRun {
       for (const UOp& r : deps_.list(deps_.of(UOp(n)))) key.push_back(ranges_.at(r.get()));
       if (const auto it = reduced_.find({n, key}); it != reduced_.end()) return it->second;
       const DType acc = is_float(n->dtype) ? accumulator(n->dtype) : n->dtype;
-      Scalar sum = reduce_identity(n->get<ReduceArg>().op, acc)->get<Scalar>();
+      Scalar sum = reduce_identity(n->get<ReduceArg>().op, acc);
       fold(n, 1, sum);
       return reduced_[{n, key}] = sum.cast(n->dtype);
     }

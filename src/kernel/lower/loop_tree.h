@@ -16,7 +16,7 @@ class LoopTree {
   int depth(int loop) const { return loop == kRoot ? 0 : depth_[loop]; }
   const std::vector<int>& loops() const {
     return loops_;
-  }                                        // indices into RangeDeps::ranges(), outer first
+  }  // indices into RangeDeps::ranges(), outer first
   int deepest(RangeMask m) const;          // the innermost loop of a mask; kRoot without loops
   int nearest_shared(int a, int b) const;  // innermost loop around both
   int child_towards(int ancestor, int loop) const;  // the loop below ancestor that holds `loop`

@@ -4,8 +4,9 @@
 #include <bit>
 #include <limits>
 
+#include "graph/scalar_eval.h"
 #include "graph/walk.h"
-#include "kernel/lower/identity.h"
+#include "kernel/lower/folding.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -13,24 +14,6 @@ namespace tuff::kernel {
 
 using namespace graph;
 
-UOp reduce_identity(Op op, DType t) {
-  if (op == Op::Add) return constant(Scalar::of_int(t, 0));
-  if (op == Op::Mul) return constant(Scalar::of_int(t, 1));
-  TUFF_CHECK(op == Op::Max, "{} is no reduction", graph::name(op));
-  if (is_float(t)) return constant(t, -std::numeric_limits<double>::infinity());
-  if (t == DType::I64) return constant(Scalar::of_int(t, std::numeric_limits<int64_t>::min()));
-  if (is_signed(t)) return constant(Scalar::of_int(t, -(int64_t(1) << (row(t).storage_bits - 1))));
-  return constant(Scalar::of_int(t, 0));
-}
-
-namespace {
-
-struct ReduceParts {
-  std::vector<UOp> serial, unrolled, shared;
-};
-
-// The fold of a value over lanes; one that it does not depend on counts it as often as it has
-// values.
 UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> lanes) {
   std::vector<UOp> src{value};
   int64_t copies = 1;
@@ -48,6 +31,12 @@ UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> la
   for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
   return y;
 }
+
+namespace {
+
+struct ReduceParts {
+  std::vector<UOp> serial, unrolled, shared;
+};
 
 class ReduceLowerer {
  public:
@@ -115,7 +104,7 @@ class ReduceLowerer {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
     const UOp init =
-        make(Op::Store, DType::Void, {after(before), reduce_identity(op, value->dtype)});
+        make(Op::Store, DType::Void, {after(before), constant(reduce_identity(op, value->dtype))});
     std::vector<UOp> inside{reg, init};
     inside.insert(inside.end(), parts.serial.begin(), parts.serial.end());
     const UOp current = after(inside);

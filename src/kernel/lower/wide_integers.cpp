@@ -4,6 +4,7 @@
 #include <array>
 
 #include "graph/walk.h"
+#include "kernel/lower/folding.h"
 #include "kernel/lower/int64_pair.h"
 #include "kernel/lower/loop_tree.h"
 #include "kernel/lower/words.h"
@@ -120,19 +121,8 @@ class WordPairs {
   }
 
   // ---- folds of lanes ----
-  // As ReduceLowerer::fold_lanes: a lane that a word does not depend on counts it again and again.
   UOp fold_word(Op op, const UOp& x, std::span<const UOp> lanes) {
-    std::vector<UOp> src{x};
-    int64_t copies = 1;
-    for (const UOp& r : lanes) {
-      if (deps_.of(x) & deps_.bit(r)) {
-        src.push_back(r);
-      } else {
-        copies *= r->src(0)->max;
-      }
-    }
-    const UOp y = src.size() > 1 ? make(Op::Reduce, x->dtype, src, ReduceArg{op, {}}) : x;
-    return op == Op::Add && copies > 1 ? y * word(uint64_t(copies)) : y;
+    return fold_lanes(deps_, op, x, lanes);
   }
   // Sums of 16-bit halves cannot overflow a word: fewer than 2^16 lanes.
   Pair fold_sum(const Pair& x, std::span<const UOp> lanes) {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <limits>
 
+#include "graph/scalar_eval.h"
 #include "graph/walk.h"
-#include "kernel/lower/identity.h"
 #include "kernel/lower/ranges.h"
 
 namespace tuff::kernel {
@@ -332,7 +332,8 @@ UOp Tiling::build() const {
       if (old->op == Op::End) {
         out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
       } else {
-        out[0] = where(b.valid, out[0], reduce_identity(old->get<ReduceArg>().op, out[0]->dtype));
+        const ReduceArg& arg = old->get<ReduceArg>();
+        out[0] = where(b.valid, out[0], constant(reduce_identity(arg.op, out[0]->dtype)));
       }
     }
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
