@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "engine/cache/program_cache.h"
 #include "engine/profile/profile.h"
+#include "engine/realize/bounds.h"
 
 namespace tuff::engine {
 namespace {
@@ -94,8 +95,11 @@ std::shared_ptr<Device> open(const std::string& asked) {
 
 Device::Device(std::unique_ptr<hcq::Device> device)
     : hcq_(std::move(device)),
+      target_(hcq_->target()),
       args_(std::make_unique<hcq::ArgRing>(*hcq_)),
-      programs_(std::make_unique<ProgramCache>(*hcq_)) {}
+      programs_(std::make_unique<ProgramCache>(*hcq_)) {
+  if (checking_bounds()) target_.max_buffers--;
+}
 
 Device::~Device() {
   try {

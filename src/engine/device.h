@@ -26,7 +26,8 @@ class Device {
   static std::shared_ptr<Device> get(const std::string& name = {});
 
   const std::string& name() const { return hcq_->name(); }
-  const Target& target() const { return hcq_->target(); }
+  // What schedules are made for: with TUFF_CHECK_OOB a kernel has room for its report.
+  const Target& target() const { return target_; }
   hcq::Device& hcq() const { return *hcq_; }
   hcq::Queue& queue() const { return hcq_->compute_queue(); }
   hcq::ArgRing& args() const { return *args_; }
@@ -35,6 +36,7 @@ class Device {
 
  private:
   std::unique_ptr<hcq::Device> hcq_;
+  Target target_;
   std::unique_ptr<hcq::ArgRing> args_;
   std::unique_ptr<ProgramCache> programs_;
   std::mutex submit_mutex_;

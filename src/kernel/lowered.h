@@ -21,6 +21,26 @@ struct Estimate {
   uint64_t flops = 0, bytes = 0;
 };  // per launch, at maximum extents
 
+// What TUFF_CHECK_OOB adds to a kernel: a buffer of u32 words, 0 at launch, that holds a record for
+// each place in the kernel that accesses memory and for each of its lanes: 1 if the offset was out
+// of bounds (the access was left out: a load gave 0), then the offset's low word, then its high
+// word.
+inline constexpr int64_t kBoundsRecordWords = 3;
+struct BoundsSite {
+  int32_t slot = -1;  // of the Param; -1: workgroup memory
+  DType dtype = DType::Void;
+  int64_t count = 0;  // elements there are
+  bool store = false;
+  bool wide = false;  // the high word is written; else the low one is a signed offset
+  int64_t first_word = 0;
+  uint32_t records = 1;
+};
+struct BoundsReport {
+  int32_t slot = -1;  // Param of the report; -1: there is none
+  int64_t words = 0;
+  std::vector<BoundsSite> sites;
+};
+
 // The linear floor. `ops` is in execution order; every source of an op stands before it.
 //   Param, Const, Variable, Special         values; Specials are launch coordinates
 //   Range(kind Loop | Reduce)               opens a loop; End(range) closes it. Loops nest properly
@@ -56,12 +76,16 @@ struct LinearKernel {
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;
   Estimate estimate;
+  BoundsReport bounds;
   std::string opts;  // the chosen transformations, for TUFF_DEBUG=3
 };
 
+struct LowerOptions {
+  bool check_bounds = false;  // adds a BoundsReport
+};
 // Runs the ordered pass table (pipeline.cpp). Deterministic. Throws Unsupported naming op and dtype
 // that the Target can neither do nor have decomposed (fp64 on a device without it).
-LinearKernel lower(const graph::UOp& ast, const Target& target);
+LinearKernel lower(const graph::UOp& ast, const Target& target, const LowerOptions& options = {});
 
 // The constant step of an offset per lane: offset(lane+1)-offset(lane); nullopt if it is not
 // constant.

@@ -28,6 +28,7 @@ constexpr Pass kPasses[] = {
     {"simplify-split", pass_simplify, false},
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
+    {"bounds", pass_bounds, true},
     {"decompose", pass_decompose, true},
     {"lost-lanes", pass_lost_lanes, true},
     {"wide-integers", pass_wide_integers, true},
@@ -76,16 +77,16 @@ LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
 
 std::span<const Pass> passes() { return kPasses; }
 
-LinearKernel lower(const UOp& ast, const Target& target) {
+LinearKernel lower(const UOp& ast, const Target& target, const LowerOptions& options) {
   TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
-  Lowering l{target, ast, ast->key, std::nullopt, {}};
+  Lowering l{target, ast, ast->key, std::nullopt, {}, options};
   return run_passes(l, {});
 }
 
 LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> opts,
                         std::span<const std::string> skipped) {
   TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
-  Lowering l{target, ast, ast->key, std::move(opts), {}};
+  Lowering l{target, ast, ast->key, std::move(opts), {}, {}};
   return run_passes(l, skipped);
 }
 

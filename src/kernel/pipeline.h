@@ -21,6 +21,7 @@ struct Lowering {
   uint64_t key = 0;                            // of the AST as it came
   std::optional<std::vector<Opt>> given_opts;  // instead of the heuristics
   LinearKernel out;
+  LowerOptions options{};
 };
 
 struct Pass {
@@ -53,6 +54,7 @@ void pass_serial_products(Lowering& l);  // products of integers that are emulat
 void pass_loop_limit(Lowering& l);
 void pass_reduces(Lowering& l);     // Reduce -> registers, shared memory
 void pass_launch(Lowering& l);      // Group, Local, GroupReduce -> Special
+void pass_bounds(Lowering& l);      // checks of offsets, where they are asked for
 void pass_decompose(Lowering& l);   // what the Target lacks, and what no instruction means exactly
 void pass_lost_lanes(Lowering& l);  // folds over lanes that a decomposition made needless
 void pass_wide_integers(Lowering& l);  // int64 as two words

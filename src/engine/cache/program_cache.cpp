@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "engine/cache/disk_cache.h"
 #include "engine/profile/profile.h"
+#include "engine/realize/bounds.h"
 #include "engine/stats.h"
 #include "graph/text.h"
 
@@ -39,8 +40,9 @@ void show_machine_code(std::span<const render::Binary> binaries) {
 }
 
 LoadedKernel loaded_kernel(const graph::UOp& ast, kernel::LinearKernel&& k) {
-  return {k.name,  ast,  std::move(k.buffers), std::move(k.variables), k.groups, k.estimate,
-          nullptr, false};
+  return {k.name,   ast,        std::move(k.buffers), std::move(k.variables),
+          k.groups, k.estimate, std::move(k.bounds),  nullptr,
+          false};
 }
 
 // The disk cache's view of one compile: kernels that share an object file share one row of it.
@@ -127,7 +129,7 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   for (const graph::UOp& ast : asts) {
     if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
     std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns, "lower");
-    kernel::LinearKernel linear = kernel::lower(ast, target);
+    kernel::LinearKernel linear = kernel::lower(ast, target, {.check_bounds = checking_bounds()});
     timer.emplace(counters().render_ns, "render");
     sources.push_back(renderer.render(linear, target));
     timer.reset();

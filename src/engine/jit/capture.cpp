@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/profile/profile.h"
+#include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 
@@ -121,6 +122,7 @@ Capture* Capture::current() { return current_capture; }
 struct CapturedGraph::State {
   // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
   std::vector<BoundCall> validated;
+  std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
   std::vector<Ref<Buffer>> captured_inputs;
   std::vector<Segment> segments;
   std::vector<uint64_t> addresses;
@@ -176,6 +178,7 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
     state_->validated = calls;
     state_->captured_inputs.assign(inputs.begin(), inputs.end());
   }
+  if (checking_bounds()) state_->bounded = calls;
   size_t begin = 0;
   const std::span<const BoundCall> all(calls);
   while (begin < calls.size()) {
@@ -217,6 +220,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
     counters().submits += s.graph->stats().submits_per_replay;
   }
   counters().replays++;
+  if (!st.bounded.empty()) check_bounds(st.bounded);
 }
 
 const ReplayStats& CapturedGraph::stats() const { return state_->stats; }

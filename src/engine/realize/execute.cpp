@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "engine/profile/profile.h"
+#include "engine/realize/bounds.h"
 #include "engine/realize/linear.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
@@ -122,7 +123,9 @@ void submit_and_show(Device& device, const BoundCall& call) {
 // TUFF_VALIDATE: one call at a time, each checked before the next one reads its results.
 void execute_validated(std::span<const BoundCall> calls) {
   const RunCall run = [](Device& device, const BoundCall& call) {
-    device.queue().wait(submit(device, std::span<const BoundCall>(&call, 1)));
+    const std::span<const BoundCall> alone(&call, 1);
+    device.queue().wait(submit(device, alone));
+    if (checking_bounds()) check_bounds(alone);
   };
   for (const BoundCall& c : calls) {
     if (crosses_devices(c)) {
@@ -187,6 +190,7 @@ void execute(std::span<const BoundCall> calls) {
     } else {
       submit(device, calls.subspan(begin, end - begin));
     }
+    if (checking_bounds()) check_bounds(calls.subspan(begin, end - begin));
     begin = end;
   }
 }

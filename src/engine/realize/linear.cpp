@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/jit/capture.h"
+#include "engine/realize/bounds.h"
 #include "engine/stats.h"
 
 namespace tuff::engine {
@@ -80,7 +81,11 @@ BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Bindi
                         const VariableValues& values) {
   BoundKernel out;
   out.kernel = &k;
-  for (const auto& a : k.buffers) out.buffers.push_back(b.at(c.args[size_t(a.slot)]));
+  for (const auto& a : k.buffers) {
+    const bool report = a.slot == k.bounds.slot;
+    out.buffers.push_back(report ? bounds_report(k, Device::get(c.device))
+                                 : b.at(c.args[size_t(a.slot)]));
+  }
   for (const graph::UOp& v : k.variables)
     out.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
   for (int i = 0; i < 3; i++) {

@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "engine/realize/bounds.h"
 #include "graph/error_bound.h"
 #include "graph/interpret.h"
 #include "graph/walk.h"
@@ -240,6 +241,8 @@ bool judged(const BoundKernel& k, const Judge& judge, Contents& contents, const 
 bool validating() { return !env_text(Env::TUFF_VALIDATE).empty(); }
 
 void run_validated(const BoundCall& call, const RunCall& run) {
+  if (checking_bounds())
+    fail<InvalidArgument>("TUFF_CHECK_OOB and TUFF_VALIDATE are set: choose one of them");
   Device& device = device_of(call);
   const auto* k = std::get_if<BoundKernel>(&call);
   const Judge judge = find_judge();

@@ -1,0 +1,140 @@
+// TUFF_CHECK_OOB: every access to memory is gated by a test of its offset, and one that fails is
+// written to a report, a further argument of the kernel. Runs while elements are still those of the
+// schedule: what packs or widens them sees the report as it sees any other buffer.
+#include <algorithm>
+#include <limits>
+
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/lower/words.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+constexpr int64_t kTwo31 = int64_t(1) << 31, kTwo32 = int64_t(1) << 32;
+
+const Node* memory_of(const UOp& index) {
+  const Node* n = index->src(0).get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n;
+}
+
+int64_t count_of(const Node* memory) {
+  return memory->op == Op::Param ? memory->get<ParamArg>().count : memory->get<SharedArg>().count;
+}
+
+bool fits_i32(const UOp& x) {
+  return x->min >= std::numeric_limits<int32_t>::min() &&
+         x->max <= std::numeric_limits<int32_t>::max();
+}
+
+class BoundsChecks {
+ public:
+  BoundsChecks(Lowering& l) : l_(l), deps_(l.ast) {
+    int32_t slots = 0;
+    for (const Node* n : toposort(l.ast)) {
+      if (n->op == Op::Param) slots = std::max(slots, n->get<ParamArg>().slot + 1);
+      if ((n->op == Op::Load || n->op == Op::Store) && n->src(0)->op == Op::Index)
+        add_site(n->src(0), n->op == Op::Store);
+    }
+    if (l.out.bounds.sites.empty()) return;
+    l.out.bounds.slot = slots;
+    report_ = param(slots, DType::U32, l.out.bounds.words);
+  }
+
+  UOp run() {
+    const UOp checked = rebuild(l_.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+      const auto site = site_of_.find(old.get());
+      return site == site_of_.end() ? UOp() : checked_index(old, src, site->second);
+    });
+    std::vector<UOp> roots(checked->src().begin(), checked->src().end());
+    roots.insert(roots.end(), reports_.begin(), reports_.end());
+    return sink(roots);
+  }
+
+ private:
+  struct Site {
+    size_t number;
+    UOp lane;  // which of the site's records this lane writes
+  };
+
+  void add_site(const UOp& index, bool store) {
+    const Node* memory = memory_of(index);
+    const UOp& offset = index->src(1);
+    if (offset->is_const() && offset->const_int() >= 0 && offset->const_int() < count_of(memory))
+      return;
+    if (!site_of_.try_emplace(index.get(), Site{l_.out.bounds.sites.size(), index_const(0)}).second)
+      return;
+    BoundsSite s;
+    s.slot = memory->op == Op::Param ? memory->get<ParamArg>().slot : -1;
+    s.dtype = memory->dtype;
+    s.count = count_of(memory);
+    s.store = store;
+    s.wide = !fits_i32(offset) && l_.target.features.i64;
+    s.first_word = l_.out.bounds.words;
+    UOp& lane = site_of_.at(index.get()).lane;
+    for (const UOp& r : deps_.list(deps_.of(index) & deps_.kinds(is_lane))) {
+      lane = lane * r->src(0) + r;
+      s.records *= uint32_t(r->src(0)->max);
+    }
+    l_.out.bounds.words += s.records * kBoundsRecordWords;
+    l_.out.bounds.sites.push_back(s);
+  }
+
+  // One comparison finds what is below 0, too. Without int64 the low bits have to do where bounds
+  // promise too little: they are those of the true offset.
+  UOp is_inside(const UOp& offset, int64_t count) const {
+    if (fits_i32(offset)) return lt(cast(offset, DType::U32), word(uint64_t(count)));
+    if (!l_.target.features.i64) return lt(floormod(offset, kTwo31), index_const(count));
+    return logical_and(lt(offset, index_const(count)), lt(index_const(-1), offset));
+  }
+
+  UOp checked_index(const UOp& old, std::span<const UOp> src, const Site& site) {
+    const BoundsSite& s = l_.out.bounds.sites[site.number];
+    const UOp inside = is_inside(src[1], s.count);
+    const UOp outside = logical_not(inside);
+    const bool gated = src.size() > 2;
+    const UOp bad = gated ? logical_and(src[2], outside) : outside;
+    const UOp first = site.lane * kBoundsRecordWords + index_const(s.first_word);
+    report(first, bad, word(1));
+    report(first + index_const(1), bad, low_word(src[1]));
+    if (s.wide) report(first + index_const(2), bad, cast(floordiv(src[1], kTwo32), DType::U32));
+    return make(Op::Index, old->dtype,
+                {src[0], src[1], gated ? logical_and(src[2], inside) : inside});
+  }
+
+  UOp low_word(const UOp& offset) const {
+    const bool whole = fits_i32(offset) || l_.target.features.i64;
+    return cast(whole ? offset : floormod(offset, kTwo31), DType::U32);
+  }
+
+  void report(const UOp& at, const UOp& gate, const UOp& value) {
+    const UOp store =
+        make(Op::Store, DType::Void, {make(Op::Index, DType::U32, {report_, at, gate}), value});
+    std::vector<UOp> src{store};
+    for (const UOp& r : deps_.list(deps_.of(store))) {
+      if (!is_launch(kind_of(r.get()))) src.push_back(r);
+    }
+    reports_.push_back(make(Op::End, DType::Void, src));
+  }
+
+  Lowering& l_;
+  RangeDeps deps_;
+  UOp report_;
+  std::unordered_map<const Node*, Site> site_of_;  // Index nodes; the AST holds them
+  std::vector<UOp> reports_;
+};
+
+}  // namespace
+
+void pass_bounds(Lowering& l) {
+  if (!l.options.check_bounds) return;
+  BoundsChecks checks(l);
+  if (!l.out.bounds.sites.empty()) l.ast = checks.run();
+}
+
+}  // namespace tuff::kernel
