@@ -111,6 +111,22 @@ TEST_P(Bounds, AReductionNamesWhatItReads) {
   EXPECT_EQ(run.floats(0)[0], 32.f * 33 / 2);
 }
 
+// A load that depends on the outer and the innermost of three loops stands inside the middle one.
+TEST_P(Bounds, LoopsStayNestedAsTheyWere) {
+  AstBuilder b;
+  const UOp k = b.fold(3), i = b.loop(5), j = b.fold(4);  // ids are no order of nesting
+  const UOp inner = reduce_over(Op::Add, load(1, 15, i * 3 + k) * load(2, 12, j * 3 + k), {k});
+  const UOp most = reduce_over(Op::Max, inner, {j});
+  KernelRun run(device(), kernel_of({store(0, 5, i, most, {i})}));
+  EXPECT_EQ(run.run(), "");
+  const std::vector<float> out = run.floats(0);
+  for (size_t r = 0; r < 5; r++) {
+    float want = 0;
+    for (size_t c = 0; c < 3; c++) want += float(3 * r + c + 1) * float(9 + c + 1);
+    EXPECT_EQ(out[r], want) << r;
+  }
+}
+
 TEST_P(Bounds, AnIndexFromMemory) {
   AstBuilder b;
   const UOp i = b.loop(4);
@@ -129,8 +145,9 @@ TEST_P(Bounds, AnIndexFromMemory) {
 TEST_P(Bounds, WhatAGateLeavesOutIsNoAccess) {
   AstBuilder b;
   const UOp i = b.loop(64);
-  KernelRun run(device(),
-          kernel_of({store(0, 64, i, load(1, 60, i, DType::F32, lt(i, index_const(60))), {i})}));
+  KernelRun run(
+      device(),
+      kernel_of({store(0, 64, i, load(1, 60, i, DType::F32, lt(i, index_const(60))), {i})}));
   EXPECT_EQ(run.run(), "");
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "graph/walk.h"
+#include "kernel/lower/loop_tree.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
@@ -34,7 +35,7 @@ bool fits_i32(const UOp& x) {
 
 class BoundsChecks {
  public:
-  BoundsChecks(Lowering& l) : l_(l), deps_(l.ast) {
+  explicit BoundsChecks(Lowering& l) : l_(l), deps_(l.ast), tree_(l.ast, deps_) {
     int32_t slots = 0;
     for (const Node* n : toposort(l.ast)) {
       if (n->op == Op::Param) slots = std::max(slots, n->get<ParamArg>().slot + 1);
@@ -116,14 +117,24 @@ class BoundsChecks {
     const UOp store =
         make(Op::Store, DType::Void, {make(Op::Index, DType::U32, {report_, at, gate}), value});
     std::vector<UOp> src{store};
-    for (const UOp& r : deps_.list(deps_.of(store))) {
-      if (!is_launch(kind_of(r.get()))) src.push_back(r);
-    }
+    const RangeMask open = deps_.of(store);
+    for (const UOp& r : loops_around(open)) src.push_back(r);
+    for (const UOp& r : deps_.list(open & deps_.kinds(is_lane))) src.push_back(r);
     reports_.push_back(make(Op::End, DType::Void, src));
+  }
+
+  // As the kernel nests them, also those that the offset does not depend on: an End says how loops
+  // stand in each other.
+  std::vector<UOp> loops_around(RangeMask open) const {
+    std::vector<UOp> out;
+    for (int loop = tree_.deepest(open); loop != LoopTree::kRoot; loop = tree_.parent(loop))
+      out.insert(out.begin(), deps_.ranges()[size_t(loop)]);
+    return out;
   }
 
   Lowering& l_;
   RangeDeps deps_;
+  const LoopTree tree_;
   UOp report_;
   std::unordered_map<const Node*, Site> site_of_;  // Index nodes; the AST holds them
   std::vector<UOp> reports_;
