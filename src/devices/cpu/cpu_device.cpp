@@ -98,7 +98,7 @@ Target make_target() {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice() : info_(describe()), target_(make_target()), queue_(*this, thread_count()) {}
+  CpuDevice() : info_(describe()), target_(make_target()), queue_(*this, api_, thread_count()) {}
   ~CpuDevice() override {
     try {
       queue_.wait_idle();
@@ -114,6 +114,7 @@ class CpuDevice final : public Device {
   void unmap_block(const MemoryBlock& block) noexcept override;
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override;
   Queue& compute_queue() override { return queue_; }
+  CpuApi& api() { return api_; }
 
  protected:
   void on_lost() noexcept override { queue_.halt(); }
@@ -121,6 +122,7 @@ class CpuDevice final : public Device {
  private:
   std::shared_ptr<Image> image(const render::Binary& b);
 
+  CpuApi api_{os::map_pages, nullptr, nullptr};
   DeviceInfo info_;
   Target target_;
   std::mutex image_mutex_;
@@ -135,7 +137,7 @@ MemoryBlock CpuDevice::map_block(size_t size_bytes, MemoryKind kind) {
   // process.
   uint64_t after = mapped_bytes_.fetch_add(size_bytes) + size_bytes;
   void* p =
-      after <= info_.memory_bytes && after >= size_bytes ? os::map_pages(size_bytes) : nullptr;
+      after <= info_.memory_bytes && after >= size_bytes ? api_.map_pages(size_bytes) : nullptr;
   if (p == nullptr) {
     mapped_bytes_.fetch_sub(size_bytes);
     fail<OutOfMemory>("CPU: no {} bytes of host memory: {} mapped of {}", size_bytes,
@@ -169,8 +171,10 @@ std::vector<std::unique_ptr<Program>> CpuDevice::load(std::span<const render::Bi
   fail_if_lost();
   std::vector<std::unique_ptr<Program>> programs;
   programs.reserve(binaries.size());
-  for (const render::Binary& b : binaries)
+  for (const render::Binary& b : binaries) {
+    if (api_.loads && !api_.loads(b)) fail<CompileError>("{}: the object was refused", b.name);
     programs.push_back(std::make_unique<ImageProgram>(b, image(b)));
+  }
   return programs;
 }
 
@@ -193,6 +197,12 @@ std::unique_ptr<hcq::Device> cpu_open(const std::string& selector) {
   if (!selector.empty() && selector != "0")
     fail<InvalidArgument>("CPU:{}: there is one CPU device, CPU", selector);
   return std::make_unique<CpuDevice>();
+}
+
+CpuApi& cpu_api(hcq::Device& device) {
+  auto* cpu = dynamic_cast<CpuDevice*>(&device);
+  TUFF_CHECK(cpu != nullptr, "{} is not the CPU device", device.name());
+  return cpu->api();
 }
 
 std::unique_ptr<hcq::Signal> cpu_signal() { return std::make_unique<CpuSignal>(); }

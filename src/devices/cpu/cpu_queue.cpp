@@ -56,11 +56,10 @@ CpuPacket encode_sync(CpuPacket::Kind kind, Signal* signal, uint32_t slot, uint3
 
 }  // namespace
 
-CpuQueue::CpuQueue(Device& device, uint32_t threads)
-    : Queue(device),
-      timeline_(*this),
-      pool_(std::max(threads, 1u) - 1),
-      thread_([this] { serve(); }) {}
+CpuQueue::CpuQueue(Device& device, const CpuApi& api, uint32_t threads)
+    : Queue(device), api_(api), timeline_(*this), pool_(std::max(threads, 1u) - 1), thread_([this] {
+        serve();
+      }) {}
 
 CpuQueue::~CpuQueue() { stop(); }
 
@@ -167,10 +166,20 @@ CpuQueue::Progress CpuQueue::consume(uint64_t until) {
     if (next > until) return Progress::Reached;
     if (next > submitted_.load(std::memory_order_acquire)) return Progress::Empty;
     if (stop_.load(std::memory_order_seq_cst)) return Progress::Empty;
+    if (api_.runs) {
+      const CpuApi::Run how = api_.runs(next);
+      if (how == CpuApi::Run::Fails) return Progress::Failed;
+      blocked_on_ = {&never_, 1};
+      if (how == CpuApi::Run::Hangs) return Progress::Blocked;
+    }
     if (!run(*ring_[next % kRingEntries])) return Progress::Blocked;
     cursor_ = 0;
     timeline_.set(next);  // last: from here on the list belongs to its owner again
   }
+}
+
+void CpuQueue::declare_failed() noexcept {
+  device().declare_lost(fmt::format("{}: a command list failed", device().name()));
 }
 
 void CpuQueue::leave_role() {
@@ -205,8 +214,12 @@ void CpuQueue::sleep_until_rung() {
 // signal, stays alive while it sleeps on that signal; any kind of signal may be waited for.
 void CpuQueue::serve_stream() {
   try {
-    while (consume(UINT64_MAX) == Progress::Blocked && !stop_.load(std::memory_order_seq_cst))
+    Progress progress = consume(UINT64_MAX);
+    while (progress == Progress::Blocked && !stop_.load(std::memory_order_seq_cst)) {
       blocked_on_.signal->wait(blocked_on_.value, kBlockedSliceNs);
+      progress = consume(UINT64_MAX);
+    }
+    if (progress == Progress::Failed) declare_failed();
   } catch (const Error& e) {  // the other device is lost, so what waits for it is too
     device().declare_lost(
         fmt::format("{}: a wait in the queue failed: {}", device().name(), e.what()));
@@ -234,6 +247,10 @@ bool CpuQueue::Timeline::wait(uint64_t value, uint64_t timeout_ns) {
       Progress progress = q.consume(value);
       q.leave_role();
       if (progress == Progress::Reached) return true;
+      if (progress == Progress::Failed) {
+        q.declare_failed();
+        return false;
+      }
       spins = kSpinRounds;  // held by a Wait: nothing to do here but sleep
     }
     if (++spins < kSpinRounds) {

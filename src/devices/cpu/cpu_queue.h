@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "devices/cpu/cpu.h"
 #include "devices/cpu/cpu_pool.h"
 #include "devices/cpu/cpu_signal.h"
 #include "hcq/device.h"
@@ -83,7 +84,7 @@ class CpuList final : public hcq::EncodedList {
 
 class CpuQueue final : public hcq::Queue {
  public:
-  CpuQueue(hcq::Device& device, uint32_t threads);
+  CpuQueue(hcq::Device& device, const CpuApi& api, uint32_t threads);
   ~CpuQueue() override;
   void halt() noexcept;  // the stream runs no further; waits shortly for a kernel that is running
   void stop() noexcept;  // ends the threads; what is left in the ring stays undone
@@ -107,10 +108,11 @@ class CpuQueue final : public hcq::Queue {
     CpuQueue& queue_;
   };
 
-  enum class Progress { Empty, Blocked, Reached };
+  enum class Progress { Empty, Blocked, Reached, Failed };
   bool take_role() { return !consuming_.exchange(true, std::memory_order_seq_cst); }
   void leave_role();
   Progress consume(uint64_t until);
+  void declare_failed() noexcept;  // without the consumer's role
   bool run(CpuList& list);
   void ring_doorbell();
   bool has_work() const;
@@ -118,7 +120,9 @@ class CpuQueue final : public hcq::Queue {
   void serve_stream();
   void sleep_until_rung();
 
+  const CpuApi& api_;
   Timeline timeline_;
+  CpuSignal never_;  // what a list that hangs waits for
   CpuPool pool_;
   std::mutex submit_mutex_;
   std::array<CpuList*, kRingEntries> ring_{};  // entry v % kRingEntries belongs to value v
