@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
+#include <map>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -62,6 +64,7 @@ struct Allocator::State {
   void release_passed(bool scan_all);
   void evict();
   void drop_cache();
+  std::string holders() const;
   [[noreturn]] void out_of_memory(size_t size_bytes, MemoryKind kind, const char* why) const;
 };
 
@@ -189,13 +192,39 @@ void Allocator::State::drop_cache() {
     });
 }
 
+// What is live: single large allocations by size, the largest first, and small ones by kind.
+std::string Allocator::State::holders() const {
+  constexpr size_t kShownSizes = 5;
+  std::map<std::pair<size_t, MemoryKind>, size_t, std::greater<>> large;
+  std::array<uint64_t, kMemoryKindCount> small{};
+  for (const auto& [raw, block] : owners) {
+    if (block->tlsf) small[static_cast<size_t>(raw->kind)] += block->tlsf->used_bytes();
+    if (block->live) ++large[{raw->size_bytes, raw->kind}];
+  }
+  std::vector<std::string> parts;
+  size_t others = 0;
+  for (const auto& [what, count] : large) {
+    const char* kind = kKindNames[static_cast<int>(what.second)];
+    if (parts.size() < kShownSizes)
+      parts.push_back(fmt::format("{} x {} bytes ({})", count, what.first, kind));
+    else
+      others += count;
+  }
+  if (others) parts.push_back(fmt::format("{} smaller ones", others));
+  for (size_t k = 0; k < small.size(); ++k) {
+    if (small[k])
+      parts.push_back(fmt::format("{} bytes in small pieces ({})", small[k], kKindNames[k]));
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void Allocator::State::out_of_memory(size_t size_bytes, MemoryKind kind, const char* why) const {
   fail<OutOfMemory>(
       "{}: out of {} memory: request {} bytes, live {}, cached {}, mapped {}, memory of the device "
-      "{} "
-      "({}); free tensors or use a smaller batch",
+      "{} ({}); it is held by {}; free tensors or use a smaller batch",
       device.name(), kKindNames[static_cast<int>(kind)], size_bytes, stats.live_bytes,
-      stats.mapped_bytes - stats.live_bytes, stats.mapped_bytes, device.info().memory_bytes, why);
+      stats.mapped_bytes - stats.live_bytes, stats.mapped_bytes, device.info().memory_bytes, why,
+      holders());
 }
 
 Allocator::Allocator(Device& device) : state_(std::make_unique<State>(device)) {}

@@ -159,6 +159,7 @@ TEST(Allocator, ExhaustionNamesTheNumbers) {
     EXPECT_NE(text.find("request 52428800 bytes"), std::string::npos) << text;
     EXPECT_NE(text.find("live 41943040"), std::string::npos) << text;
     EXPECT_NE(text.find("mapped 41943040"), std::string::npos) << text;
+    EXPECT_NE(text.find("held by 1 x 41943040 bytes (Device)"), std::string::npos) << text;
   }
   device.allocator().free(a);
   device.allocator().free(
