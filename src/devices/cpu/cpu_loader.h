@@ -1,0 +1,40 @@
+// What C kernels need of this process, whatever queue runs them: the Target that they are compiled
+// for, and their object files loaded. Called by the CPU device and by the random-order device. Must
+// never know queues, lists or memory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/target.h"
+#include "hcq/device.h"
+#include "render/binary.h"
+
+namespace tuff::devices {
+
+// Empty, or why kernels cannot be compiled here, with the remedy.
+std::string why_no_c();
+// TUFF_THREADS, or one per core. Throws InvalidArgument for what is out of range.
+uint32_t cpu_thread_count();
+// This machine's processor as the target of a device of that kind.
+Target cpu_target(const std::string& kind);
+
+// Thread-safe. Programs keep their code when the loader goes.
+class CpuLoader {
+ public:
+  // CpuPrograms. Throws CompileError for what is no object file, and for a symbol that is not
+  // there.
+  std::vector<std::unique_ptr<hcq::Program>> load(std::span<const render::Binary> binaries);
+
+ private:
+  struct Image;
+  std::shared_ptr<Image> image(const render::Binary& b);
+  std::mutex mutex_;
+  std::map<const void*, std::weak_ptr<Image>> images_;
+};
+
+}  // namespace tuff::devices
