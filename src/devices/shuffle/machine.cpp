@@ -428,9 +428,25 @@ void Machine::spend(uint64_t cost_ns) {
 
 // ---- what refers to the machine
 
+Recorded::Recorded(const CommandList& from) : list(from), times(from.timestamp_count) {
+  for (Command& c : list.commands) {
+    c.accesses.clear();
+    if (auto* d = std::get_if<DispatchCmd>(&c.body)) {
+      keep(d->args);
+      keep(d->indirect);
+    } else if (auto* copy = std::get_if<CopyCmd>(&c.body)) {
+      keep(copy->dst);
+      keep(copy->src);
+    }
+  }
+}
+
+void Recorded::keep(Span& span) {
+  if (span) span.block = &blocks_.try_emplace(span.block, *span.block).first->second;
+}
+
 ShuffleList::ShuffleList(std::shared_ptr<Machine> machine, const CommandList& list)
-    : recorded(std::make_shared<Recorded>(list, std::vector<uint64_t>(list.timestamp_count))),
-      machine_(std::move(machine)) {}
+    : recorded(std::make_shared<Recorded>(list)), machine_(std::move(machine)) {}
 ShuffleList::~ShuffleList() { machine_->forget(*recorded); }
 
 ShuffleSignal::ShuffleSignal(std::shared_ptr<Machine> machine, uint64_t value)

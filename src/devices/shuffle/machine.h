@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "devices/shuffle/shuffle.h"
@@ -34,10 +35,17 @@ class Random {
   uint64_t state_;
 };
 
-// What an encoded list leaves to its submissions, which may outlive it.
+// What an encoded list leaves to its submissions: it may be gone before they run, and so may the
+// blocks that its commands name, whose addresses are kept here.
 struct Recorded {
+  explicit Recorded(const hcq::CommandList& from);
+  Recorded(const Recorded&) = delete;
   hcq::CommandList list;
   std::vector<uint64_t> times;
+
+ private:
+  void keep(hcq::Span& span);
+  std::unordered_map<const hcq::MemoryBlock*, hcq::MemoryBlock> blocks_;
 };
 
 class ShuffleList final : public hcq::EncodedList {
