@@ -19,7 +19,6 @@ namespace {
 
 using engine::Buffer;
 
-constexpr const char* kShuffle = "SHUFFLE";
 constexpr uint64_t kSeedsPerGraph = 20;
 
 uint64_t setting(const char* name, uint64_t usual) {
@@ -145,11 +144,11 @@ struct Counts {
 // One graph under kSeedsPerGraph orders.
 class Shuffling {
  public:
-  Shuffling(uint64_t seed, Counts& counts)
-      : device_(engine::Device::get(kShuffle)),
+  Shuffling(uint64_t seed, const std::string& device, Counts& counts)
+      : device_(engine::Device::get(device)),
         counts_(counts),
         seed_(seed),
-        cases_{random_case(seed, kShuffle), {}} {
+        cases_{random_case(seed, device), {}} {
     cases_[1] = moved_on(cases_[0]);
     counts_.graphs++;
   }
@@ -203,19 +202,27 @@ class Shuffling {
   std::optional<RunOutput> known_[2];
 };
 
-TEST(ShuffledGraphs, GiveTheInterpretersResultsInEveryOrder) {
+class ShuffledGraphs : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShuffledGraphs, GiveTheInterpretersResultsInEveryOrder) {
   Counts counts;
   const uint64_t first = setting("TUFF_TEST_SEED", 0), graphs = setting("TUFF_TEST_GRAPHS", 50);
   for (uint64_t seed = first; seed < first + graphs && !HasFailure(); seed++)
-    Shuffling(seed, counts).run();
+    Shuffling(seed, GetParam(), counts).run();
   fmt::print(
-      "{} graphs, {} orders: {} replays, in {} of {} pairs the first was pending when the second "
+      "{}: {} graphs, {} orders: {} replays, in {} of {} pairs the first was pending when the "
+      "second "
       "had been submitted; {} graphs were replayed on the same memory, {} have nothing to replay\n",
-      counts.graphs, counts.orders, counts.replays, counts.in_flight, counts.replays / 2,
-      counts.in_place, counts.not_replayed);
+      GetParam(), counts.graphs, counts.orders, counts.replays, counts.in_flight,
+      counts.replays / 2, counts.in_place, counts.not_replayed);
   EXPECT_GT(3 * counts.in_flight, counts.replays / 2);
   EXPECT_LT(2 * (counts.in_place + counts.not_replayed), counts.graphs);
 }
+
+INSTANTIATE_TEST_SUITE_P(Memory, ShuffledGraphs, testing::Values("SHUFFLE", "SHUFFLE:visible"),
+                         [](const auto& row) {
+                           return std::string(row.param == "SHUFFLE" ? "staged" : "visible");
+                         });
 
 }  // namespace
 }  // namespace tuff::check

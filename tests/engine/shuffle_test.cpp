@@ -72,10 +72,13 @@ void gives_the_losses_of_the_cpu(Train train) {
     const std::vector<float> wanted = train("CPU", jit);
     ASSERT_GE(wanted.size(), 10u);
     EXPECT_NE(wanted[0], wanted[9]);
-    for (uint64_t seed = 0; seed < (jit ? 20 : 5); seed++) {
-      shuffle_reseed(shuffle(), seed);
-      Tensor::manual_seed(1);
-      EXPECT_EQ(train(kShuffle, jit), wanted) << (jit ? "replayed" : "eager") << ", seed " << seed;
+    for (const char* device : {kShuffle, "SHUFFLE:visible"}) {
+      for (uint64_t seed = 0; seed < (jit ? 20 : 5); seed++) {
+        shuffle_reseed(Device::get(device)->hcq(), seed);
+        Tensor::manual_seed(1);
+        EXPECT_EQ(train(device, jit), wanted)
+            << device << (jit ? " replayed" : " eager") << ", seed " << seed;
+      }
     }
   }
 }

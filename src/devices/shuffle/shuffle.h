@@ -4,7 +4,8 @@
 // as a wrong value, sooner or later.
 // - Nothing runs at submit. The machine steps while the host waits for a signal or polls one.
 // - Device and argument memory has no host pointer, as on a discrete GPU: what the host uploads and
-//   the arguments of a replay then come by commands, which are up to order as kernels are.
+//   the arguments of a replay then come by commands, which are up to order as kernels are. On
+//   SHUFFLE:visible all memory has one, as on an integrated GPU: there the host's own writes show.
 // - New, freed and unmapped memory is spoilt (all bits set: NaN, -1), so that who comes late or too
 //   early does not find what would have been right.
 // Opened through the registry; never the default. The lower half is for tests. Must never know
@@ -22,16 +23,16 @@
 
 namespace tuff::devices {
 
-// One row; not usable, with the remedy, where no C compiler is found.
+// Both; not usable, with the remedy, where no C compiler is found.
 std::vector<Candidate> shuffle_probe();
-// selector: "" or "0". The seed is TUFF_SHUFFLE_SEED.
+// selector: "" or "0", or "visible". The seed is TUFF_SHUFFLE_SEED.
 std::unique_ptr<hcq::Device> shuffle_open(const std::string& selector);
 
 // --- for tests ---
 
 struct ShuffleOptions {
   std::optional<uint64_t> seed;      // else TUFF_SHUFFLE_SEED
-  bool host_visible = false;         // every memory has a host pointer, as on an integrated GPU
+  bool host_visible = false;         // SHUFFLE:visible
   bool polls_run = true;             // false: Signal::value() only tells; loops over it do not end
   uint64_t submit_cost_ns = 10'000;  // of the host, by the nominal clock: patching and submitting
 };

@@ -15,20 +15,26 @@ namespace {
 using namespace hcq;
 using namespace shuffle;
 
-constexpr const char* kName = "SHUFFLE";
+constexpr const char* kKind = "SHUFFLE";
+constexpr const char* kVisible = "visible";
 constexpr size_t kComputeQueue = 0, kCopyQueue = 1, kQueues = 2;
 // A machine that cannot go on says so, with its waits, before Queue::wait gives up without them.
 constexpr uint64_t kStuckShare = 2;
 
-DeviceInfo describe() {
+std::string name_of(bool host_visible) {
+  return host_visible ? fmt::format("{}:{}", kKind, kVisible) : kKind;
+}
+
+DeviceInfo describe(bool host_visible) {
   DeviceInfo info;
-  info.name = kName;
+  info.name = name_of(host_visible);
   info.description =
       "the CPU's kernels in random legal order, by workgroup: for tests, shows missing barriers "
       "and waits";
   info.driver = "tuff";
   info.memory_bytes = os::physical_memory_bytes();
-  info.features = {{"seed", std::to_string(env_int(Env::TUFF_SHUFFLE_SEED))}};
+  info.features = {{"seed", std::to_string(env_int(Env::TUFF_SHUFFLE_SEED))},
+                   {"memory", host_visible ? "host-visible" : "staged"}};
   return info;
 }
 
@@ -84,8 +90,8 @@ class ShuffleQueue final : public Queue {
 class ShuffleDevice final : public Device {
  public:
   explicit ShuffleDevice(const ShuffleOptions& options)
-      : info_(describe()),
-        target_(cpu_target(kName)),
+      : info_(describe(options.host_visible)),
+        target_(cpu_target(kKind)),
         host_visible_(options.host_visible),
         machine_(std::make_shared<Machine>(options, seed_of(options), kQueues)),
         compute_(*this, machine_, kComputeQueue),
@@ -155,19 +161,22 @@ ShuffleDevice& native(const hcq::Device& device) {
 }  // namespace
 
 std::vector<Candidate> shuffle_probe() {
-  Candidate c;
-  c.name = kName;
-  c.rank = 0;  // never the default: it is slow on purpose
-  if (c.reason = why_no_c(); !c.reason.empty()) return {c};
-  c.usable = true;
-  c.info = describe();
-  return {c};
+  std::vector<Candidate> found;
+  for (const bool host_visible : {false, true}) {
+    Candidate& c = found.emplace_back();
+    c.name = name_of(host_visible);
+    c.rank = 0;  // never the default: it is slow on purpose
+    c.reason = why_no_c();
+    c.usable = c.reason.empty();
+    if (c.usable) c.info = describe(host_visible);
+  }
+  return found;
 }
 
 std::unique_ptr<hcq::Device> shuffle_open(const std::string& selector) {
-  if (!selector.empty() && selector != "0")
-    fail<InvalidArgument>("SHUFFLE:{}: there is one such device, SHUFFLE", selector);
-  return std::make_unique<ShuffleDevice>(ShuffleOptions{});
+  if (!selector.empty() && selector != "0" && selector != kVisible)
+    fail<InvalidArgument>("SHUFFLE:{}: there are SHUFFLE and SHUFFLE:{}", selector, kVisible);
+  return shuffle_open(ShuffleOptions{.host_visible = selector == kVisible});
 }
 
 std::unique_ptr<hcq::Device> shuffle_open(const ShuffleOptions& options) {
