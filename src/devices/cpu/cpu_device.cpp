@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 #include "base/os.h"
-#include "devices/cpu/cpu_loader.h"
 #include "devices/cpu/cpu_queue.h"
+#include "devices/cpu_program.h"
 
 namespace tuff::devices {
 namespace {

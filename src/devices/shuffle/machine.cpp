@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
-#include "devices/cpu/cpu_queue.h"
+#include "devices/cpu_program.h"
 
 namespace tuff::devices::shuffle {
 

@@ -5,8 +5,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "devices/cpu/cpu_loader.h"
-#include "devices/cpu/cpu_queue.h"
+#include "devices/cpu_program.h"
 #include "devices/shuffle/machine.h"
 
 namespace tuff::devices {

@@ -1,10 +1,9 @@
-#include "devices/cpu/cpu_loader.h"
+#include "devices/cpu_program.h"
 
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "devices/cpu/cpu_queue.h"
-#include "devices/cpu/elf_object.h"
+#include "devices/elf_object.h"
 #include "render/clang_compiler.h"
 
 namespace tuff::devices {

@@ -1,8 +1,9 @@
-// What C kernels need of this process, whatever queue runs them: the Target that they are compiled
-// for, and their object files loaded. Called by the CPU device and by the random-order device. Must
-// never know queues, lists or memory.
+// C kernels in this process, whatever queue runs them: the Target that they are compiled for, and
+// their object files loaded. Called by the CPU device and by the random-order device. Must never
+// know queues, lists or memory.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,19 @@ std::string why_no_c();
 uint32_t cpu_thread_count();
 // This machine's processor as the target of a device of that kind.
 Target cpu_target(const std::string& kind);
+
+// A loaded kernel: a function to be called for each group. The time of one group is learned by
+// whoever runs it: see CpuPool::run.
+class CpuProgram : public hcq::Program {
+ public:
+  CpuProgram(const render::Binary& b, render::CpuKernelFn fn) : Program(b), fn_(fn) {}
+  render::CpuKernelFn fn() const { return fn_; }
+  std::atomic<uint32_t>& cost_ns() const { return cost_ns_; }
+
+ private:
+  render::CpuKernelFn fn_;
+  mutable std::atomic<uint32_t> cost_ns_{0};
+};
 
 // Thread-safe. Programs keep their code when the loader goes.
 class CpuLoader {
