@@ -12,7 +12,7 @@ import sys
 import time
 
 FIRST_STEPS = 10
-NOT_COMPUTING = {"NULL", "DISK"}
+NOT_COMPUTING = {"NULL", "DISK", "SHUFFLE"}  # or not to be compared
 # Devices add in different orders; ten steps of float32 training may differ by this much, relatively.
 LOSS_TOLERANCE = 5e-3
 COLUMNS = [("device", "{}"), ("loss at 1", "{:.5f}"), (f"loss at {FIRST_STEPS}", "{:.5f}"),

@@ -73,7 +73,7 @@ hcq::DeviceInfo info_named(const std::string& asked,
   throw NoSuchDevice(fmt::format("there is no device \"{}\"; there are {}", asked, names));
 }
 
-// Those that were asked for, else every device found that computes something.
+// Those that were asked for, else every device found that could be somebody's default.
 std::vector<hcq::DeviceInfo> chosen_devices(const std::string& asked) {
   const std::vector<devices::Candidate> candidates = engine::list_devices();
   std::vector<hcq::DeviceInfo> out;
@@ -81,7 +81,7 @@ std::vector<hcq::DeviceInfo> chosen_devices(const std::string& asked) {
   if (!out.empty()) return out;
   std::string reasons;
   for (const devices::Candidate& c : candidates) {
-    if (c.usable && kind_of(c.name) != "NULL") out.push_back(c.info);
+    if (c.usable && c.rank > 0) out.push_back(c.info);
     if (!c.usable) reasons += fmt::format("; {}: {}", c.name, c.reason);
   }
   if (out.empty()) throw NoSuchDevice("no device to check" + reasons);
@@ -213,7 +213,7 @@ void add_check_command(CLI::App& app, Action& chosen) {
       "Runs the conformance suite: every op and function on every device against the reference "
       "interpreter. Exit code 0: all as expected, 1: not, 2: usage, 3: no such device");
   auto o = std::make_shared<CheckOptions>();
-  command->add_option("--device", o->devices, "Devices, comma-separated; default: all but NULL")
+  command->add_option("--device", o->devices, "Devices, comma-separated; default: all but NULL and SHUFFLE")
       ->type_name("D,...");
   CLI::Option* against =
       command->add_option("--against", o->against, "What to compare with: INTERPRETER or a device")

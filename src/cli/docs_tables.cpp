@@ -48,6 +48,10 @@ constexpr KindProse kKinds[] = {
      "Mesa's lavapipe, SwiftShader"},
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
+    {"SHUFFLE",
+     "the CPU's kernels in every order that barriers, waits and signals allow, by a seed: for "
+     "tests",
+     "needs none"},
 };
 
 }  // namespace

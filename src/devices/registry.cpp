@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "devices/cpu/cpu.h"
 #include "devices/null/null.h"
+#include "devices/shuffle/shuffle.h"
 #ifdef TUFF_HAS_VULKAN
 #include "devices/vulkan/vulkan.h"
 #endif
@@ -16,6 +17,7 @@ constexpr DeviceKind kKinds[] = {
 #endif
     {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
     {"NULL", null_probe, null_open, nullptr},
+    {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ struct DeviceKind {
   // Throws InvalidArgument listing what is there, or Unsupported with the reason.
   std::unique_ptr<hcq::Device> (*open)(const std::string& selector);
   // `list` of direct dispatches and barriers, captured on a device of this kind. Null where nothing
-  // is computed.
+  // is computed, or not as fast as can be.
   std::unique_ptr<RawReplay> (*raw_replay)(hcq::Device& device, const hcq::CommandList& list);
 };
 

@@ -144,6 +144,7 @@ void Allocator::State::give_back(const Span& span) {
   auto it = owners.find(span.block);
   TUFF_CHECK(it != owners.end(), "span of a foreign or dead block");
   Block& b = *it->second;
+  device.spoil(span);
   if (b.tlsf) {
     stats.live_bytes -= b.tlsf->free(span.offset);
     return;

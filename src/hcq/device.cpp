@@ -163,15 +163,18 @@ void Device::download(Span src, void* dst) {
 }
 
 void Device::shut_down() noexcept {
-  try {
-    compute_queue().wait_idle();
-  } catch (const Error&) {
-    // Lost: nothing more will run, so the memory may go.
-  }
-  try {
-    compute_queue().collect(true);
-  } catch (const Error&) {
-    // Lists of a lost device; their owner goes with it.
+  for (Queue* queue : {&compute_queue(), copy_queue()}) {
+    if (queue == nullptr) continue;
+    try {
+      queue->wait_idle();
+    } catch (const Error&) {
+      // Lost: nothing more will run, so the memory may go.
+    }
+    try {
+      queue->collect(true);
+    } catch (const Error&) {
+      // Lists of a lost device; their owner goes with it.
+    }
   }
   allocator_.reset();
 }

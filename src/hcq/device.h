@@ -121,6 +121,13 @@ class Device {
   // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
   virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
   virtual Queue& compute_queue() = 0;
+  // A queue for copies beside the kernels, or null. Nothing but signals orders it with the compute
+  // queue. Throws Unsupported at encode for what it cannot do (a Dispatch).
+  virtual Queue* copy_queue() { return nullptr; }
+  // A timeline at `value`, for what one queue has to wait for from another or from the host: every
+  // queue of this device takes it in WaitCmd and SignalCmd, and the host may wait for it and set
+  // it. It has to outlive the submissions that name it.
+  virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
   // After DeviceLost, before what was in flight is destroyed: waits until nothing runs any more.
@@ -137,12 +144,15 @@ class Device {
   // where the span has a host pointer, else staged in bounded pieces.
   void upload(Span dst, const void* src);
   void download(Span src, void* dst);
+  // Allocator calls it for memory that nobody may touch from now on. A device whose purpose is to
+  // show late accesses spoils the bytes.
+  virtual void spoil(const Span&) noexcept {}
 
  protected:
   // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what
   // the queue still names (signals, lists), so a device that can stop touching them does so here.
   virtual void on_lost() noexcept {}
-  // Devices call this first in their destructor: waits for the queue and frees all memory.
+  // Devices call this first in their destructor: waits for the queues and frees all memory.
   void shut_down() noexcept;
 
  private:

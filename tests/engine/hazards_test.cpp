@@ -5,15 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <tuff/jit.h>
-#include <tuff/nn.h>
-#include <tuff/optim.h>
 
 #include "base/env.h"
 #include "engine/jit/capture.h"
+#include "engine/small_steps.h"
 #include "graph/interpret.h"
 #include "hcq/hazard_guard.h"
 #include "hcq/hazard_oracle.h"
-#include "io/gpt_model.h"
 #include "kernel/lowered.h"
 
 namespace tuff::engine {
@@ -23,68 +21,6 @@ using hcq::CommandList;
 using hcq::HazardReport;
 using hcq::Span;
 using hcq::Trace;
-
-// Sizes at which kernels run in the interpreter; nothing but their lists is looked at.
-class GptStep {
- public:
-  GptStep() : model_(recipe(), "NULL"), optimizer_(model_.parameters(), {.lr = 1e-3}) {
-    model_.dropout = 0.1;
-  }
-  std::vector<Tensor> inputs() const {
-    const TensorOptions o{DType::I32, "NULL"};
-    return {Tensor::zeros({2, 4}, o).realize(), Tensor::zeros({8}, o).realize()};
-  }
-  std::vector<Tensor> operator()(const std::vector<Tensor>& in) {
-    TrainingMode on;
-    const Tensor loss = model_(in[0]).flatten(0, 1).cross_entropy(in[1]);
-    optimizer_.zero_grad();
-    loss.backward();
-    optimizer_.step({loss});
-    return {loss};
-  }
-
- private:
-  static io::GptRecipe recipe() {
-    return {.vocabulary = 7, .layers = 2, .heads = 2, .embed = 8, .context = 4, .batch = 2};
-  }
-  io::Gpt model_;
-  optim::AdamW optimizer_;
-};
-
-class ConvNetStep {
- public:
-  ConvNetStep()
-      : first_(1, 2, 3, 1, 1, true, options()),
-        second_(2, 3, 3, 1, 1, true, options()),
-        norm_(2, 1e-5, 0.1, true, options()),
-        out_(12, 4, true, options()),
-        optimizer_(parameters(), {.lr = 1e-2, .momentum = 0.9}) {}
-  std::vector<Tensor> inputs() const {
-    return {Tensor::zeros({2, 1, 8, 8}, options()).realize(),
-            Tensor::zeros({2}, {DType::I32, "NULL"}).realize()};
-  }
-  std::vector<Tensor> operator()(const std::vector<Tensor>& in) {
-    TrainingMode on;
-    Tensor x = norm_(first_(in[0])).relu().max_pool2d(2);
-    x = second_(x).relu().max_pool2d(2).flatten(1);
-    const Tensor loss = out_(x.dropout(0.2)).cross_entropy(in[1]);
-    optimizer_.zero_grad();
-    loss.backward();
-    optimizer_.step({loss});
-    return {loss};
-  }
-
- private:
-  static TensorOptions options() { return {.device = "NULL"}; }
-  nn::Parameters parameters() const {
-    return {first_.weight, first_.bias, second_.weight, second_.bias,
-            norm_.weight,  norm_.bias,  out_.weight,    out_.bias};
-  }
-  nn::Conv2d first_, second_;
-  nn::BatchNorm norm_;
-  nn::Linear out_;
-  optim::SGD optimizer_;
-};
 
 // Commands by number, so that the oracle can tell them apart.
 CommandList numbered(CommandList list) {
@@ -230,16 +166,6 @@ CommandList with_executed_accesses(std::span<const BoundCall> calls, const Comma
   return out;
 }
 
-template <class Step>
-std::vector<BoundCall> calls_of_a_step() {
-  Step step;
-  const std::vector<Tensor> in = step.inputs();
-  step(in)[0].realize();
-  Capture capture;
-  step(in)[0].realize();
-  return capture.take();
-}
-
 // `claimed`: the calls' list as it was built.
 void check_executed(std::span<const BoundCall> calls, const CommandList& claimed,
                     const char* what) {
@@ -262,7 +188,8 @@ void check_executed(std::span<const BoundCall> calls, const CommandList& claimed
 
 template <class Step>
 void check_executed(const char* what) {
-  const std::vector<BoundCall> calls = calls_of_a_step<Step>();
+  Step step;
+  const std::vector<BoundCall> calls = calls_of_a_step(step);
   const CapturedGraph graph(calls, {});
   ASSERT_EQ(graph.graphs().size(), 1u);
   check_executed(calls, graph.graphs()[0]->commands(), (std::string("captured ") + what).c_str());

@@ -158,6 +158,11 @@ class FakeDevice : public Device {
     return {};
   }
   FakeQueue& compute_queue() override { return queue_; }
+  std::unique_ptr<Signal> create_signal(uint64_t value) override {
+    auto signal = std::make_unique<FakeSignal>();
+    signal->set(value);
+    return signal;
+  }
   size_t mapped = 0;
   int map_calls = 0;
 

@@ -13,21 +13,10 @@
 #include "devices/cpu/cpu.h"
 #include "devices/cpu/cpu_pool.h"
 #include "devices/cpu/cpu_signal.h"
+#include "devices/cpu_program.h"
 #include "hcq/device.h"
 
 namespace tuff::devices {
-
-// What the queue needs of a loaded kernel. `cost_ns` is learned: see CpuPool::run.
-class CpuProgram : public hcq::Program {
- public:
-  CpuProgram(const render::Binary& b, render::CpuKernelFn fn) : Program(b), fn_(fn) {}
-  render::CpuKernelFn fn() const { return fn_; }
-  std::atomic<uint32_t>& cost_ns() const { return cost_ns_; }
-
- private:
-  render::CpuKernelFn fn_;
-  mutable std::atomic<uint32_t> cost_ns_{0};
-};
 
 // One command in native form: one cache line.
 struct alignas(64) CpuPacket {

@@ -15,6 +15,7 @@ inline constexpr int kSpinRounds =
 
 class CpuSignal : public hcq::Signal {
  public:
+  explicit CpuSignal(uint64_t value = 0) : value_(value) {}
   uint64_t value() const override { return value_.load(std::memory_order_acquire); }
   void set(uint64_t value) override {
     value_.store(value, std::memory_order_seq_cst);
@@ -45,7 +46,7 @@ class CpuSignal : public hcq::Signal {
   }
 
  private:
-  std::atomic<uint64_t> value_{0};
+  std::atomic<uint64_t> value_;
   std::atomic<uint32_t> epoch_{0};  // what sleepers sleep on: futexes are 32 bits wide
   std::atomic<uint32_t> sleepers_{0};
 };

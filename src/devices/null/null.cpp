@@ -14,6 +14,7 @@ using namespace hcq;
 // A signal of a real device is a word that it writes, or a driver's object.
 class NullSignal final : public Signal {
  public:
+  explicit NullSignal(uint64_t value = 0) : value_(value) {}
   uint64_t value() const override { return value_.load(std::memory_order_acquire); }
   bool wait(uint64_t value, uint64_t timeout_ns) override {
     for (uint64_t end = os::monotonic_ns() + timeout_ns; this->value() < value;) {
@@ -25,7 +26,7 @@ class NullSignal final : public Signal {
   void set(uint64_t value) override { value_.store(value, std::memory_order_release); }
 
  private:
-  std::atomic<uint64_t> value_{0};
+  std::atomic<uint64_t> value_;
 };
 
 // A real program holds the loaded code; the base class keeps name and argument layout.
@@ -131,6 +132,9 @@ class NullDevice final : public Device {
     return programs;
   }
   Queue& compute_queue() override { return queue_; }
+  std::unique_ptr<Signal> create_signal(uint64_t value) override {
+    return std::make_unique<NullSignal>(value);
+  }
 
  private:
   DeviceInfo info_;

@@ -54,8 +54,12 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
 
 hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
-    return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true),
-                          graph_buffer(*copy->src, inputs, true, false)};
+    hcq::GraphCopy g{graph_buffer(*copy->dst, inputs, false, true),
+                     graph_buffer(*copy->src, inputs, true, false)};
+    // A span may be longer than its elements: memory comes in words.
+    for (hcq::GraphBuffer* b : {&g.dst, &g.src})
+      if (b->span) b->span.size_bytes = copy->dst->size_bytes();
+    return g;
   }
   const BoundKernel& k = std::get<BoundKernel>(c);
   hcq::GraphKernel g;

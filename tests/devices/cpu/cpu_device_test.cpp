@@ -150,7 +150,7 @@ TEST_F(Cpu, RingWrapsAndRetires) {
 }
 
 TEST_F(Cpu, WaitsSignalsTimestampsAndHostCallsKeepTheirOrder) {
-  auto gate = cpu_signal(), done = cpu_signal();
+  auto gate = device->create_signal(), done = device->create_signal();
   std::atomic<int> calls{0};
   CommandList list;
   list.slot_count = 2;
@@ -177,7 +177,7 @@ TEST_F(Cpu, WaitsSignalsTimestampsAndHostCallsKeepTheirOrder) {
 
 TEST_F(Cpu, HungWaitBecomesDeviceLost) {
   EnvOverride timeout(Env::TUFF_TIMEOUT_MS, "60");
-  auto never = cpu_signal();
+  auto never = device->create_signal();
   CommandList list;
   list.slot_count = 1;
   list.commands.push_back({WaitCmd{never.get(), 0}, {}, ""});
@@ -190,7 +190,7 @@ TEST_F(Cpu, HungWaitBecomesDeviceLost) {
 
 TEST_F(Cpu, TwoQueuesWaitForEachOther) {
   auto other = cpu_open("");
-  auto ping = cpu_signal(), pong = cpu_signal();
+  auto ping = device->create_signal(), pong = device->create_signal();
   CommandList here, there;
   here.slot_count = there.slot_count = 2;
   here.commands.push_back({SignalCmd{ping.get(), 0}, {}, ""});

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "compiled.h"
-#include "devices/cpu/elf_object.h"
+#include "devices/elf_object.h"
 
 namespace tuff::devices {
 namespace {

@@ -29,6 +29,9 @@ class VulkanDevice final : public hcq::Device {
     return loader_.load(binaries);
   }
   hcq::Queue& compute_queue() override { return queue_; }
+  std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
+    return std::make_unique<TimelineSignal>(context_, value);
+  }
   void check_status() override { context_->require_alive(); }
   void settle() noexcept override { context_->settle(); }
   const std::shared_ptr<Context>& context() const { return context_; }

@@ -1,4 +1,4 @@
-#include "devices/cpu/elf_object.h"
+#include "devices/elf_object.h"
 
 #include <elf.h>
 

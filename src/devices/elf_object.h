@@ -1,5 +1,5 @@
 // ElfObject: loads an ELF64 x86-64 relocatable object (what a C compiler writes with -c) into this
-// process. Called by the CPU device for Binaries of format Object. Undefined symbols are looked up
+// process. Called by cpu_program for Binaries of format Object. Undefined symbols are looked up
 // in what the process has loaded (memcpy, expf ...). Damaged objects throw CompileError; every
 // offset is checked before it is followed. Never runs anything. Source: System V ABI, AMD64
 // supplement 1.0, section 4.4 (relocation); gABI chapter 4 (sections).

@@ -1,0 +1,116 @@
+#include "devices/cpu_program.h"
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "devices/elf_object.h"
+#include "render/clang_compiler.h"
+
+namespace tuff::devices {
+
+using namespace hcq;
+
+// A loaded object file. It holds its bytes, so the bytes' address stays a valid key while it lives.
+struct CpuLoader::Image {
+  explicit Image(std::shared_ptr<const std::vector<uint8_t>> b)
+      : bytes(std::move(b)), object(*bytes) {}
+  std::shared_ptr<const std::vector<uint8_t>> bytes;
+  ElfObject object;
+};
+
+namespace {
+
+// Shared ownership is real here: several programs come from one image.
+class ImageProgram final : public CpuProgram {
+ public:
+  ImageProgram(const render::Binary& b, const void* function, std::shared_ptr<const void> image)
+      : CpuProgram(b, reinterpret_cast<render::CpuKernelFn>(const_cast<void*>(function))),
+        image_(std::move(image)) {}
+
+ private:
+  std::shared_ptr<const void> image_;
+};
+
+std::string arch() {
+#if defined(__x86_64__)
+  return "x86-64";
+#else
+  return "unknown";
+#endif
+}
+
+bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::string why_no_c() {
+  return render::find_c_compiler() ? "" : "no C compiler: install clang, or name one with TUFF_CC";
+}
+
+uint32_t cpu_thread_count() {
+  int64_t asked = env_int(Env::TUFF_THREADS);
+  if (asked < 0 || asked > 4096)
+    fail<InvalidArgument>("TUFF_THREADS={}: 0 (one per core) to 4096", asked);
+  return asked > 0 ? static_cast<uint32_t>(asked) : os::core_count();
+}
+
+Target cpu_target(const std::string& kind) {
+  Target t;
+  t.device = kind;
+  t.renderer = "c";
+  t.arch = arch();
+  t.identity = os::cpu_identity();
+  t.cores = cpu_thread_count();
+  t.vector_bytes = has_avx512() ? 64 : 32;
+  t.vector_registers = has_avx512() ? 32 : 16;
+  t.max_groups = {INT32_MAX, INT32_MAX, INT32_MAX};
+  t.launch_cost_ns = 100;  // on the consumer's own thread; sharing among workers costs about 10 us
+  t.features = {.i8 = true,
+                .i16 = true,
+                .i64 = true,
+                .f64 = true,
+                .f16_casts = true,
+                .u32_to_f32 = true,
+                .storage8 = true,
+                .storage16 = true,
+                .device_address = true,
+                .signed_zero_inf_nan = true,
+                .literal_zero_products = true,
+                .sqrt = true};
+  return t;
+}
+
+std::shared_ptr<CpuLoader::Image> CpuLoader::image(const render::Binary& b) {
+  if (b.format != render::BinaryFormat::Object || b.bytes == nullptr)
+    fail<CompileError>("{}: the CPU loads object files", b.name);
+  std::lock_guard lock(mutex_);
+  std::weak_ptr<Image>& known = images_[b.bytes.get()];
+  std::shared_ptr<Image> result = known.lock();
+  if (result == nullptr) {
+    std::erase_if(images_, [&](const auto& row) {
+      return row.first != b.bytes.get() && row.second.expired();
+    });
+    result = std::make_shared<Image>(b.bytes);
+    known = result;
+  }
+  return result;
+}
+
+std::vector<std::unique_ptr<Program>> CpuLoader::load(std::span<const render::Binary> binaries) {
+  std::vector<std::unique_ptr<Program>> programs;
+  programs.reserve(binaries.size());
+  for (const render::Binary& b : binaries) {
+    std::shared_ptr<Image> loaded = image(b);
+    const void* function = loaded->object.function(b.symbol);
+    programs.push_back(std::make_unique<ImageProgram>(b, function, std::move(loaded)));
+  }
+  return programs;
+}
+
+}  // namespace tuff::devices
