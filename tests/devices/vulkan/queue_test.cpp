@@ -1,5 +1,6 @@
 // Lists on the compute queue: dispatches, barriers, replays, timestamps, signals, refusals; once as
-// the device is, once without synchronization2 and calibrated timestamps.
+// the device is, once without synchronization2 and calibrated timestamps, and both with fences in
+// place of timeline semaphores.
 #include <algorithm>
 #include <thread>
 
@@ -17,11 +18,18 @@ using hcq::MemoryKind;
 class VulkanQueueTest : public VulkanTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override { open(true, GetParam()); }
+  bool has_fences() const {
+    return std::string(GetParam()).find("timeline") != std::string::npos;
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Tiers, VulkanQueueTest,
-                         ::testing::Values("", "synchronization2,calibratedTimestamps,debugUtils"),
-                         [](const auto& p) { return *p.param ? "Legacy" : "Full"; });
+                         ::testing::Values("", "synchronization2,calibratedTimestamps,debugUtils",
+                                           "timeline", "core12,timeline,sync2,calibrated,debug"),
+                         [](const auto& p) {
+                           const char* names[] = {"Full", "Legacy", "Fences", "FencesLegacy"};
+                           return names[p.index];
+                         });
 
 std::vector<uint32_t> ramp(uint32_t count, uint32_t start, uint32_t step) {
   std::vector<uint32_t> out(count);
@@ -153,6 +161,7 @@ TEST_P(VulkanQueueTest, TimestampsRiseAndLieBetweenHostTimes) {
 }
 
 TEST_P(VulkanQueueTest, WaitsAndSignalsOfOtherTimelines) {
+  if (has_fences()) GTEST_SKIP() << "refused, which FencesRefuseOtherSignals tests";
   hcq::Span a = allocate(4 * 64);
   auto gate = vulkan_signal(*device_, 0), done = vulkan_signal(*device_, 10);
   hcq::CommandList list;
@@ -174,7 +183,58 @@ TEST_P(VulkanQueueTest, WaitsAndSignalsOfOtherTimelines) {
   EXPECT_THROW(queue.submit(*encoded, std::span(slots, 1)), InvalidArgument);
 }
 
+TEST_P(VulkanQueueTest, FencesRefuseOtherSignals) {
+  if (!has_fences()) GTEST_SKIP() << "has timeline semaphores";
+  hcq::Queue& queue = device_->compute_queue();
+  EXPECT_THROW(vulkan_signal(*device_), Unsupported);
+  EXPECT_THROW(queue.timeline().set(1), Unsupported);
+  for (const hcq::CommandBody& body : {hcq::CommandBody(hcq::WaitCmd{&queue.timeline(), 0}),
+                                       hcq::CommandBody(hcq::SignalCmd{&queue.timeline(), 0})}) {
+    hcq::CommandList list;
+    list.slot_count = 1;
+    list.commands.push_back({body, {}, {}});
+    try {
+      queue.encode(list, EncodeUse::Once);
+      ADD_FAILURE() << "no error";
+    } catch (const Unsupported& e) {
+      EXPECT_NE(std::string(e.what()).find("timelineSemaphore"), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST_P(VulkanQueueTest, ValuesRiseInOrderAndAWaitTimesOut) {
+  hcq::Span a = allocate(4 << 20);
+  const auto* fill = load(Kernel::Fill);
+  hcq::Queue& queue = device_->compute_queue();
+  hcq::CommandList list;
+  list.commands.push_back(dispatch(fill, arguments({a}, {1 << 20, 1, 1}), 16384));
+  EXPECT_FALSE(queue.timeline().wait(queue.last_submitted() + 1, 1'000'000));
+  std::vector<uint64_t> values;
+  for (int i = 0; i < 20; ++i)
+    values.push_back(queue.submit_once(queue.encode(list, EncodeUse::Once)));
+  EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+  uint64_t seen = 0;
+  {
+    // Several threads wait for the same and for different submissions.
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < 6; ++t)
+      threads.emplace_back([&, t] {
+        for (size_t i = t % 3; i < values.size(); i += 3) {
+          EXPECT_TRUE(queue.timeline().wait(values[i], 10'000'000'000));
+          EXPECT_GE(queue.timeline().value(), values[i]);
+        }
+      });
+    for (uint64_t now = 0; now < values.back();) {
+      now = queue.timeline().value();
+      EXPECT_GE(now, seen);
+      seen = now;
+    }
+  }
+  EXPECT_EQ(queue.timeline().value(), queue.last_submitted());
+}
+
 TEST_P(VulkanQueueTest, RefusesWhatVulkanCannotDoInMidList) {
+  if (has_fences()) GTEST_SKIP() << "takes a signal besides the queue's";
   auto gate = vulkan_signal(*device_);
   const auto* fill = load(Kernel::Fill);
   hcq::Span args = arguments({allocate(256)}, {64, 0, 0});
