@@ -104,6 +104,8 @@ void check_bindings(const Schedule& s, const TargetOf& target_of) {
   for (const Call& c : s.calls) {
     if (c.kind != CallKind::Kernel) continue;
     const Target& t = target_of(c.device);
+    TUFF_CHECK(c.args.size() <= t.max_buffers, "a kernel takes {} buffers, on {} at most {}",
+               c.args.size(), t.device, t.max_buffers);
     for (uint32_t a : c.args) {
       const uint64_t bytes = s.buffers[a].size_bytes();
       if (bytes <= t.max_binding_bytes) continue;

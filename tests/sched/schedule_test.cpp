@@ -327,6 +327,13 @@ TEST(FewBuffers, TwentyTensorsAreAddedAndJoined) {
   for (const uint32_t limit : {3u, 4u, 7u}) expect_fits({sum, joined}, limit);
 }
 
+// What is stored for a later reader is one buffer more for the one before it.
+TEST(FewBuffers, ACutForOneReaderIsSeenByTheOthers) {
+  const UOp a = host_buffer({8}), b = host_buffer({8}), c = host_buffer({8});
+  const UOp shared = neg(mul(a, b));
+  expect_fits({add(add(a, shared), b), add(shared, c)}, 3);
+}
+
 TEST(FewBuffers, SourcesOfOneOpAreStoredSideBySide) {
   for (const uint32_t limit : {3u, 4u}) {
     for (const DType t : {DType::F32, DType::I32, DType::Bool}) {
