@@ -85,9 +85,10 @@ Id SpirvKernel::skipped_elements(Id low_address, DType t) {
   const Id skipped_bytes =
       m_.value(spv::OpBitwiseAnd, word, {low_address, t_.word(kBindingAlignment - 1)});
   const Id elements =
-      bytes == 1 ? skipped_bytes
-                 : m_.value(spv::OpShiftRightLogical, word,
-                            {skipped_bytes, t_.word(static_cast<uint32_t>(std::countr_zero(bytes)))});
+      bytes == 1
+          ? skipped_bytes
+          : m_.value(spv::OpShiftRightLogical, word,
+                     {skipped_bytes, t_.word(static_cast<uint32_t>(std::countr_zero(bytes)))});
   return m_.value(spv::OpBitcast, t_.type(DType::I32), {elements});
 }
 

@@ -31,7 +31,8 @@ std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMa
 std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index) const {
   const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
   std::vector<Run> out;
-  // A bound buffer has one type, and a vector of it would claim an alignment that views do not have.
+  // A bound buffer has one type, and a vector of it would claim an alignment that views do not
+  // have.
   const bool typed = !target_.features.device_address;
   if (!in_buffer || typed || size_bytes(index.dtype) != 4) {
     for (const Access& a : all) out.push_back({{a}});

@@ -349,7 +349,8 @@ class Planner {
     while (cut_once()) {}
   }
 
-  // Forward again, with the final decisions: sets of buffers per expression. True if more is stored.
+  // Forward again, with the final decisions: sets of buffers per expression. True if more is
+  // stored.
   bool cut_once() {
     bool cut = false;
     reads_.assign(p_.nodes.size(), {});

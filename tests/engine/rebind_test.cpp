@@ -87,8 +87,7 @@ TEST_F(Rebind, WrittenArgumentsComeBack) {
       EXPECT_EQ(values(jit({states[size_t(i)], one})[0]),
                 (Floats{float(10 * (i + round + 1)), float(10 * (round + 1))}))
           << round << " " << i;
-  for (int i = 0; i < 4; i++)
-    EXPECT_EQ(values(states[size_t(i)]), (Floats{float(i + 3), 3})) << i;
+  for (int i = 0; i < 4; i++) EXPECT_EQ(values(states[size_t(i)]), (Floats{float(i + 3), 3})) << i;
   EXPECT_EQ(jit.stats().rebind_copies, 2u);
 }
 

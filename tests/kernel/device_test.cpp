@@ -1,6 +1,7 @@
 // The kernels of dtype_cases.h on the devices that are there: CPU, the first Vulkan device, and
 // that device with its narrow and 64-bit types masked, so that emulation runs where both forms can
-// be compared; with descriptors in place of addresses; and with both, as a Vulkan 1.1 device. ctest repeats the Vulkan part with SwiftShader alone.
+// be compared; with descriptors in place of addresses; and with both, as a Vulkan 1.1 device. ctest
+// repeats the Vulkan part with SwiftShader alone.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -84,9 +84,9 @@ std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const Bo
                                               std::span<const Ref<Buffer>> inputs) {
   std::vector<hcq::GraphNode> nodes;
   for (const BoundCall& c : calls) nodes.push_back(graph_node(c, inputs));
-  auto graph = std::make_shared<hcq::CommandGraph>(device.hcq(), std::move(nodes),
-                                                   uint32_t(inputs.size()), 0, kInstances,
-                                                   profile_sink(device.name()));
+  auto graph =
+      std::make_shared<hcq::CommandGraph>(device.hcq(), std::move(nodes), uint32_t(inputs.size()),
+                                          0, kInstances, profile_sink(device.name()));
   profile_graph(graph);
   return graph;
 }

@@ -45,7 +45,8 @@ void ReboundGraph::note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs
   slots_[size_t(slot)].read |= read;
   slots_[size_t(slot)].written |= write;
   // What is written in parts keeps the rest, which then has to be there.
-  if (write && b.size_bytes() < inputs[size_t(slot)]->size_bytes()) slots_[size_t(slot)].read = true;
+  if (write && b.size_bytes() < inputs[size_t(slot)]->size_bytes())
+    slots_[size_t(slot)].read = true;
 }
 
 void ReboundGraph::note_uses(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {

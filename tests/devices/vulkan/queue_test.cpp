@@ -19,9 +19,7 @@ class VulkanQueueTest : public VulkanTest, public ::testing::WithParamInterface<
  protected:
   void SetUp() override { open(true, GetParam()); }
   void expect_signals_are_refused();
-  bool has_fences() const {
-    return std::string(GetParam()).find("timeline") != std::string::npos;
-  }
+  bool has_fences() const { return std::string(GetParam()).find("timeline") != std::string::npos; }
 };
 
 std::string tier_name(const ::testing::TestParamInfo<const char*>& tier) {
@@ -312,6 +310,29 @@ TEST_P(VulkanQueueTest, ValidationSeesAMistake) {
   if (context->api.vkCreateBuffer(context->device, &info, nullptr, &buffer) == VK_SUCCESS) {
     context->api.vkDestroyBuffer(context->device, buffer, nullptr);
   }
+  EXPECT_GT(vulkan_validation_message_count(), messages_before_);
+  messages_before_ = vulkan_validation_message_count();
+}
+
+// That tiers_test.py's silence means something: a missing barrier is seen with the layer switched
+// on as it does.
+TEST_P(VulkanQueueTest, SynchronizationValidationSeesAMissingBarrier) {
+  close();
+  ::setenv("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT", 1);
+  open(true, GetParam());
+  ::unsetenv("VK_LAYER_ENABLES");
+  if (!vulkan_validation_active(*device_)) GTEST_SKIP() << "the validation layer is not installed";
+  hcq::Span a = allocate(256), b = allocate(256), c = allocate(256);
+  const auto copies = [&](bool ordered) {
+    hcq::CommandList list;
+    list.commands.push_back({hcq::CopyCmd{b, a}, {}, {}});
+    if (ordered) list.commands.push_back(barrier());
+    list.commands.push_back({hcq::CopyCmd{c, b}, {}, {}});
+    return list;
+  };
+  run(copies(true));
+  EXPECT_EQ(vulkan_validation_message_count(), messages_before_);
+  run(copies(false));
   EXPECT_GT(vulkan_validation_message_count(), messages_before_);
   messages_before_ = vulkan_validation_message_count();
 }

@@ -72,8 +72,8 @@ VKAPI_ATTR VkResult VKAPI_CALL count_fence(VkDevice d, const VkFenceCreateInfo* 
   ++g_calls.creates;
   return g_real.vkCreateFence(d, i, a, f);
 }
-VKAPI_ATTR VkResult VKAPI_CALL fail_fence_wait(VkDevice d, uint32_t n, const VkFence* f, VkBool32 all,
-                                               uint64_t t) {
+VKAPI_ATTR VkResult VKAPI_CALL fail_fence_wait(VkDevice d, uint32_t n, const VkFence* f,
+                                               VkBool32 all, uint64_t t) {
   const VkResult result = g_real.vkWaitForFences(d, n, f, all, t);
   return g_wait_result != VK_SUCCESS ? g_wait_result.load() : result;
 }

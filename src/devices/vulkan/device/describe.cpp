@@ -23,7 +23,7 @@ TargetFeatures make_features(const Caps& c) {
   f.i16 = c.shaderInt16;
   f.i64 = c.shaderInt64;
   f.f16 = f.f16_casts = c.shaderFloat16 && c.shaderInt16;  // bitcasts between both are needed
-  f.f64 = c.shaderFloat64;
+  f.f64 = c.shaderFloat64 && c.shaderInt64;  // doubles are taken apart as 64-bit integers
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;
   f.device_address = c.bufferDeviceAddress;
@@ -107,7 +107,8 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
 #define TUFF_VK_CAP(name, bit, disable, prose) \
   info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
-#define TUFF_VK_PROPERTY(name, disable, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+#define TUFF_VK_PROPERTY(name, disable, prose) \
+  info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY

@@ -177,9 +177,8 @@ uint32_t count(const Caps& caps) {
 void settle_max_buffers(Facts& f) {
   if (f.caps.bufferDeviceAddress) return;
   const VkPhysicalDeviceLimits& l = f.properties.limits;
-  f.max_buffers =
-      std::min({f.max_buffers, l.maxPerStageDescriptorStorageBuffers,
-                l.maxDescriptorSetStorageBuffers, l.maxPerStageResources});
+  f.max_buffers = std::min({f.max_buffers, l.maxPerStageDescriptorStorageBuffers,
+                            l.maxDescriptorSetStorageBuffers, l.maxPerStageResources});
 }
 
 // The floor; every row of caps.def has a fallback.

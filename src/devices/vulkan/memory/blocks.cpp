@@ -133,7 +133,8 @@ uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
   if (!c.facts.caps.bufferDeviceAddress) {
     std::lock_guard lock(mutex_);
     const uint64_t address = next_address_;
-    next_address_ = (address + size_bytes) / kFakeAddressGap * kFakeAddressGap + 2 * kFakeAddressGap;
+    next_address_ =
+        (address + size_bytes) / kFakeAddressGap * kFakeAddressGap + 2 * kFakeAddressGap;
     return address;
   }
   VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};

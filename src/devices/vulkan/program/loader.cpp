@@ -43,9 +43,8 @@ VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
   info.bindingCount = binding_count;
   info.pBindings = bindings.data();
   VkDescriptorSetLayout set = VK_NULL_HANDLE;
-  context_->check(
-      context_->api.vkCreateDescriptorSetLayout(context_->device, &info, nullptr, &set),
-      "vkCreateDescriptorSetLayout");
+  context_->check(context_->api.vkCreateDescriptorSetLayout(context_->device, &info, nullptr, &set),
+                  "vkCreateDescriptorSetLayout");
   return set;
 }
 

@@ -29,9 +29,8 @@ BindingCount bindings_of(const Context& context, const hcq::CommandList& list) {
 
 void Binder::add(const VulkanProgram& program, const hcq::Span& span) {
   const VkDeviceSize begin = span.offset / render::kBindingAlignment * render::kBindingAlignment;
-  const VkDeviceSize end =
-      std::min<VkDeviceSize>(align_up(span.offset + span.size_bytes, kRangeAlignment),
-                             span.block->size_bytes);
+  const VkDeviceSize end = std::min<VkDeviceSize>(
+      align_up(span.offset + span.size_bytes, kRangeAlignment), span.block->size_bytes);
   if (end - begin > c_.facts.properties.limits.maxStorageBufferRange) {
     fail<InvalidArgument>("{}: kernel \"{}\" takes a buffer of {} bytes; a descriptor binds {}",
                           c_.name, program.name(), span.size_bytes,
@@ -63,10 +62,9 @@ void Binder::bind(const VulkanProgram& program, const hcq::Span& args,
   write.pBufferInfo = infos_.data();
   write.descriptorCount = count + 1;  // consecutive bindings of one kind are one write
   c_.api.vkUpdateDescriptorSets(c_.device, 1, &write, 0, nullptr);
-  c_.api.vkCmdBindDescriptorSets(recorder_.buffer, VK_PIPELINE_BIND_POINT_COMPUTE,
-                                 program.layout(), 0, 1, &set, 0, nullptr);
-  const uint32_t first_word =
-      static_cast<uint32_t>(args.offset % render::kBindingAlignment) / 4;
+  c_.api.vkCmdBindDescriptorSets(recorder_.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, program.layout(),
+                                 0, 1, &set, 0, nullptr);
+  const uint32_t first_word = static_cast<uint32_t>(args.offset % render::kBindingAlignment) / 4;
   c_.api.vkCmdPushConstants(recorder_.buffer, program.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             sizeof first_word, &first_word);
 }

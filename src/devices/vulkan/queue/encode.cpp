@@ -85,7 +85,8 @@ class Encoder {
   VkSemaphore semaphore_of(hcq::Signal* signal, uint32_t slot) {
     if (!c_.facts.caps.timelineSemaphore) {
       fail<Unsupported>(
-          "{}: without timelineSemaphore a list can neither wait on a signal nor raise one; wait on "
+          "{}: without timelineSemaphore a list can neither wait on a signal nor raise one; wait "
+          "on "
           "the host between two lists",
           c_.name);
     }

@@ -1,6 +1,6 @@
-// FenceTimeline: a queue's timeline as hcq::Signal where there are no timeline semaphores: a fence of
-// a recycled pool per submission, which pass in the order of the submissions.
-// Used by the queue. It cannot be waited on or signalled by a command list, nor set by the host.
+// FenceTimeline: a queue's timeline as hcq::Signal where there are no timeline semaphores: a fence
+// of a recycled pool per submission, which pass in the order of the submissions. Used by the queue.
+// It cannot be waited on or signalled by a command list, nor set by the host.
 #pragma once
 
 #include <condition_variable>
