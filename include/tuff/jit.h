@@ -1,8 +1,12 @@
 // Jit: a function of tensors that is captured once and then replayed as command graphs.
 // The first call runs it, the second captures, later calls patch the input addresses and submit.
-// A result that somebody holds (the tensor, a view, or what is computed from it and not realized yet)
-// keeps its values: the next replay then stores into new memory. One that nobody holds is used again,
-// so that a loop that reads its loss and lets go allocates nothing.
+// A result that somebody holds (the tensor, a view, or what is computed from it and not realized
+// yet) keeps its values: the next replay then stores into new memory. One that nobody holds is used
+// again, so that a loop that reads its loss and lets go allocates nothing. On a device without
+// buffer device addresses a captured graph is bound to its memory. An argument or result that was
+// the captured one at every replay costs nothing; one that has ever been another gets memory of the
+// graph's own (the graph is recorded once more), and from then on is copied in before and out after
+// each replay: JitStats::rebind_copies.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +22,11 @@ namespace engine {
 class CapturedGraph;
 }
 
-// What one replay does, and how many there have been.
+// What one replay does, and how many there have been. `rebind_copies` are those of arguments and
+// results that are in other memory than the captured graph's, on a device that cannot patch
+// addresses (see Jit); the submissions that carry them count in `submits_per_replay`.
 struct JitStats {
-  uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0;
+  uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0, rebind_copies = 0;
   uint64_t flops = 0, bytes = 0, replays = 0;
 };
 

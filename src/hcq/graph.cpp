@@ -255,6 +255,9 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   Command c{d, {{d.args, false}}, k.program->name()};
   if (at.symbolic) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
+  if (!device.target().features.device_address) {
+    for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
+  }
   return c;
 }
 
@@ -315,6 +318,9 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   State& s = *state_;
   s.times = std::move(times);
   TUFF_CHECK(instances >= 1, "a graph needs an instance");
+  if (input_count && !device.target().features.device_address)
+    fail<Unsupported>("{}: a graph whose inputs are re-bound takes buffer device addresses",
+                      device.name());
   s.place(nodes);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {

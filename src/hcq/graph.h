@@ -73,6 +73,8 @@ class CommandGraph {
  public:
   // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive
   // the graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
+  // Without TargetFeatures::device_address nothing can be re-bound: input_count has to be 0, else
+  // Unsupported; engine/jit/rebind.h then copies what changes.
   // With `times` every command is timestamped, and the sink called for each replay once it has run.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
                uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {});

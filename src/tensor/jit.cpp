@@ -167,6 +167,7 @@ JitStats Jit::stats() const {
   out.copies = r.copies;
   out.barriers = r.barriers;
   out.submits_per_replay = r.submits_per_replay;
+  out.rebind_copies = r.rebind_copies;
   out.flops = r.flops;
   out.bytes = r.bytes;
   return out;

@@ -126,6 +126,9 @@ void count_calls(VkApi& api) {
   TUFF_COUNT(vkCreateComputePipelines, objects);
   TUFF_COUNT(vkCreatePipelineLayout, objects);
   TUFF_COUNT(vkCreateSemaphore, objects);
+  TUFF_COUNT(vkCreateFence, objects);
+  TUFF_COUNT(vkCreateDescriptorPool, objects);
+  TUFF_COUNT(vkAllocateDescriptorSets, objects);
   TUFF_COUNT(vkCreateCommandPool, objects);
   TUFF_COUNT(vkCreateQueryPool, objects);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/rebind.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
@@ -20,22 +21,13 @@ thread_local Capture* current_capture = nullptr;
 struct Segment {
   Device* device = nullptr;
   std::shared_ptr<hcq::CommandGraph> graph;
+  std::unique_ptr<ReboundGraph> rebound;  // instead of `graph`, where addresses cannot be patched
   std::optional<BoundCopy> host_copy;
   int32_t copy_dst_input = -1, copy_src_input = -1;
   std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
-};
 
-// The slot whose memory `b` lies in, or -1.
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const Buffer& in = *inputs[i];
-    if (&b.root() == &in.root() && b.byte_offset() >= in.byte_offset() &&
-        b.byte_offset() + b.size_bytes() <= in.byte_offset() + in.size_bytes()) {
-      return int32_t(i);
-    }
-  }
-  return -1;
-}
+  const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
+};
 
 hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
                               bool write) {
@@ -93,23 +85,15 @@ void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
                 touched.end());
 }
 
-// The buffer of a call as this replay has it: inputs are the ones given now.
-void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
-            std::span<const Ref<Buffer>> given) {
-  const int32_t slot = input_slot(*b, captured);
-  if (slot < 0) return;
-  const uint64_t offset = b->byte_offset() - captured[size_t(slot)]->byte_offset();
-  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, b->count, offset);
-}
-
-void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
-            std::span<const Ref<Buffer>> given) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (Ref<Buffer>& b : k->buffers) rebind(b, captured, given);
-  } else {
-    rebind(std::get<BoundCopy>(c).dst, captured, given);
-    rebind(std::get<BoundCopy>(c).src, captured, given);
-  }
+std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const BoundCall> calls,
+                                              std::span<const Ref<Buffer>> inputs) {
+  std::vector<hcq::GraphNode> nodes;
+  for (const BoundCall& c : calls) nodes.push_back(graph_node(c, inputs));
+  auto graph =
+      std::make_shared<hcq::CommandGraph>(device.hcq(), std::move(nodes), uint32_t(inputs.size()),
+                                          0, kInstances, profile_sink(device.name()));
+  profile_graph(graph);
+  return graph;
 }
 
 }  // namespace
@@ -135,9 +119,7 @@ struct CapturedGraph::State {
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
     s.device = &device_of(calls[0]);
-    std::vector<hcq::GraphNode> nodes;
     for (const BoundCall& c : calls) {
-      nodes.push_back(graph_node(c, inputs));
       add_touched(s.touched, c);
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
@@ -146,16 +128,32 @@ struct CapturedGraph::State {
     }
     keep_one_per_root(s.touched);
     std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
-    s.graph = std::make_shared<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
-                                                  uint32_t(inputs.size()), 0, kInstances,
-                                                  profile_sink(s.device->name()));
-    profile_graph(s.graph);
-    const hcq::GraphStats& g = s.graph->stats();
+    if (s.device->target().features.device_address) {
+      s.graph = make_graph(*s.device, calls, inputs);
+    } else {
+      s.rebound = std::make_unique<ReboundGraph>(
+          calls, inputs, [device = s.device](std::span<const BoundCall> bound) {
+            return make_graph(*device, bound, {});
+          });
+    }
+    const hcq::GraphStats& g = s.command_graph().stats();
     stats.kernels += g.kernels;
     stats.copies += g.copies;
     stats.barriers += g.barriers;
     stats.submits_per_replay += g.submits_per_replay;
     segments.push_back(std::move(s));
+  }
+
+  // What re-binding costs by now; the first replay with other memory adds to it.
+  void count_rebinding() {
+    stats.rebind_copies = stats.submits_per_replay = 0;
+    for (const Segment& s : segments) {
+      if (s.host_copy) continue;
+      stats.submits_per_replay += s.command_graph().stats().submits_per_replay;
+      if (!s.rebound) continue;
+      stats.rebind_copies += s.rebound->copies();
+      stats.submits_per_replay += s.rebound->copy_submits();
+    }
   }
 
   void add_host_copy(const BoundCopy& c, std::span<const Ref<Buffer>> inputs) {
@@ -218,10 +216,12 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
       execute(std::span<const BoundCall>(&call, 1));
       continue;
     }
-    const uint64_t value = s.graph->replay(st.addresses, {});
+    const uint64_t value =
+        s.rebound ? s.rebound->replay(inputs) : s.graph->replay(st.addresses, {});
     for (const Ref<Buffer>& b : s.touched) b->used_until(value);
     for (const Ref<Buffer>& b : inputs) b->used_until(value);
-    counters().submits += s.graph->stats().submits_per_replay;
+    counters().submits += s.command_graph().stats().submits_per_replay;
+    if (s.rebound) st.count_rebinding();
   }
   counters().replays++;
   if (!st.bounded.empty()) check_bounds(st.bounded);
@@ -231,7 +231,7 @@ const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
 std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
   std::vector<const hcq::CommandGraph*> out;
   for (const Segment& s : state_->segments)
-    if (s.graph) out.push_back(s.graph.get());
+    if (!s.host_copy) out.push_back(&s.command_graph());
   return out;
 }
 

@@ -25,8 +25,10 @@ class Capture {
   std::vector<BoundCall> calls_;
 };
 
+// What one replay does. rebind_copies: of inputs that are not where they were captured, on devices
+// without buffer device addresses.
 struct ReplayStats {
-  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, barriers = 0;
+  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, barriers = 0, rebind_copies = 0;
   uint64_t flops = 0, bytes = 0;
 };
 
@@ -36,7 +38,8 @@ class CapturedGraph {
  public:
   CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs);
   ~CapturedGraph();
-  // Patches and submits; allocates nothing on one device. Same order and sizes as at capture.
+  // Patches and submits; allocates nothing on one device that has buffer device addresses. Same
+  // order and sizes as at capture. Without addresses: see engine/jit/rebind.h.
   void replay(std::span<const Ref<Buffer>> inputs);
   const ReplayStats& stats() const;
   std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker

@@ -35,11 +35,13 @@ void write_args(std::byte* block, const BoundKernel& k) {
 
 hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
   hcq::Command c{hcq::DispatchCmd{k.kernel->program.get(), args, k.groups, {}}, {}, k.kernel->name};
+  const bool bound = !k.buffers.at(0)->on().target().features.device_address;
   for (size_t i = 0; i < k.buffers.size(); i++) {
     const auto& a = k.kernel->buffers[i];
     const hcq::Span span = k.buffers[i]->span();
     if (a.read) c.accesses.push_back({span, false});
     if (a.written) c.accesses.push_back({span, true});
+    if (bound) c.buffers.push_back(span);
   }
   c.accesses.push_back({args, false});
   return c;
