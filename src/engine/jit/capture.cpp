@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/size_expressions.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
@@ -51,7 +52,8 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
   return g;
 }
 
-hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
+hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs,
+                          SizeExpressions& sizes) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
     return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true),
                           graph_buffer(*copy->src, inputs, true, false)};
@@ -63,8 +65,15 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
     g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
                                      k.kernel->buffers[i].written));
   }
-  for (int32_t s : k.scalars) g.scalars.push_back({s, -1});
+  for (size_t i = 0; i < k.scalars.size(); i++) {
+    const graph::UOp& v = k.kernel->variables[i];
+    g.scalars.push_back({k.scalars[i], sizes.covers(v) ? int32_t(sizes.slot(v)) : -1});
+  }
   g.groups = k.groups;
+  for (size_t i = 0; i < 3; i++) {
+    const graph::Dim& d = k.kernel->groups[i];
+    if (!d.is_const() && sizes.covers(d.uop())) g.group_slots[i] = int32_t(sizes.slot(d.uop()));
+  }
   return g;
 }
 
@@ -94,7 +103,11 @@ void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
   const int32_t slot = input_slot(*b, captured);
   if (slot < 0) return;
   const uint64_t offset = b->byte_offset() - captured[size_t(slot)]->byte_offset();
-  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, b->count, offset);
+  // What was captured may be larger than what is given, where extents vary.
+  const uint64_t room = given[size_t(slot)]->size_bytes();
+  const int64_t left = offset < room ? int64_t((room - offset) / size_bytes(b->dtype)) : 0;
+  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, std::min(b->count, left),
+                       std::min(offset, room));
 }
 
 void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
@@ -105,6 +118,10 @@ void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
     rebind(std::get<BoundCopy>(c).dst, captured, given);
     rebind(std::get<BoundCopy>(c).src, captured, given);
   }
+}
+
+void revalue(BoundCall& c, const VariableValues& values) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) bind_variables(*k, values);
 }
 
 }  // namespace
@@ -122,16 +139,18 @@ struct CapturedGraph::State {
   // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
   std::vector<BoundCall> validated;
   std::vector<Ref<Buffer>> captured_inputs;
+  std::vector<graph::UOp> variables;
   std::vector<Segment> segments;
-  std::vector<uint64_t> addresses;
+  std::vector<uint64_t> addresses, sizes;  // of one replay's inputs
   ReplayStats stats;
 
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
     s.device = &device_of(calls[0]);
     std::vector<hcq::GraphNode> nodes;
+    SizeExpressions expressions(variables);
     for (const BoundCall& c : calls) {
-      nodes.push_back(graph_node(c, inputs));
+      nodes.push_back(graph_node(c, inputs, expressions));
       add_touched(s.touched, c);
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
@@ -141,8 +160,8 @@ struct CapturedGraph::State {
     keep_one_per_root(s.touched);
     std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
     s.graph = std::make_shared<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
-                                                  uint32_t(inputs.size()), 0, kInstances,
-                                                  profile_sink(s.device->name()));
+                                                  uint32_t(inputs.size()), expressions.program(),
+                                                  kInstances, profile_sink(s.device->name()));
     profile_graph(s.graph);
     const hcq::GraphStats& g = s.graph->stats();
     stats.kernels += g.kernels;
@@ -161,17 +180,38 @@ struct CapturedGraph::State {
     segments.push_back(std::move(s));
   }
 
-  void replay_validated(std::span<const Ref<Buffer>> inputs) const {
+  void require_values(std::span<const int64_t> values) const {
+    if (values.size() != variables.size())
+      fail<InvalidArgument>("replay: {} values given for {} variables", values.size(),
+                            variables.size());
+    for (size_t i = 0; i < values.size(); i++) {
+      const auto& v = variables[i]->get<graph::VariableArg>();
+      if (values[i] < v.min || values[i] > v.max)
+        fail<InvalidArgument>("replay: variable {} = {} is outside its bounds {}..{}", v.name,
+                              values[i], v.min, v.max);
+    }
+  }
+
+  void replay_validated(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> given) const {
     std::vector<BoundCall> calls = validated;
-    for (BoundCall& c : calls) rebind(c, captured_inputs, inputs);
+    VariableValues values;
+    for (size_t i = 0; i < given.size(); i++)
+      values[variables[i]->get<graph::VariableArg>().name] = given[i];
+    for (BoundCall& c : calls) {
+      rebind(c, captured_inputs, inputs);
+      if (!values.empty()) revalue(c, values);
+    }
     execute(calls);
     counters().replays++;
   }
 };
 
-CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs)
+CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                             std::vector<graph::UOp> variables)
     : state_(std::make_unique<State>()) {
+  state_->variables = std::move(variables);
   state_->addresses.resize(inputs.size());
+  state_->sizes.resize(inputs.size());
   if (validating()) {
     state_->validated = calls;
     state_->captured_inputs.assign(inputs.begin(), inputs.end());
@@ -195,13 +235,17 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
+void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
-  if (!st.validated.empty()) return st.replay_validated(inputs);
+  st.require_values(values);
+  if (!st.validated.empty()) return st.replay_validated(inputs, values);
   const ProfiledScope scope("replay");
-  for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
+  for (size_t i = 0; i < inputs.size(); i++) {
+    st.addresses[i] = inputs[i]->span().address();
+    st.sizes[i] = inputs[i]->size_bytes();
+  }
   for (Segment& s : st.segments) {
     if (s.host_copy) {
       BoundCopy c = *s.host_copy;
@@ -211,7 +255,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
       execute(std::span<const BoundCall>(&call, 1));
       continue;
     }
-    const uint64_t value = s.graph->replay(st.addresses, {});
+    const uint64_t value = s.graph->replay(st.addresses, values, st.sizes);
     for (const Ref<Buffer>& b : s.touched) b->used_until(value);
     for (const Ref<Buffer>& b : inputs) b->used_until(value);
     counters().submits += s.graph->stats().submits_per_replay;
