@@ -139,11 +139,12 @@ class Contraction {
     return x.dim() - named;
   }
 
-  void note_extent(char c, int64_t n) {
-    int64_t& known = extents_[size_t(c)];
-    if (known > 1 && n != known && n != 1)
+  void note_extent(char c, const Size& n) {
+    Size& known = extents_[size_t(c)];
+    const bool one = detail::same(n, 1);
+    if (known.max() > 1 && !detail::same(n, known) && !one)
       fail<ShapeError>("einsum: '{}': '{}' is both {} and {}", text_, c, known, n);
-    if (known <= 0 || n != 1) known = n;
+    if (known.max() <= 0 || !one) known = n;
   }
 
   Operand take(size_t number, const Tensor& given) {
@@ -253,8 +254,8 @@ class Contraction {
   std::string text_;
   Equation equation_;
   std::vector<Operand> in_;
-  std::array<int64_t, 128> extents_ = [] {
-    std::array<int64_t, 128> none;
+  std::array<Size, 128> extents_ = [] {
+    std::array<Size, 128> none;
     none.fill(-1);
     return none;
   }();

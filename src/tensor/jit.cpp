@@ -155,7 +155,8 @@ struct Jit::State {
     for (size_t i = 0; i < outputs.size(); i++) {
       const Output& o = stored[i];
       if (o.argument >= 0) {
-        outputs[i] = given[size_t(o.argument)];
+        const Ref<engine::Buffer> b = detail::buffer_of(given[size_t(o.argument)]);
+        outputs[i] = shown(b, dynamic.extents(o.shape), outputs[i].device());
       } else if (o.varies() && anew) {
         show(i);
       }

@@ -51,13 +51,17 @@ bool is_row_major(const graph::Shape& shape) {
 }
 
 // The scheduler stores rows at their largest extents; what tensors are read from has its elements
-// side by side, however many there are.
+// side by side, however many there are: as one row of symbolic length.
 UOp side_by_side(const UOp& sink) {
-  const UOp stored =
-      sink->op == Op::Contiguous ? sink : graph::make(Op::Contiguous, sink->dtype, {sink});
+  graph::Shape rows = sink->shape;
+  const auto last =
+      std::find_if(rows.rbegin(), rows.rend(), [](const graph::Dim& d) { return !d.is_const(); });
   graph::Dim count(1);
-  for (const graph::Dim& d : sink->shape) count = count * d;
-  return graph::make(Op::Contiguous, sink->dtype, {graph::reshape(stored, {count})});
+  for (auto d = rows.begin(); d != last.base(); ++d) count = count * *d;
+  rows.erase(rows.begin(), last.base());
+  rows.insert(rows.begin(), count);
+  const UOp& value = sink->op == Op::Contiguous ? sink->src(0) : sink;
+  return graph::make(Op::Contiguous, sink->dtype, {graph::reshape(value, rows)}, sink->arg);
 }
 
 // What a tensor asks the scheduler for. Constants know no device, so the sink names it.

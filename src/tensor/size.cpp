@@ -44,8 +44,9 @@ struct Difference {
 
 void require_division(const Size& a, const Size& b) {
   if (a.min() < 0 || b.min() < 1)
-    fail<InvalidArgument>("{} / {}: extents that vary are divided where neither is negative ({})",
-                          a.str(), b.str(), bounds_text(expression_of(a) + expression_of(b)));
+    fail<InvalidArgument>("{}: extents that vary are divided where neither is negative ({})",
+                          graph::expression(graph::floordiv(expression_of(a), expression_of(b))),
+                          bounds_text(expression_of(a) + expression_of(b)));
 }
 
 bool numbers(const Size& a, const Size& b) { return a.is_number() && b.is_number(); }

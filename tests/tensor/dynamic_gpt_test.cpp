@@ -73,8 +73,9 @@ TEST_P(DynamicGpt, CapturedAtItsContextServesEveryLength) {
         ASSERT_NEAR(x, wanted, kTolerance * largest) << "length " << t << ", row " << b;
       }
     }
+    if (&logits == &held[0].second) continue;  // the first call ran eagerly
     const auto [it, fresh] = first.try_emplace(t, got);
-    if (!fresh) EXPECT_EQ(it->second, got) << "length " << t << " a second time";
+    EXPECT_TRUE(fresh || it->second == got) << "length " << t << " a second time";
   }
   EXPECT_EQ(forward.stats().replays, lengths.size() - 2);
   RecordProperty("worst", std::to_string(worst / largest));

@@ -54,7 +54,7 @@ TEST(Size, BoundsDecideOrTheComparisonNamesThem) {
   EXPECT_EQ(refusal([&] { (void)int64_t(t * 2); }),
             "the extent T*2 varies (T in 1..64) where a number is needed");
   EXPECT_EQ(refusal([&] { (void)((t - 5) / 2); }),
-            "T - 5 / 2: extents that vary are divided where neither is negative (T in 1..64)");
+            "(T - 5) // 2: extents that vary are divided where neither is negative (T in 1..64)");
   EXPECT_TRUE((Sizes{2, t}) == (Sizes{2, t}));
   EXPECT_FALSE((Sizes{2, t, 3}) == (Sizes{2, t}));
 }

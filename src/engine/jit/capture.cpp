@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/copy_kernel.h"
 #include "engine/jit/size_expressions.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/validate.h"
@@ -52,9 +53,49 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
   return g;
 }
 
+// How many bytes input `i` has in a replay, as a variable beside the caller's.
+graph::UOp input_bytes(size_t i, const Buffer& captured) {
+  return graph::variable(fmt::format("bytes of input {}", i), 0, int64_t(captured.size_bytes()));
+}
+
+// What there is of b in a replay.
+graph::UOp present_bytes(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
+  const int32_t slot = input_slot(b, inputs);
+  const graph::UOp all = graph::index_const(int64_t(b.size_bytes()));
+  if (slot < 0) return all;
+  const Buffer& in = *inputs[size_t(slot)];
+  const graph::UOp left =
+      input_bytes(size_t(slot), in) - int64_t(b.byte_offset() - in.byte_offset());
+  const graph::UOp some = graph::alu(graph::Op::Max, {left, graph::index_const(0)});
+  return graph::where(graph::lt(some, all), some, all);
+}
+
+// A copy's addresses are encoded; a kernel's are patched.
+hcq::GraphNode copy_by_kernel(const BoundCopy& copy, std::span<const Ref<Buffer>> inputs,
+                              SizeExpressions& sizes, bool sizes_vary) {
+  const size_t width = std::min<size_t>(size_bytes(copy.dst->dtype), 4);
+  const DType t = width == 1 ? DType::U8 : width == 2 ? DType::U16 : DType::U32;
+  const int64_t count = int64_t(copy.dst->size_bytes() / width);
+  const LoadedKernel& k = copy_kernel(copy.dst->on(), t, count, sizes_vary);
+  hcq::GraphKernel g;
+  g.program = k.program.get();
+  for (const auto& a : k.buffers)
+    g.buffers.push_back(
+        graph_buffer(a.slot == 0 ? *copy.dst : *copy.src, inputs, a.read, a.written));
+  if (sizes_vary) {
+    const graph::UOp from = present_bytes(*copy.src, inputs), to = present_bytes(*copy.dst, inputs);
+    const graph::UOp both = graph::where(graph::lt(from, to), from, to);
+    g.scalars.push_back({0, int32_t(sizes.slot(graph::floordiv(both, int64_t(width))))});
+  }
+  for (size_t i = 0; i < 3; i++) g.groups[i] = uint32_t(k.groups[i].value());
+  return g;
+}
+
 hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs,
-                          SizeExpressions& sizes) {
+                          SizeExpressions& sizes, bool sizes_vary) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
+    if (input_slot(*copy->dst, inputs) >= 0 || input_slot(*copy->src, inputs) >= 0)
+      return copy_by_kernel(*copy, inputs, sizes, sizes_vary);
     return hcq::GraphCopy{graph_buffer(*copy->dst, inputs, false, true),
                           graph_buffer(*copy->src, inputs, true, false)};
   }
@@ -115,8 +156,13 @@ void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
   if (auto* k = std::get_if<BoundKernel>(&c)) {
     for (Ref<Buffer>& b : k->buffers) rebind(b, captured, given);
   } else {
-    rebind(std::get<BoundCopy>(c).dst, captured, given);
-    rebind(std::get<BoundCopy>(c).src, captured, given);
+    auto& [dst, src] = std::get<BoundCopy>(c);
+    rebind(dst, captured, given);
+    rebind(src, captured, given);
+    const int64_t both = std::min(dst->count, src->count);
+    for (Ref<Buffer>* b : {&dst, &src}) {
+      if ((*b)->count > both) *b = make_ref<Buffer>(*b, (*b)->dtype, both, 0);
+    }
   }
 }
 
@@ -142,15 +188,22 @@ struct CapturedGraph::State {
   std::vector<graph::UOp> variables;
   std::vector<Segment> segments;
   std::vector<uint64_t> addresses, sizes;  // of one replay's inputs
+  std::vector<int64_t> values;             // the variables', then the inputs' sizes
   ReplayStats stats;
+
+  std::vector<graph::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
+    std::vector<graph::UOp> out = variables;
+    for (size_t i = 0; i < inputs.size(); i++) out.push_back(input_bytes(i, *inputs[i]));
+    return out;
+  }
 
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
     s.device = &device_of(calls[0]);
     std::vector<hcq::GraphNode> nodes;
-    SizeExpressions expressions(variables);
+    SizeExpressions expressions(given_values(inputs));
     for (const BoundCall& c : calls) {
-      nodes.push_back(graph_node(c, inputs, expressions));
+      nodes.push_back(graph_node(c, inputs, expressions, !variables.empty()));
       add_touched(s.touched, c);
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
@@ -212,6 +265,7 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
   state_->variables = std::move(variables);
   state_->addresses.resize(inputs.size());
   state_->sizes.resize(inputs.size());
+  state_->values.resize(state_->variables.size() + inputs.size());
   if (validating()) {
     state_->validated = calls;
     state_->captured_inputs.assign(inputs.begin(), inputs.end());
@@ -245,7 +299,9 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
   for (size_t i = 0; i < inputs.size(); i++) {
     st.addresses[i] = inputs[i]->span().address();
     st.sizes[i] = inputs[i]->size_bytes();
+    st.values[values.size() + i] = int64_t(st.sizes[i]);
   }
+  std::copy(values.begin(), values.end(), st.values.begin());
   for (Segment& s : st.segments) {
     if (s.host_copy) {
       BoundCopy c = *s.host_copy;
@@ -255,7 +311,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
       execute(std::span<const BoundCall>(&call, 1));
       continue;
     }
-    const uint64_t value = s.graph->replay(st.addresses, values, st.sizes);
+    const uint64_t value = s.graph->replay(st.addresses, st.values, st.sizes);
     for (const Ref<Buffer>& b : s.touched) b->used_until(value);
     for (const Ref<Buffer>& b : inputs) b->used_until(value);
     counters().submits += s.graph->stats().submits_per_replay;

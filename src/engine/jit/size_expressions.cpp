@@ -34,12 +34,22 @@ SlotOp slot_op(const graph::Node& n) {
 
 SizeExpressions::SizeExpressions(std::span<const UOp> variables)
     : program_(static_cast<uint32_t>(variables.size())) {
-  for (size_t i = 0; i < variables.size(); i++) slots_.emplace(variables[i], uint32_t(i));
+  for (const UOp& v : variables) {
+    given_.push_back(uint32_t(variables_.size()));
+    variables_.push_back(v->get<graph::VariableArg>());
+  }
+}
+
+const uint32_t* SizeExpressions::given(const graph::Node& variable) const {
+  for (size_t i = 0; i < variables_.size(); i++) {
+    if (variables_[i] == variable.get<graph::VariableArg>()) return &given_[i];
+  }
+  return nullptr;
 }
 
 bool SizeExpressions::covers(const UOp& x) const {
   for (const graph::Node* n : graph::toposort(x)) {
-    if (n->op == Op::Variable && !slots_.count(UOp(n))) return false;
+    if (n->op == Op::Variable && !given(*n)) return false;
   }
   return true;
 }
@@ -48,6 +58,12 @@ uint32_t SizeExpressions::slot(const UOp& x) {
   for (const graph::Node* n : graph::toposort(x)) {
     const UOp u(n);
     if (slots_.count(u)) continue;
+    if (n->op == Op::Variable) {
+      const uint32_t* value = given(*n);
+      TUFF_CHECK(value, "variable {} is not given", n->get<graph::VariableArg>().name);
+      slots_.emplace(u, *value);
+      continue;
+    }
     if (n->is_const()) {
       slots_.emplace(u, program_.constant(n->const_int()));
       continue;

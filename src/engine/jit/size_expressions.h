@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "graph/uop.h"
 #include "hcq/slot_program.h"
@@ -21,6 +22,10 @@ class SizeExpressions {
   hcq::SlotProgram program() const { return program_; }
 
  private:
+  // Lowered kernels have the variables in another dtype: name and bounds make one.
+  const uint32_t* given(const graph::Node& variable) const;
+  std::vector<graph::VariableArg> variables_;
+  std::vector<uint32_t> given_;
   hcq::SlotProgram program_;
   graph::UOpMap<uint32_t> slots_;
 };
