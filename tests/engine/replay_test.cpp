@@ -249,7 +249,9 @@ TEST_P(Replay, OneOfSymbolicExtentOnlyPatchesAndSubmitsOnce) {
     EXPECT_EQ(after.objects - before.objects, 0u);
     EXPECT_EQ(after.processes - before.processes, 0u);
     EXPECT_EQ(after.device_bytes, before.device_bytes);
-    if (t == last) EXPECT_EQ(after.host_allocations - before.host_allocations, 0u) << t + 1;
+    if (t == last) {
+      EXPECT_EQ(after.host_allocations - before.host_allocations, 0u) << t + 1;
+    }
     last = t;
   }
   if (on_vulkan()) devices::vulkan_api(device->hcq()) = real;
