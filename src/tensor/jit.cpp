@@ -116,6 +116,7 @@ struct Jit::State {
     outputs = run(arguments);
     for (size_t i = 0; i < outputs.size(); i++) stored.push_back(output(i, last_before));
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
+    for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
     show_varying(given);
   }
 
