@@ -114,6 +114,7 @@ struct Jit::State {
     engine::Capture recorder;
     const uint64_t last_before = graph::last_storage_id();
     outputs = run(arguments);
+    stored.clear();  // of a capture that failed
     for (size_t i = 0; i < outputs.size(); i++) stored.push_back(output(i, last_before));
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);

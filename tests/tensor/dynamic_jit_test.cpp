@@ -132,6 +132,17 @@ TEST_P(DynamicJit, IndicesAndLosses) {
       {.dynamic = {{.argument = 0, .axis = 1, .name = "T", .min = 1, .max = 8}}}, kLengths);
 }
 
+TEST_P(DynamicJit, ImagesOfABatch) {
+  const Tensor weight = floats({4, 2, 3, 3}, 7).realize();
+  const auto f = [&](const Tensors& in) {
+    const Tensor x = in[0].conv2d(weight, {}, 1, 1);
+    return Tensors{x.batchnorm({}, {}, {}, {}, true).relu().max_pool2d(2),
+                   x.avg_pool2d(2).flatten(1)};
+  };
+  check(f, [&](int64_t n) { return Tensors{floats({n, 2, 4, 4}, uint32_t(n))}; },
+        {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 3}}}, {1, 2, 3});
+}
+
 TEST_P(DynamicJit, TwoAxesOfTwoArguments) {
   const auto f = [](const Tensors& in) {
     const Tensor product = in[0].matmul(in[1]);  // (B, T) x (T, 3)
