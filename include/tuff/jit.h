@@ -38,6 +38,7 @@ struct DynamicAxis {
   int64_t min = 1, max = 0;
 };
 
+// What a Jit is told beside its function: the axes of its arguments that vary.
 struct JitOptions {
   std::vector<DynamicAxis> dynamic = {};
 };
