@@ -1,7 +1,9 @@
 // A Jit with axes that vary: one captured graph gives what eager execution gives, at every extent.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include <tuff/jit.h>
@@ -141,6 +143,22 @@ TEST_P(DynamicJit, ImagesOfABatch) {
   };
   check(f, [&](int64_t n) { return Tensors{floats({n, 2, 4, 4}, uint32_t(n))}; },
         {.dynamic = {{.argument = 0, .axis = 0, .name = "N", .min = 1, .max = 3}}}, {1, 2, 3});
+}
+
+// More elements than one axis of a grid has workgroups, along a single axis that varies.
+TEST_P(DynamicJit, LongVectors) {
+  constexpr int64_t kMost = 200'000;
+  const bool limited = std::getenv("TUFF_VK_LIMIT") != nullptr;
+  const int64_t most = limited ? 10'000 : kMost;
+  Jit jit([](const Tensors& in) { return Tensors{in[0] * 2 + 1}; },
+          {.dynamic = {{.argument = 0, .axis = 0, .name = "n", .min = 1, .max = most}}});
+  for (int64_t n : {most, most, int64_t(1), most / 2 + 1, most - 1}) {
+    const Tensor x = floats({n}, uint32_t(n));
+    const Tensors& out = jit({x});
+    Floats wanted = values(x);
+    for (float& v : wanted) v = v * 2 + 1;
+    EXPECT_EQ(values(out[0]), wanted) << n;
+  }
 }
 
 TEST_P(DynamicJit, TwoAxesOfTwoArguments) {
