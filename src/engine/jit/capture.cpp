@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/copy_kernel.h"
 #include "engine/jit/rebind.h"
+#include "engine/jit/size_expressions.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
@@ -44,8 +46,49 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
   return g;
 }
 
-hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
+// How many bytes input `i` has in a replay, as a variable beside the caller's.
+graph::UOp input_bytes(size_t i, const Buffer& captured) {
+  return graph::variable(fmt::format("bytes of input {}", i), 0, int64_t(captured.size_bytes()));
+}
+
+// What there is of b in a replay.
+graph::UOp present_bytes(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
+  const int32_t slot = input_slot(b, inputs);
+  const graph::UOp all = graph::index_const(int64_t(b.size_bytes()));
+  if (slot < 0) return all;
+  const Buffer& in = *inputs[size_t(slot)];
+  const graph::UOp left =
+      input_bytes(size_t(slot), in) - int64_t(b.byte_offset() - in.byte_offset());
+  const graph::UOp some = graph::alu(graph::Op::Max, {left, graph::index_const(0)});
+  return graph::where(graph::lt(some, all), some, all);
+}
+
+// A copy's addresses are encoded; a kernel's are patched.
+hcq::GraphNode copy_by_kernel(const BoundCopy& copy, std::span<const Ref<Buffer>> inputs,
+                              SizeExpressions& sizes, bool sizes_vary) {
+  const size_t width = std::min<size_t>(size_bytes(copy.dst->dtype), 4);
+  const DType t = width == 1 ? DType::U8 : width == 2 ? DType::U16 : DType::U32;
+  const int64_t count = int64_t(copy.dst->size_bytes() / width);
+  const LoadedKernel& k = copy_kernel(copy.dst->on(), t, count, sizes_vary);
+  hcq::GraphKernel g;
+  g.program = k.program.get();
+  for (const auto& a : k.buffers)
+    g.buffers.push_back(
+        graph_buffer(a.slot == 0 ? *copy.dst : *copy.src, inputs, a.read, a.written));
+  if (sizes_vary) {
+    const graph::UOp from = present_bytes(*copy.src, inputs), to = present_bytes(*copy.dst, inputs);
+    const graph::UOp both = graph::where(graph::lt(from, to), from, to);
+    g.scalars.push_back({0, int32_t(sizes.slot(graph::floordiv(both, int64_t(width))))});
+  }
+  for (size_t i = 0; i < 3; i++) g.groups[i] = uint32_t(k.groups[i].value());
+  return g;
+}
+
+hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs,
+                          SizeExpressions& sizes, bool sizes_vary) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
+    if (input_slot(*copy->dst, inputs) >= 0 || input_slot(*copy->src, inputs) >= 0)
+      return copy_by_kernel(*copy, inputs, sizes, sizes_vary);
     hcq::GraphCopy g{graph_buffer(*copy->dst, inputs, false, true),
                      graph_buffer(*copy->src, inputs, true, false)};
     // A span may be longer than its elements: memory comes in words.
@@ -60,8 +103,15 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
     g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
                                      k.kernel->buffers[i].written));
   }
-  for (int32_t s : k.scalars) g.scalars.push_back({s, -1});
+  for (size_t i = 0; i < k.scalars.size(); i++) {
+    const graph::UOp& v = k.kernel->variables[i];
+    g.scalars.push_back({k.scalars[i], sizes.covers(v) ? int32_t(sizes.slot(v)) : -1});
+  }
   g.groups = k.groups;
+  for (size_t i = 0; i < 3; i++) {
+    const graph::Dim& d = k.kernel->groups[i];
+    if (!d.is_const() && sizes.covers(d.uop())) g.group_slots[i] = int32_t(sizes.slot(d.uop()));
+  }
   return g;
 }
 
@@ -85,15 +135,23 @@ void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
                 touched.end());
 }
 
+// `given` is what replays give values of.
 std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const BoundCall> calls,
-                                              std::span<const Ref<Buffer>> inputs) {
+                                              std::span<const Ref<Buffer>> inputs,
+                                              const std::vector<graph::UOp>& given,
+                                              bool sizes_vary) {
   std::vector<hcq::GraphNode> nodes;
-  for (const BoundCall& c : calls) nodes.push_back(graph_node(c, inputs));
+  SizeExpressions sizes(given);
+  for (const BoundCall& c : calls) nodes.push_back(graph_node(c, inputs, sizes, sizes_vary));
   auto graph =
       std::make_shared<hcq::CommandGraph>(device.hcq(), std::move(nodes), uint32_t(inputs.size()),
-                                          0, kInstances, profile_sink(device.name()));
+                                          sizes.program(), kInstances, profile_sink(device.name()));
   profile_graph(graph);
   return graph;
+}
+
+void revalue(BoundCall& c, const VariableValues& values) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) bind_variables(*k, values);
 }
 
 }  // namespace
@@ -112,9 +170,17 @@ struct CapturedGraph::State {
   std::vector<BoundCall> validated;
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
   std::vector<Ref<Buffer>> captured_inputs;
+  std::vector<graph::UOp> variables;
   std::vector<Segment> segments;
-  std::vector<uint64_t> addresses;
+  std::vector<uint64_t> addresses, sizes;  // of one replay's inputs
+  std::vector<int64_t> values;             // the variables', then the inputs' sizes
   ReplayStats stats;
+
+  std::vector<graph::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
+    std::vector<graph::UOp> out = variables;
+    for (size_t i = 0; i < inputs.size(); i++) out.push_back(input_bytes(i, *inputs[i]));
+    return out;
+  }
 
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
@@ -128,12 +194,14 @@ struct CapturedGraph::State {
     }
     keep_one_per_root(s.touched);
     std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    const std::vector<graph::UOp> given = given_values(inputs);
+    const bool vary = !variables.empty();
     if (s.device->target().features.device_address) {
-      s.graph = make_graph(*s.device, calls, inputs);
+      s.graph = make_graph(*s.device, calls, inputs, given, vary);
     } else {
       s.rebound = std::make_unique<ReboundGraph>(
-          calls, inputs, [device = s.device](std::span<const BoundCall> bound) {
-            return make_graph(*device, bound, {});
+          calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
+            return make_graph(*device, bound, {}, given, vary);
           });
     }
     const hcq::GraphStats& g = s.command_graph().stats();
@@ -165,17 +233,39 @@ struct CapturedGraph::State {
     segments.push_back(std::move(s));
   }
 
-  void replay_validated(std::span<const Ref<Buffer>> inputs) const {
+  void require_values(std::span<const int64_t> values) const {
+    if (values.size() != variables.size())
+      fail<InvalidArgument>("replay: {} values given for {} variables", values.size(),
+                            variables.size());
+    for (size_t i = 0; i < values.size(); i++) {
+      const auto& v = variables[i]->get<graph::VariableArg>();
+      if (values[i] < v.min || values[i] > v.max)
+        fail<InvalidArgument>("replay: variable {} = {} is outside its bounds {}..{}", v.name,
+                              values[i], v.min, v.max);
+    }
+  }
+
+  void replay_validated(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> given) const {
     std::vector<BoundCall> calls = validated;
-    for (BoundCall& c : calls) rebind(c, captured_inputs, inputs);
+    VariableValues values;
+    for (size_t i = 0; i < given.size(); i++)
+      values[variables[i]->get<graph::VariableArg>().name] = given[i];
+    for (BoundCall& c : calls) {
+      rebind(c, captured_inputs, inputs);
+      if (!values.empty()) revalue(c, values);
+    }
     execute(calls);
     counters().replays++;
   }
 };
 
-CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs)
+CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                             std::vector<graph::UOp> variables)
     : state_(std::make_unique<State>()) {
+  state_->variables = std::move(variables);
   state_->addresses.resize(inputs.size());
+  state_->sizes.resize(inputs.size());
+  state_->values.resize(state_->variables.size() + inputs.size());
   if (validating()) {
     state_->validated = calls;
     state_->captured_inputs.assign(inputs.begin(), inputs.end());
@@ -200,13 +290,19 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
+void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
-  if (!st.validated.empty()) return st.replay_validated(inputs);
+  st.require_values(values);
+  if (!st.validated.empty()) return st.replay_validated(inputs, values);
   const ProfiledScope scope("replay");
-  for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
+  for (size_t i = 0; i < inputs.size(); i++) {
+    st.addresses[i] = inputs[i]->span().address();
+    st.sizes[i] = inputs[i]->size_bytes();
+    st.values[values.size() + i] = int64_t(st.sizes[i]);
+  }
+  std::copy(values.begin(), values.end(), st.values.begin());
   for (Segment& s : st.segments) {
     if (s.host_copy) {
       BoundCopy c = *s.host_copy;
@@ -216,8 +312,8 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
       execute(std::span<const BoundCall>(&call, 1));
       continue;
     }
-    const uint64_t value =
-        s.rebound ? s.rebound->replay(inputs) : s.graph->replay(st.addresses, {});
+    const uint64_t value = s.rebound ? s.rebound->replay(inputs, st.values)
+                                     : s.graph->replay(st.addresses, st.values, st.sizes);
     for (const Ref<Buffer>& b : s.touched) b->used_until(value);
     for (const Ref<Buffer>& b : inputs) b->used_until(value);
     counters().submits += s.command_graph().stats().submits_per_replay;

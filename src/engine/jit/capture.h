@@ -34,13 +34,17 @@ struct ReplayStats {
 
 // The calls of a capture, with buffers in `inputs` replaced by slots. Pins every other buffer.
 // Runs of calls on one device are one CommandGraph; copies between devices run on the host between.
+// What kernels take of `variables` (scalars, launch sizes) is computed anew by each replay.
 class CapturedGraph {
  public:
-  CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs);
+  CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                std::vector<graph::UOp> variables = {});
   ~CapturedGraph();
-  // Patches and submits; allocates nothing on one device that has buffer device addresses. Same
-  // order and sizes as at capture. Without addresses: see engine/jit/rebind.h.
-  void replay(std::span<const Ref<Buffer>> inputs);
+  // Patches and submits; allocates nothing on one device that has buffer device addresses (without
+  // them: see engine/jit/rebind.h). Same order as at capture, `values` by variables. An input may
+  // be smaller than at capture where its extents vary: it has the elements that the values say.
+  // InvalidArgument for a value outside its variable's bounds.
+  void replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values = {});
   const ReplayStats& stats() const;
   std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
 

@@ -12,7 +12,11 @@ void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
   const int32_t slot = input_slot(*b, captured);
   if (slot < 0) return;
   const uint64_t offset = b->byte_offset() - captured[size_t(slot)]->byte_offset();
-  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, b->count, offset);
+  // What was captured may be larger than what is given, where extents vary.
+  const uint64_t room = given[size_t(slot)]->size_bytes();
+  const int64_t left = offset < room ? int64_t((room - offset) / size_bytes(b->dtype)) : 0;
+  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, std::min(b->count, left),
+                       std::min(offset, room));
 }
 
 }  // namespace
@@ -33,8 +37,13 @@ void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
   if (auto* k = std::get_if<BoundKernel>(&c)) {
     for (Ref<Buffer>& b : k->buffers) rebind(b, captured, given);
   } else {
-    rebind(std::get<BoundCopy>(c).dst, captured, given);
-    rebind(std::get<BoundCopy>(c).src, captured, given);
+    auto& [dst, src] = std::get<BoundCopy>(c);
+    rebind(dst, captured, given);
+    rebind(src, captured, given);
+    const int64_t both = std::min(dst->count, src->count);
+    for (Ref<Buffer>* b : {&dst, &src}) {
+      if ((*b)->count > both) *b = make_ref<Buffer>(*b, (*b)->dtype, both, 0);
+    }
   }
 }
 
@@ -84,6 +93,12 @@ void ReboundGraph::record(std::span<const Ref<Buffer>> inputs) {
   graph_ = make_(bound);
 }
 
+// What stands for `given`, which may have fewer elements than were captured.
+Ref<Buffer> ReboundGraph::front_of(size_t slot, const Buffer& given) const {
+  const Ref<Buffer>& own = slots_[slot].own;
+  return own->count == given.count ? own : make_ref<Buffer>(own, own->dtype, given.count, 0);
+}
+
 uint32_t ReboundGraph::copies() const {
   uint32_t n = 0;
   for (const Slot& s : slots_) n += uint32_t(s.copied_in()) + uint32_t(s.copied_out());
@@ -97,7 +112,8 @@ uint32_t ReboundGraph::copy_submits() const {
   return any(&Slot::copied_in) + any(&Slot::copied_out);
 }
 
-uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs) {
+uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs,
+                              std::span<const int64_t> values) {
   bool stale = false;
   for (size_t i = 0; i < slots_.size(); i++) {
     Slot& s = slots_[i];
@@ -108,11 +124,11 @@ uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs) {
   if (stale) record(inputs);
   std::vector<BoundCall> in, out;
   for (size_t i = 0; i < slots_.size(); i++) {
-    if (slots_[i].copied_in()) in.push_back(BoundCopy{slots_[i].own, inputs[i]});
-    if (slots_[i].copied_out()) out.push_back(BoundCopy{inputs[i], slots_[i].own});
+    if (slots_[i].copied_in()) in.push_back(BoundCopy{front_of(i, *inputs[i]), inputs[i]});
+    if (slots_[i].copied_out()) out.push_back(BoundCopy{inputs[i], front_of(i, *inputs[i])});
   }
   if (!in.empty()) execute(in);
-  const uint64_t value = graph_->replay({}, {});
+  const uint64_t value = graph_->replay({}, values);
   for (const Slot& s : slots_)
     if (s.moved) s.own->used_until(value);
   if (!out.empty()) execute(out);

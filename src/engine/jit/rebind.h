@@ -34,7 +34,8 @@ class ReboundGraph {
   ReboundGraph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                MakeGraph make);
   // Returns the timeline value of the graph; copies that follow it are marked on their buffers.
-  uint64_t replay(std::span<const Ref<Buffer>> inputs);
+  // `values` are the graph's.
+  uint64_t replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values);
   const std::shared_ptr<hcq::CommandGraph>& graph() const { return graph_; }
   // Of a replay as things stand: copies, and the submissions that carry them.
   uint32_t copies() const;
@@ -52,6 +53,7 @@ class ReboundGraph {
   void note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs, bool read, bool write);
   void note_uses(const BoundCall& c, std::span<const Ref<Buffer>> inputs);
   void record(std::span<const Ref<Buffer>> inputs);
+  Ref<Buffer> front_of(size_t slot, const Buffer& given) const;
 
   MakeGraph make_;
   std::vector<Slot> slots_;

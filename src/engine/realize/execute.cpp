@@ -100,7 +100,8 @@ bool dispatches_first_time(const BoundCall& c) {
 }
 
 void copy_through_host(const BoundCopy& c) {
-  std::vector<std::byte> bytes(c.src->size_bytes());
+  // Where extents vary an input may be smaller than the memory captured for it.
+  std::vector<std::byte> bytes(std::max(c.src->size_bytes(), c.dst->size_bytes()));
   c.src->copyout(bytes.data());
   c.dst->copyin(bytes.data());
   counters().copies++;
