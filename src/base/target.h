@@ -48,7 +48,9 @@ struct Target {
   uint64_t max_buffer_bytes = UINT64_MAX;
   uint64_t max_binding_bytes = UINT64_MAX;  // of one buffer as a kernel's argument
   uint64_t max_loop_trips = 0;              // loop iterations of one invocation in all; 0: no limit
-  uint64_t launch_cost_ns = 1000;           // measured or typical cost of one dispatch
+  // How long a submission may take: drivers end what runs too long. 0: for ever.
+  uint64_t max_submission_ns = 0;
+  uint64_t launch_cost_ns = 1000;  // measured or typical cost of one dispatch
   uint32_t load_cost = 1;  // a load by address, in multiply-adds; 8 where loads loop over the lanes
   TargetFeatures features;
 

@@ -1,8 +1,8 @@
-// insert_barriers: byte-range hazard tracking, O(n log n) in the number of accesses.
+// insert_barriers (order.h): byte-range hazard tracking, O(n log n) in the number of accesses.
 #include <map>
 #include <unordered_map>
 
-#include "hcq/graph.h"
+#include "hcq/order.h"
 
 namespace tuff::hcq {
 namespace {

@@ -63,6 +63,7 @@ struct Command {
   // Of a Dispatch: what its block's addresses stand for, one per buffer argument. Read by devices
   // without TargetFeatures::device_address alone, and left empty for the others.
   std::vector<Span> buffers = {};
+  uint64_t cost_ns = 0;  // what it is expected to take; 0: next to nothing
 };
 
 struct CommandList {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kBlockAlignment = 64;  // of an argument block: one cache line
 constexpr size_t kIndirectAlignment = 16;
+constexpr uint64_t kCopyBytesPerNs = 4;
 constexpr uint64_t kWord32 = 0xffffffffull;
 
 size_t align_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -71,7 +72,7 @@ struct InputExtent {
 struct Instance {
   Span args, staged;          // staged: host-visible twin where `args` has no host pointer
   std::byte* host = nullptr;  // what a replay patches
-  std::unique_ptr<EncodedList> encoded;
+  std::unique_ptr<PacedList> list;
   uint64_t value = 0;          // timeline value of its last submission
   bool times_are_due = false;  // of that submission
 };
@@ -273,6 +274,7 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   else
     d.groups = k.groups;
   Command c{d, {{d.args, false}}, k.program->name()};
+  c.cost_ns = k.cost_ns;
   if (at.symbolic) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
   if (!device.target().features.device_address) {
@@ -285,6 +287,7 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
   CommandList list;
   auto add_copy = [&](Span dst, Span src, const char* label) {
     list.commands.push_back({CopyCmd{dst, src}, {{src, false}, {dst, true}}, label});
+    list.commands.back().cost_ns = dst.size_bytes / kCopyBytesPerNs;
   };
   if (in.staged) add_copy(in.args, in.staged, "arguments");
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -300,8 +303,8 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
                copy.src.span.size_bytes, copy.dst.span.size_bytes);
     add_copy(copy.dst.span, copy.src.span, "copy");
   }
+  order_by_levels(list);
   insert_barriers(list);
-  if (times) add_timestamps(list);
   return list;
 }
 
@@ -316,7 +319,7 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
     std::memcpy(in.host, contents.data(), contents.size());
   }
   CommandList list = record(nodes, in);
-  in.encoded = queue.encode(list, EncodeUse::Replay);
+  in.list = std::make_unique<PacedList>(queue, list, bool(times));
   if (checking_hazards()) unchecked.push_back(list);
   if (instances.size() == 1) commands = std::move(list);
 }
@@ -366,7 +369,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
                     [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));
   s.stats.patches = static_cast<uint32_t>(s.patches.size());
-  s.stats.submits_per_replay = 1;
+  s.stats.submits_per_replay = s.instances[0].list->submissions();
   s.stats.instances = instances;
 }
 
@@ -379,7 +382,7 @@ CommandGraph::~CommandGraph() {
     } catch (const Error&) {
       s.device.settle();
     }
-    in->encoded.reset();
+    in->list.reset();
     s.device.allocator().free(in->args);
     s.device.allocator().free(in->staged);
   }
@@ -475,7 +478,8 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
   Instance& in = s.free_instance();
   if (s.times) s.report_times();
   s.patch(in.host);
-  in.value = s.queue.submit(*in.encoded, {});
+  in.list->submit({}, in.value);
+  s.stats.submits_per_replay = in.list->submissions();
   in.times_are_due = bool(s.times);
   return in.value;
 }
@@ -492,7 +496,7 @@ void CommandGraph::State::report_times() {
   for (Instance* in : by_age()) {
     if (!in->times_are_due || !queue.passed(in->value)) continue;
     in->times_are_due = false;
-    times(commands, queue.timestamps(*in->encoded));
+    in->list->report(times);
   }
 }
 

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "hcq/device.h"
+#include "hcq/order.h"
+#include "hcq/paced_list.h"
 #include "hcq/slot_program.h"
 
 namespace tuff::hcq {
@@ -39,6 +41,7 @@ struct GraphKernel {
   std::vector<GraphScalar> scalars;
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<int32_t, 3> group_slots{-1, -1, -1};  // as GraphScalar::slot; launched indirectly
+  uint64_t cost_ns = 0;                            // what it is expected to take
 };
 
 struct GraphCopy {
@@ -66,9 +69,6 @@ struct GraphStats {
   uint32_t kernels = 0, copies = 0, barriers = 0, patches = 0, submits_per_replay = 0,
            instances = 0;
 };
-
-// Receives a replay's command list and its timestamps, see add_timestamps().
-using TimesSink = std::function<void(const CommandList&, std::span<const uint64_t>)>;
 
 class CommandGraph {
  public:
@@ -111,9 +111,5 @@ class CommandGraph {
 // no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one
 // per input, since the memory is known at replay only. What kernels of symbolic extent access is
 // their memory at its largest.
-
-// Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since
-// the last barrier. Shared by graphs and by eager lists.
-void insert_barriers(CommandList& list);
 
 }  // namespace tuff::hcq

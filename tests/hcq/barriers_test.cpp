@@ -4,21 +4,14 @@
 #include <chrono>
 #include <random>
 
-#include "hcq/graph.h"
+#include "hcq/order.h"
+#include "hcq/random_lists.h"
 
 namespace tuff::hcq {
 namespace {
 
-bool conflict(const Command& a, const Command& b) {
-  for (const Access& x : a.accesses)
-    for (const Access& y : b.accesses) {
-      bool overlap = x.span.block == y.span.block &&
-                     x.span.offset < y.span.offset + y.span.size_bytes &&
-                     y.span.offset < x.span.offset + x.span.size_bytes;
-      if (overlap && (x.write || y.write)) return true;
-    }
-  return false;
-}
+using test::conflict;
+using test::random_list;
 
 // Places where a barrier stands by the definition: before a command that conflicts with any since
 // the last barrier. Quadratic.
@@ -33,21 +26,6 @@ std::vector<bool> oracle(const CommandList& list) {
         break;
       }
   return before;
-}
-
-CommandList random_list(std::mt19937& rng, const std::vector<MemoryBlock>& blocks, size_t count) {
-  CommandList list;
-  for (size_t i = 0; i < count; ++i) {
-    Command c;
-    c.body = DispatchCmd{};
-    c.label = std::to_string(i);
-    for (size_t a = 1 + rng() % 4; a-- > 0;) {
-      size_t size = 1 + rng() % 12, offset = rng() % (60 - size);
-      c.accesses.push_back({{&blocks[rng() % blocks.size()], offset, size}, rng() % 3 == 0});
-    }
-    list.commands.push_back(std::move(c));
-  }
-  return list;
 }
 
 TEST(Barriers, MatchTheBruteForceOracle) {

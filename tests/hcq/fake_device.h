@@ -21,6 +21,7 @@ struct FakeOptions {
   bool manual = false;       // lists run in step() only, else at submit
   bool run_on_wait = false;  // with manual: a host wait runs what it waits for
   size_t limit_bytes = SIZE_MAX;
+  uint64_t max_submission_ns = 0;  // of its Target
 };
 
 class FakeSignal : public Signal {
@@ -94,13 +95,13 @@ class FakeQueue : public Queue {
     for (const Command& c : list.list.commands) {
       if (const auto* t = std::get_if<TimestampCmd>(&c.body)) list.times[t->index] = clock_;
       run(c, list.slots);
-      ++clock_;
+      clock_ += duration ? duration(c) : 1;
     }
     waiting_.pop_front();
     timeline_.set(timeline_.value() + 1);
     return true;
   }
-  // Of a clock that counts commands.
+  // Of a clock that counts commands, or what `duration` says of each.
   std::vector<uint64_t> timestamps(EncodedList& list) override {
     return static_cast<FakeList&>(list).times;
   }
@@ -108,6 +109,7 @@ class FakeQueue : public Queue {
   uint64_t last_submitted() const override { return submitted_; }
   int encoded = 0, lists_alive = 0;
   std::function<void(const CommandList& list, uint64_t value)> on_submit;
+  std::function<uint64_t(const Command&)> duration;
 
  private:
   static std::byte* at(const Span& s) { return reinterpret_cast<std::byte*>(s.address()); }
@@ -134,6 +136,7 @@ class FakeDevice : public Device {
     info_.name = "FAKE";
     info_.memory_bytes = o.limit_bytes;
     target_.features.device_address = true;
+    target_.max_submission_ns = o.max_submission_ns;
   }
   ~FakeDevice() override {
     while (queue_.step()) {}

@@ -1,5 +1,6 @@
 #include "engine/cache/program_cache.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -39,10 +40,23 @@ void show_machine_code(std::span<const render::Binary> binaries) {
   }
 }
 
-LoadedKernel loaded_kernel(const graph::UOp& ast, kernel::LinearKernel&& k) {
-  return {k.name,   ast,        std::move(k.buffers), std::move(k.variables),
-          k.groups, k.estimate, std::move(k.bounds),  nullptr,
-          false};
+// A guess on the slow side: a core that gets two operations and two bytes done per nanosecond.
+uint64_t expected_ns(const kernel::Estimate& e, const Target& t) {
+  const uint64_t per_ns = 2 * uint64_t{t.cores};
+  return t.launch_cost_ns + std::max(e.flops, e.bytes) / per_ns;
+}
+
+LoadedKernel loaded_kernel(const graph::UOp& ast, kernel::LinearKernel&& k, const Target& target) {
+  LoadedKernel out;
+  out.name = k.name;
+  out.ast = ast;
+  out.buffers = std::move(k.buffers);
+  out.variables = std::move(k.variables);
+  out.groups = k.groups;
+  out.estimate = k.estimate;
+  out.expected_ns = expected_ns(k.estimate, target);
+  out.bounds = std::move(k.bounds);
+  return out;
 }
 
 // The disk cache's view of one compile: kernels that share an object file share one row of it.
@@ -135,7 +149,7 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
     timer.reset();
     show(linear, ast, sources.back());
     fresh.push_back(ast);
-    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(ast, std::move(linear))));
+    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(ast, std::move(linear), target)));
   }
   if (!fresh.empty()) {
     const std::vector<render::Binary> binaries = compile(sources);

@@ -22,6 +22,7 @@ struct LoadedKernel {
   std::vector<graph::UOp> variables;
   std::array<graph::Dim, 3> groups;
   kernel::Estimate estimate;
+  uint64_t expected_ns = 0;  // of one launch at its largest
   kernel::BoundsReport bounds;
   std::unique_ptr<hcq::Program> program;
   mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()

@@ -99,6 +99,7 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
   const BoundKernel& k = std::get<BoundKernel>(c);
   hcq::GraphKernel g;
   g.program = k.kernel->program.get();
+  g.cost_ns = k.kernel->expected_ns;
   for (size_t i = 0; i < k.buffers.size(); i++) {
     g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
                                      k.kernel->buffers[i].written));

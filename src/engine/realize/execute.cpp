@@ -99,6 +99,11 @@ bool dispatches_first_time(const BoundCall& c) {
   return k && !std::atomic_ref<bool>(k->kernel->dispatched).exchange(true);
 }
 
+uint64_t expected_ns(const BoundCall& c) {
+  auto* k = std::get_if<BoundKernel>(&c);
+  return k ? k->kernel->expected_ns : 0;
+}
+
 void copy_through_host(const BoundCopy& c) {
   // Where extents vary an input may be smaller than the memory captured for it.
   std::vector<std::byte> bytes(std::max(c.src->size_bytes(), c.dst->size_bytes()));
@@ -182,12 +187,15 @@ void execute(std::span<const BoundCall> calls) {
       continue;
     }
     Device& device = device_of(calls[begin]);
+    const uint64_t limit_ns = device.target().max_submission_ns;
     size_t end = begin, new_kernels = 0;
+    uint64_t ns = 0;
     do {
+      ns += expected_ns(calls[end]);
       new_kernels += dispatches_first_time(calls[end++]);
     } while (end < calls.size() && end - begin < kMaxCallsPerList &&
-             new_kernels < kMaxNewKernelsPerList && !crosses_devices(calls[end]) &&
-             &device_of(calls[end]) == &device);
+             new_kernels < kMaxNewKernelsPerList && (limit_ns == 0 || ns < limit_ns) &&
+             !crosses_devices(calls[end]) && &device_of(calls[end]) == &device);
     if (debug_level() >= 2) {
       for (size_t i = begin; i < end; i++) submit_and_show(device, calls[i]);
     } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "base/os.h"
 #include "devices/vulkan/device/limits.h"
 #include "devices/vulkan/quirks/quirks.h"
@@ -38,6 +39,12 @@ TargetFeatures make_features(const Caps& c) {
   f.log2 = false;
   f.sin = false;
   return f;
+}
+
+uint64_t submission_ns() {
+  const int64_t ms = env_int(Env::TUFF_SUBMIT_MS);
+  if (ms < 1 || ms > 1'000'000) fail<InvalidArgument>("TUFF_SUBMIT_MS={}: 1 to 1,000,000 ms", ms);
+  return static_cast<uint64_t>(ms) * 1'000'000;
 }
 
 uint64_t device_memory_bytes(const Facts& f) {
@@ -84,6 +91,7 @@ Target make_target(const Facts& f) {
   t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
   const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
+  t.max_submission_ns = submission_ns();
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);

@@ -1,0 +1,136 @@
+#include "hcq/order.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/check.h"
+
+namespace tuff::hcq {
+namespace {
+
+bool is_ordered(const Command& c) {
+  return std::holds_alternative<DispatchCmd>(c.body) || std::holds_alternative<CopyCmd>(c.body);
+}
+
+// Per byte of memory: the groups of its last write and of the last read after that; 0: none.
+class Levels {
+ public:
+  uint32_t after(const Access& a) {
+    uint32_t level = 0;
+    each(a.span, [&](Range& r) { level = std::max({level, r.written, a.write ? r.read : 0u}); });
+    return level;
+  }
+  void note(const Access& a, uint32_t level) {
+    each(a.span, [&](Range& r) {
+      if (a.write) {
+        r = {r.end, level, 0};
+      } else {
+        r.read = std::max(r.read, level);
+      }
+    });
+  }
+
+ private:
+  struct Range {
+    size_t end;
+    uint32_t written = 0, read = 0;
+  };
+  using Ranges = std::map<size_t, Range>;  // by their beginning, side by side
+
+  static void split(Ranges& ranges, size_t at) {
+    auto it = ranges.upper_bound(at);
+    if (it == ranges.begin()) return;
+    --it;
+    if (it->first == at || it->second.end <= at) return;
+    Range right = it->second;
+    it->second.end = at;
+    ranges.emplace(at, right);
+  }
+  // Of the ranges that make up the span; gaps become ranges that nobody has touched.
+  template <class F>
+  void each(const Span& s, F&& f) {
+    if (s.size_bytes == 0) return;
+    Ranges& ranges = blocks_[s.block];
+    const size_t end = s.offset + s.size_bytes;
+    split(ranges, s.offset);
+    split(ranges, end);
+    for (size_t at = s.offset; at < end;) {
+      auto it = ranges.lower_bound(at);
+      if (it == ranges.end() || it->first > at)
+        it =
+            ranges.emplace_hint(it, at, Range{it == ranges.end() ? end : std::min(end, it->first)});
+      f(it->second);
+      at = it->second.end;
+    }
+  }
+
+  std::unordered_map<const MemoryBlock*, Ranges> blocks_;
+};
+
+// Arranges what stands between two commands that nothing moves across.
+void order_run(std::span<Command> run) {
+  Levels levels;
+  std::vector<std::pair<uint32_t, size_t>> order;
+  for (size_t i = 0; i < run.size(); ++i) {
+    uint32_t level = 0;
+    for (const Access& a : run[i].accesses) level = std::max(level, levels.after(a));
+    ++level;
+    for (const Access& a : run[i].accesses) levels.note(a, level);
+    order.emplace_back(level, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Command> sorted;
+  sorted.reserve(run.size());
+  for (const auto& [level, i] : order) sorted.push_back(std::move(run[i]));
+  std::move(sorted.begin(), sorted.end(), run.begin());
+}
+
+}  // namespace
+
+void order_by_levels(CommandList& list) {
+  std::span<Command> all(list.commands);
+  for (size_t begin = 0; begin < all.size();) {
+    size_t end = begin;
+    while (end < all.size() && is_ordered(all[end])) ++end;
+    order_run(all.subspan(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+uint64_t expected_ns(const CommandList& list) {
+  uint64_t total = 0;
+  for (const Command& c : list.commands) total += c.cost_ns;
+  return total;
+}
+
+std::vector<ListPart> cut_by_time(const CommandList& list, uint64_t limit_ns) {
+  TUFF_CHECK(list.timestamp_count == 0, "a list with timestamps is not cut");
+  std::vector<ListPart> parts(1);
+  uint64_t spent = 0;
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    const uint64_t cost = list.commands[i].cost_ns;
+    if (limit_ns && spent && spent + cost > limit_ns) {
+      parts.back().end = i;
+      parts.push_back({.begin = i, .list = {}});
+      spent = 0;
+    }
+    spent += cost;
+  }
+  parts.back().end = list.commands.size();
+  if (parts.size() == 1) {
+    parts[0].list = list;
+    return parts;
+  }
+  for (ListPart& p : parts) {
+    p.list.slot_count = list.slot_count;
+    for (size_t i = p.begin; i < p.end; ++i) {
+      const Command& c = list.commands[i];
+      if (!std::holds_alternative<BarrierCmd>(c.body)) p.list.commands.push_back(c);
+    }
+    insert_barriers(p.list);
+  }
+  return parts;
+}
+
+}  // namespace tuff::hcq
