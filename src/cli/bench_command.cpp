@@ -48,6 +48,7 @@ void print_replay_json(const ReplayOptions& o, const ReplayWorkload& w, const Re
               {"driver_submit_us_median", f.driver_submit_us},
               {"raw_wall_us_median", f.raw_wall_us},
               {"ratio_to_raw", f.ratio_to_raw()},
+              {"in_flight_us_median", f.in_flight_us},
               {"checked", true}});
 }
 
@@ -59,6 +60,8 @@ void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayF
       f.wall_us, 1e3 * f.wall_us / w.kernels, f.host_us, f.driver_submit_us);
   fmt::print("    raw     {:10.2f} us, {:.1f} ns per kernel; ratio {:.3f}\n", f.raw_wall_us,
              1e3 * f.raw_wall_us / w.kernels, f.ratio_to_raw());
+  fmt::print("    two in flight {:4.2f} us per replay, {:.3f} of one at a time\n", f.in_flight_us,
+             f.in_flight_us / f.wall_us);
   fmt::print("medians of {} replays each, in turns; results are right\n", w.replays);
 }
 

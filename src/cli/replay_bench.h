@@ -24,6 +24,7 @@ struct ReplayFigures {
   double host_us = 0;           // the calling thread's in replay(), without the driver's submit
   double driver_submit_us = 0;  // the driver's part of that call
   double raw_wall_us = 0;       // of the same dispatches without tuff
+  double in_flight_us = 0;      // per replay where two are in flight
   double ratio_to_raw() const { return wall_us / raw_wall_us; }
 };
 

@@ -181,7 +181,8 @@ class BenchReplay(TuffTest):
     """That it runs, checks results and reports; never how long anything took."""
     FIELDS = {"event": str, "bench": str, "device": str, "driver": str, "work": str, "kernels": int, "inputs": int,
               "barriers": int, "replays": int, "wall_us_median": float, "host_us_median": float,
-              "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float, "checked": bool}
+              "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float,
+              "in_flight_us_median": float, "checked": bool}
 
     def replay(self, *arguments, **env):
         row, = self.rows(self.expect(0, "bench", "replay", "--replays", 5, "--json", *arguments, **env))
