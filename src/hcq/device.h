@@ -77,7 +77,7 @@ class Queue {
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
   // TUFF_TIMEOUT_MS (30,000) without progress of the timeline.
-  void wait(uint64_t value);
+  virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
 
  protected:

@@ -69,20 +69,35 @@ struct GraphStats {
 // Receives a replay's command list and its timestamps, see add_timestamps().
 using TimesSink = std::function<void(const CommandList&, std::span<const uint64_t>)>;
 
+// Where a graph runs that shares its work with others, and what orders it with them. Waits stand at
+// its head and signals at its end, since some queues can do neither in mid-stream.
+struct GraphPlace {
+  Queue* queue = nullptr;               // of the device; null: its compute queue
+  std::vector<Signal*> waits, signals;  // their values come with each replay, waits' first
+  // For queues that cannot wait for signals: replay() does, before it submits. Blocks the caller.
+  bool host_waits = false;
+  // Placeholders of the inputs' memory (see below), shared by graphs that belong together: the
+  // hazard checker then takes them together too, and whoever makes them has to see to that.
+  std::shared_ptr<const std::vector<MemoryBlock>> input_blocks;
+};
+
 class CommandGraph {
  public:
   // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive
   // the graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
   // With `times` every command is timestamped, and the sink called for each replay once it has run.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-               uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {});
+               uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {},
+               GraphPlace place = {});
   ~CommandGraph();
   // Patches a free instance, the last one used if it is free, and submits once. Waits only if every
   // instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
   // Throws InvalidArgument if an input overlaps memory that the graph itself writes (see
   // conflicting_input) or if a scalar does not fit in 32 bits or in the device's launch limits.
-  uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars);
+  // `points`: a value for each of GraphPlace's waits and signals.
+  uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars,
+                  std::span<const uint64_t> points = {});
   // Barriers are placed on the promise that an input's memory is its own where anything is written.
   // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
   // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
@@ -92,15 +107,19 @@ class CommandGraph {
   void report_times();
   const GraphStats& stats() const;
   const CommandList& commands() const;  // of instance 0, for the hazard checker and goldens
+  Queue& queue() const;
+  // Every instance's list with the memory that the host patches, in the order of use. Kept only by
+  // graphs that are not checked alone, and under TUFF_CHECK_HAZARDS.
+  std::vector<struct ReplayInstance> replay_instances() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// A replay is the whole of one submission: it begins after all that was submitted before it and has
-// no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one
-// per input, since the memory is known at replay only.
+// A replay is the whole of one submission: it begins after all that was submitted to its queue
+// before it. Accesses to input `i` name a placeholder block of address 0, one per input, since the
+// memory is known at replay only.
 
 // Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since
 // the last barrier. Shared by graphs and by eager lists.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/segments.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
@@ -15,27 +16,6 @@ namespace {
 constexpr uint32_t kInstances = 2;  // the next replay is patched while the last one runs
 
 thread_local Capture* current_capture = nullptr;
-
-// A run of calls on one device, or one copy between devices.
-struct Segment {
-  Device* device = nullptr;
-  std::shared_ptr<hcq::CommandGraph> graph;
-  std::optional<BoundCopy> host_copy;
-  int32_t copy_dst_input = -1, copy_src_input = -1;
-  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
-};
-
-// The slot whose memory `b` lies in, or -1.
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const Buffer& in = *inputs[i];
-    if (&b.root() == &in.root() && b.byte_offset() >= in.byte_offset() &&
-        b.byte_offset() + b.size_bytes() <= in.byte_offset() + in.size_bytes()) {
-      return int32_t(i);
-    }
-  }
-  return -1;
-}
 
 hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
                               bool write) {
@@ -124,47 +104,99 @@ Capture::~Capture() { current_capture = nullptr; }
 Capture* Capture::current() { return current_capture; }
 
 struct CapturedGraph::State {
-  // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
+  // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the graph.
   std::vector<BoundCall> validated;
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
   std::vector<Ref<Buffer>> captured_inputs;
-  std::vector<Segment> segments;
+  // All calls on one compute queue; else `segmented`.
+  std::shared_ptr<hcq::CommandGraph> graph;
+  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
+  std::unique_ptr<SegmentedGraph> segmented;
   std::vector<uint64_t> addresses;
   ReplayStats stats;
 
-  void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
-    Segment s;
-    s.device = &device_of(calls[0]);
+  std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::vector<hcq::GraphNode> nodes,
+                                                hcq::GraphPlace place) {
+    const bool copies = place.queue && place.queue != &device.queue();
+    auto made = std::make_shared<hcq::CommandGraph>(
+        device.hcq(), std::move(nodes), uint32_t(addresses.size()), 0, kInstances,
+        profile_sink(device.name() + (copies ? " copies" : "")), std::move(place));
+    profile_graph(made);
+    return made;
+  }
+
+  void make_single(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     std::vector<hcq::GraphNode> nodes;
     for (const BoundCall& c : calls) {
       nodes.push_back(graph_node(c, inputs));
-      add_touched(s.touched, c);
+      add_touched(touched, c);
+    }
+    keep_one_per_root(touched);
+    std::erase_if(touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    graph = make_graph(device_of(calls[0]), std::move(nodes), {});
+  }
+
+  void make_segmented(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                      const SegmentPlan& plan, bool host_waits) {
+    const auto make = [&](Device& device, std::span<const SegmentItem> items,
+                          hcq::GraphPlace place) {
+      std::vector<hcq::GraphNode> nodes;
+      for (const SegmentItem& item : items) {
+        if (auto* call = std::get_if<const BoundCall*>(&item))
+          nodes.push_back(graph_node(**call, inputs));
+        else
+          nodes.push_back(std::get<hcq::GraphCopy>(item));
+      }
+      return make_graph(device, std::move(nodes), std::move(place));
+    };
+    segmented = std::make_unique<SegmentedGraph>(calls, inputs, plan, make, host_waits);
+  }
+
+  void count(std::span<const BoundCall> calls) {
+    for (const BoundCall& c : calls) {
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
         stats.bytes += k->kernel->estimate.bytes;
+        stats.kernels++;
+      } else {
+        stats.copies++;
       }
     }
-    keep_one_per_root(s.touched);
-    std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
-    s.graph = std::make_shared<hcq::CommandGraph>(s.device->hcq(), std::move(nodes),
-                                                  uint32_t(inputs.size()), 0, kInstances,
-                                                  profile_sink(s.device->name()));
-    profile_graph(s.graph);
-    const hcq::GraphStats& g = s.graph->stats();
-    stats.kernels += g.kernels;
-    stats.copies += g.copies;
-    stats.barriers += g.barriers;
-    stats.submits_per_replay += g.submits_per_replay;
-    segments.push_back(std::move(s));
+    stats.submits_per_replay = segmented ? segmented->device_submits() : uint32_t(bool(graph));
+    stats.host_submits_per_replay = segmented ? segmented->host_submits() : 0;
+    for (const auto& g : all_graphs()) stats.barriers += g->stats().barriers;
   }
 
-  void add_host_copy(const BoundCopy& c, std::span<const Ref<Buffer>> inputs) {
-    Segment s;
-    s.host_copy = c;
-    s.copy_dst_input = input_slot(*c.dst, inputs);
-    s.copy_src_input = input_slot(*c.src, inputs);
-    stats.copies++;
-    segments.push_back(std::move(s));
+  std::vector<std::shared_ptr<hcq::CommandGraph>> all_graphs() const {
+    if (segmented) return segmented->graphs();
+    if (graph) return {graph};
+    return {};
+  }
+
+  // Memory that another device's loss has spoilt is not computed with.
+  void pass_origins_on(std::span<const Ref<Buffer>> inputs) {
+    Origin origins;
+    for (const auto& buffers : {inputs, std::span<const Ref<Buffer>>(touched)})
+      for (const Ref<Buffer>& b : buffers)
+        if (b->has_origin()) origins = origins.with(b->origin());
+    if (!origins) return;
+    origins.require();
+    for (const auto& buffers : {inputs, std::span<const Ref<Buffer>>(touched)})
+      for (const Ref<Buffer>& b : buffers) b->written_from(origins.with(b->origin()));
+  }
+
+  void replay_single(std::span<const Ref<Buffer>> inputs) {
+    pass_origins_on(inputs);
+    const uint64_t value = graph->replay(addresses, {});
+    for (const Ref<Buffer>& b : touched) b->used_until(value);
+    for (const Ref<Buffer>& b : inputs) b->used_until(value);
+    counters().submits += graph->stats().submits_per_replay;
+  }
+
+  void replay_segmented(std::span<const Ref<Buffer>> inputs) {
+    segmented->replay(inputs, [this](hcq::CommandGraph& g, std::span<const uint64_t> points) {
+      return g.replay(addresses, {}, points);
+    });
   }
 
   void replay_validated(std::span<const Ref<Buffer>> inputs) const {
@@ -175,28 +207,22 @@ struct CapturedGraph::State {
   }
 };
 
-CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs)
+CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                             const CaptureOptions& options)
     : state_(std::make_unique<State>()) {
-  state_->addresses.resize(inputs.size());
+  State& st = *state_;
+  st.addresses.resize(inputs.size());
   if (validating()) {
-    state_->validated = calls;
-    state_->captured_inputs.assign(inputs.begin(), inputs.end());
+    st.validated = calls;
+    st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
-  if (checking_bounds()) state_->bounded = calls;
-  size_t begin = 0;
-  const std::span<const BoundCall> all(calls);
-  while (begin < calls.size()) {
-    if (crosses_devices(calls[begin])) {
-      state_->add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
-      continue;
-    }
-    size_t end = begin + 1;
-    while (end < calls.size() && !crosses_devices(calls[end]) &&
-           &device_of(calls[end]) == &device_of(calls[begin]))
-      end++;
-    state_->add_graph(all.subspan(begin, end - begin), inputs);
-    begin = end;
-  }
+  if (checking_bounds()) st.bounded = calls;
+  const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
+  if (!plan.simple())
+    st.make_segmented(calls, inputs, plan, options.host_waits);
+  else if (!calls.empty())
+    st.make_single(calls, inputs);
+  st.count(calls);
 }
 
 // The device may still run the last replay; the graphs wait for that themselves.
@@ -209,20 +235,10 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
   if (!st.validated.empty()) return st.replay_validated(inputs);
   const ProfiledScope scope("replay");
   for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
-  for (Segment& s : st.segments) {
-    if (s.host_copy) {
-      BoundCopy c = *s.host_copy;
-      if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
-      if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
-      const BoundCall call(std::move(c));
-      execute(std::span<const BoundCall>(&call, 1));
-      continue;
-    }
-    const uint64_t value = s.graph->replay(st.addresses, {});
-    for (const Ref<Buffer>& b : s.touched) b->used_until(value);
-    for (const Ref<Buffer>& b : inputs) b->used_until(value);
-    counters().submits += s.graph->stats().submits_per_replay;
-  }
+  if (st.segmented)
+    st.replay_segmented(inputs);
+  else if (st.graph)
+    st.replay_single(inputs);
   counters().replays++;
   if (!st.bounded.empty()) check_bounds(st.bounded);
 }
@@ -230,9 +246,9 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
 const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
 std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
   std::vector<const hcq::CommandGraph*> out;
-  for (const Segment& s : state_->segments)
-    if (s.graph) out.push_back(s.graph.get());
+  for (const auto& g : state_->all_graphs()) out.push_back(g.get());
   return out;
 }
+const SegmentedGraph* CapturedGraph::segmented() const { return state_->segmented.get(); }
 
 }  // namespace tuff::engine

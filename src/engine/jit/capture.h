@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/jit/segments.h"
 #include "engine/realize/linear.h"
 #include "hcq/graph.h"
 
@@ -25,21 +26,34 @@ class Capture {
   std::vector<BoundCall> calls_;
 };
 
+// Of one replay. Submissions are those to devices' queues; host_submits those to the threads that
+// copy between devices.
 struct ReplayStats {
-  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, barriers = 0;
+  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, host_submits_per_replay = 0,
+           barriers = 0;
   uint64_t flops = 0, bytes = 0;
 };
 
+// For tests: what a real graph decides by its size, and what a device cannot do.
+struct CaptureOptions {
+  size_t copy_queue_bytes = kCopyQueueBytes;  // see plan.h
+  bool host_waits = false;                    // as if no queue could wait for a signal
+};
+
 // The calls of a capture, with buffers in `inputs` replaced by slots. Pins every other buffer.
-// Runs of calls on one device are one CommandGraph; copies between devices run on the host between.
+// Calls of one device are one CommandGraph; calls of several devices, and large copies beside
+// kernels, are a SegmentedGraph.
 class CapturedGraph {
  public:
-  CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs);
+  CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                const CaptureOptions& options = {});
   ~CapturedGraph();
   // Patches and submits; allocates nothing on one device. Same order and sizes as at capture.
+  // Throws DeviceLost, naming the device, if one is lost or was lost during an earlier replay.
   void replay(std::span<const Ref<Buffer>> inputs);
   const ReplayStats& stats() const;
   std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
+  const SegmentedGraph* segmented() const;               // null on one queue
 
  private:
   struct State;
