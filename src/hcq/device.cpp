@@ -80,7 +80,7 @@ void Queue::wait(uint64_t value) {
   while (!line.wait(value, kWaitSliceNs)) {
     device_.fail_if_lost();
     uint64_t now_ns = os::monotonic_ns(), reached = line.value();
-    if (reached != seen) {
+    if (reached != seen || device_.held()) {
       seen = reached;
       since_ns = now_ns;
       continue;

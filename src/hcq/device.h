@@ -76,7 +76,7 @@ class Queue {
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
-  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline.
+  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline, unless the device is held.
   virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
 
@@ -137,6 +137,11 @@ class Device {
   void fail_if_lost();
   void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  // Between hold() and release() somebody waits elsewhere on behalf of this device's queues: that
+  // they make no progress is no fault of theirs.
+  void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
+  void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
+  bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
 
   Allocator& allocator();
   const std::string& name() const { return info().name; }
@@ -158,6 +163,7 @@ class Device {
  private:
   std::unique_ptr<Allocator> allocator_;
   std::atomic<bool> lost_{false};
+  std::atomic<uint32_t> holds_{0};
   std::mutex lost_mutex_;
   std::string lost_reason_;
 };

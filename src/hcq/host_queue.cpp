@@ -11,6 +11,24 @@ namespace tuff::hcq {
 namespace {
 
 constexpr uint64_t kSliceNs = 1'000'000'000;
+constexpr int kAttempts = 20;
+constexpr auto kBetweenAttempts = std::chrono::milliseconds(5);
+
+// A driver may have no memory for a moment. Giving up would leave a queue waiting for ever, so only
+// a device that is lost ends it at once.
+template <class Attempt>
+void patiently(const Attempt& attempt) {
+  for (int left = kAttempts;; left--) {
+    try {
+      return attempt();
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Error&) {
+      if (left == 1) throw;
+    }
+    std::this_thread::sleep_for(kBetweenAttempts);
+  }
+}
 
 }  // namespace
 
@@ -114,17 +132,37 @@ void HostQueue::report(uint64_t value, const std::string& reason) noexcept {
   }
 }
 
+// Meanwhile the other devices may stand still, waiting for this queue.
+void HostQueue::wait_for(Queue& queue, uint64_t value) {
+  if (queue.passed(value)) return;
+  std::vector<Device*> held;
+  for (Queue* q : sources_) {
+    Device* d = &q->device();
+    if (d == &queue.device() || std::find(held.begin(), held.end(), d) != held.end()) continue;
+    held.push_back(d);
+    d->hold();
+  }
+  try {
+    queue.wait(value);
+  } catch (...) {
+    for (Device* d : held) d->release();
+    throw;
+  }
+  for (Device* d : held) d->release();
+}
+
 void HostQueue::run(const Entry& entry, uint64_t value) {
   const HostList& list = *entry.list;
   try {
-    for (const HostList::Point& w : list.waits_) w.queue->wait(entry.flight->slots[w.slot]);
+    for (const HostList::Point& w : list.waits_)
+      patiently([&] { wait_for(*w.queue, entry.flight->slots[w.slot]); });
     for (const HostList::Copy& c : entry.flight->copies) std::memcpy(c.dst, c.src, c.size_bytes);
   } catch (const std::exception& e) {
     report(value, e.what());
   }
   for (const HostList::Point& s : list.signals_) {
     try {
-      s.signal->set(entry.flight->slots[s.slot]);
+      patiently([&] { s.signal->set(entry.flight->slots[s.slot]); });
     } catch (const std::exception& e) {
       report(value, e.what());  // its device is lost: nobody waits there any more
     }

@@ -96,6 +96,7 @@ class HostQueue final : public Queue {
   };
   void serve();
   void run(const Entry& entry, uint64_t value);
+  void wait_for(Queue& queue, uint64_t value);
   void report(uint64_t value, const std::string& reason) noexcept;
 
   std::vector<Queue*> sources_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/env.h"
 #include "fake_device.h"
 #include "hcq/graph.h"
 
@@ -97,6 +98,31 @@ TEST_F(Bridge, ALostDeviceIsToldOfAndHoldsNobodyUp) {
   EXPECT_EQ(failures[0].second, "FAKE was lost in a test");
   EXPECT_EQ(raised->value(), 2u);
   EXPECT_FALSE(b.lost());
+}
+
+// A device that waits for one that is slow, but not hung, is not taken for hung itself.
+TEST_F(Bridge, ADeviceThatWaitsForAnotherIsHeldNotLost) {
+  constexpr int kLists = 8;
+  EnvOverride timeout(Env::TUFF_TIMEOUT_MS, "150");
+  FakeDevice waiting{{.manual = true}};
+  const Span made = bytes(a, 1), arrived = bytes(b, 0);
+  HostQueue host(b, {&a.compute_queue(), &waiting.compute_queue()}, {});
+  for (int i = 0; i < kLists; i++) submit(a, copy_list(made, arrived));
+  const uint64_t of_waiting = submit(waiting, {});
+  const uint64_t slots[] = {kLists, 1};
+  host.submit_once(host.encode(across(arrived, made), EncodeUse::Once), slots);
+  std::thread slowly([&] {
+    for (int i = 0; i < kLists; i++) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      a.compute_queue().step();
+    }
+    waiting.compute_queue().step();
+  });
+  EXPECT_NO_THROW(waiting.compute_queue().wait(of_waiting));
+  slowly.join();
+  host.wait(1);
+  EXPECT_FALSE(waiting.lost());
+  EXPECT_FALSE(waiting.held());
 }
 
 TEST_F(Bridge, WhatTheHostCannotDoIsRefused) {

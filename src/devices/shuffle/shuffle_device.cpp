@@ -146,7 +146,7 @@ void ShuffleDevice::check_status() {
   const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS);
   const std::string why =
       machine_->defect(static_cast<uint64_t>(timeout_ms) * 1'000'000 / kStuckShare);
-  if (why.empty()) return;
+  if (why.empty() || held()) return;
   declare_lost(why);
   throw DeviceLost(why);
 }

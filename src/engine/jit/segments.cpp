@@ -107,11 +107,19 @@ struct SegmentedGraph::State {
   Origin origin;  // what this replay depends on, itself included
   uint64_t replays = 0;
   bool host_waits = false;
+  // For the hazard checker: what may follow a replay on each device's compute queue once it has
+  // returned, as if it were an access to all memory of the device that the graph touches.
+  struct FollowUp {
+    size_t queue;
+    hcq::CommandList list;
+  };
+  std::vector<FollowUp> follow_ups;
 
   std::span<const BoundCall> calls;  // while it is made
   std::span<const Ref<Buffer>> inputs;
 
   void note_devices();
+  void note_follow_ups();
   void make_queues(const SegmentPlan& plan);
   void make_relays(const SegmentPlan& plan);
   void make(const PlannedSegment& planned, const MakeGraph& make_graph);
@@ -315,6 +323,26 @@ void SegmentedGraph::State::make_host(Segment& s, const PlannedSegment& planned)
   }
 }
 
+void SegmentedGraph::State::note_follow_ups() {
+  for (size_t q = 0; q < queues.size(); q++) {
+    if (queues[q].kind != QueueKind::Compute) continue;
+    Device* device = queues[q].device;
+    hcq::Command all{hcq::HostCallCmd{[](void*) {}, nullptr}, {}, "what follows"};
+    for (const DeviceUse::Memory& m : use_of(*device).touched) {
+      hcq::Span span = m.buffer->span();
+      span.offset -= m.buffer->byte_offset();
+      span.size_bytes = m.buffer->root().size_bytes();
+      all.accesses.push_back({span, true});
+    }
+    for (const auto& [call, staged] : staging)
+      if (staged.device == device) all.accesses.push_back({staged.span, true});
+    for (size_t i = 0; i < inputs.size(); i++)
+      if (&inputs[i]->on() == device)
+        all.accesses.push_back({{&(*input_blocks)[i], 0, inputs[i]->size_bytes()}, true});
+    follow_ups.push_back({q, {{all}, 0, 0}});
+  }
+}
+
 // After all segments are known: which devices wait for this one.
 void finish_host(Segment& s, std::span<Relay> relays, hcq::Queue& queue) {
   for (size_t r : s.raises)
@@ -378,6 +406,7 @@ SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
   for (const PlannedSegment& s : plan.segments) st.make(s, make);
   for (Segment& s : st.segments)
     if (st.queues[s.queue].host) finish_host(s, st.relays, *st.queues[s.queue].queue);
+  if (hcq::checking_hazards()) st.note_follow_ups();
   st.calls = {};
   st.inputs = {};
   if (hcq::checking_hazards())
@@ -603,6 +632,9 @@ hcq::Trace SegmentedGraph::trace(size_t replays) const {
       append(trace, std::move(t));
     }
   }
+  for (const State::FollowUp& f : st.follow_ups)
+    trace.events.emplace_back(
+        hcq::Submission{.queue = uint32_t(f.queue), .list = &f.list, .label = kWhatFollows});
   return trace;
 }
 

@@ -54,7 +54,10 @@ class SegmentedGraph {
   uint32_t host_submits() const;
   uint32_t host_copies() const;  // between devices; each moves its bytes once
   // Several replays in a row as the hazard checker takes them, all queues and the host's included;
-  // names lists of this object. Needs TUFF_CHECK_HAZARDS at construction.
+  // names lists of this object. After the last one, by the label kWhatFollows, each device's
+  // compute queue touches all of the graph's memory there, as eager work or a new owner may. Needs
+  // TUFF_CHECK_HAZARDS at construction.
+  static constexpr const char* kWhatFollows = "what follows";
   hcq::Trace trace(size_t replays) const;
 
  private:
