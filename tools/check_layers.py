@@ -18,7 +18,7 @@ PUBLIC_HEADERS = {
     "version.h": "base",
     "device.h": "engine", "counters.h": "engine", "profile.h": "engine",
     "kernel.h": "engine", "engine.h": "engine",
-    "tensor.h": "tensor", "arguments.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
+    "tensor.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",

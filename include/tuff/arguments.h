@@ -9,13 +9,12 @@
 #include <vector>
 
 #include <tuff/dtype.h>
+#include <tuff/size.h>
 
 namespace tuff {
 
-/// Extents of a tensor, or a list of axes.
-using Sizes = std::vector<int64_t>;
-
-/// A bare C++ number in an expression: weak, it adopts the dtype of the tensor it meets.
+/// A bare C++ number in an expression: weak, it adopts the dtype of the tensor it meets. An extent
+/// is one too, also where it varies.
 class Number {
  public:
   template <class T>
@@ -26,9 +25,18 @@ class Number {
         weak_(std::is_floating_point_v<T> ? DType::WeakFloat
               : std::is_same_v<T, bool>   ? DType::Bool
                                           : DType::WeakInt) {}
+  Number(const Size& extent) : weak_(DType::WeakInt), extent_(extent) {
+    if (!extent_.is_number()) return;
+    int_ = extent_;
+    value_ = double(int_);
+  }
   DType dtype() const { return weak_; }
-  double value() const { return value_; }
-  int64_t int_value() const { return int_; }
+  /// InvalidArgument for an extent that varies.
+  double value() const { return varies() ? double(int64_t(extent_)) : value_; }
+  int64_t int_value() const { return varies() ? int64_t(extent_) : int_; }
+  /// Whether it is a symbolic extent, which is then extent().
+  bool varies() const { return !extent_.is_number(); }
+  const Size& extent() const { return extent_; }
 
  private:
   // Infinities, NaN and what is out of range have no integer; converting them would be undefined.
@@ -40,9 +48,10 @@ class Number {
       return int64_t(v);
     }
   }
-  double value_;
-  int64_t int_;
+  double value_ = 0;
+  int64_t int_ = 0;
   DType weak_;
+  Size extent_;  // meant if it is symbolic
 };
 
 /// Of a tensor that is made: element type, device ("" is the default device), and whether

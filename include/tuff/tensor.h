@@ -63,8 +63,8 @@ class Tensor {
   static Tensor linspace(Number start, Number end, int64_t steps,
                          const TensorOptions& options = {});
   /// Ones on the diagonal of (n, n), or of (n, m).
-  static Tensor eye(int64_t n, const TensorOptions& options = {});
-  static Tensor eye(int64_t n, int64_t m, const TensorOptions& options = {});
+  static Tensor eye(const Size& n, const TensorOptions& options = {});
+  static Tensor eye(const Size& n, const Size& m, const TensorOptions& options = {});
   /// Copies row-major host data of options.dtype.
   static Tensor from_bytes(const void* data, const Sizes& sizes, const TensorOptions& options);
   /// Copies host data; ShapeError unless there is a value for every element.
@@ -120,9 +120,9 @@ class Tensor {
   // ---- facts
 
   Sizes sizes() const;
-  int64_t size(int64_t dim) const;
+  Size size(int64_t dim) const;
   int64_t dim() const;
-  int64_t numel() const;
+  Size numel() const;
   DType dtype() const;
   std::string device() const;
   bool requires_grad() const;
@@ -139,23 +139,23 @@ class Tensor {
   /// One extent may be -1: what is left.
   Tensor reshape(const Sizes& sizes) const;
   Tensor view(const Sizes& sizes) const { return reshape(sizes); }
-  Tensor permute(const Sizes& dims) const;
+  Tensor permute(const Axes& dims) const;
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor T() const { return transpose(-2, -1); }
   /// -1 keeps an extent; new axes in front.
   Tensor expand(const Sizes& sizes) const;
   /// PyTorch's flat order: (last before, last after, ...); negative values crop.
-  Tensor pad(const Sizes& padding, Number value = 0) const;
+  Tensor pad(const std::vector<int64_t>& padding, Number value = 0) const;
   /// The part [begin, end) of every axis.
-  Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const;
-  Tensor flip(const Sizes& dims) const;
+  Tensor shrink(const std::vector<std::pair<Size, Size>>& ranges) const;
+  Tensor flip(const Axes& dims) const;
   /// start:stop:step of one axis as in NumPy; negative values count from the end, step may be
   /// negative (InvalidArgument: 0).
-  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+  Tensor slice(int64_t dim, std::optional<Size> start = {}, std::optional<Size> stop = {},
                int64_t step = 1) const;
   /// `length` elements of an axis from `start`, which may count from the end. ShapeError beyond it.
-  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
-  Tensor select(int64_t dim, int64_t index) const;
+  Tensor narrow(int64_t dim, const Size& start, const Size& length) const;
+  Tensor select(int64_t dim, const Size& index) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
   Tensor squeeze(std::optional<int64_t> dim = {}) const;
   Tensor unsqueeze(int64_t dim) const;
@@ -271,23 +271,23 @@ class Tensor {
   // ---- reductions: over all axes, or those given; keepdim keeps them as 1. Integers add up in
   // I32 or I64, F16 and BF16 in F32.
 
-  Tensor sum(const Sizes& dims = {}, bool keepdim = false) const;
-  Tensor mean(const Sizes& dims = {}, bool keepdim = false) const;
+  Tensor sum(const Axes& dims = {}, bool keepdim = false) const;
+  Tensor mean(const Axes& dims = {}, bool keepdim = false) const;
   /// NaN if there is one; ShapeError where there is nothing to choose from.
-  Tensor max(const Sizes& dims = {}, bool keepdim = false) const;
-  Tensor min(const Sizes& dims = {}, bool keepdim = false) const;
-  Tensor prod(const Sizes& dims = {}, bool keepdim = false) const;
+  Tensor max(const Axes& dims = {}, bool keepdim = false) const;
+  Tensor min(const Axes& dims = {}, bool keepdim = false) const;
+  Tensor prod(const Axes& dims = {}, bool keepdim = false) const;
   /// Bool: is one (is every one) of the elements other than 0? Of none: false (true).
-  Tensor any(const Sizes& dims = {}, bool keepdim = false) const;
-  Tensor all(const Sizes& dims = {}, bool keepdim = false) const;
+  Tensor any(const Axes& dims = {}, bool keepdim = false) const;
+  Tensor all(const Axes& dims = {}, bool keepdim = false) const;
   /// Divided by max(0, count - correction).
-  Tensor var(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
+  Tensor var(const Axes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
   /// The root of var().
-  Tensor std(const Sizes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
+  Tensor std(const Axes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
   /// First of equals, NaN above all, as I32; of the flattened tensor if no axis is given.
   Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false) const;
-  Tensor logsumexp(const Sizes& dims, bool keepdim = false) const;
+  Tensor logsumexp(const Axes& dims, bool keepdim = false) const;
   Tensor softmax(int64_t dim = -1) const;
   Tensor log_softmax(int64_t dim = -1) const;
   /// Running sums along an axis; long axes in blocks, so that n elements take O(n) additions.
@@ -378,11 +378,11 @@ class Tensor {
   std::vector<T> to_vector() const {
     check_dtype(dtype_of<T>::value);
     if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no bytes to copy to
-      std::vector<unsigned char> bytes(static_cast<size_t>(numel()));
+      std::vector<unsigned char> bytes(static_cast<size_t>(int64_t(numel())));
       copy_to(bytes.data(), bytes.size());
       return {bytes.begin(), bytes.end()};
     } else {
-      std::vector<T> out(static_cast<size_t>(numel()));
+      std::vector<T> out(static_cast<size_t>(int64_t(numel())));
       copy_to(out.data(), out.size() * sizeof(T));
       return out;
     }

@@ -28,6 +28,7 @@ void each_field(T& t, F f) {
   f("shared_bytes", t.shared_bytes);
   f("max_buffers", t.max_buffers);
   f("max_buffer_bytes", t.max_buffer_bytes);
+  f("max_binding_bytes", t.max_binding_bytes);
   f("max_loop_trips", t.max_loop_trips);
   f("launch_cost_ns", t.launch_cost_ns);
   f("load_cost", t.load_cost);

@@ -46,8 +46,9 @@ struct Target {
   uint32_t shared_bytes = 0;
   uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;
-  uint64_t max_loop_trips = 0;     // loop iterations of one invocation in all; 0: no limit
-  uint64_t launch_cost_ns = 1000;  // measured or typical cost of one dispatch
+  uint64_t max_binding_bytes = UINT64_MAX;  // of one buffer as a kernel's argument
+  uint64_t max_loop_trips = 0;              // loop iterations of one invocation in all; 0: no limit
+  uint64_t launch_cost_ns = 1000;           // measured or typical cost of one dispatch
   uint32_t load_cost = 1;  // a load by address, in multiply-adds; 8 where loads loop over the lanes
   TargetFeatures features;
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "graph/scalar_eval.h"
+#include "graph/symbolic.h"
 #include "graph/uop.h"
 
 namespace tuff::graph {
@@ -205,13 +206,16 @@ UOp logical_not(const UOp& a) { return alu(Op::CmpNe, {a, bool_const(true)}); }
 UOp where(const UOp& c, const UOp& a, const UOp& b) { return alu(Op::Where, {c, a, b}); }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  return a.is_const() && b.is_const() ? Dim(a.value() + b.value()) : Dim(a.uop() + b.uop());
+  return a.is_const() && b.is_const() ? Dim(a.value() + b.value())
+                                      : Dim(simplify(a.uop() + b.uop()));
 }
 Dim operator-(const Dim& a, const Dim& b) {
-  return a.is_const() && b.is_const() ? Dim(a.value() - b.value()) : Dim(a.uop() - b.uop());
+  return a.is_const() && b.is_const() ? Dim(a.value() - b.value())
+                                      : Dim(simplify(a.uop() - b.uop()));
 }
 Dim operator*(const Dim& a, const Dim& b) {
-  return a.is_const() && b.is_const() ? Dim(a.value() * b.value()) : Dim(a.uop() * b.uop());
+  return a.is_const() && b.is_const() ? Dim(a.value() * b.value())
+                                      : Dim(simplify(a.uop() * b.uop()));
 }
 
 std::string to_string(const Shape& s) {

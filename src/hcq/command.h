@@ -60,6 +60,9 @@ struct Command {
   CommandBody body;
   std::vector<Access> accesses;  // of Dispatch, Copy and HostCall
   std::string label;             // kernel name, for debug labels and traces
+  // Of a Dispatch: what its block's addresses stand for, one per buffer argument. Read by devices
+  // without TargetFeatures::device_address alone, and left empty for the others.
+  std::vector<Span> buffers = {};
 };
 
 struct CommandList {

@@ -126,7 +126,7 @@ class Device {
   virtual Queue* copy_queue() { return nullptr; }
   // A timeline at `value`, for what one queue has to wait for from another or from the host: every
   // queue of this device takes it in WaitCmd and SignalCmd, and the host may wait for it and set
-  // it. It has to outlive the submissions that name it.
+  // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot wait.
   virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}

@@ -62,7 +62,9 @@ bool overlaps(const std::vector<Range>& joined, Range r) {
 struct InputExtent {
   uint64_t begin = UINT64_MAX, end = 0;
   bool written = false;
-  Range at(uint64_t address) const { return {address + begin, address + end}; }
+  Range at(uint64_t address, uint64_t size) const {
+    return {address + std::min(begin, size), address + std::min(end, size)};
+  }
   bool used() const { return begin < end; }
 };
 
@@ -77,12 +79,12 @@ struct Instance {
 }  // namespace
 
 struct CommandGraph::State {
-  State(Device& d, uint32_t inputs_, uint32_t scalars_, GraphPlace place_)
+  State(Device& d, uint32_t inputs_, SlotProgram values_, GraphPlace place_)
       : device(d),
         place_of(std::move(place_)),
         queue(place_of.queue ? *place_of.queue : d.compute_queue()),
         input_count(inputs_),
-        scalar_count(scalars_),
+        values(std::move(values_)),
         extents(inputs_),
         checked_with_others(place_of.input_blocks != nullptr) {
     if (!place_of.input_blocks)
@@ -93,7 +95,8 @@ struct CommandGraph::State {
   Device& device;
   GraphPlace place_of;
   Queue& queue;
-  uint32_t input_count, scalar_count;
+  uint32_t input_count;
+  SlotProgram values;  // its slots follow the inputs
   std::vector<InputExtent> extents;
   bool checked_with_others;
   std::vector<Range> fixed_written, fixed_all;
@@ -101,11 +104,15 @@ struct CommandGraph::State {
   std::vector<std::byte> contents;    // argument memory as it is before patching
   std::vector<Patch> patches;
   std::vector<DerivedSlot> derived;
-  struct LaunchSlot {
-    uint32_t scalar, axis;
+  // What has to hold of a value before it is patched in: one entry per slot and axis.
+  struct Limit {
+    uint32_t value;
+    int64_t min, max;
+    int32_t axis;            // of a launch, or -1
+    const Program* program;  // the first that uses it
   };
-  std::vector<LaunchSlot> launch_slots;
-  std::vector<uint64_t> slots;                                      // values of one replay
+  std::vector<Limit> limits;
+  std::vector<uint64_t> slots;                                      // of one replay
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
@@ -122,7 +129,10 @@ struct CommandGraph::State {
   void note_range(const GraphBuffer& b);
   void fill(const GraphKernel& k, const Placement& at);
   void fill_buffer(const GraphBuffer& b, size_t at);
-  void fill_scalar(const GraphScalar& s, size_t at);
+  void fill_scalar(const GraphKernel& k, const GraphScalar& s, size_t at);
+  void patch_value(uint32_t value, size_t at);
+  void limit(const Limit& l);
+  void check_limits() const;
   void fill_groups(const GraphKernel& k, size_t at);
   uint32_t address_slot(const GraphBuffer& b);
   void note_access(std::vector<Access>& accesses, const GraphBuffer& b);
@@ -133,12 +143,13 @@ struct CommandGraph::State {
   void add_instance(const std::vector<GraphNode>& nodes);
   std::vector<ReplayInstance> replays() const;
   void check_replays();
-  void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars);
+  void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
+                  std::span<const uint64_t> sizes);
   Instance& free_instance();
   void patch(std::byte* host) const;
   void report_times();
   std::vector<Instance*> by_age();  // of their last submissions, the oldest first
-  int32_t conflict(std::span<const uint64_t> inputs) const;
+  int32_t conflict(std::span<const uint64_t> inputs, std::span<const uint64_t> sizes) const;
 };
 
 // ---- building
@@ -153,11 +164,11 @@ void CommandGraph::State::check(const GraphKernel& k) const {
     TUFF_CHECK(b.span || (b.input >= 0 && static_cast<uint32_t>(b.input) < input_count),
                "{}: buffer is neither memory nor one of {} inputs", k.program->name(), input_count);
   for (const GraphScalar& s : k.scalars)
-    TUFF_CHECK(s.slot < static_cast<int64_t>(scalar_count), "{}: scalar slot {} of {}",
-               k.program->name(), s.slot, scalar_count);
+    TUFF_CHECK(s.slot < static_cast<int64_t>(values.slot_count()), "{}: scalar slot {} of {}",
+               k.program->name(), s.slot, values.slot_count());
   for (int32_t slot : k.group_slots)
-    TUFF_CHECK(slot < static_cast<int64_t>(scalar_count), "{}: launch slot {} of {}",
-               k.program->name(), slot, scalar_count);
+    TUFF_CHECK(slot < static_cast<int64_t>(values.slot_count()), "{}: launch slot {} of {}",
+               k.program->name(), slot, values.slot_count());
 }
 
 // Blocks that replays patch come first: a replay then writes to few pages, which are cold after the
@@ -201,7 +212,7 @@ uint32_t CommandGraph::State::address_slot(const GraphBuffer& b) {
   uint32_t input = static_cast<uint32_t>(b.input);
   if (b.offset == 0) return input;
   auto [it, fresh] = derived_index.try_emplace(
-      {input, b.offset}, input_count + scalar_count + static_cast<uint32_t>(derived.size()));
+      {input, b.offset}, input_count + values.slot_count() + static_cast<uint32_t>(derived.size()));
   if (fresh) derived.push_back({it->second, input, b.offset});
   return it->second;
 }
@@ -215,21 +226,30 @@ void CommandGraph::State::fill_buffer(const GraphBuffer& b, size_t at) {
   }
 }
 
-void CommandGraph::State::fill_scalar(const GraphScalar& s, size_t at) {
-  if (s.slot < 0)
+void CommandGraph::State::patch_value(uint32_t value, size_t at) {
+  patches.push_back({static_cast<uint32_t>(at), input_count + value, 4, 0, kWord32});
+}
+
+void CommandGraph::State::limit(const Limit& l) {
+  const auto same = [&](const Limit& o) { return o.value == l.value && o.axis == l.axis; };
+  if (std::none_of(limits.begin(), limits.end(), same)) limits.push_back(l);
+}
+
+void CommandGraph::State::fill_scalar(const GraphKernel& k, const GraphScalar& s, size_t at) {
+  if (s.slot < 0) {
     std::memcpy(&contents[at], &s.value, 4);
-  else
-    patches.push_back(
-        {static_cast<uint32_t>(at), input_count + static_cast<uint32_t>(s.slot), 4, 0, kWord32});
+  } else {
+    patch_value(static_cast<uint32_t>(s.slot), at);
+    limit({static_cast<uint32_t>(s.slot), INT32_MIN, INT32_MAX, -1, k.program});
+  }
 }
 
 void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (int32_t slot = k.group_slots[axis]; slot >= 0) {
-      uint32_t scalar = static_cast<uint32_t>(slot);
-      patches.push_back(
-          {static_cast<uint32_t>(at + 4 * axis), input_count + scalar, 4, 0, kWord32});
-      launch_slots.push_back({scalar, axis});
+      patch_value(static_cast<uint32_t>(slot), at + 4 * axis);
+      limit({static_cast<uint32_t>(slot), 0, device.target().max_groups[axis],
+             static_cast<int32_t>(axis), k.program});
     } else {
       std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
     }
@@ -243,7 +263,7 @@ void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
     fill_buffer(k.buffers[i], at.args + 8 * i);
   }
   for (uint32_t i = 0; i < k.scalars.size(); ++i)
-    fill_scalar(k.scalars[i], at.args + layout.scalar_offset(i));
+    fill_scalar(k, k.scalars[i], at.args + layout.scalar_offset(i));
   if (at.symbolic) fill_groups(k, at.indirect);
 }
 
@@ -267,6 +287,9 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   Command c{d, {{d.args, false}}, k.program->name()};
   if (at.symbolic) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
+  if (!device.target().features.device_address) {
+    for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
+  }
   return c;
 }
 
@@ -337,12 +360,15 @@ void CommandGraph::State::check_replays() {
 }
 
 CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-                           uint32_t scalar_slot_count, uint32_t instances, TimesSink times,
+                           SlotProgram values, uint32_t instances, TimesSink times,
                            GraphPlace place)
-    : state_(std::make_unique<State>(device, input_count, scalar_slot_count, std::move(place))) {
+    : state_(std::make_unique<State>(device, input_count, std::move(values), std::move(place))) {
   State& s = *state_;
   s.times = std::move(times);
   TUFF_CHECK(instances >= 1, "a graph needs an instance");
+  if (input_count && !device.target().features.device_address)
+    fail<Unsupported>("{}: a graph whose inputs are re-bound takes buffer device addresses",
+                      device.name());
   s.place(nodes);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {
@@ -359,7 +385,8 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   sort_and_join(s.fixed_written);
   sort_and_join(s.fixed_all);
   s.derived_index.clear();
-  s.slots.resize(input_count + scalar_slot_count + s.derived.size());
+  s.slots.resize(input_count + s.values.slot_count() + s.derived.size());
+  s.values.load_constants(std::span(s.slots).subspan(input_count, s.values.slot_count()));
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
   if (!s.unchecked.empty() && !s.checked_with_others) s.check_replays();
@@ -388,43 +415,55 @@ CommandGraph::~CommandGraph() {
 
 // ---- replaying
 
-int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs) const {
+int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs,
+                                      std::span<const uint64_t> sizes) const {
+  const auto range = [&](size_t i) {
+    return extents[i].at(inputs[i], sizes.empty() ? UINT64_MAX : sizes[i]);
+  };
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputExtent& e = extents[i];
     if (!e.used()) continue;
-    Range r = e.at(inputs[i]);
+    Range r = range(i);
     if (overlaps(e.written ? fixed_all : fixed_written, r)) return static_cast<int32_t>(i);
     if (!e.written) continue;
     for (size_t j = 0; j < inputs.size(); ++j) {
       if (j == i || !extents[j].used()) continue;
-      Range other = extents[j].at(inputs[j]);
+      Range other = range(j);
       if (r.begin < other.end && other.begin < r.end) return static_cast<int32_t>(std::max(i, j));
     }
   }
   return -1;
 }
 
+void CommandGraph::State::check_limits() const {
+  for (const Limit& l : limits) {
+    const int64_t v = static_cast<int64_t>(slots[input_count + l.value]);
+    if (v >= l.min && v <= l.max) continue;
+    if (l.axis >= 0)
+      fail<InvalidArgument>(
+          "graph replay: kernel {} takes {} groups along axis {}; the device takes 0..{}",
+          l.program->name(), v, l.axis, l.max);
+    fail<InvalidArgument>(
+        "graph replay: kernel {} takes a scalar {}, which does not fit in 32 bits",
+        l.program->name(), v);
+  }
+}
+
 void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
-                                     std::span<const int64_t> scalars) {
-  if (inputs.size() != input_count || scalars.size() != scalar_count)
+                                     std::span<const int64_t> scalars,
+                                     std::span<const uint64_t> sizes) {
+  if (inputs.size() != input_count || scalars.size() != values.given())
     fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
-                          inputs.size(), scalars.size(), input_count, scalar_count);
-  if (int32_t i = conflict(inputs); i >= 0)
+                          inputs.size(), scalars.size(), input_count, values.given());
+  TUFF_CHECK(sizes.empty() || sizes.size() == input_count, "{} input sizes", sizes.size());
+  if (int32_t i = conflict(inputs, sizes); i >= 0)
     fail<InvalidArgument>(
         "graph replay: input {} overlaps memory that the graph writes; copy it first", i);
   std::copy(inputs.begin(), inputs.end(), slots.begin());
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    if (scalars[i] < INT32_MIN || scalars[i] > INT32_MAX)
-      fail<InvalidArgument>("graph replay: scalar {} = {} does not fit in 32 bits", i, scalars[i]);
+  for (size_t i = 0; i < scalars.size(); ++i)
     slots[input_count + i] = static_cast<uint64_t>(scalars[i]);
-  }
-  for (const LaunchSlot& l : launch_slots) {
-    int64_t groups = scalars[l.scalar];
-    if (groups < 0 || groups > device.target().max_groups[l.axis])
-      fail<InvalidArgument>(
-          "graph replay: scalar {} = {} groups along axis {}; the device takes 0..{}", l.scalar,
-          groups, l.axis, device.target().max_groups[l.axis]);
-  }
+  values.run(std::span(slots).subspan(input_count, values.slot_count()));
+  check_limits();
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
 }
 
@@ -465,13 +504,15 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
 }
 
 uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
-                              std::span<const int64_t> scalars, std::span<const uint64_t> points) {
+                              std::span<const int64_t> scalars,
+                              std::span<const uint64_t> input_sizes,
+                              std::span<const uint64_t> points) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),
              s.place_of.signals.size());
-  s.load_slots(input_addresses, scalars);
+  s.load_slots(input_addresses, scalars, input_sizes);
   if (s.place_of.host_waits) points = s.wait_here(points);
   Instance& in = s.free_instance();
   if (s.times) s.report_times();
@@ -502,9 +543,10 @@ void CommandGraph::report_times() {
   state_->report_times();
 }
 
-int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses) const {
+int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses,
+                                        std::span<const uint64_t> input_sizes) const {
   TUFF_CHECK(input_addresses.size() == state_->input_count, "{} inputs", input_addresses.size());
-  return state_->conflict(input_addresses);
+  return state_->conflict(input_addresses, input_sizes);
 }
 
 const GraphStats& CommandGraph::stats() const { return state_->stats; }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "hcq/device.h"
+#include "hcq/slot_program.h"
 
 namespace tuff::hcq {
 
@@ -29,7 +30,7 @@ struct GraphBuffer {
 
 struct GraphScalar {
   int32_t value = 0;
-  int32_t slot = -1;  // >= 0: value slot patched at each replay; -1: `value` is fixed
+  int32_t slot = -1;  // >= 0: slot of the graph's SlotProgram, patched; -1: `value` is fixed
 };
 
 struct GraphKernel {
@@ -37,7 +38,7 @@ struct GraphKernel {
   std::vector<GraphBuffer> buffers;
   std::vector<GraphScalar> scalars;
   std::array<uint32_t, 3> groups{1, 1, 1};
-  std::array<int32_t, 3> group_slots{-1, -1, -1};  // >= 0: patched, launched indirectly
+  std::array<int32_t, 3> group_slots{-1, -1, -1};  // as GraphScalar::slot; launched indirectly
 };
 
 struct GraphCopy {
@@ -47,8 +48,8 @@ struct GraphCopy {
 using GraphNode = std::variant<GraphKernel, GraphCopy>;
 
 // Where a patched word lies and where it comes from: word = (word & ~mask) | ((slot >> shift) &
-// mask). Slots 0..inputs-1 are input addresses; scalar slots follow; derived slots (input address +
-// offset) come last and are computed once per replay by a flat list.
+// mask). Slots 0..inputs-1 are input addresses; those of the SlotProgram follow; derived slots
+// (input address + offset) come last. All are computed once per replay, patches only copy.
 struct Patch {
   uint32_t offset = 0;  // bytes into the instance's argument memory
   uint32_t slot = 0;
@@ -83,25 +84,32 @@ struct GraphPlace {
 
 class CommandGraph {
  public:
-  // input_count and scalar_slot_count fix the arity of replay(). Buffers of `nodes` must outlive
-  // the graph (the Jit pins them). Encodes `instances` lists at once; nothing is encoded later.
-  // With `times` every command is timestamped, and the sink called for each replay once it has run.
+  // input_count and values.given() fix the arity of replay(); scalars and launch sizes of `nodes`
+  // name slots of `values`. Buffers of `nodes` must outlive the graph (the Jit pins them). Encodes
+  // `instances` lists at once; nothing is encoded later. With `times` every command is timestamped,
+  // and the sink called for each replay once it has run.
+  // Without TargetFeatures::device_address nothing can be re-bound: input_count has to be 0, else
+  // Unsupported; engine/jit/rebind.h then copies what changes.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-               uint32_t scalar_slot_count, uint32_t instances = 2, TimesSink times = {},
+               SlotProgram values, uint32_t instances = 2, TimesSink times = {},
                GraphPlace place = {});
   ~CommandGraph();
   // Patches a free instance, the last one used if it is free, and submits once. Waits only if every
   // instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
-  // Throws InvalidArgument if an input overlaps memory that the graph itself writes (see
-  // conflicting_input) or if a scalar does not fit in 32 bits or in the device's launch limits.
-  // `points`: a value for each of GraphPlace's waits and signals.
+  // Throws InvalidArgument, and has then done nothing, if an input overlaps memory that the graph
+  // itself writes (see conflicting_input) or if a scalar does not fit in 32 bits or a launch size
+  // in the device's limits. A launch of 0 workgroups runs nothing. `input_sizes` says how many
+  // bytes of each input there are, where that is less than what was captured: symbolic sizes then
+  // have to keep kernels inside. `points`: a value for each of GraphPlace's waits and signals.
   uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars,
+                  std::span<const uint64_t> input_sizes = {},
                   std::span<const uint64_t> points = {});
   // Barriers are placed on the promise that an input's memory is its own where anything is written.
   // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
   // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
-  int32_t conflicting_input(std::span<const uint64_t> input_addresses) const;
+  int32_t conflicting_input(std::span<const uint64_t> input_addresses,
+                            std::span<const uint64_t> input_sizes = {}) const;
   // Times of replays that have run and were not reported yet: those before the last are when their
   // instance is used again.
   void report_times();
@@ -119,7 +127,8 @@ class CommandGraph {
 
 // A replay is the whole of one submission: it begins after all that was submitted to its queue
 // before it. Accesses to input `i` name a placeholder block of address 0, one per input, since the
-// memory is known at replay only.
+// memory is known at replay only. What kernels of symbolic extent access is their memory at its
+// largest.
 
 // Puts a barrier before each command that conflicts (RAW, WAR, WAW by byte ranges) with one since
 // the last barrier. Shared by graphs and by eager lists.

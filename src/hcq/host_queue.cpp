@@ -45,10 +45,9 @@ void HostTimeline::set(uint64_t value) {
   raised_.notify_all();
 }
 
-void HostList::bind_copy(size_t index, std::byte* dst, const std::byte* src) {
+void HostList::bind_copy(size_t index, std::byte* dst, const std::byte* src, size_t size_bytes) {
   TUFF_CHECK(index < copies_.size() && dst && src, "copy {} of {}", index, copies_.size());
-  copies_[index].dst = dst;
-  copies_[index].src = src;
+  copies_[index] = {dst, src, size_bytes};
 }
 
 HostQueue::HostQueue(Device& device, std::vector<Queue*> sources, Failed failed)

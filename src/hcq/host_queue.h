@@ -39,9 +39,9 @@ class HostTimeline final : public Signal {
 // May be submitted again while it is in flight, kInFlight times; beyond that submit() waits.
 class HostList final : public EncodedList {
  public:
-  // Where copy `index`, in the list's order, reads and writes from the next submission on. Copies
-  // whose spans have host pointers are bound already.
-  void bind_copy(size_t index, std::byte* dst, const std::byte* src);
+  // Where copy `index`, in the list's order, reads and writes from the next submission on, and how
+  // much. Copies whose spans have host pointers are bound already.
+  void bind_copy(size_t index, std::byte* dst, const std::byte* src, size_t size_bytes);
   size_t copies() const { return copies_.size(); }
 
  private:

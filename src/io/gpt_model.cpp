@@ -20,7 +20,8 @@ Attention::Attention(RecipeParameters& source, int64_t heads)
     : qkv(source.linear()), proj(source.linear()), heads(heads) {}
 
 Tensor Attention::operator()(const Tensor& x, bool masked) const {
-  const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
+  const Size batch = x.size(0), length = x.size(1);
+  const int64_t width = x.size(2);
   const std::vector<Tensor> parts = qkv(x).split(width, 2);
   auto by_head = [&](const Tensor& t) {
     return t.view({batch, length, heads, width / heads}).transpose(1, 2);

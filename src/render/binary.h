@@ -28,6 +28,13 @@ struct ArgLayout {
   bool operator==(const ArgLayout&) const = default;
 };
 
+// Where buffers are bound and not addressed (no TargetFeatures::device_address) argument i is
+// storage buffer i of set 0 and the block the one after them, which a 32-bit push constant gives as
+// the first word of the block in its binding. A binding begins at the multiple of kBindingAlignment
+// at or before the buffer, so that its kernel finds the rest in the low bits of the block's
+// address. Vulkan promises a minStorageBufferOffsetAlignment of 256 or less.
+inline constexpr uint32_t kBindingAlignment = 256;
+
 struct Binary {
   std::string name;    // the kernel's readable name, shown by tools
   std::string symbol;  // entry point

@@ -78,15 +78,15 @@ std::optional<std::string> by_program(std::span<const uint32_t> words) {
 }  // namespace
 
 Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
-  if (!t.features.device_address)
-    fail<Unsupported>(
-        "SPIR-V renderer: {} has no buffer device addresses; descriptors are not supported yet",
-        t.device);
   SpirvModule m(version_minor(t));
   m.capability(spv::CapabilityShader);
-  m.capability(spv::CapabilityPhysicalStorageBufferAddresses);
-  if (m.version_minor() < 5) m.extension("SPV_KHR_physical_storage_buffer");
-  m.memory_model(spv::AddressingModelPhysicalStorageBuffer64, spv::MemoryModelGLSL450);
+  if (t.features.device_address) {
+    m.capability(spv::CapabilityPhysicalStorageBufferAddresses);
+    if (m.version_minor() < 5) m.extension("SPV_KHR_physical_storage_buffer");
+    m.memory_model(spv::AddressingModelPhysicalStorageBuffer64, spv::MemoryModelGLSL450);
+  } else {
+    m.memory_model(spv::AddressingModelLogical, spv::MemoryModelGLSL450);
+  }
   // Always: of a GPT step's 100 kernels the text is 1 of 31 ms of rendering and 7 % of the words,
   // and a driver's time to make the pipelines is the same without it.
   m.source(k.name, kernel::to_text(k));

@@ -1,11 +1,13 @@
 #include "render/spirv_kernel.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
 #include "graph/scalar_eval.h"
+#include "render/binary.h"
 
 namespace tuff::render {
 
@@ -49,6 +51,15 @@ void SpirvKernel::write() {
   m_.end_function();
 }
 
+namespace {
+
+uint32_t buffer_class(const Target& t) {
+  return t.features.device_address ? spv::StorageClassPhysicalStorageBuffer
+                                   : spv::StorageClassStorageBuffer;
+}
+
+}  // namespace
+
 // A pointer to struct { element[] }.
 Id SpirvKernel::buffer_pointer(DType t) {
   const Id array = m_.type(spv::OpTypeRuntimeArray, {t_.memory(t)});
@@ -56,11 +67,68 @@ Id SpirvKernel::buffer_pointer(DType t) {
   const Id block = m_.type(spv::OpTypeStruct, {array});
   m_.decorate(block, spv::DecorationBlock);
   m_.decorate_member(block, 0, spv::DecorationOffset, {0});
-  return t_.pointer(spv::StorageClassPhysicalStorageBuffer, block);
+  return t_.pointer(buffer_class(target_), block);
+}
+
+Id SpirvKernel::bound_buffer(Id block_pointer, uint32_t binding, const std::string& name) {
+  const Id variable = m_.global(block_pointer, spv::StorageClassStorageBuffer, false);
+  m_.decorate(variable, spv::DecorationDescriptorSet, {0});
+  m_.decorate(variable, spv::DecorationBinding, {binding});
+  m_.name(variable, name);
+  return variable;
+}
+
+// Of a buffer's address the low bits are its distance from where its binding begins.
+Id SpirvKernel::skipped_elements(Id low_address, DType t) {
+  const Id word = t_.type(DType::U32);
+  const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
+  const Id skipped_bytes =
+      m_.value(spv::OpBitwiseAnd, word, {low_address, t_.word(kBindingAlignment - 1)});
+  const Id elements =
+      bytes == 1
+          ? skipped_bytes
+          : m_.value(spv::OpShiftRightLogical, word,
+                     {skipped_bytes, t_.word(static_cast<uint32_t>(std::countr_zero(bytes)))});
+  return m_.value(spv::OpBitcast, t_.type(DType::I32), {elements});
+}
+
+// Without addresses: a storage buffer of set 0 per argument, then the block as words, of which the
+// push constant names the first. One memory may be bound twice, so that all are Aliased.
+void SpirvKernel::bound_arguments() {
+  const uint32_t buffer_count = static_cast<uint32_t>(k_.buffers.size());
+  for (uint32_t i = 0; i < buffer_count; ++i) {
+    buffers_.push_back(bound_buffer(buffer_pointer(k_.buffers[i].dtype), i, fmt::format("d{}", i)));
+    if (buffer_count > 1) m_.decorate(buffers_.back(), spv::DecorationAliased);
+  }
+  const Id word = t_.type(DType::U32), zero = t_.integer(DType::I32, 0);
+  const Id args = bound_buffer(buffer_pointer(DType::U32), buffer_count, "args");
+  m_.decorate(args, spv::DecorationNonWritable);
+  const uint32_t push = spv::StorageClassPushConstant;
+  const Id push_type = m_.type(spv::OpTypeStruct, {word}, 2);
+  m_.decorate(push_type, spv::DecorationBlock);
+  m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
+  const Id variable = m_.global(t_.pointer(push, push_type), push, false);
+  m_.name(variable, "push");
+  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, word), {variable, zero});
+  const Id first = m_.value(spv::OpLoad, word, {where});
+  const auto block_word = [&](uint32_t i) {
+    const Id at = m_.value(spv::OpIAdd, word, {first, t_.word(i)});
+    const Id pointer = m_.value(spv::OpAccessChain,
+                                t_.pointer(spv::StorageClassStorageBuffer, word), {args, zero, at});
+    return m_.value(spv::OpLoad, word, {pointer});
+  };
+  for (uint32_t i = 0; i < buffer_count; ++i)
+    skipped_.push_back(skipped_elements(block_word(2 * i), t_.stored(k_.buffers[i].dtype)));
+  for (uint32_t i = 0; i < k_.variables.size(); ++i) {
+    const Id bits = block_word(2 * buffer_count + i);
+    scalars_.push_back(m_.value(spv::OpBitcast, t_.type(DType::I32), {bits}));
+    m_.name(scalars_.back(), fmt::format("n{}", i));
+  }
 }
 
 // The push constant points to the argument block: pointers to the buffers, then i32 scalars.
 void SpirvKernel::arguments() {
+  if (!target_.features.device_address) return bound_arguments();
   std::vector<uint32_t> members;
   for (const auto& b : k_.buffers) members.push_back(buffer_pointer(b.dtype));
   members.resize(members.size() + k_.variables.size(), t_.type(DType::I32));

@@ -40,6 +40,9 @@ class SpirvKernel {
   };  // neighbours, lowest address first
 
   void arguments();
+  void bound_arguments();
+  Id bound_buffer(Id block_pointer, uint32_t binding, const std::string& name);
+  Id skipped_elements(Id low_address, DType t);
   Id load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count);
   Id buffer_pointer(DType t);
   void emit(size_t i);
@@ -80,7 +83,8 @@ class SpirvKernel {
   std::unordered_map<const graph::Node*, size_t> position_;
   std::vector<std::vector<SpirvValue>> values_;
   std::unordered_map<const graph::Node*, Loop> loops_;
-  std::vector<Id> buffers_, scalars_;  // loaded at entry
+  std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
+  std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding
   std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
 };

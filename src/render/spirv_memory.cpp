@@ -31,7 +31,10 @@ std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMa
 std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index) const {
   const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
   std::vector<Run> out;
-  if (!in_buffer || size_bytes(index.dtype) != 4) {
+  // A bound buffer has one type, and a vector of it would claim an alignment that views do not
+  // have.
+  const bool typed = !target_.features.device_address;
+  if (!in_buffer || typed || size_bytes(index.dtype) != 4) {
     for (const Access& a : all) out.push_back({{a}});
     return out;
   }
@@ -64,6 +67,15 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
     const DType element = index.dtype == DType::Bool ? DType::U32 : index.dtype;
     return m_.pure(spv::OpAccessChain, t_.pointer(spv::StorageClassWorkgroup, t_.reg(element)),
                    {base, at});
+  }
+  if (!target_.features.device_address) {
+    const DType word = index.src(1)->dtype;
+    Id skipped = skipped_.at(memory->get<graph::ParamArg>().slot);
+    if (word != DType::I32) skipped = m_.pure(spv::OpSConvert, t_.reg(word), {skipped});
+    const Id from_binding = m_.pure(spv::OpIAdd, t_.reg(word), {skipped, at});
+    return m_.pure(spv::OpAccessChain,
+                   t_.pointer(spv::StorageClassStorageBuffer, t_.memory(index.dtype)),
+                   {base, t_.integer(DType::I32, 0), from_binding});
   }
   const Id type = t_.pointer(spv::StorageClassPhysicalStorageBuffer, t_.memory(index.dtype));
   return m_.pure(spv::OpAccessChain, type, {base, t_.integer(DType::I32, 0), at});

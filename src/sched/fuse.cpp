@@ -343,8 +343,16 @@ class Planner {
     return recompute <= store + load;
   }
 
-  // Forward again, with the final decisions: sets of buffers per expression.
+  // What is stored for one reader is one more buffer for another that was looked at before and
+  // reads the same memory besides. Each round stores something, so that there is a last one.
   void cut_to_buffer_limit() {
+    while (cut_once()) {}
+  }
+
+  // Forward again, with the final decisions: sets of buffers per expression. True if more is
+  // stored.
+  bool cut_once() {
+    bool cut = false;
     reads_.assign(p_.nodes.size(), {});
     for (uint32_t i = 0; i < p_.nodes.size(); i++) {
       const Node& n = node(i);
@@ -358,9 +366,11 @@ class Planner {
                             name(n.op), reads_[i].size(), *p_.device[i], limit + 1);
         }
         p_.realized[widest] = 1;
+        cut = true;
         reads_[i] = united_reads(i);
       }
     }
+    return cut;
   }
 
   std::vector<uint32_t> united_reads(uint32_t i) const {

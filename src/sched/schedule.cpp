@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/check.h"
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "sched/cache.h"
@@ -33,6 +34,7 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
   for (const std::string* d : key.devices) {
     const Target& t = target_of(*d);
     key.tokens.push_back(t.max_buffers);
+    key.tokens.push_back(t.max_binding_bytes);
     key.tokens.push_back((t.cores > 1) * 2 + t.has_local);
   }
   key.hash = hash_tokens(key.tokens);
@@ -97,10 +99,30 @@ void check_kernels(const Schedule& s) {
   }
 }
 
+// A device that binds buffers binds so many bytes of one: said before anything is compiled or run.
+void check_bindings(const Schedule& s, const TargetOf& target_of) {
+  for (const Call& c : s.calls) {
+    if (c.kind != CallKind::Kernel) continue;
+    const Target& t = target_of(c.device);
+    TUFF_CHECK(c.args.size() <= t.max_buffers, "a kernel takes {} buffers, on {} at most {}",
+               c.args.size(), t.device, t.max_buffers);
+    for (uint32_t a : c.args) {
+      const uint64_t bytes = s.buffers[a].size_bytes();
+      if (bytes <= t.max_binding_bytes) continue;
+      fail<Unsupported>(
+          "{}: a kernel takes a {} buffer of {} bytes, and without buffer device addresses this "
+          "device binds at most {} (maxStorageBufferRange): split the tensor, use a narrower dtype "
+          "or another device",
+          t.describe(), name(s.buffers[a].dtype), bytes, t.max_binding_bytes);
+    }
+  }
+}
+
 Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key, const TargetOf& target_of) {
   check_sinks(sinks);
   const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
+  check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);
   check_kernels(s);

@@ -80,7 +80,7 @@ using TargetOf = std::function<const Target&(const std::string& device)>;
 // before an Assign that overwrites it (WAR), those that read through the Assign node after it. The
 // result is cached by structure: a graph that differs only in which Storages it uses is not
 // scheduled again. Kernels are split to fit Target::max_buffers, which is 3 or more; throws
-// Unsupported otherwise.
+// Unsupported otherwise, and for a buffer above Target::max_binding_bytes.
 Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of);
 
 struct ScheduleCacheStats {

@@ -20,7 +20,7 @@ UOp seed_of(const Tensor& t, const Tensor& given) {
                           name(t.dtype()));
   if (given.defined()) {
     detail::require_same_device("backward", t, given);
-    if (given.sizes() != t.sizes())
+    if (!detail::same(given.sizes(), t.sizes()))
       fail<ShapeError>("backward: gradient {} for a tensor of {}", detail::text(given.sizes()),
                        detail::text(t.sizes()));
     return uop(given.cast(t.dtype()));
@@ -63,7 +63,7 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
 }  // namespace
 
 void Tensor::backward(const Tensor& given) const {
-  if (!given.defined() && numel() != 1) {
+  if (!given.defined() && !detail::same(numel(), 1)) {
     fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from",
                      detail::text(sizes()));
   }

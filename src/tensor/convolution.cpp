@@ -37,7 +37,7 @@ Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t
 // The same of any axis: padded where windows_1d needs it, the windows that this adds cut off again.
 Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-  Sizes padding(size_t(2 * (x.dim() - d)), 0);
+  std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
   padding.back() = std::max<int64_t>(0, out * stride - n - dilation);
   return windows_1d(x.pad(padding), d, k, stride, dilation).narrow(d + 1, 0, out);
 }
@@ -64,7 +64,7 @@ Tensor detail::windows_2d(const Tensor& x, IntPair k, IntPair stride, IntPair di
   const int64_t h = x.dim() - 2, w = x.dim() - 1;
   Tensor t = windows_of_axis(x, w, k.w, stride.w, dilation.w);  // (..., H, KW, OW)
   t = windows_of_axis(t, h, k.h, stride.h, dilation.h);         // (..., KH, OH, KW, OW)
-  Sizes order;
+  Axes order;
   for (int64_t i = 0; i < h; i++) order.push_back(i);
   order.insert(order.end(), {h + 1, h + 3, h, h + 2});
   return t.permute(order);  // (..., OH, OW, KH, KW)
@@ -75,8 +75,9 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, IntPair stride, 
   if (dim() != 4 || weight.dim() != 4)
     fail<ShapeError>("conv2d: input {} and weight {} must have 4 axes", text(sizes()),
                      text(weight.sizes()));
-  const int64_t n = size(0), c = size(1), o = weight.size(0), k_h = weight.size(2),
-                k_w = weight.size(3);
+  detail::require_numbers("conv2d", {size(1), size(2), size(3)});
+  const Size n = size(0);
+  const int64_t c = size(1), o = weight.size(0), k_h = weight.size(2), k_w = weight.size(3);
   if (groups < 1 || c % groups || o % groups || weight.size(1) * groups != c) {
     fail<ShapeError>("conv2d: {} input channels, weight {} and {} groups do not fit", c,
                      text(weight.sizes()), groups);
@@ -121,6 +122,7 @@ struct Pooling {
   static Pooling of(const char* what, const Tensor& x, IntPair k, IntPair given_stride,
                     IntPair padding, IntPair dilation, bool ceil_mode) {
     if (x.dim() < 2) fail<ShapeError>("{}: input {} has fewer than 2 axes", what, text(x.sizes()));
+    detail::require_numbers(what, {x.size(-2), x.size(-1)});
     const IntPair stride = given_stride.given ? given_stride : k;
     require_padding(what, padding);
     require_window(what, x.pad({padding.w, padding.w, padding.h, padding.h}), k, stride, dilation);

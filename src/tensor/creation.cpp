@@ -37,6 +37,7 @@ UOp filled(const Sizes& sizes, const Scalar& v) {
 }
 
 Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const TensorOptions& o) {
+  detail::require_numbers(what, sizes);
   require_element_type(what, o.dtype);
   return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
                                   graph::element_count(detail::shape_of(sizes)));
@@ -45,7 +46,15 @@ Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const Ten
 bool is_whole(const Number& v) { return v.dtype() != DType::WeakFloat; }
 
 // How many of start, start+step, ... stand before end.
-int64_t count_of(const Number& start, const Number& end, const Number& step) {
+Size count_of(const Number& start, const Number& end, const Number& step) {
+  if (start.varies() || end.varies()) {
+    if (!is_whole(start) || !is_whole(end) || step.varies() || step.value() != 1)
+      fail<Unsupported>("arange: ends that vary are whole and one apart");
+    const auto extent = [](const Number& n) {
+      return n.varies() ? n.extent() : Size(n.int_value());
+    };
+    return extent(end) - extent(start);
+  }
   if (step.value() == 0) fail<InvalidArgument>("arange: step is 0");
   if (is_whole(start) && is_whole(end) && is_whole(step)) {
     const __int128 span = __int128(end.int_value()) - start.int_value(), by = step.int_value();
@@ -59,16 +68,16 @@ int64_t count_of(const Number& start, const Number& end, const Number& step) {
 }
 
 // Counters are exact in integers and in floats of at least 24 bits.
-Tensor counter_of(int64_t n, DType t, const std::string& device) {
+Tensor counter_of(const Size& n, DType t, const std::string& device) {
   const DType exact = t == DType::F16 || t == DType::BF16 ? DType::F32
                       : t == DType::Bool                  ? DType::I32
                                                           : t;
-  return wrap(graph::iota(n, exact), engine::canonical_device(device));
+  return wrap(graph::iota(detail::dim_of(n), exact), engine::canonical_device(device));
 }
 
 }  // namespace
 
-Tensor detail::counter(int64_t n, int64_t d, int64_t rank, const std::string& device) {
+Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string& device) {
   Sizes along(size_t(rank), 1);
   along[size_t(d)] = n;
   return counter_of(n, DType::I32, device).reshape(along);
@@ -115,8 +124,8 @@ Tensor Tensor::linspace(Number start, Number end, int64_t steps, const TensorOpt
   return finish(where(i < (steps + 1) / 2, up, down).cast(o.dtype), o);
 }
 
-Tensor Tensor::eye(int64_t n, const TensorOptions& o) { return eye(n, n, o); }
-Tensor Tensor::eye(int64_t n, int64_t m, const TensorOptions& o) {
+Tensor Tensor::eye(const Size& n, const TensorOptions& o) { return eye(n, n, o); }
+Tensor Tensor::eye(const Size& n, const Size& m, const TensorOptions& o) {
   require_element_type("eye", o.dtype);
   detail::shape_of({n, m});
   const Tensor row = detail::counter(n, 0, 2, o.device),

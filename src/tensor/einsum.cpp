@@ -86,8 +86,10 @@ Equation parse(std::string_view equation, size_t operands) {
 // The diagonal of two axes, in place of the first: of n x n elements laid out in a row those n + 1
 // apart, which stand in the first column of rows of n + 1.
 Tensor diagonal(const Tensor& x, int64_t a, int64_t b) {
-  const int64_t n = x.size(a);
-  Sizes order, kept;
+  const Size n = x.size(a);
+  detail::require_numbers("einsum's diagonal", {n});
+  Axes order;
+  Sizes kept;
   for (int64_t i = 0; i < x.dim(); i++) {
     if (i == a || i == b) continue;
     order.push_back(i);
@@ -99,7 +101,7 @@ Tensor diagonal(const Tensor& x, int64_t a, int64_t b) {
   rows.insert(rows.end(), {n, n + 1});
   const Tensor diagonals =
       x.permute(order).reshape(flat).pad({0, n}).reshape(rows).select(-1, 0);  // (kept..., n)
-  Sizes back;
+  Axes back;
   for (int64_t i = 0, at = 0; i < x.dim() - 1; i++) back.push_back(i == a ? x.dim() - 2 : at++);
   return diagonals.permute(back);
 }
@@ -137,11 +139,12 @@ class Contraction {
     return x.dim() - named;
   }
 
-  void note_extent(char c, int64_t n) {
-    int64_t& known = extents_[size_t(c)];
-    if (known > 1 && n != known && n != 1)
+  void note_extent(char c, const Size& n) {
+    Size& known = extents_[size_t(c)];
+    const bool one = detail::same(n, 1);
+    if (known.max() > 1 && !detail::same(n, known) && !one)
       fail<ShapeError>("einsum: '{}': '{}' is both {} and {}", text_, c, known, n);
-    if (known <= 0 || n != 1) known = n;
+    if (known.max() <= 0 || !one) known = n;
   }
 
   Operand take(size_t number, const Tensor& given) {
@@ -153,7 +156,7 @@ class Contraction {
     for (size_t a = 0; a < letters.size(); a++) {
       size_t b;
       while (letters[a] != kDots && (b = letters.find(letters[a], a + 1)) != std::string::npos) {
-        if (x.size(int64_t(a)) != x.size(int64_t(b)))
+        if (!detail::same(x.size(int64_t(a)), x.size(int64_t(b))))
           fail<ShapeError>("einsum: '{}': '{}' is both {} and {}", text_, letters[a],
                            x.size(int64_t(a)), x.size(int64_t(b)));
         x = diagonal(x, int64_t(a), int64_t(b));
@@ -168,7 +171,8 @@ class Contraction {
 
   // The ellipsis' axes in front, as many as the largest has.
   Operand ellipsis_first(const Tensor& x, const std::string& letters) const {
-    Sizes order, sizes;
+    Axes order;
+    Sizes sizes;
     for (int pass = 0; pass < 2; pass++) {
       for (size_t a = 0; a < letters.size(); a++) {
         if ((letters[a] == kDots) == (pass == 0)) order.push_back(int64_t(a));
@@ -180,7 +184,7 @@ class Contraction {
     }
     const Tensor y = x.permute(order);
     sizes.assign(size_t(dots_) - (letters.size() - named.size()), 1);
-    for (const int64_t n : y.sizes()) sizes.push_back(n);
+    for (const Size& n : y.sizes()) sizes.push_back(n);
     return {y.reshape(sizes), named};
   }
 
@@ -192,7 +196,7 @@ class Contraction {
 
   // Axes that neither the output nor an operand from `next` on names are summed away.
   Operand summed(const Operand& o, size_t next) const {
-    Sizes away;
+    Axes away;
     std::string kept;
     for (size_t i = 0; i < o.letters.size(); i++) {
       if (wanted_later(o.letters[i], next)) {
@@ -206,7 +210,7 @@ class Contraction {
   }
 
   Tensor spread(const Operand& o, const std::string& letters) const {
-    Sizes order;
+    Axes order;
     for (int64_t i = 0; i < dots_; i++) order.push_back(i);
     std::string present;
     for (const char c : letters) {
@@ -218,7 +222,7 @@ class Contraction {
     int64_t next = 0;
     for (; next < dots_; next++) sizes.push_back(x.size(next));
     for (const char c : letters)
-      sizes.push_back(o.letters.find(c) != std::string::npos ? x.size(next++) : 1);
+      sizes.push_back(o.letters.find(c) != std::string::npos ? x.size(next++) : Size(1));
     return x.reshape(sizes);
   }
 
@@ -236,7 +240,7 @@ class Contraction {
 
   // Letters in the output's order; those whose every operand had extent 1 stay so.
   Tensor to_output(const Operand& o) const {
-    Sizes order;
+    Axes order;
     for (const char c : equation_.out) {
       if (c == kDots) {
         for (int64_t i = 0; i < dots_; i++) order.push_back(i);
@@ -250,8 +254,8 @@ class Contraction {
   std::string text_;
   Equation equation_;
   std::vector<Operand> in_;
-  std::array<int64_t, 128> extents_ = [] {
-    std::array<int64_t, 128> none;
+  std::array<Size, 128> extents_ = [] {
+    std::array<Size, 128> none;
     none.fill(-1);
     return none;
   }();

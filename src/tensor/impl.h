@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <tuff/tensor.h>
 #include "engine/buffer.h"
+#include "graph/scalar_eval.h"
 #include "graph/uop.h"
 
 namespace tuff {
@@ -32,11 +34,24 @@ inline const graph::UOp& uop(const Tensor& t) {
 // Same device, a new node.
 Tensor derive(const Tensor& from, graph::UOp u);
 graph::Shape shape_of(const Sizes& sizes);
+graph::Dim dim_of(const Size& s);
+Size size_of(const graph::Dim& d);
+Sizes sizes_of(const graph::Shape& shape);
+// Equal whatever the variables are; where == would refuse to answer, false.
+bool same(const Size& a, const Size& b);
+bool same(const Sizes& a, const Sizes& b);
+// "T in 1..64, B in 1..8": the variables of symbolic extents.
+std::string varying_text(const Sizes& sizes);
+// Unsupported naming the function, for those that know no symbolic extents.
+void require_numbers(const char* what, const Sizes& sizes);
+// A product of extents.
+Size product(std::span<const Size> extents);
 std::string text(const Sizes& sizes);
+std::string text(const Axes& axes);
 // dim counted from the end if negative; ShapeError naming axis, rank and function.
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank);
-Sizes wrap_dims(const char* what, const Sizes& dims,
-                int64_t rank);  // all axes if empty; duplicates are an error
+Axes wrap_dims(const char* what, const Axes& dims,
+               int64_t rank);  // all axes if empty; duplicates are an error
 // The Buffer behind a realized tensor (through reshapes), or null.
 Ref<engine::Buffer> buffer_of(const Tensor& t);
 Ref<engine::Buffer> buffer_of(const graph::UOp& u);
@@ -58,10 +73,10 @@ Tensor computed_wide(const Tensor& x, F&& f) {
   return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));
 }
 // The indices 0..n-1 along axis d of a tensor of `rank` axes, I32.
-Tensor counter(int64_t n, int64_t d, int64_t rank, const std::string& device);
+Tensor counter(const Size& n, int64_t d, int64_t rank, const std::string& device);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
-Tensor pick(const Tensor& hit, const Tensor& x, const Sizes& dims);
+Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);
 // Windows along the last two axes: (..., H, W) -> (..., OH, OW, KH, KW).
 Tensor windows_2d(const Tensor& x, IntPair kernel, IntPair stride, IntPair dilation);
 void require_integers(const char* what, const Tensor& index);
@@ -77,5 +92,25 @@ void for_each_live(const std::function<void(TensorImpl&)>& fn);
 std::vector<Tensor> pending_generator_states();
 void generators_realized();
 
+// What the variables of symbolic extents are while a Jit captures on this thread.
+const graph::VariableValues& bound_variables();
+class BoundVariables {
+ public:
+  explicit BoundVariables(graph::VariableValues values);
+  ~BoundVariables();
+  BoundVariables(const BoundVariables&) = delete;
+
+ private:
+  graph::VariableValues before_;
+};
+
 }  // namespace detail
 }  // namespace tuff
+
+template <>
+struct fmt::formatter<tuff::Size> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const tuff::Size& s, Context& context) const {
+    return fmt::formatter<std::string>::format(s.str(), context);
+  }
+};

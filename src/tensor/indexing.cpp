@@ -21,9 +21,9 @@ void require_integers(const char* what, const Tensor& index) {
     fail<InvalidArgument>("{}: indices are {}, not integers", what, name(index.dtype()));
 }
 
-Tensor pick(const Tensor& hit, const Tensor& x, const Sizes& dims) {
+Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
   const Tensor chosen = Tensor::where(hit, x, x.full_like(0));
-  const Sizes axes = wrap_dims("pick", dims, chosen.dim());
+  const Axes axes = wrap_dims("pick", dims, chosen.dim());
   Sizes left;
   for (int64_t i = 0; i < chosen.dim(); i++) {
     if (!std::binary_search(axes.begin(), axes.end(), i)) left.push_back(chosen.size(i));
@@ -42,16 +42,16 @@ Tensor as_positions(const Tensor& index) {
 }
 
 // index == 0..n-1 along a new last axis.
-Tensor hits(const Tensor& index, int64_t n) {
+Tensor hits(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index).unsqueeze(-1);
   return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
 }
 
 // Positions from the end are negative; what is outside either way becomes -1.
-Tensor from_start(const Tensor& index, int64_t n) {
+Tensor from_start(const Tensor& index, const Size& n) {
   const Tensor at = as_positions(index);
   if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(DType::I32), -1);
-  return Tensor::where((at >= -n) & (at < n), Tensor::where(at < 0, at + n, at), -1)
+  return Tensor::where((at >= 0 - n) & (at < n), Tensor::where(at < 0, at + n, at), -1)
       .cast(DType::I32);
 }
 
@@ -61,9 +61,9 @@ Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
   for (const Tensor& i : at) out = detail::broadcast_sizes("index", out, i.sizes());
   const int64_t k = int64_t(at.size());
   Tensor valid, linear;
-  int64_t count = 1;
+  Size count = 1;
   for (int64_t i = 0; i < k; i++) {
-    const int64_t n = own[size_t(first + i)];
+    const Size n = own[size_t(first + i)];
     const Tensor here = from_start(at[size_t(i)], n), inside = here >= 0;
     linear = linear.defined() ? linear * n + here : here;
     valid = valid.defined() ? valid & inside : inside;
@@ -72,11 +72,9 @@ Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
   if (k > 1) linear = Tensor::where(valid, linear, -1);
   linear = linear.expand(out);
   // (before, indexed, after) against (before, index, indexed, after).
-  const int64_t before = std::accumulate(own.begin(), own.begin() + first, int64_t(1),
-                                         std::multiplies<>()),
-                after = std::accumulate(own.begin() + first + k, own.end(), int64_t(1),
-                                        std::multiplies<>());
-  const int64_t places = linear.numel();
+  const std::span<const Size> extents(own);
+  const Size before = detail::product(extents.first(size_t(first))),
+             after = detail::product(extents.subspan(size_t(first + k))), places = linear.numel();
   const Tensor hit = hits(linear.reshape({places}), count).reshape({1, places, count, 1});
   const Tensor flat = detail::pick(hit, x.reshape({before, 1, count, after}), {2});
   Sizes shape(own.begin(), own.begin() + first);
@@ -89,7 +87,7 @@ Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
 struct Indexed {
   Tensor x;
   std::vector<Tensor> at;  // index tensors and the axes they stand on
-  Sizes axes;
+  Axes axes;
 };
 
 int64_t consumed_axes(const std::vector<Index>& indices) {
@@ -125,8 +123,8 @@ Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices) {
   for (const Index& index : indices) {
     const Index::Value& v = index.value();
     if (const int64_t* i = std::get_if<int64_t>(&v)) {
-      const int64_t n = r.x.size(d);
-      if (*i < -n || *i >= n)
+      const Size n = r.x.size(d);
+      if ((n + *i).min() < 0 || (n - *i).min() < 1)
         fail<ShapeError>("index: {} is outside axis {} of {}", *i, d, text(r.x.sizes()));
       r.x = r.x.select(d, *i);
     } else if (const auto* s = std::get_if<indexing::Slice>(&v)) {
@@ -152,7 +150,7 @@ Tensor Tensor::index(const std::vector<Index>& indices) const {
   if (r.at.empty()) return r.x;
   const int64_t k = int64_t(r.axes.size());
   if (r.axes.back() - r.axes.front() == k - 1) return picked(r.x, r.at, r.axes.front());
-  Sizes order = r.axes;  // apart: to the front
+  Axes order = r.axes;  // apart: to the front
   for (int64_t i = 0; i < r.x.dim(); i++) {
     if (!std::binary_search(r.axes.begin(), r.axes.end(), i)) order.push_back(i);
   }
@@ -191,9 +189,9 @@ Tensor Tensor::gather(int64_t d, const Tensor& index) const {
   if (index.dim() != dim())
     fail<ShapeError>("gather: index {} and input {} differ in rank", text(index.sizes()),
                      text(sizes()));
-  std::vector<std::pair<int64_t, int64_t>> parts;
+  std::vector<std::pair<Size, Size>> parts;
   for (int64_t i = 0; i < dim(); i++) {
-    if (i != d && index.size(i) > size(i))
+    if (i != d && (size(i) - index.size(i)).min() < 0)
       fail<ShapeError>("gather: index {} is larger than input {} on axis {}", text(index.sizes()),
                        text(sizes()), i);
     parts.emplace_back(0, i == d ? size(i) : index.size(i));

@@ -5,30 +5,55 @@
 #include "base/check.h"
 #include "engine/jit/capture.h"
 #include "engine/stats.h"
+#include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
 
 namespace tuff {
 namespace {
 
+using graph::Shape;
+
 struct InputShape {
-  Sizes sizes;
+  Shape shape;  // as it was given; dynamic axes may differ
   DType dtype;
   std::string device;
 };
 
 std::string text(const InputShape& s) {
-  return fmt::format("{} {} on {}", name(s.dtype), detail::text(s.sizes), s.device);
+  return fmt::format("{} {} on {}", name(s.dtype), detail::text(detail::sizes_of(s.shape)),
+                     s.device);
+}
+InputShape shape_of(const Tensor& t) {
+  return {detail::uop(t)->shape, t.dtype(), t.impl()->device};
+}
+
+// A result: where replays store it, and how it is shown to the caller.
+struct Output {
+  int32_t slot = -1;          // of the Jit's inputs, after the arguments'; -1: stays where it is
+  int32_t argument = -1;      // it is this argument, whose extents vary
+  Shape shape;                // symbolic where extents vary
+  Ref<engine::Buffer> fixed;  // memory with room for the largest extents, where it has no slot
+
+  bool varies() const { return is_symbolic(shape); }
+};
+
+Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string& device) {
+  return detail::wrap(graph::reshape(graph::buffer(b), shape), device);
 }
 
 }  // namespace
 
 struct Jit::State {
+  explicit State(std::vector<DynamicAxis> axes) : dynamic(std::move(axes)) {}
+
   Function function;
+  DynamicAxes dynamic;
   uint64_t calls = 0;
   std::vector<InputShape> shapes;
   std::vector<Ref<engine::Buffer>> inputs;
   std::vector<Tensor> outputs;
-  std::vector<int32_t> output_slots;  // of `inputs`, after the arguments'; -1: stays where it is
+  std::vector<Output> stored;      // by output
+  std::vector<int64_t> shown_for;  // the variables' values that results are shown for
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
 
@@ -50,7 +75,7 @@ struct Jit::State {
     for (size_t i = 0; i < given.size(); i++) {
       Tensor t = given[i];
       t.realize();
-      shapes.push_back({t.sizes(), t.dtype(), t.device()});
+      shapes.push_back(shape_of(t));
       inputs.push_back(detail::buffer_of(t));
       for (size_t j = 0; j < i; j++) {
         if (&inputs[j]->root() == &inputs[i]->root())
@@ -59,16 +84,58 @@ struct Jit::State {
     }
   }
 
+  // What the function sees while it is captured: arguments of symbolic extent, in memory that has
+  // room for the largest, with the values of this call at its front.
+  std::vector<Tensor> symbolic_arguments(const std::vector<Tensor>& given) {
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < given.size(); i++) {
+      const Shape shape = dynamic.shape(i, shapes[i].shape);
+      if (!is_symbolic(shape)) {
+        out.push_back(given[i]);
+        continue;
+      }
+      if (given[i].requires_grad())
+        fail<Unsupported>("Jit: argument {} has requires_grad and an axis that varies", i);
+      const Ref<engine::Buffer> from = inputs[i];
+      const std::shared_ptr<engine::Device> device = engine::Device::get(from->device);
+      inputs[i] = make_ref<engine::Buffer>(device, from->dtype, graph::element_count(shape));
+      const engine::BoundCall copy =
+          engine::BoundCopy{make_ref<engine::Buffer>(inputs[i], from->dtype, from->count, 0), from};
+      engine::execute({&copy, 1});
+      out.push_back(shown(inputs[i], shape, shapes[i].device));
+    }
+    return out;
+  }
+
   void capture(const std::vector<Tensor>& given) {
     take_inputs(given);
+    const std::vector<Tensor> arguments = symbolic_arguments(given);
+    const detail::BoundVariables bound(dynamic.by_name());
     engine::Capture recorder;
     const uint64_t last_before = graph::last_storage_id();
-    outputs = run(given);
-    for (size_t i = 0; i < outputs.size(); i++) {
-      output_slots.push_back(is_replaceable(i, last_before) ? int32_t(inputs.size()) : -1);
-      if (output_slots.back() >= 0) inputs.push_back(detail::buffer_of(outputs[i]));
+    outputs = run(arguments);
+    stored.clear();  // of a capture that failed
+    for (size_t i = 0; i < outputs.size(); i++) stored.push_back(output(i, last_before));
+    graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
+    for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
+    show_varying(given);
+  }
+
+  Output output(size_t i, uint64_t last_before) {
+    Output o;
+    o.shape = detail::uop(outputs[i])->shape;
+    const Ref<engine::Buffer> b = detail::buffer_of(outputs[i]);
+    for (size_t a = 0; a < shapes.size() && o.varies(); a++) {
+      if (b.get() == inputs[a].get()) o.argument = int32_t(a);
     }
-    graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs);
+    if (o.argument >= 0) return o;
+    if (is_replaceable(i, last_before)) {
+      o.slot = int32_t(inputs.size());
+      inputs.push_back(b);
+    } else if (o.varies()) {
+      o.fixed = b;
+    }
+    return o;
   }
 
   // What the captured calls made anew, whole and for this result alone. An argument that is handed
@@ -83,28 +150,55 @@ struct Jit::State {
     return true;
   }
 
+  // Results of symbolic extent are shown as views of the elements that this call has.
+  void show_varying(const std::vector<Tensor>& given) {
+    const bool anew = !std::ranges::equal(shown_for, dynamic.values());
+    if (anew) shown_for.assign(dynamic.values().begin(), dynamic.values().end());
+    for (size_t i = 0; i < outputs.size(); i++) {
+      const Output& o = stored[i];
+      if (o.argument >= 0) {
+        const Ref<engine::Buffer> b = detail::buffer_of(given[size_t(o.argument)]);
+        outputs[i] = shown(b, dynamic.extents(o.shape), outputs[i].device());
+      } else if (o.varies() && anew) {
+        show(i);
+      }
+    }
+  }
+
+  void show(size_t i) {
+    const Output& o = stored[i];
+    const Ref<engine::Buffer>& memory = o.slot >= 0 ? inputs[size_t(o.slot)] : o.fixed;
+    const Shape extents = dynamic.extents(o.shape);
+    const auto view = o.varies() ? make_ref<engine::Buffer>(memory, memory->dtype,
+                                                            graph::element_count(extents), 0)
+                                 : memory;
+    outputs[i] = shown(view, extents, outputs[i].device());
+  }
+
   // By somebody besides this Jit: as a tensor, in a graph, or as an argument of this call.
   bool is_held(size_t i) const {
     const graph::UOp& u = detail::uop(outputs[i]);
     if (outputs[i].impl()->ref_count() > 1) return true;
-    for (const graph::Node* n = u.get();; n = n->src(0).get()) {
+    const graph::Node* n = u.get();
+    for (;; n = n->src(0).get()) {
       if (n->refs.load(std::memory_order_relaxed) > 1) return true;
       if (n->op == graph::Op::Buffer) break;
     }
-    const engine::Buffer* b = inputs[size_t(output_slots[i])].get();
-    if (b->ref_count() > 2) return true;  // its node and `inputs` have one each
+    const engine::Buffer* b = inputs[size_t(stored[i].slot)].get();
+    // `inputs` has one, its node or the view that is shown the other; the view has its node's.
+    if (b->ref_count() > 2) return true;
+    if (stored[i].varies() && n->get<Ref<graph::Storage>>()->ref_count() > 1) return true;
     return std::any_of(inputs.begin(), inputs.begin() + std::ptrdiff_t(shapes.size()),
                        [&](const Ref<engine::Buffer>& in) { return &in->root() == b; });
   }
 
   void replace_held_outputs() {
     for (size_t i = 0; i < outputs.size(); i++) {
-      if (output_slots[i] < 0 || !is_held(i)) continue;
-      Ref<engine::Buffer>& b = inputs[size_t(output_slots[i])];
+      if (stored[i].slot < 0 || !is_held(i)) continue;
+      Ref<engine::Buffer>& b = inputs[size_t(stored[i].slot)];
       const std::shared_ptr<engine::Device> device = engine::Device::get(b->device);
       b = make_ref<engine::Buffer>(device, b->dtype, b->count);
-      outputs[i] = detail::wrap(graph::reshape(graph::buffer(b), detail::uop(outputs[i])->shape),
-                                outputs[i].device());
+      show(i);
     }
   }
 
@@ -112,30 +206,34 @@ struct Jit::State {
     const graph::UOp& u = detail::uop(t);
     const InputShape& s = shapes[i];
     bool same =
-        u->dtype == s.dtype && t.impl()->device == s.device && u->shape.size() == s.sizes.size();
-    for (size_t d = 0; same && d < s.sizes.size(); d++) same = u->shape[d] == s.sizes[d];
+        u->dtype == s.dtype && t.impl()->device == s.device && u->shape.size() == s.shape.size();
+    for (size_t d = 0; same && d < s.shape.size(); d++)
+      same = u->shape[d] == s.shape[d] || dynamic.varies(i, d);
     if (same) return;
     fail<InvalidArgument>("Jit: argument {} was {} when captured and is {} now", i, text(s),
-                          text({t.sizes(), t.dtype(), t.device()}));
+                          text(shape_of(t)));
   }
 
   void replay(const std::vector<Tensor>& given) {
     if (given.size() != shapes.size())
       fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
                             given.size());
+    for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
+    dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
-      check(i, given[i]);
       Ref<engine::Buffer> b = detail::buffer_of(given[i]);
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
       inputs[i] = std::move(b);
     }
     replace_held_outputs();
-    graph->replay(inputs);
+    show_varying(given);
+    graph->replay(inputs, dynamic.values());
     replays++;
   }
 };
 
-Jit::Jit(Function function) : state_(std::make_unique<State>()) {
+Jit::Jit(Function function, JitOptions options)
+    : state_(std::make_unique<State>(std::move(options.dynamic))) {
   if (!function) fail<InvalidArgument>("Jit: no function given");
   state_->function = std::move(function);
 }
@@ -145,11 +243,14 @@ const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
   State& s = *state_;
   if (s.graph) {
     s.replay(inputs);
-  } else if (s.calls == 0) {
-    s.take_inputs(inputs);
-    s.outputs = s.run(inputs);
   } else {
-    s.capture(inputs);
+    s.dynamic.read(inputs);
+    if (s.calls == 0) {
+      s.take_inputs(inputs);
+      s.outputs = s.run(inputs);
+    } else {
+      s.capture(inputs);
+    }
   }
   s.calls++;
   return s.outputs;
@@ -167,6 +268,7 @@ JitStats Jit::stats() const {
   out.copies = r.copies;
   out.barriers = r.barriers;
   out.submits_per_replay = r.submits_per_replay;
+  out.rebind_copies = r.rebind_copies;
   out.flops = r.flops;
   out.bytes = r.bytes;
   return out;

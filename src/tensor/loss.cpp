@@ -34,7 +34,7 @@ struct CrossEntropy {
     if (smoothing > 0) target = target * (1 - smoothing) + smoothing / double(classes);
     const Tensor losses = -(weighted(log_p) * target).sum({axis});
     if (reduction != Reduction::Mean) return reduced(losses, reduction);
-    return losses.sum() * (1.0 / double(losses.numel()));
+    return losses.mean();
   }
 
   Tensor of_classes(const Tensor& target, int64_t ignore_index) const {
@@ -74,10 +74,10 @@ Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     fail<InvalidArgument>("cross_entropy: label_smoothing {} is not in 0..1", label_smoothing);
   const int64_t axis = dim() == 1 ? 0 : 1, classes = size(axis);
-  const bool soft = is_float(target.dtype()) && target.sizes() == sizes();
+  const bool soft = is_float(target.dtype()) && detail::same(target.sizes(), sizes());
   Sizes wanted = sizes();
   wanted.erase(wanted.begin() + axis);
-  if (!soft && target.sizes() != wanted) {
+  if (!soft && !detail::same(target.sizes(), wanted)) {
     fail<ShapeError>("cross_entropy: logits {} need (N, C, ...) and target {} (N, ...)",
                      text(sizes()), text(target.sizes()));
   }
@@ -104,7 +104,7 @@ Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction) const {
 Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target, const Tensor& weight,
                                                 Reduction reduction,
                                                 const Tensor& pos_weight) const {
-  if (target.sizes() != sizes())
+  if (!detail::same(target.sizes(), sizes()))
     fail<ShapeError>("binary_cross_entropy_with_logits: logits {} and target {} differ",
                      text(sizes()), text(target.sizes()));
   detail::require_same_device("binary_cross_entropy_with_logits", *this, target);
@@ -113,7 +113,7 @@ Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target, const Tens
     Tensor losses = (1 - y) * x;
     losses = losses + (pos_weight.defined() ? ((pos_weight - 1) * y + 1) * flipped : flipped);
     if (weight.defined()) losses = losses * weight;
-    if (losses.sizes() != sizes())
+    if (!detail::same(losses.sizes(), sizes()))
       fail<ShapeError>("binary_cross_entropy_with_logits: a weight broadcasts {} to {}",
                        text(sizes()), text(losses.sizes()));
     return reduced(losses, reduction);

@@ -12,33 +12,56 @@ using detail::shape_of;
 using detail::uop;
 using detail::wrap_dim;
 
+namespace {
+
+bool is_open(const Size& s) { return s.is_number() && int64_t(s) == -1; }
+
+// Element counts of two shapes without the symbolic extents that both have.
+std::pair<Size, Size> differing_counts(const Sizes& from, const Sizes& to) {
+  Sizes rest = from;
+  Size kept = 1;
+  for (const Size& s : to) {
+    const auto match =
+        s.is_number() ? rest.end() : std::find_if(rest.begin(), rest.end(), [&](const Size& r) {
+          return detail::same(r, s);
+        });
+    if (match == rest.end())
+      kept *= s;
+    else
+      rest.erase(match);
+  }
+  return {detail::product(rest), kept};
+}
+
+}  // namespace
+
 Tensor Tensor::reshape(const Sizes& wanted) const {
   Sizes sizes = wanted;
-  int64_t known = 1, unknown = -1;
-  for (size_t i = 0; i < sizes.size(); i++) {
-    if (sizes[i] == -1 && unknown >= 0)
+  const auto open = std::find_if(sizes.begin(), sizes.end(), is_open);
+  if (open != sizes.end()) {
+    if (std::find_if(open + 1, sizes.end(), is_open) != sizes.end())
       fail<ShapeError>("reshape: more than one -1 in {}", detail::text(wanted));
-    if (sizes[i] == -1)
-      unknown = int64_t(i);
-    else
-      known *= sizes[i];
-  }
-  if (unknown >= 0) {
-    if (known == 0 || numel() % known)
+    *open = 1;
+    const auto [all, known] = differing_counts(this->sizes(), sizes);
+    if (detail::same(known, 0) || !detail::same(all % known, 0))
       fail<ShapeError>("reshape: {} elements do not fit {}", numel(), detail::text(wanted));
-    sizes[size_t(unknown)] = numel() / known;
+    *open = all / known;
   }
+  const auto [from, to] = differing_counts(this->sizes(), sizes);
+  if (!detail::same(from, to) && !(from.is_number() && to.is_number()))
+    fail<ShapeError>("reshape: {} has {} elements, {} has {}", detail::text(this->sizes()), numel(),
+                     detail::text(sizes), detail::product(sizes));
   return derive(*this, graph::reshape(uop(*this), shape_of(sizes)));
 }
 
-Tensor Tensor::permute(const Sizes& dims) const {
-  Sizes axes;
+Tensor Tensor::permute(const Axes& dims) const {
+  Axes axes;
   for (int64_t d : dims) axes.push_back(wrap_dim("permute", d, dim()));
   return derive(*this, graph::permute(uop(*this), axes));
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
-  Sizes axes(size_t(dim()), 0);
+  Axes axes(size_t(dim()), 0);
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[size_t(wrap_dim("transpose", dim0, dim()))],
             axes[size_t(wrap_dim("transpose", dim1, dim()))]);
@@ -47,20 +70,20 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
 
 Tensor Tensor::expand(const Sizes& wanted) const {
   const Sizes own = sizes();
-  if (own == wanted) return *this;
+  if (detail::same(own, wanted)) return *this;
   if (wanted.size() < own.size())
     fail<ShapeError>("expand: {} has more axes than {}", detail::text(own), detail::text(wanted));
   const size_t fresh = wanted.size() - own.size();
   Sizes padded(fresh, 1), target = wanted;
   padded.insert(padded.end(), own.begin(), own.end());
   for (size_t i = 0; i < target.size(); i++) {
-    if (target[i] == -1) target[i] = padded[i];
+    if (is_open(target[i])) target[i] = padded[i];
   }
   return derive(*this,
                 graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
 }
 
-Tensor Tensor::pad(const Sizes& padding, Number value) const {
+Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
   if (padding.size() % 2 || int64_t(padding.size()) > 2 * dim()) {
     fail<ShapeError>(
         "pad: {} values for a tensor of {} axes: give (before, after) pairs from the last axis on",
@@ -68,17 +91,17 @@ Tensor Tensor::pad(const Sizes& padding, Number value) const {
   }
   graph::Pairs pads(size_t(dim()), {graph::Dim(0), graph::Dim(0)}), crops;
   const Sizes own = sizes();
-  for (const int64_t s : own) crops.push_back({graph::Dim(0), graph::Dim(s)});
+  for (const Size& s : own) crops.push_back({graph::Dim(0), detail::dim_of(s)});
   for (size_t i = 0; i < padding.size() / 2; i++) {
     const size_t axis = size_t(dim()) - 1 - i;
     const int64_t before = padding[2 * i], after = padding[2 * i + 1];
-    if (own[axis] + before + after < 0)
+    if ((own[axis] + before + after).min() < 0)
       fail<ShapeError>("pad: {} and {} crop more than axis {} of {} has", before, after, axis,
                        detail::text(own));
     pads[axis] = {graph::Dim(std::max<int64_t>(before, 0)),
                   graph::Dim(std::max<int64_t>(after, 0))};
     crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)),
-                   graph::Dim(own[axis] - std::max<int64_t>(-after, 0))};
+                   detail::dim_of(own[axis] - std::max<int64_t>(-after, 0))};
   }
   const graph::UOp cropped = graph::shrink(uop(*this), crops);
   const Tensor padded = derive(*this, graph::pad(cropped, pads));
@@ -86,33 +109,33 @@ Tensor Tensor::pad(const Sizes& padding, Number value) const {
   if (fill == detail::scalar_of(dtype(), 0)) return padded;
   const Tensor inside = derive(
       *this,
-      graph::pad(
-          full(graph::max_extents(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
-          pads));
+      graph::pad(full(detail::sizes_of(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
+                 pads));
   return where(inside, padded, derive(*this, graph::constant(fill)));
 }
 
-Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const {
+Tensor Tensor::shrink(const std::vector<std::pair<Size, Size>>& ranges) const {
   graph::Pairs parts;
-  for (const auto& [begin, end] : ranges) parts.push_back({graph::Dim(begin), graph::Dim(end)});
+  for (const auto& [begin, end] : ranges)
+    parts.push_back({detail::dim_of(begin), detail::dim_of(end)});
   return derive(*this, graph::shrink(uop(*this), parts));
 }
 
-Tensor Tensor::flip(const Sizes& dims) const {
+Tensor Tensor::flip(const Axes& dims) const {
   if (dims.empty()) return *this;
   return derive(*this, graph::flip(uop(*this), detail::wrap_dims("flip", dims, dim())));
 }
 
-Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
+Tensor Tensor::narrow(int64_t d, const Size& given_start, const Size& length) const {
   d = wrap_dim("narrow", d, dim());
   const Sizes own = sizes();
-  if (start < 0) start += own[size_t(d)];
-  if (start < 0 || length < 0 || start + length > own[size_t(d)]) {
+  const Size start = given_start.max() < 0 ? given_start + own[size_t(d)] : given_start;
+  if (start.min() < 0 || length.min() < 0 || (own[size_t(d)] - start - length).min() < 0) {
     fail<ShapeError>("narrow: {}..{} is not inside axis {} of {}", start, start + length, d,
                      detail::text(own));
   }
-  std::vector<std::pair<int64_t, int64_t>> parts;
-  for (const int64_t s : own) parts.emplace_back(0, s);
+  std::vector<std::pair<Size, Size>> parts;
+  for (const Size& s : own) parts.emplace_back(0, s);
   parts[size_t(d)] = {start, start + length};
   return shrink(parts);
 }
@@ -121,7 +144,7 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
 static Tensor strided(const Tensor& x, int64_t d, int64_t step) {
   Sizes own = x.sizes();
   const int64_t n = own[size_t(d)], count = (n + step - 1) / step;
-  Sizes padding(size_t(2 * (x.dim() - d)), 0);
+  std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
   padding.back() = count * step - n;
   Sizes folded = own;
   folded[size_t(d)] = count;
@@ -129,28 +152,38 @@ static Tensor strided(const Tensor& x, int64_t d, int64_t step) {
   return x.pad(padding).reshape(folded).narrow(d + 1, 0, 1).squeeze(d + 1);
 }
 
-Tensor Tensor::slice(int64_t d, std::optional<int64_t> start, std::optional<int64_t> stop,
+namespace {
+
+// The bounds of symbolic extents decide, or the comparison refuses.
+Size clamped(const Size& v, const Size& low, const Size& high) {
+  if ((v - low).min() >= 0 && (high - v).min() >= 0) return v;
+  return v < low ? low : v > high ? high : v;
+}
+
+}  // namespace
+
+Tensor Tensor::slice(int64_t d, std::optional<Size> start, std::optional<Size> stop,
                      int64_t step) const {
   if (step == 0) fail<InvalidArgument>("slice: step is 0");
   d = wrap_dim("slice", d, dim());
-  const int64_t n = size(d);
-  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
-  const int64_t from = start ? bound(*start) : step > 0 ? 0 : n - 1;
-  const int64_t to = stop ? bound(*stop) : step > 0 ? n : -1;
+  const Size n = size(d), low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  auto bound = [&](const Size& v) { return clamped(v.max() < 0 ? v + n : v, low, high); };
+  const Size first = step > 0 ? Size(0) : n - 1, last = step > 0 ? n : Size(-1);
+  const Size from = start ? bound(*start) : first, to = stop ? bound(*stop) : last;
+  const Size wanted = step > 0 ? to - from : from - to;
+  const Size length = wanted.min() >= 0 ? wanted : wanted > 0 ? wanted : Size(0);
   if (step > 0) {
-    const Tensor part = narrow(d, std::min(from, n), std::max<int64_t>(to - from, 0));
+    const Tensor part = narrow(d, from, length);
     return step == 1 ? part : strided(part, d, step);
   }
-  const Tensor part = narrow(d, std::min(to, from) + 1, std::max<int64_t>(from - to, 0)).flip({d});
+  const Tensor part = narrow(d, from - length + 1, length).flip({d});
   return step == -1 ? part : strided(part, d, -step);
 }
 
-Tensor Tensor::select(int64_t d, int64_t index) const {
+Tensor Tensor::select(int64_t d, const Size& index) const {
   d = wrap_dim("select", d, dim());
-  const int64_t n = size(d);
-  const int64_t i = index < 0 ? index + n : index;
-  if (i < 0 || i >= n)
+  const Size n = size(d), i = index.max() < 0 ? index + n : index;
+  if (i.min() < 0 || (n - i).min() < 1)
     fail<ShapeError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
   return narrow(d, i, 1).squeeze(d);
 }
@@ -160,7 +193,7 @@ Tensor Tensor::squeeze(std::optional<int64_t> d) const {
   const Sizes own = sizes();
   const int64_t only = d ? wrap_dim("squeeze", *d, dim()) : -1;
   for (int64_t i = 0; i < dim(); i++) {
-    if (own[size_t(i)] != 1 || (d && i != only)) out.push_back(own[size_t(i)]);
+    if (!detail::same(own[size_t(i)], 1) || (d && i != only)) out.push_back(own[size_t(i)]);
   }
   return reshape(out);
 }
@@ -177,8 +210,7 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
   if (a > b) fail<ShapeError>("flatten: start axis {} is behind end axis {}", start_dim, end_dim);
   const Sizes own = sizes();
   Sizes out(own.begin(), own.begin() + a);
-  out.push_back(
-      std::accumulate(own.begin() + a, own.begin() + b + 1, int64_t(1), std::multiplies<>()));
+  out.push_back(detail::product(std::span(own).subspan(size_t(a), size_t(b - a + 1))));
   out.insert(out.end(), own.begin() + b + 1, own.end());
   return reshape(out);
 }
@@ -191,13 +223,23 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
   own.insert(own.end(), tail.begin(), tail.end());
   Sizes split, wide, merged;
   for (size_t i = 0; i < own.size(); i++) {
-    if (repeats[i] < 0) fail<ShapeError>("repeat: {} repeats of axis {}", repeats[i], i);
+    if (repeats[i].min() < 0) fail<ShapeError>("repeat: {} repeats of axis {}", repeats[i], i);
     split.insert(split.end(), {1, own[i]});
     wide.insert(wide.end(), {repeats[i], own[i]});
     merged.push_back(repeats[i] * own[i]);
   }
   return reshape(split).expand(wide).reshape(merged);
 }
+
+namespace {
+
+Tensor padded_axis(const Tensor& x, int64_t d, const Size& before, const Size& after) {
+  graph::Pairs pads(size_t(x.dim()), {graph::Dim(0), graph::Dim(0)});
+  pads[size_t(d)] = {detail::dim_of(before), detail::dim_of(after)};
+  return derive(x, graph::pad(uop(x), pads));
+}
+
+}  // namespace
 
 // Each part stands where it belongs among zeros and is chosen there: a sum of the padded parts
 // would lose the sign of -0.
@@ -206,24 +248,21 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
   const Tensor& first = tensors[0];
   d = wrap_dim("cat", d, first.dim());
   DType t = first.dtype();
-  int64_t total = 0;
+  Size total = 0;
   for (const Tensor& x : tensors) {
     detail::require_same_device("cat", first, x);
     Sizes a = first.sizes(), b = x.sizes();
     if (a.size() == b.size()) a[size_t(d)] = b[size_t(d)] = 0;
-    if (a != b)
+    if (!detail::same(a, b))
       fail<ShapeError>("cat: {} and {} differ outside axis {}", detail::text(first.sizes()),
                        detail::text(x.sizes()), d);
     t = promote(t, x.dtype());
     total += x.size(d);
   }
   Tensor out;
-  int64_t before = 0;
+  Size before = 0;
   for (const Tensor& x : tensors) {
-    Sizes padding(size_t(2 * (x.dim() - d)), 0);
-    padding[padding.size() - 2] = before;
-    padding[padding.size() - 1] = total - before - x.size(d);
-    const Tensor part = x.cast(t).pad(padding);
+    const Tensor part = padded_axis(x.cast(t), d, before, total - before - x.size(d));
     const Tensor earlier = detail::counter(total, d, x.dim(), x.device()) < before;
     out = out.defined() ? where(earlier, out, part) : part;
     before += x.size(d);
@@ -235,7 +274,7 @@ Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t d) {
   if (tensors.empty()) fail<InvalidArgument>("stack: no tensors given");
   std::vector<Tensor> parts;
   for (const Tensor& x : tensors) {
-    if (x.sizes() != tensors[0].sizes())
+    if (!detail::same(x.sizes(), tensors[0].sizes()))
       fail<ShapeError>("stack: {} and {} differ", detail::text(tensors[0].sizes()),
                        detail::text(x.sizes()));
     parts.push_back(x.unsqueeze(d));
@@ -246,22 +285,26 @@ Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t d) {
 std::vector<Tensor> Tensor::split(int64_t size_each, int64_t d) const {
   if (size_each <= 0) fail<InvalidArgument>("split: size {} is not positive", size_each);
   d = wrap_dim("split", d, dim());
-  if (size(d) == 0) return {*this};
+  detail::require_numbers("split", {size(d)});
+  const int64_t n = size(d);
+  if (n == 0) return {*this};
   std::vector<Tensor> out;
-  for (int64_t i = 0; i < size(d); i += size_each)
-    out.push_back(narrow(d, i, std::min(size_each, size(d) - i)));
+  for (int64_t i = 0; i < n; i += size_each)
+    out.push_back(narrow(d, i, std::min(size_each, n - i)));
   return out;
 }
 
 std::vector<Tensor> Tensor::split_with_sizes(const Sizes& parts, int64_t d) const {
   d = wrap_dim("split_with_sizes", d, dim());
-  const bool negative = std::any_of(parts.begin(), parts.end(), [](int64_t n) { return n < 0; });
-  if (negative || std::accumulate(parts.begin(), parts.end(), int64_t(0)) != size(d))
+  const bool negative =
+      std::any_of(parts.begin(), parts.end(), [](const Size& n) { return n.min() < 0; });
+  const Size sum = std::accumulate(parts.begin(), parts.end(), Size(0));
+  if (negative || !detail::same(sum, size(d)))
     fail<ShapeError>("split_with_sizes: sizes {} do not add up to axis {} of {}",
                      detail::text(parts), d, detail::text(sizes()));
   std::vector<Tensor> out;
-  int64_t at = 0;
-  for (const int64_t n : parts) {
+  Size at = 0;
+  for (const Size& n : parts) {
     out.push_back(narrow(d, at, n));
     at += n;
   }
@@ -270,6 +313,7 @@ std::vector<Tensor> Tensor::split_with_sizes(const Sizes& parts, int64_t d) cons
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t d) const {
   if (chunks <= 0) fail<InvalidArgument>("chunk: {} chunks asked for", chunks);
+  detail::require_numbers("chunk", {size(d)});
   return split(std::max<int64_t>(1, (size(d) + chunks - 1) / chunks), d);
 }
 

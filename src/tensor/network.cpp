@@ -15,8 +15,7 @@ Tensor Tensor::matmul(const Tensor& other) const {
     fail<ShapeError>("matmul: a scalar was given: {} x {}", text(sizes()), text(other.sizes()));
   if (dim() == 1) return unsqueeze(0).matmul(other).squeeze(other.dim() == 1 ? -1 : -2);
   if (other.dim() == 1) return matmul(other.unsqueeze(1)).squeeze(-1);
-  const int64_t k = size(-1);
-  if (other.size(-2) != k)
+  if (!detail::same(other.size(-2), size(-1)))
     fail<ShapeError>("matmul: inner dimensions differ: {} x {}", text(sizes()),
                      text(other.sizes()));
   detail::require_same_device("matmul", *this, other);
@@ -42,11 +41,12 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
 namespace {
 
 // The last axes, which a norm runs over.
-Sizes normalized_axes(const char* what, const Tensor& x, const Sizes& normalized,
-                      std::initializer_list<const Tensor*> parameters) {
+Axes normalized_axes(const char* what, const Tensor& x, const Sizes& normalized,
+                     std::initializer_list<const Tensor*> parameters) {
   const Sizes own = x.sizes();
   if (normalized.empty() || normalized.size() > own.size() ||
-      !std::equal(normalized.rbegin(), normalized.rend(), own.rbegin())) {
+      !std::equal(normalized.rbegin(), normalized.rend(), own.rbegin(),
+                  [](const Size& a, const Size& b) { return detail::same(a, b); })) {
     fail<ShapeError>("{}: {} does not end in the normalized shape {}", what, text(own),
                      text(normalized));
   }
@@ -55,7 +55,7 @@ Sizes normalized_axes(const char* what, const Tensor& x, const Sizes& normalized
       fail<ShapeError>("{}: a parameter {} for the normalized shape {}", what, text(p->sizes()),
                        text(normalized));
   }
-  Sizes axes;
+  Axes axes;
   for (size_t i = 0; i < normalized.size(); i++) axes.push_back(-1 - int64_t(i));
   return axes;
 }
@@ -71,7 +71,7 @@ double epsilon_of(DType t) { return std::ldexp(1.0, -row(t).mantissa_bits); }
 
 Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Tensor& bias,
                          double eps) const {
-  const Sizes axes = normalized_axes("layernorm", *this, normalized, {&weight, &bias});
+  const Axes axes = normalized_axes("layernorm", *this, normalized, {&weight, &bias});
   return computed_wide(*this, [&](const Tensor& x) {
     const Tensor off = x - x.mean(axes, true);
     const Tensor out = off * (off.square().mean(axes, true) + eps).rsqrt();
@@ -81,7 +81,7 @@ Tensor Tensor::layernorm(const Sizes& normalized, const Tensor& weight, const Te
 
 Tensor Tensor::rms_norm(const Sizes& normalized, const Tensor& weight,
                         std::optional<double> eps) const {
-  const Sizes axes = normalized_axes("rms_norm", *this, normalized, {&weight});
+  const Axes axes = normalized_axes("rms_norm", *this, normalized, {&weight});
   const double added = eps.value_or(epsilon_of(detail::real_dtype(dtype())));
   return computed_wide(*this, [&](const Tensor& x) {
     return scaled_and_shifted(x * (x.square().mean(axes, true) + added).rsqrt(), weight, {});
@@ -114,11 +114,11 @@ Tensor Tensor::batchnorm(const Tensor& running_mean, const Tensor& running_var,
   if (dim() < 2) fail<ShapeError>("batchnorm: {} is not (N, C, ...)", text(sizes()));
   if (!training && (!running_mean.defined() || !running_var.defined()))
     fail<InvalidArgument>("batchnorm: running statistics are needed outside training");
-  const int64_t channels = size(1), each = channels ? numel() / channels : 0;
-  if (training && each < 2)
+  const Size channels = size(1), each = channels == 0 ? Size(0) : numel() / channels;
+  if (training && each.max() < 2)
     fail<ShapeError>("batchnorm: {} has {} values per channel, training needs 2", text(sizes()),
                      each);
-  Sizes axes{0};
+  Axes axes{0};
   for (int64_t i = 2; i < dim(); i++) axes.push_back(i);
   return computed_wide(*this, [&](const Tensor& x) {
     const Tensor mean = training ? x.mean(axes, true) : per_channel(x, "mean", running_mean);
@@ -131,7 +131,10 @@ Tensor Tensor::batchnorm(const Tensor& running_mean, const Tensor& running_var,
     }
     if (training && running_var.defined()) {
       per_channel(x, "variance", running_var);
-      update_running(running_var, var * (double(each) / double(each - 1)), momentum);
+      update_running(running_var,
+                     each.is_number() ? var * (double(each) / double(int64_t(each) - 1))
+                                      : var * each / (each - 1),
+                     momentum);
     }
     const Tensor out = off * (var + eps).rsqrt();
     return scaled_and_shifted(out, weight.defined() ? per_channel(x, "weight", weight) : Tensor(),
@@ -155,8 +158,8 @@ Tensor Tensor::dropout(double p) const {
 Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                             const Tensor& mask, double dropout_p, bool is_causal,
                                             std::optional<double> scale) {
-  if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2 || q.size(-1) != k.size(-1) ||
-      k.size(-2) != v.size(-2)) {
+  if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2 || !detail::same(q.size(-1), k.size(-1)) ||
+      !detail::same(k.size(-2), v.size(-2))) {
     fail<ShapeError>("scaled_dot_product_attention: q {}, k {}, v {} do not fit", text(q.sizes()),
                      text(k.sizes()), text(v.sizes()));
   }

@@ -61,6 +61,7 @@ std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
 
 // The words of `count` numbers: word 0, and word 1 of the same counters.
 std::array<UOp, 2> random_bits(const Sizes& sizes, const std::string& device) {
+  detail::require_numbers("random numbers", sizes);
   const int64_t count = graph::element_count(detail::shape_of(sizes));
   auto [state, first] = draw(device, uint64_t(count));
   auto [base_low, base_high] = advanced(state, u32(state, uint32_t(first)), uint32_t(first >> 32));

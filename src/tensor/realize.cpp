@@ -39,6 +39,31 @@ bool reads_any(const UOp& u, const std::unordered_set<const graph::Node*>& buffe
   return false;
 }
 
+// Memory of a tensor without gaps between rows: of symbolic extents the outermost alone.
+bool is_row_major(const graph::Shape& shape) {
+  bool outermost = true;
+  for (const graph::Dim& d : shape) {
+    if (d == 1) continue;
+    if (!outermost && !d.is_const()) return false;
+    outermost = false;
+  }
+  return true;
+}
+
+// The scheduler stores rows at their largest extents; what tensors are read from has its elements
+// side by side, however many there are: as one row of symbolic length.
+UOp side_by_side(const UOp& sink) {
+  graph::Shape rows = sink->shape;
+  const auto last =
+      std::find_if(rows.rbegin(), rows.rend(), [](const graph::Dim& d) { return !d.is_const(); });
+  graph::Dim count(1);
+  for (auto d = rows.begin(); d != last.base(); ++d) count = count * *d;
+  rows.erase(rows.begin(), last.base());
+  rows.insert(rows.begin(), count);
+  const UOp& value = sink->op == Op::Contiguous ? sink->src(0) : sink;
+  return graph::make(Op::Contiguous, sink->dtype, {graph::reshape(value, rows)}, sink->arg);
+}
+
 // What a tensor asks the scheduler for. Constants know no device, so the sink names it.
 UOp sink_of(const TensorImpl& t) {
   if (t.uop->device)
@@ -96,8 +121,12 @@ void run(Pending& pending) {
   if (pending.impls.empty()) return;
   add_readers_of_old_versions(pending);
   std::vector<UOp> sinks;
-  for (const auto& t : pending.impls) sinks.push_back(sink_of(*t));
-  const std::vector<Ref<engine::Buffer>> buffers = engine::realize(sinks);
+  for (const auto& t : pending.impls) {
+    const UOp sink = sink_of(*t);
+    sinks.push_back(is_row_major(sink->shape) ? sink : side_by_side(sink));
+  }
+  const std::vector<Ref<engine::Buffer>> buffers =
+      engine::realize(sinks, detail::bound_variables());
   graph::UOpMap<UOp> map;
   for (size_t i = 0; i < buffers.size(); i++) {
     const UOp& old = pending.impls[i]->uop;
@@ -108,6 +137,14 @@ void run(Pending& pending) {
 }
 
 }  // namespace
+
+namespace {
+thread_local graph::VariableValues variables_of_thread;
+}
+const graph::VariableValues& detail::bound_variables() { return variables_of_thread; }
+detail::BoundVariables::BoundVariables(graph::VariableValues values)
+    : before_(std::exchange(variables_of_thread, std::move(values))) {}
+detail::BoundVariables::~BoundVariables() { variables_of_thread = std::move(before_); }
 
 std::vector<Tensor> detail::pending_assigns() {
   std::vector<Tensor> out;
@@ -153,7 +190,8 @@ Tensor Tensor::to(const std::string& name) const {
 }
 
 Tensor& Tensor::assign(const Tensor& value) {
-  if (value.sizes() != sizes())
+  detail::require_numbers("assign", sizes());
+  if (!detail::same(value.sizes(), sizes()))
     fail<ShapeError>("assign: value {} for a tensor of {}", detail::text(value.sizes()),
                      detail::text(sizes()));
   if (value.dtype() != dtype())

@@ -15,7 +15,7 @@ using graph::Op;
 
 namespace {
 
-Tensor finish(const Tensor& kept, const Sizes& dims, bool keepdim) {
+Tensor finish(const Tensor& kept, const Axes& dims, bool keepdim) {
   if (keepdim) return kept;
   Sizes out;
   const Sizes own = kept.sizes();
@@ -25,8 +25,8 @@ Tensor finish(const Tensor& kept, const Sizes& dims, bool keepdim) {
   return kept.reshape(out);
 }
 
-Tensor reduce(const char* what, Op op, const Tensor& x, const Sizes& given, bool keepdim) {
-  const Sizes dims = wrap_dims(what, given, x.dim());
+Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
+  const Axes dims = wrap_dims(what, given, x.dim());
   graph::UOp total = graph::reduce(op, uop(x), dims);
   // Of constants and counters: a reduction is stored, which needs a device.
   if (!total->device && total->op == Op::Reduce)
@@ -34,35 +34,35 @@ Tensor reduce(const char* what, Op op, const Tensor& x, const Sizes& given, bool
   return finish(derive(x, total), dims, keepdim);
 }
 
-int64_t reduced_count(const char* what, const Tensor& x, const Sizes& given) {
-  int64_t n = 1;
+Size reduced_count(const char* what, const Tensor& x, const Axes& given) {
+  Size n = 1;
   for (int64_t d : wrap_dims(what, given, x.dim())) n *= x.size(d);
   return n;
 }
 
-void require_elements(const char* what, const Tensor& x, const Sizes& dims) {
-  if (reduced_count(what, x, dims) == 0)
+void require_elements(const char* what, const Tensor& x, const Axes& dims) {
+  if (detail::same(reduced_count(what, x, dims), 0))
     fail<ShapeError>("{}: no elements to choose from in {}", what, detail::text(x.sizes()));
 }
 
 }  // namespace
 
 // Sums of f16 and bf16 are accumulated in f32 and rounded once.
-Tensor Tensor::sum(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::sum(const Axes& dims, bool keepdim) const {
   const DType acc = accumulator(dtype());
   const Tensor total = reduce("sum", Op::Add, cast(acc), dims, keepdim);
   return is_float(dtype()) ? total.cast(dtype()) : total;
 }
-Tensor Tensor::prod(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::prod(const Axes& dims, bool keepdim) const {
   const DType acc = accumulator(dtype());
   const Tensor total = reduce("prod", Op::Mul, cast(acc), dims, keepdim);
   return is_float(dtype()) ? total.cast(dtype()) : total;
 }
-Tensor Tensor::max(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::max(const Axes& dims, bool keepdim) const {
   require_elements("max", *this, dims);
   return reduce("max", Op::Max, *this, dims, keepdim);
 }
-Tensor Tensor::min(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::min(const Axes& dims, bool keepdim) const {
   require_elements("min", *this, dims);
   if (is_float(dtype())) return reduce("min", Op::Max, neg(), dims, keepdim).neg();
   if (dtype() == DType::Bool) return reduce("min", Op::Mul, *this, dims, keepdim);
@@ -70,34 +70,37 @@ Tensor Tensor::min(const Sizes& dims, bool keepdim) const {
   const Number all_ones = is_unsigned(dtype()) ? Number(uint64_t(-1)) : Number(-1);
   return reduce("min", Op::Max, *this ^ all_ones, dims, keepdim) ^ all_ones;
 }
-Tensor Tensor::any(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::any(const Axes& dims, bool keepdim) const {
   return reduce("any", Op::Add, cast(DType::Bool), dims, keepdim);
 }
-Tensor Tensor::all(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::all(const Axes& dims, bool keepdim) const {
   return reduce("all", Op::Mul, cast(DType::Bool), dims, keepdim);
 }
-Tensor Tensor::mean(const Sizes& dims, bool keepdim) const {
-  const double n = double(reduced_count("mean", *this, dims));
-  return computed_wide(*this, [&](const Tensor& x) { return x.sum(dims, keepdim) * (1.0 / n); });
-}
-Tensor Tensor::var(const Sizes& dims, bool keepdim, int64_t correction) const {
-  const int64_t n = reduced_count("var", *this, dims);
+Tensor Tensor::mean(const Axes& dims, bool keepdim) const {
+  const Size n = reduced_count("mean", *this, dims);
   return computed_wide(*this, [&](const Tensor& x) {
-    const Tensor off = x - x.mean(dims, true);
-    return off.square().sum(dims, keepdim) * (1.0 / double(std::max<int64_t>(n - correction, 0)));
+    const Tensor total = x.sum(dims, keepdim);
+    return n.is_number() ? total * (1.0 / double(int64_t(n))) : total / n;
   });
 }
-Tensor Tensor::std(const Sizes& dims, bool keepdim, int64_t correction) const {
+Tensor Tensor::var(const Axes& dims, bool keepdim, int64_t correction) const {
+  const Size left = reduced_count("var", *this, dims) - correction;
+  return computed_wide(*this, [&](const Tensor& x) {
+    const Tensor off = x - x.mean(dims, true);
+    const Tensor total = off.square().sum(dims, keepdim);
+    if (!left.is_number()) return total / detail::number_like(x, left).clamp(0);
+    return total * (1.0 / double(std::max<int64_t>(left, 0)));
+  });
+}
+Tensor Tensor::std(const Axes& dims, bool keepdim, int64_t correction) const {
   return computed_wide(*this,
                        [&](const Tensor& x) { return x.var(dims, keepdim, correction).sqrt(); });
 }
 
 // The first of the equal extremes: positions are counted from the end so that the largest wins.
 static Tensor arg_of(const Tensor& x, const Tensor& extreme, int64_t d, bool keepdim) {
-  const int64_t n = x.size(d);
-  Sizes along(size_t(x.dim()), 1);
-  along[size_t(d)] = n;
-  const Tensor from_end = (n - Tensor::arange(0, n, 1, {DType::I32, x.device()})).reshape(along);
+  const Size n = x.size(d);
+  const Tensor from_end = n - detail::counter(n, d, x.dim(), x.device());
   const Tensor hit = (x == extreme) | x.isnan();
   return n - (hit.cast(DType::I32) * from_end).max({d}, keepdim);
 }
@@ -115,7 +118,7 @@ Tensor Tensor::argmin(std::optional<int64_t> given, bool keepdim) const {
 
 // The maximum only keeps exp in range: it carries no gradient. An infinite one would leave inf -
 // inf.
-Tensor Tensor::logsumexp(const Sizes& dims, bool keepdim) const {
+Tensor Tensor::logsumexp(const Axes& dims, bool keepdim) const {
   require_elements("logsumexp", *this, dims);
   const Tensor kept = computed_wide(*this, [&](const Tensor& x) {
     const Tensor largest = x.max(dims, true).detach();
@@ -126,7 +129,7 @@ Tensor Tensor::logsumexp(const Sizes& dims, bool keepdim) const {
 }
 Tensor Tensor::softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).softmax(d).reshape({});
-  const Sizes axis{detail::wrap_dim("softmax", d, dim())};
+  const Axes axis{detail::wrap_dim("softmax", d, dim())};
   if (numel() == 0) return detail::as_float(*this);
   return computed_wide(*this, [&](const Tensor& x) {
     const Tensor e = (x - x.max(axis, true).detach()).exp();
@@ -135,7 +138,7 @@ Tensor Tensor::softmax(int64_t d) const {
 }
 Tensor Tensor::log_softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).log_softmax(d).reshape({});
-  const Sizes axis{detail::wrap_dim("log_softmax", d, dim())};
+  const Axes axis{detail::wrap_dim("log_softmax", d, dim())};
   if (numel() == 0) return detail::as_float(*this);
   return computed_wide(*this, [&](const Tensor& x) {
     const Tensor off = x - x.max(axis, true).detach();
@@ -151,15 +154,16 @@ constexpr int64_t kScanBlock =
 
 // Along the last axis: element i is the sum over j <= i, with a comparison instead of a matrix.
 Tensor scan_whole(const Tensor& x) {
-  const int64_t n = x.size(-1), rank = x.dim() + 1;
+  const Size n = x.size(-1);
+  const int64_t rank = x.dim() + 1;
   const Tensor i = detail::counter(n, rank - 2, rank, x.device()),
                j = detail::counter(n, rank - 1, rank, x.device());
   return Tensor::where(j <= i, x.unsqueeze(-2), x.full_like(0).unsqueeze(-2)).sum({-1});
 }
 
 Tensor scan_last(const Tensor& x) {
+  if (x.size(-1).max() <= kScanWhole) return scan_whole(x);
   const int64_t n = x.size(-1);
-  if (n <= kScanWhole) return scan_whole(x);
   const int64_t blocks = (n + kScanBlock - 1) / kScanBlock;
   Sizes cut = x.sizes();
   cut.back() = blocks;

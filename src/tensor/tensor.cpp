@@ -51,9 +51,9 @@ Tensor derive(const Tensor& from, UOp u) { return wrap(std::move(u), from.impl()
 
 graph::Shape shape_of(const Sizes& sizes) {
   graph::Shape s;
-  for (int64_t d : sizes) {
-    if (d < 0) fail<ShapeError>("shape {} has a negative extent", text(sizes));
-    s.push_back(graph::Dim(d));
+  for (const Size& d : sizes) {
+    if (d.min() < 0) fail<ShapeError>("shape {} has a negative extent", text(sizes));
+    s.push_back(dim_of(d));
   }
   graph::element_count(s);
   return s;
@@ -61,8 +61,9 @@ graph::Shape shape_of(const Sizes& sizes) {
 
 std::string text(const Sizes& sizes) {
   return sizes.size() == 1 ? fmt::format("({},)", sizes[0])
-                           : fmt::format("({})", fmt::join(sizes, ", "));
+                           : fmt::format("({})", fmt::join(sizes.begin(), sizes.end(), ", "));
 }
+std::string text(const Axes& axes) { return text(Sizes(axes)); }
 
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank) {
   const int64_t d = dim < 0 ? dim + rank : dim;
@@ -71,8 +72,8 @@ int64_t wrap_dim(const char* what, int64_t dim, int64_t rank) {
   return d;
 }
 
-Sizes wrap_dims(const char* what, const Sizes& dims, int64_t rank) {
-  Sizes out;
+Axes wrap_dims(const char* what, const Axes& dims, int64_t rank) {
+  Axes out;
   if (dims.empty()) {
     for (int64_t i = 0; i < rank; i++) out.push_back(i);
     return out;
@@ -95,12 +96,12 @@ Ref<engine::Buffer> buffer_of(const Tensor& t) { return buffer_of(uop(t)); }
 Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b) {
   Sizes out(std::max(a.size(), b.size()));
   for (size_t i = 0; i < out.size(); i++) {
-    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
-                  y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1)
+    const Size x = i < a.size() ? a[a.size() - 1 - i] : Size(1),
+               y = i < b.size() ? b[b.size() - 1 - i] : Size(1);
+    if (!same(x, y) && !same(x, 1) && !same(y, 1))
       fail<ShapeError>("{}: shapes {} and {} do not broadcast: {} against {}", what, text(a),
                        text(b), x, y);
-    out[out.size() - 1 - i] = x == 1 ? y : x;
+    out[out.size() - 1 - i] = same(x, 1) ? y : x;
   }
   return out;
 }
@@ -127,8 +128,15 @@ DType compute_dtype(DType t) {
   return t == DType::F16 || t == DType::BF16 ? DType::F32 : real_dtype(t);
 }
 
+Size product(std::span<const Size> extents) {
+  Size out = 1;
+  for (const Size& s : extents) out *= s;
+  return out;
+}
+
 Tensor number_like(const Tensor& t, Number v) {
   const DType d = strengthen(promote(t.dtype(), v.dtype()));
+  if (v.varies()) return derive(t, graph::cast(dim_of(v.extent()).uop(), d));
   return derive(t, graph::constant(scalar_of(d, v)));
 }
 Scalar scalar_of(DType t, Number v) {
@@ -157,12 +165,17 @@ Tensor::~Tensor() {
   if (impl_) impl_->release();
 }
 
-Sizes Tensor::sizes() const { return graph::max_extents(uop(*this)->shape); }
-int64_t Tensor::size(int64_t d) const {
-  return sizes()[size_t(detail::wrap_dim("size", d, dim()))];
+Sizes Tensor::sizes() const { return detail::sizes_of(uop(*this)->shape); }
+Size Tensor::size(int64_t d) const {
+  return detail::size_of(uop(*this)->shape[size_t(detail::wrap_dim("size", d, dim()))]);
 }
 int64_t Tensor::dim() const { return int64_t(uop(*this)->shape.size()); }
-int64_t Tensor::numel() const { return graph::element_count(uop(*this)->shape); }
+Size Tensor::numel() const {
+  const graph::Shape& shape = uop(*this)->shape;
+  const bool varies =
+      std::any_of(shape.begin(), shape.end(), [](const graph::Dim& d) { return !d.is_const(); });
+  return varies ? detail::product(sizes()) : Size(graph::element_count(shape));
+}
 DType Tensor::dtype() const { return uop(*this)->dtype; }
 std::string Tensor::device() const {
   uop(*this);
@@ -184,7 +197,7 @@ Tensor Tensor::grad() const {
 }
 void Tensor::set_grad(const Tensor& g) {
   uop(*this);
-  if (g.defined() && g.sizes() != sizes())
+  if (g.defined() && !detail::same(g.sizes(), sizes()))
     fail<ShapeError>("set_grad: gradient {} for a tensor of {}", detail::text(g.sizes()),
                      detail::text(sizes()));
   if (g.defined() && g.device() != device())
@@ -194,6 +207,7 @@ void Tensor::set_grad(const Tensor& g) {
 bool Tensor::is_realized() const { return bool(detail::buffer_of(*this)); }
 
 void Tensor::check_count(size_t given, const Sizes& sizes) {
+  detail::require_numbers("from", sizes);
   const int64_t wanted = graph::element_count(detail::shape_of(sizes));
   if (int64_t(given) != wanted)
     fail<ShapeError>("from: {} values given for shape {} of {}", given, detail::text(sizes),

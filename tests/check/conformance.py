@@ -3,7 +3,8 @@
 tests/data/check_counts.json: device x op x dtype -> how many cases passed or failed there.
 
 Usage: conformance.py TUFF COUNTS DEVICE [--update] [-- more options of `tuff check`]
-  DEVICE    CPU, SHUFFLE, or a part of a Vulkan driver's name: lavapipe, SwiftShader
+  DEVICE    CPU, SHUFFLE, or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py forced on
+            it: lavapipe/floor
   --update  writes the counts of this run instead of comparing (also TUFF_UPDATE_GOLDENS=1)
 Exit code: 0 as expected, 1 not, 77 the device is not there (a skip, which ctest counts and shows).
 """
@@ -15,6 +16,8 @@ import pathlib
 import subprocess
 import sys
 import time
+
+from tiers import TIERS
 
 SKIP = 77
 # What a driver calls itself, where that is another name.
@@ -93,7 +96,9 @@ def main():
     parser.add_argument("--update", action="store_true")
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
-    device, why = device_named(options.tuff, options.device)
+    driver, _, tier = options.device.partition("/")
+    os.environ.update(TIERS[tier] if tier else {})
+    device, why = device_named(options.tuff, driver)
     if device is None:
         print(f"skipped: no device {options.device} ({why})")
         return SKIP

@@ -129,7 +129,7 @@ std::vector<Tensor> zeros_like_operands(const nlohmann::json& row, DType t) {
   std::vector<Tensor> out;
   for (size_t i = 0; i < dtypes.size(); i++) {
     const bool changes = floats ? is_float(dtypes[i]) : is_int(dtypes[i]);
-    out.push_back(Tensor::zeros(row.at("inputs")[i].at("shape").get<Sizes>(),
+    out.push_back(Tensor::zeros(row.at("inputs")[i].at("shape").get<std::vector<int64_t>>(),
                                 {.dtype = changes ? t : dtypes[i], .device = "NULL"}));
   }
   return out;

@@ -187,9 +187,9 @@ class Script(BareMachine):
         result, _ = self.check("--device", "VULKAN:7")
         self.assertEqual(result.returncode, 3)
         self.assertIn("VULKAN:7", result.stderr)
-        result, _ = self.check("--software", TUFF_VK_MASK="bufferDeviceAddress")
+        result, _ = self.check("--software", TUFF_VK_LIMIT="push:4")
         self.assertEqual(result.returncode, 3)
-        self.assertIn("bufferDeviceAddress", result.stderr)
+        self.assertIn("8 bytes of push constants", result.stderr)
 
     def test_wrong_usage(self):
         for wrong in (["--gpu"], ["--device"], ["--device", ""]):

@@ -77,6 +77,14 @@ void make_failing(VkApi& api) {
   TUFF_MAY_FAIL(vkQueueSubmit2)
   TUFF_MAY_FAIL(vkWaitSemaphores)
   TUFF_MAY_FAIL(vkGetSemaphoreCounterValue)
+  TUFF_MAY_FAIL(vkCreateFence)
+  TUFF_MAY_FAIL(vkResetFences)
+  TUFF_MAY_FAIL(vkGetFenceStatus)
+  TUFF_MAY_FAIL(vkWaitForFences)
+  TUFF_MAY_FAIL(vkCreateDescriptorSetLayout)
+  TUFF_MAY_FAIL(vkCreateDescriptorPool)
+  TUFF_MAY_FAIL(vkResetDescriptorPool)
+  TUFF_MAY_FAIL(vkAllocateDescriptorSets)
 }
 #undef TUFF_MAY_FAIL
 
@@ -163,7 +171,8 @@ TEST_P(FaultWalk, EveryCallMayFail) {
   for (size_t i = 0; i < on_cpu.size(); i++) EXPECT_NEAR(on_cpu[i], expected_[i], 1e-5);
   for (const auto& [entry, count] : counted_) {
     // How often the host asks for progress is a matter of time.
-    const bool polls = entry == "vkGetSemaphoreCounterValue" || entry == "vkWaitSemaphores";
+    const bool polls = entry == "vkGetSemaphoreCounterValue" || entry == "vkWaitSemaphores" ||
+                       entry == "vkGetFenceStatus" || entry == "vkWaitForFences";
     for (uint64_t call = 1; call <= (polls ? std::min<uint64_t>(count, 12) : count); call++) {
       for (const VkResult code : kCodes) walk({entry, call, code});
       if (HasFatalFailure()) return;

@@ -126,6 +126,9 @@ void count_calls(VkApi& api) {
   TUFF_COUNT(vkCreateComputePipelines, objects);
   TUFF_COUNT(vkCreatePipelineLayout, objects);
   TUFF_COUNT(vkCreateSemaphore, objects);
+  TUFF_COUNT(vkCreateFence, objects);
+  TUFF_COUNT(vkCreateDescriptorPool, objects);
+  TUFF_COUNT(vkAllocateDescriptorSets, objects);
   TUFF_COUNT(vkCreateCommandPool, objects);
   TUFF_COUNT(vkCreateQueryPool, objects);
 }
@@ -214,6 +217,47 @@ TEST_P(Replay, ASteadyStepOnlyPatchesAndSubmitsOnce) {
   }
   if (on_vulkan()) devices::vulkan_api(device->hcq()) = real;
   EXPECT_TRUE(std::isfinite(step(batches[0])[0].item()));
+}
+
+// Of another extent as well: nothing but the handles of the results that are shown anew.
+TEST_P(Replay, OneOfSymbolicExtentOnlyPatchesAndSubmitsOnce) {
+  const std::shared_ptr<Device> device = Device::get(GetParam());
+  const nn::Linear layer(12, 8, true, {.device = GetParam()});
+  Jit forward(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor h = layer(in[0]);  // (T, 8)
+        return std::vector<Tensor>{h.matmul(h.T()).softmax(-1).matmul(h), h.mean()};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = 1, .max = 16}}});
+  std::vector<Tensor> inputs;
+  for (int64_t t = 1; t <= 16; t++)
+    inputs.push_back(Tensor::full({t, 12}, 0.25, {.device = GetParam()}).contiguous().realize());
+  forward({inputs[15]});
+  forward({inputs[15]});
+  ASSERT_TRUE(forward.captured());
+  if (on_vulkan()) count_calls(devices::vulkan_api(device->hcq()));
+  size_t last = 15;
+  for (const size_t t : {15, 15, 3, 3, 3, 0, 0, 9, 15, 15}) {
+    const std::vector<Tensor> in{inputs[t]};
+    const Counts before = now(*device);
+    {
+      Guarded region;
+      forward(in);
+    }
+    const Counts after = now(*device);
+    EXPECT_EQ(after.timeline - before.timeline, 1u);
+    EXPECT_EQ(after.submits - before.submits, on_vulkan() ? 1u : 0u);
+    EXPECT_EQ(after.records - before.records, 0u);
+    EXPECT_EQ(after.memory - before.memory, 0u);
+    EXPECT_EQ(after.objects - before.objects, 0u);
+    EXPECT_EQ(after.processes - before.processes, 0u);
+    EXPECT_EQ(after.device_bytes, before.device_bytes);
+    if (t == last) {
+      EXPECT_EQ(after.host_allocations - before.host_allocations, 0u) << t + 1;
+    }
+    last = t;
+  }
+  if (on_vulkan()) devices::vulkan_api(device->hcq()) = real;
 }
 
 // The counters see what they are there to see.

@@ -87,6 +87,28 @@ TEST_P(Split, WhatFollowsAReplayComesAfterAllOfIt) {
   }
 }
 
+// An input that is copied straight to the other device, and a result that comes from there.
+TEST_P(Split, ExtentsMayVary) {
+  const std::string &a = GetParam().first, &b = GetParam().second;
+  Jit jit(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor there = in[0].to(b);
+        return std::vector<Tensor>{(there * 2 + 1).to(a), there.sum(0).to(a)};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "n", .min = 1, .max = 64}}});
+  for (const int64_t n : {5, 16, 3, 64, 9, 1, 40}) {
+    const std::vector<float> x = test::numbers(size_t(3 * n), int(n));
+    const std::vector<Tensor> out = jit({Tensor::from(x, {n, 3}, {.device = a})});
+    std::vector<float> twice, sums(3);
+    for (size_t i = 0; i < x.size(); i++) {
+      twice.push_back(x[i] * 2 + 1);
+      sums[i % 3] += x[i];
+    }
+    expect_near(out[0].to_vector<float>(), twice);
+    expect_near(out[1].to_vector<float>(), sums);
+  }
+}
+
 std::string pair_name(const testing::TestParamInfo<Pair>& info) {
   std::string name = info.param.first + "_" + info.param.second;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -168,7 +190,7 @@ TEST(SplitReplay, IsRightWhereQueuesCannotWait) {
     SplitStep step("SHUFFLE", "CPU"), wanted("CPU", "CPU");
     const std::vector<Tensor> in = step.inputs(), same = wanted.inputs();
     const auto calls = calls_of(step, in);
-    CapturedGraph graph(calls, {}, {.host_waits = host_waits});
+    CapturedGraph graph(calls, {}, {}, {.host_waits = host_waits});
     ASSERT_NE(graph.segmented(), nullptr);
     for (int i = 0; i < 5; i++) graph.replay({});
     for (int i = 0; i < 7; i++) wanted(same);
@@ -189,7 +211,7 @@ TEST(CopyQueue, TakesLargeCopiesBesideKernels) {
       x.realize();
     };
     const auto calls = calls_of(step, {});
-    CapturedGraph graph(calls, {}, {.copy_queue_bytes = 2048});
+    CapturedGraph graph(calls, {}, {}, {.copy_queue_bytes = 2048});
     ASSERT_NE(graph.segmented(), nullptr);
     EXPECT_EQ(graph.segmented()->host_submits(), 0u);
     const std::vector<float> x0 = x.to_vector<float>();

@@ -91,6 +91,32 @@ TEST(Validate, ATrainingOnTheCpuIsJudgedByTheInterpreter) {
   expect_valid_training(cpu, "interpreter");
 }
 
+// One graph at several sequence lengths, each kernel of each replay judged.
+TEST(Validate, ReplaysOfSymbolicExtentAreJudged) {
+  REQUIRE_DEVICE(cpu, "CPU");
+  const auto run = [&] {
+    Jit jit(
+        [](const std::vector<Tensor>& in) {
+          const Tensor x = in[0] * 2;
+          return std::vector<Tensor>{x, x.matmul(x.transpose(1, 2)).softmax(-1).mean({1})};
+        },
+        {.dynamic = {{.argument = 0, .axis = 1, .name = "T", .min = 1, .max = 12}}});
+    std::vector<std::vector<float>> out;
+    for (int64_t t : {12, 12, 5, 1, 9}) {
+      std::vector<float> x(size_t(2 * t * 3));
+      for (size_t i = 0; i < x.size(); i++) x[i] = float(i % 7) / 3 - 1;
+      for (const Tensor& r : jit({Tensor::from(x, {2, t, 3}, {.device = cpu})}))
+        out.push_back(r.to_vector<float>());
+    }
+    return out;
+  };
+  const auto plain = run();
+  EnvOverride validate(Env::TUFF_VALIDATE, "INTERPRETER");
+  const uint64_t before = counters().kernels;
+  EXPECT_EQ(run(), plain);
+  EXPECT_GT(counters().kernels, before);
+}
+
 TEST(Validate, CancellationIsNoMismatch) {
   REQUIRE_DEVICE(cpu, "CPU");
   EnvOverride validate(Env::TUFF_VALIDATE, "INTERPRETER");

@@ -133,6 +133,7 @@ class FakeDevice : public Device {
   explicit FakeDevice(FakeOptions o = {}) : options_(o), queue_(*this, o) {
     info_.name = "FAKE";
     info_.memory_bytes = o.limit_bytes;
+    target_.features.device_address = true;
   }
   ~FakeDevice() override {
     while (queue_.step()) {}

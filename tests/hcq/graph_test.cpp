@@ -196,6 +196,47 @@ TEST_P(Graph, AccessesNameArgumentsAndInputs) {
   device.allocator().free(y);
 }
 
+// out[i] = in[i] + add where the launch size and the scalar are computed from one given value.
+TEST_P(Graph, SizesAreComputedOncePerReplay) {
+  Span in = floats(16), out = floats(16);
+  const std::vector<float> ones(16, 1.0f), untouched(16, -1.0f);
+  device.upload(in, ones.data());
+  SlotProgram sizes(1);
+  const auto twice = int32_t(sizes.append(SlotOp::Mul, 0, sizes.constant(2)));
+  std::vector<GraphNode> nodes(
+      10, GraphKernel{&add, {input(0, 0, 64), fixed(out, true)}, {{0, twice}}, {1, 1, 1}});
+  for (GraphNode& n : nodes) std::get<GraphKernel>(n).group_slots = {twice, -1, -1};
+  CommandGraph graph(device, nodes, 1, sizes);
+  EXPECT_EQ(graph.stats().patches, 30u);
+  const uint64_t address[] = {in.address()};
+  for (int64_t n : {3, 0, 8, 1}) {
+    device.upload(out, untouched.data());
+    device.compute_queue().wait(graph.replay(address, {{n}}));
+    const std::vector<float> got = read(out);
+    for (int64_t i = 0; i < 16; i++)
+      EXPECT_EQ(got[size_t(i)], i < 2 * n ? float(1 + 2 * n) : -1.0f) << n << " element " << i;
+  }
+  const int64_t most = device.target().max_groups[0];
+  EXPECT_THROW(graph.replay(address, {{most / 2 + 1}}), InvalidArgument);
+  EXPECT_THROW(graph.replay(address, {{-1}}), InvalidArgument);
+  EXPECT_THROW(graph.replay(address, {{int64_t(1) << 31}}), InvalidArgument);
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
+TEST_P(Graph, AnInputConflictsAsFarAsItReaches) {
+  Span both = floats(16);
+  const Span in = both.sub(0, 16), out = both.sub(16, 48);
+  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 64), fixed(out, true)}, {{1, -1}}}}, 1,
+                     0);
+  const uint64_t address[] = {in.address()}, small[] = {16}, larger[] = {20};
+  EXPECT_EQ(graph.conflicting_input(address), 0);
+  EXPECT_EQ(graph.conflicting_input(address, larger), 0);
+  EXPECT_EQ(graph.conflicting_input(address, small), -1);
+  EXPECT_NO_THROW(device.compute_queue().wait(graph.replay(address, {}, small)));
+  device.allocator().free(both);
+}
+
 TEST_P(Graph, TimesOfEveryReplayAreReportedOnceItHasRun) {
   Span a = floats(4), b = floats(4);
   std::vector<GraphNode> nodes;

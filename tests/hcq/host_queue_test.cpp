@@ -71,7 +71,7 @@ TEST_F(Bridge, AListIsInFlightSeveralTimesWithOtherMemoryEachTime) {
     from.push_back(bytes(a, 0));
     to.push_back(bytes(b, 0));
     submit(a, copy_list(from.back(), source));
-    static_cast<HostList&>(*encoded).bind_copy(0, to.back().host(), from.back().host());
+    static_cast<HostList&>(*encoded).bind_copy(0, to.back().host(), from.back().host(), 64);
     const uint64_t slots[] = {uint64_t(i + 1), uint64_t(10 + i)};
     queue.submit(*encoded, slots);
   }
@@ -167,7 +167,7 @@ TEST(PlacedGraph, WaitsStandAtItsHeadAndSignalsAtItsEnd) {
   CommandGraph graph(device, {GraphCopy{{x, -1, 0, 64}, {y, -1, 0, 64}}}, 0, 0, 2, {},
                      {.waits = {first.get(), second.get()}, .signals = {done.get()}});
   const uint64_t points[] = {3, 4, 9};
-  const uint64_t value = graph.replay({}, {}, points);
+  const uint64_t value = graph.replay({}, {}, {}, points);
   EXPECT_EQ(to_text(seen),
             "wait s0 >= slot0\nwait s1 >= slot1\ncopy b0[0..64) <- b0[256..320) \"copy\" "
             "r:b0[256..320) w:b0[0..64)\nsignal s2 = slot2\n");
@@ -175,7 +175,7 @@ TEST(PlacedGraph, WaitsStandAtItsHeadAndSignalsAtItsEnd) {
   device.compute_queue().step();
   EXPECT_EQ(done->value(), 9u);
   EXPECT_TRUE(device.compute_queue().passed(value));
-  EXPECT_THROW(graph.replay({}, {}, {}), std::exception) << "without their values";
+  EXPECT_THROW(graph.replay({}, {}), std::exception) << "without their values";
 }
 
 TEST(PlacedGraph, OfAQueueThatCannotWaitWaitsBeforeItSubmits) {
@@ -195,7 +195,7 @@ TEST(PlacedGraph, OfAQueueThatCannotWaitWaitsBeforeItSubmits) {
     ready->set(6);
   });
   const uint64_t points[] = {6};
-  graph.replay({}, {}, points);
+  graph.replay({}, {}, {}, points);
   later.join();
   EXPECT_EQ(reached_at_submit, 6u);
 }

@@ -1,6 +1,7 @@
 // The kernels of dtype_cases.h on the devices that are there: CPU, the first Vulkan device, and
 // that device with its narrow and 64-bit types masked, so that emulation runs where both forms can
-// be compared. ctest repeats the Vulkan part with SwiftShader alone.
+// be compared; with descriptors in place of addresses; and with both, as a Vulkan 1.1 device. ctest
+// repeats the Vulkan part with SwiftShader alone.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,21 +21,21 @@ constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16, DTy
 struct Where {
   const char* name;
   const char* kind;
-  const char* mask;  // TUFF_VK_MASK
+  const char* disable;  // TUFF_VK_DISABLE
 };
 constexpr Where kWhere[] = {
     {"cpu", "CPU", ""},
     {"vulkan", "VULKAN", ""},
-    {"vulkan_masked", "VULKAN",
-     "shaderInt64,shaderInt16,shaderInt8,shaderFloat16,shaderFloat64,storageBuffer8BitAccess,"
-     "storageBuffer16BitAccess"},
+    {"vulkan_masked", "VULKAN", "i64,i16,i8,f16,f64,storage"},
+    {"vulkan_bound", "VULKAN", "bda"},
+    {"vulkan_floor", "VULKAN", "core12,bda,timeline,sync2,i64,i16,i8,f16,f64,storage,sub"},
 };
 
 class KernelDevice : public ::testing::TestWithParam<std::tuple<Where, DType>> {
  protected:
   void SetUp() override {
     const Where& where = std::get<0>(GetParam());
-    mask_.emplace(Env::TUFF_VK_MASK, where.mask);
+    mask_.emplace(Env::TUFF_VK_DISABLE, where.disable);
     for (const devices::DeviceKind& kind : devices::device_kinds()) {
       if (kind.kind != std::string(where.kind)) continue;
       const std::vector<devices::Candidate> found = kind.probe();
@@ -85,6 +86,7 @@ class KernelDevice : public ::testing::TestWithParam<std::tuple<Where, DType>> {
       device_->upload(spans[i], b.data());
       block[i] = spans[i].address() + kGuard;
       command.accesses.push_back({spans[i], true});
+      command.buffers.push_back(spans[i].sub(kGuard, buffers[i].size()));
     }
     dispatch.args = memory.allocate(block.size() * 8, hcq::MemoryKind::Upload);
     device_->upload(dispatch.args, block.data());

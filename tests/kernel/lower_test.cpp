@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/env.h"
+#include "graph/scalar_eval.h"
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
@@ -144,6 +145,25 @@ TEST(Lower, SymbolicSizesLaunchSymbolically) {
   EXPECT_TRUE(std::any_of(k.groups.begin(), k.groups.end(), [](const Dim& d) {
     return !d.is_const();
   })) << to_text(k);
+}
+
+// More workgroups than one axis of the grid takes.
+TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
+  Target t = builtin_target("spirv-lavapipe");
+  t.max_groups = {40, 50, 1};
+  const auto lowered = [&](int64_t most) {
+    const UOp n = variable("n", 0, most), i = range(n, 0, AxisKind::Loop);
+    return lower(kernel_of({store(0, most, i, load(1, most, i), {i})}), t);
+  };
+  const LinearKernel k = lowered(1000);
+  ASSERT_TRUE(k.groups[0].is_const()) << to_text(k);
+  for (int64_t n : {0, 1, 39, 40, 41, 799, 1000}) {
+    const int64_t rows = graph::evaluate_index(k.groups[1].uop(), {{"n", n}});
+    EXPECT_GE(k.groups[0].value() * rows, n);
+    EXPECT_LT(k.groups[0].value() * (rows - 1), std::max<int64_t>(n, 1));
+    EXPECT_EQ(rows == 0, n == 0);
+  }
+  EXPECT_NO_THROW(lowered(2000));
 }
 
 TEST(Lower, MatmulTiles) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
+#include "base/env.h"
 #include "devices/registry.h"
 #include "render/kernel_cases.h"
 #include "render/random_kernel.h"
@@ -12,13 +14,21 @@
 namespace tuff::render {
 namespace {
 
-class RenderDevice : public ::testing::TestWithParam<const char*> {
+struct Where {
+  const char *name, *kind;
+  const char* disable;  // TUFF_VK_DISABLE
+};
+constexpr Where kWhere[] = {
+    {"VULKAN", "VULKAN", ""}, {"Descriptors", "VULKAN", "bda"}, {"CPU", "CPU", ""}};
+
+class RenderDevice : public ::testing::TestWithParam<Where> {
  protected:
   void SetUp() override {
+    disable_.emplace(Env::TUFF_VK_DISABLE, GetParam().disable);
     // A device that is missing is skipped; one that is there and cannot be opened throws: a
     // failure.
     for (const devices::DeviceKind& kind : devices::device_kinds()) {
-      if (kind.kind != std::string(GetParam())) continue;
+      if (kind.kind != std::string(GetParam().kind)) continue;
       const std::vector<devices::Candidate> found = kind.probe();
       for (const devices::Candidate& c : found) {
         if (!device_ && c.usable) device_ = kind.open("");
@@ -26,7 +36,7 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
       if (!device_) GTEST_SKIP() << (found.empty() ? "none found" : found[0].reason);
       return;
     }
-    GTEST_SKIP() << "not built with " << GetParam();
+    GTEST_SKIP() << "not built with " << GetParam().kind;
   }
 
   void check(const std::vector<Case>& cases) {
@@ -58,6 +68,7 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
       device_->upload(spans[i], buffers[i].data());
       block[i] = spans[i].address();
       command.accesses.push_back({spans[i], true});
+      command.buffers.push_back(spans[i]);
     }
     if (!c.scalars.empty())
       std::memcpy(block.data() + buffers.size(), c.scalars.data(), c.scalars.size() * 4);
@@ -77,6 +88,7 @@ class RenderDevice : public ::testing::TestWithParam<const char*> {
     memory.free(dispatch.args);
   }
 
+  std::optional<EnvOverride> disable_;
   std::unique_ptr<hcq::Device> device_;
 };
 
@@ -119,8 +131,8 @@ TEST_P(RenderDevice, FloatsWithinTheSpecifiedPrecision) {
   check(float_cases());
 }
 
-INSTANTIATE_TEST_SUITE_P(, RenderDevice, ::testing::Values("VULKAN", "CPU"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(, RenderDevice, ::testing::ValuesIn(kWhere),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tuff::render

@@ -45,5 +45,17 @@ TEST(RenderGolden, Spirv) {
   }
 }
 
+TEST(RenderGolden, SpirvWithDescriptors) {
+  Target t = builtin_target("spirv-generic");
+  t.features.device_address = false;
+  for (const Golden& g : {Golden{"elementwise", elementwise_kernel}, {"row_sum", row_sum_kernel}}) {
+    std::string text;
+    spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
+        .Disassemble(renderer_of(t).render(g.make(), t).words, &text,
+                     SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+    compare(std::string(g.file) + ".descriptors.spvasm", text);
+  }
+}
+
 }  // namespace
 }  // namespace tuff::render

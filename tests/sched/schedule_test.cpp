@@ -305,6 +305,24 @@ TEST(Cache, DependsOnWhatOfTheTargetShapesKernels) {
   EXPECT_EQ(kernel_count(*schedule(sinks, target_of).schedule), 3);
 }
 
+TEST(Bindings, ABufferAboveTheRangeIsRefusedByName) {
+  Target bound = host_target("CPU");
+  bound.max_binding_bytes = 64;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return bound; };
+  const auto negated = [](int64_t n) { return std::vector<UOp>{neg(host_buffer({n}))}; };
+  EXPECT_EQ(kernel_count(*schedule(negated(16), target_of).schedule), 1);
+  try {
+    schedule(negated(17), target_of);
+    FAIL() << "no error";
+  } catch (const Unsupported& e) {
+    const std::string text = e.what();
+    for (const char* part : {"68 bytes", "at most 64", "maxStorageBufferRange"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(kernel_count(*schedule(negated(17), host_target).schedule),
+            1);  // the limit is in the key
+}
+
 // Schedules for kernels of few buffers, checks that they are, and what they compute on the host.
 void expect_fits(const std::vector<UOp>& sinks, uint32_t max_buffers) {
   Target few = host_target("CPU");
@@ -325,6 +343,13 @@ TEST(FewBuffers, TwentyTensorsAreAddedAndJoined) {
     joined = joined ? add(joined, part) : part;
   }
   for (const uint32_t limit : {3u, 4u, 7u}) expect_fits({sum, joined}, limit);
+}
+
+// What is stored for a later reader is one buffer more for the one before it.
+TEST(FewBuffers, ACutForOneReaderIsSeenByTheOthers) {
+  const UOp a = host_buffer({8}), b = host_buffer({8}), c = host_buffer({8});
+  const UOp shared = neg(mul(a, b));
+  expect_fits({add(add(a, shared), b), add(shared, c)}, 3);
 }
 
 TEST(FewBuffers, SourcesOfOneOpAreStoredSideBySide) {

@@ -84,6 +84,24 @@ TEST_P(JitResults, UseTheSameMemoryAgainWhereNobodyHoldsThem) {
   EXPECT_EQ(live_bytes(), before);
 }
 
+// One result is made of another one, which is then copied to where it is returned.
+TEST_P(JitResults, MayBeComputedFromEachOther) {
+  Jit jit([](const std::vector<Tensor>& in) {
+    const Tensor product = in[0].reshape({2, 2}).matmul(in[0].reshape({2, 2}));
+    return std::vector<Tensor>{product, product.mean(), product.sum({0})};
+  });
+  std::vector<std::vector<Tensor>> kept;
+  for (int i = 0; i < 5; i++) kept.push_back(jit({numbers({1, 2, 3, float(i)})}));
+  ASSERT_TRUE(jit.captured());
+  for (int i = 0; i < 5; i++) {
+    const float n = float(i);
+    const Floats product{7, 2 + 2 * n, 3 + 3 * n, 6 + n * n};
+    EXPECT_EQ(values(kept[size_t(i)][0]), product);
+    EXPECT_EQ(values(kept[size_t(i)][1])[0], (18 + 5 * n + n * n) / 4);
+    EXPECT_EQ(values(kept[size_t(i)][2]), (Floats{10 + 3 * n, 8 + 2 * n + n * n}));
+  }
+}
+
 TEST_P(JitResults, ThatAreStateStayTheTensorTheyAre) {
   Tensor counter = numbers({0});
   counter.realize();

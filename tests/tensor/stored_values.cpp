@@ -19,8 +19,8 @@ std::vector<double> numbers(const json& values) {
 }
 
 HostArray array_of(const json& j) {
-  return test::array_of(parse_dtype(j.at("dtype").get<std::string>()), j.at("shape"),
-                        numbers(j.at("values")));
+  return test::array_of(parse_dtype(j.at("dtype").get<std::string>()),
+                        j.at("shape").get<std::vector<int64_t>>(), numbers(j.at("values")));
 }
 
 Row row_of(const json& j) {

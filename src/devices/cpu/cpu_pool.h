@@ -40,6 +40,7 @@ class CpuPool {
   void wake_workers();
 
   std::vector<std::thread> workers_;
+  uint32_t unwatched_ = 0;                     // small launches; the caller's alone
   Job job_;                                    // written only while closed and nobody is inside
   alignas(64) std::atomic<uint64_t> next_{0};  // next group of the job to be taken
   alignas(64) std::atomic<bool> open_{false};

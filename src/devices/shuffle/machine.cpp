@@ -314,8 +314,9 @@ bool Machine::holds_back(const Submitted& s, const Command& c) const {
 }
 
 bool Machine::reached(const WaitCmd& wait, const Submitted& s) const {
-  const auto* own = dynamic_cast<const ShuffleSignal*>(wait.signal);
-  return (own ? own->value_.load() : wait.signal->value()) >= s.slots[wait.value_slot];
+  const Signal& signal = *wait.signal;
+  const auto* own = dynamic_cast<const ShuffleSignal*>(&signal);
+  return (own ? own->value_.load() : signal.value()) >= s.slots[wait.value_slot];
 }
 
 std::vector<Signal*> Machine::blocking() const {

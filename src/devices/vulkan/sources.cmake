@@ -12,9 +12,11 @@ set(TUFF_VULKAN_SOURCES
   vulkan/memory/blocks.cpp
   vulkan/program/cache.cpp
   vulkan/program/loader.cpp
+  vulkan/queue/bindings.cpp
   vulkan/queue/clock.cpp
   vulkan/queue/encode.cpp
   vulkan/queue/encoded.cpp
+  vulkan/queue/fences.cpp
   vulkan/queue/queue.cpp
   vulkan/queue/raw_replay.cpp
   vulkan/queue/recorder.cpp

@@ -21,7 +21,7 @@ std::vector<Candidate> vulkan_probe();
 // Throws InvalidArgument listing what is there, Unsupported with the reason.
 std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector);
 
-// Throws Unsupported without synchronization2.
+// Throws Unsupported without synchronization2, timelineSemaphore or bufferDeviceAddress.
 std::unique_ptr<RawReplay> vulkan_raw_replay(hcq::Device& device, const hcq::CommandList& list);
 
 // The rows of device/limits.def: what TUFF_VK_LIMIT may name.
@@ -38,6 +38,7 @@ struct VkApi;  // device/api.h
 // The function table that every call of this device goes through; a test may exchange entries.
 VkApi& vulkan_api(hcq::Device& device);
 // A timeline semaphore of its own, for lists that wait on or signal something besides the queue.
+// Throws Unsupported where there are none.
 std::unique_ptr<hcq::Signal> vulkan_signal(hcq::Device& device, uint64_t initial = 0);
 // Warnings and errors that the validation layer has reported in this process.
 uint64_t vulkan_validation_message_count();

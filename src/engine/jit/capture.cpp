@@ -4,7 +4,10 @@
 #include <optional>
 
 #include "base/check.h"
+#include "engine/jit/copy_kernel.h"
+#include "engine/jit/rebind.h"
 #include "engine/jit/segments.h"
+#include "engine/jit/size_expressions.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
@@ -16,6 +19,18 @@ namespace {
 constexpr uint32_t kInstances = 2;  // the next replay is patched while the last one runs
 
 thread_local Capture* current_capture = nullptr;
+
+// A run of calls on one device, or one copy between devices.
+struct Segment {
+  Device* device = nullptr;
+  std::shared_ptr<hcq::CommandGraph> graph;
+  std::unique_ptr<ReboundGraph> rebound;  // instead of `graph`, where addresses cannot be patched
+  std::optional<BoundCopy> host_copy;
+  int32_t copy_dst_input = -1, copy_src_input = -1;
+  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
+
+  const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
+};
 
 hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
                               bool write) {
@@ -32,8 +47,49 @@ hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bo
   return g;
 }
 
-hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
+// How many bytes input `i` has in a replay, as a variable beside the caller's.
+graph::UOp input_bytes(size_t i, const Buffer& captured) {
+  return graph::variable(fmt::format("bytes of input {}", i), 0, int64_t(captured.size_bytes()));
+}
+
+// What there is of b in a replay.
+graph::UOp present_bytes(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
+  const int32_t slot = input_slot(b, inputs);
+  const graph::UOp all = graph::index_const(int64_t(b.size_bytes()));
+  if (slot < 0) return all;
+  const Buffer& in = *inputs[size_t(slot)];
+  const graph::UOp left =
+      input_bytes(size_t(slot), in) - int64_t(b.byte_offset() - in.byte_offset());
+  const graph::UOp some = graph::alu(graph::Op::Max, {left, graph::index_const(0)});
+  return graph::where(graph::lt(some, all), some, all);
+}
+
+// A copy's addresses are encoded; a kernel's are patched.
+hcq::GraphNode copy_by_kernel(const BoundCopy& copy, std::span<const Ref<Buffer>> inputs,
+                              SizeExpressions& sizes, bool sizes_vary) {
+  const size_t width = std::min<size_t>(size_bytes(copy.dst->dtype), 4);
+  const DType t = width == 1 ? DType::U8 : width == 2 ? DType::U16 : DType::U32;
+  const int64_t count = int64_t(copy.dst->size_bytes() / width);
+  const LoadedKernel& k = copy_kernel(copy.dst->on(), t, count, sizes_vary);
+  hcq::GraphKernel g;
+  g.program = k.program.get();
+  for (const auto& a : k.buffers)
+    g.buffers.push_back(
+        graph_buffer(a.slot == 0 ? *copy.dst : *copy.src, inputs, a.read, a.written));
+  if (sizes_vary) {
+    const graph::UOp from = present_bytes(*copy.src, inputs), to = present_bytes(*copy.dst, inputs);
+    const graph::UOp both = graph::where(graph::lt(from, to), from, to);
+    g.scalars.push_back({0, int32_t(sizes.slot(graph::floordiv(both, int64_t(width))))});
+  }
+  for (size_t i = 0; i < 3; i++) g.groups[i] = uint32_t(k.groups[i].value());
+  return g;
+}
+
+hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> inputs,
+                          SizeExpressions& sizes, bool sizes_vary) {
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
+    if (input_slot(*copy->dst, inputs) >= 0 || input_slot(*copy->src, inputs) >= 0)
+      return copy_by_kernel(*copy, inputs, sizes, sizes_vary);
     hcq::GraphCopy g{graph_buffer(*copy->dst, inputs, false, true),
                      graph_buffer(*copy->src, inputs, true, false)};
     // A span may be longer than its elements: memory comes in words.
@@ -48,8 +104,15 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
     g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
                                      k.kernel->buffers[i].written));
   }
-  for (int32_t s : k.scalars) g.scalars.push_back({s, -1});
+  for (size_t i = 0; i < k.scalars.size(); i++) {
+    const graph::UOp& v = k.kernel->variables[i];
+    g.scalars.push_back({k.scalars[i], sizes.covers(v) ? int32_t(sizes.slot(v)) : -1});
+  }
   g.groups = k.groups;
+  for (size_t i = 0; i < 3; i++) {
+    const graph::Dim& d = k.kernel->groups[i];
+    if (!d.is_const() && sizes.covers(d.uop())) g.group_slots[i] = int32_t(sizes.slot(d.uop()));
+  }
   return g;
 }
 
@@ -73,23 +136,38 @@ void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
                 touched.end());
 }
 
-// The buffer of a call as this replay has it: inputs are the ones given now.
-void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
-            std::span<const Ref<Buffer>> given) {
-  const int32_t slot = input_slot(*b, captured);
-  if (slot < 0) return;
-  const uint64_t offset = b->byte_offset() - captured[size_t(slot)]->byte_offset();
-  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, b->count, offset);
+// `given` is what replays give values of.
+std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const SegmentItem> items,
+                                              std::span<const Ref<Buffer>> inputs,
+                                              const std::vector<graph::UOp>& given, bool sizes_vary,
+                                              hcq::GraphPlace place = {}) {
+  std::vector<hcq::GraphNode> nodes;
+  SizeExpressions sizes(given);
+  for (const SegmentItem& item : items) {
+    if (auto* call = std::get_if<const BoundCall*>(&item))
+      nodes.push_back(graph_node(**call, inputs, sizes, sizes_vary));
+    else
+      nodes.push_back(std::get<hcq::GraphCopy>(item));
+  }
+  const bool copies = place.queue && place.queue != &device.queue();
+  auto graph = std::make_shared<hcq::CommandGraph>(
+      device.hcq(), std::move(nodes), uint32_t(inputs.size()), sizes.program(), kInstances,
+      profile_sink(device.name() + (copies ? " copies" : "")), std::move(place));
+  profile_graph(graph);
+  return graph;
 }
 
-void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
-            std::span<const Ref<Buffer>> given) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (Ref<Buffer>& b : k->buffers) rebind(b, captured, given);
-  } else {
-    rebind(std::get<BoundCopy>(c).dst, captured, given);
-    rebind(std::get<BoundCopy>(c).src, captured, given);
-  }
+std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const BoundCall> calls,
+                                              std::span<const Ref<Buffer>> inputs,
+                                              const std::vector<graph::UOp>& given,
+                                              bool sizes_vary) {
+  std::vector<SegmentItem> items;
+  for (const BoundCall& c : calls) items.emplace_back(&c);
+  return make_graph(device, items, inputs, given, sizes_vary);
+}
+
+void revalue(BoundCall& c, const VariableValues& values) {
+  if (auto* k = std::get_if<BoundKernel>(&c)) bind_variables(*k, values);
 }
 
 }  // namespace
@@ -104,141 +182,215 @@ Capture::~Capture() { current_capture = nullptr; }
 Capture* Capture::current() { return current_capture; }
 
 struct CapturedGraph::State {
-  // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the graph.
+  // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
   std::vector<BoundCall> validated;
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
   std::vector<Ref<Buffer>> captured_inputs;
-  // All calls on one compute queue; else `segmented`.
-  std::shared_ptr<hcq::CommandGraph> graph;
-  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
-  std::unique_ptr<SegmentedGraph> segmented;
-  std::vector<uint64_t> addresses;
+  std::vector<graph::UOp> variables;
+  std::vector<Segment> segments;              // one after the other, or
+  std::unique_ptr<SegmentedGraph> segmented;  // waiting for one another
+  std::vector<uint64_t> addresses, sizes;     // of one replay's inputs
+  std::vector<int64_t> values;                // the variables', then the inputs' sizes
   ReplayStats stats;
 
-  std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::vector<hcq::GraphNode> nodes,
-                                                hcq::GraphPlace place) {
-    const bool copies = place.queue && place.queue != &device.queue();
-    auto made = std::make_shared<hcq::CommandGraph>(
-        device.hcq(), std::move(nodes), uint32_t(addresses.size()), 0, kInstances,
-        profile_sink(device.name() + (copies ? " copies" : "")), std::move(place));
-    profile_graph(made);
-    return made;
+  std::vector<graph::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
+    std::vector<graph::UOp> out = variables;
+    for (size_t i = 0; i < inputs.size(); i++) out.push_back(input_bytes(i, *inputs[i]));
+    return out;
   }
 
-  void make_single(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
-    std::vector<hcq::GraphNode> nodes;
+  void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    Segment s;
+    s.device = &device_of(calls[0]);
     for (const BoundCall& c : calls) {
-      nodes.push_back(graph_node(c, inputs));
-      add_touched(touched, c);
-    }
-    keep_one_per_root(touched);
-    std::erase_if(touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
-    graph = make_graph(device_of(calls[0]), std::move(nodes), {});
-  }
-
-  void make_segmented(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
-                      const SegmentPlan& plan, bool host_waits) {
-    const auto make = [&](Device& device, std::span<const SegmentItem> items,
-                          hcq::GraphPlace place) {
-      std::vector<hcq::GraphNode> nodes;
-      for (const SegmentItem& item : items) {
-        if (auto* call = std::get_if<const BoundCall*>(&item))
-          nodes.push_back(graph_node(**call, inputs));
-        else
-          nodes.push_back(std::get<hcq::GraphCopy>(item));
-      }
-      return make_graph(device, std::move(nodes), std::move(place));
-    };
-    segmented = std::make_unique<SegmentedGraph>(calls, inputs, plan, make, host_waits);
-  }
-
-  void count(std::span<const BoundCall> calls) {
-    for (const BoundCall& c : calls) {
+      add_touched(s.touched, c);
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
         stats.bytes += k->kernel->estimate.bytes;
-        stats.kernels++;
-      } else {
-        stats.copies++;
       }
     }
-    stats.submits_per_replay = segmented ? segmented->device_submits() : uint32_t(bool(graph));
-    stats.host_submits_per_replay = segmented ? segmented->host_submits() : 0;
-    for (const auto& g : all_graphs()) stats.barriers += g->stats().barriers;
+    keep_one_per_root(s.touched);
+    std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    const std::vector<graph::UOp> given = given_values(inputs);
+    const bool vary = !variables.empty();
+    if (s.device->target().features.device_address) {
+      s.graph = make_graph(*s.device, calls, inputs, given, vary);
+    } else {
+      s.rebound = std::make_unique<ReboundGraph>(
+          calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
+            return make_graph(*device, bound, {}, given, vary);
+          });
+    }
+    const hcq::GraphStats& g = s.command_graph().stats();
+    stats.kernels += g.kernels;
+    stats.copies += g.copies;
+    stats.barriers += g.barriers;
+    stats.submits_per_replay += g.submits_per_replay;
+    segments.push_back(std::move(s));
   }
 
-  std::vector<std::shared_ptr<hcq::CommandGraph>> all_graphs() const {
-    if (segmented) return segmented->graphs();
-    if (graph) return {graph};
-    return {};
+  // What re-binding costs by now; the first replay with other memory adds to it.
+  void count_rebinding() {
+    stats.rebind_copies = stats.submits_per_replay = 0;
+    for (const Segment& s : segments) {
+      if (s.host_copy) continue;
+      stats.submits_per_replay += s.command_graph().stats().submits_per_replay;
+      if (!s.rebound) continue;
+      stats.rebind_copies += s.rebound->copies();
+      stats.submits_per_replay += s.rebound->copy_submits();
+    }
+  }
+
+  void add_host_copy(const BoundCopy& c, std::span<const Ref<Buffer>> inputs) {
+    Segment s;
+    s.host_copy = c;
+    s.copy_dst_input = input_slot(*c.dst, inputs);
+    s.copy_src_input = input_slot(*c.src, inputs);
+    stats.copies++;
+    segments.push_back(std::move(s));
+  }
+
+  // Runs of calls on one device, and copies between devices, in their order.
+  void add_runs(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    for (size_t begin = 0; begin < calls.size();) {
+      if (crosses_devices(calls[begin])) {
+        add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
+        continue;
+      }
+      size_t end = begin + 1;
+      while (end < calls.size() && !crosses_devices(calls[end]) &&
+             &device_of(calls[end]) == &device_of(calls[begin]))
+        end++;
+      add_graph(calls.subspan(begin, end - begin), inputs);
+      begin = end;
+    }
+  }
+
+  void add_segmented(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                     const SegmentPlan& plan, bool host_waits) {
+    const std::vector<graph::UOp> given = given_values(inputs);
+    const auto make = [&](Device& device, std::span<const SegmentItem> items,
+                          hcq::GraphPlace place) {
+      return make_graph(device, items, inputs, given, !variables.empty(), std::move(place));
+    };
+    segmented = std::make_unique<SegmentedGraph>(calls, inputs, plan, make, host_waits);
+    for (const BoundCall& c : calls) {
+      auto* k = std::get_if<BoundKernel>(&c);
+      stats.flops += k ? k->kernel->estimate.flops : 0;
+      stats.bytes += k ? k->kernel->estimate.bytes : 0;
+      (k ? stats.kernels : stats.copies)++;
+    }
+    for (const auto& g : segmented->graphs()) stats.barriers += g->stats().barriers;
+    stats.submits_per_replay = segmented->device_submits();
+    stats.host_submits_per_replay = segmented->host_submits();
   }
 
   // Memory that another device's loss has spoilt is not computed with.
-  void pass_origins_on(std::span<const Ref<Buffer>> inputs) {
+  static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
+                              std::span<const Ref<Buffer>> touched) {
     Origin origins;
-    for (const auto& buffers : {inputs, std::span<const Ref<Buffer>>(touched)})
+    for (const auto& buffers : {inputs, touched})
       for (const Ref<Buffer>& b : buffers)
         if (b->has_origin()) origins = origins.with(b->origin());
     if (!origins) return;
     origins.require();
-    for (const auto& buffers : {inputs, std::span<const Ref<Buffer>>(touched)})
+    for (const auto& buffers : {inputs, touched})
       for (const Ref<Buffer>& b : buffers) b->written_from(origins.with(b->origin()));
-  }
-
-  void replay_single(std::span<const Ref<Buffer>> inputs) {
-    pass_origins_on(inputs);
-    const uint64_t value = graph->replay(addresses, {});
-    for (const Ref<Buffer>& b : touched) b->used_until(value);
-    for (const Ref<Buffer>& b : inputs) b->used_until(value);
-    counters().submits += graph->stats().submits_per_replay;
   }
 
   void replay_segmented(std::span<const Ref<Buffer>> inputs) {
     segmented->replay(inputs, [this](hcq::CommandGraph& g, std::span<const uint64_t> points) {
-      return g.replay(addresses, {}, points);
+      return g.replay(addresses, values, sizes, points);
     });
   }
 
-  void replay_validated(std::span<const Ref<Buffer>> inputs) const {
+  void replay_runs(std::span<const Ref<Buffer>> inputs) {
+    for (Segment& s : segments) {
+      if (s.host_copy) {
+        BoundCopy c = *s.host_copy;
+        if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
+        if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
+        const BoundCall call(std::move(c));
+        execute(std::span<const BoundCall>(&call, 1));
+        continue;
+      }
+      pass_origins_on(inputs, s.touched);
+      const uint64_t value =
+          s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
+      for (const Ref<Buffer>& b : s.touched) b->used_until(value);
+      for (const Ref<Buffer>& b : inputs)
+        if (&b->on() == s.device) b->used_until(value);
+      counters().submits += s.command_graph().stats().submits_per_replay;
+      if (s.rebound) count_rebinding();
+    }
+  }
+
+  void require_values(std::span<const int64_t> values) const {
+    if (values.size() != variables.size())
+      fail<InvalidArgument>("replay: {} values given for {} variables", values.size(),
+                            variables.size());
+    for (size_t i = 0; i < values.size(); i++) {
+      const auto& v = variables[i]->get<graph::VariableArg>();
+      if (values[i] < v.min || values[i] > v.max)
+        fail<InvalidArgument>("replay: variable {} = {} is outside its bounds {}..{}", v.name,
+                              values[i], v.min, v.max);
+    }
+  }
+
+  void replay_validated(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> given) const {
     std::vector<BoundCall> calls = validated;
-    for (BoundCall& c : calls) rebind(c, captured_inputs, inputs);
+    VariableValues values;
+    for (size_t i = 0; i < given.size(); i++)
+      values[variables[i]->get<graph::VariableArg>().name] = given[i];
+    for (BoundCall& c : calls) {
+      rebind(c, captured_inputs, inputs);
+      if (!values.empty()) revalue(c, values);
+    }
     execute(calls);
     counters().replays++;
   }
 };
 
 CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
-                             const CaptureOptions& options)
+                             std::vector<graph::UOp> variables, const CaptureOptions& options)
     : state_(std::make_unique<State>()) {
   State& st = *state_;
+  st.variables = std::move(variables);
   st.addresses.resize(inputs.size());
+  st.sizes.resize(inputs.size());
+  st.values.resize(st.variables.size() + inputs.size());
   if (validating()) {
     st.validated = calls;
     st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
   if (checking_bounds()) st.bounded = calls;
   const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
-  if (!plan.simple())
-    st.make_segmented(calls, inputs, plan, options.host_waits);
-  else if (!calls.empty())
-    st.make_single(calls, inputs);
-  st.count(calls);
+  if (plan.simple() || !plan.patchable())
+    st.add_runs(calls, inputs);
+  else
+    st.add_segmented(calls, inputs, plan, options.host_waits);
 }
 
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
+void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
-  if (!st.validated.empty()) return st.replay_validated(inputs);
+  st.require_values(values);
+  if (!st.validated.empty()) return st.replay_validated(inputs, values);
   const ProfiledScope scope("replay");
-  for (size_t i = 0; i < inputs.size(); i++) st.addresses[i] = inputs[i]->span().address();
+  for (size_t i = 0; i < inputs.size(); i++) {
+    st.addresses[i] = inputs[i]->span().address();
+    st.sizes[i] = inputs[i]->size_bytes();
+    st.values[values.size() + i] = int64_t(st.sizes[i]);
+  }
+  std::copy(values.begin(), values.end(), st.values.begin());
   if (st.segmented)
     st.replay_segmented(inputs);
-  else if (st.graph)
-    st.replay_single(inputs);
+  else
+    st.replay_runs(inputs);
   counters().replays++;
   if (!st.bounded.empty()) check_bounds(st.bounded);
 }
@@ -246,7 +398,10 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs) {
 const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
 std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
   std::vector<const hcq::CommandGraph*> out;
-  for (const auto& g : state_->all_graphs()) out.push_back(g.get());
+  if (state_->segmented)
+    for (const auto& g : state_->segmented->graphs()) out.push_back(g.get());
+  for (const Segment& s : state_->segments)
+    if (!s.host_copy) out.push_back(&s.command_graph());
   return out;
 }
 const SegmentedGraph* CapturedGraph::segmented() const { return state_->segmented.get(); }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "engine/jit/rebind.h"
 
 namespace tuff::engine {
 namespace {
@@ -240,19 +241,14 @@ class Planner {
 
 }  // namespace
 
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const Buffer& in = *inputs[i];
-    if (&b.root() == &in.root() && b.byte_offset() >= in.byte_offset() &&
-        b.byte_offset() + b.size_bytes() <= in.byte_offset() + in.size_bytes()) {
-      return int32_t(i);
-    }
-  }
-  return -1;
-}
-
 bool SegmentPlan::simple() const {
   return queues.size() <= 1 && (queues.empty() || queues[0].kind == QueueKind::Compute);
+}
+
+bool SegmentPlan::patchable() const {
+  return std::all_of(queues.begin(), queues.end(), [](const PlannedQueue& q) {
+    return q.device->target().features.device_address;
+  });
 }
 
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,

@@ -51,6 +51,7 @@ struct SegmentPlan {
   std::vector<PlannedQueue> queues;
   std::vector<PlannedSegment> segments;  // in the order of submission
   bool simple() const;                   // nothing but one device's compute queue
+  bool patchable() const;                // every device has buffer device addresses
 };
 
 // From here on a copy of a device's memory goes to its copy queue, if it has one and there are
@@ -60,8 +61,5 @@ inline constexpr size_t kCopyQueueBytes = 4u << 20;
 
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                           size_t copy_queue_bytes = kCopyQueueBytes);
-
-// The slot whose memory `b` lies in, or -1.
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs);
 
 }  // namespace tuff::engine

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "engine/jit/rebind.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"
 
@@ -20,17 +21,29 @@ struct Operand {
   int32_t input = -1;
   uint64_t offset = 0, size_bytes = 0;
 
+  // Where extents vary an input may be smaller than what was captured: then there is less.
   hcq::Span now(std::span<const Ref<Buffer>> inputs) const {
     if (span) return span;
-    const hcq::Span whole =
-        buffer ? buffer->span() : inputs[size_t(input)]->span().sub(offset, size_bytes);
-    return whole.sub(0, size_bytes);
+    if (buffer) return buffer->span().sub(0, size_bytes);
+    Buffer& in = *inputs[size_t(input)];
+    const uint64_t begin = std::min(offset, in.size_bytes());
+    return in.span().sub(begin, std::min(size_bytes, in.size_bytes() - begin));
   }
+};
+
+// Both sides of a copy, of the same size.
+struct CopySpans {
+  hcq::Span dst, src;
 };
 
 struct Copy {
   Operand dst, src;
   bool rebinds() const { return dst.input >= 0 || src.input >= 0; }
+  CopySpans now(std::span<const Ref<Buffer>> inputs) const {
+    CopySpans s{dst.now(inputs), src.now(inputs)};
+    s.dst.size_bytes = s.src.size_bytes = std::min(s.dst.size_bytes, s.src.size_bytes);
+    return s;
+  }
 };
 
 // Exactly one of graph, host and (copies with list) is what is submitted; entries submit nothing.
@@ -40,12 +53,11 @@ struct Segment {
   std::vector<size_t> after;
   std::shared_ptr<hcq::CommandGraph> graph;
   std::unique_ptr<hcq::EncodedList> host;
-  std::vector<Copy> copies;               // of host and of rebinding segments
-  hcq::CommandList list;                  // of these, with placeholders for inputs
-  std::vector<const Segment*> raised_by;  // host segments whose signals this one waits for
-  std::vector<size_t> raises;             // signals, of a host segment
-  std::vector<uint64_t> points;           // values of one replay
-  uint64_t value = 0;                     // of the last submission
+  std::vector<Copy> copies;      // of host and of rebinding segments
+  hcq::CommandList list;         // of these, with placeholders for inputs
+  std::vector<size_t> raises;    // signals, of a host segment
+  std::vector<uint64_t> points;  // values of one replay
+  uint64_t value = 0;            // of the last submission
 };
 
 struct QueueState {
@@ -343,6 +355,8 @@ void SegmentedGraph::State::note_follow_ups() {
   }
 }
 
+namespace {
+
 // After all segments are known: which devices wait for this one.
 void finish_host(Segment& s, std::span<Relay> relays, hcq::Queue& queue) {
   for (size_t r : s.raises)
@@ -351,6 +365,8 @@ void finish_host(Segment& s, std::span<Relay> relays, hcq::Queue& queue) {
   s.points.resize(s.list.slot_count);
   s.host = queue.encode(s.list, hcq::EncodeUse::Replay);
 }
+
+}  // namespace
 
 void SegmentedGraph::State::make_rebinding(Segment& s, const PlannedSegment& planned) {
   if (!host_waits)
@@ -454,8 +470,9 @@ void SegmentedGraph::State::fill_points(Segment& s) {
 void SegmentedGraph::State::submit_host(Segment& s, std::span<const Ref<Buffer>> given) {
   auto& list = static_cast<hcq::HostList&>(*s.host);
   for (size_t i = 0; i < s.copies.size(); i++) {
-    const Copy& c = s.copies[i];
-    if (c.rebinds()) list.bind_copy(i, c.dst.now(given).host(), c.src.now(given).host());
+    if (!s.copies[i].rebinds()) continue;
+    const CopySpans c = s.copies[i].now(given);
+    list.bind_copy(i, c.dst.host(), c.src.host(), c.dst.size_bytes);
   }
   hcq::Queue& queue = *queues[s.queue].queue;
   std::fill(s.points.begin() + std::ptrdiff_t(s.after.size()), s.points.end(),
@@ -469,8 +486,8 @@ void SegmentedGraph::State::submit_rebinding(Segment& s, std::span<const Ref<Buf
   size_t next = 0;
   for (hcq::Command& c : list.commands) {
     if (!std::holds_alternative<hcq::CopyCmd>(c.body)) continue;
-    const Copy& copy = s.copies[next++];
-    c.body = hcq::CopyCmd{copy.dst.now(given), copy.src.now(given)};
+    const CopySpans now = s.copies[next++].now(given);
+    c.body = hcq::CopyCmd{now.dst, now.src};
   }
   std::span<const uint64_t> points = s.points;
   if (host_waits) {

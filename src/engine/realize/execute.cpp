@@ -35,11 +35,13 @@ void write_args(std::byte* block, const BoundKernel& k) {
 
 hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
   hcq::Command c{hcq::DispatchCmd{k.kernel->program.get(), args, k.groups, {}}, {}, k.kernel->name};
+  const bool bound = !k.buffers.at(0)->on().target().features.device_address;
   for (size_t i = 0; i < k.buffers.size(); i++) {
     const auto& a = k.kernel->buffers[i];
     const hcq::Span span = k.buffers[i]->span();
     if (a.read) c.accesses.push_back({span, false});
     if (a.written) c.accesses.push_back({span, true});
+    if (bound) c.buffers.push_back(span);
   }
   c.accesses.push_back({args, false});
   return c;
@@ -131,7 +133,12 @@ bool dispatches_first_time(const BoundCall& c) {
 // for both sides. In captured graphs such copies block nobody: engine/jit/segments.h.
 void copy_through_host(const BoundCopy& c) {
   constexpr int64_t kPieceBytes = 4 << 20;
-  const Ref<Buffer>&dst = c.dst, &src = c.src;
+  // Where extents vary an input may be smaller than the memory captured for it.
+  const int64_t count = std::min(c.dst->count, c.src->count);
+  const auto part = [&](const Ref<Buffer>& b) {
+    return b->count == count ? b : make_ref<Buffer>(b, b->dtype, count, 0);
+  };
+  const Ref<Buffer> dst = part(c.dst), src = part(c.src);
   if (const std::byte* from = src->span().host()) {
     src->on().queue().wait(src->last_use());
     src->origin().require();
@@ -141,13 +148,13 @@ void copy_through_host(const BoundCopy& c) {
     src->copyout(to);
     dst->written_from({});
   } else {
-    const int64_t step = std::min(c.src->count, kPieceBytes / int64_t(size_bytes(src->dtype)));
+    const int64_t step = std::min(count, kPieceBytes / int64_t(size_bytes(src->dtype)));
     std::vector<std::byte> piece(size_t(step) * size_bytes(src->dtype));
-    for (int64_t at = 0; at < src->count; at += step) {
-      const int64_t n = std::min(step, src->count - at);
+    for (int64_t at = 0; at < count; at += step) {
+      const int64_t n = std::min(step, count - at);
       const uint64_t offset = uint64_t(at) * size_bytes(src->dtype);
-      Buffer(src, src->dtype, n, offset).copyout(piece.data());
-      Buffer(dst, dst->dtype, n, offset).copyin(piece.data());
+      make_ref<Buffer>(src, src->dtype, n, offset)->copyout(piece.data());
+      make_ref<Buffer>(dst, dst->dtype, n, offset)->copyin(piece.data());
     }
   }
   counters().copies++;

@@ -86,17 +86,22 @@ BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Bindi
     out.buffers.push_back(report ? bounds_report(k, Device::get(c.device))
                                  : b.at(c.args[size_t(a.slot)]));
   }
-  for (const graph::UOp& v : k.variables)
-    out.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
-  for (int i = 0; i < 3; i++) {
-    out.groups[i] =
-        uint32_t(k.groups[i].is_const() ? k.groups[i].value()
-                                        : graph::evaluate_index(k.groups[i].uop(), values));
-  }
+  bind_variables(out, values);
   return out;
 }
 
 }  // namespace
+
+void bind_variables(BoundKernel& bound, const VariableValues& values) {
+  const LoadedKernel& k = *bound.kernel;
+  bound.scalars.clear();
+  for (const graph::UOp& v : k.variables)
+    bound.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
+  for (size_t i = 0; i < 3; i++) {
+    const graph::Dim& d = k.groups[i];
+    bound.groups[i] = uint32_t(d.is_const() ? d.value() : graph::evaluate_index(d.uop(), values));
+  }
+}
 
 std::shared_ptr<const CompiledLinear> compile_linear(
     const std::shared_ptr<const Schedule>& schedule) {

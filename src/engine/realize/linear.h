@@ -40,6 +40,8 @@ struct BoundCopy {
   Ref<Buffer> dst, src;
 };
 using BoundCall = std::variant<BoundKernel, BoundCopy>;
+// Sets what the kernel takes of variables: scalars and launch size.
+void bind_variables(BoundKernel& kernel, const VariableValues& values);
 Device& device_of(const BoundCall& call);     // whose queue it runs on
 bool crosses_devices(const BoundCall& call);  // a copy that goes through the host
 

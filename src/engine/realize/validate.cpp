@@ -83,12 +83,7 @@ void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, Contents
     other.buffers.push_back(make_ref<Buffer>(judge, b.dtype, b.count));
     other.buffers.back()->copyin(contents[i].data());
   }
-  for (const graph::UOp& v : other.kernel->variables)
-    other.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
-  for (size_t i = 0; i < 3; i++) {
-    const graph::Dim& d = other.kernel->groups[i];
-    other.groups[i] = uint32_t(d.is_const() ? d.value() : graph::evaluate_index(d.uop(), values));
-  }
+  bind_variables(other, values);
   run(*judge, other);
   contents = contents_of(other);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/pipeline.h"
@@ -69,6 +70,24 @@ UOp split_flat(int64_t total, const Limits& limits, std::array<Dim, 3>& sizes, U
   return where(valid, flat, index_const(total - 1));
 }
 
+// A symbolic number, in rows of fixed length: as short as the second axis allows, so that little of
+// the last row is masked.
+UOp split_symbolic(const UOp& total, const Limits& limits, std::array<Dim, 3>& sizes, UOp& valid) {
+  constexpr int64_t kShortestRow = 16;
+  int64_t row = std::min<int64_t>(kShortestRow, limits[0]);
+  while ((total->max + row - 1) / row > int64_t(limits[1]) && row < int64_t(limits[0]))
+    row = std::min<int64_t>(2 * row, limits[0]);
+  const UOp rows = simplify(floordiv(total + (row - 1), row));
+  if (rows->max > int64_t(limits[1]))
+    fail<Unsupported>("a symbolic launch of up to {} workgroups exceeds the grid's axes of {} x {}",
+                      total->max, limits[0], limits[1]);
+  sizes[0] = Dim(row);
+  sizes[1] = Dim(rows);
+  const UOp flat = special('g', 1, rows) * row + special('g', 0, index_const(row));
+  valid = lt(flat, total);
+  return where(valid, flat, total - 1);
+}
+
 // The innermost range is axis 0; with more than three, the outermost share the last axis.
 Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
                          std::array<Dim, 3>& sizes) {
@@ -96,11 +115,10 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
   if (total->max <= int64_t(limits[0])) {
     sizes[0] = Dim(total);
     flat = special('g', 0, total);
-  } else {
-    if (!total->is_const())
-      fail<Unsupported>("a symbolic launch of up to {} workgroups exceeds the grid's axis of {}",
-                        total->max, limits[0]);
+  } else if (total->is_const()) {
     flat = split_flat(total->max, limits, sizes, c.valid);
+  } else {
+    flat = split_symbolic(total, limits, sizes, c.valid);
   }
   unflatten(flat, all, c.value);
   return c;

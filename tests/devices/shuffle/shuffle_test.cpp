@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "devices/cpu/compiled.h"
 #include "devices/null/null.h"
+#include "hcq/args.h"
 #include "hcq/graph.h"
 
 namespace tuff::devices {
@@ -338,6 +339,45 @@ TEST(Shuffle, TimestampsRise) {
   ASSERT_EQ(times.size(), list.timestamp_count);
   EXPECT_GT(times[0], 0u);
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+}
+
+// ---- memory that is used again while commands are in flight: both of hcq's rings
+
+TEST(ShuffledRings, ArgumentBlocksAreNotUsedAgainTooEarly) {
+  for (const bool visible : {false, true}) {
+    // Submitting polls, and with it the device would keep up.
+    Shuffled d(ShuffleOptions{.seed = 3, .host_visible = visible, .polls_run = false});
+    const Span cell = d.upload(Words(8, 0));
+    ArgRing ring(*d.device, 256);
+    Queue& queue = d.device->compute_queue();
+    uint32_t sum = 0;
+    for (int32_t i = 1; i <= 300; i++) {
+      const Span block = ring.allocate(32);
+      const uint64_t addresses[] = {cell.address(), cell.address()};
+      std::memcpy(ring.host(block), addresses, 16);
+      std::memcpy(ring.host(block) + 16, &i, 4);
+      CommandList list;
+      ring.flush(list);
+      list.commands.push_back(barrier());
+      list.commands.push_back({DispatchCmd{d.programs[1].get(), block, {8, 1, 1}, {}}, {}, ""});
+      ring.retire(queue.submit_once(queue.encode(list, EncodeUse::Once)));
+      sum += uint32_t(i);
+    }
+    EXPECT_EQ(d.read(cell), Words(8, sum)) << (visible ? "visible" : "staged");
+  }
+}
+
+TEST(ShuffledRings, StagingMemoryIsNotUsedAgainTooEarly) {
+  Shuffled d(4);
+  Words values(6u << 20);  // six pieces
+  for (size_t i = 0; i < values.size(); i++) values[i] = uint32_t(i * 2654435761u);
+  const Span a = d.words(values.size());
+  for (uint64_t seed = 0; seed < 3; seed++) {
+    shuffle_reseed(*d.device, seed);
+    d.device->upload(a, values.data());
+    EXPECT_TRUE(d.read(a) == values) << seed;
+    values[seed] ^= 1;
+  }
 }
 
 // ---- replays in flight

@@ -62,7 +62,7 @@ class VulkanTest : public ::testing::Test {
   void open(bool validation, const std::string& mask = "") {
     close();
     validation_.emplace(Env::TUFF_VK_VALIDATION, validation ? "1" : "0");
-    mask_.emplace(Env::TUFF_VK_MASK, mask);
+    mask_.emplace(Env::TUFF_VK_DISABLE, mask);
     auto candidates = vulkan_probe();
     ASSERT_FALSE(candidates.empty());
     if (!candidates[0].usable) GTEST_SKIP() << candidates[0].reason;

@@ -67,6 +67,17 @@ VKAPI_ATTR VkResult VKAPI_CALL fail_wait(VkDevice d, const VkSemaphoreWaitInfo* 
   return g_wait_result != VK_SUCCESS ? g_wait_result.load() : g_real.vkWaitSemaphores(d, i, t);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL count_fence(VkDevice d, const VkFenceCreateInfo* i,
+                                           const VkAllocationCallbacks* a, VkFence* f) {
+  ++g_calls.creates;
+  return g_real.vkCreateFence(d, i, a, f);
+}
+VKAPI_ATTR VkResult VKAPI_CALL fail_fence_wait(VkDevice d, uint32_t n, const VkFence* f,
+                                               VkBool32 all, uint64_t t) {
+  const VkResult result = g_real.vkWaitForFences(d, n, f, all, t);
+  return g_wait_result != VK_SUCCESS ? g_wait_result.load() : result;
+}
+
 class VulkanReplay : public VulkanTest {
  protected:
   void SetUp() override {
@@ -87,6 +98,8 @@ class VulkanReplay : public VulkanTest {
     api.vkCmdDispatch = count_dispatch;
     api.vkCreateBuffer = count_buffer;
     api.vkWaitSemaphores = fail_wait;
+    api.vkCreateFence = count_fence;
+    api.vkWaitForFences = fail_fence_wait;
     reset();
   }
   static void reset() {
@@ -122,6 +135,28 @@ TEST_F(VulkanReplay, OneNativeCallPerSubmitAndNothingElse) {
   EXPECT_EQ(g_calls.records, 0u);
   EXPECT_EQ(g_calls.creates, 0u);
   EXPECT_EQ(words(a), std::vector<uint32_t>(64, 1010));
+}
+
+TEST_F(VulkanReplay, FencesAreRecycled) {
+  open(false, "timeline");
+  interpose();
+  hcq::Span a = allocate(256);
+  std::vector<uint32_t> zero(64);
+  device_->upload(a, zero.data());
+  hcq::Queue& queue = device_->compute_queue();
+  auto encoded = queue.encode(increments(a, 10), EncodeUse::Replay);
+  queue.wait(queue.submit(*encoded, {}));
+  reset();
+  const uint64_t allocations = t_allocations;
+  for (int i = 0; i < 100; ++i) queue.wait(queue.submit(*encoded, {}));
+  EXPECT_EQ(t_allocations, allocations);
+  EXPECT_EQ(g_calls.submits, 100u);
+  EXPECT_EQ(g_calls.allocates + g_calls.begins + g_calls.records + g_calls.creates, 0u);
+  EXPECT_EQ(words(a), std::vector<uint32_t>(64, 1010));
+  g_wait_result = VK_ERROR_DEVICE_LOST;
+  EXPECT_THROW(queue.wait(queue.submit(*encoded, {})), DeviceLost);
+  EXPECT_THROW(device_->check_status(), DeviceLost);
+  g_wait_result = VK_SUCCESS;
 }
 
 TEST_F(VulkanReplay, CommandGraphReplaysWithOneNativeCall) {

@@ -77,11 +77,25 @@ TEST(VulkanSelect, RanksByType) {
 TEST(VulkanSelect, MaskRefusesUnknownNames) {
   Caps caps;
   caps.synchronization2 = caps.shaderInt64 = true;
-  apply_mask(caps, "synchronization2,");
+  EXPECT_EQ(apply_mask(caps, "synchronization2,"), "synchronization2");
   EXPECT_FALSE(caps.synchronization2);
   EXPECT_TRUE(caps.shaderInt64);
-  EXPECT_NE(message_of([&] { apply_mask(caps, "sync3"); }).find("synchronization2"),
-            std::string::npos);
+  for (const char* wrong : {"sync3", "storage storage8", "sub ", "all"}) {
+    const std::string text = message_of([&] { apply_mask(caps, wrong); });
+    EXPECT_TRUE(text.starts_with("InvalidArgument: TUFF_VK_DISABLE")) << text;
+    for (const char* known : {" bda,", " sub,", "synchronization2"})
+      EXPECT_NE(text.find(known), std::string::npos) << text;
+  }
+}
+
+TEST(VulkanSelect, AShortNameMaySwitchSeveral) {
+  Caps caps;
+  caps.subgroupArithmetic = caps.subgroupShuffle = caps.bufferDeviceAddress = true;
+  caps.storageBuffer8BitAccess = caps.storageBuffer16BitAccess = true;
+  EXPECT_EQ(apply_mask(caps, "sub,storage8,i64"),
+            "storageBuffer8BitAccess,subgroupArithmetic,subgroupShuffle");
+  EXPECT_FALSE(caps.subgroupArithmetic || caps.subgroupShuffle || caps.storageBuffer8BitAccess);
+  EXPECT_TRUE(caps.bufferDeviceAddress && caps.storageBuffer16BitAccess);
 }
 
 TEST(VulkanLimits, LowerAndNeverRaise) {
@@ -112,6 +126,7 @@ TEST(VulkanLimits, EveryRowLowersTheValueThatIsShown) {
   for (const VulkanLimit& row : vulkan_limits()) {
     Facts f;
     VkPhysicalDeviceLimits& l = f.properties.limits;
+    l.maxStorageBufferRange = 1 << 27;
     l.maxComputeSharedMemorySize = l.maxComputeWorkGroupInvocations = l.maxPushConstantsSize = 1000;
     for (int i = 0; i < 3; i++) l.maxComputeWorkGroupSize[i] = l.maxComputeWorkGroupCount[i] = 1000;
     const auto before = limit_values(f);
@@ -248,8 +263,34 @@ TEST_F(VulkanOpen, TooFewPushConstantsAreNamed) {
   EXPECT_THROW(vulkan_open(""), Unsupported);
 }
 
-TEST_F(VulkanOpen, MissingRequiredFeatureIsNamed) {
-  EnvOverride mask(Env::TUFF_VK_MASK, "bufferDeviceAddress");
+TEST_F(VulkanOpen, TiersAreShown) {
+  device_.reset();
+  const auto shown = [](const hcq::Device& d, const std::string& name) -> std::string {
+    for (const auto& [feature, value] : d.info().features)
+      if (feature == name) return value;
+    return "absent";
+  };
+  const auto whole = vulkan_open("");
+  EXPECT_EQ(shown(*whole, "sync"), "timeline");
+  EXPECT_EQ(shown(*whole, "buffers"), "addresses");
+  EXPECT_EQ(shown(*whole, "disabled"), "none");
+  EXPECT_EQ(whole->target().max_binding_bytes, UINT64_MAX);
+  EnvOverride disable(Env::TUFF_VK_DISABLE, "core12,bda,timeline");
+  EnvOverride limit(Env::TUFF_VK_LIMIT, "ssbo:4,range:65536");
+  const auto least = vulkan_open("");
+  EXPECT_EQ(shown(*least, "sync"), "fences");
+  EXPECT_EQ(shown(*least, "buffers"), "descriptors");
+  // A driver that has bufferDeviceAddress from 1.2's core alone does not offer it to 1.1.
+  EXPECT_NE(shown(*least, "disabled").find("timelineSemaphore,vulkan12"), std::string::npos)
+      << shown(*least, "disabled");
+  EXPECT_EQ(least->target().arch, "spirv1.3");
+  EXPECT_EQ(least->target().max_buffers, 3u);  // and the argument block
+  EXPECT_EQ(least->target().max_binding_bytes, 65536u - 256u);
+}
+
+TEST_F(VulkanOpen, TooFewStorageBuffersAreNamed) {
+  EnvOverride disable(Env::TUFF_VK_DISABLE, "bda");
+  EnvOverride limit(Env::TUFF_VK_LIMIT, "ssbo:3");
   auto candidates = vulkan_probe();
   EXPECT_FALSE(candidates[0].usable);
   EXPECT_NE(candidates[0].reason.find("bufferDeviceAddress"), std::string::npos)

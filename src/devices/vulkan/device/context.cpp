@@ -56,6 +56,9 @@ void Context::abandon() noexcept {
   api.vkDestroyCommandPool = [](auto...) {};
   api.vkDestroyQueryPool = [](auto...) {};
   api.vkDestroySemaphore = [](auto...) {};
+  api.vkDestroyFence = [](auto...) {};
+  api.vkDestroyDescriptorPool = [](auto...) {};
+  api.vkDestroyDescriptorSetLayout = [](auto...) {};
 }
 
 void Context::throw_lost() {

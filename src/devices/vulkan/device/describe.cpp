@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "devices/vulkan/device/limits.h"
 #include "devices/vulkan/quirks/quirks.h"
+#include "render/binary.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -22,7 +23,7 @@ TargetFeatures make_features(const Caps& c) {
   f.i16 = c.shaderInt16;
   f.i64 = c.shaderInt64;
   f.f16 = f.f16_casts = c.shaderFloat16 && c.shaderInt16;  // bitcasts between both are needed
-  f.f64 = c.shaderFloat64;
+  f.f64 = c.shaderFloat64 && c.shaderInt64;  // doubles are taken apart as 64-bit integers
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;
   f.device_address = c.bufferDeviceAddress;
@@ -75,6 +76,11 @@ Target make_target(const Facts& f) {
   t.shared_bytes = limits.maxComputeSharedMemorySize;
   t.max_buffer_bytes = f.max_allocation_bytes;
   t.max_buffers = f.max_buffers;
+  if (!f.caps.bufferDeviceAddress) {
+    t.max_buffers -= 1;  // the argument block
+    // A binding begins at the multiple of kBindingAlignment before the buffer.
+    t.max_binding_bytes = limits.maxStorageBufferRange - render::kBindingAlignment;
+  }
   t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
   const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
@@ -94,11 +100,15 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   info.uuid = f.uuid_text();
   info.hardware = !f.software();
   info.memory_bytes = device_memory_bytes(f);
+  info.features.emplace_back("sync", f.caps.timelineSemaphore ? "timeline" : "fences");
+  info.features.emplace_back("buffers", f.caps.bufferDeviceAddress ? "addresses" : "descriptors");
+  info.features.emplace_back("disabled", f.disabled.empty() ? "none" : f.disabled);
   info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
   for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
-#define TUFF_VK_CAP(name, bit, required, prose) \
+#define TUFF_VK_CAP(name, bit, disable, prose) \
   info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
-#define TUFF_VK_PROPERTY(name, prose) info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+#define TUFF_VK_PROPERTY(name, disable, prose) \
+  info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY

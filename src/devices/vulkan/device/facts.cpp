@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/env.h"
@@ -81,11 +82,19 @@ bool can_calibrate(const VkApi& api, const Facts& f) {
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
+// Before anything is read that depends on it.
+void settle_version(Facts& f) {
+  Caps allowed;
+  allowed.vulkan12 = f.version >= VK_API_VERSION_1_2;
+  apply_mask(allowed, env_text(Env::TUFF_VK_DISABLE));
+  if (!allowed.vulkan12) f.version = std::min<uint32_t>(f.version, VK_API_VERSION_1_1);
+}
+
 void read_features(const VkApi& api, Facts& f) {
   FeatureChain chain(f.version, f.extensions);
   api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
-#define TUFF_VK_CAP(name, bit, required, prose) f.caps.name = chain.bit;
-#define TUFF_VK_PROPERTY(name, prose)
+#define TUFF_VK_CAP(name, bit, disable, prose) f.caps.name = chain.bit;
+#define TUFF_VK_PROPERTY(name, disable, prose)
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
@@ -146,6 +155,7 @@ void read_properties(const VkApi& api, Facts& f) {
   auto op = [&](VkSubgroupFeatureFlags bit) {
     return in_compute && (p.subgroup.supportedOperations & bit);
   };
+  f.caps.vulkan12 = f.properties.apiVersion >= VK_API_VERSION_1_2;
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
   f.caps.signedZeroInfNanPreserve =
@@ -155,15 +165,23 @@ void read_properties(const VkApi& api, Facts& f) {
 
 uint32_t count(const Caps& caps) {
   uint32_t n = 0;
-#define TUFF_VK_CAP(name, bit, required, prose) n += caps.name;
-#define TUFF_VK_PROPERTY(name, prose) n += caps.name;
+#define TUFF_VK_CAP(name, bit, disable, prose) n += caps.name;
+#define TUFF_VK_PROPERTY(name, disable, prose) n += caps.name;
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
   return n;
 }
 
-// The floor. Fallback tiers below it (fences, descriptors) would relax rows of caps.def.
+// Where descriptors bind a kernel's buffers their number is the driver's.
+void settle_max_buffers(Facts& f) {
+  if (f.caps.bufferDeviceAddress) return;
+  const VkPhysicalDeviceLimits& l = f.properties.limits;
+  f.max_buffers = std::min({f.max_buffers, l.maxPerStageDescriptorStorageBuffers,
+                            l.maxDescriptorSetStorageBuffers, l.maxPerStageResources});
+}
+
+// The floor; every row of caps.def has a fallback.
 std::string what_is_missing(const Facts& f) {
   std::string missing;
   auto lacks = [&](const std::string& what) {
@@ -172,12 +190,8 @@ std::string what_is_missing(const Facts& f) {
   if (f.queue_family == UINT32_MAX) lacks("a compute queue");
   if (f.properties.limits.maxPushConstantsSize < sizeof(VkDeviceAddress))
     lacks("8 bytes of push constants");
-#define TUFF_VK_CAP(name, bit, required, prose) \
-  if (required && !f.caps.name) lacks(#name " (" prose ")");
-#define TUFF_VK_PROPERTY(name, prose)
-#include "devices/vulkan/device/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
+  if (!f.caps.bufferDeviceAddress && f.max_buffers < 4)
+    lacks("four storage buffers of a kernel, or buffer device addresses (bufferDeviceAddress)");
   return missing;
 }
 
@@ -195,8 +209,8 @@ FeatureChain::FeatureChain(uint32_t version, const std::vector<std::string>& ext
 }
 
 void FeatureChain::enable(const Caps& caps) {
-#define TUFF_VK_CAP(name, bit, required, prose) bit = caps.name;
-#define TUFF_VK_PROPERTY(name, prose)
+#define TUFF_VK_CAP(name, bit, disable, prose) bit = caps.name;
+#define TUFF_VK_PROPERTY(name, disable, prose)
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
@@ -232,6 +246,7 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
     return f;
   }
   f.extensions = device_extensions(api, handle);
+  settle_version(f);
   api.vkGetPhysicalDeviceMemoryProperties(handle, &f.memory);
   choose_queue_family(api, f);
   read_features(api, f);
@@ -239,7 +254,8 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
   f.caps_offered = count(f.caps);
-  apply_mask(f.caps, env_text(Env::TUFF_VK_MASK));
+  f.disabled = apply_mask(f.caps, env_text(Env::TUFF_VK_DISABLE));
+  settle_max_buffers(f);
   apply_limits(f, env_text(Env::TUFF_VK_LIMIT));
   f.missing = what_is_missing(f);
   return f;
@@ -263,32 +279,60 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   return names;
 }
 
-void apply_mask(Caps& caps, const std::string& mask) {
-  struct Row {
-    const char* name;
-    bool Caps::* member;
-  };
-  static constexpr Row rows[] = {
-#define TUFF_VK_CAP(name, bit, required, prose) {#name, &Caps::name},
-#define TUFF_VK_PROPERTY(name, prose) {#name, &Caps::name},
+namespace {
+
+struct CapRow {
+  const char *name, *disable;  // `disable`: words, separated by spaces
+  bool Caps::* member;
+  bool is_called(const std::string& word) const {
+    std::istringstream words(disable);
+    bool called = word == name;
+    for (std::string w; words >> w;) called |= w == word;
+    return called;
+  }
+};
+constexpr CapRow kCapRows[] = {
+#define TUFF_VK_CAP(name, bit, disable, prose) {#name, disable, &Caps::name},
+#define TUFF_VK_PROPERTY(name, disable, prose) {#name, disable, &Caps::name},
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
-  };
-  for (size_t at = 0; at < mask.size();) {
-    size_t end = std::min(mask.find(',', at), mask.size());
-    std::string name = mask.substr(at, end - at);
-    at = end + 1;
-    if (name.empty()) continue;
-    auto row = std::find_if(std::begin(rows), std::end(rows),
-                            [&](const Row& r) { return name == r.name; });
-    if (row == std::end(rows)) {
-      std::string known;
-      for (const Row& r : rows) known += std::string(known.empty() ? "" : ", ") + r.name;
-      fail<InvalidArgument>("TUFF_VK_MASK: \"{}\" is not one of {}", name, known);
+};
+
+std::string known_words() {
+  std::string words, names;
+  for (const CapRow& r : kCapRows) {
+    std::istringstream in(r.disable);
+    for (std::string word; in >> word;) {
+      if ((", " + words + ",").find(", " + word + ",") == std::string::npos)
+        words += (words.empty() ? "" : ", ") + word;
     }
-    caps.*(row->member) = false;
+    names += std::string(names.empty() ? "" : ", ") + r.name;
   }
+  return words + ", or of " + names;
+}
+
+}  // namespace
+
+std::string apply_mask(Caps& caps, const std::string& mask) {
+  const Caps before = caps;
+  std::istringstream in(mask);
+  for (std::string word; std::getline(in, word, ',');) {
+    if (word.empty()) continue;
+    bool known = false;
+    for (const CapRow& r : kCapRows) {
+      if (!r.is_called(word)) continue;
+      caps.*r.member = false;
+      known = true;
+    }
+    if (!known)
+      fail<InvalidArgument>("TUFF_VK_DISABLE: \"{}\" is not one of {}", word, known_words());
+  }
+  std::string disabled;
+  for (const CapRow& r : kCapRows)
+    if (before.*r.member && !(caps.*r.member))
+      disabled += std::string(disabled.empty() ? "" : ",") + r.name;
+  return disabled;
 }
 
 }  // namespace tuff::devices::vulkan

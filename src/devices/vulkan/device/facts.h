@@ -1,4 +1,4 @@
-// Facts: everything asked of one physical device before it is opened, masked by TUFF_VK_MASK and
+// Facts: everything asked of one physical device before it is opened, masked by TUFF_VK_DISABLE and
 // lowered by TUFF_VK_LIMIT.
 // Used by selection, Context (what to enable), memory, queue and the Target. Plain data.
 // Must never hold a VkDevice.
@@ -14,8 +14,8 @@
 namespace tuff::devices::vulkan {
 
 struct Caps {
-#define TUFF_VK_CAP(name, bit, required, prose) bool name = false;
-#define TUFF_VK_PROPERTY(name, prose) bool name = false;
+#define TUFF_VK_CAP(name, bit, disable, prose) bool name = false;
+#define TUFF_VK_PROPERTY(name, disable, prose) bool name = false;
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
@@ -53,12 +53,15 @@ struct Facts {
   uint32_t compute_units = 0;  // 0: not told
   uint64_t max_allocation_bytes = UINT64_MAX;
   uint64_t max_loop_trips = UINT64_MAX;  // loop iterations of one invocation, from the quirks
-  uint32_t max_buffers = 64;  // of one kernel; addresses in memory know no limit of their own
+  // Of one kernel, its argument block included where descriptors bind them; addresses in memory
+  // know no limit of their own.
+  uint32_t max_buffers = 64;
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
   std::vector<std::string> extensions;  // all that the device offers
   Caps caps;
   uint32_t caps_offered = 0;  // how many the driver has, before the mask
+  std::string disabled;       // by TUFF_VK_DISABLE, of what the driver has: names of caps.def
   std::string missing;        // why the device cannot be used; empty if it can
 
   bool usable() const { return missing.empty(); }
@@ -74,8 +77,9 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle);
 // core.
 std::vector<const char*> extensions_to_enable(const Facts& facts);
 
-// Switches off the caps named in a comma-separated list; InvalidArgument naming one that is not
-// known.
-void apply_mask(Caps& caps, const std::string& mask);
+// Switches off the caps named in a comma-separated list, by name or by a word of the column
+// `disable` of caps.def; InvalidArgument for one that is not known, with those that are. Gives the
+// names of those that were on.
+std::string apply_mask(Caps& caps, const std::string& mask);
 
 }  // namespace tuff::devices::vulkan

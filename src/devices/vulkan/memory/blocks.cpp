@@ -86,8 +86,9 @@ VkBuffer Blocks::create_buffer(size_t size_bytes) {
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = size_bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
-               VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+  if (context_->facts.caps.bufferDeviceAddress)
+    info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
   context_->check(context_->api.vkCreateBuffer(context_->device, &info, nullptr, &buffer),
                   "vkCreateBuffer", fmt::format("{} bytes", size_bytes));
@@ -111,7 +112,7 @@ VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryK
   VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-  info.pNext = &flags;
+  if (c.facts.caps.bufferDeviceAddress) info.pNext = &flags;
   info.allocationSize = needs.size;
   info.memoryTypeIndex = static_cast<uint32_t>(type);
   VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -125,6 +126,20 @@ VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryK
                       kind_name(kind), heap, heap_bytes));
   *type_out = static_cast<uint32_t>(type);
   return memory;
+}
+
+uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
+  Context& c = *context_;
+  if (!c.facts.caps.bufferDeviceAddress) {
+    std::lock_guard lock(mutex_);
+    const uint64_t address = next_address_;
+    next_address_ =
+        (address + size_bytes) / kFakeAddressGap * kFakeAddressGap + 2 * kFakeAddressGap;
+    return address;
+  }
+  VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+  info.buffer = buffer;
+  return c.api.vkGetBufferDeviceAddress(c.device, &info);
 }
 
 hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
@@ -155,9 +170,7 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
     release(buffer, memory);
     throw;
   }
-  VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
-  info.buffer = buffer;
-  block.address = c.api.vkGetBufferDeviceAddress(c.device, &info);
+  block.address = address_of(buffer, size_bytes);
   block.native = reinterpret_cast<uint64_t>(buffer);
   TUFF_DEBUG_LINE(7, "{}: block of {} bytes of {} memory at {:#x}{}", c.name, size_bytes,
                   kind_name(kind), block.address, block.host ? ", mapped" : "");

@@ -29,10 +29,16 @@ class Blocks {
   VkBuffer create_buffer(size_t size_bytes);
   VkDeviceMemory allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, uint32_t* type);
   void release(VkBuffer buffer, VkDeviceMemory memory) noexcept;
+  uint64_t address_of(VkBuffer buffer, size_t size_bytes);
+
+  // Without device addresses a block's address is an identity: its own, and a multiple of
+  // render::kBindingAlignment, whose low bits kernels read.
+  static constexpr uint64_t kFirstFakeAddress = 1 << 20, kFakeAddressGap = 1 << 16;
 
   std::shared_ptr<Context> context_;
   std::mutex mutex_;
   std::unordered_map<VkBuffer, VkDeviceMemory> live_;
+  uint64_t next_address_ = kFirstFakeAddress;
 };
 
 inline VkBuffer buffer_of(const hcq::MemoryBlock& block) {

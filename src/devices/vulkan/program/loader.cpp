@@ -25,16 +25,47 @@ struct ModuleScope {
 }  // namespace
 
 Loader::Loader(std::shared_ptr<Context> context, const Target& target)
-    : context_(std::move(context)), target_(target), cache_(context_) {
-  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(VkDeviceAddress)};
-  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  info.pushConstantRangeCount = 1;
-  info.pPushConstantRanges = &range;
-  context_->check(context_->api.vkCreatePipelineLayout(context_->device, &info, nullptr, &layout_),
-                  "vkCreatePipelineLayout");
+    : context_(std::move(context)), target_(target), cache_(context_) {}
+
+Loader::~Loader() {
+  const VkApi& api = context_->api;
+  for (const auto& [count, layout] : layouts_) {
+    api.vkDestroyPipelineLayout(context_->device, layout.pipeline, nullptr);
+    if (layout.set) api.vkDestroyDescriptorSetLayout(context_->device, layout.set, nullptr);
+  }
 }
 
-Loader::~Loader() { context_->api.vkDestroyPipelineLayout(context_->device, layout_, nullptr); }
+VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (uint32_t i = 0; i < binding_count; ++i)
+    bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, {}});
+  VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  info.bindingCount = binding_count;
+  info.pBindings = bindings.data();
+  VkDescriptorSetLayout set = VK_NULL_HANDLE;
+  context_->check(context_->api.vkCreateDescriptorSetLayout(context_->device, &info, nullptr, &set),
+                  "vkCreateDescriptorSetLayout");
+  return set;
+}
+
+KernelLayout Loader::layout_for(uint32_t buffer_count) {
+  const bool addresses = context_->facts.caps.bufferDeviceAddress;
+  std::lock_guard lock(layouts_mutex_);
+  KernelLayout& layout = layouts_[addresses ? 0 : buffer_count + 1];
+  if (layout.pipeline) return layout;
+  if (!addresses && !layout.set) layout.set = create_set_layout(buffer_count + 1);
+  const uint32_t push_bytes = addresses ? sizeof(VkDeviceAddress) : sizeof(uint32_t);
+  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.setLayoutCount = layout.set ? 1 : 0;
+  info.pSetLayouts = &layout.set;
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  context_->check(
+      context_->api.vkCreatePipelineLayout(context_->device, &info, nullptr, &layout.pipeline),
+      "vkCreatePipelineLayout");
+  return layout;
+}
 
 void Loader::check_binary(const render::Binary& b) const {
   if (b.format != render::BinaryFormat::SpirV) {
@@ -55,6 +86,10 @@ void Loader::check_binary(const render::Binary& b) const {
           context_->name, b.name, b.local[0], b.local[1], b.local[2], target_.max_local[0],
           target_.max_local[1], target_.max_local[2], target_.max_invocations);
     }
+  }
+  if (!target_.features.device_address && b.args.buffer_count > target_.max_buffers) {
+    fail<CompileError>("{}: kernel \"{}\" takes {} buffers, the device binds {}", context_->name,
+                       b.name, b.args.buffer_count, target_.max_buffers);
   }
   if (b.shared_bytes > target_.shared_bytes) {
     fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}",
@@ -85,7 +120,8 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = scope.module;
   info.stage.pName = b.symbol.c_str();
-  info.layout = layout_;
+  const KernelLayout layout = layout_for(b.args.buffer_count);
+  info.layout = layout.pipeline;
   VkPipeline pipeline = VK_NULL_HANDLE;
   VkResult result =
       c.api.vkCreateComputePipelines(c.device, cache_.handle(), 1, &info, nullptr, &pipeline);
@@ -95,7 +131,7 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
                        result_name(result));
   }
   c.check(result, "vkCreateComputePipelines", "kernel \"" + b.name + "\"");
-  return std::make_unique<VulkanProgram>(context_, b, pipeline, layout_);
+  return std::make_unique<VulkanProgram>(context_, b, pipeline, layout);
 }
 
 std::vector<std::unique_ptr<hcq::Program>> Loader::load(std::span<const render::Binary> binaries) {

@@ -1,9 +1,12 @@
 // Loader: SPIR-V binaries become compute pipelines. The only interface of a kernel is a push
-// constant of 8 bytes, the address of its argument block; there are no descriptor sets and no
-// specialization. Used by the device. Knows nothing of queues.
+// constant of 8 bytes, the address of its argument block; where there are no addresses it is one
+// descriptor set of storage buffers (see render::kBindingAlignment). No specialization. Used by the
+// device. Knows nothing of queues.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -13,22 +16,28 @@
 
 namespace tuff::devices::vulkan {
 
+struct KernelLayout {
+  VkDescriptorSetLayout set = VK_NULL_HANDLE;  // null on a device with addresses
+  VkPipelineLayout pipeline = VK_NULL_HANDLE;
+};
+
 class VulkanProgram final : public hcq::Program {
  public:
   VulkanProgram(std::shared_ptr<Context> context, const render::Binary& binary, VkPipeline pipeline,
-                VkPipelineLayout layout)
+                const KernelLayout& layout)
       : Program(binary), context_(std::move(context)), pipeline_(pipeline), layout_(layout) {}
   ~VulkanProgram() override {
     context_->api.vkDestroyPipeline(context_->device, pipeline_, nullptr);
   }
   VkPipeline pipeline() const { return pipeline_; }
-  VkPipelineLayout layout() const { return layout_; }
+  VkPipelineLayout layout() const { return layout_.pipeline; }
+  VkDescriptorSetLayout set_layout() const { return layout_.set; }
   const Context* context() const { return context_.get(); }
 
  private:
   std::shared_ptr<Context> context_;
   VkPipeline pipeline_;
-  VkPipelineLayout layout_;
+  KernelLayout layout_;  // the Loader's
 };
 
 class Loader {
@@ -42,11 +51,14 @@ class Loader {
   std::unique_ptr<hcq::Program> load_one(const render::Binary& binary);
   void check_binary(const render::Binary& binary) const;
   VkShaderModule create_module(const render::Binary& binary);
+  KernelLayout layout_for(uint32_t buffer_count);
+  VkDescriptorSetLayout create_set_layout(uint32_t binding_count);
 
   std::shared_ptr<Context> context_;
   const Target& target_;
   PipelineCache cache_;
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  std::mutex layouts_mutex_;
+  std::map<uint32_t, KernelLayout> layouts_;  // by bindings: 0 on a device with addresses
 };
 
 }  // namespace tuff::devices::vulkan

@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/program/loader.h"
+#include "devices/vulkan/queue/bindings.h"
 #include "devices/vulkan/queue/encoded.h"
 
 namespace tuff::devices::vulkan {
@@ -34,12 +35,13 @@ class Encoder {
         list_(list),
         out_(out),
         buffer_(out.recorder.buffer),
+        binder_(context, out.recorder),
         timeline_(timeline) {}
 
   void run() {
     begin();
     for (const hcq::Command& command : list_.commands) {
-      label_ = &command.label;
+      command_ = &command;
       std::visit([&](const auto& body) { record(body); }, command.body);
     }
     // Makes results visible to a host that reads mapped memory after the timeline value has passed.
@@ -92,6 +94,13 @@ class Encoder {
   }
 
   VkSemaphore semaphore_of(hcq::Signal* signal, uint32_t slot) {
+    if (!c_.facts.caps.timelineSemaphore) {
+      fail<Unsupported>(
+          "{}: without timelineSemaphore a list can neither wait on a signal nor raise one; wait "
+          "on "
+          "the host between two lists",
+          c_.name);
+    }
     auto* timeline = dynamic_cast<TimelineSignal*>(signal);
     if (!timeline || timeline->context() != &c_) {
       fail<Unsupported>("{}: a list can wait on and signal only signals of this device", c_.name);
@@ -152,10 +161,14 @@ class Encoder {
       bound_ = program->pipeline();
       api_.vkCmdBindPipeline(buffer_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_);
     }
-    VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
+    const VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
     TUFF_CHECK(address % 16 == 0, "{}: argument block at {:#x}", program->name(), address);
-    api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            sizeof address, &address);
+    if (c_.facts.caps.bufferDeviceAddress) {
+      api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              sizeof address, &address);
+    } else {
+      binder_.bind(*program, dispatch.args, command_->buffers);
+    }
     if (dispatch.indirect) {
       dispatch_indirect(dispatch.indirect);
     } else {
@@ -201,7 +214,7 @@ class Encoder {
   void begin_label(const std::string& otherwise) {
     if (!c_.facts.caps.debugUtils || !api_.vkCmdBeginDebugUtilsLabelEXT) return;
     VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
-    info.pLabelName = label_->empty() ? otherwise.c_str() : label_->c_str();
+    info.pLabelName = command_->label.empty() ? otherwise.c_str() : command_->label.c_str();
     api_.vkCmdBeginDebugUtilsLabelEXT(buffer_, &info);
   }
   void end_label() {
@@ -214,9 +227,10 @@ class Encoder {
   const hcq::CommandList& list_;
   EncodedVulkanList& out_;
   VkCommandBuffer buffer_;
+  Binder binder_;
   VkSemaphore timeline_;
   VkPipeline bound_ = VK_NULL_HANDLE;
-  const std::string* label_ = nullptr;
+  const hcq::Command* command_ = nullptr;
   bool work_seen_ = false, signal_seen_ = false;
 };
 

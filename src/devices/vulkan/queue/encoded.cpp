@@ -25,7 +25,8 @@ void Submission::add_signal(VkSemaphore semaphore, uint32_t slot) {
 }
 
 void Submission::seal(VkSemaphore timeline, VkCommandBuffer buffer) {
-  signals_.push_back(semaphore_info(timeline));
+  has_timeline_ = timeline != VK_NULL_HANDLE;
+  if (has_timeline_) signals_.push_back(semaphore_info(timeline));
   buffer_.commandBuffer = buffer;
   info2_.waitSemaphoreInfoCount = static_cast<uint32_t>(waits_.size());
   info2_.pWaitSemaphoreInfos = waits_.data();
@@ -46,7 +47,7 @@ void Submission::seal_legacy() {
   legacy_values_.pWaitSemaphoreValues = legacy_waits_.values.data();
   legacy_values_.signalSemaphoreValueCount = static_cast<uint32_t>(signals_.size());
   legacy_values_.pSignalSemaphoreValues = legacy_signals_.values.data();
-  legacy_.pNext = &legacy_values_;
+  if (has_timeline_) legacy_.pNext = &legacy_values_;
   legacy_.waitSemaphoreCount = static_cast<uint32_t>(waits_.size());
   legacy_.pWaitSemaphores = legacy_waits_.semaphores.data();
   legacy_.pWaitDstStageMask = legacy_stages_.data();
@@ -63,7 +64,7 @@ void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) 
   for (size_t i = 0; i < signal_slots_.size(); ++i) {
     signals_[i].value = legacy_signals_.values[i] = slots[signal_slots_[i]];
   }
-  signals_.back().value = legacy_signals_.values.back() = timeline_value;
+  if (has_timeline_) signals_.back().value = legacy_signals_.values.back() = timeline_value;
 }
 
 }  // namespace tuff::devices::vulkan

@@ -18,7 +18,8 @@ class Submission {
  public:
   void add_wait(VkSemaphore semaphore, uint32_t slot);
   void add_signal(VkSemaphore semaphore, uint32_t slot);
-  // After the last add: fixes the arrays. The queue's own timeline is signalled last.
+  // After the last add: fixes the arrays. The queue's own timeline is signalled last; without one
+  // (VK_NULL_HANDLE) a fence is given at submission.
   void seal(VkSemaphore timeline, VkCommandBuffer buffer);
   void fill(std::span<const uint64_t> slots, uint64_t timeline_value);
   const VkSubmitInfo2& info2() const { return info2_; }
@@ -31,6 +32,7 @@ class Submission {
   };
   void seal_legacy();
 
+  bool has_timeline_ = false;
   std::vector<VkSemaphoreSubmitInfo> waits_, signals_;
   std::vector<uint32_t> wait_slots_, signal_slots_;
   VkCommandBufferSubmitInfo buffer_{VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO};

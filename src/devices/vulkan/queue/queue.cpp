@@ -5,15 +5,25 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "devices/vulkan/queue/bindings.h"
 
 namespace tuff::devices::vulkan {
 
 VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
     : Queue(device),
       context_(std::move(context)),
-      timeline_(context_, 0),
       recorders_(std::make_shared<RecorderPool>(context_)),
-      clock_(context_) {}
+      clock_(context_) {
+  if (context_->facts.caps.timelineSemaphore) {
+    auto timeline = std::make_unique<TimelineSignal>(context_, 0);
+    semaphore_ = timeline.get();
+    timeline_ = std::move(timeline);
+  } else {
+    auto timeline = std::make_unique<FenceTimeline>(context_);
+    fences_ = timeline.get();
+    timeline_ = std::move(timeline);
+  }
+}
 
 VulkanQueue::~VulkanQueue() {
   try {
@@ -38,12 +48,13 @@ std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& li
 
 std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::CommandList& list,
                                                               hcq::EncodeUse use) {
-  Recorder recorder = recorders_->acquire(list.timestamp_count, timeline_.value());
+  const RecorderNeeds needs{list.timestamp_count, bindings_of(*context_, list)};
+  Recorder recorder = recorders_->acquire(needs, timeline_->value());
   auto out = std::make_unique<EncodedVulkanList>(this, recorders_, recorder);
   out->use = use;
   out->slot_count = list.slot_count;
   out->timestamp_count = list.timestamp_count;
-  encode_list(*context_, list, timeline_.semaphore(), *out);
+  encode_list(*context_, list, semaphore_ ? semaphore_->semaphore() : VK_NULL_HANDLE, *out);
   return out;
 }
 
@@ -67,7 +78,7 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
     fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", context_->name);
   }
 #ifndef NDEBUG
-  TUFF_CHECK(timeline_.value() >= list.recorder.busy_until, "list resubmitted while in flight");
+  TUFF_CHECK(timeline_->value() >= list.recorder.busy_until, "list resubmitted while in flight");
 #endif
   collect();
   std::lock_guard lock(mutex_);
@@ -79,18 +90,31 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
 
 void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
                                 uint64_t value) {
-  const VkApi& api = context_->api;
   list.submission.fill(slots, value);
-  if (context_->facts.caps.synchronization2) {
-    VkResult result =
-        api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), VK_NULL_HANDLE);
-    context_->check(result, "vkQueueSubmit2");
+  if (semaphore_) {
+    submit_with(list, VK_NULL_HANDLE);
   } else {
-    VkResult result =
-        api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), VK_NULL_HANDLE);
-    context_->check(result, "vkQueueSubmit");
+    const VkFence fence = fences_->acquire();
+    try {
+      submit_with(list, fence);
+    } catch (...) {
+      fences_->give_back(fence);
+      throw;
+    }
+    fences_->submitted(fence, value);
   }
   list.recorder.busy_until = value;
+}
+
+void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
+  const VkApi& api = context_->api;
+  if (context_->facts.caps.synchronization2) {
+    context_->check(api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), fence),
+                    "vkQueueSubmit2");
+  } else {
+    context_->check(api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), fence),
+                    "vkQueueSubmit");
+  }
 }
 
 std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {

@@ -63,7 +63,7 @@ class VulkanRawReplay final : public RawReplay {
         wait_(context_->api.vkWaitSemaphores),
         done_(context_, 0),
         recorders_(context_),
-        recorder_(recorders_.acquire(0, 0)),
+        recorder_(recorders_.acquire({}, 0)),
         timer_(context_->api) {
     record(list);
     buffer_.commandBuffer = recorder_.buffer;
@@ -158,9 +158,12 @@ class VulkanRawReplay final : public RawReplay {
 
 std::unique_ptr<RawReplay> vulkan_raw_replay(hcq::Device& device, const hcq::CommandList& list) {
   auto& native = dynamic_cast<vulkan::VulkanDevice&>(device);
-  if (!native.context()->facts.caps.synchronization2)
-    fail<Unsupported>("{}: the raw replay is written with synchronization2, which is missing here",
-                      device.name());
+  const vulkan::Caps& caps = native.context()->facts.caps;
+  if (!caps.synchronization2 || !caps.timelineSemaphore || !caps.bufferDeviceAddress)
+    fail<Unsupported>(
+        "{}: the raw replay is written with synchronization2, timelineSemaphore and "
+        "bufferDeviceAddress, of which one is missing here",
+        device.name());
   return std::make_unique<vulkan::VulkanRawReplay>(native, list);
 }
 

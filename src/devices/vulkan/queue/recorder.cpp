@@ -9,7 +9,7 @@ RecorderPool::~RecorderPool() {
   for (const Recorder& r : free_) destroy(r);
 }
 
-Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
+Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
   Recorder r;
   {
     std::lock_guard lock(mutex_);
@@ -32,7 +32,8 @@ Recorder RecorderPool::acquire(uint32_t query_count, uint64_t passed) {
       std::lock_guard lock(mutex_);
       free_.reserve(++made_);
     }
-    reserve_queries(r, query_count);
+    reserve_queries(r, needs.queries);
+    reserve_descriptors(r, needs.bindings);
     r.busy_until = 0;
   } catch (...) {
     destroy(r);
@@ -75,9 +76,31 @@ void RecorderPool::reserve_queries(Recorder& r, uint32_t count) {
   r.query_capacity = info.queryCount;
 }
 
+void RecorderPool::reserve_descriptors(Recorder& r, BindingCount count) {
+  if (!count.sets) return;
+  Context& c = *context_;
+  if (count.sets <= r.descriptor_capacity.sets && count.buffers <= r.descriptor_capacity.buffers) {
+    c.check(c.api.vkResetDescriptorPool(c.device, r.descriptors, 0), "vkResetDescriptorPool");
+    return;
+  }
+  if (r.descriptors) c.api.vkDestroyDescriptorPool(c.device, r.descriptors, nullptr);
+  r.descriptors = VK_NULL_HANDLE;
+  const BindingCount capacity{std::bit_ceil(count.sets), std::bit_ceil(count.buffers)};
+  r.descriptor_capacity = {};
+  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, capacity.buffers};
+  VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+  info.maxSets = capacity.sets;
+  info.poolSizeCount = 1;
+  info.pPoolSizes = &size;
+  c.check(c.api.vkCreateDescriptorPool(c.device, &info, nullptr, &r.descriptors),
+          "vkCreateDescriptorPool");
+  r.descriptor_capacity = capacity;
+}
+
 void RecorderPool::destroy(const Recorder& r) noexcept {
   Context& c = *context_;
   if (r.queries) c.api.vkDestroyQueryPool(c.device, r.queries, nullptr);
+  if (r.descriptors) c.api.vkDestroyDescriptorPool(c.device, r.descriptors, nullptr);
   if (r.pool) c.api.vkDestroyCommandPool(c.device, r.pool, nullptr);
 }
 

@@ -1,4 +1,5 @@
-// Recorders: a command pool with its one command buffer and query pool, recycled between lists.
+// Recorders: a command pool with its one command buffer, query pool and descriptor pool, recycled
+// between lists.
 // Used by encoded lists. Knows when a recorder is free again, nothing of what was recorded.
 #pragma once
 
@@ -11,11 +12,23 @@
 
 namespace tuff::devices::vulkan {
 
+// How many descriptor sets a list takes, and storage buffers in all of them.
+struct BindingCount {
+  uint32_t sets = 0, buffers = 0;
+};
+
+struct RecorderNeeds {
+  uint32_t queries = 0;
+  BindingCount bindings;
+};
+
 struct Recorder {
   VkCommandPool pool = VK_NULL_HANDLE;
   VkCommandBuffer buffer = VK_NULL_HANDLE;
   VkQueryPool queries = VK_NULL_HANDLE;
   uint32_t query_capacity = 0;
+  VkDescriptorPool descriptors = VK_NULL_HANDLE;
+  BindingCount descriptor_capacity;
   uint64_t busy_until = 0;  // timeline value of its last submission
 };
 
@@ -24,13 +37,14 @@ class RecorderPool {
   explicit RecorderPool(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   ~RecorderPool();
   // One that is not in flight at timeline value `passed`, reset and ready to begin.
-  Recorder acquire(uint32_t query_count, uint64_t passed);
+  Recorder acquire(const RecorderNeeds& needs, uint64_t passed);
   void recycle(const Recorder& recorder) noexcept;
 
  private:
   Recorder create();
   void destroy(const Recorder& recorder) noexcept;
   void reserve_queries(Recorder& recorder, uint32_t count);
+  void reserve_descriptors(Recorder& recorder, BindingCount count);
 
   std::shared_ptr<Context> context_;
   std::mutex mutex_;

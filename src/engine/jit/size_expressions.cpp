@@ -1,0 +1,82 @@
+#include "engine/jit/size_expressions.h"
+
+#include "base/check.h"
+#include "graph/text.h"
+#include "graph/walk.h"
+
+namespace tuff::engine {
+namespace {
+
+using graph::Op;
+using graph::UOp;
+using hcq::SlotOp;
+
+SlotOp slot_op(const graph::Node& n) {
+  switch (n.op) {
+    case Op::Add: return n.dtype == DType::Bool ? SlotOp::Or : SlotOp::Add;
+    case Op::Sub: return SlotOp::Sub;
+    case Op::Mul: return n.dtype == DType::Bool ? SlotOp::And : SlotOp::Mul;
+    case Op::FloorDiv: return SlotOp::FloorDiv;
+    case Op::FloorMod: return SlotOp::FloorMod;
+    case Op::Max: return SlotOp::Max;
+    case Op::CmpLt: return SlotOp::Less;
+    case Op::CmpEq: return SlotOp::Equal;
+    case Op::CmpNe: return SlotOp::NotEqual;
+    case Op::And: return SlotOp::And;
+    case Op::Or: return SlotOp::Or;
+    case Op::Where: return SlotOp::Select;
+    default: break;
+  }
+  fail<Unsupported>("a replay computes no {} of sizes: {}", name(n.op), graph::expression(UOp(&n)));
+}
+
+}  // namespace
+
+SizeExpressions::SizeExpressions(std::span<const UOp> variables)
+    : program_(static_cast<uint32_t>(variables.size())) {
+  for (const UOp& v : variables) {
+    given_.push_back(uint32_t(variables_.size()));
+    variables_.push_back(v->get<graph::VariableArg>());
+  }
+}
+
+const uint32_t* SizeExpressions::given(const graph::Node& variable) const {
+  for (size_t i = 0; i < variables_.size(); i++) {
+    if (variables_[i] == variable.get<graph::VariableArg>()) return &given_[i];
+  }
+  return nullptr;
+}
+
+bool SizeExpressions::covers(const UOp& x) const {
+  for (const graph::Node* n : graph::toposort(x)) {
+    if (n->op == Op::Variable && !given(*n)) return false;
+  }
+  return true;
+}
+
+uint32_t SizeExpressions::slot(const UOp& x) {
+  for (const graph::Node* n : graph::toposort(x)) {
+    const UOp u(n);
+    if (slots_.count(u)) continue;
+    if (n->op == Op::Variable) {
+      const uint32_t* value = given(*n);
+      TUFF_CHECK(value, "variable {} is not given", n->get<graph::VariableArg>().name);
+      slots_.emplace(u, *value);
+      continue;
+    }
+    if (n->is_const()) {
+      slots_.emplace(u, program_.constant(n->const_int()));
+      continue;
+    }
+    if (n->op == Op::Neg) {
+      slots_.emplace(u, program_.append(SlotOp::Sub, program_.constant(0), slots_.at(n->src(0))));
+      continue;
+    }
+    const SlotOp op = slot_op(*n);
+    const uint32_t third = n->src_count > 2 ? slots_.at(n->src(2)) : 0;
+    slots_.emplace(u, program_.append(op, slots_.at(n->src(0)), slots_.at(n->src(1)), third));
+  }
+  return slots_.at(x);
+}
+
+}  // namespace tuff::engine

@@ -1,0 +1,33 @@
+// SizeExpressions: scalars and launch sizes of captured kernels, as slots of a graph's SlotProgram.
+// Called by CapturedGraph. Must never know kernels, buffers or tensors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+#include "hcq/slot_program.h"
+
+namespace tuff::engine {
+
+class SizeExpressions {
+ public:
+  // Slot i is the value of variables[i] (Variable nodes).
+  explicit SizeExpressions(std::span<const graph::UOp> variables);
+  // Whether x is made of these variables and constants; otherwise it is no slot.
+  bool covers(const graph::UOp& x) const;
+  // The slot of a covered Index expression. Unsupported names an op that a replay cannot compute.
+  uint32_t slot(const graph::UOp& x);
+  hcq::SlotProgram program() const { return program_; }
+
+ private:
+  // Lowered kernels have the variables in another dtype: name and bounds make one.
+  const uint32_t* given(const graph::Node& variable) const;
+  std::vector<graph::VariableArg> variables_;
+  std::vector<uint32_t> given_;
+  hcq::SlotProgram program_;
+  graph::UOpMap<uint32_t> slots_;
+};
+
+}  // namespace tuff::engine
