@@ -93,7 +93,7 @@ TEST_P(Split, ExtentsMayVary) {
   Jit jit(
       [&](const std::vector<Tensor>& in) {
         const Tensor there = in[0].to(b);
-        return std::vector<Tensor>{(there * 2 + 1).to(a), there.sum(0).to(a)};
+        return std::vector<Tensor>{(there * 2 + 1).to(a), there.sum({0}).to(a)};
       },
       {.dynamic = {{.argument = 0, .axis = 0, .name = "n", .min = 1, .max = 64}}});
   for (const int64_t n : {5, 16, 3, 64, 9, 1, 40}) {

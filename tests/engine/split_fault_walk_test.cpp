@@ -61,7 +61,11 @@ void make_failing(VkApi& api) {
   TUFF_MAY_FAIL(vkQueueSubmit)
   TUFF_MAY_FAIL(vkQueueSubmit2)
   TUFF_MAY_FAIL(vkWaitSemaphores)
-  TUFF_MAY_FAIL(vkSignalSemaphore)
+  // The driver goes on, so that what waits in it has to be let go when the device is closed.
+  api.vkSignalSemaphore = [](auto... arguments) -> VkResult {
+    const VkResult result = real.vkSignalSemaphore(arguments...);
+    return injection.hits("vkSignalSemaphore") ? injection.code : result;
+  };
   TUFF_MAY_FAIL(vkGetSemaphoreCounterValue)
 }
 #undef TUFF_MAY_FAIL
