@@ -63,8 +63,9 @@ void make_failing(VkApi& api) {
   TUFF_MAY_FAIL(vkWaitSemaphores)
   // The driver goes on, so that what waits in it has to be let go when the device is closed.
   api.vkSignalSemaphore = [](auto... arguments) -> VkResult {
-    const VkResult result = real.vkSignalSemaphore(arguments...);
-    return injection.hits("vkSignalSemaphore") ? injection.code : result;
+    if (!injection.hits("vkSignalSemaphore")) return real.vkSignalSemaphore(arguments...);
+    if (injection.code == VK_ERROR_DEVICE_LOST) real.vkSignalSemaphore(arguments...);
+    return injection.code;
   };
   TUFF_MAY_FAIL(vkGetSemaphoreCounterValue)
 }

@@ -144,7 +144,7 @@ MemoryBlock ShuffleDevice::map_block(size_t size_bytes, MemoryKind kind) {
 
 void ShuffleDevice::check_status() {
   const uint64_t timeout_ns = static_cast<uint64_t>(env_int(Env::TUFF_TIMEOUT_MS)) * 1'000'000;
-  const std::string why = machine_->defect(held() ? UINT64_MAX : timeout_ns / kStuckShare);
+  const std::string why = machine_->defect(held() ? timeout_ns : timeout_ns / kStuckShare);
   if (why.empty()) return;
   declare_lost(why);
   throw DeviceLost(why);
