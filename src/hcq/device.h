@@ -76,7 +76,8 @@ class Queue {
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
-  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline, unless the device is held.
+  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline; of a held device after four times as
+  // long.
   virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
 
@@ -126,7 +127,8 @@ class Device {
   virtual Queue* copy_queue() { return nullptr; }
   // A timeline at `value`, for what one queue has to wait for from another or from the host: every
   // queue of this device takes it in WaitCmd and SignalCmd, and the host may wait for it and set
-  // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot wait.
+  // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot
+  // wait.
   virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
