@@ -10,7 +10,8 @@
 
 namespace tuff::optim {
 
-/// Parameters with a gradient each, and how step() moves them: SGD, Adam, AdamW.
+/// Parameters with a gradient each, and how step() moves them: SGD, Adam, AdamW. Parameters may be
+/// on several devices, each of which has its own rate and step count.
 class Optimizer {
  public:
   /// InvalidArgument without parameters, or for one without requires_grad.
@@ -20,9 +21,10 @@ class Optimizer {
   /// Realizes parameters, state, assignments that are pending (running statistics) and `also` (the
   /// loss, say) together. InvalidArgument if no parameter has a gradient.
   void step(const std::vector<Tensor>& also = {});
-  /// Writes the device tensor; no allocation.
+  /// Writes the device tensors; no allocation.
   void set_lr(double lr);
-  const Tensor& lr() const { return lr_; }
+  /// On the device of the first parameter.
+  const Tensor& lr() const { return lr_[0]; }
   /// What lr() was set to last.
   double lr_value() const { return lr_value_; }
   const std::vector<Tensor>& parameters() const { return parameters_; }
@@ -32,8 +34,10 @@ class Optimizer {
   virtual void update(size_t i, const Tensor& gradient) = 0;
   virtual void begin_step() {}
   std::vector<Tensor> parameters_;
+  // What there is once per device, of the device of t: one[i] for the i-th device.
+  const Tensor& on_device_of(const Tensor& t, const std::vector<Tensor>& one) const;
   std::vector<Tensor> state_;  // realized together with the parameters
-  Tensor lr_;
+  std::vector<Tensor> lr_;     // by device, in the order of the parameters
 
  private:
   double lr_value_;
@@ -71,7 +75,7 @@ class Adam : public Optimizer {
 
  private:
   Options options_;
-  Tensor step_, correction1_, correction2_;
+  std::vector<Tensor> step_, correction1_, correction2_;  // by device
 };
 
 /// Decoupled weight decay (Loshchilov and Hutter, 2019).

@@ -55,6 +55,7 @@ void Buffer::copyin(const void* src) {
   } else {
     device_->hcq().upload(s.sub(0, size_bytes()), src);
   }
+  written_from({});
 }
 
 void Buffer::copyout(void* dst) {
@@ -67,6 +68,24 @@ void Buffer::copyout(void* dst) {
   } else {
     device_->hcq().download(s.sub(0, size_bytes()), dst);
   }
+  origin().require();
+}
+
+Origin Buffer::origin() const {
+  if (!has_origin()) return {};
+  const Buffer& r = root();
+  std::lock_guard lock(r.mutex_);
+  return r.origin_;
+}
+
+void Buffer::written_from(const Origin& origin) {
+  Buffer& r = base_ ? *base_ : *this;
+  if (!origin && !r.has_origin_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(r.mutex_);
+  const bool whole = size_bytes() >= r.size_bytes();
+  Origin now = whole ? origin : r.origin_.with(origin);
+  if (!(now == r.origin_)) r.origin_ = std::move(now);
+  r.has_origin_.store(bool(r.origin_), std::memory_order_release);
 }
 
 void Buffer::used_until(uint64_t value) {

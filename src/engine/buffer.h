@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "engine/device.h"
+#include "engine/outcome.h"
 #include "graph/uop.h"
 
 namespace tuff::engine {
@@ -20,6 +21,7 @@ class Buffer : public graph::Storage {
   ~Buffer() override;
 
   Device& on() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
   uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
   hcq::Span span();  // allocates memory; throws OutOfMemory
   bool allocated() const;
@@ -27,12 +29,20 @@ class Buffer : public graph::Storage {
   uint64_t byte_offset() const { return offset_; }
 
   // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted
-  // that touches the buffer. No allocation where the memory has a host pointer.
+  // that touches the buffer. No allocation where the memory has a host pointer. copyout throws
+  // DeviceLost naming the other device where one that the contents come from was lost.
   void copyin(const void* src);
   void copyout(void* dst);
-  // Records that the device touches the memory until `timeline_value` has passed.
+  // Records that the memory is touched until the device's compute queue has passed
+  // `timeline_value`: whatever else touches it (a copy queue, a thread that copies between devices)
+  // has a submission of the compute queue wait for it.
   void used_until(uint64_t timeline_value);
   uint64_t last_use() const { return root_use().load(std::memory_order_acquire); }
+  // What the contents depend on beyond this device. Kept per allocation: of a part that is written
+  // the whole depends on it too.
+  Origin origin() const;
+  bool has_origin() const { return root().has_origin_.load(std::memory_order_acquire); }
+  void written_from(const Origin& origin);
 
  private:
   std::atomic<uint64_t>& root_use() const { return base_ ? base_->last_use_ : last_use_; }
@@ -42,6 +52,8 @@ class Buffer : public graph::Storage {
   mutable std::mutex mutex_;
   hcq::Span span_;
   mutable std::atomic<uint64_t> last_use_{0};
+  Origin origin_;  // under mutex_
+  std::atomic<bool> has_origin_{false};
 };
 
 }  // namespace tuff::engine

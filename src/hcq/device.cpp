@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kStagingPieceBytes = 4u << 20;
 constexpr uint64_t kWaitSliceNs = 20'000'000;
+// Two devices that wait for each other, one of them hung, hold each other: it has to end.
+constexpr int64_t kHeldPatience = 4;
 
 Command copy_command(Span dst, Span src, const char* label) {
   return {CopyCmd{dst, src}, {{src, false}, {dst, true}}, label};
@@ -85,7 +87,7 @@ void Queue::wait(uint64_t value) {
       since_ns = now_ns;
       continue;
     }
-    int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS);
+    const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS) * (device_.held() ? kHeldPatience : 1);
     if (now_ns - since_ns < static_cast<uint64_t>(timeout_ms) * 1'000'000) continue;
     device_.declare_lost(fmt::format(
         "{}: no progress for {} ms: timeline at {}, waiting for {} (limit: TUFF_TIMEOUT_MS)",

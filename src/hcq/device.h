@@ -76,8 +76,9 @@ class Queue {
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after
-  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline.
-  void wait(uint64_t value);
+  // TUFF_TIMEOUT_MS (30,000) without progress of the timeline; of a held device after four times as
+  // long.
+  virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
 
  protected:
@@ -126,7 +127,8 @@ class Device {
   virtual Queue* copy_queue() { return nullptr; }
   // A timeline at `value`, for what one queue has to wait for from another or from the host: every
   // queue of this device takes it in WaitCmd and SignalCmd, and the host may wait for it and set
-  // it. It has to outlive the submissions that name it.
+  // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot
+  // wait.
   virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
@@ -137,6 +139,11 @@ class Device {
   void fail_if_lost();
   void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  // Between hold() and release() somebody waits elsewhere on behalf of this device's queues: that
+  // they make no progress is no fault of theirs.
+  void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
+  void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
+  bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
 
   Allocator& allocator();
   const std::string& name() const { return info().name; }
@@ -158,6 +165,7 @@ class Device {
  private:
   std::unique_ptr<Allocator> allocator_;
   std::atomic<bool> lost_{false};
+  std::atomic<uint32_t> holds_{0};
   std::mutex lost_mutex_;
   std::string lost_reason_;
 };

@@ -80,19 +80,26 @@ struct Instance {
 }  // namespace
 
 struct CommandGraph::State {
-  State(Device& d, uint32_t inputs_, SlotProgram values_)
+  State(Device& d, uint32_t inputs_, SlotProgram values_, GraphPlace place_)
       : device(d),
-        queue(d.compute_queue()),
+        place_of(std::move(place_)),
+        queue(place_of.queue ? *place_of.queue : d.compute_queue()),
         input_count(inputs_),
         values(std::move(values_)),
-        input_blocks(inputs_),
-        extents(inputs_) {}
+        extents(inputs_),
+        checked_with_others(place_of.input_blocks != nullptr) {
+    if (!place_of.input_blocks)
+      place_of.input_blocks = std::make_shared<const std::vector<MemoryBlock>>(inputs_);
+    TUFF_CHECK(place_of.input_blocks->size() >= inputs_, "{} placeholders for {} inputs",
+               place_of.input_blocks->size(), inputs_);
+  }
   Device& device;
+  GraphPlace place_of;
   Queue& queue;
   uint32_t input_count;
-  SlotProgram values;                     // its slots follow the inputs
-  std::vector<MemoryBlock> input_blocks;  // placeholders, named by accesses to inputs
+  SlotProgram values;  // its slots follow the inputs
   std::vector<InputExtent> extents;
+  bool checked_with_others;
   std::vector<Range> fixed_written, fixed_all;
   std::vector<Placement> placements;  // one per node
   std::vector<std::byte> contents;    // argument memory as it is before patching
@@ -110,7 +117,8 @@ struct CommandGraph::State {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
-  std::vector<CommandList> unchecked;  // every instance's, while made with TUFF_CHECK_HAZARDS
+  std::vector<CommandList> unchecked;  // every instance's, while made with TUFF_CHECK_HAZARDS;
+                                       // where others take part, as long as the graph lives
   size_t newest = 0;                   // of instances: the last one submitted
   GraphStats stats;
   TimesSink times;
@@ -131,7 +139,10 @@ struct CommandGraph::State {
   void note_access(std::vector<Access>& accesses, const GraphBuffer& b);
   Command dispatch(const GraphKernel& k, const Placement& at, const Instance& in);
   CommandList record(const std::vector<GraphNode>& nodes, const Instance& in);
+  void add_points(CommandList& list) const;
+  std::span<const uint64_t> wait_here(std::span<const uint64_t> points);
   void add_instance(const std::vector<GraphNode>& nodes);
+  std::vector<ReplayInstance> replays() const;
   void check_replays();
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
@@ -258,8 +269,9 @@ void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
 }
 
 void CommandGraph::State::note_access(std::vector<Access>& accesses, const GraphBuffer& b) {
-  Span span =
-      b.span ? b.span : Span{&input_blocks[static_cast<size_t>(b.input)], b.offset, b.size_bytes};
+  Span span = b.span ? b.span
+                     : Span{&(*place_of.input_blocks)[static_cast<size_t>(b.input)], b.offset,
+                            b.size_bytes};
   if (b.read) accesses.push_back({span, false});
   if (b.write) accesses.push_back({span, true});
 }
@@ -305,7 +317,18 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
   }
   order_by_levels(list);
   insert_barriers(list);
+  add_points(list);
   return list;
+}
+
+void CommandGraph::State::add_points(CommandList& list) const {
+  std::vector<Command> waits;
+  if (!place_of.host_waits) {
+    for (Signal* s : place_of.waits) waits.push_back({WaitCmd{s, list.slot_count++}, {}, {}});
+    list.commands.insert(list.commands.begin(), waits.begin(), waits.end());
+  }
+  for (Signal* s : place_of.signals)
+    list.commands.push_back({SignalCmd{s, list.slot_count++}, {}, {}});
 }
 
 void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
@@ -324,20 +347,25 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   if (instances.size() == 1) commands = std::move(list);
 }
 
-void CommandGraph::State::check_replays() {
+std::vector<ReplayInstance> CommandGraph::State::replays() const {
   std::vector<ReplayInstance> replayed;
   for (size_t i = 0; i < unchecked.size(); ++i) {
     const Span& host_written = instances[i].staged ? instances[i].staged : instances[i].args;
     replayed.push_back({&unchecked[i], host_written});
   }
-  guard_trace(replay_trace(replayed, queue.timeline()),
+  return replayed;
+}
+
+void CommandGraph::State::check_replays() {
+  guard_trace(replay_trace(replays(), queue.timeline()),
               fmt::format("a graph of {} commands on {}", commands.commands.size(), device.name()));
   unchecked.clear();
 }
 
 CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-                           SlotProgram values, uint32_t instances, TimesSink times)
-    : state_(std::make_unique<State>(device, input_count, std::move(values))) {
+                           SlotProgram values, uint32_t instances, TimesSink times,
+                           GraphPlace place)
+    : state_(std::make_unique<State>(device, input_count, std::move(values), std::move(place))) {
   State& s = *state_;
   s.times = std::move(times);
   TUFF_CHECK(instances >= 1, "a graph needs an instance");
@@ -364,7 +392,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.values.load_constants(std::span(s.slots).subspan(input_count, s.values.slot_count()));
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
-  if (!s.unchecked.empty()) s.check_replays();
+  if (!s.unchecked.empty() && !s.checked_with_others) s.check_replays();
   s.stats.barriers = static_cast<uint32_t>(
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
                     [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));
@@ -469,16 +497,30 @@ Instance& CommandGraph::State::free_instance() {
   return instances[newest];
 }
 
+// What the queue cannot wait for itself; the values that are left for it.
+std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_t> points) {
+  constexpr uint64_t kSliceNs = 20'000'000;
+  for (size_t i = 0; i < place_of.waits.size(); ++i) {
+    while (!place_of.waits[i]->wait(points[i], kSliceNs)) device.fail_if_lost();
+  }
+  return points.subspan(place_of.waits.size());
+}
+
 uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
                               std::span<const int64_t> scalars,
-                              std::span<const uint64_t> input_sizes) {
+                              std::span<const uint64_t> input_sizes,
+                              std::span<const uint64_t> points) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
+  TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
+             "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),
+             s.place_of.signals.size());
   s.load_slots(input_addresses, scalars, input_sizes);
+  if (s.place_of.host_waits) points = s.wait_here(points);
   Instance& in = s.free_instance();
   if (s.times) s.report_times();
   s.patch(in.host);
-  in.list->submit({}, in.value);
+  in.list->submit(points, in.value);
   s.stats.submits_per_replay = in.list->submissions();
   in.times_are_due = bool(s.times);
   return in.value;
@@ -513,5 +555,7 @@ int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresse
 
 const GraphStats& CommandGraph::stats() const { return state_->stats; }
 const CommandList& CommandGraph::commands() const { return state_->commands; }
+Queue& CommandGraph::queue() const { return state_->queue; }
+std::vector<ReplayInstance> CommandGraph::replay_instances() const { return state_->replays(); }
 
 }  // namespace tuff::hcq

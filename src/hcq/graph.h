@@ -70,6 +70,18 @@ struct GraphStats {
            instances = 0;
 };
 
+// Where a graph runs that shares its work with others, and what orders it with them. Waits stand at
+// its head and signals at its end, since some queues can do neither in mid-stream.
+struct GraphPlace {
+  Queue* queue = nullptr;               // of the device; null: its compute queue
+  std::vector<Signal*> waits, signals;  // their values come with each replay, waits' first
+  // For queues that cannot wait for signals: replay() does, before it submits. Blocks the caller.
+  bool host_waits = false;
+  // Placeholders of the inputs' memory (see below), shared by graphs that belong together: the
+  // hazard checker then takes them together too, and whoever makes them has to see to that.
+  std::shared_ptr<const std::vector<MemoryBlock>> input_blocks;
+};
+
 class CommandGraph {
  public:
   // input_count and values.given() fix the arity of replay(); scalars and launch sizes of `nodes`
@@ -79,7 +91,8 @@ class CommandGraph {
   // Without TargetFeatures::device_address nothing can be re-bound: input_count has to be 0, else
   // Unsupported; engine/jit/rebind.h then copies what changes.
   CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
-               SlotProgram values, uint32_t instances = 2, TimesSink times = {});
+               SlotProgram values, uint32_t instances = 2, TimesSink times = {},
+               GraphPlace place = {});
   ~CommandGraph();
   // Patches a free instance, the last one used if it is free, and submits once. Waits only if every
   // instance is in flight.
@@ -88,9 +101,10 @@ class CommandGraph {
   // itself writes (see conflicting_input) or if a scalar does not fit in 32 bits or a launch size
   // in the device's limits. A launch of 0 workgroups runs nothing. `input_sizes` says how many
   // bytes of each input there are, where that is less than what was captured: symbolic sizes then
-  // have to keep kernels inside.
+  // have to keep kernels inside. `points`: a value for each of GraphPlace's waits and signals.
   uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars,
-                  std::span<const uint64_t> input_sizes = {});
+                  std::span<const uint64_t> input_sizes = {},
+                  std::span<const uint64_t> points = {});
   // Barriers are placed on the promise that an input's memory is its own where anything is written.
   // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
   // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
@@ -101,15 +115,19 @@ class CommandGraph {
   void report_times();
   const GraphStats& stats() const;
   const CommandList& commands() const;  // of instance 0, for the hazard checker and goldens
+  Queue& queue() const;
+  // Every instance's list with the memory that the host patches, in the order of use. Kept only by
+  // graphs that are not checked alone, and under TUFF_CHECK_HAZARDS.
+  std::vector<struct ReplayInstance> replay_instances() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// A replay is the whole of one submission: it begins after all that was submitted before it and has
-// no wait or signal of its own. Accesses to input `i` name a placeholder block of address 0, one
-// per input, since the memory is known at replay only. What kernels of symbolic extent access is
-// their memory at its largest.
+// A replay is the whole of one submission: it begins after all that was submitted to its queue
+// before it. Accesses to input `i` name a placeholder block of address 0, one per input, since the
+// memory is known at replay only. What kernels of symbolic extent access is their memory at its
+// largest.
 
 }  // namespace tuff::hcq

@@ -1,5 +1,6 @@
 #include <tuff/optim.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -23,7 +24,16 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
       fail<InvalidArgument>("optimizer: parameter {} has no requires_grad", i);
     parameters_[i].realize();
   }
-  lr_ = state_like({}, lr, parameters_[0]);
+  for (const Tensor& p : parameters_) {
+    const auto same = [&](const Tensor& t) { return t.device() == p.device(); };
+    if (std::none_of(lr_.begin(), lr_.end(), same)) lr_.push_back(state_like({}, lr, p));
+  }
+}
+
+const Tensor& Optimizer::on_device_of(const Tensor& t, const std::vector<Tensor>& one) const {
+  for (const Tensor& o : one)
+    if (o.device() == t.device()) return o;
+  fail<InvalidArgument>("optimizer: a parameter was moved to {}", t.device());
 }
 
 void Optimizer::zero_grad() {
@@ -33,7 +43,7 @@ void Optimizer::zero_grad() {
 void Optimizer::set_lr(double lr) {
   const float v = float(lr);
   lr_value_ = lr;
-  lr_.copy_from(&v, sizeof v);
+  for (Tensor& t : lr_) t.copy_from(&v, sizeof v);
 }
 
 void Optimizer::step(const std::vector<Tensor>& also) {
@@ -71,30 +81,36 @@ void SGD::update(size_t i, const Tensor& gradient) {
     v.assign(v * options_.momentum + g);
     g = options_.nesterov ? g + v * options_.momentum : v;
   }
-  p.assign((old - lr_ * g).cast(p.dtype()));
+  p.assign((old - on_device_of(p, lr_) * g).cast(p.dtype()));
 }
 
 Adam::Adam(std::vector<Tensor> parameters, const Options& options)
     : Optimizer(std::move(parameters), options.lr), options_(options) {
-  step_ = state_like({}, 0, parameters_[0]);
+  for (const Tensor& rate : lr_) step_.push_back(state_like({}, 0, rate));
   for (const Tensor& p : parameters_) {
     state_.push_back(state_like(p.sizes(), 0, p));
     state_.push_back(state_like(p.sizes(), 0, p));
   }
-  state_.push_back(step_);
+  state_.insert(state_.end(), step_.begin(), step_.end());
 }
 
 void Adam::begin_step() {
-  step_.assign(step_ + 1.0);
-  correction1_ = 1.0 - (step_ * std::log2(options_.beta1)).exp2();
-  correction2_ = 1.0 - (step_ * std::log2(options_.beta2)).exp2();
+  correction1_.clear();
+  correction2_.clear();
+  for (Tensor& step : step_) {
+    step.assign(step + 1.0);
+    correction1_.push_back(1.0 - (step * std::log2(options_.beta1)).exp2());
+    correction2_.push_back(1.0 - (step * std::log2(options_.beta2)).exp2());
+  }
 }
 
 Tensor Adam::descent(size_t i, const Tensor& g) {
   Tensor &m = state_[2 * i], &v = state_[2 * i + 1];
   m.assign(m * options_.beta1 + g * (1 - options_.beta1));
   v.assign(v * options_.beta2 + g * g * (1 - options_.beta2));
-  return lr_ * ((m / correction1_) / ((v / correction2_).sqrt() + options_.eps));
+  const Tensor &p = parameters_[i], c1 = on_device_of(p, correction1_),
+               c2 = on_device_of(p, correction2_);
+  return on_device_of(p, lr_) * ((m / c1) / ((v / c2).sqrt() + options_.eps));
 }
 
 void Adam::update(size_t i, const Tensor& gradient) {
@@ -113,7 +129,7 @@ void AdamW::update(size_t i, const Tensor& g) {
   Tensor& p = parameters_[i];
   const bool decays = weight_decay_ != 0 && (!decay_matrices_only_ || p.dim() >= 2);
   const Tensor old = p.detach();
-  const Tensor kept = decays ? old * (1.0 - lr_ * weight_decay_) : old;
+  const Tensor kept = decays ? old * (1.0 - on_device_of(p, lr_) * weight_decay_) : old;
   p.assign((kept - descent(i, g.cast(DType::F32))).cast(p.dtype()));
 }
 

@@ -143,9 +143,8 @@ MemoryBlock ShuffleDevice::map_block(size_t size_bytes, MemoryKind kind) {
 }
 
 void ShuffleDevice::check_status() {
-  const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS);
-  const std::string why =
-      machine_->defect(static_cast<uint64_t>(timeout_ms) * 1'000'000 / kStuckShare);
+  const uint64_t timeout_ns = static_cast<uint64_t>(env_int(Env::TUFF_TIMEOUT_MS)) * 1'000'000;
+  const std::string why = machine_->defect(held() ? timeout_ns : timeout_ns / kStuckShare);
   if (why.empty()) return;
   declare_lost(why);
   throw DeviceLost(why);

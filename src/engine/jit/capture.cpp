@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/jit/copy_kernel.h"
 #include "engine/jit/rebind.h"
+#include "engine/jit/segments.h"
 #include "engine/jit/size_expressions.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
@@ -137,18 +138,33 @@ void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
 }
 
 // `given` is what replays give values of.
+std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const SegmentItem> items,
+                                              std::span<const Ref<Buffer>> inputs,
+                                              const std::vector<graph::UOp>& given, bool sizes_vary,
+                                              hcq::GraphPlace place = {}) {
+  std::vector<hcq::GraphNode> nodes;
+  SizeExpressions sizes(given);
+  for (const SegmentItem& item : items) {
+    if (auto* call = std::get_if<const BoundCall*>(&item))
+      nodes.push_back(graph_node(**call, inputs, sizes, sizes_vary));
+    else
+      nodes.push_back(std::get<hcq::GraphCopy>(item));
+  }
+  const bool copies = place.queue && place.queue != &device.queue();
+  auto graph = std::make_shared<hcq::CommandGraph>(
+      device.hcq(), std::move(nodes), uint32_t(inputs.size()), sizes.program(), kInstances,
+      profile_sink(device.name() + (copies ? " copies" : "")), std::move(place));
+  profile_graph(graph);
+  return graph;
+}
+
 std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const BoundCall> calls,
                                               std::span<const Ref<Buffer>> inputs,
                                               const std::vector<graph::UOp>& given,
                                               bool sizes_vary) {
-  std::vector<hcq::GraphNode> nodes;
-  SizeExpressions sizes(given);
-  for (const BoundCall& c : calls) nodes.push_back(graph_node(c, inputs, sizes, sizes_vary));
-  auto graph =
-      std::make_shared<hcq::CommandGraph>(device.hcq(), std::move(nodes), uint32_t(inputs.size()),
-                                          sizes.program(), kInstances, profile_sink(device.name()));
-  profile_graph(graph);
-  return graph;
+  std::vector<SegmentItem> items;
+  for (const BoundCall& c : calls) items.emplace_back(&c);
+  return make_graph(device, items, inputs, given, sizes_vary);
 }
 
 void revalue(BoundCall& c, const VariableValues& values) {
@@ -172,9 +188,10 @@ struct CapturedGraph::State {
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
   std::vector<Ref<Buffer>> captured_inputs;
   std::vector<graph::UOp> variables;
-  std::vector<Segment> segments;
-  std::vector<uint64_t> addresses, sizes;  // of one replay's inputs
-  std::vector<int64_t> values;             // the variables', then the inputs' sizes
+  std::vector<Segment> segments;              // one after the other, or
+  std::unique_ptr<SegmentedGraph> segmented;  // waiting for one another
+  std::vector<uint64_t> addresses, sizes;     // of one replay's inputs
+  std::vector<int64_t> values;                // the variables', then the inputs' sizes
   ReplayStats stats;
 
   std::vector<graph::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
@@ -234,6 +251,81 @@ struct CapturedGraph::State {
     segments.push_back(std::move(s));
   }
 
+  // Runs of calls on one device, and copies between devices, in their order.
+  void add_runs(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    for (size_t begin = 0; begin < calls.size();) {
+      if (crosses_devices(calls[begin])) {
+        add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
+        continue;
+      }
+      size_t end = begin + 1;
+      while (end < calls.size() && !crosses_devices(calls[end]) &&
+             &device_of(calls[end]) == &device_of(calls[begin]))
+        end++;
+      add_graph(calls.subspan(begin, end - begin), inputs);
+      begin = end;
+    }
+  }
+
+  void add_segmented(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                     const SegmentPlan& plan, bool host_waits) {
+    const std::vector<graph::UOp> given = given_values(inputs);
+    const auto make = [&](Device& device, std::span<const SegmentItem> items,
+                          hcq::GraphPlace place) {
+      return make_graph(device, items, inputs, given, !variables.empty(), std::move(place));
+    };
+    segmented = std::make_unique<SegmentedGraph>(calls, inputs, plan, make, host_waits);
+    for (const BoundCall& c : calls) {
+      auto* k = std::get_if<BoundKernel>(&c);
+      stats.flops += k ? k->kernel->estimate.flops : 0;
+      stats.bytes += k ? k->kernel->estimate.bytes : 0;
+      (k ? stats.kernels : stats.copies)++;
+    }
+    for (const auto& g : segmented->graphs()) stats.barriers += g->stats().barriers;
+    stats.submits_per_replay = segmented->device_submits();
+    stats.host_submits_per_replay = segmented->host_submits();
+  }
+
+  // Memory that another device's loss has spoilt is not computed with.
+  static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
+                              std::span<const Ref<Buffer>> touched) {
+    Origin origins;
+    for (const auto& buffers : {inputs, touched})
+      for (const Ref<Buffer>& b : buffers)
+        if (b->has_origin()) origins = origins.with(b->origin());
+    if (!origins) return;
+    origins.require();
+    for (const auto& buffers : {inputs, touched})
+      for (const Ref<Buffer>& b : buffers) b->written_from(origins.with(b->origin()));
+  }
+
+  void replay_segmented(std::span<const Ref<Buffer>> inputs) {
+    segmented->replay(inputs, [this](hcq::CommandGraph& g, std::span<const uint64_t> points) {
+      return g.replay(addresses, values, sizes, points);
+    });
+  }
+
+  void replay_runs(std::span<const Ref<Buffer>> inputs) {
+    for (Segment& s : segments) {
+      if (s.host_copy) {
+        BoundCopy c = *s.host_copy;
+        if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
+        if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
+        const BoundCall call(std::move(c));
+        execute(std::span<const BoundCall>(&call, 1));
+        continue;
+      }
+      pass_origins_on(inputs, s.touched);
+      const uint64_t value =
+          s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
+      for (const Ref<Buffer>& b : s.touched) b->used_until(value);
+      for (const Ref<Buffer>& b : inputs)
+        if (&b->on() == s.device) b->used_until(value);
+      counters().submits += s.command_graph().stats().submits_per_replay;
+      if (s.rebound) count_rebinding();
+    }
+  }
+
   void require_values(std::span<const int64_t> values) const {
     if (values.size() != variables.size())
       fail<InvalidArgument>("replay: {} values given for {} variables", values.size(),
@@ -261,31 +353,23 @@ struct CapturedGraph::State {
 };
 
 CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
-                             std::vector<graph::UOp> variables)
+                             std::vector<graph::UOp> variables, const CaptureOptions& options)
     : state_(std::make_unique<State>()) {
-  state_->variables = std::move(variables);
-  state_->addresses.resize(inputs.size());
-  state_->sizes.resize(inputs.size());
-  state_->values.resize(state_->variables.size() + inputs.size());
+  State& st = *state_;
+  st.variables = std::move(variables);
+  st.addresses.resize(inputs.size());
+  st.sizes.resize(inputs.size());
+  st.values.resize(st.variables.size() + inputs.size());
   if (validating()) {
-    state_->validated = calls;
-    state_->captured_inputs.assign(inputs.begin(), inputs.end());
+    st.validated = calls;
+    st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
-  if (checking_bounds()) state_->bounded = calls;
-  size_t begin = 0;
-  const std::span<const BoundCall> all(calls);
-  while (begin < calls.size()) {
-    if (crosses_devices(calls[begin])) {
-      state_->add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
-      continue;
-    }
-    size_t end = begin + 1;
-    while (end < calls.size() && !crosses_devices(calls[end]) &&
-           &device_of(calls[end]) == &device_of(calls[begin]))
-      end++;
-    state_->add_graph(all.subspan(begin, end - begin), inputs);
-    begin = end;
-  }
+  if (checking_bounds()) st.bounded = calls;
+  const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
+  if (plan.simple() || !plan.patchable())
+    st.add_runs(calls, inputs);
+  else
+    st.add_segmented(calls, inputs, plan, options.host_waits);
 }
 
 // The device may still run the last replay; the graphs wait for that themselves.
@@ -304,22 +388,10 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
     st.values[values.size() + i] = int64_t(st.sizes[i]);
   }
   std::copy(values.begin(), values.end(), st.values.begin());
-  for (Segment& s : st.segments) {
-    if (s.host_copy) {
-      BoundCopy c = *s.host_copy;
-      if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
-      if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
-      const BoundCall call(std::move(c));
-      execute(std::span<const BoundCall>(&call, 1));
-      continue;
-    }
-    const uint64_t value = s.rebound ? s.rebound->replay(inputs, st.values)
-                                     : s.graph->replay(st.addresses, st.values, st.sizes);
-    for (const Ref<Buffer>& b : s.touched) b->used_until(value);
-    for (const Ref<Buffer>& b : inputs) b->used_until(value);
-    counters().submits += s.command_graph().stats().submits_per_replay;
-    if (s.rebound) st.count_rebinding();
-  }
+  if (st.segmented)
+    st.replay_segmented(inputs);
+  else
+    st.replay_runs(inputs);
   counters().replays++;
   if (!st.bounded.empty()) check_bounds(st.bounded);
 }
@@ -327,9 +399,12 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
 const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
 std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
   std::vector<const hcq::CommandGraph*> out;
+  if (state_->segmented)
+    for (const auto& g : state_->segmented->graphs()) out.push_back(g.get());
   for (const Segment& s : state_->segments)
     if (!s.host_copy) out.push_back(&s.command_graph());
   return out;
 }
+const SegmentedGraph* CapturedGraph::segmented() const { return state_->segmented.get(); }
 
 }  // namespace tuff::engine

@@ -1,5 +1,5 @@
 // execute(): bound calls onto queues. Runs of calls on one device become one command list and one
-// submit; copies between devices go through the host.
+// submit; copies between devices are done by the host.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -65,6 +65,35 @@ void mark_used(std::span<const BoundCall> calls, uint64_t value) {
   }
 }
 
+// What is read from memory that another device's loss has spoilt is not computed; what depends on
+// work that may still fail goes on depending on it.
+Origin origin_of(const BoundCall& c) {
+  Origin origin;
+  const auto add = [&](const Ref<Buffer>& b) {
+    if (b->has_origin()) origin = origin.with(b->origin());
+  };
+  if (auto* k = std::get_if<BoundKernel>(&c)) {
+    for (size_t i = 0; i < k->buffers.size(); i++)
+      if (k->kernel->buffers[i].read) add(k->buffers[i]);
+  } else {
+    add(std::get<BoundCopy>(c).src);
+  }
+  return origin;
+}
+
+void pass_origins_on(std::span<const BoundCall> calls) {
+  for (const BoundCall& c : calls) {
+    const Origin origin = origin_of(c);
+    origin.require();
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      for (size_t i = 0; i < k->buffers.size(); i++)
+        if (k->kernel->buffers[i].written) k->buffers[i]->written_from(origin);
+    } else {
+      std::get<BoundCopy>(c).dst->written_from(origin);
+    }
+  }
+}
+
 void count(std::span<const BoundCall> calls) {
   GlobalCounters& g = counters();
   for (const BoundCall& c : calls) {
@@ -80,6 +109,7 @@ void count(std::span<const BoundCall> calls) {
 
 uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   std::lock_guard lock(device.submit_mutex());
+  pass_origins_on(calls);
   const hcq::CommandList list = record(device, calls);
   if (hcq::checking_hazards()) hcq::guard_list(list, "an eager list on " + device.name());
   hcq::Queue& queue = device.queue();
@@ -104,11 +134,34 @@ uint64_t expected_ns(const BoundCall& c) {
   return k ? k->kernel->expected_ns : 0;
 }
 
+// Straight between the two memories where the host sees one of them; else in bounded pieces. Waits
+// for both sides. In captured graphs such copies block nobody: engine/jit/segments.h.
 void copy_through_host(const BoundCopy& c) {
+  constexpr int64_t kPieceBytes = 4 << 20;
   // Where extents vary an input may be smaller than the memory captured for it.
-  std::vector<std::byte> bytes(std::max(c.src->size_bytes(), c.dst->size_bytes()));
-  c.src->copyout(bytes.data());
-  c.dst->copyin(bytes.data());
+  const int64_t count = std::min(c.dst->count, c.src->count);
+  const auto part = [&](const Ref<Buffer>& b) {
+    return b->count == count ? b : make_ref<Buffer>(b, b->dtype, count, 0);
+  };
+  const Ref<Buffer> dst = part(c.dst), src = part(c.src);
+  if (const std::byte* from = src->span().host()) {
+    src->on().queue().wait(src->last_use());
+    src->origin().require();
+    dst->copyin(from);
+  } else if (std::byte* to = dst->span().host()) {
+    dst->on().queue().wait(dst->last_use());
+    src->copyout(to);
+    dst->written_from({});
+  } else {
+    const int64_t step = std::min(count, kPieceBytes / int64_t(size_bytes(src->dtype)));
+    std::vector<std::byte> piece(size_t(step) * size_bytes(src->dtype));
+    for (int64_t at = 0; at < count; at += step) {
+      const int64_t n = std::min(step, count - at);
+      const uint64_t offset = uint64_t(at) * size_bytes(src->dtype);
+      make_ref<Buffer>(src, src->dtype, n, offset)->copyout(piece.data());
+      make_ref<Buffer>(dst, dst->dtype, n, offset)->copyin(piece.data());
+    }
+  }
   counters().copies++;
 }
 

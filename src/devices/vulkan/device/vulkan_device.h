@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/check.h"
 #include "devices/vulkan/device/context.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/program/loader.h"
@@ -29,7 +30,10 @@ class VulkanDevice final : public hcq::Device {
     return loader_.load(binaries);
   }
   hcq::Queue& compute_queue() override { return queue_; }
+  // Throws Unsupported without timeline semaphores: no list can wait for anything then.
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
+    if (!context_->facts.caps.timelineSemaphore)
+      fail<Unsupported>("{}: a signal besides the queue's takes timelineSemaphore", info().name);
     return std::make_unique<TimelineSignal>(context_, value);
   }
   void check_status() override { context_->require_alive(); }

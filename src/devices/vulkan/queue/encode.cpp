@@ -21,6 +21,8 @@ constexpr Scope kWrites{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
                         VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
 constexpr Scope kReaders{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
                          kWork.accesses | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT};
+// Of the host while a list waits for it: a submission covers what the host wrote before it alone.
+constexpr Scope kHostWrites{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_WRITE_BIT};
 constexpr Scope kHostReads{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT};
 
 // Records one list; a visitor over command bodies.
@@ -57,7 +59,16 @@ class Encoder {
       api_.vkCmdResetQueryPool(buffer_, out_.recorder.queries, 0, list_.timestamp_count);
     }
     // Against everything submitted to this queue before: lists say nothing about each other.
-    barrier(kWrites, kReaders);
+    Scope before = kWrites;
+    if (waits()) {
+      before.stages |= kHostWrites.stages;
+      before.accesses |= kHostWrites.accesses;
+    }
+    barrier(before, kReaders);
+  }
+  bool waits() const {
+    return !list_.commands.empty() &&
+           std::holds_alternative<hcq::WaitCmd>(list_.commands.front().body);
   }
 
   void barrier(const Scope& from, const Scope& to) {

@@ -1,0 +1,46 @@
+#include "engine/outcome.h"
+
+#include <algorithm>
+
+#include <tuff/error.h>
+
+namespace tuff::engine {
+
+void Outcome::fail(uint64_t replay, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  if (reason_.empty()) reason_ = reason;
+  if (replay < failed_from_) failed_from_ = replay;
+}
+
+void Outcome::require(uint64_t replay) const {
+  if (failed_from_.load(std::memory_order_acquire) == UINT64_MAX) return;
+  std::lock_guard lock(mutex_);
+  if (replay >= failed_from_) throw DeviceLost(reason_);
+}
+
+Origin::Origin(std::shared_ptr<Outcome> outcome, uint64_t replay)
+    : parts_(std::make_shared<const std::vector<Part>>(1, Part{std::move(outcome), replay})) {}
+
+Origin Origin::with(const Origin& other) const {
+  if (!other || parts_ == other.parts_) return *this;
+  if (!parts_) return other;
+  std::vector<Part> all = *parts_;
+  for (const Part& p : *other.parts_) {
+    const auto known =
+        std::find_if(all.begin(), all.end(), [&](const Part& q) { return q.outcome == p.outcome; });
+    if (known == all.end())
+      all.push_back(p);
+    else
+      known->replay = std::max(known->replay, p.replay);
+  }
+  Origin out;
+  out.parts_ = std::make_shared<const std::vector<Part>>(std::move(all));
+  return out;
+}
+
+void Origin::require() const {
+  if (!parts_) return;
+  for (const Part& p : *parts_) p.outcome->require(p.replay);
+}
+
+}  // namespace tuff::engine

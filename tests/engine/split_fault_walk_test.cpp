@@ -1,0 +1,147 @@
+// The fault walk of a training that is split over the CPU and a Vulkan device: the k-th call of
+// each Vulkan function that a replay makes fails. Each training ends in the right result or in an
+// error that names the Vulkan device; the CPU device computes on, and nobody waits for ever.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/vulkan.h"
+#include "engine/device.h"
+#include "engine/split_step.h"
+#include "tensor/devices.h"
+
+namespace tuff {
+namespace {
+
+using devices::VkApi;
+
+struct Injection {
+  std::string entry;
+  uint64_t call = 0;
+  VkResult code = VK_SUCCESS;
+  bool happened = false;
+  std::map<std::string, uint64_t> calls;
+  std::mutex mutex;  // the host's queues call too
+
+  bool hits(const char* name) {
+    std::lock_guard lock(mutex);
+    const uint64_t number = ++calls[name];
+    // A device that is lost stays so, whoever asks.
+    const bool now = name == entry && number == call;
+    if (now) happened = true;
+    return now || (happened && code == VK_ERROR_DEVICE_LOST);
+  }
+  void arm(const std::string& name, uint64_t number, VkResult result) {
+    std::lock_guard lock(mutex);
+    entry = name;
+    call = number;
+    code = result;
+    happened = false;
+    calls.clear();
+  }
+};
+Injection injection;
+VkApi real;
+
+#define TUFF_MAY_FAIL(name)                             \
+  if (api.name) {                                       \
+    api.name = [](auto... arguments) -> VkResult {      \
+      if (injection.hits(#name)) return injection.code; \
+      return real.name(arguments...);                   \
+    };                                                  \
+  }
+
+void make_failing(VkApi& api) {
+  real = api;
+  TUFF_MAY_FAIL(vkCreateSemaphore)
+  TUFF_MAY_FAIL(vkQueueSubmit)
+  TUFF_MAY_FAIL(vkQueueSubmit2)
+  TUFF_MAY_FAIL(vkWaitSemaphores)
+  // The driver goes on, so that what waits in it has to be let go when the device is closed.
+  api.vkSignalSemaphore = [](auto... arguments) -> VkResult {
+    if (!injection.hits("vkSignalSemaphore")) return real.vkSignalSemaphore(arguments...);
+    if (injection.code == VK_ERROR_DEVICE_LOST) real.vkSignalSemaphore(arguments...);
+    return injection.code;
+  };
+  TUFF_MAY_FAIL(vkGetSemaphoreCounterValue)
+}
+#undef TUFF_MAY_FAIL
+
+std::string vulkan_device() {
+  for (const std::string& name : test::devices())
+    if (name.starts_with("VULKAN")) return name;
+  return {};
+}
+
+struct Ending {
+  std::string kind, message;
+};
+Ending train(bool vulkan_first, const std::vector<float>& wanted) {
+  const std::string vulkan = vulkan_device();
+  try {
+    const std::vector<float> got = vulkan_first ? test::train_split(vulkan, "CPU", 6, 4)
+                                                : test::train_split("CPU", vulkan, 6, 4);
+    EXPECT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(got[i], wanted[i], 1e-4);
+    return {};
+  } catch (const Error& e) {
+    return {e.kind(), e.what()};
+  }
+}
+
+class SplitFaultWalk : public testing::TestWithParam<bool> {};
+
+TEST_P(SplitFaultWalk, EveryCallMayFail) {
+  if (vulkan_device().empty()) GTEST_SKIP() << "no Vulkan device";
+  const std::vector<float> wanted = test::train_split("CPU", "CPU", 6, 4);
+  const auto open = [&] {
+    injection.arm("", 0, VK_SUCCESS);
+    make_failing(devices::vulkan_api(engine::Device::get(vulkan_device())->hcq()));
+  };
+  open();
+  ASSERT_EQ(train(GetParam(), wanted).kind, "");
+  const std::map<std::string, uint64_t> counted = injection.calls;
+  engine::close_devices();
+  int lost = 0, refused = 0, survived = 0;
+  for (const auto& [entry, count] : counted) {
+    for (uint64_t call = 1; call <= std::min<uint64_t>(count, 12); call++) {
+      for (const VkResult code : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_DEVICE_LOST}) {
+        SCOPED_TRACE(testing::Message() << "call " << call << " of " << entry << " code " << code);
+        open();
+        injection.arm(entry, call, code);
+        const Ending e = train(GetParam(), wanted);
+        if (code == VK_ERROR_DEVICE_LOST && !e.kind.empty()) {
+          EXPECT_EQ(e.kind, "DeviceLost");
+          EXPECT_NE(e.message.find("VULKAN"), std::string::npos) << e.message;
+          lost++;
+        } else if (!e.kind.empty()) {
+          EXPECT_EQ(e.kind, "OutOfMemory") << e.message;
+          refused++;
+        } else {
+          survived++;
+        }
+        EXPECT_FALSE(engine::Device::get("CPU")->hcq().lost());
+        EXPECT_EQ(test::train_split("CPU", "CPU", 6, 4), wanted) << "the CPU goes on";
+        injection.arm("", 0, VK_SUCCESS);
+        engine::close_devices();
+        if (HasFailure()) return;
+      }
+    }
+  }
+  std::printf(
+      "%d faults injected: %d trainings lost the device, %d were refused memory, %d noticed "
+      "nothing\n",
+      lost + refused + survived, lost, refused, survived);
+  EXPECT_GT(lost, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(First, SplitFaultWalk, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Vulkan" : "Cpu");
+});
+
+}  // namespace
+}  // namespace tuff
