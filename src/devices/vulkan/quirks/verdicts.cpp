@@ -68,7 +68,7 @@ bool complete(const Facts& facts, const Verdicts& verdicts) {
   return true;
 }
 
-void apply(Facts& facts, const Verdicts& verdicts) {
+void apply_verdicts(Facts& facts, const Verdicts& verdicts) {
   facts.self_tested = complete(facts, verdicts);
   for (const SelfTest& t : self_tests()) {
     const auto it = verdicts.find(t.name);
@@ -207,7 +207,7 @@ Verdicts verdicts_from_text(const std::string& identity, const std::string& text
 
 void recall_verdicts(Facts& facts) {
   const std::string identity = self_test_identity(facts);
-  apply(facts, read_verdicts(verdict_path(facts), identity));
+  apply_verdicts(facts, read_verdicts(verdict_path(facts), identity));
 }
 
 void settle_verdicts(Facts& facts, const std::string& name, const OpenTrial& open) {
@@ -222,7 +222,7 @@ void settle_verdicts(Facts& facts, const std::string& name, const OpenTrial& ope
     judge_interrupted(facts, name, verdicts);
     Trial(facts, name, open).run(verdicts, path, identity);
   }
-  apply(facts, verdicts);
+  apply_verdicts(facts, verdicts);
   if (!facts.failed_self_test.empty())
     log_info("{}: not used, having failed self-tests: {}", name, facts.failed_self_test);
 }
