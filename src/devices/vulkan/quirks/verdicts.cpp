@@ -146,11 +146,12 @@ class Trial {
 };
 
 // A test that was under way when its process ended.
-void judge_interrupted(const Facts& facts, const std::string& name, Verdicts& verdicts) {
+void judge_interrupted(const Facts& facts, const std::string& name, const std::string& path,
+                       Verdicts& verdicts) {
   for (auto& [test, verdict] : verdicts) {
     if (verdict != kRunning) continue;
     verdict = "an earlier process ended during it";
-    warn(facts, name, test.c_str(), verdict);
+    warn(facts, name, test.c_str(), fmt::format("{}; to try again remove {}", verdict, path));
   }
 }
 
@@ -218,8 +219,8 @@ void settle_verdicts(Facts& facts, const std::string& name, const OpenTrial& ope
     const auto lock = lock_beside(path, name);
     // What another process has found meanwhile; and what is still running there, it is not here.
     verdicts = read_verdicts(path, identity);
+    judge_interrupted(facts, name, path, verdicts);
     if (!lock) path.clear();
-    judge_interrupted(facts, name, verdicts);
     Trial(facts, name, open).run(verdicts, path, identity);
   }
   apply_verdicts(facts, verdicts);
