@@ -65,7 +65,7 @@ struct Facts {
   // Of the self-tests (quirks/self_test.h), which are run when a device is opened.
   bool self_tested = false;      // there are verdicts
   std::string failed_self_test;  // names of caps.def that are off for that, comma-separated
-  std::string missing;        // why the device cannot be used; empty if it can
+  std::string missing;           // why the device cannot be used; empty if it can
 
   bool usable() const { return missing.empty(); }
   bool software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
