@@ -23,6 +23,21 @@ bool exists(const std::string& path);
 bool is_directory(const std::string& path);
 std::vector<std::string> list_directory(const std::string& path);  // names, sorted
 void make_directories(const std::string& path);
+// The right to what `path` stands for, among processes and threads; the file itself stays and is
+// empty. It ends with the object or with the process, however that ends.
+class FileLock {
+ public:
+  // Waits at most timeout_ns; nullopt if somebody else had it all the while.
+  static std::optional<FileLock> acquire(const std::string& path, uint64_t timeout_ns);
+  ~FileLock();
+  FileLock(FileLock&& o) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
 std::string cache_directory();  // TUFF_CACHE_DIR or the user's; not created
 std::optional<std::string> find_program(const std::string& name);  // on PATH
 

@@ -1,14 +1,17 @@
 // os.h: files and folders.
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -143,6 +146,23 @@ void make_directories(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) fail<IoError>("cannot make the folder '{}': {}", path, error.message());
 }
+
+std::optional<FileLock> FileLock::acquire(const std::string& path, uint64_t timeout_ns) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) fail_errno("cannot open", path, errno);
+  FileLock lock(fd);
+  const uint64_t deadline = monotonic_ns() + timeout_ns;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) fail_errno("cannot lock", path, errno);
+    if (monotonic_ns() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return lock;
+}
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+FileLock::FileLock(FileLock&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
 
 std::string cache_directory() {
   if (std::string chosen = env_text(Env::TUFF_CACHE_DIR); !chosen.empty()) return chosen;

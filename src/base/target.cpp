@@ -52,7 +52,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(subgroup_arithmetic);
   TUFF_FEATURE(subgroup_shuffle);
   TUFF_FEATURE(signed_zero_inf_nan);
-  TUFF_FEATURE(literal_zero_products);
+  TUFF_FEATURE(known_zero_products);
   TUFF_FEATURE(exp2);
   TUFF_FEATURE(log2);
   TUFF_FEATURE(sin);
@@ -119,6 +119,7 @@ Target spirv_generic() {
   t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
   t.launch_cost_ns = 5000;
   t.features.device_address = true;
+  t.features.known_zero_products = true;
   t.features.sqrt = true;
   return t;
 }
@@ -142,6 +143,7 @@ Target spirv_lavapipe() {
   f.storage8 = f.storage16 = true;
   f.subgroup_arithmetic = f.subgroup_shuffle = true;
   f.signed_zero_inf_nan = true;
+  f.known_zero_products = false;  // lp_build_mul
   return t;
 }
 
@@ -157,7 +159,7 @@ Target c_x86_64() {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
-  f.signed_zero_inf_nan = f.literal_zero_products = true;
+  f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;
   return t;
 }

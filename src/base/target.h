@@ -21,9 +21,9 @@ struct TargetFeatures {
   bool device_address = false;                  // buffers by 64-bit address
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
   bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
-  // A product with a literal 0 is NaN where the other factor is NaN or infinite. Mesa's gallivm
-  // makes it 0 (lp_build_mul), whatever a module asks for.
-  bool literal_zero_products = false;
+  // A product with a factor that the device's compiler knows to be 0 is NaN where the other is NaN
+  // or infinite. Without it renderers hide their zeros from that compiler.
+  bool known_zero_products = false;
   // Accurate enough to be used as they are.
   bool exp2 = false, log2 = false, sin = false, sqrt = false;
   bool operator==(const TargetFeatures&) const = default;

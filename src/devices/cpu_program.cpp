@@ -81,7 +81,7 @@ Target cpu_target(const std::string& kind) {
                 .storage16 = true,
                 .device_address = true,
                 .signed_zero_inf_nan = true,
-                .literal_zero_products = true,
+                .known_zero_products = true,
                 .sqrt = true};
   return t;
 }

@@ -192,6 +192,16 @@ SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) const 
   return values_[at][space_.project(mask, instance, k_.lanes[at])];
 }
 
+Id SpirvKernel::constant(const Node& u) {
+  const Scalar& v = u.get<Scalar>();
+  return is_float(v.dtype) && v.as_double() == 0 ? t_.opaque(v) : t_.constant(v);
+}
+
+SpirvValue SpirvKernel::chosen(const Node* u, LaneMask mask, int instance) {
+  const bool constant_float = u->op == Op::Const && is_float(u->dtype);
+  return constant_float ? SpirvValue{t_.opaque(u->get<Scalar>())} : value(u, mask, instance);
+}
+
 Id SpirvKernel::id(const SpirvValue& v, DType t) {
   if (!v.base) return t_.integer(t, v.constant);
   if (!v.constant) return v.base;
@@ -207,7 +217,7 @@ void SpirvKernel::emit(size_t i) {
       if (u.dtype == DType::I32 || u.dtype == DType::I64)
         values_[i] = {{0, u.const_int()}};
       else
-        values_[i] = {{t_.constant(u.get<Scalar>())}};
+        values_[i] = {{constant(u)}};
       return;
     case Op::Param: values_[i] = {{buffers_.at(u.get<graph::ParamArg>().slot)}}; return;
     case Op::Variable:
@@ -283,7 +293,9 @@ void SpirvKernel::emit_alu(size_t i) {
   const Node& u = *k_.ops[i];
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     std::vector<SpirvValue> x;
-    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
+    for (const graph::UOp& s : u.src())
+      x.push_back(u.op == Op::Where ? chosen(s.get(), k_.lanes[i], n)
+                                    : value(s.get(), k_.lanes[i], n));
     SpirvValue out;
     if (!affine(u, x, out)) {
       std::vector<Id> ids;

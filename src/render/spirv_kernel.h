@@ -71,6 +71,9 @@ class SpirvKernel {
 
   Id id(const SpirvValue& v, DType t);
   SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
+  // As value(), of what is selected or stored: see SpirvTypes::opaque.
+  SpirvValue chosen(const graph::Node* u, kernel::LaneMask mask, int instance);
+  Id constant(const graph::Node& u);
   size_t position(const graph::Node* u) const;
   Id builtin(uint32_t which);  // the uvec3 loaded at entry
 

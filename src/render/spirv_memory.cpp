@@ -116,7 +116,7 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     offset = {
         ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
   const auto gated = [&](Id v) {
-    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.constant(Scalar::of_int(t, 0)), t)
+    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t)
                                  : v};
   };
   const Id element = element_pointer(index, offset);
@@ -149,12 +149,12 @@ void SpirvKernel::emit_store(size_t i) {
   if (to->op == Op::Register) {
     mask |= k_.lanes[position(to)];
     for (int n = 0; n < space_.count(mask); ++n)
-      m_.emit(spv::OpStore, {value(to, mask, n).base, id(value(source, mask, n), to->dtype)});
+      m_.emit(spv::OpStore, {value(to, mask, n).base, id(chosen(source, mask, n), to->dtype)});
     return;
   }
   std::vector<Id> values;
   for (int n = 0; n < space_.count(mask); ++n)
-    values.push_back(id(value(source, mask, n), to->dtype));
+    values.push_back(id(chosen(source, mask, n), to->dtype));
   if (u.src_count == 3) return store_bits(i, values);
   for (const Run& run : runs(accesses(*to, mask), *to)) store_run(*to, run, values);
 }

@@ -187,6 +187,16 @@ Id SpirvModule::pure(uint32_t op, Id type, std::initializer_list<uint32_t> opera
   return it->second;
 }
 
+Id SpirvModule::at_entry(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
+  const std::span<const uint32_t> words(operands.begin(), operands.size());
+  auto [it, missing] = declared_.try_emplace(joined({op, type}, words));
+  if (missing) {
+    it->second = fresh();
+    put(kEntry, op, joined({type, it->second}, words));
+  }
+  return it->second;
+}
+
 std::vector<uint32_t> SpirvModule::words() const {
   std::vector<uint32_t> out = {spv::MagicNumber, 0x10000u | version_minor_ << 8, kGenerator,
                                last_id_ + 1, 0};

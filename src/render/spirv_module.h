@@ -65,6 +65,8 @@ class SpirvModule {
   }
   // As value(); the same pure expression of the current scope gives the same id.
   Id pure(uint32_t op, Id type, std::initializer_list<uint32_t> operands);
+  // The same, at the head of the function, for its whole body; operands are made there or global.
+  Id at_entry(uint32_t op, Id type, std::initializer_list<uint32_t> operands);
   void new_scope() { pure_.clear(); }
 
   std::vector<uint32_t> words() const;
@@ -82,6 +84,7 @@ class SpirvModule {
     kGlobals,
     kHead,
     kLocals,
+    kEntry,
     kBody,
     kSections
   };

@@ -230,11 +230,12 @@ Id SpirvOps::cast(Id x, DType from, DType to) {
     return m_.pure(differs, t_.boolean(), {x, t_.constant(Scalar::of_int(from, 0))});
   }
   if (from == DType::Bool)
-    return select(x, t_.constant(Scalar::of_int(to, 1)), t_.constant(Scalar::of_int(to, 0)), to);
+    return select(x, t_.opaque(Scalar::of_int(to, 1)), t_.opaque(Scalar::of_int(to, 0)), to);
   const Id type = t_.type(ht);
   if (is_float(from) && is_float(to)) return m_.pure(spv::OpFConvert, type, {x});
   if (is_float(to))
-    return m_.pure(is_signed(from) ? spv::OpConvertSToF : spv::OpConvertUToF, type, {x});
+    return m_.pure(is_signed(from) ? spv::OpConvertSToF : spv::OpConvertUToF, type,
+                   {t_.opaque(x, from)});
   if (is_float(from))
     return m_.pure(is_signed(to) ? spv::OpConvertFToS : spv::OpConvertFToU, type, {x});
   return normalized(convert_int(x, hf, ht), to);
@@ -244,6 +245,7 @@ Id SpirvOps::cast(Id x, DType from, DType to) {
 Id SpirvOps::bitcast(Id x, DType from, DType to) {
   const DType hf = t_.held(from), ht = t_.held(to);
   if (hf == ht) return is_float(to) && is_signed(from) && hf != from ? normalized(x, to) : x;
+  if (is_int(hf) && is_float(ht)) x = t_.opaque(x, from);
   if (size_bytes(hf) == size_bytes(ht)) {
     const Id y = m_.pure(spv::OpBitcast, t_.type(ht), {x});
     return is_int(to) || size_bytes(ht) == size_bytes(to)

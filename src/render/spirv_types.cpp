@@ -1,6 +1,7 @@
 #include "render/spirv_types.h"
 
 #include <bit>
+#include <cmath>
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -115,6 +116,40 @@ Id SpirvTypes::constant(const Scalar& v) {
     case DType::BF16: return integer(held(v.dtype), bf16_from_f64(v.as_double()));
     default: return integer(v.dtype, v.as_int());
   }
+}
+
+// The sign bit of the number of workgroups, as t is held: a launch of 2^31 of them does not exist.
+Id SpirvTypes::opaque_zero(DType t) {
+  const Id word_type = type(DType::U32), triple = vector(word_type, 3);
+  if (!group_count_) {
+    group_count_ = m_.global(pointer(spv::StorageClassInput, triple), spv::StorageClassInput, true);
+    m_.decorate(group_count_, spv::DecorationBuiltIn, {spv::BuiltInNumWorkgroups});
+  }
+  const Id counts = m_.at_entry(spv::OpLoad, triple, {group_count_});
+  const Id count = m_.at_entry(spv::OpCompositeExtract, word_type, {counts, 0});
+  const Id zero = m_.at_entry(spv::OpShiftRightLogical, word_type, {count, word(31)});
+  const DType h = held(t);
+  if (h == DType::U32) return zero;
+  if (size_bytes(h) == 4) return m_.at_entry(spv::OpBitcast, type(h), {zero});
+  const DType bits = size_bytes(h) == 1 ? DType::U8 : size_bytes(h) == 2 ? DType::U16 : DType::U64;
+  const Id sized = m_.at_entry(spv::OpUConvert, type(bits), {zero});
+  return h == bits ? sized : m_.at_entry(spv::OpBitcast, type(h), {sized});
+}
+
+Id SpirvTypes::opaque(Id x, DType t) {
+  if (f_.known_zero_products) return x;
+  return m_.pure(spv::OpBitwiseOr, reg(t), {x, opaque_zero(t)});
+}
+
+Id SpirvTypes::opaque(const Scalar& v) {
+  const DType h = held(v.dtype);
+  if (f_.known_zero_products || !is_float(h)) return constant(v);
+  if (v.as_double() == 0 && !std::signbit(v.as_double())) return opaque_zero(v.dtype);
+  // Beside a 64-bit float there are 64-bit integers, beside a 16-bit one 16-bit ones.
+  const DType bits = size_bytes(h) == 2 ? DType::U16 : size_bytes(h) == 4 ? DType::U32 : DType::U64;
+  const Id number = m_.at_entry(spv::OpBitcast, type(bits), {constant(v)});
+  const Id hidden = m_.at_entry(spv::OpBitwiseOr, type(bits), {number, opaque_zero(bits)});
+  return m_.at_entry(spv::OpBitcast, type(h), {hidden});
 }
 
 }  // namespace tuff::render

@@ -24,10 +24,17 @@ class SpirvTypes {
   Id constant(const Scalar& v);    // in register form
   Id integer(DType t, int64_t v);  // of type(held(t)), wrapped
   Id word(uint32_t v) { return integer(DType::U32, v); }
+  // A driver that lacks known_zero_products must not know any float to be 0. It then knows none
+  // that is not a constant standing in an instruction of arithmetic, if every 0, every constant
+  // that is selected or stored, and every integer that becomes a float is opaque.
+  Id opaque(const Scalar& v);  // constant(v), but no driver knows it
+  Id opaque(Id x, DType t);    // x, an integer as t is held
 
  private:
+  Id opaque_zero(DType t);
   SpirvModule& m_;
   const TargetFeatures& f_;
+  Id group_count_ = 0;  // NumWorkgroups, if it has been asked for
 };
 
 }  // namespace tuff::render

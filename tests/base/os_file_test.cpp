@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <tuff/error.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -86,6 +88,27 @@ TEST(OsFile, ProgramsAreFoundOnThePath) {
   EXPECT_FALSE(find_program("no-such-program-here"));
   EXPECT_FALSE(find_program(""));
   EXPECT_FALSE(find_program("/tmp"));
+}
+
+TEST(OsFile, ALockHasOneHolderAndEndsWithItsProcess) {
+  TemporaryFolder folder;
+  const std::string path = folder / "lock";
+  {
+    const auto held = FileLock::acquire(path, 0);
+    ASSERT_TRUE(held);
+    EXPECT_FALSE(FileLock::acquire(path, 3'000'000));
+  }
+  EXPECT_TRUE(FileLock::acquire(path, 0));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = FileLock::acquire(path, 0);
+    ::_exit(held ? 0 : 1);  // without the destructor
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(FileLock::acquire(path, 0));
+  EXPECT_THROW(FileLock::acquire(folder / "missing/lock", 0), IoError);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ import unittest
 TUFF = None
 LAYER_FOLDER = None
 OP_FMUL = "133"
+OP_CONVERT_U_TO_F = "112"
 CASES = "mul/f32/odd,add/f32/odd,mul/i32/odd"
 VULKAN = None  # a usable Vulkan device, if there is one
 
@@ -48,6 +49,8 @@ class Faults(CheckTest):
         super().setUp()
         if VULKAN is None:
             self.skipTest("no Vulkan device")
+        # Verdicts of an honest driver, or the self-tests would find the fault before any case does.
+        self.check("--device", VULKAN, "--filter", "add/f32/odd")
 
     def planted(self, fault, *arguments):
         layer = {"VK_LAYER_PATH": LAYER_FOLDER, "VK_INSTANCE_LAYERS": "VK_LAYER_TUFF_fault",
@@ -132,6 +135,25 @@ class Faults(CheckTest):
     def test_a_layer_without_a_fault_changes_nothing(self):
         result = self.planted("none", "--device", VULKAN, "--filter", CASES)
         self.assertEqual(result.returncode, 0, result)
+
+    def test_a_driver_that_crashes_in_a_self_test_is_used_without(self):
+        """One process ends in the self-test of u32 to f32; the next ones do without that conversion."""
+        cache = self.folder / "self-tests"
+        layer = {"VK_LAYER_PATH": LAYER_FOLDER, "VK_INSTANCE_LAYERS": "VK_LAYER_TUFF_fault",
+                 "TUFF_TEST_FAULT": "crash", "TUFF_TEST_OPCODE": OP_CONVERT_U_TO_F,
+                 "TUFF_CACHE_DIR": str(cache)}
+        arguments = ("--json", "--device", VULKAN, "--filter", "cast/u32/to_f32_odd,cast/u32/to_f32_special")
+        first = self.check(*arguments, **layer)
+        self.assertNotEqual(first.returncode, 0, first)
+        second = self.check(*arguments, **layer)
+        self.assertEqual(second.returncode, 0, second)
+        self.assertEqual([row["verdict"] for row in self.rows(second).values()], ["pass", "pass"], second)
+        verdicts = "".join(path.read_text() for path in cache.glob("vulkan/self-tests-*.txt"))
+        self.assertIn("exactU32ToF32 an earlier process ended during it", verdicts)
+        listing = subprocess.run([TUFF, "devices", "--json"], capture_output=True, text=True, check=False,
+                                 env={**self.env, **layer}).stdout
+        device = next(r for r in map(json.loads, listing.splitlines()) if r["name"] == VULKAN)
+        self.assertEqual(device["features"]["exactU32ToF32"], "failed self-test")
 
     def test_rows_name_the_driver(self):
         rows = self.rows(self.check("--json", "--device", VULKAN, "--filter", "add/f32/odd"))

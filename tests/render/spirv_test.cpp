@@ -131,6 +131,18 @@ TEST(RenderSpirv, GatedLoadsDoNotBranchGatedStoresDo) {
   EXPECT_GE(count(text, "OpSelect "), 16u);
 }
 
+// Where the driver makes products with a 0 that it knows 0, no float 0 is a constant of the module.
+TEST(RenderSpirv, ZerosAreHiddenFromDriversThatFoldThemAlone) {
+  Target honest = lavapipe();
+  honest.features.known_zero_products = true;
+  for (const auto& k : {gated_kernel(), matmul_kernel(), row_sum_kernel(), uniform_kernel()}) {
+    const std::string hidden = valid(k, lavapipe()), plain = valid(k, honest);
+    EXPECT_EQ(count(hidden, "OpConstant %float 0\n"), 0u) << hidden;
+    EXPECT_EQ(count(hidden, "BuiltIn NumWorkgroups"), 1u);
+    EXPECT_EQ(count(plain, "BuiltIn NumWorkgroups"), 0u) << plain;
+  }
+}
+
 TEST(RenderSpirv, OnlyTheBaseCapabilitiesWhereNothingElseIsUsed) {
   const std::string text = valid(matmul_kernel(), generic());
   EXPECT_EQ(count(text, "OpCapability"), 2u) << text;

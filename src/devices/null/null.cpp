@@ -99,7 +99,7 @@ class NullDevice final : public Device {
                         .storage16 = true,
                         .device_address = true,
                         .signed_zero_inf_nan = true,
-                        .literal_zero_products = true,
+                        .known_zero_products = true,
                         .exp2 = true,
                         .log2 = true,
                         .sin = true,

@@ -21,5 +21,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/queue/raw_replay.cpp
   vulkan/queue/recorder.cpp
   vulkan/queue/signal.cpp
-  vulkan/quirks/quirks.cpp)
+  vulkan/quirks/quirks.cpp
+  vulkan/quirks/self_test.cpp
+  vulkan/quirks/verdicts.cpp)
 set(TUFF_VULKAN_LIBS)

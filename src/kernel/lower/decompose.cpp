@@ -1,9 +1,7 @@
 // What the Target lacks, made of what it has; and the ops whose exact meaning no instruction has:
 // division by zero, saturating casts, Threefry. Also arithmetic of narrow floats through f32.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
@@ -211,7 +209,6 @@ class Decomposer {
     if (emulated(from)) return through_f32(op, t, src, arg);
     switch (op) {
       case Op::Max: return maximum(src[0], src[1]);
-      case Op::Mul: return product_with_zero(t, src);
       case Op::IDiv:
       case Op::IMod: return total_division(op, src[0], src[1]);
       case Op::Recip: return make(Op::Div, t, {constant(t, 1), src[0]});
@@ -221,23 +218,6 @@ class Decomposer {
       case Op::Sqrt: return transcendental(op, t, src[0]);
       default: return {};
     }
-  }
-
-  // Of a literal 0 and something: a number that is made of x's bits, where the device would give 0.
-  UOp product_with_zero(DType t, std::span<const UOp> src) const {
-    if (!is_float(t) || f_.literal_zero_products) return {};
-    const auto is_zero = [](const UOp& u) {
-      return u->is_const() && u->get<Scalar>().as_double() == 0;
-    };
-    if (!is_zero(src[0]) && !is_zero(src[1])) return {};
-    const UOp& x = is_zero(src[0]) ? src[1] : src[0];
-    if (x->is_const()) return {};
-    if (t == DType::F16)
-      return cast_of(product_with_zero(DType::F32, std::array<UOp, 2>{cast_of(x, DType::F32),
-                                                                      constant(DType::F32, 0)}),
-                     t);
-    return where(is_finite(x), constant(t, 0),
-                 constant(t, std::numeric_limits<double>::quiet_NaN()));
   }
 
   UOp narrow_float(const UOp& x, DType to) const {

@@ -57,11 +57,6 @@ UOp is_nan(const UOp& x) {
   return lt(f.integer(f.infinity()), abs_bits(f, x));
 }
 
-UOp is_finite(const UOp& x) {
-  const Format f = format_of(x->dtype);
-  return lt(abs_bits(f, x), f.integer(f.infinity()));
-}
-
 // 2^x = 2^n 2^r, |r| <= 1/2; the Taylor series of 2^r; the scale in two steps, so that subnormal
 // results round once and the exponents stay in range.
 UOp exp2_by_polynomial(const UOp& x) {

@@ -13,7 +13,6 @@ graph::UOp exp2_by_polynomial(const graph::UOp& x);
 graph::UOp log2_by_polynomial(const graph::UOp& x);
 graph::UOp sin_by_polynomial(const graph::UOp& x);
 graph::UOp sqrt_by_newton(const graph::UOp& x);
-graph::UOp is_nan(const graph::UOp& x);     // from the bits: right where NaN may be assumed away
-graph::UOp is_finite(const graph::UOp& x);  // as is_nan
+graph::UOp is_nan(const graph::UOp& x);  // from the bits: right where NaN may be assumed away
 
 }  // namespace tuff::kernel

@@ -71,6 +71,9 @@ TEST_F(VulkanProgramTest, DispatchOfAForeignProgramIsRefused) {
 TEST_F(VulkanProgramTest, CacheIsWrittenAtCloseAndReadAtOpen) {
   std::string path = cache_path();
   ASSERT_TRUE(path.starts_with(folder_.path())) << path;
+  close();
+  std::filesystem::remove(path);  // what the self-tests of the first opening have left
+  open(true);
   EXPECT_FALSE(loaded_from_file());
   fill_works();
   open(true);
@@ -128,6 +131,8 @@ TEST_F(VulkanProgramTest, UnwritableCacheFolderCostsNothingButTime) {
 }
 
 TEST_F(VulkanProgramTest, NoFileWithoutCaches) {
+  close();
+  std::filesystem::remove_all(folder_.path() + "/vulkan");
   EnvOverride off(Env::TUFF_CACHE, "0");
   open(true);
   EXPECT_EQ(cache_path(), "");

@@ -204,6 +204,8 @@ TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).access_bytes, 0u);
   EXPECT_EQ(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).access_bytes, 4u);
   EXPECT_TRUE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).u32_to_f32_rounds_twice);
+  EXPECT_TRUE(quirks_of(VK_DRIVER_ID_MESA_LLVMPIPE, 1).folds_zero_products);
+  EXPECT_FALSE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).folds_zero_products);
 }
 
 TEST(VulkanClock, ConvertsAcrossAWrap) {

@@ -31,6 +31,8 @@ TargetFeatures make_features(const Caps& c) {
   f.subgroup_arithmetic = c.subgroupArithmetic;
   f.subgroup_shuffle = c.subgroupShuffle;
   f.signed_zero_inf_nan = c.signedZeroInfNanPreserve;
+  f.u32_to_f32 = c.exactU32ToF32;
+  f.known_zero_products = c.zeroProducts;
   // The specification bounds exp2 by 3+2|x| ULP, log2 by 3 ULP and sqrt through inversesqrt; sin is
   // bounded in [-pi, pi] alone and absolutely, which is not enough.
   f.exp2 = f.sqrt = true;
@@ -55,6 +57,12 @@ uint64_t device_memory_bytes(const Facts& f) {
       largest = std::max<uint64_t>(largest, heap.size);
   }
   return largest;
+}
+
+const char* cap_state(const Facts& f, const char* name, bool on) {
+  const std::string failed = "," + f.failed_self_test + ",";
+  if (failed.find(fmt::format(",{},", name)) != std::string::npos) return "failed self-test";
+  return on ? "yes" : "no";
 }
 
 std::string version_text(uint32_t v) {
@@ -95,7 +103,6 @@ Target make_target(const Facts& f) {
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);
-  t.features.u32_to_f32 = !quirks.u32_to_f32_rounds_twice;
   return t;
 }
 
@@ -111,12 +118,15 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   info.features.emplace_back("sync", f.caps.timelineSemaphore ? "timeline" : "fences");
   info.features.emplace_back("buffers", f.caps.bufferDeviceAddress ? "addresses" : "descriptors");
   info.features.emplace_back("disabled", f.disabled.empty() ? "none" : f.disabled);
+  info.features.emplace_back("self-tests", !f.failed_self_test.empty() ? "failed"
+                                           : f.self_tested             ? "passed"
+                                                                       : "not run yet");
   info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
   for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
 #define TUFF_VK_CAP(name, bit, disable, prose) \
-  info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+  info.features.emplace_back(#name, cap_state(f, #name, f.caps.name));
 #define TUFF_VK_PROPERTY(name, disable, prose) \
-  info.features.emplace_back(#name, f.caps.name ? "yes" : "no");
+  info.features.emplace_back(#name, cap_state(f, #name, f.caps.name));
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY

@@ -144,8 +144,8 @@ void read_properties(const VkApi& api, Facts& f) {
   if (uint64_t buffer = p.maintenance4.maxBufferSize) {
     f.max_allocation_bytes = std::min(f.max_allocation_bytes, buffer);
   }
-  if (const uint64_t trips = quirks_of(f.driver_id, f.properties.driverVersion).max_loop_trips)
-    f.max_loop_trips = trips;
+  const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
+  if (quirks.max_loop_trips) f.max_loop_trips = quirks.max_loop_trips;
   f.compute_units = p.sm.shaderSMCount;
   if (p.cu.shaderEngineCount) {
     f.compute_units =
@@ -158,6 +158,8 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.vulkan12 = f.properties.apiVersion >= VK_API_VERSION_1_2;
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+  f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
+  f.caps.zeroProducts = !quirks.folds_zero_products;
   f.caps.signedZeroInfNanPreserve =
       p.floats.shaderSignedZeroInfNanPreserveFloat32 &&
       (!f.caps.shaderFloat64 || p.floats.shaderSignedZeroInfNanPreserveFloat64);

@@ -62,7 +62,10 @@ struct Facts {
   Caps caps;
   uint32_t caps_offered = 0;  // how many the driver has, before the mask
   std::string disabled;       // by TUFF_VK_DISABLE, of what the driver has: names of caps.def
-  std::string missing;        // why the device cannot be used; empty if it can
+  // Of the self-tests (quirks/self_test.h), which are run when a device is opened.
+  bool self_tested = false;      // there are verdicts
+  std::string failed_self_test;  // names of caps.def that are off for that, comma-separated
+  std::string missing;           // why the device cannot be used; empty if it can
 
   bool usable() const { return missing.empty(); }
   bool software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "devices/vulkan/device/describe.h"
 #include "devices/vulkan/device/select.h"
+#include "devices/vulkan/quirks/verdicts.h"
 #include "devices/vulkan/vulkan.h"
 
 namespace tuff::devices {
@@ -59,8 +60,10 @@ std::vector<Candidate> vulkan_probe() {
   try {
     auto instance = vulkan::Instance::acquire();
     auto devices = vulkan::list_devices(*instance);
-    for (size_t i = 0; i < devices.size(); ++i)
+    for (size_t i = 0; i < devices.size(); ++i) {
+      vulkan::recall_verdicts(devices[i]);
       candidates.push_back(vulkan::make_candidate(devices[i], i));
+    }
     if (devices.empty() && hint.empty()) {
       candidates.push_back(
           vulkan::absent("the Vulkan loader found no device: install a Vulkan driver"));
@@ -75,9 +78,13 @@ std::vector<Candidate> vulkan_probe() {
 std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector) {
   auto instance = vulkan::Instance::acquire();
   auto devices = vulkan::list_devices(*instance);
-  size_t index = vulkan::select_device(devices, selector);
-  return std::make_unique<vulkan::VulkanDevice>(std::move(instance), devices[index],
-                                                vulkan::device_name(index));
+  const size_t index = vulkan::select_device(devices, selector);
+  const std::string name = vulkan::device_name(index);
+  const auto open = [&](const vulkan::Facts& facts) {
+    return std::make_unique<vulkan::VulkanDevice>(instance, facts, name);
+  };
+  vulkan::settle_verdicts(devices[index], name, open);
+  return open(devices[index]);
 }
 
 VkApi& vulkan_api(hcq::Device& device) { return vulkan::native(device).context()->api; }

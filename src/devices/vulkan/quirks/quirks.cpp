@@ -5,18 +5,23 @@
 namespace tuff::devices::vulkan {
 namespace {
 
-constexpr uint32_t kAll = UINT32_MAX;
-
 constexpr Quirk kQuirks[] = {
-    {VK_DRIVER_ID_MESA_LLVMPIPE, 0, kAll, 65535, 0, false,
-     "LP_MAX_TGSI_LOOP_ITERATIONS ends the loops of an invocation silently after 65,535 in all"},
-    {VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 0, kAll, 0, 0, true,
-     "OpConvertUToF of 0xdbef1f73 gives 0xdbef2000, the nearest float32 is 0xdbef1f00 (Debian's "
-     "chromium-common 156)"},
-    {VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 0, kAll, 0, 4, false,
-     "OpBitcast of a pointer, which a vector among scalars needs, ends the process with SIGILL "
-     "when "
-     "the pipeline is made (seen with Debian's chromium-common 156)"},
+    {.driver = VK_DRIVER_ID_MESA_LLVMPIPE,
+     .max_loop_trips = 65535,
+     .why = "LP_MAX_TGSI_LOOP_ITERATIONS ends the loops of an invocation silently after 65,535 in "
+            "all"},
+    {.driver = VK_DRIVER_ID_MESA_LLVMPIPE,
+     .folds_zero_products = true,
+     .why = "lp_build_mul gives 0 where a factor is a zero that LLVM knows while the kernel is "
+            "built, though the other be NaN or infinite (Mesa 22.3.6)"},
+    {.driver = VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
+     .u32_to_f32_rounds_twice = true,
+     .why = "OpConvertUToF of 0xdbef1f73 gives 0xdbef2000, the nearest float32 is 0xdbef1f00 "
+            "(Debian's chromium-common 156)"},
+    {.driver = VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
+     .access_bytes = 4,
+     .why = "OpBitcast of a pointer, which a vector among scalars needs, ends the process with "
+            "SIGILL when the pipeline is made (seen with Debian's chromium-common 156)"},
 };
 
 template <class T>
@@ -35,6 +40,7 @@ QuirkSum quirks_of(VkDriverId driver, uint32_t version) {
     stricter(sum.max_loop_trips, q.max_loop_trips);
     stricter(sum.access_bytes, q.access_bytes);
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
+    sum.folds_zero_products |= q.folds_zero_products;
   }
   return sum;
 }

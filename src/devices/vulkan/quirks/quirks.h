@@ -12,11 +12,13 @@ namespace tuff::devices::vulkan {
 
 struct Quirk {
   VkDriverId driver;
-  uint32_t first_version, last_version;  // VkPhysicalDeviceProperties::driverVersion, inclusive
-  uint64_t max_loop_trips;               // 0: no limit known
-  uint32_t access_bytes;                 // widest load or store; 0: no limit known
-  bool u32_to_f32_rounds_twice;
-  const char* why;  // with the place where it was seen
+  // VkPhysicalDeviceProperties::driverVersion, inclusive.
+  uint32_t first_version = 0, last_version = UINT32_MAX;
+  uint64_t max_loop_trips = 0;  // 0: no limit known
+  uint32_t access_bytes = 0;    // widest load or store; 0: no limit known
+  bool u32_to_f32_rounds_twice = false;
+  bool folds_zero_products = false;  // with a zero that the driver's compiler knows
+  const char* why;                   // with the place where it was seen
 };
 
 std::span<const Quirk> quirk_rows();
@@ -25,6 +27,7 @@ struct QuirkSum {
   uint64_t max_loop_trips = 0;
   uint32_t access_bytes = 0;
   bool u32_to_f32_rounds_twice = false;
+  bool folds_zero_products = false;
 };
 // All rows that match, the strictest value of each field.
 QuirkSum quirks_of(VkDriverId driver, uint32_t version);
