@@ -87,7 +87,8 @@ struct CommandGraph::State {
         input_count(inputs_),
         values(std::move(values_)),
         extents(inputs_),
-        checked_with_others(place_of.input_blocks != nullptr) {
+        checked_with_others(place_of.input_blocks || !place_of.waits.empty() ||
+                            !place_of.signals.empty()) {
     if (!place_of.input_blocks)
       place_of.input_blocks = std::make_shared<const std::vector<MemoryBlock>>(inputs_);
     TUFF_CHECK(place_of.input_blocks->size() >= inputs_, "{} placeholders for {} inputs",

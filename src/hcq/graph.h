@@ -77,8 +77,9 @@ struct GraphPlace {
   std::vector<Signal*> waits, signals;  // their values come with each replay, waits' first
   // For queues that cannot wait for signals: replay() does, before it submits. Blocks the caller.
   bool host_waits = false;
-  // Placeholders of the inputs' memory (see below), shared by graphs that belong together: the
-  // hazard checker then takes them together too, and whoever makes them has to see to that.
+  // Placeholders of the inputs' memory (see below), shared by graphs that belong together. With
+  // these, waits or signals the hazard checker takes graphs together too, and whoever makes them
+  // has to see to that.
   std::shared_ptr<const std::vector<MemoryBlock>> input_blocks;
 };
 
