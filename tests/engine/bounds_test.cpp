@@ -169,11 +169,7 @@ TEST_P(Bounds, TensorsAreAsEverAndReplaysAreChecked) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Bounds, ::testing::ValuesIn(test::devices()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ':', '_');
-                           return name;
-                         });
+                         test::named_by_device<testing::TestParamInfo<std::string>>);
 
 }  // namespace
 }  // namespace tuff::engine

@@ -13,6 +13,7 @@
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "engine/fault_training.h"
+#include "engine/vulkan_faults.h"
 #include "tensor/devices.h"
 
 namespace tuff {
@@ -21,39 +22,8 @@ namespace {
 using devices::VkApi;
 using test::train;
 
-// What is to fail: the `call`-th of `entry`, from 1; counts calls either way.
-struct Injection {
-  std::string entry;
-  uint64_t call = 0;
-  VkResult code = VK_SUCCESS;
-  bool happened = false;
-  std::map<std::string, uint64_t> calls;
-  std::mutex mutex;  // pipelines are made by several threads
-
-  bool hits(const char* name) {
-    std::lock_guard lock(mutex);
-    const uint64_t number = ++calls[name];
-    if (name != entry || number != call) return false;
-    return happened = true;
-  }
-  void arm(const std::string& name, uint64_t number, VkResult result) {
-    entry = name;
-    call = number;
-    code = result;
-    happened = false;
-    calls.clear();
-  }
-};
-Injection injection;
-VkApi real;
-
-#define TUFF_MAY_FAIL(name)                             \
-  if (api.name) {                                       \
-    api.name = [](auto... arguments) -> VkResult {      \
-      if (injection.hits(#name)) return injection.code; \
-      return real.name(arguments...);                   \
-    };                                                  \
-  }
+using test::injection;
+using test::real;
 
 void make_failing(VkApi& api) {
   real = api;
@@ -86,7 +56,6 @@ void make_failing(VkApi& api) {
   TUFF_MAY_FAIL(vkResetDescriptorPool)
   TUFF_MAY_FAIL(vkAllocateDescriptorSets)
 }
-#undef TUFF_MAY_FAIL
 
 struct Fault {
   std::string entry;
@@ -187,21 +156,9 @@ TEST_P(FaultWalk, EveryCallMayFail) {
   EXPECT_GT(lost_, 20);
 }
 
-std::vector<std::string> vulkan_devices() {
-  std::vector<std::string> out;
-  for (const std::string& name : test::devices()) {
-    if (name.starts_with("VULKAN")) out.push_back(name);
-  }
-  return out;
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FaultWalk);
-INSTANTIATE_TEST_SUITE_P(Devices, FaultWalk, testing::ValuesIn(vulkan_devices()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ':', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Devices, FaultWalk, testing::ValuesIn(test::vulkan_devices()),
+                         test::named_by_device<testing::TestParamInfo<std::string>>);
 
 }  // namespace
 }  // namespace tuff

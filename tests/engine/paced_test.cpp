@@ -49,19 +49,9 @@ TEST_P(PacedGraph, IsCutAndComputesTheSame) {
          GetParam().c_str(), (unsigned long long)submits[2], (unsigned long long)submits[7]);
 }
 
-std::vector<std::string> vulkan_devices() {
-  std::vector<std::string> out;
-  for (const std::string& name : test::devices())
-    if (name.starts_with("VULKAN")) out.push_back(name);
-  return out;
-}
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PacedGraph);
-INSTANTIATE_TEST_SUITE_P(Devices, PacedGraph, testing::ValuesIn(vulkan_devices()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ':', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Devices, PacedGraph, testing::ValuesIn(test::vulkan_devices()),
+                         test::named_by_device<testing::TestParamInfo<std::string>>);
 
 }  // namespace
 }  // namespace tuff

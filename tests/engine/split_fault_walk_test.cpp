@@ -12,6 +12,7 @@
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "engine/split_step.h"
+#include "engine/vulkan_faults.h"
 #include "tensor/devices.h"
 
 namespace tuff {
@@ -19,44 +20,12 @@ namespace {
 
 using devices::VkApi;
 
-struct Injection {
-  std::string entry;
-  uint64_t call = 0;
-  VkResult code = VK_SUCCESS;
-  bool happened = false;
-  std::map<std::string, uint64_t> calls;
-  std::mutex mutex;  // the host's queues call too
-
-  bool hits(const char* name) {
-    std::lock_guard lock(mutex);
-    const uint64_t number = ++calls[name];
-    // A device that is lost stays so, whoever asks.
-    const bool now = name == entry && number == call;
-    if (now) happened = true;
-    return now || (happened && code == VK_ERROR_DEVICE_LOST);
-  }
-  void arm(const std::string& name, uint64_t number, VkResult result) {
-    std::lock_guard lock(mutex);
-    entry = name;
-    call = number;
-    code = result;
-    happened = false;
-    calls.clear();
-  }
-};
-Injection injection;
-VkApi real;
-
-#define TUFF_MAY_FAIL(name)                             \
-  if (api.name) {                                       \
-    api.name = [](auto... arguments) -> VkResult {      \
-      if (injection.hits(#name)) return injection.code; \
-      return real.name(arguments...);                   \
-    };                                                  \
-  }
+using test::injection;
+using test::real;
 
 void make_failing(VkApi& api) {
   real = api;
+  injection.lost_stays = true;  // whoever asks
   TUFF_MAY_FAIL(vkCreateSemaphore)
   TUFF_MAY_FAIL(vkQueueSubmit)
   TUFF_MAY_FAIL(vkQueueSubmit2)
@@ -69,12 +38,10 @@ void make_failing(VkApi& api) {
   };
   TUFF_MAY_FAIL(vkGetSemaphoreCounterValue)
 }
-#undef TUFF_MAY_FAIL
 
 std::string vulkan_device() {
-  for (const std::string& name : test::devices())
-    if (name.starts_with("VULKAN")) return name;
-  return {};
+  const std::vector<std::string> all = test::vulkan_devices();
+  return all.empty() ? std::string() : all[0];
 }
 
 struct Ending {

@@ -95,6 +95,22 @@ TEST_P(VulkanHazards, AConvNetStepAsItWasRecorded) {
   prove<ConvNetStep>(*device(), "ConvNet step");
 }
 
+// What the host happens to see when it polls orders things too, one time so and the next otherwise:
+// only the waits right before its own accesses stay.
+void keep_waits_of_accesses(Trace& trace) {
+  bool access = false;
+  for (size_t e = trace.events.size(); e-- > 0;) {
+    const auto* host = std::get_if<hcq::HostAccess>(&trace.events[e]);
+    if (host && host->label.find("arguments") == std::string::npos) {
+      access = true;
+    } else if (!std::holds_alternative<hcq::HostWait>(trace.events[e])) {
+      access = false;
+    } else if (!access) {
+      trace.events.erase(trace.events.begin() + std::ptrdiff_t(e));
+    }
+  }
+}
+
 // Replays, host reads and writes between: the barrier at the head of a command buffer and the
 // host's waits are what orders them.
 TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
@@ -130,7 +146,9 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
   }
   execute(calls);
   d->queue().wait_idle();
-  const Trace trace = recording.trace();
+  Trace trace = recording.trace();
+  EXPECT_TRUE(check_hazards(trace).clean()) << to_text(check_hazards(trace), 10);
+  keep_waits_of_accesses(trace);
   EXPECT_TRUE(check_hazards(trace).clean()) << to_text(check_hazards(trace), 10);
 
   size_t barriers = 0;
@@ -160,19 +178,9 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
          recording.lists().size(), barriers, waits, needed);
 }
 
-std::vector<std::string> vulkan_devices() {
-  std::vector<std::string> out;
-  for (const std::string& name : test::devices())
-    if (name.starts_with("VULKAN")) out.push_back(name);
-  return out;
-}
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VulkanHazards);
-INSTANTIATE_TEST_SUITE_P(Devices, VulkanHazards, testing::ValuesIn(vulkan_devices()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ':', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Devices, VulkanHazards, testing::ValuesIn(test::vulkan_devices()),
+                         test::named_by_device<testing::TestParamInfo<std::string>>);
 
 }  // namespace
 }  // namespace tuff::engine

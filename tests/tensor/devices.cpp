@@ -29,4 +29,11 @@ const std::vector<std::string>& devices() {
   return names;
 }
 
+std::vector<std::string> vulkan_devices() {
+  std::vector<std::string> out;
+  for (const std::string& name : devices())
+    if (name.starts_with("VULKAN")) out.push_back(name);
+  return out;
+}
+
 }  // namespace tuff::test

@@ -1,6 +1,14 @@
 #include "devices/vulkan/device/context.h"
 
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
+
 #include "base/check.h"
+#include "base/env.h"
+#include "base/log.h"
 
 namespace tuff::devices::vulkan {
 
@@ -39,8 +47,25 @@ Context::~Context() {
   if (device) api.vkDestroyDevice(device, nullptr);
 }
 
+// Work that waits for a signal which nobody will raise never ends, and vkDeviceWaitIdle knows no
+// time-out: a thread of its own waits, and is left behind with the device if it does not come back.
 void Context::settle() noexcept {
-  if (lost()) api.vkDeviceWaitIdle(device);
+  constexpr int64_t kPatienceMs = 5000;
+  if (!lost()) return;
+  try {
+    auto idle = std::make_shared<std::promise<void>>();
+    std::future<void> ended = idle->get_future();
+    std::thread([wait = api.vkDeviceWaitIdle, handle = device, idle] {
+      wait(handle);
+      idle->set_value();
+    }).detach();
+    const std::chrono::milliseconds limit(std::min(env_int(Env::TUFF_TIMEOUT_MS), kPatienceMs));
+    if (ended.wait_for(limit) == std::future_status::ready) return;
+    log_warn("{}: its driver holds work that does not end; the device is abandoned", name);
+  } catch (const std::exception&) {
+    // No thread to be had: not waiting is the safe side.
+  }
+  abandon();
 }
 
 void Context::abandon() noexcept {

@@ -43,9 +43,13 @@ TargetFeatures make_features(const Caps& c) {
   return f;
 }
 
-uint64_t submission_ns() {
-  const int64_t ms = env_int(Env::TUFF_SUBMIT_MS);
-  if (ms < 1 || ms > 1'000'000) fail<InvalidArgument>("TUFF_SUBMIT_MS={}: 1 to 1,000,000 ms", ms);
+// 0, no limit, for software, which no watchdog ends.
+uint64_t submission_ns(bool software) {
+  constexpr int64_t kWatchedMs = 500;
+  int64_t ms = env_int(Env::TUFF_SUBMIT_MS);
+  if (ms < 0 || ms > 1'000'000)
+    fail<InvalidArgument>("TUFF_SUBMIT_MS={}: 0 (as the device needs it) to 1,000,000 ms", ms);
+  if (ms == 0 && !software) ms = kWatchedMs;
   return static_cast<uint64_t>(ms) * 1'000'000;
 }
 
@@ -99,7 +103,7 @@ Target make_target(const Facts& f) {
   t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
   const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
-  t.max_submission_ns = submission_ns();
+  t.max_submission_ns = submission_ns(f.software());
   t.launch_cost_ns = f.software() ? 40000 : 5000;
   t.load_cost = f.software() ? 8 : 1;
   t.features = make_features(f.caps);
