@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -84,9 +85,13 @@ Bytes read_whole(const std::string& path) {
   return bytes;
 }
 
+// A process that was killed leaves its file behind, and its number comes again: hence the time.
 std::string temporary_beside(const std::string& path) {
   static std::atomic<uint64_t> serial{0};
-  return fmt::format("{}.tmp.{}.{}", path, ::getpid(), serial.fetch_add(1));
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return fmt::format("{}.tmp.{}.{}.{}.{}", path, ::getpid(), now.tv_sec, now.tv_nsec,
+                     serial.fetch_add(1));
 }
 
 std::string home_directory() {

@@ -58,6 +58,16 @@ TEST(OsFile, AFailedWriteLeavesTheOldFile) {
   EXPECT_EQ(list_directory(folder.path()), std::vector<std::string>{"target"});
 }
 
+// A killed process of the same number, as process numbers come again.
+TEST(OsFile, WhatAKilledWriterLeftBehindIsNotInTheWay) {
+  TemporaryFolder folder;
+  const std::string path = folder / "file";
+  for (int serial = 0; serial < 1000; ++serial)
+    write_text(path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(serial), "");
+  write_text(path, "new");
+  EXPECT_EQ(read_text(path), "new");
+}
+
 TEST(OsFile, ErrorsNameThePathAndTheCause) {
   TemporaryFolder folder;
   try {
