@@ -95,6 +95,7 @@ uint64_t monotonic_ns();
 uint32_t core_count();       // that this process may use (affinity)
 std::string cpu_identity();  // model name and ISA features, stable on one machine
 uint64_t physical_memory_bytes();
+uint64_t cache_bytes(int level);  // of the data cache at level 1 to 3; 0 where it is not known
 bool is_terminal(int fd);
 uint32_t thread_id();  // as the system numbers it; the main thread has the process's number
 bool is_main_thread();

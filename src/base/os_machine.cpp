@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -83,6 +85,22 @@ std::string cpu_identity() {
 
 uint64_t physical_memory_bytes() {
   return uint64_t(::sysconf(_SC_PHYS_PAGES)) * uint64_t(::sysconf(_SC_PAGESIZE));
+}
+
+// sysfs, as Documentation/ABI/testing/sysfs-devices-system-cpu describes it: "32K".
+uint64_t cache_bytes(int level) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string dir = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    std::string type, size;
+    int at = 0;
+    std::ifstream(dir + "level") >> at;
+    std::ifstream(dir + "type") >> type;
+    std::ifstream(dir + "size") >> size;
+    if (at != level || type == "Instruction" || size.empty()) continue;
+    const uint64_t unit = size.back() == 'K' ? 1024 : size.back() == 'M' ? 1024 * 1024 : 1;
+    return std::strtoull(size.c_str(), nullptr, 10) * unit;
+  }
+  return 0;
 }
 
 uint32_t thread_id() { return uint32_t(::gettid()); }

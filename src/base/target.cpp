@@ -26,6 +26,9 @@ void each_field(T& t, F f) {
   f("max_local", t.max_local);
   f("max_invocations", t.max_invocations);
   f("shared_bytes", t.shared_bytes);
+  f("l1_bytes", t.l1_bytes);
+  f("l2_bytes", t.l2_bytes);
+  f("l3_bytes", t.l3_bytes);
   f("max_buffers", t.max_buffers);
   f("max_buffer_bytes", t.max_buffer_bytes);
   f("max_binding_bytes", t.max_binding_bytes);
@@ -33,6 +36,7 @@ void each_field(T& t, F f) {
   f("max_loop_trips", t.max_loop_trips);
   f("launch_cost_ns", t.launch_cost_ns);
   f("load_cost", t.load_cost);
+  f("component_bytes", t.component_bytes);
 }
 
 template <class T, class F>
@@ -136,7 +140,8 @@ Target spirv_lavapipe() {
   t.shared_bytes = 32768;
   t.max_buffer_bytes = uint64_t{1} << 31;
   t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
-  t.load_cost = 8;
+  t.load_cost = 48;
+  t.component_bytes = 8;
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
@@ -155,6 +160,10 @@ Target c_x86_64() {
   t.identity = "builtin:c-x86-64";
   t.vector_bytes = 16;
   t.vector_registers = 16;
+  t.shared_bytes = 1 << 20;
+  t.l1_bytes = 32 << 10;
+  t.l2_bytes = 256 << 10;
+  t.l3_bytes = 4 << 20;
   t.launch_cost_ns = 500;
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f64 = f.f16_casts = f.u32_to_f32 = true;

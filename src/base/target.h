@@ -43,7 +43,10 @@ struct Target {
   std::array<uint32_t, 3> max_groups{65535, 65535, 65535};
   std::array<uint32_t, 3> max_local{1, 1, 1};
   uint32_t max_invocations = 1;  // product of the local size
+  // Workgroup memory; where a group is one thread, the scratch memory it packs operands into.
   uint32_t shared_bytes = 0;
+  // Data caches that one core reaches, 0: unknown. L3 is shared by the cores.
+  uint64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;
   uint64_t max_binding_bytes = UINT64_MAX;  // of one buffer as a kernel's argument
@@ -51,7 +54,12 @@ struct Target {
   // How long a submission may take: drivers end what runs too long. 0: for ever.
   uint64_t max_submission_ns = 0;
   uint64_t launch_cost_ns = 1000;  // measured or typical cost of one dispatch
-  uint32_t load_cost = 1;  // a load by address, in multiply-adds; 8 where loads loop over the lanes
+  // A load of one component by address, in multiply-adds of a subgroup. Where it is dear, drivers
+  // take the lanes one by one, for each component again.
+  uint32_t load_cost = 1;
+  // The widest component that costs as much as one of 4 bytes. Where it is 8, neighbours that are
+  // proven aligned are read and written in pairs, as one 64-bit word.
+  uint32_t component_bytes = 4;
   TargetFeatures features;
 
   bool operator==(const Target&) const = default;

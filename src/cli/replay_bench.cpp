@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "cli/command.h"
+#include "cli/median.h"
 #include "devices/registry.h"
 #include "engine/jit/capture.h"
 
@@ -20,11 +21,7 @@ constexpr int kWarmUp = 10;
 constexpr uint32_t kInFlightRun = 4;  // replays launched without waiting for them
 constexpr uint32_t kSets = 3;         // of inputs, bound in turns
 
-double median_us(std::vector<uint64_t>& ns) {
-  const auto middle = ns.begin() + ptrdiff_t(ns.size() / 2);
-  std::nth_element(ns.begin(), middle, ns.end());
-  return double(*middle) / 1e3;
-}
+double median_us(const std::vector<uint64_t>& ns) { return double(median(ns)) / 1e3; }
 
 // Kernel i stores x + z: x is what the kernel before it stored, z an input or a fixed buffer of
 // ones. So every kernel needs the one before, and the last one's result counts all of them.

@@ -1,5 +1,7 @@
 #include "devices/cpu_program.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
@@ -47,6 +49,12 @@ bool has_avx512() {
 #endif
 }
 
+// What one thread may pack: what its own cache holds and half its share of the last one.
+uint32_t scratch_bytes(const Target& t) {
+  const uint64_t held = t.l2_bytes + t.l3_bytes / std::max(t.cores, 1u) / 2;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(held, 1 << 20, 64 << 20) & ~uint64_t{4095});
+}
+
 }  // namespace
 
 std::string why_no_c() {
@@ -69,6 +77,10 @@ Target cpu_target(const std::string& kind) {
   t.cores = cpu_thread_count();
   t.vector_bytes = has_avx512() ? 64 : 32;
   t.vector_registers = has_avx512() ? 32 : 16;
+  t.l1_bytes = os::cache_bytes(1);
+  t.l2_bytes = os::cache_bytes(2);
+  t.l3_bytes = os::cache_bytes(3);
+  t.shared_bytes = scratch_bytes(t);
   t.max_groups = {INT32_MAX, INT32_MAX, INT32_MAX};
   t.launch_cost_ns = 100;  // on the consumer's own thread; sharing among workers costs about 10 us
   t.features = {.i8 = true,

@@ -3,6 +3,7 @@
 // know queues, lists or memory.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -24,16 +25,27 @@ uint32_t cpu_thread_count();
 // This machine's processor as the target of a device of that kind.
 Target cpu_target(const std::string& kind);
 
+// Scratch memory of groups that run one at a time: a vector of these.
+struct alignas(render::kScratchAlignment) ScratchLine {
+  std::array<std::byte, render::kScratchAlignment> bytes;
+};
+inline size_t scratch_lines(uint32_t size_bytes) {
+  return (size_bytes + sizeof(ScratchLine) - 1) / sizeof(ScratchLine);
+}
+
 // A loaded kernel: a function to be called for each group. The time of one group is learned by
 // whoever runs it: see CpuPool::run.
 class CpuProgram : public hcq::Program {
  public:
-  CpuProgram(const render::Binary& b, render::CpuKernelFn fn) : Program(b), fn_(fn) {}
+  CpuProgram(const render::Binary& b, render::CpuKernelFn fn)
+      : Program(b), fn_(fn), scratch_bytes_(b.shared_bytes) {}
   render::CpuKernelFn fn() const { return fn_; }
+  uint32_t scratch_bytes() const { return scratch_bytes_; }  // what fn needs beside its arguments
   std::atomic<uint32_t>& cost_ns() const { return cost_ns_; }
 
  private:
   render::CpuKernelFn fn_;
+  uint32_t scratch_bytes_;
   mutable std::atomic<uint32_t> cost_ns_{0};
 };
 

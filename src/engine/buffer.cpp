@@ -8,6 +8,16 @@
 #include "engine/profile/profile.h"
 
 namespace tuff::engine {
+namespace {
+
+void raise(std::atomic<uint64_t>& use, uint64_t value) {
+  uint64_t before = use.load(std::memory_order_relaxed);
+  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {}
+}
+
+}  // namespace
+
+std::atomic<uint64_t> Buffer::with_origin_{0};
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n)
     : Storage(device->name(), t, n), device_(std::move(device)) {}
@@ -23,9 +33,10 @@ Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
 }
 
 Buffer::~Buffer() {
+  if (has_origin_.load(std::memory_order_acquire)) with_origin_.fetch_sub(1);
   if (!span_) return;
   std::vector<hcq::TimelinePoint> last;
-  if (const uint64_t value = last_use_.load()) last.push_back({&device_->queue(), value});
+  if (const uint64_t value = last_use()) last.push_back({&device_->queue(), value});
   device_->hcq().allocator().free(span_, last);
 }
 
@@ -85,13 +96,44 @@ void Buffer::written_from(const Origin& origin) {
   const bool whole = size_bytes() >= r.size_bytes();
   Origin now = whole ? origin : r.origin_.with(origin);
   if (!(now == r.origin_)) r.origin_ = std::move(now);
-  r.has_origin_.store(bool(r.origin_), std::memory_order_release);
+  const bool had = r.has_origin_.exchange(bool(r.origin_), std::memory_order_acq_rel);
+  with_origin_.fetch_add(uint64_t(bool(r.origin_)) - uint64_t(had), std::memory_order_acq_rel);
 }
 
-void Buffer::used_until(uint64_t value) {
-  std::atomic<uint64_t>& use = root_use();
-  uint64_t before = use.load(std::memory_order_relaxed);
-  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {}
+void Buffer::used_until(uint64_t value) { raise(base_ ? base_->last_use_ : last_use_, value); }
+
+uint64_t Buffer::last_use() const {
+  const Buffer& r = root();
+  uint64_t last = r.last_use_.load(std::memory_order_acquire);
+  if (!r.in_groups_.load(std::memory_order_acquire)) return last;
+  std::lock_guard lock(r.mutex_);
+  for (const GroupUse* g : r.groups_) last = std::max(last, g->last_use());
+  return last;
 }
+
+GroupUse::GroupUse(std::vector<Ref<Buffer>> members) : members_(std::move(members)) {
+  const auto allocation = [](const Ref<Buffer>& b) { return b->root().id; };
+  std::ranges::sort(members_, {}, allocation);
+  const auto repeated = std::ranges::unique(members_, {}, allocation);
+  members_.erase(repeated.begin(), repeated.end());
+  for (const Ref<Buffer>& b : members_) {
+    Buffer& r = b->base_ ? *b->base_ : *b;
+    std::lock_guard lock(r.mutex_);
+    r.groups_.push_back(this);
+    r.in_groups_.store(true, std::memory_order_release);
+  }
+}
+
+GroupUse::~GroupUse() {
+  for (const Ref<Buffer>& b : members_) {
+    Buffer& r = b->base_ ? *b->base_ : *b;
+    raise(r.last_use_, last_use());
+    std::lock_guard lock(r.mutex_);
+    std::erase(r.groups_, this);
+    r.in_groups_.store(!r.groups_.empty(), std::memory_order_release);
+  }
+}
+
+void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
 
 }  // namespace tuff::engine

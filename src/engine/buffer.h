@@ -6,12 +6,15 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/outcome.h"
 #include "graph/uop.h"
 
 namespace tuff::engine {
+
+class GroupUse;
 
 class Buffer : public graph::Storage {
  public:
@@ -37,23 +40,45 @@ class Buffer : public graph::Storage {
   // `timeline_value`: whatever else touches it (a copy queue, a thread that copies between devices)
   // has a submission of the compute queue wait for it.
   void used_until(uint64_t timeline_value);
-  uint64_t last_use() const { return root_use().load(std::memory_order_acquire); }
+  uint64_t last_use() const;
   // What the contents depend on beyond this device. Kept per allocation: of a part that is written
   // the whole depends on it too.
   Origin origin() const;
   bool has_origin() const { return root().has_origin_.load(std::memory_order_acquire); }
+  // Whether there is any such memory in the process.
+  static bool any_has_origin() { return with_origin_.load(std::memory_order_acquire) != 0; }
   void written_from(const Origin& origin);
 
  private:
-  std::atomic<uint64_t>& root_use() const { return base_ ? base_->last_use_ : last_use_; }
+  friend class GroupUse;
+  static std::atomic<uint64_t> with_origin_;
   std::shared_ptr<Device> device_;
   Ref<Buffer> base_;
   uint64_t offset_ = 0;
   mutable std::mutex mutex_;
   hcq::Span span_;
-  mutable std::atomic<uint64_t> last_use_{0};
+  std::atomic<uint64_t> last_use_{0};
+  std::vector<const GroupUse*> groups_;  // under mutex_
+  std::atomic<bool> in_groups_{false};
   Origin origin_;  // under mutex_
   std::atomic<bool> has_origin_{false};
+};
+
+// The last use of memory that is always used together, as by the replays of a captured graph: one
+// mark instead of one for each buffer, which the replay before has thrown out of the caches.
+class GroupUse {
+ public:
+  explicit GroupUse(std::vector<Ref<Buffer>> members);  // of one device; kept alive
+  ~GroupUse();                                          // members keep the mark
+  GroupUse(const GroupUse&) = delete;
+  GroupUse& operator=(const GroupUse&) = delete;
+  const std::vector<Ref<Buffer>>& members() const { return members_; }
+  void used_until(uint64_t timeline_value);  // of every member
+  uint64_t last_use() const { return last_use_.load(std::memory_order_acquire); }
+
+ private:
+  std::vector<Ref<Buffer>> members_;  // one per allocation
+  std::atomic<uint64_t> last_use_{0};
 };
 
 }  // namespace tuff::engine

@@ -14,6 +14,7 @@ struct GlobalCounters {
   // device.
   std::atomic<uint64_t> schedule_ns{0}, lower_ns{0}, render_ns{0}, compile_ns{0}, load_ns{0};
   std::atomic<uint64_t> kernels_compiled{0}, kernels_from_disk{0}, schedules_from_cache{0};
+  std::atomic<uint64_t> kernels_searched{0};  // by TUFF_BEAM, and not found on disk
 };
 GlobalCounters& counters();
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "hcq/order.h"
+#include "hcq/prefetch.h"
 
 namespace tuff::hcq {
 namespace {
@@ -102,6 +103,11 @@ void PacedList::measure() {
 void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
   if (measurements_left_ && last_value_ && queue_.passed(last_value_)) measure();
   for (Part& p : parts_) last_value_ = value = queue_.submit(*p.encoded, slots);
+}
+
+void PacedList::prefetch() const {
+  constexpr size_t kHotBytes = 640;  // of an encoded list: its head
+  if (!parts_.empty()) hcq::prefetch(parts_[0].encoded.get(), kHotBytes);
 }
 
 void PacedList::report(const TimesSink& sink) {

@@ -160,6 +160,25 @@ TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
   device.allocator().free(y);
 }
 
+TEST_P(Graph, InputsAreFoundFreeOfConflictsForThemselvesAlone) {
+  Span all = floats(64), y = floats(8);
+  CommandGraph graph(
+      device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
+  const uint64_t bad[] = {y.address()}, size[] = {16}, none[] = {0};
+  for (int round = 0; round < 2; round++) {
+    for (uint64_t i = 0; i < 8; i++) {
+      const uint64_t good[] = {all.address() + 32 * i};
+      EXPECT_NO_THROW(graph.replay(good, {}));
+      EXPECT_NO_THROW(graph.replay(good, {}, size));
+      EXPECT_THROW(graph.replay(bad, {}), InvalidArgument);
+      EXPECT_NO_THROW(graph.replay(bad, {}, none));
+      EXPECT_THROW(graph.replay(bad, {}, size), InvalidArgument);
+    }
+  }
+  device.allocator().free(all);
+  device.allocator().free(y);
+}
+
 TEST_P(Graph, WrongArityAndRangesAreRefused) {
   Span x = floats(8), y = floats(8);
   CommandGraph graph(

@@ -11,6 +11,8 @@ namespace {
 using namespace hcq;
 
 constexpr uint64_t kSleepNs = 1'000'000'000;  // between looks at the ring without a doorbell
+constexpr uint64_t kNapNs = 500'000;
+constexpr uint32_t kNaps = 200;  // in a row, before it sleeps
 constexpr uint64_t kBlockedSliceNs =
     1'000'000;  // between looks at stop_ while a Wait holds the stream
 constexpr uint64_t kHaltNs = 1'000'000'000;
@@ -57,9 +59,11 @@ CpuPacket encode_sync(CpuPacket::Kind kind, Signal* signal, uint32_t slot, uint3
 }  // namespace
 
 CpuQueue::CpuQueue(Device& device, const CpuApi& api, uint32_t threads)
-    : Queue(device), api_(api), timeline_(*this), pool_(std::max(threads, 1u) - 1), thread_([this] {
-        serve();
-      }) {}
+    : Queue(device),
+      api_(api),
+      timeline_(*this),
+      pool_(std::max(threads, 1u) - 1, device.target().shared_bytes),
+      thread_([this] { serve(); }) {}
 
 CpuQueue::~CpuQueue() { stop(); }
 
@@ -133,11 +137,16 @@ std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) {
 // ---- consuming. One thread holds the role at a time; it alone touches cursor_.
 
 bool CpuQueue::run(CpuList& list) {
-  const CpuPacket* packets = list.packets.data();
-  for (size_t count = list.packets.size(); cursor_ < count; ++cursor_) {
-    const CpuPacket& p = packets[cursor_];
+  // cursor_ is written where it may be read again: a kernel's stores would make every packet wait
+  // for it otherwise.
+  const CpuPacket* const first = list.packets.data();
+  const CpuPacket* const end = first + list.packets.size();
+  for (const CpuPacket* at = first + cursor_; at != end; ++at) {
+    const CpuPacket& p = *at;
     switch (p.kind) {
-      case CpuPacket::Kind::DispatchOne: p.dispatch.fn(p.dispatch.args, 0, 0, 0); break;
+      case CpuPacket::Kind::DispatchOne:
+        p.dispatch.fn(p.dispatch.args, 0, 0, 0, pool_.scratch());
+        break;
       case CpuPacket::Kind::Dispatch:
         pool_.run(p.dispatch.fn, p.dispatch.args, p.dispatch.grid, *p.dispatch.cost_ns);
         break;
@@ -149,10 +158,14 @@ bool CpuQueue::run(CpuList& list) {
       }
       case CpuPacket::Kind::Copy: std::memcpy(p.copy.dst, p.copy.src, p.copy.size_bytes); break;
       case CpuPacket::Kind::Wait:
+        cursor_ = static_cast<size_t>(at - first);
         if (p.sync.signal->value() >= list.slots[p.sync.slot]) break;
         blocked_on_ = {p.sync.signal, list.slots[p.sync.slot]};
         return false;
-      case CpuPacket::Kind::Signal: p.sync.signal->set(list.slots[p.sync.slot]); break;
+      case CpuPacket::Kind::Signal:
+        cursor_ = static_cast<size_t>(at - first);
+        p.sync.signal->set(list.slots[p.sync.slot]);
+        break;
       case CpuPacket::Kind::Timestamp: list.times[p.time.index] = os::monotonic_ns(); break;
       case CpuPacket::Kind::HostCall: p.call.fn(p.call.context); break;
     }
@@ -172,7 +185,10 @@ CpuQueue::Progress CpuQueue::consume(uint64_t until) {
       blocked_on_ = {&never_, 1};
       if (how == CpuApi::Run::Hangs) return Progress::Blocked;
     }
-    if (!run(*ring_[next % kRingEntries])) return Progress::Blocked;
+    pool_.expect_work(true);
+    const bool done = run(*ring_[next % kRingEntries]);
+    pool_.expect_work(false);
+    if (!done) return Progress::Blocked;
     cursor_ = 0;
     timeline_.set(next);  // last: from here on the list belongs to its owner again
   }
@@ -204,9 +220,11 @@ void CpuQueue::sleep_until_rung() {
     if (has_work() && !consuming_.load(std::memory_order_seq_cst)) return;
     os::cpu_relax();
   }
-  asleep_.store(true, std::memory_order_seq_cst);
+  const bool naps = waiter_runs_.load(std::memory_order_relaxed) && naps_++ < kNaps;
+  asleep_.store(!naps, std::memory_order_seq_cst);
   bool idle = !has_work() || consuming_.load(std::memory_order_seq_cst);
-  if (idle && !stop_.load(std::memory_order_seq_cst)) os::futex_wait(&doorbell_, seen, kSleepNs);
+  if (idle && !stop_.load(std::memory_order_seq_cst))
+    os::futex_wait(&doorbell_, seen, naps ? kNapNs : kSleepNs);
   asleep_.store(false, std::memory_order_seq_cst);
 }
 
@@ -231,6 +249,7 @@ void CpuQueue::serve() {
   os::wake_without_preempting();
   while (!stop_.load(std::memory_order_seq_cst)) {
     if (has_work() && take_role()) {
+      waiter_runs_.store(false, std::memory_order_relaxed);
       serve_stream();
       consuming_.store(false, std::memory_order_seq_cst);
     }
@@ -246,7 +265,11 @@ bool CpuQueue::Timeline::wait(uint64_t value, uint64_t timeout_ns) {
     if (q.has_work() && q.take_role()) {
       Progress progress = q.consume(value);
       q.leave_role();
-      if (progress == Progress::Reached) return true;
+      if (progress == Progress::Reached) {
+        q.waiter_runs_.store(true, std::memory_order_relaxed);
+        q.naps_.store(0, std::memory_order_relaxed);
+        return true;
+      }
       if (progress == Progress::Failed) {
         q.declare_failed();
         return false;

@@ -124,6 +124,11 @@ class CpuQueue final : public hcq::Queue {
   } blocked_on_{};  // of the consumer: its head's Wait
   alignas(64) std::atomic<uint32_t> doorbell_{0};
   std::atomic<bool> asleep_{false}, stop_{false};
+  // The last list was run by who waited for it, before the thread was there: waking it, which takes
+  // the submitter 3 to 12 us, was for nothing. It naps then, and is not woken: a list that nobody
+  // waits for starts late by a nap at most, and the one after it in time.
+  std::atomic<bool> waiter_runs_{false};
+  std::atomic<uint32_t> naps_{0};
   std::thread thread_;
 };
 

@@ -1,4 +1,5 @@
 // A replay's floor on the CPU: the compiled functions called one after another by a bare loop.
+#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -17,6 +18,7 @@ class CpuRawReplay final : public RawReplay {
       TUFF_CHECK(dispatch && !dispatch->indirect, "a raw replay is of direct dispatches alone");
       const auto& program = dynamic_cast<const CpuProgram&>(*dispatch->program);
       const auto& groups = dispatch->groups;
+      scratch_.resize(std::max(scratch_.size(), scratch_lines(program.scratch_bytes())));
       calls_.push_back({program.fn(), dispatch->args.host(), {groups[0], groups[1], groups[2]}});
     }
   }
@@ -25,7 +27,7 @@ class CpuRawReplay final : public RawReplay {
     for (const Call& c : calls_) {
       for (uint32_t z = 0; z < c.grid.z; ++z) {
         for (uint32_t y = 0; y < c.grid.y; ++y) {
-          for (uint32_t x = 0; x < c.grid.x; ++x) c.fn(c.args, x, y, z);
+          for (uint32_t x = 0; x < c.grid.x; ++x) c.fn(c.args, x, y, z, scratch_.data());
         }
       }
     }
@@ -40,6 +42,7 @@ class CpuRawReplay final : public RawReplay {
     CpuGrid grid;
   };
   std::vector<Call> calls_;
+  std::vector<ScratchLine> scratch_;
 };
 
 }  // namespace

@@ -65,9 +65,13 @@ uint64_t cost_ns(const Command& c) {
 // The groups are those of the launch; where they are read from memory they are read once.
 void run_group(const DispatchCmd& d, uint64_t group, uint64_t width, uint64_t height) {
   const auto* program = static_cast<const CpuProgram*>(d.program);
+  // Spoilt: a group finds nothing in its scratch memory that it has not written.
+  ScratchLine spoilt;
+  spoilt.bytes.fill(std::byte{0xff});
+  std::vector<ScratchLine> scratch(scratch_lines(program->scratch_bytes()), spoilt);
   program->fn()(d.args ? at(d.args) : nullptr, static_cast<uint32_t>(group % width),
                 static_cast<uint32_t>(group / width % height),
-                static_cast<uint32_t>(group / width / height));
+                static_cast<uint32_t>(group / width / height), scratch.data());
 }
 
 void run_copy(const CopyCmd& c, uint64_t piece) {

@@ -37,9 +37,6 @@ std::vector<VulkanLimit> vulkan_limits();
 struct VkApi;  // device/api.h
 // The function table that every call of this device goes through; a test may exchange entries.
 VkApi& vulkan_api(hcq::Device& device);
-// A timeline semaphore of its own, for lists that wait on or signal something besides the queue.
-// Throws Unsupported where there are none.
-std::unique_ptr<hcq::Signal> vulkan_signal(hcq::Device& device, uint64_t initial = 0);
 // Warnings and errors that the validation layer has reported in this process.
 uint64_t vulkan_validation_message_count();
 // True if the validation layer was asked for and found.

@@ -27,7 +27,7 @@ struct Segment {
   std::unique_ptr<ReboundGraph> rebound;  // instead of `graph`, where addresses cannot be patched
   std::optional<BoundCopy> host_copy;
   int32_t copy_dst_input = -1, copy_src_input = -1;
-  std::vector<Ref<Buffer>> touched;  // root buffers, for used_until
+  std::unique_ptr<GroupUse> touched;  // besides inputs
 
   const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
 };
@@ -127,16 +127,6 @@ void add_touched(std::vector<Ref<Buffer>>& touched, const BoundCall& c) {
   }
 }
 
-// One entry per piece of memory is enough to keep it and to mark it.
-void keep_one_per_root(std::vector<Ref<Buffer>>& touched) {
-  auto root = [](const Ref<Buffer>& b) { return b->root().id; };
-  std::sort(touched.begin(), touched.end(),
-            [&](const auto& a, const auto& b) { return root(a) < root(b); });
-  touched.erase(std::unique(touched.begin(), touched.end(),
-                            [&](const auto& a, const auto& b) { return root(a) == root(b); }),
-                touched.end());
-}
-
 // `given` is what replays give values of.
 std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const SegmentItem> items,
                                               std::span<const Ref<Buffer>> inputs,
@@ -203,15 +193,16 @@ struct CapturedGraph::State {
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
     s.device = &device_of(calls[0]);
+    std::vector<Ref<Buffer>> touched;
     for (const BoundCall& c : calls) {
-      add_touched(s.touched, c);
+      add_touched(touched, c);
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
         stats.bytes += k->kernel->estimate.bytes;
       }
     }
-    keep_one_per_root(s.touched);
-    std::erase_if(s.touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    std::erase_if(touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
+    s.touched = std::make_unique<GroupUse>(std::move(touched));
     const std::vector<graph::UOp> given = given_values(inputs);
     const bool vary = !variables.empty();
     if (s.device->target().features.device_address) {
@@ -226,13 +217,13 @@ struct CapturedGraph::State {
     stats.kernels += g.kernels;
     stats.copies += g.copies;
     stats.barriers += g.barriers;
-    stats.submits_per_replay += g.submits_per_replay;
     segments.push_back(std::move(s));
   }
 
-  // What re-binding costs by now; the first replay with other memory adds to it.
-  void count_rebinding() {
-    stats.rebind_copies = stats.submits_per_replay = 0;
+  // What replays may change: re-bound inputs come to be copied, and long graphs are cut anew.
+  void count_submissions() {
+    stats.rebind_copies = 0;
+    stats.submits_per_replay = segmented ? segmented->device_submits() : 0;
     for (const Segment& s : segments) {
       if (s.host_copy) continue;
       stats.submits_per_replay += s.command_graph().stats().submits_per_replay;
@@ -282,13 +273,13 @@ struct CapturedGraph::State {
       (k ? stats.kernels : stats.copies)++;
     }
     for (const auto& g : segmented->graphs()) stats.barriers += g->stats().barriers;
-    stats.submits_per_replay = segmented->device_submits();
     stats.host_submits_per_replay = segmented->host_submits();
   }
 
   // Memory that another device's loss has spoilt is not computed with.
   static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
                               std::span<const Ref<Buffer>> touched) {
+    if (!Buffer::any_has_origin()) return;
     Origin origins;
     for (const auto& buffers : {inputs, touched})
       for (const Ref<Buffer>& b : buffers)
@@ -315,14 +306,13 @@ struct CapturedGraph::State {
         execute(std::span<const BoundCall>(&call, 1));
         continue;
       }
-      pass_origins_on(inputs, s.touched);
+      pass_origins_on(inputs, s.touched->members());
       const uint64_t value =
           s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
-      for (const Ref<Buffer>& b : s.touched) b->used_until(value);
+      s.touched->used_until(value);
       for (const Ref<Buffer>& b : inputs)
         if (&b->on() == s.device) b->used_until(value);
       counters().submits += s.command_graph().stats().submits_per_replay;
-      if (s.rebound) count_rebinding();
     }
   }
 
@@ -396,7 +386,10 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
   if (!st.bounded.empty()) check_bounds(st.bounded);
 }
 
-const ReplayStats& CapturedGraph::stats() const { return state_->stats; }
+const ReplayStats& CapturedGraph::stats() const {
+  state_->count_submissions();
+  return state_->stats;
+}
 std::vector<const hcq::CommandGraph*> CapturedGraph::graphs() const {
   std::vector<const hcq::CommandGraph*> out;
   if (state_->segmented)

@@ -253,6 +253,12 @@ bool SegmentPlan::patchable() const {
 
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                           size_t copy_queue_bytes) {
+  Device* only = calls.empty() ? nullptr : &device_of(calls[0]);
+  const bool one_queue = only && !only->hcq().copy_queue() &&
+                         std::all_of(calls.begin(), calls.end(), [&](const BoundCall& c) {
+                           return !crosses_devices(c) && &device_of(c) == only;
+                         });
+  if (one_queue) return {{{QueueKind::Compute, only}}, {}};
   return Planner(calls, inputs, copy_queue_bytes).run();
 }
 

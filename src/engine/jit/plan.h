@@ -59,6 +59,7 @@ struct SegmentPlan {
 // the host and the device some 20 us; a copy of 4 MiB takes more than that at 200 GB/s.
 inline constexpr size_t kCopyQueueBytes = 4u << 20;
 
+// Of calls that only one queue can take, the queue alone: nothing has to be found out.
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                           size_t copy_queue_bytes = kCopyQueueBytes);
 

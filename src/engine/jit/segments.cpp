@@ -83,6 +83,7 @@ struct DeviceUse {
     bool written = false;
   };
   std::vector<Memory> touched;  // inputs are not among them
+  std::unique_ptr<GroupUse> use;
 };
 
 constexpr size_t kNone = SIZE_MAX;
@@ -184,6 +185,11 @@ void SegmentedGraph::State::note_devices() {
   for (auto& [root, memory] : fixed) {
     if (memory.written) written_roots.push_back(root);
     use_of(memory.buffer->on()).touched.push_back(std::move(memory));
+  }
+  for (DeviceUse& u : devices) {
+    std::vector<Ref<Buffer>> members;
+    for (const DeviceUse::Memory& m : u.touched) members.push_back(m.buffer);
+    u.use = std::make_unique<GroupUse>(std::move(members));
   }
 }
 
@@ -517,7 +523,7 @@ void SegmentedGraph::State::submit_all(std::span<const Ref<Buffer>> given,
 void SegmentedGraph::State::mark_used(std::span<const Ref<Buffer>> given) {
   for (const DeviceUse& u : devices) {
     const uint64_t value = u.device->queue().last_submitted();
-    for (const DeviceUse::Memory& m : u.touched) m.buffer->used_until(value);
+    u.use->used_until(value);
     for (const Ref<Buffer>& b : given)
       if (&b->on() == u.device) b->used_until(value);
   }
@@ -577,7 +583,10 @@ std::vector<std::shared_ptr<hcq::CommandGraph>> SegmentedGraph::graphs() const {
 
 uint32_t SegmentedGraph::device_submits() const {
   uint32_t n = 0;
-  for (const Segment& s : state_->segments) n += s.role != Role::Entry && !s.host;
+  for (const Segment& s : state_->segments) {
+    if (s.role == Role::Entry || s.host) continue;
+    n += s.graph ? s.graph->stats().submits_per_replay : 1;
+  }
   return n;
 }
 

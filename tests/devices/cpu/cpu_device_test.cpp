@@ -134,6 +134,26 @@ TEST_F(Cpu, EveryGroupRunsOnce) {
   }
 }
 
+// Lists that are waited for at once leave the queue's thread napping; the next may not be.
+TEST_F(Cpu, AListThatNobodyWaitsForRunsAllTheSame) {
+  Span cell = memory(4);
+  GraphKernel k{program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}};
+  k.scalars = {{0, -1}};
+  CommandGraph graph(*device, {k}, 0, 0);
+  uint64_t last = 0;
+  for (int round = 0; round < 30; ++round) {
+    for (int i = 0; i < 4; ++i) queue.wait(last = graph.replay({}, {}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it no longer spins
+    last = graph.replay({}, {});
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (queue.timeline().value() < last) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "nobody ran list " << last;
+      std::this_thread::yield();
+    }
+  }
+  device->allocator().free(cell);
+}
+
 TEST_F(Cpu, RingWrapsAndRetires) {
   Span cell = memory(4);
   float zero = 0, got = 0;

@@ -164,7 +164,7 @@ TEST_P(VulkanQueueTest, TimestampsRiseAndLieBetweenHostTimes) {
 TEST_P(VulkanQueueTest, WaitsAndSignalsOfOtherTimelines) {
   if (has_fences()) return expect_signals_are_refused();
   hcq::Span a = allocate(4 * 64);
-  auto gate = vulkan_signal(*device_, 0), done = vulkan_signal(*device_, 10);
+  auto gate = device_->create_signal(), done = device_->create_signal(10);
   hcq::CommandList list;
   list.slot_count = 2;
   list.commands.push_back({hcq::WaitCmd{gate.get(), 0}, {}, {}});
@@ -186,7 +186,7 @@ TEST_P(VulkanQueueTest, WaitsAndSignalsOfOtherTimelines) {
 
 void VulkanQueueTest::expect_signals_are_refused() {
   hcq::Queue& queue = device_->compute_queue();
-  EXPECT_THROW(vulkan_signal(*device_), Unsupported);
+  EXPECT_THROW(device_->create_signal(), Unsupported);
   EXPECT_THROW(queue.timeline().set(1), Unsupported);
   for (const hcq::CommandBody& body : {hcq::CommandBody(hcq::WaitCmd{&queue.timeline(), 0}),
                                        hcq::CommandBody(hcq::SignalCmd{&queue.timeline(), 0})}) {
@@ -235,7 +235,7 @@ TEST_P(VulkanQueueTest, ValuesRiseInOrderAndAWaitTimesOut) {
 
 TEST_P(VulkanQueueTest, RefusesWhatVulkanCannotDoInMidList) {
   std::unique_ptr<hcq::Signal> gate;
-  if (!has_fences()) gate = vulkan_signal(*device_);
+  if (!has_fences()) gate = device_->create_signal();
   const auto* fill = load(Kernel::Fill);
   hcq::Span args = arguments({allocate(256)}, {64, 0, 0});
   hcq::Queue& queue = device_->compute_queue();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/env.h"
 #include "devices/vulkan/device/vulkan_device.h"
 #include "fixture.h"
 #include "hcq/graph.h"
@@ -227,7 +228,7 @@ TEST_F(VulkanReplay, DeviceLostIsStickyAndNamesCallAndDevice) {
 TEST_F(VulkanReplay, DeviceLostWhileWaiting) {
   hcq::Span a = allocate(256);
   hcq::Queue& queue = device_->compute_queue();
-  auto gate = vulkan_signal(*device_);
+  auto gate = device_->create_signal();
   hcq::CommandList list = increments(a, 1);
   list.slot_count = 1;
   list.commands.insert(list.commands.begin(), {hcq::WaitCmd{gate.get(), 0}, {}, {}});
@@ -249,6 +250,30 @@ TEST_F(VulkanReplay, DeviceLostWhileWaiting) {
   end.pSemaphores = &line;
   end.pValues = &value;
   ASSERT_EQ(g_real.vkWaitSemaphores(device, &end, UINT64_MAX), VK_SUCCESS);
+}
+
+// Its threads are still in the driver: unloading that pulls the code from under them.
+TEST_F(VulkanReplay, AnAbandonedDeviceKeepsItsDriverLoaded) {
+  const EnvOverride patience(Env::TUFF_TIMEOUT_MS, "200");
+  hcq::Span a = allocate(256);
+  auto gate = device_->create_signal();
+  hcq::CommandList list = increments(a, 1);
+  list.slot_count = 1;
+  list.commands.insert(list.commands.begin(), {hcq::WaitCmd{gate.get(), 0}, {}, {}});
+  hcq::Queue& queue = device_->compute_queue();
+  auto encoded = queue.encode(list, EncodeUse::Replay);
+  const uint64_t slots[] = {1};
+  const uint64_t value = queue.submit(*encoded, slots);
+  g_wait_result = VK_ERROR_DEVICE_LOST;
+  EXPECT_THROW(queue.wait(value), DeviceLost);
+  auto& native = dynamic_cast<vulkan::VulkanDevice&>(*device_);
+  const std::weak_ptr<vulkan::Instance> instance = native.context()->instance;
+  native.settle();
+  encoded.reset();
+  gate.reset();
+  programs_.clear();
+  device_.reset();
+  EXPECT_FALSE(instance.expired());
 }
 
 TEST_F(VulkanReplay, FailedSubmitConsumesNoValue) {

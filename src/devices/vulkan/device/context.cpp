@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include "base/check.h"
@@ -69,6 +70,8 @@ void Context::settle() noexcept {
 }
 
 void Context::abandon() noexcept {
+  // Its threads stay in the driver, which is unloaded with its last instance: one is never let go.
+  (void)new (std::nothrow) std::shared_ptr<Instance>(instance);
   api.vkDeviceWaitIdle = [](VkDevice) { return VK_ERROR_DEVICE_LOST; };
   api.vkDestroyDevice = [](auto...) {};
   api.vkFreeMemory = [](auto...) {};

@@ -26,7 +26,7 @@ class Context {
   // lost device ends in finite time (Vulkan specification, "Lost Device").
   void settle() noexcept;
   // A device that makes no progress may never do so again, and drivers wait for it when objects are
-  // destroyed: from now on nothing is destroyed any more.
+  // destroyed: from now on nothing is destroyed any more, the instance included.
   void abandon() noexcept;
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 

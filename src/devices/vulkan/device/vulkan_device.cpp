@@ -89,13 +89,6 @@ std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector) {
 
 VkApi& vulkan_api(hcq::Device& device) { return vulkan::native(device).context()->api; }
 
-std::unique_ptr<hcq::Signal> vulkan_signal(hcq::Device& device, uint64_t initial) {
-  const auto& context = vulkan::native(device).context();
-  if (!context->facts.caps.timelineSemaphore)
-    fail<Unsupported>("{}: a signal besides the queue's takes timelineSemaphore", device.name());
-  return std::make_unique<vulkan::TimelineSignal>(context, initial);
-}
-
 uint64_t vulkan_validation_message_count() { return vulkan::validation_message_count(); }
 
 bool vulkan_validation_active(hcq::Device& device) {
