@@ -139,7 +139,9 @@ Bounds derive_bounds(Op op, DType t, std::span<const UOp> src, const Arg& arg) {
       return {v.as_int(), v.as_int()};
     }
     case Op::Variable: return {std::get<VariableArg>(arg).min, std::get<VariableArg>(arg).max};
-    case Op::Range:
+    // The counter of a loop that may make no iteration is no constant, even if 0 is all it can be:
+    // what depends on it has to stay inside.
+    case Op::Range: return {0, std::max<int64_t>(src[0]->max - 1, src[0]->is_const() ? 0 : 1)};
     case Op::Special: return {0, std::max<int64_t>(src[0]->max - 1, 0)};
     case Op::Cast: return cast_bounds(t, *src[0]);
     case Op::Neg: return fit(t, -Wide(src[0]->max), -Wide(src[0]->min));

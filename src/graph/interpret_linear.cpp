@@ -189,6 +189,7 @@ class Workgroup {
       case Op::Load: load(i, inv, n); return;
       case Op::Store: store(i, inv, n); return;
       case Op::Reduce: fold_lanes(i, inv, n); return;
+      case Op::Shuffle: shuffle(i, inv, n); return;
       case Op::Param:
       case Op::Index:  // a place, no value: Load and Store look at it themselves
       case Op::After:
@@ -206,6 +207,7 @@ class Workgroup {
   }
   int64_t coordinate(const SpecialArg& s, size_t inv) const {
     if (s.space == 'g') return group_[size_t(s.axis)];
+    if (s.space == 's') return int64_t(inv);  // the workgroup is one subgroup
     for (int8_t axis = 0; axis < s.axis; axis++) inv /= run_.local[size_t(axis)];
     return int64_t(inv % run_.local[size_t(s.axis)]);
   }
@@ -268,6 +270,13 @@ class Workgroup {
                   : eval_scalar(s.node->get<ReduceArg>().op, s.node->dtype, pair);
     }
     value(i, inv, n) = total;
+  }
+  void shuffle(size_t i, size_t inv, size_t n) {
+    const Step& s = plan_.steps[i];
+    const int64_t lane = source(s, 1, inv, n).as_int();
+    TUFF_CHECK(lane >= 0 && size_t(lane) < invocations_, "lane {} of a subgroup of {}", lane,
+               invocations_);
+    value(i, inv, n) = source(s, 0, size_t(lane), n);
   }
   void alu(size_t i, size_t inv, size_t n) {
     const Step& s = plan_.steps[i];

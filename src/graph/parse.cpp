@@ -259,8 +259,9 @@ Arg Parser::named_arg(std::string_view w) {
     return p;
   }
   if (w == "special") {
-    const std::string_view space = word("g or l");
-    if (space != "g" && space != "l") error("launch coordinate '{}' is neither g nor l", space);
+    const std::string_view space = word("g, l or s");
+    if (space != "g" && space != "l" && space != "s")
+      error("launch coordinate '{}' is neither g nor l nor s", space);
     return SpecialArg{space[0], int8_t(integer_within(0, 2, "axis"))};
   }
   if (w == "shared") {
@@ -392,7 +393,7 @@ void Parser::check_arg(Op op, const Arg& a) const {
   };
   switch (op) {
     case Op::Range: return need(std::holds_alternative<RangeArg>(a), "{r NUMBER KIND}");
-    case Op::Special: return need(std::holds_alternative<SpecialArg>(a), "{special g|l AXIS}");
+    case Op::Special: return need(std::holds_alternative<SpecialArg>(a), "{special g|l|s AXIS}");
     case Op::Shared: return need(std::holds_alternative<SharedArg>(a), "{shared NUMBER count N}");
     case Op::Param: return need(std::holds_alternative<ParamArg>(a), "{slot NUMBER count N}");
     case Op::Buffer:

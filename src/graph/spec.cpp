@@ -55,6 +55,7 @@ const char* memory_fault(const Node& n) {
       if (!is_integer(n.src(1))) return "an offset is no integer";
       if (n.src_count == 3 && n.src(2)->dtype != DType::Bool) return "a gate is no bool";
       return nullptr;
+    case Op::Shuffle: return is_integer(n.src(1)) ? nullptr : "a lane is no integer";
     case Op::Load:
       return n.src(0)->op == Op::Index || is_register(n.src(0))
                  ? nullptr

@@ -142,7 +142,7 @@ struct SpecialArg {
   char space;
   int8_t axis;
   bool operator==(const SpecialArg&) const = default;
-};  // space 'g' or 'l', axis 0..2
+};  // space 'g' or 'l', axis 0..2; 's', axis 0
 struct SharedArg {
   int32_t number;
   int64_t count;

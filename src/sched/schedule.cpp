@@ -1,7 +1,8 @@
-// schedule(): key, cache, then on a miss prepare, fuse, linearize and plan memory.
+// schedule(): key, cache, then on a miss prepare, fuse, linearize, merge and plan memory.
 #include "sched/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "base/check.h"
@@ -11,6 +12,7 @@
 #include "sched/fuse.h"
 #include "sched/linearize.h"
 #include "sched/memory_plan.h"
+#include "sched/merge.h"
 #include "sched/normalize.h"
 #include "sched/prepare.h"
 
@@ -38,6 +40,32 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
     key.tokens.push_back((t.cores > 1) * 2 + t.has_local);
   }
   key.hash = hash_tokens(key.tokens);
+}
+
+// For each input the number of the first one whose memory overlaps its own, directly or through
+// others. What differs from its own number is part of the key.
+std::vector<uint32_t> shared_memory(GraphKey& key, const MemoryOf& memory_of) {
+  const size_t n = key.inputs.size();
+  std::vector<uint32_t> number(n);
+  std::iota(number.begin(), number.end(), 0u);
+  if (!memory_of || n < 2) return number;
+  std::vector<MemoryPart> parts;
+  for (const graph::Storage* s : key.inputs) parts.push_back(memory_of(*s));
+  std::vector<uint32_t> order = number;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tie(parts[a].allocation, parts[a].begin, a) <
+           std::tie(parts[b].allocation, parts[b].begin, b);
+  });
+  uint64_t end = 0;
+  for (size_t k = 0; k < n; k++) {
+    const MemoryPart& p = parts[order[k]];
+    const bool meets = k > 0 && p.allocation == parts[order[k - 1]].allocation && p.begin < end;
+    end = meets ? std::max(end, p.end) : p.end;
+    if (!meets) continue;
+    number[order[k]] = number[order[k - 1]];
+    key.tokens.insert(key.tokens.end(), {order[k], number[order[k]]});
+  }
+  return number;
 }
 
 void plan_memory(Schedule& s) {
@@ -118,10 +146,12 @@ void check_bindings(const Schedule& s, const TargetOf& target_of) {
   }
 }
 
-Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key, const TargetOf& target_of) {
+Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
+                       std::span<const uint32_t> memory, const TargetOf& target_of) {
   check_sinks(sinks);
   const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
+  merge_kernels(s, memory, target_of);
   check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);
@@ -131,9 +161,11 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key, const Ta
 
 }  // namespace
 
-Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of) {
+Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of,
+                   const MemoryOf& memory_of) {
   static thread_local GraphKey key;
   normalize(sinks, key);
+  const std::vector<uint32_t> memory = shared_memory(key, memory_of);
   add_targets(key, target_of);
   Scheduled out;
   out.inputs.assign(key.inputs.begin(), key.inputs.end());
@@ -141,7 +173,7 @@ Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of) {
   out.from_cache = bool(out.schedule);
   if (out.from_cache) return out;
   const GraphKey own = key;  // target_of may come back here on this thread
-  out.schedule = std::make_shared<const Schedule>(make_schedule(sinks, own, target_of));
+  out.schedule = std::make_shared<const Schedule>(make_schedule(sinks, own, memory, target_of));
   cache().insert(own.hash, own.tokens, out.schedule);
   return out;
 }

@@ -75,13 +75,22 @@ struct Scheduled {
 
 using TargetOf = std::function<const Target&(const std::string& device)>;
 
+// Which bytes a Storage's memory is. Storages may be parts of one allocation; kernels that are made
+// one must not meet there.
+struct MemoryPart {
+  uint64_t allocation = 0, begin = 0, end = 0;
+};
+using MemoryOf = std::function<MemoryPart(const graph::Storage& s)>;
+
 // Schedules everything that the sinks need. A sink is a tensor-floor node with a device; sinks that
 // are Assigns store into their target's Storage. Kernels that read a Storage's old contents run
 // before an Assign that overwrites it (WAR), those that read through the Assign node after it. The
 // result is cached by structure: a graph that differs only in which Storages it uses is not
 // scheduled again. Kernels are split to fit Target::max_buffers, which is 3 or more; throws
-// Unsupported otherwise, and for a buffer above Target::max_binding_bytes.
-Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of);
+// Unsupported otherwise, and for a buffer above Target::max_binding_bytes. Without memory_of no two
+// Storages share memory.
+Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of,
+                   const MemoryOf& memory_of = {});
 
 struct ScheduleCacheStats {
   uint64_t hits = 0, misses = 0;

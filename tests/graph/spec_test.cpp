@@ -74,6 +74,7 @@ std::vector<Illegal> illegal_graphs() {
   const UOp half = make(Op::Cast, DType::F16, {f32(1)});
   const UOp sum = make(Op::Add, DType::F32, {f32(1), f32(2)});
   return {
+      {"a lane is no integer", kFloorKernel, make(Op::Shuffle, DType::F32, {f32(1), f32(2)})},
       {"a tensor Reduce has one source and (op, axes)", kFloorTensor,
        make(Op::Reduce, DType::F32, {x, x}, ReduceArg{Op::Add, {0}})},
       {"the op does not reduce", kFloorTensor,
@@ -236,6 +237,7 @@ UOp alu_sample(Op op, Floor floor) {
   switch (op) {
     case Op::Cast: return make(op, DType::F16, {f32(1)});
     case Op::Bitcast: return make(op, DType::I32, {f32(1)});
+    case Op::Shuffle: return make(op, DType::F32, {f32(1), whole});
     case Op::IDiv:
     case Op::IMod:
     case Op::And:

@@ -207,6 +207,16 @@ TEST(SymbolicRules, OrderOfBuildingDoesNotMatter) {
   EXPECT_EQ(first, build(true));
 }
 
+// Whether its body runs depends on the group: a body that forgets the counter leaves the loop.
+TEST(SymbolicRules, TheCounterOfALoopThatMayNotRunStays) {
+  const UOp group = range(index_const(4), 0, AxisKind::Group);
+  const UOp size = where(lt(group, index_const(2)), index_const(1), index_const(0));
+  const UOp counter = range(size, 1, AxisKind::Loop);
+  EXPECT_FALSE(simplify(counter + index_const(5))->is_const());
+  EXPECT_FALSE(simplify(lt(counter, index_const(1)))->is_const());
+  EXPECT_TRUE(simplify(range(index_const(1), 1, AxisKind::Loop) + index_const(5))->is_const());
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExpressions, ::testing::Range(0, 12));
 
 }  // namespace

@@ -24,14 +24,19 @@ Scalar meaning(const Node& n, std::span<const Scalar> src) {
   return eval_scalar(n.op, n.dtype, src, word ? *word : 0);
 }
 
-// One kernel: every End's ranges outermost first, every value recomputed at each step.
+// One kernel: every End's ranges outermost first, every value recomputed at each step. What is
+// loaded is what was there before the kernel: it stores where it has loaded already, or where it
+// never does.
 class KernelRun {
  public:
   KernelRun(const Schedule& s, const Call& call, std::vector<std::byte*> memory)
       : s_(s), call_(call), memory_(std::move(memory)) {}
 
   void run() {
-    // All stores of one iteration see what was there before it, as the AST says nothing of order.
+    for (uint32_t a = 0; a < call_.output_count; a++) {
+      const BufferSlot& b = s_.buffers[call_.args[a]];
+      before_.emplace_back(memory_[a], memory_[a] + b.size_bytes());
+    }
     for (const UOp& end : call_.ast->src()) loop(end, 1);
   }
 
@@ -67,7 +72,9 @@ class KernelRun {
     const int64_t offset = eval(index->src(1).get(), memo).as_int();
     TUFF_CHECK(offset >= 0 && offset < slot.count, "offset {} outside buffer of {}", offset,
                slot.count);
-    return memory_[p.slot] + offset * int64_t(size_bytes(slot.dtype));
+    std::byte* from =
+        !write && uint32_t(p.slot) < call_.output_count ? before_[p.slot].data() : memory_[p.slot];
+    return from + offset * int64_t(size_bytes(slot.dtype));
   }
 
   Scalar eval(const Node* n, Memo& memo) {
@@ -117,6 +124,7 @@ class KernelRun {
   const Schedule& s_;
   const Call& call_;
   std::vector<std::byte*> memory_;
+  std::vector<Bytes> before_;  // of outputs
   std::unordered_map<const Node*, int64_t> ranges_;
 };
 
