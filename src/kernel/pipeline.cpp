@@ -28,6 +28,7 @@ constexpr Pass kPasses[] = {
     {"simplify-split", pass_simplify, false},
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
+    {"shared-loads", pass_shared_loads, false},
     {"bounds", pass_bounds, true},
     {"decompose", pass_decompose, true},
     {"lost-lanes", pass_lost_lanes, true},
@@ -109,9 +110,14 @@ void pass_opts(Lowering& l) {
   if (l.given_opts) {
     for (const Opt& o : *l.given_opts) t.apply(o);
   } else if (!env_flag(Env::TUFF_NOOPT)) {
-    apply_heuristics(t, l.ast, l.target);
+    // A checked access writes a record per lane: wide tiles would take minutes to compile.
+    Target narrow = l.target;
+    if (l.options.check_bounds && !narrow.has_local)
+      narrow.vector_bytes = 16, narrow.vector_registers = 8;
+    apply_heuristics(t, l.ast, narrow);
   }
   l.ast = t.build();
+  l.useful = t.useful();
   l.out.opts = to_string(t.applied());
 }
 

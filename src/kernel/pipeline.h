@@ -22,6 +22,7 @@ struct Lowering {
   std::optional<std::vector<Opt>> given_opts;  // instead of the heuristics
   LinearKernel out;
   LowerOptions options{};
+  double useful = 1;  // of the lanes and steps of padded axes: the share inside them
 };
 
 struct Pass {
@@ -52,9 +53,10 @@ void pass_simplify(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);
-void pass_reduces(Lowering& l);     // Reduce -> registers, shared memory
-void pass_launch(Lowering& l);      // Group, Local, GroupReduce -> Special
-void pass_bounds(Lowering& l);      // checks of offsets, where they are asked for
+void pass_reduces(Lowering& l);       // Reduce -> registers, shared memory
+void pass_launch(Lowering& l);        // Group, Local, GroupReduce -> Special
+void pass_shared_loads(Lowering& l);  // one load for a subgroup instead of one per lane
+void pass_bounds(Lowering& l);        // checks of offsets, where they are asked for
 void pass_decompose(Lowering& l);   // what the Target lacks, and what no instruction means exactly
 void pass_lost_lanes(Lowering& l);  // folds over lanes that a decomposition made needless
 void pass_wide_integers(Lowering& l);  // int64 as two words

@@ -42,11 +42,13 @@ struct Binary {
   std::shared_ptr<const std::vector<uint8_t>> bytes;  // truly shared: one object file, many kernels
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};  // workgroup size (GPU)
-  uint32_t shared_bytes = 0;               // workgroup memory
+  uint32_t shared_bytes = 0;               // workgroup memory, scratch memory on a CPU
 };
 
-// CPU entry point: called once per group with the argument block and the group's coordinates.
-using CpuKernelFn = void (*)(const void* args, uint32_t group_x, uint32_t group_y,
-                             uint32_t group_z);
+// CPU entry point: called once per group with the argument block, the group's coordinates and the
+// calling thread's scratch memory: Binary::shared_bytes at kScratchAlignment, of any contents.
+inline constexpr uint32_t kScratchAlignment = 64;
+using CpuKernelFn = void (*)(const void* args, uint32_t group_x, uint32_t group_y, uint32_t group_z,
+                             void* scratch);
 
 }  // namespace tuff::render

@@ -66,14 +66,15 @@ std::string unit_text(std::span<const Source> sources, const Unit& unit) {
 }  // namespace
 
 Source render_c(const kernel::LinearKernel& k, const Target&) {
-  const std::string body = CKernel(k).body();
+  CKernel writer(k);
+  const std::string body = writer.body();
   Source s;
   s.name = k.name;
   s.symbol = fmt::format("k{:016x}", text_hash(body));
   s.text = fmt::format("void {}{}", s.symbol, body);
   s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
   s.local = k.local;
-  s.shared_bytes = k.shared_bytes;
+  s.shared_bytes = static_cast<uint32_t>(writer.scratch_bytes());
   return s;
 }
 

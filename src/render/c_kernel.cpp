@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "graph/scalar_eval.h"
+#include "render/binary.h"
 #include "render/c_types.h"
 
 namespace tuff::render {
@@ -33,13 +34,13 @@ std::string CKernel::body() {
 }
 
 void CKernel::header() {
-  out_ = "(const void* args, unsigned gx, unsigned gy, unsigned gz) {\n";
+  out_ = "(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {\n";
   for (size_t slot = 0; slot < k_.buffers.size(); ++slot)
     line(fmt::format("{0}* const d{1} = (({0}* const*)args)[{1}];",
                      c_memory(k_.buffers[slot].dtype), slot));
   for (size_t i = 0; i < k_.variables.size(); ++i)
     line(fmt::format("const i32 n{} = ((const i32*)args)[{}];", i, k_.buffers.size() * 2 + i));
-  line("(void)gx, (void)gy, (void)gz;");
+  line("(void)gx, (void)gy, (void)gz, (void)scratch;");
 }
 
 void CKernel::line(const std::string& text) {
@@ -140,7 +141,10 @@ void CKernel::emit(size_t i) {
     case Op::Register: return emit_register(i);
     case Op::Shared: {
       const auto& s = u.get<graph::SharedArg>();
-      line(fmt::format("{} s{}[{}];", c_memory(u.dtype), s.number, s.count));
+      line(fmt::format("{0}* const s{1} = ({0}*)(scratch + {2});", c_memory(u.dtype), s.number,
+                       scratch_bytes_));
+      const size_t bytes = static_cast<size_t>(s.count) * size_bytes(u.dtype);
+      scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
       return single(fmt::format("s{}", s.number));
     }
     case Op::After:

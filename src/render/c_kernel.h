@@ -26,6 +26,7 @@ class CKernel {
  public:
   explicit CKernel(const kernel::LinearKernel& k);
   std::string body();  // "(const void* args, ...) { ... }" without the symbol
+  size_t scratch_bytes() const { return scratch_bytes_; }  // of the body: its Shared memory
 
  private:
   void header();
@@ -53,6 +54,8 @@ class CKernel {
   std::string vector(const CValue& v, DType t);
   std::string lane(const CValue& v, DType t, int lane) const;
   std::string element(const graph::Node& buffer, const CValue& offset, DType t, int lane) const;
+  std::string masked(const char* verb, DType t, const graph::Node& buffer,
+                     const CValue& offset) const;
   std::string pointer(const graph::Node& buffer, const CValue& offset) const;
 
   // A variable of the current op holding `expr`; the same expression gives the same variable.
@@ -70,7 +73,7 @@ class CKernel {
   std::unordered_map<const graph::Node*, size_t> position_;
   std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
-  size_t current_ = 0;
+  size_t current_ = 0, scratch_bytes_ = 0;
   int variables_ = 0, indent_ = 1;
   std::string out_;
 };

@@ -37,6 +37,14 @@ std::string CKernel::element(const Node& index, const CValue& offset, DType t, i
   return fmt::format("({} + {})[{}]", name, offset.base, constant);
 }
 
+// The call of a function of the prelude that moves the lanes of a mask, without its last arguments.
+std::string CKernel::masked(const char* verb, DType t, const Node& index,
+                            const CValue& offset) const {
+  const char* constness = verb[0] == 'g' ? "const " : "";
+  return fmt::format("{}_{}(({}{}*)({})", verb, c_bits(t, width_), constness, c_bits(t, 1),
+                     pointer(index, offset));
+}
+
 // ---- loads ----------------------------------------------------------------------------------
 
 void CKernel::emit_load(size_t i) {
@@ -66,6 +74,13 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
     if (is_bool) text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
     if (gate) text += fmt::format(" : ({})(0)", type);
     return CValue{.base = define(type, condition + text), .vector = true};
+  }
+  if (offset.step == 1) {
+    std::string text =
+        masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool));
+    text = is_bool ? fmt::format("__builtin_convertvector({} != 0, {})", text, type)
+                   : fmt::format("({}){}", type, text);
+    return CValue{.base = define(type, text), .vector = true};
   }
   std::string text = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l) {
@@ -143,6 +158,12 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
     return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
                             pointer(index, offset), text));
+  }
+  if (offset.step == 1) {
+    std::string text = vector(v, t);
+    if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
+    return line(fmt::format("{}, {}, ({})({}));", masked("put", t, index, offset),
+                            vector(*gate, DType::Bool), c_bits(t, width_), text));
   }
   for (int l = 0; l < width_; ++l) {
     const std::string when =

@@ -22,6 +22,44 @@ typedef float f32; typedef double f64;
   TUFF_VECTOR(i32, N) TUFF_VECTOR(u32, N) TUFF_VECTOR(i64, N) TUFF_VECTOR(u64, N) \
   TUFF_VECTOR(f32, N) TUFF_VECTOR(f64, N)
 TUFF_VECTORS(2) TUFF_VECTORS(4) TUFF_VECTORS(8) TUFF_VECTORS(16) TUFF_VECTORS(32) TUFF_VECTORS(64)
+/* The lanes of a mask (0 or -1) of contiguous memory: what is outside it is not touched. */
+#define TUFF_MASKED(T, N) \
+  static inline T##x##N get_##T##x##N(const T* p, i32x##N m) { \
+    T##x##N v = (T##x##N)(0); \
+    if (TUFF_ALL(m)) return *(const T##x##N##u*)p; \
+    for (int l = 0; l < N; l++) if (m[l]) v[l] = p[l]; \
+    return v; } \
+  static inline void put_##T##x##N(T* p, i32x##N m, T##x##N v) { \
+    if (TUFF_ALL(m)) *(T##x##N##u*)p = v; \
+    else for (int l = 0; l < N; l++) if (m[l]) p[l] = v[l]; }
+#define TUFF_MASKED_HALVES(T, N, H) \
+  static inline T##x##N get_##T##x##N(const T* p, i32x##N m) { \
+    T##x##N v; v.lo = get_##T##x##H(p, m.lo); v.hi = get_##T##x##H(p + H, m.hi); return v; } \
+  static inline void put_##T##x##N(T* p, i32x##N m, T##x##N v) { \
+    put_##T##x##H(p, m.lo, v.lo); put_##T##x##H(p + H, m.hi, v.hi); }
+#if __has_builtin(__builtin_reduce_and)
+#define TUFF_ALL(m) __builtin_reduce_and(m)
+#else
+#define TUFF_ALL(m) 0
+#endif
+#define TUFF_MASKEDS(N) TUFF_MASKED(u8, N) TUFF_MASKED(u16, N) TUFF_MASKED(u64, N)
+TUFF_MASKEDS(2) TUFF_MASKEDS(4) TUFF_MASKEDS(8) TUFF_MASKEDS(16) TUFF_MASKEDS(32) TUFF_MASKEDS(64)
+TUFF_MASKED(u32, 2) TUFF_MASKED(u32, 4)
+#if defined(__AVX512DQ__) && defined(__AVX512VL__) && __has_builtin(__builtin_ia32_loadups512_mask)
+#define TUFF_MASKED_AVX512(N, BITS) \
+  typedef f32 tuff_v##N##sf __attribute__((vector_size(N * 4))); \
+  typedef i32 tuff_v##N##si __attribute__((vector_size(N * 4))); \
+  static inline u32x##N get_u32x##N(const u32* p, i32x##N m) { \
+    return (u32x##N)__builtin_ia32_loadups##BITS##_mask((const void*)p, (tuff_v##N##sf){0}, \
+      __builtin_ia32_cvtd2mask##BITS((tuff_v##N##si)m)); } \
+  static inline void put_u32x##N(u32* p, i32x##N m, u32x##N v) { \
+    __builtin_ia32_storeups##BITS##_mask((void*)p, (tuff_v##N##sf)v, \
+      __builtin_ia32_cvtd2mask##BITS((tuff_v##N##si)m)); }
+TUFF_MASKED_AVX512(8, 256) TUFF_MASKED_AVX512(16, 512)
+#else
+TUFF_MASKED(u32, 8) TUFF_MASKED(u32, 16)
+#endif
+TUFF_MASKED_HALVES(u32, 32, 16) TUFF_MASKED_HALVES(u32, 64, 32)
 #define TUFF_QUOTIENT(T) \
   static inline T div_##T(T a, T b) { \
     return b == 0 ? 0 : (T)-1 < 0 && b == (T)-1 ? (T)(0ull - (u64)a) : a / b; } \
@@ -128,6 +166,11 @@ std::string c_type(DType t, int width) {
 std::string c_memory(DType t, int width) {
   const std::string base = t == DType::Bool ? "u8" : c_type(t);
   return width == 1 ? base : fmt::format("{}x{}u", base, width);
+}
+
+std::string c_bits(DType t, int width) {
+  const std::string base = fmt::format("u{}", size_bytes(t) * 8);
+  return width == 1 ? base : fmt::format("{}x{}", base, width);
 }
 
 std::string c_int(DType t, int64_t v) {

@@ -12,7 +12,7 @@
 namespace tuff::render {
 namespace {
 
-constexpr uint32_t kEmitterVersion = 3;  // raise when the same list gives other words
+constexpr uint32_t kEmitterVersion = 4;  // raise when the same list gives other words
 constexpr uint32_t kDefaultMinor = 5;
 
 // "spirv1.5" -> 5.

@@ -235,6 +235,7 @@ void SpirvKernel::emit(size_t i) {
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
     case Op::Reduce: return emit_reduce(i);
+    case Op::Shuffle: return emit_shuffle(i);
     case Op::After:
     case Op::Index:
     case Op::Sink: return;
@@ -245,12 +246,43 @@ void SpirvKernel::emit(size_t i) {
 void SpirvKernel::emit_special(size_t i) {
   const Node& u = *k_.ops[i];
   const auto& s = u.get<graph::SpecialArg>();
+  if (s.space == 's') {
+    values_[i] = {{ops_.cast(subgroup_lane(), DType::U32, u.dtype)}};
+    return;
+  }
   const Id variable =
       builtin(s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId);
   const Id word = t_.type(DType::U32);
   const Id all = m_.value(spv::OpLoad, t_.vector(word, 3), {variable});
   const Id one = m_.value(spv::OpCompositeExtract, word, {all, static_cast<uint32_t>(s.axis)});
   values_[i] = {{ops_.cast(one, DType::U32, u.dtype)}};
+}
+
+Id SpirvKernel::subgroup_lane() {
+  m_.capability(spv::CapabilityGroupNonUniform);
+  const Id word = t_.type(DType::U32);
+  Id& variable = builtins_[spv::BuiltInSubgroupLocalInvocationId];
+  if (!variable) {
+    variable = m_.global(t_.pointer(spv::StorageClassInput, word), spv::StorageClassInput, true);
+    m_.decorate(variable, spv::DecorationBuiltIn, {spv::BuiltInSubgroupLocalInvocationId});
+  }
+  return m_.value(spv::OpLoad, word, {variable});
+}
+
+void SpirvKernel::emit_shuffle(size_t i) {
+  const Node& u = *k_.ops[i];
+  m_.capability(spv::CapabilityGroupNonUniform);
+  m_.capability(spv::CapabilityGroupNonUniformShuffle);
+  const Id scope = t_.word(spv::ScopeSubgroup);
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    const SpirvValue lane = value(u.src(1).get(), k_.lanes[i], n);
+    const DType lane_type = u.src(1)->dtype;
+    const Id which = lane.base ? ops_.cast(id(lane, lane_type), lane_type, DType::U32)
+                               : t_.word(static_cast<uint32_t>(lane.constant));
+    const Id x = id(value(u.src(0).get(), k_.lanes[i], n), u.dtype);
+    values_[i].push_back(
+        {m_.pure(spv::OpGroupNonUniformShuffle, t_.reg(u.dtype), {scope, x, which})});
+  }
 }
 
 // header: counter, test; body ... ; next: increment, back to the header.
@@ -306,6 +338,10 @@ void SpirvKernel::emit_alu(size_t i) {
   }
 }
 
+namespace {
+constexpr int64_t kMostDivisor = 1024;  // more alignment than any access asks for
+}
+
 // Sums keep constants apart; products by a number too; numbers alone are folded.
 bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvValue& out) {
   const DType t = u.src(0)->dtype;
@@ -325,18 +361,23 @@ bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvV
     if (factor == 0) return SpirvValue{};
     const Id base =
         factor == 1 ? v.base : m_.pure(spv::OpIMul, t_.reg(t), {v.base, t_.integer(t, factor)});
-    return SpirvValue{base, v.constant * factor};
+    // A power of two stays a divisor of what wrapped, and no other is asked for.
+    const int64_t divisor = std::min(v.divisor * (factor & -factor), kMostDivisor);
+    return SpirvValue{base, v.constant * factor, divisor};
   };
   switch (u.op) {
     case Op::Add:
       out.constant = x[0].constant + x[1].constant;
+      out.divisor = !x[0].base   ? x[1].divisor
+                    : !x[1].base ? x[0].divisor
+                                 : std::min(x[0].divisor, x[1].divisor);
       out.base = !x[0].base   ? x[1].base
                  : !x[1].base ? x[0].base
                               : m_.pure(spv::OpIAdd, t_.reg(t), {x[0].base, x[1].base});
       return true;
     case Op::Sub:
       if (x[1].base) return false;
-      out = {x[0].base, x[0].constant - x[1].constant};
+      out = {x[0].base, x[0].constant - x[1].constant, x[0].divisor};
       return true;
     case Op::Mul:
       if (x[0].base && x[1].base) return false;

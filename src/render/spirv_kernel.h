@@ -18,6 +18,7 @@ namespace tuff::render {
 struct SpirvValue {
   Id base = 0;
   int64_t constant = 0;
+  int64_t divisor = 1;  // known to divide the base
   bool operator==(const SpirvValue&) const = default;
 };
 
@@ -36,8 +37,9 @@ class SpirvKernel {
     std::optional<Id> gate;
   };
   struct Run {
-    std::vector<Access> items;
-  };  // neighbours, lowest address first
+    std::vector<Access> items;  // neighbours, lowest address first
+    bool in_words = false;      // by pairs, as 64-bit words: aligned to them
+  };
 
   void arguments();
   void bound_arguments();
@@ -49,6 +51,8 @@ class SpirvKernel {
   void emit_range(size_t i);
   void emit_end(const graph::Node& range);
   void emit_special(size_t i);
+  Id subgroup_lane();
+  void emit_shuffle(size_t i);
   void emit_alu(size_t i);
   void emit_reduce(size_t i);
   void emit_register(size_t i);
@@ -61,7 +65,11 @@ class SpirvKernel {
   std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
   std::vector<Run> runs(std::vector<Access> all, const graph::Node& index) const;
   Id element_pointer(const graph::Node& index, const SpirvValue& offset);
-  Id wide_pointer(Id element, DType t, size_t n);
+  bool pairs_are_words(DType t) const;
+  Id wide_pointer(Id element, Id type);
+  Id wide_type(const Run& run, DType t);
+  std::vector<Id> elements_of(Id all, const Run& run, DType t);
+  Id joined(std::vector<Id> parts, const Run& run, DType t);
   void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
   void store_bits(size_t i, const std::vector<Id>& values);
   Id begin_gate(const std::optional<Id>& gate);

@@ -1,6 +1,7 @@
 // Loads and stores of the SPIR-V renderer. What lanes read at neighbouring addresses is read as one
-// vector. Its alignment is claimed as that of one element, which is always true: a view may begin
-// at any element.
+// vector, its alignment claimed as that of one element; or, where the Target's components are that
+// wide, by pairs as 64-bit words, where the offset is proven even: memory begins at multiples of 64
+// bytes, views of it too.
 #include <algorithm>
 #include <map>
 
@@ -51,10 +52,13 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
            all[begin + n].gate == all[begin].gate &&
            all[begin + n].offset.constant == all[begin].offset.constant + static_cast<int64_t>(n))
       ++n;
+    bool words = pairs_are_words(index.dtype) && all[begin].offset.divisor % 2 == 0;
+    if (words && all[begin].offset.constant % 2 != 0) n = 1;
     if (n == 3) n = 2;
     if (all[begin].gate && count < static_cast<int64_t>(n))
       n = 1;  // element 0.. is read where it is false
-    out.push_back({{all.begin() + begin, all.begin() + begin + n}});
+    words = words && n > 1;
+    out.push_back({{all.begin() + begin, all.begin() + begin + n}, words});
     begin += n;
   }
   return out;
@@ -81,10 +85,51 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
   return m_.pure(spv::OpAccessChain, type, {base, t_.integer(DType::I32, 0), at});
 }
 
-Id SpirvKernel::wide_pointer(Id element, DType t, size_t n) {
-  const Id vector = t_.vector(t_.memory(t), static_cast<uint32_t>(n));
-  return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, vector),
+bool SpirvKernel::pairs_are_words(DType t) const {
+  return target_.component_bytes >= 8 && target_.features.i64 && size_bytes(t) == 4;
+}
+
+Id SpirvKernel::wide_pointer(Id element, Id type) {
+  return m_.pure(spv::OpBitcast, t_.pointer(spv::StorageClassPhysicalStorageBuffer, type),
                  {element});
+}
+
+// Of all elements of a run together.
+Id SpirvKernel::wide_type(const Run& run, DType t) {
+  const uint32_t n = static_cast<uint32_t>(run.items.size());
+  if (!run.in_words) return t_.vector(t_.memory(t), n);
+  return n == 2 ? t_.type(DType::U64) : t_.vector(t_.type(DType::U64), n / 2);
+}
+
+std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
+  const uint32_t n = static_cast<uint32_t>(run.items.size());
+  const Id element = t_.memory(t);
+  std::vector<Id> out;
+  for (uint32_t c = 0; c < n; ++c) {
+    if (!run.in_words) {
+      out.push_back(m_.value(spv::OpCompositeExtract, element, {all, c}));
+      continue;
+    }
+    const Id word =
+        n == 2 ? all : m_.pure(spv::OpCompositeExtract, t_.type(DType::U64), {all, c / 2});
+    out.push_back(m_.value(spv::OpCompositeExtract, element,
+                           {m_.pure(spv::OpBitcast, t_.vector(element, 2), {word}), c % 2}));
+  }
+  return out;
+}
+
+Id SpirvKernel::joined(std::vector<Id> parts, const Run& run, DType t) {
+  if (run.in_words) {
+    std::vector<Id> words;
+    for (size_t c = 0; c < parts.size(); c += 2) {
+      const Id pair =
+          m_.value(spv::OpCompositeConstruct, t_.vector(t_.memory(t), 2), {parts[c], parts[c + 1]});
+      words.push_back(m_.value(spv::OpBitcast, t_.type(DType::U64), {pair}));
+    }
+    if (words.size() == 1) return words[0];
+    parts = words;
+  }
+  return m_.value(spv::OpCompositeConstruct, wide_type(run, t), parts);
 }
 
 Id SpirvKernel::shared_form(Id x, DType t, bool to_memory) {
@@ -128,16 +173,16 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   }
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
-  const uint32_t n = static_cast<uint32_t>(run.items.size());
-  if (n == 1) {
+  if (run.items.size() == 1) {
     out[first.instance] =
         gated(ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
     return;
   }
-  const Id all = m_.value(spv::OpLoad, t_.vector(t_.memory(t), n),
-                          {wide_pointer(element, t, n), aligned, bytes});
-  for (uint32_t c = 0; c < n; ++c)
-    out[run.items[c].instance] = gated(m_.value(spv::OpCompositeExtract, t_.reg(t), {all, c}));
+  const Id type = wide_type(run, t);
+  const Id all = m_.value(spv::OpLoad, type,
+                          {wide_pointer(element, type), aligned, run.in_words ? 2 * bytes : bytes});
+  const std::vector<Id> elements = elements_of(all, run, t);
+  for (size_t c = 0; c < elements.size(); ++c) out[run.items[c].instance] = gated(elements[c]);
 }
 
 // ---- stores ---------------------------------------------------------------------------------
@@ -204,9 +249,9 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
   } else {
     std::vector<Id> parts;
     for (const Access& a : run.items) parts.push_back(values[a.instance]);
-    const Id all = m_.value(spv::OpCompositeConstruct,
-                            t_.vector(t_.memory(t), static_cast<uint32_t>(parts.size())), parts);
-    m_.emit(spv::OpStore, {wide_pointer(element, t, parts.size()), all, aligned, bytes});
+    const Id all = joined(parts, run, t);
+    m_.emit(spv::OpStore, {wide_pointer(element, wide_type(run, t)), all, aligned,
+                           run.in_words ? 2 * bytes : bytes});
   }
   end_gate(end);
 }

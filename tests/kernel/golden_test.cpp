@@ -31,6 +31,8 @@ TEST(Golden, LinearLists) {
   } kernels[] = {{"elementwise", elementwise_ast(64, 48)},
                  {"sum", sum_ast(1, 4096)},
                  {"matmul", matmul_ast(64, 64, 32)},
+                 {"matmul_odd", matmul_ast(61, 83, 127)},
+                 {"matmul_transposed", matmul_ast(96, 80, 64, true)},
                  {"softmax", softmax_ast(8, 128)},
                  {"gather", gather_ast(32, 10, 16)},
                  {"convolution", conv_ast(2, 3, 8, 4)},

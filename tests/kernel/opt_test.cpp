@@ -1,8 +1,11 @@
 // Every opt's legality, with the reason in the error, and what it makes of the ranges.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
+#include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
@@ -31,7 +34,7 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Upcast, 5, 2}}, "no such axis");
   expect_refused(ast, cpu, {{OptKind::Upcast, 2, 2}}, "the axis is reduced");
   expect_refused(ast, cpu, {{OptKind::Unroll, 0, 2}}, "the axis is not reduced");
-  expect_refused(ast, cpu, {{OptKind::Upcast, 0, 5}}, "5 does not divide 12");
+  expect_refused(ast, cpu, {{OptKind::Split, 0, 5}}, "5 does not divide 12");
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 24}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 1}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 6}}, "no power of two");
@@ -77,13 +80,57 @@ TEST(Opt, EachKeepsTheMeaning) {
   const UOp ast = matmul_ast(12, 16, 40);
   for (const Opt& o :
        {Opt{OptKind::Split, 0, 3}, Opt{OptKind::Split, 2, 5}, Opt{OptKind::Upcast, 0, 4},
-        Opt{OptKind::Vector, 1, 8}, Opt{OptKind::Unroll, 2, 8}, Opt{OptKind::Unroll, 2, 7},
-        Opt{OptKind::Group, 0, 0}, Opt{OptKind::Group, 1, 4}, Opt{OptKind::Group, 1, 5},
-        Opt{OptKind::Local, 1, 8}, Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8},
+        Opt{OptKind::Upcast, 0, 5}, Opt{OptKind::Vector, 1, 8}, Opt{OptKind::Vector, 0, 8},
+        Opt{OptKind::Stage, 0, 0}, Opt{OptKind::Stage, 1, 0}, Opt{OptKind::Stage, 0, 1},
+        Opt{OptKind::Unroll, 2, 8}, Opt{OptKind::Unroll, 2, 7}, Opt{OptKind::Group, 0, 0},
+        Opt{OptKind::Group, 1, 4}, Opt{OptKind::Group, 1, 5}, Opt{OptKind::Local, 1, 8},
+        Opt{OptKind::Local, 1, 5}, Opt{OptKind::GroupReduce, 2, 8},
         Opt{OptKind::GroupReduce, 2, 16}, Opt{OptKind::Swap, 0, 1}}) {
     const LinearKernel k = lower_with(ast, gpu, {o});
     EXPECT_EQ(k.opts, to_string(o));
     expect_same(ast, k, 1e-5, to_string(o));
+  }
+}
+
+TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
+  const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = matmul_ast(12, 16, 40);
+  expect_refused(ast, cpu, {{OptKind::Stage, 2, 0}}, "no such factor");
+  expect_refused(ast, cpu, {{OptKind::Stage, 0, -1}}, "0 or more loops");
+  expect_refused(ast, cpu, {{OptKind::Stage, 0, 0}, {OptKind::Stage, 0, 1}}, "staged already");
+  expect_refused(ast, cpu, {{OptKind::Stage, 0, 0}, {OptKind::Upcast, 0, 2}}, "loops as they are");
+  expect_refused(ast, cpu, {{OptKind::Stage, 1, 1}}, "no loop inside reads the copy again");
+  expect_refused(ast, cpu, {{OptKind::Group, 1, 0}, {OptKind::Stage, 0, 0}},
+                 "reads the copy again");
+  expect_refused(ast, gpu, {{OptKind::Local, 1, 8}, {OptKind::Stage, 0, 0}}, "several invocations");
+  expect_refused(sum_ast(4, 16), cpu, {{OptKind::Stage, 0, 0}}, "no such factor");
+  Target small = cpu;
+  small.shared_bytes = 2048;
+  expect_refused(ast, small, {{OptKind::Stage, 1, 0}}, "640 elements exceeds the 1920 bytes");
+}
+
+// Tiles that divide nothing, copies inside none, one or two loops, with lanes and without.
+TEST(Opt, StagedTilesKeepTheMeaning) {
+  const Target cpu = builtin_target("c-x86-64");
+  const std::vector<Opt> tile{{OptKind::Vector, 1, 8}, {OptKind::Upcast, 0, 3}};
+  for (const bool transposed : {false, true}) {
+    for (const UOp& ast : {matmul_ast(13, 21, 9, transposed), matmul_ast(12, 32, 40, transposed),
+                           matmul_ast(7, 37, 5, transposed)}) {
+      for (const std::vector<Opt>& more : std::vector<std::vector<Opt>>{
+               {{OptKind::Stage, 0, 0}},
+               {{OptKind::Stage, 1, 0}},
+               {{OptKind::Swap, 0, 1}, {OptKind::Stage, 1, 1}},
+               {{OptKind::Swap, 0, 1}, {OptKind::Stage, 0, 0}, {OptKind::Stage, 1, 1}},
+               {{OptKind::Unroll, 2, 4}, {OptKind::Stage, 0, 1}},
+               {{OptKind::Group, 1, 2}, {OptKind::Stage, 0, 0}, {OptKind::Stage, 1, 0}},
+               {{OptKind::Group, 0, 2}, {OptKind::Stage, 1, 0}}}) {
+        std::vector<Opt> opts = tile;
+        opts.insert(opts.end(), more.begin(), more.end());
+        const LinearKernel k = lower_with(ast, cpu, opts);
+        EXPECT_GT(k.shared_bytes, 0u);
+        expect_same(ast, k, 1e-5, to_string(opts));
+      }
+    }
   }
 }
 
@@ -130,6 +177,38 @@ TEST(Opt, RequiredPassesCannotBeSkipped) {
   EXPECT_THROW(lower_with(matmul_ast(4, 4, 4), t, {}, required), InvalidArgument);
   const UOp ast = conv_ast(1, 2, 4, 2);
   expect_same(ast, lower_with(ast, t, {}, optional), 1e-5, "without optional passes");
+}
+
+TEST(Neighbours, AreLegalDifferOnceAndAreThereOnce) {
+  for (const char* name : {"c-x86-64", "spirv-lavapipe"}) {
+    const Target target = builtin_target(name);
+    const UOp ast = ast_for_opts(matmul_ast(12, 16, 40));
+    Tiling heuristic(ast, target);
+    apply_heuristics(heuristic, ast, target);
+    const Opts from = heuristic.applied();
+    std::set<std::string> seen;
+    size_t more = 0, less = 0, other = 0;
+    for (const Opts& o : neighbours(ast, target, from, 256)) {
+      EXPECT_TRUE(seen.insert(to_string(o)).second) << to_string(o);
+      EXPECT_NE(o, from);
+      (o.size() > from.size() ? more : o.size() < from.size() ? less : other)++;
+      Tiling t(ast, target);
+      for (const Opt& opt : o) EXPECT_NO_THROW(t.apply(opt)) << to_string(o);
+      EXPECT_LE(t.lane_count(), 256);
+      EXPECT_EQ(parse_opts(to_string(o)), o);
+    }
+    EXPECT_GE(more, 5u) << name;
+    EXPECT_GT(less, 0u) << name;
+    EXPECT_GT(other, 5u) << name;
+    EXPECT_TRUE(neighbours(ast, target, from, 0).empty());
+  }
+}
+
+TEST(Neighbours, NoOptIsNamed) {
+  EXPECT_TRUE(parse_opts("").empty());
+  for (const char* text : {"vector", "vector(1)", "vector(1,4", "vector(1,4)x", "fold(1,4)",
+                           "vector(a,4)", "vector(1,4)  upcast(0,2)", "vector(1,4,5)"})
+    EXPECT_THROW(parse_opts(text), InvalidArgument) << text;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "graph/spec.h"
+#include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
@@ -36,12 +37,59 @@ class RandomKernel {
       gate = lt(loops[0], index_const(std::max<int64_t>(loops[0]->src(0)->max - 1, 1)));
     return kernel_of({store(0, count, offset, value, loops, gate)});
   }
+  // Loop nests beside each other, each with its own output; of one element, of prime numbers, long.
+  UOp nests() {
+    static constexpr int64_t sizes[] = {1, 2, 5, 16, 67, 96, 128, 257, 1024};
+    std::vector<UOp> ends;
+    const int n = 2 + pick(4);
+    for (int i = 0; i < n; i++) {
+      std::vector<UOp> loops{b_.loop(sizes[pick(9)])};
+      if (pick(5) == 0) loops.push_back(b_.loop(sizes[pick(4)]));
+      UOp offset = index_const(0);
+      int64_t count = 1;
+      for (const UOp& r : loops) {
+        offset = offset * r->src(0) + r;
+        count *= r->src(0)->max;
+      }
+      const UOp in = load(next_slot_++, count, offset);
+      UOp value = in * in + load(next_slot_++, count, offset) * constant(DType::F32, 0.5);
+      if (pick(4) == 0) {  // a sum over columns
+        const UOp row = b_.fold(7 + pick(6));
+        const UOp column = load(next_slot_++, count * row->src(0)->max, row * count + offset);
+        value = value + reduce_over(Op::Add, column, {row});
+      }
+      ends.push_back(store(next_slot_++, count, offset, value, loops));
+      if (pick(3) == 0) ends.push_back(store(next_slot_++, count, offset, value + in, loops));
+    }
+    return kernel_of(ends);
+  }
   std::vector<Opt> opts(const UOp& ast, const Target& target) {
     Tiling t(ast_for_opts(ast), target);
     for (int i = 0; i < 6 && !t.axes().empty(); i++) {
       static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
-      const Opt o{OptKind(pick(8)), pick(int(t.axes().size())), amounts[pick(7)]};
+      const Opt o{OptKind(pick(9)), pick(int(t.axes().size())), amounts[pick(7)]};
       if (t.lane_count() * std::max<int64_t>(o.amount, 1) <= 128) t.try_apply(o);
+    }
+    for (int f = 0; f < int(t.factors().size()); f++) {
+      if (pick(2) == 0) staged_ += t.try_apply({OptKind::Stage, f, pick(2)});
+    }
+    return t.applied();
+  }
+
+  int staged() const { return staged_; }
+
+  // A subgroup of 8 that shares reductions, or loads for a tile.
+  std::vector<Opt> subgroup_opts(const UOp& ast, const Target& target) {
+    Tiling t(ast_for_opts(ast), target);
+    const bool reductions = pick(2) == 0;
+    for (int a = 0; a < int(t.axes().size()); a++) {
+      if (t.axes()[size_t(a)].reduced && reductions) t.try_apply({OptKind::GroupReduce, a, 8});
+    }
+    for (int a = 0; a < int(t.axes().size()); a++) {
+      if (t.local_size() == 1 && !pick(2))
+        t.try_apply({OptKind::Local, a, 8});
+      else if (t.lane_count() <= 8)
+        t.try_apply({OptKind::Upcast, a, pick(3) ? 8 : 2});
     }
     return t.applied();
   }
@@ -70,6 +118,7 @@ class RandomKernel {
       if (pick(3)) inside.push_back(r);
     }
     inside.insert(inside.end(), own.begin(), own.end());
+    if (pick(2)) return reduce_over(Op::Add, leaf(inside) * leaf(inside), own);
     return reduce_over(pick(3) ? Op::Add : Op::Max, expression(inside, depth - 1), own);
   }
   // A load that walks some of the open ranges, maybe gated, shifted, divided or wrapped.
@@ -93,11 +142,13 @@ class RandomKernel {
   std::mt19937 random_;
   AstBuilder b_;
   int32_t next_slot_ = 1;
+  int staged_ = 0;
 };
 
 TEST(RandomKernels, MeanTheSameLowered) {
+  int staged = 0;
   for (const NamedTarget& t : test_targets()) {
-    for (uint32_t seed = 0; seed < 120; seed++) {
+    for (uint32_t seed = 0; seed < 400; seed++) {
       RandomKernel r(seed);
       const UOp ast = r.ast();
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
@@ -105,6 +156,7 @@ TEST(RandomKernels, MeanTheSameLowered) {
       ASSERT_NO_THROW(k = lower(ast, t.target)) << what;
       ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
       const std::vector<Opt> opts = r.opts(ast, t.target);
+      staged += r.staged();
       ASSERT_NO_THROW(k = lower_with(ast, t.target, opts)) << what << ": " << to_string(opts);
       ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what << ": " << to_string(opts);
       ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what + ": " + to_string(opts)))
@@ -113,6 +165,53 @@ TEST(RandomKernels, MeanTheSameLowered) {
       if (HasFailure()) return;
     }
   }
+  EXPECT_GE(staged, 200);
+}
+
+TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
+  int spread = 0;
+  for (const NamedTarget& t : test_targets()) {
+    for (uint32_t seed = 0; seed < 60; seed++) {
+      RandomKernel r(1000 + seed);
+      const UOp ast = r.nests();
+      const auto nodes = toposort(ast);
+      const bool sums = std::any_of(nodes.begin(), nodes.end(),
+                                    [](const Node* n) { return n->op == Op::Reduce; });
+      const double tolerance = sums ? 1e-5 : 0;  // of sums in another order; else bit for bit
+      const std::string what = fmt::format("seed {} on {}", seed, t.name);
+      const LinearKernel k = lower(ast, t.target);
+      ASSERT_NO_THROW(expect_same(ast, k, tolerance, what)) << what << "\n" << to_text(k);
+      const std::vector<Opt> opts = r.opts(ast, t.target);
+      const LinearKernel other = lower_with(ast, t.target, opts);
+      ASSERT_NO_THROW(expect_same(ast, other, tolerance, what + ": " + to_string(opts)))
+          << what << ": " << to_string(opts) << "\n"
+          << to_text(other);
+      spread += k.opts.find("spread") != std::string::npos;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(spread, 50);
+}
+
+TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
+  const Target t = builtin_target("spirv-lavapipe");
+  int sharing = 0;
+  for (uint32_t seed = 0; seed < 3000; seed++) {
+    RandomKernel r(seed);
+    const UOp ast = r.ast();
+    const std::vector<Opt> opts = r.subgroup_opts(ast, t);
+    const std::string what = fmt::format("seed {}: {}", seed, to_string(opts));
+    LinearKernel k;
+    ASSERT_NO_THROW(k = lower_with(ast, t, opts)) << what;
+    const bool shares =
+        std::any_of(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Shuffle; });
+    if (!shares) continue;
+    sharing++;
+    ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
+    ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(sharing, 200);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void run_c(const os::Library& library, const kernel::LinearKernel& k,
     std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
   for (uint32_t z = 0; z < k.groups[2].value(); ++z)
     for (uint32_t y = 0; y < k.groups[1].value(); ++y)
-      for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z);
+      for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z, nullptr);
 }
 
 void check(const std::vector<Case>& cases) {

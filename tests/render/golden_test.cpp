@@ -4,6 +4,8 @@
 
 #include "base/env.h"
 #include "base/os.h"
+#include "kernel/ast_builder.h"
+#include "kernel/pipeline.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 
@@ -55,6 +57,19 @@ TEST(RenderGolden, SpirvWithDescriptors) {
                      SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
     compare(std::string(g.file) + ".descriptors.spvasm", text);
   }
+}
+
+// A tile by the subgroup: shared loads, shuffles, pairs of neighbours as words.
+TEST(RenderGolden, SpirvOfASubgroup) {
+  using kernel::OptKind;
+  const Target t = builtin_target("spirv-lavapipe");
+  const kernel::LinearKernel k = kernel::lower_with(
+      kernel::testing::matmul_ast(8, 16, 4), t,
+      {{OptKind::Upcast, 0, 8}, {OptKind::Local, 1, 8}, {OptKind::Unroll, 2, 2}});
+  std::string text;
+  spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
+      .Disassemble(renderer_of(t).render(k, t).words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+  compare("subgroup.spvasm", text);
 }
 
 }  // namespace

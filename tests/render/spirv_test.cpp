@@ -6,6 +6,7 @@
 
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
+#include "kernel/pipeline.h"
 #include "render/random_kernel.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
@@ -103,6 +104,46 @@ TEST(RenderSpirv, EmulatedTypesAreValid) {
   }
 }
 
+// Neighbours go in pairs as 64-bit words where their offsets are proven even, and the Target says
+// that this pays.
+TEST(RenderSpirv, PairsOfNeighboursAreWords) {
+  using namespace kernel::testing;
+  using kernel::OptKind;
+  const auto text_of = [](const Target& t, int64_t rows_apart) {
+    AstBuilder b;
+    const UOp i = b.loop(6), j = b.loop(8);
+    const UOp x = load(1, 6 * rows_apart, i * rows_apart + j);
+    const UOp ast = kernel_of({store(0, 48, i * 8 + j, x + x, {i, j})});
+    return valid(kernel::lower_with(ast, t, {{OptKind::Vector, 1, 4}}), t);
+  };
+  const std::string even = text_of(lavapipe(), 10), odd = text_of(lavapipe(), 9);
+  EXPECT_EQ(count(even, "OpLoad %v2ulong"), 1u) << even;
+  EXPECT_EQ(count(even, "Aligned 8"), 4u) << even;  // two arguments of the block, a load, a store
+  EXPECT_EQ(count(odd, "OpLoad %v2ulong"), 0u) << odd;
+  EXPECT_EQ(count(odd, "OpLoad %v4float"), 1u) << odd;
+  Target narrow = lavapipe();
+  narrow.component_bytes = 4;
+  EXPECT_EQ(count(text_of(narrow, 10), "ulong"), 0u);
+  narrow = lavapipe();
+  narrow.features.i64 = false;
+  EXPECT_EQ(count(text_of(narrow, 10), "ulong"), 0u);
+  EXPECT_EQ(count(text_of(bound(lavapipe()), 10), "ulong"), 0u);
+}
+
+TEST(RenderSpirv, ShufflesAreValidOnEveryTier) {
+  using namespace kernel::testing;
+  for (const Target& t : {lavapipe(), bound(lavapipe())}) {
+    const std::string text =
+        valid(kernel::lower_with(matmul_ast(8, 16, 4), t,
+                                 {{kernel::OptKind::Upcast, 0, 8}, {kernel::OptKind::Local, 1, 8}}),
+              t);
+    EXPECT_GT(count(text, "OpGroupNonUniformShuffle"), 0u);
+    EXPECT_GT(count(text, "SubgroupLocalInvocationId"), 0u);
+    EXPECT_GT(count(valid(kernel::lower(softmax_ast(8, 256), t), t), "OpGroupNonUniformShuffle"),
+              0u);
+  }
+}
+
 // Four bytes of one invocation are one plain store; bytes that share a word with another
 // invocation's are changed by two atomics.
 TEST(RenderSpirv, BytesAreStoredAsWordsOrByMask) {
@@ -120,9 +161,14 @@ TEST(RenderSpirv, BytesAreStoredAsWordsOrByMask) {
 
 TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {
   const std::string text = valid(elementwise_kernel(), lavapipe());
-  EXPECT_EQ(count(text, "OpLoad %v4float"), 4u) << text;  // 2 inputs of 8 lanes
-  EXPECT_EQ(count(text, "OpCompositeConstruct %v4float"), 2u);
+  EXPECT_EQ(count(text, "OpLoad %v2ulong"), 4u) << text;  // 2 inputs of 8 lanes
+  EXPECT_EQ(count(text, "OpCompositeConstruct %v2ulong"), 2u);
   EXPECT_EQ(count(text, "Fma"), 8u);
+  Target wide = lavapipe();
+  wide.component_bytes = 4;
+  const std::string vectors = valid(elementwise_kernel(), wide);
+  EXPECT_EQ(count(vectors, "OpLoad %v4float"), 4u) << vectors;
+  EXPECT_EQ(count(vectors, "OpCompositeConstruct %v4float"), 2u);
 }
 
 TEST(RenderSpirv, GatedLoadsDoNotBranchGatedStoresDo) {

@@ -1,6 +1,7 @@
 // The facts about a linear list that renderers and the engine read: lane masks, arguments, work
 // estimate, name.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "kernel/lower/ranges.h"
@@ -52,7 +53,7 @@ void fill_arguments(LinearKernel& k) {
     if (u->op == Op::Variable) k.variables.push_back(u);
     if (u->op == Op::Shared)
       k.shared_bytes +=
-          uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 15) & ~15u;
+          uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 63) & ~63u;
     if ((u->op != Op::Load && u->op != Op::Store) || u->src(0)->op != Op::Index) continue;
     const Node* memory = memory_of(u->src(0));
     if (memory->op != Op::Param) continue;
@@ -145,6 +146,7 @@ void pass_finish(Lowering& l) {
                       k.shared_bytes, l.target.shared_bytes);
   }
   estimate(k);
+  k.estimate.flops = uint64_t(std::llround(double(k.estimate.flops) * l.useful));
   k.name = kernel_name(k, l.key);
 }
 

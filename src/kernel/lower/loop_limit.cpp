@@ -30,12 +30,14 @@ struct Limiter {
   const UOp& range_of(int loop) const { return deps.ranges()[loop]; }
   bool is_output(int loop) const { return kind_of(range_of(loop).get()) == AxisKind::Loop; }
 
+  bool sized_by_group(int loop) { return deps.of(range_of(loop)->src(0)) != 0; }
+
   // An outermost loop that may become a launch axis without repeating a reduction; kRoot: none.
-  int grid_candidate() const {
+  int grid_candidate() {
     int best = LoopTree::kRoot;
     for (int loop : tree.loops()) {
       if (tree.parent(loop) != LoopTree::kRoot || !is_output(loop)) continue;
-      if (!(shared_by_reduces >> loop & 1)) continue;
+      if (!(shared_by_reduces >> loop & 1) || sized_by_group(loop)) continue;
       if (best == LoopTree::kRoot || range_of(loop)->src(0)->max > range_of(best)->src(0)->max)
         best = loop;
     }
@@ -65,7 +67,7 @@ int64_t unroll_amount(int64_t size, int64_t wanted) {
   return wanted;
 }
 
-Opt next_opt(const Limiter& s, const Tiling& t, int64_t limit) {
+Opt next_opt(Limiter& s, const Tiling& t, int64_t limit) {
   if (const int loop = s.grid_candidate(); loop != LoopTree::kRoot && t.groups_left() > 1) {
     const UOp& size = s.range_of(loop)->src(0);
     const bool whole = size->max <= t.groups_left() || !size->is_const();

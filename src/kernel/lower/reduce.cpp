@@ -8,6 +8,7 @@
 #include "graph/walk.h"
 #include "kernel/lower/folding.h"
 #include "kernel/lower/ranges.h"
+#include "kernel/lower/subgroup.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
@@ -57,7 +58,10 @@ class ReduceLowerer {
     UOp value = cast(reduce->src(0), acc);
     value =
         parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
-    for (const UOp& r : parts.shared) value = across_workgroup(op, value, r);
+    for (const UOp& r : parts.shared)
+      value = folds_by_shuffles(target_, r->src(0)->max, value->dtype)
+                  ? across_subgroup(op, value, r)
+                  : across_workgroup(op, value, r);
     return cast(value, t);
   }
 
@@ -127,6 +131,20 @@ class ReduceLowerer {
     return make(op, value->dtype, {sum, value});
   }
 
+  // Every lane takes the parts of all: constant lanes, which are cheap everywhere, and a tree; no
+  // memory, no barrier. The order is the same in every lane.
+  UOp across_subgroup(Op op, const UOp& value, const UOp& id) {
+    // The same in all of them; and perhaps nothing else has them in the workgroup.
+    if (!(deps_.of(value) & deps_.bit(id))) return fold_lanes(op, value, {id});
+    if (!subgroup_lane_) {
+      int32_t next = 0;
+      for (const UOp& r : deps_.ranges()) next = std::max(next, r->get<RangeArg>().id + 1);
+      subgroup_lane_ = range(id->src(0), next, AxisKind::ReduceLane);
+    }
+    const UOp all = make(Op::Shuffle, value->dtype, {value, subgroup_lane_});
+    return fold_lanes(op, all, {subgroup_lane_});
+  }
+
   // Every invocation stores its part; halves are added until the first holds all, which everyone
   // then reads. The last barrier lets the memory be written again (next iteration of a loop
   // around).
@@ -160,6 +178,7 @@ class ReduceLowerer {
 
   RangeDeps deps_;
   const Target& target_;
+  UOp subgroup_lane_;
   int64_t registers_ = 0;
   int32_t shared_ = 0;
 };

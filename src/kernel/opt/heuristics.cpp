@@ -2,7 +2,10 @@
 // contiguous axes, unrolled reductions, and what of the rest goes to the launch grid.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "kernel/lower/subgroup.h"
+#include "kernel/opt/products.h"
 #include "kernel/opt/shape.h"
 
 namespace tuff::kernel {
@@ -11,11 +14,10 @@ using namespace graph;
 
 namespace {
 
-constexpr uint64_t kWorkPerMicrosecond = 4000;  // a CPU core, conservatively: vector code does more
-constexpr uint64_t kMinGroupMicroseconds =
-    20;  // below it, sharing a launch costs more than it gains
 constexpr int64_t kMaxUnrolledLoads =
-    512;  // load instances of one body: compile time and code size
+    512;                               // load instances of one body: compile time and code size
+constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
+constexpr int64_t kMostAccumulators = 256;  // of one invocation; spilled ones stay in the L1 cache
 
 class Heuristics {
  public:
@@ -23,6 +25,10 @@ class Heuristics {
       : t_(t), k_(shape_of(ast, t)), target_(target) {}
 
   void run() {
+    if (k_.main_reduce && k_.main_is_product && !target_.has_local &&
+        tile_packed_product(t_, k_, target_)) {
+      return;  // the launch is part of the plan
+    }
     if (k_.main_reduce && k_.main_is_product && tile_product()) {
       // The tile is chosen; the grid follows.
     } else if (k_.main_reduce) {
@@ -30,7 +36,7 @@ class Heuristics {
     } else if (!target_.has_local) {
       vectorize_outputs(cpu_lanes() * 2);
     } else {
-      vectorize_outputs(4);
+      vectorize_outputs(outputs_together(8, wanted_invocations()));
     }
     if (target_.has_local) {
       launch_gpu();
@@ -71,6 +77,18 @@ class Heuristics {
     if (a < 0) return;
     const int64_t n = divisor_up_to(left(a), lanes, true);
     if (n > 1) t_.try_apply({OptKind::Vector, a, n});
+  }
+
+  bool reads_pairs() const {
+    return target_.component_bytes >= 8 && target_.features.device_address && target_.features.i64;
+  }
+  // Neighbouring outputs of one invocation: a vector; where the lanes of a subgroup are taken one
+  // by one, more, as long as `least` invocations are left: what a workgroup costs to start, and to
+  // walk memory with steps, is the same for more.
+  int64_t outputs_together(int64_t most, uint64_t least) const {
+    int64_t n = reads_pairs() ? most : 4;
+    while (n > 4 && k_.outputs / uint64_t(n) < least) n /= 2;
+    return n;
   }
 
   // ---- sums of products ----
@@ -170,6 +188,7 @@ class Heuristics {
   // Where loads are dear, accumulators may spill: rereading them from the stack is cheaper than
   // loading.
   bool tile_gpu(const std::vector<int>& tile) {
+    if (tile_subgroup(tile)) return true;
     Tile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
     for (int column : tile) {
       for (int row : tile) best_pair(best, column, row);
@@ -190,6 +209,73 @@ class Heuristics {
         if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};
       }
     }
+  }
+  // Where loads are dear and lanes can hand values round, the workgroup is one subgroup along the
+  // columns, and the tile has rows by the subgroup: what they read is the same in all lanes, so
+  // that each loads a part (pass shared-loads).
+  bool tile_subgroup(const std::vector<int>& tile) {
+    // Bound buffers are read element by element, with the driver's checks: of a body of this size
+    // its compiler makes minutes.
+    if (!shares_loads(target_, DType::F32) || !target_.features.device_address) return false;
+    const int64_t lanes = target_.subgroup_size;
+    const auto [along, steps] = steps_together();
+    Tile best;
+    for (int column : tile) {
+      if (left(column) % lanes != 0) continue;
+      for (int row : tile) {
+        if (row != column && left(row) % lanes == 0) best_shared(best, column, row, along);
+      }
+    }
+    if (best.column < 0) return false;
+    if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
+    t_.apply({OptKind::Local, best.column, lanes});
+    const int64_t per_lane = best.rows / lanes;
+    // Rows that stand side by side in memory belong to one lane, which reads them together.
+    const bool together = per_lane > 1 && axis(best.row).product_units != 0;
+    if (together) t_.apply({OptKind::Upcast, best.row, per_lane});
+    t_.apply({OptKind::Upcast, best.row, lanes});
+    if (!together && per_lane > 1) t_.apply({OptKind::Upcast, best.row, per_lane});
+    if (steps > 1) t_.apply({OptKind::Unroll, along, steps});
+    return true;
+  }
+  // The axis of the main reduction along which some steps are done at once, and how many: what they
+  // read side by side is read together, and accumulators that live in memory are touched once.
+  std::pair<int, int64_t> steps_together() const {
+    const int contiguous = contiguous_reduction();
+    const int a = contiguous >= 0 ? contiguous : k_.main_axes.back();
+    if (!fixed(a) || axis(a).gated > 0) return {-1, 1};
+    const int64_t n = divisor_up_to(left(a), 4, true);
+    return {n > 1 ? a : -1, n};
+  }
+  void best_shared(Tile& best, int column, int row, int along) const {
+    const int64_t lanes = target_.subgroup_size;
+    for (int64_t c = 1; c <= std::min<int64_t>(16, left(column) / lanes); c++) {
+      if (left(column) % (c * lanes) != 0) continue;
+      for (int64_t r = lanes; r <= std::min(8 * lanes, left(row)); r += lanes) {
+        if (left(row) % r != 0 || r * c > kMostAccumulators) continue;
+        if (k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
+        const double cost = shared_cost(column, c, row, r, along) / double(r * c);
+        if (cost < best.loads - 1e-9) best = {column, row, c, r, cost};
+      }
+    }
+  }
+  // Of one step, in multiply-adds, beyond those of the tile itself.
+  double shared_cost(int column, int64_t columns, int row, int64_t rows, int along) const {
+    double cost = 0;
+    const bool pairs = reads_pairs();
+    for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
+      const uint32_t bit = uint32_t(1) << l;
+      const bool by_column = axis(column).product_reads & bit,
+                 by_row = axis(row).product_reads & bit;
+      const int64_t lanes = by_row && !by_column ? target_.subgroup_size : 1;
+      const int64_t loaded = (by_column ? columns : 1) * (by_row ? rows : 1) / lanes;
+      const bool paired = pairs && ((along >= 0 && (axis(along).product_units & bit)) ||
+                                    (columns % 2 == 0 && (axis(column).product_units & bit)) ||
+                                    (loaded % 2 == 0 && (axis(row).product_units & bit)));
+      cost += double(loaded) * target_.load_cost / (paired ? 2 : 1);
+      if (lanes > 1) cost += double(rows) * kShuffleCost;
+    }
+    return cost;
   }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
@@ -246,21 +332,51 @@ class Heuristics {
       shortest = std::min(shortest, n);
       longest = std::max(longest, n);
     }
+    if (by_subgroups(shortest)) return;
     if (k_.outputs < wanted_invocations() && shortest >= 64 && share_reductions(shortest)) return;
-    if (longest <= 16 || k_.outputs >= wanted_invocations()) vectorize_outputs(4);
+    if (longest <= 16 || k_.outputs >= wanted_invocations())
+      vectorize_outputs(outputs_together(16, uint64_t(target_.cores) * target_.subgroup_size));
     unroll_main(4, false);
   }
-  bool share_reductions(int64_t shortest) {
-    std::vector<int> axes;  // the longest axis of every reduction
+  // A subgroup for each reduction that walks memory step by step, several neighbours to a lane.
+  bool by_subgroups(int64_t shortest) {
+    const int64_t lanes = target_.subgroup_size;
+    const bool usable = folds_by_shuffles(target_, lanes, DType::F32) &&
+                        shares_loads(target_, DType::F32) && shortest >= 4 * lanes;
+    const std::optional<std::vector<int>> axes = usable ? longest_axes() : std::nullopt;
+    if (!axes) return false;
+    for (int a : *axes) {
+      if (axis(a).unit_loads == 0 || axis(a).strided > 0 || left(a) < 4 * lanes) return false;
+    }
+    const Tiling before = t_;
+    for (int a : *axes) {
+      const int64_t together = divisor_up_to(left(a), 4, true);
+      if (together > 1) t_.try_apply({OptKind::Unroll, a, together});
+      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) continue;
+      t_ = before;
+      return false;
+    }
+    share_outputs(lanes);
+    return true;
+  }
+  // The longest axis of every reduction; none if one of them has no axis of constant size.
+  std::optional<std::vector<int>> longest_axes() const {
+    std::vector<int> axes;
     for (const UOp& r : k_.reduces) {
       int best = -1;
       for (const UOp& x : r->src().subspan(1)) {
         const int a = t_.axis_of(x.get());
         if (best < 0 || left(a) > left(best)) best = a;
       }
-      if (best < 0 || !fixed(best)) return false;
+      if (best < 0 || !fixed(best)) return {};
       if (std::find(axes.begin(), axes.end(), best) == axes.end()) axes.push_back(best);
     }
+    return axes;
+  }
+  bool share_reductions(int64_t shortest) {
+    const std::optional<std::vector<int>> found = longest_axes();
+    if (!found) return false;
+    const std::vector<int>& axes = *found;
     int64_t width = std::min<int64_t>({256, target_.max_invocations, target_.max_local[0]});
     // 8 bytes hold a partial result of any dtype.
     width = std::min(width, int64_t(target_.shared_bytes / (8 * k_.reduces.size())));
@@ -273,20 +389,28 @@ class Heuristics {
       t_ = before;
       return false;
     }
+    share_outputs(width);
+    return true;
+  }
+  // What is stored for each element of a shared reduction is shared among the same invocations.
+  void share_outputs(int64_t width) {
     shared_width_ = width;
     for (int a = count(); a-- > 0;) {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
-      if (free_axis && t_.try_apply({OptKind::Local, a, width})) break;
+      if (!free_axis) continue;
+      const int64_t together =
+          shares_loads(target_, DType::F32) && left(a) % (4 * width) == 0 && vector_score(a) > 0
+              ? 4
+              : 1;
+      if (together > 1) t_.try_apply({OptKind::Vector, a, together});
+      if (t_.try_apply({OptKind::Local, a, width})) break;
     }
-    return true;
   }
 
   // ---- launch ----
   void launch_cpu() {
-    const uint64_t micros = k_.work / kWorkPerMicrosecond;
-    if (target_.cores < 2 || micros < 2 * kMinGroupMicroseconds) return;
-    const int64_t wanted =
-        int64_t(std::min<uint64_t>(uint64_t(target_.cores) * 4, micros / kMinGroupMicroseconds));
+    const int64_t wanted = worthwhile_groups(k_, target_);
+    if (wanted < 2) return;
     int best = -1;
     int64_t groups = 1;
     for (int a = 0; a < count(); a++) {
@@ -300,7 +424,7 @@ class Heuristics {
   // Every output axis that reductions depend on goes to the grid; the one whose neighbours touch
   // neighbouring memory gives the workgroup.
   void launch_gpu() {
-    if (shared_width_ > 0) return group_all();
+    if (shared_width_ > 0 || t_.local_size() > 1) return group_all();
     int fast = -1;
     for (int a = 0; a < count(); a++) {
       if (!axis(a).shared || !fixed(a) || left(a) < 2) continue;
@@ -312,7 +436,8 @@ class Heuristics {
     }
     if (fast >= 0) {
       const int64_t size = left(fast);
-      const int64_t most = std::min<int64_t>({64, target_.max_invocations, target_.max_local[0]});
+      const int64_t most =
+          std::min<int64_t>({widest_group(), target_.max_invocations, target_.max_local[0]});
       int64_t n = divisor_up_to(size, most);
       if (n < std::min<int64_t>(size, 16)) n = std::min(size, most);  // pads: few idle invocations
       if (n > 1) t_.try_apply({OptKind::Local, fast, n});
@@ -320,9 +445,19 @@ class Heuristics {
     }
     group_all();
   }
+  // Where a workgroup is the work of one core, so many invocations that every core has some.
+  int64_t widest_group() const {
+    int64_t most = 64, lanes = 1;
+    if (!shares_loads(target_, DType::F32)) return most;
+    for (const Axis& a : t_.axes()) lanes *= a.reduced ? 1 : a.lanes();
+    const int64_t invocations = int64_t(k_.outputs) / lanes;
+    while (most > target_.subgroup_size && invocations / most < 4 * int64_t(target_.cores))
+      most /= 2;
+    return most;
+  }
   // Where the fast axis alone leaves lanes of a subgroup idle, another axis joins the workgroup.
   void fill_workgroup(int fast) {
-    const int64_t wanted = std::min<int64_t>(32, target_.max_invocations);
+    const int64_t wanted = std::min<int64_t>({32, widest_group(), target_.max_invocations});
     int widest = -1;
     for (int a = 0; a < count(); a++) {
       if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
@@ -353,6 +488,7 @@ class Heuristics {
 }  // namespace
 
 void apply_heuristics(Tiling& t, const UOp& ast, const Target& target) {
+  if (t.nests() > 1) return spread_nests(t, ast, target);
   Heuristics(t, ast, target).run();
 }
 

@@ -7,6 +7,7 @@
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
+#include "kernel/opt/stage.h"
 
 namespace tuff::kernel {
 
@@ -25,13 +26,15 @@ struct OptRow {
 const OptRow& row_of(OptKind k) {
   static constexpr OptRow rows[] = {
       {"split", AxisKind::Loop, true, false},
-      {"upcast", AxisKind::Lane, true, false},
-      {"vector", AxisKind::Vector, true, false},
+      {"upcast", AxisKind::Lane, true, true},
+      {"vector", AxisKind::Vector, true, true},
       {"unroll", AxisKind::ReduceLane, false, true},
       {"group", AxisKind::Group, true, true},
       {"local", AxisKind::Local, true, true},
       {"group_reduce", AxisKind::GroupReduce, false, true},
       {"swap", AxisKind::Loop, true, false},
+      {"spread", AxisKind::Group, true, true},
+      {"stage", AxisKind::Loop, true, false},
   };
   return rows[size_t(k)];
 }
@@ -84,6 +87,7 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
       for (const UOp& r : n->src().subspan(1)) add(r, reduced);
     }
   }
+  find_nests();
   RangeDeps deps(ast);
   for (const Node* n : order) {
     if (n->op != Op::Reduce) continue;
@@ -91,6 +95,30 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
     for (const UOp& x : n->src().subspan(1)) r.own.push_back(axis_of(x.get()));
     for (const UOp& x : deps.list(deps.of(UOp(n)))) r.around.push_back(axis_of(x.get()));
   }
+  factors_ = factors_of(ast, deps, *this);
+}
+
+// Axes that one End closes or computes with are one nest, and so are those of Ends that share some.
+void Tiling::find_nests() {
+  for (size_t i = 0; i < axes_.size(); i++) axes_[i].nest = int(i);
+  for (const UOp& end : ast_->src()) {
+    std::vector<int> members;
+    for (const Node* n : toposort(end)) {
+      if (n->op == Op::Range && axis_of(n) >= 0) members.push_back(axis_of(n));
+    }
+    for (int m : members) {
+      const int from = axes_[m].nest, to = axes_[members[0]].nest;
+      for (Axis& a : axes_) a.nest = a.nest == from ? to : a.nest;
+    }
+  }
+  std::vector<int> first;
+  for (Axis& a : axes_) {
+    const auto it = std::find(first.begin(), first.end(), a.nest);
+    const int number = int(it - first.begin());
+    if (it == first.end()) first.push_back(a.nest);
+    a.nest = number;
+  }
+  nests_ = std::max(int(first.size()), 1);
 }
 
 int Tiling::axis_of(const Node* range) const {
@@ -101,8 +129,9 @@ int Tiling::axis_of(const Node* range) const {
 }
 
 int64_t Tiling::local_size() const {
-  int64_t n = 1;
+  int64_t n = spread_width_;
   for (const Axis& a : axes_) {
+    if (a.rows) continue;
     for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
   }
   return n;
@@ -110,9 +139,10 @@ int64_t Tiling::local_size() const {
 
 int64_t Tiling::groups_left() const {
   auto times = [](int64_t n, int64_t by) { return n > kMostGroups / by ? kMostGroups : n * by; };
-  int64_t most = 1, used = 1;
+  int64_t most = 1, used = std::max<int64_t>(spread_groups_, 1);
   for (const uint32_t limit : target_.max_groups) most = times(most, std::max(limit, 1u));
   for (const Axis& a : axes_) {
+    if (a.rows) continue;
     for (const AxisPart& p : a.parts) {
       if (p.kind == AxisKind::Group) used = times(used, std::max<int64_t>(p.size->max, 1));
     }
@@ -126,8 +156,21 @@ int64_t Tiling::lane_count() const {
   return n;
 }
 
+double Tiling::useful() const {
+  double share = 1;
+  for (const Axis& a : axes_) {
+    if (!a.padded) continue;
+    double covered = 1;
+    for (const AxisPart& p : a.parts) covered *= double(p.size->max);
+    share *= double(a.range->src(0)->max) / covered;
+  }
+  return share;
+}
+
 void Tiling::check_kind(const Opt& o) const {
   auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (o.kind == OptKind::Stage) return check_stage(o);
+  if (!staged_.empty()) refuse("what is staged has been copied for the loops as they are");
   if (o.axis < 0 || o.axis >= int(axes_.size())) refuse("there is no such axis");
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Swap) {
@@ -140,9 +183,30 @@ void Tiling::check_kind(const Opt& o) const {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
-  if (o.kind == OptKind::Vector && has_part(-1, AxisKind::Vector))
-    refuse("the kernel has a vector axis already");
+  if (axis.rows) refuse("what is left of the axis is shared out to the launch");
+  if (o.kind == OptKind::Vector) {
+    for (const Axis& a : axes_) {
+      for (const AxisPart& p : a.parts) {
+        if (p.kind != AxisKind::Vector) continue;
+        if (a.nest == axis.nest) refuse("the nest has a vector axis already");
+        if (p.size->max != o.amount) refuse("another nest has vectors of another width");
+      }
+    }
+  }
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
+  if (o.kind == OptKind::Spread) check_spread(o);
+}
+
+void Tiling::check_spread(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  for (const Axis& a : axes_) {
+    if (a.rows && a.nest == axes_[o.axis].nest) refuse("the nest is shared out already");
+  }
+  if (spread_groups_ && spread_groups_ != o.amount)
+    refuse("another nest is shared out to another number of groups");
+  if (has_part(o.axis, AxisKind::Group)) refuse("the axis has launch groups of its own");
+  if (has_part(-1, AxisKind::GroupReduce) || (!spread_groups_ && has_part(-1, AxisKind::Local)))
+    refuse("the workgroup holds an axis of its own");
 }
 
 bool Tiling::has_part(int axis, AxisKind kind) const {
@@ -163,6 +227,7 @@ void Tiling::check_shared(const Opt& o) const {
     return std::find(v.begin(), v.end(), a) != v.end();
   };
   if (!target_.has_local) refuse("the target has no workgroups");
+  if (spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
   const bool shared = has_part(-1, AxisKind::GroupReduce);
   if (o.kind == OptKind::Local) {
     if (!shared) return;
@@ -192,8 +257,18 @@ void Tiling::check_amount(const Opt& o) const {
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Group && (o.amount == 0 ? axis.main_size() : o.amount) > groups_left())
     refuse(fmt::format("the launch grid has room for {} times as many workgroups", groups_left()));
-  if (o.kind == OptKind::Group && o.amount == 0) return;
+  if (o.kind == OptKind::Group && o.amount == 0) {
+    for (const Node* n : toposort(axis.parts[axis.main].size)) {
+      if (n->op == Op::Range) refuse("the axis has as many iterations as its launch group says");
+    }
+    return;
+  }
   if (!axis.main_is_const()) refuse("the axis has a symbolic size");
+  if (o.kind == OptKind::Spread) {
+    const int64_t most = spread_groups_ ? o.amount : groups_left();
+    if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
+    return;
+  }
   if (o.amount < 2 || o.amount > axis.main_size())
     refuse(fmt::format("2 to {} is possible", axis.main_size()));
   if (!row_of(o.kind).pads && axis.main_size() % o.amount != 0) {
@@ -243,9 +318,39 @@ void Tiling::group(Axis& axis, int64_t amount) {
   axis.main++;
 }
 
+int64_t Tiling::spread_width(const Target& target) {
+  constexpr int64_t kWidth = 64;
+  if (!target.has_local) return 1;
+  return int64_t(std::bit_floor(
+      uint64_t(std::min<int64_t>({kWidth, target.max_invocations, target.max_local[0]}))));
+}
+
+// A row is what one workgroup takes at once.
+void Tiling::spread(Axis& axis, int64_t groups) {
+  spread_groups_ = groups;
+  spread_width_ = spread_width(target_);
+  AxisPart& main = axis.parts[axis.main];
+  axis.padded = axis.padded || main.size->max % spread_width_ != 0;
+  axis.rows = (main.size->max + spread_width_ - 1) / spread_width_;
+  axis.first = spread_rows_ % groups;
+  spread_rows_ += axis.rows;
+  main.size = index_const((axis.rows + groups - 1) / groups);
+  const auto at = axis.parts.begin() + axis.main;
+  if (!target_.has_local) {
+    // A run each: groups beyond the last row find none left.
+    axis.parts.insert(at, {AxisKind::Group, index_const(groups)});
+    axis.main++;
+    return;
+  }
+  axis.parts.insert(at + 1, {{AxisKind::Group, index_const(groups)},
+                             {AxisKind::Local, index_const(spread_width_)}});
+}
+
 void Tiling::apply(const Opt& o) {
   check_kind(o);
-  if (o.kind == OptKind::Swap) {
+  if (o.kind == OptKind::Stage) {
+    staged_.push_back(o);
+  } else if (o.kind == OptKind::Swap) {
     const auto a = std::find(order_.begin(), order_.end(), o.axis);
     const auto b = std::find(order_.begin(), order_.end(), int(o.amount));
     std::iter_swap(a, b);
@@ -253,6 +358,8 @@ void Tiling::apply(const Opt& o) {
     check_amount(o);
     if (o.kind == OptKind::Group) {
       group(axes_[o.axis], o.amount);
+    } else if (o.kind == OptKind::Spread) {
+      spread(axes_[o.axis], o.amount);
     } else {
       split_main(axes_[o.axis], row_of(o.kind).part, o.amount);
     }
@@ -273,63 +380,154 @@ namespace {
 
 // An axis as the rebuilt AST sees it.
 struct BuiltAxis {
-  UOp value;                // replaces the range; inside it even where the axis is padded
+  UOp value;                // replaces the range
   UOp valid;                // empty: always
+  bool gates = false;       // loads are gated by `valid`; else `value` stays inside the range
   std::vector<UOp> ranges;  // outermost first
 };
 
-BuiltAxis build_axis(const Axis& axis, int32_t& next_id) {
-  BuiltAxis b;
-  for (const AxisPart& p : axis.parts) {
-    if (p.size->is_const_int(1)) continue;
-    const UOp r = range(p.size, next_id++, p.kind);
-    b.value = b.value ? b.value * p.size + r : r;
-    b.ranges.push_back(r);
+// Makes the ranges of all axes. Nests beside each other have vector lanes and the launch that they
+// are shared out to in common: the same Ranges.
+class AxisBuilder {
+ public:
+  BuiltAxis build(const Axis& axis) {
+    BuiltAxis b;
+    for (size_t i = 0; i < axis.parts.size(); i++) {
+      const AxisPart& p = axis.parts[i];
+      const bool shared_out = axis.rows && int(i) == axis.main;
+      const UOp loop = shared_out ? rows_loop(axis) : UOp();
+      if (loop ? loop->src(0)->is_const_int(1) : p.size->is_const_int(1)) continue;
+      const UOp r = loop ? loop : is_joint(axis, p) ? joint(p) : range(p.size, next_id_++, p.kind);
+      const UOp at = axis.rows && p.kind == AxisKind::Group ? turn(axis, p) : r;
+      b.value = b.value ? b.value * p.size + at : at;
+      b.ranges.push_back(r);
+    }
+    if (!b.value) b.value = index_const(0);
+    if (axis.padded) {
+      const int64_t size = axis.range->src(0)->max;
+      b.valid = lt(b.value, index_const(size));
+      // What vector lanes walk stays contiguous: a gate costs less there than a gather.
+      b.gates = std::ranges::any_of(axis.parts, [](auto& p) { return p.kind == AxisKind::Vector; });
+      if (!b.gates) b.value = where(b.valid, b.value, index_const(size - 1));
+    }
+    return b;
   }
-  if (!b.value) b.value = index_const(0);
-  if (axis.padded) {
-    const int64_t size = axis.range->src(0)->max;
-    b.valid = lt(b.value, index_const(size));
-    b.value = where(b.valid, b.value, index_const(size - 1));
+  int32_t& next_id() { return next_id_; }
+
+ private:
+  static bool is_joint(const Axis& axis, const AxisPart& p) {
+    return p.kind == AxisKind::Vector ||
+           (axis.rows && (p.kind == AxisKind::Group || p.kind == AxisKind::Local));
   }
-  return b;
-}
+  UOp joint(const AxisPart& p) {
+    for (const UOp& r : joint_) {
+      if (r->get<RangeArg>().kind == p.kind) return r;
+    }
+    joint_.push_back(range(p.size, next_id_++, p.kind));
+    return joint_.back();
+  }
+  // Which of the nest's groups this one is: nests begin where the one before ended, so that short
+  // ones do not all go to the first groups.
+  UOp turn(const Axis& axis, const AxisPart& groups) {
+    const int64_t n = groups.size->max;
+    const UOp group = joint(groups);
+    return axis.first ? floormod(group + (n - axis.first), n) : group;
+  }
+  // As many iterations as there are rows for this group: numbers known here, chosen by its id.
+  UOp rows_loop(const Axis& axis) {
+    const size_t next = size_t(axis.main) + 1;
+    const bool in_turn = next < axis.parts.size() && axis.parts[next].kind == AxisKind::Group;
+    const AxisPart& groups = axis.parts[in_turn ? axis.main + 1 : axis.main - 1];
+    const int64_t n = groups.size->max, most = axis.parts[axis.main].size->max;
+    const int64_t full = in_turn ? axis.rows - (most - 1) * n : axis.rows / most;
+    const int64_t rest = in_turn ? most - 1 : axis.rows % most;
+    UOp size = index_const(most);
+    if (full < n) {
+      const UOp group = turn(axis, groups);
+      const UOp others =
+          in_turn ? index_const(rest)
+                  : where(lt(group, index_const(full + 1)), index_const(rest), index_const(0));
+      size = where(lt(group, index_const(full)), size, others);
+    }
+    return range(size, next_id_++, AxisKind::Loop);
+  }
+
+  int32_t next_id_ = 0;
+  std::vector<UOp> joint_;
+};
 
 UOp and_gate(const UOp& index, const UOp& gate) {
   const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
   return make(Op::Index, index->dtype, {index->src(0), index->src(1), g});
 }
 
-}  // namespace
-
-UOp Tiling::build() const {
-  std::vector<BuiltAxis> built(axes_.size());
-  std::unordered_map<const Node*, int> axis_index;
-  int32_t next_id = 0;
-  for (size_t i = 0; i < axes_.size(); i++) {
-    built[i] = build_axis(axes_[i], next_id);
-    axis_index[axes_[i].range.get()] = int(i);
+// Rebuilds a Tiling's AST over the parts of its axes.
+class Builder {
+ public:
+  Builder(const Tiling& t, const UOp& ast, const std::vector<int>& order,
+          const std::vector<Opt>& staged)
+      : t_(t), order_(order), old_deps_(ast), built_(t.axes().size()) {
+    build_axes();
+    for (const Opt& o : staged) staged_[t.factors()[size_t(o.axis)].product.get()].push_back(o);
+    for (size_t i = 0; i < built_.size(); i++) {
+      if (built_[i].gates) gating_.push_back(i);
+    }
   }
-  // The axes a node closes, in loop order.
-  auto closed = [&](const UOp& old) {
-    std::vector<int> axes;
-    for (const UOp& r : old->src().subspan(1)) axes.push_back(axis_index.at(r.get()));
-    auto position = [&](int a) { return std::find(order_.begin(), order_.end(), a); };
-    std::sort(axes.begin(), axes.end(), [&](int a, int b) { return position(a) < position(b); });
-    return axes;
-  };
-  return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
-    if (old->op == Op::Range) return built[axis_index.at(old.get())].value;
-    if (old->op != Op::End && old->op != Op::Reduce)
-      return is_alu(old->op) && old->op != Op::Cast && old->op != Op::Bitcast
-                 ? alu(old->op, src, old->arg)
-                 : UOp();
+
+  UOp operator()(const UOp& old, std::span<const UOp> src) {
+    switch (old->op) {
+      case Op::Range: return built_[size_t(t_.axis_of(old.get()))].value;
+      case Op::Index: return gated(old, src);
+      case Op::End:
+      case Op::Reduce: return closing(old, src);
+      case Op::Mul:
+        if (const auto it = staged_.find(old.get()); it != staged_.end())
+          return staged_product(it->second, src);
+        break;
+      default: break;
+    }
+    return is_alu(old->op) && old->op != Op::Cast && old->op != Op::Bitcast
+               ? alu(old->op, src, old->arg)
+               : UOp();
+  }
+
+ private:
+  // Where a loop has as many iterations as a launch group says, the group is built first.
+  void build_axes() {
+    UOpMap<UOp> groups;
+    for (const bool sized_by_groups : {false, true}) {
+      for (size_t i = 0; i < built_.size(); i++) {
+        Axis axis = t_.axes()[i];
+        const bool by_groups = std::ranges::any_of(
+            toposort(axis.range->src(0)), [](const Node* n) { return n->op == Op::Range; });
+        if (by_groups != sized_by_groups) continue;
+        for (AxisPart& p : axis.parts) p.size = by_groups ? substitute(p.size, groups) : p.size;
+        built_[i] = axes_.build(axis);
+        groups.emplace(axis.range, built_[i].value);
+      }
+    }
+  }
+
+  bool walks(const UOp& offset, size_t axis) {
+    return (old_deps_.of(offset) & old_deps_.bit(t_.axes()[axis].range)) != 0;
+  }
+
+  UOp gated(const UOp& old, std::span<const UOp> src) {
+    UOp index = with_src(old, src);
+    for (size_t a : gating_) {
+      if (walks(old->src(1), a)) index = and_gate(index, built_[a].valid);
+    }
+    return index;
+  }
+
+  UOp closing(const UOp& old, std::span<const UOp> src) {
     std::vector<UOp> out{src[0]};
     for (int a : closed(old)) {
-      const BuiltAxis& b = built[a];
+      const BuiltAxis& b = built_[size_t(a)];
       out.insert(out.end(), b.ranges.begin(), b.ranges.end());
       if (!b.valid) continue;
       if (old->op == Op::End) {
+        if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;
         out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
       } else {
         const ReduceArg& arg = old->get<ReduceArg>();
@@ -338,7 +536,61 @@ UOp Tiling::build() const {
     }
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
     return with_src(old, out);
-  });
+  }
+
+  // The axes a node closes, in loop order.
+  std::vector<int> closed(const UOp& old) const {
+    std::vector<int> axes;
+    for (const UOp& r : old->src().subspan(1)) axes.push_back(t_.axis_of(r.get()));
+    auto position = [&](int a) { return std::find(order_.begin(), order_.end(), a); };
+    std::sort(axes.begin(), axes.end(), [&](int a, int b) { return position(a) < position(b); });
+    return axes;
+  }
+
+  UOp staged_product(const std::vector<Opt>& opts, std::span<const UOp> src) {
+    std::vector<UOp> factors(src.begin(), src.end());
+    for (const Opt& o : opts) {
+      const size_t source = size_t(t_.factors()[size_t(o.axis)].source);
+      factors[source] = stage_tile(src[source], tile_ranges(o), copies_++, axes_.next_id());
+    }
+    return make(Op::Mul, factors[0]->dtype, factors);
+  }
+
+  // Ranges that the copy is made over, as they nest in the loops; lanes last, those of vectors
+  // innermost.
+  std::vector<UOp> tile_ranges(const Opt& o) const {
+    std::vector<UOp> loops, lanes, vector;
+    int64_t around = o.amount;
+    for (bool reduced : {false, true}) {
+      for (int a : order_) {
+        if (t_.axes()[size_t(a)].reduced != reduced) continue;
+        for (const UOp& r : built_[size_t(a)].ranges) {
+          const AxisKind k = kind_of(r.get());
+          if (is_loop(k) && (reduced || around-- <= 0)) loops.push_back(r);
+          if (is_lane(k)) (k == AxisKind::Vector ? vector : lanes).push_back(r);
+        }
+      }
+    }
+    loops.insert(loops.end(), lanes.begin(), lanes.end());
+    loops.insert(loops.end(), vector.begin(), vector.end());
+    return loops;
+  }
+
+  const Tiling& t_;
+  const std::vector<int>& order_;
+  RangeDeps old_deps_;
+  AxisBuilder axes_;
+  std::vector<BuiltAxis> built_;
+  std::vector<size_t> gating_;  // axes
+  std::unordered_map<const Node*, std::vector<Opt>> staged_;
+  int32_t copies_ = 0;
+};
+
+}  // namespace
+
+UOp Tiling::build() const {
+  Builder builder(*this, ast_, order_, staged_);
+  return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
 }
 
 }  // namespace tuff::kernel

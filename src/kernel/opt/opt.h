@@ -17,14 +17,21 @@ namespace tuff::kernel {
 
 enum class OptKind : uint8_t {
   Split,   // inner serial loop of `amount`
-  Upcast,  // inner register-tile lanes; output axes
-  Vector,  // inner SIMD lanes, a power of two, once per kernel; output axes
+  Upcast,  // inner register-tile lanes; pads if `amount` does not divide; output axes
+  Vector,  // inner SIMD lanes, a power of two, once per kernel; pads; output axes
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
   Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
   Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
           // shared reductions: as many, on one axis that no reduction depends on
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
+  // What is left of the axis is shared out to `amount` launch groups that all nests of the kernel
+  // have in common: on devices with workgroups these take rows of a workgroup's width in turn, on
+  // others a run each. A group that nothing is left for makes no iteration; output axes, once per
+  // nest, the same amount in each.
+  Spread,
+  Stage,  // factor `axis` of the sums of products (see Tiling::factors) is copied into fast
+          // memory inside the `amount` outermost loops and read from there; after all others
 };
 const char* name(OptKind k);
 
@@ -47,6 +54,9 @@ struct Axis {
   bool reduced = false;
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
+  int nest = 0;         // axes of one End and of the reductions below it; numbered from 0
+  int64_t rows = 0;     // of a spread axis: what its main loop and the launch groups walk together
+  int64_t first = 0;    // ... the group that takes its first row
   std::vector<AxisPart> parts;
   int64_t main_size() const { return parts[main].size->max; }
   bool main_is_const() const { return parts[main].size->is_const(); }
@@ -63,16 +73,34 @@ class Tiling {
   void apply(const Opt& o);  // InvalidArgument saying why it is illegal
   bool try_apply(const Opt& o);
   int axis_of(const graph::Node* range) const;  // -1: none
-  int64_t local_size() const;                   // invocations of a workgroup so far
+  // What Stage may copy: both factors of every sum of products, in the order of the graph.
+  struct Factor {
+    graph::UOp product;     // the Mul of the untouched AST
+    int source;             // which of its sources
+    std::vector<int> axes;  // that it depends on
+    bool reduces = false;   // a reduction stands below it
+  };
+  const std::vector<Factor>& factors() const { return factors_; }
+  // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
+  std::optional<int64_t> staged_count(int factor, int64_t around) const;
+  int64_t local_size() const;   // invocations of a workgroup so far
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
+  double useful() const;  // the share of the kernel's steps that no padding has added
+  static int64_t spread_width(const Target& target);  // elements of a row that Spread shares out
+  int nests() const { return nests_; }                // loop nests beside each other
   graph::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
  private:
   void check_kind(const Opt& o) const;
   void check_amount(const Opt& o) const;
   void check_shared(const Opt& o) const;
+  void check_spread(const Opt& o) const;
+  void find_nests();
+  void spread(Axis& axis, int64_t groups);
+  void check_stage(const Opt& o) const;
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
+  int64_t staged_bytes() const;
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
@@ -83,13 +111,21 @@ class Tiling {
     std::vector<int> own, around;
   };  // axes it folds, axes it depends on
   std::vector<Reduction> reductions_;
+  std::vector<Factor> factors_;
+  std::vector<Opt> staged_;
   std::vector<int> order_;  // position -> axis
+  int nests_ = 1;
+  int64_t spread_groups_ = 0, spread_width_ = 1;  // of the launch that spread axes share; 0: none
+  int64_t spread_rows_ = 0;                       // of all spread axes so far
   std::vector<Opt> applied_;
 };
 
 // A workgroup of so many invocations within the target's limits per axis, the longest x first;
 // empty where there is none.
 std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
+
+// Loop nests beside each other share vector lanes and the launch (nests.cpp).
+void spread_nests(Tiling& t, const graph::UOp& ast, const Target& target);
 
 // What a good schedule looks like for this Target, from its numbers alone.
 void apply_heuristics(Tiling& t, const graph::UOp& ast, const Target& target);

@@ -1,5 +1,5 @@
 // What a kernel looks like to the heuristics: its axes, its main reduction, how its accesses walk.
-// Called by the heuristics and by search. Must never know a Target.
+// Called by the heuristics and by search. Must never know a device's name.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,9 @@ struct KernelShape {
 };
 
 KernelShape shape_of(const graph::UOp& ast, const Tiling& t);
+
+// How many groups a launch on CPU threads is worth sharing out to; 1: none.
+int64_t worthwhile_groups(const KernelShape& k, const Target& target);
 
 // The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is
 // none.

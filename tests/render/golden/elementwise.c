@@ -1,8 +1,8 @@
-void kbdac77140c28272d(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void k1254265fe56c664d(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {
   f32* const d0 = ((f32* const*)args)[0];
   f32* const d1 = ((f32* const*)args)[1];
   f32* const d2 = ((f32* const*)args)[2];
-  (void)gx, (void)gy, (void)gz;
+  (void)gx, (void)gy, (void)gz, (void)scratch;
   const i32 v4 = gx;
   const i32 v7 = v4 * 8;
   const f32x8 v10 = *(const f32x8u*)(d1 + v7);

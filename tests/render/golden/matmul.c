@@ -1,8 +1,8 @@
-void k9ba00a93460439dc(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void k7cd622e788855e50(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {
   f32* const d0 = ((f32* const*)args)[0];
   f32* const d1 = ((f32* const*)args)[1];
   f32* const d2 = ((f32* const*)args)[2];
-  (void)gx, (void)gy, (void)gz;
+  (void)gx, (void)gy, (void)gz, (void)scratch;
   const i32 v4 = gx;
   const i32 v5 = gy;
   f32x8 acc0_0;

@@ -1,8 +1,8 @@
-void k1880190c6558866d(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void k3cf66aa26beb7a9c(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {
   f32* const d0 = ((f32* const*)args)[0];
   f32* const d1 = ((f32* const*)args)[1];
   const i32 n0 = ((const i32*)args)[4];
-  (void)gx, (void)gy, (void)gz;
+  (void)gx, (void)gy, (void)gz, (void)scratch;
   for (i32 r1 = 0; r1 < n0; r1++) {
     f32 acc0_0;
     acc0_0 = 0.0f;

@@ -1,8 +1,8 @@
-void ke0d58ccc0eb15679(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void k960808736da9ea60(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {
   f32* const d0 = ((f32* const*)args)[0];
   f32* const d1 = ((f32* const*)args)[1];
   f32* const d2 = ((f32* const*)args)[2];
-  (void)gx, (void)gy, (void)gz;
+  (void)gx, (void)gy, (void)gz, (void)scratch;
   const i32 v4 = gx;
   const i32 v7 = v4 * 8;
   const i32 v10 = v7 * 3;

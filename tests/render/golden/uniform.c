@@ -1,7 +1,7 @@
-void ke21a64987b8e7877(const void* args, unsigned gx, unsigned gy, unsigned gz) {
+void kbf82fc39375aa969(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {
   f32* const d0 = ((f32* const*)args)[0];
   u32* const d1 = ((u32* const*)args)[1];
-  (void)gx, (void)gy, (void)gz;
+  (void)gx, (void)gy, (void)gz, (void)scratch;
   const i32 v3 = gx;
   const i32 v6 = v3 * 8;
   const u32x8 v9 = *(const u32x8u*)(d1 + v6);

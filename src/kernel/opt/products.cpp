@@ -1,0 +1,257 @@
+#include "kernel/opt/products.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/walk.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// The unit of every cost below: cycles of one core that does one vector multiply-add in each. The
+// factors are rough; they were set by timing packed and unpacked products on a Zen 4.
+constexpr double kLoadShare = 0.12;        // of a load beside multiply-adds
+constexpr double kGatheredElement = 2;     // a load and an insertion
+constexpr double kScalarCopy = 1.3;        // an element packed by scalar moves
+constexpr double kVectorCopy = 5;          // a vector packed
+constexpr double kTileCost = 40;           // stores and loop of one register tile
+constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
+constexpr double kShareCost = 20000;       // waking a thread and waiting for it
+constexpr double kCyclesPerGroup = 40000;  // no group needs to be shorter
+constexpr int64_t kLeastReduction = 8, kLeastSide = 4;
+
+// One operand as the tile reads it.
+struct Operand {
+  int factor = -1;        // of the Tiling
+  double operations = 0;  // arithmetic per element, conversions included
+  bool unit = false;      // vector lanes (columns) or successive steps (rows) are neighbours
+  bool gated = false;
+  int64_t element_bytes = 4;
+};
+
+struct Plan {
+  int column = -1, row = -1;
+  Operand x, y;  // x moves with the columns, y with the rows
+  int64_t width = 1, rows = 1;
+  bool stage_x = false, stage_y = false;
+  int64_t column_groups = 1, row_groups = 1;
+  double cost = 1e300;
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class ProductPlanner {
+ public:
+  ProductPlanner(const Tiling& t, const KernelShape& k, const Target& target)
+      : t_(t), k_(k), target_(target), lanes_(std::max<int64_t>(target.vector_bytes / 4, 4)) {}
+
+  Plan best() {
+    Plan best;
+    if (!has_form()) return best;
+    for (int c = 0; c < int(k_.axes.size()); c++) {
+      for (int r = 0; r < int(k_.axes.size()); r++) {
+        Plan p;
+        p.column = c, p.row = r;
+        if (!find_operands(p)) continue;
+        choose_tile(p);
+        choose_groups(p);
+        if (p.cost < best.cost) best = p;
+      }
+    }
+    return best;
+  }
+
+ private:
+  const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
+  int64_t size(int a) const { return t_.axes()[size_t(a)].main_size(); }
+
+  // Every output axis stands around the sum, and its length is known.
+  bool has_form() {
+    const auto& factors = t_.factors();
+    const Node* product = k_.main_reduce->src(0).get();
+    while (product->op == Op::Cast) product = product->src(0).get();
+    for (size_t f = 0; f < factors.size(); f++) {
+      if (factors[f].product.get() != product) continue;
+      if (first_ < 0) first_ = int(f);
+      if (factors[f].reduces) return false;
+    }
+    if (first_ < 0) return false;
+    for (int a : k_.main_axes) {
+      if (axis(a).symbolic || a < 0) return false;
+      reduced_ *= size(a);
+    }
+    batch_ = 1;
+    for (const AxisShape& a : k_.axes) {
+      if (!a.reduced && !a.shared) return false;
+      if (!a.reduced) batch_ *= double(a.size);
+    }
+    return reduced_ >= kLeastReduction;
+  }
+
+  bool walks(int factor, int a) const {
+    const std::vector<int>& axes = t_.factors()[size_t(factor)].axes;
+    return std::find(axes.begin(), axes.end(), a) != axes.end();
+  }
+
+  bool find_operands(Plan& p) const {
+    if (p.column == p.row) return false;
+    for (int a : {p.column, p.row}) {
+      if (axis(a).reduced || axis(a).symbolic || size(a) < kLeastSide) return false;
+    }
+    for (int f : {first_, first_ + 1}) {
+      if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column);
+      if (walks(f, p.row) && !walks(f, p.column)) p.y = operand(f, k_.main_axes.back());
+    }
+    return p.x.factor >= 0 && p.y.factor >= 0 && axis(p.column).unit_stores > 0;
+  }
+
+  Operand operand(int factor, int along) const {
+    const Tiling::Factor& f = t_.factors()[size_t(factor)];
+    const UOp& value = f.product->src(size_t(f.source));
+    RangeDeps deps(value);
+    Operand o{factor, 0, true, false, int64_t(size_bytes(value->dtype))};
+    for (const Node* n : toposort(value)) {
+      const bool counts = is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool;
+      if (counts) o.operations += n->op == Op::Cast ? 2 : 1;
+    }
+    const UOp& range = t_.axes()[size_t(along)].range;
+    for (const Access& a : accesses(value, deps)) {
+      const bool irregular = (a.irregular & deps.bit(range)) != 0;
+      if (irregular || std::abs(a.step(range)) > 1 || a.step(range) < 0) o.unit = false;
+      if (a.gate & deps.bit(range)) o.gated = true;
+    }
+    return o;
+  }
+
+  // The register tile that wastes least at the edges and loads least inside. The accumulators, one
+  // row of vectors and a broadcast fit the registers.
+  void choose_tile(Plan& p) const {
+    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
+    double best = 1e300;
+    for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
+      const int64_t width = vectors * lanes_;
+      if (width > 64 || (width >= 2 * size(p.column) && vectors > 1)) continue;
+      const int64_t most = std::min<int64_t>(16, size(p.row));
+      for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
+        const double tiles =
+            double(ceil_div(size(p.column), width)) * double(ceil_div(size(p.row), rows));
+        const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
+        const double cost = tiles * (step * double(reduced_) + kTileCost);
+        if (cost < best) best = cost, p.width = width, p.rows = rows;
+      }
+    }
+  }
+
+  // One step of the sum in one register tile.
+  double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
+    const double vectors = double(p.width) / double(lanes_);
+    double x = kLoadShare * vectors, y = kLoadShare * double(p.rows);
+    if (!stage_x) {
+      // Rows of a large operand lie in as many pages, and in few sets of the caches.
+      const double bytes = double(reduced_) * double(size(p.column)) * double(p.x.element_bytes);
+      const double load = kLoadShare * (bytes > double(target_.l2_bytes) ? 6 : 2);
+      const bool gated = p.x.gated || size(p.column) % p.width != 0;
+      x = p.x.unit ? vectors * (load + p.x.operations + (gated ? 1 : 0))
+                   : double(p.width) * kGatheredElement + vectors * p.x.operations;
+    }
+    if (!stage_y)
+      y = double(p.rows) *
+          (kLoadShare * (p.y.unit ? 1.5 : 4) + p.y.operations + (p.y.gated ? 1 : 0));
+    return double(p.rows) * vectors + x + y;
+  }
+  double copy_x_cost(const Plan& p) const {
+    const double vectors = double(p.width) / double(lanes_);
+    const double one = p.x.unit ? vectors * (kVectorCopy + p.x.operations)
+                                : double(p.width) * kScalarCopy + vectors * p.x.operations;
+    return one * double(reduced_);
+  }
+  double copy_y_cost(const Plan& p, int64_t tiles) const {
+    return double(tiles * p.rows) * double(reduced_) * (kScalarCopy + p.y.operations);
+  }
+
+  void choose_groups(Plan& p) {
+    const int64_t columns = ceil_div(size(p.column), p.width),
+                  row_tiles = ceil_div(size(p.row), p.rows);
+    const double others = batch_ / double(axis(p.column).size) / double(axis(p.row).size);
+    p.cost = 1e300;
+    for (const bool stage_x : {false, true}) {
+      for (const bool stage_y : {false, true}) {
+        for (int64_t gc = 1; gc <= columns; gc = next_count(gc, columns)) {
+          for (int64_t gr = 1; gr <= row_tiles; gr = next_count(gr, row_tiles)) {
+            Plan q = p;
+            q.stage_x = stage_x, q.stage_y = stage_y, q.column_groups = gc, q.row_groups = gr;
+            q.cost = makespan(q, ceil_div(columns, gc), ceil_div(row_tiles, gr), others);
+            if (q.cost < p.cost) p = q;
+          }
+        }
+      }
+    }
+  }
+  // 1, 2, 3, 4, 6, 8, 12, 16 ..., and all.
+  static int64_t next_count(int64_t n, int64_t all) {
+    if (n >= all) return all + 1;
+    const bool power = (n & (n - 1)) == 0;
+    const int64_t next = n == 1 ? 2 : n == 2 ? 3 : power ? n + n / 2 : n / 3 * 4;
+    return std::min(next, all);
+  }
+
+  // How long all groups take on all cores; out of reach where the copies do not fit.
+  double makespan(const Plan& p, int64_t columns, int64_t row_tiles, double others) const {
+    const int64_t x_bytes = p.stage_x ? reduced_ * p.width * p.x.element_bytes : 0;
+    const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
+    if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return 1e300;
+    if ((p.stage_x && row_tiles < 2) || (p.stage_y && columns < 2)) return 1e300;
+    const double tile = step_cost(p, p.stage_x, p.stage_y) * double(reduced_) + kTileCost;
+    double group = double(columns) * double(row_tiles) * tile + kGroupCost;
+    if (p.stage_x) group += double(columns) * copy_x_cost(p);
+    if (p.stage_y) group += copy_y_cost(p, row_tiles);
+    const double groups = double(p.column_groups * p.row_groups) * others;
+    const double cores = double(std::max(target_.cores, 1u));
+    const double alone = groups * group;
+    if (cores < 2 || groups < 2 || alone < 2 * kShareCost) return alone;
+    // Threads take groups as they become free; the last ones leave some of them idle.
+    const double rounds = std::ceil(groups / cores);
+    const double last = group > kCyclesPerGroup ? group * 0.15 : 0;
+    return std::min(alone, rounds * group + last + kShareCost);
+  }
+
+  const Tiling& t_;
+  const KernelShape& k_;
+  const Target& target_;
+  int64_t lanes_;
+  int first_ = -1;       // of the two factors
+  int64_t reduced_ = 1;  // products per sum
+  double batch_ = 1;     // outputs
+};
+
+}  // namespace
+
+bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target) {
+  const Plan p = ProductPlanner(t, k, target).best();
+  if (p.column < 0) return false;
+  const Tiling before = t;
+  bool ok = t.try_apply({OptKind::Vector, p.column, p.width});
+  if (p.rows > 1) ok = ok && t.try_apply({OptKind::Upcast, p.row, p.rows});
+  const auto groups = [&](int a, int64_t n) {
+    return n < 2 || t.try_apply({OptKind::Group, a, n});
+  };
+  for (int a = 0; ok && a < int(k.axes.size()); a++) {
+    const AxisShape& x = k.axes[size_t(a)];
+    if (x.reduced || a == p.column || a == p.row || (!x.symbolic && x.size < 2)) continue;
+    ok = t.try_apply({OptKind::Group, a, 0});
+  }
+  ok = ok && groups(p.column, p.column_groups) && groups(p.row, p.row_groups);
+  if (p.row < p.column) ok = ok && t.try_apply({OptKind::Swap, p.row, p.column});
+  const Axis& columns = t.axes()[size_t(p.column)];
+  const int64_t around =
+      columns.parts[size_t(columns.main)].kind == AxisKind::Loop && columns.main_size() > 1 ? 1 : 0;
+  if (p.stage_y) ok = ok && t.try_apply({OptKind::Stage, p.y.factor, 0});
+  if (p.stage_x) ok = ok && t.try_apply({OptKind::Stage, p.x.factor, around});
+  if (!ok) t = before;
+  return ok;
+}
+
+}  // namespace tuff::kernel

@@ -1,0 +1,120 @@
+#include "kernel/opt/stage.h"
+
+#include <algorithm>
+
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Tiling& t) {
+  std::vector<Tiling::Factor> out;
+  for (const Node* n : toposort(ast)) {
+    if (n->op != Op::Reduce || n->get<ReduceArg>().op != Op::Add) continue;
+    const Node* product = n->src(0).get();
+    while (product->op == Op::Cast) product = product->src(0).get();
+    const auto known = [&](const Tiling::Factor& f) { return f.product.get() == product; };
+    if (product->op != Op::Mul || std::any_of(out.begin(), out.end(), known)) continue;
+    for (int s = 0; s < 2; s++) {
+      const UOp& value = product->src(size_t(s));
+      Tiling::Factor& f = out.emplace_back(Tiling::Factor{UOp(product), s, {}, false});
+      for (const UOp& r : deps.list(deps.of(value))) f.axes.push_back(t.axis_of(r.get()));
+      for (const Node* below : toposort(value)) f.reduces = f.reduces || below->op == Op::Reduce;
+    }
+  }
+  return out;
+}
+
+UOp stage_tile(const UOp& value, std::span<const UOp> ranges, int32_t number, int32_t& next_id) {
+  RangeDeps deps(value);
+  const RangeMask all = deps.of(value);
+  UOpMap<UOp> fresh;
+  std::vector<UOp> end{UOp()}, loops, lanes;
+  UOp to = index_const(0), from = index_const(0);
+  int64_t count = 1;
+  for (const UOp& r : ranges) {
+    if (!(all & deps.bit(r))) continue;
+    UOp own = r;
+    if (is_loop(kind_of(r.get()))) {
+      own = range(r->src(0), next_id++, AxisKind::Loop);
+      fresh.emplace(r, own);
+    }
+    to = to * r->src(0) + own;
+    from = from * r->src(0) + r;
+    count *= r->src(0)->max;
+    end.push_back(own);
+  }
+  const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, count});
+  end[0] = make(Op::Store, DType::Void,
+                {make(Op::Index, value->dtype, {memory, to}), substitute(value, fresh)});
+  const UOp done = make(Op::End, DType::Void, end);
+  const UOp filled = make(Op::After, value->dtype, {memory, done});
+  return make(Op::Load, value->dtype, {make(Op::Index, value->dtype, {filled, from})});
+}
+
+int64_t Tiling::staged_bytes() const {
+  int64_t total = 0;
+  for (const Opt& o : staged_) {
+    const Factor& f = factors_[size_t(o.axis)];
+    total += *staged_count(o.axis, o.amount) *
+             int64_t(size_bytes(f.product->src(size_t(f.source))->dtype));
+  }
+  return total;
+}
+
+std::optional<int64_t> Tiling::staged_count(int factor, int64_t around) const {
+  const std::vector<int>& own = factors_[size_t(factor)].axes;
+  int64_t count = 1;
+  for (bool reduced : {false, true}) {
+    for (int a : order_) {
+      if (axes_[size_t(a)].reduced != reduced) continue;
+      const bool walks = std::find(own.begin(), own.end(), a) != own.end();
+      for (const AxisPart& p : axes_[size_t(a)].parts) {
+        if (p.size->is_const_int(1)) continue;
+        const bool inside = is_lane(p.kind) || (is_loop(p.kind) && (reduced || around-- <= 0));
+        if (!inside || !walks) continue;
+        if (!p.size->is_const()) return std::nullopt;
+        if (__builtin_mul_overflow(count, p.size->max, &count)) return std::nullopt;
+      }
+    }
+  }
+  return count;
+}
+
+void Tiling::check_stage(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (o.axis < 0 || o.axis >= int(factors_.size())) refuse("there is no such factor");
+  const Factor& f = factors_[size_t(o.axis)];
+  if (f.reduces) refuse("a reduction stands below the factor");
+  for (const Opt& s : staged_) {
+    if (s.axis == o.axis) refuse("the factor is staged already");
+  }
+  if (has_part(-1, AxisKind::Local) || has_part(-1, AxisKind::GroupReduce))
+    refuse("a copy that several invocations share is not there yet");
+  if (o.amount < 0) refuse("0 or more loops stay around the copy");
+  int64_t around = o.amount;
+  bool reused = false, loops = false;
+  for (bool reduced : {false, true}) {
+    for (int a : order_) {
+      if (axes_[size_t(a)].reduced != reduced) continue;
+      const bool walks = std::find(f.axes.begin(), f.axes.end(), a) != f.axes.end();
+      for (const AxisPart& p : axes_[size_t(a)].parts) {
+        if (p.size->is_const_int(1) || !is_loop(p.kind)) continue;
+        if (reduced || around-- <= 0) (walks ? loops : reused) = true;
+      }
+    }
+  }
+  if (!reused) refuse("no loop inside reads the copy again");
+  if (!loops) refuse("the copy is of one element");
+  const std::optional<int64_t> count = staged_count(o.axis, o.amount);
+  if (!count) refuse("the copy has a symbolic size");
+  const int64_t element = int64_t(size_bytes(f.product->src(size_t(f.source))->dtype));
+  const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - 128;
+  if (*count > room / element)
+    refuse(fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
+                       std::max<int64_t>(room, 0)));
+}
+
+}  // namespace tuff::kernel
