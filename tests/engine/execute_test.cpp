@@ -3,15 +3,20 @@
 
 #include <tuff/tensor.h>
 
+#include "engine/buffer.h"
 #include "engine/device.h"
 #include "engine/jit/capture.h"
 
 namespace tuff {
 namespace {
 
+// Products are kernels of their own, whatever stands beside them.
 std::vector<Tensor> many_different_kernels() {
   std::vector<Tensor> out;
-  for (int64_t n = 1; n <= 20; n++) out.push_back(Tensor::ones({100 + n}, {.device = "NULL"}) * 2);
+  for (int64_t n = 1; n <= 20; n++) {
+    const Tensor x = Tensor::empty({100 + n, 7}, {.device = "NULL"});
+    out.push_back(x.matmul(Tensor::empty({7, 3}, {.device = "NULL"})));
+  }
   return out;
 }
 
@@ -47,6 +52,32 @@ TEST(Execute, CopiesOfLessThanAWordAreCaptured) {
   EXPECT_EQ(all[1], 7);
   EXPECT_EQ(all[2], 7);
   EXPECT_EQ(all[0], 5);
+}
+
+TEST(GroupUse, IsTheLastUseOfItsMembersAndStaysWithThem) {
+  using engine::Buffer;
+  const std::shared_ptr<engine::Device> device = engine::Device::get("NULL");
+  const auto make = [&] { return make_ref<Buffer>(device, DType::F32, 8); };
+  const auto a = make(), b = make(), other = make();
+  const auto part = make_ref<Buffer>(a, DType::F32, 4, 16);
+  a->used_until(3);
+  {
+    engine::GroupUse first({a, part, b});
+    EXPECT_EQ(first.members().size(), 2u);
+    engine::GroupUse second({part});
+    first.used_until(2);
+    EXPECT_EQ(a->last_use(), 3u);
+    EXPECT_EQ(b->last_use(), 2u);
+    second.used_until(7);
+    first.used_until(5);
+    first.used_until(4);
+    EXPECT_EQ(part->last_use(), 7u);
+    EXPECT_EQ(b->last_use(), 5u);
+  }
+  EXPECT_EQ(a->last_use(), 7u);
+  EXPECT_EQ(part->last_use(), 7u);
+  EXPECT_EQ(b->last_use(), 5u);
+  EXPECT_EQ(other->last_use(), 0u);
 }
 
 }  // namespace

@@ -10,8 +10,10 @@
 #include "engine/cache/disk_cache.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
+#include "engine/search/beam.h"
 #include "engine/stats.h"
 #include "graph/text.h"
+#include "kernel/pipeline.h"
 
 namespace tuff::engine {
 namespace {
@@ -69,6 +71,25 @@ struct DiskPlan {
 render::Binary binary_of(const render::Source& s, render::BinaryFormat format,
                          std::shared_ptr<const std::vector<uint8_t>> bytes) {
   return {s.name, s.symbol, format, std::move(bytes), s.args, s.local, s.shared_bytes};
+}
+
+kernel::LinearKernel lower(const graph::UOp& ast, const Target& target,
+                           const std::optional<kernel::Opts>& opts) {
+  if (opts) return kernel::lower_with(ast, target, *opts);
+  return kernel::lower(ast, target, {.check_bounds = checking_bounds()});
+}
+
+// Of what another version of the program may have written.
+std::optional<kernel::Opts> legal_opts(const std::string& text, const graph::UOp& ast,
+                                       const Target& target) {
+  try {
+    kernel::Opts opts = kernel::parse_opts(text);
+    kernel::Tiling tiling(kernel::ast_for_opts(ast), target);
+    for (const kernel::Opt& o : opts) tiling.apply(o);
+    return opts;
+  } catch (const InvalidArgument&) {
+    return {};
+  }
 }
 
 std::string text_of(const Blob& b) { return {b.begin(), b.end()}; }
@@ -132,6 +153,33 @@ std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source
   return std::move(plan.binaries);
 }
 
+// What TUFF_BEAM has found for this kernel, now or in another process.
+std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
+  const BeamOptions options = BeamOptions::of_environment();
+  if (options.width == 0 || checking_bounds()) return {};
+  const Target& target = device_.target();
+  const render::Renderer& renderer = render::renderer_of(target);
+  const std::string parts[] = {"beam", graph::to_text(ast), to_json(target),
+                               renderer.compiler_identity(target),
+                               fmt::format("{}", options.width)};
+  const std::string key = content_key(parts);
+  if (const std::optional<Blob> known = DiskCache::instance().get(key)) {
+    const std::optional<kernel::Opts> opts = legal_opts(text_of(*known), ast, target);
+    if (opts) return opts;
+  }
+  const std::optional<BeamResult> found = beam_search(
+      ast, device_, options,
+      [&](std::span<const render::Source> sources) { return renderer.compile(sources, target); });
+  if (!found) return {};
+  counters().kernels_searched++;
+  TUFF_DEBUG_LINE(1, "beam: {:.2f} us instead of {:.2f} ({} candidates, {:.1f} s): {}",
+                  found->ns / 1e3, found->heuristic_ns / 1e3, found->candidates, found->seconds,
+                  to_string(found->opts));
+  const std::pair<std::string, Blob> row{key, blob_of(to_string(found->opts))};
+  DiskCache::instance().put({&row, 1});
+  return found->opts;
+}
+
 std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> asts) {
   std::lock_guard lock(mutex_);
   const Target& target = device_.target();
@@ -142,14 +190,20 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   graph::UOpMap<bool> seen;
   for (const graph::UOp& ast : asts) {
     if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
+    const std::optional<kernel::Opts> opts = searched(ast);
+    const uint64_t begin_ns = os::monotonic_ns();
     std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns, "lower");
-    kernel::LinearKernel linear = kernel::lower(ast, target, {.check_bounds = checking_bounds()});
+    kernel::LinearKernel linear = lower(ast, target, opts);
     timer.emplace(counters().render_ns, "render");
+    const uint64_t lowered_ns = os::monotonic_ns();
     sources.push_back(renderer.render(linear, target));
     timer.reset();
+    const uint64_t rendered_ns = os::monotonic_ns();
     show(linear, ast, sources.back());
     fresh.push_back(ast);
     made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(ast, std::move(linear), target)));
+    made.back()->lower_ns = lowered_ns - begin_ns;
+    made.back()->render_ns = rendered_ns - lowered_ns;
   }
   if (!fresh.empty()) {
     const std::vector<render::Binary> binaries = compile(sources);
@@ -164,6 +218,13 @@ std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> a
   }
   std::vector<const LoadedKernel*> out;
   for (const graph::UOp& ast : asts) out.push_back(kernels_.at(ast).get());
+  return out;
+}
+
+std::vector<const LoadedKernel*> ProgramCache::all() const {
+  std::lock_guard lock(mutex_);
+  std::vector<const LoadedKernel*> out;
+  for (const auto& [ast, kernel] : kernels_) out.push_back(kernel.get());
   return out;
 }
 

@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "graph/uop.h"
 #include "hcq/device.h"
 #include "kernel/lowered.h"
+#include "kernel/opt/neighbours.h"
 #include "render/renderer.h"
 
 namespace tuff::engine {
@@ -22,7 +24,8 @@ struct LoadedKernel {
   std::vector<graph::UOp> variables;
   std::array<graph::Dim, 3> groups;
   kernel::Estimate estimate;
-  uint64_t expected_ns = 0;  // of one launch at its largest
+  uint64_t expected_ns = 0;              // of one launch at its largest
+  uint64_t lower_ns = 0, render_ns = 0;  // what making it took the host
   kernel::BoundsReport bounds;
   std::unique_ptr<hcq::Program> program;
   mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()
@@ -35,8 +38,10 @@ class ProgramCache {
   // Unsupported.
   std::vector<const LoadedKernel*> get(std::span<const graph::UOp> asts);
   size_t size() const;
+  std::vector<const LoadedKernel*> all() const;  // in no order
 
  private:
+  std::optional<kernel::Opts> searched(const graph::UOp& ast);
   std::vector<render::Binary> compile(std::span<const render::Source> sources);
   hcq::Device& device_;
   mutable std::mutex mutex_;

@@ -164,7 +164,11 @@ std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
                                  const VariableValues& variables) {
   std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns, "schedule");
   const sched::Scheduled scheduled = sched::schedule(
-      sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); });
+      sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); },
+      [](const graph::Storage& s) {
+        const Buffer& b = static_cast<const Buffer&>(s);
+        return sched::MemoryPart{b.root().id, b.byte_offset(), b.byte_offset() + b.size_bytes()};
+      });
   timer.reset();
   if (scheduled.from_cache) counters().schedules_from_cache++;
   TUFF_DEBUG_LINE(1, "schedule: {} sinks, {} calls{}", sinks.size(),
