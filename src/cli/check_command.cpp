@@ -213,7 +213,9 @@ void add_check_command(CLI::App& app, Action& chosen) {
       "Runs the conformance suite: every op and function on every device against the reference "
       "interpreter. Exit code 0: all as expected, 1: not, 2: usage, 3: no such device");
   auto o = std::make_shared<CheckOptions>();
-  command->add_option("--device", o->devices, "Devices, comma-separated; default: all but NULL and SHUFFLE")
+  command
+      ->add_option("--device", o->devices,
+                   "Devices, comma-separated; default: all but NULL and SHUFFLE")
       ->type_name("D,...");
   CLI::Option* against =
       command->add_option("--against", o->against, "What to compare with: INTERPRETER or a device")

@@ -18,7 +18,8 @@ import unittest
 
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
-            ["bench", "replay"], ["docs"]]
+            ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"],
+            ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
@@ -216,6 +217,69 @@ class BenchReplay(TuffTest):
             self.expect_error(2, wanted, "bench", "replay", *arguments)
         self.expect_error(2, "", "bench")
         self.expect_error(1, "TPU", "bench", "replay", "--device", "TPU")
+
+
+class BenchKernels(TuffTest):
+    """That every row runs, is right and reports; never how long anything took."""
+    SIZES = {"matmul": "5,7x3x11,2x4x5x6", "gemv": "9,17x31", "conv": "2x3x8x9x5x3", "elementwise": "1025", "broadcast": "5x7",
+             "reduce": "1025", "softmax": "9x33", "layernorm": "9x33", "attention": "1x2x9x8", "transpose": "17x31",
+             "gather": "50x8x20"}
+    FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "kernels": int,
+              "ms_median": float, "ms_min": float, "ms_max": float, "limit": float, "fraction_of_limit": float, "correct": bool}
+
+    def test_every_row(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler, and limits are the CPU's")
+        listed = self.expect(0, "bench", "--help").stdout.decode()
+        for bench, sizes in self.SIZES.items():
+            self.assertIn(f"  {bench} ", listed)
+            for kind in [kind for kind in ("CPU", "VULKAN") if self.usable(kind)]:
+                rows = self.rows(self.expect(0, "bench", bench, "--device", kind, "--sizes", sizes, "--seconds", 0, "--json"))
+                self.assertEqual([r["shape"] for r in rows], ["x".join(self.completed(bench, s)) for s in sizes.split(",")])
+                for row in rows:
+                    unit = "gflops" if bench in ("matmul", "conv", "attention") else "gbps"
+                    self.assertEqual({k: type(v) for k, v in row.items()}, self.FIELDS | {unit: float})
+                    self.assertEqual((row["bench"], row["correct"], row["device"].split(":")[0]), (bench, True, kind))
+                    self.assertGreater(row["kernels"], 0)
+
+    @staticmethod
+    def completed(bench, size):
+        extents = size.split("x")
+        return extents * {"matmul": 3, "gemv": 2}.get(bench, 1) if len(extents) == 1 else extents
+
+    def test_operands(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        for arguments in (["--transposed", "a"], ["--transposed", "ab"], ["--dtype", "f16"], ["--dtype", "bf16", "--transposed", "b"]):
+            row, = self.rows(self.expect(0, "bench", "matmul", "--device", "CPU", "--sizes", "33x17x65", "--seconds", 0, "--json",
+                                         *arguments))
+            self.assertTrue(row["correct"])
+        result = self.expect(0, "bench", "reduce", "--device", "CPU", "--sizes", "100", "--seconds", 0)
+        self.assertIn(b"right", result.stdout)
+
+    def test_training_steps(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        row, = self.rows(self.expect(0, "bench", "train", "mlp", "--device", "CPU", "--seconds", 0, "--json"))
+        self.assertEqual((row["bench"], row["shape"], row["correct"]), ("train", "mlp", True))
+        self.assertGreater(row["kernels_per_step"], 0)
+
+    def test_compiling(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        cold, warm = self.rows(self.expect(0, "bench", "compile", "mlp", "--device", "CPU", "--slowest", 3, "--json"))
+        self.assertEqual((cold["cache"], cold["kernels_from_disk"]), ("cold", 0))
+        self.assertEqual((warm["cache"], warm["kernels_from_disk"]), ("warm", warm["kernels_compiled"]))
+        self.assertEqual(len(cold["slowest"]), 3)
+        self.assertIn("linearize", cold["passes_ms"])
+        self.assertEqual(self.files(), [])
+
+    def test_usage_errors(self):
+        for sizes in ("0", "4x", "4y4", "1x2", "-3", "9999999999999999999999", "4,,4"):
+            self.expect_error(2, "--sizes", "bench", "matmul", "--device", "CPU", "--sizes", sizes)
+        self.expect_error(2, "--dtype", "bench", "matmul", "--dtype", "f64")
+        self.expect_error(2, "model", "bench", "train", "resnet")
+        self.expect_error(1, "peer.py", "bench", "reduce", "--device", "CPU", "--sizes", "10", "--peer", "numpy")
 
 
 class BadInput(TuffTest):

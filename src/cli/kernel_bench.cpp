@@ -1,0 +1,91 @@
+#include "cli/kernel_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "cli/median.h"
+#include "engine/device.h"
+
+namespace tuff::cli {
+namespace {
+
+constexpr int kLeastRuns = 5, kMostRuns = 1000;
+constexpr int64_t kCheckedElements = 1024;
+
+// From launch to completion; the first calls, which schedule, capture and learn costs, apart.
+std::vector<double> times_ms(Jit& jit, const KernelCase& c, hcq::Queue& queue, double seconds) {
+  constexpr int kWarmUp = 4;
+  std::vector<double> ms;
+  uint64_t end_ns = 0;
+  for (int i = 0; i < kWarmUp + kMostRuns; i++) {
+    const uint64_t begin_ns = os::monotonic_ns();
+    jit(c.inputs);
+    queue.wait_idle();
+    const uint64_t now_ns = os::monotonic_ns();
+    if (i < kWarmUp) {
+      end_ns = now_ns + uint64_t(seconds * 1e9);
+      continue;
+    }
+    ms.push_back(double(now_ns - begin_ns) / 1e6);
+    if (now_ns >= end_ns && int(ms.size()) >= kLeastRuns) break;
+  }
+  return ms;
+}
+
+// All elements of a small result, of a large one as many at random, the first and the last.
+std::vector<int64_t> checked_elements(int64_t count) {
+  std::vector<int64_t> out;
+  if (count <= kCheckedElements) {
+    for (int64_t i = 0; i < count; i++) out.push_back(i);
+    return out;
+  }
+  std::mt19937_64 random(1);
+  std::uniform_int_distribution<int64_t> any(0, count - 1);
+  out = {0, count - 1};
+  while (int64_t(out.size()) < kCheckedElements) out.push_back(any(random));
+  return out;
+}
+
+std::string first_wrong(const KernelCase& c, const std::vector<float>& got) {
+  for (const int64_t i : checked_elements(int64_t(got.size()))) {
+    const Expected e = c.expected(i);
+    const double value = double(got[size_t(i)]);
+    if (std::abs(value - e.value) <= e.tolerance) continue;
+    return fmt::format("element {} is {:.9g}; right is {:.9g} within {:.2g}", i, value, e.value,
+                       e.tolerance);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_string(const Extents& e) { return fmt::format("{}", fmt::join(e, "x")); }
+
+KernelFigures measure(const KernelRow& row, const Extents& extents, const KernelOptions& options,
+                      MachineLimits& limits, const BenchPeer* peer) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(options.device);
+  const KernelCase c = row.make(extents, options);
+  Jit jit(c.function);
+  KernelFigures f;
+  f.limit = row.unit == Unit::Gflops ? limits.gflops() : limits.gbps();
+  std::vector<double> ms;
+  const std::vector<double> peer_ms = in_turns(peer, options.seconds, [&](double seconds) {
+    const std::vector<double> more = times_ms(jit, c, device->queue(), seconds);
+    ms.insert(ms.end(), more.begin(), more.end());
+  });
+  if (peer) f.peer_ms_median = median(peer_ms);
+  f.wrong = first_wrong(c, jit(c.inputs)[0].cast(DType::F32).to_vector<float>());
+  f.device = device->name();
+  f.driver = device->hcq().info().driver;
+  f.kernels = jit.stats().kernels;
+  f.ms_median = median(ms);
+  f.ms_min = std::ranges::min(ms);
+  f.ms_max = std::ranges::max(ms);
+  f.rate = (row.unit == Unit::Gflops ? c.flops : c.bytes) / f.ms_median / 1e6;
+  return f;
+}
+
+}  // namespace tuff::cli
