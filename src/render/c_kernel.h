@@ -43,6 +43,9 @@ class CKernel {
   CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
   CValue affine_product(DType t, const CValue& a, int64_t factor);
   CValue load(const graph::Node& index, kernel::LaneMask mask, int instance);
+  int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_transposed(size_t i, const graph::Node& index, int first, int bit);
+  std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
   CValue load_register(size_t i, const graph::Node* reg, int instance);
   bool changes_before_last_use(size_t load, const graph::Node* reg) const;
   void store_register(size_t i, const graph::Node* reg);

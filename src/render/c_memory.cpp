@@ -49,10 +49,76 @@ std::string CKernel::masked(const char* verb, DType t, const Node& index,
 
 void CKernel::emit_load(size_t i) {
   const Node* from = without_after(k_.ops[i]->src(0).get());
-  const int count = space_.count(scalar_mask(k_.lanes[i]));
-  for (int n = 0; n < count; ++n)
-    values_[i].push_back(from->op == Op::Register ? load_register(i, from, n)
-                                                  : load(*from, k_.lanes[i], n));
+  const LaneMask mask = k_.lanes[i];
+  std::vector<CValue>& out = values_[i];
+  out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
+  for (int n = 0; n < static_cast<int>(out.size()); ++n) {
+    if (!out[n].base.empty()) continue;  // loaded with an instance before it
+    const int bit = from->op == Op::Register ? -1 : transposed_bit(*from, mask, n);
+    if (bit >= 0)
+      load_transposed(i, *from, n, bit);
+    else
+      out[n] = from->op == Op::Register ? load_register(i, from, n) : load(*from, mask, n);
+  }
+}
+
+// Where the vector's lanes walk memory with a stride and as many other lanes walk it step by step:
+// the bit of those. Vectors are loaded along them and turned in registers.
+int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) const {
+  if (!(mask & vector_mask_) || index.src_count > 2 || index.dtype == DType::Bool) return -1;
+  const Node* offsets = index.src(1).get();
+  const LaneMask scalars = scalar_mask(mask);
+  const CValue& first = value(offsets, mask, instance);
+  if (first.vector || first.step == 0 || first.step == 1 || width_ < 4) return -1;
+  for (int bit = 0; bit < space_.bits(); ++bit) {
+    if (!(scalars >> bit & 1) || space_.size(bit) != width_) continue;
+    if (space_.digit(scalars, instance, bit) != 0) continue;
+    const int stride = space_.stride(scalars, bit);
+    bool in_steps = true;
+    for (int j = 1; j < width_ && in_steps; ++j) {
+      const CValue& next = value(offsets, mask, instance + j * stride);
+      in_steps =
+          next.base == first.base && next.step == first.step && next.constant == first.constant + j;
+    }
+    if (in_steps) return bit;
+  }
+  return -1;
+}
+
+void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
+  const LaneMask mask = k_.lanes[i];
+  const CValue& offset = value(index.src(1).get(), mask, first);
+  const std::string type = c_type(index.dtype, width_);
+  std::vector<std::string> rows;
+  for (int l = 0; l < width_; ++l) {
+    const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
+    rows.push_back(define(
+        type, fmt::format("*(const {}*)({})", c_memory(index.dtype, width_), pointer(index, at))));
+  }
+  const std::vector<std::string> columns = transposed(std::move(rows), index.dtype);
+  const int stride = space_.stride(scalar_mask(mask), bit);
+  for (int j = 0; j < width_; ++j)
+    values_[i][first + j * stride] = CValue{.base = columns[j], .vector = true};
+}
+
+// log2(n) rounds; each interleaves the first half of the vectors with the second, so that an
+// element's lane and vector numbers, taken as one, turn by one bit.
+std::vector<std::string> CKernel::transposed(std::vector<std::string> rows, DType t) {
+  const int half = width_ / 2;
+  std::string low, high;
+  for (int l = 0; l < half; ++l) {
+    low += fmt::format(", {}, {}", l, l + width_);
+    high += fmt::format(", {}, {}", l + half, l + half + width_);
+  }
+  for (int round = 1; round < width_; round *= 2) {
+    std::vector<std::string> next;
+    for (int v = 0; v < half; ++v)
+      for (const std::string& lanes : {low, high})
+        next.push_back(define(c_type(t, width_), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                             rows[v], rows[v + half], lanes)));
+    rows = std::move(next);
+  }
+  return rows;
 }
 
 CValue CKernel::load(const Node& index, LaneMask mask, int instance) {

@@ -45,6 +45,10 @@ int LaneSpace::digit(LaneMask mask, int instance, int bit) const {
   return mask >> bit & 1 ? instance % sizes_[bit] : 0;
 }
 
+int LaneSpace::stride(LaneMask mask, int bit) const {
+  return count(mask & ~((LaneMask{2} << bit) - 1));
+}
+
 int LaneSpace::project(LaneMask from, int instance, LaneMask to, LaneMask extra_mask,
                        int extra) const {
   int out = 0;

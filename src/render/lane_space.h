@@ -18,6 +18,7 @@ class LaneSpace {
   int bits() const { return static_cast<int>(sizes_.size()); }
   int count(kernel::LaneMask mask) const;
   int digit(kernel::LaneMask mask, int instance, int bit) const;  // the lane value of `bit`
+  int stride(kernel::LaneMask mask, int bit) const;  // instances from one lane to the next
   // The instance of `to` that has the same lane values as `instance` of `from`; bits of `to` that
   // `from` lacks are taken from `extra`, an instance of `extra_mask`, or are 0.
   int project(kernel::LaneMask from, int instance, kernel::LaneMask to,

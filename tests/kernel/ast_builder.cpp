@@ -37,6 +37,13 @@ UOp elementwise_ast(int64_t rows, int64_t columns) {
   return kernel_of({store(0, n, at, value, {i, j})});
 }
 
+UOp transpose_ast(int64_t rows, int64_t columns, DType t) {
+  AstBuilder b;
+  const UOp j = b.loop(columns), i = b.loop(rows);
+  const int64_t n = rows * columns;
+  return kernel_of({store(0, n, j * rows + i, load(1, n, i * columns + j, t), {j, i})});
+}
+
 UOp uniform_ast(int64_t n) {
   AstBuilder b;
   const UOp i = b.loop(n);

@@ -36,6 +36,7 @@ TEST(Golden, LinearLists) {
                  {"softmax", softmax_ast(8, 128)},
                  {"gather", gather_ast(32, 10, 16)},
                  {"convolution", conv_ast(2, 3, 8, 4)},
+                 {"transpose", transpose_ast(64, 96)},
                  {"uniform", uniform_ast(64)}};
   for (const char* target : {"c-x86-64", "spirv-lavapipe"}) {
     for (const auto& k : kernels) {

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/os.h"
+#include "kernel/ast_builder.h"
+#include "kernel/pipeline.h"
 #include "render/c.h"
 #include "render/clang_compiler.h"
 #include "render/kernel_cases.h"
@@ -77,6 +79,22 @@ constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I1
 
 TEST(RenderC, Elementwise) { check({{elementwise_kernel(), Values::Whole}}); }
 TEST(RenderC, MatmulTile) { check({{matmul_kernel(), Values::Whole}}); }
+// What the heuristics make of them for all types, and tiles of other widths and neighbours.
+TEST(RenderC, Transposes) {
+  using kernel::OptKind, kernel::testing::transpose_ast;
+  const Target t = builtin_target("c-x86-64");
+  std::vector<Case> cases;
+  for (DType type : kMemoryTypes) cases.push_back({kernel::lower(transpose_ast(64, 48, type), t)});
+  for (const int64_t n : {2, 4, 8, 16, 32})
+    cases.push_back({kernel::lower_with(transpose_ast(64, 96), t,
+                                        {{OptKind::Vector, 1, n}, {OptKind::Upcast, 0, n}})});
+  cases.push_back({kernel::lower_with(transpose_ast(32, 48), t,
+                                      {{OptKind::Vector, 1, 4},
+                                       {OptKind::Upcast, 0, 4},
+                                       {OptKind::Upcast, 0, 2},
+                                       {OptKind::Upcast, 1, 2}})});
+  check(cases);
+}
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {
   check({{row_sum_kernel(), Values::Whole, {6}}, {row_sum_kernel(), Values::Whole, {4}}});
 }

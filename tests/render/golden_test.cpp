@@ -36,6 +36,15 @@ TEST(RenderGolden, C) {
     compare(std::string(g.file) + ".c", to_text(renderer_of(t).render(g.make(), t)));
 }
 
+// Vectors are loaded along the rows, turned in registers and stored along the columns.
+TEST(RenderGolden, TransposedTileOfC) {
+  using kernel::OptKind;
+  const Target t = builtin_target("c-x86-64");
+  const kernel::LinearKernel k = kernel::lower_with(
+      kernel::testing::transpose_ast(4, 8), t, {{OptKind::Vector, 1, 4}, {OptKind::Upcast, 0, 4}});
+  compare("transposed.c", to_text(renderer_of(t).render(k, t)));
+}
+
 TEST(RenderGolden, Spirv) {
   const Target t = builtin_target("spirv-generic");
   for (const Golden& g : kGoldens) {

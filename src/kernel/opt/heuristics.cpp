@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kMaxUnrolledLoads =
     512;                               // load instances of one body: compile time and code size
 constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
-constexpr int64_t kMostAccumulators = 256;  // of one invocation; spilled ones stay in the L1 cache
+constexpr int64_t kTransposedTogether = 64;  // elements that one launch group stores side by side
+constexpr int64_t kMostAccumulators = 256;   // of one invocation; spilled ones stay in the L1 cache
 
 class Heuristics {
  public:
@@ -34,6 +35,7 @@ class Heuristics {
     } else if (k_.main_reduce) {
       reduction();
     } else if (!target_.has_local) {
+      if (transpose()) return;  // the launch is part of the plan
       vectorize_outputs(cpu_lanes() * 2);
     } else {
       vectorize_outputs(outputs_together(8, wanted_invocations()));
@@ -77,6 +79,30 @@ class Heuristics {
     if (a < 0) return;
     const int64_t n = divisor_up_to(left(a), lanes, true);
     if (n > 1) t_.try_apply({OptKind::Vector, a, n});
+  }
+
+  // What is stored along one axis and loaded along another goes through square tiles: vectors are
+  // loaded along the one and turned in registers. A launch group takes a few tiles beside each
+  // other and walks along the other axis, so that the pages it reads stay the same and the lines it
+  // writes are whole.
+  bool transpose() {
+    int stored = -1, loaded = -1;
+    for (int a = 0; a < count(); a++) {
+      if (axis(a).gated || !fixed(a)) continue;
+      if (axis(a).unit_stores > 0 && axis(a).strided > 0) stored = a;
+      if (axis(a).unit_stores == 0 && axis(a).unit_loads > 0) loaded = a;
+    }
+    if (stored < 0 || loaded < 0) return false;
+    const int64_t n = std::min(divisor_up_to(left(stored), cpu_lanes(), true),
+                               divisor_up_to(left(loaded), cpu_lanes(), true));
+    if (n < 4) return false;
+    t_.apply({OptKind::Vector, stored, n});
+    t_.apply({OptKind::Upcast, loaded, n});
+    if (stored < loaded) t_.try_apply({OptKind::Swap, stored, loaded});
+    const int64_t tiles = divisor_up_to(left(stored), kTransposedTogether / n);
+    if (worthwhile_groups(k_, target_) > 1 && left(stored) > tiles)
+      t_.try_apply({OptKind::Group, stored, left(stored) / tiles});
+    return true;
   }
 
   bool reads_pairs() const {
