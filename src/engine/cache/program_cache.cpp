@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "base/parallel.h"
 #include "engine/cache/disk_cache.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
@@ -18,11 +19,14 @@
 namespace tuff::engine {
 namespace {
 
-void show(const kernel::LinearKernel& k, const graph::UOp& ast, const render::Source& source) {
+constexpr size_t kKernelsPerThread = 4;  // starting a thread costs what a small kernel takes
+
+void show(const Rendered& r) {
+  const kernel::LinearKernel& k = r.linear;
   TUFF_DEBUG_LINE(3, "opts {}: {}", k.name, k.opts);
-  TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, graph::to_text(ast));
+  TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, graph::to_text(r.ast));
   TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
-  TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(source));
+  TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(r.source));
 }
 
 // TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at
@@ -48,10 +52,13 @@ uint64_t expected_ns(const kernel::Estimate& e, const Target& t) {
   return t.launch_cost_ns + std::max(e.flops, e.bytes) / per_ns;
 }
 
-LoadedKernel loaded_kernel(const graph::UOp& ast, kernel::LinearKernel&& k, const Target& target) {
+LoadedKernel loaded_kernel(Rendered&& r, const Target& target) {
+  kernel::LinearKernel& k = r.linear;
   LoadedKernel out;
   out.name = k.name;
-  out.ast = ast;
+  out.ast = std::move(r.ast);
+  out.lower_ns = r.lower_ns;
+  out.render_ns = r.render_ns;
   out.buffers = std::move(k.buffers);
   out.variables = std::move(k.variables);
   out.groups = k.groups;
@@ -77,6 +84,19 @@ kernel::LinearKernel lower(const graph::UOp& ast, const Target& target,
                            const std::optional<kernel::Opts>& opts) {
   if (opts) return kernel::lower_with(ast, target, *opts);
   return kernel::lower(ast, target, {.check_bounds = checking_bounds()});
+}
+
+void render_kernel(Rendered& r, const Target& target) {
+  const uint64_t begin_ns = os::monotonic_ns();
+  {
+    ScopedTimer timer(counters().lower_ns, "lower");
+    r.linear = lower(r.ast, target, r.opts);
+  }
+  const uint64_t lowered_ns = os::monotonic_ns();
+  ScopedTimer timer(counters().render_ns, "render");
+  r.source = render::renderer_of(target).render(r.linear, target);
+  r.lower_ns = lowered_ns - begin_ns;
+  r.render_ns = os::monotonic_ns() - lowered_ns;
 }
 
 // Of what another version of the program may have written.
@@ -182,43 +202,37 @@ std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
 
 std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> asts) {
   std::lock_guard lock(mutex_);
-  const Target& target = device_.target();
-  const render::Renderer& renderer = render::renderer_of(target);
-  std::vector<graph::UOp> fresh;
-  std::vector<std::unique_ptr<LoadedKernel>> made;
-  std::vector<render::Source> sources;
+  std::vector<Rendered> fresh;
   graph::UOpMap<bool> seen;
   for (const graph::UOp& ast : asts) {
     if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
-    const std::optional<kernel::Opts> opts = searched(ast);
-    const uint64_t begin_ns = os::monotonic_ns();
-    std::optional<ScopedTimer> timer(std::in_place, counters().lower_ns, "lower");
-    kernel::LinearKernel linear = lower(ast, target, opts);
-    timer.emplace(counters().render_ns, "render");
-    const uint64_t lowered_ns = os::monotonic_ns();
-    sources.push_back(renderer.render(linear, target));
-    timer.reset();
-    const uint64_t rendered_ns = os::monotonic_ns();
-    show(linear, ast, sources.back());
-    fresh.push_back(ast);
-    made.push_back(std::make_unique<LoadedKernel>(loaded_kernel(ast, std::move(linear), target)));
-    made.back()->lower_ns = lowered_ns - begin_ns;
-    made.back()->render_ns = rendered_ns - lowered_ns;
+    fresh.push_back({.ast = ast, .opts = searched(ast)});
   }
-  if (!fresh.empty()) {
-    const std::vector<render::Binary> binaries = compile(sources);
-    show_machine_code(binaries);
-    ScopedTimer timer(counters().load_ns, "load");
-    std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
-    for (size_t i = 0; i < fresh.size(); i++) {
-      made[i]->program = std::move(programs[i]);
-      profile_kernel(made[i]->name, made[i]->estimate);
-      kernels_.emplace(fresh[i], std::move(made[i]));
-    }
-  }
+  if (!fresh.empty()) add(std::move(fresh));
   std::vector<const LoadedKernel*> out;
   for (const graph::UOp& ast : asts) out.push_back(kernels_.at(ast).get());
   return out;
+}
+
+void ProgramCache::add(std::vector<Rendered> fresh) {
+  const size_t threads = std::min<size_t>(os::core_count(), fresh.size() / kKernelsPerThread);
+  parallel_for(fresh.size(), threads, [&](size_t i) { render_kernel(fresh[i], device_.target()); });
+  std::vector<render::Source> sources;
+  for (Rendered& r : fresh) {
+    show(r);
+    sources.push_back(std::move(r.source));
+  }
+  const std::vector<render::Binary> binaries = compile(sources);
+  show_machine_code(binaries);
+  ScopedTimer timer(counters().load_ns, "load");
+  std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
+  for (size_t i = 0; i < fresh.size(); i++) {
+    auto made =
+        std::make_unique<LoadedKernel>(loaded_kernel(std::move(fresh[i]), device_.target()));
+    made->program = std::move(programs[i]);
+    profile_kernel(made->name, made->estimate);
+    kernels_.emplace(made->ast, std::move(made));
+  }
 }
 
 std::vector<const LoadedKernel*> ProgramCache::all() const {

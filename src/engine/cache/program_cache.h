@@ -31,6 +31,15 @@ struct LoadedKernel {
   mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()
 };
 
+// A kernel on its way to the compiler.
+struct Rendered {
+  graph::UOp ast;
+  std::optional<kernel::Opts> opts;  // found by a search
+  kernel::LinearKernel linear;
+  render::Source source;
+  uint64_t lower_ns = 0, render_ns = 0;
+};
+
 class ProgramCache {
  public:
   explicit ProgramCache(hcq::Device& device) : device_(device) {}
@@ -42,6 +51,7 @@ class ProgramCache {
 
  private:
   std::optional<kernel::Opts> searched(const graph::UOp& ast);
+  void add(std::vector<Rendered> fresh);
   std::vector<render::Binary> compile(std::span<const render::Source> sources);
   hcq::Device& device_;
   mutable std::mutex mutex_;

@@ -19,9 +19,6 @@ namespace {
 
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
-// Software drivers compile a kernel when it is first dispatched, up to a second each: a list full
-// of new ones would look like a device that makes no progress.
-constexpr size_t kMaxNewKernelsPerList = 8;
 
 void write_args(std::byte* block, const BoundKernel& k) {
   const render::ArgLayout& layout = k.kernel->program->args();
@@ -241,14 +238,17 @@ void execute(std::span<const BoundCall> calls) {
     }
     Device& device = device_of(calls[begin]);
     const uint64_t limit_ns = device.target().max_submission_ns;
-    size_t end = begin, new_kernels = 0;
+    size_t end = begin;
     uint64_t ns = 0;
+    bool is_new = false;
+    // Software drivers compile a kernel when it is first dispatched, on a busy machine for seconds:
+    // a list of several new ones would look like a device that makes no progress.
     do {
       ns += expected_ns(calls[end]);
-      new_kernels += dispatches_first_time(calls[end++]);
-    } while (end < calls.size() && end - begin < kMaxCallsPerList &&
-             new_kernels < kMaxNewKernelsPerList && (limit_ns == 0 || ns < limit_ns) &&
-             !crosses_devices(calls[end]) && &device_of(calls[end]) == &device);
+      is_new = dispatches_first_time(calls[end++]);
+    } while (!is_new && end < calls.size() && end - begin < kMaxCallsPerList &&
+             (limit_ns == 0 || ns < limit_ns) && !crosses_devices(calls[end]) &&
+             &device_of(calls[end]) == &device);
     if (debug_level() >= 2) {
       for (size_t i = begin; i < end; i++) submit_and_show(device, calls[i]);
     } else {

@@ -1,13 +1,11 @@
 #include "devices/vulkan/program/loader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/parallel.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -137,26 +135,8 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
 std::vector<std::unique_ptr<hcq::Program>> Loader::load(std::span<const render::Binary> binaries) {
   context_->require_alive();
   std::vector<std::unique_ptr<hcq::Program>> programs(binaries.size());
-  std::vector<std::exception_ptr> errors(binaries.size());
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < binaries.size(); i = next++) {
-      try {
-        programs[i] = load_one(binaries[i]);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  size_t threads = std::min({binaries.size(), size_t{os::core_count()}, kMaxThreads});
-  {
-    std::vector<std::jthread> workers;  // beside this thread
-    for (size_t t = 1; t < threads; ++t) workers.emplace_back(work);
-    work();
-  }
-  for (const auto& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  parallel_for(binaries.size(), std::min<size_t>(os::core_count(), kMaxThreads),
+               [&](size_t i) { programs[i] = load_one(binaries[i]); });
   cache_.added(binaries.size());
   return programs;
 }
