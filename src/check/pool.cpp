@@ -26,8 +26,9 @@ struct Shared {
   const std::vector<PoolTask>& tasks;
   const PoolOptions& options;
   const OnResult& on_result;
+  const OnOpts& on_opts;
   std::deque<Batch> batches;
-  std::mutex mutex;  // of batches and on_result
+  std::mutex mutex;  // of batches and the callbacks
 
   bool take(Batch& b) {
     std::lock_guard lock(mutex);
@@ -39,6 +40,10 @@ struct Shared {
   void report(size_t task, const CaseResult& r) {
     std::lock_guard lock(mutex);
     on_result(task, r);
+  }
+  void report_opts(size_t task, const Json& counts) {
+    std::lock_guard lock(mutex);
+    if (on_opts) on_opts(task, counts);
   }
 };
 
@@ -100,6 +105,7 @@ class BatchRun {
       ready_ = true;
     }
     if (event == "begin") current_ = j.at("case").get<std::string>();
+    if (event == "opts") shared_.report_opts(task_, j.at("counts"));
     if (event == "result") {
       finished(result_from_json(j));
       return Event::Result;
@@ -207,8 +213,8 @@ std::deque<Batch> batches_of(const std::vector<PoolTask>& tasks, const PoolOptio
 }  // namespace
 
 void run_pool(const std::vector<PoolTask>& tasks, const PoolOptions& options,
-              const OnResult& on_result) {
-  Shared shared{tasks, options, on_result, batches_of(tasks, options), {}};
+              const OnResult& on_result, const OnOpts& on_opts) {
+  Shared shared{tasks, options, on_result, on_opts, batches_of(tasks, options), {}};
   std::vector<std::jthread> threads;
   for (uint32_t i = 0; i < std::max(1u, options.jobs); i++) {
     threads.emplace_back([&shared] {

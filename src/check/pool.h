@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/result_json.h"
 #include "check/worker.h"
 
 namespace tuff::check {
@@ -23,10 +24,12 @@ struct PoolTask {
   WorkOrder order;
 };
 
-// `on_result` is called by one thread at a time, with the index of the task. Returns early,
-// children killed, once os::interrupted().
+// Called by one thread at a time, with the index of the task.
 using OnResult = std::function<void(size_t task, const CaseResult&)>;
+// What a child drew under TUFF_RANDOM_OPTS; nothing of those that died.
+using OnOpts = std::function<void(size_t task, const Json& counts)>;
+// Returns early, children killed, once os::interrupted().
 void run_pool(const std::vector<PoolTask>& tasks, const PoolOptions& options,
-              const OnResult& on_result);
+              const OnResult& on_result, const OnOpts& on_opts = {});
 
 }  // namespace tuff::check

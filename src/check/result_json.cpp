@@ -35,6 +35,15 @@ CaseResult result_from_json(const Json& j) {
   return r;
 }
 
+Json to_json(const kernel::OptCounts& counts, const Target& target) {
+  Json out = Json::object();
+  for (const kernel::OptKind k : kernel::kOptKinds) {
+    if (!kernel::allows(target, k)) continue;
+    out[kernel::name(k)] = {{"tried", counts.of(k).tried}, {"applied", counts.of(k).applied}};
+  }
+  return out;
+}
+
 std::string to_line(const Json& j) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

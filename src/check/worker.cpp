@@ -89,6 +89,19 @@ CaseResult run_one(const Item& item, const WorkOrder& order) {
   return r;
 }
 
+// False: the device is lost.
+bool run_items(std::span<const Item> items, const WorkOrder& order) {
+  for (const Item& item : items) {
+    say({{"event", "begin"}, {"case", item.name}});
+    Json j = {{"event", "result"}};
+    const CaseResult r = run_one(item, order);
+    j.update(to_json(r));
+    say(j);
+    if (r.verdict == Verdict::Crash) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string to_text(const WorkOrder& o) {
@@ -134,18 +147,10 @@ void run_worker(const WorkOrder& order) {
     prepare(items, order.how);
   }
   say({{"event", "ready"}});
-  for (const Item& item : items) {
-    say({{"event", "begin"}, {"case", item.name}});
-    Json j = {{"event", "result"}};
-    const CaseResult r = run_one(item, order);
-    j.update(to_json(r));
-    say(j);
-    if (r.verdict == Verdict::Crash) {
-      say({{"event", "lost"}});
-      return;
-    }
-  }
-  say({{"event", "done"}});
+  const bool whole = run_items(items, order);
+  if (env_int(Env::TUFF_RANDOM_OPTS))
+    say({{"event", "opts"}, {"counts", to_json(kernel::random_opt_counts(), device->target())}});
+  say({{"event", whole ? "done" : "lost"}});
 }
 
 }  // namespace tuff::check

@@ -24,7 +24,7 @@ std::string to_text(const WorkOrder& order);
 WorkOrder work_order_from(const std::string& text);
 
 // Events: {"event": "prepare" | "ready"}, {"event": "begin", "case": ...}, {"event": "result",
-// ...},
+// ...}, {"event": "opts", "counts": ...} with TUFF_RANDOM_OPTS,
 // {"event": "lost"} when the device can run nothing more, {"event": "done"}.
 // Throws nothing that a case does; errors in the order itself and of opening the device are thrown.
 void run_worker(const WorkOrder& order);

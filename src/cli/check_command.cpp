@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "base/os.h"
 #include "base/os_child.h"
 #include "check/pool.h"
@@ -96,8 +97,9 @@ std::vector<std::string> names_of(const std::vector<const check::Case*>& cases) 
 
 std::string command_line(const CheckOptions& o, const std::string& device,
                          const std::string& filter) {
-  std::string text =
-      fmt::format("tuff check --device {} --filter '{}' --seed {}", device, filter, o.seed);
+  const int64_t opts = env_int(Env::TUFF_RANDOM_OPTS);
+  std::string text = opts ? fmt::format("TUFF_RANDOM_OPTS={} ", opts) : std::string();
+  text += fmt::format("tuff check --device {} --filter '{}' --seed {}", device, filter, o.seed);
   if (upper(o.against) != kInterpreter) text += " --against " + o.against;
   return text;
 }
@@ -123,10 +125,12 @@ int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
   pool.timeout_s = o.timeout_s;
   os::catch_interrupts();
   CheckReport report(devices, total, o.json);
-  check::run_pool(tasks, pool, [&](size_t task, const check::CaseResult& r) {
+  const auto on_result = [&](size_t task, const check::CaseResult& r) {
     report.add(task, r);
     if (failed && !r.expected) failed->push_back({devices[task].name, r});
-  });
+  };
+  check::run_pool(tasks, pool, on_result,
+                  [&](size_t task, const check::Json& counts) { report.add_opts(task, counts); });
   report.finish();
   if (os::interrupted()) {
     fmt::print(stderr, "tuff: interrupted after {} of {} cases\n", report.done(), total);

@@ -123,7 +123,36 @@ void CheckReport::print_rows() const {
   if (function_count) print_row(fmt::format("{} functions of Tensor", function_count), functions);
 }
 
+void CheckReport::add_opts(size_t device, const Json& counts) {
+  Json& sum = opts_.emplace(device, Json::object()).first->second;
+  for (const auto& [kind, row] : counts.items()) {
+    Json& all = sum.emplace(kind, Json{{"tried", 0}, {"applied", 0}}).first.value();
+    for (const char* field : {"tried", "applied"})
+      all[field] = all[field].get<uint64_t>() + row.at(field).get<uint64_t>();
+  }
+}
+
+void CheckReport::print_opts() const {
+  for (const auto& [device, counts] : opts_) {
+    if (json_) {
+      print_json({{"device", devices_[device].name}, {"random_opts", counts}});
+      continue;
+    }
+    uint64_t tried = 0, applied = 0;
+    std::string kinds;
+    for (const auto& [kind, row] : counts.items()) {
+      tried += row.at("tried").get<uint64_t>();
+      applied += row.at("applied").get<uint64_t>();
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, row.at("applied").dump());
+    }
+    fmt::print("{}: {} of {} random optimizations were legal ({:.0f} %): {}\n",
+               devices_[device].name, applied, tried,
+               100.0 * double(applied) / double(std::max<uint64_t>(tried, 1)), kinds);
+  }
+}
+
 void CheckReport::finish() {
+  print_opts();
   if (json_) return;
   for (const hcq::DeviceInfo& d : devices_)
     fmt::print("{}{}{}  {}  {}\n", style_.bold, d.name, style_.plain, d.description, d.driver);

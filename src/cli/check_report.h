@@ -18,6 +18,8 @@ class CheckReport {
   // devices: one per task of the pool, in order; total: cases on all of them.
   CheckReport(std::vector<hcq::DeviceInfo> devices, size_t total, bool json);
   void add(size_t device, const check::CaseResult& r);
+  // What a child drew under TUFF_RANDOM_OPTS.
+  void add_opts(size_t device, const Json& counts);
   void finish();  // the table, unless JSON was asked for
   bool all_expected() const { return unexpected_ == 0; }
   size_t done() const { return done_; }
@@ -32,6 +34,7 @@ class CheckReport {
   void progress(bool last);
   std::string cell_text(const Cell& c) const;
   void print_rows() const;
+  void print_opts() const;
   Json line(size_t device, const check::CaseResult& r) const;
 
   std::vector<hcq::DeviceInfo> devices_;
@@ -40,6 +43,7 @@ class CheckReport {
   Style style_;
   std::vector<std::string> ops_;  // in the order of their first results' cases
   std::map<std::string, std::vector<Cell>> cells_;
+  std::map<size_t, Json> opts_;  // by device, of all children
   std::map<check::Verdict, size_t> verdicts_;
   uint64_t next_progress_ns_ = 0;
 };

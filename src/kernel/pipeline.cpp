@@ -10,6 +10,7 @@
 #include "graph/spec.h"
 #include "graph/symbolic.h"
 #include "kernel/lower/ranges.h"
+#include "kernel/opt/random_opts.h"
 
 namespace tuff::kernel {
 
@@ -109,6 +110,10 @@ void pass_opts(Lowering& l) {
   Tiling t(l.ast, l.target);
   if (l.given_opts) {
     for (const Opt& o : *l.given_opts) t.apply(o);
+  } else if (const int64_t seed = env_int(Env::TUFF_RANDOM_OPTS)) {
+    const int64_t most_lanes = l.options.check_bounds ? 16 : 32;
+    for (const Opt& o : random_opts(l.ast, l.target, uint64_t(seed) ^ l.key, most_lanes))
+      t.apply(o);
   } else if (!env_flag(Env::TUFF_NOOPT)) {
     // A checked access writes a record per lane: wide tiles would take minutes to compile.
     Target narrow = l.target;

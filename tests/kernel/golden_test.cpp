@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "base/env.h"
 #include "kernel/ast_builder.h"
-#include "kernel/lowered.h"
+#include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
 namespace {
@@ -44,6 +45,31 @@ TEST(Golden, LinearLists) {
                     to_text(lower(k.ast, builtin_target(target))));
     }
   }
+}
+
+// One of each kind alone.
+TEST(Golden, Opts) {
+  const graph::UOp product = matmul_ast(12, 16, 8), sum = sum_ast(2, 64),
+                   values = elementwise_ast(12, 50);
+  const struct {
+    graph::UOp ast;
+    Opt opt;
+  } cases[] = {{product, {OptKind::Split, 1, 4}},   {product, {OptKind::Upcast, 0, 5}},
+               {values, {OptKind::Vector, 0, 8}},   {sum, {OptKind::Unroll, 1, 4}},
+               {product, {OptKind::Group, 0, 0}},   {values, {OptKind::Local, 0, 16}},
+               {sum, {OptKind::GroupReduce, 1, 8}}, {product, {OptKind::Swap, 0, 1}},
+               {values, {OptKind::Spread, 0, 4}},   {product, {OptKind::Stage, 1, 0}}};
+  std::set<OptKind> shown;
+  for (const auto& c : cases) {
+    shown.insert(c.opt.kind);
+    for (const char* name : {"c-x86-64", "spirv-lavapipe"}) {
+      const Target target = builtin_target(name);
+      if (!allows(target, c.opt.kind)) continue;
+      expect_golden(fmt::format("opt_{}.{}.txt", kernel::name(c.opt.kind), name),
+                    to_text(lower_with(c.ast, target, {c.opt})));
+    }
+  }
+  EXPECT_EQ(shown.size(), std::size(kOptKinds)) << "a kind of opt has no golden";
 }
 
 }  // namespace

@@ -92,6 +92,19 @@ TEST(Opt, EachKeepsTheMeaning) {
   }
 }
 
+// What depends on the launch group alone is loaded outside the loop, also where that has no
+// iteration.
+TEST(Opt, GroupsThatNothingIsLeftForLoadNothingBeyond) {
+  for (const auto& [name, n, run] : {std::tuple{"c-x86-64", 16, 3}, {"spirv-lavapipe", 200, 64}}) {
+    AstBuilder b;
+    const UOp i = b.loop(n);
+    const UOp value = load(1, (n + run - 1) / run, floordiv(i, run)) + load(2, n, i);
+    const UOp ast = kernel_of({store(0, n, i, value, {i})});
+    const Opts opts{{OptKind::Spread, 0, 7}};
+    expect_same(ast, lower_with(ast, builtin_target(name), opts), 0, name);
+  }
+}
+
 TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 16, 40);

@@ -7,6 +7,7 @@
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
+#include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
@@ -18,11 +19,12 @@ class RandomKernel {
  public:
   explicit RandomKernel(uint32_t seed) : random_(seed) {}
 
+  // Of prime numbers too, and of one; sched leaves no loop of none to a kernel.
   UOp ast() {
-    static constexpr int64_t sizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 7};
+    static constexpr int64_t sizes[] = {1, 2, 3, 4, 6, 8, 12, 16, 7, 13, 5};
     const int rank = 1 + pick(3);
     std::vector<UOp> loops;
-    for (int i = 0; i < rank; i++) loops.push_back(b_.loop(sizes[pick(9)]));
+    for (int i = 0; i < rank; i++) loops.push_back(b_.loop(sizes[pick(11)]));
     const UOp value = expression(loops, 3);
     std::vector<UOp> order = loops;
     std::shuffle(order.begin(), order.end(), random_);  // a permuted store
@@ -63,21 +65,6 @@ class RandomKernel {
     }
     return kernel_of(ends);
   }
-  std::vector<Opt> opts(const UOp& ast, const Target& target) {
-    Tiling t(ast_for_opts(ast), target);
-    for (int i = 0; i < 6 && !t.axes().empty(); i++) {
-      static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
-      const Opt o{OptKind(pick(9)), pick(int(t.axes().size())), amounts[pick(7)]};
-      if (t.lane_count() * std::max<int64_t>(o.amount, 1) <= 128) t.try_apply(o);
-    }
-    for (int f = 0; f < int(t.factors().size()); f++) {
-      if (pick(2) == 0) staged_ += t.try_apply({OptKind::Stage, f, pick(2)});
-    }
-    return t.applied();
-  }
-
-  int staged() const { return staged_; }
-
   // A subgroup of 8 that shares reductions, or loads for a tile.
   std::vector<Opt> subgroup_opts(const UOp& ast, const Target& target) {
     Tiling t(ast_for_opts(ast), target);
@@ -110,8 +97,8 @@ class RandomKernel {
     }
   }
   UOp reduction(const std::vector<UOp>& open, int depth) {
-    static constexpr int64_t sizes[] = {2, 4, 5, 8, 9};
-    std::vector<UOp> own{b_.fold(sizes[pick(5)])};
+    static constexpr int64_t sizes[] = {2, 4, 5, 8, 9, 1, 11};
+    std::vector<UOp> own{b_.fold(sizes[pick(7)])};
     if (pick(3) == 0) own.push_back(b_.fold(sizes[pick(3)]));
     std::vector<UOp> inside;
     for (const UOp& r : open) {
@@ -142,38 +129,65 @@ class RandomKernel {
   std::mt19937 random_;
   AstBuilder b_;
   int32_t next_slot_ = 1;
-  int staged_ = 0;
 };
 
+constexpr int64_t kMostLanes = 128;
+
+// How often each kind was part of a random schedule, of the kernels of one test.
+class Histogram {
+ public:
+  std::vector<Opt> draw(const UOp& ast, const Target& target, uint64_t seed) {
+    const OptCounts before = random_opt_counts();
+    std::vector<Opt> opts = random_opts(ast_for_opts(ast), target, seed, kMostLanes);
+    const OptCounts after = random_opt_counts();
+    for (const OptKind k : kOptKinds) {
+      OptCounts::Row& row = counts_.of(k);
+      row.tried += after.of(k).tried - before.of(k).tried;
+      row.applied += after.of(k).applied - before.of(k).applied;
+    }
+    return opts;
+  }
+  uint64_t applied(OptKind k) const { return counts_.of(k).applied; }
+  void print() const { fmt::print("{}\n", to_string(counts_, builtin_target("spirv-lavapipe"))); }
+
+ private:
+  OptCounts counts_;
+};
+
+void expect_the_same(const UOp& ast, const Target& target, const std::vector<Opt>& opts,
+                     double tolerance, const std::string& kernel) {
+  const std::string what = kernel + ": " + to_string(opts);
+  LinearKernel k;
+  ASSERT_NO_THROW(k = lower_with(ast, target, opts)) << what;
+  ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
+  ASSERT_NO_THROW(expect_same(ast, k, tolerance, what)) << what << "\n" << to_text(k);
+}
+
 TEST(RandomKernels, MeanTheSameLowered) {
-  int staged = 0;
-  for (const NamedTarget& t : test_targets()) {
-    for (uint32_t seed = 0; seed < 400; seed++) {
-      RandomKernel r(seed);
-      const UOp ast = r.ast();
+  Histogram histogram;
+  const std::vector<NamedTarget> targets = test_targets();
+  for (uint32_t seed = 0; seed < 400; seed++) {
+    const UOp ast = RandomKernel(seed).ast();
+    for (const NamedTarget& t : targets) {
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
       LinearKernel k;
       ASSERT_NO_THROW(k = lower(ast, t.target)) << what;
       ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
-      const std::vector<Opt> opts = r.opts(ast, t.target);
-      staged += r.staged();
-      ASSERT_NO_THROW(k = lower_with(ast, t.target, opts)) << what << ": " << to_string(opts);
-      ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what << ": " << to_string(opts);
-      ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what + ": " + to_string(opts)))
-          << what << ": " << to_string(opts) << "\n"
-          << to_text(k);
+      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
       if (HasFailure()) return;
     }
   }
-  EXPECT_GE(staged, 200);
+  histogram.print();
+  for (const OptKind k : kOptKinds) EXPECT_GE(histogram.applied(k), 100u) << name(k);
 }
 
 TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
+  Histogram histogram;
   int spread = 0;
-  for (const NamedTarget& t : test_targets()) {
-    for (uint32_t seed = 0; seed < 60; seed++) {
-      RandomKernel r(1000 + seed);
-      const UOp ast = r.nests();
+  const std::vector<NamedTarget> targets = test_targets();
+  for (uint32_t seed = 0; seed < 30; seed++) {
+    const UOp ast = RandomKernel(1000 + seed).nests();
+    for (const NamedTarget& t : targets) {
       const auto nodes = toposort(ast);
       const bool sums = std::any_of(nodes.begin(), nodes.end(),
                                     [](const Node* n) { return n->op == Op::Reduce; });
@@ -181,16 +195,14 @@ TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
       const LinearKernel k = lower(ast, t.target);
       ASSERT_NO_THROW(expect_same(ast, k, tolerance, what)) << what << "\n" << to_text(k);
-      const std::vector<Opt> opts = r.opts(ast, t.target);
-      const LinearKernel other = lower_with(ast, t.target, opts);
-      ASSERT_NO_THROW(expect_same(ast, other, tolerance, what + ": " + to_string(opts)))
-          << what << ": " << to_string(opts) << "\n"
-          << to_text(other);
+      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), tolerance, what);
       spread += k.opts.find("spread") != std::string::npos;
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(spread, 50);
+  histogram.print();
+  EXPECT_GT(spread, 25);
+  EXPECT_GT(histogram.applied(OptKind::Spread), 25u);
 }
 
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {

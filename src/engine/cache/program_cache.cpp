@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "base/parallel.h"
@@ -176,7 +177,7 @@ std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source
 // What TUFF_BEAM has found for this kernel, now or in another process.
 std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
   const BeamOptions options = BeamOptions::of_environment();
-  if (options.width == 0 || checking_bounds()) return {};
+  if (options.width == 0 || checking_bounds() || env_int(Env::TUFF_RANDOM_OPTS)) return {};
   const Target& target = device_.target();
   const render::Renderer& renderer = render::renderer_of(target);
   const std::string parts[] = {"beam", graph::to_text(ast), to_json(target),

@@ -8,10 +8,6 @@ namespace tuff::kernel {
 
 namespace {
 
-constexpr OptKind kKinds[] = {
-    OptKind::Split, OptKind::Upcast,      OptKind::Vector, OptKind::Unroll, OptKind::Group,
-    OptKind::Local, OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread, OptKind::Stage};
-
 std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
   switch (kind) {
     case OptKind::Split: return {8, 16, 32, 64, 128};
@@ -49,7 +45,7 @@ class Neighbourhood {
         add(other);
       }
     }
-    for (const OptKind kind : kKinds) {
+    for (const OptKind kind : kOptKinds) {
       const size_t places = kind == OptKind::Stage ? start_.factors().size() : start_.axes().size();
       for (int axis = 0; axis < int(places); axis++) {
         for (const int64_t amount : amounts_of(kind, start_, axis))
@@ -96,9 +92,9 @@ const char* parse_number(const char* at, const char* end, Number& n) {
 bool parse_opt(std::string_view text, Opt& o) {
   const size_t open = text.find('(');
   if (open == std::string_view::npos || text.back() != ')') return false;
-  const auto kind = std::ranges::find(kKinds, text.substr(0, open),
+  const auto kind = std::ranges::find(kOptKinds, text.substr(0, open),
                                       [](OptKind k) { return std::string_view(name(k)); });
-  if (kind == std::end(kKinds)) return false;
+  if (kind == std::end(kOptKinds)) return false;
   o.kind = *kind;
   const char* end = text.data() + text.size() - 1;
   const char* at = parse_number(text.data() + open + 1, end, o.axis);

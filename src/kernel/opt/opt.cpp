@@ -42,6 +42,10 @@ const OptRow& row_of(OptKind k) {
 }  // namespace
 
 const char* name(OptKind k) { return row_of(k).name; }
+bool allows(const Target& target, OptKind k) {
+  if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
+  return k != OptKind::Stage || target.shared_bytes > 0;
+}
 std::string to_string(const Opt& o) {
   return fmt::format("{}({},{})", name(o.kind), o.axis, o.amount);
 }
@@ -398,7 +402,7 @@ class AxisBuilder {
       const UOp loop = shared_out ? rows_loop(axis) : UOp();
       if (loop ? loop->src(0)->is_const_int(1) : p.size->is_const_int(1)) continue;
       const UOp r = loop ? loop : is_joint(axis, p) ? joint(p) : range(p.size, next_id_++, p.kind);
-      const UOp at = axis.rows && p.kind == AxisKind::Group ? turn(axis, p) : r;
+      const UOp at = axis.rows && p.kind == AxisKind::Group ? busy_turn(axis, p) : r;
       b.value = b.value ? b.value * p.size + at : at;
       b.ranges.push_back(r);
     }
@@ -433,10 +437,22 @@ class AxisBuilder {
     const UOp group = joint(groups);
     return axis.first ? floormod(group + (n - axis.first), n) : group;
   }
+  // A group without rows makes no iteration, but what depends on the group alone leaves the loop:
+  // it is done for the last group that has some.
+  UOp busy_turn(const Axis& axis, const AxisPart& groups) {
+    const UOp group = turn(axis, groups);
+    const int64_t most = axis.parts[axis.main].size->max;
+    const int64_t busy = shared_in_turn(axis) ? axis.rows : (axis.rows + most - 1) / most;
+    if (busy >= groups.size->max) return group;
+    return where(lt(group, index_const(busy)), group, index_const(busy - 1));
+  }
+  static bool shared_in_turn(const Axis& axis) {
+    const size_t next = size_t(axis.main) + 1;
+    return next < axis.parts.size() && axis.parts[next].kind == AxisKind::Group;
+  }
   // As many iterations as there are rows for this group: numbers known here, chosen by its id.
   UOp rows_loop(const Axis& axis) {
-    const size_t next = size_t(axis.main) + 1;
-    const bool in_turn = next < axis.parts.size() && axis.parts[next].kind == AxisKind::Group;
+    const bool in_turn = shared_in_turn(axis);
     const AxisPart& groups = axis.parts[in_turn ? axis.main + 1 : axis.main - 1];
     const int64_t n = groups.size->max, most = axis.parts[axis.main].size->max;
     const int64_t full = in_turn ? axis.rows - (most - 1) * n : axis.rows / most;

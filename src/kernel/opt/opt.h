@@ -33,7 +33,11 @@ enum class OptKind : uint8_t {
   Stage,  // factor `axis` of the sums of products (see Tiling::factors) is copied into fast
           // memory inside the `amount` outermost loops and read from there; after all others
 };
+inline constexpr OptKind kOptKinds[] = {
+    OptKind::Split, OptKind::Upcast,      OptKind::Vector, OptKind::Unroll, OptKind::Group,
+    OptKind::Local, OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread, OptKind::Stage};
 const char* name(OptKind k);
+bool allows(const Target& target, OptKind k);  // whether any kernel can have it there
 
 struct Opt {
   OptKind kind;

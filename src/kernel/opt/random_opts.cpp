@@ -1,0 +1,153 @@
+#include "kernel/opt/random_opts.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace tuff::kernel {
+
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014): the same numbers with every standard library.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  int64_t below(int64_t n) { return int64_t(next() % uint64_t(n)); }
+
+ private:
+  uint64_t state_;
+};
+
+struct Process {
+  std::mutex mutex;
+  OptCounts counts;
+};
+Process& process() {
+  static Process p;
+  return p;
+}
+
+bool makes_lanes(OptKind k) {
+  return k == OptKind::Upcast || k == OptKind::Vector || k == OptKind::Unroll;
+}
+
+class Draw {
+ public:
+  Draw(const graph::UOp& ast, const Target& target, uint64_t seed, int64_t most_lanes)
+      : t_(ast, target), random_(seed), most_lanes_(most_lanes) {
+    for (size_t a = 0; a < t_.axes().size(); a++)
+      (t_.axes()[a].reduced ? reduced_ : outputs_).push_back(int(a));
+    // What holds the workgroup keeps the others out of it: shared reductions get their turn too.
+    const bool sharing = !reduced_.empty() && random_.below(2);
+    for (const OptKind k : kOptKinds) {
+      const bool holds_workgroup = k == OptKind::Local || k == OptKind::Spread;
+      if (k == OptKind::Stage || !allows(target, k)) continue;
+      if (sharing && holds_workgroup) continue;
+      kinds_.insert(kinds_.end(), sharing && k == OptKind::GroupReduce ? 3 : 1, k);
+    }
+    staging_ = allows(target, OptKind::Stage);
+  }
+
+  std::vector<Opt> run() {
+    const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
+    for (int64_t i = 0; i < draws; i++) {
+      const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];
+      const int axis = axis_for(kind);
+      if (axis >= 0) attempt({kind, axis, amount(kind, axis)});
+    }
+    // Copies come after all others.
+    const int factors = staging_ ? int(t_.factors().size()) : 0;
+    for (int f = 0; f < factors; f++)
+      if (random_.below(2)) attempt({OptKind::Stage, f, random_.below(4)});
+    std::lock_guard lock(process().mutex);
+    process().counts += counts_;
+    return t_.applied();
+  }
+
+ private:
+  int axis_for(OptKind kind) {
+    const bool folds = kind == OptKind::Unroll || kind == OptKind::GroupReduce;
+    const bool either = kind == OptKind::Split || kind == OptKind::Swap;
+    if (either) return int(random_.below(int64_t(t_.axes().size())));
+    const std::vector<int>& axes = folds ? reduced_ : outputs_;
+    return axes.empty() ? -1 : axes[size_t(random_.below(int64_t(axes.size())))];
+  }
+  int64_t amount(OptKind kind, int axis) {
+    static constexpr int64_t any[] = {2, 3, 4, 5, 7, 8, 16}, powers[] = {2, 4, 8, 16},
+                             groups[] = {0, 2, 3, 4, 7};
+    switch (kind) {
+      case OptKind::Split: return divisor(t_.axes()[size_t(axis)]);
+      case OptKind::Swap: return random_.below(int64_t(t_.axes().size()));
+      case OptKind::Vector:
+      case OptKind::GroupReduce: return powers[random_.below(std::size(powers))];
+      case OptKind::Group: return groups[random_.below(std::size(groups))];
+      default: return any[random_.below(std::size(any))];
+    }
+  }
+  // Of what is left of the axis; 2 where there is none.
+  int64_t divisor(const Axis& axis) {
+    std::vector<int64_t> all;
+    const int64_t size = axis.main_is_const() ? axis.main_size() : 0;
+    for (int64_t d = 2; d <= std::min<int64_t>(size, 64); d++)
+      if (size % d == 0) all.push_back(d);
+    return all.empty() ? 2 : all[size_t(random_.below(int64_t(all.size())))];
+  }
+  void attempt(const Opt& o) {
+    if (makes_lanes(o.kind) && t_.lane_count() > most_lanes_ / o.amount) return;
+    OptCounts::Row& row = counts_.of(o.kind);
+    row.tried++;
+    row.applied += t_.try_apply(o);
+  }
+
+  Tiling t_;
+  Random random_;
+  const int64_t most_lanes_;
+  std::vector<int> outputs_, reduced_;  // axes
+  std::vector<OptKind> kinds_;
+  bool staging_ = false;
+  OptCounts counts_;
+};
+
+}  // namespace
+
+OptCounts::Row OptCounts::total() const {
+  Row all;
+  for (const Row& r : rows) all.tried += r.tried, all.applied += r.applied;
+  return all;
+}
+
+OptCounts& OptCounts::operator+=(const OptCounts& other) {
+  for (size_t i = 0; i < rows.size(); i++) {
+    rows[i].tried += other.rows[i].tried;
+    rows[i].applied += other.rows[i].applied;
+  }
+  return *this;
+}
+
+std::string to_string(const OptCounts& counts, const Target& target) {
+  const OptCounts::Row all = counts.total();
+  std::string kinds;
+  for (const OptKind k : kOptKinds) {
+    if (allows(target, k))
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", name(k), counts.of(k).applied);
+  }
+  return fmt::format("{} of {} draws were legal ({:.0f} %): {}", all.applied, all.tried,
+                     100.0 * double(all.applied) / double(std::max<uint64_t>(all.tried, 1)), kinds);
+}
+
+std::vector<Opt> random_opts(const graph::UOp& ast, const Target& target, uint64_t seed,
+                             int64_t most_lanes) {
+  return Draw(ast, target, seed, most_lanes).run();
+}
+
+OptCounts random_opt_counts() {
+  std::lock_guard lock(process().mutex);
+  return process().counts;
+}
+
+}  // namespace tuff::kernel
