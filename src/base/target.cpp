@@ -116,6 +116,7 @@ Target spirv_generic() {
   t.arch = "spirv1.3";
   t.identity = "builtin:spirv-generic";
   t.vector_bytes = 16;
+  t.vector_registers = 128;
   t.has_local = true;
   t.max_local = {128, 128, 64};
   t.max_invocations = 128;

@@ -14,6 +14,7 @@ using namespace graph;
 
 namespace {
 
+constexpr uint32_t kDearLoad = 4;  // multiply-adds: then accumulators may spill instead
 constexpr int64_t kMaxUnrolledLoads =
     512;                               // load instances of one body: compile time and code size
 constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
@@ -221,20 +222,61 @@ class Heuristics {
     }
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
-    unroll_main(4, true);
+    int64_t steps = 4;
+    if (target_.load_cost < kDearLoad) {
+      while (steps > 1 && tile_registers(best.columns, best.rows, steps) > registers()) steps /= 2;
+    }
+    unroll_main(steps, true);
+    if (target_.load_cost < kDearLoad) share_tile(best);
     return true;
   }
+  // A workgroup as square as it can be over the tile's two axes: what its invocations read is
+  // theirs in common and comes from memory once. As large as leaves every core some.
+  void share_tile(const Tile& tile) {
+    constexpr int64_t kMost = 256, kUnknownCores = 16;
+    if (tile.row < 0 || tile.row == tile.column) return;
+    const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
+    const int64_t invocations = int64_t(k_.outputs) / (tile.columns * tile.rows);
+    const auto fits = [&](int64_t n) {
+      return n <= int64_t(target_.max_invocations) && invocations / n >= 2 * cores;
+    };
+    int64_t most = kMost;
+    while (most > 32 && !fits(most)) most /= 2;
+    int64_t x = 1, y = 1;
+    while (x * y < most) {
+      const bool wider = x * tile.columns <= y * tile.rows;
+      if (grows(x, tile.column, 0) && (wider || !grows(y, tile.row, 1))) {
+        x *= 2;
+      } else if (grows(y, tile.row, 1)) {
+        y *= 2;
+      } else {
+        break;
+      }
+    }
+    if (x > 1) t_.try_apply({OptKind::Local, tile.column, x});
+    if (y > 1) t_.try_apply({OptKind::Local, tile.row, y});
+  }
+  bool grows(int64_t n, int a, size_t local_axis) const {
+    return left(a) % (2 * n) == 0 && 2 * n <= int64_t(target_.max_local[local_axis]);
+  }
   void best_pair(Tile& best, int column, int row) const {
-    const int64_t most = target_.load_cost >= 4 ? 16 : 8;
+    const int64_t most = target_.load_cost >= kDearLoad ? 16 : 8;
     for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
       if (left(column) % c != 0) continue;
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
         if (left(row) % r != 0) continue;
         if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
+        if (target_.load_cost < kDearLoad && tile_registers(c, r, 1) > registers()) continue;
         const double loads = scalar_loads(column, c, row, r) / double(r * c);
         if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};
       }
     }
+  }
+  int64_t registers() const { return target_.vector_registers; }
+  // Accumulators, the operands of some steps, addresses and counters.
+  static int64_t tile_registers(int64_t columns, int64_t rows, int64_t steps) {
+    constexpr int64_t kOthers = 16;
+    return columns * rows + (columns + rows) * steps + kOthers;
   }
   // Where loads are dear and lanes can hand values round, the workgroup is one subgroup along the
   // columns, and the tile has rows by the subgroup: what they read is the same in all lanes, so

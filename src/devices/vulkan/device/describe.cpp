@@ -86,7 +86,7 @@ Target make_target(const Facts& f) {
       fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
                   f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
   t.cores = f.software() ? os::core_count() : std::max(1u, f.compute_units);
-  t.vector_registers = 32;
+  t.vector_registers = 128;  // Vulkan does not say; 128 to 255 on desktop GPUs
   t.has_local = true;
   t.subgroup_size = f.subgroup_size;
   std::copy_n(limits.maxComputeWorkGroupCount, 3, t.max_groups.begin());

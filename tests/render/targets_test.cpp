@@ -1,0 +1,219 @@
+// What the heuristics choose for devices that are not at hand (tests/targets/*.json): within their
+// limits, valid for their Vulkan version, products with enough reuse, and kept as goldens, so that
+// a change made for one device shows on all. TUFF_UPDATE_GOLDENS=1 writes them anew.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/env.h"
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/opt/neighbours.h"
+#include "kernel/pipeline.h"
+#include "render/valid_spirv.h"
+#include "sched/models.h"
+#include "sched/schedule.h"
+
+namespace tuff::render {
+namespace {
+
+using namespace graph;
+using kernel::is_lane;
+namespace models = sched::testing;
+
+struct Row {
+  const char* name;
+  // Of 1024x1024x1024 in f32: multiply-adds count as two, and what the invocations of a workgroup
+  // read in common once.
+  double least_reuse;
+  int64_t most_registers;  // of one invocation, by estimate
+};
+// The tile that fits the registers, times what a workgroup of at most 256 invocations makes of it.
+// Of this size Hopper's 132 units leave each a smaller tile. lavapipe's registers are a stack in
+// the L1 cache; its reuse is by subgroup.
+constexpr Row kRows[] = {{"amd-rdna3-igpu", 16, 128}, {"intel-xe", 16, 64},
+                         {"nvidia-ampere", 16, 128},  {"nvidia-hopper", 10, 128},
+                         {"qualcomm-adreno", 16, 64}, {"arm-mali", 16, 64},
+                         {"lavapipe", 8, 640}};
+
+struct Work {
+  std::string name;
+  UOp value;
+};
+UOp input(std::initializer_list<int64_t> extents) {
+  Shape shape;
+  for (const int64_t e : extents) shape.push_back(Dim(e));
+  return reshape(buffer(make_ref<Storage>("VULKAN", DType::F32, element_count(shape))), shape);
+}
+std::vector<Work> benchmark_set() {
+  std::vector<Work> out;
+  for (const int64_t n : {64, 256, 512, 1024, 2048})
+    out.push_back({fmt::format("matmul {}", n), models::matmul(input({n, n}), input({n, n}))});
+  out.push_back({"matmul 509x1021x767", models::matmul(input({509, 767}), input({767, 1021}))});
+  out.push_back({"gemv 4096x4096", models::matmul(input({4096, 4096}), input({4096, 1}))});
+  out.push_back({"conv 8x32x28x28 by 64x3x3",
+                 models::conv3x3(input({8, 32, 28, 28}), input({64, 32, 3, 3}))});
+  out.push_back({"softmax 4096x4096", models::softmax(input({4096, 4096}))});
+  out.push_back({"layernorm 4096x4096", models::layer_norm(input({4096, 4096}), input({4096}))});
+  out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
+  out.push_back({"column sums of 4096x4096", reduce(Op::Add, input({4096, 4096}), {0})});
+  out.push_back({"transpose 4096x4096", permute(input({4096, 4096}), {1, 0})});
+  out.push_back({"x*2+1 of 16777216",
+                 models::add(models::mul(input({1 << 24}), models::number(2)), models::number(1))});
+  return out;
+}
+
+std::string path_of(const std::string& file) {
+  return std::string(TUFF_SOURCE_DIR "/tests/targets/") + file;
+}
+std::string contents(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in.good()) << path << " is missing";
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+bool updating() { return system_env("TUFF_UPDATE_GOLDENS") == "1"; }
+
+int64_t lanes_of(const kernel::LinearKernel& k, size_t i) {
+  int64_t n = 1;
+  for (size_t bit = 0; bit < k.lane_ranges.size(); bit++)
+    if (k.lanes[i] >> bit & 1) n *= k.lane_ranges[bit]->src(0)->max;
+  return n;
+}
+
+// The most 32-bit values that are live at once as the list stands: accumulators everywhere, loads
+// and what is computed and used more than once from there to the last use. Other results are used
+// up lane by lane; offsets that differ by a lane are immediates of the loads.
+int64_t live_registers(const kernel::LinearKernel& k) {
+  std::unordered_map<const Node*, size_t> at, last, users;
+  std::vector<size_t> loop_end(k.ops.size(), 0);
+  std::vector<size_t> open;
+  std::vector<std::vector<size_t>> loops(k.ops.size());  // around each op, by opening
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const Node* n = k.ops[i].get();
+    at[n] = i;
+    if (n->op == Op::End) {
+      loop_end[open.back()] = i;
+      open.pop_back();
+    }
+    loops[i] = open;
+    if (n->op == Op::Range && !is_lane(n->get<RangeArg>().kind)) open.push_back(i);
+  }
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    for (const UOp& s : k.ops[i]->src()) {
+      size_t until = i;  // through the end of a loop that the value is defined outside of
+      for (const size_t loop : loops[i])
+        if (at.contains(s.get()) && at[s.get()] < loop) until = std::max(until, loop_end[loop]);
+      last[s.get()] = std::max(last[s.get()], until);
+      users[s.get()]++;
+    }
+  }
+  std::map<size_t, int64_t> change;
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const Node* n = k.ops[i].get();
+    const bool loaded = n->op == Op::Load && n->src(0)->op == Op::Index;
+    const bool kept = loaded || n->op == Op::Register || (is_alu(n->op) && users[n] > 1);
+    if (!is_float(n->dtype) || !kept || !last.contains(n)) continue;
+    change[i] += lanes_of(k, i);
+    change[n->op == Op::Register ? k.ops.size() : last[n] + 1] -= lanes_of(k, i);
+  }
+  int64_t live = 0, most = 0;
+  for (const auto& [i, by] : change) most = std::max(most, live += by);
+  return most;
+}
+
+// Of a workgroup, per step of the reduction; 0: no product of two loads.
+double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
+  kernel::Tiling t(kernel::ast_for_opts(ast), target);
+  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
+  const auto width = [&](const std::vector<int>& axes) {
+    double n = 1;
+    for (const int a : axes) {
+      for (const kernel::AxisPart& p : t.axes()[size_t(a)].parts) {
+        const bool together = is_lane(p.kind) || p.kind == AxisKind::Local;
+        if (together && !t.axes()[size_t(a)].reduced) n *= double(p.size->max);
+      }
+    }
+    return n;
+  };
+  if (t.factors().size() != 2) return 0;
+  std::vector<int> all(t.axes().size());
+  for (size_t a = 0; a < all.size(); a++) all[a] = int(a);
+  return 2 * width(all) / (4 * width(t.factors()[0].axes) + 4 * width(t.factors()[1].axes));
+}
+
+void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_t registers,
+                          const Row& row, const std::string& what) {
+  uint64_t invocations = 1;
+  for (size_t i = 0; i < 3; i++) {
+    EXPECT_LE(k.groups[i].max(), int64_t(t.max_groups[i])) << what;
+    EXPECT_LE(k.local[i], t.max_local[i]) << what;
+    invocations *= k.local[i];
+  }
+  EXPECT_LE(invocations, t.max_invocations) << what;
+  EXPECT_LE(k.shared_bytes, t.shared_bytes) << what;
+  EXPECT_LE(registers, row.most_registers) << what << "\n" << to_text(k);
+}
+
+std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused) {
+  std::string text =
+      fmt::format("    {} [{}] groups ({}, {}, {}) local ({}, {}, {}) registers {}", k.name, k.opts,
+                  k.groups[0].value(), k.groups[1].value(), k.groups[2].value(), k.local[0],
+                  k.local[1], k.local[2], registers);
+  if (k.shared_bytes) text += fmt::format(" shared {}", k.shared_bytes);
+  if (reused > 0) text += fmt::format(" reuse {:.2f}", reused);
+  return text + fmt::format(" flops {} bytes {}\n", k.estimate.flops, k.estimate.bytes);
+}
+
+std::string choices(const Row& row, const Target& target) {
+  std::string out;
+  for (const Work& work : benchmark_set()) {
+    const UOp sink = make(Op::Contiguous, DType::Void, {work.value});
+    const auto scheduled =
+        sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
+    out += work.name + "\n";
+    for (const sched::Call& call : scheduled.schedule->calls) {
+      if (call.kind != sched::CallKind::Kernel) continue;
+      const std::string what = fmt::format("{} on {}", work.name, row.name);
+      const kernel::LinearKernel k = kernel::lower(call.ast, target);
+      expect_valid_spirv(k, target);
+      const int64_t registers = live_registers(k);
+      const double reused = reuse(call.ast, target, k);
+      expect_within_limits(k, target, registers, row, what + " " + k.opts);
+      if (work.name == "matmul 1024") {
+        EXPECT_GE(reused, row.least_reuse) << what << " " << k.opts;
+      }
+      out += describe(k, registers, reused);
+    }
+  }
+  return out;
+}
+
+TEST(Targets, ChoicesStayWithinLimitsAndAreKept) {
+  for (const Row& row : kRows) {
+    const Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
+    sched::clear_schedule_cache();
+    const std::string text = choices(row, target);
+    const std::string golden = path_of(std::string("golden/") + row.name + ".txt");
+    if (updating()) {
+      std::ofstream(golden) << text;
+    } else {
+      EXPECT_EQ(contents(golden), text) << row.name;
+    }
+  }
+}
+
+TEST(Targets, FilesAreWhatTheyAreWrittenAs) {
+  for (const Row& row : kRows) {
+    const std::string text = contents(path_of(std::string(row.name) + ".json"));
+    EXPECT_EQ(to_json(target_from_json(text)), text) << row.name;
+  }
+  EXPECT_EQ(contents(path_of("lavapipe.json")), to_json(builtin_target("spirv-lavapipe")));
+}
+
+}  // namespace
+}  // namespace tuff::render
