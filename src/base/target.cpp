@@ -37,6 +37,8 @@ void each_field(T& t, F f) {
   f("launch_cost_ns", t.launch_cost_ns);
   f("load_cost", t.load_cost);
   f("component_bytes", t.component_bytes);
+  f("texel_load_cost", t.texel_load_cost);
+  f("max_texels", t.max_texels);
 }
 
 template <class T, class F>
@@ -143,6 +145,8 @@ Target spirv_lavapipe() {
   t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
   t.load_cost = 48;
   t.component_bytes = 8;
+  t.texel_load_cost = 10;
+  t.max_texels = 1 << 27;
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;

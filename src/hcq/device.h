@@ -170,4 +170,9 @@ class Device {
   std::string lost_reason_;
 };
 
+// Whether a dispatch has to say what its block's addresses stand for: Command::buffers.
+inline bool names_buffers(const Device& d, const Program& p) {
+  return !d.target().features.device_address || !p.args().texels.empty();
+}
+
 }  // namespace tuff::hcq

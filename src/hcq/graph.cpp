@@ -302,8 +302,11 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   c.cost_ns = k.cost_ns;
   if (at.symbolic) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
-  if (!device.target().features.device_address) {
+  if (names_buffers(device, *k.program)) {
     for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
+    for (const render::TexelView& t : k.program->args().texels)
+      TUFF_CHECK(c.buffers.at(t.argument), "{}: argument {} is read as texels and re-bound",
+                 k.program->name(), t.argument);
   }
   return c;
 }

@@ -39,6 +39,7 @@ constexpr Pass kPasses[] = {
     {"index-type", pass_index_type, true},
     {"linearize", pass_linearize, true},
     {"finish", pass_finish, true},
+    {"texels", pass_texels, false},
 };
 constexpr size_t kPassCount = std::size(kPasses);
 

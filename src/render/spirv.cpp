@@ -12,7 +12,7 @@
 namespace tuff::render {
 namespace {
 
-constexpr uint32_t kEmitterVersion = 4;  // raise when the same list gives other words
+constexpr uint32_t kEmitterVersion = 5;  // raise when the same list gives other words
 constexpr uint32_t kDefaultMinor = 5;
 
 // "spirv1.5" -> 5.
@@ -90,13 +90,15 @@ Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
   // Always: of a GPT step's 100 kernels the text is 1 of 31 ms of rendering and 7 % of the words,
   // and a driver's time to make the pipelines is the same without it.
   m.source(k.name, kernel::to_text(k));
-  SpirvKernel(k, t, m).write();
+  SpirvKernel function(k, t, m);
+  function.write();
   m.name(m.entry(), k.name);
   Source s;
   s.name = k.name;
   s.symbol = "main";
   s.words = m.words();
-  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
+  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size()),
+            function.texels()};
   s.local = k.local;
   s.shared_bytes = k.shared_bytes;
   return s;

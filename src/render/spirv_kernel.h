@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "render/binary.h"
 #include "render/lane_space.h"
 #include "render/spirv_ops.h"
 
@@ -26,6 +27,8 @@ class SpirvKernel {
  public:
   SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m);
   void write();  // the whole function and its interface
+  // Views that the function reads, in the order of their bindings; after write().
+  const std::vector<TexelView>& texels() const { return texels_; }
 
  private:
   struct Loop {
@@ -39,6 +42,7 @@ class SpirvKernel {
   struct Run {
     std::vector<Access> items;  // neighbours, lowest address first
     bool in_words = false;      // by pairs, as 64-bit words: aligned to them
+    bool in_texels = false;     // one whole texel of a view
   };
 
   void arguments();
@@ -63,7 +67,7 @@ class SpirvKernel {
 
   bool affine(const graph::Node& u, const std::vector<SpirvValue>& x, SpirvValue& out);
   std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
-  std::vector<Run> runs(std::vector<Access> all, const graph::Node& index) const;
+  std::vector<Run> runs(std::vector<Access> all, const graph::Node& index, bool loads) const;
   Id element_pointer(const graph::Node& index, const SpirvValue& offset);
   bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);
@@ -71,6 +75,10 @@ class SpirvKernel {
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
   Id joined(std::vector<Id> parts, const Run& run, DType t);
   void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
+  bool read_as_texels(const graph::Node& index) const;
+  std::vector<Run> texel_runs(const std::vector<Access>& sorted) const;
+  Id texel_image(uint32_t argument, uint32_t components);
+  std::vector<Id> fetch(const graph::Node& index, const Run& run, const SpirvValue& offset);
   void store_bits(size_t i, const std::vector<Id>& values);
   Id begin_gate(const std::optional<Id>& gate);
   void end_gate(Id merge);
@@ -96,6 +104,8 @@ class SpirvKernel {
   std::unordered_map<const graph::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding
+  std::vector<TexelView> texels_;
+  std::vector<Id> images_;  // of texels_: variables
   std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
 };

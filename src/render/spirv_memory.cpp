@@ -29,7 +29,8 @@ std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMa
 // Groups of 4 or 2 neighbours with one base and one gate, as far as the Target's widest access; the
 // rest singly. 32-bit elements of buffers alone: wider ones gain nothing, narrower ones are
 // converted one by one.
-std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index) const {
+std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index,
+                                                bool loads) const {
   const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
   std::vector<Run> out;
   // A bound buffer has one type, and a vector of it would claim an alignment that views do not
@@ -43,6 +44,7 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
     return std::tuple(a.offset.base, a.gate.value_or(0), a.offset.constant) <
            std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
   });
+  if (loads && read_as_texels(index)) return texel_runs(all);
   const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
   const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
   for (size_t begin = 0; begin < all.size();) {
@@ -149,7 +151,7 @@ void SpirvKernel::emit_load(size_t i) {
       values_[i][n] = {m_.value(spv::OpLoad, t_.reg(u.dtype), {value(from, mask, n).base})};
     return;
   }
-  for (const Run& run : runs(accesses(*from, mask), *from)) load_run(*from, run, values_[i]);
+  for (const Run& run : runs(accesses(*from, mask), *from, true)) load_run(*from, run, values_[i]);
 }
 
 // Where the gate is false element 0 is read, which is there, and its value dropped: no branch.
@@ -164,6 +166,12 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t)
                                  : v};
   };
+  if (run.in_texels) {
+    const std::vector<Id> elements = fetch(index, run, offset);
+    for (size_t c = 0; c < elements.size(); ++c)
+      out[run.items[c].instance] = gated(ops_.from_memory(elements[c], t));
+    return;
+  }
   const Id element = element_pointer(index, offset);
   if (without_after(index.src(0).get())->op == Op::Shared) {
     const Id v =
@@ -201,7 +209,7 @@ void SpirvKernel::emit_store(size_t i) {
   for (int n = 0; n < space_.count(mask); ++n)
     values.push_back(id(chosen(source, mask, n), to->dtype));
   if (u.src_count == 3) return store_bits(i, values);
-  for (const Run& run : runs(accesses(*to, mask), *to)) store_run(*to, run, values);
+  for (const Run& run : runs(accesses(*to, mask), *to, false)) store_run(*to, run, values);
 }
 
 // Two atomics: each changes the mask's bits alone, which nobody else writes meanwhile.

@@ -205,12 +205,14 @@ struct CapturedGraph::State {
     s.touched = std::make_unique<GroupUse>(std::move(touched));
     const std::vector<graph::UOp> given = given_values(inputs);
     const bool vary = !variables.empty();
-    if (s.device->target().features.device_address) {
+    if (!binds_inputs(calls, inputs)) {
       s.graph = make_graph(*s.device, calls, inputs, given, vary);
     } else {
       s.rebound = std::make_unique<ReboundGraph>(
-          calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
-            return make_graph(*device, bound, {}, given, vary);
+          calls, inputs,
+          [device = s.device, given, vary](std::span<const BoundCall> bound,
+                                           std::span<const Ref<Buffer>> patched) {
+            return make_graph(*device, bound, patched, given, vary);
           });
     }
     const hcq::GraphStats& g = s.command_graph().stats();
@@ -307,8 +309,8 @@ struct CapturedGraph::State {
         continue;
       }
       pass_origins_on(inputs, s.touched->members());
-      const uint64_t value =
-          s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
+      const uint64_t value = s.rebound ? s.rebound->replay(inputs, addresses, values, sizes)
+                                       : s.graph->replay(addresses, values, sizes);
       s.touched->used_until(value);
       for (const Ref<Buffer>& b : inputs)
         if (&b->on() == s.device) b->used_until(value);
@@ -356,7 +358,7 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
   }
   if (checking_bounds()) st.bounded = calls;
   const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
-  if (plan.simple() || !plan.patchable())
+  if (plan.simple() || !plan.patchable() || binds_inputs(calls, inputs))
     st.add_runs(calls, inputs);
   else
     st.add_segmented(calls, inputs, plan, options.host_waits);

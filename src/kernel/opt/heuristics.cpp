@@ -337,13 +337,22 @@ class Heuristics {
                  by_row = axis(row).product_reads & bit;
       const int64_t lanes = by_row && !by_column ? target_.subgroup_size : 1;
       const int64_t loaded = (by_column ? columns : 1) * (by_row ? rows : 1) / lanes;
-      const bool paired = pairs && ((along >= 0 && (axis(along).product_units & bit)) ||
-                                    (columns % 2 == 0 && (axis(column).product_units & bit)) ||
-                                    (loaded % 2 == 0 && (axis(row).product_units & bit)));
-      cost += double(loaded) * target_.load_cost / (paired ? 2 : 1);
+      const auto together = [&](int64_t n) {
+        return (along >= 0 && (axis(along).product_units & bit)) ||
+               (columns % n == 0 && (axis(column).product_units & bit)) ||
+               (loaded % n == 0 && (axis(row).product_units & bit));
+      };
+      cost += double(loaded) * component_cost(together(4) ? 4 : pairs && together(2) ? 2 : 1);
       if (lanes > 1) cost += double(rows) * kShuffleCost;
     }
     return cost;
+  }
+  // Of a component that is loaded with its neighbours, `n` in all.
+  double component_cost(int64_t n) const {
+    // Half of what a fetch of one takes is for the texel, however long it is.
+    if (target_.texel_load_cost > 0)
+      return double(target_.texel_load_cost) * (2.0 / double(n) + 0.5);
+    return double(target_.load_cost) / (n > 1 && reads_pairs() ? 2 : 1);
   }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
@@ -420,12 +429,22 @@ class Heuristics {
     for (int a : *axes) {
       const int64_t together = divisor_up_to(left(a), 4, true);
       if (together > 1) t_.try_apply({OptKind::Unroll, a, together});
-      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) continue;
+      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) {
+        unroll_further(a);
+        continue;
+      }
       t_ = before;
       return false;
     }
     share_outputs(lanes);
     return true;
+  }
+  // Where a load is a fetch, a step of a loop costs as much: several are done at once.
+  void unroll_further(int a) {
+    constexpr int64_t kMostFetches = 8;
+    if (target_.texel_load_cost == 0) return;
+    const int64_t n = divisor_up_to(left(a), kMostFetches / std::max(k_.main_loads, 1), true);
+    if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
   // The longest axis of every reduction; none if one of them has no axis of constant size.
   std::optional<std::vector<int>> longest_axes() const {

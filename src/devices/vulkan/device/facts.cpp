@@ -158,6 +158,9 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.vulkan12 = f.properties.apiVersion >= VK_API_VERSION_1_2;
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+  // Views of memory begin at multiples of 64 bytes. The formats are those that every device has.
+  constexpr VkDeviceSize kViewAlignment = 64;
+  f.caps.texelViews = f.properties.limits.minTexelBufferOffsetAlignment <= kViewAlignment;
   f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
   f.caps.zeroProducts = !quirks.folds_zero_products;
   f.caps.signedZeroInfNanPreserve =

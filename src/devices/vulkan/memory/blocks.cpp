@@ -89,6 +89,7 @@ VkBuffer Blocks::create_buffer(size_t size_bytes) {
                VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
   if (context_->facts.caps.bufferDeviceAddress)
     info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  if (context_->facts.caps.texelViews) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
   context_->check(context_->api.vkCreateBuffer(context_->device, &info, nullptr, &buffer),
                   "vkCreateBuffer", fmt::format("{} bytes", size_bytes));

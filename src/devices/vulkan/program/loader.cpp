@@ -36,7 +36,7 @@ Loader::~Loader() {
 VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   for (uint32_t i = 0; i < binding_count; ++i)
-    bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, {}});
+    bindings.push_back({i, bound_type(*context_), 1, VK_SHADER_STAGE_COMPUTE_BIT, {}});
   VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   info.bindingCount = binding_count;
   info.pBindings = bindings.data();
@@ -46,12 +46,14 @@ VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
   return set;
 }
 
-KernelLayout Loader::layout_for(uint32_t buffer_count) {
+KernelLayout Loader::layout_for(const render::ArgLayout& args) {
   const bool addresses = context_->facts.caps.bufferDeviceAddress;
+  const uint32_t bindings =
+      addresses ? static_cast<uint32_t>(args.texels.size()) : args.buffer_count + 1;
   std::lock_guard lock(layouts_mutex_);
-  KernelLayout& layout = layouts_[addresses ? 0 : buffer_count + 1];
+  KernelLayout& layout = layouts_[bindings];
   if (layout.pipeline) return layout;
-  if (!addresses && !layout.set) layout.set = create_set_layout(buffer_count + 1);
+  if (bindings && !layout.set) layout.set = create_set_layout(bindings);
   const uint32_t push_bytes = addresses ? sizeof(VkDeviceAddress) : sizeof(uint32_t);
   VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
@@ -89,6 +91,14 @@ void Loader::check_binary(const render::Binary& b) const {
     fail<CompileError>("{}: kernel \"{}\" takes {} buffers, the device binds {}", context_->name,
                        b.name, b.args.buffer_count, target_.max_buffers);
   }
+  const VkPhysicalDeviceLimits& limits = context_->facts.properties.limits;
+  if (b.args.texels.size() > limits.maxPerStageDescriptorSampledImages ||
+      (!b.args.texels.empty() && !target_.features.device_address)) {
+    fail<CompileError>(
+        "{}: kernel \"{}\" reads {} buffers as texels, the device binds {}", context_->name, b.name,
+        b.args.texels.size(),
+        target_.features.device_address ? limits.maxPerStageDescriptorSampledImages : 0);
+  }
   if (b.shared_bytes > target_.shared_bytes) {
     fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}",
                        context_->name, b.name, b.shared_bytes, target_.shared_bytes);
@@ -118,7 +128,7 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = scope.module;
   info.stage.pName = b.symbol.c_str();
-  const KernelLayout layout = layout_for(b.args.buffer_count);
+  const KernelLayout layout = layout_for(b.args);
   info.layout = layout.pipeline;
   VkPipeline pipeline = VK_NULL_HANDLE;
   VkResult result =

@@ -1,7 +1,7 @@
 // Loader: SPIR-V binaries become compute pipelines. The only interface of a kernel is a push
-// constant of 8 bytes, the address of its argument block; where there are no addresses it is one
-// descriptor set of storage buffers (see render::kBindingAlignment). No specialization. Used by the
-// device. Knows nothing of queues.
+// constant of 8 bytes, the address of its argument block, and a descriptor set of texel buffers if
+// it reads any; where there are no addresses it is one descriptor set of storage buffers (see
+// render::kBindingAlignment). No specialization. Used by the device. Knows nothing of queues.
 #pragma once
 
 #include <map>
@@ -16,8 +16,15 @@
 
 namespace tuff::devices::vulkan {
 
+// What kind of descriptor kernels take: texel buffers where there are addresses, storage buffers
+// where there are none.
+inline VkDescriptorType bound_type(const Context& c) {
+  return c.facts.caps.bufferDeviceAddress ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+                                          : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
 struct KernelLayout {
-  VkDescriptorSetLayout set = VK_NULL_HANDLE;  // null on a device with addresses
+  VkDescriptorSetLayout set = VK_NULL_HANDLE;  // null if nothing is bound
   VkPipelineLayout pipeline = VK_NULL_HANDLE;
 };
 
@@ -51,14 +58,14 @@ class Loader {
   std::unique_ptr<hcq::Program> load_one(const render::Binary& binary);
   void check_binary(const render::Binary& binary) const;
   VkShaderModule create_module(const render::Binary& binary);
-  KernelLayout layout_for(uint32_t buffer_count);
+  KernelLayout layout_for(const render::ArgLayout& args);
   VkDescriptorSetLayout create_set_layout(uint32_t binding_count);
 
   std::shared_ptr<Context> context_;
   const Target& target_;
   PipelineCache cache_;
   std::mutex layouts_mutex_;
-  std::map<uint32_t, KernelLayout> layouts_;  // by bindings: 0 on a device with addresses
+  std::map<uint32_t, KernelLayout> layouts_;  // by bindings
 };
 
 }  // namespace tuff::devices::vulkan

@@ -163,12 +163,7 @@ class Encoder {
     }
     const VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
     TUFF_CHECK(address % 16 == 0, "{}: argument block at {:#x}", program->name(), address);
-    if (c_.facts.caps.bufferDeviceAddress) {
-      api_.vkCmdPushConstants(buffer_, program->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                              sizeof address, &address);
-    } else {
-      binder_.bind(*program, dispatch.args, command_->buffers);
-    }
+    binder_.bind(*program, dispatch.args, command_->buffers);
     if (dispatch.indirect) {
       dispatch_indirect(dispatch.indirect);
     } else {

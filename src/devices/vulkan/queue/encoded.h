@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "devices/vulkan/queue/recorder.h"
@@ -46,8 +47,8 @@ class Submission {
 class EncodedVulkanList final : public hcq::EncodedList {
  public:
   EncodedVulkanList(const hcq::Queue* owner, std::shared_ptr<RecorderPool> pool, Recorder recorder)
-      : queue(owner), recorder(recorder), pool_(std::move(pool)) {}
-  ~EncodedVulkanList() override { pool_->recycle(recorder); }
+      : queue(owner), recorder(std::move(recorder)), pool_(std::move(pool)) {}
+  ~EncodedVulkanList() override { pool_->recycle(std::move(recorder)); }
   EncodedVulkanList(const EncodedVulkanList&) = delete;
 
   const hcq::Queue* queue;

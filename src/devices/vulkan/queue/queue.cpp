@@ -50,7 +50,7 @@ std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::Command
                                                               hcq::EncodeUse use) {
   const RecorderNeeds needs{list.timestamp_count, bindings_of(*context_, list)};
   Recorder recorder = recorders_->acquire(needs, timeline_->value());
-  auto out = std::make_unique<EncodedVulkanList>(this, recorders_, recorder);
+  auto out = std::make_unique<EncodedVulkanList>(this, recorders_, std::move(recorder));
   out->use = use;
   out->slot_count = list.slot_count;
   out->timestamp_count = list.timestamp_count;

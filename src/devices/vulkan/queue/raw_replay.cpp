@@ -76,7 +76,7 @@ class VulkanRawReplay final : public RawReplay {
     wait_info_.pSemaphores = &semaphore_;
     wait_info_.pValues = &signal_.value;
   }
-  ~VulkanRawReplay() override { recorders_.recycle(recorder_); }
+  ~VulkanRawReplay() override { recorders_.recycle(std::move(recorder_)); }
 
   void run() override {
     ++signal_.value;

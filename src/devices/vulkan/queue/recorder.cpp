@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "devices/vulkan/program/loader.h"
 
 namespace tuff::devices::vulkan {
 
@@ -16,8 +19,8 @@ Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
     auto it = std::find_if(free_.begin(), free_.end(),
                            [&](const Recorder& f) { return f.busy_until <= passed; });
     if (it != free_.end()) {
-      r = *it;
-      *it = free_.back();
+      std::swap(*it, free_.back());
+      r = std::move(free_.back());
       free_.pop_back();
     }
   }
@@ -32,6 +35,8 @@ Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
       std::lock_guard lock(mutex_);
       free_.reserve(++made_);
     }
+    destroy_views(r);
+    r.views.clear();
     reserve_queries(r, needs.queries);
     reserve_descriptors(r, needs.bindings);
     r.busy_until = 0;
@@ -42,9 +47,9 @@ Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
   return r;
 }
 
-void RecorderPool::recycle(const Recorder& recorder) noexcept {
+void RecorderPool::recycle(Recorder&& recorder) noexcept {
   std::lock_guard lock(mutex_);
-  free_.push_back(recorder);
+  free_.push_back(std::move(recorder));
 }
 
 Recorder RecorderPool::create() {
@@ -87,7 +92,7 @@ void RecorderPool::reserve_descriptors(Recorder& r, BindingCount count) {
   r.descriptors = VK_NULL_HANDLE;
   const BindingCount capacity{std::bit_ceil(count.sets), std::bit_ceil(count.buffers)};
   r.descriptor_capacity = {};
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, capacity.buffers};
+  const VkDescriptorPoolSize size{bound_type(c), capacity.buffers};
   VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   info.maxSets = capacity.sets;
   info.poolSizeCount = 1;
@@ -97,8 +102,13 @@ void RecorderPool::reserve_descriptors(Recorder& r, BindingCount count) {
   r.descriptor_capacity = capacity;
 }
 
+void RecorderPool::destroy_views(const Recorder& r) noexcept {
+  for (VkBufferView v : r.views) context_->api.vkDestroyBufferView(context_->device, v, nullptr);
+}
+
 void RecorderPool::destroy(const Recorder& r) noexcept {
   Context& c = *context_;
+  destroy_views(r);
   if (r.queries) c.api.vkDestroyQueryPool(c.device, r.queries, nullptr);
   if (r.descriptors) c.api.vkDestroyDescriptorPool(c.device, r.descriptors, nullptr);
   if (r.pool) c.api.vkDestroyCommandPool(c.device, r.pool, nullptr);

@@ -1,5 +1,5 @@
-// Recorders: a command pool with its one command buffer, query pool and descriptor pool, recycled
-// between lists.
+// Recorders: a command pool with its one command buffer, query pool, descriptor pool and the views
+// that its descriptors name, recycled between lists.
 // Used by encoded lists. Knows when a recorder is free again, nothing of what was recorded.
 #pragma once
 
@@ -12,11 +12,10 @@
 
 namespace tuff::devices::vulkan {
 
-// How many descriptor sets a list takes, and storage buffers in all of them.
+// How many descriptor sets a list takes, and buffers in all of them.
 struct BindingCount {
   uint32_t sets = 0, buffers = 0;
 };
-
 struct RecorderNeeds {
   uint32_t queries = 0;
   BindingCount bindings;
@@ -29,7 +28,8 @@ struct Recorder {
   uint32_t query_capacity = 0;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   BindingCount descriptor_capacity;
-  uint64_t busy_until = 0;  // timeline value of its last submission
+  std::vector<VkBufferView> views;  // of the list that was recorded last
+  uint64_t busy_until = 0;          // timeline value of its last submission
 };
 
 class RecorderPool {
@@ -38,11 +38,12 @@ class RecorderPool {
   ~RecorderPool();
   // One that is not in flight at timeline value `passed`, reset and ready to begin.
   Recorder acquire(const RecorderNeeds& needs, uint64_t passed);
-  void recycle(const Recorder& recorder) noexcept;
+  void recycle(Recorder&& recorder) noexcept;
 
  private:
   Recorder create();
   void destroy(const Recorder& recorder) noexcept;
+  void destroy_views(const Recorder& recorder) noexcept;
   void reserve_queries(Recorder& recorder, uint32_t count);
   void reserve_descriptors(Recorder& recorder, BindingCount count);
 

@@ -1,0 +1,72 @@
+// Which arguments of a kernel are read through texel views. A view is bound and cannot be patched:
+// a captured graph whose input it reads copies that input when it moves (engine/jit/rebind.h). So
+// it has to gain more than that costs.
+#include <vector>
+
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+const Node* memory_of(const UOp& index) {
+  const Node* n = index->src(0).get();
+  while (n->op == Op::After) n = n->src(0).get();
+  return n;
+}
+
+int64_t instances(const LinearKernel& k, LaneMask m) {
+  int64_t n = 1;
+  for (size_t i = 0; i < k.lane_ranges.size(); i++)
+    n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
+  return n;
+}
+
+// Elements that one invocation loads of each argument, by slot; -1 where an offset is not 32 bits.
+std::vector<double> loads_of(const LinearKernel& k) {
+  std::vector<double> loads(k.buffers.size(), 0);
+  double trips = 1;
+  std::vector<double> outer;
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const UOp& u = k.ops[i];
+    if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
+      outer.push_back(trips);
+      trips *= double(u->src(0)->max);
+    } else if (u->op == Op::End) {
+      trips = outer.back();
+      outer.pop_back();
+    } else if (u->op == Op::Load && u->src(0)->op == Op::Index) {
+      const Node* memory = memory_of(u->src(0));
+      if (memory->op != Op::Param) continue;
+      double& n = loads[size_t(memory->get<ParamArg>().slot)];
+      const bool narrow = u->src(0)->src(1)->dtype == DType::I32;
+      n = narrow && n >= 0 ? n + trips * double(instances(k, k.lanes[i])) : -1;
+    }
+  }
+  return loads;
+}
+
+}  // namespace
+
+void pass_texels(Lowering& l) {
+  const Target& t = l.target;
+  if (t.texel_load_cost == 0 || t.texel_load_cost >= t.load_cost || !t.features.device_address)
+    return;
+  constexpr double kCyclesPerNs = 3;  // of what a load costs; that of a launch is in ns
+  LinearKernel& k = l.out;
+  double invocations = double(k.local[0]) * double(k.local[1]) * double(k.local[2]);
+  for (const Dim& d : k.groups) invocations *= double(d.max());
+  const std::vector<double> loads = loads_of(k);
+  for (LinearKernel::Argument& a : k.buffers) {
+    if (!a.read || a.written || size_bytes(a.dtype) != 4 || uint64_t(a.count) > t.max_texels)
+      continue;
+    const double of_subgroups = loads[size_t(a.slot)] * invocations / double(t.subgroup_size);
+    const double gain = of_subgroups / double(t.cores) * double(t.load_cost - t.texel_load_cost);
+    a.as_texels = gain > double(t.launch_cost_ns) * kCyclesPerNs;
+  }
+}
+
+}  // namespace tuff::kernel
