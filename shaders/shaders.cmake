@@ -11,7 +11,7 @@ function(tuff_shader_headers target)
       OUTPUT ${out}/${name}.spv.h
       COMMAND ${TUFF_GLSLANG} --quiet --target-env vulkan1.2 -V -I${folder}
               --vn ${name}_spv -o ${out}/${name}.spv.h ${folder}/${name}.comp
-      DEPENDS ${folder}/${name}.comp ${folder}/argument_block.glsl
+      DEPENDS ${folder}/${name}.comp ${folder}/argument_block.glsl ${folder}/row.glsl
       COMMENT "Shader ${name}.comp" VERBATIM)
     target_sources(${target} PRIVATE ${out}/${name}.spv.h)
   endforeach()

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "cli/command.h"
 #include "cli/compile_bench.h"
+#include "cli/glsl_peer.h"
 #include "cli/json.h"
 #include "cli/kernel_bench.h"
 #include "cli/median.h"
@@ -113,17 +114,21 @@ void add_replay(CLI::App& bench, Action& chosen) {
 struct PeerOptions {
   std::string name, folder = "bench/peers";
 
-  std::optional<BenchPeer> for_work(std::vector<std::string> work) const {
-    if (name.empty()) return {};
-    return BenchPeer(name, folder, std::move(work));
+  bool glsl() const { return name == "glsl"; }
+  std::unique_ptr<BenchPeer> library(std::vector<std::string> work) const {
+    if (name.empty() || glsl()) return {};
+    return std::make_unique<LibraryPeer>(name, folder, std::move(work));
   }
 };
 
-void add_peer_options(CLI::App& c, PeerOptions& o) {
-  c.add_option("--peer", o.name,
-               "Also time this library, in turns: numpy, torch1, torch2 (with so many threads)")
-      ->check(CLI::IsMember({"numpy", "torch1", "torch2"}))
-      ->type_name("NAME");
+void add_peer_options(CLI::App& c, PeerOptions& o, bool kernels) {
+  std::vector<std::string> names{"numpy", "torch1", "torch2"};
+  std::string text = "Also time this, in turns: numpy, torch1, torch2 (with so many threads)";
+  if (kernels) {
+    names.emplace_back("glsl");
+    text += ", glsl (the hand-written kernels of shaders/ on the same device)";
+  }
+  c.add_option("--peer", o.name, text)->check(CLI::IsMember(names))->type_name("NAME");
   c.add_option("--peers", o.folder, "Folder of peer.py")->capture_default_str()->type_name("DIR");
 }
 
@@ -209,20 +214,25 @@ int run_kernels(KernelBench b) {
   b.options.dtype = parse_dtype(b.dtype);
   const std::shared_ptr<engine::Device> device = engine::Device::get(b.options.device);
   b.options.device = device->name();
-  (void)b.peer.for_work({});  // is there, before anything is printed
+  (void)b.peer.library({});  // is there, before anything is printed
   MachineLimits limits(*device);
   if (!b.json)
     fmt::print("{} on {} ({}): medians [fastest slowest], part of the machine's limit\n",
                b.row->name, device->name(), device->hcq().info().driver);
   int exit_code = kExitOk;
   for (const Extents& e : cases) {
-    const std::optional<BenchPeer> peer =
-        b.peer.for_work({b.row->name, to_string(e), b.dtype, b.options.transposed});
-    const KernelFigures f = measure(*b.row, e, b.options, limits, peer ? &*peer : nullptr);
+    const KernelFigures f = measure(*b.row, e, b.options, limits, [&](const KernelCase& c) {
+      return b.peer.glsl()
+                 ? glsl_peer(*b.row, e, b.options, c)
+                 : b.peer.library({b.row->name, to_string(e), b.dtype, b.options.transposed});
+    });
     b.json ? print_kernel_json(b, e, f) : print_kernel(b, e, f);
-    if (f.wrong.empty()) continue;
-    print_error(fmt::format("{} {} on {}: {}", b.row->name, to_string(e), f.device, f.wrong));
-    exit_code = kExitFailed;
+    for (const auto& [whose, wrong] : {std::pair("", f.wrong), {" by the peer", f.peer_wrong}}) {
+      if (wrong.empty()) continue;
+      print_error(
+          fmt::format("{} {} on {}{}: {}", b.row->name, to_string(e), f.device, whose, wrong));
+      exit_code = kExitFailed;
+    }
   }
   return exit_code;
 }
@@ -252,7 +262,7 @@ void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
       ->capture_default_str()
       ->type_name("S");
   c->add_flag("--json", b->json, "One JSON object per case instead of text");
-  add_peer_options(*c, b->peer);
+  add_peer_options(*c, b->peer, true);
   c->callback([b, &chosen] { chosen = [b] { return run_kernels(*b); }; });
 }
 
@@ -293,10 +303,10 @@ void print_step(const StepBench& b, const engine::Device& device, const TrainFig
 
 int run_step(const StepBench& b) {
   const std::shared_ptr<engine::Device> device = engine::Device::get(b.device);
-  const std::optional<BenchPeer> peer = b.peer.for_work({b.model + "-step"});
+  const std::unique_ptr<BenchPeer> peer = b.peer.library({b.model + "-step"});
   TrainBench bench(b.model, device->name());
   const std::vector<double> peer_ms =
-      in_turns(peer ? &*peer : nullptr, b.seconds, [&](double seconds) { bench.run(seconds); });
+      in_turns(peer.get(), b.seconds, [&](double seconds) { bench.run(seconds); });
   print_step(b, *device, bench.figures(), peer ? median(peer_ms) : 0);
   return bench.figures().correct() ? kExitOk : kExitFailed;
 }
@@ -329,7 +339,7 @@ void add_steps(CLI::App& bench, Action& chosen) {
       ->check(CLI::Range(0.0, 600.0))
       ->capture_default_str()
       ->type_name("S");
-  add_peer_options(*c, b->peer);
+  add_peer_options(*c, b->peer, false);
   c->add_flag("--json", b->json, "One JSON object per model instead of text");
   c->callback([b, &chosen] { chosen = [b] { return run_steps(*b); }; });
 }

@@ -7,7 +7,7 @@
 
 namespace tuff::cli {
 
-BenchPeer::BenchPeer(std::string name, const std::string& folder, std::vector<std::string> work)
+LibraryPeer::LibraryPeer(std::string name, const std::string& folder, std::vector<std::string> work)
     : name_(std::move(name)), script_(folder + "/peer.py"), work_(std::move(work)) {
   if (!os::exists(script_))
     fail<InvalidArgument>(
@@ -15,7 +15,7 @@ BenchPeer::BenchPeer(std::string name, const std::string& folder, std::vector<st
         script_);
 }
 
-std::vector<double> BenchPeer::times_ms(double seconds) const {
+std::vector<double> LibraryPeer::times_ms(double seconds) {
   std::vector<std::string> argv{script_, name_, "--seconds", fmt::format("{}", seconds)};
   argv.insert(argv.end(), work_.begin(), work_.end());
   const os::ProcessResult r = os::Process(argv).wait();
@@ -28,7 +28,7 @@ std::vector<double> BenchPeer::times_ms(double seconds) const {
   }
 }
 
-std::vector<double> in_turns(const BenchPeer* peer, double seconds,
+std::vector<double> in_turns(BenchPeer* peer, double seconds,
                              const std::function<void(double)>& ours) {
   constexpr int kTurns = 4;
   std::vector<double> peer_ms;

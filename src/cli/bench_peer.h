@@ -1,5 +1,5 @@
-// A peer of `tuff bench`: another library that does the same work in a process of its own, timed in
-// turns with ours. Called by kernel_bench and train_bench. Must never know what the work is.
+// A peer of `tuff bench`: somebody else who does the same work, timed in turns with ours. Called by
+// kernel_bench and train_bench, which must never know who.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,21 @@ namespace tuff::cli {
 
 class BenchPeer {
  public:
+  virtual ~BenchPeer() = default;
+  // Times the work for about so long, after a warm-up of its own: milliseconds of every run. Throws
+  // Error saying why if it cannot do it.
+  virtual std::vector<double> times_ms(double seconds) = 0;
+  // What is wrong with its result, as far as that can be known here; empty if nothing is.
+  virtual std::string wrong() { return {}; }
+};
+
+// Another library, in a process of its own.
+class LibraryPeer final : public BenchPeer {
+ public:
   // `name` is what bench/peers/peer.py calls it; `work` are its further arguments. InvalidArgument
   // if there is no such script below `folder`.
-  BenchPeer(std::string name, const std::string& folder, std::vector<std::string> work);
-  const std::string& name() const { return name_; }
-  // Times the work for about so long, after a warm-up of its own: milliseconds of every run. Throws
-  // Error with what the peer said if it cannot do it.
-  std::vector<double> times_ms(double seconds) const;
+  LibraryPeer(std::string name, const std::string& folder, std::vector<std::string> work);
+  std::vector<double> times_ms(double seconds) override;
 
  private:
   std::string name_, script_;
@@ -24,7 +32,7 @@ class BenchPeer {
 };
 
 // Runs `ours` for about so many seconds and, with a peer, the two in turns; the peer's times.
-std::vector<double> in_turns(const BenchPeer* peer, double seconds,
+std::vector<double> in_turns(BenchPeer* peer, double seconds,
                              const std::function<void(double)>& ours);
 
 }  // namespace tuff::cli

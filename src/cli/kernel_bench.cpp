@@ -49,9 +49,12 @@ std::vector<int64_t> checked_elements(int64_t count) {
   return out;
 }
 
-std::string first_wrong(const KernelCase& c, const std::vector<float>& got) {
+}  // namespace
+
+std::string first_wrong(const std::function<Expected(int64_t)>& expected,
+                        const std::vector<float>& got) {
   for (const int64_t i : checked_elements(int64_t(got.size()))) {
-    const Expected e = c.expected(i);
+    const Expected e = expected(i);
     const double value = double(got[size_t(i)]);
     if (std::abs(value - e.value) <= e.tolerance) continue;
     return fmt::format("element {} is {:.9g}; right is {:.9g} within {:.2g}", i, value, e.value,
@@ -60,24 +63,23 @@ std::string first_wrong(const KernelCase& c, const std::vector<float>& got) {
   return {};
 }
 
-}  // namespace
-
 std::string to_string(const Extents& e) { return fmt::format("{}", fmt::join(e, "x")); }
 
 KernelFigures measure(const KernelRow& row, const Extents& extents, const KernelOptions& options,
-                      MachineLimits& limits, const BenchPeer* peer) {
+                      MachineLimits& limits, const MakePeer& make_peer) {
   const std::shared_ptr<engine::Device> device = engine::Device::get(options.device);
   const KernelCase c = row.make(extents, options);
   Jit jit(c.function);
   KernelFigures f;
   f.limit = row.unit == Unit::Gflops ? limits.gflops() : limits.gbps();
   std::vector<double> ms;
-  const std::vector<double> peer_ms = in_turns(peer, options.seconds, [&](double seconds) {
+  const std::unique_ptr<BenchPeer> peer = make_peer ? make_peer(c) : nullptr;
+  const std::vector<double> peer_ms = in_turns(peer.get(), options.seconds, [&](double seconds) {
     const std::vector<double> more = times_ms(jit, c, device->queue(), seconds);
     ms.insert(ms.end(), more.begin(), more.end());
   });
-  if (peer) f.peer_ms_median = median(peer_ms);
-  f.wrong = first_wrong(c, jit(c.inputs)[0].cast(DType::F32).to_vector<float>());
+  if (peer) f.peer_ms_median = median(peer_ms), f.peer_wrong = peer->wrong();
+  f.wrong = first_wrong(c.expected, jit(c.inputs)[0].cast(DType::F32).to_vector<float>());
   f.device = device->name();
   f.driver = device->hcq().info().driver;
   f.kernels = jit.stats().kernels;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,11 +64,18 @@ struct KernelFigures {
   double limit = 0;           // the same of the machine, measured at the same time
   std::string wrong;          // the first element that is not what it has to be; empty if all are
   double peer_ms_median = 0;  // where there is one
+  std::string peer_wrong;     // as `wrong`, where its result can be seen
   double fraction_of_limit() const { return rate / limit; }
 };
 
-// With a peer, whose work is this, the two are timed in turns.
+// The first of some elements that is not what it has to be; empty if all are.
+std::string first_wrong(const std::function<Expected(int64_t)>& expected,
+                        const std::vector<float>& got);
+
+// A peer for the case, or none.
+using MakePeer = std::function<std::unique_ptr<BenchPeer>(const KernelCase&)>;
+// With a peer the two are timed in turns.
 KernelFigures measure(const KernelRow& row, const Extents& extents, const KernelOptions& options,
-                      MachineLimits& limits, const BenchPeer* peer = nullptr);
+                      MachineLimits& limits, const MakePeer& make_peer = {});
 
 }  // namespace tuff::cli

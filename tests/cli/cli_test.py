@@ -257,6 +257,18 @@ class BenchKernels(TuffTest):
         result = self.expect(0, "bench", "reduce", "--device", "CPU", "--sizes", "100", "--seconds", 0)
         self.assertIn(b"right", result.stdout)
 
+    def test_hand_written_peers(self):
+        if not self.usable("VULKAN"):
+            self.skipTest("the hand-written kernels take a Vulkan device")
+        for bench, sizes in (("matmul", "64x32x12"), ("elementwise", "8192"), ("reduce", "65536"), ("softmax", "3x64"),
+                             ("layernorm", "3x64")):
+            row, = self.rows(self.expect(0, "bench", bench, "--device", "VULKAN", "--sizes", sizes, "--peer", "glsl",
+                                         "--seconds", 0, "--json"))
+            self.assertEqual((row["bench"], row["peer"], row["correct"]), (bench, "glsl", True))
+            self.assertAlmostEqual(row["ratio"], row["peer_ms_median"] / row["ms_median"])
+        self.expect_error(1, "multiple", "bench", "matmul", "--device", "VULKAN", "--sizes", "63", "--peer", "glsl")
+        self.expect_error(1, "hand-written", "bench", "gemv", "--device", "VULKAN", "--sizes", "64", "--peer", "glsl")
+
     def test_training_steps(self):
         if not self.cpu_usable():
             self.skipTest("the CPU device needs a C compiler")

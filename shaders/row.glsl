@@ -1,0 +1,26 @@
+// A workgroup of 8 lanes, which are one subgroup: what kernels of rows share. A row is walked in
+// texels of four floats, lane by lane; stores go as 64-bit words, which cost a driver that takes
+// lanes one by one half as much.
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#include "argument_block.glsl"
+layout(local_size_x = 8) in;
+
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer Pairs { uint64_t at[]; };
+
+#define STORE(to, texel, v)                                                                     \
+  {                                                                                             \
+    const vec4 value = v;                                                                       \
+    to.at[2 * (texel)] = packUint2x32(floatBitsToUint(value.xy));                               \
+    to.at[2 * (texel) + 1] = packUint2x32(floatBitsToUint(value.zw));                           \
+  }
+
+#define FOLD(op, x)                                                                              \
+  op(op(op(subgroupShuffle(x, 0u), subgroupShuffle(x, 1u)),                                      \
+        op(subgroupShuffle(x, 2u), subgroupShuffle(x, 3u))),                                     \
+     op(op(subgroupShuffle(x, 4u), subgroupShuffle(x, 5u)),                                      \
+        op(subgroupShuffle(x, 6u), subgroupShuffle(x, 7u))))
+
+float plus(float a, float b) { return a + b; }
+float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
