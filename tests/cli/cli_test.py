@@ -266,8 +266,8 @@ class BenchKernels(TuffTest):
                                          "--seconds", 0, "--json"))
             self.assertEqual((row["bench"], row["peer"], row["correct"]), (bench, "glsl", True))
             self.assertAlmostEqual(row["ratio"], row["peer_ms_median"] / row["ms_median"])
-        self.expect_error(1, "multiple", "bench", "matmul", "--device", "VULKAN", "--sizes", "63", "--peer", "glsl")
-        self.expect_error(1, "hand-written", "bench", "gemv", "--device", "VULKAN", "--sizes", "64", "--peer", "glsl")
+        self.expect_error(1, "multiple", "bench", "matmul", "--device", "VULKAN", "--sizes", "63", "--peer", "glsl", "--json")
+        self.expect_error(1, "hand-written", "bench", "gemv", "--device", "VULKAN", "--sizes", "64", "--peer", "glsl", "--json")
 
     def test_training_steps(self):
         if not self.cpu_usable():
