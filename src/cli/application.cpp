@@ -5,9 +5,11 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "base/os.h"
 #include "cli/command.h"
 #include "engine/device.h"
+#include "engine/search/tuned.h"
 
 namespace tuff::cli {
 namespace {
@@ -51,6 +53,13 @@ int run_action(const Action& action) {
   return kExitFailed;
 }
 
+// Who names the file wants it: what cannot be read is an error here, a warning with TUFF_TUNED.
+int run_tuned(const std::string& path, const Action& action) {
+  engine::TunedSchedules::read(path);
+  const EnvOverride file(Env::TUFF_TUNED, path);
+  return action();
+}
+
 int flushed(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   print_error("standard output cannot be written");
@@ -78,13 +87,17 @@ int run_program(int argc, const char* const* argv) {
   app.set_version_flag("--version", "tuff " TUFF_VERSION);
   app.require_subcommand(1);
   Action chosen;
+  std::string tuned;
+  app.add_option("--tuned", tuned, "Takes schedules of kernels from a file of `tuff tune`")
+      ->type_name("FILE");
   add_devices_command(app, chosen);
   add_train_command(app, chosen);
   add_check_command(app, chosen);
   add_bench_command(app, chosen);
+  add_tune_command(app, chosen);
   add_docs_command(app, chosen);
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
-  const int code = run_action(chosen);
+  const int code = run_action([&] { return tuned.empty() ? chosen() : run_tuned(tuned, chosen); });
   engine::close_devices();
   return flushed(code);
 }

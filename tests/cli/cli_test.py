@@ -18,7 +18,7 @@ import unittest
 
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
-            ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"],
+            ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
             ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
@@ -376,6 +376,63 @@ class Interrupt(TuffTest):
             self.assertLess(time.monotonic() - begin, 2)
             self.assertEqual(process.returncode, 130)
             self.assertEqual(len(err.decode().splitlines()), 1)
+
+
+class Tune(TuffTest):
+    MATMUL = ["tune", "matmul", "--sizes", "48", "--device", "CPU", "--seconds", "1", "--out", "t.json", "--json"]
+
+    def setUp(self):
+        super().setUp()
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+
+    def test_writes_what_a_later_run_takes(self):
+        *kernels, done = self.rows(self.expect(0, *self.MATMUL))
+        self.assertEqual([row["event"] for row in kernels], ["kernel"])
+        self.assertLessEqual(kernels[0]["us"], kernels[0]["heuristic_us"])
+        self.assertEqual((done["searched"], done["known"], done["interrupted"]), (1, 0, False))
+        (done,) = self.rows(self.expect(0, *self.MATMUL))
+        self.assertEqual((done["searched"], done["known"]), (0, 1))
+        # Other opts than any heuristic would choose show that they are taken.
+        text = (self.folder / "t.json").read_text()
+        bench = ["bench", "matmul", "--sizes", "48", "--device", "CPU", "--seconds", "0"]
+        chosen = self.expect(0, "--tuned", "t.json", *bench, TUFF_DEBUG="3").stderr.decode()
+        self.assertIn(next(iter(json.loads(text)["kernels"].values())), chosen)
+
+    def test_refuses_what_is_damaged_or_foreign(self):
+        self.expect(0, *self.MATMUL)
+        path = self.folder / "t.json"
+        text = path.read_text()
+        bench = ["bench", "matmul", "--sizes", "48", "--device", "CPU", "--seconds", "0"]
+        foreign = json.loads(text)
+        foreign["version"] = 99
+        for damaged, wanted in ((text[:-20], "is no file of tuned schedules"), ("", "is no file of tuned schedules"),
+                                (text.replace('"cores"', '"horns"'), "damaged"), (json.dumps(foreign), "another version"),
+                                (text.replace("tuff tuned", "someone's"), "is no file of tuned schedules")):
+            path.write_text(damaged)
+            self.expect_error(1, wanted, "--tuned", "t.json", *bench)
+            warned = self.expect(0, *bench, TUFF_TUNED="t.json")
+            self.assertIn(wanted, warned.stderr.decode())
+            self.expect_error(1, wanted, *self.MATMUL)
+            self.assertEqual(path.read_text(), damaged)
+        path.write_text(text)
+        other = self.expect(0, *bench, TUFF_TUNED="t.json", TUFF_THREADS="1")
+        self.assertIn("is not used", other.stderr.decode())
+
+    def test_keeps_what_it_found_when_interrupted(self):
+        command = [TUFF, "tune", "mlp", "--device", "CPU", "--seconds", "0.5", "--out", "t.json", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                              env=self.env) as process:
+            first = json.loads(process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual((first["event"], first["index"]), ("kernel", 1))
+        done = json.loads(out.decode().splitlines()[-1])
+        self.assertEqual((done["event"], done["interrupted"]), ("done", True))
+        self.assertLess(done["searched"], done["kernels"])
+        self.assertGreaterEqual(len(json.loads((self.folder / "t.json").read_text())["kernels"]), 1)
+        self.expect(0, "--tuned", "t.json", "docs", "env")
 
 
 class Docs(TuffTest):

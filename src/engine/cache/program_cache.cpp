@@ -13,6 +13,7 @@
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/search/beam.h"
+#include "engine/search/tuned.h"
 #include "engine/stats.h"
 #include "graph/text.h"
 #include "kernel/pipeline.h"
@@ -100,19 +101,6 @@ void render_kernel(Rendered& r, const Target& target) {
   r.render_ns = os::monotonic_ns() - lowered_ns;
 }
 
-// Of what another version of the program may have written.
-std::optional<kernel::Opts> legal_opts(const std::string& text, const graph::UOp& ast,
-                                       const Target& target) {
-  try {
-    kernel::Opts opts = kernel::parse_opts(text);
-    kernel::Tiling tiling(kernel::ast_for_opts(ast), target);
-    for (const kernel::Opt& o : opts) tiling.apply(o);
-    return opts;
-  } catch (const InvalidArgument&) {
-    return {};
-  }
-}
-
 std::string text_of(const Blob& b) { return {b.begin(), b.end()}; }
 Blob blob_of(const std::string& s) { return {s.begin(), s.end()}; }
 
@@ -174,14 +162,20 @@ std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source
   return std::move(plan.binaries);
 }
 
-// What TUFF_BEAM has found for this kernel, now or in another process.
+// What a file of tuned schedules says, else what TUFF_BEAM has found for this kernel, now or in
+// another process.
 std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
   const BeamOptions options = BeamOptions::of_environment();
-  if (options.width == 0 || checking_bounds() || env_int(Env::TUFF_RANDOM_OPTS)) return {};
+  if (options.width == 0 && env_text(Env::TUFF_TUNED).empty()) return {};
+  if (checking_bounds() || env_int(Env::TUFF_RANDOM_OPTS)) return {};
   const Target& target = device_.target();
   const render::Renderer& renderer = render::renderer_of(target);
-  const std::string parts[] = {"beam", graph::to_text(ast), to_json(target),
-                               renderer.compiler_identity(target),
+  const std::string compiler = renderer.compiler_identity(target);
+  if (const TunedSchedules* tuned = tuned_for(target, compiler)) {
+    if (std::optional<kernel::Opts> opts = tuned->find(ast)) return opts;
+  }
+  if (options.width == 0) return {};
+  const std::string parts[] = {"beam", graph::to_text(ast), to_json(target), compiler,
                                fmt::format("{}", options.width)};
   const std::string key = content_key(parts);
   if (const std::optional<Blob> known = DiskCache::instance().get(key)) {

@@ -49,7 +49,7 @@ class Search {
     for (const Candidate& c : beam)
       if (c.opts == heuristic.applied()) result.heuristic_ns = c.ns;
     beam = best_of(std::move(beam));
-    while (seconds() < options_.seconds) {
+    while (!is_over()) {
       const double before = beam[0].ns;
       beam = next(beam);
       if (beam[0].ns > before * (1 - options_.gain)) break;
@@ -61,6 +61,7 @@ class Search {
   }
 
  private:
+  bool is_over() const { return os::interrupted() || seconds() >= options_.seconds; }
   double seconds() const { return double(os::monotonic_ns() - begin_ns_) / 1e9; }
 
   // The best of the beam and of all their neighbours that were not looked at before.
@@ -70,7 +71,7 @@ class Search {
       for (Opts& o : kernel::neighbours(tiled_, target_, c.opts, most_lanes()))
         if (seen_.insert(to_string(o)).second) fresh.push_back(std::move(o));
     std::vector<Candidate> all = beam;
-    for (size_t i = 0; i < fresh.size() && seconds() < options_.seconds; i += options_.candidates) {
+    for (size_t i = 0; i < fresh.size() && !is_over(); i += options_.candidates) {
       const size_t n = std::min<size_t>(options_.candidates, fresh.size() - i);
       const std::vector<Candidate> more =
           measure({fresh.begin() + std::ptrdiff_t(i), fresh.begin() + std::ptrdiff_t(i + n)});
@@ -123,7 +124,8 @@ class Search {
     }
     std::vector<Candidate> out;
     for (const Version& v : versions) {
-      if (seconds() > options_.seconds) break;
+      // However short the time is, something has been measured at its end.
+      if (os::interrupted() || (is_over() && std::isfinite(fastest_ns_))) break;
       out.push_back({v.opts, time(v)});
     }
     std::ranges::stable_sort(out, {}, &Candidate::ns);
