@@ -8,6 +8,7 @@
 //   cast).
 //   4. A value used in several kernels, or at several indexes, is recomputed where that is cheaper
 //      than to store and load it, else realized; a reduction is never recomputed.
+//      Kernels of rows meet again later: rows.h takes reductions per row into what reads them.
 //   5. What would read more buffers than Target::max_buffers allows is cut.
 // Movement ops are never realized for themselves. Called by schedule() on a prepared graph.
 #pragma once

@@ -7,7 +7,8 @@
 
 #include "graph/symbolic.h"
 #include "graph/walk.h"
-#include "sched/canonical.h"
+#include "sched/call_graph.h"
+#include "sched/slot_ast.h"
 
 namespace tuff::sched {
 
@@ -54,27 +55,6 @@ struct Group {
   size_t nodes = 0;
 };
 
-// Sets of calls of one window.
-class CallSet {
- public:
-  explicit CallSet(size_t n = 0) : words_((n + 63) / 64, 0) {}
-  void add(size_t i) { words_[i / 64] |= uint64_t(1) << (i % 64); }
-  void remove(size_t i) { words_[i / 64] &= ~(uint64_t(1) << (i % 64)); }
-  bool has(size_t i) const { return words_[i / 64] >> (i % 64) & 1; }
-  void unite(const CallSet& o) {
-    for (size_t k = 0; k < words_.size(); k++) words_[k] |= o.words_[k];
-  }
-  bool meets(const CallSet& o) const {
-    for (size_t k = 0; k < words_.size(); k++) {
-      if (words_[k] & o.words_[k]) return true;
-    }
-    return false;
-  }
-
- private:
-  std::vector<uint64_t> words_;
-};
-
 bool contains(const std::vector<uint32_t>& v, uint32_t x) {
   return std::find(v.begin(), v.end(), x) != v.end();
 }
@@ -82,8 +62,6 @@ bool contains(const std::vector<uint32_t>& v, uint32_t x) {
 void add_once(std::vector<uint32_t>& v, uint32_t x) {
   if (!contains(v, x)) v.push_back(x);
 }
-
-uint32_t slot_of(const UOp& index) { return uint32_t(index->src(0)->get<ParamArg>().slot); }
 
 // Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
 bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
@@ -123,14 +101,8 @@ Candidate candidate(const Call& c) {
   if (c.kind != CallKind::Kernel) return out;
   const std::vector<const Node*> nodes = toposort(c.ast);
   if (!has_plain_loops(c.ast, nodes)) return out;
-  UOpMap<UOp> renamed;
-  for (const Node* n : nodes) {
-    if (n->op != Op::Param) continue;
-    const ParamArg& p = n->get<ParamArg>();
-    renamed.emplace(UOp(n), param(int32_t(c.args[size_t(p.slot)]), n->dtype, p.count));
-  }
   out.possible = true;
-  out.sink = substitute(c.ast, renamed);
+  out.sink = slot_ast(c);
   const auto loops = out.sink->src(0)->src().subspan(1);
   out.ranges.assign(loops.begin(), loops.end());
   for (const UOp& r : out.ranges) out.elements *= r->src(0)->const_int();
@@ -152,92 +124,25 @@ Candidate candidate(const Call& c) {
 
 class Merger {
  public:
+  // memory: by slot.
   Merger(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), target_of_(target_of) {
-    for (uint32_t i = 0; i < s.buffers.size(); i++) {
-      const BufferSlot& b = s.buffers[i];
-      const bool known = b.origin == BufferOrigin::Input && b.index < memory.size();
-      memory_.push_back(known ? memory[b.index] : uint32_t(s.buffers.size()) + i);
-    }
-  }
+      : s_(s), target_of_(target_of), memory_(memory) {}
 
   // Calls [begin, end) in a new order, merged.
   std::vector<Call> run(size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i++) calls_.push_back(&s_.calls[i]);
-    for (const Call* c : calls_) candidates_.push_back(candidate(*c));
-    find_ancestors();
+    std::vector<CallAccess> accesses;
+    for (size_t i = begin; i < end; i++) {
+      calls_.push_back(&s_.calls[i]);
+      candidates_.push_back(candidate(s_.calls[i]));
+      accesses.push_back(access_of(s_.calls[i]));
+    }
+    graph_ = CallGraph(accesses, memory_);
     group_of_.assign(calls_.size(), -1);
     for (uint32_t c = 0; c < calls_.size(); c++) place(c);
     return emit();
   }
 
  private:
-  // ---- what waits for what ----
-  std::vector<uint32_t> reads_of(uint32_t c) const {
-    const Call& call = *calls_[c];
-    if (candidates_[c].possible) return candidates_[c].reads;
-    std::vector<uint32_t> out(call.args.begin() + call.output_count, call.args.end());
-    if (call.kind != CallKind::Kernel) return out;
-    for (const Node* n : toposort(call.ast)) {
-      if (n->op == Op::Load && n->src(0)->op == Op::Index)
-        add_once(out, call.args[slot_of(n->src(0))]);
-    }
-    return out;
-  }
-
-  void find_ancestors() {
-    const size_t n = calls_.size();
-    ancestors_.assign(n, CallSet(n));
-    before_.resize(n);
-    std::map<uint32_t, std::vector<uint32_t>> readers, writers;  // by memory, so far
-    for (uint32_t c = 0; c < n; c++) {
-      auto wait_for = [&](const std::vector<uint32_t>& list) {
-        for (uint32_t b : list) add_once(before_[c], b);
-      };
-      std::vector<uint32_t> reads, writes;
-      for (uint32_t s : reads_of(c)) add_once(reads, memory_[s]);
-      for (uint32_t k = 0; k < calls_[c]->output_count; k++)
-        add_once(writes, memory_[calls_[c]->args[k]]);
-      for (uint32_t m : reads) wait_for(writers[m]);
-      for (uint32_t m : writes) {
-        wait_for(writers[m]);
-        wait_for(readers[m]);
-      }
-      for (uint32_t m : reads) readers[m].push_back(c);
-      for (uint32_t m : writes) writers[m].push_back(c);
-      for (uint32_t b : before_[c]) {
-        ancestors_[c].add(b);
-        ancestors_[c].unite(ancestors_[b]);
-      }
-    }
-  }
-
-  // Whether a call outside the group stands between it and c.
-  bool separated(const Group& g, uint32_t c) const {
-    CallSet members(calls_.size());
-    for (uint32_t m : g.calls) members.add(m);
-    for (uint32_t x = 0; x < c; x++) {
-      if (!members.has(x) && ancestors_[c].has(x) && ancestors_[x].meets(members)) return true;
-    }
-    return false;
-  }
-
-  // From now on what waits for one member waits for all, and for all that they wait for.
-  void contract(const Group& g) {
-    CallSet members(calls_.size()), all(calls_.size());
-    for (uint32_t m : g.calls) {
-      members.add(m);
-      all.add(m);
-      all.unite(ancestors_[m]);
-    }
-    for (uint32_t x = 0; x < calls_.size(); x++) {
-      if (members.has(x) || ancestors_[x].meets(members)) ancestors_[x].unite(all);
-      if (members.has(x)) {
-        for (uint32_t m : g.calls) ancestors_[x].remove(m);
-      }
-    }
-  }
-
   // ---- which kernel joins which group ----
   void place(uint32_t c) {
     const Candidate& k = candidates_[c];
@@ -248,7 +153,7 @@ class Merger {
       tried++;
       if (!join(groups_[i], c)) continue;
       group_of_[c] = int32_t(i);
-      if (groups_[i].calls.size() > 1) contract(groups_[i]);
+      if (groups_[i].calls.size() > 1) graph_.contract(groups_[i].calls);
       return;
     }
     Group g;
@@ -261,7 +166,8 @@ class Merger {
 
   bool join(Group& g, uint32_t c) {
     const Candidate& k = candidates_[c];
-    if (g.nodes + k.nodes > kMaxMergedNodes || !fits_buffers(g, k) || separated(g, c)) return false;
+    if (g.nodes + k.nodes > kMaxMergedNodes || !fits_buffers(g, k) || graph_.separated(g.calls, c))
+      return false;
     int32_t nest = -1;
     for (size_t i = 0; i < g.nests.size(); i++) {
       if (!conflicts(g.nests[i], k)) continue;
@@ -411,114 +317,52 @@ class Merger {
   }
 
   // ---- the list ----
-  // Each call or group after what it waits for; groups stand where their last member stood.
-  std::vector<Call> emit() {
-    const size_t n = calls_.size();
-    auto head = [&](uint32_t c) {
-      return group_of_[c] < 0 ? c : groups_[size_t(group_of_[c])].calls.back();
-    };
-    std::vector<std::set<uint32_t>> after(n);
-    std::vector<size_t> waiting(n, 0);
-    for (uint32_t c = 0; c < n; c++) {
-      for (uint32_t b : before_[c]) {
-        if (head(b) != head(c) && after[head(b)].insert(head(c)).second) waiting[head(c)]++;
-      }
-    }
-    std::set<uint32_t> ready;
-    for (uint32_t c = 0; c < n; c++) {
-      if (head(c) == c && waiting[c] == 0) ready.insert(c);
-    }
+  // Groups stand where their last member stood.
+  std::vector<Call> emit() const {
+    std::vector<uint32_t> head(calls_.size());
+    for (uint32_t c = 0; c < calls_.size(); c++)
+      head[c] = group_of_[c] < 0 ? c : groups_[size_t(group_of_[c])].calls.back();
     std::vector<Call> out;
-    while (!ready.empty()) {
-      const uint32_t c = *ready.begin();
-      ready.erase(ready.begin());
+    for (uint32_t c : graph_.order(head)) {
       const bool alone = group_of_[c] < 0 || groups_[size_t(group_of_[c])].calls.size() == 1;
       out.push_back(alone ? *calls_[c] : merged(groups_[size_t(group_of_[c])]));
-      for (uint32_t next : after[c]) {
-        if (--waiting[next] == 0) ready.insert(next);
-      }
     }
     return out;
   }
 
   // A temporary that only its own group reads is never stored.
-  bool is_needed(const Group& g, uint32_t slot) const {
-    if (s_.buffers[slot].origin != BufferOrigin::Temp) return true;
-    if (contains(s_.sink_slots, slot)) return true;
-    std::set<const Call*> own;
-    for (uint32_t c : g.calls) own.insert(calls_[c]);
-    for (const Call& c : s_.calls) {
-      if (!own.count(&c) && contains(c.args, slot)) return true;
-    }
-    return false;
-  }
-
   Call merged(const Group& g) const {
-    Call call;
-    call.device = g.device;
+    std::vector<const Call*> own;
+    for (uint32_t c : g.calls) own.push_back(calls_[c]);
     std::vector<UOp> ends;
     for (const Nest& n : g.nests) {
       for (const UOp& end : n.ends) {
-        const uint32_t slot = slot_of(end->src(0)->src(0));
-        if (!is_needed(g, slot)) continue;
-        ends.push_back(end);
-        call.args.push_back(slot);
+        if (is_needed(s_, own, slot_of(end->src(0)->src(0)))) ends.push_back(end);
       }
     }
-    call.output_count = uint32_t(call.args.size());
-    UOp ast = sink(ends);
-    UOpMap<UOp> numbered;
-    for (const Node* n : toposort(ast)) {
-      if (n->op != Op::Param) continue;
-      const ParamArg& p = n->get<ParamArg>();
-      add_once(call.args, uint32_t(p.slot));
-      const auto at = std::find(call.args.begin(), call.args.end(), uint32_t(p.slot));
-      numbered.emplace(UOp(n), param(int32_t(at - call.args.begin()), n->dtype, p.count));
-    }
-    call.ast = canonicalize(substitute(ast, numbered));
-    return call;
+    return call_of(g.device, ends);
   }
 
   Schedule& s_;
   const TargetOf& target_of_;
-  std::vector<uint32_t> memory_;  // by slot
+  std::span<const uint32_t> memory_;  // by slot
   std::vector<const Call*> calls_;
   std::vector<Candidate> candidates_;
-  std::vector<std::vector<uint32_t>> before_;
-  std::vector<CallSet> ancestors_;
+  CallGraph graph_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;
   int32_t next_range_ = 0;
 };
-
-// Slots that no call uses any more vanish.
-void drop_unused_slots(Schedule& s) {
-  std::vector<uint8_t> used(s.buffers.size(), 0);
-  for (const Call& c : s.calls) {
-    for (uint32_t a : c.args) used[a] = 1;
-  }
-  for (uint32_t a : s.sink_slots) used[a] = 1;
-  std::vector<uint32_t> number(s.buffers.size(), 0);
-  std::vector<BufferSlot> kept;
-  for (size_t i = 0; i < s.buffers.size(); i++) {
-    number[i] = uint32_t(kept.size());
-    if (used[i] || s.buffers[i].origin != BufferOrigin::Temp) kept.push_back(s.buffers[i]);
-  }
-  s.buffers = std::move(kept);
-  for (Call& c : s.calls) {
-    for (uint32_t& a : c.args) a = number[a];
-  }
-  for (uint32_t& a : s.sink_slots) a = number[a];
-}
 
 }  // namespace
 
 void merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
   std::vector<Call> out;
   const size_t n = s.calls.size();
+  const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
   std::vector<std::vector<Call>> windows;
   for (size_t begin = 0; begin < n; begin += kWindow)
-    windows.push_back(Merger(s, memory, target_of).run(begin, std::min(begin + kWindow, n)));
+    windows.push_back(Merger(s, by_slot, target_of).run(begin, std::min(begin + kWindow, n)));
   for (std::vector<Call>& w : windows) std::move(w.begin(), w.end(), std::back_inserter(out));
   s.calls = std::move(out);
   drop_unused_slots(s);

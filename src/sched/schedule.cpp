@@ -1,4 +1,4 @@
-// schedule(): key, cache, then on a miss prepare, fuse, linearize, merge and plan memory.
+// schedule(): key, cache, then on a miss prepare, fuse, linearize, fuse rows, merge, plan memory.
 #include "sched/schedule.h"
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "sched/merge.h"
 #include "sched/normalize.h"
 #include "sched/prepare.h"
+#include "sched/rows.h"
 
 namespace tuff::sched {
 
@@ -37,7 +38,7 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
     const Target& t = target_of(*d);
     key.tokens.push_back(t.max_buffers);
     key.tokens.push_back(t.max_binding_bytes);
-    key.tokens.push_back((t.cores > 1) * 2 + t.has_local);
+    key.tokens.push_back(t.cores * 2 + t.has_local);
   }
   key.hash = hash_tokens(key.tokens);
 }
@@ -151,6 +152,7 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
   check_sinks(sinks);
   const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
+  fuse_rows(s, memory, target_of);
   merge_kernels(s, memory, target_of);
   check_bindings(s, target_of);
   plan_memory(s);

@@ -1,6 +1,7 @@
 #include "sched/host_run.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
@@ -96,7 +97,7 @@ class KernelRun {
     }
     if (n->op == Op::Reduce) {
       Scalar acc = identity(n->get<ReduceArg>().op, n->dtype);
-      fold(n, 1, acc);
+      fold(n, 1, outside(n, memo), acc);
       return acc;
     }
     std::vector<Scalar> src;
@@ -104,9 +105,34 @@ class KernelRun {
     return meaning(*n, src);
   }
 
-  void fold(const Node* n, size_t k, Scalar& acc) {
+  // Every range that the value depends on has a value.
+  bool is_open(const Node* m) const {
+    std::set<const Node*> closed;
+    for (const Node* n : toposort(UOp(m))) {
+      if (n->op != Op::Reduce) continue;
+      for (const UOp& r : n->src().subspan(1)) closed.insert(r.get());
+    }
+    for (const Node* n : toposort(UOp(m))) {
+      if (n->op == Op::Range && !closed.count(n) && !ranges_.count(n)) return false;
+    }
+    return true;
+  }
+  // Reductions below one that are the same in each of its steps.
+  Memo outside(const Node* n, Memo& memo) {
+    Memo out;
+    for (const Node* m : toposort(n->src(0))) {
+      const auto ranges = n->src().subspan(1);
+      const bool same =
+          m->op == Op::Reduce && std::none_of(ranges.begin(), ranges.end(),
+                                              [&](const UOp& r) { return depends_on(UOp(m), r); });
+      if (same && is_open(m)) out.emplace(m, eval(m, memo));
+    }
+    return out;
+  }
+
+  void fold(const Node* n, size_t k, const Memo& same, Scalar& acc) {
     if (k == n->src_count) {
-      Memo memo;
+      Memo memo = same;
       const Scalar pair[2] = {acc, eval(n->src(0).get(), memo)};
       acc = eval_scalar(n->get<ReduceArg>().op, n->dtype, pair);
       return;
@@ -116,7 +142,7 @@ class KernelRun {
     const int64_t size = r->src(0)->const_int();
     for (int64_t i = 0; i < size; i++) {
       ranges_[r] = i;
-      fold(n, k + 1, acc);
+      fold(n, k + 1, same, acc);
     }
     ranges_.erase(r);
   }

@@ -1,0 +1,445 @@
+#include "sched/rows.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "sched/call_graph.h"
+#include "sched/slot_ast.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+namespace {
+
+constexpr size_t kWindow = 2048;  // calls looked at together: bounds the sets of ancestors
+
+// Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
+bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
+
+bool contains(const std::vector<UOp>& v, const UOp& x) {
+  return std::find(v.begin(), v.end(), x) != v.end();
+}
+
+std::vector<UOp> sorted_by_id(std::vector<UOp> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
+    return a->get<RangeArg>().id < b->get<RangeArg>().id;
+  });
+  return ranges;
+}
+
+std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
+  std::vector<UOp> out;
+  for (const Node* n : toposort(u)) {
+    if (n->op == Op::Range && n->get<RangeArg>().kind == kind) out.push_back(UOp(n));
+  }
+  return sorted_by_id(std::move(out));
+}
+
+int64_t extent(std::span<const UOp> ranges) {
+  int64_t n = 1;
+  for (const UOp& r : ranges) n *= std::max<int64_t>(r->src(0)->max, 1);
+  return n;
+}
+
+// A kernel, or several made one: Ends whose Params carry slots.
+struct RowKernel {
+  bool possible = false;
+  bool reduces = false;
+  bool streams = true;  // each reduction walks some buffer element by element, once
+  std::vector<UOp> ends;
+  std::vector<UOp> loops;  // of the Ends over all elements, outermost first
+  std::vector<UOp> rows;   // those of them that row values depend on; empty: none taken in yet
+  std::vector<uint32_t> calls, reads, writes;
+  size_t nodes = 0;
+};
+
+// A reduction of what is repeated, as a product of matrices is, is none of rows.
+bool is_streamed(const Node* reduce, std::span<const UOp> loops) {
+  const int64_t walked = extent(loops) * extent(reduce->src().subspan(1));
+  for (const Node* n : toposort(reduce->src(0))) {
+    if (n->op == Op::Param && n->get<ParamArg>().count >= walked) return true;
+  }
+  return false;
+}
+
+RowKernel row_kernel(const Call& c, uint32_t number) {
+  RowKernel k;
+  k.calls = {number};
+  if (c.kind != CallKind::Kernel) return k;
+  const UOp ast = slot_ast(c);
+  k.ends.assign(ast->src().begin(), ast->src().end());
+  const auto loops = k.ends[0]->src().subspan(1);
+  k.loops.assign(loops.begin(), loops.end());
+  for (const UOp& end : k.ends) {
+    const auto own = end->src().subspan(1);
+    const UOp& index = end->src(0)->src(0);
+    const bool plain = std::equal(own.begin(), own.end(), loops.begin(), loops.end()) &&
+                       index->src_count == 2 && end->src(0)->src_count == 2 &&
+                       index->src(1) == k.ends[0]->src(0)->src(0)->src(1);
+    if (!plain) return k;
+  }
+  for (const Node* n : toposort(ast)) {
+    k.nodes++;
+    if (n->op != Op::Reduce) continue;
+    k.reduces = true;
+    k.streams = k.streams && is_streamed(n, k.loops);
+  }
+  CallAccess a = access_of(c);
+  k.reads = std::move(a.reads);
+  k.writes = std::move(a.writes);
+  k.possible = true;
+  return k;
+}
+
+UOp offset_of(const UOp& end) { return end->src(0)->src(0)->src(1); }
+
+// Ranges by falling step of an offset that walks all of them in mixed radix, each element once;
+// empty where it is another one.
+std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offset) {
+  const LinearForm f = linear_form(offset);
+  if (f.constant != 0) return {};
+  std::vector<std::pair<UOp, int64_t>> out = f.terms;
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+  int64_t step = 1;
+  for (size_t i = out.size(); i-- > 0;) {
+    const auto& [r, s] = out[i];
+    if (r->op != Op::Range || s != step) return {};
+    step *= std::max<int64_t>(r->src(0)->max, 1);
+  }
+  return out;
+}
+
+// Which element of the producer's loops an offset of the reader is.
+std::optional<UOpMap<UOp>> loops_at(const RowKernel& producer, const UOp& offset) {
+  const auto own = mixed_radix(offset_of(producer.ends[0]));
+  const auto theirs = mixed_radix(offset);
+  if (!own || !theirs || own->size() != producer.loops.size()) return {};
+  UOpMap<UOp> out;
+  int64_t all = 1, reached = 1;
+  bool same = own->size() == theirs->size(), symbolic = false;
+  for (const auto& [r, step] : *own) {
+    all *= std::max<int64_t>(r->src(0)->max, 1);
+    symbolic = symbolic || !r->src(0)->is_const();
+    const UOp whole = floordiv(offset, index_const(step));
+    out.emplace(r, simplify(floormod(whole, index_const(std::max<int64_t>(r->src(0)->max, 1)))));
+  }
+  for (size_t i = 0; i < theirs->size(); i++) {
+    const UOp& r = (*theirs)[i].first;
+    reached *= std::max<int64_t>(r->src(0)->max, 1);
+    symbolic = symbolic || !r->src(0)->is_const();
+    same = same && (*own)[i].first->src(0) == r->src(0);
+  }
+  // What the producer stored for the rest of the schedule, the reader has to store as well.
+  if (all != reached || (symbolic && !same)) return {};
+  return out;
+}
+
+class RowFuser {
+ public:
+  // memory: by slot.
+  RowFuser(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
+      : s_(s), memory_(memory), target_of_(target_of) {}
+
+  // Calls [begin, end) in a new order, some of them one.
+  std::vector<Call> run(size_t begin, size_t end) {
+    std::vector<CallAccess> accesses;
+    for (size_t i = begin; i < end; i++) {
+      const uint32_t number = uint32_t(calls_.size());
+      calls_.push_back(&s_.calls[i]);
+      kernels_.push_back(row_kernel(s_.calls[i], number));
+      head_.push_back(number);
+      accesses.push_back(access_of(s_.calls[i]));
+      for (uint32_t w : accesses.back().writes) writer_[w] = number;
+    }
+    graph_ = CallGraph(accesses, memory_);
+    for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c);
+    return emit();
+  }
+
+ private:
+  void take_in_producers(uint32_t c) {
+    for (bool again = kernels_[c].possible; again;) {
+      again = false;
+      const std::vector<uint32_t> reads = kernels_[c].reads;
+      for (uint32_t slot : reads) {
+        const auto w = writer_.find(slot);
+        if (w == writer_.end() || w->second >= c) continue;
+        const uint32_t p = head_[w->second];
+        again = again || (p != c && p < c && take_in(p, c));
+      }
+    }
+  }
+
+  // The one element at which the reader's values are the producer's row values; empty where there
+  // is none.
+  UOp shared_offset(const RowKernel& p, const RowKernel& c) const {
+    UOp offset;
+    for (const Node* n : toposort(c.ends)) {
+      if (n->op != Op::Load) continue;
+      const UOp& index = n->src(0);
+      const uint32_t slot = slot_of(index);
+      if (std::find(p.writes.begin(), p.writes.end(), slot) == p.writes.end()) continue;
+      if (index->src_count > 2 || (offset && !(offset == index->src(1)))) return {};
+      offset = index->src(1);
+    }
+    return offset;
+  }
+
+  static bool reduces_rows_only(const RowKernel& c, const std::vector<UOp>& rows) {
+    for (const Node* n : toposort(c.ends)) {
+      if (n->op != Op::Reduce) continue;
+      for (const UOp& r : ranges_below(UOp(n), AxisKind::Loop)) {
+        if (!contains(rows, r)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool rows_fit(const RowKernel& p, const RowKernel& c, const std::vector<UOp>& rows) const {
+    if (!c.rows.empty() && !(c.rows == rows)) return false;
+    for (const UOp& r : rows) {
+      if (!contains(c.loops, r)) return false;
+    }
+    for (const UOp& end : p.ends) {
+      if (end->src_count - 1 != p.loops.size()) return false;
+    }
+    return reduces_rows_only(c, rows);
+  }
+
+  // Rows that lie across memory: their columns are no neighbours.
+  static bool lies_across(const RowKernel& c, const std::vector<UOp>& rows) {
+    if (rows.size() == c.loops.size()) return false;
+    for (const UOp& r : c.loops) {
+      if (!contains(rows, r) && coefficient(offset_of(c.ends[0]), r) == 1) return false;
+    }
+    return true;
+  }
+
+  bool worth_it(const RowKernel& p, const RowKernel& c, const std::vector<UOp>& rows) const {
+    if (lies_across(c, rows) || p.nodes + c.nodes > kMaxRowNodes) return false;
+    const Target& t = target_of_(calls_[c.calls.back()]->device);
+    const int64_t cores = t.cores > 1 ? t.cores : t.has_local ? kUnknownCores : 1;
+    int64_t walked = extent(c.loops);
+    for (const Node* n : toposort(p.ends)) {
+      if (n->op == Op::Reduce)
+        walked = std::max(walked, extent(p.loops) * extent(n->src().subspan(1)));
+    }
+    return cores == 1 || extent(rows) >= kRowsPerCore * cores || walked <= kLonelyElements;
+  }
+
+  bool fits_buffers(const RowKernel& p, const RowKernel& c) const {
+    std::set<uint32_t> all(p.reads.begin(), p.reads.end());
+    for (const auto* list : {&p.writes, &c.reads, &c.writes})
+      all.insert(list->begin(), list->end());
+    return all.size() <= target_of_(calls_[c.calls.back()]->device).max_buffers;
+  }
+
+  // What one stores the other neither reads nor stores, but for the row values.
+  bool keep_apart(const RowKernel& p, const RowKernel& c) const {
+    auto meet = [&](uint32_t a, uint32_t b) { return memory_[a] == memory_[b]; };
+    for (uint32_t w : p.writes) {
+      for (uint32_t x : p.reads) {
+        if (meet(w, x)) return false;
+      }
+      for (uint32_t x : c.writes) {
+        if (meet(w, x)) return false;
+      }
+      for (uint32_t x : c.reads) {
+        if (x != w && meet(w, x)) return false;
+      }
+    }
+    for (uint32_t w : c.writes) {
+      for (const auto* list : {&p.reads, &c.reads}) {
+        for (uint32_t x : *list) {
+          if (meet(w, x)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool take_in(uint32_t from, uint32_t into) {
+    const RowKernel &p = kernels_[from], &c = kernels_[into];
+    if (!p.possible || !p.reduces || !p.streams || !c.streams) return false;
+    if (calls_[from]->device != calls_[into]->device) return false;
+    const UOp offset = shared_offset(p, c);
+    if (!offset || !ranges_below(offset, AxisKind::Reduce).empty()) return false;
+    const std::vector<UOp> rows = ranges_below(offset, AxisKind::Loop);
+    const bool takes = rows_fit(p, c, rows) && worth_it(p, c, rows) && fits_buffers(p, c) &&
+                       keep_apart(p, c) && !graph_.separated(p.calls, into);
+    if (!takes) return false;
+    const std::optional<UOpMap<UOp>> at = loops_at(p, offset);
+    return at && join(from, into, offset, *at, rows);
+  }
+
+  bool join(uint32_t from, uint32_t into, const UOp& offset, const UOpMap<UOp>& at,
+            const std::vector<UOp>& rows) {
+    RowKernel &p = kernels_[from], &c = kernels_[into];
+    const std::vector<UOp> moved = moved_ends(p, c, at);
+    UOpMap<UOp> values;
+    for (const Node* n : toposort(c.ends)) {
+      if (n->op != Op::Load) continue;
+      for (const UOp& end : moved) {
+        if (slot_of(end->src(0)->src(0)) != slot_of(n->src(0))) continue;
+        const UOp& v = end->src(0)->src(1);
+        if (!(v->dtype == n->dtype) || !survives_in_register(n->dtype)) return false;
+        values.emplace(UOp(n), v);
+      }
+    }
+    std::vector<UOp> ends = substitute(c.ends, values);
+    for (const UOp& end : moved) {
+      const UOp& index = end->src(0)->src(0);
+      const UOp target = make(Op::Index, index->dtype, {index->src(0), offset});
+      std::vector<UOp> src{make(Op::Store, DType::Void, {target, end->src(0)->src(1)})};
+      src.insert(src.end(), rows.begin(), rows.end());
+      ends.push_back(make(Op::End, DType::Void, src));
+    }
+    c.ends = std::move(ends);
+    c.rows = rows;
+    c.reduces = true;
+    c.nodes += p.nodes;
+    unite(c, p);
+    p.possible = false;
+    for (uint32_t m : c.calls) head_[m] = into;
+    graph_.contract(c.calls);
+    return true;
+  }
+
+  static void unite(RowKernel& c, const RowKernel& p) {
+    auto add = [](std::vector<uint32_t>& to, const std::vector<uint32_t>& list) {
+      for (uint32_t x : list) {
+        if (std::find(to.begin(), to.end(), x) == to.end()) to.push_back(x);
+      }
+    };
+    add(c.writes, p.writes);
+    add(c.reads, p.reads);
+    std::erase_if(c.reads, [&](uint32_t r) {
+      return std::find(c.writes.begin(), c.writes.end(), r) != c.writes.end();
+    });
+    add(c.calls, p.calls);
+    std::sort(c.calls.begin(), c.calls.end());
+  }
+
+  // The producer's Ends with its loops where the reader reads, reductions in ranges of their own.
+  std::vector<UOp> moved_ends(const RowKernel& p, const RowKernel& c, UOpMap<UOp> at) const {
+    int32_t next = 0;
+    for (const Node* n : toposort(c.ends)) {
+      if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
+    }
+    std::vector<UOp> values;
+    for (const UOp& end : p.ends) values.push_back(end->src(0));
+    for (const UOp& r : ranges_below(sink(values), AxisKind::Reduce))
+      at.emplace(r, range(substitute(r->src(0), at), next++, AxisKind::Reduce));
+    std::vector<UOp> out;
+    for (const UOp& store : values)
+      out.push_back(make(Op::End, DType::Void, {simplify(substitute(store, at))}));
+    return out;
+  }
+
+  std::vector<Call> emit() const {
+    std::vector<Call> out;
+    for (uint32_t c : graph_.order(head_))
+      out.push_back(kernels_[c].calls.size() == 1 ? *calls_[c] : fused(kernels_[c]));
+    return out;
+  }
+
+  Call fused(const RowKernel& k) const {
+    std::vector<const Call*> own;
+    for (uint32_t c : k.calls) own.push_back(calls_[c]);
+    std::vector<UOp> ends;
+    for (const UOp& end : k.ends) {
+      if (is_needed(s_, own, slot_of(end->src(0)->src(0)))) ends.push_back(end);
+    }
+    return call_of(calls_[k.calls.back()]->device, rows_outermost(k, ends));
+  }
+
+  // Rows first, in loops and in numbers; reductions that may run in one loop get the same ranges.
+  static std::vector<UOp> rows_outermost(const RowKernel& k, const std::vector<UOp>& ends) {
+    std::vector<UOp> loops = k.rows;
+    for (const UOp& r : k.loops) {
+      if (!contains(k.rows, r)) loops.push_back(r);
+    }
+    UOpMap<UOp> fresh;
+    int32_t next = 0;
+    for (const UOp& r : loops) fresh.emplace(r, range(r->src(0), next++, AxisKind::Loop));
+    share_reduce_ranges(ends, next, fresh);
+    std::vector<UOp> out;
+    for (const UOp& end : ends) {
+      std::vector<UOp> src{substitute(end->src(0), fresh)};
+      for (const UOp& r : loops) {
+        if (contains({end->src().begin() + 1, end->src().end()}, r)) src.push_back(fresh.at(r));
+      }
+      out.push_back(make(Op::End, DType::Void, src));
+    }
+    return out;
+  }
+
+  // Reductions that do not need each other walk the same ranges where they are as long.
+  static void share_reduce_ranges(const std::vector<UOp>& ends, int32_t next, UOpMap<UOp>& fresh) {
+    std::map<std::tuple<const Node*, size_t, int>, UOp> shared;  // by size, place and depth
+    std::map<const Node*, int> depth;                            // of reductions below
+    for (const Node* n : toposort(ends)) {
+      int below = 0;
+      for (const UOp& s : n->src()) below = std::max(below, depth[s.get()]);
+      depth[n] = below + (n->op == Op::Reduce);
+      if (n->op != Op::Reduce) continue;
+      const bool alone = stands_alone(n);
+      std::map<const Node*, size_t> place;
+      for (const UOp& r : n->src().subspan(1)) {
+        const Node* size = r->src(0).get();
+        const auto key = std::tuple(size, place[size]++, below);
+        if (fresh.count(r)) continue;
+        const auto it = shared.find(key);
+        const bool share = alone && it != shared.end();
+        const UOp own = share ? it->second : range(r->src(0), next++, AxisKind::Reduce);
+        if (alone) shared.emplace(key, own);
+        fresh.emplace(r, own);
+      }
+    }
+  }
+
+  // No range of another reduction is open in it.
+  static bool stands_alone(const Node* reduce) {
+    std::set<const Node*> closed;
+    for (const Node* n : toposort(UOp(reduce))) {
+      if (n->op != Op::Reduce) continue;
+      for (const UOp& r : n->src().subspan(1)) closed.insert(r.get());
+    }
+    for (const UOp& r : ranges_below(UOp(reduce), AxisKind::Reduce)) {
+      if (!closed.count(r.get())) return false;
+    }
+    return true;
+  }
+
+  Schedule& s_;
+  std::span<const uint32_t> memory_;
+  const TargetOf& target_of_;
+  std::vector<const Call*> calls_;
+  std::vector<RowKernel> kernels_;       // by call; of several made one, at its last call
+  std::vector<uint32_t> head_;           // by call: whose kernel it is in
+  std::map<uint32_t, uint32_t> writer_;  // by slot
+  CallGraph graph_;
+};
+
+}  // namespace
+
+void fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
+  const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
+  const size_t n = s.calls.size();
+  std::vector<std::vector<Call>> windows;
+  for (size_t begin = 0; begin < n; begin += kWindow)
+    windows.push_back(RowFuser(s, by_slot, target_of).run(begin, std::min(begin + kWindow, n)));
+  std::vector<Call> out;
+  for (std::vector<Call>& w : windows) std::move(w.begin(), w.end(), std::back_inserter(out));
+  s.calls = std::move(out);
+  drop_unused_slots(s);
+}
+
+}  // namespace tuff::sched
