@@ -13,10 +13,9 @@ using graph::Op;
 using kernel::LaneMask;
 
 CKernel::CKernel(const kernel::LinearKernel& k) : k_(k), space_(k), values_(k.ops.size()) {
-  const int bit = space_.vector_bit();
-  if (bit >= 0 && c_has_width(space_.size(bit))) {
-    width_ = space_.size(bit);
-    vector_mask_ = LaneMask{1} << bit;
+  if (c_has_width(space_.vector_width())) {
+    width_ = space_.vector_width();
+    vector_mask_ = space_.vector_mask();
   }
   for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
 }

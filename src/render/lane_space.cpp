@@ -1,5 +1,6 @@
 #include "render/lane_space.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
@@ -12,24 +13,45 @@ using kernel::LaneMask;
 LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
   TUFF_CHECK(k.ops.size() == k.lanes.size(), "kernel {}: {} ops, {} lane masks", k.name,
              k.ops.size(), k.lanes.size());
+  int vector = -1;
   for (const graph::UOp& range : k.lane_ranges) {
     TUFF_CHECK(range->src(0)->is_const(), "kernel {}: a lane range of symbolic size", k.name);
-    if (range->get<graph::RangeArg>().kind == AxisKind::Vector) vector_bit_ = bits();
+    if (range->get<graph::RangeArg>().kind == AxisKind::Vector) vector = bits();
     sizes_.push_back(static_cast<int>(range->src(0)->const_int()));
     ranges_.push_back(range.get());
   }
-  if (vector_bit_ < 0) vector_bit_ = widest_partial_sums();
+  if (vector < 0) vector = widest_partial_sums();
+  if (vector < 0) return;
+  vector_mask_ = LaneMask{1} << vector;
+  vector_width_ = sizes_[vector];
+  add_partial_sums(k);
+}
+
+bool LaneSpace::folds_lanes(int bit) const {
+  return ranges_[bit]->get<graph::RangeArg>().kind == AxisKind::ReduceLane;
 }
 
 // Without a Vector range the lanes of partial sums serve: they are folded once, after the loop.
 int LaneSpace::widest_partial_sums() const {
   int best = -1;
   for (int bit = 0; bit < bits(); ++bit) {
-    const bool usable = ranges_[bit]->get<graph::RangeArg>().kind == AxisKind::ReduceLane &&
-                        sizes_[bit] >= 4 && std::has_single_bit(static_cast<unsigned>(sizes_[bit]));
+    const bool usable = folds_lanes(bit) && sizes_[bit] >= 4 &&
+                        std::has_single_bit(static_cast<unsigned>(sizes_[bit]));
     if (usable && (best < 0 || sizes_[bit] > sizes_[best])) best = bit;
   }
   return best;
+}
+
+// Partial sums of one reduction after another, or before what is stored, share the SIMD lanes: each
+// is folded before the next begins.
+void LaneSpace::add_partial_sums(const kernel::LinearKernel& k) {
+  for (int bit = 0; bit < bits(); ++bit) {
+    const LaneMask own = LaneMask{1} << bit;
+    if (vector_mask_ & own || !folds_lanes(bit) || sizes_[bit] != vector_width_) continue;
+    const bool apart = std::none_of(k.lanes.begin(), k.lanes.end(),
+                                    [&](LaneMask m) { return (m & own) && (m & vector_mask_); });
+    if (apart) vector_mask_ |= own;
+  }
 }
 
 int LaneSpace::count(LaneMask mask) const {
