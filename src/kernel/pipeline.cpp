@@ -27,6 +27,7 @@ constexpr Pass kPasses[] = {
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
     {"simplify-split", pass_simplify, false},
+    {"row-buffers", pass_row_buffers, false},
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},
     {"shared-loads", pass_shared_loads, false},

@@ -195,6 +195,36 @@ TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {
       std::any_of(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Barrier; }));
 }
 
+// 2^x is made with one Trunc each.
+TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
+  const auto truncs = [](const LinearKernel& k) {
+    return std::count_if(k.ops.begin(), k.ops.end(),
+                         [](const UOp& u) { return u->op == Op::Trunc; });
+  };
+  Target t = builtin_target("c-x86-64");
+  const UOp ast = softmax_ast(6, 1024);
+  const LinearKernel once = lower(ast, t);
+  EXPECT_EQ(truncs(once), 1) << to_text(once);
+  EXPECT_EQ(once.shared_bytes, 4096u);
+  expect_same(ast, once, 1e-5, "with a row buffer");
+  const std::string skipped[] = {"row-buffers"};
+  EXPECT_EQ(truncs(lower_with(ast, t, {}, skipped)), 2);
+  t.l2_bytes = 4096;
+  EXPECT_EQ(truncs(lower(ast, t)), 2);  // half of it is less than a row
+}
+
+// Nests beside each other share their vector lanes: what one has in a row is not the other's.
+TEST(Lower, NestsBesideEachOtherHaveNoRowInCommon) {
+  AstBuilder b;
+  const UOp i = b.loop(64), j = b.loop(64);
+  const auto sine = [](const UOp& at) { return alu(Op::Sin, {load(2, 64, at)}); };
+  const UOp ast =
+      kernel_of({store(0, 64, i, sine(i), {i}), store(1, 64, j, sine(j) + sine(j), {j})});
+  const LinearKernel k = lower(ast, builtin_target("c-x86-64"));
+  EXPECT_EQ(k.shared_bytes, 0u) << to_text(k);
+  expect_same(ast, k, 1e-5, "two nests");
+}
+
 TEST(Lower, TimePerKernel) {
   for (const NamedTarget& t : test_targets()) {
     for (const Case& c : cases()) lower(c.ast, t.target);

@@ -176,7 +176,8 @@ UOp sticky_integer(const UOp& x) {
 class Decomposer {
  public:
   // same_everywhere: no function of the device's own, whose last bits are its own too.
-  Decomposer(const Target& t, bool same_everywhere) : target_(t), f_(t.features) {
+  Decomposer(const Target& t, bool same_everywhere)
+      : target_(t), f_(t.features), same_everywhere_(same_everywhere) {
     if (same_everywhere) f_.exp2 = f_.log2 = f_.sin = f_.sqrt = false;
   }
 
@@ -250,7 +251,8 @@ class Decomposer {
   UOp transcendental_f32(Op op, const UOp& x) const {
     const bool single = x->dtype == DType::F32;
     switch (op) {
-      case Op::Exp2: return f_.exp2 && single ? own_function(op, x) : exp2_by_polynomial(x);
+      case Op::Exp2:
+        return f_.exp2 && single ? own_function(op, x) : exp2_by_polynomial(x, !same_everywhere_);
       case Op::Log2: return f_.log2 && single ? own_function(op, x) : log2_by_polynomial(x);
       case Op::Sin: return f_.sin && single ? own_function(op, x) : sin_by_polynomial(x);
       default: return f_.sqrt ? make(op, x->dtype, {x}) : sqrt_by_newton(x);
@@ -278,6 +280,7 @@ class Decomposer {
 
   const Target& target_;
   TargetFeatures f_;
+  bool same_everywhere_;
 };
 
 // Random numbers are promised to have the same bits on every device.

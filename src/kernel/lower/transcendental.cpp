@@ -39,9 +39,12 @@ UOp abs_bits(const Format& f, const UOp& x) {
 }
 
 // c[0] + x*(c[1] + x*(...))
-UOp horner(const Format& f, const UOp& x, const std::vector<double>& c) {
+UOp horner(const Format& f, const UOp& x, const std::vector<double>& c, bool fused = false) {
   UOp sum = f.number(c.back());
-  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + f.number(c[i]);
+  for (size_t i = c.size() - 1; i-- > 0;) {
+    const UOp term = f.number(c[i]);
+    sum = fused ? make(Op::MulAdd, f.t, {sum, x, term}) : sum * x + term;
+  }
   return sum;
 }
 
@@ -59,7 +62,7 @@ UOp is_nan(const UOp& x) {
 
 // 2^x = 2^n 2^r, |r| <= 1/2; the Taylor series of 2^r; the scale in two steps, so that subnormal
 // results round once and the exponents stay in range.
-UOp exp2_by_polynomial(const UOp& x) {
+UOp exp2_by_polynomial(const UOp& x, bool fused) {
   const Format f = format_of(x->dtype);
   const bool single = x->dtype == DType::F32;
   const double low = single ? -151 : -1076, high = single ? 129 : 1025;
@@ -75,7 +78,7 @@ UOp exp2_by_polynomial(const UOp& x) {
   }
   const UOp e = cast(n, f.bits);
   const UOp e1 = alu(Op::Shr, {e, f.integer(1)});
-  const UOp scaled = horner(f, r, series) * f.power_of_two(e1) * f.power_of_two(e - e1);
+  const UOp scaled = horner(f, r, series, fused) * f.power_of_two(e1) * f.power_of_two(e - e1);
   return where(is_nan(x), x, scaled);
 }
 

@@ -9,7 +9,8 @@
 
 namespace tuff::kernel {
 
-graph::UOp exp2_by_polynomial(const graph::UOp& x);
+// fused: products and sums may round once, as the device likes.
+graph::UOp exp2_by_polynomial(const graph::UOp& x, bool fused);
 graph::UOp log2_by_polynomial(const graph::UOp& x);
 graph::UOp sin_by_polynomial(const graph::UOp& x);
 graph::UOp sqrt_by_newton(const graph::UOp& x);

@@ -18,6 +18,8 @@ constexpr uint32_t kDearLoad = 4;  // multiply-adds: then accumulators may spill
 constexpr int64_t kMaxUnrolledLoads =
     512;                               // load instances of one body: compile time and code size
 constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
+// Vectors of partial sums on a CPU: additions take four cycles, and begin twice in one.
+constexpr int64_t kRowVectors = 4;
 constexpr int64_t kTransposedTogether = 64;  // elements that one launch group stores side by side
 constexpr int64_t kMostAccumulators = 256;   // of one invocation; spilled ones stay in the L1 cache
 
@@ -391,12 +393,15 @@ class Heuristics {
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
+    // What is stored for each element of a row, in vectors as wide as its partial sums: then all
+    // of them are vectors.
     if (out >= 0 && !axis(out).shared)
-      t_.try_apply({OptKind::Vector, out, divisor_up_to(left(out), cpu_lanes() * 2, true)});
+      t_.try_apply(
+          {OptKind::Vector, out, divisor_up_to(left(out), kRowVectors * cpu_lanes(), true)});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
-    const int64_t n = divisor_up_to(left(a), cpu_lanes() * 4, true);
+    const int64_t n = divisor_up_to(left(a), kRowVectors * cpu_lanes(), true);
     if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
 

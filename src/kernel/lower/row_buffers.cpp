@@ -1,0 +1,139 @@
+// Row buffers: what is dear to compute and needed more than once for each element of a row, as the
+// exponentials of a softmax are for their sum and for the quotients, is computed once, into a row
+// in fast memory. On devices whose groups are one thread: its scratch memory is then a piece of a
+// cache. Elsewhere such values are computed again.
+#include <algorithm>
+#include <optional>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+constexpr int kMaxBuffers = 4;
+constexpr int64_t kUnknownCacheBytes = 64 << 10;
+
+bool is_dear(const Node* n) {
+  return (n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin) && is_float(n->dtype);
+}
+bool is_reduce_range(const UOp& r) {
+  const AxisKind k = kind_of(r.get());
+  return k == AxisKind::Reduce || k == AxisKind::ReduceLane;
+}
+bool is_output_range(const UOp& r) {
+  const AxisKind k = kind_of(r.get());
+  return k == AxisKind::Loop || k == AxisKind::Lane || k == AxisKind::Vector;
+}
+
+// One value at each element of a row, and the same one that a reduction computes with ranges of its
+// own.
+struct RowValue {
+  UOp value, again;
+  std::vector<UOp> own, others;  // the ranges that differ, outermost first
+};
+
+UOp flat(std::span<const UOp> ranges) {
+  UOp offset = index_const(0);
+  for (const UOp& r : ranges) offset = offset * r->src(0) + r;
+  return offset;
+}
+
+class RowBuffers {
+ public:
+  RowBuffers(const UOp& ast, const Target& target) : ast_(ast), target_(target), deps_(ast) {
+    for (const Node* n : toposort(ast)) {
+      if (is_dear(n)) dear_.push_back(UOp(n));
+      if (n->op == Op::Range) next_id_ = std::max(next_id_, n->get<RangeArg>().id + 1);
+      if (n->op != Op::Shared) continue;
+      const SharedArg& s = n->get<SharedArg>();
+      number_ = std::max(number_, s.number + 1);
+      used_bytes_ += s.count * int64_t(size_bytes(n->dtype)) + kRoom;
+    }
+  }
+
+  // The AST with one more buffer; empty where none is worth it.
+  UOp run() {
+    for (size_t a = dear_.size(); a-- > 0;) {
+      for (const UOp& b : dear_) {
+        if (const std::optional<RowValue> v = same_value(dear_[a], b)) return buffered(*v);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr int64_t kRoom = 128;  // what alignment may take
+
+  std::optional<RowValue> same_value(const UOp& value, const UOp& again) {
+    const RangeMask a = deps_.of(value), b = deps_.of(again);
+    if (value == again || value->op != again->op || !(value->dtype == again->dtype)) return {};
+    RowValue v{value, again, deps_.list(a & ~b), deps_.list(b & ~a)};
+    if (v.own.empty() || v.own.size() != v.others.size()) return {};
+    // Lanes of both are rows that one group has at once.
+    if (a & b & deps_.kinds(is_lane)) return {};
+    int64_t count = 1;
+    bool loops = false;
+    UOpMap<UOp> map;
+    for (size_t i = 0; i < v.own.size(); i++) {
+      const UOp &r = v.own[i], &s = v.others[i];
+      if (!is_output_range(r) || !is_reduce_range(s) || !r->src(0)->is_const() ||
+          !(r->src(0) == s->src(0)))
+        return {};
+      count *= r->src(0)->const_int();
+      loops = loops || is_loop(kind_of(r.get()));
+      map.emplace(s, r);
+    }
+    const int64_t bytes = count * int64_t(size_bytes(value->dtype));
+    const int64_t cache = target_.l2_bytes ? int64_t(target_.l2_bytes) / 2 : kUnknownCacheBytes;
+    const int64_t room = int64_t(target_.shared_bytes) - used_bytes_ - kRoom;
+    if (!loops || bytes > std::min(cache, room)) return {};
+    return simplify(substitute(again, map)) == simplify(value) ? std::optional(v) : std::nullopt;
+  }
+
+  // The row is computed in a nest of loops of its own; vector lanes stay the lanes they are.
+  UOp buffered(const RowValue& v) {
+    UOpMap<UOp> fresh;
+    std::vector<UOp> end{UOp()};
+    int64_t count = 1;
+    for (const UOp& r : v.own) {
+      count *= r->src(0)->const_int();
+      if (is_loop(kind_of(r.get()))) fresh.emplace(r, range(r->src(0), next_id_++, AxisKind::Loop));
+      end.push_back(fresh.count(r) ? fresh.at(r) : r);
+    }
+    const DType t = v.value->dtype;
+    const UOp memory = make(Op::Shared, t, {}, SharedArg{number_, count});
+    const UOp place = make(Op::Index, t, {memory, substitute(flat(v.own), fresh)});
+    end[0] = make(Op::Store, DType::Void, {place, substitute(v.value, fresh)});
+    const UOp filled = make(Op::After, t, {memory, make(Op::End, DType::Void, end)});
+    const auto element = [&](const std::vector<UOp>& ranges) {
+      return make(Op::Load, t, {make(Op::Index, t, {filled, flat(ranges)})});
+    };
+    return substitute(ast_, {{v.value, element(v.own)}, {v.again, element(v.others)}});
+  }
+
+  const UOp ast_;
+  const Target& target_;
+  RangeDeps deps_;
+  std::vector<UOp> dear_;
+  int32_t next_id_ = 0, number_ = 0;
+  int64_t used_bytes_ = 0;
+};
+
+}  // namespace
+
+void pass_row_buffers(Lowering& l) {
+  if (l.target.has_local) return;
+  for (int i = 0; i < kMaxBuffers; i++) {
+    const UOp buffered = RowBuffers(l.ast, l.target).run();
+    if (!buffered) return;
+    l.ast = buffered;
+  }
+}
+
+}  // namespace tuff::kernel
