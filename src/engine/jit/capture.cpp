@@ -8,6 +8,7 @@
 #include "engine/jit/rebind.h"
 #include "engine/jit/segments.h"
 #include "engine/jit/size_expressions.h"
+#include "engine/jit/texel_inputs.h"
 #include "engine/profile/profile.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/validate.h"
@@ -205,14 +206,12 @@ struct CapturedGraph::State {
     s.touched = std::make_unique<GroupUse>(std::move(touched));
     const std::vector<graph::UOp> given = given_values(inputs);
     const bool vary = !variables.empty();
-    if (!binds_inputs(calls, inputs)) {
+    if (s.device->target().features.device_address) {
       s.graph = make_graph(*s.device, calls, inputs, given, vary);
     } else {
       s.rebound = std::make_unique<ReboundGraph>(
-          calls, inputs,
-          [device = s.device, given, vary](std::span<const BoundCall> bound,
-                                           std::span<const Ref<Buffer>> patched) {
-            return make_graph(*device, bound, patched, given, vary);
+          calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
+            return make_graph(*device, bound, {}, given, vary);
           });
     }
     const hcq::GraphStats& g = s.command_graph().stats();
@@ -309,8 +308,8 @@ struct CapturedGraph::State {
         continue;
       }
       pass_origins_on(inputs, s.touched->members());
-      const uint64_t value = s.rebound ? s.rebound->replay(inputs, addresses, values, sizes)
-                                       : s.graph->replay(addresses, values, sizes);
+      const uint64_t value =
+          s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
       s.touched->used_until(value);
       for (const Ref<Buffer>& b : inputs)
         if (&b->on() == s.device) b->used_until(value);
@@ -356,9 +355,10 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
     st.validated = calls;
     st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
+  calls = copy_before_texels(std::move(calls), inputs);
   if (checking_bounds()) st.bounded = calls;
   const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
-  if (plan.simple() || !plan.patchable() || binds_inputs(calls, inputs))
+  if (plan.simple() || !plan.patchable())
     st.add_runs(calls, inputs);
   else
     st.add_segmented(calls, inputs, plan, options.host_waits);

@@ -8,7 +8,7 @@
 namespace tuff::engine {
 
 // Param 0 gets `count` elements of param 1. With `counted` it has a scalar, a number up to `count`,
-// and copies so many.
+// and copies so many. Of 4-byte elements `t` is U32: no other type's loads can always be patched.
 const LoadedKernel& copy_kernel(Device& device, DType t, int64_t count, bool counted);
 
 }  // namespace tuff::engine

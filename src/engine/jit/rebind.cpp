@@ -5,8 +5,6 @@
 #include "base/check.h"
 
 namespace tuff::engine {
-namespace {
-
 void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
             std::span<const Ref<Buffer>> given) {
   const int32_t slot = input_slot(*b, captured);
@@ -18,8 +16,6 @@ void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
   b = make_ref<Buffer>(given[size_t(slot)], b->dtype, std::min(b->count, left),
                        std::min(offset, room));
 }
-
-}  // namespace
 
 int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -58,28 +54,11 @@ void ReboundGraph::note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs
     slots_[size_t(slot)].read = true;
 }
 
-bool binds_inputs(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
-  if (inputs.empty()) return false;
-  return std::any_of(calls.begin(), calls.end(), [&](const BoundCall& c) {
-    if (!device_of(c).target().features.device_address) return true;
-    auto* k = std::get_if<BoundKernel>(&c);
-    if (!k) return false;
-    const std::vector<render::TexelView>& texels = k->kernel->program->args().texels;
-    return std::any_of(texels.begin(), texels.end(), [&](const render::TexelView& t) {
-      return input_slot(*k->buffers.at(t.argument), inputs) >= 0;
-    });
-  });
-}
-
 void ReboundGraph::note_uses(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
   if (auto* k = std::get_if<BoundKernel>(&c)) {
     for (size_t i = 0; i < k->buffers.size(); i++) {
       const auto& a = k->kernel->buffers[i];
       note_use(*k->buffers[i], inputs, a.read, a.written);
-    }
-    for (const render::TexelView& t : k->kernel->program->args().texels) {
-      const int32_t slot = input_slot(*k->buffers.at(t.argument), inputs);
-      if (slot >= 0) slots_[size_t(slot)].bound = true;
     }
   } else {
     note_use(*std::get<BoundCopy>(c).dst, inputs, false, true);
@@ -90,35 +69,24 @@ void ReboundGraph::note_uses(const BoundCall& c, std::span<const Ref<Buffer>> in
 ReboundGraph::ReboundGraph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                            MakeGraph make)
     : make_(std::move(make)) {
-  const bool addresses = device_of(calls[0]).target().features.device_address;
   for (const Ref<Buffer>& in : inputs) {
     own_.push_back(make_ref<Buffer>(Device::get(in->device), in->dtype, in->count));
-    slots_.push_back({own_.back(), in->span().address(), {}, !addresses});
+    slots_.push_back({own_.back(), in->span().address()});
   }
   for (const BoundCall& c : calls) {
     note_uses(c, inputs);
     rebind(calls_.emplace_back(c), inputs, own_);
   }
-  for (size_t i = 0; i < slots_.size(); i++) {
-    const Buffer& own = *own_[i];
-    Slot& s = slots_[i];
-    if (addresses)
-      patched_.push_back(s.bound ? make_ref<Buffer>(own.shared_device(), own.dtype, own.count)
-                                 : own_[i]);
-    if (s.bound && addresses) s.pinned = inputs[i];
-  }
-  addresses_.resize(patched_.size());
-  sizes_.resize(patched_.size());
   record(inputs);
 }
 
 void ReboundGraph::record(std::span<const Ref<Buffer>> inputs) {
   std::vector<Ref<Buffer>> memory(inputs.begin(), inputs.end());
   for (size_t i = 0; i < slots_.size(); i++)
-    if (slots_[i].moved || !slots_[i].bound) memory[i] = slots_[i].own;
+    if (slots_[i].moved) memory[i] = slots_[i].own;
   std::vector<BoundCall> bound = calls_;
   for (BoundCall& c : bound) rebind(c, own_, memory);
-  graph_ = make_(bound, patched_);
+  graph_ = make_(bound);
 }
 
 // What stands for `given`, which may have fewer elements than were captured.
@@ -141,17 +109,13 @@ uint32_t ReboundGraph::copy_submits() const {
 }
 
 uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs,
-                              std::span<const uint64_t> addresses, std::span<const int64_t> values,
-                              std::span<const uint64_t> sizes) {
+                              std::span<const int64_t> values) {
   bool stale = false;
   for (size_t i = 0; i < slots_.size(); i++) {
     Slot& s = slots_[i];
-    const bool used = s.bound && (s.read || s.written);
-    if (!patched_.empty()) addresses_[i] = s.bound ? 0 : addresses[i];
-    if (!patched_.empty()) sizes_[i] = s.bound ? 0 : sizes[i];
-    if (!used || s.moved || addresses[i] == s.captured_address) continue;
+    const bool used = s.read || s.written;
+    if (!used || s.moved || inputs[i]->span().address() == s.captured_address) continue;
     s.moved = stale = true;
-    s.pinned = {};
   }
   if (stale) record(inputs);
   std::vector<BoundCall> in, out;
@@ -160,7 +124,7 @@ uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs,
     if (slots_[i].copied_out()) out.push_back(BoundCopy{inputs[i], front_of(i, *inputs[i])});
   }
   if (!in.empty()) execute(in);
-  const uint64_t value = graph_->replay(addresses_, values, sizes_);
+  const uint64_t value = graph_->replay({}, values);
   for (const Slot& s : slots_)
     if (s.moved) s.own->used_until(value);
   if (!out.empty()) execute(out);

@@ -1,6 +1,6 @@
 // Which arguments of a kernel are read through texel views. A view is bound and cannot be patched:
-// a captured graph whose input it reads copies that input when it moves (engine/jit/rebind.h). So
-// it has to gain more than that costs.
+// a captured graph first copies an input that is read so (engine/jit/texel_inputs.h). So it has to
+// gain more than that costs. The copy moves words without a meaning, U32, which have no views.
 #include <vector>
 
 #include "kernel/lower/ranges.h"
@@ -61,8 +61,8 @@ void pass_texels(Lowering& l) {
   for (const Dim& d : k.groups) invocations *= double(d.max());
   const std::vector<double> loads = loads_of(k);
   for (LinearKernel::Argument& a : k.buffers) {
-    if (!a.read || a.written || size_bytes(a.dtype) != 4 || uint64_t(a.count) > t.max_texels)
-      continue;
+    const bool has_views = size_bytes(a.dtype) == 4 && a.dtype != DType::U32;
+    if (!a.read || a.written || !has_views || uint64_t(a.count) > t.max_texels) continue;
     const double of_subgroups = loads[size_t(a.slot)] * invocations / double(t.subgroup_size);
     const double gain = of_subgroups / double(t.cores) * double(t.load_cost - t.texel_load_cost);
     a.as_texels = gain > double(t.launch_cost_ns) * kCyclesPerNs;
