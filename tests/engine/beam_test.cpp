@@ -74,7 +74,7 @@ class Beam : public testing::Test {
 TEST_F(Beam, IsNoSlowerThanTheHeuristics) {
   const graph::UOp ast = product_ast(device_, 48);
   ASSERT_TRUE(ast);
-  const auto found = beam_search(ast, device_->hcq(), {.width = 1, .seconds = 3}, compiler());
+  const auto found = beam_search(ast, device_->hcq(), {.width = 1, .seconds = 120}, compiler());
   ASSERT_TRUE(found);
   EXPECT_LE(found->ns, found->heuristic_ns);
   EXPECT_GT(found->ns, 0);
@@ -96,7 +96,7 @@ TEST_F(Beam, NeverChoosesWhatStoresSomethingElse) {
         s.text = "void " + s.symbol + "(const void* a, u32 x, u32 y, u32 z) {}\n";
     return compile(changed);
   };
-  const auto found = beam_search(ast, device_->hcq(), {.width = 1, .seconds = 3}, lying);
+  const auto found = beam_search(ast, device_->hcq(), {.width = 1, .seconds = 120}, lying);
   ASSERT_TRUE(found);
   EXPECT_EQ(to_string(found->opts), "");
 }
