@@ -5,17 +5,12 @@
 #include <algorithm>
 
 #include "graph/scalar_eval.h"
+#include "graph/walk.h"
 
 namespace tuff::graph {
 namespace {
 
 using LaneMask = uint32_t;  // bit i: the value exists once per value of the i-th lane range
-
-const Node* without_after(const UOp& u) {
-  const Node* n = u.get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
 
 bool is_lane(const Node& n) {
   if (n.op != Op::Range) return false;
@@ -85,7 +80,7 @@ class Plan {
     }
   }
   size_t position(const UOp& u) const {
-    const auto it = position_.find(without_after(u));
+    const auto it = position_.find(without_after(u.get()));
     TUFF_CHECK(it != position_.end(), "{} is used before it stands in the list", name(u->op));
     return it->second;
   }

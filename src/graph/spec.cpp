@@ -15,15 +15,11 @@ namespace {
 bool all_index(std::span<const UOp> src) {
   return std::all_of(src.begin(), src.end(), [](const UOp& u) { return u->op == Op::Range; });
 }
-Op without_after(const UOp& u) {
-  const Node* n = u.get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n->op;
-}
 bool is_memory(const UOp& u) {
-  return without_after(u) == Op::Param || without_after(u) == Op::Shared;
+  const Op op = without_after(u.get())->op;
+  return op == Op::Param || op == Op::Shared;
 }
-bool is_register(const UOp& u) { return without_after(u) == Op::Register; }
+bool is_register(const UOp& u) { return without_after(u.get())->op == Op::Register; }
 bool reduces(const Node& n) {
   const auto* arg = std::get_if<ReduceArg>(&n.arg);
   return arg && has_flag(arg->op, kReducible);
@@ -139,9 +135,7 @@ class LinearOrder {
     if (n.op == Op::End || n.op == Op::Barrier) return nullptr;
     const auto values = n.op == Op::After ? n.src().first(1) : n.src();
     for (const UOp& s : values) {
-      const Node* v = s.get();
-      while (v->op == Op::After) v = v->src(0).get();
-      const Node* loop = loop_of_.at(v);
+      const Node* loop = loop_of_.at(without_after(s.get()));
       if (loop && std::find(open_.begin(), open_.end(), loop) == open_.end())
         return "a value of a loop is used after its end";
     }

@@ -158,4 +158,9 @@ bool depends_on(const UOp& root, const UOp& leaf) {
   return false;
 }
 
+const Node* without_after(const Node* x) {
+  while (x->op == Op::After) x = x->src(0).get();
+  return x;
+}
+
 }  // namespace tuff::graph

@@ -44,4 +44,7 @@ std::vector<UOp> chain_operands(Op op, const UOp& root);
 
 bool depends_on(const UOp& root, const UOp& leaf);
 
+// x without the Afters around it.
+const Node* without_after(const Node* x);
+
 }  // namespace tuff::graph

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "graph/scalar_eval.h"
+#include "graph/walk.h"
 #include "render/binary.h"
 #include "render/c_types.h"
 

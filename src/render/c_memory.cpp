@@ -1,5 +1,6 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
 #include "base/check.h"
+#include "graph/walk.h"
 #include "render/c_kernel.h"
 #include "render/c_types.h"
 

@@ -88,9 +88,4 @@ int LaneSpace::bit_of(const graph::Node* range) const {
   return -1;
 }
 
-const graph::Node* without_after(const graph::Node* x) {
-  while (x->op == graph::Op::After) x = x->src(0).get();
-  return x;
-}
-
 }  // namespace tuff::render

@@ -38,7 +38,4 @@ class LaneSpace {
   int vector_width_ = 1;
 };
 
-// x without the Afters around it.
-const graph::Node* without_after(const graph::Node* x);
-
 }  // namespace tuff::render

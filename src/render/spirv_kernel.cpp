@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "graph/scalar_eval.h"
+#include "graph/walk.h"
 #include "render/binary.h"
 
 namespace tuff::render {

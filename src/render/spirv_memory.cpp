@@ -8,6 +8,7 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
+#include "graph/walk.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {

@@ -18,12 +18,6 @@ namespace {
 
 constexpr int64_t kTwo31 = int64_t(1) << 31, kTwo32 = int64_t(1) << 32;
 
-const Node* memory_of(const UOp& index) {
-  const Node* n = index->src(0).get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
-
 int64_t count_of(const Node* memory) {
   return memory->op == Op::Param ? memory->get<ParamArg>().count : memory->get<SharedArg>().count;
 }
@@ -64,7 +58,7 @@ class BoundsChecks {
   };
 
   void add_site(const UOp& index, bool store) {
-    const Node* memory = memory_of(index);
+    const Node* memory = without_after(index->src(0).get());
     const UOp& offset = index->src(1);
     if (offset->is_const() && offset->const_int() >= 0 && offset->const_int() < count_of(memory))
       return;

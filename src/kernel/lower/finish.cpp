@@ -4,7 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "kernel/lower/ranges.h"
+#include "graph/walk.h"
+#include "kernel/lower/op_counts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
@@ -37,12 +38,6 @@ void fill_lanes(LinearKernel& k) {
   }
 }
 
-const Node* memory_of(const UOp& index) {
-  const Node* n = index->src(0).get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
-
 void fill_arguments(LinearKernel& k) {
   std::map<int32_t, LinearKernel::Argument> by_slot;
   for (const UOp& u : k.ops) {
@@ -55,7 +50,7 @@ void fill_arguments(LinearKernel& k) {
       k.shared_bytes +=
           uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 63) & ~63u;
     if ((u->op != Op::Load && u->op != Op::Store) || u->src(0)->op != Op::Index) continue;
-    const Node* memory = memory_of(u->src(0));
+    const Node* memory = without_after(u->src(0)->src(0).get());
     if (memory->op != Op::Param) continue;
     LinearKernel::Argument& a = by_slot.at(memory->get<ParamArg>().slot);
     (u->op == Op::Load ? a.read : a.written) = true;
@@ -72,38 +67,22 @@ void fill_arguments(LinearKernel& k) {
   });
 }
 
-int64_t lane_count(const LinearKernel& k, LaneMask m) {
-  int64_t n = 1;
-  for (size_t i = 0; i < k.lane_ranges.size(); i++)
-    n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
-  return n;
-}
-
 void estimate(LinearKernel& k) {
-  uint64_t trips = 1;
-  for (int i = 0; i < 3; i++) trips *= uint64_t(k.groups[i].max()) * k.local[i];
-  std::vector<uint64_t> outer;
+  uint64_t invocations = 1;
+  for (int i = 0; i < 3; i++) invocations *= uint64_t(k.groups[i].max()) * k.local[i];
   std::map<int32_t, uint64_t> touched;  // bytes accessed per slot
-  for (size_t i = 0; i < k.ops.size(); i++) {
+  for_each_op(k, [&](size_t i, uint64_t times) {
     const UOp& u = k.ops[i];
-    if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
-      outer.push_back(trips);
-      trips *= uint64_t(u->src(0)->max);
-    } else if (u->op == Op::End) {
-      trips = outer.back();
-      outer.pop_back();
-    } else if (u->op == Op::Reduce) {
-      k.estimate.flops += trips * uint64_t(lane_count(k, k.lanes[i]));
+    const uint64_t n = invocations * times * uint64_t(lane_count(k, k.lanes[i]));
+    if (u->op == Op::Reduce) {
+      k.estimate.flops += n;
     } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
-      k.estimate.flops +=
-          trips * uint64_t(lane_count(k, k.lanes[i])) * (u->op == Op::MulAdd ? 2 : 1);
+      k.estimate.flops += n * (u->op == Op::MulAdd ? 2 : 1);
     } else if ((u->op == Op::Load || u->op == Op::Store) && u->src(0)->op == Op::Index) {
-      const Node* m = memory_of(u->src(0));
-      if (m->op == Op::Param)
-        touched[m->get<ParamArg>().slot] +=
-            trips * uint64_t(lane_count(k, k.lanes[i])) * size_bytes(m->dtype);
+      const Node* m = without_after(u->src(0)->src(0).get());
+      if (m->op == Op::Param) touched[m->get<ParamArg>().slot] += n * size_bytes(m->dtype);
     }
-  }
+  });
   for (const LinearKernel::Argument& a : k.buffers) {
     const uint64_t whole = uint64_t(a.count) * size_bytes(a.dtype);
     const uint64_t once = std::min(whole, touched[a.slot]);

@@ -3,7 +3,8 @@
 // gain more than that costs. The copy moves words without a meaning, U32, which have no views.
 #include <vector>
 
-#include "kernel/lower/ranges.h"
+#include "graph/walk.h"
+#include "kernel/lower/op_counts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
@@ -12,40 +13,18 @@ using namespace graph;
 
 namespace {
 
-const Node* memory_of(const UOp& index) {
-  const Node* n = index->src(0).get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
-
-int64_t instances(const LinearKernel& k, LaneMask m) {
-  int64_t n = 1;
-  for (size_t i = 0; i < k.lane_ranges.size(); i++)
-    n *= m >> i & 1 ? k.lane_ranges[i]->src(0)->max : 1;
-  return n;
-}
-
 // Elements that one invocation loads of each argument, by slot; -1 where an offset is not 32 bits.
 std::vector<double> loads_of(const LinearKernel& k) {
   std::vector<double> loads(k.buffers.size(), 0);
-  double trips = 1;
-  std::vector<double> outer;
-  for (size_t i = 0; i < k.ops.size(); i++) {
+  for_each_op(k, [&](size_t i, uint64_t times) {
     const UOp& u = k.ops[i];
-    if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
-      outer.push_back(trips);
-      trips *= double(u->src(0)->max);
-    } else if (u->op == Op::End) {
-      trips = outer.back();
-      outer.pop_back();
-    } else if (u->op == Op::Load && u->src(0)->op == Op::Index) {
-      const Node* memory = memory_of(u->src(0));
-      if (memory->op != Op::Param) continue;
-      double& n = loads[size_t(memory->get<ParamArg>().slot)];
-      const bool narrow = u->src(0)->src(1)->dtype == DType::I32;
-      n = narrow && n >= 0 ? n + trips * double(instances(k, k.lanes[i])) : -1;
-    }
-  }
+    if (u->op != Op::Load || u->src(0)->op != Op::Index) return;
+    const Node* memory = without_after(u->src(0)->src(0).get());
+    if (memory->op != Op::Param) return;
+    double& n = loads[size_t(memory->get<ParamArg>().slot)];
+    const bool narrow = u->src(0)->src(1)->dtype == DType::I32;
+    n = narrow && n >= 0 ? n + double(times) * double(lane_count(k, k.lanes[i])) : -1;
+  });
   return loads;
 }
 

@@ -16,12 +16,6 @@ using namespace graph;
 
 namespace {
 
-const Node* memory_of(const UOp& index) {
-  const Node* n = index->src(0).get();
-  while (n->op == Op::After) n = n->src(0).get();
-  return n;
-}
-
 // Buffers alone: workgroup memory holds values in register form.
 bool is_packed(const Node* memory, const TargetFeatures& f) {
   if (memory->op != Op::Param) return false;
@@ -41,7 +35,8 @@ class WordStorage {
                   ParamArg{p.slot, (p.count + per_word - 1) / per_word, p.device});
     }
     if (old->op == Op::After && packed_behind(old)) return make(Op::After, DType::U32, src);
-    if (old->op == Op::Index && packed(memory_of(old))) return word_index(old, src);
+    if (old->op == Op::Index && packed(without_after(old->src(0).get())))
+      return word_index(old, src);
     if (old->op == Op::Load && packed_behind(old->src(0))) {
       const UOp place = make(Op::Load, DType::U32, {src[0]});
       return from_bits(shr(place, shift_of(old->src(0))), old->dtype);
