@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/walk.h"
+#include "sched/slot_ast.h"
 
 namespace tuff::sched {
 
@@ -51,6 +52,17 @@ std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t
     out.push_back(known ? memory[b.index] : uint32_t(s.buffers.size()) + i);
   }
   return out;
+}
+
+void remake_calls(Schedule& s, const RemakeCalls& remake) {
+  constexpr size_t kWindow = 2048;
+  std::vector<Call> out;
+  for (size_t begin = 0, n = s.calls.size(); begin < n; begin += kWindow) {
+    std::vector<Call> calls = remake(begin, std::min(begin + kWindow, n));
+    std::move(calls.begin(), calls.end(), std::back_inserter(out));
+  }
+  s.calls = std::move(out);
+  drop_unused_slots(s);
 }
 
 CallGraph::CallGraph(std::span<const CallAccess> calls, std::span<const uint32_t> memory) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,12 @@ CallAccess access_of(const Call& c);
 // By slot, a number that slots in the same allocation share. `memory`: for each Input slot in
 // order.
 std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t> memory);
+
+// The calls that take the place of those from begin to end.
+using RemakeCalls = std::function<std::vector<Call>(size_t begin, size_t end)>;
+// Remakes a schedule's calls in windows, which bound what is kept of each: the calls it waits for.
+// Slots that no call uses any more vanish.
+void remake_calls(Schedule& s, const RemakeCalls& remake);
 
 class CallGraph {
  public:

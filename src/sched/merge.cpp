@@ -16,7 +16,6 @@ using namespace graph;
 
 namespace {
 
-constexpr size_t kWindow = 2048;      // calls looked at together: bounds the sets of ancestors
 constexpr size_t kOpenGroups = 8;     // groups that a kernel may still join
 constexpr int64_t kMaxColumn = 4096;  // elements that one invocation adds up
 constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
@@ -357,15 +356,9 @@ class Merger {
 }  // namespace
 
 void merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
-  std::vector<Call> out;
-  const size_t n = s.calls.size();
   const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  std::vector<std::vector<Call>> windows;
-  for (size_t begin = 0; begin < n; begin += kWindow)
-    windows.push_back(Merger(s, by_slot, target_of).run(begin, std::min(begin + kWindow, n)));
-  for (std::vector<Call>& w : windows) std::move(w.begin(), w.end(), std::back_inserter(out));
-  s.calls = std::move(out);
-  drop_unused_slots(s);
+  remake_calls(
+      s, [&](size_t begin, size_t end) { return Merger(s, by_slot, target_of).run(begin, end); });
 }
 
 }  // namespace tuff::sched

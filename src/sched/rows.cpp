@@ -17,8 +17,6 @@ using namespace graph;
 
 namespace {
 
-constexpr size_t kWindow = 2048;  // calls looked at together: bounds the sets of ancestors
-
 // Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
 bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
 
@@ -432,14 +430,8 @@ class RowFuser {
 
 void fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
   const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  const size_t n = s.calls.size();
-  std::vector<std::vector<Call>> windows;
-  for (size_t begin = 0; begin < n; begin += kWindow)
-    windows.push_back(RowFuser(s, by_slot, target_of).run(begin, std::min(begin + kWindow, n)));
-  std::vector<Call> out;
-  for (std::vector<Call>& w : windows) std::move(w.begin(), w.end(), std::back_inserter(out));
-  s.calls = std::move(out);
-  drop_unused_slots(s);
+  remake_calls(
+      s, [&](size_t begin, size_t end) { return RowFuser(s, by_slot, target_of).run(begin, end); });
 }
 
 }  // namespace tuff::sched

@@ -1,6 +1,10 @@
 #include "sched/host_run.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cmath>
+#include <random>
 #include <set>
 
 #include "graph/scalar_eval.h"
@@ -297,6 +301,38 @@ Values TensorEvaluator::compute(const Node& n) {
     out.push_back(meaning(n, v));
   }
   return out;
+}
+
+Contents random_contents(const Scheduled& s, uint32_t seed) {
+  std::mt19937 rng(seed);
+  Contents contents;
+  for (const auto& in : s.inputs) {
+    Values& v = contents[in->id];
+    for (int64_t i = 0; i < in->count; i++)
+      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
+  }
+  return contents;
+}
+
+std::shared_ptr<const Schedule> expect_meaning(const std::vector<UOp>& sinks, double tolerance,
+                                               const TargetOf& target_of) {
+  const Scheduled s = schedule(sinks, target_of);
+  const Contents contents = random_contents(s, 7);
+  const RunResult got = run_schedule(s, contents);
+  TensorEvaluator want(contents);
+  for (size_t k = 0; k < sinks.size(); k++) {
+    const Values& expected = want.eval(sinks[k]);
+    EXPECT_EQ(got.sinks[k].size(), expected.size());
+    for (size_t i = 0; i < expected.size(); i++) {
+      const double e = expected[i].as_double();
+      if (std::abs(got.sinks[k][i].as_double() - e) <= tolerance * (1 + std::abs(e))) continue;
+      ADD_FAILURE() << "sink " << k << " element " << i << ": " << got.sinks[k][i].as_double()
+                    << " for " << e << "\n"
+                    << to_text(*s.schedule);
+      break;
+    }
+  }
+  return s.schedule;
 }
 
 const Target& host_target(const std::string&) {

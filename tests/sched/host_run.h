@@ -39,6 +39,14 @@ class TensorEvaluator {
 };
 
 const Target& host_target(const std::string& device);
+// Multiples of 0.002 from -2 to 2 in every input.
+Contents random_contents(const Scheduled& s, uint32_t seed);
+// Schedules the sinks, runs them on random contents and compares with the direct meaning: a failure
+// where a value is further from the right one than tolerance * (1 + its magnitude). The schedule.
+std::shared_ptr<const Schedule> expect_meaning(const std::vector<graph::UOp>& sinks,
+                                               double tolerance,
+                                               const TargetOf& target_of = host_target);
+
 graph::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32,
                        const std::string& device = "CPU");
 int kernel_count(const Schedule& s);

@@ -29,17 +29,6 @@ void append_update(std::vector<UOp>& sinks, const Parameter& p, const UOp& gradi
   sinks.push_back(v);
 }
 
-Contents random_contents(const Scheduled& s, uint32_t seed) {
-  std::mt19937 rng(seed);
-  Contents contents;
-  for (const auto& in : s.inputs) {
-    Values& v = contents[in->id];
-    for (int64_t i = 0; i < in->count; i++)
-      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
-  }
-  return contents;
-}
-
 const Storage* storage_below(const Node* n) {
   while (n->op == Op::Assign || n->op == Op::Reshape) n = n->src(0).get();
   return n->get<Ref<Storage>>().get();

@@ -2,8 +2,6 @@
 // values on the host.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "graph/gradient.h"
 #include "graph/walk.h"
 #include "sched/host_run.h"
@@ -29,29 +27,7 @@ const Target& many_cores(const std::string&) {
 // How many kernels the sinks are, after their values have been compared with the direct meaning.
 int kernels(const std::vector<UOp>& sinks, double tolerance = 1e-4,
             const TargetOf& target_of = host_target) {
-  const Scheduled s = schedule(sinks, target_of);
-  std::mt19937 rng(7);
-  Contents contents;
-  for (const auto& in : s.inputs) {
-    Values& v = contents[in->id];
-    for (int64_t i = 0; i < in->count; i++)
-      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
-  }
-  const RunResult got = run_schedule(s, contents);
-  TensorEvaluator want(contents);
-  for (size_t k = 0; k < sinks.size(); k++) {
-    const Values& expected = want.eval(sinks[k]);
-    EXPECT_EQ(got.sinks[k].size(), expected.size());
-    for (size_t i = 0; i < expected.size(); i++) {
-      const double e = expected[i].as_double();
-      if (std::abs(got.sinks[k][i].as_double() - e) <= tolerance * (1 + std::abs(e))) continue;
-      ADD_FAILURE() << "sink " << k << " element " << i << ": " << got.sinks[k][i].as_double()
-                    << " for " << e << "\n"
-                    << to_text(*s.schedule);
-      break;
-    }
-  }
-  return kernel_count(*s.schedule);
+  return kernel_count(*expect_meaning(sinks, tolerance, target_of));
 }
 
 UOp rms_norm(const UOp& x, const UOp& weight) {

@@ -19,30 +19,6 @@ std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) {
 }
 std::string text(const std::vector<UOp>& sinks) { return to_text(*scheduled(sinks)); }
 
-// Runs on the host with random contents and compares with the direct meaning.
-void expect_meaning(const std::vector<UOp>& sinks, double tolerance,
-                    const TargetOf& target_of = host_target) {
-  const Scheduled s = schedule(sinks, target_of);
-  std::mt19937 rng(3);
-  Contents contents;
-  for (const auto& in : s.inputs) {
-    Values& v = contents[in->id];
-    for (int64_t i = 0; i < in->count; i++)
-      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
-  }
-  const RunResult got = run_schedule(s, contents);
-  TensorEvaluator want(contents);
-  for (size_t k = 0; k < sinks.size(); k++) {
-    const Values& expected = want.eval(sinks[k]);
-    ASSERT_EQ(got.sinks[k].size(), expected.size());
-    for (size_t i = 0; i < expected.size(); i++) {
-      ASSERT_NEAR(got.sinks[k][i].as_double(), expected[i].as_double(), tolerance)
-          << "sink " << k << " element " << i << "\n"
-          << to_text(*s.schedule);
-    }
-  }
-}
-
 TEST(Fusion, ElementwiseChainIsOneKernel) {
   const UOp x = host_buffer({8, 16}), y = host_buffer({8, 16});
   EXPECT_EQ(text({relu(mul(add(x, y), number(2)))}),
