@@ -1,7 +1,6 @@
 // `tuff bench`: what the engine costs beside what a device could do without it, and what its
 // kernels reach of what the machine can do.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 
@@ -152,27 +151,13 @@ struct KernelBench {
   bool json = false;
 };
 
-Extents parse_extents(const KernelRow& row, const std::string& text) {
-  Extents e;
-  const char *at = text.data(), *const end = at + text.size();
-  for (;;) {
-    int64_t n = 0;
-    const auto [next, error] = std::from_chars(at, end, n);
-    if (error != std::errc() || n < 1) return {};
-    e.push_back(n);
-    if (next == end) return row.complete(e);
-    if (*next != 'x') return {};
-    at = next + 1;
-  }
-}
-
 std::vector<Extents> parse_sizes(const KernelBench& b) {
   std::vector<Extents> out;
   for (const Extents& e : b.row->sizes)
     if (b.sizes.empty()) out.push_back(b.row->complete(e));
   if (b.sizes.empty()) return out;
   for (const std::string& text : CLI::detail::split(b.sizes, ',')) {
-    out.push_back(parse_extents(*b.row, text));
+    out.push_back(b.row->complete(extents_from(text)));
     if (out.back().empty())
       throw UsageError(fmt::format("--sizes {}: \"{}\" is not {}", b.sizes, text, b.row->axes));
   }

@@ -1,6 +1,7 @@
 #include "cli/kernel_bench.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <random>
 
@@ -64,6 +65,20 @@ std::string first_wrong(const std::function<Expected(int64_t)>& expected,
 }
 
 std::string to_string(const Extents& e) { return fmt::format("{}", fmt::join(e, "x")); }
+
+Extents extents_from(std::string_view text) {
+  Extents e;
+  const char *at = text.data(), *const end = at + text.size();
+  for (;;) {
+    int64_t n = 0;
+    const auto [next, error] = std::from_chars(at, end, n);
+    if (error != std::errc() || n < 1) return {};
+    e.push_back(n);
+    if (next == end) return e;
+    if (*next != 'x') return {};
+    at = next + 1;
+  }
+}
 
 KernelFigures measure(const KernelRow& row, const Extents& extents, const KernelOptions& options,
                       MachineLimits& limits, const MakePeer& make_peer) {

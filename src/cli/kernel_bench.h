@@ -1,7 +1,7 @@
 // What `tuff bench matmul|gemv|...` measures: one function of tensors at a time, captured and
 // replayed, its result checked against double precision on the host. A row of the table says what
 // is computed and what it needs; measure() runs any of them. Called by bench_command. Must never
-// parse or print.
+// parse options or print.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tuff/jit.h>
@@ -19,7 +20,8 @@
 namespace tuff::cli {
 
 using Extents = std::vector<int64_t>;
-std::string to_string(const Extents& e);  // "509x1021x767"
+std::string to_string(const Extents& e);      // "509x1021x767"
+Extents extents_from(std::string_view text);  // the reverse; empty where it is none
 
 struct KernelOptions {
   std::string device;

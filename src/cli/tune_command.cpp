@@ -32,24 +32,14 @@ const KernelRow* row_named(const std::string& name) {
   return nullptr;
 }
 
-Extents extents_of(const KernelRow& row, const std::string& text) {
-  if (text.empty()) return row.complete(row.sizes.back());
-  Extents e;
-  for (const std::string& n : CLI::detail::split(text, 'x')) {
-    int64_t value = 0;
-    if (!CLI::detail::lexical_cast(n, value) || value < 1) return {};
-    e.push_back(value);
-  }
-  return row.complete(e);
-}
-
 // Runs the workload once; the kernels that it has brought, the dearest first.
 std::vector<const engine::LoadedKernel*> kernels_of(const TuneOptions& o,
                                                     const engine::Device& device) {
   std::vector<const engine::LoadedKernel*> before, out;
   const auto note = [&] { before = device.programs().all(); };
   if (const KernelRow* row = row_named(o.workload)) {
-    const Extents extents = extents_of(*row, o.sizes);
+    const Extents extents =
+        row->complete(o.sizes.empty() ? row->sizes.back() : extents_from(o.sizes));
     if (extents.empty())
       throw UsageError(fmt::format("--sizes {}: it is not {}", o.sizes, row->axes));
     const KernelCase c =

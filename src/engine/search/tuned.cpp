@@ -47,7 +47,7 @@ Loaded& loaded() {
 }  // namespace
 
 TunedSchedules::TunedSchedules(const Target& target, const std::string& compiler)
-    : target_(to_json(target)), compiler_(compiler) {}
+    : target_(target), compiler_(compiler) {}
 
 TunedSchedules TunedSchedules::read(const std::string& path) {
   const std::vector<uint8_t> bytes = os::read_file(path);
@@ -60,7 +60,7 @@ TunedSchedules TunedSchedules::read(const std::string& path) {
   try {
     if (file.at("check_sum").get<std::string>() != sum_of(file))
       fail<InvalidArgument>("{} is damaged: its check sum is not that of its contents", path);
-    out.target_ = to_json(target_from_json(file.at("target").dump()));
+    out.target_ = target_from_json(file.at("target").dump());
     out.compiler_ = file.at("compiler").get<std::string>();
     out.opts_ = file.at("kernels").get<std::map<std::string, std::string>>();
   } catch (const Json::exception& e) {
@@ -73,7 +73,7 @@ void TunedSchedules::write(const std::string& path) const {
   Json file{{"format", kFormat},
             {"version", kVersion},
             {"compiler", compiler_},
-            {"target", Json::parse(target_)},
+            {"target", Json::parse(to_json(target_))},
             {"kernels", opts_}};
   file["check_sum"] = sum_of(file);
   const std::string text = file.dump(1) + "\n";
@@ -82,10 +82,9 @@ void TunedSchedules::write(const std::string& path) const {
 
 bool TunedSchedules::fits(const Target& target, const std::string& compiler,
                           std::string& why) const {
-  const Target made_for = target_from_json(target_);
-  if (made_for.identity != target.identity || made_for.device != target.device)
-    why = fmt::format("it is for {}, not for {}", made_for.describe(), target.describe());
-  else if (!(made_for == target))
+  if (target_.identity != target.identity || target_.device != target.device)
+    why = fmt::format("it is for {}, not for {}", target_.describe(), target.describe());
+  else if (!(target_ == target))
     why = fmt::format("what {} can do has changed", target.describe());
   else if (compiler_ != compiler)
     why = fmt::format("it was made with {}, not with {}", compiler_, compiler);
@@ -95,7 +94,7 @@ bool TunedSchedules::fits(const Target& target, const std::string& compiler,
 std::optional<kernel::Opts> TunedSchedules::find(const graph::UOp& ast) const {
   const auto it = opts_.find(key_of(ast));
   if (it == opts_.end()) return {};
-  return legal_opts(it->second, ast, target_from_json(target_));
+  return legal_opts(it->second, ast, target_);
 }
 
 void TunedSchedules::set(const graph::UOp& ast, const kernel::Opts& opts) {

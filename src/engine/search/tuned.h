@@ -29,7 +29,8 @@ class TunedSchedules {
 
  private:
   TunedSchedules() = default;
-  std::string target_, compiler_;
+  Target target_;
+  std::string compiler_;
   std::map<std::string, std::string> opts_;  // by kernel_key
 };
 
