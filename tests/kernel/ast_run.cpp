@@ -142,7 +142,8 @@ void run_linear(const LinearKernel& k, Buffers& buffers) {
   for (size_t i = 0; i < buffers.size(); i++) buffers[i].resize(sizes[i]);
 }
 
-void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const std::string& what) {
+void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const std::string& what,
+                 void (*run)(const LinearKernel& k, Buffers& buffers)) {
   // Tests compare many versions of one kernel in turn.
   static struct {
     UOp ast;
@@ -155,7 +156,7 @@ void expect_same(const UOp& ast, const LinearKernel& k, double tolerance, const 
   }
   const Buffers& expected = last.expected;
   Buffers got = last.start;
-  run_linear(k, got);
+  run(k, got);
   std::map<int32_t, DType> dtypes;
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Param) dtypes[n->get<ParamArg>().slot] = n->dtype;

@@ -22,8 +22,10 @@ void run_linear(const LinearKernel& k, Buffers& buffers);
 
 // Lowers, runs both, and fails the test unless outputs agree to `tolerance` (relative to 1 + |x|)
 // and nothing but outputs changed. Returns the lowered kernel.
+// `run` is what runs the lowered one.
 void expect_same(const graph::UOp& ast, const LinearKernel& k, double tolerance,
-                 const std::string& what);
+                 const std::string& what,
+                 void (*run)(const LinearKernel& k, Buffers& buffers) = run_linear);
 
 struct NamedTarget {
   std::string name;

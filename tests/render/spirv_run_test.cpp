@@ -1,0 +1,278 @@
+// What the emitted SPIR-V computes, by the specification and not by a driver: hand-built and random
+// kernels, every op of every dtype on Targets that lack one type or all, and what the heuristics
+// and random opts make of small kernels for devices that are not at hand.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "kernel/ast_builder.h"
+#include "kernel/dtype_cases.h"
+#include "kernel/opt/random_opts.h"
+#include "kernel/pipeline.h"
+#include "render/kernel_cases.h"
+#include "render/random_kernel.h"
+#include "render/renderer.h"
+#include "render/spirv.h"
+#include "render/spirv_interpreter.h"
+
+namespace tuff::render {
+namespace {
+
+namespace kt = kernel::testing;
+using graph::UOp;
+
+Target bound(Target t) {  // by descriptors
+  t.features.device_address = false;
+  return t;
+}
+// Whatever can be is read through texel views.
+Target texels() {
+  Target t = builtin_target("spirv-lavapipe");
+  t.launch_cost_ns = 0;
+  return t;
+}
+Target described(const std::string& name) {
+  std::ifstream in(TUFF_SOURCE_DIR "/tests/targets/" + name + ".json");
+  EXPECT_TRUE(in.good()) << name;
+  std::stringstream text;
+  text << in.rdbuf();
+  return target_from_json(text.str());
+}
+
+constexpr int64_t kMostLanes = 64;
+
+const Target* current = nullptr;  // of run_module: a plain function is what expect_same takes
+
+template <class Buffer>
+void run_module(const kernel::LinearKernel& k, const Target& t, std::vector<Buffer>& buffers,
+                const std::vector<int32_t>& scalars = {}) {
+  const Source source = render_spirv(k, t);
+  testing::SpirvLaunch launch{.args = source.args, .scalars = scalars};
+  launch.subgroup_size = std::max<uint32_t>(t.subgroup_size, 1);
+  std::vector<size_t> sizes;
+  for (Buffer& b : buffers) {
+    sizes.push_back(b.size());
+    b.resize((b.size() + 3) & ~size_t{3});  // memory ends at a whole word, as on devices
+    launch.buffers.emplace_back(reinterpret_cast<uint8_t*>(b.data()), b.size());
+  }
+  for (size_t i = 0; i < 3; ++i) launch.groups[i] = static_cast<uint32_t>(k.groups[i].value());
+  testing::run_spirv(source.words, launch);
+  for (size_t i = 0; i < buffers.size(); ++i) buffers[i].resize(sizes[i]);
+}
+void run_current(const kernel::LinearKernel& k, kt::Buffers& buffers) {
+  run_module(k, *current, buffers);
+}
+
+void expect_evaluated(const Case& c, const Target& t, uint32_t seed) {
+  std::vector<HostBuffer> got = inputs(c.kernel, seed, c.values), want = got;
+  evaluate(c.kernel, want, c.scalars);
+  run_module(c.kernel, t, got, c.scalars);
+  expect_equal(c.kernel, got, want);
+}
+
+std::vector<Target> hosts() {
+  const Target lavapipe = builtin_target("spirv-lavapipe");
+  return {lavapipe, bound(lavapipe), texels()};
+}
+
+TEST(SpirvRun, StructuralKernels) {
+  for (const Target& t : hosts()) {
+    uint32_t seed = 0;
+    for (const Case& c : std::initializer_list<Case>{{elementwise_kernel(), Values::Whole},
+                                                     {matmul_kernel(), Values::Whole},
+                                                     {row_sum_kernel(), Values::Whole, {6}},
+                                                     {row_sum_kernel(), Values::Whole, {4}},
+                                                     {gated_kernel()},
+                                                     {strided_kernel()},
+                                                     {shared_sum_kernel(), Values::Whole}})
+      expect_evaluated(c, t, ++seed);
+  }
+}
+
+TEST(SpirvRun, IntegersBoolsFloatsAndCasts) {
+  constexpr DType types[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,
+                             DType::U16,  DType::I32, DType::U32, DType::I64,
+                             DType::U64,  DType::F16, DType::F32, DType::F64};
+  const Target t = builtin_target("spirv-lavapipe");
+  std::vector<Case> cases = integer_cases();
+  for (int width : {1, 8}) cases.push_back({bool_kernel(width)});
+  for (const Case& c : float_cases()) cases.push_back(c);
+  for (const Case& c : cast_cases(types)) cases.push_back(c);
+  for (size_t i = 0; i < cases.size(); ++i) expect_evaluated(cases[i], t, static_cast<uint32_t>(i));
+}
+
+TEST(SpirvRun, RandomKernels) {
+  for (const Target& t : hosts())
+    for (uint32_t seed = 0; seed < 100; ++seed) expect_evaluated({random_kernel(seed)}, t, seed);
+}
+
+// ---- lowered kernels ------------------------------------------------------------------------
+
+class SpirvTypesRun : public ::testing::TestWithParam<DType> {
+ protected:
+  static void check(const std::vector<kt::DtypeCase>& cases, const Target& t,
+                    const std::string& where) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const kernel::LinearKernel k = kernel::lower(cases[i].ast, t);
+      const kt::Buffers start = kt::full_range_buffers(cases[i].ast, static_cast<uint32_t>(i));
+      kt::Buffers want = start, got = start;
+      kt::run_ast(cases[i].ast, want);
+      run_module(k, t, got);
+      kt::expect_equal(cases[i], start, got, want, where);
+    }
+  }
+};
+
+constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,   DType::I16,
+                            DType::U16,  DType::I32, DType::U32,  DType::I64,
+                            DType::U64,  DType::F16, DType::BF16, DType::F32};
+
+TEST_P(SpirvTypesRun, WithAllTypesAndWithout) {
+  const Target bare = builtin_target("spirv-generic");
+  for (const Target& t : {builtin_target("spirv-lavapipe"), bare, bound(bare)}) {
+    const std::string where = t.arch + (t.features.device_address ? "" : " bound");
+    check(kt::op_cases(GetParam()), t, where);
+    check(kt::storage_cases(GetParam()), t, where);
+    check(kt::cast_cases(GetParam(), kTypes), t, where);
+  }
+}
+TEST_P(SpirvTypesRun, WithoutOneAtATime) {
+  using F = TargetFeatures;
+  for (bool F::* feature : {&F::i8, &F::i16, &F::i64, &F::f16, &F::storage8, &F::storage16}) {
+    Target t = builtin_target("spirv-lavapipe");
+    t.features.*feature = false;
+    if (!t.features.f16 || !t.features.i16) t.features.f16 = t.features.f16_casts = false;
+    check(kt::op_cases(GetParam()), t, "without one");
+    check(kt::storage_cases(GetParam()), t, "without one");
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, SpirvTypesRun, ::testing::ValuesIn(kTypes),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+struct Work {
+  const char* name;
+  UOp ast;
+};
+std::vector<Work> works() {
+  return {{"elementwise", kt::elementwise_ast(16, 33)},
+          {"transpose", kt::transpose_ast(32, 48)},
+          {"row sums", kt::sum_ast(5, 384)},
+          {"sum", kt::sum_ast(1, 4096)},
+          {"matmul 64x64x32", kt::matmul_ast(64, 64, 32)},
+          {"matmul 32x64x64, transposed", kt::matmul_ast(32, 64, 64, true)},
+          {"matmul 17x31x13", kt::matmul_ast(17, 31, 13)},
+          {"softmax", kt::softmax_ast(4, 96)},
+          {"gather", kt::gather_ast(12, 9, 16)},
+          {"conv", kt::conv_ast(1, 4, 8, 8)}};
+}
+
+class SpirvTargetRun : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SpirvTargetRun, WhatTheHeuristicsChoose) {
+  const Target t = described(GetParam());
+  for (const Target& used : {t, bound(t)}) {
+    current = &used;
+    for (const Work& w : works()) {
+      const kernel::LinearKernel k = kernel::lower(w.ast, used);
+      kt::expect_same(w.ast, k, 1e-4, fmt::format("{} on {} [{}]", w.name, GetParam(), k.opts),
+                      run_current);
+    }
+  }
+}
+
+TEST_P(SpirvTargetRun, RandomOpts) {
+  const Target t = described(GetParam());
+  current = &t;
+  for (const Work& w : works()) {
+    for (uint32_t seed = 0; seed < 3; ++seed) {
+      const auto opts = kernel::random_opts(kernel::ast_for_opts(w.ast), t, seed, kMostLanes);
+      const kernel::LinearKernel k = kernel::lower_with(w.ast, t, opts);
+      kt::expect_same(w.ast, k, 1e-4, fmt::format("{} on {} [{}]", w.name, GetParam(), k.opts),
+                      run_current);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SpirvTargetRun,
+                         ::testing::Values("amd-rdna3-igpu", "intel-xe", "nvidia-ampere",
+                                           "nvidia-hopper", "qualcomm-adreno", "arm-mali",
+                                           "lavapipe"),
+                         [](const auto& info) {
+                           std::string s = info.param;
+                           std::replace(s.begin(), s.end(), '-', '_');
+                           return s;
+                         });
+
+// ---- what the interpreter finds -------------------------------------------------------------
+
+struct Module {
+  kernel::LinearKernel kernel;
+  Source source;
+  explicit Module(kernel::LinearKernel k)
+      : kernel(std::move(k)), source(render_spirv(kernel, builtin_target("spirv-lavapipe"))) {}
+  void run(std::vector<HostBuffer>& buffers) const {
+    testing::SpirvLaunch launch{.args = source.args};
+    for (HostBuffer& b : buffers) launch.buffers.emplace_back(b);
+    for (size_t i = 0; i < 3; ++i)
+      launch.groups[i] = static_cast<uint32_t>(kernel.groups[i].value());
+    testing::run_spirv(source.words, launch);
+  }
+  // fn(words, at) of every instruction of that opcode; true: that was enough.
+  template <class Fn>
+  void change(uint32_t opcode, Fn fn) {
+    std::vector<uint32_t>& w = source.words;
+    for (size_t at = 5; at < w.size(); at += w[at] >> 16)
+      if ((w[at] & 0xffff) == opcode && fn(w, at)) return;
+    FAIL() << "no opcode " << opcode;
+  }
+};
+
+TEST(SpirvInterpreter, AnAccessBeyondABufferIsFound) {
+  const Module m(elementwise_kernel());
+  std::vector<HostBuffer> buffers = inputs(m.kernel, 1, Values::Whole);
+  m.run(buffers);
+  buffers.back().resize(buffers.back().size() - 4);
+  EXPECT_THROW(m.run(buffers), InternalError);
+}
+
+TEST(SpirvInterpreter, AWrongInstructionGivesAnotherResult) {
+  Module m(elementwise_kernel());
+  std::vector<HostBuffer> right = inputs(m.kernel, 1, Values::Whole), wrong = right;
+  m.run(right);
+  m.change(spv::OpFOrdGreaterThan, [](std::vector<uint32_t>& w, size_t at) {
+    w[at] = (w[at] & 0xffff0000u) | spv::OpFOrdLessThan;
+    return true;
+  });
+  m.run(wrong);
+  EXPECT_NE(right, wrong);
+}
+
+// Without it one invocation reads what another has not written yet.
+TEST(SpirvInterpreter, AMissingBarrierIsFound) {
+  Module m(shared_sum_kernel());
+  std::vector<HostBuffer> buffers = inputs(m.kernel, 1, Values::Whole);
+  m.run(buffers);
+  m.change(spv::OpControlBarrier, [](std::vector<uint32_t>& w, size_t at) {
+    w.erase(w.begin() + ptrdiff_t(at), w.begin() + ptrdiff_t(at) + (w[at] >> 16));
+    return true;
+  });
+  EXPECT_THROW(m.run(buffers), InternalError);
+}
+
+TEST(SpirvInterpreter, AFalseClaimOfAlignmentIsFound) {
+  Module m(elementwise_kernel());
+  std::vector<HostBuffer> buffers = inputs(m.kernel, 1, Values::Whole);
+  m.change(spv::OpLoad, [](std::vector<uint32_t>& w, size_t at) {
+    const bool aligned = w[at] >> 16 == 6;
+    if (aligned) w[at + 5] = 1 << 20;
+    return aligned;
+  });
+  EXPECT_THROW(m.run(buffers), InternalError);
+}
+
+}  // namespace
+}  // namespace tuff::render
