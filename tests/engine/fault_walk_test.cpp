@@ -30,6 +30,7 @@ void make_failing(VkApi& api) {
   TUFF_MAY_FAIL(vkAllocateMemory)
   TUFF_MAY_FAIL(vkMapMemory)
   TUFF_MAY_FAIL(vkCreateBuffer)
+  TUFF_MAY_FAIL(vkCreateBufferView)
   TUFF_MAY_FAIL(vkBindBufferMemory)
   TUFF_MAY_FAIL(vkCreateShaderModule)
   TUFF_MAY_FAIL(vkCreatePipelineLayout)
@@ -74,10 +75,11 @@ class FaultWalk : public testing::TestWithParam<std::string> {
  protected:
   const std::string& name() const { return GetParam(); }
 
-  // A training on a device that was opened for it.
-  void SetUp() override {
+  // What is walked, once without a fault, on a device that was opened for it.
+  void expect(std::vector<float> (*work)(const std::string& device)) {
+    work_ = work;
     open();
-    expected_ = train(name());
+    expected_ = work_(name());
     counted_ = injection.calls;
     close();
   }
@@ -96,10 +98,10 @@ class FaultWalk : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(watched.expired()) << "something keeps the device open";
   }
 
-  // What became of the training: empty if it gave the right result.
+  // What became of the work: empty if it gave the right result.
   std::string outcome() {
     try {
-      EXPECT_EQ(train(name()), expected_);
+      EXPECT_EQ(work_(name()), expected_);
       return {};
     } catch (const Error& e) {
       return e.kind();
@@ -130,12 +132,14 @@ class FaultWalk : public testing::TestWithParam<std::string> {
   }
 
   std::shared_ptr<engine::Device> device_;
+  std::vector<float> (*work_)(const std::string& device) = nullptr;
   std::vector<float> expected_;
   std::map<std::string, uint64_t> counted_;
   int lost_ = 0, refused_ = 0, survived_ = 0;
 };
 
 TEST_P(FaultWalk, EveryCallMayFail) {
+  expect(train);
   const std::vector<float> on_cpu = train("CPU");
   for (size_t i = 0; i < on_cpu.size(); i++) EXPECT_NEAR(on_cpu[i], expected_[i], 1e-5);
   for (const auto& [entry, count] : counted_) {
@@ -154,6 +158,40 @@ TEST_P(FaultWalk, EveryCallMayFail) {
       refused_ + lost_ + survived_, name().c_str(), refused_, lost_, survived_);
   EXPECT_GT(refused_, 20);
   EXPECT_GT(lost_, 20);
+}
+
+// Products large enough to be read through texel views, where loads by address are dear.
+std::vector<float> replayed_products(const std::string& device) {
+  constexpr int64_t n = 256;
+  std::vector<float> v(size_t(n * n));
+  for (size_t i = 0; i < v.size(); i++) v[i] = float(i % 7) - 3;
+  const Tensor b = Tensor::from(v, {n, n}, {.device = device});
+  Jit product([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].matmul(b)}; });
+  std::vector<float> out;
+  for (int i = 0; i < 4; i++) {
+    Tensor a = Tensor::from(v, {n, n}, {.device = device}) + float(i);
+    out.push_back(float(product({a.realize()})[0].sum().item()));
+  }
+  return out;
+}
+
+TEST_P(FaultWalk, EveryViewMayFail) {
+  expect(replayed_products);
+  if (engine::Device::get(name())->target().texel_load_cost == 0) {
+    engine::close_devices();
+    GTEST_SKIP() << "no views are read here";
+  }
+  engine::close_devices();
+  ASSERT_TRUE(counted_.contains("vkCreateBufferView"));
+  for (const char* entry : {"vkCreateBufferView", "vkCreateDescriptorPool", "vkResetDescriptorPool",
+                            "vkAllocateDescriptorSets"}) {
+    for (uint64_t call = 1; counted_.contains(entry) && call <= counted_.at(entry); call++) {
+      for (const VkResult code : kCodes) walk({entry, call, code});
+      if (HasFatalFailure()) return;
+    }
+  }
+  std::printf("%d faults injected on %s where views are made\n", refused_ + lost_ + survived_,
+              name().c_str());
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FaultWalk);
