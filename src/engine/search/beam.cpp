@@ -71,13 +71,19 @@ class Search {
       for (Opts& o : kernel::neighbours(tiled_, target_, c.opts, most_lanes()))
         if (seen_.insert(to_string(o)).second) fresh.push_back(std::move(o));
     std::vector<Candidate> all = beam;
-    for (size_t i = 0; i < fresh.size() && !is_over(); i += options_.candidates) {
-      const size_t n = std::min<size_t>(options_.candidates, fresh.size() - i);
+    for (size_t i = 0, n = 0; i < fresh.size() && !is_over(); i += n) {
+      n = std::min(affordable(), fresh.size() - i);
       const std::vector<Candidate> more =
           measure({fresh.begin() + std::ptrdiff_t(i), fresh.begin() + std::ptrdiff_t(i + n)});
       all.insert(all.end(), more.begin(), more.end());
     }
     return best_of(std::move(all));
+  }
+  // How many candidates the time left is enough for, by what they took so far.
+  size_t affordable() const {
+    if (made_ == 0) return options_.candidates;
+    const double left = (options_.seconds - seconds()) * double(made_) / seconds();
+    return size_t(std::clamp(left, 1.0, double(options_.candidates)));
   }
   std::vector<Candidate> best_of(std::vector<Candidate> all) const {
     std::ranges::stable_sort(all, {}, &Candidate::ns);
@@ -117,6 +123,7 @@ class Search {
   // The fastest first. What cannot be compiled together is left out whole.
   std::vector<Candidate> measure(const std::vector<Opts>& opts) {
     std::vector<Version> versions;
+    made_ += opts.size();
     try {
       versions = make(opts);
     } catch (const Error& e) {
@@ -181,6 +188,7 @@ class Search {
   std::set<std::string> seen_;
   double fastest_ns_ = INFINITY;
   uint32_t measured_ = 0;
+  size_t made_ = 0;  // candidates so far, measured or not
 };
 
 }  // namespace
