@@ -46,6 +46,7 @@ class CKernel {
   int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
   void load_transposed(size_t i, const graph::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
+  std::string joined(std::vector<std::string> parts, DType t, int n);
   CValue load_register(size_t i, const graph::Node* reg, int instance);
   bool changes_before_last_use(size_t load, const graph::Node* reg) const;
   void store_register(size_t i, const graph::Node* reg);

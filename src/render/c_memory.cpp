@@ -1,4 +1,6 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
+#include <bit>
+
 #include "base/check.h"
 #include "graph/walk.h"
 #include "render/c_kernel.h"
@@ -63,8 +65,9 @@ void CKernel::emit_load(size_t i) {
   }
 }
 
-// Where the vector's lanes walk memory with a stride and as many other lanes walk it step by step:
-// the bit of those. Vectors are loaded along them and turned in registers.
+// Where the vector's lanes walk memory with a stride and some other lanes, of a number that divides
+// theirs, walk it step by step: the bit of those. Vectors are loaded along them and turned in
+// registers.
 int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) const {
   if (!(mask & vector_mask_) || index.src_count > 2 || index.dtype == DType::Bool) return -1;
   const Node* offsets = index.src(1).get();
@@ -72,11 +75,13 @@ int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) cons
   const CValue& first = value(offsets, mask, instance);
   if (first.vector || first.step == 0 || first.step == 1 || width_ < 4) return -1;
   for (int bit = 0; bit < space_.bits(); ++bit) {
-    if (!(scalars >> bit & 1) || space_.size(bit) != width_) continue;
+    const int n = space_.size(bit);
+    if (!(scalars >> bit & 1) || n < 4 || width_ % n != 0) continue;
+    if (!std::has_single_bit(static_cast<unsigned>(n))) continue;
     if (space_.digit(scalars, instance, bit) != 0) continue;
     const int stride = space_.stride(scalars, bit);
     bool in_steps = true;
-    for (int j = 1; j < width_ && in_steps; ++j) {
+    for (int j = 1; j < n && in_steps; ++j) {
       const CValue& next = value(offsets, mask, instance + j * stride);
       in_steps =
           next.base == first.base && next.step == first.step && next.constant == first.constant + j;
@@ -89,34 +94,55 @@ int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) cons
 void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
   const CValue& offset = value(index.src(1).get(), mask, first);
-  const std::string type = c_type(index.dtype, width_);
-  std::vector<std::string> rows;
-  for (int l = 0; l < width_; ++l) {
-    const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
-    rows.push_back(define(
-        type, fmt::format("*(const {}*)({})", c_memory(index.dtype, width_), pointer(index, at))));
+  const int n = space_.size(bit);
+  const std::string type = c_type(index.dtype, n);
+  std::vector<std::vector<std::string>> columns(
+      static_cast<size_t>(n));  // each of width_ / n parts
+  for (int block = 0; block < width_; block += n) {
+    std::vector<std::string> rows;
+    for (int l = block; l < block + n; ++l) {
+      const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
+      rows.push_back(define(
+          type, fmt::format("*(const {}*)({})", c_memory(index.dtype, n), pointer(index, at))));
+    }
+    rows = transposed(std::move(rows), index.dtype);
+    for (int j = 0; j < n; ++j) columns[j].push_back(rows[j]);
   }
-  const std::vector<std::string> columns = transposed(std::move(rows), index.dtype);
   const int stride = space_.stride(scalar_mask(mask), bit);
-  for (int j = 0; j < width_; ++j)
-    values_[i][first + j * stride] = CValue{.base = columns[j], .vector = true};
+  for (int j = 0; j < n; ++j)
+    values_[i][first + j * stride] =
+        CValue{.base = joined(std::move(columns[j]), index.dtype, n), .vector = true};
+}
+
+// Vectors of `n` lanes side by side as one.
+std::string CKernel::joined(std::vector<std::string> parts, DType t, int n) {
+  for (; parts.size() > 1; n *= 2) {
+    std::string lanes;
+    for (int l = 0; l < 2 * n; ++l) lanes += fmt::format(", {}", l);
+    std::vector<std::string> next;
+    for (size_t p = 0; p < parts.size(); p += 2)
+      next.push_back(define(c_type(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                          parts[p], parts[p + 1], lanes)));
+    parts = std::move(next);
+  }
+  return parts[0];
 }
 
 // log2(n) rounds; each interleaves the first half of the vectors with the second, so that an
 // element's lane and vector numbers, taken as one, turn by one bit.
 std::vector<std::string> CKernel::transposed(std::vector<std::string> rows, DType t) {
-  const int half = width_ / 2;
+  const int n = static_cast<int>(rows.size()), half = n / 2;
   std::string low, high;
   for (int l = 0; l < half; ++l) {
-    low += fmt::format(", {}, {}", l, l + width_);
-    high += fmt::format(", {}, {}", l + half, l + half + width_);
+    low += fmt::format(", {}, {}", l, l + n);
+    high += fmt::format(", {}, {}", l + half, l + half + n);
   }
-  for (int round = 1; round < width_; round *= 2) {
+  for (int round = 1; round < n; round *= 2) {
     std::vector<std::string> next;
     for (int v = 0; v < half; ++v)
       for (const std::string& lanes : {low, high})
-        next.push_back(define(c_type(t, width_), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                             rows[v], rows[v + half], lanes)));
+        next.push_back(define(c_type(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                        rows[v], rows[v + half], lanes)));
     rows = std::move(next);
   }
   return rows;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "base/os.h"
@@ -52,9 +53,13 @@ void run_c(const os::Library& library, const kernel::LinearKernel& k,
     args[i] = reinterpret_cast<uint64_t>(buffers[i].data());
   if (!scalars.empty())
     std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
+  std::vector<std::byte> scratch(k.shared_bytes + kScratchAlignment);
+  void* aligned = scratch.data();
+  size_t room = scratch.size();
+  std::align(kScratchAlignment, k.shared_bytes, aligned, room);
   for (uint32_t z = 0; z < k.groups[2].value(); ++z)
     for (uint32_t y = 0; y < k.groups[1].value(); ++y)
-      for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z, nullptr);
+      for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z, aligned);
 }
 
 void check(const std::vector<Case>& cases) {
@@ -93,6 +98,27 @@ TEST(RenderC, Transposes) {
                                        {OptKind::Upcast, 0, 4},
                                        {OptKind::Upcast, 0, 2},
                                        {OptKind::Upcast, 1, 2}})});
+  check(cases);
+}
+// Tiles longer than they are wide, and copies of an operand that lies across the vectors.
+TEST(RenderC, TransposesOfRectangles) {
+  using kernel::OptKind, kernel::testing::transpose_ast, kernel::testing::matmul_ast;
+  const Target t = builtin_target("c-x86-64");
+  std::vector<Case> cases;
+  for (const auto& [n, m] : {std::pair<int64_t, int64_t>{8, 4}, {32, 4}, {64, 16}, {16, 32}})
+    cases.push_back({kernel::lower_with(transpose_ast(64, 128), t,
+                                        {{OptKind::Vector, 1, n}, {OptKind::Upcast, 0, m}})});
+  for (const uint32_t bytes : {16, 32, 64}) {
+    Target wide = t;
+    wide.vector_bytes = bytes;
+    for (const int64_t n : {4, 16, 64})
+      cases.push_back({kernel::lower_with(matmul_ast(12, 128, 48, true), wide,
+                                          {{OptKind::Vector, 1, n},
+                                           {OptKind::Upcast, 0, 6},
+                                           {OptKind::Swap, 0, 1},
+                                           {OptKind::Stage, 1, 1}}),
+                       Values::Whole});
+  }
   check(cases);
 }
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {

@@ -567,7 +567,8 @@ class Builder {
     std::vector<UOp> factors(src.begin(), src.end());
     for (const Opt& o : opts) {
       const size_t source = size_t(t_.factors()[size_t(o.axis)].source);
-      factors[source] = stage_tile(src[source], tile_ranges(o), copies_++, axes_.next_id());
+      const int64_t turned = int64_t(t_.target().vector_bytes / size_bytes(src[source]->dtype));
+      factors[source] = stage_tile(src[source], tile_ranges(o), copies_++, axes_.next_id(), turned);
     }
     return make(Op::Mul, factors[0]->dtype, factors);
   }

@@ -72,6 +72,7 @@ struct Axis {
 class Tiling {
  public:
   Tiling(const graph::UOp& ast, const Target& target);
+  const Target& target() const { return target_; }
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Opt>& applied() const { return applied_; }
   void apply(const Opt& o);  // InvalidArgument saying why it is illegal

@@ -13,10 +13,13 @@ namespace {
 
 // The unit of every cost below: cycles of one core that does one vector multiply-add in each. The
 // factors are rough; they were set by timing packed and unpacked products on a Zen 4.
-constexpr double kLoadShare = 0.12;        // of a load beside multiply-adds
-constexpr double kGatheredElement = 2;     // a load and an insertion
-constexpr double kScalarCopy = 1.3;        // an element packed by scalar moves
-constexpr double kVectorCopy = 5;          // a vector packed
+constexpr double kLoadShare = 0.12;     // of a load beside multiply-adds
+constexpr double kGatheredElement = 2;  // a load and an insertion
+constexpr double kScalarCopy = 1.3;     // an element packed by scalar moves
+constexpr double kVectorCopy = 5;       // a vector packed
+constexpr double kTurnedCopy = 12;      // a vector packed of what lies across it
+constexpr double kFarLine = 60;         // a cache line that is not in the L1 cache, and its page
+constexpr uint64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
 constexpr double kTileCost = 40;           // stores and loop of one register tile
 constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
 constexpr double kShareCost = 20000;       // waking a thread and waiting for it
@@ -145,6 +148,10 @@ class ProductPlanner {
     }
   }
 
+  bool stays_in_l1(int64_t lines) const {
+    const uint64_t bytes = target_.l1_bytes ? target_.l1_bytes : kUnknownL1Bytes;
+    return uint64_t(lines) * kLineBytes <= bytes;
+  }
   // One step of the sum in one register tile.
   double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
     const double vectors = double(p.width) / double(lanes_);
@@ -159,12 +166,16 @@ class ProductPlanner {
     }
     if (!stage_y)
       y = double(p.rows) *
-          (kLoadShare * (p.y.unit ? 1.5 : 4) + p.y.operations + (p.y.gated ? 1 : 0));
+              (kLoadShare * (p.y.unit ? 1.5 : 4) + p.y.operations + (p.y.gated ? 1 : 0)) +
+          (p.y.unit || stays_in_l1(reduced_) ? 0 : kFarLine);
     return double(p.rows) * vectors + x + y;
   }
   double copy_x_cost(const Plan& p) const {
     const double vectors = double(p.width) / double(lanes_);
+    const bool turned =
+        !p.x.gated && size(p.column) % p.width == 0 && size(k_.main_axes.back()) % lanes_ == 0;
     const double one = p.x.unit ? vectors * (kVectorCopy + p.x.operations)
+                       : turned ? vectors * (kTurnedCopy + p.x.operations)
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
     return one * double(reduced_);
   }

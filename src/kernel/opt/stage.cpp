@@ -1,9 +1,10 @@
 #include "kernel/opt/stage.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "kernel/lower/access.h"
 
 namespace tuff::kernel {
 
@@ -27,30 +28,77 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
   return out;
 }
 
-UOp stage_tile(const UOp& value, std::span<const UOp> ranges, int32_t number, int32_t& next_id) {
+namespace {
+
+// How a value's loads walk memory along a range; none where a load is irregular in it.
+std::optional<int64_t> longest_step(const std::vector<Access>& loads, RangeDeps& deps,
+                                    const UOp& r) {
+  int64_t longest = 0;
+  for (const Access& a : loads) {
+    if ((a.irregular | a.gate) & deps.bit(r)) return {};
+    longest = std::max(longest, std::abs(a.step(r)));
+  }
+  return longest;
+}
+
+// The loop whose steps are neighbours in memory, while those of the vector's lanes are not.
+UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges,
+                int64_t turned) {
+  const bool vector = !ranges.empty() && kind_of(ranges.back().get()) == AxisKind::Vector;
+  if (turned < 4 || !vector || longest_step(loads, deps, ranges.back()).value_or(1) <= 1) return {};
+  for (const UOp& r : ranges) {
+    if (is_loop(kind_of(r.get())) && r->src(0)->is_const() && r->src(0)->max % turned == 0 &&
+        longest_step(loads, deps, r) == 1)
+      return r;
+  }
+  return {};
+}
+
+}  // namespace
+
+UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number, int32_t& next_id,
+               int64_t turned) {
   RangeDeps deps(value);
   const RangeMask all = deps.of(value);
+  const std::vector<Access> loads = accesses(value, deps);
+  std::vector<UOp> ranges;
+  for (const UOp& r : all_ranges) {
+    if (all & deps.bit(r)) ranges.push_back(r);
+  }
+  const UOp turn = turned_loop(loads, deps, ranges, turned);
   UOpMap<UOp> fresh;
-  std::vector<UOp> end{UOp()}, loops, lanes;
+  std::vector<UOp> loops, lanes;
   UOp to = index_const(0), from = index_const(0);
   int64_t count = 1;
   for (const UOp& r : ranges) {
-    if (!(all & deps.bit(r))) continue;
     UOp own = r;
-    if (is_loop(kind_of(r.get()))) {
-      own = range(r->src(0), next_id++, AxisKind::Loop);
-      fresh.emplace(r, own);
+    if (r == turn) {
+      loops.push_back(range(index_const(r->src(0)->max / turned), next_id++, AxisKind::Loop));
+      lanes.push_back(range(index_const(turned), next_id++, AxisKind::Lane));
+      own = loops.back() * turned + lanes.back();
+    } else if (is_loop(kind_of(r.get()))) {
+      own = loops.emplace_back(range(r->src(0), next_id++, AxisKind::Loop));
+    } else {
+      lanes.push_back(r);
     }
+    if (own != r) fresh.emplace(r, own);
     to = to * r->src(0) + own;
     from = from * r->src(0) + r;
     count *= r->src(0)->max;
-    end.push_back(own);
   }
+  const UOp original = substitute(value, fresh);
+  RangeDeps own_deps(original);
+  const std::vector<Access> own_loads = accesses(original, own_deps);
+  std::stable_sort(loops.begin(), loops.end(), [&](const UOp& a, const UOp& b) {
+    const auto x = longest_step(own_loads, own_deps, a), y = longest_step(own_loads, own_deps, b);
+    return x && y && *x > *y;
+  });
   const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, count});
-  end[0] = make(Op::Store, DType::Void,
-                {make(Op::Index, value->dtype, {memory, to}), substitute(value, fresh)});
-  const UOp done = make(Op::End, DType::Void, end);
-  const UOp filled = make(Op::After, value->dtype, {memory, done});
+  std::vector<UOp> end{
+      make(Op::Store, DType::Void, {make(Op::Index, value->dtype, {memory, to}), original})};
+  end.insert(end.end(), loops.begin(), loops.end());
+  end.insert(end.end(), lanes.begin(), lanes.end());
+  const UOp filled = make(Op::After, value->dtype, {memory, make(Op::End, DType::Void, end)});
   return make(Op::Load, value->dtype, {make(Op::Index, value->dtype, {filled, from})});
 }
 
