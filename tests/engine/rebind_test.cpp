@@ -115,20 +115,59 @@ struct Texels : Rebind {
   EnvOverride all_;
 };
 
-TEST_F(Texels, InputsAreCopiedWithinTheGraph) {
+// In the memory of the capture they are read where they are; once one has been elsewhere, it is
+// copied within the graph.
+TEST_F(Texels, InputsThatMoveAreCopiedWithinTheGraph) {
   Jit jit([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].matmul(in[1])}; });
   const Tensor b = matrix(1);
   std::vector<Tensor> a, held;
-  for (int i = 0; i < 6; i++) {
+  a.push_back(matrix(0));
+  for (int i = 0; i < 4; i++) {
+    held.push_back(jit({a[0], b})[0]);
+    if (i > 0) {
+      EXPECT_EQ(jit.stats().kernels, 1u) << i;
+    }
+  }
+  for (int i = 1; i < 5; i++) {
     a.push_back(matrix(float(i)));
     held.push_back(jit({a.back(), b})[0]);
+    EXPECT_EQ(jit.stats().kernels, 2u) << "a copy and the product";
   }
   held.push_back(jit({a[0], a[1]})[0]);
-  for (size_t i = 0; i < held.size(); i++)
-    EXPECT_EQ(values(held[i])[0], product_at_0(i < 6 ? float(i) : 0, 1)) << i;
+  EXPECT_EQ(jit.stats().kernels, 3u) << "two copies and the product";
+  held.push_back(jit({a[0], b})[0]);
+  for (size_t i = 0; i < held.size(); i++) {
+    const float of_a = i < 4 || i >= 8 ? 0 : float(i - 3);
+    EXPECT_EQ(values(held[i])[0], product_at_0(of_a, 1)) << i;
+  }
   EXPECT_EQ(jit.stats().rebind_copies, 0u);
   EXPECT_EQ(jit.stats().submits_per_replay, 1u);
-  EXPECT_EQ(jit.stats().kernels, 3u) << "two copies and the product";
+}
+
+// What a graph reads where it is stays there until an argument comes from elsewhere.
+TEST_F(Texels, MemoryOfADroppedArgumentIsNotTakenForAnother) {
+  Jit jit([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].matmul(in[1])}; });
+  const Tensor b = matrix(1);
+  for (int i = 0; i < 6; i++) {
+    const Tensor a = matrix(float(i));  // freed after the call: the next may get its memory
+    EXPECT_EQ(values(jit({a, b})[0])[0], product_at_0(float(i), 1)) << i;
+  }
+  EXPECT_EQ(jit.stats().submits_per_replay, 1u);
+}
+
+// A result goes to other memory while somebody holds it, also where it is read within the graph.
+TEST_F(Texels, ResultsThatAreReadAgainAreNotFixed) {
+  Jit jit([](const std::vector<Tensor>& in) {
+    const Tensor y = in[0].matmul(in[1]).realize();
+    return std::vector<Tensor>{y, y.matmul(in[1])};
+  });
+  const Tensor b = matrix(1);
+  std::vector<std::vector<Tensor>> held;
+  for (int i = 0; i < 5; i++) held.push_back(jit({matrix(float(i)), b}));
+  for (int i = 0; i < 5; i++) {
+    EXPECT_EQ(values(held[size_t(i)][0])[0], product_at_0(float(i), 1)) << i;
+    EXPECT_EQ(values(held[size_t(i)][1]), values(held[size_t(i)][0].matmul(b))) << i;
+  }
 }
 
 TEST_F(Texels, WhatTheGraphHasWrittenIsCopiedAgain) {

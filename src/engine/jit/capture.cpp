@@ -174,6 +174,8 @@ Capture::~Capture() { current_capture = nullptr; }
 Capture* Capture::current() { return current_capture; }
 
 struct CapturedGraph::State {
+  TexelInputs texels;  // empty where every input is patched
+  CaptureOptions options;
   // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
   std::vector<BoundCall> validated;
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
@@ -219,6 +221,20 @@ struct CapturedGraph::State {
     stats.copies += g.copies;
     stats.barriers += g.barriers;
     segments.push_back(std::move(s));
+  }
+
+  void record(const TexelInputs& from) {
+    const std::vector<BoundCall> calls = from.calls();
+    const std::span<const Ref<Buffer>> inputs = from.patched();
+    segments.clear();
+    segmented.reset();
+    stats = {};
+    if (checking_bounds()) bounded = calls;
+    const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
+    if (plan.simple() || !plan.patchable())
+      add_runs(calls, inputs);
+    else
+      add_segmented(calls, inputs, plan, options.host_waits);
   }
 
   // What replays may change: re-bound inputs come to be copied, and long graphs are cut anew.
@@ -355,13 +371,10 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
     st.validated = calls;
     st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
-  calls = copy_before_texels(std::move(calls), inputs);
-  if (checking_bounds()) st.bounded = calls;
-  const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
-  if (plan.simple() || !plan.patchable())
-    st.add_runs(calls, inputs);
-  else
-    st.add_segmented(calls, inputs, plan, options.host_waits);
+  st.options = options;
+  TexelInputs texels(std::move(calls), inputs);
+  st.record(texels);
+  if (texels.uses_any_where_it_is()) st.texels = std::move(texels);
 }
 
 // The device may still run the last replay; the graphs wait for that themselves.
@@ -373,6 +386,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
              inputs.size(), st.addresses.size());
   st.require_values(values);
   if (!st.validated.empty()) return st.replay_validated(inputs, values);
+  if (st.texels.note_moved(inputs)) st.record(st.texels);
   const ProfiledScope scope("replay");
   for (size_t i = 0; i < inputs.size(); i++) {
     st.addresses[i] = inputs[i]->span().address();

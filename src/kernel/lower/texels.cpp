@@ -1,6 +1,6 @@
 // Which arguments of a kernel are read through texel views. A view is bound and cannot be patched:
-// a captured graph first copies an input that is read so (engine/jit/texel_inputs.h). So it has to
-// gain more than that costs. The copy moves words without a meaning, U32, which have no views.
+// a captured graph copies an input that is read so and moves (engine/jit/texel_inputs.h). That copy
+// moves words without a meaning, U32, which have no views.
 #include <vector>
 
 #include "graph/walk.h"
