@@ -59,6 +59,13 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
   return 0;
 }
 
+// Whether elements beside each other along the axis are neighbours in memory, as far as the shape
+// tells.
+bool is_innermost(const Node& x, int64_t axis) {
+  return std::all_of(x.shape.begin() + axis + 1, x.shape.end(),
+                     [](const Dim& d) { return d == 1; });
+}
+
 bool all_const(const Shape& s) {
   for (const Dim& d : s) {
     if (!d.is_const()) return false;
@@ -204,8 +211,10 @@ class Preparer {
     const int64_t extent = x->shape[axis].value();
     const int64_t parts = largest_divisor(extent, 256);
     if (!parts) return {};
-    // Neighbouring invocations of a GPU read neighbouring elements; a CPU core reads a run of them.
-    const bool parts_inner = target.has_local;
+    // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
+    // of a GPU are parts beside each other: neighbours read neighbouring elements.
+    const bool runs = !target.has_local || is_innermost(*x, axis);
+    const bool parts_inner = !runs;
     Shape wide = x->shape;
     wide[axis] = Dim(parts_inner ? extent / parts : parts);
     wide.insert(wide.begin() + axis + 1, Dim(parts_inner ? parts : extent / parts));

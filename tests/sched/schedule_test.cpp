@@ -136,6 +136,29 @@ TEST(Fusion, HugeReductionIsSplitWhereThereAreCores) {
   EXPECT_EQ(kernel_count(*scheduled(sinks)), 1);
 }
 
+// Neighbouring invocations of a GPU read neighbours either way: those of a workgroup that walks a
+// run, and those that each sum a part of columns.
+TEST(Fusion, PartsOfAHugeReductionReadNeighboursOnGpus) {
+  Target gpu = host_target("CPU");
+  gpu.cores = 8;
+  gpu.has_local = true;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  const auto split = [&](const UOp& sum) {
+    const std::vector<UOp> sinks{sum};
+    return to_text(*schedule(sinks, target_of).schedule);
+  };
+  EXPECT_EQ(split(reduce(Op::Add, host_buffer({1 << 20}), {0})),
+            "kernel k0 t1 <- in0\n"
+            "    r0:256: p0[r0] = add_reduce(p1[r0*4096 + r1]; r1:4096)\n"
+            "kernel k1 out0 <- t1\n"
+            "    p0[0] = add_reduce(p1[r0]; r0:256)\n");
+  EXPECT_EQ(split(reduce(Op::Add, host_buffer({1 << 20, 4}), {0})),
+            "kernel k0 t1 <- in0\n"
+            "    r0:1024: p0[r0] = add_reduce(p1[r0 + r1*1024]; r1:4096)\n"
+            "kernel k1 out0 <- t1\n"
+            "    r0:4: p0[r0] = add_reduce(p1[r0 + r1*4]; r1:256)\n");
+}
+
 TEST(Fusion, LongChainsAreCut) {
   UOp x = host_buffer({4});
   for (int i = 0; i < 5000; i++) x = alu(Op::Max, {alu(Op::Neg, {x}), number(i)});
