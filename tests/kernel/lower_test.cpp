@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <random>
 
 #include "base/env.h"
 #include "graph/scalar_eval.h"
@@ -183,6 +185,45 @@ TEST(Lower, MatmulTiles) {
   for (const UOp& r : gpu.lane_ranges)
     covered *= kind_of(r.get()) == AxisKind::Lane ? r->src(0)->max : 1;
   EXPECT_EQ(covered, 512 * 512) << to_text(gpu);
+}
+
+// Sizes that nothing divides get tiles all the same on GPUs, whether loads are cheap or dear.
+TEST(Lower, ProductsOfOddSizesAreTiled) {
+  Target cheap = builtin_target("spirv-generic");
+  cheap.vector_registers = 128;
+  int padded = 0;
+  std::mt19937 random(7);
+  for (int i = 0; i < 12; i++) {
+    const int64_t m = 41 + random() % 30, n = 41 + random() % 30, k = 1 + random() % 70;
+    const bool transposed = random() % 2;
+    const UOp ast = matmul_ast(m, n, k, transposed);
+    for (const Target& t : {cheap, builtin_target("spirv-lavapipe"), small_gpu()}) {
+      const LinearKernel list = lower(ast, t);
+      padded += list.opts.find("upcast") != std::string::npos && m % 2 && n % 2;
+      expect_same(ast, list, 1e-5, fmt::format("{}x{}x{} {}", m, n, k, list.opts));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(padded, 3);
+}
+
+// What is past the end of a reduction is neither a product with infinity nor with NaN.
+TEST(Lower, PaddedStepsOfAProductAddZero) {
+  const UOp ast = matmul_ast(8, 8, 7);
+  const LinearKernel k =
+      lower_with(ast, builtin_target("spirv-lavapipe"),
+                 {{OptKind::Upcast, 0, 4}, {OptKind::Upcast, 1, 4}, {OptKind::Unroll, 2, 4}});
+  Buffers buffers = random_buffers(ast, 1);
+  const auto floats = [&](size_t slot) { return reinterpret_cast<float*>(buffers[slot].data()); };
+  for (int i = 0; i < 8; i++) floats(1)[i * 7 + 6] = float(i + 1);
+  floats(2)[6 * 8 + 3] = INFINITY;
+  floats(2)[6 * 8 + 4] = NAN;
+  run_linear(k, buffers);
+  for (int i = 0; i < 8; i++) {
+    EXPECT_EQ(floats(0)[i * 8 + 3], INFINITY) << i;
+    EXPECT_TRUE(std::isnan(floats(0)[i * 8 + 4])) << i;
+    EXPECT_TRUE(std::isfinite(floats(0)[i * 8 + 5])) << i;
+  }
 }
 
 TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {

@@ -259,20 +259,32 @@ class Heuristics {
     if (y > 1) t_.try_apply({OptKind::Local, tile.row, y});
   }
   bool grows(int64_t n, int a, size_t local_axis) const {
-    return left(a) % (2 * n) == 0 && 2 * n <= int64_t(target_.max_local[local_axis]);
+    const int64_t rows = (left(a) + 2 * n - 1) / (2 * n) * (2 * n);
+    const bool wastes_little = 8 * rows <= 9 * left(a);
+    return left(a) >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
   void best_pair(Tile& best, int column, int row) const {
     const int64_t most = target_.load_cost >= kDearLoad ? 16 : 8;
     for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
-      if (left(column) % c != 0) continue;
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
-        if (left(row) % r != 0) continue;
         if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
         if (target_.load_cost < kDearLoad && tile_registers(c, r, 1) > registers()) continue;
-        const double loads = scalar_loads(column, c, row, r) / double(r * c);
+        const double loads = scalar_loads(column, c, row, r) / double(r * c) * padding(column, c) *
+                             (row == column ? 1 : padding(row, r));
         if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};
       }
     }
+  }
+  // What lanes cost that do not divide their axis: those past the end, and that no neighbours can
+  // be proven. Of an axis that some divide others are out of the question.
+  double padding(int a, int64_t lanes, int64_t least = 4, int64_t most = 8) const {
+    constexpr double kMask = 1.25, kNever = 1e6;
+    const int64_t size = left(a), rest = size % lanes;
+    if (rest == 0) return 1;
+    for (int64_t n = least; n <= most; n++) {
+      if (size % n == 0) return kNever;
+    }
+    return kMask * double(size + lanes - rest) / double(size);
   }
   int64_t registers() const { return target_.vector_registers; }
   // Accumulators, the operands of some steps, addresses and counters.
@@ -291,9 +303,9 @@ class Heuristics {
     const auto [along, steps] = steps_together();
     Tile best;
     for (int column : tile) {
-      if (left(column) % lanes != 0) continue;
+      if (left(column) < lanes) continue;
       for (int row : tile) {
-        if (row != column && left(row) % lanes == 0) best_shared(best, column, row, along);
+        if (row != column && left(row) >= lanes) best_shared(best, column, row, along);
       }
     }
     if (best.column < 0) return false;
@@ -314,21 +326,28 @@ class Heuristics {
     const int contiguous = contiguous_reduction();
     const int a = contiguous >= 0 ? contiguous : k_.main_axes.back();
     if (!fixed(a) || axis(a).gated > 0) return {-1, 1};
-    const int64_t n = divisor_up_to(left(a), 4, true);
+    const int64_t n = steps_of(a, 4);
     return {n > 1 ? a : -1, n};
+  }
+  // A power of two that divides the axis; or the most, where what is past the end is little.
+  int64_t steps_of(int a, int64_t most) const {
+    constexpr int64_t kLittle = 16;
+    const int64_t n = divisor_up_to(left(a), most, true);
+    return n < most && left(a) >= kLittle * most ? most : n;
   }
   void best_shared(Tile& best, int column, int row, int along) const {
     const int64_t lanes = target_.subgroup_size;
     for (int64_t c = 1; c <= std::min<int64_t>(16, left(column) / lanes); c++) {
-      if (left(column) % (c * lanes) != 0) continue;
       for (int64_t r = lanes; r <= std::min(8 * lanes, left(row)); r += lanes) {
-        if (left(row) % r != 0 || r * c > kMostAccumulators) continue;
+        const double waste = padding(column, c * lanes, lanes) * padding(row, r, lanes);
+        if (r * c > kMostAccumulators) continue;
         if (k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
-        const double cost = shared_cost(column, c, row, r, along) / double(r * c);
+        const double cost = shared_cost(column, c, row, r, along) / double(r * c) * waste;
         if (cost < best.loads - 1e-9) best = {column, row, c, r, cost};
       }
     }
   }
+  bool divides(int64_t n, int a) const { return left(a) % n == 0; }
   // Of one step, in multiply-adds, beyond those of the tile itself.
   double shared_cost(int column, int64_t columns, int row, int64_t rows, int along) const {
     double cost = 0;
@@ -340,9 +359,9 @@ class Heuristics {
       const int64_t lanes = by_row && !by_column ? target_.subgroup_size : 1;
       const int64_t loaded = (by_column ? columns : 1) * (by_row ? rows : 1) / lanes;
       const auto together = [&](int64_t n) {
-        return (along >= 0 && (axis(along).product_units & bit)) ||
-               (columns % n == 0 && (axis(column).product_units & bit)) ||
-               (loaded % n == 0 && (axis(row).product_units & bit));
+        return (along >= 0 && divides(n, along) && (axis(along).product_units & bit)) ||
+               (columns % n == 0 && divides(n, column) && (axis(column).product_units & bit)) ||
+               (loaded % n == 0 && divides(n, row) && (axis(row).product_units & bit));
       };
       cost += double(loaded) * component_cost(together(4) ? 4 : pairs && together(2) ? 2 : 1);
       if (lanes > 1) cost += double(rows) * kShuffleCost;
@@ -376,7 +395,9 @@ class Heuristics {
     if (a < 0 || !fixed(a) || axis(a).gated > 0) return;
     const int64_t instances = t_.lane_count() * std::max(k_.main_loads, 1);
     while (most > 1 && instances * most > kMaxUnrolledLoads) most /= 2;
-    const int64_t n = divisor_up_to(left(a), most);
+    const int64_t divisor = divisor_up_to(left(a), most);
+    const bool masks = k_.main_is_product && divisor == 1 && target_.load_cost >= kDearLoad;
+    const int64_t n = masks ? steps_of(a, most) : divisor;
     if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
 

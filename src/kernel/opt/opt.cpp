@@ -477,6 +477,16 @@ UOp and_gate(const UOp& index, const UOp& gate) {
   return make(Op::Index, index->dtype, {index->src(0), index->src(1), g});
 }
 
+// What an iteration past the end adds. Of a sum of products the factors are zero: a register tile
+// has fewer of them than products.
+UOp identity_unless(const UOp& valid, const UOp& value, Op reduce) {
+  if (reduce == Op::Add && value->op == Op::Mul) {
+    const UOp zero = constant(reduce_identity(Op::Add, value->dtype));
+    return alu(Op::Mul, {where(valid, value->src(0), zero), where(valid, value->src(1), zero)});
+  }
+  return where(valid, value, constant(reduce_identity(reduce, value->dtype)));
+}
+
 // Rebuilds a Tiling's AST over the parts of its axes.
 class Builder {
  public:
@@ -546,8 +556,7 @@ class Builder {
         if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;
         out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
       } else {
-        const ReduceArg& arg = old->get<ReduceArg>();
-        out[0] = where(b.valid, out[0], constant(reduce_identity(arg.op, out[0]->dtype)));
+        out[0] = identity_unless(b.valid, out[0], old->get<ReduceArg>().op);
       }
     }
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
