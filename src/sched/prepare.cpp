@@ -73,6 +73,43 @@ bool all_const(const Shape& s) {
   return true;
 }
 
+const Node* through_casts(const Node* n) {
+  while (n->op == Op::Cast) n = n->src(0).get();
+  return n;
+}
+
+// A sum of products, each factor of which is used for several outputs: a tile of them needs few
+// loads, but they are few tiles.
+bool is_matrix_product(const Node& reduce) {
+  const ReduceArg& arg = reduce.get<ReduceArg>();
+  const Node* product = through_casts(reduce.src(0).get());
+  if (arg.op != Op::Add || product->op != Op::Mul) return false;
+  return std::all_of(product->src().begin(), product->src().end(), [&](const UOp& s) {
+    const Node* factor = through_casts(s.get());
+    if (factor->op != Op::Expand) return false;
+    for (size_t a = 0; a < factor->shape.size(); a++) {
+      const bool reduced =
+          std::find(arg.axes.begin(), arg.axes.end(), int64_t(a)) != arg.axes.end();
+      if (!reduced && factor->src(0)->shape[a] == 1 && !(factor->shape[a] == 1)) return true;
+    }
+    return false;
+  });
+}
+
+// How many parts a reduction of so many elements to each output is worth; 1: none.
+int64_t reduce_parts(const Target& target, const Node& reduce) {
+  const int64_t outputs = element_count(reduce.shape);
+  const int64_t reduced = element_count(reduce.src(0)->shape) / outputs;
+  constexpr int64_t kMostParts = 256;
+  if (target.cores <= 1 && !target.has_local) return 1;
+  if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;
+  if (!target.has_local || !is_matrix_product(reduce)) return 1;
+  constexpr int64_t kUnknownCores = 16;
+  const int64_t cores = target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
+  const int64_t wanted = cores * int64_t(target.subgroup_size) * kSplitOutputsPerLane / outputs;
+  return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
+}
+
 class Preparer {
  public:
   Preparer(std::span<const UOp> sinks, const TargetOf& target_of) : target_of_(target_of) {
@@ -198,23 +235,28 @@ class Preparer {
 
   UOp split_reduce(const UOp& n) {
     const UOp& x = n->src(0);
-    const int64_t outputs = element_count(n->shape), elements = element_count(x->shape);
-    if (!n->device || outputs >= kSplitMaxOutputs || elements / outputs <= kSplitMinReduced)
-      return {};
-    const Target& target = target_of_(*n->device);
-    if ((target.cores <= 1 && !target.has_local) || !all_const(x->shape)) return {};
+    if (!n->device || !all_const(x->shape)) return {};
     const ReduceArg& arg = n->get<ReduceArg>();
     int64_t axis = arg.axes[0];
     for (int64_t a : arg.axes) {
       if (x->shape[a].value() > x->shape[axis].value()) axis = a;
     }
-    const int64_t extent = x->shape[axis].value();
-    const int64_t parts = largest_divisor(extent, 256);
+    const Target& target = target_of_(*n->device);
+    const int64_t extent = x->shape[axis].value(), most = reduce_parts(target, *n);
+    const int64_t parts = most > 1 ? largest_divisor(extent, most) : 0;
     if (!parts) return {};
     // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
     // of a GPU are parts beside each other: neighbours read neighbouring elements.
     const bool runs = !target.has_local || is_innermost(*x, axis);
-    const bool parts_inner = !runs;
+    return in_parts(n, axis, parts, !runs);
+  }
+
+  UOp in_parts(const UOp& n, int64_t axis, int64_t parts, bool parts_inner) const {
+    const ReduceArg& arg = n->get<ReduceArg>();
+    // What is stored between the kernels is not rounded to half a word.
+    const DType stored_as = is_float(n->dtype) && size_bytes(n->dtype) < 4 ? DType::F32 : n->dtype;
+    const UOp x = stored_as == n->dtype ? n->src(0) : cast(n->src(0), stored_as);
+    const int64_t extent = x->shape[axis].value();
     Shape wide = x->shape;
     wide[axis] = Dim(parts_inner ? extent / parts : parts);
     wide.insert(wide.begin() + axis + 1, Dim(parts_inner ? parts : extent / parts));
@@ -225,8 +267,8 @@ class Preparer {
     const int64_t part_axis = parts_inner ? axis + 1 : axis;
     first.push_back(parts_inner ? axis : axis + 1);
     const UOp partial = reduce(arg.op, reshape(x, wide), first);
-    const UOp stored = make(Op::Contiguous, n->dtype, {partial});
-    return reshape(reduce(arg.op, stored, {part_axis}), n->shape);
+    const UOp sum = reduce(arg.op, make(Op::Contiguous, stored_as, {partial}), {part_axis});
+    return reshape(stored_as == n->dtype ? sum : cast(sum, n->dtype), n->shape);
   }
 
   UOp protect(const UOp& sink) {

@@ -16,6 +16,10 @@ namespace tuff::sched {
 // results first, so that all cores or workgroups have a share.
 inline constexpr int64_t kSplitMaxOutputs = 256;
 inline constexpr int64_t kSplitMinReduced = 32768;
+// So does a matrix product on a GPU with fewer outputs than an eighth of what keeps its units busy
+// (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
+// this.
+inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 8, kSplitLeastPart = 512;
 
 // After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
 // a Storage's old contents while the graph overwrites it is a Contiguous.

@@ -53,6 +53,7 @@ std::vector<Work> benchmark_set() {
   for (const int64_t n : {64, 256, 512, 1024, 2048})
     out.push_back({fmt::format("matmul {}", n), models::matmul(input({n, n}), input({n, n}))});
   out.push_back({"matmul 509x1021x767", models::matmul(input({509, 767}), input({767, 1021}))});
+  out.push_back({"matmul 64x64x65536", models::matmul(input({64, 65536}), input({65536, 64}))});
   out.push_back({"gemv 4096x4096", models::matmul(input({4096, 4096}), input({4096, 1}))});
   out.push_back({"conv 8x32x28x28 by 64x3x3",
                  models::conv3x3(input({8, 32, 28, 28}), input({64, 32, 3, 3}))});

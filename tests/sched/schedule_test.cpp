@@ -159,6 +159,43 @@ TEST(Fusion, PartsOfAHugeReductionReadNeighboursOnGpus) {
             "    r0:4: p0[r0] = add_reduce(p1[r0 + r1*4]; r1:256)\n");
 }
 
+// A product with few outputs and a long sum leaves a GPU idle.
+TEST(Fusion, LongProductsAreSplitForGpus) {
+  Target gpu = host_target("CPU");
+  gpu.cores = 16;
+  gpu.subgroup_size = 32;
+  gpu.has_local = true;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
+  const std::vector<UOp> sinks{matmul(host_buffer({16, 4096}), host_buffer({4096, 16}))};
+  EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "kernel k0 t2 <- in0 in1\n"
+            "    r0:16 r1:16 r2:8: p0[r0*128 + r1*8 + r2] = add_reduce(mul(p1[r0*4096 + r2*512 + "
+            "r3], p2[r1 + r2*8192 + r3*16]); r3:512)\n"
+            "kernel k1 out0 <- t2\n"
+            "    r0:256: p0[r0] = add_reduce(p1[r0*8 + r1]; r1:8)\n");
+  expect_meaning(sinks, 1e-2, target_of);
+  const auto kernels = [&](int64_t n, int64_t k) {
+    const std::vector<UOp> one{matmul(host_buffer({n, k}), host_buffer({k, n}))};
+    return kernel_count(*schedule(one, target_of).schedule);
+  };
+  EXPECT_EQ(kernels(16, 2048), 1) << "too short";
+  EXPECT_EQ(kernels(128, 4096), 1) << "outputs enough";
+  const std::vector<UOp> rows{reduce(Op::Add, host_buffer({256, 4096}), {1})};
+  EXPECT_EQ(kernel_count(*schedule(rows, target_of).schedule), 1) << "workgroups share rows";
+}
+
+// Parts of narrow floats are kept in 32 bits: 65536 is beyond what f16 has.
+TEST(Fusion, PartsOfNarrowFloatsAreWide) {
+  Target cores = host_target("CPU");
+  cores.cores = 8;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return cores; };
+  const UOp x = host_buffer({1 << 18}, DType::F16);
+  const std::vector<UOp> sinks{reduce(Op::Add, x, {0})};
+  const Scheduled s = schedule(sinks, target_of);
+  ASSERT_EQ(kernel_count(*s.schedule), 2);
+  EXPECT_EQ(s.schedule->buffers[s.schedule->calls[0].args[0]].dtype, DType::F32);
+}
+
 TEST(Fusion, LongChainsAreCut) {
   UOp x = host_buffer({4});
   for (int i = 0; i < 5000; i++) x = alu(Op::Max, {alu(Op::Neg, {x}), number(i)});
