@@ -27,6 +27,7 @@ constexpr Pass kPasses[] = {
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
     {"simplify-split", pass_simplify, false},
+    {"kept-rows", pass_kept_rows, true},
     {"row-buffers", pass_row_buffers, false},
     {"reduces", pass_reduces, true},
     {"launch", pass_launch, true},

@@ -53,6 +53,7 @@ void pass_simplify(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);
+void pass_kept_rows(Lowering& l);     // kept rows for each lane
 void pass_row_buffers(Lowering& l);   // dear values of a row that are needed twice, computed once
 void pass_reduces(Lowering& l);       // Reduce -> registers, shared memory
 void pass_launch(Lowering& l);        // Group, Local, GroupReduce -> Special

@@ -38,7 +38,7 @@ CallAccess access_of(const Call& c) {
     return out;
   }
   for (const Node* n : toposort(c.ast)) {
-    if (n->op == Op::Load && n->src(0)->op == Op::Index)
+    if (n->op == Op::Load && n->src(0)->op == Op::Index && n->src(0)->src(0)->op == Op::Param)
       add_once(out.reads, c.args[size_t(n->src(0)->src(0)->get<ParamArg>().slot)]);
   }
   return out;

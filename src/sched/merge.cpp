@@ -8,6 +8,7 @@
 #include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "sched/call_graph.h"
+#include "sched/loops.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
@@ -54,18 +55,11 @@ struct Group {
   size_t nodes = 0;
 };
 
-bool contains(const std::vector<uint32_t>& v, uint32_t x) {
-  return std::find(v.begin(), v.end(), x) != v.end();
-}
-
 void add_once(std::vector<uint32_t>& v, uint32_t x) {
   if (!contains(v, x)) v.push_back(x);
 }
 
-// Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
-bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
-
-// One loop list for all Ends, of constant sizes, no store gated.
+// One loop list for all Ends, of constant sizes, no store gated, no row kept.
 bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
   const auto loops = ast->src(0)->src().subspan(1);
   for (const UOp& end : ast->src()) {
@@ -74,8 +68,9 @@ bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
     if (end->src(0)->src(0)->src_count > 2) return false;
     if (!(end->src(0)->src(0)->src(1) == ast->src(0)->src(0)->src(0)->src(1))) return false;
   }
-  return std::none_of(nodes.begin(), nodes.end(),
-                      [](const Node* n) { return n->op == Op::Range && !n->src(0)->is_const(); });
+  return std::none_of(nodes.begin(), nodes.end(), [](const Node* n) {
+    return n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const());
+  });
 }
 
 // How many elements a kernel's reductions walk per output; 0 where one is no sum over columns.

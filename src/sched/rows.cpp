@@ -9,6 +9,7 @@
 #include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "sched/call_graph.h"
+#include "sched/loops.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
@@ -16,34 +17,6 @@ namespace tuff::sched {
 using namespace graph;
 
 namespace {
-
-// Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
-bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
-
-bool contains(const std::vector<UOp>& v, const UOp& x) {
-  return std::find(v.begin(), v.end(), x) != v.end();
-}
-
-std::vector<UOp> sorted_by_id(std::vector<UOp> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
-    return a->get<RangeArg>().id < b->get<RangeArg>().id;
-  });
-  return ranges;
-}
-
-std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
-  std::vector<UOp> out;
-  for (const Node* n : toposort(u)) {
-    if (n->op == Op::Range && n->get<RangeArg>().kind == kind) out.push_back(UOp(n));
-  }
-  return sorted_by_id(std::move(out));
-}
-
-int64_t extent(std::span<const UOp> ranges) {
-  int64_t n = 1;
-  for (const UOp& r : ranges) n *= std::max<int64_t>(r->src(0)->max, 1);
-  return n;
-}
 
 // A kernel, or several made one: Ends whose Params carry slots.
 struct RowKernel {
@@ -56,15 +29,6 @@ struct RowKernel {
   std::vector<uint32_t> calls, reads, writes;
   size_t nodes = 0;
 };
-
-// A reduction of what is repeated, as a product of matrices is, is none of rows.
-bool is_streamed(const Node* reduce, std::span<const UOp> loops) {
-  const int64_t walked = extent(loops) * extent(reduce->src().subspan(1));
-  for (const Node* n : toposort(reduce->src(0))) {
-    if (n->op == Op::Param && n->get<ParamArg>().count >= walked) return true;
-  }
-  return false;
-}
 
 RowKernel row_kernel(const Call& c, uint32_t number) {
   RowKernel k;
@@ -93,50 +57,6 @@ RowKernel row_kernel(const Call& c, uint32_t number) {
   k.writes = std::move(a.writes);
   k.possible = true;
   return k;
-}
-
-UOp offset_of(const UOp& end) { return end->src(0)->src(0)->src(1); }
-
-// Ranges by falling step of an offset that walks all of them in mixed radix, each element once;
-// empty where it is another one.
-std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offset) {
-  const LinearForm f = linear_form(offset);
-  if (f.constant != 0) return {};
-  std::vector<std::pair<UOp, int64_t>> out = f.terms;
-  std::sort(out.begin(), out.end(),
-            [](const auto& a, const auto& b) { return a.second > b.second; });
-  int64_t step = 1;
-  for (size_t i = out.size(); i-- > 0;) {
-    const auto& [r, s] = out[i];
-    if (r->op != Op::Range || s != step) return {};
-    step *= std::max<int64_t>(r->src(0)->max, 1);
-  }
-  return out;
-}
-
-// Which element of the producer's loops an offset of the reader is.
-std::optional<UOpMap<UOp>> loops_at(const RowKernel& producer, const UOp& offset) {
-  const auto own = mixed_radix(offset_of(producer.ends[0]));
-  const auto theirs = mixed_radix(offset);
-  if (!own || !theirs || own->size() != producer.loops.size()) return {};
-  UOpMap<UOp> out;
-  int64_t all = 1, reached = 1;
-  bool same = own->size() == theirs->size(), symbolic = false;
-  for (const auto& [r, step] : *own) {
-    all *= std::max<int64_t>(r->src(0)->max, 1);
-    symbolic = symbolic || !r->src(0)->is_const();
-    const UOp whole = floordiv(offset, index_const(step));
-    out.emplace(r, simplify(floormod(whole, index_const(std::max<int64_t>(r->src(0)->max, 1)))));
-  }
-  for (size_t i = 0; i < theirs->size(); i++) {
-    const UOp& r = (*theirs)[i].first;
-    reached *= std::max<int64_t>(r->src(0)->max, 1);
-    symbolic = symbolic || !r->src(0)->is_const();
-    same = same && (*own)[i].first->src(0) == r->src(0);
-  }
-  // What the producer stored for the rest of the schedule, the reader has to store as well.
-  if (all != reached || (symbolic && !same)) return {};
-  return out;
 }
 
 class RowFuser {
@@ -273,7 +193,7 @@ class RowFuser {
     const bool takes = rows_fit(p, c, rows) && worth_it(p, c, rows) && fits_buffers(p, c) &&
                        keep_apart(p, c) && !graph_.separated(p.calls, into);
     if (!takes) return false;
-    const std::optional<UOpMap<UOp>> at = loops_at(p, offset);
+    const std::optional<UOpMap<UOp>> at = loops_at(p.ends[0], offset);
     return at && join(from, into, offset, *at, rows);
   }
 
@@ -372,7 +292,8 @@ class RowFuser {
     for (const UOp& end : ends) {
       std::vector<UOp> src{substitute(end->src(0), fresh)};
       for (const UOp& r : loops) {
-        if (contains({end->src().begin() + 1, end->src().end()}, r)) src.push_back(fresh.at(r));
+        if (contains(std::vector<UOp>(end->src().begin() + 1, end->src().end()), r))
+          src.push_back(fresh.at(r));
       }
       out.push_back(make(Op::End, DType::Void, src));
     }

@@ -1,4 +1,5 @@
-// schedule(): key, cache, then on a miss prepare, fuse, linearize, fuse rows, merge, plan memory.
+// schedule(): key, cache, then on a miss prepare, fuse, linearize, fuse rows, keep rows, merge,
+// plan memory.
 #include "sched/schedule.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "graph/walk.h"
 #include "sched/cache.h"
 #include "sched/fuse.h"
+#include "sched/keep.h"
 #include "sched/linearize.h"
 #include "sched/memory_plan.h"
 #include "sched/merge.h"
@@ -39,6 +41,9 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
     key.tokens.push_back(t.max_buffers);
     key.tokens.push_back(t.max_binding_bytes);
     key.tokens.push_back(t.cores * 2 + t.has_local);
+    key.tokens.push_back(t.vector_bytes);
+    key.tokens.push_back(t.shared_bytes);
+    key.tokens.push_back(t.l2_bytes);
   }
   key.hash = hash_tokens(key.tokens);
 }
@@ -153,6 +158,7 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
   const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
   fuse_rows(s, memory, target_of);
+  keep_rows(s, memory, target_of);
   merge_kernels(s, memory, target_of);
   check_bindings(s, target_of);
   plan_memory(s);

@@ -39,22 +39,30 @@ class KernelText {
   }
 
   std::string run() {
-    for (const UOp& end : ast_->src()) {
-      const UOp& store = end->src(0);
-      const std::string ranges = ranges_text(end), value = text(store->src(1));
-      out_ += fmt::format("    {}{}{} = {}\n", ranges, ranges.empty() ? "" : ": ",
-                          element(store->src(0)), value);
-    }
+    for (const UOp& end : ast_->src()) store(end);
     return std::move(out_);
   }
 
  private:
+  void store(const UOp& end) {
+    const UOp& store = end->src(0);
+    const std::string ranges = ranges_text(end), value = text(store->src(1));
+    out_ += fmt::format("    {}{}{} = {}\n", ranges, ranges.empty() ? "" : ": ",
+                        element(store->src(0)), value);
+  }
   // Data-dependent offsets are rare and printed as values; the rest are index expressions.
   std::string element(const UOp& index) {
-    std::string out =
-        fmt::format("p{}[{}", index->src(0)->get<ParamArg>().slot, expression(index->src(1)));
+    std::string out = fmt::format("{}[{}", memory(index->src(0)), expression(index->src(1)));
     if (index->src_count > 2) out += " if " + expression(index->src(2));
     return out + "]";
+  }
+
+  // A kept row is filled where it is first read.
+  std::string memory(const UOp& u) {
+    if (u->op == Op::Param) return fmt::format("p{}", u->get<ParamArg>().slot);
+    if (u->op == Op::Shared) return fmt::format("s{}", u->get<SharedArg>().number);
+    if (names_.emplace(u.get(), "").second) store(u->src(1));
+    return memory(u->src(0));
   }
 
   std::string text(const UOp& u) {

@@ -84,6 +84,44 @@ UOp softmax_ast(int64_t rows, int64_t columns) {
   return kernel_of({store(0, n, i * columns + j, y, {i, j})});
 }
 
+namespace {
+
+// A row of Shared memory that `value` fills along `column`.
+UOp kept_row(int32_t number, const UOp& column, const UOp& value) {
+  const UOp memory =
+      make(Op::Shared, value->dtype, {}, SharedArg{number, column->src(0)->const_int()});
+  const UOp place = make(Op::Index, value->dtype, {memory, column});
+  const UOp filled =
+      make(Op::End, DType::Void, {make(Op::Store, DType::Void, {place, value}), column});
+  return make(Op::After, value->dtype, {memory, filled});
+}
+UOp element(const UOp& row, const UOp& column) {
+  return make(Op::Load, row->dtype, {make(Op::Index, row->dtype, {row, column})});
+}
+
+}  // namespace
+
+UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal) {
+  AstBuilder b;
+  const int64_t n = heads * positions * width;
+  const UOp head = b.loop(heads), i = b.loop(positions), d = b.loop(width);
+  const UOp at = head * (positions * width);
+  const UOp s = b.loop(positions), e = b.fold(width);
+  UOp score =
+      reduce_over(Op::Add, load(1, n, at + i * width + e) * load(2, n, at + s * width + e), {e});
+  if (causal) score = where(lt(i, s), constant(DType::F32, -1e30), score);
+  const UOp scores = kept_row(1, s, score);
+  const UOp p = b.loop(positions), r1 = b.fold(positions), r2 = b.fold(positions);
+  const UOp max = reduce_over(Op::Max, element(scores, r1), {r1});
+  const auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {element(scores, x) - max}); };
+  const UOp sum = reduce_over(Op::Add, exponential(r2), {r2});
+  const UOp probabilities = kept_row(0, p, exponential(p) * alu(Op::Recip, {sum}));
+  const UOp j = b.fold(positions);
+  const UOp y =
+      reduce_over(Op::Add, element(probabilities, j) * load(3, n, at + j * width + d), {j});
+  return kernel_of({store(0, n, at + i * width + d, y, {head, i, d})});
+}
+
 UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
   AstBuilder b;
   const UOp i = b.loop(rows), j = b.loop(width);

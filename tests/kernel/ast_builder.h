@@ -26,12 +26,14 @@ graph::UOp store(int32_t slot, int64_t count, const graph::UOp& offset, const gr
 graph::UOp kernel_of(std::vector<graph::UOp> ends);
 
 // Kernels that every test of lowering wants. Slot 0 is the output.
-graph::UOp elementwise_ast(int64_t rows, int64_t columns);  // a + relu(b)
+graph::UOp elementwise_ast(int64_t rows, int64_t columns);                      // a + relu(b)
 graph::UOp transpose_ast(int64_t rows, int64_t columns, DType t = DType::F32);  // of the input
-graph::UOp uniform_ast(int64_t n);                          // random numbers of [-0.1, 0.2)
-graph::UOp sum_ast(int64_t outputs, int64_t n);             // rows of a + b
+graph::UOp uniform_ast(int64_t n);               // random numbers of [-0.1, 0.2)
+graph::UOp sum_ast(int64_t outputs, int64_t n);  // rows of a + b
 graph::UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed = false);
 graph::UOp softmax_ast(int64_t rows, int64_t columns);
+// Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
+graph::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false);
 graph::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
 graph::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);  // 3x3, padded
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/interpret.h"
+#include "graph/kept_rows.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
@@ -122,8 +123,9 @@ Buffers random_buffers(const UOp& ast, uint32_t seed) {
 }
 
 void run_ast(const UOp& ast, Buffers& buffers) {
-  AstRun run(ast, buffers);
-  for (const UOp& end : ast->src()) run.loop(end, 1);
+  const UOp direct = without_kept_rows(ast);
+  AstRun run(direct, buffers);
+  for (const UOp& end : direct->src()) run.loop(end, 1);
 }
 
 void run_linear(const LinearKernel& k, Buffers& buffers) {

@@ -254,6 +254,29 @@ TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
   EXPECT_EQ(truncs(lower(ast, t)), 2);  // half of it is less than a row
 }
 
+// Both products of attention have register tiles; scores and probabilities of a tile's rows lie in
+// scratch memory.
+TEST(Lower, KeptRowsLeaveProductsTheirTiles) {
+  const Target t = builtin_target("c-x86-64");
+  const UOp ast = attention_ast(2, 32, 16, true);
+  const LinearKernel k = lower(ast, t);
+  expect_same(ast, k, 1e-5, "attention");
+  int tiles = 0;
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    if (k.ops[i]->op != Op::MulAdd) continue;
+    int64_t lanes = 1;
+    for (size_t bit = 0; bit < k.lane_ranges.size(); bit++)
+      lanes *= k.lanes[i] >> bit & 1 ? k.lane_ranges[bit]->src(0)->max : 1;
+    tiles += lanes >= 32;
+  }
+  EXPECT_EQ(tiles, 2) << to_text(k);
+  EXPECT_LT(k.shared_bytes, 64u << 10);
+  // Each row has its exponentials computed once.
+  EXPECT_EQ(
+      std::count_if(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Trunc; }),
+      1);
+}
+
 // Nests beside each other share their vector lanes: what one has in a row is not the other's.
 TEST(Lower, NestsBesideEachOtherHaveNoRowInCommon) {
   AstBuilder b;

@@ -61,6 +61,20 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
       "");
 }
 
+// Axes: head, row, column of the result, column of the scores and of the probabilities.
+TEST(Opt, AKeptRowIsOneInvocations) {
+  const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = attention_ast(2, 16, 8);
+  for (int axis : {3, 4})
+    expect_refused(ast, cpu, {{OptKind::Group, axis, 2}}, "filled by one invocation");
+  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}}, "filled by one invocation");
+  expect_refused(ast, gpu, {{OptKind::Spread, 1, 4}}, "rows of their own");
+  expect_refused(ast, cpu, {{OptKind::Vector, 1, 4}, {OptKind::Vector, 2, 4}}, "vector axis");
+  expect_same(ast, lower_with(ast, gpu, {{OptKind::Local, 1, 4}}), 1e-5, "a row each");
+  const UOp wide = attention_ast(1, 4096, 8);
+  expect_refused(wide, gpu, {{OptKind::Upcast, 1, 4}}, "exceed 32768 bytes");
+}
+
 TEST(Opt, NestedReductionsAreNotBothShared) {
   AstBuilder b;
   const UOp i = b.fold(64), j = b.fold(32);

@@ -205,6 +205,37 @@ TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
   EXPECT_GT(histogram.applied(OptKind::Spread), 25u);
 }
 
+// Kept rows are widened by lanes and invocations, whatever those are.
+TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
+  Histogram histogram;
+  const std::vector<NamedTarget> targets = test_targets();
+  std::mt19937 random(5);
+  const auto one_of = [&](std::initializer_list<int64_t> sizes) {
+    return sizes.begin()[random() % sizes.size()];
+  };
+  for (uint32_t seed = 0; seed < 150; seed++) {
+    const UOp ast = attention_ast(one_of({1, 2, 3}), one_of({1, 2, 5, 8, 13, 16, 17, 32}),
+                                  one_of({1, 3, 4, 7, 8, 16}), random() % 2);
+    for (const NamedTarget& t : targets) {
+      const std::string what = fmt::format("seed {} on {}", seed, t.name);
+      const bool fits = t.target.shared_bytes >= 1024;
+      if (!fits) continue;
+      if (!t.target.has_local) {
+        LinearKernel k;
+        ASSERT_NO_THROW(k = lower(ast, t.target)) << what;
+        ASSERT_NO_THROW(check_linear_spec(k.ops, "lower")) << what << "\n" << to_text(k);
+        ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
+      }
+      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
+      if (HasFailure()) return;
+    }
+  }
+  histogram.print();
+  for (const OptKind k : {OptKind::Upcast, OptKind::Vector, OptKind::Unroll, OptKind::Local,
+                          OptKind::Stage, OptKind::Group, OptKind::Swap})
+    EXPECT_GE(histogram.applied(k), 20u) << name(k);
+}
+
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
   const Target t = builtin_target("spirv-lavapipe");
   int sharing = 0;

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "graph/kept_rows.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 
@@ -42,7 +43,8 @@ class KernelRun {
       const BufferSlot& b = s_.buffers[call_.args[a]];
       before_.emplace_back(memory_[a], memory_[a] + b.size_bytes());
     }
-    for (const UOp& end : call_.ast->src()) loop(end, 1);
+    const UOp direct = without_kept_rows(call_.ast);
+    for (const UOp& end : direct->src()) loop(end, 1);
   }
 
  private:

@@ -18,7 +18,8 @@ void fill_lanes(LinearKernel& k) {
   std::unordered_map<const Node*, LaneMask> mask;
   for (const UOp& u : k.ops) {
     LaneMask m = 0;
-    for (const UOp& s : u->src()) {
+    // What an After is ordered after gives it no lanes.
+    for (const UOp& s : u->op == Op::After ? u->src().first(1) : u->src()) {
       if (const auto it = mask.find(s.get()); it != mask.end()) m |= it->second;
     }
     if (u->op == Op::Range && is_lane(kind_of(u.get()))) {

@@ -140,12 +140,11 @@ class Linearizer {
         src.push_back(mapped(s));
         continue;
       }
-      for (const UOp& r : s->src().subspan(1)) {
-        if (r->op == Op::Range && is_loop(kind_of(r.get()))) {
-          src.push_back(end_of(r));
-          break;
-        }
-      }
+      const auto ranges = s->src().subspan(1);
+      const auto loop = std::find_if(ranges.begin(), ranges.end(), [](const UOp& r) {
+        return r->op == Op::Range && is_loop(kind_of(r.get()));
+      });
+      src.push_back(loop == ranges.end() ? mapped(s->src(0)) : end_of(*loop));
     }
     UOp made = with_src(u, src);
     mapped_.emplace(u.get(), made);

@@ -35,8 +35,15 @@ bool is_output_range(const UOp& r) {
 // own.
 struct RowValue {
   UOp value, again;
-  std::vector<UOp> own, others;  // the ranges that differ, outermost first
+  std::vector<UOp> own, others;  // the ranges that differ, outermost first, lanes last
 };
+
+// Lanes that nests share may have lower numbers than the loops around them.
+std::vector<UOp> lanes_last(std::vector<UOp> ranges) {
+  std::stable_partition(ranges.begin(), ranges.end(),
+                        [](const UOp& r) { return is_loop(kind_of(r.get())); });
+  return ranges;
+}
 
 UOp flat(std::span<const UOp> ranges) {
   UOp offset = index_const(0);
@@ -73,12 +80,11 @@ class RowBuffers {
   std::optional<RowValue> same_value(const UOp& value, const UOp& again) {
     const RangeMask a = deps_.of(value), b = deps_.of(again);
     if (value == again || value->op != again->op || !(value->dtype == again->dtype)) return {};
-    RowValue v{value, again, deps_.list(a & ~b), deps_.list(b & ~a)};
+    RowValue v{value, again, lanes_last(deps_.list(a & ~b)), lanes_last(deps_.list(b & ~a))};
     if (v.own.empty() || v.own.size() != v.others.size()) return {};
     // Lanes of both are rows that one group has at once.
     if (a & b & deps_.kinds(is_lane)) return {};
     int64_t count = 1;
-    bool loops = false;
     UOpMap<UOp> map;
     for (size_t i = 0; i < v.own.size(); i++) {
       const UOp &r = v.own[i], &s = v.others[i];
@@ -86,13 +92,12 @@ class RowBuffers {
           !(r->src(0) == s->src(0)))
         return {};
       count *= r->src(0)->const_int();
-      loops = loops || is_loop(kind_of(r.get()));
       map.emplace(s, r);
     }
     const int64_t bytes = count * int64_t(size_bytes(value->dtype));
     const int64_t cache = target_.l2_bytes ? int64_t(target_.l2_bytes) / 2 : kUnknownCacheBytes;
     const int64_t room = int64_t(target_.shared_bytes) - used_bytes_ - kRoom;
-    if (!loops || bytes > std::min(cache, room)) return {};
+    if (bytes > std::min(cache, room)) return {};
     return simplify(substitute(again, map)) == simplify(value) ? std::optional(v) : std::nullopt;
   }
 

@@ -85,6 +85,9 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
     axes_.push_back(std::move(a));
   };
   const std::vector<const Node*> order = toposort(ast);
+  for (const UOp& end : ast->src()) {
+    for (const UOp& r : end->src().subspan(1)) add(r, false);
+  }
   for (bool reduced : {false, true}) {
     for (const Node* n : order) {
       if (n->op != (reduced ? Op::Reduce : Op::End)) continue;
@@ -94,6 +97,16 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
   find_nests();
   RangeDeps deps(ast);
   for (const Node* n : order) {
+    if (n->op == Op::End) {
+      Stored& s = stored_.emplace_back();
+      for (const UOp& r : deps.list(deps.of(n->src(0)))) s.axes.push_back(axis_of(r.get()));
+      for (const UOp& r : deps.list(deps.of(UOp(n)))) s.around.push_back(axis_of(r.get()));
+      const Node* memory = n->src(0)->src(0)->src(0).get();
+      if (memory->op == Op::Shared) {
+        s.kept_bytes = memory->get<SharedArg>().count * int64_t(size_bytes(memory->dtype));
+        for (const UOp& r : n->src().subspan(1)) axes_[size_t(axis_of(r.get()))].kept = true;
+      }
+    }
     if (n->op != Op::Reduce) continue;
     Reduction& r = reductions_.emplace_back();
     for (const UOp& x : n->src().subspan(1)) r.own.push_back(axis_of(x.get()));
@@ -187,18 +200,56 @@ void Tiling::check_kind(const Opt& o) const {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
+  if (kept_bytes() > 0) check_kept(o);
   if (axis.rows) refuse("what is left of the axis is shared out to the launch");
-  if (o.kind == OptKind::Vector) {
-    for (const Axis& a : axes_) {
-      for (const AxisPart& p : a.parts) {
-        if (p.kind != AxisKind::Vector) continue;
-        if (a.nest == axis.nest) refuse("the nest has a vector axis already");
-        if (p.size->max != o.amount) refuse("another nest has vectors of another width");
-      }
-    }
-  }
+  if (o.kind == OptKind::Vector) check_vector(o);
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
   if (o.kind == OptKind::Spread) check_spread(o);
+}
+
+int64_t Tiling::kept_bytes() const {
+  int64_t total = 0;
+  for (const Stored& s : stored_) {
+    int64_t bytes = s.kept_bytes;
+    for (int a : s.around) {
+      for (const AxisPart& p : axes_[size_t(a)].parts)
+        bytes *= is_lane(p.kind) || p.kind == AxisKind::Local ? p.size->max : 1;
+    }
+    total += bytes;
+  }
+  return total;
+}
+
+// A kept row is one invocation's own: it fills all of it, and has one for each of its lanes.
+void Tiling::check_kept(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  const bool launches =
+      o.kind == OptKind::Group || o.kind == OptKind::Local || o.kind == OptKind::Spread;
+  if (launches && axes_[size_t(o.axis)].kept) refuse("a kept row is filled by one invocation");
+  if (o.kind == OptKind::Spread || o.kind == OptKind::GroupReduce)
+    refuse("invocations keep rows of their own");
+  if (o.kind != OptKind::Upcast && o.kind != OptKind::Vector && o.kind != OptKind::Local) return;
+  for (const Stored& s : stored_) {
+    if (!s.kept_bytes || std::ranges::find(s.around, o.axis) == s.around.end()) continue;
+    if (kept_bytes() > int64_t(target_.shared_bytes) / o.amount)
+      refuse(fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
+                         target_.shared_bytes));
+  }
+}
+
+// One vector axis for all that is stored together; all of one width.
+void Tiling::check_vector(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  for (int a = 0; a < int(axes_.size()); a++) {
+    for (const AxisPart& p : axes_[size_t(a)].parts) {
+      if (p.kind != AxisKind::Vector) continue;
+      for (const Stored& s : stored_) {
+        const auto has = [&](int x) { return std::ranges::find(s.axes, x) != s.axes.end(); };
+        if (has(a) && has(o.axis)) refuse("the nest has a vector axis already");
+      }
+      if (p.size->max != o.amount) refuse("another nest has vectors of another width");
+    }
+  }
 }
 
 void Tiling::check_spread(const Opt& o) const {
@@ -494,6 +545,9 @@ class Builder {
           const std::vector<Opt>& staged)
       : t_(t), order_(order), old_deps_(ast), built_(t.axes().size()) {
     build_axes();
+    for (const Node* n : toposort(ast)) {
+      if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
+    }
     for (const Opt& o : staged) staged_[t.factors()[size_t(o.axis)].product.get()].push_back(o);
     for (size_t i = 0; i < built_.size(); i++) {
       if (built_[i].gates) gating_.push_back(i);
@@ -593,7 +647,11 @@ class Builder {
         for (const UOp& r : built_[size_t(a)].ranges) {
           const AxisKind k = kind_of(r.get());
           if (is_loop(k) && (reduced || around-- <= 0)) loops.push_back(r);
-          if (is_lane(k)) (k == AxisKind::Vector ? vector : lanes).push_back(r);
+          if (k == AxisKind::Vector) {
+            vector = {r};  // one for all
+          } else if (is_lane(k)) {
+            lanes.push_back(r);
+          }
         }
       }
     }
@@ -609,7 +667,7 @@ class Builder {
   std::vector<BuiltAxis> built_;
   std::vector<size_t> gating_;  // axes
   std::unordered_map<const Node*, std::vector<Opt>> staged_;
-  int32_t copies_ = 0;
+  int32_t copies_ = 0;  // and rows that are kept: Shared memory numbered so far
 };
 
 }  // namespace

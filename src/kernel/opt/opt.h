@@ -56,6 +56,7 @@ struct AxisPart {
 struct Axis {
   graph::UOp range;  // of the untouched AST
   bool reduced = false;
+  bool kept = false;    // walks a row that is kept in fast memory, not an output
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
   int nest = 0;         // axes of one End and of the reductions below it; numbered from 0
@@ -67,8 +68,8 @@ struct Axis {
   int64_t lanes() const;  // product of Lane, Vector and ReduceLane parts
 };
 
-// The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those of
-// reductions in the order of the graph.
+// The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those
+// that fill kept rows, then those of reductions, in the order of the graph.
 class Tiling {
  public:
   Tiling(const graph::UOp& ast, const Target& target);
@@ -100,12 +101,15 @@ class Tiling {
   void check_kind(const Opt& o) const;
   void check_amount(const Opt& o) const;
   void check_shared(const Opt& o) const;
+  void check_vector(const Opt& o) const;
+  void check_kept(const Opt& o) const;
   void check_spread(const Opt& o) const;
   void find_nests();
   void spread(Axis& axis, int64_t groups);
   void check_stage(const Opt& o) const;
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
   int64_t staged_bytes() const;
+  int64_t kept_bytes() const;  // of kept rows, those of all lanes
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
@@ -116,6 +120,13 @@ class Tiling {
     std::vector<int> own, around;
   };  // axes it folds, axes it depends on
   std::vector<Reduction> reductions_;
+  // What an End stores, kept rows included: axes it depends on, and bytes that one row keeps.
+  struct Stored {
+    std::vector<int> axes;
+    std::vector<int> around;  // of them, those that it does not close
+    int64_t kept_bytes = 0;
+  };
+  std::vector<Stored> stored_;
   std::vector<Factor> factors_;
   std::vector<Opt> staged_;
   std::vector<int> order_;  // position -> axis

@@ -159,7 +159,7 @@ void Tiling::check_stage(const Opt& o) const {
   const std::optional<int64_t> count = staged_count(o.axis, o.amount);
   if (!count) refuse("the copy has a symbolic size");
   const int64_t element = int64_t(size_bytes(f.product->src(size_t(f.source))->dtype));
-  const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - 128;
+  const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - 128;
   if (*count > room / element)
     refuse(fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
                        std::max<int64_t>(room, 0)));

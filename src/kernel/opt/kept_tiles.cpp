@@ -1,0 +1,172 @@
+#include "kernel/opt/kept_tiles.h"
+
+#include <algorithm>
+
+#include "graph/walk.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+constexpr double kLoadShare = 0.12;  // of a load beside multiply-adds
+constexpr double kTileCost = 40;    // multiply-adds that beginning and storing a register tile take
+constexpr int64_t kLeastTiles = 2;  // of rows in a group: they share the packed operands
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A sum of products: what it reduces, along which axis its vectors lie.
+struct Product {
+  int column = -1;
+  int64_t length = 1;
+};
+
+class KeptTiles {
+ public:
+  KeptTiles(Tiling& t, const KernelShape& k, const Target& target)
+      : t_(t), k_(k), target_(target), lanes_(std::max<int64_t>(target.vector_bytes / 4, 4)) {}
+
+  bool apply() {
+    if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
+    row_ = row_axis();
+    if (row_ < 0) return false;
+    find_products();
+    choose_tile();
+    for (int a = count(); a-- > 0;) {
+      if (is_column(a)) t_.try_apply({OptKind::Vector, a, width_});
+    }
+    if (rows_ > 1) t_.try_apply({OptKind::Upcast, row_, rows_});
+    for (int a = 0; a < count(); a++) {
+      if (axis(a).reduced && axis(a).unit_loads > 0 && !of_product(a))
+        t_.try_apply({OptKind::Unroll, a, width_});
+    }
+    launch();
+    stage();
+    return true;
+  }
+
+ private:
+  const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
+  int64_t size(int a) const { return t_.axes()[size_t(a)].main_size(); }
+  int count() const { return int(k_.axes.size()); }
+  bool is_column(int a) const {
+    return !axis(a).reduced && !axis(a).shared && !axis(a).symbolic && axis(a).unit_stores > 0;
+  }
+  static bool walks(const Tiling::Factor& f, int a) {
+    return std::ranges::find(f.axes, a) != f.axes.end();
+  }
+
+  // The axis along which most products use one factor again.
+  int row_axis() const {
+    int best = -1, most = 0;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).shared || axis(a).symbolic || size(a) < 2) continue;
+      int reused = 0;
+      for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
+        reused += walks(t_.factors()[f], a) != walks(t_.factors()[f + 1], a);
+      if (reused > 0 && reused >= most) best = a, most = reused;
+    }
+    return best;
+  }
+
+  // The factor that the rows have in common; -1: each row has its own.
+  int same_factor(size_t pair) const {
+    const bool x = walks(t_.factors()[pair], row_), y = walks(t_.factors()[pair + 1], row_);
+    return x == y ? -1 : int(x ? pair + 1 : pair);
+  }
+  void find_products() {
+    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+      const int f = same_factor(pair);
+      if (f < 0) continue;
+      Product p;
+      for (int a : t_.factors()[size_t(f)].axes) {
+        if (axis(a).reduced) p.length *= size(a);
+        if (is_column(a)) p.column = a;
+      }
+      if (p.column >= 0) products_.push_back(p);
+    }
+  }
+  bool of_product(int a) const {
+    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+      const int f = same_factor(pair);
+      if (f >= 0 && walks(t_.factors()[size_t(f)], a)) return true;
+    }
+    return false;
+  }
+
+  // Rows times vectors of accumulators, a row of vectors and a broadcast fit the registers; what
+  // is kept is a whole number of vectors.
+  void choose_tile() {
+    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
+    double best = 1e300;
+    for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
+      const int64_t width = vectors * lanes_;
+      if (width > 64 || !divides_kept(width)) continue;
+      const int64_t most = std::min<int64_t>(16, size(row_));
+      for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
+        double cost = 0;
+        for (const Product& p : products_) {
+          const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
+          cost += double(ceil_div(size(p.column), width)) * (step * double(p.length) + kTileCost);
+        }
+        cost *= double(ceil_div(size(row_), rows));
+        if (cost < best) best = cost, width_ = width, rows_ = rows;
+      }
+    }
+  }
+  bool divides_kept(int64_t width) const {
+    for (int a = 0; a < count(); a++) {
+      if (t_.axes()[size_t(a)].kept && size(a) % width != 0) return false;
+    }
+    return true;
+  }
+
+  void launch() {
+    int64_t others = 1;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).shared || a == row_ || axis(a).size < 2) continue;
+      if (t_.try_apply({OptKind::Group, a, 0})) others *= axis(a).size;
+    }
+    const int64_t wanted = ceil_div(worthwhile_groups(k_, target_), others);
+    const int64_t groups = std::min(wanted, size(row_) / kLeastTiles);
+    if (groups > 1) t_.try_apply({OptKind::Group, row_, groups});
+  }
+
+  // What rows have in common is packed once for all rows of a group, unless vectors of it lie side
+  // by side as they are.
+  void stage() {
+    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+      const int f = same_factor(pair);
+      if (f >= 0 && !lies_in_vectors(t_.factors()[size_t(f)])) t_.try_apply({OptKind::Stage, f, 0});
+    }
+  }
+  bool lies_in_vectors(const Tiling::Factor& f) const {
+    const UOp& value = f.product->src(size_t(f.source));
+    if (value->op != Op::Load) return false;
+    RangeDeps deps(value);
+    for (const Access& a : accesses(value, deps)) {
+      for (int x : f.axes) {
+        const UOp& range = t_.axes()[size_t(x)].range;
+        if (is_column(x) && ((a.irregular & deps.bit(range)) || a.step(range) != 1)) return false;
+      }
+    }
+    return true;
+  }
+
+  Tiling& t_;
+  const KernelShape& k_;
+  const Target& target_;
+  int64_t lanes_;
+  int row_ = -1;
+  std::vector<Product> products_;
+  int64_t width_ = 1, rows_ = 1;
+};
+
+}  // namespace
+
+bool tile_kept_rows(Tiling& t, const KernelShape& k, const Target& target) {
+  return KeptTiles(t, k, target).apply();
+}
+
+}  // namespace tuff::kernel

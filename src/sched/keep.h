@@ -1,0 +1,43 @@
+// Kept rows: what stands between two products of matrices row by row, as the softmax of attention
+// between scores and values, becomes one kernel with both. The matrix between them is not stored:
+// a row of it at a time is kept in fast memory. Called by schedule() after fuse_rows. Knows slots
+// and ASTs, nothing of what made them.
+//
+// The kernel of the last product holds the others where it read what they stored:
+//   store(y[r, d], sum_j(P[j] * v[j, d]))  with  P = kept row, filled with f(S[j], sum_k(g(S[k])))
+//                                           and  S = kept row, filled with sum_e(q[r, e] * w[j, e])
+// A kept row is Shared memory that an End inside the value fills:
+//   load(index(after(shared, end(store(index(shared, j'), value of j'), j')), j))
+// Each iteration of the loops around it, here r, has a row of its own. kernel decides how many rows
+// are worked on at once, and widens the memory by them.
+//
+// The cost rule:
+//   1. Groups are one thread, whose scratch memory is a piece of a cache: the rows of one register
+//      tile and the packed operands take at most kCacheShare of L2. Both products then keep the
+//      register tiles that they have alone, and what is stored and loaded between three kernels
+//      is saved, with two launches. Where groups share their memory, products live from tiles as
+//      high as the whole group: there rows stay apart.
+//   2. A row is a whole number of vectors, and every length is known.
+//   3. There are at least kMatricesPerCore matrices per core, as heads are: what the rows of one
+//      have in common is packed once. Of one large matrix each thread would pack all of it; its
+//      products are shared out by columns instead.
+//   4. Nothing else reads the matrix. Where gradients do, it has to be stored, and the kernels that
+//      store it were measured to be as fast or faster by themselves.
+//   5. Never more buffers than Target::max_buffers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sched/schedule.h"
+
+namespace tuff::sched {
+
+inline constexpr int64_t kRowsTogether = 16;  // of one register tile, at most
+inline constexpr int64_t kMatricesPerCore = 2;
+inline constexpr double kCacheShare = 0.75;
+
+// memory: for each Input slot in order, a number that slots in the same allocation share.
+void keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of);
+
+}  // namespace tuff::sched

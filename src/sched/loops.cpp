@@ -1,0 +1,90 @@
+#include "sched/loops.h"
+
+#include <algorithm>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+namespace {
+
+std::vector<UOp> sorted_by_id(std::vector<UOp> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
+    return a->get<RangeArg>().id < b->get<RangeArg>().id;
+  });
+  return ranges;
+}
+
+// Ranges by falling step of an offset that walks all of them in mixed radix, each element once;
+// empty where it is another one.
+std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offset) {
+  const LinearForm f = linear_form(offset);
+  if (f.constant != 0) return {};
+  std::vector<std::pair<UOp, int64_t>> out = f.terms;
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+  int64_t step = 1;
+  for (size_t i = out.size(); i-- > 0;) {
+    const auto& [r, s] = out[i];
+    if (r->op != Op::Range || s != step) return {};
+    step *= std::max<int64_t>(r->src(0)->max, 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool survives_in_register(DType t) { return !is_float(t) || size_bytes(t) >= 4; }
+
+std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
+  std::vector<UOp> out;
+  for (const Node* n : toposort(u)) {
+    if (n->op == Op::Range && n->get<RangeArg>().kind == kind) out.push_back(UOp(n));
+  }
+  return sorted_by_id(std::move(out));
+}
+
+int64_t extent(std::span<const UOp> ranges) {
+  int64_t n = 1;
+  for (const UOp& r : ranges) n *= std::max<int64_t>(r->src(0)->max, 1);
+  return n;
+}
+
+bool is_streamed(const Node* reduce, std::span<const UOp> loops) {
+  const int64_t walked = extent(loops) * extent(reduce->src().subspan(1));
+  for (const Node* n : toposort(reduce->src(0))) {
+    if (n->op == Op::Param && n->get<ParamArg>().count >= walked) return true;
+  }
+  return false;
+}
+
+UOp offset_of(const UOp& end) { return end->src(0)->src(0)->src(1); }
+
+std::optional<UOpMap<UOp>> loops_at(const UOp& producer_end, const UOp& offset) {
+  const auto own = mixed_radix(offset_of(producer_end));
+  const auto theirs = mixed_radix(offset);
+  if (!own || !theirs || own->size() + 1 != producer_end->src_count) return {};
+  UOpMap<UOp> out;
+  int64_t all = 1, reached = 1;
+  bool same = own->size() == theirs->size(), symbolic = false;
+  for (const auto& [r, step] : *own) {
+    all *= std::max<int64_t>(r->src(0)->max, 1);
+    symbolic = symbolic || !r->src(0)->is_const();
+    const UOp whole = floordiv(offset, index_const(step));
+    out.emplace(r, simplify(floormod(whole, index_const(std::max<int64_t>(r->src(0)->max, 1)))));
+  }
+  for (size_t i = 0; i < theirs->size(); i++) {
+    const UOp& r = (*theirs)[i].first;
+    reached *= std::max<int64_t>(r->src(0)->max, 1);
+    symbolic = symbolic || !r->src(0)->is_const();
+    same = same && (*own)[i].first->src(0) == r->src(0);
+  }
+  // What the producer stored for the rest of the schedule, the reader has to store as well.
+  if (all != reached || (symbolic && !same)) return {};
+  return out;
+}
+
+}  // namespace tuff::sched

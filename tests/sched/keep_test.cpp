@@ -1,0 +1,177 @@
+// Attention is one kernel where the rows of scores fit the cache, and stays apart where they do not
+// or where the matrix is needed; values on the host.
+#include "sched/keep.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/gradient.h"
+#include "sched/host_run.h"
+#include "sched/models.h"
+
+namespace tuff::sched::testing {
+namespace {
+
+using namespace graph;
+
+Target cpu_of(uint32_t cores) {
+  Target t;
+  t.device = "CPU";
+  t.cores = cores;
+  t.vector_bytes = 16;
+  t.shared_bytes = 1 << 20;
+  t.l2_bytes = 1 << 20;
+  return t;
+}
+
+// Batches of a (n, r, k) by those of b (n, k, c).
+UOp products(const UOp& a, const UOp& b) {
+  const Dim n = a->shape[0], r = a->shape[1], k = a->shape[2], c = b->shape[2];
+  const UOp x = expand(reshape(a, {n, r, Dim(1), k}), {n, r, c, k});
+  const UOp y = expand(reshape(permute(b, {0, 2, 1}), {n, Dim(1), c, k}), {n, r, c, k});
+  return reshape(reduce(Op::Add, mul(x, y), {3}), {n, r, c});
+}
+UOp probabilities(const UOp& x) {
+  const UOp e = exp(sub(x, expand(reduce(Op::Max, x, {2}), x->shape)));
+  return mul(e, expand(recip(reduce(Op::Add, e, {2})), x->shape));
+}
+
+struct Heads {
+  UOp q, k, v, scores, weights, result;
+};
+Heads heads(int64_t n, int64_t rows, int64_t columns, int64_t width, const UOp& mask = {}) {
+  Heads h;
+  h.q = host_buffer({n, rows, width});
+  h.k = host_buffer({n, columns, width});
+  h.v = host_buffer({n, columns, width});
+  h.scores = mul(products(h.q, permute(h.k, {0, 2, 1})), number(0.25));
+  if (mask) h.scores = add(h.scores, broadcast(mask, h.scores->shape));
+  h.weights = probabilities(h.scores);
+  h.result = products(h.weights, h.v);
+  return h;
+}
+
+int kernels(const std::vector<UOp>& sinks, const Target& target) {
+  const Scheduled s = schedule(sinks, [&](const std::string&) -> const Target& { return target; });
+  std::mt19937 rng(7);
+  Contents contents;
+  for (const auto& in : s.inputs) {
+    Values& v = contents[in->id];
+    for (int64_t i = 0; i < in->count; i++)
+      v.push_back(Scalar::of_double(in->dtype, double(int(rng() % 2001) - 1000) / 500));
+  }
+  const RunResult got = run_schedule(s, contents);
+  TensorEvaluator want(contents);
+  for (size_t k = 0; k < sinks.size(); k++) {
+    const Values& expected = want.eval(sinks[k]);
+    EXPECT_EQ(got.sinks[k].size(), expected.size());
+    for (size_t i = 0; i < expected.size(); i++) {
+      const double e = expected[i].as_double();
+      if (std::abs(got.sinks[k][i].as_double() - e) <= 1e-4 * (1 + std::abs(e))) continue;
+      ADD_FAILURE() << "sink " << k << " element " << i << ": " << got.sinks[k][i].as_double()
+                    << " for " << e << "\n"
+                    << to_text(*s.schedule);
+      break;
+    }
+  }
+  return kernel_count(*s.schedule);
+}
+
+TEST(KeptRows, AttentionIsOneKernel) {
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, cpu_of(1)), 1);
+  EXPECT_EQ(kernels({heads(3, 5, 20, 9).result}, cpu_of(1)), 1);
+  const UOp one = heads(2, 16, 16, 8).result;
+  const Target t = cpu_of(1);
+  EXPECT_EQ(
+      to_text(*schedule(std::vector<UOp>{one}, [&](auto&) -> const Target& { return t; }).schedule),
+      "kernel k0 out0 <- in1 in2 in0\n"
+      "    r4:16: s1[r4] = mul(add_reduce(mul(p1[r0*128 + r1*8 + r5], "
+      "p2[r0*128 + r4*8 + r5]); r5:8), 0.25)\n"
+      "    v2 = max_reduce(s1[r6]; r6:16)\n"
+      "    r3:16: s0[r3] = mul(exp2(mul(sub(s1[r3], v2), 1.4426950216293335)), "
+      "recip(add_reduce(exp2(mul(sub(s1[r7], v2), 1.4426950216293335)); r7:16)))\n"
+      "    r0:2 r1:16 r2:8: p0[r0*128 + r1*8 + r2] = add_reduce(mul(s0[r8], "
+      "p3[r0*128 + r2 + r8*8]); r8:16)\n");
+}
+
+TEST(KeptRows, MasksAndWhatFollowsAreInIt) {
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8, host_buffer({16, 16})).result}, cpu_of(1)), 1);
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8, host_buffer({2, 1, 16})).result}, cpu_of(1)), 1);
+  const Heads h = heads(2, 16, 16, 8);
+  EXPECT_EQ(kernels({add(mul(h.result, number(2)), host_buffer({2, 16, 8}))}, cpu_of(1)), 1);
+}
+
+TEST(KeptRows, WhatOthersReadIsStored) {
+  const Heads h = heads(2, 16, 16, 8);
+  EXPECT_EQ(kernels({h.result, h.weights}, cpu_of(1)), 3);
+  EXPECT_EQ(kernels({h.result, reduce(Op::Add, h.scores, {1})}, cpu_of(1)), 4);
+}
+
+TEST(KeptRows, RowsThatDoNotFitStayApart) {
+  Target t = cpu_of(1);
+  t.l2_bytes = 4096;
+  EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 3);
+  t = cpu_of(1);
+  t.shared_bytes = 4096;
+  EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 3);
+  t.shared_bytes = 0;
+  EXPECT_EQ(kernels({heads(2, 16, 32, 8).result}, t), 3);
+}
+
+TEST(KeptRows, WhereItPaysAlone) {
+  EXPECT_EQ(kernels({heads(2, 16, 18, 8).result}, cpu_of(1)), 3);  // rows end in half a vector
+  EXPECT_EQ(kernels({heads(2, 16, 12, 8).result}, cpu_of(1)), 3);  // short rows
+  EXPECT_EQ(kernels({heads(2, 16, 16, 4).result}, cpu_of(1)), 3);  // short products
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, cpu_of(2)), 3);  // fewer heads than threads want
+  EXPECT_EQ(kernels({heads(4, 16, 16, 8).result}, cpu_of(2)), 1);
+  Target gpu = cpu_of(1);
+  gpu.has_local = true;
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu), 3);
+  Target few = cpu_of(1);
+  few.max_buffers = 3;
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, few), 4);
+}
+
+TEST(KeptRows, SymbolicRowsStayApart) {
+  const Dim n(variable("keep_n", 16, 32));
+  Heads h;
+  h.q = host_buffer({2, 32, 8});
+  h.k = shrink(host_buffer({2, 32, 8}), {{0, 2}, {0, n}, {0, 8}});
+  h.v = shrink(host_buffer({2, 32, 8}), {{0, 2}, {0, n}, {0, 8}});
+  const UOp scores = products(h.q, permute(h.k, {0, 2, 1}));
+  const Target t = cpu_of(1);
+  const Scheduled s = schedule(std::vector<UOp>{products(probabilities(scores), h.v)},
+                               [&](auto&) -> const Target& { return t; });
+  EXPECT_EQ(kernel_count(*s.schedule), 3) << to_text(*s.schedule);
+}
+
+TEST(KeptRows, GradientsAreThoseOfSeparateKernels) {
+  const Heads h = heads(2, 16, 16, 8);
+  const UOp targets[] = {h.q->src(0), h.k->src(0), h.v->src(0)};
+  std::vector<UOp> sinks = gradients(h.result, contiguous(host_buffer({2, 16, 8})), targets);
+  sinks.push_back(h.result);
+  Target apart = cpu_of(1);
+  apart.shared_bytes = 0;
+  EXPECT_LE(kernels(sinks, cpu_of(1)), kernels(sinks, apart));
+}
+
+// Any sizes, primes and ones among them: fused or not, the values are right.
+TEST(KeptRows, RandomAttention) {
+  std::mt19937 rng(3);
+  const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
+  int fused = 0;
+  for (int i = 0; i < 60; i++) {
+    const int64_t n = one_of({1, 2, 3}), rows = one_of({1, 2, 7, 13, 16}),
+                  columns = one_of({1, 7, 16, 20, 24}), width = one_of({1, 3, 8, 11});
+    const UOp mask = i % 3 == 0   ? UOp()
+                     : i % 3 == 1 ? host_buffer({rows, columns})
+                                  : host_buffer({n, 1, columns});
+    fused += kernels({heads(n, rows, columns, width, mask).result}, cpu_of(1)) == 1;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(fused, 5);
+}
+
+}  // namespace
+}  // namespace tuff::sched::testing
