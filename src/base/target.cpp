@@ -29,6 +29,7 @@ void each_field(T& t, F f) {
   f("l1_bytes", t.l1_bytes);
   f("l2_bytes", t.l2_bytes);
   f("l3_bytes", t.l3_bytes);
+  f("prefetch_bytes", t.prefetch_bytes);
   f("max_buffers", t.max_buffers);
   f("max_buffer_bytes", t.max_buffer_bytes);
   f("max_binding_bytes", t.max_binding_bytes);

@@ -47,6 +47,9 @@ struct Target {
   uint32_t shared_bytes = 0;
   // Data caches that one core reaches, 0: unknown. L3 is shared by the cores.
   uint64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  // How far ahead of a walk through memory its lines are worth asking for, where it is longer than
+  // the L2 cache; 0: the device needs no asking.
+  uint32_t prefetch_bytes = 0;
   uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;
   uint64_t max_binding_bytes = UINT64_MAX;  // of one buffer as a kernel's argument

@@ -80,6 +80,7 @@ Target cpu_target(const std::string& kind) {
   t.l1_bytes = os::cache_bytes(1);
   t.l2_bytes = os::cache_bytes(2);
   t.l3_bytes = os::cache_bytes(3);
+  t.prefetch_bytes = 2048;  // tens of lines: what a core waits for at once, twice
   t.shared_bytes = scratch_bytes(t);
   t.max_groups = {INT32_MAX, INT32_MAX, INT32_MAX};
   t.launch_cost_ns = 100;  // on the consumer's own thread; sharing among workers costs about 10 us

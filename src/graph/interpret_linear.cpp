@@ -188,6 +188,7 @@ class Workgroup {
       case Op::Param:
       case Op::Index:  // a place, no value: Load and Store look at it themselves
       case Op::After:
+      case Op::Prefetch:
       case Op::Barrier:
       case Op::Sink: return;
       default: alu(i, inv, n);

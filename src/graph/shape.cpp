@@ -114,6 +114,7 @@ Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
     case Op::Index:
     case Op::Load:
     case Op::Store:
+    case Op::Prefetch:
     case Op::End:
     case Op::After:
     case Op::Sink:

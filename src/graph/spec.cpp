@@ -56,6 +56,11 @@ const char* memory_fault(const Node& n) {
       return n.src(0)->op == Op::Index || is_register(n.src(0))
                  ? nullptr
                  : "Load reads an Index or a register";
+    case Op::Prefetch:
+      return n.src(0)->op == Op::Index && n.src(0)->src(0)->op == Op::Param &&
+                     n.src(0)->src_count == 2 && std::holds_alternative<int64_t>(n.arg)
+                 ? nullptr
+                 : "Prefetch takes an Index of a param without a gate, to read (0) or write (1)";
     case Op::Store:
       if (n.src_count < 2 || n.src_count > 3) return "Store takes (place, value[, mask])";
       if (n.src(0)->op != Op::Index && !is_register(n.src(0)))

@@ -54,6 +54,7 @@ struct BoundsReport {
 //   Index(param|shared, offset[, gate])     offset is I32 or I64; a gated Load gives 0 where false,
 //                                           a gated Store does nothing. Never executed out of
 //                                           bounds.
+//   Prefetch(index of a param)              reads and writes nothing; may lie out of bounds
 //   Store(index | after(register), value)
 //   Store(index, value, mask)               of u32: only the mask's bits change, atomically
 // No Index dtype is left; FloorDiv/FloorMod have become IDiv/IMod, Shr or And; what the Target

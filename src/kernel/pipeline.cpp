@@ -40,6 +40,7 @@ constexpr Pass kPasses[] = {
     {"index-order", pass_index_order, false},
     {"index-type", pass_index_type, true},
     {"linearize", pass_linearize, true},
+    {"prefetch", pass_prefetch, false},
     {"finish", pass_finish, true},
     {"texels", pass_texels, false},
 };

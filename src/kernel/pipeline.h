@@ -66,7 +66,8 @@ void pass_word_storage(Lowering& l);   // 8- and 16-bit elements inside words
 void pass_index_order(Lowering& l);    // offsets: loop-invariant terms first, lanes last
 void pass_index_type(Lowering& l);     // Index -> I32 or I64
 void pass_linearize(Lowering& l);
-void pass_finish(Lowering& l);  // lanes, arguments, estimate, name
-void pass_texels(Lowering& l);  // which arguments are read as texels
+void pass_prefetch(Lowering& l);  // asks for memory before it is read or written
+void pass_finish(Lowering& l);    // lanes, arguments, estimate, name
+void pass_texels(Lowering& l);    // which arguments are read as texels
 
 }  // namespace tuff::kernel

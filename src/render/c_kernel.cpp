@@ -153,6 +153,7 @@ void CKernel::emit(size_t i) {
     case Op::Sink: return;
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
+    case Op::Prefetch: return emit_prefetch(i);
     case Op::Reduce: return emit_reduce(i);
     default: return emit_alu(i);
   }

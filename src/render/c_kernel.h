@@ -36,6 +36,7 @@ class CKernel {
   void emit_alu(size_t i);
   void emit_load(size_t i);
   void emit_store(size_t i);
+  void emit_prefetch(size_t i);
   void emit_reduce(size_t i);
 
   CValue alu(const graph::Node& u, const std::vector<CValue>& x);

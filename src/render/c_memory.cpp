@@ -209,6 +209,13 @@ bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
   return is_int(reg->dtype) || reg->dtype == DType::Bool;
 }
 
+// To write, where the CPU has such an instruction; else it is prefetched as for a load.
+void CKernel::emit_prefetch(size_t i) {
+  const Node& index = *k_.ops[i]->src(0);
+  line(fmt::format("__builtin_prefetch({}, {});", pointer(index, value(index.src(1).get(), 0, 0)),
+                   k_.ops[i]->get<int64_t>()));
+}
+
 // ---- stores ---------------------------------------------------------------------------------
 
 void CKernel::emit_store(size_t i) {

@@ -238,6 +238,7 @@ void SpirvKernel::emit(size_t i) {
     case Op::Reduce: return emit_reduce(i);
     case Op::Shuffle: return emit_shuffle(i);
     case Op::After:
+    case Op::Prefetch:
     case Op::Index:
     case Op::Sink: return;
     default: return emit_alu(i);

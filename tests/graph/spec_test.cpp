@@ -91,6 +91,10 @@ std::vector<Illegal> illegal_graphs() {
       {"an offset is no integer", kFloorKernel, index(memory(), f32(1))},
       {"a gate is no bool", kFloorKernel, make(Op::Index, DType::F32, {memory(), at, at})},
       {"Load reads an Index or a register", kFloorKernel, make(Op::Load, DType::F32, {memory()})},
+      {"Prefetch takes an Index of a param without a gate, to read (0) or write (1)", kFloorLinear,
+       make(Op::Prefetch, DType::Void, {index(shared(), i32(0))}, int64_t{0})},
+      {"Prefetch takes an Index of a param without a gate, to read (0) or write (1)", kFloorLinear,
+       make(Op::Prefetch, DType::Void, {index(memory(), i32(0))})},
       {"Store writes an Index or a register", kFloorKernel, store(memory(), f32(1))},
       {"Store's value has another dtype than its place", kFloorKernel,
        store(index(memory(), at), half)},
@@ -220,6 +224,7 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Index: return index(memory(), at);
     case Op::Load: return make(op, DType::F32, {index(memory(), at)});
     case Op::Store: return store(index(memory(), at), f32(1));
+    case Op::Prefetch: return make(op, DType::Void, {index(memory(), at)}, int64_t{0});
     case Op::End: {
       const UOp r = axis(AxisKind::Loop, 0, counter);
       return kernel ? make(op, DType::Void, {store(index(memory(), r), f32(1)), r}) : end(r);

@@ -1,0 +1,247 @@
+// Prefetches: asks for lines of memory before they are read or written, where a kernel walks more
+// of it than a core's own cache holds. What a core does so by itself ends at pages, does not see
+// what is about to be written, and stands still while a row is computed that has been read.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+constexpr int64_t kLineBytes = 64;  // longer lines are asked for twice
+
+// A serial loop of the list.
+struct Loop {
+  UOp range;
+  size_t begin = 0, end = 0;  // positions of its Range and its End
+  int parent = -1;
+  std::vector<int> inner;
+  int64_t trips = 0;
+  int64_t work = 0;  // arithmetic of its body, times its trips
+};
+
+// An access of an innermost loop that walks memory without gaps.
+struct Stream {
+  size_t at = 0;  // position of its Load or Store
+  int loop = -1;
+  UOp memory, offset;  // of the first lane
+  bool write = false;
+  int64_t step = 0;  // elements of one iteration
+  int64_t lanes = 1;
+  int64_t element_bytes() const { return int64_t(size_bytes(memory->dtype)); }
+  int64_t memory_bytes() const { return memory->get<ParamArg>().count * element_bytes(); }
+  int32_t slot() const { return memory->get<ParamArg>().slot; }
+};
+
+UOp number(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
+
+class Prefetches {
+ public:
+  Prefetches(LinearKernel& k, const Target& target) : k_(k), target_(target) {
+    for (size_t i = 0; i < k.ops.size(); i++) position_[k.ops[i].get()] = i;
+    find_loops();
+    find_streams();
+  }
+
+  void run() {
+    if (streams_.empty()) return;
+    for (size_t l = 0; l < loops_.size(); l++) row(int(l));
+    for (size_t l = 0; l < loops_.size(); l++) walk(int(l));
+    if (!inserted_.empty()) rebuild_list();
+  }
+
+ private:
+  void find_loops() {
+    std::vector<int> open;
+    for (size_t i = 0; i < k_.ops.size(); i++) {
+      const UOp& u = k_.ops[i];
+      if (u->op == Op::Range && is_loop(kind_of(u.get()))) {
+        const int parent = open.empty() ? -1 : open.back();
+        if (parent >= 0) loops_[size_t(parent)].inner.push_back(int(loops_.size()));
+        open.push_back(int(loops_.size()));
+        loops_.push_back({u, i, i, parent, {}, u->src(0)->is_const() ? u->src(0)->const_int() : 0});
+      } else if (u->op == Op::End) {
+        Loop& l = loops_[size_t(open.back())];
+        l.end = i;
+        l.work *= l.trips;
+        open.pop_back();
+      } else if (is_alu(u->op) && is_float(u->dtype) && !open.empty()) {
+        loops_[size_t(open.back())].work++;
+      }
+    }
+  }
+  bool innermost(int l) const { return loops_[size_t(l)].inner.empty(); }
+
+  void find_streams() {
+    for (size_t l = 0; l < loops_.size(); l++) {
+      if (!innermost(int(l)) || loops_[l].trips == 0) continue;
+      for (size_t i = loops_[l].begin; i < loops_[l].end; i++) add_stream(int(l), i);
+    }
+  }
+  void add_stream(int l, size_t at) {
+    const UOp& u = k_.ops[at];
+    if ((u->op != Op::Load && u->op != Op::Store) || u->src_count > 2) return;
+    const UOp index = u->src(0);
+    if (index->op != Op::Index || index->src_count > 2) return;
+    UOp memory = index->src(0);
+    while (memory->op == Op::After) memory = memory->src(0);
+    if (memory->op != Op::Param) return;
+    Stream s{at, l, memory, index->src(1), u->op == Op::Store};
+    const std::optional<int64_t> step = lane_stride(s.offset, loops_[size_t(l)].range);
+    if (!step || !first_lane(s)) return;
+    s.step = *step;
+    const bool long_enough = s.memory_bytes() > int64_t(target_.l2_bytes);
+    if (s.step != s.lanes || s.step * s.element_bytes() < kLineBytes / 2 || !long_enough) return;
+    streams_.push_back(s);
+  }
+  // The lanes of an offset stand side by side: its first one, and how many. False: they do not.
+  bool first_lane(Stream& s) const {
+    std::vector<std::pair<int64_t, UOp>> lanes;
+    UOpMap<UOp> none;
+    for (const Node* n : toposort(s.offset)) {
+      if (n->op != Op::Range || !is_lane(kind_of(n))) continue;
+      const UOp lane(n);
+      const std::optional<int64_t> stride = lane_stride(s.offset, lane);
+      if (!stride) return false;
+      lanes.push_back({*stride, lane});
+      none.emplace(lane, number(lane->dtype, 0));
+    }
+    std::sort(lanes.begin(), lanes.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [stride, lane] : lanes) {
+      if (stride != s.lanes) return false;
+      s.lanes *= lane->src(0)->const_int();
+    }
+    s.offset = substitute(s.offset, none);
+    return true;
+  }
+
+  // ---- rows: several loops over the same row, one after another -------------------------------
+  // While a row is computed, what comes next is fetched: the next row where it is read first, this
+  // one where a later loop reads or writes it. The loop with most arithmetic has the time for it.
+  void row(int l) {
+    std::vector<int> parts;
+    for (int i : loops_[size_t(l)].inner) {
+      if (innermost(i) && loops_[size_t(i)].trips > 0) parts.push_back(i);
+    }
+    if (parts.size() < 2) return;
+    std::set<std::pair<int32_t, bool>> seen;
+    for (Stream& s : streams_) {
+      const auto part = std::find(parts.begin(), parts.end(), s.loop);
+      if (part == parts.end()) continue;
+      in_rows_.insert(s.at);
+      if (!seen.insert({s.slot(), s.write}).second) continue;
+      const std::span<const int> all(parts);
+      const size_t n = size_t(part - parts.begin());
+      fetch_row(s, l, n == 0 ? all.subspan(1) : all.first(n), n == 0);
+    }
+  }
+  void fetch_row(const Stream& s, int around, std::span<const int> parts, bool next) {
+    const std::optional<int64_t> pitch = lane_stride(s.offset, loops_[size_t(around)].range);
+    const int64_t elements = s.step * loops_[size_t(s.loop)].trips;
+    const int64_t row_bytes = elements * s.element_bytes(), ahead = target_.prefetch_bytes;
+    if (!pitch || *pitch == 0 || row_bytes > int64_t(target_.l2_bytes) / 4) return;
+    const int meanwhile = *std::max_element(parts.begin(), parts.end(), [&](int a, int b) {
+      return loops_[size_t(a)].work < loops_[size_t(b)].work;
+    });
+    const Loop& to = loops_[size_t(meanwhile)];
+    if (elements % to.trips != 0) return;
+    const int64_t rows = next || row_bytes < ahead ? (ahead + row_bytes - 1) / row_bytes : 0;
+    const UOp& from = loops_[size_t(s.loop)].range;
+    const DType t = s.offset->dtype;
+    const UOp counter = to.range->dtype == t ? to.range : cast(to.range, t);
+    const UOp start = substitute(s.offset, {{from, number(from->dtype, 0)}});
+    const UOp place =
+        make(Op::Add, t, {start, make(Op::Mul, t, {counter, number(t, elements / to.trips)})});
+    fetch(s, meanwhile, place, rows * *pitch, elements / to.trips);
+  }
+
+  // ---- one loop over long memory --------------------------------------------------------------
+  void walk(int l) {
+    std::map<int32_t, const Stream*> first;  // by slot; a store rather than a load
+    for (const Stream& s : streams_) {
+      if (s.loop != l || in_rows_.contains(s.at) || !walked_once(s)) continue;
+      const Stream*& known = first[s.slot()];
+      if (!known || (s.write && !known->write)) known = &s;
+    }
+    for (const auto& [slot, s] : first)
+      fetch(*s, l, s->offset, target_.prefetch_bytes / s->element_bytes(), s->step);
+  }
+  // No element twice, and what lies ahead is what the loop, or its next run, comes to.
+  bool walked_once(const Stream& s) const {
+    const Loop& l = loops_[size_t(s.loop)];
+    int64_t elements = s.step * l.trips;
+    const bool is_long = elements * s.element_bytes() >= 4 * int64_t(target_.prefetch_bytes);
+    const bool goes_on = l.parent >= 0 && lane_stride(s.offset, loops_[size_t(l.parent)].range) ==
+                                              std::optional<int64_t>(elements);
+    if (!is_long && !goes_on) return false;
+    for (int p = l.parent; p >= 0; p = loops_[size_t(p)].parent)
+      elements *= std::max<int64_t>(loops_[size_t(p)].range->src(0)->max, 1);
+    for (const Dim& d : k_.groups) elements *= d.max();
+    return elements <= s.memory->get<ParamArg>().count;
+  }
+
+  // ---- the list -------------------------------------------------------------------------------
+  void fetch(const Stream& s, int loop, const UOp& offset, int64_t ahead, int64_t elements) {
+    const int64_t line = kLineBytes / s.element_bytes();
+    const DType t = offset->dtype;
+    for (int64_t e = 0; e < elements; e += line) {
+      const UOp place = make(Op::Add, t, {offset, number(t, ahead + e)});
+      const UOp index = make(Op::Index, s.memory->dtype, {s.memory, place});
+      insert(make(Op::Prefetch, DType::Void, {index}, int64_t(s.write)), loop);
+    }
+  }
+  // At the head of the loop's body; what does not change there, before the loop.
+  void insert(const UOp& u, int loop) {
+    const UOp& range = loops_[size_t(loop)].range;
+    const size_t begin = loops_[size_t(loop)].begin;
+    std::set<const Node*> inside;
+    for (const Node* n : toposort(u)) {
+      for (const UOp& x : n->src()) {
+        if (x == range || inside.contains(x.get())) inside.insert(n);
+      }
+      const size_t wanted = inside.contains(n) ? begin : begin - 1;
+      const auto at = position_.find(n);
+      if (at != position_.end() && at->second <= wanted) continue;
+      if (at != position_.end()) std::erase(inserted_[at->second], UOp(n));
+      moved_.insert(n);
+      position_[n] = wanted;
+      inserted_[wanted].push_back(UOp(n));
+    }
+  }
+  void rebuild_list() {
+    std::vector<UOp> ops;
+    for (size_t i = 0; i < k_.ops.size(); i++) {
+      if (!moved_.contains(k_.ops[i].get())) ops.push_back(k_.ops[i]);
+      if (const auto more = inserted_.find(i); more != inserted_.end())
+        ops.insert(ops.end(), more->second.begin(), more->second.end());
+    }
+    k_.ops = std::move(ops);
+  }
+
+  LinearKernel& k_;
+  const Target& target_;
+  std::vector<Loop> loops_;
+  std::vector<Stream> streams_;
+  std::set<size_t> in_rows_;                          // streams that rows have taken, by position
+  std::unordered_map<const Node*, size_t> position_;  // in the list, or after what it is inserted
+  std::map<size_t, std::vector<UOp>> inserted_;       // after a position of the list
+  std::set<const Node*> moved_;                       // stand where they are inserted
+};
+
+}  // namespace
+
+void pass_prefetch(Lowering& l) {
+  if (l.target.prefetch_bytes == 0 || l.options.check_bounds) return;
+  Prefetches(l.out, l.target).run();
+}
+
+}  // namespace tuff::kernel
