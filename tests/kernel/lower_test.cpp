@@ -236,22 +236,23 @@ TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {
       std::any_of(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Barrier; }));
 }
 
-// 2^x is made with one Trunc each.
+// The parts of 2^x that are its scale are made with two left shifts.
 TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
-  const auto truncs = [](const LinearKernel& k) {
+  const auto exponentials = [](const LinearKernel& k) {
     return std::count_if(k.ops.begin(), k.ops.end(),
-                         [](const UOp& u) { return u->op == Op::Trunc; });
+                         [](const UOp& u) { return u->op == Op::Shl; }) /
+           2;
   };
   Target t = builtin_target("c-x86-64");
   const UOp ast = softmax_ast(6, 1024);
   const LinearKernel once = lower(ast, t);
-  EXPECT_EQ(truncs(once), 1) << to_text(once);
+  EXPECT_EQ(exponentials(once), 1) << to_text(once);
   EXPECT_EQ(once.shared_bytes, 4096u);
   expect_same(ast, once, 1e-5, "with a row buffer");
   const std::string skipped[] = {"row-buffers"};
-  EXPECT_EQ(truncs(lower_with(ast, t, {}, skipped)), 2);
+  EXPECT_EQ(exponentials(lower_with(ast, t, {}, skipped)), 2);
   t.l2_bytes = 4096;
-  EXPECT_EQ(truncs(lower(ast, t)), 2);  // half of it is less than a row
+  EXPECT_EQ(exponentials(lower(ast, t)), 2);  // half of it is less than a row
 }
 
 // Both products of attention have register tiles; scores and probabilities of a tile's rows lie in
