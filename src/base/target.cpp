@@ -58,6 +58,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(device_address);
   TUFF_FEATURE(subgroup_arithmetic);
   TUFF_FEATURE(subgroup_shuffle);
+  TUFF_FEATURE(streaming_stores);
   TUFF_FEATURE(signed_zero_inf_nan);
   TUFF_FEATURE(known_zero_products);
   TUFF_FEATURE(exp2);

@@ -20,6 +20,7 @@ struct TargetFeatures {
   bool storage8 = false, storage16 = false;     // loads and stores of that width
   bool device_address = false;                  // buffers by 64-bit address
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
+  bool streaming_stores = false;     // past the caches, of whole lines
   bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
   // A product with a factor that the device's compiler knows to be 0 is NaN where the other is NaN
   // or infinite. Without it renderers hide their zeros from that compiler.
@@ -50,6 +51,11 @@ struct Target {
   // How far ahead of a walk through memory its lines are worth asking for, where it is longer than
   // the L2 cache; 0: the device needs no asking.
   uint32_t prefetch_bytes = 0;
+  // False where no cache is known.
+  bool exceeds_caches(int64_t bytes) const {
+    const uint64_t last = l3_bytes ? l3_bytes : l2_bytes;
+    return last && uint64_t(bytes) > last;
+  }
   uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;
   uint64_t max_binding_bytes = UINT64_MAX;  // of one buffer as a kernel's argument

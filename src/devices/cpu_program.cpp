@@ -93,6 +93,7 @@ Target cpu_target(const std::string& kind) {
                 .storage8 = true,
                 .storage16 = true,
                 .device_address = true,
+                .streaming_stores = true,
                 .signed_zero_inf_nan = true,
                 .known_zero_products = true,
                 .sqrt = true};

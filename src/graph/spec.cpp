@@ -68,6 +68,9 @@ const char* memory_fault(const Node& n) {
       if (n.src_count == 3 && (n.src(0)->op != Op::Index || n.src(0)->dtype != DType::U32 ||
                                n.src(2)->dtype != DType::U32))
         return "a masked Store writes u32 elements of memory";
+      if (n.arg.index() != 0 && (n.src_count != 2 || n.src(0)->op != Op::Index ||
+                                 n.src(0)->src_count != 2 || n.src(0)->src(0)->op != Op::Param))
+        return "a streaming Store writes a param, without a gate or a mask";
       return n.src(0)->dtype == n.src(1)->dtype ? nullptr
                                                 : "Store's value has another dtype than its place";
     default: return nullptr;

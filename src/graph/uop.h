@@ -143,6 +143,9 @@ struct SpecialArg {
   int8_t axis;
   bool operator==(const SpecialArg&) const = default;
 };  // space 'g' or 'l', axis 0..2; 's', axis 0
+// The arg of a Store whose memory is not read again before the caches have lost it: it may go past
+// them, in whole aligned vectors. It has happened when the kernel has ended.
+inline constexpr int64_t kStreaming = 1;
 struct SharedArg {
   int32_t number;
   int64_t count;

@@ -41,6 +41,7 @@ constexpr Pass kPasses[] = {
     {"index-type", pass_index_type, true},
     {"linearize", pass_linearize, true},
     {"prefetch", pass_prefetch, false},
+    {"streaming-stores", pass_streaming_stores, false},
     {"finish", pass_finish, true},
     {"texels", pass_texels, false},
 };

@@ -67,6 +67,7 @@ void pass_index_order(Lowering& l);    // offsets: loop-invariant terms first, l
 void pass_index_type(Lowering& l);     // Index -> I32 or I64
 void pass_linearize(Lowering& l);
 void pass_prefetch(Lowering& l);  // asks for memory before it is read or written
+void pass_streaming_stores(Lowering& l);  // scattered lines of long outputs
 void pass_finish(Lowering& l);    // lanes, arguments, estimate, name
 void pass_texels(Lowering& l);    // which arguments are read as texels
 

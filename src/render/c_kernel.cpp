@@ -30,6 +30,7 @@ std::string CKernel::body() {
     emit(i);
   }
   TUFF_CHECK(indent_ == 1, "kernel {}: a loop is not closed", k_.name);
+  if (streams_) line("TUFF_STORE_FENCE();");
   return out_ + "}\n";
 }
 

@@ -79,6 +79,7 @@ class CKernel {
   std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
   size_t current_ = 0, scratch_bytes_ = 0;
+  bool streams_ = false;  // stores past the caches
   int variables_ = 0, indent_ = 1;
   std::string out_;
 };

@@ -256,8 +256,12 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
   if (offset.step == 1 && !lane_gate) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
-    return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
-                            pointer(index, offset), text));
+    if (!condition.empty() || k_.ops[current_]->arg != graph::Arg(graph::kStreaming))
+      return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
+                              pointer(index, offset), text));
+    streams_ = true;
+    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text, c_type(t, width_),
+                            pointer(index, offset)));
   }
   if (offset.step == 1) {
     std::string text = vector(v, t);

@@ -16,12 +16,19 @@ typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned l
 typedef float f32; typedef double f64;
 #define TUFF_VECTOR(T, N) \
   typedef T T##x##N __attribute__((ext_vector_type(N))); \
-  typedef T T##x##N##u __attribute__((ext_vector_type(N), aligned(sizeof(T)), may_alias));
+  typedef T T##x##N##u __attribute__((ext_vector_type(N), aligned(sizeof(T)), may_alias)); \
+  typedef T T##x##N##l __attribute__((ext_vector_type(N), aligned(64), may_alias));
 #define TUFF_VECTORS(N) \
   TUFF_VECTOR(i8, N) TUFF_VECTOR(u8, N) TUFF_VECTOR(i16, N) TUFF_VECTOR(u16, N) \
   TUFF_VECTOR(i32, N) TUFF_VECTOR(u32, N) TUFF_VECTOR(i64, N) TUFF_VECTOR(u64, N) \
   TUFF_VECTOR(f32, N) TUFF_VECTOR(f64, N)
 TUFF_VECTORS(2) TUFF_VECTORS(4) TUFF_VECTORS(8) TUFF_VECTORS(16) TUFF_VECTORS(32) TUFF_VECTORS(64)
+/* What was stored past the caches stands before what is stored from now on. */
+#if defined(__x86_64__)
+#define TUFF_STORE_FENCE() __builtin_ia32_sfence()
+#else
+#define TUFF_STORE_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 /* The lanes of a mask (0 or -1) of contiguous memory: what is outside it is not touched. */
 #define TUFF_MASKED(T, N) \
   static inline T##x##N get_##T##x##N(const T* p, i32x##N m) { \

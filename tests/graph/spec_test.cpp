@@ -96,6 +96,8 @@ std::vector<Illegal> illegal_graphs() {
       {"Prefetch takes an Index of a param without a gate, to read (0) or write (1)", kFloorLinear,
        make(Op::Prefetch, DType::Void, {index(memory(), i32(0))})},
       {"Store writes an Index or a register", kFloorKernel, store(memory(), f32(1))},
+      {"a streaming Store writes a param, without a gate or a mask", kFloorKernel,
+       make(Op::Store, DType::Void, {index(shared(), at), f32(1)}, kStreaming)},
       {"Store's value has another dtype than its place", kFloorKernel,
        store(index(memory(), at), half)},
       {"Store takes (place, value[, mask])", kFloorKernel,

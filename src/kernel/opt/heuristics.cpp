@@ -89,7 +89,7 @@ class Heuristics {
   // What is stored along one axis and loaded along another goes through square tiles: vectors are
   // loaded along the one and turned in registers. A launch group takes a few tiles beside each
   // other and walks along the other axis, so that the pages it reads stay the same and the lines it
-  // writes are whole.
+  // writes are whole. Where these go past the caches it reads each row of tiles from end to end.
   bool transpose() {
     int stored = -1, loaded = -1;
     for (int a = 0; a < count(); a++) {
@@ -103,7 +103,9 @@ class Heuristics {
     if (n < 4) return false;
     t_.apply({OptKind::Vector, stored, n});
     t_.apply({OptKind::Upcast, loaded, n});
-    if (stored < loaded) t_.try_apply({OptKind::Swap, stored, loaded});
+    const bool past_caches =
+        target_.features.streaming_stores && target_.exceeds_caches(k_.stored_bytes);
+    if ((stored < loaded) != past_caches) t_.try_apply({OptKind::Swap, stored, loaded});
     const int64_t tiles = divisor_up_to(left(stored), kTransposedTogether / n);
     if (worthwhile_groups(k_, target_) > 1 && left(stored) > tiles)
       t_.try_apply({OptKind::Group, stored, left(stored) / tiles});

@@ -98,6 +98,11 @@ KernelShape shape_of(const UOp& ast, const Tiling& t) {
     if (is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool)
       k.work += product_of(deps.of(UOp(n)), deps);
     if (n->op == Op::Reduce) k.work += product_of(deps.of(n->src(0)), deps);
+    if (n->op == Op::Store && n->src(0)->src(0)->op == Op::Param) {
+      const UOp& memory = n->src(0)->src(0);
+      k.stored_bytes = std::max(k.stored_bytes,
+                                memory->get<ParamArg>().count * int64_t(size_bytes(memory->dtype)));
+    }
     if (n->op == Op::Load || n->op == Op::Store) k.work += product_of(deps.of(UOp(n)), deps);
   }
   for (const Axis& a : t.axes()) {

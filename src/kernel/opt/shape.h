@@ -34,6 +34,7 @@ struct KernelShape {
   int main_loads = 0;                        // loads below it
   bool main_is_product = false;              // a sum of products of two loaded values
   uint64_t work = 0;                         // about operations per launch
+  int64_t stored_bytes = 0;                  // of the longest memory that is written
   uint64_t outputs = 1;                      // product of the shared output axes
 };
 
