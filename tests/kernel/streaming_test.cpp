@@ -76,7 +76,7 @@ TEST(StreamingStores, WhatIsWrittenInOrderOrReadDoesNot) {
 TEST(StreamingStores, EveryTileMeansTheSame) {
   const Target t = short_caches();
   int streaming = 0;
-  for (const UOp& ast : {transpose_ast(64, 48), transpose_ast(64, 32), transpose_ast(48, 40)}) {
+  for (const UOp& ast : {transpose_ast(256, 48), transpose_ast(320, 32), transpose_ast(96, 40)}) {
     expect_same(ast, lower(ast, t), 0, "heuristics");
     for (const int64_t lanes : {4, 8, 16, 32}) {
       for (const int64_t rows : {1, 3, 4, 8, 16}) {
