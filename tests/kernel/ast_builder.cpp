@@ -71,6 +71,13 @@ UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed) {
   return kernel_of({store(0, m * n, i * n + j, sum, {i, j})});
 }
 
+UOp matmul_across_ast(int64_t m, int64_t n, int64_t k) {
+  AstBuilder b;
+  const UOp i = b.loop(m), j = b.loop(n), r = b.fold(k);
+  const UOp product = load(1, k * m, r * m + i) * load(2, k * n, r * n + j);
+  return kernel_of({store(0, m * n, i * n + j, reduce_over(Op::Add, product, {r}), {i, j})});
+}
+
 UOp softmax_ast(int64_t rows, int64_t columns) {
   AstBuilder b;
   const UOp i = b.loop(rows), j = b.loop(columns), r1 = b.fold(columns), r2 = b.fold(columns);

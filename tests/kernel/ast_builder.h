@@ -31,6 +31,7 @@ graph::UOp transpose_ast(int64_t rows, int64_t columns, DType t = DType::F32);  
 graph::UOp uniform_ast(int64_t n);               // random numbers of [-0.1, 0.2)
 graph::UOp sum_ast(int64_t outputs, int64_t n);  // rows of a + b
 graph::UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed = false);
+graph::UOp matmul_across_ast(int64_t m, int64_t n, int64_t k);  // the left operand lies transposed
 graph::UOp softmax_ast(int64_t rows, int64_t columns);
 // Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
 graph::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false);

@@ -73,6 +73,14 @@ TEST(Golden, Opts) {
     }
   }
   EXPECT_EQ(shown.size(), std::size(kOptKinds)) << "a kind of opt has no golden";
+  // Rows that lie side by side are copied in blocks of steps; the last tile's are clamped.
+  const std::vector<Opt> across{{OptKind::Vector, 1, 8},
+                                {OptKind::Upcast, 0, 6},
+                                {OptKind::Swap, 0, 1},
+                                {OptKind::Stage, 0, 0}};
+  expect_golden(
+      "opt_stage_across.c-x86-64.txt",
+      to_text(lower_with(matmul_across_ast(32, 16, 64), builtin_target("c-x86-64"), across)));
 }
 
 }  // namespace

@@ -119,6 +119,13 @@ TEST(RenderC, TransposesOfRectangles) {
                                            {OptKind::Stage, 1, 1}}),
                        Values::Whole});
   }
+  for (const int64_t rows : {30, 32})
+    cases.push_back({kernel::lower_with(kernel::testing::matmul_across_ast(rows, 64, 48), t,
+                                        {{OptKind::Vector, 1, 16},
+                                         {OptKind::Upcast, 0, 6},
+                                         {OptKind::Swap, 0, 1},
+                                         {OptKind::Stage, 0, 0}}),
+                     Values::Whole});
   check(cases);
 }
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {

@@ -165,6 +165,7 @@ std::vector<Work> works() {
           {"matmul 64x64x32", kt::matmul_ast(64, 64, 32)},
           {"matmul 32x64x64, transposed", kt::matmul_ast(32, 64, 64, true)},
           {"matmul 17x31x13", kt::matmul_ast(17, 31, 13)},
+          {"matmul across", kt::matmul_across_ast(32, 48, 16)},
           {"softmax", kt::softmax_ast(4, 96)},
           {"gather", kt::gather_ast(12, 9, 16)},
           {"conv", kt::conv_ast(1, 4, 8, 8)}};

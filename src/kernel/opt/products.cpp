@@ -17,9 +17,11 @@ constexpr double kLoadShare = 0.12;     // of a load beside multiply-adds
 constexpr double kGatheredElement = 2;  // a load and an insertion
 constexpr double kScalarCopy = 1.3;     // an element packed by scalar moves
 constexpr double kVectorCopy = 5;       // a vector packed
+constexpr double kFarVectorCopy = 15;   // one of a line by itself
 constexpr double kTurnedCopy = 12;      // a vector packed of what lies across it
 constexpr double kFarLine = 60;         // a cache line that is not in the L1 cache, and its page
-constexpr uint64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
+constexpr double kScatteredLine = 3;    // one that the L2 cache has, a row away from the last
+constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
 constexpr double kTileCost = 40;           // stores and loop of one register tile
 constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
 constexpr double kShareCost = 20000;       // waking a thread and waiting for it
@@ -149,17 +151,21 @@ class ProductPlanner {
   }
 
   bool stays_in_l1(int64_t lines) const {
-    const uint64_t bytes = target_.l1_bytes ? target_.l1_bytes : kUnknownL1Bytes;
-    return uint64_t(lines) * kLineBytes <= bytes;
+    const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
+    return lines * kLineBytes <= bytes;
   }
   // One step of the sum in one register tile.
   double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
     const double vectors = double(p.width) / double(lanes_);
     double x = kLoadShare * vectors, y = kLoadShare * double(p.rows);
     if (!stage_x) {
-      // Rows of a large operand lie in as many pages, and in few sets of the caches.
+      // Rows of a large operand lie in as many pages, and in few sets of the caches: what leaves
+      // the L1 cache between two tiles comes back without being foreseen.
       const double bytes = double(reduced_) * double(size(p.column)) * double(p.x.element_bytes);
-      const double load = kLoadShare * (bytes > double(target_.l2_bytes) ? 6 : 2);
+      const int64_t lines = ceil_div(p.width * p.x.element_bytes, kLineBytes);
+      const double load = !stays_in_l1(reduced_ * lines)     ? kScatteredLine
+                          : bytes > double(target_.l2_bytes) ? kLoadShare * 6
+                                                             : kLoadShare * 2;
       const bool gated = p.x.gated || size(p.column) % p.width != 0;
       x = p.x.unit ? vectors * (load + p.x.operations + (gated ? 1 : 0))
                    : double(p.width) * kGatheredElement + vectors * p.x.operations;
@@ -167,14 +173,16 @@ class ProductPlanner {
     if (!stage_y)
       y = double(p.rows) *
               (kLoadShare * (p.y.unit ? 1.5 : 4) + p.y.operations + (p.y.gated ? 1 : 0)) +
-          (p.y.unit || stays_in_l1(reduced_) ? 0 : kFarLine);
+          (p.y.unit || stays_in_l1(2 * reduced_) ? 0 : kFarLine);
     return double(p.rows) * vectors + x + y;
   }
   double copy_x_cost(const Plan& p) const {
     const double vectors = double(p.width) / double(lanes_);
     const bool turned =
         !p.x.gated && size(p.column) % p.width == 0 && size(k_.main_axes.back()) % lanes_ == 0;
-    const double one = p.x.unit ? vectors * (kVectorCopy + p.x.operations)
+    const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
+    const double copy = near ? kVectorCopy : kFarVectorCopy;
+    const double one = p.x.unit ? vectors * (copy + p.x.operations)
                        : turned ? vectors * (kTurnedCopy + p.x.operations)
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
     return one * double(reduced_);

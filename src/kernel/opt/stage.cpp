@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "kernel/lower/access.h"
 
@@ -54,6 +55,43 @@ UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<con
   return {};
 }
 
+// About how far apart in memory successive iterations of a range read: of what is irregular in it,
+// as a row that is clamped, from the bounds of the offset.
+int64_t typical_step(const std::vector<Access>& loads, RangeDeps& deps, const UOp& r) {
+  int64_t longest = 0;
+  for (const Access& a : loads) {
+    int64_t step = std::abs(a.step(r));
+    if (a.irregular & deps.bit(r)) {
+      UOpMap<UOp> others;
+      for (const UOp& o : deps.ranges()) {
+        if (o != r) others.emplace(o, index_const(0));
+      }
+      const UOp along = simplify(substitute(a.index->src(1), others));
+      step = (along->max - along->min) / std::max<int64_t>(r->src(0)->max - 1, 1);
+    }
+    longest = std::max(longest, step);
+  }
+  return longest;
+}
+
+constexpr int64_t kBlock =
+    8;  // iterations: as many lines as an L1 cache has of one place, at least
+
+// The loop that ends up outermost in memory while it is innermost in the copy is taken in blocks:
+// lines that were read stay while their neighbours are copied, and what is written is in runs.
+UOp blocked_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges) {
+  UOp last, longest;
+  for (const UOp& r : ranges) {
+    if (!is_loop(kind_of(r.get()))) continue;
+    last = r;
+    if (!longest || typical_step(loads, deps, r) > typical_step(loads, deps, longest)) longest = r;
+  }
+  const bool splits = last && last == longest && last->src(0)->is_const() &&
+                      last->src(0)->max > kBlock && last->src(0)->max % kBlock == 0;
+  const auto is_other = [&](const UOp& r) { return is_loop(kind_of(r.get())) && r != last; };
+  return splits && std::any_of(ranges.begin(), ranges.end(), is_other) ? last : UOp();
+}
+
 }  // namespace
 
 UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number, int32_t& next_id,
@@ -66,16 +104,20 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
     if (all & deps.bit(r)) ranges.push_back(r);
   }
   const UOp turn = turned_loop(loads, deps, ranges, turned);
+  const UOp blocked = turn ? UOp() : blocked_loop(loads, deps, ranges);
   UOpMap<UOp> fresh;
-  std::vector<UOp> loops, lanes;
+  std::vector<UOp> loops, blocks, lanes;
   UOp to = index_const(0), from = index_const(0);
   int64_t count = 1;
   for (const UOp& r : ranges) {
     UOp own = r;
-    if (r == turn) {
-      loops.push_back(range(index_const(r->src(0)->max / turned), next_id++, AxisKind::Loop));
-      lanes.push_back(range(index_const(turned), next_id++, AxisKind::Lane));
-      own = loops.back() * turned + lanes.back();
+    const int64_t inner = r == turn ? turned : r == blocked ? kBlock : 1;
+    if (inner > 1) {
+      loops.push_back(range(index_const(r->src(0)->max / inner), next_id++, AxisKind::Loop));
+      std::vector<UOp>& part = r == turn ? lanes : blocks;
+      part.push_back(
+          range(index_const(inner), next_id++, r == turn ? AxisKind::Lane : AxisKind::Loop));
+      own = loops.back() * inner + part.back();
     } else if (is_loop(kind_of(r.get()))) {
       own = loops.emplace_back(range(r->src(0), next_id++, AxisKind::Loop));
     } else {
@@ -90,9 +132,9 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   RangeDeps own_deps(original);
   const std::vector<Access> own_loads = accesses(original, own_deps);
   std::stable_sort(loops.begin(), loops.end(), [&](const UOp& a, const UOp& b) {
-    const auto x = longest_step(own_loads, own_deps, a), y = longest_step(own_loads, own_deps, b);
-    return x && y && *x > *y;
+    return typical_step(own_loads, own_deps, a) > typical_step(own_loads, own_deps, b);
   });
+  loops.insert(loops.end(), blocks.begin(), blocks.end());
   const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, count});
   std::vector<UOp> end{
       make(Op::Store, DType::Void, {make(Op::Index, value->dtype, {memory, to}), original})};
