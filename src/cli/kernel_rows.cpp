@@ -48,9 +48,9 @@ Given given(const Extents& extents, const KernelOptions& o, uint32_t seed) {
 
 // Half a step of the result's dtype beside what the accumulation in f32 may lose: rounding errors
 // of n additions add up like a random walk, four standard deviations of which are allowed.
+double step_of(DType t) { return t == DType::F16 ? 0x1p-11 : t == DType::BF16 ? 0x1p-8 : kEpsilon; }
 double tolerance(double value, double magnitude, double n, DType dtype) {
-  const double step = dtype == DType::F16 ? 0x1p-11 : dtype == DType::BF16 ? 0x1p-8 : kEpsilon;
-  return step * std::abs(value) + 4 * kEpsilon * std::sqrt(n) * magnitude + 1e-30;
+  return step_of(dtype) * std::abs(value) + 4 * kEpsilon * std::sqrt(n) * magnitude + 1e-30;
 }
 
 double element_bytes(const KernelOptions& o) { return double(size_bytes(o.dtype)); }
@@ -173,20 +173,23 @@ KernelCase attention(const Extents& e, const KernelOptions& o) {
   c.bytes = 4.0 * element_bytes(o) * double(product(e));
   c.expected = [=, dtype = o.dtype](int64_t i) {
     const int64_t head = i / (t * d), row = i / d % t, column = i % d;
-    double total = 0, sum = 0, magnitude = 0;
+    double total = 0, sum = 0, magnitude = 0, largest = 0;
     for (int64_t j = 0; j < t; j++) {
       double score = 0;
       for (int64_t s = 0; s < d; s++)
         score += q.at((head * t + row) * d + s) * k.at((head * t + j) * d + s);
       const double weight = std::exp(score / std::sqrt(double(d)));
       const double x = v.at((head * t + j) * d + column);
+      largest = std::max(largest, std::abs(score) / std::sqrt(double(d)));
       total += weight;
       sum += weight * x;
       magnitude += weight * std::abs(x);
     }
-    // A score's own rounding is a relative error of its weight.
-    return Expected{sum / total,
-                    tolerance(sum / total, 4 * magnitude / total, double(t) + double(d), dtype)};
+    // A score's own rounding is a relative error of its weight. Scores, scaled scores, their
+    // distance from the largest (up to twice as much) and weights are rounded to the dtype.
+    const double rounded = step_of(dtype) * (4 * largest + 2) * magnitude / total;
+    return Expected{sum / total, rounded + tolerance(sum / total, 4 * magnitude / total,
+                                                     double(t) + double(d), dtype)};
   };
   return c;
 }

@@ -91,8 +91,7 @@ class Prefetches {
     if ((u->op != Op::Load && u->op != Op::Store) || u->src_count > 2) return;
     const UOp index = u->src(0);
     if (index->op != Op::Index || index->src_count > 2) return;
-    UOp memory = index->src(0);
-    while (memory->op == Op::After) memory = memory->src(0);
+    const UOp memory(without_after(index->src(0).get()));
     if (memory->op != Op::Param) return;
     Stream s{at, l, memory, index->src(1), u->op == Op::Store};
     const std::optional<int64_t> step = lane_stride(s.offset, loops_[size_t(l)].range);

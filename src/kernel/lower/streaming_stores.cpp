@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -70,8 +71,7 @@ void pass_streaming_stores(Lowering& l) {
   for (const UOp& u : l.out.ops) {
     if (u->op == Op::Range && is_lane(kind_of(u.get()))) at.lanes.push_back(u);
     if (u->op != Op::Load || u->src(0)->op != Op::Index) continue;
-    UOp memory = u->src(0)->src(0);
-    while (memory->op == Op::After) memory = memory->src(0);
+    const Node* memory = without_after(u->src(0)->src(0).get());
     if (memory->op == Op::Param) at.read.insert(memory->get<ParamArg>().slot);
   }
   for (UOp& u : l.out.ops) {
