@@ -58,14 +58,23 @@ void remake_calls(Schedule& s, const RemakeCalls& remake) {
   constexpr size_t kWindow = 2048;
   std::vector<Call> out;
   for (size_t begin = 0, n = s.calls.size(); begin < n; begin += kWindow) {
-    std::vector<Call> calls = remake(begin, std::min(begin + kWindow, n));
+    const size_t end = std::min(begin + kWindow, n);
+    std::vector<Call> calls = remake(std::span(s.calls).subspan(begin, end - begin));
     std::move(calls.begin(), calls.end(), std::back_inserter(out));
   }
   s.calls = std::move(out);
   drop_unused_slots(s);
 }
 
-CallGraph::CallGraph(std::span<const CallAccess> calls, std::span<const uint32_t> memory) {
+std::map<uint32_t, uint32_t> writers_of(std::span<const Call> calls) {
+  std::map<uint32_t, uint32_t> out;
+  for (uint32_t c = 0; c < calls.size(); c++) {
+    for (uint32_t k = 0; k < calls[c].output_count; k++) out[calls[c].args[k]] = c;
+  }
+  return out;
+}
+
+CallGraph::CallGraph(std::span<const Call> calls, std::span<const uint32_t> memory) {
   const size_t n = calls.size();
   ancestors_.assign(n, CallSet(n));
   before_.resize(n);
@@ -74,9 +83,10 @@ CallGraph::CallGraph(std::span<const CallAccess> calls, std::span<const uint32_t
     auto wait_for = [&](const std::vector<uint32_t>& list) {
       for (uint32_t b : list) add_once(before_[c], b);
     };
+    const CallAccess slots = access_of(calls[c]);
     std::vector<uint32_t> reads, writes;
-    for (uint32_t s : calls[c].reads) add_once(reads, memory[s]);
-    for (uint32_t s : calls[c].writes) add_once(writes, memory[s]);
+    for (uint32_t s : slots.reads) add_once(reads, memory[s]);
+    for (uint32_t s : slots.writes) add_once(writes, memory[s]);
     for (uint32_t m : reads) wait_for(writers[m]);
     for (uint32_t m : writes) {
       wait_for(writers[m]);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -30,12 +31,15 @@ struct CallAccess {
 };
 CallAccess access_of(const Call& c);
 
+// By slot, the last of the calls that writes it.
+std::map<uint32_t, uint32_t> writers_of(std::span<const Call> calls);
+
 // By slot, a number that slots in the same allocation share. `memory`: for each Input slot in
 // order.
 std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t> memory);
 
-// The calls that take the place of those from begin to end.
-using RemakeCalls = std::function<std::vector<Call>(size_t begin, size_t end)>;
+// The calls that take the place of some of a schedule's.
+using RemakeCalls = std::function<std::vector<Call>(std::span<const Call> calls)>;
 // Remakes a schedule's calls in windows, which bound what is kept of each: the calls it waits for.
 // Slots that no call uses any more vanish.
 void remake_calls(Schedule& s, const RemakeCalls& remake);
@@ -44,7 +48,7 @@ class CallGraph {
  public:
   CallGraph() = default;
   // calls: in an order in which they may run. memory: by slot.
-  CallGraph(std::span<const CallAccess> calls, std::span<const uint32_t> memory);
+  CallGraph(std::span<const Call> calls, std::span<const uint32_t> memory);
 
   // Whether a call outside the members stands between them and c.
   bool separated(std::span<const uint32_t> members, uint32_t c) const;

@@ -212,19 +212,16 @@ class RowKeeper {
   RowKeeper(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
       : s_(s), memory_(memory), target_of_(target_of) {}
 
-  // Calls [begin, end) in a new order, some of them one.
-  std::vector<Call> run(size_t begin, size_t end) {
-    std::vector<CallAccess> accesses;
-    for (size_t i = begin; i < end; i++) {
-      const uint32_t number = uint32_t(calls_.size());
-      calls_.push_back(&s_.calls[i]);
-      steps_.push_back(step_of(s_.calls[i]));
-      head_.push_back(number);
-      accesses.push_back(access_of(s_.calls[i]));
-      for (uint32_t w : accesses.back().writes) writer_[w] = number;
+  // The calls in a new order, some of them one.
+  std::vector<Call> run(std::span<const Call> calls) {
+    for (const Call& c : calls) {
+      head_.push_back(uint32_t(calls_.size()));
+      calls_.push_back(&c);
+      steps_.push_back(step_of(c));
     }
+    writer_ = writers_of(calls);
     made_.resize(calls_.size());
-    graph_ = CallGraph(accesses, memory_);
+    graph_ = CallGraph(calls, memory_);
     for (uint32_t c = 0; c < calls_.size(); c++) try_chain(c);
     std::vector<Call> out;
     for (uint32_t c : graph_.order(head_)) out.push_back(made_[c] ? *made_[c] : *calls_[c]);
@@ -357,9 +354,8 @@ class RowKeeper {
 
 void keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
   const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  remake_calls(s, [&](size_t begin, size_t end) {
-    return RowKeeper(s, by_slot, target_of).run(begin, end);
-  });
+  remake_calls(
+      s, [&](std::span<const Call> calls) { return RowKeeper(s, by_slot, target_of).run(calls); });
 }
 
 }  // namespace tuff::sched

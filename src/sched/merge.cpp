@@ -122,15 +122,13 @@ class Merger {
   Merger(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
       : s_(s), target_of_(target_of), memory_(memory) {}
 
-  // Calls [begin, end) in a new order, merged.
-  std::vector<Call> run(size_t begin, size_t end) {
-    std::vector<CallAccess> accesses;
-    for (size_t i = begin; i < end; i++) {
-      calls_.push_back(&s_.calls[i]);
-      candidates_.push_back(candidate(s_.calls[i]));
-      accesses.push_back(access_of(s_.calls[i]));
+  // The calls in a new order, merged.
+  std::vector<Call> run(std::span<const Call> calls) {
+    for (const Call& c : calls) {
+      calls_.push_back(&c);
+      candidates_.push_back(candidate(c));
     }
-    graph_ = CallGraph(accesses, memory_);
+    graph_ = CallGraph(calls, memory_);
     group_of_.assign(calls_.size(), -1);
     for (uint32_t c = 0; c < calls_.size(); c++) place(c);
     return emit();
@@ -353,7 +351,7 @@ class Merger {
 void merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
   const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
   remake_calls(
-      s, [&](size_t begin, size_t end) { return Merger(s, by_slot, target_of).run(begin, end); });
+      s, [&](std::span<const Call> calls) { return Merger(s, by_slot, target_of).run(calls); });
 }
 
 }  // namespace tuff::sched

@@ -65,18 +65,16 @@ class RowFuser {
   RowFuser(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
       : s_(s), memory_(memory), target_of_(target_of) {}
 
-  // Calls [begin, end) in a new order, some of them one.
-  std::vector<Call> run(size_t begin, size_t end) {
-    std::vector<CallAccess> accesses;
-    for (size_t i = begin; i < end; i++) {
+  // The calls in a new order, some of them one.
+  std::vector<Call> run(std::span<const Call> calls) {
+    for (const Call& c : calls) {
       const uint32_t number = uint32_t(calls_.size());
-      calls_.push_back(&s_.calls[i]);
-      kernels_.push_back(row_kernel(s_.calls[i], number));
+      calls_.push_back(&c);
+      kernels_.push_back(row_kernel(c, number));
       head_.push_back(number);
-      accesses.push_back(access_of(s_.calls[i]));
-      for (uint32_t w : accesses.back().writes) writer_[w] = number;
     }
-    graph_ = CallGraph(accesses, memory_);
+    writer_ = writers_of(calls);
+    graph_ = CallGraph(calls, memory_);
     for (uint32_t c = 0; c < calls_.size(); c++) take_in_producers(c);
     return emit();
   }
@@ -352,7 +350,7 @@ class RowFuser {
 void fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
   const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
   remake_calls(
-      s, [&](size_t begin, size_t end) { return RowFuser(s, by_slot, target_of).run(begin, end); });
+      s, [&](std::span<const Call> calls) { return RowFuser(s, by_slot, target_of).run(calls); });
 }
 
 }  // namespace tuff::sched
