@@ -13,6 +13,7 @@
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "engine/fault_training.h"
+#include "engine/texel_views.h"
 #include "engine/vulkan_faults.h"
 #include "tensor/devices.h"
 
@@ -177,11 +178,9 @@ std::vector<float> replayed_products(const std::string& device) {
 
 TEST_P(FaultWalk, EveryViewMayFail) {
   expect(replayed_products);
-  if (engine::Device::get(name())->target().texel_load_cost == 0) {
-    engine::close_devices();
-    GTEST_SKIP() << "no views are read here";
-  }
+  const std::string why = test::why_no_views(name());
   engine::close_devices();
+  if (!why.empty()) GTEST_SKIP() << why;
   ASSERT_TRUE(counted_.contains("vkCreateBufferView"));
   for (const char* entry : {"vkCreateBufferView", "vkCreateDescriptorPool", "vkResetDescriptorPool",
                             "vkAllocateDescriptorSets"}) {

@@ -10,6 +10,7 @@
 #include "devices/registry.h"
 #include "engine/device.h"
 #include "engine/jit/capture.h"
+#include "engine/texel_views.h"
 #include "hcq/graph.h"
 
 namespace tuff {
@@ -98,18 +99,8 @@ struct Texels : Rebind {
   Texels() : all_(Env::TUFF_VK_DISABLE, "") {}
   void SetUp() override {
     engine::close_devices();
-    const Target& t = engine::Device::get(kDevice)->target();
-    if (t.load_cost == 1) GTEST_SKIP() << "loads by address are cheap here";
-    if (has_views() == "no") GTEST_SKIP() << "views of the driver begin too far apart";
-    ASSERT_GT(t.texel_load_cost, 0u);
-  }
-  // As `tuff devices` shows it.
-  static std::string has_views() {
-    for (const devices::Candidate& c : engine::list_devices()) {
-      for (const auto& [name, value] : c.info.features)
-        if (c.name == kDevice && name == "texelViews") return value;
-    }
-    return "not known";
+    if (const std::string why = test::why_no_views(kDevice); !why.empty()) GTEST_SKIP() << why;
+    ASSERT_GT(engine::Device::get(kDevice)->target().texel_load_cost, 0u);
   }
   static Tensor matrix(float seed) {
     Floats v(size_t(kSize * kSize));
