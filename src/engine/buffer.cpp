@@ -40,15 +40,18 @@ Buffer::~Buffer() {
   device_->hcq().allocator().free(span_, last);
 }
 
-hcq::Span Buffer::span() {
+TUFF_REPLAY_CODE hcq::Span Buffer::span() {
   if (base_) return base_->span().sub(offset_, size_bytes());
   std::lock_guard lock(mutex_);
-  if (span_) return span_;
+  if (!span_) allocate();
+  return span_;
+}
+
+void Buffer::allocate() {
   hcq::Allocator& allocator = device_->hcq().allocator();
   span_ = allocator.allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
   TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id,
                   allocator.stats().live_bytes);
-  return span_;
 }
 
 bool Buffer::allocated() const {
@@ -100,7 +103,9 @@ void Buffer::written_from(const Origin& origin) {
   with_origin_.fetch_add(uint64_t(bool(r.origin_)) - uint64_t(had), std::memory_order_acq_rel);
 }
 
-void Buffer::used_until(uint64_t value) { raise(base_ ? base_->last_use_ : last_use_, value); }
+TUFF_REPLAY_CODE void Buffer::used_until(uint64_t value) {
+  raise(base_ ? base_->last_use_ : last_use_, value);
+}
 
 uint64_t Buffer::last_use() const {
   const Buffer& r = root();
@@ -134,6 +139,6 @@ GroupUse::~GroupUse() {
   }
 }
 
-void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
+TUFF_REPLAY_CODE void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
 
 }  // namespace tuff::engine

@@ -51,6 +51,7 @@ class Buffer : public graph::Storage {
 
  private:
   friend class GroupUse;
+  [[gnu::noinline]] void allocate();  // under mutex_
   static std::atomic<uint64_t> with_origin_;
   std::shared_ptr<Device> device_;
   Ref<Buffer> base_;

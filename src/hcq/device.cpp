@@ -60,14 +60,17 @@ uint64_t Queue::submit_once(std::unique_ptr<EncodedList> list, std::span<const u
   return value;
 }
 
-void Queue::collect(bool all) {
+TUFF_REPLAY_CODE void Queue::collect(bool all) {
   std::lock_guard lock(pending_mutex_);
-  if (pending_.empty()) return;
+  if (!pending_.empty()) free_passed(all);
+}
+
+void Queue::free_passed(bool all) {
   uint64_t reached = all ? UINT64_MAX : timeline().value();
   std::erase_if(pending_, [&](const Pending& p) { return p.value <= reached; });
 }
 
-bool Queue::passed(uint64_t value) {
+TUFF_REPLAY_CODE bool Queue::passed(uint64_t value) {
   if (seen_.load(std::memory_order_acquire) >= value) return true;
   const uint64_t now = timeline().value();
   seen_.store(now, std::memory_order_release);
@@ -105,7 +108,7 @@ Allocator& Device::allocator() {
   return *allocator_;
 }
 
-void Device::fail_if_lost() {
+TUFF_REPLAY_CODE void Device::fail_if_lost() {
   if (lost()) {
     std::lock_guard lock(lost_mutex_);
     throw DeviceLost(lost_reason_);

@@ -14,6 +14,7 @@
 
 #include "base/target.h"
 #include "hcq/command.h"
+#include "hcq/footprint.h"
 #include "hcq/memory.h"
 #include "render/binary.h"
 
@@ -49,6 +50,8 @@ class Program {
 class EncodedList {
  public:
   virtual ~EncodedList() = default;
+  // What submit() reads of it. Replays of a list that says nothing work, and begin later.
+  virtual void add_to(Footprint&) const {}
 };
 
 enum class EncodeUse : uint8_t { Once, Replay };
@@ -72,6 +75,8 @@ class Queue {
   // Timestamps of the last finished submission of `list`, in ns of the host's monotonic clock.
   virtual std::vector<uint64_t> timestamps(EncodedList& list) = 0;
   virtual Signal& timeline() = 0;
+  // What submit() reads of the queue and of its device.
+  virtual void add_to(Footprint&) const {}
   virtual uint64_t last_submitted() const = 0;
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
@@ -92,6 +97,7 @@ class Queue {
     uint64_t value;
     std::unique_ptr<EncodedList> list;
   };
+  [[gnu::noinline]] void free_passed(bool all);  // under pending_mutex_
   Device& device_;
   std::vector<Pending> pending_;
   std::mutex pending_mutex_;

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "hcq/footprint.h"
 #include "hcq/hazard_guard.h"
-#include "hcq/prefetch.h"
 
 namespace tuff::hcq {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 constexpr size_t kBlockAlignment = 64;  // of an argument block: one cache line
 constexpr size_t kIndirectAlignment = 16;
 constexpr uint64_t kCopyBytesPerNs = 4;
-constexpr size_t kHotBytes = 512;  // of a queue or device: what every submission reads
 constexpr size_t kRemembered = 4;  // sets of inputs found free of conflicts
 constexpr uint64_t kWord32 = 0xffffffffull;
 
@@ -82,6 +81,7 @@ struct Instance {
   std::unique_ptr<PacedList> list;
   uint64_t value = 0;          // timeline value of its last submission
   bool times_are_due = false;  // of that submission
+  Footprint footprint;         // of a replay with this instance
 };
 
 }  // namespace
@@ -102,6 +102,8 @@ struct CommandGraph::State {
     TUFF_CHECK(place_of.input_blocks->size() >= inputs_, "{} placeholders for {} inputs",
                place_of.input_blocks->size(), inputs_);
   }
+  std::span<const std::byte* const> hot;  // footprint of the instance that is used next, or soon
+  std::mutex mutex;
   Device& device;
   GraphPlace place_of;
   Queue& queue;
@@ -133,7 +135,6 @@ struct CommandGraph::State {
   size_t newest = 0;                   // of instances: the last one submitted
   GraphStats stats;
   TimesSink times;
-  std::mutex mutex;
 
   void place(const std::vector<GraphNode>& nodes);
   size_t place(const GraphKernel& k, Placement& p, size_t end);
@@ -157,12 +158,13 @@ struct CommandGraph::State {
   void check_replays();
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
-  void prefetch_replay() const;
+  void foresee_replays();
   Instance& free_instance();
   void patch(std::byte* host) const;
   void report_times();
   std::vector<Instance*> by_age();  // of their last submissions, the oldest first
-  int32_t conflict(std::span<const uint64_t> inputs, std::span<const uint64_t> sizes) const;
+  [[gnu::noinline]] int32_t conflict(std::span<const uint64_t> inputs,
+                                     std::span<const uint64_t> sizes) const;
   void require_no_conflict(std::span<const uint64_t> inputs, std::span<const uint64_t> sizes);
 };
 
@@ -363,6 +365,24 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   if (instances.size() == 1) commands = std::move(list);
 }
 
+void CommandGraph::State::foresee_replays() {
+  for (Instance& in : instances) {
+    Footprint& f = in.footprint;
+    f.add(this, sizeof(*this));
+    f.add(&in, sizeof(in));
+    f.add(slots);
+    f.add(accepted);
+    f.add(patches);
+    f.add(derived);
+    f.add(limits);
+    values.add_to(f);
+    for (const Patch& p : patches) f.add(in.host + p.offset, p.width_bytes);
+    queue.add_to(f);
+    in.list->add_to(f);
+  }
+  hot = instances[newest].footprint.lines();
+}
+
 std::vector<ReplayInstance> CommandGraph::State::replays() const {
   std::vector<ReplayInstance> replayed;
   for (size_t i = 0; i < unchecked.size(); ++i) {
@@ -415,6 +435,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.stats.patches = static_cast<uint32_t>(s.patches.size());
   s.stats.submits_per_replay = s.instances[0].list->submissions();
   s.stats.instances = instances;
+  s.foresee_replays();
 }
 
 CommandGraph::~CommandGraph() {
@@ -456,8 +477,8 @@ int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs,
 
 // Callers go round between a few sets of inputs; looking through the ranges takes more than all the
 // rest of a replay once they are out of the caches.
-void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
-                                              std::span<const uint64_t> sizes) {
+TUFF_REPLAY_CODE void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
+                                                               std::span<const uint64_t> sizes) {
   if (inputs.empty()) return;
   const auto size = [&](size_t i) { return sizes.empty() ? UINT64_MAX : sizes[i]; };
   const auto is_accepted = [&](const InputRange* known) {
@@ -474,7 +495,7 @@ void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
   for (size_t i = 0; i < inputs.size(); ++i) oldest[i] = {inputs[i], size(i)};
 }
 
-void CommandGraph::State::check_limits() const {
+TUFF_REPLAY_CODE void CommandGraph::State::check_limits() const {
   for (const Limit& l : limits) {
     const int64_t v = static_cast<int64_t>(slots[input_count + l.value]);
     if (v >= l.min && v <= l.max) continue;
@@ -488,9 +509,9 @@ void CommandGraph::State::check_limits() const {
   }
 }
 
-void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
-                                     std::span<const int64_t> scalars,
-                                     std::span<const uint64_t> sizes) {
+TUFF_REPLAY_CODE void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
+                                                      std::span<const int64_t> scalars,
+                                                      std::span<const uint64_t> sizes) {
   if (inputs.size() != input_count || scalars.size() != values.given())
     fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
                           inputs.size(), scalars.size(), input_count, values.given());
@@ -504,7 +525,7 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
 }
 
-void CommandGraph::State::patch(std::byte* host) const {
+TUFF_REPLAY_CODE void CommandGraph::State::patch(std::byte* host) const {
   for (const Patch& p : patches) {
     std::byte* at = host + p.offset;
     uint64_t value = slots[p.slot] >> p.shift;
@@ -521,27 +542,13 @@ void CommandGraph::State::patch(std::byte* host) const {
   }
 }
 
-// The replay before has thrown out of the caches what this one reads: fetched one after another, as
-// it is come by, it takes several times as long as the work.
-void CommandGraph::State::prefetch_replay() const {
-  const Instance& in = instances[newest];
-  prefetch(this, sizeof(*this));
-  prefetch(&in, sizeof(in));
-  prefetch(accepted.data(), accepted.size() * sizeof(InputRange));
-  prefetch(slots.data(), slots.size() * sizeof(slots[0]));
-  prefetch(patches.data(), patches.size() * sizeof(Patch));
-  prefetch(&queue, kHotBytes);
-  prefetch(&device, kHotBytes);
-  in.list->prefetch();
-  for (const Patch& p : patches) __builtin_prefetch(in.host + p.offset, 1);
-}
-
 // The ring is used in order, so the instance after the newest is the oldest: waiting for it means
 // that all of them are in flight. Where replays are waited for one by one the newest serves again:
 // one instance stays in the caches that two would throw out in turns.
-Instance& CommandGraph::State::free_instance() {
+TUFF_REPLAY_CODE Instance& CommandGraph::State::free_instance() {
   if (queue.passed(instances[newest].value)) return instances[newest];
   newest = (newest + 1) % instances.size();
+  hot = instances[newest].footprint.lines();
   queue.wait(instances[newest].value);
   return instances[newest];
 }
@@ -555,16 +562,23 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
   return points.subspan(place_of.waits.size());
 }
 
-uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
-                              std::span<const int64_t> scalars,
-                              std::span<const uint64_t> input_sizes,
-                              std::span<const uint64_t> points) {
+TUFF_REPLAY_CODE void CommandGraph::prefetch() const {
+  Footprint::prefetch_code();
+  std::lock_guard lock(state_->mutex);
+  Footprint::prefetch(state_->hot);
+}
+
+TUFF_REPLAY_CODE uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
+                                               std::span<const int64_t> scalars,
+                                               std::span<const uint64_t> input_sizes,
+                                               std::span<const uint64_t> points) {
   State& s = *state_;
+  Footprint::prefetch_code();
   std::lock_guard lock(s.mutex);
+  Footprint::prefetch(s.hot);
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),
              s.place_of.signals.size());
-  s.prefetch_replay();
   s.load_slots(input_addresses, scalars, input_sizes);
   if (s.place_of.host_waits) points = s.wait_here(points);
   Instance& in = s.free_instance();

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "hcq/order.h"
-#include "hcq/prefetch.h"
 
 namespace tuff::hcq {
 namespace {
@@ -100,14 +99,15 @@ void PacedList::measure() {
   parts_ = std::move(parts);
 }
 
-void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
+TUFF_REPLAY_CODE void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
   if (measurements_left_ && last_value_ && queue_.passed(last_value_)) measure();
   for (Part& p : parts_) last_value_ = value = queue_.submit(*p.encoded, slots);
 }
 
-void PacedList::prefetch() const {
-  constexpr size_t kHotBytes = 640;  // of an encoded list: its head
-  if (!parts_.empty()) hcq::prefetch(parts_[0].encoded.get(), kHotBytes);
+void PacedList::add_to(Footprint& out) const {
+  out.add(this, sizeof(*this));
+  out.add(parts_);
+  for (const Part& p : parts_) p.encoded->add_to(out);
 }
 
 void PacedList::report(const TimesSink& sink) {

@@ -16,6 +16,7 @@ class DynamicAxes {
  public:
   // InvalidArgument as Jit's constructor.
   explicit DynamicAxes(std::vector<DynamicAxis> axes);
+  bool any() const { return !axes_.empty(); }
   // Takes the values from the arguments' extents. InvalidArgument naming argument, axis, extent and
   // bounds, or both axes of a name that differ; the values are then those of the call before.
   void read(const std::vector<Tensor>& arguments);

@@ -56,6 +56,7 @@ struct Jit::State {
   std::vector<int64_t> shown_for;  // the variables' values that results are shown for
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
+  hcq::Footprint footprint;  // of what a replay reads here
 
   std::vector<Tensor> run(const std::vector<Tensor>& given) {
     std::vector<Tensor> results = function(given);
@@ -119,6 +120,26 @@ struct Jit::State {
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
     show_varying(given);
+    foresee_replays(given);
+  }
+
+  void foresee_replays(const std::vector<Tensor>& given) {
+    footprint.add(this, sizeof(*this));
+    footprint.add(shapes);
+    footprint.add(inputs);
+    footprint.add(outputs);
+    footprint.add(stored);
+    for (const Tensor& t : given) foresee(t);
+    for (const Tensor& t : outputs) foresee(t);
+    for (const Ref<engine::Buffer>& b : inputs) footprint.add_object(*b);
+  }
+
+  void foresee(const Tensor& t) {
+    footprint.add(t.impl(), sizeof(*t.impl()));
+    for (const graph::Node* n = detail::uop(t).get();; n = n->src(0).get()) {
+      footprint.add(n, sizeof(*n));
+      if (n->src().empty()) break;
+    }
   }
 
   Output output(size_t i, uint64_t last_before) {
@@ -219,7 +240,7 @@ struct Jit::State {
       fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
                             given.size());
     for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
-    dynamic.read(given);
+    if (dynamic.any()) dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
       Ref<engine::Buffer> b = detail::buffer_of(given[i]);
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
@@ -239,9 +260,11 @@ Jit::Jit(Function function, JitOptions options)
 }
 Jit::~Jit() = default;
 
-const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
+TUFF_REPLAY_CODE const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
   State& s = *state_;
   if (s.graph) {
+    hcq::Footprint::prefetch(s.footprint.lines());
+    s.graph->prefetch();
     s.replay(inputs);
   } else {
     s.dynamic.read(inputs);

@@ -186,6 +186,7 @@ struct CapturedGraph::State {
   std::vector<uint64_t> addresses, sizes;     // of one replay's inputs
   std::vector<int64_t> values;                // the variables', then the inputs' sizes
   ReplayStats stats;
+  hcq::Footprint footprint;  // of what a replay reads beside the graphs
 
   std::vector<graph::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
     std::vector<graph::UOp> out = variables;
@@ -223,6 +224,23 @@ struct CapturedGraph::State {
     segments.push_back(std::move(s));
   }
 
+  void foresee_replays(std::span<const Ref<Buffer>> inputs) {
+    footprint = {};
+    footprint.add(this, sizeof(*this));
+    footprint.add(addresses);
+    footprint.add(sizes);
+    footprint.add(values);
+    footprint.add(segments);
+    for (const Segment& s : segments) {
+      if (!s.touched) continue;
+      footprint.add(s.touched.get(), sizeof(*s.touched));
+      footprint.add(&s.command_graph(), sizeof(hcq::CommandGraph));
+    }
+    // Other ones may be given; many callers fill the same ones anew.
+    for (const Ref<Buffer>& b : inputs) footprint.add_object(*b);
+    footprint.add(&counters(), sizeof counters());
+  }
+
   void record(const TexelInputs& from) {
     const std::vector<BoundCall> calls = from.calls();
     const std::span<const Ref<Buffer>> inputs = from.patched();
@@ -235,6 +253,7 @@ struct CapturedGraph::State {
       add_runs(calls, inputs);
     else
       add_segmented(calls, inputs, plan, options.host_waits);
+    foresee_replays(inputs);
   }
 
   // What replays may change: re-bound inputs come to be copied, and long graphs are cut anew.
@@ -294,9 +313,8 @@ struct CapturedGraph::State {
   }
 
   // Memory that another device's loss has spoilt is not computed with.
-  static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
-                              std::span<const Ref<Buffer>> touched) {
-    if (!Buffer::any_has_origin()) return;
+  [[gnu::noinline]] static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
+                                                std::span<const Ref<Buffer>> touched) {
     Origin origins;
     for (const auto& buffers : {inputs, touched})
       for (const Ref<Buffer>& b : buffers)
@@ -307,7 +325,16 @@ struct CapturedGraph::State {
       for (const Ref<Buffer>& b : buffers) b->written_from(origins.with(b->origin()));
   }
 
-  void replay_segmented(std::span<const Ref<Buffer>> inputs) {
+  [[gnu::noinline]] static void copy_on_host(const Segment& s,
+                                             std::span<const Ref<Buffer>> inputs) {
+    BoundCopy c = *s.host_copy;
+    if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
+    if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
+    const BoundCall call(std::move(c));
+    execute(std::span<const BoundCall>(&call, 1));
+  }
+
+  [[gnu::noinline]] void replay_segmented(std::span<const Ref<Buffer>> inputs) {
     segmented->replay(inputs, [this](hcq::CommandGraph& g, std::span<const uint64_t> points) {
       return g.replay(addresses, values, sizes, points);
     });
@@ -316,14 +343,10 @@ struct CapturedGraph::State {
   void replay_runs(std::span<const Ref<Buffer>> inputs) {
     for (Segment& s : segments) {
       if (s.host_copy) {
-        BoundCopy c = *s.host_copy;
-        if (s.copy_dst_input >= 0) c.dst = inputs[size_t(s.copy_dst_input)];
-        if (s.copy_src_input >= 0) c.src = inputs[size_t(s.copy_src_input)];
-        const BoundCall call(std::move(c));
-        execute(std::span<const BoundCall>(&call, 1));
+        copy_on_host(s, inputs);
         continue;
       }
-      pass_origins_on(inputs, s.touched->members());
+      if (Buffer::any_has_origin()) pass_origins_on(inputs, s.touched->members());
       const uint64_t value =
           s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
       s.touched->used_until(value);
@@ -333,7 +356,7 @@ struct CapturedGraph::State {
     }
   }
 
-  void require_values(std::span<const int64_t> values) const {
+  [[gnu::noinline]] void require_values(std::span<const int64_t> values) const {
     if (values.size() != variables.size())
       fail<InvalidArgument>("replay: {} values given for {} variables", values.size(),
                             variables.size());
@@ -345,7 +368,8 @@ struct CapturedGraph::State {
     }
   }
 
-  void replay_validated(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> given) const {
+  [[gnu::noinline]] void replay_validated(std::span<const Ref<Buffer>> inputs,
+                                          std::span<const int64_t> given) const {
     std::vector<BoundCall> calls = validated;
     VariableValues values;
     for (size_t i = 0; i < given.size(); i++)
@@ -380,11 +404,19 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
+TUFF_REPLAY_CODE void CapturedGraph::prefetch() const {
+  hcq::Footprint::prefetch(state_->footprint.lines());
+  for (const Segment& s : state_->segments)
+    if (s.graph) s.graph->prefetch();
+}
+
+TUFF_REPLAY_CODE void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs,
+                                            std::span<const int64_t> values) {
+  prefetch();
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
-  st.require_values(values);
+  if (!st.variables.empty() || !values.empty()) st.require_values(values);
   if (!st.validated.empty()) return st.replay_validated(inputs, values);
   if (st.texels.note_moved(inputs)) st.record(st.texels);
   const ProfiledScope scope("replay");

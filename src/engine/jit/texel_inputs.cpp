@@ -114,7 +114,7 @@ std::vector<BoundCall> TexelInputs::calls() const {
   return copies.take();
 }
 
-bool TexelInputs::note_moved(std::span<const Ref<Buffer>> given) {
+bool TexelInputs::note_those_moved(std::span<const Ref<Buffer>> given) {
   bool moved = false;
   for (size_t i = 0; i < fixed_.size(); i++) {
     Ref<Buffer>& at = fixed_[i];

@@ -27,9 +27,12 @@ class TexelInputs {
   std::span<const Ref<Buffer>> patched() const { return patched_; }
   bool uses_any_where_it_is() const;
   // Notes which of a replay's inputs are elsewhere; whether the graph has to be recorded again.
-  bool note_moved(std::span<const Ref<Buffer>> given);
+  bool note_moved(std::span<const Ref<Buffer>> given) {
+    return !fixed_.empty() && note_those_moved(given);
+  }
 
  private:
+  bool note_those_moved(std::span<const Ref<Buffer>> given);
   void find_fixed(std::span<const Ref<Buffer>> inputs);
 
   std::vector<BoundCall> calls_;

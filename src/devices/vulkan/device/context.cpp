@@ -95,14 +95,7 @@ void Context::throw_lost() {
   throw DeviceLost(lost_text_);
 }
 
-void Context::require_alive() {
-  if (lost()) [[unlikely]]
-    throw_lost();
-}
-
-void Context::check(VkResult result, const char* call, const std::string& what) {
-  if (result == VK_SUCCESS) [[likely]]
-    return;
+void Context::throw_failed(VkResult result, const char* call, const std::string& what) {
   std::string text = fmt::format("{} ({}): {} returned {}{}", name, facts.properties.deviceName,
                                  call, result_name(result), what.empty() ? "" : " for " + what);
   if (result == VK_ERROR_DEVICE_LOST) {

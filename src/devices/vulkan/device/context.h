@@ -20,8 +20,15 @@ class Context {
 
   // VK_SUCCESS passes. DEVICE_LOST is remembered and thrown as DeviceLost, OUT_OF_* as OutOfMemory,
   // anything else as Error; the text names device, call and `what`.
-  void check(VkResult result, const char* call, const std::string& what = {});
-  void require_alive();  // throws DeviceLost once the device has been lost
+  void check(VkResult result, const char* call) {
+    if (result != VK_SUCCESS) throw_failed(result, call, {});
+  }
+  void check(VkResult result, const char* call, const std::string& what) {
+    if (result != VK_SUCCESS) throw_failed(result, call, what);
+  }
+  void require_alive() {  // throws DeviceLost once the device has been lost
+    if (lost()) throw_lost();
+  }
   // Before objects are destroyed: what the driver calls lost may still be running. Waiting for a
   // lost device ends in finite time (Vulkan specification, "Lost Device").
   void settle() noexcept;
@@ -38,6 +45,7 @@ class Context {
   VkQueue queue = VK_NULL_HANDLE;  // guarded by the Queue's lock
 
  private:
+  [[noreturn]] void throw_failed(VkResult result, const char* call, const std::string& what);
   [[noreturn]] void throw_lost();
   std::atomic<bool> lost_{false};
   std::mutex mutex_;

@@ -58,7 +58,7 @@ std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::Command
   return out;
 }
 
-EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
+TUFF_REPLAY_CODE EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
   // In every replay: a dynamic_cast would walk through code and names that are cold by then.
   if (typeid(list) == typeid(EncodedVulkanList)) {
     auto& native = static_cast<EncodedVulkanList&>(list);
@@ -67,7 +67,8 @@ EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
   fail<InvalidArgument>("{}: the list was encoded by another queue", context_->name);
 }
 
-uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
+TUFF_REPLAY_CODE uint64_t VulkanQueue::submit(hcq::EncodedList& encoded,
+                                              std::span<const uint64_t> slots) {
   device().fail_if_lost();
   EncodedVulkanList& list = own(encoded);
   if (slots.size() < list.slot_count) {
@@ -88,8 +89,8 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
   return value;
 }
 
-void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
-                                uint64_t value) {
+TUFF_REPLAY_CODE void VulkanQueue::submit_native(EncodedVulkanList& list,
+                                                 std::span<const uint64_t> slots, uint64_t value) {
   list.submission.fill(slots, value);
   if (semaphore_) {
     submit_with(list, VK_NULL_HANDLE);
@@ -106,7 +107,7 @@ void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_
   list.recorder.busy_until = value;
 }
 
-void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
+TUFF_REPLAY_CODE void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
   const VkApi& api = context_->api;
   if (context_->facts.caps.synchronization2) {
     context_->check(api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), fence),
@@ -115,6 +116,17 @@ void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
     context_->check(api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), fence),
                     "vkQueueSubmit");
   }
+}
+
+void VulkanQueue::add_to(hcq::Footprint& out) const {
+  const Context& c = *context_;
+  out.add_object(*this);
+  out.add_object(device());
+  out.add(&c.facts.caps.synchronization2, sizeof c.facts.caps.synchronization2);
+  out.add(&c.api.vkQueueSubmit2, sizeof c.api.vkQueueSubmit2);
+  out.add(&c.api.vkQueueSubmit, sizeof c.api.vkQueueSubmit);
+  out.add(&c.device, sizeof c.device);
+  out.add(&c.queue, sizeof c.queue);
 }
 
 std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {

@@ -1,0 +1,46 @@
+#include "hcq/footprint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+// Named by the linker after the section.
+extern "C" const std::byte __start_tuff_replay_code[], __stop_tuff_replay_code[];
+
+namespace tuff::hcq {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kTableBytes = 128;  // of virtual functions: those that come first
+
+}  // namespace
+
+void Footprint::add(const void* at, size_t bytes) {
+  if (!at || !bytes) return;
+  const auto begin = reinterpret_cast<uintptr_t>(at) / kLine * kLine;
+  for (uintptr_t line = begin; line < reinterpret_cast<uintptr_t>(at) + bytes; line += kLine) {
+    const auto* p = reinterpret_cast<const std::byte*>(line);
+    if (std::find(lines_.begin(), lines_.end(), p) == lines_.end()) lines_.push_back(p);
+  }
+}
+
+// An object begins with the address of its table (Itanium C++ ABI, 2.4); before the table stands
+// its type.
+void Footprint::add_table(const void* object) {
+  const std::byte* table = nullptr;
+  std::memcpy(&table, object, sizeof table);
+  add(table, kTableBytes);
+}
+
+TUFF_REPLAY_CODE void Footprint::prefetch(std::span<const std::byte* const> lines) {
+  for (const std::byte* line : lines) __builtin_prefetch(line);
+}
+
+TUFF_REPLAY_CODE void Footprint::prefetch_code() {
+  constexpr int kRead = 0, kIntoL2 = 2;  // where instructions are fetched from
+  for (const std::byte* line = __start_tuff_replay_code; line < __stop_tuff_replay_code;
+       line += kLine)
+    __builtin_prefetch(line, kRead, kIntoL2);
+}
+
+}  // namespace tuff::hcq
