@@ -161,6 +161,27 @@ TEST(Opt, StagedTilesKeepTheMeaning) {
   }
 }
 
+// Its columns are channels, which are no neighbours in the result; the weights are copied once for
+// all the pixels of a launch group.
+TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
+  Target t = builtin_target("c-x86-64");
+  t.cores = 2;
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  const LinearKernel k = lower(conv_ast(64, 32, 12, 64), t);
+  EXPECT_NE(k.opts.find("vector(1,"), std::string::npos) << k.opts;
+  EXPECT_NE(k.opts.find("stage("), std::string::npos) << k.opts;
+  int64_t groups = 1;
+  for (const auto& g : k.groups) groups *= g.max();
+  EXPECT_LT(groups, 64 * 12) << k.opts;
+  EXPECT_GT(groups, 1) << k.opts;
+  const UOp small = conv_ast(3, 2, 6, 20);
+  const std::vector<Opt> opts{{OptKind::Vector, 1, 16}, {OptKind::Upcast, 3, 4},
+                              {OptKind::Group, 0, 2},   {OptKind::Swap, 0, 1},
+                              {OptKind::Stage, 1, 1}};
+  expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
+}
+
 void expect_within(const LinearKernel& k, const Target& t) {
   uint32_t invocations = 1;
   for (size_t i = 0; i < 3; i++) {

@@ -20,9 +20,11 @@ constexpr double kVectorCopy = 5;       // a vector packed
 constexpr double kFarVectorCopy = 15;   // one of a line by itself
 constexpr double kTurnedCopy = 12;      // a vector packed of what lies across it
 constexpr double kFarLine = 60;         // a cache line that is not in the L1 cache, and its page
+constexpr double kStreamedVector = 6;   // a load of what the L2 cache has no room for
 constexpr double kScatteredLine = 3;    // one that the L2 cache has, a row away from the last
 constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
 constexpr double kTileCost = 40;           // stores and loop of one register tile
+constexpr double kStoredElement = 2;       // one that is stored by itself: an extraction beside it
 constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
 constexpr double kShareCost = 20000;       // waking a thread and waiting for it
 constexpr double kCyclesPerGroup = 40000;  // no group needs to be shorter
@@ -43,6 +45,10 @@ struct Plan {
   int64_t width = 1, rows = 1;
   bool stage_x = false, stage_y = false;
   int64_t column_groups = 1, row_groups = 1;
+  // Output axes beside the tile's that x does not walk can be loops inside: one copy of x serves
+  // all their iterations. The longest of them is shared out to so many groups; 0: all are groups.
+  int inner = -1;
+  int64_t inner_groups = 0;
   double cost = 1e300;
 };
 
@@ -62,11 +68,20 @@ class ProductPlanner {
         p.column = c, p.row = r;
         if (!find_operands(p)) continue;
         choose_tile(p);
+        find_inner(p);
         choose_groups(p);
         if (p.cost < best.cost) best = p;
       }
     }
     return best;
+  }
+
+  // Output axes that the register tile has no part of.
+  bool is_other(const Plan& p, int a) const {
+    return !axis(a).reduced && a != p.column && a != p.row && (axis(a).symbolic || size(a) > 1);
+  }
+  bool may_be_inner(const Plan& p, int a) const {
+    return is_other(p, a) && !axis(a).symbolic && !walks(p.x.factor, a);
   }
 
  private:
@@ -110,7 +125,7 @@ class ProductPlanner {
       if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column);
       if (walks(f, p.row) && !walks(f, p.column)) p.y = operand(f, k_.main_axes.back());
     }
-    return p.x.factor >= 0 && p.y.factor >= 0 && axis(p.column).unit_stores > 0;
+    return p.x.factor >= 0 && p.y.factor >= 0;
   }
 
   Operand operand(int factor, int along) const {
@@ -144,20 +159,38 @@ class ProductPlanner {
         const double tiles =
             double(ceil_div(size(p.column), width)) * double(ceil_div(size(p.row), rows));
         const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
-        const double cost = tiles * (step * double(reduced_) + kTileCost);
+        const double cost =
+            tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
         if (cost < best) best = cost, p.width = width, p.rows = rows;
       }
     }
+  }
+
+  // Vectors where the columns are neighbours; else each element by itself, in lines that the tile
+  // fills where its rows are neighbours, and in one of its own where they are not.
+  double store_cost(int column, int row, int64_t width, int64_t rows) const {
+    if (axis(column).unit_stores > 0) return kTileCost;
+    const double elements = double(width * rows);
+    if (axis(row).unit_stores == 0) return kTileCost + elements * kFarLine;
+    const int64_t lines = width * (1 + rows * 4 / kLineBytes);
+    return kTileCost + elements * kStoredElement + double(lines) * kScatteredLine;
+  }
+
+  void find_inner(Plan& p) const {
+    for (int a = 0; a < int(k_.axes.size()); a++)
+      if (may_be_inner(p, a) && (p.inner < 0 || size(a) > size(p.inner))) p.inner = a;
   }
 
   bool stays_in_l1(int64_t lines) const {
     const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
     return lines * kLineBytes <= bytes;
   }
+  int64_t copy_bytes(const Plan& p) const { return reduced_ * p.width * p.x.element_bytes; }
   // One step of the sum in one register tile.
   double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
     const double vectors = double(p.width) / double(lanes_);
     double x = kLoadShare * vectors, y = kLoadShare * double(p.rows);
+    if (stage_x && copy_bytes(p) > int64_t(target_.l2_bytes)) x = kStreamedVector * vectors;
     if (!stage_x) {
       // Rows of a large operand lie in as many pages, and in few sets of the caches: what leaves
       // the L1 cache between two tiles comes back without being foreseen.
@@ -182,10 +215,11 @@ class ProductPlanner {
         !p.x.gated && size(p.column) % p.width == 0 && size(k_.main_axes.back()) % lanes_ == 0;
     const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
     const double copy = near ? kVectorCopy : kFarVectorCopy;
+    const bool streamed = copy_bytes(p) > int64_t(target_.l2_bytes);
     const double one = p.x.unit ? vectors * (copy + p.x.operations)
                        : turned ? vectors * (kTurnedCopy + p.x.operations)
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
-    return one * double(reduced_);
+    return (one + (streamed ? kStreamedVector * vectors : 0)) * double(reduced_);
   }
   double copy_y_cost(const Plan& p, int64_t tiles) const {
     return double(tiles * p.rows) * double(reduced_) * (kScalarCopy + p.y.operations);
@@ -194,19 +228,26 @@ class ProductPlanner {
   void choose_groups(Plan& p) {
     const int64_t columns = ceil_div(size(p.column), p.width),
                   row_tiles = ceil_div(size(p.row), p.rows);
-    const double others = batch_ / double(axis(p.column).size) / double(axis(p.row).size);
+    const Plan tile = p;
     p.cost = 1e300;
     for (const bool stage_x : {false, true}) {
       for (const bool stage_y : {false, true}) {
         for (int64_t gc = 1; gc <= columns; gc = next_count(gc, columns)) {
           for (int64_t gr = 1; gr <= row_tiles; gr = next_count(gr, row_tiles)) {
-            Plan q = p;
+            Plan q = tile;
             q.stage_x = stage_x, q.stage_y = stage_y, q.column_groups = gc, q.row_groups = gr;
-            q.cost = makespan(q, ceil_div(columns, gc), ceil_div(row_tiles, gr), others);
-            if (q.cost < p.cost) p = q;
+            choose_inner(p, q, ceil_div(columns, gc), ceil_div(row_tiles, gr));
           }
         }
       }
+    }
+  }
+  void choose_inner(Plan& best, Plan q, int64_t columns, int64_t row_tiles) const {
+    const int64_t most = q.stage_x && !q.stage_y && q.inner >= 0 ? size(q.inner) : 0;
+    for (int64_t g = 0; g <= most; g = g == 0 ? 1 : next_count(g, most)) {
+      q.inner_groups = g;
+      q.cost = makespan(q, columns, row_tiles);
+      if (q.cost < best.cost) best = q;
     }
   }
   // 1, 2, 3, 4, 6, 8, 12, 16 ..., and all.
@@ -218,13 +259,15 @@ class ProductPlanner {
   }
 
   // How long all groups take on all cores; out of reach where the copies do not fit.
-  double makespan(const Plan& p, int64_t columns, int64_t row_tiles, double others) const {
+  double makespan(const Plan& p, int64_t columns, int64_t row_tiles) const {
     const int64_t x_bytes = p.stage_x ? reduced_ * p.width * p.x.element_bytes : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
     if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return 1e300;
-    if ((p.stage_x && row_tiles < 2) || (p.stage_y && columns < 2)) return 1e300;
-    const double tile = step_cost(p, p.stage_x, p.stage_y) * double(reduced_) + kTileCost;
-    double group = double(columns) * double(row_tiles) * tile + kGroupCost;
+    const auto [others, inside] = other_tiles(p);
+    if ((p.stage_x && double(row_tiles) * inside < 2) || (p.stage_y && columns < 2)) return 1e300;
+    const double tile = step_cost(p, p.stage_x, p.stage_y) * double(reduced_) +
+                        store_cost(p.column, p.row, p.width, p.rows);
+    double group = double(columns) * double(row_tiles) * inside * tile + kGroupCost;
     if (p.stage_x) group += double(columns) * copy_x_cost(p);
     if (p.stage_y) group += copy_y_cost(p, row_tiles);
     const double groups = double(p.column_groups * p.row_groups) * others;
@@ -237,6 +280,18 @@ class ProductPlanner {
     return std::min(alone, rounds * group + last + kShareCost);
   }
 
+  // Of the axes beside the tile's: launch groups, and iterations inside each.
+  std::pair<double, double> other_tiles(const Plan& p) const {
+    double all = batch_ / double(axis(p.column).size) / double(axis(p.row).size), inside = 1;
+    if (p.inner_groups == 0) return {all, 1};
+    for (int a = 0; a < int(k_.axes.size()); a++) {
+      if (!may_be_inner(p, a)) continue;
+      all /= double(size(a));
+      inside *= double(a == p.inner ? ceil_div(size(a), p.inner_groups) : size(a));
+    }
+    return {all * double(p.inner_groups), inside};
+  }
+
   const Tiling& t_;
   const KernelShape& k_;
   const Target& target_;
@@ -246,31 +301,46 @@ class ProductPlanner {
   double batch_ = 1;     // outputs
 };
 
-}  // namespace
-
-bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target) {
-  const Plan p = ProductPlanner(t, k, target).best();
-  if (p.column < 0) return false;
-  const Tiling before = t;
+bool apply_plan(Tiling& t, const KernelShape& k, const ProductPlanner& planner, const Plan& p) {
   bool ok = t.try_apply({OptKind::Vector, p.column, p.width});
   if (p.rows > 1) ok = ok && t.try_apply({OptKind::Upcast, p.row, p.rows});
   const auto groups = [&](int a, int64_t n) {
     return n < 2 || t.try_apply({OptKind::Group, a, n});
   };
   for (int a = 0; ok && a < int(k.axes.size()); a++) {
-    const AxisShape& x = k.axes[size_t(a)];
-    if (x.reduced || a == p.column || a == p.row || (!x.symbolic && x.size < 2)) continue;
-    ok = t.try_apply({OptKind::Group, a, 0});
+    if (!planner.is_other(p, a)) continue;
+    if (p.inner_groups == 0 || !planner.may_be_inner(p, a)) {
+      ok = t.try_apply({OptKind::Group, a, 0});
+    } else if (a == p.inner) {
+      ok = groups(a, p.inner_groups);
+    }
   }
   ok = ok && groups(p.column, p.column_groups) && groups(p.row, p.row_groups);
-  if (p.row < p.column) ok = ok && t.try_apply({OptKind::Swap, p.row, p.column});
+  // The columns are walked outside of all that x serves.
+  for (int a = 0; a < p.column; a++) {
+    const bool inside = a == p.row || (p.inner_groups > 0 && planner.may_be_inner(p, a));
+    if (!inside) continue;
+    ok = ok && t.try_apply({OptKind::Swap, a, p.column});
+    break;
+  }
   const Axis& columns = t.axes()[size_t(p.column)];
   const int64_t around =
       columns.parts[size_t(columns.main)].kind == AxisKind::Loop && columns.main_size() > 1 ? 1 : 0;
   if (p.stage_y) ok = ok && t.try_apply({OptKind::Stage, p.y.factor, 0});
   if (p.stage_x) ok = ok && t.try_apply({OptKind::Stage, p.x.factor, around});
-  if (!ok) t = before;
   return ok;
+}
+
+}  // namespace
+
+bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target) {
+  ProductPlanner planner(t, k, target);
+  const Plan p = planner.best();
+  if (p.column < 0) return false;
+  const Tiling before = t;
+  if (apply_plan(t, k, planner, p)) return true;
+  t = before;
+  return false;
 }
 
 }  // namespace tuff::kernel
