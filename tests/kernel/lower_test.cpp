@@ -237,22 +237,64 @@ TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {
 }
 
 // The parts of 2^x that are its scale are made with two left shifts.
+int64_t exponentials(const LinearKernel& k) {
+  return std::count_if(k.ops.begin(), k.ops.end(), [](const UOp& u) { return u->op == Op::Shl; }) /
+         2;
+}
+
 TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
-  const auto exponentials = [](const LinearKernel& k) {
-    return std::count_if(k.ops.begin(), k.ops.end(),
-                         [](const UOp& u) { return u->op == Op::Shl; }) /
-           2;
-  };
   Target t = builtin_target("c-x86-64");
   const UOp ast = softmax_ast(6, 1024);
   const LinearKernel once = lower(ast, t);
   EXPECT_EQ(exponentials(once), 1) << to_text(once);
-  EXPECT_EQ(once.shared_bytes, 4096u);
   expect_same(ast, once, 1e-5, "with a row buffer");
   const std::string skipped[] = {"row-buffers"};
   EXPECT_EQ(exponentials(lower_with(ast, t, {}, skipped)), 2);
   t.l2_bytes = 4096;
   EXPECT_EQ(exponentials(lower(ast, t)), 2);  // half of it is less than a row
+}
+
+// exp2(x) / sum(exp2(x)) by rows, or with `sums` the exponentials and their sums beside each other.
+UOp shares_ast(int64_t rows, int64_t columns, DType out, bool sums, bool gated = false) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(columns), r = b.fold(columns);
+  const int64_t n = rows * columns;
+  const auto power = [&](const UOp& at) { return alu(Op::Exp2, {load(2, n, i * columns + at)}); };
+  const UOp sum = reduce_over(Op::Add, power(r), {r});
+  const UOp gate = gated ? lt(j, index_const(columns - 3)) : UOp();
+  if (!sums) {
+    const UOp y = power(j) * alu(Op::Recip, {sum});
+    return kernel_of({store(0, n, i * columns + j, cast(y, out), {i, j}, gate)});
+  }
+  return kernel_of({store(0, n, i * columns + j, power(j) + constant(DType::F32, 1), {i, j}),
+                    store(1, rows, i, sum, {i})});
+}
+
+// The row of the output holds them until what becomes of them is stored there.
+TEST(Lower, DearValuesOfARowStandInTheOutputWhereNothingElseIs) {
+  const Target t = builtin_target("c-x86-64");
+  const LinearKernel k = lower(shares_ast(6, 512, DType::F32, false), t);
+  EXPECT_EQ(exponentials(k), 1) << to_text(k);
+  EXPECT_EQ(k.shared_bytes, 0u);
+  ASSERT_EQ(k.buffers.size(), 3u);
+  EXPECT_TRUE(k.buffers[0].written && k.buffers[0].read);
+}
+
+TEST(Lower, DearValuesOfARowStandInScratchMemoryWhereTheOutputIsOfAnotherUse) {
+  const Target t = builtin_target("c-x86-64");
+  const auto in_scratch = [&](const UOp& ast, std::string_view what) {
+    const LinearKernel k = lower(ast, t);
+    EXPECT_EQ(exponentials(k), 1) << what << '\n' << to_text(k);
+    EXPECT_EQ(k.shared_bytes, 2048u) << what;
+    expect_same(ast, k, 1e-3, std::string(what));
+  };
+  in_scratch(shares_ast(6, 512, DType::F16, false), "another dtype");
+  in_scratch(shares_ast(6, 512, DType::F32, true), "stored before the sum is known");
+  in_scratch(shares_ast(6, 512, DType::F32, false, true), "not every element is stored");
+  // Columns outside rows: the row is filled again for each of its elements.
+  const LinearKernel k = lower_with(softmax_ast(6, 512), t, {{OptKind::Swap, 0, 1}});
+  EXPECT_EQ(k.shared_bytes, 2048u);
+  expect_same(softmax_ast(6, 512), k, 1e-5, "columns outside");
 }
 
 // Both products of attention have register tiles; scores and probabilities of a tile's rows lie in

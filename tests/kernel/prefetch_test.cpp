@@ -109,6 +109,21 @@ TEST(Prefetch, ARowsExponentialsGiveTimeForTheNextRowAndTheOutput) {
   EXPECT_EQ(asked(softmax_ast(64, 64), small_cache(1000)), further);
 }
 
+// Four lines to a vector: the exponentials ask for half of what is read, for the quarter each that
+// greatest element and quotients leave, and for the rest of what they write.
+TEST(Prefetch, LoopsOfARowShareItsLines) {
+  Target t = small_cache();
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  t.l2_bytes = 4 * 2048;
+  const std::vector<Asked> expected{
+      {1, 512, 1, false}, {1, 0, 0, true},   {2, 512 + 128, 1, false}, {2, 512 + 144, 1, false},
+      {2, 128, 0, true},  {2, 144, 0, true}, {2, 160, 0, true},        {4, 512 + 384, 1, false}};
+  const LinearKernel k = lower(softmax_ast(64, 512), t);
+  EXPECT_EQ(asked(k), expected);
+  check_linear_spec(k.ops, "prefetch");  // what two loops need of an offset stands before both
+}
+
 TEST(Prefetch, ItIsSkippedByNameAndLeftOutWhereAccessesAreChecked) {
   const Target t = small_cache();
   const std::vector<std::string> skipped{"prefetch"};

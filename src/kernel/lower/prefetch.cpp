@@ -25,8 +25,12 @@ struct Loop {
   int parent = -1;
   std::vector<int> inner;
   int64_t trips = 0;
-  int64_t work = 0;  // arithmetic of its body, times its trips
+  int64_t work = 0;  // what its body does besides counting, times its trips
 };
+bool is_work(const UOp& u) {
+  const bool access = u->op == Op::Load || u->op == Op::Store;  // of memory, not of a register
+  return access ? u->src(0)->op == Op::Index : is_alu(u->op) && !is_int(u->dtype);
+}
 
 // An access of an innermost loop that walks memory without gaps.
 struct Stream {
@@ -73,7 +77,7 @@ class Prefetches {
         l.end = i;
         l.work *= l.trips;
         open.pop_back();
-      } else if (is_alu(u->op) && is_float(u->dtype) && !open.empty()) {
+      } else if (is_work(u) && !open.empty()) {
         loops_[size_t(open.back())].work++;
       }
     }
@@ -125,42 +129,66 @@ class Prefetches {
 
   // ---- rows: several loops over the same row, one after another -------------------------------
   // While a row is computed, what comes next is fetched: the next row where it is read first, this
-  // one where a later loop reads or writes it. The loop with most arithmetic has the time for it.
+  // one where a later loop reads or writes it.
   void row(int l) {
     std::vector<int> parts;
     for (int i : loops_[size_t(l)].inner) {
       if (innermost(i) && loops_[size_t(i)].trips > 0) parts.push_back(i);
     }
     if (parts.size() < 2) return;
-    std::set<std::pair<int32_t, bool>> seen;
-    for (Stream& s : streams_) {
+    std::map<int32_t, bool> seen;  // by slot: whether it is to be written
+    for (const Stream& s : streams_) {
       const auto part = std::find(parts.begin(), parts.end(), s.loop);
       if (part == parts.end()) continue;
       in_rows_.insert(s.at);
-      if (!seen.insert({s.slot(), s.write}).second) continue;
+      const auto [known, first] = seen.try_emplace(s.slot(), s.write);
+      if (!first && (known->second || !s.write)) continue;
+      known->second = s.write;
       const std::span<const int> all(parts);
       const size_t n = size_t(part - parts.begin());
-      fetch_row(s, l, n == 0 ? all.subspan(1) : all.first(n), n == 0);
+      fetch_row(s, l, n == 0 ? all : all.first(n + 1), n == 0);
     }
   }
+  // Memory should never stand still: each loop asks for a part of the row, that with most work for
+  // half of it and what the others leave.
   void fetch_row(const Stream& s, int around, std::span<const int> parts, bool next) {
     const std::optional<int64_t> pitch = lane_stride(s.offset, loops_[size_t(around)].range);
-    const int64_t elements = s.step * loops_[size_t(s.loop)].trips;
-    const int64_t row_bytes = elements * s.element_bytes(), ahead = target_.prefetch_bytes;
+    const int64_t line = kLineBytes / s.element_bytes();
+    const int64_t lines = (s.step * loops_[size_t(s.loop)].trips + line - 1) / line;
+    const int64_t row_bytes = lines * kLineBytes, ahead = target_.prefetch_bytes;
     if (!pitch || *pitch == 0 || row_bytes > int64_t(target_.l2_bytes) / 4) return;
-    const int meanwhile = *std::max_element(parts.begin(), parts.end(), [&](int a, int b) {
-      return loops_[size_t(a)].work < loops_[size_t(b)].work;
-    });
-    const Loop& to = loops_[size_t(meanwhile)];
-    if (elements % to.trips != 0) return;
     const int64_t rows = next || row_bytes < ahead ? (ahead + row_bytes - 1) / row_bytes : 0;
-    const UOp& from = loops_[size_t(s.loop)].range;
+    int64_t from = 0;
+    for (const auto& [loop, count] : shares(lines, parts)) {
+      const int64_t trips = loops_[size_t(loop)].trips;
+      fetch_part(s, loop, from * line, (count * line + trips - 1) / trips, rows * *pitch);
+      from += count;
+    }
+  }
+  // How many of a row's lines each loop asks for, in the order of the loops.
+  std::vector<std::pair<int, int64_t>> shares(int64_t lines, std::span<const int> parts) const {
+    std::vector<int> by_work(parts.begin(), parts.end());
+    std::stable_sort(by_work.begin(), by_work.end(),
+                     [&](int a, int b) { return loops_[size_t(a)].work > loops_[size_t(b)].work; });
+    std::map<int, int64_t> count;
+    int64_t left = lines;
+    for (const int l : std::span(by_work).subspan(1)) {
+      const int64_t trips = loops_[size_t(l)].trips, spare = (left - (lines + 1) / 2) / trips;
+      const int64_t asked = std::min(std::max<int64_t>(lines / trips / 4, 1), spare) * trips;
+      if (asked > 0) count[l] = asked, left -= asked;
+    }
+    if (left > 0) count[by_work[0]] = left;
+    return {count.begin(), count.end()};
+  }
+  // `each` elements per iteration, beginning with `from` of the row.
+  void fetch_part(const Stream& s, int loop, int64_t from, int64_t each, int64_t ahead) {
+    const UOp& inner = loops_[size_t(s.loop)].range;
+    const UOp& range = loops_[size_t(loop)].range;
     const DType t = s.offset->dtype;
-    const UOp counter = to.range->dtype == t ? to.range : cast(to.range, t);
-    const UOp start = substitute(s.offset, {{from, number(from->dtype, 0)}});
-    const UOp place =
-        make(Op::Add, t, {start, make(Op::Mul, t, {counter, number(t, elements / to.trips)})});
-    fetch(s, meanwhile, place, rows * *pitch, elements / to.trips);
+    const UOp counter = range->dtype == t ? range : cast(range, t);
+    const UOp start = substitute(s.offset, {{inner, number(inner->dtype, 0)}});
+    const UOp place = make(Op::Add, t, {start, make(Op::Mul, t, {counter, number(t, each)})});
+    fetch(s, loop, place, ahead + from, each);
   }
 
   // ---- one loop over long memory --------------------------------------------------------------
@@ -204,6 +232,7 @@ class Prefetches {
     const size_t begin = loops_[size_t(loop)].begin;
     std::set<const Node*> inside;
     for (const Node* n : toposort(u)) {
+      if (n == range.get()) continue;  // the loop opens where it does
       for (const UOp& x : n->src()) {
         if (x == range || inside.contains(x.get())) inside.insert(n);
       }
