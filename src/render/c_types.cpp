@@ -49,23 +49,41 @@ TUFF_VECTORS(2) TUFF_VECTORS(4) TUFF_VECTORS(8) TUFF_VECTORS(16) TUFF_VECTORS(32
 #else
 #define TUFF_ALL(m) 0
 #endif
-#define TUFF_MASKEDS(N) TUFF_MASKED(u8, N) TUFF_MASKED(u16, N) TUFF_MASKED(u64, N)
+#define TUFF_MASKEDS(N) TUFF_MASKED(u64, N)
 TUFF_MASKEDS(2) TUFF_MASKEDS(4) TUFF_MASKEDS(8) TUFF_MASKEDS(16) TUFF_MASKEDS(32) TUFF_MASKEDS(64)
+TUFF_MASKED(u8, 2) TUFF_MASKED(u8, 4) TUFF_MASKED(u8, 8) TUFF_MASKED(u16, 2) TUFF_MASKED(u16, 4)
 TUFF_MASKED(u32, 2) TUFF_MASKED(u32, 4)
 #if defined(__AVX512DQ__) && defined(__AVX512VL__) && __has_builtin(__builtin_ia32_loadups512_mask)
-#define TUFF_MASKED_AVX512(N, BITS) \
-  typedef f32 tuff_v##N##sf __attribute__((vector_size(N * 4))); \
-  typedef i32 tuff_v##N##si __attribute__((vector_size(N * 4))); \
-  static inline u32x##N get_u32x##N(const u32* p, i32x##N m) { \
-    return (u32x##N)__builtin_ia32_loadups##BITS##_mask((const void*)p, (tuff_v##N##sf){0}, \
-      __builtin_ia32_cvtd2mask##BITS((tuff_v##N##si)m)); } \
-  static inline void put_u32x##N(u32* p, i32x##N m, u32x##N v) { \
-    __builtin_ia32_storeups##BITS##_mask((void*)p, (tuff_v##N##sf)v, \
-      __builtin_ia32_cvtd2mask##BITS((tuff_v##N##si)m)); }
-TUFF_MASKED_AVX512(8, 256) TUFF_MASKED_AVX512(16, 512)
+typedef i32 tuff_v8si __attribute__((vector_size(32)));
+typedef i32 tuff_v16si __attribute__((vector_size(64)));
+static inline u64 bits_8(i32x8 m) { return (u8)__builtin_ia32_cvtd2mask256((tuff_v8si)m); }
+static inline u64 bits_16(i32x16 m) { return (u16)__builtin_ia32_cvtd2mask512((tuff_v16si)m); }
+static inline u64 bits_32(i32x32 m) { return bits_16(m.lo) | bits_16(m.hi) << 16; }
+static inline u64 bits_64(i32x64 m) { return bits_32(m.lo) | bits_32(m.hi) << 32; }
+#define TUFF_MASKED_AVX512(T, N, BITS, E, LANE, LOAD, STORE) \
+  typedef E tuff_v##N##LANE __attribute__((vector_size(BITS / 8))); \
+  static inline T##x##N get_##T##x##N(const T* p, i32x##N m) { \
+    return (T##x##N)__builtin_ia32_##LOAD##BITS##_mask((const void*)p, (tuff_v##N##LANE){0}, \
+      bits_##N(m)); } \
+  static inline void put_##T##x##N(T* p, i32x##N m, T##x##N v) { \
+    __builtin_ia32_##STORE##BITS##_mask((void*)p, (tuff_v##N##LANE)v, bits_##N(m)); }
+TUFF_MASKED_AVX512(u32, 8, 256, f32, sf, loadups, storeups)
+TUFF_MASKED_AVX512(u32, 16, 512, f32, sf, loadups, storeups)
 #else
 TUFF_MASKED(u32, 8) TUFF_MASKED(u32, 16)
 #endif
+#if defined(TUFF_MASKED_AVX512) && defined(__AVX512BW__)
+TUFF_MASKED_AVX512(u16, 8, 128, short, hi, loaddquhi, storedquhi)
+TUFF_MASKED_AVX512(u16, 16, 256, short, hi, loaddquhi, storedquhi)
+TUFF_MASKED_AVX512(u16, 32, 512, short, hi, loaddquhi, storedquhi)
+TUFF_MASKED_AVX512(u8, 16, 128, char, qi, loaddquqi, storedquqi)
+TUFF_MASKED_AVX512(u8, 32, 256, char, qi, loaddquqi, storedquqi)
+TUFF_MASKED_AVX512(u8, 64, 512, char, qi, loaddquqi, storedquqi)
+#else
+TUFF_MASKED(u16, 8) TUFF_MASKED(u16, 16) TUFF_MASKED(u16, 32)
+TUFF_MASKED(u8, 16) TUFF_MASKED(u8, 32) TUFF_MASKED(u8, 64)
+#endif
+TUFF_MASKED_HALVES(u16, 64, 32)
 TUFF_MASKED_HALVES(u32, 32, 16) TUFF_MASKED_HALVES(u32, 64, 32)
 #define TUFF_QUOTIENT(T) \
   static inline T div_##T(T a, T b) { \

@@ -132,6 +132,27 @@ TEST(RenderC, NestedLoopsWithSymbolicExtent) {
   check({{row_sum_kernel(), Values::Whole, {6}}, {row_sum_kernel(), Values::Whole, {4}}});
 }
 TEST(RenderC, GatesAndStrides) { check({{gated_kernel()}, {strided_kernel()}}); }
+// Rows of which a vector's lanes have a part, and whose last elements stay what they are.
+TEST(RenderC, PartsOfVectorsOfEveryTypeAndWidth) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  const Target t = builtin_target("c-x86-64");
+  constexpr int64_t kRows = 3, kColumns = 67, kKept = 5;
+  std::vector<Case> cases;
+  for (DType type : kMemoryTypes) {
+    for (const int64_t width : {2, 4, 8, 16, 32, 64}) {
+      ast::AstBuilder b;
+      const graph::UOp i = b.loop(kRows), j = b.loop(kColumns);
+      const graph::UOp at = i * kColumns + j, stored = lt(j, graph::index_const(kColumns - kKept));
+      const graph::UOp loaded = lt(graph::index_const(kKept), j);
+      const graph::UOp x = ast::load(1, kRows * kColumns, at, type, loaded);
+      cases.push_back({kernel::lower_with(
+          ast::kernel_of({ast::store(0, kRows * kColumns, at, x, {i, j}, stored)}), t,
+          {{OptKind::Vector, 1, width}})});
+    }
+  }
+  check(cases);
+}
 TEST(RenderC, Bools) { check({{bool_kernel(1)}, {bool_kernel(4)}, {bool_kernel(8)}}); }
 TEST(RenderC, Integers) { check(integer_cases()); }
 TEST(RenderC, Floats) { check(float_cases()); }
