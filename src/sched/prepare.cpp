@@ -78,22 +78,63 @@ const Node* through_casts(const Node* n) {
   return n;
 }
 
-// A sum of products, each factor of which is used for several outputs: a tile of them needs few
-// loads, but they are few tiles.
-bool is_matrix_product(const Node& reduce) {
+// How many outputs an element of a factor is used for.
+int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
+  int64_t n = 1;
+  for (size_t a = 0; factor.op == Op::Expand && a < factor.shape.size(); a++) {
+    const bool shared = factor.src(0)->shape[a] == 1 && !(factor.shape[a] == 1);
+    if (shared && std::find(reduced.begin(), reduced.end(), int64_t(a)) == reduced.end())
+      n *= factor.shape[a].max();
+  }
+  return n;
+}
+// Of a sum of products, each factor of which is used for so many outputs: a tile of them needs few
+// loads.
+bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
   const ReduceArg& arg = reduce.get<ReduceArg>();
   const Node* product = through_casts(reduce.src(0).get());
   if (arg.op != Op::Add || product->op != Op::Mul) return false;
   return std::all_of(product->src().begin(), product->src().end(), [&](const UOp& s) {
-    const Node* factor = through_casts(s.get());
-    if (factor->op != Op::Expand) return false;
-    for (size_t a = 0; a < factor->shape.size(); a++) {
-      const bool reduced =
-          std::find(arg.axes.begin(), arg.axes.end(), int64_t(a)) != arg.axes.end();
-      if (!reduced && factor->src(0)->shape[a] == 1 && !(factor->shape[a] == 1)) return true;
-    }
-    return false;
+    return reuse(*through_casts(s.get()), arg.axes) >= least_reuse;
   });
+}
+
+// A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second
+// product stays whole.
+bool follows_rows_of_product(const Node& reduce) {
+  const auto is_product = [](const Node* n) {
+    return n->op == Op::Reduce && is_matrix_product(*n);
+  };
+  bool rows = false, product = false;
+  for (const UOp& factor : reduce.src()) {
+    for (const Node* n : toposort_gated(std::span(&factor, 1), [&](const Node* n) {
+           return n->op != Op::Contiguous && !is_product(n);
+         })) {
+      product = product || is_product(n);
+      rows = rows || (n->op == Op::Reduce && !is_product(n));
+    }
+  }
+  return rows && product;
+}
+
+int64_t smallest_divisor(int64_t n, int64_t least, int64_t most) {
+  for (int64_t d = least; d <= most; d++) {
+    if (n % d == 0) return d;
+  }
+  return 0;
+}
+
+// Into how many parts a product's sum is cut so that its panels stay in the L2 cache; 0: it is not.
+int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
+  const int64_t outputs = element_count(reduce.shape), cache = int64_t(target.l2_bytes);
+  const int64_t reduced = element_count(reduce.src(0)->shape) / std::max<int64_t>(outputs, 1);
+  const int64_t panel_bytes = reduced * kSplitPanelBytes;
+  const bool is_long = !target.has_local && cache > 0 && 4 * panel_bytes > 3 * cache;
+  if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
+      follows_rows_of_product(reduce))
+    return 0;
+  const int64_t least = (8 * panel_bytes + 3 * cache - 1) / (3 * cache);
+  return smallest_divisor(extent, least, 2 * least);
 }
 
 // How many parts a reduction of so many elements to each output is worth; 1: none.
@@ -242,7 +283,9 @@ class Preparer {
       if (x->shape[a].value() > x->shape[axis].value()) axis = a;
     }
     const Target& target = target_of_(*n->device);
-    const int64_t extent = x->shape[axis].value(), most = reduce_parts(target, *n);
+    const int64_t extent = x->shape[axis].value();
+    if (const int64_t parts = panel_parts(target, *n, extent)) return in_panels(n, axis, parts);
+    const int64_t most = reduce_parts(target, *n);
     const int64_t parts = most > 1 ? largest_divisor(extent, most) : 0;
     if (!parts) return {};
     // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
@@ -251,10 +294,30 @@ class Preparer {
     return in_parts(n, axis, parts, !runs);
   }
 
+  // What is stored between the kernels is not rounded to half a word.
+  static DType stored_type(DType t) { return is_float(t) && size_bytes(t) < 4 ? DType::F32 : t; }
+
+  // The products of all outputs beside each other, part after part.
+  UOp in_panels(const UOp& n, int64_t axis, int64_t parts) const {
+    const ReduceArg& arg = n->get<ReduceArg>();
+    const DType stored_as = stored_type(n->dtype);
+    Shape wide = n->src(0)->shape;
+    wide[axis] = Dim(wide[axis].value() / parts);
+    wide.insert(wide.begin() + axis, Dim(parts));
+    IntVec first, order{axis};
+    for (int64_t a : arg.axes) first.push_back(a >= axis ? a + 1 : a);
+    for (int64_t a = 0; a < int64_t(wide.size()); a++) {
+      if (a != axis) order.push_back(a);
+    }
+    const UOp x = stored_as == n->dtype ? n->src(0) : cast(n->src(0), stored_as);
+    const UOp partial = permute(reduce(arg.op, reshape(x, wide), first), order);
+    const UOp sum = reduce(arg.op, make(Op::Contiguous, stored_as, {partial}), {0});
+    return reshape(stored_as == n->dtype ? sum : cast(sum, n->dtype), n->shape);
+  }
+
   UOp in_parts(const UOp& n, int64_t axis, int64_t parts, bool parts_inner) const {
     const ReduceArg& arg = n->get<ReduceArg>();
-    // What is stored between the kernels is not rounded to half a word.
-    const DType stored_as = is_float(n->dtype) && size_bytes(n->dtype) < 4 ? DType::F32 : n->dtype;
+    const DType stored_as = stored_type(n->dtype);
     const UOp x = stored_as == n->dtype ? n->src(0) : cast(n->src(0), stored_as);
     const int64_t extent = x->shape[axis].value();
     Shape wide = x->shape;

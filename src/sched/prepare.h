@@ -20,6 +20,10 @@ inline constexpr int64_t kSplitMinReduced = 32768;
 // (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
 // this.
 inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 8, kSplitLeastPart = 512;
+// And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
+// L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
+// is used so often that their products are what takes time.
+inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 32;
 
 // After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
 // a Storage's old contents while the graph overwrites it is a Contiguous.

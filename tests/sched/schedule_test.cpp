@@ -184,6 +184,60 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
   EXPECT_EQ(kernel_count(*schedule(rows, target_of).schedule), 1) << "workgroups share rows";
 }
 
+// A panel of 64 columns and 128 rows of floats is all that this L2 cache has.
+TEST(Fusion, LongProductsAreSplitWhereTheirPanelsExceedTheCacheOfACore) {
+  Target cpu = host_target("CPU");
+  cpu.cores = 2;
+  cpu.l2_bytes = 32 << 10;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return cpu; };
+  const auto product = [](int64_t n, int64_t k, int64_t m, DType t = DType::F32) {
+    return matmul(host_buffer({n, k}, t), host_buffer({k, m}, t));
+  };
+  const UOp whole = product(32, 128, 64);
+  const std::vector<UOp> sinks{add(whole, host_buffer({32, 64}))};
+  EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "kernel k0 t3 <- in1 in2\n"
+            "    r0:4 r1:32 r2:64: p0[r0*2048 + r1*64 + r2] = add_reduce(mul(p1[r0*32 + r1*128 + "
+            "r3], p2[r0*2048 + r2 + r3*64]); r3:32)\n"
+            "kernel k1 out0 <- t3 in0\n"
+            "    r0:2048: p0[r0] = add(add_reduce(p1[r0 + r1*2048]; r1:4), p2[r0])\n");
+  expect_meaning(sinks, 1e-4, target_of);
+  expect_meaning({product(33, 160, 47)}, 1e-4, target_of);
+  const std::vector<UOp> narrow{product(32, 128, 64, DType::F16)};
+  const Scheduled s = schedule(narrow, target_of);
+  EXPECT_EQ(s.schedule->buffers[s.schedule->calls[0].args[0]].dtype, DType::F32);
+  const auto kernels = [&](const UOp& x) {
+    const std::vector<UOp> one{x};
+    return kernel_count(*schedule(one, target_of).schedule);
+  };
+  EXPECT_EQ(kernels(product(32, 160, 64)), 2);
+  EXPECT_EQ(kernels(product(32, 96, 64)), 1) << "the panel leaves room for the other factor";
+  EXPECT_EQ(kernels(product(32, 131, 64)), 1) << "a prime";
+  EXPECT_EQ(kernels(product(16, 160, 64)), 1) << "each column is read for few rows";
+  const UOp sums = reduce(Op::Add, host_buffer({512, 160}), {1});
+  EXPECT_EQ(kernels(sums), 1) << "no product";
+  cpu.l2_bytes = 0;
+  EXPECT_EQ(kernels(product(32, 160, 64)), 1) << "no cache is known";
+}
+
+// Attention over more positions than a panel has rows: its second product follows rows of the
+// first.
+TEST(Fusion, ProductsThatMayKeepRowsStayWhole) {
+  Target cpu = host_target("CPU");
+  cpu.cores = 2;
+  cpu.l2_bytes = 32 << 10;
+  const TargetOf target_of = [&](const std::string&) -> const Target& { return cpu; };
+  const UOp scores = matmul(host_buffer({160, 32}), host_buffer({32, 160}));
+  const UOp sum = expand(reduce(Op::Add, exp(scores), {1}), {160, 160});
+  const UOp values = host_buffer({160, 32});
+  const auto longest = [&](const UOp& x) {
+    const std::vector<UOp> sinks{x};
+    return to_text(*schedule(sinks, target_of).schedule).find(":160)") != std::string::npos;
+  };
+  EXPECT_TRUE(longest(matmul(alu(Op::Div, {exp(scores), sum}), values)));
+  EXPECT_FALSE(longest(matmul(exp(scores), values))) << "no rows";
+}
+
 // Parts of narrow floats are kept in 32 bits: 65536 is beyond what f16 has.
 TEST(Fusion, PartsOfNarrowFloatsAreWide) {
   Target cores = host_target("CPU");
