@@ -1,0 +1,62 @@
+// What the choosers of a schedule have in common: a kernel's axes as they are while opts are
+// applied, and the choices that more than one of them makes. Base of the heuristics' classes. Must
+// never know a device's name.
+#pragma once
+
+#include "kernel/opt/shape.h"
+
+namespace tuff::kernel {
+
+// A register tile: lanes along two output axes (row -1: along one).
+struct ProductTile {
+  int column = -1, row = -1;
+  int64_t columns = 1, rows = 1;
+  double loads = 1e30;  // per multiply-add
+};
+
+class Chooser {
+ protected:
+  Chooser(Tiling& t, const KernelShape& k, const Target& target) : t_(t), k_(k), target_(target) {}
+
+  const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
+  int64_t left(int a) const { return t_.axes()[size_t(a)].main_size(); }
+  bool fixed(int a) const { return !axis(a).symbolic && t_.axes()[size_t(a)].main_is_const(); }
+  int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
+  int count() const { return int(k_.axes.size()); }
+  bool loop_left(int a) const {
+    return t_.axes()[size_t(a)].parts[size_t(t_.axes()[size_t(a)].main)].kind ==
+           graph::AxisKind::Loop;
+  }
+
+  // How well an axis serves as vector lanes: contiguous accesses for it, gathers against.
+  int vector_score(int a) const;
+  // The output axis for vector lanes; -1 if none gains. Axes outside the reductions count only
+  // where nothing is reduced.
+  int best_vector_axis(int64_t least) const;
+  void vectorize_outputs(int64_t lanes);
+  bool reads_pairs() const;
+  // Neighbouring outputs of one invocation: a vector; where the lanes of a subgroup are taken one
+  // by one, more, as long as `least` invocations are left: what a workgroup costs to start, and to
+  // walk memory with steps, is the same for more.
+  int64_t outputs_together(int64_t most, uint64_t least) const;
+  // Output axes along which some operand of the main sum of products is reused.
+  std::vector<int> reused_axes() const;
+  // The longest axis of the main reduction that loads walk step by step; -1: none.
+  int contiguous_reduction() const;
+  // A power of two that divides the axis; or the most, where what is past the end is little.
+  int64_t steps_of(int a, int64_t most) const;
+  // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size
+  // GPU.
+  uint64_t wanted_invocations() const;
+  void unroll_main(int64_t most, bool contiguous_first);
+
+  Tiling& t_;
+  const KernelShape& k_;
+  const Target& target_;
+};
+
+// A load that takes so many multiply-adds is dear: accumulators may spill, steps past the end may
+// be masked, if only it is made less often.
+inline constexpr uint32_t kDearLoad = 4;
+
+}  // namespace tuff::kernel

@@ -1,0 +1,94 @@
+#include "kernel/opt/vector_products.h"
+
+#include <algorithm>
+
+#include "kernel/opt/chooser.h"
+
+namespace tuff::kernel {
+
+namespace {
+
+class VectorProduct : Chooser {
+ public:
+  VectorProduct(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+
+  // Rows times vector registers, so that accumulators, one row of vectors and a broadcast fit.
+  bool run() {
+    const std::vector<int> tile = reused_axes();
+    if (tile.empty()) return false;
+    ProductTile best;
+    for (int column : tile) {
+      for (int64_t width = cpu_lanes() / 2; width <= cpu_lanes() * 4; width *= 2) {
+        if (left(column) % width == 0) widen_rows(best, tile, column, width);
+      }
+    }
+    const bool gathers = best.column < 0 || !axis(best.column).product_units;
+    if (gathers && tile_dot(tile)) return true;
+    if (best.column < 0) return false;
+    t_.apply({OptKind::Vector, best.column, best.columns});
+    if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
+    order_columns_outside(best.column, best.row);
+    return true;
+  }
+
+ private:
+  void widen_rows(ProductTile& best, const std::vector<int>& tile, int column,
+                  int64_t width) const {
+    const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
+    const int64_t vectors = std::max<int64_t>(width / cpu_lanes(), 1);
+    for (int row : tile) {
+      const int64_t most = row == column ? 1 : std::min<int64_t>(left(row), 16);
+      for (int64_t rows = 1; rows <= most; rows++) {
+        if (left(row) % rows != 0 || rows * vectors + vectors + 1 > registers) continue;
+        const double loads = vector_loads(column, width, row, rows) / double(rows * width);
+        if (loads < best.loads) best = {column, row, width, rows, loads};
+      }
+    }
+  }
+  // Load instructions of one step of the main reduction: vectors where an operand is contiguous
+  // along the columns, lane by lane (and an insertion each) where it is not, one where it does not
+  // move.
+  double vector_loads(int column, int64_t width, int row, int64_t rows) const {
+    double n = 0;
+    for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
+      const uint32_t bit = uint32_t(1) << l;
+      const double vectors = double(std::max<int64_t>(width / cpu_lanes(), 1));
+      const double across = !(axis(column).product_reads & bit) ? 1
+                            : axis(column).product_units & bit  ? vectors
+                                                                : 2.0 * double(width);
+      n += across * (row != column && (axis(row).product_reads & bit) ? double(rows) : 1);
+    }
+    return n;
+  }
+  // One panel of columns is used for all rows before the next: it stays in the cache.
+  void order_columns_outside(int column, int row) {
+    if (row >= 0 && row < column) t_.try_apply({OptKind::Swap, row, column});
+  }
+
+  // Both operands contiguous along the reduction (x times a transposed matrix): partial sums in
+  // lanes along the reduction, a small tile of outputs to reuse what was loaded.
+  bool tile_dot(const std::vector<int>& tile) {
+    const int r = contiguous_reduction();
+    if (r < 0) return false;
+    const int64_t n = divisor_up_to(left(r), cpu_lanes(), true);
+    if (n < 4) return false;
+    t_.apply({OptKind::Unroll, r, n});
+    const int64_t vectors = n / std::min(n, cpu_lanes());
+    int64_t budget =
+        std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
+    for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
+      const int64_t m =
+          divisor_up_to(left(tile[i]), std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
+      if (m > 1 && t_.try_apply({OptKind::Upcast, tile[i], m})) budget /= m;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+bool tile_vector_product(Tiling& t, const KernelShape& k, const Target& target) {
+  return VectorProduct(t, k, target).run();
+}
+
+}  // namespace tuff::kernel
