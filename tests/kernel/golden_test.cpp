@@ -50,26 +50,43 @@ TEST(Golden, LinearLists) {
                 to_text(lower(attention_ast(8, 64, 32, true), builtin_target("c-x86-64"))));
 }
 
-// One of each kind alone.
+// One of each kind, alone where it can be.
 TEST(Golden, Opts) {
   const graph::UOp product = matmul_ast(12, 16, 8), sum = sum_ast(2, 64),
                    values = elementwise_ast(12, 50);
   const struct {
     graph::UOp ast;
     Opt opt;
-  } cases[] = {{product, {OptKind::Split, 1, 4}},   {product, {OptKind::Upcast, 0, 5}},
-               {values, {OptKind::Vector, 0, 8}},   {sum, {OptKind::Unroll, 1, 4}},
-               {product, {OptKind::Group, 0, 0}},   {values, {OptKind::Local, 0, 16}},
-               {sum, {OptKind::GroupReduce, 1, 8}}, {product, {OptKind::Swap, 0, 1}},
-               {values, {OptKind::Spread, 0, 4}},   {product, {OptKind::Stage, 1, 0}}};
+    std::vector<Opt> before{};
+  } cases[] = {{product, {OptKind::Split, 1, 4}},
+               {product, {OptKind::Upcast, 0, 5}},
+               {values, {OptKind::Vector, 0, 8}},
+               {sum, {OptKind::Unroll, 1, 4}},
+               {product, {OptKind::Group, 0, 0}},
+               {values, {OptKind::Local, 0, 16}},
+               {sum, {OptKind::GroupReduce, 1, 8}},
+               {product, {OptKind::Swap, 0, 1}},
+               {values, {OptKind::Spread, 0, 4}},
+               {product, {OptKind::Stage, 1, 0}},
+               {product,
+                {OptKind::Ahead, 1, 1},
+                {{OptKind::Local, 1, 4},
+                 {OptKind::Local, 0, 4},
+                 {OptKind::Split, 2, 4},
+                 {OptKind::Group, 0, 0},
+                 {OptKind::Group, 1, 0},
+                 {OptKind::Stage, 0, 1},
+                 {OptKind::Stage, 1, 1}}}};
   std::set<OptKind> shown;
   for (const auto& c : cases) {
     shown.insert(c.opt.kind);
     for (const char* name : {"c-x86-64", "spirv-lavapipe"}) {
       const Target target = builtin_target(name);
       if (!allows(target, c.opt.kind)) continue;
+      std::vector<Opt> opts = c.before;
+      opts.push_back(c.opt);
       expect_golden(fmt::format("opt_{}.{}.txt", kernel::name(c.opt.kind), name),
-                    to_text(lower_with(c.ast, target, {c.opt})));
+                    to_text(lower_with(c.ast, target, opts)));
     }
   }
   EXPECT_EQ(shown.size(), std::size(kOptKinds)) << "a kind of opt has no golden";

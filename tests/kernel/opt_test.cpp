@@ -1,6 +1,7 @@
 // Every opt's legality, with the reason in the error, and what it makes of the ranges.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "kernel/ast_builder.h"
@@ -129,11 +130,100 @@ TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Stage, 1, 1}}, "no loop inside reads the copy again");
   expect_refused(ast, cpu, {{OptKind::Group, 1, 0}, {OptKind::Stage, 0, 0}},
                  "reads the copy again");
-  expect_refused(ast, gpu, {{OptKind::Local, 1, 8}, {OptKind::Stage, 0, 0}}, "several invocations");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::Stage, 0, 0}},
+                 "shares a reduction");
+  expect_refused(ast, gpu, {{OptKind::Spread, 0, 4}, {OptKind::Stage, 0, 0}}, "shared out");
+  expect_refused(ast, gpu, {{OptKind::Group, 0, 0}, {OptKind::Local, 1, 8}, {OptKind::Stage, 1, 0}},
+                 "reads the copy again");
   expect_refused(sum_ast(4, 16), cpu, {{OptKind::Stage, 0, 0}}, "no such factor");
   Target small = cpu;
   small.shared_bytes = 2048;
   expect_refused(ast, small, {{OptKind::Stage, 1, 0}}, "640 elements exceeds the 1920 bytes");
+}
+
+TEST(Opt, AheadRefusesWhatIsIllegalAndSaysWhy) {
+  const Target gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = matmul_ast(12, 16, 40);
+  const Opt ahead{OptKind::Ahead, 0, 1}, local{OptKind::Local, 1, 8}, split{OptKind::Split, 2, 4};
+  expect_refused(ast, builtin_target("c-x86-64"), {{OptKind::Stage, 0, 0}, ahead},
+                 "one invocation");
+  expect_refused(ast, gpu, {local, ahead}, "not staged");
+  expect_refused(ast, gpu, {local, split, {OptKind::Stage, 0, 2}, {OptKind::Ahead, 0, 2}},
+                 "1 iteration");
+  expect_refused(ast, gpu, {local, {OptKind::Stage, 0, 0}, ahead}, "makes a next copy");
+  expect_refused(ast, gpu, {local, split, {OptKind::Stage, 0, 3}, ahead, ahead}, "ahead already");
+  const Opt rows{OptKind::Upcast, 0, 12}, slab{OptKind::Split, 2, 20};
+  expect_refused(ast, gpu, {rows, local, slab, {OptKind::Stage, 0, 2}, ahead},
+                 "than its registers hold");
+}
+
+// A workgroup's tiles: of one factor or both, in slabs of the reduction or whole, edges that divide
+// nothing, more invocations than elements and fewer, loops of outputs around and inside, copies at
+// different places.
+TEST(Opt, TilesThatAWorkgroupSharesKeepTheMeaning) {
+  const Opt x{OptKind::Local, 1, 4}, y{OptKind::Local, 0, 4}, all_x{OptKind::Group, 1, 0},
+      all_y{OptKind::Group, 0, 0}, slab{OptKind::Split, 2, 4}, a{OptKind::Stage, 0, 1},
+      b{OptKind::Stage, 1, 1}, next_a{OptKind::Ahead, 0, 1}, next_b{OptKind::Ahead, 1, 1};
+  int count = 0;
+  for (const char* name : {"spirv-generic", "spirv-lavapipe"}) {
+    const Target gpu = builtin_target(name);
+    for (const bool transposed : {false, true}) {
+      for (const UOp& ast :
+           {matmul_ast(13, 21, 8, transposed), matmul_ast(16, 32, 40, transposed)}) {
+        for (const std::vector<Opt>& opts : std::vector<std::vector<Opt>>{
+                 {x, y, slab, all_x, all_y, a},
+                 {x, y, slab, all_x, all_y, b},
+                 {x, y, slab, all_x, all_y, a, b},
+                 {x, y, slab, all_x, all_y, a, b, next_a},
+                 {x, y, slab, all_x, all_y, a, b, next_a, next_b},
+                 {{OptKind::Upcast, 1, 2}, x, {OptKind::Upcast, 0, 3}, y, slab, all_x, all_y, a, b},
+                 {{OptKind::Upcast, 1, 2},
+                  x,
+                  y,
+                  {OptKind::Unroll, 2, 2},
+                  all_x,
+                  all_y,
+                  a,
+                  b,
+                  next_b},
+                 {{OptKind::Vector, 1, 4},
+                  x,
+                  y,
+                  {OptKind::Unroll, 2, 4},
+                  all_x,
+                  all_y,
+                  a,
+                  b,
+                  next_a},
+                 {x, y, all_x, all_y, {OptKind::Stage, 0, 0}, {OptKind::Stage, 1, 0}},
+                 {x, y, slab, all_x, all_y, {OptKind::Stage, 0, 0}, b, next_b},
+                 {x,
+                  y,
+                  {OptKind::Split, 0, 2},
+                  slab,
+                  {OptKind::Stage, 0, 1},
+                  {OptKind::Stage, 1, 3}},
+                 {x,
+                  y,
+                  slab,
+                  {OptKind::Swap, 0, 1},
+                  {OptKind::Stage, 0, 0},
+                  {OptKind::Stage, 1, 1}},
+                 {x, {OptKind::Local, 1, 4}, y, slab, all_x, all_y, a, b, next_a, next_b}}) {
+          std::optional<LinearKernel> k;
+          try {
+            k = lower_with(ast, gpu, opts);
+          } catch (const InvalidArgument&) {
+            continue;  // an axis is too short for it, or is not divided
+          }
+          count++;
+          EXPECT_GT(k->shared_bytes, 0u);
+          expect_same(ast, *k, 1e-5, to_string(opts));
+        }
+      }
+    }
+  }
+  EXPECT_GE(count, 80);
 }
 
 // Tiles that divide nothing, copies inside none, one or two loops, with lanes and without.

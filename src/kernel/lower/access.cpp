@@ -39,6 +39,32 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
   return out;
 }
 
+std::optional<int64_t> longest_step(const std::vector<Access>& all, RangeDeps& deps, const UOp& r) {
+  int64_t longest = 0;
+  for (const Access& a : all) {
+    if ((a.irregular | a.gate) & deps.bit(r)) return {};
+    longest = std::max(longest, std::abs(a.step(r)));
+  }
+  return longest;
+}
+
+int64_t typical_step(const std::vector<Access>& all, RangeDeps& deps, const UOp& r) {
+  int64_t longest = 0;
+  for (const Access& a : all) {
+    int64_t step = std::abs(a.step(r));
+    if (a.irregular & deps.bit(r)) {
+      UOpMap<UOp> others;
+      for (const UOp& o : deps.ranges()) {
+        if (o != r) others.emplace(o, index_const(0));
+      }
+      const UOp along = simplify(substitute(a.index->src(1), others));
+      step = (along->max - along->min) / std::max<int64_t>(r->src(0)->max - 1, 1);
+    }
+    longest = std::max(longest, step);
+  }
+  return longest;
+}
+
 namespace {
 
 // Ranges used other than in an offset, in gates or irregularly, or whose size is no number: they

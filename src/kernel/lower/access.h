@@ -1,5 +1,5 @@
-// How loads and stores walk memory: the step of every offset per range. Called by the heuristics
-// and by the merging of axes. Knows nothing of targets.
+// How loads and stores walk memory: the step of every offset per range. Called by the heuristics,
+// by copies of tiles and by the merging of axes. Knows nothing of targets.
 #pragma once
 
 #include <optional>
@@ -21,5 +21,12 @@ struct Access {
 };
 
 std::vector<Access> accesses(const graph::UOp& ast, RangeDeps& deps);
+
+// The longest step of these accesses along a range; none where one is irregular in it.
+std::optional<int64_t> longest_step(const std::vector<Access>& all, RangeDeps& deps,
+                                    const graph::UOp& r);
+// About how far apart in memory successive iterations of a range are: of what is irregular in it,
+// as a row that is clamped, from the bounds of the offset.
+int64_t typical_step(const std::vector<Access>& all, RangeDeps& deps, const graph::UOp& r);
 
 }  // namespace tuff::kernel

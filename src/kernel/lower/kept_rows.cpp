@@ -18,7 +18,18 @@ namespace {
 bool is_row_axis(AxisKind k) { return is_lane(k) || k == AxisKind::Local; }
 
 bool fills_row(const Node* n) {
-  return n->op == Op::End && without_after(n->src(0)->src(0)->src(0).get())->op == Op::Shared;
+  if (n->op != Op::End || n->src(0)->src(0)->op != Op::Index) return false;
+  return without_after(n->src(0)->src(0)->src(0).get())->op == Op::Shared;
+}
+
+// What a workgroup fills together is no row of an invocation.
+std::set<const Node*> filled_together(const UOp& ast) {
+  std::set<const Node*> ends;
+  for (const Node* n : toposort(ast)) {
+    if (n->op != Op::Barrier) continue;
+    for (const UOp& s : n->src()) ends.insert(s.get());
+  }
+  return ends;
 }
 
 // Nodes below a value, what fills rows left out.
@@ -121,8 +132,9 @@ void pass_kept_rows(Lowering& l) {
   // Those that others are filled from come first.
   for (bool again = true; again;) {
     again = false;
+    const std::set<const Node*> together = filled_together(l.ast);
     for (const Node* n : toposort(l.ast)) {
-      if (!fills_row(n)) continue;
+      if (!fills_row(n) || together.contains(n)) continue;
       if (!widened.insert(without_after(n->src(0)->src(0)->src(0).get())->get<SharedArg>().number)
                .second)
         continue;

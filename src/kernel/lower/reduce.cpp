@@ -41,7 +41,12 @@ struct ReduceParts {
 
 class ReduceLowerer {
  public:
-  ReduceLowerer(const UOp& ast, const Target& target) : deps_(ast), target_(target) {}
+  ReduceLowerer(const UOp& ast, const Target& target) : deps_(ast), target_(target) {
+    for (const Node* n : toposort(ast)) {
+      if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
+      if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
+    }
+  }
 
   UOp lower(const UOp& reduce) {
     const Op op = reduce->get<ReduceArg>().op;

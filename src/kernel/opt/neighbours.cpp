@@ -24,6 +24,7 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
     }
     case OptKind::Spread: return {4, 8, 16, 32, 64};
     case OptKind::Stage: return {0, 1, 2, 3};
+    case OptKind::Ahead: return {1};
   }
   return {};
 }
@@ -46,7 +47,8 @@ class Neighbourhood {
       }
     }
     for (const OptKind kind : kOptKinds) {
-      const size_t places = kind == OptKind::Stage ? start_.factors().size() : start_.axes().size();
+      const bool of_factors = kind == OptKind::Stage || kind == OptKind::Ahead;
+      const size_t places = of_factors ? start_.factors().size() : start_.axes().size();
       for (int axis = 0; axis < int(places); axis++) {
         for (const int64_t amount : amounts_of(kind, start_, axis))
           insert(opts, {kind, axis, amount});
@@ -57,8 +59,9 @@ class Neighbourhood {
 
  private:
   // What splits further comes before what takes the rest of an axis to the launch grid, and copies
-  // of tiles come last.
+  // of tiles come last; those that are loaded ahead have been staged.
   static int phase(OptKind k) {
+    if (k == OptKind::Ahead) return 3;
     return k == OptKind::Stage ? 2 : k == OptKind::Group || k == OptKind::Spread ? 1 : 0;
   }
   void insert(const Opts& opts, const Opt& o) {

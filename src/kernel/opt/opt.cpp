@@ -8,6 +8,7 @@
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/stage.h"
+#include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
 
@@ -35,6 +36,7 @@ const OptRow& row_of(OptKind k) {
       {"swap", AxisKind::Loop, true, false},
       {"spread", AxisKind::Group, true, true},
       {"stage", AxisKind::Loop, true, false},
+      {"ahead", AxisKind::Loop, true, false},
   };
   return rows[size_t(k)];
 }
@@ -44,6 +46,7 @@ const OptRow& row_of(OptKind k) {
 const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
+  if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
 std::string to_string(const Opt& o) {
@@ -187,6 +190,7 @@ double Tiling::useful() const {
 void Tiling::check_kind(const Opt& o) const {
   auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   if (o.kind == OptKind::Stage) return check_stage(o);
+  if (o.kind == OptKind::Ahead) return check_ahead(o);
   if (!staged_.empty()) refuse("what is staged has been copied for the loops as they are");
   if (o.axis < 0 || o.axis >= int(axes_.size())) refuse("there is no such axis");
   const Axis& axis = axes_[o.axis];
@@ -405,6 +409,8 @@ void Tiling::apply(const Opt& o) {
   check_kind(o);
   if (o.kind == OptKind::Stage) {
     staged_.push_back(o);
+  } else if (o.kind == OptKind::Ahead) {
+    ahead_.push_back(o.axis);
   } else if (o.kind == OptKind::Swap) {
     const auto a = std::find(order_.begin(), order_.end(), o.axis);
     const auto b = std::find(order_.begin(), order_.end(), int(o.amount));
@@ -542,8 +548,8 @@ UOp identity_unless(const UOp& valid, const UOp& value, Op reduce) {
 class Builder {
  public:
   Builder(const Tiling& t, const UOp& ast, const std::vector<int>& order,
-          const std::vector<Opt>& staged)
-      : t_(t), order_(order), old_deps_(ast), built_(t.axes().size()) {
+          const std::vector<Opt>& staged, const std::vector<int>& ahead)
+      : t_(t), order_(order), ahead_(ahead), old_deps_(ast), built_(t.axes().size()) {
     build_axes();
     for (const Node* n : toposort(ast)) {
       if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
@@ -562,7 +568,7 @@ class Builder {
       case Op::Reduce: return closing(old, src);
       case Op::Mul:
         if (const auto it = staged_.find(old.get()); it != staged_.end())
-          return staged_product(it->second, src);
+          return staged_product(old, it->second, src);
         break;
       default: break;
     }
@@ -626,42 +632,81 @@ class Builder {
     return axes;
   }
 
-  UOp staged_product(const std::vector<Opt>& opts, std::span<const UOp> src) {
+  UOp staged_product(const UOp& old, const std::vector<Opt>& opts, std::span<const UOp> src) {
     std::vector<UOp> factors(src.begin(), src.end());
-    for (const Opt& o : opts) {
-      const size_t source = size_t(t_.factors()[size_t(o.axis)].source);
-      const int64_t turned = int64_t(t_.target().vector_bytes / size_bytes(src[source]->dtype));
-      factors[source] = stage_tile(src[source], tile_ranges(o), copies_++, axes_.next_id(), turned);
+    const bool alone = workgroup().empty();
+    for (size_t i = 0; i < opts.size(); i++) {
+      // What is copied at one place has its barriers in common.
+      std::vector<Opt> together{opts[i]};
+      while (!alone && i + 1 < opts.size() && opts[i + 1].amount == opts[i].amount)
+        together.push_back(opts[++i]);
+      std::vector<UOp> values;
+      for (const Opt& o : together) values.push_back(src[source_of(o)]);
+      const std::vector<UOp> copies =
+          alone ? own_copy(old, together[0], values[0]) : shared_copies(old, together, values);
+      for (size_t c = 0; c < copies.size(); c++) factors[source_of(together[c])] = copies[c];
     }
     return make(Op::Mul, factors[0]->dtype, factors);
   }
+  size_t source_of(const Opt& o) const { return size_t(t_.factors()[size_t(o.axis)].source); }
 
-  // Ranges that the copy is made over, as they nest in the loops; lanes last, those of vectors
-  // innermost.
-  std::vector<UOp> tile_ranges(const Opt& o) const {
-    std::vector<UOp> loops, lanes, vector;
-    int64_t around = o.amount;
+  std::vector<UOp> own_copy(const UOp& old, const Opt& o, const UOp& value) {
+    const int64_t turned = int64_t(t_.target().vector_bytes / size_bytes(value->dtype));
+    std::vector<UOp> ranges, vector;
+    for (const UOp& r : tile_ranges(old, o.amount).inside)
+      (kind_of(r.get()) == AxisKind::Vector ? vector : ranges).push_back(r);
+    // Lanes last, those of vectors, which are one for all, innermost.
+    std::ranges::stable_partition(ranges, [](const UOp& r) { return is_loop(kind_of(r.get())); });
+    if (!vector.empty()) ranges.push_back(vector[0]);
+    return {stage_tile(value, ranges, copies_++, axes_.next_id(), turned)};
+  }
+  std::vector<UOp> shared_copies(const UOp& old, const std::vector<Opt>& opts,
+                                 const std::vector<UOp>& values) {
+    LocalTile tile = tile_ranges(old, opts[0].amount);
+    tile.invocations = workgroup();
+    std::vector<bool> ahead;
+    for (const Opt& o : opts) ahead.push_back(std::ranges::find(ahead_, o.axis) != ahead_.end());
+    const int32_t first = copies_;
+    copies_ += int32_t(opts.size());
+    return stage_local(values, ahead, tile, first, axes_.next_id());
+  }
+  // As they are numbered in the launch.
+  std::vector<UOp> workgroup() const {
+    std::vector<UOp> out;
+    for (const BuiltAxis& b : built_) {
+      for (const UOp& r : b.ranges) {
+        if (kind_of(r.get()) == AxisKind::Local) out.push_back(r);
+      }
+    }
+    std::ranges::sort(out, {}, [](const UOp& r) { return r->get<RangeArg>().id; });
+    return out;
+  }
+
+  // Ranges around a copy, as far as the product depends on them, and those that it is made over, as
+  // they nest in the loops (see Tiling::tile_parts).
+  LocalTile tile_ranges(const UOp& product, int64_t around) {
+    LocalTile tile;
+    tile.vector_bytes = t_.target().features.device_address ? t_.target().vector_bytes : 0;
     for (bool reduced : {false, true}) {
       for (int a : order_) {
-        if (t_.axes()[size_t(a)].reduced != reduced) continue;
+        const bool depends = walks(product, size_t(a));
+        if (t_.axes()[size_t(a)].reduced != reduced || (reduced && !depends)) continue;
         for (const UOp& r : built_[size_t(a)].ranges) {
           const AxisKind k = kind_of(r.get());
-          if (is_loop(k) && (reduced || around-- <= 0)) loops.push_back(r);
-          if (k == AxisKind::Vector) {
-            vector = {r};  // one for all
-          } else if (is_lane(k)) {
-            lanes.push_back(r);
+          if (is_loop(k) && around-- > 0) {
+            if (depends) tile.around.push_back(r);
+          } else if (is_loop(k) || is_lane(k) || k == AxisKind::Local) {
+            tile.inside.push_back(r);
           }
         }
       }
     }
-    loops.insert(loops.end(), lanes.begin(), lanes.end());
-    loops.insert(loops.end(), vector.begin(), vector.end());
-    return loops;
+    return tile;
   }
 
   const Tiling& t_;
   const std::vector<int>& order_;
+  const std::vector<int>& ahead_;  // factors
   RangeDeps old_deps_;
   AxisBuilder axes_;
   std::vector<BuiltAxis> built_;
@@ -673,7 +718,7 @@ class Builder {
 }  // namespace
 
 UOp Tiling::build() const {
-  Builder builder(*this, ast_, order_, staged_);
+  Builder builder(*this, ast_, order_, staged_, ahead_);
   return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
 }
 

@@ -31,11 +31,15 @@ enum class OptKind : uint8_t {
   // nest, the same amount in each.
   Spread,
   Stage,  // factor `axis` of the sums of products (see Tiling::factors) is copied into fast
-          // memory inside the `amount` outermost loops and read from there; after all others
+          // memory inside the `amount` outermost loops, those of outputs before those of the
+          // reduction, and read from there: by a workgroup together; after all others
+  Ahead,  // what the copy of factor `axis` takes in the next iteration (`amount`: 1) of the
+          // innermost loop around it is loaded before the products of this one
 };
-inline constexpr OptKind kOptKinds[] = {
-    OptKind::Split, OptKind::Upcast,      OptKind::Vector, OptKind::Unroll, OptKind::Group,
-    OptKind::Local, OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread, OptKind::Stage};
+inline constexpr OptKind kOptKinds[] = {OptKind::Split,       OptKind::Upcast, OptKind::Vector,
+                                        OptKind::Unroll,      OptKind::Group,  OptKind::Local,
+                                        OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread,
+                                        OptKind::Stage,       OptKind::Ahead};
 const char* name(OptKind k);
 bool allows(const Target& target, OptKind k);  // whether any kernel can have it there
 
@@ -81,10 +85,12 @@ class Tiling {
   int axis_of(const graph::Node* range) const;  // -1: none
   // What Stage may copy: both factors of every sum of products, in the order of the graph.
   struct Factor {
-    graph::UOp product;     // the Mul of the untouched AST
-    int source;             // which of its sources
-    std::vector<int> axes;  // that it depends on
-    bool reduces = false;   // a reduction stands below it
+    graph::UOp product;       // the Mul of the untouched AST
+    int source;               // which of its sources
+    std::vector<int> axes;    // that it depends on
+    std::vector<int> around;  // that the product depends on
+    bool reduces = false;     // a reduction stands below it
+    bool keeps = false;       // a row that an invocation keeps stands below it
   };
   const std::vector<Factor>& factors() const { return factors_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
@@ -107,6 +113,14 @@ class Tiling {
   void find_nests();
   void spread(Axis& axis, int64_t groups);
   void check_stage(const Opt& o) const;
+  void check_ahead(const Opt& o) const;
+  struct TilePart {
+    AxisPart part;
+    bool reduced, inside, walks;  // inside the copy; the factor depends on it
+  };
+  std::vector<TilePart> tile_parts(const Factor& f, int64_t around) const;
+  int64_t staged_bytes(int factor, int64_t around) const;
+  int64_t loop_trips(const Factor& f, int64_t around, int64_t count) const;
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
   int64_t staged_bytes() const;
   int64_t kept_bytes() const;  // of kept rows, those of all lanes
@@ -129,6 +143,7 @@ class Tiling {
   std::vector<Stored> stored_;
   std::vector<Factor> factors_;
   std::vector<Opt> staged_;
+  std::vector<int> ahead_;  // factors
   std::vector<int> order_;  // position -> axis
   int nests_ = 1;
   int64_t spread_groups_ = 0, spread_width_ = 1;  // of the launch that spread axes share; 0: none

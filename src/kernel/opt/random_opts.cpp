@@ -44,11 +44,16 @@ class Draw {
       (t_.axes()[a].reduced ? reduced_ : outputs_).push_back(int(a));
     // What holds the workgroup keeps the others out of it: shared reductions get their turn too.
     const bool sharing = !reduced_.empty() && random_.below(2);
+    // So do tiles that a workgroup copies.
+    ahead_ = allows(target, OptKind::Ahead);
+    tiling_ = ahead_ && !sharing && !t_.factors().empty() && random_.below(4) > 0;
     for (const OptKind k : kOptKinds) {
       const bool holds_workgroup = k == OptKind::Local || k == OptKind::Spread;
-      if (k == OptKind::Stage || !allows(target, k)) continue;
+      if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
+      if (k == OptKind::Stage || k == OptKind::Ahead || !allows(target, k)) continue;
       if (sharing && holds_workgroup) continue;
-      kinds_.insert(kinds_.end(), sharing && k == OptKind::GroupReduce ? 3 : 1, k);
+      const bool often = k == (sharing ? OptKind::GroupReduce : OptKind::Local);
+      kinds_.insert(kinds_.end(), (sharing || tiling_) && often ? 3 : 1, k);
     }
     staging_ = allows(target, OptKind::Stage);
   }
@@ -63,7 +68,9 @@ class Draw {
     // Copies come after all others.
     const int factors = staging_ ? int(t_.factors().size()) : 0;
     for (int f = 0; f < factors; f++)
-      if (random_.below(2)) attempt({OptKind::Stage, f, random_.below(4)});
+      if (tiling_ || random_.below(2)) attempt({OptKind::Stage, f, loops_around()});
+    for (int f = 0; ahead_ && f < factors; f++)
+      if (tiling_ || random_.below(2)) attempt({OptKind::Ahead, f, 1});
     std::lock_guard lock(process().mutex);
     process().counts += counts_;
     return t_.applied();
@@ -89,6 +96,15 @@ class Draw {
       default: return any[random_.below(std::size(any))];
     }
   }
+  // Of a copy: those of outputs are all around most tiles of a workgroup.
+  int64_t loops_around() {
+    int64_t outputs = 0;
+    for (const int a : outputs_) {
+      for (const AxisPart& p : t_.axes()[size_t(a)].parts)
+        outputs += p.kind == graph::AxisKind::Loop && !p.size->is_const_int(1);
+    }
+    return tiling_ ? outputs + random_.below(3) : random_.below(4);
+  }
   // Of what is left of the axis; 2 where there is none.
   int64_t divisor(const Axis& axis) {
     std::vector<int64_t> all;
@@ -109,7 +125,7 @@ class Draw {
   const int64_t most_lanes_;
   std::vector<int> outputs_, reduced_;  // axes
   std::vector<OptKind> kinds_;
-  bool staging_ = false;
+  bool staging_ = false, ahead_ = false, tiling_ = false;
   OptCounts counts_;
 };
 

@@ -6,6 +6,7 @@
 #include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "kernel/lower/access.h"
+#include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
 
@@ -21,26 +22,19 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
     if (product->op != Op::Mul || std::any_of(out.begin(), out.end(), known)) continue;
     for (int s = 0; s < 2; s++) {
       const UOp& value = product->src(size_t(s));
-      Tiling::Factor& f = out.emplace_back(Tiling::Factor{UOp(product), s, {}, false});
+      Tiling::Factor& f = out.emplace_back(Tiling::Factor{UOp(product), s, {}, {}});
       for (const UOp& r : deps.list(deps.of(value))) f.axes.push_back(t.axis_of(r.get()));
-      for (const Node* below : toposort(value)) f.reduces = f.reduces || below->op == Op::Reduce;
+      for (const UOp& r : deps.list(deps.of(UOp(product)))) f.around.push_back(t.axis_of(r.get()));
+      for (const Node* below : toposort(value)) {
+        f.reduces = f.reduces || below->op == Op::Reduce;
+        f.keeps = f.keeps || below->op == Op::Shared;
+      }
     }
   }
   return out;
 }
 
 namespace {
-
-// How a value's loads walk memory along a range; none where a load is irregular in it.
-std::optional<int64_t> longest_step(const std::vector<Access>& loads, RangeDeps& deps,
-                                    const UOp& r) {
-  int64_t longest = 0;
-  for (const Access& a : loads) {
-    if ((a.irregular | a.gate) & deps.bit(r)) return {};
-    longest = std::max(longest, std::abs(a.step(r)));
-  }
-  return longest;
-}
 
 // The loop whose steps are neighbours in memory, while those of the vector's lanes are not.
 UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges,
@@ -53,25 +47,6 @@ UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<con
       return r;
   }
   return {};
-}
-
-// About how far apart in memory successive iterations of a range read: of what is irregular in it,
-// as a row that is clamped, from the bounds of the offset.
-int64_t typical_step(const std::vector<Access>& loads, RangeDeps& deps, const UOp& r) {
-  int64_t longest = 0;
-  for (const Access& a : loads) {
-    int64_t step = std::abs(a.step(r));
-    if (a.irregular & deps.bit(r)) {
-      UOpMap<UOp> others;
-      for (const UOp& o : deps.ranges()) {
-        if (o != r) others.emplace(o, index_const(0));
-      }
-      const UOp along = simplify(substitute(a.index->src(1), others));
-      step = (along->max - along->min) / std::max<int64_t>(r->src(0)->max - 1, 1);
-    }
-    longest = std::max(longest, step);
-  }
-  return longest;
 }
 
 constexpr int64_t kBlock =
@@ -144,31 +119,66 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   return make(Op::Load, value->dtype, {make(Op::Index, value->dtype, {filled, from})});
 }
 
+// The loops of an axis in the order that Stage counts them, and what a workgroup or lanes do at
+// once. Axes of other reductions are no part of it.
+std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around) const {
+  const auto contains = [](const std::vector<int>& v, int a) {
+    return std::ranges::find(v, a) != v.end();
+  };
+  std::vector<TilePart> out;
+  for (bool reduced : {false, true}) {
+    for (int a : order_) {
+      const Axis& axis = axes_[size_t(a)];
+      if (axis.reduced != reduced || (reduced && !contains(f.around, a))) continue;
+      for (const AxisPart& p : axis.parts) {
+        if (p.size->is_const_int(1)) continue;
+        const bool inside =
+            is_loop(p.kind) ? around-- <= 0 : is_lane(p.kind) || p.kind == AxisKind::Local;
+        out.push_back({p, reduced, inside, contains(f.axes, a)});
+      }
+    }
+  }
+  return out;
+}
+
+// At most, of one invocation: those of the kernel's loops, and of its share of `count` elements in
+// each iteration of the loops around their copy.
+int64_t Tiling::loop_trips(const Factor& f, int64_t around, int64_t count) const {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  int64_t trips = 1, copied = (count + local_size() - 1) / local_size() + 1;
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts)
+      trips = is_loop(p.kind) ? std::min(trips * std::min(p.size->max + 1, kMost), kMost) : trips;
+  }
+  for (const TilePart& p : tile_parts(f, around)) {
+    if (!p.inside) copied = std::min(copied * std::min(p.part.size->max + 1, kMost), kMost);
+  }
+  return trips + copied;
+}
+
 int64_t Tiling::staged_bytes() const {
   int64_t total = 0;
-  for (const Opt& o : staged_) {
-    const Factor& f = factors_[size_t(o.axis)];
-    total += *staged_count(o.axis, o.amount) *
-             int64_t(size_bytes(f.product->src(size_t(f.source))->dtype));
-  }
+  for (const Opt& o : staged_) total += staged_bytes(o.axis, o.amount);
   return total;
 }
 
+int64_t Tiling::staged_bytes(int factor, int64_t around) const {
+  const Factor& f = factors_[size_t(factor)];
+  const DType t = f.product->src(size_t(f.source))->dtype;
+  const int64_t count = *staged_count(factor, around);
+  if (!has_part(-1, AxisKind::Local)) return count * int64_t(size_bytes(t));
+  int64_t row = 1;
+  for (const TilePart& p : tile_parts(f, around))
+    row *= p.inside && p.walks && !p.reduced ? p.part.size->max : 1;
+  return local_copy_bytes(count, row, t);
+}
+
 std::optional<int64_t> Tiling::staged_count(int factor, int64_t around) const {
-  const std::vector<int>& own = factors_[size_t(factor)].axes;
   int64_t count = 1;
-  for (bool reduced : {false, true}) {
-    for (int a : order_) {
-      if (axes_[size_t(a)].reduced != reduced) continue;
-      const bool walks = std::find(own.begin(), own.end(), a) != own.end();
-      for (const AxisPart& p : axes_[size_t(a)].parts) {
-        if (p.size->is_const_int(1)) continue;
-        const bool inside = is_lane(p.kind) || (is_loop(p.kind) && (reduced || around-- <= 0));
-        if (!inside || !walks) continue;
-        if (!p.size->is_const()) return std::nullopt;
-        if (__builtin_mul_overflow(count, p.size->max, &count)) return std::nullopt;
-      }
-    }
+  for (const TilePart& p : tile_parts(factors_[size_t(factor)], around)) {
+    if (!p.inside || !p.walks) continue;
+    if (!p.part.size->is_const()) return std::nullopt;
+    if (__builtin_mul_overflow(count, p.part.size->max, &count)) return std::nullopt;
   }
   return count;
 }
@@ -181,30 +191,46 @@ void Tiling::check_stage(const Opt& o) const {
   for (const Opt& s : staged_) {
     if (s.axis == o.axis) refuse("the factor is staged already");
   }
-  if (has_part(-1, AxisKind::Local) || has_part(-1, AxisKind::GroupReduce))
-    refuse("a copy that several invocations share is not there yet");
+  const bool together = has_part(-1, AxisKind::Local);
+  if (has_part(-1, AxisKind::GroupReduce))
+    refuse("a workgroup that shares a reduction has no tile");
+  if (together && spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
+  if (together && f.keeps) refuse("the factor is made of what one invocation keeps");
   if (o.amount < 0) refuse("0 or more loops stay around the copy");
-  int64_t around = o.amount;
-  bool reused = false, loops = false;
-  for (bool reduced : {false, true}) {
-    for (int a : order_) {
-      if (axes_[size_t(a)].reduced != reduced) continue;
-      const bool walks = std::find(f.axes.begin(), f.axes.end(), a) != f.axes.end();
-      for (const AxisPart& p : axes_[size_t(a)].parts) {
-        if (p.size->is_const_int(1) || !is_loop(p.kind)) continue;
-        if (reduced || around-- <= 0) (walks ? loops : reused) = true;
-      }
-    }
+  bool reused = false, several = false;
+  for (const TilePart& p : tile_parts(f, o.amount)) {
+    if (!p.inside || (is_lane(p.part.kind) && !(together && p.walks))) continue;
+    (p.walks ? several : reused) = true;
   }
   if (!reused) refuse("no loop inside reads the copy again");
-  if (!loops) refuse("the copy is of one element");
+  if (!several) refuse("the copy is of one element");
   const std::optional<int64_t> count = staged_count(o.axis, o.amount);
   if (!count) refuse("the copy has a symbolic size");
-  const int64_t element = int64_t(size_bytes(f.product->src(size_t(f.source))->dtype));
+  if (together && target_.max_loop_trips &&
+      loop_trips(f, o.amount, *count) > int64_t(target_.max_loop_trips))
+    refuse("so many iterations must be unrolled, which a loop around a barrier cannot be");
   const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - 128;
-  if (*count > room / element)
+  if (*count > std::max<int64_t>(room, 0) || staged_bytes(o.axis, o.amount) > room)
     refuse(fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
                        std::max<int64_t>(room, 0)));
+}
+
+void Tiling::check_ahead(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (o.amount != 1) refuse("1 iteration is possible");
+  const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
+  if (staged == staged_.end()) refuse("the factor is not staged");
+  if (std::ranges::find(ahead_, o.axis) != ahead_.end()) refuse("it is loaded ahead already");
+  if (!has_part(-1, AxisKind::Local)) refuse("one invocation makes the copy");
+  const std::vector<TilePart> parts = tile_parts(factors_[size_t(o.axis)], staged->amount);
+  const TilePart* loop = nullptr;
+  for (const TilePart& p : parts) {
+    if (is_loop(p.part.kind) && !p.inside) loop = &p;
+  }
+  if (!loop || !loop->reduced || !loop->walks) refuse("no loop of the reduction makes a next copy");
+  if (!loop->part.size->is_const()) refuse("the loop around the copy has a symbolic size");
+  if (!copied_together(*staged_count(o.axis, staged->amount), local_size()))
+    refuse("each invocation copies more than its registers hold");
 }
 
 }  // namespace tuff::kernel

@@ -1,0 +1,217 @@
+#include "kernel/opt/stage_local.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "kernel/lower/access.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// Rows that are written across begin in different banks: of 32 banks of 4 bytes, as NVIDIA's, AMD's
+// and Intel's devices have, so that 4 elements stay one vector.
+constexpr int64_t kPadBytes = 16;
+constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
+
+int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
+int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
+
+int64_t product(std::span<const UOp> ranges) {
+  int64_t n = 1;
+  for (const UOp& r : ranges) n *= r->src(0)->max;
+  return n;
+}
+
+UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
+  UOp offset = index_const(0);
+  for (const UOp& r : ranges) {
+    const auto it = digits.find(r);
+    offset = offset * r->src(0) + (it == digits.end() ? r : it->second);
+  }
+  return offset;
+}
+
+// One value's copy: how its elements are shared out, and where they lie.
+class Copy {
+ public:
+  Copy(const UOp& value, const LocalTile& tile, int32_t number, int32_t& next_id)
+      : value_(value), tile_(tile), deps_(value), loads_(accesses(value, deps_)) {
+    for (const UOp& r : tile.inside) {
+      if (!(deps_.of(value) & deps_.bit(r))) continue;
+      const AxisKind k = kind_of(r.get());
+      (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps_ : rows_).push_back(r);
+    }
+    walk_ = steps_;
+    walk_.insert(walk_.end(), rows_.begin(), rows_.end());
+    count_ = product(walk_);
+    order_by_memory();
+    pitch_ = product(rows_) + (written_across() ? pad_of(value->dtype) : 0);
+    memory_ = make(Op::Shared, value->dtype, {},
+                   SharedArg{number, steps_.empty() ? count_ : product(steps_) * pitch_});
+    share_out(next_id);
+  }
+
+  // Of the copy that this iteration of the loops around makes.
+  UOp original() const { return substitute(value_, digits_); }
+  const std::vector<UOp>& lanes() const { return lanes_; }
+  const UOp& memory() const { return memory_; }
+
+  // The End of a loop that stores `value` where its elements belong, after `before`.
+  UOp fill(const UOp& value, const UOp& before) const {
+    const UOp memory = before ? make(Op::After, memory_->dtype, {memory_, before}) : memory_;
+    std::vector<UOp> index{memory, place(digits_)};
+    if (valid_) index.push_back(valid_);
+    std::vector<UOp> end{
+        make(Op::Store, DType::Void, {make(Op::Index, memory_->dtype, index), value})};
+    end.insert(end.end(), loops_.begin(), loops_.end());
+    end.insert(end.end(), lanes_.begin(), lanes_.end());
+    return make(Op::End, DType::Void, end);
+  }
+  UOp read(const UOp& filled) const {
+    return make(Op::Load, value_->dtype, {make(Op::Index, value_->dtype, {filled, place({})})});
+  }
+
+ private:
+  // Neighbouring invocations read neighbours in memory.
+  void order_by_memory() {
+    std::ranges::stable_sort(walk_, [&](const UOp& a, const UOp& b) {
+      return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
+    });
+  }
+  bool written_across() const {
+    return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
+  }
+  UOp place(const UOpMap<UOp>& digits) const {
+    return flat(steps_, digits) * pitch_ + flat(rows_, digits);
+  }
+
+  // As many neighbours as one access reads; fewer where invocations would have none left.
+  int64_t neighbours() {
+    const bool words = std::ranges::all_of(
+        loads_, [](const Access& a) { return size_bytes(a.index->dtype) == 4; });
+    if (walk_.empty() || loads_.empty() || !words) return 1;
+    if (longest_step(loads_, deps_, walk_.back()) != 1) return 1;
+    int64_t n = std::max<int64_t>(tile_.vector_bytes / 4, 1);
+    while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < product(tile_.invocations)))
+      n /= 2;
+    return n;
+  }
+
+  void share_out(int32_t& next_id) {
+    const int64_t workers = product(tile_.invocations), wide = neighbours();
+    const int64_t pieces = count_ / wide, turns = (pieces + workers - 1) / workers;
+    UOp piece = flat(tile_.invocations, {});
+    if (turns > 1) {
+      const bool together = copied_together(count_, workers);
+      const UOp turn =
+          range(index_const(turns), next_id++, together ? AxisKind::Lane : AxisKind::Loop);
+      (together ? lanes_ : loops_).push_back(turn);
+      piece = turn * workers + piece;
+    }
+    if (turns * workers != pieces) {
+      valid_ = lt(piece, index_const(pieces));
+      piece = where(valid_, piece, index_const(pieces - 1));
+    }
+    UOp neighbour;
+    if (wide > 1)
+      neighbour = lanes_.emplace_back(range(index_const(wide), next_id++, AxisKind::Lane));
+    for (size_t i = walk_.size(); i-- > 0;) {
+      const bool fastest = i + 1 == walk_.size() && wide > 1;
+      const UOp size = index_const(walk_[i]->src(0)->max / (fastest ? wide : 1));
+      const UOp digit = i == 0 ? piece : floormod(piece, size);
+      digits_.emplace(walk_[i], fastest ? digit * wide + neighbour : digit);
+      piece = floordiv(piece, size);
+    }
+  }
+
+  const UOp value_;
+  const LocalTile& tile_;
+  RangeDeps deps_;
+  std::vector<Access> loads_;
+  std::vector<UOp> steps_, rows_;  // ranges of the reduction, of outputs
+  std::vector<UOp> walk_;          // all of them, as they lie in the value's memory
+  int64_t count_ = 1, pitch_ = 1;
+  UOp memory_, valid_;
+  std::vector<UOp> loops_, lanes_;
+  UOpMap<UOp> digits_;  // range -> what an invocation copies
+};
+
+UOp in_iteration(const UOp& value, const UOp& loop, const UOp& iteration) {
+  return substitute(value, {{loop, iteration}});
+}
+
+// Registers that hold what a copy takes in the next iteration of the innermost loop around it.
+class AheadOfLoop {
+ public:
+  AheadOfLoop(const Copy& copy, std::span<const UOp> around, int64_t number)
+      : copy_(copy), loop_(around.back()), original_(copy.original()) {
+    register_ = make(Op::Register, original_->dtype, copy.lanes(), number);
+    std::vector<UOp> outer{register_};
+    outer.insert(outer.end(), around.begin(), around.end() - 1);
+    first_ = make(Op::Store, DType::Void,
+                  {after(outer), in_iteration(original_, loop_, index_const(0))});
+  }
+  UOp current() const {
+    return make(Op::Load, original_->dtype, {after({register_, first_, loop_})});
+  }
+  // Once `copied` has taken what is there.
+  UOp load_next(const UOp& copied, std::span<const UOp> invocations) const {
+    const int64_t last = loop_->src(0)->max - 1;
+    const UOp next = where(lt(loop_, index_const(last)), loop_ + 1, index_const(last));
+    std::vector<UOp> end{make(Op::Store, DType::Void,
+                              {after({register_, copied}), in_iteration(original_, loop_, next)})};
+    end.insert(end.end(), copy_.lanes().begin(), copy_.lanes().end());
+    end.insert(end.end(), invocations.begin(), invocations.end());
+    return make(Op::End, DType::Void, end);
+  }
+
+ private:
+  static UOp after(const std::vector<UOp>& src) {
+    return src.size() == 1 ? src[0] : make(Op::After, src[0]->dtype, src);
+  }
+  const Copy& copy_;
+  const UOp loop_, original_;
+  UOp register_, first_;
+};
+
+}  // namespace
+
+int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
+  return (count + count / std::max<int64_t>(row, 1) * pad_of(t)) * register_bytes(t);
+}
+
+bool copied_together(int64_t count, int64_t invocations) {
+  return (count + invocations - 1) / invocations <= kMostTogether;
+}
+
+std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool>& ahead,
+                             const LocalTile& tile, int32_t number, int32_t& next_id) {
+  std::vector<Copy> copies;
+  copies.reserve(values.size());
+  for (size_t i = 0; i < values.size(); i++)
+    copies.emplace_back(values[i], tile, number + int32_t(i), next_id);
+  // Nobody reads the last iteration's copies any more.
+  const UOp free = tile.around.empty() ? UOp() : make(Op::Barrier, DType::Void, tile.around);
+  std::vector<std::optional<AheadOfLoop>> registers(values.size());
+  std::vector<UOp> filling;
+  for (size_t i = 0; i < values.size(); i++) {
+    if (ahead[i]) registers[i].emplace(copies[i], tile.around, number + int64_t(i));
+    filling.push_back(
+        copies[i].fill(registers[i] ? registers[i]->current() : copies[i].original(), free));
+  }
+  const UOp filled = make(Op::Barrier, DType::Void, filling);
+  std::vector<UOp> out;
+  for (size_t i = 0; i < values.size(); i++) {
+    std::vector<UOp> memory{copies[i].memory(), filled};
+    if (registers[i]) memory.push_back(registers[i]->load_next(filled, tile.invocations));
+    out.push_back(copies[i].read(make(Op::After, values[i]->dtype, memory)));
+  }
+  return out;
+}
+
+}  // namespace tuff::kernel

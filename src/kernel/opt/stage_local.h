@@ -1,0 +1,38 @@
+// Stage where a workgroup has several invocations: tiles of a product's factors copied into
+// workgroup memory by all of them together, between two barriers. Called by Tiling. Must never know
+// a Target: what is worth a copy is the heuristics' business.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/uop.h"
+
+namespace tuff::kernel {
+
+// What copies that are made at one place have in common. Ranges stand outermost first.
+struct LocalTile {
+  std::vector<graph::UOp> around;       // loops outside the copies
+  std::vector<graph::UOp> inside;       // those of a tile, in the order of workgroup memory
+  std::vector<graph::UOp> invocations;  // Local ranges of the workgroup
+  int64_t vector_bytes = 0;             // what an invocation reads of memory at once
+};
+
+// Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
+// in each iteration of the loops around. Of a value that is `ahead`, what the next iteration
+// of the innermost of these copies is loaded into registers before the products of this one;
+// Registers are numbered as the memory is.
+std::vector<graph::UOp> stage_local(std::span<const graph::UOp> values,
+                                    const std::vector<bool>& ahead, const LocalTile& tile,
+                                    int32_t number, int32_t& next_id);
+
+// Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be
+// padded, and renderers hold elements as they hold registers.
+int64_t local_copy_bytes(int64_t count, int64_t row, DType t);
+
+// Whether so many invocations copy `count` elements without a loop, so that registers may hold
+// them.
+bool copied_together(int64_t count, int64_t invocations);
+
+}  // namespace tuff::kernel
