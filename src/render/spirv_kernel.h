@@ -69,6 +69,7 @@ class SpirvKernel {
   std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
   std::vector<Run> runs(std::vector<Access> all, const graph::Node& index, bool loads) const;
   Id element_pointer(const graph::Node& index, const SpirvValue& offset);
+  uint32_t alignment(const Run& run, DType t) const;
   bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);
   Id wide_type(const Run& run, DType t);

@@ -1,7 +1,7 @@
 // Loads and stores of the SPIR-V renderer. What lanes read at neighbouring addresses is read as one
-// vector, its alignment claimed as that of one element; or, where the Target's components are that
-// wide, by pairs as 64-bit words, where the offset is proven even: memory begins at multiples of 64
-// bytes, views of it too.
+// vector, its alignment claimed as far as the offset's divisors prove it; or, where the Target's
+// components are that wide, by pairs as 64-bit words, where the offset is proven even: memory
+// begins at multiples of 64 bytes, views of it too.
 #include <algorithm>
 #include <map>
 
@@ -65,6 +65,18 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
     begin += n;
   }
   return out;
+}
+
+// Of the first element's address: a power of two up to the size of the run.
+uint32_t SpirvKernel::alignment(const Run& run, DType t) const {
+  const SpirvValue& offset = run.items[0].offset;
+  int64_t elements = run.in_words ? 2 : 1;
+  const auto proven = [&](int64_t n) {
+    return (!offset.base || offset.divisor % n == 0) && offset.constant % n == 0;
+  };
+  while (2 * elements <= static_cast<int64_t>(run.items.size()) && proven(2 * elements))
+    elements *= 2;
+  return static_cast<uint32_t>(elements * static_cast<int64_t>(size_bytes(t)));
 }
 
 Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
@@ -188,8 +200,8 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     return;
   }
   const Id type = wide_type(run, t);
-  const Id all = m_.value(spv::OpLoad, type,
-                          {wide_pointer(element, type), aligned, run.in_words ? 2 * bytes : bytes});
+  const Id all =
+      m_.value(spv::OpLoad, type, {wide_pointer(element, type), aligned, alignment(run, t)});
   const std::vector<Id> elements = elements_of(all, run, t);
   for (size_t c = 0; c < elements.size(); ++c) out[run.items[c].instance] = gated(elements[c]);
 }
@@ -259,8 +271,8 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
     std::vector<Id> parts;
     for (const Access& a : run.items) parts.push_back(values[a.instance]);
     const Id all = joined(parts, run, t);
-    m_.emit(spv::OpStore, {wide_pointer(element, wide_type(run, t)), all, aligned,
-                           run.in_words ? 2 * bytes : bytes});
+    m_.emit(spv::OpStore,
+            {wide_pointer(element, wide_type(run, t)), all, aligned, alignment(run, t)});
   }
   end_gate(end);
 }
