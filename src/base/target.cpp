@@ -40,6 +40,7 @@ void each_field(T& t, F f) {
   f("component_bytes", t.component_bytes);
   f("texel_load_cost", t.texel_load_cost);
   f("max_texels", t.max_texels);
+  f("shared_load_cost", t.shared_load_cost);
 }
 
 template <class T, class F>
@@ -127,6 +128,7 @@ Target spirv_generic() {
   t.shared_bytes = 16384;
   t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
   t.launch_cost_ns = 5000;
+  t.shared_load_cost = 1;
   t.features.device_address = true;
   t.features.known_zero_products = true;
   t.features.sqrt = true;
@@ -149,6 +151,7 @@ Target spirv_lavapipe() {
   t.component_bytes = 8;
   t.texel_load_cost = 10;
   t.max_texels = 1 << 27;
+  t.shared_load_cost = 0;  // lane by lane, as other memory
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;

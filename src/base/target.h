@@ -73,6 +73,8 @@ struct Target {
   // views, or they gain nothing.
   uint32_t texel_load_cost = 0;
   uint64_t max_texels = 0;  // of one view
+  // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
+  uint32_t shared_load_cost = 0;
   TargetFeatures features;
 
   bool operator==(const Target&) const = default;

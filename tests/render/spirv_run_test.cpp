@@ -185,6 +185,24 @@ TEST_P(SpirvTargetRun, WhatTheHeuristicsChoose) {
   }
 }
 
+// Of few cores, so that small products have workgroups of tiles.
+TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
+  Target t = described(GetParam());
+  if (t.shared_load_cost == 0) return;
+  t.cores = 2;
+  t.subgroup_size = 32;
+  for (const Target& used : {t, bound(t)}) {
+    current = &used;
+    for (const UOp& ast : {kt::matmul_ast(64, 64, 32), kt::matmul_ast(64, 48, 64, true),
+                           kt::matmul_ast(61, 83, 39), kt::matmul_across_ast(64, 64, 16)}) {
+      const kernel::LinearKernel k = kernel::lower(ast, used);
+      EXPECT_NE(k.opts.find(" stage(0,"), std::string::npos) << k.opts;
+      EXPECT_NE(k.opts.find(" ahead(1,"), std::string::npos) << k.opts;
+      kt::expect_same(ast, k, 1e-4, fmt::format("{} [{}]", GetParam(), k.opts), run_current);
+    }
+  }
+}
+
 TEST_P(SpirvTargetRun, RandomOpts) {
   const Target t = described(GetParam());
   current = &t;
@@ -262,6 +280,34 @@ TEST(SpirvInterpreter, AMissingBarrierIsFound) {
     return true;
   });
   EXPECT_THROW(m.run(buffers), InternalError);
+}
+
+// One lets the tiles be overwritten, the other lets them be read.
+TEST(SpirvInterpreter, EachBarrierOfAStagedProductIsNeeded) {
+  using enum kernel::OptKind;
+  const std::vector<kernel::Opt> opts{{Local, 1, 4}, {Local, 0, 4}, {Split, 2, 4},
+                                      {Group, 0, 0}, {Group, 1, 0}, {Stage, 0, 1},
+                                      {Stage, 1, 1}, {Ahead, 0, 1}, {Ahead, 1, 1}};
+  for (int removed = 0; removed < 2; removed++) {
+    Module m(
+        kernel::lower_with(kt::matmul_ast(16, 16, 16), builtin_target("spirv-lavapipe"), opts));
+    std::vector<HostBuffer> right = inputs(m.kernel, 1, Values::Whole), wrong = right;
+    m.run(right);
+    int number = 0;
+    m.change(spv::OpControlBarrier, [&](std::vector<uint32_t>& w, size_t at) {
+      if (number++ != removed) return false;
+      w.erase(w.begin() + ptrdiff_t(at), w.begin() + ptrdiff_t(at) + (w[at] >> 16));
+      return true;
+    });
+    bool found = false;
+    try {
+      m.run(wrong);
+      found = wrong != right;
+    } catch (const InternalError&) {
+      found = true;
+    }
+    EXPECT_TRUE(found) << "without barrier " << removed;
+  }
 }
 
 TEST(SpirvInterpreter, AFalseClaimOfAlignmentIsFound) {

@@ -34,9 +34,9 @@ struct Row {
 // The tile that fits the registers, times what a workgroup of at most 256 invocations makes of it.
 // Of this size Hopper's 132 units leave each a smaller tile. lavapipe's registers are a stack in
 // the L1 cache; its reuse is by subgroup.
-constexpr Row kRows[] = {{"amd-rdna3-igpu", 16, 128}, {"intel-xe", 16, 64},
-                         {"nvidia-ampere", 16, 128},  {"nvidia-hopper", 10, 128},
-                         {"qualcomm-adreno", 16, 64}, {"arm-mali", 16, 64},
+constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 128}, {"intel-xe", 16, 64},
+                         {"nvidia-ampere", 21, 128},  {"nvidia-hopper", 16, 128},
+                         {"qualcomm-adreno", 21, 64}, {"arm-mali", 21, 64},
                          {"lavapipe", 8, 640}};
 
 struct Work {

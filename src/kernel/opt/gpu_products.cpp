@@ -1,6 +1,7 @@
 #include "kernel/opt/gpu_products.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernel/lower/subgroup.h"
 #include "kernel/opt/chooser.h"
@@ -19,14 +20,15 @@ class GpuProduct : Chooser {
   // The tile that loads least per multiply-add, with enough invocations left to fill the device.
   // Where loads are dear, accumulators may spill: rereading them from the stack is cheaper than
   // loading.
-  bool run() {
+  GpuTile run() {
     const std::vector<int> tile = reused_axes();
-    if (tile.empty()) return false;
-    if (tile_subgroup(tile)) return true;
+    if (tile.empty()) return {};
+    if (tile_subgroup(tile)) return {.chosen = true};
     ProductTile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
     for (int column : tile) {
       for (int row : tile) best_pair(best, column, row);
     }
+    if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     int64_t steps = 4;
@@ -34,41 +36,159 @@ class GpuProduct : Chooser {
       while (steps > 1 && tile_registers(best.columns, best.rows, steps) > registers()) steps /= 2;
     }
     unroll_main(steps, true);
-    if (target_.load_cost < kDearLoad) share_tile(best);
-    return true;
+    if (target_.load_cost < kDearLoad) share_tile(best, false);
+    return {.chosen = true};
   }
 
  private:
+  // What of the main reduction a copy is of: its innermost axes whole, and a part of the one
+  // before.
+  struct Slab {
+    int divided = -1;
+    int64_t unroll = 1, split = 1;  // of the divided axis
+    int loops = 0;
+    int64_t steps = 1;
+  };
+
+  // Tiles in workgroup memory, where that is faster than the caches and both factors have some. The
+  // longer the slab the fewer barriers; what is loaded ahead takes registers.
+  GpuTile staged_tile(const ProductTile& tile) {
+    if (target_.shared_load_cost == 0 || target_.shared_load_cost > target_.load_cost) return {};
+    if (tile.row < 0 || tile.row == tile.column || t_.factors().size() != 2) return {};
+    const Tiling before = t_;
+    for (const int ahead : {2, 0}) {
+      for (const int64_t steps : {16, 8}) {
+        const std::optional<Slab> slab = slab_of(steps, unrolled_steps(tile));
+        if (!slab) continue;
+        divide(*slab);
+        share_tile(tile, true);
+        const GpuTile staged{
+            .chosen = true, .staged = true, .slab_loops = slab->loops, .ahead = ahead};
+        if (fits(tile, *slab, staged)) return staged;
+        t_ = before;
+      }
+    }
+    return {};
+  }
+  bool fits(const ProductTile& tile, const Slab& slab, const GpuTile& staged) const {
+    Tiling t = t_;
+    stage_gpu_product(t, staged);
+    int64_t bytes = 0, copied = 0;
+    int copies = 0, ahead = 0;
+    for (const Opt& o : t.applied()) {
+      ahead += o.kind == OptKind::Ahead;
+      if (o.kind != OptKind::Stage) continue;
+      const int64_t elements = *t.staged_count(o.axis, o.amount);
+      copies++;
+      bytes += 4 * elements;
+      copied += (elements + t.local_size() - 1) / t.local_size();
+    }
+    const int64_t held =
+        tile_registers(tile.columns, tile.rows, slab.unroll) + (ahead > 0 ? copied : 0);
+    // Two workgroups to a core: one multiplies while the other waits at its barrier. Of less than a
+    // subgroup each invocation would copy much.
+    return t.local_size() >= int64_t(target_.subgroup_size) && copies == 2 &&
+           ahead == staged.ahead && held <= registers() &&
+           2 * bytes <= int64_t(target_.shared_bytes);
+  }
+  void divide(const Slab& slab) {
+    if (slab.unroll > 1) t_.apply({OptKind::Unroll, slab.divided, slab.unroll});
+    if (slab.split > 1) t_.apply({OptKind::Split, slab.divided, slab.split});
+  }
+  // Of small tiles several steps at once: a step of the loop costs as much as some multiply-adds.
+  static int64_t unrolled_steps(const ProductTile& tile) {
+    constexpr int64_t kEnough = 16;  // multiply-adds
+    const int64_t lanes = tile.columns * tile.rows;
+    return lanes >= kEnough ? 1 : lanes >= kEnough / 2 ? 2 : 4;
+  }
+
+  // About so many steps; none where the reduction has no slabs.
+  std::optional<Slab> slab_of(int64_t wanted, int64_t unroll) const {
+    constexpr int64_t kLeast = 4;
+    Slab s;
+    for (size_t i = k_.main_axes.size(); i-- > 0;) {
+      const int a = k_.main_axes[i];
+      if (!fixed(a)) return {};
+      if (left(a) * s.steps > wanted) {
+        if (2 * s.steps <= wanted) divide_axis(s, a, wanted / s.steps, unroll);
+        break;
+      }
+      s.steps *= left(a);
+      s.loops += left(a) > 1;
+    }
+    return s.steps >= kLeast ? std::optional(s) : std::nullopt;
+  }
+  // By a divisor, else with a step past the end.
+  void divide_axis(Slab& s, int a, int64_t wanted, int64_t unroll) const {
+    int64_t best = 1;
+    for (const int64_t n : {unroll, int64_t(1), int64_t(2)}) {
+      const bool pads = left(a) % n != 0;
+      if (n > wanted || (pads && (n != 2 || 2 * best > wanted))) continue;
+      const int64_t split = divisor_up_to((left(a) + n - 1) / n, wanted / n);
+      if (n * split <= best) continue;
+      best = n * split;
+      s.divided = a, s.unroll = n, s.split = split;
+    }
+    s.steps *= best;
+    s.loops += s.split > 1;
+  }
+
   // A workgroup as square as it can be over the tile's two axes: what its invocations read is
   // theirs in common and comes from memory once. As large as leaves every core some.
-  void share_tile(const ProductTile& tile) {
-    constexpr int64_t kMost = 256, kUnknownCores = 16;
+  void share_tile(const ProductTile& tile, bool staged) {
     if (tile.row < 0 || tile.row == tile.column) return;
+    const auto [x, y] = workgroup_of(tile, staged);
+    apply_tile(tile.column, tile.columns, x, staged);
+    apply_tile(tile.row, tile.rows, y, staged);
+  }
+  // Of a staged tile neighbouring invocations take vectors beside each other: of workgroup memory
+  // all banks at once, of the output whole lines.
+  void apply_tile(int a, int64_t lanes, int64_t invocations, bool staged) {
+    constexpr int64_t kVector = 4;
+    const int64_t inner = lanes % kVector == 0 ? kVector : lanes;
+    if (staged && inner > 1) t_.apply({OptKind::Upcast, a, inner});
+    if (invocations > 1) t_.try_apply({OptKind::Local, a, invocations});
+    if (staged && lanes > inner) t_.apply({OptKind::Upcast, a, lanes / inner});
+  }
+  std::pair<int64_t, int64_t> workgroup_of(const ProductTile& tile, bool staged) const {
+    constexpr int64_t kMost = 256, kUnknownCores = 16;
     const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
     const int64_t invocations = int64_t(k_.outputs) / (tile.columns * tile.rows);
+    // Larger tiles read less: cores may have less than two of them, if few are idle in the end.
+    const auto keeps_busy = [&](int64_t groups) {
+      constexpr int64_t kBusyPercent = 90;
+      const int64_t rounds = (groups + cores - 1) / cores;
+      return 2 * groups >= 3 * cores && 100 * groups >= kBusyPercent * rounds * cores;
+    };
     const auto fits = [&](int64_t n) {
-      return n <= int64_t(target_.max_invocations) && invocations / n >= 2 * cores;
+      const int64_t groups = invocations / n;
+      return n <= int64_t(target_.max_invocations) &&
+             (groups >= 2 * cores || (staged && keeps_busy(groups)));
     };
     int64_t most = kMost;
     while (most > 32 && !fits(most)) most /= 2;
+    // The lanes of a staged tile have not been split off yet.
+    const auto tiles = [&](int a, int64_t lanes) {
+      return staged ? (left(a) + lanes - 1) / lanes : left(a);
+    };
+    const int64_t across = tiles(tile.column, tile.columns), down = tiles(tile.row, tile.rows);
     int64_t x = 1, y = 1;
     while (x * y < most) {
       const bool wider = x * tile.columns <= y * tile.rows;
-      if (grows(x, tile.column, 0) && (wider || !grows(y, tile.row, 1))) {
+      if (grows(x, across, 0) && (wider || !grows(y, down, 1))) {
         x *= 2;
-      } else if (grows(y, tile.row, 1)) {
+      } else if (grows(y, down, 1)) {
         y *= 2;
       } else {
         break;
       }
     }
-    if (x > 1) t_.try_apply({OptKind::Local, tile.column, x});
-    if (y > 1) t_.try_apply({OptKind::Local, tile.row, y});
+    return {x, y};
   }
-  bool grows(int64_t n, int a, size_t local_axis) const {
-    const int64_t rows = (left(a) + 2 * n - 1) / (2 * n) * (2 * n);
-    const bool wastes_little = 8 * rows <= 9 * left(a);
-    return left(a) >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
+  bool grows(int64_t n, int64_t tiles, size_t local_axis) const {
+    const int64_t rows = (tiles + 2 * n - 1) / (2 * n) * (2 * n);
+    const bool wastes_little = 8 * rows <= 9 * tiles;
+    return tiles >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
   void best_pair(ProductTile& best, int column, int row) const {
     const int64_t most = target_.load_cost >= kDearLoad ? 16 : 8;
@@ -189,8 +309,20 @@ class GpuProduct : Chooser {
 
 }  // namespace
 
-bool tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target) {
+GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target) {
   return GpuProduct(t, k, target).run();
+}
+
+void stage_gpu_product(Tiling& t, const GpuTile& tile) {
+  int64_t around = -tile.slab_loops;
+  const std::vector<int>& of_product = t.factors()[0].around;
+  for (int i = 0; i < int(t.axes().size()); i++) {
+    const Axis& a = t.axes()[size_t(i)];
+    if (a.reduced && std::ranges::find(of_product, i) == of_product.end()) continue;
+    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
+  }
+  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
+  for (int factor = 0; factor < tile.ahead; factor++) t.try_apply({OptKind::Ahead, factor, 1});
 }
 
 }  // namespace tuff::kernel

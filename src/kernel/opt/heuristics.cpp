@@ -37,8 +37,9 @@ class Heuristics : Chooser {
 
   void choose_gpu() {
     int64_t shared_width = 0;
-    if (is_product() && tile_gpu_product(t_, k_, target_)) {
-      // The tile is chosen; the grid follows.
+    const GpuTile tile = is_product() ? tile_gpu_product(t_, k_, target_) : GpuTile();
+    if (tile.chosen) {
+      // The grid follows.
     } else if (k_.main_reduce) {
       shared_width = tile_gpu_reduction(t_, k_, target_);
     } else {
@@ -46,6 +47,7 @@ class Heuristics : Chooser {
     }
     if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
     group_all();
+    if (tile.staged) stage_gpu_product(t_, tile);
   }
 
   void choose_cpu() {

@@ -115,6 +115,7 @@ Target make_target(const Facts& f) {
     t.texel_load_cost = 10;
     t.max_texels = limits.maxTexelBufferElements;
   }
+  t.shared_load_cost = f.software() || quirks.shared_in_main_memory ? 0 : 1;
   t.features = make_features(f.caps);
   return t;
 }

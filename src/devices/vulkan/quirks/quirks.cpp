@@ -22,6 +22,14 @@ constexpr Quirk kQuirks[] = {
      .access_bytes = 4,
      .why = "OpBitcast of a pointer, which a vector among scalars needs, ends the process with "
             "SIGILL when the pipeline is made (seen with Debian's chromium-common 156)"},
+    {.driver = VK_DRIVER_ID_ARM_PROPRIETARY,
+     .shared_in_main_memory = true,
+     .why = "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is "
+            "main memory behind the caches"},
+    {.driver = VK_DRIVER_ID_MESA_PANVK,
+     .shared_in_main_memory = true,
+     .why = "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is "
+            "main memory behind the caches"},
 };
 
 template <class T>
@@ -41,6 +49,7 @@ QuirkSum quirks_of(VkDriverId driver, uint32_t version) {
     stricter(sum.access_bytes, q.access_bytes);
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
     sum.folds_zero_products |= q.folds_zero_products;
+    sum.shared_in_main_memory |= q.shared_in_main_memory;
   }
   return sum;
 }

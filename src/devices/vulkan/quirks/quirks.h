@@ -17,8 +17,9 @@ struct Quirk {
   uint64_t max_loop_trips = 0;  // 0: no limit known
   uint32_t access_bytes = 0;    // widest load or store; 0: no limit known
   bool u32_to_f32_rounds_twice = false;
-  bool folds_zero_products = false;  // with a zero that the driver's compiler knows
-  const char* why;                   // with the place where it was seen
+  bool folds_zero_products = false;    // with a zero that the driver's compiler knows
+  bool shared_in_main_memory = false;  // workgroup memory is no faster than the caches
+  const char* why;                     // with the place where it was seen
 };
 
 std::span<const Quirk> quirk_rows();
@@ -28,6 +29,7 @@ struct QuirkSum {
   uint32_t access_bytes = 0;
   bool u32_to_f32_rounds_twice = false;
   bool folds_zero_products = false;
+  bool shared_in_main_memory = false;
 };
 // All rows that match, the strictest value of each field.
 QuirkSum quirks_of(VkDriverId driver, uint32_t version);
