@@ -118,12 +118,13 @@ class GpuProduct : Chooser {
     }
     return s.steps >= kLeast ? std::optional(s) : std::nullopt;
   }
-  // By a divisor, else with a step past the end.
+  // By a divisor, else with a step past the end of what is long.
   void divide_axis(Slab& s, int a, int64_t wanted, int64_t unroll) const {
+    constexpr int64_t kLong = 32;
     int64_t best = 1;
     for (const int64_t n : {unroll, int64_t(1), int64_t(2)}) {
       const bool pads = left(a) % n != 0;
-      if (n > wanted || (pads && (n != 2 || 2 * best > wanted))) continue;
+      if (n > wanted || (pads && (n != 2 || 2 * best > wanted || left(a) < kLong))) continue;
       const int64_t split = divisor_up_to((left(a) + n - 1) / n, wanted / n);
       if (n * split <= best) continue;
       best = n * split;
