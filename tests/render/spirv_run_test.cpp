@@ -194,7 +194,7 @@ TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
   for (const Target& used : {t, bound(t)}) {
     current = &used;
     for (const UOp& ast : {kt::matmul_ast(64, 64, 32), kt::matmul_ast(64, 48, 64, true),
-                           kt::matmul_ast(61, 83, 39), kt::matmul_across_ast(64, 64, 16)}) {
+                           kt::matmul_ast(62, 94, 39), kt::matmul_across_ast(64, 64, 16)}) {
       const kernel::LinearKernel k = kernel::lower(ast, used);
       EXPECT_NE(k.opts.find(" stage(0,"), std::string::npos) << k.opts;
       EXPECT_NE(k.opts.find(" ahead(1,"), std::string::npos) << k.opts;
