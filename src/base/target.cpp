@@ -151,7 +151,7 @@ Target spirv_lavapipe() {
   t.component_bytes = 8;
   t.texel_load_cost = 10;
   t.max_texels = 1 << 27;
-  t.shared_load_cost = 0;  // lane by lane, as other memory
+  t.shared_load_cost = 0;    // lane by lane, as other memory
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
