@@ -178,7 +178,10 @@ TEST(RandomKernels, MeanTheSameLowered) {
     }
   }
   histogram.print();
-  for (const OptKind k : kOptKinds) EXPECT_GE(histogram.applied(k), 100u) << name(k);
+  for (const OptKind k : kOptKinds) {
+    if (k == OptKind::Matrix) continue;  // matrices_test.cpp
+    EXPECT_GE(histogram.applied(k), 100u) << name(k);
+  }
 }
 
 TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {

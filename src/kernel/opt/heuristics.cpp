@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel/lower/subgroup.h"
+#include "kernel/opt/cooperative.h"
 #include "kernel/opt/kept_tiles.h"
 #include "kernel/opt/products.h"
 #include "kernel/opt/shape.h"
@@ -30,6 +31,7 @@ class Heuristics {
       : t_(t), k_(shape_of(ast, t)), target_(target) {}
 
   void run() {
+    if (tile_matrices(t_, target_)) return group_all();
     if (!target_.has_local && tile_kept_rows(t_, k_, target_)) return;
     if (k_.main_reduce && k_.main_is_product && !target_.has_local &&
         tile_packed_product(t_, k_, target_)) {

@@ -46,7 +46,7 @@ class Draw {
     const bool sharing = !reduced_.empty() && random_.below(2);
     for (const OptKind k : kOptKinds) {
       const bool holds_workgroup = k == OptKind::Local || k == OptKind::Spread;
-      if (k == OptKind::Stage || !allows(target, k)) continue;
+      if (k == OptKind::Stage || k == OptKind::Matrix || !allows(target, k)) continue;
       if (sharing && holds_workgroup) continue;
       kinds_.insert(kinds_.end(), sharing && k == OptKind::GroupReduce ? 3 : 1, k);
     }
@@ -54,6 +54,10 @@ class Draw {
   }
 
   std::vector<Opt> run() {
+    const int products = allows(t_.target(), OptKind::Matrix) ? int(t_.factors().size() / 2) : 0;
+    const auto shapes = int64_t(t_.target().matrix_shapes.size());
+    for (int p = 0; p < products; p++)
+      if (random_.below(4)) attempt({OptKind::Matrix, p, random_.below(shapes)});
     const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
     for (int64_t i = 0; i < draws; i++) {
       const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];
