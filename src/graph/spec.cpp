@@ -80,6 +80,7 @@ const char* matrix_fault(const Node& n) {
       return n.src_count == 2 || sums ? nullptr : "MatrixMulAdd adds a matrix of its own kind";
     }
     case Op::Store: {
+      if (n.src_count < 2) return nullptr;
       const MatrixArg *to = matrix_of(n.src(0).get()), *value = matrix_of(n.src(1).get());
       const bool same =
           !to == !value && (!to || is_matrix(n.src(1), to->use, to->rows, to->columns));

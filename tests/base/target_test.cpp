@@ -58,7 +58,7 @@ TEST(Target, BadFieldsAreNamed) {
   EXPECT_EQ(target_from_json(shape("8", R"("float16", "sum": "float32")")).matrix_shapes.size(),
             1u);
   expect_refused(shape("0", R"("float16", "sum": "float32")"), "'matrix_shapes[0].m'");
-  expect_refused(shape("8", R"("half", "sum": "float32")"), "'matrix_shapes[0].b'");
+  expect_refused(shape("8", R"("eighth", "sum": "float32")"), "'matrix_shapes[0].b'");
   expect_refused(shape("8", R"("float16")"), "'matrix_shapes[0].sum'");
   expect_refused(shape("8", R"("float16", "sum": "float32", "c": 1)"), "'matrix_shapes[0].c'");
   expect_refused(with(R"("matrix_shapes": {})"), "'matrix_shapes'");
