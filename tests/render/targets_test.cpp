@@ -39,6 +39,8 @@ constexpr Row kRows[] = {{"amd-rdna3-igpu", 16, 128}, {"intel-xe", 16, 64},
                          {"qualcomm-adreno", 16, 64}, {"arm-mali", 16, 64},
                          {"lavapipe", 8, 640}};
 
+constexpr double kMatrixReuse = 40;  // of 1024x1024x1024 in f16, by cooperative matrices
+
 struct Work {
   std::string name;
   UOp value;
@@ -210,6 +212,10 @@ std::string choices(const Row& row, const Target& target) {
       expect_within_limits(k, target, registers, row, what + " " + k.opts);
       if (work.name == "matmul 1024") {
         EXPECT_GE(reused, row.least_reuse) << what << " " << k.opts;
+      }
+      if (work.name == "matmul 1024 of f16" && !target.matrix_shapes.empty()) {
+        EXPECT_GE(reused, kMatrixReuse) << what << " " << k.opts;
+        EXPECT_GT(k.subgroup_size, 0u) << what << ": no matrices: " << k.opts;
       }
       out += describe(k, registers, reused);
     }
