@@ -41,6 +41,7 @@ void each_field(T& t, F f) {
   f("texel_load_cost", t.texel_load_cost);
   f("max_texels", t.max_texels);
   f("shared_load_cost", t.shared_load_cost);
+  f("matrix_shapes", t.matrix_shapes);
 }
 
 template <class T, class F>
@@ -95,6 +96,54 @@ void read(const std::string& path, const json& from, uint32_t& to) {
 void read(const std::string& path, const json& from, std::array<uint32_t, 3>& to) {
   if (!from.is_array() || from.size() != to.size()) bad_field(path, from, "an array of 3 integers");
   for (size_t i = 0; i < to.size(); ++i) read(fmt::format("{}[{}]", path, i), from[i], to[i]);
+}
+
+void refuse_unknown(const std::string& prefix, const json& object,
+                    const std::set<std::string>& known);
+
+template <class T, class F>
+void each_extent(T& s, F f) {
+  f("m", s.m);
+  f("n", s.n);
+  f("k", s.k);
+}
+template <class T, class F>
+void each_dtype(T& s, F f) {
+  f("a", s.a);
+  f("b", s.b);
+  f("sum", s.sum);
+}
+
+DType read_dtype(const std::string& path, const json& from) {
+  try {
+    if (from.is_string()) return parse_dtype(from.get<std::string>());
+  } catch (const InvalidArgument&) {}
+  bad_field(path, from, "the name of a dtype");
+}
+
+MatrixShape read_shape(const std::string& path, const json& from) {
+  if (!from.is_object()) bad_field(path, from, "an object");
+  MatrixShape s;
+  std::set<std::string> known;
+  const auto field = [&](const char* name) -> const json& {
+    known.insert(name);
+    if (!from.contains(name)) fail<InvalidArgument>("target: field '{}.{}' is missing", path, name);
+    return from[name];
+  };
+  each_extent(s, [&](const char* name, uint32_t& to) {
+    read(path + "." + name, field(name), to);
+    if (to == 0) bad_field(path + "." + name, from[name], "more than 0");
+  });
+  each_dtype(s,
+             [&](const char* name, DType& to) { to = read_dtype(path + "." + name, field(name)); });
+  refuse_unknown(path + ".", from, known);
+  return s;
+}
+void read(const std::string& path, const json& from, std::vector<MatrixShape>& to) {
+  if (!from.is_array()) bad_field(path, from, "an array of objects");
+  to.clear();
+  for (size_t i = 0; i < from.size(); ++i)
+    to.push_back(read_shape(fmt::format("{}[{}]", path, i), from[i]));
 }
 
 void refuse_unknown(const std::string& prefix, const json& object,
@@ -183,11 +232,29 @@ Target c_x86_64() {
   return t;
 }
 
+template <class T>
+const T& json_of(const T& field) {
+  return field;
+}
+nlohmann::ordered_json json_of(const std::vector<MatrixShape>& shapes) {
+  auto out = nlohmann::ordered_json::array();
+  for (const MatrixShape& s : shapes) {
+    nlohmann::ordered_json& row = out.emplace_back();
+    each_extent(s, [&](const char* key, uint32_t n) { row[key] = n; });
+    each_dtype(s, [&](const char* key, DType t) { row[key] = name(t); });
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string to_string(const MatrixShape& s) {
+  return fmt::format("{}x{}x{} {} {} {}", s.m, s.n, s.k, name(s.a), name(s.b), name(s.sum));
+}
 
 std::string to_json(const Target& t) {
   nlohmann::ordered_json out;
-  each_field(t, [&](const char* name, const auto& field) { out[name] = field; });
+  each_field(t, [&](const char* name, const auto& field) { out[name] = json_of(field); });
   nlohmann::ordered_json& features = out["features"];
   each_feature(t.features, [&](const char* name, bool field) { features[name] = field; });
   return out.dump(2) + "\n";

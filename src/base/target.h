@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <tuff/dtype.h>
 
@@ -29,6 +30,15 @@ struct TargetFeatures {
   bool exp2 = false, log2 = false, sin = false, sqrt = false;
   bool operator==(const TargetFeatures&) const = default;
 };
+
+// A product of small matrices that the lanes of a subgroup compute together (a cooperative matrix):
+// m x k of dtype `a` times k x n of dtype `b`, summed into m x n of dtype `sum`.
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  DType a = DType::Void, b = DType::Void, sum = DType::Void;
+  bool operator==(const MatrixShape&) const = default;
+};
+std::string to_string(const MatrixShape& s);  // "16x16x16 float16 float16 float32"
 
 struct Target {
   std::string device;    // kind: "CPU", "VULKAN", "NULL"
@@ -75,6 +85,8 @@ struct Target {
   uint64_t max_texels = 0;  // of one view
   // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
   uint32_t shared_load_cost = 0;
+  // What subgroups of subgroup_size lanes multiply; empty: nothing. Never saturating.
+  std::vector<MatrixShape> matrix_shapes;
   TargetFeatures features;
 
   bool operator==(const Target&) const = default;

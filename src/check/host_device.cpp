@@ -109,6 +109,7 @@ class Run {
       run.groups[i] = uint32_t(g.is_const() ? g.value() : evaluate_index(g.uop(), case_.variables));
       run.local[i] = k.local[i];
     }
+    run.subgroup_size = k.subgroup_size;
     interpret_linear(k.ops, run);
   }
 

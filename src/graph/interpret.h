@@ -69,6 +69,7 @@ struct LinearRun {
   std::vector<std::span<std::byte>> buffers;
   std::unordered_map<std::string, int64_t> variables;
   std::array<uint32_t, 3> groups{1, 1, 1}, local{1, 1, 1};
+  uint32_t subgroup_size = 0;                          // 0: a workgroup is one subgroup
   std::function<void(const LinearAccess&)> on_access;  // optional
 };
 void interpret_linear(std::span<const UOp> list, LinearRun& run);

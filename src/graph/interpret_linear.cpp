@@ -122,9 +122,15 @@ class Workgroup {
         run_(run),
         group_(group),
         invocations_(size_t{run.local[0]} * run.local[1] * run.local[2]),
+        lanes_(run.subgroup_size ? run.subgroup_size : invocations_),
+        matrices_(plan.steps.size()),
         values_(plan.steps.size()) {
     for (size_t i = 0; i < values_.size(); i++)
       values_[i].resize(invocations_ * plan.steps[i].instances);
+    for (size_t i = 0; i < matrices_.size(); i++) {
+      if (holds_matrix(*plan.steps[i].node))
+        matrices_[i].resize(invocations_ / lanes_ * plan.steps[i].instances);
+    }
   }
   void run() { run(0, plan_.steps.size()); }
 
@@ -135,6 +141,12 @@ class Workgroup {
       if (s.node->op == Op::Range && !is_lane(*s.node)) {
         loop(i);
         i = s.loop_end;
+        continue;
+      }
+      if (takes_matrix(*s.node)) {
+        for (size_t g = 0; g < invocations_ / lanes_; g++) {
+          for (size_t n = 0; n < s.instances; n++) execute_matrix(i, g, n);
+        }
         continue;
       }
       for (size_t inv = 0; inv < invocations_; inv++) {
@@ -203,7 +215,7 @@ class Workgroup {
   }
   int64_t coordinate(const SpecialArg& s, size_t inv) const {
     if (s.space == 'g') return group_[size_t(s.axis)];
-    if (s.space == 's') return int64_t(inv);  // the workgroup is one subgroup
+    if (s.space == 's') return int64_t(s.axis == 0 ? inv % lanes_ : inv / lanes_);
     for (int8_t axis = 0; axis < s.axis; axis++) inv /= run_.local[size_t(axis)];
     return int64_t(inv % run_.local[size_t(s.axis)]);
   }
@@ -212,8 +224,9 @@ class Workgroup {
   std::span<std::byte> place(size_t i, size_t inv, size_t n, bool write) {
     const Step& s = plan_.steps[i];
     if (s.src.size() > 2 && !source(s, 2, inv, n).as_bool()) return {};
-    const Node& memory = *plan_.steps[s.src[0]].node;
-    const int64_t element = source(s, 1, inv, n).as_int();
+    return element_of(*plan_.steps[s.src[0]].node, source(s, 1, inv, n).as_int(), write);
+  }
+  std::span<std::byte> element_of(const Node& memory, int64_t element, bool write) {
     const size_t size = size_bytes(memory.dtype);
     std::span<std::byte> bytes;
     if (memory.op == Op::Shared) {
@@ -284,11 +297,91 @@ class Workgroup {
                                    std::span<const Scalar>(in, s.src.size()), word ? *word : 0);
   }
 
+  // ---- cooperative matrices: one for each subgroup, elements in rows ----
+  using Matrix = std::vector<Scalar>;
+  static bool holds_matrix(const Node& n) {
+    return n.op == Op::Register ? std::holds_alternative<MatrixArg>(n.arg)
+                                : matrix_of(&n) != nullptr;
+  }
+  static bool takes_matrix(const Node& n) {
+    const bool moved = (n.op == Op::Load || n.op == Op::Store) && matrix_of(n.src(0).get());
+    return moved || n.op == Op::MatrixFill || n.op == Op::MatrixLoad || n.op == Op::MatrixStore ||
+           n.op == Op::MatrixMulAdd;
+  }
+  Matrix& matrix(size_t at, size_t subgroup, size_t instance) {
+    return matrices_[at][subgroup * plan_.steps[at].instances + instance];
+  }
+  const Matrix& matrix_source(const Step& s, size_t which, size_t subgroup, size_t n) {
+    const Matrix& m = matrix(s.src[which], subgroup, s.src_instance[which][n]);
+    TUFF_CHECK(!m.empty(), "{} reads a matrix that was never computed", name(s.node->op));
+    return m;
+  }
+  void execute_matrix(size_t i, size_t g, size_t n) {
+    const Step& s = plan_.steps[i];
+    const Node& u = *s.node;
+    switch (u.op) {
+      case Op::MatrixFill: {
+        const MatrixArg& m = u.get<MatrixArg>();
+        matrix(i, g, n) = Matrix(size_t(m.rows) * m.columns, source(s, 0, g * lanes_, n));
+        return;
+      }
+      case Op::MatrixLoad:
+        matrix(i, g, n).resize(size_t(u.get<MatrixArg>().rows) * u.get<MatrixArg>().columns);
+        return move_matrix(s, g, n, matrix(i, g, n), false);
+      case Op::MatrixStore: {
+        Matrix stored = matrix_source(s, 1, g, n);
+        return move_matrix(s, g, n, stored, true);
+      }
+      case Op::MatrixMulAdd: return multiply_add(i, g, n);
+      case Op::Load: matrix(i, g, n) = matrix_source(s, 0, g, n); return;
+      default: matrix(s.src[0], g, s.src_instance[0][n]) = matrix_source(s, 1, g, n);
+    }
+  }
+  // Between the memory that the first source names, in all lanes alike, and a matrix.
+  void move_matrix(const Step& s, size_t g, size_t n, Matrix& matrix, bool write) {
+    const MatrixArg& m = s.node->get<MatrixArg>();
+    const Step& index = plan_.steps[s.src[0]];
+    const size_t at = s.src_instance[0][n];
+    const int64_t first = source(index, 1, g * lanes_, at).as_int();
+    for (size_t lane = 1; lane < lanes_; lane++) {
+      TUFF_CHECK(source(index, 1, g * lanes_ + lane, at).as_int() == first,
+                 "{}: the lanes of a subgroup name different places", name(s.node->op));
+    }
+    for (int64_t r = 0; r < m.rows; r++) {
+      for (int64_t c = 0; c < m.columns; c++) {
+        const int64_t element = first + (m.by_columns ? c * m.stride + r : r * m.stride + c);
+        const auto bytes = element_of(*plan_.steps[index.src[0]].node, element, write);
+        Scalar& v = matrix[size_t(r * m.columns + c)];
+        if (write) {
+          store_scalar(v, bytes.data());
+        } else {
+          v = load_scalar(s.node->src(0)->dtype, bytes.data());
+        }
+      }
+    }
+  }
+  void multiply_add(size_t i, size_t g, size_t n) {
+    const Step& s = plan_.steps[i];
+    const MatrixArg& m = s.node->get<MatrixArg>();
+    const Matrix &a = matrix_source(s, 0, g, n), &b = matrix_source(s, 1, g, n);
+    Matrix sum = matrix_source(s, 2, g, n);
+    const size_t summed = a.size() / size_t(m.rows), columns = size_t(m.columns);
+    for (size_t at = 0; at < sum.size(); at++) {
+      for (size_t k = 0; k < summed; k++) {
+        const Scalar terms[3] = {a[at / columns * summed + k].cast(s.node->dtype),
+                                 b[k * columns + at % columns].cast(s.node->dtype), sum[at]};
+        sum[at] = eval_scalar(Op::MulAdd, s.node->dtype, terms);
+      }
+    }
+    matrix(i, g, n) = std::move(sum);
+  }
+
   const Plan& plan_;
   LinearRun& run_;
   const std::array<uint32_t, 3> group_;
-  const size_t invocations_;
-  std::vector<std::vector<Scalar>> values_;  // per step, invocation, instance
+  const size_t invocations_, lanes_;
+  std::vector<std::vector<Matrix>> matrices_;  // per step, subgroup, instance
+  std::vector<std::vector<Scalar>> values_;    // per step, invocation, instance
   std::unordered_map<const Node*, std::vector<std::byte>> shared_;
 };
 

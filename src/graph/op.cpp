@@ -29,9 +29,14 @@ std::span<const OpRow> op_rows() { return kRows; }
 const OpRow& row(Op op) { return kRows[static_cast<size_t>(op)]; }
 
 const char* name(AxisKind k) {
-  static constexpr const char* kNames[] = {"loop",   "group",  "local",      "lane",
-                                           "vector", "reduce", "reducelane", "groupreduce"};
+  static constexpr const char* kNames[] = {"loop",     "group",  "local",      "lane",
+                                           "vector",   "reduce", "reducelane", "groupreduce",
+                                           "subgroup", "matrix"};
   return kNames[static_cast<size_t>(k)];
+}
+
+const char* name(MatrixUse use) {
+  return use == MatrixUse::A ? "a" : use == MatrixUse::B ? "b" : "sum";
 }
 
 }  // namespace tuff::graph

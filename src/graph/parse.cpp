@@ -63,6 +63,7 @@ class Parser {
   Arg word_arg();
   Arg named_arg(std::string_view w);
   Arg storage_arg();
+  Arg matrix_arg();
   AxisKind axis_kind();
   DType dtype();
   void check_arg(Op op, const Arg& a) const;
@@ -216,7 +217,7 @@ Scalar Parser::scalar(DType t) {
 
 AxisKind Parser::axis_kind() {
   const std::string_view w = word("an axis kind");
-  for (int k = 0; k <= int(AxisKind::GroupReduce); k++) {
+  for (int k = 0; k <= int(AxisKind::Matrix); k++) {
     if (w == name(AxisKind(k))) return AxisKind(k);
   }
   error("'{}' is no axis kind", w);
@@ -269,6 +270,7 @@ Arg Parser::named_arg(std::string_view w) {
     expect_word("count");
     return SharedArg{n, integer_within(0, INT64_MAX, "count")};
   }
+  if (w == "matrix") return matrix_arg();
   if (w == "on") {
     Placement p;
     while (peek('"')) p.devices.push_back(string());
@@ -280,6 +282,25 @@ Arg Parser::named_arg(std::string_view w) {
   if (auto op = ops_by_name().find(w); op != ops_by_name().end())
     return ReduceArg{op->second, int_list()};
   error("'{}' starts no arg", w);
+}
+
+Arg Parser::matrix_arg() {
+  MatrixArg m{MatrixUse::Sum, 0, 0};
+  const std::string_view use = word("a, b or sum");
+  for (const MatrixUse u : {MatrixUse::A, MatrixUse::B}) {
+    if (use == name(u)) m.use = u;
+  }
+  if (use != name(m.use)) error("'{}' is neither a nor b nor sum", use);
+  m.rows = int32_t(integer_within(1, INT32_MAX, "rows"));
+  m.columns = int32_t(integer_within(1, INT32_MAX, "columns"));
+  expect_word("stride");
+  m.stride = integer_within(0, INT64_MAX, "stride");
+  const std::string_view order = word("rows or columns");
+  if (order != "rows" && order != "columns") error("'{}' is neither rows nor columns", order);
+  m.by_columns = order == "columns";
+  expect_word("number");
+  m.number = integer_within(0, INT64_MAX, "number");
+  return m;
 }
 
 Arg Parser::word_arg() {
@@ -402,7 +423,15 @@ void Parser::check_arg(Op op, const Arg& a) const {
     case Op::Reduce: return need(std::holds_alternative<ReduceArg>(a), "{OP [AXES]}");
     case Op::Copy: return need(std::holds_alternative<Placement>(a), "{on DEVICE axis N}");
     case Op::Flip: return need(std::holds_alternative<IntVec>(a), "{[AXES]}");
-    case Op::Register: return need(std::holds_alternative<int64_t>(a), "{NUMBER}");
+    case Op::Register:
+      return need(std::holds_alternative<int64_t>(a) || std::holds_alternative<MatrixArg>(a),
+                  "{NUMBER} or {matrix ...}");
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd:
+    case Op::MatrixStore:
+      return need(std::holds_alternative<MatrixArg>(a),
+                  "{matrix a|b|sum ROWS COLUMNS stride N rows|columns number N}");
     default: return;
   }
 }

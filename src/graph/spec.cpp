@@ -43,6 +43,53 @@ const char* tensor_fault(const Node& n) {
   return nullptr;
 }
 
+bool is_matrix_use(const Node& n) {
+  return n.op == Op::MatrixMulAdd || n.op == Op::MatrixStore || n.op == Op::After ||
+         n.op == Op::Barrier || n.op == Op::Reduce || n.op == Op::Load || n.op == Op::Store ||
+         n.op == Op::End;
+}
+bool is_matrix(const UOp& u, MatrixUse use, int32_t rows, int32_t columns) {
+  const MatrixArg* m = matrix_of(u.get());
+  return m && m->use == use && m->rows == rows && m->columns == columns;
+}
+
+// Of nodes that make or take cooperative matrices.
+const char* matrix_fault(const Node& n) {
+  for (const UOp& s : n.src()) {
+    if (matrix_of(s.get()) && !is_matrix_use(n)) return "a matrix is used as a scalar";
+  }
+  const auto* m = std::get_if<MatrixArg>(&n.arg);
+  switch (n.op) {
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixStore:
+      if (!m) return "no matrix is described";
+      if (n.op != Op::MatrixFill && (n.src(0)->op != Op::Index || n.src(0)->src_count != 2))
+        return "a matrix lies at an Index without a gate";
+      if (n.op == Op::MatrixStore && !is_matrix(n.src(1), m->use, m->rows, m->columns))
+        return "MatrixStore takes the matrix that it describes";
+      return nullptr;
+    case Op::MatrixMulAdd: {
+      if (!m || m->use != MatrixUse::Sum) return "a product of matrices is a sum";
+      const MatrixArg* a = n.src_count < 2 ? nullptr : matrix_of(n.src(0).get());
+      if (!a || !is_matrix(n.src(0), MatrixUse::A, m->rows, a->columns) ||
+          !is_matrix(n.src(1), MatrixUse::B, a->columns, m->columns))
+        return "MatrixMulAdd takes matrices whose extents fit";
+      const bool sums = n.src_count == 3 && is_matrix(n.src(2), m->use, m->rows, m->columns) &&
+                        n.src(2)->dtype == n.dtype;
+      return n.src_count == 2 || sums ? nullptr : "MatrixMulAdd adds a matrix of its own kind";
+    }
+    case Op::Store: {
+      if (n.src_count < 2) return nullptr;
+      const MatrixArg *to = matrix_of(n.src(0).get()), *value = matrix_of(n.src(1).get());
+      const bool same =
+          !to == !value && (!to || is_matrix(n.src(1), to->use, to->rows, to->columns));
+      return same ? nullptr : "Store's value is another matrix than its register holds";
+    }
+    default: return nullptr;
+  }
+}
+
 const char* memory_fault(const Node& n) {
   switch (n.op) {
     case Op::Index:
@@ -80,6 +127,7 @@ const char* memory_fault(const Node& n) {
 const char* kernel_fault(const Node& n) {
   if (n.op == Op::Reduce && (n.src_count < 2 || !all_index(n.src().subspan(1))))
     return "a kernel Reduce takes (value, range...)";
+  if (const char* why = matrix_fault(n)) return why;
   if (n.op == Op::End &&
       (n.src_count < 1 || n.src(0)->op != Op::Store || !all_index(n.src().subspan(1))))
     return "End takes (store, range...)";
@@ -91,6 +139,8 @@ const char* linear_fault(const Node& n) {
       n.op != Op::Variable)
     return "an Index dtype is left";
   if (n.op == Op::FloorDiv || n.op == Op::FloorMod) return "a floor division is left";
+  if (n.op == Op::MatrixMulAdd && n.src_count != 3) return "MatrixMulAdd takes (a, b, c)";
+  if (const char* why = matrix_fault(n)) return why;
   if (n.op == Op::End && (n.src_count != 1 || n.src(0)->op != Op::Range))
     return "a linear End takes (range)";
   if (n.op == Op::Reduce) {

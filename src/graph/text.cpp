@@ -141,6 +141,10 @@ std::string Listing::arg(const Node& n) const {
     std::string operator()(const SharedArg& v) const {
       return fmt::format("shared {} count {}", v.number, v.count);
     }
+    std::string operator()(const MatrixArg& v) const {
+      return fmt::format("matrix {} {} {} stride {} {} number {}", name(v.use), v.rows, v.columns,
+                         v.stride, v.by_columns ? "columns" : "rows", v.number);
+    }
     std::string operator()(const Placement& v) const {
       std::string out = "on";
       for (const std::string& d : v.devices) out += " " + quoted(d);

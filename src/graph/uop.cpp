@@ -59,6 +59,11 @@ struct ArgHash {
   uint64_t operator()(const SharedArg& v) const {
     return mix(uint64_t(v.number), uint64_t(v.count));
   }
+  uint64_t operator()(const MatrixArg& v) const {
+    const uint64_t extents = mix(uint64_t(v.rows), uint64_t(v.columns));
+    const uint64_t form = uint64_t(v.use) * 2 + uint64_t(v.by_columns);
+    return mix(mix(mix(extents, form), uint64_t(v.stride)), uint64_t(v.number));
+  }
   uint64_t operator()(const Placement& v) const {
     uint64_t h = uint64_t(v.shard_axis);
     for (const std::string& d : v.devices) h = mix(h, hash_text(d));
@@ -296,6 +301,13 @@ UOp with_src(const UOp& u, std::span<const UOp> src) {
 }
 
 uint64_t live_node_count() { return table().live.load(); }
+
+const MatrixArg* matrix_of(const Node* n) {
+  while (n->op == Op::After || n->op == Op::Load || n->op == Op::Reduce) n = n->src(0).get();
+  const bool matrix = n->op == Op::Register || n->op == Op::MatrixFill || n->op == Op::MatrixLoad ||
+                      n->op == Op::MatrixMulAdd;
+  return matrix ? std::get_if<MatrixArg>(&n->arg) : nullptr;
+}
 
 std::string device_of(const UOp& u) { return u->device ? *u->device : std::string(); }
 

@@ -114,6 +114,8 @@ enum class AxisKind : uint8_t {
   Reduce,       // serial loop folded by a Reduce
   ReduceLane,   // unrolled part of a reduction
   GroupReduce,  // reduction shared by the invocations of a workgroup
+  Subgroup,     // a lane of the subgroup; beside it Local counts the subgroups of a workgroup
+  Matrix,       // inside a cooperative matrix: no loop; of parts of an axis alone, never of a Range
 };
 const char* name(AxisKind k);
 
@@ -152,8 +154,22 @@ struct SharedArg {
   bool operator==(const SharedArg&) const = default;
 };
 
-using Arg = std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
-                         VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>>;
+// A cooperative matrix: which operand of a product, rows x columns; where it is loaded or stored,
+// the elements from one row (column) to the next; of a register, its number.
+enum class MatrixUse : uint8_t { A, B, Sum };
+struct MatrixArg {
+  MatrixUse use;
+  int32_t rows, columns;
+  int64_t stride = 0;
+  bool by_columns = false;  // neighbours in memory are of one column
+  int64_t number = 0;
+  bool operator==(const MatrixArg&) const = default;
+};
+const char* name(MatrixUse use);
+
+using Arg =
+    std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
+                 VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg>;
 
 // What every traversal touches stands in the first 64 bytes.
 struct Node {
@@ -242,9 +258,10 @@ UOp where(const UOp& c, const UOp& a, const UOp& b);
 // ---- facts ----------------------------------------------------------------------------------
 int64_t element_count(const Shape& s);  // product of max extents
 IntVec max_extents(const Shape& s);
-std::string to_string(const Shape& s);  // "(3, 4)"; symbolic extents by their text
-std::string device_of(const UOp& u);    // Node::device, or ""
-uint64_t last_storage_id();             // of those made so far: younger ones have larger ids
-uint64_t live_node_count();             // for leak tests
+std::string to_string(const Shape& s);      // "(3, 4)"; symbolic extents by their text
+const MatrixArg* matrix_of(const Node* n);  // that a value or a register is; null: none
+std::string device_of(const UOp& u);        // Node::device, or ""
+uint64_t last_storage_id();                 // of those made so far: younger ones have larger ids
+uint64_t live_node_count();                 // for leak tests
 
 }  // namespace tuff::graph

@@ -54,6 +54,8 @@ struct BoundsReport {
 //   Index(param|shared, offset[, gate])     offset is I32 or I64; a gated Load gives 0 where false,
 //                                           a gated Store does nothing. Never executed out of
 //                                           bounds.
+//   MatrixFill, MatrixLoad, MatrixMulAdd, MatrixStore   of cooperative matrices: one value for a
+//   subgroup; a Register with a MatrixArg holds one for each of its lanes' values
 //   Prefetch(index of a param)              reads and writes nothing; may lie out of bounds
 //   Store(index | after(register), value)
 //   Store(index, value, mask)               of u32: only the mask's bits change, atomically
@@ -77,6 +79,7 @@ struct LinearKernel {
   std::vector<graph::UOp> variables;          // scalars of the argument block, in order
   std::array<graph::Dim, 3> groups{1, 1, 1};  // launch size in workgroups; may be symbolic
   std::array<uint32_t, 3> local{1, 1, 1};
+  uint32_t subgroup_size = 0;  // lanes that it counts on, along the first axis; 0: any number
   uint32_t shared_bytes = 0;
   Estimate estimate;
   BoundsReport bounds;

@@ -111,17 +111,27 @@ void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
 void pass_merge_axes(Lowering& l) { l.ast = merge_axes(l.ast); }
 void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
 
+namespace {
+bool has_matrices(const std::vector<Opt>& opts) {
+  return std::any_of(opts.begin(), opts.end(),
+                     [](const Opt& o) { return o.kind == OptKind::Matrix; });
+}
+}  // namespace
+
 void pass_opts(Lowering& l) {
-  Tiling t(l.ast, l.target);
-  if (l.given_opts) {
+  // What a matrix loads cannot be checked element by element.
+  Target allowed = l.target;
+  if (l.options.check_bounds) allowed.matrix_shapes.clear();
+  Tiling t(l.ast, allowed);
+  const bool given = l.given_opts && (!l.options.check_bounds || !has_matrices(*l.given_opts));
+  if (given) {
     for (const Opt& o : *l.given_opts) t.apply(o);
   } else if (const int64_t seed = env_int(Env::TUFF_RANDOM_OPTS)) {
     const int64_t most_lanes = l.options.check_bounds ? 16 : 32;
-    for (const Opt& o : random_opts(l.ast, l.target, uint64_t(seed) ^ l.key, most_lanes))
-      t.apply(o);
+    for (const Opt& o : random_opts(l.ast, allowed, uint64_t(seed) ^ l.key, most_lanes)) t.apply(o);
   } else if (!env_flag(Env::TUFF_NOOPT)) {
     // A checked access writes a record per lane: wide tiles would take minutes to compile.
-    Target narrow = l.target;
+    Target narrow = allowed;
     if (l.options.check_bounds && !narrow.has_local)
       narrow.vector_bytes = 16, narrow.vector_registers = 8;
     apply_heuristics(t, l.ast, narrow);

@@ -10,6 +10,12 @@ using namespace graph;
 
 namespace {
 
+std::string matrix_text(const MatrixArg& m) {
+  std::string out = fmt::format("{} {}x{}", graph::name(m.use), m.rows, m.columns);
+  if (m.stride) out += fmt::format(" {} of {}", m.by_columns ? "columns" : "rows", m.stride);
+  return out;
+}
+
 std::string arg_text(const Node& n) {
   switch (n.op) {
     case Op::Const: {
@@ -23,7 +29,15 @@ std::string arg_text(const Node& n) {
       return fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis));
     case Op::Shared:
       return fmt::format("{} x{}", n.get<SharedArg>().number, n.get<SharedArg>().count);
-    case Op::Register: return fmt::format("{}", n.get<int64_t>());
+    case Op::Register: {
+      const auto* matrix = std::get_if<MatrixArg>(&n.arg);
+      return matrix ? fmt::format("{} {}", matrix->number, matrix_text(*matrix))
+                    : fmt::format("{}", n.get<int64_t>());
+    }
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd:
+    case Op::MatrixStore: return matrix_text(n.get<MatrixArg>());
     case Op::Reduce: return graph::name(n.get<ReduceArg>().op);
     default: return {};
   }

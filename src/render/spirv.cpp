@@ -83,9 +83,13 @@ Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
   if (t.features.device_address) {
     m.capability(spv::CapabilityPhysicalStorageBufferAddresses);
     if (m.version_minor() < 5) m.extension("SPV_KHR_physical_storage_buffer");
-    m.memory_model(spv::AddressingModelPhysicalStorageBuffer64, spv::MemoryModelGLSL450);
+  }
+  if (uses_matrices(k)) {
+    declare_matrices(m, t.features.device_address);
   } else {
-    m.memory_model(spv::AddressingModelLogical, spv::MemoryModelGLSL450);
+    m.memory_model(t.features.device_address ? spv::AddressingModelPhysicalStorageBuffer64
+                                             : spv::AddressingModelLogical,
+                   spv::MemoryModelGLSL450);
   }
   // Always: of a GPT step's 100 kernels the text is 1 of 31 ms of rendering and 7 % of the words,
   // and a driver's time to make the pipelines is the same without it.

@@ -23,7 +23,8 @@ SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvMo
       t_(m, target_.features),
       ops_(m, t_),
       space_(k),
-      values_(k.ops.size()) {
+      values_(k.ops.size()),
+      matrices_(uses_matrices(k)) {
   for (size_t i = 0; i < k.ops.size(); ++i) position_[k.ops[i].get()] = i;
 }
 
@@ -235,6 +236,10 @@ void SpirvKernel::emit(size_t i) {
     case Op::Barrier: return emit_barrier();
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
+    case Op::MatrixFill: return emit_matrix_fill(i);
+    case Op::MatrixLoad: return emit_matrix_load(i);
+    case Op::MatrixMulAdd: return emit_matrix_multiply_add(i);
+    case Op::MatrixStore: return emit_matrix_store(i);
     case Op::Reduce: return emit_reduce(i);
     case Op::Shuffle: return emit_shuffle(i);
     case Op::After:
@@ -249,7 +254,9 @@ void SpirvKernel::emit_special(size_t i) {
   const Node& u = *k_.ops[i];
   const auto& s = u.get<graph::SpecialArg>();
   if (s.space == 's') {
-    values_[i] = {{ops_.cast(subgroup_lane(), DType::U32, u.dtype)}};
+    const uint32_t which =
+        s.axis == 0 ? spv::BuiltInSubgroupLocalInvocationId : spv::BuiltInSubgroupId;
+    values_[i] = {{ops_.cast(subgroup_number(which), DType::U32, u.dtype)}};
     return;
   }
   const Id variable =
@@ -260,13 +267,13 @@ void SpirvKernel::emit_special(size_t i) {
   values_[i] = {{ops_.cast(one, DType::U32, u.dtype)}};
 }
 
-Id SpirvKernel::subgroup_lane() {
+Id SpirvKernel::subgroup_number(uint32_t which) {
   m_.capability(spv::CapabilityGroupNonUniform);
   const Id word = t_.type(DType::U32);
-  Id& variable = builtins_[spv::BuiltInSubgroupLocalInvocationId];
+  Id& variable = builtins_[which];
   if (!variable) {
     variable = m_.global(t_.pointer(spv::StorageClassInput, word), spv::StorageClassInput, true);
-    m_.decorate(variable, spv::DecorationBuiltIn, {spv::BuiltInSubgroupLocalInvocationId});
+    m_.decorate(variable, spv::DecorationBuiltIn, {which});
   }
   return m_.value(spv::OpLoad, word, {variable});
 }
@@ -415,10 +422,12 @@ void SpirvKernel::emit_reduce(size_t i) {
 
 void SpirvKernel::emit_register(size_t i) {
   const Node& u = *k_.ops[i];
-  const Id type = t_.pointer(spv::StorageClassFunction, t_.reg(u.dtype));
+  const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
+  const int64_t number = matrix ? matrix->number : u.get<int64_t>();
+  const Id type = t_.pointer(spv::StorageClassFunction, register_type(u));
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     const Id variable = m_.local(type);
-    m_.name(variable, fmt::format("acc{}_{}", u.get<int64_t>(), n));
+    m_.name(variable, fmt::format("acc{}_{}", number, n));
     values_[i].push_back({variable});
   }
 }
@@ -438,9 +447,11 @@ void SpirvKernel::emit_shared(size_t i) {
 
 void SpirvKernel::emit_barrier() {
   const Id scope = t_.word(spv::ScopeWorkgroup);
-  m_.emit(spv::OpControlBarrier, {scope, scope,
-                                  t_.word(spv::MemorySemanticsAcquireReleaseMask |
-                                          spv::MemorySemanticsWorkgroupMemoryMask)});
+  uint32_t semantics =
+      spv::MemorySemanticsAcquireReleaseMask | spv::MemorySemanticsWorkgroupMemoryMask;
+  if (matrices_)
+    semantics |= spv::MemorySemanticsMakeAvailableMask | spv::MemorySemanticsMakeVisibleMask;
+  m_.emit(spv::OpControlBarrier, {scope, scope, t_.word(semantics)});
 }
 
 }  // namespace tuff::render

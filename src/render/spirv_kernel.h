@@ -23,6 +23,10 @@ struct SpirvValue {
   bool operator==(const SpirvValue&) const = default;
 };
 
+bool uses_matrices(const kernel::LinearKernel& k);
+// What such a kernel's module declares, its memory model included.
+void declare_matrices(SpirvModule& m, bool device_address);
+
 class SpirvKernel {
  public:
   SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m);
@@ -55,13 +59,20 @@ class SpirvKernel {
   void emit_range(size_t i);
   void emit_end(const graph::Node& range);
   void emit_special(size_t i);
-  Id subgroup_lane();
+  Id subgroup_number(uint32_t which);
   void emit_shuffle(size_t i);
   void emit_alu(size_t i);
   void emit_reduce(size_t i);
   void emit_register(size_t i);
   void emit_shared(size_t i);
   void emit_barrier();
+  void emit_matrix_load(size_t i);
+  void emit_matrix_store(size_t i);
+  void emit_matrix_fill(size_t i);
+  void emit_matrix_multiply_add(size_t i);
+  Id matrix_type(DType t, const graph::MatrixArg& matrix);
+  Id register_type(const graph::Node& u);
+  std::vector<Id> matrix_place(size_t i, int instance);
   void emit_load(size_t i);
   void emit_store(size_t i);
 
@@ -109,6 +120,7 @@ class SpirvKernel {
   std::vector<Id> images_;  // of texels_: variables
   std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
+  bool matrices_ = false;  // uses_matrices()
 };
 
 }  // namespace tuff::render

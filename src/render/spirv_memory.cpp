@@ -161,7 +161,7 @@ void SpirvKernel::emit_load(size_t i) {
   values_[i].resize(space_.count(mask));
   if (from->op == Op::Register) {
     for (int n = 0; n < space_.count(mask); ++n)
-      values_[i][n] = {m_.value(spv::OpLoad, t_.reg(u.dtype), {value(from, mask, n).base})};
+      values_[i][n] = {m_.value(spv::OpLoad, register_type(*from), {value(from, mask, n).base})};
     return;
   }
   for (const Run& run : runs(accesses(*from, mask), *from, true)) load_run(*from, run, values_[i]);
@@ -187,8 +187,9 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   }
   const Id element = element_pointer(index, offset);
   if (without_after(index.src(0).get())->op == Op::Shared) {
-    const Id v =
-        m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), {element});
+    std::vector<Id> from{element};
+    if (matrices_) from.push_back(spv::MemoryAccessNonPrivatePointerMask);
+    const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), from);
     out[first.instance] = gated(shared_form(v, t, false));
     return;
   }
@@ -264,7 +265,9 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
   if (without_after(index.src(0).get())->op == Op::Shared) {
-    m_.emit(spv::OpStore, {element, shared_form(values[first.instance], t, true)});
+    std::vector<Id> to{element, shared_form(values[first.instance], t, true)};
+    if (matrices_) to.push_back(spv::MemoryAccessNonPrivatePointerMask);
+    m_.emit(spv::OpStore, to);
   } else if (run.items.size() == 1) {
     m_.emit(spv::OpStore, {element, ops_.to_memory(values[first.instance], t), aligned, bytes});
   } else {

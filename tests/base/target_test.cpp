@@ -18,6 +18,7 @@ TEST(Target, JsonRoundTrip) {
   t.max_groups = {1, 2, 3};
   t.max_loop_trips = UINT64_MAX;
   t.features.bf16 = t.features.sin = true;
+  t.matrix_shapes = {{16, 8, 32, DType::I8, DType::U8, DType::I32}};
   EXPECT_EQ(target_from_json(to_json(t)), t);
 }
 
@@ -50,6 +51,17 @@ TEST(Target, BadFieldsAreNamed) {
   expect_refused(with(R"("max_local": [1, 2])"), "'max_local'");
   expect_refused(with(R"("max_local": [1, 2, "3"])"), "'max_local[2]'");
   expect_refused(with(R"("features": [])"), "'features'");
+  const auto shape = [&](const std::string& m, const std::string& rest) {
+    return with(R"("matrix_shapes": [{"m": )" + m + R"(, "n": 8, "k": 8, "a": "float16", "b": )" +
+                rest + "}]");
+  };
+  EXPECT_EQ(target_from_json(shape("8", R"("float16", "sum": "float32")")).matrix_shapes.size(),
+            1u);
+  expect_refused(shape("0", R"("float16", "sum": "float32")"), "'matrix_shapes[0].m'");
+  expect_refused(shape("8", R"("eighth", "sum": "float32")"), "'matrix_shapes[0].b'");
+  expect_refused(shape("8", R"("float16")"), "'matrix_shapes[0].sum'");
+  expect_refused(shape("8", R"("float16", "sum": "float32", "c": 1)"), "'matrix_shapes[0].c'");
+  expect_refused(with(R"("matrix_shapes": {})"), "'matrix_shapes'");
   expect_refused(with(R"("features": {"f16": "yes"})"), "'features.f16'");
   expect_refused(with(R"("features": {"f17": true})"), "'features.f17'");
   expect_refused(with(R"("coers": 1)"), "'coers'");

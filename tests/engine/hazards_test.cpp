@@ -104,6 +104,7 @@ Executed execute_accesses(const BoundKernel& k, const Target& target) {
     run.variables[k.kernel->variables[i]->get<graph::VariableArg>().name] = k.scalars[i];
   for (size_t i = 0; i < 3; i++) run.groups[i] = uint32_t(linear.groups[i].value());
   run.local = linear.local;
+  run.subgroup_size = linear.subgroup_size;
   Executed out;
   run.on_access = [&](const graph::LinearAccess& a) {
     (a.write ? out.written : out.read)[argument.at(a.slot)].insert(a.element);

@@ -348,6 +348,7 @@ const VulkanRecording::Launch& VulkanRecording::launch(const LoadedKernel& k, co
   }
   run.groups = groups;
   run.local = linear.local;
+  run.subgroup_size = linear.subgroup_size;
   std::map<std::pair<size_t, bool>, std::set<int64_t>> elements;
   run.on_access = [&](const graph::LinearAccess& a) {
     elements[{argument.at(a.slot), a.write}].insert(a.element);

@@ -186,5 +186,44 @@ TEST(InterpretLinear, AnAccessOutOfBoundsIsAnError) {
   EXPECT_THROW(interpret_linear(l.ops, run), InternalError);
 }
 
+// Two subgroups of two lanes: each multiplies a row of its own by a matrix that lies in columns.
+TEST(InterpretLinear, SubgroupsMultiplyMatrices) {
+  List l;
+  const UOp out = l.param_of(0, 4), x = l.param_of(1, 6), y = l.param_of(2, 6);
+  const UOp group = l.add(make(Op::Special, DType::I32, {l.i32(2)}, SpecialArg{'s', 1}));
+  const auto matrix = [&](const UOp& memory, const UOp& at, MatrixArg m) {
+    const UOp place = l.op(Op::Index, {memory, at});
+    return l.add(make(Op::MatrixLoad, DType::F32, {place}, m));
+  };
+  const UOp a = matrix(x, l.op(Op::Mul, {group, l.i32(3)}), {MatrixUse::A, 1, 3, 3});
+  const UOp b = matrix(y, l.i32(0), {MatrixUse::B, 3, 2, 3, true});
+  const MatrixArg sum{MatrixUse::Sum, 1, 2, 2};
+  const UOp one = l.add(make(Op::MatrixFill, DType::F32, {l.f32(1)}, sum));
+  const UOp c = l.add(make(Op::MatrixMulAdd, DType::F32, {a, b, one}, sum));
+  const UOp to = l.op(Op::Index, {out, l.op(Op::Mul, {group, l.i32(2)})});
+  l.add(make(Op::MatrixStore, DType::Void, {to, c}, sum));
+
+  std::vector<float> got(4), in = {1, 2, 3, 4, 5, 6}, columns = {1, 0, 2, 0, 1, -1};
+  LinearRun run{.buffers = {bytes_of(got), bytes_of(in), bytes_of(columns)}, .local = {4, 1, 1}};
+  run.subgroup_size = 2;
+  int reads = 0;
+  run.on_access = [&](const LinearAccess& access) { reads += !access.write; };
+  interpret_linear(l.ops, run);
+  EXPECT_EQ(got, (std::vector<float>{8, 0, 17, 0}));
+  EXPECT_EQ(reads, 2 * (3 + 6));
+}
+
+// Each lane names another place.
+TEST(InterpretLinear, LanesThatDoNotAgreeOnAMatrixAreAnError) {
+  List l;
+  const UOp x = l.param_of(0, 8);
+  const UOp lane = l.add(make(Op::Special, DType::I32, {l.i32(2)}, SpecialArg{'s', 0}));
+  const UOp place = l.op(Op::Index, {x, lane});
+  l.add(make(Op::MatrixLoad, DType::F32, {place}, MatrixArg{MatrixUse::A, 2, 2, 2}));
+  std::vector<float> memory(8);
+  LinearRun run{.buffers = {bytes_of(memory)}, .local = {2, 1, 1}};
+  EXPECT_THROW(interpret_linear(l.ops, run), InternalError);
+}
+
 }  // namespace
 }  // namespace tuff::graph

@@ -18,6 +18,14 @@ UOp u32(int64_t v) { return constant(Scalar::of_int(DType::U32, v)); }
 UOp memory(int32_t slot = 0) { return param(slot, DType::F32, 8); }
 UOp shared() { return make(Op::Shared, DType::F32, {}, SharedArg{0, 8}); }
 UOp accumulator() { return make(Op::Register, DType::F32, {}, int64_t{0}); }
+constexpr MatrixArg kA{MatrixUse::A, 16, 8}, kB{MatrixUse::B, 8, 4}, kSum{MatrixUse::Sum, 16, 4};
+UOp filled(const MatrixArg& m) {
+  return make(Op::MatrixFill, DType::F32, {constant(DType::F32, 1)}, m);
+}
+UOp multiplied(std::vector<UOp> src, const MatrixArg& m = kSum) {
+  return make(Op::MatrixMulAdd, DType::F32, src, m);
+}
+UOp matrix_register() { return make(Op::Register, DType::F32, {}, kSum); }
 UOp axis(AxisKind kind, int32_t id = 0, DType t = DType::Index) {
   const UOp four = t == DType::Index ? index_const(4) : i32(4);
   return make(Op::Range, t, {four}, RangeArg{id, kind});
@@ -107,6 +115,28 @@ std::vector<Illegal> illegal_graphs() {
       {"a kernel Reduce takes (value, range...)", kFloorKernel, folded(f32(1), {})},
       {"a kernel Reduce takes (value, range...)", kFloorKernel, folded(f32(1), {f32(2)})},
       {"the op does not reduce", kFloorKernel, folded(f32(1), {r}, Op::Sub)},
+      {"a matrix is used as a scalar", kFloorKernel, make(Op::Neg, DType::F32, {filled(kA)})},
+      {"a matrix is used as a scalar", kFloorKernel,
+       make(Op::Add, DType::F32, {make(Op::Load, DType::F32, {matrix_register()}), f32(1)})},
+      {"no matrix is described", kFloorKernel, make(Op::MatrixFill, DType::F32, {f32(1)})},
+      {"a matrix lies at an Index without a gate", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32, {memory()}, kA)},
+      {"a matrix lies at an Index without a gate", kFloorKernel,
+       make(Op::MatrixLoad, DType::F32,
+            {make(Op::Index, DType::F32, {memory(), at, bool_const(true)})}, kA)},
+      {"MatrixStore takes the matrix that it describes", kFloorKernel,
+       make(Op::MatrixStore, DType::Void, {index(memory(), at), filled(kB)}, kA)},
+      {"a product of matrices is a sum", kFloorKernel, multiplied({filled(kA), filled(kB)}, kA)},
+      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
+       multiplied({filled(kB), filled(kA)})},
+      {"MatrixMulAdd takes matrices whose extents fit", kFloorKernel,
+       multiplied({filled(kA), filled({MatrixUse::B, 4, 4})})},
+      {"MatrixMulAdd adds a matrix of its own kind", kFloorKernel,
+       multiplied({filled(kA), filled(kB), filled(kA)})},
+      {"Store's value is another matrix than its register holds", kFloorKernel,
+       store(matrix_register(), filled(kA))},
+      {"Store's value is another matrix than its register holds", kFloorKernel,
+       store(matrix_register(), f32(1))},
       {"End takes (store, range...)", kFloorKernel, end(r)},
       {"End takes (store, range...)", kFloorKernel,
        make(Op::End, DType::Void, {store(index(memory(), r), f32(1)), at})},
@@ -131,6 +161,7 @@ std::vector<IllegalList> illegal_lists() {
        listed({make(Op::Add, DType::Index, {index_const(1), variable("n", 0, 9)})})},
       {"a floor division is left", listed({make(Op::FloorDiv, DType::I32, {zero, four})})},
       {"a floor division is left", listed({make(Op::FloorMod, DType::I32, {zero, four})})},
+      {"MatrixMulAdd takes (a, b, c)", listed({multiplied({filled(kA), filled(kB)})})},
       {"a linear End takes (range)", listed({end(store(index(m, zero), f32(1)))})},
       {"a linear Reduce folds lanes only", listed({folded(f32(1), {a}), end(a)})},
       {"a linear Reduce folds lanes only", listed({folded(f32(1), {})})},
@@ -235,6 +266,10 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Register: return accumulator();
     case Op::Shared: return shared();
     case Op::Barrier: return make(op, DType::Void, {store(index(shared(), at), f32(1))});
+    case Op::MatrixFill: return filled(kA);
+    case Op::MatrixLoad: return make(op, DType::F32, {index(memory(), at)}, kA);
+    case Op::MatrixMulAdd: return multiplied({filled(kA), filled(kB), filled(kSum)});
+    case Op::MatrixStore: return make(op, DType::Void, {index(memory(), at), filled(kSum)}, kSum);
     default: return {};
   }
 }

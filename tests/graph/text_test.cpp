@@ -45,6 +45,10 @@ TEST(Text, EveryKindOfArg) {
       make(Op::Copy, DType::F32, {t}, Placement{{"CPU", "VULKAN:0"}, 1}),
       make(Op::Threefry, DType::U32, {u, u, u, make(Op::Neg, DType::U32, {u})}, int64_t{1}),
       make(Op::Register, DType::F32, {loop}, int64_t{4}),
+      make(Op::Register, DType::F32, {loop}, MatrixArg{MatrixUse::Sum, 16, 8, 0, false, 3}),
+      make(Op::MatrixFill, DType::F32, {constant(DType::F32, 2)}, MatrixArg{MatrixUse::A, 8, 32}),
+      make(Op::MatrixLoad, DType::F32, {make(Op::Index, DType::F32, {a, index_const(0)})},
+           MatrixArg{MatrixUse::B, 4, 2, 24, true}),
       cast(t, DType::BF16),
       make(Op::Mul, DType::F32, {t, constant(DType::F32, 0.1)}),
   };

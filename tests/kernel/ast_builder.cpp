@@ -71,6 +71,27 @@ UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed) {
   return kernel_of({store(0, m * n, i * n + j, sum, {i, j})});
 }
 
+UOp narrow_product_ast(const NarrowProduct& p) {
+  AstBuilder b;
+  const UOp z = p.batch > 1 ? b.loop(p.batch) : index_const(0);
+  const UOp i = b.loop(p.m), j = b.loop(p.n), r = b.fold(p.k);
+  const UOp left = p.left_across ? r * p.m + i : i * p.k + r;
+  const UOp right = p.right_across ? j * p.k + r : r * p.n + j;
+  const UOp x = load(1, p.batch * p.m * p.k, z * (p.m * p.k) + left, p.factor);
+  const UOp y = load(2, p.batch * p.k * p.n, z * (p.k * p.n) + right, p.factor);
+  UOp value = reduce_over(Op::Add, cast(x, p.sum) * cast(y, p.sum), {r});
+  const int64_t count = p.batch * p.m * p.n;
+  const UOp at = z * (p.m * p.n) + (p.transposed ? j * p.m + i : i * p.n + j);
+  if (p.bias) value = value + cast(load(3, p.n, j, p.sum), p.sum);
+  if (p.residual) {
+    value = alu(Op::Max, {value + cast(load(p.bias ? 4 : 3, count, at, p.result), p.sum),
+                          constant(Scalar::of_int(p.sum, 0))});
+  }
+  std::vector<UOp> loops{i, j};
+  if (p.batch > 1) loops.insert(loops.begin(), z);
+  return kernel_of({store(0, count, at, cast(value, p.result), loops)});
+}
+
 UOp matmul_across_ast(int64_t m, int64_t n, int64_t k) {
   AstBuilder b;
   const UOp i = b.loop(m), j = b.loop(n), r = b.fold(k);

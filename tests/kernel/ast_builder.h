@@ -32,6 +32,17 @@ graph::UOp uniform_ast(int64_t n);               // random numbers of [-0.1, 0.2
 graph::UOp sum_ast(int64_t outputs, int64_t n);  // rows of a + b
 graph::UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed = false);
 graph::UOp matmul_across_ast(int64_t m, int64_t n, int64_t k);  // the left operand lies transposed
+// A product of narrow numbers with wide sums, as cooperative matrices compute them, and what may
+// stand around it. Slot 1 and 2 are the factors.
+struct NarrowProduct {
+  int64_t batch = 1, m = 16, n = 16, k = 16;
+  DType factor = DType::F16, sum = DType::F32, result = DType::F32;
+  bool left_across = false, right_across = false;  // lie transposed
+  bool bias = false;                               // slot 3, of the columns
+  bool residual = false;    // the next slot, of the result's dtype, and a relu
+  bool transposed = false;  // the output
+};
+graph::UOp narrow_product_ast(const NarrowProduct& p);
 graph::UOp softmax_ast(int64_t rows, int64_t columns);
 // Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
 graph::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false);

@@ -140,6 +140,7 @@ void run_linear(const LinearKernel& k, Buffers& buffers) {
     run.groups[i] = uint32_t(k.groups[i].value());
     run.local[i] = k.local[i];
   }
+  run.subgroup_size = k.subgroup_size;
   interpret_linear(k.ops, run);
   for (size_t i = 0; i < buffers.size(); i++) buffers[i].resize(sizes[i]);
 }
@@ -184,6 +185,23 @@ Target small_gpu() {
   t.max_local = {8, 4, 2};
   t.max_groups = {3, 2, 2};
   t.shared_bytes = 256;
+  return t;
+}
+
+Target matrix_gpu() {
+  Target t = builtin_target("spirv-lavapipe");
+  t.identity = "matrix-gpu";
+  t.load_cost = 1;
+  t.component_bytes = 4;
+  t.texel_load_cost = 0;
+  t.max_loop_trips = 0;
+  t.cores = 4;
+  t.features.known_zero_products = true;
+  t.matrix_shapes = {{16, 16, 16, DType::F16, DType::F16, DType::F32},
+                     {8, 8, 16, DType::F16, DType::F16, DType::F32},
+                     {16, 8, 16, DType::BF16, DType::BF16, DType::F32},
+                     {8, 8, 32, DType::I8, DType::I8, DType::I32},
+                     {16, 16, 16, DType::U8, DType::U8, DType::I32}};
   return t;
 }
 

@@ -35,5 +35,7 @@ struct NamedTarget {
 std::vector<NamedTarget> test_targets();
 // A GPU that has less of everything than Vulkan promises: 16 invocations, 12 workgroups.
 Target small_gpu();
+// A GPU whose subgroups of 8 multiply small matrices, of f16, bf16 and 8-bit integers.
+Target matrix_gpu();
 
 }  // namespace tuff::kernel::testing

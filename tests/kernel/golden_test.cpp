@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "kernel/ast_builder.h"
+#include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
@@ -89,6 +90,11 @@ TEST(Golden, Opts) {
                     to_text(lower_with(c.ast, target, opts)));
     }
   }
+  const std::vector<Opt> matrices{{OptKind::Matrix, 0, 0}, {OptKind::Upcast, 0, 2}};
+  shown.insert(OptKind::Matrix);
+  expect_golden("opt_matrix.matrix-gpu.txt",
+                to_text(lower_with(narrow_product_ast({.m = 32, .n = 16, .k = 64, .bias = true}),
+                                   matrix_gpu(), matrices)));
   EXPECT_EQ(shown.size(), std::size(kOptKinds)) << "a kind of opt has no golden";
   // Rows that lie side by side are copied in blocks of steps; the last tile's are clamped.
   const std::vector<Opt> across{{OptKind::Vector, 1, 8},

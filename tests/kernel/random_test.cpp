@@ -179,6 +179,7 @@ TEST(RandomKernels, MeanTheSameLowered) {
   }
   histogram.print();
   for (const OptKind k : kOptKinds) {
+    if (k == OptKind::Matrix) continue;  // matrices_test.cpp
     EXPECT_GE(histogram.applied(k), k == OptKind::Ahead ? 0u : 100u) << name(k);
   }
 }

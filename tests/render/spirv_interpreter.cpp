@@ -6,6 +6,8 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
+#include "render/spirv_cooperative_matrix.h"
+#include "render/spirv_matrices.h"
 #include "render/spirv_reader.h"
 #include "render/spirv_values.h"
 
@@ -36,6 +38,7 @@ struct Invocation {
   uint32_t lane = 0;  // of its subgroup
   std::vector<Value> values;
   std::vector<bool> known;
+  std::unordered_map<Id, Matrix> shares;  // of cooperative matrices: the elements that it holds
   OwnMemory own;
   size_t at = 0;  // of the body
   Id block = 0;
@@ -73,6 +76,23 @@ class Machine {
   void jump(Invocation& v, Id to);
   void shuffle(std::span<Invocation> subgroup);
   bool step_together(std::span<Invocation> subgroup);
+  static bool is_collective(uint32_t op);
+  uint64_t uniform(std::span<Invocation> subgroup, Id id);
+  void collective(std::span<Invocation> subgroup);
+  Matrix gathered(std::span<Invocation> subgroup, Id matrix);
+  void scatter(std::span<Invocation> subgroup, const Instruction& i, const Matrix& whole);
+  Matrix load_matrix(std::span<Invocation> subgroup, const Instruction& i);
+  void store_matrix(std::span<Invocation> subgroup, const Instruction& i);
+  void hide_until_barrier(uint64_t address, uint64_t bytes);
+  void check_matrix_access(uint64_t where, uint64_t stride_bytes, const Type& matrix,
+                           uint32_t layout) const;
+  bool moves_share(Invocation& v, const Instruction& i);
+  uint64_t share_bytes(const Type& matrix) const {
+    const uint64_t count = uint64_t(matrix.matrix[0]) * matrix.matrix[1];
+    TUFF_CHECK(count % launch_.subgroup_size == 0, "{} elements in {} lanes", count,
+               launch_.subgroup_size);
+    return count / launch_.subgroup_size * m_.size_bytes(matrix.element);
+  }
   void execute(Invocation& v, const Instruction& i);
   void control(Invocation& v, const Instruction& i);
   Value computed(Invocation& v, const Instruction& i);
@@ -104,6 +124,7 @@ class Machine {
   OwnMemory shared_;
   std::vector<uint64_t> variable_bytes_;  // by variable: where it lies in its memory
   uint64_t shared_bytes_ = 0, own_bytes_ = 0;
+  std::vector<uint64_t> pending_;  // of workgroup memory, written by subgroups since the barrier
 };
 
 // ---- memory ---------------------------------------------------------------------------------
@@ -115,7 +136,10 @@ void Machine::lay_out_variables() {
                         ? &own_bytes_
                         : nullptr;
     variable_bytes_.push_back(end ? *end : 0);
-    if (end) *end += (m_.size_bytes(x.type) + 15) / 16 * 16;
+    const uint64_t size = m_.is_matrix(x.type) ? share_bytes(m_.type(x.type))
+                          : end                ? m_.size_bytes(x.type)
+                                               : 0;
+    if (end) *end += (size + 15) / 16 * 16;
   }
 }
 
@@ -217,6 +241,7 @@ Invocation Machine::invocation(const std::array<uint32_t, 3>& group, uint32_t in
     if (x.builtin == spv::BuiltInNumWorkgroups) set(launch_.groups);
     if (x.builtin == spv::BuiltInLocalInvocationId) set(v.local);
     if (x.builtin == spv::BuiltInSubgroupLocalInvocationId) set({v.lane});
+    if (x.builtin == spv::BuiltInSubgroupId) set({index / launch_.subgroup_size});
   }
   return v;
 }
@@ -228,9 +253,14 @@ bool Machine::step_together(std::span<Invocation> subgroup) {
   for (const Invocation& v : subgroup)
     TUFF_CHECK(v.at == subgroup[0].at && v.done == subgroup[0].done,
                "invocations of one subgroup stop at instructions {} and {}", subgroup[0].at, v.at);
-  if (subgroup[0].done || m_.body()[subgroup[0].at].op != spv::OpGroupNonUniformShuffle)
+  const uint32_t op = subgroup[0].done ? 0 : m_.body()[subgroup[0].at].op;
+  if (op == spv::OpGroupNonUniformShuffle) {
+    shuffle(subgroup);
+  } else if (is_collective(op)) {
+    collective(subgroup);
+  } else {
     return false;
-  shuffle(subgroup);
+  }
   return true;
 }
 
@@ -252,6 +282,8 @@ void Machine::run_group(const std::array<uint32_t, 3>& group) {
       TUFF_CHECK(v.at == all[0].at && v.done == all[0].done, "a barrier that not all come to");
     }
     for (Invocation& v : all) v.at += v.done ? 0 : 1;
+    for (const uint64_t byte : pending_) shared_.written[byte] = true;
+    pending_.clear();
   }
 }
 
@@ -268,13 +300,146 @@ void Machine::shuffle(std::span<Invocation> subgroup) {
   }
 }
 
+// ---- cooperative matrices -------------------------------------------------------------------
+
+bool Machine::is_collective(uint32_t op) {
+  return op == cooperative::kOpLoad || op == cooperative::kOpStore || op == cooperative::kOpMulAdd;
+}
+
+// What has to be the same in all lanes.
+uint64_t Machine::uniform(std::span<Invocation> subgroup, Id id) {
+  const uint64_t first = value(subgroup[0], id)[0];
+  for (const Invocation& v : subgroup)
+    TUFF_CHECK(value(v, id)[0] == first, "%{} of a matrix differs between lanes", id);
+  return first;
+}
+
+void Machine::collective(std::span<Invocation> subgroup) {
+  const Instruction& i = m_.body()[subgroup[0].at];
+  TUFF_CHECK(subgroup.size() == launch_.subgroup_size, "{} of {} lanes at a matrix",
+             subgroup.size(), launch_.subgroup_size);
+  if (i.op == cooperative::kOpStore) {
+    store_matrix(subgroup, i);
+  } else if (i.op == cooperative::kOpLoad) {
+    scatter(subgroup, i, load_matrix(subgroup, i));
+  } else {
+    scatter(subgroup, i,
+            multiply_add(m_, i, gathered(subgroup, i.operands[0]),
+                         gathered(subgroup, i.operands[1]), gathered(subgroup, i.operands[2])));
+  }
+  for (Invocation& v : subgroup) ++v.at;
+}
+
+Matrix Machine::gathered(std::span<Invocation> subgroup, Id matrix) {
+  const Type& t = m_.type_of(matrix);
+  Matrix whole(size_t(t.matrix[0]) * t.matrix[1]);
+  for (Invocation& v : subgroup) {
+    const auto share = v.shares.find(matrix);
+    TUFF_CHECK(share != v.shares.end(), "%{} is used before it has a value", matrix);
+    const auto held = held_elements(t, v.lane, launch_.subgroup_size);
+    for (size_t e = 0; e < held.size(); ++e) whole[held[e]] = share->second.at(e);
+  }
+  return whole;
+}
+
+void Machine::scatter(std::span<Invocation> subgroup, const Instruction& i, const Matrix& whole) {
+  for (Invocation& v : subgroup) {
+    Matrix& share = v.shares[i.result];
+    share.clear();
+    for (const size_t e : held_elements(m_.type(i.type), v.lane, launch_.subgroup_size))
+      share.push_back(whole[e]);
+  }
+}
+
+// VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986: to 16 bytes, or to a row (column) if shorter.
+void Machine::check_matrix_access(uint64_t where, uint64_t stride_bytes, const Type& matrix,
+                                  uint32_t layout) const {
+  const uint64_t line = matrix.matrix[layout == cooperative::kRowMajor ? 1 : 0];
+  const uint64_t aligned = std::min<uint64_t>(16, line * m_.size_bytes(matrix.element));
+  TUFF_CHECK(where % aligned == 0 && stride_bytes % aligned == 0,
+             "a matrix at {:#x} with a stride of {} bytes is not aligned to {}", where,
+             stride_bytes, aligned);
+}
+
+Matrix Machine::load_matrix(std::span<Invocation> subgroup, const Instruction& i) {
+  const uint64_t where = uniform(subgroup, i.operands[0]),
+                 stride = uniform(subgroup, i.operands[2]);
+  const auto layout = uint32_t(uniform(subgroup, i.operands[1]));
+  const Type& t = m_.type(i.type);
+  const uint64_t size = m_.size_bytes(m_.type_of(i.operands[0]).element);
+  TUFF_CHECK(size == m_.size_bytes(t.element), "a matrix of elements that memory does not hold");
+  check_alignment(where, i.operands.subspan(3));
+  check_matrix_access(where, stride * size, t, layout);
+  Matrix whole;
+  for (uint64_t r = 0; r < t.matrix[0]; ++r) {
+    for (uint64_t c = 0; c < t.matrix[1]; ++c) {
+      const uint64_t from = where + matrix_offset(layout, stride, r, c) * size;
+      std::memcpy(&whole.emplace_back(0), at(subgroup[0], from, size, false), size);
+    }
+  }
+  return whole;
+}
+
+void Machine::store_matrix(std::span<Invocation> subgroup, const Instruction& i) {
+  const uint64_t where = uniform(subgroup, i.operands[0]),
+                 stride = uniform(subgroup, i.operands[3]);
+  const auto layout = uint32_t(uniform(subgroup, i.operands[2]));
+  const Type& t = m_.type_of(i.operands[1]);
+  const uint64_t size = m_.size_bytes(t.element);
+  const Matrix whole = gathered(subgroup, i.operands[1]);
+  check_alignment(where, i.operands.subspan(4));
+  check_matrix_access(where, stride * size, t, layout);
+  for (uint64_t r = 0; r < t.matrix[0]; ++r) {
+    for (uint64_t c = 0; c < t.matrix[1]; ++c) {
+      const uint64_t to = where + matrix_offset(layout, stride, r, c) * size;
+      std::memcpy(at(subgroup[0], to, size, true), &whole[r * t.matrix[1] + c], size);
+      if (to >> kMemoryShift == shared_memory()) hide_until_barrier(to, size);
+    }
+  }
+}
+
+// Which lane wrote an element nobody knows: all need a barrier before they read.
+void Machine::hide_until_barrier(uint64_t address, uint64_t bytes) {
+  const uint64_t first = address & ((1ull << kMemoryShift) - 1);
+  for (uint64_t byte = first; byte < first + bytes; ++byte) {
+    shared_.written[byte] = false;
+    pending_.push_back(byte);
+  }
+}
+
+// What each lane does with its own elements: variables and matrices of one value.
+bool Machine::moves_share(Invocation& v, const Instruction& i) {
+  const bool stores = i.op == spv::OpStore && m_.is_matrix(m_.type_of(i.operands[0]).element);
+  const bool makes = i.type && m_.is_matrix(i.type);
+  if (!stores && !makes) return false;
+  const Type& t = m_.type(stores ? m_.type_of(i.operands[0]).element : i.type);
+  const uint64_t size = m_.size_bytes(t.element), count = share_bytes(t) / size;
+  const uint64_t where = i.op == spv::OpCompositeConstruct ? 0 : value(v, i.operands[0])[0];
+  if (i.op == spv::OpCompositeConstruct) {
+    v.shares[i.result].assign(count, value(v, i.operands.front())[0]);
+  } else if (i.op == spv::OpLoad) {
+    Matrix& share = v.shares[i.result];
+    share.assign(count, 0);
+    for (uint64_t e = 0; e < count; ++e)
+      std::memcpy(&share[e], at(v, where + e * size, size, false), size);
+  } else {
+    TUFF_CHECK(stores, "SPIR-V interpreter: opcode {} of a matrix", i.op);
+    const Matrix& share = v.shares.at(i.operands[1]);
+    for (uint64_t e = 0; e < count; ++e)
+      std::memcpy(at(v, where + e * size, size, true), &share[e], size);
+  }
+  return true;
+}
+
 // ---- instructions ---------------------------------------------------------------------------
 
 // Until a barrier, a shuffle or the end.
 void Machine::advance(Invocation& v) {
   while (!v.done) {
     const Instruction& i = m_.body()[v.at];
-    if (i.op == spv::OpControlBarrier || i.op == spv::OpGroupNonUniformShuffle) return;
+    if (i.op == spv::OpControlBarrier || i.op == spv::OpGroupNonUniformShuffle ||
+        is_collective(i.op))
+      return;
     execute(v, i);
   }
 }
@@ -309,6 +474,10 @@ void Machine::control(Invocation& v, const Instruction& i) {
 }
 
 void Machine::execute(Invocation& v, const Instruction& i) {
+  if (moves_share(v, i)) {
+    ++v.at;
+    return;
+  }
   if (i.op == spv::OpStore) {
     const uint64_t where = value(v, i.operands[0])[0];
     check_alignment(where, i.operands.subspan(2));

@@ -5,6 +5,7 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
+#include "render/spirv_cooperative_matrix.h"
 
 namespace tuff::render::testing {
 namespace {
@@ -20,6 +21,8 @@ std::vector<Instruction> instructions(std::span<const uint32_t> words) {
     Instruction i{words[at] & 0xffff, 0, 0, words.subspan(at + 1, length - 1)};
     bool result = false, type = false;
     spv::HasResultAndType(spv::Op(i.op), &result, &type);
+    if (i.op == cooperative::kOpType) result = true;
+    if (i.op == cooperative::kOpLoad || i.op == cooperative::kOpMulAdd) result = type = true;
     if (type) i.type = i.operands[0];
     if (result) i.result = i.operands[type ? 1 : 0];
     i.operands = i.operands.subspan(size_t(type) + size_t(result));
@@ -58,6 +61,8 @@ const Type& SpirvReader::type(Id id) const {
   TUFF_CHECK(id < types_.size() && types_[id].op != 0, "%{} is no type", id);
   return types_[id];
 }
+
+bool SpirvReader::is_matrix(Id id) const { return type(id).op == cooperative::kOpType; }
 
 uint64_t SpirvReader::size_bytes(Id id) const {
   const Type& t = type(id);
@@ -129,7 +134,11 @@ void SpirvReader::declare_type(const Instruction& i) {
     case spv::OpTypeFunction:
     case spv::OpTypeImage: break;
     case spv::OpTypeInt: t.is_signed = x[1] != 0; [[fallthrough]];
-    case spv::OpTypeFloat: t.bits = x[0]; break;
+    case spv::OpTypeFloat:
+      t.bits = x[0];
+      t.is_bfloat =
+          i.op == spv::OpTypeFloat && x.size() > 1 && x[1] == cooperative::kBfloat16Encoding;
+      break;
     case spv::OpTypeVector: t.count = x[1]; [[fallthrough]];
     case spv::OpTypeRuntimeArray: t.element = x[0]; break;
     case spv::OpTypeArray:
@@ -137,6 +146,11 @@ void SpirvReader::declare_type(const Instruction& i) {
       t.count = uint32_t(number(x[1]));
       break;
     case spv::OpTypeStruct: t.members.assign(x.begin(), x.end()); break;
+    case cooperative::kOpType:
+      t.element = x[0];
+      TUFF_CHECK(number(x[1]) == spv::ScopeSubgroup, "a matrix of another scope");
+      t.matrix = {uint32_t(number(x[2])), uint32_t(number(x[3])), uint32_t(number(x[4]))};
+      break;
     case spv::OpTypePointer:
       t.storage = x[0];
       t.element = x[1];

@@ -26,13 +26,15 @@ struct Instruction {
 
 struct Type {
   uint32_t op = 0;
-  uint32_t bits = 0;        // of a number
-  bool is_signed = false;   // of an integer
-  Id element = 0;           // of vectors, arrays, pointers
-  uint32_t count = 0;       // of vectors and arrays; 0: a runtime array
-  uint32_t stride = 0;      // of arrays; 0: none is declared
-  uint32_t storage = 0;     // of pointers
-  std::vector<Id> members;  // of structs
+  uint32_t bits = 0;                 // of a number
+  bool is_signed = false;            // of an integer
+  bool is_bfloat = false;            // of a float
+  Id element = 0;                    // of vectors, arrays, pointers
+  uint32_t count = 0;                // of vectors and arrays; 0: a runtime array
+  uint32_t stride = 0;               // of arrays; 0: none is declared
+  uint32_t storage = 0;              // of pointers
+  std::array<uint32_t, 3> matrix{};  // rows, columns and use of a cooperative matrix
+  std::vector<Id> members;           // of structs
   std::vector<uint32_t> offsets;
 };
 
@@ -47,6 +49,8 @@ class SpirvReader {
   explicit SpirvReader(std::span<const uint32_t> words);
 
   const Type& type(Id id) const;
+  bool is_matrix(Id id) const;  // a type of cooperative matrices
+  uint64_t number(Id constant) const;
   const Type& type_of(Id value) const { return type(result_types_[value]); }
   // In memory: components one after the other, bools as words.
   uint64_t size_bytes(Id type) const;
@@ -62,7 +66,6 @@ class SpirvReader {
   void declare_type(const Instruction& i);
   void decorate(const Instruction& i);
   void finish_types();
-  uint64_t number(Id constant) const;
 
   Id id_bound_ = 0;
   std::vector<Type> types_;  // by id; of no op where it is none

@@ -164,6 +164,7 @@ std::vector<Work> works() {
           {"sum", kt::sum_ast(1, 4096)},
           {"matmul 64x64x32", kt::matmul_ast(64, 64, 32)},
           {"matmul 32x64x64, transposed", kt::matmul_ast(32, 64, 64, true)},
+          {"matmul 32x64x16 of f16", kt::narrow_product_ast({.m = 32, .n = 64, .bias = true})},
           {"matmul 17x31x13", kt::matmul_ast(17, 31, 13)},
           {"matmul across", kt::matmul_across_ast(32, 48, 16)},
           {"softmax", kt::softmax_ast(4, 96)},

@@ -39,20 +39,31 @@ constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 128}, {"intel-xe", 16, 64},
                          {"qualcomm-adreno", 21, 64}, {"arm-mali", 21, 64},
                          {"lavapipe", 8, 640}};
 
+constexpr double kMatrixReuse = 40;  // of 1024x1024x1024 in f16, by cooperative matrices
+
 struct Work {
   std::string name;
   UOp value;
 };
-UOp input(std::initializer_list<int64_t> extents) {
+UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
   Shape shape;
   for (const int64_t e : extents) shape.push_back(Dim(e));
-  return reshape(buffer(make_ref<Storage>("VULKAN", DType::F32, element_count(shape))), shape);
+  return reshape(buffer(make_ref<Storage>("VULKAN", t, element_count(shape))), shape);
+}
+// As Tensor::matmul makes it: summed in f32.
+UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
+  const auto wide = [&](const UOp& x) { return cast(x, DType::F32); };
+  return cast(models::matmul(wide(input({m, k}, t)), wide(input({k, n}, t))), t);
 }
 std::vector<Work> benchmark_set() {
   std::vector<Work> out;
   for (const int64_t n : {64, 256, 512, 1024, 2048})
     out.push_back({fmt::format("matmul {}", n), models::matmul(input({n, n}), input({n, n}))});
   out.push_back({"matmul 509x1021x767", models::matmul(input({509, 767}), input({767, 1021}))});
+  for (const int64_t n : {256, 1024, 2048})
+    out.push_back({fmt::format("matmul {} of f16", n), narrow_matmul(n, n, n, DType::F16)});
+  out.push_back({"matmul 1024 of bf16", narrow_matmul(1024, 1024, 1024, DType::BF16)});
+  out.push_back({"matmul 509x1021x767 of f16", narrow_matmul(509, 1021, 767, DType::F16)});
   out.push_back({"matmul 64x64x65536", models::matmul(input({64, 65536}), input({65536, 64}))});
   out.push_back({"gemv 4096x4096", models::matmul(input({4096, 4096}), input({4096, 1}))});
   out.push_back({"conv 8x32x28x28 by 64x3x3",
@@ -84,6 +95,11 @@ int64_t lanes_of(const kernel::LinearKernel& k, size_t i) {
   for (size_t bit = 0; bit < k.lane_ranges.size(); bit++)
     if (k.lanes[i] >> bit & 1) n *= k.lane_ranges[bit]->src(0)->max;
   return n;
+}
+
+// Of one lane, for the elements of a cooperative matrix that it holds.
+int64_t registers_of(const MatrixArg& m, DType t, const kernel::LinearKernel& k) {
+  return int64_t(m.rows) * m.columns * int64_t(size_bytes(t)) / 4 / k.subgroup_size;
 }
 
 // The most 32-bit values that are live at once as the list stands: accumulators everywhere, loads
@@ -118,9 +134,12 @@ int64_t live_registers(const kernel::LinearKernel& k) {
     const Node* n = k.ops[i].get();
     const bool loaded = n->op == Op::Load && n->src(0)->op == Op::Index;
     const bool kept = loaded || n->op == Op::Register || (is_alu(n->op) && users[n] > 1);
-    if (!is_float(n->dtype) || !kept || !last.contains(n)) continue;
-    change[i] += lanes_of(k, i);
-    change[n->op == Op::Register ? k.ops.size() : last[n] + 1] -= lanes_of(k, i);
+    const MatrixArg* matrix = matrix_of(n);
+    const bool is_matrix = matrix && (n->op == Op::Register || n->op == Op::MatrixLoad);
+    if (!is_float(n->dtype) || !(matrix ? is_matrix : kept) || !last.contains(n)) continue;
+    const int64_t registers = lanes_of(k, i) * (matrix ? registers_of(*matrix, n->dtype, k) : 1);
+    change[i] += registers;
+    change[n->op == Op::Register ? k.ops.size() : last[n] + 1] -= registers;
   }
   int64_t live = 0, most = 0;
   for (const auto& [i, by] : change) most = std::max(most, live += by);
@@ -135,7 +154,8 @@ double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k
     double n = 1;
     for (const int a : axes) {
       for (const kernel::AxisPart& p : t.axes()[size_t(a)].parts) {
-        const bool together = is_lane(p.kind) || p.kind == AxisKind::Local;
+        const bool together =
+            is_lane(p.kind) || p.kind == AxisKind::Local || p.kind == AxisKind::Matrix;
         if (together && !t.axes()[size_t(a)].reduced) n *= double(p.size->max);
       }
     }
@@ -144,7 +164,12 @@ double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k
   if (t.factors().size() != 2) return 0;
   std::vector<int> all(t.axes().size());
   for (size_t a = 0; a < all.size(); a++) all[a] = int(a);
-  return 2 * width(all) / (4 * width(t.factors()[0].axes) + 4 * width(t.factors()[1].axes));
+  const auto bytes = [&](const kernel::Tiling::Factor& f) {
+    const UOp& value = f.product->src(size_t(f.source));
+    const DType stored = value->op == Op::Cast ? value->src(0)->dtype : value->dtype;
+    return double(size_bytes(stored)) * width(f.axes);
+  };
+  return 2 * width(all) / (bytes(t.factors()[0]) + bytes(t.factors()[1]));
 }
 
 void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_t registers,
@@ -187,6 +212,10 @@ std::string choices(const Row& row, const Target& target) {
       expect_within_limits(k, target, registers, row, what + " " + k.opts);
       if (work.name == "matmul 1024") {
         EXPECT_GE(reused, row.least_reuse) << what << " " << k.opts;
+      }
+      if (work.name == "matmul 1024 of f16" && !target.matrix_shapes.empty()) {
+        EXPECT_GE(reused, kMatrixReuse) << what << " " << k.opts;
+        EXPECT_GT(k.subgroup_size, 0u) << what << ": no matrices: " << k.opts;
       }
       out += describe(k, registers, reused);
     }

@@ -6,6 +6,7 @@
 
 #include "render/renderer.h"
 #include "render/spirv.h"
+#include "render/spirv_nv_matrices.h"
 
 namespace tuff::render {
 namespace {
@@ -37,9 +38,10 @@ std::string expect_valid_spirv(const kernel::LinearKernel& k, const Target& t) {
       });
   spvtools::ValidatorOptions options;
   options.SetScalarBlockLayout(true);
-  const std::vector<uint32_t> words = for_validator(s.words, t);
+  const std::vector<uint32_t> known = with_nv_matrices(s.words);
+  const std::vector<uint32_t> words = for_validator(known, t);
   const bool ok = tools.Validate(words.data(), words.size(), options);
-  tools.Disassemble(s.words, &text,
+  tools.Disassemble(known, &text,
                     SPV_BINARY_TO_TEXT_OPTION_NO_HEADER | SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES);
   EXPECT_TRUE(ok) << k.name << " on " << t.arch << ": " << message << "\n" << text;
   return text;

@@ -7,6 +7,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/device/facts.cpp
   vulkan/device/instance.cpp
   vulkan/device/limits.cpp
+  vulkan/device/matrices.cpp
   vulkan/device/select.cpp
   vulkan/device/vulkan_device.cpp
   vulkan/memory/blocks.cpp
@@ -21,6 +22,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/queue/raw_replay.cpp
   vulkan/queue/recorder.cpp
   vulkan/queue/signal.cpp
+  vulkan/quirks/matrix_self_test.cpp
   vulkan/quirks/quirks.cpp
   vulkan/quirks/self_test.cpp
   vulkan/quirks/verdicts.cpp)

@@ -50,11 +50,13 @@ void fill_arguments(LinearKernel& k) {
     if (u->op == Op::Shared)
       k.shared_bytes +=
           uint32_t(u->get<SharedArg>().count * int64_t(size_bytes(u->dtype)) + 63) & ~63u;
-    if ((u->op != Op::Load && u->op != Op::Store) || u->src(0)->op != Op::Index) continue;
+    const bool loads = u->op == Op::Load || u->op == Op::MatrixLoad;
+    const bool stores = u->op == Op::Store || u->op == Op::MatrixStore;
+    if ((!loads && !stores) || u->src(0)->op != Op::Index) continue;
     const Node* memory = without_after(u->src(0)->src(0).get());
     if (memory->op != Op::Param) continue;
     LinearKernel::Argument& a = by_slot.at(memory->get<ParamArg>().slot);
-    (u->op == Op::Load ? a.read : a.written) = true;
+    (loads ? a.read : a.written) = true;
   }
   int32_t next = 0;
   for (auto& [slot, a] : by_slot) {
@@ -79,6 +81,13 @@ void estimate(LinearKernel& k) {
       k.estimate.flops += n;
     } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
       k.estimate.flops += n * (u->op == Op::MulAdd ? 2 : 1);
+    } else if (u->op == Op::MatrixMulAdd) {
+      const MatrixArg &a = *matrix_of(u->src(0).get()), &sum = u->get<MatrixArg>();
+      k.estimate.flops += n / k.subgroup_size * 2 * uint64_t(sum.rows) * sum.columns * a.columns;
+    } else if (u->op == Op::MatrixLoad) {
+      const MatrixArg& a = u->get<MatrixArg>();
+      touched[without_after(u->src(0)->src(0).get())->get<ParamArg>().slot] +=
+          n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype);
     } else if ((u->op == Op::Load || u->op == Op::Store) && u->src(0)->op == Op::Index) {
       const Node* m = without_after(u->src(0)->src(0).get());
       if (m->op == Op::Param) touched[m->get<ParamArg>().slot] += n * size_bytes(m->dtype);

@@ -161,6 +161,15 @@ void place_locals(const std::vector<UOp>& ranges, bool shared, const Target& tar
   }
 }
 
+// Workgroups of whole subgroups along one axis: which lane is which, the device says.
+void place_subgroups(const std::vector<UOp>& subgroups, const UOp& lane,
+                     std::array<uint32_t, 3>& local, Coordinates& c) {
+  const UOp count = product(subgroups);
+  c.value[lane] = special('s', 0, lane->src(0));
+  unflatten(special('s', 1, count), subgroups, c.value);
+  local = {uint32_t(count->max * lane->src(0)->max), 1, 1};
+}
+
 UOp gated(const UOp& store, const UOp& gate) {
   if (!gate) return store;
   const UOp& index = store->src(0);
@@ -193,9 +202,15 @@ void pass_launch(Lowering& l) {
   const RangeMask groups = deps.kinds([](AxisKind k) { return k == AxisKind::Group; });
   const RangeMask locals = deps.kinds([](AxisKind k) { return k == AxisKind::Local; });
   const RangeMask shared = deps.kinds([](AxisKind k) { return k == AxisKind::GroupReduce; });
-  if (!(groups | locals | shared)) return;
+  const RangeMask lane = deps.kinds([](AxisKind k) { return k == AxisKind::Subgroup; });
+  if (!(groups | locals | shared | lane)) return;
   Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
-  place_locals(deps.list(locals | shared), shared != 0, l.target, l.out.local, c);
+  if (lane) {
+    place_subgroups(deps.list(locals), deps.list(lane)[0], l.out.local, c);
+    l.out.subgroup_size = l.target.subgroup_size;
+  } else {
+    place_locals(deps.list(locals | shared), shared != 0, l.target, l.out.local, c);
+  }
   const RangeMask beside_shared = shared ? locals | shared : 0;  // one coordinate, several ranges
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op == Op::Range && is_launch(kind_of(old.get()))) return c.value.at(old);
@@ -208,7 +223,7 @@ void pass_launch(Lowering& l) {
     }
     if (to_param(old)) {
       const RangeMask have = deps.of(old);
-      RangeMask missing = (groups | locals | shared) & ~have;
+      RangeMask missing = (groups | locals | shared | lane) & ~have;
       if (have & beside_shared) missing &= ~beside_shared;
       return gated(with_src(old, src), once_gate(missing, deps, c));
     }

@@ -52,7 +52,8 @@ RangeMask RangeDeps::compute(const UOp& u) {
   for (const UOp& s : u->src()) m |= of(s);
   if (u->op == Op::Barrier) {
     m &= ~kinds([](AxisKind k) {
-      return is_lane(k) || k == AxisKind::Local || k == AxisKind::GroupReduce;
+      return is_lane(k) || k == AxisKind::Local || k == AxisKind::GroupReduce ||
+             k == AxisKind::Subgroup;
     });
   }
   return m;

@@ -107,13 +107,12 @@ class ReduceLowerer {
     for (const auto* list : {&parts.serial, &parts.unrolled, &parts.shared}) {
       for (const UOp& r : *list) inner |= deps_.bit(r);
     }
-    const UOp reg = make(Op::Register, value->dtype, lanes, int64_t(registers_++));
+    const UOp reg = make(Op::Register, value->dtype, lanes, register_arg(value));
     std::vector<UOp> before{reg};
     for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
-    const UOp init =
-        make(Op::Store, DType::Void, {after(before), constant(reduce_identity(op, value->dtype))});
+    const UOp init = make(Op::Store, DType::Void, {after(before), identity_of(op, value)});
     std::vector<UOp> inside{reg, init};
     inside.insert(inside.end(), parts.serial.begin(), parts.serial.end());
     const UOp current = after(inside);
@@ -126,10 +125,25 @@ class ReduceLowerer {
     return partial ? fold_lanes(op, result, parts.unrolled) : result;
   }
 
+  // What is summed may be cooperative matrices: a product of two is added by one op.
+  Arg register_arg(const UOp& value) {
+    const int64_t number = registers_++;
+    if (!matrix_of(value.get())) return number;
+    MatrixArg arg = *matrix_of(value.get());
+    arg.number = number;
+    return arg;
+  }
+  static UOp identity_of(Op op, const UOp& value) {
+    const UOp one = constant(reduce_identity(op, value->dtype));
+    const MatrixArg* matrix = matrix_of(value.get());
+    return matrix ? make(Op::MatrixFill, value->dtype, {one}, *matrix) : one;
+  }
   static UOp after(const std::vector<UOp>& src) {
     return src.size() == 1 ? src[0] : make(Op::After, src[0]->dtype, src);
   }
   static UOp combine(Op op, const UOp& sum, const UOp& value) {
+    if (value->op == Op::MatrixMulAdd)
+      return make(Op::MatrixMulAdd, value->dtype, {value->src(0), value->src(1), sum}, value->arg);
     if (op == Op::Add && value->op == Op::Mul && is_float(value->dtype)) {
       return make(Op::MulAdd, value->dtype, {value->src(0), value->src(1), sum});
     }

@@ -25,6 +25,11 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
     case OptKind::Spread: return {4, 8, 16, 32, 64};
     case OptKind::Stage: return {0, 1, 2, 3};
     case OptKind::Ahead: return {1};
+    case OptKind::Matrix: {
+      std::vector<int64_t> shapes;
+      for (size_t s = 0; s < t.target().matrix_shapes.size(); s++) shapes.push_back(int64_t(s));
+      return shapes;
+    }
   }
   return {};
 }
@@ -48,7 +53,10 @@ class Neighbourhood {
     }
     for (const OptKind kind : kOptKinds) {
       const bool of_factors = kind == OptKind::Stage || kind == OptKind::Ahead;
-      const size_t places = of_factors ? start_.factors().size() : start_.axes().size();
+      const size_t factors = start_.factors().size();
+      const size_t places = of_factors                ? factors
+                            : kind == OptKind::Matrix ? factors / 2
+                                                      : start_.axes().size();
       for (int axis = 0; axis < int(places); axis++) {
         for (const int64_t amount : amounts_of(kind, start_, axis))
           insert(opts, {kind, axis, amount});
@@ -58,11 +66,12 @@ class Neighbourhood {
   }
 
  private:
-  // What splits further comes before what takes the rest of an axis to the launch grid, and copies
-  // of tiles come last; those that are loaded ahead have been staged.
+  // Matrices come first; what splits further comes before what takes the rest of an axis to the
+  // launch grid, and copies of tiles come last; those that are loaded ahead have been staged.
   static int phase(OptKind k) {
-    if (k == OptKind::Ahead) return 3;
-    return k == OptKind::Stage ? 2 : k == OptKind::Group || k == OptKind::Spread ? 1 : 0;
+    if (k == OptKind::Matrix) return 0;
+    if (k == OptKind::Ahead) return 4;
+    return k == OptKind::Stage ? 3 : k == OptKind::Group || k == OptKind::Spread ? 2 : 1;
   }
   void insert(const Opts& opts, const Opt& o) {
     const auto at = std::ranges::find_if(

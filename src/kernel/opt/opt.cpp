@@ -7,6 +7,7 @@
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
+#include "kernel/opt/matrices.h"
 #include "kernel/opt/stage.h"
 #include "kernel/opt/stage_local.h"
 
@@ -37,6 +38,7 @@ const OptRow& row_of(OptKind k) {
       {"spread", AxisKind::Group, true, true},
       {"stage", AxisKind::Loop, true, false},
       {"ahead", AxisKind::Loop, true, false},
+      {"matrix", AxisKind::Matrix, true, false},
   };
   return rows[size_t(k)];
 }
@@ -47,6 +49,7 @@ const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
   if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
+  if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
 std::string to_string(const Opt& o) {
@@ -149,7 +152,7 @@ int Tiling::axis_of(const Node* range) const {
 }
 
 int64_t Tiling::local_size() const {
-  int64_t n = spread_width_;
+  int64_t n = matrices_ ? target_.subgroup_size : spread_width_;
   for (const Axis& a : axes_) {
     if (a.rows) continue;
     for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
@@ -189,6 +192,8 @@ double Tiling::useful() const {
 
 void Tiling::check_kind(const Opt& o) const {
   auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (o.kind == OptKind::Matrix) return check_matrix(o);
+  if (matrices_) check_beside_matrices(o);
   if (o.kind == OptKind::Stage) return check_stage(o);
   if (o.kind == OptKind::Ahead) return check_ahead(o);
   if (!staged_.empty()) refuse("what is staged has been copied for the loops as they are");
@@ -330,7 +335,8 @@ void Tiling::check_amount(const Opt& o) const {
   }
   if (o.amount < 2 || o.amount > axis.main_size())
     refuse(fmt::format("2 to {} is possible", axis.main_size()));
-  if (!row_of(o.kind).pads && axis.main_size() % o.amount != 0) {
+  const bool pads = row_of(o.kind).pads && !matrices_;
+  if (!pads && axis.main_size() % o.amount != 0) {
     refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
   }
   const bool power = std::has_single_bit(uint64_t(o.amount));
@@ -338,9 +344,10 @@ void Tiling::check_amount(const Opt& o) const {
     refuse("no power of two");
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) {
     const int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
-    const bool fits = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce)
+    const int64_t along_x = matrices_ ? total : o.amount;
+    const bool fits = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce) && !matrices_
                           ? workgroup_shape(total, target_).has_value()
-                          : o.amount <= int64_t(target_.max_local[0]);
+                          : along_x <= int64_t(target_.max_local[0]);
     if (total > int64_t(target_.max_invocations) || !fits) {
       refuse(fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
                          target_.max_invocations, target_.max_local[0], target_.max_local[1],
@@ -407,7 +414,9 @@ void Tiling::spread(Axis& axis, int64_t groups) {
 
 void Tiling::apply(const Opt& o) {
   check_kind(o);
-  if (o.kind == OptKind::Stage) {
+  if (o.kind == OptKind::Matrix) {
+    split_matrices(o);
+  } else if (o.kind == OptKind::Stage) {
     staged_.push_back(o);
   } else if (o.kind == OptKind::Ahead) {
     ahead_.push_back(o.axis);
@@ -442,6 +451,7 @@ namespace {
 // An axis as the rebuilt AST sees it.
 struct BuiltAxis {
   UOp value;                // replaces the range
+  UOp base;                 // the same where a matrix begins
   UOp valid;                // empty: always
   bool gates = false;       // loads are gated by `valid`; else `value` stays inside the range
   std::vector<UOp> ranges;  // outermost first
@@ -451,10 +461,17 @@ struct BuiltAxis {
 // are shared out to in common: the same Ranges.
 class AxisBuilder {
  public:
-  BuiltAxis build(const Axis& axis) {
+  // `element`: what stands for the axis inside a matrix, if it has such a part.
+  BuiltAxis build(const Axis& axis, const UOp& element) {
     BuiltAxis b;
     for (size_t i = 0; i < axis.parts.size(); i++) {
       const AxisPart& p = axis.parts[i];
+      if (p.kind == AxisKind::Matrix) {
+        const UOp whole = (b.value ? b.value : index_const(0)) * p.size;
+        b.base = whole;
+        b.value = whole + element;
+        continue;
+      }
       const bool shared_out = axis.rows && int(i) == axis.main;
       const UOp loop = shared_out ? rows_loop(axis) : UOp();
       if (loop ? loop->src(0)->is_const_int(1) : p.size->is_const_int(1)) continue;
@@ -464,6 +481,7 @@ class AxisBuilder {
       b.ranges.push_back(r);
     }
     if (!b.value) b.value = index_const(0);
+    if (!b.base) b.base = b.value;
     if (axis.padded) {
       const int64_t size = axis.range->src(0)->max;
       b.valid = lt(b.value, index_const(size));
@@ -581,6 +599,8 @@ class Builder {
   // Where a loop has as many iterations as a launch group says, the group is built first.
   void build_axes() {
     UOpMap<UOp> groups;
+    if (const auto& m = t_.matrices())
+      elements_ = matrix_elements(m->shape, t_.target().subgroup_size, axes_.next_id());
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
         Axis axis = t_.axes()[i];
@@ -588,10 +608,24 @@ class Builder {
             toposort(axis.range->src(0)), [](const Node* n) { return n->op == Op::Range; });
         if (by_groups != sized_by_groups) continue;
         for (AxisPart& p : axis.parts) p.size = by_groups ? substitute(p.size, groups) : p.size;
-        built_[i] = axes_.build(axis);
+        built_[i] = axes_.build(axis, element_of(int(i)));
         groups.emplace(axis.range, built_[i].value);
       }
     }
+  }
+
+  UOp element_of(int axis) const {
+    const auto& m = t_.matrices();
+    if (!m || axis == m->k) return index_const(0);
+    return axis == m->m ? elements_.row : axis == m->n ? elements_.column : UOp();
+  }
+  UOp matrices(std::span<const UOp> summed) {
+    std::vector<MatrixAxis> axes;
+    for (int a : order_) {
+      const BuiltAxis& b = built_[size_t(a)];
+      axes.push_back({t_.axes()[size_t(a)].range, b.base, b.ranges});
+    }
+    return matrix_sum(*t_.matrices(), axes, summed, elements_, copies_++);
   }
 
   bool walks(const UOp& offset, size_t axis) {
@@ -619,6 +653,10 @@ class Builder {
         out[0] = identity_unless(b.valid, out[0], old->get<ReduceArg>().op);
       }
     }
+    if (t_.matrices() && old == t_.matrices()->reduce)
+      return matrices(std::span<const UOp>(out).subspan(1));
+    if (t_.matrices() && old->op == Op::End)
+      out.insert(out.end(), elements_.ranges.begin(), elements_.ranges.end());
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
     return with_src(old, out);
   }
@@ -710,6 +748,7 @@ class Builder {
   RangeDeps old_deps_;
   AxisBuilder axes_;
   std::vector<BuiltAxis> built_;
+  MatrixElements elements_;     // where there are matrices
   std::vector<size_t> gating_;  // axes
   std::unordered_map<const Node*, std::vector<Opt>> staged_;
   int32_t copies_ = 0;  // and rows that are kept: Shared memory numbered so far

@@ -35,11 +35,15 @@ enum class OptKind : uint8_t {
           // reduction, and read from there: by a workgroup together; after all others
   Ahead,  // what the copy of factor `axis` takes in the next iteration (`amount`: 1) of the
           // innermost loop around it is loaded before the products of this one
+  // Sum of products `axis` (both of its factors are Tiling::factors) by cooperative matrices of the
+  // Target's shape `amount`, which divides its axes; before all others. Then Upcast makes fragments
+  // of a subgroup and Local subgroups of a workgroup, and nothing pads.
+  Matrix,
 };
 inline constexpr OptKind kOptKinds[] = {OptKind::Split,       OptKind::Upcast, OptKind::Vector,
                                         OptKind::Unroll,      OptKind::Group,  OptKind::Local,
                                         OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread,
-                                        OptKind::Stage,       OptKind::Ahead};
+                                        OptKind::Stage,       OptKind::Ahead,  OptKind::Matrix};
 const char* name(OptKind k);
 bool allows(const Target& target, OptKind k);  // whether any kernel can have it there
 
@@ -72,6 +76,20 @@ struct Axis {
   int64_t lanes() const;  // product of Lane, Vector and ReduceLane parts
 };
 
+// A sum of products that cooperative matrices compute: axis m counts rows of the left factor, n
+// columns of the right one, k what is summed. Their innermost parts are those of one matrix.
+struct MatrixOperand {
+  graph::UOp load;  // of the untouched AST
+  int64_t stride = 0;
+  bool by_columns = false;
+};
+struct MatrixProduct {
+  graph::UOp reduce;  // of the untouched AST
+  int m = -1, n = -1, k = -1;
+  MatrixOperand a, b;
+  MatrixShape shape;
+};
+
 // The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those
 // that fill kept rows, then those of reductions, in the order of the graph.
 class Tiling {
@@ -93,6 +111,7 @@ class Tiling {
     bool keeps = false;       // a row that an invocation keeps stands below it
   };
   const std::vector<Factor>& factors() const { return factors_; }
+  const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
   int64_t local_size() const;   // invocations of a workgroup so far
@@ -121,6 +140,10 @@ class Tiling {
   std::vector<TilePart> tile_parts(const Factor& f, int64_t around) const;
   int64_t staged_bytes(int factor, int64_t around) const;
   int64_t loop_trips(const Factor& f, int64_t around, int64_t count) const;
+  void check_matrix(const Opt& o) const;
+  void check_beside_matrices(const Opt& o) const;
+  void split_matrices(const Opt& o);
+  int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
   int64_t staged_bytes() const;
   int64_t kept_bytes() const;  // of kept rows, those of all lanes
@@ -144,6 +167,7 @@ class Tiling {
   std::vector<Factor> factors_;
   std::vector<Opt> staged_;
   std::vector<int> ahead_;  // factors
+  std::optional<MatrixProduct> matrices_;
   std::vector<int> order_;  // position -> axis
   int nests_ = 1;
   int64_t spread_groups_ = 0, spread_width_ = 1;  // of the launch that spread axes share; 0: none

@@ -50,7 +50,9 @@ class Draw {
     for (const OptKind k : kOptKinds) {
       const bool holds_workgroup = k == OptKind::Local || k == OptKind::Spread;
       if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
-      if (k == OptKind::Stage || k == OptKind::Ahead || !allows(target, k)) continue;
+      const bool drawn_elsewhere =
+          k == OptKind::Stage || k == OptKind::Ahead || k == OptKind::Matrix;
+      if (drawn_elsewhere || !allows(target, k)) continue;
       if (sharing && holds_workgroup) continue;
       const bool often = k == (sharing ? OptKind::GroupReduce : OptKind::Local);
       kinds_.insert(kinds_.end(), (sharing || tiling_) && often ? 3 : 1, k);
@@ -59,6 +61,10 @@ class Draw {
   }
 
   std::vector<Opt> run() {
+    const int products = allows(t_.target(), OptKind::Matrix) ? int(t_.factors().size() / 2) : 0;
+    const auto shapes = int64_t(t_.target().matrix_shapes.size());
+    for (int p = 0; p < products; p++)
+      if (random_.below(4)) attempt({OptKind::Matrix, p, random_.below(shapes)});
     const int64_t draws = t_.axes().empty() ? 0 : random_.below(12);
     for (int64_t i = 0; i < draws; i++) {
       const OptKind kind = kinds_[size_t(random_.below(int64_t(kinds_.size())))];

@@ -10,6 +10,8 @@
 
 #include <string>
 
+#include "devices/vulkan/device/cooperative_matrix.h"
+
 namespace tuff::devices {
 
 struct VkApi {

@@ -116,6 +116,7 @@ Target make_target(const Facts& f) {
     t.max_texels = limits.maxTexelBufferElements;
   }
   t.shared_load_cost = f.software() || quirks.shared_in_main_memory ? 0 : 1;
+  t.matrix_shapes = usable_shapes(f);
   t.features = make_features(f.caps);
   return t;
 }
@@ -136,6 +137,8 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
                                            : f.self_tested             ? "passed"
                                                                        : "not run yet");
   info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
+  for (const MatrixShape& s : usable_shapes(f))
+    info.features.emplace_back("matrices", to_string(s));
   for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
 #define TUFF_VK_CAP(name, bit, disable, prose) \
   info.features.emplace_back(#name, cap_state(f, #name, f.caps.name));

@@ -27,6 +27,7 @@ constexpr Promoted kAddress{VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME, VK_API_
 constexpr Promoted kTimeline{VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_API_VERSION_1_2};
 constexpr Promoted kFloatControls{VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2};
 constexpr Promoted kDriver{VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kMemoryModel{VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2};
 constexpr Promoted kSync2{VK_KHR_SYNCHRONIZATION_2_EXTENSION_NAME, VK_API_VERSION_1_3};
 
 bool offered(const Promoted& p, uint32_t version, const std::vector<std::string>& extensions) {
@@ -210,6 +211,9 @@ FeatureChain::FeatureChain(uint32_t version, const std::vector<std::string>& ext
   if (offered(kAddress, version, extensions)) link(chain, address);
   if (offered(kTimeline, version, extensions)) link(chain, timeline);
   if (offered(kSync2, version, extensions)) link(chain, sync2);
+  if (offered(kMemoryModel, version, extensions)) link(chain, memory_model);
+  if (contains(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) link(chain, matrices);
+  if (contains(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) link(chain, bfloat16);
   base.pNext = chain;
 }
 
@@ -219,6 +223,9 @@ void FeatureChain::enable(const Caps& caps) {
 #include "devices/vulkan/device/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
+  memory_model = {memory_model.sType, memory_model.pNext, caps.cooperativeMatrix, false, false};
+  matrices = {matrices.sType, matrices.pNext, caps.cooperativeMatrix, false};
+  bfloat16 = {bfloat16.sType, bfloat16.pNext, caps.bfloat16Matrix, false, caps.bfloat16Matrix};
 }
 
 bool Facts::has_extension(const char* name) const { return contains(extensions, name); }
@@ -256,6 +263,7 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
   choose_queue_family(api, f);
   read_features(api, f);
   read_properties(api, f);
+  read_matrices(api, f);
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
   f.caps_offered = count(f.caps);
@@ -278,6 +286,9 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   need(f.caps.storageBuffer8BitAccess, k8Bit);
   need(f.caps.shaderInt8 || f.caps.shaderFloat16, kFloat16Int8);
   need(f.caps.signedZeroInfNanPreserve, kFloatControls);
+  need(f.caps.cooperativeMatrix, kMemoryModel);
+  if (f.caps.cooperativeMatrix) names.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  if (f.caps.bfloat16Matrix) names.push_back(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
   if (f.caps.calibratedTimestamps) names.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   // A portability driver (MoltenVK) requires that its subset is named.
   if (f.has_extension("VK_KHR_portability_subset")) names.push_back("VK_KHR_portability_subset");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/target.h"
 #include "devices/vulkan/device/instance.h"
 
 namespace tuff::devices::vulkan {
@@ -39,6 +40,12 @@ struct FeatureChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES};
   VkPhysicalDeviceSynchronization2Features sync2{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES};
+  // What properties of caps.def ask for.
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{kMatrixFeatures, nullptr, false, false};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{kBfloat16Features, nullptr, false, false,
+                                                     false};
 };
 
 struct Facts {
@@ -58,7 +65,8 @@ struct Facts {
   uint32_t max_buffers = 64;
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
-  std::vector<std::string> extensions;  // all that the device offers
+  std::vector<MatrixShape> matrix_shapes;  // that tuff can use; failed ones are taken out
+  std::vector<std::string> extensions;     // all that the device offers
   Caps caps;
   uint32_t caps_offered = 0;  // how many the driver has, before the mask
   std::string disabled;       // by TUFF_VK_DISABLE, of what the driver has: names of caps.def
@@ -73,6 +81,11 @@ struct Facts {
   std::string uuid_text() const;  // 32 hex digits
   int rank() const;               // of Candidate
 };
+
+// Reads cooperativeMatrix, bfloat16Matrix and the shapes (matrices.cpp); after the subgroup's size.
+void read_matrices(const VkApi& api, Facts& f);
+// Of the shapes those that the caps in force allow.
+std::vector<MatrixShape> usable_shapes(const Facts& f);
 
 Facts gather_facts(const Instance& instance, VkPhysicalDevice handle);
 

@@ -240,8 +240,10 @@ class Launch {
   std::vector<hcq::Span> spans_;
 };
 
+}  // namespace
+
 void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Device& device,
-                   std::vector<Bytes>& contents) {
+                   Contents& contents) {
   const render::Renderer& renderer = render::renderer_of(target);
   const render::Source source = renderer.render(k, target);
   const auto programs = device.load(renderer.compile({&source, 1}, target));
@@ -267,6 +269,17 @@ void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Dev
   queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
   for (size_t i = 0; i < contents.size(); ++i) device.download(buffers[i], contents[i].data());
 }
+
+void run_on_host(const kernel::LinearKernel& k, Contents& contents) {
+  graph::LinearRun run;
+  for (Bytes& b : contents) run.buffers.emplace_back(b);
+  for (size_t i = 0; i < 3; ++i) run.groups[i] = static_cast<uint32_t>(k.groups[i].value());
+  run.local = k.local;
+  run.subgroup_size = k.subgroup_size;
+  graph::interpret_linear(k.ops, run);
+}
+
+namespace {
 
 std::string bits_text(const std::byte* at, DType t) {
   uint64_t bits = 0;
@@ -316,11 +329,7 @@ std::string run_self_test(const SelfTest& test, hcq::Device& device, const Targe
   const kernel::LinearKernel k = kernel::lower(test.kernel(n * n), target);
   TUFF_CHECK(!views || k.buffers.at(1).as_texels, "the self-test of views reads none");
   std::vector<Bytes> got = make_contents(test, k), want = got;
-  graph::LinearRun reference;
-  for (Bytes& b : want) reference.buffers.emplace_back(b);
-  for (size_t i = 0; i < 3; ++i) reference.groups[i] = static_cast<uint32_t>(k.groups[i].value());
-  reference.local = k.local;
-  graph::interpret_linear(k.ops, reference);
+  run_on_host(k, want);
   run_on_device(k, target, device, got);
   for (size_t i = 0; i < got.size(); ++i) {
     const std::string wrong = difference(test, k.buffers[i], got[i], want[i]);

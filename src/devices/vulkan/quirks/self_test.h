@@ -7,16 +7,18 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/target.h"
 #include "devices/vulkan/device/facts.h"
 #include "graph/uop.h"
 #include "hcq/device.h"
+#include "kernel/lowered.h"
 
 namespace tuff::devices::vulkan {
 
 // Part of what verdicts are kept by: raise it when a row changes or is added.
-inline constexpr uint32_t kSelfTestVersion = 3;
+inline constexpr uint32_t kSelfTestVersion = 4;
 
 struct SelfTest {
   const char* name;  // of caps.def
@@ -34,5 +36,11 @@ std::span<const SelfTest> self_tests();
 // Empty if the device gave what it had to; else the first element that is wrong. NaNs are equal
 // whatever their bits. Throws what loading and running throw: CompileError, DeviceLost.
 std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& target);
+
+// A kernel's buffers, by slot, as it leaves them: on the device, and by the reference interpreter.
+using Contents = std::vector<std::vector<std::byte>>;
+void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Device& device,
+                   Contents& contents);
+void run_on_host(const kernel::LinearKernel& k, Contents& contents);
 
 }  // namespace tuff::devices::vulkan

@@ -1,5 +1,6 @@
 #include "devices/vulkan/quirks/verdicts.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "devices/vulkan/device/describe.h"
+#include "devices/vulkan/quirks/matrix_self_test.h"
 #include "devices/vulkan/quirks/self_test.h"
 
 namespace tuff::devices::vulkan {
@@ -60,12 +62,20 @@ void write_verdicts(const std::string& path, const std::string& identity, const 
 }
 
 bool complete(const Facts& facts, const Verdicts& verdicts) {
+  const auto judged = [&](const std::string& name) {
+    const auto it = verdicts.find(name);
+    return it != verdicts.end() && it->second != kRunning;
+  };
   for (const SelfTest& t : self_tests()) {
-    if (!(facts.caps.*t.cap)) continue;
-    const auto it = verdicts.find(t.name);
-    if (it == verdicts.end() || it->second == kRunning) return false;
+    if (facts.caps.*t.cap && !judged(t.name)) return false;
   }
-  return true;
+  const std::vector<MatrixShape> shapes = usable_shapes(facts);
+  return std::all_of(shapes.begin(), shapes.end(),
+                     [&](const MatrixShape& s) { return judged(matrix_test_name(s)); });
+}
+
+void note_failure(Facts& facts, const std::string& name) {
+  facts.failed_self_test += (facts.failed_self_test.empty() ? "" : ",") + name;
 }
 
 void apply_verdicts(Facts& facts, const Verdicts& verdicts) {
@@ -75,8 +85,14 @@ void apply_verdicts(Facts& facts, const Verdicts& verdicts) {
     if (!(facts.caps.*t.cap) || it == verdicts.end() || it->second == kPassed) continue;
     if (it->second == kRunning) continue;  // under way elsewhere, or to be judged at the next start
     facts.caps.*t.cap = false;
-    facts.failed_self_test += (facts.failed_self_test.empty() ? "" : ",") + std::string(t.name);
+    note_failure(facts, t.name);
   }
+  std::erase_if(facts.matrix_shapes, [&](const MatrixShape& s) {
+    const auto it = verdicts.find(matrix_test_name(s));
+    if (it == verdicts.end() || it->second == kPassed || it->second == kRunning) return false;
+    note_failure(facts, it->first);
+    return true;
+  });
 }
 
 void warn(const Facts& f, const std::string& name, const char* test, const std::string& what) {
@@ -96,41 +112,55 @@ class Trial {
   void run(Verdicts& verdicts, const std::string& path, const std::string& identity) {
     for (const SelfTest& t : self_tests()) {
       if (!(facts_.caps.*t.cap)) continue;
-      const auto known = verdicts.find(t.name);
-      if (known == verdicts.end()) {
-        if (!device_) device_ = open_(facts_);  // its failure is no verdict
-        verdicts[t.name] = kRunning;
-        write_verdicts(path, identity, verdicts);
-        const std::optional<std::string> verdict = judge(t);
-        if (verdict)
-          verdicts[t.name] = *verdict;
-        else
-          verdicts.erase(t.name);
-      }
-      const auto now = verdicts.find(t.name);
-      trusted_.*t.cap = now != verdicts.end() && now->second == kPassed;
+      Facts f = facts_;
+      f.caps = trusted_;
+      f.caps.*t.cap = true;
+      const auto test = [&] { return run_self_test(t, *device_, make_target(f)); };
+      trusted_.*t.cap = settle(t.name, test, verdicts, path, identity);
+    }
+    Facts f = facts_;
+    f.caps = trusted_;
+    for (const MatrixShape& s : usable_shapes(f)) {
+      const auto test = [&] { return run_matrix_self_test(s, *device_, make_target(f)); };
+      settle(matrix_test_name(s), test, verdicts, path, identity);
     }
     write_verdicts(path, identity, verdicts);
   }
 
  private:
+  // Whether the test has passed, now or before.
+  template <class Test>
+  bool settle(const std::string& test_name, Test test, Verdicts& verdicts, const std::string& path,
+              const std::string& identity) {
+    if (!verdicts.contains(test_name)) {
+      if (!device_) device_ = open_(facts_);  // its failure is no verdict
+      verdicts[test_name] = kRunning;
+      write_verdicts(path, identity, verdicts);
+      const std::optional<std::string> verdict = judge(test_name, test);
+      if (verdict)
+        verdicts[test_name] = *verdict;
+      else
+        verdicts.erase(test_name);
+    }
+    const auto now = verdicts.find(test_name);
+    return now != verdicts.end() && now->second == kPassed;
+  }
+
   // Nothing: the test could not be run.
-  std::optional<std::string> judge(const SelfTest& t) {
+  template <class Test>
+  std::optional<std::string> judge(const std::string& test_name, Test test) {
     const auto failed = [&](const std::string& what) {
-      warn(facts_, name_, t.name, what);
+      warn(facts_, name_, test_name.c_str(), what);
       return one_line(what);
     };
     try {
-      Facts f = facts_;
-      f.caps = trusted_;
-      f.caps.*t.cap = true;
-      const std::string wrong = run_self_test(t, *device_, make_target(f));
+      const std::string wrong = test();
       return wrong.empty() ? kPassed : failed(wrong);
     } catch (const OutOfMemory& e) {
-      log_warn("{}: the self-test of {} was not run: {}", name_, t.name, e.what());
+      log_warn("{}: the self-test of {} was not run: {}", name_, test_name, e.what());
       return std::nullopt;
     } catch (const IoError& e) {
-      log_warn("{}: the self-test of {} was not run: {}", name_, t.name, e.what());
+      log_warn("{}: the self-test of {} was not run: {}", name_, test_name, e.what());
       return std::nullopt;
     } catch (const Error& e) {
       device_.reset();

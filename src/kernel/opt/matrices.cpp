@@ -1,0 +1,280 @@
+#include "kernel/opt/matrices.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "kernel/lower/ranges.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+[[noreturn]] void refuse(const char* why) { fail<InvalidArgument>("matrix: {}", why); }
+
+// How one factor's load walks memory.
+struct Walk {
+  UOp load;
+  std::vector<int64_t> steps;  // by axis
+  int64_t divisor = 0;         // of all steps of what is no axis, and of the constant
+};
+
+const Node* loaded(const UOp& factor, DType t) {
+  const Node* n = factor.get();
+  if (n->op == Op::Cast) n = n->src(0).get();
+  if (n->op != Op::Load || n->dtype != t) refuse("a factor is no plain load of the shape's dtype");
+  const Node* index = n->src(0).get();
+  if (index->src_count > 2 || index->src(0)->op != Op::Param) refuse("a factor is gated");
+  return n;
+}
+
+Walk walk_of(const UOp& factor, DType t, const Tiling& tiling) {
+  Walk w{UOp(loaded(factor, t)), std::vector<int64_t>(tiling.axes().size(), 0), 0};
+  const LinearForm form = linear_form(w.load->src(0)->src(1));
+  w.divisor = form.constant;
+  for (const auto& [term, step] : form.terms) {
+    const int axis = term->op == Op::Range ? tiling.axis_of(term.get()) : -1;
+    if (axis < 0) refuse("a factor is read irregularly");
+    w.steps[size_t(axis)] = step;
+  }
+  return w;
+}
+
+// Extents of a matrix along two axes of the Tiling.
+struct Extent {
+  int axis;
+  int64_t size;
+};
+
+// Rows of `rows`, columns of `columns`, if they lie in memory as a matrix does: neighbours of one
+// row or column side by side, all of them aligned as devices ask for it, to 16 bytes or to a whole
+// row or column where that is less.
+std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Extent& columns) {
+  constexpr int64_t kAlignment = 16;
+  const auto step = [&](const Extent& e) { return w.steps[size_t(e.axis)]; };
+  const int64_t bytes = int64_t(size_bytes(w.load->dtype));
+  for (const bool by_columns : {false, true}) {
+    const Extent& line = by_columns ? rows : columns;
+    const Extent& across = by_columns ? columns : rows;
+    if (step(line) != 1 || step(across) < 1) continue;
+    const int64_t aligned = std::min(kAlignment, line.size * bytes) / bytes;
+    bool whole = w.divisor % aligned == 0 && step(across) % aligned == 0;
+    for (size_t a = 0; a < w.steps.size(); a++)
+      whole = whole && (int(a) == line.axis || w.steps[a] % aligned == 0);
+    if (whole) return MatrixOperand{w.load, step(across), by_columns};
+  }
+  return {};
+}
+
+// Chooses the axes of a product: of several that would do, the innermost.
+class Choice {
+ public:
+  Choice(const Tiling& t, const MatrixShape& s, const Walk& a, const Walk& b)
+      : t_(t), shape_(s), a_(a), b_(b) {}
+
+  bool find(MatrixProduct& p, std::span<const UOp> reduced) const {
+    for (size_t r = reduced.size(); r-- > 0;) {
+      const int k = t_.axis_of(reduced[r].get());
+      for (int n = count(); n-- > 0;) {
+        for (int m = count(); m-- > 0;) {
+          if (fits(p, m, n, k)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+ private:
+  int count() const { return int(t_.axes().size()); }
+  bool divides(int axis, int64_t size) const {
+    const Axis& x = t_.axes()[size_t(axis)];
+    return x.main_is_const() && x.main_size() % size == 0;
+  }
+  bool fits(MatrixProduct& p, int m, int n, int k) const {
+    if (t_.axes()[size_t(m)].reduced || t_.axes()[size_t(n)].reduced) return false;
+    if (b_.steps[size_t(m)] || a_.steps[size_t(n)]) return false;
+    if (!divides(m, shape_.m) || !divides(n, shape_.n) || !divides(k, shape_.k)) return false;
+    const Extent rows{m, shape_.m}, columns{n, shape_.n}, summed{k, shape_.k};
+    const auto a = operand(a_, rows, summed), b = operand(b_, summed, columns);
+    if (!a || !b) return false;
+    p.m = m, p.n = n, p.k = k;
+    p.a = *a, p.b = *b;
+    return true;
+  }
+  const Tiling& t_;
+  const MatrixShape& shape_;
+  const Walk &a_, &b_;
+};
+
+UOp sum_of(const UOp& ast, const UOp& product) {
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Reduce && n->src(0) == product) return UOp(n);
+  }
+  refuse("the products are converted before they are summed");
+}
+
+}  // namespace
+
+MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
+                             const MatrixShape& shape) {
+  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) refuse("no such sum of products");
+  const UOp& product = t.factors()[2 * size_t(number)].product;
+  MatrixProduct p;
+  p.reduce = sum_of(ast, product);
+  p.shape = shape;
+  if (product->dtype != shape.sum) refuse("the sum has another dtype");
+  // The columns are those of the output's inner axis: neighbours are then stored side by side.
+  MatrixProduct best;
+  for (const size_t left : {size_t(0), size_t(1)}) {
+    const Walk a = walk_of(product->src(left), shape.a, t);
+    const Walk b = walk_of(product->src(1 - left), shape.b, t);
+    MatrixProduct found = p;
+    if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1)) && found.n > best.n)
+      best = found;
+  }
+  if (best.n < 0) refuse("the shape does not divide the axes, or they do not lie as matrices do");
+  return best;
+}
+
+MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id) {
+  const int64_t each = int64_t(shape.m) * shape.n / lanes;
+  const int64_t together = std::min<int64_t>({4, each, shape.n & -shape.n, each & -each});
+  MatrixElements e;
+  const auto add = [&](int64_t size, AxisKind kind) {
+    if (size == 1) return index_const(0);
+    return e.ranges.emplace_back(range(index_const(size), next_id++, kind));
+  };
+  const UOp turn = add(each / together, AxisKind::Loop), lane = add(lanes, AxisKind::Subgroup);
+  const UOp neighbour = add(together, AxisKind::Lane), run = turn * lanes + lane;
+  const int64_t runs_of_row = int64_t(shape.n) / together;
+  e.element = run * together + neighbour;
+  e.row = floordiv(run, runs_of_row);
+  e.column = floormod(run, runs_of_row) * together + neighbour;
+  return e;
+}
+
+namespace {
+
+UOp load_matrix(const MatrixOperand& from, MatrixArg arg, const UOpMap<UOp>& bases) {
+  arg.stride = from.stride;
+  arg.by_columns = from.by_columns;
+  const UOp& index = from.load->src(0);
+  const UOp at =
+      make(Op::Index, index->dtype, {index->src(0), simplify(substitute(index->src(1), bases))});
+  return make(Op::MatrixLoad, index->dtype, {at}, arg);
+}
+
+}  // namespace
+
+UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
+               std::span<const UOp> summed, const MatrixElements& elements, int32_t number) {
+  UOpMap<UOp> bases;
+  UOp fragment = index_const(0);
+  int64_t fragments = 1;
+  bool repeated = false;
+  for (const MatrixAxis& a : axes) {
+    bases.emplace(a.range, a.base);
+    for (const UOp& r : a.ranges) {
+      const AxisKind kind = kind_of(r.get());
+      repeated = repeated || kind == AxisKind::Loop;
+      if (kind != AxisKind::Local && kind != AxisKind::Lane) continue;
+      fragment = fragment * r->src(0) + r;
+      fragments *= r->src(0)->max;
+    }
+  }
+  const auto m = int32_t(p.shape.m), n = int32_t(p.shape.n), k = int32_t(p.shape.k);
+  const DType t = p.shape.sum;
+  MatrixArg sum_arg{MatrixUse::Sum, m, n};
+  std::vector<UOp> src{load_matrix(p.a, {MatrixUse::A, m, k}, bases),
+                       load_matrix(p.b, {MatrixUse::B, k, n}, bases)};
+  if (summed.empty()) {
+    src.push_back(make(Op::MatrixFill, t, {constant(Scalar::of_int(t, 0))}, sum_arg));
+  }
+  UOp sum = make(Op::MatrixMulAdd, t, src, sum_arg);
+  if (!summed.empty()) {
+    std::vector<UOp> reduce{sum};
+    reduce.insert(reduce.end(), summed.begin(), summed.end());
+    sum = make(Op::Reduce, t, reduce, ReduceArg{Op::Add, {}});
+  }
+  const int64_t size = int64_t(m) * n;
+  const UOp memory = make(Op::Shared, t, {}, SharedArg{number, fragments * size});
+  sum_arg.stride = n;
+  const UOp stored = make(Op::MatrixStore, DType::Void,
+                          {make(Op::Index, t, {memory, fragment * size}), sum}, sum_arg);
+  const UOp complete = make(Op::After, t, {memory, make(Op::Barrier, DType::Void, {stored})});
+  const UOp value =
+      make(Op::Load, t, {make(Op::Index, t, {complete, fragment * size + elements.element})});
+  // The next iteration of a loop around writes the memory again.
+  return repeated ? make(Op::After, t, {value, make(Op::Barrier, DType::Void, {value})}) : value;
+}
+
+// ---- legality -------------------------------------------------------------------------------
+
+void Tiling::check_matrix(const Opt& o) const {
+  const TargetFeatures& f = target_.features;
+  if (o.amount < 0 || o.amount >= int64_t(target_.matrix_shapes.size()))
+    refuse("the target lists no such shape");
+  if (!applied_.empty()) refuse("other opts have been applied already");
+  const MatrixShape& shape = target_.matrix_shapes[size_t(o.amount)];
+  const int64_t lanes = target_.subgroup_size, size = int64_t(shape.m) * shape.n;
+  if (lanes < 2 || lanes > int64_t(target_.max_local[0]) || lanes > target_.max_invocations)
+    refuse("a workgroup holds no subgroup");
+  if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
+    refuse("the lanes of a subgroup do not share a matrix evenly");
+  if (!f.storage8 || !f.storage16) refuse("the target does not load its elements as they are");
+  if (size * int64_t(size_bytes(shape.sum)) > int64_t(target_.shared_bytes))
+    refuse("workgroup memory holds no matrix");
+  if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
+    refuse("the kernel computes more than one sum");
+  const MatrixProduct p = matrix_product(ast_, *this, o.axis, shape);
+  for (const Stored& s : stored_) {
+    for (int a = 0; a < int(axes_.size()); a++) {
+      const bool walks = std::ranges::find(s.axes, a) != s.axes.end();
+      const bool closed = std::ranges::find(s.around, a) == s.around.end();
+      const bool single = axes_[size_t(a)].parts[0].size->is_const_int(1);
+      if (!axes_[size_t(a)].reduced && !single && !(walks && closed))
+        refuse("an output does not depend on all axes");
+    }
+  }
+}
+
+// Of what follows in a Tiling that has matrices: whole subgroups do everything, and all of it.
+void Tiling::check_beside_matrices(const Opt& o) const {
+  switch (o.kind) {
+    case OptKind::Split:
+    case OptKind::Group:
+    case OptKind::Swap: return;
+    case OptKind::Upcast:
+    case OptKind::Local:
+      if (o.amount > 1 && matrix_bytes() > int64_t(target_.shared_bytes) / o.amount)
+        refuse("workgroup memory does not hold the sums of so many fragments");
+      return;
+    default: refuse("the kernel is one of subgroups that multiply matrices");
+  }
+}
+
+int64_t Tiling::matrix_bytes() const {
+  int64_t bytes =
+      int64_t(matrices_->shape.m) * matrices_->shape.n * int64_t(size_bytes(matrices_->shape.sum));
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts)
+      bytes *= p.kind == AxisKind::Lane || p.kind == AxisKind::Local ? p.size->max : 1;
+  }
+  return bytes;
+}
+
+void Tiling::split_matrices(const Opt& o) {
+  matrices_ = matrix_product(ast_, *this, o.axis, target_.matrix_shapes[size_t(o.amount)]);
+  const MatrixShape& s = matrices_->shape;
+  for (const auto& [axis, size] :
+       {std::pair(matrices_->m, s.m), std::pair(matrices_->n, s.n), std::pair(matrices_->k, s.k)}) {
+    std::vector<AxisPart>& parts = axes_[size_t(axis)].parts;
+    parts[0].size = index_const(parts[0].size->max / size);
+    parts.push_back({AxisKind::Matrix, index_const(size)});
+  }
+}
+
+}  // namespace tuff::kernel

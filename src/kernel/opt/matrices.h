@@ -1,0 +1,43 @@
+// Sums of products as products of cooperative matrices: which of them can be, and what they become.
+// Called by Tiling. Must never know a device's name.
+//
+// A subgroup holds fragments of the sums in registers. When they are complete they are stored to
+// workgroup memory, where every lane of that subgroup finds the elements that it goes on with:
+// which lane holds which elements of a matrix is the device's own business, and what follows the
+// sum (bias, activation, conversion, any layout of the output) is then like that of any other
+// kernel.
+#pragma once
+
+#include <vector>
+
+#include "kernel/opt/opt.h"
+
+namespace tuff::kernel {
+
+// Sum of products `number` of the Tiling's factors as one of matrices of this shape;
+// InvalidArgument saying why it is none.
+MatrixProduct matrix_product(const graph::UOp& ast, const Tiling& t, int number,
+                             const MatrixShape& shape);
+
+// Who goes on with which element of a fragment, as its lanes read it: in turn, a few neighbours
+// each.
+struct MatrixElements {
+  std::vector<graph::UOp> ranges;  // of the loop, the lanes, the neighbours; outermost first
+  graph::UOp element;              // in rows
+  graph::UOp row, column;
+};
+MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id);
+
+// An axis of the Tiling over its parts: from which element a matrix begins.
+struct MatrixAxis {
+  graph::UOp range;  // of the untouched AST
+  graph::UOp base;
+  std::vector<graph::UOp> ranges;  // outermost first
+};
+// The sum's value at the element that `elements` names; `summed` are the ranges of what is left of
+// the reduction, `number` the memory's.
+graph::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
+                      std::span<const graph::UOp> summed, const MatrixElements& elements,
+                      int32_t number);
+
+}  // namespace tuff::kernel

@@ -1,0 +1,122 @@
+// Cooperative matrices of the SPIR-V renderer (SPV_KHR_cooperative_matrix). The extension asks for
+// the Vulkan memory model: there what invocations hand each other in workgroup memory is said to be
+// non-private, and a barrier makes it available and visible.
+#include <algorithm>
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+#include "graph/walk.h"
+#include "render/spirv_cooperative_matrix.h"
+#include "render/spirv_kernel.h"
+
+namespace tuff::render {
+
+using graph::MatrixArg;
+using graph::MatrixUse;
+using graph::Node;
+using graph::Op;
+
+bool uses_matrices(const kernel::LinearKernel& k) {
+  return std::any_of(k.ops.begin(), k.ops.end(),
+                     [](const graph::UOp& u) { return u->op == Op::MatrixMulAdd; });
+}
+
+void declare_matrices(SpirvModule& m, bool device_address) {
+  m.capability(spv::CapabilityVulkanMemoryModel);
+  if (m.version_minor() < 5) m.extension("SPV_KHR_vulkan_memory_model");
+  m.capability(cooperative::kCapability);
+  m.extension(cooperative::kExtension);
+  m.memory_model(
+      device_address ? spv::AddressingModelPhysicalStorageBuffer64 : spv::AddressingModelLogical,
+      spv::MemoryModelVulkan);
+}
+
+Id SpirvKernel::matrix_type(DType t, const MatrixArg& matrix) {
+  Id component = 0;
+  if (t == DType::BF16) {
+    m_.extension(cooperative::kBfloat16Extension);
+    m_.capability(cooperative::kBfloat16Type);
+    m_.capability(cooperative::kBfloat16Matrix);
+    component = m_.type(spv::OpTypeFloat, {16, cooperative::kBfloat16Encoding});
+  } else {
+    component = t_.type(t);
+  }
+  const uint32_t use = matrix.use == MatrixUse::A   ? cooperative::kUseA
+                       : matrix.use == MatrixUse::B ? cooperative::kUseB
+                                                    : cooperative::kUseAccumulator;
+  return m_.type(
+      cooperative::kOpType,
+      {component, t_.word(spv::ScopeSubgroup), t_.word(static_cast<uint32_t>(matrix.rows)),
+       t_.word(static_cast<uint32_t>(matrix.columns)), t_.word(use)});
+}
+
+Id SpirvKernel::register_type(const Node& u) {
+  const MatrixArg* matrix = graph::matrix_of(&u);
+  return matrix ? matrix_type(u.dtype, *matrix) : t_.reg(u.dtype);
+}
+
+// Where a matrix lies: pointer, layout, stride, and what is known of the access.
+std::vector<Id> SpirvKernel::matrix_place(size_t i, int instance) {
+  constexpr int64_t kMostAlignment = 16;
+  const Node& u = *k_.ops[i];
+  const MatrixArg& matrix = u.get<MatrixArg>();
+  const Node& index = *without_after(u.src(0).get());
+  const SpirvValue offset = value(index.src(1).get(), k_.lanes[i], instance);
+  std::vector<Id> out{
+      element_pointer(index, offset),
+      t_.word(matrix.by_columns ? cooperative::kColumnMajor : cooperative::kRowMajor),
+      t_.word(static_cast<uint32_t>(matrix.stride))};
+  if (without_after(index.src(0).get())->op == Op::Shared) {
+    out.push_back(spv::MemoryAccessNonPrivatePointerMask);
+  } else if (target_.features.device_address) {
+    const int64_t line = matrix.by_columns ? matrix.rows : matrix.columns;
+    const int64_t bytes = line * static_cast<int64_t>(size_bytes(index.dtype));
+    out.push_back(spv::MemoryAccessAlignedMask);
+    out.push_back(static_cast<uint32_t>(std::min(kMostAlignment, bytes & -bytes)));
+  }
+  return out;
+}
+
+void SpirvKernel::emit_matrix_load(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n)
+    values_[i].push_back({m_.value(cooperative::kOpLoad, type, matrix_place(i, n))});
+}
+
+void SpirvKernel::emit_matrix_store(size_t i) {
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    std::vector<Id> operands = matrix_place(i, n);
+    const Node& u = *k_.ops[i];
+    operands.insert(operands.begin() + 1, value(u.src(1).get(), k_.lanes[i], n).base);
+    m_.emit(cooperative::kOpStore, operands);
+  }
+}
+
+void SpirvKernel::emit_matrix_fill(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    const Id element = id(chosen(u.src(0).get(), k_.lanes[i], n), u.dtype);
+    values_[i].push_back({m_.value(spv::OpCompositeConstruct, type, {element})});
+  }
+}
+
+void SpirvKernel::emit_matrix_multiply_add(size_t i) {
+  const Node& u = *k_.ops[i];
+  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
+  uint32_t signs = 0;
+  const auto add = [&](DType t, uint32_t bit) { signs |= is_int(t) && is_signed(t) ? bit : 0; };
+  add(u.src(0)->dtype, cooperative::kSignedA);
+  add(u.src(1)->dtype, cooperative::kSignedB);
+  add(u.dtype, cooperative::kSignedC | cooperative::kSignedResult);
+  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+    std::vector<Id> x;
+    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);
+    if (signs) x.push_back(signs);
+    values_[i].push_back({m_.value(cooperative::kOpMulAdd, type, x)});
+  }
+}
+
+}  // namespace tuff::render

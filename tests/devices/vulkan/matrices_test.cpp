@@ -1,0 +1,163 @@
+// Cooperative matrices of a driver that is not at hand: what is read of one that lists them, what
+// is left where capabilities are masked, and the kernels of the self-tests.
+#include "base/env.h"
+#include "base/os.h"
+#include "devices/vulkan/device/describe.h"
+#include "devices/vulkan/device/facts.h"
+#include "devices/vulkan/quirks/matrix_self_test.h"
+#include "devices/vulkan/quirks/self_test.h"
+#include "devices/vulkan/quirks/verdicts.h"
+#include "fixture.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+PFN_vkGetPhysicalDeviceFeatures2 true_features = nullptr;
+PFN_vkEnumerateDeviceExtensionProperties true_extensions = nullptr;
+bool has_memory_model = true;
+
+VKAPI_ATTR void VKAPI_CALL features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* out) {
+  true_features(device, out);
+  for (auto* s = static_cast<VkBaseOutStructure*>(out->pNext); s; s = s->pNext) {
+    if (s->sType == kMatrixFeatures)
+      reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(s)->cooperativeMatrix = true;
+    if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)
+      reinterpret_cast<VkPhysicalDeviceVulkanMemoryModelFeatures*>(s)->vulkanMemoryModel =
+          has_memory_model;
+  }
+}
+VKAPI_ATTR VkResult VKAPI_CALL extensions(VkPhysicalDevice device, const char* layer,
+                                          uint32_t* count, VkExtensionProperties* out) {
+  uint32_t own = 0;
+  true_extensions(device, layer, &own, nullptr);
+  if (!out) return *count = own + 1, VK_SUCCESS;
+  true_extensions(device, layer, &own, out);
+  std::strcpy(out[own].extensionName, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL matrices(VkPhysicalDevice, uint32_t* count,
+                                        VkCooperativeMatrixPropertiesKHR* out) {
+  constexpr auto f16 = VK_COMPONENT_TYPE_FLOAT16_KHR, f32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
+  constexpr auto i8 = VK_COMPONENT_TYPE_SINT8_KHR, i32 = VK_COMPONENT_TYPE_SINT32_KHR;
+  constexpr auto whole_group = static_cast<VkScopeKHR>(2);
+  const VkCooperativeMatrixPropertiesKHR all[] = {
+      {kMatrixProperties, nullptr, 16, 16, 16, f16, f16, f32, f32, false, VK_SCOPE_SUBGROUP_KHR},
+      {kMatrixProperties, nullptr, 16, 16, 16, f16, f16, f32, f32, false, VK_SCOPE_SUBGROUP_KHR},
+      {kMatrixProperties, nullptr, 16, 16, 16, f16, f16, f16, f16, false, VK_SCOPE_SUBGROUP_KHR},
+      {kMatrixProperties, nullptr, 16, 16, 32, i8, i8, i32, i32, true, VK_SCOPE_SUBGROUP_KHR},
+      {kMatrixProperties, nullptr, 16, 16, 32, i8, i8, i32, i32, false, VK_SCOPE_SUBGROUP_KHR},
+      {kMatrixProperties, nullptr, 64, 64, 16, f16, f16, f32, f32, false, whole_group},
+      {kMatrixProperties, nullptr, 16, 8, 16, kBfloat16Component, kBfloat16Component, f32, f32,
+       false, VK_SCOPE_SUBGROUP_KHR}};
+  if (out) std::copy(std::begin(all), std::end(all), out);
+  *count = static_cast<uint32_t>(std::size(all));
+  return VK_SUCCESS;
+}
+
+class Matrices : public VulkanTest {
+ protected:
+  void SetUp() override {
+    has_memory_model = true;
+    instance_ = Instance::acquire();
+    VkApi& api = instance_->api;
+    saved_ = api;
+    uint32_t count = 1;
+    api.vkEnumeratePhysicalDevices(instance_->handle, &count, &handle_);
+    if (count == 0) GTEST_SKIP() << "no Vulkan device";
+    true_features = api.vkGetPhysicalDeviceFeatures2;
+    true_extensions = api.vkEnumerateDeviceExtensionProperties;
+    api.vkGetPhysicalDeviceFeatures2 = features;
+    api.vkEnumerateDeviceExtensionProperties = extensions;
+    api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = matrices;
+  }
+  void TearDown() override {
+    if (instance_) instance_->api = saved_;
+  }
+
+  std::shared_ptr<Instance> instance_;
+  VkApi saved_;
+  VkPhysicalDevice handle_ = VK_NULL_HANDLE;
+};
+
+const MatrixShape kHalf{16, 16, 16, DType::F16, DType::F16, DType::F32};
+const MatrixShape kBytes{16, 16, 32, DType::I8, DType::I8, DType::I32};
+
+TEST_F(Matrices, WhatADriverListsIsRead) {
+  const Facts f = gather_facts(*instance_, handle_);
+  EXPECT_TRUE(f.caps.cooperativeMatrix);
+  EXPECT_FALSE(f.caps.bfloat16Matrix);
+  ASSERT_EQ(f.matrix_shapes.size(), 3u);
+  EXPECT_EQ(f.matrix_shapes[0], kHalf);
+  EXPECT_EQ(f.matrix_shapes[1], kBytes);
+  const std::vector<const char*> named = extensions_to_enable(f);
+  EXPECT_TRUE(std::any_of(named.begin(), named.end(), [](const char* n) {
+    return std::string(n) == VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+  }));
+}
+
+TEST_F(Matrices, OnlyWhatCapabilitiesAllowIsUsed) {
+  Facts f = gather_facts(*instance_, handle_);
+  f.caps.shaderFloat16 = f.caps.shaderInt16 = f.caps.shaderInt8 = true;
+  f.caps.storageBuffer8BitAccess = f.caps.storageBuffer16BitAccess = true;
+  EXPECT_EQ(make_target(f).matrix_shapes, (std::vector<MatrixShape>{kHalf, kBytes}));
+  f.caps.shaderInt8 = false;
+  EXPECT_EQ(make_target(f).matrix_shapes, std::vector<MatrixShape>{kHalf});
+  f.caps.bfloat16Matrix = true;
+  EXPECT_EQ(make_target(f).matrix_shapes.size(), 2u);
+  f.caps.storageBuffer16BitAccess = false;
+  EXPECT_TRUE(make_target(f).matrix_shapes.empty());
+  f.caps.storageBuffer16BitAccess = true;
+  apply_mask(f.caps, "coopmat");
+  EXPECT_FALSE(f.caps.cooperativeMatrix || f.caps.bfloat16Matrix);
+  EXPECT_TRUE(make_target(f).matrix_shapes.empty());
+}
+
+TEST_F(Matrices, TheMemoryModelIsAskedFor) {
+  has_memory_model = false;
+  const Facts f = gather_facts(*instance_, handle_);
+  EXPECT_FALSE(f.caps.cooperativeMatrix);
+  EXPECT_TRUE(f.matrix_shapes.empty());
+}
+
+TEST_F(Matrices, AShapeThatFailedIsTakenOutAndNamed) {
+  Facts f = gather_facts(*instance_, handle_);
+  f.caps.shaderFloat16 = f.caps.shaderInt16 = f.caps.shaderInt8 = true;
+  f.caps.storageBuffer8BitAccess = f.caps.storageBuffer16BitAccess = true;
+  Verdicts kept;
+  for (const SelfTest& t : self_tests())
+    if (f.caps.*t.cap) kept[t.name] = "passed";
+  kept[matrix_test_name(kHalf)] = "sum 3 is 4, not 5";
+  kept[matrix_test_name(kBytes)] = "passed";
+  const std::string identity = self_test_identity(f), path = verdict_path(f);
+  os::make_directories(path.substr(0, path.rfind('/')));
+  os::write_text(path, verdict_text(identity, kept));
+  recall_verdicts(f);
+  EXPECT_TRUE(f.self_tested);
+  EXPECT_EQ(f.failed_self_test, "matrix:16x16x16:float16:float16:float32");
+  EXPECT_EQ(usable_shapes(f), std::vector<MatrixShape>{kBytes});
+}
+
+// The kernel is one of matrices, and the reference interpreter gets other sums where one is wrong.
+TEST(MatrixSelfTest, ItsKernelMultipliesMatrices) {
+  Target t = builtin_target("spirv-lavapipe");
+  const MatrixShape shapes[] = {kHalf, kBytes, {16, 8, 16, DType::BF16, DType::BF16, DType::F32}};
+  for (const MatrixShape& s : shapes) {
+    const kernel::LinearKernel k = matrix_test_kernel(s, t);
+    EXPECT_TRUE(std::any_of(k.ops.begin(), k.ops.end(),
+                            [](const graph::UOp& u) { return u->op == graph::Op::MatrixMulAdd; }));
+    Contents right = matrix_test_contents(k), wrong = right;
+    run_on_host(k, right);
+    double sum = 0;  // of the first element, by hand
+    for (uint32_t r = 0; r < 2 * s.k; ++r) {
+      sum += load_scalar(s.a, &right[1][r * size_bytes(s.a)]).as_double() *
+             load_scalar(s.b, &right[2][r * 2 * s.n * size_bytes(s.b)]).as_double();
+    }
+    EXPECT_EQ(load_scalar(s.sum, right[0].data()).as_double(), sum);
+    wrong[1][0] = std::byte(1);
+    run_on_host(k, wrong);
+    EXPECT_NE(right[0], wrong[0]);
+  }
+}
+
+}  // namespace
+}  // namespace tuff::devices::vulkan

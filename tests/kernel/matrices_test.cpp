@@ -1,0 +1,236 @@
+// Products by cooperative matrices: what is legal, and that the lowered list means what the AST
+// means, whatever else is done to the loops.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/spec.h"
+#include "graph/walk.h"
+#include "kernel/ast_builder.h"
+#include "kernel/ast_run.h"
+#include "kernel/opt/neighbours.h"
+#include "kernel/opt/random_opts.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel::testing {
+namespace {
+
+using namespace graph;
+
+constexpr int64_t kF16 = 0, kSmallF16 = 1, kBf16 = 2, kI8 = 3, kU8 = 4;  // shapes of matrix_gpu()
+
+int64_t count(const LinearKernel& k, Op op) {
+  return std::count_if(k.ops.begin(), k.ops.end(), [&](const UOp& u) { return u->op == op; });
+}
+
+LinearKernel lowered(const NarrowProduct& p, std::vector<Opt> opts,
+                     const Target& target = matrix_gpu()) {
+  return lower_with(narrow_product_ast(p), target, std::move(opts));
+}
+
+void expect_right(const NarrowProduct& p, const std::vector<Opt>& opts,
+                  const Target& target = matrix_gpu()) {
+  const std::string what = to_string(opts);
+  const LinearKernel k = lowered(p, opts, target);
+  EXPECT_EQ(count(k, Op::MatrixMulAdd), 1) << what;
+  ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
+  // Sums of up to 64 products of numbers up to 2, each of them exact in f32.
+  ASSERT_NO_THROW(expect_same(narrow_product_ast(p), k, 2e-3, what, run_linear)) << what << "\n"
+                                                                                 << to_text(k);
+}
+
+std::string refusal(const NarrowProduct& p, std::vector<Opt> opts,
+                    const Target& target = matrix_gpu()) {
+  try {
+    lowered(p, std::move(opts), target);
+  } catch (const InvalidArgument& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Matrices, OneFragment) {
+  expect_right({}, {{OptKind::Matrix, 0, kF16}});
+  expect_right({.m = 8, .n = 8, .k = 64}, {{OptKind::Matrix, 0, kSmallF16}});
+  expect_right({.m = 32, .n = 24, .k = 32, .factor = DType::BF16}, {{OptKind::Matrix, 0, kBf16}});
+}
+
+TEST(Matrices, IntegersAreSummedExactly) {
+  for (const auto& [factor, shape] : {std::pair(DType::I8, kI8), std::pair(DType::U8, kU8)}) {
+    const NarrowProduct p{
+        .m = 32, .n = 16, .k = 64, .factor = factor, .sum = DType::I32, .result = DType::I32};
+    const UOp ast = narrow_product_ast(p);
+    const LinearKernel k = lower_with(ast, matrix_gpu(), {{OptKind::Matrix, 0, shape}});
+    expect_same(ast, k, 0, "integers");
+  }
+}
+
+TEST(Matrices, FragmentsSubgroupsAndGroups) {
+  const std::vector<Opt> opts{{OptKind::Matrix, 0, kF16}, {OptKind::Upcast, 1, 2},
+                              {OptKind::Upcast, 2, 2},    {OptKind::Local, 1, 2},
+                              {OptKind::Group, 0, 0},     {OptKind::Group, 1, 0},
+                              {OptKind::Group, 2, 0}};
+  const NarrowProduct p{.batch = 2, .m = 64, .n = 32, .k = 32, .residual = true};
+  expect_right(p, opts);
+  const LinearKernel k = lowered(p, opts);
+  EXPECT_EQ(k.local, (std::array<uint32_t, 3>{16, 1, 1}));
+  EXPECT_EQ(k.subgroup_size, 8u);
+  EXPECT_EQ(k.shared_bytes, 2u * 4 * 256 * 4);
+  EXPECT_EQ(count(k, Op::Barrier), 1);
+  EXPECT_EQ(k.estimate.flops, 2u * (2 * 64 * 32 * 32) + 2u * (2 * 64 * 32) / 2);
+}
+
+// The memory of the sums is written again by each iteration.
+TEST(Matrices, LoopsThatAreLeftHaveASecondBarrier) {
+  const NarrowProduct p{.m = 64, .n = 32, .k = 16, .bias = true};
+  const std::vector<Opt> opts{{OptKind::Matrix, 0, kF16}};
+  expect_right(p, opts);
+  EXPECT_EQ(count(lowered(p, opts), Op::Barrier), 2);
+}
+
+TEST(Matrices, WhateverLiesTransposed) {
+  for (const bool left : {false, true}) {
+    for (const bool right : {false, true}) {
+      for (const bool output : {false, true}) {
+        expect_right({.m = 32,
+                      .n = 48,
+                      .k = 32,
+                      .result = DType::F16,
+                      .left_across = left,
+                      .right_across = right,
+                      .bias = true,
+                      .transposed = output},
+                     {{OptKind::Matrix, 0, kF16}, {OptKind::Local, 0, 2}});
+      }
+    }
+  }
+}
+
+TEST(Matrices, WhatCannotBeIsRefused) {
+  const std::vector<Opt> f16{{OptKind::Matrix, 0, kF16}};
+  EXPECT_EQ(refusal({}, f16), "");
+  EXPECT_NE(refusal({.m = 24}, f16).find("does not divide"), std::string::npos);
+  EXPECT_NE(refusal({.n = 8}, f16).find("does not divide"), std::string::npos);
+  EXPECT_NE(refusal({.k = 24}, f16).find("does not divide"), std::string::npos);
+  EXPECT_NE(refusal({.factor = DType::BF16}, f16).find("dtype"), std::string::npos);
+  EXPECT_NE(refusal({.factor = DType::F32}, f16).find("dtype"), std::string::npos);
+  EXPECT_NE(refusal({}, {{OptKind::Matrix, 1, kF16}}).find("no such sum"), std::string::npos);
+  EXPECT_NE(refusal({}, {{OptKind::Matrix, 0, 9}}).find("no such shape"), std::string::npos);
+  EXPECT_NE(
+      refusal({.m = 32}, {{OptKind::Split, 0, 2}, {OptKind::Matrix, 0, kF16}}).find("already"),
+      std::string::npos);
+  Target t = matrix_gpu();
+  t.subgroup_size = 1;
+  EXPECT_NE(refusal({}, f16, t).find("no subgroup"), std::string::npos);
+  t = matrix_gpu();
+  t.features.storage16 = false;
+  EXPECT_NE(refusal({}, f16, t).find("as they are"), std::string::npos);
+  t = matrix_gpu();
+  t.shared_bytes = 512;
+  EXPECT_NE(refusal({}, f16, t).find("holds no matrix"), std::string::npos);
+  t = matrix_gpu();
+  t.matrix_shapes.clear();
+  EXPECT_FALSE(allows(t, OptKind::Matrix));
+}
+
+TEST(Matrices, NothingPadsAndNothingSplitsAMatrix) {
+  const NarrowProduct p{.m = 48, .n = 32, .k = 32};
+  const auto after = [&](const Opt& o) { return refusal(p, {{OptKind::Matrix, 0, kF16}, o}); };
+  EXPECT_EQ(after({OptKind::Upcast, 0, 3}), "");
+  EXPECT_NE(after({OptKind::Upcast, 0, 2}).find("does not divide"), std::string::npos);
+  EXPECT_NE(after({OptKind::Local, 0, 2}).find("does not divide"), std::string::npos);
+  for (const OptKind kind : {OptKind::Vector, OptKind::Unroll, OptKind::GroupReduce,
+                             OptKind::Spread, OptKind::Stage, OptKind::Matrix})
+    EXPECT_NE(after({kind, kind == OptKind::Unroll ? 2 : 0, 2}), "") << name(kind);
+  Target t = matrix_gpu();
+  t.shared_bytes = 2048;
+  EXPECT_NE(refusal(p, {{OptKind::Matrix, 0, kF16}, {OptKind::Upcast, 0, 3}}, t)
+                .find("so many fragments"),
+            std::string::npos);
+  t = matrix_gpu();
+  t.max_local[0] = 16;
+  EXPECT_NE(refusal(p, {{OptKind::Matrix, 0, kF16}, {OptKind::Local, 0, 3}}, t), "");
+}
+
+// A gather, a row that begins at an odd place, one conversion too many.
+TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
+  AstBuilder b;
+  const UOp i = b.loop(16), j = b.loop(16), r = b.fold(16);
+  const auto product = [&](const UOp& left_at, const UOp& gate) {
+    const UOp x = load(1, 1024, left_at, DType::F16, gate),
+              y = load(2, 256, r * 16 + j, DType::F16);
+    const UOp sum = reduce_over(Op::Add, cast(x, DType::F32) * cast(y, DType::F32), {r});
+    return kernel_of({store(0, 256, i * 16 + j, sum, {i, j})});
+  };
+  const auto takes = [&](const UOp& ast) {
+    return Tiling(ast, matrix_gpu()).try_apply({OptKind::Matrix, 0, kF16});
+  };
+  EXPECT_TRUE(takes(product(i * 16 + r, {})));
+  EXPECT_TRUE(takes(product(i * 24 + r + 8, {})));
+  EXPECT_FALSE(takes(product(i * 16 + r + 4, {})));
+  EXPECT_FALSE(takes(product(i * 20 + r, {})));
+  EXPECT_FALSE(takes(product(i * 32 + r * 2, {})));
+  EXPECT_FALSE(takes(product(floordiv(i, 2) * 16 + r, {})));
+  EXPECT_FALSE(takes(product(i * 16 + r, lt(i, index_const(9)))));
+}
+
+TEST(Matrices, WithBoundsCheckedThereAreNone) {
+  const UOp ast = narrow_product_ast({.m = 64, .n = 64, .k = 64});
+  const LinearKernel k = lower(ast, matrix_gpu(), {.check_bounds = true});
+  EXPECT_EQ(count(k, Op::MatrixMulAdd), 0);
+}
+
+// Random products with random opts around the matrices.
+TEST(Matrices, MeanTheSameWithRandomOpts) {
+  std::mt19937 random(3);
+  const auto one_of = [&](auto... values) {
+    const std::initializer_list<int64_t> all{int64_t(values)...};
+    return all.begin()[random() % all.size()];
+  };
+  int used = 0;
+  for (uint32_t seed = 0; seed < 60; seed++) {
+    Target target = matrix_gpu();
+    target.matrix_shapes = {target.matrix_shapes[size_t(one_of(0, 1, 2, 3, 4))]};
+    NarrowProduct p;
+    p.factor = target.matrix_shapes[0].a;
+    p.sum = target.matrix_shapes[0].sum;
+    p.result = p.sum == DType::I32 ? DType::I32 : random() % 2 ? DType::F32 : p.factor;
+    p.batch = one_of(1, 1, 2);
+    p.m = one_of(16, 16, 32, 48, 8, 17);
+    p.n = one_of(16, 16, 32, 48, 24, 33);
+    p.k = one_of(32, 16, 64, 32, 40);
+    p.left_across = random() % 2, p.right_across = random() % 2, p.transposed = random() % 2;
+    p.bias = random() % 2, p.residual = random() % 2;
+    const UOp ast = narrow_product_ast(p);
+    const auto opts = random_opts(ast_for_opts(ast), target, seed, 64);
+    const LinearKernel k = lower_with(ast, target, opts);
+    used += count(k, Op::MatrixMulAdd) > 0;
+    const std::string what = fmt::format("seed {}: {}", seed, to_string(opts));
+    ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
+    const double tolerance = p.result == DType::BF16 ? 1e-2 : 2e-3;
+    ASSERT_NO_THROW(expect_same(ast, k, p.sum == DType::I32 ? 0 : tolerance, what)) << what;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(used, 20);
+}
+
+TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {
+  const NarrowProduct p{.m = 64, .n = 48, .k = 32, .result = DType::F16, .bias = true};
+  const UOp ast = narrow_product_ast(p);
+  const LinearKernel k = lower(ast, matrix_gpu());
+  EXPECT_EQ(count(k, Op::MatrixMulAdd), 1) << k.opts;
+  EXPECT_EQ(count(k, Op::Barrier), 1) << k.opts;
+  expect_same(ast, k, 2e-3, k.opts);
+  EXPECT_EQ(count(lower(narrow_product_ast({.m = 17}), matrix_gpu()), Op::MatrixMulAdd), 0);
+  EXPECT_EQ(count(lower(matmul_ast(64, 64, 64), matrix_gpu()), Op::MatrixMulAdd), 0);
+}
+
+TEST(Matrices, AreNeighboursOfAPlainSchedule) {
+  const UOp ast = ast_for_opts(narrow_product_ast({.m = 32, .n = 32, .k = 32}));
+  const auto found = neighbours(ast, matrix_gpu(), parse_opts("group(0,0)"), 64);
+  EXPECT_NE(std::find(found.begin(), found.end(), parse_opts("matrix(0,0) group(0,0)")),
+            found.end());
+}
+
+}  // namespace
+}  // namespace tuff::kernel::testing
