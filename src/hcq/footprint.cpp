@@ -1,6 +1,5 @@
 #include "hcq/footprint.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -20,7 +19,7 @@ void Footprint::add(const void* at, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(at) / kLine * kLine;
   for (uintptr_t line = begin; line < reinterpret_cast<uintptr_t>(at) + bytes; line += kLine) {
     const auto* p = reinterpret_cast<const std::byte*>(line);
-    if (std::find(lines_.begin(), lines_.end(), p) == lines_.end()) lines_.push_back(p);
+    if (known_.insert(p).second) lines_.push_back(p);
   }
 }
 

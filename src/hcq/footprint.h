@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 // Stands before the functions that every replay runs: they lie side by side in one section, which
@@ -35,7 +36,8 @@ class Footprint {
   static void prefetch_code();
 
  private:
-  std::vector<const std::byte*> lines_;  // of the cache, each once
+  std::vector<const std::byte*> lines_;  // of the cache, each once, in the order of add()
+  std::unordered_set<const std::byte*> known_;
 };
 
 }  // namespace tuff::hcq
