@@ -412,7 +412,6 @@ TUFF_REPLAY_CODE void CapturedGraph::prefetch() const {
 
 TUFF_REPLAY_CODE void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs,
                                             std::span<const int64_t> values) {
-  prefetch();
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
