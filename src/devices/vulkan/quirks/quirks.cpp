@@ -5,6 +5,9 @@
 namespace tuff::devices::vulkan {
 namespace {
 
+constexpr const char* kMaliLocal =
+    "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is main "
+    "memory behind the caches";
 constexpr Quirk kQuirks[] = {
     {.driver = VK_DRIVER_ID_MESA_LLVMPIPE,
      .max_loop_trips = 65535,
@@ -22,14 +25,8 @@ constexpr Quirk kQuirks[] = {
      .access_bytes = 4,
      .why = "OpBitcast of a pointer, which a vector among scalars needs, ends the process with "
             "SIGILL when the pipeline is made (seen with Debian's chromium-common 156)"},
-    {.driver = VK_DRIVER_ID_ARM_PROPRIETARY,
-     .shared_in_main_memory = true,
-     .why = "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is "
-            "main memory behind the caches"},
-    {.driver = VK_DRIVER_ID_MESA_PANVK,
-     .shared_in_main_memory = true,
-     .why = "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is "
-            "main memory behind the caches"},
+    {.driver = VK_DRIVER_ID_ARM_PROPRIETARY, .shared_in_main_memory = true, .why = kMaliLocal},
+    {.driver = VK_DRIVER_ID_MESA_PANVK, .shared_in_main_memory = true, .why = kMaliLocal},
 };
 
 template <class T>
