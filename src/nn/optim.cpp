@@ -9,9 +9,10 @@
 namespace tuff::optim {
 namespace {
 
+// Written by the host: a kernel for each shape would have to be compiled to run once.
 Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
-  Tensor t = Tensor::full(sizes, v, {DType::F32, p.device()});
-  return t.realize();
+  const std::vector<float> values(size_t(int64_t(detail::product(sizes))), float(v));
+  return Tensor::from(values, sizes, {.device = p.device()});
 }
 
 }  // namespace
@@ -22,12 +23,12 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
   for (size_t i = 0; i < parameters_.size(); i++) {
     if (!parameters_[i].requires_grad())
       fail<InvalidArgument>("optimizer: parameter {} has no requires_grad", i);
-    parameters_[i].realize();
   }
   for (const Tensor& p : parameters_) {
     const auto same = [&](const Tensor& t) { return t.device() == p.device(); };
     if (std::none_of(lr_.begin(), lr_.end(), same)) lr_.push_back(state_like({}, lr, p));
   }
+  Tensor::realize(parameters_);
 }
 
 const Tensor& Optimizer::on_device_of(const Tensor& t, const std::vector<Tensor>& one) const {

@@ -32,7 +32,7 @@ struct Output {
   int32_t slot = -1;          // of the Jit's inputs, after the arguments'; -1: stays where it is
   int32_t argument = -1;      // it is this argument, whose extents vary
   Shape shape;                // symbolic where extents vary
-  Ref<engine::Buffer> fixed;  // memory with room for the largest extents, where it has no slot
+  Ref<engine::Buffer> fixed;  // its memory, with room for the largest extents, without a slot
 
   bool varies() const { return is_symbolic(shape); }
 };
@@ -153,7 +153,7 @@ struct Jit::State {
     if (is_replaceable(i, last_before)) {
       o.slot = int32_t(inputs.size());
       inputs.push_back(b);
-    } else if (o.varies()) {
+    } else {
       o.fixed = b;
     }
     return o;
@@ -180,10 +180,18 @@ struct Jit::State {
       if (o.argument >= 0) {
         const Ref<engine::Buffer> b = detail::buffer_of(given[size_t(o.argument)]);
         outputs[i] = shown(b, dynamic.extents(o.shape), outputs[i].device());
-      } else if (o.varies() && anew) {
+      } else if (o.varies() ? anew : o.fixed && lies_elsewhere(i)) {
         show(i);
       }
     }
+  }
+
+  // An assignment between replays left this result the old contents, in memory of its own.
+  bool lies_elsewhere(size_t i) const {
+    const graph::Node* n = detail::uop(outputs[i]).get();
+    while (n->op == graph::Op::Reshape) n = n->src(0).get();
+    return n->op == graph::Op::Buffer &&
+           n->get<Ref<graph::Storage>>().get() != stored[i].fixed.get();
   }
 
   void show(size_t i) {

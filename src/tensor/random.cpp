@@ -17,9 +17,15 @@ using graph::UOp;
 
 namespace {
 
+// No tensor of it stays alive: the numbers of a live tensor are kept when its memory is assigned
+// to.
 struct Generator {
-  Tensor state;        // as stored
-  uint64_t drawn = 0;  // numbers handed out since then, not stored yet
+  Ref<engine::Buffer> memory;  // the state as stored
+  uint64_t drawn = 0;          // numbers handed out since then, not stored yet
+
+  Tensor state() const {
+    return detail::wrap(graph::reshape(graph::buffer(memory), {4}), memory->device);
+  }
 };
 
 struct Generators {
@@ -32,9 +38,9 @@ Generators& generators() {
   return g;
 }
 
-Tensor fresh_state(uint64_t seed, const std::string& device) {
+Ref<engine::Buffer> fresh_state(uint64_t seed, const std::string& device) {
   const std::vector<uint32_t> words{uint32_t(seed), uint32_t(seed >> 32), 0, 0};
-  return Tensor::from(words, {4}, {DType::U32, device});
+  return detail::buffer_of(Tensor::from(words, {4}, {DType::U32, device}));
 }
 
 Tensor u32(const Tensor& like, uint32_t v) {
@@ -53,10 +59,10 @@ std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   Generator& of = g.by_device[device];
-  if (!of.state.defined()) of.state = fresh_state(g.seed, device);
+  if (!of.memory) of.memory = fresh_state(g.seed, device);
   const uint64_t first = of.drawn;
   of.drawn += count;
-  return {of.state, first};
+  return {of.state(), first};
 }
 
 // The words of `count` numbers: word 0, and word 1 of the same counters.
@@ -125,11 +131,10 @@ std::vector<Tensor> pending_generator_states() {
   std::vector<Tensor> out;
   for (auto& [device, of] : g.by_device) {
     if (!of.drawn) continue;
-    auto [low, high] =
-        advanced(of.state, u32(of.state, uint32_t(of.drawn)), uint32_t(of.drawn >> 32));
-    const Tensor next = Tensor::stack({of.state[0], of.state[1], low, high});
-    out.push_back(
-        derive(of.state, graph::make(Op::Assign, DType::U32, {uop(of.state), uop(next)})));
+    const Tensor state = of.state();
+    auto [low, high] = advanced(state, u32(state, uint32_t(of.drawn)), uint32_t(of.drawn >> 32));
+    const Tensor next = Tensor::stack({state[0], state[1], low, high});
+    out.push_back(derive(state, graph::make(Op::Assign, DType::U32, {uop(state), uop(next)})));
   }
   return out;
 }
@@ -144,18 +149,18 @@ void generators_realized() {
 
 void Tensor::manual_seed(uint64_t seed) {
   Generators& g = generators();
-  std::vector<std::pair<std::string, Tensor>> existing;
+  std::vector<Tensor> existing;
   {
     std::lock_guard lock(g.mutex);
     g.seed = seed;
     for (auto& [device, of] : g.by_device) {
       of.drawn = 0;
-      existing.emplace_back(device, of.state);
+      existing.push_back(of.state());
     }
   }
   // Written in place: functions captured earlier draw from the new seed as well.
   const std::array<uint32_t, 4> words{uint32_t(seed), uint32_t(seed >> 32), 0, 0};
-  for (auto& [device, state] : existing) state.copy_from(words.data(), sizeof words);
+  for (Tensor& state : existing) state.copy_from(words.data(), sizeof words);
 }
 
 Tensor Tensor::rand(const Sizes& sizes, const TensorOptions& o) {

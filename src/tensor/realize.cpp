@@ -87,19 +87,22 @@ struct Pending {
   }
 };
 
-// Tensors that still want the old contents of memory that is about to be overwritten are computed
-// now.
-void add_readers_of_old_versions(Pending& pending) {
-  const auto overwritten = assigned_buffers(pending.roots());
+// Tensors that still want the contents of memory that is about to be overwritten are computed now;
+// those that are nothing but that memory, as equal tensors and reshaped ones are, get their own.
+void add_old_versions(Pending& pending, const std::unordered_set<const graph::Node*>& overwritten,
+                      const TensorImpl* writer) {
   if (overwritten.empty()) return;
   std::vector<Ref<TensorImpl>> readers;
   detail::for_each_live([&](TensorImpl& t) {
-    if (!t.uop->device || realized(t.uop) || pending.seen.count(t.uop.get())) return;
+    if (&t == writer || !t.uop->device || pending.seen.count(t.uop.get())) return;
     if (reads_any(t.uop, overwritten)) readers.emplace_back(&t);
   });
   std::sort(readers.begin(), readers.end(),
             [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
-  for (const auto& t : readers) pending.add(*t);
+  for (const auto& t : readers) {
+    if (realized(t->uop)) t->uop = graph::make(Op::Contiguous, t->uop->dtype, {t->uop});
+    pending.add(*t);
+  }
 }
 
 // Replaces computed nodes by their memory in every live graph.
@@ -119,7 +122,7 @@ void run(Pending& pending) {
   std::vector<Tensor> states = detail::pending_generator_states();
   for (const Tensor& s : states) pending.add(*s.impl());
   if (pending.impls.empty()) return;
-  add_readers_of_old_versions(pending);
+  add_old_versions(pending, assigned_buffers(pending.roots()), nullptr);
   std::vector<UOp> sinks;
   for (const auto& t : pending.impls) {
     const UOp sink = sink_of(*t);
@@ -225,20 +228,10 @@ void Tensor::copy_from(const void* src, size_t size) {
   if (size != wanted)
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
-  const Ref<engine::Buffer> target = detail::buffer_of(*this);
-  // Graphs that wait for the contents as they are now are computed before they change.
   Pending pending;
-  detail::for_each_live([&](TensorImpl& t) {
-    if (!t.uop->device || realized(t.uop)) return;
-    for (const graph::Node* n : graph::toposort(t.uop)) {
-      if (n->op == Op::Buffer && n->get<Ref<graph::Storage>>().get() == target.get()) {
-        pending.add(t);
-        break;
-      }
-    }
-  });
+  add_old_versions(pending, {assigned_buffer(uop(*this).get())}, impl());
   if (!pending.impls.empty()) run(pending);
-  target->copyin(src);
+  detail::buffer_of(*this)->copyin(src);
 }
 
 double Tensor::item() const {

@@ -86,6 +86,41 @@ TEST_P(Assign, RowKernelsStoreWhatTheyStillRead) {
   }
 }
 
+// Equal values are one node of the graph, and one memory until one of them is written.
+TEST_P(Assign, EqualTensorsAreNotWrittenTogether) {
+  Tensor a = Tensor::zeros({4}, on()), b = Tensor::zeros({4}, on());
+  a.assign(a + 1);
+  EXPECT_EQ(a.to_vector<float>(), Floats(4, 1));
+  EXPECT_EQ(b.to_vector<float>(), Floats(4, 0));
+
+  Tensor c = Tensor::zeros({4}, on()), d = Tensor::zeros({4}, on());
+  Tensor::realize({c, d});
+  c.assign(c + 1);
+  c.realize();
+  d.assign(d + 5);
+  EXPECT_EQ(c.to_vector<float>(), Floats(4, 1));
+  EXPECT_EQ(d.to_vector<float>(), Floats(4, 5));
+
+  const Tensor x = from({1, 2}, {2});
+  Tensor y = x * 2, z = x * 2;
+  y.realize();
+  const float fresh[2] = {7, 8};
+  y.copy_from(fresh, sizeof fresh);
+  EXPECT_EQ(y.to_vector<float>(), (Floats{7, 8}));
+  EXPECT_EQ(z.to_vector<float>(), (Floats{2, 4}));
+}
+
+TEST_P(Assign, ReshapedTensorsKeepTheOldContents) {
+  Tensor x = from({1, 2, 3, 4}, {4});
+  const Tensor before = x.reshape({2, 2});
+  for (int i = 0; i < 3; i++) {
+    x.assign(x + 1);
+    x.realize();
+  }
+  EXPECT_EQ(x.to_vector<float>(), (Floats{4, 5, 6, 7}));
+  EXPECT_EQ(before.to_vector<float>(), (Floats{1, 2, 3, 4}));
+}
+
 TEST_P(Assign, CopyFromLeavesPendingReadersTheirValues) {
   Tensor x = from({1, 2}, {2});
   const Tensor pending = x + 0.5;
@@ -265,6 +300,26 @@ std::string error_of(const std::function<void()>& call) {
     return e.what();
   }
   return "no error";
+}
+
+TEST_P(Jits, AResultThatIsStateIsShownAsItIsAfterEachReplay) {
+  Tensor w = from({1, 2}, {2});
+  Jit step([&](const std::vector<Tensor>& in) {
+    w.assign(w + in[0]);
+    return std::vector<Tensor>{w.reshape({2, 1})};
+  });
+  const Tensor one = from({1, 1}, {2});
+  Floats expected{1, 2};
+  for (int i = 0; i < 6; i++) {
+    if (i == 4) {  // outside of the captured step
+      w.assign(w * 10);
+      w.realize();
+      for (float& v : expected) v *= 10;
+    }
+    for (float& v : expected) v += 1;
+    EXPECT_EQ(step({one})[0].to_vector<float>(), expected) << i;
+    EXPECT_EQ(w.to_vector<float>(), expected) << i;
+  }
 }
 
 TEST_P(Jits, AChangedArgumentIsNamed) {
