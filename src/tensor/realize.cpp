@@ -32,11 +32,9 @@ std::unordered_set<const graph::Node*> assigned_buffers(std::span<const UOp> roo
   return out;
 }
 
-bool reads_any(const UOp& u, const std::unordered_set<const graph::Node*>& buffers) {
-  for (const graph::Node* n : graph::toposort(u)) {
-    if (buffers.count(n)) return true;
-  }
-  return false;
+template <class Wanted>
+bool reads_any(const UOp& u, const Wanted& wanted) {
+  return std::ranges::any_of(graph::toposort(u), wanted);
 }
 
 // Memory of a tensor without gaps between rows: of symbolic extents the outermost alone.
@@ -89,14 +87,16 @@ struct Pending {
 
 // Tensors that still want the contents of memory that is about to be overwritten are computed now;
 // those that are nothing but that memory, as equal tensors and reshaped ones are, get their own.
-void add_old_versions(Pending& pending, const std::unordered_set<const graph::Node*>& overwritten,
-                      const TensorImpl* writer) {
-  if (overwritten.empty()) return;
+// Allocates nothing where there are none.
+template <class Overwritten>
+void add_old_versions(Pending& pending, const Overwritten& overwritten, const TensorImpl* writer) {
   std::vector<Ref<TensorImpl>> readers;
-  detail::for_each_live([&](TensorImpl& t) {
+  const auto visit = [&](TensorImpl& t) {
     if (&t == writer || !t.uop->device || pending.seen.count(t.uop.get())) return;
-    if (reads_any(t.uop, overwritten)) readers.emplace_back(&t);
-  });
+    if (realized(t.uop) ? overwritten(assigned_buffer(t.uop.get())) : reads_any(t.uop, overwritten))
+      readers.emplace_back(&t);
+  };
+  detail::for_each_live([&visit](TensorImpl& t) { visit(t); });
   std::sort(readers.begin(), readers.end(),
             [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   for (const auto& t : readers) {
@@ -122,7 +122,9 @@ void run(Pending& pending) {
   std::vector<Tensor> states = detail::pending_generator_states();
   for (const Tensor& s : states) pending.add(*s.impl());
   if (pending.impls.empty()) return;
-  add_old_versions(pending, assigned_buffers(pending.roots()), nullptr);
+  const auto assigned = assigned_buffers(pending.roots());
+  if (!assigned.empty())
+    add_old_versions(pending, [&](const graph::Node* n) { return assigned.count(n) > 0; }, nullptr);
   std::vector<UOp> sinks;
   for (const auto& t : pending.impls) {
     const UOp sink = sink_of(*t);
@@ -229,7 +231,8 @@ void Tensor::copy_from(const void* src, size_t size) {
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
   Pending pending;
-  add_old_versions(pending, {assigned_buffer(uop(*this).get())}, impl());
+  const graph::Node* target = assigned_buffer(uop(*this).get());
+  add_old_versions(pending, [&](const graph::Node* n) { return n == target; }, impl());
   if (!pending.impls.empty()) run(pending);
   detail::buffer_of(*this)->copyin(src);
 }
