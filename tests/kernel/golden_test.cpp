@@ -36,6 +36,7 @@ TEST(Golden, LinearLists) {
                  {"matmul_odd", matmul_ast(61, 83, 127)},
                  {"matmul_transposed", matmul_ast(96, 80, 64, true)},
                  {"softmax", softmax_ast(8, 128)},
+                 {"softmax_odd", softmax_ast(8, 131)},
                  {"gather", gather_ast(32, 10, 16)},
                  {"convolution", conv_ast(2, 3, 8, 4)},
                  {"transpose", transpose_ast(64, 96)},

@@ -35,6 +35,8 @@ std::vector<Case> cases() {
           {"matmul transposed", matmul_ast(8, 12, 32, true)},
           {"softmax", softmax_ast(6, 40)},
           {"softmax wide", softmax_ast(2, 256)},
+          {"softmax odd", softmax_ast(3, 131)},
+          {"softmax narrow", softmax_ast(9, 10)},
           {"gather", gather_ast(9, 5, 16)},
           {"convolution", conv_ast(2, 3, 6, 4)}};
 }
@@ -252,6 +254,23 @@ TEST(Lower, DearValuesOfARowAreComputedOnceWhereTheCacheHoldsThem) {
   EXPECT_EQ(exponentials(lower_with(ast, t, {}, skipped)), 2);
   t.l2_bytes = 4096;
   EXPECT_EQ(exponentials(lower(ast, t)), 2);  // half of it is less than a row
+}
+
+// Vectors pad where a CPU masks the last of a row, not where each lane would be a load of its own.
+TEST(Lower, RowsThatNoVectorDividesAreMaskedOnACpu) {
+  const Target t = builtin_target("c-x86-64");
+  const int64_t lanes = t.vector_bytes / 4;
+  for (const int64_t n : {10, 65, 1000, 1021}) {
+    const UOp ast = softmax_ast(6, n);
+    const LinearKernel k = lower(ast, t);
+    EXPECT_LE(trips_of(k), 6 * (1 + 4 * ((n + lanes - 1) / lanes))) << to_text(k);
+    expect_same(ast, k, 1e-5, std::to_string(n));
+  }
+  AstBuilder b;
+  const UOp i = b.loop(50), j = b.loop(13);
+  const UOp every_second = load(1, 1300, i * 26 + j * 2);
+  const UOp ast = kernel_of({store(0, 650, i * 13 + j, every_second * every_second, {i, j})});
+  EXPECT_EQ(lower(ast, t).opts.find("vector"), std::string::npos) << lower(ast, t).opts;
 }
 
 // exp2(x) / sum(exp2(x)) by rows, or with `sums` the exponentials and their sums beside each other.

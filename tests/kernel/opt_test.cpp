@@ -38,6 +38,7 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Split, 0, 5}}, "5 does not divide 12");
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 24}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 1}}, "2 to 12 is possible");
+  expect_refused(ast, cpu, {{OptKind::Vector, 0, 32}}, "2 to 16 is possible");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 6}}, "no power of two");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 4}, {OptKind::Vector, 1, 4}},
                  "a vector axis already");

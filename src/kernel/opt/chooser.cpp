@@ -15,10 +15,23 @@ int Chooser::vector_score(int a) const {
   return 2 * x.unit_loads + 2 * x.unit_stores - 2 * x.strided;
 }
 
+int64_t Chooser::vector_width(int a, int64_t most) const {
+  const int64_t size = left(a), whole = divisor_up_to(size, most, true);
+  if (target_.has_local || axis(a).strided > 0) return whole;
+  const auto vectors = [&](int64_t n) {
+    return (size + n - 1) / n * ((n + cpu_lanes() - 1) / cpu_lanes());
+  };
+  int64_t best = whole;
+  int64_t cost = 2 * vectors(whole);
+  for (int64_t n = most; n > whole; n /= 2)
+    if (3 * vectors(n) < cost) best = n, cost = 3 * vectors(n);
+  return best;
+}
+
 int Chooser::best_vector_axis(int64_t least) const {
   int best = -1;
   for (int a = 0; a < count(); a++) {
-    const bool usable = !axis(a).reduced && fixed(a) && divisor_up_to(left(a), 64, true) >= least;
+    const bool usable = !axis(a).reduced && fixed(a) && vector_width(a, 64) >= least;
     if (!usable || vector_score(a) <= 0) continue;
     if (best < 0 || vector_score(a) >= vector_score(best)) best = a;
   }
@@ -28,7 +41,7 @@ int Chooser::best_vector_axis(int64_t least) const {
 void Chooser::vectorize_outputs(int64_t lanes) {
   const int a = best_vector_axis(2);
   if (a < 0) return;
-  const int64_t n = divisor_up_to(left(a), lanes, true);
+  const int64_t n = vector_width(a, lanes);
   if (n > 1) t_.try_apply({OptKind::Vector, a, n});
 }
 

@@ -97,19 +97,18 @@ class Heuristics : Chooser {
     // Lanes across outputs where loads are contiguous there, else partial sums along the reduction.
     const int out = best_vector_axis(4);
     if (out >= 0 && axis(out).shared && axis(out).unit_loads > 0) {
-      t_.try_apply({OptKind::Vector, out, divisor_up_to(left(out), cpu_lanes() * 2, true)});
+      t_.try_apply({OptKind::Vector, out, vector_width(out, cpu_lanes() * 2)});
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
     // What is stored for each element of a row, in vectors as wide as its partial sums: then all
     // of them are vectors.
     if (out >= 0 && !axis(out).shared)
-      t_.try_apply(
-          {OptKind::Vector, out, divisor_up_to(left(out), kRowVectors * cpu_lanes(), true)});
+      t_.try_apply({OptKind::Vector, out, vector_width(out, kRowVectors * cpu_lanes())});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
-    const int64_t n = divisor_up_to(left(a), kRowVectors * cpu_lanes(), true);
+    const int64_t n = vector_width(a, kRowVectors * cpu_lanes());
     if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
 

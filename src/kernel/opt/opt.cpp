@@ -333,9 +333,12 @@ void Tiling::check_amount(const Opt& o) const {
     if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
     return;
   }
-  if (o.amount < 2 || o.amount > axis.main_size())
-    refuse(fmt::format("2 to {} is possible", axis.main_size()));
   const bool pads = row_of(o.kind).pads && !matrices_;
+  // A vector may be longer than the whole axis: masked, it takes the place of scalars.
+  const bool vectors = pads && (o.kind == OptKind::Vector || o.kind == OptKind::Unroll);
+  const int64_t most =
+      vectors ? int64_t(std::bit_ceil(uint64_t(axis.main_size()))) : axis.main_size();
+  if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
   if (!pads && axis.main_size() % o.amount != 0) {
     refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
   }
@@ -461,6 +464,8 @@ struct BuiltAxis {
 // are shared out to in common: the same Ranges.
 class AxisBuilder {
  public:
+  explicit AxisBuilder(const Target& target) : target_(target) {}
+
   // `element`: what stands for the axis inside a matrix, if it has such a part.
   BuiltAxis build(const Axis& axis, const UOp& element) {
     BuiltAxis b;
@@ -486,7 +491,7 @@ class AxisBuilder {
       const int64_t size = axis.range->src(0)->max;
       b.valid = lt(b.value, index_const(size));
       // What vector lanes walk stays contiguous: a gate costs less there than a gather.
-      b.gates = std::ranges::any_of(axis.parts, [](auto& p) { return p.kind == AxisKind::Vector; });
+      b.gates = std::ranges::any_of(axis.parts, [&](auto& p) { return is_vector(p); });
       if (!b.gates) b.value = where(b.valid, b.value, index_const(size - 1));
     }
     return b;
@@ -494,6 +499,12 @@ class AxisBuilder {
   int32_t& next_id() { return next_id_; }
 
  private:
+  // Partial sums of a CPU are lanes of vectors where they fill some.
+  bool is_vector(const AxisPart& p) const {
+    return p.kind == AxisKind::Vector ||
+           (p.kind == AxisKind::ReduceLane && !target_.has_local &&
+            p.size->max * int64_t(sizeof(float)) >= int64_t(target_.vector_bytes));
+  }
   static bool is_joint(const Axis& axis, const AxisPart& p) {
     return p.kind == AxisKind::Vector ||
            (axis.rows && (p.kind == AxisKind::Group || p.kind == AxisKind::Local));
@@ -543,6 +554,7 @@ class AxisBuilder {
     return range(size, next_id_++, AxisKind::Loop);
   }
 
+  const Target& target_;
   int32_t next_id_ = 0;
   std::vector<UOp> joint_;
 };
@@ -567,7 +579,12 @@ class Builder {
  public:
   Builder(const Tiling& t, const UOp& ast, const std::vector<int>& order,
           const std::vector<Opt>& staged, const std::vector<int>& ahead)
-      : t_(t), order_(order), ahead_(ahead), old_deps_(ast), built_(t.axes().size()) {
+      : t_(t),
+        order_(order),
+        ahead_(ahead),
+        old_deps_(ast),
+        axes_(t.target()),
+        built_(t.axes().size()) {
     build_axes();
     for (const Node* n : toposort(ast)) {
       if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
