@@ -69,6 +69,14 @@ static inline u64 bits_64(i32x64 m) { return bits_32(m.lo) | bits_32(m.hi) << 32
     __builtin_ia32_##STORE##BITS##_mask((void*)p, (tuff_v##N##LANE)v, bits_##N(m)); }
 TUFF_MASKED_AVX512(u32, 8, 256, f32, sf, loadups, storeups)
 TUFF_MASKED_AVX512(u32, 16, 512, f32, sf, loadups, storeups)
+#elif defined(__AVX2__) && __has_builtin(__builtin_ia32_maskloadps256)
+typedef i32 tuff_v8si __attribute__((vector_size(32)));
+typedef f32 tuff_v8sf32 __attribute__((vector_size(32)));
+static inline u32x8 get_u32x8(const u32* p, i32x8 m) {
+  return (u32x8)__builtin_ia32_maskloadps256((const tuff_v8sf32*)p, (tuff_v8si)m); }
+static inline void put_u32x8(u32* p, i32x8 m, u32x8 v) {
+  __builtin_ia32_maskstoreps256((tuff_v8sf32*)p, (tuff_v8si)m, (tuff_v8sf32)v); }
+TUFF_MASKED_HALVES(u32, 16, 8)
 #else
 TUFF_MASKED(u32, 8) TUFF_MASKED(u32, 16)
 #endif
