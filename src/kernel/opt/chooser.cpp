@@ -1,6 +1,7 @@
 #include "kernel/opt/chooser.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tuff::kernel {
 
@@ -12,13 +13,34 @@ constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compi
 
 int Chooser::vector_score(int a) const {
   const AxisShape& x = axis(a);
-  return 2 * x.unit_loads + 2 * x.unit_stores - 2 * x.strided;
+  // What a CPU's vectors can be shuffled from is no gather.
+  const int gathers = target_.has_local ? x.strided : x.strided - x.repeated - x.interleaved;
+  return 2 * x.unit_loads + 2 * x.unit_stores - 2 * gathers;
+}
+
+int64_t Chooser::lanes_along(int a, int64_t most) const {
+  constexpr uint32_t kMaskingBytes = 64;
+  constexpr int64_t kShortVectors = 4;
+  const int64_t n = left(a), exact = divisor_up_to(n, most, true);
+  const bool is_short = n <= kShortVectors * cpu_lanes();
+  if (target_.has_local || target_.vector_bytes < kMaskingBytes || exact >= cpu_lanes() ||
+      exact == n || !is_short)
+    return exact;
+  const auto cost = [&](int64_t lanes) {
+    const int64_t times = (n + lanes - 1) / lanes;
+    return std::tuple(times * std::max<int64_t>(lanes / cpu_lanes(), 1), times, lanes);
+  };
+  int64_t best = exact;
+  for (int64_t lanes = 4; lanes <= most; lanes *= 2) {
+    if (cost(lanes) < cost(best)) best = lanes;
+  }
+  return best;
 }
 
 int Chooser::best_vector_axis(int64_t least) const {
   int best = -1;
   for (int a = 0; a < count(); a++) {
-    const bool usable = !axis(a).reduced && fixed(a) && divisor_up_to(left(a), 64, true) >= least;
+    const bool usable = !axis(a).reduced && fixed(a) && lanes_along(a, 64) >= least;
     if (!usable || vector_score(a) <= 0) continue;
     if (best < 0 || vector_score(a) >= vector_score(best)) best = a;
   }
@@ -28,7 +50,7 @@ int Chooser::best_vector_axis(int64_t least) const {
 void Chooser::vectorize_outputs(int64_t lanes) {
   const int a = best_vector_axis(2);
   if (a < 0) return;
-  const int64_t n = divisor_up_to(left(a), lanes, true);
+  const int64_t n = lanes_along(a, lanes);
   if (n > 1) t_.try_apply({OptKind::Vector, a, n});
 }
 

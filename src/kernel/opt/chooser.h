@@ -28,6 +28,10 @@ class Chooser {
            graph::AxisKind::Loop;
   }
 
+  // Vector lanes of a CPU along an axis: a power of two that divides it; of a short one so many
+  // that few vectors are needed, where lanes past the end are masked as fast as others (instruction
+  // sets with vectors of 64 bytes do that).
+  int64_t lanes_along(int a, int64_t most) const;
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against.
   int vector_score(int a) const;
   // The output axis for vector lanes; -1 if none gains. Axes outside the reductions count only

@@ -96,8 +96,11 @@ class Heuristics : Chooser {
   void reduction() {
     // Lanes across outputs where loads are contiguous there, else partial sums along the reduction.
     const int out = best_vector_axis(4);
-    if (out >= 0 && axis(out).shared && axis(out).unit_loads > 0) {
-      t_.try_apply({OptKind::Vector, out, divisor_up_to(left(out), cpu_lanes() * 2, true)});
+    const bool across =
+        out >= 0 && axis(out).shared && (axis(out).unit_loads > 0 || axis(out).interleaved > 0);
+    if (across) {
+      for (int a = 0; a < count() && axis(out).interleaved > 0; a++) unroll_short(a);
+      t_.try_apply({OptKind::Vector, out, lanes_along(out, cpu_lanes() * 2)});
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
@@ -106,6 +109,12 @@ class Heuristics : Chooser {
     if (out >= 0 && !axis(out).shared)
       t_.try_apply(
           {OptKind::Vector, out, divisor_up_to(left(out), kRowVectors * cpu_lanes(), true)});
+  }
+  // All steps of a reduction whose elements lie between those of the vector's lanes.
+  void unroll_short(int a) {
+    if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0 || left(a) > kMostInterleaved)
+      return;
+    t_.try_apply({OptKind::Unroll, a, left(a)});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;

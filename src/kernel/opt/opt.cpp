@@ -333,8 +333,11 @@ void Tiling::check_amount(const Opt& o) const {
     if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
     return;
   }
-  if (o.amount < 2 || o.amount > axis.main_size())
-    refuse(fmt::format("2 to {} is possible", axis.main_size()));
+  const int64_t size = axis.main_size();
+  const int64_t most = o.kind == OptKind::Vector && size > 1
+                           ? int64_t(std::bit_ceil(uint64_t(size)))  // one vector, lanes left over
+                           : size;
+  if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
   const bool pads = row_of(o.kind).pads && !matrices_;
   if (!pads && axis.main_size() % o.amount != 0) {
     refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
