@@ -90,6 +90,30 @@ UOp lt_div(const Match& m) {
   return spelled(Op::CmpLt, out);
 }
 
+// x % c < k, where x is congruent to a form that never comes below k - c nor up to c: what is
+// negative there has a remainder of k at least. So a remainder becomes the bounds of a sum, as in
+// the gradient of overlapping windows.
+UOp lt_mod(const Match& m) {
+  const auto f = form_of_compare(m.root);
+  if (!f || f->terms.size() != 1 || f->terms[0].second != 1) return {};
+  const UOp& t = f->terms[0].first;
+  if (t->op != Op::FloorMod || !t->src(1)->is_const()) return {};
+  const int64_t c = t->src(1)->const_int();
+  const auto x = form_of(t->src(0));
+  if (!x || c <= 0 || f->constant >= 0 || f->constant <= -c) return {};
+  const int64_t k = -f->constant;
+  LinearForm rest;
+  rest.constant = x->constant;
+  for (const auto& [term, a] : x->terms) {
+    const int64_t residue = floor_modulo(a, c), other = residue > c / 2 ? residue - c : residue;
+    if (other) rest.terms.push_back({term, other});
+  }
+  const Interval i = tight_interval(rest);
+  if (!is_finite(i) || i.lo < k - c || i.hi >= c) return {};
+  const UOp v = from_linear_form(rest);
+  return logical_and(lt(index_const(-1), v), lt(v, index_const(k)));
+}
+
 UOp lt_spelling(const Match& m) {
   const auto f = form_of_compare(m.root);
   if (!f || f->constant == INT64_MIN) return {};
@@ -161,6 +185,7 @@ std::vector<Rule> compare_rules() {
       {"lt-bounds", less, lt_bounds},
       {"lt-factor", less, lt_factor},
       {"lt-div", less, lt_div},
+      {"lt-mod", less, lt_mod},
       {"lt-spelling", less, lt_spelling},
       {"eq-bounds", equal, eq_bounds},
       {"eq-spelling", equal, eq_spelling},

@@ -96,7 +96,7 @@ std::string CKernel::vector(const CValue& v, DType t) {
   if (v.step == 0) return splat;
   std::string steps = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l)
-    steps += fmt::format("{}{}", l ? ", " : "", c_int(t, v.step * l));
+    steps += fmt::format("{}{}", l ? ", " : "", c_int(t, v.step * (l / v.every)));
   steps += "}";
   if (v.base.empty() && v.constant == 0) return define(type, steps);
   return define(type, fmt::format("{} + {}", splat, steps));
@@ -104,7 +104,7 @@ std::string CKernel::vector(const CValue& v, DType t) {
 
 std::string CKernel::lane(const CValue& v, DType t, int l) const {
   if (v.vector) return fmt::format("{}[{}]", v.base, l);
-  return scalar({v.base, v.constant + v.step * l}, t);
+  return scalar({v.base, v.at_lane(l)}, t);
 }
 
 // ---- the walk -------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ int64_t wrapping_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64
 CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtract) {
   const int sign = subtract ? -1 : 1;
   CValue out{a.base, wrapping_add(a.constant, wrapping_mul(sign, b.constant)),
-             a.step + sign * b.step};
+             a.step + sign * b.step, a.step ? a.every : b.every};
   if (b.base.empty()) return out;
   if (a.base.empty() && !subtract)
     out.base = b.base;
@@ -246,10 +246,23 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
 
 CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
-  CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor)};
+  CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
   if (!a.base.empty() && factor != 1)
     out.base = define(c_type(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
   return out;
+}
+
+// Lanes that are divided by a power of two: neighbours become equal.
+bool CKernel::divided_lanes(const Node& u, const std::vector<CValue>& x, CValue& out) const {
+  const CValue& v = x[0];
+  const bool lanes = v.base.empty() && v.is_contiguous() && v.constant >= 0;
+  if (!lanes || !x[1].is_number() || x[1].constant < 1 || x[1].constant > width_) return false;
+  const int64_t n = u.op == Op::Shr && x[1].constant < 8 ? int64_t{1} << x[1].constant
+                    : u.op == Op::IDiv                   ? x[1].constant
+                                                         : 0;
+  if (n == 0 || width_ % n != 0 || v.constant % n != 0) return false;
+  out = CValue{"", v.constant / n, 1, n};
+  return true;
 }
 
 // Add, Sub and Mul by a number keep the form; any op of numbers alone is folded. Bases are I32 or
@@ -270,9 +283,13 @@ bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
         u.dtype == DType::Bool ? CValue{result.as_bool() ? "1" : "0"} : CValue{"", result.as_int()};
     return true;
   }
+  const bool sums = u.op == Op::Add || u.op == Op::Sub;
+  if (sums && x[0].step && x[1].step && x[0].every != x[1].every) return false;
   switch (u.op) {
     case Op::Add: out = affine_sum(t, x[0], x[1], false); return true;
     case Op::Sub: out = affine_sum(t, x[0], x[1], true); return true;
+    case Op::Shr:
+    case Op::IDiv: return divided_lanes(u, x, out);
     case Op::Mul:
       if (!x[0].is_number() && !x[1].is_number()) return false;
       out = x[1].is_number() ? affine_product(t, x[0], x[1].constant)

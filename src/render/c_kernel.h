@@ -3,6 +3,7 @@
 // variable of its own. Must never know compilers or targets.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,14 +13,17 @@
 
 namespace tuff::render {
 
-// One instance of an op. An integer is base + constant + step * (vector lane): kept apart so that
-// the lanes of an address share one base and a step of 1 shows itself as a contiguous access.
+// One instance of an op. An integer is base + constant + step * (vector lane / every): kept apart
+// so that the lanes of an address share one base and a step of 1 shows itself as a contiguous
+// access.
 struct CValue {
   std::string base;  // a name or literal; empty: 0
-  int64_t constant = 0, step = 0;
+  int64_t constant = 0, step = 0, every = 1;
   bool vector = false;  // base is a vector (then constant and step are 0)
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
+  bool is_contiguous() const { return step == 1 && every == 1; }
+  int64_t at_lane(int64_t l) const { return constant + step * (l / every); }
 };
 
 class CKernel {
@@ -41,9 +45,18 @@ class CKernel {
 
   CValue alu(const graph::Node& u, const std::vector<CValue>& x);
   bool affine(const graph::Node& u, const std::vector<CValue>& x, CValue& out);
+  bool divided_lanes(const graph::Node& u, const std::vector<CValue>& x, CValue& out) const;
   CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
   CValue affine_product(DType t, const CValue& a, int64_t factor);
   CValue load(const graph::Node& index, kernel::LaneMask mask, int instance);
+  CValue load_contiguous(const graph::Node& index, const CValue& offset, const CValue* gate);
+  CValue load_repeated(const graph::Node& index, const CValue& offset, const CValue* gate);
+  bool is_interleaved(const graph::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  int interleaved_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_interleaved(size_t i, const graph::Node& index, int first, int bit);
+  std::string every_nth(const std::vector<std::string>& vectors, DType t, int first);
+  std::string shuffled(const std::string& a, const std::string& b, DType t,
+                       std::span<const int> lanes);
   int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
   void load_transposed(size_t i, const graph::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);

@@ -14,6 +14,8 @@ using kernel::LaneMask;
 
 namespace {
 
+constexpr int64_t kMostInterleaved = 4;  // vectors that are shuffled into one
+
 std::string pointer_name(const Node& index) {
   const Node* buffer = without_after(index.src(0).get());
   return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<graph::SharedArg>().number)
@@ -34,7 +36,7 @@ std::string CKernel::pointer(const Node& index, const CValue& offset) const {
 std::string CKernel::element(const Node& index, const CValue& offset, DType t, int l) const {
   const std::string name = pointer_name(index);
   if (offset.vector) return fmt::format("{}[{}]", name, lane(offset, t, l));
-  const int64_t constant = offset.constant + offset.step * l;
+  const int64_t constant = offset.at_lane(l);
   if (offset.base.empty()) return fmt::format("{}[{}]", name, constant);
   if (constant == 0) return fmt::format("{}[{}]", name, offset.base);
   return fmt::format("({} + {})[{}]", name, offset.base, constant);
@@ -57,11 +59,15 @@ void CKernel::emit_load(size_t i) {
   out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
   for (int n = 0; n < static_cast<int>(out.size()); ++n) {
     if (!out[n].base.empty()) continue;  // loaded with an instance before it
-    const int bit = from->op == Op::Register ? -1 : transposed_bit(*from, mask, n);
-    if (bit >= 0)
-      load_transposed(i, *from, n, bit);
-    else
-      out[n] = from->op == Op::Register ? load_register(i, from, n) : load(*from, mask, n);
+    if (from->op == Op::Register) {
+      out[n] = load_register(i, from, n);
+    } else if (const int between = interleaved_bit(*from, mask, n); between >= 0) {
+      load_interleaved(i, *from, n, between);
+    } else if (const int across = transposed_bit(*from, mask, n); across >= 0) {
+      load_transposed(i, *from, n, across);
+    } else {
+      out[n] = load(*from, mask, n);
+    }
   }
 }
 
@@ -73,7 +79,8 @@ int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) cons
   const Node* offsets = index.src(1).get();
   const LaneMask scalars = scalar_mask(mask);
   const CValue& first = value(offsets, mask, instance);
-  if (first.vector || first.step == 0 || first.step == 1 || width_ < 4) return -1;
+  if (first.vector || first.step == 0 || first.step == 1 || first.every > 1 || width_ < 4)
+    return -1;
   for (int bit = 0; bit < space_.bits(); ++bit) {
     const int n = space_.size(bit);
     if (!(scalars >> bit & 1) || n < 4 || width_ % n != 0) continue;
@@ -162,19 +169,9 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
     return {define(c_type(t), condition + text + (gate ? " : 0" : ""))};
   }
   const std::string type = c_type(t, width_);
-  if (offset.step == 1 && !lane_gate) {
-    std::string text = fmt::format("*(const {}*)({})", c_memory(t, width_), pointer(index, offset));
-    if (is_bool) text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
-    if (gate) text += fmt::format(" : ({})(0)", type);
-    return CValue{.base = define(type, condition + text), .vector = true};
-  }
-  if (offset.step == 1) {
-    std::string text =
-        masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool));
-    text = is_bool ? fmt::format("__builtin_convertvector({} != 0, {})", text, type)
-                   : fmt::format("({}){}", type, text);
-    return CValue{.base = define(type, text), .vector = true};
-  }
+  if (offset.is_contiguous()) return load_contiguous(index, offset, gate);
+  if (offset.step == 1 && offset.every < width_ && !is_bool && !condition.size())
+    return load_repeated(index, offset, gate);
   std::string text = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l) {
     std::string item = element(index, offset, offset_type, l);
@@ -183,6 +180,135 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
     text += (l ? ", " : "") + item;
   }
   return CValue{.base = define(type, text + "}"), .vector = true};
+}
+
+CValue CKernel::load_contiguous(const Node& index, const CValue& offset, const CValue* gate) {
+  const DType t = index.dtype;
+  const bool is_bool = t == DType::Bool, lane_gate = gate && gate->varies();
+  const std::string type = c_type(t, width_);
+  std::string text =
+      lane_gate ? masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool))
+                : fmt::format("*(const {}*)({})", c_memory(t, width_), pointer(index, offset));
+  if (is_bool)
+    text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
+  else if (lane_gate)
+    text = fmt::format("({}){}", type, text);
+  if (gate && !lane_gate) text = fmt::format("{} ? {} : ({})(0)", gate->base, text, type);
+  return CValue{.base = define(type, text), .vector = true};
+}
+
+// A vector of lanes of two others: those of `a` are numbered first.
+std::string CKernel::shuffled(const std::string& a, const std::string& b, DType t,
+                              std::span<const int> lanes) {
+  std::string text;
+  for (const int l : lanes) text += fmt::format(", {}", l);
+  return define(c_type(t, static_cast<int>(lanes.size())),
+                fmt::format("__builtin_shufflevector({}, {}{})", a, b, text));
+}
+
+// ---- neighbours that share an element -------------------------------------------------------
+
+// Each element is loaded once, where one of its lanes asks for it.
+CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CValue* gate) {
+  const DType t = index.dtype;
+  const int n = static_cast<int>(offset.every), count = width_ / n;
+  std::string text;
+  if (gate) {
+    const std::string lanes = vector(*gate, DType::Bool);
+    std::string any;
+    for (int j = 0; j < n; ++j) {
+      std::vector<int> own;
+      for (int l = 0; l < count; ++l) own.push_back(l * n + j);
+      const std::string some = shuffled(lanes, lanes, DType::Bool, own);
+      any = any.empty() ? some : define(c_type(DType::Bool, count), any + " | " + some);
+    }
+    text = fmt::format("({})get_{}((const {}*)({}), {})", c_type(t, count), c_bits(t, count),
+                       c_bits(t, 1), pointer(index, offset), any);
+  } else {
+    text = fmt::format("*(const {}*)({})", c_memory(t, count), pointer(index, offset));
+  }
+  const std::string loaded = define(c_type(t, count), text);
+  std::vector<int> repeated;
+  for (int l = 0; l < width_; ++l) repeated.push_back(l / n);
+  const std::string all = shuffled(loaded, loaded, t, repeated);
+  if (!gate) return CValue{.base = all, .vector = true};
+  const COperand operands[3] = {{vector(*gate, DType::Bool), width_},
+                                {all, width_},
+                                {fmt::format("({})(0)", c_type(t, width_)), width_}};
+  return CValue{.base = define(c_type(t, width_), c_alu(Op::Where, t, t, operands, width_)),
+                .vector = true};
+}
+
+// ---- vectors of every n-th element ----------------------------------------------------------
+
+// The lanes of a bit walk one by one what lies between the elements of the vector's lanes.
+bool CKernel::is_interleaved(const Node& index, LaneMask mask, int instance, int bit) const {
+  const LaneMask scalars = scalar_mask(mask);
+  if (!(scalars >> bit & 1) || space_.digit(scalars, instance, bit) != 0) return false;
+  const auto source = [&](size_t s, int n) -> const CValue& {
+    return value(index.src(s).get(), mask, n);
+  };
+  const CValue& first = source(1, instance);
+  const int n = space_.size(bit), stride = space_.stride(scalars, bit);
+  if (n != first.step) return false;
+  for (int j = 1; j < n; ++j) {
+    const CValue& next = source(1, instance + j * stride);
+    if (next.vector || next.base != first.base || next.step != first.step ||
+        next.every != first.every || next.constant != first.constant + j)
+      return false;
+    if (index.src_count > 2 && source(2, instance + j * stride).base != source(2, instance).base)
+      return false;
+  }
+  return true;
+}
+
+int CKernel::interleaved_bit(const Node& index, LaneMask mask, int instance) const {
+  if (!(mask & vector_mask_) || index.dtype == DType::Bool) return -1;
+  const CValue& first = value(index.src(1).get(), mask, instance);
+  if (first.vector || first.step < 2 || first.step > kMostInterleaved || first.every > 1) return -1;
+  for (int bit = 0; bit < space_.bits(); ++bit)
+    if (is_interleaved(index, mask, instance, bit)) return bit;
+  return -1;
+}
+
+// The contiguous vectors that hold all of them, and of these every n-th element.
+void CKernel::load_interleaved(size_t i, const Node& index, int first, int bit) {
+  const LaneMask mask = k_.lanes[i];
+  const DType t = index.dtype;
+  const CValue offset = value(index.src(1).get(), mask, first);
+  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, first) : nullptr;
+  if (gate && gate->base == "1") gate = nullptr;
+  const int n = space_.size(bit);
+  std::vector<std::string> loaded;
+  for (int v = 0; v < n; ++v) {
+    const CValue at{.base = offset.base, .constant = offset.constant + v * width_, .step = 1};
+    CValue own = gate ? *gate : CValue{};
+    if (gate && gate->varies()) {
+      std::vector<int> lanes;
+      for (int l = 0; l < width_; ++l) lanes.push_back((v * width_ + l) / n);
+      const std::string all = vector(*gate, DType::Bool);
+      own = CValue{.base = shuffled(all, all, DType::Bool, lanes), .vector = true};
+    }
+    loaded.push_back(load_contiguous(index, at, gate ? &own : nullptr).base);
+  }
+  const int stride = space_.stride(scalar_mask(mask), bit);
+  for (int j = 0; j < n; ++j)
+    values_[i][first + j * stride] = CValue{.base = every_nth(loaded, t, j), .vector = true};
+}
+
+std::string CKernel::every_nth(const std::vector<std::string>& vectors, DType t, int first) {
+  const int n = static_cast<int>(vectors.size());
+  std::string all = vectors[0];
+  for (int v = 1; v < n; ++v) {
+    std::vector<int> lanes;
+    for (int l = 0; l < width_; ++l) {
+      const int element = l * n + first;
+      const bool begins = v == 1 && element < width_, here = element / width_ == v;
+      lanes.push_back(begins ? element : here ? element % width_ + width_ : l);
+    }
+    all = shuffled(all, vectors[static_cast<size_t>(v)], t, lanes);
+  }
+  return all;
 }
 
 // A register read in place is enough where no store comes between the load and its last use;
@@ -253,7 +379,7 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
   if (!offset.varies() && !lane_gate && !v.varies())
     return line(
         fmt::format("{}{} = {};", condition, element(index, offset, offset_type, 0), scalar(v, t)));
-  if (offset.step == 1 && !lane_gate) {
+  if (offset.is_contiguous() && !lane_gate) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
     if (!condition.empty() || k_.ops[current_]->arg != graph::Arg(graph::kStreaming))
@@ -263,7 +389,7 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
     return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text, c_type(t, width_),
                             pointer(index, offset)));
   }
-  if (offset.step == 1) {
+  if (offset.is_contiguous()) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
     return line(fmt::format("{}, {}, ({})({}));", masked("put", t, index, offset),

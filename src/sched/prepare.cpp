@@ -99,9 +99,14 @@ bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
   });
 }
 
+int64_t reduced_count(const Node& reduce) {
+  return element_count(reduce.src(0)->shape) / std::max<int64_t>(element_count(reduce.shape), 1);
+}
+
 // A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second
-// product stays whole.
+// product, which sums over such a row, stays whole.
 bool follows_rows_of_product(const Node& reduce) {
+  const int64_t row = reduced_count(reduce);
   const auto is_product = [](const Node* n) {
     return n->op == Op::Reduce && is_matrix_product(*n);
   };
@@ -111,7 +116,7 @@ bool follows_rows_of_product(const Node& reduce) {
            return n->op != Op::Contiguous && !is_product(n);
          })) {
       product = product || is_product(n);
-      rows = rows || (n->op == Op::Reduce && !is_product(n));
+      rows = rows || (n->op == Op::Reduce && !is_product(n) && reduced_count(*n) == row);
     }
   }
   return rows && product;
@@ -127,8 +132,7 @@ int64_t smallest_divisor(int64_t n, int64_t least, int64_t most) {
 // Into how many parts a product's sum is cut so that its panels stay in the L2 cache; 0: it is not.
 int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   const int64_t outputs = element_count(reduce.shape), cache = int64_t(target.l2_bytes);
-  const int64_t reduced = element_count(reduce.src(0)->shape) / std::max<int64_t>(outputs, 1);
-  const int64_t panel_bytes = reduced * kSplitPanelBytes;
+  const int64_t panel_bytes = reduced_count(reduce) * kSplitPanelBytes;
   const bool is_long = !target.has_local && cache > 0 && 4 * panel_bytes > 3 * cache;
   if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
       follows_rows_of_product(reduce))
@@ -139,8 +143,7 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
 
 // How many parts a reduction of so many elements to each output is worth; 1: none.
 int64_t reduce_parts(const Target& target, const Node& reduce) {
-  const int64_t outputs = element_count(reduce.shape);
-  const int64_t reduced = element_count(reduce.src(0)->shape) / outputs;
+  const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
   constexpr int64_t kMostParts = 256;
   if (target.cores <= 1 && !target.has_local) return 1;
   if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;

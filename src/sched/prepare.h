@@ -23,7 +23,7 @@ inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 8, kSplitL
 // And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
 // L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
 // is used so often that their products are what takes time.
-inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 32;
+inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 16;
 
 // After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
 // a Storage's old contents while the graph overwrites it is a Contiguous.

@@ -3,6 +3,7 @@
 
 #include "graph/symbolic.h"
 #include "graph/text.h"
+#include "graph/walk.h"
 
 namespace tuff::graph {
 namespace {
@@ -49,6 +50,22 @@ TEST(SymbolicGolden, ReshapeChainsOfManyShapes) {
         << "after shape " << i + 1;
   }
   for (int i = 0; i < 4; i++) EXPECT_EQ(simple(index[size_t(i)]), fmt::format("r{}", i));
+}
+
+// The gradient of windows of three: rows of 12 end in rows of 13, of which ten are windows.
+TEST(SymbolicGolden, RemaindersOfOverlappingWindowsAreSums) {
+  const UOp i = r(0, 12), t = r(1, 4), at = t * 12 + i;
+  const UOp inside = lt(floormod(at, 13), index_const(10));
+  EXPECT_EQ(simple(inside), "r0 < r1 + 10 & r1 < r0 + 1");
+  EXPECT_EQ(expression(simplify_given(floordiv(at, 13), simplify(inside))), "r1");
+  EXPECT_EQ(expression(simplify_given(floormod(at, 13), simplify(inside))), "r0 - r1");
+  for (int64_t k = -1; k <= 14; k++) {
+    const UOp below = lt(floormod(at, 13), index_const(k)), simpler = simplify(below);
+    for (int64_t n = 0; n < 48; n++) {
+      UOpMap<UOp> values{{i, index_const(n % 12)}, {t, index_const(n / 12)}};
+      EXPECT_EQ(simplify(substitute(simpler, values)), bool_const(n % 13 < k)) << k << " " << n;
+    }
+  }
 }
 
 TEST(SymbolicGolden, SplitAndMergeOfAxes) {

@@ -44,6 +44,25 @@ UOp transpose_ast(int64_t rows, int64_t columns, DType t) {
   return kernel_of({store(0, n, j * rows + i, load(1, n, i * columns + j, t), {j, i})});
 }
 
+UOp pool_ast(int64_t rows, int64_t size, int64_t window, DType t) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(size);
+  const UOp y = b.fold(window), x = b.fold(window);
+  const UOp at = (i * window + y) * (size * window) + j * window + x;
+  const UOp value = load(1, rows * size * window * window, at, t);
+  return kernel_of(
+      {store(0, rows * size, i * size + j, reduce_over(Op::Max, value, {y, x}), {i, j})});
+}
+
+UOp unpool_ast(int64_t rows, int64_t size, int64_t window, DType t) {
+  AstBuilder b;
+  const UOp i = b.loop(rows), j = b.loop(size * window);
+  const int64_t n = rows * size * window;
+  const UOp at = i * (size * window) + j;
+  const UOp value = load(1, n, at, t) * load(2, rows * size, i * size + floordiv(j, window), t);
+  return kernel_of({store(0, n, at, value, {i, j})});
+}
+
 UOp uniform_ast(int64_t n) {
   AstBuilder b;
   const UOp i = b.loop(n);

@@ -28,6 +28,10 @@ graph::UOp kernel_of(std::vector<graph::UOp> ends);
 // Kernels that every test of lowering wants. Slot 0 is the output.
 graph::UOp elementwise_ast(int64_t rows, int64_t columns);                      // a + relu(b)
 graph::UOp transpose_ast(int64_t rows, int64_t columns, DType t = DType::F32);  // of the input
+// The maximum of windows of `window` x `window` that share no element; each of `size` columns of a
+// row of windows. And what gives each element of the window's its row back: x * y[window].
+graph::UOp pool_ast(int64_t rows, int64_t size, int64_t window, DType t = DType::F32);
+graph::UOp unpool_ast(int64_t rows, int64_t size, int64_t window, DType t = DType::F32);
 graph::UOp uniform_ast(int64_t n);               // random numbers of [-0.1, 0.2)
 graph::UOp sum_ast(int64_t outputs, int64_t n);  // rows of a + b
 graph::UOp matmul_ast(int64_t m, int64_t n, int64_t k, bool transposed = false);

@@ -40,6 +40,8 @@ TEST(Golden, LinearLists) {
                  {"gather", gather_ast(32, 10, 16)},
                  {"convolution", conv_ast(2, 3, 8, 4)},
                  {"transpose", transpose_ast(64, 96)},
+                 {"pool", pool_ast(16, 12, 2)},
+                 {"unpool", unpool_ast(16, 12, 2)},
                  {"uniform", uniform_ast(64)}};
   for (const char* target : {"c-x86-64", "spirv-lavapipe"}) {
     for (const auto& k : kernels) {

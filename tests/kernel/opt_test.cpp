@@ -40,6 +40,8 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Upcast, 0, 1}}, "2 to 12 is possible");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 32}}, "2 to 16 is possible");
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 6}}, "no power of two");
+  expect_refused(ast, cpu, {{OptKind::Vector, 0, 32}}, "2 to 16 is possible");
+  EXPECT_EQ(refusal(ast, cpu, {{OptKind::Vector, 0, 16}}), "") << "one vector, lanes left over";
   expect_refused(ast, cpu, {{OptKind::Vector, 0, 4}, {OptKind::Vector, 1, 4}},
                  "a vector axis already");
   expect_refused(ast, cpu, {{OptKind::Local, 1, 4}}, "no workgroups");
@@ -61,6 +63,28 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
       refusal(softmax, gpu,
               {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 8}, {OptKind::Local, 1, 8}}),
       "");
+}
+
+// Vectors of windows are taken from contiguous ones, and elements of windows are repeated; rows
+// that no vector divides are masked where that is an instruction.
+TEST(Opt, WindowsAreVectorsOnACpu) {
+  Target t = builtin_target("c-x86-64");
+  const auto chosen = [&](const UOp& ast) {
+    Tiling tiling(ast, t);
+    apply_heuristics(tiling, ast, t);
+    expect_same(ast, lower(ast, t), 0, to_string(tiling.applied()));
+    return to_string(tiling.applied());
+  };
+  EXPECT_EQ(chosen(pool_ast(8, 12, 2)), "unroll(3,2) vector(1,4)");
+  EXPECT_EQ(chosen(unpool_ast(8, 12, 2)), "vector(1,8)");
+  EXPECT_EQ(chosen(pool_ast(8, 12, 5)).find("vector"), std::string::npos) << "too far apart";
+  EXPECT_EQ(chosen(pool_ast(8, 5, 2)).find("vector"), std::string::npos) << "masked one by one";
+  t.vector_bytes = 64;
+  EXPECT_EQ(chosen(pool_ast(8, 12, 2)), "unroll(3,2) vector(1,16)");
+  EXPECT_EQ(chosen(pool_ast(8, 5, 3)), "unroll(3,3) vector(1,8)");
+  EXPECT_EQ(chosen(unpool_ast(8, 12, 2)), "vector(1,8)") << "no masks for as many";
+  EXPECT_EQ(chosen(unpool_ast(8, 5, 2)), "vector(1,16)");
+  EXPECT_EQ(chosen(unpool_ast(8, 33, 4)), "vector(1,16)");
 }
 
 // Axes: head, row, column of the result, column of the scores and of the probabilities.
@@ -267,8 +291,10 @@ TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
   EXPECT_LT(groups, 64 * 12) << k.opts;
   EXPECT_GT(groups, 1) << k.opts;
   const UOp small = conv_ast(3, 2, 6, 20);
-  const std::vector<Opt> opts{{OptKind::Vector, 1, 16}, {OptKind::Upcast, 3, 4},
-                              {OptKind::Group, 0, 2},   {OptKind::Swap, 0, 1},
+  const std::vector<Opt> opts{{OptKind::Vector, 1, 16},
+                              {OptKind::Upcast, 3, 4},
+                              {OptKind::Group, 0, 2},
+                              {OptKind::Swap, 0, 1},
                               {OptKind::Stage, 1, 1}};
   expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
 }

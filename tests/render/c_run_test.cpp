@@ -128,6 +128,30 @@ TEST(RenderC, TransposesOfRectangles) {
                      Values::Whole});
   check(cases);
 }
+// Every n-th element of contiguous vectors, and elements that n lanes share, in whole vectors and
+// in parts of them.
+TEST(RenderC, WindowsOfEveryTypeAndWidth) {
+  using kernel::OptKind, kernel::testing::pool_ast, kernel::testing::unpool_ast;
+  const Target t = builtin_target("c-x86-64");
+  std::vector<Case> cases;
+  const auto add = [&](DType type, int64_t window, int64_t lanes) {
+    for (const int64_t size : {int64_t{64}, int64_t{13}}) {
+      if (lanes > 16 && size < 16) continue;
+      cases.push_back({kernel::lower_with(pool_ast(3, size, window, type), t,
+                                          {{OptKind::Vector, 1, lanes},
+                                           {OptKind::Unroll, 2, window},
+                                           {OptKind::Unroll, 3, window}})});
+      cases.push_back({kernel::lower_with(unpool_ast(3, size, window, type), t,
+                                          {{OptKind::Vector, 1, lanes}})});
+    }
+  };
+  for (DType type : kMemoryTypes) add(type, 2, 16);
+  for (const int64_t window : {2, 3, 4}) {
+    for (const int64_t lanes : {2, 4, 8, 32, 64}) add(DType::F32, window, lanes);
+  }
+  add(DType::F32, 8, 16);
+  check(cases);
+}
 TEST(RenderC, NestedLoopsWithSymbolicExtent) {
   check({{row_sum_kernel(), Values::Whole, {6}}, {row_sum_kernel(), Values::Whole, {4}}});
 }

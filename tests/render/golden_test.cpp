@@ -45,6 +45,19 @@ TEST(RenderGolden, TransposedTileOfC) {
   compare("transposed.c", to_text(renderer_of(t).render(k, t)));
 }
 
+// A window's elements lie beside each other: vectors of every second, of the lanes that there are.
+TEST(RenderGolden, WindowsOfC) {
+  using kernel::OptKind;
+  const Target t = builtin_target("c-x86-64");
+  const kernel::LinearKernel pool = kernel::lower_with(
+      kernel::testing::pool_ast(2, 6, 2), t,
+      {{OptKind::Vector, 1, 8}, {OptKind::Unroll, 2, 2}, {OptKind::Unroll, 3, 2}});
+  compare("pool.c", to_text(renderer_of(t).render(pool, t)));
+  const kernel::LinearKernel unpool =
+      kernel::lower_with(kernel::testing::unpool_ast(2, 6, 2), t, {{OptKind::Vector, 1, 16}});
+  compare("unpool.c", to_text(renderer_of(t).render(unpool, t)));
+}
+
 TEST(RenderGolden, Spirv) {
   const Target t = builtin_target("spirv-generic");
   for (const Golden& g : kGoldens) {

@@ -213,7 +213,7 @@ TEST(Fusion, LongProductsAreSplitWhereTheirPanelsExceedTheCacheOfACore) {
   EXPECT_EQ(kernels(product(32, 160, 64)), 2);
   EXPECT_EQ(kernels(product(32, 96, 64)), 1) << "the panel leaves room for the other factor";
   EXPECT_EQ(kernels(product(32, 131, 64)), 1) << "a prime";
-  EXPECT_EQ(kernels(product(16, 160, 64)), 1) << "each column is read for few rows";
+  EXPECT_EQ(kernels(product(15, 160, 64)), 1) << "each column is read for few rows";
   const UOp sums = reduce(Op::Add, host_buffer({512, 160}), {1});
   EXPECT_EQ(kernels(sums), 1) << "no product";
   cpu.l2_bytes = 0;
@@ -236,6 +236,9 @@ TEST(Fusion, ProductsThatMayKeepRowsStayWhole) {
   };
   EXPECT_TRUE(longest(matmul(alu(Op::Div, {exp(scores), sum}), values)));
   EXPECT_FALSE(longest(matmul(exp(scores), values))) << "no rows";
+  const UOp pairs = reduce(Op::Max, reshape(scores, {160, 80, 2}), {2});
+  const UOp largest = reshape(expand(pairs, {160, 80, 2}), {160, 160});
+  EXPECT_FALSE(longest(matmul(mul(scores, largest), values))) << "rows that it does not sum over";
 }
 
 // Parts of narrow floats are kept in 32 bits: 65536 is beyond what f16 has.

@@ -1,6 +1,7 @@
 #include "kernel/lower/access.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "graph/symbolic.h"
@@ -17,6 +18,16 @@ int64_t Access::step(const UOp& range) const {
   return 0;
 }
 
+namespace {
+
+// A range divided by a power of two.
+bool is_repeated_range(const Node& n) {
+  return n.op == Op::FloorDiv && n.src(0)->op == Op::Range && n.src(1)->is_const() &&
+         std::has_single_bit(uint64_t(n.src(1)->const_int()));
+}
+
+}  // namespace
+
 std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
   std::vector<Access> out;
   for (const Node* n : toposort(ast)) {
@@ -25,13 +36,20 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
     Access a;
     a.index = n->src(0);
     a.store = n->op == Op::Store;
+    RangeMask otherwise = 0;
     for (const auto& [term, factor] : linear_form(a.index->src(1)).terms) {
       if (term->op == Op::Range) {
         a.steps.emplace_back(term, factor);
+        otherwise |= deps.bit(term);
+      } else if (factor == 1 && is_repeated_range(*term)) {
+        a.repeated |= deps.bit(term->src(0));
       } else {
         a.irregular |= deps.of(term);
       }
     }
+    otherwise |= a.irregular;
+    a.irregular |= a.repeated;
+    a.repeated &= ~otherwise;
     std::erase_if(a.steps, [&](const auto& s) { return (deps.bit(s.first) & a.irregular) != 0; });
     if (a.index->src_count > 2) a.gate = deps.of(a.index->src(2));
     out.push_back(std::move(a));

@@ -16,8 +16,9 @@ struct Access {
   bool store = false;
   std::vector<std::pair<graph::UOp, int64_t>> steps;  // ranges the offset is affine in
   RangeMask irregular = 0;                            // ranges it depends on in another way
-  RangeMask gate = 0;                                 // ranges its gate depends on
-  int64_t step(const graph::UOp& range) const;        // 0: independent or irregular
+  RangeMask repeated = 0;  // of them: a number of neighbours share an element, the next the next
+  RangeMask gate = 0;      // ranges its gate depends on
+  int64_t step(const graph::UOp& range) const;  // 0: independent or irregular
 };
 
 std::vector<Access> accesses(const graph::UOp& ast, RangeDeps& deps);

@@ -1,6 +1,7 @@
 #include "kernel/opt/chooser.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tuff::kernel {
 
@@ -12,26 +13,36 @@ constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compi
 
 int Chooser::vector_score(int a) const {
   const AxisShape& x = axis(a);
-  return 2 * x.unit_loads + 2 * x.unit_stores - 2 * x.strided;
+  return 2 * x.unit_loads + 2 * x.unit_stores - 2 * gathers_along(a);
 }
 
-int64_t Chooser::vector_width(int a, int64_t most) const {
-  const int64_t size = left(a), whole = divisor_up_to(size, most, true);
-  if (target_.has_local || axis(a).strided > 0) return whole;
-  const auto vectors = [&](int64_t n) {
-    return (size + n - 1) / n * ((n + cpu_lanes() - 1) / cpu_lanes());
+int Chooser::gathers_along(int a) const {
+  const AxisShape& x = axis(a);
+  return target_.has_local ? x.strided : x.strided - x.repeated - x.interleaved;
+}
+
+int64_t Chooser::lanes_along(int a, int64_t most) const {
+  constexpr uint32_t kMaskingBytes = 32;
+  const int64_t n = left(a), whole = divisor_up_to(n, most, true);
+  if (target_.has_local || gathers_along(a) > 0) return whole;
+  const auto vectors = [&](int64_t lanes) {
+    return (n + lanes - 1) / lanes * ((lanes + cpu_lanes() - 1) / cpu_lanes());
   };
-  int64_t best = whole;
-  int64_t cost = 2 * vectors(whole);
-  for (int64_t n = most; n > whole; n /= 2)
-    if (3 * vectors(n) < cost) best = n, cost = 3 * vectors(n);
+  const auto masked = [&](int64_t lanes) {
+    return 3 * (vectors(lanes) + (target_.vector_bytes < kMaskingBytes ? lanes : 0));
+  };
+  int64_t best = whole, cost = 2 * vectors(whole);
+  const int64_t longest = std::min(most, int64_t(std::bit_ceil(uint64_t(n))));
+  for (int64_t lanes = longest; lanes > whole; lanes /= 2) {
+    if (masked(lanes) < cost) best = lanes, cost = masked(lanes);
+  }
   return best;
 }
 
 int Chooser::best_vector_axis(int64_t least) const {
   int best = -1;
   for (int a = 0; a < count(); a++) {
-    const bool usable = !axis(a).reduced && fixed(a) && vector_width(a, 64) >= least;
+    const bool usable = !axis(a).reduced && fixed(a) && lanes_along(a, 64) >= least;
     if (!usable || vector_score(a) <= 0) continue;
     if (best < 0 || vector_score(a) >= vector_score(best)) best = a;
   }
@@ -41,7 +52,7 @@ int Chooser::best_vector_axis(int64_t least) const {
 void Chooser::vectorize_outputs(int64_t lanes) {
   const int a = best_vector_axis(2);
   if (a < 0) return;
-  const int64_t n = vector_width(a, lanes);
+  const int64_t n = lanes_along(a, lanes);
   if (n > 1) t_.try_apply({OptKind::Vector, a, n});
 }
 

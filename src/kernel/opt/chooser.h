@@ -30,9 +30,13 @@ class Chooser {
 
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against.
   int vector_score(int a) const;
+  // Accesses whose lanes each load or store for themselves: not what a CPU's vectors are shuffled
+  // from.
+  int gathers_along(int a) const;
   // Lanes of the vectors that walk the axis in the least time: a power of two, at most `most`. On a
-  // CPU the last vector may be masked, which costs each half as much again, and gathers far more.
-  int64_t vector_width(int a, int64_t most) const;
+  // CPU the last vector may be masked, which costs each half as much again; gathers, and what
+  // short instruction sets take lane by lane, far more.
+  int64_t lanes_along(int a, int64_t most) const;
   // The output axis for vector lanes; -1 if none gains. Axes outside the reductions count only
   // where nothing is reduced.
   int best_vector_axis(int64_t least) const;

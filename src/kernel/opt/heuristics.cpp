@@ -96,19 +96,28 @@ class Heuristics : Chooser {
   void reduction() {
     // Lanes across outputs where loads are contiguous there, else partial sums along the reduction.
     const int out = best_vector_axis(4);
-    if (out >= 0 && axis(out).shared && axis(out).unit_loads > 0) {
-      t_.try_apply({OptKind::Vector, out, vector_width(out, cpu_lanes() * 2)});
+    const bool across =
+        out >= 0 && axis(out).shared && (axis(out).unit_loads > 0 || axis(out).interleaved > 0);
+    if (across) {
+      for (int a = 0; a < count() && axis(out).interleaved > 0; a++) unroll_short(a);
+      t_.try_apply({OptKind::Vector, out, lanes_along(out, cpu_lanes() * 2)});
       return;
     }
     for (int a = 0; a < count(); a++) partial_sums(a);
     // What is stored for each element of a row, in vectors as wide as its partial sums: then all
     // of them are vectors.
     if (out >= 0 && !axis(out).shared)
-      t_.try_apply({OptKind::Vector, out, vector_width(out, kRowVectors * cpu_lanes())});
+      t_.try_apply({OptKind::Vector, out, lanes_along(out, kRowVectors * cpu_lanes())});
+  }
+  // All steps of a reduction whose elements lie between those of the vector's lanes.
+  void unroll_short(int a) {
+    if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0 || left(a) > kMostInterleaved)
+      return;
+    t_.try_apply({OptKind::Unroll, a, left(a)});
   }
   void partial_sums(int a) {
     if (!axis(a).reduced || !fixed(a) || axis(a).unit_loads == 0) return;
-    const int64_t n = vector_width(a, kRowVectors * cpu_lanes());
+    const int64_t n = lanes_along(a, kRowVectors * cpu_lanes());
     if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
 

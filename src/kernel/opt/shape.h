@@ -11,6 +11,9 @@
 
 namespace tuff::kernel {
 
+// Vectors of contiguous memory that are taken apart into as many of every n-th element.
+inline constexpr int64_t kMostInterleaved = 4;
+
 struct AxisShape {
   int64_t size = 1;
   bool symbolic = false;
@@ -20,7 +23,10 @@ struct AxisShape {
   uint32_t product_reads = 0;  // loads of the main reduction that depend on it, by number
   uint32_t product_units = 0;  // of them, those that walk it with step 1
   int unit_stores = 0;
-  int strided = 0;    // accesses that walk it with another step, or irregularly
+  int strided = 0;   // accesses that walk it with another step, or irregularly
+  int repeated = 0;  // of them, loads of which neighbours share an element
+  int interleaved =
+      0;              // of them, loads of every n-th element, between which a reduction of n walks
   int broadcast = 0;  // loads of the main reduction that do not depend on it
   int gated = 0;      // accesses whose gate depends on it
   RangeMask bit = 0;
