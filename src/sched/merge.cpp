@@ -21,6 +21,16 @@ constexpr size_t kOpenGroups = 8;     // groups that a kernel may still join
 constexpr int64_t kMaxColumn = 4096;  // elements that one invocation adds up
 constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 
+// Of one kernel of nests. Where lanes take their loads one by one they are masked, not skipped, and
+// every invocation walks every nest: then so many whose accesses take as long as a launch.
+int64_t most_merged(const Target& t) {
+  constexpr uint32_t kDearLoad = 4;
+  constexpr double kCyclesPerNs = 3, kAccesses = 7;  // an optimizer's, of one element
+  if (t.load_cost < kDearLoad) return kMaxMergedElements;
+  const double cycles = kAccesses * double(t.load_cost) / double(t.subgroup_size * t.cores);
+  return int64_t(double(t.launch_cost_ns) * kCyclesPerNs / cycles);
+}
+
 // A kernel as merging sees it, or why it stays alone.
 struct Candidate {
   bool possible = false;
@@ -195,7 +205,7 @@ class Merger {
              (ranges.size() == 1 && ranges[0]->src(0)->const_int() <= kMaxNestElements);
     };
     return g.nests.size() < kMaxNests && small(k.ranges) && small(g.nests[0].ranges) &&
-           g.elements + k.elements <= kMaxMergedElements;
+           g.elements + k.elements <= most_merged(target_of_(g.device));
   }
 
   bool touches(const Nest& n, uint32_t slot, bool stores_only) const {
