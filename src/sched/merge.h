@@ -10,7 +10,7 @@
 //      other while each walks at most kMaxNestElements and all kMaxMergedElements: what is larger
 //      fills a device by itself, and would only keep its inputs alive for longer. Where lanes take
 //      their loads one by one (Target::load_cost) each walks all nests, masked: there all together
-//      have only so many elements as a launch costs.
+//      have only so many outputs as a launch costs.
 //   3. Sums over columns, as the gradients of biases are, become nests like these, up to
 //      kMaxSummedElements each: alone their few outputs leave most of a device idle. What reads
 //      such a sum element by element joins its loops.
