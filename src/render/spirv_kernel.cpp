@@ -186,12 +186,12 @@ size_t SpirvKernel::position(const Node* u) const {
   return it->second;
 }
 
-SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) const {
+SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) {
   u = without_after(u);
   const size_t at = position(u);
   TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name,
              at, graph::name(u->op));
-  return values_[at][space_.project(mask, instance, k_.lanes[at])];
+  return lane(at, space_.project(mask, instance, k_.lanes[at]));
 }
 
 Id SpirvKernel::constant(const Node& u) {
@@ -240,13 +240,11 @@ void SpirvKernel::emit(size_t i) {
     case Op::MatrixLoad: return emit_matrix_load(i);
     case Op::MatrixMulAdd: return emit_matrix_multiply_add(i);
     case Op::MatrixStore: return emit_matrix_store(i);
-    case Op::Reduce: return emit_reduce(i);
-    case Op::Shuffle: return emit_shuffle(i);
     case Op::After:
     case Op::Prefetch:
     case Op::Index:
     case Op::Sink: return;
-    default: return emit_alu(i);
+    default: return put_off(i);
   }
 }
 
@@ -278,20 +276,17 @@ Id SpirvKernel::subgroup_number(uint32_t which) {
   return m_.value(spv::OpLoad, word, {variable});
 }
 
-void SpirvKernel::emit_shuffle(size_t i) {
+SpirvValue SpirvKernel::shuffled(size_t i, int n) {
   const Node& u = *k_.ops[i];
   m_.capability(spv::CapabilityGroupNonUniform);
   m_.capability(spv::CapabilityGroupNonUniformShuffle);
   const Id scope = t_.word(spv::ScopeSubgroup);
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
-    const SpirvValue lane = value(u.src(1).get(), k_.lanes[i], n);
-    const DType lane_type = u.src(1)->dtype;
-    const Id which = lane.base ? ops_.cast(id(lane, lane_type), lane_type, DType::U32)
-                               : t_.word(static_cast<uint32_t>(lane.constant));
-    const Id x = id(value(u.src(0).get(), k_.lanes[i], n), u.dtype);
-    values_[i].push_back(
-        {m_.pure(spv::OpGroupNonUniformShuffle, t_.reg(u.dtype), {scope, x, which})});
-  }
+  const SpirvValue lane = value(u.src(1).get(), k_.lanes[i], n);
+  const DType lane_type = u.src(1)->dtype;
+  const Id which = lane.base ? ops_.cast(id(lane, lane_type), lane_type, DType::U32)
+                             : t_.word(static_cast<uint32_t>(lane.constant));
+  const Id x = id(value(u.src(0).get(), k_.lanes[i], n), u.dtype);
+  return {m_.pure(spv::OpGroupNonUniformShuffle, t_.reg(u.dtype), {scope, x, which})};
 }
 
 // header: counter, test; body ... ; next: increment, back to the header.
@@ -302,6 +297,7 @@ void SpirvKernel::emit_range(size_t i) {
     for (int l = 0; l < space_.size(bit); ++l) values_[i].push_back({0, l});
     return;
   }
+  settle();
   const Id size = id(value(u.src(0).get(), 0, 0), u.src(0)->dtype), before = m_.block();
   const Loop loop{m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh(), m_.fresh()};
   m_.emit(spv::OpBranch, {loop.header});
@@ -322,6 +318,7 @@ void SpirvKernel::emit_end(const Node& range) {
   TUFF_CHECK(it != loops_.end(), "kernel {}: an end without its loop", k_.name);
   const Loop loop = it->second;
   loops_.erase(it);
+  settle();
   m_.emit(spv::OpBranch, {loop.next});
   m_.label(loop.next);
   m_.emit(spv::OpIAdd,
@@ -330,21 +327,17 @@ void SpirvKernel::emit_end(const Node& range) {
   m_.label(loop.merge);
 }
 
-void SpirvKernel::emit_alu(size_t i) {
+SpirvValue SpirvKernel::computed(size_t i, int n) {
   const Node& u = *k_.ops[i];
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
-    std::vector<SpirvValue> x;
-    for (const graph::UOp& s : u.src())
-      x.push_back(u.op == Op::Where ? chosen(s.get(), k_.lanes[i], n)
-                                    : value(s.get(), k_.lanes[i], n));
-    SpirvValue out;
-    if (!affine(u, x, out)) {
-      std::vector<Id> ids;
-      for (size_t s = 0; s < x.size(); ++s) ids.push_back(id(x[s], u.src(s)->dtype));
-      out = {ops_.emit(u, ids)};
-    }
-    values_[i].push_back(out);
-  }
+  std::vector<SpirvValue> x;
+  for (const graph::UOp& s : u.src())
+    x.push_back(u.op == Op::Where ? chosen(s.get(), k_.lanes[i], n)
+                                  : value(s.get(), k_.lanes[i], n));
+  SpirvValue out;
+  if (affine(u, x, out)) return out;
+  std::vector<Id> ids;
+  for (size_t s = 0; s < x.size(); ++s) ids.push_back(id(x[s], u.src(s)->dtype));
+  return {ops_.emit(u, ids)};
 }
 
 namespace {
@@ -401,23 +394,21 @@ bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvV
 }
 
 // A balanced tree over the folded lanes.
-void SpirvKernel::emit_reduce(size_t i) {
+SpirvValue SpirvKernel::reduced(size_t i, int n) {
   const Node& u = *k_.ops[i];
-  const Node* source = without_after(u.src(0).get());
-  const LaneMask all = k_.lanes[position(source)], kept = k_.lanes[i], folded = all & ~kept;
-  for (int n = 0; n < space_.count(kept); ++n) {
-    std::vector<Id> x;
-    for (int f = 0; f < space_.count(folded); ++f)
-      x.push_back(id(values_[position(source)][space_.project(kept, n, all, folded, f)], u.dtype));
-    while (x.size() > 1) {
-      std::vector<Id> next;
-      for (size_t p = 0; p + 1 < x.size(); p += 2)
-        next.push_back(ops_.binary(u.get<graph::ReduceArg>().op, u.dtype, x[p], x[p + 1]));
-      if (x.size() % 2) next.push_back(x.back());
-      x = std::move(next);
-    }
-    values_[i].push_back({x[0]});
+  const size_t source = position(without_after(u.src(0).get()));
+  const LaneMask all = k_.lanes[source], kept = k_.lanes[i], folded = all & ~kept;
+  std::vector<Id> x;
+  for (int f = 0; f < space_.count(folded); ++f)
+    x.push_back(id(lane(source, space_.project(kept, n, all, folded, f)), u.dtype));
+  while (x.size() > 1) {
+    std::vector<Id> next;
+    for (size_t p = 0; p + 1 < x.size(); p += 2)
+      next.push_back(ops_.binary(u.get<graph::ReduceArg>().op, u.dtype, x[p], x[p + 1]));
+    if (x.size() % 2) next.push_back(x.back());
+    x = std::move(next);
   }
+  return {x[0]};
 }
 
 void SpirvKernel::emit_register(size_t i) {
@@ -425,10 +416,11 @@ void SpirvKernel::emit_register(size_t i) {
   const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
   const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const Id type = t_.pointer(spv::StorageClassFunction, register_type(u));
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
+  values_[i].resize(static_cast<size_t>(space_.count(k_.lanes[i])));
+  for (const int n : store_order(k_.lanes[i])) {
     const Id variable = m_.local(type);
     m_.name(variable, fmt::format("acc{}_{}", number, n));
-    values_[i].push_back({variable});
+    values_[i][static_cast<size_t>(n)] = {variable};
   }
 }
 

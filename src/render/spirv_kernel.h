@@ -60,9 +60,13 @@ class SpirvKernel {
   void emit_end(const graph::Node& range);
   void emit_special(size_t i);
   Id subgroup_number(uint32_t which);
-  void emit_shuffle(size_t i);
-  void emit_alu(size_t i);
-  void emit_reduce(size_t i);
+  void put_off(size_t i);
+  SpirvValue lane(size_t i, int n);
+  SpirvValue computed(size_t i, int n);
+  SpirvValue reduced(size_t i, int n);
+  SpirvValue shuffled(size_t i, int n);
+  void settle();  // writes what waits
+  std::vector<int> store_order(kernel::LaneMask mask) const;
   void emit_register(size_t i);
   void emit_shared(size_t i);
   void emit_barrier();
@@ -85,7 +89,8 @@ class SpirvKernel {
   Id wide_pointer(Id element, Id type);
   Id wide_type(const Run& run, DType t);
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
-  Id joined(std::vector<Id> parts, const Run& run, DType t);
+  Id word_of(Id low, Id high, DType t);
+  Id joined(const std::vector<Id>& parts, const Run& run, DType t);
   void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
   bool read_as_texels(const graph::Node& index) const;
   std::vector<Run> texel_runs(const std::vector<Access>& sorted) const;
@@ -98,7 +103,7 @@ class SpirvKernel {
   Id shared_form(Id x, DType t, bool to_memory);
 
   Id id(const SpirvValue& v, DType t);
-  SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
+  SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance);
   // As value(), of what is selected or stored: see SpirvTypes::opaque.
   SpirvValue chosen(const graph::Node* u, kernel::LaneMask mask, int instance);
   Id constant(const graph::Node& u);
@@ -113,6 +118,7 @@ class SpirvKernel {
   LaneSpace space_;
   std::unordered_map<const graph::Node*, size_t> position_;
   std::vector<std::vector<SpirvValue>> values_;
+  std::vector<size_t> waiting_;  // ops that have been put off: spirv_lanes.cpp
   std::unordered_map<const graph::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding

@@ -57,7 +57,9 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
       ++n;
     bool words = pairs_are_words(index.dtype) && all[begin].offset.divisor % 2 == 0;
     if (words && all[begin].offset.constant % 2 != 0) n = 1;
-    if (n == 3) n = 2;
+    // Two words of a store would share vectors of addresses, where one has a number in a loop of
+    // its own.
+    if (n == 3 || (words && !loads)) n = std::min<size_t>(n, 2);
     if (all[begin].gate && count < static_cast<int64_t>(n))
       n = 1;  // element 0.. is read where it is false
     words = words && n > 1;
@@ -133,17 +135,22 @@ std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
   return out;
 }
 
-Id SpirvKernel::joined(std::vector<Id> parts, const Run& run, DType t) {
-  if (run.in_words) {
-    std::vector<Id> words;
-    for (size_t c = 0; c < parts.size(); c += 2) {
-      const Id pair =
-          m_.value(spv::OpCompositeConstruct, t_.vector(t_.memory(t), 2), {parts[c], parts[c + 1]});
-      words.push_back(m_.value(spv::OpBitcast, t_.type(DType::U64), {pair}));
-    }
-    if (words.size() == 1) return words[0];
-    parts = words;
-  }
+// By arithmetic: where lanes are lanes of a vector register, lavapipe's compiler keeps what two
+// values are interleaved to, and with them accumulators of a loop, in registers of twice the width,
+// which stand in memory twice as wide and switch off a port of the CPU.
+Id SpirvKernel::word_of(Id low, Id high, DType t) {
+  const Id u32 = t_.type(DType::U32), u64 = t_.type(DType::U64);
+  const auto wide = [&](Id part) {
+    const Id bits = t_.memory(t) == u32 ? part : m_.value(spv::OpBitcast, u32, {part});
+    return m_.value(spv::OpUConvert, u64, {bits});
+  };
+  const Id low_bits = wide(low);
+  const Id high_bits = m_.value(spv::OpShiftLeftLogical, u64, {wide(high), t_.word(32)});
+  return m_.value(spv::OpBitwiseOr, u64, {low_bits, high_bits});
+}
+
+Id SpirvKernel::joined(const std::vector<Id>& parts, const Run& run, DType t) {
+  if (run.in_words) return word_of(parts[0], parts[1], t);
   return m_.value(spv::OpCompositeConstruct, wide_type(run, t), parts);
 }
 
@@ -160,7 +167,7 @@ void SpirvKernel::emit_load(size_t i) {
   const LaneMask mask = k_.lanes[i];
   values_[i].resize(space_.count(mask));
   if (from->op == Op::Register) {
-    for (int n = 0; n < space_.count(mask); ++n)
+    for (const int n : store_order(mask))
       values_[i][n] = {m_.value(spv::OpLoad, register_type(*from), {value(from, mask, n).base})};
     return;
   }
@@ -215,7 +222,7 @@ void SpirvKernel::emit_store(size_t i) {
   LaneMask mask = k_.lanes[i];
   if (to->op == Op::Register) {
     mask |= k_.lanes[position(to)];
-    for (int n = 0; n < space_.count(mask); ++n)
+    for (const int n : store_order(mask))
       m_.emit(spv::OpStore, {value(to, mask, n).base, id(chosen(source, mask, n), to->dtype)});
     return;
   }

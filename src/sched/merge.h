@@ -8,7 +8,9 @@
 //      is read by the other from a register.
 //   2. Kernels of flat loops that have nothing to do with each other become loop nests beside each
 //      other while each walks at most kMaxNestElements and all kMaxMergedElements: what is larger
-//      fills a device by itself, and would only keep its inputs alive for longer.
+//      fills a device by itself, and would only keep its inputs alive for longer. Where lanes take
+//      their loads one by one (Target::load_cost) each walks all nests, masked: there all together
+//      have only so many outputs as a launch costs.
 //   3. Sums over columns, as the gradients of biases are, become nests like these, up to
 //      kMaxSummedElements each: alone their few outputs leave most of a device idle. What reads
 //      such a sum element by element joins its loops.

@@ -12,6 +12,10 @@ namespace {
 
 constexpr double kShuffleCost = 0.25;       // with a constant lane, in multiply-adds
 constexpr int64_t kMostAccumulators = 256;  // of one invocation; spilled ones stay in the L1 cache
+// Of a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
+// so many values they are operands from the stack, which cost some of a multiply-add.
+constexpr int64_t kOwnRegisters = 16;
+constexpr double kStackOperandCost = 0.1;
 
 class GpuProduct : Chooser {
  public:
@@ -233,7 +237,7 @@ class GpuProduct : Chooser {
     for (int column : tile) {
       if (left(column) < lanes) continue;
       for (int row : tile) {
-        if (row != column && left(row) >= lanes) best_shared(best, column, row, along);
+        if (row != column && left(row) >= lanes) best_shared(best, column, row, along, steps);
       }
     }
     if (best.column < 0) return false;
@@ -257,14 +261,15 @@ class GpuProduct : Chooser {
     const int64_t n = steps_of(a, 4);
     return {n > 1 ? a : -1, n};
   }
-  void best_shared(ProductTile& best, int column, int row, int along) const {
+  void best_shared(ProductTile& best, int column, int row, int along, int64_t steps) const {
     const int64_t lanes = target_.subgroup_size;
     for (int64_t c = 1; c <= std::min<int64_t>(16, left(column) / lanes); c++) {
       for (int64_t r = lanes; r <= std::min(8 * lanes, left(row)); r += lanes) {
         const double waste = padding(column, c * lanes, lanes) * padding(row, r, lanes);
         if (r * c > kMostAccumulators) continue;
         if (k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
-        const double cost = shared_cost(column, c, row, r, along) / double(r * c) * waste;
+        const double cost = (shared_cost(column, c, row, r, along) + stack_cost(c, r, steps)) /
+                            double(r * c) * waste;
         if (cost < best.loads - 1e-9) best = {column, row, c, r, cost};
       }
     }
@@ -289,6 +294,10 @@ class GpuProduct : Chooser {
       if (lanes > 1) cost += double(rows) * kShuffleCost;
     }
     return cost;
+  }
+  static double stack_cost(int64_t columns, int64_t rows, int64_t steps) {
+    const int64_t beyond = columns * steps - kOwnRegisters;
+    return beyond <= 0 ? 0 : kStackOperandCost * double(rows * beyond) / double(steps);
   }
   // Of a component that is loaded with its neighbours, `n` in all.
   double component_cost(int64_t n) const {
