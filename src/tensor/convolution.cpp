@@ -12,19 +12,20 @@ using detail::text;
 
 namespace {
 
-// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis is repeated and cut into k
-// rows of n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
+// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis k times, cut into rows of
+// n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
 // out*stride <= n + dilation.
 Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
   const int64_t row = n + dilation;
-  const int64_t times = (k * row + n - 1) / n;
   Sizes repeats(size_t(x.dim()), 1);
-  repeats[size_t(d)] = times;
+  repeats[size_t(d)] = k;
+  std::vector<int64_t> behind(size_t(2 * (x.dim() - d)), 0);
+  behind.back() = k * dilation;
   Sizes rows = x.sizes();
   rows[size_t(d)] = k;
   rows.insert(rows.begin() + d + 1, row);
-  Tensor t = x.repeat(repeats).narrow(d, 0, k * row).reshape(rows).narrow(d + 1, 0, out * stride);
+  Tensor t = x.repeat(repeats).pad(behind).reshape(rows).narrow(d + 1, 0, out * stride);
   if (stride > 1) {
     Sizes strided = t.sizes();
     strided[size_t(d) + 1] = out;
@@ -34,8 +35,29 @@ Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t
   return t;
 }
 
+// Windows that share no element are a cut of the axis: nothing is repeated, and their gradient adds
+// nothing up.
+Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
+  const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
+  const auto fit = [&](const Tensor& t, int64_t extent) {
+    std::vector<int64_t> behind(size_t(2 * (t.dim() - d)), 0);
+    behind.back() = std::max<int64_t>(0, extent - t.size(d));
+    return t.pad(behind).narrow(d, 0, extent);
+  };
+  Sizes cut = x.sizes();
+  cut[size_t(d)] = out;
+  cut.insert(cut.begin() + d + 1, stride);
+  Tensor t = fit(x, out * stride).reshape(cut).narrow(d + 1, 0, reach).transpose(d, d + 1);
+  if (reach == k) return t;
+  cut = t.sizes();
+  cut[size_t(d)] = k;
+  cut.insert(cut.begin() + d + 1, dilation);
+  return fit(t, k * dilation).reshape(cut).narrow(d + 1, 0, 1).squeeze(d + 1);
+}
+
 // The same of any axis: padded where windows_1d needs it, the windows that this adds cut off again.
 Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
+  if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
   const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
   std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
   padding.back() = std::max<int64_t>(0, out * stride - n - dilation);
