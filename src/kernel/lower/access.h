@@ -18,6 +18,9 @@ struct Access {
   RangeMask irregular = 0;                            // ranges it depends on in another way
   RangeMask gate = 0;                                 // ranges its gate depends on
   int64_t step(const graph::UOp& range) const;        // 0: independent or irregular
+  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
+  std::vector<std::pair<graph::UOp, int64_t>> runs;
+  int64_t run(const graph::UOp& range) const;  // 0: not in runs
 };
 
 std::vector<Access> accesses(const graph::UOp& ast, RangeDeps& deps);
