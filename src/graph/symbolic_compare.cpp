@@ -90,37 +90,28 @@ UOp lt_div(const Match& m) {
   return spelled(Op::CmpLt, out);
 }
 
-// x with the smaller of the two residues of each coefficient.
-LinearForm nearest_residue(const LinearForm& f, int64_t c) {
-  LinearForm out;
-  for (const auto& [t, a] : f.terms) {
-    const int64_t rest = floor_modulo(a, c), nearest = rest > c / 2 ? rest - c : rest;
-    if (nearest) out.terms.push_back({t, nearest});
-  }
-  out.constant = floor_modulo(f.constant, c);
-  return out;
-}
-
-// x % c < b, where x is y more than a multiple of c and y at least b - c and less than c: a
-// negative y leaves b or more, so that it is 0 <= y < b.
+// x % c < k, where x is congruent to a form that never comes below k - c nor up to c: what is
+// negative there has a remainder of k at least. So a remainder becomes the bounds of a sum, as in
+// the gradient of overlapping windows.
 UOp lt_mod(const Match& m) {
   const auto f = form_of_compare(m.root);
   if (!f || f->terms.size() != 1 || f->terms[0].second != 1) return {};
   const UOp& t = f->terms[0].first;
-  if (t->op != Op::FloorMod || !t->src(1)->is_const() || t->src(1)->const_int() <= 0) return {};
-  const int64_t c = t->src(1)->const_int(), b = -f->constant;
+  if (t->op != Op::FloorMod || !t->src(1)->is_const()) return {};
+  const int64_t c = t->src(1)->const_int();
   const auto x = form_of(t->src(0));
-  if (!x || b <= 0 || b >= c) return {};
-  LinearForm y = nearest_residue(*x, c);
-  for (int turn = 0; turn < 2; turn++, y.constant -= c) {
-    const Interval i = tight_interval(y);
-    if (!is_finite(i) || i.lo < b - c || i.lo >= 0 || i.hi >= c) continue;
-    LinearForm below, negative;
-    if (!add_scaled(below, y, 1) || !add_scaled(negative, y, -1)) return {};
-    below.constant -= b, negative.constant -= 1;
-    return logical_and(spelled(Op::CmpLt, negative), spelled(Op::CmpLt, below));
+  if (!x || c <= 0 || f->constant >= 0 || f->constant <= -c) return {};
+  const int64_t k = -f->constant;
+  LinearForm rest;
+  rest.constant = x->constant;
+  for (const auto& [term, a] : x->terms) {
+    const int64_t residue = floor_modulo(a, c), other = residue > c / 2 ? residue - c : residue;
+    if (other) rest.terms.push_back({term, other});
   }
-  return {};
+  const Interval i = tight_interval(rest);
+  if (!is_finite(i) || i.lo < k - c || i.hi >= c) return {};
+  const UOp v = from_linear_form(rest);
+  return logical_and(lt(index_const(-1), v), lt(v, index_const(k)));
 }
 
 UOp lt_spelling(const Match& m) {

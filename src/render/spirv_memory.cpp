@@ -211,8 +211,7 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
   if (run.items.size() == 1) {
-    set(first,
-        ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
+    set(first, ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
     return;
   }
   const Id type = wide_type(run, t);
