@@ -42,6 +42,7 @@ class SpirvKernel {
     int instance;
     SpirvValue offset;
     std::optional<Id> gate;
+    std::vector<int> also;  // other instances that load the same element
   };
   struct Run {
     std::vector<Access> items;  // neighbours, lowest address first
@@ -83,6 +84,7 @@ class SpirvKernel {
   bool affine(const graph::Node& u, const std::vector<SpirvValue>& x, SpirvValue& out);
   std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
   std::vector<Run> runs(std::vector<Access> all, const graph::Node& index, bool loads) const;
+  static std::vector<Access> each_once(const std::vector<Access>& sorted);
   Id element_pointer(const graph::Node& index, const SpirvValue& offset);
   uint32_t alignment(const Run& run, DType t) const;
   bool pairs_are_words(DType t) const;

@@ -20,9 +20,22 @@ using kernel::LaneMask;
 std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMask mask) {
   std::vector<Access> out;
   for (int n = 0; n < space_.count(mask); ++n) {
-    Access a{n, value(index.src(1).get(), mask, n), std::nullopt};
+    Access a{n, value(index.src(1).get(), mask, n), std::nullopt, {}};
     if (index.src_count > 2) a.gate = value(index.src(2).get(), mask, n).base;
     out.push_back(a);
+  }
+  return out;
+}
+
+// Windows overlap: what several instances load is loaded once. `sorted` by base, gate and constant.
+std::vector<SpirvKernel::Access> SpirvKernel::each_once(const std::vector<Access>& sorted) {
+  std::vector<Access> out;
+  for (const Access& a : sorted) {
+    const bool known = !out.empty() && out.back().offset == a.offset && out.back().gate == a.gate;
+    if (known)
+      out.back().also.push_back(a.instance);
+    else
+      out.push_back(a);
   }
   return out;
 }
@@ -45,6 +58,7 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
     return std::tuple(a.offset.base, a.gate.value_or(0), a.offset.constant) <
            std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
   });
+  if (loads) all = each_once(all);
   if (loads && read_as_texels(index)) return texel_runs(all);
   const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
   const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
@@ -182,14 +196,15 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   if (first.gate)
     offset = {
         ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
-  const auto gated = [&](Id v) {
-    return SpirvValue{first.gate ? ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t)
-                                 : v};
+  const auto set = [&](const Access& a, Id v) {
+    if (first.gate) v = ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t);
+    out[a.instance] = {v};
+    for (const int instance : a.also) out[instance] = {v};
   };
   if (run.in_texels) {
     const std::vector<Id> elements = fetch(index, run, offset);
     for (size_t c = 0; c < elements.size(); ++c)
-      out[run.items[c].instance] = gated(ops_.from_memory(elements[c], t));
+      set(run.items[c], ops_.from_memory(elements[c], t));
     return;
   }
   const Id element = element_pointer(index, offset);
@@ -197,21 +212,20 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     std::vector<Id> from{element};
     if (matrices_) from.push_back(spv::MemoryAccessNonPrivatePointerMask);
     const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), from);
-    out[first.instance] = gated(shared_form(v, t, false));
+    set(first, shared_form(v, t, false));
     return;
   }
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
   if (run.items.size() == 1) {
-    out[first.instance] =
-        gated(ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
+    set(first, ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
     return;
   }
   const Id type = wide_type(run, t);
   const Id all =
       m_.value(spv::OpLoad, type, {wide_pointer(element, type), aligned, alignment(run, t)});
   const std::vector<Id> elements = elements_of(all, run, t);
-  for (size_t c = 0; c < elements.size(); ++c) out[run.items[c].instance] = gated(elements[c]);
+  for (size_t c = 0; c < elements.size(); ++c) set(run.items[c], elements[c]);
 }
 
 // ---- stores ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
+#include "sched/sum_of_sums.h"
 
 namespace tuff::sched {
 
@@ -160,8 +161,9 @@ class Preparer {
     nodes_ = toposort(sinks);
     for (const Node* n : nodes_) {
       if (n->op == Op::Assign) last_version_[assigned_storage(n)] = n;
+      for (const UOp& s : n->src()) users_[s.get()]++;
     }
-    for (const UOp& s : sinks) sinks_.insert(s.get());
+    for (const UOp& s : sinks) sinks_.insert(s.get()), users_[s.get()]++;
   }
 
   std::vector<UOp> run(std::span<const UOp> sinks) {
@@ -273,8 +275,17 @@ class Preparer {
     if (element_count(src[0]->shape) == 0)
       return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
+    if (const Node* inner = inner_sum(*n); inner && used_once(n->src(0).get(), inner)) {
+      if (const UOp both = one_sum(whole)) return both;
+    }
     const UOp split = split_reduce(whole);
     return split ? split : whole;
+  }
+
+  // All from `n` down to `to`.
+  bool used_once(const Node* n, const Node* to) const {
+    while (n != to && users_.at(n) == 1) n = n->src(0).get();
+    return users_.at(n) == 1;
   }
 
   UOp split_reduce(const UOp& n) {
@@ -348,6 +359,7 @@ class Preparer {
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
   std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
+  std::unordered_map<const Node*, int> users_;
   std::unordered_map<const Node*, UOp> mapped_;
 };
 

@@ -12,19 +12,20 @@ using detail::text;
 
 namespace {
 
-// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis is repeated and cut into k
-// rows of n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
+// Windows along one axis, (..., n, ...) -> (..., k, out, ...): the axis k times, cut into rows of
+// n + dilation, so that row i starts i*dilation further and no gather is needed. Needs
 // out*stride <= n + dilation.
 Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
   const int64_t row = n + dilation;
-  const int64_t times = (k * row + n - 1) / n;
   Sizes repeats(size_t(x.dim()), 1);
-  repeats[size_t(d)] = times;
+  repeats[size_t(d)] = k;
+  std::vector<int64_t> behind(size_t(2 * (x.dim() - d)), 0);
+  behind.back() = k * dilation;
   Sizes rows = x.sizes();
   rows[size_t(d)] = k;
   rows.insert(rows.begin() + d + 1, row);
-  Tensor t = x.repeat(repeats).narrow(d, 0, k * row).reshape(rows).narrow(d + 1, 0, out * stride);
+  Tensor t = x.repeat(repeats).pad(behind).reshape(rows).narrow(d + 1, 0, out * stride);
   if (stride > 1) {
     Sizes strided = t.sizes();
     strided[size_t(d) + 1] = out;

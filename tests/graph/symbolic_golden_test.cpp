@@ -40,6 +40,18 @@ TEST(SymbolicGolden, ReshapeRoundTrips) {
   EXPECT_EQ(simple(flatten(back, {3, 4})), "r0*4 + r1");
 }
 
+// The gradient of windows: of 12 elements cut into rows of 13, element r1 of row r0 is one of the
+// first 10 where r0 is not beyond it.
+TEST(SymbolicGolden, RowsThatAreSheared) {
+  const UOp flat = r(0, 3) * 12 + r(1, 12);
+  const UOp inside = lt(floormod(flat, 13), index_const(10));
+  EXPECT_EQ(simple(inside), "r0 < r1 + 1 & r1 < r0 + 10");
+  EXPECT_EQ(expression(simplify_given(floordiv(flat, 13), inside)), "r0");
+  EXPECT_EQ(expression(simplify_given(floormod(flat, 13), inside)), "r0*-1 + r1");
+  const UOp far = lt(floormod(r(0, 5) * 12 + r(1, 12), 13), index_const(10));
+  EXPECT_NE(simple(far).find("%"), std::string::npos) << "a row further, 9 is reached from below";
+}
+
 TEST(SymbolicGolden, ReshapeChainsOfManyShapes) {
   const std::vector<IntVec> shapes{{2, 3, 4, 5}, {6, 20},  {120},   {5, 24},     {8, 15},
                                    {3, 5, 8},    {12, 10}, {2, 60}, {2, 3, 4, 5}};

@@ -299,6 +299,46 @@ TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
   expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
 }
 
+// Loads being dear, neighbouring pixels and the steps of a window are taken together: what they
+// read in common is loaded once, by a lane for each image.
+TEST(Opt, ConvolutionsTakeWholeWindowsWhereLoadsAreDear) {
+  const Target t = builtin_target("spirv-lavapipe");
+  const UOp ast = conv_ast(8, 2, 8, 16);
+  const LinearKernel k = lower(ast, t);
+  EXPECT_NE(k.opts.find("unroll(6,3)"), std::string::npos) << k.opts;
+  EXPECT_NE(k.opts.find("local("), std::string::npos) << k.opts;
+  EXPECT_NE(k.opts.find("upcast(3,"), std::string::npos) << k.opts;
+  expect_same(ast, k, 1e-5, k.opts);
+  for (const UOp& other : {conv_ast(8, 1, 9, 8), conv_ast(9, 2, 5, 10)}) {
+    const LinearKernel odd = lower(other, t);
+    expect_same(other, odd, 1e-5, odd.opts);
+  }
+  Target cheap = t;
+  cheap.load_cost = 1;
+  EXPECT_EQ(lower(ast, cheap).opts.find("unroll(6,3)"), std::string::npos);
+}
+
+// Sums of 2x2 windows side by side, and what such a window spreads over its elements.
+TEST(Opt, NeighboursOfWindowsAreTakenTogetherWhereLoadsAreDear) {
+  const Target t = builtin_target("spirv-lavapipe");
+  AstBuilder b;
+  const UOp row = b.loop(12), i = b.loop(6), j = b.loop(10), di = b.fold(2), dj = b.fold(2);
+  const UOp x = load(1, 12 * 240, row * 240 + (i * 2 + di) * 20 + j * 2 + dj);
+  const UOp pool = kernel_of(
+      {store(0, 720, row * 60 + i * 10 + j, reduce_over(Op::Max, x, {di, dj}), {row, i, j})});
+  LinearKernel k = lower(pool, t);
+  EXPECT_NE(k.opts.find("(1,10)"), std::string::npos) << k.opts << to_text(k);
+  expect_same(pool, k, 0, k.opts);
+  AstBuilder c;
+  const UOp r = c.loop(12), h = c.loop(12), w = c.loop(24);
+  const UOp small = load(1, 12 * 72, r * 72 + floordiv(h, 2) * 12 + floordiv(w, 2));
+  const UOp spread =
+      kernel_of({store(0, 12 * 288, r * 288 + h * 24 + w, small + small, {r, h, w})});
+  k = lower(spread, t);
+  EXPECT_NE(k.opts.find("vector(2,8) upcast(1,2)"), std::string::npos) << k.opts;
+  expect_same(spread, k, 0, k.opts);
+}
+
 void expect_within(const LinearKernel& k, const Target& t) {
   uint32_t invocations = 1;
   for (size_t i = 0; i < 3; i++) {

@@ -168,6 +168,29 @@ TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {
   EXPECT_EQ(count(vectors, "OpCompositeConstruct %v4float"), 2u);
 }
 
+// Of four windows of three elements the six that there are, whatever is masked.
+TEST(RenderSpirv, WhatWindowsShareIsLoadedOnce) {
+  using namespace kernel::testing;
+  using kernel::OptKind;
+  Target t = lavapipe();
+  t.component_bytes = 4;
+  for (const bool gated : {false, true}) {
+    AstBuilder b;
+    const UOp row = b.loop(6), i = b.loop(8), j = b.fold(3);
+    const UOp gate = gated ? graph::lt(i + j, graph::index_const(9)) : UOp();
+    const UOp sum =
+        reduce_over(graph::Op::Add, load(1, 60, row * 10 + i + j, DType::F32, gate), {j});
+    const UOp ast = kernel_of({store(0, 48, row * 8 + i, sum, {row, i})});
+    const kernel::LinearKernel k =
+        kernel::lower_with(ast, t, {{OptKind::Upcast, 1, 4}, {OptKind::Unroll, 2, 3}});
+    const std::string text = valid(k, t);
+    EXPECT_EQ(count(text, "OpLoad %float ") + 4 * count(text, "OpLoad %v4float") +
+                  2 * count(text, "OpLoad %v2float"),
+              6u)
+        << text;
+  }
+}
+
 TEST(RenderSpirv, GatedLoadsDoNotBranchGatedStoresDo) {
   const std::string text = valid(gated_kernel(), lavapipe());
   EXPECT_EQ(count(text, "OpSelectionMerge"), 8u);  // one per lane of the store

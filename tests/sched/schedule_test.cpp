@@ -160,6 +160,31 @@ TEST(Fusion, PartsOfAHugeReductionReadNeighboursOnGpus) {
 }
 
 // A product with few outputs and a long sum leaves a GPU idle.
+// As in the gradient of windows along two axes: what lies between the sums moves each element once.
+TEST(Fusion, AShortSumOfAShortSumIsOne) {
+  const auto kernels = [](const UOp& x) { return kernel_count(*scheduled({x})); };
+  const UOp x = host_buffer({6, 4, 3, 5});
+  const UOp inner = reduce(Op::Add, x, {2});
+  const UOp between = pad(permute(reshape(inner, {6, 2, 10}), {1, 0, 2}), {{1, 0}, {0, 2}, {0, 0}});
+  const UOp moved = shrink(reshape(between, {3, 4, 2, 10}), {{0, 3}, {0, 3}, {0, 2}, {1, 9}});
+  const UOp both = reduce(Op::Add, moved, {1, 2});
+  EXPECT_EQ(kernels(both), 1);
+  expect_meaning({both}, 1e-5);
+  const UOp twice =
+      reduce(Op::Add, pad(reduce(Op::Add, x, {1}), {{0, 1}, {0, 0}, {0, 0}, {0, 0}}), {0});
+  EXPECT_EQ(kernels(twice), 1);
+  expect_meaning({twice}, 1e-5);
+  EXPECT_EQ(kernel_count(*scheduled({both, inner})), 2) << "both are wanted";
+  expect_meaning({both, inner}, 1e-5);
+  const UOp product = reshape(matmul(host_buffer({6, 3}), host_buffer({3, 4})), {6, 4});
+  EXPECT_EQ(kernels(reduce(Op::Add, pad(product, {{1, 0}, {0, 0}}), {1})), 2)
+      << "a product is computed by itself";
+  const UOp longer = reduce(Op::Add, host_buffer({6, 4, 40}), {2});
+  EXPECT_EQ(kernels(reduce(Op::Add, pad(longer, {{1, 0}, {0, 0}, {0, 0}}), {1})), 2);
+  const UOp largest = reduce(Op::Max, x, {2});
+  EXPECT_EQ(kernels(reduce(Op::Add, pad(largest, {{1, 0}, {0, 0}, {0, 0}, {0, 0}}), {1})), 2);
+}
+
 TEST(Fusion, LongProductsAreSplitForGpus) {
   Target gpu = host_target("CPU");
   gpu.cores = 16;

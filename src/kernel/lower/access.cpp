@@ -11,6 +11,25 @@ namespace tuff::kernel {
 
 using namespace graph;
 
+namespace {
+
+void find_runs(Access& a) {
+  for (const auto& [term, factor] : linear_form(a.index->src(1)).terms) {
+    const bool quotient = term->op == Op::FloorDiv && term->src(0)->op == Op::Range;
+    if (quotient && term->src(1)->is_const())
+      a.runs.emplace_back(term->src(0), term->src(1)->const_int());
+  }
+}
+
+}  // namespace
+
+int64_t Access::run(const UOp& range) const {
+  for (const auto& [r, n] : runs) {
+    if (r == range) return n;
+  }
+  return 0;
+}
+
 int64_t Access::step(const UOp& range) const {
   for (const auto& [r, s] : steps) {
     if (r == range) return s;
@@ -52,6 +71,7 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
     a.repeated &= ~otherwise;
     std::erase_if(a.steps, [&](const auto& s) { return (deps.bit(s.first) & a.irregular) != 0; });
     if (a.index->src_count > 2) a.gate = deps.of(a.index->src(2));
+    if (a.irregular) find_runs(a);
     out.push_back(std::move(a));
   }
   return out;

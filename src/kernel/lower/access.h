@@ -12,6 +12,9 @@
 namespace tuff::kernel {
 
 struct Access {
+  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
+  std::vector<std::pair<graph::UOp, int64_t>> runs;
+  int64_t run(const graph::UOp& range) const;  // 0: not in runs
   graph::UOp index;
   bool store = false;
   std::vector<std::pair<graph::UOp, int64_t>> steps;  // ranges the offset is affine in

@@ -7,6 +7,8 @@ namespace tuff::kernel {
 
 namespace {
 
+// Outputs of one invocation; of a length that is no power of two all of them, if these are few.
+constexpr int64_t kMostTogether = 64, kFewNeighbours = 8, kMostUneven = 12;
 constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compile time, code size
 
 }  // namespace
@@ -54,6 +56,27 @@ void Chooser::vectorize_outputs(int64_t lanes) {
   if (a < 0) return;
   const int64_t n = lanes_along(a, lanes);
   if (n > 1) t_.try_apply({OptKind::Vector, a, n});
+}
+
+void Chooser::take_neighbours(int64_t most, int least_score) {
+  if (target_.load_cost < kDearLoad) return vectorize_outputs(most);
+  const auto score = [&](int a) { return vector_score(a) + 2 * axis(a).strided_near; };
+  const auto walks = [&](int a) { return axis(a).unit_loads + axis(a).unit_stores > 0; };
+  int best = -1;
+  for (int a = 0; a < count(); a++) {
+    const bool usable = !axis(a).reduced && fixed(a) && left(a) > 1 && walks(a);
+    if (!usable || score(a) < least_score) continue;
+    if (best < 0 || score(a) >= score(best)) best = a;
+  }
+  if (best < 0) return;
+  const int64_t power = divisor_up_to(left(best), most, true);
+  const int64_t n = power < kFewNeighbours ? divisor_up_to(left(best), kMostUneven) : power;
+  t_.try_apply({n == power ? OptKind::Vector : OptKind::Upcast, best, n});
+  for (int a = 0; a < count(); a++) {
+    const bool runs = a != best && !axis(a).reduced && fixed(a) && axis(a).run > 1;
+    if (runs && left(a) % axis(a).run == 0 && axis(a).run * t_.lane_count() <= kMostTogether)
+      t_.try_apply({OptKind::Upcast, a, axis(a).run});
+  }
 }
 
 bool Chooser::reads_pairs() const {
@@ -104,6 +127,22 @@ void Chooser::unroll_main(int64_t most, bool contiguous_first) {
   const bool masks = k_.main_is_product && divisor == 1 && target_.load_cost >= kDearLoad;
   const int64_t n = masks ? steps_of(a, most) : divisor;
   if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
+}
+
+double Chooser::padding(int a, int64_t lanes, int64_t least, int64_t most) const {
+  constexpr double kMask = 1.25, kNever = 1e6;
+  const int64_t size = left(a), rest = size % lanes;
+  if (rest == 0) return 1;
+  for (int64_t n = least; n <= most; n++) {
+    if (size % n == 0) return kNever;
+  }
+  return kMask * double(size + lanes - rest) / double(size);
+}
+
+double Chooser::component_cost(int64_t n) const {
+  // Half of what a fetch of one takes is for the texel, however long it is.
+  if (target_.texel_load_cost > 0) return double(target_.texel_load_cost) * (2.0 / double(n) + 0.5);
+  return double(target_.load_cost) / (n > 1 && reads_pairs() ? 2 : 1);
 }
 
 }  // namespace tuff::kernel

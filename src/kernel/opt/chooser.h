@@ -41,6 +41,9 @@ class Chooser {
   // where nothing is reduced.
   int best_vector_axis(int64_t least) const;
   void vectorize_outputs(int64_t lanes);
+  // The same where loads are dear, of an axis of at least this score: what neighbours read in
+  // common, along any axis, is loaded once.
+  void take_neighbours(int64_t most, int least_score);
   bool reads_pairs() const;
   // Neighbouring outputs of one invocation: a vector; where the lanes of a subgroup are taken one
   // by one, more, as long as `least` invocations are left: what a workgroup costs to start, and to
@@ -56,6 +59,11 @@ class Chooser {
   // GPU.
   uint64_t wanted_invocations() const;
   void unroll_main(int64_t most, bool contiguous_first);
+  // What lanes cost that do not divide their axis: those past the end, and that no neighbours can
+  // be proven. Of an axis that some divide others are out of the question.
+  double padding(int a, int64_t lanes, int64_t least = 4, int64_t most = 8) const;
+  // Of a component that is loaded with its neighbours, `n` in all.
+  double component_cost(int64_t n) const;
 
   Tiling& t_;
   const KernelShape& k_;
@@ -65,5 +73,7 @@ class Chooser {
 // A load that takes so many multiply-adds is dear: accumulators may spill, steps past the end may
 // be masked, if only it is made less often.
 inline constexpr uint32_t kDearLoad = 4;
+inline constexpr int64_t kMostAccumulators = 256;  // of one invocation, spilled ones included
+inline constexpr double kShuffleCost = 0.25;       // with a constant lane, in multiply-adds
 
 }  // namespace tuff::kernel

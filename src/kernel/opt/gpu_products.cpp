@@ -5,13 +5,12 @@
 
 #include "kernel/lower/subgroup.h"
 #include "kernel/opt/chooser.h"
+#include "kernel/opt/gpu_windows.h"
 
 namespace tuff::kernel {
 
 namespace {
 
-constexpr double kShuffleCost = 0.25;       // with a constant lane, in multiply-adds
-constexpr int64_t kMostAccumulators = 256;  // of one invocation; spilled ones stay in the L1 cache
 // Of a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
 // so many values they are operands from the stack, which cost some of a multiply-add.
 constexpr int64_t kOwnRegisters = 16;
@@ -27,6 +26,7 @@ class GpuProduct : Chooser {
   GpuTile run() {
     const std::vector<int> tile = reused_axes();
     if (tile.empty()) return {};
+    if (tile_gpu_windows(t_, k_, target_)) return {.chosen = true};
     if (tile_subgroup(tile)) return {.chosen = true};
     ProductTile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
     for (int column : tile) {
@@ -207,17 +207,6 @@ class GpuProduct : Chooser {
       }
     }
   }
-  // What lanes cost that do not divide their axis: those past the end, and that no neighbours can
-  // be proven. Of an axis that some divide others are out of the question.
-  double padding(int a, int64_t lanes, int64_t least = 4, int64_t most = 8) const {
-    constexpr double kMask = 1.25, kNever = 1e6;
-    const int64_t size = left(a), rest = size % lanes;
-    if (rest == 0) return 1;
-    for (int64_t n = least; n <= most; n++) {
-      if (size % n == 0) return kNever;
-    }
-    return kMask * double(size + lanes - rest) / double(size);
-  }
   int64_t registers() const { return target_.vector_registers; }
   // Accumulators, the operands of some steps, addresses and counters.
   static int64_t tile_registers(int64_t columns, int64_t rows, int64_t steps) {
@@ -298,13 +287,6 @@ class GpuProduct : Chooser {
   static double stack_cost(int64_t columns, int64_t rows, int64_t steps) {
     const int64_t beyond = columns * steps - kOwnRegisters;
     return beyond <= 0 ? 0 : kStackOperandCost * double(rows * beyond) / double(steps);
-  }
-  // Of a component that is loaded with its neighbours, `n` in all.
-  double component_cost(int64_t n) const {
-    // Half of what a fetch of one takes is for the texel, however long it is.
-    if (target_.texel_load_cost > 0)
-      return double(target_.texel_load_cost) * (2.0 / double(n) + 0.5);
-    return double(target_.load_cost) / (n > 1 && reads_pairs() ? 2 : 1);
   }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;

@@ -29,13 +29,26 @@ class GpuReduction : Chooser {
     if (by_subgroups(shortest)) return shared_width_;
     if (k_.outputs < wanted_invocations() && shortest >= 64 && share_reductions(shortest))
       return shared_width_;
-    if (longest <= 16 || k_.outputs >= wanted_invocations())
-      vectorize_outputs(outputs_together(16, uint64_t(target_.cores) * target_.subgroup_size));
-    unroll_main(4, false);
+    if (longest <= kShort || k_.outputs >= wanted_invocations())
+      take_neighbours(outputs_together(16, uint64_t(target_.cores) * target_.subgroup_size),
+                      longest <= kShort ? 0 : 1);
+    if (longest <= kShort && target_.load_cost >= kDearLoad) {
+      unroll_all();
+    } else {
+      unroll_main(4, false);
+    }
     return 0;
   }
 
  private:
+  static constexpr int64_t kShort = 16;  // a reduction that one body does
+
+  // Windows side by side: what they read is whole runs of memory.
+  void unroll_all() {
+    for (int a = 0; a < count(); a++) {
+      if (axis(a).reduced && fixed(a) && left(a) > 1) t_.try_apply({OptKind::Unroll, a, left(a)});
+    }
+  }
   // A subgroup for each reduction that walks memory step by step, several neighbours to a lane.
   bool by_subgroups(int64_t shortest) {
     const int64_t lanes = target_.subgroup_size;

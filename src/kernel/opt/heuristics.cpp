@@ -45,7 +45,7 @@ class Heuristics : Chooser {
     } else if (k_.main_reduce) {
       shared_width = tile_gpu_reduction(t_, k_, target_);
     } else {
-      vectorize_outputs(outputs_together(8, wanted_invocations()));
+      take_neighbours(outputs_together(8, wanted_invocations()), 1);
     }
     if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
     group_all();
@@ -171,7 +171,9 @@ class Heuristics : Chooser {
     int widest = -1;
     for (int a = 0; a < count(); a++) {
       if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
-      if (widest < 0 || left(a) >= left(widest)) widest = a;
+      // Where the lanes are taken one by one, what they touch had better be close.
+      const bool last = widest < 0 || target_.load_cost >= kDearLoad;
+      if (last || left(a) >= left(widest)) widest = a;
     }
     if (widest < 0 || t_.local_size() >= wanted) return;
     const int64_t n = divisor_up_to(left(widest), wanted / t_.local_size());

@@ -39,6 +39,15 @@ bool is_product_of_loads(const Node* reduce) {
   return true;
 }
 
+// Whether it walks windows side by side, of which a reduction walks each.
+bool walks_windows(const Access& a, int64_t step, const KernelShape& k, const Tiling& t) {
+  for (size_t i = 0; i < k.axes.size(); i++) {
+    const AxisShape& x = k.axes[i];
+    if (x.reduced && step > 1 && x.size == step && a.step(t.axes()[i].range) == 1) return true;
+  }
+  return false;
+}
+
 void find_main_reduce(KernelShape& k, const Tiling& t, RangeDeps& deps) {
   uint64_t most = 0;
   for (const UOp& r : k.reduces) {
@@ -88,6 +97,11 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
+      if (in_main && step % 2 == 0 && !irregular && !a.store) x.product_pairs |= number_bit;
+      if (in_main && step % 4 == 0 && !irregular && !a.store) x.product_quads |= number_bit;
+      const int64_t run = a.run(t.axes()[i].range);
+      x.run = std::max(x.run, run);
+      if (run > 0 || walks_windows(a, step, k, t)) x.strided_near++;
     }
   }
 }

@@ -22,6 +22,8 @@ struct AxisShape {
   int unit_loads = 0;          // accesses that walk it with step 1
   uint32_t product_reads = 0;  // loads of the main reduction that depend on it, by number
   uint32_t product_units = 0;  // of them, those that walk it with step 1
+  // Of all loads of the main reduction, those whose steps along it are multiples of 2, of 4.
+  uint32_t product_pairs = 0, product_quads = 0;
   int unit_stores = 0;
   int strided = 0;   // accesses that walk it with another step, or irregularly
   int repeated = 0;  // of them, loads of which neighbours share an element
@@ -29,6 +31,10 @@ struct AxisShape {
       0;              // of them, loads of every n-th element, between which a reduction of n walks
   int broadcast = 0;  // loads of the main reduction that do not depend on it
   int gated = 0;      // accesses whose gate depends on it
+  // Of the strided ones, those whose neighbours are needed all the same: in runs of equal elements,
+  // or the first elements of windows that a reduction walks.
+  int strided_near = 0;
+  int64_t run = 1;  // so many neighbours read the same element somewhere
   RangeMask bit = 0;
 };
 

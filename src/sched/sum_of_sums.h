@@ -1,0 +1,16 @@
+// A short sum of what moves the results of another short sum is one sum, as in the gradient of
+// windows along two axes: nothing is stored between the two. Called by prepare(). Works on the
+// tensor floor alone.
+#pragma once
+
+#include "graph/uop.h"
+
+namespace tuff::sched {
+
+// `sum` as one sum of what its source, below movement that repeats nothing, sums up; null where it
+// is none of these, or a sum of products, which is computed best by itself.
+graph::UOp one_sum(const graph::UOp& sum);
+// The inner sum of such a one; null where there is none.
+const graph::Node* inner_sum(const graph::Node& sum);
+
+}  // namespace tuff::sched
