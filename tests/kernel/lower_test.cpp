@@ -317,6 +317,15 @@ TEST(Lower, DearValuesOfARowStandInScratchMemoryWhereTheOutputIsOfAnotherUse) {
   expect_same(softmax_ast(6, 512), k, 1e-5, "columns outside");
 }
 
+// What is stored for a row stands beside the loop of its columns: not inside it.
+TEST(Lower, LoopsThatAnotherStoreIsOutsideOfStayInside) {
+  for (const auto& [name, t] : test_targets()) {
+    const UOp ast = shares_ast(6, 64, DType::F32, true);
+    EXPECT_THROW(lower_with(ast, t, {{OptKind::Swap, 0, 1}}), InvalidArgument) << name;
+    EXPECT_THROW(lower_with(ast, t, {{OptKind::Swap, 1, 0}}), InvalidArgument) << name;
+  }
+}
+
 // Both products of attention have register tiles; scores and probabilities of a tile's rows lie in
 // scratch memory.
 TEST(Lower, KeptRowsLeaveProductsTheirTiles) {

@@ -190,6 +190,26 @@ double Tiling::useful() const {
   return share;
 }
 
+// Loops that two stores have in common stand around those that only one of them has.
+bool Tiling::keeps_stores_outside(const Opt& swap) const {
+  const auto position = [&](int axis) {
+    const int now = axis == swap.axis ? int(swap.amount) : axis == swap.amount ? swap.axis : axis;
+    return std::ranges::find(order_, now) - order_.begin();
+  };
+  for (const Stored& s : stored_) {
+    for (const Stored& t : stored_) {
+      for (int own : s.axes) {
+        if (std::ranges::find(t.axes, own) != t.axes.end()) continue;
+        const auto inside = [&](int a) {
+          return std::ranges::find(t.axes, a) != t.axes.end() && position(a) > position(own);
+        };
+        if (std::ranges::any_of(s.axes, inside)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 void Tiling::check_kind(const Opt& o) const {
   auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   if (o.kind == OptKind::Matrix) return check_matrix(o);
@@ -203,6 +223,8 @@ void Tiling::check_kind(const Opt& o) const {
     if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse("there is no such axis");
     if (axes_[o.amount].reduced != axis.reduced)
       refuse("an output axis and a reduced one cannot change places");
+    if (!keeps_stores_outside(o))
+      refuse("a loop would go around a store that stands outside of it");
     return;
   }
   if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {

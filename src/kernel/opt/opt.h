@@ -124,6 +124,7 @@ class Tiling {
 
  private:
   void check_kind(const Opt& o) const;
+  bool keeps_stores_outside(const Opt& swap) const;
   void check_amount(const Opt& o) const;
   void check_shared(const Opt& o) const;
   void check_vector(const Opt& o) const;
