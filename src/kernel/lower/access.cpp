@@ -11,18 +11,6 @@ namespace tuff::kernel {
 
 using namespace graph;
 
-namespace {
-
-void find_runs(Access& a) {
-  for (const auto& [term, factor] : linear_form(a.index->src(1)).terms) {
-    const bool quotient = term->op == Op::FloorDiv && term->src(0)->op == Op::Range;
-    if (quotient && term->src(1)->is_const())
-      a.runs.emplace_back(term->src(0), term->src(1)->const_int());
-  }
-}
-
-}  // namespace
-
 int64_t Access::run(const UOp& range) const {
   for (const auto& [r, n] : runs) {
     if (r == range) return n;
@@ -37,16 +25,6 @@ int64_t Access::step(const UOp& range) const {
   return 0;
 }
 
-namespace {
-
-// A range divided by a power of two.
-bool is_repeated_range(const Node& n) {
-  return n.op == Op::FloorDiv && n.src(0)->op == Op::Range && n.src(1)->is_const() &&
-         std::has_single_bit(uint64_t(n.src(1)->const_int()));
-}
-
-}  // namespace
-
 std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
   std::vector<Access> out;
   for (const Node* n : toposort(ast)) {
@@ -55,23 +33,26 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
     Access a;
     a.index = n->src(0);
     a.store = n->op == Op::Store;
-    RangeMask otherwise = 0;
+    RangeMask otherwise = 0;  // than in runs of a power of two, one after the other
     for (const auto& [term, factor] : linear_form(a.index->src(1)).terms) {
       if (term->op == Op::Range) {
         a.steps.emplace_back(term, factor);
         otherwise |= deps.bit(term);
-      } else if (factor == 1 && is_repeated_range(*term)) {
+        continue;
+      }
+      a.irregular |= deps.of(term);
+      const bool in_runs =
+          term->op == Op::FloorDiv && term->src(0)->op == Op::Range && term->src(1)->is_const();
+      if (in_runs) a.runs.emplace_back(term->src(0), term->src(1)->const_int());
+      if (in_runs && factor == 1 && std::has_single_bit(uint64_t(a.runs.back().second))) {
         a.repeated |= deps.bit(term->src(0));
       } else {
-        a.irregular |= deps.of(term);
+        otherwise |= deps.of(term);
       }
     }
-    otherwise |= a.irregular;
-    a.irregular |= a.repeated;
     a.repeated &= ~otherwise;
     std::erase_if(a.steps, [&](const auto& s) { return (deps.bit(s.first) & a.irregular) != 0; });
     if (a.index->src_count > 2) a.gate = deps.of(a.index->src(2));
-    if (a.irregular) find_runs(a);
     out.push_back(std::move(a));
   }
   return out;

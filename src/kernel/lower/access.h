@@ -12,16 +12,16 @@
 namespace tuff::kernel {
 
 struct Access {
-  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
-  std::vector<std::pair<graph::UOp, int64_t>> runs;
-  int64_t run(const graph::UOp& range) const;  // 0: not in runs
   graph::UOp index;
   bool store = false;
   std::vector<std::pair<graph::UOp, int64_t>> steps;  // ranges the offset is affine in
   RangeMask irregular = 0;                            // ranges it depends on in another way
-  RangeMask repeated = 0;  // of them: a number of neighbours share an element, the next the next
+  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
+  std::vector<std::pair<graph::UOp, int64_t>> runs;
+  RangeMask repeated = 0;  // of them: runs of a power of two, the next element after each
   RangeMask gate = 0;      // ranges its gate depends on
   int64_t step(const graph::UOp& range) const;  // 0: independent or irregular
+  int64_t run(const graph::UOp& range) const;   // 0: not in runs
 };
 
 std::vector<Access> accesses(const graph::UOp& ast, RangeDeps& deps);

@@ -43,7 +43,8 @@ bool is_product_of_loads(const Node* reduce) {
 bool walks_windows(const Access& a, int64_t step, const KernelShape& k, const Tiling& t) {
   for (size_t i = 0; i < k.axes.size(); i++) {
     const AxisShape& x = k.axes[i];
-    if (x.reduced && step > 1 && x.size == step && a.step(t.axes()[i].range) == 1) return true;
+    const bool steps = x.reduced && !x.symbolic && x.size == step && !(a.gate & x.bit);
+    if (steps && step > 1 && a.step(t.axes()[i].range) == 1) return true;
   }
   return false;
 }
@@ -59,17 +60,11 @@ void find_main_reduce(KernelShape& k, const Tiling& t, RangeDeps& deps) {
   for (const UOp& r : k.main_reduce->src().subspan(1)) k.main_axes.push_back(t.axis_of(r.get()));
 }
 
-// Vectors of a load along axis i are what several of contiguous memory hold, taken apart: the other
-// elements are those of steps of a reduction.
-bool interleaves(const Access& a, const KernelShape& k, const Tiling& t, size_t i) {
-  const int64_t step = a.step(t.axes()[i].range);
-  if (a.store || step < 2 || step > kMostInterleaved || (a.gate & k.axes[i].bit)) return false;
-  for (size_t j = 0; j < k.axes.size(); j++) {
-    const AxisShape& x = k.axes[j];
-    const bool steps = x.reduced && !x.symbolic && x.size == step && !(a.gate & x.bit);
-    if (steps && a.step(t.axes()[j].range) == 1) return true;
-  }
-  return false;
+// Of such an access, vectors are what several of contiguous memory hold, taken apart: the other
+// elements are those of steps of the reduction.
+bool interleaves(const Access& a, int64_t step, const KernelShape& k, const Tiling& t, size_t i) {
+  return !a.store && step <= kMostInterleaved && !(a.gate & k.axes[i].bit) &&
+         walks_windows(a, step, k, t);
 }
 
 void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp& ast) {
@@ -92,7 +87,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (a.gate & x.bit) x.gated++;
       if (irregular || (step != 0 && step != 1)) x.strided++;
       if (!a.store && (a.repeated & x.bit)) x.repeated++;
-      if (!irregular && interleaves(a, k, t, i)) x.interleaved++;
+      if (interleaves(a, step, k, t, i)) x.interleaved++;
       if (step == 1 && !irregular) (a.store ? x.unit_stores : x.unit_loads)++;
       if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
