@@ -22,7 +22,19 @@ size_t round_to_pages(size_t size_bytes) {
 
 void* map_pages(size_t size_bytes) {
   void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return p == MAP_FAILED ? nullptr : p;
+  if (p == MAP_FAILED) return nullptr;
+  prefer_huge_pages(p, size_bytes);
+  return p;
+}
+
+void prefer_huge_pages(void* p, size_t size_bytes) noexcept {
+  constexpr size_t kHugePage = size_t(2) << 20;
+  const size_t page = size_t(::sysconf(_SC_PAGESIZE)), end = size_t(p) + size_bytes;
+  const size_t begin = (size_t(p) + page - 1) / page * page;
+  if (begin + kHugePage > end) return;
+  const int saved = errno;  // a system without them refuses, and nothing is lost
+  ::madvise(reinterpret_cast<void*>(begin), (end - begin) / page * page, MADV_HUGEPAGE);
+  errno = saved;
 }
 
 void unmap_pages(void* p, size_t size_bytes) noexcept {

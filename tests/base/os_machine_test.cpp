@@ -3,7 +3,12 @@
 #include <tuff/error.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "base/os.h"
@@ -36,6 +41,35 @@ TEST(Memory, PagesAreZeroedAndTooManyAreNull) {
   p[kBytes - 1] = 1;
   unmap_pages(p, kBytes);
   EXPECT_EQ(map_pages(size_t{1} << 60), nullptr);
+}
+
+// What the system notes of the mapping that holds p: "hg" stands for huge pages being wanted.
+std::string mapping_flags(const void* p) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  for (bool inside = false; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      inside = begin <= uintptr_t(p) && uintptr_t(p) < end;
+    if (inside && line.starts_with("VmFlags:")) return line + " ";
+  }
+  return {};
+}
+
+TEST(Memory, LongMemoryAsksForHugePagesAndShortDoesNot) {
+  constexpr size_t kHuge = size_t{2} << 20;
+  for (const size_t bytes : {4 * kHuge, kHuge / 2}) {
+    auto* p = static_cast<unsigned char*>(map_pages(bytes));
+    ASSERT_NE(p, nullptr);
+    const std::string flags = mapping_flags(p + bytes / 2);
+    if (flags.empty() || !std::filesystem::exists("/sys/kernel/mm/transparent_hugepage"))
+      GTEST_SKIP() << "a system that does not say, or has none";
+    EXPECT_EQ(flags.find(" hg ") != std::string::npos, bytes > kHuge) << flags;
+    unmap_pages(p, bytes);
+  }
+  errno = 7;
+  prefer_huge_pages(reinterpret_cast<void*>(4096), 2 * kHuge);  // nothing is mapped there
+  EXPECT_EQ(errno, 7);
 }
 
 TEST(Memory, SealedCodeRuns) {

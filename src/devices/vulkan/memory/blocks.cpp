@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/os.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -164,6 +165,7 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
       void* data = nullptr;
       c.check(c.api.vkMapMemory(c.device, memory, 0, VK_WHOLE_SIZE, 0, &data), "vkMapMemory");
       block.host = static_cast<std::byte*>(data);
+      if (c.facts.software()) os::prefer_huge_pages(data, size_bytes);
     }
     std::lock_guard lock(mutex_);
     live_.emplace(buffer, memory);
