@@ -49,11 +49,11 @@ constexpr const char* kSource = R"(
 typedef unsigned int u32;
 typedef unsigned long long u64;
 #define V (BYTES / 4)
-#define WHOLE_VECTORS __attribute__((min_vector_width(BYTES * 8)))
 typedef float vec __attribute__((vector_size(BYTES)));
 typedef u32 words __attribute__((vector_size(BYTES), aligned(4)));
 struct Args { void* in; void* out; };
-WHOLE_VECTORS void fma_peak(const struct Args* a, u32 x, u32 y, u32 z) {
+__attribute__((min_vector_width(BYTES * 8)))
+void fma_peak(const struct Args* a, u32 x, u32 y, u32 z) {
 #pragma clang fp contract(fast)
   vec sum[CHAINS], scale, add;
   for (int i = 0; i < V; i++) scale[i] = ((float*)a->in)[i], add[i] = ((float*)a->in)[V + i];
@@ -66,8 +66,9 @@ WHOLE_VECTORS void fma_peak(const struct Args* a, u32 x, u32 y, u32 z) {
   for (int c = 1; c < CHAINS; c++) all += sum[c];
   for (int i = 0; i < V; i++) ((float*)a->out)[x * V + i] = all[i];
 }
-// Not the memcpy that a compiler would make of a plain copy, which may store past the caches.
-WHOLE_VECTORS void stream(const struct Args* a, u32 x, u32 y, u32 z) {
+// Not the memcpy that a compiler would make of a plain copy, which may store past the caches. Halved
+// vectors copy faster (23 GB/s where whole ones reach 19), so that these are the limit.
+void stream(const struct Args* a, u32 x, u32 y, u32 z) {
   const u64 n = COPY_BYTES / BYTES / COPY_GROUPS;
   const words* in = (const words*)a->in + x * n;
   words* out = (words*)a->out + x * n;
