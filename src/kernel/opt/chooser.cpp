@@ -9,7 +9,7 @@ namespace {
 
 // Outputs of one invocation; of a length that is no power of two all of them, if these are few.
 constexpr int64_t kMostTogether = 64, kFewNeighbours = 8, kMostUneven = 12;
-constexpr uint64_t kMostWorkEach = 64;  // operations of one of them: all are written out
+constexpr uint64_t kMostWorkEach = 64;      // operations of one of them: all are written out
 constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compile time, code size
 
 }  // namespace
@@ -71,11 +71,13 @@ void Chooser::take_neighbours(int64_t most, int least_score) {
   }
   if (best < 0) return;
   const int64_t power = divisor_up_to(left(best), most, true);
-  const bool light = k_.work / std::max<uint64_t>(k_.outputs, 1) <= kMostWorkEach;
-  const bool uneven = light && power < kFewNeighbours;
+  // Few outputs had better be many invocations, which are quickly compiled.
+  const bool many = k_.outputs / uint64_t(kMostUneven) >= wanted_invocations() &&
+                    k_.work / k_.outputs <= kMostWorkEach;
+  const bool uneven = many && power < kFewNeighbours;
   const int64_t n = uneven ? divisor_up_to(left(best), kMostUneven) : power;
   t_.try_apply({n == power ? OptKind::Vector : OptKind::Upcast, best, n});
-  if (!light) return;
+  if (!many) return;
   for (int a = 0; a < count(); a++) {
     const bool runs = a != best && !axis(a).reduced && fixed(a) && axis(a).run > 1;
     if (runs && left(a) % axis(a).run == 0 && axis(a).run * t_.lane_count() <= kMostTogether)
