@@ -228,6 +228,24 @@ TEST(Lower, PaddedStepsOfAProductAddZero) {
   }
 }
 
+// A matrix by a vector, rows of any length: lanes go along the rows, not across them.
+TEST(Lower, ProductsWithAVectorWalkTheRowsOfTheMatrix) {
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64;
+  const int64_t lanes = t.vector_bytes / 4;
+  for (const auto& [rows, length] : {std::pair{40, 515}, {31, 515}, {31, 512}, {8, 2999}}) {
+    AstBuilder b;
+    const UOp r = b.loop(rows), c = b.fold(length);
+    const UOp ast = kernel_of({store(
+        0, rows, r,
+        reduce_over(Op::Add, load(1, rows * length, r * length + c) * load(2, length, c), {c}),
+        {r})});
+    const LinearKernel k = lower(ast, t);
+    EXPECT_LE(trips_of(k), rows * (1 + (length + lanes - 1) / lanes)) << k.opts << to_text(k);
+    expect_same(ast, k, 1e-4, k.opts);
+  }
+}
+
 TEST(Lower, SoftmaxSharesItsReductionsAcrossAWorkgroup) {
   Target t = builtin_target("spirv-lavapipe");
   t.features.subgroup_shuffle = false;

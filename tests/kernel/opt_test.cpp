@@ -299,6 +299,19 @@ TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
   expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
 }
 
+// Comparisons and a mask for every vector of pixels are dear: where several tiles of channels read
+// it, it is copied once.
+TEST(Opt, PaddedPixelsAreCopiedForTheChannelsThatShareThem) {
+  Target t = builtin_target("c-x86-64");
+  t.cores = 2;
+  t.vector_bytes = 64;
+  t.vector_registers = 32;
+  const UOp ast = conv_ast(128, 32, 14, 64);
+  const LinearKernel k = lower(ast, t);
+  EXPECT_NE(k.opts.find("vector(3,16) upcast(1,16)"), std::string::npos) << k.opts;
+  EXPECT_NE(k.opts.find("stage(0,0)"), std::string::npos) << k.opts;
+}
+
 // Loads being dear, neighbouring pixels and the steps of a window are taken together: what they
 // read in common is loaded once, by a lane for each image.
 TEST(Opt, ConvolutionsTakeWholeWindowsWhereLoadsAreDear) {

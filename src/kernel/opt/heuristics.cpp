@@ -17,8 +17,6 @@ using namespace graph;
 
 namespace {
 
-// Vectors of partial sums on a CPU: additions take four cycles, and begin twice in one.
-constexpr int64_t kRowVectors = 4;
 constexpr int64_t kTransposedTogether = 64;  // elements that one launch group stores side by side
 
 class Heuristics : Chooser {

@@ -18,10 +18,11 @@ constexpr double kGatheredElement = 2;  // a load and an insertion
 constexpr double kScalarCopy = 1.3;     // an element packed by scalar moves
 constexpr double kVectorCopy = 5;       // a vector packed
 constexpr double kFarVectorCopy = 15;   // one of a line by itself
-constexpr double kTurnedCopy = 12;      // a vector packed of what lies across it
-constexpr double kFarLine = 60;         // a cache line that is not in the L1 cache, and its page
-constexpr double kStreamedVector = 6;   // a load of what the L2 cache has no room for
-constexpr double kScatteredLine = 3;    // one that the L2 cache has, a row away from the last
+constexpr double kGatedVector = 8;  // the comparisons and the mask of one that is loaded by parts
+constexpr double kTurnedCopy = 12;  // a vector packed of what lies across it
+constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache, and its page
+constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
+constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
 constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
 constexpr double kTileCost = 40;           // stores and loop of one register tile
 constexpr double kStoredElement = 2;       // one that is stored by itself: an extraction beside it
@@ -199,8 +200,8 @@ class ProductPlanner {
       const double load = !stays_in_l1(reduced_ * lines)     ? kScatteredLine
                           : bytes > double(target_.l2_bytes) ? kLoadShare * 6
                                                              : kLoadShare * 2;
-      const bool gated = p.x.gated || size(p.column) % p.width != 0;
-      x = p.x.unit ? vectors * (load + p.x.operations + (gated ? 1 : 0))
+      const double mask = p.x.gated ? kGatedVector : size(p.column) % p.width != 0 ? 1 : 0;
+      x = p.x.unit ? vectors * (load + p.x.operations + mask)
                    : double(p.width) * kGatheredElement + vectors * p.x.operations;
     }
     if (!stage_y)
@@ -216,7 +217,8 @@ class ProductPlanner {
     const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
     const double copy = near ? kVectorCopy : kFarVectorCopy;
     const bool streamed = copy_bytes(p) > int64_t(target_.l2_bytes);
-    const double one = p.x.unit ? vectors * (copy + p.x.operations)
+    const double mask = p.x.gated ? kGatedVector : 0;
+    const double one = p.x.unit ? vectors * (copy + p.x.operations + mask)
                        : turned ? vectors * (kTurnedCopy + p.x.operations)
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
     return (one + (streamed ? kStreamedVector * vectors : 0)) * double(reduced_);

@@ -70,19 +70,21 @@ class VectorProduct : Chooser {
   bool tile_dot(const std::vector<int>& tile) {
     const int r = contiguous_reduction();
     if (r < 0) return false;
-    const int64_t n = divisor_up_to(left(r), cpu_lanes(), true);
+    // Outputs that none share a load keep several sums each instead.
+    const bool alone = std::ranges::all_of(tile, [&](int a) { return together(a, 4) < 2; });
+    const int64_t n = lanes_along(r, (alone ? kRowVectors : 1) * cpu_lanes());
     if (n < 4) return false;
     t_.apply({OptKind::Unroll, r, n});
     const int64_t vectors = n / std::min(n, cpu_lanes());
     int64_t budget =
         std::max<int64_t>(target_.vector_registers / 2 / std::max<int64_t>(vectors, 1), 1);
     for (size_t i = tile.size(); i-- > 0 && budget > 1;) {
-      const int64_t m =
-          divisor_up_to(left(tile[i]), std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
+      const int64_t m = together(tile[i], std::min<int64_t>(budget, i + 1 == tile.size() ? 4 : 2));
       if (m > 1 && t_.try_apply({OptKind::Upcast, tile[i], m})) budget /= m;
     }
     return true;
   }
+  int64_t together(int a, int64_t most) const { return divisor_up_to(left(a), most); }
 };
 
 }  // namespace
