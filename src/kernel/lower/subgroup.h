@@ -13,10 +13,10 @@ namespace tuff::kernel {
 inline bool shuffles(const Target& t, DType d) {
   return t.features.subgroup_shuffle && t.subgroup_size >= 2 && size_bytes(d) == 4;
 }
-// A reduction shared by `width` invocations takes all their parts in each lane. Beyond 8 lanes a
+// A reduction shared by `width` invocations takes all their parts in each lane. Beyond 16 lanes a
 // tree in workgroup memory does less.
 inline bool folds_by_shuffles(const Target& t, int64_t width, DType d) {
-  constexpr uint32_t kMostLanes = 8;
+  constexpr uint32_t kMostLanes = 16;
   return shuffles(t, d) && width == int64_t(t.subgroup_size) && t.subgroup_size <= kMostLanes;
 }
 // A load that all lanes would do alike costs more than a shuffle for each.
