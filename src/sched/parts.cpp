@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <span>
 
 #include "base/check.h"
@@ -180,6 +181,11 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   return smallest_divisor(extent, least, 2 * least);
 }
 
+int64_t cores_of(const Target& target) {
+  constexpr int64_t kUnknownCores = 16;
+  return target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
+}
+
 // How many parts a reduction of so many elements to each output is worth; 1: none.
 int64_t worthwhile_parts(const Target& target, const Node& reduce) {
   const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
@@ -187,10 +193,22 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce) {
   if (target.cores <= 1 && !target.has_local) return 1;
   if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;
   if (!target.has_local || !is_matrix_product(reduce)) return 1;
-  constexpr int64_t kUnknownCores = 16;
-  const int64_t cores = target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
-  const int64_t wanted = cores * int64_t(target.subgroup_size) * kSplitOutputsPerLane / outputs;
+  const int64_t wanted =
+      cores_of(target) * int64_t(target.subgroup_size) * kSplitOutputsPerLane / outputs;
   return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
+}
+
+// Of parts of one length where so many leave no core idle; else the last one is shorter, and the
+// others as long as tiles of the device divide. 0: none.
+int64_t part_length(int64_t extent, int64_t most, int64_t cores) {
+  constexpr int64_t kMostStep = 1024, kStepsOfPart = 16, kFewest = 8;
+  const int64_t fewest = std::clamp(most / 2, kSplitLeastGain, kFewest);
+  const int64_t parts = largest_divisor(extent, fewest, most);
+  if (parts && (2 * parts >= most || parts >= 2 * cores)) return extent / parts;
+  const int64_t least = part_count(extent, most);
+  if (most < fewest || least < kSplitLeastPart) return parts ? extent / parts : 0;
+  const auto step = int64_t(std::bit_floor(uint64_t(std::min(kMostStep, least / kStepsOfPart))));
+  return part_count(least, step) * step;
 }
 
 }  // namespace
@@ -205,12 +223,12 @@ std::optional<Parts> choose_parts(const Node& n, const Target& target) {
   if (const int64_t parts = panel_parts(target, n, extent))
     return Parts{axis, extent / parts, PartOrder::Panels};
   const int64_t most = worthwhile_parts(target, n);
-  const int64_t parts = most > 1 ? largest_divisor(extent, 8, most) : 0;
-  if (!parts) return {};
+  const int64_t length = most > 1 ? part_length(extent, most, cores_of(target)) : 0;
+  if (!length) return {};
   // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
   // of a GPU are parts beside each other: neighbours read neighbouring elements.
   const bool runs = !target.has_local || is_innermost(*n.src(0), axis);
-  return Parts{axis, extent / parts, runs ? PartOrder::Runs : PartOrder::Turns};
+  return Parts{axis, length, runs ? PartOrder::Runs : PartOrder::Turns};
 }
 
 namespace {

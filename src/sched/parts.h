@@ -17,10 +17,10 @@ namespace tuff::sched {
 // results first, so that all cores or workgroups have a share.
 inline constexpr int64_t kSplitMaxOutputs = 256;
 inline constexpr int64_t kSplitMinReduced = 32768;
-// So does a matrix product on a GPU with fewer outputs than an eighth of what keeps its units busy
+// So does a matrix product on a GPU with fewer outputs than a quarter of what keeps its units busy
 // (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
 // this.
-inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 8, kSplitLeastPart = 512;
+inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 4, kSplitLeastPart = 512;
 // And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
 // L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
 // is used so often that their products are what takes time.

@@ -87,6 +87,31 @@ TEST(Parts, AreTwoKernels) {
             "    r0:4: p0[r0] = add_reduce(p1[r0*2 + r1]; r1:2)\n");
 }
 
+// No number that divides them gives each core some: the last part is shorter.
+TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
+  Target gpu = host_target("CPU");
+  gpu.cores = 68;
+  gpu.subgroup_size = 32;
+  gpu.has_local = true;
+  const auto chosen = [&](const UOp& reduction) {
+    const auto p = choose_parts(*reduction, gpu);
+    return p ? to_string(*p) : std::string();
+  };
+  const auto sum = [&](std::initializer_list<int64_t> shape, IntVec axes) {
+    return chosen(reduce(Op::Add, host_buffer(shape), std::move(axes)));
+  };
+  EXPECT_EQ(sum({16777213}, {0}), "parts(0,65536)") << "a prime";
+  EXPECT_EQ(sum({1000003}, {0}), "parts(0,3968)") << "a multiple of what tiles are";
+  EXPECT_EQ(sum({2 * 500009}, {0}), "parts(0,3968)");
+  EXPECT_EQ(sum({11 * 90901}, {0}), "parts(0,3968)") << "11 parts are too few";
+  EXPECT_EQ(sum({1 << 20}, {0}), "parts(0,4096)");
+  EXPECT_EQ(sum({1000003, 4}, {0}), "parts(0,3968,turns)");
+  EXPECT_EQ(sum({32749}, {0}), "") << "short";
+  EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "outputs enough";
+  EXPECT_EQ(chosen(matmul(host_buffer({16, 65537}), host_buffer({65537, 16}))->src(0)),
+            "parts(2,544)");
+}
+
 TEST(Parts, MayBeSkippedByName) {
   Target cores = host_target("CPU");
   cores.cores = 8;

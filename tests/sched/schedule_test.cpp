@@ -207,7 +207,8 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
     const std::vector<UOp> one{matmul(host_buffer({n, k}), host_buffer({k, n}))};
     return kernel_count(*schedule(one, target_of).schedule);
   };
-  EXPECT_EQ(kernels(16, 2048), 1) << "too short";
+  EXPECT_EQ(kernels(16, 2048), 2);
+  EXPECT_EQ(kernels(16, 1024), 1) << "too short";
   EXPECT_EQ(kernels(128, 4096), 1) << "outputs enough";
   const std::vector<UOp> rows{reduce(Op::Add, host_buffer({256, 4096}), {1})};
   EXPECT_EQ(kernel_count(*schedule(rows, target_of).schedule), 1) << "workgroups share rows";
