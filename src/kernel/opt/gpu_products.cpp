@@ -123,13 +123,15 @@ class GpuProduct : Chooser {
     }
     return s.steps >= kLeast ? std::optional(s) : std::nullopt;
   }
-  // By a divisor, else with a step past the end of what is long.
+  // By a divisor, else with steps past the end of what is long: they are zeros in the copies.
   void divide_axis(Slab& s, int a, int64_t wanted, int64_t unroll) const {
     constexpr int64_t kLong = 32;
     int64_t best = 1;
-    for (const int64_t n : {unroll, int64_t(1), int64_t(2)}) {
-      const bool pads = left(a) % n != 0;
-      if (n > wanted || (pads && (n != 2 || 2 * best > wanted || left(a) < kLong))) continue;
+    bool may_pad = false;
+    for (const int64_t n : {unroll, int64_t(1), int64_t(2), int64_t(4), int64_t(8)}) {
+      const bool pads = left(a) % n != 0, fits = may_pad && 2 * best <= wanted && left(a) >= kLong;
+      may_pad = may_pad || n == 1;
+      if (n > wanted || (pads && !fits)) continue;
       const int64_t split = divisor_up_to((left(a) + n - 1) / n, wanted / n);
       if (n * split <= best) continue;
       best = n * split;
