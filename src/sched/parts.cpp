@@ -250,7 +250,7 @@ std::optional<Parts> random_parts(const UOp& n, uint64_t seed) {
   };
   constexpr int64_t kMostParts = 64;  // of an output: what is stored in between stays small
   const Shape& shape = n->src(0)->shape;
-  if (below(2)) return {};
+  if (below(4) == 0) return {};
   const IntVec& axes = n->get<ReduceArg>().axes;
   Parts p{};
   p.axis = below(4) ? axes[size_t(below(int64_t(axes.size())))] : below(int64_t(shape.size()));
