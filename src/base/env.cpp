@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <mutex>
+#include <sstream>
 
 #include "base/check.h"
 
@@ -77,6 +78,15 @@ bool env_flag(Env v) {
   if (text == "0" || text == "false" || text == "off") return false;
   fail<InvalidArgument>("{}='{}' is no flag; say 0, 1, true, false, on or off", row_of(v).name,
                         text);
+}
+
+std::vector<std::string> env_names(Env v) {
+  std::vector<std::string> out;
+  std::istringstream text(env_text(v));
+  for (std::string word; std::getline(text, word, ',');) {
+    if (!word.empty()) out.push_back(word);
+  }
+  return out;
 }
 
 uint32_t env_generation() { return values().generation.load(std::memory_order_acquire); }

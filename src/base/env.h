@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tuff {
 
@@ -26,6 +27,8 @@ std::span<const EnvRow> env_rows();
 std::string env_text(Env v);
 int64_t env_int(Env v);  // InvalidArgument naming variable and value if it is no integer
 bool env_flag(Env v);    // 0/1/true/false/on/off; InvalidArgument otherwise
+
+std::vector<std::string> env_names(Env v);  // what commas divide
 
 // Rises with every EnvOverride made or ended: whoever caches a parsed value compares it.
 uint32_t env_generation();

@@ -35,12 +35,14 @@ CaseResult result_from_json(const Json& j) {
   return r;
 }
 
-Json to_json(const kernel::OptCounts& counts, const Target& target) {
+Json to_json(const kernel::OptCounts& counts, const sched::PartsCounts& parts,
+             const Target& target) {
   Json out = Json::object();
   for (const kernel::OptKind k : kernel::kOptKinds) {
     if (!kernel::allows(target, k)) continue;
     out[kernel::name(k)] = {{"tried", counts.of(k).tried}, {"applied", counts.of(k).applied}};
   }
+  out["parts"] = {{"tried", parts.tried}, {"applied", parts.applied}};
   return out;
 }
 

@@ -149,7 +149,9 @@ void run_worker(const WorkOrder& order) {
   say({{"event", "ready"}});
   const bool whole = run_items(items, order);
   if (env_int(Env::TUFF_RANDOM_OPTS))
-    say({{"event", "opts"}, {"counts", to_json(kernel::random_opt_counts(), device->target())}});
+    say({{"event", "opts"},
+         {"counts",
+          to_json(kernel::random_opt_counts(), sched::random_parts_counts(), device->target())}});
   say({{"event", whole ? "done" : "lost"}});
 }
 

@@ -11,6 +11,7 @@
 #include "graph/symbolic.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/random_opts.h"
+#include "sched/steps.h"
 
 namespace tuff::kernel {
 
@@ -80,6 +81,19 @@ LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
   return std::move(l.out);
 }
 
+// What the user skips may be a step of the schedule; what it is not is a slip of the pen.
+std::vector<std::string> skipped_by_user() {
+  std::vector<std::string> names = env_names(Env::TUFF_SKIP);
+  std::erase_if(names, [](const std::string& n) {
+    return std::ranges::any_of(sched::kSteps, [&](sched::Step s) { return n == sched::name(s); });
+  });
+  for (const std::string& n : names) {
+    if (std::ranges::none_of(kPasses, [&](const Pass& p) { return n == p.name; }))
+      fail<InvalidArgument>("TUFF_SKIP: there is no optimization '{}'", n);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::span<const Pass> passes() { return kPasses; }
@@ -87,7 +101,7 @@ std::span<const Pass> passes() { return kPasses; }
 LinearKernel lower(const UOp& ast, const Target& target, const LowerOptions& options) {
   TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
   Lowering l{target, ast, ast->key, std::nullopt, {}, options};
-  return run_passes(l, {});
+  return run_passes(l, skipped_by_user());
 }
 
 LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> opts,

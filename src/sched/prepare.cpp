@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
+#include "sched/parts.h"
 #include "sched/sum_of_sums.h"
 
 namespace tuff::sched {
@@ -53,111 +53,17 @@ UOp filled(const Scalar& v, const Shape& shape) {
   return expand(reshape(constant(v), Shape(shape.size(), Dim(1))), shape);
 }
 
-int64_t largest_divisor(int64_t n, int64_t limit) {
-  for (int64_t d = std::min(n / 2, limit); d >= 8; d--) {
-    if (n % d == 0) return d;
-  }
-  return 0;
-}
-
-// Whether elements beside each other along the axis are neighbours in memory, as far as the shape
-// tells.
-bool is_innermost(const Node& x, int64_t axis) {
-  return std::all_of(x.shape.begin() + axis + 1, x.shape.end(),
-                     [](const Dim& d) { return d == 1; });
-}
-
-bool all_const(const Shape& s) {
-  for (const Dim& d : s) {
-    if (!d.is_const()) return false;
-  }
-  return true;
-}
-
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
-// How many outputs an element of a factor is used for.
-int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
-  int64_t n = 1;
-  for (size_t a = 0; factor.op == Op::Expand && a < factor.shape.size(); a++) {
-    const bool shared = factor.src(0)->shape[a] == 1 && !(factor.shape[a] == 1);
-    if (shared && std::find(reduced.begin(), reduced.end(), int64_t(a)) == reduced.end())
-      n *= factor.shape[a].max();
-  }
-  return n;
-}
-// Of a sum of products, each factor of which is used for so many outputs: a tile of them needs few
-// loads.
-bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
-  const ReduceArg& arg = reduce.get<ReduceArg>();
-  const Node* product = through_casts(reduce.src(0).get());
-  if (arg.op != Op::Add || product->op != Op::Mul) return false;
-  return std::all_of(product->src().begin(), product->src().end(), [&](const UOp& s) {
-    return reuse(*through_casts(s.get()), arg.axes) >= least_reuse;
-  });
-}
-
-int64_t reduced_count(const Node& reduce) {
-  return element_count(reduce.src(0)->shape) / std::max<int64_t>(element_count(reduce.shape), 1);
-}
-
-// A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second
-// product, which sums over such a row, stays whole.
-bool follows_rows_of_product(const Node& reduce) {
-  const int64_t row = reduced_count(reduce);
-  const auto is_product = [](const Node* n) {
-    return n->op == Op::Reduce && is_matrix_product(*n);
-  };
-  bool rows = false, product = false;
-  for (const UOp& factor : reduce.src()) {
-    for (const Node* n : toposort_gated(std::span(&factor, 1), [&](const Node* n) {
-           return n->op != Op::Contiguous && !is_product(n);
-         })) {
-      product = product || is_product(n);
-      rows = rows || (n->op == Op::Reduce && !is_product(n) && reduced_count(*n) == row);
-    }
-  }
-  return rows && product;
-}
-
-int64_t smallest_divisor(int64_t n, int64_t least, int64_t most) {
-  for (int64_t d = least; d <= most; d++) {
-    if (n % d == 0) return d;
-  }
-  return 0;
-}
-
-// Into how many parts a product's sum is cut so that its panels stay in the L2 cache; 0: it is not.
-int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
-  const int64_t outputs = element_count(reduce.shape), cache = int64_t(target.l2_bytes);
-  const int64_t panel_bytes = reduced_count(reduce) * kSplitPanelBytes;
-  const bool is_long = !target.has_local && cache > 0 && 4 * panel_bytes > 3 * cache;
-  if (!is_long || outputs < kSplitMaxOutputs || !is_matrix_product(reduce, kSplitLeastReuse) ||
-      follows_rows_of_product(reduce))
-    return 0;
-  const int64_t least = (8 * panel_bytes + 3 * cache - 1) / (3 * cache);
-  return smallest_divisor(extent, least, 2 * least);
-}
-
-// How many parts a reduction of so many elements to each output is worth; 1: none.
-int64_t reduce_parts(const Target& target, const Node& reduce) {
-  const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
-  constexpr int64_t kMostParts = 256;
-  if (target.cores <= 1 && !target.has_local) return 1;
-  if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;
-  if (!target.has_local || !is_matrix_product(reduce)) return 1;
-  constexpr int64_t kUnknownCores = 16;
-  const int64_t cores = target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
-  const int64_t wanted = cores * int64_t(target.subgroup_size) * kSplitOutputsPerLane / outputs;
-  return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
+// "64x65536"; of numbers.
+std::string extents(const Shape& shape) {
+  std::string out;
+  for (const Dim& d : shape) out += fmt::format("{}{}", out.empty() ? "" : "x", d.value());
+  return out;
 }
 
 class Preparer {
  public:
-  Preparer(std::span<const UOp> sinks, const TargetOf& target_of) : target_of_(target_of) {
+  Preparer(std::span<const UOp> sinks, const TargetOf& target_of, const StepChoice& steps)
+      : target_of_(target_of), steps_(steps) {
     nodes_ = toposort(sinks);
     for (const Node* n : nodes_) {
       if (n->op == Op::Assign) last_version_[assigned_storage(n)] = n;
@@ -166,7 +72,7 @@ class Preparer {
     for (const UOp& s : sinks) sinks_.insert(s.get()), users_[s.get()]++;
   }
 
-  std::vector<UOp> run(std::span<const UOp> sinks) {
+  Prepared run(std::span<const UOp> sinks) {
     std::vector<UOp> src;
     for (const Node* n : nodes_) {
       src.clear();
@@ -174,9 +80,8 @@ class Preparer {
       if (reads_memory(*n)) readers_.insert(n);
       mapped_.emplace(n, keep_device(*n, rewrite(n, src)));
     }
-    std::vector<UOp> out;
-    for (const UOp& s : sinks) out.push_back(protect(mapped_.at(s.get())));
-    return out;
+    for (const UOp& s : sinks) out_.sinks.push_back(protect(mapped_.at(s.get())));
+    return std::move(out_);
   }
 
  private:
@@ -275,77 +180,28 @@ class Preparer {
     if (element_count(src[0]->shape) == 0)
       return filled(reduce_identity(arg.op, n->dtype), n->shape);
     const UOp whole = with_src(UOp(n), src);
-    if (const Node* inner = inner_sum(*n); inner && used_once(n->src(0).get(), inner)) {
+    if (const Node* inner = inner_sum(*n);
+        inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {
       if (const UOp both = one_sum(whole)) return both;
     }
-    const UOp split = split_reduce(whole);
-    return split ? split : whole;
+    return n->device && !steps_.skips(Step::Parts) ? made_of_parts(whole) : whole;
+  }
+
+  UOp made_of_parts(const UOp& whole) {
+    const std::optional<Parts> parts = steps_.random_seed
+                                           ? random_parts(whole, steps_.random_seed)
+                                           : choose_parts(*whole, target_of_(*whole->device));
+    if (!parts) return whole;
+    out_.parts.push_back(fmt::format("{} of {} {} {}", to_string(*parts),
+                                     name(whole->get<ReduceArg>().op), short_name(whole->dtype),
+                                     extents(whole->src(0)->shape)));
+    return in_parts(whole, *parts);
   }
 
   // All from `n` down to `to`.
   bool used_once(const Node* n, const Node* to) const {
     while (n != to && users_.at(n) == 1) n = n->src(0).get();
     return users_.at(n) == 1;
-  }
-
-  UOp split_reduce(const UOp& n) {
-    const UOp& x = n->src(0);
-    if (!n->device || !all_const(x->shape)) return {};
-    const ReduceArg& arg = n->get<ReduceArg>();
-    int64_t axis = arg.axes[0];
-    for (int64_t a : arg.axes) {
-      if (x->shape[a].value() > x->shape[axis].value()) axis = a;
-    }
-    const Target& target = target_of_(*n->device);
-    const int64_t extent = x->shape[axis].value();
-    if (const int64_t parts = panel_parts(target, *n, extent)) return in_panels(n, axis, parts);
-    const int64_t most = reduce_parts(target, *n);
-    const int64_t parts = most > 1 ? largest_divisor(extent, most) : 0;
-    if (!parts) return {};
-    // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
-    // of a GPU are parts beside each other: neighbours read neighbouring elements.
-    const bool runs = !target.has_local || is_innermost(*x, axis);
-    return in_parts(n, axis, parts, !runs);
-  }
-
-  // What is stored between the kernels is not rounded to half a word.
-  static DType stored_type(DType t) { return is_float(t) && size_bytes(t) < 4 ? DType::F32 : t; }
-
-  // The products of all outputs beside each other, part after part.
-  UOp in_panels(const UOp& n, int64_t axis, int64_t parts) const {
-    const ReduceArg& arg = n->get<ReduceArg>();
-    const DType stored_as = stored_type(n->dtype);
-    Shape wide = n->src(0)->shape;
-    wide[axis] = Dim(wide[axis].value() / parts);
-    wide.insert(wide.begin() + axis, Dim(parts));
-    IntVec first, order{axis};
-    for (int64_t a : arg.axes) first.push_back(a >= axis ? a + 1 : a);
-    for (int64_t a = 0; a < int64_t(wide.size()); a++) {
-      if (a != axis) order.push_back(a);
-    }
-    const UOp x = stored_as == n->dtype ? n->src(0) : cast(n->src(0), stored_as);
-    const UOp partial = permute(reduce(arg.op, reshape(x, wide), first), order);
-    const UOp sum = reduce(arg.op, make(Op::Contiguous, stored_as, {partial}), {0});
-    return reshape(stored_as == n->dtype ? sum : cast(sum, n->dtype), n->shape);
-  }
-
-  UOp in_parts(const UOp& n, int64_t axis, int64_t parts, bool parts_inner) const {
-    const ReduceArg& arg = n->get<ReduceArg>();
-    const DType stored_as = stored_type(n->dtype);
-    const UOp x = stored_as == n->dtype ? n->src(0) : cast(n->src(0), stored_as);
-    const int64_t extent = x->shape[axis].value();
-    Shape wide = x->shape;
-    wide[axis] = Dim(parts_inner ? extent / parts : parts);
-    wide.insert(wide.begin() + axis + 1, Dim(parts_inner ? parts : extent / parts));
-    IntVec first;
-    for (int64_t a : arg.axes) {
-      if (a != axis) first.push_back(a > axis ? a + 1 : a);
-    }
-    const int64_t part_axis = parts_inner ? axis + 1 : axis;
-    first.push_back(parts_inner ? axis : axis + 1);
-    const UOp partial = reduce(arg.op, reshape(x, wide), first);
-    const UOp sum = reduce(arg.op, make(Op::Contiguous, stored_as, {partial}), {part_axis});
-    return reshape(stored_as == n->dtype ? sum : cast(sum, n->dtype), n->shape);
   }
 
   UOp protect(const UOp& sink) {
@@ -356,6 +212,8 @@ class Preparer {
   }
 
   const TargetOf& target_of_;
+  const StepChoice& steps_;
+  Prepared out_;
   std::vector<const Node*> nodes_;
   std::unordered_map<const Storage*, const Node*> last_version_;
   std::unordered_set<const Node*> sinks_, readers_;  // readers: some Buffer is below
@@ -365,8 +223,8 @@ class Preparer {
 
 }  // namespace
 
-std::vector<UOp> prepare(std::span<const UOp> sinks, const TargetOf& target_of) {
-  return Preparer(sinks, target_of).run(sinks);
+Prepared prepare(std::span<const UOp> sinks, const TargetOf& target_of, const StepChoice& steps) {
+  return Preparer(sinks, target_of, steps).run(sinks);
 }
 
 }  // namespace tuff::sched

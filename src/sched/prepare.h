@@ -5,29 +5,23 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/uop.h"
 #include "sched/schedule.h"
+#include "sched/steps.h"
 
 namespace tuff::sched {
 
-// A reduction with fewer outputs than this and more reduced elements than that runs as partial
-// results first, so that all cores or workgroups have a share.
-inline constexpr int64_t kSplitMaxOutputs = 256;
-inline constexpr int64_t kSplitMinReduced = 32768;
-// So does a matrix product on a GPU with fewer outputs than an eighth of what keeps its units busy
-// (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
-// this.
-inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 8, kSplitLeastPart = 512;
-// And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
-// L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
-// is used so often that their products are what takes time.
-inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 16;
-
 // After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
 // a Storage's old contents while the graph overwrites it is a Contiguous.
-std::vector<graph::UOp> prepare(std::span<const graph::UOp> sinks, const TargetOf& target_of);
+struct Prepared {
+  std::vector<graph::UOp> sinks;
+  std::vector<std::string> parts;  // as Schedule::parts
+};
+Prepared prepare(std::span<const graph::UOp> sinks, const TargetOf& target_of,
+                 const StepChoice& steps);
 
 // Below Reshapes that leave every element where it lies in memory. One that merges or splits axes
 // of symbolic extent does not: memory has room for the largest extents, values stand at its front.

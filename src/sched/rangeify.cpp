@@ -104,6 +104,7 @@ class Builder {
     if (valid->is_const_int(1)) return at_node(i, index, gate, is_body);
     const UOp v = at_node(i, index, simplify(both(gate, valid)), is_body);
     if (v->op == Op::Load) return v;  // gated already: gives 0
+    if (v->is_const() && t == DType::Bool && v->get<Scalar>().as_bool()) return valid;
     return where(valid, v, constant(Scalar::of_int(t, 0)));
   }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "sched/cache.h"
@@ -18,6 +19,7 @@
 #include "sched/normalize.h"
 #include "sched/prepare.h"
 #include "sched/rows.h"
+#include "sched/steps.h"
 
 namespace tuff::sched {
 
@@ -34,8 +36,10 @@ ScheduleCache& cache() {
   return c;
 }
 
-// What of a Target shapes a schedule is part of the key.
-void add_targets(GraphKey& key, const TargetOf& target_of) {
+// Which steps are taken and what of a Target shapes a schedule is part of the key.
+void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& target_of) {
+  key.tokens.push_back(steps.skipped);
+  key.tokens.push_back(steps.random_seed);
   for (const std::string* d : key.devices) {
     const Target& t = target_of(*d);
     key.tokens.push_back(t.max_buffers);
@@ -156,13 +160,17 @@ void check_bindings(const Schedule& s, const TargetOf& target_of) {
 }
 
 Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
-                       std::span<const uint32_t> memory, const TargetOf& target_of) {
+                       std::span<const uint32_t> memory, const TargetOf& target_of,
+                       const StepChoice& steps) {
   check_sinks(sinks);
-  const FusePlan plan = plan_fusion(prepare(sinks, target_of), target_of);
+  Prepared prepared = prepare(sinks, target_of, steps);
+  const FusePlan plan = plan_fusion(std::move(prepared.sinks), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
-  fuse_rows(s, memory, target_of);
-  keep_rows(s, memory, target_of);
-  merge_kernels(s, memory, target_of);
+  s.parts = std::move(prepared.parts);
+  for (const std::string& p : s.parts) TUFF_DEBUG_LINE(3, "opts {}", p);
+  if (!steps.skips(Step::Rows)) fuse_rows(s, memory, target_of);
+  if (!steps.skips(Step::Keep)) keep_rows(s, memory, target_of);
+  if (!steps.skips(Step::Merge)) merge_kernels(s, memory, target_of);
   check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);
@@ -177,14 +185,16 @@ Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of,
   static thread_local GraphKey key;
   normalize(sinks, key);
   const std::vector<uint32_t> memory = shared_memory(key, memory_of);
-  add_targets(key, target_of);
+  const StepChoice steps = StepChoice::of_environment();
+  add_circumstances(key, steps, target_of);
   Scheduled out;
   out.inputs.assign(key.inputs.begin(), key.inputs.end());
   out.schedule = cache().find(key.hash, key.tokens);
   out.from_cache = bool(out.schedule);
   if (out.from_cache) return out;
   const GraphKey own = key;  // target_of may come back here on this thread
-  out.schedule = std::make_shared<const Schedule>(make_schedule(sinks, own, memory, target_of));
+  out.schedule =
+      std::make_shared<const Schedule>(make_schedule(sinks, own, memory, target_of, steps));
   cache().insert(own.hash, own.tokens, out.schedule);
   return out;
 }

@@ -65,6 +65,7 @@ struct Schedule {
   std::vector<uint32_t>
       sink_slots;  // per sink: the slot that holds its value, row-major contiguous
   std::vector<graph::UOp> variables;  // Variable nodes the kernels need, sorted by name
+  std::vector<std::string> parts;     // reductions made in parts: "parts(0,4096) of add f32 65536"
 };
 
 struct Scheduled {

@@ -98,9 +98,11 @@ class KernelText {
 
 }  // namespace
 
-// One line per call with its buffers; below the first call of each kernel its stores, one per line.
+// Which reductions are made in parts; one line per call with its buffers; below the first call of
+// each kernel its stores, one per line.
 std::string to_text(const Schedule& s) {
   std::string out;
+  for (const std::string& p : s.parts) out += p + "\n";
   std::unordered_map<const Node*, int> kernels;
   for (const Call& c : s.calls) {
     std::string args;

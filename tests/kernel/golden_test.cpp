@@ -99,6 +99,14 @@ TEST(Golden, Opts) {
                 to_text(lower_with(narrow_product_ast({.m = 32, .n = 16, .k = 64, .bias = true}),
                                    matrix_gpu(), matrices)));
   EXPECT_EQ(shown.size(), std::size(kOptKinds)) << "a kind of opt has no golden";
+  // What is past the end of a sum is 0 in the copies of its factors.
+  const std::vector<Opt> padded{{OptKind::Local, 1, 4},  {OptKind::Local, 0, 4},
+                                {OptKind::Unroll, 2, 2}, {OptKind::Split, 2, 4},
+                                {OptKind::Group, 0, 0},  {OptKind::Group, 1, 0},
+                                {OptKind::Stage, 0, 1},  {OptKind::Stage, 1, 1}};
+  expect_golden(
+      "opt_stage_padded.spirv-lavapipe.txt",
+      to_text(lower_with(matmul_ast(8, 12, 15), builtin_target("spirv-lavapipe"), padded)));
   // Rows that lie side by side are copied in blocks of steps; the last tile's are clamped.
   const std::vector<Opt> across{{OptKind::Vector, 1, 8},
                                 {OptKind::Upcast, 0, 6},

@@ -79,6 +79,29 @@ TEST(Lower, IsDeterministic) {
   EXPECT_EQ(once, to_text(lower(softmax_ast(6, 40), t)));
 }
 
+// TUFF_SKIP names passes, and steps of the schedule, which are none of kernel's.
+TEST(Lower, LeavesOutWhatTheUserSkips) {
+  const Target t = builtin_target("c-x86-64");
+  const UOp ast = elementwise_ast(6, 32);
+  const auto refusal = [&](const std::string& names) -> std::string {
+    const EnvOverride skip(Env::TUFF_SKIP, names);
+    try {
+      lower(ast, t);
+    } catch (const InvalidArgument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(lower(ast, t).opts, "");
+  {
+    const EnvOverride skip(Env::TUFF_SKIP, "parts,opts,merge");
+    EXPECT_EQ(lower(ast, t).opts, "");
+  }
+  EXPECT_EQ(refusal("rows,texels"), "");
+  EXPECT_EQ(refusal("linearize"), "pass 'linearize' cannot be skipped");
+  EXPECT_EQ(refusal("opts,part"), "TUFF_SKIP: there is no optimization 'part'");
+}
+
 TEST(Lower, LoopLimit) {
   const Target t = builtin_target("spirv-lavapipe");
   ASSERT_EQ(t.max_loop_trips, 65535u);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/opt/neighbours.h"
@@ -249,6 +250,39 @@ TEST(Opt, TilesThatAWorkgroupSharesKeepTheMeaning) {
     }
   }
   EXPECT_GE(count, 80);
+}
+
+// A reduction that no tile divides: what is past its end is 0 in the copies, and products read them
+// as they are. A factor that is not copied is masked where it is read.
+TEST(Opt, PaddedSumsAreMaskedInTheirCopies) {
+  const UOp ast = matmul_ast(8, 12, 15);
+  const auto expect_selects = [&](const Target& t, const std::vector<Opt>& opts, int wanted) {
+    Tiling tiling(ast_for_opts(ast), t);
+    for (const Opt& o : opts) tiling.apply(o);
+    int selects = 0;
+    const UOp built = tiling.build();
+    for (const Node* n : toposort(built)) {
+      if (n->op != Op::Reduce) continue;
+      ASSERT_EQ(n->src(0)->op, Op::Mul);
+      for (const UOp& factor : n->src(0)->src()) selects += factor->op == Op::Where;
+    }
+    EXPECT_EQ(selects, wanted) << to_string(opts);
+    expect_same(ast, lower_with(ast, t, opts), 1e-5, to_string(opts));
+  };
+  const Opt x{OptKind::Local, 1, 4}, y{OptKind::Local, 0, 4}, steps{OptKind::Unroll, 2, 2},
+      slab{OptKind::Split, 2, 4}, all_x{OptKind::Group, 1, 0}, all_y{OptKind::Group, 0, 0},
+      a{OptKind::Stage, 0, 1}, b{OptKind::Stage, 1, 1}, next{OptKind::Ahead, 1, 1};
+  for (const char* name : {"spirv-generic", "spirv-lavapipe"}) {
+    const Target gpu = builtin_target(name);
+    expect_selects(gpu, {x, y, steps, slab, all_x, all_y}, 2);
+    expect_selects(gpu, {x, y, steps, slab, all_x, all_y, a}, 1);
+    expect_selects(gpu, {x, y, steps, slab, all_x, all_y, b, next}, 1);
+    expect_selects(gpu, {x, y, steps, slab, all_x, all_y, a, b, next}, 0);
+  }
+  const Target cpu = builtin_target("c-x86-64");
+  const Opt rows{OptKind::Upcast, 0, 3};
+  expect_selects(cpu, {rows, steps, {OptKind::Stage, 1, 0}}, 1);
+  expect_selects(cpu, {rows, steps, {OptKind::Stage, 0, 0}, {OptKind::Stage, 1, 0}}, 0);
 }
 
 // Tiles that divide nothing, copies inside none, one or two loops, with lanes and without.

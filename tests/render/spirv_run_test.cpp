@@ -9,6 +9,7 @@
 
 #include <spirv/unified1/spirv.hpp>
 
+#include "graph/gradient.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
 #include "kernel/opt/random_opts.h"
@@ -18,6 +19,8 @@
 #include "render/renderer.h"
 #include "render/spirv.h"
 #include "render/spirv_interpreter.h"
+#include "sched/models.h"
+#include "sched/schedule.h"
 
 namespace tuff::render {
 namespace {
@@ -194,14 +197,63 @@ TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
   t.subgroup_size = 32;
   for (const Target& used : {t, bound(t)}) {
     current = &used;
-    for (const UOp& ast : {kt::matmul_ast(64, 64, 32), kt::matmul_ast(64, 48, 64, true),
-                           kt::matmul_ast(62, 94, 39), kt::matmul_across_ast(64, 64, 16)}) {
+    for (const UOp& ast :
+         {kt::matmul_ast(64, 64, 32), kt::matmul_ast(64, 48, 64, true), kt::matmul_ast(62, 94, 39),
+          kt::matmul_ast(64, 48, 37), kt::matmul_across_ast(64, 64, 16)}) {
       const kernel::LinearKernel k = kernel::lower(ast, used);
       EXPECT_NE(k.opts.find(" stage(0,"), std::string::npos) << k.opts;
       EXPECT_NE(k.opts.find(" ahead(1,"), std::string::npos) << k.opts;
       kt::expect_same(ast, k, 1e-4, fmt::format("{} [{}]", GetParam(), k.opts), run_current);
     }
   }
+}
+
+// The kernels of a convolution and of its gradients, as they are scheduled.
+std::vector<UOp> convolution_asts(int64_t images, int64_t channels, int64_t size, int64_t filters,
+                                  const Target& target) {
+  const auto input = [](const graph::Shape& shape) {
+    return reshape(buffer(make_ref<graph::Storage>("VULKAN", DType::F32, element_count(shape))),
+                   shape);
+  };
+  const graph::Shape results{images, filters, size, size};
+  const UOp x = input({images, channels, size, size}), w = input({filters, channels, 3, 3});
+  const UOp conv = sched::testing::conv3x3(x, w);
+  const std::vector<UOp> leaves{x->src(0), w->src(0)};
+  std::vector<UOp> sinks = gradients(conv, reshape(input(results), conv->shape), leaves);
+  sinks = {reshape(conv, results), reshape(sinks[0], x->shape), reshape(sinks[1], w->shape)};
+  std::vector<UOp> asts;
+  const auto target_of = [&](const std::string&) -> const Target& { return target; };
+  for (const sched::Call& c : sched::schedule(sinks, target_of).schedule->calls) {
+    if (c.kind == sched::CallKind::Kernel) asts.push_back(c.ast);
+  }
+  return asts;
+}
+
+// Their workgroups extend along images, rows and columns of pixels.
+TEST_P(SpirvTargetRun, ConvolutionsInWorkgroupMemory) {
+  Target t = described(GetParam());
+  if (t.shared_load_cost == 0) return;
+  t.cores = 2;
+  t.subgroup_size = 16;
+  current = &t;
+  int staged = 0, wide = 0;
+  for (const auto& [images, channels, size, filters] :
+       {std::array<int64_t, 4>{2, 5, 8, 16}, {3, 4, 5, 8}}) {
+    for (const UOp& ast : convolution_asts(images, channels, size, filters, t)) {
+      const kernel::LinearKernel k = kernel::lower(ast, t);
+      const std::string what = fmt::format("{} [{}]", GetParam(), k.opts);
+      kt::expect_same(ast, k, 1e-4, what, run_current);
+      const auto count = [&](const std::string& opt) {
+        int n = 0;
+        for (size_t at = 0; (at = k.opts.find(opt, at)) != std::string::npos; at++) n++;
+        return n;
+      };
+      staged += count(" stage(") == 2;
+      wide += count("local(") > 2;
+    }
+  }
+  EXPECT_GE(staged, 2);
+  EXPECT_GE(wide, 1);
 }
 
 TEST_P(SpirvTargetRun, RandomOpts) {

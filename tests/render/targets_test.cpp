@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/env.h"
+#include "graph/gradient.h"
 #include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/neighbours.h"
@@ -29,21 +30,25 @@ struct Row {
   // Of 1024x1024x1024 in f32: multiply-adds count as two, and what the invocations of a workgroup
   // read in common once.
   double least_reuse;
-  int64_t most_registers;  // of one invocation, by estimate
+  double least_conv_reuse;  // of the convolution and of its images' gradient
+  int64_t most_registers;   // of one invocation, by estimate
 };
 // The tile that fits the registers, times what a workgroup of at most 256 invocations makes of it.
 // Of this size Hopper's 132 units leave each a smaller tile. lavapipe's registers are a stack in
 // the L1 cache; its reuse is by subgroup.
-constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 128}, {"intel-xe", 16, 64},
-                         {"nvidia-ampere", 21, 128},  {"nvidia-hopper", 16, 128},
-                         {"qualcomm-adreno", 21, 64}, {"arm-mali", 21, 64},
-                         {"lavapipe", 8, 640}};
+constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 16, 128}, {"intel-xe", 16, 8, 64},
+                         {"nvidia-ampere", 21, 10, 128},  {"nvidia-hopper", 16, 8, 128},
+                         {"qualcomm-adreno", 21, 16, 64}, {"arm-mali", 21, 16, 64},
+                         {"lavapipe", 8, 6, 640}};
 
+// Of a convolution's weights' gradient, which has few outputs.
+constexpr double kWeightsReuse = 4;
 constexpr double kMatrixReuse = 40;  // of 1024x1024x1024 in f16, by cooperative matrices
 
 struct Work {
   std::string name;
   UOp value;
+  enum { Other, Windows, Weights } conv = Other;
 };
 UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
   Shape shape;
@@ -60,17 +65,25 @@ std::vector<Work> benchmark_set() {
   for (const int64_t n : {64, 256, 512, 1024, 2048})
     out.push_back({fmt::format("matmul {}", n), models::matmul(input({n, n}), input({n, n}))});
   out.push_back({"matmul 509x1021x767", models::matmul(input({509, 767}), input({767, 1021}))});
+  out.push_back({"matmul 509x1021x769", models::matmul(input({509, 769}), input({769, 1021}))});
   for (const int64_t n : {256, 1024, 2048})
     out.push_back({fmt::format("matmul {} of f16", n), narrow_matmul(n, n, n, DType::F16)});
   out.push_back({"matmul 1024 of bf16", narrow_matmul(1024, 1024, 1024, DType::BF16)});
   out.push_back({"matmul 509x1021x767 of f16", narrow_matmul(509, 1021, 767, DType::F16)});
   out.push_back({"matmul 64x64x65536", models::matmul(input({64, 65536}), input({65536, 64}))});
   out.push_back({"gemv 4096x4096", models::matmul(input({4096, 4096}), input({4096, 1}))});
-  out.push_back({"conv 8x32x28x28 by 64x3x3",
-                 models::conv3x3(input({8, 32, 28, 28}), input({64, 32, 3, 3}))});
+  const UOp images = input({8, 32, 28, 28}), weights = input({64, 32, 3, 3});
+  const UOp conv = models::conv3x3(images, weights);
+  const std::vector<UOp> leaves{images->src(0), weights->src(0)};
+  const std::vector<UOp> back =
+      gradients(conv, reshape(input({8, 64, 28, 28}), conv->shape), leaves);
+  out.push_back({"conv 8x32x28x28 by 64x3x3", conv, Work::Windows});
+  out.push_back({"gradient of its images", reshape(back[0], images->shape), Work::Windows});
+  out.push_back({"gradient of its weights", reshape(back[1], weights->shape), Work::Weights});
   out.push_back({"softmax 4096x4096", models::softmax(input({4096, 4096}))});
   out.push_back({"layernorm 4096x4096", models::layer_norm(input({4096, 4096}), input({4096}))});
   out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
+  out.push_back({"sum of 16777213", reduce(Op::Add, input({(1 << 24) - 3}), {0})});
   out.push_back({"column sums of 4096x4096", reduce(Op::Add, input({4096, 4096}), {0})});
   out.push_back({"transpose 4096x4096", permute(input({4096, 4096}), {1, 0})});
   out.push_back({"x*2+1 of 16777216",
@@ -202,6 +215,7 @@ std::string choices(const Row& row, const Target& target) {
     const auto scheduled =
         sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
     out += work.name + "\n";
+    for (const std::string& p : scheduled.schedule->parts) out += "    " + p + "\n";
     for (const sched::Call& call : scheduled.schedule->calls) {
       if (call.kind != sched::CallKind::Kernel) continue;
       const std::string what = fmt::format("{} on {}", work.name, row.name);
@@ -212,6 +226,10 @@ std::string choices(const Row& row, const Target& target) {
       expect_within_limits(k, target, registers, row, what + " " + k.opts);
       if (work.name == "matmul 1024") {
         EXPECT_GE(reused, row.least_reuse) << what << " " << k.opts;
+      }
+      if (work.conv != Work::Other && reused > 0) {
+        EXPECT_GE(reused, work.conv == Work::Weights ? kWeightsReuse : row.least_conv_reuse)
+            << what << " " << k.opts;
       }
       if (work.name == "matmul 1024 of f16" && !target.matrix_shapes.empty()) {
         EXPECT_GE(reused, kMatrixReuse) << what << " " << k.opts;

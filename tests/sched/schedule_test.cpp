@@ -129,6 +129,7 @@ TEST(Fusion, HugeReductionIsSplitWhereThereAreCores) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return cores; };
   const std::vector<UOp> sinks{reduce(Op::Add, host_buffer({1024, 1024}), {0, 1})};
   EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "parts(0,4) of add f32 1024x1024\n"
             "kernel k0 t1 <- in0\n"
             "    r0:256: p0[r0] = add_reduce(p1[r0*4096 + r1]; r1:4096)\n"
             "kernel k1 out0 <- t1\n"
@@ -148,11 +149,13 @@ TEST(Fusion, PartsOfAHugeReductionReadNeighboursOnGpus) {
     return to_text(*schedule(sinks, target_of).schedule);
   };
   EXPECT_EQ(split(reduce(Op::Add, host_buffer({1 << 20}), {0})),
+            "parts(0,4096) of add f32 1048576\n"
             "kernel k0 t1 <- in0\n"
             "    r0:256: p0[r0] = add_reduce(p1[r0*4096 + r1]; r1:4096)\n"
             "kernel k1 out0 <- t1\n"
             "    p0[0] = add_reduce(p1[r0]; r0:256)\n");
   EXPECT_EQ(split(reduce(Op::Add, host_buffer({1 << 20, 4}), {0})),
+            "parts(0,4096,turns) of add f32 1048576x4\n"
             "kernel k0 t1 <- in0\n"
             "    r0:1024: p0[r0] = add_reduce(p1[r0 + r1*1024]; r1:4096)\n"
             "kernel k1 out0 <- t1\n"
@@ -193,6 +196,7 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
   const std::vector<UOp> sinks{matmul(host_buffer({16, 4096}), host_buffer({4096, 16}))};
   EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "parts(2,512) of add f32 16x16x4096\n"
             "kernel k0 t2 <- in0 in1\n"
             "    r0:16 r1:16 r2:8: p0[r0*128 + r1*8 + r2] = add_reduce(mul(p1[r0*4096 + r2*512 + "
             "r3], p2[r1 + r2*8192 + r3*16]); r3:512)\n"
@@ -203,7 +207,8 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
     const std::vector<UOp> one{matmul(host_buffer({n, k}), host_buffer({k, n}))};
     return kernel_count(*schedule(one, target_of).schedule);
   };
-  EXPECT_EQ(kernels(16, 2048), 1) << "too short";
+  EXPECT_EQ(kernels(16, 2048), 2);
+  EXPECT_EQ(kernels(16, 1024), 1) << "too short";
   EXPECT_EQ(kernels(128, 4096), 1) << "outputs enough";
   const std::vector<UOp> rows{reduce(Op::Add, host_buffer({256, 4096}), {1})};
   EXPECT_EQ(kernel_count(*schedule(rows, target_of).schedule), 1) << "workgroups share rows";
@@ -221,6 +226,7 @@ TEST(Fusion, LongProductsAreSplitWhereTheirPanelsExceedTheCacheOfACore) {
   const UOp whole = product(32, 128, 64);
   const std::vector<UOp> sinks{add(whole, host_buffer({32, 64}))};
   EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
+            "parts(2,32,panels) of add f32 32x64x128\n"
             "kernel k0 t3 <- in1 in2\n"
             "    r0:4 r1:32 r2:64: p0[r0*2048 + r1*64 + r2] = add_reduce(mul(p1[r0*32 + r1*128 + "
             "r3], p2[r0*2048 + r2 + r3*64]); r3:32)\n"

@@ -1,6 +1,7 @@
 #include "kernel/opt/gpu_products.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "kernel/lower/subgroup.h"
@@ -122,13 +123,15 @@ class GpuProduct : Chooser {
     }
     return s.steps >= kLeast ? std::optional(s) : std::nullopt;
   }
-  // By a divisor, else with a step past the end of what is long.
+  // By a divisor, else with steps past the end of what is long: they are zeros in the copies.
   void divide_axis(Slab& s, int a, int64_t wanted, int64_t unroll) const {
     constexpr int64_t kLong = 32;
     int64_t best = 1;
-    for (const int64_t n : {unroll, int64_t(1), int64_t(2)}) {
-      const bool pads = left(a) % n != 0;
-      if (n > wanted || (pads && (n != 2 || 2 * best > wanted || left(a) < kLong))) continue;
+    bool may_pad = false;
+    for (const int64_t n : {unroll, int64_t(1), int64_t(2), int64_t(4), int64_t(8)}) {
+      const bool pads = left(a) % n != 0, fits = may_pad && 2 * best <= wanted && left(a) >= kLong;
+      may_pad = may_pad || n == 1;
+      if (n > wanted || (pads && !fits)) continue;
       const int64_t split = divisor_up_to((left(a) + n - 1) / n, wanted / n);
       if (n * split <= best) continue;
       best = n * split;
@@ -138,13 +141,41 @@ class GpuProduct : Chooser {
     s.loops += s.split > 1;
   }
 
+  // One side of a workgroup: invocations along the tile's axis, and, where that is short, along
+  // others that are read alike, as images and rows of pixels in a convolution.
+  struct Side {
+    struct Part {
+      int axis;
+      int64_t lanes, invocations = 1;
+    };
+    std::vector<Part> parts;
+    int64_t invocations() const {
+      int64_t n = 1;
+      for (const Part& p : parts) n *= p.invocations;
+      return n;
+    }
+  };
+  Side side_of(int a, int64_t lanes) const {
+    Side s{{{a, lanes}}};
+    std::vector<int> others;
+    for (const int b : reused_axes()) {
+      if (b != a && axis(b).product_reads == axis(a).product_reads) others.push_back(b);
+    }
+    // Neighbours in memory belong to neighbouring invocations.
+    std::ranges::stable_sort(others, std::greater(),
+                             [&](int b) { return std::popcount(axis(b).product_units); });
+    for (const int b : others) s.parts.push_back({b, 1});
+    return s;
+  }
+
   // A workgroup as square as it can be over the tile's two axes: what its invocations read is
   // theirs in common and comes from memory once. As large as leaves every core some.
   void share_tile(const ProductTile& tile, bool staged) {
     if (tile.row < 0 || tile.row == tile.column) return;
     const auto [x, y] = workgroup_of(tile, staged);
-    apply_tile(tile.column, tile.columns, x, staged);
-    apply_tile(tile.row, tile.rows, y, staged);
+    for (const Side& side : {x, y}) {
+      for (const Side::Part& p : side.parts) apply_tile(p.axis, p.lanes, p.invocations, staged);
+    }
   }
   // Of a staged tile neighbouring invocations take vectors beside each other: of workgroup memory
   // all banks at once, of the output whole lines.
@@ -155,7 +186,7 @@ class GpuProduct : Chooser {
     if (invocations > 1) t_.try_apply({OptKind::Local, a, invocations});
     if (staged && lanes > inner) t_.apply({OptKind::Upcast, a, lanes / inner});
   }
-  std::pair<int64_t, int64_t> workgroup_of(const ProductTile& tile, bool staged) const {
+  std::pair<Side, Side> workgroup_of(const ProductTile& tile, bool staged) const {
     constexpr int64_t kMost = 256, kUnknownCores = 16;
     const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
     const int64_t invocations = int64_t(k_.outputs) / (tile.columns * tile.rows);
@@ -172,23 +203,25 @@ class GpuProduct : Chooser {
     };
     int64_t most = kMost;
     while (most > 32 && !fits(most)) most /= 2;
-    // The lanes of a staged tile have not been split off yet.
-    const auto tiles = [&](int a, int64_t lanes) {
-      return staged ? (left(a) + lanes - 1) / lanes : left(a);
-    };
-    const int64_t across = tiles(tile.column, tile.columns), down = tiles(tile.row, tile.rows);
-    int64_t x = 1, y = 1;
-    while (x * y < most) {
-      const bool wider = x * tile.columns <= y * tile.rows;
-      if (grows(x, across, 0) && (wider || !grows(y, down, 1))) {
-        x *= 2;
-      } else if (grows(y, down, 1)) {
-        y *= 2;
-      } else {
+    Side x = side_of(tile.column, tile.columns), y = side_of(tile.row, tile.rows);
+    while (x.invocations() * y.invocations() < most) {
+      const bool wider = x.invocations() * tile.columns <= y.invocations() * tile.rows;
+      if (!grow(wider ? x : y, wider ? 0 : 1, staged) &&
+          !grow(wider ? y : x, wider ? 1 : 0, staged))
         break;
-      }
     }
     return {x, y};
+  }
+  // Twice the invocations, along the first axis that has so many tiles.
+  bool grow(Side& side, size_t local_axis, bool staged) const {
+    for (Side::Part& p : side.parts) {
+      // The lanes of a staged tile have not been split off yet.
+      const int64_t tiles = staged ? (left(p.axis) + p.lanes - 1) / p.lanes : left(p.axis);
+      if (!grows(p.invocations, tiles, local_axis)) continue;
+      p.invocations *= 2;
+      return true;
+    }
+    return false;
   }
   bool grows(int64_t n, int64_t tiles, size_t local_axis) const {
     const int64_t rows = (tiles + 2 * n - 1) / (2 * n) * (2 * n);

@@ -586,14 +586,8 @@ UOp and_gate(const UOp& index, const UOp& gate) {
   return make(Op::Index, index->dtype, {index->src(0), index->src(1), g});
 }
 
-// What an iteration past the end adds. Of a sum of products the factors are zero: a register tile
-// has fewer of them than products.
-UOp identity_unless(const UOp& valid, const UOp& value, Op reduce) {
-  if (reduce == Op::Add && value->op == Op::Mul) {
-    const UOp zero = constant(reduce_identity(Op::Add, value->dtype));
-    return alu(Op::Mul, {where(valid, value->src(0), zero), where(valid, value->src(1), zero)});
-  }
-  return where(valid, value, constant(reduce_identity(reduce, value->dtype)));
+UOp zero_unless(const UOp& valid, const UOp& value) {
+  return where(valid, value, constant(reduce_identity(Op::Add, value->dtype)));
 }
 
 // Rebuilds a Tiling's AST over the parts of its axes.
@@ -612,6 +606,7 @@ class Builder {
       if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
     }
     for (const Opt& o : staged) staged_[t.factors()[size_t(o.axis)].product.get()].push_back(o);
+    if (!staged.empty()) find_masked_copies(ast);
     for (size_t i = 0; i < built_.size(); i++) {
       if (built_[i].gates) gating_.push_back(i);
     }
@@ -689,7 +684,7 @@ class Builder {
         if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;
         out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
       } else {
-        out[0] = identity_unless(b.valid, out[0], old->get<ReduceArg>().op);
+        out[0] = identity_unless(old, a, out[0]);
       }
     }
     if (t_.matrices() && old == t_.matrices()->reduce)
@@ -698,6 +693,45 @@ class Builder {
       out.insert(out.end(), elements_.ranges.begin(), elements_.ranges.end());
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
     return with_src(old, out);
+  }
+
+  // What an iteration past the end adds. Of a sum of products the factors are zero: a register tile
+  // has fewer of them than products, and where a factor is copied the zero is in the copy.
+  UOp identity_unless(const UOp& reduce, int axis, const UOp& value) const {
+    const UOp& valid = built_[size_t(axis)].valid;
+    const Op op = reduce->get<ReduceArg>().op;
+    if (op != Op::Add || value->op != Op::Mul)
+      return where(valid, value, constant(reduce_identity(op, value->dtype)));
+    const auto factor = [&](int source) {
+      const bool copied = std::ranges::find(masked_, MaskedCopy{reduce->src(0).get(), source,
+                                                                axis}) != masked_.end();
+      return copied ? value->src(size_t(source)) : zero_unless(valid, value->src(size_t(source)));
+    };
+    return alu(Op::Mul, {factor(0), factor(1)});
+  }
+
+  // Copies of what a padded sum adds up. Axes that do not depend on the factor are not the copy's.
+  void find_masked_copies(const UOp& ast) {
+    for (const Node* n : toposort(ast)) {
+      const auto opts = n->op == Op::Reduce ? staged_.find(n->src(0).get()) : staged_.end();
+      if (opts == staged_.end()) continue;
+      for (const UOp& r : n->src().subspan(1)) {
+        const int axis = t_.axis_of(r.get());
+        if (!built_[size_t(axis)].valid) continue;
+        for (const Opt& o : opts->second) {
+          const auto source = int(source_of(o));
+          if (walks(n->src(0)->src(size_t(source)), size_t(axis)))
+            masked_.push_back({n->src(0).get(), source, axis});
+        }
+      }
+    }
+  }
+  UOp masked(const UOp& product, size_t source, UOp value) const {
+    for (const MaskedCopy& m : masked_) {
+      if (m.product == product.get() && m.source == int(source))
+        value = zero_unless(built_[size_t(m.axis)].valid, value);
+    }
+    return value;
   }
 
   // The axes a node closes, in loop order.
@@ -718,7 +752,7 @@ class Builder {
       while (!alone && i + 1 < opts.size() && opts[i + 1].amount == opts[i].amount)
         together.push_back(opts[++i]);
       std::vector<UOp> values;
-      for (const Opt& o : together) values.push_back(src[source_of(o)]);
+      for (const Opt& o : together) values.push_back(masked(old, source_of(o), src[source_of(o)]));
       const std::vector<UOp> copies =
           alone ? own_copy(old, together[0], values[0]) : shared_copies(old, together, values);
       for (size_t c = 0; c < copies.size(); c++) factors[source_of(together[c])] = copies[c];
@@ -790,6 +824,13 @@ class Builder {
   MatrixElements elements_;     // where there are matrices
   std::vector<size_t> gating_;  // axes
   std::unordered_map<const Node*, std::vector<Opt>> staged_;
+  // Factors that are zero past the end of a padded axis as they are copied.
+  struct MaskedCopy {
+    const Node* product;
+    int source, axis;
+    bool operator==(const MaskedCopy&) const = default;
+  };
+  std::vector<MaskedCopy> masked_;
   int32_t copies_ = 0;  // and rows that are kept: Shared memory numbered so far
 };
 

@@ -1,0 +1,58 @@
+// Parts: the transformation of one reduction into two kernels, the sums of parts and the sum of
+// these (of products: split-K). Named and legal by rule as kernel's opts are, but the schedule's,
+// since the second kernel is one more call; TUFF_SKIP=parts leaves it out. Called by prepare().
+// Works on the tensor floor alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/target.h"
+#include "graph/uop.h"
+
+namespace tuff::sched {
+
+// A reduction with fewer outputs than this and more reduced elements than that runs as partial
+// results first, so that all cores or workgroups have a share.
+inline constexpr int64_t kSplitMaxOutputs = 256;
+inline constexpr int64_t kSplitMinReduced = 32768;
+// So does a matrix product on a GPU with fewer outputs than a quarter of what keeps its units busy
+// (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
+// this.
+inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 4, kSplitLeastPart = 512;
+// And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
+// L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors
+// is used so often that their products are what takes time.
+inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 16;
+
+enum class PartOrder : uint8_t {
+  Runs,    // a part is a run of the axis, the results of an output lie beside each other
+  Turns,   // parts take the axis' elements in turn, so that they lie beside each other
+  Panels,  // runs; the results of a part lie beside each other
+};
+struct Parts {
+  int64_t axis;    // of what is reduced
+  int64_t length;  // elements of a part; the last one may be shorter: what it lacks is masked
+  PartOrder order = PartOrder::Runs;
+  bool operator==(const Parts&) const = default;
+};
+std::string to_string(const Parts& p);  // "parts(0,4096)", "parts(0,4096,turns)"
+
+// The same value as `reduce`, a Reduce of the tensor floor, by way of memory. What is stored in
+// between is not rounded to half a word. InvalidArgument saying why it is illegal.
+graph::UOp in_parts(const graph::UOp& reduce, const Parts& p);
+
+// What the numbers of the device make of it; none: the reduction stays whole.
+std::optional<Parts> choose_parts(const graph::Node& reduce, const Target& target);
+
+// Random legal parts, or none, the same for the same seed everywhere: TUFF_RANDOM_OPTS. Must never
+// look at what they are worth.
+std::optional<Parts> random_parts(const graph::UOp& reduce, uint64_t seed);
+// How often they were drawn and were legal, of all calls in this process.
+struct PartsCounts {
+  uint64_t tried = 0, applied = 0;
+};
+PartsCounts random_parts_counts();
+
+}  // namespace tuff::sched
