@@ -44,6 +44,7 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
     key.tokens.push_back(t.vector_bytes);
     key.tokens.push_back(t.shared_bytes);
     key.tokens.push_back(t.l2_bytes);
+    key.tokens.push_back(t.l3_bytes);
     key.tokens.push_back(t.load_cost);
     key.tokens.push_back(t.launch_cost_ns);
     key.tokens.push_back(t.subgroup_size);
