@@ -50,6 +50,15 @@ std::vector<int64_t> checked_elements(int64_t count) {
   return out;
 }
 
+std::vector<float> all_values(const std::vector<Tensor>& results) {
+  std::vector<float> out;
+  for (const Tensor& t : results) {
+    const std::vector<float> more = t.cast(DType::F32).to_vector<float>();
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string first_wrong(const std::function<Expected(int64_t)>& expected,
@@ -94,7 +103,7 @@ KernelFigures measure(const KernelRow& row, const Extents& extents, const Kernel
     ms.insert(ms.end(), more.begin(), more.end());
   });
   if (peer) f.peer_ms_median = median(peer_ms), f.peer_wrong = peer->wrong();
-  f.wrong = first_wrong(c.expected, jit(c.inputs)[0].cast(DType::F32).to_vector<float>());
+  f.wrong = first_wrong(c.expected, all_values(jit(c.inputs)));
   f.device = device->name();
   f.driver = device->hcq().info().driver;
   f.kernels = jit.stats().kernels;

@@ -38,9 +38,10 @@ struct Expected {
 // One case, ready to run.
 struct KernelCase {
   std::vector<Tensor> inputs;
-  Jit::Function function;  // one result
+  Jit::Function function;
   double flops = 0, bytes = 0;
-  std::function<Expected(int64_t)> expected;  // of the result's element, in row-major order
+  // Of its results' elements, one result after the other, in row-major order.
+  std::function<Expected(int64_t)> expected;
 };
 
 enum class Unit : uint8_t { Gflops, Gbps };  // decimal, per second

@@ -1,6 +1,7 @@
 // The table behind `tuff bench`: what is computed, how much work that is, what is right.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -194,6 +195,87 @@ KernelCase attention(const Extents& e, const KernelOptions& o) {
   return c;
 }
 
+// Of one head in double precision: what the scores of its rows are reduced to.
+class AttentionGradients {
+ public:
+  AttentionGradients(Given q, Given k, Given v, Given g, int64_t t, int64_t d)
+      : q_(std::move(q)), k_(std::move(k)), v_(std::move(v)), g_(std::move(g)), t_(t), d_(d) {}
+
+  // Of the result, then of the gradients of q, k and v, element by element of all heads.
+  Expected at(int64_t i, int64_t count, DType dtype) {
+    const int64_t which = i / count, head = i % count / (t_ * d_), row = i / d_ % t_, c = i % d_;
+    const std::vector<Row>& rows = of_head(head);
+    double sum = 0, magnitude = 0;
+    for (int64_t x = 0; x < t_; x++) {
+      const int64_t r = which < 2 ? row : x, j = which < 2 ? x : row;
+      const double p = std::exp(score(head, r, j)) / rows[size_t(r)].total;
+      const double slope = p * (weighted(head, r, j) - rows[size_t(r)].mean) / root();
+      const double y = which == 0   ? p * v_.at(place(head, x, c))
+                       : which == 1 ? slope * k_.at(place(head, x, c))
+                       : which == 2 ? slope * q_.at(place(head, x, c))
+                                    : p * g_.at(place(head, x, c));
+      sum += y, magnitude += std::abs(y) + (which == 1 || which == 2 ? p : 0);
+    }
+    const double n = double(t_) + double(d_);
+    return {sum, step_of(dtype) * 8 * magnitude + tolerance(sum, 8 * magnitude, n, dtype)};
+  }
+
+ private:
+  struct Row {
+    double total = 0;  // of the exponentials
+    double mean = 0;   // of the gradients of its probabilities, weighted by them
+  };
+  double root() const { return std::sqrt(double(d_)); }
+  int64_t place(int64_t head, int64_t row, int64_t c) const { return (head * t_ + row) * d_ + c; }
+  double dot(const Given& a, const Given& b, int64_t head, int64_t r, int64_t j) const {
+    double y = 0;
+    for (int64_t c = 0; c < d_; c++) y += a.at(place(head, r, c)) * b.at(place(head, j, c));
+    return y;
+  }
+  double score(int64_t head, int64_t r, int64_t j) const {
+    return dot(q_, k_, head, r, j) / root();
+  }
+  double weighted(int64_t head, int64_t r, int64_t j) const { return dot(g_, v_, head, r, j); }
+  const std::vector<Row>& of_head(int64_t head) {
+    std::vector<Row>& rows = heads_[head];
+    if (!rows.empty()) return rows;
+    rows.resize(size_t(t_));
+    for (int64_t r = 0; r < t_; r++) {
+      Row& row = rows[size_t(r)];
+      for (int64_t j = 0; j < t_; j++) {
+        const double e = std::exp(score(head, r, j));
+        row.total += e, row.mean += e * weighted(head, r, j);
+      }
+      row.mean /= row.total;
+    }
+    return rows;
+  }
+
+  Given q_, k_, v_, g_;
+  int64_t t_, d_;
+  std::map<int64_t, std::vector<Row>> heads_;  // as far as they were asked for
+};
+
+// The result too, as a training step needs it.
+KernelCase attention_backward(const Extents& e, const KernelOptions& o) {
+  const Given q = given(e, o, 1), k = given(e, o, 2), v = given(e, o, 3), g = given(e, o, 4);
+  KernelCase c;
+  c.inputs = {q.tensor, k.tensor, v.tensor, g.tensor};
+  c.function = [](const std::vector<Tensor>& in) {
+    const Tensor y = Tensor::scaled_dot_product_attention(in[0], in[1], in[2]);
+    std::vector<Tensor> out = y.gradient({in[0], in[1], in[2]}, in[3]);
+    out.insert(out.begin(), y);
+    return out;
+  };
+  c.flops = 12.0 * double(product(e)) * double(e[2]);
+  c.bytes = 8.0 * element_bytes(o) * double(product(e));
+  const auto right = std::make_shared<AttentionGradients>(q, k, v, g, e[2], e[3]);
+  c.expected = [right, count = product(e), dtype = o.dtype](int64_t i) {
+    return right->at(i, count, dtype);
+  };
+  return c;
+}
+
 // ---- memory
 
 KernelCase elementwise(const Extents& e, const KernelOptions& o) {
@@ -369,6 +451,13 @@ std::span<const KernelRow> kernel_rows() {
        {{16, 4, 64, 32}, {1, 8, 1024, 64}},
        exactly<4>,
        attention},
+      {"attention_backward",
+       "Scaled-dot-product attention and its gradients",
+       "BxHxTxD: batch, heads, positions, width",
+       Unit::Gflops,
+       {{16, 4, 64, 32}, {1, 8, 1024, 64}},
+       exactly<4>,
+       attention_backward},
       {"transpose",
        "A matrix stored transposed",
        "N (NxN) or RxC",

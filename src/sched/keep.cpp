@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "sched/call_graph.h"
+#include "sched/kept_chain.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
 
@@ -20,197 +20,29 @@ namespace {
 constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
 constexpr int64_t kLeastColumns = 16;  // of a kept row
 
-// A kernel of one End, by what its reductions are.
-struct Step {
-  bool possible = false;
-  UOp end;                        // Params carry slots
-  std::vector<UOp> loops;         // outermost first
-  const Node* product = nullptr;  // its sum of products of what is repeated; null: none
-  bool rows = false;              // reductions that walk memory once, and none else
-  std::vector<uint32_t> reads;
-  uint32_t writes = 0;
+void add_once(std::vector<uint32_t>& v, uint32_t x) {
+  if (!contains(v, x)) v.push_back(x);
+}
+
+// Row kernels, and kernels of elements, that have matrices in common; the products that store what
+// they read; those that read what they store.
+struct Island {
+  std::vector<uint32_t> products, rows, last;  // calls
 };
 
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
-bool is_product(const Node* reduce) {
-  return reduce->get<ReduceArg>().op == Op::Add && reduce->src_count == 2 &&
-         through_casts(reduce->src(0).get())->op == Op::Mul;
-}
-
-Step step_of(const Call& c) {
-  Step out;
-  if (c.kind != CallKind::Kernel || c.ast->src_count != 1) return out;
-  const UOp ast = slot_ast(c);
-  out.end = ast->src(0);
-  out.loops.assign(out.end->src().begin() + 1, out.end->src().end());
-  out.writes = slot_of(out.end->src(0)->src(0));
-  if (out.end->src(0)->src(0)->src_count > 2) return out;
-  size_t reductions = 0, streamed = 0;
-  for (const Node* n : toposort(ast)) {
-    if (n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const())) return out;
-    if (n->op != Op::Reduce) continue;
-    reductions++;
-    if (is_streamed(n, ranges_below(UOp(n), AxisKind::Loop))) {
-      streamed++;
-    } else if (is_product(n)) {
-      out.product = n;
-    }
-  }
-  const CallAccess a = access_of(c);
-  if (contains(a.reads, out.writes)) return out;  // in place
-  out.reads = a.reads;
-  out.rows = reductions > 0 && streamed == reductions;
-  if (reductions != 1 || streamed != 0) out.product = nullptr;
-  out.possible = out.rows || out.product;
-  return out;
-}
-
-// What a reader reads of a slot: all loads are of the same rows, each of them walks the columns by
-// a range of its own.
-struct RowRead {
-  std::vector<std::pair<UOp, UOp>> loads;  // and the column they read
-  UOpMap<UOp> rows;                        // of the producer's loops, in the reader's
-  UOp column;                              // the producer's loop
-};
-
-// `loops`: of the reader. Nothing where something is read in another way.
-std::optional<RowRead> row_read(const Step& p, const UOp& value, const std::vector<UOp>& loops) {
-  RowRead out;
-  for (const Node* n : toposort(value)) {
-    if (n->op != Op::Load || n->src(0)->src(0)->op != Op::Param) continue;
-    if (slot_of(n->src(0)) != p.writes) continue;
-    if (n->src(0)->src_count > 2 || !(n->dtype == p.end->src(0)->src(1)->dtype)) return {};
-    const std::optional<UOpMap<UOp>> at = loops_at(p.end, n->src(0)->src(1));
-    if (!at) return {};
-    UOp column, walked;
-    for (const UOp& r : p.loops) {
-      const UOp& x = at->at(r);
-      const auto below = ranges_below(x, AxisKind::Loop);
-      const bool is_row =
-          ranges_below(x, AxisKind::Reduce).empty() &&
-          std::all_of(below.begin(), below.end(), [&](const UOp& b) { return contains(loops, b); });
-      if (is_row) {
-        const auto [it, fresh] = out.rows.emplace(r, x);
-        if (!fresh && !(it->second == x)) return {};
-        continue;
-      }
-      if (column || x->op != Op::Range) return {};
-      column = r, walked = x;
-    }
-    if (!column || (out.column && !(out.column == column))) return {};
-    out.column = column;
-    out.loads.emplace_back(UOp(n), walked);
-  }
-  if (out.loads.empty()) return {};
-  return out;
-}
-
-// A product that reads what a row kernel stores, which reads products: one kernel in the making.
-class Chain {
- public:
-  Chain(const Step& last) : end_(last.end), loops_(last.loops) {
-    for (const Node* n : toposort(end_)) {
-      if (n->op == Op::Range) next_ = std::max(next_, n->get<RangeArg>().id + 1);
-    }
-  }
-
-  // What `p` stores is kept; false, and nothing done, where it is not read row by row.
-  bool keep(const Step& p) {
-    const UOp value = end_->src(0)->src(1);
-    const std::optional<RowRead> read = row_read(p, value, loops_);
-    if (!read) return false;
-    const UOp own = range(read->column->src(0), next_++, AxisKind::Loop);
-    UOpMap<UOp> at = read->rows;
-    at.emplace(read->column, own);
-    const UOp stored = p.end->src(0)->src(1);
-    for (const UOp& r : ranges_below(stored, AxisKind::Reduce))
-      at.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
-    const DType t = stored->dtype, kept = survives_in_register(t) ? t : DType::F32;
-    const UOp filling = simplify(substitute(stored, at));
-    const UOp memory =
-        make(Op::Shared, kept, {}, SharedArg{number_++, read->column->src(0)->const_int()});
-    const UOp store =
-        make(Op::Store, DType::Void, {make(Op::Index, kept, {memory, own}), cast(filling, kept)});
-    const UOp filled = make(Op::After, kept, {memory, make(Op::End, DType::Void, {store, own})});
-    end_ = substitute(end_, row_loads(end_, *read, filled, t));
-    column_ = read->column;
-    std::set<UOp, ById> used;
-    for (const auto& [r, x] : read->rows) {
-      for (const UOp& b : ranges_below(x, AxisKind::Loop)) used.insert(b);
-    }
-    row_loops_.assign(used.begin(), used.end());
-    return true;
-  }
-  const std::vector<UOp>& rows() const { return row_loops_; }
-  const UOp& column() const { return column_; }  // of what was kept last, in its own loops
-  int64_t columns() const { return column_->src(0)->const_int(); }
-  int32_t kept() const { return number_; }
-
-  // Rows outermost, so that each is filled once.
-  UOp end() const {
-    std::vector<UOp> loops = row_loops_;
-    for (const UOp& r : loops_) {
-      if (!contains(loops, r)) loops.push_back(r);
-    }
-    return numbered(end_->src(0), loops);
-  }
-
- private:
-  struct ById {
-    bool operator()(const UOp& a, const UOp& b) const {
-      return a->get<RangeArg>().id < b->get<RangeArg>().id;
-    }
-  };
-  static UOp element(const UOp& filled, const UOp& column) {
-    return make(Op::Load, filled->dtype, {make(Op::Index, filled->dtype, {filled, column})});
-  }
-  // Loads of the slot, and casts of them: floats that are kept wider are not narrowed to be
-  // widened.
-  static UOpMap<UOp> row_loads(const UOp& below, const RowRead& read, const UOp& filled, DType t) {
-    UOpMap<UOp> out;
-    for (const auto& [load, column] : read.loads)
-      out.emplace(load, cast(element(filled, column), t));
-    for (const Node* n : toposort(below)) {
-      if (n->op != Op::Cast || !(n->dtype == filled->dtype)) continue;
-      for (const auto& [load, column] : read.loads) {
-        if (n->src(0) == load) out.emplace(UOp(n), element(filled, column));
-      }
-    }
-    return out;
-  }
-  static UOp numbered(const UOp& store, const std::vector<UOp>& loops) {
-    UOpMap<UOp> fresh;
-    int32_t next = 0;
-    const auto give = [&](const UOp& r) {
-      if (fresh.count(r)) return;
-      fresh.emplace(r, range(r->src(0), next, r->get<RangeArg>().kind));
-      next++;
-    };
-    for (const UOp& r : loops) give(r);
-    for (const Node* n : toposort(store)) {
-      if (n->op == Op::Range) give(UOp(n));
-    }
-    std::vector<UOp> src{store};
-    src.insert(src.end(), loops.begin(), loops.end());
-    return substitute(make(Op::End, DType::Void, src), fresh);
-  }
-
-  UOp end_;
-  std::vector<UOp> loops_;
-  std::vector<UOp> row_loops_;
-  UOp column_;
-  int32_t next_ = 0, number_ = 0;
+// A kernel in the making: for a last product, or for several at once.
+struct Making {
+  std::vector<uint32_t> last;
+  Chain chain;
+  std::vector<uint32_t> whole;   // row kernels that it holds, their reductions too
+  std::vector<int64_t> lengths;  // of the products taken in
 };
 
 class RowKeeper {
  public:
   // memory: by slot.
   RowKeeper(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of)
-      : s_(s), memory_(memory), target_of_(target_of) {}
+      : s_(s), memory_(memory.begin(), memory.end()), target_of_(target_of) {}
 
   // The calls in a new order, some of them one.
   std::vector<Call> run(std::span<const Call> calls) {
@@ -222,111 +54,313 @@ class RowKeeper {
     writer_ = writers_of(calls);
     made_.resize(calls_.size());
     graph_ = CallGraph(calls, memory_);
-    for (uint32_t c = 0; c < calls_.size(); c++) try_chain(c);
+    find_readers();
+    for (uint32_t c = 0; c < calls_.size(); c++) {
+      if (!steps_[c].rows || head_[c] != c || contains(tried_, c)) continue;
+      if (const std::optional<Island> found = island(c)) try_island(*found);
+    }
     std::vector<Call> out;
     for (uint32_t c : graph_.order(head_)) out.push_back(made_[c] ? *made_[c] : *calls_[c]);
     return out;
   }
 
  private:
-  const Step* producer(uint32_t slot, uint32_t before) const {
-    const auto w = writer_.find(slot);
-    if (w == writer_.end() || w->second >= before || head_[w->second] != w->second) return nullptr;
-    const Step& p = steps_[w->second];
-    const bool usable = p.possible && p.writes == slot && !made_[w->second] &&
-                        calls_[w->second]->device == calls_[before]->device;
-    return usable ? &p : nullptr;
+  void find_readers() {
+    for (uint32_t c = 0; c < calls_.size(); c++) {
+      for (uint32_t a : access_of(*calls_[c]).reads) readers_[a].push_back(c);
+    }
   }
-  uint32_t number(const Step* p) const { return uint32_t(p - steps_.data()); }
+  bool usable(uint32_t c, const std::string& device) const {
+    return steps_[c].possible && head_[c] == c && !made_[c] && calls_[c]->device == device;
+  }
 
-  void try_chain(uint32_t c) {
-    const Step& last = steps_[c];
-    if (!last.possible || !last.product) return;
-    for (uint32_t slot : last.reads) {
-      const Step* rows = producer(slot, c);
-      if (!rows || !rows->rows || !is_factor(last.product, slot)) continue;
-      std::vector<const Step*> products;
-      for (uint32_t read : rows->reads) {
-        const Step* p = producer(read, number(rows));
-        if (p && p->product) products.push_back(p);
+  // ---- what belongs together ----
+  // All that reads and stores the matrices around a row kernel; nothing where something else does.
+  std::optional<Island> island(uint32_t first) {
+    Island out;
+    const std::string& device = calls_[first]->device;
+    std::vector<uint32_t> work{first};
+    while (!work.empty()) {
+      const uint32_t r = work.back();
+      work.pop_back();
+      if (contains(out.rows, r)) continue;
+      const bool stands_between = steps_[r].rows || steps_[r].elements;
+      if (!usable(r, device) || !stands_between || !read_by_products(r, out)) return {};
+      out.rows.push_back(r);
+      for (uint32_t slot : steps_[r].reads) {
+        const auto w = writer_.find(slot);
+        if (w == writer_.end() || w->second >= r) continue;
+        const uint32_t p = w->second;
+        if (!steps_[p].product || steps_[p].writes != slot || !usable(p, device)) continue;
+        if (!is_own(slot)) return {};
+        add_once(out.products, p);
+        for (uint32_t reader : readers_[slot]) work.push_back(reader);
       }
-      if (!products.empty() && join(c, rows, products)) return;
     }
+    for (auto* list : {&out.products, &out.rows, &out.last}) std::sort(list->begin(), list->end());
+    return out.products.empty() || out.last.empty() ? std::nullopt : std::optional(out);
   }
-
-  // The sum's steps take one element of the slot each.
-  static bool is_factor(const Node* product, uint32_t slot) {
-    for (const UOp& f : through_casts(product->src(0).get())->src()) {
-      const Node* x = through_casts(f.get());
-      if (x->op == Op::Load && slot_of(x->src(0)) == slot) return true;
-    }
-    return false;
+  // Nothing outside of these calls wants it.
+  bool is_own(uint32_t slot) const {
+    if (s_.buffers[slot].origin != BufferOrigin::Temp || contains(s_.sink_slots, slot))
+      return false;
+    size_t uses = 0;
+    for (const Call& c : s_.calls) uses += size_t(contains(c.args, slot));
+    const auto r = readers_.find(slot);
+    return uses == 1 + (r == readers_.end() ? 0 : r->second.size());
   }
-
-  bool join(uint32_t c, const Step* rows, const std::vector<const Step*>& products) {
-    const Step& last = steps_[c];
-    std::vector<uint32_t> members{number(rows)};
-    for (const Step* p : products) members.push_back(number(p));
-    std::sort(members.begin(), members.end());
-    if (graph_.separated(members, c)) return false;
-    members.push_back(c);
-    std::vector<const Call*> own;
-    for (uint32_t m : members) own.push_back(calls_[m]);
-    Chain chain(last);
-    for (size_t i = 0; i + 1 < members.size(); i++) {
-      if (is_needed(s_, own, steps_[members[i]].writes)) return false;
+  bool read_by_products(uint32_t r, Island& out) {
+    const uint32_t slot = steps_[r].writes;
+    if (!is_own(slot)) return false;
+    for (uint32_t c : readers_[slot]) {
+      const Step& s = steps_[c];
+      if (!usable(c, calls_[r]->device) || !s.product || !is_factor(s.product, slot)) return false;
+      add_once(out.last, c);
     }
-    if (!chain.keep(*rows)) return false;
-    if (!reduces_rows_only(*rows, chain.column())) return false;
-    const std::vector<UOp> loops = chain.rows();
-    for (const Step* p : products) {
-      if (!chain.keep(*p) || !(chain.rows() == loops)) return false;
-    }
-    if (!worth_it(c, chain, products)) return false;
-    Call made = call_of(calls_[c]->device, std::vector<UOp>{chain.end()});
-    if (made.args.size() > target_of_(made.device).max_buffers || !keeps_apart(made)) return false;
-    made_[c] = std::move(made);
-    for (uint32_t m : members) head_[m] = c;
-    graph_.contract(members);
     return true;
   }
 
-  // What a row is reduced to does not depend on its columns.
-  static bool reduces_rows_only(const Step& rows, const UOp& column) {
-    const std::vector<const Node*> nodes = toposort(rows.end);
-    return std::none_of(nodes.begin(), nodes.end(), [&](const Node* n) {
-      return n->op == Op::Reduce && depends_on(UOp(n), column);
-    });
+  // ---- one kernel for each last product ----
+  bool try_island(const Island& from) {
+    tried_.insert(tried_.end(), from.rows.begin(), from.rows.end());
+    for (uint32_t r : from.rows) {
+      if (!store_reductions(r)) return false;
+    }
+    std::vector<Making> makings;
+    for (uint32_t c : from.last) {
+      std::optional<Making> m = rows_kept({c}, from);
+      if (!m) return false;
+      makings.push_back(std::move(*m));
+    }
+    unite(makings, from);
+    if (!values_stored(from, makings)) return false;
+    for (Making& m : makings) {
+      if (!products_kept(m, from)) return false;
+    }
+    return worth_it(from, makings) && commit(from, makings);
   }
 
-  bool worth_it(uint32_t c, const Chain& chain, const std::vector<const Step*>& products) const {
-    const Target& t = target_of_(calls_[c]->device);
-    if (t.has_local) return false;
-    const int64_t lanes = std::max<int64_t>(t.vector_bytes / 4, 4), columns = chain.columns();
+  // What rows are reduced to may be read from memory: each number has a slot.
+  bool store_reductions(uint32_t r) {
+    Step& s = steps_[r];
+    if (s.elements) return true;
+    const UOp column = column_of(s);
+    if (!column) return false;
+    std::vector<UOp> rows;
+    UOp at = index_const(0);
+    for (const UOp& l : s.loops) {
+      if (l == column) continue;
+      rows.push_back(l);
+      at = at * l->src(0)->const_int() + l;
+    }
+    for (const UOp& value : reductions_left(s)) {
+      const UOp index =
+          make(Op::Index, value->dtype, {new_memory(value->dtype, extent(rows), r), simplify(at)});
+      std::vector<UOp> end{make(Op::Store, DType::Void, {index, value})};
+      end.insert(end.end(), rows.begin(), rows.end());
+      s.values.push_back(make(Op::End, DType::Void, end));
+    }
+    return true;
+  }
+  UOp new_memory(DType t, int64_t count, uint32_t call) {
+    BufferSlot slot;
+    slot.dtype = t;
+    slot.count = count;
+    slot.device = calls_[call]->device;
+    s_.buffers.push_back(slot);
+    memory_.push_back(*std::max_element(memory_.begin(), memory_.end()) + 1);
+    return param(int32_t(s_.buffers.size() - 1), t, count);
+  }
+  // The outermost that no row value stores.
+  static std::vector<UOp> reductions_left(const Step& s) {
+    const auto is_stored = [&](const Node* n) {
+      return std::any_of(s.values.begin(), s.values.end(),
+                         [&](const UOp& v) { return v->src(0)->src(1).get() == n; });
+    };
+    const std::vector<UOp> value{s.end->src(0)->src(1)};
+    std::vector<UOp> out;
+    for (const Node* n : toposort_gated(
+             value, [&](const Node* x) { return x->op != Op::Reduce && !is_stored(x); })) {
+      if (n->op == Op::Reduce && !is_stored(n)) out.emplace_back(n);
+    }
+    return out;
+  }
+
+  std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from) const {
+    std::vector<const Step*> steps;
+    for (uint32_t c : last) steps.push_back(&steps_[c]);
+    Making m{std::move(last), Chain(steps), {}, {}};
+    for (uint32_t r : from.rows) {
+      if (!m.chain.reads(steps_[r].writes)) continue;
+      Chain whole = m.chain;
+      const bool kept = whole.keep(steps_[r]);
+      if (kept && (steps_[r].elements || whole.column() == column_of(steps_[r]))) {
+        m.chain = std::move(whole);
+        m.whole.push_back(r);
+      } else if (!m.chain.keep(by_element(steps_[r]))) {
+        return {};
+      }
+    }
+    return m;
+  }
+
+  // Last products that reduce no rows themselves may have rows, and what fills them, in common.
+  void unite(std::vector<Making>& makings, const Island& from) const {
+    for (size_t i = 0; i < makings.size(); i++) {
+      for (size_t j = i + 1; j < makings.size();) {
+        std::optional<Making> both = united(makings[i], makings[j], from);
+        if (both) {
+          makings[i] = std::move(*both);
+          makings.erase(makings.begin() + ptrdiff_t(j));
+        } else {
+          j++;
+        }
+      }
+    }
+  }
+  std::optional<Making> united(const Making& a, const Making& b, const Island& from) const {
+    std::vector<uint32_t> last = a.last;
+    last.insert(last.end(), b.last.begin(), b.last.end());
+    if (reduces_rows(a) || reduces_rows(b) || !loops_alike(a.last[0], b.last[0])) return {};
+    std::optional<Making> both = rows_kept(std::move(last), from);
+    if (!both) return {};
+    Making whole = *both;
+    return products_kept(whole, from) ? both : std::nullopt;
+  }
+  bool reduces_rows(const Making& m) const {
+    return std::any_of(m.whole.begin(), m.whole.end(), [&](uint32_t r) { return steps_[r].rows; });
+  }
+  bool loops_alike(uint32_t a, uint32_t b) const {
+    return std::equal(steps_[a].loops.begin(), steps_[a].loops.end(), steps_[b].loops.begin(),
+                      steps_[b].loops.end(),
+                      [](const UOp& x, const UOp& y) { return x->src(0) == y->src(0); });
+  }
+
+  // Row values are stored by the first kernel that keeps the rows, for those that read them.
+  bool values_stored(const Island& from, std::vector<Making>& makings) const {
+    for (uint32_t r : from.rows) {
+      const auto keeper = std::find_if(makings.begin(), makings.end(),
+                                       [&](const Making& m) { return contains(m.whole, r); });
+      if (keeper == makings.end()) return false;
+      std::vector<uint32_t> slots;
+      for (const UOp& v : steps_[r].values) {
+        const uint32_t slot = slot_of(v->src(0)->src(0));
+        if (keeper->chain.reads(slot)) return false;
+        const bool read = std::any_of(makings.begin(), makings.end(),
+                                      [&](const Making& m) { return m.chain.reads(slot); });
+        if (read || wanted_outside(slot, from)) slots.push_back(slot);
+      }
+      keeper->chain.store_values(steps_[r], slots);
+    }
+    return true;
+  }
+  bool wanted_outside(uint32_t slot, const Island& from) const {
+    std::vector<const Call*> own;
+    for (const auto* list : {&from.rows, &from.last}) {
+      for (uint32_t c : *list) own.push_back(calls_[c]);
+    }
+    return is_needed(s_, own, slot);
+  }
+
+  bool products_kept(Making& m, const Island& from) const {
+    for (uint32_t p : from.products) {
+      if (!m.chain.reads(steps_[p].writes)) continue;
+      if (!m.chain.take_in(steps_[p])) return false;
+      m.lengths.push_back(extent(steps_[p].product->src().subspan(1)));
+    }
+    return true;
+  }
+
+  // ---- the cost rule ----
+  bool worth_it(const Island& from, const std::vector<Making>& makings) const {
+    if (target_of_(calls_[from.last[0]]->device).has_local) return false;
+    const bool again = makings.size() > 1;  // several kernels compute the same
+    if (again && !memory_is_far(from)) return false;
+    return std::all_of(makings.begin(), makings.end(),
+                       [&](const Making& m) { return fits_cache(m, again); });
+  }
+  bool memory_is_far(const Island& from) const {
+    uint64_t bytes = 0;
+    for (const auto* list : {&from.products, &from.rows}) {
+      for (uint32_t c : *list) bytes += s_.buffers[steps_[c].writes].size_bytes();
+    }
+    return target_of_(calls_[from.last[0]]->device).exceeds_caches(int64_t(bytes / kFarCaches));
+  }
+
+  bool fits_cache(const Making& m, bool again) const {
+    const Step& last = steps_[m.last[0]];
+    const Target& t = target_of_(calls_[m.last[0]]->device);
+    const int64_t lanes = std::max<int64_t>(t.vector_bytes / 4, 4), columns = m.chain.columns();
     if (columns < kLeastColumns || columns % lanes != 0) return false;
-    const Step& last = steps_[c];
-    if (matrices(last, chain.rows()) < kMatricesPerCore * int64_t(t.cores)) return false;
+    if (matrices(last, m.chain.rows()) < kMatricesPerCore * int64_t(t.cores)) return false;
     int64_t width = 1;  // of what is stored
-    for (const UOp& r : last.loops) width *= contains(chain.rows(), r) ? 1 : r->src(0)->max;
-    int64_t kept = int64_t(chain.kept()) * kRowsTogether + 2 + width;
+    for (const UOp& r : last.loops) width *= contains(m.chain.rows(), r) ? 1 : r->src(0)->max;
+    const int64_t rows = int64_t(m.chain.kept()) * kRowsTogether;
+    int64_t kept = rows + 2 + width * int64_t(m.last.size());
     if (width < kLeastLength) return false;
-    for (const Step* p : products) {
-      const int64_t length = extent(p->product->src().subspan(1));
+    for (int64_t length : m.lengths) {
       if (length < kLeastLength) return false;
       kept += length;
     }
     const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
-    return double(kept * columns * 4) <= std::min(cache, double(t.shared_bytes));
+    return double((again ? rows : kept) * columns * 4) <= cache &&
+           double(kept * columns * 4) <= double(t.shared_bytes);
   }
 
   // How many matrices the last product is of: loops that both of its factors walk.
   static int64_t matrices(const Step& last, const std::vector<UOp>& rows) {
-    const Node* product = through_casts(last.product->src(0).get());
+    const Node* product = last.product->src(0).get();
+    while (product->op == Op::Cast) product = product->src(0).get();
     int64_t n = 1;
     for (const UOp& r : rows) {
       if (depends_on(product->src(0), r) && depends_on(product->src(1), r)) n *= r->src(0)->max;
     }
     return n;
+  }
+
+  // ---- the calls ----
+  bool commit(const Island& from, const std::vector<Making>& makings) {
+    CallGraph graph = graph_;
+    std::vector<uint32_t> head = head_;
+    std::vector<std::pair<uint32_t, Call>> made;
+    for (size_t i = 0; i < makings.size(); i++) {
+      std::vector<uint32_t> members = members_of(i, from, makings);
+      const uint32_t c = makings[i].last.back();
+      Call call = call_of(calls_[c]->device, makings[i].chain.ends());
+      if (call.args.size() > target_of_(call.device).max_buffers || !keeps_apart(call) ||
+          !reads_in_time(call, members, from))
+        return false;
+      if (graph.separated(std::span(members).first(members.size() - 1), c)) return false;
+      for (uint32_t m : members) head[m] = c;
+      if (members.size() > 1) graph.contract(members);
+      made.emplace_back(c, std::move(call));
+    }
+    for (auto& [c, call] : made) made_[c] = std::move(call);
+    graph_ = std::move(graph);
+    head_ = std::move(head);
+    return true;
+  }
+
+  // The calls that end with a kernel: what several kernels compute goes with the first.
+  std::vector<uint32_t> members_of(size_t making, const Island& from,
+                                   const std::vector<Making>& makings) const {
+    std::vector<uint32_t> out = makings[making].last;
+    const auto keeper = [&](uint32_t r) {
+      return size_t(std::find_if(makings.begin(), makings.end(),
+                                 [&](const Making& m) { return contains(m.whole, r); }) -
+                    makings.begin());
+    };
+    for (uint32_t r : from.rows) {
+      if (keeper(r) == making) out.push_back(r);
+    }
+    for (uint32_t p : from.products) {
+      const auto reader = std::find_if(from.rows.begin(), from.rows.end(), [&](uint32_t r) {
+        return contains(steps_[r].reads, steps_[p].writes);
+      });
+      if (reader != from.rows.end() && keeper(*reader) == making) out.push_back(p);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
   }
 
   // What is stored is neither read nor stored again in the same memory.
@@ -338,15 +372,35 @@ class RowKeeper {
     }
     return true;
   }
+  // What a kernel reads that none of its members read, to compute it again, is not overwritten in
+  // between.
+  bool reads_in_time(const Call& made, const std::vector<uint32_t>& members,
+                     const Island& from) const {
+    const uint32_t first = std::min(from.products[0], from.rows[0]);
+    for (size_t x = made.output_count; x < made.args.size(); x++) {
+      const uint32_t slot = made.args[x];
+      const bool known = std::any_of(members.begin(), members.end(),
+                                     [&](uint32_t m) { return contains(steps_[m].reads, slot); });
+      for (uint32_t c = first; !known && c < calls_.size(); c++) {
+        if (contains(from.rows, c)) continue;
+        for (uint32_t w = 0; w < calls_[c]->output_count; w++) {
+          if (memory_[calls_[c]->args[w]] == memory_[slot]) return false;
+        }
+      }
+    }
+    return true;
+  }
 
   Schedule& s_;
-  std::span<const uint32_t> memory_;
+  std::vector<uint32_t> memory_;
   const TargetOf& target_of_;
   std::vector<const Call*> calls_;
-  std::vector<Step> steps_;                // by call
-  std::vector<std::optional<Call>> made_;  // by call: what it became
-  std::vector<uint32_t> head_;             // by call: whose kernel it is in
-  std::map<uint32_t, uint32_t> writer_;    // by slot
+  std::vector<Step> steps_;                            // by call
+  std::vector<std::optional<Call>> made_;              // by call: what it became
+  std::vector<uint32_t> head_;                         // by call: whose kernel it is in
+  std::map<uint32_t, uint32_t> writer_;                // by slot
+  std::map<uint32_t, std::vector<uint32_t>> readers_;  // by slot, calls
+  std::vector<uint32_t> tried_;                        // row kernels
   CallGraph graph_;
 };
 

@@ -11,6 +11,15 @@
 // Each iteration of the loops around it, here r, has a row of its own. kernel decides how many rows
 // are worked on at once, and widens the memory by them.
 //
+// Where several products read what the row kernels store, as gradients of attention do, each of
+// them is a kernel that computes the matrices again: none is stored. What rows are reduced to (the
+// largest score, the sum of the exponentials, what the gradients of a row have in common) is stored
+// by the first kernel that holds the reductions, one number a row, by Ends over the rows alone.
+// Products that walk the matrices the other way, along columns, have columns for rows: they read
+// these numbers and compute everything else element by element, a matrix that is read once where it
+// is read. Two of them with the same rows, as the gradients of keys and values, are one kernel.
+// Attention with its gradients is three kernels, with nine products for six.
+//
 // The cost rule:
 //   1. Groups are one thread, whose scratch memory is a piece of a cache: the rows of one register
 //      tile and the packed operands take at most kCacheShare of L2. Both products then keep the
@@ -21,9 +30,13 @@
 //   3. There are at least kMatricesPerCore matrices per core, as heads are: what the rows of one
 //      have in common is packed once. Of one large matrix each thread would pack all of it; its
 //      products are shared out by columns instead.
-//   4. Nothing else reads the matrix. Where gradients do, it has to be stored, and the kernels that
-//      store it were measured to be as fast or faster by themselves.
-//   5. Never more buffers than Target::max_buffers.
+//   4. Nothing but row kernels and products that read it so wants a matrix: else it has to be
+//      stored, and the kernels that store it were measured to be as fast or faster by themselves.
+//   5. Computed again is what together exceeds the last cache kFarCaches times, so that memory is
+//      what training is short of; the rows of a register tile fit as in 1, the operands need not.
+//      What is smaller is stored: the products cost more than the memory's time.
+//   6. Never more buffers than Target::max_buffers, and nothing is read later than before that
+//      something overwrites.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +49,7 @@ namespace tuff::sched {
 inline constexpr int64_t kRowsTogether = 16;  // of one register tile, at most
 inline constexpr int64_t kMatricesPerCore = 2;
 inline constexpr double kCacheShare = 0.75;
+inline constexpr uint64_t kFarCaches = 4;
 
 // memory: for each Input slot in order, a number that slots in the same allocation share.
 void keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of);

@@ -222,7 +222,8 @@ class BenchReplay(TuffTest):
 class BenchKernels(TuffTest):
     """That every row runs, is right and reports; never how long anything took."""
     SIZES = {"matmul": "5,7x3x11,2x4x5x6", "gemv": "9,17x31", "conv": "2x3x8x9x5x3", "elementwise": "1025", "broadcast": "5x7",
-             "reduce": "1025", "softmax": "9x33", "layernorm": "9x33", "attention": "1x2x9x8", "transpose": "17x31",
+             "reduce": "1025", "softmax": "9x33", "layernorm": "9x33", "attention": "1x2x9x8",
+             "attention_backward": "1x2x9x8", "transpose": "17x31",
              "gather": "50x8x20"}
     FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "kernels": int,
               "ms_median": float, "ms_min": float, "ms_max": float, "limit": float, "fraction_of_limit": float, "correct": bool}
@@ -237,7 +238,7 @@ class BenchKernels(TuffTest):
                 rows = self.rows(self.expect(0, "bench", bench, "--device", kind, "--sizes", sizes, "--seconds", 0, "--json"))
                 self.assertEqual([r["shape"] for r in rows], ["x".join(self.completed(bench, s)) for s in sizes.split(",")])
                 for row in rows:
-                    unit = "gflops" if bench in ("matmul", "conv", "attention") else "gbps"
+                    unit = "gflops" if bench in ("matmul", "conv", "attention", "attention_backward") else "gbps"
                     self.assertEqual({k: type(v) for k, v in row.items()}, self.FIELDS | {unit: float})
                     self.assertEqual((row["bench"], row["correct"], row["device"].split(":")[0]), (bench, True, kind))
                     self.assertGreater(row["kernels"], 0)

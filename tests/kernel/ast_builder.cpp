@@ -169,6 +169,30 @@ UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal) 
   return kernel_of({store(0, n, at + i * width + d, y, {head, i, d})});
 }
 
+UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width) {
+  AstBuilder b;
+  const int64_t n = heads * positions * width, rows = heads * positions;
+  const UOp head = b.loop(heads), i = b.loop(positions), d = b.loop(width);
+  const UOp at = head * (positions * width), row = head * positions + i;
+  const auto product = [&](int32_t left, int32_t right, const UOp& column) {
+    const UOp e = b.fold(width);
+    return reduce_over(
+        Op::Add, load(left, n, at + i * width + e) * load(right, n, at + column * width + e), {e});
+  };
+  const UOp s = b.loop(positions), t = b.loop(positions), p = b.loop(positions);
+  const UOp scores = kept_row(1, s, product(4, 5, s)), slopes = kept_row(2, t, product(7, 6, t));
+  const UOp r1 = b.fold(positions), r2 = b.fold(positions), j = b.fold(positions);
+  const UOp max = reduce_over(Op::Max, element(scores, r1), {r1});
+  const auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {element(scores, x) - max}); };
+  const UOp sum = alu(Op::Recip, {reduce_over(Op::Add, exponential(r2), {r2})});
+  const UOp mean = reduce_over(Op::Add, exponential(r2) * element(slopes, r2), {r2});
+  const UOp gradients = kept_row(0, p, exponential(p) * sum * (element(slopes, p) - mean * sum));
+  const UOp y = reduce_over(Op::Add, element(gradients, j) * load(5, n, at + j * width + d), {j});
+  return kernel_of({store(0, n, at + i * width + d, y, {head, i, d}),
+                    store(1, rows, row, max, {head, i}), store(2, rows, row, sum, {head, i}),
+                    store(3, rows, row, mean, {head, i})});
+}
+
 UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
   AstBuilder b;
   const UOp i = b.loop(rows), j = b.loop(width);

@@ -50,6 +50,9 @@ graph::UOp narrow_product_ast(const NarrowProduct& p);
 graph::UOp softmax_ast(int64_t rows, int64_t columns);
 // Slots 1 to 3 are q, k and v: heads x positions x width; scores and probabilities are kept rows.
 graph::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal = false);
+// The gradient of q, given that of the result in slot 7; slots 1 to 3 get what its rows are reduced
+// to, 4 to 6 are q, k and v. Scores and two kinds of gradients are kept rows.
+graph::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);
 graph::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
 graph::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);  // 3x3, padded
 

@@ -52,6 +52,8 @@ TEST(Golden, LinearLists) {
   // sched makes it for devices without workgroups alone.
   expect_golden("attention.c-x86-64.txt",
                 to_text(lower(attention_ast(8, 64, 32, true), builtin_target("c-x86-64"))));
+  expect_golden("attention_gradient.c-x86-64.txt",
+                to_text(lower(attention_gradient_ast(8, 64, 32), builtin_target("c-x86-64"))));
 }
 
 // One of each kind, alone where it can be.

@@ -369,24 +369,41 @@ TEST(Lower, LoopsThatAnotherStoreIsOutsideOfStayInside) {
 
 // Both products of attention have register tiles; scores and probabilities of a tile's rows lie in
 // scratch memory.
-TEST(Lower, KeptRowsLeaveProductsTheirTiles) {
-  const Target t = builtin_target("c-x86-64");
-  const UOp ast = attention_ast(2, 32, 16, true);
-  const LinearKernel k = lower(ast, t);
-  expect_same(ast, k, 1e-5, "attention");
+// Products whose multiply-adds have this many lanes.
+int product_tiles(const LinearKernel& k, int64_t least_lanes) {
   int tiles = 0;
   for (size_t i = 0; i < k.ops.size(); i++) {
     if (k.ops[i]->op != Op::MulAdd) continue;
     int64_t lanes = 1;
     for (size_t bit = 0; bit < k.lane_ranges.size(); bit++)
       lanes *= k.lanes[i] >> bit & 1 ? k.lane_ranges[bit]->src(0)->max : 1;
-    tiles += lanes >= 32;
+    tiles += lanes >= least_lanes;
   }
-  EXPECT_EQ(tiles, 2) << to_text(k);
+  return tiles;
+}
+TEST(Lower, KeptRowsLeaveProductsTheirTiles) {
+  const UOp ast = attention_ast(2, 32, 16, true);
+  const LinearKernel k = lower(ast, builtin_target("c-x86-64"));
+  expect_same(ast, k, 1e-5, "attention");
+  EXPECT_EQ(product_tiles(k, 32), 2) << to_text(k);
   EXPECT_LT(k.shared_bytes, 64u << 10);
-  // Each row has its exponentials computed once: a power of two takes its exponent from bits.
-  const auto is_power = [](const UOp& u) { return u->op == Op::Bitcast && u->dtype == DType::I32; };
-  EXPECT_EQ(std::count_if(k.ops.begin(), k.ops.end(), is_power), 1) << to_text(k);
+  EXPECT_EQ(exponentials(k), 1) << "each row has its exponentials computed once\n" << to_text(k);
+}
+
+// What rows are reduced to is stored where the rows are walked: nothing is computed for it again,
+// and the tiles stay what they are.
+TEST(Lower, ValuesOfKeptRowsAreStoredRowByRow) {
+  const UOp ast = attention_gradient_ast(2, 32, 16);
+  const LinearKernel k = lower(ast, builtin_target("c-x86-64"));
+  expect_same(ast, k, 1e-5, "gradient");
+  EXPECT_EQ(product_tiles(k, 32), 3) << to_text(k);
+  EXPECT_EQ(exponentials(k), 1) << to_text(k);
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const bool stores = k.ops[i]->op == Op::Store && k.ops[i]->src(0)->op == Op::Index &&
+                        k.ops[i]->src(0)->src(0)->op == Op::Param;
+    if (!stores || k.ops[i]->src(0)->src(0)->get<ParamArg>().slot == 0) continue;
+    EXPECT_EQ(k.lanes[i], 0u) << to_text(k);
+  }
 }
 
 // Nests beside each other share their vector lanes: what one has in a row is not the other's.

@@ -52,6 +52,14 @@ Heads heads(int64_t n, int64_t rows, int64_t columns, int64_t width, const UOp& 
   return h;
 }
 
+// Of q, k and v, then the result.
+std::vector<UOp> gradients_of(const Heads& h, const UOp& seed) {
+  const UOp targets[] = {h.q->src(0), h.k->src(0), h.v->src(0)};
+  std::vector<UOp> out = gradients(h.result, seed, targets);
+  out.push_back(h.result);
+  return out;
+}
+
 int kernels(const std::vector<UOp>& sinks, const Target& target) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return target; };
   return kernel_count(*expect_meaning(sinks, 1e-4, target_of));
@@ -125,14 +133,78 @@ TEST(KeptRows, SymbolicRowsStayApart) {
   EXPECT_EQ(kernel_count(*s.schedule), 3) << to_text(*s.schedule);
 }
 
-TEST(KeptRows, GradientsAreThoseOfSeparateKernels) {
+TEST(KeptRows, SmallMatricesOfGradientsAreStored) {
   const Heads h = heads(2, 16, 16, 8);
-  const UOp targets[] = {h.q->src(0), h.k->src(0), h.v->src(0)};
-  std::vector<UOp> sinks = gradients(h.result, contiguous(host_buffer({2, 16, 8})), targets);
-  sinks.push_back(h.result);
-  Target apart = cpu_of(1);
-  apart.shared_bytes = 0;
-  EXPECT_LE(kernels(sinks, cpu_of(1)), kernels(sinks, apart));
+  std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+  EXPECT_EQ(kernels(sinks, cpu_of(1)), 8);
+}
+
+// A last cache so small that all matrices are far from it.
+Target cpu_with_far_memory() {
+  Target t = cpu_of(1);
+  t.l3_bytes = 64;
+  return t;
+}
+Scheduled scheduled(const std::vector<UOp>& sinks, const Target& t) {
+  return schedule(sinks, [&](const std::string&) -> const Target& { return t; });
+}
+uint64_t temporary_bytes(const Scheduled& s) {
+  uint64_t bytes = 0;
+  for (const Arena& a : s.schedule->arenas) bytes += a.size_bytes;
+  return bytes;
+}
+
+constexpr uint64_t kResultBytes = 2 * 16 * 8 * 4, kMatrixBytes = 2 * 16 * 16 * 4;
+
+TEST(KeptRows, GradientsComputeMatricesAgain) {
+  const Target far = cpu_with_far_memory();
+  for (const UOp& mask : {UOp(), host_buffer({16, 16})}) {
+    const Heads h = heads(2, 16, 16, 8, mask);
+    const std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+    EXPECT_EQ(kernels(sinks, far), 3);
+    // Beside the copy of the seed three numbers a row.
+    EXPECT_LE(temporary_bytes(scheduled(sinks, far)), kResultBytes + 3 * 256);
+    EXPECT_GE(temporary_bytes(scheduled(sinks, cpu_of(1))), kResultBytes + 2 * kMatrixBytes);
+  }
+}
+
+// The gradient of the result is made of the result, so that forwards comes first.
+TEST(KeptRows, ForwardsStoresWhatBackwardsNeeds) {
+  const Heads h = heads(2, 16, 16, 8);
+  const std::vector<UOp> sinks = gradients_of(h, contiguous(mul(h.result, h.result)));
+  EXPECT_EQ(kernels(sinks, cpu_with_far_memory()), 4);
+  EXPECT_LE(temporary_bytes(scheduled(sinks, cpu_with_far_memory())), 2 * kResultBytes + 3 * 256);
+}
+
+TEST(KeptRows, GradientsOfSomeInputs) {
+  const Heads h = heads(2, 16, 24, 8);
+  const UOp g = contiguous(host_buffer({2, 16, 8}));
+  const std::vector<UOp> all = gradients_of(h, g);
+  for (int left : {1, 3, 4, 6}) {
+    std::vector<UOp> sinks{h.result};
+    for (int i = 0; i < 3; i++) {
+      if (left >> i & 1) sinks.push_back(all[size_t(i)]);
+    }
+    EXPECT_LE(kernels(sinks, cpu_with_far_memory()), kernels(sinks, cpu_of(1))) << left;
+  }
+}
+
+TEST(KeptRows, MatricesOfGradientsThatOthersReadAreStored) {
+  const Heads h = heads(2, 16, 16, 8);
+  std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+  sinks.push_back(reduce(Op::Add, h.scores, {1}));
+  EXPECT_EQ(kernels(sinks, cpu_with_far_memory()), 9);
+}
+
+// Kernels that compute a matrix again read its factors later than the product did.
+TEST(KeptRows, FactorsThatAreOverwrittenInBetween) {
+  for (UOp Heads::* factor : {&Heads::q, &Heads::k, &Heads::v}) {
+    const Heads h = heads(2, 16, 16, 8);
+    std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+    const UOp& x = (h.*factor)->src(0);
+    sinks.insert(sinks.begin(), assign(x, mul(x, number(0.5))));
+    kernels(sinks, cpu_with_far_memory());
+  }
 }
 
 // Any sizes, primes and ones among them: fused or not, the values are right.
@@ -150,6 +222,21 @@ TEST(KeptRows, RandomAttention) {
     if (HasFailure()) return;
   }
   EXPECT_GE(fused, 5);
+}
+TEST(KeptRows, RandomGradients) {
+  std::mt19937 rng(5);
+  const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
+  int fused = 0;
+  for (int i = 0; i < 16; i++) {
+    const int64_t n = one_of({1, 2}), rows = one_of({1, 7, 16, 20, 24}),
+                  columns = one_of({1, 13, 16, 20}), width = one_of({1, 3, 8, 8, 11});
+    const UOp mask = i % 2 == 0 ? UOp() : host_buffer({rows, columns});
+    const Heads h = heads(n, rows, columns, width, mask);
+    const UOp seed = i % 3 == 0 ? h.result : host_buffer({n, rows, width});
+    fused += kernels(gradients_of(h, contiguous(seed)), cpu_with_far_memory()) <= 4;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(fused, 3);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Kept rows are the memory of one iteration of the loops around them: where lanes or invocations
 // run several at once, each gets a row of its own. A row that is filled by a product has its rows
 // in lanes, which share what the product reads; any other is filled row by row, in registers for
-// one.
+// one. What is stored of the same reductions, one value a row, is stored there too.
 #include <algorithm>
 #include <set>
 
@@ -66,6 +66,7 @@ class KeptRow {
     }
     const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, arg.count * lanes});
     const bool by_row = all_lanes() && !holds_product();
+    if (by_row) find_values();
     return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
       if (old == memory) return wide;
       if (old->op == Op::Index && without_after(old->src(0).get()) == memory.get()) {
@@ -73,8 +74,9 @@ class KeptRow {
         moved[1] = row * arg.count + src[1];
         return with_src(old, moved);
       }
+      if (std::ranges::find(values_, old) != values_.end()) return row_by_row(old, src);
       if (!(old == end_)) return {};
-      return by_row ? row_by_row(src) : together(src);
+      return by_row ? row_by_row(old, src) : together(src);
     });
   }
 
@@ -102,27 +104,40 @@ class KeptRow {
     }
     return with_src(end_, out);
   }
-  UOp row_by_row(std::span<const UOp> src) const {
+  // Ends of the kernel that store what the row's own reductions give.
+  void find_values() {
+    std::set<const Node*> own;
+    for (const Node* n : nodes_of(end_->src(0)->src(1))) {
+      if (n->op == Op::Reduce) own.insert(n);
+    }
     int32_t next = 0;
     for (const UOp& r : deps_.ranges()) next = std::max(next, r->get<RangeArg>().id + 1);
-    UOpMap<UOp> moved;
-    std::vector<UOp> out{UOp()};
-    for (const UOp& r : rows_) {
-      out.push_back(range(r->src(0), next++, AxisKind::Loop));
-      moved.emplace(r, out.back());
+    for (const UOp& r : rows_) moved_.emplace(r, range(r->src(0), next++, AxisKind::Loop));
+    for (const UOp& end : ast_->src()) {
+      const std::vector<const Node*> nodes = nodes_of(end->src(0)->src(1));
+      if (std::ranges::any_of(nodes, [&](const Node* n) { return own.contains(n); }))
+        values_.push_back(end);
     }
+  }
+  UOp row_by_row(const UOp& end, std::span<const UOp> src) const {
+    UOpMap<UOp> moved = moved_;
     // Other rows have been filled for all lanes.
     for (const Node* n : toposort(src[0])) {
       if (n->op == Op::End) moved.emplace(UOp(n), UOp(n));
     }
-    out[0] = substitute(src[0], moved);
-    out.insert(out.end(), src.begin() + 1, src.end());
-    return with_src(end_, out);
+    // Inside the loops around all rows, around those of one.
+    std::vector<UOp> out{substitute(src[0], moved)};
+    if (!(end == end_)) out.insert(out.end(), src.begin() + 1, src.end());
+    for (const UOp& r : rows_) out.push_back(moved_.at(r));
+    if (end == end_) out.insert(out.end(), src.begin() + 1, src.end());
+    return with_src(end, out);
   }
 
   const UOp ast_, end_;
   RangeDeps deps_;
   std::vector<UOp> rows_;
+  UOpMap<UOp> moved_;        // rows in lanes to loops over them
+  std::vector<UOp> values_;  // Ends
 };
 
 }  // namespace

@@ -1,0 +1,363 @@
+#include "sched/kept_chain.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph/symbolic.h"
+#include "graph/walk.h"
+#include "sched/call_graph.h"
+#include "sched/loops.h"
+#include "sched/slot_ast.h"
+
+namespace tuff::sched {
+
+using namespace graph;
+
+namespace {
+
+const Node* through_casts(const Node* n) {
+  while (n->op == Op::Cast) n = n->src(0).get();
+  return n;
+}
+
+bool is_product(const Node* reduce) {
+  return reduce->get<ReduceArg>().op == Op::Add && reduce->src_count == 2 &&
+         through_casts(reduce->src(0).get())->op == Op::Mul;
+}
+
+int32_t free_id(std::span<const UOp> roots) {
+  int32_t next = 0;
+  for (const Node* n : toposort(roots)) {
+    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
+  }
+  return next;
+}
+
+UOp closed(const UOp& store, const std::vector<UOp>& loops) {
+  std::vector<UOp> src{store};
+  src.insert(src.end(), loops.begin(), loops.end());
+  return make(Op::End, DType::Void, src);
+}
+std::vector<UOp> loops_of(const UOp& end) {
+  const auto own = end->src().subspan(1);
+  return {own.begin(), own.end()};
+}
+
+// One End over all elements, the others over some of its loops; nothing gated.
+bool find_ends(const UOp& ast, Step& out) {
+  for (const UOp& end : ast->src()) {
+    if (!out.end || end->src_count > out.end->src_count) out.end = end;
+  }
+  out.loops = loops_of(out.end);
+  for (const UOp& end : ast->src()) {
+    if (end->src(0)->src(0)->src_count > 2) return false;
+    if (end == out.end) continue;
+    const std::vector<UOp> own = loops_of(end);
+    const auto is_ours = [&](const UOp& r) { return contains(out.loops, r); };
+    if (own.size() >= out.loops.size() || !std::all_of(own.begin(), own.end(), is_ours))
+      return false;
+    out.values.push_back(end);
+  }
+  return true;
+}
+
+// The loop walked as outer * n + inner.
+Step with_loop_split(const Step& p, const UOp& loop, int64_t n) {
+  std::vector<UOp> ends{p.end};
+  ends.insert(ends.end(), p.values.begin(), p.values.end());
+  const int32_t id = free_id(ends);
+  const UOp outer = range(index_const(loop->src(0)->const_int() / n), id, AxisKind::Loop),
+            inner = range(index_const(n), id + 1, AxisKind::Loop);
+  std::vector<UOp> stores;
+  for (const UOp& end : ends) stores.push_back(end->src(0));
+  const UOp moved = simplify(substitute(sink(stores), {{loop, outer * n + inner}}));
+  Step out = p;
+  out.values.clear();
+  for (size_t i = 0; i < ends.size(); i++) {
+    std::vector<UOp> loops;
+    for (const UOp& r : loops_of(ends[i])) {
+      loops.push_back(r == loop ? outer : r);
+      if (r == loop) loops.push_back(inner);
+    }
+    const UOp end = closed(moved->src(i), loops);
+    (i == 0 ? out.end : out.values.emplace_back()) = end;
+    if (i == 0) out.loops = loops;
+  }
+  return out;
+}
+
+}  // namespace
+
+Step step_of(const Call& c) {
+  Step out;
+  if (c.kind != CallKind::Kernel) return out;
+  const UOp ast = slot_ast(c);
+  if (!find_ends(ast, out)) return out;
+  out.writes = slot_of(out.end->src(0)->src(0));
+  size_t reductions = 0, streamed = 0;
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Shared || (n->op == Op::Range && !n->src(0)->is_const())) return out;
+    if (n->op != Op::Reduce) continue;
+    reductions++;
+    if (is_streamed(n, ranges_below(UOp(n), AxisKind::Loop))) {
+      streamed++;
+    } else if (is_product(n)) {
+      out.product = n;
+    }
+  }
+  CallAccess a = access_of(c);
+  for (uint32_t w : a.writes) {
+    if (contains(a.reads, w)) return out;  // in place
+  }
+  out.reads = std::move(a.reads);
+  out.rows = reductions > 0 && streamed == reductions;
+  if (reductions != 1 || streamed != 0 || !out.values.empty()) out.product = nullptr;
+  out.elements = reductions == 0;
+  out.possible = out.rows || out.elements || out.product;
+  return out;
+}
+
+UOp column_of(const Step& rows) {
+  std::set<const Node*> reduced;
+  for (const Node* n : toposort(rows.end)) {
+    if (n->op != Op::Reduce) continue;
+    for (const UOp& r : ranges_below(UOp(n), AxisKind::Loop)) reduced.insert(r.get());
+  }
+  UOp column;
+  for (const UOp& r : rows.loops) {
+    if (reduced.count(r.get())) continue;
+    if (column) return {};
+    column = r;
+  }
+  return column;
+}
+
+Step by_element(const Step& rows) {
+  UOpMap<UOp> read;
+  for (const UOp& v : rows.values) {
+    const UOp& index = v->src(0)->src(0);
+    read.emplace(v->src(0)->src(1), make(Op::Load, index->dtype, {index}));
+  }
+  Step out = rows;
+  out.end = closed(substitute(rows.end->src(0), read), rows.loops);
+  out.values.clear();
+  return out;
+}
+
+bool is_factor(const Node* product, uint32_t slot) {
+  for (const UOp& f : through_casts(product->src(0).get())->src()) {
+    const Node* x = through_casts(f.get());
+    if (x->op == Op::Load && slot_of(x->src(0)) == slot) return true;
+  }
+  return false;
+}
+
+// What is read of a slot: all loads are of the same rows, each of them walks the columns by a range
+// of its own.
+struct Chain::RowRead {
+  std::vector<std::pair<UOp, UOp>> loads;  // and the column they read
+  UOpMap<UOp> rows;                        // of the producer's loops, in the reader's
+  UOp column;                              // the producer's loop
+};
+
+Chain::Chain(std::span<const Step* const> last) : loops_(last[0]->loops) {
+  for (const Step* s : last) {
+    UOpMap<UOp> own;
+    for (size_t i = 0; i < loops_.size(); i++) own.emplace(s->loops[i], loops_[i]);
+    next_ = std::max(next_, free_id(std::vector<UOp>{s->end}));
+    for (const UOp& r : ranges_below(s->end, AxisKind::Reduce))
+      own.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
+    ends_.push_back(substitute(s->end, own));
+  }
+}
+
+std::vector<UOp> Chain::loads_of(uint32_t slot) const {
+  std::vector<UOp> out;
+  for (const Node* n : toposort(ends_)) {
+    const bool loads = n->op == Op::Load && n->src(0)->src(0)->op == Op::Param;
+    if (loads && slot_of(n->src(0)) == slot) out.push_back(UOp(n));
+  }
+  return out;
+}
+bool Chain::reads(uint32_t slot) const { return !loads_of(slot).empty(); }
+
+bool Chain::is_row(const UOp& x) const {
+  const auto below = ranges_below(x, AxisKind::Loop);
+  return ranges_below(x, AxisKind::Reduce).empty() &&
+         std::all_of(below.begin(), below.end(), [&](const UOp& b) { return contains(loops_, b); });
+}
+
+// Nothing where something is read in another way.
+std::optional<Chain::RowRead> Chain::row_read(const Step& p) const {
+  RowRead out;
+  for (const UOp& load : loads_of(p.writes)) {
+    if (load->src(0)->src_count > 2 || !(load->dtype == p.end->src(0)->src(1)->dtype)) return {};
+    const std::optional<UOpMap<UOp>> at = loops_at(p.end, load->src(0)->src(1));
+    if (!at) return {};
+    UOp column, walked;
+    for (const UOp& r : p.loops) {
+      const UOp& x = at->at(r);
+      if (is_row(x)) {
+        const auto [it, fresh] = out.rows.emplace(r, x);
+        if (!fresh && !(it->second == x)) return {};
+        continue;
+      }
+      if (column || x->op != Op::Range) return {};
+      column = r, walked = x;
+    }
+    if (!column || (out.column && !(out.column == column))) return {};
+    out.column = column;
+    out.loads.emplace_back(load, walked);
+  }
+  if (out.loads.empty()) return {};
+  return out;
+}
+
+// Loops that are walked in part have that part as a loop of its own.
+Step Chain::aligned(const Step& p) const {
+  for (const UOp& load : loads_of(p.writes)) {
+    const std::optional<UOpMap<UOp>> at = loops_at(p.end, load->src(0)->src(1));
+    if (!at) return p;
+    for (const UOp& r : p.loops) {
+      const UOp& x = at->at(r);
+      if (x->op == Op::Range || is_row(x)) continue;
+      for (const auto& [term, step] : linear_form(x).terms) {
+        const bool walks = step == 1 && term->op == Op::Range && !contains(loops_, term);
+        if (walks && r->src(0)->const_int() % term->src(0)->const_int() == 0)
+          return aligned(with_loop_split(p, r, term->src(0)->const_int()));
+      }
+    }
+  }
+  return p;
+}
+
+// All that is kept has the same rows.
+bool Chain::agree(const RowRead& read) {
+  std::vector<UOp> used;
+  for (const auto& [r, x] : read.rows) {
+    for (const UOp& b : ranges_below(x, AxisKind::Loop)) {
+      if (!contains(used, b)) used.push_back(b);
+    }
+  }
+  std::sort(used.begin(), used.end(), [](const UOp& a, const UOp& b) {
+    return a->get<RangeArg>().id < b->get<RangeArg>().id;
+  });
+  if (number_ > 0 && !(used == row_loops_)) return false;
+  row_loops_ = std::move(used);
+  return true;
+}
+
+namespace {
+
+UOp element(const UOp& filled, const UOp& column) {
+  return make(Op::Load, filled->dtype, {make(Op::Index, filled->dtype, {filled, column})});
+}
+
+// Loads of the slot, and casts of them: floats that are kept wider are not narrowed to be widened.
+UOpMap<UOp> row_loads(std::span<const UOp> below, std::span<const std::pair<UOp, UOp>> loads,
+                      const UOp& filled, DType t) {
+  UOpMap<UOp> out;
+  for (const auto& [load, column] : loads) out.emplace(load, cast(element(filled, column), t));
+  for (const Node* n : toposort(below)) {
+    if (n->op != Op::Cast || !(n->dtype == filled->dtype)) continue;
+    for (const auto& [load, column] : loads) {
+      if (n->src(0) == load) out.emplace(UOp(n), element(filled, column));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+UOp Chain::filled_row(const Step& p, const RowRead& read) {
+  const UOp own = range(read.column->src(0), next_++, AxisKind::Loop);
+  UOpMap<UOp> at = read.rows;
+  at.emplace(read.column, own);
+  const UOp stored = p.end->src(0)->src(1);
+  for (const UOp& r : ranges_below(stored, AxisKind::Reduce))
+    at.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
+  const DType t = stored->dtype, kept = survives_in_register(t) ? t : DType::F32;
+  const UOp filling = simplify(substitute(stored, at));
+  const UOp memory =
+      make(Op::Shared, kept, {}, SharedArg{number_++, read.column->src(0)->const_int()});
+  const UOp store =
+      make(Op::Store, DType::Void, {make(Op::Index, kept, {memory, own}), cast(filling, kept)});
+  columns_.push_back(own);
+  if (p.product) full_.push_back(own);
+  kept_[p.writes] = {p.values, std::move(at)};
+  return make(Op::After, kept, {memory, make(Op::End, DType::Void, {store, own})});
+}
+
+bool Chain::keep(const Step& given) {
+  const Step p = aligned(given);
+  const std::optional<RowRead> read = row_read(p);
+  if (!read || !agree(*read)) return false;
+  column_ = read->column;
+  const UOp filled = filled_row(p, *read);
+  ends_ = substitute(ends_, row_loads(ends_, read->loads, filled, p.end->src(0)->src(1)->dtype));
+  return true;
+}
+
+// A row takes one product in: the accumulators of two would not fit the registers.
+bool Chain::compute_where_read(const Step& given) {
+  const Step p = aligned(given);
+  const std::optional<RowRead> read = row_read(p);
+  if (!read || read->loads.size() != 1 || !p.product) return false;
+  const auto& [load, walked] = read->loads[0];
+  if (!contains(columns_, walked) || contains(full_, walked) || !agree(*read)) return false;
+  full_.push_back(walked);
+  UOpMap<UOp> at = read->rows;
+  at.emplace(read->column, walked);
+  const UOp stored = p.end->src(0)->src(1);
+  for (const UOp& r : ranges_below(stored, AxisKind::Reduce))
+    at.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
+  ends_ = substitute(ends_, {{load, simplify(substitute(stored, at))}});
+  return true;
+}
+
+bool Chain::take_in(const Step& p) { return compute_where_read(p) || keep(p); }
+
+void Chain::store_values(const Step& rows, std::span<const uint32_t> slots) {
+  const Kept& kept = kept_.at(rows.writes);
+  for (const UOp& v : kept.values) {
+    if (!contains(std::vector<uint32_t>(slots.begin(), slots.end()), slot_of(v->src(0)->src(0))))
+      continue;
+    const UOp store = simplify(substitute(v->src(0), kept.at));
+    ends_.push_back(closed(store, ranges_below(store->src(0)->src(1), AxisKind::Loop)));
+  }
+}
+
+std::vector<UOp> Chain::ends() const {
+  std::vector<UOp> out;
+  int32_t own = next_;
+  for (const UOp& end : ends_) {
+    std::vector<UOp> loops, others;
+    for (const UOp& r : row_loops_) {
+      if (contains(loops_of(end), r)) loops.push_back(r);
+    }
+    UOpMap<UOp> apart;  // what is stored besides is a nest of its own inside the rows
+    for (const UOp& r : loops_of(end)) {
+      if (contains(row_loops_, r)) continue;
+      others.push_back(out.empty() ? r : range(r->src(0), own++, AxisKind::Loop));
+      apart.emplace(r, others.back());
+    }
+    loops.insert(loops.end(), others.begin(), others.end());
+    out.push_back(closed(substitute(end->src(0), apart), loops));
+  }
+  UOpMap<UOp> fresh;
+  int32_t next = 0;
+  const auto give = [&](const UOp& r) {
+    if (fresh.count(r)) return;
+    fresh.emplace(r, range(r->src(0), next, r->get<RangeArg>().kind));
+    next++;
+  };
+  for (const UOp& end : out) {
+    for (const UOp& r : loops_of(end)) give(r);
+  }
+  for (const Node* n : toposort(out)) {
+    if (n->op == Op::Range) give(UOp(n));
+  }
+  return substitute(out, fresh);
+}
+
+}  // namespace tuff::sched

@@ -1,0 +1,80 @@
+// A kernel in the making that keeps rows in fast memory: products that read what row kernels store,
+// which read what products store. Called by keep.cpp, which decides. Knows slots and ASTs, nothing
+// of targets, nor of who else reads what is kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sched/schedule.h"
+
+namespace tuff::sched {
+
+// A kernel that stores one matrix, by what its reductions are; values of rows beside it.
+struct Step {
+  bool possible = false;
+  graph::UOp end;                        // Params carry slots
+  std::vector<graph::UOp> values;        // Ends of row values, over some of the loops
+  std::vector<graph::UOp> loops;         // of `end`, outermost first
+  const graph::Node* product = nullptr;  // the sum of products of what is repeated; null: none
+  bool rows = false;                     // reductions that walk memory once, and none else
+  bool elements = false;                 // no reductions
+  std::vector<uint32_t> reads;
+  uint32_t writes = 0;  // by `end`
+};
+Step step_of(const Call& c);
+
+// The loop of a row kernel that none of its reductions depends on. Empty where it is not one.
+graph::UOp column_of(const Step& rows);
+// The row kernel element by element: what its rows are reduced to is read from the memory that its
+// values are stored to.
+Step by_element(const Step& rows);
+// The sum's steps take one element of the slot each.
+bool is_factor(const graph::Node* product, uint32_t slot);
+
+class Chain {
+ public:
+  // The last products. Of several, whose loops are as long, the rows are the same.
+  explicit Chain(std::span<const Step* const> last);
+
+  // What `p` stores is kept, row by row; false, and nothing done, where it is not read so.
+  bool keep(const Step& p);
+  // As keep(); where one row alone reads it, once, it is computed there and not kept.
+  bool take_in(const Step& p);
+  // Of a row kernel that is kept, its values that go to these slots are stored.
+  void store_values(const Step& rows, std::span<const uint32_t> slots);
+
+  bool reads(uint32_t slot) const;
+  const std::vector<graph::UOp>& rows() const { return row_loops_; }
+  // Of what was kept last, in its own loops.
+  const graph::UOp& column() const { return column_; }
+  int64_t columns() const { return column_->src(0)->const_int(); }
+  int32_t kept() const { return number_; }
+  // Rows outermost, so that each is filled once.
+  std::vector<graph::UOp> ends() const;
+
+ private:
+  struct RowRead;
+  struct Kept {
+    std::vector<graph::UOp> values;
+    graph::UOpMap<graph::UOp> at;  // its kernel's ranges
+  };
+  std::optional<RowRead> row_read(const Step& p) const;
+  std::vector<graph::UOp> loads_of(uint32_t slot) const;
+  bool is_row(const graph::UOp& x) const;
+  Step aligned(const Step& p) const;
+  bool agree(const RowRead& read);
+  bool compute_where_read(const Step& p);
+  graph::UOp filled_row(const Step& p, const RowRead& read);
+
+  std::vector<graph::UOp> ends_, loops_, row_loops_;
+  std::map<uint32_t, Kept> kept_;           // by slot
+  std::vector<graph::UOp> columns_, full_;  // what rows are filled along; with a product already
+  graph::UOp column_;
+  int32_t next_ = 0, number_ = 0;
+};
+
+}  // namespace tuff::sched
