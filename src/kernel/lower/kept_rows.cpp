@@ -1,7 +1,8 @@
 // Kept rows are the memory of one iteration of the loops around them: where lanes or invocations
 // run several at once, each gets a row of its own. A row that is filled by a product has its rows
 // in lanes, which share what the product reads; any other is filled row by row, in registers for
-// one.
+// one. Where invocations of a workgroup share rows, they fill them for all lanes at once, between
+// two barriers.
 #include <algorithm>
 #include <set>
 
@@ -46,16 +47,34 @@ std::vector<const Node*> nodes_of(const UOp& value) {
   return out;
 }
 
+// What invocations that share rows are told apart by: the axis that all nests have in common, else
+// one as long as the reductions that they share. Nothing where none share rows.
+UOp shared_columns(const UOp& ast) {
+  UOp reduced;
+  int32_t next = 0;
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
+    if (n->op != Op::End && n->op != Op::Reduce) continue;
+    for (const UOp& r : n->src().subspan(1)) {
+      if (r->op != Op::Range || kind_of(r.get()) != AxisKind::GroupReduce) continue;
+      if (n->op == Op::End) return r;
+      reduced = r;
+    }
+  }
+  return reduced ? range(reduced->src(0), next, AxisKind::GroupReduce) : UOp();
+}
+
 class KeptRow {
  public:
-  // `end` fills it.
-  KeptRow(const UOp& ast, const UOp& end) : ast_(ast), end_(end), deps_(ast) {
+  // `end` fills it. `columns`: see shared_columns.
+  KeptRow(const UOp& ast, const UOp& end, const UOp& columns)
+      : ast_(ast), end_(end), columns_(columns), deps_(ast) {
     rows_ = deps_.list(deps_.of(end) & deps_.kinds(is_row_axis));
   }
 
   // The AST with the row widened; empty where it is as it must be.
   UOp widened() {
-    if (rows_.empty()) return {};
+    if (rows_.empty() && !columns_) return {};
     const UOp memory = end_->src(0)->src(0)->src(0);
     const SharedArg& arg = memory->get<SharedArg>();
     int64_t lanes = 1;
@@ -74,11 +93,42 @@ class KeptRow {
         return with_src(old, moved);
       }
       if (!(old == end_)) return {};
+      if (columns_) return by_workgroup(src);
       return by_row ? row_by_row(src) : together(src);
     });
   }
 
  private:
+  // Before it, nobody reads any more what the last iteration of the loops around has left.
+  UOp by_workgroup(std::span<const UOp> src) {
+    std::vector<UOp> out(src.begin(), src.end());
+    UOp place = out[0]->src(0);
+    if (const std::vector<UOp> around = deps_.list(deps_.of(end_) & deps_.kinds(is_loop));
+        !around.empty()) {
+      const UOp free = make(Op::Barrier, DType::Void, around);
+      std::vector<UOp> index(place->src().begin(), place->src().end());
+      index[0] = make(Op::After, index[0]->dtype, {index[0], free});
+      place = with_src(place, index);
+    }
+    for (const UOp& r : idle_invocations()) {
+      const UOp first = lt(r, index_const(1));
+      const UOp gate = place->src_count > 2 ? logical_and(place->src(2), first) : first;
+      place = make(Op::Index, place->dtype, {place->src(0), place->src(1), gate});
+      out.push_back(r);
+    }
+    out[0] = make(Op::Store, DType::Void, {place, out[0]->src(1)});
+    return make(Op::Barrier, DType::Void, {together(out)});
+  }
+  // Those that the fill does not depend on: one of them stores it.
+  std::vector<UOp> idle_invocations() {
+    const auto is_own = [&](const UOp& r) { return deps_.of(end_->src(0)) & deps_.bit(r); };
+    std::vector<UOp> out;
+    if (!is_own(columns_)) out.push_back(columns_);
+    for (const UOp& r : deps_.list(deps_.kinds([](AxisKind k) { return k == AxisKind::Local; }))) {
+      if (!is_own(r)) out.push_back(r);
+    }
+    return out;
+  }
   bool all_lanes() const {
     return std::ranges::all_of(rows_, [](const UOp& r) { return is_lane(kind_of(r.get())); });
   }
@@ -120,7 +170,7 @@ class KeptRow {
     return with_src(end_, out);
   }
 
-  const UOp ast_, end_;
+  const UOp ast_, end_, columns_;
   RangeDeps deps_;
   std::vector<UOp> rows_;
 };
@@ -129,18 +179,21 @@ class KeptRow {
 
 void pass_kept_rows(Lowering& l) {
   std::set<int32_t> widened;
+  UOp columns;
   // Those that others are filled from come first.
   for (bool again = true; again;) {
     again = false;
     const std::set<const Node*> together = filled_together(l.ast);
     for (const Node* n : toposort(l.ast)) {
       if (!fills_row(n) || together.contains(n)) continue;
+      if (widened.empty()) columns = shared_columns(l.ast);
       if (!widened.insert(without_after(n->src(0)->src(0)->src(0).get())->get<SharedArg>().number)
                .second)
         continue;
-      const UOp wide = KeptRow(l.ast, UOp(n)).widened();
+      const UOp wide = KeptRow(l.ast, UOp(n), columns).widened();
       if (!wide) continue;
       l.ast = wide;
+      l.shares_rows = bool(columns);
       again = true;
       break;
     }

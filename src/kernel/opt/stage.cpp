@@ -192,8 +192,10 @@ void Tiling::check_stage(const Opt& o) const {
     if (s.axis == o.axis) refuse("the factor is staged already");
   }
   const bool together = has_part(-1, AxisKind::Local);
-  if (has_part(-1, AxisKind::GroupReduce))
+  const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
+  if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
     refuse("a workgroup that shares a reduction has no tile");
+  if (columns_without_axis()) refuse("no axis says which of the invocations copies what");
   if (together && spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
   if (together && f.keeps) refuse("the factor is made of what one invocation keeps");
   if (o.amount < 0) refuse("0 or more loops stay around the copy");
