@@ -1,6 +1,7 @@
 #include "sched/keep.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,12 @@ namespace {
 
 constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
 constexpr int64_t kLeastColumns = 16;  // of a kept row
+// Of workgroups that share rows.
+constexpr uint32_t kDearLoad = 4;
+constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
+// What a score passes memory as often between three kernels, with what two launches cost; and how
+// much dearer memory is than a cache.
+constexpr int64_t kScorePasses = 6, kMemoryCost = 2;
 
 // A kernel of one End, by what its reductions are.
 struct Step {
@@ -301,7 +308,7 @@ class RowKeeper {
 
   bool worth_it(uint32_t c, const Chain& chain, const std::vector<const Step*>& products) const {
     const Target& t = target_of_(calls_[c]->device);
-    if (t.has_local) return false;
+    if (t.has_local) return worth_sharing(t, steps_[c], chain, products);
     const int64_t lanes = std::max<int64_t>(t.vector_bytes / 4, 4), columns = chain.columns();
     if (columns < kLeastColumns || columns % lanes != 0) return false;
     const Step& last = steps_[c];
@@ -317,6 +324,35 @@ class RowKeeper {
     }
     const double cache = t.l2_bytes ? double(t.l2_bytes) * kCacheShare : double(t.shared_bytes);
     return double(kept * columns * 4) <= std::min(cache, double(t.shared_bytes));
+  }
+
+  // By the invocations of a workgroup.
+  static bool worth_sharing(const Target& t, const Step& last, const Chain& chain,
+                            const std::vector<const Step*>& products) {
+    constexpr int64_t kVector = 4, kCopiesBytes = 8 << 10;
+    const int64_t columns = chain.columns();
+    if (t.load_cost >= kDearLoad || columns < kLeastColumns || columns % kVector != 0) return false;
+    int64_t width = 1, rows = 1;  // of what is stored, in all
+    for (const UOp& r : last.loops) {
+      if (!r->src(0)->is_const()) return false;
+      (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
+    }
+    int64_t shared_width = width;  // of what each tile of rows reads again, per column
+    for (const Step* p : products) {
+      const int64_t length = extent(p->product->src().subspan(1));
+      if (length < kLeastLength) return false;
+      shared_width += length;
+    }
+    if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return false;
+    const int64_t room = int64_t(t.shared_bytes) - kCopiesBytes;
+    // What becomes of the products lies where one of them was.
+    const int64_t kept = std::max(chain.kept() - 1, 1);
+    const int64_t together = std::max<int64_t>(room, 0) / (kept * columns * 4);
+    const bool cached = !t.exceeds_caches(rows * columns * 4) && (t.l2_bytes || t.l3_bytes);
+    const int64_t passes = kScorePasses * (cached ? 1 : kMemoryCost);
+    const bool once = rows / matrices(last, chain.rows()) <= together;
+    return together >= kLeastRows &&
+           (once || shared_width <= passes * int64_t(std::bit_floor(uint64_t(together))));
   }
 
   // How many matrices the last product is of: loops that both of its factors walk.

@@ -1,6 +1,7 @@
 // Every opt's legality, with the reason in the error, and what it makes of the ranges.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -119,9 +120,15 @@ TEST(Opt, InvocationsShareKeptRows) {
   small.max_invocations = 8;
   expect_refused(ast, small, {{OptKind::Local, 3, 4}, {OptKind::Local, 1, 4}}, "at most 8");
   small = gpu;
-  small.shared_bytes = 2048;  // 8 rows of 16 scores and probabilities, partial results of 16 rows
+  // 16 rows of 16 scores and probabilities, and of 4 partial results; the latter of the former fit.
+  small.shared_bytes = 2700;
   expect_refused(ast, small, {{OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}},
-                 "exceed 2048 bytes");
+                 "exceed 2700 bytes");
+  EXPECT_EQ(
+      refusal(ast, small,
+              {{OptKind::Local, 4, 4}, {OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}}),
+      "")
+      << "probabilities lie where the scores were";
   const std::vector<Opt> whole{{OptKind::Local, 2, 4},       {OptKind::Local, 3, 4},
                                {OptKind::Local, 4, 4},       {OptKind::GroupReduce, 6, 4},
                                {OptKind::GroupReduce, 7, 4}, {OptKind::Upcast, 1, 2},
@@ -132,6 +139,9 @@ TEST(Opt, InvocationsShareKeptRows) {
     expect_same(ast, k, 1e-5, to_string(opts));
     EXPECT_EQ(k.local[0], 4u);
     EXPECT_EQ(k.local[1], n == whole.size() ? 4u : 1u);
+    const auto memories =
+        std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Shared; });
+    EXPECT_EQ(memories, n < 3 ? 2 : n < 4 ? 1 : n < 5 ? 2 : 3) << to_string(opts);
   }
 }
 

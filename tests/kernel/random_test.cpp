@@ -8,6 +8,7 @@
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
+#include "kernel/kept_row_opts.h"
 #include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
 
@@ -264,27 +265,6 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
     EXPECT_GE(histogram.applied(k), 20u) << name(k);
 }
 
-// Opts that share kept rows out to the invocations of a workgroup, and tile products between them.
-std::vector<Opt> workgroup_opts(const UOp& ast, const Target& target, std::mt19937& random) {
-  Tiling t(ast_for_opts(ast), target);
-  const auto pick = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
-  const int64_t together = 1 + pick(3);
-  for (int a = 0; a < int(t.axes().size()); a++) {
-    const Axis& axis = t.axes()[size_t(a)];
-    const bool along = axis.reduced || axis.column;
-    if (!along && pick(2)) t.try_apply({OptKind::Local, a, 2 + pick(4)});
-    if (t.lane_count() <= 16 && !pick(3))
-      t.try_apply({axis.reduced ? OptKind::Unroll : OptKind::Upcast, a, 2 + pick(3)});
-    if (along && pick(4))
-      t.try_apply({axis.reduced ? OptKind::GroupReduce : OptKind::Local, a, 1 << together});
-    if (!pick(4)) t.try_apply({OptKind::Split, a, 2});
-    if (!axis.kept && !axis.reduced && pick(2)) t.try_apply({OptKind::Group, a, pick(2) * 2});
-  }
-  for (int f = 0; f < int(t.factors().size()); f++) t.try_apply({OptKind::Stage, f, pick(7)});
-  for (int f = 0; f < int(t.factors().size()); f++) t.try_apply({OptKind::Ahead, f, 1});
-  return t.applied();
-}
-
 TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   std::map<OptKind, int> applied;
   std::mt19937 random(9);
@@ -298,7 +278,7 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
     for (const NamedTarget& t : targets) {
       if (!t.target.has_local || t.target.shared_bytes < 1024) continue;
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
-      const std::vector<Opt> opts = workgroup_opts(ast, t.target, random);
+      const std::vector<Opt> opts = kept_row_opts(ast, t.target, random);
       for (const Opt& o : opts) applied[o.kind]++;
       expect_the_same(ast, t.target, opts, 1e-4, what);
       if (HasFailure()) return;

@@ -55,6 +55,24 @@ UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
   const auto wide = [&](const UOp& x) { return cast(x, DType::F32); };
   return cast(models::matmul(wide(input({m, k}, t)), wide(input({k, n}, t))), t);
 }
+// Of heads with so many positions and numbers each.
+UOp attention(int64_t heads, int64_t positions, int64_t width) {
+  const Dim h(heads), t(positions), w(width);
+  const UOp q = input({heads, positions, width}), k = input({heads, positions, width}),
+            v = input({heads, positions, width});
+  const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
+    const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
+                         {h, a->shape[1], b->shape[1], a->shape[2]});
+    const UOp y = expand(reshape(b, {h, Dim(1), b->shape[1], b->shape[2]}),
+                         {h, a->shape[1], b->shape[1], b->shape[2]});
+    return reshape(reduce(Op::Add, models::mul(x, y), {3}), {h, a->shape[1], b->shape[1]});
+  };
+  const UOp scores = models::mul(product(q, k), models::number(0.125));
+  const UOp e =
+      models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
+  const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
+  return product(p, permute(v, {0, 2, 1}));
+}
 std::vector<Work> benchmark_set() {
   std::vector<Work> out;
   for (const int64_t n : {64, 256, 512, 1024, 2048})
@@ -70,6 +88,9 @@ std::vector<Work> benchmark_set() {
                  models::conv3x3(input({8, 32, 28, 28}), input({64, 32, 3, 3}))});
   out.push_back({"softmax 4096x4096", models::softmax(input({4096, 4096}))});
   out.push_back({"layernorm 4096x4096", models::layer_norm(input({4096, 4096}), input({4096}))});
+  out.push_back({"attention 192x64x32", attention(192, 64, 32)});
+  out.push_back({"attention 96x256x64", attention(96, 256, 64)});
+  out.push_back({"attention 24x1024x64", attention(24, 1024, 64)});
   out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
   out.push_back({"column sums of 4096x4096", reduce(Op::Add, input({4096, 4096}), {0})});
   out.push_back({"transpose 4096x4096", permute(input({4096, 4096}), {1, 0})});
@@ -102,9 +123,9 @@ int64_t registers_of(const MatrixArg& m, DType t, const kernel::LinearKernel& k)
   return int64_t(m.rows) * m.columns * int64_t(size_bytes(t)) / 4 / k.subgroup_size;
 }
 
-// The most 32-bit values that are live at once as the list stands: accumulators everywhere, loads
-// and what is computed and used more than once from there to the last use. Other results are used
-// up lane by lane; offsets that differ by a lane are immediates of the loads.
+// The most 32-bit values that are live at once as the list stands: accumulators in the loops that
+// use them, loads and what is computed and used more than once from there to the last use. Other
+// results are used up lane by lane; offsets that differ by a lane are immediates of the loads.
 int64_t live_registers(const kernel::LinearKernel& k) {
   std::unordered_map<const Node*, size_t> at, last, users;
   std::vector<size_t> loop_end(k.ops.size(), 0);
@@ -129,6 +150,16 @@ int64_t live_registers(const kernel::LinearKernel& k) {
       users[s.get()]++;
     }
   }
+  std::unordered_map<const Node*, std::pair<size_t, size_t>> used;  // Registers: from, to
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const Node* n = k.ops[i].get();
+    if ((n->op != Op::Load && n->op != Op::Store) || (n->op == Op::Store && n->src(1)->is_const()))
+      continue;
+    const size_t from = loops[i].empty() ? i : loops[i][0],
+                 to = loops[i].empty() ? i : loop_end[loops[i][0]];
+    const auto [it, fresh] = used.try_emplace(without_after(n->src(0).get()), from, to);
+    if (!fresh) it->second.second = to;
+  }
   std::map<size_t, int64_t> change;
   for (size_t i = 0; i < k.ops.size(); i++) {
     const Node* n = k.ops[i].get();
@@ -138,8 +169,9 @@ int64_t live_registers(const kernel::LinearKernel& k) {
     const bool is_matrix = matrix && (n->op == Op::Register || n->op == Op::MatrixLoad);
     if (!is_float(n->dtype) || !(matrix ? is_matrix : kept) || !last.contains(n)) continue;
     const int64_t registers = lanes_of(k, i) * (matrix ? registers_of(*matrix, n->dtype, k) : 1);
-    change[i] += registers;
-    change[n->op == Op::Register ? k.ops.size() : last[n] + 1] -= registers;
+    const bool accumulates = n->op == Op::Register && used.contains(n);
+    change[accumulates ? used[n].first : i] += registers;
+    change[(accumulates ? used[n].second : last[n]) + 1] -= registers;
   }
   int64_t live = 0, most = 0;
   for (const auto& [i, by] : change) most = std::max(most, live += by);

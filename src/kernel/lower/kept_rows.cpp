@@ -3,6 +3,8 @@
 // in lanes, which share what the product reads; any other is filled row by row, in registers for
 // one. Where invocations of a workgroup share rows, they fill them for all lanes at once, between
 // two barriers.
+#include "kernel/lower/kept_rows.h"
+
 #include <algorithm>
 #include <set>
 
@@ -18,10 +20,14 @@ namespace {
 
 bool is_row_axis(AxisKind k) { return is_lane(k) || k == AxisKind::Local; }
 
+const Node* filled_memory(const Node* end) {
+  return without_after(end->src(0)->src(0)->src(0).get());
+}
 bool fills_row(const Node* n) {
   if (n->op != Op::End || n->src(0)->src(0)->op != Op::Index) return false;
-  return without_after(n->src(0)->src(0)->src(0).get())->op == Op::Shared;
+  return filled_memory(n)->op == Op::Shared;
 }
+int32_t number_of(const Node* memory) { return memory->get<SharedArg>().number; }
 
 // What a workgroup fills together is no row of an invocation.
 std::set<const Node*> filled_together(const UOp& ast) {
@@ -64,6 +70,95 @@ UOp shared_columns(const UOp& ast) {
   return reduced ? range(reduced->src(0), next, AxisKind::GroupReduce) : UOp();
 }
 
+// Loads of kept rows that a fill makes.
+struct RowLoads {
+  std::vector<const Node*> own, reduced;  // by the fill itself; below reductions
+};
+RowLoads row_loads(const UOp& value) {
+  RowLoads out;
+  std::set<std::pair<const Node*, bool>> seen;
+  std::vector<std::pair<const Node*, bool>> stack{{value.get(), false}};
+  while (!stack.empty()) {
+    const auto [n, below] = stack.back();
+    stack.pop_back();
+    if (n->op == Op::End || !seen.insert({n, below}).second) continue;
+    if (n->op == Op::Load && without_after(n->src(0)->src(0).get())->op == Op::Shared)
+      (below ? out.reduced : out.own).push_back(n);
+    for (const UOp& s : n->src()) stack.emplace_back(s.get(), below || n->op == Op::Reduce);
+  }
+  return out;
+}
+
+// The row that `end` may be stored to; null: none.
+const Node* overwritten(const UOp& ast, const UOp& end, RangeDeps& deps) {
+  const UOp& place = end->src(0)->src(0);
+  const Node* filled = filled_memory(end.get());
+  const RowLoads loads = row_loads(end->src(0)->src(1));
+  if (place->src_count > 2 || loads.own.empty()) return nullptr;
+  const Node* row = without_after(loads.own[0]->src(0)->src(0).get());
+  const auto is_of_row = [&](const Node* load) {
+    return without_after(load->src(0)->src(0).get()) == row;
+  };
+  for (const Node* load : loads.own) {
+    if (!is_of_row(load) || load->src(0)->src_count > 2 || !(load->src(0)->src(1) == place->src(1)))
+      return nullptr;
+  }
+  if (!(row->dtype == filled->dtype) ||
+      row->get<SharedArg>().count != filled->get<SharedArg>().count)
+    return nullptr;
+  RangeMask own = 0;
+  for (const UOp& r : end->src().subspan(1)) own |= deps.bit(r);
+  for (const Node* n : nodes_of(end->src(0)->src(1))) {
+    if (n->op == Op::Reduce && deps.of(UOp(n)) & own) return nullptr;
+  }
+  std::set<const Node*> known(loads.own.begin(), loads.own.end());
+  known.insert(loads.reduced.begin(), loads.reduced.end());
+  for (const Node* n : toposort(ast)) {
+    const bool reads = n->op == Op::Load && n->src(0)->op == Op::Index && is_of_row(n);
+    if (reads && !known.contains(n)) return nullptr;
+  }
+  return row;
+}
+
+// What is `filled` is stored to the memory of `row` once all reductions of that are complete, if
+// each invocation stores the elements that it reads.
+UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
+  UOp from, to, barrier;
+  std::vector<UOp> complete;
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Shared && number_of(n) == filled) from = UOp(n);
+    if (n->op == Op::Barrier && n->src(0)->op == Op::End && fills_row(n->src(0).get()) &&
+        number_of(filled_memory(n->src(0).get())) == row) {
+      to = UOp(filled_memory(n->src(0).get()));
+      barrier = UOp(n);
+    }
+  }
+  if (!from || !barrier || from->get<SharedArg>().count != to->get<SharedArg>().count) return ast;
+  complete.push_back(barrier);
+  const auto is_fill = [&](const Node* n) {
+    return fills_row(n) && number_of(filled_memory(n)) == filled;
+  };
+  for (const Node* n : toposort(ast)) {
+    if (!is_fill(n)) continue;
+    if (n->src(0)->src(0)->src_count > 2) return ast;  // others read what one stores
+    for (const Node* x : nodes_of(n->src(0)->src(1)))
+      if (x->op == Op::Reduce) complete.push_back(UOp(x));
+  }
+  const UOp free = make(Op::After, to->dtype, {to, make(Op::Barrier, DType::Void, complete)});
+  return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (is_fill(old.get())) {
+      const UOp& place = src[0]->src(0);
+      std::vector<UOp> index(place->src().begin(), place->src().end());
+      index[0] = free;
+      std::vector<UOp> end(src.begin(), src.end());
+      end[0] = make(Op::Store, DType::Void, {with_src(place, index), src[0]->src(1)});
+      return with_src(old, end);
+    }
+    if (old == from) return to;
+    return {};
+  });
+}
+
 class KeptRow {
  public:
   // `end` fills it. `columns`: see shared_columns.
@@ -83,13 +178,14 @@ class KeptRow {
       row = row * r->src(0) + r;
       lanes *= r->src(0)->max;
     }
-    const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, arg.count * lanes});
+    const int64_t pitch = columns_ ? row_pitch(memory) : arg.count;
+    const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, pitch * lanes});
     const bool by_row = all_lanes() && !holds_product();
     return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
       if (old == memory) return wide;
       if (old->op == Op::Index && without_after(old->src(0).get()) == memory.get()) {
         std::vector<UOp> moved(src.begin(), src.end());
-        moved[1] = row * arg.count + src[1];
+        moved[1] = row * pitch + src[1];
         return with_src(old, moved);
       }
       if (!(old == end_)) return {};
@@ -177,9 +273,30 @@ class KeptRow {
 
 }  // namespace
 
+std::map<int32_t, int32_t> overwritten_rows(const UOp& ast) {
+  std::map<int32_t, int32_t> out;
+  std::set<int32_t> named;
+  RangeDeps deps(ast);
+  for (const Node* n : toposort(ast)) {
+    if (!fills_row(n)) continue;
+    const Node* row = overwritten(ast, UOp(n), deps);
+    const int32_t filled = number_of(filled_memory(n));
+    if (!row || named.contains(filled) || !named.insert(number_of(row)).second) continue;
+    named.insert(filled);
+    out.emplace(filled, number_of(row));
+  }
+  return out;
+}
+
+int64_t row_pitch(const UOp& memory) {
+  constexpr int64_t kPadBytes = 16;
+  return memory->get<SharedArg>().count + kPadBytes / int64_t(size_bytes(memory->dtype));
+}
+
 void pass_kept_rows(Lowering& l) {
   std::set<int32_t> widened;
   UOp columns;
+  const std::map<int32_t, int32_t> overwrites = overwritten_rows(l.ast);
   // Those that others are filled from come first.
   for (bool again = true; again;) {
     again = false;
@@ -198,6 +315,8 @@ void pass_kept_rows(Lowering& l) {
       break;
     }
   }
+  if (!l.shares_rows) return;
+  for (const auto& [filled, row] : overwrites) l.ast = with_overwritten(l.ast, filled, row);
 }
 
 }  // namespace tuff::kernel

@@ -72,7 +72,9 @@ int64_t Tiling::kept_bytes(const Opt& next) const {
     return n;
   };
   int64_t total = 0;
-  for (const Stored& s : stored_) total += s.kept_bytes * (s.kept_bytes ? rows(s.around) : 0);
+  for (const Stored& s : stored_) {
+    if (s.kept_bytes && !is_overwriting(s, next)) total += s.kept_bytes * rows(s.around);
+  }
   if (!total) return 0;
   for (const Reduction& r : reductions_) {
     for (int a : r.own) {
@@ -80,6 +82,35 @@ int64_t Tiling::kept_bytes(const Opt& next) const {
       if (is_next || has_part(a, AxisKind::GroupReduce))
         total += r.bytes * rows(r.around) * (is_next ? next.amount : columns_together());
     }
+  }
+  return total;
+}
+
+// Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row
+// is filled by several.
+bool Tiling::is_overwriting(const Stored& s, const Opt& next) const {
+  if (!s.overwrites) return false;
+  bool has_columns = false;
+  for (int i = 0; i < int(axes_.size()); i++) {
+    const Axis& a = axes_[size_t(i)];
+    const bool is_next = i == next.axis && a.main_is_const();
+    const bool local = has_part(i, AxisKind::Local) || (is_next && next.kind == OptKind::Local);
+    const bool closed = contains(s.axes, i) && !contains(s.around, i);
+    if (closed && (a.padded || (is_next && a.main_size() % std::max<int64_t>(next.amount, 1))))
+      return false;
+    if (!a.column && local && !contains(s.around, i)) return false;
+    has_columns = has_columns || (closed && local);
+  }
+  return has_columns;
+}
+
+int64_t Tiling::kept_row_bytes(int64_t columns) const {
+  int64_t total = 0;
+  for (const Stored& s : stored_) {
+    const bool divides = std::ranges::all_of(s.axes, [&](int a) {
+      return contains(s.around, a) || axes_[size_t(a)].main_size() % columns == 0;
+    });
+    if (!s.overwrites || !divides) total += s.kept_bytes;
   }
   return total;
 }

@@ -6,6 +6,7 @@
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
+#include "kernel/lower/kept_rows.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/stage.h"
@@ -102,6 +103,7 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
   }
   find_nests();
   RangeDeps deps(ast);
+  const std::map<int32_t, int32_t> overwrites = overwritten_rows(ast);
   for (const Node* n : order) {
     if (n->op == Op::End) {
       Stored& s = stored_.emplace_back();
@@ -109,7 +111,10 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
       for (const UOp& r : deps.list(deps.of(UOp(n)))) s.around.push_back(axis_of(r.get()));
       const Node* memory = n->src(0)->src(0)->src(0).get();
       if (memory->op == Op::Shared) {
-        s.kept_bytes = memory->get<SharedArg>().count * int64_t(size_bytes(memory->dtype));
+        const int64_t count =
+            target.has_local ? row_pitch(UOp(memory)) : memory->get<SharedArg>().count;
+        s.kept_bytes = count * int64_t(size_bytes(memory->dtype));
+        s.overwrites = overwrites.contains(memory->get<SharedArg>().number);
         for (const UOp& r : n->src().subspan(1)) axes_[size_t(axis_of(r.get()))].kept = true;
       }
     }

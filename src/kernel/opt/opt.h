@@ -116,8 +116,9 @@ class Tiling {
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
-  int64_t kept_bytes() const;   // of kept rows and of what is reduced of them together
-  int64_t local_size() const;   // invocations of a workgroup so far
+  int64_t kept_bytes() const;  // of kept rows and of what is reduced of them together
+  int64_t kept_row_bytes(int64_t columns) const;  // of one of each that so many invocations share
+  int64_t local_size() const;                     // invocations of a workgroup so far
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
@@ -151,12 +152,14 @@ class Tiling {
   void split_matrices(const Opt& o);
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
+  struct Stored;
   int64_t staged_bytes() const;
   bool keeps_rows() const;
   bool is_column(const Opt& o) const;  // it shares kept rows out to invocations of a workgroup
   int64_t columns_together() const;    // invocations that share kept rows; 1: none do
   bool columns_without_axis() const;   // they share reductions of them alone
   int64_t kept_bytes(const Opt& next) const;  // the same with one more opt
+  bool is_overwriting(const Stored& s, const Opt& next) const;
   void check_columns(const Opt& o) const;
   void check_nested(const Opt& o) const;
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
@@ -175,6 +178,7 @@ class Tiling {
     std::vector<int> axes;
     std::vector<int> around;  // of them, those that it does not close
     int64_t kept_bytes = 0;
+    bool overwrites = false;  // a kept row, where invocations share it (lower/kept_rows.h)
   };
   std::vector<Stored> stored_;
   std::vector<Factor> factors_;
