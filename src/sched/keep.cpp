@@ -326,12 +326,21 @@ class RowKeeper {
     return double(kept * columns * 4) <= std::min(cache, double(t.shared_bytes));
   }
 
+  // Cooperative matrices compute the product of what it is read as.
+  static bool has_matrices(const Target& t, const Node* product) {
+    const Node* factor = through_casts(through_casts(product->src(0).get())->src(0).get());
+    return std::ranges::any_of(t.matrix_shapes,
+                               [&](const MatrixShape& s) { return s.a == factor->dtype; });
+  }
+
   // By the invocations of a workgroup.
   static bool worth_sharing(const Target& t, const Step& last, const Chain& chain,
                             const std::vector<const Step*>& products) {
-    constexpr int64_t kVector = 4, kCopiesBytes = 8 << 10;
+    constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
     const int64_t columns = chain.columns();
-    if (t.load_cost >= kDearLoad || columns < kLeastColumns || columns % kVector != 0) return false;
+    if (t.load_cost >= kDearLoad || columns < kLeastColumns || columns % kInvocations != 0)
+      return false;
+    if (has_matrices(t, last.product)) return false;
     int64_t width = 1, rows = 1;  // of what is stored, in all
     for (const UOp& r : last.loops) {
       if (!r->src(0)->is_const()) return false;
@@ -340,7 +349,7 @@ class RowKeeper {
     int64_t shared_width = width;  // of what each tile of rows reads again, per column
     for (const Step* p : products) {
       const int64_t length = extent(p->product->src().subspan(1));
-      if (length < kLeastLength) return false;
+      if (length < kLeastLength || has_matrices(t, p->product)) return false;
       shared_width += length;
     }
     if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return false;

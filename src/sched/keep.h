@@ -11,12 +11,11 @@
 // Each iteration of the loops around it, here r, has a row of its own. kernel decides how many rows
 // are worked on at once, and widens the memory by them.
 //
-// The cost rule:
-//   1. Groups are one thread, whose scratch memory is a piece of a cache: the rows of one register
-//      tile and the packed operands take at most kCacheShare of L2. Both products then keep the
-//      register tiles that they have alone, and what is stored and loaded between three kernels
-//      is saved, with two launches. Where groups share their memory, products live from tiles as
-//      high as the whole group: there rows stay apart.
+// The cost rule where groups are one thread:
+//   1. Its scratch memory is a piece of a cache: the rows of one register tile and the packed
+//      operands take at most kCacheShare of L2. Both products then keep the register tiles that
+//      they have alone, and what is stored and loaded between three kernels is saved, with two
+//      launches.
 //   2. A row is a whole number of vectors, and every length is known.
 //   3. There are at least kMatricesPerCore matrices per core, as heads are: what the rows of one
 //      have in common is packed once. Of one large matrix each thread would pack all of it; its
@@ -24,6 +23,13 @@
 //   4. Nothing else reads the matrix. Where gradients do, it has to be stored, and the kernels that
 //      store it were measured to be as fast or faster by themselves.
 //   5. Never more buffers than Target::max_buffers.
+// Where a workgroup shares its memory 4 and 5 hold, and besides:
+//   6. A workgroup holds a tile of rows, for which it reads the other factors of the products once.
+//      So many rows fit beside copies of those factors that reading them for each tile is less than
+//      what scores pass memory or caches between three kernels; or all rows of a matrix fit.
+//   7. There are rows for every core, and a row is a whole number of the invocations that share it.
+//   8. Loads are not dear: such devices take lanes one by one, in workgroup memory, too.
+//   9. No cooperative matrices compute the products.
 #pragma once
 
 #include <cstdint>

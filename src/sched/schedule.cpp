@@ -44,9 +44,13 @@ void add_targets(GraphKey& key, const TargetOf& target_of) {
     key.tokens.push_back(t.vector_bytes);
     key.tokens.push_back(t.shared_bytes);
     key.tokens.push_back(t.l2_bytes);
+    key.tokens.push_back(t.l3_bytes);
     key.tokens.push_back(t.load_cost);
     key.tokens.push_back(t.launch_cost_ns);
     key.tokens.push_back(t.subgroup_size);
+    uint64_t multiplied = 0;  // dtypes, by bit
+    for (const MatrixShape& m : t.matrix_shapes) multiplied |= uint64_t(1) << uint64_t(m.a);
+    key.tokens.push_back(multiplied);
   }
   key.hash = hash_tokens(key.tokens);
 }

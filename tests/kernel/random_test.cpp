@@ -272,7 +272,7 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
     return sizes.begin()[random() % sizes.size()];
   };
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < 400; seed++) {
+  for (uint32_t seed = 0; seed < 200; seed++) {
     const UOp ast = attention_ast(one_of({1, 2, 3}), one_of({1, 2, 5, 8, 13, 16, 17, 32}),
                                   one_of({1, 3, 4, 7, 8, 16}), random() % 2);
     for (const NamedTarget& t : targets) {
@@ -286,7 +286,7 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   }
   for (const OptKind k : {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce,
                           OptKind::Stage, OptKind::Ahead, OptKind::Group, OptKind::Split})
-    EXPECT_GE(applied[k], 50) << name(k);
+    EXPECT_GE(applied[k], 30) << name(k);
 }
 
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {

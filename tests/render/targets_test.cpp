@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include "base/env.h"
 #include "graph/walk.h"
+#include "kernel/ast_run.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
@@ -41,6 +43,8 @@ constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 128}, {"intel-xe", 16, 64},
 
 constexpr double kMatrixReuse = 40;  // of 1024x1024x1024 in f16, by cooperative matrices
 
+constexpr int64_t kRowsTogether = 16;  // of attention of 64 positions
+
 struct Work {
   std::string name;
   UOp value;
@@ -55,11 +59,9 @@ UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
   const auto wide = [&](const UOp& x) { return cast(x, DType::F32); };
   return cast(models::matmul(wide(input({m, k}, t)), wide(input({k, n}, t))), t);
 }
-// Of heads with so many positions and numbers each.
-UOp attention(int64_t heads, int64_t positions, int64_t width) {
-  const Dim h(heads), t(positions), w(width);
-  const UOp q = input({heads, positions, width}), k = input({heads, positions, width}),
-            v = input({heads, positions, width});
+// Of heads with so many positions and numbers each; `mask` is added to the scores.
+UOp attention(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask) {
+  const Dim h(heads);
   const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
     const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
                          {h, a->shape[1], b->shape[1], a->shape[2]});
@@ -67,11 +69,18 @@ UOp attention(int64_t heads, int64_t positions, int64_t width) {
                          {h, a->shape[1], b->shape[1], b->shape[2]});
     return reshape(reduce(Op::Add, models::mul(x, y), {3}), {h, a->shape[1], b->shape[1]});
   };
-  const UOp scores = models::mul(product(q, k), models::number(0.125));
+  const UOp q = input({heads, rows, width}), k = input({heads, positions, width}),
+            v = input({heads, positions, width});
+  UOp scores = models::mul(product(q, k), models::number(0.125));
+  if (mask)
+    scores = models::add(scores, models::broadcast(input({rows, positions}), scores->shape));
   const UOp e =
       models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
   const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
   return product(p, permute(v, {0, 2, 1}));
+}
+UOp attention(int64_t heads, int64_t positions, int64_t width) {
+  return attention(heads, positions, positions, width, false);
 }
 std::vector<Work> benchmark_set() {
   std::vector<Work> out;
@@ -204,6 +213,20 @@ double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k
   return 2 * width(all) / (bytes(t.factors()[0]) + bytes(t.factors()[1]));
 }
 
+// Rows that a workgroup keeps in its memory; 0: none.
+int64_t rows_together(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
+  kernel::Tiling t(kernel::ast_for_opts(ast), target);
+  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
+  int64_t rows = t.kept_bytes() > 0;
+  for (const kernel::Axis& a : t.axes()) {
+    for (const kernel::AxisPart& p : a.parts)
+      rows *= !a.reduced && !a.column && (is_lane(p.kind) || p.kind == AxisKind::Local)
+                  ? p.size->max
+                  : 1;
+  }
+  return rows;
+}
+
 void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_t registers,
                           const Row& row, const std::string& what) {
   uint64_t invocations = 1;
@@ -217,12 +240,14 @@ void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_
   EXPECT_LE(registers, row.most_registers) << what << "\n" << to_text(k);
 }
 
-std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused) {
+std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused,
+                     int64_t rows) {
   std::string text =
       fmt::format("    {} [{}] groups ({}, {}, {}) local ({}, {}, {}) registers {}", k.name, k.opts,
                   k.groups[0].value(), k.groups[1].value(), k.groups[2].value(), k.local[0],
                   k.local[1], k.local[2], registers);
   if (k.shared_bytes) text += fmt::format(" shared {}", k.shared_bytes);
+  if (rows > 0) text += fmt::format(" rows {}", rows);
   if (reused > 0) text += fmt::format(" reuse {:.2f}", reused);
   return text + fmt::format(" flops {} bytes {}\n", k.estimate.flops, k.estimate.bytes);
 }
@@ -249,7 +274,11 @@ std::string choices(const Row& row, const Target& target) {
         EXPECT_GE(reused, kMatrixReuse) << what << " " << k.opts;
         EXPECT_GT(k.subgroup_size, 0u) << what << ": no matrices: " << k.opts;
       }
-      out += describe(k, registers, reused);
+      const int64_t rows = rows_together(call.ast, target, k);
+      if (work.name == "attention 192x64x32" && target.load_cost == 1) {
+        EXPECT_GE(rows, kRowsTogether) << what << " " << k.opts;
+      }
+      out += describe(k, registers, reused, rows);
     }
   }
   return out;
@@ -267,6 +296,36 @@ TEST(Targets, ChoicesStayWithinLimitsAndAreKept) {
       EXPECT_EQ(contents(golden), text) << row.name;
     }
   }
+}
+
+// Of any sizes, as the scheduler makes it for one core of each: values by the interpreter, which
+// refuses what no barrier parts.
+TEST(Targets, AttentionInOneKernelMeansTheSame) {
+  std::mt19937 random(3);
+  const auto one_of = [&](std::initializer_list<int64_t> v) {
+    return v.begin()[random() % v.size()];
+  };
+  int shared = 0;
+  for (const Row& row : kRows) {
+    Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
+    target.cores = 1;
+    for (int i = 0; i < 6; i++) {
+      const UOp value = attention(one_of({1, 2, 3}), one_of({1, 7, 16, 33}), one_of({16, 24, 40}),
+                                  one_of({8, 13}), i % 2);
+      const UOp sink = make(Op::Contiguous, DType::Void, {value});
+      sched::clear_schedule_cache();
+      const auto scheduled =
+          sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
+      for (const sched::Call& call : scheduled.schedule->calls) {
+        if (call.kind != sched::CallKind::Kernel) continue;
+        const kernel::LinearKernel k = kernel::lower(call.ast, target);
+        shared += rows_together(call.ast, target, k) > 0 && k.local[0] > 1;
+        expect_valid_spirv(k, target);
+        kernel::testing::expect_same(call.ast, k, 1e-4, row.name + (": " + k.opts));
+      }
+    }
+  }
+  EXPECT_GE(shared, 20);
 }
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {

@@ -134,6 +134,9 @@ TEST(KeptRows, WorkgroupsShareThemWhereTrafficIsSaved) {
   EXPECT_EQ(kernels({heads(1, 16, 32, 16).result}, small), 1);  // eight rows
   EXPECT_EQ(kernels({heads(1, 16, 32, 32).result}, small), 3);  // of more numbers
   EXPECT_EQ(kernels({heads(2, 8, 32, 32).result}, small), 1);   // which are all that there are
+  Target matrices = gpu_of(1);
+  matrices.matrix_shapes = {{16, 16, 16, DType::F32, DType::F32, DType::F32}};
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, matrices), 3);
   Target slow = gpu_of(1);
   slow.load_cost = 48;  // lanes are taken one by one, in workgroup memory, too
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, slow), 3);

@@ -120,42 +120,32 @@ const Node* overwritten(const UOp& ast, const UOp& end, RangeDeps& deps) {
   return row;
 }
 
+UOp fill_of(const UOp& ast, int32_t number) {
+  for (const Node* n : toposort(ast)) {
+    if (fills_row(n) && number_of(filled_memory(n)) == number) return UOp(n);
+  }
+  return {};
+}
+
 // What is `filled` is stored to the memory of `row` once all reductions of that are complete, if
 // each invocation stores the elements that it reads.
 UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
-  UOp from, to, barrier;
-  std::vector<UOp> complete;
-  for (const Node* n : toposort(ast)) {
-    if (n->op == Op::Shared && number_of(n) == filled) from = UOp(n);
-    if (n->op == Op::Barrier && n->src(0)->op == Op::End && fills_row(n->src(0).get()) &&
-        number_of(filled_memory(n->src(0).get())) == row) {
-      to = UOp(filled_memory(n->src(0).get()));
-      barrier = UOp(n);
-    }
-  }
-  if (!from || !barrier || from->get<SharedArg>().count != to->get<SharedArg>().count) return ast;
-  complete.push_back(barrier);
-  const auto is_fill = [&](const Node* n) {
-    return fills_row(n) && number_of(filled_memory(n)) == filled;
-  };
-  for (const Node* n : toposort(ast)) {
-    if (!is_fill(n)) continue;
-    if (n->src(0)->src(0)->src_count > 2) return ast;  // others read what one stores
-    for (const Node* x : nodes_of(n->src(0)->src(1)))
-      if (x->op == Op::Reduce) complete.push_back(UOp(x));
-  }
+  const UOp fill = fill_of(ast, filled), before = fill_of(ast, row);
+  const UOp from(filled_memory(fill.get())), to(filled_memory(before.get()));
+  const UOp& place = fill->src(0)->src(0);
+  if (place->src_count > 2 || from->get<SharedArg>().count != to->get<SharedArg>().count)
+    return ast;
+  std::vector<UOp> complete{make(Op::Barrier, DType::Void, {before})};
+  for (const Node* n : nodes_of(fill->src(0)->src(1)))
+    if (n->op == Op::Reduce) complete.push_back(UOp(n));
   const UOp free = make(Op::After, to->dtype, {to, make(Op::Barrier, DType::Void, complete)});
   return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
-    if (is_fill(old.get())) {
-      const UOp& place = src[0]->src(0);
-      std::vector<UOp> index(place->src().begin(), place->src().end());
-      index[0] = free;
-      std::vector<UOp> end(src.begin(), src.end());
-      end[0] = make(Op::Store, DType::Void, {with_src(place, index), src[0]->src(1)});
-      return with_src(old, end);
-    }
     if (old == from) return to;
-    return {};
+    if (!(old == fill)) return {};
+    std::vector<UOp> end(src.begin(), src.end());
+    const UOp moved = make(Op::Index, place->dtype, {free, place->src(1)});
+    end[0] = make(Op::Store, DType::Void, {moved, src[0]->src(1)});
+    return with_src(old, end);
   });
 }
 
