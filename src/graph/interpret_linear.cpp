@@ -1,5 +1,6 @@
 // The linear floor's half of the reference interpreter: every op for all invocations of a workgroup
-// and all lanes before the next op. In that lock-step a Barrier needs no work.
+// and all lanes before the next op. In that lock-step a Barrier needs no work; what needs one and
+// has none is found by who touched an element of workgroup memory since the last.
 #include "graph/interpret.h"
 
 #include <algorithm>
@@ -115,6 +116,41 @@ class Plan {
   std::unordered_map<const Node*, size_t> position_;
 };
 
+// Memory of a workgroup, and who touched its elements since the last barrier.
+class WorkgroupMemory {
+ public:
+  void reserve(size_t count, size_t element_bytes) {
+    bytes_.resize(count * element_bytes);
+    touched_.resize(count);
+  }
+  std::span<std::byte> bytes() { return bytes_; }
+  // `interval`: so many barriers before, and one.
+  void touch(size_t element, size_t invocation, uint64_t interval, bool write) {
+    Touch& t = touched_[element];
+    const bool written = t.written == interval && t.writer != invocation;
+    const bool read = t.read == interval && (t.several || t.reader != invocation);
+    TUFF_CHECK(!written && !(write && read),
+               "invocation {} {} element {} of workgroup memory, which another {} since the last "
+               "barrier",
+               invocation, write ? "writes" : "reads", element, written ? "wrote" : "read");
+    if (write) {
+      t.written = interval, t.writer = invocation;
+      return;
+    }
+    t.several = t.read == interval && (t.several || t.reader != invocation);
+    t.read = interval, t.reader = invocation;
+  }
+
+ private:
+  struct Touch {
+    uint64_t written = 0, read = 0;  // intervals
+    size_t writer = 0, reader = 0;
+    bool several = false;  // readers
+  };
+  std::vector<std::byte> bytes_;
+  std::vector<Touch> touched_;
+};
+
 class Workgroup {
  public:
   Workgroup(const Plan& plan, LinearRun& run, std::array<uint32_t, 3> group)
@@ -191,7 +227,7 @@ class Workgroup {
         return;
       case Op::Register: value(i, inv, n) = Scalar{u.dtype, 0}; return;
       case Op::Shared:
-        shared_[&u].resize(size_t(u.get<SharedArg>().count) * size_bytes(u.dtype));
+        shared_[&u].reserve(size_t(u.get<SharedArg>().count), size_bytes(u.dtype));
         return;
       case Op::Load: load(i, inv, n); return;
       case Op::Store: store(i, inv, n); return;
@@ -201,8 +237,8 @@ class Workgroup {
       case Op::Index:  // a place, no value: Load and Store look at it themselves
       case Op::After:
       case Op::Prefetch:
-      case Op::Barrier:
       case Op::Sink: return;
+      case Op::Barrier: interval_ += inv == 0 && n == 0; return;
       default: alu(i, inv, n);
     }
   }
@@ -224,13 +260,16 @@ class Workgroup {
   std::span<std::byte> place(size_t i, size_t inv, size_t n, bool write) {
     const Step& s = plan_.steps[i];
     if (s.src.size() > 2 && !source(s, 2, inv, n).as_bool()) return {};
-    return element_of(*plan_.steps[s.src[0]].node, source(s, 1, inv, n).as_int(), write);
+    return element_of(*plan_.steps[s.src[0]].node, source(s, 1, inv, n).as_int(), inv, write);
   }
-  std::span<std::byte> element_of(const Node& memory, int64_t element, bool write) {
+  std::span<std::byte> element_of(const Node& memory, int64_t element, size_t inv, bool write) {
     const size_t size = size_bytes(memory.dtype);
     std::span<std::byte> bytes;
     if (memory.op == Op::Shared) {
-      bytes = shared_.at(&memory);
+      bytes = shared_.at(&memory).bytes();
+      TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(),
+                 "access out of bounds: element {} of {} bytes", element, bytes.size());
+      shared_.at(&memory).touch(size_t(element), inv, interval_, write);
     } else {
       const ParamArg& p = memory.get<ParamArg>();
       TUFF_CHECK(size_t(p.slot) < run_.buffers.size(), "no buffer is bound to slot {}", p.slot);
@@ -350,7 +389,7 @@ class Workgroup {
     for (int64_t r = 0; r < m.rows; r++) {
       for (int64_t c = 0; c < m.columns; c++) {
         const int64_t element = first + (m.by_columns ? c * m.stride + r : r * m.stride + c);
-        const auto bytes = element_of(*plan_.steps[index.src[0]].node, element, write);
+        const auto bytes = element_of(*plan_.steps[index.src[0]].node, element, g * lanes_, write);
         Scalar& v = matrix[size_t(r * m.columns + c)];
         if (write) {
           store_scalar(v, bytes.data());
@@ -382,7 +421,8 @@ class Workgroup {
   const size_t invocations_, lanes_;
   std::vector<std::vector<Matrix>> matrices_;  // per step, subgroup, instance
   std::vector<std::vector<Scalar>> values_;    // per step, invocation, instance
-  std::unordered_map<const Node*, std::vector<std::byte>> shared_;
+  std::unordered_map<const Node*, WorkgroupMemory> shared_;
+  uint64_t interval_ = 1;  // between barriers, from 1
 };
 
 }  // namespace

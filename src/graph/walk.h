@@ -24,6 +24,12 @@ class MarkScope {
   uint64_t epoch_;
 };
 
+// What the casts of it are made of.
+inline const Node* through_casts(const Node* n) {
+  while (n->op == Op::Cast) n = n->src(0).get();
+  return n;
+}
+
 // Every node below the roots once, sources before users; order is a function of the graph alone.
 std::vector<const Node*> toposort(std::span<const UOp> roots);
 std::vector<const Node*> toposort(const UOp& root);

@@ -23,6 +23,9 @@ struct Lowering {
   LinearKernel out;
   LowerOptions options{};
   double useful = 1;  // of the lanes and steps of padded axes: the share inside them
+  // Invocations share rows that are kept: GroupReduce ranges are which of them, Local ones which
+  // rows.
+  bool shares_rows = false;
 };
 
 struct Pass {
@@ -66,9 +69,9 @@ void pass_word_storage(Lowering& l);   // 8- and 16-bit elements inside words
 void pass_index_order(Lowering& l);    // offsets: loop-invariant terms first, lanes last
 void pass_index_type(Lowering& l);     // Index -> I32 or I64
 void pass_linearize(Lowering& l);
-void pass_prefetch(Lowering& l);  // asks for memory before it is read or written
+void pass_prefetch(Lowering& l);          // asks for memory before it is read or written
 void pass_streaming_stores(Lowering& l);  // scattered lines of long outputs
-void pass_finish(Lowering& l);    // lanes, arguments, estimate, name
-void pass_texels(Lowering& l);    // which arguments are read as texels
+void pass_finish(Lowering& l);            // lanes, arguments, estimate, name
+void pass_texels(Lowering& l);            // which arguments are read as texels
 
 }  // namespace tuff::kernel

@@ -1,6 +1,7 @@
 #include "sched/keep.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 
@@ -19,6 +20,12 @@ namespace {
 
 constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
 constexpr int64_t kLeastColumns = 16;  // of a kept row
+// Of workgroups that share rows.
+constexpr uint32_t kDearLoad = 4;
+constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
+// What a score passes memory as often between three kernels, with what two launches cost; and how
+// much dearer memory is than a cache.
+constexpr int64_t kScorePasses = 6, kMemoryCost = 2;
 
 void add_once(std::vector<uint32_t>& v, uint32_t x) {
   if (!contains(v, x)) v.push_back(x);
@@ -273,8 +280,9 @@ class RowKeeper {
 
   // ---- the cost rule ----
   bool worth_it(const Island& from, const std::vector<Making>& makings) const {
-    if (target_of_(calls_[from.last[0]]->device).has_local) return false;
     const bool again = makings.size() > 1;  // several kernels compute the same
+    const Target& t = target_of_(calls_[from.last[0]]->device);
+    if (t.has_local) return !again && worth_sharing(t, from, makings[0]);
     if (again && !memory_is_far(from)) return false;
     return std::all_of(makings.begin(), makings.end(),
                        [&](const Making& m) { return fits_cache(m, again); });
@@ -307,10 +315,51 @@ class RowKeeper {
            double(kept * columns * 4) <= double(t.shared_bytes);
   }
 
+  // Cooperative matrices compute the product of what it is read as.
+  static bool has_matrices(const Target& t, const Node* product) {
+    const Node* factor = through_casts(through_casts(product->src(0).get())->src(0).get());
+    return std::ranges::any_of(t.matrix_shapes,
+                               [&](const MatrixShape& s) { return s.a == factor->dtype; });
+  }
+
+  // By the invocations of a workgroup.
+  bool worth_sharing(const Target& t, const Island& from, const Making& m) const {
+    constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
+    const Step& last = steps_[m.last[0]];
+    const Chain& chain = m.chain;
+    const int64_t columns = chain.columns();
+    if (m.last.size() > 1 || from.rows.size() > 1 || m.whole != from.rows) return false;
+    if (t.load_cost >= kDearLoad || columns < kLeastColumns || columns % kInvocations != 0)
+      return false;
+    if (has_matrices(t, last.product)) return false;
+    int64_t width = 1, rows = 1;  // of what is stored, in all
+    for (const UOp& r : last.loops) {
+      if (!r->src(0)->is_const()) return false;
+      (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
+    }
+    int64_t shared_width = width;  // of what each tile of rows reads again, per column
+    for (uint32_t p : from.products) {
+      if (has_matrices(t, steps_[p].product)) return false;
+    }
+    for (int64_t length : m.lengths) {
+      if (length < kLeastLength) return false;
+      shared_width += length;
+    }
+    if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return false;
+    const int64_t room = int64_t(t.shared_bytes) - kCopiesBytes;
+    // What becomes of the products lies where one of them was.
+    const int64_t kept = std::max(chain.kept() - 1, 1);
+    const int64_t together = std::max<int64_t>(room, 0) / (kept * columns * 4);
+    const bool cached = !t.exceeds_caches(rows * columns * 4) && (t.l2_bytes || t.l3_bytes);
+    const int64_t passes = kScorePasses * (cached ? 1 : kMemoryCost);
+    const bool once = rows / matrices(last, chain.rows()) <= together;
+    return together >= kLeastRows &&
+           (once || shared_width <= passes * int64_t(std::bit_floor(uint64_t(together))));
+  }
+
   // How many matrices the last product is of: loops that both of its factors walk.
   static int64_t matrices(const Step& last, const std::vector<UOp>& rows) {
-    const Node* product = last.product->src(0).get();
-    while (product->op == Op::Cast) product = product->src(0).get();
+    const Node* product = through_casts(last.product->src(0).get());
     int64_t n = 1;
     for (const UOp& r : rows) {
       if (depends_on(product->src(0), r) && depends_on(product->src(1), r)) n *= r->src(0)->max;

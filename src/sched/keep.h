@@ -20,12 +20,11 @@
 // is read. Two of them with the same rows, as the gradients of keys and values, are one kernel.
 // Attention with its gradients is three kernels, with nine products for six.
 //
-// The cost rule:
-//   1. Groups are one thread, whose scratch memory is a piece of a cache: the rows of one register
-//      tile and the packed operands take at most kCacheShare of L2. Both products then keep the
-//      register tiles that they have alone, and what is stored and loaded between three kernels
-//      is saved, with two launches. Where groups share their memory, products live from tiles as
-//      high as the whole group: there rows stay apart.
+// The cost rule where groups are one thread:
+//   1. Its scratch memory is a piece of a cache: the rows of one register tile and the packed
+//      operands take at most kCacheShare of L2. Both products then keep the register tiles that
+//      they have alone, and what is stored and loaded between three kernels is saved, with two
+//      launches.
 //   2. A row is a whole number of vectors, and every length is known.
 //   3. There are at least kMatricesPerCore matrices per core, as heads are: what the rows of one
 //      have in common is packed once. Of one large matrix each thread would pack all of it; its
@@ -37,6 +36,13 @@
 //      What is smaller is stored: the products cost more than the memory's time.
 //   6. Never more buffers than Target::max_buffers, and nothing is read later than before that
 //      something overwrites.
+// Where a workgroup shares its memory 4 and 6 hold, nothing is computed again, and besides:
+//   7. A workgroup holds a tile of rows, for which it reads the other factors of the products once.
+//      So many rows fit beside copies of those factors that reading them for each tile is less than
+//      what scores pass memory or caches between three kernels; or all rows of a matrix fit.
+//   8. There are rows for every core, and a row is a whole number of the invocations that share it.
+//   9. Loads are not dear: such devices take lanes one by one, in workgroup memory, too.
+//  10. No cooperative matrices compute the products.
 #pragma once
 
 #include <cstdint>

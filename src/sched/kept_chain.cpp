@@ -15,11 +15,6 @@ using namespace graph;
 
 namespace {
 
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
 bool is_product(const Node* reduce) {
   return reduce->get<ReduceArg>().op == Op::Add && reduce->src_count == 2 &&
          through_casts(reduce->src(0).get())->op == Op::Mul;

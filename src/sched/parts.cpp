@@ -100,11 +100,6 @@ UOp in_parts(const UOp& n, const Parts& p) {
 
 namespace {
 
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
 // How many outputs an element of a factor is used for.
 int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
   int64_t n = 1;

@@ -52,6 +52,9 @@ void add_circumstances(GraphKey& key, const StepChoice& steps, const TargetOf& t
     key.tokens.push_back(t.load_cost);
     key.tokens.push_back(t.launch_cost_ns);
     key.tokens.push_back(t.subgroup_size);
+    uint64_t multiplied = 0;  // dtypes, by bit
+    for (const MatrixShape& m : t.matrix_shapes) multiplied |= uint64_t(1) << uint64_t(m.a);
+    key.tokens.push_back(multiplied);
   }
   key.hash = hash_tokens(key.tokens);
 }

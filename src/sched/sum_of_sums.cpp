@@ -20,11 +20,6 @@ bool is_sum(const Node& n) { return n.op == Op::Reduce && n.get<ReduceArg>().op 
 bool moves_each_once(const Node& n) {
   return n.op == Op::Reshape || n.op == Op::Permute || n.op == Op::Pad || n.op == Op::Shrink;
 }
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
 // The axes that a sum adds up, in front; behind them its result's.
 UOp terms_in_front(const Node& sum) {
   const IntVec& axes = sum.get<ReduceArg>().axes;

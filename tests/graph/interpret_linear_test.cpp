@@ -128,6 +128,33 @@ TEST(InterpretLinear, WorkgroupMemoryIsSharedAfterABarrierAndFreshPerGroup) {
   for (size_t i = 0; i < 16; i++) EXPECT_EQ(y[i], float(i / 8 * 8 + 7 - i % 8));
 }
 
+// Lock-step gives the right values all the same.
+TEST(InterpretLinear, WorkgroupMemoryWithoutABarrierIsRefused) {
+  for (const bool waits : {false, true}) {
+    for (const bool reads : {false, true}) {
+      List l;
+      const UOp out = l.param_of(0, 8), inv = l.special('l', 0, 8);
+      const UOp memory = l.add(make(Op::Shared, DType::F32, {}, SharedArg{0, 8}));
+      const UOp mirrored = l.op(Op::Sub, {l.i32(7), inv});
+      const UOp value = l.add(constant(DType::F32, 1));
+      UOp at = l.op(Op::Index, {memory, mirrored});
+      // A read before the write is one of another's element, too.
+      const UOp first = reads ? l.op(Op::Load, {at}) : l.op(Op::Store, {at, value});
+      const UOp ready = waits ? l.op(Op::After, {memory, l.op(Op::Barrier, {first})}) : memory;
+      const UOp own = l.op(Op::Index, {ready, inv});
+      const UOp second = reads ? l.op(Op::Store, {own, value}) : l.op(Op::Load, {own});
+      l.store(out, inv, reads ? first : second);
+      std::vector<float> y(8);
+      LinearRun run{.buffers = {bytes_of(y)}, .local = {8, 1, 1}};
+      if (waits) {
+        EXPECT_NO_THROW(interpret_linear(l.ops, run));
+      } else {
+        EXPECT_THROW(interpret_linear(l.ops, run), InternalError);
+      }
+    }
+  }
+}
+
 TEST(InterpretLinear, ReduceFoldsItsOwnLanesOnly) {
   List l;
   const UOp out = l.param_of(0, 3), x = l.param_of(1, 12);

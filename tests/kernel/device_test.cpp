@@ -4,11 +4,14 @@
 // repeats the Vulkan part with SwiftShader alone.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/env.h"
 #include "devices/registry.h"
+#include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
+#include "kernel/kept_row_opts.h"
 #include "render/renderer.h"
 
 namespace tuff::kernel::testing {
@@ -137,6 +140,61 @@ TEST_P(KernelDevice, Storage) {
   check(storage_cases(dtype()));
 }
 
+// Rows of scores and probabilities that a workgroup keeps: by the heuristics, and by any opts.
+class KeptRowsDevice : public KernelDevice {
+ protected:
+  struct Kept {
+    graph::UOp ast;
+    LinearKernel kernel;
+  };
+  static std::vector<Kept> kept_kernels(const Target& target) {
+    std::mt19937 random(11);
+    const auto one_of = [&](std::initializer_list<int64_t> v) {
+      return v.begin()[random() % v.size()];
+    };
+    std::vector<Kept> out;
+    for (int i = 0; i < 6; i++) {
+      const graph::UOp ast = attention_ast(one_of({1, 3}), one_of({1, 7, 16, 32, 37, 64}),
+                                           one_of({1, 8, 13, 32}), random() % 2);
+      out.push_back({ast, lower(ast, target)});
+      if (!target.has_local) continue;
+      for (int n = 0; n < 2; n++)
+        out.push_back({ast, lower_with(ast, target, kept_row_opts(ast, target, random))});
+    }
+    return out;
+  }
+  void expect_close(const Kept& k, const Buffers& got, const Buffers& want) {
+    for (size_t at = 0; at < want[0].size(); at += sizeof(float)) {
+      const double a = load_scalar(DType::F32, want[0].data() + at).as_double();
+      const double b = load_scalar(DType::F32, got[0].data() + at).as_double();
+      ASSERT_LE(std::abs(a - b), 1e-4 * (1 + std::abs(a)))
+          << device_->name() << " element " << at / sizeof(float) << ": " << k.kernel.opts;
+    }
+    for (size_t slot = 1; slot < want.size(); slot++)
+      EXPECT_EQ(got[slot], want[slot]) << k.kernel.opts;
+  }
+};
+
+TEST_P(KeptRowsDevice, MeanWhatTheirFormulaMeans) {
+  const Target& target = device_->target();
+  const render::Renderer& renderer = render::renderer_of(target);
+  const std::vector<Kept> kernels = kept_kernels(target);
+  std::vector<render::Source> sources;
+  for (const Kept& k : kernels) sources.push_back(renderer.render(k.kernel, target));
+  const auto programs = device_->load(renderer.compile(sources, target));
+  for (size_t i = 0; i < kernels.size(); i++) {
+    Buffers want = random_buffers(kernels[i].ast, uint32_t(i)), got = want;
+    run_ast(kernels[i].ast, want);
+    run(kernels[i].kernel, *programs[i], got);
+    expect_close(kernels[i], got, want);
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, KeptRowsDevice,
+                         ::testing::Combine(::testing::ValuesIn(kWhere),
+                                            ::testing::Values(DType::F32)),
+                         [](const auto& info) { return std::get<0>(info.param).name; });
 INSTANTIATE_TEST_SUITE_P(
     , KernelDevice, ::testing::Combine(::testing::ValuesIn(kWhere), ::testing::ValuesIn(kTypes)),
     [](const auto& info) {

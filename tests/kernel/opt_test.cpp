@@ -1,6 +1,7 @@
 // Every opt's legality, with the reason in the error, and what it makes of the ranges.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -88,18 +89,61 @@ TEST(Opt, WindowsAreVectorsOnACpu) {
   EXPECT_EQ(chosen(unpool_ast(8, 33, 4)), "vector(1,16)");
 }
 
-// Axes: head, row, column of the result, column of the scores and of the probabilities.
-TEST(Opt, AKeptRowIsOneInvocations) {
+// Axes: head, row, column of the result, column of the scores and of the probabilities; then the
+// width, the row's maximum and sum, and the positions of the last product.
+TEST(Opt, AKeptRowIsOneWorkgroups) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = attention_ast(2, 16, 8);
   for (int axis : {3, 4})
-    expect_refused(ast, cpu, {{OptKind::Group, axis, 2}}, "filled by one invocation");
-  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}}, "filled by one invocation");
+    expect_refused(ast, cpu, {{OptKind::Group, axis, 2}}, "filled by one workgroup");
   expect_refused(ast, gpu, {{OptKind::Spread, 1, 4}}, "rows of their own");
   expect_refused(ast, cpu, {{OptKind::Vector, 1, 4}, {OptKind::Vector, 2, 4}}, "vector axis");
   expect_same(ast, lower_with(ast, gpu, {{OptKind::Local, 1, 4}}), 1e-5, "a row each");
   const UOp wide = attention_ast(1, 4096, 8);
   expect_refused(wide, gpu, {{OptKind::Upcast, 1, 4}}, "exceed 32768 bytes");
+}
+
+TEST(Opt, InvocationsShareKeptRows) {
+  const Target gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = attention_ast(2, 16, 8);
+  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::Local, 4, 8}},
+                 "by another number of invocations");
+  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::GroupReduce, 6, 8}},
+                 "by another number of invocations");
+  expect_refused(ast, gpu, {{OptKind::Local, 3, 2}, {OptKind::Local, 3, 2}}, "its columns already");
+  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::GroupReduce, 5, 4}},
+                 "depends on the axis");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 8, 4}, {OptKind::Local, 2, 4}},
+                 "depends on the axis");
+  expect_refused(ast, gpu, {{OptKind::GroupReduce, 6, 4}, {OptKind::Stage, 1, 0}},
+                 "no axis says which of the invocations");
+  Target small = gpu;
+  small.max_invocations = 8;
+  expect_refused(ast, small, {{OptKind::Local, 3, 4}, {OptKind::Local, 1, 4}}, "at most 8");
+  small = gpu;
+  // 16 rows of 16 scores and probabilities, and of 4 partial results; the latter of the former fit.
+  small.shared_bytes = 2700;
+  expect_refused(ast, small, {{OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}},
+                 "exceed 2700 bytes");
+  EXPECT_EQ(
+      refusal(ast, small,
+              {{OptKind::Local, 4, 4}, {OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}}),
+      "")
+      << "probabilities lie where the scores were";
+  const std::vector<Opt> whole{{OptKind::Local, 2, 4},       {OptKind::Local, 3, 4},
+                               {OptKind::Local, 4, 4},       {OptKind::GroupReduce, 6, 4},
+                               {OptKind::GroupReduce, 7, 4}, {OptKind::Upcast, 1, 2},
+                               {OptKind::Local, 1, 4}};
+  for (size_t n = 1; n <= whole.size(); n++) {
+    const std::vector<Opt> opts(whole.begin(), whole.begin() + ptrdiff_t(n));
+    const LinearKernel k = lower_with(ast, gpu, opts);
+    expect_same(ast, k, 1e-5, to_string(opts));
+    EXPECT_EQ(k.local[0], 4u);
+    EXPECT_EQ(k.local[1], n == whole.size() ? 4u : 1u);
+    const auto memories =
+        std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Shared; });
+    EXPECT_EQ(memories, n < 3 ? 2 : n < 4 ? 1 : n < 5 ? 2 : 3) << to_string(opts);
+  }
 }
 
 TEST(Opt, NestedReductionsAreNotBothShared) {

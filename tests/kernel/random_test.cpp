@@ -1,12 +1,14 @@
 // Random small kernels with random legal opts: the lowered list means what the AST means.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
+#include "kernel/kept_row_opts.h"
 #include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
 
@@ -263,6 +265,30 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
   for (const OptKind k : {OptKind::Upcast, OptKind::Vector, OptKind::Unroll, OptKind::Local,
                           OptKind::Stage, OptKind::Group, OptKind::Swap})
     EXPECT_GE(histogram.applied(k), 20u) << name(k);
+}
+
+TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
+  std::map<OptKind, int> applied;
+  std::mt19937 random(9);
+  const auto one_of = [&](std::initializer_list<int64_t> sizes) {
+    return sizes.begin()[random() % sizes.size()];
+  };
+  const std::vector<NamedTarget> targets = test_targets();
+  for (uint32_t seed = 0; seed < 200; seed++) {
+    const UOp ast = attention_ast(one_of({1, 2, 3}), one_of({1, 2, 5, 8, 13, 16, 17, 32}),
+                                  one_of({1, 3, 4, 7, 8, 16}), random() % 2);
+    for (const NamedTarget& t : targets) {
+      if (!t.target.has_local || t.target.shared_bytes < 1024) continue;
+      const std::string what = fmt::format("seed {} on {}", seed, t.name);
+      const std::vector<Opt> opts = kept_row_opts(ast, t.target, random);
+      for (const Opt& o : opts) applied[o.kind]++;
+      expect_the_same(ast, t.target, opts, 1e-4, what);
+      if (HasFailure()) return;
+    }
+  }
+  for (const OptKind k : {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce,
+                          OptKind::Stage, OptKind::Ahead, OptKind::Group, OptKind::Split})
+    EXPECT_GE(applied[k], 30) << name(k);
 }
 
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {

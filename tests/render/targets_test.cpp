@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include "base/env.h"
 #include "graph/gradient.h"
 #include "graph/walk.h"
+#include "kernel/ast_run.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
@@ -45,6 +47,8 @@ constexpr Row kRows[] = {{"amd-rdna3-igpu", 32, 16, 128}, {"intel-xe", 16, 8, 64
 constexpr double kWeightsReuse = 4;
 constexpr double kMatrixReuse = 40;  // of 1024x1024x1024 in f16, by cooperative matrices
 
+constexpr int64_t kRowsTogether = 16;  // of attention of 64 positions
+
 struct Work {
   std::string name;
   UOp value;
@@ -59,6 +63,29 @@ UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
 UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
   const auto wide = [&](const UOp& x) { return cast(x, DType::F32); };
   return cast(models::matmul(wide(input({m, k}, t)), wide(input({k, n}, t))), t);
+}
+// Of heads with so many positions and numbers each; `mask` is added to the scores.
+UOp attention(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask) {
+  const Dim h(heads);
+  const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
+    const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
+                         {h, a->shape[1], b->shape[1], a->shape[2]});
+    const UOp y = expand(reshape(b, {h, Dim(1), b->shape[1], b->shape[2]}),
+                         {h, a->shape[1], b->shape[1], b->shape[2]});
+    return reshape(reduce(Op::Add, models::mul(x, y), {3}), {h, a->shape[1], b->shape[1]});
+  };
+  const UOp q = input({heads, rows, width}), k = input({heads, positions, width}),
+            v = input({heads, positions, width});
+  UOp scores = models::mul(product(q, k), models::number(0.125));
+  if (mask)
+    scores = models::add(scores, models::broadcast(input({rows, positions}), scores->shape));
+  const UOp e =
+      models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
+  const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
+  return product(p, permute(v, {0, 2, 1}));
+}
+UOp attention(int64_t heads, int64_t positions, int64_t width) {
+  return attention(heads, positions, positions, width, false);
 }
 std::vector<Work> benchmark_set() {
   std::vector<Work> out;
@@ -82,6 +109,9 @@ std::vector<Work> benchmark_set() {
   out.push_back({"gradient of its weights", reshape(back[1], weights->shape), Work::Weights});
   out.push_back({"softmax 4096x4096", models::softmax(input({4096, 4096}))});
   out.push_back({"layernorm 4096x4096", models::layer_norm(input({4096, 4096}), input({4096}))});
+  out.push_back({"attention 192x64x32", attention(192, 64, 32)});
+  out.push_back({"attention 96x256x64", attention(96, 256, 64)});
+  out.push_back({"attention 24x1024x64", attention(24, 1024, 64)});
   out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
   out.push_back({"sum of 16777213", reduce(Op::Add, input({(1 << 24) - 3}), {0})});
   out.push_back({"column sums of 4096x4096", reduce(Op::Add, input({4096, 4096}), {0})});
@@ -115,9 +145,9 @@ int64_t registers_of(const MatrixArg& m, DType t, const kernel::LinearKernel& k)
   return int64_t(m.rows) * m.columns * int64_t(size_bytes(t)) / 4 / k.subgroup_size;
 }
 
-// The most 32-bit values that are live at once as the list stands: accumulators everywhere, loads
-// and what is computed and used more than once from there to the last use. Other results are used
-// up lane by lane; offsets that differ by a lane are immediates of the loads.
+// The most 32-bit values that are live at once as the list stands: accumulators in the loops that
+// use them, loads and what is computed and used more than once from there to the last use. Other
+// results are used up lane by lane; offsets that differ by a lane are immediates of the loads.
 int64_t live_registers(const kernel::LinearKernel& k) {
   std::unordered_map<const Node*, size_t> at, last, users;
   std::vector<size_t> loop_end(k.ops.size(), 0);
@@ -142,6 +172,16 @@ int64_t live_registers(const kernel::LinearKernel& k) {
       users[s.get()]++;
     }
   }
+  std::unordered_map<const Node*, std::pair<size_t, size_t>> used;  // Registers: from, to
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    const Node* n = k.ops[i].get();
+    if ((n->op != Op::Load && n->op != Op::Store) || (n->op == Op::Store && n->src(1)->is_const()))
+      continue;
+    const size_t from = loops[i].empty() ? i : loops[i][0],
+                 to = loops[i].empty() ? i : loop_end[loops[i][0]];
+    const auto [it, fresh] = used.try_emplace(without_after(n->src(0).get()), from, to);
+    if (!fresh) it->second.second = to;
+  }
   std::map<size_t, int64_t> change;
   for (size_t i = 0; i < k.ops.size(); i++) {
     const Node* n = k.ops[i].get();
@@ -151,8 +191,9 @@ int64_t live_registers(const kernel::LinearKernel& k) {
     const bool is_matrix = matrix && (n->op == Op::Register || n->op == Op::MatrixLoad);
     if (!is_float(n->dtype) || !(matrix ? is_matrix : kept) || !last.contains(n)) continue;
     const int64_t registers = lanes_of(k, i) * (matrix ? registers_of(*matrix, n->dtype, k) : 1);
-    change[i] += registers;
-    change[n->op == Op::Register ? k.ops.size() : last[n] + 1] -= registers;
+    const bool accumulates = n->op == Op::Register && used.contains(n);
+    change[accumulates ? used[n].first : i] += registers;
+    change[(accumulates ? used[n].second : last[n]) + 1] -= registers;
   }
   int64_t live = 0, most = 0;
   for (const auto& [i, by] : change) most = std::max(most, live += by);
@@ -185,6 +226,20 @@ double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k
   return 2 * width(all) / (bytes(t.factors()[0]) + bytes(t.factors()[1]));
 }
 
+// Rows that a workgroup keeps in its memory; 0: none.
+int64_t rows_together(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
+  kernel::Tiling t(kernel::ast_for_opts(ast), target);
+  for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
+  int64_t rows = t.kept_bytes() > 0;
+  for (const kernel::Axis& a : t.axes()) {
+    for (const kernel::AxisPart& p : a.parts)
+      rows *= !a.reduced && !a.column && (is_lane(p.kind) || p.kind == AxisKind::Local)
+                  ? p.size->max
+                  : 1;
+  }
+  return rows;
+}
+
 void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_t registers,
                           const Row& row, const std::string& what) {
   uint64_t invocations = 1;
@@ -198,12 +253,14 @@ void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_
   EXPECT_LE(registers, row.most_registers) << what << "\n" << to_text(k);
 }
 
-std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused) {
+std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused,
+                     int64_t rows) {
   std::string text =
       fmt::format("    {} [{}] groups ({}, {}, {}) local ({}, {}, {}) registers {}", k.name, k.opts,
                   k.groups[0].value(), k.groups[1].value(), k.groups[2].value(), k.local[0],
                   k.local[1], k.local[2], registers);
   if (k.shared_bytes) text += fmt::format(" shared {}", k.shared_bytes);
+  if (rows > 0) text += fmt::format(" rows {}", rows);
   if (reused > 0) text += fmt::format(" reuse {:.2f}", reused);
   return text + fmt::format(" flops {} bytes {}\n", k.estimate.flops, k.estimate.bytes);
 }
@@ -235,7 +292,11 @@ std::string choices(const Row& row, const Target& target) {
         EXPECT_GE(reused, kMatrixReuse) << what << " " << k.opts;
         EXPECT_GT(k.subgroup_size, 0u) << what << ": no matrices: " << k.opts;
       }
-      out += describe(k, registers, reused);
+      const int64_t rows = rows_together(call.ast, target, k);
+      if (work.name == "attention 192x64x32" && target.load_cost == 1) {
+        EXPECT_GE(rows, kRowsTogether) << what << " " << k.opts;
+      }
+      out += describe(k, registers, reused, rows);
     }
   }
   return out;
@@ -253,6 +314,36 @@ TEST(Targets, ChoicesStayWithinLimitsAndAreKept) {
       EXPECT_EQ(contents(golden), text) << row.name;
     }
   }
+}
+
+// Of any sizes, as the scheduler makes it for one core of each: values by the interpreter, which
+// refuses what no barrier parts.
+TEST(Targets, AttentionInOneKernelMeansTheSame) {
+  std::mt19937 random(3);
+  const auto one_of = [&](std::initializer_list<int64_t> v) {
+    return v.begin()[random() % v.size()];
+  };
+  int shared = 0;
+  for (const Row& row : kRows) {
+    Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
+    target.cores = 1;
+    for (int i = 0; i < 6; i++) {
+      const UOp value = attention(one_of({1, 2, 3}), one_of({1, 7, 16, 33}), one_of({16, 24, 40}),
+                                  one_of({8, 13}), i % 2);
+      const UOp sink = make(Op::Contiguous, DType::Void, {value});
+      sched::clear_schedule_cache();
+      const auto scheduled =
+          sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
+      for (const sched::Call& call : scheduled.schedule->calls) {
+        if (call.kind != sched::CallKind::Kernel) continue;
+        const kernel::LinearKernel k = kernel::lower(call.ast, target);
+        shared += rows_together(call.ast, target, k) > 0 && k.local[0] > 1;
+        expect_valid_spirv(k, target);
+        kernel::testing::expect_same(call.ast, k, 1e-4, row.name + (": " + k.opts));
+      }
+    }
+  }
+  EXPECT_GE(shared, 20);
 }
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {

@@ -112,12 +112,42 @@ TEST(KeptRows, WhereItPaysAlone) {
   EXPECT_EQ(kernels({heads(2, 16, 16, 4).result}, cpu_of(1)), 3);  // short products
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, cpu_of(2)), 3);  // fewer heads than threads want
   EXPECT_EQ(kernels({heads(4, 16, 16, 8).result}, cpu_of(2)), 1);
-  Target gpu = cpu_of(1);
-  gpu.has_local = true;
-  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu), 3);
   Target few = cpu_of(1);
   few.max_buffers = 3;
   EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, few), 4);
+}
+
+Target gpu_of(uint32_t cores) {
+  Target t = cpu_of(cores);
+  t.device = "VULKAN";
+  t.has_local = true;
+  t.subgroup_size = 32;
+  t.max_invocations = 256;
+  t.max_local = {256, 256, 64};
+  t.shared_bytes = 32 << 10;
+  return t;
+}
+
+// Where a workgroup holds enough rows that reading keys and values for each costs less than storing
+// and loading scores.
+TEST(KeptRows, WorkgroupsShareThemWhereTrafficIsSaved) {
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu_of(1)), 1);
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8, host_buffer({16, 16})).result}, gpu_of(1)), 1);
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, gpu_of(4)), 3);  // too few rows for the cores
+  EXPECT_EQ(kernels({heads(2, 16, 18, 8).result}, gpu_of(1)), 3);  // rows end in half a vector
+  Target small = gpu_of(1);
+  small.shared_bytes = 9 << 10;  // 1 KiB beside copies of keys
+  EXPECT_EQ(kernels({heads(1, 16, 16, 8).result}, small), 1);
+  EXPECT_EQ(kernels({heads(1, 16, 128, 8).result}, small), 3);  // two rows
+  EXPECT_EQ(kernels({heads(1, 16, 32, 16).result}, small), 1);  // eight rows
+  EXPECT_EQ(kernels({heads(1, 16, 32, 32).result}, small), 3);  // of more numbers
+  EXPECT_EQ(kernels({heads(2, 8, 32, 32).result}, small), 1);   // which are all that there are
+  Target matrices = gpu_of(1);
+  matrices.matrix_shapes = {{16, 16, 16, DType::F32, DType::F32, DType::F32}};
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, matrices), 3);
+  Target slow = gpu_of(1);
+  slow.load_cost = 48;  // lanes are taken one by one, in workgroup memory, too
+  EXPECT_EQ(kernels({heads(2, 16, 16, 8).result}, slow), 3);
 }
 
 TEST(KeptRows, SymbolicRowsStayApart) {
@@ -211,17 +241,20 @@ TEST(KeptRows, FactorsThatAreOverwrittenInBetween) {
 TEST(KeptRows, RandomAttention) {
   std::mt19937 rng(3);
   const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
-  int fused = 0;
+  int fused = 0, shared = 0;
   for (int i = 0; i < 60; i++) {
     const int64_t n = one_of({1, 2, 3}), rows = one_of({1, 2, 7, 13, 16}),
                   columns = one_of({1, 7, 16, 20, 24}), width = one_of({1, 3, 8, 11});
     const UOp mask = i % 3 == 0   ? UOp()
                      : i % 3 == 1 ? host_buffer({rows, columns})
                                   : host_buffer({n, 1, columns});
-    fused += kernels({heads(n, rows, columns, width, mask).result}, cpu_of(1)) == 1;
+    const UOp result = heads(n, rows, columns, width, mask).result;
+    fused += kernels({result}, cpu_of(1)) == 1;
+    shared += kernels({result}, gpu_of(1)) == 1;
     if (HasFailure()) return;
   }
   EXPECT_GE(fused, 5);
+  EXPECT_GE(shared, 5);
 }
 TEST(KeptRows, RandomGradients) {
   std::mt19937 rng(5);

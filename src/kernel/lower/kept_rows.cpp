@@ -1,7 +1,11 @@
 // Kept rows are the memory of one iteration of the loops around them: where lanes or invocations
 // run several at once, each gets a row of its own. A row that is filled by a product has its rows
 // in lanes, which share what the product reads; any other is filled row by row, in registers for
-// one. What is stored of the same reductions, one value a row, is stored there too.
+// one. What is stored of the same reductions, one value a row, is stored there too. Where
+// invocations of a workgroup share rows, they fill them for all lanes at once, between two
+// barriers.
+#include "kernel/lower/kept_rows.h"
+
 #include <algorithm>
 #include <set>
 
@@ -17,10 +21,14 @@ namespace {
 
 bool is_row_axis(AxisKind k) { return is_lane(k) || k == AxisKind::Local; }
 
+const Node* filled_memory(const Node* end) {
+  return without_after(end->src(0)->src(0)->src(0).get());
+}
 bool fills_row(const Node* n) {
   if (n->op != Op::End || n->src(0)->src(0)->op != Op::Index) return false;
-  return without_after(n->src(0)->src(0)->src(0).get())->op == Op::Shared;
+  return filled_memory(n)->op == Op::Shared;
 }
+int32_t number_of(const Node* memory) { return memory->get<SharedArg>().number; }
 
 // What a workgroup fills together is no row of an invocation.
 std::set<const Node*> filled_together(const UOp& ast) {
@@ -46,16 +54,113 @@ std::vector<const Node*> nodes_of(const UOp& value) {
   return out;
 }
 
+// What invocations that share rows are told apart by: the axis that all nests have in common, else
+// one as long as the reductions that they share. Nothing where none share rows.
+UOp shared_columns(const UOp& ast) {
+  UOp reduced;
+  int32_t next = 0;
+  for (const Node* n : toposort(ast)) {
+    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
+    if (n->op != Op::End && n->op != Op::Reduce) continue;
+    for (const UOp& r : n->src().subspan(1)) {
+      if (r->op != Op::Range || kind_of(r.get()) != AxisKind::GroupReduce) continue;
+      if (n->op == Op::End) return r;
+      reduced = r;
+    }
+  }
+  return reduced ? range(reduced->src(0), next, AxisKind::GroupReduce) : UOp();
+}
+
+// Loads of kept rows that a fill makes.
+struct RowLoads {
+  std::vector<const Node*> own, reduced;  // by the fill itself; below reductions
+};
+RowLoads row_loads(const UOp& value) {
+  RowLoads out;
+  std::set<std::pair<const Node*, bool>> seen;
+  std::vector<std::pair<const Node*, bool>> stack{{value.get(), false}};
+  while (!stack.empty()) {
+    const auto [n, below] = stack.back();
+    stack.pop_back();
+    if (n->op == Op::End || !seen.insert({n, below}).second) continue;
+    if (n->op == Op::Load && without_after(n->src(0)->src(0).get())->op == Op::Shared)
+      (below ? out.reduced : out.own).push_back(n);
+    for (const UOp& s : n->src()) stack.emplace_back(s.get(), below || n->op == Op::Reduce);
+  }
+  return out;
+}
+
+// The row that `end` may be stored to; null: none.
+const Node* overwritten(const UOp& ast, const UOp& end, RangeDeps& deps) {
+  const UOp& place = end->src(0)->src(0);
+  const Node* filled = filled_memory(end.get());
+  const RowLoads loads = row_loads(end->src(0)->src(1));
+  if (place->src_count > 2 || loads.own.empty()) return nullptr;
+  const Node* row = without_after(loads.own[0]->src(0)->src(0).get());
+  const auto is_of_row = [&](const Node* load) {
+    return without_after(load->src(0)->src(0).get()) == row;
+  };
+  for (const Node* load : loads.own) {
+    if (!is_of_row(load) || load->src(0)->src_count > 2 || !(load->src(0)->src(1) == place->src(1)))
+      return nullptr;
+  }
+  if (!(row->dtype == filled->dtype) ||
+      row->get<SharedArg>().count != filled->get<SharedArg>().count)
+    return nullptr;
+  RangeMask own = 0;
+  for (const UOp& r : end->src().subspan(1)) own |= deps.bit(r);
+  for (const Node* n : nodes_of(end->src(0)->src(1))) {
+    if (n->op == Op::Reduce && deps.of(UOp(n)) & own) return nullptr;
+  }
+  std::set<const Node*> known(loads.own.begin(), loads.own.end());
+  known.insert(loads.reduced.begin(), loads.reduced.end());
+  for (const Node* n : toposort(ast)) {
+    const bool reads = n->op == Op::Load && n->src(0)->op == Op::Index && is_of_row(n);
+    if (reads && !known.contains(n)) return nullptr;
+  }
+  return row;
+}
+
+UOp fill_of(const UOp& ast, int32_t number) {
+  for (const Node* n : toposort(ast)) {
+    if (fills_row(n) && number_of(filled_memory(n)) == number) return UOp(n);
+  }
+  return {};
+}
+
+// What is `filled` is stored to the memory of `row` once all reductions of that are complete, if
+// each invocation stores the elements that it reads.
+UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
+  const UOp fill = fill_of(ast, filled), before = fill_of(ast, row);
+  const UOp from(filled_memory(fill.get())), to(filled_memory(before.get()));
+  const UOp& place = fill->src(0)->src(0);
+  if (place->src_count > 2 || from->get<SharedArg>().count != to->get<SharedArg>().count)
+    return ast;
+  std::vector<UOp> complete{make(Op::Barrier, DType::Void, {before})};
+  for (const Node* n : nodes_of(fill->src(0)->src(1)))
+    if (n->op == Op::Reduce) complete.push_back(UOp(n));
+  const UOp free = make(Op::After, to->dtype, {to, make(Op::Barrier, DType::Void, complete)});
+  return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old == from) return to;
+    if (!(old == fill)) return {};
+    std::vector<UOp> end(src.begin(), src.end());
+    const UOp moved = make(Op::Index, place->dtype, {free, place->src(1)});
+    end[0] = make(Op::Store, DType::Void, {moved, src[0]->src(1)});
+    return with_src(old, end);
+  });
+}
+
 class KeptRow {
  public:
-  // `end` fills it.
-  KeptRow(const UOp& ast, const UOp& end) : ast_(ast), end_(end), deps_(ast) {
+  // `end` fills it. `columns`: see shared_columns.
+  KeptRow(const UOp& ast, const UOp& end, const UOp& columns)
+      : ast_(ast), end_(end), columns_(columns), deps_(ast) {
     rows_ = deps_.list(deps_.of(end) & deps_.kinds(is_row_axis));
   }
 
   // The AST with the row widened; empty where it is as it must be.
   UOp widened() {
-    if (rows_.empty()) return {};
+    if (rows_.empty() && !columns_) return {};
     const UOp memory = end_->src(0)->src(0)->src(0);
     const SharedArg& arg = memory->get<SharedArg>();
     int64_t lanes = 1;
@@ -64,23 +169,55 @@ class KeptRow {
       row = row * r->src(0) + r;
       lanes *= r->src(0)->max;
     }
-    const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, arg.count * lanes});
-    const bool by_row = all_lanes() && !holds_product();
+    const int64_t pitch = columns_ ? row_pitch(memory) : arg.count;
+    const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, pitch * lanes});
+    const bool by_row = !columns_ && all_lanes() && !holds_product();
     if (by_row) find_values();
     return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
       if (old == memory) return wide;
       if (old->op == Op::Index && without_after(old->src(0).get()) == memory.get()) {
         std::vector<UOp> moved(src.begin(), src.end());
-        moved[1] = row * arg.count + src[1];
+        moved[1] = row * pitch + src[1];
         return with_src(old, moved);
       }
       if (std::ranges::find(values_, old) != values_.end()) return row_by_row(old, src);
       if (!(old == end_)) return {};
+      if (columns_) return by_workgroup(src);
       return by_row ? row_by_row(old, src) : together(src);
     });
   }
 
  private:
+  // Before it, nobody reads any more what the last iteration of the loops around has left.
+  UOp by_workgroup(std::span<const UOp> src) {
+    std::vector<UOp> out(src.begin(), src.end());
+    UOp place = out[0]->src(0);
+    if (const std::vector<UOp> around = deps_.list(deps_.of(end_) & deps_.kinds(is_loop));
+        !around.empty()) {
+      const UOp free = make(Op::Barrier, DType::Void, around);
+      std::vector<UOp> index(place->src().begin(), place->src().end());
+      index[0] = make(Op::After, index[0]->dtype, {index[0], free});
+      place = with_src(place, index);
+    }
+    for (const UOp& r : idle_invocations()) {
+      const UOp first = lt(r, index_const(1));
+      const UOp gate = place->src_count > 2 ? logical_and(place->src(2), first) : first;
+      place = make(Op::Index, place->dtype, {place->src(0), place->src(1), gate});
+      out.push_back(r);
+    }
+    out[0] = make(Op::Store, DType::Void, {place, out[0]->src(1)});
+    return make(Op::Barrier, DType::Void, {together(out)});
+  }
+  // Those that the fill does not depend on: one of them stores it.
+  std::vector<UOp> idle_invocations() {
+    const auto is_own = [&](const UOp& r) { return deps_.of(end_->src(0)) & deps_.bit(r); };
+    std::vector<UOp> out;
+    if (!is_own(columns_)) out.push_back(columns_);
+    for (const UOp& r : deps_.list(deps_.kinds([](AxisKind k) { return k == AxisKind::Local; }))) {
+      if (!is_own(r)) out.push_back(r);
+    }
+    return out;
+  }
   bool all_lanes() const {
     return std::ranges::all_of(rows_, [](const UOp& r) { return is_lane(kind_of(r.get())); });
   }
@@ -90,8 +227,7 @@ class KeptRow {
     for (const UOp& r : rows_) rows |= deps_.bit(r);
     for (const Node* n : nodes_of(end_->src(0)->src(1))) {
       if (n->op != Op::Reduce || n->get<ReduceArg>().op != Op::Add) continue;
-      const Node* product = n->src(0).get();
-      while (product->op == Op::Cast) product = product->src(0).get();
+      const Node* product = through_casts(n->src(0).get());
       if (product->op != Op::Mul) continue;
       if (!(deps_.of(product->src(0)) & rows) != !(deps_.of(product->src(1)) & rows)) return true;
     }
@@ -133,7 +269,7 @@ class KeptRow {
     return with_src(end, out);
   }
 
-  const UOp ast_, end_;
+  const UOp ast_, end_, columns_;
   RangeDeps deps_;
   std::vector<UOp> rows_;
   UOpMap<UOp> moved_;        // rows in lanes to loops over them
@@ -142,24 +278,50 @@ class KeptRow {
 
 }  // namespace
 
+std::map<int32_t, int32_t> overwritten_rows(const UOp& ast) {
+  std::map<int32_t, int32_t> out;
+  std::set<int32_t> named;
+  RangeDeps deps(ast);
+  for (const Node* n : toposort(ast)) {
+    if (!fills_row(n)) continue;
+    const Node* row = overwritten(ast, UOp(n), deps);
+    const int32_t filled = number_of(filled_memory(n));
+    if (!row || named.contains(filled) || !named.insert(number_of(row)).second) continue;
+    named.insert(filled);
+    out.emplace(filled, number_of(row));
+  }
+  return out;
+}
+
+int64_t row_pitch(const UOp& memory) {
+  constexpr int64_t kPadBytes = 16;
+  return memory->get<SharedArg>().count + kPadBytes / int64_t(size_bytes(memory->dtype));
+}
+
 void pass_kept_rows(Lowering& l) {
   std::set<int32_t> widened;
+  UOp columns;
+  const std::map<int32_t, int32_t> overwrites = overwritten_rows(l.ast);
   // Those that others are filled from come first.
   for (bool again = true; again;) {
     again = false;
     const std::set<const Node*> together = filled_together(l.ast);
     for (const Node* n : toposort(l.ast)) {
       if (!fills_row(n) || together.contains(n)) continue;
+      if (widened.empty()) columns = shared_columns(l.ast);
       if (!widened.insert(without_after(n->src(0)->src(0)->src(0).get())->get<SharedArg>().number)
                .second)
         continue;
-      const UOp wide = KeptRow(l.ast, UOp(n)).widened();
+      const UOp wide = KeptRow(l.ast, UOp(n), columns).widened();
       if (!wide) continue;
       l.ast = wide;
+      l.shares_rows = bool(columns);
       again = true;
       break;
     }
   }
+  if (!l.shares_rows) return;
+  for (const auto& [filled, row] : overwrites) l.ast = with_overwritten(l.ast, filled, row);
 }
 
 }  // namespace tuff::kernel

@@ -124,20 +124,22 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
   return c;
 }
 
-// Reductions shared by a workgroup all use its first axis; so do output axes beside them.
-void place_locals(const std::vector<UOp>& ranges, bool shared, const Target& target,
+// `together`: reductions that the workgroup shares, which all use its first axis, and output axes
+// beside them. `ranges`: the others.
+void place_locals(std::vector<UOp> ranges, const std::vector<UOp>& together, const Target& target,
                   std::array<uint32_t, 3>& local, Coordinates& c) {
-  if (ranges.empty()) return;
-  if (shared) {
-    for (const UOp& r : ranges) {
-      TUFF_CHECK(r->src(0) == ranges[0]->src(0),
-                 "workgroup axes of {} and {} beside a shared reduction", ranges[0]->src(0)->max,
+  if (!together.empty()) {
+    ranges.push_back(together[0]);
+    place_locals(ranges, {}, target, local, c);
+    for (const UOp& r : together) {
+      TUFF_CHECK(r->src(0) == together[0]->src(0),
+                 "workgroup axes of {} and {} beside a shared reduction", together[0]->src(0)->max,
                  r->src(0)->max);
-      c.value[r] = special('l', 0, r->src(0));
+      c.value[r] = c.value[together[0]];
     }
-    local[0] = uint32_t(ranges[0]->src(0)->max);
     return;
   }
+  if (ranges.empty()) return;
   const int64_t total = product(ranges)->max;
   TUFF_CHECK(total <= int64_t(target.max_invocations), "{} invocations in a workgroup", total);
   bool fits = ranges.size() <= 3;
@@ -204,14 +206,16 @@ void pass_launch(Lowering& l) {
   const RangeMask shared = deps.kinds([](AxisKind k) { return k == AxisKind::GroupReduce; });
   const RangeMask lane = deps.kinds([](AxisKind k) { return k == AxisKind::Subgroup; });
   if (!(groups | locals | shared | lane)) return;
+  // One coordinate, several ranges.
+  const RangeMask beside_shared = !shared ? 0 : l.shares_rows ? shared : locals | shared;
   Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
   if (lane) {
     place_subgroups(deps.list(locals), deps.list(lane)[0], l.out.local, c);
     l.out.subgroup_size = l.target.subgroup_size;
   } else {
-    place_locals(deps.list(locals | shared), shared != 0, l.target, l.out.local, c);
+    place_locals(deps.list(locals & ~beside_shared), deps.list(beside_shared), l.target,
+                 l.out.local, c);
   }
-  const RangeMask beside_shared = shared ? locals | shared : 0;  // one coordinate, several ranges
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op == Op::Range && is_launch(kind_of(old.get()))) return c.value.at(old);
     if (old->op == Op::End) {

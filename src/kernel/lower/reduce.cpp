@@ -41,8 +41,10 @@ struct ReduceParts {
 
 class ReduceLowerer {
  public:
-  ReduceLowerer(const UOp& ast, const Target& target) : deps_(ast), target_(target) {
+  // `has_rows`: the workgroup may be more than what shares a reduction.
+  ReduceLowerer(const UOp& ast, const Target& target, bool has_rows) : deps_(ast), target_(target) {
     for (const Node* n : toposort(ast)) {
+      if (has_rows && n->op == Op::Range && is_row(kind_of(n))) one_subgroup_ = false;
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
@@ -64,13 +66,14 @@ class ReduceLowerer {
     value =
         parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
     for (const UOp& r : parts.shared)
-      value = folds_by_shuffles(target_, r->src(0)->max, value->dtype)
+      value = one_subgroup_ && folds_by_shuffles(target_, r->src(0)->max, value->dtype)
                   ? across_subgroup(op, value, r)
                   : across_workgroup(op, value, r);
     return cast(value, t);
   }
 
  private:
+  static bool is_row(AxisKind k) { return k == AxisKind::Local; }
   // Lanes around a reduction, those of reductions around it included; not its own.
   std::vector<UOp> lanes_of(const UOp& u, const std::vector<UOp>& own) {
     RangeMask m = deps_.of(u) & deps_.kinds(is_lane);
@@ -168,12 +171,14 @@ class ReduceLowerer {
   // then reads. The last barrier lets the memory be written again (next iteration of a loop
   // around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
+    std::vector<UOp> rows = deps_.list(deps_.of(value) & deps_.kinds(is_row));
     const std::vector<UOp> lanes = lanes_of(value, {});
+    rows.insert(rows.end(), lanes.begin(), lanes.end());
     const int64_t width = id->src(0)->max;
     const UOp memory =
-        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(lanes)});
+        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(rows)});
     UOp lane_base = index_const(0);
-    for (const UOp& r : lanes) lane_base = lane_base * r->src(0) + r;
+    for (const UOp& r : rows) lane_base = lane_base * r->src(0) + r;
     lane_base = lane_base * width;
     UOp barrier;
     auto element = [&](const UOp& offset, const UOp& gate) {
@@ -198,6 +203,7 @@ class ReduceLowerer {
   RangeDeps deps_;
   const Target& target_;
   UOp subgroup_lane_;
+  bool one_subgroup_ = true;  // the workgroup, where it is as wide as one
   int64_t registers_ = 0;
   int32_t shared_ = 0;
 };
@@ -205,7 +211,7 @@ class ReduceLowerer {
 }  // namespace
 
 void pass_reduces(Lowering& l) {
-  ReduceLowerer lowerer(l.ast, l.target);
+  ReduceLowerer lowerer(l.ast, l.target, l.shares_rows);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     return old->op == Op::Reduce ? lowerer.lower(with_src(old, src)) : UOp();
   });

@@ -5,6 +5,7 @@
 #include "kernel/lower/subgroup.h"
 #include "kernel/opt/chooser.h"
 #include "kernel/opt/cooperative.h"
+#include "kernel/opt/gpu_kept_rows.h"
 #include "kernel/opt/gpu_products.h"
 #include "kernel/opt/gpu_reductions.h"
 #include "kernel/opt/kept_tiles.h"
@@ -36,6 +37,7 @@ class Heuristics : Chooser {
 
   void choose_gpu() {
     if (tile_matrices(t_, target_)) return group_all();
+    if (share_kept_rows(t_, k_, target_)) return;
     int64_t shared_width = 0;
     const GpuTile tile = is_product() ? tile_gpu_product(t_, k_, target_) : GpuTile();
     if (tile.chosen) {

@@ -6,6 +6,7 @@
 
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
+#include "kernel/lower/kept_rows.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/stage.h"
@@ -102,6 +103,7 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
   }
   find_nests();
   RangeDeps deps(ast);
+  const std::map<int32_t, int32_t> overwrites = overwritten_rows(ast);
   for (const Node* n : order) {
     if (n->op == Op::End) {
       Stored& s = stored_.emplace_back();
@@ -109,7 +111,10 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
       for (const UOp& r : deps.list(deps.of(UOp(n)))) s.around.push_back(axis_of(r.get()));
       const Node* memory = n->src(0)->src(0)->src(0).get();
       if (memory->op == Op::Shared) {
-        s.kept_bytes = memory->get<SharedArg>().count * int64_t(size_bytes(memory->dtype));
+        const int64_t count =
+            target.has_local ? row_pitch(UOp(memory)) : memory->get<SharedArg>().count;
+        s.kept_bytes = count * int64_t(size_bytes(memory->dtype));
+        s.overwrites = overwrites.contains(memory->get<SharedArg>().number);
         for (const UOp& r : n->src().subspan(1)) axes_[size_t(axis_of(r.get()))].kept = true;
       }
     }
@@ -117,7 +122,9 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
     Reduction& r = reductions_.emplace_back();
     for (const UOp& x : n->src().subspan(1)) r.own.push_back(axis_of(x.get()));
     for (const UOp& x : deps.list(deps.of(UOp(n)))) r.around.push_back(axis_of(x.get()));
+    r.bytes = int64_t(size_bytes(is_float(n->dtype) ? accumulator(n->dtype) : n->dtype));
   }
+  find_columns();
   factors_ = factors_of(ast, deps, *this);
 }
 
@@ -153,8 +160,9 @@ int Tiling::axis_of(const Node* range) const {
 
 int64_t Tiling::local_size() const {
   int64_t n = matrices_ ? target_.subgroup_size : spread_width_;
+  if (keeps_rows()) n *= columns_together();
   for (const Axis& a : axes_) {
-    if (a.rows) continue;
+    if (a.rows || a.column) continue;
     for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
   }
   return n;
@@ -231,41 +239,11 @@ void Tiling::check_kind(const Opt& o) const {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
-  if (kept_bytes() > 0) check_kept(o);
+  if (keeps_rows()) check_kept(o);
   if (axis.rows) refuse("what is left of the axis is shared out to the launch");
   if (o.kind == OptKind::Vector) check_vector(o);
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
   if (o.kind == OptKind::Spread) check_spread(o);
-}
-
-int64_t Tiling::kept_bytes() const {
-  int64_t total = 0;
-  for (const Stored& s : stored_) {
-    int64_t bytes = s.kept_bytes;
-    for (int a : s.around) {
-      for (const AxisPart& p : axes_[size_t(a)].parts)
-        bytes *= is_lane(p.kind) || p.kind == AxisKind::Local ? p.size->max : 1;
-    }
-    total += bytes;
-  }
-  return total;
-}
-
-// A kept row is one invocation's own: it fills all of it, and has one for each of its lanes.
-void Tiling::check_kept(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  const bool launches =
-      o.kind == OptKind::Group || o.kind == OptKind::Local || o.kind == OptKind::Spread;
-  if (launches && axes_[size_t(o.axis)].kept) refuse("a kept row is filled by one invocation");
-  if (o.kind == OptKind::Spread || o.kind == OptKind::GroupReduce)
-    refuse("invocations keep rows of their own");
-  if (o.kind != OptKind::Upcast && o.kind != OptKind::Vector && o.kind != OptKind::Local) return;
-  for (const Stored& s : stored_) {
-    if (!s.kept_bytes || std::ranges::find(s.around, o.axis) == s.around.end()) continue;
-    if (kept_bytes() > int64_t(target_.shared_bytes) / o.amount)
-      refuse(fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
-                         target_.shared_bytes));
-  }
 }
 
 // One vector axis for all that is stored together; all of one width.
@@ -313,6 +291,7 @@ void Tiling::check_shared(const Opt& o) const {
     return std::find(v.begin(), v.end(), a) != v.end();
   };
   if (!target_.has_local) refuse("the target has no workgroups");
+  if (keeps_rows()) return is_column(o) ? check_columns(o) : void();
   if (spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
   const bool shared = has_part(-1, AxisKind::GroupReduce);
   if (o.kind == OptKind::Local) {
@@ -326,13 +305,21 @@ void Tiling::check_shared(const Opt& o) const {
     return;
   }
   if (has_part(-1, AxisKind::Local)) refuse("the workgroup holds output axes");
+  check_nested(o);
+}
+
+void Tiling::check_nested(const Opt& o) const {
+  auto contains = [](const std::vector<int>& v, int a) {
+    return std::find(v.begin(), v.end(), a) != v.end();
+  };
   for (const Reduction& r : reductions_) {
     for (const auto* axes : {&r.own, &r.around}) {
       for (int a : *axes) {
         const bool together =
             contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
         if (together && has_part(a, AxisKind::GroupReduce))
-          refuse("a reduction around or inside it is shared already");
+          fail<InvalidArgument>("{}: a reduction around or inside it is shared already",
+                                to_string(o));
       }
     }
   }
@@ -367,19 +354,24 @@ void Tiling::check_amount(const Opt& o) const {
   const bool power = std::has_single_bit(uint64_t(o.amount));
   if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power)
     refuse("no power of two");
-  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) {
-    const int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
-    const int64_t along_x = matrices_ ? total : o.amount;
-    const bool fits = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce) && !matrices_
-                          ? workgroup_shape(total, target_).has_value()
-                          : along_x <= int64_t(target_.max_local[0]);
-    if (total > int64_t(target_.max_invocations) || !fits) {
-      refuse(fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
-                         target_.max_invocations, target_.max_local[0], target_.max_local[1],
-                         target_.max_local[2]));
-    }
+  if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_workgroup(o);
+}
+
+void Tiling::check_workgroup(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
+  if (keeps_rows())
+    total = is_column(o) ? local_size() / columns_together() * o.amount : local_size() * o.amount;
+  const int64_t along_x = matrices_ ? total : o.amount;
+  const bool flat = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce) && !matrices_;
+  const bool fits = flat || keeps_rows() ? workgroup_shape(total, target_).has_value()
+                                         : along_x <= int64_t(target_.max_local[0]);
+  if (total > int64_t(target_.max_invocations) || !fits) {
+    refuse(fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
+                       target_.max_invocations, target_.max_local[0], target_.max_local[1],
+                       target_.max_local[2]));
   }
-  if (o.kind != OptKind::GroupReduce && o.kind != OptKind::Local) return;
+  if (keeps_rows()) return;
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts) {
       if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount)
@@ -502,7 +494,9 @@ class AxisBuilder {
       const bool shared_out = axis.rows && int(i) == axis.main;
       const UOp loop = shared_out ? rows_loop(axis) : UOp();
       if (loop ? loop->src(0)->is_const_int(1) : p.size->is_const_int(1)) continue;
-      const UOp r = loop ? loop : is_joint(axis, p) ? joint(p) : range(p.size, next_id_++, p.kind);
+      const UOp r = loop                ? loop
+                    : is_joint(axis, p) ? joint(p, joint_kind(axis, p))
+                                        : range(p.size, next_id_++, p.kind);
       const UOp at = axis.rows && p.kind == AxisKind::Group ? busy_turn(axis, p) : r;
       b.value = b.value ? b.value * p.size + at : at;
       b.ranges.push_back(r);
@@ -528,21 +522,25 @@ class AxisBuilder {
             p.size->max * int64_t(sizeof(float)) >= int64_t(target_.vector_bytes));
   }
   static bool is_joint(const Axis& axis, const AxisPart& p) {
-    return p.kind == AxisKind::Vector ||
+    return p.kind == AxisKind::Vector || (axis.column && p.kind == AxisKind::Local) ||
            (axis.rows && (p.kind == AxisKind::Group || p.kind == AxisKind::Local));
   }
-  UOp joint(const AxisPart& p) {
+  // Columns of kept rows are the invocations that share reductions of them.
+  static AxisKind joint_kind(const Axis& axis, const AxisPart& p) {
+    return axis.column && p.kind == AxisKind::Local ? AxisKind::GroupReduce : p.kind;
+  }
+  UOp joint(const AxisPart& p, AxisKind kind) {
     for (const UOp& r : joint_) {
-      if (r->get<RangeArg>().kind == p.kind) return r;
+      if (r->get<RangeArg>().kind == kind) return r;
     }
-    joint_.push_back(range(p.size, next_id_++, p.kind));
+    joint_.push_back(range(p.size, next_id_++, kind));
     return joint_.back();
   }
   // Which of the nest's groups this one is: nests begin where the one before ended, so that short
   // ones do not all go to the first groups.
   UOp turn(const Axis& axis, const AxisPart& groups) {
     const int64_t n = groups.size->max;
-    const UOp group = joint(groups);
+    const UOp group = joint(groups, AxisKind::Group);
     return axis.first ? floormod(group + (n - axis.first), n) : group;
   }
   // A group without rows makes no iteration, but what depends on the group alone leaves the loop:
@@ -781,12 +779,17 @@ class Builder {
     copies_ += int32_t(opts.size());
     return stage_local(values, ahead, tile, first, axes_.next_id());
   }
+  static bool is_invocation(AxisKind k) {
+    return k == AxisKind::Local || k == AxisKind::GroupReduce;
+  }
   // As they are numbered in the launch.
   std::vector<UOp> workgroup() const {
     std::vector<UOp> out;
-    for (const BuiltAxis& b : built_) {
-      for (const UOp& r : b.ranges) {
-        if (kind_of(r.get()) == AxisKind::Local) out.push_back(r);
+    for (size_t a = 0; a < built_.size(); a++) {
+      if (t_.axes()[a].reduced) continue;
+      for (const UOp& r : built_[a].ranges) {
+        const bool known = std::ranges::find(out, r) != out.end();
+        if (is_invocation(kind_of(r.get())) && !known) out.push_back(r);
       }
     }
     std::ranges::sort(out, {}, [](const UOp& r) { return r->get<RangeArg>().id; });
@@ -806,7 +809,7 @@ class Builder {
           const AxisKind k = kind_of(r.get());
           if (is_loop(k) && around-- > 0) {
             if (depends) tile.around.push_back(r);
-          } else if (is_loop(k) || is_lane(k) || k == AxisKind::Local) {
+          } else if (depends && (is_loop(k) || is_lane(k) || is_invocation(k))) {
             tile.inside.push_back(r);
           }
         }

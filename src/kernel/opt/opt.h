@@ -22,7 +22,8 @@ enum class OptKind : uint8_t {
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
   Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
   Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
-          // shared reductions: as many, on one axis that no reduction depends on
+          // shared reductions: as many, on one axis that no reduction depends on. Of columns of
+          // kept rows: the same invocations in each nest
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
   // What is left of the axis is shared out to `amount` launch groups that all nests of the kernel
@@ -65,6 +66,7 @@ struct Axis {
   graph::UOp range;  // of the untouched AST
   bool reduced = false;
   bool kept = false;    // walks a row that is kept in fast memory, not an output
+  bool column = false;  // of a kernel that keeps rows: no kept row depends on it
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
   int nest = 0;         // axes of one End and of the reductions below it; numbered from 0
@@ -114,7 +116,9 @@ class Tiling {
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
-  int64_t local_size() const;   // invocations of a workgroup so far
+  int64_t kept_bytes() const;  // of kept rows and of what is reduced of them together
+  int64_t kept_row_bytes(int64_t columns) const;  // of one of each that so many invocations share
+  int64_t local_size() const;                     // invocations of a workgroup so far
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
@@ -127,10 +131,12 @@ class Tiling {
   bool keeps_stores_outside(const Opt& swap) const;
   void check_amount(const Opt& o) const;
   void check_shared(const Opt& o) const;
+  void check_workgroup(const Opt& o) const;
   void check_vector(const Opt& o) const;
   void check_kept(const Opt& o) const;
   void check_spread(const Opt& o) const;
   void find_nests();
+  void find_columns();
   void spread(Axis& axis, int64_t groups);
   void check_stage(const Opt& o) const;
   void check_ahead(const Opt& o) const;
@@ -146,8 +152,16 @@ class Tiling {
   void split_matrices(const Opt& o);
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
   bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
+  struct Stored;
   int64_t staged_bytes() const;
-  int64_t kept_bytes() const;  // of kept rows, those of all lanes
+  bool keeps_rows() const;
+  bool is_column(const Opt& o) const;  // it shares kept rows out to invocations of a workgroup
+  int64_t columns_together() const;    // invocations that share kept rows; 1: none do
+  bool columns_without_axis() const;   // they share reductions of them alone
+  int64_t kept_bytes(const Opt& next) const;  // the same with one more opt
+  bool is_overwriting(const Stored& s, const Opt& next) const;
+  void check_columns(const Opt& o) const;
+  void check_nested(const Opt& o) const;
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
@@ -155,14 +169,16 @@ class Tiling {
   Target target_;
   std::vector<Axis> axes_;
   struct Reduction {
-    std::vector<int> own, around;
-  };  // axes it folds, axes it depends on
+    std::vector<int> own, around;  // axes it folds, axes it depends on
+    int64_t bytes = 0;             // of a partial result
+  };
   std::vector<Reduction> reductions_;
   // What an End stores, kept rows included: axes it depends on, and bytes that one row keeps.
   struct Stored {
     std::vector<int> axes;
     std::vector<int> around;  // of them, those that it does not close
     int64_t kept_bytes = 0;
+    bool overwrites = false;  // a kept row, where invocations share it (lower/kept_rows.h)
   };
   std::vector<Stored> stored_;
   std::vector<Factor> factors_;

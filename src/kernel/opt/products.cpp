@@ -92,8 +92,7 @@ class ProductPlanner {
   // Every output axis stands around the sum, and its length is known.
   bool has_form() {
     const auto& factors = t_.factors();
-    const Node* product = k_.main_reduce->src(0).get();
-    while (product->op == Op::Cast) product = product->src(0).get();
+    const Node* product = through_casts(k_.main_reduce->src(0).get());
     for (size_t f = 0; f < factors.size(); f++) {
       if (factors[f].product.get() != product) continue;
       if (first_ < 0) first_ = int(f);

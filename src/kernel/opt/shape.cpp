@@ -20,11 +20,6 @@ uint64_t product_of(RangeMask m, const RangeDeps& deps) {
   return n;
 }
 
-const Node* through_casts(const Node* n) {
-  while (n->op == Op::Cast) n = n->src(0).get();
-  return n;
-}
-
 bool is_product_of_loads(const Node* reduce) {
   if (reduce->get<ReduceArg>().op != Op::Add) return false;
   const Node* v = through_casts(reduce->src(0).get());

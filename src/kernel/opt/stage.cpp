@@ -16,8 +16,7 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
   std::vector<Tiling::Factor> out;
   for (const Node* n : toposort(ast)) {
     if (n->op != Op::Reduce || n->get<ReduceArg>().op != Op::Add) continue;
-    const Node* product = n->src(0).get();
-    while (product->op == Op::Cast) product = product->src(0).get();
+    const Node* product = through_casts(n->src(0).get());
     const auto known = [&](const Tiling::Factor& f) { return f.product.get() == product; };
     if (product->op != Op::Mul || std::any_of(out.begin(), out.end(), known)) continue;
     for (int s = 0; s < 2; s++) {
@@ -192,8 +191,10 @@ void Tiling::check_stage(const Opt& o) const {
     if (s.axis == o.axis) refuse("the factor is staged already");
   }
   const bool together = has_part(-1, AxisKind::Local);
-  if (has_part(-1, AxisKind::GroupReduce))
+  const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
+  if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
     refuse("a workgroup that shares a reduction has no tile");
+  if (columns_without_axis()) refuse("no axis says which of the invocations copies what");
   if (together && spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
   if (together && f.keeps) refuse("the factor is made of what one invocation keeps");
   if (o.amount < 0) refuse("0 or more loops stay around the copy");

@@ -1,0 +1,257 @@
+#include "kernel/opt/gpu_kept_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "kernel/opt/chooser.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+// In multiply-adds of one invocation.
+constexpr double kLoadShare = 1, kShortLoadShare = 1.5;  // of an operand: of four at once, of two
+constexpr double kFetch = 1;     // of a component that a workgroup reads once
+constexpr double kRowStep = 12;  // of one element of a row in a reduction or a fill of its own
+constexpr double kBarrier = 30;
+constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
+constexpr int64_t kSlab = 16, kMostLanes = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class GpuKeptRows : Chooser {
+ public:
+  GpuKeptRows(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+
+  bool apply() {
+    if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
+    row_ = row_axis();
+    find_nests();
+    const std::optional<Tile> tile = best_tile();
+    if (tile) split(*tile);
+    for (int a = 0; a < count(); a++) {
+      if (axis(a).shared && loop_left(a)) t_.try_apply({OptKind::Group, a, 0});
+    }
+    if (tile) stage(*tile);
+    return true;
+  }
+
+ private:
+  // A sum of products: what it reduces, and the axis that invocations and lanes are taken of.
+  struct Product {
+    size_t factors;  // the first of two
+    int column = -1, step = -1;
+    int64_t length = 1;
+  };
+  struct Tile {
+    int64_t columns = 1, groups = 1;  // invocations along rows, of rows
+    int64_t rows = 1, lanes = 1;      // of an invocation
+    int64_t steps = 1;                // of a reduction at once
+    int64_t all_rows() const { return groups * rows; }
+    int64_t invocations() const { return columns * groups; }
+  };
+
+  static bool walks(const Tiling::Factor& f, int a) {
+    return std::ranges::find(f.axes, a) != f.axes.end();
+  }
+  // The axis along which most products use one factor again; -1: none.
+  int row_axis() const {
+    int best = -1, most = 0;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).shared || t_.axes()[size_t(a)].column || !fixed(a) || left(a) < 2) continue;
+      int reused = 0;
+      for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
+        reused += walks(t_.factors()[f], a) != walks(t_.factors()[f + 1], a);
+      if (reused > 0 && reused >= most) best = a, most = reused;
+    }
+    return best;
+  }
+  // Products by column, reductions of rows, and columns that are filled without a product.
+  void find_nests() {
+    std::vector<bool> of_product(size_t(count()), false);
+    for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
+      Product p{pair};
+      for (const int a : t_.factors()[pair].around) {
+        if (t_.axes()[size_t(a)].column && fixed(a) && (p.column < 0 || left(a) > left(p.column)))
+          p.column = a;
+      }
+      for (const int side : {0, 1}) {
+        for (const int a : t_.factors()[pair + size_t(side)].axes) {
+          if (!axis(a).reduced || of_product[size_t(a)]) continue;
+          of_product[size_t(a)] = true;
+          p.length *= std::max<int64_t>(left(a), 1);
+          if (p.step < 0 || left(a) > left(p.step)) p.step = a;
+        }
+      }
+      if (p.column < 0 || p.step < 0) continue;
+      of_product[size_t(p.column)] = true;
+      products_.push_back(p);
+    }
+    for (int a = 0; a < count(); a++) {
+      if (of_product[size_t(a)] || !fixed(a) || left(a) < 2) continue;
+      if (axis(a).reduced) sums_.push_back(a);
+      if (t_.axes()[size_t(a)].column) fills_.push_back(a);
+    }
+  }
+
+  // The cheapest that fits; none where not even one row of a workgroup does.
+  std::optional<Tile> best_tile() const {
+    const int64_t rows = row_ < 0 ? 1 : left(row_);
+    const int64_t most = std::min<int64_t>(256, target_.max_invocations);
+    std::optional<Tile> best;
+    double least = 0;
+    for (int64_t n = 8; n <= std::min<int64_t>(most, target_.max_local[0]); n *= 2) {
+      for (int64_t groups = 1; n * groups <= most && groups <= rows; groups *= 2) {
+        for (const Tile& tile : tiles_of(n, groups)) {
+          if (!fits(tile)) continue;
+          const double cost = cost_of(tile);
+          if (!best || cost < least) best = tile, least = cost;
+        }
+      }
+    }
+    return best;
+  }
+  std::vector<Tile> tiles_of(int64_t columns, int64_t groups) const {
+    std::vector<Tile> out;
+    const int64_t rows = row_ < 0 ? 1 : left(row_);
+    for (int64_t r = 1; r <= kMostLanes && (groups * r <= rows || r == 1); r *= 2) {
+      for (int64_t lanes = 1; lanes <= kMostLanes; lanes *= 2) {
+        for (const int64_t steps : {2, 4}) out.push_back({columns, groups, r, lanes, steps});
+      }
+    }
+    return out;
+  }
+  bool fits(const Tile& tile) const {
+    constexpr int64_t kRoom = 512;  // of alignment
+    return workgroup_shape(tile.invocations(), target_) && registers_of(tile) <= registers() &&
+           bytes_of(tile) + kRoom <= int64_t(target_.shared_bytes);
+  }
+  // One nest after the other: accumulators, operands, addresses and counters.
+  int64_t registers_of(const Tile& tile) const {
+    constexpr int64_t kOthers = 16;
+    int64_t most = 0;
+    for (const Product& p : products_) {
+      const int64_t lanes = lanes_of(p, tile), sums = tile.rows * lanes;
+      const int64_t partial = sums * tile.steps <= kPartialSums ? tile.steps : 1;
+      most = std::max(most, sums * partial + (tile.rows + lanes) * tile.steps);
+    }
+    return most + kOthers;
+  }
+  int64_t bytes_of(const Tile& tile) const {
+    const int64_t partial = 4 * tile.columns * int64_t(sums_.size());
+    int64_t slabs = 0;
+    for (const Product& p : products_) {
+      const int64_t along = tile.columns * lanes_of(p, tile);
+      if (staged_factor(p) >= 0) slabs += 4 * (kSlab + 1) * (along + 4);
+    }
+    return tile.all_rows() * (t_.kept_row_bytes(tile.columns) + partial) + slabs;
+  }
+  int64_t registers() const { return target_.vector_registers; }
+  // Neighbouring columns of an invocation: none is idle.
+  int64_t lanes_of(const Product& p, const Tile& tile) const {
+    int64_t lanes = tile.lanes;
+    while (lanes > 1 && lanes * tile.columns > left(p.column)) lanes /= 2;
+    return lanes;
+  }
+
+  double cost_of(const Tile& tile) const {
+    const int64_t rows = row_ < 0 ? 1 : left(row_);
+    const double groups = double(std::max<uint64_t>(k_.outputs, 1)) / double(rows) *
+                          double(ceil_div(rows, tile.all_rows()));
+    double work = 0;
+    for (const Product& p : products_) {
+      const int64_t lanes = lanes_of(p, tile);
+      const double load = tile.steps >= 4 ? kLoadShare : kShortLoadShare;
+      const double step = double(tile.rows * lanes) + load * double(tile.rows + lanes);
+      work += double(ceil_div(left(p.column), tile.columns * lanes)) * double(p.length) * step;
+      work += kFetch * double(left(p.column)) * double(p.length) / double(tile.invocations());
+    }
+    const double barriers = kBarrier * (1 + std::log2(double(tile.columns)));
+    for (const int a : sums_)
+      work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep + barriers;
+    for (const int a : fills_)
+      work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep;
+    return work * groups * double(tile.invocations()) * idle(tile, groups);
+  }
+  // What is lost where a core has too few invocations to choose from.
+  double idle(const Tile& tile, double groups) const {
+    constexpr double kEnough = 256;
+    const double cores = double(std::max<uint32_t>(target_.cores, 1));
+    const double fitting = std::floor(double(target_.shared_bytes) / double(bytes_of(tile)));
+    const double resident = std::clamp(fitting, 1.0, 16.0) * double(tile.invocations());
+    const double waits = resident < kEnough ? 1 + 0.25 * (kEnough / resident - 1) : 1;
+    const double rounds = std::ceil(groups / cores);
+    return waits * rounds * cores / groups;
+  }
+
+  void split(const Tile& tile) {
+    for (const Product& p : products_) {
+      const int64_t lanes = lanes_of(p, tile);
+      if (lanes > 1) t_.try_apply({OptKind::Upcast, p.column, lanes});
+      t_.try_apply({OptKind::Local, p.column, tile.columns});
+      const int64_t steps = divisor_up_to(left(p.step), tile.steps, true);
+      if (steps > 1) t_.try_apply({OptKind::Unroll, p.step, steps});
+    }
+    for (const int a : fills_) {
+      if (left(a) % (tile.steps * tile.columns) == 0)
+        t_.try_apply({OptKind::Upcast, a, tile.steps});
+      t_.try_apply({OptKind::Local, a, tile.columns});
+    }
+    for (const int a : sums_) {
+      if (left(a) % (tile.steps * tile.columns) == 0)
+        t_.try_apply({OptKind::Unroll, a, tile.steps});
+      t_.try_apply({OptKind::GroupReduce, a, tile.columns});
+    }
+    if (tile.rows > 1) t_.try_apply({OptKind::Upcast, row_, tile.rows});
+    if (tile.groups > 1) t_.try_apply({OptKind::Local, row_, tile.groups});
+  }
+
+  // Of what all rows have in common, neighbouring columns are not neighbours in memory: each
+  // invocation would read lines of its own.
+  int staged_factor(const Product& p) const {
+    if (target_.shared_load_cost == 0 || target_.shared_load_cost > target_.load_cost) return -1;
+    if (row_ < 0 || axis(p.step).unit_loads == 0 || axis(p.column).unit_loads > 0) return -1;
+    for (const size_t f : {p.factors, p.factors + 1}) {
+      const Tiling::Factor& x = t_.factors()[f];
+      if (walks(x, p.column) && !walks(x, row_) && !x.keeps) return int(f);
+    }
+    return -1;
+  }
+  void stage(const Tile& tile) {
+    for (const Product& p : products_) {
+      const int f = staged_factor(p);
+      if (f < 0) continue;
+      const Tiling before = t_;
+      int64_t around = 0;
+      const int64_t slab = divisor_up_to(left(p.step), kSlab / tile.steps);
+      if (slab > 1 && left(p.step) > slab) t_.try_apply({OptKind::Split, p.step, slab});
+      for (const Axis& a : t_.axes()) {
+        for (const AxisPart& part : a.parts)
+          around += !a.reduced && is_loop(part.kind) && !part.size->is_const_int(1);
+      }
+      around += left(p.step) > 1 && slab > 1;
+      if (!t_.try_apply({OptKind::Stage, f, around})) {
+        t_ = before;
+        continue;
+      }
+      const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
+      if (registers_of(tile) + copied <= registers()) t_.try_apply({OptKind::Ahead, f, 1});
+    }
+  }
+
+  int row_ = -1;
+  std::vector<Product> products_;
+  std::vector<int> sums_, fills_;  // axes: reductions of rows, columns without a product
+};
+
+}  // namespace
+
+bool share_kept_rows(Tiling& t, const KernelShape& k, const Target& target) {
+  return GpuKeptRows(t, k, target).apply();
+}
+
+}  // namespace tuff::kernel

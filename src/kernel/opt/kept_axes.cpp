@@ -1,0 +1,157 @@
+// What the axes of a kernel that keeps rows in fast memory may become (see sched/keep.h). Along row
+// axes, of which every kept row depends on one at least, the invocations of a workgroup have rows
+// of their own. Along the others, its columns, they share the rows: they fill them, reduce them and
+// store what becomes of them together, each nest of loops with the same invocations.
+#include <algorithm>
+
+#include "kernel/lower/ranges.h"
+#include "kernel/opt/opt.h"
+
+namespace tuff::kernel {
+
+using namespace graph;
+
+namespace {
+
+bool contains(const std::vector<int>& v, int a) { return std::ranges::find(v, a) != v.end(); }
+
+bool widens_rows(const AxisPart& p) { return is_lane(p.kind) || p.kind == AxisKind::Local; }
+bool widens_rows(const Opt& o) {
+  return o.kind == OptKind::Upcast || o.kind == OptKind::Vector || o.kind == OptKind::Local;
+}
+
+}  // namespace
+
+bool Tiling::keeps_rows() const {
+  return std::ranges::any_of(stored_, [](const Stored& s) { return s.kept_bytes > 0; });
+}
+
+void Tiling::find_columns() {
+  if (!keeps_rows()) return;
+  for (int a = 0; a < int(axes_.size()); a++) {
+    axes_[size_t(a)].column =
+        !axes_[size_t(a)].reduced && std::ranges::none_of(stored_, [&](const Stored& s) {
+          return s.kept_bytes && contains(s.around, a);
+        });
+  }
+}
+
+bool Tiling::is_column(const Opt& o) const {
+  return o.kind == OptKind::GroupReduce ||
+         (o.kind == OptKind::Local && axes_[size_t(o.axis)].column);
+}
+
+int64_t Tiling::columns_together() const {
+  if (!keeps_rows()) return 1;
+  for (const Axis& a : axes_) {
+    for (const AxisPart& p : a.parts) {
+      if (p.kind == AxisKind::GroupReduce || (a.column && p.kind == AxisKind::Local))
+        return p.size->max;
+    }
+  }
+  return 1;
+}
+
+bool Tiling::columns_without_axis() const {
+  return columns_together() > 1 && std::ranges::none_of(axes_, [](const Axis& a) {
+           return a.column && std::ranges::any_of(a.parts, [](const AxisPart& p) {
+                    return p.kind == AxisKind::Local;
+                  });
+         });
+}
+
+int64_t Tiling::kept_bytes() const { return kept_bytes({OptKind::Swap, -1, 1}); }
+
+int64_t Tiling::kept_bytes(const Opt& next) const {
+  const auto rows = [&](const std::vector<int>& around) {
+    int64_t n = 1;
+    for (int a : around) {
+      for (const AxisPart& p : axes_[size_t(a)].parts) n *= widens_rows(p) ? p.size->max : 1;
+      if (a == next.axis && widens_rows(next)) n *= next.amount;
+    }
+    return n;
+  };
+  int64_t total = 0;
+  for (const Stored& s : stored_) {
+    if (s.kept_bytes && !is_overwriting(s, next)) total += s.kept_bytes * rows(s.around);
+  }
+  if (!total) return 0;
+  for (const Reduction& r : reductions_) {
+    for (int a : r.own) {
+      const bool is_next = a == next.axis && next.kind == OptKind::GroupReduce;
+      if (is_next || has_part(a, AxisKind::GroupReduce))
+        total += r.bytes * rows(r.around) * (is_next ? next.amount : columns_together());
+    }
+  }
+  return total;
+}
+
+// Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row
+// is filled by several.
+bool Tiling::is_overwriting(const Stored& s, const Opt& next) const {
+  if (!s.overwrites) return false;
+  bool has_columns = false;
+  for (int i = 0; i < int(axes_.size()); i++) {
+    const Axis& a = axes_[size_t(i)];
+    const bool is_next = i == next.axis && a.main_is_const();
+    const bool local = has_part(i, AxisKind::Local) || (is_next && next.kind == OptKind::Local);
+    const bool closed = contains(s.axes, i) && !contains(s.around, i);
+    if (closed && (a.padded || (is_next && a.main_size() % std::max<int64_t>(next.amount, 1))))
+      return false;
+    if (!a.column && local && !contains(s.around, i)) return false;
+    has_columns = has_columns || (closed && local);
+  }
+  return has_columns;
+}
+
+int64_t Tiling::kept_row_bytes(int64_t columns) const {
+  int64_t total = 0;
+  for (const Stored& s : stored_) {
+    const bool divides = std::ranges::all_of(s.axes, [&](int a) {
+      return contains(s.around, a) || axes_[size_t(a)].main_size() % columns == 0;
+    });
+    if (!s.overwrites || !divides) total += s.kept_bytes;
+  }
+  return total;
+}
+
+void Tiling::check_kept(const Opt& o) const {
+  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  const Axis& axis = axes_[size_t(o.axis)];
+  if (o.kind == OptKind::Group && axis.kept) refuse("a kept row is filled by one workgroup");
+  if (o.kind == OptKind::Spread) refuse("workgroups keep rows of their own");
+  if (kept_bytes(o) > std::max<int64_t>(target_.shared_bytes, kept_bytes()))
+    refuse(fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
+                       target_.shared_bytes));
+}
+
+void Tiling::check_columns(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (columns_together() > 1 && columns_together() != o.amount)
+    refuse("kept rows are shared by another number of invocations");
+  const auto has_columns = [&](int a) {
+    return axes_[size_t(a)].column && has_part(a, AxisKind::Local);
+  };
+  if (o.kind == OptKind::Local) {
+    for (const Stored& s : stored_) {
+      const auto closes = [&](int a) { return contains(s.axes, a) && !contains(s.around, a); };
+      for (int a = 0; a < int(axes_.size()); a++) {
+        if (closes(o.axis) && closes(a) && has_columns(a))
+          refuse("the nest has its columns already");
+      }
+    }
+  } else {
+    check_nested(o);
+  }
+  for (const Reduction& r : reductions_) {
+    const auto is_next = [&](int a) { return o.kind == OptKind::GroupReduce && a == o.axis; };
+    const bool shared = std::ranges::any_of(
+        r.own, [&](int a) { return is_next(a) || has_part(a, AxisKind::GroupReduce); });
+    const bool by_column = std::ranges::any_of(r.around, [&](int a) {
+      return has_columns(a) || (o.kind == OptKind::Local && a == o.axis);
+    });
+    if (shared && by_column) refuse("a reduction that the workgroup shares depends on the axis");
+  }
+}
+
+}  // namespace tuff::kernel
