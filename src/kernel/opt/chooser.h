@@ -75,7 +75,6 @@ class Chooser {
 inline constexpr uint32_t kDearLoad = 4;
 // Vectors of partial sums on a CPU: additions take four cycles, and begin twice in one.
 inline constexpr int64_t kRowVectors = 4;
-inline constexpr int64_t kMostAccumulators = 256;  // of one invocation, spilled ones included
-inline constexpr double kShuffleCost = 0.25;       // with a constant lane, in multiply-adds
+inline constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds
 
 }  // namespace tuff::kernel

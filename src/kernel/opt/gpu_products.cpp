@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "graph/walk.h"
 #include "kernel/lower/subgroup.h"
 #include "kernel/opt/chooser.h"
 #include "kernel/opt/gpu_windows.h"
@@ -15,6 +16,12 @@ namespace {
 // Of a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
 // so many values they are operands from the stack, which cost some of a multiply-add.
 constexpr int64_t kOwnRegisters = 16;
+// Steps of the reduction at once, and accumulators of one invocation, spilled ones included. What
+// takes milliseconds, so many operations, has a body that takes three times as long to compile;
+// where factors are widened, what is loaded and what it becomes of more steps would not fit beside.
+constexpr int64_t kSteps = 4, kMostAccumulators = 256;
+constexpr int64_t kLongSteps = 8, kMostLongAccumulators = 512;
+constexpr uint64_t kLongWork = uint64_t(1) << 28;
 constexpr double kStackOperandCost = 0.1;
 
 class GpuProduct : Chooser {
@@ -280,7 +287,7 @@ class GpuProduct : Chooser {
     const int contiguous = contiguous_reduction();
     const int a = contiguous >= 0 ? contiguous : k_.main_axes.back();
     if (!fixed(a) || axis(a).gated > 0) return {-1, 1};
-    const int64_t n = steps_of(a, 4);
+    const int64_t n = steps_of(a, is_long() && !widens() ? kLongSteps : kSteps);
     return {n > 1 ? a : -1, n};
   }
   void best_shared(ProductTile& best, int column, int row, int along, int64_t steps) const {
@@ -288,13 +295,19 @@ class GpuProduct : Chooser {
     for (int64_t c = 1; c <= std::min<int64_t>(16, left(column) / lanes); c++) {
       for (int64_t r = lanes; r <= std::min(8 * lanes, left(row)); r += lanes) {
         const double waste = padding(column, c * lanes, lanes) * padding(row, r, lanes);
-        if (r * c > kMostAccumulators) continue;
+        if (r * c > (is_long() ? kMostLongAccumulators : kMostAccumulators)) continue;
         if (k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
         const double cost = (shared_cost(column, c, row, r, along) + stack_cost(c, r, steps)) /
                             double(r * c) * waste;
         if (cost < best.loads - 1e-9) best = {column, row, c, r, cost};
       }
     }
+  }
+  bool is_long() const { return k_.work >= kLongWork; }
+  bool widens() const {
+    return std::ranges::any_of(t_.factors(), [](const Tiling::Factor& f) {
+      return size_bytes(through_casts(f.product->src(size_t(f.source)).get())->dtype) < 4;
+    });
   }
   bool divides(int64_t n, int a) const { return left(a) % n == 0; }
   // Of one step, in multiply-adds, beyond those of the tile itself.

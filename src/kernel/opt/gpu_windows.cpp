@@ -10,9 +10,10 @@ namespace tuff::kernel {
 
 namespace {
 
-constexpr int64_t kMostProducts = 1536;  // of one body: compile time, code size
-constexpr int64_t kInRegisters = 16;     // accumulators that are never spilled
-constexpr double kSpillCost = 3;         // to load and store an accumulator, in multiply-adds
+constexpr int64_t kMostProducts = 1536;     // of one body: compile time, code size
+constexpr int64_t kMostAccumulators = 256;  // of one invocation, spilled ones included
+constexpr int64_t kInRegisters = 16;        // accumulators that are never spilled
+constexpr double kSpillCost = 3;            // to load and store an accumulator, in multiply-adds
 constexpr int64_t kMostSteps = 16, kMostColumns = 16, kMostPerLane = 4;
 
 // The lanes of a subgroup go along one output axis, rows that all of them need alike along another;
