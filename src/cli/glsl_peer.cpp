@@ -43,12 +43,12 @@ int32_t narrow(int64_t n) { return int32_t(n); }
 uint32_t groups(int64_t n) { return uint32_t(n); }
 
 GlslWork gemm(const Extents& e) {
-  GlslWork w{.needs = "M a multiple of 32, N of 64, K of 4"};
-  w.fits = e.size() == 3 && e[0] % 32 == 0 && e[1] % 64 == 0 && e[2] % 4 == 0;
+  GlslWork w{.needs = "M and N multiples of 64, K of 8"};
+  w.fits = e.size() == 3 && e[0] % 64 == 0 && e[1] % 64 == 0 && e[2] % 8 == 0;
   if (!w.fits) return w;
   w.results = e[0] * e[1];
   w.kernels = {
-      {"gemm", gemm_spv, {narrow(e[1]), narrow(e[2])}, {groups(e[1] / 64), groups(e[0] / 32), 1}}};
+      {"gemm", gemm_spv, {narrow(e[1]), narrow(e[2])}, {groups(e[1] / 64), groups(e[0] / 64), 1}}};
   return w;
 }
 
