@@ -261,7 +261,7 @@ class BenchKernels(TuffTest):
     def test_hand_written_peers(self):
         if not self.usable("VULKAN"):
             self.skipTest("the hand-written kernels take a Vulkan device")
-        for bench, sizes in (("matmul", "32x128x12"), ("elementwise", "8192"), ("reduce", "65536"), ("softmax", "3x64"),
+        for bench, sizes in (("matmul", "64x128x24"), ("elementwise", "8192"), ("reduce", "65536"), ("softmax", "3x64"),
                              ("layernorm", "3x64")):
             row, = self.rows(self.expect(0, "bench", bench, "--device", "VULKAN", "--sizes", sizes, "--peer", "glsl",
                                          "--seconds", 0, "--json"))
