@@ -21,6 +21,10 @@ bool all_const(const Shape& s) {
 
 int64_t part_count(int64_t extent, int64_t length) { return (extent + length - 1) / length; }
 
+int64_t reduced_count(const Node& reduce) {
+  return element_count(reduce.src(0)->shape) / std::max<int64_t>(element_count(reduce.shape), 1);
+}
+
 void check_parts(const Node& reduce, const Parts& p) {
   auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(p), why); };
   if (reduce.op != Op::Reduce) refuse("it is no reduction");
@@ -31,9 +35,11 @@ void check_parts(const Node& reduce, const Parts& p) {
   if (!reduce.device) refuse("nothing says where the parts' results are stored");
   if (!all_const(shape)) refuse("an axis has a symbolic size");
   const int64_t extent = shape[size_t(p.axis)].value();
-  if (p.length < 2 || p.length >= extent)
-    refuse(extent < 3 ? "the axis is too short"
-                      : fmt::format("a part has 2 to {} elements", extent - 1));
+  // A part of one element of the axis has others to reduce.
+  const int64_t least = reduced_count(reduce) > extent ? 1 : 2;
+  if (p.length < least || p.length >= extent)
+    refuse(extent <= least ? "the axis is too short"
+                           : fmt::format("a part has {} to {} elements", least, extent - 1));
 }
 
 // What is stored between the kernels is not rounded to half a word.
@@ -119,10 +125,6 @@ bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
   return std::all_of(product->src().begin(), product->src().end(), [&](const UOp& s) {
     return reuse(*through_casts(s.get()), arg.axes) >= least_reuse;
   });
-}
-
-int64_t reduced_count(const Node& reduce) {
-  return element_count(reduce.src(0)->shape) / std::max<int64_t>(element_count(reduce.shape), 1);
 }
 
 // A row kernel between two products may keep its rows in fast memory (sched/keep.h): the second

@@ -30,8 +30,11 @@ TEST(Parts, AreLegalWithinAReducedAxisOfKnownSize) {
   const UOp sum = reduce(Op::Add, host_buffer({4, 10, 3}), {1, 2});
   EXPECT_EQ(refusal(sum, {1, 5}), "");
   EXPECT_EQ(refusal(sum, {1, 9}), "") << "a part of one element is left";
-  EXPECT_EQ(refusal(sum, {1, 10}), "parts(1,10): a part has 2 to 9 elements");
-  EXPECT_EQ(refusal(sum, {1, 1, PartOrder::Turns}), "parts(1,1,turns): a part has 2 to 9 elements");
+  EXPECT_EQ(refusal(sum, {1, 1}), "") << "of 3 elements";
+  EXPECT_EQ(refusal(sum, {1, 10}), "parts(1,10): a part has 1 to 9 elements");
+  const UOp rows_alone = reduce(Op::Add, host_buffer({4, 10, 1}), {1, 2});
+  EXPECT_EQ(refusal(rows_alone, {1, 1, PartOrder::Turns}),
+            "parts(1,1,turns): a part has 2 to 9 elements");
   EXPECT_EQ(refusal(sum, {0, 2, PartOrder::Panels}), "parts(0,2,panels): the axis is not reduced");
   EXPECT_EQ(refusal(sum, {3, 2}), "parts(3,2): there is no such axis");
   EXPECT_EQ(refusal(host_buffer({4}), {0, 2}), "parts(0,2): it is no reduction");
@@ -110,6 +113,20 @@ TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "outputs enough";
   EXPECT_EQ(chosen(matmul(host_buffer({16, 65537}), host_buffer({65537, 16}))->src(0)),
             "parts(2,544)");
+}
+
+// The gradient of a convolution's weights: images apart where one of them fills the cache.
+TEST(Parts, PanelsAreWholeImagesWhereNoMoreFit) {
+  Target cpu = host_target("CPU");
+  cpu.l2_bytes = 1 << 20;
+  const Shape all{64, 28, 28, 20, 32};
+  const UOp x = expand(host_buffer({64, 28, 28, 20, 1}), all),
+            y = expand(host_buffer({64, 28, 28, 1, 32}), all);
+  const UOp sum = reduce(Op::Add, alu(Op::Mul, {x, y}), {0, 1, 2});
+  const auto p = choose_parts(*sum, cpu);
+  ASSERT_TRUE(p);
+  EXPECT_EQ(to_string(*p), "parts(0,1,panels)");
+  EXPECT_EQ(refusal(sum, *p), "");
 }
 
 TEST(Parts, MayBeSkippedByName) {
