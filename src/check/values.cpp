@@ -11,16 +11,17 @@ namespace tuff::check {
 using graph::HostArray;
 using graph::IntVec;
 
-Draw::Draw(uint64_t seed, std::string_view name) : state_(seed ^ 0xcbf29ce484222325u) {
-  for (const char c : name) state_ = (state_ ^ uint8_t(c)) * 0x100000001b3u;  // FNV-1a
+namespace {
+
+uint64_t seed_of(uint64_t seed, std::string_view name) {
+  uint64_t hash = seed ^ 0xcbf29ce484222325u;
+  for (const char c : name) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;  // FNV-1a
+  return hash;
 }
 
-uint64_t Draw::bits() {
-  uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
+}  // namespace
+
+Draw::Draw(uint64_t seed, std::string_view name) : random_(seed_of(seed, name)) {}
 
 double Draw::uniform(double low, double high) {
   return low + (high - low) * (double(bits() >> 11) * 0x1p-53);

@@ -7,21 +7,21 @@
 #include <string_view>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "graph/interpret.h"
 
 namespace tuff::check {
 
-// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 class Draw {
  public:
   // Different names give unrelated streams of one seed.
   Draw(uint64_t seed, std::string_view name);
-  uint64_t bits();
+  uint64_t bits() { return random_.next(); }
   double uniform(double low, double high);
   int64_t integer(int64_t low, int64_t high);  // both included
 
  private:
-  uint64_t state_;
+  SplitMix64 random_;
 };
 
 // Which values an op is promised to get right, or a test wants.

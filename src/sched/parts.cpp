@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/split_mix.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 
@@ -237,14 +238,8 @@ struct {
 }  // namespace
 
 std::optional<Parts> random_parts(const UOp& n, uint64_t seed) {
-  // SplitMix64 (Steele, Lea, Flood 2014): the same numbers with every standard library.
-  uint64_t state = seed ^ n->key;
-  const auto below = [&](int64_t limit) {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return int64_t((z ^ (z >> 31)) % uint64_t(limit));
-  };
+  SplitMix64 random(seed ^ n->key);
+  const auto below = [&](int64_t limit) { return random.below(limit); };
   constexpr int64_t kMostParts = 64;  // of an output: what is stored in between stays small
   const Shape& shape = n->src(0)->shape;
   if (below(4) == 0) return {};

@@ -81,13 +81,6 @@ void run_copy(const CopyCmd& c, uint64_t piece) {
 
 }  // namespace
 
-uint64_t Random::next() {
-  uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 // ---- what the host does
 
 Machine::Machine(const ShuffleOptions& options, uint64_t seed, size_t queues)
@@ -197,7 +190,7 @@ void Machine::release_pages() noexcept {
 
 void Machine::reseed(uint64_t seed) {
   std::lock_guard lock(mutex_);
-  random_ = Random(seed);
+  random_ = SplitMix64(seed);
   mood_ = {};
 }
 

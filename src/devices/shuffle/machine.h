@@ -18,22 +18,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "devices/shuffle/shuffle.h"
 
 namespace tuff::devices::shuffle {
 
 class Machine;
-
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t next();
-  uint64_t below(uint64_t bound) { return next() % bound; }
-
- private:
-  uint64_t state_;
-};
 
 // What an encoded list leaves to its submissions: it may be gone before they run, and so may the
 // blocks that its commands name, whose addresses are kept here.
@@ -147,7 +137,7 @@ class Machine {
   const ShuffleOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // a host set a signal, or submitted
-  Random random_;
+  SplitMix64 random_;
   Mood mood_;
   std::vector<Stream> streams_;
   ShuffleStats stats_;

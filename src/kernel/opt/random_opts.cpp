@@ -3,25 +3,11 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/split_mix.h"
+
 namespace tuff::kernel {
 
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): the same numbers with every standard library.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  int64_t below(int64_t n) { return int64_t(next() % uint64_t(n)); }
-
- private:
-  uint64_t state_;
-};
 
 struct Process {
   std::mutex mutex;
@@ -127,7 +113,7 @@ class Draw {
   }
 
   Tiling t_;
-  Random random_;
+  SplitMix64 random_;
   const int64_t most_lanes_;
   std::vector<int> outputs_, reduced_;  // axes
   std::vector<OptKind> kinds_;
