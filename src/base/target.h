@@ -76,6 +76,9 @@ struct Target {
   // A load of one component by address, in multiply-adds of a subgroup. Where it is dear, drivers
   // take the lanes one by one, for each component again.
   uint32_t load_cost = 1;
+  // Then accumulators may spill, and steps past the end may be masked, if only it is made less
+  // often; a shuffle with a constant lane costs less.
+  bool loads_are_dear() const { return load_cost >= 4; }
   // The widest component that costs as much as one of 4 bytes. Where it is 8, neighbours that are
   // proven aligned are read and written in pairs, as one 64-bit word.
   uint32_t component_bytes = 4;

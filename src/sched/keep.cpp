@@ -21,7 +21,6 @@ namespace {
 constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
 constexpr int64_t kLeastColumns = 16;  // of a kept row
 // Of workgroups that share rows.
-constexpr uint32_t kDearLoad = 4;
 constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
 // What a score passes memory as often between three kernels, with what two launches cost; and how
 // much dearer memory is than a cache.
@@ -329,8 +328,7 @@ class RowKeeper {
     const Chain& chain = m.chain;
     const int64_t columns = chain.columns();
     if (m.last.size() > 1 || from.rows.size() > 1 || m.whole != from.rows) return false;
-    if (t.load_cost >= kDearLoad || columns < kLeastColumns || columns % kInvocations != 0)
-      return false;
+    if (t.loads_are_dear() || columns < kLeastColumns || columns % kInvocations != 0) return false;
     if (has_matrices(t, last.product)) return false;
     int64_t width = 1, rows = 1;  // of what is stored, in all
     for (const UOp& r : last.loops) {

@@ -25,9 +25,8 @@ constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 // every invocation walks every nest, a masked sum but once: then so many outputs whose accesses
 // take as long as a launch.
 int64_t most_outputs(const Target& t) {
-  constexpr uint32_t kDearLoad = 4;
   constexpr double kCyclesPerNs = 3, kAccesses = 7;  // an optimizer's, of one element
-  if (t.load_cost < kDearLoad) return INT64_MAX;
+  if (!t.loads_are_dear()) return INT64_MAX;
   const double cycles = kAccesses * double(t.load_cost) / double(t.subgroup_size * t.cores);
   return int64_t(double(t.launch_cost_ns) * kCyclesPerNs / cycles);
 }

@@ -70,9 +70,6 @@ class Chooser {
   const Target& target_;
 };
 
-// A load that takes so many multiply-adds is dear: accumulators may spill, steps past the end may
-// be masked, if only it is made less often.
-inline constexpr uint32_t kDearLoad = 4;
 // Vectors of partial sums on a CPU: additions take four cycles, and begin twice in one.
 inline constexpr int64_t kRowVectors = 4;
 inline constexpr double kShuffleCost = 0.25;  // with a constant lane, in multiply-adds

@@ -21,8 +21,6 @@ constexpr double kBarrier = 30;
 constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
 constexpr int64_t kSlab = 16, kMostLanes = 8;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 class GpuKeptRows : Chooser {
  public:
   GpuKeptRows(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}

@@ -14,8 +14,6 @@ constexpr double kLoadShare = 0.12;  // of a load beside multiply-adds
 constexpr double kTileCost = 40;    // multiply-adds that beginning and storing a register tile take
 constexpr int64_t kLeastTiles = 2;  // of rows in a group: they share the packed operands
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A sum of products: what it reduces, along which axis its vectors lie.
 struct Product {
   int column = -1;

@@ -53,8 +53,6 @@ struct Plan {
   double cost = 1e300;
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 class ProductPlanner {
  public:
   ProductPlanner(const Tiling& t, const KernelShape& k, const Target& target)

@@ -55,6 +55,8 @@ KernelShape shape_of(const graph::UOp& ast, const Tiling& t);
 // How many groups a launch on CPU threads is worth sharing out to; 1: none.
 int64_t worthwhile_groups(const KernelShape& k, const Target& target);
 
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is
 // none.
 int64_t divisor_up_to(int64_t n, int64_t most, bool power_of_two = false);
