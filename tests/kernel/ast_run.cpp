@@ -4,101 +4,15 @@
 
 #include <cmath>
 
+#include "graph/direct_run.h"
 #include "graph/interpret.h"
-#include "graph/kept_rows.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
-#include "kernel/lower/ranges.h"
 
 namespace tuff::kernel::testing {
 
 using namespace graph;
-
-namespace {
-
-class AstRun {
- public:
-  AstRun(const UOp& ast, Buffers& buffers) : deps_(ast), buffers_(buffers), before_(buffers) {}
-
-  void loop(const UOp& end, size_t k) {
-    if (k < end->src_count) {
-      const Node* r = end->src(k).get();
-      for (int64_t i = 0; i < eval(r->src(0).get()).as_int(); i++) {
-        ranges_[r] = i;
-        loop(end, k + 1);
-      }
-      return;
-    }
-    memo_.clear();
-    const Node* index = end->src(0)->src(0).get();
-    const Scalar v = eval(end->src(0)->src(1).get());
-    if (gate(index)) store_scalar(v, place(buffers_, index));
-  }
-
- private:
-  bool gate(const Node* index) {
-    return index->src_count < 3 || eval(index->src(2).get()).as_bool();
-  }
-  std::byte* place(Buffers& all, const Node* index) {
-    const ParamArg& p = index->src(0)->get<ParamArg>();
-    const int64_t at = eval(index->src(1).get()).as_int();
-    TUFF_CHECK(at >= 0 && at < p.count, "offset {} of {}", at, p.count);
-    return all[size_t(p.slot)].data() + size_t(at) * size_bytes(index->dtype);
-  }
-
-  // Memoized until a range changes.
-  Scalar eval(const Node* n) {
-    if (n->op == Op::Const) return n->get<Scalar>();
-    if (n->op == Op::Range) return Scalar::of_int(DType::Index, ranges_.at(n));
-    if (const auto it = memo_.find(n); it != memo_.end()) return it->second;
-    const Scalar v = compute(n);
-    memo_[n] = v;
-    return v;
-  }
-  Scalar compute(const Node* n) {
-    if (n->op == Op::Load) {
-      const Node* index = n->src(0).get();
-      return gate(index) ? load_scalar(n->dtype, place(before_, index)) : Scalar{n->dtype, 0};
-    }
-    if (n->op == Op::Reduce) {
-      // A reduction's value depends on the ranges open around it alone.
-      std::vector<int64_t> key;
-      for (const UOp& r : deps_.list(deps_.of(UOp(n)))) key.push_back(ranges_.at(r.get()));
-      if (const auto it = reduced_.find({n, key}); it != reduced_.end()) return it->second;
-      const DType acc = is_float(n->dtype) ? accumulator(n->dtype) : n->dtype;
-      Scalar sum = reduce_identity(n->get<ReduceArg>().op, acc);
-      fold(n, 1, sum);
-      return reduced_[{n, key}] = sum.cast(n->dtype);
-    }
-    std::vector<Scalar> src;
-    for (const UOp& s : n->src()) src.push_back(eval(s.get()));
-    const int64_t* word = std::get_if<int64_t>(&n->arg);
-    return eval_scalar(n->op, n->dtype, src, word ? *word : 0);
-  }
-  void fold(const Node* n, size_t k, Scalar& sum) {
-    if (k == n->src_count) {
-      const auto outer = std::exchange(memo_, {});
-      const Scalar pair[2] = {sum, eval(n->src(0).get()).cast(sum.dtype)};
-      sum = eval_scalar(n->get<ReduceArg>().op, sum.dtype, pair);
-      memo_ = outer;
-      return;
-    }
-    const Node* r = n->src(k).get();
-    for (int64_t i = 0; i < r->src(0)->const_int(); i++) {
-      ranges_[r] = i;
-      fold(n, k + 1, sum);
-    }
-  }
-
-  RangeDeps deps_;
-  std::map<std::pair<const Node*, std::vector<int64_t>>, Scalar> reduced_;
-  Buffers& buffers_;
-  Buffers before_;
-  std::unordered_map<const Node*, int64_t> ranges_;
-  std::unordered_map<const Node*, Scalar> memo_;
-};
-
-}  // namespace
+using graph::testing::run_direct;
 
 Buffers random_buffers(const UOp& ast, uint32_t seed) {
   std::mt19937 random(seed);
@@ -123,9 +37,13 @@ Buffers random_buffers(const UOp& ast, uint32_t seed) {
 }
 
 void run_ast(const UOp& ast, Buffers& buffers) {
-  const UOp direct = without_kept_rows(ast);
-  AstRun run(direct, buffers);
-  for (const UOp& end : direct->src()) run.loop(end, 1);
+  Buffers before = buffers;
+  run_direct(ast, [&](const Node& index, int64_t element, bool write) {
+    const ParamArg& p = index.src(0)->get<ParamArg>();
+    TUFF_CHECK(element >= 0 && element < p.count, "offset {} of {}", element, p.count);
+    Buffers& all = write ? buffers : before;
+    return all[size_t(p.slot)].data() + size_t(element) * size_bytes(index.dtype);
+  });
 }
 
 void run_linear(const LinearKernel& k, Buffers& buffers) {

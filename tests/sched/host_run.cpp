@@ -7,158 +7,44 @@
 #include <random>
 #include <set>
 
-#include "graph/kept_rows.h"
+#include "graph/direct_run.h"
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 
 namespace tuff::sched::testing {
 
 using namespace graph;
+using graph::testing::run_direct;
 
 namespace {
-
-Scalar identity(Op op, DType t) {
-  if (op == Op::Add) return Scalar::of_int(t, 0);
-  if (op == Op::Mul) return Scalar::of_int(t, 1);
-  if (is_float(t)) return Scalar::of_double(t, -INFINITY);
-  if (t == DType::Bool || is_unsigned(t)) return Scalar::of_int(t, 0);
-  return Scalar::of_int(t, int64_t(uint64_t(-1) << (row(t).storage_bits - 1)));
-}
 
 Scalar meaning(const Node& n, std::span<const Scalar> src) {
   const int64_t* word = std::get_if<int64_t>(&n.arg);
   return eval_scalar(n.op, n.dtype, src, word ? *word : 0);
 }
 
-// One kernel: every End's ranges outermost first, every value recomputed at each step. What is
-// loaded is what was there before the kernel: it stores where it has loaded already, or where it
-// never does.
-class KernelRun {
- public:
-  KernelRun(const Schedule& s, const Call& call, std::vector<std::byte*> memory)
-      : s_(s), call_(call), memory_(std::move(memory)) {}
-
-  void run() {
-    for (uint32_t a = 0; a < call_.output_count; a++) {
-      const BufferSlot& b = s_.buffers[call_.args[a]];
-      before_.emplace_back(memory_[a], memory_[a] + b.size_bytes());
-    }
-    const UOp direct = without_kept_rows(call_.ast);
-    for (const UOp& end : direct->src()) loop(end, 1);
+// What is loaded is what was there before the kernel: it stores where it has loaded already, or
+// where it never does.
+void run_kernel(const Schedule& s, const Call& call, const std::vector<std::byte*>& memory) {
+  std::vector<Bytes> before;  // of outputs
+  for (uint32_t a = 0; a < call.output_count; a++) {
+    const BufferSlot& b = s.buffers[call.args[a]];
+    before.emplace_back(memory[a], memory[a] + b.size_bytes());
   }
-
- private:
-  using Memo = std::unordered_map<const Node*, Scalar>;
-
-  void loop(const UOp& end, size_t k) {
-    if (k == end->src_count) {
-      Memo memo;
-      const UOp& store = end->src(0);
-      const Scalar v = eval(store->src(1).get(), memo);
-      if (std::byte* p = address(store->src(0).get(), memo, true)) store_scalar(v, p);
-      return;
-    }
-    const Node* r = end->src(k).get();
-    Memo memo;
-    const int64_t size = eval(r->src(0).get(), memo).as_int();
-    for (int64_t i = 0; i < size; i++) {
-      ranges_[r] = i;
-      loop(end, k + 1);
-    }
-    ranges_.erase(r);
-  }
-
-  std::byte* address(const Node* index, Memo& memo, bool write) {
-    if (index->src_count > 2 && !eval(index->src(2).get(), memo).as_bool()) return nullptr;
-    const ParamArg& p = index->src(0)->get<ParamArg>();
-    TUFF_CHECK(size_t(p.slot) < call_.args.size(), "param {} has no argument", p.slot);
-    const BufferSlot& slot = s_.buffers[call_.args[p.slot]];
-    TUFF_CHECK(!write || uint32_t(p.slot) < call_.output_count, "store to input {}", p.slot);
-    TUFF_CHECK(slot.dtype == index->dtype && slot.count == p.count,
+  run_direct(call.ast, [&](const Node& index, int64_t element, bool write) {
+    const ParamArg& p = index.src(0)->get<ParamArg>();
+    TUFF_CHECK(size_t(p.slot) < call.args.size(), "param {} has no argument", p.slot);
+    const BufferSlot& slot = s.buffers[call.args[p.slot]];
+    const bool is_output = uint32_t(p.slot) < call.output_count;
+    TUFF_CHECK(!write || is_output, "store to input {}", p.slot);
+    TUFF_CHECK(slot.dtype == index.dtype && slot.count == p.count,
                "param {} does not fit its buffer", p.slot);
-    const int64_t offset = eval(index->src(1).get(), memo).as_int();
-    TUFF_CHECK(offset >= 0 && offset < slot.count, "offset {} outside buffer of {}", offset,
+    TUFF_CHECK(element >= 0 && element < slot.count, "offset {} outside buffer of {}", element,
                slot.count);
-    std::byte* from =
-        !write && uint32_t(p.slot) < call_.output_count ? before_[p.slot].data() : memory_[p.slot];
-    return from + offset * int64_t(size_bytes(slot.dtype));
-  }
-
-  Scalar eval(const Node* n, Memo& memo) {
-    if (n->is_const()) return n->get<Scalar>();
-    if (n->op == Op::Range) {
-      TUFF_CHECK(ranges_.count(n), "range r{} is not open", n->get<RangeArg>().id);
-      return Scalar::of_int(DType::Index, ranges_.at(n));
-    }
-    if (auto it = memo.find(n); it != memo.end()) return it->second;
-    const Scalar v = compute(n, memo);
-    memo.emplace(n, v);
-    return v;
-  }
-
-  Scalar compute(const Node* n, Memo& memo) {
-    if (n->op == Op::Load) {
-      const std::byte* p = address(n->src(0).get(), memo, false);
-      return p ? load_scalar(n->dtype, p) : Scalar::of_int(n->dtype, 0);
-    }
-    if (n->op == Op::Reduce) {
-      Scalar acc = identity(n->get<ReduceArg>().op, n->dtype);
-      fold(n, 1, outside(n, memo), acc);
-      return acc;
-    }
-    std::vector<Scalar> src;
-    for (const UOp& u : n->src()) src.push_back(eval(u.get(), memo));
-    return meaning(*n, src);
-  }
-
-  // Every range that the value depends on has a value.
-  bool is_open(const Node* m) const {
-    std::set<const Node*> closed;
-    for (const Node* n : toposort(UOp(m))) {
-      if (n->op != Op::Reduce) continue;
-      for (const UOp& r : n->src().subspan(1)) closed.insert(r.get());
-    }
-    for (const Node* n : toposort(UOp(m))) {
-      if (n->op == Op::Range && !closed.count(n) && !ranges_.count(n)) return false;
-    }
-    return true;
-  }
-  // Reductions below one that are the same in each of its steps.
-  Memo outside(const Node* n, Memo& memo) {
-    Memo out;
-    for (const Node* m : toposort(n->src(0))) {
-      const auto ranges = n->src().subspan(1);
-      const bool same =
-          m->op == Op::Reduce && std::none_of(ranges.begin(), ranges.end(),
-                                              [&](const UOp& r) { return depends_on(UOp(m), r); });
-      if (same && is_open(m)) out.emplace(m, eval(m, memo));
-    }
-    return out;
-  }
-
-  void fold(const Node* n, size_t k, const Memo& same, Scalar& acc) {
-    if (k == n->src_count) {
-      Memo memo = same;
-      const Scalar pair[2] = {acc, eval(n->src(0).get(), memo)};
-      acc = eval_scalar(n->get<ReduceArg>().op, n->dtype, pair);
-      return;
-    }
-    const Node* r = n->src(k).get();
-    TUFF_CHECK(!ranges_.count(r), "range r{} is open twice", r->get<RangeArg>().id);
-    const int64_t size = r->src(0)->const_int();
-    for (int64_t i = 0; i < size; i++) {
-      ranges_[r] = i;
-      fold(n, k + 1, same, acc);
-    }
-    ranges_.erase(r);
-  }
-
-  const Schedule& s_;
-  const Call& call_;
-  std::vector<std::byte*> memory_;
-  std::vector<Bytes> before_;  // of outputs
-  std::unordered_map<const Node*, int64_t> ranges_;
-};
+    std::byte* from = !write && is_output ? before[p.slot].data() : memory[p.slot];
+    return from + element * int64_t(size_bytes(slot.dtype));
+  });
+}
 
 Values read(const BufferSlot& b, const std::byte* p) {
   Values out;
@@ -191,7 +77,7 @@ RunResult run_schedule(const Scheduled& scheduled, const Contents& contents) {
   for (const Call& c : s.calls) {
     std::vector<std::byte*> memory;
     for (uint32_t a : c.args) memory.push_back(at[a]);
-    if (c.kind == CallKind::Kernel) KernelRun(s, c, memory).run();
+    if (c.kind == CallKind::Kernel) run_kernel(s, c, memory);
     if (c.kind == CallKind::Copy) {
       TUFF_CHECK(s.buffers[c.args[0]].size_bytes() == s.buffers[c.args[1]].size_bytes(),
                  "copy of different sizes");
@@ -257,7 +143,7 @@ int64_t moved(const Node& n, int64_t i) {
 
 Values reduced(const Node& n, const Values& x) {
   const ReduceArg& arg = n.get<ReduceArg>();
-  Values out(size_t(element_count(n.shape)), identity(arg.op, n.dtype));
+  Values out(size_t(element_count(n.shape)), reduce_identity(arg.op, n.dtype));
   for (size_t i = 0; i < x.size(); i++) {
     std::vector<int64_t> idx = unravel(int64_t(i), n.src(0)->shape);
     for (int64_t a : arg.axes) idx[a] = 0;

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "base/random_cases.h"
 #include "graph/gradient.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
@@ -14,6 +15,7 @@ namespace tuff::sched::testing {
 namespace {
 
 using namespace graph;
+using tuff::testing::random_cases;
 
 Target cpu_of(uint32_t cores) {
   Target t;
@@ -241,8 +243,8 @@ TEST(KeptRows, FactorsThatAreOverwrittenInBetween) {
 TEST(KeptRows, RandomAttention) {
   std::mt19937 rng(3);
   const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
-  int fused = 0, shared = 0;
-  for (int i = 0; i < 60; i++) {
+  uint32_t fused = 0, shared = 0;
+  for (uint32_t i = 0; i < random_cases(60); i++) {
     const int64_t n = one_of({1, 2, 3}), rows = one_of({1, 2, 7, 13, 16}),
                   columns = one_of({1, 7, 16, 20, 24}), width = one_of({1, 3, 8, 11});
     const UOp mask = i % 3 == 0   ? UOp()
@@ -253,14 +255,14 @@ TEST(KeptRows, RandomAttention) {
     shared += kernels({result}, gpu_of(1)) == 1;
     if (HasFailure()) return;
   }
-  EXPECT_GE(fused, 5);
-  EXPECT_GE(shared, 5);
+  EXPECT_GE(fused, random_cases(5));
+  EXPECT_GE(shared, random_cases(5));
 }
 TEST(KeptRows, RandomGradients) {
   std::mt19937 rng(5);
   const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
-  int fused = 0;
-  for (int i = 0; i < 16; i++) {
+  uint32_t fused = 0;
+  for (uint32_t i = 0; i < random_cases(16); i++) {
     const int64_t n = one_of({1, 2}), rows = one_of({1, 7, 16, 20, 24}),
                   columns = one_of({1, 13, 16, 20}), width = one_of({1, 3, 8, 8, 11});
     const UOp mask = i % 2 == 0 ? UOp() : host_buffer({rows, columns});
@@ -269,7 +271,7 @@ TEST(KeptRows, RandomGradients) {
     fused += kernels(gradients_of(h, contiguous(seed)), cpu_with_far_memory()) <= 4;
     if (HasFailure()) return;
   }
-  EXPECT_GE(fused, 3);
+  EXPECT_GE(fused, random_cases(3));
 }
 
 }  // namespace
