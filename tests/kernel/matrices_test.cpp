@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/random_cases.h"
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
@@ -16,6 +17,7 @@ namespace tuff::kernel::testing {
 namespace {
 
 using namespace graph;
+using tuff::testing::random_cases;
 
 constexpr int64_t kF16 = 0, kSmallF16 = 1, kBf16 = 2, kI8 = 3, kU8 = 4;  // shapes of matrix_gpu()
 
@@ -187,8 +189,8 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     const std::initializer_list<int64_t> all{int64_t(values)...};
     return all.begin()[random() % all.size()];
   };
-  int used = 0;
-  for (uint32_t seed = 0; seed < 60; seed++) {
+  uint32_t used = 0;
+  for (uint32_t seed = 0; seed < random_cases(60); seed++) {
     Target target = matrix_gpu();
     target.matrix_shapes = {target.matrix_shapes[size_t(one_of(0, 1, 2, 3, 4))]};
     NarrowProduct p;
@@ -211,7 +213,7 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     ASSERT_NO_THROW(expect_same(ast, k, p.sum == DType::I32 ? 0 : tolerance, what)) << what;
     if (HasFailure()) return;
   }
-  EXPECT_GE(used, 20);
+  EXPECT_GE(used, random_cases(20));
 }
 
 TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 
+#include "base/random_cases.h"
 #include "graph/spec.h"
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
@@ -16,6 +17,7 @@ namespace tuff::kernel::testing {
 namespace {
 
 using namespace graph;
+using tuff::testing::random_cases;
 
 class RandomKernel {
  public:
@@ -168,7 +170,7 @@ void expect_the_same(const UOp& ast, const Target& target, const std::vector<Opt
 TEST(RandomKernels, MeanTheSameLowered) {
   Histogram histogram;
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < 400; seed++) {
+  for (uint32_t seed = 0; seed < random_cases(400); seed++) {
     const UOp ast = RandomKernel(seed).ast();
     for (const NamedTarget& t : targets) {
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
@@ -183,7 +185,7 @@ TEST(RandomKernels, MeanTheSameLowered) {
   for (const OptKind k : kOptKinds) {
     // matrices_test.cpp; ProductsMeanTheSameLowered
     if (k == OptKind::Matrix || k == OptKind::Ahead) continue;
-    EXPECT_GE(histogram.applied(k), 100u) << name(k);
+    EXPECT_GE(histogram.applied(k), random_cases(100)) << name(k);
   }
 }
 
@@ -194,7 +196,7 @@ TEST(RandomKernels, ProductsMeanTheSameLowered) {
   const auto one_of = [&](std::initializer_list<int64_t> sizes) {
     return sizes.begin()[random() % sizes.size()];
   };
-  for (uint32_t seed = 0; seed < 450; seed++) {
+  for (uint32_t seed = 0; seed < random_cases(450); seed++) {
     const int64_t n = one_of({1, 5, 8, 13, 16, 31}), m = one_of({1, 4, 7, 16, 24, 37}),
                   k = one_of({1, 3, 8, 12, 17, 32});
     const UOp ast = random() % 3 ? matmul_ast(n, m, k, random() % 2) : conv_ast(2, 3, 6, 5);
@@ -206,15 +208,15 @@ TEST(RandomKernels, ProductsMeanTheSameLowered) {
     }
   }
   histogram.print();
-  EXPECT_GE(histogram.applied(OptKind::Stage), 200u);
-  EXPECT_GE(histogram.applied(OptKind::Ahead), 100u);
+  EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(200));
+  EXPECT_GE(histogram.applied(OptKind::Ahead), random_cases(100));
 }
 
 TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
   Histogram histogram;
-  int spread = 0;
+  uint32_t spread = 0;
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < 30; seed++) {
+  for (uint32_t seed = 0; seed < random_cases(30); seed++) {
     const UOp ast = RandomKernel(1000 + seed).nests();
     for (const NamedTarget& t : targets) {
       const auto nodes = toposort(ast);
@@ -230,8 +232,8 @@ TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
     }
   }
   histogram.print();
-  EXPECT_GT(spread, 25);
-  EXPECT_GT(histogram.applied(OptKind::Spread), 25u);
+  EXPECT_GT(spread, random_cases(25));
+  EXPECT_GT(histogram.applied(OptKind::Spread), random_cases(25));
 }
 
 // Kept rows are widened by lanes and invocations, whatever those are.
@@ -242,7 +244,7 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
   const auto one_of = [&](std::initializer_list<int64_t> sizes) {
     return sizes.begin()[random() % sizes.size()];
   };
-  for (uint32_t seed = 0; seed < 200; seed++) {
+  for (uint32_t seed = 0; seed < random_cases(200); seed++) {
     const int64_t heads = one_of({1, 2, 3}), positions = one_of({1, 2, 5, 8, 13, 16, 17, 32}),
                   width = one_of({1, 3, 4, 7, 8, 16});
     const UOp ast = seed % 4 == 3 ? attention_gradient_ast(heads, positions, width)
@@ -264,17 +266,17 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
   histogram.print();
   for (const OptKind k : {OptKind::Upcast, OptKind::Vector, OptKind::Unroll, OptKind::Local,
                           OptKind::Stage, OptKind::Group, OptKind::Swap})
-    EXPECT_GE(histogram.applied(k), 20u) << name(k);
+    EXPECT_GE(histogram.applied(k), random_cases(20)) << name(k);
 }
 
 TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
-  std::map<OptKind, int> applied;
+  std::map<OptKind, uint32_t> applied;
   std::mt19937 random(9);
   const auto one_of = [&](std::initializer_list<int64_t> sizes) {
     return sizes.begin()[random() % sizes.size()];
   };
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < 200; seed++) {
+  for (uint32_t seed = 0; seed < random_cases(200); seed++) {
     const UOp ast = attention_ast(one_of({1, 2, 3}), one_of({1, 2, 5, 8, 13, 16, 17, 32}),
                                   one_of({1, 3, 4, 7, 8, 16}), random() % 2);
     for (const NamedTarget& t : targets) {
@@ -288,13 +290,13 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   }
   for (const OptKind k : {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce,
                           OptKind::Stage, OptKind::Ahead, OptKind::Group, OptKind::Split})
-    EXPECT_GE(applied[k], 30) << name(k);
+    EXPECT_GE(applied[k], random_cases(30)) << name(k);
 }
 
 TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
   const Target t = builtin_target("spirv-lavapipe");
-  int sharing = 0;
-  for (uint32_t seed = 0; seed < 3000; seed++) {
+  uint32_t sharing = 0;
+  for (uint32_t seed = 0; seed < random_cases(3000); seed++) {
     RandomKernel r(seed);
     const UOp ast = r.ast();
     const std::vector<Opt> opts = r.subgroup_opts(ast, t);
@@ -309,7 +311,7 @@ TEST(RandomKernels, LanesThatShareKeepTheMeaning) {
     ASSERT_NO_THROW(expect_same(ast, k, 1e-4, what)) << what << "\n" << to_text(k);
     if (HasFailure()) return;
   }
-  EXPECT_GE(sharing, 200);
+  EXPECT_GE(sharing, random_cases(200));
 }
 
 }  // namespace
