@@ -160,7 +160,8 @@ class Workgroup {
         invocations_(size_t{run.local[0]} * run.local[1] * run.local[2]),
         lanes_(run.subgroup_size ? run.subgroup_size : invocations_),
         matrices_(plan.steps.size()),
-        values_(plan.steps.size()) {
+        values_(plan.steps.size()),
+        shared_(plan.steps.size()) {
     for (size_t i = 0; i < values_.size(); i++)
       values_[i].resize(invocations_ * plan.steps[i].instances);
     for (size_t i = 0; i < matrices_.size(); i++) {
@@ -183,6 +184,10 @@ class Workgroup {
         for (size_t g = 0; g < invocations_ / lanes_; g++) {
           for (size_t n = 0; n < s.instances; n++) execute_matrix(i, g, n);
         }
+        continue;
+      }
+      if (is_alu(s.node->op)) {
+        alu(i);
         continue;
       }
       for (size_t inv = 0; inv < invocations_; inv++) {
@@ -210,9 +215,12 @@ class Workgroup {
   }
   const Scalar& source(const Step& s, size_t which, size_t inv, size_t instance) {
     const Scalar& v = value(s.src[which], inv, s.src_instance[which][instance]);
+    check_computed(s, v);
+    return v;
+  }
+  static void check_computed(const Step& s, const Scalar& v) {
     TUFF_CHECK(v.dtype != DType::Void, "{} reads a value that was never computed",
                name(s.node->op));
-    return v;
   }
 
   void execute(size_t i, size_t inv, size_t n) {
@@ -227,7 +235,7 @@ class Workgroup {
         return;
       case Op::Register: value(i, inv, n) = Scalar{u.dtype, 0}; return;
       case Op::Shared:
-        shared_[&u].reserve(size_t(u.get<SharedArg>().count), size_bytes(u.dtype));
+        shared_[i].reserve(size_t(u.get<SharedArg>().count), size_bytes(u.dtype));
         return;
       case Op::Load: load(i, inv, n); return;
       case Op::Store: store(i, inv, n); return;
@@ -239,7 +247,7 @@ class Workgroup {
       case Op::Prefetch:
       case Op::Sink: return;
       case Op::Barrier: interval_ += inv == 0 && n == 0; return;
-      default: alu(i, inv, n);
+      default: TUFF_CHECK(false, "{} is not of the linear floor", name(u.op));
     }
   }
 
@@ -260,16 +268,18 @@ class Workgroup {
   std::span<std::byte> place(size_t i, size_t inv, size_t n, bool write) {
     const Step& s = plan_.steps[i];
     if (s.src.size() > 2 && !source(s, 2, inv, n).as_bool()) return {};
-    return element_of(*plan_.steps[s.src[0]].node, source(s, 1, inv, n).as_int(), inv, write);
+    return element_of(s.src[0], source(s, 1, inv, n).as_int(), inv, write);
   }
-  std::span<std::byte> element_of(const Node& memory, int64_t element, size_t inv, bool write) {
+  // Of the memory that is step `of`.
+  std::span<std::byte> element_of(size_t of, int64_t element, size_t inv, bool write) {
+    const Node& memory = *plan_.steps[of].node;
     const size_t size = size_bytes(memory.dtype);
     std::span<std::byte> bytes;
     if (memory.op == Op::Shared) {
-      bytes = shared_.at(&memory).bytes();
+      bytes = shared_[of].bytes();
       TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(),
                  "access out of bounds: element {} of {} bytes", element, bytes.size());
-      shared_.at(&memory).touch(size_t(element), inv, interval_, write);
+      shared_[of].touch(size_t(element), inv, interval_, write);
     } else {
       const ParamArg& p = memory.get<ParamArg>();
       TUFF_CHECK(size_t(p.slot) < run_.buffers.size(), "no buffer is bound to slot {}", p.slot);
@@ -326,14 +336,32 @@ class Workgroup {
                invocations_);
     value(i, inv, n) = source(s, 0, size_t(lane), n);
   }
-  void alu(size_t i, size_t inv, size_t n) {
+  void alu(size_t i) {
+    struct Source {
+      const Scalar* values;
+      const size_t* instance;
+      size_t instances;
+    };
     const Step& s = plan_.steps[i];
-    TUFF_CHECK(is_alu(s.node->op), "{} is not of the linear floor", name(s.node->op));
-    Scalar in[4];
-    for (size_t k = 0; k < s.src.size(); k++) in[k] = source(s, k, inv, n);
+    std::array<Source, 4> sources;
+    for (size_t k = 0; k < s.src.size(); k++) {
+      const size_t from = s.src[k];
+      sources[k] = {values_[from].data(), s.src_instance[k].data(), plan_.steps[from].instances};
+    }
     const int64_t* word = std::get_if<int64_t>(&s.node->arg);
-    value(i, inv, n) = eval_scalar(s.node->op, s.node->dtype,
-                                   std::span<const Scalar>(in, s.src.size()), word ? *word : 0);
+    Scalar* out = values_[i].data();
+    Scalar in[4];
+    for (size_t inv = 0; inv < invocations_; inv++) {
+      for (size_t n = 0; n < s.instances; n++) {
+        for (size_t k = 0; k < s.src.size(); k++) {
+          const Source& x = sources[k];
+          in[k] = x.values[inv * x.instances + x.instance[n]];
+          check_computed(s, in[k]);
+        }
+        *out++ = eval_scalar(s.node->op, s.node->dtype, std::span<const Scalar>(in, s.src.size()),
+                             word ? *word : 0);
+      }
+    }
   }
 
   // ---- cooperative matrices: one for each subgroup, elements in rows ----
@@ -389,7 +417,7 @@ class Workgroup {
     for (int64_t r = 0; r < m.rows; r++) {
       for (int64_t c = 0; c < m.columns; c++) {
         const int64_t element = first + (m.by_columns ? c * m.stride + r : r * m.stride + c);
-        const auto bytes = element_of(*plan_.steps[index.src[0]].node, element, g * lanes_, write);
+        const auto bytes = element_of(index.src[0], element, g * lanes_, write);
         Scalar& v = matrix[size_t(r * m.columns + c)];
         if (write) {
           store_scalar(v, bytes.data());
@@ -421,8 +449,8 @@ class Workgroup {
   const size_t invocations_, lanes_;
   std::vector<std::vector<Matrix>> matrices_;  // per step, subgroup, instance
   std::vector<std::vector<Scalar>> values_;    // per step, invocation, instance
-  std::unordered_map<const Node*, WorkgroupMemory> shared_;
-  uint64_t interval_ = 1;  // between barriers, from 1
+  std::vector<WorkgroupMemory> shared_;        // per step that is one
+  uint64_t interval_ = 1;                      // between barriers, from 1
 };
 
 }  // namespace
