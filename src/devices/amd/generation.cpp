@@ -132,12 +132,13 @@ ScratchSize scratch_size(const Generation& g, const Topology& t, uint32_t bytes_
   const uint32_t engines = t.engines() / t.xccs;
   uint32_t waves = t.cus() / t.xccs * t.max_slots_scratch_cu;  // of one XCC
   waves = waves / engines * engines;
-  const uint32_t field = g.scratch_waves_per_engine ? waves / engines : waves;
-  constexpr uint32_t kMaxWaves = (1u << 12) - 1;
+  constexpr uint32_t kMaxWaves = (1u << 12) - 1;  // of the register's field
+  waves = std::min(
+      waves, g.scratch_waves_per_engine ? kMaxWaves * engines : kMaxWaves / engines * engines);
   ScratchSize s;
   s.size_bytes = units * g.scratch_unit_bytes * waves * t.xccs;
   s.bytes_per_lane = uint32_t(units * g.scratch_unit_bytes / kScratchLanes);
-  s.tmpring = std::min(field, kMaxWaves) | uint32_t(units) << 12;
+  s.tmpring = (g.scratch_waves_per_engine ? waves / engines : waves) | uint32_t(units) << 12;
   return s;
 }
 

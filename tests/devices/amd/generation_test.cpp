@@ -90,5 +90,18 @@ TEST(AmdGeneration, ScratchHoldsEveryWave) {
   EXPECT_EQ(scratch_size(*find_generation("gfx1030"), t, 16).tmpring, 3072u | 1u << 12);
 }
 
+// The register has 12 bits for waves; those of all engines have to be equally many.
+TEST(AmdGeneration, ScratchOfMoreWavesThanTheRegisterHolds) {
+  Topology t{.simd_count = 512,
+             .simd_per_cu = 2,
+             .max_waves_per_simd = 16,
+             .array_count = 12,
+             .simd_arrays_per_engine = 2,
+             .max_slots_scratch_cu = 32};
+  const ScratchSize s = scratch_size(*find_generation("gfx1030"), t, 16);
+  EXPECT_EQ(s.tmpring & 0xfff, 4092u);
+  EXPECT_EQ(s.size_bytes, 4092u * 1024);
+}
+
 }  // namespace
 }  // namespace tuff::devices::amd
