@@ -25,19 +25,19 @@ TUFF_REPLAY_CODE void PacketStream::patch(std::span<const uint64_t> values, uint
   for (const Patch& p : patches) out[p.dword] = patched_dword(p, values, dwords[p.dword]);
 }
 
-void PacketWriter::lo(const Operand& o) {
-  if (o.patched()) {
-    Patch p;
-    p.dword = size();
-    p.slot = uint32_t(o.slot);
-    p.base = o.fixed;
-    p.scale = o.scale;
-    p.shift = o.shift;
-    s_.patches.push_back(p);
-    dword(0);
-  } else {
-    dword(uint32_t(o.fixed >> o.shift));
-  }
+void PacketWriter::lo(const Operand& o) { masked(o, ~0u, 0); }
+
+void PacketWriter::masked(const Operand& o, uint32_t mask, uint32_t rest) {
+  if (!o.patched()) return dword((uint32_t(o.fixed >> o.shift) & mask) | rest);
+  Patch p;
+  p.dword = size();
+  p.slot = uint32_t(o.slot);
+  p.base = o.fixed;
+  p.mask = mask;
+  p.scale = o.scale;
+  p.shift = o.shift;
+  s_.patches.push_back(p);
+  dword(rest);
 }
 
 }  // namespace tuff::devices

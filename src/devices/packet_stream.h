@@ -64,6 +64,8 @@ class PacketWriter {
   void unit() { s_.units.push_back(size()); }
   void dword(uint32_t value) { s_.dwords.push_back(value); }
   void lo(const Operand& o);  // 32 bits of it
+  // The bits of `mask`; the others are those of `rest`.
+  void masked(const Operand& o, uint32_t mask, uint32_t rest);
   void address(const Operand& o) { lo(o), lo(o.upper_half()); }
   uint32_t size() const { return uint32_t(s_.dwords.size()); }
   uint32_t& at(uint32_t i) { return s_.dwords[i]; }
