@@ -1,0 +1,112 @@
+#include "devices/amd/encode/list_encoder.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::amd {
+
+ListEncoder::ListEncoder(const EncodeInput& input, const char* queue_kind)
+    : in_(input), gen_(input.generation), kind_(queue_kind) {
+  out_.slots.list_slots = input.list.slot_count;
+  check_list();
+}
+
+void ListEncoder::check_list() const {
+  TUFF_CHECK(in_.completion.timeline != nullptr, "a list without a timeline");
+  for (const Variable& v : in_.variables) {
+    TUFF_CHECK(v.command < in_.list.commands.size() && v.slot < in_.list.slot_count,
+               "variable of command {} from slot {}", v.command, v.slot);
+  }
+}
+
+void ListEncoder::unsupported(const char* what) const {
+  fail<Unsupported>("{}: {} cannot {}", gen_.name, kind_, what);
+}
+
+Operand ListEncoder::word(const hcq::Signal* signal, uint32_t value_slot) {
+  const SignalWord w{signal, value_slot};
+  const auto found = std::find(out_.words.begin(), out_.words.end(), w);
+  const uint32_t i = uint32_t(found - out_.words.begin());
+  if (found == out_.words.end()) out_.words.push_back(w);
+  return Operand::of_slot(out_.slots.word(i));
+}
+
+Operand ListEncoder::signal_word(const hcq::Signal* signal, uint32_t value_slot) {
+  if (signal == nullptr || value_slot >= in_.list.slot_count) {
+    fail<InvalidArgument>("{}: value slot {} in a list with {} slots", gen_.name, value_slot,
+                          in_.list.slot_count);
+  }
+  return word(signal, value_slot);
+}
+
+Operand ListEncoder::completion_word() {
+  return word(in_.completion.timeline, out_.slots.timeline());
+}
+
+Operand ListEncoder::signal_address(const hcq::Signal* signal) const {
+  const uint64_t address = in_.binding.signal_address(*signal);
+  TUFF_CHECK(address % 8 == 0, "signal at {:#x}", address);
+  return address;
+}
+
+uint64_t ListEncoder::timestamp_address(uint32_t index) const {
+  if (index >= in_.list.timestamp_count) {
+    fail<InvalidArgument>("{}: timestamp {} in a list with {} timestamps", gen_.name, index,
+                          in_.list.timestamp_count);
+  }
+  TUFF_CHECK(in_.timestamps % kTimestampStride == 0, "timestamps at {:#x}", in_.timestamps);
+  return in_.timestamps + uint64_t(index) * kTimestampStride;
+}
+
+const Variable* ListEncoder::variable(uint32_t index, Variable::Field field) const {
+  const auto found =
+      std::find_if(in_.variables.begin(), in_.variables.end(),
+                   [&](const Variable& v) { return v.command == index && v.field == field; });
+  return found == in_.variables.end() ? nullptr : &*found;
+}
+
+Operand ListEncoder::field(uint32_t index, Variable::Field field, uint64_t fixed,
+                           uint16_t scale) const {
+  if (const Variable* v = variable(index, field)) {
+    return Operand::of_slot(v->slot, v->addend * scale, scale);
+  }
+  return fixed * scale;
+}
+
+std::array<Operand, 3> ListEncoder::groups(uint32_t index, const hcq::DispatchCmd& d) const {
+  using Field = Variable::Field;
+  return {field(index, Field::GroupsX, d.groups[0]), field(index, Field::GroupsY, d.groups[1]),
+          field(index, Field::GroupsZ, d.groups[2])};
+}
+
+std::optional<KernelCode> ListEncoder::kernel_to_launch(uint32_t index,
+                                                        const hcq::DispatchCmd& d) const {
+  TUFF_CHECK(d.program != nullptr, "{}: dispatch without a program", gen_.name);
+  for (const Operand& count : groups(index, d)) {
+    if (!d.indirect && count == Operand(0)) return std::nullopt;
+  }
+  KernelCode k = in_.binding.kernel(*d.program);
+  TUFF_CHECK(k.entry % 256 == 0, "{}: code at {:#x}", d.program->name(), k.entry);
+  if (k.properties & kWave32 && !gen_.can_wave32) {
+    fail<Unsupported>("{}: kernel \"{}\" is compiled for waves of 32", gen_.name,
+                      d.program->name());
+  }
+  if (k.private_bytes > in_.scratch.size.bytes_per_lane) {
+    fail<InvalidArgument>("{}: kernel \"{}\" needs {} bytes of scratch per work-item; there are {}",
+                          gen_.name, d.program->name(), k.private_bytes,
+                          in_.scratch.size.bytes_per_lane);
+  }
+  return k;
+}
+
+bool ListEncoder::copies(const hcq::CopyCmd& copy) {
+  if (copy.dst.size_bytes != copy.src.size_bytes) {
+    fail<InvalidArgument>("copy of {} bytes into {} bytes", copy.src.size_bytes,
+                          copy.dst.size_bytes);
+  }
+  return copy.src.size_bytes > 0;
+}
+
+}  // namespace tuff::devices::amd

@@ -1,0 +1,221 @@
+#include "devices/nv/encode/encode.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "devices/nv/encode/methods.h"
+#include "devices/nv/encode/qmd.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::nv {
+namespace {
+
+constexpr Generation kAmpere{"ampere", 0xc7c0, 0xc7b5, 3,
+                             64,       0x86,   0,      {0, 8, 16, 32, 64, 100, 0, 0, 0, 0}};
+constexpr Generation kHopper{"hopper", 0xcbc0, 0xc8b5, 4,
+                             96,       0x90,   6,      {0, 8, 16, 32, 64, 100, 132, 164, 196, 228}};
+
+constexpr uint32_t kLaunchAlignment = 256;
+constexpr uint64_t kTimestampBytes = 16;
+
+// Walks a list; what both kinds of channel have in common.
+class ChannelEncoder {
+ public:
+  ChannelEncoder(const EncodeInput& input, const char* kind)
+      : in_(input), w_(out_.methods), kind_(kind) {
+    TUFF_CHECK(input.timeline != nullptr, "a list without a timeline");
+    out_.timeline_slot = input.list.slot_count;
+    out_.launch_address = input.list.slot_count + 1;
+  }
+
+ protected:
+  void put(uint32_t subchannel, uint32_t method, std::initializer_list<Operand> data) {
+    w_.unit();
+    w_.dword(increasing(subchannel, method, uint32_t(data.size())));
+    for (const Operand& o : data) w_.lo(o);
+  }
+  void semaphore(uint64_t address, const Operand& payload, uint32_t execute) {
+    if (address % 8 || address >> kAddressBits)
+      fail<InvalidArgument>("{}: a semaphore at {:#x}", in_.generation.name, address);
+    put(kHostSubchannel, method::SEM_ADDR_LO,
+        {address, address >> 32, payload, payload.upper_half(), execute});
+  }
+  Operand slot(uint32_t value_slot) const {
+    if (value_slot >= in_.list.slot_count) {
+      fail<InvalidArgument>("{}: value slot {} in a list with {} slots", in_.generation.name,
+                            value_slot, in_.list.slot_count);
+    }
+    return Operand::of_slot(value_slot);
+  }
+  void wait(const hcq::WaitCmd& c) {
+    semaphore(in_.binding.signal_address(*c.signal), slot(c.value_slot),
+              kSemAcquireCircularGeq | kSemSwitchTsg | kSemPayload64);
+  }
+  void release(const hcq::Signal& signal, const Operand& value) {
+    semaphore(in_.binding.signal_address(signal), value,
+              kSemRelease | kSemReleaseWfi | kSemPayload64);
+  }
+  void timestamp(const hcq::TimestampCmd& c) {
+    if (c.index >= in_.list.timestamp_count) {
+      fail<InvalidArgument>("{}: timestamp {} in a list with {}", in_.generation.name, c.index,
+                            in_.list.timestamp_count);
+    }
+    semaphore(in_.timestamps + c.index * kTimestampBytes, 0,
+              kSemRelease | kSemReleaseWfi | kSemPayload64 | kSemTimestamp);
+  }
+  Encoded finish() {
+    release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
+    put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
+    return std::move(out_);
+  }
+  [[noreturn]] void unsupported(const char* what) const {
+    fail<Unsupported>("{}: {} cannot {}", in_.generation.name, kind_, what);
+  }
+
+  const EncodeInput& in_;
+  Encoded out_;
+  PacketWriter w_;
+
+ private:
+  const char* kind_;
+};
+
+class ComputeEncoder : ChannelEncoder {
+ public:
+  explicit ComputeEncoder(const EncodeInput& input)
+      : ChannelEncoder(input, "a compute channel"), launches_(out_.launches) {}
+  Encoded run() {
+    for (const hcq::Command& c : in_.list.commands)
+      std::visit([&](const auto& body) { encode(body); }, c.body);
+    return finish();
+  }
+
+ private:
+  void encode(const hcq::WaitCmd& c) {
+    wait(c);
+    code_stale_ = true;
+  }
+  void encode(const hcq::SignalCmd& c) { release(*c.signal, slot(c.value_slot)); }
+  void encode(const hcq::TimestampCmd& c) { timestamp(c); }
+  void encode(const hcq::BarrierCmd&) { idle_owed_ = true; }
+  void encode(const hcq::CopyCmd&) { unsupported("copy; a copy channel does"); }
+  void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
+
+  void encode(const hcq::DispatchCmd& c) {
+    if (c.indirect) unsupported("launch indirectly; a QMD's grid has to be patched");
+    if (std::find(c.groups.begin(), c.groups.end(), 0u) != c.groups.end()) return;
+    TUFF_CHECK(c.program != nullptr, "dispatch without a program");
+    if (idle_owed_) put(kHostSubchannel, method::WFI, {kWfiAll});
+    if (code_stale_) {
+      put(kComputeSubchannel, method::INVALIDATE_SHADER_CACHES_NO_WFI, {kInvalidateInstructions});
+    }
+    idle_owed_ = code_stale_ = false;
+    Operand qmd = Operand::of_slot(out_.launch_address, add_launch(c));
+    qmd.shift = 8;
+    put(kComputeSubchannel, method::SEND_PCAS_A, {qmd});
+    put(kComputeSubchannel, method::SEND_SIGNALING_PCAS2_B, {kPcasPrefetchSchedule});
+  }
+
+  // The QMD, then its constant bank; gives the QMD's offset in bytes.
+  uint32_t add_launch(const hcq::DispatchCmd& c) {
+    const KernelCode kernel = in_.binding.kernel(*c.program);
+    Qmd qmd(in_.generation, kernel);
+    qmd.set(QmdField::GRID_WIDTH, c.groups[0]);
+    qmd.set(QmdField::GRID_HEIGHT, c.groups[1]);
+    qmd.set(QmdField::GRID_DEPTH, c.groups[2]);
+    const uint32_t at = launches_.size() * 4;
+    const uint32_t bank = (at + in_.generation.qmd_dwords * 4 + kLaunchAlignment - 1) /
+                          kLaunchAlignment * kLaunchAlignment;
+    launches_.unit();
+    qmd.write(launches_, Operand::of_slot(out_.launch_address, bank));
+    pad_to(bank + kernel.parameter_offset);
+    launches_.address(c.args ? c.args.address() : 0);
+    pad_to((bank + qmd.bank_bytes() + kLaunchAlignment - 1) / kLaunchAlignment * kLaunchAlignment);
+    return at;
+  }
+  void pad_to(uint32_t bytes) {
+    while (launches_.size() * 4 < bytes) launches_.dword(0);
+  }
+
+  PacketWriter launches_;
+  bool idle_owed_ = true;   // earlier work of this channel has to have ended
+  bool code_stale_ = true;  // kernels may have been loaded since
+};
+
+class CopyEncoder : ChannelEncoder {
+ public:
+  explicit CopyEncoder(const EncodeInput& input) : ChannelEncoder(input, "a copy channel") {}
+  Encoded run() {
+    for (const hcq::Command& c : in_.list.commands)
+      std::visit([&](const auto& body) { encode(body); }, c.body);
+    return finish();
+  }
+
+ private:
+  void encode(const hcq::WaitCmd& c) { wait(c); }
+  void encode(const hcq::SignalCmd& c) { release(*c.signal, slot(c.value_slot)); }
+  void encode(const hcq::TimestampCmd& c) { timestamp(c); }
+  void encode(const hcq::BarrierCmd&) {}  // copies that are not pipelined wait for each other
+  void encode(const hcq::DispatchCmd&) { unsupported("run kernels"); }
+  void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
+  void encode(const hcq::CopyCmd& c) {
+    if (c.dst.size_bytes != c.src.size_bytes) {
+      fail<InvalidArgument>("copy of {} bytes into {} bytes", c.src.size_bytes, c.dst.size_bytes);
+    }
+    for (uint64_t at = 0; at < c.src.size_bytes;) {
+      const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, kCopyMaxBytes);
+      const uint64_t src = c.src.address() + at, dst = c.dst.address() + at;
+      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src >> 32, src, dst >> 32, dst});
+      put(kCopySubchannel, method::LINE_LENGTH_IN, {bytes});
+      put(kCopySubchannel, method::LAUNCH_DMA,
+          {kNonPipelined | kFlush | kSourcePitch | kDestinationPitch});
+      at += bytes;
+    }
+  }
+};
+
+void put(PacketWriter& w, uint32_t subchannel, uint32_t method,
+         std::initializer_list<uint64_t> data) {
+  w.unit();
+  w.dword(increasing(subchannel, method, uint32_t(data.size())));
+  for (uint64_t d : data) w.lo(d);
+}
+
+}  // namespace
+
+const Generation& ampere() { return kAmpere; }
+const Generation& hopper() { return kHopper; }
+
+Encoded encode_compute(const EncodeInput& input) { return ComputeEncoder(input).run(); }
+Encoded encode_copy(const EncodeInput& input) { return CopyEncoder(input).run(); }
+
+PacketStream setup_compute(const Generation& g, const ComputeSetup& s) {
+  PacketStream out;
+  PacketWriter w(out);
+  put(w, kComputeSubchannel, method::SET_OBJECT, {g.compute_class});
+  put(w, kComputeSubchannel, method::SET_SHADER_SHARED_MEMORY_WINDOW_A,
+      {s.shared_window >> 32, s.shared_window});
+  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_WINDOW_A,
+      {s.local_window >> 32, s.local_window});
+  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_A,
+      {s.local_memory >> 32, s.local_memory});
+  put(w, kComputeSubchannel, method::SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+      {s.local_bytes_per_tpc >> 32, s.local_bytes_per_tpc, 0xff});
+  return out;
+}
+
+PacketStream setup_copy(const Generation& g) {
+  PacketStream out;
+  PacketWriter w(out);
+  put(w, kCopySubchannel, method::SET_OBJECT, {g.copy_class});
+  return out;
+}
+
+uint64_t gpfifo_entry(uint64_t address, uint32_t dwords) {
+  constexpr uint64_t kSubroutine = 1ull << 41;
+  TUFF_CHECK(address % 4 == 0 && address >> kAddressBits == 0 && dwords > 0 && dwords < 1u << 21,
+             "pushbuffer of {} dwords at {:#x}", dwords, address);
+  return address | kSubroutine | uint64_t(dwords) << 42;
+}
+
+}  // namespace tuff::devices::nv

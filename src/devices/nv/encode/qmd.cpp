@@ -1,0 +1,99 @@
+#include "devices/nv/encode/qmd.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tuff::devices::nv {
+namespace {
+
+constexpr uint32_t kGroup = 0x3f, kGridCta = 2, kSysMembar = 1, kNoCallLimit = 1,
+                   kSamplerByHeader = 1;
+
+constexpr uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+
+// As SM_CONFIG fields count shared memory.
+constexpr uint32_t config_code(uint32_t kib) { return kib / 4 + 1; }
+
+}  // namespace
+
+Qmd::Place Qmd::place(QmdField field) const {
+  static constexpr Place kPlaces[][2] = {
+#define NV_QMD_FIELD(name, low3, width3, low4, width4) {{low3, width3}, {low4, width4}},
+#include "devices/nv/encode/qmd_fields.def"
+  };
+  return kPlaces[size_t(field)][gen_.qmd_major - 3];
+}
+
+// A field lies within one dword, whatever the version.
+void Qmd::set(QmdField field, uint64_t value) {
+  const Place p = place(field);
+  if (p.width < 64 && value >> p.width) {
+    fail<InvalidArgument>("{}: {} in {} bits of QMD field {}", gen_.name, value, p.width,
+                          size_t(field));
+  }
+  dwords_[p.low / 32] |= uint32_t(value) << p.low % 32;
+}
+
+void Qmd::set_shared(uint32_t bytes) {
+  const auto end = std::find(gen_.shared_configs.begin() + 1, gen_.shared_configs.end(), 0);
+  const auto fits = std::find_if(gen_.shared_configs.begin(), end,
+                                 [&](uint32_t kib) { return kib * 1024 >= bytes; });
+  if (fits == end) {
+    fail<InvalidArgument>("{}: {} bytes of shared memory; an SM has {} KiB", gen_.name, bytes,
+                          *(end - 1));
+  }
+  set(QmdField::SHARED_MEMORY_SIZE, round_up(bytes, 128));
+  set(QmdField::MIN_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
+  set(QmdField::TARGET_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
+  set(QmdField::MAX_SM_CONFIG_SHARED_MEM_SIZE, config_code(*(end - 1)));
+}
+
+Qmd::Qmd(const Generation& generation, const KernelCode& k)
+    : gen_(generation),
+      dwords_(generation.qmd_dwords),
+      bank_bytes_(round_up(k.parameter_offset + 8, 16)) {
+  using F = QmdField;
+  set(F::QMD_MAJOR_VERSION, gen_.qmd_major);
+  set(F::QMD_MINOR_VERSION, 0);
+  set(F::QMD_GROUP_ID, kGroup);
+  if (gen_.qmd_major == 3) set(F::SM_GLOBAL_CACHING_ENABLE, 1);
+  if (gen_.qmd_major == 4) set(F::QMD_TYPE, kGridCta);
+  // What other launches and the host wrote is seen; what this one writes is, once it has ended.
+  set(F::INVALIDATE_SHADER_DATA_CACHE, 1);
+  set(F::INVALIDATE_SHADER_CONSTANT_CACHE, 1);
+  set(F::CWD_MEMBAR_TYPE, kSysMembar);
+  set(F::API_VISIBLE_CALL_LIMIT, kNoCallLimit);
+  set(F::SAMPLER_INDEX, kSamplerByHeader);
+  set_shared(k.shared_bytes);
+  set(F::CTA_THREAD_DIMENSION0, k.local[0]);
+  set(F::CTA_THREAD_DIMENSION1, k.local[1]);
+  set(F::CTA_THREAD_DIMENSION2, k.local[2]);
+  set(F::REGISTER_COUNT, k.registers);
+  set(F::BARRIER_COUNT, k.barriers);
+  set(F::PROGRAM_ADDRESS_LOWER, k.entry & 0xffffffffu);
+  set(F::PROGRAM_ADDRESS_UPPER, k.entry >> 32);
+  set(F::SHADER_LOCAL_MEMORY_HIGH_SIZE, round_up(k.local_bytes, 16));
+  set(F::SASS_VERSION, gen_.sass_version);
+  set(F::CONSTANT_BUFFER_VALID_0, 1);
+  set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);
+}
+
+void Qmd::write(PacketWriter& w, const Operand& bank) {
+  const uint32_t lower = place(QmdField::CONSTANT_BUFFER_ADDR_LOWER_0).low / 32;
+  const Place upper = place(QmdField::CONSTANT_BUFFER_ADDR_UPPER_0);
+  Operand part = bank;
+  for (uint32_t i = 0; i < dwords_.size(); ++i) {
+    if (i == lower) {
+      part.shift = gen_.bank_shift;
+      w.lo(part);
+    } else if (i == upper.low / 32) {
+      part.shift = uint8_t(gen_.bank_shift + 32);
+      w.masked(part, (1u << upper.width) - 1, dwords_[i]);
+    } else {
+      w.dword(dwords_[i]);
+    }
+  }
+}
+
+}  // namespace tuff::devices::nv

@@ -1,0 +1,38 @@
+// Qmd: a queue meta data block, what NVIDIA's hardware launches a grid from. Used by
+// encode_compute. Knows fields and their places, not commands.
+#pragma once
+
+#include <vector>
+
+#include "devices/nv/encode/encode.h"
+
+namespace tuff::devices::nv {
+
+enum class QmdField : uint8_t {
+#define NV_QMD_FIELD(name, low3, width3, low4, width4) name,
+#include "devices/nv/encode/qmd_fields.def"
+};
+
+class Qmd {
+ public:
+  // All of a launch but the grid and the constant bank's address.
+  Qmd(const Generation& generation, const KernelCode& kernel);
+  // Throws InvalidArgument for a value that does not fit.
+  void set(QmdField field, uint64_t value);
+  // Appends it, with bank 0 at the address `bank`.
+  void write(PacketWriter& writer, const Operand& bank);
+  // Bytes of bank 0: up to and with the parameter.
+  uint32_t bank_bytes() const { return bank_bytes_; }
+
+ private:
+  struct Place {
+    uint16_t low, width;
+  };
+  Place place(QmdField field) const;
+  void set_shared(uint32_t bytes);
+  const Generation& gen_;
+  std::vector<uint32_t> dwords_;
+  uint32_t bank_bytes_;
+};
+
+}  // namespace tuff::devices::nv

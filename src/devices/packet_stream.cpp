@@ -1,0 +1,43 @@
+#include "devices/packet_stream.h"
+
+#include <cstring>
+
+#include "hcq/footprint.h"
+
+namespace tuff::devices {
+namespace {
+
+inline uint32_t patched_dword(const Patch& p, std::span<const uint64_t> values, uint32_t dword) {
+  const uint64_t value = (values[p.slot] * p.scale + p.base) >> p.shift;
+  return (dword & ~p.mask) | ((uint32_t(value) << p.lsb) & p.mask);
+}
+
+}  // namespace
+
+TUFF_REPLAY_CODE void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const {
+  if (dwords.empty()) return;
+  std::memcpy(out, dwords.data(), dwords.size() * sizeof(uint32_t));
+  patch(values, out);
+}
+
+// Reads the template and not `out`, which may be memory that is slow to read.
+TUFF_REPLAY_CODE void PacketStream::patch(std::span<const uint64_t> values, uint32_t* out) const {
+  for (const Patch& p : patches) out[p.dword] = patched_dword(p, values, dwords[p.dword]);
+}
+
+void PacketWriter::lo(const Operand& o) { masked(o, ~0u, 0); }
+
+void PacketWriter::masked(const Operand& o, uint32_t mask, uint32_t rest) {
+  if (!o.patched()) return dword((uint32_t(o.fixed >> o.shift) & mask) | rest);
+  Patch p;
+  p.dword = size();
+  p.slot = uint32_t(o.slot);
+  p.base = o.fixed;
+  p.mask = mask;
+  p.scale = o.scale;
+  p.shift = o.shift;
+  s_.patches.push_back(p);
+  dword(rest);
+}
+
+}  // namespace tuff::devices

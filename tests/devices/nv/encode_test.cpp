@@ -1,0 +1,379 @@
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "base/split_mix.h"
+#include "devices/nv/decoder.h"
+#include "devices/nv/encode/encode.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::nv {
+namespace {
+
+constexpr uint64_t kBlock = 0x12'0000'0000, kTimestamps = 0x14'0000'0000, kLaunch = 0x15'0000'1000;
+
+struct TestSignal : hcq::Signal {
+  explicit TestSignal(uint64_t at) : address(at) {}
+  uint64_t value() const override { return 0; }
+  bool wait(uint64_t, uint64_t) override { return false; }
+  void set(uint64_t) override {}
+  uint64_t address;
+};
+
+struct TestProgram : hcq::Program {
+  explicit TestProgram(const KernelCode& k) : Program(render::Binary{}), kernel(k) {}
+  KernelCode kernel;
+};
+
+struct TestBinding : Binding {
+  KernelCode kernel(const hcq::Program& p) const override {
+    return dynamic_cast<const TestProgram&>(p).kernel;
+  }
+  uint64_t signal_address(const hcq::Signal& s) const override {
+    return dynamic_cast<const TestSignal&>(s).address;
+  }
+};
+
+class Scene {
+ public:
+  Scene(const Generation& g, bool copies) : generation(g), copies(copies) {
+    block.address = kBlock;
+    block.size_bytes = 1ull << 36;
+    for (uint64_t i = 0; i < 3; ++i) signals.emplace_back(0x13'0000'0000 + i * 16);
+    const bool ampere = g.qmd_major == 3;
+    for (uint32_t i = 0; i < 3; ++i) {
+      programs.emplace_back(KernelCode{.entry = 0x11'0000'0000u + i * 0x2580u,
+                                       .registers = 24 + i,
+                                       .barriers = i,
+                                       .shared_bytes = i * 5000,
+                                       .local_bytes = i * 8,
+                                       .parameter_offset = ampere ? 0x160u : 0x210u,
+                                       .local = {uint16_t(32 << i), uint16_t(1 + i), 1}});
+    }
+  }
+  Encoded encode() const {
+    const EncodeInput in{generation, binding, list, &signals[0], kTimestamps};
+    return copies ? encode_copy(in) : encode_compute(in);
+  }
+  std::vector<uint32_t> write(const PacketStream& s) const {
+    std::vector<uint64_t> values = slots;
+    values.push_back(timeline_value);
+    values.push_back(kLaunch);
+    std::vector<uint32_t> out(s.dwords.size());
+    s.write(values, out.data());
+    return out;
+  }
+  hcq::Span span(uint64_t offset, uint64_t size) const { return {&block, offset, size}; }
+  void add(hcq::CommandBody body) { list.commands.push_back({std::move(body), {}, {}}); }
+  void sample();
+  void random(SplitMix64& random, int commands);
+  std::vector<std::string> asked() const;
+  std::vector<std::string> done(const Encoded& encoded) const;
+
+  const Generation& generation;
+  bool copies;
+  TestBinding binding;
+  hcq::MemoryBlock block;
+  std::deque<TestSignal> signals;
+  std::deque<TestProgram> programs;
+  hcq::CommandList list;
+  std::vector<uint64_t> slots;
+  uint64_t timeline_value = 0x7'0000'0001;
+
+ private:
+  std::string asked_launch(const hcq::DispatchCmd& d) const;
+  std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
+};
+
+void Scene::sample() {
+  list.slot_count = 2;
+  list.timestamp_count = 2;
+  slots = {41, 0x1'0000'002a};
+  add(hcq::WaitCmd{&signals[1], 0});
+  add(hcq::TimestampCmd{0});
+  if (copies) {
+    add(hcq::CopyCmd{span(0x1000, 0x2000), span(0x8000, 0x2000)});
+  } else {
+    add(hcq::DispatchCmd{&programs[1], span(0x1000, 64), {5, 6, 7}, {}});
+    add(hcq::BarrierCmd{});
+    add(hcq::DispatchCmd{&programs[2], span(0x1100, 64), {1, 1, 8}, {}});
+  }
+  add(hcq::TimestampCmd{1});
+  add(hcq::SignalCmd{&signals[2], 1});
+}
+
+void Scene::random(SplitMix64& r, int commands) {
+  list.slot_count = 3;
+  list.timestamp_count = 4;
+  timeline_value = r.next();
+  slots = {r.next(), r.next(), r.next()};
+  for (int i = 0; i < commands; ++i) {
+    TestSignal* signal = &signals[1 + r.below(2u)];
+    const uint64_t sizes[] = {0, 1, 4096, (1ull << 31) + 5};
+    const uint64_t size = sizes[r.below(4u)];
+    switch (r.below(6u)) {
+      case 0: add(hcq::WaitCmd{signal, r.below(3u)}); break;
+      case 1: add(hcq::SignalCmd{signal, r.below(3u)}); break;
+      case 2: add(hcq::TimestampCmd{r.below(4u)}); break;
+      case 3: add(hcq::BarrierCmd{}); break;
+      default:
+        if (copies) {
+          add(hcq::CopyCmd{span(r.below(1ull << 34), size), span(r.below(1ull << 34), size)});
+        } else {
+          add(hcq::DispatchCmd{&programs[r.below(3u)],
+                               span(r.below(1u << 20) * 16, 64),
+                               {r.below(9u), 1 + r.below(65535u), 1 + r.below(99u)},
+                               {}});
+        }
+    }
+  }
+}
+
+std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
+  const KernelCode& k = dynamic_cast<const TestProgram&>(*d.program).kernel;
+  // 0, 5,000 and 10,000 bytes of shared memory take SMs of 0, 8 and 16 KiB.
+  const uint32_t shared = (k.shared_bytes + 127) / 128 * 128;
+  const uint32_t config = k.shared_bytes == 0 ? 1 : k.shared_bytes == 5000 ? 3 : 5;
+  return fmt::format(
+      "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
+      "sass {:#x} bank {} args {:#x}",
+      k.entry, d.groups[0], d.groups[1], d.groups[2], k.local[0], k.local[1], k.local[2],
+      k.registers, k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
+      (k.local_bytes + 15) / 16 * 16, generation.qmd_major == 3 ? 0x86 : 0x90,
+      k.parameter_offset + 16, d.args.address());
+}
+
+std::vector<std::string> Scene::asked() const {
+  std::vector<std::string> out;
+  bool idle = true, code = true;
+  const auto address = [](const hcq::Signal* s) {
+    return dynamic_cast<const TestSignal*>(s)->address;
+  };
+  for (const hcq::Command& c : list.commands) {
+    if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
+      out.push_back(fmt::format("wait {:#x} {}", address(w->signal), slots[w->value_slot]));
+      code = true;
+    } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
+      out.push_back(fmt::format("signal {:#x} {}", address(s->signal), slots[s->value_slot]));
+    } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
+      out.push_back(fmt::format("time {:#x}", kTimestamps + t->index * 16));
+    } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
+      for (uint64_t at = 0; at < copy->src.size_bytes; at += 1ull << 31) {
+        out.push_back(fmt::format("copy {:#x} to {:#x} {}", copy->src.address() + at,
+                                  copy->dst.address() + at,
+                                  std::min<uint64_t>(copy->src.size_bytes - at, 1ull << 31)));
+      }
+    } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
+      if (d->groups[0] == 0) continue;
+      if (idle) out.push_back("idle");
+      if (code) out.push_back("invalidate code");
+      idle = code = false;
+      out.push_back(asked_launch(*d));
+    } else {
+      idle = true;
+    }
+  }
+  out.push_back(fmt::format("signal {:#x} {}", signals[0].address, timeline_value));
+  out.push_back("interrupt");
+  return out;
+}
+
+std::string Scene::done_launch(std::span<const uint32_t> launches, uint64_t qmd) const {
+  const bool v03 = generation.qmd_major == 3;
+  const auto at = [&](uint64_t address) { return launches.subspan((address - kLaunch) / 4); };
+  const auto block = at(qmd).first(v03 ? 64 : 96);
+  const QmdFields found = v03 ? decode_qmd_v03(block) : decode_qmd_v04(block);
+  const auto f = [&](const std::string& name) {
+    const auto it = found.find(name);
+    return it == found.end() ? 0 : it->second;
+  };
+  for (const char* one :
+       {"INVALIDATE_SHADER_DATA_CACHE", "INVALIDATE_SHADER_CONSTANT_CACHE", "CWD_MEMBAR_TYPE",
+        "API_VISIBLE_CALL_LIMIT", "SAMPLER_INDEX", "CONSTANT_BUFFER_VALID(0)"}) {
+    EXPECT_EQ(f(one), 1u) << one;
+  }
+  EXPECT_EQ(f("QMD_MAJOR_VERSION"), v03 ? 3u : 4u);
+  EXPECT_EQ(f("QMD_GROUP_ID"), 0x3fu);
+  EXPECT_EQ(f("MIN_SM_CONFIG_SHARED_MEM_SIZE"), f("TARGET_SM_CONFIG_SHARED_MEM_SIZE"));
+  EXPECT_EQ(f(v03 ? "SM_GLOBAL_CACHING_ENABLE" : "QMD_TYPE"), v03 ? 1u : 2u);
+  const std::string shifted = v03 ? "" : "_SHIFTED6";
+  const uint64_t bank = (f("CONSTANT_BUFFER_ADDR_LOWER" + shifted + "(0)") |
+                         f("CONSTANT_BUFFER_ADDR_UPPER" + shifted + "(0)") << 32)
+                        << (v03 ? 0 : 6);
+  const uint64_t bank_bytes = f("CONSTANT_BUFFER_SIZE_SHIFTED4(0)") * 16;
+  const auto words = at(bank).first(bank_bytes / 4);
+  const size_t parameter = (v03 ? 0x160 : 0x210) / 4;  // even
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i / 2 != parameter / 2) {
+      EXPECT_EQ(words[i], 0u);
+    }
+  }
+  const std::string grid = v03 ? "CTA_RASTER_" : "GRID_";
+  return fmt::format(
+      "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
+      "sass {:#x} bank {} args {:#x}",
+      f("PROGRAM_ADDRESS_LOWER") | f("PROGRAM_ADDRESS_UPPER") << 32, f(grid + "WIDTH"),
+      f(grid + "HEIGHT"), f(grid + "DEPTH"), f("CTA_THREAD_DIMENSION0"), f("CTA_THREAD_DIMENSION1"),
+      f("CTA_THREAD_DIMENSION2"), f(v03 ? "REGISTER_COUNT_V" : "REGISTER_COUNT"),
+      f("BARRIER_COUNT"), f("SHARED_MEMORY_SIZE"), f("MIN_SM_CONFIG_SHARED_MEM_SIZE"),
+      f("MAX_SM_CONFIG_SHARED_MEM_SIZE"), f("SHADER_LOCAL_MEMORY_HIGH_SIZE"), f("SASS_VERSION"),
+      bank_bytes, words[parameter] | uint64_t(words[parameter + 1]) << 32);
+}
+
+std::vector<std::string> Scene::done(const Encoded& encoded) const {
+  const std::vector<uint32_t> launches = write(encoded.launches);
+  std::vector<std::string> out;
+  uint64_t source = 0, destination = 0, length = 0, qmd = 0;
+  for (const MethodRun& m : decode_methods(write(encoded.methods))) {
+    const auto& d = m.data;
+    const auto pair = [&](size_t low, size_t high) { return d[low] | uint64_t(d[high]) << 32; };
+    if (m.first == 0x5c) {
+      EXPECT_LT(d[1], 256u);
+      // 64 bits; a release waits for work before it.
+      const std::string kind = d[4] == 0x1001003   ? "wait"
+                               : d[4] == 0x1100001 ? "signal"
+                               : d[4] == 0x3100001 ? "time"
+                                                   : "BAD";
+      out.push_back(fmt::format("{} {:#x}", kind, pair(0, 1)));
+      if (kind != "time") out.back() += fmt::format(" {}", pair(2, 3));
+    } else if (m.first == 0x78) {
+      out.push_back(d[0] == 1 ? "idle" : "BAD");
+    } else if (m.first == 0x20) {
+      out.push_back("interrupt");
+    } else if (m.first == 0x1698) {
+      out.push_back(d[0] == 1 ? "invalidate code" : "BAD");
+    } else if (m.first == 0x2b4) {
+      qmd = uint64_t(d[0]) << 8;
+    } else if (m.first == 0x2c0) {
+      out.push_back(d[0] == 9 ? done_launch(launches, qmd) : "BAD");
+    } else if (m.first == 0x400) {
+      source = pair(1, 0), destination = pair(3, 2);
+    } else if (m.first == 0x418) {
+      length = d[0];
+    } else if (m.first == 0x300) {
+      out.push_back(fmt::format("copy {:#x} to {:#x} {}{}", source, destination, length,
+                                d[0] == 0x186 ? "" : " BAD"));
+    } else {
+      out.push_back("BAD " + m.text());
+    }
+  }
+  return out;
+}
+
+std::string golden_text(const Generation& g) {
+  std::string text = "== setup\n";
+  const ComputeSetup setup{0x729400000000, 0x729300000000, 0x16'0000'0000, 0x20000};
+  for (const PacketStream& s : {setup_compute(g, setup), setup_copy(g)}) {
+    for (const MethodRun& m : decode_methods(s.dwords)) text += m.text() + "\n";
+  }
+  for (bool copies : {false, true}) {
+    Scene scene(g, copies);
+    scene.sample();
+    const Encoded encoded = scene.encode();
+    text += copies ? "== copy\n" : "== compute\n";
+    for (const MethodRun& m : decode_methods(scene.write(encoded.methods))) text += m.text() + "\n";
+    const auto launches = scene.write(encoded.launches);
+    for (uint32_t unit : encoded.launches.units) {
+      const auto block = std::span(launches).subspan(unit, g.qmd_dwords);
+      text += "qmd";
+      for (const auto& [name, value] :
+           g.qmd_major == 3 ? decode_qmd_v03(block) : decode_qmd_v04(block))
+        text += fmt::format("\n  {} {:#x}", name, value);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+TEST(NvEncode, GoldensOfBothGenerations) {
+  for (const Generation* g : {&ampere(), &hopper()}) {
+    const std::string path =
+        fmt::format("{}/tests/devices/nv/golden/{}.txt", TUFF_SOURCE_DIR, g->name);
+    const std::string text = golden_text(*g);
+    if (!system_env("TUFF_UPDATE_GOLDENS").empty()) os::write_text(path, text);
+    EXPECT_EQ(os::read_text(path), text) << path;
+  }
+}
+
+TEST(NvEncode, DecodedBackAsAsked) {
+  SplitMix64 random(1);
+  for (const Generation* g : {&ampere(), &hopper()}) {
+    for (bool copies : {false, true}) {
+      for (int round = 0; round < 100; ++round) {
+        Scene scene(*g, copies);
+        scene.random(random, 1 + random.below(40));
+        const Encoded encoded = scene.encode();
+        ASSERT_EQ(scene.asked(), scene.done(encoded)) << g->name;
+        // Another submission of the same list.
+        scene.slots = {random.next(), random.next(), random.next()};
+        scene.timeline_value = random.next();
+        ASSERT_EQ(scene.asked(), scene.done(encoded)) << g->name;
+      }
+    }
+  }
+}
+
+// Every bit of a QMD belongs to a field that is read, or is refused.
+TEST(NvDecoder, SeesEveryBitOfAQmd) {
+  for (const Generation* g : {&ampere(), &hopper()}) {
+    Scene scene(*g, false);
+    scene.sample();
+    std::vector<uint32_t> qmd = scene.write(scene.encode().launches);
+    qmd.resize(g->qmd_dwords);
+    const auto read = [&] { return g->qmd_major == 3 ? decode_qmd_v03(qmd) : decode_qmd_v04(qmd); };
+    const QmdFields before = read();
+    for (size_t bit = 0; bit < qmd.size() * 32; ++bit) {
+      qmd[bit / 32] ^= 1u << bit % 32;
+      QmdFields after;
+      try {
+        after = read();
+      } catch (const BadStream&) {}
+      EXPECT_NE(before, after) << g->name << " bit " << bit;
+      qmd[bit / 32] ^= 1u << bit % 32;
+    }
+  }
+}
+
+TEST(NvEncode, GpfifoEntry) {
+  // clc76f.h: GET 31:2, GET_HI 7:0, LEVEL 9:9 and LENGTH 30:10 of the second word.
+  const uint64_t entry = gpfifo_entry(0xab'1234'5678, 1000);
+  EXPECT_EQ(uint32_t(entry), 0x12345678u);
+  EXPECT_EQ(entry >> 32 & 0xff, 0xabu);
+  EXPECT_EQ(entry >> 41 & 1, 1u);
+  EXPECT_EQ(entry >> 42, 1000u);
+  EXPECT_THROW(gpfifo_entry(1ull << 40, 4), InternalError);
+  EXPECT_THROW(gpfifo_entry(0x1000, 1u << 21), InternalError);
+}
+
+TEST(NvEncode, RefusesWhatChannelsCannotDo) {
+  const auto refuses = [](bool copies, hcq::CommandBody body) {
+    Scene scene(hopper(), copies);
+    if (auto* d = std::get_if<hcq::DispatchCmd>(&body)) d->program = &scene.programs[0];
+    scene.add(std::move(body));
+    EXPECT_THROW(scene.encode(), Unsupported);
+  };
+  Scene memory(hopper(), false);
+  refuses(false, hcq::CopyCmd{memory.span(0, 64), memory.span(64, 64)});
+  refuses(false, hcq::DispatchCmd{nullptr, {}, {1, 1, 1}, memory.span(0, 12)});
+  refuses(true, hcq::DispatchCmd{});
+  for (bool copies : {false, true}) refuses(copies, hcq::HostCallCmd{});
+}
+
+TEST(NvEncode, RefusesLaunchesThatDoNotFitAQmd) {
+  const auto refuses = [](auto change) {
+    Scene scene(hopper(), false);
+    hcq::DispatchCmd d{&scene.programs[0], scene.span(0, 64), {1, 1, 1}, {}};
+    change(scene, d);
+    scene.add(d);
+    EXPECT_THROW(scene.encode(), InvalidArgument);
+  };
+  refuses([](Scene&, hcq::DispatchCmd& d) { d.groups[1] = 65536; });
+  refuses([](Scene& s, hcq::DispatchCmd&) { s.programs[0].kernel.shared_bytes = 228 * 1024 + 1; });
+  refuses([](Scene& s, hcq::DispatchCmd&) { s.programs[0].kernel.registers = 512; });
+}
+
+}  // namespace
+}  // namespace tuff::devices::nv
