@@ -91,6 +91,21 @@ TEST(Opt, WindowsAreVectorsOnACpu) {
 
 // Axes: head, row, column of the result, column of the scores and of the probabilities; then the
 // width, the row's maximum and sum, and the positions of the last product.
+// Its sum of products serves each element of a row: vectors are contiguous along it, though some of
+// what is loaded once a row is contiguous along rows.
+TEST(Opt, RowsWithASumOfProductsAreVectors) {
+  constexpr int64_t kRows = 1024, kColumns = 128, kAll = kRows * kColumns;
+  AstBuilder b;
+  const UOp row = b.loop(kRows), column = b.loop(kColumns), k = b.fold(kColumns);
+  const UOp scale = load(3, kRows, row);
+  const UOp along = row * kColumns + k, at = row * kColumns + column;
+  const UOp sum = reduce_over(Op::Add, load(1, kAll, along) * (load(2, kAll, along) - scale), {k});
+  const UOp ast = kernel_of({store(0, kAll, at, load(1, kAll, at) - sum * scale, {row, column})});
+  const LinearKernel lowered = lower(ast, builtin_target("c-x86-64"));
+  EXPECT_EQ(lowered.opts, "unroll(2,16) vector(1,16)");
+  expect_same(ast, lowered, 1e-4, "a row with a sum of products");
+}
+
 TEST(Opt, AKeptRowIsOneWorkgroups) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = attention_ast(2, 16, 8);

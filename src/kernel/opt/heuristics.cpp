@@ -33,7 +33,13 @@ class Heuristics : Chooser {
   }
 
  private:
-  bool is_product() const { return k_.main_reduce && k_.main_is_product; }
+  bool is_product() const { return k_.main_reduce && k_.main_is_product && !stores_rows(); }
+  // A sum of products too where each of its results serves a row of elements, as a norm's gradient.
+  bool stores_rows() const {
+    return std::ranges::any_of(k_.axes, [](const AxisShape& a) {
+      return !a.reduced && a.product_reads == 0 && a.unit_stores > 0 && a.size > 1;
+    });
+  }
 
   void choose_gpu() {
     if (tile_matrices(t_, target_)) return group_all();
