@@ -22,9 +22,11 @@ constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is 
 constexpr int64_t kLeastColumns = 16;  // of a kept row
 // Of workgroups that share rows.
 constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
-// What a score passes memory as often between three kernels, with what two launches cost; and how
-// much dearer memory is than a cache.
-constexpr int64_t kScorePasses = 6, kMemoryCost = 2;
+// Of rows that are read part by part: what is kept at once of each, and how many are.
+constexpr int64_t kSlabColumns = 64, kMostRows = 64;
+// As often an element of each matrix passes memory between kernels, with what launches cost; and
+// how much dearer memory is than a cache.
+constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
 
 void add_once(std::vector<uint32_t>& v, uint32_t x) {
   if (!contains(v, x)) v.push_back(x);
@@ -281,8 +283,8 @@ class RowKeeper {
   bool worth_it(const Island& from, const std::vector<Making>& makings) const {
     const bool again = makings.size() > 1;  // several kernels compute the same
     const Target& t = target_of_(calls_[from.last[0]]->device);
-    if (t.has_local) return !again && worth_sharing(t, from, makings[0]);
     if (again && !memory_is_far(from)) return false;
+    if (t.has_local) return worth_sharing(t, from, makings);
     return std::all_of(makings.begin(), makings.end(),
                        [&](const Making& m) { return fits_cache(m, again); });
   }
@@ -322,37 +324,68 @@ class RowKeeper {
   }
 
   // By the invocations of a workgroup.
-  bool worth_sharing(const Target& t, const Island& from, const Making& m) const {
+  bool worth_sharing(const Target& t, const Island& from,
+                     const std::vector<Making>& makings) const {
+    const bool again = makings.size() > 1;
+    const Making& first = makings[0];
+    if (!again && (first.last.size() > 1 || from.rows.size() > 1 || first.whole != from.rows))
+      return false;
+    if (t.loads_are_dear()) return false;
+    for (const auto* list : {&from.products, &from.last}) {
+      for (uint32_t c : *list) {
+        if (has_matrices(t, steps_[c].product)) return false;
+      }
+    }
+    double read = 0;
+    for (const Making& m : makings) {
+      const std::optional<double> tiles = reads_by_tiles(t, m);
+      if (!tiles) return false;
+      read += *tiles;
+    }
+    const int64_t matrix = s_.buffers[steps_[from.rows[0]].writes].count * 4;
+    const bool cached = !again && !t.exceeds_caches(matrix) && (t.l2_bytes || t.l3_bytes);
+    const auto matrices = int64_t(from.products.size() + from.rows.size());
+    return read <= double(kMatrixPasses * matrices * (cached ? 1 : kMemoryCost));
+  }
+
+  // Of other factors, numbers that its tiles of rows read again, for each score; nothing where no
+  // tile is large enough, or too few are for the cores.
+  std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
     constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
     const Step& last = steps_[m.last[0]];
     const Chain& chain = m.chain;
     const int64_t columns = chain.columns();
-    if (m.last.size() > 1 || from.rows.size() > 1 || m.whole != from.rows) return false;
-    if (t.loads_are_dear() || columns < kLeastColumns || columns % kInvocations != 0) return false;
-    if (has_matrices(t, last.product)) return false;
+    if (columns < kLeastColumns || columns % kInvocations != 0) return {};
     int64_t width = 1, rows = 1;  // of what is stored, in all
     for (const UOp& r : last.loops) {
-      if (!r->src(0)->is_const()) return false;
+      if (!r->src(0)->is_const()) return {};
       (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
     }
-    int64_t shared_width = width;  // of what each tile of rows reads again, per column
-    for (uint32_t p : from.products) {
-      if (has_matrices(t, steps_[p].product)) return false;
-    }
+    int64_t shared_width = width * int64_t(m.last.size());  // per column
     for (int64_t length : m.lengths) {
-      if (length < kLeastLength) return false;
+      if (length < kLeastLength) return {};
       shared_width += length;
     }
-    if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return false;
-    const int64_t room = int64_t(t.shared_bytes) - kCopiesBytes;
-    // What becomes of the products lies where one of them was.
-    const int64_t kept = std::max(chain.kept() - 1, 1);
-    const int64_t together = std::max<int64_t>(room, 0) / (kept * columns * 4);
-    const bool cached = !t.exceeds_caches(rows * columns * 4) && (t.l2_bytes || t.l3_bytes);
-    const int64_t passes = kScorePasses * (cached ? 1 : kMemoryCost);
+    if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return {};
+    const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
+    const bool slabs = !reduces_rows(m) && takes_slabs(m, width);
+    const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
+    const int64_t together =
+        std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
+    if (together < kLeastRows) return {};
     const bool once = rows / matrices(last, chain.rows()) <= together;
-    return together >= kLeastRows &&
-           (once || shared_width <= passes * int64_t(std::bit_floor(uint64_t(together))));
+    return once ? 0 : double(shared_width) / double(std::bit_floor(uint64_t(together)));
+  }
+
+  // Some number of invocations takes all columns of what is stored at once, a few each, and divides
+  // the rows.
+  static bool takes_slabs(const Making& m, int64_t width) {
+    constexpr int64_t kMostEach = 4, kMostResults = 2;
+    if (int64_t(m.last.size()) > kMostResults) return false;
+    for (int64_t n = 8; n <= kSlabColumns; n *= 2) {
+      if (width % n == 0 && width / n <= kMostEach && m.chain.columns() % n == 0) return true;
+    }
+    return false;
   }
 
   // How many matrices the last product is of: loops that both of its factors walk.

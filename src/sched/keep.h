@@ -36,10 +36,13 @@
 //      What is smaller is stored: the products cost more than the memory's time.
 //   6. Never more buffers than Target::max_buffers, and nothing is read later than before that
 //      something overwrites.
-// Where a workgroup shares its memory 4 and 6 hold, nothing is computed again, and besides:
+// Where a workgroup shares its memory 4 and 6 hold, matrices are computed again where together they
+// exceed the last cache kFarCaches times, and besides:
 //   7. A workgroup holds a tile of rows, for which it reads the other factors of the products once.
-//      So many rows fit beside copies of those factors that reading them for each tile is less than
-//      what scores pass memory or caches between three kernels; or all rows of a matrix fit.
+//      So many rows fit beside copies of those factors that reading them for each tile, in all
+//      kernels, is less than what matrices pass memory or caches between kernels that store them;
+//      or all rows of a matrix fit. Of a kernel that reduces no rows a part of each is enough: it
+//      is summed part by part.
 //   8. There are rows for every core, and a row is a whole number of the invocations that share it.
 //   9. Loads are not dear: such devices take lanes one by one, in workgroup memory, too.
 //  10. No cooperative matrices compute the products.

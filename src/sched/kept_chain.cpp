@@ -322,6 +322,56 @@ void Chain::store_values(const Step& rows, std::span<const uint32_t> slots) {
   }
 }
 
+namespace {
+
+bool is_element_of(const Node* n, const Node* memory) {
+  return n->op == Op::Load && n->src(0)->op == Op::Index &&
+         without_after(n->src(0)->src(0).get()) == memory;
+}
+// Below a value, what fills rows left out.
+std::set<const Node*> elements_below(const UOp& value, const Node* memory) {
+  std::set<const Node*> out;
+  for (const Node* n : toposort_gated({&value, 1}, [](const Node* x) { return x->op != Op::End; }))
+    if (is_element_of(n, memory)) out.insert(n);
+  return out;
+}
+
+}  // namespace
+
+// What else reads it is complete before: other rows, and what rows are reduced to.
+bool Chain::may_overwrite(const Node* fill, const Node* memory,
+                          std::span<const Node* const> all) const {
+  if (elements_below(fill->src(0)->src(1), memory).empty()) return false;
+  return std::all_of(all.begin(), all.end(), [&](const Node* n) {
+    if (n->op != Op::End || n == fill || elements_below(n->src(0)->src(1), memory).empty())
+      return true;
+    const bool stored = n->src(0)->src(0)->src(0)->op != Op::Shared;
+    for (const UOp& r : n->src().subspan(1))
+      if (stored && !contains(row_loops_, r)) return false;
+    const std::vector<const Node*> below = toposort(UOp(n));
+    return std::find(below.begin(), below.end(), fill) == below.end();
+  });
+}
+
+int32_t Chain::kept_at_once() const {
+  const std::vector<const Node*> all = toposort(ends_);
+  std::vector<const Node*> fills;
+  for (const Node* n : all) {
+    if (n->op == Op::End && n->src(0)->src(0)->src(0)->op == Op::Shared) fills.push_back(n);
+  }
+  const auto memory_of = [](const Node* fill) { return fill->src(0)->src(0)->src(0).get(); };
+  std::set<const Node*> taken;
+  for (const Node* fill : fills) {
+    const Node* own = memory_of(fill);
+    for (const Node* other : fills) {
+      const Node* memory = memory_of(other);
+      const bool free = other != fill && !taken.count(own) && !taken.count(memory);
+      if (free && may_overwrite(fill, memory, all)) taken.insert({own, memory});
+    }
+  }
+  return int32_t(fills.size() - taken.size() / 2);
+}
+
 std::vector<UOp> Chain::ends() const {
   std::vector<UOp> out;
   int32_t own = next_;

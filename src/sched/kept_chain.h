@@ -53,6 +53,8 @@ class Chain {
   const graph::UOp& column() const { return column_; }
   int64_t columns() const { return column_->src(0)->const_int(); }
   int32_t kept() const { return number_; }
+  // The same where rows that others are made of, element by element, give them their memory.
+  int32_t kept_at_once() const;
   // Rows outermost, so that each is filled once.
   std::vector<graph::UOp> ends() const;
 
@@ -69,6 +71,8 @@ class Chain {
   bool agree(const RowRead& read);
   bool compute_where_read(const Step& p);
   graph::UOp filled_row(const Step& p, const RowRead& read);
+  bool may_overwrite(const graph::Node* fill, const graph::Node* memory,
+                     std::span<const graph::Node* const> all) const;
 
   std::vector<graph::UOp> ends_, loops_, row_loops_;
   std::map<uint32_t, Kept> kept_;           // by slot

@@ -193,6 +193,32 @@ UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width) {
                     store(3, rows, row, mean, {head, i})});
 }
 
+UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width) {
+  AstBuilder b;
+  const int64_t n = heads * positions * width, rows = heads * positions;
+  const UOp head = b.loop(heads), j = b.loop(positions), d = b.loop(width), c = b.loop(width);
+  const UOp at = head * (positions * width);
+  const auto product = [&](int32_t left, int32_t right, const UOp& row) {
+    const UOp e = b.fold(width);
+    const UOp sum = reduce_over(
+        Op::Add, load(left, n, at + row * width + e) * load(right, n, at + j * width + e), {e});
+    return sum * constant(DType::F32, 0.0625);
+  };
+  const auto of_row = [&](int32_t slot, const UOp& row) {
+    return load(slot, rows, head * positions + row);
+  };
+  const UOp s = b.loop(positions), t = b.loop(positions);
+  const UOp weight = alu(Op::Exp2, {product(2, 3, s) - of_row(6, s)}) * of_row(7, s);
+  const UOp weights = kept_row(0, s, weight);
+  const UOp slopes = kept_row(1, t, element(weights, t) * (product(5, 4, t) - of_row(8, t)));
+  const auto gradient = [&](const UOp& row, int32_t slot, const UOp& column) {
+    const UOp i = b.fold(positions);
+    return reduce_over(Op::Add, element(row, i) * load(slot, n, at + i * width + column), {i});
+  };
+  return kernel_of({store(0, n, at + j * width + d, gradient(weights, 5, d), {head, j, d}),
+                    store(1, n, at + j * width + c, gradient(slopes, 2, c), {head, j, c})});
+}
+
 UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
   AstBuilder b;
   const UOp i = b.loop(rows), j = b.loop(width);

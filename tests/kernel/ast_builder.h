@@ -53,6 +53,9 @@ graph::UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool c
 // The gradient of q, given that of the result in slot 7; slots 1 to 3 get what its rows are reduced
 // to, 4 to 6 are q, k and v. Scores and two kinds of gradients are kept rows.
 graph::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);
+// The gradients of v and k in slots 0 and 1: slots 2 to 5 are q, k, v and the result's gradient, 6
+// to 8 what rows are reduced to. Probabilities and their gradients are kept, column by column.
+graph::UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width);
 graph::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
 graph::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);  // 3x3, padded
 

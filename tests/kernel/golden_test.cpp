@@ -53,9 +53,11 @@ TEST(Golden, LinearLists) {
   for (const char* target : {"c-x86-64", "spirv-generic"})
     expect_golden(fmt::format("attention.{}.txt", target),
                   to_text(lower(attention_ast(8, 64, 32, true), builtin_target(target))));
-  // sched makes it for devices without workgroups alone.
   expect_golden("attention_gradient.c-x86-64.txt",
                 to_text(lower(attention_gradient_ast(8, 64, 32), builtin_target("c-x86-64"))));
+  expect_golden(
+      "attention_factor_gradients.spirv-generic.txt",
+      to_text(lower(attention_factor_gradients_ast(8, 64, 32), builtin_target("spirv-generic"))));
 }
 
 // One of each kind, alone where it can be.
@@ -74,6 +76,9 @@ TEST(Golden, Opts) {
                {values, {OptKind::Local, 0, 16}},
                {sum, {OptKind::GroupReduce, 1, 8}},
                {product, {OptKind::Swap, 0, 1}},
+               {attention_factor_gradients_ast(2, 16, 4),
+                {OptKind::Slab, 4, 8},
+                {{OptKind::Local, 2, 4}, {OptKind::Local, 3, 4}}},
                {values, {OptKind::Spread, 0, 4}},
                {product, {OptKind::Stage, 1, 0}},
                {product,

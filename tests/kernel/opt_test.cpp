@@ -161,6 +161,40 @@ TEST(Opt, InvocationsShareKeptRows) {
   }
 }
 
+// Axes: head, row, columns of both results, columns of two kept rows.
+TEST(Opt, RowsThatAreReadByElementNeedNotBeWhole) {
+  const Target gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = attention_factor_gradients_ast(2, 16, 8);
+  std::vector<Opt> opts{{OptKind::Local, 2, 8}, {OptKind::Slab, 4, 8}};
+  expect_refused(ast, gpu, opts, "not all of them have in common");  // of the other result
+  opts.insert(opts.begin(), {OptKind::Local, 3, 8});
+  expect_refused(ast, builtin_target("c-x86-64"), {{OptKind::Slab, 4, 8}}, "read part by part");
+  for (const int axis : {0, 2})
+    expect_refused(ast, gpu, {{OptKind::Slab, axis, 4}}, "read part by part");
+  for (const int axis : {3, 4, 6, 8})
+    expect_refused(attention_ast(2, 16, 8), gpu, {{OptKind::Slab, axis, 4}}, "read part by part");
+  const auto with = [&](std::vector<Opt> more) {
+    more.insert(more.begin(), opts.begin(), opts.end());
+    return more;
+  };
+  expect_refused(ast, gpu, with({{OptKind::Slab, 5, 4}}), "split already");
+  expect_refused(ast, gpu, with({{OptKind::Upcast, 4, 16}}), "2 to 8 is possible");
+  expect_refused(ast, gpu, with({{OptKind::Upcast, 5, 3}}), "3 does not divide 8");
+  opts.back().amount = 16;
+  expect_refused(ast, gpu, opts, "all of a row");
+  opts.back().amount = 5;
+  expect_refused(ast, gpu, opts, "5 does not divide 16");
+  for (const int64_t elements : {2, 8}) {
+    opts.back().amount = elements;
+    expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
+  }
+  // What is kept does not grow with the positions.
+  const auto bytes = [&](int64_t positions) {
+    return lower_with(attention_factor_gradients_ast(1, positions, 8), gpu, opts).shared_bytes;
+  };
+  EXPECT_EQ(bytes(4096), bytes(64));
+}
+
 TEST(Opt, NestedReductionsAreNotBothShared) {
   AstBuilder b;
   const UOp i = b.fold(64), j = b.fold(32);

@@ -183,8 +183,8 @@ TEST(RandomKernels, MeanTheSameLowered) {
   }
   histogram.print();
   for (const OptKind k : kOptKinds) {
-    // matrices_test.cpp; ProductsMeanTheSameLowered
-    if (k == OptKind::Matrix || k == OptKind::Ahead) continue;
+    // matrices_test.cpp; ProductsMeanTheSameLowered; RowsThatInvocationsShareMeanTheSame
+    if (k == OptKind::Matrix || k == OptKind::Ahead || k == OptKind::Slab) continue;
     EXPECT_GE(histogram.applied(k), random_cases(100)) << name(k);
   }
 }
@@ -236,19 +236,16 @@ TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {
   EXPECT_GT(histogram.applied(OptKind::Spread), random_cases(25));
 }
 
+constexpr std::initializer_list<int64_t> kPositions{1, 2, 5, 8, 13, 16, 17, 32},
+    kWidths{1, 3, 4, 7, 8, 16};
+
 // Kept rows are widened by lanes and invocations, whatever those are.
 TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
   Histogram histogram;
   const std::vector<NamedTarget> targets = test_targets();
   std::mt19937 random(5);
-  const auto one_of = [&](std::initializer_list<int64_t> sizes) {
-    return sizes.begin()[random() % sizes.size()];
-  };
   for (uint32_t seed = 0; seed < random_cases(200); seed++) {
-    const int64_t heads = one_of({1, 2, 3}), positions = one_of({1, 2, 5, 8, 13, 16, 17, 32}),
-                  width = one_of({1, 3, 4, 7, 8, 16});
-    const UOp ast = seed % 4 == 3 ? attention_gradient_ast(heads, positions, width)
-                                  : attention_ast(heads, positions, width, random() % 2);
+    const UOp ast = random_attention(random, std::max(int(seed % 4) - 1, 0), kPositions, kWidths);
     for (const NamedTarget& t : targets) {
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
       const bool fits = t.target.shared_bytes >= 1024;
@@ -272,13 +269,9 @@ TEST(RandomKernels, RowsThatAreKeptMeanTheSame) {
 TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   std::map<OptKind, uint32_t> applied;
   std::mt19937 random(9);
-  const auto one_of = [&](std::initializer_list<int64_t> sizes) {
-    return sizes.begin()[random() % sizes.size()];
-  };
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < random_cases(200); seed++) {
-    const UOp ast = attention_ast(one_of({1, 2, 3}), one_of({1, 2, 5, 8, 13, 16, 17, 32}),
-                                  one_of({1, 3, 4, 7, 8, 16}), random() % 2);
+  for (uint32_t seed = 0; seed < random_cases(300); seed++) {
+    const UOp ast = random_attention(random, int(seed % 3), kPositions, kWidths);
     for (const NamedTarget& t : targets) {
       if (!t.target.has_local || t.target.shared_bytes < 1024) continue;
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
@@ -288,8 +281,9 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
       if (HasFailure()) return;
     }
   }
-  for (const OptKind k : {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce,
-                          OptKind::Stage, OptKind::Ahead, OptKind::Group, OptKind::Split})
+  for (const OptKind k :
+       {OptKind::Upcast, OptKind::Unroll, OptKind::Local, OptKind::GroupReduce, OptKind::Stage,
+        OptKind::Ahead, OptKind::Group, OptKind::Split, OptKind::Slab})
     EXPECT_GE(applied[k], random_cases(30)) << name(k);
 }
 

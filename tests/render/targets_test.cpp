@@ -53,6 +53,7 @@ struct Work {
   std::string name;
   UOp value;
   enum { Other, Windows, Weights } conv = Other;
+  std::vector<UOp> beside;
 };
 UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
   Shape shape;
@@ -64,8 +65,11 @@ UOp narrow_matmul(int64_t m, int64_t n, int64_t k, DType t) {
   const auto wide = [&](const UOp& x) { return cast(x, DType::F32); };
   return cast(models::matmul(wide(input({m, k}, t)), wide(input({k, n}, t))), t);
 }
+struct Attention {
+  UOp q, k, v, result;
+};
 // Of heads with so many positions and numbers each; `mask` is added to the scores.
-UOp attention(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask) {
+Attention attention_of(int64_t heads, int64_t rows, int64_t positions, int64_t width, bool mask) {
   const Dim h(heads);
   const auto product = [&](const UOp& a, const UOp& b) {  // over the last axis of both
     const UOp x = expand(reshape(a, {h, a->shape[1], Dim(1), a->shape[2]}),
@@ -82,10 +86,23 @@ UOp attention(int64_t heads, int64_t rows, int64_t positions, int64_t width, boo
   const UOp e =
       models::exp(models::sub(scores, expand(reduce(Op::Max, scores, {2}), scores->shape)));
   const UOp p = models::mul(e, expand(models::recip(reduce(Op::Add, e, {2})), e->shape));
-  return product(p, permute(v, {0, 2, 1}));
+  return {q, k, v, product(p, permute(v, {0, 2, 1}))};
 }
 UOp attention(int64_t heads, int64_t positions, int64_t width) {
-  return attention(heads, positions, positions, width, false);
+  return attention_of(heads, positions, positions, width, false).result;
+}
+// Of q, k and v, given that of the result.
+std::vector<UOp> gradients_of(const Attention& a, std::initializer_list<int64_t> result) {
+  const UOp inputs[] = {a.q, a.k, a.v};
+  const UOp leaves[] = {a.q->src(0), a.k->src(0), a.v->src(0)};
+  std::vector<UOp> out = gradients(a.result, reshape(input(result), a.result->shape), leaves);
+  for (size_t i = 0; i < out.size(); i++) out[i] = reshape(out[i], inputs[i]->shape);
+  return out;
+}
+Work attention_with_gradients(int64_t heads, int64_t positions, int64_t width) {
+  const Attention a = attention_of(heads, positions, positions, width, false);
+  return {fmt::format("attention {}x{}x{} with gradients", heads, positions, width), a.result,
+          Work::Other, gradients_of(a, {heads, positions, width})};
 }
 std::vector<Work> benchmark_set() {
   std::vector<Work> out;
@@ -112,6 +129,8 @@ std::vector<Work> benchmark_set() {
   out.push_back({"attention 192x64x32", attention(192, 64, 32)});
   out.push_back({"attention 96x256x64", attention(96, 256, 64)});
   out.push_back({"attention 24x1024x64", attention(24, 1024, 64)});
+  out.push_back(attention_with_gradients(240, 256, 64));
+  out.push_back(attention_with_gradients(16, 1024, 64));
   out.push_back({"sum of 16777216", reduce(Op::Add, input({1 << 24}), {0})});
   out.push_back({"sum of 16777213", reduce(Op::Add, input({(1 << 24) - 3}), {0})});
   out.push_back({"column sums of 4096x4096", reduce(Op::Add, input({4096, 4096}), {0})});
@@ -268,9 +287,10 @@ std::string describe(const kernel::LinearKernel& k, int64_t registers, double re
 std::string choices(const Row& row, const Target& target) {
   std::string out;
   for (const Work& work : benchmark_set()) {
-    const UOp sink = make(Op::Contiguous, DType::Void, {work.value});
+    std::vector<UOp> sinks{models::contiguous(work.value)};
+    for (const UOp& x : work.beside) sinks.push_back(models::contiguous(x));
     const auto scheduled =
-        sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
+        sched::schedule(sinks, [&](const std::string&) -> const Target& { return target; });
     out += work.name + "\n";
     for (const std::string& p : scheduled.schedule->parts) out += "    " + p + "\n";
     for (const sched::Call& call : scheduled.schedule->calls) {
@@ -317,33 +337,41 @@ TEST(Targets, ChoicesStayWithinLimitsAndAreKept) {
 }
 
 // Of any sizes, as the scheduler makes it for one core of each: values by the interpreter, which
-// refuses what no barrier parts.
+// refuses what no barrier parts. Where memory is far gradients keep rows, too.
 TEST(Targets, AttentionInOneKernelMeansTheSame) {
   std::mt19937 random(3);
   const auto one_of = [&](std::initializer_list<int64_t> v) {
     return v.begin()[random() % v.size()];
   };
-  int shared = 0;
+  int shared = 0, backwards = 0;
   for (const Row& row : kRows) {
     Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
     target.cores = 1;
-    for (int i = 0; i < 6; i++) {
-      const UOp value = attention(one_of({1, 2, 3}), one_of({1, 7, 16, 33}), one_of({16, 24, 40}),
-                                  one_of({8, 13}), i % 2);
-      const UOp sink = make(Op::Contiguous, DType::Void, {value});
+    target.l2_bytes = 64;
+    for (int i = 0; i < 10; i++) {
+      const int64_t heads = one_of({1, 2, 3}), width = one_of({8, 13});
+      const int64_t rows = i < 6 ? one_of({1, 7, 16, 33}) : one_of({16, 24, 40});
+      const Attention a = attention_of(heads, rows, one_of({16, 24, 40}), width, i % 2);
+      std::vector<UOp> sinks{models::contiguous(a.result)};
+      if (i >= 6) {
+        for (const UOp& x : gradients_of(a, {heads, rows, width}))
+          sinks.push_back(models::contiguous(x));
+      }
       sched::clear_schedule_cache();
       const auto scheduled =
-          sched::schedule({&sink, 1}, [&](const std::string&) -> const Target& { return target; });
+          sched::schedule(sinks, [&](const std::string&) -> const Target& { return target; });
       for (const sched::Call& call : scheduled.schedule->calls) {
         if (call.kind != sched::CallKind::Kernel) continue;
         const kernel::LinearKernel k = kernel::lower(call.ast, target);
         shared += rows_together(call.ast, target, k) > 0 && k.local[0] > 1;
+        backwards += i >= 6 && rows_together(call.ast, target, k) > 0;
         expect_valid_spirv(k, target);
         kernel::testing::expect_same(call.ast, k, 1e-4, row.name + (": " + k.opts));
       }
     }
   }
   EXPECT_GE(shared, 20);
+  EXPECT_GE(backwards, 30);
 }
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {

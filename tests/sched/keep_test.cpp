@@ -200,6 +200,46 @@ TEST(KeptRows, GradientsComputeMatricesAgain) {
   }
 }
 
+// Workgroups do the same where all of it fits their memory.
+Target gpu_with_far_memory() {
+  Target t = gpu_of(1);
+  t.l2_bytes = 64;
+  return t;
+}
+TEST(KeptRows, WorkgroupsComputeMatricesOfGradientsAgain) {
+  for (const UOp& mask : {UOp(), host_buffer({16, 16})}) {
+    const Heads h = heads(2, 16, 16, 8, mask);
+    const std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({2, 16, 8})));
+    EXPECT_EQ(kernels(sinks, gpu_with_far_memory()), 3);
+    EXPECT_EQ(kernels(sinks, gpu_of(1)), 8);
+    EXPECT_LE(temporary_bytes(scheduled(sinks, gpu_with_far_memory())), kResultBytes + 3 * 256);
+    Target t = gpu_with_far_memory();
+    t.load_cost = 48;
+    EXPECT_EQ(kernels(sinks, t), 8);
+    t = gpu_with_far_memory();
+    t.cores = 4;  // too few rows for them
+    EXPECT_EQ(kernels(sinks, t), 8);
+    t = gpu_with_far_memory();
+    t.matrix_shapes = {{16, 16, 16, DType::F32, DType::F32, DType::F32}};
+    EXPECT_EQ(kernels(sinks, t), 8);
+  }
+}
+// Two rows of 2 KiB each for what is reduced; what is read element by element needs no whole row.
+TEST(KeptRows, WorkgroupsReadFactorsForEachTileOfRows) {
+  const auto kernels_of = [](int64_t positions, int64_t kept_kib) {
+    const Heads h = heads(1, positions, positions, 64);
+    const std::vector<UOp> sinks = gradients_of(h, contiguous(host_buffer({1, positions, 64})));
+    Target t = gpu_with_far_memory();
+    t.shared_bytes = uint32_t((kept_kib + 8) << 10);
+    return kernel_count(*scheduled(sinks, t).schedule);
+  };
+  EXPECT_EQ(kernels_of(512, 128), 3);
+  EXPECT_EQ(kernels_of(512, 40), 8);
+  EXPECT_EQ(kernels_of(256, 40), 3);
+  EXPECT_EQ(kernels_of(256, 24), 8);
+  EXPECT_EQ(kernels_of(32, 40), 3);
+}
+
 // The gradient of the result is made of the result, so that forwards comes first.
 TEST(KeptRows, ForwardsStoresWhatBackwardsNeeds) {
   const Heads h = heads(2, 16, 16, 8);
@@ -261,17 +301,20 @@ TEST(KeptRows, RandomAttention) {
 TEST(KeptRows, RandomGradients) {
   std::mt19937 rng(5);
   const auto one_of = [&](std::initializer_list<int64_t> v) { return v.begin()[rng() % v.size()]; };
-  uint32_t fused = 0;
+  uint32_t fused = 0, shared = 0;
   for (uint32_t i = 0; i < random_cases(16); i++) {
     const int64_t n = one_of({1, 2}), rows = one_of({1, 7, 16, 20, 24}),
                   columns = one_of({1, 13, 16, 20}), width = one_of({1, 3, 8, 8, 11});
     const UOp mask = i % 2 == 0 ? UOp() : host_buffer({rows, columns});
     const Heads h = heads(n, rows, columns, width, mask);
     const UOp seed = i % 3 == 0 ? h.result : host_buffer({n, rows, width});
-    fused += kernels(gradients_of(h, contiguous(seed)), cpu_with_far_memory()) <= 4;
+    const std::vector<UOp> sinks = gradients_of(h, contiguous(seed));
+    fused += kernels(sinks, cpu_with_far_memory()) <= 4;
+    shared += kernels(sinks, gpu_with_far_memory()) <= 4;
     if (HasFailure()) return;
   }
   EXPECT_GE(fused, random_cases(3));
+  EXPECT_GE(shared, random_cases(2));
 }
 
 }  // namespace

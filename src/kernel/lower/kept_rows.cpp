@@ -71,54 +71,26 @@ UOp shared_columns(const UOp& ast) {
   return reduced ? range(reduced->src(0), next, AxisKind::GroupReduce) : UOp();
 }
 
-// Loads of kept rows that a fill makes.
-struct RowLoads {
-  std::vector<const Node*> own, reduced;  // by the fill itself; below reductions
-};
-RowLoads row_loads(const UOp& value) {
-  RowLoads out;
-  std::set<std::pair<const Node*, bool>> seen;
-  std::vector<std::pair<const Node*, bool>> stack{{value.get(), false}};
-  while (!stack.empty()) {
-    const auto [n, below] = stack.back();
-    stack.pop_back();
-    if (n->op == Op::End || !seen.insert({n, below}).second) continue;
-    if (n->op == Op::Load && without_after(n->src(0)->src(0).get())->op == Op::Shared)
-      (below ? out.reduced : out.own).push_back(n);
-    for (const UOp& s : n->src()) stack.emplace_back(s.get(), below || n->op == Op::Reduce);
+// Loads of kept rows that a fill makes by itself, not below reductions.
+std::vector<const Node*> own_loads(const UOp& end) {
+  std::vector<const Node*> out;
+  const auto enters = [](const Node* n) { return n->op != Op::End && n->op != Op::Reduce; };
+  const std::vector<UOp> value{end->src(0)->src(1)};
+  for (const Node* n : toposort_gated(value, enters)) {
+    const bool loads = n->op == Op::Load && n->src(0)->op == Op::Index;
+    if (loads && without_after(n->src(0)->src(0).get())->op == Op::Shared) out.push_back(n);
   }
   return out;
 }
-
-// The row that `end` may be stored to; null: none.
-const Node* overwritten(const UOp& ast, const UOp& end, RangeDeps& deps) {
-  const UOp& place = end->src(0)->src(0);
-  const Node* filled = filled_memory(end.get());
-  const RowLoads loads = row_loads(end->src(0)->src(1));
-  if (place->src_count > 2 || loads.own.empty()) return nullptr;
-  const Node* row = without_after(loads.own[0]->src(0)->src(0).get());
-  const auto is_of_row = [&](const Node* load) {
-    return without_after(load->src(0)->src(0).get()) == row;
-  };
-  for (const Node* load : loads.own) {
-    if (!is_of_row(load) || load->src(0)->src_count > 2 || !(load->src(0)->src(1) == place->src(1)))
-      return nullptr;
-  }
-  if (!(row->dtype == filled->dtype) ||
-      row->get<SharedArg>().count != filled->get<SharedArg>().count)
-    return nullptr;
+bool is_of_row(const Node* n, const Node* row) {
+  return n->op == Op::Load && n->src(0)->op == Op::Index &&
+         without_after(n->src(0)->src(0).get()) == row;
+}
+// What walks the elements of a row.
+RangeMask columns_of(const UOp& end, RangeDeps& deps) {
   RangeMask own = 0;
   for (const UOp& r : end->src().subspan(1)) own |= deps.bit(r);
-  for (const Node* n : nodes_of(end->src(0)->src(1))) {
-    if (n->op == Op::Reduce && deps.of(UOp(n)) & own) return nullptr;
-  }
-  std::set<const Node*> known(loads.own.begin(), loads.own.end());
-  known.insert(loads.reduced.begin(), loads.reduced.end());
-  for (const Node* n : toposort(ast)) {
-    const bool reads = n->op == Op::Load && n->src(0)->op == Op::Index && is_of_row(n);
-    if (reads && !known.contains(n)) return nullptr;
-  }
-  return row;
+  return own;
 }
 
 UOp fill_of(const UOp& ast, int32_t number) {
@@ -128,7 +100,62 @@ UOp fill_of(const UOp& ast, int32_t number) {
   return {};
 }
 
-// What is `filled` is stored to the memory of `row` once all reductions of that are complete, if
+// What reads elements of `row` and is complete for all of a row's elements at once, before `end`
+// begins: reductions, and other rows.
+std::vector<UOp> complete_before(const UOp& ast, const UOp& end, const Node* row, RangeDeps& deps) {
+  const UOp before = fill_of(ast, number_of(row));
+  // Lanes that fills walk beside their columns are rows.
+  const RangeMask rows =
+      deps.of(before) | (columns_of(before, deps) & columns_of(end, deps) & deps.kinds(is_lane));
+  std::vector<UOp> out;
+  for (const Node* n : toposort(ast)) {
+    const bool fills = fills_row(n);
+    if ((!fills && n->op != Op::Reduce) || n == end.get() || deps.of(UOp(n)) & ~rows) continue;
+    const std::vector<const Node*> own = nodes_of(fills ? n->src(0)->src(1) : UOp(n));
+    if (std::ranges::none_of(own, [&](const Node* x) { return is_of_row(x, row); })) continue;
+    // A sum over slabs is complete after all of them have been filled.
+    if (columns_of(UOp(n), deps) & deps.of(end)) continue;
+    const std::vector<const Node*> below = toposort(UOp(n));
+    if (std::ranges::find(below, end.get()) == below.end()) out.emplace_back(n);
+  }
+  return out;
+}
+
+// Whether `end` may be stored to the memory of `row`, which it reads.
+bool may_overwrite(const UOp& ast, const UOp& end, const Node* row, RangeDeps& deps) {
+  const UOp& place = end->src(0)->src(0);
+  const Node* filled = filled_memory(end.get());
+  if (!(row->dtype == filled->dtype) ||
+      row->get<SharedArg>().count != filled->get<SharedArg>().count)
+    return false;
+  const std::vector<const Node*> loads = own_loads(end);
+  std::set<const Node*> known(loads.begin(), loads.end());
+  for (const Node* load : loads) {
+    const UOp& index = load->src(0);
+    if (is_of_row(load, row) && (index->src_count > 2 || !(index->src(1) == place->src(1))))
+      return false;
+  }
+  for (const UOp& x : complete_before(ast, end, row, deps)) {
+    for (const Node* n : nodes_of(x->op == Op::End ? x->src(0)->src(1) : x)) known.insert(n);
+  }
+  return std::ranges::all_of(
+      toposort(ast), [&](const Node* n) { return !is_of_row(n, row) || known.contains(n); });
+}
+
+// The row that `end` may be stored to, of several the first that is not `named`; null: none.
+const Node* overwritten(const UOp& ast, const UOp& end, const std::set<int32_t>& named,
+                        RangeDeps& deps) {
+  if (end->src(0)->src(0)->src_count > 2) return nullptr;
+  std::set<const Node*> tried;
+  for (const Node* load : own_loads(end)) {
+    const Node* row = without_after(load->src(0)->src(0).get());
+    if (named.contains(number_of(row)) || !tried.insert(row).second) continue;
+    if (may_overwrite(ast, end, row, deps)) return row;
+  }
+  return nullptr;
+}
+
+// What is `filled` is stored to the memory of `row` once what else reads that is complete, if
 // each invocation stores the elements that it reads.
 UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
   const UOp fill = fill_of(ast, filled), before = fill_of(ast, row);
@@ -136,9 +163,10 @@ UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
   const UOp& place = fill->src(0)->src(0);
   if (place->src_count > 2 || from->get<SharedArg>().count != to->get<SharedArg>().count)
     return ast;
+  RangeDeps deps(ast);
   std::vector<UOp> complete{make(Op::Barrier, DType::Void, {before})};
-  for (const Node* n : nodes_of(fill->src(0)->src(1)))
-    if (n->op == Op::Reduce) complete.push_back(UOp(n));
+  for (const UOp& x : complete_before(ast, fill, to.get(), deps))
+    complete.push_back(x->op == Op::End ? make(Op::Barrier, DType::Void, {x}) : x);
   const UOp free = make(Op::After, to->dtype, {to, make(Op::Barrier, DType::Void, complete)});
   return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old == from) return to;
@@ -284,10 +312,10 @@ std::map<int32_t, int32_t> overwritten_rows(const UOp& ast) {
   RangeDeps deps(ast);
   for (const Node* n : toposort(ast)) {
     if (!fills_row(n)) continue;
-    const Node* row = overwritten(ast, UOp(n), deps);
     const int32_t filled = number_of(filled_memory(n));
-    if (!row || named.contains(filled) || !named.insert(number_of(row)).second) continue;
-    named.insert(filled);
+    const Node* row = named.contains(filled) ? nullptr : overwritten(ast, UOp(n), named, deps);
+    if (!row) continue;
+    named.insert({filled, number_of(row)});
     out.emplace(filled, number_of(row));
   }
   return out;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "graph/walk.h"
 #include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
@@ -19,18 +20,26 @@ constexpr double kFetch = 1;     // of a component that a workgroup reads once
 constexpr double kRowStep = 12;  // of one element of a row in a reduction or a fill of its own
 constexpr double kBarrier = 30;
 constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
-constexpr int64_t kSlab = 16, kMostLanes = 8;
+constexpr int64_t kSlab = 16,
+                  kMostLanes = 8;  // of a copy: steps; of a register tile, along an axis
+constexpr int64_t kMostSlab = 128;
 
 class GpuKeptRows : Chooser {
  public:
-  GpuKeptRows(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+  GpuKeptRows(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target)
+      : Chooser(t, k, target), ast_(ast) {}
 
   bool apply() {
     if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
     row_ = row_axis();
     find_nests();
-    const std::optional<Tile> tile = best_tile();
-    if (tile) split(*tile);
+    std::optional<Tile> tile = best_tile(!t_.slab_axes().empty());
+    const Tiling before = t_;
+    if (tile && !split(*tile)) {
+      t_ = before;
+      tile = best_tile(false);
+      if (tile) split(*tile);
+    }
     for (int a = 0; a < count(); a++) {
       if (axis(a).shared && loop_left(a)) t_.try_apply({OptKind::Group, a, 0});
     }
@@ -44,15 +53,25 @@ class GpuKeptRows : Chooser {
     size_t factors;  // the first of two
     int column = -1, step = -1;
     int64_t length = 1;
+    bool becomes_more = false;  // in the row that it fills: with several values for each element
   };
   struct Tile {
     int64_t columns = 1, groups = 1;  // invocations along rows, of rows
     int64_t rows = 1, lanes = 1;      // of an invocation
     int64_t steps = 1;                // of a reduction at once
+    int64_t slab = 0;                 // elements of a kept row at once; 0: all
     int64_t all_rows() const { return groups * rows; }
     int64_t invocations() const { return columns * groups; }
   };
 
+  bool walks_rows(int a) const {
+    return std::ranges::find(t_.slab_axes(), a) != t_.slab_axes().end();
+  }
+  // What is stored: it is summed slab by slab, where others fill a slab.
+  bool is_last(const Product& p) const { return walks_rows(p.step); }
+  int64_t columns_of(const Product& p, const Tile& tile) const {
+    return tile.slab && walks_rows(p.column) ? tile.slab : left(p.column);
+  }
   static bool walks(const Tiling::Factor& f, int a) {
     return std::ranges::find(f.axes, a) != f.axes.end();
   }
@@ -77,6 +96,7 @@ class GpuKeptRows : Chooser {
         if (t_.axes()[size_t(a)].column && fixed(a) && (p.column < 0 || left(a) > left(p.column)))
           p.column = a;
       }
+      if (p.column < 0) continue;
       for (const int side : {0, 1}) {
         for (const int a : t_.factors()[pair + size_t(side)].axes) {
           if (!axis(a).reduced || of_product[size_t(a)]) continue;
@@ -85,8 +105,9 @@ class GpuKeptRows : Chooser {
           if (p.step < 0 || left(a) > left(p.step)) p.step = a;
         }
       }
-      if (p.column < 0 || p.step < 0) continue;
+      if (p.step < 0) continue;
       of_product[size_t(p.column)] = true;
+      p.becomes_more = becomes_more(t_.factors()[pair].product);
       products_.push_back(p);
     }
     for (int a = 0; a < count(); a++) {
@@ -94,17 +115,39 @@ class GpuKeptRows : Chooser {
       if (axis(a).reduced) sums_.push_back(a);
       if (t_.axes()[size_t(a)].column) fills_.push_back(a);
     }
+    for (const UOp& r : k_.reduces) {
+      row_sums_ += std::ranges::any_of(r->src().subspan(1), [&](const UOp& own) {
+        return std::ranges::find(sums_, t_.axis_of(own.get())) != sums_.end();
+      });
+    }
+  }
+
+  bool becomes_more(const UOp& product) const {
+    const auto enters = [](const Node* n) { return n->op != Op::End && n->op != Op::Reduce; };
+    for (const Node* end : toposort(ast_)) {
+      if (end->op != Op::End || without_after(end->src(0)->src(0)->src(0).get())->op != Op::Shared)
+        continue;
+      bool holds = false;
+      int loads = 0;
+      const std::vector<UOp> value{end->src(0)->src(1)};
+      for (const Node* n : toposort_gated(value, enters)) {
+        holds = holds || (n->op == Op::Reduce && through_casts(n->src(0).get()) == product.get());
+        loads += n->op == Op::Load;
+      }
+      if (holds && loads > 1) return true;
+    }
+    return false;
   }
 
   // The cheapest that fits; none where not even one row of a workgroup does.
-  std::optional<Tile> best_tile() const {
+  std::optional<Tile> best_tile(bool slabs) const {
     const int64_t rows = row_ < 0 ? 1 : left(row_);
     const int64_t most = std::min<int64_t>(256, target_.max_invocations);
     std::optional<Tile> best;
     double least = 0;
     for (int64_t n = 8; n <= std::min<int64_t>(most, target_.max_local[0]); n *= 2) {
       for (int64_t groups = 1; n * groups <= most && groups <= rows; groups *= 2) {
-        for (const Tile& tile : tiles_of(n, groups)) {
+        for (const Tile& tile : tiles_of(n, groups, slabs)) {
           if (!fits(tile)) continue;
           const double cost = cost_of(tile);
           if (!best || cost < least) best = tile, least = cost;
@@ -113,13 +156,30 @@ class GpuKeptRows : Chooser {
     }
     return best;
   }
-  std::vector<Tile> tiles_of(int64_t columns, int64_t groups) const {
+  std::vector<Tile> tiles_of(int64_t columns, int64_t groups, bool slabs) const {
     std::vector<Tile> out;
+    const std::vector<int64_t> slab_sizes = slabs ? slabs_of(columns) : std::vector<int64_t>{0};
     const int64_t rows = row_ < 0 ? 1 : left(row_);
     for (int64_t r = 1; r <= kMostLanes && (groups * r <= rows || r == 1); r *= 2) {
       for (int64_t lanes = 1; lanes <= kMostLanes; lanes *= 2) {
-        for (const int64_t steps : {2, 4}) out.push_back({columns, groups, r, lanes, steps});
+        for (const int64_t steps : {2, 4}) {
+          for (const int64_t slab : slab_sizes)
+            out.push_back({columns, groups, r, lanes, steps, slab});
+        }
       }
+    }
+    return out;
+  }
+  // All of a row; and parts of it, if the invocations take all columns of what is stored at once.
+  std::vector<int64_t> slabs_of(int64_t columns) const {
+    std::vector<int64_t> out{0};
+    for (const Product& p : products_) {
+      const int64_t width = left(p.column), lanes = ceil_div(width, columns);
+      if (is_last(p) && (lanes > kMostLanes || ceil_div(width, lanes) != columns)) return out;
+    }
+    const int64_t row = left(t_.slab_axes()[0]);
+    for (int64_t slab = columns; slab <= kMostSlab && slab < row; slab *= 2) {
+      if (row % slab == 0) out.push_back(slab);
     }
     return out;
   }
@@ -130,29 +190,34 @@ class GpuKeptRows : Chooser {
   }
   // One nest after the other: accumulators, operands, addresses and counters.
   int64_t registers_of(const Tile& tile) const {
-    constexpr int64_t kOthers = 16;
-    int64_t most = 0;
+    constexpr int64_t kOthers = 16, kOthersOfSlabs = 24, kBecoming = 6;
+    int64_t most = 0, throughout = 0;
     for (const Product& p : products_) {
-      const int64_t lanes = lanes_of(p, tile), sums = tile.rows * lanes;
-      const int64_t partial = sums * tile.steps <= kPartialSums ? tile.steps : 1;
-      most = std::max(most, sums * partial + (tile.rows + lanes) * tile.steps);
+      const int64_t lanes = lanes_of(p, tile);
+      int64_t sums = tile.rows * lanes;
+      sums *= sums * tile.steps <= kPartialSums ? tile.steps : 1;
+      const bool stays = tile.slab && is_last(p);
+      throughout += stays ? sums : 0;
+      most = std::max(most, (stays ? 0 : sums) + (tile.rows + lanes) * tile.steps);
+      if (p.becomes_more) most = std::max(most, kBecoming * tile.rows * lanes);
     }
-    return most + kOthers;
+    return throughout + most + (tile.slab ? kOthersOfSlabs : kOthers);
   }
   int64_t bytes_of(const Tile& tile) const {
-    const int64_t partial = 4 * tile.columns * int64_t(sums_.size());
+    const int64_t partial = 4 * tile.columns * row_sums_;
     int64_t slabs = 0;
     for (const Product& p : products_) {
       const int64_t along = tile.columns * lanes_of(p, tile);
       if (staged_factor(p) >= 0) slabs += 4 * (kSlab + 1) * (along + 4);
     }
-    return tile.all_rows() * (t_.kept_row_bytes(tile.columns) + partial) + slabs;
+    return tile.all_rows() * (t_.kept_row_bytes(tile.columns, tile.slab) + partial) + slabs;
   }
   int64_t registers() const { return target_.vector_registers; }
   // Neighbouring columns of an invocation: none is idle.
   int64_t lanes_of(const Product& p, const Tile& tile) const {
+    if (tile.slab && is_last(p)) return ceil_div(left(p.column), tile.columns);
     int64_t lanes = tile.lanes;
-    while (lanes > 1 && lanes * tile.columns > left(p.column)) lanes /= 2;
+    while (lanes > 1 && lanes * tile.columns > columns_of(p, tile)) lanes /= 2;
     return lanes;
   }
 
@@ -165,7 +230,9 @@ class GpuKeptRows : Chooser {
       const int64_t lanes = lanes_of(p, tile);
       const double load = tile.steps >= 4 ? kLoadShare : kShortLoadShare;
       const double step = double(tile.rows * lanes) + load * double(tile.rows + lanes);
-      work += double(ceil_div(left(p.column), tile.columns * lanes)) * double(p.length) * step;
+      const int64_t columns = columns_of(p, tile);
+      work += double(ceil_div(columns, tile.columns * lanes)) * double(left(p.column) / columns) *
+              double(p.length) * step;
       work += kFetch * double(left(p.column)) * double(p.length) / double(tile.invocations());
     }
     const double barriers = kBarrier * (1 + std::log2(double(tile.columns)));
@@ -173,6 +240,11 @@ class GpuKeptRows : Chooser {
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep + barriers;
     for (const int a : fills_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep;
+    if (tile.slab) {
+      const auto is_fill = [&](const Product& p) { return walks_rows(p.column); };
+      const auto fills = std::ranges::count_if(products_, is_fill) + ptrdiff_t(fills_.size());
+      work += 2 * kBarrier * double(fills * left(t_.slab_axes()[0]) / tile.slab);
+    }
     return work * groups * double(tile.invocations()) * idle(tile, groups);
   }
   // What is lost where a core has too few invocations to choose from.
@@ -186,14 +258,26 @@ class GpuKeptRows : Chooser {
     return waits * rounds * cores / groups;
   }
 
-  void split(const Tile& tile) {
+  // False where a row cannot be taken slab by slab.
+  bool split(const Tile& tile) {
     for (const Product& p : products_) {
-      const int64_t lanes = lanes_of(p, tile);
-      if (lanes > 1) t_.try_apply({OptKind::Upcast, p.column, lanes});
-      t_.try_apply({OptKind::Local, p.column, tile.columns});
+      if (tile.slab && is_last(p)) take_columns(p, tile);
+    }
+    if (tile.slab && !t_.try_apply({OptKind::Slab, t_.slab_axes()[0], tile.slab})) return false;
+    for (const Product& p : products_) {
+      if (!(tile.slab && is_last(p))) take_columns(p, tile);
       const int64_t steps = divisor_up_to(left(p.step), tile.steps, true);
       if (steps > 1) t_.try_apply({OptKind::Unroll, p.step, steps});
     }
+    take_rows(tile);
+    return true;
+  }
+  void take_columns(const Product& p, const Tile& tile) {
+    const int64_t lanes = lanes_of(p, tile);
+    if (lanes > 1) t_.try_apply({OptKind::Upcast, p.column, lanes});
+    t_.try_apply({OptKind::Local, p.column, tile.columns});
+  }
+  void take_rows(const Tile& tile) {
     for (const int a : fills_) {
       if (left(a) % (tile.steps * tile.columns) == 0)
         t_.try_apply({OptKind::Upcast, a, tile.steps});
@@ -241,15 +325,17 @@ class GpuKeptRows : Chooser {
     }
   }
 
+  const UOp ast_;
   int row_ = -1;
   std::vector<Product> products_;
   std::vector<int> sums_, fills_;  // axes: reductions of rows, columns without a product
+  int64_t row_sums_ = 0;           // reductions along sums_
 };
 
 }  // namespace
 
-bool share_kept_rows(Tiling& t, const KernelShape& k, const Target& target) {
-  return GpuKeptRows(t, k, target).apply();
+bool share_kept_rows(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
+  return GpuKeptRows(t, ast, k, target).apply();
 }
 
 }  // namespace tuff::kernel

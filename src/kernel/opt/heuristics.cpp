@@ -22,7 +22,8 @@ constexpr int64_t kTransposedTogether = 64;  // elements that one launch group s
 
 class Heuristics : Chooser {
  public:
-  Heuristics(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+  Heuristics(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target)
+      : Chooser(t, k, target), ast_(ast) {}
 
   void run() {
     if (target_.has_local) {
@@ -43,7 +44,7 @@ class Heuristics : Chooser {
 
   void choose_gpu() {
     if (tile_matrices(t_, target_)) return group_all();
-    if (share_kept_rows(t_, k_, target_)) return;
+    if (share_kept_rows(t_, ast_, k_, target_)) return;
     int64_t shared_width = 0;
     const GpuTile tile = is_product() ? tile_gpu_product(t_, k_, target_) : GpuTile();
     if (tile.chosen) {
@@ -197,6 +198,8 @@ class Heuristics : Chooser {
       }
     }
   }
+
+  const UOp ast_;
 };
 
 }  // namespace
@@ -204,7 +207,7 @@ class Heuristics : Chooser {
 void apply_heuristics(Tiling& t, const UOp& ast, const Target& target) {
   if (t.nests() > 1) return spread_nests(t, ast, target);
   const KernelShape k = shape_of(ast, t);
-  Heuristics(t, k, target).run();
+  Heuristics(t, ast, k, target).run();
 }
 
 }  // namespace tuff::kernel

@@ -3,7 +3,9 @@
 // of their own. Along the others, its columns, they share the rows: they fill them, reduce them and
 // store what becomes of them together, each nest of loops with the same invocations.
 #include <algorithm>
+#include <set>
 
+#include "graph/walk.h"
 #include "kernel/lower/ranges.h"
 #include "kernel/opt/opt.h"
 
@@ -104,15 +106,117 @@ bool Tiling::is_overwriting(const Stored& s, const Opt& next) const {
   return has_columns;
 }
 
-int64_t Tiling::kept_row_bytes(int64_t columns) const {
+int64_t Tiling::kept_row_bytes(int64_t columns, int64_t slab) const {
   int64_t total = 0;
   for (const Stored& s : stored_) {
-    const bool divides = std::ranges::all_of(s.axes, [&](int a) {
-      return contains(s.around, a) || axes_[size_t(a)].main_size() % columns == 0;
-    });
-    if (!s.overwrites || !divides) total += s.kept_bytes;
+    bool divides = true;
+    int64_t elements = 0;
+    for (const int a : s.axes) {
+      if (contains(s.around, a)) continue;
+      elements = axes_[size_t(a)].main_size();
+      divides = divides && (slab ? slab : elements) % columns == 0;
+    }
+    if (s.kept_bytes && !(s.overwrites && divides))
+      total += s.kept_bytes - (slab ? elements - slab : 0) * s.element_bytes;
   }
   return total;
+}
+
+// ---- slabs ----
+
+namespace {
+
+bool reduces(const Node* n, const std::set<const Node*>& ranges) {
+  return n->op == Op::Reduce && std::ranges::any_of(n->src().subspan(1), [&](const UOp& r) {
+           return ranges.contains(r.get());
+         });
+}
+
+// Reductions of what walks kept rows stand neither below each other nor below what fills rows.
+bool reduced_once(const UOp& ast, const std::set<const Node*>& walked) {
+  for (const Node* n : toposort(ast)) {
+    if (!reduces(n, walked)) continue;
+    if (n->src_count > 2 && std::ranges::count_if(n->src().subspan(1), [&](const UOp& r) {
+                              return walked.contains(r.get());
+                            }) > 1)
+      return false;
+    for (const Node* below : toposort(n->src(0))) {
+      if (reduces(below, walked)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Tiling::find_slab_axes() {
+  std::set<const Node*> walked;
+  for (const Node* n : toposort(ast_)) {
+    if (n->op != Op::Index || without_after(n->src(0).get())->op != Op::Shared) continue;
+    const Node* at = n->src(1).get();
+    if (at->op != Op::Range || n->src_count > 2 || axis_of(at) < 0) return;
+    walked.insert(at);
+  }
+  if (!reduced_once(ast_, walked)) return;
+  std::vector<int> found;
+  for (int a = 0; a < int(axes_.size()); a++) {
+    const Axis& axis = axes_[size_t(a)];
+    if (!walked.contains(axis.range.get())) continue;
+    const bool walks_a_row = axis.kept || axis.reduced;
+    if (!walks_a_row || !axis.main_is_const()) return;
+    if (!found.empty() && axis.main_size() != axes_[size_t(found[0])].main_size()) return;
+    found.push_back(a);
+  }
+  slab_axes_ = std::move(found);
+}
+
+void Tiling::check_slab(const Opt& o) const {
+  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
+  if (!contains(slab_axes_, o.axis)) refuse("the axis walks no rows that are read part by part");
+  if (o.amount == axes_[size_t(o.axis)].main_size()) refuse("that is all of a row");
+  for (const int a : slab_axes_)
+    if (axes_[size_t(a)].parts.size() > 1) refuse("an axis that walks a row is split already");
+  const auto loops = [&](int a) {
+    return std::ranges::any_of(axes_[size_t(a)].parts, [](const AxisPart& p) {
+      return is_loop(p.kind) && !p.size->is_const_int(1);
+    });
+  };
+  // Of reductions and of fills, which are all inside the loops that are left of rows.
+  std::vector<const std::vector<int>*> around;
+  for (const Stored& s : stored_)
+    if (s.kept_bytes) around.push_back(&s.around);
+  for (const Reduction& r : reductions_) {
+    if (std::ranges::any_of(r.own, [&](int a) { return contains(slab_axes_, a); }))
+      around.push_back(&r.around);
+  }
+  for (const std::vector<int>* some : around) {
+    for (const int a : *some) {
+      const auto has = [&](const std::vector<int>* other) { return contains(*other, a); };
+      if (loops(a) && !std::ranges::all_of(around, has))
+        refuse("a loop is left that not all of them have in common");
+    }
+  }
+}
+
+void Tiling::take_slabs(int64_t elements) {
+  const int64_t all = axes_[size_t(slab_axes_[0])].main_size();
+  for (const int a : slab_axes_) {
+    Axis& axis = axes_[size_t(a)];
+    axis.parts.back().size = index_const(elements);
+    axis.parts.insert(axis.parts.begin(), {AxisKind::Reduce, index_const(all / elements)});
+    axis.main = 1;
+    axis.slabs = true;
+  }
+  // A sum without columns of its own would have to be complete before its row is overwritten.
+  const bool by_row = std::ranges::any_of(reductions_, [&](const Reduction& r) {
+    return std::ranges::any_of(r.own, [&](int a) { return contains(slab_axes_, a); }) &&
+           std::ranges::none_of(r.around, [&](int a) { return axes_[size_t(a)].column; });
+  });
+  for (Stored& s : stored_) {
+    if (!s.kept_bytes) continue;
+    s.kept_bytes -= (all - elements) * s.element_bytes;
+    s.overwrites = s.overwrites && !by_row;
+  }
 }
 
 void Tiling::check_kept(const Opt& o) const {

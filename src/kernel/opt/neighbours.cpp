@@ -22,6 +22,10 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
       for (int64_t a = axis + 1; a < int64_t(t.axes().size()); a++) axes.push_back(a);
       return axes;
     }
+    case OptKind::Slab: {
+      const bool first = !t.slab_axes().empty() && t.slab_axes()[0] == axis;
+      return first ? std::vector<int64_t>{8, 16, 32, 64, 128} : std::vector<int64_t>{};
+    }
     case OptKind::Spread: return {4, 8, 16, 32, 64};
     case OptKind::Stage: return {0, 1, 2, 3};
     case OptKind::Ahead: return {1};

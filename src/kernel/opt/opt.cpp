@@ -36,6 +36,7 @@ const OptRow& row_of(OptKind k) {
       {"local", AxisKind::Local, true, true},
       {"group_reduce", AxisKind::GroupReduce, false, true},
       {"swap", AxisKind::Loop, true, false},
+      {"slab", AxisKind::Reduce, true, false},
       {"spread", AxisKind::Group, true, true},
       {"stage", AxisKind::Loop, true, false},
       {"ahead", AxisKind::Loop, true, false},
@@ -49,7 +50,7 @@ const OptRow& row_of(OptKind k) {
 const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
-  if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
+  if (k == OptKind::Ahead || k == OptKind::Slab) return target.has_local && target.shared_bytes > 0;
   if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
@@ -113,7 +114,8 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
       if (memory->op == Op::Shared) {
         const int64_t count =
             target.has_local ? row_pitch(UOp(memory)) : memory->get<SharedArg>().count;
-        s.kept_bytes = count * int64_t(size_bytes(memory->dtype));
+        s.element_bytes = int64_t(size_bytes(memory->dtype));
+        s.kept_bytes = count * s.element_bytes;
         s.overwrites = overwrites.contains(memory->get<SharedArg>().number);
         for (const UOp& r : n->src().subspan(1)) axes_[size_t(axis_of(r.get()))].kept = true;
       }
@@ -125,6 +127,7 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
     r.bytes = int64_t(size_bytes(is_float(n->dtype) ? accumulator(n->dtype) : n->dtype));
   }
   find_columns();
+  if (target.has_local) find_slab_axes();
   factors_ = factors_of(ast, deps, *this);
 }
 
@@ -235,6 +238,7 @@ void Tiling::check_kind(const Opt& o) const {
       refuse("a loop would go around a store that stands outside of it");
     return;
   }
+  if (o.kind == OptKind::Slab) return check_slab(o);
   if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {
     refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
@@ -342,7 +346,7 @@ void Tiling::check_amount(const Opt& o) const {
     if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
     return;
   }
-  const bool pads = row_of(o.kind).pads && !matrices_;
+  const bool pads = row_of(o.kind).pads && !matrices_ && !axis.slabs;
   // A vector may be longer than the whole axis: masked, it takes the place of scalars.
   const bool vectors = pads && (o.kind == OptKind::Vector || o.kind == OptKind::Unroll);
   const int64_t most =
@@ -443,7 +447,9 @@ void Tiling::apply(const Opt& o) {
     std::iter_swap(a, b);
   } else {
     check_amount(o);
-    if (o.kind == OptKind::Group) {
+    if (o.kind == OptKind::Slab) {
+      take_slabs(o.amount);
+    } else if (o.kind == OptKind::Group) {
       group(axes_[o.axis], o.amount);
     } else if (o.kind == OptKind::Spread) {
       spread(axes_[o.axis], o.amount);
@@ -469,6 +475,7 @@ namespace {
 struct BuiltAxis {
   UOp value;                // replaces the range
   UOp base;                 // the same where a matrix begins
+  UOp slab, within;         // the loop over slabs, and the place in one
   UOp valid;                // empty: always
   bool gates = false;       // loads are gated by `valid`; else `value` stays inside the range
   std::vector<UOp> ranges;  // outermost first
@@ -483,8 +490,13 @@ class AxisBuilder {
   // `element`: what stands for the axis inside a matrix, if it has such a part.
   BuiltAxis build(const Axis& axis, const UOp& element) {
     BuiltAxis b;
+    b.within = index_const(0);
     for (size_t i = 0; i < axis.parts.size(); i++) {
       const AxisPart& p = axis.parts[i];
+      if (axis.slabs && i == 0) {
+        b.value = b.slab = b.ranges.emplace_back(joint(p, p.kind));
+        continue;
+      }
       if (p.kind == AxisKind::Matrix) {
         const UOp whole = (b.value ? b.value : index_const(0)) * p.size;
         b.base = whole;
@@ -499,6 +511,7 @@ class AxisBuilder {
                                         : range(p.size, next_id_++, p.kind);
       const UOp at = axis.rows && p.kind == AxisKind::Group ? busy_turn(axis, p) : r;
       b.value = b.value ? b.value * p.size + at : at;
+      b.within = b.within * p.size + at;
       b.ranges.push_back(r);
     }
     if (!b.value) b.value = index_const(0);
@@ -613,7 +626,8 @@ class Builder {
   UOp operator()(const UOp& old, std::span<const UOp> src) {
     switch (old->op) {
       case Op::Range: return built_[size_t(t_.axis_of(old.get()))].value;
-      case Op::Index: return gated(old, src);
+      case Op::Index: return in_slab(old) ? element_of_slab(old, src) : gated(old, src);
+      case Op::Shared: return slab_of(old);
       case Op::End:
       case Op::Reduce: return closing(old, src);
       case Op::Mul:
@@ -664,6 +678,26 @@ class Builder {
     return (old_deps_.of(offset) & old_deps_.bit(t_.axes()[axis].range)) != 0;
   }
 
+  // Of a kept row.
+  bool in_slab(const UOp& index) const {
+    const int axis = t_.axis_of(index->src(1).get());
+    const bool keeps = without_after(index->src(0).get())->op == Op::Shared;
+    return keeps && axis >= 0 && t_.axes()[size_t(axis)].slabs;
+  }
+  UOp element_of_slab(const UOp& index, std::span<const UOp> src) const {
+    const BuiltAxis& b = built_[size_t(t_.axis_of(index->src(1).get()))];
+    return make(Op::Index, index->dtype, {src[0], b.within});
+  }
+  UOp slab_of(const UOp& memory) const {
+    for (size_t a = 0; a < built_.size(); a++) {
+      if (!t_.axes()[a].slabs) continue;
+      const int64_t elements = memory->get<SharedArg>().count / built_[a].slab->src(0)->max;
+      return make(Op::Shared, memory->dtype, {},
+                  SharedArg{memory->get<SharedArg>().number, elements});
+    }
+    return memory;
+  }
+
   UOp gated(const UOp& old, std::span<const UOp> src) {
     UOp index = with_src(old, src);
     for (size_t a : gating_) {
@@ -676,7 +710,10 @@ class Builder {
     std::vector<UOp> out{src[0]};
     for (int a : closed(old)) {
       const BuiltAxis& b = built_[size_t(a)];
-      out.insert(out.end(), b.ranges.begin(), b.ranges.end());
+      for (const UOp& r : b.ranges) {
+        // A row is filled inside the loop over its slabs.
+        if (!(old->op == Op::End && r == b.slab)) out.push_back(r);
+      }
       if (!b.valid) continue;
       if (old->op == Op::End) {
         if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;

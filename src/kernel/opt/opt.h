@@ -26,6 +26,10 @@ enum class OptKind : uint8_t {
           // kept rows: the same invocations in each nest
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
+  // So many elements of all kept rows at a time, in a loop that the sums of what is stored have in
+  // common: the rows are filled inside of it (see Tiling::slab_axes, of which `axis` is one). Once
+  // nothing is left of the axes that one of those sums has for itself; divides.
+  Slab,
   // What is left of the axis is shared out to `amount` launch groups that all nests of the kernel
   // have in common: on devices with workgroups these take rows of a workgroup's width in turn, on
   // others a run each. A group that nothing is left for makes no iteration; output axes, once per
@@ -41,10 +45,10 @@ enum class OptKind : uint8_t {
   // of a subgroup and Local subgroups of a workgroup, and nothing pads.
   Matrix,
 };
-inline constexpr OptKind kOptKinds[] = {OptKind::Split,       OptKind::Upcast, OptKind::Vector,
-                                        OptKind::Unroll,      OptKind::Group,  OptKind::Local,
-                                        OptKind::GroupReduce, OptKind::Swap,   OptKind::Spread,
-                                        OptKind::Stage,       OptKind::Ahead,  OptKind::Matrix};
+inline constexpr OptKind kOptKinds[] = {
+    OptKind::Split, OptKind::Upcast,      OptKind::Vector, OptKind::Unroll, OptKind::Group,
+    OptKind::Local, OptKind::GroupReduce, OptKind::Swap,   OptKind::Slab,   OptKind::Spread,
+    OptKind::Stage, OptKind::Ahead,       OptKind::Matrix};
 const char* name(OptKind k);
 bool allows(const Target& target, OptKind k);  // whether any kernel can have it there
 
@@ -67,6 +71,7 @@ struct Axis {
   bool reduced = false;
   bool kept = false;    // walks a row that is kept in fast memory, not an output
   bool column = false;  // of a kernel that keeps rows: no kept row depends on it
+  bool slabs = false;   // the first part is the loop over slabs, one for all such axes
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
   int nest = 0;         // axes of one End and of the reductions below it; numbered from 0
@@ -117,8 +122,12 @@ class Tiling {
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
   int64_t kept_bytes() const;  // of kept rows and of what is reduced of them together
-  int64_t kept_row_bytes(int64_t columns) const;  // of one of each that so many invocations share
-  int64_t local_size() const;                     // invocations of a workgroup so far
+  // Of one of each that so many invocations share, and of `slab` elements of it (0: as they are).
+  int64_t kept_row_bytes(int64_t columns, int64_t slab = 0) const;
+  // Axes that walk kept rows, if these need not be complete before what reads them begins: nothing
+  // but the sums of what is stored reads them, or other rows at the same element.
+  const std::vector<int>& slab_axes() const { return slab_axes_; }
+  int64_t local_size() const;   // invocations of a workgroup so far
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
@@ -162,6 +171,9 @@ class Tiling {
   bool is_overwriting(const Stored& s, const Opt& next) const;
   void check_columns(const Opt& o) const;
   void check_nested(const Opt& o) const;
+  void find_slab_axes();
+  void check_slab(const Opt& o) const;
+  void take_slabs(int64_t elements);
   void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
@@ -177,10 +189,11 @@ class Tiling {
   struct Stored {
     std::vector<int> axes;
     std::vector<int> around;  // of them, those that it does not close
-    int64_t kept_bytes = 0;
+    int64_t kept_bytes = 0, element_bytes = 0;
     bool overwrites = false;  // a kept row, where invocations share it (lower/kept_rows.h)
   };
   std::vector<Stored> stored_;
+  std::vector<int> slab_axes_;
   std::vector<Factor> factors_;
   std::vector<Opt> staged_;
   std::vector<int> ahead_;  // factors
