@@ -10,6 +10,24 @@ namespace tuff::emu::testing {
 namespace {
 
 constexpr const char* kMc = "llvm-mc-19";
+constexpr const char* kClang = "clang-19";
+
+bool starts(const char* program) {
+  try {
+    return os::Process({program, "--version"}).wait().exit_code == 0;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::vector<uint8_t> output_of(const std::vector<std::string>& argv,
+                               const std::string& input = {}) {
+  const os::ProcessResult result = os::Process(argv, input).wait();
+  if (result.exit_code != 0) {
+    throw std::runtime_error(fmt::format("{}: {}", fmt::join(argv, " "), result.err));
+  }
+  return {result.out.begin(), result.out.end()};
+}
 
 std::string bytes_text(const std::vector<uint32_t>& words) {
   std::string text;
@@ -36,14 +54,30 @@ void add_line(std::unordered_map<std::string, std::string>& texts, std::string_v
 }  // namespace
 
 bool has_llvm_mc() {
-  static const bool found = [] {
-    try {
-      return os::Process({kMc, "--version"}).wait().exit_code == 0;
-    } catch (const std::exception&) {
-      return false;
-    }
-  }();
+  static const bool found = starts(kMc);
   return found;
+}
+
+bool has_clang() {
+  static const bool found = starts(kClang);
+  return found;
+}
+
+std::vector<uint8_t> compile_device(const std::string& source, const std::string& level) {
+  return output_of({kClang, "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-nogpulib", level,
+                    "-ffp-contract=off", "-c", "-o", "-", source});
+}
+
+std::string compile_host(const std::string& source, const std::string& folder) {
+  const std::string path = folder + "/host.so";
+  output_of({kClang, "-O1", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none",
+             "-shared", "-fPIC", "-o", path, source, "-lm"});
+  return path;
+}
+
+std::vector<uint8_t> assemble(const std::string& text) {
+  return output_of({kMc, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-filetype=obj", "-o", "-"},
+                   text);
 }
 
 std::vector<std::optional<std::string>> disassemble(
