@@ -112,3 +112,28 @@ KERNEL(histogram) PARAMETERS(u32, u32) {
   for (u32 n = 0; n < 32; ++n) bins[(a[k] >> (n & 28) ^ n) & 15] += b[(k + n) & 127];
   out[k] = bins[c[k] & 15] + 3 * bins[(c[k] >> 4) & 15];
 }
+
+#ifdef __AMDGCN__
+// c = a b for 64 x 64 matrices: workgroups of 16 x 16 take tiles through LDS.
+#define LDS static __attribute__((address_space(3), loader_uninitialized))
+LDS float tile_a[16][16];
+LDS float tile_b[16][16];
+KERNEL(product)(GLOBAL float* c, const GLOBAL float* a, const GLOBAL float* b) {
+  const u32 x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workitem_id_y();
+  const u32 row = __builtin_amdgcn_workgroup_id_y() * 16 + y;
+  const u32 column = __builtin_amdgcn_workgroup_id_x() * 16 + x;
+  float sum = 0;
+  for (u32 t = 0; t < 64; t += 16) {
+    tile_a[y][x] = a[row * 64 + t + x];
+    tile_b[y][x] = b[(t + y) * 64 + column];
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+    for (u32 k = 0; k < 16; ++k) sum = __builtin_fmaf(tile_a[y][k], tile_b[k][x], sum);
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  }
+  c[row * 64 + column] = sum;
+}
+#endif

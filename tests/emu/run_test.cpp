@@ -192,6 +192,29 @@ struct Both {
   }
 };
 
+TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
+  if (!testing::has_clang() || !testing::has_llvm_mc()) GTEST_SKIP() << "LLVM 19 is not installed";
+  const CodeObject object(testing::compile_device(kSource), kCodeAddress);
+  const Kernel kernel = object.kernel("histogram");
+  std::vector<uint32_t> words(kernel.code.size() / 4);
+  std::memcpy(words.data(), kernel.code.data(), words.size() * 4);
+  std::vector<std::vector<uint32_t>> cases;
+  std::vector<std::string> ours;
+  for (size_t at = 0; at < words.size();) {
+    const Instruction i = decode(std::span(words).subspan(at));
+    cases.emplace_back(words.begin() + ptrdiff_t(at),
+                       words.begin() + ptrdiff_t(at + i.size_bytes / 4));
+    ours.push_back(to_text(i));
+    at += i.size_bytes / 4;
+  }
+  const auto theirs = testing::disassemble(cases);
+  for (size_t k = 0; k < cases.size(); ++k) {
+    EXPECT_EQ(theirs[k].value_or("nothing"), ours[k])
+        << fmt::format("{:08x}", fmt::join(cases[k], " "));
+  }
+  EXPECT_GT(cases.size(), 2000u);
+}
+
 TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
   Both both;
@@ -204,6 +227,31 @@ TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   }
   fmt::print("{} mnemonics executed\n", counts.size());
   EXPECT_GE(counts.size(), 150u);
+}
+
+// 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
+TEST(RdnaRun, TiledProductThroughLds) {
+  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  constexpr uint32_t kSize = 64;
+  Device device(testing::compile_device(kSource));
+  std::vector<uint8_t> a(kSize * kSize * 4), b = a, c = a;
+  std::vector<float> x(kSize * kSize), y = x, z = x;
+  SplitMix64 random(3);
+  for (auto& value : x) value = float(random.below(17u)) - 8;
+  for (auto& value : y) value = float(random.below(17u)) - 8;
+  std::memcpy(a.data(), x.data(), a.size());
+  std::memcpy(b.data(), y.data(), b.size());
+  const Outcome outcome = device.run("product", {device.add(c), device.add(a), device.add(b), 0},
+                                     {.groups = {4, 4, 1}, .group_size = {16, 16, 1}, .seed = 5});
+  EXPECT_EQ(to_text(outcome.findings), "");
+  std::memcpy(z.data(), c.data(), c.size());
+  for (uint32_t row = 0; row < kSize; ++row) {
+    for (uint32_t column = 0; column < kSize; ++column) {
+      float sum = 0;
+      for (uint32_t k = 0; k < kSize; ++k) sum += x[row * kSize + k] * y[k * kSize + column];
+      ASSERT_EQ(z[row * kSize + column], sum) << row << ", " << column;
+    }
+  }
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ std::string hex_offset(int32_t offset) {
 }
 
 std::string scalar_offset_text(const Instruction& i, const Operand& o) {
-  if (o.index == source::Null) return hex_offset(i.offset);
+  if (o.index == source::Null && i.offset) return hex_offset(i.offset);
   return operand_text(o) + (i.offset ? " offset:" + hex_offset(i.offset) : "");
 }
 
