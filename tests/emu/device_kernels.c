@@ -136,4 +136,31 @@ KERNEL(product)(GLOBAL float* c, const GLOBAL float* a, const GLOBAL float* b) {
   }
   c[row * 64 + column] = sum;
 }
+
+// d = a b + c for 16 x 16 matrices in one instruction of one wave; b is read by columns.
+typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int4v __attribute__((ext_vector_type(4)));
+typedef int int8v __attribute__((ext_vector_type(8)));
+
+KERNEL(matrix_f16)(GLOBAL float* d, const GLOBAL _Float16* a, const GLOBAL _Float16* b,
+                   const GLOBAL float* c) {
+  const u32 lane = __builtin_amdgcn_workitem_id_x(), line = lane & 15, half = lane >> 4;
+  half16 x, y;
+  float8 sum;
+  for (int k = 0; k < 16; ++k) x[k] = a[line * 16 + k], y[k] = b[k * 16 + line];
+  for (int r = 0; r < 8; ++r) sum[r] = c[(2 * r + half) * 16 + line];
+  sum = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, sum);
+  for (int r = 0; r < 8; ++r) d[(2 * r + half) * 16 + line] = sum[r];
+}
+
+KERNEL(matrix_i8)(GLOBAL int* d, const GLOBAL i8* a, const GLOBAL i8* b, const GLOBAL int* c) {
+  const u32 lane = __builtin_amdgcn_workitem_id_x(), line = lane & 15, half = lane >> 4;
+  union { i8 bytes[16]; int4v words; } x, y;
+  int8v sum;
+  for (int k = 0; k < 16; ++k) x.bytes[k] = a[line * 16 + k], y.bytes[k] = b[k * 16 + line];
+  for (int r = 0; r < 8; ++r) sum[r] = c[(2 * r + half) * 16 + line];
+  sum = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(1, x.words, 1, y.words, sum, 0);
+  for (int r = 0; r < 8; ++r) d[(2 * r + half) * 16 + line] = sum[r];
+}
 #endif

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -229,6 +230,45 @@ TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   EXPECT_GE(counts.size(), 150u);
 }
 
+// Small integers, whose sums are exact in every order.
+template <class In, class Sum, class Put>
+void expect_matrix_product(Device& device, const char* kernel, Put put) {
+  constexpr uint32_t kSize = 16;
+  std::vector<uint8_t> a(kSize * kSize * sizeof(In)), b = a, c(kSize * kSize * sizeof(Sum)), d = c;
+  std::vector<int> x(kSize * kSize), y = x, z = x;
+  SplitMix64 random(9);
+  for (uint32_t k = 0; k < kSize * kSize; ++k) {
+    x[k] = int(random.below(17u)) - 8;
+    y[k] = int(random.below(17u)) - 8;
+    z[k] = int(random.below(1000u)) - 500;
+    const In p = put(x[k]), q = put(y[k]);
+    const Sum r = Sum(z[k]);
+    std::memcpy(a.data() + k * sizeof p, &p, sizeof p);
+    std::memcpy(b.data() + k * sizeof q, &q, sizeof q);
+    std::memcpy(c.data() + k * sizeof r, &r, sizeof r);
+  }
+  const Outcome outcome =
+      device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Launch{});
+  EXPECT_EQ(to_text(outcome.findings), "");
+  for (uint32_t k = 0; k < kSize * kSize; ++k) {
+    int sum = z[k];
+    for (uint32_t n = 0; n < kSize; ++n) sum += x[k / kSize * kSize + n] * y[n * kSize + k % kSize];
+    Sum got;
+    std::memcpy(&got, d.data() + k * sizeof got, sizeof got);
+    ASSERT_EQ(got, Sum(sum)) << kernel << " element " << k;
+  }
+}
+
+TEST(RdnaRun, MatrixInstructions) {
+  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  Device device(testing::compile_device(kSource));
+  expect_matrix_product<uint16_t, float>(
+      device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
+  device.clear();
+  expect_matrix_product<int8_t, int32_t>(device, "matrix_i8",
+                                         [](int value) { return int8_t(value); });
+}
+
 // 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
 TEST(RdnaRun, TiledProductThroughLds) {
   if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
@@ -241,8 +281,12 @@ TEST(RdnaRun, TiledProductThroughLds) {
   for (auto& value : y) value = float(random.below(17u)) - 8;
   std::memcpy(a.data(), x.data(), a.size());
   std::memcpy(b.data(), y.data(), b.size());
+  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = device.run("product", {device.add(c), device.add(a), device.add(b), 0},
                                      {.groups = {4, 4, 1}, .group_size = {16, 16, 1}, .seed = 5});
+  const auto took = std::chrono::steady_clock::now() - begin;
+  fmt::print("{} instructions in {:.1f} ms\n", outcome.instructions,
+             std::chrono::duration<double, std::milli>(took).count());
   EXPECT_EQ(to_text(outcome.findings), "");
   std::memcpy(z.data(), c.data(), c.size());
   for (uint32_t row = 0; row < kSize; ++row) {

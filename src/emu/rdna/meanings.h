@@ -19,6 +19,7 @@ std::span<const Meaning> convert_meanings();
 std::span<const Meaning> compare_meanings();
 std::span<const Meaning> mask_meanings();  // carries, selections, lanes
 std::span<const Meaning> packed_meanings();
+std::span<const Meaning> matrix_meanings();
 std::span<const Meaning> scalar_meanings();
 std::span<const Meaning> control_meanings();
 std::span<const Meaning> memory_meanings();

@@ -11,9 +11,10 @@ namespace tuff::emu::rdna {
 Execute find_execute(Op op) {
   static const auto table = [] {
     std::vector<Execute> all(size_t(Op::Count));
-    for (const auto rows : {float_meanings(), integer_meanings(), convert_meanings(),
-                            compare_meanings(), mask_meanings(), packed_meanings(),
-                            scalar_meanings(), control_meanings(), memory_meanings()}) {
+    for (const auto rows :
+         {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
+          mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
+          control_meanings(), memory_meanings()}) {
       for (const Meaning& row : rows) {
         TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
         all[size_t(row.op)] = row.execute;
