@@ -32,6 +32,7 @@ bug:
   .amdhsa_next_free_vgpr 16
   .amdhsa_next_free_sgpr 16
   .amdhsa_wavefront_size32 1
+  .amdhsa_float_denorm_mode_32 3
 .end_amdhsa_kernel
 )",
                      body);
@@ -193,6 +194,12 @@ TEST_F(SeededBugs, EndlessLoop) {
   ASSERT_FALSE(outcome.findings.empty());
   EXPECT_EQ(outcome.findings[0].kind, FindingKind::Hang);
   EXPECT_FALSE(outcome.finished);
+}
+
+TEST_F(SeededBugs, ModesAndSaturationThatAreNotKnownAreSaid) {
+  expect_bug({FindingKind::UnknownInstruction, "s_round_mode 0x3", "s_round_mode 0x3"});
+  expect_bug({FindingKind::UnknownInstruction, "v_mad_u16 v2, v0, v0, v0 clamp",
+              "v_mad_u16 v2, v0, v0, v0 clamp"});
 }
 
 TEST_F(SeededBugs, WordsWithoutAMeaning) {

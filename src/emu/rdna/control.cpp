@@ -1,4 +1,5 @@
 // Branches, waits, barriers and modes.
+#include "base/check.h"
 #include "emu/rdna/machine.h"
 #include "emu/rdna/meanings.h"
 
@@ -73,15 +74,23 @@ void wait_lds(Wave& w, const Instruction& i) {
   settle(w);
 }
 
-// MODE: rounding in bits 3:0, denormals in 7:4; ISA 3.3.3.
+// MODE: rounding in bits 3:0, denormals in 7:4; ISA 3.3.3. Arithmetic knows the default alone.
+void set_mode(Wave& w, uint32_t mode) {
+  w.mode = mode;
+  if ((mode & 0xFF) == kDefaultMode) return;
+  w.machine->report(
+      w, FindingKind::UnknownInstruction, 0, 0,
+      fmt::format("MODE {:#x}: only rounding to nearest with denormals is known", mode));
+  w.machine->stop();
+}
 void round_mode(Wave& w, const Instruction& i) {
-  w.mode = (w.mode & ~15u) | (i.find('I')->value & 15);
+  set_mode(w, (w.mode & ~15u) | (i.find('I')->value & 15));
 }
 void denormal_mode(Wave& w, const Instruction& i) {
-  w.mode = (w.mode & ~0xF0u) | (i.find('I')->value & 15) << 4;
+  set_mode(w, (w.mode & ~0xF0u) | (i.find('I')->value & 15) << 4);
 }
 
-uint32_t* hardware_register(Wave& w, uint32_t id) { return id == 1 ? &w.mode : nullptr; }
+const uint32_t* hardware_register(Wave& w, uint32_t id) { return id == 1 ? &w.mode : nullptr; }
 uint32_t field_mask(uint32_t word) {
   const uint32_t width = (word >> 11 & 31) + 1;
   return width == 32 ? ~0u : (1u << width) - 1;
@@ -93,8 +102,8 @@ void get_register(Wave& w, const Instruction& i) {
 }
 void set_register_bits(Wave& w, uint32_t word, uint32_t value) {
   const uint32_t at = word >> 6 & 31, mask = field_mask(word);
-  if (uint32_t* r = hardware_register(w, word & 63)) {
-    *r = (*r & ~(mask << at)) | (value & mask) << at;
+  if (const uint32_t* r = hardware_register(w, word & 63)) {
+    set_mode(w, (*r & ~(mask << at)) | (value & mask) << at);
   }
 }
 void set_register(Wave& w, const Instruction& i) {

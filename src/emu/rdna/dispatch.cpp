@@ -124,6 +124,12 @@ void Dispatch::start_wave(Wave& w, Workgroup& group, uint32_t number) {
   w.group = &group;
   w.machine = &machine_;
   w.mode = kernel_.descriptor.rsrc1 >> 12 & 0xFF;
+  if (w.mode != kDefaultMode) {
+    machine_.report(w, FindingKind::UnknownInstruction, 0, 0,
+                    fmt::format("the descriptor asks for MODE {:#x}, only {:#x} is known", w.mode,
+                                kDefaultMode));
+    machine_.stop();
+  }
   w.scratch_bytes = kernel_.descriptor.scratch_bytes;
   w.scratch.assign(size_t(w.scratch_bytes) * kLanes, 0xCD);
   set_group_ids(w, group, set_user_registers(w));

@@ -89,11 +89,20 @@ Instruction half(const Instruction& both, bool second) {
   return out;
 }
 
+// Integers that saturate where the rows do not: unknown rather than wrong.
+bool saturates_unknown(const Instruction& i) {
+  if (!i.clamp) return false;
+  for (const char* part : {"_u16", "_i16", "_u24", "_i24", "mad_u64", "mad_i64", "_co_", "sad_"}) {
+    if (contains(i, part)) return true;
+  }
+  return false;
+}
+
 Step make_step(const Instruction& instruction, uint32_t address) {
   Step step;
   step.instruction = instruction;
   step.address = address;
-  step.execute = find_execute(instruction.op());
+  step.execute = saturates_unknown(instruction) ? nullptr : find_execute(instruction.op());
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
                 contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;

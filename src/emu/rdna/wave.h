@@ -32,15 +32,17 @@ struct Workgroup {
 // The counters of s_waitcnt: what was issued and what is known to have completed.
 enum class Counter : uint8_t { Vector, Lds, Scalar, Count };  // vmcnt, lgkmcnt in order, and not
 
+inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
+
 struct Wave {
   alignas(64) std::array<Words, 256> v;
   std::array<uint32_t, 256> v_written;  // lanes of each register that hold a value
   std::array<uint32_t, 128> s;
   std::array<bool, 128> s_written;
   bool scc = false, ended = false, at_barrier = false;
-  uint32_t mode = 0xF0;  // denormals kept, round to nearest even
-  uint32_t step = 0;     // index of the next instruction
-  uint32_t number = 0;   // within the workgroup
+  uint32_t mode = kDefaultMode;
+  uint32_t step = 0;    // index of the next instruction
+  uint32_t number = 0;  // within the workgroup
   Workgroup* group = nullptr;
   Machine* machine = nullptr;
   std::vector<uint8_t> scratch;  // lane by lane
