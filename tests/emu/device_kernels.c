@@ -92,6 +92,27 @@ MAP(f16_choice, _Float16, _Float16, (x < y ? x : z) - (x >= z ? y : -z))
 MAP(f16_to_f32, _Float16, float, (float)x + (float)y)
 MAP(f16_to_i16, _Float16, i16, x > (_Float16)-30000 && x < (_Float16)30000 ? (i16)x : 0)
 
+MAP(u32_three, u32, u32, ((x ^ y) + z) ^ ((x << 3) | y) ^ ((x & y) | z) ^ (x | y | z) ^ ((x + y) << 4) ^ ((x << 5) + z))
+MAP(i32_fields, int, int, ((x << 5) >> 20) + ((y << 11) >> 27) + (z < 0 ? -z : z))
+MAP(i32_med3, int, int, (x > y ? x : y) < z ? (x > y ? x : y) : z)
+MAP(u32_min3, u32, u32, (x < y ? x : y) < z ? (x < y ? x : y) : z)
+MAP(u32_ubytes, u32, float, (float)(x & 255) + (float)(x >> 24) + (float)(y >> 8 & 255) + (float)(z >> 16 & 255))
+MAP(i32_wide_mad, int, i64, (i64)x * y + (i64)z * 3)
+MAP(u32_wide_mad, u32, u64, (u64)x * y + z)
+MAP(i32_mul24, int, int, ((x << 8) >> 8) * ((y << 8) >> 8) + z)
+MAP(u32_mul24, u32, u32, (x & 0xffffff) * (y & 0xffffff) + z)
+MAP(f32_copysign, float, float, __builtin_copysignf(x, y) + __builtin_fabsf(z))
+MAP(f32_ldexp, float, float, __builtin_ldexpf(x, 3) + __builtin_ldexpf(y, -7))
+MAP(f64_ldexp, double, double, __builtin_ldexp(x, 3) - __builtin_ldexp(y, -7))
+MAP(f64_class, double, int, (x != x) + 2 * (__builtin_isinf(y) != 0) + 4 * (z == 0))
+MAP(f16_class, _Float16, int, (x != x) + 2 * (y < (_Float16)0) + 4 * (z == (_Float16)0))
+MAP(f16_minmax, _Float16, _Float16, (__builtin_fminf16(x, y) + (_Float16)0) + (__builtin_fmaxf16(y, z) + (_Float16)0))
+MAP(u64_choice, u64, u64, (x < y ? x : z) + (x >= z ? y : 3) + (y == z) + (x != y))
+MAP(f64_to_u32, double, u32, x >= 0 && x < 4e9 ? (u32)x : 0u)
+MAP(f16_to_u16, _Float16, u16, x >= (_Float16)0 && x < (_Float16)60000 ? (u16)x : (u16)0)
+MAP(u16_to_f16, u16, _Float16, (_Float16)x)
+MAP(i64_minmax, i64, i64, (x < y ? x : y) - (y > z ? y : z))
+
 // A loop with a trip count that differs between lanes, and a branch within.
 KERNEL(collatz) PARAMETERS(u32, u32) {
   const u32 k = ID;

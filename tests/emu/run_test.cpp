@@ -36,6 +36,16 @@ struct Case {
 };
 
 const Case kCases[] = {
+    {"u32_three", kI32, kI32},        {"i32_fields", kI32, kI32},
+    {"i32_med3", kI32, kI32},         {"u32_min3", kI32, kI32},
+    {"u32_ubytes", kI32, kSingle},    {"i32_wide_mad", kI32, kI64},
+    {"u32_wide_mad", kI32, kI64},     {"i32_mul24", kI32, kI32},
+    {"u32_mul24", kI32, kI32},        {"f32_copysign", kSingle, kSingle},
+    {"f32_ldexp", kSingle, kSingle},  {"f64_ldexp", kDouble, kDouble},
+    {"f64_class", kDouble, kI32},     {"f16_class", kHalf, kI32},
+    {"f16_minmax", kHalf, kHalf},     {"u64_choice", kI64, kI64},
+    {"f64_to_u32", kDouble, kI32},    {"f16_to_u16", kHalf, kI16},
+    {"u16_to_f16", kI16, kHalf},      {"i64_minmax", kI64, kI64},
     {"i32_arithmetic", kI32, kI32},   {"i32_shifts", kI32, kI32},
     {"i32_choice", kI32, kI32},       {"i32_divide", kI32, kI32},
     {"u32_divide", kI32, kI32},       {"u32_bits", kI32, kI32},
@@ -222,12 +232,12 @@ TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   SplitMix64 random(11);
   std::map<std::string, uint64_t> counts;
   for (const Case& c : kCases) {
-    for (int repeat = 0; repeat < 4; ++repeat) {
+    for (int repeat = 0; repeat < 6; ++repeat) {
       for (const auto& [name, count] : both.compare(c, random).counts) counts[name] += count;
     }
   }
   fmt::print("{} mnemonics executed\n", counts.size());
-  EXPECT_GE(counts.size(), 150u);
+  EXPECT_GE(counts.size(), 200u);
 }
 
 // Small integers, whose sums are exact in every order.

@@ -135,6 +135,19 @@ void div_scale_lanes(Wave& w, const Instruction& i) {
   write_scalar(w, i.find('S')->index, mask & lanes);
 }
 
+// 2^exponent (a b + c), rounded once: a tie among subnormals falls to where the sum's own error
+// lies.
+template <class T>
+T scaled_fma(T a, T b, T c, int exponent) {
+  const T sum = std::fma(a, b, c), scaled = std::ldexp(sum, exponent);
+  const T back = std::ldexp(scaled, -exponent), left = sum - back;
+  const T spacing = std::ldexp(std::numeric_limits<T>::denorm_min(), -exponent);
+  if (!std::isfinite(sum) || exponent > 0 || 2 * std::fabs(left) != spacing) return scaled;
+  const T error = std::fma(a, b, c - sum), other = std::ldexp(back + 2 * left, exponent);
+  if (error == 0) return scaled;
+  return (error > 0) == (other > scaled) ? other : scaled;
+}
+
 template <class T>
 void div_fmas_lanes(Wave& w, const Instruction& i) {
   Lanes<T> a, b, c;
@@ -143,9 +156,8 @@ void div_fmas_lanes(Wave& w, const Instruction& i) {
   fetch<T>(w, i, *i.find('2'), c);
   using L = DivisionLimits<T>;
   for (int k = 0; k < kLanes; ++k) {
-    const T sum = std::fma(a[k], b[k], c[k]);
     const int direction = biased_exponent(c[k]) > L::bias ? L::scale : -L::scale;
-    a[k] = w.vcc() >> k & 1 ? std::ldexp(sum, direction) : sum;
+    a[k] = w.vcc() >> k & 1 ? scaled_fma(a[k], b[k], c[k], direction) : std::fma(a[k], b[k], c[k]);
   }
   apply_output<T>(i, a);
   store<T>(w, i, *i.find('D'), a, active_lanes(w, i));
