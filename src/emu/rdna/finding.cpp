@@ -1,0 +1,36 @@
+#include "emu/rdna/finding.h"
+
+#include <fmt/format.h>
+
+namespace tuff::emu::rdna {
+namespace {
+
+constexpr const char* kKinds[] = {"unmapped access",
+                                  "LDS access out of bounds",
+                                  "scratch out of bounds",
+                                  "misaligned access",
+                                  "uninitialized register",
+                                  "missing s_waitcnt",
+                                  "LDS race",
+                                  "hang",
+                                  "unknown instruction"};
+
+}  // namespace
+
+std::string to_text(const Finding& f) {
+  std::string text = fmt::format("{}: {} at {:#x} `{}`, workgroup {} wave {} lane {}", f.kernel,
+                                 kKinds[size_t(f.kind)], f.code_address, f.instruction, f.workgroup,
+                                 f.wave, f.lane);
+  if (f.data_address) text += fmt::format(", address {:#x}", f.data_address);
+  if (!f.detail.empty()) text += ": " + f.detail;
+  if (f.times > 1) text += fmt::format(" ({} times)", f.times);
+  return text;
+}
+
+std::string to_text(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) text += to_text(finding) + "\n";
+  return text;
+}
+
+}  // namespace tuff::emu::rdna

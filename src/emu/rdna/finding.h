@@ -1,0 +1,39 @@
+// What the interpreter reports of a kernel: one record per kind and instruction, with the place of
+// its first occurrence. Written by the interpreter, printed by whoever launched the kernel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tuff::emu::rdna {
+
+enum class FindingKind : uint8_t {
+  UnmappedAccess,         // nothing is mapped there: a fault, the dispatch ends
+  LdsOutOfBounds,         // beyond the workgroup's LDS
+  ScratchOutOfBounds,     // beyond the lane's scratch memory
+  Misaligned,             // an address that the access may not have
+  UninitializedRegister,  // a value nobody wrote reaches an address, memory or control flow
+  MissingWait,            // a load's result used before s_waitcnt says that it is there
+  LdsRace,                // two waves, one of them writing, no barrier between
+  Hang,                   // the instruction budget is spent, or all waves wait for ever
+  UnknownInstruction,     // words without a meaning here
+};
+
+struct Finding {
+  FindingKind kind;
+  std::string kernel;
+  std::string instruction;    // text
+  uint64_t code_address = 0;  // of the instruction
+  uint32_t workgroup = 0, wave = 0, lane = 0;
+  uint64_t data_address = 0;  // where the kind has one
+  std::string detail;
+  uint64_t times = 1;
+};
+
+std::string to_text(const Finding& finding);
+
+// Several lines, or "" where there are none.
+std::string to_text(const std::vector<Finding>& findings);
+
+}  // namespace tuff::emu::rdna

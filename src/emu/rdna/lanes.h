@@ -1,0 +1,255 @@
+// Operands as 32 lanes of a C++ type, with modifiers, and results back into registers. Included by
+// the files that hold the meanings of vector instructions; loops are plain so that compilers
+// vectorize.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "base/narrow_float.h"
+#include "emu/rdna/wave.h"
+
+namespace tuff::emu::rdna {
+
+// A 16-bit float: computed with as float, rounded when it is written.
+struct F16 {};
+
+template <class T>
+struct Computed {
+  using type = T;
+};
+template <>
+struct Computed<F16> {
+  using type = float;
+};
+template <class T>
+using Lanes = std::array<typename Computed<T>::type, kLanes>;
+
+template <class T>
+inline constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, F16>;
+template <class T>
+inline constexpr int size_of = std::is_same_v<T, F16> ? 2 : int(sizeof(typename Computed<T>::type));
+
+inline uint32_t read_scalar(const Wave& w, uint32_t index) {
+  switch (index) {
+    case source::Null: return 0;
+    case source::SharedBase: return 0;
+    case source::SharedBase + 1: return 0xFFFFFFFF;
+    case source::SharedBase + 2: return 0;
+    case source::SharedBase + 3: return 0xFFFFFFFF;
+    case source::Vccz: return w.vcc() == 0;
+    case source::Execz: return w.exec() == 0;
+    case source::Scc: return w.scc;
+    default: return w.s[index & 127];
+  }
+}
+
+// Flat addresses with these upper halves are LDS and scratch memory.
+inline constexpr uint32_t kSharedAperture = 0x00010000, kPrivateAperture = 0x00020000;
+
+inline uint64_t read_scalar64(const Wave& w, uint32_t index) {
+  if (index == source::SharedBase) return uint64_t(kSharedAperture) << 32;
+  if (index == source::SharedBase + 2) return uint64_t(kPrivateAperture) << 32;
+  if (index >= 128) return read_scalar(w, index);
+  return read_scalar(w, index) | uint64_t(read_scalar(w, index + 1)) << 32;
+}
+
+inline constexpr double kInlineFloats[] = {
+    0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532};
+
+// A constant operand as the bits of T. Inline floats take the width of the operand.
+template <class T>
+uint64_t constant_bits(const Operand& o) {
+  if (o.index >= source::Float0 && o.index <= 248) {
+    const double value = kInlineFloats[o.index - source::Float0];
+    if constexpr (size_of<T> == 8) return std::bit_cast<uint64_t>(value);
+    const float single = o.index == 248 ? 0x1.45f306p-3f : float(value);
+    if constexpr (size_of<T> == 2) return o.index == 248 ? 0x3118 : narrow::f16_from_f32(single);
+    return std::bit_cast<uint32_t>(single);
+  }
+  if (size_of<T> < 8) return o.value;
+  if (o.index != source::Literal || std::is_same_v<T, int64_t>) {
+    return uint64_t(int64_t(int32_t(o.value)));
+  }
+  return std::is_same_v<T, double> ? uint64_t(o.value) << 32 : o.value;
+}
+
+template <class T>
+typename Computed<T>::type from_bits(uint64_t bits) {
+  if constexpr (std::is_same_v<T, F16>)
+    return narrow::f16_to_f32(uint16_t(bits));
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(uint32_t(bits));
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(bits);
+  else
+    return T(bits);
+}
+
+// The lane that each lane reads from through DPP; 255: none, whose lane then reads zero or is off.
+std::array<uint8_t, kLanes> dpp_lanes(const Dpp& dpp);
+// Lanes that an instruction writes.
+uint32_t active_lanes(const Wave& w, const Instruction& i);
+void fetch_dpp(const Wave& w, const Instruction& i, uint32_t index, Words& out);
+
+inline bool takes_high_half(const Instruction& i, const Operand& o) {
+  if (o.half) return o.high;
+  return i.encoding() == Encoding::VOP3 && o.field >= '0' && i.op_sel >> (o.field - '0') & 1;
+}
+
+template <class T>
+void fetch_vector(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out) {
+  if constexpr (size_of<T> == 8) {
+    const Words &low = w.v[o.index], &high = w.v[(o.index + 1) & 255];
+    for (int k = 0; k < kLanes; ++k) out[k] = from_bits<T>(low[k] | uint64_t(high[k]) << 32);
+  } else {
+    Words through;
+    const Words* words = &w.v[o.index];
+    if (i.dpp.kind != DppKind::None && o.field == '0') {
+      fetch_dpp(w, i, o.index, through);
+      words = &through;
+    }
+    const int shift = size_of<T> == 2 && takes_high_half(i, o) ? 16 : 0;
+    for (int k = 0; k < kLanes; ++k) out[k] = from_bits<T>((*words)[k] >> shift);
+  }
+}
+
+template <class T>
+uint64_t uniform_bits(const Wave& w, const Instruction& i, const Operand& o) {
+  if (o.kind != OperandKind::Scalar) return constant_bits<T>(o);
+  if (size_of<T> == 8) return read_scalar64(w, o.index);
+  const int shift = size_of<T> == 2 && takes_high_half(i, o) ? 16 : 0;
+  return read_scalar(w, o.index) >> shift;
+}
+
+template <class T>
+void fetch(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out) {
+  if (o.kind == OperandKind::Vector) {
+    fetch_vector<T>(w, i, o, out);
+  } else {
+    out.fill(from_bits<T>(uniform_bits<T>(w, i, o)));
+  }
+  if constexpr (is_float<T>) {
+    if (o.absolute) {
+      for (auto& value : out) value = std::fabs(value);
+    }
+    if (o.negate) {
+      for (auto& value : out) value = -value;
+    }
+  }
+}
+
+// double to f16 with one rounding: to odd first, where float keeps more than f16 needs.
+inline uint16_t f16_from_f64(double value) {
+  float single = float(value);
+  if (double(single) != value && std::isfinite(value)) {
+    uint32_t bits = std::bit_cast<uint32_t>(single);
+    if (std::fabs(double(single)) > std::fabs(value)) --bits;
+    single = std::bit_cast<float>(bits | 1);
+  }
+  return narrow::f16_from_f32(single);
+}
+
+template <class T>
+void apply_output(const Instruction& i, Lanes<T>& values) {
+  if constexpr (is_float<T>) {
+    if (i.output_modifier) {
+      const float factor = i.output_modifier == 1 ? 2 : i.output_modifier == 2 ? 4 : 0.5f;
+      for (auto& value : values) value *= factor;
+    }
+    if (i.clamp) {
+      for (auto& value : values) value = !(value > 0) ? 0 : value > 1 ? 1 : value;
+    }
+  }
+}
+
+inline void blend(Words& to, const Words& from, uint32_t lanes) {
+  if (lanes == ~0u) {
+    to = from;
+    return;
+  }
+  for (int k = 0; k < kLanes; ++k) to[k] = lanes >> k & 1 ? from[k] : to[k];
+}
+
+// Writes 16 bits of each lane, the other half stays.
+template <class Bits>
+void store_half(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes, Bits bits) {
+  const bool high = d.half ? d.high : i.encoding() == Encoding::VOP3 && i.op_sel >> 3 & 1;
+  Words& to = w.v[d.index];
+  for (int k = 0; k < kLanes; ++k) {
+    const uint32_t half = bits(k);
+    const uint32_t word = high ? (to[k] & 0xFFFF) | half << 16 : (to[k] & 0xFFFF0000) | half;
+    to[k] = lanes >> k & 1 ? word : to[k];
+  }
+}
+
+template <class T>
+void store(Wave& w, const Instruction& i, const Operand& d, const Lanes<T>& values,
+           uint32_t lanes) {
+  if constexpr (std::is_same_v<T, F16>) {
+    store_half(w, i, d, lanes, [&](int k) { return uint32_t(narrow::f16_from_f32(values[k])); });
+  } else if constexpr (size_of<T> == 2) {
+    store_half(w, i, d, lanes, [&](int k) { return uint32_t(uint16_t(values[k])); });
+  } else if constexpr (size_of<T> == 4) {
+    Words words;
+    for (int k = 0; k < kLanes; ++k) words[k] = std::bit_cast<uint32_t>(values[k]);
+    blend(w.v[d.index], words, lanes);
+  } else {
+    Words low, high;
+    for (int k = 0; k < kLanes; ++k) {
+      const uint64_t bits = std::bit_cast<uint64_t>(values[k]);
+      low[k] = uint32_t(bits);
+      high[k] = uint32_t(bits >> 32);
+    }
+    blend(w.v[d.index], low, lanes);
+    blend(w.v[(d.index + 1) & 255], high, lanes);
+  }
+}
+
+inline void write_scalar(Wave& w, uint32_t index, uint32_t value) {
+  if (index == source::Null || index >= 128) return;
+  w.s[index] = value;
+  w.s_written[index] = true;
+}
+
+// R = f(A, B, C) in every active lane.
+template <class R, class A, class F>
+void vector1(Wave& w, const Instruction& i, F f) {
+  Lanes<A> a;
+  Lanes<R> r;
+  fetch<A>(w, i, *i.find('0'), a);
+  for (int k = 0; k < kLanes; ++k) r[k] = f(a[k]);
+  apply_output<R>(i, r);
+  store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
+}
+
+template <class R, class A, class B, class F>
+void vector2(Wave& w, const Instruction& i, F f) {
+  Lanes<A> a;
+  Lanes<B> b;
+  Lanes<R> r;
+  fetch<A>(w, i, *i.find('0'), a);
+  fetch<B>(w, i, *i.find('1'), b);
+  for (int k = 0; k < kLanes; ++k) r[k] = f(a[k], b[k]);
+  apply_output<R>(i, r);
+  store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
+}
+
+// The third source is field 2 unless told: D for accumulating instructions, K for literals.
+template <class R, class A, class B, class C, class F>
+void vector3(Wave& w, const Instruction& i, F f, char second = '1', char third = '2') {
+  Lanes<A> a;
+  Lanes<B> b;
+  Lanes<C> c;
+  Lanes<R> r;
+  fetch<A>(w, i, *i.find('0'), a);
+  fetch<B>(w, i, *i.find(second), b);
+  fetch<C>(w, i, *i.find(third), c);
+  for (int k = 0; k < kLanes; ++k) r[k] = f(a[k], b[k], c[k]);
+  apply_output<R>(i, r);
+  store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
+}
+
+}  // namespace tuff::emu::rdna

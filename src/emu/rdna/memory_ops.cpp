@@ -1,0 +1,407 @@
+// Loads, stores and atomics of global, flat, scratch, LDS and scalar memory.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "emu/rdna/machine.h"
+#include "emu/rdna/meanings.h"
+
+namespace tuff::emu::rdna {
+namespace {
+
+// Counts what a byte of LDS has seen since the last barrier. True if that is a race.
+bool touch(Workgroup& group, uint32_t at, uint32_t wave, bool write, bool atomic) {
+  LdsShadow& shadow = group.shadow[at];
+  if (shadow.epoch != group.epoch) shadow = {group.epoch, 0, 0};
+  const uint8_t me = uint8_t(wave + 1);
+  if (atomic) return false;  // atomics order themselves
+  const bool others_wrote = shadow.writer != 0 && shadow.writer != me;
+  const bool others_read = shadow.reader != 0 && shadow.reader != me;
+  if (write) {
+    shadow.writer = me;
+    return others_wrote || others_read;
+  }
+  shadow.reader = shadow.reader == 0 || shadow.reader == me ? me : 255;
+  return others_wrote;
+}
+
+uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, bool write, bool atomic) {
+  Workgroup& group = *w.group;
+  if (at + bytes > group.lds.size()) {
+    w.machine->report(
+        w, FindingKind::LdsOutOfBounds, lane, at,
+        fmt::format("{} bytes at {} of {} bytes of LDS", bytes, at, group.lds.size()));
+    return nullptr;
+  }
+  bool race = false;
+  for (uint32_t k = 0; k < bytes; ++k) {
+    race |= touch(group, uint32_t(at) + k, w.number, write, atomic);
+  }
+  if (race) {
+    w.machine->report(w, FindingKind::LdsRace, lane, at,
+                      "another wave used these bytes since the last barrier");
+  }
+  return group.lds.data() + at;
+}
+
+uint8_t* reach_scratch(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes) {
+  if (at + bytes > w.scratch_bytes) {
+    w.machine->report(
+        w, FindingKind::ScratchOutOfBounds, lane, at,
+        fmt::format("{} bytes at {} of {} bytes of scratch", bytes, at, w.scratch_bytes));
+    return nullptr;
+  }
+  return w.scratch.data() + uint64_t(lane) * w.scratch_bytes + at;
+}
+
+struct Access {
+  uint32_t bytes = 4, alignment = 4;
+  bool write = false, atomic = false;
+};
+
+void check_alignment(Wave& w, uint32_t lane, uint64_t address, const Access& access) {
+  if (address & (access.alignment - 1)) {
+    w.machine->report(w, FindingKind::Misaligned, lane, address,
+                      fmt::format("must be a multiple of {}", access.alignment));
+  }
+}
+
+uint8_t* reach(Wave& w, const Instruction& i, uint32_t lane, uint64_t address,
+               const Access& access) {
+  check_alignment(w, lane, address, access);
+  switch (i.encoding()) {
+    case Encoding::DS:
+      return reach_lds(w, lane, address, access.bytes, access.write, access.atomic);
+    case Encoding::SCRATCH: return reach_scratch(w, lane, address, access.bytes);
+    case Encoding::FLAT:
+      if (address >> 32 == kSharedAperture) {
+        return reach_lds(w, lane, uint32_t(address), access.bytes, access.write, access.atomic);
+      }
+      if (address >> 32 == kPrivateAperture) {
+        return reach_scratch(w, lane, uint32_t(address), access.bytes);
+      }
+      [[fallthrough]];
+    default: return w.machine->reach(w, lane, address, access.bytes, access.write);
+  }
+}
+
+uint64_t address_of(const Wave& w, const Instruction& i, uint32_t lane) {
+  const Operand* a = i.find('A');
+  const Operand* s = i.find('S');
+  const bool vector = a && a->kind == OperandKind::Vector;
+  const uint64_t low = vector ? w.v[a->index][lane] : 0;
+  switch (i.encoding()) {
+    case Encoding::DS: return uint32_t(low + uint32_t(i.offset));
+    case Encoding::SCRATCH: {
+      const uint32_t base = s->kind == OperandKind::Scalar ? read_scalar(w, s->index) : 0;
+      return uint32_t(low + base + uint32_t(i.offset));
+    }
+    case Encoding::GLOBAL:
+      if (s->kind == OperandKind::Scalar) {
+        return read_scalar64(w, s->index) + low + uint64_t(int64_t(i.offset));
+      }
+      [[fallthrough]];
+    default: return (low | uint64_t(w.v[a->index + 1][lane]) << 32) + uint64_t(int64_t(i.offset));
+  }
+}
+
+// Which counters say that the result of this instruction is there.
+void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes) {
+  const bool lds = i.encoding() == Encoding::DS || i.encoding() == Encoding::FLAT;
+  const bool vector = i.encoding() != Encoding::DS;
+  const uint32_t lds_serial = lds ? ++w.issued[size_t(Counter::Lds)] : 0;
+  const uint32_t vector_serial = vector ? ++w.issued[size_t(Counter::Vector)] : 0;
+  for (int k = 0; k < d.registers; ++k) {
+    if (lds) w.v_lds_load[d.index + k] = lds_serial;
+    if (vector) w.v_vector_load[d.index + k] = vector_serial;
+    w.v_written[d.index + k] |= lanes;
+  }
+  w.outstanding = true;
+}
+
+// What a load of fewer than 32 bits leaves in its register.
+enum class Half : uint8_t { Whole, Low, High };
+
+template <class T, Half half>
+void load(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const Access access{sizeof(T), sizeof(T)};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), access);
+    if (!from) continue;
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    uint32_t& to = w.v[d.index][lane];
+    const uint32_t word = uint32_t(int32_t(value));
+    if (half == Half::Whole) to = word;
+    if (half == Half::Low) to = (to & 0xFFFF0000) | (word & 0xFFFF);
+    if (half == Half::High) to = (to & 0xFFFF) | word << 16;
+  }
+  mark_result(w, i, d, w.exec());
+}
+
+template <uint32_t words>
+void load_words(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const Access access{words * 4, 4};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), access);
+    for (uint32_t k = 0; from && k < words; ++k) {
+      std::memcpy(&w.v[(d.index + k) & 255][lane], from + 4 * k, 4);
+    }
+  }
+  mark_result(w, i, d, w.exec());
+}
+
+template <uint32_t bytes, int shift = 0>
+void store_bytes(Wave& w, const Instruction& i) {
+  const Operand& data = *i.find('0');
+  const Access access{bytes, std::min(bytes, 4u), true};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    uint8_t* to = reach(w, i, lane, address_of(w, i, lane), access);
+    if (!to) continue;
+    for (uint32_t k = 0; k < bytes; k += 4) {
+      const uint32_t word = w.v[(data.index + k / 4) & 255][lane] >> shift;
+      std::memcpy(to + k, &word, std::min(bytes, 4u));
+    }
+  }
+}
+
+// Two addresses in units of the element, each with an 8-bit offset.
+template <uint32_t words, uint32_t stride>
+void load_two(Wave& w, const Instruction& i) {
+  const Operand &d = *i.find('D'), &a = *i.find('A');
+  const Access access{words * 4, 4};
+  const Words base = w.v[a.index];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    for (uint32_t which = 0; which < 2; ++which) {
+      const uint32_t at =
+          base[lane] + (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
+      const uint8_t* from = reach(w, i, lane, at, access);
+      for (uint32_t k = 0; from && k < words; ++k) {
+        std::memcpy(&w.v[(d.index + which * words + k) & 255][lane], from + 4 * k, 4);
+      }
+    }
+  }
+  mark_result(w, i, d, w.exec());
+}
+template <uint32_t words, uint32_t stride>
+void store_two(Wave& w, const Instruction& i) {
+  const Access access{words * 4, 4, true};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    for (uint32_t which = 0; which < 2; ++which) {
+      const Operand& data = *i.find(which ? '1' : '0');
+      const uint32_t at = w.v[i.find('A')->index][lane] +
+                          (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
+      uint8_t* to = reach(w, i, lane, at, access);
+      for (uint32_t k = 0; to && k < words; ++k) {
+        std::memcpy(to + 4 * k, &w.v[(data.index + k) & 255][lane], 4);
+      }
+    }
+  }
+}
+
+template <class T>
+T lane_value(const Wave& w, const Operand& o, uint32_t lane, uint32_t skip = 0) {
+  uint64_t bits = w.v[o.index + skip][lane];
+  if (sizeof(T) == 8) bits |= uint64_t(w.v[o.index + skip + 1][lane]) << 32;
+  return from_bits<T>(bits);
+}
+
+// f(old, data, second data) in memory; the old value is the result where one is asked for. The data
+// of a compare-and-swap is two values in one operand for global memory, two operands for LDS.
+template <class T, bool returns_always, class F>
+void atomic(Wave& w, const Instruction& i, F f) {
+  const Operand& data = *i.find('0');
+  const Operand* second = i.find('1');
+  const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
+  const Operand* d = returns ? i.find('D') : nullptr;
+  const Access access{sizeof(T), sizeof(T), true, true};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    uint8_t* at = reach(w, i, lane, address_of(w, i, lane), access);
+    if (!at) continue;
+    T old;
+    std::memcpy(&old, at, sizeof old);
+    const T b = second ? lane_value<T>(w, *second, lane)
+                : size_t(data.registers) * 4 > sizeof(T)
+                    ? lane_value<T>(w, data, lane, sizeof(T) / 4)
+                    : T{};
+    const T now = f(old, lane_value<T>(w, data, lane), b);
+    std::memcpy(at, &now, sizeof now);
+    if (!d) continue;
+    uint64_t bits = 0;
+    std::memcpy(&bits, &old, sizeof old);
+    w.v[d->index][lane] = uint32_t(bits);
+    if (sizeof(T) == 8) w.v[d->index + 1][lane] = uint32_t(bits >> 32);
+  }
+  if (d) mark_result(w, i, *d, w.exec());
+}
+
+template <uint32_t words>
+void scalar_load(Wave& w, const Instruction& i) {
+  const Operand &d = *i.find('D'), &t = *i.find('T');
+  const uint64_t base = read_scalar64(w, i.find('A')->index);
+  const uint64_t address =
+      (base + uint64_t(int64_t(i.offset)) + read_scalar(w, t.index)) & ~uint64_t(3);
+  const uint8_t* from = w.machine->reach(w, 0, address, words * 4, false);
+  const uint32_t serial = ++w.issued[size_t(Counter::Scalar)];
+  for (uint32_t k = 0; from && k < words && d.index + k < 128; ++k) {
+    uint32_t word;
+    std::memcpy(&word, from + 4 * k, 4);
+    write_scalar(w, d.index + k, word);
+    w.s_load[d.index + k] = serial;
+  }
+  w.outstanding = true;
+}
+
+void read_from_lane(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const Words data = w.v[i.find('0')->index], where = w.v[i.find('A')->index];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    const uint32_t from = (where[lane] + uint32_t(i.offset)) / 4 % kLanes;
+    w.v[d.index][lane] = w.exec() >> from & 1 ? data[from] : 0;
+  }
+  mark_result(w, i, d, w.exec());
+}
+void write_to_lane(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const Words data = w.v[i.find('0')->index], where = w.v[i.find('A')->index];
+  Words out{};
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (w.exec() >> lane & 1) out[(where[lane] + uint32_t(i.offset)) / 4 % kLanes] = data[lane];
+  }
+  blend(w.v[d.index], out, w.exec());
+  mark_result(w, i, d, w.exec());
+}
+void swizzle(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const Words data = w.v[i.find('A')->index];
+  const uint32_t mode = uint32_t(i.offset);
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (!(w.exec() >> lane & 1)) continue;
+    const uint32_t from = mode >> 15
+                              ? (lane & ~3u) | (mode >> (2 * (lane & 3)) & 3)
+                              : ((lane & (mode & 31)) | (mode >> 5 & 31)) ^ (mode >> 10 & 31);
+    w.v[d.index][lane] = w.exec() >> from & 1 ? data[from] : 0;
+  }
+  mark_result(w, i, d, w.exec());
+}
+
+#define MEMORY(name, function) \
+  {Op::GLOBAL_##name, function}, {Op::FLAT_##name, function}, { Op::SCRATCH_##name, function }
+#define ATOMIC_ROW(op, T, returns, expr) \
+  TUFF_RDNA_ROW(                         \
+      op, (atomic<T, returns>(w, i, [](T old, T a, [[maybe_unused]] T b) -> T { return expr; })))
+#define ATOMIC(name, T, expr) \
+  ATOMIC_ROW(GLOBAL_ATOMIC_##name, T, false, expr), ATOMIC_ROW(FLAT_ATOMIC_##name, T, false, expr)
+#define LDS_ATOMIC(name, suffix, T, expr)           \
+  ATOMIC_ROW(DS_##name##_##suffix, T, false, expr), \
+      ATOMIC_ROW(DS_##name##_RTN_##suffix, T, true, expr)
+
+#define ATOMICS(suffix_b, suffix_i, suffix_u, U, I)                                              \
+  ATOMIC(SWAP_##suffix_b, U, (void(old), a)), ATOMIC(CMPSWAP_##suffix_b, U, old == b ? a : old), \
+      ATOMIC(ADD_##suffix_u, U, old + a), ATOMIC(SUB_##suffix_u, U, old - a),                    \
+      ATOMIC(MIN_##suffix_i, I, std::min(old, a)), ATOMIC(MIN_##suffix_u, U, std::min(old, a)),  \
+      ATOMIC(MAX_##suffix_i, I, std::max(old, a)), ATOMIC(MAX_##suffix_u, U, std::max(old, a)),  \
+      ATOMIC(AND_##suffix_b, U, old& a), ATOMIC(OR_##suffix_b, U, old | a),                      \
+      ATOMIC(XOR_##suffix_b, U, old ^ a), ATOMIC(INC_##suffix_u, U, old >= a ? 0 : old + 1),     \
+      ATOMIC(DEC_##suffix_u, U, old == 0 || old > a ? a : old - 1)
+#define LDS_ATOMICS(suffix_b, suffix_i, suffix_u, U, I)                                       \
+  ATOMIC_ROW(DS_STOREXCHG_RTN_##suffix_b, U, true, (void(old), a)),                           \
+      LDS_ATOMIC(CMPSTORE, suffix_b, U, old == b ? a : old),                                  \
+      LDS_ATOMIC(ADD, suffix_u, U, old + a), LDS_ATOMIC(SUB, suffix_u, U, old - a),           \
+      LDS_ATOMIC(RSUB, suffix_u, U, a - old), LDS_ATOMIC(MIN, suffix_i, I, std::min(old, a)), \
+      LDS_ATOMIC(MIN, suffix_u, U, std::min(old, a)),                                         \
+      LDS_ATOMIC(MAX, suffix_i, I, std::max(old, a)),                                         \
+      LDS_ATOMIC(MAX, suffix_u, U, std::max(old, a)), LDS_ATOMIC(AND, suffix_b, U, old& a),   \
+      LDS_ATOMIC(OR, suffix_b, U, old | a), LDS_ATOMIC(XOR, suffix_b, U, old ^ a),            \
+      LDS_ATOMIC(INC, suffix_u, U, old >= a ? 0 : old + 1),                                   \
+      LDS_ATOMIC(DEC, suffix_u, U, old == 0 || old > a ? a : old - 1)
+
+constexpr Meaning kRows[] = {
+    MEMORY(LOAD_U8, (load<uint8_t, Half::Whole>)),
+    MEMORY(LOAD_I8, (load<int8_t, Half::Whole>)),
+    MEMORY(LOAD_U16, (load<uint16_t, Half::Whole>)),
+    MEMORY(LOAD_I16, (load<int16_t, Half::Whole>)),
+    MEMORY(LOAD_D16_U8, (load<uint8_t, Half::Low>)),
+    MEMORY(LOAD_D16_I8, (load<int8_t, Half::Low>)),
+    MEMORY(LOAD_D16_B16, (load<uint16_t, Half::Low>)),
+    MEMORY(LOAD_D16_HI_U8, (load<uint8_t, Half::High>)),
+    MEMORY(LOAD_D16_HI_I8, (load<int8_t, Half::High>)),
+    MEMORY(LOAD_D16_HI_B16, (load<uint16_t, Half::High>)),
+    MEMORY(LOAD_B32, load_words<1>),
+    MEMORY(LOAD_B64, load_words<2>),
+    MEMORY(LOAD_B96, load_words<3>),
+    MEMORY(LOAD_B128, load_words<4>),
+    MEMORY(STORE_B8, store_bytes<1>),
+    MEMORY(STORE_B16, store_bytes<2>),
+    MEMORY(STORE_D16_HI_B8, (store_bytes<1, 16>)),
+    MEMORY(STORE_D16_HI_B16, (store_bytes<2, 16>)),
+    MEMORY(STORE_B32, store_bytes<4>),
+    MEMORY(STORE_B64, store_bytes<8>),
+    MEMORY(STORE_B96, store_bytes<12>),
+    MEMORY(STORE_B128, store_bytes<16>),
+    {Op::DS_LOAD_U8, load<uint8_t, Half::Whole>},
+    {Op::DS_LOAD_I8, load<int8_t, Half::Whole>},
+    {Op::DS_LOAD_U16, load<uint16_t, Half::Whole>},
+    {Op::DS_LOAD_I16, load<int16_t, Half::Whole>},
+    {Op::DS_LOAD_U8_D16, load<uint8_t, Half::Low>},
+    {Op::DS_LOAD_U8_D16_HI, load<uint8_t, Half::High>},
+    {Op::DS_LOAD_I8_D16, load<int8_t, Half::Low>},
+    {Op::DS_LOAD_I8_D16_HI, load<int8_t, Half::High>},
+    {Op::DS_LOAD_U16_D16, load<uint16_t, Half::Low>},
+    {Op::DS_LOAD_U16_D16_HI, load<uint16_t, Half::High>},
+    {Op::DS_LOAD_B32, load_words<1>},
+    {Op::DS_LOAD_B64, load_words<2>},
+    {Op::DS_LOAD_B96, load_words<3>},
+    {Op::DS_LOAD_B128, load_words<4>},
+    {Op::DS_LOAD_2ADDR_B32, load_two<1, 1>},
+    {Op::DS_LOAD_2ADDR_B64, load_two<2, 1>},
+    {Op::DS_LOAD_2ADDR_STRIDE64_B32, load_two<1, 64>},
+    {Op::DS_LOAD_2ADDR_STRIDE64_B64, load_two<2, 64>},
+    {Op::DS_STORE_B8, store_bytes<1>},
+    {Op::DS_STORE_B16, store_bytes<2>},
+    {Op::DS_STORE_B8_D16_HI, store_bytes<1, 16>},
+    {Op::DS_STORE_B16_D16_HI, store_bytes<2, 16>},
+    {Op::DS_STORE_B32, store_bytes<4>},
+    {Op::DS_STORE_B64, store_bytes<8>},
+    {Op::DS_STORE_B96, store_bytes<12>},
+    {Op::DS_STORE_B128, store_bytes<16>},
+    {Op::DS_STORE_2ADDR_B32, store_two<1, 1>},
+    {Op::DS_STORE_2ADDR_B64, store_two<2, 1>},
+    {Op::DS_STORE_2ADDR_STRIDE64_B32, store_two<1, 64>},
+    {Op::DS_STORE_2ADDR_STRIDE64_B64, store_two<2, 64>},
+    {Op::DS_BPERMUTE_B32, read_from_lane},
+    {Op::DS_PERMUTE_B32, write_to_lane},
+    {Op::DS_SWIZZLE_B32, swizzle},
+    {Op::S_LOAD_B32, scalar_load<1>},
+    {Op::S_LOAD_B64, scalar_load<2>},
+    {Op::S_LOAD_B128, scalar_load<4>},
+    {Op::S_LOAD_B256, scalar_load<8>},
+    {Op::S_LOAD_B512, scalar_load<16>},
+    ATOMICS(B32, I32, U32, uint32_t, int32_t),
+    ATOMICS(B64, I64, U64, uint64_t, int64_t),
+    ATOMIC(ADD_F32, float, old + a),
+    ATOMIC(MIN_F32, float, std::fmin(old, a)),
+    ATOMIC(MAX_F32, float, std::fmax(old, a)),
+    LDS_ATOMICS(B32, I32, U32, uint32_t, int32_t),
+    LDS_ATOMICS(B64, I64, U64, uint64_t, int64_t),
+    LDS_ATOMIC(ADD, F32, float, old + a),
+    LDS_ATOMIC(MIN, F32, float, std::fmin(old, a)),
+    LDS_ATOMIC(MAX, F32, float, std::fmax(old, a)),
+};
+
+}  // namespace
+
+std::span<const Meaning> memory_meanings() { return kRows; }
+
+}  // namespace tuff::emu::rdna

@@ -1,0 +1,144 @@
+#include "emu/rdna/prepare.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+#include "emu/rdna/meanings.h"
+
+namespace tuff::emu::rdna {
+
+Execute find_execute(Op op) {
+  static const auto table = [] {
+    std::vector<Execute> all(size_t(Op::Count));
+    for (const auto rows :
+         {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
+          mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
+          control_meanings(), memory_meanings()}) {
+      for (const Meaning& row : rows) {
+        TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
+        all[size_t(row.op)] = row.execute;
+      }
+    }
+    return all;
+  }();
+  return table[size_t(op)];
+}
+
+namespace {
+
+bool contains(const Instruction& i, std::string_view part) {
+  return std::string_view(i.row->text).find(part) != std::string_view::npos;
+}
+
+bool is_vector_memory(Encoding e) {
+  return e == Encoding::FLAT || e == Encoding::GLOBAL || e == Encoding::SCRATCH ||
+         e == Encoding::DS || e == Encoding::MUBUF;
+}
+
+// Instructions whose destination is also a source.
+bool accumulates(const Instruction& i) {
+  return contains(i, "fmac") || contains(i, "dot2acc") || i.op() == Op::V_SWAP_B32 ||
+         i.op() == Op::V_WRITELANE_B32 || i.op() == Op::S_ADDK_I32 || i.op() == Op::S_MULK_I32 ||
+         contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_bitset") ||
+         i.op() == Op::S_WAITCNT_VSCNT;
+}
+
+bool is_written(const Instruction& i, const Operand& o) {
+  if (o.field == 'S') return i.encoding() == Encoding::VOP3;
+  if (o.field == 'V') return i.encoding() == Encoding::VOPC;
+  if (o.field != 'D') return false;
+  if (contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_waitcnt")) return false;
+  const bool atomic = contains(i, "_atomic_");
+  return !atomic || i.glc;
+}
+
+bool is_read(const Instruction& i, const Operand& o) {
+  if (o.field == 'D') return accumulates(i);
+  if (o.field == 'S') return i.encoding() != Encoding::VOP3;
+  if (o.field == 'V') return i.encoding() != Encoding::VOPC;
+  return true;
+}
+
+void add_ranges(Step& step, const Instruction& i) {
+  for (int k = 0; k < i.operand_count; ++k) {
+    const Operand& o = i.operands[k];
+    const bool vector = o.kind == OperandKind::Vector;
+    if (!vector && (o.kind != OperandKind::Scalar || o.index >= source::Null)) continue;
+    const RegisterRange range{o.index, o.registers, vector};
+    if (is_read(i, o)) step.reads.push_back(range);
+    if (is_written(i, o)) step.writes.push_back(range);
+  }
+  const bool implied_mask = i.op() == Op::V_CNDMASK_B32 && i.operand_count == 3;
+  if (implied_mask || contains(i, "div_fmas")) step.reads.push_back({source::VccLo, 1, false});
+}
+
+// One half of a dual issue as an instruction of its own.
+Instruction half(const Instruction& both, bool second) {
+  Instruction out = both;
+  out.second = nullptr;
+  if (!second) {
+    out.operand_count = both.first_count;
+    return out;
+  }
+  out.row = both.second;
+  out.operand_count = uint8_t(both.operand_count - both.first_count);
+  for (int k = 0; k < out.operand_count; ++k) {
+    out.operands[k] = both.operands[size_t(k + both.first_count)];
+  }
+  return out;
+}
+
+// Integers that saturate where the rows do not: unknown rather than wrong.
+bool saturates_unknown(const Instruction& i) {
+  if (!i.clamp) return false;
+  for (const char* part : {"_u16", "_i16", "_u24", "_i24", "mad_u64", "mad_i64", "_co_", "sad_"}) {
+    if (contains(i, part)) return true;
+  }
+  return false;
+}
+
+Step make_step(const Instruction& instruction, uint32_t address) {
+  Step step;
+  step.instruction = instruction;
+  step.address = address;
+  step.execute = saturates_unknown(instruction) ? nullptr : find_execute(instruction.op());
+  const Encoding e = instruction.encoding();
+  step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
+                contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;
+  if (!instruction.second) {
+    add_ranges(step, instruction);
+    return step;
+  }
+  step.first = half(instruction, false);
+  step.second = half(instruction, true);
+  step.execute_second = find_execute(step.second.op());
+  if (!step.execute_second) step.execute = nullptr;
+  add_ranges(step, step.first);
+  add_ranges(step, step.second);
+  return step;
+}
+
+}  // namespace
+
+void prepare(Machine& machine, std::span<const uint8_t> code) {
+  std::vector<uint32_t> words(code.size() / 4);
+  std::memcpy(words.data(), code.data(), words.size() * 4);
+  machine.step_of_word.assign(words.size(), ~0u);
+  for (size_t at = 0; at < words.size();) {
+    machine.step_of_word[at] = uint32_t(machine.steps.size());
+    Step step;
+    step.address = uint32_t(at * 4);
+    try {
+      step = make_step(decode(std::span(words).subspan(at)), uint32_t(at * 4));
+    } catch (const Unsupported&) {
+      step.instruction.size_bytes = 4;  // data or padding: a finding if it is ever reached
+      step.instruction.words[0] = words[at];
+    }
+    at += step.instruction.size_bytes / 4;
+    machine.steps.push_back(std::move(step));
+    machine.steps.back().next = uint32_t(machine.steps.size());
+  }
+}
+
+}  // namespace tuff::emu::rdna

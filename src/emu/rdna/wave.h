@@ -1,0 +1,83 @@
+// The state of one wave of 32 lanes and of its workgroup. Changed by the executing functions alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emu/rdna/decode.h"
+
+namespace tuff::emu::rdna {
+
+class Machine;
+struct Step;
+
+inline constexpr int kLanes = 32;
+using Words = std::array<uint32_t, kLanes>;
+
+// One byte of LDS: who touched it since the last barrier of the workgroup.
+struct LdsShadow {
+  uint32_t epoch = 0;
+  uint8_t writer = 0, reader = 0;  // wave + 1; reader 255: several
+};
+
+struct Workgroup {
+  uint32_t number = 0;
+  std::array<uint32_t, 3> id{};
+  std::vector<uint8_t> lds;
+  std::vector<LdsShadow> shadow;
+  uint32_t epoch = 1;  // counts barriers
+};
+
+// The counters of s_waitcnt: what was issued and what is known to have completed.
+enum class Counter : uint8_t { Vector, Lds, Scalar, Count };  // vmcnt, lgkmcnt in order, and not
+
+inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
+
+struct Wave {
+  alignas(64) std::array<Words, 256> v;
+  std::array<uint32_t, 256> v_written;  // lanes of each register that hold a value
+  std::array<uint32_t, 128> s;
+  std::array<bool, 128> s_written;
+  bool scc = false, ended = false, at_barrier = false;
+  uint32_t mode = kDefaultMode;
+  uint32_t step = 0;    // index of the next instruction
+  uint32_t number = 0;  // within the workgroup
+  Workgroup* group = nullptr;
+  Machine* machine = nullptr;
+  std::vector<uint8_t> scratch;  // lane by lane
+  uint32_t scratch_bytes = 0;    // of a lane
+
+  // Results on their way: the serial number of the operation that a register waits for, per
+  // counter.
+  std::array<uint32_t, size_t(Counter::Count)> issued{}, completed{};
+  std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
+  std::array<uint32_t, 128> s_load{};
+  bool outstanding = false;
+
+  uint32_t exec() const { return s[source::ExecLo]; }
+  uint32_t vcc() const { return s[source::VccLo]; }
+};
+
+using Execute = void (*)(Wave&, const Instruction&);
+
+// A run of registers that an instruction reads or writes.
+struct RegisterRange {
+  uint16_t first = 0;
+  uint8_t count = 0;
+  bool vector = false;
+};
+
+// One decoded instruction, ready to run.
+struct Step {
+  Instruction instruction;
+  Instruction first, second;  // the halves of a dual issue, each as an instruction of its own
+  Execute execute = nullptr, execute_second = nullptr;
+  std::vector<RegisterRange> reads, writes;
+  bool strict = false;   // undefined inputs are findings here, not passed on
+  uint32_t address = 0;  // bytes from the start of the code
+  uint32_t next = 0;     // index of the step behind it
+  uint64_t count = 0;    // how often it ran
+};
+
+}  // namespace tuff::emu::rdna

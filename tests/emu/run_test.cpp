@@ -1,0 +1,312 @@
+// Kernels that clang compiles for gfx1100, interpreted, against the same C on this machine.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "base/narrow_float.h"
+#include "base/os.h"
+#include "base/split_mix.h"
+#include "emu/llvm_tools.h"
+#include "emu/rdna/code_object.h"
+#include "emu/rdna/decode.h"
+
+namespace tuff::emu::rdna {
+namespace {
+
+constexpr uint32_t kItems = 256, kGroup = 64;
+constexpr uint64_t kCodeAddress = 0x100000000, kKernargAddress = 0x200000000;
+
+enum class Kind { Integer, F16, F32, F64 };
+struct Type {
+  Kind kind;
+  uint32_t bytes;
+};
+constexpr Type kI8{Kind::Integer, 1}, kI16{Kind::Integer, 2}, kI32{Kind::Integer, 4},
+    kI64{Kind::Integer, 8}, kHalf{Kind::F16, 2}, kSingle{Kind::F32, 4}, kDouble{Kind::F64, 8};
+
+struct Case {
+  const char* name;
+  Type in, out;
+};
+
+const Case kCases[] = {
+    {"u32_three", kI32, kI32},        {"i32_fields", kI32, kI32},
+    {"i32_med3", kI32, kI32},         {"u32_min3", kI32, kI32},
+    {"u32_ubytes", kI32, kSingle},    {"i32_wide_mad", kI32, kI64},
+    {"u32_wide_mad", kI32, kI64},     {"i32_mul24", kI32, kI32},
+    {"u32_mul24", kI32, kI32},        {"f32_copysign", kSingle, kSingle},
+    {"f32_ldexp", kSingle, kSingle},  {"f64_ldexp", kDouble, kDouble},
+    {"f64_class", kDouble, kI32},     {"f16_class", kHalf, kI32},
+    {"f16_minmax", kHalf, kHalf},     {"u64_choice", kI64, kI64},
+    {"f64_to_u32", kDouble, kI32},    {"f16_to_u16", kHalf, kI16},
+    {"u16_to_f16", kI16, kHalf},      {"i64_minmax", kI64, kI64},
+    {"i32_arithmetic", kI32, kI32},   {"i32_shifts", kI32, kI32},
+    {"i32_choice", kI32, kI32},       {"i32_divide", kI32, kI32},
+    {"u32_divide", kI32, kI32},       {"u32_bits", kI32, kI32},
+    {"u32_rotate", kI32, kI32},       {"u32_mulhi", kI32, kI32},
+    {"u32_minmax", kI32, kI32},       {"u32_bytes", kI32, kI32},
+    {"u32_hash", kI32, kI32},         {"i64_arithmetic", kI64, kI64},
+    {"i64_shifts", kI64, kI64},       {"i64_choice", kI64, kI64},
+    {"i64_divide", kI64, kI64},       {"u64_divide", kI64, kI64},
+    {"u64_to_f32", kI64, kSingle},    {"i64_to_f32", kI64, kSingle},
+    {"i64_to_f64", kI64, kDouble},    {"u64_bits", kI64, kI64},
+    {"u8_arithmetic", kI8, kI8},      {"i8_arithmetic", kI8, kI8},
+    {"i16_arithmetic", kI16, kI16},   {"u16_arithmetic", kI16, kI16},
+    {"i16_minmax", kI16, kI16},       {"i16_to_f32", kI16, kSingle},
+    {"u8_to_f32", kI8, kSingle},      {"f32_arithmetic", kSingle, kSingle},
+    {"f32_fma", kSingle, kSingle},    {"f32_divide", kSingle, kSingle},
+    {"f32_sqrt", kSingle, kSingle},   {"f32_round", kSingle, kSingle},
+    {"f32_choice", kSingle, kSingle}, {"f32_class", kSingle, kI32},
+    {"f32_to_i32", kSingle, kI32},    {"f32_to_u32", kSingle, kI32},
+    {"f32_to_f64", kSingle, kDouble}, {"f32_to_i64", kSingle, kI64},
+    {"f32_to_f16", kSingle, kHalf},   {"i32_to_f32", kI32, kSingle},
+    {"i32_to_f64", kI32, kDouble},    {"f64_arithmetic", kDouble, kDouble},
+    {"f64_fma", kDouble, kDouble},    {"f64_divide", kDouble, kDouble},
+    {"f64_round", kDouble, kDouble},  {"f64_choice", kDouble, kDouble},
+    {"f64_to_i32", kDouble, kI32},    {"f64_to_i64", kDouble, kI64},
+    {"f64_to_f32", kDouble, kSingle}, {"f16_arithmetic", kHalf, kHalf},
+    {"f16_choice", kHalf, kHalf},     {"f16_to_f32", kHalf, kSingle},
+    {"f16_divide", kHalf, kHalf},     {"f16_round", kHalf, kHalf},
+    {"f16_fma", kHalf, kHalf},        {"f16_mixed", kHalf, kSingle},
+    {"i16_to_f16", kI16, kHalf},      {"i8_choice", kI8, kI32},
+    {"u16_choice", kI16, kI16},       {"f64_sqrt", kDouble, kDouble},
+    {"f32_minmax", kSingle, kSingle}, {"f64_minmax", kDouble, kDouble},
+    {"f16_to_i16", kHalf, kI16},      {"collatz", kI32, kI32},
+    {"histogram", kI32, kI32},
+};
+
+// Random bits, and among them ordinary and extreme values.
+std::vector<uint8_t> random_values(Type type, SplitMix64& random) {
+  std::vector<uint8_t> bytes(size_t(kItems) * type.bytes);
+  const double plain[] = {0, -0.0, 1, -1, 0.5, 3, 1e-3, 65504, 1e30, 1e-40, INFINITY, NAN};
+  for (uint32_t k = 0; k < kItems; ++k) {
+    uint64_t bits = random.next();
+    const uint64_t choice = random.below(4u);
+    if (type.kind == Kind::Integer && choice == 0) bits = random.below(8u) - 4;
+    if (type.kind != Kind::Integer && choice < 2) {
+      const double value = choice == 0 ? plain[random.below(12u)] * (random.below(2u) ? 1 : 3)
+                                       : (double(random.below(1u << 20)) - (1 << 19)) / 1024;
+      if (type.kind == Kind::F16) bits = narrow::f16_from_f32(float(value));
+      if (type.kind == Kind::F32) bits = std::bit_cast<uint32_t>(float(value));
+      if (type.kind == Kind::F64) bits = std::bit_cast<uint64_t>(value);
+    }
+    std::memcpy(bytes.data() + size_t(k) * type.bytes, &bits, type.bytes);
+  }
+  return bytes;
+}
+
+uint64_t bits_at(const std::vector<uint8_t>& bytes, uint32_t k, Type type) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data() + size_t(k) * type.bytes, type.bytes);
+  // Which NaN it is, IEEE leaves open.
+  if (type.kind == Kind::F16 && (bits & 0x7FFF) > 0x7C00) return 0x7E00;
+  if (type.kind == Kind::F32 && (bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FC00000;
+  if (type.kind == Kind::F64 && (bits & ~(1ull << 63)) > 0x7FF0000000000000) {
+    return 0x7FF8000000000000;
+  }
+  return bits;
+}
+
+class Device {
+ public:
+  explicit Device(const std::vector<uint8_t>& file) : object_(file, kCodeAddress) {
+    memory_.map(kCodeAddress, object_.image(), false);
+  }
+  uint64_t add(std::vector<uint8_t>& bytes) {
+    next_ += 0x10000;
+    memory_.map(next_, bytes);
+    addresses_.push_back(next_);
+    return next_;
+  }
+  void clear() {
+    for (const uint64_t address : addresses_) memory_.unmap(address);
+    addresses_.clear();
+  }
+  Outcome run(const std::string& name, std::vector<uint64_t> arguments, Launch launch) {
+    const Kernel kernel = object_.kernel(name);
+    arguments.resize(std::max<size_t>(arguments.size(), kernel.descriptor.kernarg_bytes / 8 + 1));
+    memory_.map(kKernargAddress,
+                {reinterpret_cast<uint8_t*>(arguments.data()), arguments.size() * 8}, false);
+    launch.kernarg_address = kKernargAddress;
+    const Outcome outcome = rdna::run(kernel, launch, memory_);
+    memory_.unmap(kKernargAddress);
+    return outcome;
+  }
+
+ private:
+  CodeObject object_;
+  RangeMemory memory_;
+  uint64_t next_ = 0x300000000;
+  std::vector<uint64_t> addresses_;
+};
+
+const std::string kSource = std::string(TUFF_SOURCE_DIR) + "/tests/emu/device_kernels.c";
+
+struct Folder {
+  Folder() {
+    path = (std::filesystem::temp_directory_path() / fmt::format("tuff_emu_{}", getpid())).string();
+    std::filesystem::create_directories(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+using HostKernel = void (*)(uint32_t, void*, const void*, const void*, const void*);
+
+struct Both {
+  Folder folder;
+  os::Library host;
+  Device device;
+
+  Both()
+      : host([&] {
+          const std::string names[] = {testing::compile_host(kSource, folder.path)};
+          return *os::Library::open(names);
+        }()),
+        device(testing::compile_device(kSource)) {}
+
+  Outcome compare(const Case& c, SplitMix64& random) {
+    std::vector<uint8_t> in[3], out(size_t(kItems) * c.out.bytes), expected = out;
+    std::vector<uint64_t> arguments{device.add(out)};
+    for (auto& values : in) {
+      values = random_values(c.in, random);
+      arguments.push_back(device.add(values));
+    }
+    const Launch launch{.groups = {kItems / kGroup, 1, 1},
+                        .group_size = {kGroup, 1, 1},
+                        .seed = random.next(),
+                        .instruction_budget = 10'000'000};
+    const Outcome outcome = device.run(c.name, arguments, launch);
+    const auto host_kernel =
+        reinterpret_cast<HostKernel>(host.symbol(("host_" + std::string(c.name)).c_str()));
+    for (uint32_t k = 0; k < kItems; ++k) {
+      host_kernel(k, expected.data(), in[0].data(), in[1].data(), in[2].data());
+    }
+    EXPECT_EQ(to_text(outcome.findings), "") << c.name;
+    EXPECT_TRUE(outcome.finished) << c.name;
+    for (uint32_t k = 0; k < kItems; ++k) {
+      const uint64_t ours = bits_at(out, k, c.out), theirs = bits_at(expected, k, c.out);
+      if (ours == theirs) continue;
+      ADD_FAILURE() << fmt::format("{} item {}: {:#x}, on the host {:#x}; from {:#x} {:#x} {:#x}",
+                                   c.name, k, ours, theirs, bits_at(in[0], k, c.in),
+                                   bits_at(in[1], k, c.in), bits_at(in[2], k, c.in));
+      break;
+    }
+    device.clear();
+    return outcome;
+  }
+};
+
+TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
+  if (!testing::has_clang() || !testing::has_llvm_mc()) GTEST_SKIP() << "LLVM 19 is not installed";
+  const CodeObject object(testing::compile_device(kSource), kCodeAddress);
+  const Kernel kernel = object.kernel("histogram");
+  std::vector<uint32_t> words(kernel.code.size() / 4);
+  std::memcpy(words.data(), kernel.code.data(), words.size() * 4);
+  std::vector<std::vector<uint32_t>> cases;
+  std::vector<std::string> ours;
+  for (size_t at = 0; at < words.size();) {
+    const Instruction i = decode(std::span(words).subspan(at));
+    cases.emplace_back(words.begin() + ptrdiff_t(at),
+                       words.begin() + ptrdiff_t(at + i.size_bytes / 4));
+    ours.push_back(to_text(i));
+    at += i.size_bytes / 4;
+  }
+  const auto theirs = testing::disassemble(cases);
+  for (size_t k = 0; k < cases.size(); ++k) {
+    EXPECT_EQ(theirs[k].value_or("nothing"), ours[k])
+        << fmt::format("{:08x}", fmt::join(cases[k], " "));
+  }
+  EXPECT_GT(cases.size(), 2000u);
+}
+
+TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
+  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  Both both;
+  SplitMix64 random(11);
+  std::map<std::string, uint64_t> counts;
+  for (const Case& c : kCases) {
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      for (const auto& [name, count] : both.compare(c, random).counts) counts[name] += count;
+    }
+  }
+  fmt::print("{} mnemonics executed\n", counts.size());
+  EXPECT_GE(counts.size(), 200u);
+}
+
+// Small integers, whose sums are exact in every order.
+template <class In, class Sum, class Put>
+void expect_matrix_product(Device& device, const char* kernel, Put put) {
+  constexpr uint32_t kSize = 16;
+  std::vector<uint8_t> a(kSize * kSize * sizeof(In)), b = a, c(kSize * kSize * sizeof(Sum)), d = c;
+  std::vector<int> x(kSize * kSize), y = x, z = x;
+  SplitMix64 random(9);
+  for (uint32_t k = 0; k < kSize * kSize; ++k) {
+    x[k] = int(random.below(17u)) - 8;
+    y[k] = int(random.below(17u)) - 8;
+    z[k] = int(random.below(1000u)) - 500;
+    const In p = put(x[k]), q = put(y[k]);
+    const Sum r = Sum(z[k]);
+    std::memcpy(a.data() + k * sizeof p, &p, sizeof p);
+    std::memcpy(b.data() + k * sizeof q, &q, sizeof q);
+    std::memcpy(c.data() + k * sizeof r, &r, sizeof r);
+  }
+  const Outcome outcome =
+      device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Launch{});
+  EXPECT_EQ(to_text(outcome.findings), "");
+  for (uint32_t k = 0; k < kSize * kSize; ++k) {
+    int sum = z[k];
+    for (uint32_t n = 0; n < kSize; ++n) sum += x[k / kSize * kSize + n] * y[n * kSize + k % kSize];
+    Sum got;
+    std::memcpy(&got, d.data() + k * sizeof got, sizeof got);
+    ASSERT_EQ(got, Sum(sum)) << kernel << " element " << k;
+  }
+}
+
+TEST(RdnaRun, MatrixInstructions) {
+  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  Device device(testing::compile_device(kSource));
+  expect_matrix_product<uint16_t, float>(
+      device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
+  device.clear();
+  expect_matrix_product<int8_t, int32_t>(device, "matrix_i8",
+                                         [](int value) { return int8_t(value); });
+}
+
+// 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
+TEST(RdnaRun, TiledProductThroughLds) {
+  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  constexpr uint32_t kSize = 64;
+  Device device(testing::compile_device(kSource));
+  std::vector<uint8_t> a(kSize * kSize * 4), b = a, c = a;
+  std::vector<float> x(kSize * kSize), y = x, z = x;
+  SplitMix64 random(3);
+  for (auto& value : x) value = float(random.below(17u)) - 8;
+  for (auto& value : y) value = float(random.below(17u)) - 8;
+  std::memcpy(a.data(), x.data(), a.size());
+  std::memcpy(b.data(), y.data(), b.size());
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = device.run("product", {device.add(c), device.add(a), device.add(b), 0},
+                                     {.groups = {4, 4, 1}, .group_size = {16, 16, 1}, .seed = 5});
+  const auto took = std::chrono::steady_clock::now() - begin;
+  fmt::print("{} instructions in {:.1f} ms\n", outcome.instructions,
+             std::chrono::duration<double, std::milli>(took).count());
+  EXPECT_EQ(to_text(outcome.findings), "");
+  std::memcpy(z.data(), c.data(), c.size());
+  for (uint32_t row = 0; row < kSize; ++row) {
+    for (uint32_t column = 0; column < kSize; ++column) {
+      float sum = 0;
+      for (uint32_t k = 0; k < kSize; ++k) sum += x[row * kSize + k] * y[k * kSize + column];
+      ASSERT_EQ(z[row * kSize + column], sum) << row << ", " << column;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tuff::emu::rdna

@@ -1,0 +1,213 @@
+// Kernels with one planted bug each: the interpreter must name it, and say nothing of the right
+// ones.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "emu/llvm_tools.h"
+#include "emu/rdna/code_object.h"
+
+namespace tuff::emu::rdna {
+namespace {
+
+constexpr uint64_t kCode = 0x100000000, kKernarg = 0x200000000, kData = 0x300000000;
+constexpr uint32_t kDataBytes = 1024;
+
+// s[0:1]: kernel arguments, whose first is the address of the data; v0: lane.
+std::string program(const std::string& body) {
+  return fmt::format(R"(
+.text
+.globl bug
+.p2align 8
+.type bug,@function
+bug:
+{}
+  s_endpgm
+.rodata
+.p2align 6
+.amdhsa_kernel bug
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_group_segment_fixed_size 512
+  .amdhsa_next_free_vgpr 16
+  .amdhsa_next_free_sgpr 16
+  .amdhsa_wavefront_size32 1
+  .amdhsa_float_denorm_mode_32 3
+.end_amdhsa_kernel
+)",
+                     body);
+}
+
+Outcome run_program(const std::string& body, uint64_t seed = 1) {
+  CodeObject object(testing::assemble(program(body)), kCode);
+  std::vector<uint8_t> data(kDataBytes), kernarg(64);
+  const uint64_t address = kData;
+  std::memcpy(kernarg.data(), &address, sizeof address);
+  RangeMemory memory;
+  memory.map(kCode, object.image(), false);
+  memory.map(kData, data);
+  memory.map(kKernarg, kernarg, false);
+  const Launch launch{.kernarg_address = kKernarg,
+                      .group_size = {64, 1, 1},
+                      .seed = seed,
+                      .instruction_budget = 100'000};
+  return run(object.kernel("bug"), launch, memory);
+}
+
+constexpr const char* kLoadArgument = R"(
+  s_load_b64 s[2:3], s[0:1], 0x0
+  v_lshlrev_b32_e32 v1, 2, v0
+  s_waitcnt lgkmcnt(0)
+)";
+
+Outcome run_after_load(const std::string& body, uint64_t seed = 1) {
+  return run_program(fmt::format("{}{}", kLoadArgument, body), seed);
+}
+
+struct Bug {
+  FindingKind kind;
+  const char* body;         // behind kLoadArgument
+  const char* instruction;  // that is named
+};
+
+void expect_bug(const Bug& bug) {
+  const Outcome outcome = run_after_load(bug.body);
+  ASSERT_FALSE(outcome.findings.empty()) << bug.instruction;
+  const Finding& first = outcome.findings[0];
+  EXPECT_EQ(first.kind, bug.kind) << to_text(first);
+  EXPECT_EQ(first.instruction, bug.instruction) << to_text(first);
+  EXPECT_EQ(first.kernel, "bug");
+  EXPECT_GE(first.code_address, kCode);
+}
+
+class SeededBugs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing::has_llvm_mc()) GTEST_SKIP() << "llvm-mc-19 is not installed";
+  }
+};
+
+TEST_F(SeededBugs, RightProgramsHaveNoFindings) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Outcome outcome = run_after_load(R"(
+      global_load_b32 v2, v1, s[2:3]
+      s_waitcnt vmcnt(0)
+      ds_store_b32 v1, v2
+      s_waitcnt lgkmcnt(0)
+      s_barrier
+      v_xor_b32_e32 v3, 0x80, v1
+      ds_load_b32 v4, v3
+      s_waitcnt lgkmcnt(0)
+      global_store_b32 v1, v4, s[2:3])",
+                                           seed);
+    EXPECT_EQ(to_text(outcome.findings), "");
+    EXPECT_TRUE(outcome.finished);
+  }
+}
+
+TEST_F(SeededBugs, LoadOutOfBounds) {
+  expect_bug({FindingKind::UnmappedAccess, "global_load_b32 v2, v1, s[2:3] offset:1020",
+              "global_load_b32 v2, v1, s[2:3] offset:1020"});
+  const Outcome outcome = run_after_load("global_load_b32 v2, v1, s[2:3] offset:1020");
+  EXPECT_EQ(outcome.findings[0].data_address % 4, 0u);
+  EXPECT_GE(outcome.findings[0].data_address, kData + kDataBytes);
+  EXPECT_FALSE(outcome.finished);
+}
+
+TEST_F(SeededBugs, StoreToReadOnlyMemory) {
+  expect_bug({FindingKind::UnmappedAccess, "global_store_b32 v1, v0, s[0:1]",
+              "global_store_b32 v1, v0, s[0:1]"});
+}
+
+TEST_F(SeededBugs, LdsOutOfBounds) {
+  expect_bug({FindingKind::LdsOutOfBounds, "ds_store_b32 v1, v0 offset:512",
+              "ds_store_b32 v1, v0 offset:512"});
+}
+
+TEST_F(SeededBugs, LdsRaceIsFoundInEveryOrder) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Outcome outcome = run_after_load(R"(
+      ds_store_b32 v1, v0
+      v_xor_b32_e32 v3, 0x80, v1
+      ds_load_b32 v4, v3
+      s_waitcnt lgkmcnt(0))",
+                                           seed);
+    ASSERT_FALSE(outcome.findings.empty());
+    EXPECT_EQ(outcome.findings[0].kind, FindingKind::LdsRace);
+  }
+}
+
+TEST_F(SeededBugs, LoadUsedBeforeItsWait) {
+  expect_bug({FindingKind::MissingWait, R"(
+      global_load_b32 v2, v1, s[2:3]
+      v_add_nc_u32_e32 v3, v2, v0)",
+              "v_add_nc_u32_e32 v3, v2, v0"});
+  expect_bug({FindingKind::MissingWait, R"(
+      s_load_b32 s4, s[0:1], 0x0
+      s_add_u32 s5, s4, 1)",
+              "s_add_u32 s5, s4, 1"});
+  expect_bug({FindingKind::MissingWait, R"(
+      global_load_b32 v2, v1, s[2:3]
+      global_load_b32 v3, v1, s[2:3]
+      s_waitcnt vmcnt(1)
+      v_add_nc_u32_e32 v4, v3, v2)",
+              "v_add_nc_u32_e32 v4, v3, v2"});
+}
+
+TEST_F(SeededBugs, WaitForTheOlderOfTwoLoadsIsEnough) {
+  const Outcome outcome = run_after_load(R"(
+      global_load_b32 v2, v1, s[2:3]
+      global_load_b32 v3, v1, s[2:3]
+      s_waitcnt vmcnt(1)
+      v_add_nc_u32_e32 v4, v2, v0)");
+  EXPECT_EQ(to_text(outcome.findings), "");
+}
+
+TEST_F(SeededBugs, RegisterThatNobodyWrote) {
+  expect_bug({FindingKind::UninitializedRegister, "global_store_b32 v1, v7, s[2:3]",
+              "global_store_b32 v1, v7, s[2:3]"});
+  // The value passes through an addition and a copy before it does harm.
+  expect_bug({FindingKind::UninitializedRegister, R"(
+      v_add_nc_u32_e32 v8, v7, v0
+      v_mov_b32_e32 v9, v8
+      global_store_b32 v1, v9, s[2:3])",
+              "global_store_b32 v1, v9, s[2:3]"});
+}
+
+TEST_F(SeededBugs, RegisterWrittenInSomeLanesOnly) {
+  expect_bug({FindingKind::UninitializedRegister, R"(
+      s_mov_b32 s6, exec_lo
+      s_mov_b32 exec_lo, 0xff
+      v_mov_b32_e32 v7, 1
+      s_mov_b32 exec_lo, s6
+      global_store_b32 v1, v7, s[2:3])",
+              "global_store_b32 v1, v7, s[2:3]"});
+}
+
+TEST_F(SeededBugs, MisalignedLoad) {
+  expect_bug({FindingKind::Misaligned, "global_load_b32 v2, v1, s[2:3] offset:2",
+              "global_load_b32 v2, v1, s[2:3] offset:2"});
+}
+
+TEST_F(SeededBugs, EndlessLoop) {
+  const Outcome outcome = run_program("again:\n  s_nop 0\n  s_branch again");
+  ASSERT_FALSE(outcome.findings.empty());
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::Hang);
+  EXPECT_FALSE(outcome.finished);
+}
+
+TEST_F(SeededBugs, ModesAndSaturationThatAreNotKnownAreSaid) {
+  expect_bug({FindingKind::UnknownInstruction, "s_round_mode 0x3", "s_round_mode 0x3"});
+  expect_bug({FindingKind::UnknownInstruction, "v_mad_u16 v2, v0, v0, v0 clamp",
+              "v_mad_u16 v2, v0, v0, v0 clamp"});
+}
+
+TEST_F(SeededBugs, WordsWithoutAMeaning) {
+  const Outcome outcome = run_program(".long 0xfffffff0");
+  ASSERT_FALSE(outcome.findings.empty());
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::UnknownInstruction);
+  EXPECT_EQ(outcome.findings[0].instruction, ".long 0xfffffff0");
+}
+
+}  // namespace
+}  // namespace tuff::emu::rdna
