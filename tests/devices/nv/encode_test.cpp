@@ -13,6 +13,8 @@
 namespace tuff::devices::nv {
 namespace {
 
+using Field = Variable::Field;
+
 constexpr uint64_t kBlock = 0x12'0000'0000, kTimestamps = 0x14'0000'0000, kLaunch = 0x15'0000'1000;
 
 struct TestSignal : hcq::Signal {
@@ -55,7 +57,7 @@ class Scene {
     }
   }
   Encoded encode() const {
-    const EncodeInput in{generation, binding, list, &signals[0], kTimestamps};
+    const EncodeInput in{generation, binding, list, &signals[0], kTimestamps, variables};
     return copies ? encode_copy(in) : encode_compute(in);
   }
   std::vector<uint32_t> write(const PacketStream& s) const {
@@ -70,6 +72,7 @@ class Scene {
   void add(hcq::CommandBody body) { list.commands.push_back({std::move(body), {}, {}}); }
   void sample();
   void random(SplitMix64& random, int commands);
+  void new_values(SplitMix64& random);
   std::vector<std::string> asked() const;
   std::vector<std::string> done(const Encoded& encoded) const;
 
@@ -80,11 +83,13 @@ class Scene {
   std::deque<TestSignal> signals;
   std::deque<TestProgram> programs;
   hcq::CommandList list;
+  std::vector<Variable> variables;
   std::vector<uint64_t> slots;
   uint64_t timeline_value = 0x7'0000'0001;
 
  private:
-  std::string asked_launch(const hcq::DispatchCmd& d) const;
+  uint64_t at(uint32_t command, Variable::Field field, uint64_t fixed) const;
+  std::string asked_launch(uint32_t command, const hcq::DispatchCmd& d) const;
   std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
 };
 
@@ -105,11 +110,34 @@ void Scene::sample() {
   add(hcq::SignalCmd{&signals[2], 1});
 }
 
-void Scene::random(SplitMix64& r, int commands) {
-  list.slot_count = 3;
-  list.timestamp_count = 4;
+// Slots 0 to 2 are signals' values, 3 to 5 counts of groups, 6 and 7 addresses.
+void Scene::new_values(SplitMix64& r) {
   timeline_value = r.next();
   slots = {r.next(), r.next(), r.next()};
+  for (int i = 3; i < 6; ++i) slots.push_back(1 + r.below(65535u));
+  for (int i = 6; i < 8; ++i) slots.push_back(kBlock + r.below(1ull << 34) * 16);
+}
+
+uint64_t Scene::at(uint32_t command, Variable::Field field, uint64_t fixed) const {
+  for (const Variable& v : variables) {
+    if (v.command == command && v.field == field) return slots[v.slot] + v.addend;
+  }
+  return fixed;
+}
+
+void Scene::random(SplitMix64& r, int commands) {
+  list.slot_count = 8;
+  list.timestamp_count = 4;
+  new_values(r);
+  const auto vary = [&](std::initializer_list<Field> fields) {
+    for (Field f : fields) {
+      if (r.below(3u)) continue;
+      const bool count = f >= Field::GroupsX && f <= Field::GroupsZ;
+      variables.push_back({uint32_t(list.commands.size() - 1), f,
+                           count ? 3 + r.below(3u) : 6 + r.below(2u),
+                           count ? 0 : r.below(uint64_t(64)) * 16});
+    }
+  };
   for (int i = 0; i < commands; ++i) {
     TestSignal* signal = &signals[1 + r.below(2u)];
     const uint64_t sizes[] = {0, 1, 4096, (1ull << 31) + 5};
@@ -122,17 +150,19 @@ void Scene::random(SplitMix64& r, int commands) {
       default:
         if (copies) {
           add(hcq::CopyCmd{span(r.below(1ull << 34), size), span(r.below(1ull << 34), size)});
+          vary({Field::CopyDst, Field::CopySrc});
         } else {
           add(hcq::DispatchCmd{&programs[r.below(3u)],
                                span(r.below(1u << 20) * 16, 64),
                                {r.below(9u), 1 + r.below(65535u), 1 + r.below(99u)},
                                {}});
+          vary({Field::Args, Field::GroupsX, Field::GroupsY, Field::GroupsZ});
         }
     }
   }
 }
 
-std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
+std::string Scene::asked_launch(uint32_t i, const hcq::DispatchCmd& d) const {
   const KernelCode& k = dynamic_cast<const TestProgram&>(*d.program).kernel;
   // 0, 5,000 and 10,000 bytes of shared memory take SMs of 0, 8 and 16 KiB.
   const uint32_t shared = (k.shared_bytes + 127) / 128 * 128;
@@ -140,10 +170,11 @@ std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
   return fmt::format(
       "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
       "sass {:#x} bank {} args {:#x}",
-      k.entry, d.groups[0], d.groups[1], d.groups[2], k.local[0], k.local[1], k.local[2],
-      k.registers, k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
+      k.entry, at(i, Field::GroupsX, d.groups[0]), at(i, Field::GroupsY, d.groups[1]),
+      at(i, Field::GroupsZ, d.groups[2]), k.local[0], k.local[1], k.local[2], k.registers,
+      k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
       (k.local_bytes + 15) / 16 * 16, generation.qmd_major == 3 ? 0x86 : 0x90,
-      k.parameter_offset + 16, d.args.address());
+      k.parameter_offset + 16, at(i, Field::Args, d.args.address()));
 }
 
 std::vector<std::string> Scene::asked() const {
@@ -152,7 +183,8 @@ std::vector<std::string> Scene::asked() const {
   const auto address = [](const hcq::Signal* s) {
     return dynamic_cast<const TestSignal*>(s)->address;
   };
-  for (const hcq::Command& c : list.commands) {
+  for (uint32_t i = 0; i < list.commands.size(); ++i) {
+    const hcq::Command& c = list.commands[i];
     if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
       out.push_back(fmt::format("wait {:#x} {}", address(w->signal), slots[w->value_slot]));
       code = true;
@@ -161,17 +193,18 @@ std::vector<std::string> Scene::asked() const {
     } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
       out.push_back(fmt::format("time {:#x}", kTimestamps + t->index * 16));
     } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
-      for (uint64_t at = 0; at < copy->src.size_bytes; at += 1ull << 31) {
-        out.push_back(fmt::format("copy {:#x} to {:#x} {}", copy->src.address() + at,
-                                  copy->dst.address() + at,
-                                  std::min<uint64_t>(copy->src.size_bytes - at, 1ull << 31)));
+      const uint64_t src = at(i, Field::CopySrc, copy->src.address());
+      const uint64_t dst = at(i, Field::CopyDst, copy->dst.address());
+      for (uint64_t part = 0; part < copy->src.size_bytes; part += 1ull << 31) {
+        out.push_back(fmt::format("copy {:#x} to {:#x} {}", src + part, dst + part,
+                                  std::min<uint64_t>(copy->src.size_bytes - part, 1ull << 31)));
       }
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
-      if (d->groups[0] == 0) continue;
+      if (at(i, Field::GroupsX, d->groups[0]) == 0) continue;
       if (idle) out.push_back("idle");
       if (code) out.push_back("invalidate code");
       idle = code = false;
-      out.push_back(asked_launch(*d));
+      out.push_back(asked_launch(i, *d));
     } else {
       idle = true;
     }
@@ -308,8 +341,7 @@ TEST(NvEncode, DecodedBackAsAsked) {
         const Encoded encoded = scene.encode();
         ASSERT_EQ(scene.asked(), scene.done(encoded)) << g->name;
         // Another submission of the same list.
-        scene.slots = {random.next(), random.next(), random.next()};
-        scene.timeline_value = random.next();
+        scene.new_values(random);
         ASSERT_EQ(scene.asked(), scene.done(encoded)) << g->name;
       }
     }

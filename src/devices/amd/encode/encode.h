@@ -10,6 +10,7 @@
 
 #include "devices/amd/generation.h"
 #include "devices/packet_stream.h"
+#include "devices/variable.h"
 #include "hcq/command.h"
 
 namespace tuff::devices::amd {
@@ -59,15 +60,6 @@ class Binding {
   virtual KernelCode kernel(const hcq::Program& program) const = 0;
   // The word that packets write and compare: the lower half of the signal's slot.
   virtual uint64_t signal_address(const hcq::Signal& signal) const = 0;
-};
-
-// A field of a command that comes from a slot of the submission instead of from the command.
-struct Variable {
-  enum class Field : uint8_t { Args, GroupsX, GroupsY, GroupsZ, CopyDst, CopySrc };
-  uint32_t command = 0;  // index in the list
-  Field field = Field::Args;
-  uint32_t slot = 0;
-  uint64_t addend = 0;  // added to addresses
 };
 
 struct ScratchArea {

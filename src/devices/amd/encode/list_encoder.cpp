@@ -60,19 +60,9 @@ uint64_t ListEncoder::timestamp_address(uint32_t index) const {
   return in_.timestamps + uint64_t(index) * kTimestampStride;
 }
 
-const Variable* ListEncoder::variable(uint32_t index, Variable::Field field) const {
-  const auto found =
-      std::find_if(in_.variables.begin(), in_.variables.end(),
-                   [&](const Variable& v) { return v.command == index && v.field == field; });
-  return found == in_.variables.end() ? nullptr : &*found;
-}
-
 Operand ListEncoder::field(uint32_t index, Variable::Field field, uint64_t fixed,
                            uint16_t scale) const {
-  if (const Variable* v = variable(index, field)) {
-    return Operand::of_slot(v->slot, v->addend * scale, scale);
-  }
-  return fixed * scale;
+  return operand_of(in_.variables, index, field, fixed, scale);
 }
 
 std::array<Operand, 3> ListEncoder::groups(uint32_t index, const hcq::DispatchCmd& d) const {

@@ -43,7 +43,6 @@ class ListEncoder {
   Owed owed_{true, true, true};  // a list knows nothing of those before it
 
  private:
-  const Variable* variable(uint32_t index, Variable::Field field) const;
   Operand word(const hcq::Signal* signal, uint32_t value_slot);
   const char* kind_;
 };

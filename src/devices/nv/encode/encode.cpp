@@ -24,6 +24,10 @@ class ChannelEncoder {
   ChannelEncoder(const EncodeInput& input, const char* kind)
       : in_(input), w_(out_.methods), kind_(kind) {
     TUFF_CHECK(input.timeline != nullptr, "a list without a timeline");
+    for (const Variable& v : input.variables) {
+      TUFF_CHECK(v.command < input.list.commands.size() && v.slot < input.list.slot_count,
+                 "variable of command {} from slot {}", v.command, v.slot);
+    }
     out_.timeline_slot = input.list.slot_count;
     out_.launch_address = input.list.slot_count + 1;
   }
@@ -39,6 +43,17 @@ class ChannelEncoder {
       fail<InvalidArgument>("{}: a semaphore at {:#x}", in_.generation.name, address);
     put(kHostSubchannel, method::SEM_ADDR_LO,
         {address, address >> 32, payload, payload.upper_half(), execute});
+  }
+  Operand field(Variable::Field f, uint64_t fixed) const {
+    return operand_of(in_.variables, command_, f, fixed);
+  }
+  template <class Encoder>
+  Encoded run(Encoder encode) {
+    for (; command_ < in_.list.commands.size(); ++command_)
+      std::visit(encode, in_.list.commands[command_].body);
+    release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
+    put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
+    return std::move(out_);
   }
   Operand slot(uint32_t value_slot) const {
     if (value_slot >= in_.list.slot_count) {
@@ -63,11 +78,6 @@ class ChannelEncoder {
     semaphore(in_.timestamps + c.index * kTimestampBytes, 0,
               kSemRelease | kSemReleaseWfi | kSemPayload64 | kSemTimestamp);
   }
-  Encoded finish() {
-    release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
-    put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
-    return std::move(out_);
-  }
   [[noreturn]] void unsupported(const char* what) const {
     fail<Unsupported>("{}: {} cannot {}", in_.generation.name, kind_, what);
   }
@@ -77,6 +87,7 @@ class ChannelEncoder {
   PacketWriter w_;
 
  private:
+  uint32_t command_ = 0;  // index of the one that is being encoded
   const char* kind_;
 };
 
@@ -85,9 +96,7 @@ class ComputeEncoder : ChannelEncoder {
   explicit ComputeEncoder(const EncodeInput& input)
       : ChannelEncoder(input, "a compute channel"), launches_(out_.launches) {}
   Encoded run() {
-    for (const hcq::Command& c : in_.list.commands)
-      std::visit([&](const auto& body) { encode(body); }, c.body);
-    return finish();
+    return ChannelEncoder::run([&](const auto& body) { encode(body); });
   }
 
  private:
@@ -103,33 +112,34 @@ class ComputeEncoder : ChannelEncoder {
 
   void encode(const hcq::DispatchCmd& c) {
     if (c.indirect) unsupported("launch indirectly; a QMD's grid has to be patched");
-    if (std::find(c.groups.begin(), c.groups.end(), 0u) != c.groups.end()) return;
+    using Field = Variable::Field;
+    const std::array<Operand, 3> grid{field(Field::GroupsX, c.groups[0]),
+                                      field(Field::GroupsY, c.groups[1]),
+                                      field(Field::GroupsZ, c.groups[2])};
+    if (std::find(grid.begin(), grid.end(), Operand(0)) != grid.end()) return;
     TUFF_CHECK(c.program != nullptr, "dispatch without a program");
     if (idle_owed_) put(kHostSubchannel, method::WFI, {kWfiAll});
     if (code_stale_) {
       put(kComputeSubchannel, method::INVALIDATE_SHADER_CACHES_NO_WFI, {kInvalidateInstructions});
     }
     idle_owed_ = code_stale_ = false;
-    Operand qmd = Operand::of_slot(out_.launch_address, add_launch(c));
+    Operand qmd = Operand::of_slot(out_.launch_address, add_launch(c, grid));
     qmd.shift = 8;
     put(kComputeSubchannel, method::SEND_PCAS_A, {qmd});
     put(kComputeSubchannel, method::SEND_SIGNALING_PCAS2_B, {kPcasPrefetchSchedule});
   }
 
   // The QMD, then its constant bank; gives the QMD's offset in bytes.
-  uint32_t add_launch(const hcq::DispatchCmd& c) {
+  uint32_t add_launch(const hcq::DispatchCmd& c, const std::array<Operand, 3>& grid) {
     const KernelCode kernel = in_.binding.kernel(*c.program);
     Qmd qmd(in_.generation, kernel);
-    qmd.set(QmdField::GRID_WIDTH, c.groups[0]);
-    qmd.set(QmdField::GRID_HEIGHT, c.groups[1]);
-    qmd.set(QmdField::GRID_DEPTH, c.groups[2]);
     const uint32_t at = launches_.size() * 4;
     const uint32_t bank = (at + in_.generation.qmd_dwords * 4 + kLaunchAlignment - 1) /
                           kLaunchAlignment * kLaunchAlignment;
     launches_.unit();
-    qmd.write(launches_, Operand::of_slot(out_.launch_address, bank));
+    qmd.write(launches_, grid, Operand::of_slot(out_.launch_address, bank));
     pad_to(bank + kernel.parameter_offset);
-    launches_.address(c.args ? c.args.address() : 0);
+    launches_.address(field(Variable::Field::Args, c.args ? c.args.address() : 0));
     pad_to((bank + qmd.bank_bytes() + kLaunchAlignment - 1) / kLaunchAlignment * kLaunchAlignment);
     return at;
   }
@@ -146,9 +156,7 @@ class CopyEncoder : ChannelEncoder {
  public:
   explicit CopyEncoder(const EncodeInput& input) : ChannelEncoder(input, "a copy channel") {}
   Encoded run() {
-    for (const hcq::Command& c : in_.list.commands)
-      std::visit([&](const auto& body) { encode(body); }, c.body);
-    return finish();
+    return ChannelEncoder::run([&](const auto& body) { encode(body); });
   }
 
  private:
@@ -162,14 +170,15 @@ class CopyEncoder : ChannelEncoder {
     if (c.dst.size_bytes != c.src.size_bytes) {
       fail<InvalidArgument>("copy of {} bytes into {} bytes", c.src.size_bytes, c.dst.size_bytes);
     }
+    Operand src = field(Variable::Field::CopySrc, c.src.address());
+    Operand dst = field(Variable::Field::CopyDst, c.dst.address());
     for (uint64_t at = 0; at < c.src.size_bytes;) {
       const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, kCopyMaxBytes);
-      const uint64_t src = c.src.address() + at, dst = c.dst.address() + at;
-      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src >> 32, src, dst >> 32, dst});
+      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src.upper_half(), src, dst.upper_half(), dst});
       put(kCopySubchannel, method::LINE_LENGTH_IN, {bytes});
       put(kCopySubchannel, method::LAUNCH_DMA,
           {kNonPipelined | kFlush | kSourcePitch | kDestinationPitch});
-      at += bytes;
+      at += bytes, src.fixed += bytes, dst.fixed += bytes;
     }
   }
 };

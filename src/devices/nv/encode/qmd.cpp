@@ -79,17 +79,26 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);
 }
 
-void Qmd::write(PacketWriter& w, const Operand& bank) {
+void Qmd::write(PacketWriter& w, const std::array<Operand, 3>& grid, const Operand& bank) {
+  constexpr QmdField kGrid[] = {QmdField::GRID_WIDTH, QmdField::GRID_HEIGHT, QmdField::GRID_DEPTH};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (!grid[axis].patched()) set(kGrid[axis], grid[axis].fixed);
+  }
   const uint32_t lower = place(QmdField::CONSTANT_BUFFER_ADDR_LOWER_0).low / 32;
   const Place upper = place(QmdField::CONSTANT_BUFFER_ADDR_UPPER_0);
-  Operand part = bank;
+  Operand low = bank, high = bank;
+  low.shift = gen_.bank_shift;
+  high.shift = uint8_t(gen_.bank_shift + 32);
   for (uint32_t i = 0; i < dwords_.size(); ++i) {
-    if (i == lower) {
-      part.shift = gen_.bank_shift;
-      w.lo(part);
+    const auto axis = std::find_if(std::begin(kGrid), std::end(kGrid),
+                                   [&](QmdField f) { return place(f).low == i * 32; });
+    const auto at = size_t(axis - std::begin(kGrid));
+    if (at < 3 && grid[at].patched()) {
+      w.masked(grid[at], uint32_t((1ull << place(kGrid[at]).width) - 1), dwords_[i]);
+    } else if (i == lower) {
+      w.lo(low);
     } else if (i == upper.low / 32) {
-      part.shift = uint8_t(gen_.bank_shift + 32);
-      w.masked(part, (1u << upper.width) - 1, dwords_[i]);
+      w.masked(high, (1u << upper.width) - 1, dwords_[i]);
     } else {
       w.dword(dwords_[i]);
     }

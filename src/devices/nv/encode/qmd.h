@@ -19,8 +19,8 @@ class Qmd {
   Qmd(const Generation& generation, const KernelCode& kernel);
   // Throws InvalidArgument for a value that does not fit.
   void set(QmdField field, uint64_t value);
-  // Appends it, with bank 0 at the address `bank`.
-  void write(PacketWriter& writer, const Operand& bank);
+  // Appends it, with bank 0 at the address `bank`. Throws as set() for a fixed grid.
+  void write(PacketWriter& writer, const std::array<Operand, 3>& grid, const Operand& bank);
   // Bytes of bank 0: up to and with the parameter.
   uint32_t bank_bytes() const { return bank_bytes_; }
 
