@@ -276,6 +276,34 @@ TEST(Opt, AheadRefusesWhatIsIllegalAndSaysWhy) {
                  "than its registers hold");
 }
 
+// The largest of sums of products: copies for the sums are made in loops of both.
+TEST(Opt, AheadOfReductionsInOneAnother) {
+  const Target gpu = builtin_target("spirv-generic");
+  AstBuilder b;
+  const UOp i = b.loop(4), j = b.loop(8), r = b.fold(5), k = b.fold(6);
+  const UOp x = load(1, 4 * 5 * 6, (i * 5 + r) * 6 + k), y = load(2, 8 * 6, j * 6 + k);
+  const UOp largest = reduce_over(Op::Max, reduce_over(Op::Add, x * y, {k}), {r});
+  const UOp ast = kernel_of({store(0, 4 * 8, i * 8 + j, largest, {i, j})});
+  int refused = 0, kept = 0;
+  for (int64_t around = 0; around <= 4; around++) {
+    for (const bool swapped : {false, true}) {
+      std::vector<Opt> opts{{OptKind::Local, 1, 4},
+                            {OptKind::Group, 0, 0},
+                            {OptKind::Group, 1, 0},
+                            {OptKind::Split, 2, 3}};
+      if (swapped) opts.push_back({OptKind::Swap, 2, 3});
+      opts.insert(opts.end(), {{OptKind::Stage, 0, around}, {OptKind::Ahead, 0, 1}});
+      const std::string why = refusal(ast, gpu, opts);
+      refused += why.find("makes the next copy another one") != std::string::npos;
+      if (!why.empty()) continue;
+      kept++;
+      expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(kept, 0);
+}
+
 // A workgroup's tiles: of one factor or both, in slabs of the reduction or whole, edges that divide
 // nothing, more invocations than elements and fewer, loops of outputs around and inside, copies at
 // different places.

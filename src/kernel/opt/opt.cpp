@@ -50,7 +50,10 @@ const OptRow& row_of(OptKind k) {
 const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
-  if (k == OptKind::Ahead || k == OptKind::Slab) return target.has_local && target.shared_bytes > 0;
+  if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
+  // No kernel's rows are kept for a workgroup where loads are dear (sched/keep.h).
+  if (k == OptKind::Slab)
+    return target.has_local && target.shared_bytes > 0 && !target.loads_are_dear();
   if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }

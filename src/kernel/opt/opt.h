@@ -149,8 +149,10 @@ class Tiling {
   void spread(Axis& axis, int64_t groups);
   void check_stage(const Opt& o) const;
   void check_ahead(const Opt& o) const;
+  bool folds_inside(int axis, int other) const;
   struct TilePart {
     AxisPart part;
+    int axis;
     bool reduced, inside, walks;  // inside the copy; the factor depends on it
   };
   std::vector<TilePart> tile_parts(const Factor& f, int64_t around) const;

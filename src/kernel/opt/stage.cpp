@@ -133,7 +133,7 @@ std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around
         if (p.size->is_const_int(1)) continue;
         const bool inside =
             is_loop(p.kind) ? around-- <= 0 : is_lane(p.kind) || p.kind == AxisKind::Local;
-        out.push_back({p, reduced, inside, contains(f.axes, a)});
+        out.push_back({p, a, reduced, inside, contains(f.axes, a)});
       }
     }
   }
@@ -216,6 +216,14 @@ void Tiling::check_stage(const Opt& o) const {
                        std::max<int64_t>(room, 0)));
 }
 
+// Whether the reduction over `axis` is part of one over `other`: its loops are inside.
+bool Tiling::folds_inside(int axis, int other) const {
+  return std::ranges::any_of(reductions_, [&](const Reduction& r) {
+    return std::ranges::find(r.own, axis) != r.own.end() &&
+           std::ranges::find(r.around, other) != r.around.end();
+  });
+}
+
 void Tiling::check_ahead(const Opt& o) const {
   auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   if (o.amount != 1) refuse("1 iteration is possible");
@@ -230,6 +238,12 @@ void Tiling::check_ahead(const Opt& o) const {
   }
   if (!loop || !loop->reduced || !loop->walks) refuse("no loop of the reduction makes a next copy");
   if (!loop->part.size->is_const()) refuse("the loop around the copy has a symbolic size");
+  for (const TilePart& p : parts) {
+    if (!p.reduced || !is_loop(p.part.kind) || p.axis == loop->axis) continue;
+    const bool between =
+        p.inside ? folds_inside(loop->axis, p.axis) : folds_inside(p.axis, loop->axis);
+    if (between) refuse("a reduction around or inside makes the next copy another one");
+  }
   if (!copied_together(*staged_count(o.axis, staged->amount), local_size()))
     refuse("each invocation copies more than its registers hold");
 }
