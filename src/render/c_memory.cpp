@@ -4,7 +4,6 @@
 #include "base/check.h"
 #include "graph/walk.h"
 #include "render/c_kernel.h"
-#include "render/c_types.h"
 
 namespace tuff::render {
 
@@ -102,7 +101,7 @@ void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
   const CValue& offset = value(index.src(1).get(), mask, first);
   const int n = space_.size(bit);
-  const std::string type = c_type(index.dtype, n);
+  const std::string type = type_of(index.dtype, n);
   std::vector<std::vector<std::string>> columns(
       static_cast<size_t>(n));  // each of width_ / n parts
   for (int block = 0; block < width_; block += n) {
@@ -110,7 +109,7 @@ void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
     for (int l = block; l < block + n; ++l) {
       const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
       rows.push_back(define(
-          type, fmt::format("*(const {}*)({})", c_memory(index.dtype, n), pointer(index, at))));
+          type, fmt::format("*(const {}*)({})", memory_type(index.dtype, n), pointer(index, at))));
     }
     rows = transposed(std::move(rows), index.dtype);
     for (int j = 0; j < n; ++j) columns[j].push_back(rows[j]);
@@ -128,8 +127,8 @@ std::string CKernel::joined(std::vector<std::string> parts, DType t, int n) {
     for (int l = 0; l < 2 * n; ++l) lanes += fmt::format(", {}", l);
     std::vector<std::string> next;
     for (size_t p = 0; p < parts.size(); p += 2)
-      next.push_back(define(c_type(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                          parts[p], parts[p + 1], lanes)));
+      next.push_back(define(type_of(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                           parts[p], parts[p + 1], lanes)));
     parts = std::move(next);
   }
   return parts[0];
@@ -148,8 +147,8 @@ std::vector<std::string> CKernel::transposed(std::vector<std::string> rows, DTyp
     std::vector<std::string> next;
     for (int v = 0; v < half; ++v)
       for (const std::string& lanes : {low, high})
-        next.push_back(define(c_type(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                        rows[v], rows[v + half], lanes)));
+        next.push_back(define(type_of(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                         rows[v], rows[v + half], lanes)));
     rows = std::move(next);
   }
   return rows;
@@ -166,9 +165,9 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
   if (!offset.varies() && !lane_gate) {
     std::string text = element(index, offset, offset_type, 0);
     if (is_bool) text = fmt::format("({} != 0)", text);
-    return {define(c_type(t), condition + text + (gate ? " : 0" : ""))};
+    return {define(type_of(t), condition + text + (gate ? " : 0" : ""))};
   }
-  const std::string type = c_type(t, width_);
+  const std::string type = type_of(t, width_);
   if (offset.is_contiguous()) return load_contiguous(index, offset, gate);
   if (offset.step == 1 && offset.every < width_ && !is_bool && !condition.size())
     return load_repeated(index, offset, gate);
@@ -185,10 +184,10 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
 CValue CKernel::load_contiguous(const Node& index, const CValue& offset, const CValue* gate) {
   const DType t = index.dtype;
   const bool is_bool = t == DType::Bool, lane_gate = gate && gate->varies();
-  const std::string type = c_type(t, width_);
+  const std::string type = type_of(t, width_);
   std::string text =
       lane_gate ? masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool))
-                : fmt::format("*(const {}*)({})", c_memory(t, width_), pointer(index, offset));
+                : fmt::format("*(const {}*)({})", memory_type(t, width_), pointer(index, offset));
   if (is_bool)
     text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
   else if (lane_gate)
@@ -202,7 +201,7 @@ std::string CKernel::shuffled(const std::string& a, const std::string& b, DType 
                               std::span<const int> lanes) {
   std::string text;
   for (const int l : lanes) text += fmt::format(", {}", l);
-  return define(c_type(t, static_cast<int>(lanes.size())),
+  return define(type_of(t, static_cast<int>(lanes.size())),
                 fmt::format("__builtin_shufflevector({}, {}{})", a, b, text));
 }
 
@@ -220,23 +219,24 @@ CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CVa
       std::vector<int> own;
       for (int l = 0; l < count; ++l) own.push_back(l * n + j);
       const std::string some = shuffled(lanes, lanes, DType::Bool, own);
-      any = any.empty() ? some : define(c_type(DType::Bool, count), any + " | " + some);
+      any = any.empty() ? some : define(type_of(DType::Bool, count), any + " | " + some);
     }
-    text = fmt::format("({})get_{}((const {}*)({}), {})", c_type(t, count), c_bits(t, count),
+    text = fmt::format("({})get_{}((const {}*)({}), {})", type_of(t, count), c_bits(t, count),
                        c_bits(t, 1), pointer(index, offset), any);
   } else {
-    text = fmt::format("*(const {}*)({})", c_memory(t, count), pointer(index, offset));
+    text = fmt::format("*(const {}*)({})", memory_type(t, count), pointer(index, offset));
   }
-  const std::string loaded = define(c_type(t, count), text);
+  const std::string loaded = define(type_of(t, count), text);
   std::vector<int> repeated;
   for (int l = 0; l < width_; ++l) repeated.push_back(l / n);
   const std::string all = shuffled(loaded, loaded, t, repeated);
   if (!gate) return CValue{.base = all, .vector = true};
   const COperand operands[3] = {{vector(*gate, DType::Bool), width_},
                                 {all, width_},
-                                {fmt::format("({})(0)", c_type(t, width_)), width_}};
-  return CValue{.base = define(c_type(t, width_), c_alu(Op::Where, t, t, operands, width_)),
-                .vector = true};
+                                {fmt::format("({})(0)", type_of(t, width_)), width_}};
+  return CValue{
+      .base = define(type_of(t, width_), c_alu(dialect_, Op::Where, t, t, operands, width_)),
+      .vector = true};
 }
 
 // ---- vectors of every n-th element ----------------------------------------------------------
@@ -317,7 +317,7 @@ CValue CKernel::load_register(size_t i, const Node* reg, int instance) {
   const CValue& v = value(reg, k_.lanes[i], instance);
   if (!changes_before_last_use(i, reg)) return v;
   CValue copy = v;
-  copy.base = define(c_type(reg->dtype, v.vector ? width_ : 1), v.base);
+  copy.base = define(type_of(reg->dtype, v.vector ? width_ : 1), v.base);
   return copy;
 }
 
@@ -383,11 +383,11 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
     if (!condition.empty() || k_.ops[current_]->arg != graph::Arg(graph::kStreaming))
-      return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
+      return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_),
                               pointer(index, offset), text));
     streams_ = true;
-    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text, c_type(t, width_),
-                            pointer(index, offset)));
+    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text,
+                            type_of(t, width_), pointer(index, offset)));
   }
   if (offset.is_contiguous()) {
     std::string text = vector(v, t);
