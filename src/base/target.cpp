@@ -238,16 +238,28 @@ Target c_x86_64() {
 struct AmdGpu {
   const char* name;
   uint32_t wave_lanes, cores, l1_kib, l2_kib;
+  bool matrices;
 };
 constexpr AmdGpu kAmdGpus[] = {
-    {"gfx942", 64, 304, 32, 4096}, {"gfx1030", 32, 80, 16, 4096}, {"gfx1031", 32, 40, 16, 3072},
-    {"gfx1032", 32, 32, 16, 2048}, {"gfx1033", 32, 8, 16, 1024},  {"gfx1034", 32, 16, 16, 1024},
-    {"gfx1035", 32, 12, 16, 2048}, {"gfx1036", 32, 2, 16, 256},   {"gfx1100", 32, 96, 32, 6144},
-    {"gfx1101", 32, 60, 32, 4096}, {"gfx1102", 32, 32, 32, 2048}, {"gfx1103", 32, 12, 32, 2048},
-    {"gfx1150", 32, 16, 32, 2048}, {"gfx1151", 32, 40, 32, 2048}, {"gfx1200", 32, 32, 32, 4096},
-    {"gfx1201", 32, 64, 32, 8192},
+    {"gfx942", 64, 304, 32, 4096, true},  {"gfx1030", 32, 80, 16, 4096, false},
+    {"gfx1031", 32, 40, 16, 3072, false}, {"gfx1032", 32, 32, 16, 2048, false},
+    {"gfx1033", 32, 8, 16, 1024, false},  {"gfx1034", 32, 16, 16, 1024, false},
+    {"gfx1035", 32, 12, 16, 2048, false}, {"gfx1036", 32, 2, 16, 256, false},
+    {"gfx1100", 32, 96, 32, 6144, true},  {"gfx1101", 32, 60, 32, 4096, true},
+    {"gfx1102", 32, 32, 32, 2048, true},  {"gfx1103", 32, 12, 32, 2048, true},
+    {"gfx1150", 32, 16, 32, 2048, true},  {"gfx1151", 32, 40, 32, 2048, true},
+    {"gfx1200", 32, 32, 32, 4096, true},  {"gfx1201", 32, 64, 32, 8192, true},
 };
 constexpr const char* kAmdGpuPrefix = "amdgpu-";
+
+// WMMA of RDNA, MFMA of CDNA, which has no unsigned bytes.
+std::vector<MatrixShape> amdgpu_matrices(bool cdna) {
+  std::vector<MatrixShape> shapes = {{16, 16, 16, DType::F16, DType::F16, DType::F32},
+                                     {16, 16, 16, DType::BF16, DType::BF16, DType::F32}};
+  shapes.push_back({16, 16, cdna ? 32u : 16u, DType::I8, DType::I8, DType::I32});
+  if (!cdna) shapes.push_back({16, 16, 16, DType::U8, DType::U8, DType::I32});
+  return shapes;
+}
 
 // What all of them can do, by code of LLVM's. Sines and powers are the kernel room's, which have
 // the same bits everywhere.
@@ -276,6 +288,7 @@ Target amdgpu(const AmdGpu& gpu) {
   f.subgroup_shuffle = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;
+  if (gpu.matrices) t.matrix_shapes = amdgpu_matrices(gpu.wave_lanes == 64);
   return t;
 }
 

@@ -37,6 +37,7 @@ static inline i32 tuff_lane(void) {
   return (i32)low;
 #endif
 }
+#define TUFF_AS(T, x) __builtin_astype(x, T)
 /* x as another lane has it: a lane that is known, and one that differs from lane to lane. */
 static inline u32 tuff_broadcast(u32 x, i32 lane) { return __builtin_amdgcn_readlane(x, lane); }
 static inline u32 tuff_shuffle(u32 x, i32 lane) {
@@ -72,7 +73,7 @@ const CDialect& c_amdgpu() {
                             .simd = false,
                             .workgroups = true,
                             .f16 = true,
-                            .prelude = kPrelude + c_shared_prelude(),
+                            .prelude = kPrelude + c_shared_prelude() + c_matrix_prelude(),
                             .attributes = attributes,
                             .compile = compile,
                             .identity = identity};

@@ -39,5 +39,7 @@ const CDialect& c_amdgpu();
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
 const std::string& c_shared_prelude();
+// Of GPUs of AMD: cooperative matrices, as the lanes of each generation hold them.
+const std::string& c_matrix_prelude();
 
 }  // namespace tuff::render

@@ -157,6 +157,10 @@ void CKernel::emit(size_t i) {
       if (dialect_.workgroups) line("TUFF_BARRIER();");
       return;
     case Op::Shuffle: return emit_shuffle(i);
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd:
+    case Op::MatrixStore: return emit_matrix(i);
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
     case Op::Prefetch: return emit_prefetch(i);
@@ -187,10 +191,12 @@ void CKernel::emit_range(size_t i) {
 void CKernel::emit_register(size_t i) {
   const Node& u = *k_.ops[i];
   const bool vec = k_.lanes[i] & vector_mask_;
+  const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
+  const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   for (int n = 0; n < count; ++n) {
-    const std::string name = fmt::format("acc{}_{}", u.get<int64_t>(), n);
-    line(fmt::format("{} {};", type_of(u.dtype, vec ? width_ : 1), name));
+    const std::string name = fmt::format("acc{}_{}", number, n);
+    line(fmt::format("{} {};", held_type(u, vec), name));
     values_[i].push_back(CValue{.base = name, .vector = vec});
   }
 }

@@ -50,6 +50,9 @@ class CKernel {
   std::string item_number() const;
   void emit_workgroup_memory(size_t i);
   void emit_shuffle(size_t i);
+  void emit_matrix(size_t i);
+  std::string matrix_place(size_t i, int instance) const;
+  std::string held_type(const graph::Node& u, bool vec) const;  // of a value or a register
 
   CValue alu(const graph::Node& u, const std::vector<CValue>& x);
   bool affine(const graph::Node& u, const std::vector<CValue>& x, CValue& out);

@@ -317,7 +317,7 @@ CValue CKernel::load_register(size_t i, const Node* reg, int instance) {
   const CValue& v = value(reg, k_.lanes[i], instance);
   if (!changes_before_last_use(i, reg)) return v;
   CValue copy = v;
-  copy.base = define(type_of(reg->dtype, v.vector ? width_ : 1), v.base);
+  copy.base = define(held_type(*reg, v.vector), v.base);
   return copy;
 }
 

@@ -46,6 +46,12 @@ std::vector<AstCase> shaped_cases() {
   NarrowProduct bf16{.m = 32, .n = 32, .k = 32, .factor = DType::BF16, .result = DType::BF16};
   bf16.bias = true;
   out.push_back({"narrow product bf16", narrow_product_ast(bf16), 2e-2});
+  for (const DType t : {DType::I8, DType::U8}) {
+    NarrowProduct bytes{.m = 32, .n = 32, .k = 64, .factor = t};
+    bytes.sum = bytes.result = DType::I32;
+    bytes.left_across = bytes.right_across = t == DType::U8;
+    out.push_back({fmt::format("narrow product {}", name(t)), narrow_product_ast(bytes), 0});
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 // the meaning of the kernels' ASTs and the evaluation of hand-made lists.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "kernel/ast_run.h"
@@ -34,7 +35,7 @@ class Compiled {
  public:
   Compiled(const std::vector<kernel::LinearKernel>& kernels, const Target& t) {
     for (const kernel::LinearKernel& k : kernels) sources_.push_back(renderer_of(t).render(k, t));
-    runner_ = std::make_unique<WorkitemRun>(sources_, t.subgroup_size);
+    runner_ = std::make_unique<WorkitemRun>(sources_, t);
     for (size_t i = 0; i < kernels.size(); ++i) source_of_[to_text(kernels[i])] = &sources_[i];
     now = this;
   }
@@ -61,11 +62,17 @@ std::vector<kernel::LinearKernel> lowered(const std::vector<AstCase>& cases, con
 }
 
 TEST(RenderAmdgpuRun, ShapesMeanTheSame) {
-  for (const char* name : {"amdgpu-gfx1100", "amdgpu-gfx942"}) {
+  for (const char* name : {"amdgpu-gfx1030", "amdgpu-gfx1100", "amdgpu-gfx1200", "amdgpu-gfx942"}) {
     const Target t = builtin_target(name);
     const std::vector<AstCase> cases = shaped_cases();
     const std::vector<kernel::LinearKernel> kernels = lowered(cases, t);
     const Compiled compiled(kernels, t);
+    int multiplied = 0;  // by matrix instructions
+    for (const kernel::LinearKernel& k : kernels)
+      multiplied += std::any_of(k.ops.begin(), k.ops.end(), [](const graph::UOp& u) {
+        return u->op == graph::Op::MatrixMulAdd;
+      });
+    EXPECT_GE(multiplied, t.matrix_shapes.empty() ? 0 : t.subgroup_size == 64 ? 3 : 4) << name;
     for (size_t i = 0; i < cases.size(); ++i)
       kernel::testing::expect_same(cases[i].ast, kernels[i], cases[i].tolerance,
                                    std::string(name) + ": " + cases[i].name, Compiled::run_now);

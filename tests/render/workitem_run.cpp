@@ -50,6 +50,73 @@ static inline u16 bf16_of_f32(f32 x) {
   return (u16)(up + (low > 0x8000u || (low == 0x8000u && (up & 1)))); }
 )c";
 
+// The matrix instructions by what the ISA documents say of lanes and registers. A register's lane
+// of another is read by the shuffle.
+constexpr const char* kMatrixUnit = R"c(
+#define TUFF_AS(T, x) ({ __typeof__(x) from = (x); T to; __builtin_memcpy(&to, &from, sizeof to); to; })
+typedef struct { u32 word[8]; } unit_factor;
+typedef struct { i32 word[8]; } unit_sums;
+static unit_factor unit_of_lane(const unit_factor* mine, int words, int lane) {
+  unit_factor r;
+  for (int w = 0; w < words; w++) r.word[w] = tuff_shuffle(mine->word[w], lane);
+  return r; }
+/* Steps of the reduction of one row of a, or column of b: `bits` each, of all lanes that have some. */
+static void unit_line(f64* to, const unit_factor* mine, int line, int lanes, int words, int kind) {
+  int k = 0;
+  for (int part = 0; part < lanes; part++) {
+    const unit_factor f = unit_of_lane(mine, words, line + 16 * part);
+    for (int w = 0; w < words; w++) for (int b = 0; b < (kind < 2 ? 2 : 4); b++) {
+      const u16 half = (u16)(f.word[w] >> 16 * b);
+      const u8 byte = (u8)(f.word[w] >> 8 * b);
+      f16 h; __builtin_memcpy(&h, &half, 2);
+      to[k++] = kind == 0 ? (f64)h : kind == 1 ? (f64)f32_of_bf16(half)
+              : kind == 2 ? (f64)(i8)byte : (f64)byte;
+    }
+  } }
+static void unit_multiply(const void* a, const void* b, const void* c, void* d, int lanes, int words,
+                          int sums, int interleaved, int kind) {
+  unit_factor fa, fb; unit_sums s;
+  __builtin_memcpy(&fa, a, words * 4); __builtin_memcpy(&fb, b, words * 4);
+  __builtin_memcpy(&s, c, sums * 4);
+  const int lane = tuff_lane(), steps = lanes * words * (kind < 2 ? 2 : 4);
+  f64 column[64], row[64];
+  unit_line(column, &fb, lane % 16, lanes, words, kind);
+  for (int i = 0; i < sums; i++) {
+    const int r = interleaved ? 2 * i + lane / 16 : lane / 16 * sums + i;
+    unit_line(row, &fa, r, lanes, words, kind);
+    f64 sum = 0;
+    for (int k = 0; k < steps; k++) sum += row[k] * column[k];
+    if (kind < 2) { f32 x; __builtin_memcpy(&x, &s.word[i], 4); x = (f32)(x + sum);
+                    __builtin_memcpy(&s.word[i], &x, 4); }
+    else s.word[i] += (i32)sum;
+  }
+  __builtin_memcpy(d, &s, sums * 4); }
+#define UNIT(a, b, c, lanes, words, sums, interleaved, kind) ({ \
+  __typeof__(a) xa = (a); __typeof__(b) xb = (b); __typeof__(c) xc = (c), xd; \
+  unit_multiply(&xa, &xb, &xc, &xd, lanes, words, sums, interleaved, kind); xd; })
+#if defined(__GFX11__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c) UNIT(a, b, c, 1, 8, 8, 1, 0)
+#define __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(a, b, c) UNIT(a, b, c, 1, 8, 8, 1, 1)
+#define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(s, a, t, b, c, u) \
+  UNIT(a, b, c, 1, 4, 8, 1, (s) ? 2 : 3)
+#elif defined(__GFX12__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, c) UNIT(a, b, c, 2, 4, 8, 0, 0)
+#define __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(a, b, c) UNIT(a, b, c, 2, 4, 8, 0, 1)
+#define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(s, a, t, b, c, u) \
+  UNIT(a, b, c, 2, 2, 8, 0, (s) ? 2 : 3)
+#elif defined(__gfx942__)
+#define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, x, y, z) UNIT(a, b, c, 4, 2, 4, 0, 0)
+#define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, x, y, z) UNIT(a, b, c, 4, 2, 4, 0, 1)
+#define __builtin_amdgcn_mfma_i32_16x16x32_i8(a, b, c, x, y, z) UNIT(a, b, c, 4, 2, 4, 0, 2)
+#endif
+)c";
+
+// The macro by which clang says what it compiles for.
+std::string family(const Target& t) {
+  if (t.arch == "gfx942") return "#define __gfx942__ 1";
+  return fmt::format("#define __GFX{}__ 1", t.arch.substr(3, 2));
+}
+
 constexpr size_t kStackBytes = 1 << 18;
 
 using Kernel = void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -140,10 +207,11 @@ Workgroup* Workgroup::current = nullptr;
 
 }  // namespace
 
-WorkitemRun::WorkitemRun(std::span<const Source> sources, uint32_t subgroup_size)
-    : subgroup_size_(subgroup_size) {
-  std::string text = fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}{}", subgroup_size, kPrelude,
-                                 c_shared_prelude());
+WorkitemRun::WorkitemRun(std::span<const Source> sources, const Target& t)
+    : subgroup_size_(t.subgroup_size) {
+  std::string text =
+      fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}{}{}{}", subgroup_size_, family(t),
+                  kPrelude, c_shared_prelude(), kMatrixUnit, c_matrix_prelude());
   std::set<std::string> known;
   for (const Source& s : sources)
     if (known.insert(s.symbol).second) text += s.text;

@@ -16,8 +16,9 @@ namespace tuff::render {
 
 class WorkitemRun {
  public:
-  // Compiles all at once. `subgroup_size` lanes are a subgroup. Unsupported without a C compiler.
-  WorkitemRun(std::span<const Source> sources, uint32_t subgroup_size);
+  // Compiles all at once, for the target's subgroups and matrices. Unsupported without a C
+  // compiler.
+  WorkitemRun(std::span<const Source> sources, const Target& t);
   // Runs every workgroup; arguments as in the argument block. Throws InternalError where some
   // work-items of a workgroup end and others wait.
   void run(const Source& source, std::span<const uint64_t> buffers,
