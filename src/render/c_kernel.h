@@ -69,6 +69,7 @@ class CKernel {
   std::string shuffled(const std::string& a, const std::string& b, DType t,
                        std::span<const int> lanes);
   int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_behind_gates(size_t i, const graph::Node& index);
   void load_transposed(size_t i, const graph::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
   std::string joined(std::vector<std::string> parts, DType t, int n);

@@ -1,4 +1,5 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
@@ -56,6 +57,8 @@ void CKernel::emit_load(size_t i) {
   const LaneMask mask = k_.lanes[i];
   std::vector<CValue>& out = values_[i];
   out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
+  const bool gated = from->op == Op::Index && from->src_count > 2;
+  if (gated && !dialect_.simd && out.size() > 1) return load_behind_gates(i, *from);
   for (int n = 0; n < static_cast<int>(out.size()); ++n) {
     if (!out[n].base.empty()) continue;  // loaded with an instance before it
     if (from->op == Op::Register) {
@@ -179,6 +182,41 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
     text += (l ? ", " : "") + item;
   }
   return CValue{.base = define(type, text + "}"), .vector = true};
+}
+
+// Where nothing is a vector, what has one gate is loaded behind one branch, so that the compiler
+// sees neighbours. Each element once.
+void CKernel::load_behind_gates(size_t i, const Node& index) {
+  const LaneMask mask = k_.lanes[i];
+  std::vector<std::string> gates;
+  for (size_t n = 0; n < values_[i].size(); ++n) {
+    const std::string gate = value(index.src(2).get(), mask, static_cast<int>(n)).base;
+    if (std::find(gates.begin(), gates.end(), gate) == gates.end()) gates.push_back(gate);
+  }
+  for (const std::string& gate : gates) {
+    std::vector<std::pair<std::string, std::string>> loads;  // element, variable
+    for (size_t n = 0; n < values_[i].size(); ++n) {
+      const int instance = static_cast<int>(n);
+      if (value(index.src(2).get(), mask, instance).base != gate) continue;
+      const CValue& offset = value(index.src(1).get(), mask, instance);
+      const std::string text = element(index, offset, index.src(1)->dtype, 0);
+      auto known = std::find_if(loads.begin(), loads.end(),
+                                [&](const auto& load) { return load.first == text; });
+      if (known == loads.end()) {
+        loads.emplace_back(text, fmt::format("v{}_{}", i, variables_++));
+        known = loads.end() - 1;
+      }
+      values_[i][n] = CValue{known->second};
+    }
+    for (const auto& [text, variable] : loads)
+      line(fmt::format("{} {} = 0;", type_of(index.dtype), variable));
+    line(fmt::format("if ({}) {{", gate));
+    ++indent_;
+    for (const auto& [text, variable] : loads)
+      line(fmt::format("{} = {}{};", variable, text, index.dtype == DType::Bool ? " != 0" : ""));
+    --indent_;
+    line("}");
+  }
 }
 
 CValue CKernel::load_contiguous(const Node& index, const CValue& offset, const CValue* gate) {

@@ -1,4 +1,4 @@
-TUFF_KERNEL(1, 1, 1) void k4583999a4e8d8eb1(TUFF_GLOBAL f32* d0, TUFF_GLOBAL f32* d1) {
+TUFF_KERNEL(1, 1, 1) void k842b32edbd06662c(TUFF_GLOBAL f32* d0, TUFF_GLOBAL f32* d1) {
   const i32 v3 = TUFF_GROUP(x);
   const i32 v6 = v3 * 8;
   const i32 v9 = v6 < 37;
@@ -25,24 +25,58 @@ TUFF_KERNEL(1, 1, 1) void k4583999a4e8d8eb1(TUFF_GLOBAL f32* d0, TUFF_GLOBAL f32
   const i32 v14_5 = v9_5 & v13_5;
   const i32 v14_6 = v9_6 & v13_6;
   const i32 v14_7 = v9_7 & v13_7;
-  const f32 v16 = v14 ? (d1 + v6)[-3] : 0;
-  const f32 v16_1 = v14_1 ? (d1 + v6)[-2] : 0;
-  const f32 v16_2 = v14_2 ? (d1 + v6)[-1] : 0;
-  const f32 v16_3 = v14_3 ? d1[v6] : 0;
-  const f32 v16_4 = v14_4 ? (d1 + v6)[1] : 0;
-  const f32 v16_5 = v14_5 ? (d1 + v6)[2] : 0;
-  const f32 v16_6 = v14_6 ? (d1 + v6)[3] : 0;
-  const f32 v16_7 = v14_7 ? (d1 + v6)[4] : 0;
+  f32 v16_0 = 0;
+  if (v14) {
+    v16_0 = (d1 + v6)[-3];
+  }
+  f32 v16_1 = 0;
+  if (v14_1) {
+    v16_1 = (d1 + v6)[-2];
+  }
+  f32 v16_2 = 0;
+  if (v14_2) {
+    v16_2 = (d1 + v6)[-1];
+  }
+  f32 v16_3 = 0;
+  if (v14_3) {
+    v16_3 = d1[v6];
+  }
+  f32 v16_4 = 0;
+  if (v14_4) {
+    v16_4 = (d1 + v6)[1];
+  }
+  f32 v16_5 = 0;
+  if (v14_5) {
+    v16_5 = (d1 + v6)[2];
+  }
+  f32 v16_6 = 0;
+  if (v14_6) {
+    v16_6 = (d1 + v6)[3];
+  }
+  f32 v16_7 = 0;
+  if (v14_7) {
+    v16_7 = (d1 + v6)[4];
+  }
   const i32 v18 = v3 < 2;
-  const f32 v20 = v18 ? d1[v6] : 0;
-  const f32 v20_1 = v18 ? (d1 + v6)[1] : 0;
-  const f32 v20_2 = v18 ? (d1 + v6)[2] : 0;
-  const f32 v20_3 = v18 ? (d1 + v6)[3] : 0;
-  const f32 v20_4 = v18 ? (d1 + v6)[4] : 0;
-  const f32 v20_5 = v18 ? (d1 + v6)[5] : 0;
-  const f32 v20_6 = v18 ? (d1 + v6)[6] : 0;
-  const f32 v20_7 = v18 ? (d1 + v6)[7] : 0;
-  const f32 v21 = v16 + v20;
+  f32 v20_0 = 0;
+  f32 v20_1 = 0;
+  f32 v20_2 = 0;
+  f32 v20_3 = 0;
+  f32 v20_4 = 0;
+  f32 v20_5 = 0;
+  f32 v20_6 = 0;
+  f32 v20_7 = 0;
+  if (v18) {
+    v20_0 = d1[v6];
+    v20_1 = (d1 + v6)[1];
+    v20_2 = (d1 + v6)[2];
+    v20_3 = (d1 + v6)[3];
+    v20_4 = (d1 + v6)[4];
+    v20_5 = (d1 + v6)[5];
+    v20_6 = (d1 + v6)[6];
+    v20_7 = (d1 + v6)[7];
+  }
+  const f32 v21 = v16_0 + v20_0;
   const f32 v21_1 = v16_1 + v20_1;
   const f32 v21_2 = v16_2 + v20_2;
   const f32 v21_3 = v16_3 + v20_3;
