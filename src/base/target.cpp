@@ -1,5 +1,6 @@
 #include "base/target.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -232,6 +233,65 @@ Target c_x86_64() {
   return t;
 }
 
+// AMD's GPUs by name, as LLVM's -mcpu. Compute units and caches are those of the largest product
+// with the chip; a device that is there fills in its own.
+struct AmdGpu {
+  const char* name;
+  uint32_t wave_lanes, cores, l1_kib, l2_kib;
+  bool matrices;
+};
+constexpr AmdGpu kAmdGpus[] = {
+    {"gfx942", 64, 304, 32, 4096, true},  {"gfx1030", 32, 80, 16, 4096, false},
+    {"gfx1031", 32, 40, 16, 3072, false}, {"gfx1032", 32, 32, 16, 2048, false},
+    {"gfx1033", 32, 8, 16, 1024, false},  {"gfx1034", 32, 16, 16, 1024, false},
+    {"gfx1035", 32, 12, 16, 2048, false}, {"gfx1036", 32, 2, 16, 256, false},
+    {"gfx1100", 32, 96, 32, 6144, true},  {"gfx1101", 32, 60, 32, 4096, true},
+    {"gfx1102", 32, 32, 32, 2048, true},  {"gfx1103", 32, 12, 32, 2048, true},
+    {"gfx1150", 32, 16, 32, 2048, true},  {"gfx1151", 32, 40, 32, 2048, true},
+    {"gfx1200", 32, 32, 32, 4096, true},  {"gfx1201", 32, 64, 32, 8192, true},
+};
+constexpr const char* kAmdGpuPrefix = "amdgpu-";
+
+// WMMA of RDNA, MFMA of CDNA, which has no unsigned bytes.
+std::vector<MatrixShape> amdgpu_matrices(bool cdna) {
+  std::vector<MatrixShape> shapes = {{16, 16, 16, DType::F16, DType::F16, DType::F32},
+                                     {16, 16, 16, DType::BF16, DType::BF16, DType::F32}};
+  shapes.push_back({16, 16, cdna ? 32u : 16u, DType::I8, DType::I8, DType::I32});
+  if (!cdna) shapes.push_back({16, 16, 16, DType::U8, DType::U8, DType::I32});
+  return shapes;
+}
+
+// What all of them can do, by code of LLVM's. Sines and powers are the kernel room's, which have
+// the same bits everywhere.
+Target amdgpu(const AmdGpu& gpu) {
+  Target t;
+  t.device = "AMD";
+  t.renderer = "amdgpu";
+  t.arch = gpu.name;
+  t.identity = std::string("builtin:") + kAmdGpuPrefix + gpu.name;
+  t.cores = gpu.cores;
+  t.vector_bytes = 16;
+  t.vector_registers = 128;  // of 256, so that a SIMD unit has waves to turn to
+  t.has_local = true;
+  t.subgroup_size = gpu.wave_lanes;
+  t.max_local = {1024, 1024, 1024};
+  t.max_invocations = 1024;
+  t.max_groups = {UINT32_MAX / 1024, 65535, 65535};  // AQL counts work-items, in 32 bits
+  t.shared_bytes = 65536;
+  t.l1_bytes = uint64_t{gpu.l1_kib} << 10;
+  t.l2_bytes = uint64_t{gpu.l2_kib} << 10;
+  t.launch_cost_ns = 3000;
+  t.shared_load_cost = 1;
+  TargetFeatures& f = t.features;
+  f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
+  f.storage8 = f.storage16 = f.device_address = true;
+  f.subgroup_shuffle = true;
+  f.signed_zero_inf_nan = f.known_zero_products = true;
+  f.sqrt = true;
+  if (gpu.matrices) t.matrix_shapes = amdgpu_matrices(gpu.wave_lanes == 64);
+  return t;
+}
+
 template <class T>
 const T& json_of(const T& field) {
   return field;
@@ -278,12 +338,20 @@ Target target_from_json(const std::string& text) {
   return t;
 }
 
+std::vector<std::string> builtin_target_names() {
+  std::vector<std::string> names = {"spirv-generic", "spirv-lavapipe", "c-x86-64"};
+  for (const AmdGpu& gpu : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + gpu.name);
+  return names;
+}
+
 Target builtin_target(const std::string& name) {
   if (name == "spirv-generic") return spirv_generic();
   if (name == "spirv-lavapipe") return spirv_lavapipe();
   if (name == "c-x86-64") return c_x86_64();
-  fail<InvalidArgument>(
-      "'{}' is no built-in target; there are spirv-generic, spirv-lavapipe, c-x86-64", name);
+  for (const AmdGpu& gpu : kAmdGpus)
+    if (name == std::string(kAmdGpuPrefix) + gpu.name) return amdgpu(gpu);
+  fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,
+                        fmt::join(builtin_target_names(), ", "));
 }
 
 }  // namespace tuff

@@ -1,25 +1,16 @@
 #include "devices/elf_object.h"
 
-#include <elf.h>
-
 #include <cstring>
 #include <optional>
-#include <string_view>
 
 #include "base/check.h"
+#include "devices/elf_file.h"
 
 namespace tuff::devices {
 namespace {
 
-constexpr uint64_t kMaxImageBytes = 1u << 30;
-constexpr uint64_t kMaxAlignment = 4096;
 constexpr size_t kPltStubBytes = 8;  // jmp *offset(%rip), padded
 constexpr size_t kGotSlotBytes = 8;
-
-template <class... Args>
-[[noreturn]] void damaged(fmt::format_string<Args...> text, Args&&... args) {
-  fail<CompileError>("object file: {}", fmt::format(text, std::forward<Args>(args)...));
-}
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
@@ -30,15 +21,11 @@ bool is_got_load(uint32_t type) {
 }  // namespace
 
 // The one-time work of loading; everything it points to is the input's or the object's.
-struct ElfObject::Loader {
-  Loader(ElfObject& o, std::span<const uint8_t> b) : object(o), bytes(b) {}
+struct ElfObject::Loader : ElfFile {
+  Loader(ElfObject& o, std::span<const uint8_t> b) : ElfFile(b, EM_X86_64, "x86-64"), object(o) {}
   ElfObject& object;
-  std::span<const uint8_t> bytes;
-  std::vector<Elf64_Shdr> sections;
-  std::vector<std::byte*> placed;  // where a section lies in this process, or null
-  std::vector<uint64_t> offsets;   // and its offset in code or data memory
-  std::vector<Elf64_Sym> symbols;
-  std::string_view names;                           // of symbols
+  std::vector<std::byte*> placed;                   // where a section lies in this process, or null
+  std::vector<uint64_t> offsets;                    // and its offset in code or data memory
   std::vector<std::optional<uint32_t>> linkage_of;  // symbol -> index of its GOT slot and PLT stub
   std::vector<uint32_t> linkage;                    // index -> symbol
   uint64_t code_bytes = 0, data_bytes = 0, got_offset = 0, plt_offset = 0;
@@ -46,14 +33,6 @@ struct ElfObject::Loader {
   void load();
 
  private:
-  std::span<const uint8_t> range(uint64_t offset, uint64_t size, const char* what) const;
-  template <class T>
-  std::vector<T> table(const Elf64_Shdr& s, const char* what) const;
-  void read_header();
-  void read_symbols();
-  std::string name_of(const Elf64_Sym& s) const;
-  bool allocated(const Elf64_Shdr& s) const;
-  bool has_relocations(const Elf64_Shdr& s) const;
   void plan_sections();
   void plan_linkage();
   void place();
@@ -64,87 +43,19 @@ struct ElfObject::Loader {
   void collect_functions();
 };
 
-std::span<const uint8_t> ElfObject::Loader::range(uint64_t offset, uint64_t size,
-                                                  const char* what) const {
-  if (offset > bytes.size() || size > bytes.size() - offset)
-    damaged("{} at {} of {} bytes lies outside the file of {} bytes", what, offset, size,
-            bytes.size());
-  return bytes.subspan(offset, size);
-}
-
-template <class T>
-std::vector<T> ElfObject::Loader::table(const Elf64_Shdr& s, const char* what) const {
-  if (s.sh_entsize != sizeof(T) || s.sh_size % sizeof(T) != 0)
-    damaged("{}: entries of {} bytes in {} bytes", what, s.sh_entsize, s.sh_size);
-  auto from = range(s.sh_offset, s.sh_size, what);
-  std::vector<T> rows(s.sh_size / sizeof(T));
-  if (!rows.empty()) std::memcpy(rows.data(), from.data(), from.size());
-  return rows;
-}
-
-void ElfObject::Loader::read_header() {
-  Elf64_Ehdr h;
-  std::memcpy(&h, range(0, sizeof h, "header").data(), sizeof h);
-  if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) damaged("no ELF magic");
-  if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
-    damaged("not a 64-bit little-endian file");
-  if (h.e_machine != EM_X86_64 || h.e_type != ET_REL)
-    damaged("machine {} type {}; x86-64 (62) relocatable (1) is loaded", h.e_machine, h.e_type);
-  if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0) damaged("no section headers");
-  auto from = range(h.e_shoff, uint64_t{h.e_shnum} * sizeof(Elf64_Shdr), "section headers");
-  sections.resize(h.e_shnum);
-  std::memcpy(sections.data(), from.data(), from.size());
-}
-
-void ElfObject::Loader::read_symbols() {
-  for (const Elf64_Shdr& s : sections) {
-    if (s.sh_type != SHT_SYMTAB) continue;
-    if (!symbols.empty()) damaged("two symbol tables");
-    symbols = table<Elf64_Sym>(s, "symbol table");
-    if (s.sh_link >= sections.size())
-      damaged("symbol names in section {} of {}", s.sh_link, sections.size());
-    const Elf64_Shdr& strings = sections[s.sh_link];
-    auto text = range(strings.sh_offset, strings.sh_size, "symbol names");
-    names = {reinterpret_cast<const char*>(text.data()), text.size()};
-  }
-  linkage_of.resize(symbols.size());
-}
-
-std::string ElfObject::Loader::name_of(const Elf64_Sym& s) const {
-  if (s.st_name >= names.size()) damaged("symbol name at {} of {}", s.st_name, names.size());
-  std::string_view rest = names.substr(s.st_name);
-  size_t end = rest.find('\0');
-  if (end == std::string_view::npos) damaged("symbol name without an end");
-  return std::string(rest.substr(0, end));
-}
-
-// Unwind tables and notes are left out: nothing here unwinds through a kernel.
-bool ElfObject::Loader::allocated(const Elf64_Shdr& s) const {
-  return (s.sh_flags & SHF_ALLOC) != 0 && (s.sh_type == SHT_PROGBITS || s.sh_type == SHT_NOBITS);
-}
-
-bool ElfObject::Loader::has_relocations(const Elf64_Shdr& s) const {
-  if (s.sh_type != SHT_RELA) return false;
-  if (s.sh_info >= sections.size())
-    damaged("relocations of section {} of {}", s.sh_info, sections.size());
-  return allocated(sections[s.sh_info]);
-}
-
 void ElfObject::Loader::plan_sections() {
   offsets.assign(sections.size(), 0);
   for (size_t i = 0; i < sections.size(); ++i) {
     const Elf64_Shdr& s = sections[i];
-    if (!allocated(s)) continue;
-    uint64_t align = std::max<uint64_t>(s.sh_addralign, 1);
-    if (align > kMaxAlignment || (align & (align - 1)) != 0)
-      damaged("section {}: alignment {}", i, align);
-    if (s.sh_size > kMaxImageBytes) damaged("section {}: {} bytes", i, s.sh_size);
-    if (s.sh_flags & SHF_TLS) damaged("section {}: thread-local data is not supported", i);
+    if (!is_allocated(s)) continue;
+    const uint64_t align = alignment(s, i);
+    if (s.sh_size > kMaxImageBytes) damaged_object("section {}: {} bytes", i, s.sh_size);
+    if (s.sh_flags & SHF_TLS) damaged_object("section {}: thread-local data is not supported", i);
     if (s.sh_type != SHT_NOBITS) range(s.sh_offset, s.sh_size, "section");
     uint64_t& total = (s.sh_flags & SHF_WRITE) ? data_bytes : code_bytes;
     offsets[i] = align_up(total, align);
     total = offsets[i] + s.sh_size;
-    if (total > kMaxImageBytes) damaged("image of more than {} bytes", kMaxImageBytes);
+    if (total > kMaxImageBytes) damaged_object("image of more than {} bytes", kMaxImageBytes);
   }
 }
 
@@ -155,7 +66,8 @@ void ElfObject::Loader::plan_linkage() {
     if (!has_relocations(s)) continue;
     for (const Elf64_Rela& r : table<Elf64_Rela>(s, "relocations")) {
       uint64_t index = ELF64_R_SYM(r.r_info);
-      if (index >= symbols.size()) damaged("relocation of symbol {} of {}", index, symbols.size());
+      if (index >= symbols.size())
+        damaged_object("relocation of symbol {} of {}", index, symbols.size());
       bool far = index != 0 && symbols[index].st_shndx == SHN_UNDEF;
       if ((!far && !is_got_load(ELF64_R_TYPE(r.r_info))) || linkage_of[index]) continue;
       linkage_of[index] = static_cast<uint32_t>(linkage.size());
@@ -177,7 +89,7 @@ void ElfObject::Loader::place() {
   placed.assign(sections.size(), nullptr);
   for (size_t i = 0; i < sections.size(); ++i) {
     const Elf64_Shdr& s = sections[i];
-    if (!allocated(s)) continue;
+    if (!is_allocated(s)) continue;
     placed[i] = ((s.sh_flags & SHF_WRITE) ? object.data_ : object.code_->data()) + offsets[i];
     if (s.sh_type == SHT_NOBITS || s.sh_size == 0) continue;
     std::memcpy(placed[i], range(s.sh_offset, s.sh_size, "section").data(), s.sh_size);
@@ -196,10 +108,10 @@ uint64_t ElfObject::Loader::address_of(uint32_t index) const {
     return reinterpret_cast<uint64_t>(found);
   }
   if (s.st_shndx >= sections.size() || placed[s.st_shndx] == nullptr)
-    damaged("symbol {} lies in section {}, which is not loaded", index, s.st_shndx);
+    damaged_object("symbol {} lies in section {}, which is not loaded", index, s.st_shndx);
   if (s.st_value > sections[s.st_shndx].sh_size)
-    damaged("symbol {} at {} of a section of {} bytes", index, s.st_value,
-            sections[s.st_shndx].sh_size);
+    damaged_object("symbol {} at {} of a section of {} bytes", index, s.st_value,
+                   sections[s.st_shndx].sh_size);
   return reinterpret_cast<uint64_t>(placed[s.st_shndx]) + s.st_value;
 }
 
@@ -223,7 +135,7 @@ void ElfObject::Loader::apply(std::byte* section, uint64_t section_bytes, const 
   if (type == R_X86_64_NONE) return;
   uint64_t width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
   if (r.r_offset > section_bytes || width > section_bytes - r.r_offset)
-    damaged("relocation at {} of a section of {} bytes", r.r_offset, section_bytes);
+    damaged_object("relocation at {} of a section of {} bytes", r.r_offset, section_bytes);
   std::byte* where = section + r.r_offset;
   const bool linked = linkage_of[index].has_value(),
              undefined = symbols[index].st_shndx == SHN_UNDEF;
@@ -251,19 +163,20 @@ void ElfObject::Loader::apply(std::byte* section, uint64_t section_bytes, const 
     case R_X86_64_REX_GOTPCRELX: value -= reinterpret_cast<uint64_t>(where); break;
     case R_X86_64_32:
     case R_X86_64_32S: break;
-    default: damaged("relocation type {} is not supported", type);
+    default: damaged_object("relocation type {} is not supported", type);
   }
   auto as_signed = static_cast<int64_t>(value);
   bool fits =
       width == 8 || (type == R_X86_64_32 ? value <= UINT32_MAX
                                          : as_signed >= INT32_MIN && as_signed <= INT32_MAX);
-  if (!fits) damaged("relocation type {} at {} overflows; compile with -fPIC", type, r.r_offset);
+  if (!fits)
+    damaged_object("relocation type {} at {} overflows; compile with -fPIC", type, r.r_offset);
   std::memcpy(where, &value, width);
 }
 
 void ElfObject::Loader::relocate(const Elf64_Shdr& relocations) {
   const Elf64_Shdr& section = sections[relocations.sh_info];
-  if (section.sh_type == SHT_NOBITS) damaged("relocations of a section without contents");
+  if (section.sh_type == SHT_NOBITS) damaged_object("relocations of a section without contents");
   for (const Elf64_Rela& r : table<Elf64_Rela>(relocations, "relocations"))
     apply(placed[relocations.sh_info], section.sh_size, r);
 }
@@ -275,14 +188,13 @@ void ElfObject::Loader::collect_functions() {
     if (s.st_shndx == SHN_UNDEF) continue;
     if (s.st_shndx >= sections.size() || !(sections[s.st_shndx].sh_flags & SHF_EXECINSTR)) continue;
     if (s.st_value >= sections[s.st_shndx].sh_size)
-      damaged("function at {} outside its section", s.st_value);
+      damaged_object("function at {} outside its section", s.st_value);
     object.functions_.emplace(name_of(s), reinterpret_cast<const void*>(address_of(i)));
   }
 }
 
 void ElfObject::Loader::load() {
-  read_header();
-  read_symbols();
+  linkage_of.resize(symbols.size());
   plan_sections();
   plan_linkage();
   place();

@@ -13,9 +13,10 @@
 namespace tuff::render {
 
 enum class BinaryFormat : uint8_t {
-  None,    // the null device: nothing to load
-  SpirV,   // words of one module with one entry point, `symbol`
-  Object,  // x86-64 ELF relocatable; several Binaries may share one
+  None,          // the null device: nothing to load
+  SpirV,         // words of one module with one entry point, `symbol`
+  Object,        // x86-64 ELF relocatable; several Binaries may share one
+  AmdgpuObject,  // the same of an AMD GPU
 };
 
 // A buffer that its kernel also, or only, reads as texels: a uniform texel buffer of `components`

@@ -9,8 +9,6 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "render/c_kernel.h"
-#include "render/c_types.h"
-#include "render/clang_compiler.h"
 
 namespace tuff::render {
 namespace {
@@ -42,20 +40,21 @@ std::vector<Unit> balanced_units(std::span<const Source> sources,
   return units;
 }
 
-std::string unit_text(std::span<const Source> sources, const Unit& unit) {
-  std::string text = c_prelude();
+std::string unit_text(const CDialect& d, std::span<const Source> sources, const Unit& unit) {
+  std::string text = d.prelude;
   for (size_t i : unit) text += sources[i].text;
   return text;
 }
 
 // A unit failed: which kernel was it? Compiles one at a time; throws with the kernel's name.
-[[noreturn]] void blame(std::span<const Source> sources, const std::vector<Unit>& units,
+[[noreturn]] void blame(const CDialect& d, std::span<const Source> sources,
+                        const std::vector<Unit>& units, const Target& target,
                         const CompileError& all) {
   for (const Unit& unit : units)
     for (size_t i : unit) {
-      const std::string text = unit_text(sources, {i});
+      const std::string text = unit_text(d, sources, {i});
       try {
-        compile_c({&text, 1});
+        d.compile({&text, 1}, target);
       } catch (const CompileError& e) {
         fail<CompileError>("kernel {}: {}", sources[i].name, e.what());
       }
@@ -63,29 +62,24 @@ std::string unit_text(std::span<const Source> sources, const Unit& unit) {
   throw all;
 }
 
-// Without it clang halves vectors of 64 bytes where its tuning for the CPU prefers shorter ones.
-std::string vector_attribute(const Target& t) {
-  return t.vector_bytes > 32
-             ? fmt::format("__attribute__((min_vector_width({}))) ", t.vector_bytes * 8)
-             : "";
-}
-
 }  // namespace
 
-Source render_c(const kernel::LinearKernel& k, const Target& target) {
-  CKernel writer(k);
-  const std::string body = writer.body();
+Source render_c(const CDialect& d, const kernel::LinearKernel& k, const Target& target) {
+  CKernel writer(k, d);
+  const std::string body = writer.body(), attributes = d.attributes(k, target);
   Source s;
   s.name = k.name;
-  s.symbol = fmt::format("k{:016x}", text_hash(body));
-  s.text = fmt::format("{}void {}{}", vector_attribute(target), s.symbol, body);
+  s.format = d.format;
+  s.symbol = fmt::format("k{:016x}", text_hash(attributes + body));
+  s.text = fmt::format("{}void {}{}", attributes, s.symbol, body);
   s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
   s.local = k.local;
-  s.shared_bytes = static_cast<uint32_t>(writer.scratch_bytes());
+  s.shared_bytes = static_cast<uint32_t>(writer.shared_bytes());
   return s;
 }
 
-std::vector<Binary> compile_c_sources(std::span<const Source> sources, const Target&) {
+std::vector<Binary> compile_c_sources(const CDialect& d, std::span<const Source> sources,
+                                      const Target& target) {
   std::map<std::string, size_t> first_of;  // equal texts have equal symbols and are compiled once
   std::vector<size_t> wanted;
   for (size_t i = 0; i < sources.size(); ++i)
@@ -93,12 +87,12 @@ std::vector<Binary> compile_c_sources(std::span<const Source> sources, const Tar
   if (wanted.empty()) return {};
   const std::vector<Unit> units = balanced_units(sources, wanted);
   std::vector<std::string> texts;
-  for (const Unit& unit : units) texts.push_back(unit_text(sources, unit));
+  for (const Unit& unit : units) texts.push_back(unit_text(d, sources, unit));
   std::vector<std::vector<uint8_t>> objects;
   try {
-    objects = compile_c(texts);
+    objects = d.compile(texts, target);
   } catch (const CompileError& e) {
-    blame(sources, units, e);
+    blame(d, sources, units, target, e);
   }
   std::vector<std::shared_ptr<const std::vector<uint8_t>>> object_of(sources.size());
   for (size_t u = 0; u < units.size(); ++u) {
@@ -107,14 +101,13 @@ std::vector<Binary> compile_c_sources(std::span<const Source> sources, const Tar
   }
   std::vector<Binary> out;
   for (const Source& s : sources)
-    out.push_back({s.name, s.symbol, BinaryFormat::Object, object_of[first_of.at(s.symbol)], s.args,
-                   s.local, s.shared_bytes});
+    out.push_back({s.name, s.symbol, s.format, object_of[first_of.at(s.symbol)], s.args, s.local,
+                   s.shared_bytes});
   return out;
 }
 
-std::string c_identity(const Target& t) {
-  return fmt::format("{}; {}; prelude {:016x}", compiler_identity(), t.identity,
-                     text_hash(c_prelude()));
+std::string c_identity(const CDialect& d, const Target& t) {
+  return fmt::format("{}; prelude {:016x}", d.identity(t), text_hash(d.prelude));
 }
 
 }  // namespace tuff::render

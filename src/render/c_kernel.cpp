@@ -4,7 +4,6 @@
 #include "graph/scalar_eval.h"
 #include "graph/walk.h"
 #include "render/binary.h"
-#include "render/c_types.h"
 
 namespace tuff::render {
 
@@ -13,8 +12,9 @@ using graph::Node;
 using graph::Op;
 using kernel::LaneMask;
 
-CKernel::CKernel(const kernel::LinearKernel& k) : k_(k), space_(k), values_(k.ops.size()) {
-  if (c_has_width(space_.vector_width())) {
+CKernel::CKernel(const kernel::LinearKernel& k, const CDialect& d)
+    : k_(k), dialect_(d), space_(k), values_(k.ops.size()) {
+  if (d.simd && c_has_width(space_.vector_width())) {
     width_ = space_.vector_width();
     vector_mask_ = space_.vector_mask();
   }
@@ -22,7 +22,7 @@ CKernel::CKernel(const kernel::LinearKernel& k) : k_(k), space_(k), values_(k.op
 }
 
 std::string CKernel::body() {
-  header();
+  dialect_.workgroups ? workgroup_header() : header();
   for (size_t i = 0; i < k_.ops.size(); ++i) {
     current_ = i;
     variables_ = 0;
@@ -38,7 +38,7 @@ void CKernel::header() {
   out_ = "(const void* args, unsigned gx, unsigned gy, unsigned gz, char* scratch) {\n";
   for (size_t slot = 0; slot < k_.buffers.size(); ++slot)
     line(fmt::format("{0}* const d{1} = (({0}* const*)args)[{1}];",
-                     c_memory(k_.buffers[slot].dtype), slot));
+                     memory_type(k_.buffers[slot].dtype), slot));
   for (size_t i = 0; i < k_.variables.size(); ++i)
     line(fmt::format("const i32 n{} = ((const i32*)args)[{}];", i, k_.buffers.size() * 2 + i));
   line("(void)gx, (void)gy, (void)gz, (void)scratch;");
@@ -88,7 +88,7 @@ std::string CKernel::scalar(const CValue& v, DType t) const {
 
 std::string CKernel::vector(const CValue& v, DType t) {
   if (v.vector) return v.base;
-  const std::string type = c_type(t, width_);
+  const std::string type = type_of(t, width_);
   const CValue first{v.base, v.constant};
   std::string splat = fmt::format("({})({})", type, scalar(first, t));
   // A Bool in a vector is 0 or -1 per lane.
@@ -118,7 +118,7 @@ void CKernel::emit(size_t i) {
       if (is_int(u.dtype))
         out = {CValue{"", u.const_int()}};
       else
-        single(c_literal(u.get<Scalar>()));
+        single(c_literal(dialect_, u.get<Scalar>()));
       return;
     case Op::Param: return single(fmt::format("d{}", u.get<graph::ParamArg>().slot));
     case Op::Variable:
@@ -128,6 +128,7 @@ void CKernel::emit(size_t i) {
                           u.get<graph::VariableArg>().name);
     case Op::Special: {
       const auto& s = u.get<graph::SpecialArg>();
+      if (dialect_.workgroups) return single(define(type_of(u.dtype), coordinate(s)));
       if (s.space != 'g') {
         if (k_.local[s.axis] == 1) {
           out = {CValue{}};
@@ -135,23 +136,31 @@ void CKernel::emit(size_t i) {
         }
         fail<Unsupported>("C renderer: local ids; a CPU group is one invocation");
       }
-      return single(define(c_type(u.dtype), fmt::format("g{}", "xyz"[s.axis])));
+      return single(define(type_of(u.dtype), fmt::format("g{}", "xyz"[s.axis])));
     }
     case Op::Range: return emit_range(i);
     case Op::End: --indent_; return line("}");
     case Op::Register: return emit_register(i);
     case Op::Shared: {
+      if (dialect_.workgroups) return emit_workgroup_memory(i);
       const auto& s = u.get<graph::SharedArg>();
-      line(fmt::format("{0}* const s{1} = ({0}*)(scratch + {2});", c_memory(u.dtype), s.number,
-                       scratch_bytes_));
+      line(fmt::format("{0}* const s{1} = ({0}*)(scratch + {2});", memory_type(u.dtype), s.number,
+                       shared_bytes_));
       const size_t bytes = static_cast<size_t>(s.count) * size_bytes(u.dtype);
-      scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+      shared_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
       return single(fmt::format("s{}", s.number));
     }
     case Op::After:
     case Op::Index:
-    case Op::Barrier:
     case Op::Sink: return;
+    case Op::Barrier:
+      if (dialect_.workgroups) line("TUFF_BARRIER();");
+      return;
+    case Op::Shuffle: return emit_shuffle(i);
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd:
+    case Op::MatrixStore: return emit_matrix(i);
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
     case Op::Prefetch: return emit_prefetch(i);
@@ -174,7 +183,7 @@ void CKernel::emit_range(size_t i) {
   TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce,
              "kernel {}: a {} range on the linear floor", k_.name, graph::name(arg.kind));
   const std::string size = scalar(value(u.src(0).get(), 0, 0), u.dtype);
-  line(fmt::format("for ({0} r{1} = 0; r{1} < {2}; r{1}++) {{", c_type(u.dtype), arg.id, size));
+  line(fmt::format("for ({0} r{1} = 0; r{1} < {2}; r{1}++) {{", type_of(u.dtype), arg.id, size));
   ++indent_;
   values_[i] = {CValue{fmt::format("r{}", arg.id)}};
 }
@@ -182,10 +191,12 @@ void CKernel::emit_range(size_t i) {
 void CKernel::emit_register(size_t i) {
   const Node& u = *k_.ops[i];
   const bool vec = k_.lanes[i] & vector_mask_;
+  const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
+  const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   for (int n = 0; n < count; ++n) {
-    const std::string name = fmt::format("acc{}_{}", u.get<int64_t>(), n);
-    line(fmt::format("{} {};", c_type(u.dtype, vec ? width_ : 1), name));
+    const std::string name = fmt::format("acc{}_{}", number, n);
+    line(fmt::format("{} {};", held_type(u, vec), name));
     values_[i].push_back(CValue{.base = name, .vector = vec});
   }
 }
@@ -216,8 +227,8 @@ CValue CKernel::alu(const Node& u, const std::vector<CValue>& x) {
   }
   const int width = vec ? width_ : 1;
   const DType from = u.src(u.op == Op::Where ? 1 : 0)->dtype;
-  const std::string text = c_alu(u.op, u.dtype, from, operands, width);
-  return CValue{.base = define(c_type(u.dtype, width), text), .vector = vec};
+  const std::string text = c_alu(dialect_, u.op, u.dtype, from, operands, width);
+  return CValue{.base = define(type_of(u.dtype, width), text), .vector = vec};
 }
 
 // ---- integers: sums of a shared base and constants ------------------------------------------
@@ -238,9 +249,9 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
   if (a.base.empty() && !subtract)
     out.base = b.base;
   else if (a.base.empty())
-    out.base = define(c_type(t), fmt::format("-{}", b.base));
+    out.base = define(type_of(t), fmt::format("-{}", b.base));
   else
-    out.base = define(c_type(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
+    out.base = define(type_of(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
   return out;
 }
 
@@ -248,7 +259,7 @@ CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
   CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
   if (!a.base.empty() && factor != 1)
-    out.base = define(c_type(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
+    out.base = define(type_of(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
   return out;
 }
 
@@ -327,7 +338,7 @@ void CKernel::emit_reduce(size_t i) {
 CValue CKernel::fold(Op op, DType t, const std::vector<CValue>& x, bool across_vector) {
   const auto combine = [&](const std::string& a, const std::string& b, int width) {
     const COperand operands[2] = {{a, width}, {b, width}};
-    return define(c_type(t, width), c_alu(op, t, t, operands, width));
+    return define(type_of(t, width), c_alu(dialect_, op, t, t, operands, width));
   };
   bool vec = across_vector;
   for (const CValue& v : x) vec |= v.varies();
@@ -341,7 +352,7 @@ CValue CKernel::fold(Op op, DType t, const std::vector<CValue>& x, bool across_v
     texts = std::move(next);
   }
   if (!across_vector) return CValue{.base = texts[0], .vector = vec};
-  std::string all = define(c_type(t, width_), texts[0]);
+  std::string all = define(type_of(t, width_), texts[0]);
   for (int width = width_ / 2; width > 1; width /= 2)
     all = combine(all + ".lo", all + ".hi", width);
   return CValue{combine(t == DType::Bool ? fmt::format("(-{}.x)", all) : all + ".x",

@@ -1,6 +1,6 @@
 // CKernel: walks one linear list and writes the body of one C function.
-// Called by c.cpp alone. The Vector range becomes SIMD lanes; every other lane combination is a
-// variable of its own. Must never know compilers or targets.
+// Called by c.cpp alone. The Vector range becomes SIMD lanes, where the dialect has them; every
+// other lane combination is a variable of its own. Must never know compilers or targets.
 #pragma once
 
 #include <span>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "render/c_ops.h"
+#include "render/c_types.h"
 #include "render/lane_space.h"
 
 namespace tuff::render {
@@ -28,9 +29,9 @@ struct CValue {
 
 class CKernel {
  public:
-  explicit CKernel(const kernel::LinearKernel& k);
+  CKernel(const kernel::LinearKernel& k, const CDialect& d);
   std::string body();  // "(const void* args, ...) { ... }" without the symbol
-  size_t scratch_bytes() const { return scratch_bytes_; }  // of the body: its Shared memory
+  size_t shared_bytes() const { return shared_bytes_; }  // of the body: its Shared memory
 
  private:
   void header();
@@ -42,6 +43,16 @@ class CKernel {
   void emit_store(size_t i);
   void emit_prefetch(size_t i);
   void emit_reduce(size_t i);
+
+  // Of dialects with workgroups: c_workgroup.cpp.
+  void workgroup_header();
+  std::string coordinate(const graph::SpecialArg& s) const;
+  std::string item_number() const;
+  void emit_workgroup_memory(size_t i);
+  void emit_shuffle(size_t i);
+  void emit_matrix(size_t i);
+  std::string matrix_place(size_t i, int instance) const;
+  std::string held_type(const graph::Node& u, bool vec) const;  // of a value or a register
 
   CValue alu(const graph::Node& u, const std::vector<CValue>& x);
   bool affine(const graph::Node& u, const std::vector<CValue>& x, CValue& out);
@@ -58,6 +69,7 @@ class CKernel {
   std::string shuffled(const std::string& a, const std::string& b, DType t,
                        std::span<const int> lanes);
   int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_behind_gates(size_t i, const graph::Node& index);
   void load_transposed(size_t i, const graph::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
   std::string joined(std::vector<std::string> parts, DType t, int n);
@@ -76,6 +88,8 @@ class CKernel {
                      const CValue& offset) const;
   std::string pointer(const graph::Node& buffer, const CValue& offset) const;
 
+  std::string type_of(DType t, int width = 1) const { return c_type(dialect_, t, width); }
+  std::string memory_type(DType t, int width = 1) const { return c_memory(dialect_, t, width); }
   // A variable of the current op holding `expr`; the same expression gives the same variable.
   std::string define(const std::string& type, const std::string& expr);
   void line(const std::string& text);
@@ -85,13 +99,14 @@ class CKernel {
   const CValue& value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
 
   const kernel::LinearKernel& k_;
+  const CDialect& dialect_;
   LaneSpace space_;
   int width_ = 1;  // lanes of the Vector range
   kernel::LaneMask vector_mask_ = 0;
   std::unordered_map<const graph::Node*, size_t> position_;
   std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
-  size_t current_ = 0, scratch_bytes_ = 0;
+  size_t current_ = 0, shared_bytes_ = 0;
   bool streams_ = false;  // stores past the caches
   int variables_ = 0, indent_ = 1;
   std::string out_;

@@ -1,10 +1,10 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
 #include "graph/walk.h"
 #include "render/c_kernel.h"
-#include "render/c_types.h"
 
 namespace tuff::render {
 
@@ -57,6 +57,8 @@ void CKernel::emit_load(size_t i) {
   const LaneMask mask = k_.lanes[i];
   std::vector<CValue>& out = values_[i];
   out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
+  const bool gated = from->op == Op::Index && from->src_count > 2;
+  if (gated && !dialect_.simd && out.size() > 1) return load_behind_gates(i, *from);
   for (int n = 0; n < static_cast<int>(out.size()); ++n) {
     if (!out[n].base.empty()) continue;  // loaded with an instance before it
     if (from->op == Op::Register) {
@@ -102,7 +104,7 @@ void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
   const CValue& offset = value(index.src(1).get(), mask, first);
   const int n = space_.size(bit);
-  const std::string type = c_type(index.dtype, n);
+  const std::string type = type_of(index.dtype, n);
   std::vector<std::vector<std::string>> columns(
       static_cast<size_t>(n));  // each of width_ / n parts
   for (int block = 0; block < width_; block += n) {
@@ -110,7 +112,7 @@ void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
     for (int l = block; l < block + n; ++l) {
       const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
       rows.push_back(define(
-          type, fmt::format("*(const {}*)({})", c_memory(index.dtype, n), pointer(index, at))));
+          type, fmt::format("*(const {}*)({})", memory_type(index.dtype, n), pointer(index, at))));
     }
     rows = transposed(std::move(rows), index.dtype);
     for (int j = 0; j < n; ++j) columns[j].push_back(rows[j]);
@@ -128,8 +130,8 @@ std::string CKernel::joined(std::vector<std::string> parts, DType t, int n) {
     for (int l = 0; l < 2 * n; ++l) lanes += fmt::format(", {}", l);
     std::vector<std::string> next;
     for (size_t p = 0; p < parts.size(); p += 2)
-      next.push_back(define(c_type(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                          parts[p], parts[p + 1], lanes)));
+      next.push_back(define(type_of(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                           parts[p], parts[p + 1], lanes)));
     parts = std::move(next);
   }
   return parts[0];
@@ -148,8 +150,8 @@ std::vector<std::string> CKernel::transposed(std::vector<std::string> rows, DTyp
     std::vector<std::string> next;
     for (int v = 0; v < half; ++v)
       for (const std::string& lanes : {low, high})
-        next.push_back(define(c_type(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                        rows[v], rows[v + half], lanes)));
+        next.push_back(define(type_of(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
+                                                         rows[v], rows[v + half], lanes)));
     rows = std::move(next);
   }
   return rows;
@@ -166,9 +168,9 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
   if (!offset.varies() && !lane_gate) {
     std::string text = element(index, offset, offset_type, 0);
     if (is_bool) text = fmt::format("({} != 0)", text);
-    return {define(c_type(t), condition + text + (gate ? " : 0" : ""))};
+    return {define(type_of(t), condition + text + (gate ? " : 0" : ""))};
   }
-  const std::string type = c_type(t, width_);
+  const std::string type = type_of(t, width_);
   if (offset.is_contiguous()) return load_contiguous(index, offset, gate);
   if (offset.step == 1 && offset.every < width_ && !is_bool && !condition.size())
     return load_repeated(index, offset, gate);
@@ -182,13 +184,48 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
   return CValue{.base = define(type, text + "}"), .vector = true};
 }
 
+// Where nothing is a vector, what has one gate is loaded behind one branch, so that the compiler
+// sees neighbours. Each element once.
+void CKernel::load_behind_gates(size_t i, const Node& index) {
+  const LaneMask mask = k_.lanes[i];
+  std::vector<std::string> gates;
+  for (size_t n = 0; n < values_[i].size(); ++n) {
+    const std::string gate = value(index.src(2).get(), mask, static_cast<int>(n)).base;
+    if (std::find(gates.begin(), gates.end(), gate) == gates.end()) gates.push_back(gate);
+  }
+  for (const std::string& gate : gates) {
+    std::vector<std::pair<std::string, std::string>> loads;  // element, variable
+    for (size_t n = 0; n < values_[i].size(); ++n) {
+      const int instance = static_cast<int>(n);
+      if (value(index.src(2).get(), mask, instance).base != gate) continue;
+      const CValue& offset = value(index.src(1).get(), mask, instance);
+      const std::string text = element(index, offset, index.src(1)->dtype, 0);
+      auto known = std::find_if(loads.begin(), loads.end(),
+                                [&](const auto& load) { return load.first == text; });
+      if (known == loads.end()) {
+        loads.emplace_back(text, fmt::format("v{}_{}", i, variables_++));
+        known = loads.end() - 1;
+      }
+      values_[i][n] = CValue{known->second};
+    }
+    for (const auto& [text, variable] : loads)
+      line(fmt::format("{} {} = 0;", type_of(index.dtype), variable));
+    line(fmt::format("if ({}) {{", gate));
+    ++indent_;
+    for (const auto& [text, variable] : loads)
+      line(fmt::format("{} = {}{};", variable, text, index.dtype == DType::Bool ? " != 0" : ""));
+    --indent_;
+    line("}");
+  }
+}
+
 CValue CKernel::load_contiguous(const Node& index, const CValue& offset, const CValue* gate) {
   const DType t = index.dtype;
   const bool is_bool = t == DType::Bool, lane_gate = gate && gate->varies();
-  const std::string type = c_type(t, width_);
+  const std::string type = type_of(t, width_);
   std::string text =
       lane_gate ? masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool))
-                : fmt::format("*(const {}*)({})", c_memory(t, width_), pointer(index, offset));
+                : fmt::format("*(const {}*)({})", memory_type(t, width_), pointer(index, offset));
   if (is_bool)
     text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
   else if (lane_gate)
@@ -202,7 +239,7 @@ std::string CKernel::shuffled(const std::string& a, const std::string& b, DType 
                               std::span<const int> lanes) {
   std::string text;
   for (const int l : lanes) text += fmt::format(", {}", l);
-  return define(c_type(t, static_cast<int>(lanes.size())),
+  return define(type_of(t, static_cast<int>(lanes.size())),
                 fmt::format("__builtin_shufflevector({}, {}{})", a, b, text));
 }
 
@@ -220,23 +257,24 @@ CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CVa
       std::vector<int> own;
       for (int l = 0; l < count; ++l) own.push_back(l * n + j);
       const std::string some = shuffled(lanes, lanes, DType::Bool, own);
-      any = any.empty() ? some : define(c_type(DType::Bool, count), any + " | " + some);
+      any = any.empty() ? some : define(type_of(DType::Bool, count), any + " | " + some);
     }
-    text = fmt::format("({})get_{}((const {}*)({}), {})", c_type(t, count), c_bits(t, count),
+    text = fmt::format("({})get_{}((const {}*)({}), {})", type_of(t, count), c_bits(t, count),
                        c_bits(t, 1), pointer(index, offset), any);
   } else {
-    text = fmt::format("*(const {}*)({})", c_memory(t, count), pointer(index, offset));
+    text = fmt::format("*(const {}*)({})", memory_type(t, count), pointer(index, offset));
   }
-  const std::string loaded = define(c_type(t, count), text);
+  const std::string loaded = define(type_of(t, count), text);
   std::vector<int> repeated;
   for (int l = 0; l < width_; ++l) repeated.push_back(l / n);
   const std::string all = shuffled(loaded, loaded, t, repeated);
   if (!gate) return CValue{.base = all, .vector = true};
   const COperand operands[3] = {{vector(*gate, DType::Bool), width_},
                                 {all, width_},
-                                {fmt::format("({})(0)", c_type(t, width_)), width_}};
-  return CValue{.base = define(c_type(t, width_), c_alu(Op::Where, t, t, operands, width_)),
-                .vector = true};
+                                {fmt::format("({})(0)", type_of(t, width_)), width_}};
+  return CValue{
+      .base = define(type_of(t, width_), c_alu(dialect_, Op::Where, t, t, operands, width_)),
+      .vector = true};
 }
 
 // ---- vectors of every n-th element ----------------------------------------------------------
@@ -317,7 +355,7 @@ CValue CKernel::load_register(size_t i, const Node* reg, int instance) {
   const CValue& v = value(reg, k_.lanes[i], instance);
   if (!changes_before_last_use(i, reg)) return v;
   CValue copy = v;
-  copy.base = define(c_type(reg->dtype, v.vector ? width_ : 1), v.base);
+  copy.base = define(held_type(*reg, v.vector), v.base);
   return copy;
 }
 
@@ -383,11 +421,11 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
     if (!condition.empty() || k_.ops[current_]->arg != graph::Arg(graph::kStreaming))
-      return line(fmt::format("{}*({}*)({}) = {};", condition, c_memory(t, width_),
+      return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_),
                               pointer(index, offset), text));
     streams_ = true;
-    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text, c_type(t, width_),
-                            pointer(index, offset)));
+    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text,
+                            type_of(t, width_), pointer(index, offset)));
   }
   if (offset.is_contiguous()) {
     std::string text = vector(v, t);

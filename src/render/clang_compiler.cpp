@@ -1,5 +1,6 @@
 #include "render/clang_compiler.h"
 
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -12,6 +13,7 @@ namespace tuff::render {
 namespace {
 
 constexpr size_t kMessageLines = 8;
+constexpr int kAmdgpuClang = 19;  // the first that knows all generations
 
 std::string first_lines(const std::string& text, size_t lines) {
   size_t at = 0;
@@ -21,6 +23,17 @@ std::string first_lines(const std::string& text, size_t lines) {
     at = end + 1;
   }
   return text.substr(0, at);
+}
+
+std::optional<std::string> named_or_first(Env variable, std::span<const char* const> names) {
+  if (std::string named = env_text(variable); !named.empty()) {
+    if (named.find('/') != std::string::npos)
+      return os::exists(named) ? std::optional(named) : std::nullopt;
+    return os::find_program(named);
+  }
+  for (const char* name : names)
+    if (auto path = os::find_program(name)) return path;
+  return std::nullopt;
 }
 
 // -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset,
@@ -50,6 +63,30 @@ std::vector<std::string> command_line(const std::string& compiler) {
           "-"};
 }
 
+// A library of builtins is neither there nor needed. Products and sums are fused where one
+// expression has both, as the prelude's pragma says; quotients and roots are those of IEEE 754.
+std::vector<std::string> amdgpu_command_line(const std::string& compiler,
+                                             const std::string& processor) {
+  return {compiler,
+          "-x",
+          "cl",
+          "-cl-std=CL2.0",
+          "-cl-no-stdinc",
+          "-c",
+          "--target=amdgcn-amd-amdhsa",
+          "-mcpu=" + processor,
+          "-nogpulib",
+          "-O3",
+          "-ffp-contract=off",
+          "-cl-fp32-correctly-rounded-divide-sqrt",
+          "-fwrapv",
+          "-fno-strict-aliasing",
+          "-fno-ident",
+          "-o",
+          "-",
+          "-"};
+}
+
 constexpr uint64_t kInterruptPollNs = 50'000'000;
 
 // An interrupt ends the wait; the processes are then killed by their destructors.
@@ -66,21 +103,21 @@ std::vector<uint8_t> finish(os::Process& process) {
 }  // namespace
 
 std::optional<std::string> find_c_compiler() {
-  if (std::string named = env_text(Env::TUFF_CC); !named.empty()) {
-    if (named.find('/') != std::string::npos)
-      return os::exists(named) ? std::optional(named) : std::nullopt;
-    return os::find_program(named);
-  }
-  for (const char* name :
-       {"clang-19", "clang", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"})
-    if (auto path = os::find_program(name)) return path;
-  return std::nullopt;
+  constexpr const char* kNames[] = {"clang-19", "clang",    "clang-18", "clang-17",
+                                    "clang-16", "clang-15", "clang-14"};
+  return named_or_first(Env::TUFF_CC, kNames);
 }
 
-std::string compiler_identity() {
+std::optional<std::string> find_amdgpu_compiler() {
+  constexpr const char* kNames[] = {"clang-19", "clang-20", "clang-21", "clang"};
+  return named_or_first(Env::TUFF_CLANG, kNames);
+}
+
+namespace {
+
+std::string version_of(const std::optional<std::string>& compiler) {
   static std::mutex mutex;
   static std::map<std::string, std::string> known;  // by path: TUFF_CC may change between calls
-  auto compiler = find_c_compiler();
   if (!compiler) return {};
   std::lock_guard lock(mutex);
   auto [it, fresh] = known.try_emplace(*compiler);
@@ -91,10 +128,15 @@ std::string compiler_identity() {
   return it->second;
 }
 
-std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units) {
-  auto compiler = find_c_compiler();
-  if (!compiler) fail<Unsupported>("no C compiler: install clang, or name one with TUFF_CC");
-  std::vector<std::string> argv = command_line(*compiler);
+// "Debian clang version 19.1.7 (3)" -> 19; 0 if it is no such text.
+int clang_major(const std::string& version) {
+  constexpr std::string_view kBefore = "clang version ";
+  const size_t at = version.find(kBefore);
+  return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + kBefore.size());
+}
+
+std::vector<std::vector<uint8_t>> compile_units(std::span<const std::string> translation_units,
+                                                const std::vector<std::string>& argv) {
   std::vector<std::vector<uint8_t>> objects;
   objects.reserve(translation_units.size());
   std::deque<os::Process> running;
@@ -107,6 +149,34 @@ std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> transla
   }
   for (os::Process& process : running) objects.push_back(finish(process));
   return objects;
+}
+
+}  // namespace
+
+std::string compiler_identity() { return version_of(find_c_compiler()); }
+std::string amdgpu_compiler_identity() { return version_of(find_amdgpu_compiler()); }
+
+std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units) {
+  auto compiler = find_c_compiler();
+  if (!compiler) fail<Unsupported>("no C compiler: install clang, or name one with TUFF_CC");
+  return compile_units(translation_units, command_line(*compiler));
+}
+
+std::string why_no_amdgpu_compiler() {
+  constexpr const char* kRemedy =
+      "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
+  const std::optional<std::string> compiler = find_amdgpu_compiler();
+  if (!compiler) return fmt::format("no compiler for AMD GPUs: {}", kRemedy);
+  const std::string version = version_of(compiler);
+  if (clang_major(version) < kAmdgpuClang)
+    return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);
+  return {};
+}
+
+std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
+                                                 const std::string& processor) {
+  if (const std::string why = why_no_amdgpu_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  return compile_units(translation_units, amdgpu_command_line(*find_amdgpu_compiler(), processor));
 }
 
 }  // namespace tuff::render

@@ -1,6 +1,6 @@
-// The C compiler as a program: finds it, names its version, turns C sources into object files.
-// Called by the C renderer and by the CPU device's probe. Knows nothing of kernels or of how
-// objects are loaded.
+// The C compilers as programs: finds them, names their versions, turns C sources into object files.
+// Called by the C renderer and by the devices' probes. Knows nothing of kernels or of how objects
+// are loaded.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,17 @@ std::optional<std::string> find_c_compiler();
 // First line of `--version`, part of disk-cache keys; empty if there is no compiler. Cached.
 std::string compiler_identity();
 
-// One translation unit and the kernels that it defines.
-struct CSource {
-  std::string text;
-  std::vector<std::string> symbols;
-};
-
 // Compiles all at once, one child per unit, at most one per core. Same order as given.
 // Throws CompileError with the first lines of the compiler's message, or Unsupported without one.
 std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units);
+
+// The compiler for AMD GPUs: clang 19 or later. TUFF_CLANG, else clang-19, clang-20 ... on PATH.
+std::optional<std::string> find_amdgpu_compiler();
+std::string amdgpu_compiler_identity();
+std::string why_no_amdgpu_compiler();  // with the remedy; empty if it is there
+
+// As compile_c, of OpenCL C, for a processor as LLVM names it ("gfx1100"): relocatable objects.
+std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
+                                                 const std::string& processor);
 
 }  // namespace tuff::render

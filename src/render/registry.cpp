@@ -27,8 +27,20 @@ std::vector<Binary> compile_null(std::span<const Source> sources, const Target&)
 
 std::string null_identity(const Target&) { return "null"; }
 
+// A row of the C renderer: its functions for one dialect.
+template <const CDialect& (*dialect)()>
+constexpr Renderer c_row(const char* name) {
+  return {name,
+          [](const kernel::LinearKernel& k, const Target& t) { return render_c(dialect(), k, t); },
+          [](std::span<const Source> sources, const Target& t) {
+            return compile_c_sources(dialect(), sources, t);
+          },
+          [](const Target& t) { return c_identity(dialect(), t); }};
+}
+
 constexpr Renderer kRenderers[] = {
-    {"c", render_c, compile_c_sources, c_identity},
+    c_row<c_cpu>("c"),
+    c_row<c_amdgpu>("amdgpu"),
     {"spirv", render_spirv, pack_spirv, spirv_identity},
     {"null", render_null, compile_null, null_identity},
 };

@@ -17,8 +17,9 @@ namespace tuff::render {
 // A kernel in its renderer's language, before a compiler made a Binary of it.
 struct Source {
   std::string name, symbol;
-  std::string text;             // C; for SPIR-V empty
-  std::vector<uint32_t> words;  // SPIR-V
+  BinaryFormat format = BinaryFormat::None;  // of the Binary
+  std::string text;                          // a dialect of C; for SPIR-V empty
+  std::vector<uint32_t> words;               // SPIR-V
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t shared_bytes = 0;

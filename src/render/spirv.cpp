@@ -100,6 +100,7 @@ Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
   Source s;
   s.name = k.name;
   s.symbol = "main";
+  s.format = BinaryFormat::SpirV;
   s.words = m.words();
   s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size()),
             function.texels()};
@@ -113,8 +114,7 @@ std::vector<Binary> pack_spirv(std::span<const Source> sources, const Target&) {
   for (const Source& s : sources) {
     const auto* first = reinterpret_cast<const uint8_t*>(s.words.data());
     auto bytes = std::make_shared<const std::vector<uint8_t>>(first, first + s.words.size() * 4);
-    out.push_back(
-        {s.name, s.symbol, BinaryFormat::SpirV, std::move(bytes), s.args, s.local, s.shared_bytes});
+    out.push_back({s.name, s.symbol, s.format, std::move(bytes), s.args, s.local, s.shared_bytes});
   }
   return out;
 }

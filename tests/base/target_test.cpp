@@ -6,10 +6,8 @@
 namespace tuff {
 namespace {
 
-const char* const kBuiltins[] = {"spirv-generic", "spirv-lavapipe", "c-x86-64"};
-
 TEST(Target, JsonRoundTrip) {
-  for (const char* name : kBuiltins)
+  for (const std::string& name : builtin_target_names())
     EXPECT_EQ(target_from_json(to_json(builtin_target(name))), builtin_target(name));
   Target t;
   t.device = "VULKAN";
@@ -77,7 +75,10 @@ TEST(Target, BuiltinsAreKnownByName) {
   EXPECT_TRUE(lavapipe.has_local);
   EXPECT_EQ(lavapipe.shared_bytes, 32768u);
   EXPECT_FALSE(builtin_target("spirv-generic").features.i64);
+  EXPECT_EQ(builtin_target("amdgpu-gfx1100").subgroup_size, 32u);
+  EXPECT_EQ(builtin_target("amdgpu-gfx942").subgroup_size, 64u);
   EXPECT_THROW(builtin_target("spirv"), InvalidArgument);
+  EXPECT_THROW(builtin_target("amdgpu-gfx803"), InvalidArgument);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ namespace {
 // Compiles all kernels at once, links the objects into one shared library and opens it.
 std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernels) {
   std::vector<Source> sources;
-  for (const auto& k : kernels) sources.push_back(render_c(k, {}));
-  const std::vector<Binary> binaries = compile_c_sources(sources, {});
+  for (const auto& k : kernels) sources.push_back(render_c(c_cpu(), k, {}));
+  const std::vector<Binary> binaries = compile_c_sources(c_cpu(), sources, {});
   const std::string stem = fmt::format(
       "{}/tuff_render_{}", std::filesystem::temp_directory_path().string(), os::monotonic_ns());
   std::vector<std::string> argv = {*find_c_compiler(), "-shared", "-o", stem + ".so"};
@@ -45,7 +45,7 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
 
 void run_c(const os::Library& library, const kernel::LinearKernel& k,
            std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {}) {
-  const Source source = render_c(k, {});
+  const Source source = render_c(c_cpu(), k, {});
   const auto fn = reinterpret_cast<CpuKernelFn>(library.symbol(source.symbol.c_str()));
   ASSERT_NE(fn, nullptr);
   std::vector<uint64_t> args(source.args.size_bytes() / 8);
@@ -74,7 +74,8 @@ void check(const std::vector<Case>& cases) {
     evaluate(c.kernel, want, c.scalars);
     const bool before = ::testing::Test::HasFailure();
     expect_equal(c.kernel, got, want);
-    if (!before && ::testing::Test::HasFailure()) std::puts(render_c(c.kernel, {}).text.c_str());
+    if (!before && ::testing::Test::HasFailure())
+      std::puts(render_c(c_cpu(), c.kernel, {}).text.c_str());
   }
 }
 
@@ -186,21 +187,23 @@ TEST(RenderC, RandomKernels) {
   for (uint32_t seed = 0; seed < 100; ++seed) cases.push_back({random_kernel(seed)});
   check(cases);
 }
-TEST(RenderC, LocalIdsAreRefused) { EXPECT_THROW(render_c(shared_sum_kernel(), {}), Unsupported); }
+TEST(RenderC, LocalIdsAreRefused) {
+  EXPECT_THROW(render_c(c_cpu(), shared_sum_kernel(), {}), Unsupported);
+}
 TEST(RenderC, EqualKernelsShareSymbolAndObject) {
-  const std::vector<Source> sources = {render_c(matmul_kernel(), {}),
-                                       render_c(elementwise_kernel(), {}),
-                                       render_c(matmul_kernel(), {})};
-  const std::vector<Binary> binaries = compile_c_sources(sources, {});
+  const std::vector<Source> sources = {render_c(c_cpu(), matmul_kernel(), {}),
+                                       render_c(c_cpu(), elementwise_kernel(), {}),
+                                       render_c(c_cpu(), matmul_kernel(), {})};
+  const std::vector<Binary> binaries = compile_c_sources(c_cpu(), sources, {});
   EXPECT_EQ(binaries[0].symbol, binaries[2].symbol);
   EXPECT_EQ(binaries[0].bytes, binaries[2].bytes);
   EXPECT_NE(binaries[0].symbol, binaries[1].symbol);
 }
 TEST(RenderC, CompileErrorNamesTheKernel) {
-  Source bad = render_c(elementwise_kernel(), {});
+  Source bad = render_c(c_cpu(), elementwise_kernel(), {});
   bad.text += "nonsense";
   try {
-    compile_c_sources({&bad, 1}, {});
+    compile_c_sources(c_cpu(), {&bad, 1}, {});
     FAIL();
   } catch (const CompileError& e) {
     EXPECT_NE(std::string(e.what()).find("e_4_8"), std::string::npos) << e.what();

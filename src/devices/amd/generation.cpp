@@ -61,11 +61,12 @@ constexpr Generation family_row(Family family) {
   return g;
 }
 
-constexpr Generation row(std::string_view name, uint32_t version, Family family, SdmaVersion sdma,
-                         uint32_t vgpr_kib) {
+constexpr Generation row(std::string_view name, uint32_t version, uint32_t elf_machine,
+                         Family family, SdmaVersion sdma, uint32_t vgpr_kib) {
   Generation g = family_row(family);
   g.name = name;
   g.target_version = version;
+  g.elf_machine = elf_machine;
   g.sdma = sdma;
   // 30 bits of COUNT from 5.2 on; 22 before (Linux amdgpu/sdma_v*.c: copy_max_bytes).
   g.copy_max_bytes = sdma >= SdmaVersion::SDMA_5_2 ? 1u << 30 : 1u << 22;
@@ -75,8 +76,8 @@ constexpr Generation row(std::string_view name, uint32_t version, Family family,
 }
 
 constexpr Generation kGenerations[] = {
-#define AMD_GENERATION(name, version, family, sdma, vgpr_kib) \
-  row(#name, version, Family::family, SdmaVersion::sdma, vgpr_kib),
+#define AMD_GENERATION(name, version, elf_machine, family, sdma, vgpr_kib) \
+  row(#name, version, elf_machine, Family::family, SdmaVersion::sdma, vgpr_kib),
 #include "devices/amd/generations.def"
 };
 

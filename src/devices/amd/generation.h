@@ -19,6 +19,7 @@ enum class WorkgroupIds : uint8_t { Sgpr, PaddedSgpr, Ttmp };
 struct Generation {
   std::string_view name;    // "gfx1100", as LLVM's -mcpu
   uint32_t target_version;  // gfx_target_version of the topology: 110000
+  uint32_t elf_machine;     // of its code objects: EF_AMDGPU_MACH
   Family family;
   uint8_t wave_size;    // what kernels are compiled for
   bool can_wave32;      // CS_W32_EN exists

@@ -31,15 +31,24 @@ void show(const Rendered& r) {
   TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(r.source));
 }
 
+std::optional<std::string> disassembler_of(render::BinaryFormat format) {
+  switch (format) {
+    case render::BinaryFormat::Object: return os::find_program("objdump");
+    case render::BinaryFormat::AmdgpuObject: return os::find_program("llvm-objdump-19");
+    case render::BinaryFormat::None:
+    case render::BinaryFormat::SpirV: return {};
+  }
+  return {};
+}
+
 // TUFF_DEBUG=7: machine code as objdump shows it, where there is one. SPIR-V is disassembled at
 // level 4.
 void show_machine_code(std::span<const render::Binary> binaries) {
-  const auto objdump = os::find_program("objdump");
-  if (debug_level() < 7 || !objdump) return;
+  if (debug_level() < 7) return;
   std::map<const void*, bool> shown;
   for (const render::Binary& b : binaries) {
-    if (b.format != render::BinaryFormat::Object || !shown.emplace(b.bytes.get(), true).second)
-      continue;
+    const auto objdump = disassembler_of(b.format);
+    if (!objdump || !shown.emplace(b.bytes.get(), true).second) continue;
     const std::string path = fmt::format("{}/debug-{}.o", os::cache_directory(), b.symbol);
     os::make_directories(os::cache_directory());
     os::write_file(path, *b.bytes);
@@ -77,11 +86,6 @@ struct DiskPlan {
   std::vector<size_t> missing;
 };
 
-render::Binary binary_of(const render::Source& s, render::BinaryFormat format,
-                         std::shared_ptr<const std::vector<uint8_t>> bytes) {
-  return {s.name, s.symbol, format, std::move(bytes), s.args, s.local, s.shared_bytes};
-}
-
 kernel::LinearKernel lower(const graph::UOp& ast, const Target& target,
                            const std::optional<kernel::Opts>& opts) {
   if (opts) return kernel::lower_with(ast, target, *opts);
@@ -111,7 +115,8 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
   for (size_t i = 0; i < sources.size(); i++) {
     const std::string parts[] = {"kernel", sources[i].text, sources[i].symbol, identity};
     plan.kernel_keys.push_back(content_key(parts));
-    plan.binaries.push_back(binary_of(sources[i], render::BinaryFormat::Object, nullptr));
+    const render::Source& s = sources[i];
+    plan.binaries.push_back({s.name, s.symbol, s.format, nullptr, s.args, s.local, s.shared_bytes});
     if (auto object_key = disk.get(plan.kernel_keys[i])) {
       auto& object = objects[text_of(*object_key)];
       if (!object) {

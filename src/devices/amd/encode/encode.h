@@ -42,6 +42,7 @@ struct KernelCode {
   std::array<uint16_t, 3> local{1, 1, 1};
 };
 // kernel_code_properties of a kernel descriptor. Source: LLVM AMDHSAKernelDescriptor.h.
+// Bits that are none of these are not known here (see load).
 enum KernelProperty : uint16_t {
   kPrivateSegmentBuffer = 1 << 0,
   kDispatchPtr = 1 << 1,

@@ -1,0 +1,70 @@
+#include "devices/elf_file.h"
+
+#include <algorithm>
+
+namespace tuff::devices {
+
+ElfFile::ElfFile(std::span<const uint8_t> b, uint16_t machine, const char* machine_name)
+    : bytes(b), header{} {
+  Elf64_Ehdr& h = header;
+  std::memcpy(&h, range(0, sizeof h, "header").data(), sizeof h);
+  if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) damaged_object("no ELF magic");
+  if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
+    damaged_object("not a 64-bit little-endian file");
+  if (h.e_machine != machine || h.e_type != ET_REL)
+    damaged_object("machine {} type {}; {} ({}) relocatable (1) is loaded", h.e_machine, h.e_type,
+                   machine_name, machine);
+  if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0) damaged_object("no section headers");
+  auto from = range(h.e_shoff, uint64_t{h.e_shnum} * sizeof(Elf64_Shdr), "section headers");
+  sections.resize(h.e_shnum);
+  std::memcpy(sections.data(), from.data(), from.size());
+  read_symbols();
+}
+
+void ElfFile::read_symbols() {
+  for (const Elf64_Shdr& s : sections) {
+    if (s.sh_type != SHT_SYMTAB) continue;
+    if (!symbols.empty()) damaged_object("two symbol tables");
+    symbols = table<Elf64_Sym>(s, "symbol table");
+    if (s.sh_link >= sections.size())
+      damaged_object("symbol names in section {} of {}", s.sh_link, sections.size());
+    const Elf64_Shdr& strings = sections[s.sh_link];
+    auto text = range(strings.sh_offset, strings.sh_size, "symbol names");
+    names = {reinterpret_cast<const char*>(text.data()), text.size()};
+  }
+}
+
+std::span<const uint8_t> ElfFile::range(uint64_t offset, uint64_t size, const char* what) const {
+  if (offset > bytes.size() || size > bytes.size() - offset)
+    damaged_object("{} at {} of {} bytes lies outside the file of {} bytes", what, offset, size,
+                   bytes.size());
+  return bytes.subspan(offset, size);
+}
+
+std::string ElfFile::name_of(const Elf64_Sym& s) const {
+  if (s.st_name >= names.size()) damaged_object("symbol name at {} of {}", s.st_name, names.size());
+  std::string_view rest = names.substr(s.st_name);
+  size_t end = rest.find('\0');
+  if (end == std::string_view::npos) damaged_object("symbol name without an end");
+  return std::string(rest.substr(0, end));
+}
+
+bool ElfFile::is_allocated(const Elf64_Shdr& s) {
+  return (s.sh_flags & SHF_ALLOC) != 0 && (s.sh_type == SHT_PROGBITS || s.sh_type == SHT_NOBITS);
+}
+
+bool ElfFile::has_relocations(const Elf64_Shdr& s) const {
+  if (s.sh_type != SHT_RELA) return false;
+  if (s.sh_info >= sections.size())
+    damaged_object("relocations of section {} of {}", s.sh_info, sections.size());
+  return is_allocated(sections[s.sh_info]);
+}
+
+uint64_t ElfFile::alignment(const Elf64_Shdr& s, size_t number) {
+  const uint64_t align = std::max<uint64_t>(s.sh_addralign, 1);
+  if (align > kMaxAlignment || (align & (align - 1)) != 0)
+    damaged_object("section {}: alignment {}", number, align);
+  return align;
+}
+
+}  // namespace tuff::devices

@@ -1,0 +1,83 @@
+// The dialect for AMD's GPUs by clang's AMDGPU target, without a device library. It is OpenCL C,
+// not C, since the attribute that tells the workgroup's size, without which a kernel would get the
+// registers of one of 1,024 work-items, is for kernels of OpenCL alone. The kernel's arguments are
+// the argument block: the block is the kernarg segment, of which the hardware passes the address,
+// so there is no pointer to follow, and the compiler knows that it does not change.
+#include "render/c_dialect.h"
+#include "render/clang_compiler.h"
+
+namespace tuff::render {
+namespace {
+
+// Ids and barriers are clang's builtins. A barrier orders workgroup memory; the fences are the
+// compiler's, which knows what each generation has to wait for.
+constexpr const char* kPrelude = R"c(#pragma STDC FP_CONTRACT ON
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
+typedef int i32; typedef unsigned u32; typedef long i64; typedef unsigned long u64;
+typedef half f16; typedef float f32; typedef double f64;
+#define TUFF_KERNEL(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z)))
+#define TUFF_GLOBAL __global
+#define TUFF_SHARED(T, name, count) __local T name[count] __attribute__((aligned(16)))
+#define TUFF_GROUP(axis) (i32)__builtin_amdgcn_workgroup_id_##axis()
+#define TUFF_LOCAL(axis) (i32)__builtin_amdgcn_workitem_id_##axis()
+#define TUFF_BARRIER() \
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); \
+  __builtin_amdgcn_s_barrier(); \
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup")
+/* The number of the subgroup that has this work-item, the same for all of its lanes. */
+#define TUFF_SUBGROUP(item) \
+  (i32)__builtin_amdgcn_readfirstlane((item) / __AMDGCN_WAVEFRONT_SIZE__)
+static inline i32 tuff_lane(void) {
+  const u32 low = __builtin_amdgcn_mbcnt_lo(~0u, 0);
+#if __AMDGCN_WAVEFRONT_SIZE__ == 64
+  return (i32)__builtin_amdgcn_mbcnt_hi(~0u, low);
+#else
+  return (i32)low;
+#endif
+}
+#define TUFF_AS(T, x) __builtin_astype(x, T)
+/* x as another lane has it: a lane that is known, and one that differs from lane to lane. */
+static inline u32 tuff_broadcast(u32 x, i32 lane) { return __builtin_amdgcn_readlane(x, lane); }
+static inline u32 tuff_shuffle(u32 x, i32 lane) {
+  return (u32)__builtin_amdgcn_ds_bpermute(lane * 4, (i32)x); }
+static inline f32 f32_of_f16(f16 x) { return (f32)x; }
+static inline f16 f16_of_f32(f32 x) { return (f16)x; }
+static inline f32 f32_of_bf16(u16 h) {
+  union { u32 u; f32 f; } r = {(u32)h << 16};
+  if ((r.u & 0x7fffffffu) > 0x7f800000u) r.u |= 0x400000u;
+  return r.f; }
+static inline u16 bf16_of_f32(f32 x) {
+  union { f32 f; u32 u; } r = {x};
+  const u32 rounded = r.u + 0x7fffu + (r.u >> 16 & 1u);
+  return (u16)(((r.u & 0x7fffffffu) > 0x7f800000u ? r.u | 0x400000u : rounded) >> 16); }
+)c";
+
+std::string attributes(const kernel::LinearKernel& k, const Target&) {
+  return fmt::format("TUFF_KERNEL({}, {}, {}) ", k.local[0], k.local[1], k.local[2]);
+}
+
+std::vector<std::vector<uint8_t>> compile(std::span<const std::string> units, const Target& t) {
+  return compile_amdgpu(units, t.arch);
+}
+
+std::string identity(const Target& t) {
+  return fmt::format("{}; {}", amdgpu_compiler_identity(), t.arch);
+}
+
+}  // namespace
+
+const CDialect& c_amdgpu() {
+  static const CDialect row{.format = BinaryFormat::AmdgpuObject,
+                            .simd = false,
+                            .workgroups = true,
+                            .f16 = true,
+                            .prelude = kPrelude + c_shared_prelude() + c_matrix_prelude(),
+                            .attributes = attributes,
+                            .compile = compile,
+                            .identity = identity};
+  return row;
+}
+
+}  // namespace tuff::render

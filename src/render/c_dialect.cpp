@@ -1,0 +1,30 @@
+#include "render/c_dialect.h"
+
+namespace tuff::render {
+namespace {
+
+// Quotients that are total. Everything is static inline: what a kernel does not call costs parsing
+// alone.
+constexpr const char* kShared = R"c(#define TUFF_QUOTIENT(T) \
+  static inline T div_##T(T a, T b) { \
+    return b == 0 ? 0 : (T)-1 < 0 && b == (T)-1 ? (T)(0ull - (u64)a) : a / b; } \
+  static inline T mod_##T(T a, T b) { \
+    return b == 0 || ((T)-1 < 0 && b == (T)-1) ? 0 : a % b; }
+TUFF_QUOTIENT(i8) TUFF_QUOTIENT(u8) TUFF_QUOTIENT(i16) TUFF_QUOTIENT(u16)
+TUFF_QUOTIENT(i32) TUFF_QUOTIENT(u32) TUFF_QUOTIENT(i64) TUFF_QUOTIENT(u64)
+static inline f32 f32_odd_of_f64(f64 d) { /* rounds to odd, so that a second rounding is exact */
+  union { f32 f; u32 u; } r = {(f32)d};
+  if ((f64)r.f == d || d != d) return r.f;
+  if (__builtin_fabs((f64)r.f) > __builtin_fabs(d)) r.u -= 1;
+  r.u |= 1;
+  return r.f; }
+)c";
+
+}  // namespace
+
+const std::string& c_shared_prelude() {
+  static const std::string text = kShared;
+  return text;
+}
+
+}  // namespace tuff::render

@@ -1,0 +1,45 @@
+// CDialect: what differs between the C that CPUs and GPUs are given, one row each: the CPU's is C,
+// those of GPUs are in the style of OpenCL C. The walker
+// (c_kernel.h) writes names that the row's prelude defines, so that most of a dialect is its
+// prelude. Read by the C renderer's files. Must never know UOps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/target.h"
+#include "kernel/lowered.h"
+#include "render/binary.h"
+
+namespace tuff::render {
+
+struct CDialect {
+  BinaryFormat format;
+  // The Vector range becomes lanes of vector types. Else each of its lanes is a variable, as of the
+  // other lane ranges; what is beside each other in memory is for the compiler to find.
+  bool simd;
+  // A group is a workgroup of several work-items, with ids, memory in common, barriers and
+  // subgroups, and the kernel's arguments are those of its function. Else a group is one call of a
+  // function that is given the argument block, the group's coordinates and scratch memory.
+  bool workgroups;
+  bool f16;  // is a type with arithmetic; else its bits are u16
+  std::string prelude;
+  // What stands before "void": ends with a space, or is empty.
+  std::string (*attributes)(const kernel::LinearKernel&, const Target&);
+  // An object file for each unit. Throws as compile_c does.
+  std::vector<std::vector<uint8_t>> (*compile)(std::span<const std::string> units, const Target&);
+  std::string (*identity)(const Target&);  // of the compiler and what it compiles for
+};
+
+const CDialect& c_cpu();
+const CDialect& c_amdgpu();
+
+// The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
+const std::string& c_shared_prelude();
+// Of GPUs of AMD: cooperative matrices, as the lanes of each generation hold them.
+const std::string& c_matrix_prelude();
+
+}  // namespace tuff::render
