@@ -1,0 +1,31 @@
+// What the emulated machine reports of the programs and command streams that it runs: one record
+// per kind and place. Kernels' own findings (rdna/finding.h) become these too. Handed to whoever
+// opened the machine, which prints them beside the hazard checker's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tuff::emu::amd {
+
+enum class FindingKind : uint8_t {
+  Kernel,         // of a running kernel: `what` is rdna's text
+  StaleData,      // read from a cache, or from memory, while the newest value is elsewhere
+  ConcurrentUse,  // two engines or dispatches touch the same bytes, one writing, nothing between
+  PageFault,      // an engine's access to what is not mapped for its GPU
+  BadPacket,      // a packet, register or field that this GPU does not have or nobody uses so
+  BadCall,        // a call that the kernel refuses
+  Hang,           // a queue waits and nobody is left to signal
+};
+
+struct Finding {
+  FindingKind kind;
+  uint32_t gpu = 0, queue = 0;  // index of the GPU, id of the queue
+  uint64_t address = 0;         // of the data, where there is one
+  std::string what;             // a sentence with kernel, instruction and place as far as known
+};
+
+const char* name(FindingKind kind);
+std::string to_text(const Finding& finding);
+
+}  // namespace tuff::emu::amd
