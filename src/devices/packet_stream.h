@@ -27,6 +27,12 @@ class PacketStream {
   std::vector<uint32_t> dwords;
   std::vector<uint32_t> units;  // first dword of each part that must not be torn apart
   std::vector<Patch> patches;   // in the order of their dwords
+  // Units that a submission leaves out where a dword of theirs comes to 0; in the order of units.
+  struct Guard {
+    uint32_t unit = 0, dword = 0;
+    bool operator==(const Guard&) const = default;
+  };
+  std::vector<Guard> guards;
 
   // The template with its patches into `out`, which has dwords.size() dwords.
   void write(std::span<const uint64_t> values, uint32_t* out) const;
@@ -62,6 +68,10 @@ class PacketWriter {
  public:
   explicit PacketWriter(PacketStream& stream) : s_(stream) {}
   void unit() { s_.units.push_back(size()); }
+  // Of the unit begun last, and the dword written next.
+  void leave_unit_out_if_zero() {
+    s_.guards.push_back({static_cast<uint32_t>(s_.units.size()) - 1, size()});
+  }
   void dword(uint32_t value) { s_.dwords.push_back(value); }
   void lo(const Operand& o);  // 32 bits of it
   // The bits of `mask`; the others are those of `rest`.

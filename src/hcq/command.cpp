@@ -39,9 +39,12 @@ class Printer {
   std::string body(const TimestampCmd& c) { return fmt::format("timestamp {}", c.index); }
   std::string body(const BarrierCmd&) { return "barrier"; }
   std::string body(const DispatchCmd& c) {
-    std::string groups = c.indirect
-                             ? span(c.indirect)
-                             : fmt::format("{}x{}x{}", c.groups[0], c.groups[1], c.groups[2]);
+    const auto count = [&](size_t axis) {
+      const int32_t slot = c.group_slots[axis];
+      return slot < 0 ? std::to_string(c.groups[axis]) : fmt::format("slot{}", slot);
+    };
+    std::string groups =
+        c.indirect ? span(c.indirect) : fmt::format("{}x{}x{}", count(0), count(1), count(2));
     return fmt::format("dispatch {} args={} groups={}", c.program ? c.program->name() : "none",
                        span(c.args), groups);
   }

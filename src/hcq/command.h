@@ -39,11 +39,14 @@ struct TimestampCmd {
 // Execution and memory dependency: everything before is finished and visible to everything after.
 struct BarrierCmd {};
 // groups are workgroups. If indirect is set the three u32 group counts are read from it instead.
+// A group slot that is not negative takes the place of groups[axis], on queues that say so
+// (Queue::takes_group_slots). A launch of 0 workgroups runs nothing.
 struct DispatchCmd {
   const Program* program = nullptr;
   Span args;  // the argument block, laid out by the Binary's ArgLayout
   std::array<uint32_t, 3> groups{1, 1, 1};
   Span indirect;  // 12 bytes, 4-byte aligned, or empty
+  std::array<int32_t, 3> group_slots{-1, -1, -1};
 };
 struct CopyCmd {
   Span dst, src;

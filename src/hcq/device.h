@@ -75,6 +75,9 @@ class Queue {
   // Timestamps of the last finished submission of `list`, in ns of the host's monotonic clock.
   virtual std::vector<uint64_t> timestamps(EncodedList& list) = 0;
   virtual Signal& timeline() = 0;
+  // Whether launch sizes may come from slots; else from memory (DispatchCmd::indirect). True of
+  // queues whose launches are packets that hold their size, and cannot read it.
+  virtual bool takes_group_slots() const { return false; }
   // What submit() reads of the queue and of its device.
   virtual void add_to(Footprint&) const {}
   virtual uint64_t last_submitted() const = 0;

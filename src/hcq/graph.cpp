@@ -23,8 +23,7 @@ size_t align_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 // Where one kernel's block and launch size lie in an instance's argument memory.
 struct Placement {
   size_t args = 0, args_bytes = 0;
-  size_t indirect = 0;
-  bool symbolic = false;
+  size_t indirect = 0;  // 0: its launch size is not in memory
 };
 
 bool is_symbolic(const GraphKernel& k) {
@@ -126,7 +125,9 @@ struct CommandGraph::State {
     const Program* program;  // the first that uses it
   };
   std::vector<Limit> limits;
-  std::vector<uint64_t> slots;                                      // of one replay
+  std::vector<uint64_t> slots;         // of one replay
+  std::vector<uint32_t> launch_slots;  // those that the list takes behind its points' values
+  std::vector<uint64_t> list_slots;    // of one replay; used where there are launch_slots
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
   CommandList commands;
   std::vector<Instance> instances;
@@ -147,6 +148,12 @@ struct CommandGraph::State {
   void limit(const Limit& l);
   void check_limits() const;
   void fill_groups(const GraphKernel& k, size_t at);
+  void limit_groups(const GraphKernel& k);
+  size_t point_slots() const {
+    return (place_of.host_waits ? 0 : place_of.waits.size()) + place_of.signals.size();
+  }
+  int32_t launch_slot(int32_t value);
+  std::span<const uint64_t> submitted_slots(std::span<const uint64_t> points);
   uint32_t address_slot(const GraphBuffer& b);
   void note_access(std::vector<Access>& accesses, const GraphBuffer& b);
   Command dispatch(const GraphKernel& k, const Placement& at, const Instance& in);
@@ -205,8 +212,7 @@ size_t CommandGraph::State::place(const GraphKernel& k, Placement& p, size_t end
   check(k);
   p.args = align_up(end, kBlockAlignment);
   p.args_bytes = std::max<size_t>(k.program->args().size_bytes(), 16);
-  p.symbolic = is_symbolic(k);
-  if (!p.symbolic) return p.args + p.args_bytes;
+  if (!is_symbolic(k) || queue.takes_group_slots()) return p.args + p.args_bytes;
   p.indirect = align_up(p.args + p.args_bytes, kIndirectAlignment);
   return p.indirect + 12;
 }
@@ -260,16 +266,31 @@ void CommandGraph::State::fill_scalar(const GraphKernel& k, const GraphScalar& s
   }
 }
 
-void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
+void CommandGraph::State::limit_groups(const GraphKernel& k) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
-    if (int32_t slot = k.group_slots[axis]; slot >= 0) {
-      patch_value(static_cast<uint32_t>(slot), at + 4 * axis);
+    if (int32_t slot = k.group_slots[axis]; slot >= 0)
       limit({static_cast<uint32_t>(slot), 0, device.target().max_groups[axis],
              static_cast<int32_t>(axis), k.program});
-    } else {
-      std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
-    }
   }
+}
+
+void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    if (int32_t slot = k.group_slots[axis]; slot >= 0)
+      patch_value(static_cast<uint32_t>(slot), at + 4 * axis);
+    else
+      std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
+  }
+}
+
+// The slot of the list that a launch size comes from.
+int32_t CommandGraph::State::launch_slot(int32_t value) {
+  if (value < 0) return -1;
+  const uint32_t slot = input_count + static_cast<uint32_t>(value);
+  const auto known = std::find(launch_slots.begin(), launch_slots.end(), slot);
+  const auto index = point_slots() + static_cast<size_t>(known - launch_slots.begin());
+  if (known == launch_slots.end()) launch_slots.push_back(slot);
+  return static_cast<int32_t>(index);
 }
 
 void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
@@ -280,7 +301,8 @@ void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
   }
   for (uint32_t i = 0; i < k.scalars.size(); ++i)
     fill_scalar(k, k.scalars[i], at.args + layout.scalar_offset(i));
-  if (at.symbolic) fill_groups(k, at.indirect);
+  limit_groups(k);
+  if (at.indirect) fill_groups(k, at.indirect);
 }
 
 void CommandGraph::State::note_access(std::vector<Access>& accesses, const GraphBuffer& b) {
@@ -296,13 +318,15 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   DispatchCmd d;
   d.program = k.program;
   d.args = in.args.sub(at.args, at.args_bytes);
-  if (at.symbolic)
+  d.groups = k.groups;
+  if (at.indirect)
     d.indirect = in.args.sub(at.indirect, 12);
   else
-    d.groups = k.groups;
+    std::transform(k.group_slots.begin(), k.group_slots.end(), d.group_slots.begin(),
+                   [this](int32_t value) { return launch_slot(value); });
   Command c{d, {{d.args, false}}, k.program->name()};
   c.cost_ns = k.cost_ns;
-  if (at.symbolic) c.accesses.push_back({d.indirect, false});
+  if (d.indirect) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
   if (names_buffers(device, *k.program)) {
     for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
@@ -347,6 +371,8 @@ void CommandGraph::State::add_points(CommandList& list) const {
   }
   for (Signal* s : place_of.signals)
     list.commands.push_back({SignalCmd{s, list.slot_count++}, {}, {}});
+  TUFF_CHECK(list.slot_count == point_slots(), "{} points of {}", list.slot_count, point_slots());
+  list.slot_count += static_cast<uint32_t>(launch_slots.size());
 }
 
 void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
@@ -374,6 +400,8 @@ void CommandGraph::State::foresee_replays() {
     f.add(accepted);
     f.add(patches);
     f.add(derived);
+    f.add(launch_slots);
+    f.add(list_slots);
     f.add(limits);
     values.add_to(f);
     for (const Patch& p : patches) f.add(in.host + p.offset, p.width_bytes);
@@ -428,6 +456,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.values.load_constants(std::span(s.slots).subspan(input_count, s.values.slot_count()));
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
+  s.list_slots.resize(s.point_slots() + s.launch_slots.size());
   if (!s.unchecked.empty() && !s.checked_with_others) s.check_replays();
   s.stats.barriers = static_cast<uint32_t>(
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
@@ -562,6 +591,14 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
   return points.subspan(place_of.waits.size());
 }
 
+TUFF_REPLAY_CODE std::span<const uint64_t> CommandGraph::State::submitted_slots(
+    std::span<const uint64_t> points) {
+  if (launch_slots.empty()) return points;
+  auto to = std::copy(points.begin(), points.end(), list_slots.begin());
+  for (uint32_t slot : launch_slots) *to++ = slots[slot];
+  return list_slots;
+}
+
 TUFF_REPLAY_CODE void CommandGraph::prefetch() const {
   Footprint::prefetch_code();
   std::lock_guard lock(state_->mutex);
@@ -584,7 +621,7 @@ TUFF_REPLAY_CODE uint64_t CommandGraph::replay(std::span<const uint64_t> input_a
   Instance& in = s.free_instance();
   if (s.times) s.report_times();
   s.patch(in.host);
-  in.list->submit(points, in.value);
+  in.list->submit(s.submitted_slots(points), in.value);
   s.stats.submits_per_replay = in.list->submissions();
   in.times_are_due = bool(s.times);
   return in.value;

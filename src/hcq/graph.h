@@ -40,7 +40,7 @@ struct GraphKernel {
   std::vector<GraphBuffer> buffers;
   std::vector<GraphScalar> scalars;
   std::array<uint32_t, 3> groups{1, 1, 1};
-  std::array<int32_t, 3> group_slots{-1, -1, -1};  // as GraphScalar::slot; launched indirectly
+  std::array<int32_t, 3> group_slots{-1, -1, -1};  // as GraphScalar::slot
   uint64_t cost_ns = 0;                            // what it is expected to take
 };
 

@@ -19,6 +19,7 @@ namespace tuff::hcq {
 struct FakeOptions {
   bool hidden = false;       // Device and Args memory have no host pointer
   bool manual = false;       // lists run in step() only, else at submit
+  bool group_slots = false;  // launch sizes come from slots, not from memory
   bool run_on_wait = false;  // with manual: a host wait runs what it waits for
   size_t limit_bytes = SIZE_MAX;
   uint64_t max_submission_ns = 0;  // of its Target
@@ -106,6 +107,7 @@ class FakeQueue : public Queue {
     return static_cast<FakeList&>(list).times;
   }
   Signal& timeline() override { return timeline_; }
+  bool takes_group_slots() const override { return options_.group_slots; }
   uint64_t last_submitted() const override { return submitted_; }
   int encoded = 0, lists_alive = 0;
   std::function<void(const CommandList& list, uint64_t value)> on_submit;
@@ -119,6 +121,9 @@ class FakeQueue : public Queue {
     } else if (const auto* d = std::get_if<DispatchCmd>(&c.body)) {
       std::array<uint32_t, 3> groups = d->groups;
       if (d->indirect) std::memcpy(groups.data(), at(d->indirect), 12);
+      for (size_t axis = 0; axis < 3; ++axis)
+        if (int32_t slot = d->group_slots[axis]; slot >= 0)
+          groups[axis] = static_cast<uint32_t>(slots.at(static_cast<size_t>(slot)));
       static_cast<const FakeProgram*>(d->program)->fn(at(d->args), groups);
     } else if (const auto* s = std::get_if<SignalCmd>(&c.body)) {
       s->signal->set(slots[s->value_slot]);

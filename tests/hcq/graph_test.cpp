@@ -243,6 +243,48 @@ TEST_P(Graph, SizesAreComputedOncePerReplay) {
   device.allocator().free(out);
 }
 
+// The same on a queue whose launches hold their sizes: they come behind the values of signals.
+TEST(GraphGroupSlots, SizesComeFromSlotsOfTheList) {
+  FakeDevice device({.group_slots = true});
+  FakeProgram add{"add", 2, 1, add_kernel};
+  FakeSignal ended;
+  const Span in = device.allocator().allocate(64, MemoryKind::Device);
+  const Span out = device.allocator().allocate(64, MemoryKind::Device);
+  const std::vector<float> ones(16, 1.0f), untouched(16, -1.0f);
+  device.upload(in, ones.data());
+  SlotProgram sizes(1);
+  const auto twice = int32_t(sizes.append(SlotOp::Mul, 0, sizes.constant(2)));
+  const GraphBuffer from{in, -1, 0, 64, true, false}, to{out, -1, 0, 64, false, true};
+  std::vector<GraphNode> nodes;
+  for (int32_t slot : {twice, 0, twice}) {
+    nodes.push_back(GraphKernel{&add, {from, to}, {{0, slot}}, {1, 1, 1}, {slot, -1, -1}});
+  }
+  GraphPlace place;
+  place.signals = {&ended};
+  CommandGraph graph(device, nodes, 0, sizes, 2, {}, place);
+  EXPECT_EQ(graph.stats().patches, 3u);
+  EXPECT_EQ(graph.commands().slot_count, 3u);  // the signal's, two sizes
+  for (const Command& c : graph.commands().commands) {
+    if (const auto* d = std::get_if<DispatchCmd>(&c.body)) {
+      EXPECT_FALSE(d->indirect);
+      EXPECT_GT(d->group_slots[0], 0);
+    }
+  }
+  uint64_t point = 0;
+  for (int64_t n : {3, 0, 8, 1}) {
+    device.upload(out, untouched.data());
+    const uint64_t points[] = {++point};
+    device.compute_queue().wait(graph.replay({}, {{n}}, {}, points));
+    EXPECT_EQ(ended.value(), point);
+    std::vector<float> got(16);
+    device.download(out, got.data());
+    for (int64_t i = 0; i < 16; i++)
+      EXPECT_EQ(got[size_t(i)], i < 2 * n ? float(1 + 2 * n) : -1.0f) << n << " element " << i;
+  }
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
 TEST_P(Graph, AnInputConflictsAsFarAsItReaches) {
   Span both = floats(16);
   const Span in = both.sub(0, 16), out = both.sub(16, 48);

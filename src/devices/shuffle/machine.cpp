@@ -33,8 +33,12 @@ bool comes_last(const Command& c) { return is<SignalCmd>(c) || is<TimestampCmd>(
 
 std::byte* at(const Span& s) { return reinterpret_cast<std::byte*>(s.address()); }
 
-std::array<uint32_t, 3> groups_of(const DispatchCmd& d) {
+std::array<uint32_t, 3> groups_of(const DispatchCmd& d, std::span<const uint64_t> slots) {
   std::array<uint32_t, 3> groups = d.groups;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (d.group_slots[axis] >= 0)
+      groups[axis] = static_cast<uint32_t>(slots[static_cast<size_t>(d.group_slots[axis])]);
+  }
   if (d.indirect) std::memcpy(groups.data(), at(d.indirect), sizeof(groups));
   return groups;
 }
@@ -44,13 +48,13 @@ size_t copy_piece_bytes(size_t size_bytes) {
   return std::max(kCopyPieceBytes, (even + 63) & ~size_t{63});
 }
 
-uint64_t pieces_of(const Command& c) {
+uint64_t pieces_of(const Command& c, std::span<const uint64_t> slots) {
   if (const auto* copy = std::get_if<CopyCmd>(&c.body)) {
     const size_t piece = copy_piece_bytes(copy->dst.size_bytes);
     return (copy->dst.size_bytes + piece - 1) / piece;
   }
   if (const auto* d = std::get_if<DispatchCmd>(&c.body)) {
-    const std::array<uint32_t, 3> groups = groups_of(*d);
+    const std::array<uint32_t, 3> groups = groups_of(*d, slots);
     return uint64_t{groups[0]} * groups[1] * groups[2];
   }
   return 1;
@@ -247,7 +251,7 @@ bool Machine::step(std::unique_lock<std::mutex>& lock) {
   stuck_since_ns_ = 0;
   Submitted& s = streams_[queue].submitted.front();
   const size_t chosen = choose_command(s);
-  if (!s.running[chosen].begun) begin(s.running[chosen]);
+  if (!s.running[chosen].begun) begin(s.running[chosen], s.slots);
   stepping_ = true;
   try {
     run(lock, s, s.running[chosen]);
@@ -356,15 +360,15 @@ size_t Machine::choose_command(const Submitted& s) {
   return chosen;
 }
 
-void Machine::begin(Running& r) {
+void Machine::begin(Running& r, std::span<const uint64_t> slots) {
   r.begun = true;
   stats_.commands++;
   if (const auto* d = std::get_if<DispatchCmd>(&r.command->body)) {
-    const std::array<uint32_t, 3> groups = groups_of(*d);
+    const std::array<uint32_t, 3> groups = groups_of(*d, slots);
     r.width = groups[0];
     r.height = groups[1];
   }
-  r.pieces = r.left = pieces_of(*r.command);
+  r.pieces = r.left = pieces_of(*r.command, slots);
   if (r.pieces < 2) return;
   r.at = random_.below(r.pieces);
   do r.stride = 1 + random_.below(r.pieces);

@@ -125,7 +125,7 @@ class Machine {
   std::vector<hcq::Signal*> blocking() const;  // signals of other machines
   size_t choose_queue();                       // SIZE_MAX: nothing may run
   size_t choose_command(const Submitted& s);
-  void begin(Running& r);
+  void begin(Running& r, std::span<const uint64_t> slots);
   void run(std::unique_lock<std::mutex>& lock, Submitted& s, Running& r);
   void run_piece(const Running& r) const;
   void raise(hcq::Signal& signal, uint64_t value);

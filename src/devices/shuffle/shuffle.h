@@ -6,6 +6,7 @@
 // - Device and argument memory has no host pointer, as on a discrete GPU: what the host uploads and
 //   the arguments of a replay then come by commands, which are up to order as kernels are. On
 //   SHUFFLE:visible all memory has one, as on an integrated GPU: there the host's own writes show.
+// - Launch sizes of replays come from slots, on SHUFFLE:visible from memory.
 // - New, freed and unmapped memory is spoilt (all bits set: NaN, -1), so that who comes late or too
 //   early does not find what would have been right.
 // Opened through the registry; never the default. The lower half is for tests. Must never know

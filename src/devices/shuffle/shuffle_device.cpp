@@ -49,6 +49,8 @@ void check_command(const Command& c, const CommandList& list, bool kernels) {
     TUFF_CHECK(d->args.size_bytes >= program->args().size_bytes(),
                "{}: argument block of {} bytes, needs {}", program->name(), d->args.size_bytes,
                program->args().size_bytes());
+    for (int32_t slot : d->group_slots)
+      TUFF_CHECK(slot < int64_t{list.slot_count}, "slot {} of {}", slot, list.slot_count);
   } else if (const auto* copy = std::get_if<CopyCmd>(&c.body)) {
     TUFF_CHECK(copy->dst.size_bytes == copy->src.size_bytes, "copy of {} bytes into {}",
                copy->src.size_bytes, copy->dst.size_bytes);
@@ -63,8 +65,13 @@ void check_command(const Command& c, const CommandList& list, bool kernels) {
 
 class ShuffleQueue final : public Queue {
  public:
-  ShuffleQueue(Device& device, std::shared_ptr<Machine> machine, size_t index)
-      : Queue(device), machine_(std::move(machine)), index_(index), timeline_(machine_, 0) {}
+  ShuffleQueue(Device& device, std::shared_ptr<Machine> machine, size_t index,
+               bool takes_group_slots)
+      : Queue(device),
+        machine_(std::move(machine)),
+        index_(index),
+        takes_group_slots_(takes_group_slots),
+        timeline_(machine_, 0) {}
   std::unique_ptr<EncodedList> encode(const CommandList& list, EncodeUse) override {
     for (const Command& c : list.commands) check_command(c, list, index_ == kComputeQueue);
     return std::make_unique<ShuffleList>(machine_, list);
@@ -78,11 +85,13 @@ class ShuffleQueue final : public Queue {
     return static_cast<ShuffleList&>(list).recorded->times;
   }
   Signal& timeline() override { return timeline_; }
+  bool takes_group_slots() const override { return takes_group_slots_; }
   uint64_t last_submitted() const override { return machine_->last_submitted(index_); }
 
  private:
   std::shared_ptr<Machine> machine_;
   size_t index_;
+  bool takes_group_slots_;
   ShuffleSignal timeline_;
 };
 
@@ -93,8 +102,8 @@ class ShuffleDevice final : public Device {
         target_(cpu_target(kKind)),
         host_visible_(options.host_visible),
         machine_(std::make_shared<Machine>(options, seed_of(options), kQueues)),
-        compute_(*this, machine_, kComputeQueue),
-        copy_(*this, machine_, kCopyQueue) {}
+        compute_(*this, machine_, kComputeQueue, !options.host_visible),
+        copy_(*this, machine_, kCopyQueue, false) {}
   ~ShuffleDevice() override {
     shut_down();
     machine_->drop();

@@ -158,6 +158,25 @@ TEST(AmdEncode, RefusesWhatQueuesCannotDo) {
   refuses(QueueKind::Aql, indirect);
 }
 
+// What comes from a slot may be 0; HSA allows no such packet.
+TEST(AmdEncode, AqlLaunchesGuardTheirSlots) {
+  Scene s(*find_generation("gfx942"), QueueKind::Aql);
+  s.list.slot_count = 2;
+  s.add(hcq::DispatchCmd{&s.programs[2], s.span(0, 64), {5, 6, 7}, {}, {-1, 1, -1}});
+  s.add(hcq::DispatchCmd{&s.programs[2], s.span(0, 64), {5, 6, 7}, {}});
+  const Encoded encoded = s.encode();
+  ASSERT_EQ(encoded.packets.guards.size(), 1u);
+  const PacketStream::Guard guard = encoded.packets.guards[0];
+  s.slots = {3, 4};
+  EXPECT_EQ(s.packets(encoded)[guard.dword], 4 * s.programs[2].kernel.local[1]);
+  EXPECT_EQ(guard.dword, encoded.packets.units[guard.unit] + 4);
+  s.slots = {3, 0};
+  EXPECT_EQ(s.packets(encoded)[guard.dword], 0u);
+  s.list.commands.clear();
+  s.add(hcq::DispatchCmd{&s.programs[2], s.span(0, 64), {5, 6, 7}, {}, {-1, 2, -1}});
+  EXPECT_THROW(s.encode(), InvalidArgument);
+}
+
 TEST(AmdEncode, RefusesMalformedLists) {
   const auto refuses = [](hcq::CommandBody body, auto change) {
     Scene scene(*find_generation("gfx1201"), QueueKind::Pm4);

@@ -140,6 +140,39 @@ TEST(AmdRing, AqlRingsTheLastPacketsIndexAndStartsInvalid) {
   EXPECT_EQ(doorbell, 1u);
 }
 
+// A launch of no workgroups is no packet of its own.
+TEST(AmdRing, UnitsWithAZeroWhereItsGuardIsAreLeftOut) {
+  FakeQueue queue(QueueType::Aql, 256);
+  PacketStream stream;
+  PacketWriter w(stream);
+  for (uint32_t unit = 0; unit < 4; ++unit) {
+    w.unit();
+    w.dword(2 | 16 << 8);
+    if (unit == 1) w.leave_unit_out_if_zero();
+    w.dword(unit + 1);
+    if (unit != 0) w.leave_unit_out_if_zero();
+    w.dword(unit + 1);
+    for (int i = 3; i < 16; ++i) w.dword(0);
+  }
+  EXPECT_EQ(stream.guards.size(), 4u);
+  const auto pushed = [&](std::vector<uint32_t> dwords, size_t first) {
+    EXPECT_EQ(queue.ring().push(stream, dwords, first), 4u);
+    queue.ring().commit();
+    queue.read(4);
+    std::vector<uint32_t> units;
+    for (const auto& unit : queue.seen) units.push_back(unit[1]);
+    queue.seen.clear();
+    return units;
+  };
+  std::vector<uint32_t> dwords = stream.dwords;
+  EXPECT_EQ(pushed(dwords, 0), (std::vector<uint32_t>{1, 2, 3, 4}));
+  dwords[2] = dwords[16 + 2] = 0;  // of unit 0 nothing is left out
+  EXPECT_EQ(pushed(dwords, 0), (std::vector<uint32_t>{1, 3, 4}));
+  dwords[3 * 16 + 2] = 0;
+  EXPECT_EQ(pushed(dwords, 2), (std::vector<uint32_t>{3}));
+  EXPECT_EQ(pushed(dwords, 3), (std::vector<uint32_t>{}));
+}
+
 TEST(AmdRing, CommitWithoutPushRingsNothing) {
   std::vector<uint32_t> memory(64);
   uint64_t read = 0, write = 0, doorbell = 77;

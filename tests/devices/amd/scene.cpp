@@ -126,11 +126,11 @@ void Scene::random(SplitMix64& r, int commands) {
   slots = {above(signals[1].epoch.base()), above(signals[2].epoch.base())};
   for (int i = 2; i < 5; ++i) slots.push_back(1 + r.below(1000u));
   for (int i = 5; i < 8; ++i) slots.push_back(kBlock + r.below(1ull << 34) / 16 * 16);
-  const auto vary = [&](Field field, uint32_t first, bool address) {
+  const auto vary = [&](Field field, uint32_t first) {
     if (r.below(3u)) return;
     const uint32_t slot = first + r.below(3u);
-    variables.push_back({uint32_t(list.commands.size() - 1), field, slot,
-                         address ? r.below(64u) * 16 : uint64_t(0)});
+    variables.push_back(
+        {uint32_t(list.commands.size() - 1), field, slot, uint64_t(r.below(64u)) * 16});
   };
   for (int i = 0; i < commands; ++i) {
     const uint32_t which = 1 + r.below(2u);
@@ -143,8 +143,8 @@ void Scene::random(SplitMix64& r, int commands) {
         const uint64_t sizes[] = {0, 1, 4096, 1u << 22, (1u << 22) + 1, 0x3ffffc1, 3ull << 30};
         const uint64_t size = sizes[r.below(7u)];
         add(hcq::CopyCmd{span(r.below(1ull << 30), size), span(r.below(1ull << 33), size)});
-        vary(Field::CopyDst, 5, true);
-        vary(Field::CopySrc, 5, true);
+        vary(Field::CopyDst, 5);
+        vary(Field::CopySrc, 5);
         break;
       }
       default: {
@@ -152,13 +152,10 @@ void Scene::random(SplitMix64& r, int commands) {
         hcq::DispatchCmd d{&programs[r.below(4u)], span(r.below(1u << 20) * 16, 64), {}, {}};
         for (uint32_t& count : d.groups) count = r.below(20u) ? 1 + r.below(500u) : 0;
         if (kind == QueueKind::Pm4 && r.below(4u) == 0) d.indirect = span(r.below(999u) * 4, 12);
-        const bool direct = !d.indirect;
+        for (int32_t& slot : d.group_slots)
+          slot = r.below(3u) || d.indirect ? -1 : 2 + int32_t(r.below(3u));
         add(d);
-        vary(Field::Args, 5, true);
-        if (!direct) break;
-        vary(Field::GroupsX, 2, false);
-        vary(Field::GroupsY, 2, false);
-        vary(Field::GroupsZ, 2, false);
+        vary(Field::Args, 5);
       }
     }
   }
@@ -188,10 +185,6 @@ void Scene::take_value(const Variable& v, uint64_t value) {
     case Field::CopyDst: return move(std::get<hcq::CopyCmd>(body).dst);
     case Field::CopySrc: return move(std::get<hcq::CopyCmd>(body).src);
     case Field::Args: return move(std::get<hcq::DispatchCmd>(body).args);
-    default: {
-      auto& groups = std::get<hcq::DispatchCmd>(body).groups;
-      groups[size_t(v.field) - size_t(Field::GroupsX)] = uint32_t(value);
-    }
   }
 }
 
@@ -201,7 +194,15 @@ void Scene::take_with_values(const Scene& other) {
   timeline_value = other.timeline_value;
   ib_address = other.ib_address;
   for (size_t i = 0; i < signals.size(); ++i) signals[i].slot = other.signals[i].slot;
-  for (hcq::Command& c : list.commands) take_handles(c.body, other);
+  for (hcq::Command& c : list.commands) {
+    take_handles(c.body, other);
+    auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
+    for (size_t axis = 0; d && axis < 3; ++axis) {
+      int32_t& slot = d->group_slots[axis];
+      if (slot >= 0) d->groups[axis] = uint32_t(slots[size_t(slot)]);
+      slot = -1;
+    }
+  }
   for (const Variable& v : other.variables) take_value(v, slots[v.slot] + v.addend);
 }
 
@@ -242,9 +243,11 @@ std::string Scene::asked_pm4_dispatch(const TestProgram& p, uint64_t args) const
 std::string Scene::asked_dispatch(uint32_t i, const hcq::DispatchCmd& d) const {
   const auto& p = dynamic_cast<const TestProgram&>(*d.program);
   const uint64_t args = at(i, Field::Args, d.args.address());
-  std::array<uint64_t, 3> groups{at(i, Field::GroupsX, d.groups[0]),
-                                 at(i, Field::GroupsY, d.groups[1]),
-                                 at(i, Field::GroupsZ, d.groups[2])};
+  std::array<uint64_t, 3> groups{};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int32_t slot = d.group_slots[axis];
+    groups[axis] = slot < 0 ? d.groups[axis] : slots[size_t(slot)];
+  }
   if (d.indirect) {
     return asked_pm4_dispatch(p, args) + fmt::format(" groups from {:#x}", d.indirect.address());
   }

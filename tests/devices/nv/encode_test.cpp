@@ -89,6 +89,7 @@ class Scene {
 
  private:
   uint64_t at(uint32_t command, Variable::Field field, uint64_t fixed) const;
+  uint64_t groups(const hcq::DispatchCmd& d, size_t axis) const;
   std::string asked_launch(uint32_t command, const hcq::DispatchCmd& d) const;
   std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
 };
@@ -132,10 +133,8 @@ void Scene::random(SplitMix64& r, int commands) {
   const auto vary = [&](std::initializer_list<Field> fields) {
     for (Field f : fields) {
       if (r.below(3u)) continue;
-      const bool count = f >= Field::GroupsX && f <= Field::GroupsZ;
-      variables.push_back({uint32_t(list.commands.size() - 1), f,
-                           count ? 3 + r.below(3u) : 6 + r.below(2u),
-                           count ? 0 : r.below(uint64_t(64)) * 16});
+      variables.push_back(
+          {uint32_t(list.commands.size() - 1), f, 6 + r.below(2u), r.below(uint64_t(64)) * 16});
     }
   };
   for (int i = 0; i < commands; ++i) {
@@ -152,14 +151,21 @@ void Scene::random(SplitMix64& r, int commands) {
           add(hcq::CopyCmd{span(r.below(1ull << 34), size), span(r.below(1ull << 34), size)});
           vary({Field::CopyDst, Field::CopySrc});
         } else {
-          add(hcq::DispatchCmd{&programs[r.below(3u)],
-                               span(r.below(1u << 20) * 16, 64),
-                               {r.below(9u), 1 + r.below(65535u), 1 + r.below(99u)},
-                               {}});
-          vary({Field::Args, Field::GroupsX, Field::GroupsY, Field::GroupsZ});
+          hcq::DispatchCmd d{&programs[r.below(3u)],
+                             span(r.below(1u << 20) * 16, 64),
+                             {r.below(9u), 1 + r.below(65535u), 1 + r.below(99u)},
+                             {}};
+          for (int32_t& slot : d.group_slots) slot = r.below(3u) ? -1 : 3 + int32_t(r.below(3u));
+          add(d);
+          vary({Field::Args});
         }
     }
   }
+}
+
+uint64_t Scene::groups(const hcq::DispatchCmd& d, size_t axis) const {
+  const int32_t slot = d.group_slots[axis];
+  return slot < 0 ? d.groups[axis] : slots[size_t(slot)];
 }
 
 std::string Scene::asked_launch(uint32_t i, const hcq::DispatchCmd& d) const {
@@ -170,9 +176,8 @@ std::string Scene::asked_launch(uint32_t i, const hcq::DispatchCmd& d) const {
   return fmt::format(
       "launch {:#x} grid {}x{}x{} block {}x{}x{} registers {} barriers {} shared {} {} {} local {} "
       "sass {:#x} bank {} args {:#x}",
-      k.entry, at(i, Field::GroupsX, d.groups[0]), at(i, Field::GroupsY, d.groups[1]),
-      at(i, Field::GroupsZ, d.groups[2]), k.local[0], k.local[1], k.local[2], k.registers,
-      k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
+      k.entry, groups(d, 0), groups(d, 1), groups(d, 2), k.local[0], k.local[1], k.local[2],
+      k.registers, k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
       (k.local_bytes + 15) / 16 * 16, generation.qmd_major == 3 ? 0x86 : 0x90,
       k.parameter_offset + 16, at(i, Field::Args, d.args.address()));
 }
@@ -200,7 +205,7 @@ std::vector<std::string> Scene::asked() const {
                                   std::min<uint64_t>(copy->src.size_bytes - part, 1ull << 31)));
       }
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
-      if (at(i, Field::GroupsX, d->groups[0]) == 0) continue;
+      if (groups(*d, 0) == 0) continue;
       if (idle) out.push_back("idle");
       if (code) out.push_back("invalidate code");
       idle = code = false;

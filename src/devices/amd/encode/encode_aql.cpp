@@ -77,24 +77,25 @@ class AqlEncoder : ListEncoder {
   }
 
   void encode(uint32_t index, const hcq::DispatchCmd& c) {
-    const std::optional<KernelCode> kernel = kernel_to_launch(index, c);
+    const std::optional<KernelCode> kernel = kernel_to_launch(c);
     if (!kernel) return;
-    if (c.indirect) unsupported("launch indirectly; launch sizes have to be variables");
+    if (c.indirect) unsupported("launch indirectly; launch sizes have to come from slots");
     settle();
     end_pm4();
-    using Field = Variable::Field;
     const auto& local = kernel->local;
     packets_.unit();
     packets_.dword(aql::KERNEL_DISPATCH | aql::kThreeDimensions);
     packets_.dword(local[0] | uint32_t(local[1]) << 16);
     packets_.dword(local[2]);
-    packets_.lo(field(index, Field::GroupsX, c.groups[0], local[0]));  // in work-items
-    packets_.lo(field(index, Field::GroupsY, c.groups[1], local[1]));
-    packets_.lo(field(index, Field::GroupsZ, c.groups[2], local[2]));
+    for (size_t axis = 0; axis < 3; ++axis) {
+      // A grid of no work-items is not allowed (HSA runtime specification, kernel dispatch packet).
+      if (c.group_slots[axis] >= 0) packets_.leave_unit_out_if_zero();
+      packets_.lo(groups_of(c, axis, local[axis]));
+    }
     packets_.dword(kernel->private_bytes);
     packets_.dword(kernel->group_bytes);
     packets_.address(kernel->descriptor);
-    packets_.address(field(index, Field::Args, c.args ? c.args.address() : 0));
+    packets_.address(field(index, Variable::Field::Args, c.args ? c.args.address() : 0));
     zeros(4);  // reserved, no completion signal
   }
 

@@ -62,7 +62,7 @@ class Pm4Encoder : ListEncoder {
   }
 
   void encode(uint32_t index, const hcq::DispatchCmd& c) {
-    const std::optional<KernelCode> kernel = kernel_to_launch(index, c);
+    const std::optional<KernelCode> kernel = kernel_to_launch(c);
     if (!kernel) return;
     settle();
     set_kernel(*kernel);
@@ -74,7 +74,7 @@ class Pm4Encoder : ListEncoder {
     if (c.indirect) {
       w_.dispatch_indirect(c.indirect.address(), initiator);
     } else {
-      w_.dispatch(groups(index, c), initiator);
+      w_.dispatch({groups_of(c, 0), groups_of(c, 1), groups_of(c, 2)}, initiator);
     }
   }
 

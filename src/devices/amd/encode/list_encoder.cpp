@@ -60,22 +60,18 @@ uint64_t ListEncoder::timestamp_address(uint32_t index) const {
   return in_.timestamps + uint64_t(index) * kTimestampStride;
 }
 
-Operand ListEncoder::field(uint32_t index, Variable::Field field, uint64_t fixed,
-                           uint16_t scale) const {
-  return operand_of(in_.variables, index, field, fixed, scale);
+Operand ListEncoder::field(uint32_t index, Variable::Field field, uint64_t fixed) const {
+  return operand_of(in_.variables, index, field, fixed);
 }
 
-std::array<Operand, 3> ListEncoder::groups(uint32_t index, const hcq::DispatchCmd& d) const {
-  using Field = Variable::Field;
-  return {field(index, Field::GroupsX, d.groups[0]), field(index, Field::GroupsY, d.groups[1]),
-          field(index, Field::GroupsZ, d.groups[2])};
-}
-
-std::optional<KernelCode> ListEncoder::kernel_to_launch(uint32_t index,
-                                                        const hcq::DispatchCmd& d) const {
+std::optional<KernelCode> ListEncoder::kernel_to_launch(const hcq::DispatchCmd& d) const {
   TUFF_CHECK(d.program != nullptr, "{}: dispatch without a program", gen_.name);
-  for (const Operand& count : groups(index, d)) {
-    if (!d.indirect && count == Operand(0)) return std::nullopt;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (d.group_slots[axis] >= int64_t(in_.list.slot_count)) {
+      fail<InvalidArgument>("{}: group slot {} in a list with {} slots", gen_.name,
+                            d.group_slots[axis], in_.list.slot_count);
+    }
+    if (!d.indirect && groups_of(d, axis) == Operand(0)) return std::nullopt;
   }
   KernelCode k = in_.binding.kernel(*d.program);
   TUFF_CHECK(k.entry % 256 == 0, "{}: code at {:#x}", d.program->name(), k.entry);

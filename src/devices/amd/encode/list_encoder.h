@@ -28,11 +28,9 @@ class ListEncoder {
   Operand signal_address(const hcq::Signal* signal) const;
   uint64_t timestamp_address(uint32_t index) const;
   // `fixed`, or the variable of command `index` in its place.
-  Operand field(uint32_t index, Variable::Field field, uint64_t fixed, uint16_t scale = 1) const;
-  std::array<Operand, 3> groups(uint32_t index, const hcq::DispatchCmd& dispatch) const;
+  Operand field(uint32_t index, Variable::Field field, uint64_t fixed) const;
   // The kernel, with what the launch needs checked; null: nothing is launched.
-  std::optional<KernelCode> kernel_to_launch(uint32_t index,
-                                             const hcq::DispatchCmd& dispatch) const;
+  std::optional<KernelCode> kernel_to_launch(const hcq::DispatchCmd& dispatch) const;
   // Whether there is anything to copy; checks the sizes.
   static bool copies(const hcq::CopyCmd& copy);
   [[noreturn]] void unsupported(const char* what) const;

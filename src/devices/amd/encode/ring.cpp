@@ -75,7 +75,14 @@ void Ring::fill(uint32_t dwords) {
 size_t Ring::push(const PacketStream& stream, std::span<const uint32_t> dwords, size_t first) {
   TUFF_CHECK(dwords.size() == stream.dwords.size(), "{} dwords of {}", dwords.size(),
              stream.dwords.size());
+  auto guard =
+      std::lower_bound(stream.guards.begin(), stream.guards.end(), first,
+                       [](const PacketStream::Guard& g, size_t unit) { return g.unit < unit; });
   for (size_t i = first; i < stream.units.size(); ++i) {
+    bool left_out = false;
+    for (; guard != stream.guards.end() && guard->unit == i; ++guard)
+      left_out |= dwords[guard->dword] == 0;
+    if (left_out) continue;
     const size_t begin = stream.units[i];
     const size_t end = i + 1 < stream.units.size() ? stream.units[i + 1] : dwords.size();
     const uint32_t size = uint32_t(end - begin);

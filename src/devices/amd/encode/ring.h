@@ -29,7 +29,8 @@ void ring_doorbell(uint64_t* doorbell, uint64_t value);
 class Ring {
  public:
   Ring(QueueType type, const RingMemory& memory);
-  // Copies units of `stream`, from unit `first` on, as far as there is room; returns the first unit
+  // Copies units of `stream`, from unit `first` on, as far as there is room and without those that
+  // are left out (PacketStream::guards); returns the first unit
   // that is left, stream.units.size() if none is. Nothing is seen by the GPU before commit(). A
   // unit that could never fit throws InvalidArgument.
   size_t push(const PacketStream& stream, std::span<const uint32_t> dwords, size_t first = 0);

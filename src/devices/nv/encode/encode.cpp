@@ -112,10 +112,7 @@ class ComputeEncoder : ChannelEncoder {
 
   void encode(const hcq::DispatchCmd& c) {
     if (c.indirect) unsupported("launch indirectly; a QMD's grid has to be patched");
-    using Field = Variable::Field;
-    const std::array<Operand, 3> grid{field(Field::GroupsX, c.groups[0]),
-                                      field(Field::GroupsY, c.groups[1]),
-                                      field(Field::GroupsZ, c.groups[2])};
+    const std::array<Operand, 3> grid{groups_of(c, 0), groups_of(c, 1), groups_of(c, 2)};
     if (std::find(grid.begin(), grid.end(), Operand(0)) != grid.end()) return;
     TUFF_CHECK(c.program != nullptr, "dispatch without a program");
     if (idle_owed_) put(kHostSubchannel, method::WFI, {kWfiAll});
