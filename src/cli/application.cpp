@@ -91,6 +91,7 @@ int run_program(int argc, const char* const* argv) {
   app.add_option("--tuned", tuned, "Takes schedules of kernels from a file of `tuff tune`")
       ->type_name("FILE");
   add_devices_command(app, chosen);
+  add_bringup_command(app, chosen);
   add_train_command(app, chosen);
   add_check_command(app, chosen);
   add_bench_command(app, chosen);

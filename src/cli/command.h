@@ -29,6 +29,7 @@ using Action = std::function<int()>;
 void print_error(const std::string& text);
 
 void add_devices_command(CLI::App& app, Action& chosen);
+void add_bringup_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);

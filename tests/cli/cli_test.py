@@ -19,6 +19,7 @@ import unittest
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
             ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
+            ["bringup"],
             ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
@@ -377,6 +378,34 @@ class Interrupt(TuffTest):
             self.assertLess(time.monotonic() - begin, 2)
             self.assertEqual(process.returncode, 130)
             self.assertEqual(len(err.decode().splitlines()), 1)
+
+
+class Bringup(TuffTest):
+    def test_steps_stop_at_the_first_that_fails(self):
+        # NULL does nothing: it waits for nobody.
+        rows = self.rows(self.expect(1, "bringup", "--device", "NULL", "--json"))
+        self.assertEqual([row["step"] for row in rows],
+                         ["find", "open", "memory", "signal", "timestamp", "host wait"])
+        self.assertEqual([row["status"] for row in rows], ["passed"] * 5 + ["failed"])
+
+    def test_until_ends_early(self):
+        result = self.expect(0, "bringup", "--device", "NULL", "--until", "memory")
+        self.assertEqual([line.split()[0] for line in result.stdout.decode().splitlines()], ["find", "open", "memory"])
+        self.expect_error(2, 'the steps are "find", "open"', "bringup", "--device", "NULL", "--until", "lunch")
+
+    def test_all_parts_of_the_cpu(self):
+        if not self.cpu_usable():
+            self.skipTest("no C compiler")
+        rows = self.rows(self.expect(0, "bringup", "--device", "CPU", "--json", "--fault"))
+        self.assertEqual({row["step"]: row["status"] for row in rows},
+                         {step: "absent" if step in ("copy queue", "fault") else "passed" for step in
+                          ("find", "open", "memory", "signal", "timestamp", "host wait", "copy", "copy queue", "kernel",
+                           "kernels in order", "replay", "fault")})
+
+    def test_a_device_that_is_not_there(self):
+        rows = self.rows(self.expect(1, "bringup", "--device", "XYZ:3", "--json"))
+        self.assertEqual([(row["step"], row["status"]) for row in rows], [("find", "failed")])
+        self.assertIn("XYZ", rows[0]["detail"])
 
 
 class Tune(TuffTest):

@@ -171,14 +171,16 @@ class Script(BareMachine):
         result, written = self.check("--software", "--quick")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([s["name"] for s in written["steps"]],
-                         ["conformance", "training gpt", "training digits", "replay"])
+                         ["bring-up", "conformance", "training gpt", "training digits", "replay"])
         self.assertLessEqual({s["status"] for s in written["steps"]}, {"passed", "absent"})
         self.assertIn("SwiftShader", written["device"]["driver"])
         self.assertEqual(written["replay"]["replayed"]["submits_per_step"], 1)
         self.assertGreater(written["replay"]["built_anew"]["host_us_median"], 0)
         self.assertEqual(set(written["machine"]["nvidia_kernel_interface"]),
                          {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", "/proc/driver/nvidia/version"})
-        self.assertIn("[4/4]", result.stderr)
+        self.assertEqual(written["bringup"][-1]["step"], "replay")
+        self.assertIn("/dev/kfd", written["machine"]["amd_kernel_interface"])
+        self.assertIn("[5/5]", result.stderr)
 
     def test_without_a_gpu_it_says_so(self):
         result, written = self.check()
@@ -210,6 +212,21 @@ class Script(BareMachine):
         failed = [s for s in written["steps"] if s["status"] == "failed"]
         self.assertEqual([(s["name"], s["detail"]) for s in failed], [("training digits", "planted")])
         self.assertIsNone(written["digits"])
+
+    def test_nothing_is_tried_beyond_a_part_that_fails(self):
+        folder = self.root.folder / "tuff-gpu-check"
+        (folder / "tuff").rename(folder / "tuff.real")
+        try:
+            (folder / "tuff").write_text('#!/bin/bash\ncase "$1" in bringup)\n'
+                                         'echo \'{"step":"memory","status":"failed","ms":1.5,"detail":"planted"}\'; exit 1 ;; esac\n'
+                                         'exec "$0.real" "$@"\n', encoding="ascii")
+            (folder / "tuff").chmod(0o755)
+            result, written = self.check("--software", "--quick")
+        finally:
+            (folder / "tuff.real").replace(folder / "tuff")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual([s["name"] for s in written["steps"]], ["bring-up"])
+        self.assertIn("memory: planted", written["steps"][0]["detail"])
 
 
 if __name__ == "__main__":
