@@ -198,33 +198,30 @@ class Script(BareMachine):
             result, written = self.check(*wrong)
             self.assertEqual((result.returncode, written), (2, None), result.stderr)
 
-    def test_a_step_that_fails_is_in_the_file(self):
+    def check_planted(self, cases):
+        """With a program in the place of tuff that answers some commands itself."""
         folder = self.root.folder / "tuff-gpu-check"
         (folder / "tuff").rename(folder / "tuff.real")
         try:
-            (folder / "tuff").write_text('#!/bin/bash\ncase "$*" in *digits*) echo planted >&2; exit 1 ;; esac\n'
-                                         'exec "$0.real" "$@"\n', encoding="ascii")
+            (folder / "tuff").write_text(f'#!/bin/bash\ncase "$*" in {cases} esac\nexec "$0.real" "$@"\n', encoding="ascii")
             (folder / "tuff").chmod(0o755)
             result, written = self.check("--software", "--quick")
         finally:
             (folder / "tuff.real").replace(folder / "tuff")
         self.assertEqual(result.returncode, 1, result.stderr)
-        failed = [s for s in written["steps"] if s["status"] == "failed"]
-        self.assertEqual([(s["name"], s["detail"]) for s in failed], [("training digits", "planted")])
+        return written
+
+    def test_steps_that_fail_are_in_the_file(self):
+        written = self.check_planted("'check '* | 'train '*) echo planted >&2; exit 1 ;;")
+        self.assertEqual([(s["name"], s["status"]) for s in written["steps"]],
+                         [("bring-up", "passed"), ("conformance", "failed"), ("training gpt", "failed"),
+                          ("training digits", "failed"), ("replay", "failed")])
+        self.assertEqual(written["steps"][3]["detail"], "planted")
         self.assertIsNone(written["digits"])
 
     def test_nothing_is_tried_beyond_a_part_that_fails(self):
-        folder = self.root.folder / "tuff-gpu-check"
-        (folder / "tuff").rename(folder / "tuff.real")
-        try:
-            (folder / "tuff").write_text('#!/bin/bash\ncase "$1" in bringup)\n'
-                                         'echo \'{"step":"memory","status":"failed","ms":1.5,"detail":"planted"}\'; exit 1 ;; esac\n'
-                                         'exec "$0.real" "$@"\n', encoding="ascii")
-            (folder / "tuff").chmod(0o755)
-            result, written = self.check("--software", "--quick")
-        finally:
-            (folder / "tuff.real").replace(folder / "tuff")
-        self.assertEqual(result.returncode, 1, result.stderr)
+        row = '{"step":"memory","status":"failed","ms":1.5,"detail":"planted"}'
+        written = self.check_planted(f"bringup*) echo '{row}'; exit 1 ;;")
         self.assertEqual([s["name"] for s in written["steps"]], ["bring-up"])
         self.assertIn("memory: planted", written["steps"][0]["detail"])
 
