@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <tuff/error.h>
@@ -20,6 +21,9 @@ class HazardFound : public Error {
 
 bool checking_hazards();
 uint64_t guarded_traces();  // so many have been checked in this process
+
+// Appends lines of JSON to the file that TUFF_REPORT names; does nothing without one.
+void append_report(const std::string& lines);
 
 // Throws HazardFound with the findings; appends them, unneeded barriers too, to TUFF_REPORT.
 void guard_trace(const Trace& trace, std::string_view what);
