@@ -17,8 +17,6 @@ constexpr size_t kShown = 20;
 
 std::atomic<uint64_t> guarded{0};
 
-}  // namespace
-
 void append_report(const std::string& lines) {
   const std::string path = env_text(Env::TUFF_REPORT);
   if (path.empty() || lines.empty()) return;
@@ -29,7 +27,20 @@ void append_report(const std::string& lines) {
   if (!file) fail<IoError>("TUFF_REPORT: cannot append to {}: {}", path, std::strerror(errno));
 }
 
+}  // namespace
+
 uint64_t guarded_traces() { return guarded; }
+
+void report_findings(std::span<const MachineFinding> findings) {
+  std::string lines;
+  for (const MachineFinding& f : findings) {
+    lines += fmt::format(R"({{"kind":{},"gpu":{},"queue":{},"address":{},"text":{}}})",
+                         json_quoted(f.kind), f.gpu, f.queue, f.address, json_quoted(f.text)) +
+             "\n";
+  }
+  append_report(lines);
+}
+
 bool checking_hazards() { return env_flag(Env::TUFF_CHECK_HAZARDS); }
 
 void guard_trace(const Trace& trace, std::string_view what) {

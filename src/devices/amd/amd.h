@@ -11,6 +11,7 @@
 
 #include "base/os_kernel.h"
 #include "devices/registry.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::devices {
 
@@ -18,22 +19,21 @@ namespace amd {
 class Process;
 }
 
-// What an emulated machine found: a sentence, and a line of JSON for TUFF_REPORT.
-struct AmdFinding {
-  std::string text, json;
-};
-
 // How the GPUs are reached: the system, or a machine in its place. Whoever has one keeps it as long
 // as its devices, and one for all of them: a kernel gives a process its address spaces once.
 struct AmdIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
   // Of an emulated machine: what is new since the last call. Its devices throw HazardFound.
-  std::function<std::vector<AmdFinding>()> take_findings;
+  std::function<std::vector<hcq::MachineFinding>()> take_findings;
 
   std::shared_ptr<amd::Process> process;  // with the first device that is opened
   std::mutex mutex;                       // of `process`
 };
+
+// Those of the iface that AMD_IFACE names: the registry's row.
+std::vector<Candidate> amd_probe();
+std::unique_ptr<hcq::Device> amd_open(const std::string& selector);
 
 // Every GPU, or one candidate with the reason why there is none.
 std::vector<Candidate> amd_probe(AmdIface& iface);

@@ -38,9 +38,9 @@ Place place_of_kind(hcq::MemoryKind kind, const GpuNode& node) {
   return Place::Host;
 }
 
-std::string joined(const std::vector<AmdFinding>& findings) {
+std::string joined(const std::vector<hcq::MachineFinding>& findings) {
   std::string text;
-  for (const AmdFinding& f : findings) text += "\n  " + f.text;
+  for (const hcq::MachineFinding& f : findings) text += "\n  " + f.text;
   return text;
 }
 
@@ -126,21 +126,17 @@ std::unique_ptr<hcq::Signal> AmdDevice::create_signal(uint64_t value) {
 }
 
 // What an emulated machine has found since the last look.
-std::vector<AmdFinding> AmdDevice::report_findings() {
+std::vector<hcq::MachineFinding> AmdDevice::report_findings() {
   if (!take_findings_) return {};
-  std::vector<AmdFinding> findings = take_findings_();
-  std::string lines;
-  for (const AmdFinding& f : findings) {
-    log_warn("{}: {}", info_.name, f.text);
-    lines += f.json + "\n";
-  }
-  hcq::append_report(lines);
+  std::vector<hcq::MachineFinding> findings = take_findings_();
+  for (const hcq::MachineFinding& f : findings) log_warn("{}: {}", info_.name, f.text);
+  hcq::report_findings(findings);
   return findings;
 }
 
 // Exceptions are noticed by whoever waits (GpuState::block), so nothing is asked here.
 void AmdDevice::check_status() {
-  const std::vector<AmdFinding> findings = report_findings();
+  const std::vector<hcq::MachineFinding> findings = report_findings();
   if (findings.empty()) return;
   fail<hcq::HazardFound>("{}: the emulated machine found {} problems:{}", info_.name,
                          findings.size(), joined(findings));

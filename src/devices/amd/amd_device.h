@@ -44,10 +44,10 @@ class AmdDevice final : public hcq::Device {
   };
   [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
   std::string place_of(uint64_t address);
-  std::vector<AmdFinding> report_findings();
+  std::vector<hcq::MachineFinding> report_findings();
 
   // A copy of what the iface has: devices may outlive the registry's own.
-  std::function<std::vector<AmdFinding>()> take_findings_;
+  std::function<std::vector<hcq::MachineFinding>()> take_findings_;
   hcq::DeviceInfo info_;
   Target target_;
   std::mutex blocks_mutex_;
