@@ -27,7 +27,7 @@ class Order {
     for (uint32_t i = 0; i < kSlots; ++i) upto_[i] = std::max(upto_[i], other.upto_[i]);
   }
   // What both know.
-  static Order common(const Order& a, const Order& b) {
+  static Order meet(const Order& a, const Order& b) {
     Order out;
     for (uint32_t i = 0; i < kSlots; ++i) out.upto_[i] = std::min(a.upto_[i], b.upto_[i]);
     return out;
@@ -43,7 +43,7 @@ struct Invalidation {
   uint32_t time = 0;  // serial number
   // Of a cache behind another.
   static Invalidation both(const Invalidation& a, const Invalidation& b) {
-    return {Order::common(a.seen, b.seen), std::min(a.time, b.time)};
+    return {Order::meet(a.seen, b.seen), std::min(a.time, b.time)};
   }
 };
 

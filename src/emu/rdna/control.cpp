@@ -55,14 +55,19 @@ void settle(Wave& w) { w.outstanding = w.issued != w.completed; }
 
 void wait_counters(Wave& w, const Instruction& i) {
   const uint32_t word = i.find('I')->value, vm = word >> 10 & 63, lgkm = word >> 4 & 63;
-  if (vm != 63) complete(w, Counter::Vector, vm);
+  if (vm != 63) {
+    complete(w, Counter::Vector, vm);
+    w.machine->waited(w);
+  }
   if (lgkm != 63) wait_lgkm(w, lgkm);
   settle(w);
 }
 void wait_vector(Wave& w, const Instruction& i) {
+  w.machine->waited(w);
   complete(w, Counter::Vector, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
+void wait_stores(Wave& w, const Instruction&) { w.machine->waited(w); }
 void wait_lds(Wave& w, const Instruction& i) {
   wait_lgkm(w, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
@@ -125,7 +130,7 @@ constexpr Meaning kRows[] = {
     {Op::S_GL1_INV, nothing},
     {Op::BUFFER_GL0_INV, nothing},
     {Op::BUFFER_GL1_INV, nothing},
-    {Op::S_WAITCNT_VSCNT, nothing},
+    {Op::S_WAITCNT_VSCNT, wait_stores},
     {Op::S_WAITCNT_EXPCNT, nothing},
     {Op::S_WAITCNT, wait_counters},
     {Op::S_WAITCNT_VMCNT, wait_vector},

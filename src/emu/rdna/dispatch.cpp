@@ -22,6 +22,7 @@ struct Dispatch::State {
         rows(opcode_rows().size()) {
     const auto [x, y, z] = launch.groups;
     group_count = uint64_t(x) * y * z;
+    if (group_count > 1) machine.watch_races();
   }
 
   bool step();

@@ -21,17 +21,27 @@ const char* verb(AccessKind kind) {
 
 }  // namespace
 
-uint8_t* Machine::reach(const Wave& w, uint32_t lane, const Access& access) {
+uint8_t* Machine::reach(const Wave& w, uint32_t lane, const Access& access, bool returns) {
   defect_.kind.reset();
   uint8_t* bytes = memory_.reach(access, defect_);
   if (!bytes) {
     report(w, FindingKind::UnmappedAccess, lane, access.address,
            fmt::format("{} bytes to {}", access.bytes, verb(access.kind)));
     stop();
-  } else if (defect_.kind) {
+    return nullptr;
+  }
+  if (defect_.kind) {
     report(w, *defect_.kind, lane, access.address, std::move(defect_.detail));
   }
+  if (!races_) return bytes;
+  if (auto race = races_->touch(access, returns)) {
+    report(w, FindingKind::GlobalRace, lane, access.address, std::move(*race));
+  }
   return bytes;
+}
+
+void Machine::waited(const Wave& w) {
+  if (races_) races_->advance(w.group->number);
 }
 
 void Machine::report(const Wave& w, FindingKind kind, uint32_t lane, uint64_t data_address,

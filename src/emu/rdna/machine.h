@@ -2,10 +2,12 @@
 // Made by dispatch.cpp alone.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "emu/rdna/finding.h"
+#include "emu/rdna/global_races.h"
 #include "emu/rdna/memory.h"
 #include "emu/rdna/wave.h"
 
@@ -16,8 +18,12 @@ class Machine {
   Machine(Memory& memory, std::string kernel, std::vector<Finding>& findings)
       : memory_(memory), kernel_(std::move(kernel)), findings_(findings) {}
 
-  // The bytes of an access, or null after the fault has been reported.
-  uint8_t* reach(const Wave& w, uint32_t lane, const Access& access);
+  // The bytes of an access, or null after the fault has been reported. `returns`: an atomic whose
+  // old value comes back.
+  uint8_t* reach(const Wave& w, uint32_t lane, const Access& access, bool returns = false);
+  // The wave has waited for loads or stores of global memory.
+  void waited(const Wave& w);
+  void watch_races() { races_ = std::make_unique<GlobalRaces>(); }
 
   // Files a finding, once per kind and instruction: the current one, else the next.
   void report(const Wave& w, FindingKind kind, uint32_t lane, uint64_t data_address,
@@ -34,6 +40,7 @@ class Machine {
   std::string kernel_;
   std::vector<Finding>& findings_;
   Defect defect_;
+  std::unique_ptr<GlobalRaces> races_;  // where there are several workgroups
   bool stopped_ = false;
 };
 

@@ -71,9 +71,10 @@ void check_alignment(Wave& w, uint32_t lane, uint64_t address, const Shape& shap
 
 uint8_t* reach_global(Wave& w, const Instruction& i, uint32_t lane, uint64_t address,
                       const Shape& shape) {
-  const bool device_scope = shape.kind == AccessKind::Atomic || i.glc || i.dlc;
-  return w.machine->reach(w, lane,
-                          {address, shape.bytes, shape.kind, device_scope, w.group->number});
+  const bool atomic = shape.kind == AccessKind::Atomic;
+  return w.machine->reach(
+      w, lane, {address, shape.bytes, shape.kind, atomic || i.glc || i.dlc, w.group->number},
+      atomic && i.glc);
 }
 
 uint8_t* reach(Wave& w, const Instruction& i, uint32_t lane, uint64_t address, const Shape& shape) {
