@@ -19,6 +19,12 @@ std::string why_unsupported(const GpuNode& node) {
   return fmt::format("{} is not supported; supported are {}", node.arch(), known);
 }
 
+// Errors of the driver name the device, as candidates do.
+std::string without_kind(const std::string& text) {
+  const std::string prefix = std::string(kKind) + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
 // Every GPU that the kernel lists, or why there is none.
 std::vector<Candidate> candidates(os::Kernel& kernel, bool emulated,
                                   const std::vector<GpuNode>& nodes) {
@@ -26,7 +32,7 @@ std::vector<Candidate> candidates(os::Kernel& kernel, bool emulated,
   if (!why.empty() || nodes.empty()) {
     Candidate none;
     none.name = kKind;
-    none.reason = why.empty() ? "no GPU is listed by /dev/kfd" : why;
+    none.reason = why.empty() ? "no GPU is listed by /dev/kfd" : without_kind(why);
     return {none};
   }
   std::vector<Candidate> found;

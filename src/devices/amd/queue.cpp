@@ -218,28 +218,9 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
   const uint32_t slot = list.encoded.words[i].value_slot;
   const uint64_t next = slot == list.encoded.slots.timeline() ? given.timeline : given.slots[slot];
   AmdSignal& signal = *list.signals[i];
-  drain(signal);
+  signal.drain(&device());
   std::unique_lock lock(gpu_.process->queues().epochs());
-  for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
-    hcq::Queue* queue = gpu_.process->queues().at(q);
-    // Named again meanwhile: the caller tries again.
-    if (queue && !queue->device().lost() &&
-        !queue->passed(std::min(signal.last_named_by(q), queue->last_submitted())))
-      return;
-  }
-  signal.epoch().rebase(next);
-}
-
-void AmdQueue::drain(const AmdSignal& signal) const {
-  for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
-    hcq::Queue* queue = gpu_.process->queues().at(q);
-    if (queue == nullptr) continue;
-    try {
-      queue->wait(std::min(signal.last_named_by(q), queue->last_submitted()));
-    } catch (const DeviceLost&) {
-      if (&queue->device() == &device()) throw;  // else: nothing of it is in flight any more
-    }
-  }
+  if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
 }
 
 TUFF_REPLAY_CODE void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {

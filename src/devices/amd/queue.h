@@ -80,7 +80,6 @@ class AmdQueue final : public hcq::Queue {
   void prepare_scratch(AmdList& list, const hcq::CommandList& commands);
   void fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value);
   void rebase(AmdList& list, const SubmissionValues& given, const SignalEpoch* epoch);
-  void drain(const AmdSignal& signal) const;
   void push(const PacketStream& stream, std::span<const uint32_t> dwords);
   void wait_for_room(uint64_t since_ns);
 

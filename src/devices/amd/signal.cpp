@@ -37,4 +37,43 @@ bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
   return true;
 }
 
+// Packets compare 32 bits with the base: a jump beyond them first lets go whoever waits.
+void AmdSignal::set(uint64_t value) {
+  {
+    std::shared_lock lock(gpu_.process->queues().epochs());
+    if (epoch_.can_set(value)) return epoch_.set(value);
+    if (value < epoch_.base())
+      fail<InvalidArgument>("a signal at {} cannot be set back to {}", this->value(), value);
+    epoch_.set(epoch_.base() + UINT32_MAX);
+  }
+  for (;;) {
+    drain();
+    std::unique_lock lock(gpu_.process->queues().epochs());
+    if (!named_in_flight()) return epoch_.move_to(value);
+  }
+}
+
+void AmdSignal::drain(const hcq::Device* own) const {
+  for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
+    hcq::Queue* queue = gpu_.process->queues().at(q);
+    if (queue == nullptr) continue;
+    try {
+      // A number may have been another queue's before.
+      queue->wait(std::min(last_named_by(q), queue->last_submitted()));
+    } catch (const DeviceLost&) {
+      if (&queue->device() == own) throw;
+    }
+  }
+}
+
+bool AmdSignal::named_in_flight() const {
+  for (uint32_t q = 0; q < QueueTable::kMaxQueues; ++q) {
+    hcq::Queue* queue = gpu_.process->queues().at(q);
+    if (queue && !queue->device().lost() &&
+        !queue->passed(std::min(last_named_by(q), queue->last_submitted())))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace tuff::devices::amd

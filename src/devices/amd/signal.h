@@ -21,7 +21,7 @@ class AmdSignal final : public hcq::Signal {
   ~AmdSignal() override;
   uint64_t value() const override { return epoch_.value(); }
   bool wait(uint64_t value, uint64_t timeout_ns) override;
-  void set(uint64_t value) override { epoch_.set(value); }
+  void set(uint64_t value) override;
   uint64_t address() const { return reinterpret_cast<uint64_t>(slot_); }
   SignalEpoch& epoch() { return epoch_; }
   const SignalEpoch& epoch() const { return epoch_; }
@@ -30,12 +30,15 @@ class AmdSignal final : public hcq::Signal {
   void named_by(uint32_t queue, uint64_t value) {
     named_[queue].store(value, std::memory_order_release);
   }
-  // The last one of that queue, 0: none.
+  // Waits until no submission in flight names it. Lost devices have none, but the loss of `own` is
+  // thrown.
+  void drain(const hcq::Device* own = nullptr) const;
+  bool named_in_flight() const;
+
+ private:
   uint64_t last_named_by(uint32_t queue) const {
     return named_[queue].load(std::memory_order_acquire);
   }
-
- private:
   GpuState& gpu_;
   const SignalEvent* event_;
   uint64_t* slot_;
