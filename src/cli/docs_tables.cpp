@@ -47,6 +47,8 @@ constexpr KindProse kKinds[] = {
      "a Vulkan driver, 1.1 or newer, with buffer device addresses and timeline semaphores",
      "Mesa's lavapipe, SwiftShader"},
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
+    {"AMD", "Linux's `/dev/kfd`: rings of packets and machine code, without a driver library",
+     "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
     {"SHUFFLE",
      "the CPU's kernels in every order that barriers, waits and signals allow, by a seed: for "

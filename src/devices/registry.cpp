@@ -1,6 +1,7 @@
 #include "devices/registry.h"
 
 #include "base/check.h"
+#include "devices/amd/amd.h"
 #include "devices/cpu/cpu.h"
 #include "devices/null/null.h"
 #include "devices/shuffle/shuffle.h"
@@ -16,6 +17,7 @@ constexpr DeviceKind kKinds[] = {
     {"VULKAN", vulkan_probe, vulkan_open, vulkan_raw_replay},
 #endif
     {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
+    {"AMD", amd_probe, amd_open, nullptr},
     {"NULL", null_probe, null_open, nullptr},
     {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };

@@ -17,9 +17,8 @@ constexpr size_t kShown = 20;
 
 std::atomic<uint64_t> guarded{0};
 
-void append_report(const HazardReport& report) {
+void append_report(const std::string& lines) {
   const std::string path = env_text(Env::TUFF_REPORT);
-  const std::string lines = to_json_lines(report);
   if (path.empty() || lines.empty()) return;
   static std::mutex mutex;
   std::lock_guard lock(mutex);
@@ -31,12 +30,23 @@ void append_report(const HazardReport& report) {
 }  // namespace
 
 uint64_t guarded_traces() { return guarded; }
+
+void report_findings(std::span<const MachineFinding> findings) {
+  std::string lines;
+  for (const MachineFinding& f : findings) {
+    lines += fmt::format(R"({{"kind":{},"gpu":{},"queue":{},"address":{},"text":{}}})",
+                         json_quoted(f.kind), f.gpu, f.queue, f.address, json_quoted(f.text)) +
+             "\n";
+  }
+  append_report(lines);
+}
+
 bool checking_hazards() { return env_flag(Env::TUFF_CHECK_HAZARDS); }
 
 void guard_trace(const Trace& trace, std::string_view what) {
   guarded++;
   HazardReport report = check_hazards(trace);
-  append_report(report);
+  append_report(to_json_lines(report));
   if (report.clean()) return;
   report.unneeded.clear();
   fail<HazardFound>("TUFF_CHECK_HAZARDS: {}: {} hazards, {} waits without an end\n{}", what,

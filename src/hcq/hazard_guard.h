@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <tuff/error.h>
@@ -20,6 +21,17 @@ class HazardFound : public Error {
 
 bool checking_hazards();
 uint64_t guarded_traces();  // so many have been checked in this process
+
+// What a machine that checks its programs and command streams found (an emulated GPU): beside the
+// checker's own findings in TUFF_REPORT.
+struct MachineFinding {
+  std::string kind;  // "page_fault"
+  uint32_t gpu = 0, queue = 0;
+  uint64_t address = 0;  // 0: none
+  std::string text;      // a sentence with all of it
+};
+// Appends them to TUFF_REPORT; does nothing without one.
+void report_findings(std::span<const MachineFinding> findings);
 
 // Throws HazardFound with the findings; appends them, unneeded barriers too, to TUFF_REPORT.
 void guard_trace(const Trace& trace, std::string_view what);

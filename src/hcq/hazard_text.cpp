@@ -4,6 +4,22 @@
 #include "hcq/hazards.h"
 
 namespace tuff::hcq {
+
+std::string json_quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
 namespace {
 
 std::string text(const TracePlace& p) {
@@ -20,25 +36,10 @@ std::string text(const Hazard& h) {
                      read ? "reads" : "writes", h.missing);
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 std::string json(const TracePlace& p) {
   const std::string queue = p.queue == TracePlace::kHost ? "null" : std::to_string(p.queue);
   return fmt::format(R"({{"event":{},"command":{},"queue":{},"label":{}}})", p.event, p.command,
-                     queue, quoted(p.label));
+                     queue, json_quoted(p.label));
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ std::string to_json_lines(const HazardReport& report) {
     out += fmt::format(
         R"({{"kind":"{}","first":{},"second":{},"block":{},"begin":{},"end":{},"missing":{}}})",
         name(h.kind), json(h.first), json(h.second), h.block_index, h.begin, h.end,
-        quoted(h.missing));
+        json_quoted(h.missing));
     out += "\n";
   }
   for (const TracePlace& p : report.unneeded)

@@ -95,5 +95,6 @@ HazardReport check_hazards(const Trace& trace);
 std::string to_text(const HazardReport& report, size_t limit = SIZE_MAX);
 // JSON objects, one a line: kind (RAW, WAR, WAW, stuck_wait, unneeded_barrier) and its fields.
 std::string to_json_lines(const HazardReport& report);
+std::string json_quoted(const std::string& text);
 
 }  // namespace tuff::hcq

@@ -47,11 +47,11 @@ Outcome run_program(const std::string& body, uint64_t seed = 1) {
   memory.map(kCode, object.image(), false);
   memory.map(kData, data);
   memory.map(kKernarg, kernarg, false);
-  const Launch launch{.kernarg_address = kKernarg,
-                      .group_size = {64, 1, 1},
-                      .seed = seed,
-                      .instruction_budget = 100'000};
-  return run(object.kernel("bug"), launch, memory);
+  Launch launch = launch_of(object.kernel("bug"), kKernarg);
+  launch.group_size = {64, 1, 1};
+  launch.seed = seed;
+  launch.instruction_budget = 100'000;
+  return run(launch, memory);
 }
 
 constexpr const char* kLoadArgument = R"(

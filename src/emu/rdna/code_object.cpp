@@ -159,6 +159,8 @@ struct CodeObject::Reader {
 
 CodeObject::CodeObject(std::span<const uint8_t> file, uint64_t address) : address_(address) {
   Reader{file, *this, {}, {}}.read();
+  // Instructions are fetched by whole lines.
+  image_.resize((image_.size() + kFetchBytes - 1) / kFetchBytes * kFetchBytes);
 }
 
 Kernel CodeObject::kernel(const std::string& name) const {
@@ -173,8 +175,6 @@ Kernel CodeObject::kernel(const std::string& name) const {
   Kernel kernel;
   kernel.name = name;
   kernel.descriptor = parse_descriptor(std::span(image_).subspan(found->second, 64));
-  kernel.code = std::span(image_).subspan(code_begin_, code_end_ - code_begin_);
-  kernel.code_address = address_ + code_begin_;
   kernel.entry_address = address_ + found->second + uint64_t(kernel.descriptor.entry_offset);
   return kernel;
 }

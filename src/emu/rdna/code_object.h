@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/rdna/dispatch.h"
+#include "emu/rdna/kernel.h"
 
 namespace tuff::emu::rdna {
 
@@ -19,6 +19,10 @@ class CodeObject {
   // The kernel of a name; throws InvalidArgument naming those that are there.
   Kernel kernel(const std::string& name) const;
   std::span<uint8_t> image() { return image_; }  // to be mapped at the address
+  // Of the section of instructions.
+  std::span<const uint8_t> code() const {
+    return std::span(image_).subspan(code_begin_, code_end_ - code_begin_);
+  }
   uint64_t address() const { return address_; }
 
  private:

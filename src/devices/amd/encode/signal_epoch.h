@@ -44,7 +44,10 @@ class SignalEpoch {
                             reached, next, next - reached);
     }
   }
+  // Nothing in flight may name the signal.
+  void move_to(uint64_t value) { store(value); }
   // From the host, while packets may wait: the base stays, so a jump is limited to 32 bits of it.
+  bool can_set(uint64_t value) const { return value >= base() && value - base() <= 0xffffffffu; }
   void set(uint64_t value) {
     const uint64_t from = base();
     if (value < from || value - from > 0xffffffffu) {

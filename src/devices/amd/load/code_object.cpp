@@ -61,6 +61,7 @@ struct CodeObject::Loader : ElfFile {
     const std::vector<uint8_t> at_zero = object.image(0);
     for (const Elf64_Sym& s : symbols)
       if (ELF64_ST_TYPE(s.st_info) == STT_OBJECT) read_kernel(s, at_zero);
+    object.placed_ = std::move(placed);
   }
 
  private:
@@ -226,6 +227,16 @@ std::vector<uint8_t> CodeObject::image(uint64_t address) const {
     if (r.relative) value -= address + r.place;
     value >>= r.shift;
     std::memcpy(out.data() + r.place, &value, r.width);
+  }
+  return out;
+}
+
+std::vector<uint8_t> CodeObject::placed_file(std::span<const uint8_t> bytes) const {
+  std::vector<uint8_t> out(bytes.begin(), bytes.end());
+  const uint64_t table = read<Elf64_Ehdr>(bytes, 0).e_shoff;  // checked by the loader
+  for (size_t i = 0; i < placed_.size(); ++i) {
+    uint8_t* address = out.data() + table + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addr);
+    std::memcpy(address, &placed_[i], sizeof placed_[i]);
   }
   return out;
 }

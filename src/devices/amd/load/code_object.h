@@ -39,6 +39,8 @@ class CodeObject {
   // CompileError naming the kernel where there is none.
   const KernelDescriptor& descriptor(const std::string& symbol) const;
   const std::map<std::string, KernelDescriptor>& kernels() const { return kernels_; }
+  // The file with sections' places in the image as their addresses (sh_addr), for debuggers.
+  std::vector<uint8_t> placed_file(std::span<const uint8_t> bytes) const;
   // As the hardware takes it, of the image at that address.
   KernelCode kernel(const std::string& symbol, uint64_t address,
                     const std::array<uint32_t, 3>& local) const;
@@ -54,6 +56,7 @@ class CodeObject {
   const Generation& generation_;
   std::vector<uint8_t> image_;
   std::vector<Relocation> relocations_;
+  std::vector<uint64_t> placed_;  // by section
   std::map<std::string, KernelDescriptor> kernels_;
 };
 

@@ -1,0 +1,43 @@
+// AMD's GPUs by direct submission: rings of packets in memory, signals that are words of memory,
+// machine code; no driver library in between. Called through the registry and by tests. Must never
+// know UOps or rules, nor whether a GPU is emulated, but to say so.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/os_kernel.h"
+#include "devices/registry.h"
+#include "hcq/hazard_guard.h"
+
+namespace tuff::devices {
+
+namespace amd {
+class Process;
+}
+
+// How the GPUs are reached: the system, or a machine in its place. Whoever has one keeps it as long
+// as its devices, and one for all of them: a kernel gives a process its address spaces once.
+struct AmdIface {
+  std::shared_ptr<os::Kernel> kernel;
+  bool emulated = false;
+  // Of an emulated machine: what is new since the last call. Its devices throw HazardFound.
+  std::function<std::vector<hcq::MachineFinding>()> take_findings;
+
+  std::shared_ptr<amd::Process> process;  // with the first device that is opened
+  std::mutex mutex;                       // of `process`
+};
+
+// Those of the iface that AMD_IFACE names: the registry's row.
+std::vector<Candidate> amd_probe();
+std::unique_ptr<hcq::Device> amd_open(const std::string& selector);
+
+// Every GPU, or one candidate with the reason why there is none.
+std::vector<Candidate> amd_probe(AmdIface& iface);
+// selector: "", a number, or "uuid=...". Throws as DeviceKind::open says.
+std::unique_ptr<hcq::Device> amd_open(AmdIface& iface, const std::string& selector);
+
+}  // namespace tuff::devices

@@ -1,0 +1,180 @@
+#include "devices/amd/amd_device.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "devices/amd/program.h"
+#include "hcq/hazard_guard.h"
+
+namespace tuff::devices::amd {
+namespace {
+
+// A submission takes 16 bytes of a PM4 ring; the others hold whole lists.
+constexpr uint32_t kPm4RingBytes = 64u << 10, kAqlRingBytes = 1u << 20, kSdmaRingBytes = 1u << 20;
+constexpr size_t kFreedRanges = 256;
+
+HardwareQueueSetup compute_setup(const GpuNode& node) {
+  if (node.shape.xccs > 1) return {QueueType::Aql, kAqlRingBytes};
+  return {QueueType::Pm4, kPm4RingBytes};
+}
+
+Target target_of(const GpuNode& node, const Generation& generation) {
+  Target t = builtin_target(fmt::format("amdgpu-{}", generation.name));
+  t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
+  t.cores = node.shape.cus();
+  t.shared_bytes = std::min(t.shared_bytes, node.lds_kib << 10);
+  if (node.vram_bytes > 0) t.max_buffer_bytes = t.max_binding_bytes = node.vram_bytes;
+  return t;
+}
+
+Place place_of_kind(hcq::MemoryKind kind, const GpuNode& node) {
+  switch (kind) {
+    case hcq::MemoryKind::Device: return node.integrated ? Place::Shared : Place::Vram;
+    case hcq::MemoryKind::Args:
+      return node.large_bar && !node.integrated ? Place::VisibleVram : Place::Host;
+    case hcq::MemoryKind::Upload:
+    case hcq::MemoryKind::Readback: return Place::Host;
+  }
+  return Place::Host;
+}
+
+std::string joined(const std::vector<hcq::MachineFinding>& findings) {
+  std::string text;
+  for (const hcq::MachineFinding& f : findings) text += "\n  " + f.text;
+  return text;
+}
+
+}  // namespace
+
+hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated) {
+  hcq::DeviceInfo info;
+  info.name = name;
+  info.description =
+      fmt::format("{}{}{}, {} compute units", node.arch(), node.name.empty() ? "" : " " + node.name,
+                  emulated ? ", emulated" : "", node.shape.cus());
+  info.driver = emulated ? "KFD (emulated)" : "KFD";
+  info.uuid = node.unique_id ? fmt::format("{:016x}", node.unique_id) : "";
+  info.hardware = !emulated;
+  info.memory_bytes = node.vram_bytes;
+  info.features = {{"arch", node.arch()},
+                   {"emulated", emulated ? "yes" : "no"},
+                   {"memory", node.integrated  ? "shared with the CPU"
+                              : node.large_bar ? "host-visible"
+                                               : "staged"},
+                   {"queues", node.shape.xccs > 1 ? "AQL, SDMA" : "PM4, SDMA"}};
+  return info;
+}
+
+AmdDevice::AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const GpuNode& node,
+                     const std::string& name)
+    : take_findings_(iface.take_findings),
+      info_(describe(node, name, iface.emulated)),
+      target_(target_of(node, *node.generation())) {
+  gpu_.emplace(std::move(process), node,
+               [this](const std::string& reason, std::optional<uint64_t> address) {
+                 lose(reason, address);
+               });
+  compute_.emplace(*this, *gpu_, compute_setup(node), "compute");
+  copy_.emplace(*this, *gpu_, HardwareQueueSetup{QueueType::Sdma, kSdmaRingBytes}, "copy");
+}
+
+AmdDevice::~AmdDevice() {
+  for (hcq::Queue* queue : {&compute_queue(), copy_queue()}) {
+    try {
+      queue->wait_idle();
+    } catch (const Error& e) {
+      log_warn("closing {}: {}", info_.name, e.what());
+    }
+  }
+  compute_->stop();
+  copy_->stop();
+  shut_down();
+  copy_.reset();
+  compute_.reset();
+}
+
+hcq::MemoryBlock AmdDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
+  fail_if_lost();
+  const bool staging = kind == hcq::MemoryKind::Upload || kind == hcq::MemoryKind::Readback;
+  auto buffer = gpu_->process->allocate(
+      gpu_->gpu, {size_bytes, place_of_kind(kind, gpu_->gpu.node), staging, nullptr});
+  const hcq::MemoryBlock block{buffer->address(), size_bytes, buffer->host(), kind,
+                               buffer->handle()};
+  std::lock_guard lock(blocks_mutex_);
+  blocks_.emplace(block.address, std::move(buffer));
+  return block;
+}
+
+void AmdDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
+  std::lock_guard lock(blocks_mutex_);
+  const auto it = blocks_.find(block.address);
+  if (it == blocks_.end()) return;
+  freed_.push_back({block.address, block.size_bytes});
+  if (freed_.size() > kFreedRanges) freed_.pop_front();
+  gpu_->process->free(std::move(it->second));
+  blocks_.erase(it);
+}
+
+std::vector<std::unique_ptr<hcq::Program>> AmdDevice::load(
+    std::span<const render::Binary> binaries) {
+  fail_if_lost();
+  return load_programs(*gpu_, binaries);
+}
+
+std::unique_ptr<hcq::Signal> AmdDevice::create_signal(uint64_t value) {
+  return std::make_unique<AmdSignal>(*gpu_, value);
+}
+
+// What an emulated machine has found since the last look.
+std::vector<hcq::MachineFinding> AmdDevice::report_findings() {
+  if (!take_findings_) return {};
+  std::vector<hcq::MachineFinding> findings = take_findings_();
+  for (const hcq::MachineFinding& f : findings) log_warn("{}: {}", info_.name, f.text);
+  hcq::report_findings(findings);
+  return findings;
+}
+
+// Exceptions are noticed by whoever waits (GpuState::block), so nothing is asked here.
+void AmdDevice::check_status() {
+  const std::vector<hcq::MachineFinding> findings = report_findings();
+  if (findings.empty()) return;
+  fail<hcq::HazardFound>("{}: the emulated machine found {} problems:{}", info_.name,
+                         findings.size(), joined(findings));
+}
+
+std::string AmdDevice::place_of(uint64_t address) {
+  std::lock_guard lock(blocks_mutex_);
+  const auto next = blocks_.upper_bound(address);
+  if (next != blocks_.begin()) {
+    const auto& [begin, buffer] = *std::prev(next);
+    if (address - begin < buffer->size_bytes())
+      return fmt::format("; it lies {} bytes into a block of {} bytes", address - begin,
+                         buffer->size_bytes());
+  }
+  for (auto r = freed_.rbegin(); r != freed_.rend(); ++r) {
+    if (address - r->address < r->size_bytes)
+      return fmt::format("; it lies {} bytes into a block of {} bytes that was freed",
+                         address - r->address, r->size_bytes);
+  }
+  return "; no block of this device was there";
+}
+
+void AmdDevice::lose(const std::string& reason, std::optional<uint64_t> address) {
+  std::string text = fmt::format("{}: {}", info_.name, reason);
+  if (address) text += place_of(*address);
+  for (const auto* queue : {&compute_, &copy_}) {
+    if (!*queue) continue;
+    if (const std::string running = (*queue)->in_flight(); !running.empty()) text += "; " + running;
+  }
+  text += joined(report_findings());
+  declare_lost(text);
+  fail_if_lost();
+  throw DeviceLost(text);
+}
+
+void AmdDevice::on_lost() noexcept {
+  for (auto* queue : {&compute_, &copy_})
+    if (*queue) (*queue)->stop();
+}
+
+}  // namespace tuff::devices::amd

@@ -1,0 +1,60 @@
+// AmdDevice: one of AMD's GPUs as hcq sees it. Made by amd_open.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "devices/amd/amd.h"
+#include "devices/amd/gpu_state.h"
+#include "devices/amd/queue.h"
+
+namespace tuff::devices::amd {
+
+hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated);
+
+class AmdDevice final : public hcq::Device {
+ public:
+  AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const GpuNode& node,
+            const std::string& name);
+  ~AmdDevice() override;
+  const hcq::DeviceInfo& info() const override { return info_; }
+  const Target& target() const override { return target_; }
+  hcq::MemoryBlock map_block(size_t size_bytes, hcq::MemoryKind kind) override;
+  void unmap_block(const hcq::MemoryBlock& block) noexcept override;
+  std::vector<std::unique_ptr<hcq::Program>> load(
+      std::span<const render::Binary> binaries) override;
+  hcq::Queue& compute_queue() override { return *compute_; }
+  hcq::Queue* copy_queue() override { return &*copy_; }
+  std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
+  void check_status() override;
+
+  GpuState& gpu() { return *gpu_; }
+
+ protected:
+  void on_lost() noexcept override;
+
+ private:
+  struct Range {
+    uint64_t address = 0, size_bytes = 0;
+  };
+  [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
+  std::string place_of(uint64_t address);
+  std::vector<hcq::MachineFinding> report_findings();
+
+  // A copy of what the iface has: devices may outlive the registry's own.
+  std::function<std::vector<hcq::MachineFinding>()> take_findings_;
+  hcq::DeviceInfo info_;
+  Target target_;
+  std::mutex blocks_mutex_;
+  std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
+  std::deque<Range> freed_;                             // the last ones
+  std::optional<GpuState> gpu_;
+  std::optional<AmdQueue> compute_, copy_;
+};
+
+}  // namespace tuff::devices::amd

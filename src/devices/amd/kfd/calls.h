@@ -1,0 +1,70 @@
+// System calls of the driver, with what they refuse as errors that name the call, its arguments and
+// the remedy. Used by everything in kfd/. Knows no queue and no GPU.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/os_kernel.h"
+#include "base/os_kfd.h"
+
+namespace tuff::devices::amd {
+
+namespace uapi = os::kfd;
+
+// `error` is a positive errno. OutOfMemory for ENOMEM, DeviceLost for a GPU that is gone,
+// Unsupported for what this user may not do, else IoError.
+[[noreturn]] void fail_call(const std::string& call, int error);
+
+// `result` as an os::Kernel gives it; the text is made on failure alone.
+template <class... Args>
+int checked(int result, fmt::format_string<Args...> call, Args&&... args) {
+  if (result < 0) fail_call(fmt::format(call, std::forward<Args>(args)...), -result);
+  return result;
+}
+
+// Of calls that give back: nobody is left to tell of a failure, so that it is tried once more.
+template <class T>
+int undo(os::Kernel& kernel, int fd, unsigned long request, T& argument) noexcept {
+  const int result = kernel.ioctl(fd, request, &argument);
+  return result < 0 ? kernel.ioctl(fd, request, &argument) : result;
+}
+
+// An open file of an os::Kernel.
+class File {
+ public:
+  File() = default;
+  File(os::Kernel& kernel, const std::string& path);  // to read and write; throws
+  ~File();
+  File(File&& o) noexcept : kernel_(o.kernel_), fd_(std::exchange(o.fd_, -1)) {}
+  File& operator=(File&&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  os::Kernel* kernel_ = nullptr;
+  int fd_ = -1;
+};
+
+// Address space of the process: reserved without access, mapped in place, given back as a whole.
+class AddressRange {
+ public:
+  AddressRange(os::Kernel& kernel, size_t size_bytes, size_t alignment);
+  ~AddressRange();
+  AddressRange(const AddressRange&) = delete;
+  std::byte* data() const { return data_; }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(data_); }
+  size_t size_bytes() const { return size_; }
+  void map(int fd, uint64_t offset);  // to read and write, shared
+
+ private:
+  os::Kernel& kernel_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+inline constexpr size_t kPageBytes = 4096;
+constexpr uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace tuff::devices::amd

@@ -1,0 +1,38 @@
+// The machine's GPUs as the kernel lists them under /sys/devices/virtual/kfd/kfd/topology.
+// Read before anything is opened: by the device's probe, and by the process for what it opens.
+// Source: Linux amdkfd/kfd_topology.c (node_show, mem_show, iolink_show).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/os_kernel.h"
+#include "devices/amd/generation.h"
+
+namespace tuff::devices::amd {
+
+struct GpuNode {
+  uint32_t node = 0;    // its number, which links name
+  uint32_t gpu_id = 0;  // what ioctls take
+  uint32_t target_version = 0;
+  uint32_t render_minor = 0;  // /dev/dri/renderD<it>
+  uint32_t lds_kib = 0;
+  uint64_t unique_id = 0;  // 0: it has none
+  uint64_t vram_bytes = 0;
+  bool large_bar = false;   // the host can map all of the VRAM
+  bool integrated = false;  // shares its memory with the CPU
+  std::string name;         // "navi31", "ip discovery"
+  Topology shape;
+  std::vector<uint32_t> links;  // nodes that it reaches directly
+
+  // Null: not supported.
+  const Generation* generation() const { return find_generation(target_version); }
+  std::string arch() const;  // "gfx1100", of unsupported ones too
+};
+
+// In the order of their numbers. Nodes that this user may not see are left out; a damaged text
+// throws IoError naming the file and the property.
+std::vector<GpuNode> read_topology(os::Kernel& kernel);
+
+}  // namespace tuff::devices::amd

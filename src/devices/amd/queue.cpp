@@ -1,0 +1,288 @@
+#include "devices/amd/queue.h"
+
+#include <algorithm>
+#include <typeinfo>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "devices/amd/program.h"
+
+namespace tuff::devices::amd {
+namespace {
+
+constexpr uint64_t kSpinNs = 20'000;
+constexpr int64_t kHeldPatience = 4;  // as hcq::Queue::wait has it
+constexpr size_t kShownKernels = 8;
+
+class HandleBinding final : public Binding {
+ public:
+  KernelCode kernel(const hcq::Program& program) const override {
+    const auto* own = dynamic_cast<const AmdProgram*>(&program);
+    if (!own) fail<InvalidArgument>("{}: no program of an AMD GPU", program.name());
+    return own->kernel();
+  }
+  uint64_t signal_address(const hcq::Signal& signal) const override {
+    const auto* own = dynamic_cast<const AmdSignal*>(&signal);
+    if (!own) fail<Unsupported>("AMD: a queue can wait for and raise signals of AMD GPUs alone");
+    return own->address();
+  }
+};
+
+uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding) {
+  uint32_t most = 0;
+  for (const hcq::Command& c : list.commands) {
+    const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
+    if (d && d->program) most = std::max(most, binding.kernel(*d->program).private_bytes);
+  }
+  return most;
+}
+
+std::shared_ptr<const KernelNames> kernel_names(const hcq::CommandList& list) {
+  auto names = std::make_shared<KernelNames>();
+  for (const hcq::Command& c : list.commands) {
+    const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
+    if (!d || !d->program) continue;
+    if (names->empty() || names->back() != d->program->name()) names->push_back(d->program->name());
+  }
+  return names;
+}
+
+}  // namespace
+
+AmdList::~AmdList() {
+  std::vector<hcq::TimelinePoint> uses;
+  if (last_value > 0) uses.push_back({&queue, last_value});
+  for (const hcq::Span& span : {ib, times})
+    if (span) queue.device().allocator().free(span, uses);
+}
+
+void AmdList::add_to(hcq::Footprint& out) const {
+  out.add(this, sizeof *this);
+  out.add(values);
+  out.add(signals);
+  out.add(epochs);
+  out.add(encoded.words);
+  out.add(encoded.ib.patches);
+  for (const Patch& p : encoded.ib.patches) {
+    out.add(&encoded.ib.dwords[p.dword], sizeof(uint32_t));
+    if (ib) out.add(ib_host() + p.dword, sizeof(uint32_t));
+  }
+  out.add(jump.dwords);
+  for (const AmdSignal* s : signals) out.add_object(*s);
+}
+
+AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup& setup,
+                   const char* name)
+    : Queue(device),
+      gpu_(gpu),
+      type_(setup.type),
+      name_(name),
+      event_(gpu.events),
+      timeline_(std::in_place, gpu, 0, &event_.event),
+      hardware_(*gpu.process, gpu.gpu, setup),
+      number_(gpu.process->queues().add(*this)) {}
+
+AmdQueue::~AmdQueue() {
+  stop();
+  gpu_.process->queues().remove(number_);
+  collect(true);
+}
+
+Encoded AmdQueue::encode_packets(const EncodeInput& input) const {
+  switch (type_) {
+    case QueueType::Pm4: return encode_pm4(input);
+    case QueueType::Aql: return encode_aql(input);
+    case QueueType::Sdma: return encode_sdma(input);
+  }
+  return {};
+}
+
+std::unique_ptr<hcq::EncodedList> AmdQueue::encode(const hcq::CommandList& list,
+                                                   hcq::EncodeUse use) {
+  const HandleBinding binding;
+  auto out = std::make_unique<AmdList>(*this, use);
+  prepare_scratch(*out, list);
+  EncodeInput input{gpu_.generation, binding, list, {}, {}, 0, gpu_.gpu.node.shape.xccs, {}};
+  input.completion = {&*timeline_, event_.event.mailbox, event_.event.id};
+  if (out->scratch) input.scratch = out->scratch->area;
+  if (list.timestamp_count > 0) {
+    out->times = device().allocator().allocate(uint64_t(list.timestamp_count) * kTimestampStride,
+                                               hcq::MemoryKind::Readback);
+    input.timestamps = out->times.address();
+  }
+  out->timestamp_count = list.timestamp_count;
+  out->kernels = kernel_names(list);
+  out->encoded = encode_packets(input);
+  place(*out);
+  return out;
+}
+
+// Lists that were encoded before keep the scratch that they name. An AQL queue names its own, for
+// all lists: it changes while nothing is in flight.
+void AmdQueue::prepare_scratch(AmdList& list, const hcq::CommandList& commands) {
+  list.scratch = gpu_.scratch(private_bytes(commands, HandleBinding()));
+  if (type_ != QueueType::Aql || !list.scratch) return;
+  std::lock_guard lock(mutex_);
+  const auto bytes = [](const Scratch& s) { return s.area.size.bytes_per_lane; };
+  if (aql_scratch_ && bytes(*aql_scratch_) >= bytes(*list.scratch)) return;
+  wait(last_submitted());
+  hardware_.set_scratch(list.scratch->area);
+  aql_scratch_ = list.scratch;
+}
+
+// Everything that a submission needs, so that it allocates nothing.
+void AmdQueue::place(AmdList& list) {
+  const Encoded& e = list.encoded;
+  if (type_ != QueueType::Sdma && !e.ib.dwords.empty()) {
+    list.ib = device().allocator().allocate(e.ib.dwords.size() * sizeof(uint32_t),
+                                            hcq::MemoryKind::Upload);
+    std::copy(e.ib.dwords.begin(), e.ib.dwords.end(), list.ib_host());
+  }
+  if (type_ == QueueType::Pm4) {
+    const auto jump = indirect_buffer(list.ib.address(), uint32_t(e.ib.dwords.size()));
+    list.jump.dwords.assign(jump.begin(), jump.end());
+    list.jump.units = {0};
+  } else {
+    list.staged = type_ == QueueType::Sdma ? e.ib.dwords : e.packets.dwords;
+  }
+  list.values.resize(e.value_count());
+  for (const SignalWord& w : e.words) {
+    auto* signal = const_cast<AmdSignal*>(dynamic_cast<const AmdSignal*>(w.signal));
+    list.signals.push_back(signal);
+    list.epochs.push_back(&signal->epoch());
+  }
+}
+
+TUFF_REPLAY_CODE AmdList& AmdQueue::own(hcq::EncodedList& list) const {
+  // In every replay: a dynamic_cast would walk through code and names that are cold by then.
+  if (typeid(list) == typeid(AmdList)) {
+    auto& native = static_cast<AmdList&>(list);
+    if (&native.queue == this) return native;
+  }
+  fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
+}
+
+TUFF_REPLAY_CODE uint64_t AmdQueue::submit(hcq::EncodedList& encoded,
+                                           std::span<const uint64_t> slots) {
+  device().fail_if_lost();
+  AmdList& list = own(encoded);
+  const uint32_t slot_count = list.encoded.slots.list_slots;
+  if (slots.size() < slot_count)
+    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", device().name(),
+                          slots.size(), slot_count);
+  if (list.use == hcq::EncodeUse::Once && list.last_value > 0)
+    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", device().name());
+  collect();
+  std::lock_guard lock(mutex_);
+  const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
+  fill(list, slots.first(slot_count), value);
+  {
+    std::lock_guard flights_lock(flights_mutex_);
+    flights_[value % flights_.size()] = {value, list.kernels};
+  }
+  list.last_value = value;
+  last_.store(value, std::memory_order_release);
+  if (type_ == QueueType::Pm4) {
+    push(list.jump, list.jump.dwords);
+  } else {
+    push(type_ == QueueType::Sdma ? list.encoded.ib : list.encoded.packets, list.staged);
+  }
+  hardware_.ring().commit();
+  return value;
+}
+
+// The words of this submission, in the indirect buffer and in what the ring will be given.
+TUFF_REPLAY_CODE void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots,
+                                     uint64_t value) {
+  const SubmissionValues given{slots, value, list.ib ? list.ib.address() : 0};
+  for (;;) {
+    std::shared_lock lock(gpu_.process->queues().epochs());
+    const SignalEpoch* late = needs_rebase(list.encoded, given, list.epochs);
+    if (late == nullptr) {
+      fill_values(list.encoded, given, list.epochs, list.values);
+      for (AmdSignal* s : list.signals) s->named_by(number_, value);
+      break;
+    }
+    lock.unlock();
+    rebase(list, given, late);
+  }
+  if (list.ib) list.encoded.ib.patch(list.values, list.ib_host());
+  if (type_ == QueueType::Sdma) list.encoded.ib.patch(list.values, list.staged.data());
+  if (type_ == QueueType::Aql) list.encoded.packets.patch(list.values, list.staged.data());
+}
+
+void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const SignalEpoch* epoch) {
+  const size_t i =
+      size_t(std::find(list.epochs.begin(), list.epochs.end(), epoch) - list.epochs.begin());
+  const uint32_t slot = list.encoded.words[i].value_slot;
+  const uint64_t next = slot == list.encoded.slots.timeline() ? given.timeline : given.slots[slot];
+  AmdSignal& signal = *list.signals[i];
+  signal.drain(&device());
+  std::unique_lock lock(gpu_.process->queues().epochs());
+  if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
+}
+
+TUFF_REPLAY_CODE void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
+  uint64_t since_ns = 0;
+  for (size_t unit = 0;;) {
+    const size_t next = hardware_.ring().push(stream, dwords, unit);
+    if (next == stream.units.size()) return;
+    hardware_.ring().commit();
+    if (next != unit || since_ns == 0) since_ns = os::monotonic_ns();
+    unit = next;
+    wait_for_room(since_ns);
+  }
+}
+
+void AmdQueue::wait_for_room(uint64_t since_ns) {
+  const uint64_t now = os::monotonic_ns();
+  if (now - since_ns < kSpinNs) return os::cpu_relax();
+  device().fail_if_lost();
+  gpu_.block(&event_.event, 1);
+  const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS) * (device().held() ? kHeldPatience : 1);
+  if (now - since_ns < uint64_t(timeout_ms) * 1'000'000) return;
+  device().declare_lost(fmt::format(
+      "{}: no progress for {} ms: the ring of the {} queue stays full (limit: TUFF_TIMEOUT_MS); {}",
+      device().name(), timeout_ms, name_, in_flight()));
+  device().fail_if_lost();
+}
+
+std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
+  AmdList& list = own(encoded);
+  if (list.last_value == 0)
+    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", device().name());
+  wait(list.last_value);
+  std::vector<uint64_t> ticks;
+  for (uint32_t i = 0; i < list.timestamp_count; ++i) {
+    auto* tick = reinterpret_cast<uint64_t*>(list.times.host() + i * kTimestampStride);
+    ticks.push_back(std::atomic_ref(*tick).load(std::memory_order_acquire));
+  }
+  return ticks.empty() ? ticks : gpu_.clock.to_ns(ticks);
+}
+
+// The ring is left out: which of its words come next are others each time.
+void AmdQueue::add_to(hcq::Footprint& out) const {
+  out.add_object(*this);
+  out.add_object(device());
+  out.add(&gpu_, sizeof gpu_);
+}
+
+std::string AmdQueue::in_flight() const {
+  const uint64_t reached = timeline_->value(), last = last_submitted();
+  if (reached >= last) return "";
+  std::string text = fmt::format("{} queue at {} of {}", name_, reached, last);
+  std::lock_guard lock(flights_mutex_);
+  size_t shown = 0;
+  for (uint64_t v = reached + 1; v <= last && shown < kShownKernels; ++v) {
+    const Flight& f = flights_[v % flights_.size()];
+    if (f.value != v) continue;
+    for (const std::string& kernel : *f.kernels) {
+      text += (shown == 0 ? ": " : ", ") + kernel;
+      if (++shown == kShownKernels) return text + " ...";
+    }
+  }
+  return text;
+}
+
+}  // namespace tuff::devices::amd

@@ -1,0 +1,100 @@
+// AmdQueue: command lists as packets in a hardware queue's ring. A list's indirect buffer lies in
+// memory for the list's whole life; submitting it again patches words in it, puts one packet into
+// the ring and rings the doorbell (PM4). Copies and AQL go into the ring as they are.
+// Called through hcq::Queue. Knows no ioctls.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "devices/amd/encode/values.h"
+#include "devices/amd/gpu_state.h"
+#include "devices/amd/kfd/queue.h"
+#include "devices/amd/signal.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::amd {
+
+using KernelNames = std::vector<std::string>;
+
+class AmdList final : public hcq::EncodedList {
+ public:
+  AmdList(hcq::Queue& queue, hcq::EncodeUse use) : queue(queue), use(use) {}
+  ~AmdList() override;
+  AmdList(const AmdList&) = delete;
+  void add_to(hcq::Footprint& out) const override;
+  uint32_t* ib_host() const { return reinterpret_cast<uint32_t*>(ib.host()); }
+
+  hcq::Queue& queue;
+  const hcq::EncodeUse use;
+  Encoded encoded;
+  hcq::Span ib, times;
+  PacketStream jump;             // of PM4: what the ring is given
+  std::vector<uint32_t> staged;  // of the others: the ring's dwords, patched
+  std::vector<uint64_t> values;
+  std::vector<AmdSignal*> signals;             // of encoded.words
+  std::vector<const SignalEpoch*> epochs;      // theirs
+  std::shared_ptr<const Scratch> scratch;      // what its packets name
+  std::shared_ptr<const KernelNames> kernels;  // that it runs, for errors
+  uint32_t timestamp_count = 0;
+  uint64_t last_value = 0;  // of its last submission
+};
+
+class AmdQueue final : public hcq::Queue {
+ public:
+  AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup& setup, const char* name);
+  ~AmdQueue() override;
+  std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list,
+                                           hcq::EncodeUse use) override;
+  uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
+  std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
+  hcq::Signal& timeline() override { return *timeline_; }
+  void add_to(hcq::Footprint& out) const override;
+  uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
+
+  // Nothing runs from here on.
+  void stop() noexcept { hardware_.stop(); }
+  // "compute queue at 7 of 9: matmul_64, copy", for errors; empty if nothing is in flight.
+  std::string in_flight() const;
+
+ private:
+  // The last submissions, to name what was in flight when something went wrong.
+  struct Flight {
+    uint64_t value = 0;
+    std::shared_ptr<const KernelNames> kernels;
+  };
+  // Deleted with the event's owner.
+  struct EventHold {
+    explicit EventHold(Events& events) : events(events), event(events.create_signal()) {}
+    ~EventHold() { events.destroy_signal(event); }
+    EventHold(const EventHold&) = delete;
+    Events& events;
+    SignalEvent event;
+  };
+  AmdList& own(hcq::EncodedList& list) const;
+  Encoded encode_packets(const EncodeInput& input) const;
+  void place(AmdList& list);
+  void prepare_scratch(AmdList& list, const hcq::CommandList& commands);
+  void fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value);
+  void rebase(AmdList& list, const SubmissionValues& given, const SignalEpoch* epoch);
+  void push(const PacketStream& stream, std::span<const uint32_t> dwords);
+  void wait_for_room(uint64_t since_ns);
+
+  GpuState& gpu_;
+  const QueueType type_;
+  const char* name_;
+  EventHold event_;
+  std::optional<AmdSignal> timeline_;
+  HardwareQueue hardware_;
+  std::shared_ptr<const Scratch> aql_scratch_;  // what the queue itself names
+  std::mutex mutex_;                            // of submissions
+  std::atomic<uint64_t> last_{0};
+  mutable std::mutex flights_mutex_;
+  std::array<Flight, 64> flights_;
+  uint32_t number_ = 0;
+};
+
+}  // namespace tuff::devices::amd
