@@ -29,14 +29,16 @@ struct AllocationCase {
 };
 
 const std::vector<AllocationCase>& allocation_cases() {
-  // A page far from where the system maps, so that nothing comes to lie behind it.
-  static void* page = ::mmap(reinterpret_cast<void*>(0x6000'0000'0000), 4096,
-                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  static const auto user = reinterpret_cast<uint64_t>(page);
-  const auto userptr = [](uint64_t at, uint64_t size) {
+  // A fresh page with nothing behind it for as long as nobody maps anything.
+  const auto lone_page = [] {
+    void* two = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ::munmap(static_cast<std::byte*>(two) + 4096, 4096);
+    return reinterpret_cast<uint64_t>(two);
+  };
+  const auto userptr = [=](uint64_t at, uint64_t size) {
     return [=](AllocMemory& a) {
       a.flags = kUserptr | kWritable;
-      a.mmap_offset = at;
+      a.mmap_offset = at == 0 ? 0 : lone_page() + at % 4096;
       a.size = size;
     };
   };
@@ -62,9 +64,9 @@ const std::vector<AllocationCase>& allocation_cases() {
          a.size = ~uint64_t(0) - 4096;
        },
        [](AllocMemory&) {}},
-      {"user pointer 0", EINVAL, userptr(0, 4096), userptr(user, 4096)},
-      {"user pointer in a page", EINVAL, userptr(user + 64, 64), userptr(user, 64)},
-      {"user pointer not mapped", EFAULT, userptr(user, 4097), userptr(user, 4096)},
+      {"user pointer 0", EINVAL, userptr(0, 4096), userptr(4096, 4096)},
+      {"user pointer in a page", EINVAL, userptr(4096 + 64, 64), userptr(4096, 64)},
+      {"user pointer not mapped", EFAULT, userptr(4096, 4097), userptr(4096, 4096)},
       {"doorbells", EINVAL,
        [](AllocMemory& a) {
          a.flags = kDoorbell | kWritable;
