@@ -82,9 +82,7 @@ void expect_bug(const Bug& bug) {
 
 class SeededBugs : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!testing::has_llvm_mc()) GTEST_SKIP() << "llvm-mc-19 is not installed";
-  }
+  void SetUp() override { ASSERT_EQ(testing::why_no_llvm(), ""); }
 };
 
 TEST_F(SeededBugs, RightProgramsHaveNoFindings) {
