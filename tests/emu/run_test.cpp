@@ -113,6 +113,11 @@ uint64_t bits_at(const std::vector<uint8_t>& bytes, uint32_t k, Type type) {
   return bits;
 }
 
+struct Size {
+  std::array<uint32_t, 3> groups{1, 1, 1}, group_size{32, 1, 1};
+  uint64_t seed = 0;
+};
+
 class Device {
  public:
   explicit Device(const std::vector<uint8_t>& file) : object_(file, kCodeAddress) {
@@ -128,13 +133,17 @@ class Device {
     for (const uint64_t address : addresses_) memory_.unmap(address);
     addresses_.clear();
   }
-  Outcome run(const std::string& name, std::vector<uint64_t> arguments, Launch launch) {
+  Outcome run(const std::string& name, std::vector<uint64_t> arguments, const Size& size) {
     const Kernel kernel = object_.kernel(name);
     arguments.resize(std::max<size_t>(arguments.size(), kernel.descriptor.kernarg_bytes / 8 + 1));
     memory_.map(kKernargAddress,
                 {reinterpret_cast<uint8_t*>(arguments.data()), arguments.size() * 8}, false);
-    launch.kernarg_address = kKernargAddress;
-    const Outcome outcome = rdna::run(kernel, launch, memory_);
+    Launch launch = launch_of(kernel, kKernargAddress);
+    launch.groups = size.groups;
+    launch.group_size = size.group_size;
+    launch.seed = size.seed;
+    launch.instruction_budget = 10'000'000;
+    const Outcome outcome = rdna::run(launch, memory_);
     memory_.unmap(kKernargAddress);
     return outcome;
   }
@@ -178,11 +187,8 @@ struct Both {
       values = random_values(c.in, random);
       arguments.push_back(device.add(values));
     }
-    const Launch launch{.groups = {kItems / kGroup, 1, 1},
-                        .group_size = {kGroup, 1, 1},
-                        .seed = random.next(),
-                        .instruction_budget = 10'000'000};
-    const Outcome outcome = device.run(c.name, arguments, launch);
+    const Outcome outcome =
+        device.run(c.name, arguments, {{kItems / kGroup, 1, 1}, {kGroup, 1, 1}, random.next()});
     const auto host_kernel =
         reinterpret_cast<HostKernel>(host.symbol(("host_" + std::string(c.name)).c_str()));
     for (uint32_t k = 0; k < kItems; ++k) {
@@ -204,11 +210,11 @@ struct Both {
 };
 
 TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
-  if (!testing::has_clang() || !testing::has_llvm_mc()) GTEST_SKIP() << "LLVM 19 is not installed";
-  const CodeObject object(testing::compile_device(kSource), kCodeAddress);
-  const Kernel kernel = object.kernel("histogram");
-  std::vector<uint32_t> words(kernel.code.size() / 4);
-  std::memcpy(words.data(), kernel.code.data(), words.size() * 4);
+  ASSERT_EQ(testing::why_no_llvm(), "");
+  CodeObject object(testing::compile_device(kSource), kCodeAddress);
+  const std::span<const uint8_t> code = object.code();
+  std::vector<uint32_t> words(code.size() / 4);
+  std::memcpy(words.data(), code.data(), words.size() * 4);
   std::vector<std::vector<uint32_t>> cases;
   std::vector<std::string> ours;
   for (size_t at = 0; at < words.size();) {
@@ -227,7 +233,7 @@ TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
 }
 
 TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   Both both;
   SplitMix64 random(11);
   std::map<std::string, uint64_t> counts;
@@ -258,7 +264,7 @@ void expect_matrix_product(Device& device, const char* kernel, Put put) {
     std::memcpy(c.data() + k * sizeof r, &r, sizeof r);
   }
   const Outcome outcome =
-      device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Launch{});
+      device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Size{});
   EXPECT_EQ(to_text(outcome.findings), "");
   for (uint32_t k = 0; k < kSize * kSize; ++k) {
     int sum = z[k];
@@ -270,7 +276,7 @@ void expect_matrix_product(Device& device, const char* kernel, Put put) {
 }
 
 TEST(RdnaRun, MatrixInstructions) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   Device device(testing::compile_device(kSource));
   expect_matrix_product<uint16_t, float>(
       device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
@@ -281,7 +287,7 @@ TEST(RdnaRun, MatrixInstructions) {
 
 // 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
 TEST(RdnaRun, TiledProductThroughLds) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   constexpr uint32_t kSize = 64;
   Device device(testing::compile_device(kSource));
   std::vector<uint8_t> a(kSize * kSize * 4), b = a, c = a;
@@ -293,7 +299,7 @@ TEST(RdnaRun, TiledProductThroughLds) {
   std::memcpy(b.data(), y.data(), b.size());
   const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = device.run("product", {device.add(c), device.add(a), device.add(b), 0},
-                                     {.groups = {4, 4, 1}, .group_size = {16, 16, 1}, .seed = 5});
+                                     {{4, 4, 1}, {16, 16, 1}, 5});
   const auto took = std::chrono::steady_clock::now() - begin;
   fmt::print("{} instructions in {:.1f} ms\n", outcome.instructions,
              std::chrono::duration<double, std::milli>(took).count());

@@ -9,9 +9,7 @@ namespace {
 void nothing(Wave&, const Instruction&) {}
 
 void branch(Wave& w, const Instruction& i) {
-  const Machine& m = *w.machine;
-  const int64_t words = int16_t(i.find('I')->value);
-  w.step = m.step_at(m.code_address() + m.current->address + 4 + uint64_t(words * 4));
+  w.pc += uint64_t(int64_t(int16_t(i.find('I')->value)) * 4);
 }
 template <class F>
 void branch_if(Wave& w, const Instruction& i, F taken) {
@@ -21,25 +19,21 @@ void branch_if(Wave& w, const Instruction& i, F taken) {
 void end(Wave& w, const Instruction&) { w.ended = true; }
 void barrier(Wave& w, const Instruction&) { w.at_barrier = true; }
 
-uint64_t next_address(const Wave& w) {
-  return w.machine->code_address() + w.machine->current->address +
-         w.machine->current->instruction.size_bytes;
-}
 void write_pair(Wave& w, uint32_t index, uint64_t value) {
   write_scalar(w, index, uint32_t(value));
   write_scalar(w, index + 1, uint32_t(value >> 32));
 }
-void get_pc(Wave& w, const Instruction& i) { write_pair(w, i.find('D')->index, next_address(w)); }
+void get_pc(Wave& w, const Instruction& i) { write_pair(w, i.find('D')->index, w.pc); }
 void set_pc(Wave& w, const Instruction& i) {
-  w.step = w.machine->step_at(read_scalar64(w, i.find('0')->index));
+  w.pc = read_scalar64(w, i.find('0')->index) & ~uint64_t(3);
 }
 void swap_pc(Wave& w, const Instruction& i) {
   const uint64_t to = read_scalar64(w, i.find('0')->index);
-  write_pair(w, i.find('D')->index, next_address(w));
-  w.step = w.machine->step_at(to);
+  write_pair(w, i.find('D')->index, w.pc);
+  w.pc = to & ~uint64_t(3);
 }
 void call(Wave& w, const Instruction& i) {
-  write_pair(w, i.find('D')->index, next_address(w));
+  write_pair(w, i.find('D')->index, w.pc);
   branch(w, i);
 }
 
@@ -61,14 +55,19 @@ void settle(Wave& w) { w.outstanding = w.issued != w.completed; }
 
 void wait_counters(Wave& w, const Instruction& i) {
   const uint32_t word = i.find('I')->value, vm = word >> 10 & 63, lgkm = word >> 4 & 63;
-  if (vm != 63) complete(w, Counter::Vector, vm);
+  if (vm != 63) {
+    complete(w, Counter::Vector, vm);
+    w.machine->waited(w);
+  }
   if (lgkm != 63) wait_lgkm(w, lgkm);
   settle(w);
 }
 void wait_vector(Wave& w, const Instruction& i) {
+  w.machine->waited(w);
   complete(w, Counter::Vector, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
+void wait_stores(Wave& w, const Instruction&) { w.machine->waited(w); }
 void wait_lds(Wave& w, const Instruction& i) {
   wait_lgkm(w, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
@@ -131,7 +130,7 @@ constexpr Meaning kRows[] = {
     {Op::S_GL1_INV, nothing},
     {Op::BUFFER_GL0_INV, nothing},
     {Op::BUFFER_GL1_INV, nothing},
-    {Op::S_WAITCNT_VSCNT, nothing},
+    {Op::S_WAITCNT_VSCNT, wait_stores},
     {Op::S_WAITCNT_EXPCNT, nothing},
     {Op::S_WAITCNT, wait_counters},
     {Op::S_WAITCNT_VMCNT, wait_vector},

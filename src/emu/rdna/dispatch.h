@@ -1,13 +1,13 @@
-// Runs a gfx1100 kernel on the host: all workgroups of a launch, with the state that the hardware
-// starts waves in. Called by the emulated GPU's command processors and by `tuff emu`.
-// Source: LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor and Initial Kernel Execution
-// State.
+// Runs a gfx1100 kernel on the host, with the state that the hardware starts waves in. Called by
+// the emulated GPU's command processors, slice by slice, and by tests and `tuff emu`.
+// Source: AMD's registers COMPUTE_* as Mesa's sid.h and PAL name them; LLVM, "User Guide for AMDGPU
+// Backend", Initial Kernel Execution State.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,44 +16,48 @@
 
 namespace tuff::emu::rdna {
 
-// The fields of a kernel descriptor that a launch needs.
-struct Descriptor {
-  uint32_t lds_bytes = 0;
-  uint32_t scratch_bytes = 0;  // of a lane
-  uint32_t kernarg_bytes = 0;
-  int64_t entry_offset = 0;  // from the descriptor
-  uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
-  uint16_t properties = 0;
-};
+class CodeCache;
 
-// The 64 bytes of a descriptor; throws InvalidArgument on fewer.
-Descriptor parse_descriptor(std::span<const uint8_t> bytes);
-
-struct Kernel {
-  std::string name;
-  std::span<const uint8_t> code;
-  uint64_t code_address = 0;  // of the first byte of `code`
-  uint64_t entry_address = 0;
-  Descriptor descriptor;
-};
-
+// A launch in the hardware's terms; kernel.h makes one from a descriptor.
 struct Launch {
-  uint64_t kernarg_address = 0;
-  uint64_t packet_address = 0;  // of the dispatch packet, for kernels that ask for it
+  std::string kernel;          // as findings name it
+  uint64_t entry_address = 0;  // COMPUTE_PGM_LO and HI, times 256
+  uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
+  std::array<uint32_t, 16> user_data{};  // COMPUTE_USER_DATA_0 and on; rsrc2 says how many
+  uint16_t user_data_written = 0xFFFF;   // which of them somebody has set: others are undefined
+  uint32_t lds_bytes = 0;                // of a workgroup
+  uint32_t scratch_bytes = 0;            // of a lane
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<uint32_t, 3> group_size{32, 1, 1};
-  uint32_t dynamic_lds_bytes = 0;
+  uint32_t resident_groups = 4;                 // at once, at most
   uint64_t seed = 0;                            // of the order in which waves run
   uint64_t instruction_budget = 1'000'000'000;  // of all waves
 };
 
 struct Outcome {
   std::vector<Finding> findings;
-  bool finished = false;  // false after a fault or a hang
+  bool finished = false;  // false before the end, and after a fault or a hang
   uint64_t instructions = 0;
-  std::map<std::string, uint64_t> counts;  // of executed instructions by mnemonic
+  std::map<std::string, uint64_t> counts;  // of executed instructions by mnemonic, once over
 };
 
-Outcome run(const Kernel& kernel, const Launch& launch, Memory& memory);
+// One dispatch in flight. Several may share memory and code; one step at a time.
+class Dispatch {
+ public:
+  Dispatch(Launch launch, Memory& memory, CodeCache& code);
+  ~Dispatch();
+  // Some tens of instructions of a wave that is drawn among those that can go on. False once all
+  // is over: all waves have ended, or a fault or a hang has stopped them.
+  bool step();
+  // Findings so far; whole once step() has returned false.
+  const Outcome& outcome() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A dispatch alone, with code fetched afresh.
+Outcome run(const Launch& launch, Memory& memory);
 
 }  // namespace tuff::emu::rdna

@@ -6,6 +6,9 @@ namespace tuff::emu::rdna {
 namespace {
 
 constexpr const char* kKinds[] = {"unmapped access",
+                                  "stale data",
+                                  "race between workgroups",
+                                  "concurrent use",
                                   "LDS access out of bounds",
                                   "scratch out of bounds",
                                   "misaligned access",

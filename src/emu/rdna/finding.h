@@ -10,6 +10,9 @@ namespace tuff::emu::rdna {
 
 enum class FindingKind : uint8_t {
   UnmappedAccess,         // nothing is mapped there: a fault, the dispatch ends
+  StaleData,              // the newest value is elsewhere: a cache, or memory behind one
+  GlobalRace,             // two workgroups of a dispatch, one of them writing, nothing between
+  ConcurrentUse,          // another dispatch or engine uses these bytes, nothing between
   LdsOutOfBounds,         // beyond the workgroup's LDS
   ScratchOutOfBounds,     // beyond the lane's scratch memory
   Misaligned,             // an address that the access may not have

@@ -3,47 +3,58 @@
 #include "base/check.h"
 
 namespace tuff::emu::rdna {
+namespace {
 
-uint8_t* Machine::reach(const Wave& w, uint32_t lane, uint64_t address, uint32_t bytes,
-                        bool write) {
-  Memory::Range& range = write ? writable_ : readable_;
-  if (address < range.begin || address >= range.end || range.end - address < bytes) {
-    range = memory_.find(address, write);
-    if (!range.data || range.end - address < bytes) {
-      range = {};
-      report(w, FindingKind::UnmappedAccess, lane, address,
-             fmt::format("{} bytes to {}", bytes, write ? "write" : "read"));
-      stop();
-      return nullptr;
-    }
+std::string text_of(const Step& step) {
+  const Instruction& i = step.instruction;
+  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
+}
+
+const char* verb(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::Store: return "write";
+    case AccessKind::Atomic: return "change";
+    case AccessKind::Fetch: return "execute";
+    default: return "read";
   }
-  return range.data + (address - range.begin);
+}
+
+}  // namespace
+
+uint8_t* Machine::reach(const Wave& w, uint32_t lane, const Access& access, bool returns) {
+  defect_.kind.reset();
+  uint8_t* bytes = memory_.reach(access, defect_);
+  if (!bytes) {
+    report(w, FindingKind::UnmappedAccess, lane, access.address,
+           fmt::format("{} bytes to {}", access.bytes, verb(access.kind)));
+    stop();
+    return nullptr;
+  }
+  if (defect_.kind) {
+    report(w, *defect_.kind, lane, access.address, std::move(defect_.detail));
+  }
+  if (!races_) return bytes;
+  if (auto race = races_->touch(access, returns)) {
+    report(w, FindingKind::GlobalRace, lane, access.address, std::move(*race));
+  }
+  return bytes;
+}
+
+void Machine::waited(const Wave& w) {
+  if (races_) races_->advance(w.group->number);
 }
 
 void Machine::report(const Wave& w, FindingKind kind, uint32_t lane, uint64_t data_address,
                      std::string detail) {
-  const uint64_t at = code_address_ + (current ? current->address : 0);
-  for (Finding& known : findings) {
+  const uint64_t at = current ? current->address : w.pc;
+  for (Finding& known : findings_) {
     if (known.kind == kind && known.code_address == at) {
       ++known.times;
       return;
     }
   }
-  findings.push_back({kind, kernel_, current ? current_text() : "", at, w.group->number, w.number,
-                      lane, data_address, std::move(detail)});
-}
-
-std::string Machine::current_text() const {
-  const Instruction& i = current->instruction;
-  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
-}
-
-uint32_t Machine::step_at(uint64_t address) const {
-  const uint64_t word = (address - code_address_) / 4;
-  if (word >= step_of_word.size() || step_of_word[word] == ~0u) {
-    fail<InvalidArgument>("{}: a jump to {:#x}, where no instruction starts", kernel_, address);
-  }
-  return step_of_word[word];
+  findings_.push_back({kind, kernel_, current ? text_of(*current) : "", at, w.group->number,
+                       w.number, lane, data_address, std::move(detail)});
 }
 
 }  // namespace tuff::emu::rdna

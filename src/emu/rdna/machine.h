@@ -1,11 +1,13 @@
-// One dispatch in flight: its steps, memory, findings. Called by the functions that execute; made
-// by dispatch.cpp alone.
+// What the functions that execute see of their dispatch: memory, findings, and whether it goes on.
+// Made by dispatch.cpp alone.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "emu/rdna/finding.h"
+#include "emu/rdna/global_races.h"
 #include "emu/rdna/memory.h"
 #include "emu/rdna/wave.h"
 
@@ -13,33 +15,32 @@ namespace tuff::emu::rdna {
 
 class Machine {
  public:
-  Machine(Memory& memory, std::string kernel, uint64_t code_address)
-      : memory_(memory), kernel_(std::move(kernel)), code_address_(code_address) {}
+  Machine(Memory& memory, std::string kernel, std::vector<Finding>& findings)
+      : memory_(memory), kernel_(std::move(kernel)), findings_(findings) {}
 
-  // The bytes of an access, or null after the fault has been reported.
-  uint8_t* reach(const Wave& w, uint32_t lane, uint64_t address, uint32_t bytes, bool write);
+  // The bytes of an access, or null after the fault has been reported. `returns`: an atomic whose
+  // old value comes back.
+  uint8_t* reach(const Wave& w, uint32_t lane, const Access& access, bool returns = false);
+  // The wave has waited for loads or stores of global memory.
+  void waited(const Wave& w);
+  void watch_races() { races_ = std::make_unique<GlobalRaces>(); }
 
-  // Files a finding, once per kind and instruction.
+  // Files a finding, once per kind and instruction: the current one, else the next.
   void report(const Wave& w, FindingKind kind, uint32_t lane, uint64_t data_address,
               std::string detail);
 
-  uint64_t code_address() const { return code_address_; }
-  uint32_t step_at(uint64_t address) const;  // index of the step; throws where none starts
+  Memory& memory() { return memory_; }
   bool stopped() const { return stopped_; }
   void stop() { stopped_ = true; }
 
-  std::vector<Step> steps;
-  std::vector<uint32_t> step_of_word;
-  std::vector<Finding> findings;
   const Step* current = nullptr;
 
  private:
-  std::string current_text() const;
-
   Memory& memory_;
   std::string kernel_;
-  uint64_t code_address_;
-  Memory::Range readable_, writable_;
+  std::vector<Finding>& findings_;
+  Defect defect_;
+  std::unique_ptr<GlobalRaces> races_;  // where there are several workgroups
   bool stopped_ = false;
 };
 

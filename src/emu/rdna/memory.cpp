@@ -8,20 +8,36 @@ void RangeMemory::map(uint64_t address, std::span<uint8_t> bytes, bool writable)
   const auto next = ranges_.lower_bound(address);
   const bool before = next != ranges_.begin() &&
                       std::prev(next)->first + std::prev(next)->second.bytes.size() > address;
-  if (before || (next != ranges_.end() && next->first < address + bytes.size())) {
+  if (before || (next != ranges_.end() && next->first - address < bytes.size())) {
     fail<InvalidArgument>("emu: {} bytes at {:#x} overlap what is mapped there", bytes.size(),
                           address);
   }
-  ranges_[address] = {bytes, writable};
+  ranges_[address] = {address, bytes, writable};
 }
 
-Memory::Range RangeMemory::find(uint64_t address, bool write) {
-  auto found = ranges_.upper_bound(address);
-  if (found == ranges_.begin()) return {};
-  --found;
-  const auto& [begin, mapping] = *found;
-  if (address - begin >= mapping.bytes.size() || (write && !mapping.writable)) return {};
-  return {begin, begin + mapping.bytes.size(), mapping.bytes.data()};
+void RangeMemory::unmap(uint64_t address) {
+  ranges_.erase(address);
+  last_ = {};
+}
+
+const RangeMemory::Mapping* RangeMemory::find(uint64_t address) const {
+  const auto after = ranges_.upper_bound(address);
+  return after == ranges_.begin() ? nullptr : &std::prev(after)->second;
+}
+
+uint8_t* RangeMemory::reach(const Access& access, Defect&) {
+  const auto holds = [&](const Mapping& mapping) {
+    const uint64_t at = access.address - mapping.begin;
+    const bool writes = access.kind == AccessKind::Store || access.kind == AccessKind::Atomic;
+    return at < mapping.bytes.size() && mapping.bytes.size() - at >= access.bytes &&
+           (mapping.writable || !writes);
+  };
+  if (!holds(last_)) {
+    const Mapping* found = find(access.address);
+    if (!found || !holds(*found)) return nullptr;
+    last_ = *found;
+  }
+  return last_.bytes.data() + (access.address - last_.begin);
 }
 
 }  // namespace tuff::emu::rdna

@@ -1,38 +1,68 @@
-// What a kernel can reach by address. The emulated GPU's page tables implement it; RangeMemory is
-// the plain form for tests and foreign code objects. Called by the interpreter: one virtual call
-// per range, not per lane.
+// What a kernel can reach by address. The emulated GPU's caches and page tables implement it;
+// RangeMemory is the plain form for tests and foreign code objects. Called by the interpreter, once
+// per lane of a vector access.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
+#include <string>
+
+#include "emu/rdna/finding.h"
 
 namespace tuff::emu::rdna {
 
+enum class AccessKind : uint8_t {
+  Load,
+  Store,
+  Atomic,      // in the L2, whatever its scope
+  ScalarLoad,  // through the scalar cache
+  Fetch,       // of instructions: a line of kFetchBytes
+};
+
+inline constexpr uint32_t kFetchBytes = 64;
+
+struct Access {
+  uint64_t address = 0;
+  uint32_t bytes = 0;
+  AccessKind kind = AccessKind::Load;
+  bool device_scope = false;  // not from the caches of the wave's own processor (glc, dlc)
+  uint32_t workgroup = 0;     // its number within the dispatch
+};
+
+// What is wrong with an access that is carried out all the same.
+struct Defect {
+  std::optional<FindingKind> kind;
+  std::string detail;
+};
+
 class Memory {
  public:
-  // The mapped bytes around an address; data is null where nothing is mapped for this access.
-  struct Range {
-    uint64_t begin = 0, end = 0;
-    uint8_t* data = nullptr;
-  };
   virtual ~Memory() = default;
-  virtual Range find(uint64_t address, bool write) = 0;
+  // The bytes of an access, valid until the next call; a store or an atomic writes through them at
+  // once. Null: nothing is mapped for it, which is a fault and ends the dispatch. `defect` comes
+  // empty; what is put there becomes a Finding with kernel, instruction and lane.
+  virtual uint8_t* reach(const Access& access, Defect& defect) = 0;
 };
 
 class RangeMemory : public Memory {
  public:
   // `bytes` must outlive the mapping. Ranges may not overlap.
   void map(uint64_t address, std::span<uint8_t> bytes, bool writable = true);
-  void unmap(uint64_t address) { ranges_.erase(address); }
-  Range find(uint64_t address, bool write) override;
+  void unmap(uint64_t address);
+  uint8_t* reach(const Access& access, Defect& defect) override;
 
  private:
   struct Mapping {
+    uint64_t begin = 0;
     std::span<uint8_t> bytes;
-    bool writable;
+    bool writable = false;
   };
+  const Mapping* find(uint64_t address) const;
+
   std::map<uint64_t, Mapping> ranges_;
+  Mapping last_;  // of the last access
 };
 
 }  // namespace tuff::emu::rdna

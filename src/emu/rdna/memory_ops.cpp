@@ -12,14 +12,14 @@ namespace tuff::emu::rdna {
 namespace {
 
 // Counts what a byte of LDS has seen since the last barrier. True if that is a race.
-bool touch(Workgroup& group, uint32_t at, uint32_t wave, bool write, bool atomic) {
+bool touch(Workgroup& group, uint32_t at, uint32_t wave, AccessKind kind) {
   LdsShadow& shadow = group.shadow[at];
   if (shadow.epoch != group.epoch) shadow = {group.epoch, 0, 0};
   const uint8_t me = uint8_t(wave + 1);
-  if (atomic) return false;  // atomics order themselves
+  if (kind == AccessKind::Atomic) return false;  // atomics order themselves
   const bool others_wrote = shadow.writer != 0 && shadow.writer != me;
   const bool others_read = shadow.reader != 0 && shadow.reader != me;
-  if (write) {
+  if (kind == AccessKind::Store) {
     shadow.writer = me;
     return others_wrote || others_read;
   }
@@ -27,7 +27,7 @@ bool touch(Workgroup& group, uint32_t at, uint32_t wave, bool write, bool atomic
   return others_wrote;
 }
 
-uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, bool write, bool atomic) {
+uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, AccessKind kind) {
   Workgroup& group = *w.group;
   if (at + bytes > group.lds.size()) {
     w.machine->report(
@@ -37,7 +37,7 @@ uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, bool wri
   }
   bool race = false;
   for (uint32_t k = 0; k < bytes; ++k) {
-    race |= touch(group, uint32_t(at) + k, w.number, write, atomic);
+    race |= touch(group, uint32_t(at) + k, w.number, kind);
   }
   if (race) {
     w.machine->report(w, FindingKind::LdsRace, lane, at,
@@ -56,34 +56,42 @@ uint8_t* reach_scratch(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes) {
   return w.scratch.data() + uint64_t(lane) * w.scratch_bytes + at;
 }
 
-struct Access {
-  uint32_t bytes = 4, alignment = 4;
-  bool write = false, atomic = false;
+// What the lanes of an instruction have in common.
+struct Shape {
+  uint32_t bytes = 4;
+  AccessKind kind = AccessKind::Load;
 };
 
-void check_alignment(Wave& w, uint32_t lane, uint64_t address, const Access& access) {
-  if (address & (access.alignment - 1)) {
+// Linux sets SH_MEM_CONFIG.ALIGNMENT_MODE to unaligned (gfx_v11_0.c, DEFAULT_SH_MEM_CONFIG;
+// kfd_device_queue_manager_v11.c, update_qpd_v11): loads and stores may lie anywhere, atomics not.
+void check_alignment(Wave& w, uint32_t lane, uint64_t address, const Shape& shape) {
+  if (shape.kind == AccessKind::Atomic && address & (shape.bytes - 1)) {
     w.machine->report(w, FindingKind::Misaligned, lane, address,
-                      fmt::format("must be a multiple of {}", access.alignment));
+                      fmt::format("an atomic's address is a multiple of {}", shape.bytes));
   }
 }
 
-uint8_t* reach(Wave& w, const Instruction& i, uint32_t lane, uint64_t address,
-               const Access& access) {
-  check_alignment(w, lane, address, access);
+uint8_t* reach_global(Wave& w, const Instruction& i, uint32_t lane, uint64_t address,
+                      const Shape& shape) {
+  const bool atomic = shape.kind == AccessKind::Atomic;
+  return w.machine->reach(
+      w, lane, {address, shape.bytes, shape.kind, atomic || i.glc || i.dlc, w.group->number},
+      atomic && i.glc);
+}
+
+uint8_t* reach(Wave& w, const Instruction& i, uint32_t lane, uint64_t address, const Shape& shape) {
+  check_alignment(w, lane, address, shape);
+  const auto lds = [&](uint64_t at) { return reach_lds(w, lane, at, shape.bytes, shape.kind); };
   switch (i.encoding()) {
-    case Encoding::DS:
-      return reach_lds(w, lane, address, access.bytes, access.write, access.atomic);
-    case Encoding::SCRATCH: return reach_scratch(w, lane, address, access.bytes);
+    case Encoding::DS: return lds(address);
+    case Encoding::SCRATCH: return reach_scratch(w, lane, address, shape.bytes);
     case Encoding::FLAT:
-      if (address >> 32 == kSharedAperture) {
-        return reach_lds(w, lane, uint32_t(address), access.bytes, access.write, access.atomic);
-      }
+      if (address >> 32 == kSharedAperture) return lds(uint32_t(address));
       if (address >> 32 == kPrivateAperture) {
-        return reach_scratch(w, lane, uint32_t(address), access.bytes);
+        return reach_scratch(w, lane, uint32_t(address), shape.bytes);
       }
       [[fallthrough]];
-    default: return w.machine->reach(w, lane, address, access.bytes, access.write);
+    default: return reach_global(w, i, lane, address, shape);
   }
 }
 
@@ -127,10 +135,10 @@ enum class Half : uint8_t { Whole, Low, High };
 template <class T, Half half>
 void load(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
-  const Access access{sizeof(T), sizeof(T)};
+  const Shape shape{sizeof(T)};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
-    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), access);
+    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
     if (!from) continue;
     T value;
     std::memcpy(&value, from, sizeof value);
@@ -146,10 +154,10 @@ void load(Wave& w, const Instruction& i) {
 template <uint32_t words>
 void load_words(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
-  const Access access{words * 4, 4};
+  const Shape shape{words * 4};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
-    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), access);
+    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
     for (uint32_t k = 0; from && k < words; ++k) {
       std::memcpy(&w.v[(d.index + k) & 255][lane], from + 4 * k, 4);
     }
@@ -160,10 +168,10 @@ void load_words(Wave& w, const Instruction& i) {
 template <uint32_t bytes, int shift = 0>
 void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('0');
-  const Access access{bytes, std::min(bytes, 4u), true};
+  const Shape shape{bytes, AccessKind::Store};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
-    uint8_t* to = reach(w, i, lane, address_of(w, i, lane), access);
+    uint8_t* to = reach(w, i, lane, address_of(w, i, lane), shape);
     if (!to) continue;
     for (uint32_t k = 0; k < bytes; k += 4) {
       const uint32_t word = w.v[(data.index + k / 4) & 255][lane] >> shift;
@@ -176,14 +184,14 @@ void store_bytes(Wave& w, const Instruction& i) {
 template <uint32_t words, uint32_t stride>
 void load_two(Wave& w, const Instruction& i) {
   const Operand &d = *i.find('D'), &a = *i.find('A');
-  const Access access{words * 4, 4};
+  const Shape shape{words * 4};
   const Words base = w.v[a.index];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     for (uint32_t which = 0; which < 2; ++which) {
       const uint32_t at =
           base[lane] + (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
-      const uint8_t* from = reach(w, i, lane, at, access);
+      const uint8_t* from = reach(w, i, lane, at, shape);
       for (uint32_t k = 0; from && k < words; ++k) {
         std::memcpy(&w.v[(d.index + which * words + k) & 255][lane], from + 4 * k, 4);
       }
@@ -193,14 +201,14 @@ void load_two(Wave& w, const Instruction& i) {
 }
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
-  const Access access{words * 4, 4, true};
+  const Shape shape{words * 4, AccessKind::Store};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     for (uint32_t which = 0; which < 2; ++which) {
       const Operand& data = *i.find(which ? '1' : '0');
       const uint32_t at = w.v[i.find('A')->index][lane] +
                           (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
-      uint8_t* to = reach(w, i, lane, at, access);
+      uint8_t* to = reach(w, i, lane, at, shape);
       for (uint32_t k = 0; to && k < words; ++k) {
         std::memcpy(to + 4 * k, &w.v[(data.index + k) & 255][lane], 4);
       }
@@ -223,10 +231,10 @@ void atomic(Wave& w, const Instruction& i, F f) {
   const Operand* second = i.find('1');
   const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
   const Operand* d = returns ? i.find('D') : nullptr;
-  const Access access{sizeof(T), sizeof(T), true, true};
+  const Shape shape{sizeof(T), AccessKind::Atomic};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
-    uint8_t* at = reach(w, i, lane, address_of(w, i, lane), access);
+    uint8_t* at = reach(w, i, lane, address_of(w, i, lane), shape);
     if (!at) continue;
     T old;
     std::memcpy(&old, at, sizeof old);
@@ -249,9 +257,14 @@ template <uint32_t words>
 void scalar_load(Wave& w, const Instruction& i) {
   const Operand &d = *i.find('D'), &t = *i.find('T');
   const uint64_t base = read_scalar64(w, i.find('A')->index);
-  const uint64_t address =
-      (base + uint64_t(int64_t(i.offset)) + read_scalar(w, t.index)) & ~uint64_t(3);
-  const uint8_t* from = w.machine->reach(w, 0, address, words * 4, false);
+  const uint64_t asked = base + uint64_t(int64_t(i.offset)) + read_scalar(w, t.index);
+  if (asked & 3) {
+    w.machine->report(w, FindingKind::Misaligned, 0, asked,
+                      "scalar loads ignore the two lowest bits of an address");
+  }
+  const uint64_t address = asked & ~uint64_t(3);
+  const uint8_t* from = w.machine->reach(
+      w, 0, {address, words * 4, AccessKind::ScalarLoad, i.glc || i.dlc, w.group->number});
   const uint32_t serial = ++w.issued[size_t(Counter::Scalar)];
   for (uint32_t k = 0; from && k < words && d.index + k < 128; ++k) {
     uint32_t word;

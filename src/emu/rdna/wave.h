@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "emu/rdna/decode.h"
+#include "emu/rdna/step.h"
 
 namespace tuff::emu::rdna {
 
 class Machine;
-struct Step;
 
 inline constexpr int kLanes = 32;
 using Words = std::array<uint32_t, kLanes>;
@@ -41,7 +40,7 @@ struct Wave {
   std::array<bool, 128> s_written;
   bool scc = false, ended = false, at_barrier = false;
   uint32_t mode = kDefaultMode;
-  uint32_t step = 0;    // index of the next instruction
+  uint64_t pc = 0;      // of the next instruction
   uint32_t number = 0;  // within the workgroup
   Workgroup* group = nullptr;
   Machine* machine = nullptr;
@@ -57,27 +56,6 @@ struct Wave {
 
   uint32_t exec() const { return s[source::ExecLo]; }
   uint32_t vcc() const { return s[source::VccLo]; }
-};
-
-using Execute = void (*)(Wave&, const Instruction&);
-
-// A run of registers that an instruction reads or writes.
-struct RegisterRange {
-  uint16_t first = 0;
-  uint8_t count = 0;
-  bool vector = false;
-};
-
-// One decoded instruction, ready to run.
-struct Step {
-  Instruction instruction;
-  Instruction first, second;  // the halves of a dual issue, each as an instruction of its own
-  Execute execute = nullptr, execute_second = nullptr;
-  std::vector<RegisterRange> reads, writes;
-  bool strict = false;   // undefined inputs are findings here, not passed on
-  uint32_t address = 0;  // bytes from the start of the code
-  uint32_t next = 0;     // index of the step behind it
-  uint64_t count = 0;    // how often it ran
 };
 
 }  // namespace tuff::emu::rdna

@@ -1,6 +1,5 @@
-#include "emu/rdna/prepare.h"
+#include "emu/rdna/step.h"
 
-#include <cstring>
 #include <string_view>
 
 #include "base/check.h"
@@ -98,10 +97,9 @@ bool saturates_unknown(const Instruction& i) {
   return false;
 }
 
-Step make_step(const Instruction& instruction, uint32_t address) {
+Step known_step(const Instruction& instruction) {
   Step step;
   step.instruction = instruction;
-  step.address = address;
   step.execute = saturates_unknown(instruction) ? nullptr : find_execute(instruction.op());
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
@@ -121,24 +119,16 @@ Step make_step(const Instruction& instruction, uint32_t address) {
 
 }  // namespace
 
-void prepare(Machine& machine, std::span<const uint8_t> code) {
-  std::vector<uint32_t> words(code.size() / 4);
-  std::memcpy(words.data(), code.data(), words.size() * 4);
-  machine.step_of_word.assign(words.size(), ~0u);
-  for (size_t at = 0; at < words.size();) {
-    machine.step_of_word[at] = uint32_t(machine.steps.size());
-    Step step;
-    step.address = uint32_t(at * 4);
-    try {
-      step = make_step(decode(std::span(words).subspan(at)), uint32_t(at * 4));
-    } catch (const Unsupported&) {
-      step.instruction.size_bytes = 4;  // data or padding: a finding if it is ever reached
-      step.instruction.words[0] = words[at];
-    }
-    at += step.instruction.size_bytes / 4;
-    machine.steps.push_back(std::move(step));
-    machine.steps.back().next = uint32_t(machine.steps.size());
+Step make_step(std::span<const uint32_t> words, uint64_t address) {
+  Step step;
+  try {
+    step = known_step(decode(words));
+  } catch (const Unsupported&) {
+    step.instruction.size_bytes = 4;
+    step.instruction.words[0] = words[0];
   }
+  step.address = address;
+  return step;
 }
 
 }  // namespace tuff::emu::rdna

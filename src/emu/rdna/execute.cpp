@@ -1,0 +1,109 @@
+#include "emu/rdna/execute.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace tuff::emu::rdna {
+namespace {
+
+bool pending(const Wave& w, const RegisterRange& range, uint32_t& which) {
+  const auto late = [&](const auto& loads, Counter counter, uint32_t at) {
+    return loads[at] > w.completed[size_t(counter)];
+  };
+  for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
+    which = at;
+    if (!range.vector) {
+      if (at < 128 && late(w.s_load, Counter::Scalar, at)) return true;
+    } else if (late(w.v_vector_load, Counter::Vector, at & 255) ||
+               late(w.v_lds_load, Counter::Lds, at & 255)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void check_ready(Machine& machine, Wave& w, const Step& step) {
+  uint32_t which = 0;
+  for (const RegisterRange& range : step.reads) {
+    if (pending(w, range, which)) {
+      machine.report(w, FindingKind::MissingWait, 0, 0,
+                     fmt::format("{}{} is read while its load is on its way",
+                                 range.vector ? "v" : "s", which));
+    }
+  }
+  const Encoding e = step.instruction.encoding();
+  const bool loads = e == Encoding::SMEM || e >= Encoding::DS;  // in order among themselves
+  for (const RegisterRange& range : step.writes) {
+    if (!(loads && e <= Encoding::MUBUF) && pending(w, range, which)) {
+      machine.report(w, FindingKind::MissingWait, 0, 0,
+                     fmt::format("{}{} is written while a load to it is on its way",
+                                 range.vector ? "v" : "s", which));
+    }
+  }
+}
+
+uint32_t defined_lanes(const Wave& w, const Step& step) {
+  uint32_t lanes = ~0u;
+  for (const RegisterRange& range : step.reads) {
+    for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
+      if (range.vector)
+        lanes &= w.v_written[at & 255];
+      else if (at < 128 && !w.s_written[at])
+        lanes = 0;
+    }
+  }
+  return lanes;
+}
+
+void follow_definedness(Wave& w, const Step& step, uint32_t defined) {
+  const Encoding e = step.instruction.encoding();
+  if (e >= Encoding::DS && e <= Encoding::MUBUF) return;  // loads say so themselves
+  if (step.instruction.op() == Op::V_WRITELANE_B32) return;
+  const uint32_t lanes = w.exec();
+  for (const RegisterRange& range : step.writes) {
+    for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
+      uint32_t& written = w.v_written[at & 255];
+      if (range.vector)
+        written = (written & ~lanes) | (defined & lanes);
+      else if (at < 106)
+        w.s_written[at] = defined != 0;
+    }
+  }
+}
+
+// Both halves read before either writes.
+void execute_dual(Wave& w, const Step& step) {
+  const uint16_t target = step.first.find('D')->index;
+  const Words before = w.v[target];
+  step.execute(w, step.first);
+  const Words after = w.v[target];
+  w.v[target] = before;
+  step.execute_second(w, step.second);
+  w.v[target] = after;
+}
+
+}  // namespace
+
+void execute(Machine& machine, Wave& w, const Step& step) {
+  machine.current = &step;
+  if (!step.execute) {
+    machine.report(w, FindingKind::UnknownInstruction, 0, 0, "not known to the interpreter");
+    machine.stop();
+    return;
+  }
+  if (w.outstanding) check_ready(machine, w, step);
+  const uint32_t defined = step.reads.empty() ? ~0u : defined_lanes(w, step);
+  if (step.strict && (~defined & w.exec())) {
+    machine.report(w, FindingKind::UninitializedRegister,
+                   uint32_t(std::countr_zero(~defined & w.exec())), 0,
+                   "a value that nobody wrote is used");
+  }
+  if (step.execute_second)
+    execute_dual(w, step);
+  else
+    step.execute(w, step.instruction);
+  follow_definedness(w, step, defined);
+}
+
+}  // namespace tuff::emu::rdna

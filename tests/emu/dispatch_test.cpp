@@ -1,0 +1,338 @@
+// Dispatches in flight: workgroups beside each other, races between them, several dispatches, code
+// that changes, memory that objects.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "emu/llvm_tools.h"
+#include "emu/rdna/code_cache.h"
+#include "emu/rdna/code_object.h"
+
+namespace tuff::emu::rdna {
+namespace {
+
+constexpr uint64_t kCode = 0x100000000, kKernarg = 0x200000000, kData = 0x300000000;
+
+// s[4:5]: the data; s6: the workgroup; v0: the lane.
+std::string program(const std::string& body) {
+  return fmt::format(R"(
+.text
+.globl kernel
+.p2align 8
+.type kernel,@function
+kernel:
+  s_mov_b32 s6, s2
+  s_load_b64 s[4:5], s[0:1], 0x0
+  s_waitcnt lgkmcnt(0)
+{}
+  s_endpgm
+.rodata
+.p2align 6
+.amdhsa_kernel kernel
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_next_free_vgpr 16
+  .amdhsa_next_free_sgpr 16
+  .amdhsa_wavefront_size32 1
+  .amdhsa_float_denorm_mode_32 3
+.end_amdhsa_kernel
+)",
+                     body);
+}
+
+class Dispatches : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(testing::why_no_llvm(), ""); }
+};
+
+struct Program {
+  explicit Program(const std::string& body) : object(testing::assemble(program(body)), kCode) {
+    std::memcpy(kernarg.data(), &kData, sizeof kData);
+    memory.map(kCode, object.image(), false);
+    memory.map(kKernarg, kernarg, false);
+    memory.map(kData, data);
+  }
+  Launch launch(uint64_t seed, uint32_t groups = 2, uint32_t lanes = 32) const {
+    Launch out = launch_of(object.kernel("kernel"), kKernarg);
+    out.groups = {groups, 1, 1};
+    out.group_size = {lanes, 1, 1};
+    out.seed = seed;
+    out.instruction_budget = 1'000'000;
+    return out;
+  }
+  uint32_t word(size_t index) const {
+    uint32_t out;
+    std::memcpy(&out, data.data() + 4 * index, 4);
+    return out;
+  }
+
+  CodeObject object;
+  std::vector<uint8_t> data = std::vector<uint8_t>(4096), kernarg = std::vector<uint8_t>(64);
+  RangeMemory memory;
+};
+
+Outcome run_fresh(Program& p, uint64_t seed, uint32_t groups = 2, uint32_t lanes = 32) {
+  std::ranges::fill(p.data, uint8_t(0));
+  return run(p.launch(seed, groups, lanes), p.memory);
+}
+
+void expect_race(const std::string& body, uint32_t groups = 2) {
+  Program p(body);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Outcome outcome = run_fresh(p, seed, groups, 1);
+    ASSERT_FALSE(outcome.findings.empty()) << seed;
+    EXPECT_EQ(outcome.findings[0].kind, FindingKind::GlobalRace) << to_text(outcome.findings[0]);
+    EXPECT_EQ(outcome.findings[0].data_address, kData);
+    EXPECT_TRUE(outcome.finished);
+  }
+}
+
+void expect_no_findings(const std::string& body, uint32_t groups, uint32_t lanes = 1) {
+  Program p(body);
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Outcome outcome = run_fresh(p, seed, groups, lanes);
+    ASSERT_EQ(to_text(outcome.findings), "") << seed;
+    EXPECT_TRUE(outcome.finished);
+  }
+}
+
+TEST_F(Dispatches, TwoWorkgroupsThatWriteOneWordRace) {
+  expect_race(R"(
+  v_mov_b32_e32 v1, 0
+  global_store_b32 v1, v0, s[4:5])");
+}
+
+// Group 0 writes, the others read: a race whoever comes first.
+TEST_F(Dispatches, ReadAndWriteOfTwoWorkgroupsRace) {
+  const std::string body = R"(
+  v_mov_b32_e32 v1, 0
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc1 writes
+  global_load_b32 v2, v1, s[4:5]
+  s_endpgm
+writes:
+  global_store_b32 v1, v0, s[4:5])";
+  expect_race(body);
+  expect_race(body, 5);
+}
+
+TEST_F(Dispatches, PlainReadOfWhatAnAtomicWritesRaces) {
+  expect_race(R"(
+  v_mov_b32_e32 v1, 0
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc1 writes
+  global_load_b32 v2, v1, s[4:5]
+  s_endpgm
+writes:
+  global_atomic_add_u32 v1, v0, s[4:5])");
+}
+
+TEST_F(Dispatches, NeighbouringBytesDoNotRace) {
+  expect_no_findings(R"(
+  v_mov_b32_e32 v1, s6
+  global_store_b8 v1, v0, s[4:5]
+  s_waitcnt_vscnt null, 0x0
+  global_load_u8 v2, v1, s[4:5]
+  s_waitcnt vmcnt(0))",
+                     64);
+}
+
+TEST_F(Dispatches, ManyMayReadWhatNobodyWrites) {
+  expect_no_findings(R"(
+  v_lshlrev_b32_e32 v1, 2, v0
+  global_load_b32 v2, v1, s[4:5]
+  v_lshl_add_u32 v3, s6, 7, v1
+  s_waitcnt vmcnt(0)
+  global_store_b32 v3, v2, s[4:5] offset:1024)",
+                     8, 32);
+}
+
+TEST_F(Dispatches, AtomicsOfManyWorkgroupsAddUp) {
+  Program p(R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 1
+  global_atomic_add_u32 v1, v2, s[4:5])");
+  const Outcome outcome = run_fresh(p, 3, 50, 64);
+  EXPECT_EQ(to_text(outcome.findings), "");
+  EXPECT_EQ(p.word(0), 3200u);
+}
+
+// Group 0 writes and then raises a flag; group 1 waits for the flag and then reads.
+std::string message(const std::string& wait) {
+  return fmt::format(R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 7
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc0 receives
+  global_store_b32 v1, v2, s[4:5]
+  s_waitcnt_vscnt null, 0x0
+  global_atomic_add_u32 v1, v2, s[4:5] offset:256
+  s_endpgm
+receives:
+{}
+  s_waitcnt vmcnt(0)
+  v_cmp_eq_u32_e32 vcc_lo, 0, v3
+  s_cbranch_vccnz receives
+  global_load_b32 v4, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  global_store_b32 v1, v4, s[4:5] offset:512)",
+                     wait);
+}
+
+TEST_F(Dispatches, AMessageBetweenWorkgroupsIsOrderedByItsFlag) {
+  for (const char* wait : {"  v_mov_b32_e32 v3, 0\n"
+                           "  global_atomic_or_b32 v3, v1, v3, s[4:5] offset:256 glc",
+                           "  global_load_b32 v3, v1, s[4:5] offset:256 glc"}) {
+    expect_no_findings(message(wait), 2);
+    Program p(message(wait));
+    run_fresh(p, 1, 2, 1);
+    EXPECT_EQ(p.word(128), 7u);
+  }
+}
+
+// The same, but the flag is raised first: the atomic publishes nothing of what comes after it.
+TEST_F(Dispatches, AFlagRaisedTooEarlyOrdersNothing) {
+  expect_race(R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 7
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc0 receives
+  global_atomic_add_u32 v1, v2, s[4:5] offset:256
+  global_store_b32 v1, v2, s[4:5]
+  s_endpgm
+receives:
+  v_mov_b32_e32 v3, 0
+  global_atomic_or_b32 v3, v1, v3, s[4:5] offset:256 glc
+  s_waitcnt vmcnt(0)
+  v_cmp_eq_u32_e32 vcc_lo, 0, v3
+  s_cbranch_vccnz receives
+  global_load_b32 v4, v1, s[4:5])");
+}
+
+// Each writes its part; who counts last adds all of them up, then clears what it has read.
+TEST_F(Dispatches, TheLastWorkgroupMayReadWhatAllHaveWritten) {
+  const std::string body = R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 1
+  v_mov_b32_e32 v5, s6
+  v_lshlrev_b32_e32 v5, 2, v5
+  global_store_b32 v5, v2, s[4:5] offset:64
+  s_waitcnt_vscnt null, 0x0
+  global_atomic_add_u32 v3, v1, v2, s[4:5] glc
+  s_waitcnt vmcnt(0)
+  v_cmp_eq_u32_e32 vcc_lo, 7, v3
+  s_cbranch_vccz done
+  global_load_b128 v[4:7], v1, s[4:5] offset:64
+  global_load_b128 v[8:11], v1, s[4:5] offset:80
+  s_waitcnt vmcnt(0)
+  v_add3_u32 v4, v4, v5, v6
+  v_add3_u32 v4, v4, v7, v8
+  v_add3_u32 v4, v4, v9, v10
+  v_add_nc_u32_e32 v4, v4, v11
+  global_store_b32 v1, v4, s[4:5] offset:128
+  global_store_b32 v1, v1, s[4:5] offset:64
+  global_store_b32 v1, v1, s[4:5]
+done:)";
+  expect_no_findings(body, 8);
+  Program p(body);
+  run_fresh(p, 9, 8, 1);
+  EXPECT_EQ(p.word(32), 8u);
+}
+
+TEST_F(Dispatches, TwoInFlightDoNotDisturbEachOther) {
+  Program p(R"(
+  v_lshlrev_b32_e32 v1, 2, v0
+  global_load_b32 v2, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_nc_u32_e32 v2, 1, v2
+  global_store_b32 v1, v2, s[4:5])");
+  std::vector<uint8_t> other(128), arguments(64);
+  const uint64_t other_data = kData + 0x10000, other_kernarg = kKernarg + 0x10000;
+  std::memcpy(arguments.data(), &other_data, sizeof other_data);
+  p.memory.map(other_data, other);
+  p.memory.map(other_kernarg, arguments, false);
+  CodeCache code;
+  Launch second = p.launch(2, 1);
+  second.user_data[0] = uint32_t(other_kernarg);
+  Dispatch a(p.launch(1, 1), p.memory, code), b(second, p.memory, code);
+  for (bool more = true; more;) {
+    more = a.step();
+    more |= b.step();
+  }
+  for (const Dispatch* one : {&a, &b}) {
+    EXPECT_EQ(to_text(one->outcome().findings), "");
+    EXPECT_TRUE(one->outcome().finished);
+    EXPECT_EQ(one->outcome().counts.at("v_add_nc_u32_e32"), 1u);
+  }
+  EXPECT_EQ(p.word(31), 1u);
+  EXPECT_EQ(other[124], 1u);
+}
+
+TEST_F(Dispatches, ChangedCodeRunsOnceTheCacheIsInvalidated) {
+  const auto body = [](int value) {
+    return fmt::format(
+        "  v_mov_b32_e32 v1, 0\n  v_mov_b32_e32 v2, {}\n"
+        "  global_store_b32 v1, v2, s[4:5]",
+        value);
+  };
+  Program p(body(1));
+  CodeObject changed(testing::assemble(program(body(2))), kCode);
+  CodeCache code;
+  const auto result = [&] {
+    Dispatch dispatch(p.launch(0, 1, 1), p.memory, code);
+    while (dispatch.step()) {}
+    EXPECT_EQ(to_text(dispatch.outcome().findings), "");
+    return p.word(0);
+  };
+  EXPECT_EQ(result(), 1u);
+  std::ranges::copy(changed.image(), p.object.image().begin());
+  EXPECT_EQ(result(), 1u);
+  code.invalidate();
+  EXPECT_EQ(result(), 2u);
+}
+
+// Objects to one address, and counts the lines of code.
+struct Objecting : RangeMemory {
+  uint8_t* reach(const Access& access, Defect& defect) override {
+    lines += access.kind == AccessKind::Fetch;
+    device_loads += access.kind == AccessKind::Load && access.device_scope;
+    if (access.address == kData + 8) {
+      defect.kind = FindingKind::StaleData;
+      defect.detail = "two is newer";
+    }
+    return RangeMemory::reach(access, defect);
+  }
+  int lines = 0, device_loads = 0;
+};
+
+TEST_F(Dispatches, DefectsOfMemoryAreFindingsAndTheKernelGoesOn) {
+  Program p(R"(
+  v_lshlrev_b32_e32 v1, 2, v0
+  global_load_b32 v2, v1, s[4:5]
+  global_load_b32 v3, v1, s[4:5] glc)");
+  Objecting memory;
+  memory.map(kCode, p.object.image(), false);
+  memory.map(kKernarg, p.kernarg, false);
+  memory.map(kData, p.data);
+  const Outcome outcome = run(p.launch(0, 1), memory);
+  EXPECT_TRUE(outcome.finished);
+  ASSERT_EQ(outcome.findings.size(), 2u);
+  EXPECT_EQ(to_text(outcome.findings[0]),
+            fmt::format("kernel: stale data at {:#x} `global_load_b32 v2, v1, s[4:5]`, workgroup 0 "
+                        "wave 0 lane 2, address 0x300000008: two is newer",
+                        outcome.findings[0].code_address));
+  EXPECT_EQ(memory.lines, 1);
+  EXPECT_EQ(memory.device_loads, 32);
+}
+
+TEST_F(Dispatches, AJumpToWhereNothingIsMappedIsAFault) {
+  Program p("  s_mov_b64 s[8:9], 0x1000\n  s_setpc_b64 s[8:9]");
+  const Outcome outcome = run_fresh(p, 0);
+  ASSERT_FALSE(outcome.findings.empty());
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::UnmappedAccess);
+  EXPECT_EQ(outcome.findings[0].data_address, 0x1000u);
+  EXPECT_FALSE(outcome.finished);
+}
+
+}  // namespace
+}  // namespace tuff::emu::rdna
