@@ -1,0 +1,36 @@
+#include "emu/amd/kernel_memory.h"
+
+namespace tuff::emu::amd {
+namespace {
+
+using rdna::AccessKind;
+
+Path path_of(const rdna::Access& a) {
+  switch (a.kind) {
+    case AccessKind::Load: return a.device_scope ? Path::L2 : Path::Vector;
+    case AccessKind::ScalarLoad: return a.device_scope ? Path::L2 : Path::Scalar;
+    case AccessKind::Fetch: return Path::Code;
+    case AccessKind::Store:  // L0 writes through
+    case AccessKind::Atomic: break;
+  }
+  return Path::L2;
+}
+
+}  // namespace
+
+uint8_t* KernelMemory::reach(const rdna::Access& a, rdna::Defect& defect) {
+  const Request request{a.address, a.bytes, path_of(a), a.kind != AccessKind::Store,
+                        a.kind == AccessKind::Store || a.kind == AccessKind::Atomic};
+  Conflict conflict;
+  uint8_t* bytes = chip_.caches.reach(who_, request, conflict);
+  if (!bytes) {
+    fault_ = chip_.caches.fault();
+  } else if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
+    defect.kind = conflict.kind == Conflict::Kind::Concurrent ? rdna::FindingKind::ConcurrentUse
+                                                              : rdna::FindingKind::StaleData;
+    defect.detail = chip_.describe(who_, request, conflict);
+  }
+  return bytes;
+}
+
+}  // namespace tuff::emu::amd

@@ -1,0 +1,26 @@
+// KernelMemory: memory as one dispatch reaches it, through the caches of its GPU. Made by queues,
+// called by the interpreter for each lane.
+#pragma once
+
+#include <optional>
+
+#include "emu/amd/chip.h"
+#include "emu/rdna/memory.h"
+
+namespace tuff::emu::amd {
+
+class KernelMemory : public rdna::Memory {
+ public:
+  KernelMemory(Chip& chip, Accessor who) : chip_(chip), who_(std::move(who)) {}
+  uint8_t* reach(const rdna::Access& access, rdna::Defect& defect) override;
+
+  const Accessor& accessor() const { return who_; }
+  const std::optional<MemoryFault>& fault() const { return fault_; }
+
+ private:
+  Chip& chip_;
+  Accessor who_;
+  std::optional<MemoryFault> fault_;
+};
+
+}  // namespace tuff::emu::amd
