@@ -28,6 +28,7 @@ std::vector<uint8_t> code_object(bool linked) {
     s.sh_offset = offset;
     s.sh_size = size;
     s.sh_addralign = alignment;
+    if (type == SHT_SYMTAB) s.sh_entsize = sizeof(Elf64_Sym);
     return s;
   };
   std::vector<Elf64_Shdr> sections = {{},
@@ -44,6 +45,8 @@ std::vector<uint8_t> code_object(bool linked) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_type = linked ? ET_DYN : ET_REL;
   header.e_machine = 224;
   header.e_shnum = uint16_t(sections.size());
