@@ -34,6 +34,7 @@ void add_train_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
 void add_tune_command(CLI::App& app, Action& chosen);
+void add_emu_command(CLI::App& app, Action& chosen);
 void add_docs_command(CLI::App& app, Action& chosen);
 
 }  // namespace tuff::cli

@@ -19,8 +19,7 @@ import unittest
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
             ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
-            ["bringup"],
-            ["docs"]]
+            ["bringup"], ["emu"], ["emu", "run"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
@@ -481,6 +480,93 @@ class Readme(unittest.TestCase):
         readme = (root / "README.md").read_text(encoding="utf-8")
         self.assertIn(program[program.index("int main"):], readme)
 
+
+
+class EmulatorTest(TuffTest):
+    """`tuff emu run` on code objects that clang makes, as anybody would."""
+    SOURCE = """
+        __attribute__((device)) unsigned table[4] = {1, 2, 3, 4};
+        __attribute__((amdgpu_kernel)) void scale(__attribute__((address_space(1))) float* out,
+            const __attribute__((address_space(1))) float* in, float by, int shift) {
+          unsigned k = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+          out[k] = in[k + shift] * by;
+        }
+        __attribute__((amdgpu_kernel)) void collide(__attribute__((address_space(1))) int* out) {
+          out[0] = __builtin_amdgcn_workgroup_id_x();
+        }
+        __attribute__((amdgpu_kernel)) void sizes(__attribute__((address_space(1))) int* out) {
+          const __attribute__((address_space(4))) int* packet = __builtin_amdgcn_dispatch_ptr();
+          out[__builtin_amdgcn_workitem_id_x()] = packet[3] + table[__builtin_amdgcn_workitem_id_x()];
+        }"""
+
+    def setUp(self):
+        super().setUp()
+        self.object = self.folder / "kernels.o"
+        source = self.SOURCE.replace("__attribute__((device)) ", "__attribute__((address_space(1))) ")
+        compiler = subprocess.run(
+            ["clang-19", "-x", "c", "-", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-nogpulib", "-O2",
+             "-mcode-object-version=4", "-c", "-o", self.object], input=source.encode(), capture_output=True, check=False)
+        self.assertEqual(compiler.returncode, 0, compiler.stderr)
+
+    def write(self, **launch):
+        (self.folder / "args.json").write_text(json.dumps(launch))
+
+    def run_kernel(self, code, kernel, *arguments, file=None):
+        result = self.expect(code, "emu", "run", file or self.object, "--kernel", kernel, "--args", "args.json",
+                             "--json", *arguments)
+        return self.rows(result)[0]
+
+    SCALE = {"groups": [2], "group_size": [64],
+             "args": [{"buffer": {"dtype": "f32", "count": 128}},
+                      {"buffer": {"dtype": "f32", "values": [1, 2, "inf"], "count": 128, "fill": 0.5}},
+                      {"f32": 3.0}, {"i32": 0}]}
+
+    def test_results_and_counts(self):
+        self.write(**self.SCALE)
+        row = self.run_kernel(0, "scale", "--out", "out.json")
+        self.assertTrue(row["finished"])
+        self.assertEqual(row["findings"], [])
+        self.assertEqual(row["buffers"][0]["values"], [3.0, 6.0, None] + [1.5] * 125)
+        self.assertTrue(row["buffers"][0]["changed"])
+        self.assertFalse(row["buffers"][1]["changed"])
+        self.assertEqual(row["counts"]["s_endpgm"], 4)
+        self.assertEqual(json.loads((self.folder / "out.json").read_text()), row)
+        text = self.expect(0, "emu", "run", self.object, "--kernel", "scale", "--args", "args.json",
+                           "--counts").stdout.decode()
+        self.assertIn("4 s_endpgm", text)
+        self.assertIn("args[0], 128 float32: 3.0 6.0", text)
+
+    def test_linked_objects(self):
+        linked = self.folder / "kernels.so"
+        subprocess.run(["ld.lld", "-shared", self.object, "-o", linked], check=True)
+        self.write(group_size=[4], args=[{"buffer": {"dtype": "i32", "count": 4}}])
+        for file in self.object, linked:
+            row = self.run_kernel(0, "sizes", file=file)
+            self.assertEqual(row["buffers"][0]["values"], [5, 6, 7, 8])
+
+    def test_findings_fail(self):
+        self.write(**{**self.SCALE, "args": self.SCALE["args"][:3] + [{"i32": 1}]})
+        finding = self.run_kernel(1, "scale")["findings"][0]
+        self.assertEqual(finding["kind"], "unmapped access")
+        self.assertIn("global_load", finding["instruction"])
+        self.write(groups=[2], group_size=[1], args=[{"buffer": {"dtype": "i32", "count": 1}}])
+        self.assertEqual(self.run_kernel(1, "collide")["findings"][0]["kind"], "race between workgroups")
+
+    def test_bad_input(self):
+        def refused(code, wanted, kernel="scale", file=None):
+            self.expect_error(code, wanted, "emu", "run", file or self.object, "--kernel", kernel, "--args", "args.json")
+        self.write(**self.SCALE)
+        refused(1, "there are: collide scale sizes", kernel="other")
+        (self.folder / "text").write_text("no object")
+        refused(1, "object file", file="text")
+        for change, wanted in (({"group": [1]}, "'group' is not known"), ({"groups": [0]}, "groups"),
+                               ({"args": []}, "0 of them, the kernel takes 4"), ({"args": [{}] * 4}, "args[0]"),
+                               ({"args": [{"f32": 1}] * 4}, "args[0]: 4 bytes, the kernel takes 8"),
+                               ({"args": [{"buffer": {}}] * 4}, "args[0]: \"size\""), ({"seed": -1}, "seed")):
+            self.write(**{**self.SCALE, **change})
+            refused(2, wanted)
+        (self.folder / "args.json").write_text("[")
+        refused(2, "args.json")
 
 if __name__ == "__main__":
     TUFF = os.path.abspath(sys.argv.pop(1))

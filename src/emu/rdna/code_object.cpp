@@ -12,6 +12,8 @@ namespace {
 constexpr uint16_t kMachine = 224;          // EM_AMDGPU
 constexpr uint64_t kMaxBytes = 256u << 20;  // of an image
 constexpr uint64_t kDescriptorBytes = 64;
+constexpr uint32_t kMetadataNote = 32;  // NT_AMDGPU_METADATA
+constexpr char kMetadataOwner[] = "AMDGPU";
 
 // ELFRelocs/AMDGPU.def of LLVM.
 enum RelocationType : uint32_t {
@@ -45,6 +47,9 @@ struct CodeObject::Reader : ElfFile {
     }
     for (const Elf64_Sym& s : symbols) {
       if (const auto offset = offset_of(s)) out.symbols_[name_of(s)] = *offset;
+    }
+    for (const Elf64_Shdr& s : sections) {
+      if (s.sh_type == SHT_NOTE) read_notes(range(s.sh_offset, s.sh_size, "notes"));
     }
   }
 
@@ -91,6 +96,24 @@ struct CodeObject::Reader : ElfFile {
     }
     if (s.st_value > size) return {};
     return base + s.st_value;
+  }
+
+  // Owner and contents, each padded to four bytes.
+  void read_notes(std::span<const uint8_t> notes) {
+    const auto padded = [](uint64_t n) { return (n + 3) / 4 * 4; };
+    while (notes.size() >= sizeof(Elf64_Nhdr)) {
+      Elf64_Nhdr note;
+      std::memcpy(&note, notes.data(), sizeof note);
+      const uint64_t owner = sizeof note, contents = owner + padded(note.n_namesz);
+      const uint64_t end = contents + padded(note.n_descsz);
+      if (contents + note.n_descsz > notes.size()) damaged_object("a note of {} bytes", end);
+      if (note.n_type == kMetadataNote && note.n_namesz == sizeof kMetadataOwner &&
+          std::memcmp(notes.data() + owner, kMetadataOwner, sizeof kMetadataOwner) == 0) {
+        const auto bytes = notes.subspan(contents, note.n_descsz);
+        out.metadata_.assign(bytes.begin(), bytes.end());
+      }
+      notes = notes.subspan(std::min<uint64_t>(end, notes.size()));
+    }
   }
 
   void relocate(const Elf64_Shdr& relocations) {

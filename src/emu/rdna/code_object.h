@@ -24,12 +24,14 @@ class CodeObject {
   std::span<const uint8_t> code() const {
     return std::span(image_).subspan(code_.offset, code_.bytes);
   }
+  // NT_AMDGPU_METADATA, in MessagePack; empty where the file has none.
+  std::span<const uint8_t> metadata() const { return metadata_; }
   uint64_t address() const { return address_; }
 
  private:
   struct Reader;
   uint64_t address_;
-  std::vector<uint8_t> image_;
+  std::vector<uint8_t> image_, metadata_;
   std::map<std::string, uint64_t> symbols_;  // offsets in the image
   struct {
     uint64_t offset = 0, bytes = 0;

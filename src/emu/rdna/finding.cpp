@@ -20,10 +20,12 @@ constexpr const char* kKinds[] = {"unmapped access",
 
 }  // namespace
 
+const char* name(FindingKind kind) { return kKinds[size_t(kind)]; }
+
 std::string to_text(const Finding& f) {
-  std::string text = fmt::format("{}: {} at {:#x} `{}`, workgroup {} wave {} lane {}", f.kernel,
-                                 kKinds[size_t(f.kind)], f.code_address, f.instruction, f.workgroup,
-                                 f.wave, f.lane);
+  std::string text =
+      fmt::format("{}: {} at {:#x} `{}`, workgroup {} wave {} lane {}", f.kernel, name(f.kind),
+                  f.code_address, f.instruction, f.workgroup, f.wave, f.lane);
   if (f.data_address) text += fmt::format(", address {:#x}", f.data_address);
   if (!f.detail.empty()) text += ": " + f.detail;
   if (f.times > 1) text += fmt::format(" ({} times)", f.times);

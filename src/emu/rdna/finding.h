@@ -34,6 +34,7 @@ struct Finding {
   uint64_t times = 1;
 };
 
+const char* name(FindingKind kind);
 std::string to_text(const Finding& finding);
 
 // Several lines, or "" where there are none.
