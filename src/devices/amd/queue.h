@@ -57,8 +57,7 @@ class AmdQueue final : public hcq::Queue {
 
   // Nothing runs from here on.
   void stop() noexcept { hardware_.stop(); }
-  // "compute queue at 7 of 9: matmul_64, copy", for errors; empty if nothing is in flight.
-  std::string in_flight() const;
+  std::string in_flight() const override;
 
  private:
   // The last submissions, to name what was in flight when something went wrong.

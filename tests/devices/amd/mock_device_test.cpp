@@ -320,6 +320,7 @@ TEST(AmdMock, InjectedFaults) {
                                                           : "reset";
       EXPECT_NE(text.find(wanted), std::string::npos) << text;
       EXPECT_NE(text.find("AMD:0"), std::string::npos) << text;
+      EXPECT_NE(text.find(": fill"), std::string::npos) << text;
       std::lock_guard lock(m.mutex);
       m.findings.clear();
     }
