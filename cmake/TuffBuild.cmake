@@ -1,5 +1,5 @@
 # Compiler settings and the function that declares a room of the corridor.
-set(TUFF_ROOMS base graph sched kernel render hcq emu devices engine tensor nn io check cli)
+set(TUFF_ROOMS base emu graph sched kernel render hcq devices engine tensor nn io check cli)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

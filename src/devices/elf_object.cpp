@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
-#include "devices/elf_file.h"
+#include "base/elf_file.h"
 
 namespace tuff::devices {
 namespace {

@@ -120,7 +120,7 @@ std::string text_or_error(std::vector<uint32_t>& words) {
 }
 
 TEST(RdnaDecode, RandomWordsReadAsLlvmReadsThem) {
-  if (!testing::has_llvm_mc()) GTEST_SKIP() << "llvm-mc-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   SplitMix64 random(7);
   Comparison comparison;
   std::vector<const OpcodeRow*> rows;

@@ -42,9 +42,7 @@ kernel:
 
 class Dispatches : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(testing::has_llvm_mc()) << "llvm-mc-19 is needed: apt llvm-19";
-  }
+  void SetUp() override { ASSERT_EQ(testing::why_no_llvm(), ""); }
 };
 
 struct Program {

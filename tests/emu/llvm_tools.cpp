@@ -1,7 +1,9 @@
 #include "emu/llvm_tools.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <unordered_map>
 
 #include "base/os.h"
@@ -11,6 +13,7 @@ namespace {
 
 constexpr const char* kMc = "llvm-mc-19";
 constexpr const char* kClang = "clang-19";
+constexpr const char* kLld = "ld.lld";
 
 bool starts(const char* program) {
   try {
@@ -53,14 +56,16 @@ void add_line(std::unordered_map<std::string, std::string>& texts, std::string_v
 
 }  // namespace
 
-bool has_llvm_mc() {
-  static const bool found = starts(kMc);
-  return found;
-}
-
-bool has_clang() {
-  static const bool found = starts(kClang);
-  return found;
+std::string why_no_llvm() {
+  static const std::string why = [] {
+    std::string missing;
+    for (const char* program : {kMc, kClang, kLld}) {
+      if (!starts(program)) missing += fmt::format(" {}", program);
+    }
+    if (missing.empty()) return missing;
+    return fmt::format("not found:{}; install the packages clang-19, llvm-19 and lld", missing);
+  }();
+  return why;
 }
 
 std::vector<uint8_t> compile_device(const std::string& source, const std::string& level) {
@@ -78,6 +83,20 @@ std::string compile_host(const std::string& source, const std::string& folder) {
 std::vector<uint8_t> assemble(const std::string& text) {
   return output_of({kMc, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-filetype=obj", "-o", "-"},
                    text);
+}
+
+std::vector<uint8_t> link(const std::vector<uint8_t>& object) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            fmt::format("tuff_emu_{}_{}.o", getpid(), os::monotonic_ns()))
+                               .string();
+  os::write_file(path, object);
+  const os::ProcessResult result = os::Process({kLld, "-shared", path, "-o", path + ".so"}).wait();
+  std::vector<uint8_t> out;
+  if (result.exit_code == 0) out = os::read_file(path + ".so");
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".so");
+  if (out.empty()) throw std::runtime_error(fmt::format("{}: {}", kLld, result.err));
+  return out;
 }
 
 std::vector<std::optional<std::string>> disassemble(

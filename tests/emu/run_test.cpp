@@ -210,7 +210,7 @@ struct Both {
 };
 
 TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
-  if (!testing::has_clang() || !testing::has_llvm_mc()) GTEST_SKIP() << "LLVM 19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   CodeObject object(testing::compile_device(kSource), kCodeAddress);
   const std::span<const uint8_t> code = object.code();
   std::vector<uint32_t> words(code.size() / 4);
@@ -233,7 +233,7 @@ TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
 }
 
 TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   Both both;
   SplitMix64 random(11);
   std::map<std::string, uint64_t> counts;
@@ -276,7 +276,7 @@ void expect_matrix_product(Device& device, const char* kernel, Put put) {
 }
 
 TEST(RdnaRun, MatrixInstructions) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   Device device(testing::compile_device(kSource));
   expect_matrix_product<uint16_t, float>(
       device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
@@ -287,7 +287,7 @@ TEST(RdnaRun, MatrixInstructions) {
 
 // 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
 TEST(RdnaRun, TiledProductThroughLds) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-19 is not installed";
+  ASSERT_EQ(testing::why_no_llvm(), "");
   constexpr uint32_t kSize = 64;
   Device device(testing::compile_device(kSource));
   std::vector<uint8_t> a(kSize * kSize * 4), b = a, c = a;

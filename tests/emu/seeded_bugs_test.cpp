@@ -82,9 +82,7 @@ void expect_bug(const Bug& bug) {
 
 class SeededBugs : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!testing::has_llvm_mc()) GTEST_SKIP() << "llvm-mc-19 is not installed";
-  }
+  void SetUp() override { ASSERT_EQ(testing::why_no_llvm(), ""); }
 };
 
 TEST_F(SeededBugs, RightProgramsHaveNoFindings) {
@@ -184,9 +182,32 @@ TEST_F(SeededBugs, RegisterWrittenInSomeLanesOnly) {
               "global_store_b32 v1, v7, s[2:3]"});
 }
 
-TEST_F(SeededBugs, MisalignedLoad) {
-  expect_bug({FindingKind::Misaligned, "global_load_b32 v2, v1, s[2:3] offset:2",
-              "global_load_b32 v2, v1, s[2:3] offset:2"});
+TEST_F(SeededBugs, MisalignedAtomic) {
+  expect_bug({FindingKind::Misaligned, "global_atomic_add_u32 v1, v0, s[2:3] offset:2",
+              "global_atomic_add_u32 v1, v0, s[2:3] offset:2"});
+  expect_bug({FindingKind::Misaligned, "ds_add_u64 v1, v[0:1]", "ds_add_u64 v1, v[0:1]"});
+}
+
+TEST_F(SeededBugs, MisalignedScalarLoad) {
+  expect_bug({FindingKind::Misaligned, R"(
+      s_or_b32 s2, s2, 2
+      s_load_b32 s4, s[2:3], 0x4)",
+              "s_load_b32 s4, s[2:3], 0x4"});
+}
+
+// As the kernel driver sets the hardware up.
+TEST_F(SeededBugs, LoadsAndStoresMayLieAnywhere) {
+  const Outcome outcome = run_after_load(R"(
+      v_mul_u32_u24_e32 v1, 5, v0
+      global_store_b32 v1, v0, s[2:3] offset:1
+      s_waitcnt_vscnt null, 0x0
+      global_load_b32 v2, v1, s[2:3] offset:1
+      s_waitcnt vmcnt(0)
+      v_cmp_ne_u32_e32 vcc_lo, v2, v0
+      s_cbranch_vccz same
+      global_load_b32 v2, v1, s[2:3] offset:4000
+same:)");
+  EXPECT_EQ(to_text(outcome.findings), "");
 }
 
 TEST_F(SeededBugs, EndlessLoop) {

@@ -2,179 +2,173 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
-#include "base/check.h"
+#include "base/elf_file.h"
 
 namespace tuff::emu::rdna {
 namespace {
 
-struct Header {
-  uint8_t ident[16];
-  uint16_t type, machine;
-  uint32_t version;
-  uint64_t entry, program_headers, sections;
-  uint32_t flags;
-  uint16_t header_size, program_size, program_count, section_size, section_count, names;
-};
-struct Section {
-  uint32_t name, type;
-  uint64_t flags, address, offset, size;
-  uint32_t link, info;
-  uint64_t alignment, entry_size;
-};
-struct Symbol {
-  uint32_t name;
-  uint8_t info, other;
-  uint16_t section;
-  uint64_t value, size;
-};
-struct Relocation {
-  uint64_t offset, info;
-  int64_t addend;
-};
+constexpr uint16_t kMachine = 224;          // EM_AMDGPU
+constexpr uint64_t kMaxBytes = 256u << 20;  // of an image
+constexpr uint64_t kDescriptorBytes = 64;
 
-constexpr uint16_t kMachine = 224, kRelocatable = 1;  // EM_AMDGPU, ET_REL
-constexpr uint32_t kRela = 4, kSymbols = 2, kNoBits = 8;
-constexpr uint64_t kAllocated = 2, kExecutable = 4;
+// ELFRelocs/AMDGPU.def of LLVM.
+enum RelocationType : uint32_t {
+  NONE = 0,
+  ABS32_LO = 1,
+  ABS32_HI = 2,
+  ABS64 = 3,
+  REL32 = 4,
+  REL64 = 5,
+  ABS32 = 6,
+  REL32_LO = 10,
+  REL32_HI = 11,
+  RELATIVE64 = 13,
+};
 
 }  // namespace
 
-struct CodeObject::Reader {
-  std::span<const uint8_t> file;
-  CodeObject& out;
-  std::vector<Section> sections;
-  std::vector<uint64_t> placed;  // offset in the image of each section, ~0 where it has none
-
-  template <class T>
-  T at(uint64_t offset) const {
-    if (offset > file.size() || file.size() - offset < sizeof(T)) {
-      fail<InvalidArgument>("code object: {} bytes at {} of a file of {}", sizeof(T), offset,
-                            file.size());
-    }
-    T value;
-    std::memcpy(&value, file.data() + offset, sizeof value);
-    return value;
-  }
-  std::string text(uint64_t offset) const {
-    std::string out_text;
-    for (; at<char>(offset) != 0; ++offset) out_text += at<char>(offset);
-    return out_text;
-  }
+struct CodeObject::Reader : ElfFile {
+  Reader(CodeObject& o, std::span<const uint8_t> b)
+      : ElfFile(b, kMachine, "AMDGPU", Kinds::RelocatableAndLinked), out(o) {}
 
   void read() {
-    const auto header = at<Header>(0);
-    if (std::memcmp(header.ident, "\177ELF\2\1", 6) != 0 || header.machine != kMachine) {
-      fail<InvalidArgument>("code object: not a 64-bit ELF file for AMDGPU (machine {})",
-                            header.machine);
+    if (is_linked())
+      place_segments();
+    else
+      place_sections();
+    // Instructions are fetched by whole lines.
+    out.image_.resize((out.image_.size() + kFetchBytes - 1) / kFetchBytes * kFetchBytes);
+    for (const Elf64_Shdr& s : sections) {
+      if (s.sh_type == SHT_RELA && (is_linked() || has_relocations(s))) relocate(s);
     }
-    for (uint32_t k = 0; k < header.section_count; ++k) {
-      sections.push_back(at<Section>(header.sections + uint64_t(k) * sizeof(Section)));
-    }
-    place(header.type == kRelocatable);
-    read_symbols(header.type == kRelocatable);
-    for (const Section& section : sections) {
-      if (section.type == kRela) relocate(section);
+    for (const Elf64_Sym& s : symbols) {
+      if (const auto offset = offset_of(s)) out.symbols_[name_of(s)] = *offset;
     }
   }
 
-  void place(bool relocatable) {
+ private:
+  void put(uint64_t at, uint64_t file_offset, uint64_t file_bytes, uint64_t size_bytes) {
+    if (at > kMaxBytes || size_bytes > kMaxBytes - at)
+      damaged_object("an image of more than {} bytes", kMaxBytes);
+    if (file_bytes > size_bytes) damaged_object("{} bytes in {}", file_bytes, size_bytes);
+    const auto from = range(file_offset, file_bytes, "contents");
+    out.image_.resize(std::max<uint64_t>(out.image_.size(), at + size_bytes));
+    std::ranges::copy(from, out.image_.begin() + ptrdiff_t(at));
+  }
+
+  void place_segments() {
+    for (const Elf64_Phdr& s : segments()) {
+      if (s.p_type != PT_LOAD) continue;
+      put(s.p_vaddr, s.p_offset, s.p_filesz, s.p_memsz);
+      if (s.p_flags & PF_X) out.code_ = {s.p_vaddr, s.p_memsz};
+    }
+  }
+
+  void place_sections() {
+    placed.resize(sections.size());
     uint64_t next = 0;
-    for (const Section& section : sections) {
-      placed.push_back(~uint64_t(0));
-      if (!(section.flags & kAllocated) || section.size == 0) continue;
-      const uint64_t alignment = std::max<uint64_t>(section.alignment, 1);
-      const uint64_t begin =
-          relocatable ? (next + alignment - 1) / alignment * alignment : section.address;
-      if (begin + section.size > (1u << 30)) fail<InvalidArgument>("code object: over 1 GiB");
-      next = std::max(next, begin + section.size);
-      out.image_.resize(std::max<uint64_t>(out.image_.size(), begin + section.size));
-      placed.back() = begin;
-      if (section.type != kNoBits) {
-        (void)at<uint8_t>(section.offset + section.size - 1);
-        std::memcpy(out.image_.data() + begin, file.data() + section.offset, section.size);
-      }
-      if (section.flags & kExecutable) {
-        out.code_begin_ = begin;
-        out.code_end_ = begin + section.size;
-      }
+    for (size_t k = 0; k < sections.size(); ++k) {
+      const Elf64_Shdr& s = sections[k];
+      if (!is_allocated(s)) continue;
+      const uint64_t align = alignment(s, k), at = (next + align - 1) / align * align;
+      put(at, s.sh_offset, s.sh_type == SHT_NOBITS ? 0 : s.sh_size, s.sh_size);
+      placed[k] = at;
+      next = at + s.sh_size;
+      if (s.sh_flags & SHF_EXECINSTR) out.code_ = {at, s.sh_size};
     }
   }
 
-  Symbol symbol(const Section& table, uint64_t index) const {
-    return at<Symbol>(table.offset + index * sizeof(Symbol));
-  }
-  uint64_t value(const Symbol& s, bool relocatable) const {
-    if (s.section == 0 || s.section >= placed.size()) return ~uint64_t(0);
-    if (!relocatable) return s.value;
-    return placed[s.section] == ~uint64_t(0) ? ~uint64_t(0) : placed[s.section] + s.value;
+  // Where a symbol lies in the image; nothing if it lies elsewhere.
+  std::optional<uint64_t> offset_of(const Elf64_Sym& s) const {
+    if (s.st_shndx == SHN_UNDEF || s.st_shndx >= SHN_LORESERVE) return {};
+    uint64_t base = 0, size = out.image_.size();
+    if (!is_linked()) {
+      if (s.st_shndx >= placed.size() || !placed[s.st_shndx]) return {};
+      base = *placed[s.st_shndx];
+      size = sections[s.st_shndx].sh_size;
+    }
+    if (s.st_value > size) return {};
+    return base + s.st_value;
   }
 
-  void read_symbols(bool relocatable) {
-    for (const Section& table : sections) {
-      if (table.type != kSymbols || table.link >= sections.size()) continue;
-      for (uint64_t k = 1; k < table.size / sizeof(Symbol); ++k) {
-        const Symbol s = symbol(table, k);
-        const uint64_t offset = value(s, relocatable);
-        if (offset != ~uint64_t(0)) {
-          out.symbols_[text(sections[table.link].offset + s.name)] = offset;
-        }
-      }
+  void relocate(const Elf64_Shdr& relocations) {
+    if (relocations.sh_link >= sections.size())
+      damaged_object("relocations with symbols of section {}", relocations.sh_link);
+    const Elf64_Shdr& link = sections[relocations.sh_link];
+    std::vector<Elf64_Sym> linked;
+    if (link.sh_type == SHT_SYMTAB || link.sh_type == SHT_DYNSYM)
+      linked = table<Elf64_Sym>(link, "symbols of relocations");
+    const uint64_t base = is_linked() ? 0 : *placed[relocations.sh_info];
+    const uint64_t size = is_linked() ? out.image_.size() : sections[relocations.sh_info].sh_size;
+    for (const Elf64_Rela& r : table<Elf64_Rela>(relocations, "relocations")) {
+      if (r.r_offset > size) damaged_object("relocation at {} of {}", r.r_offset, size);
+      apply(r, base + r.r_offset, base + size, linked);
     }
   }
 
-  void relocate(const Section& table) {
-    if (table.info >= sections.size() || placed[table.info] == ~uint64_t(0)) return;
-    for (uint64_t k = 0; k < table.size / sizeof(Relocation); ++k) {
-      const auto r = at<Relocation>(table.offset + k * sizeof(Relocation));
-      const Symbol s = symbol(sections[table.link], r.info >> 32);
-      const uint64_t to = value(s, true);
-      const uint64_t where = placed[table.info] + r.offset;
-      if (to == ~uint64_t(0) || where + 8 > out.image_.size() + 4) {
-        fail<InvalidArgument>("code object: a relocation to a symbol that is not defined here");
-      }
-      apply(uint32_t(r.info), where, out.address_ + to + uint64_t(r.addend));
-    }
+  uint64_t target(const Elf64_Rela& r, const std::vector<Elf64_Sym>& linked) const {
+    const uint64_t addend = uint64_t(r.r_addend) + out.address_;
+    if (ELF64_R_TYPE(r.r_info) == RELATIVE64) return addend;
+    const uint64_t index = ELF64_R_SYM(r.r_info);
+    if (index >= linked.size())
+      damaged_object("relocation of symbol {} of {}", index, linked.size());
+    const auto offset = offset_of(linked[index]);
+    if (!offset) damaged_object("a relocation to symbol {}, which is not defined here", index);
+    return *offset + addend;
   }
 
-  void apply(uint32_t type, uint64_t where, uint64_t absolute) {
-    const uint64_t relative = absolute - (out.address_ + where);
-    const auto put = [&](uint64_t bits, size_t bytes) {
-      if (where + bytes > out.image_.size())
-        fail<InvalidArgument>("code object: relocation outside");
-      std::memcpy(out.image_.data() + where, &bits, bytes);
+  void apply(const Elf64_Rela& r, uint64_t where, uint64_t end,
+             const std::vector<Elf64_Sym>& linked) {
+    const auto type = uint32_t(ELF64_R_TYPE(r.r_info));
+    if (type == NONE) return;
+    const uint64_t absolute = target(r, linked), relative = absolute - (out.address_ + where);
+    const auto store = [&](uint64_t bits, size_t count) {
+      if (end - where < count) damaged_object("relocation at {} of {}", where, end);
+      std::memcpy(out.image_.data() + where, &bits, count);
     };
     switch (type) {
-      case 1:
-      case 6: return put(uint32_t(absolute), 4);
-      case 2: return put(absolute >> 32, 4);
-      case 3: return put(absolute, 8);
-      case 4:
-      case 10: return put(uint32_t(relative), 4);
-      case 11: return put(relative >> 32, 4);
-      case 5: return put(relative, 8);
-      default: fail<InvalidArgument>("code object: relocation type {} is not known", type);
+      case ABS32_LO:
+      case ABS32: return store(uint32_t(absolute), 4);
+      case ABS32_HI: return store(absolute >> 32, 4);
+      case RELATIVE64:
+      case ABS64: return store(absolute, 8);
+      case REL32:
+      case REL32_LO: return store(uint32_t(relative), 4);
+      case REL32_HI: return store(relative >> 32, 4);
+      case REL64: return store(relative, 8);
+      default: damaged_object("relocation type {} is not supported", type);
     }
   }
+
+  CodeObject& out;
+  std::vector<std::optional<uint64_t>> placed;  // where a section of a relocatable file lies
 };
 
 CodeObject::CodeObject(std::span<const uint8_t> file, uint64_t address) : address_(address) {
-  Reader{file, *this, {}, {}}.read();
-  // Instructions are fetched by whole lines.
-  image_.resize((image_.size() + kFetchBytes - 1) / kFetchBytes * kFetchBytes);
+  Reader(*this, file).read();
+}
+
+std::vector<std::string> CodeObject::kernels() const {
+  constexpr std::string_view kSuffix = ".kd";
+  std::vector<std::string> names;
+  for (const auto& [symbol, offset] : symbols_) {
+    if (!symbol.ends_with(kSuffix) || image_.size() - offset < kDescriptorBytes) continue;
+    names.push_back(symbol.substr(0, symbol.size() - kSuffix.size()));
+  }
+  return names;
 }
 
 Kernel CodeObject::kernel(const std::string& name) const {
   const auto found = symbols_.find(name + ".kd");
-  if (found == symbols_.end() || found->second + 64 > image_.size()) {
-    std::string names;
-    for (const auto& [symbol, offset] : symbols_) {
-      if (symbol.ends_with(".kd")) names += " " + symbol.substr(0, symbol.size() - 3);
-    }
-    fail<InvalidArgument>("code object: no kernel '{}'; there are:{}", name, names);
+  if (found == symbols_.end() || image_.size() - found->second < kDescriptorBytes) {
+    fail<InvalidArgument>("code object: no kernel '{}'; there are: {}", name,
+                          fmt::join(kernels(), " "));
   }
   Kernel kernel;
   kernel.name = name;
-  kernel.descriptor = parse_descriptor(std::span(image_).subspan(found->second, 64));
+  kernel.descriptor = parse_descriptor(std::span(image_).subspan(found->second, kDescriptorBytes));
   kernel.entry_address = address_ + found->second + uint64_t(kernel.descriptor.entry_offset);
   return kernel;
 }

@@ -1,5 +1,5 @@
 // An AMDGPU code object, linked (ET_DYN) or not (ET_REL): its image placed at an address, its
-// kernels. Called by tests and `tuff emu`. Damaged files throw InvalidArgument; every offset is
+// kernels. Called by tests and `tuff emu`. Damaged files throw CompileError; every offset is
 // checked. Source: gABI chapter 4; LLVM, "User Guide for AMDGPU Backend", Relocation Records.
 #pragma once
 
@@ -18,10 +18,11 @@ class CodeObject {
   CodeObject(std::span<const uint8_t> file, uint64_t address);
   // The kernel of a name; throws InvalidArgument naming those that are there.
   Kernel kernel(const std::string& name) const;
+  std::vector<std::string> kernels() const;
   std::span<uint8_t> image() { return image_; }  // to be mapped at the address
-  // Of the section of instructions.
+  // The instructions.
   std::span<const uint8_t> code() const {
-    return std::span(image_).subspan(code_begin_, code_end_ - code_begin_);
+    return std::span(image_).subspan(code_.offset, code_.bytes);
   }
   uint64_t address() const { return address_; }
 
@@ -30,7 +31,9 @@ class CodeObject {
   uint64_t address_;
   std::vector<uint8_t> image_;
   std::map<std::string, uint64_t> symbols_;  // offsets in the image
-  uint64_t code_begin_ = 0, code_end_ = 0;
+  struct {
+    uint64_t offset = 0, bytes = 0;
+  } code_;  // in the image
 };
 
 }  // namespace tuff::emu::rdna

@@ -58,14 +58,16 @@ uint8_t* reach_scratch(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes) {
 
 // What the lanes of an instruction have in common.
 struct Shape {
-  uint32_t bytes = 4, alignment = 4;
+  uint32_t bytes = 4;
   AccessKind kind = AccessKind::Load;
 };
 
+// Linux sets SH_MEM_CONFIG.ALIGNMENT_MODE to unaligned (gfx_v11_0.c, DEFAULT_SH_MEM_CONFIG;
+// kfd_device_queue_manager_v11.c, update_qpd_v11): loads and stores may lie anywhere, atomics not.
 void check_alignment(Wave& w, uint32_t lane, uint64_t address, const Shape& shape) {
-  if (address & (shape.alignment - 1)) {
+  if (shape.kind == AccessKind::Atomic && address & (shape.bytes - 1)) {
     w.machine->report(w, FindingKind::Misaligned, lane, address,
-                      fmt::format("must be a multiple of {}", shape.alignment));
+                      fmt::format("an atomic's address is a multiple of {}", shape.bytes));
   }
 }
 
@@ -133,7 +135,7 @@ enum class Half : uint8_t { Whole, Low, High };
 template <class T, Half half>
 void load(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
-  const Shape shape{sizeof(T), sizeof(T)};
+  const Shape shape{sizeof(T)};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -152,7 +154,7 @@ void load(Wave& w, const Instruction& i) {
 template <uint32_t words>
 void load_words(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
-  const Shape shape{words * 4, 4};
+  const Shape shape{words * 4};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -166,7 +168,7 @@ void load_words(Wave& w, const Instruction& i) {
 template <uint32_t bytes, int shift = 0>
 void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('0');
-  const Shape shape{bytes, std::min(bytes, 4u), AccessKind::Store};
+  const Shape shape{bytes, AccessKind::Store};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     uint8_t* to = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -182,7 +184,7 @@ void store_bytes(Wave& w, const Instruction& i) {
 template <uint32_t words, uint32_t stride>
 void load_two(Wave& w, const Instruction& i) {
   const Operand &d = *i.find('D'), &a = *i.find('A');
-  const Shape shape{words * 4, 4};
+  const Shape shape{words * 4};
   const Words base = w.v[a.index];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
@@ -199,7 +201,7 @@ void load_two(Wave& w, const Instruction& i) {
 }
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
-  const Shape shape{words * 4, 4, AccessKind::Store};
+  const Shape shape{words * 4, AccessKind::Store};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     for (uint32_t which = 0; which < 2; ++which) {
@@ -229,7 +231,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
   const Operand* second = i.find('1');
   const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
   const Operand* d = returns ? i.find('D') : nullptr;
-  const Shape shape{sizeof(T), sizeof(T), AccessKind::Atomic};
+  const Shape shape{sizeof(T), AccessKind::Atomic};
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     uint8_t* at = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -255,8 +257,12 @@ template <uint32_t words>
 void scalar_load(Wave& w, const Instruction& i) {
   const Operand &d = *i.find('D'), &t = *i.find('T');
   const uint64_t base = read_scalar64(w, i.find('A')->index);
-  const uint64_t address =
-      (base + uint64_t(int64_t(i.offset)) + read_scalar(w, t.index)) & ~uint64_t(3);
+  const uint64_t asked = base + uint64_t(int64_t(i.offset)) + read_scalar(w, t.index);
+  if (asked & 3) {
+    w.machine->report(w, FindingKind::Misaligned, 0, asked,
+                      "scalar loads ignore the two lowest bits of an address");
+  }
+  const uint64_t address = asked & ~uint64_t(3);
   const uint8_t* from = w.machine->reach(
       w, 0, {address, words * 4, AccessKind::ScalarLoad, i.glc || i.dlc, w.group->number});
   const uint32_t serial = ++w.issued[size_t(Counter::Scalar)];

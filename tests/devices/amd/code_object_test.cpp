@@ -87,9 +87,7 @@ std::map<std::string, int64_t> disassembled(const Compiled& c, const CodeObject&
 
 class AmdCodeObject : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (const std::string why = render::why_no_amdgpu_compiler(); !why.empty()) GTEST_SKIP() << why;
-  }
+  void SetUp() override { ASSERT_EQ(render::why_no_amdgpu_compiler(), ""); }
 };
 
 constexpr uint64_t kAddress = 0x7f00'1234'5000;
@@ -126,7 +124,7 @@ TEST_F(AmdCodeObject, KernelsOfEveryGenerationLoad) {
 }
 
 TEST_F(AmdCodeObject, DescriptorsAreWhatLlvmReads) {
-  if (!os::find_program("llvm-objdump-19")) GTEST_SKIP() << "no llvm-objdump-19";
+  ASSERT_TRUE(os::find_program("llvm-objdump-19")) << "install the package llvm-19";
   for (const char* name : {"gfx942", "gfx1030", "gfx1100", "gfx1151", "gfx1201"}) {
     const Generation& g = *find_generation(std::string_view(name));
     const Compiled c = compiled(g);

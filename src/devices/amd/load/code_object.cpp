@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "devices/elf_file.h"
+#include "base/elf_file.h"
 
 namespace tuff::devices::amd {
 namespace {

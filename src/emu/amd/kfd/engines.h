@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -59,7 +60,8 @@ class Engines final : private GpuEvents {
   void resume();
   // Reports what hangs if no engine has taken a step for long, while somebody waits.
   void look_for_hang();
-  void report_blocked(uint32_t gpu);
+  // What of one queue, or of all, has packets and cannot go on.
+  void report_blocked(uint32_t gpu, std::optional<uint32_t> queue);
   // Its queues are gone for good: a reset, or an error of its memory.
   bool is_lost(uint32_t gpu) const;
   bool has_queues(uint32_t gpu) const { return engines_[gpu]->queues.load() != 0; }

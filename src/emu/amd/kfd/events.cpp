@@ -42,7 +42,7 @@ bool Events::has_page() const {
 // create_signal_event, create_other_event. Id 0 is nobody's (kfd_event_init_process).
 uint32_t Events::free_id(bool signal) const {
   uint32_t id = signal ? 1 : kFirstOtherId;
-  while (events_.contains(id)) ++id;
+  for (auto at = events_.lower_bound(id); at != events_.end() && at->first == id; ++at) ++id;
   if (signal && id >= slots_) run_out(ENOSPC, "all {} signal events are taken", slots_ - 1);
   return id;
 }

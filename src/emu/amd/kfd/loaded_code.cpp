@@ -1,15 +1,15 @@
 #include "emu/amd/kfd/loaded_code.h"
 
-#include <elf.h>
 #include <link.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstring>
 #include <set>
 #include <string_view>
+
+#include "base/elf_file.h"
+#include "emu/amd/kfd/pages.h"
 
 namespace tuff::emu::amd {
 namespace {
@@ -19,48 +19,34 @@ constexpr size_t kMaxObjects = 65536;  // a list that goes round ends here
 constexpr size_t kMaxUriBytes = 4096;
 constexpr uint16_t kMachine = 224;  // EM_AMDGPU
 
-// Tables of an ELF64 file, each access checked: nullopt or empty where they do not lie in it.
-struct Tables {
-  std::span<const uint8_t> bytes;
-
-  template <class T>
-  std::optional<T> at(uint64_t offset) const {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return value;
-  }
-  template <class T>
-  std::vector<T> table(uint64_t offset, uint64_t size_bytes) const {
-    if (offset > bytes.size() || bytes.size() - offset < size_bytes) return {};
-    std::vector<T> rows(size_bytes / sizeof(T));
-    if (!rows.empty()) std::memcpy(rows.data(), bytes.data() + offset, rows.size() * sizeof(T));
-    return rows;
-  }
-  std::string_view text(uint64_t offset) const {
-    if (offset >= bytes.size()) return {};
-    const auto* begin = reinterpret_cast<const char*>(bytes.data() + offset);
-    return {begin, strnlen(begin, bytes.size() - offset)};
-  }
-};
-
-// Where the sections of an unlinked object come to lie: one after the other, as they stand, but
-// without notes and unwind tables. The lists name no addresses of sections, so that this has to be
-// known; linked objects say it themselves.
-std::vector<std::optional<uint64_t>> place(const std::vector<Elf64_Shdr>& sections, bool linked) {
-  std::vector<std::optional<uint64_t>> placed(sections.size());
+// Where the sections of an unlinked object come to lie: one after the other, as they stand. The
+// lists name no addresses of sections, so that this has to be known; linked objects say it.
+std::vector<std::optional<uint64_t>> place(const ElfFile& file) {
+  std::vector<std::optional<uint64_t>> placed(file.sections.size());
   uint64_t end = 0;
-  for (size_t i = 0; i < sections.size(); ++i) {
-    const Elf64_Shdr& s = sections[i];
-    constexpr uint32_t kUnwind = 0x70000001;  // SHT_X86_64_UNWIND, which clang writes here too
-    if (!(s.sh_flags & SHF_ALLOC) || s.sh_type == SHT_NOTE || s.sh_type == kUnwind) continue;
-    const uint64_t alignment = std::max<uint64_t>(s.sh_addralign, 1);
-    if (s.sh_size > kMaxObjectBytes || alignment > kMaxObjectBytes || end > kMaxObjectBytes)
-      return {};
-    placed[i] = linked ? 0 : (end + alignment - 1) / alignment * alignment;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    const Elf64_Shdr& s = file.sections[i];
+    if (!ElfFile::is_allocated(s)) continue;
+    if (s.sh_size > kMaxObjectBytes || end > kMaxObjectBytes) return {};
+    placed[i] = file.is_linked() ? 0 : align_up(end, ElfFile::alignment(s, i));
     end = *placed[i] + s.sh_size;
   }
   return placed;
+}
+
+// A kernel is a function that has a descriptor.
+std::map<uint64_t, std::string> kernels_of(const ElfFile& file) {
+  const auto placed = place(file);
+  std::map<uint64_t, std::string> functions;
+  std::set<std::string> names;
+  for (const Elf64_Sym& symbol : file.symbols) {
+    const std::string name = file.name_of(symbol);
+    names.insert(name);
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx >= placed.size()) continue;
+    if (placed[symbol.st_shndx]) functions[*placed[symbol.st_shndx] + symbol.st_value] = name;
+  }
+  std::erase_if(functions, [&](const auto& f) { return !names.contains(f.second + ".kd"); });
+  return functions;
 }
 
 template <class T>
@@ -95,29 +81,11 @@ std::optional<CodeRange> parse_code_uri(const std::string& uri, uint64_t pid) {
 }
 
 std::map<uint64_t, std::string> kernel_offsets(std::span<const uint8_t> object) {
-  const Tables file{object};
-  const auto header = file.at<Elf64_Ehdr>(0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != kMachine)
+  try {
+    return kernels_of({object, kMachine, "AMDGPU", ElfFile::Kinds::RelocatableAndLinked});
+  } catch (const CompileError&) {
     return {};
-  const auto sections =
-      file.table<Elf64_Shdr>(header->e_shoff, uint64_t(header->e_shnum) * sizeof(Elf64_Shdr));
-  const auto placed = place(sections, header->e_type != ET_REL);
-  std::map<uint64_t, std::string> functions;
-  std::set<std::string> names;
-  for (const Elf64_Shdr& s : sections) {
-    if (s.sh_type != SHT_SYMTAB && s.sh_type != SHT_DYNSYM) continue;
-    if (s.sh_link >= sections.size()) return {};
-    for (const Elf64_Sym& symbol : file.table<Elf64_Sym>(s.sh_offset, s.sh_size)) {
-      const std::string name(file.text(sections[s.sh_link].sh_offset + symbol.st_name));
-      names.insert(name);
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx >= placed.size()) continue;
-      if (placed[symbol.st_shndx]) functions[*placed[symbol.st_shndx] + symbol.st_value] = name;
-    }
   }
-  // A kernel is what has a descriptor.
-  std::erase_if(functions, [&](const auto& f) { return !names.contains(f.second + ".kd"); });
-  return functions;
 }
 
 void LoadedCode::set_list(uint64_t r_debug) {

@@ -66,7 +66,7 @@ void Process::create_queue(CreateQueue& a) {
 }
 
 void Process::destroy_queue(DestroyQueue& a) {
-  parts_.engines.report_blocked(queues_.gpu_of(a.queue_id));
+  parts_.engines.report_blocked(queues_.gpu_of(a.queue_id), a.queue_id);
   remove_queue(a.queue_id);
 }
 

@@ -1,29 +1,42 @@
-#include "devices/elf_file.h"
+#include "base/elf_file.h"
 
 #include <algorithm>
 
-namespace tuff::devices {
+namespace tuff {
 
-ElfFile::ElfFile(std::span<const uint8_t> b, uint16_t machine, const char* machine_name)
+ElfFile::ElfFile(std::span<const uint8_t> b, uint16_t machine, const char* machine_name,
+                 Kinds kinds)
     : bytes(b), header{} {
   Elf64_Ehdr& h = header;
   std::memcpy(&h, range(0, sizeof h, "header").data(), sizeof h);
   if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) damaged_object("no ELF magic");
   if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
     damaged_object("not a 64-bit little-endian file");
-  if (h.e_machine != machine || h.e_type != ET_REL)
-    damaged_object("machine {} type {}; {} ({}) relocatable (1) is loaded", h.e_machine, h.e_type,
-                   machine_name, machine);
+  const bool linked_too = kinds == Kinds::RelocatableAndLinked;
+  if (h.e_machine != machine || !(h.e_type == ET_REL || (linked_too && h.e_type == ET_DYN)))
+    damaged_object("machine {} type {}; {} ({}) relocatable (1){} is loaded", h.e_machine, h.e_type,
+                   machine_name, machine, linked_too ? " or linked (3)" : "");
   if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum == 0) damaged_object("no section headers");
   auto from = range(h.e_shoff, uint64_t{h.e_shnum} * sizeof(Elf64_Shdr), "section headers");
   sections.resize(h.e_shnum);
   std::memcpy(sections.data(), from.data(), from.size());
-  read_symbols();
+  read_symbols(SHT_SYMTAB);
+  if (is_linked() && symbols.empty()) read_symbols(SHT_DYNSYM);
 }
 
-void ElfFile::read_symbols() {
+std::vector<Elf64_Phdr> ElfFile::segments() const {
+  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr))
+    damaged_object("program headers of {} bytes", header.e_phentsize);
+  auto from =
+      range(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), "program headers");
+  std::vector<Elf64_Phdr> rows(header.e_phnum);
+  if (!rows.empty()) std::memcpy(rows.data(), from.data(), from.size());
+  return rows;
+}
+
+void ElfFile::read_symbols(uint32_t type) {
   for (const Elf64_Shdr& s : sections) {
-    if (s.sh_type != SHT_SYMTAB) continue;
+    if (s.sh_type != type) continue;
     if (!symbols.empty()) damaged_object("two symbol tables");
     symbols = table<Elf64_Sym>(s, "symbol table");
     if (s.sh_link >= sections.size())
@@ -67,4 +80,4 @@ uint64_t ElfFile::alignment(const Elf64_Shdr& s, size_t number) {
   return align;
 }
 
-}  // namespace tuff::devices
+}  // namespace tuff

@@ -1,6 +1,7 @@
-// ElfFile: header, sections, symbols and names of an ELF64 relocatable object, for loaders. Called
-// by elf_object (the CPU's) and by amd/load. Every offset is checked before it is followed; what is
-// damaged throws CompileError. Knows no machine. Source: gABI chapter 4.
+// ElfFile: header, sections, symbols and names of an ELF64 file, for loaders: relocatable objects,
+// and linked ones (ET_DYN) where they are asked for. Called by devices' elf_object (the CPU's) and
+// amd/load, and by the emulator's loader. Every offset is checked before it is followed; what is
+// damaged throws CompileError. Knows no machine. Source: gABI chapters 4 and 5.
 #pragma once
 
 #include <elf.h>
@@ -14,7 +15,7 @@
 
 #include "base/check.h"
 
-namespace tuff::devices {
+namespace tuff {
 
 template <class... Args>
 [[noreturn]] void damaged_object(fmt::format_string<Args...> text, Args&&... args) {
@@ -25,8 +26,14 @@ struct ElfFile {
   static constexpr uint64_t kMaxImageBytes = 1u << 30;
   static constexpr uint64_t kMaxAlignment = 4096;
 
-  // Reads header, sections and symbols; refuses what is not of this machine.
-  ElfFile(std::span<const uint8_t> bytes, uint16_t machine, const char* machine_name);
+  enum class Kinds : uint8_t { Relocatable, RelocatableAndLinked };
+
+  // Reads header, sections and symbols; refuses what is not of this machine or of these kinds.
+  ElfFile(std::span<const uint8_t> bytes, uint16_t machine, const char* machine_name,
+          Kinds kinds = Kinds::Relocatable);
+
+  bool is_linked() const { return header.e_type == ET_DYN; }
+  std::vector<Elf64_Phdr> segments() const;  // of a linked file
 
   std::span<const uint8_t> range(uint64_t offset, uint64_t size, const char* what) const;
   template <class T>
@@ -42,11 +49,11 @@ struct ElfFile {
   std::span<const uint8_t> bytes;
   Elf64_Ehdr header;
   std::vector<Elf64_Shdr> sections;
-  std::vector<Elf64_Sym> symbols;
-  std::string_view names;  // of symbols
+  std::vector<Elf64_Sym> symbols;  // the static table's; of a linked file without one the dynamic
+  std::string_view names;          // of symbols
 
  private:
-  void read_symbols();
+  void read_symbols(uint32_t type);
 };
 
 template <class T>
@@ -59,4 +66,4 @@ std::vector<T> ElfFile::table(const Elf64_Shdr& s, const char* what) const {
   return rows;
 }
 
-}  // namespace tuff::devices
+}  // namespace tuff

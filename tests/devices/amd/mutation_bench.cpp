@@ -1,0 +1,195 @@
+#include "devices/amd/mutation_bench.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "emu/llvm_tools.h"
+
+namespace tuff::devices::amd {
+namespace {
+
+namespace emu_amd = emu::amd;
+
+const std::vector<uint8_t>& kernels() {
+  static const std::vector<uint8_t> file = emu::testing::assemble(emu_amd::scene_kernels());
+  return file;
+}
+
+uint32_t end_of(const PacketStream& s, size_t unit) {
+  return unit + 1 < s.units.size() ? s.units[unit + 1] : uint32_t(s.dwords.size());
+}
+
+// A packet's bits that order memory, by its dword.
+struct OrderBits {
+  uint32_t dword, first, last;
+};
+
+std::vector<OrderBits> order_bits(QueueKind kind, bool ring, uint32_t head) {
+  if (kind == QueueKind::Sdma) {
+    if ((head & 0xffff) == 0x111) return {{2, 16, 31}};  // GCR_USER
+    return {};
+  }
+  if (ring) return {{0, 8, 12}};  // AQL's barrier bit and fences
+  switch (head >> 8 & 0xff) {
+    case 0x58: return {{7, 0, 15}};   // ACQUIRE_MEM
+    case 0x49: return {{1, 12, 30}};  // RELEASE_MEM
+    case 0x50: return {{1, 31, 31}};  // DMA_DATA's CP_SYNC
+    default: return {};
+  }
+}
+
+std::string packet_name(QueueKind kind, bool ring, std::span<const uint32_t> unit) {
+  const Dialect dialect = Dialect::of("gfx1100");
+  if (kind == QueueKind::Sdma) return disassemble_sdma(unit, dialect)[0].text();
+  return (ring ? disassemble_aql(unit) : disassemble_pm4(unit, dialect))[0].text();
+}
+
+}  // namespace
+
+Bench::Bench(uint32_t gpus, uint64_t seed, const Mutation& mutation)
+    : scene(gpus, seed), generation_(*find_generation("gfx1100")), mutation_(mutation) {}
+
+Bench::Memory& Bench::keep(emu_amd::GpuScene::Block block) {
+  Memory& m = memory_.emplace_back();
+  m.block = std::move(block);
+  m.handle.address = m.block.address;
+  m.handle.size_bytes = m.block.bytes;
+  m.handle.host = m.block.host;
+  return m;
+}
+
+TestSignal& Bench::signal() {
+  Memory& word = system();
+  word.set(0, 0);
+  return signals_.emplace_back(word.block.address);
+}
+
+void Bench::raise(TestSignal& signal, uint32_t value) {
+  for (const Memory& m : memory_) {
+    if (m.block.address == signal.address) m.set(0, value);
+  }
+}
+
+Bench::Queue& Bench::queue(QueueKind kind, uint32_t gpu) {
+  const auto emulated = kind == QueueKind::Pm4    ? emu_amd::QueueKind::Pm4
+                        : kind == QueueKind::Sdma ? emu_amd::QueueKind::Sdma
+                                                  : emu_amd::QueueKind::Aql;
+  Queue q{kind, &scene.queue(gpu, emulated, 16384), &signal(), 0, uint32_t(queues_.size() + 1),
+          &system(), &system()};
+  return queues_.emplace_back(q);
+}
+
+TestProgram& Bench::program(Memory& code, const std::string& name) {
+  const emu::rdna::Kernel k = scene.place(code.block, kernels(), name);
+  KernelCode c;
+  c.entry = k.entry_address;
+  c.descriptor = k.entry_address - uint64_t(k.descriptor.entry_offset);
+  c.rsrc1 = k.descriptor.rsrc1;
+  c.rsrc2 = k.descriptor.rsrc2;
+  c.rsrc3 = k.descriptor.rsrc3;
+  c.properties = k.descriptor.properties;
+  c.local = {32, 1, 1};
+  return programs_.emplace_back(name, c);
+}
+
+void Bench::arguments(const Memory& args, size_t at, const Memory& dst, const Memory& src,
+                      uint32_t k) {
+  args.block.set64(at, dst.block.address);
+  args.block.set64(at + 8, src.block.address);
+  args.set(at / 4 + 4, k);
+}
+
+// ---- mutations
+
+void Bench::add_mutations(const PacketStream& s, bool ring, QueueKind kind) {
+  for (uint32_t unit = 0; unit < s.units.size(); ++unit) {
+    const std::span dwords(s.dwords.data() + s.units[unit], end_of(s, unit) - s.units[unit]);
+    const std::string name = packet_name(kind, ring, dwords);
+    possible.push_back({lists_, ring, unit, 0, 0, "without " + name});
+    for (const OrderBits& bits : order_bits(kind, ring, dwords[0])) {
+      for (uint32_t bit = bits.first; bit <= bits.last; ++bit) {
+        const uint32_t mask = 1u << bit;
+        if (!(dwords[bits.dword] & mask)) continue;
+        possible.push_back({lists_, ring, unit, bits.dword, mask,
+                            fmt::format("without dword {} bit {} of {}", bits.dword, bit, name)});
+      }
+    }
+  }
+}
+
+void Bench::list_mutations(const Encoded& encoded, QueueKind kind) {
+  add_mutations(encoded.packets, true, kind);
+  add_mutations(encoded.ib, false, kind);
+}
+
+void Bench::mutate(Encoded& encoded, QueueKind kind) const {
+  PacketStream& s = mutation_.ring ? encoded.packets : encoded.ib;
+  const uint32_t begin = s.units[mutation_.unit], end = end_of(s, mutation_.unit);
+  if (mutation_.clear) {
+    s.dwords[begin + mutation_.dword] &= ~mutation_.clear;
+  } else if (!mutation_.ring && kind != QueueKind::Sdma) {
+    // Sizes of indirect buffers stay: a NOP of the packet's size, whose body nobody looks at.
+    s.dwords[begin] = 3u << 30 | (end - begin - 2) << 16 | 0x10u << 8;
+  } else {
+    s.dwords.erase(s.dwords.begin() + begin, s.dwords.begin() + end);
+    s.units.erase(s.units.begin() + mutation_.unit);
+    for (uint32_t& unit : s.units) unit -= unit > begin ? end - begin : 0;
+    std::erase_if(s.patches, [&](const Patch& p) { return p.dword >= begin && p.dword < end; });
+    for (Patch& p : s.patches) p.dword -= p.dword >= end ? end - begin : 0;
+  }
+}
+
+Bench::Prepared Bench::encode(Queue& q, const List& list) {
+  EncodeInput in{generation_, binding_, list.commands, {}, {}, 0, 1, {}};
+  in.completion = {q.timeline, q.mailbox->block.address, q.event};
+  in.timestamps = q.timestamps->block.address;
+  Prepared out{&q, q.kind == QueueKind::Pm4    ? encode_pm4(in)
+                   : q.kind == QueueKind::Sdma ? encode_sdma(in)
+                                               : encode_aql(in)};
+  list_mutations(out.encoded, q.kind);
+  if (lists_++ == mutation_.list) mutate(out.encoded, q.kind);
+  return out;
+}
+
+// ---- running
+
+uint64_t Bench::submit(const Prepared& p, const std::vector<uint64_t>& slots) {
+  Queue& q = *p.queue;
+  const Encoded& e = p.encoded;
+  Memory* ib = q.kind == QueueKind::Sdma ? nullptr : &system(e.ib.dwords.size() * 4 + 4);
+  const uint64_t ib_address = ib ? ib->block.address : 0;
+  std::vector<const SignalEpoch*> epochs;
+  for (const SignalWord& w : e.words) {
+    epochs.push_back(&dynamic_cast<const TestSignal*>(w.signal)->epoch);
+  }
+  std::vector<uint64_t> values(e.value_count());
+  fill_values(e, {slots, ++q.value, ib_address}, epochs, values);
+  std::vector<uint32_t> dwords(e.ib.dwords.size()), packets(e.packets.dwords.size());
+  e.ib.write(values, dwords.data());
+  e.packets.write(values, packets.data());
+  if (ib) std::memcpy(ib->block.host, dwords.data(), dwords.size() * 4);
+  if (q.kind == QueueKind::Pm4) {
+    const auto jump = indirect_buffer(ib_address, uint32_t(dwords.size()));
+    q.ring->push({jump.begin(), jump.end()});
+  } else {
+    q.ring->push(q.kind == QueueKind::Sdma ? dwords : packets);
+  }
+  q.ring->announce();
+  return q.value;
+}
+
+bool Bench::finished(Queue& q, uint64_t value) {
+  const auto reached = [&] {
+    for (const Memory& m : memory_) {
+      if (m.block.address == q.timeline->address) return m.word(0) >= value;
+    }
+    return false;
+  };
+  while (!reached()) {
+    if (!scene.step()) return false;
+  }
+  return true;
+}
+
+}  // namespace tuff::devices::amd
