@@ -1,23 +1,55 @@
 #include "devices/registry.h"
 
 #include "base/check.h"
+#include "base/env.h"
 #include "devices/amd/amd.h"
+#include "devices/amd/finding_inbox.h"
 #include "devices/cpu/cpu.h"
 #include "devices/null/null.h"
 #include "devices/shuffle/shuffle.h"
 #ifdef TUFF_HAS_VULKAN
 #include "devices/vulkan/vulkan.h"
 #endif
+#include "emu/amd/mock.h"
 
 namespace tuff::devices {
 namespace {
+
+// The one place where a machine meets the driver that it emulates.
+std::unique_ptr<AmdIface> emulated_amd() {
+  emu::amd::MockOptions options = emu::amd::parse_options(env_text(Env::TUFF_MOCK));
+  const auto inbox = std::make_shared<FindingInbox>();
+  options.report = [inbox](const emu::amd::Finding& f) {
+    inbox->add({emu::amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+  };
+  auto iface = std::make_unique<AmdIface>();
+  iface->kernel = emu::amd::make_mock(options);
+  iface->emulated = true;
+  iface->take_findings = [inbox] { return inbox->take(); };
+  return iface;
+}
+
+std::vector<Candidate> probe_amd() {
+  try {
+    return amd_probe(amd_iface(emulated_amd));
+  } catch (const InvalidArgument& e) {
+    Candidate none;
+    none.name = "AMD";
+    none.reason = e.what();
+    return {none};
+  }
+}
+
+std::unique_ptr<hcq::Device> open_amd(const std::string& selector) {
+  return amd_open(amd_iface(emulated_amd), selector);
+}
 
 constexpr DeviceKind kKinds[] = {
 #ifdef TUFF_HAS_VULKAN
     {"VULKAN", vulkan_probe, vulkan_open, vulkan_raw_replay},
 #endif
     {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
-    {"AMD", amd_probe, amd_open, nullptr},
+    {"AMD", probe_amd, open_amd, nullptr},
     {"NULL", null_probe, null_open, nullptr},
     {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };

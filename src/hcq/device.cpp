@@ -92,9 +92,11 @@ void Queue::wait(uint64_t value) {
     }
     const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS) * (device_.held() ? kHeldPatience : 1);
     if (now_ns - since_ns < static_cast<uint64_t>(timeout_ms) * 1'000'000) continue;
+    const std::string running = in_flight();
     device_.declare_lost(fmt::format(
-        "{}: no progress for {} ms: timeline at {}, waiting for {} (limit: TUFF_TIMEOUT_MS)",
-        device_.name(), (now_ns - since_ns) / 1'000'000, reached, value));
+        "{}: no progress for {} ms: timeline at {}, waiting for {} (limit: TUFF_TIMEOUT_MS){}{}",
+        device_.name(), (now_ns - since_ns) / 1'000'000, reached, value,
+        running.empty() ? "" : "; ", running));
     device_.fail_if_lost();
   }
   seen_.store(value, std::memory_order_release);

@@ -81,6 +81,8 @@ class Queue {
   // What submit() reads of the queue and of its device.
   virtual void add_to(Footprint&) const {}
   virtual uint64_t last_submitted() const = 0;
+  // For errors: "compute queue at 7 of 9: matmul, copy", where that is known.
+  virtual std::string in_flight() const { return {}; }
   // Asks the device only about values that it has not been seen to reach.
   bool passed(uint64_t value);
   // Host wait for a value; polls Device::check_status and throws DeviceLost after

@@ -31,9 +31,10 @@ struct AmdIface {
   std::mutex mutex;                       // of `process`
 };
 
-// Those of the iface that AMD_IFACE names: the registry's row.
-std::vector<Candidate> amd_probe();
-std::unique_ptr<hcq::Device> amd_open(const std::string& selector);
+// The one that AMD_IFACE names: one machine for a process and setting. Throws InvalidArgument for
+// an unknown one.
+using EmulatedAmd = std::unique_ptr<AmdIface> (*)();  // makes the machine that TUFF_MOCK describes
+AmdIface& amd_iface(EmulatedAmd emulated);
 
 // Every GPU, or one candidate with the reason why there is none.
 std::vector<Candidate> amd_probe(AmdIface& iface);

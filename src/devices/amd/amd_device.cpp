@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/os.h"
 #include "devices/amd/program.h"
 #include "hcq/hazard_guard.h"
 
@@ -23,7 +24,7 @@ Target target_of(const GpuNode& node, const Generation& generation) {
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
   t.cores = node.shape.cus();
   t.shared_bytes = std::min(t.shared_bytes, node.lds_kib << 10);
-  if (node.vram_bytes > 0) t.max_buffer_bytes = t.max_binding_bytes = node.vram_bytes;
+  if (!node.integrated) t.max_buffer_bytes = t.max_binding_bytes = node.vram_bytes;
   return t;
 }
 
@@ -55,7 +56,7 @@ hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emul
   info.driver = emulated ? "KFD (emulated)" : "KFD";
   info.uuid = node.unique_id ? fmt::format("{:016x}", node.unique_id) : "";
   info.hardware = !emulated;
-  info.memory_bytes = node.vram_bytes;
+  info.memory_bytes = node.integrated ? os::physical_memory_bytes() : node.vram_bytes;
   info.features = {{"arch", node.arch()},
                    {"emulated", emulated ? "yes" : "no"},
                    {"memory", node.integrated  ? "shared with the CPU"
@@ -129,6 +130,7 @@ std::unique_ptr<hcq::Signal> AmdDevice::create_signal(uint64_t value) {
 std::vector<hcq::MachineFinding> AmdDevice::report_findings() {
   if (!take_findings_) return {};
   std::vector<hcq::MachineFinding> findings = take_findings_();
+  if (findings.empty()) return findings;
   for (const hcq::MachineFinding& f : findings) log_warn("{}: {}", info_.name, f.text);
   hcq::report_findings(findings);
   return findings;

@@ -56,7 +56,12 @@ GpuState::GpuState(std::shared_ptr<Process> process, const GpuNode& node, Lost l
       lost_(std::move(lost)) {}
 
 void GpuState::block(const SignalEvent* event, uint32_t timeout_ms) {
-  const Exceptions e = events.wait(event, timeout_ms);
+  Exceptions e;
+  try {
+    e = events.wait(event, timeout_ms);
+  } catch (const DeviceLost& error) {
+    lost_(error.what(), {});
+  }
   if (e.memory) lost_(to_text(*e.memory), e.memory->address);
   if (e.hardware) lost_(to_text(*e.hardware), {});
 }

@@ -248,6 +248,12 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
   device().fail_if_lost();
 }
 
+// What ran may have passed and been found wrong all the same.
+TUFF_REPLAY_CODE void AmdQueue::wait(uint64_t value) {
+  Queue::wait(value);
+  device().fail_if_lost();
+}
+
 std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
   AmdList& list = own(encoded);
   if (list.last_value == 0)

@@ -52,13 +52,13 @@ class AmdQueue final : public hcq::Queue {
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return *timeline_; }
+  void wait(uint64_t value) override;
   void add_to(hcq::Footprint& out) const override;
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
 
   // Nothing runs from here on.
   void stop() noexcept { hardware_.stop(); }
-  // "compute queue at 7 of 9: matmul_64, copy", for errors; empty if nothing is in flight.
-  std::string in_flight() const;
+  std::string in_flight() const override;
 
  private:
   // The last submissions, to name what was in flight when something went wrong.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 
 #include <tuff/error.h>
@@ -39,6 +40,11 @@ TUFF_KERNEL(32, 1, 1) void spill_more(TUFF_GLOBAL u32* out, i32 at) {
   const i32 i = TUFF_GROUP(x) * 32 + TUFF_LOCAL(x);
   for (i32 k = 0; k < 200; ++k) own[k] = (u32)(i * 1000 + k);
   out[i] = own[at]; }
+TUFF_KERNEL(64, 1, 1) void race(TUFF_GLOBAL u32* out, i32 value) {
+  TUFF_SHARED(u32, shared, 64);
+  const i32 l = TUFF_LOCAL(x);
+  shared[l] = (u32)(value + l);
+  out[TUFF_GROUP(x) * 64 + l] = shared[63 - l]; }
 )";
 
 std::vector<render::Binary> binaries() {
@@ -49,17 +55,17 @@ std::vector<render::Binary> binaries() {
   }();
   std::vector<render::Binary> out;
   for (const auto& [name, buffers] :
-       {std::pair("fill", 1u), {"add", 2u}, {"spill", 1u}, {"spill_more", 1u}}) {
+       {std::pair("fill", 1u), {"add", 2u}, {"spill", 1u}, {"spill_more", 1u}, {"race", 1u}}) {
     render::Binary& b = out.emplace_back();
     b.name = b.symbol = name;
     b.format = render::BinaryFormat::AmdgpuObject;
     b.bytes = object;
     b.args = {buffers, 1};
-    b.local = {32, 1, 1};
+    b.local = {b.name == "race" ? 64u : 32u, 1, 1};
   }
   return out;
 }
-enum Kernel { kFill, kAdd, kSpill, kSpillMore };
+enum Kernel { kFill, kAdd, kSpill, kSpillMore, kRace };
 
 // A machine, and one of its GPUs opened, with kernels.
 struct Machine {
@@ -298,6 +304,26 @@ TEST(AmdMock, FaultsNameKernelAndAddress) {
   }
 }
 
+// What the machine finds is an error where the kernel is waited for, and a line of the report.
+TEST(AmdMock, FindingsAreErrorsAndLinesOfTheReport) {
+  const std::string report =
+      fmt::format("{}/amd_findings_{}.jsonl", testing::TempDir(), os::monotonic_ns());
+  EnvOverride to(Env::TUFF_REPORT, report);
+  for (const auto& options : settings()) {
+    Machine m(options);
+    Opened d(m);
+    const Span a = d.words(128);
+    const std::string text = error_of<HazardFound>([&] { d.run({d.dispatch(kRace, {a}, 1, 2)}); });
+    EXPECT_NE(text.find("race"), std::string::npos) << text;
+    EXPECT_FALSE(d.device->lost());
+    d.run({d.dispatch(kFill, {a}, 1, 4)});
+    EXPECT_EQ(d.read(a), Words(128, 1));
+  }
+  const std::string lines = os::read_text(report);
+  EXPECT_NE(lines.find(R"({"kind":"kernel","gpu":0,)"), std::string::npos) << lines;
+  std::filesystem::remove(report);
+}
+
 // What the machine can do to a driver.
 TEST(AmdMock, InjectedFaults) {
   EnvOverride soon(Env::TUFF_TIMEOUT_MS, "300");
@@ -320,6 +346,7 @@ TEST(AmdMock, InjectedFaults) {
                                                           : "reset";
       EXPECT_NE(text.find(wanted), std::string::npos) << text;
       EXPECT_NE(text.find("AMD:0"), std::string::npos) << text;
+      EXPECT_NE(text.find(": fill"), std::string::npos) << text;
       std::lock_guard lock(m.mutex);
       m.findings.clear();
     }
