@@ -1,5 +1,7 @@
 #include "emu/gpu_scene.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstring>
 
@@ -159,8 +161,7 @@ bool GpuScene::step() {
 }
 
 void GpuScene::run() {
-  while (step()) {
-  }
+  while (step()) {}
 }
 
 bool GpuScene::may_take_packet(uint32_t, uint32_t) {

@@ -35,7 +35,7 @@ class GpuScene : public GpuEvents {
     QueueSetup setup;
     uint32_t gpu = 0;
     Block ring, pointers, eop;
-    uint64_t doorbell = ~0ull, written = 0;  // in the queue's unit
+    uint64_t doorbell = ~0ull, written = 0;          // in the queue's unit
     void push(const std::vector<uint32_t>& dwords);  // SDMA, PM4: dwords; AQL: whole packets
     void announce();
     uint64_t read_pointer() const;

@@ -1,5 +1,7 @@
 // A compute queue of AQL packets: kernels with their descriptors, barriers, and jumps into PM4.
 // Pointers count packets; the doorbell is the index of the last one.
+// Fences of the vendor's packets are written down nowhere: they do nothing here, their barrier bit
+// does.
 // Sources: HSA runtime specification 1.2, 2.9; ROCr core/runtime/amd_aql_queue.cpp (ExecutePM4:
 // the vendor's packet). What fences do, where HSA leaves it open: an agent's acquire invalidates
 // the caches before the L2, a system's the L2 and the instruction cache as well; a system's release
@@ -82,7 +84,7 @@ class AqlQueue : public Pm4Queue {
 
   // The packet's place is free again.
   void finish() {
-    if (releases_to_system(*aql_) && (*aql_)[0] % 256 != aql::KERNEL_DISPATCH) {
+    if (releases_to_system(*aql_) && (*aql_)[0] % 256 == aql::BARRIER_AND) {
       CacheActions a;
       a.gl2_wb = true;
       acquire(a);
@@ -105,7 +107,6 @@ class AqlQueue : public Pm4Queue {
     p.is(1, 3u << 30 | 2u << 16 | pm4::INDIRECT_BUFFER << 8, "the packet within");
     p.is(5, 10, "the count of dwords that remain");
     for (size_t i = 6; i < kDwords; ++i) p.is(i, 0, "a reserved dword or completion signal");
-    begin(p);
     enter(p, 2);
   }
 

@@ -24,7 +24,7 @@ uint8_t* KernelMemory::reach(const rdna::Access& a, rdna::Defect& defect) {
   Conflict conflict;
   uint8_t* bytes = chip_.caches.reach(who_, request, conflict);
   if (!bytes) {
-    fault_ = chip_.caches.fault();
+    if (!fault_) fault_ = chip_.caches.fault();
   } else if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
     defect.kind = conflict.kind == Conflict::Kind::Concurrent ? rdna::FindingKind::ConcurrentUse
                                                               : rdna::FindingKind::StaleData;

@@ -39,10 +39,26 @@ std::vector<OrderBits> order_bits(QueueKind kind, bool ring, uint32_t head) {
   }
 }
 
-std::string packet_name(QueueKind kind, bool ring, std::span<const uint32_t> unit) {
+Packet decode(QueueKind kind, bool ring, std::span<const uint32_t> unit) {
   const Dialect dialect = Dialect::of("gfx1100");
-  if (kind == QueueKind::Sdma) return disassemble_sdma(unit, dialect)[0].text();
-  return (ring ? disassemble_aql(unit) : disassemble_pm4(unit, dialect))[0].text();
+  if (kind == QueueKind::Sdma) return disassemble_sdma(unit, dialect)[0];
+  return (ring ? disassemble_aql(unit) : disassemble_pm4(unit, dialect))[0];
+}
+
+bool is_work(const Packet& p) {
+  return p.name == "DISPATCH_DIRECT" || p.name == "DISPATCH_INDIRECT" || p.name == "DMA_DATA" ||
+         p.name == "KERNEL_DISPATCH" || p.name == "COPY_LINEAR";
+}
+
+// The packet without addresses and values.
+std::string rule_name(const Packet& p, QueueKind kind) {
+  std::string text = kind == QueueKind::Pm4 ? "PM4" : kind == QueueKind::Sdma ? "SDMA" : "AQL";
+  text += " " + p.name;
+  for (const char* field : {"memory", "interrupt", "data", "first", "acquire", "barrier"}) {
+    if (p.fields.count(field)) text += fmt::format(" {}={:#x}", field, p[field]);
+  }
+  for (const std::string& cache : p.caches) text += " " + cache;
+  return text;
 }
 
 }  // namespace
@@ -75,8 +91,9 @@ Bench::Queue& Bench::queue(QueueKind kind, uint32_t gpu) {
   const auto emulated = kind == QueueKind::Pm4    ? emu_amd::QueueKind::Pm4
                         : kind == QueueKind::Sdma ? emu_amd::QueueKind::Sdma
                                                   : emu_amd::QueueKind::Aql;
-  Queue q{kind, &scene.queue(gpu, emulated, 16384), &signal(), 0, uint32_t(queues_.size() + 1),
-          &system(), &system()};
+  Queue q{kind,     &scene.queue(gpu, emulated, 16384), &signal(),
+          0,        uint32_t(queues_.size() + 1),       &system(),
+          &system()};
   return queues_.emplace_back(q);
 }
 
@@ -103,16 +120,20 @@ void Bench::arguments(const Memory& args, size_t at, const Memory& dst, const Me
 // ---- mutations
 
 void Bench::add_mutations(const PacketStream& s, bool ring, QueueKind kind) {
+  bool begun = false;  // what a list owes for those before it comes in front of its first work
   for (uint32_t unit = 0; unit < s.units.size(); ++unit) {
     const std::span dwords(s.dwords.data() + s.units[unit], end_of(s, unit) - s.units[unit]);
-    const std::string name = packet_name(kind, ring, dwords);
-    possible.push_back({lists_, ring, unit, 0, 0, "without " + name});
+    const Packet packet = decode(kind, ring, dwords);
+    const bool first = !begun && kind != QueueKind::Aql;
+    const std::string name = rule_name(packet, kind) + (first ? ", at the start" : "");
+    begun |= is_work(packet);
+    possible.push_back({lists_, ring, unit, 0, 0, name});
     for (const OrderBits& bits : order_bits(kind, ring, dwords[0])) {
       for (uint32_t bit = bits.first; bit <= bits.last; ++bit) {
         const uint32_t mask = 1u << bit;
         if (!(dwords[bits.dword] & mask)) continue;
         possible.push_back({lists_, ring, unit, bits.dword, mask,
-                            fmt::format("without dword {} bit {} of {}", bits.dword, bit, name)});
+                            fmt::format("{}: dword {}, bit {}", name, bits.dword, bit)});
       }
     }
   }

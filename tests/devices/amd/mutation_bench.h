@@ -18,7 +18,8 @@ struct Mutation {
   bool ring = false;         // of AQL: a packet of the ring, not of its indirect buffer
   uint32_t unit = 0;
   uint32_t dword = 0, clear = 0;  // bits of a dword of the unit; none: the whole unit
-  std::string text;
+  // Which rule of an encoder has emitted it, and what is taken: the same for all lists.
+  std::string kind;
 };
 
 class Bench {

@@ -1,6 +1,7 @@
 // Takes away, one by one, every packet and every bit that orders memory from what the encoders
-// emit, and runs it on emulated GPUs: each deletion is found by a finding, a wrong value or a hang
-// in some scene, or is argued for here.
+// emit, and runs it on emulated GPUs. Of each rule of an encoder (a packet in a place, a bit of it)
+// the deletion is found in some scene, by a finding, a wrong value or a hang, or is argued for
+// here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -176,7 +177,7 @@ bool wait_within(Bench& b, QueueKind kind) {
   for (uint32_t round = 1; round <= 2; ++round) {
     src.set(9, 20 * round);
     const uint64_t end = b.submit(prepared, {round, round});
-    b.scene.run();  // as far as it gets: not past the wait
+    b.scene.run();                                    // as far as it gets: not past the wait
     if (mid.word(9) != 20 * round + 1) return false;  // released by `done`
     src.set(9, 30 * round);
     b.raise(go, round);
@@ -184,6 +185,86 @@ bool wait_within(Bench& b, QueueKind kind) {
     if (other.word(9) != 20 * round + 3) return false;
   }
   return true;
+}
+
+// One kernel, whose arguments alone change.
+bool patched_arguments(Bench& b, QueueKind kind) {
+  Memory &code = b.code(), &src = b.vram(), &dst = b.vram(), &args = b.system();
+  auto& q = b.queue(kind);
+  List list;
+  list.run(b.program(code, "add"), args.span());
+  const auto prepared = b.encode(q, list);
+  for (uint32_t round = 1; round <= 2; ++round) {
+    b.arguments(args, 0, dst, src, round);
+    if (!b.finished(q, b.submit(prepared)) || dst.word(2) != round) return false;
+  }
+  return true;
+}
+
+// Puts set2's code where set's is; both have as many bytes.
+void replace_code(Bench& b, Memory& code, uint64_t set) {
+  const uint64_t set2 = b.program(code, "set2").kernel.entry;
+  std::memcpy(code.block.host + (set - code.block.address),
+              code.block.host + (set2 - code.block.address), 256);
+}
+
+// While a list waits the host changes what comes behind: arguments and code. What was written
+// before is not released by a signal.
+bool changed_meanwhile(Bench& b, QueueKind kind) {
+  Memory &code = b.code(), &src = b.vram(), &mid = b.vram(), &dst = b.vram(), &out = b.vram();
+  Memory& args = b.system();
+  auto &add = b.program(code, "add"), &set = b.program(code, "set");
+  auto& q = b.queue(kind);
+  auto& go = b.signal();
+  b.arguments(args, 0, mid, src, 1);
+  List list;
+  list.commands.slot_count = 1;
+  list.run(add, args.span());
+  list.run(set, args.span(256));
+  list.wait(go, 0);
+  list.barrier();
+  list.run(add, args.span(128));
+  list.run(set, args.span(256));
+  const auto prepared = b.encode(q, list);
+  for (uint32_t round = 1; round <= 2; ++round) {
+    src.set(6, 50 * round);
+    b.arguments(args, 128, dst, mid, 0);
+    b.arguments(args, 256, out, src, 40);
+    const uint64_t end = b.submit(prepared, {round});
+    b.scene.run();  // not past the wait
+    b.arguments(args, 128, dst, mid, round);
+    b.arguments(args, 256, out, src, 60);
+    if (round == 2) replace_code(b, code, set.kernel.entry);
+    b.raise(go, round);
+    if (!b.finished(q, end) || dst.word(6) != 50 * round + 1 + round) return false;
+    if (out.word(0) != 59 + round) return false;
+  }
+  return true;
+}
+
+// A copy queue begins and ends while a compute queue has results that are in the L2 alone.
+bool copy_beside(Bench& b, QueueKind kind) {
+  Memory &code = b.code(), &src = b.vram(), &mid = b.vram(), &dst = b.vram(), &args = b.system();
+  Memory &from = b.system(), &to = b.vram();
+  auto& add = b.program(code, "add");
+  auto &q = b.queue(kind), &s = b.queue(QueueKind::Sdma);
+  auto& go = b.signal();
+  src.set(6, 30);
+  from.set(6, 8);
+  b.arguments(args, 0, mid, src, 1);
+  b.arguments(args, 128, dst, mid, 2);
+  List list, copy;
+  list.commands.slot_count = 1;
+  list.run(add, args.span());
+  list.barrier();
+  list.wait(go, 0);
+  list.run(add, args.span(128));
+  copy.copy(to.span(), from.span());
+  const uint64_t end = b.submit(b.encode(q, list), {1});
+  b.scene.run();  // not past the wait
+  if (!b.finished(s, b.submit(b.encode(s, copy)))) return false;
+  b.raise(go, 1);
+  return b.finished(q, end) && dst.word(6) == 33 && to.word(6) == 8;
 }
 
 // A copy queue brings inputs and fetches results of a compute queue.
@@ -338,10 +419,7 @@ bool new_code(Bench& b, QueueKind kind) {
   list.run(set, args.span());
   const auto prepared = b.encode(q, list);
   if (!b.finished(q, b.submit(prepared)) || dst.word(1) != 40) return false;
-  // set2 has as many bytes as set.
-  const uint64_t from = b.program(code, "set2").kernel.entry - code.block.address;
-  std::memcpy(code.block.host + (set.kernel.entry - code.block.address), code.block.host + from,
-              256);
+  replace_code(b, code, set.kernel.entry);
   return b.finished(q, b.submit(prepared)) && dst.word(1) == 41;
 }
 
@@ -374,6 +452,9 @@ const SceneRow kScenes[] = {
     FOR_COMPUTE(copy_between, 1),
     FOR_COMPUTE(several_kernels, 1),
     FOR_COMPUTE(wait_within, 1),
+    FOR_COMPUTE(patched_arguments, 1),
+    FOR_COMPUTE(changed_meanwhile, 1),
+    FOR_COMPUTE(copy_beside, 1),
     FOR_COMPUTE(copy_queue, 1),
     FOR_COMPUTE(two_gpus, 2),
     FOR_COMPUTE(peer_copy, 2),
@@ -416,18 +497,62 @@ TEST(AmdMutation, WholeListsRunWithoutAFinding) {
   }
 }
 
-TEST(AmdMutation, EveryDeletionIsFound) {
-  size_t total = 0, found = 0;
+struct Tally {
+  size_t tried = 0, found = 0;
+};
+
+// By rule of an encoder: what one scene does not need another does.
+std::map<std::string, Tally> try_all() {
+  std::map<std::string, Tally> tallies;
   for (const SceneRow& row : kScenes) {
     for (const Mutation& m : run(row, 1, {}).possible) {
-      bool caught = false;
-      for (uint64_t seed = 1; seed <= kSeeds && !caught; ++seed) caught = !run(row, seed, m).passed();
-      ++total;
-      found += caught;
-      if (!caught) std::printf("not found: %s: list %zu unit %u: %s\n", row.name, m.list, m.unit, m.text.c_str());
+      bool found = false;
+      for (uint64_t seed = 1; seed <= kSeeds && !found; ++seed) found = !run(row, seed, m).passed();
+      Tally& tally = tallies[m.kind];
+      ++tally.tried;
+      tally.found += found;
     }
   }
-  std::printf("%zu of %zu deletions found\n", found, total);
+  return tallies;
+}
+
+// Rules whose deletion no scene can find, and why they stand all the same.
+const std::map<std::string, const char*> kNotNeeded{
+    {"AQL BARRIER_AND acquire=0x1 barrier=0x1: dword 0, bit 11",
+     "release to the agent: L0 writes through, the L2 is the agent's; HSA asks for the fence"},
+    {"AQL BARRIER_AND acquire=0x2 barrier=0x1: dword 0, bit 12",
+     "release to the system: the acquire of the same packet writes back what it invalidates"},
+    {"AQL BARRIER_AND acquire=0x2 barrier=0x1: dword 0, bit 8",
+     "barrier bit: the PM4_IB in front of it, which flushes the HDP, has one"},
+    {"AQL PM4_IB acquire=0x2 barrier=0x1: dword 0, bit 8",
+     "barrier bit: releases come from the end of the pipe, which with one XCC is the only one; "
+     "work behind it has a BARRIER_AND"},
+    {"AQL PM4_IB acquire=0x2 barrier=0x1: dword 0, bit 10",
+     "acquire: vendor packets' fences are written down nowhere; given, not relied upon"},
+    {"AQL PM4_IB acquire=0x2 barrier=0x1: dword 0, bit 12",
+     "release: vendor packets' fences are written down nowhere; given, not relied upon"},
+    {"SDMA NOP, at the start",
+     "every list ends with a FENCE, which waits for its copies; one dword, so that a list depends "
+     "on no other's end"},
+};
+
+TEST(AmdMutation, EveryDeletionIsFound) {
+  size_t tried = 0, found = 0;
+  const std::map<std::string, Tally> tallies = try_all();
+  for (const auto& [kind, tally] : tallies) {
+    tried += tally.tried;
+    found += tally.found;
+    const auto argued = kNotNeeded.find(kind);
+    if (argued == kNotNeeded.end()) {
+      EXPECT_GT(tally.found, 0u) << kind << ": no scene misses it (" << tally.tried << " tried)";
+    } else {
+      EXPECT_EQ(tally.found, 0u) << kind << " is needed: take it from the table";
+      std::printf("not needed: %s: %s\n", kind.c_str(), argued->second);
+    }
+  }
+  for (const auto& [kind, why] : kNotNeeded) EXPECT_TRUE(tallies.count(kind)) << kind;
+  std::printf("%zu rules, %zu not needed; %zu of %zu deletions found\n", tallies.size(),
+              kNotNeeded.size(), found, tried);
 }
 
 }  // namespace
