@@ -43,6 +43,7 @@ uint64_t Reports::count() const {
 Engines::Engines(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
                  Events& events, LoadedCode& code, Reports& reports)
     : options_(options),
+      spaces_(spaces),
       events_(events),
       code_(code),
       reports_(reports),
@@ -92,8 +93,11 @@ void Engines::detach(uint32_t gpu, uint32_t queue) {
   });
 }
 
-void Engines::forget(uint32_t gpu, uint64_t serial) {
-  visit(gpu, [&](Engine& engine) { engine.gpu->forget(serial); });
+void Engines::end(uint32_t gpu, const Mapping& mapping) {
+  visit(gpu, [&](Engine& engine) {
+    engine.gpu->forget(mapping.serial);
+    spaces_[gpu]->unmap(mapping.address);
+  });
 }
 
 void Engines::wake() {
