@@ -183,10 +183,13 @@ void Engines::look_for_hang() {
 }
 
 void Engines::report_blocked(uint32_t gpu, std::optional<uint32_t> queue) {
-  const Engine& engine = *engines_[gpu];
-  if (engine.health.load() != Health::Running || engine.queues.load() == 0) return;
+  std::string blocked;
+  visit(gpu, [&](Engine& engine) {
+    if (engine.health.load() == Health::Running && engine.queues.load() != 0)
+      blocked = engine.gpu->blocked();
+  });
   const std::string of_queue = queue ? fmt::format("queue {} ", *queue) : "";
-  std::istringstream lines(engine.gpu->blocked());
+  std::istringstream lines(blocked);
   for (std::string line; std::getline(lines, line);) {
     if (line.find(of_queue) == std::string::npos) continue;
     reports_.add({FindingKind::Hang, gpu, queue.value_or(0), 0, line});
