@@ -194,6 +194,8 @@ TEST(MockFault, SteppedEnginesRunInsideOfWaitsAlone) {
   GetVersion a{};
   s.scene->call(kGetVersion, a);
   EXPECT_EQ(s.packets(), 0u);
+  s.scene->wait(s.memory, 0);  // a look
+  EXPECT_EQ(s.packets(), 1u);
   s.step();
   EXPECT_EQ(s.packets(), 3u);
 }

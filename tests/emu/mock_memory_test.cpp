@@ -304,6 +304,54 @@ TEST(MockMemory, CachesForgetBeforeAMappingEnds) {
   EXPECT_EQ(take_gpu_history(), std::vector<std::string>{"forget 0:1"});
 }
 
+// What the host takes away from under a GPU is a fault there, and not a crash.
+TEST(MockMemory, MemoryThatTheHostUnmapsIsLostToGpus) {
+  std::byte* seen = nullptr;
+  uint64_t address = 0;
+  MockOptions options;
+  options.seed = 1;
+  GpuScript script;
+  script.packet = [&](const ScriptedPacket& packet) {
+    seen = reach(packet.space, address);
+    return true;
+  };
+  set_gpu_script(script);
+  MockScene scene(options);
+  set_gpu_script({});
+  scene.acquire();
+  scene.make_event_page();
+  const uint32_t event = scene.event(EventType::Signal);
+  uint64_t* bell = scene.doorbell(scene.queue(QueueType::Compute));
+  void* user = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  AllocMemory a = scene.request(8192, kUserptr | kWritable);
+  a.mmap_offset = reinterpret_cast<uint64_t>(user);
+  ASSERT_EQ(scene.call(kAllocMemory, a), 0);
+  const MockScene::Memory memory{a.va_addr, 8192, a.handle, 0};
+  address = a.va_addr + 4096;
+  ASSERT_EQ(scene.map(memory), 0);
+  scene.ring(bell, 1);
+  scene.wait(event, 1);
+  EXPECT_EQ(seen, static_cast<std::byte*>(user) + 4096);
+  EXPECT_TRUE(scene.take_findings().empty());
+  EXPECT_EQ(scene.machine->munmap(user, 4096), 0);  // half of it
+  EXPECT_EQ(scene.take_findings().size(), 1u);
+  scene.ring(bell, 2);
+  scene.wait(event, 1);
+  EXPECT_EQ(seen, nullptr);
+  // It is unmapped and freed as ever, and does not take somebody else along.
+  AllocMemory other = scene.request(8192, kSystemFlags);
+  other.va_addr = a.va_addr;
+  ASSERT_EQ(scene.call(kAllocMemory, other), 0);
+  ASSERT_EQ(scene.map({other.va_addr, 8192, other.handle, 0}), 0);
+  EXPECT_EQ(scene.unmap(memory), 0);
+  EXPECT_EQ(scene.free(memory), 0);
+  EXPECT_EQ(scene.machine->munmap(static_cast<std::byte*>(user) + 4096, 4096), 0);
+  scene.ring(bell, 3);
+  scene.wait(event, 1);
+  EXPECT_NE(seen, nullptr);
+  EXPECT_TRUE(scene.take_findings().empty());
+}
+
 // The same memory twice in a row, for rings that wrap without being cut.
 TEST(MockMemory, AqlQueueMemoryIsMappedTwice) {
   std::byte *once = nullptr, *twice = nullptr;

@@ -43,6 +43,7 @@ uint64_t Reports::count() const {
 Engines::Engines(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
                  Events& events, LoadedCode& code, Reports& reports)
     : options_(options),
+      spaces_(spaces),
       events_(events),
       code_(code),
       reports_(reports),
@@ -92,8 +93,11 @@ void Engines::detach(uint32_t gpu, uint32_t queue) {
   });
 }
 
-void Engines::forget(uint32_t gpu, uint64_t serial) {
-  visit(gpu, [&](Engine& engine) { engine.gpu->forget(serial); });
+void Engines::end(uint32_t gpu, const Mapping& mapping) {
+  visit(gpu, [&](Engine& engine) {
+    engine.gpu->forget(mapping.serial);
+    spaces_[gpu]->unmap(mapping.address);
+  });
 }
 
 void Engines::wake() {
@@ -179,10 +183,13 @@ void Engines::look_for_hang() {
 }
 
 void Engines::report_blocked(uint32_t gpu, std::optional<uint32_t> queue) {
-  const Engine& engine = *engines_[gpu];
-  if (engine.health.load() != Health::Running || engine.queues.load() == 0) return;
+  std::string blocked;
+  visit(gpu, [&](Engine& engine) {
+    if (engine.health.load() == Health::Running && engine.queues.load() != 0)
+      blocked = engine.gpu->blocked();
+  });
   const std::string of_queue = queue ? fmt::format("queue {} ", *queue) : "";
-  std::istringstream lines(engine.gpu->blocked());
+  std::istringstream lines(blocked);
   for (std::string line; std::getline(lines, line);) {
     if (line.find(of_queue) == std::string::npos) continue;
     reports_.add({FindingKind::Hang, gpu, queue.value_or(0), 0, line});

@@ -50,7 +50,7 @@ class Engines final : private GpuEvents {
 
   void attach(uint32_t gpu, const QueueSetup& queue);
   void detach(uint32_t gpu, uint32_t queue);
-  void forget(uint32_t gpu, uint64_t serial);
+  void end(uint32_t gpu, const Mapping& mapping);
   // Something may have changed for engines that wait; called after every call.
   void wake();
   bool is_stepped() const { return options_.seed.has_value(); }
@@ -96,6 +96,7 @@ class Engines final : private GpuEvents {
   std::string kernel_at(uint64_t entry) override;
 
   const MockOptions& options_;
+  std::span<const std::unique_ptr<AddressSpace>> spaces_;
   Events& events_;
   LoadedCode& code_;
   Reports& reports_;

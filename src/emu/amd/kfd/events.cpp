@@ -156,6 +156,7 @@ WaitResult Events::wait(std::span<EventData> events, bool all, uint32_t timeout_
         changed_.wait_until(lock, forever ? again : std::min(again, deadline));
     }
     result = state(waiters, all);
+    if (timeout_ms == 0) break;  // a look moves engines by one step and not to their end
   }
   if (result == WaitResult::Complete) report(waiters, events);
   stop_waiting(waiters);

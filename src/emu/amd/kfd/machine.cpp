@@ -282,6 +282,12 @@ intptr_t Machine::mmap(void* at, size_t size_bytes, int protection, int flags, i
 }
 
 int Machine::munmap(void* at, size_t size_bytes) {
+  try {
+    std::lock_guard lock(mutex_);
+    if (process_) process_->check_unmap(reinterpret_cast<uint64_t>(at), size_bytes);
+  } catch (const Refused& refused) {
+    answer("munmap", refused);
+  }
   return os::system_kernel().munmap(at, size_bytes);
 }
 

@@ -41,11 +41,11 @@ bool BufferObject::is_mapped() const {
 }
 
 Memory::Memory(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
-               std::shared_ptr<PageFile> file, Forget forget)
+               std::shared_ptr<PageFile> file, End end)
     : options_(options),
       spaces_(spaces),
       file_(std::move(file)),
-      forget_(std::move(forget)),
+      end_(std::move(end)),
       vram_used_(spaces.size()) {}
 
 // kfd_ioctl_alloc_memory_of_gpu, amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu. The kernel takes the
@@ -203,13 +203,30 @@ void Memory::unmap(BufferObject& object, uint32_t gpu) {
   if (use.queues != 0)
     refuse(EBUSY, "the buffer at {:#x} is in use by {} queues of GPU {}", object.address,
            use.queues, gpu);
-  for (uint32_t copy = 0; copy < object.copies; ++copy) {
-    const uint64_t address = object.address + copy * object.buffer->size_bytes;
-    const auto mapping = spaces_[gpu]->find(address);
-    forget_(gpu, mapping->serial);
-    spaces_[gpu]->unmap(address);
-  }
+  end_mappings(object, gpu);
   use.mapped = false;
+}
+
+void Memory::end_mappings(const BufferObject& object, uint32_t gpu) {
+  for (uint32_t copy = 0; copy < object.copies; ++copy) {
+    const auto mapping = spaces_[gpu]->find(object.address + copy * object.buffer->size_bytes);
+    // It may have been lost, and its place be somebody else's.
+    if (mapping && mapping->buffer == object.buffer) end_(gpu, *mapping);
+  }
+}
+
+bool Memory::invalidate(uint64_t address, uint64_t size_bytes) {
+  bool any = false;
+  for (auto& [handle, object] : objects_) {
+    if (!(object->flags & kUserptr)) continue;
+    const auto begin = reinterpret_cast<uint64_t>(object->buffer->memory);
+    if (begin >= address + size_bytes || address >= begin + object->buffer->size_bytes) continue;
+    for (uint32_t gpu = 0; gpu < spaces_.size(); ++gpu) {
+      any = any || object->on[gpu].mapped;
+      end_mappings(*object, gpu);
+    }
+  }
+  return any;
 }
 
 uint64_t Memory::available_bytes(uint32_t gpu) const {

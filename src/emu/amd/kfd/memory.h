@@ -41,10 +41,10 @@ struct BufferObject {
 
 class Memory {
  public:
-  // `forget`: to be called with GPU and serial before a mapping ends.
-  using Forget = std::function<void(uint32_t gpu, uint64_t serial)>;
+  // Ends a mapping: what caches have of it is written back first, and nobody steps in between.
+  using End = std::function<void(uint32_t gpu, const Mapping& mapping)>;
   Memory(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
-         std::shared_ptr<PageFile> file, Forget forget);
+         std::shared_ptr<PageFile> file, End end);
 
   // `doorbells`: the page of the process on that GPU, for DOORBELL.
   void allocate(os::kfd::AllocMemory& arguments, uint32_t gpu, const Pages& doorbells);
@@ -53,6 +53,9 @@ class Memory {
   void map(BufferObject& object, uint32_t gpu);
   void unmap(BufferObject& object, uint32_t gpu);
   uint64_t available_bytes(uint32_t gpu) const;
+  // The host unmaps that much of its own: GPUs lose what they had of it (amdgpu_mn_invalidate_hsa).
+  // True if some GPU had.
+  bool invalidate(uint64_t address, uint64_t size_bytes);
   // A mapping that begins in this page and is as long, for a queue, which holds it until release.
   // Less than a page: any length. Null where there is none.
   BufferObject* hold(uint32_t gpu, uint64_t address, uint64_t size_bytes);
@@ -65,6 +68,7 @@ class Memory {
 
  private:
   void check(const os::kfd::AllocMemory& arguments) const;
+  void end_mappings(const BufferObject& object, uint32_t gpu);
   void reserve(BufferObject& object, size_t size_bytes);
   void unreserve(const BufferObject& object);
   void make_pages(BufferObject& object, size_t size_bytes, uint64_t user_address,
@@ -73,7 +77,7 @@ class Memory {
   const MockOptions& options_;
   std::span<const std::unique_ptr<AddressSpace>> spaces_;
   std::shared_ptr<PageFile> file_;
-  Forget forget_;
+  End end_;
   std::map<uint64_t, std::unique_ptr<BufferObject>> objects_;  // by handle
   std::vector<uint64_t> vram_used_;                            // by GPU
   uint64_t system_used_ = 0;

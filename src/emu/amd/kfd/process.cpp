@@ -25,8 +25,8 @@ uint32_t gpu_id_of_handle(uint64_t handle) { return uint32_t(handle >> 32); }
 Process::Process(const MachineParts& parts)
     : parts_(parts),
       memory_(parts.options, parts.spaces, parts.file,
-              [&engines = parts.engines](uint32_t gpu, uint64_t serial) {
-                engines.forget(gpu, serial);
+              [&engines = parts.engines](uint32_t gpu, const Mapping& mapping) {
+                engines.end(gpu, mapping);
               }),
       queues_(memory_, uint32_t(parts.spaces.size()), parts.file),
       vm_files_(parts.spaces.size()) {}
@@ -214,6 +214,11 @@ intptr_t Process::map_device(void* at, size_t size_bytes, int protection, int fl
     return queues_.doorbells(gpu).map_at(at, size_bytes, protection, flags, 0);
   }
   refuse(ENODEV, "mmap of /dev/kfd at {:#x}: no such GPU", offset);
+}
+
+void Process::check_unmap(uint64_t address, uint64_t size_bytes) {
+  if (memory_.invalidate(address, size_bytes))
+    refuse(EBUSY, "{} bytes at {:#x} are mapped on a GPU as a user pointer", size_bytes, address);
 }
 
 void wait_events(const MachineParts& parts, WaitEvents& a) {

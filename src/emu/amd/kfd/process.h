@@ -59,6 +59,8 @@ class Process {
   intptr_t map_buffer(const RenderFile& file, void* at, size_t size_bytes, int protection,
                       int flags, uint64_t offset);
   intptr_t map_device(void* at, size_t size_bytes, int protection, int flags, uint64_t offset);
+  // Refused in words alone: the system unmaps what it is told to.
+  void check_unmap(uint64_t address, uint64_t size_bytes);
   size_t queues() const { return queues_.count(); }
 
  private:
