@@ -135,6 +135,31 @@ TEST_F(SeededBugs, LdsRaceIsFoundInEveryOrder) {
   }
 }
 
+// The barrier orders the waves, but the first store may not have arrived when they go on.
+TEST_F(SeededBugs, LdsStoreNotWaitedForBeforeTheBarrier) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Outcome outcome = run_after_load(R"(
+      ds_store_b32 v1, v0
+      s_barrier
+      v_xor_b32_e32 v3, 0x80, v1
+      ds_load_b32 v4, v3
+      s_waitcnt lgkmcnt(0))",
+                                           seed);
+    ASSERT_FALSE(outcome.findings.empty());
+    EXPECT_EQ(outcome.findings[0].kind, FindingKind::LdsRace);
+  }
+}
+
+TEST_F(SeededBugs, StoresCountAmongLdsOperations) {
+  const Outcome outcome = run_after_load(R"(
+      ds_store_b32 v1, v0
+      ds_load_b32 v4, v1
+      ds_store_b32 v1, v0 offset:256
+      s_waitcnt lgkmcnt(1)
+      v_add_nc_u32_e32 v5, v4, v0)");
+  EXPECT_EQ(to_text(outcome.findings), "");
+}
+
 TEST_F(SeededBugs, LoadUsedBeforeItsWait) {
   expect_bug({FindingKind::MissingWait, R"(
       global_load_b32 v2, v1, s[2:3]

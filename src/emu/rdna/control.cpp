@@ -51,7 +51,11 @@ void wait_lgkm(Wave& w, uint32_t left) {
   if (left == 0 || only_lds) complete(w, Counter::Lds, left);
 }
 
-void settle(Wave& w) { w.outstanding = w.issued != w.completed; }
+void settle(Wave& w) {
+  w.outstanding = w.issued != w.completed;
+  const size_t lds = size_t(Counter::Lds);
+  if (w.issued[lds] == w.completed[lds]) w.lds_on_the_way.clear();
+}
 
 void wait_counters(Wave& w, const Instruction& i) {
   const uint32_t word = i.find('I')->value, vm = word >> 10 & 63, lgkm = word >> 4 & 63;

@@ -5,6 +5,7 @@
 #include "emu/rdna/code_cache.h"
 #include "emu/rdna/execute.h"
 #include "emu/rdna/initial_state.h"
+#include "emu/rdna/lds_races.h"
 
 namespace tuff::emu::rdna {
 
@@ -104,8 +105,7 @@ void Dispatch::State::release_barriers() {
     bool all_there = true;
     for (const auto& w : resident->waves) all_there &= w->ended || w->at_barrier;
     if (!all_there) continue;
-    ++resident->group.epoch;
-    for (const auto& w : resident->waves) w->at_barrier = false;
+    pass_barrier(resident->group, resident->waves);
   }
 }
 

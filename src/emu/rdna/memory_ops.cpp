@@ -5,27 +5,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "emu/rdna/lds_races.h"
 #include "emu/rdna/machine.h"
 #include "emu/rdna/meanings.h"
 
 namespace tuff::emu::rdna {
 namespace {
-
-// Counts what a byte of LDS has seen since the last barrier. True if that is a race.
-bool touch(Workgroup& group, uint32_t at, uint32_t wave, AccessKind kind) {
-  LdsShadow& shadow = group.shadow[at];
-  if (shadow.epoch != group.epoch) shadow = {group.epoch, 0, 0};
-  const uint8_t me = uint8_t(wave + 1);
-  if (kind == AccessKind::Atomic) return false;  // atomics order themselves
-  const bool others_wrote = shadow.writer != 0 && shadow.writer != me;
-  const bool others_read = shadow.reader != 0 && shadow.reader != me;
-  if (kind == AccessKind::Store) {
-    shadow.writer = me;
-    return others_wrote || others_read;
-  }
-  shadow.reader = shadow.reader == 0 || shadow.reader == me ? me : 255;
-  return others_wrote;
-}
 
 uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, AccessKind kind) {
   Workgroup& group = *w.group;
@@ -35,11 +20,7 @@ uint8_t* reach_lds(Wave& w, uint32_t lane, uint64_t at, uint32_t bytes, AccessKi
         fmt::format("{} bytes at {} of {} bytes of LDS", bytes, at, group.lds.size()));
     return nullptr;
   }
-  bool race = false;
-  for (uint32_t k = 0; k < bytes; ++k) {
-    race |= touch(group, uint32_t(at) + k, w.number, kind);
-  }
-  if (race) {
+  if (touch_lds(w, uint32_t(at), bytes, kind)) {
     w.machine->report(w, FindingKind::LdsRace, lane, at,
                       "another wave used these bytes since the last barrier");
   }
@@ -129,6 +110,13 @@ void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes
   w.outstanding = true;
 }
 
+// lgkmcnt counts what returns nothing too; vector memory has vscnt for it.
+void mark_store(Wave& w, const Instruction& i) {
+  if (i.encoding() != Encoding::DS && i.encoding() != Encoding::FLAT) return;
+  ++w.issued[size_t(Counter::Lds)];
+  w.outstanding = true;
+}
+
 // What a load of fewer than 32 bits leaves in its register.
 enum class Half : uint8_t { Whole, Low, High };
 
@@ -178,6 +166,7 @@ void store_bytes(Wave& w, const Instruction& i) {
       std::memcpy(to + k, &word, std::min(bytes, 4u));
     }
   }
+  mark_store(w, i);
 }
 
 // Two addresses in units of the element, each with an 8-bit offset.
@@ -214,6 +203,7 @@ void store_two(Wave& w, const Instruction& i) {
       }
     }
   }
+  mark_store(w, i);
 }
 
 template <class T>
@@ -250,7 +240,10 @@ void atomic(Wave& w, const Instruction& i, F f) {
     w.v[d->index][lane] = uint32_t(bits);
     if (sizeof(T) == 8) w.v[d->index + 1][lane] = uint32_t(bits >> 32);
   }
-  if (d) mark_result(w, i, *d, w.exec());
+  if (d)
+    mark_result(w, i, *d, w.exec());
+  else
+    mark_store(w, i);
 }
 
 template <uint32_t words>

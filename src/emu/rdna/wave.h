@@ -20,6 +20,12 @@ struct LdsShadow {
   uint8_t writer = 0, reader = 0;  // wave + 1; reader 255: several
 };
 
+// An access of a wave to LDS, and the serial number of its instruction among those of lgkmcnt.
+struct LdsAccess {
+  uint32_t at = 0, bytes = 0, serial = 0;
+  bool is_store = false;
+};
+
 struct Workgroup {
   uint32_t number = 0;
   std::array<uint32_t, 3> id{};
@@ -53,6 +59,8 @@ struct Wave {
   std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
   std::array<uint32_t, 128> s_load{};
   bool outstanding = false;
+  std::vector<LdsAccess>
+      lds_on_the_way;  // those that no s_waitcnt has waited for, and maybe others
 
   uint32_t exec() const { return s[source::ExecLo]; }
   uint32_t vcc() const { return s[source::VccLo]; }

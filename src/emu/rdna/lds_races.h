@@ -1,0 +1,19 @@
+// Races between the waves of a workgroup in LDS, byte by byte: two waves, one of them writing, with
+// no barrier between. Told of accesses by memory_ops.cpp, of barriers by dispatch.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "emu/rdna/memory.h"
+#include "emu/rdna/wave.h"
+
+namespace tuff::emu::rdna {
+
+// True if the access races with what another wave did since the last barrier.
+bool touch_lds(Wave& w, uint32_t at, uint32_t bytes, AccessKind kind);
+// All waves of the group have come to a barrier. What a wave has not waited for goes on behind it:
+// s_barrier orders waves, not their LDS operations.
+void pass_barrier(Workgroup& group, std::span<const std::unique_ptr<Wave>> waves);
+
+}  // namespace tuff::emu::rdna
