@@ -207,6 +207,32 @@ TEST_F(SeededBugs, RegisterWrittenInSomeLanesOnly) {
               "global_store_b32 v1, v7, s[2:3]"});
 }
 
+// Compilers leave the upper word of an addend undefined where the lower word of the sum is used.
+TEST_F(SeededBugs, UndefinednessIsFollowedByWords) {
+  const std::string kSum = R"(
+      v_mov_b32_e32 v10, 3
+      v_mad_u64_u32 v[12:13], null, v0, v0, v[10:11]
+      v_lshlrev_b64 v[14:15], 2, v[12:13]
+      global_store_b32 v1, v14, s[2:3])";
+  EXPECT_EQ(to_text(run_after_load(kSum).findings), "");
+  const std::string upper = kSum + "\n      global_store_b32 v1, v13, s[2:3]";
+  expect_bug(
+      {FindingKind::UninitializedRegister, upper.c_str(), "global_store_b32 v1, v13, s[2:3]"});
+  const std::string shifted = kSum + "\n      global_store_b32 v1, v15, s[2:3]";
+  expect_bug(
+      {FindingKind::UninitializedRegister, shifted.c_str(), "global_store_b32 v1, v15, s[2:3]"});
+}
+
+TEST_F(SeededBugs, HalvesOfADualIssueAreApart) {
+  const std::string kPair = R"(
+      v_dual_mov_b32 v12, v0 :: v_dual_add_f32 v13, v10, v11
+      global_store_b32 v1, v12, s[2:3])";
+  EXPECT_EQ(to_text(run_after_load(kPair).findings), "");
+  const std::string second = kPair + "\n      global_store_b32 v1, v13, s[2:3]";
+  expect_bug(
+      {FindingKind::UninitializedRegister, second.c_str(), "global_store_b32 v1, v13, s[2:3]"});
+}
+
 TEST_F(SeededBugs, MisalignedAtomic) {
   expect_bug({FindingKind::Misaligned, "global_atomic_add_u32 v1, v0, s[2:3] offset:2",
               "global_atomic_add_u32 v1, v0, s[2:3] offset:2"});

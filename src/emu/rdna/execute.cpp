@@ -1,6 +1,7 @@
 #include "emu/rdna/execute.h"
 
 #include <bit>
+#include <span>
 
 #include "base/check.h"
 
@@ -43,26 +44,49 @@ void check_ready(Machine& machine, Wave& w, const Step& step) {
   }
 }
 
-uint32_t defined_lanes(const Wave& w, const Step& step) {
+using Ranges = std::span<const RegisterRange>;
+
+uint32_t written_lanes(const Wave& w, bool vector, uint32_t at) {
+  if (vector) return w.v_written[at & 255];
+  return at < 128 && !w.s_written[at] ? 0 : ~0u;
+}
+
+// Lanes of which all words are defined, but for those of `left_out`.
+uint32_t defined_lanes(const Wave& w, Ranges ranges, const RegisterRange& left_out = {}) {
   uint32_t lanes = ~0u;
-  for (const RegisterRange& range : step.reads) {
+  for (const RegisterRange& range : ranges) {
     for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
-      if (range.vector)
-        lanes &= w.v_written[at & 255];
-      else if (at < 128 && !w.s_written[at])
-        lanes = 0;
+      const bool skipped =
+          left_out.count && at == left_out.first && range.vector == left_out.vector;
+      if (!skipped) lanes &= written_lanes(w, range.vector, at);
     }
   }
   return lanes;
 }
 
-void follow_definedness(Wave& w, const Step& step, uint32_t defined) {
-  const Encoding e = step.instruction.encoding();
-  if (e >= Encoding::DS && e <= Encoding::MUBUF) return;  // loads say so themselves
-  if (step.instruction.op() == Op::V_WRITELANE_B32) return;
+// Of what an instruction reads, before it writes. The halves of a dual issue are apart, and so is
+// the lowest word of a result that does not depend on all.
+struct Definedness {
+  uint32_t all = ~0u, lowest = ~0u, second = ~0u;
+};
+
+Definedness definedness(const Wave& w, const Step& step) {
+  if (step.reads.empty()) return {};
+  if (step.execute_second) {
+    const Ranges reads = step.reads;
+    const uint32_t first = defined_lanes(w, reads.first(step.first_reads));
+    return {first, first, defined_lanes(w, reads.subspan(step.first_reads))};
+  }
+  const uint32_t all = defined_lanes(w, step.reads);
+  if (!step.upper_word.count || all == ~0u) return {all, all, all};
+  return {all, defined_lanes(w, step.reads, step.upper_word), all};
+}
+
+void define(Wave& w, Ranges writes, uint32_t lowest, uint32_t others) {
   const uint32_t lanes = w.exec();
-  for (const RegisterRange& range : step.writes) {
+  for (const RegisterRange& range : writes) {
     for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
+      const uint32_t defined = range.vector && at == range.first ? lowest : others;
       uint32_t& written = w.v_written[at & 255];
       if (range.vector)
         written = (written & ~lanes) | (defined & lanes);
@@ -70,6 +94,16 @@ void follow_definedness(Wave& w, const Step& step, uint32_t defined) {
         w.s_written[at] = defined != 0;
     }
   }
+}
+
+void follow_definedness(Wave& w, const Step& step, const Definedness& d) {
+  const Encoding e = step.instruction.encoding();
+  if (e >= Encoding::DS && e <= Encoding::MUBUF) return;  // loads say so themselves
+  if (step.instruction.op() == Op::V_WRITELANE_B32) return;
+  const Ranges writes = step.writes;
+  if (!step.execute_second) return define(w, writes, d.lowest, d.all);
+  define(w, writes.first(step.first_writes), d.all, d.all);
+  define(w, writes.subspan(step.first_writes), d.second, d.second);
 }
 
 // Both halves read before either writes.
@@ -93,10 +127,10 @@ void execute(Machine& machine, Wave& w, const Step& step) {
     return;
   }
   if (w.outstanding) check_ready(machine, w, step);
-  const uint32_t defined = step.reads.empty() ? ~0u : defined_lanes(w, step);
-  if (step.strict && (~defined & w.exec())) {
+  const Definedness defined = definedness(w, step);
+  if (step.strict && (~defined.all & w.exec())) {
     machine.report(w, FindingKind::UninitializedRegister,
-                   uint32_t(std::countr_zero(~defined & w.exec())), 0,
+                   uint32_t(std::countr_zero(~defined.all & w.exec())), 0,
                    "a value that nobody wrote is used");
   }
   if (step.execute_second)

@@ -72,6 +72,16 @@ void add_ranges(Step& step, const Instruction& i) {
   if (implied_mask || contains(i, "div_fmas")) step.reads.push_back({source::VccLo, 1, false});
 }
 
+// The operand of 64 bits whose upper word only the upper word of the result depends on.
+char operand_by_words(Op op) {
+  switch (op) {
+    case Op::V_MAD_U64_U32:
+    case Op::V_MAD_I64_I32: return '2';
+    case Op::V_LSHLREV_B64: return '1';
+    default: return 0;
+  }
+}
+
 // One half of a dual issue as an instruction of its own.
 Instruction half(const Instruction& both, bool second) {
   Instruction out = both;
@@ -106,6 +116,12 @@ Step known_step(const Instruction& instruction) {
                 contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;
   if (!instruction.second) {
     add_ranges(step, instruction);
+    if (const char field = operand_by_words(instruction.op())) {
+      const Operand& o = *instruction.find(field);
+      if (o.kind == OperandKind::Vector ||
+          (o.kind == OperandKind::Scalar && o.index < source::Null))
+        step.upper_word = {uint16_t(o.index + 1), 1, o.kind == OperandKind::Vector};
+    }
     return step;
   }
   step.first = half(instruction, false);
@@ -113,6 +129,8 @@ Step known_step(const Instruction& instruction) {
   step.execute_second = find_execute(step.second.op());
   if (!step.execute_second) step.execute = nullptr;
   add_ranges(step, step.first);
+  step.first_reads = uint8_t(step.reads.size());
+  step.first_writes = uint8_t(step.writes.size());
   add_ranges(step, step.second);
   return step;
 }

@@ -25,6 +25,10 @@ struct Step {
   Instruction first, second;  // the halves of a dual issue, each as an instruction of its own
   Execute execute = nullptr, execute_second = nullptr;  // null: not known to the interpreter
   std::vector<RegisterRange> reads, writes;
+  uint8_t first_reads = 0, first_writes = 0;  // of a dual issue: how many are the first half's
+  // Of `reads`: what the lowest word of a 64-bit result does not depend on. Compilers leave it
+  // undefined where that word alone is used.
+  RegisterRange upper_word;
   bool strict = false;  // undefined inputs are findings here, not passed on
   uint64_t address = 0;
 };
