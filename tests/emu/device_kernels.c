@@ -27,6 +27,30 @@ typedef short i16;
     out[k] = (R)(expr);                \
   }
 
+// Two halves in a word, as they are moved: signs are changed on the way.
+static u32 pair_of_halves(float x, float y) {
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  union {
+    Pair halves;
+    u32 word;
+  } both;
+  both.halves.x = x == x ? (_Float16)x : (_Float16)1;
+  both.halves.y = y == y ? (_Float16)y : (_Float16)1;
+  both.halves = -both.halves;
+  return both.word;
+}
+static u32 pair_of_signs(float x, float y) {
+  const _Float16 a = x == x ? (_Float16)x : (_Float16)1, b = y == y ? (_Float16)y : (_Float16)1;
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  union {
+    Pair halves;
+    u32 word;
+  } both;
+  both.halves.x = -a;
+  both.halves.y = b < 0 ? -b : b;
+  return both.word;
+}
+
 #include "device_kernels.def"
 
 // A loop with a trip count that differs between lanes, and a branch within.

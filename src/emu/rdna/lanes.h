@@ -138,6 +138,14 @@ void fetch(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out)
     if (o.negate) {
       for (auto& value : out) value = -value;
     }
+  } else if constexpr (std::is_same_v<T, uint16_t>) {
+    // Instructions that move halves without computing take a float's modifiers.
+    if (o.absolute) {
+      for (auto& value : out) value &= 0x7FFF;
+    }
+    if (o.negate) {
+      for (auto& value : out) value ^= 0x8000;
+    }
   }
 }
 
