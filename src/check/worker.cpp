@@ -12,6 +12,7 @@
 #include "check/suite.h"
 #include "engine/cache/program_cache.h"
 #include "engine/device.h"
+#include "render/renderer.h"
 
 namespace tuff::check {
 namespace {
@@ -142,7 +143,7 @@ void run_worker(const WorkOrder& order) {
     return;
   }
   const auto device = engine::Device::get(order.how.device);
-  if (order.prepare && device->target().renderer == "c") {
+  if (order.prepare && render::renderer_of(device->target()).starts_compiler) {
     say({{"event", "prepare"}});
     prepare(items, order.how);
   }

@@ -35,14 +35,14 @@ constexpr Renderer c_row(const char* name) {
           [](std::span<const Source> sources, const Target& t) {
             return compile_c_sources(dialect(), sources, t);
           },
-          [](const Target& t) { return c_identity(dialect(), t); }};
+          true, [](const Target& t) { return c_identity(dialect(), t); }};
 }
 
 constexpr Renderer kRenderers[] = {
     c_row<c_cpu>("c"),
     c_row<c_amdgpu>("amdgpu"),
-    {"spirv", render_spirv, pack_spirv, spirv_identity},
-    {"null", render_null, compile_null, null_identity},
+    {"spirv", render_spirv, pack_spirv, false, spirv_identity},
+    {"null", render_null, compile_null, false, null_identity},
 };
 
 }  // namespace
