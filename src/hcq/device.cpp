@@ -90,7 +90,7 @@ void Queue::wait(uint64_t value) {
       since_ns = now_ns;
       continue;
     }
-    const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS) * (device_.held() ? kHeldPatience : 1);
+    const int64_t timeout_ms = device_.timeout_ms();
     if (now_ns - since_ns < static_cast<uint64_t>(timeout_ms) * 1'000'000) continue;
     const std::string running = in_flight();
     device_.declare_lost(fmt::format(
@@ -104,6 +104,12 @@ void Queue::wait(uint64_t value) {
 
 Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}
 Device::~Device() = default;
+
+int64_t Device::timeout_ms() const {
+  const std::string given = env_text(Env::TUFF_TIMEOUT_MS);
+  const bool usual = given == env_rows()[size_t(Env::TUFF_TIMEOUT_MS)].default_value;
+  return env_int(Env::TUFF_TIMEOUT_MS) * (usual ? slowness() : 1) * (held() ? kHeldPatience : 1);
+}
 
 Allocator& Device::allocator() {
   TUFF_CHECK(allocator_ != nullptr, "the device is shut down");

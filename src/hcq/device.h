@@ -155,6 +155,9 @@ class Device {
   void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
   void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
   bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
+  // For so long a queue may make no progress, held or not: TUFF_TIMEOUT_MS, unless a device is by
+  // its nature slower than that.
+  int64_t timeout_ms() const;
 
   Allocator& allocator();
   const std::string& name() const { return info().name; }
@@ -167,6 +170,8 @@ class Device {
   virtual void spoil(const Span&) noexcept {}
 
  protected:
+  // How many times as long as a GPU a device may take where nobody has set TUFF_TIMEOUT_MS.
+  virtual int64_t slowness() const { return 1; }
   // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what
   // the queue still names (signals, lists), so a device that can stop touching them does so here.
   virtual void on_lost() noexcept {}

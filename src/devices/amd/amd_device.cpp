@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "devices/amd/program.h"
@@ -14,8 +15,11 @@ namespace {
 constexpr uint32_t kPm4RingBytes = 64u << 10, kAqlRingBytes = 1u << 20, kSdmaRingBytes = 1u << 20;
 constexpr size_t kFreedRanges = 256;
 
+// Several XCCs take AQL alone.
+bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
+
 HardwareQueueSetup compute_setup(const GpuNode& node) {
-  if (node.shape.xccs > 1) return {QueueType::Aql, kAqlRingBytes};
+  if (uses_aql(node)) return {QueueType::Aql, kAqlRingBytes};
   return {QueueType::Pm4, kPm4RingBytes};
 }
 
@@ -62,7 +66,7 @@ hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emul
                    {"memory", node.integrated  ? "shared with the CPU"
                               : node.large_bar ? "host-visible"
                                                : "staged"},
-                   {"queues", node.shape.xccs > 1 ? "AQL, SDMA" : "PM4, SDMA"}};
+                   {"queues", uses_aql(node) ? "AQL, SDMA" : "PM4, SDMA"}};
   return info;
 }
 

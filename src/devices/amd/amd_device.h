@@ -37,8 +37,10 @@ class AmdDevice final : public hcq::Device {
 
  protected:
   void on_lost() noexcept override;
+  int64_t slowness() const override { return info_.hardware ? 1 : kEmulatedSlowness; }
 
  private:
+  static constexpr int64_t kEmulatedSlowness = 20;
   struct Range {
     uint64_t address = 0, size_bytes = 0;
   };

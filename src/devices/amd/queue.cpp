@@ -12,7 +12,6 @@ namespace tuff::devices::amd {
 namespace {
 
 constexpr uint64_t kSpinNs = 20'000;
-constexpr int64_t kHeldPatience = 4;  // as hcq::Queue::wait has it
 constexpr size_t kShownKernels = 8;
 
 class HandleBinding final : public Binding {
@@ -240,7 +239,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
   if (now - since_ns < kSpinNs) return os::cpu_relax();
   device().fail_if_lost();
   gpu_.block(&event_.event, 1);
-  const int64_t timeout_ms = env_int(Env::TUFF_TIMEOUT_MS) * (device().held() ? kHeldPatience : 1);
+  const int64_t timeout_ms = device().timeout_ms();
   if (now - since_ns < uint64_t(timeout_ms) * 1'000'000) return;
   device().declare_lost(fmt::format(
       "{}: no progress for {} ms: the ring of the {} queue stays full (limit: TUFF_TIMEOUT_MS); {}",

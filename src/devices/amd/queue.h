@@ -52,6 +52,7 @@ class AmdQueue final : public hcq::Queue {
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return *timeline_; }
+  bool takes_group_slots() const override { return type_ == QueueType::Aql; }
   void wait(uint64_t value) override;
   void add_to(hcq::Footprint& out) const override;
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
