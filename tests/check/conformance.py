@@ -3,7 +3,7 @@
 tests/data/check_counts.json: device x op x dtype -> how many cases passed or failed there.
 
 Usage: conformance.py TUFF COUNTS DEVICE [--update] [-- more options of `tuff check`]
-  DEVICE    CPU, SHUFFLE, or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py forced on
+  DEVICE    CPU, SHUFFLE, AMD (emulated, with AMD_IFACE=MOCK), or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py forced on
             it: lavapipe/floor
   --update  writes the counts of this run instead of comparing (also TUFF_UPDATE_GOLDENS=1)
 Exit code: 0 as expected, 1 not, 77 the device is not there (a skip, which ctest counts and shows).
@@ -21,7 +21,7 @@ from tiers import TIERS
 
 SKIP = 77
 # What a driver calls itself, where that is another name.
-DRIVERS = {"lavapipe": "llvmpipe"}
+DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)"}
 # Whose counts are expected, where another device runs the same kernels.
 PINNED_AS = {"SHUFFLE": "CPU", "SHUFFLE:visible": "CPU"}
 

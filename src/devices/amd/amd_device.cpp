@@ -85,6 +85,7 @@ AmdDevice::AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const Gp
 
 AmdDevice::~AmdDevice() {
   for (hcq::Queue* queue : {&compute_queue(), copy_queue()}) {
+    if (lost()) break;  // whoever used it has been told
     try {
       queue->wait_idle();
     } catch (const Error& e) {

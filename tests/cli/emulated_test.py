@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""The program `tuff` on emulated AMD GPUs: trainings as on the CPU, two GPUs, faults of the machine.
+
+Usage: emulated_test.py PATH_OF_TUFF PATH_OF_TWO_DEVICES [unittest options]
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TUFF = TWO_DEVICES = None
+TINY_GPT = ["--layers", "1", "--heads", "2", "--embed", "32", "--context", "16", "--batch", "4"]
+
+
+class Emulated(unittest.TestCase):
+    def run_program(self, *arguments, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, cwd=folder, timeout=600,
+                                  check=False, env={**os.environ, "AMD_IFACE": "MOCK", **environment})
+
+    def rows(self, *arguments, **environment):
+        result = self.run_program(TUFF, *arguments, "--json", **environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def bringup(self, **environment):
+        result = self.run_program(TUFF, "bringup", "--device", "AMD", "--json", **environment)
+        return result.returncode, [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_devices_are_listed_as_emulated(self):
+        amd = [r for r in self.rows("devices", TUFF_MOCK="gpus:3") if r["kind"] == "AMD"]
+        self.assertEqual([r["name"] for r in amd], ["AMD:0", "AMD:1", "AMD:2"])
+        self.assertEqual({(r["usable"], r["software"], r["default"]) for r in amd}, {(True, True, False)})
+        self.assertIn("emulated", amd[0]["description"])
+
+    def losses(self, *arguments, **environment):
+        rows = self.rows("train", "gpt", *TINY_GPT, "--steps", 4, "--sample", 0, *arguments, **environment)
+        self.assertEqual(rows[-1]["submits_per_step"], 1)
+        return [r["loss"] for r in rows if r["event"] == "step"]
+
+    def test_gpt_trains_as_on_the_cpu(self):
+        wanted = self.losses("--device", "CPU")
+        for environment in ({}, {"AMD_AQL": "1"}, {"TUFF_MOCK": "seed:3,bar:0"}):
+            for step, (a, b) in enumerate(zip(self.losses("--device", "AMD", **environment), wanted, strict=True)):
+                self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
+
+    def test_two_gpus_in_one_graph(self):
+        result = self.run_program(TWO_DEVICES, "AMD:0", "AMD:1")
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+
+    def test_a_fault_on_purpose_is_told_with_its_address(self):
+        result = self.run_program(TUFF, "bringup", "--device", "AMD", "--fault", "--json")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("0x7ead00000000", json.loads(result.stdout.splitlines()[-1])["detail"])
+
+    def test_what_goes_wrong_is_told_and_ends(self):
+        for fault, step, wanted in (("stop:30", "timestamp", "no progress for"), ("ecc:30", "signal", "ECC"),
+                                    ("reset:30", "signal", "reset of the whole GPU"),
+                                    ("enomem:7", "open", "Cannot allocate memory")):
+            code, rows = self.bringup(TUFF_MOCK=fault, TUFF_TIMEOUT_MS="2000")
+            self.assertEqual(code, 1, rows)
+            self.assertEqual((rows[-1]["step"], rows[-1]["status"]), (step, "failed"), fault)
+            self.assertIn(wanted, rows[-1]["detail"], fault)
+
+    def test_a_lost_interrupt_costs_nothing_but_time(self):
+        for count in (1, 2, 5):
+            code, rows = self.bringup(TUFF_MOCK=f"lost_interrupt:{count}")
+            self.assertEqual((code, rows[-1]["step"]), (0, "replay"), rows)
+
+    def test_wrong_settings_are_named(self):
+        for name, value in (("TUFF_MOCK", "gpus:x"), ("TUFF_MOCK", "lunch:1"), ("AMD_IFACE", "XYZ")):
+            code, rows = self.bringup(**{name: value})
+            self.assertEqual((code, rows[-1]["step"]), (1, "find"), rows)
+            self.assertIn(name, rows[-1]["detail"])
+            self.assertIn(value.split(":")[0], rows[-1]["detail"])
+
+
+if __name__ == "__main__":
+    TUFF, TWO_DEVICES = map(os.path.abspath, sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
