@@ -5,6 +5,7 @@ Usage: emulated_test.py PATH_OF_TUFF PATH_OF_TWO_DEVICES [unittest options]
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -47,8 +48,12 @@ class Emulated(unittest.TestCase):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
 
     def test_two_gpus_in_one_graph(self):
-        result = self.run_program(TWO_DEVICES, "AMD:0", "AMD:1")
-        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        losses = []
+        for devices in (("AMD:0", "AMD:1"), ("CPU", "SHUFFLE")):
+            result = self.run_program(TWO_DEVICES, *devices, 8)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+            losses.append(float(re.search(r"step 8: loss ([0-9.]+)", result.stdout)[1]))
+        self.assertAlmostEqual(*losses, delta=2e-4)
 
     def test_a_fault_on_purpose_is_told_with_its_address(self):
         result = self.run_program(TUFF, "bringup", "--device", "AMD", "--fault", "--json")

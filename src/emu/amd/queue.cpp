@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/check.h"
 #include "emu/amd/clock.h"
 
 namespace tuff::emu::amd {
@@ -93,6 +94,9 @@ bool Queue::perform(const Choice& choice) {
   } catch (const EngineFault& e) {
     fault(e.packet, chip_.caches.fault());
     chip_.report(FindingKind::PageFault, id(), chip_.caches.fault().address, *dead_);
+  } catch (const Error& e) {  // the host is out of memory, above all; engines have no caller
+    kill(e.what());
+    chip_.events.queue_error(chip_.index, id(), e.what());
   }
   return true;
 }
