@@ -223,6 +223,22 @@ TEST_F(SeededBugs, UndefinednessIsFollowedByWords) {
       {FindingKind::UninitializedRegister, shifted.c_str(), "global_store_b32 v1, v15, s[2:3]"});
 }
 
+TEST_F(SeededBugs, AFieldOfTheLowerWordLeavesTheUpperAside) {
+  const std::string kField = R"(
+      s_mov_b32 s20, 7
+      s_bfe_i64 s[22:23], s[20:21], 0x100000
+      v_mov_b32_e32 v12, s23
+      global_store_b32 v1, v12, s[2:3])";
+  EXPECT_EQ(to_text(run_after_load(kField).findings), "");
+  const std::string wide = R"(
+      s_mov_b32 s20, 7
+      s_bfe_i64 s[22:23], s[20:21], 0x210000
+      v_mov_b32_e32 v12, s22
+      global_store_b32 v1, v12, s[2:3])";
+  expect_bug(
+      {FindingKind::UninitializedRegister, wide.c_str(), "global_store_b32 v1, v12, s[2:3]"});
+}
+
 TEST_F(SeededBugs, HalvesOfADualIssueAreApart) {
   const std::string kPair = R"(
       v_dual_mov_b32 v12, v0 :: v_dual_add_f32 v13, v10, v11

@@ -59,12 +59,21 @@ bool is_read(const Instruction& i, const Operand& o) {
   return true;
 }
 
+// A field of bits that lies in the lower word of its 64: the upper one is not looked at.
+bool ignores_upper_word(const Instruction& i, const Operand& o) {
+  if ((i.op() != Op::S_BFE_I64 && i.op() != Op::S_BFE_U64) || o.field != '0') return false;
+  const Operand& where = *i.find('1');
+  if (where.kind == OperandKind::Scalar || where.kind == OperandKind::Vector) return false;
+  return (where.value & 63) + (where.value >> 16 & 127) <= 32;
+}
+
 void add_ranges(Step& step, const Instruction& i) {
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operands[k];
     const bool vector = o.kind == OperandKind::Vector;
     if (!vector && (o.kind != OperandKind::Scalar || o.index >= source::Null)) continue;
-    const RegisterRange range{o.index, o.registers, vector};
+    RegisterRange range{o.index, o.registers, vector};
+    if (ignores_upper_word(i, o)) range.count = 1;
     if (is_read(i, o)) step.reads.push_back(range);
     if (is_written(i, o)) step.writes.push_back(range);
   }
