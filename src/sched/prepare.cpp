@@ -184,7 +184,8 @@ class Preparer {
         inner && !steps_.skips(Step::OneSum) && used_once(n->src(0).get(), inner)) {
       if (const UOp both = one_sum(whole)) return both;
     }
-    return n->device && !steps_.skips(Step::Parts) ? made_of_parts(whole) : whole;
+    // Sources may have become constants, which have no device.
+    return whole->device && !steps_.skips(Step::Parts) ? made_of_parts(whole) : whole;
   }
 
   UOp made_of_parts(const UOp& whole) {
