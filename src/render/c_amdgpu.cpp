@@ -38,6 +38,15 @@ static inline i32 tuff_lane(void) {
 #endif
 }
 #define TUFF_AS(T, x) __builtin_astype(x, T)
+/* LLVM 19 takes an unsigned dividend that was negated for one of few bits, and divides by floats;
+   what it knows nothing of it divides rightly. */
+#ifdef __AMDGCN__
+#define TUFF_DIVIDEND(T, x) tuff_dividend_##T(x)
+#define TUFF_KNOWN(T) static inline T tuff_dividend_##T(T x) { return x; }
+#define TUFF_OPAQUE(T) static inline T tuff_dividend_##T(T x) { __asm__("" : "+v"(x)); return x; }
+TUFF_KNOWN(i8) TUFF_KNOWN(u8) TUFF_KNOWN(i16) TUFF_KNOWN(u16) TUFF_KNOWN(i32) TUFF_KNOWN(i64)
+TUFF_OPAQUE(u32) TUFF_OPAQUE(u64)
+#endif
 /* x as another lane has it: a lane that is known, and one that differs from lane to lane. */
 static inline u32 tuff_broadcast(u32 x, i32 lane) { return __builtin_amdgcn_readlane(x, lane); }
 static inline u32 tuff_shuffle(u32 x, i32 lane) {
@@ -72,6 +81,7 @@ const CDialect& c_amdgpu() {
   static const CDialect row{.format = BinaryFormat::AmdgpuObject,
                             .simd = false,
                             .workgroups = true,
+                            .wide_suffix = "l",
                             .f16 = true,
                             .prelude = kPrelude + c_shared_prelude() + c_matrix_prelude(),
                             .attributes = attributes,

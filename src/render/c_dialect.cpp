@@ -5,11 +5,14 @@ namespace {
 
 // Quotients that are total. Everything is static inline: what a kernel does not call costs parsing
 // alone.
-constexpr const char* kShared = R"c(#define TUFF_QUOTIENT(T) \
+constexpr const char* kShared = R"c(#ifndef TUFF_DIVIDEND
+#define TUFF_DIVIDEND(T, x) (x)
+#endif
+#define TUFF_QUOTIENT(T) \
   static inline T div_##T(T a, T b) { \
-    return b == 0 ? 0 : (T)-1 < 0 && b == (T)-1 ? (T)(0ull - (u64)a) : a / b; } \
+    return b == 0 ? 0 : (T)-1 < 0 && b == (T)-1 ? (T)((u64)0 - (u64)a) : TUFF_DIVIDEND(T, a) / b; } \
   static inline T mod_##T(T a, T b) { \
-    return b == 0 || ((T)-1 < 0 && b == (T)-1) ? 0 : a % b; }
+    return b == 0 || ((T)-1 < 0 && b == (T)-1) ? 0 : TUFF_DIVIDEND(T, a) % b; }
 TUFF_QUOTIENT(i8) TUFF_QUOTIENT(u8) TUFF_QUOTIENT(i16) TUFF_QUOTIENT(u16)
 TUFF_QUOTIENT(i32) TUFF_QUOTIENT(u32) TUFF_QUOTIENT(i64) TUFF_QUOTIENT(u64)
 static inline f32 f32_odd_of_f64(f64 d) { /* rounds to odd, so that a second rounding is exact */

@@ -25,6 +25,9 @@ struct CDialect {
   // subgroups, and the kernel's arguments are those of its function. Else a group is one call of a
   // function that is given the argument block, the group's coordinates and scratch memory.
   bool workgroups;
+  // Of literals of 64 bits. OpenCL's "ll" are 128 bits wide: what is computed with them does not
+  // wrap at 64.
+  const char* wide_suffix;
   bool f16;  // is a type with arithmetic; else its bits are u16
   std::string prelude;
   // What stands before "void": ends with a space, or is empty.

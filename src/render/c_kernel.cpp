@@ -79,11 +79,11 @@ const CValue& CKernel::value(const Node* u, LaneMask mask, int instance) const {
 // ---- texts ----------------------------------------------------------------------------------
 
 std::string CKernel::scalar(const CValue& v, DType t) const {
-  if (v.base.empty()) return c_int(t, v.constant);
+  if (v.base.empty()) return c_int(dialect_, t, v.constant);
   if (v.constant == 0) return v.base;
   return v.constant < 0 && v.constant != INT64_MIN
-             ? fmt::format("({} - {})", v.base, c_int(t, -v.constant))
-             : fmt::format("({} + {})", v.base, c_int(t, v.constant));
+             ? fmt::format("({} - {})", v.base, c_int(dialect_, t, -v.constant))
+             : fmt::format("({} + {})", v.base, c_int(dialect_, t, v.constant));
 }
 
 std::string CKernel::vector(const CValue& v, DType t) {
@@ -96,7 +96,7 @@ std::string CKernel::vector(const CValue& v, DType t) {
   if (v.step == 0) return splat;
   std::string steps = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l)
-    steps += fmt::format("{}{}", l ? ", " : "", c_int(t, v.step * (l / v.every)));
+    steps += fmt::format("{}{}", l ? ", " : "", c_int(dialect_, t, v.step * (l / v.every)));
   steps += "}";
   if (v.base.empty() && v.constant == 0) return define(type, steps);
   return define(type, fmt::format("{} + {}", splat, steps));
@@ -259,7 +259,7 @@ CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
   CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
   if (!a.base.empty() && factor != 1)
-    out.base = define(type_of(t), fmt::format("{} * {}", a.base, c_int(t, factor)));
+    out.base = define(type_of(t), fmt::format("{} * {}", a.base, c_int(dialect_, t, factor)));
   return out;
 }
 

@@ -7,10 +7,10 @@
 namespace tuff::render {
 namespace {
 
-const char* suffix(DType t) {
+std::string suffix(const CDialect& d, DType t) {
   switch (t) {
-    case DType::I64: return "ll";
-    case DType::U64: return "ull";
+    case DType::I64: return d.wide_suffix;
+    case DType::U64: return std::string("u") + d.wide_suffix;
     case DType::U32: return "u";
     default: return "";
   }
@@ -57,14 +57,14 @@ std::string c_bits(DType t, int width) {
   return width == 1 ? base : fmt::format("{}x{}", base, width);
 }
 
-std::string c_int(DType t, int64_t v) {
+std::string c_int(const CDialect& d, DType t, int64_t v) {
   const Scalar s = Scalar::of_int(t, v);
-  if (is_unsigned(t)) return fmt::format("{}{}", s.bits, suffix(t));
+  if (is_unsigned(t)) return fmt::format("{}{}", s.bits, suffix(d, t));
   const int64_t wrapped = s.as_int();
-  if (wrapped == INT64_MIN) return "(-9223372036854775807ll - 1)";
+  if (wrapped == INT64_MIN) return fmt::format("(-9223372036854775807{} - 1)", d.wide_suffix);
   if (wrapped == INT32_MIN && t == DType::I32) return "(-2147483647 - 1)";  // else it is a long
-  if (wrapped < 0) return fmt::format("({}{})", wrapped, suffix(t));
-  return fmt::format("{}{}", wrapped, suffix(t));
+  if (wrapped < 0) return fmt::format("({}{})", wrapped, suffix(d, t));
+  return fmt::format("{}{}", wrapped, suffix(d, t));
 }
 
 std::string c_literal(const CDialect& d, const Scalar& v) {
@@ -76,7 +76,7 @@ std::string c_literal(const CDialect& d, const Scalar& v) {
     case DType::BF16: return fmt::format("{:#x}", bf16_from_f64(v.as_double()));
     case DType::F32:
     case DType::F64: return float_literal(v.dtype, v.as_double());
-    default: return c_int(v.dtype, v.as_int());
+    default: return c_int(d, v.dtype, v.as_int());
   }
 }
 

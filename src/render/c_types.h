@@ -18,6 +18,6 @@ std::string c_bits(DType t, int width = 1);  // unsigned integers of an element'
 // In memory: Bool is u8; vectors "f32x8u", unaligned.
 std::string c_memory(const CDialect& d, DType t, int width = 1);
 std::string c_literal(const CDialect& d, const Scalar& v);  // negative ones in parentheses
-std::string c_int(DType t, int64_t v);                      // v wrapped to t
+std::string c_int(const CDialect& d, DType t, int64_t v);   // v wrapped to t
 
 }  // namespace tuff::render
