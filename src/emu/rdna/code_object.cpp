@@ -15,18 +15,9 @@ constexpr uint64_t kDescriptorBytes = 64;
 constexpr uint32_t kMetadataNote = 32;  // NT_AMDGPU_METADATA
 constexpr char kMetadataOwner[] = "AMDGPU";
 
-// ELFRelocs/AMDGPU.def of LLVM.
 enum RelocationType : uint32_t {
-  NONE = 0,
-  ABS32_LO = 1,
-  ABS32_HI = 2,
-  ABS64 = 3,
-  REL32 = 4,
-  REL64 = 5,
-  ABS32 = 6,
-  REL32_LO = 10,
-  REL32_HI = 11,
-  RELATIVE64 = 13,
+#define AMD_RELOCATION(name, number) name = number,
+#include "devices/amd/load/relocations.def"
 };
 
 }  // namespace

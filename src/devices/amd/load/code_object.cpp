@@ -22,17 +22,9 @@ constexpr uint16_t kKnownProperties = kPrivateSegmentBuffer | kDispatchPtr | kQu
                                       kKernargSegmentPtr | kDispatchId | kFlatScratchInit |
                                       kPrivateSegmentSize | kWave32;
 
-// ELFRelocs/AMDGPU.def. Those of a global offset table are missing: nothing is linked dynamically.
 enum RelocationType : uint32_t {
-  NONE = 0,
-  ABS32_LO = 1,
-  ABS32_HI = 2,
-  ABS64 = 3,
-  REL32 = 4,
-  REL64 = 5,
-  ABS32 = 6,
-  REL32_LO = 10,
-  REL32_HI = 11,
+#define AMD_RELOCATION(name, number) name = number,
+#include "devices/amd/load/relocations.def"
 };
 
 uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
