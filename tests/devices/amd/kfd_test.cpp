@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
+#include "devices/amd/error_of.h"
 #include "devices/amd/scripted_kernel.h"
 
 namespace tuff::devices::amd {
@@ -45,20 +46,6 @@ std::vector<Model> models() {
           {"gfx1100_small_bar", navi31_properties(), 24 * kGiB, 2},
           {"gfx942", mi300x_properties(), 192 * kGiB, 1},
           {"gfx1103", phoenix_properties(), 0, 1}};
-}
-
-template <class ErrorType, class Fn>
-std::string error_of(Fn fn) {
-  try {
-    fn();
-  } catch (const ErrorType& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another error: " << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 TEST(AmdKfd, SequenceOfCalls) {

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
+#include "devices/amd/error_of.h"
 #include "emu/amd/mock.h"
 #include "render/c_dialect.h"
 #include "render/clang_compiler.h"
@@ -140,20 +141,6 @@ Words counting(uint32_t count, uint32_t from) {
   Words w(count);
   std::iota(w.begin(), w.end(), from);
   return w;
-}
-
-template <class ErrorType, class Fn>
-std::string error_of(Fn fn) {
-  try {
-    fn();
-  } catch (const ErrorType& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another error: " << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 // With engines on threads, stepped by a seed, and without a large BAR.
