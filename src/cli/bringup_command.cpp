@@ -56,15 +56,13 @@ void require_equal(const std::vector<uint8_t>& got, const std::vector<uint8_t>& 
 class Room {
  public:
   Room(hcq::Device& device, size_t size, MemoryKind kind)
-      : device_(device), span(device.allocator().allocate(size, kind)) {}
+      : span(device.allocator().allocate(size, kind)), device_(device) {}
   ~Room() { device_.allocator().free(span); }
   Room(const Room&) = delete;
+  const Span span;
 
  private:
   hcq::Device& device_;
-
- public:
-  const Span span;
 };
 
 class Bringup {
@@ -127,14 +125,19 @@ class Bringup {
     return queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), slots);
   }
 
+  // Nothing is opened. The kind's first where a selector is no name of the list ("uuid=...").
   std::string find() {
     const std::string kind = o_.device.substr(0, o_.device.find(':'));
     std::string reasons;
-    for (const devices::Candidate& c : engine::list_devices()) {
+    const devices::Candidate* found = nullptr;
+    const std::vector<devices::Candidate> all = engine::list_devices();
+    for (const devices::Candidate& c : all) {
       if (!o_.device.empty() && c.name.substr(0, c.name.find(':')) != kind) continue;
-      if (c.usable) return fmt::format("{}: {}", c.name, c.info.description);
-      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", c.name, c.reason);
+      if (!c.usable)
+        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", c.name, c.reason);
+      if (c.usable && (!found || c.name == o_.device)) found = &c;
     }
+    if (found) return fmt::format("{}: {}", found->name, found->info.description);
     fail<Unsupported>("{}", reasons.empty() ? fmt::format("no device \"{}\"", o_.device) : reasons);
   }
 

@@ -22,6 +22,7 @@ from tiers import TIERS
 SKIP = 77
 # What a driver calls itself, where that is another name.
 DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)"}
+ALWAYS_THERE = {"AMD"}  # emulated: nothing that a machine could lack
 # Whose counts are expected, where another device runs the same kernels.
 PINNED_AS = {"SHUFFLE": "CPU", "SHUFFLE:visible": "CPU"}
 
@@ -99,6 +100,9 @@ def main():
     driver, _, tier = options.device.partition("/")
     os.environ.update(TIERS[tier] if tier else {})
     device, why = device_named(options.tuff, driver)
+    if device is None and driver in ALWAYS_THERE:
+        print(f"no device {options.device}, which needs nothing of the machine ({why})")
+        return 1
     if device is None:
         print(f"skipped: no device {options.device} ({why})")
         return SKIP
