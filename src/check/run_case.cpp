@@ -31,13 +31,12 @@ UOp sink_of(const UOp& root, const std::string& device) {
   return graph::make(Op::Contiguous, root->dtype, {root}, place);
 }
 
-// Kernels are a C compiler's, as on the CPU, whatever runs them.
-bool runs_c(const std::string& device) {
-  return engine::Device::get(device)->target().renderer == "c";
+const std::string& renderer_of(const std::string& device) {
+  return engine::Device::get(device)->target().renderer;
 }
 
-// Vulkan promises to keep denormals only where a module asks for it, and none of tuff's does.
-bool keeps_denormals(const std::string& device) { return runs_c(device); }
+// SPIR-V's denormals are kept only where a module asks for it, and none of tuff's does.
+bool keeps_denormals(const std::string& device) { return renderer_of(device) != "spirv"; }
 
 HostArray download(engine::Buffer& b, const UOp& root, const graph::VariableValues& variables) {
   HostArray a{root->dtype, {}, {}};
@@ -133,7 +132,7 @@ Arrays BoundCase::run() {
 }
 
 double budget_on(const Budget& b, const std::string& device) {
-  return runs_c(device) ? b.host_ulp : b.vulkan_ulp;
+  return renderer_of(device) == "c" ? b.host_ulp : b.vulkan_ulp;
 }
 
 Expected expected_of(const BoundCase& bound, const Case& c, const std::string& device,
