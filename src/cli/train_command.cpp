@@ -260,6 +260,7 @@ struct DigitsResult {
 DigitsResult test_digits(const io::DigitsTrainer& trainer, const io::DigitsTraining& t,
                          const io::ImageSplit& images) {
   DigitsResult result;
+  if (t.test_images == 0) return result;
   QuietObserver observer;
   result.table = trainer.test(observer);
   const double regression = io::softmax_regression_accuracy(t, images, observer);
@@ -277,6 +278,7 @@ void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const Di
     line.update({{"images", images.origin},
                  {"train_images", images.train.count},
                  {"test_images", images.test.count},
+                 {"tested_images", result.table ? result.table->total() : 0},
                  {"seed", o.training.recipe.seed},
                  {"jit", o.training.jit}});
     print_json(line);
@@ -330,6 +332,9 @@ void add_digits(CLI::App& train, Action& chosen) {
       ->excludes(epochs)
       ->type_name("N");
   add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
+  c->add_option("--test-images", o->training.test_images,
+                "Test images that are asked at the end, the first ones; 0 for none (default: all)")
+      ->type_name("N");
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
       ->check(between(1e-9, 10.0))
       ->capture_default_str()

@@ -125,9 +125,11 @@ class DigitsTask final : public TrainingTask {
 };
 
 // The last batch is filled up with the last image, whose extra answers are not counted.
-ConfusionTable confusion(const Classifier& model, const DigitsNetRecipe& recipe,
+ConfusionTable confusion(const Classifier& model, const DigitsTraining& settings,
                          const ImageSet& images, const std::string& device,
                          TrainingObserver& observer) {
+  const DigitsNetRecipe& recipe = settings.recipe;
+  const uint32_t count = std::min(images.count, settings.test_images);
   ImageBatches batches(recipe, device);
   std::vector<Tensor> inputs = batches.make_inputs();
   std::vector<int32_t> answers(recipe.batch);
@@ -135,15 +137,14 @@ ConfusionTable confusion(const Classifier& model, const DigitsNetRecipe& recipe,
     return std::vector<Tensor>{model(in[0]).argmax(1)};
   });
   ConfusionTable table(kImageClasses);
-  for (uint32_t first = 0; first < images.count && !observer.stop_requested();
-       first += recipe.batch) {
+  for (uint32_t first = 0; first < count && !observer.stop_requested(); first += recipe.batch) {
     for (uint32_t i = 0; i < recipe.batch; ++i) {
-      batches.rows()[i] = std::min(first + i, images.count - 1);
+      batches.rows()[i] = std::min(first + i, count - 1);
     }
     batches.write(images, inputs);
     // The answers do not depend on the labels: the function takes the images alone.
     classify({inputs[0]})[0].copy_to(answers.data(), answers.size() * sizeof(int32_t));
-    for (uint32_t i = 0; i < std::min(recipe.batch, images.count - first); ++i) {
+    for (uint32_t i = 0; i < std::min(recipe.batch, count - first); ++i) {
       table.add(images.labels[first + i], static_cast<uint32_t>(answers[i]));
     }
   }
@@ -189,8 +190,8 @@ void DigitsTrainer::run(TrainingObserver& observer) {
 const TrainingReport& DigitsTrainer::report() const { return state_->training.report(); }
 
 ConfusionTable DigitsTrainer::test(TrainingObserver& observer) const {
-  return confusion(state_->model, state_->settings.recipe, state_->images.test,
-                   state_->training.device(), observer);
+  return confusion(state_->model, state_->settings, state_->images.test, state_->training.device(),
+                   observer);
 }
 
 double softmax_regression_accuracy(const DigitsTraining& given, const ImageSplit& images,
@@ -200,7 +201,7 @@ double softmax_regression_accuracy(const DigitsTraining& given, const ImageSplit
   const SoftmaxRegression model(settings.recipe, training.device());
   DigitsTask task(settings.recipe, images.train, model, training.device());
   training.run(task, {settings.steps, settings.jit}, observer);
-  return confusion(model, settings.recipe, images.test, training.device(), observer).accuracy();
+  return confusion(model, settings, images.test, training.device(), observer).accuracy();
 }
 
 }  // namespace tuff::io

@@ -2,6 +2,7 @@
 // same batches for comparison. Called by `tuff train digits` and by tests. Must never print.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,7 @@ namespace tuff::io {
 struct DigitsTraining {
   DigitsNetRecipe recipe;  // rows and cols are set from the images
   uint32_t steps = 0;
+  uint32_t test_images = UINT32_MAX;  // asked at most, the first ones
   bool jit = true;
   std::string device;  // "" is the default device
 };
