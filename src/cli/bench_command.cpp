@@ -57,6 +57,8 @@ void print_replay_json(const ReplayOptions& o, const ReplayWorkload& w, const Re
               {"raw_wall_us_median", f.raw_wall_us},
               {"ratio_to_raw", f.ratio_to_raw()},
               {"in_flight_us_median", f.in_flight_us},
+              {"patched_words", f.patched_words},
+              {"copy_us_median", f.copy_us},
               {"checked", true}});
 }
 
@@ -66,6 +68,8 @@ void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayF
   fmt::print(
       "    replay  {:10.2f} us, {:.1f} ns per kernel; host {:.2f} us, driver's submit {:.2f} us\n",
       f.wall_us, 1e3 * f.wall_us / w.kernels, f.host_us, f.driver_submit_us);
+  fmt::print("    {} words patched; a plain copy of as many {:.2f} us\n", f.patched_words,
+             f.copy_us);
   fmt::print("    raw     {:10.2f} us, {:.1f} ns per kernel; ratio {:.3f}\n", f.raw_wall_us,
              1e3 * f.raw_wall_us / w.kernels, f.ratio_to_raw());
   fmt::print("    two in flight {:4.2f} us per replay, {:.3f} of one at a time\n", f.in_flight_us,

@@ -1,6 +1,7 @@
 #include "cli/replay_bench.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,11 +41,17 @@ class Chain {
     add_ = capture_add();
     graph_.emplace(hcq(), nodes(), w.inputs, 0);
     raw_ = row_.raw_replay(hcq(), graph_->commands());
+    words_.resize(std::max<size_t>(graph_->stats().patches, 1));
+    copied_ = hcq().allocator().allocate(words_.size() * sizeof words_[0], hcq::MemoryKind::Args);
   }
+  ~Chain() { hcq().allocator().free(copied_); }
+  Chain(const Chain&) = delete;
 
   hcq::Device& hcq() const { return device_->hcq(); }
   const hcq::GraphStats& stats() const { return graph_->stats(); }
   devices::RawReplay& raw() { return *raw_; }
+  // The words that a replay patches, to memory of the kind in which they lie.
+  void copy_words() { std::memcpy(copied_.host(), words_.data(), graph_->stats().patches * 8); }
   uint64_t replay(uint32_t set) { return graph_->replay(addresses_[set], {}); }
 
   // Each replay is waited for, here and when timed, so that all use the graph's first instance. The
@@ -154,13 +161,15 @@ class Chain {
   engine::BoundKernel add_;
   std::optional<hcq::CommandGraph> graph_;
   std::unique_ptr<devices::RawReplay> raw_;
+  std::vector<uint64_t> words_;
+  hcq::Span copied_;
 };
 
 // Replays and raw dispatches take turns, and of each turn the second run is timed: what a run finds
 // in the caches and in the driver then is what one of its own kind has left there. The first run
 // after one of the other kind took 5 % more or less, by where the driver keeps its lists.
 struct Samples {
-  std::vector<uint64_t> wall_ns, host_ns, driver_ns, raw_ns, in_flight_ns;
+  std::vector<uint64_t> wall_ns, host_ns, driver_ns, raw_ns, in_flight_ns, copy_ns;
 
   void time_replay(Chain& chain, uint32_t set) {
     hcq::Queue& queue = chain.hcq().compute_queue();
@@ -185,6 +194,13 @@ struct Samples {
     in_flight_ns.push_back((os::monotonic_ns() - begin_ns) / kInFlightRun);
   }
 
+  // As cold as the words are when a replay patches them: the device has run in between.
+  void time_copy(Chain& chain) {
+    const uint64_t begin_ns = os::monotonic_ns();
+    chain.copy_words();
+    copy_ns.push_back(os::monotonic_ns() - begin_ns);
+  }
+
   void time_raw(Chain& chain) {
     chain.raw().run();
     const uint64_t begin_ns = os::monotonic_ns();
@@ -201,6 +217,7 @@ ReplayFigures measure_replay(const ReplayWorkload& workload) {
   for (uint32_t i = 0; i < kWarmUp + workload.replays; i++) {
     if (i == kWarmUp) samples = {};
     samples.time_replay(chain, i % kSets);
+    samples.time_copy(chain);
     samples.time_raw(chain);
   }
   chain.check();
@@ -209,11 +226,13 @@ ReplayFigures measure_replay(const ReplayWorkload& workload) {
   return {.device = chain.hcq().name(),
           .driver = chain.hcq().info().driver,
           .barriers = chain.stats().barriers,
+          .patched_words = chain.stats().patches,
           .wall_us = median_us(samples.wall_ns),
           .host_us = median_us(samples.host_ns),
           .driver_submit_us = median_us(samples.driver_ns),
           .raw_wall_us = median_us(samples.raw_ns),
-          .in_flight_us = median_us(samples.in_flight_ns)};
+          .in_flight_us = median_us(samples.in_flight_ns),
+          .copy_us = median_us(samples.copy_ns)};
 }
 
 }  // namespace tuff::cli

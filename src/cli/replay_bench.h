@@ -20,11 +20,13 @@ struct ReplayWorkload {
 struct ReplayFigures {
   std::string device, driver;
   uint32_t barriers = 0;
+  uint32_t patched_words = 0;  // per replay, of 64 bits
   double wall_us = 0;           // of a replay
   double host_us = 0;           // the calling thread's in replay(), without the driver's submit
   double driver_submit_us = 0;  // the driver's part of that call
   double raw_wall_us = 0;       // of the same dispatches without tuff
   double in_flight_us = 0;      // per replay where two are in flight
+  double copy_us = 0;           // a plain memcpy of as many words
   double ratio_to_raw() const { return wall_us / raw_wall_us; }
 };
 

@@ -49,7 +49,7 @@ constexpr DeviceKind kKinds[] = {
     {"VULKAN", vulkan_probe, vulkan_open, vulkan_raw_replay},
 #endif
     {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
-    {"AMD", probe_amd, open_amd, nullptr},
+    {"AMD", probe_amd, open_amd, amd_raw_replay},
     {"NULL", null_probe, null_open, nullptr},
     {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };

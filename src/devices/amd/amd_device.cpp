@@ -18,11 +18,6 @@ constexpr size_t kFreedRanges = 256;
 // Several XCCs take AQL alone.
 bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
 
-HardwareQueueSetup compute_setup(const GpuNode& node) {
-  if (uses_aql(node)) return {QueueType::Aql, kAqlRingBytes};
-  return {QueueType::Pm4, kPm4RingBytes};
-}
-
 Target target_of(const GpuNode& node, const Generation& generation) {
   Target t = builtin_target(fmt::format("amdgpu-{}", generation.name));
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
@@ -50,6 +45,11 @@ std::string joined(const std::vector<hcq::MachineFinding>& findings) {
 }
 
 }  // namespace
+
+HardwareQueueSetup compute_setup(const GpuNode& node) {
+  if (uses_aql(node)) return {QueueType::Aql, kAqlRingBytes};
+  return {QueueType::Pm4, kPm4RingBytes};
+}
 
 hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated) {
   hcq::DeviceInfo info;

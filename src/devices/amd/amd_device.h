@@ -15,6 +15,7 @@
 
 namespace tuff::devices::amd {
 
+HardwareQueueSetup compute_setup(const GpuNode& node);
 hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated);
 
 class AmdDevice final : public hcq::Device {

@@ -6,36 +6,13 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "devices/amd/program.h"
+#include "devices/amd/handle_binding.h"
 
 namespace tuff::devices::amd {
 namespace {
 
 constexpr uint64_t kSpinNs = 20'000;
 constexpr size_t kShownKernels = 8;
-
-class HandleBinding final : public Binding {
- public:
-  KernelCode kernel(const hcq::Program& program) const override {
-    const auto* own = dynamic_cast<const AmdProgram*>(&program);
-    if (!own) fail<InvalidArgument>("{}: no program of an AMD GPU", program.name());
-    return own->kernel();
-  }
-  uint64_t signal_address(const hcq::Signal& signal) const override {
-    const auto* own = dynamic_cast<const AmdSignal*>(&signal);
-    if (!own) fail<Unsupported>("AMD: a queue can wait for and raise signals of AMD GPUs alone");
-    return own->address();
-  }
-};
-
-uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding) {
-  uint32_t most = 0;
-  for (const hcq::Command& c : list.commands) {
-    const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
-    if (d && d->program) most = std::max(most, binding.kernel(*d->program).private_bytes);
-  }
-  return most;
-}
 
 std::shared_ptr<const KernelNames> kernel_names(const hcq::CommandList& list) {
   auto names = std::make_shared<KernelNames>();
