@@ -168,6 +168,11 @@ class Training(TuffTest):
         rows = self.rows(self.expect(0, "train", "digits", "--device", "CPU", "--steps", 3, "--batch", 8, "--json"))
         self.assertIn("accuracy", rows[-1])
         self.assertIn("softmax_regression_accuracy", rows[-1])
+        self.assertEqual(rows[-1]["tested_images"], rows[-1]["test_images"])
+        for count in (0, 11):
+            done = self.rows(self.expect(0, "train", "digits", "--device", "CPU", "--steps", 3, "--batch", 8,
+                                         "--test-images", count, "--json"))[-1]
+            self.assertEqual((done["tested_images"], "accuracy" in done), (count, count > 0))
         rows = self.rows(self.expect(0, "train", "copy", "--device", "NULL", "--steps", 3, "--json"))
         self.assertIn("accuracy", rows[-1])
 
@@ -183,7 +188,7 @@ class BenchReplay(TuffTest):
     FIELDS = {"event": str, "bench": str, "device": str, "driver": str, "work": str, "kernels": int, "inputs": int,
               "barriers": int, "replays": int, "wall_us_median": float, "host_us_median": float,
               "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float,
-              "in_flight_us_median": float, "checked": bool}
+              "in_flight_us_median": float, "patched_words": int, "copy_us_median": float, "checked": bool}
 
     def replay(self, *arguments, **env):
         row, = self.rows(self.expect(0, "bench", "replay", "--replays", 5, "--json", *arguments, **env))

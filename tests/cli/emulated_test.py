@@ -47,6 +47,24 @@ class Emulated(unittest.TestCase):
             for step, (a, b) in enumerate(zip(self.losses("--device", "AMD", **environment), wanted, strict=True)):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
 
+    def test_digits_train_as_on_the_cpu(self):
+        def rows(device):
+            return self.rows("train", "digits", "--device", device, "--steps", 3, "--batch", 2, "--test-images", 6)
+        results = [rows("AMD"), rows("CPU")]
+        losses = [[r["loss"] for r in one if r["event"] == "step"] for one in results]
+        for step, (a, b) in enumerate(zip(*losses, strict=True)):
+            self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step}")
+        self.assertEqual(len(losses[0]), 3)
+        done = [one[-1] for one in results]
+        self.assertEqual([d["tested_images"] for d in done], [6, 6])
+        self.assertEqual(*(d["accuracy"] for d in done))
+
+    def test_replays_are_right_one_by_one_and_in_flight(self):
+        for environment in ({}, {"AMD_AQL": "1"}):
+            row, = self.rows("bench", "replay", "--device", "AMD", "--kernels", 10, "--replays", 8, **environment)
+            self.assertTrue(row["checked"])
+            self.assertEqual(row["patched_words"], 8)
+
     def test_two_gpus_in_one_graph(self):
         losses = []
         for devices in (("AMD:0", "AMD:1"), ("CPU", "SHUFFLE")):
