@@ -98,7 +98,7 @@ class Digits(TrainingTest):
 
 
 class Validation(TrainingTest):
-    """A training under the Khronos validation layers prints nothing on stderr."""
+    """A training under the Khronos validation layers prints nothing on stderr but its progress."""
 
     def check_silent(self, *arguments):
         device = self.device("VULKAN")
@@ -106,13 +106,14 @@ class Validation(TrainingTest):
             result = subprocess.run([TUFF, "train", *arguments, "--device", device, "--steps", "4", "--json"],
                                     capture_output=True, text=True, cwd=folder, timeout=600, check=False,
                                     env={**os.environ, "TUFF_VK_VALIDATION": "1"})
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        said = [line for line in result.stderr.splitlines() if not line.endswith(" ms/step")]
+        self.assertEqual((result.returncode, said), (0, []))
 
     def test_gpt(self):
         self.check_silent("gpt", "--layers", "1", "--sample", "2")
 
     def test_digits(self):
-        self.check_silent("digits")
+        self.check_silent("digits", "--test-images", "64")
 
 
 class Copy(TrainingTest):
