@@ -302,6 +302,11 @@ struct Objecting : RangeMemory {
     }
     return RangeMemory::reach(access, defect);
   }
+  uint8_t* reach_run(const Access& access) override {
+    if (kData + 8 - access.address < access.bytes) return nullptr;
+    device_loads += access.device_scope ? int(access.bytes / 4) : 0;
+    return RangeMemory::reach_run(access);
+  }
   int lines = 0, device_loads = 0;
 };
 

@@ -58,8 +58,7 @@ void Dispatch::State::start_group(uint64_t number) {
   const auto [x, y, z] = launch.groups;
   group.number = uint32_t(number);
   group.id = {uint32_t(number % x), uint32_t(number / x % y), uint32_t(number / x / y)};
-  group.lds.assign(launch.lds_bytes, 0xCD);
-  group.shadow.resize(launch.lds_bytes);
+  start_lds(group, launch.lds_bytes);
   const auto [a, b, c] = launch.group_size;
   const uint32_t count = (a * b * c + kLanes - 1) / kLanes;
   for (uint32_t k = 0; k < count; ++k) {

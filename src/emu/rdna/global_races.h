@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -21,24 +22,34 @@ namespace tuff::emu::rdna {
 
 class GlobalRaces {
  public:
-  // What the access races with, or nothing. `acquires`: an atomic whose old value comes back.
+  // Notes a load or store and returns true, or returns false with nothing noted: it races.
+  bool note(const Access& access);
+  // Notes any access. What it races with, or nothing. `acquires`: an atomic whose old value comes
+  // back.
   std::optional<std::string> touch(const Access& access, bool acquires);
   // The workgroup waited for its loads or stores: those that come are apart from those before.
   void advance(uint32_t workgroup);
 
  private:
-  // What one byte, or four that were always touched together, has seen.
+  static constexpr uint32_t kMany = ~0u;
+  static constexpr uint32_t kLineBytes = 64, kPageBytes = 4096;
+  // What bytes that were always touched together have seen.
   struct State {
     uint32_t writer = 0, written_at = 0;  // workgroup + 1; the time of that workgroup
-    uint32_t reader = 0, read_at = 0;     // kMany: several, none of which knew of the others
-    bool written_by_atomic = false;
+    uint32_t reader = 0;                  // kMany: several, none of which knew of the others
+    uint32_t read_at : 31 = 0;            // 0 for kMany
+    uint32_t written_by_atomic : 1 = 0;
+    bool operator==(const State&) const = default;
   };
-  static constexpr uint32_t kMany = ~0u;
-  static constexpr uint32_t kLineBytes = 64;
+  // Of its bytes as a whole until somebody touches a part, then of words, then of bytes.
   struct Line {
-    std::array<State, kLineBytes / 4> words;
-    std::unique_ptr<std::array<State, kLineBytes>> bytes;  // once somebody touched part of a word
+    State whole;
+    std::unique_ptr<State[]> parts;
+    uint32_t count = 1;     // of states: 1, 16 or 64
+    uint32_t capacity = 0;  // of `parts`
+    std::span<State> states() { return {count == 1 ? &whole : parts.get(), count}; }
   };
+  using Page = std::array<Line, kPageBytes / kLineBytes>;
   using Clock = std::unordered_map<uint32_t, uint32_t>;  // the time of others that is known
   struct Group {
     uint32_t time = 1;
@@ -51,22 +62,31 @@ class GlobalRaces {
     uint64_t last_changes = 0;
   };
 
+  Group& group_of(uint32_t workgroup);
   Line& line_at(uint64_t address);
-  void split(Line& line);
-  bool knows(const Group& group, uint32_t other, uint32_t time) const;
-  void learn(Group& group, uint32_t other, uint32_t time);
-  std::optional<std::string> touch_state(State& state, const Access& access, Group& group);
-  std::optional<std::string> conflict(const State& state, const Access& access, const Group& group);
+  static void refine(Line& line, uint32_t count);
+  std::span<State> states_of(uint64_t begin, uint64_t end);
+  static bool knows(const Group& group, uint32_t other, uint32_t time);
+  static void learn(Group& group, uint32_t other, uint32_t time);
+  static bool races_with_writer(const State& state, const Access& access, const Group& group);
+  static bool races_with_reader(const State& state, const Access& access, const Group& group);
+  static bool races(const State& state, const Access& access, const Group& group);
+  static State after(const State& state, const Access& access, const Group& group);
+  static std::string describe(const State& state, const Access& access, const Group& group);
+  bool races(const Access& access, const Group& group);
+  void apply(const Access& access, Group& group);
   void synchronize(const Access& access, Group& group, bool acquires);
 
-  std::unordered_map<uint64_t, std::unique_ptr<Line>> lines_;
+  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<uint32_t, Group> groups_;
   std::unordered_map<uint64_t, SyncWord> sync_;
   struct Recent {
     uint64_t number = ~uint64_t(0);
-    Line* line = nullptr;
+    Page* page = nullptr;
   };
-  std::array<Recent, 16> recent_;
+  std::array<Recent, 64> recent_;
+  uint32_t last_workgroup_ = 0;
+  Group* last_group_ = nullptr;
 };
 
 }  // namespace tuff::emu::rdna

@@ -21,6 +21,12 @@ class Machine {
   // The bytes of an access, or null after the fault has been reported. `returns`: an atomic whose
   // old value comes back.
   uint8_t* reach(const Wave& w, uint32_t lane, const Access& access, bool returns = false);
+  // The bytes of a run of lanes that load or store, or null where the lanes have to be asked for
+  // one by one: something may be wrong with one of them.
+  uint8_t* reach_run(const Access& access) {
+    uint8_t* bytes = memory_.reach_run(access);
+    return bytes && (!races_ || races_->note(access)) ? bytes : nullptr;
+  }
   // The wave has waited for loads or stores of global memory.
   void waited(const Wave& w);
   void watch_races() { races_ = std::make_unique<GlobalRaces>(); }

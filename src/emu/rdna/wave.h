@@ -14,7 +14,7 @@ class Machine;
 inline constexpr int kLanes = 32;
 using Words = std::array<uint32_t, kLanes>;
 
-// One byte of LDS: who touched it since the last barrier of the workgroup.
+// A word or a byte of LDS: who touched it since the last barrier of the workgroup.
 struct LdsShadow {
   uint32_t epoch = 0;
   uint8_t writer = 0, reader = 0;  // wave + 1; reader 255: several
@@ -30,7 +30,8 @@ struct Workgroup {
   uint32_t number = 0;
   std::array<uint32_t, 3> id{};
   std::vector<uint8_t> lds;
-  std::vector<LdsShadow> shadow;
+  std::vector<LdsShadow> shadow;  // of words, of bytes once a part of a word was touched alone
+  bool shadow_by_bytes = false;
   uint32_t epoch = 1;  // counts barriers
 };
 
