@@ -25,7 +25,9 @@ const RangeMemory::Mapping* RangeMemory::find(uint64_t address) const {
   return after == ranges_.begin() ? nullptr : &std::prev(after)->second;
 }
 
-uint8_t* RangeMemory::reach(const Access& access, Defect&) { return reach_run(access); }
+uint8_t* RangeMemory::reach(const Access& access, Defect&) {
+  return RangeMemory::reach_run(access);
+}
 
 uint8_t* RangeMemory::reach_run(const Access& access) {
   const auto holds = [&](const Mapping& mapping) {
