@@ -140,9 +140,8 @@ const Step* Dispatch::State::next_step(Wave& w) {
 void Dispatch::State::count(const Step& step) {
   ++outcome.instructions;
   if (!step.instruction.row) return;
-  const OpcodeRow* first = opcode_rows().data();
-  ++rows[size_t(step.instruction.row - first)];
-  if (step.instruction.second) ++rows[size_t(step.instruction.second - first)];
+  ++rows[step.row];
+  if (step.instruction.second) ++rows[step.second_row];
 }
 
 void Dispatch::State::run_wave(Wave& w, uint32_t steps) {

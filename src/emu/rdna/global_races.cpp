@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace tuff::emu::rdna {
 namespace {
 
@@ -47,13 +49,26 @@ void GlobalRaces::refine(Line& line, uint32_t count) {
 }
 
 // Of bytes within one line.
-std::span<GlobalRaces::State> GlobalRaces::states_of(uint64_t begin, uint64_t end) {
+GlobalRaces::Part GlobalRaces::part_of(uint64_t begin, uint64_t end) {
   Line& line = line_at(begin);
   const uint64_t first = begin % kLineBytes, bytes = end - begin;
-  if (bytes == kLineBytes) return line.states();
+  if (bytes == kLineBytes) return {&line, line.states(), true};
   refine(line, (first | bytes) % 4 == 0 ? kLineBytes / 4 : kLineBytes);
   const uint64_t grain = kLineBytes / line.count;
-  return line.states().subspan(first / grain, bytes / grain);
+  return {&line, line.states().subspan(first / grain, bytes / grain), false};
+}
+
+// Valid until the next call.
+std::span<const GlobalRaces::Part> GlobalRaces::parts_of(const Access& access) {
+  TUFF_CHECK(access.bytes <= kMostRunBytes, "an access of {} bytes", access.bytes);
+  size_t count = 0;
+  const uint64_t end = access.address + access.bytes;
+  for (uint64_t at = access.address; at < end;) {
+    const uint64_t line_end = std::min(end, (at / kLineBytes + 1) * kLineBytes);
+    parts_[count++] = part_of(at, line_end);
+    at = line_end;
+  }
+  return std::span(parts_).first(count);
 }
 
 bool GlobalRaces::knows(const Group& group, uint32_t other, uint32_t time) {
@@ -107,57 +122,49 @@ GlobalRaces::State GlobalRaces::after(const State& state, const Access& access,
   return out;
 }
 
-bool GlobalRaces::races(const Access& access, const Group& group) {
-  const uint64_t end = access.address + access.bytes;
-  for (uint64_t at = access.address; at < end;) {
-    const uint64_t line_end = std::min(end, (at / kLineBytes + 1) * kLineBytes);
-    const State* known = nullptr;
-    for (const State& state : states_of(at, line_end)) {
-      if (known && state == *known) continue;
-      if (races(state, access, group)) return true;
-      known = &state;
-    }
-    at = line_end;
+// The first state that the access races with, or null.
+const GlobalRaces::State* GlobalRaces::find_race(const Part& part, const Access& access,
+                                                 const Group& group) {
+  const State* fine = nullptr;
+  for (const State& state : part.states) {
+    if (fine && state == *fine) continue;
+    if (races(state, access, group)) return &state;
+    fine = &state;
   }
-  return false;
+  return nullptr;
 }
 
-void GlobalRaces::apply(const Access& access, Group& group) {
-  const bool atomic_load = is_load(access) && access.device_scope;
-  const uint64_t end = access.address + access.bytes;
-  for (uint64_t at = access.address; at < end;) {
-    const uint64_t line_end = std::min(end, (at / kLineBytes + 1) * kLineBytes);
-    const std::span<State> states = states_of(at, line_end);
-    const bool whole_line = line_end - at == kLineBytes;
-    State before = states[0], now = after(before, access, group);
-    bool same = true;
-    for (State& state : states) {
-      if (atomic_load) {
-        const bool other = state.writer && state.writer != access.workgroup + 1;
-        if (other) learn(group, state.writer - 1, state.written_at);
-        continue;
-      }
-      if (state != before) {
-        before = state;
-        const State next = after(before, access, group);
-        same &= next == now;
-        now = next;
-      }
-      state = now;
+void GlobalRaces::apply(const Part& part, const Access& access, Group& group) {
+  if (is_load(access) && access.device_scope) {  // an atomic load
+    for (const State& state : part.states) {
+      const bool other = state.writer && state.writer != access.workgroup + 1;
+      if (other) learn(group, state.writer - 1, state.written_at);
     }
-    if (whole_line && same && !atomic_load) {
-      Line& line = line_at(at);
-      line.whole = now;
-      line.count = 1;
-    }
-    at = line_end;
+    return;
   }
+  State before = part.states[0], now = after(before, access, group);
+  bool same = true;
+  for (State& state : part.states) {
+    if (state != before) {
+      before = state;
+      const State next = after(before, access, group);
+      same &= next == now;
+      now = next;
+    }
+    state = now;
+  }
+  if (!part.whole || !same) return;
+  part.line->whole = now;
+  part.line->count = 1;
 }
 
 bool GlobalRaces::note(const Access& access) {
   Group& group = group_of(access.workgroup);
-  if (races(access, group)) return false;
-  apply(access, group);
+  const std::span<const Part> parts = parts_of(access);
+  for (const Part& part : parts) {
+    if (find_race(part, access, group)) return false;
+  }
+  for (const Part& part : parts) apply(part, access, group);
   return true;
 }
 
@@ -184,17 +191,11 @@ void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires)
 std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires) {
   Group& group = group_of(access.workgroup);
   std::optional<std::string> found;
-  const uint64_t end = access.address + access.bytes;
-  for (uint64_t at = access.address; at < end && !found;) {
-    const uint64_t line_end = std::min(end, (at / kLineBytes + 1) * kLineBytes);
-    for (const State& state : states_of(at, line_end)) {
-      if (!races(state, access, group)) continue;
-      found = describe(state, access, group);
-      break;
-    }
-    at = line_end;
+  for (const Part& part : parts_of(access)) {
+    const State* state = found ? nullptr : find_race(part, access, group);
+    if (state) found = describe(*state, access, group);
+    apply(part, access, group);
   }
-  apply(access, group);
   if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires);
   return found;
 }

@@ -49,6 +49,12 @@ class GlobalRaces {
     uint32_t capacity = 0;  // of `parts`
     std::span<State> states() { return {count == 1 ? &whole : parts.get(), count}; }
   };
+  // What an access touches of a line.
+  struct Part {
+    Line* line = nullptr;
+    std::span<State> states;
+    bool whole = false;
+  };
   using Page = std::array<Line, kPageBytes / kLineBytes>;
   using Clock = std::unordered_map<uint32_t, uint32_t>;  // the time of others that is known
   struct Group {
@@ -65,7 +71,8 @@ class GlobalRaces {
   Group& group_of(uint32_t workgroup);
   Line& line_at(uint64_t address);
   static void refine(Line& line, uint32_t count);
-  std::span<State> states_of(uint64_t begin, uint64_t end);
+  Part part_of(uint64_t begin, uint64_t end);
+  std::span<const Part> parts_of(const Access& access);
   static bool knows(const Group& group, uint32_t other, uint32_t time);
   static void learn(Group& group, uint32_t other, uint32_t time);
   static bool races_with_writer(const State& state, const Access& access, const Group& group);
@@ -73,8 +80,8 @@ class GlobalRaces {
   static bool races(const State& state, const Access& access, const Group& group);
   static State after(const State& state, const Access& access, const Group& group);
   static std::string describe(const State& state, const Access& access, const Group& group);
-  bool races(const Access& access, const Group& group);
-  void apply(const Access& access, Group& group);
+  static const State* find_race(const Part& part, const Access& access, const Group& group);
+  static void apply(const Part& part, const Access& access, Group& group);
   void synchronize(const Access& access, Group& group, bool acquires);
 
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
@@ -85,6 +92,7 @@ class GlobalRaces {
     Page* page = nullptr;
   };
   std::array<Recent, 64> recent_;
+  std::array<Part, kMostRunBytes / kLineBytes + 1> parts_;
   uint32_t last_workgroup_ = 0;
   Group* last_group_ = nullptr;
 };

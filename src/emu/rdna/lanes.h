@@ -90,8 +90,11 @@ typename Computed<T>::type from_bits(uint64_t bits) {
 
 // The lane that each lane reads from through DPP; 255: none, whose lane then reads zero or is off.
 std::array<uint8_t, kLanes> dpp_lanes(const Dpp& dpp);
+uint32_t dpp_active_lanes(const Wave& w, const Instruction& i);
 // Lanes that an instruction writes.
-uint32_t active_lanes(const Wave& w, const Instruction& i);
+inline uint32_t active_lanes(const Wave& w, const Instruction& i) {
+  return i.dpp.kind == DppKind::Dpp16 ? dpp_active_lanes(w, i) : w.exec();
+}
 void fetch_dpp(const Wave& w, const Instruction& i, uint32_t index, Words& out);
 
 inline bool takes_high_half(const Instruction& i, const Operand& o) {

@@ -32,9 +32,8 @@ std::array<uint8_t, kLanes> dpp_lanes(const Dpp& dpp) {
   return from;
 }
 
-uint32_t active_lanes(const Wave& w, const Instruction& i) {
+uint32_t dpp_active_lanes(const Wave& w, const Instruction& i) {
   uint32_t lanes = w.exec();
-  if (i.dpp.kind != DppKind::Dpp16) return lanes;
   const auto from = dpp_lanes(i.dpp);
   for (int k = 0; k < kLanes; ++k) {
     const bool row = i.dpp.row_mask >> (k / 16) & 1, bank = i.dpp.bank_mask >> (k % 16 / 4) & 1;

@@ -74,11 +74,11 @@ void add_ranges(Step& step, const Instruction& i) {
     if (!vector && (o.kind != OperandKind::Scalar || o.index >= source::Null)) continue;
     RegisterRange range{o.index, o.registers, vector};
     if (ignores_upper_word(i, o)) range.count = 1;
-    if (is_read(i, o)) step.reads.push_back(range);
-    if (is_written(i, o)) step.writes.push_back(range);
+    if (is_read(i, o)) step.reads.add(range);
+    if (is_written(i, o)) step.writes.add(range);
   }
   const bool implied_mask = i.op() == Op::V_CNDMASK_B32 && i.operand_count == 3;
-  if (implied_mask || contains(i, "div_fmas")) step.reads.push_back({source::VccLo, 1, false});
+  if (implied_mask || contains(i, "div_fmas")) step.reads.add({source::VccLo, 1, false});
 }
 
 // The operand of 64 bits whose upper word only the upper word of the result depends on.
@@ -116,9 +116,12 @@ bool saturates_unknown(const Instruction& i) {
   return false;
 }
 
+uint16_t row_number(const OpcodeRow* row) { return uint16_t(row - opcode_rows().data()); }
+
 Step known_step(const Instruction& instruction) {
   Step step;
   step.instruction = instruction;
+  step.row = row_number(instruction.row);
   step.execute = saturates_unknown(instruction) ? nullptr : find_execute(instruction.op());
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
@@ -133,14 +136,14 @@ Step known_step(const Instruction& instruction) {
     }
     return step;
   }
-  step.first = half(instruction, false);
-  step.second = half(instruction, true);
-  step.execute_second = find_execute(step.second.op());
+  step.halves = std::make_unique<Halves>(half(instruction, false), half(instruction, true));
+  step.second_row = row_number(instruction.second);
+  step.execute_second = find_execute(step.halves->second.op());
   if (!step.execute_second) step.execute = nullptr;
-  add_ranges(step, step.first);
-  step.first_reads = uint8_t(step.reads.size());
-  step.first_writes = uint8_t(step.writes.size());
-  add_ranges(step, step.second);
+  add_ranges(step, step.halves->first);
+  step.first_reads = step.reads.size();
+  step.first_writes = step.writes.size();
+  add_ranges(step, step.halves->second);
   return step;
 }
 
