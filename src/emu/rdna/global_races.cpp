@@ -37,14 +37,15 @@ GlobalRaces::Line& GlobalRaces::line_at(uint64_t address) {
 void GlobalRaces::refine(Line& line, uint32_t count) {
   if (line.count >= count) return;
   if (line.capacity < count) {
-    auto parts = std::make_unique<State[]>(count);
-    for (uint32_t k = 0; line.count > 1 && k < count; ++k) {
-      parts[k] = line.parts[k * line.count / count];
-    }
-    line.parts = std::move(parts);
+    auto more = std::make_unique<State[]>(count);
+    std::copy_n(line.parts.get(), line.count == 1 ? 0 : line.count, more.get());
+    line.parts = std::move(more);
     line.capacity = count;
   }
-  if (line.count == 1) std::fill_n(line.parts.get(), count, line.whole);
+  State* parts = line.parts.get();
+  if (line.count == 1) std::fill_n(parts, count, line.whole);
+  // From behind: what is spread has been read.
+  for (uint32_t k = count; line.count > 1 && k-- > 0;) parts[k] = parts[k * line.count / count];
   line.count = count;
 }
 

@@ -181,7 +181,7 @@ inline void blend(Words& to, const Words& from, uint32_t lanes) {
     to = from;
     return;
   }
-  for (int k = 0; k < kLanes; ++k) to[k] = lanes >> k & 1 ? from[k] : to[k];
+  for (int k = 0; k < kLanes; ++k) to[k] = lanes & kLaneBit[k] ? from[k] : to[k];
 }
 
 // Writes 16 bits of each lane, the other half stays.
@@ -192,7 +192,7 @@ void store_half(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes,
   for (int k = 0; k < kLanes; ++k) {
     const uint32_t half = bits(k);
     const uint32_t word = high ? (to[k] & 0xFFFF) | half << 16 : (to[k] & 0xFFFF0000) | half;
-    to[k] = lanes >> k & 1 ? word : to[k];
+    to[k] = lanes & kLaneBit[k] ? word : to[k];
   }
 }
 

@@ -86,14 +86,18 @@ void carry(Wave& w, const Instruction& i) {
   const uint32_t in = with_input ? mask_in(w, i) : 0;
   fetch<uint32_t>(w, i, *i.find('0'), a);
   fetch<uint32_t>(w, i, *i.find('1'), b);
-  uint32_t out = 0;
+  if (kind == Carry::Reversed) std::swap(a, b);
+  Words carried;
   for (int k = 0; k < kLanes; ++k) {
-    const int64_t x = kind == Carry::Reversed ? b[k] : a[k];
-    const int64_t y = int64_t(kind == Carry::Reversed ? a[k] : b[k]) + (in >> k & 1);
-    const int64_t sum = kind == Carry::Add ? x + y : x - y;
-    r[k] = uint32_t(sum);
-    out |= uint32_t(sum >> 32 & 1) << k;
+    const uint32_t one = (in & kLaneBit[k]) != 0 ? 1 : 0;
+    const uint32_t first = kind == Carry::Add ? a[k] + b[k] : a[k] - b[k];
+    r[k] = kind == Carry::Add ? first + one : first - one;
+    const bool out_of_first = kind == Carry::Add ? first < a[k] : first > a[k];
+    const bool out_of_second = kind == Carry::Add ? r[k] < first : r[k] > first;
+    carried[k] = (out_of_first | out_of_second) ? kLaneBit[k] : 0;
   }
+  uint32_t out = 0;
+  for (const uint32_t bit : carried) out |= bit;
   store<uint32_t>(w, i, *i.find('D'), r, active_lanes(w, i));
   mask_out(w, i, out);
 }

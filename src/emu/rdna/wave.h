@@ -13,6 +13,13 @@ class Machine;
 
 inline constexpr int kLanes = 32;
 using Words = std::array<uint32_t, kLanes>;
+// What a mask has of each lane: loops over it become vector comparisons, which variable shifts do
+// not on every machine.
+inline constexpr Words kLaneBit = [] {
+  Words bits{};
+  for (int k = 0; k < kLanes; ++k) bits[size_t(k)] = 1u << k;
+  return bits;
+}();
 
 // A word or a byte of LDS: who touched it since the last barrier of the workgroup.
 struct LdsShadow {
