@@ -45,7 +45,7 @@ void compare(Wave& w, const Instruction& i, F f) {
 }
 
 #define COMPARE(op, A, B, expr) \
-  TUFF_RDNA_ROW(op, (compare<A, B>(w, i, [](auto a, auto b) -> bool { return expr; })))
+  TUFF_RDNA_LANES(op, (compare<A, B>(w, i, [](auto a, auto b) -> bool { return expr; })))
 #define BOTH(name, suffix, A, B, expr) \
   COMPARE(V_CMP_##name##_##suffix, A, B, expr), COMPARE(V_CMPX_##name##_##suffix, A, B, expr)
 #define ORDERED(suffix, TYPE)                                                    \

@@ -154,7 +154,7 @@ float min_of(float a, float b) {
 float max_of(float a, float b) { return -min_of(-a, -b); }
 
 #define PACKED(op, T, sources, expr)                                                               \
-  TUFF_RDNA_ROW(                                                                                   \
+  TUFF_RDNA_LANES(                                                                                 \
       op, (packed<T, sources>(w, i, [](auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) { \
         return Computed<T>::type(expr);                                                            \
       })))

@@ -1,27 +1,45 @@
 #include "emu/rdna/step.h"
 
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "emu/rdna/meanings.h"
 
 namespace tuff::emu::rdna {
 
-Execute find_execute(Op op) {
+bool processor_has_avx2() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+
+const Meaning* find_meaning(Op op) {
   static const auto table = [] {
-    std::vector<Execute> all(size_t(Op::Count));
+    std::vector<const Meaning*> all(size_t(Op::Count));
     for (const auto rows :
          {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
           mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
           control_meanings(), memory_meanings()}) {
       for (const Meaning& row : rows) {
         TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
-        all[size_t(row.op)] = row.execute;
+        all[size_t(row.op)] = &row;
       }
     }
     return all;
   }();
   return table[size_t(op)];
+}
+
+Execute find_execute(Op op) {
+  static const bool wide = processor_has_avx2();
+  const Meaning* meaning = find_meaning(op);
+  if (!meaning) return nullptr;
+  return wide && meaning->with_avx2 ? meaning->with_avx2 : meaning->execute;
 }
 
 namespace {

@@ -191,11 +191,11 @@ float div_fixup_half(float a, float b, float c) {
 }
 
 #define ACCUMULATE(op, R, A, expr) \
-  TUFF_RDNA_ROW(                   \
+  TUFF_RDNA_LANES(                 \
       op, (vector3<R, A, A, R>(    \
               w, i, [](auto a, auto b, auto c) { return Computed<R>::type(expr); }, '1', 'D')))
 #define WITH_LITERAL(op, T, second, third) \
-  TUFF_RDNA_ROW(                           \
+  TUFF_RDNA_LANES(                         \
       op, (vector3<T, T, T, T>(            \
               w, i, [](float a, float b, float c) { return fma_of<T>(a, b, c); }, second, third)))
 
