@@ -278,17 +278,26 @@ TEST_F(Dispatches, ChangedCodeRunsOnceTheCacheIsInvalidated) {
   Program p(body(1));
   CodeObject changed(testing::assemble(program(body(2))), kCode);
   CodeCache code;
+  std::vector<Finding> findings;
   const auto result = [&] {
     Dispatch dispatch(p.launch(0, 1, 1), p.memory, code);
     while (dispatch.step()) {}
-    EXPECT_EQ(to_text(dispatch.outcome().findings), "");
+    EXPECT_TRUE(dispatch.outcome().finished);
+    findings = dispatch.outcome().findings;
     return p.word(0);
   };
   EXPECT_EQ(result(), 1u);
+  EXPECT_EQ(to_text(findings), "");
   std::ranges::copy(changed.image(), p.object.image().begin());
   EXPECT_EQ(result(), 1u);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].kind, FindingKind::StaleCode);
+  EXPECT_EQ(findings[0].kernel, "kernel");
+  EXPECT_EQ(findings[0].instruction, "s_mov_b32 s6, s2");
+  EXPECT_GE(findings[0].code_address, kCode);
   code.invalidate();
   EXPECT_EQ(result(), 2u);
+  EXPECT_EQ(to_text(findings), "");
 }
 
 // Objects to one address, and counts the lines of code.

@@ -284,6 +284,29 @@ TEST_F(SeededBugs, EndlessLoop) {
   EXPECT_FALSE(outcome.finished);
 }
 
+// The second wave never comes to where the first one waits.
+TEST_F(SeededBugs, ABarrierThatNotAllReachNamesBothPlaces) {
+  const Outcome outcome = run_program(R"(
+      v_cmp_gt_u32_e32 vcc_lo, 32, v0
+      s_cbranch_vccnz there
+again:
+      s_sleep 1
+      s_branch again
+there:
+      s_barrier)");
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  const Finding& hang = outcome.findings[0];
+  EXPECT_EQ(hang.kind, FindingKind::Hang);
+  EXPECT_EQ(hang.kernel, "bug");
+  EXPECT_EQ(hang.wave, 1u);
+  EXPECT_TRUE(hang.instruction == "s_sleep 1" || hang.instruction.starts_with("s_branch"))
+      << hang.instruction;
+  const std::string waits = fmt::format("workgroup 0 wave 0 at the barrier {:#x} `s_barrier`",
+                                        hang.code_address / 256 * 256 + 16);
+  EXPECT_NE(hang.detail.find(waits), std::string::npos) << waits << " in " << hang.detail;
+  EXPECT_NE(hang.detail.find("workgroup 0 wave 1 at 0x"), std::string::npos) << hang.detail;
+}
+
 TEST_F(SeededBugs, ModesAndSaturationThatAreNotKnownAreSaid) {
   expect_bug({FindingKind::UnknownInstruction, "s_round_mode 0x3", "s_round_mode 0x3"});
   expect_bug({FindingKind::UnknownInstruction, "v_mad_u16 v2, v0, v0, v0 clamp",

@@ -5,18 +5,12 @@
 namespace tuff::emu::rdna {
 namespace {
 
-constexpr const char* kKinds[] = {"unmapped access",
-                                  "stale data",
-                                  "race between workgroups",
-                                  "concurrent use",
-                                  "LDS access out of bounds",
-                                  "scratch out of bounds",
-                                  "misaligned access",
-                                  "uninitialized register",
-                                  "missing s_waitcnt",
-                                  "LDS race",
-                                  "hang",
-                                  "unknown instruction"};
+constexpr const char* kKinds[] = {
+    "unmapped access",         "stale data",        "stale code",
+    "race between workgroups", "concurrent use",    "LDS access out of bounds",
+    "scratch out of bounds",   "misaligned access", "uninitialized register",
+    "missing s_waitcnt",       "LDS race",          "hang",
+    "unknown instruction"};
 
 }  // namespace
 

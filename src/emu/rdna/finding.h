@@ -11,6 +11,7 @@ namespace tuff::emu::rdna {
 enum class FindingKind : uint8_t {
   UnmappedAccess,         // nothing is mapped there: a fault, the dispatch ends
   StaleData,              // the newest value is elsewhere: a cache, or memory behind one
+  StaleCode,              // the instruction cache has, or may have, what was there before
   GlobalRace,             // two workgroups of a dispatch, one of them writing, nothing between
   ConcurrentUse,          // another dispatch or engine uses these bytes, nothing between
   LdsOutOfBounds,         // beyond the workgroup's LDS

@@ -5,11 +5,6 @@
 namespace tuff::emu::rdna {
 namespace {
 
-std::string text_of(const Step& step) {
-  const Instruction& i = step.instruction;
-  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
-}
-
 const char* verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::Store: return "write";

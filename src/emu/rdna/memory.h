@@ -44,6 +44,8 @@ class Memory {
   // once. Null: nothing is mapped for it, which is a fault and ends the dispatch. `defect` comes
   // empty; what is put there becomes a Finding with kernel, instruction and lane.
   virtual uint8_t* reach(const Access& access, Defect& defect) = 0;
+  // What a load past all caches would find there, without being an access: null if nothing.
+  virtual const uint8_t* peek(uint64_t address, uint32_t bytes) = 0;
 };
 
 class RangeMemory : public Memory {
@@ -52,6 +54,7 @@ class RangeMemory : public Memory {
   void map(uint64_t address, std::span<uint8_t> bytes, bool writable = true);
   void unmap(uint64_t address);
   uint8_t* reach(const Access& access, Defect& defect) override;
+  const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
  private:
   struct Mapping {

@@ -158,4 +158,9 @@ Step make_step(std::span<const uint32_t> words, uint64_t address) {
   return step;
 }
 
+std::string text_of(const Step& step) {
+  const Instruction& i = step.instruction;
+  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
+}
+
 }  // namespace tuff::emu::rdna

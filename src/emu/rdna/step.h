@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "emu/rdna/decode.h"
@@ -38,5 +39,8 @@ inline constexpr uint32_t kMostWords = 3;
 
 // Words that are no instruction become a step that cannot be executed.
 Step make_step(std::span<const uint32_t> words, uint64_t address);
+
+// As an assembler takes it.
+std::string text_of(const Step& step);
 
 }  // namespace tuff::emu::rdna
