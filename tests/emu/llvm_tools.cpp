@@ -70,7 +70,7 @@ std::string why_no_llvm() {
 
 std::vector<uint8_t> compile_device(const std::string& source, const std::string& level) {
   return output_of({kClang, "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-nogpulib", level,
-                    "-ffp-contract=off", "-c", "-o", "-", source});
+                    "-ffp-contract=off", "-munsafe-fp-atomics", "-c", "-o", "-", source});
 }
 
 std::string compile_host(const std::string& source, const std::string& folder) {

@@ -149,6 +149,10 @@ void fetch(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out)
   }
 }
 
+inline float flush_denormal(float a) {
+  return std::fabs(a) < std::numeric_limits<float>::min() ? std::copysign(0.0f, a) : a;
+}
+
 // double to f16 with one rounding: to odd first, where float keeps more than f16 needs.
 inline uint16_t f16_from_f64(double value) {
   float single = float(value);

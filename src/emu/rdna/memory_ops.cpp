@@ -396,7 +396,8 @@ constexpr Meaning kRows[] = {
     {Op::S_LOAD_B512, scalar_load<16>},
     ATOMICS(B32, I32, U32, uint32_t, int32_t),
     ATOMICS(B64, I64, U64, uint64_t, int64_t),
-    ATOMIC(ADD_F32, float, old + a),
+    // In the L2, which knows no denormals (LLVM, SIISelLowering, FP atomics); LDS does.
+    ATOMIC(ADD_F32, float, flush_denormal(flush_denormal(old) + flush_denormal(a))),
     ATOMIC(MIN_F32, float, std::fmin(old, a)),
     ATOMIC(MAX_F32, float, std::fmax(old, a)),
     LDS_ATOMICS(B32, I32, U32, uint32_t, int32_t),

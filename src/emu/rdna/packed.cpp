@@ -98,25 +98,69 @@ float narrow_value(uint32_t half, bool brain) {
   return brain ? narrow::bf16_to_f32(uint16_t(half)) : narrow::f16_to_f32(uint16_t(half));
 }
 
-// Two products into a 32-bit sum, low halves last; each step rounds once.
-template <bool brain>
+// A half of each pair, with the signs of VOP3P. Other encodings choose no halves.
+struct PairChoice {
+  explicit PairChoice(const Instruction& i)
+      : low(i.encoding() == Encoding::VOP3P ? i.op_sel : 0),
+        high(i.encoding() == Encoding::VOP3P ? i.op_sel_hi : 3),
+        negate(i.encoding() == Encoding::VOP3P ? i.neg : 0),
+        negate_high(i.encoding() == Encoding::VOP3P ? i.neg_hi : 0) {}
+  float pick(uint32_t word, const Operand& o, bool upper, bool brain) const {
+    const int source = o.field - '0';
+    const bool from_high = (upper ? high : low) >> source & 1;
+    const float value = narrow_value(word >> (from_high ? 16 : 0), brain);
+    const float magnitude = o.absolute ? std::fabs(value) : value;
+    return ((upper ? negate_high : negate) >> source & 1) != o.negate ? -magnitude : magnitude;
+  }
+  uint8_t low, high, negate, negate_high;
+};
+
+// The two products of each lane, the upper one first.
+void fetch_products(const Wave& w, const Instruction& i, bool brain,
+                    std::array<std::array<Lanes<float>, 2>, 2>& out) {
+  const PairChoice choice(i);
+  for (size_t source = 0; source < 2; ++source) {
+    const Operand& o = *i.find(char('0' + source));
+    Words words;
+    fetch_words(w, i, o, true, words);
+    for (size_t k = 0; k < kLanes; ++k) {
+      out[0][source][k] = choice.pick(words[k], o, true, brain);
+      out[1][source][k] = choice.pick(words[k], o, false, brain);
+    }
+  }
+}
+
+// Two products into a 32-bit sum, low halves last; each step rounds once. Of halves the unit knows
+// no denormals of 32 bits, whatever MODE says (LLVM, SIISelLowering, performFMACombine).
+template <bool brain, char sum = '2'>
 void dot2(Wave& w, const Instruction& i) {
-  Words a, b;
+  std::array<std::array<Lanes<float>, 2>, 2> products;
   Lanes<float> c;
-  fetch_words(w, i, *i.find('0'), true, a);
-  fetch_words(w, i, *i.find('1'), true, b);
-  fetch<float>(w, i, *i.find('2'), c);
-  const auto pick = [&](uint32_t word, int source, bool high) {
-    const bool upper = (high ? i.op_sel_hi : i.op_sel) >> source & 1;
-    const float value = narrow_value(word >> (upper ? 16 : 0), brain);
-    return (high ? i.neg_hi : i.neg) >> source & 1 ? -value : value;
-  };
-  for (int k = 0; k < kLanes; ++k) {
-    const float high = std::fma(pick(a[k], 0, true), pick(b[k], 1, true), c[k]);
-    c[k] = std::fma(pick(a[k], 0, false), pick(b[k], 1, false), high);
+  fetch_products(w, i, brain, products);
+  fetch<float>(w, i, *i.find(sum), c);
+  const auto held = [](float value) { return brain ? value : flush_denormal(value); };
+  for (size_t k = 0; k < kLanes; ++k) {
+    c[k] = held(c[k]);
+    for (const auto& [a, b] : products) c[k] = std::fma(a[k], b[k], c[k]);
+    c[k] = held(c[k]);
   }
   apply_output<float>(i, c);
   store<float>(w, i, *i.find('D'), c, active_lanes(w, i));
+}
+
+// The same into a sum of 16 bits, rounded once.
+template <bool brain>
+void dot2_narrow(Wave& w, const Instruction& i) {
+  std::array<std::array<Lanes<float>, 2>, 2> products;
+  Lanes<uint16_t> c;
+  fetch_products(w, i, brain, products);
+  fetch<uint16_t>(w, i, *i.find('2'), c);
+  for (size_t k = 0; k < kLanes; ++k) {
+    double total = narrow_value(c[k], brain);
+    for (const auto& [a, b] : products) total += double(a[k]) * double(b[k]);
+    c[k] = brain ? narrow::bf16_from_f32(float(total)) : f16_from_f64(total);
+  }
+  store<uint16_t>(w, i, *i.find('D'), c, active_lanes(w, i));
 }
 
 // Four or eight integers per register; neg says which side is signed.
@@ -184,6 +228,9 @@ constexpr Meaning kRows[] = {
     {Op::V_FMA_MIXHI_F16, mixed<Result::High>},
     {Op::V_DOT2_F32_F16, dot2<false>},
     {Op::V_DOT2_F32_BF16, dot2<true>},
+    {Op::V_DOT2ACC_F32_F16, dot2<false, 'D'>},
+    {Op::V_DOT2_F16_F16, dot2_narrow<false>},
+    {Op::V_DOT2_BF16_BF16, dot2_narrow<true>},
     {Op::V_DOT4_I32_IU8, dot_integers<8, true>},
     {Op::V_DOT4_U32_U8, dot_integers<8, false>},
     {Op::V_DOT8_I32_IU4, dot_integers<4, true>},

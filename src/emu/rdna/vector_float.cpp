@@ -28,7 +28,7 @@ T med3(T a, T b, T c) {
 }
 
 // Transcendental units read and write no denormals of 32 bits.
-float flush(float a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0f, a) : a; }
+float flush(float a) { return flush_denormal(a); }
 float exp2_of(float a) { return flush(float(std::exp2(double(flush(a))))); }
 float log2_of(float a) { return float(std::log2(double(flush(a)))); }
 float rcp_of(float a) { return flush(float(1.0 / double(flush(a)))); }
