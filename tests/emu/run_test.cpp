@@ -365,43 +365,68 @@ TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   EXPECT_GE(counts.size(), 200u);
 }
 
-// Small integers, whose sums are exact in every order.
-template <class In, class Sum, class Put>
-void expect_matrix_product(Device& device, const char* kernel, Put put) {
+struct Range {
+  int least, most;
+  int draw(SplitMix64& random) const {
+    return least + int(random.below(uint32_t(most - least + 1)));
+  }
+};
+
+template <class T>
+void put_numbers(std::vector<uint8_t>& bytes, const std::vector<int>& numbers, T (*put)(int)) {
+  bytes.resize(numbers.size() * sizeof(T));
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    const T value = put(numbers[k]);
+    std::memcpy(bytes.data() + k * sizeof value, &value, sizeof value);
+  }
+}
+
+// Small integers, whose sums are exact in every order and in the type of the sum.
+template <class In, class Sum>
+void expect_matrix_product(Device& device, const char* kernel, In (*put)(int), Sum (*put_sum)(int),
+                           Range left, Range right, Range addend) {
   constexpr uint32_t kSize = 16;
-  std::vector<uint8_t> a(kSize * kSize * sizeof(In)), b = a, c(kSize * kSize * sizeof(Sum)), d = c;
+  std::vector<uint8_t> a, b, c, d(kSize * kSize * sizeof(Sum));
   std::vector<int> x(kSize * kSize), y = x, z = x;
   SplitMix64 random(9);
-  for (uint32_t k = 0; k < kSize * kSize; ++k) {
-    x[k] = int(random.below(17u)) - 8;
-    y[k] = int(random.below(17u)) - 8;
-    z[k] = int(random.below(1000u)) - 500;
-    const In p = put(x[k]), q = put(y[k]);
-    const Sum r = Sum(z[k]);
-    std::memcpy(a.data() + k * sizeof p, &p, sizeof p);
-    std::memcpy(b.data() + k * sizeof q, &q, sizeof q);
-    std::memcpy(c.data() + k * sizeof r, &r, sizeof r);
-  }
+  for (auto& value : x) value = left.draw(random);
+  for (auto& value : y) value = right.draw(random);
+  for (auto& value : z) value = addend.draw(random);
+  put_numbers(a, x, put);
+  put_numbers(b, y, put);
+  put_numbers(c, z, put_sum);
   const Outcome outcome =
       device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Size{});
+  device.clear();
   EXPECT_EQ(to_text(outcome.findings), "");
   for (uint32_t k = 0; k < kSize * kSize; ++k) {
     int sum = z[k];
     for (uint32_t n = 0; n < kSize; ++n) sum += x[k / kSize * kSize + n] * y[n * kSize + k % kSize];
     Sum got;
     std::memcpy(&got, d.data() + k * sizeof got, sizeof got);
-    ASSERT_EQ(got, Sum(sum)) << kernel << " element " << k;
+    ASSERT_EQ(got, put_sum(sum)) << kernel << " element " << k;
   }
 }
+
+uint16_t as_half(int value) { return narrow::f16_from_f32(float(value)); }
+uint16_t as_brain(int value) { return narrow::bf16_from_f32(float(value)); }
+float as_float(int value) { return float(value); }
+int8_t as_byte(int value) { return int8_t(value); }
+int32_t as_word(int value) { return value; }
 
 TEST(RdnaRun, MatrixInstructions) {
   ASSERT_EQ(testing::why_no_llvm(), "");
   Device device(testing::compile_device(kSource));
-  expect_matrix_product<uint16_t, float>(
-      device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
-  device.clear();
-  expect_matrix_product<int8_t, int32_t>(device, "matrix_i8",
-                                         [](int value) { return int8_t(value); });
+  const Range eight{-8, 8}, nibble{-8, 7}, natural{0, 15}, wide{-500, 500}, two{-2, 2},
+      ten{-10, 10};
+  expect_matrix_product(device, "matrix_f16", as_half, as_float, eight, eight, wide);
+  expect_matrix_product(device, "matrix_bf16", as_brain, as_float, eight, eight, wide);
+  expect_matrix_product(device, "matrix_f16_f16", as_half, as_half, eight, eight, wide);
+  expect_matrix_product(device, "matrix_f16_f16_upper", as_half, as_half, eight, eight, wide);
+  expect_matrix_product(device, "matrix_bf16_bf16", as_brain, as_brain, two, two, ten);
+  expect_matrix_product(device, "matrix_bf16_bf16_upper", as_brain, as_brain, two, two, ten);
+  expect_matrix_product(device, "matrix_i8", as_byte, as_word, {-128, 127}, {-128, 127}, wide);
+  expect_matrix_product(device, "matrix_i4", as_byte, as_word, nibble, natural, wide);
 }
 
 // 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
