@@ -12,10 +12,12 @@ typedef short i16;
 #define KERNEL(name) __attribute__((amdgpu_kernel)) void name
 #define GLOBAL __attribute__((address_space(1)))
 #define ID (__builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x())
+#define EITHER(device, host) (device)
 #define PARAMETERS(T, R) (GLOBAL R* out, const GLOBAL T* a, const GLOBAL T* b, const GLOBAL T* c)
 #else
 #define KERNEL(name) void host_##name
 #define ID id
+#define EITHER(device, host) (host)
 #define PARAMETERS(T, R) (u32 id, R* out, const T* a, const T* b, const T* c)
 #endif
 

@@ -300,6 +300,33 @@ TEST_F(Dispatches, ChangedCodeRunsOnceTheCacheIsInvalidated) {
   EXPECT_EQ(to_text(findings), "");
 }
 
+// One result per line of the program: v3 is stored and read back.
+uint32_t result_of(const std::string& body) {
+  Program p(body + R"(
+  v_mov_b32_e32 v1, 0
+  global_store_b32 v1, v3, s[4:5])");
+  EXPECT_EQ(to_text(run_fresh(p, 1, 1, 1).findings), "") << body;
+  return p.word(0);
+}
+
+// A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
+TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
+  EXPECT_EQ(result_of("s_getreg_b32 s7, hwreg(HW_REG_MODE, 0, 24)\nv_mov_b32_e32 v3, s7"), 0x3F0u);
+  const std::string kSignals = "v_mov_b32_e32 v2, 0x7f800001\n",
+                    kNoIeee = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0\n",
+                    kNoClamp = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 1), 0\n",
+                    kFlush = "s_denorm_mode 0xc\n";
+  EXPECT_EQ(result_of(kSignals + "v_max_f32_e32 v3, 1.0, v2"), 0x7FC00001u);
+  EXPECT_EQ(result_of(kSignals + kNoIeee + "v_max_f32_e32 v3, 1.0, v2"), 0x3F800000u);
+  EXPECT_EQ(result_of(kSignals + "v_mul_f32_e64 v3, 1.0, v2 clamp"), 0u);
+  EXPECT_EQ(result_of(kSignals + kNoClamp + "v_mul_f32_e64 v3, 1.0, v2 clamp"), 0x7FC00001u);
+  const std::string kSum = "v_add_f32_e64 v3, 1.0, 1.0 mul:2";
+  EXPECT_EQ(result_of(kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kFlush + kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kNoIeee + kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kNoIeee + kFlush + kSum), 0x40800000u);
+}
+
 // Objects to one address, and counts the lines of code.
 struct Objecting : RangeMemory {
   uint8_t* reach(const Access& access, Defect& defect) override {

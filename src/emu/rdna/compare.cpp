@@ -36,6 +36,10 @@ void compare(Wave& w, const Instruction& i, F f) {
   Lanes<B> b;
   fetch<A>(w, i, *i.find('0'), a);
   fetch<B>(w, i, *i.find('1'), b);
+  if constexpr (std::is_same_v<A, B>) {  // the class of a number is what it is
+    flush_inputs<A>(w, a);
+    flush_inputs<B>(w, b);
+  }
   uint32_t mask = 0;
   for (int k = 0; k < kLanes; ++k) mask |= uint32_t(f(a[k], b[k])) << k;
   mask &= active_lanes(w, i);

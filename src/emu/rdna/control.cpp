@@ -77,13 +77,12 @@ void wait_lds(Wave& w, const Instruction& i) {
   settle(w);
 }
 
-// MODE: rounding in bits 3:0, denormals in 7:4; ISA 3.3.3. Arithmetic knows the default alone.
 void set_mode(Wave& w, uint32_t mode) {
   w.mode = mode;
-  if ((mode & 0xFF) == kDefaultMode) return;
+  if ((mode & ~kKnownModeBits) == 0) return;
   w.machine->report(
-      w, FindingKind::UnknownInstruction, 0, 0,
-      fmt::format("MODE {:#x}: only rounding to nearest with denormals is known", mode));
+      w, FindingKind::ModeNotEmulated, 0, 0,
+      fmt::format("MODE {:#x}: of bits beyond {:#x} nothing is known", mode, kKnownModeBits));
   w.machine->stop();
 }
 void round_mode(Wave& w, const Instruction& i) {

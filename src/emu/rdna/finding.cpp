@@ -10,7 +10,7 @@ constexpr const char* kKinds[] = {
     "race between workgroups", "concurrent use",    "LDS access out of bounds",
     "scratch out of bounds",   "misaligned access", "uninitialized register",
     "missing s_waitcnt",       "LDS race",          "hang",
-    "unknown instruction"};
+    "unknown instruction",     "mode not emulated"};
 
 }  // namespace
 

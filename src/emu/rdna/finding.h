@@ -22,6 +22,7 @@ enum class FindingKind : uint8_t {
   LdsRace,                // two waves, one of them writing, no barrier between
   Hang,                   // the instruction budget is spent, or all waves wait for ever
   UnknownInstruction,     // words without a meaning here
+  ModeNotEmulated,        // a rounding, or another setting of MODE, that is not known here
 };
 
 struct Finding {

@@ -213,6 +213,16 @@ T lane_value(const Wave& w, const Operand& o, uint32_t lane, uint32_t skip = 0) 
   return from_bits<T>(bits);
 }
 
+// LDS obeys MODE's denormals and always rounds to nearest (LLVM, SIISelLowering, FP atomics).
+void held_as_mode_says(const Wave& w, float& a, float& b) {
+  if (keeps_input_denormals<4>(w.mode)) return;
+  a = flush_denormal(a);
+  b = flush_denormal(b);
+}
+float flushed_as_mode_says(const Wave& w, float a) {
+  return keeps_output_denormals<4>(w.mode) ? a : flush_denormal(a);
+}
+
 // f(old, data, second data) in memory; the old value is the result where one is asked for. The data
 // of a compare-and-swap is two values in one operand for global memory, two operands for LDS.
 template <class T, bool returns_always, class F>
@@ -232,7 +242,10 @@ void atomic(Wave& w, const Instruction& i, F f) {
                 : size_t(data.registers) * 4 > sizeof(T)
                     ? lane_value<T>(w, data, lane, sizeof(T) / 4)
                     : T{};
-    const T now = f(old, lane_value<T>(w, data, lane), b);
+    T value = lane_value<T>(w, data, lane), before = old;
+    if constexpr (std::is_same_v<T, float>) held_as_mode_says(w, before, value);
+    T now = f(before, value, b);
+    if constexpr (std::is_same_v<T, float>) now = flushed_as_mode_says(w, now);
     std::memcpy(at, &now, sizeof now);
     if (!d) continue;
     uint64_t bits = 0;

@@ -32,13 +32,14 @@ void fetch_half(const Wave& w, const Instruction& i, const Operand& o, bool high
     if (negate) {
       for (auto& value : out) value = -value;
     }
+    flush_inputs<T>(w, out);
   }
 }
 
 template <class T>
-uint32_t half_bits(typename Computed<T>::type value) {
+uint32_t half_bits(const Wave& w, typename Computed<T>::type value) {
   if constexpr (std::is_same_v<T, F16>)
-    return narrow::f16_from_f32(value);
+    return f16_rounded(value, w.mode);
   else
     return uint16_t(value);
 }
@@ -53,8 +54,8 @@ void packed(Wave& w, const Instruction& i, F f) {
     }
     Lanes<T> r;
     for (int k = 0; k < kLanes; ++k) r[k] = f(s[0][k], s[1][k], s[2][k]);
-    apply_output<T>(i, r);
-    for (int k = 0; k < kLanes; ++k) out[k] |= half_bits<T>(r[k]) << (high ? 16 : 0);
+    apply_output<T>(w, i, r);
+    for (int k = 0; k < kLanes; ++k) out[k] |= half_bits<T>(w, r[k]) << (high ? 16 : 0);
   }
   blend(w.v[i.find('D')->index], out, active_lanes(w, i));
 }
@@ -72,6 +73,10 @@ void fetch_mixed(const Wave& w, const Instruction& i, const Operand& o, Lanes<fl
     if (o.absolute) out[k] = std::fabs(out[k]);
     if (o.negate) out[k] = -out[k];
   }
+  if (!narrow_source) return flush_inputs<float>(w, out);
+  if (!keeps_input_denormals<2>(w.mode)) {
+    for (auto& value : out) value = flush_denormal<2>(value);
+  }
 }
 
 enum class Result { Whole, Low, High };
@@ -82,11 +87,13 @@ void mixed(Wave& w, const Instruction& i) {
   fetch_mixed(w, i, *i.find('1'), b);
   fetch_mixed(w, i, *i.find('2'), c);
   for (int k = 0; k < kLanes; ++k) a[k] = std::fma(a[k], b[k], c[k]);
-  apply_output<float>(i, a);
+  apply_output<float>(w, i, a);
+  const bool flushes = !keeps_output_denormals<2>(w.mode);
   Words& to = w.v[i.find('D')->index];
   Words out = to;
   for (int k = 0; k < kLanes; ++k) {
-    const uint32_t half = narrow::f16_from_f32(a[k]);
+    uint32_t half = f16_rounded(a[k], w.mode);
+    if (flushes && (half & 0x7C00) == 0) half &= 0x8000;
     out[k] = result == Result::Whole ? std::bit_cast<uint32_t>(a[k])
              : result == Result::Low ? (to[k] & 0xFFFF0000) | half
                                      : (to[k] & 0xFFFF) | half << 16;
@@ -144,7 +151,7 @@ void dot2(Wave& w, const Instruction& i) {
     for (const auto& [a, b] : products) c[k] = std::fma(a[k], b[k], c[k]);
     c[k] = held(c[k]);
   }
-  apply_output<float>(i, c);
+  apply_output<float>(w, i, c);
   store<float>(w, i, *i.find('D'), c, active_lanes(w, i));
 }
 
@@ -188,7 +195,7 @@ void dot_integers(Wave& w, const Instruction& i) {
 }
 
 float exact_fma(float a, float b, float c) {
-  return narrow::f16_to_f32(f16_from_f64(double(a) * double(b) + double(c)));
+  return odd_from_f64(double(a) * double(b) + double(c));
 }
 float min_of(float a, float b) {
   if (std::isnan(a)) return b;

@@ -1,5 +1,6 @@
 #include "emu/rdna/step.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/check.h"
@@ -123,6 +124,7 @@ Step known_step(const Instruction& instruction) {
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
                 contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;
+  step.rounded_by = rounded_by(instruction.op());
   if (!instruction.second) {
     add_ranges(step, instruction);
     if (const char field = operand_by_words(instruction.op())) {
@@ -136,6 +138,8 @@ Step known_step(const Instruction& instruction) {
   step.first = half(instruction, false);
   step.second = half(instruction, true);
   step.execute_second = find_execute(step.second.op());
+  // Of one precision both, but for dots.
+  step.rounded_by = std::max(step.rounded_by, rounded_by(step.second.op()));
   if (!step.execute_second) step.execute = nullptr;
   add_ranges(step, step.first);
   step.first_reads = uint8_t(step.reads.size());

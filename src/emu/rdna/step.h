@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/rdna/decode.h"
+#include "emu/rdna/float_mode.h"
 
 namespace tuff::emu::rdna {
 
@@ -30,7 +31,8 @@ struct Step {
   // Of `reads`: what the lowest word of a 64-bit result does not depend on. Compilers leave it
   // undefined where that word alone is used.
   RegisterRange upper_word;
-  bool strict = false;  // undefined inputs are findings here, not passed on
+  RoundedBy rounded_by = RoundedBy::Nothing;  // of both halves of a dual issue
+  bool strict = false;                        // undefined inputs are findings here, not passed on
   uint64_t address = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emu/rdna/float_mode.h"
 #include "emu/rdna/step.h"
 
 namespace tuff::emu::rdna {
@@ -36,8 +37,6 @@ struct Workgroup {
 
 // The counters of s_waitcnt: what was issued and what is known to have completed.
 enum class Counter : uint8_t { Vector, Lds, Scalar, Count };  // vmcnt, lgkmcnt in order, and not
-
-inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
 
 struct Wave {
   alignas(64) std::array<Words, 256> v;
