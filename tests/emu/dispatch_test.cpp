@@ -209,6 +209,39 @@ receives:
   global_load_b32 v4, v1, s[4:5])");
 }
 
+// The store may reach the L2 after the flag: a wait for it is missing, or is one for loads.
+TEST_F(Dispatches, AFlagMayPassAStoreThatWasNotWaitedFor) {
+  const char *kAdd = "global_atomic_add_u32 v1, v2, s[4:5] offset:256",
+             *kStore = "global_store_b32 v1, v2, s[4:5] offset:256 glc",
+             *kOr = "global_atomic_or_b32 v3, v1, v3, s[4:5] offset:256 glc",
+             *kLoad = "global_load_b32 v3, v1, s[4:5] offset:256 glc";
+  for (const auto& [raise, look] :
+       {std::pair(kAdd, kOr), std::pair(kAdd, kLoad), std::pair(kStore, kLoad)}) {
+    const auto body = [&](const char* wait) {
+      return fmt::format(R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 7
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc0 receives
+  global_store_b32 v1, v2, s[4:5]
+  {}
+  {}
+  s_endpgm
+receives:
+  v_mov_b32_e32 v3, 0
+  {}
+  s_waitcnt vmcnt(0)
+  v_cmp_eq_u32_e32 vcc_lo, 0, v3
+  s_cbranch_vccnz receives
+  global_load_b32 v4, v1, s[4:5])",
+                         wait, raise, look);
+    };
+    expect_race(body("s_nop 0"));
+    expect_race(body("s_waitcnt vmcnt(0)"));
+    expect_no_findings(body("s_waitcnt_vscnt null, 0x0"), 2);
+  }
+}
+
 // Each writes its part; who counts last adds all of them up, then clears what it has read.
 TEST_F(Dispatches, TheLastWorkgroupMayReadWhatAllHaveWritten) {
   const std::string body = R"(

@@ -61,17 +61,18 @@ void wait_counters(Wave& w, const Instruction& i) {
   const uint32_t word = i.find('I')->value, vm = word >> 10 & 63, lgkm = word >> 4 & 63;
   if (vm != 63) {
     complete(w, Counter::Vector, vm);
-    w.machine->waited(w);
+    w.machine->waited_for_loads(w);
   }
   if (lgkm != 63) wait_lgkm(w, lgkm);
   settle(w);
 }
 void wait_vector(Wave& w, const Instruction& i) {
-  w.machine->waited(w);
+  w.machine->waited_for_loads(w);
   complete(w, Counter::Vector, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
-void wait_stores(Wave& w, const Instruction&) { w.machine->waited(w); }
+// Whoever leaves some on their way knows which: they are not told apart here.
+void wait_stores(Wave& w, const Instruction&) { w.machine->waited_for_stores(w); }
 void wait_lds(Wave& w, const Instruction& i) {
   wait_lgkm(w, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);

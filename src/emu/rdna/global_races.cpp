@@ -57,7 +57,7 @@ std::optional<std::string> GlobalRaces::touch_state(State& state, const Access& 
   const uint32_t me = access.workgroup + 1;
   const bool load = access.kind == AccessKind::Load || access.kind == AccessKind::ScalarLoad;
   if (load && access.device_scope) {  // an atomic load
-    if (state.writer && state.writer != me) learn(group, state.writer - 1, state.written_at);
+    if (state.writer && state.writer != me) learn(group, state.writer - 1, state.written_at - 1);
     return {};
   }
   auto found = conflict(state, access, group);
@@ -73,7 +73,8 @@ std::optional<std::string> GlobalRaces::touch_state(State& state, const Access& 
 }
 
 // What the word has published becomes known, then what is known is published.
-void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires) {
+void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires,
+                              uint32_t unfinished_since) {
   SyncWord& word = sync_[access.address];
   const bool alone = word.last_group == access.workgroup;
   if (acquires && !alone) {
@@ -87,7 +88,10 @@ void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires)
       published = std::max(published, time);
     }
   }
-  word.published[access.workgroup] = group.time++;
+  // An atomic may reach the L2 before a store that was not waited for.
+  uint32_t& mine = word.published[access.workgroup];
+  mine = std::max(mine, unfinished_since ? unfinished_since - 1 : group.time);
+  ++group.time;
   word.last_group = acquires || alone ? access.workgroup : kMany;
   word.last_changes = group.changes;
 }
@@ -98,7 +102,8 @@ void GlobalRaces::split(Line& line) {
   for (size_t k = 0; k < kLineBytes; ++k) (*line.bytes)[k] = line.words[k / 4];
 }
 
-std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires) {
+std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires,
+                                              uint32_t unfinished_since) {
   Group& group = groups_[access.workgroup];
   std::optional<std::string> found;
   const bool whole = (access.address | access.bytes) % 4 == 0;
@@ -111,7 +116,7 @@ std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquire
     auto one = touch_state(state, access, group);
     if (one && !found) found = std::move(one);
   }
-  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires);
+  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires, unfinished_since);
   return found;
 }
 

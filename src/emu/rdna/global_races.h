@@ -5,7 +5,8 @@
 //
 // Workgroups are the threads of a happens-before detector. Atomics on one word order what a
 // workgroup did before its atomic with what another does after its own, if that returns a value; a
-// load of device scope does so with the store or atomic that it reads. Source: Flanagan, Freund,
+// load of device scope does so with the store or atomic that it reads. Before is what was waited
+// for: a wave's stores that vscnt still counts may come later. Source: Flanagan, Freund,
 // "FastTrack: Efficient and Precise Dynamic Race Detection" (2009).
 #pragma once
 
@@ -22,9 +23,11 @@ namespace tuff::emu::rdna {
 class GlobalRaces {
  public:
   // What the access races with, or nothing. `acquires`: an atomic whose old value comes back.
-  std::optional<std::string> touch(const Access& access, bool acquires);
+  // `unfinished_since`: the time of the oldest store that the wave has not waited for, or 0.
+  std::optional<std::string> touch(const Access& access, bool acquires, uint32_t unfinished_since);
   // The workgroup waited for its loads or stores: those that come are apart from those before.
   void advance(uint32_t workgroup);
+  uint32_t time(uint32_t workgroup) { return groups_[workgroup].time; }
 
  private:
   // What one byte, or four that were always touched together, has seen.
@@ -57,7 +60,7 @@ class GlobalRaces {
   void learn(Group& group, uint32_t other, uint32_t time);
   std::optional<std::string> touch_state(State& state, const Access& access, Group& group);
   std::optional<std::string> conflict(const State& state, const Access& access, const Group& group);
-  void synchronize(const Access& access, Group& group, bool acquires);
+  void synchronize(const Access& access, Group& group, bool acquires, uint32_t unfinished_since);
 
   std::unordered_map<uint64_t, std::unique_ptr<Line>> lines_;
   std::unordered_map<uint32_t, Group> groups_;

@@ -56,6 +56,7 @@ void set_initial_mode(Wave& w, const Launch& launch) {
 void forget(Wave& w) {
   w.scc = w.ended = w.at_barrier = w.outstanding = false;
   w.issued = w.completed = {};
+  w.unfinished_since = 0;
   w.lds_on_the_way.clear();
   w.v_vector_load.fill(0);
   w.v_lds_load.fill(0);

@@ -111,7 +111,8 @@ void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes
 }
 
 // lgkmcnt counts what returns nothing too; vector memory has vscnt for it.
-void mark_store(Wave& w, const Instruction& i) {
+void mark_store(Wave& w, const Instruction& i, uint32_t since) {
+  if (i.encoding() != Encoding::DS) w.machine->stores_since(w, since);
   if (i.encoding() != Encoding::DS && i.encoding() != Encoding::FLAT) return;
   ++w.issued[size_t(Counter::Lds)];
   w.outstanding = true;
@@ -157,6 +158,7 @@ template <uint32_t bytes, int shift = 0>
 void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('0');
   const Shape shape{bytes, AccessKind::Store};
+  const uint32_t since = w.machine->time(w);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     uint8_t* to = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -166,7 +168,7 @@ void store_bytes(Wave& w, const Instruction& i) {
       std::memcpy(to + k, &word, std::min(bytes, 4u));
     }
   }
-  mark_store(w, i);
+  mark_store(w, i, since);
 }
 
 // Two addresses in units of the element, each with an 8-bit offset.
@@ -191,6 +193,7 @@ void load_two(Wave& w, const Instruction& i) {
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
   const Shape shape{words * 4, AccessKind::Store};
+  const uint32_t since = w.machine->time(w);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     for (uint32_t which = 0; which < 2; ++which) {
@@ -203,7 +206,7 @@ void store_two(Wave& w, const Instruction& i) {
       }
     }
   }
-  mark_store(w, i);
+  mark_store(w, i, since);
 }
 
 template <class T>
@@ -232,6 +235,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
   const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
   const Operand* d = returns ? i.find('D') : nullptr;
   const Shape shape{sizeof(T), AccessKind::Atomic};
+  const uint32_t since = w.machine->time(w);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     uint8_t* at = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -256,7 +260,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
   if (d)
     mark_result(w, i, *d, w.exec());
   else
-    mark_store(w, i);
+    mark_store(w, i, since);
 }
 
 template <uint32_t words>

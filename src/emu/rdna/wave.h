@@ -58,6 +58,7 @@ struct Wave {
   std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
   std::array<uint32_t, 128> s_load{};
   bool outstanding = false;
+  uint32_t unfinished_since = 0;  // the group's time at the oldest store that vscnt has; 0: none
   std::vector<LdsAccess>
       lds_on_the_way;  // those that no s_waitcnt has waited for, and maybe others
 
