@@ -57,6 +57,7 @@ static u32 pair_of_signs(float x, float y) {
 #include "device_wave_kernels.def"
 #include "device_atomic_kernels.def"
 #include "device_dot_kernels.def"
+#include "device_buffer_kernels.def"
 
 // A loop with a trip count that differs between lanes, and a branch within.
 KERNEL(collatz) PARAMETERS(u32, u32) {

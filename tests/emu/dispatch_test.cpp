@@ -360,6 +360,59 @@ TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
   EXPECT_EQ(result_of(kNoIeee + kFlush + kSum), 0x40800000u);
 }
 
+// Records of 12 bytes, seven of them, of which lane l reads word 1 + l / 8 of record l: behind a
+// record's end, and behind the last record, there is nothing. In the order of OOB_SELECT.
+TEST_F(Dispatches, BuffersEndWhereTheirDescriptorsSay) {
+  const auto body = [](uint32_t bounds, const char* more) {
+    return fmt::format(R"(
+  s_mov_b32 s8, s4
+  s_or_b32 s9, s5, 0xc0000
+  s_mov_b32 s10, {}
+  s_mov_b32 s11, {:#x}
+  v_mov_b32_e32 v1, v0
+  v_lshrrev_b32_e32 v2, 3, v0
+  v_lshlrev_b32_e32 v2, 2, v2
+  {}
+  buffer_load_b32 v3, v[1:2], s[8:11], 0 idxen offen offset:4
+  s_waitcnt vmcnt(0)
+  v_lshlrev_b32_e32 v4, 2, v0
+  global_store_b32 v4, v3, s[4:5] offset:2048)",
+                       bounds == 3 ? 7 * 12 : 7, bounds << 28 | 0x4000, more);
+  };
+  for (uint32_t bounds = 0; bounds < 4; ++bounds) {
+    Program p(body(bounds, "s_nop 0"));
+    for (uint32_t k = 0; k < 256; ++k) std::memcpy(p.data.data() + 4 * k, &k, 4);
+    const Outcome outcome = run(p.launch(1, 1), p.memory);
+    EXPECT_EQ(to_text(outcome.findings), "") << bounds;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      const uint32_t word = 3 * lane + 1 + lane / 8;
+      const bool inside[] = {lane < 7 && lane / 8 < 2, lane < 7, true, word < 21};
+      EXPECT_EQ(p.word(512 + lane), inside[bounds] ? word : 0) << bounds << ", lane " << lane;
+    }
+  }
+  Program swizzled(body(0, "s_or_b32 s9, s9, 0x40000000"));
+  const Outcome outcome = run(swizzled.launch(1, 1), swizzled.memory);
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::UnknownInstruction);
+  EXPECT_NE(outcome.findings[0].detail.find("SWIZZLE_ENABLE 1"), std::string::npos);
+}
+
+TEST_F(Dispatches, AScalarOffsetBeyondABufferIsSaid) {
+  Program p(R"(
+  s_mov_b32 s8, s4
+  s_mov_b32 s9, s5
+  s_mov_b32 s10, 64
+  s_mov_b32 s11, 0x30004000
+  s_mov_b32 s12, 48
+  v_lshlrev_b32_e32 v1, 2, v0
+  buffer_store_b32 v0, v1, s[8:11], s12 offen)");
+  const Outcome outcome = run_fresh(p, 1, 1, 8);
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::BufferBounds);
+  EXPECT_EQ(outcome.findings[0].lane, 4u);
+  EXPECT_EQ(outcome.findings[0].data_address, kData + 64);
+}
+
 // Objects to one address, and counts the lines of code.
 struct Objecting : RangeMemory {
   uint8_t* reach(const Access& access, Defect& defect) override {

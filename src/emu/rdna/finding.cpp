@@ -5,12 +5,21 @@
 namespace tuff::emu::rdna {
 namespace {
 
-constexpr const char* kKinds[] = {
-    "unmapped access",         "stale data",        "stale code",
-    "race between workgroups", "concurrent use",    "LDS access out of bounds",
-    "scratch out of bounds",   "misaligned access", "uninitialized register",
-    "missing s_waitcnt",       "LDS race",          "hang",
-    "unknown instruction",     "mode not emulated"};
+constexpr const char* kKinds[] = {"unmapped access",
+                                  "stale data",
+                                  "stale code",
+                                  "race between workgroups",
+                                  "concurrent use",
+                                  "LDS access out of bounds",
+                                  "buffer bounds",
+                                  "scratch out of bounds",
+                                  "misaligned access",
+                                  "uninitialized register",
+                                  "missing s_waitcnt",
+                                  "LDS race",
+                                  "hang",
+                                  "unknown instruction",
+                                  "mode not emulated"};
 
 }  // namespace
 

@@ -15,6 +15,7 @@ enum class FindingKind : uint8_t {
   GlobalRace,             // two workgroups of a dispatch, one of them writing, nothing between
   ConcurrentUse,          // another dispatch or engine uses these bytes, nothing between
   LdsOutOfBounds,         // beyond the workgroup's LDS
+  BufferBounds,           // inside of a buffer's descriptor or not: not written down
   ScratchOutOfBounds,     // beyond the lane's scratch memory
   Misaligned,             // an address that the access may not have
   UninitializedRegister,  // a value nobody wrote reaches an address, memory or control flow

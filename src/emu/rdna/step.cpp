@@ -14,7 +14,7 @@ Execute find_execute(Op op) {
     for (const auto rows :
          {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
           mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
-          control_meanings(), memory_meanings()}) {
+          control_meanings(), memory_meanings(), buffer_meanings()}) {
       for (const Meaning& row : rows) {
         TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
         all[size_t(row.op)] = row.execute;
@@ -44,17 +44,23 @@ bool accumulates(const Instruction& i) {
          i.op() == Op::S_WAITCNT_VSCNT;
 }
 
+// The one vector register of MUBUF holds what is stored, too.
+bool is_buffer_data(const Instruction& i) {
+  return i.encoding() == Encoding::MUBUF &&
+         (contains(i, "buffer_store") || contains(i, "buffer_atomic"));
+}
+
 bool is_written(const Instruction& i, const Operand& o) {
   if (o.field == 'S') return i.encoding() == Encoding::VOP3;
   if (o.field == 'V') return i.encoding() == Encoding::VOPC;
   if (o.field != 'D') return false;
   if (contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_waitcnt")) return false;
   const bool atomic = contains(i, "_atomic_");
-  return !atomic || i.glc;
+  return atomic ? i.glc : !contains(i, "buffer_store");
 }
 
 bool is_read(const Instruction& i, const Operand& o) {
-  if (o.field == 'D') return accumulates(i);
+  if (o.field == 'D') return accumulates(i) || is_buffer_data(i);
   if (o.field == 'S') return i.encoding() != Encoding::VOP3;
   if (o.field == 'V') return i.encoding() != Encoding::VOPC;
   return true;
