@@ -118,6 +118,8 @@ void mark_store(Wave& w, const Instruction& i, uint32_t since) {
   w.outstanding = true;
 }
 
+void mark_store(Wave& w, const Instruction& i) { mark_store(w, i, w.machine->time(w)); }
+
 // What a load of fewer than 32 bits leaves in its register.
 enum class Half : uint8_t { Whole, Low, High };
 
@@ -158,7 +160,6 @@ template <uint32_t bytes, int shift = 0>
 void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('0');
   const Shape shape{bytes, AccessKind::Store};
-  const uint32_t since = w.machine->time(w);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     uint8_t* to = reach(w, i, lane, address_of(w, i, lane), shape);
@@ -168,7 +169,7 @@ void store_bytes(Wave& w, const Instruction& i) {
       std::memcpy(to + k, &word, std::min(bytes, 4u));
     }
   }
-  mark_store(w, i, since);
+  mark_store(w, i);
 }
 
 // Two addresses in units of the element, each with an 8-bit offset.
@@ -193,7 +194,6 @@ void load_two(Wave& w, const Instruction& i) {
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
   const Shape shape{words * 4, AccessKind::Store};
-  const uint32_t since = w.machine->time(w);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (!(w.exec() >> lane & 1)) continue;
     for (uint32_t which = 0; which < 2; ++which) {
@@ -206,7 +206,7 @@ void store_two(Wave& w, const Instruction& i) {
       }
     }
   }
-  mark_store(w, i, since);
+  mark_store(w, i);
 }
 
 template <class T>
