@@ -325,6 +325,12 @@ TEST_F(SeededBugs, ModesAndSaturationThatAreNotKnownAreSaid) {
               "v_mad_u16 v2, v0, v0, v0 clamp"});
 }
 
+TEST_F(SeededBugs, HardwareRegistersThatAreNotKnownAreSaid) {
+  expect_bug({FindingKind::UnknownInstruction,
+              "s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)",
+              "s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)"});
+}
+
 TEST_F(SeededBugs, WordsWithoutAMeaning) {
   const Outcome outcome = run_program(".long 0xfffffff0");
   ASSERT_FALSE(outcome.findings.empty());

@@ -93,7 +93,14 @@ void denormal_mode(Wave& w, const Instruction& i) {
   set_mode(w, (w.mode & ~0xF0u) | (i.find('I')->value & 15) << 4);
 }
 
-const uint32_t* hardware_register(Wave& w, uint32_t id) { return id == 1 ? &w.mode : nullptr; }
+// MODE is the one that is known: others read as zero and keep what they have, which is said.
+const uint32_t* hardware_register(Wave& w, uint32_t id) {
+  constexpr uint32_t kMode = 1;
+  if (id == kMode) return &w.mode;
+  w.machine->report(w, FindingKind::UnknownInstruction, 0, 0,
+                    fmt::format("hardware register {} is not known", id));
+  return nullptr;
+}
 uint32_t field_mask(uint32_t word) {
   const uint32_t width = (word >> 11 & 31) + 1;
   return width == 32 ? ~0u : (1u << width) - 1;
