@@ -108,14 +108,14 @@ Access random_access(SplitMix64& random) {
   return a;
 }
 
-bool touch_bytes(GlobalRaces& races, const Access& access, bool acquires) {
-  if (access.kind == AccessKind::Atomic) return races.touch(access, acquires).has_value();
+bool touch_bytes(GlobalRaces& races, const Access& access, bool acquires, uint32_t since) {
+  if (access.kind == AccessKind::Atomic) return races.touch(access, acquires, since).has_value();
   bool found = false;
   for (uint32_t k = 0; k < access.bytes; ++k) {
     Access one = access;
     one.address += k;
     one.bytes = 1;
-    found |= races.touch(one, false).has_value();
+    found |= races.touch(one, false, 0).has_value();
   }
   return found;
 }
@@ -133,13 +133,14 @@ TEST(GlobalRaces, SayOfARunWhatTheySayOfItsBytes) {
       }
       const Access access = random_access(random);
       const bool acquires = random.below(2u) == 0;
-      const bool expected = touch_bytes(by_bytes, access, acquires);
+      const uint32_t since = random.below(3u) ? 0 : by_runs.time(access.workgroup);
+      const bool expected = touch_bytes(by_bytes, access, acquires, since);
       if (access.kind != AccessKind::Atomic) {
         const bool noted = by_runs.note(access);
         ASSERT_EQ(noted, !expected) << "seed " << seed << " step " << step;
         if (noted) continue;
       }
-      ASSERT_EQ(by_runs.touch(access, acquires).has_value(), expected)
+      ASSERT_EQ(by_runs.touch(access, acquires, since).has_value(), expected)
           << "seed " << seed << " step " << step;
       found += expected;
     }

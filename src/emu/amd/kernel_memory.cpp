@@ -35,10 +35,15 @@ uint8_t* KernelMemory::reach(const rdna::Access& a, rdna::Defect& defect) {
     if (!fault_) fault_ = chip_.caches.fault();
   } else if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
     defect.kind = conflict.kind == Conflict::Kind::Concurrent ? rdna::FindingKind::ConcurrentUse
+                  : a.kind == AccessKind::Fetch               ? rdna::FindingKind::StaleCode
                                                               : rdna::FindingKind::StaleData;
     defect.detail = chip_.describe(who_, request, conflict);
   }
   return bytes;
+}
+
+const uint8_t* KernelMemory::peek(uint64_t address, uint32_t bytes) {
+  return chip_.caches.peek(address, bytes);
 }
 
 }  // namespace tuff::emu::amd

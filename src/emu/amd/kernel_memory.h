@@ -14,6 +14,7 @@ class KernelMemory : public rdna::Memory {
   KernelMemory(Chip& chip, Accessor who) : chip_(chip), who_(std::move(who)) {}
   uint8_t* reach(const rdna::Access& access, rdna::Defect& defect) override;
   uint8_t* reach_run(const rdna::Access& access) override;
+  const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
   const Accessor& accessor() const { return who_; }
   const std::optional<MemoryFault>& fault() const { return fault_; }

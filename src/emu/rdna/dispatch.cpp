@@ -24,6 +24,7 @@ struct Dispatch::State {
     const auto [x, y, z] = launch.groups;
     group_count = uint64_t(x) * y * z;
     if (group_count > 1) machine.watch_races();
+    code.compare_afresh();
   }
 
   bool step();
@@ -36,6 +37,8 @@ struct Dispatch::State {
   const Step* next_step(Wave& w);
   void count(const Step& step);
   void hang(const Wave& w, std::string why);
+  std::string places() const;
+  std::string place_text(uint64_t address, const Wave& first, size_t count) const;
   void finish();
 
   Launch launch;
@@ -152,7 +155,42 @@ void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
     w.pc += step->instruction.size_bytes;
     execute(machine, w, *step);
   }
-  if (outcome.instructions > launch.instruction_budget) hang(w, "the instruction budget is spent");
+  if (outcome.instructions > launch.instruction_budget) {
+    hang(w, fmt::format("the budget of {} instructions is spent: {}", launch.instruction_budget,
+                        places()));
+  }
+}
+
+std::string Dispatch::State::place_text(uint64_t address, const Wave& first, size_t count) const {
+  const Step* step = code.known(address);
+  std::string text = fmt::format("workgroup {} wave {}", first.group->number, first.number);
+  if (count > 1) text += fmt::format(" and {} more", count - 1);
+  text += first.at_barrier ? " at the barrier" : " at";
+  text += fmt::format(" {:#x}", address);
+  return step ? fmt::format("{} `{}`", text, text_of(*step)) : text;
+}
+
+std::string Dispatch::State::places() const {
+  constexpr size_t kPlacesNamed = 8;
+  std::map<uint64_t, std::vector<const Wave*>> waves;
+  for (const auto& resident : residents) {
+    for (const auto& w : resident->waves) {
+      // Who waits at a barrier has executed it.
+      if (!w->ended) waves[w->at_barrier ? w->pc - 4 : w->pc].push_back(w.get());
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [address, here] : waves) {
+    if (texts.size() == kPlacesNamed) {
+      texts.push_back(fmt::format("{} more places", waves.size() - kPlacesNamed));
+      break;
+    }
+    texts.push_back(place_text(address, *here.front(), here.size()));
+  }
+  if (next_group < group_count) {
+    texts.push_back(fmt::format("{} workgroups have not begun", group_count - next_group));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 void Dispatch::State::hang(const Wave& w, std::string why) {
@@ -175,6 +213,8 @@ Dispatch::Dispatch(Launch launch, Memory& memory, CodeCache& code)
 Dispatch::~Dispatch() = default;
 
 bool Dispatch::step() { return state_->step(); }
+
+std::string Dispatch::places() const { return state_->places(); }
 
 const Outcome& Dispatch::outcome() const { return state_->outcome; }
 

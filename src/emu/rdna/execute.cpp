@@ -1,6 +1,7 @@
 #include "emu/rdna/execute.h"
 
 #include <bit>
+#include <optional>
 #include <span>
 
 #include "base/check.h"
@@ -143,6 +144,15 @@ void execute(Machine& machine, Wave& w, const Step& step) {
                    uint32_t(std::countr_zero(~defined.all & w.exec())), 0,
                    "a value that nobody wrote is used");
   }
+  if ((w.mode & kFloatBits) != kDefaultMode && !is_emulated(step.rounded_by, w.mode)) [[unlikely]] {
+    machine.report(w, FindingKind::ModeNotEmulated, 0, 0,
+                   fmt::format("what it does in MODE {:#x} is not known", w.mode));
+    machine.stop();
+    return;
+  }
+  std::optional<HostRounding> rounding;
+  if (w.mode & kRoundingBits) [[unlikely]]
+    rounding.emplace(step.rounded_by, w.mode);
   if (step.execute_second)
     execute_dual(w, step);
   else

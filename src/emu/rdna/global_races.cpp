@@ -139,7 +139,7 @@ void GlobalRaces::apply(const Part& part, const Access& access, Group& group) {
   if (is_load(access) && access.device_scope) {  // an atomic load
     for (const State& state : part.states) {
       const bool other = state.writer && state.writer != access.workgroup + 1;
-      if (other) learn(group, state.writer - 1, state.written_at);
+      if (other) learn(group, state.writer - 1, state.written_at - 1);
     }
     return;
   }
@@ -170,7 +170,8 @@ bool GlobalRaces::note(const Access& access) {
 }
 
 // What the word has published becomes known, then what is known is published.
-void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires) {
+void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires,
+                              uint32_t unfinished_since) {
   SyncWord& word = sync_[access.address];
   const bool alone = word.last_group == access.workgroup;
   if (acquires && !alone) {
@@ -184,12 +185,16 @@ void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires)
       published = std::max(published, time);
     }
   }
-  word.published[access.workgroup] = group.time++;
+  // An atomic may reach the L2 before a store that was not waited for.
+  uint32_t& mine = word.published[access.workgroup];
+  mine = std::max(mine, unfinished_since ? unfinished_since - 1 : group.time);
+  ++group.time;
   word.last_group = acquires || alone ? access.workgroup : kMany;
   word.last_changes = group.changes;
 }
 
-std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires) {
+std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires,
+                                              uint32_t unfinished_since) {
   Group& group = group_of(access.workgroup);
   std::optional<std::string> found;
   for (const Part& part : parts_of(access)) {
@@ -197,7 +202,7 @@ std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquire
     if (state) found = describe(*state, access, group);
     apply(part, access, group);
   }
-  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires);
+  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires, unfinished_since);
   return found;
 }
 

@@ -5,7 +5,8 @@
 //
 // Workgroups are the threads of a happens-before detector. Atomics on one word order what a
 // workgroup did before its atomic with what another does after its own, if that returns a value; a
-// load of device scope does so with the store or atomic that it reads. Source: Flanagan, Freund,
+// load of device scope does so with the store or atomic that it reads. Before is what was waited
+// for: a wave's stores that vscnt still counts may come later. Source: Flanagan, Freund,
 // "FastTrack: Efficient and Precise Dynamic Race Detection" (2009).
 #pragma once
 
@@ -25,10 +26,11 @@ class GlobalRaces {
   // Notes a load or store and returns true, or returns false with nothing noted: it races.
   bool note(const Access& access);
   // Notes any access. What it races with, or nothing. `acquires`: an atomic whose old value comes
-  // back.
-  std::optional<std::string> touch(const Access& access, bool acquires);
+  // back. `unfinished_since`: the time of the oldest store that the wave has not waited for, or 0.
+  std::optional<std::string> touch(const Access& access, bool acquires, uint32_t unfinished_since);
   // The workgroup waited for its loads or stores: those that come are apart from those before.
   void advance(uint32_t workgroup);
+  uint32_t time(uint32_t workgroup) { return group_of(workgroup).time; }
 
  private:
   static constexpr uint32_t kMany = ~0u;
@@ -82,7 +84,7 @@ class GlobalRaces {
   static std::string describe(const State& state, const Access& access, const Group& group);
   static const State* find_race(const Part& part, const Access& access, const Group& group);
   static void apply(const Part& part, const Access& access, Group& group);
-  void synchronize(const Access& access, Group& group, bool acquires);
+  void synchronize(const Access& access, Group& group, bool acquires, uint32_t unfinished_since);
 
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<uint32_t, Group> groups_;

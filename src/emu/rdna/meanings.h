@@ -24,6 +24,7 @@ std::span<const Meaning> matrix_meanings();
 std::span<const Meaning> scalar_meanings();
 std::span<const Meaning> control_meanings();
 std::span<const Meaning> memory_meanings();
+std::span<const Meaning> buffer_meanings();
 
 Execute find_execute(Op op);  // null if no table has it; the fastest that the processor has
 const Meaning* find_meaning(Op op);

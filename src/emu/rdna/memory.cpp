@@ -44,4 +44,11 @@ uint8_t* RangeMemory::reach_run(const Access& access) {
   return last_.bytes.data() + (access.address - last_.begin);
 }
 
+const uint8_t* RangeMemory::peek(uint64_t address, uint32_t bytes) {
+  const Mapping* found = find(address);
+  if (!found || found->bytes.size() < bytes) return nullptr;
+  const uint64_t at = address - found->begin;
+  return at <= found->bytes.size() - bytes ? found->bytes.data() + at : nullptr;
+}
+
 }  // namespace tuff::emu::rdna

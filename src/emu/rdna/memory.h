@@ -49,6 +49,8 @@ class Memory {
   // any of them. Null where something is, or may be: each lane is then asked for by itself, and
   // finds what it would have found without this call.
   virtual uint8_t* reach_run(const Access& access) = 0;
+  // What a load past all caches would find there, without being an access: null if nothing.
+  virtual const uint8_t* peek(uint64_t address, uint32_t bytes) = 0;
 };
 
 class RangeMemory : public Memory {
@@ -58,6 +60,7 @@ class RangeMemory : public Memory {
   void unmap(uint64_t address);
   uint8_t* reach(const Access& access, Defect& defect) override;
   uint8_t* reach_run(const Access& access) override;
+  const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
  private:
   struct Mapping {

@@ -147,11 +147,14 @@ void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes
 }
 
 // lgkmcnt counts what returns nothing too; vector memory has vscnt for it.
-void mark_store(Wave& w, const Instruction& i) {
+void mark_store(Wave& w, const Instruction& i, uint32_t since) {
+  if (i.encoding() != Encoding::DS) w.machine->stores_since(w, since);
   if (i.encoding() != Encoding::DS && i.encoding() != Encoding::FLAT) return;
   ++w.issued[size_t(Counter::Lds)];
   w.outstanding = true;
 }
+
+void mark_store(Wave& w, const Instruction& i) { mark_store(w, i, w.machine->time(w)); }
 
 // What a load of fewer than 32 bits leaves in its register.
 enum class Half : uint8_t { Whole, Low, High };
@@ -241,6 +244,16 @@ T lane_value(const Wave& w, const Operand& o, uint32_t lane, uint32_t skip = 0) 
   return from_bits<T>(bits);
 }
 
+// LDS obeys MODE's denormals and always rounds to nearest (LLVM, SIISelLowering, FP atomics).
+void held_as_mode_says(const Wave& w, float& a, float& b) {
+  if (keeps_input_denormals<4>(w.mode)) return;
+  a = flush_denormal(a);
+  b = flush_denormal(b);
+}
+float flushed_as_mode_says(const Wave& w, float a) {
+  return keeps_output_denormals<4>(w.mode) ? a : flush_denormal(a);
+}
+
 // f(old, data, second data) in memory; the old value is the result where one is asked for. The data
 // of a compare-and-swap is two values in one operand for global memory, two operands for LDS.
 template <class T, bool returns_always, class F>
@@ -250,6 +263,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
   const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
   const Operand* d = returns ? i.find('D') : nullptr;
   const Shape shape{sizeof(T), AccessKind::Atomic};
+  const uint32_t since = w.machine->time(w);
   each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, uint8_t* at) {
     T old;
     std::memcpy(&old, at, sizeof old);
@@ -257,7 +271,10 @@ void atomic(Wave& w, const Instruction& i, F f) {
                 : size_t(data.registers) * 4 > sizeof(T)
                     ? lane_value<T>(w, data, lane, sizeof(T) / 4)
                     : T{};
-    const T now = f(old, lane_value<T>(w, data, lane), b);
+    T value = lane_value<T>(w, data, lane), before = old;
+    if constexpr (std::is_same_v<T, float>) held_as_mode_says(w, before, value);
+    T now = f(before, value, b);
+    if constexpr (std::is_same_v<T, float>) now = flushed_as_mode_says(w, now);
     std::memcpy(at, &now, sizeof now);
     if (!d) return;
     uint64_t bits = 0;
@@ -268,7 +285,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
   if (d)
     mark_result(w, i, *d, w.exec());
   else
-    mark_store(w, i);
+    mark_store(w, i, since);
 }
 
 template <uint32_t words>
@@ -421,7 +438,8 @@ constexpr Meaning kRows[] = {
     {Op::S_LOAD_B512, scalar_load<16>},
     ATOMICS(B32, I32, U32, uint32_t, int32_t),
     ATOMICS(B64, I64, U64, uint64_t, int64_t),
-    ATOMIC(ADD_F32, float, old + a),
+    // In the L2, which knows no denormals (LLVM, SIISelLowering, FP atomics); LDS does.
+    ATOMIC(ADD_F32, float, flush_denormal(flush_denormal(old) + flush_denormal(a))),
     ATOMIC(MIN_F32, float, std::fmin(old, a)),
     ATOMIC(MAX_F32, float, std::fmax(old, a)),
     LDS_ATOMICS(B32, I32, U32, uint32_t, int32_t),

@@ -1,5 +1,6 @@
 #include "emu/rdna/step.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,7 @@ const Meaning* find_meaning(Op op) {
     for (const auto rows :
          {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
           mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
-          control_meanings(), memory_meanings()}) {
+          control_meanings(), memory_meanings(), buffer_meanings()}) {
       for (const Meaning& row : rows) {
         TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
         all[size_t(row.op)] = &row;
@@ -61,17 +62,23 @@ bool accumulates(const Instruction& i) {
          i.op() == Op::S_WAITCNT_VSCNT;
 }
 
+// The one vector register of MUBUF holds what is stored, too.
+bool is_buffer_data(const Instruction& i) {
+  return i.encoding() == Encoding::MUBUF &&
+         (contains(i, "buffer_store") || contains(i, "buffer_atomic"));
+}
+
 bool is_written(const Instruction& i, const Operand& o) {
   if (o.field == 'S') return i.encoding() == Encoding::VOP3;
   if (o.field == 'V') return i.encoding() == Encoding::VOPC;
   if (o.field != 'D') return false;
   if (contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_waitcnt")) return false;
   const bool atomic = contains(i, "_atomic_");
-  return !atomic || i.glc;
+  return atomic ? i.glc : !contains(i, "buffer_store");
 }
 
 bool is_read(const Instruction& i, const Operand& o) {
-  if (o.field == 'D') return accumulates(i);
+  if (o.field == 'D') return accumulates(i) || is_buffer_data(i);
   if (o.field == 'S') return i.encoding() != Encoding::VOP3;
   if (o.field == 'V') return i.encoding() != Encoding::VOPC;
   return true;
@@ -144,6 +151,7 @@ Step known_step(const Instruction& instruction) {
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
                 contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;
+  step.rounded_by = rounded_by(instruction.op());
   if (!instruction.second) {
     add_ranges(step, instruction);
     if (const char field = operand_by_words(instruction.op())) {
@@ -157,6 +165,8 @@ Step known_step(const Instruction& instruction) {
   step.halves = std::make_unique<Halves>(half(instruction, false), half(instruction, true));
   step.second_row = row_number(instruction.second);
   step.execute_second = find_execute(step.halves->second.op());
+  // Of one precision both, but for dots.
+  step.rounded_by = std::max(step.rounded_by, rounded_by(step.halves->second.op()));
   if (!step.execute_second) step.execute = nullptr;
   add_ranges(step, step.halves->first);
   step.first_reads = step.reads.size();
@@ -177,6 +187,11 @@ Step make_step(std::span<const uint32_t> words, uint64_t address) {
   }
   step.address = address;
   return step;
+}
+
+std::string text_of(const Step& step) {
+  const Instruction& i = step.instruction;
+  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
 }
 
 }  // namespace tuff::emu::rdna

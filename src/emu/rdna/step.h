@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/check.h"
 #include "emu/rdna/decode.h"
+#include "emu/rdna/float_mode.h"
 
 namespace tuff::emu::rdna {
 
@@ -53,6 +55,7 @@ struct Step {
   // Of `reads`: what the lowest word of a 64-bit result does not depend on. Compilers leave it
   // undefined where that word alone is used.
   RegisterRange upper_word;
+  RoundedBy rounded_by = RoundedBy::Nothing;  // of both halves of a dual issue
   RegisterRanges reads, writes;
   Instruction instruction;
   std::unique_ptr<Halves> halves;  // of a dual issue
@@ -63,5 +66,8 @@ inline constexpr uint32_t kMostWords = 3;
 
 // Words that are no instruction become a step that cannot be executed.
 Step make_step(std::span<const uint32_t> words, uint64_t address);
+
+// As an assembler takes it.
+std::string text_of(const Step& step);
 
 }  // namespace tuff::emu::rdna

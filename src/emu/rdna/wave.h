@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emu/rdna/float_mode.h"
 #include "emu/rdna/step.h"
 
 namespace tuff::emu::rdna {
@@ -45,8 +46,6 @@ struct Workgroup {
 // The counters of s_waitcnt: what was issued and what is known to have completed.
 enum class Counter : uint8_t { Vector, Lds, Scalar, Count };  // vmcnt, lgkmcnt in order, and not
 
-inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
-
 struct Wave {
   alignas(64) std::array<Words, 256> v;
   std::array<uint32_t, 256> v_written;  // lanes of each register that hold a value
@@ -67,6 +66,7 @@ struct Wave {
   std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
   std::array<uint32_t, 128> s_load{};
   bool outstanding = false;
+  uint32_t unfinished_since = 0;  // the group's time at the oldest store that vscnt has; 0: none
   std::vector<LdsAccess>
       lds_on_the_way;  // those that no s_waitcnt has waited for, and maybe others
 
