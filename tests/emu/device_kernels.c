@@ -53,6 +53,19 @@ static u32 pair_of_signs(float x, float y) {
   return both.word;
 }
 
+// Arithmetic of both halves at once. Which NaN comes of it is open, so that none does.
+static u32 pair_of_sums(u32 x, u32 y, u32 z) {
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  union {
+    u32 word;
+    Pair halves;
+  } a = {x}, b = {y}, c = {z}, r;
+  r.halves = a.halves * b.halves + c.halves;
+  if (r.halves.x != r.halves.x) r.halves.x = 1;
+  if (r.halves.y != r.halves.y) r.halves.y = 1;
+  return r.word;
+}
+
 #include "device_kernels.def"
 #include "device_wave_kernels.def"
 #include "device_atomic_kernels.def"

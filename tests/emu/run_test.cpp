@@ -132,6 +132,8 @@ const Case kCases[] = {
     {"f16_sum", kHalf, kHalf},
     {"f16_product", kHalf, kHalf},
     {"f32_product", kSingle, kSingle},
+    {"f16_pair_of_sums", kI32, kI32},
+    {"f16_mixed_low", kHalf, kHalf},
     {"buffer_load_words", kI32, kI32},
     {"buffer_load_bytes", kI32, kI32},
     {"buffer_load_shorts", kI32, kI32},
@@ -454,9 +456,10 @@ TEST(RdnaRun, RoundsAsModeSays) {
     for (int repeat = 0; repeat < 4; ++repeat) {
       expect_same({"f32_arithmetic", "f32_fma", "i32_to_f32", "f32_to_i32", "f32_choice"}, rounding,
                   other);
-      expect_same({"f64_arithmetic", "f64_fma", "f16_sum", "f16_product", "f16_fma", "f32_to_f16"},
+      expect_same({"f64_arithmetic", "f64_fma", "f16_sum", "f16_product", "f16_fma", "f32_to_f16",
+                   "f16_pair_of_sums"},
                   other, rounding);
-      expect_same({"f64_to_f32", "f16_mixed"}, rounding, rounding);
+      expect_same({"f64_to_f32", "f16_mixed", "f16_mixed_low"}, rounding, rounding);
     }
   }
 }
