@@ -32,6 +32,11 @@ Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
              base_->size_bytes());
 }
 
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, HostMemory memory)
+    : Storage(device->name(), t, n), device_(std::move(device)), read_only_(memory.read_only) {
+  span_ = device_->hcq().allocator().adopt(memory.data, size_bytes(), std::move(memory.release));
+}
+
 Buffer::~Buffer() {
   if (has_origin_.load(std::memory_order_acquire)) with_origin_.fetch_sub(1);
   if (!span_) return;
@@ -82,6 +87,7 @@ void Buffer::copyout(void* dst) {
   } else {
     device_->hcq().download(s.sub(0, size_bytes()), dst);
   }
+  device_->hcq().allocator().collect();
   origin().require();
 }
 

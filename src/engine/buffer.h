@@ -1,9 +1,11 @@
 // Buffer: typed memory on one device behind a graph's Buffer node. Allocated at first use, freed
 // when the device has passed its last use. A view shares another Buffer's memory at a byte offset.
+// Or it lies over memory of somebody else, who gets it back then.
 // Called by engine and tensor. Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -16,11 +18,20 @@ namespace tuff::engine {
 
 class GroupUse;
 
+// Memory of the process that somebody else owns.
+struct HostMemory {
+  void* data = nullptr;
+  std::function<void()> release = {};  // see hcq::Allocator::adopt
+  bool read_only = false;
+};
+
 class Buffer : public graph::Storage {
  public:
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count);
   // Zero-copy view of `count` elements at byte_offset of base; keeps base alive.
   Buffer(Ref<Buffer> base, DType dtype, int64_t count, uint64_t byte_offset);
+  // Over memory of somebody else, on a device that adopts it; the contents are not touched.
+  Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, HostMemory memory);
   ~Buffer() override;
 
   Device& on() const { return *device_; }
@@ -30,6 +41,8 @@ class Buffer : public graph::Storage {
   bool allocated() const;
   const Buffer& root() const { return base_ ? *base_ : *this; }
   uint64_t byte_offset() const { return offset_; }
+  // Nobody writes it: who owns the memory has forbidden it.
+  bool read_only() const { return root().read_only_; }
 
   // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted
   // that touches the buffer. No allocation where the memory has a host pointer. copyout throws
@@ -56,6 +69,7 @@ class Buffer : public graph::Storage {
   std::shared_ptr<Device> device_;
   Ref<Buffer> base_;
   uint64_t offset_ = 0;
+  bool read_only_ = false;
   mutable std::mutex mutex_;
   hcq::Span span_;
   std::atomic<uint64_t> last_use_{0};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@ struct Block {
   MemoryBlock raw;
   std::unique_ptr<Tlsf> tlsf;
   bool live = false;
+  std::function<void()> release;  // of memory that somebody else owns
 };
 
 struct Deferred {
@@ -52,6 +54,8 @@ struct Allocator::State {
   std::unordered_map<const MemoryBlock*, std::unique_ptr<Block>> owners;
   std::array<std::vector<Block*>, kMemoryKindCount> shared, cached;  // cached: large, oldest first
   std::deque<Deferred> deferred;
+  std::vector<std::function<void()>> released;  // to be called without the mutex
+  std::atomic<size_t> adopted_waiting{0};       // among `deferred`
   MemoryStats stats;
 
   Block& map(size_t size_bytes, MemoryKind kind);
@@ -62,6 +66,8 @@ struct Allocator::State {
   void count_live(size_t size_bytes);
   void give_back(const Span& span);
   void release_passed(bool scan_all);
+  void end_adoption(Block& block);
+  void call_released() noexcept;
   void evict();
   void drop_cache();
   std::string holders() const;
@@ -144,6 +150,7 @@ void Allocator::State::give_back(const Span& span) {
   auto it = owners.find(span.block);
   TUFF_CHECK(it != owners.end(), "span of a foreign or dead block");
   Block& b = *it->second;
+  if (b.release) return end_adoption(b);
   device.spoil(span);
   if (b.tlsf) {
     stats.live_bytes -= b.tlsf->free(span.offset);
@@ -154,6 +161,27 @@ void Allocator::State::give_back(const Span& span) {
   stats.live_bytes -= b.raw.size_bytes;
   cached[static_cast<size_t>(b.raw.kind)].push_back(&b);
   evict();
+}
+
+void Allocator::State::end_adoption(Block& block) {
+  released.push_back(std::move(block.release));
+  owners.erase(&block.raw);
+}
+
+// Owners may free what they like from here, in this allocator too.
+void Allocator::State::call_released() noexcept {
+  std::vector<std::function<void()>> due;
+  {
+    std::lock_guard lock(mutex);
+    due.swap(released);
+  }
+  for (const std::function<void()>& release : due) {
+    try {
+      release();
+    } catch (const std::exception& e) {
+      log_warn("{}: the owner of memory refused to take it back: {}", device.name(), e.what());
+    }
+  }
 }
 
 // Keeps the cache from outgrowing what the program ever had live: beyond that it is fragmentation.
@@ -170,6 +198,7 @@ void Allocator::State::release_passed(bool scan_all) {
   // In the order of their release; usually the first that has not passed ends the search.
   for (auto it = deferred.begin(); it != deferred.end();) {
     if (it->passed()) {
+      adopted_waiting -= owners.at(it->span.block)->release != nullptr;
       give_back(it->span);
       it = deferred.erase(it);
     } else if (scan_all) {
@@ -232,10 +261,17 @@ Allocator::Allocator(Device& device) : state_(std::make_unique<State>(device)) {
 
 Allocator::~Allocator() {
   State& s = *state_;
-  for (auto& [raw, block] : s.owners) s.device.unmap_block(*raw);
+  for (auto& [raw, block] : s.owners) {
+    if (block->release)
+      s.released.push_back(std::move(block->release));
+    else
+      s.device.unmap_block(*raw);
+  }
+  s.call_released();
 }
 
 Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  collect();
   TUFF_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0, "alignment {}", alignment);
   State& s = *state_;
   size_t wanted = std::max<size_t>(size_bytes, 1);
@@ -270,26 +306,61 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
 void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noexcept {
   if (!span) return;
   State& s = *state_;
-  std::lock_guard lock(s.mutex);
-  Deferred d{span, last_uses};
-  if (d.passed())
-    s.give_back(span);
-  else
-    s.deferred.push_back(std::move(d));
+  bool due = false;
+  {
+    std::lock_guard lock(s.mutex);
+    Deferred d{span, last_uses};
+    if (d.passed()) {
+      s.give_back(span);
+    } else {
+      s.adopted_waiting += s.owners.at(span.block)->release != nullptr;
+      s.deferred.push_back(std::move(d));
+    }
+    due = !s.released.empty();
+  }
+  if (due) s.call_released();
+}
+
+Span Allocator::adopt(void* host, size_t size_bytes, std::function<void()> release) {
+  TUFF_CHECK(state_->device.adopts_host_memory(), "{} does not adopt host memory",
+             state_->device.name());
+  auto block = std::make_unique<Block>();
+  block->raw = {reinterpret_cast<uint64_t>(host), size_bytes, static_cast<std::byte*>(host),
+                MemoryKind::Device, 0};
+  block->release = release ? std::move(release) : [] {};
+  std::lock_guard lock(state_->mutex);
+  const MemoryBlock* raw = &block->raw;
+  state_->owners.emplace(raw, std::move(block));
+  return {raw, 0, size_bytes};
+}
+
+void Allocator::collect() noexcept {
+  State& s = *state_;
+  if (s.adopted_waiting.load(std::memory_order_relaxed) == 0) return;
+  {
+    std::lock_guard lock(s.mutex);
+    s.release_passed(true);
+  }
+  s.call_released();
 }
 
 void Allocator::trim() {
-  std::lock_guard lock(state_->mutex);
-  state_->release_passed(true);
-  state_->drop_cache();
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->release_passed(true);
+    state_->drop_cache();
+  }
+  state_->call_released();
 }
 
 MemoryStats Allocator::stats() const {
   std::lock_guard lock(state_->mutex);
   MemoryStats result = state_->stats;
   uint64_t waiting = 0;
-  for (const Deferred& d : state_->deferred)
-    waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
+  for (const Deferred& d : state_->deferred) {
+    if (!state_->owners.at(d.span.block)->release)
+      waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
+  }
   result.live_bytes -= std::min(waiting, result.live_bytes);
   result.cached_bytes = result.mapped_bytes - result.live_bytes;
   return result;

@@ -130,6 +130,9 @@ class Device {
   // Raw memory floor; called by Allocator alone. map_block throws OutOfMemory.
   virtual MemoryBlock map_block(size_t size_bytes, MemoryKind kind) = 0;
   virtual void unmap_block(const MemoryBlock& block) noexcept = 0;
+  // Whether kernels and copies reach any memory of the process by its host address, aligned as its
+  // elements are: Allocator::adopt().
+  virtual bool adopts_host_memory() const { return false; }
   // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
   virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
   virtual Queue& compute_queue() = 0;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -67,6 +68,13 @@ class Allocator {
   // dropped and the request retried once; the text lists live bytes, limit and request.
   Span allocate(size_t size_bytes, MemoryKind kind, size_t alignment = 256);
   void free(Span span, const std::vector<TimelinePoint>& last_uses = {}) noexcept;
+  // A span over memory of somebody else, of a device that adopts_host_memory(). Once it was freed
+  // and every point has passed, release() is called, once, by whoever notices: an allocate, free,
+  // trim or collect of any thread, or the allocator's end. No lock of the allocator is held then;
+  // the caller may hold others, so release() must not call back into the engine.
+  Span adopt(void* host, size_t size_bytes, std::function<void()> release);
+  // Calls what is due of those. Costs one load where no freed memory of others waits.
+  void collect() noexcept;
   void trim();  // give cached blocks back to the driver
   MemoryStats stats() const;
 

@@ -12,10 +12,12 @@ typedef short i16;
 #define KERNEL(name) __attribute__((amdgpu_kernel)) void name
 #define GLOBAL __attribute__((address_space(1)))
 #define ID (__builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x())
+#define EITHER(device, host) (device)
 #define PARAMETERS(T, R) (GLOBAL R* out, const GLOBAL T* a, const GLOBAL T* b, const GLOBAL T* c)
 #else
 #define KERNEL(name) void host_##name
 #define ID id
+#define EITHER(device, host) (host)
 #define PARAMETERS(T, R) (u32 id, R* out, const T* a, const T* b, const T* c)
 #endif
 
@@ -51,7 +53,24 @@ static u32 pair_of_signs(float x, float y) {
   return both.word;
 }
 
+// Arithmetic of both halves at once. Which NaN comes of it is open, so that none does.
+static u32 pair_of_sums(u32 x, u32 y, u32 z) {
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  union {
+    u32 word;
+    Pair halves;
+  } a = {x}, b = {y}, c = {z}, r;
+  r.halves = a.halves * b.halves + c.halves;
+  if (r.halves.x != r.halves.x) r.halves.x = 1;
+  if (r.halves.y != r.halves.y) r.halves.y = 1;
+  return r.word;
+}
+
 #include "device_kernels.def"
+#include "device_wave_kernels.def"
+#include "device_atomic_kernels.def"
+#include "device_dot_kernels.def"
+#include "device_buffer_kernels.def"
 
 // A loop with a trip count that differs between lanes, and a branch within.
 KERNEL(collatz) PARAMETERS(u32, u32) {
@@ -104,24 +123,64 @@ typedef float float8 __attribute__((ext_vector_type(8)));
 typedef int int4v __attribute__((ext_vector_type(4)));
 typedef int int8v __attribute__((ext_vector_type(8)));
 
-KERNEL(matrix_f16)(GLOBAL float* d, const GLOBAL _Float16* a, const GLOBAL _Float16* b,
-                   const GLOBAL float* c) {
-  const u32 lane = __builtin_amdgcn_workitem_id_x(), line = lane & 15, half = lane >> 4;
-  half16 x, y;
-  float8 sum;
-  for (int k = 0; k < 16; ++k) x[k] = a[line * 16 + k], y[k] = b[k * 16 + line];
-  for (int r = 0; r < 8; ++r) sum[r] = c[(2 * r + half) * 16 + line];
-  sum = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, sum);
-  for (int r = 0; r < 8; ++r) d[(2 * r + half) * 16 + line] = sum[r];
-}
+typedef short short16 __attribute__((ext_vector_type(16)));
+typedef int int2v __attribute__((ext_vector_type(2)));
+
+#define PLACE const u32 lane = __builtin_amdgcn_workitem_id_x(), line = lane & 15, half = lane >> 4
+#define ROW(r) ((2 * (r) + half) * 16 + line)
+#define LOAD_LINES(x, y) for (int k = 0; k < 16; ++k) x[k] = a[line * 16 + k], y[k] = b[k * 16 + line]
+
+#define MATRIX_INTO_FLOAT(name, T, V, builtin)                                              \
+  KERNEL(name)(GLOBAL float* d, const GLOBAL T* a, const GLOBAL T* b, const GLOBAL float* c) { \
+    PLACE;                                                                                  \
+    V x, y;                                                                                 \
+    float8 sum;                                                                             \
+    LOAD_LINES(x, y);                                                                       \
+    for (int r = 0; r < 8; ++r) sum[r] = c[ROW(r)];                                         \
+    sum = builtin(x, y, sum);                                                               \
+    for (int r = 0; r < 8; ++r) d[ROW(r)] = sum[r];                                         \
+  }
+MATRIX_INTO_FLOAT(matrix_f16, _Float16, half16, __builtin_amdgcn_wmma_f32_16x16x16_f16_w32)
+MATRIX_INTO_FLOAT(matrix_bf16, short, short16, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32)
+
+// `upper` says which halves of the sum's registers are meant; the others have to stay.
+#define MATRIX_INTO_HALF(name, T, V, builtin, upper)                                   \
+  KERNEL(name)(GLOBAL T* d, const GLOBAL T* a, const GLOBAL T* b, const GLOBAL T* c) { \
+    PLACE;                                                                             \
+    V x, y, sum;                                                                       \
+    LOAD_LINES(x, y);                                                                  \
+    for (int r = 0; r < 8; ++r) sum[2 * r + upper] = c[ROW(r)], sum[2 * r + 1 - upper] = c[lane + r]; \
+    sum = builtin(x, y, sum, upper);                                                   \
+    int same = 1;                                                                      \
+    for (int r = 0; r < 8; ++r) same &= sum[2 * r + 1 - upper] == c[lane + r];         \
+    for (int r = 0; r < 8; ++r) d[ROW(r)] = same ? sum[2 * r + upper] : 0;             \
+  }
+MATRIX_INTO_HALF(matrix_f16_f16, _Float16, half16, __builtin_amdgcn_wmma_f16_16x16x16_f16_tied_w32, 0)
+MATRIX_INTO_HALF(matrix_f16_f16_upper, _Float16, half16, __builtin_amdgcn_wmma_f16_16x16x16_f16_tied_w32, 1)
+MATRIX_INTO_HALF(matrix_bf16_bf16, short, short16, __builtin_amdgcn_wmma_bf16_16x16x16_bf16_tied_w32, 0)
+MATRIX_INTO_HALF(matrix_bf16_bf16_upper, short, short16, __builtin_amdgcn_wmma_bf16_16x16x16_bf16_tied_w32, 1)
 
 KERNEL(matrix_i8)(GLOBAL int* d, const GLOBAL i8* a, const GLOBAL i8* b, const GLOBAL int* c) {
-  const u32 lane = __builtin_amdgcn_workitem_id_x(), line = lane & 15, half = lane >> 4;
+  PLACE;
   union { i8 bytes[16]; int4v words; } x, y;
   int8v sum;
   for (int k = 0; k < 16; ++k) x.bytes[k] = a[line * 16 + k], y.bytes[k] = b[k * 16 + line];
-  for (int r = 0; r < 8; ++r) sum[r] = c[(2 * r + half) * 16 + line];
+  for (int r = 0; r < 8; ++r) sum[r] = c[ROW(r)];
   sum = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(1, x.words, 1, y.words, sum, 0);
-  for (int r = 0; r < 8; ++r) d[(2 * r + half) * 16 + line] = sum[r];
+  for (int r = 0; r < 8; ++r) d[ROW(r)] = sum[r];
+}
+
+// Numbers of four bits in bytes; the first factor has signs, the second one none.
+KERNEL(matrix_i4)(GLOBAL int* d, const GLOBAL i8* a, const GLOBAL i8* b, const GLOBAL int* c) {
+  PLACE;
+  union { u64 bits; int2v words; } x = {0}, y = {0};
+  int8v sum;
+  for (int k = 0; k < 16; ++k) {
+    x.bits |= (u64)(a[line * 16 + k] & 15) << 4 * k;
+    y.bits |= (u64)(b[k * 16 + line] & 15) << 4 * k;
+  }
+  for (int r = 0; r < 8; ++r) sum[r] = c[ROW(r)];
+  sum = __builtin_amdgcn_wmma_i32_16x16x16_iu4_w32(1, x.words, 0, y.words, sum, 0);
+  for (int r = 0; r < 8; ++r) d[ROW(r)] = sum[r];
 }
 #endif

@@ -209,6 +209,39 @@ receives:
   global_load_b32 v4, v1, s[4:5])");
 }
 
+// The store may reach the L2 after the flag: a wait for it is missing, or is one for loads.
+TEST_F(Dispatches, AFlagMayPassAStoreThatWasNotWaitedFor) {
+  const char *kAdd = "global_atomic_add_u32 v1, v2, s[4:5] offset:256",
+             *kStore = "global_store_b32 v1, v2, s[4:5] offset:256 glc",
+             *kOr = "global_atomic_or_b32 v3, v1, v3, s[4:5] offset:256 glc",
+             *kLoad = "global_load_b32 v3, v1, s[4:5] offset:256 glc";
+  for (const auto& [raise, look] :
+       {std::pair(kAdd, kOr), std::pair(kAdd, kLoad), std::pair(kStore, kLoad)}) {
+    const auto body = [&](const char* wait) {
+      return fmt::format(R"(
+  v_mov_b32_e32 v1, 0
+  v_mov_b32_e32 v2, 7
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc0 receives
+  global_store_b32 v1, v2, s[4:5]
+  {}
+  {}
+  s_endpgm
+receives:
+  v_mov_b32_e32 v3, 0
+  {}
+  s_waitcnt vmcnt(0)
+  v_cmp_eq_u32_e32 vcc_lo, 0, v3
+  s_cbranch_vccnz receives
+  global_load_b32 v4, v1, s[4:5])",
+                         wait, raise, look);
+    };
+    expect_race(body("s_nop 0"));
+    expect_race(body("s_waitcnt vmcnt(0)"));
+    expect_no_findings(body("s_waitcnt_vscnt null, 0x0"), 2);
+  }
+}
+
 // Each writes its part; who counts last adds all of them up, then clears what it has read.
 TEST_F(Dispatches, TheLastWorkgroupMayReadWhatAllHaveWritten) {
   const std::string body = R"(
@@ -278,17 +311,106 @@ TEST_F(Dispatches, ChangedCodeRunsOnceTheCacheIsInvalidated) {
   Program p(body(1));
   CodeObject changed(testing::assemble(program(body(2))), kCode);
   CodeCache code;
+  std::vector<Finding> findings;
   const auto result = [&] {
     Dispatch dispatch(p.launch(0, 1, 1), p.memory, code);
     while (dispatch.step()) {}
-    EXPECT_EQ(to_text(dispatch.outcome().findings), "");
+    EXPECT_TRUE(dispatch.outcome().finished);
+    findings = dispatch.outcome().findings;
     return p.word(0);
   };
   EXPECT_EQ(result(), 1u);
+  EXPECT_EQ(to_text(findings), "");
   std::ranges::copy(changed.image(), p.object.image().begin());
   EXPECT_EQ(result(), 1u);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].kind, FindingKind::StaleCode);
+  EXPECT_EQ(findings[0].kernel, "kernel");
+  EXPECT_EQ(findings[0].instruction, "s_mov_b32 s6, s2");
+  EXPECT_GE(findings[0].code_address, kCode);
   code.invalidate();
   EXPECT_EQ(result(), 2u);
+  EXPECT_EQ(to_text(findings), "");
+}
+
+// One result per line of the program: v3 is stored and read back.
+uint32_t result_of(const std::string& body) {
+  Program p(body + R"(
+  v_mov_b32_e32 v1, 0
+  global_store_b32 v1, v3, s[4:5])");
+  EXPECT_EQ(to_text(run_fresh(p, 1, 1, 1).findings), "") << body;
+  return p.word(0);
+}
+
+// A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
+TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
+  EXPECT_EQ(result_of("s_getreg_b32 s7, hwreg(HW_REG_MODE, 0, 24)\nv_mov_b32_e32 v3, s7"), 0x3F0u);
+  const std::string kSignals = "v_mov_b32_e32 v2, 0x7f800001\n",
+                    kNoIeee = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0\n",
+                    kNoClamp = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 8, 1), 0\n",
+                    kFlush = "s_denorm_mode 0xc\n";
+  EXPECT_EQ(result_of(kSignals + "v_max_f32_e32 v3, 1.0, v2"), 0x7FC00001u);
+  EXPECT_EQ(result_of(kSignals + kNoIeee + "v_max_f32_e32 v3, 1.0, v2"), 0x3F800000u);
+  EXPECT_EQ(result_of(kSignals + "v_mul_f32_e64 v3, 1.0, v2 clamp"), 0u);
+  EXPECT_EQ(result_of(kSignals + kNoClamp + "v_mul_f32_e64 v3, 1.0, v2 clamp"), 0x7FC00001u);
+  const std::string kSum = "v_add_f32_e64 v3, 1.0, 1.0 mul:2";
+  EXPECT_EQ(result_of(kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kFlush + kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kNoIeee + kSum), 0x40000000u);
+  EXPECT_EQ(result_of(kNoIeee + kFlush + kSum), 0x40800000u);
+}
+
+// Records of 12 bytes, seven of them, of which lane l reads word 1 + l / 8 of record l: behind a
+// record's end, and behind the last record, there is nothing. In the order of OOB_SELECT.
+TEST_F(Dispatches, BuffersEndWhereTheirDescriptorsSay) {
+  const auto body = [](uint32_t bounds, const char* more) {
+    return fmt::format(R"(
+  s_mov_b32 s8, s4
+  s_or_b32 s9, s5, 0xc0000
+  s_mov_b32 s10, {}
+  s_mov_b32 s11, {:#x}
+  v_mov_b32_e32 v1, v0
+  v_lshrrev_b32_e32 v2, 3, v0
+  v_lshlrev_b32_e32 v2, 2, v2
+  {}
+  buffer_load_b32 v3, v[1:2], s[8:11], 0 idxen offen offset:4
+  s_waitcnt vmcnt(0)
+  v_lshlrev_b32_e32 v4, 2, v0
+  global_store_b32 v4, v3, s[4:5] offset:2048)",
+                       bounds == 3 ? 7 * 12 : 7, bounds << 28 | 0x4000, more);
+  };
+  for (uint32_t bounds = 0; bounds < 4; ++bounds) {
+    Program p(body(bounds, "s_nop 0"));
+    for (uint32_t k = 0; k < 256; ++k) std::memcpy(p.data.data() + 4 * k, &k, 4);
+    const Outcome outcome = run(p.launch(1, 1), p.memory);
+    EXPECT_EQ(to_text(outcome.findings), "") << bounds;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      const uint32_t word = 3 * lane + 1 + lane / 8;
+      const bool inside[] = {lane < 7 && lane / 8 < 2, lane < 7, true, word < 21};
+      EXPECT_EQ(p.word(512 + lane), inside[bounds] ? word : 0) << bounds << ", lane " << lane;
+    }
+  }
+  Program swizzled(body(0, "s_or_b32 s9, s9, 0x40000000"));
+  const Outcome outcome = run(swizzled.launch(1, 1), swizzled.memory);
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::UnknownInstruction);
+  EXPECT_NE(outcome.findings[0].detail.find("SWIZZLE_ENABLE 1"), std::string::npos);
+}
+
+TEST_F(Dispatches, AScalarOffsetBeyondABufferIsSaid) {
+  Program p(R"(
+  s_mov_b32 s8, s4
+  s_mov_b32 s9, s5
+  s_mov_b32 s10, 64
+  s_mov_b32 s11, 0x30004000
+  s_mov_b32 s12, 48
+  v_lshlrev_b32_e32 v1, 2, v0
+  buffer_store_b32 v0, v1, s[8:11], s12 offen)");
+  const Outcome outcome = run_fresh(p, 1, 1, 8);
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  EXPECT_EQ(outcome.findings[0].kind, FindingKind::BufferBounds);
+  EXPECT_EQ(outcome.findings[0].lane, 4u);
+  EXPECT_EQ(outcome.findings[0].data_address, kData + 64);
 }
 
 // Objects to one address, and counts the lines of code.
@@ -301,6 +423,11 @@ struct Objecting : RangeMemory {
       defect.detail = "two is newer";
     }
     return RangeMemory::reach(access, defect);
+  }
+  uint8_t* reach_run(const Access& access) override {
+    if (kData + 8 - access.address < access.bytes) return nullptr;
+    device_loads += access.device_scope ? int(access.bytes / 4) : 0;
+    return RangeMemory::reach_run(access);
   }
   int lines = 0, device_loads = 0;
 };

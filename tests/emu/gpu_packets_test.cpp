@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "emu/amd/clock.h"
 #include "emu/gpu_scene.h"
 #include "emu/llvm_tools.h"
@@ -439,6 +441,49 @@ TEST(GpuKernels, WhatIsMissingBetweenThemIsNamed) {
   expect_between(acquire(k | v | one) + kIdle, FindingKind::StaleData, "add", "invalidated");
   expect_between(kIdle + acquire(k | v | one | 1 << 14), FindingKind::StaleData, "add",
                  "GL2_INV without GL2_WB");
+}
+
+// The host loads other code where some has run.
+TEST(GpuKernels, LoadedCodeThatNobodyInvalidatedForIsNamed) {
+  for (const bool invalidates : {true, false}) {
+    KernelBed bed;
+    bed.arguments(bed.args, 0, bed.b.address, bed.a.address, 2);
+    const Dwords launch = bed.launch("set", bed.args);
+    const rdna::Kernel set = bed.place(bed.code, bed.file, "set"),
+                       set2 = bed.place(bed.code, bed.file, "set2");
+    bed.send(bed.begin + launch + release(bed.word.address, 1));
+    EXPECT_EQ(bed.findings_text(), "");
+    EXPECT_EQ(bed.b.word(0), 2u);
+    std::byte* code = bed.code.host - bed.code.address;
+    std::memcpy(code + set.entry_address, code + set2.entry_address, 256);
+    const uint32_t caches = invalidates ? kAcquireAll : kAcquireAll & ~1u;
+    bed.send(kIdle + hdp_flush() + acquire(caches) + launch + release(bed.word.address, 2));
+    EXPECT_EQ(bed.b.word(0), invalidates ? 3u : 2u);
+    if (invalidates) {
+      EXPECT_EQ(bed.findings_text(), "");
+      continue;
+    }
+    ASSERT_GE(bed.findings.size(), 1u);
+    EXPECT_EQ(bed.findings[0].kind, FindingKind::StaleCode) << bed.findings_text();
+    EXPECT_NE(bed.findings[0].what.find("set: "), std::string::npos) << bed.findings_text();
+    EXPECT_NE(bed.findings[0].what.find("GLI_INV"), std::string::npos) << bed.findings_text();
+  }
+}
+
+TEST(GpuKernels, OneThatRunsForEverIsNamedWithItsInstruction) {
+  KernelBed bed;
+  bed.arguments(bed.args, 0, bed.b.address, bed.a.address, 2);
+  const Dwords launch = bed.launch("set", bed.args);
+  const rdna::Kernel set = bed.place(bed.code, bed.file, "set");
+  bed.code.set((set.entry_address - bed.code.address) / 4, 0xBFA0FFFF);  // s_branch to itself
+  bed.ring.push(bed.begin + launch);
+  bed.ring.announce();
+  for (int k = 0; k < 100; ++k) bed.step();
+  const std::string text = bed.gpu(0).blocked();
+  EXPECT_NE(text.find("kernel `set`"), std::string::npos) << text;
+  EXPECT_NE(text.find(fmt::format("workgroup 0 wave 0 at {:#x} `s_branch", set.entry_address)),
+            std::string::npos)
+      << text;
 }
 
 // Kernels that write bytes beside each other's are no conflict, however they overlap in time.

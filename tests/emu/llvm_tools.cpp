@@ -68,9 +68,22 @@ std::string why_no_llvm() {
   return why;
 }
 
-std::vector<uint8_t> compile_device(const std::string& source, const std::string& level) {
-  return output_of({kClang, "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx1100", "-nogpulib", level,
-                    "-ffp-contract=off", "-c", "-o", "-", source});
+std::vector<uint8_t> compile_device(const std::string& source, const std::string& level,
+                                    const std::vector<std::string>& options) {
+  std::vector<std::string> argv = {kClang,
+                                   "-target",
+                                   "amdgcn-amd-amdhsa",
+                                   "-mcpu=gfx1100",
+                                   "-nogpulib",
+                                   level,
+                                   "-ffp-contract=off",
+                                   "-munsafe-fp-atomics",
+                                   "-c",
+                                   "-o",
+                                   "-",
+                                   source};
+  argv.insert(argv.end(), options.begin(), options.end());
+  return output_of(argv);
 }
 
 std::string compile_host(const std::string& source, const std::string& folder) {

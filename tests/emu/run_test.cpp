@@ -2,7 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
 #include <bit>
+#include <cfenv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -123,6 +129,93 @@ const Case kCases[] = {
     {"histogram", kI32, kI32},
     {"f16_negated_pair", kSingle, kI32},
     {"f16_signs_of_a_pair", kSingle, kI32},
+    {"f16_sum", kHalf, kHalf},
+    {"f16_product", kHalf, kHalf},
+    {"f32_product", kSingle, kSingle},
+    {"f16_pair_of_sums", kI32, kI32},
+    {"f16_mixed_low", kHalf, kHalf},
+    {"buffer_load_words", kI32, kI32},
+    {"buffer_load_bytes", kI32, kI32},
+    {"buffer_load_shorts", kI32, kI32},
+    {"buffer_load_vectors", kI32, kI32},
+    {"buffer_store_words", kI32, kI32},
+    {"buffer_store_bytes", kI32, kI32},
+    {"buffer_store_vectors", kI32, kI32},
+    {"wave_readlane", kI32, kI32},
+    {"wave_readfirstlane", kI32, kI32},
+    {"wave_writelane", kI32, kI32},
+    {"wave_permlane16", kI32, kI32},
+    {"wave_permlanex16", kI32, kI32},
+    {"wave_quad_perm", kI32, kI32},
+    {"wave_row_shl", kI32, kI32},
+    {"wave_row_shl_zero", kI32, kI32},
+    {"wave_row_shr", kI32, kI32},
+    {"wave_row_shr_zero", kI32, kI32},
+    {"wave_row_ror", kI32, kI32},
+    {"wave_row_mirror", kI32, kI32},
+    {"wave_row_half_mirror", kI32, kI32},
+    {"wave_row_share", kI32, kI32},
+    {"wave_row_xmask", kI32, kI32},
+    {"wave_dpp_of_a_row", kI32, kI32},
+    {"wave_dpp_of_banks", kI32, kI32},
+    {"wave_dpp8", kI32, kI32},
+    {"wave_dpp_in_a_sum", kI32, kI32},
+    {"wave_dpp_of_floats", kSingle, kSingle},
+    {"wave_swizzle_quad", kI32, kI32},
+    {"wave_swizzle_mask", kI32, kI32},
+    {"wave_bpermute", kI32, kI32},
+    {"wave_permute", kI32, kI32},
+    {"wave_mbcnt", kI32, kI32},
+    {"wave_mbcnt_hi", kI32, kI32},
+    {"wave_ballot", kI32, kI32},
+    {"wave_odd_readfirstlane", kI32, kI32},
+    {"wave_odd_ballot", kI32, kI32},
+    {"wave_odd_bpermute", kI32, kI32},
+    {"wave_odd_swizzle", kI32, kI32},
+    {"wave_odd_dpp", kI32, kI32},
+    {"wave_odd_dpp_zero", kI32, kI32},
+    {"wave_odd_permlane16", kI32, kI32},
+    {"wave_odd_permlane16_zero", kI32, kI32},
+    {"wave_odd_permlanex16_all", kI32, kI32},
+    {"atomic_global_u32", kI32, kI32},
+    {"atomic_global_u32_old", kI32, kI32},
+    {"atomic_global_u64", kI64, kI64},
+    {"atomic_global_u64_old", kI64, kI64},
+    {"atomic_flat_u32", kI32, kI32},
+    {"atomic_flat_u32_old", kI32, kI32},
+    {"atomic_flat_u64", kI64, kI64},
+    {"atomic_flat_u64_old", kI64, kI64},
+    {"atomic_local_u32", kI32, kI32},
+    {"atomic_local_u32_old", kI32, kI32},
+    {"atomic_local_u64", kI64, kI64},
+    {"atomic_local_u64_old", kI64, kI64},
+    {"atomic_flat_local_u32", kI32, kI32},
+    {"atomic_flat_local_u32_old", kI32, kI32},
+    {"atomic_flat_local_u64", kI64, kI64},
+    {"atomic_flat_local_u64_old", kI64, kI64},
+    {"atomic_contended", kI32, kI32},
+    {"atomic_global_fadd", kSingle, kSingle},
+    {"atomic_global_fmin", kSingle, kSingle},
+    {"atomic_global_fmax", kSingle, kSingle},
+    {"atomic_flat_fmax", kSingle, kSingle},
+    {"atomic_local_fadd", kSingle, kSingle},
+    {"atomic_local_fmin", kSingle, kSingle},
+    {"atomic_local_fmax", kSingle, kSingle},
+    {"dot_udot4", kI32, kI32},
+    {"dot_udot4_held", kI32, kI32},
+    {"dot_sdot4", kI32, kI32},
+    {"dot_sudot4", kI32, kI32},
+    {"dot_usdot4_held", kI32, kI32},
+    {"dot_udot8", kI32, kI32},
+    {"dot_sdot8", kI32, kI32},
+    {"dot_sudot8", kI32, kI32},
+    {"dot_sdot8_held", kI32, kI32},
+    {"dot_fdot2", kI32, kSingle},
+    {"dot_fdot2_held", kI32, kSingle},
+    {"dot_fdot2_negated", kI32, kSingle},
+    {"dot_fdot2_bf16", kI32, kSingle},
+    {"dot_fdot2_f16_f16", kI32, kHalf},
+    {"dot_fdot2_bf16_bf16", kI32, kSingle},
 };
 
 // Random bits, and among them ordinary and extreme values.
@@ -145,6 +238,19 @@ std::vector<uint8_t> random_values(Type type, SplitMix64& random) {
   return bytes;
 }
 
+// Exponents at and below the least of normal numbers.
+void make_some_tiny(std::vector<uint8_t>& bytes, Type type, SplitMix64& random) {
+  for (uint32_t k = 0; k < kItems; ++k) {
+    uint8_t* const high = bytes.data() + size_t(k) * type.bytes + type.bytes - 2;
+    uint16_t top;
+    std::memcpy(&top, high, sizeof top);
+    if (type.kind == Kind::Integer || random.below(3u) != 0) continue;
+    const int mantissa = type.kind == Kind::F16 ? 10 : type.kind == Kind::F32 ? 7 : 4;
+    top = uint16_t((top & (0x8000 | ((1 << mantissa) - 1))) | random.below(3u) << mantissa);
+    std::memcpy(high, &top, sizeof top);
+  }
+}
+
 uint64_t bits_at(const std::vector<uint8_t>& bytes, uint32_t k, Type type) {
   uint64_t bits = 0;
   std::memcpy(&bits, bytes.data() + size_t(k) * type.bytes, type.bytes);
@@ -160,6 +266,7 @@ uint64_t bits_at(const std::vector<uint8_t>& bytes, uint32_t k, Type type) {
 struct Size {
   std::array<uint32_t, 3> groups{1, 1, 1}, group_size{32, 1, 1};
   uint64_t seed = 0;
+  std::optional<uint32_t> mode;  // in place of the kernel's own
 };
 
 class Device {
@@ -187,6 +294,7 @@ class Device {
     launch.group_size = size.group_size;
     launch.seed = size.seed;
     launch.instruction_budget = 10'000'000;
+    if (size.mode) launch.rsrc1 = (launch.rsrc1 & ~(0xFFu << 12)) | *size.mode << 12;
     const Outcome outcome = rdna::run(launch, memory_);
     memory_.unmap(kKernargAddress);
     return outcome;
@@ -201,6 +309,11 @@ class Device {
 
 const std::string kSource = std::string(TUFF_SOURCE_DIR) + "/tests/emu/device_kernels.c";
 
+const std::vector<uint8_t>& device_code() {
+  static const std::vector<uint8_t> code = testing::compile_device(kSource);
+  return code;
+}
+
 struct Folder {
   Folder() {
     path = (std::filesystem::temp_directory_path() / fmt::format("tuff_emu_{}", getpid())).string();
@@ -210,6 +323,33 @@ struct Folder {
   std::string path;
 };
 
+// How the two sides compute: MODE, and what says the same to this machine.
+struct Arithmetic {
+  std::optional<uint32_t> mode;
+  int rounding = FE_TONEAREST;
+  bool flushes_inputs = false, flushes_outputs = false;
+};
+
+// While it lives this thread computes so.
+class HostArithmetic {
+ public:
+  explicit HostArithmetic(const Arithmetic& a) {
+    std::fegetenv(&before_);
+    std::fesetround(a.rounding);
+#ifdef __x86_64__
+    constexpr unsigned kDenormalsAreZero = 1u << 6, kFlushToZero = 1u << 15;
+    _mm_setcsr(_mm_getcsr() | (a.flushes_inputs ? kDenormalsAreZero : 0) |
+               (a.flushes_outputs ? kFlushToZero : 0));
+#endif
+  }
+  ~HostArithmetic() { std::fesetenv(&before_); }
+  HostArithmetic(const HostArithmetic&) = delete;
+  HostArithmetic& operator=(const HostArithmetic&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
 using HostKernel = void (*)(uint32_t, void*, const void*, const void*, const void*);
 
 struct Both {
@@ -217,26 +357,31 @@ struct Both {
   os::Library host;
   Device device;
 
-  Both()
+  explicit Both(const std::vector<std::string>& device_options = {})
       : host([&] {
           const std::string names[] = {testing::compile_host(kSource, folder.path)};
           return *os::Library::open(names);
         }()),
-        device(testing::compile_device(kSource)) {}
+        device(device_options.empty() ? device_code()
+                                      : testing::compile_device(kSource, "-O2", device_options)) {}
 
-  Outcome compare(const Case& c, SplitMix64& random) {
-    std::vector<uint8_t> in[3], out(size_t(kItems) * c.out.bytes), expected = out;
+  Outcome compare(const Case& c, SplitMix64& random, const Arithmetic& arithmetic = {}) {
+    std::vector<uint8_t> in[3], out = random_values(c.out, random), expected = out;
     std::vector<uint64_t> arguments{device.add(out)};
     for (auto& values : in) {
       values = random_values(c.in, random);
+      if (arithmetic.mode) make_some_tiny(values, c.in, random);
       arguments.push_back(device.add(values));
     }
-    const Outcome outcome =
-        device.run(c.name, arguments, {{kItems / kGroup, 1, 1}, {kGroup, 1, 1}, random.next()});
+    const Size size{{kItems / kGroup, 1, 1}, {kGroup, 1, 1}, random.next(), arithmetic.mode};
+    const Outcome outcome = device.run(c.name, arguments, size);
     const auto host_kernel =
         reinterpret_cast<HostKernel>(host.symbol(("host_" + std::string(c.name)).c_str()));
-    for (uint32_t k = 0; k < kItems; ++k) {
-      host_kernel(k, expected.data(), in[0].data(), in[1].data(), in[2].data());
+    {
+      const HostArithmetic as_the_device(arithmetic);
+      for (uint32_t k = 0; k < kItems; ++k) {
+        host_kernel(k, expected.data(), in[0].data(), in[1].data(), in[2].data());
+      }
     }
     EXPECT_EQ(to_text(outcome.findings), "") << c.name;
     EXPECT_TRUE(outcome.finished) << c.name;
@@ -255,7 +400,7 @@ struct Both {
 
 TEST(RdnaRun, CompiledKernelsReadAsLlvmReadsThem) {
   ASSERT_EQ(testing::why_no_llvm(), "");
-  CodeObject object(testing::compile_device(kSource), kCodeAddress);
+  CodeObject object(device_code(), kCodeAddress);
   const std::span<const uint8_t> code = object.code();
   std::vector<uint32_t> words(code.size() / 4);
   std::memcpy(words.data(), code.data(), words.size() * 4);
@@ -290,50 +435,167 @@ TEST(RdnaRun, KernelsComputeWhatTheHostComputes) {
   EXPECT_GE(counts.size(), 200u);
 }
 
-// Small integers, whose sums are exact in every order.
-template <class In, class Sum, class Put>
-void expect_matrix_product(Device& device, const char* kernel, Put put) {
+const Case& find_case(std::string_view name) {
+  return *std::ranges::find_if(kCases, [&](const Case& c) { return c.name == name; });
+}
+
+constexpr int kHostRoundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+
+// Of f32 the lower field of MODE, of f64 and f16 the upper one: the other says something else.
+TEST(RdnaRun, RoundsAsModeSays) {
+  ASSERT_EQ(testing::why_no_llvm(), "");
+  Both both;
+  SplitMix64 random(21);
+  for (uint32_t rounding = 0; rounding < 4; ++rounding) {
+    const uint32_t other = (rounding + 1 + uint32_t(random.below(3u))) % 4;
+    const auto expect_same = [&](std::initializer_list<const char*> names, uint32_t low,
+                                 uint32_t high) {
+      const Arithmetic arithmetic{0xF0 | high << 2 | low, kHostRoundings[rounding]};
+      for (const char* name : names) both.compare(find_case(name), random, arithmetic);
+    };
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      expect_same({"f32_arithmetic", "f32_fma", "i32_to_f32", "f32_to_i32", "f32_choice"}, rounding,
+                  other);
+      expect_same({"f64_arithmetic", "f64_fma", "f16_sum", "f16_product", "f16_fma", "f32_to_f16",
+                   "f16_pair_of_sums"},
+                  other, rounding);
+      expect_same({"f64_to_f32", "f16_mixed", "f16_mixed_low"}, rounding, rounding);
+    }
+  }
+}
+
+TEST(RdnaRun, FlushesDenormalsAsModeSays) {
+  ASSERT_EQ(testing::why_no_llvm(), "");
+  Both both;
+  SplitMix64 random(22);
+  for (uint32_t keeps = 0; keeps < 4; ++keeps) {
+    const auto expect_same = [&](std::initializer_list<const char*> names, uint32_t mode) {
+      const Arithmetic arithmetic{mode, FE_TONEAREST, !(keeps & 1), !(keeps & 2)};
+      for (const char* name : names) both.compare(find_case(name), random, arithmetic);
+    };
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      expect_same({"f32_arithmetic", "f32_fma", "f32_choice", "f32_to_i32", "f32_product"},
+                  0xC0 | keeps << 4);
+      expect_same({"f64_arithmetic", "f64_fma", "f64_choice", "f64_to_i32"}, 0x30 | keeps << 6);
+    }
+  }
+}
+
+// Compiled for it: divisions switch denormals on and off on their way.
+TEST(RdnaRun, KernelsCompiledToFlushDenormals) {
+  ASSERT_EQ(testing::why_no_llvm(), "");
+  Both both({"-Xclang", "-fdenormal-fp-math-f32=preserve-sign,preserve-sign"});
+  SplitMix64 random(23);
+  const Arithmetic flushing{0xC0, FE_TONEAREST, true, true};
+  uint64_t switches = 0;
+  for (const char* name : {"f32_arithmetic", "f32_fma", "f32_divide", "f32_choice", "f32_to_i32",
+                           "i32_to_f32", "f32_product"}) {
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      const Outcome outcome = both.compare(find_case(name), random, flushing);
+      if (outcome.counts.contains("s_denorm_mode")) switches += outcome.counts.at("s_denorm_mode");
+    }
+  }
+  EXPECT_GT(switches, 0u);
+}
+
+// This machine does not flush halves: their product is one rounding, so it can be done outside.
+TEST(RdnaRun, HalvesFlushDenormalsAsModeSays) {
+  ASSERT_EQ(testing::why_no_llvm(), "");
+  Device device(device_code());
+  SplitMix64 random(24);
+  const auto flush = [](uint16_t half, bool keeps) {
+    return keeps || half & 0x7C00 ? half : uint16_t(half & 0x8000);
+  };
+  std::vector<uint8_t> a = random_values(kHalf, random), b = random_values(kHalf, random);
+  make_some_tiny(a, kHalf, random);
+  for (uint32_t keeps = 0; keeps < 4; ++keeps) {
+    std::vector<uint8_t> out(size_t(kItems) * 2);
+    const uint64_t x = device.add(a), y = device.add(b);
+    const Outcome outcome =
+        device.run("f16_product", {device.add(out), x, y, y},
+                   {{kItems / kGroup, 1, 1}, {kGroup, 1, 1}, keeps, 0x30 | keeps << 6});
+    EXPECT_EQ(to_text(outcome.findings), "");
+    for (uint32_t k = 0; k < kItems; ++k) {
+      const float p = narrow::f16_to_f32(flush(uint16_t(bits_at(a, k, kI16)), keeps & 1)),
+                  q = narrow::f16_to_f32(flush(uint16_t(bits_at(b, k, kI16)), keeps & 1));
+      const uint16_t product = flush(narrow::f16_from_f32(p * q), keeps & 2);
+      std::vector<uint8_t> expected(2);
+      std::memcpy(expected.data(), &product, 2);
+      EXPECT_EQ(bits_at(out, k, kHalf), bits_at(expected, 0, kHalf)) << p << " * " << q;
+    }
+    device.clear();
+  }
+}
+
+struct Range {
+  int least, most;
+  int draw(SplitMix64& random) const {
+    return least + int(random.below(uint32_t(most - least + 1)));
+  }
+};
+
+template <class T>
+void put_numbers(std::vector<uint8_t>& bytes, const std::vector<int>& numbers, T (*put)(int)) {
+  bytes.resize(numbers.size() * sizeof(T));
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    const T value = put(numbers[k]);
+    std::memcpy(bytes.data() + k * sizeof value, &value, sizeof value);
+  }
+}
+
+// Small integers, whose sums are exact in every order and in the type of the sum.
+template <class In, class Sum>
+void expect_matrix_product(Device& device, const char* kernel, In (*put)(int), Sum (*put_sum)(int),
+                           Range left, Range right, Range addend) {
   constexpr uint32_t kSize = 16;
-  std::vector<uint8_t> a(kSize * kSize * sizeof(In)), b = a, c(kSize * kSize * sizeof(Sum)), d = c;
+  std::vector<uint8_t> a, b, c, d(kSize * kSize * sizeof(Sum));
   std::vector<int> x(kSize * kSize), y = x, z = x;
   SplitMix64 random(9);
-  for (uint32_t k = 0; k < kSize * kSize; ++k) {
-    x[k] = int(random.below(17u)) - 8;
-    y[k] = int(random.below(17u)) - 8;
-    z[k] = int(random.below(1000u)) - 500;
-    const In p = put(x[k]), q = put(y[k]);
-    const Sum r = Sum(z[k]);
-    std::memcpy(a.data() + k * sizeof p, &p, sizeof p);
-    std::memcpy(b.data() + k * sizeof q, &q, sizeof q);
-    std::memcpy(c.data() + k * sizeof r, &r, sizeof r);
-  }
+  for (auto& value : x) value = left.draw(random);
+  for (auto& value : y) value = right.draw(random);
+  for (auto& value : z) value = addend.draw(random);
+  put_numbers(a, x, put);
+  put_numbers(b, y, put);
+  put_numbers(c, z, put_sum);
   const Outcome outcome =
       device.run(kernel, {device.add(d), device.add(a), device.add(b), device.add(c)}, Size{});
+  device.clear();
   EXPECT_EQ(to_text(outcome.findings), "");
   for (uint32_t k = 0; k < kSize * kSize; ++k) {
     int sum = z[k];
     for (uint32_t n = 0; n < kSize; ++n) sum += x[k / kSize * kSize + n] * y[n * kSize + k % kSize];
     Sum got;
     std::memcpy(&got, d.data() + k * sizeof got, sizeof got);
-    ASSERT_EQ(got, Sum(sum)) << kernel << " element " << k;
+    ASSERT_EQ(got, put_sum(sum)) << kernel << " element " << k;
   }
 }
 
+uint16_t as_half(int value) { return narrow::f16_from_f32(float(value)); }
+uint16_t as_brain(int value) { return narrow::bf16_from_f32(float(value)); }
+float as_float(int value) { return float(value); }
+int8_t as_byte(int value) { return int8_t(value); }
+int32_t as_word(int value) { return value; }
+
 TEST(RdnaRun, MatrixInstructions) {
   ASSERT_EQ(testing::why_no_llvm(), "");
-  Device device(testing::compile_device(kSource));
-  expect_matrix_product<uint16_t, float>(
-      device, "matrix_f16", [](int value) { return narrow::f16_from_f32(float(value)); });
-  device.clear();
-  expect_matrix_product<int8_t, int32_t>(device, "matrix_i8",
-                                         [](int value) { return int8_t(value); });
+  Device device(device_code());
+  const Range eight{-8, 8}, nibble{-8, 7}, natural{0, 15}, wide{-500, 500}, two{-2, 2},
+      ten{-10, 10};
+  expect_matrix_product(device, "matrix_f16", as_half, as_float, eight, eight, wide);
+  expect_matrix_product(device, "matrix_bf16", as_brain, as_float, eight, eight, wide);
+  expect_matrix_product(device, "matrix_f16_f16", as_half, as_half, eight, eight, wide);
+  expect_matrix_product(device, "matrix_f16_f16_upper", as_half, as_half, eight, eight, wide);
+  expect_matrix_product(device, "matrix_bf16_bf16", as_brain, as_brain, two, two, ten);
+  expect_matrix_product(device, "matrix_bf16_bf16_upper", as_brain, as_brain, two, two, ten);
+  expect_matrix_product(device, "matrix_i8", as_byte, as_word, {-128, 127}, {-128, 127}, wide);
+  expect_matrix_product(device, "matrix_i4", as_byte, as_word, nibble, natural, wide);
 }
 
 // 64 x 64 x 64 through LDS with barriers: what the workgroups of a real product do.
 TEST(RdnaRun, TiledProductThroughLds) {
   ASSERT_EQ(testing::why_no_llvm(), "");
   constexpr uint32_t kSize = 64;
-  Device device(testing::compile_device(kSource));
+  Device device(device_code());
   std::vector<uint8_t> a(kSize * kSize * 4), b = a, c = a;
   std::vector<float> x(kSize * kSize), y = x, z = x;
   SplitMix64 random(3);

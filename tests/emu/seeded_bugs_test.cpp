@@ -284,10 +284,51 @@ TEST_F(SeededBugs, EndlessLoop) {
   EXPECT_FALSE(outcome.finished);
 }
 
+// The second wave never comes to where the first one waits.
+TEST_F(SeededBugs, ABarrierThatNotAllReachNamesBothPlaces) {
+  const Outcome outcome = run_program(R"(
+      v_cmp_gt_u32_e32 vcc_lo, 32, v0
+      s_cbranch_vccnz there
+again:
+      s_sleep 1
+      s_branch again
+there:
+      s_barrier)");
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  const Finding& hang = outcome.findings[0];
+  EXPECT_EQ(hang.kind, FindingKind::Hang);
+  EXPECT_EQ(hang.kernel, "bug");
+  EXPECT_EQ(hang.wave, 1u);
+  EXPECT_TRUE(hang.instruction == "s_sleep 1" || hang.instruction.starts_with("s_branch"))
+      << hang.instruction;
+  const std::string waits = fmt::format("workgroup 0 wave 0 at the barrier {:#x} `s_barrier`",
+                                        hang.code_address / 256 * 256 + 16);
+  EXPECT_NE(hang.detail.find(waits), std::string::npos) << waits << " in " << hang.detail;
+  EXPECT_NE(hang.detail.find("workgroup 0 wave 1 at 0x"), std::string::npos) << hang.detail;
+}
+
 TEST_F(SeededBugs, ModesAndSaturationThatAreNotKnownAreSaid) {
-  expect_bug({FindingKind::UnknownInstruction, "s_round_mode 0x3", "s_round_mode 0x3"});
+  const auto last = [](const std::string& body) {
+    const Outcome outcome = run_after_load(body);
+    EXPECT_EQ(outcome.findings.size(), 1u) << body;
+    EXPECT_FALSE(outcome.finished);
+    if (outcome.findings.empty()) return std::string();
+    EXPECT_EQ(outcome.findings[0].kind, FindingKind::ModeNotEmulated);
+    return outcome.findings[0].instruction;
+  };
+  EXPECT_EQ(last("s_round_mode 0x3\nv_cvt_f32_f64_e32 v2, s[0:1]"), "v_cvt_f32_f64_e32 v2, s[0:1]");
+  EXPECT_EQ(last("s_round_mode 0xf\nv_dot2_f32_f16 v2, v0, v0, v0"),
+            "v_dot2_f32_f16 v2, v0, v0, v0");
+  EXPECT_EQ(last("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1"),
+            "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 0x1");
   expect_bug({FindingKind::UnknownInstruction, "v_mad_u16 v2, v0, v0, v0 clamp",
               "v_mad_u16 v2, v0, v0, v0 clamp"});
+}
+
+TEST_F(SeededBugs, HardwareRegistersThatAreNotKnownAreSaid) {
+  expect_bug({FindingKind::UnknownInstruction,
+              "s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)",
+              "s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)"});
 }
 
 TEST_F(SeededBugs, WordsWithoutAMeaning) {

@@ -41,6 +41,7 @@ class CpuDevice final : public Device {
   MemoryBlock map_block(size_t size_bytes, MemoryKind kind) override;
   void unmap_block(const MemoryBlock& block) noexcept override;
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override;
+  bool adopts_host_memory() const override { return true; }
   Queue& compute_queue() override { return queue_; }
   std::unique_ptr<Signal> create_signal(uint64_t value) override {
     return std::make_unique<CpuSignal>(value);

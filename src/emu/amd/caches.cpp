@@ -44,6 +44,29 @@ struct Caches::LineRange {
   uint32_t line, begin, end;
   uint64_t bytes() const { return bits(begin, end); }
   uint16_t words() const { return uint16_t(bits(begin / 4, (end + 3) / 4)); }
+  uint16_t whole_words() const {
+    const uint32_t first = (begin + 3) / 4, behind = end / 4;
+    return first < behind ? uint16_t(bits(first, behind)) : uint16_t(0);
+  }
+  // Calls f(index of the word in the mapping, which of its bytes).
+  template <class F>
+  void each_word(F f) const {
+    for (uint32_t word = begin / 4; word <= (end - 1) / 4; ++word) {
+      uint32_t bytes = 0xF;
+      if (word == begin / 4) bytes &= 0xFu << (begin & 3);
+      if (word == (end - 1) / 4) bytes &= 0xFu >> (3 - ((end - 1) & 3));
+      f(line * kWordsPerLine + word, bytes);
+    }
+  }
+  // Calls f(LineRange) for bytes [begin, end) of a mapping.
+  template <class F>
+  static void each(uint64_t begin, uint64_t end, F f) {
+    for (uint64_t line = begin >> kLineShift; line <= (end - 1) >> kLineShift; ++line) {
+      const uint64_t first = std::max(begin, line << kLineShift),
+                     last = std::min(end, (line + 1) << kLineShift);
+      f(LineRange{uint32_t(line), uint32_t(first & 63), uint32_t(last - (line << kLineShift))});
+    }
+  }
 };
 
 Caches::Caches(uint32_t gpu, AddressSpace& space)
@@ -271,12 +294,28 @@ void Caches::tag_read(Tag& tag, uint32_t bytes, const Accessor& who, const Order
   tag.reader = who.op << 4 | bytes;
 }
 
+namespace {
+
+// Of a word that was touched by `other`: whether a write of some of its bytes has no place yet.
+bool unordered(uint32_t other, uint32_t bytes, const Accessor& who) {
+  return other >> 4 != who.op && !who.ended.knows(other >> 4) && (other & bytes);
+}
+
+const Order& visible_to(const Accessor& who, Path path) {
+  switch (path) {
+    case Path::Vector: return who.vector.seen;
+    case Path::Scalar: return who.scalar.seen;
+    case Path::Code: return who.code.seen;
+    case Path::L2: break;
+  }
+  return who.ended;
+}
+
+}  // namespace
+
 void Caches::tag_write(Tag& tag, uint32_t bytes, const Accessor& who, Conflict& conflict) {
-  const auto unordered = [&](uint32_t other) {
-    return other >> 4 != who.op && !who.ended.knows(other >> 4) && (other & bytes);
-  };
   for (const uint32_t other : {tag.reader, tag.other_reader, tag.writer}) {
-    if (!unordered(other)) continue;
+    if (!unordered(other, bytes, who)) continue;
     conflict.kind = Conflict::Kind::Concurrent;
     conflict.other = other >> 4;
     conflict.other_writes = other == tag.writer;
@@ -284,37 +323,91 @@ void Caches::tag_write(Tag& tag, uint32_t bytes, const Accessor& who, Conflict& 
   tag.writer = tag.writer >> 4 == who.op ? tag.writer | bytes : who.op << 4 | bytes;
 }
 
-void Caches::tag(Shadow& s, uint32_t begin, uint32_t end, const Accessor& who,
-                 const Request& request, Conflict& conflict) {
-  const Order& visible = request.path == Path::Vector   ? who.vector.seen
-                         : request.path == Path::Scalar ? who.scalar.seen
-                         : request.path == Path::Code   ? who.code.seen
-                                                        : who.ended;
-  for (uint32_t word = begin / 4; word <= (end - 1) / 4; ++word) {
-    uint32_t bytes = 0xF;
-    if (word == begin / 4) bytes &= 0xFu << (begin & 3);
-    if (word == (end - 1) / 4) bytes &= 0xFu >> (3 - ((end - 1) & 3));
-    if (request.read) tag_read(s.tags[word], bytes, who, visible, conflict);
-    if (request.write) tag_write(s.tags[word], bytes, who, conflict);
+void Caches::tag_reads(Shadow& s, const LineRange& range, const Accessor& who, Path path,
+                       Conflict& conflict) {
+  Line& line = s.lines[range.line];
+  const uint32_t me = who.op << 4 | uint32_t(path);
+  if (line.last_reader != me) {
+    line.last_reader = me;
+    line.clean_reads = 0;
+  } else if (!(range.words() & ~line.clean_reads)) {
+    return;
   }
+  if (line.last_writer != who.op << 4) line.last_writer = 0;
+  const Order& visible = visible_to(who, path);
+  range.each_word([&](uint32_t word, uint32_t bytes) {
+    tag_read(s.tags[word], bytes, who, visible, conflict);
+  });
+  if (conflict.kind == Conflict::Kind::None) line.clean_reads |= range.whole_words();
+}
+
+void Caches::tag_writes(Shadow& s, const LineRange& range, const Accessor& who,
+                        Conflict& conflict) {
+  Line& line = s.lines[range.line];
+  const uint32_t me = who.op << 4;
+  if (line.last_writer != me) {
+    line.last_writer = me;
+    line.clean_writes = 0;
+  } else if (!(range.words() & ~line.clean_writes)) {
+    return;
+  }
+  if (line.last_reader >> 4 != who.op) line.last_reader = 0;
+  range.each_word(
+      [&](uint32_t word, uint32_t bytes) { tag_write(s.tags[word], bytes, who, conflict); });
+  if (conflict.kind == Conflict::Kind::None) line.clean_writes |= range.whole_words();
+}
+
+bool Caches::may_write(const Shadow& s, const LineRange& range, const Accessor& who) {
+  const Line& line = s.lines[range.line];
+  if (line.last_writer == who.op << 4 && !(range.words() & ~line.clean_writes)) return true;
+  bool found = false;
+  range.each_word([&](uint32_t word, uint32_t bytes) {
+    const Tag& tag = s.tags[word];
+    for (const uint32_t other : {tag.reader, tag.other_reader, tag.writer}) {
+      found |= unordered(other, bytes, who);
+    }
+  });
+  return !found;
+}
+
+uint8_t* Caches::access(Shadow& s, const Accessor& who, const Request& request,
+                        Conflict& conflict) {
+  const uint64_t begin = request.address - s.mapping->address, end = begin + request.bytes;
+  LineRange::each(begin, end, [&](const LineRange& range) {
+    touch(s, range, who, request, conflict);
+    if (request.read) tag_reads(s, range, who, request.path, conflict);
+    if (request.write) tag_writes(s, range, who, conflict);
+  });
+  return (s.mapping->cached ? s.bytes : s.home) + begin;
 }
 
 uint8_t* Caches::reach(const Accessor& who, const Request& request, Conflict& conflict) {
   Shadow* s = reachable(request.address, request.bytes, request.write, request.path == Path::Code);
   if (!s) return nullptr;
-  const uint64_t begin = request.address - s->mapping->address, end = begin + request.bytes;
-  for (uint64_t line = begin >> kLineShift; line <= (end - 1) >> kLineShift; ++line) {
-    const uint64_t first = std::max(begin, line << kLineShift),
-                   last = std::min(end, (line + 1) << kLineShift);
-    touch(*s, {uint32_t(line), uint32_t(first & 63), uint32_t(last - (line << kLineShift))}, who,
-          request, conflict);
-  }
-  tag(*s, begin, end, who, request, conflict);
+  uint8_t* bytes = access(*s, who, request, conflict);
   if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
     conflict.address = request.address;
     if (conflict.kind != Conflict::Kind::Concurrent && !request.write) return poison_.data();
   }
-  return (s->mapping->cached ? s->bytes : s->home) + begin;
+  return bytes;
+}
+
+uint8_t* Caches::reach_if_clean(const Accessor& who, const Request& request) {
+  TUFF_CHECK(request.read != request.write, "a request of {} bytes that reads and writes",
+             request.bytes);
+  Shadow* s = reachable(request.address, request.bytes, request.write, request.path == Path::Code);
+  if (!s) return nullptr;
+  // A read leaves what it conflicts with in place, a write takes it over.
+  bool clean = true;
+  if (request.write) {
+    const uint64_t begin = request.address - s->mapping->address;
+    LineRange::each(begin, begin + request.bytes,
+                    [&](const LineRange& range) { clean &= may_write(*s, range, who); });
+  }
+  if (!clean) return nullptr;
+  Conflict conflict;
+  uint8_t* bytes = access(*s, who, request, conflict);
+  return conflict.kind == Conflict::Kind::None ? bytes : nullptr;
 }
 
 const uint8_t* Caches::peek(uint64_t address, uint32_t bytes) {

@@ -1,6 +1,6 @@
 // The memory of one GPU as its engines see it: the L2 by value, the caches before it (L0, K, I, L1)
 // by what they may rely on, the host's view of VRAM, page faults. Called by kernel_memory.h for
-// each lane and by queues for their engines; by one thread at a time.
+// lanes and runs of lanes and by queues for their engines; by one thread at a time.
 //
 // The L2 keeps bytes from the first use on: what others write to memory is not seen before an
 // invalidation, what is written here is seen outside after a write-back alone. Nothing is evicted
@@ -27,7 +27,7 @@ enum class Path : uint8_t { L2, Vector, Scalar, Code };
 
 struct Request {
   uint64_t address = 0;
-  uint32_t bytes = 0;  // not over the end of a page of kPageBytes, or within 64 bytes
+  uint32_t bytes = 0;  // at most kPageBytes, as much as there is of poison
   Path path = Path::L2;
   bool read = false, write = false;
 };
@@ -55,6 +55,9 @@ class Caches {
 
   // The bytes of an access; null: a page fault, see fault(). What is stale reads as poison.
   uint8_t* reach(const Accessor& who, const Request& request, Conflict& conflict);
+  // The same where there is no conflict. Else, or for a page fault, null, and reach() for each part
+  // of the request finds what it would have found without this call.
+  uint8_t* reach_if_clean(const Accessor& who, const Request& request);
   const MemoryFault& fault() const { return fault_; }
   // What engines read of their own: rings, buffers of packets, words that they poll.
   const uint8_t* peek(uint64_t address, uint32_t bytes);
@@ -82,6 +85,11 @@ class Caches {
     uint32_t vector_time, scalar_time;        // when the caches before the L2 fetched it
     uint16_t vector_changed, scalar_changed;  // words that have changed in memory since
     uint16_t seen;                            // words that `bytes` holds, of uncached lines
+    // What need not be looked at again: who was last to read and write here, and which words it
+    // did read or write as a whole, without conflict and with nobody else between.
+    uint16_t clean_reads, clean_writes;
+    uint32_t last_reader;  // operation << 4 | path
+    uint32_t last_writer;  // operation << 4
   };
   // A word: operation << 4 | bytes of the word that it touched.
   struct Tag {
@@ -100,7 +108,6 @@ class Caches {
     Shadow* shadow = nullptr;
   };
   struct LineRange;
-
   Shadow* shadow_of(uint64_t address);
   Shadow* make_shadow(std::shared_ptr<const Mapping> mapping);
   void release(Shadow& shadow);
@@ -110,11 +117,14 @@ class Caches {
   void touch(Shadow& s, const LineRange& range, const Accessor& who, const Request& request,
              Conflict& conflict);
   void through(Line& line, uint16_t words, const Accessor& who, Path path, Conflict& conflict);
-  void tag(Shadow& s, uint32_t begin, uint32_t end, const Accessor& who, const Request& request,
-           Conflict& conflict);
-  void tag_read(Tag& tag, uint32_t bytes, const Accessor& who, const Order& visible,
-                Conflict& conflict);
-  void tag_write(Tag& tag, uint32_t bytes, const Accessor& who, Conflict& conflict);
+  void tag_reads(Shadow& s, const LineRange& range, const Accessor& who, Path path,
+                 Conflict& conflict);
+  void tag_writes(Shadow& s, const LineRange& range, const Accessor& who, Conflict& conflict);
+  static void tag_read(Tag& tag, uint32_t bytes, const Accessor& who, const Order& visible,
+                       Conflict& conflict);
+  static void tag_write(Tag& tag, uint32_t bytes, const Accessor& who, Conflict& conflict);
+  static bool may_write(const Shadow& s, const LineRange& range, const Accessor& who);
+  uint8_t* access(Shadow& s, const Accessor& who, const Request& request, Conflict& conflict);
   void write_back(Shadow& s, uint32_t line);
 
   uint32_t gpu_;

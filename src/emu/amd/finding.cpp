@@ -5,8 +5,8 @@
 namespace tuff::emu::amd {
 namespace {
 
-constexpr const char* kNames[] = {
-    "kernel", "stale data", "concurrent use", "page fault", "bad packet", "bad call", "hang"};
+constexpr const char* kNames[] = {"kernel",     "stale data", "stale code", "concurrent use",
+                                  "page fault", "bad packet", "bad call",   "hang"};
 
 }  // namespace
 

@@ -11,6 +11,7 @@ namespace tuff::emu::amd {
 enum class FindingKind : uint8_t {
   Kernel,         // of a running kernel: `what` is rdna's text
   StaleData,      // read from a cache, or from memory, while the newest value is elsewhere
+  StaleCode,      // executed from the instruction cache, while memory has other instructions
   ConcurrentUse,  // two engines or dispatches touch the same bytes, one writing, nothing between
   PageFault,      // an engine's access to what is not mapped for its GPU
   BadPacket,      // a packet, register or field that this GPU does not have or nobody uses so

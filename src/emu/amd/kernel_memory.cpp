@@ -16,21 +16,34 @@ Path path_of(const rdna::Access& a) {
   return Path::L2;
 }
 
+Request request_of(const rdna::Access& a) {
+  return {a.address, a.bytes, path_of(a), a.kind != AccessKind::Store,
+          a.kind == AccessKind::Store || a.kind == AccessKind::Atomic};
+}
+
 }  // namespace
 
+uint8_t* KernelMemory::reach_run(const rdna::Access& access) {
+  return chip_.caches.reach_if_clean(who_, request_of(access));
+}
+
 uint8_t* KernelMemory::reach(const rdna::Access& a, rdna::Defect& defect) {
-  const Request request{a.address, a.bytes, path_of(a), a.kind != AccessKind::Store,
-                        a.kind == AccessKind::Store || a.kind == AccessKind::Atomic};
+  const Request request = request_of(a);
   Conflict conflict;
   uint8_t* bytes = chip_.caches.reach(who_, request, conflict);
   if (!bytes) {
     if (!fault_) fault_ = chip_.caches.fault();
   } else if (conflict.kind != Conflict::Kind::None) [[unlikely]] {
     defect.kind = conflict.kind == Conflict::Kind::Concurrent ? rdna::FindingKind::ConcurrentUse
+                  : a.kind == AccessKind::Fetch               ? rdna::FindingKind::StaleCode
                                                               : rdna::FindingKind::StaleData;
     defect.detail = chip_.describe(who_, request, conflict);
   }
   return bytes;
+}
+
+const uint8_t* KernelMemory::peek(uint64_t address, uint32_t bytes) {
+  return chip_.caches.peek(address, bytes);
 }
 
 }  // namespace tuff::emu::amd

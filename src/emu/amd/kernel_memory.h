@@ -1,5 +1,5 @@
 // KernelMemory: memory as one dispatch reaches it, through the caches of its GPU. Made by queues,
-// called by the interpreter for each lane.
+// called by the interpreter.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,8 @@ class KernelMemory : public rdna::Memory {
  public:
   KernelMemory(Chip& chip, Accessor who) : chip_(chip), who_(std::move(who)) {}
   uint8_t* reach(const rdna::Access& access, rdna::Defect& defect) override;
+  uint8_t* reach_run(const rdna::Access& access) override;
+  const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
   const Accessor& accessor() const { return who_; }
   const std::optional<MemoryFault>& fault() const { return fault_; }

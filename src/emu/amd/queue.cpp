@@ -21,6 +21,7 @@ T load(const void* from) {
 FindingKind kind_of(rdna::FindingKind kind) {
   switch (kind) {
     case rdna::FindingKind::StaleData: return FindingKind::StaleData;
+    case rdna::FindingKind::StaleCode: return FindingKind::StaleCode;
     case rdna::FindingKind::ConcurrentUse: return FindingKind::ConcurrentUse;
     default: return FindingKind::Kernel;
   }
@@ -135,7 +136,10 @@ void Queue::fault(const char* what, const MemoryFault& f) {
 std::string Queue::blocked() {
   const std::string name = fmt::format("GPU {}, queue {}", chip_.index, id());
   if (dead_) return fmt::format("{} stands still: {}", name, *dead_);
-  if (!kernels_.empty()) return fmt::format("{} runs {}", name, kernels_.front().name);
+  if (!kernels_.empty()) {
+    const Kernel& k = kernels_.front();
+    return fmt::format("{} runs {}: {}", name, k.name, k.dispatch->places());
+  }
   if (!waiting_) return {};
   const uint8_t* word = chip_.caches.peek(waiting_->address, 4);
   return fmt::format("{} waits for {}, which holds {:#x}", name, waiting_->text(),

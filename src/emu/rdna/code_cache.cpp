@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace tuff::emu::rdna {
 
 CodeCache::Page& CodeCache::page_of(uint64_t address) {
@@ -10,6 +12,11 @@ CodeCache::Page& CodeCache::page_of(uint64_t address) {
   if (!last_ || number != last_number_) {
     auto& page = pages_[number];
     if (!page) page = std::make_unique<Page>();
+    if (page->epoch != epoch_) {
+      page->ready.fill(nullptr);
+      page->compared = 0;
+      page->epoch = epoch_;
+    }
     last_ = page.get();
     last_number_ = number;
   }
@@ -24,10 +31,25 @@ void CodeCache::forget(uint64_t address) {
   }
 }
 
+void CodeCache::compare_line(uint64_t begin, Memory& memory, Defect& defect) {
+  Page& page = page_of(begin);
+  page.compared |= uint64_t(1) << (begin % kPageBytes / kFetchBytes);
+  const uint8_t* bytes = memory.peek(begin, kFetchBytes);
+  const uint32_t* held = page.words.data() + begin % kPageBytes / 4;
+  if (!bytes || std::memcmp(bytes, held, kFetchBytes) == 0 || defect.kind) return;
+  defect = {FindingKind::StaleCode,
+            fmt::format("the line at {:#x} has changed in memory, and the instruction cache was "
+                        "not invalidated since (GLI_INV)",
+                        begin)};
+}
+
 bool CodeCache::fetch_line(uint64_t address, Memory& memory, Defect& defect) {
   const uint64_t begin = address / kFetchBytes * kFetchBytes;
   const uint64_t bit = uint64_t(1) << (begin % kPageBytes / kFetchBytes);
-  if (page_of(begin).lines & bit) return true;
+  if (page_of(begin).lines & bit) {
+    if (!(page_of(begin).compared & bit)) compare_line(begin, memory, defect);
+    return true;
+  }
   const uint8_t* bytes = memory.reach({begin, kFetchBytes, AccessKind::Fetch, false, 0}, defect);
   if (!bytes) return false;
   std::array<uint32_t, kFetchBytes / 4> words;
@@ -39,6 +61,7 @@ bool CodeCache::fetch_line(uint64_t address, Memory& memory, Defect& defect) {
     forget(begin + 4 * k);
   }
   page_of(begin).lines |= bit;
+  page_of(begin).compared |= bit;
   return true;
 }
 
@@ -72,6 +95,16 @@ const Step* CodeCache::fetch(uint64_t address, Memory& memory, Defect& defect) {
   }
   Page& page = page_of(address);
   return page.ready[at] = page.decoded[at] = step;
+}
+
+const Step* CodeCache::known(uint64_t address) const {
+  const auto page = pages_.find(address >> kPageShift);
+  return page == pages_.end() ? nullptr : page->second->decoded[address % kPageBytes / 4];
+}
+
+void CodeCache::compare_afresh() {
+  ++epoch_;
+  last_ = nullptr;
 }
 
 void CodeCache::invalidate() {

@@ -23,8 +23,13 @@ class CodeCache {
     }
     return fetch(address, memory, defect);
   }
+  // The instruction at an address if it was ever decoded, else null.
+  const Step* known(uint64_t address) const;
   // What memory holds now is fetched again. What it changes alone is decoded again.
   void invalidate();
+  // A dispatch begins: each line that it comes to is compared with memory once. Where they differ
+  // somebody has loaded code and not invalidated: a Defect, and the cache's line is what runs.
+  void compare_afresh();
 
  private:
   static constexpr uint32_t kPageShift = 12, kPageBytes = 1u << kPageShift, kWords = kPageBytes / 4;
@@ -33,8 +38,11 @@ class CodeCache {
     std::array<const Step*, kWords> ready{};  // may be used at once
     std::array<Step*, kWords> decoded{};      // from `words`; its lines may have been invalidated
     uint64_t lines = 0;                       // that are valid
+    uint64_t compared = 0;                    // with memory, since `epoch`
+    uint32_t epoch = 0;
   };
   Page& page_of(uint64_t address);
+  void compare_line(uint64_t begin, Memory& memory, Defect& defect);
   bool fetch_line(uint64_t address, Memory& memory, Defect& defect);
   void forget(uint64_t address);
   Step decode_at(uint64_t address, Memory& memory, Defect& defect);
@@ -44,6 +52,7 @@ class CodeCache {
   std::deque<Step> steps_;
   Page* last_ = nullptr;
   uint64_t last_number_ = 0;
+  uint32_t epoch_ = 0;  // counts compare_afresh()
 };
 
 }  // namespace tuff::emu::rdna

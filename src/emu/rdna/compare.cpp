@@ -23,11 +23,11 @@ bool in_class(float a, uint32_t classes) {
 bool in_class(double a, uint32_t classes) {
   return class_of(a, std::bit_cast<uint64_t>(a) >> 51 & 1) & classes;
 }
-bool in_class16(float a, uint32_t classes) {
-  const uint16_t half = narrow::f16_from_f32(a);
+bool in_class16(uint16_t half, uint32_t classes) {
   const bool denormal = (half & 0x7C00) == 0 && (half & 0x3FF) != 0;
   const uint32_t sign = half >> 15;
-  return (denormal ? (sign ? 1u << 4 : 1u << 7) : class_of(a, true)) & classes;
+  const uint32_t other = class_of(narrow::f16_to_f32(half), half >> 9 & 1);
+  return (denormal ? (sign ? 1u << 4 : 1u << 7) : other) & classes;
 }
 
 template <class A, class B, class F>
@@ -36,6 +36,10 @@ void compare(Wave& w, const Instruction& i, F f) {
   Lanes<B> b;
   fetch<A>(w, i, *i.find('0'), a);
   fetch<B>(w, i, *i.find('1'), b);
+  if constexpr (std::is_same_v<A, B>) {  // the class of a number is what it is
+    flush_inputs<A>(w, a);
+    flush_inputs<B>(w, b);
+  }
   uint32_t mask = 0;
   for (int k = 0; k < kLanes; ++k) mask |= uint32_t(f(a[k], b[k])) << k;
   mask &= active_lanes(w, i);
@@ -45,7 +49,7 @@ void compare(Wave& w, const Instruction& i, F f) {
 }
 
 #define COMPARE(op, A, B, expr) \
-  TUFF_RDNA_ROW(op, (compare<A, B>(w, i, [](auto a, auto b) -> bool { return expr; })))
+  TUFF_RDNA_LANES(op, (compare<A, B>(w, i, [](auto a, auto b) -> bool { return expr; })))
 #define BOTH(name, suffix, A, B, expr) \
   COMPARE(V_CMP_##name##_##suffix, A, B, expr), COMPARE(V_CMPX_##name##_##suffix, A, B, expr)
 #define ORDERED(suffix, TYPE)                                                    \
@@ -76,7 +80,7 @@ constexpr Meaning kRows[] = {
     WIDE_INTEGERS(U32, uint32_t),
     WIDE_INTEGERS(I64, int64_t),
     WIDE_INTEGERS(U64, uint64_t),
-    BOTH(CLASS, F16, F16, uint32_t, in_class16(a, b)),
+    BOTH(CLASS, F16, uint16_t, uint32_t, in_class16(a, b)),
     BOTH(CLASS, F32, float, uint32_t, in_class(a, b)),
     BOTH(CLASS, F64, double, uint32_t, in_class(a, b)),
 };

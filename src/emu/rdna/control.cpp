@@ -61,29 +61,29 @@ void wait_counters(Wave& w, const Instruction& i) {
   const uint32_t word = i.find('I')->value, vm = word >> 10 & 63, lgkm = word >> 4 & 63;
   if (vm != 63) {
     complete(w, Counter::Vector, vm);
-    w.machine->waited(w);
+    w.machine->waited_for_loads(w);
   }
   if (lgkm != 63) wait_lgkm(w, lgkm);
   settle(w);
 }
 void wait_vector(Wave& w, const Instruction& i) {
-  w.machine->waited(w);
+  w.machine->waited_for_loads(w);
   complete(w, Counter::Vector, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
-void wait_stores(Wave& w, const Instruction&) { w.machine->waited(w); }
+// Whoever leaves some on their way knows which: they are not told apart here.
+void wait_stores(Wave& w, const Instruction&) { w.machine->waited_for_stores(w); }
 void wait_lds(Wave& w, const Instruction& i) {
   wait_lgkm(w, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
 
-// MODE: rounding in bits 3:0, denormals in 7:4; ISA 3.3.3. Arithmetic knows the default alone.
 void set_mode(Wave& w, uint32_t mode) {
   w.mode = mode;
-  if ((mode & 0xFF) == kDefaultMode) return;
+  if ((mode & ~kKnownModeBits) == 0) return;
   w.machine->report(
-      w, FindingKind::UnknownInstruction, 0, 0,
-      fmt::format("MODE {:#x}: only rounding to nearest with denormals is known", mode));
+      w, FindingKind::ModeNotEmulated, 0, 0,
+      fmt::format("MODE {:#x}: of bits beyond {:#x} nothing is known", mode, kKnownModeBits));
   w.machine->stop();
 }
 void round_mode(Wave& w, const Instruction& i) {
@@ -93,7 +93,14 @@ void denormal_mode(Wave& w, const Instruction& i) {
   set_mode(w, (w.mode & ~0xF0u) | (i.find('I')->value & 15) << 4);
 }
 
-const uint32_t* hardware_register(Wave& w, uint32_t id) { return id == 1 ? &w.mode : nullptr; }
+// MODE is the one that is known: others read as zero and keep what they have, which is said.
+const uint32_t* hardware_register(Wave& w, uint32_t id) {
+  constexpr uint32_t kMode = 1;
+  if (id == kMode) return &w.mode;
+  w.machine->report(w, FindingKind::UnknownInstruction, 0, 0,
+                    fmt::format("hardware register {} is not known", id));
+  return nullptr;
+}
 uint32_t field_mask(uint32_t word) {
   const uint32_t width = (word >> 11 & 31) + 1;
   return width == 32 ? ~0u : (1u << width) - 1;

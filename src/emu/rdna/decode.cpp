@@ -398,13 +398,6 @@ void Decoder::place_buffer(Operand& operand) {
 
 }  // namespace
 
-const Operand* Instruction::find(char field) const {
-  for (int i = 0; i < operand_count; ++i) {
-    if (operands[i].field == field) return &operands[i];
-  }
-  return nullptr;
-}
-
 Instruction decode(std::span<const uint32_t> words) { return Decoder(words).run(); }
 
 }  // namespace tuff::emu::rdna

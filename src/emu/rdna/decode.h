@@ -94,7 +94,12 @@ struct Instruction {
   Op op() const { return row->op; }
   Encoding encoding() const { return row->encoding; }
   // The operand of a field, or null (the first of a dual issue).
-  const Operand* find(char field) const;
+  const Operand* find(char field) const {
+    for (int k = 0; k < operand_count; ++k) {
+      if (operands[size_t(k)].field == field) return &operands[size_t(k)];
+    }
+    return nullptr;
+  }
 };
 
 // The first instruction of `words`. Throws Unsupported naming the words if the table has none.

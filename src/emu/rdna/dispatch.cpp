@@ -24,6 +24,7 @@ struct Dispatch::State {
     const auto [x, y, z] = launch.groups;
     group_count = uint64_t(x) * y * z;
     if (group_count > 1) machine.watch_races();
+    code.compare_afresh();
   }
 
   bool step();
@@ -36,6 +37,8 @@ struct Dispatch::State {
   const Step* next_step(Wave& w);
   void count(const Step& step);
   void hang(const Wave& w, std::string why);
+  std::string places() const;
+  std::string place_text(uint64_t address, const Wave& first, size_t count) const;
   void finish();
 
   Launch launch;
@@ -58,8 +61,7 @@ void Dispatch::State::start_group(uint64_t number) {
   const auto [x, y, z] = launch.groups;
   group.number = uint32_t(number);
   group.id = {uint32_t(number % x), uint32_t(number / x % y), uint32_t(number / x / y)};
-  group.lds.assign(launch.lds_bytes, 0xCD);
-  group.shadow.resize(launch.lds_bytes);
+  start_lds(group, launch.lds_bytes);
   const auto [a, b, c] = launch.group_size;
   const uint32_t count = (a * b * c + kLanes - 1) / kLanes;
   for (uint32_t k = 0; k < count; ++k) {
@@ -141,9 +143,8 @@ const Step* Dispatch::State::next_step(Wave& w) {
 void Dispatch::State::count(const Step& step) {
   ++outcome.instructions;
   if (!step.instruction.row) return;
-  const OpcodeRow* first = opcode_rows().data();
-  ++rows[size_t(step.instruction.row - first)];
-  if (step.instruction.second) ++rows[size_t(step.instruction.second - first)];
+  ++rows[step.row];
+  if (step.instruction.second) ++rows[step.second_row];
 }
 
 void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
@@ -154,7 +155,42 @@ void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
     w.pc += step->instruction.size_bytes;
     execute(machine, w, *step);
   }
-  if (outcome.instructions > launch.instruction_budget) hang(w, "the instruction budget is spent");
+  if (outcome.instructions > launch.instruction_budget) {
+    hang(w, fmt::format("the budget of {} instructions is spent: {}", launch.instruction_budget,
+                        places()));
+  }
+}
+
+std::string Dispatch::State::place_text(uint64_t address, const Wave& first, size_t count) const {
+  const Step* step = code.known(address);
+  std::string text = fmt::format("workgroup {} wave {}", first.group->number, first.number);
+  if (count > 1) text += fmt::format(" and {} more", count - 1);
+  text += first.at_barrier ? " at the barrier" : " at";
+  text += fmt::format(" {:#x}", address);
+  return step ? fmt::format("{} `{}`", text, text_of(*step)) : text;
+}
+
+std::string Dispatch::State::places() const {
+  constexpr size_t kPlacesNamed = 8;
+  std::map<uint64_t, std::vector<const Wave*>> waves;
+  for (const auto& resident : residents) {
+    for (const auto& w : resident->waves) {
+      // Who waits at a barrier has executed it.
+      if (!w->ended) waves[w->at_barrier ? w->pc - 4 : w->pc].push_back(w.get());
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [address, here] : waves) {
+    if (texts.size() == kPlacesNamed) {
+      texts.push_back(fmt::format("{} more places", waves.size() - kPlacesNamed));
+      break;
+    }
+    texts.push_back(place_text(address, *here.front(), here.size()));
+  }
+  if (next_group < group_count) {
+    texts.push_back(fmt::format("{} workgroups have not begun", group_count - next_group));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 void Dispatch::State::hang(const Wave& w, std::string why) {
@@ -177,6 +213,8 @@ Dispatch::Dispatch(Launch launch, Memory& memory, CodeCache& code)
 Dispatch::~Dispatch() = default;
 
 bool Dispatch::step() { return state_->step(); }
+
+std::string Dispatch::places() const { return state_->places(); }
 
 const Outcome& Dispatch::outcome() const { return state_->outcome; }
 

@@ -51,6 +51,8 @@ class Dispatch {
   bool step();
   // Findings so far; whole once step() has returned false.
   const Outcome& outcome() const;
+  // Where its waves stand: one place after the other, with instruction and address.
+  std::string places() const;
 
  private:
   struct State;

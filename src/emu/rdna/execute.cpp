@@ -1,6 +1,7 @@
 #include "emu/rdna/execute.h"
 
 #include <bit>
+#include <optional>
 #include <span>
 
 #include "base/check.h"
@@ -51,13 +52,22 @@ uint32_t written_lanes(const Wave& w, bool vector, uint32_t at) {
   return at < 128 && !w.s_written[at] ? 0 : ~0u;
 }
 
-// Lanes of which all words are defined, but for those of `left_out`.
-uint32_t defined_lanes(const Wave& w, Ranges ranges, const RegisterRange& left_out = {}) {
+// Lanes of which all words are defined.
+uint32_t defined_lanes(const Wave& w, Ranges ranges) {
+  uint32_t lanes = ~0u;
+  for (const RegisterRange& range : ranges) {
+    for (uint32_t k = 0; k < range.count; ++k) {
+      lanes &= written_lanes(w, range.vector, range.first + k);
+    }
+  }
+  return lanes;
+}
+
+uint32_t defined_lanes_without(const Wave& w, Ranges ranges, const RegisterRange& left_out) {
   uint32_t lanes = ~0u;
   for (const RegisterRange& range : ranges) {
     for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
-      const bool skipped =
-          left_out.count && at == left_out.first && range.vector == left_out.vector;
+      const bool skipped = at == left_out.first && range.vector == left_out.vector;
       if (!skipped) lanes &= written_lanes(w, range.vector, at);
     }
   }
@@ -79,7 +89,7 @@ Definedness definedness(const Wave& w, const Step& step) {
   }
   const uint32_t all = defined_lanes(w, step.reads);
   if (!step.upper_word.count || all == ~0u) return {all, all, all};
-  return {all, defined_lanes(w, step.reads, step.upper_word), all};
+  return {all, defined_lanes_without(w, step.reads, step.upper_word), all};
 }
 
 void define(Wave& w, Ranges writes, uint32_t lowest, uint32_t others) {
@@ -108,12 +118,13 @@ void follow_definedness(Wave& w, const Step& step, const Definedness& d) {
 
 // Both halves read before either writes.
 void execute_dual(Wave& w, const Step& step) {
-  const uint16_t target = step.first.find('D')->index;
+  const auto& [first, second] = *step.halves;
+  const uint16_t target = first.find('D')->index;
   const Words before = w.v[target];
-  step.execute(w, step.first);
+  step.execute(w, first);
   const Words after = w.v[target];
   w.v[target] = before;
-  step.execute_second(w, step.second);
+  step.execute_second(w, second);
   w.v[target] = after;
 }
 
@@ -133,6 +144,15 @@ void execute(Machine& machine, Wave& w, const Step& step) {
                    uint32_t(std::countr_zero(~defined.all & w.exec())), 0,
                    "a value that nobody wrote is used");
   }
+  if ((w.mode & kFloatBits) != kDefaultMode && !is_emulated(step.rounded_by, w.mode)) [[unlikely]] {
+    machine.report(w, FindingKind::ModeNotEmulated, 0, 0,
+                   fmt::format("what it does in MODE {:#x} is not known", w.mode));
+    machine.stop();
+    return;
+  }
+  std::optional<HostRounding> rounding;
+  if (w.mode & kRoundingBits) [[unlikely]]
+    rounding.emplace(step.rounded_by, w.mode);
   if (step.execute_second)
     execute_dual(w, step);
   else

@@ -7,16 +7,19 @@ namespace {
 
 constexpr const char* kKinds[] = {"unmapped access",
                                   "stale data",
+                                  "stale code",
                                   "race between workgroups",
                                   "concurrent use",
                                   "LDS access out of bounds",
+                                  "buffer bounds",
                                   "scratch out of bounds",
                                   "misaligned access",
                                   "uninitialized register",
                                   "missing s_waitcnt",
                                   "LDS race",
                                   "hang",
-                                  "unknown instruction"};
+                                  "unknown instruction",
+                                  "mode not emulated"};
 
 }  // namespace
 

@@ -11,9 +11,11 @@ namespace tuff::emu::rdna {
 enum class FindingKind : uint8_t {
   UnmappedAccess,         // nothing is mapped there: a fault, the dispatch ends
   StaleData,              // the newest value is elsewhere: a cache, or memory behind one
+  StaleCode,              // the instruction cache has, or may have, what was there before
   GlobalRace,             // two workgroups of a dispatch, one of them writing, nothing between
   ConcurrentUse,          // another dispatch or engine uses these bytes, nothing between
   LdsOutOfBounds,         // beyond the workgroup's LDS
+  BufferBounds,           // inside of a buffer's descriptor or not: not written down
   ScratchOutOfBounds,     // beyond the lane's scratch memory
   Misaligned,             // an address that the access may not have
   UninitializedRegister,  // a value nobody wrote reaches an address, memory or control flow
@@ -21,6 +23,7 @@ enum class FindingKind : uint8_t {
   LdsRace,                // two waves, one of them writing, no barrier between
   Hang,                   // the instruction budget is spent, or all waves wait for ever
   UnknownInstruction,     // words without a meaning here
+  ModeNotEmulated,        // a rounding, or another setting of MODE, that is not known here
 };
 
 struct Finding {

@@ -4,20 +4,75 @@
 
 #include <algorithm>
 
-namespace tuff::emu::rdna {
+#include "base/check.h"
 
-GlobalRaces::Line& GlobalRaces::line_at(uint64_t address) {
-  const uint64_t number = address / kLineBytes;
-  Recent& recent = recent_[number % recent_.size()];
-  if (recent.number != number) {
-    auto& line = lines_[number];
-    if (!line) line = std::make_unique<Line>();
-    recent = {number, line.get()};
-  }
-  return *recent.line;
+namespace tuff::emu::rdna {
+namespace {
+
+bool is_load(const Access& access) {
+  return access.kind == AccessKind::Load || access.kind == AccessKind::ScalarLoad;
 }
 
-bool GlobalRaces::knows(const Group& group, uint32_t other, uint32_t time) const {
+}  // namespace
+
+GlobalRaces::Group& GlobalRaces::group_of(uint32_t workgroup) {
+  if (!last_group_ || workgroup != last_workgroup_) {
+    last_group_ = &groups_[workgroup];
+    last_workgroup_ = workgroup;
+  }
+  return *last_group_;
+}
+
+GlobalRaces::Line& GlobalRaces::line_at(uint64_t address) {
+  const uint64_t number = address / kPageBytes;
+  Recent& recent = recent_[number % recent_.size()];
+  if (recent.number != number) {
+    auto& page = pages_[number];
+    if (!page) page = std::make_unique<Page>();
+    recent = {number, page.get()};
+  }
+  return (*recent.page)[address % kPageBytes / kLineBytes];
+}
+
+void GlobalRaces::refine(Line& line, uint32_t count) {
+  if (line.count >= count) return;
+  if (line.capacity < count) {
+    auto more = std::make_unique<State[]>(count);
+    std::copy_n(line.parts.get(), line.count == 1 ? 0 : line.count, more.get());
+    line.parts = std::move(more);
+    line.capacity = count;
+  }
+  State* parts = line.parts.get();
+  if (line.count == 1) std::fill_n(parts, count, line.whole);
+  // From behind: what is spread has been read.
+  for (uint32_t k = count; line.count > 1 && k-- > 0;) parts[k] = parts[k * line.count / count];
+  line.count = count;
+}
+
+// Of bytes within one line.
+GlobalRaces::Part GlobalRaces::part_of(uint64_t begin, uint64_t end) {
+  Line& line = line_at(begin);
+  const uint64_t first = begin % kLineBytes, bytes = end - begin;
+  if (bytes == kLineBytes) return {&line, line.states(), true};
+  refine(line, (first | bytes) % 4 == 0 ? kLineBytes / 4 : kLineBytes);
+  const uint64_t grain = kLineBytes / line.count;
+  return {&line, line.states().subspan(first / grain, bytes / grain), false};
+}
+
+// Valid until the next call.
+std::span<const GlobalRaces::Part> GlobalRaces::parts_of(const Access& access) {
+  TUFF_CHECK(access.bytes <= kMostRunBytes, "an access of {} bytes", access.bytes);
+  size_t count = 0;
+  const uint64_t end = access.address + access.bytes;
+  for (uint64_t at = access.address; at < end;) {
+    const uint64_t line_end = std::min(end, (at / kLineBytes + 1) * kLineBytes);
+    parts_[count++] = part_of(at, line_end);
+    at = line_end;
+  }
+  return std::span(parts_).first(count);
+}
+
+bool GlobalRaces::knows(const Group& group, uint32_t other, uint32_t time) {
   const auto found = group.known.find(other);
   return found != group.known.end() && found->second >= time;
 }
@@ -29,51 +84,94 @@ void GlobalRaces::learn(Group& group, uint32_t other, uint32_t time) {
   ++group.changes;
 }
 
-std::optional<std::string> GlobalRaces::conflict(const State& state, const Access& access,
-                                                 const Group& group) {
-  const uint32_t me = access.workgroup + 1;
-  const bool atomic = access.kind == AccessKind::Atomic;
-  const bool other_wrote =
-      state.writer && state.writer != me && !knows(group, state.writer - 1, state.written_at);
-  if (other_wrote && !(atomic && state.written_by_atomic)) {
+bool GlobalRaces::races_with_writer(const State& state, const Access& access, const Group& group) {
+  const bool other_wrote = state.writer && state.writer != access.workgroup + 1;
+  if (!other_wrote || (access.kind == AccessKind::Atomic && state.written_by_atomic)) return false;
+  return !knows(group, state.writer - 1, state.written_at);
+}
+
+bool GlobalRaces::races_with_reader(const State& state, const Access& access, const Group& group) {
+  if (is_load(access) || state.reader == 0 || state.reader == access.workgroup + 1) return false;
+  // Of several readers one that has heard of nobody cannot have heard of all.
+  if (state.reader == kMany) return group.known.empty();
+  return !knows(group, state.reader - 1, state.read_at);
+}
+
+bool GlobalRaces::races(const State& state, const Access& access, const Group& group) {
+  if (is_load(access) && access.device_scope) return false;  // an atomic load
+  return races_with_writer(state, access, group) || races_with_reader(state, access, group);
+}
+
+std::string GlobalRaces::describe(const State& state, const Access& access, const Group& group) {
+  if (races_with_writer(state, access, group)) {
     return fmt::format("workgroup {} wrote these bytes{}, and nothing orders the two",
                        state.writer - 1, state.written_by_atomic ? " by an atomic" : "");
   }
-  if (access.kind != AccessKind::Store && !atomic) return {};
-  // Of several readers one that has heard of nobody cannot have heard of all.
-  if (state.reader == kMany && group.known.empty()) {
-    return "other workgroups read these bytes, and nothing orders them";
-  }
-  const bool one_reader = state.reader && state.reader != kMany && state.reader != me;
-  if (one_reader && !knows(group, state.reader - 1, state.read_at)) {
-    return fmt::format("workgroup {} read these bytes, and nothing orders the two",
-                       state.reader - 1);
-  }
-  return {};
+  if (state.reader == kMany) return "other workgroups read these bytes, and nothing orders them";
+  return fmt::format("workgroup {} read these bytes, and nothing orders the two", state.reader - 1);
 }
 
-std::optional<std::string> GlobalRaces::touch_state(State& state, const Access& access,
-                                                    Group& group) {
-  const uint32_t me = access.workgroup + 1;
-  const bool load = access.kind == AccessKind::Load || access.kind == AccessKind::ScalarLoad;
-  if (load && access.device_scope) {  // an atomic load
-    if (state.writer && state.writer != me) learn(group, state.writer - 1, state.written_at);
-    return {};
+GlobalRaces::State GlobalRaces::after(const State& state, const Access& access,
+                                      const Group& group) {
+  const uint32_t me = access.workgroup + 1, now = group.time & 0x7FFFFFFF;
+  if (!is_load(access)) return {me, group.time, 0, 0, access.kind == AccessKind::Atomic};
+  State out = state;
+  const bool alone = state.reader == 0 || state.reader == me ||
+                     (state.reader != kMany && knows(group, state.reader - 1, state.read_at));
+  out.reader = alone ? me : kMany;
+  out.read_at = alone ? now : 0;
+  return out;
+}
+
+// The first state that the access races with, or null.
+const GlobalRaces::State* GlobalRaces::find_race(const Part& part, const Access& access,
+                                                 const Group& group) {
+  const State* fine = nullptr;
+  for (const State& state : part.states) {
+    if (fine && state == *fine) continue;
+    if (races(state, access, group)) return &state;
+    fine = &state;
   }
-  auto found = conflict(state, access, group);
-  if (load) {
-    const bool alone = state.reader == 0 || state.reader == me ||
-                       (state.reader != kMany && knows(group, state.reader - 1, state.read_at));
-    state.reader = alone ? me : kMany;
-    state.read_at = group.time;
-  } else {
-    state = {me, group.time, 0, 0, access.kind == AccessKind::Atomic};
+  return nullptr;
+}
+
+void GlobalRaces::apply(const Part& part, const Access& access, Group& group) {
+  if (is_load(access) && access.device_scope) {  // an atomic load
+    for (const State& state : part.states) {
+      const bool other = state.writer && state.writer != access.workgroup + 1;
+      if (other) learn(group, state.writer - 1, state.written_at - 1);
+    }
+    return;
   }
-  return found;
+  State before = part.states[0], now = after(before, access, group);
+  bool same = true;
+  for (State& state : part.states) {
+    if (state != before) {
+      before = state;
+      const State next = after(before, access, group);
+      same &= next == now;
+      now = next;
+    }
+    state = now;
+  }
+  if (!part.whole || !same) return;
+  part.line->whole = now;
+  part.line->count = 1;
+}
+
+bool GlobalRaces::note(const Access& access) {
+  Group& group = group_of(access.workgroup);
+  const std::span<const Part> parts = parts_of(access);
+  for (const Part& part : parts) {
+    if (find_race(part, access, group)) return false;
+  }
+  for (const Part& part : parts) apply(part, access, group);
+  return true;
 }
 
 // What the word has published becomes known, then what is known is published.
-void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires) {
+void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires,
+                              uint32_t unfinished_since) {
   SyncWord& word = sync_[access.address];
   const bool alone = word.last_group == access.workgroup;
   if (acquires && !alone) {
@@ -87,34 +185,27 @@ void GlobalRaces::synchronize(const Access& access, Group& group, bool acquires)
       published = std::max(published, time);
     }
   }
-  word.published[access.workgroup] = group.time++;
+  // An atomic may reach the L2 before a store that was not waited for.
+  uint32_t& mine = word.published[access.workgroup];
+  mine = std::max(mine, unfinished_since ? unfinished_since - 1 : group.time);
+  ++group.time;
   word.last_group = acquires || alone ? access.workgroup : kMany;
   word.last_changes = group.changes;
 }
 
-void GlobalRaces::split(Line& line) {
-  if (line.bytes) return;
-  line.bytes = std::make_unique<std::array<State, kLineBytes>>();
-  for (size_t k = 0; k < kLineBytes; ++k) (*line.bytes)[k] = line.words[k / 4];
-}
-
-std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires) {
-  Group& group = groups_[access.workgroup];
+std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquires,
+                                              uint32_t unfinished_since) {
+  Group& group = group_of(access.workgroup);
   std::optional<std::string> found;
-  const bool whole = (access.address | access.bytes) % 4 == 0;
-  for (uint64_t at = access.address; at < access.address + access.bytes;) {
-    Line& line = line_at(at);
-    if (!whole) split(line);
-    const uint64_t in_line = at % kLineBytes;
-    State& state = line.bytes ? (*line.bytes)[in_line] : line.words[in_line / 4];
-    at += line.bytes ? 1 : 4;
-    auto one = touch_state(state, access, group);
-    if (one && !found) found = std::move(one);
+  for (const Part& part : parts_of(access)) {
+    const State* state = found ? nullptr : find_race(part, access, group);
+    if (state) found = describe(*state, access, group);
+    apply(part, access, group);
   }
-  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires);
+  if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires, unfinished_since);
   return found;
 }
 
-void GlobalRaces::advance(uint32_t workgroup) { ++groups_[workgroup].time; }
+void GlobalRaces::advance(uint32_t workgroup) { ++group_of(workgroup).time; }
 
 }  // namespace tuff::emu::rdna

@@ -40,9 +40,23 @@ void set_lane_ids(Wave& w, const Launch& launch) {
   w.s[source::ExecLo] = lanes;
 }
 
+// FLOAT_MODE, DX10_CLAMP and IEEE_MODE; FP16_OVFL and the exceptions of rsrc2 have no meaning here.
+void set_initial_mode(Wave& w, const Launch& launch) {
+  const uint32_t rsrc1 = launch.rsrc1, exceptions = launch.rsrc2 >> 24 & 127;
+  w.mode = (rsrc1 >> 12 & kFloatBits) | (rsrc1 >> 21 & 1 ? kDx10Clamp : 0) |
+           (rsrc1 >> 23 & 1 ? kIeee : 0);
+  if (exceptions == 0 && !(rsrc1 >> 26 & 1)) return;
+  w.machine->current = nullptr;
+  w.machine->report(w, FindingKind::ModeNotEmulated, 0, 0,
+                    fmt::format("the kernel asks for exceptions {:#x} and FP16_OVFL {}", exceptions,
+                                rsrc1 >> 26 & 1));
+  w.machine->stop();
+}
+
 void forget(Wave& w) {
   w.scc = w.ended = w.at_barrier = w.outstanding = false;
   w.issued = w.completed = {};
+  w.unfinished_since = 0;
   w.lds_on_the_way.clear();
   w.v_vector_load.fill(0);
   w.v_lds_load.fill(0);
@@ -63,14 +77,7 @@ void set_initial_state(Wave& w, const Launch& launch, SplitMix64& random) {
     set_scalar(w, index, 0);
   }
   w.pc = launch.entry_address;
-  w.mode = launch.rsrc1 >> 12 & 0xFF;
-  if (w.mode != kDefaultMode) {
-    w.machine->current = nullptr;
-    w.machine->report(
-        w, FindingKind::UnknownInstruction, 0, 0,
-        fmt::format("the kernel asks for MODE {:#x}, only {:#x} is known", w.mode, kDefaultMode));
-    w.machine->stop();
-  }
+  set_initial_mode(w, launch);
   w.scratch_bytes = launch.scratch_bytes;
   w.scratch.assign(size_t(w.scratch_bytes) * kLanes, 0xCD);
   set_group_ids(w, launch, set_user_registers(w, launch));

@@ -90,8 +90,11 @@ typename Computed<T>::type from_bits(uint64_t bits) {
 
 // The lane that each lane reads from through DPP; 255: none, whose lane then reads zero or is off.
 std::array<uint8_t, kLanes> dpp_lanes(const Dpp& dpp);
+uint32_t dpp_active_lanes(const Wave& w, const Instruction& i);
 // Lanes that an instruction writes.
-uint32_t active_lanes(const Wave& w, const Instruction& i);
+inline uint32_t active_lanes(const Wave& w, const Instruction& i) {
+  return i.dpp.kind == DppKind::Dpp16 ? dpp_active_lanes(w, i) : w.exec();
+}
 void fetch_dpp(const Wave& w, const Instruction& i, uint32_t index, Words& out);
 
 inline bool takes_high_half(const Instruction& i, const Operand& o) {
@@ -149,26 +152,68 @@ void fetch(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out)
   }
 }
 
-// double to f16 with one rounding: to odd first, where float keeps more than f16 needs.
-inline uint16_t f16_from_f64(double value) {
+template <class T>
+void flush_inputs(const Wave& w, Lanes<T>& values) {
+  if constexpr (is_float<T>) {
+    if (keeps_input_denormals<size_of<T>>(w.mode)) [[likely]]
+      return;
+    for (auto& value : values) value = flush_denormal<size_of<T>>(value);
+  }
+}
+
+// What is computed with. Instructions that move or sort bits alone take what is there.
+template <class T>
+void fetch_number(const Wave& w, const Instruction& i, const Operand& o, Lanes<T>& out) {
+  fetch<T>(w, i, o, out);
+  flush_inputs<T>(w, out);
+}
+
+// double to float on its way to f16, for one rounding in all: to odd, as float keeps more than f16
+// needs. However the host rounds.
+inline float odd_from_f64(double value) {
   float single = float(value);
   if (double(single) != value && std::isfinite(value)) {
     uint32_t bits = std::bit_cast<uint32_t>(single);
     if (std::fabs(double(single)) > std::fabs(value)) --bits;
     single = std::bit_cast<float>(bits | 1);
   }
-  return narrow::f16_from_f32(single);
+  return single;
+}
+inline uint16_t f16_from_f64(double value) { return narrow::f16_from_f32(odd_from_f64(value)); }
+
+// A result that is less than the least normal number once it is rounded.
+template <class T>
+void flush_outputs(const Wave& w, Lanes<T>& values) {
+  for (auto& value : values) {
+    if constexpr (size_of<T> == 2) value = narrow::f16_to_f32(f16_rounded(value, w.mode));
+    value = flush_denormal<size_of<T>>(value);
+  }
+}
+
+// Factors are for modes without IEEE and without denormals and ignored in others; they leave no
+// negative zero. ISA 7.2.3.
+template <class T>
+void apply_factor(const Wave& w, const Instruction& i, Lanes<T>& values) {
+  if (w.mode & kIeee || keeps_output_denormals<size_of<T>>(w.mode)) return;
+  const float factor = i.output_modifier == 1 ? 2 : i.output_modifier == 2 ? 4 : 0.5f;
+  for (auto& value : values) {
+    value *= factor;
+    if (value == 0) value = 0;
+  }
+  flush_outputs<T>(w, values);
 }
 
 template <class T>
-void apply_output(const Instruction& i, Lanes<T>& values) {
+void apply_output(const Wave& w, const Instruction& i, Lanes<T>& values) {
   if constexpr (is_float<T>) {
-    if (i.output_modifier) {
-      const float factor = i.output_modifier == 1 ? 2 : i.output_modifier == 2 ? 4 : 0.5f;
-      for (auto& value : values) value *= factor;
-    }
-    if (i.clamp) {
-      for (auto& value : values) value = !(value > 0) ? 0 : value > 1 ? 1 : value;
+    if (!keeps_output_denormals<size_of<T>>(w.mode)) [[unlikely]]
+      flush_outputs<T>(w, values);
+    if (i.output_modifier) apply_factor<T>(w, i, values);
+    if (!i.clamp) return;
+    const bool keeps_nan = !(w.mode & kDx10Clamp);
+    for (auto& value : values) {
+      if (keeps_nan && std::isnan(value)) continue;
+      value = !(value > 0) ? 0 : value > 1 ? 1 : value;
     }
   }
 }
@@ -178,7 +223,7 @@ inline void blend(Words& to, const Words& from, uint32_t lanes) {
     to = from;
     return;
   }
-  for (int k = 0; k < kLanes; ++k) to[k] = lanes >> k & 1 ? from[k] : to[k];
+  for (int k = 0; k < kLanes; ++k) to[k] = lanes & kLaneBit[k] ? from[k] : to[k];
 }
 
 // Writes 16 bits of each lane, the other half stays.
@@ -189,7 +234,7 @@ void store_half(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes,
   for (int k = 0; k < kLanes; ++k) {
     const uint32_t half = bits(k);
     const uint32_t word = high ? (to[k] & 0xFFFF) | half << 16 : (to[k] & 0xFFFF0000) | half;
-    to[k] = lanes >> k & 1 ? word : to[k];
+    to[k] = lanes & kLaneBit[k] ? word : to[k];
   }
 }
 
@@ -197,7 +242,11 @@ template <class T>
 void store(Wave& w, const Instruction& i, const Operand& d, const Lanes<T>& values,
            uint32_t lanes) {
   if constexpr (std::is_same_v<T, F16>) {
-    store_half(w, i, d, lanes, [&](int k) { return uint32_t(narrow::f16_from_f32(values[k])); });
+    if ((w.mode & kRoundingBits) == 0) [[likely]] {
+      store_half(w, i, d, lanes, [&](int k) { return uint32_t(narrow::f16_from_f32(values[k])); });
+    } else {
+      store_half(w, i, d, lanes, [&](int k) { return uint32_t(f16_rounded(values[k], w.mode)); });
+    }
   } else if constexpr (size_of<T> == 2) {
     store_half(w, i, d, lanes, [&](int k) { return uint32_t(uint16_t(values[k])); });
   } else if constexpr (size_of<T> == 4) {
@@ -227,9 +276,9 @@ template <class R, class A, class F>
 void vector1(Wave& w, const Instruction& i, F f) {
   Lanes<A> a;
   Lanes<R> r;
-  fetch<A>(w, i, *i.find('0'), a);
+  fetch_number<A>(w, i, *i.find('0'), a);
   for (int k = 0; k < kLanes; ++k) r[k] = f(a[k]);
-  apply_output<R>(i, r);
+  apply_output<R>(w, i, r);
   store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
 }
 
@@ -238,10 +287,10 @@ void vector2(Wave& w, const Instruction& i, F f) {
   Lanes<A> a;
   Lanes<B> b;
   Lanes<R> r;
-  fetch<A>(w, i, *i.find('0'), a);
-  fetch<B>(w, i, *i.find('1'), b);
+  fetch_number<A>(w, i, *i.find('0'), a);
+  fetch_number<B>(w, i, *i.find('1'), b);
   for (int k = 0; k < kLanes; ++k) r[k] = f(a[k], b[k]);
-  apply_output<R>(i, r);
+  apply_output<R>(w, i, r);
   store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
 }
 
@@ -252,11 +301,11 @@ void vector3(Wave& w, const Instruction& i, F f, char second = '1', char third =
   Lanes<B> b;
   Lanes<C> c;
   Lanes<R> r;
-  fetch<A>(w, i, *i.find('0'), a);
-  fetch<B>(w, i, *i.find(second), b);
-  fetch<C>(w, i, *i.find(third), c);
+  fetch_number<A>(w, i, *i.find('0'), a);
+  fetch_number<B>(w, i, *i.find(second), b);
+  fetch_number<C>(w, i, *i.find(third), c);
   for (int k = 0; k < kLanes; ++k) r[k] = f(a[k], b[k], c[k]);
-  apply_output<R>(i, r);
+  apply_output<R>(w, i, r);
   store<R>(w, i, *i.find('D'), r, active_lanes(w, i));
 }
 

@@ -10,7 +10,12 @@
 
 namespace tuff::emu::rdna {
 
-// True if the access races with what another wave did since the last barrier.
+// LDS as the hardware starts a workgroup with it.
+void start_lds(Workgroup& group, uint32_t bytes);
+// Notes a load or store and returns true, or returns false with nothing noted: it races with what
+// another wave did since the last barrier.
+bool note_lds(Wave& w, uint32_t at, uint32_t bytes, AccessKind kind);
+// Notes any access. True if it races.
 bool touch_lds(Wave& w, uint32_t at, uint32_t bytes, AccessKind kind);
 // All waves of the group have come to a barrier. What a wave has not waited for goes on behind it:
 // s_barrier orders waves, not their LDS operations.

@@ -5,11 +5,6 @@
 namespace tuff::emu::rdna {
 namespace {
 
-std::string text_of(const Step& step) {
-  const Instruction& i = step.instruction;
-  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
-}
-
 const char* verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::Store: return "write";
@@ -33,14 +28,20 @@ uint8_t* Machine::reach(const Wave& w, uint32_t lane, const Access& access, bool
   if (defect_.kind) {
     report(w, *defect_.kind, lane, access.address, std::move(defect_.detail));
   }
-  if (!races_) return bytes;
-  if (auto race = races_->touch(access, returns)) {
+  if (!races_ || (access.kind != AccessKind::Atomic && races_->note(access))) return bytes;
+  if (auto race = races_->touch(access, returns, w.unfinished_since)) {
     report(w, FindingKind::GlobalRace, lane, access.address, std::move(*race));
   }
   return bytes;
 }
 
-void Machine::waited(const Wave& w) {
+// With stores on their way what comes after is not apart from what came before.
+void Machine::waited_for_loads(const Wave& w) {
+  if (races_ && w.unfinished_since == 0) races_->advance(w.group->number);
+}
+
+void Machine::waited_for_stores(Wave& w) {
+  w.unfinished_since = 0;
   if (races_) races_->advance(w.group->number);
 }
 

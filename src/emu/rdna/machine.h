@@ -21,8 +21,21 @@ class Machine {
   // The bytes of an access, or null after the fault has been reported. `returns`: an atomic whose
   // old value comes back.
   uint8_t* reach(const Wave& w, uint32_t lane, const Access& access, bool returns = false);
-  // The wave has waited for loads or stores of global memory.
-  void waited(const Wave& w);
+  // The bytes of a run of lanes that load or store, or null where the lanes have to be asked for
+  // one by one: something may be wrong with one of them.
+  uint8_t* reach_run(const Access& access) {
+    uint8_t* bytes = memory_.reach_run(access);
+    return bytes && (!races_ || races_->note(access)) ? bytes : nullptr;
+  }
+  // The wave has waited for its loads from global memory, or for its stores.
+  void waited_for_loads(const Wave& w);
+  void waited_for_stores(Wave& w);
+  // A clock of the workgroup's accesses, and that the wave has stores since then (ISA 4.4, vscnt):
+  // what it releases before it has waited for them does not order them.
+  uint32_t time(const Wave& w) { return races_ ? races_->time(w.group->number) : 0; }
+  void stores_since(Wave& w, uint32_t time) const {
+    if (w.unfinished_since == 0) w.unfinished_since = time;
+  }
   void watch_races() { races_ = std::make_unique<GlobalRaces>(); }
 
   // Files a finding, once per kind and instruction: the current one, else the next.

@@ -32,9 +32,8 @@ std::array<uint8_t, kLanes> dpp_lanes(const Dpp& dpp) {
   return from;
 }
 
-uint32_t active_lanes(const Wave& w, const Instruction& i) {
+uint32_t dpp_active_lanes(const Wave& w, const Instruction& i) {
   uint32_t lanes = w.exec();
-  if (i.dpp.kind != DppKind::Dpp16) return lanes;
   const auto from = dpp_lanes(i.dpp);
   for (int k = 0; k < kLanes; ++k) {
     const bool row = i.dpp.row_mask >> (k / 16) & 1, bank = i.dpp.bank_mask >> (k % 16 / 4) & 1;
@@ -87,14 +86,18 @@ void carry(Wave& w, const Instruction& i) {
   const uint32_t in = with_input ? mask_in(w, i) : 0;
   fetch<uint32_t>(w, i, *i.find('0'), a);
   fetch<uint32_t>(w, i, *i.find('1'), b);
-  uint32_t out = 0;
+  if (kind == Carry::Reversed) std::swap(a, b);
+  Words carried;
   for (int k = 0; k < kLanes; ++k) {
-    const int64_t x = kind == Carry::Reversed ? b[k] : a[k];
-    const int64_t y = int64_t(kind == Carry::Reversed ? a[k] : b[k]) + (in >> k & 1);
-    const int64_t sum = kind == Carry::Add ? x + y : x - y;
-    r[k] = uint32_t(sum);
-    out |= uint32_t(sum >> 32 & 1) << k;
+    const uint32_t one = (in & kLaneBit[k]) != 0 ? 1 : 0;
+    const uint32_t first = kind == Carry::Add ? a[k] + b[k] : a[k] - b[k];
+    r[k] = kind == Carry::Add ? first + one : first - one;
+    const bool out_of_first = kind == Carry::Add ? first < a[k] : first > a[k];
+    const bool out_of_second = kind == Carry::Add ? r[k] < first : r[k] > first;
+    carried[k] = (out_of_first | out_of_second) ? kLaneBit[k] : 0;
   }
+  uint32_t out = 0;
+  for (const uint32_t bit : carried) out |= bit;
   store<uint32_t>(w, i, *i.find('D'), r, active_lanes(w, i));
   mask_out(w, i, out);
 }
@@ -184,16 +187,16 @@ void nothing(Wave&, const Instruction&) {}
 
 constexpr Meaning kRows[] = {
     {Op::V_NOP, nothing},
-    {Op::V_CNDMASK_B32, select<float>},
+    TUFF_RDNA_LANES(V_CNDMASK_B32, (select<float>(w, i))),
     {Op::V_CNDMASK_B16, select<uint16_t>},
-    {Op::V_ADD_CO_U32, carry<Carry::Add, false>},
-    {Op::V_SUB_CO_U32, carry<Carry::Subtract, false>},
-    {Op::V_SUBREV_CO_U32, carry<Carry::Reversed, false>},
-    {Op::V_ADD_CO_CI_U32, carry<Carry::Add, true>},
-    {Op::V_SUB_CO_CI_U32, carry<Carry::Subtract, true>},
-    {Op::V_SUBREV_CO_CI_U32, carry<Carry::Reversed, true>},
-    {Op::V_MAD_U64_U32, mad64<uint32_t, uint64_t>},
-    {Op::V_MAD_I64_I32, mad64<int32_t, int64_t>},
+    TUFF_RDNA_LANES(V_ADD_CO_U32, (carry<Carry::Add, false>(w, i))),
+    TUFF_RDNA_LANES(V_SUB_CO_U32, (carry<Carry::Subtract, false>(w, i))),
+    TUFF_RDNA_LANES(V_SUBREV_CO_U32, (carry<Carry::Reversed, false>(w, i))),
+    TUFF_RDNA_LANES(V_ADD_CO_CI_U32, (carry<Carry::Add, true>(w, i))),
+    TUFF_RDNA_LANES(V_SUB_CO_CI_U32, (carry<Carry::Subtract, true>(w, i))),
+    TUFF_RDNA_LANES(V_SUBREV_CO_CI_U32, (carry<Carry::Reversed, true>(w, i))),
+    TUFF_RDNA_LANES(V_MAD_U64_U32, (mad64<uint32_t, uint64_t>(w, i))),
+    TUFF_RDNA_LANES(V_MAD_I64_I32, (mad64<int32_t, int64_t>(w, i))),
     {Op::V_READFIRSTLANE_B32, read_first_lane},
     {Op::V_READLANE_B32, read_lane},
     {Op::V_WRITELANE_B32, write_lane},

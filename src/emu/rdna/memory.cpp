@@ -26,6 +26,10 @@ const RangeMemory::Mapping* RangeMemory::find(uint64_t address) const {
 }
 
 uint8_t* RangeMemory::reach(const Access& access, Defect&) {
+  return RangeMemory::reach_run(access);
+}
+
+uint8_t* RangeMemory::reach_run(const Access& access) {
   const auto holds = [&](const Mapping& mapping) {
     const uint64_t at = access.address - mapping.begin;
     const bool writes = access.kind == AccessKind::Store || access.kind == AccessKind::Atomic;
@@ -38,6 +42,13 @@ uint8_t* RangeMemory::reach(const Access& access, Defect&) {
     last_ = *found;
   }
   return last_.bytes.data() + (access.address - last_.begin);
+}
+
+const uint8_t* RangeMemory::peek(uint64_t address, uint32_t bytes) {
+  const Mapping* found = find(address);
+  if (!found || found->bytes.size() < bytes) return nullptr;
+  const uint64_t at = address - found->begin;
+  return at <= found->bytes.size() - bytes ? found->bytes.data() + at : nullptr;
 }
 
 }  // namespace tuff::emu::rdna

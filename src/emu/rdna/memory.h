@@ -1,6 +1,6 @@
 // What a kernel can reach by address. The emulated GPU's caches and page tables implement it;
-// RangeMemory is the plain form for tests and foreign code objects. Called by the interpreter, once
-// per lane of a vector access.
+// RangeMemory is the plain form for tests and foreign code objects. Called by the interpreter, for
+// runs of lanes of a vector access and for single lanes.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ enum class AccessKind : uint8_t {
 };
 
 inline constexpr uint32_t kFetchBytes = 64;
+inline constexpr uint32_t kMostRunBytes = 512;  // 32 lanes of 16 bytes
 
 struct Access {
   uint64_t address = 0;
@@ -44,6 +45,12 @@ class Memory {
   // once. Null: nothing is mapped for it, which is a fault and ends the dispatch. `defect` comes
   // empty; what is put there becomes a Finding with kernel, instruction and lane.
   virtual uint8_t* reach(const Access& access, Defect& defect) = 0;
+  // The same for a run of lanes that load or store, at most kMostRunBytes, if nothing is wrong with
+  // any of them. Null where something is, or may be: each lane is then asked for by itself, and
+  // finds what it would have found without this call.
+  virtual uint8_t* reach_run(const Access& access) = 0;
+  // What a load past all caches would find there, without being an access: null if nothing.
+  virtual const uint8_t* peek(uint64_t address, uint32_t bytes) = 0;
 };
 
 class RangeMemory : public Memory {
@@ -52,6 +59,8 @@ class RangeMemory : public Memory {
   void map(uint64_t address, std::span<uint8_t> bytes, bool writable = true);
   void unmap(uint64_t address);
   uint8_t* reach(const Access& access, Defect& defect) override;
+  uint8_t* reach_run(const Access& access) override;
+  const uint8_t* peek(uint64_t address, uint32_t bytes) override;
 
  private:
   struct Mapping {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "emu/rdna/lane_runs.h"
 #include "emu/rdna/lds_races.h"
 #include "emu/rdna/machine.h"
 #include "emu/rdna/meanings.h"
@@ -76,24 +77,59 @@ uint8_t* reach(Wave& w, const Instruction& i, uint32_t lane, uint64_t address, c
   }
 }
 
-uint64_t address_of(const Wave& w, const Instruction& i, uint32_t lane) {
+// The bytes of a run of several lanes, or null where the lanes have to be asked for one by one.
+uint8_t* reach_run(Wave& w, const Instruction& i, const LaneRun& run, const Shape& shape) {
+  const Encoding e = i.encoding();
+  if (shape.kind == AccessKind::Atomic || e == Encoding::SCRATCH || std::has_single_bit(run.lanes))
+    return nullptr;
+  if (e == Encoding::DS) {
+    std::vector<uint8_t>& lds = w.group->lds;
+    const bool inside = run.begin + run.bytes <= lds.size();
+    return inside && note_lds(w, uint32_t(run.begin), run.bytes, shape.kind)
+               ? lds.data() + run.begin
+               : nullptr;
+  }
+  const uint64_t upper = run.begin >> 32;
+  if (e == Encoding::FLAT && (upper == kSharedAperture || upper == kPrivateAperture))
+    return nullptr;
+  return w.machine->reach_run({run.begin, run.bytes, shape.kind, i.glc || i.dlc, w.group->number});
+}
+
+// Calls f(lane, bytes) for each active lane that reaches its bytes.
+template <class F>
+void each_lane(Wave& w, const Instruction& i, const Addresses& at, const Shape& shape, F f) {
+  for (LaneRuns runs(at, w.exec(), shape.bytes); !runs.done();) {
+    const LaneRun run = runs.next();
+    uint8_t* bytes = reach_run(w, i, run, shape);
+    for_each_lane(run.lanes, [&](uint32_t lane) {
+      uint8_t* own = bytes ? bytes + (at[lane] - run.begin) : reach(w, i, lane, at[lane], shape);
+      if (own) f(lane, own);
+    });
+  }
+}
+
+Addresses addresses_of(const Wave& w, const Instruction& i) {
+  static constexpr Words kNone{};
   const Operand* a = i.find('A');
   const Operand* s = i.find('S');
   const bool vector = a && a->kind == OperandKind::Vector;
-  const uint64_t low = vector ? w.v[a->index][lane] : 0;
-  switch (i.encoding()) {
-    case Encoding::DS: return uint32_t(low + uint32_t(i.offset));
-    case Encoding::SCRATCH: {
-      const uint32_t base = s->kind == OperandKind::Scalar ? read_scalar(w, s->index) : 0;
-      return uint32_t(low + base + uint32_t(i.offset));
+  const Words& low = vector ? w.v[a->index] : kNone;
+  const bool scalar = s && s->kind == OperandKind::Scalar;
+  const Encoding e = i.encoding();
+  Addresses out;
+  if (e == Encoding::DS || e == Encoding::SCRATCH) {
+    const uint32_t base = e == Encoding::SCRATCH && scalar ? read_scalar(w, s->index) : 0;
+    for (int k = 0; k < kLanes; ++k) out[k] = low[k] + base + uint32_t(i.offset);
+  } else if (e == Encoding::GLOBAL && scalar) {
+    const uint64_t base = read_scalar64(w, s->index) + uint64_t(int64_t(i.offset));
+    for (int k = 0; k < kLanes; ++k) out[k] = base + low[k];
+  } else {
+    const Words& high = w.v[(a->index + 1) & 255];
+    for (int k = 0; k < kLanes; ++k) {
+      out[k] = (low[k] | uint64_t(high[k]) << 32) + uint64_t(int64_t(i.offset));
     }
-    case Encoding::GLOBAL:
-      if (s->kind == OperandKind::Scalar) {
-        return read_scalar64(w, s->index) + low + uint64_t(int64_t(i.offset));
-      }
-      [[fallthrough]];
-    default: return (low | uint64_t(w.v[a->index + 1][lane]) << 32) + uint64_t(int64_t(i.offset));
   }
+  return out;
 }
 
 // Which counters say that the result of this instruction is there.
@@ -111,11 +147,14 @@ void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes
 }
 
 // lgkmcnt counts what returns nothing too; vector memory has vscnt for it.
-void mark_store(Wave& w, const Instruction& i) {
+void mark_store(Wave& w, const Instruction& i, uint32_t since) {
+  if (i.encoding() != Encoding::DS) w.machine->stores_since(w, since);
   if (i.encoding() != Encoding::DS && i.encoding() != Encoding::FLAT) return;
   ++w.issued[size_t(Counter::Lds)];
   w.outstanding = true;
 }
+
+void mark_store(Wave& w, const Instruction& i) { mark_store(w, i, w.machine->time(w)); }
 
 // What a load of fewer than 32 bits leaves in its register.
 enum class Half : uint8_t { Whole, Low, High };
@@ -124,10 +163,7 @@ template <class T, Half half>
 void load(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
   const Shape shape{sizeof(T)};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
-    if (!from) continue;
+  each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, const uint8_t* from) {
     T value;
     std::memcpy(&value, from, sizeof value);
     uint32_t& to = w.v[d.index][lane];
@@ -135,7 +171,7 @@ void load(Wave& w, const Instruction& i) {
     if (half == Half::Whole) to = word;
     if (half == Half::Low) to = (to & 0xFFFF0000) | (word & 0xFFFF);
     if (half == Half::High) to = (to & 0xFFFF) | word << 16;
-  }
+  });
   mark_result(w, i, d, w.exec());
 }
 
@@ -143,13 +179,11 @@ template <uint32_t words>
 void load_words(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
   const Shape shape{words * 4};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    const uint8_t* from = reach(w, i, lane, address_of(w, i, lane), shape);
-    for (uint32_t k = 0; from && k < words; ++k) {
+  each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, const uint8_t* from) {
+    for (uint32_t k = 0; k < words; ++k) {
       std::memcpy(&w.v[(d.index + k) & 255][lane], from + 4 * k, 4);
     }
-  }
+  });
   mark_result(w, i, d, w.exec());
 }
 
@@ -157,51 +191,48 @@ template <uint32_t bytes, int shift = 0>
 void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('0');
   const Shape shape{bytes, AccessKind::Store};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    uint8_t* to = reach(w, i, lane, address_of(w, i, lane), shape);
-    if (!to) continue;
+  each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, uint8_t* to) {
     for (uint32_t k = 0; k < bytes; k += 4) {
       const uint32_t word = w.v[(data.index + k / 4) & 255][lane] >> shift;
       std::memcpy(to + k, &word, std::min(bytes, 4u));
     }
-  }
+  });
   mark_store(w, i);
 }
 
-// Two addresses in units of the element, each with an 8-bit offset.
+// The first or second of two addresses, each with an 8-bit offset in units of the element.
+Addresses two_addresses_of(const Instruction& i, const Words& base, uint32_t which, uint32_t unit) {
+  const uint32_t offset = (uint32_t(i.offset) >> (8 * which) & 255) * unit;
+  Addresses out;
+  for (int k = 0; k < kLanes; ++k) out[k] = base[k] + offset;
+  return out;
+}
+
 template <uint32_t words, uint32_t stride>
 void load_two(Wave& w, const Instruction& i) {
-  const Operand &d = *i.find('D'), &a = *i.find('A');
-  const Shape shape{words * 4};
-  const Words base = w.v[a.index];
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    for (uint32_t which = 0; which < 2; ++which) {
-      const uint32_t at =
-          base[lane] + (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
-      const uint8_t* from = reach(w, i, lane, at, shape);
-      for (uint32_t k = 0; from && k < words; ++k) {
+  const Operand& d = *i.find('D');
+  const Words base = w.v[i.find('A')->index];
+  for (uint32_t which = 0; which < 2; ++which) {
+    const Addresses at = two_addresses_of(i, base, which, words * 4 * stride);
+    each_lane(w, i, at, {words * 4}, [&](uint32_t lane, const uint8_t* from) {
+      for (uint32_t k = 0; k < words; ++k) {
         std::memcpy(&w.v[(d.index + which * words + k) & 255][lane], from + 4 * k, 4);
       }
-    }
+    });
   }
   mark_result(w, i, d, w.exec());
 }
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
-  const Shape shape{words * 4, AccessKind::Store};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    for (uint32_t which = 0; which < 2; ++which) {
-      const Operand& data = *i.find(which ? '1' : '0');
-      const uint32_t at = w.v[i.find('A')->index][lane] +
-                          (uint32_t(i.offset) >> (8 * which) & 255) * words * 4 * stride;
-      uint8_t* to = reach(w, i, lane, at, shape);
-      for (uint32_t k = 0; to && k < words; ++k) {
+  const Words& base = w.v[i.find('A')->index];
+  for (uint32_t which = 0; which < 2; ++which) {
+    const Operand& data = *i.find(which ? '1' : '0');
+    const Addresses at = two_addresses_of(i, base, which, words * 4 * stride);
+    each_lane(w, i, at, {words * 4, AccessKind::Store}, [&](uint32_t lane, uint8_t* to) {
+      for (uint32_t k = 0; k < words; ++k) {
         std::memcpy(to + 4 * k, &w.v[(data.index + k) & 255][lane], 4);
       }
-    }
+    });
   }
   mark_store(w, i);
 }
@@ -213,6 +244,16 @@ T lane_value(const Wave& w, const Operand& o, uint32_t lane, uint32_t skip = 0) 
   return from_bits<T>(bits);
 }
 
+// LDS obeys MODE's denormals and always rounds to nearest (LLVM, SIISelLowering, FP atomics).
+void held_as_mode_says(const Wave& w, float& a, float& b) {
+  if (keeps_input_denormals<4>(w.mode)) return;
+  a = flush_denormal(a);
+  b = flush_denormal(b);
+}
+float flushed_as_mode_says(const Wave& w, float a) {
+  return keeps_output_denormals<4>(w.mode) ? a : flush_denormal(a);
+}
+
 // f(old, data, second data) in memory; the old value is the result where one is asked for. The data
 // of a compare-and-swap is two values in one operand for global memory, two operands for LDS.
 template <class T, bool returns_always, class F>
@@ -222,28 +263,29 @@ void atomic(Wave& w, const Instruction& i, F f) {
   const bool returns = i.encoding() == Encoding::DS ? returns_always : i.glc;
   const Operand* d = returns ? i.find('D') : nullptr;
   const Shape shape{sizeof(T), AccessKind::Atomic};
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (!(w.exec() >> lane & 1)) continue;
-    uint8_t* at = reach(w, i, lane, address_of(w, i, lane), shape);
-    if (!at) continue;
+  const uint32_t since = w.machine->time(w);
+  each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, uint8_t* at) {
     T old;
     std::memcpy(&old, at, sizeof old);
     const T b = second ? lane_value<T>(w, *second, lane)
                 : size_t(data.registers) * 4 > sizeof(T)
                     ? lane_value<T>(w, data, lane, sizeof(T) / 4)
                     : T{};
-    const T now = f(old, lane_value<T>(w, data, lane), b);
+    T value = lane_value<T>(w, data, lane), before = old;
+    if constexpr (std::is_same_v<T, float>) held_as_mode_says(w, before, value);
+    T now = f(before, value, b);
+    if constexpr (std::is_same_v<T, float>) now = flushed_as_mode_says(w, now);
     std::memcpy(at, &now, sizeof now);
-    if (!d) continue;
+    if (!d) return;
     uint64_t bits = 0;
     std::memcpy(&bits, &old, sizeof old);
     w.v[d->index][lane] = uint32_t(bits);
     if (sizeof(T) == 8) w.v[d->index + 1][lane] = uint32_t(bits >> 32);
-  }
+  });
   if (d)
     mark_result(w, i, *d, w.exec());
   else
-    mark_store(w, i);
+    mark_store(w, i, since);
 }
 
 template <uint32_t words>
@@ -396,7 +438,8 @@ constexpr Meaning kRows[] = {
     {Op::S_LOAD_B512, scalar_load<16>},
     ATOMICS(B32, I32, U32, uint32_t, int32_t),
     ATOMICS(B64, I64, U64, uint64_t, int64_t),
-    ATOMIC(ADD_F32, float, old + a),
+    // In the L2, which knows no denormals (LLVM, SIISelLowering, FP atomics); LDS does.
+    ATOMIC(ADD_F32, float, flush_denormal(flush_denormal(old) + flush_denormal(a))),
     ATOMIC(MIN_F32, float, std::fmin(old, a)),
     ATOMIC(MAX_F32, float, std::fmax(old, a)),
     LDS_ATOMICS(B32, I32, U32, uint32_t, int32_t),

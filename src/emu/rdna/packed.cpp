@@ -32,13 +32,14 @@ void fetch_half(const Wave& w, const Instruction& i, const Operand& o, bool high
     if (negate) {
       for (auto& value : out) value = -value;
     }
+    flush_inputs<T>(w, out);
   }
 }
 
 template <class T>
-uint32_t half_bits(typename Computed<T>::type value) {
+uint32_t half_bits(const Wave& w, typename Computed<T>::type value) {
   if constexpr (std::is_same_v<T, F16>)
-    return narrow::f16_from_f32(value);
+    return f16_rounded(value, w.mode);
   else
     return uint16_t(value);
 }
@@ -53,8 +54,8 @@ void packed(Wave& w, const Instruction& i, F f) {
     }
     Lanes<T> r;
     for (int k = 0; k < kLanes; ++k) r[k] = f(s[0][k], s[1][k], s[2][k]);
-    apply_output<T>(i, r);
-    for (int k = 0; k < kLanes; ++k) out[k] |= half_bits<T>(r[k]) << (high ? 16 : 0);
+    apply_output<T>(w, i, r);
+    for (int k = 0; k < kLanes; ++k) out[k] |= half_bits<T>(w, r[k]) << (high ? 16 : 0);
   }
   blend(w.v[i.find('D')->index], out, active_lanes(w, i));
 }
@@ -72,6 +73,10 @@ void fetch_mixed(const Wave& w, const Instruction& i, const Operand& o, Lanes<fl
     if (o.absolute) out[k] = std::fabs(out[k]);
     if (o.negate) out[k] = -out[k];
   }
+  if (!narrow_source) return flush_inputs<float>(w, out);
+  if (!keeps_input_denormals<2>(w.mode)) {
+    for (auto& value : out) value = flush_denormal<2>(value);
+  }
 }
 
 enum class Result { Whole, Low, High };
@@ -82,11 +87,13 @@ void mixed(Wave& w, const Instruction& i) {
   fetch_mixed(w, i, *i.find('1'), b);
   fetch_mixed(w, i, *i.find('2'), c);
   for (int k = 0; k < kLanes; ++k) a[k] = std::fma(a[k], b[k], c[k]);
-  apply_output<float>(i, a);
+  apply_output<float>(w, i, a);
+  const bool flushes = !keeps_output_denormals<2>(w.mode);
   Words& to = w.v[i.find('D')->index];
   Words out = to;
   for (int k = 0; k < kLanes; ++k) {
-    const uint32_t half = narrow::f16_from_f32(a[k]);
+    uint32_t half = f16_rounded(a[k], w.mode);
+    if (flushes && (half & 0x7C00) == 0) half &= 0x8000;
     out[k] = result == Result::Whole ? std::bit_cast<uint32_t>(a[k])
              : result == Result::Low ? (to[k] & 0xFFFF0000) | half
                                      : (to[k] & 0xFFFF) | half << 16;
@@ -98,25 +105,69 @@ float narrow_value(uint32_t half, bool brain) {
   return brain ? narrow::bf16_to_f32(uint16_t(half)) : narrow::f16_to_f32(uint16_t(half));
 }
 
-// Two products into a 32-bit sum, low halves last; each step rounds once.
-template <bool brain>
-void dot2(Wave& w, const Instruction& i) {
-  Words a, b;
-  Lanes<float> c;
-  fetch_words(w, i, *i.find('0'), true, a);
-  fetch_words(w, i, *i.find('1'), true, b);
-  fetch<float>(w, i, *i.find('2'), c);
-  const auto pick = [&](uint32_t word, int source, bool high) {
-    const bool upper = (high ? i.op_sel_hi : i.op_sel) >> source & 1;
-    const float value = narrow_value(word >> (upper ? 16 : 0), brain);
-    return (high ? i.neg_hi : i.neg) >> source & 1 ? -value : value;
-  };
-  for (int k = 0; k < kLanes; ++k) {
-    const float high = std::fma(pick(a[k], 0, true), pick(b[k], 1, true), c[k]);
-    c[k] = std::fma(pick(a[k], 0, false), pick(b[k], 1, false), high);
+// A half of each pair, with the signs of VOP3P. Other encodings choose no halves.
+struct PairChoice {
+  explicit PairChoice(const Instruction& i)
+      : low(i.encoding() == Encoding::VOP3P ? i.op_sel : 0),
+        high(i.encoding() == Encoding::VOP3P ? i.op_sel_hi : 3),
+        negate(i.encoding() == Encoding::VOP3P ? i.neg : 0),
+        negate_high(i.encoding() == Encoding::VOP3P ? i.neg_hi : 0) {}
+  float pick(uint32_t word, const Operand& o, bool upper, bool brain) const {
+    const int source = o.field - '0';
+    const bool from_high = (upper ? high : low) >> source & 1;
+    const float value = narrow_value(word >> (from_high ? 16 : 0), brain);
+    const float magnitude = o.absolute ? std::fabs(value) : value;
+    return ((upper ? negate_high : negate) >> source & 1) != o.negate ? -magnitude : magnitude;
   }
-  apply_output<float>(i, c);
+  uint8_t low, high, negate, negate_high;
+};
+
+// The two products of each lane, the upper one first.
+void fetch_products(const Wave& w, const Instruction& i, bool brain,
+                    std::array<std::array<Lanes<float>, 2>, 2>& out) {
+  const PairChoice choice(i);
+  for (size_t source = 0; source < 2; ++source) {
+    const Operand& o = *i.find(char('0' + source));
+    Words words;
+    fetch_words(w, i, o, true, words);
+    for (size_t k = 0; k < kLanes; ++k) {
+      out[0][source][k] = choice.pick(words[k], o, true, brain);
+      out[1][source][k] = choice.pick(words[k], o, false, brain);
+    }
+  }
+}
+
+// Two products into a 32-bit sum, low halves last; each step rounds once. Of halves the unit knows
+// no denormals of 32 bits, whatever MODE says (LLVM, SIISelLowering, performFMACombine).
+template <bool brain, char sum = '2'>
+void dot2(Wave& w, const Instruction& i) {
+  std::array<std::array<Lanes<float>, 2>, 2> products;
+  Lanes<float> c;
+  fetch_products(w, i, brain, products);
+  fetch<float>(w, i, *i.find(sum), c);
+  const auto held = [](float value) { return brain ? value : flush_denormal(value); };
+  for (size_t k = 0; k < kLanes; ++k) {
+    c[k] = held(c[k]);
+    for (const auto& [a, b] : products) c[k] = std::fma(a[k], b[k], c[k]);
+    c[k] = held(c[k]);
+  }
+  apply_output<float>(w, i, c);
   store<float>(w, i, *i.find('D'), c, active_lanes(w, i));
+}
+
+// The same into a sum of 16 bits, rounded once.
+template <bool brain>
+void dot2_narrow(Wave& w, const Instruction& i) {
+  std::array<std::array<Lanes<float>, 2>, 2> products;
+  Lanes<uint16_t> c;
+  fetch_products(w, i, brain, products);
+  fetch<uint16_t>(w, i, *i.find('2'), c);
+  for (size_t k = 0; k < kLanes; ++k) {
+    double total = narrow_value(c[k], brain);
+    for (const auto& [a, b] : products) total += double(a[k]) * double(b[k]);
+    c[k] = brain ? narrow::bf16_from_f32(float(total)) : f16_from_f64(total);
+  }
+  store<uint16_t>(w, i, *i.find('D'), c, active_lanes(w, i));
 }
 
 // Four or eight integers per register; neg says which side is signed.
@@ -144,7 +195,7 @@ void dot_integers(Wave& w, const Instruction& i) {
 }
 
 float exact_fma(float a, float b, float c) {
-  return narrow::f16_to_f32(f16_from_f64(double(a) * double(b) + double(c)));
+  return odd_from_f64(double(a) * double(b) + double(c));
 }
 float min_of(float a, float b) {
   if (std::isnan(a)) return b;
@@ -154,7 +205,7 @@ float min_of(float a, float b) {
 float max_of(float a, float b) { return -min_of(-a, -b); }
 
 #define PACKED(op, T, sources, expr)                                                               \
-  TUFF_RDNA_ROW(                                                                                   \
+  TUFF_RDNA_LANES(                                                                                 \
       op, (packed<T, sources>(w, i, [](auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) { \
         return Computed<T>::type(expr);                                                            \
       })))
@@ -184,6 +235,9 @@ constexpr Meaning kRows[] = {
     {Op::V_FMA_MIXHI_F16, mixed<Result::High>},
     {Op::V_DOT2_F32_F16, dot2<false>},
     {Op::V_DOT2_F32_BF16, dot2<true>},
+    {Op::V_DOT2ACC_F32_F16, dot2<false, 'D'>},
+    {Op::V_DOT2_F16_F16, dot2_narrow<false>},
+    {Op::V_DOT2_BF16_BF16, dot2_narrow<true>},
     {Op::V_DOT4_I32_IU8, dot_integers<8, true>},
     {Op::V_DOT4_U32_U8, dot_integers<8, false>},
     {Op::V_DOT8_I32_IU4, dot_integers<4, true>},

@@ -1,27 +1,46 @@
 #include "emu/rdna/step.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "emu/rdna/meanings.h"
 
 namespace tuff::emu::rdna {
 
-Execute find_execute(Op op) {
+bool processor_has_avx2() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+
+const Meaning* find_meaning(Op op) {
   static const auto table = [] {
-    std::vector<Execute> all(size_t(Op::Count));
+    std::vector<const Meaning*> all(size_t(Op::Count));
     for (const auto rows :
          {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
           mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
-          control_meanings(), memory_meanings()}) {
+          control_meanings(), memory_meanings(), buffer_meanings()}) {
       for (const Meaning& row : rows) {
         TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
-        all[size_t(row.op)] = row.execute;
+        all[size_t(row.op)] = &row;
       }
     }
     return all;
   }();
   return table[size_t(op)];
+}
+
+Execute find_execute(Op op) {
+  static const bool wide = processor_has_avx2();
+  const Meaning* meaning = find_meaning(op);
+  if (!meaning) return nullptr;
+  return wide && meaning->with_avx2 ? meaning->with_avx2 : meaning->execute;
 }
 
 namespace {
@@ -43,17 +62,23 @@ bool accumulates(const Instruction& i) {
          i.op() == Op::S_WAITCNT_VSCNT;
 }
 
+// The one vector register of MUBUF holds what is stored, too.
+bool is_buffer_data(const Instruction& i) {
+  return i.encoding() == Encoding::MUBUF &&
+         (contains(i, "buffer_store") || contains(i, "buffer_atomic"));
+}
+
 bool is_written(const Instruction& i, const Operand& o) {
   if (o.field == 'S') return i.encoding() == Encoding::VOP3;
   if (o.field == 'V') return i.encoding() == Encoding::VOPC;
   if (o.field != 'D') return false;
   if (contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_waitcnt")) return false;
   const bool atomic = contains(i, "_atomic_");
-  return !atomic || i.glc;
+  return atomic ? i.glc : !contains(i, "buffer_store");
 }
 
 bool is_read(const Instruction& i, const Operand& o) {
-  if (o.field == 'D') return accumulates(i);
+  if (o.field == 'D') return accumulates(i) || is_buffer_data(i);
   if (o.field == 'S') return i.encoding() != Encoding::VOP3;
   if (o.field == 'V') return i.encoding() != Encoding::VOPC;
   return true;
@@ -74,11 +99,11 @@ void add_ranges(Step& step, const Instruction& i) {
     if (!vector && (o.kind != OperandKind::Scalar || o.index >= source::Null)) continue;
     RegisterRange range{o.index, o.registers, vector};
     if (ignores_upper_word(i, o)) range.count = 1;
-    if (is_read(i, o)) step.reads.push_back(range);
-    if (is_written(i, o)) step.writes.push_back(range);
+    if (is_read(i, o)) step.reads.add(range);
+    if (is_written(i, o)) step.writes.add(range);
   }
   const bool implied_mask = i.op() == Op::V_CNDMASK_B32 && i.operand_count == 3;
-  if (implied_mask || contains(i, "div_fmas")) step.reads.push_back({source::VccLo, 1, false});
+  if (implied_mask || contains(i, "div_fmas")) step.reads.add({source::VccLo, 1, false});
 }
 
 // The operand of 64 bits whose upper word only the upper word of the result depends on.
@@ -116,13 +141,17 @@ bool saturates_unknown(const Instruction& i) {
   return false;
 }
 
+uint16_t row_number(const OpcodeRow* row) { return uint16_t(row - opcode_rows().data()); }
+
 Step known_step(const Instruction& instruction) {
   Step step;
   step.instruction = instruction;
+  step.row = row_number(instruction.row);
   step.execute = saturates_unknown(instruction) ? nullptr : find_execute(instruction.op());
   const Encoding e = instruction.encoding();
   step.strict = is_vector_memory(e) || e == Encoding::SMEM || e == Encoding::VOPC ||
                 contains(instruction, "v_cmp") || instruction.op() == Op::V_READFIRSTLANE_B32;
+  step.rounded_by = rounded_by(instruction.op());
   if (!instruction.second) {
     add_ranges(step, instruction);
     if (const char field = operand_by_words(instruction.op())) {
@@ -133,14 +162,16 @@ Step known_step(const Instruction& instruction) {
     }
     return step;
   }
-  step.first = half(instruction, false);
-  step.second = half(instruction, true);
-  step.execute_second = find_execute(step.second.op());
+  step.halves = std::make_unique<Halves>(half(instruction, false), half(instruction, true));
+  step.second_row = row_number(instruction.second);
+  step.execute_second = find_execute(step.halves->second.op());
+  // Of one precision both, but for dots.
+  step.rounded_by = std::max(step.rounded_by, rounded_by(step.halves->second.op()));
   if (!step.execute_second) step.execute = nullptr;
-  add_ranges(step, step.first);
-  step.first_reads = uint8_t(step.reads.size());
-  step.first_writes = uint8_t(step.writes.size());
-  add_ranges(step, step.second);
+  add_ranges(step, step.halves->first);
+  step.first_reads = step.reads.size();
+  step.first_writes = step.writes.size();
+  add_ranges(step, step.halves->second);
   return step;
 }
 
@@ -156,6 +187,11 @@ Step make_step(std::span<const uint32_t> words, uint64_t address) {
   }
   step.address = address;
   return step;
+}
+
+std::string text_of(const Step& step) {
+  const Instruction& i = step.instruction;
+  return i.row ? to_text(i) : fmt::format(".long {:#010x}", i.words[0]);
 }
 
 }  // namespace tuff::emu::rdna

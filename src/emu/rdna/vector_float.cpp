@@ -6,29 +6,43 @@
 namespace tuff::emu::rdna {
 namespace {
 
-// IEEE minNum and maxNum that order the zeros.
 template <class T>
-T min_of(T a, T b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  if (a == b) return std::signbit(a) ? a : b;
-  return a < b ? a : b;
-}
-template <class T>
-T max_of(T a, T b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-template <class T>
-T med3(T a, T b, T c) {
-  if (std::isnan(a) || std::isnan(b) || std::isnan(c)) return min_of(min_of(a, b), c);
-  return max_of(min_of(a, b), min_of(max_of(a, b), c));
+bool signals(T a) {
+  if constexpr (sizeof(T) == 4)
+    return std::isnan(a) && !(std::bit_cast<uint32_t>(a) >> 22 & 1);
+  else
+    return std::isnan(a) && !(std::bit_cast<uint64_t>(a) >> 51 & 1);
 }
 
+// IEEE 754-2008's minNum and maxNum that order the zeros; a signalling NaN is quieted and returned
+// where MODE has IEEE. Those of halves have become quiet by being widened.
+struct Order {
+  explicit Order(const Wave& w) : ieee(w.mode & kIeee) {}
+  bool ieee;
+
+  template <class T>
+  T pick(T a, T b, bool first) const {
+    if (ieee && (signals(a) || signals(b))) return a + b;
+    if (std::isnan(a)) return std::isnan(b) ? a + b : b;
+    return std::isnan(b) || first ? a : b;
+  }
+  template <class T>
+  T min(T a, T b) const {
+    return pick(a, b, a == b ? std::signbit(a) : a < b);
+  }
+  template <class T>
+  T max(T a, T b) const {
+    return pick(a, b, a == b ? std::signbit(b) : a > b);
+  }
+  template <class T>
+  T med(T a, T b, T c) const {
+    if (std::isnan(a) || std::isnan(b) || std::isnan(c)) return min(min(a, b), c);
+    return max(min(a, b), min(max(a, b), c));
+  }
+};
+
 // Transcendental units read and write no denormals of 32 bits.
-float flush(float a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0f, a) : a; }
+float flush(float a) { return flush_denormal(a); }
 float exp2_of(float a) { return flush(float(std::exp2(double(flush(a))))); }
 float log2_of(float a) { return float(std::log2(double(flush(a)))); }
 float rcp_of(float a) { return flush(float(1.0 / double(flush(a)))); }
@@ -47,7 +61,7 @@ float cos_of(float a) {
 template <class T>
 T fract_of(T a) {
   const T below_one = std::nextafter(T(1), T(0));
-  return std::isfinite(a) ? min_of(a - std::floor(a), below_one)
+  return std::isfinite(a) ? std::min(a - std::floor(a), below_one)
                           : std::numeric_limits<T>::quiet_NaN();
 }
 
@@ -121,9 +135,9 @@ T div_scale(T a, T b, T c, bool& post) {
 template <class T>
 void div_scale_lanes(Wave& w, const Instruction& i) {
   Lanes<T> a, b, c;
-  fetch<T>(w, i, *i.find('0'), a);
-  fetch<T>(w, i, *i.find('1'), b);
-  fetch<T>(w, i, *i.find('2'), c);
+  fetch_number<T>(w, i, *i.find('0'), a);
+  fetch_number<T>(w, i, *i.find('1'), b);
+  fetch_number<T>(w, i, *i.find('2'), c);
   const uint32_t lanes = active_lanes(w, i);
   uint32_t mask = 0;
   for (int k = 0; k < kLanes; ++k) {
@@ -151,15 +165,15 @@ T scaled_fma(T a, T b, T c, int exponent) {
 template <class T>
 void div_fmas_lanes(Wave& w, const Instruction& i) {
   Lanes<T> a, b, c;
-  fetch<T>(w, i, *i.find('0'), a);
-  fetch<T>(w, i, *i.find('1'), b);
-  fetch<T>(w, i, *i.find('2'), c);
+  fetch_number<T>(w, i, *i.find('0'), a);
+  fetch_number<T>(w, i, *i.find('1'), b);
+  fetch_number<T>(w, i, *i.find('2'), c);
   using L = DivisionLimits<T>;
   for (int k = 0; k < kLanes; ++k) {
     const int direction = biased_exponent(c[k]) > L::bias ? L::scale : -L::scale;
     a[k] = w.vcc() >> k & 1 ? scaled_fma(a[k], b[k], c[k], direction) : std::fma(a[k], b[k], c[k]);
   }
-  apply_output<T>(i, a);
+  apply_output<T>(w, i, a);
   store<T>(w, i, *i.find('D'), a, active_lanes(w, i));
 }
 
@@ -191,19 +205,25 @@ float div_fixup_half(float a, float b, float c) {
 }
 
 #define ACCUMULATE(op, R, A, expr) \
-  TUFF_RDNA_ROW(                   \
+  TUFF_RDNA_LANES(                 \
       op, (vector3<R, A, A, R>(    \
               w, i, [](auto a, auto b, auto c) { return Computed<R>::type(expr); }, '1', 'D')))
 #define WITH_LITERAL(op, T, second, third) \
-  TUFF_RDNA_ROW(                           \
+  TUFF_RDNA_LANES(                         \
       op, (vector3<T, T, T, T>(            \
               w, i, [](float a, float b, float c) { return fma_of<T>(a, b, c); }, second, third)))
 
-// fma of the width of T; of f16 it is exact in double before the one rounding that is kept.
+#define ORDER2(op, T, expr) \
+  TUFF_RDNA_ROW(op, (vector2<T, T, T>(w, i, [o = Order(w)](auto a, auto b) { return expr; })))
+#define ORDER3(op, T, expr) \
+  TUFF_RDNA_ROW(            \
+      op, (vector3<T, T, T, T>(w, i, [o = Order(w)](auto a, auto b, auto c) { return expr; })))
+
+// fma of the width of T; of f16 it is exact in double, and rounded where it is stored.
 template <class T>
 float fma_of(float a, float b, float c) {
   if constexpr (std::is_same_v<T, F16>) {
-    return narrow::f16_to_f32(f16_from_f64(double(a) * double(b) + double(c)));
+    return odd_from_f64(double(a) * double(b) + double(c));
   } else {
     return std::fma(a, b, c);
   }
@@ -215,8 +235,8 @@ constexpr Meaning kRows[] = {
     VECTOR2(V_SUBREV_F32, float, float, float, b - a),
     VECTOR2(V_MUL_F32, float, float, float, a* b),
     VECTOR2(V_MUL_DX9_ZERO_F32, float, float, float, dx9_mul(a, b)),
-    VECTOR2(V_MIN_F32, float, float, float, min_of(a, b)),
-    VECTOR2(V_MAX_F32, float, float, float, max_of(a, b)),
+    ORDER2(V_MIN_F32, float, o.min(a, b)),
+    ORDER2(V_MAX_F32, float, o.max(a, b)),
     ACCUMULATE(V_FMAC_F32, float, float, std::fma(a, b, c)),
     ACCUMULATE(V_FMAC_F16, F16, F16, fma_of<F16>(a, b, c)),
     WITH_LITERAL(V_FMAAK_F32, float, '1', 'K'),
@@ -226,26 +246,26 @@ constexpr Meaning kRows[] = {
     VECTOR3(V_FMA_F32, float, float, float, float, std::fma(a, b, c)),
     VECTOR3(V_FMA_F64, double, double, double, double, std::fma(a, b, c)),
     VECTOR3(V_FMA_F16, F16, F16, F16, F16, fma_of<F16>(a, b, c)),
-    VECTOR3(V_MIN3_F32, float, float, float, float, min_of(min_of(a, b), c)),
-    VECTOR3(V_MAX3_F32, float, float, float, float, max_of(max_of(a, b), c)),
-    VECTOR3(V_MED3_F32, float, float, float, float, med3(a, b, c)),
-    VECTOR3(V_MIN3_F16, F16, F16, F16, F16, min_of(min_of(a, b), c)),
-    VECTOR3(V_MAX3_F16, F16, F16, F16, F16, max_of(max_of(a, b), c)),
-    VECTOR3(V_MED3_F16, F16, F16, F16, F16, med3(a, b, c)),
-    VECTOR3(V_MAXMIN_F32, float, float, float, float, min_of(max_of(a, b), c)),
-    VECTOR3(V_MINMAX_F32, float, float, float, float, max_of(min_of(a, b), c)),
-    VECTOR3(V_MAXMIN_F16, F16, F16, F16, F16, min_of(max_of(a, b), c)),
-    VECTOR3(V_MINMAX_F16, F16, F16, F16, F16, max_of(min_of(a, b), c)),
+    ORDER3(V_MIN3_F32, float, o.min(o.min(a, b), c)),
+    ORDER3(V_MAX3_F32, float, o.max(o.max(a, b), c)),
+    ORDER3(V_MED3_F32, float, o.med(a, b, c)),
+    ORDER3(V_MIN3_F16, F16, o.min(o.min(a, b), c)),
+    ORDER3(V_MAX3_F16, F16, o.max(o.max(a, b), c)),
+    ORDER3(V_MED3_F16, F16, o.med(a, b, c)),
+    ORDER3(V_MAXMIN_F32, float, o.min(o.max(a, b), c)),
+    ORDER3(V_MINMAX_F32, float, o.max(o.min(a, b), c)),
+    ORDER3(V_MAXMIN_F16, F16, o.min(o.max(a, b), c)),
+    ORDER3(V_MINMAX_F16, F16, o.max(o.min(a, b), c)),
     VECTOR2(V_ADD_F64, double, double, double, a + b),
     VECTOR2(V_MUL_F64, double, double, double, a* b),
-    VECTOR2(V_MIN_F64, double, double, double, min_of(a, b)),
-    VECTOR2(V_MAX_F64, double, double, double, max_of(a, b)),
+    ORDER2(V_MIN_F64, double, o.min(a, b)),
+    ORDER2(V_MAX_F64, double, o.max(a, b)),
     VECTOR2(V_ADD_F16, F16, F16, F16, a + b),
     VECTOR2(V_SUB_F16, F16, F16, F16, a - b),
     VECTOR2(V_SUBREV_F16, F16, F16, F16, b - a),
     VECTOR2(V_MUL_F16, F16, F16, F16, a* b),
-    VECTOR2(V_MIN_F16, F16, F16, F16, min_of(a, b)),
-    VECTOR2(V_MAX_F16, F16, F16, F16, max_of(a, b)),
+    ORDER2(V_MIN_F16, F16, o.min(a, b)),
+    ORDER2(V_MAX_F16, F16, o.max(a, b)),
     VECTOR2(V_LDEXP_F32, float, float, int32_t, std::ldexp(a, b)),
     VECTOR2(V_LDEXP_F64, double, double, int32_t, std::ldexp(a, b)),
     VECTOR2(V_LDEXP_F16, F16, F16, int16_t, std::ldexp(a, b)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emu/rdna/float_mode.h"
 #include "emu/rdna/step.h"
 
 namespace tuff::emu::rdna {
@@ -13,8 +14,15 @@ class Machine;
 
 inline constexpr int kLanes = 32;
 using Words = std::array<uint32_t, kLanes>;
+// What a mask has of each lane: loops over it become vector comparisons, which variable shifts do
+// not on every machine.
+inline constexpr Words kLaneBit = [] {
+  Words bits{};
+  for (int k = 0; k < kLanes; ++k) bits[size_t(k)] = 1u << k;
+  return bits;
+}();
 
-// One byte of LDS: who touched it since the last barrier of the workgroup.
+// A word or a byte of LDS: who touched it since the last barrier of the workgroup.
 struct LdsShadow {
   uint32_t epoch = 0;
   uint8_t writer = 0, reader = 0;  // wave + 1; reader 255: several
@@ -30,14 +38,13 @@ struct Workgroup {
   uint32_t number = 0;
   std::array<uint32_t, 3> id{};
   std::vector<uint8_t> lds;
-  std::vector<LdsShadow> shadow;
+  std::vector<LdsShadow> shadow;  // of words, of bytes once a part of a word was touched alone
+  bool shadow_by_bytes = false;
   uint32_t epoch = 1;  // counts barriers
 };
 
 // The counters of s_waitcnt: what was issued and what is known to have completed.
 enum class Counter : uint8_t { Vector, Lds, Scalar, Count };  // vmcnt, lgkmcnt in order, and not
-
-inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
 
 struct Wave {
   alignas(64) std::array<Words, 256> v;
@@ -59,6 +66,7 @@ struct Wave {
   std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
   std::array<uint32_t, 128> s_load{};
   bool outstanding = false;
+  uint32_t unfinished_since = 0;  // the group's time at the oldest store that vscnt has; 0: none
   std::vector<LdsAccess>
       lds_on_the_way;  // those that no s_waitcnt has waited for, and maybe others
 
