@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
     const Tensor& loss = step({x, y})[0];
     if (i % 100 == 0 || i == steps) std::printf("step %d: loss %.4f\n", i, loss.item());
   }
+  std::printf("a step: %u copies, %u of them by the host\n", step.stats().copies,
+              step.stats().host_copies);
   const double right = (model(x).argmax(1) == y).cast(tuff::DType::F32).mean().item();
   std::printf("right: %.1f %%\n", 100 * right);
   return right > 0.95 || steps < kUsualSteps ? 0 : 1;

@@ -27,9 +27,11 @@ class CapturedGraph;
 
 // What one replay does, and how many there have been. `rebind_copies` are those of arguments and
 // results that are in other memory than the captured graph's, on a device that cannot patch
-// addresses (see Jit); the submissions that carry them count in `submits_per_replay`.
+// addresses (see Jit); the submissions that carry them count in `submits_per_replay`. `host_copies`
+// are those of `copies` that the host makes, between devices that do not reach each other's memory.
 struct JitStats {
-  uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0, rebind_copies = 0;
+  uint32_t kernels = 0, copies = 0, barriers = 0, submits_per_replay = 0, rebind_copies = 0,
+           host_copies = 0;
   uint64_t flops = 0, bytes = 0, replays = 0;
 };
 

@@ -10,6 +10,9 @@ namespace tuff::engine {
 struct GlobalCounters {
   std::atomic<uint64_t> kernels{0}, copies{0}, submits{0}, replays{0};
   std::atomic<uint64_t> flops{0}, bytes{0};
+  // Of copies between devices: those that the host made, or staged, and those that a device made by
+  // itself.
+  std::atomic<uint64_t> host_copied_bytes{0}, peer_copied_bytes{0};
   // Host time of compiling, in ns: graph to LINEAR, to linear UOps, to source, to binary, to the
   // device.
   std::atomic<uint64_t> schedule_ns{0}, lower_ns{0}, render_ns{0}, compile_ns{0}, load_ns{0};

@@ -73,8 +73,20 @@ void Queue::free_passed(bool all) {
 TUFF_REPLAY_CODE bool Queue::passed(uint64_t value) {
   if (seen_.load(std::memory_order_acquire) >= value) return true;
   const uint64_t now = timeline().value();
+  if (let_go_.load(std::memory_order_acquire)) return false;
   seen_.store(now, std::memory_order_release);
   return now >= value;
+}
+
+void Queue::let_go(uint64_t value) {
+  TUFF_CHECK(device_.lost(), "{} is not lost", device_.name());
+  std::lock_guard lock(pending_mutex_);
+  const uint64_t reached = timeline().value();
+  if (!let_go_.load(std::memory_order_relaxed)) {
+    seen_.store(reached, std::memory_order_release);
+    let_go_.store(true, std::memory_order_release);
+  }
+  if (reached < value) timeline().set(value);
 }
 
 void Queue::wait(uint64_t value) {
@@ -130,6 +142,10 @@ void Device::declare_lost(const std::string& reason) noexcept {
   on_lost();
   lost_reason_ = reason;
   lost_.store(true, std::memory_order_release);
+}
+
+void Device::share(const MemoryBlock&, Device& to) {
+  fail<Unsupported>("{}: no other device reaches its memory, {} neither", name(), to.name());
 }
 
 void Device::upload(Span dst, const void* src) {

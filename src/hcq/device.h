@@ -90,6 +90,11 @@ class Queue {
   // long.
   virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
+  // Of a lost device that others may wait for (Device::reaches): raises the timeline to `value`, so
+  // that queues of other devices that wait for it go on. What had not been reached before has
+  // neither passed() nor does wait() return for it. Whoever calls has told before that the results
+  // are missing.
+  void let_go(uint64_t value);
 
  protected:
   // Frees Once lists that have passed; devices call it at submit. With `all` also those that have
@@ -107,6 +112,7 @@ class Queue {
   std::vector<Pending> pending_;
   std::mutex pending_mutex_;
   std::atomic<uint64_t> seen_{0};  // the timeline has been here; it may be further
+  std::atomic<bool> let_go_{false};
 };
 
 // Identity for people and for JSON; everything `tuff devices` prints.
@@ -144,6 +150,12 @@ class Device {
   // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot
   // wait.
   virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
+  // Whether queues of this device read and write memory of the other once that has shared it, and
+  // queues of both wait for timelines of the other's. Copies between the two then need no host.
+  virtual bool reaches(const Device&) const { return false; }
+  // Lets the queues of `to`, which reaches this device, touch the whole of that block for as long
+  // as it is mapped. Cheap but for the first time. Throws Unsupported for a device that does not.
+  virtual void share(const MemoryBlock& block, Device& to);
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
   // After DeviceLost, before what was in flight is destroyed: waits until nothing runs any more.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
 namespace {
@@ -23,6 +24,8 @@ void patiently(const Attempt& attempt) {
       return attempt();
     } catch (const DeviceLost&) {
       throw;
+    } catch (const HazardFound&) {
+      throw;  // told once
     } catch (const Error&) {
       if (left == 1) throw;
     }
@@ -150,8 +153,32 @@ void HostQueue::wait_for(Queue& queue, uint64_t value) {
   for (Device* d : held) d->release();
 }
 
+// In the order of submission: what a queue waits for stands before it.
+void HostQueue::watch(const Entry& entry, uint64_t value) {
+  for (const HostList::Point& w : entry.list->waits_) {
+    const uint64_t awaited = entry.flight->slots[w.slot];
+    for (bool again = true; again;) {
+      again = false;
+      try {
+        patiently([&] { wait_for(*w.queue, awaited); });
+      } catch (const HazardFound& e) {
+        report(value, e.what());
+        again = true;  // the device goes on
+      } catch (const std::exception& e) {
+        report(value, e.what());
+      }
+    }
+    try {
+      if (!w.queue->passed(awaited) && w.queue->device().lost()) w.queue->let_go(awaited);
+    } catch (const std::exception& e) {
+      log_warn("{}: queues that wait for it cannot go on: {}", w.queue->device().name(), e.what());
+    }
+  }
+}
+
 void HostQueue::run(const Entry& entry, uint64_t value) {
   const HostList& list = *entry.list;
+  if (list.copies_.empty() && list.signals_.empty()) return watch(entry, value);
   try {
     for (const HostList::Point& w : list.waits_)
       patiently([&] { wait_for(*w.queue, entry.flight->slots[w.slot]); });

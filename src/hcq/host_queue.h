@@ -7,6 +7,10 @@
 // `sources`, so that a device that is lost or hangs is noticed as in any other host wait: the list
 // then copies nothing, tells `failed` once and raises its signals all the same, for whoever waits
 // for them would otherwise be lost too.
+//
+// A list of nothing but Waits watches: it is for timelines that queues of other devices wait for by
+// themselves (Device::reaches). Of a device that is lost it tells `failed`, and then lets those
+// queues go on (Queue::let_go).
 #pragma once
 
 #include <array>
@@ -96,6 +100,7 @@ class HostQueue final : public Queue {
   };
   void serve();
   void run(const Entry& entry, uint64_t value);
+  void watch(const Entry& entry, uint64_t value);
   void wait_for(Queue& queue, uint64_t value);
   void report(uint64_t value, const std::string& reason) noexcept;
 

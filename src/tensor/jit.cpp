@@ -297,6 +297,7 @@ JitStats Jit::stats() const {
   const engine::ReplayStats& r = state_->graph->stats();
   out.kernels = r.kernels;
   out.copies = r.copies;
+  out.host_copies = r.host_copies;
   out.barriers = r.barriers;
   out.submits_per_replay = r.submits_per_replay;
   out.rebind_copies = r.rebind_copies;

@@ -66,12 +66,19 @@ class Emulated(unittest.TestCase):
             self.assertEqual(row["patched_words"], 8)
 
     def test_two_gpus_in_one_graph(self):
-        losses = []
-        for devices in (("AMD:0", "AMD:1"), ("CPU", "SHUFFLE")):
-            result = self.run_program(TWO_DEVICES, *devices, 8)
-            self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-            losses.append(float(re.search(r"step 8: loss ([0-9.]+)", result.stdout)[1]))
-        self.assertAlmostEqual(*losses, delta=2e-4)
+        wanted, by_host = self.two_devices("CPU", "SHUFFLE")
+        self.assertEqual(by_host, 2)
+        for machine, by_host in (("gpus:2", 0), ("gpus:2,seed:4", 0), ("gpus:2,bar:0", 2)):
+            loss, copies = self.two_devices("AMD:0", "AMD:1", TUFF_MOCK=machine)
+            self.assertAlmostEqual(loss, wanted, delta=2e-4, msg=machine)
+            self.assertEqual(copies, by_host, machine)
+
+    def two_devices(self, *devices, **environment):
+        """The loss of step 8, and how many copies of a step the host makes."""
+        result = self.run_program(TWO_DEVICES, *devices, 8, **environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        return (float(re.search(r"step 8: loss ([0-9.]+)", result.stdout)[1]),
+                int(re.search(r"copies, ([0-9]+) of them by the host", result.stdout)[1]))
 
     def test_a_fault_on_purpose_is_told_with_its_address(self):
         result = self.run_program(TUFF, "bringup", "--device", "AMD", "--fault", "--json")

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "emu/amd/kfd/events.h"
 #include "emu/mock_scene.h"
 
 namespace tuff::emu::amd {
@@ -229,6 +230,27 @@ TEST(MockEvent, ALostInterruptIsLostOnce) {
     s.scene->ring(s.bell, i);
     EXPECT_EQ(s.scene->wait(s.id, 1), i == 2 ? kTimeout : kComplete) << i;
   }
+}
+
+// What happens in the last moment of a wait, by another thread's step, is not for nobody to see: an
+// event that resets itself has woken somebody by then.
+TEST(MockEvent, AWaitThatIsOverLooksOnceMore) {
+  Events events;
+  CreateEvent made{};
+  made.event_type = uint32_t(EventType::HwException);
+  made.auto_reset = 1;
+  events.create(made);
+  EventData data[1]{};
+  data[0].event_id = made.event_id;
+  const auto step = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    HwException what{};
+    what.gpu_id = 77;
+    events.hw_exception(what);
+    return false;
+  };
+  EXPECT_EQ(events.wait(data, false, 1, step), WaitResult::Complete);
+  EXPECT_EQ(data[0].hw_exception.gpu_id, 77u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "engine/jit/capture.h"
 #include "engine/split_step.h"
 
@@ -97,6 +98,37 @@ TEST(Plan, MemoryWithoutHostPointerGoesThroughStagingOnTheCopyQueue) {
             "4: CPU host work x1 after 3 after 1\n"
             "5: CPU compute work x1 after 4\n"
             "6: SHUFFLE compute exit x0 after 4\n");
+}
+
+// Two GPUs have the copy queue of the source's between them, or both their staging memories.
+TEST(Plan, GpusThatReachEachOtherCopyWithoutTheHost) {
+  EnvOverride iface(Env::AMD_IFACE, "MOCK");
+  for (const bool reach : {true, false}) {
+    EnvOverride machine(Env::TUFF_MOCK, reach ? "gpus:2" : "gpus:2,bar:0");
+    {
+      const Tensor x = ones("AMD:0");
+      const auto calls = capture([&] { ((x * 2).to("AMD:1") + 1).realize(); });
+      EXPECT_EQ(text(plan_segments(calls, {})), reach ? "0: AMD:0 compute entry x0\n"
+                                                        "1: AMD:1 compute entry x0\n"
+                                                        "2: AMD:0 compute work x1\n"
+                                                        "3: AMD:0 copy work x1 after 2 after 1\n"
+                                                        "4: AMD:1 compute work x1 after 3\n"
+                                                        "5: AMD:0 compute exit x0 after 3\n"
+                                                      : "0: AMD:0 compute entry x0\n"
+                                                        "1: AMD:1 compute entry x0\n"
+                                                        "2: AMD:0 compute work x1\n"
+                                                        "3: AMD:0 copy work x1 after 2\n"
+                                                        "4: AMD:1 host work x1 after 3 after 1\n"
+                                                        "5: AMD:1 copy work x1 after 4\n"
+                                                        "6: AMD:1 compute work x1 after 5\n"
+                                                        "7: AMD:0 compute exit x0 after 4\n");
+      // Waits stand for bytes: an input is one more segment, which is encoded with each replay.
+      const auto& src = std::get<BoundCopy>(calls[1]).src;
+      const SegmentPlan plan = plan_segments(calls, {&src, 1});
+      EXPECT_TRUE(plan.segments[3].rebinds);
+    }
+    close_devices();
+  }
 }
 
 TEST(Plan, LargeCopiesBesideKernelsGoToTheCopyQueue) {

@@ -63,7 +63,7 @@ struct Deletions {
 
 // `other` has one replay less: the last one, which something else than a replay follows, is the
 // other instance's. What either needs is needed.
-void delete_each(const OwnTrace& own, const OwnTrace& other, const char* what) {
+void delete_each(const OwnTrace& own, const OwnTrace& other, const char* what, size_t kinds = 3) {
   ASSERT_EQ(own.lists.size(), other.lists.size());
   const hcq::HazardReport whole = check_hazards(own.trace);
   ASSERT_TRUE(whole.clean()) << to_text(whole, 10);
@@ -100,11 +100,11 @@ void delete_each(const OwnTrace& own, const OwnTrace& other, const char* what) {
     EXPECT_EQ(d.unneeded, "") << what << " " << kind;
     EXPECT_GT(d.needed, 0u);
   }
-  EXPECT_EQ(counts.size(), 3u);
+  EXPECT_EQ(counts.size(), kinds);
 }
 
 // A training step captured through the public API, inputs re-bound at every replay.
-void mutate_split(const std::string& first, const std::string& second) {
+void mutate_split(const std::string& first, const std::string& second, size_t kinds = 3) {
   EnvOverride on(Env::TUFF_CHECK_HAZARDS, "1");
   const uint64_t checked = hcq::guarded_traces();
   SplitStep step(first, second, 4);
@@ -116,13 +116,19 @@ void mutate_split(const std::string& first, const std::string& second) {
   EXPECT_GT(hcq::guarded_traces(), checked);
   const SegmentedGraph& graph = *jit.graph()->segmented();
   delete_each(OwnTrace(graph.trace(3)), OwnTrace(graph.trace(2)),
-              (first + " and " + second).c_str());
+              (first + " and " + second).c_str(), kinds);
 }
 
 TEST(SplitMutation, OfCpuAndNull) { mutate_split("CPU", "NULL"); }
 TEST(SplitMutation, OfNullAndCpu) { mutate_split("NULL", "CPU"); }
 TEST(SplitMutation, OfShuffleWithItsCopyQueueAndCpu) { mutate_split("SHUFFLE", "CPU"); }
 TEST(SplitMutation, OfTwoDevicesWithHiddenMemory) { mutate_split("CPU", "SHUFFLE"); }
+// GPUs that reach each other wait for each other's timelines: nobody raises a signal for them.
+TEST(SplitMutation, OfTwoGpusThatReachEachOther) {
+  EnvOverride iface(Env::AMD_IFACE, "MOCK"), machine(Env::TUFF_MOCK, "gpus:2,seed:1");
+  mutate_split("AMD:0", "AMD:1", 2);
+  close_devices();
+}
 
 // ---- on the random-order device
 

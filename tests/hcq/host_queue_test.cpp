@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "fake_device.h"
 #include "hcq/graph.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
 namespace {
@@ -98,6 +99,68 @@ TEST_F(Bridge, ALostDeviceIsToldOfAndHoldsNobodyUp) {
   EXPECT_EQ(failures[0].second, "FAKE was lost in a test");
   EXPECT_EQ(raised->value(), 2u);
   EXPECT_FALSE(b.lost());
+}
+
+// Devices that wait for each other by themselves: the failure is told first, and then whoever waits
+// is let go, of each of the list's timelines.
+TEST_F(Bridge, AWatchingListLetsGoWhoWaitsForALostDevice) {
+  FakeDevice c;
+  std::vector<uint64_t> reached;  // when the failure is told
+  HostQueue watch(c, {&a.compute_queue(), &b.compute_queue()},
+                  [&](uint64_t value, const std::string& reason) {
+                    EXPECT_EQ(value, 2u);
+                    EXPECT_EQ(reason, "FAKE was lost in a test");
+                    reached.push_back(a.compute_queue().timeline().value());
+                  });
+  CommandList list;
+  list.slot_count = 3;
+  for (uint32_t slot = 0; slot < 3; slot++) {
+    Queue& of = slot == 1 ? static_cast<Queue&>(b.compute_queue()) : a.compute_queue();
+    list.commands.push_back({WaitCmd{&of.timeline(), slot}, {}, {}});
+  }
+  const auto encoded = watch.encode(list, EncodeUse::Replay);
+  for (int i = 0; i < 4; i++) submit(a, {});
+  submit(b, {});
+  const uint64_t first[] = {1, 1, 2}, second[] = {3, 1, 4};
+  watch.submit(*encoded, first);
+  a.compute_queue().step();
+  a.compute_queue().step();
+  watch.wait(1);
+  EXPECT_TRUE(reached.empty());
+  watch.submit(*encoded, second);
+  a.declare_lost("FAKE was lost in a test");
+  watch.wait(2);
+  EXPECT_EQ(reached, (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(a.compute_queue().timeline().value(), 4u);
+  EXPECT_TRUE(a.compute_queue().passed(2));
+  EXPECT_FALSE(a.compute_queue().passed(3)) << "its results are missing";
+  EXPECT_THROW(a.compute_queue().wait(3), DeviceLost);
+  EXPECT_FALSE(b.lost());
+}
+
+// What an emulated machine finds is told once, to whoever asks first: not to be dropped here.
+TEST_F(Bridge, WhatAMachineFindsMeanwhileIsTold) {
+  struct Emulated : FakeDevice {
+    using FakeDevice::FakeDevice;
+    void check_status() override {
+      if (found.exchange(false)) fail<HazardFound>("a race");
+    }
+    std::atomic<bool> found{false};
+  } emulated{{.manual = true}};
+  HostQueue watch(b, {&emulated.compute_queue()}, [this](uint64_t value, const std::string& why) {
+    failures.emplace_back(value, why);
+  });
+  CommandList list;
+  list.slot_count = 1;
+  list.commands.push_back({WaitCmd{&emulated.compute_queue().timeline(), 0}, {}, {}});
+  const uint64_t slots[] = {submit(emulated, {})};
+  emulated.found = true;
+  watch.submit_once(watch.encode(list, EncodeUse::Once), slots);
+  EXPECT_FALSE(watch.timeline().wait(1, kSoonNs)) << "it goes on waiting";
+  emulated.compute_queue().step();
+  watch.wait(1);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].second, "a race");
 }
 
 // A device that waits for one that is slow, but not hung, is not taken for hung itself.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -13,7 +14,7 @@ namespace {
 
 // A submission takes 16 bytes of a PM4 ring; the others hold whole lists.
 constexpr uint32_t kPm4RingBytes = 64u << 10, kAqlRingBytes = 1u << 20, kSdmaRingBytes = 1u << 20;
-constexpr size_t kFreedRanges = 256;
+constexpr size_t kKnownRanges = 256;
 
 // Several XCCs take AQL alone.
 bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
@@ -29,7 +30,9 @@ Target target_of(const GpuNode& node, const Generation& generation) {
 
 Place place_of_kind(hcq::MemoryKind kind, const GpuNode& node) {
   switch (kind) {
-    case hcq::MemoryKind::Device: return node.integrated ? Place::Shared : Place::Vram;
+    case hcq::MemoryKind::Device:
+      if (node.integrated) return Place::Shared;
+      return node.has_peers ? Place::PeerVram : Place::Vram;
     case hcq::MemoryKind::Args:
       return node.large_bar && !node.integrated ? Place::VisibleVram : Place::Host;
     case hcq::MemoryKind::Upload:
@@ -115,8 +118,7 @@ void AmdDevice::unmap_block(const hcq::MemoryBlock& block) noexcept {
   std::lock_guard lock(blocks_mutex_);
   const auto it = blocks_.find(block.address);
   if (it == blocks_.end()) return;
-  freed_.push_back({block.address, block.size_bytes});
-  if (freed_.size() > kFreedRanges) freed_.pop_front();
+  keep(freed_, {block.address, block.size_bytes, {}});
   gpu_->process->free(std::move(it->second));
   blocks_.erase(it);
 }
@@ -129,6 +131,33 @@ std::vector<std::unique_ptr<hcq::Program>> AmdDevice::load(
 
 std::unique_ptr<hcq::Signal> AmdDevice::create_signal(uint64_t value) {
   return std::make_unique<AmdSignal>(*gpu_, value);
+}
+
+// The GPUs of one process have one address space; the kernel lists links only where one GPU sees
+// all memory of the other.
+bool AmdDevice::reaches(const hcq::Device& other) const {
+  const auto* peer = dynamic_cast<const AmdDevice*>(&other);
+  return peer && peer != this && peer->gpu_->process == gpu_->process &&
+         gpu_->gpu.node.reaches(peer->gpu_->gpu.node);
+}
+
+void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
+  if (!to.reaches(*this)) return Device::share(block, to);
+  auto& peer = static_cast<AmdDevice&>(to);
+  {
+    std::lock_guard lock(blocks_mutex_);
+    const auto it = blocks_.find(block.address);
+    TUFF_CHECK(it != blocks_.end(), "{}: {:#x} begins no block", info_.name, block.address);
+    if (!gpu_->process->share(*it->second, peer.gpu_->gpu)) return;
+  }
+  std::lock_guard lock(peer.blocks_mutex_);
+  keep(peer.shared_, {block.address, block.size_bytes, info_.name});
+}
+
+// Of places that only an error would name, the last ones.
+void AmdDevice::keep(std::deque<Range>& ranges, Range range) {
+  ranges.push_back(std::move(range));
+  if (ranges.size() > kKnownRanges) ranges.pop_front();
 }
 
 // What an emulated machine has found since the last look.
@@ -162,6 +191,11 @@ std::string AmdDevice::place_of(uint64_t address) {
     if (address - r->address < r->size_bytes)
       return fmt::format("; it lies {} bytes into a block of {} bytes that was freed",
                          address - r->address, r->size_bytes);
+  }
+  for (auto r = shared_.rbegin(); r != shared_.rend(); ++r) {
+    if (address - r->address < r->size_bytes)
+      return fmt::format("; it lies {} bytes into a block of {} bytes that {} has shared",
+                         address - r->address, r->size_bytes, r->owner);
   }
   return "; no block of this device was there";
 }

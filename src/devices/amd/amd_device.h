@@ -32,6 +32,8 @@ class AmdDevice final : public hcq::Device {
   hcq::Queue& compute_queue() override { return *compute_; }
   hcq::Queue* copy_queue() override { return &*copy_; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
+  bool reaches(const hcq::Device& other) const override;
+  void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
   void check_status() override;
 
   GpuState& gpu() { return *gpu_; }
@@ -44,7 +46,9 @@ class AmdDevice final : public hcq::Device {
   static constexpr int64_t kEmulatedSlowness = 20;
   struct Range {
     uint64_t address = 0, size_bytes = 0;
+    std::string owner;  // another device's name
   };
+  static void keep(std::deque<Range>& ranges, Range range);
   [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
   std::string place_of(uint64_t address);
   std::vector<hcq::MachineFinding> report_findings();
@@ -56,6 +60,7 @@ class AmdDevice final : public hcq::Device {
   std::mutex blocks_mutex_;
   std::map<uint64_t, std::unique_ptr<Buffer>> blocks_;  // by address
   std::deque<Range> freed_;                             // the last ones
+  std::deque<Range> shared_;                            // by other GPUs, likewise
   std::optional<GpuState> gpu_;
   std::optional<AmdQueue> compute_, copy_;
 };

@@ -275,6 +275,7 @@ struct CapturedGraph::State {
     s.copy_dst_input = input_slot(*c.dst, inputs);
     s.copy_src_input = input_slot(*c.src, inputs);
     stats.copies++;
+    stats.host_copies += copier_between(c) == nullptr;
     segments.push_back(std::move(s));
   }
 
@@ -310,6 +311,7 @@ struct CapturedGraph::State {
     }
     for (const auto& g : segmented->graphs()) stats.barriers += g->stats().barriers;
     stats.host_submits_per_replay = segmented->host_submits();
+    stats.host_copies = segmented->host_copies();
   }
 
   // Memory that another device's loss has spoilt is not computed with.

@@ -132,6 +132,11 @@ class Planner {
 
   void add_crossing(size_t call) {
     const auto& copy = std::get<BoundCopy>(calls_[call]);
+    if (Device* by = copier_between(copy)) {
+      const bool rebinds =
+          input_slot(*copy.src, inputs_) >= 0 || input_slot(*copy.dst, inputs_) >= 0;
+      return add({call, Part::Whole}, staging_queue(*by), touches_[call], rebinds);
+    }
     const uint64_t size = copy.dst->size_bytes();
     Touch from = touches_[call][0], to = touches_[call][1];
     if (!host_visible(*copy.src)) {

@@ -26,8 +26,9 @@ struct PlannedQueue {
   Device* device = nullptr;
 };
 
-// A call, or a part of a copy between devices. Memory without a host pointer goes through a staging
-// span, which a queue of its own device fills (StageOut) or empties (StageIn).
+// A call, or a part of a copy between devices that neither reaches: memory without a host pointer
+// goes through a staging span, which a queue of its own device fills (StageOut) or empties
+// (StageIn). A copy by a device that reaches the other's memory is whole.
 struct PlannedWork {
   enum class Part : uint8_t { Whole, StageOut, HostCopy, StageIn };
   size_t call = 0;
@@ -54,12 +55,9 @@ struct SegmentPlan {
   bool patchable() const;                // every device has buffer device addresses
 };
 
-// From here on a copy of a device's memory goes to its copy queue, if it has one and there are
-// kernels that neither make what is copied nor need the copy. Two more submissions and a wait cost
-// the host and the device some 20 us; a copy of 4 MiB takes more than that at 200 GB/s.
-inline constexpr size_t kCopyQueueBytes = 4u << 20;
-
-// Of calls that only one queue can take, the queue alone: nothing has to be found out.
+// A copy of a device's memory from copy_queue_bytes on goes to its copy queue, if it has one and
+// there are kernels that neither make what is copied nor need the copy. Of calls that only one
+// queue can take, the queue alone: nothing has to be found out.
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                           size_t copy_queue_bytes = kCopyQueueBytes);
 

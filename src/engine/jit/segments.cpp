@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/jit/rebind.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"
@@ -67,6 +68,14 @@ struct QueueState {
   hcq::HostQueue* host = nullptr;  // where it is one
 };
 
+// Segments that queues of other devices wait for by themselves, and who sees that they end.
+struct Watch {
+  std::vector<size_t> segments;  // ascending
+  std::unique_ptr<hcq::EncodedList> list;
+  hcq::HostQueue* queue = nullptr;
+  std::vector<uint64_t> values;  // of one replay
+};
+
 // A signal of `device`, raised by a host's queue to its own timeline's value.
 struct Relay {
   size_t from = 0;  // queue
@@ -88,6 +97,11 @@ struct DeviceUse {
 
 constexpr size_t kNone = SIZE_MAX;
 
+// A copy by a device that reaches the other's memory.
+bool is_peer_copy(const PlannedWork& work, std::span<const BoundCall> calls) {
+  return work.part == Part::Whole && crosses_devices(calls[work.call]);
+}
+
 template <class Visit>
 void each_buffer(const BoundCall& c, const Visit& visit) {
   if (auto* k = std::get_if<BoundKernel>(&c)) {
@@ -104,6 +118,7 @@ void each_buffer(const BoundCall& c, const Visit& visit) {
 struct SegmentedGraph::State {
   std::vector<DeviceUse> devices;  // first, so that it goes last
   std::vector<Relay> relays;
+  Watch watch;
   std::vector<QueueState> queues;
   std::vector<Segment> segments;
   std::vector<std::unique_ptr<hcq::HostQueue>> host_queues;
@@ -119,6 +134,8 @@ struct SegmentedGraph::State {
   Origin latest;  // this graph's newest replay
   Origin origin;  // what this replay depends on, itself included
   uint64_t replays = 0;
+  uint64_t host_copied_bytes = 0, peer_copied_bytes = 0;  // of a replay with the largest inputs
+  uint32_t peer_copies = 0;
   bool host_waits = false;
   // For the hazard checker: what may follow a replay on each device's compute queue once it has
   // returned, as if it were an access to all memory of the device that the graph touches.
@@ -135,7 +152,9 @@ struct SegmentedGraph::State {
   void note_follow_ups();
   void make_queues(const SegmentPlan& plan);
   void make_relays(const SegmentPlan& plan);
+  void make_watch();
   void make(const PlannedSegment& planned, const MakeGraph& make_graph);
+  void count_copies(const PlannedSegment& planned);
   void make_graph(Segment& s, const PlannedSegment& planned, const MakeGraph& make_graph);
   void make_host(Segment& s, const PlannedSegment& planned);
   void make_rebinding(Segment& s, const PlannedSegment& planned);
@@ -145,12 +164,15 @@ struct SegmentedGraph::State {
   hcq::Span placeholder(const Operand& o) const;
   hcq::Command neutral(const Copy& c) const;
   hcq::Signal* signal_for(const Segment& s, size_t before);
+  void share(const Operand& o, const hcq::Span& span, std::span<const Ref<Buffer>> given,
+             Device& with) const;
   size_t relay(size_t from, const Device& device) const;
   DeviceUse& use_of(const Device& device);
 
   void require_inputs(std::span<const Ref<Buffer>> given);
   void submit_all(std::span<const Ref<Buffer>> given, const ReplayGraph& replay);
   void fill_points(Segment& s);
+  void submit_watch();
   void submit_host(Segment& s, std::span<const Ref<Buffer>> given);
   void submit_rebinding(Segment& s, std::span<const Ref<Buffer>> given);
   void mark_used(std::span<const Ref<Buffer>> given);
@@ -250,13 +272,44 @@ size_t SegmentedGraph::State::relay(size_t from, const Device& device) const {
   return kNone;
 }
 
+// A queue cannot ask whether a device that it waits for is still there.
+void SegmentedGraph::State::make_watch() {
+  if (host_waits) return;
+  for (const Segment& s : segments) {
+    for (size_t before : s.after) {
+      const QueueState &from = queues[segments[before].queue], &to = queues[s.queue];
+      if (from.host || to.host || from.device == to.device) continue;
+      watch.segments.push_back(before);
+    }
+  }
+  if (watch.segments.empty()) return;
+  std::sort(watch.segments.begin(), watch.segments.end());
+  watch.segments.erase(std::unique(watch.segments.begin(), watch.segments.end()),
+                       watch.segments.end());
+  watch.values.resize(watch.segments.size());
+  std::vector<hcq::Queue*> sources;
+  for (const QueueState& q : queues) sources.push_back(q.queue);
+  // One list per replay: the value tells the replay.
+  host_queues.push_back(std::make_unique<hcq::HostQueue>(
+      devices[0].device->hcq(), sources,
+      [told = outcome](uint64_t value, const std::string& reason) { told->fail(value, reason); }));
+  watch.queue = host_queues.back().get();
+  hcq::CommandList list;
+  for (size_t s : watch.segments)
+    list.commands.push_back(
+        {hcq::WaitCmd{&queues[segments[s].queue].queue->timeline(), list.slot_count++}, {}, {}});
+  watch.list = watch.queue->encode(list, hcq::EncodeUse::Replay);
+}
+
 // What segment s waits on for the end of an earlier one.
 hcq::Signal* SegmentedGraph::State::signal_for(const Segment& s, size_t before) {
   const QueueState& from = queues[segments[before].queue];
   const QueueState& to = queues[s.queue];
   if (from.kind == QueueKind::Host && to.kind != QueueKind::Host && !host_waits)
     return relays[relay(segments[before].queue, *to.device)].signal.get();
-  TUFF_CHECK(from.device == to.device || to.kind == QueueKind::Host || host_waits,
+  TUFF_CHECK(from.device == to.device || to.kind == QueueKind::Host || host_waits ||
+                 from.device->hcq().reaches(to.device->hcq()) ||
+                 to.device->hcq().reaches(from.device->hcq()),
              "a queue of {} waits for one of {}", to.device->name(), from.device->name());
   return &from.queue->timeline();
 }
@@ -290,6 +343,7 @@ Operand SegmentedGraph::State::staged(size_t call, Part part) {
 Copy SegmentedGraph::State::copy_of(const PlannedWork& work) {
   const auto& copy = std::get<BoundCopy>(calls[work.call]);
   const auto visible = [](const Ref<Buffer>& b) { return b->span().host() != nullptr; };
+  if (is_peer_copy(work, calls)) return {operand(copy.dst), operand(copy.src)};
   switch (work.part) {
     case Part::StageOut: return {staged(work.call, Part::StageOut), operand(copy.src)};
     case Part::StageIn: return {operand(copy.dst), staged(work.call, Part::StageIn)};
@@ -314,6 +368,10 @@ void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned
                                        const MakeGraph& make_graph) {
   std::vector<SegmentItem> items;
   for (const PlannedWork& w : planned.work) {
+    if (is_peer_copy(w, calls)) {
+      const Copy c = copy_of(w);
+      for (const Operand* o : {&c.dst, &c.src}) share(*o, o->now({}), {}, *queues[s.queue].device);
+    }
     if (w.part == Part::Whole) {
       items.emplace_back(&calls[w.call]);
       continue;
@@ -330,6 +388,15 @@ void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned
   place.host_waits = host_waits;
   place.input_blocks = input_blocks;
   s.graph = make_graph(*queues[s.queue].device, items, std::move(place));
+}
+
+// Memory that another device's queue is about to copy.
+void SegmentedGraph::State::share(const Operand& o, const hcq::Span& span,
+                                  std::span<const Ref<Buffer>> given, Device& with) const {
+  const Device* owner = o.input >= 0 ? &given[size_t(o.input)]->on()
+                        : o.buffer   ? &o.buffer->on()
+                                     : &with;
+  if (owner != &with) owner->hcq().share(*span.block, with.hcq());
 }
 
 void SegmentedGraph::State::make_host(Segment& s, const PlannedSegment& planned) {
@@ -409,6 +476,16 @@ void SegmentedGraph::State::make(const PlannedSegment& planned, const MakeGraph&
     make_graph(s, planned, make);
 }
 
+void SegmentedGraph::State::count_copies(const PlannedSegment& planned) {
+  for (const PlannedWork& w : planned.work) {
+    const auto* copy = std::get_if<BoundCopy>(&calls[w.call]);
+    if (w.part == Part::HostCopy) host_copied_bytes += copy->dst->size_bytes();
+    if (!is_peer_copy(w, calls)) continue;
+    peer_copied_bytes += copy->dst->size_bytes();
+    peer_copies++;
+  }
+}
+
 SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
                                std::span<const Ref<Buffer>> inputs, const SegmentPlan& plan,
                                const MakeGraph& make, bool host_waits)
@@ -425,7 +502,11 @@ SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
   st.make_relays(plan);
   st.note_devices();
   st.segments.reserve(plan.segments.size());
-  for (const PlannedSegment& s : plan.segments) st.make(s, make);
+  for (const PlannedSegment& s : plan.segments) {
+    st.make(s, make);
+    st.count_copies(s);
+  }
+  st.make_watch();
   for (Segment& s : st.segments)
     if (st.queues[s.queue].host) finish_host(s, st.relays, *st.queues[s.queue].queue);
   if (hcq::checking_hazards()) st.note_follow_ups();
@@ -492,7 +573,10 @@ void SegmentedGraph::State::submit_rebinding(Segment& s, std::span<const Ref<Buf
   size_t next = 0;
   for (hcq::Command& c : list.commands) {
     if (!std::holds_alternative<hcq::CopyCmd>(c.body)) continue;
-    const CopySpans now = s.copies[next++].now(given);
+    const Copy& copy = s.copies[next++];
+    const CopySpans now = copy.now(given);
+    share(copy.dst, now.dst, given, *queues[s.queue].device);
+    share(copy.src, now.src, given, *queues[s.queue].device);
     c.body = hcq::CopyCmd{now.dst, now.src};
   }
   std::span<const uint64_t> points = s.points;
@@ -518,6 +602,16 @@ void SegmentedGraph::State::submit_all(std::span<const Ref<Buffer>> given,
     else
       submit_rebinding(s, given);
   }
+  submit_watch();
+}
+
+// Once for each replay, of one that was submitted in part too: what did not come to be submitted
+// has the values of the replay before.
+void SegmentedGraph::State::submit_watch() {
+  if (!watch.queue || watch.queue->last_submitted() == replays) return;
+  for (size_t i = 0; i < watch.segments.size(); i++)
+    watch.values[i] = segments[watch.segments[i]].value;
+  watch.queue->submit(*watch.list, watch.values);
 }
 
 void SegmentedGraph::State::mark_used(std::span<const Ref<Buffer>> given) {
@@ -545,6 +639,11 @@ void SegmentedGraph::State::mark_written(std::span<const Ref<Buffer>> given) {
 // A replay that was submitted in part: what copies on has to have ended before anybody may let go
 // of the memory, since nothing on the compute queues stands for it.
 void SegmentedGraph::State::abandon(std::span<const Ref<Buffer>> given) noexcept {
+  try {
+    submit_watch();
+  } catch (const Error& e) {
+    log_warn("a graph over several devices is not watched: {}", e.what());
+  }
   for (const QueueState& q : queues) {
     try {
       if (q.kind != QueueKind::Compute) q.queue->wait_idle();
@@ -570,6 +669,8 @@ void SegmentedGraph::replay(std::span<const Ref<Buffer>> inputs, const ReplayGra
   st.mark_used(inputs);
   st.mark_written(inputs);
   counters().submits += device_submits();
+  if (st.host_copied_bytes) counters().host_copied_bytes += st.host_copied_bytes;
+  if (st.peer_copied_bytes) counters().peer_copied_bytes += st.peer_copied_bytes;
 }
 
 // ---- what it is made of
@@ -602,6 +703,8 @@ uint32_t SegmentedGraph::host_copies() const {
     if (s.host) n += uint32_t(s.copies.size());
   return n;
 }
+
+uint32_t SegmentedGraph::peer_copies() const { return state_->peer_copies; }
 
 namespace {
 

@@ -9,6 +9,10 @@
 // that would hold up what else the CPU has to do, and the loss of the other device would be its
 // own.
 //
+// Devices of which one reaches the other (hcq::Device::reaches) have no host between them: one of
+// them copies, and they wait for each other's timelines. A thread watches these, so that the loss
+// of one is told by its name and does not leave the other waiting.
+//
 // Replays follow one another by what plan.h calls Entry and Exit: on each device the first work of
 // a replay comes after the compute queue's last work before it, and that after all of the replay
 // before.
@@ -53,6 +57,7 @@ class SegmentedGraph {
   uint32_t device_submits() const;                                 // of one replay
   uint32_t host_submits() const;
   uint32_t host_copies() const;  // between devices; each moves its bytes once
+  uint32_t peer_copies() const;  // likewise, by one of the devices
   // Several replays in a row as the hazard checker takes them, all queues and the host's included;
   // names lists of this object. After the last one, by the label kWhatFollows, each device's
   // compute queue touches all of the graph's memory there, as eager work or a new owner may. Needs

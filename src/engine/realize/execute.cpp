@@ -1,5 +1,5 @@
 // execute(): bound calls onto queues. Runs of calls on one device become one command list and one
-// submit; copies between devices are done by the host.
+// submit; copies between devices are done by the one that reaches the other, or by the host.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -104,15 +104,19 @@ void count(std::span<const BoundCall> calls) {
   }
 }
 
+uint64_t submit_list(hcq::Queue& queue, const hcq::CommandList& list) {
+  const ProfiledScope scope("submit");
+  return profiling() ? profile_submit(queue, list)
+                     : queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
+}
+
 uint64_t submit(Device& device, std::span<const BoundCall> calls) {
   std::lock_guard lock(device.submit_mutex());
   pass_origins_on(calls);
   const hcq::CommandList list = record(device, calls);
   if (hcq::checking_hazards()) hcq::guard_list(list, "an eager list on " + device.name());
   hcq::Queue& queue = device.queue();
-  const ProfiledScope scope("submit");
-  const uint64_t value = profiling() ? profile_submit(queue, list)
-                                     : queue.submit_once(queue.encode(list, hcq::EncodeUse::Once));
+  const uint64_t value = submit_list(queue, list);
   device.args().retire(value);
   mark_used(calls, value);
   counters().submits++;
@@ -131,16 +135,35 @@ uint64_t expected_ns(const BoundCall& c) {
   return k ? k->kernel->expected_ns : 0;
 }
 
+// By a queue of `by`, without the host. The other device's queues are waited for before and this
+// one after, so that neither can be left waiting for a device that is lost.
+void copy_by_device(Device& by, const BoundCopy& c) {
+  const Ref<Buffer>& foreign = &c.dst->on() == &by ? c.src : c.dst;
+  const Ref<Buffer>& own = &c.dst->on() == &by ? c.dst : c.src;
+  foreign->on().hcq().share(*foreign->span().block, by.hcq());
+  foreign->on().queue().wait(foreign->last_use());
+  const bool apart = by.hcq().copy_queue() && c.dst->size_bytes() >= kCopyQueueBytes;
+  if (apart) by.queue().wait(own->last_use());
+  hcq::Queue& queue = apart ? *by.hcq().copy_queue() : by.queue();
+  const BoundCall call = c;
+  std::unique_lock lock(by.submit_mutex());
+  pass_origins_on({&call, 1});
+  hcq::CommandList list;
+  list.commands.push_back(copy_command(c));
+  if (hcq::checking_hazards()) hcq::guard_list(list, "an eager copy by " + by.name());
+  const uint64_t value = submit_list(queue, list);
+  if (!apart) own->used_until(value);
+  counters().submits++;
+  lock.unlock();
+  queue.wait(value);
+  counters().peer_copied_bytes += c.dst->size_bytes();
+}
+
 // Straight between the two memories where the host sees one of them; else in bounded pieces. Waits
-// for both sides. In captured graphs such copies block nobody: engine/jit/segments.h.
-void copy_through_host(const BoundCopy& c) {
+// for both sides.
+void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
   constexpr int64_t kPieceBytes = 4 << 20;
-  // Where extents vary an input may be smaller than the memory captured for it.
-  const int64_t count = std::min(c.dst->count, c.src->count);
-  const auto part = [&](const Ref<Buffer>& b) {
-    return b->count == count ? b : make_ref<Buffer>(b, b->dtype, count, 0);
-  };
-  const Ref<Buffer> dst = part(c.dst), src = part(c.src);
+  const int64_t count = dst->count;
   if (const std::byte* from = src->span().host()) {
     src->on().queue().wait(src->last_use());
     src->origin().require();
@@ -159,6 +182,21 @@ void copy_through_host(const BoundCopy& c) {
       make_ref<Buffer>(dst, dst->dtype, n, offset)->copyin(piece.data());
     }
   }
+  counters().host_copied_bytes += dst->size_bytes();
+}
+
+// Blocks until it is done. In captured graphs such copies block nobody: engine/jit/segments.h.
+void copy_between_devices(const BoundCopy& c) {
+  // Where extents vary an input may be smaller than the memory captured for it.
+  const int64_t count = std::min(c.dst->count, c.src->count);
+  const auto part = [&](const Ref<Buffer>& b) {
+    return b->count == count ? b : make_ref<Buffer>(b, b->dtype, count, 0);
+  };
+  const BoundCopy copy{part(c.dst), part(c.src)};
+  if (Device* by = copier_between(copy))
+    copy_by_device(*by, copy);
+  else
+    copy_by_host(copy.dst, copy.src);
   counters().copies++;
 }
 
@@ -187,7 +225,7 @@ void execute_validated(std::span<const BoundCall> calls) {
   };
   for (const BoundCall& c : calls) {
     if (crosses_devices(c)) {
-      copy_through_host(std::get<BoundCopy>(c));
+      copy_between_devices(std::get<BoundCopy>(c));
     } else {
       run_validated(c, run);
     }
@@ -204,6 +242,12 @@ Device& device_of(const BoundCall& call) {
 bool crosses_devices(const BoundCall& call) {
   auto* copy = std::get_if<BoundCopy>(&call);
   return copy && &copy->dst->on() != &copy->src->on();
+}
+
+Device* copier_between(const BoundCopy& copy) {
+  Device &src = copy.src->on(), &dst = copy.dst->on();
+  if (src.hcq().reaches(dst.hcq())) return &src;
+  return dst.hcq().reaches(src.hcq()) ? &dst : nullptr;
 }
 
 hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
@@ -233,7 +277,7 @@ void execute(std::span<const BoundCall> calls) {
   size_t begin = 0;
   while (begin < calls.size()) {
     if (crosses_devices(calls[begin])) {
-      copy_through_host(std::get<BoundCopy>(calls[begin++]));
+      copy_between_devices(std::get<BoundCopy>(calls[begin++]));
       continue;
     }
     Device& device = device_of(calls[begin]);

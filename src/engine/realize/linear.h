@@ -43,10 +43,14 @@ using BoundCall = std::variant<BoundKernel, BoundCopy>;
 // Sets what the kernel takes of variables: scalars and launch size.
 void bind_variables(BoundKernel& kernel, const VariableValues& values);
 Device& device_of(const BoundCall& call);     // whose queue it runs on
-bool crosses_devices(const BoundCall& call);  // a copy that goes through the host
+bool crosses_devices(const BoundCall& call);  // a copy between two devices
+// Of a copy between two devices the one that reaches the other's memory, the source's first: what
+// it writes is on its way at once, a read would wait for each answer. Null: the host has to copy.
+Device* copier_between(const BoundCopy& copy);
 
 // Allocates outputs and temporaries, submits (one submit per run of calls on one device), and
-// returns the buffer of each sink. Does not wait. `inputs` by BufferSlot::index.
+// returns the buffer of each sink. Waits for copies between devices alone. `inputs` by
+// BufferSlot::index.
 std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
                                     std::span<const Ref<Buffer>> inputs,
                                     const VariableValues& variables = {});
@@ -54,6 +58,10 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
 // Schedules, compiles and runs: the buffers of the sinks, row-major.
 std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
                                  const VariableValues& variables = {});
+
+// From here on a device's copy queue is worth it. Two more submissions and a wait cost the host and
+// the device some 20 us; a copy of 4 MiB takes more than that at 200 GB/s.
+inline constexpr size_t kCopyQueueBytes = 4u << 20;
 
 // Submits calls in order; the last step of run_linear. Exposed for tests.
 void execute(std::span<const BoundCall> calls);

@@ -22,6 +22,8 @@ PlaceRow row(Place place, bool large_bar) {
   // Queues' memory is executable, as ROCr has it.
   switch (place) {
     case Place::Vram: return {base | kVram, false, "VRAM"};
+    case Place::PeerVram:
+      return {base | kVram | (large_bar ? kPublic : 0u), false, "VRAM for several GPUs"};
     case Place::VisibleVram: return {base | kVram | kPublic, true, "host-visible VRAM"};
     case Place::Code:
       if (large_bar) return {base | kVram | kPublic | kExecutable, true, "VRAM for code"};
@@ -77,15 +79,16 @@ void Buffer::allocate(const BufferRequest& request) {
   }
 }
 
-void Buffer::map_to(const Gpu& gpu) {
+bool Buffer::map_to(const Gpu& gpu) {
   uint32_t id = gpu.node.gpu_id;
-  if (std::find(mapped_to_.begin(), mapped_to_.end(), id) != mapped_to_.end()) return;
+  if (std::find(mapped_to_.begin(), mapped_to_.end(), id) != mapped_to_.end()) return false;
   mapped_to_.reserve(mapped_to_.size() + 1);
   uapi::MapMemory m{handle_, reinterpret_cast<uint64_t>(&id), 1, 0};
   checked(process_.kernel().ioctl(process_.fd(), uapi::kMapMemory, &m),
           "MAP_MEMORY_TO_GPU({} bytes at {:#x} of {}, on {})", size_bytes(), address(),
           gpu_.node.arch(), gpu.node.arch());
   mapped_to_.push_back(id);
+  return true;
 }
 
 void Buffer::release() noexcept {

@@ -15,6 +15,7 @@ struct Gpu;
 // Where memory lies and who sees what in it; in ioctls' flags.
 enum class Place : uint8_t {
   Vram,         // without a host pointer
+  PeerVram,     // likewise, where other GPUs reach it: they come through the bar, as the host does
   VisibleVram,  // the host writes through the bar; only with a large one
   Code,         // likewise, or host memory where there is none; instructions
   Host,         // host memory that GPUs read and write past their caches
@@ -39,9 +40,9 @@ class Buffer {
   size_t size_bytes() const { return range_->size_bytes(); }
   std::byte* host() const { return host_; }  // null: the host does not map it
   uint64_t handle() const { return handle_; }
-  // On a further GPU: its queues and kernels reach the same bytes at the same address. Throws where
-  // the GPUs have no link.
-  void map_to(const Gpu& gpu);
+  // On a further GPU: its queues and kernels reach the same bytes at the same address. False: it
+  // was mapped there before. Throws where the GPUs have no link.
+  bool map_to(const Gpu& gpu);
   // The kernel keeps it to the end of the process, and refuses to free it.
   void leave_to_kernel() { kept_ = true; }
 

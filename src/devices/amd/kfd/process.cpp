@@ -104,6 +104,11 @@ void Process::free(std::unique_ptr<Buffer> buffer) noexcept {
   everywhere_.erase(buffer.get());
 }
 
+bool Process::share(Buffer& buffer, const Gpu& with) {
+  std::lock_guard lock(mutex_);
+  return buffer.map_to(with);
+}
+
 std::string Process::available_text(const Gpu& gpu, int result) const {
   uapi::AvailableMemory a{0, gpu.node.gpu_id, 0};
   if (result != -ENOMEM || version_.minor_version < kAvailableMinor ||

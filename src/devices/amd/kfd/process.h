@@ -43,6 +43,8 @@ class Process {
 
   std::unique_ptr<Buffer> allocate(Gpu& gpu, const BufferRequest& request);
   void free(std::unique_ptr<Buffer> buffer) noexcept;  // may be null
+  // As Buffer::map_to, for memory that others may be sharing at the same time.
+  bool share(Buffer& buffer, const Gpu& with);
   // ", 123 bytes are available" after ENOMEM where the kernel tells, else "".
   std::string available_text(const Gpu& gpu, int result) const;
 

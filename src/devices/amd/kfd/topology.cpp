@@ -160,6 +160,11 @@ std::vector<GpuNode> read_topology(os::Kernel& kernel) {
   std::vector<GpuNode> gpus;
   for (uint32_t i : numbered(kernel, kNodes))
     if (auto gpu = read_node(kernel, i)) gpus.push_back(std::move(*gpu));
+  for (GpuNode& gpu : gpus) {
+    gpu.has_peers = std::any_of(gpus.begin(), gpus.end(), [&](const GpuNode& other) {
+      return &other != &gpu && other.reaches(gpu);
+    });
+  }
   return gpus;
 }
 

@@ -3,6 +3,7 @@
 // Source: Linux amdkfd/kfd_topology.c (node_show, mem_show, iolink_show).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,10 +26,14 @@ struct GpuNode {
   std::string name;         // "navi31", "ip discovery"
   Topology shape;
   std::vector<uint32_t> links;  // nodes that it reaches directly
+  bool has_peers = false;       // there is another GPU that reaches this one
 
   // Null: not supported.
   const Generation* generation() const { return find_generation(target_version); }
   std::string arch() const;  // "gfx1100", of unsupported ones too
+  bool reaches(const GpuNode& other) const {
+    return std::find(links.begin(), links.end(), other.node) != links.end();
+  }
 };
 
 // In the order of their numbers. Nodes that this user may not see are left out; a damaged text

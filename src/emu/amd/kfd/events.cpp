@@ -150,10 +150,10 @@ WaitResult Events::wait(std::span<EventData> events, bool all, uint32_t timeout_
     }
     if (!stepped) {
       const auto now = Clock::now();
-      if (!forever && now >= deadline) break;
+      result = state(waiters, all);  // another thread's step may have been the one
+      if (result != WaitResult::Timeout || (!forever && now >= deadline)) break;
       const auto again = step || forever ? now + kStepAgain : deadline;
-      if (state(waiters, all) == WaitResult::Timeout)
-        changed_.wait_until(lock, forever ? again : std::min(again, deadline));
+      changed_.wait_until(lock, forever ? again : std::min(again, deadline));
     }
     result = state(waiters, all);
     if (timeout_ms == 0) break;  // a look moves engines by one step and not to their end
