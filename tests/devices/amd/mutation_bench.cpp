@@ -158,7 +158,8 @@ void Bench::add_mutations(const PacketStream& s, bool ring, QueueKind kind) {
     const bool first = !begun && kind != QueueKind::Aql;
     const std::string name = rule_name(packet, kind) + (first ? ", at the start" : "");
     begun |= is_work(packet);
-    possible.push_back({lists_, ring, unit, 0, 0, name});
+    const bool orders = !is_work(packet) && packet.name != "SET_SH_REG";
+    possible.push_back({lists_, ring, unit, 0, 0, name, orders});
     for (const OrderBits& bits : order_bits(kind, ring, dwords[0])) {
       for (uint32_t bit = bits.first; bit <= bits.last; ++bit) {
         const uint32_t mask = 1u << bit;

@@ -7,7 +7,7 @@
 //  order        b begins when a has ended and b's queue, or the host, knows it: by a wait for idle,
 //               by the value of a signal, by a doorbell after those.
 //  write-back   what a GPU wrote to VRAM is seen outside of it once its L2 was written back, after
-//               a and before b.
+//               a and before b; likewise where b writes, which would be overwritten later.
 //  HDP          what the host wrote through the bar is seen by the GPU that it belongs to after a
 //               flush of the HDP.
 //  L2           a line of VRAM that the L2 may have from before an outside write is invalidated
@@ -40,6 +40,7 @@ struct Mutation {
   uint32_t dword = 0, clear = 0;  // bits of a dword of the unit; none: the whole unit
   // Which rule of an encoder has emitted it, and what is taken: the same for all lists.
   std::string kind;
+  bool orders = true;  // neither work nor a register
 };
 
 // One packet of gfx1100.
@@ -103,6 +104,7 @@ class OrderModel {
     uint32_t op;
     Path path;
     bool write;
+    bool whole;  // the line, all of it
     auto operator<=>(const Access&) const = default;
   };
   struct Kernel {
@@ -141,6 +143,7 @@ class OrderModel {
   class Judge;
 
   bool take(Step step);  // false: it waits
+  bool take_all(Run& run) const;
   bool advance(uint32_t queue);
   void advance_all();
   void touch(uint32_t op, Path path, bool write, uint64_t address, uint64_t bytes);
