@@ -20,7 +20,7 @@ using List = Bench::List;
 
 // Orders in which a scene runs: those that show a deletion may be rare.
 constexpr uint64_t kSeeds = 3, kSeedsOfNeeded = 1500;
-constexpr uint64_t kRandomScenes = 30;  // of each kind of queue
+constexpr uint64_t kRandomScenes = 20;  // of each kind of queue
 
 struct SceneRow {
   std::string name;
