@@ -86,6 +86,8 @@ GpuScene::GpuScene(uint32_t gpus, uint64_t seed) : random_(seed) {
     spaces_.push_back(std::make_unique<AddressSpace>());
     gpus_.push_back(std::make_unique<Gpu>(i, *spaces_[i], *this, random_.next()));
   }
+  fast_ = random_.below(size_t(gpus) + 1);
+  evicts_ = random_.below(4u) == 0;
 }
 
 GpuScene::~GpuScene() {
@@ -153,7 +155,9 @@ rdna::Kernel GpuScene::place(const Block& block, const std::vector<uint8_t>& fil
 }
 
 bool GpuScene::step() {
-  const size_t first = random_.below(gpus_.size());
+  if (evicts_ && random_.below(16u) == 0) gpus_[random_.below(gpus_.size())]->evict();
+  const bool fast = fast_ < gpus_.size() && random_.below(16u) != 0;
+  const size_t first = fast ? fast_ : random_.below(gpus_.size());
   for (size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[(first + i) % gpus_.size()]->step()) return true;
   }

@@ -75,6 +75,8 @@ class GpuScene : public GpuEvents {
   Block make(size_t bytes, Buffer::Home home, uint32_t gpu, bool bar);
 
   SplitMix64 random_;
+  size_t fast_ = 0;      // the GPU that is mostly stepped; else all alike
+  bool evicts_ = false;  // L2s drop lines now and then
   uint64_t next_address_ = 0x7f0000000000;
   uint32_t next_queue_ = 1;
   std::deque<std::vector<std::byte>> memory_;

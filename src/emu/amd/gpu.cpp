@@ -1,22 +1,40 @@
 #include "emu/amd/gpu.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "emu/amd/queue.h"
 
 namespace tuff::emu::amd {
 
+constexpr uint32_t kSeldom = 16, kStepsOfSlow = 24;  // on average
+
 struct Gpu::State {
+  // What is seldom drawn for a while where there is other work: orders in which something comes
+  // late would be rare if all were drawn alike.
+  enum class Slow : uint8_t {
+    Nothing,
+    Packets,
+    Kernels,
+    Copies,
+    Releases,
+    FirstQueue,
+    LastQueue,
+    kCount
+  };
+
   State(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed)
       : chip(index, space, events, seed) {}
 
   bool step();
+  bool held_back(const Queue::Choice& choice);
   void restart_serials();
 
   mutable std::mutex mutex;
   Chip chip;
   std::vector<std::unique_ptr<Queue>> queues;
-  std::vector<Queue::Choice> choices;  // of the last step, for its memory
+  std::vector<Queue::Choice> choices, late;  // of the last step, for their memory
+  Slow slow = Slow::Nothing;
 };
 
 // Serial numbers have few bits. They start again once nothing is going on that has one.
@@ -28,18 +46,41 @@ void Gpu::State::restart_serials() {
   for (const auto& q : queues) q->forget_order();
 }
 
+bool Gpu::State::held_back(const Queue::Choice& c) {
+  bool hits = false;
+  switch (slow) {
+    case Slow::Nothing: return false;
+    case Slow::Packets: hits = c.work == Queue::Work::Packet; break;
+    case Slow::Kernels: hits = c.work == Queue::Work::Kernel; break;
+    case Slow::Copies: hits = c.work == Queue::Work::Copy; break;
+    case Slow::Releases: hits = c.work == Queue::Work::Release; break;
+    case Slow::FirstQueue: hits = c.queue == queues.front().get(); break;
+    case Slow::LastQueue: hits = c.queue == queues.back().get(); break;
+    case Slow::kCount: break;
+  }
+  return hits && chip.random.below(kSeldom) != 0;
+}
+
 bool Gpu::State::step() {
   if (chip.serials_run_out()) restart_serials();
   chip.caches.begin(chip.now());
   choices.clear();
+  late.clear();
+  if (chip.random.below(kStepsOfSlow) == 0) slow = Slow(chip.random.below(uint32_t(Slow::kCount)));
   for (const auto& q : queues) q->offer(choices);
   while (!choices.empty()) {
     const size_t k = chip.random.below(choices.size());
-    if (choices[k].queue->perform(choices[k])) return true;
+    const Queue::Choice choice = choices[k];
     choices[k] = choices.back();
     choices.pop_back();
+    if (held_back(choice)) {
+      late.push_back(choice);
+    } else if (choice.queue->perform(choice)) {
+      return true;
+    }
   }
-  return false;
+  return std::any_of(late.begin(), late.end(),
+                     [](const Queue::Choice& c) { return c.queue->perform(c); });
 }
 
 Gpu::Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed)
@@ -79,6 +120,12 @@ std::string Gpu::blocked() const {
     if (!line.empty()) text += line + "\n";
   }
   return text;
+}
+
+void Gpu::evict() {
+  std::lock_guard lock(state_->mutex);
+  state_->chip.caches.write_back();
+  state_->chip.caches.invalidate();
 }
 
 void Gpu::reset() {

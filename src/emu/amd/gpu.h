@@ -69,6 +69,8 @@ class Gpu {
   bool step();
   // A line for each queue that has packets and cannot go on, and why.
   std::string blocked() const;
+  // The L2 drops its lines, dirty ones to memory, as it may at any time. Never done by itself.
+  void evict();
   void reset();  // all queues are dead, caches empty, kernels gone
   GpuStats stats() const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "emu/llvm_tools.h"
@@ -39,15 +40,16 @@ std::vector<OrderBits> order_bits(QueueKind kind, bool ring, uint32_t head) {
   }
 }
 
-Packet decode(QueueKind kind, bool ring, std::span<const uint32_t> unit) {
-  const Dialect dialect = Dialect::of("gfx1100");
-  if (kind == QueueKind::Sdma) return disassemble_sdma(unit, dialect)[0];
-  return (ring ? disassemble_aql(unit) : disassemble_pm4(unit, dialect))[0];
-}
-
 bool is_work(const Packet& p) {
   return p.name == "DISPATCH_DIRECT" || p.name == "DISPATCH_INDIRECT" || p.name == "DMA_DATA" ||
          p.name == "KERNEL_DISPATCH" || p.name == "COPY_LINEAR";
+}
+
+// How a kernel reads what its second argument points to (see scene_kernels).
+std::optional<OrderModel::Path> source_path(const std::string& kernel) {
+  if (kernel == "scalar") return OrderModel::Path::Scalar;
+  if (kernel == "set" || kernel == "set2") return std::nullopt;
+  return OrderModel::Path::Vector;
 }
 
 // The packet without addresses and values.
@@ -66,34 +68,58 @@ std::string rule_name(const Packet& p, QueueKind kind) {
 Bench::Bench(uint32_t gpus, uint64_t seed, const Mutation& mutation)
     : scene(gpus, seed), generation_(*find_generation("gfx1100")), mutation_(mutation) {}
 
-Bench::Memory& Bench::keep(emu_amd::GpuScene::Block block) {
+Bench::Memory& Bench::keep(emu_amd::GpuScene::Block block, int home) {
   Memory& m = memory_.emplace_back();
   m.block = std::move(block);
   m.handle.address = m.block.address;
   m.handle.size_bytes = m.block.bytes;
   m.handle.host = m.block.host;
+  if (whole()) {
+    m.model = &model;
+    model.add_memory(m.block.address, m.block.bytes, home);
+  }
   return m;
+}
+
+uint32_t Bench::Memory::word(size_t i) const {
+  touched_by_host(i * 4, 4, false);
+  return block.word(i);
+}
+void Bench::Memory::set(size_t i, uint32_t value) const {
+  touched_by_host(i * 4, 4, true);
+  block.set(i, value);
+}
+void Bench::Memory::touched_by_host(size_t at, size_t bytes, bool write) const {
+  if (model) model->host_access(block.address + at, bytes, write);
 }
 
 TestSignal& Bench::signal() {
   Memory& word = system();
-  word.set(0, 0);
+  word.block.set(0, 0);
   return signals_.emplace_back(word.block.address);
 }
 
 void Bench::raise(TestSignal& signal, uint32_t value) {
   for (const Memory& m : memory_) {
-    if (m.block.address == signal.address) m.set(0, value);
+    if (m.block.address == signal.address) m.block.set(0, value);
   }
+  if (whole()) model.host_raises(signal.address, value);
 }
 
 Bench::Queue& Bench::queue(QueueKind kind, uint32_t gpu) {
   const auto emulated = kind == QueueKind::Pm4    ? emu_amd::QueueKind::Pm4
                         : kind == QueueKind::Sdma ? emu_amd::QueueKind::Sdma
                                                   : emu_amd::QueueKind::Aql;
-  Queue q{kind,     &scene.queue(gpu, emulated, 16384), &signal(),
-          0,        uint32_t(queues_.size() + 1),       &system(),
-          &system()};
+  if (whole()) model.add_queue(kind, gpu);
+  Queue q{uint32_t(queues_.size()),
+          kind,
+          &scene.queue(gpu, emulated, 16384),
+          &signal(),
+          0,
+          uint32_t(queues_.size() + 1),
+          &system(),
+          &system(),
+          0};
   return queues_.emplace_back(q);
 }
 
@@ -107,14 +133,19 @@ TestProgram& Bench::program(Memory& code, const std::string& name) {
   c.rsrc3 = k.descriptor.rsrc3;
   c.properties = k.descriptor.properties;
   c.local = {32, 1, 1};
+  code.touched_by_host(0, code.block.bytes, true);
+  if (whole()) model.add_kernel(c, source_path(name));
   return programs_.emplace_back(name, c);
 }
 
 void Bench::arguments(const Memory& args, size_t at, const Memory& dst, const Memory& src,
                       uint32_t k) {
+  args.touched_by_host(at, 20, true);
+  if (args.model)
+    model.set_arguments(args.block.address + at, dst.block.address, src.block.address);
   args.block.set64(at, dst.block.address);
   args.block.set64(at + 8, src.block.address);
-  args.set(at / 4 + 4, k);
+  args.block.set(at / 4 + 4, k);
 }
 
 // ---- mutations
@@ -127,7 +158,8 @@ void Bench::add_mutations(const PacketStream& s, bool ring, QueueKind kind) {
     const bool first = !begun && kind != QueueKind::Aql;
     const std::string name = rule_name(packet, kind) + (first ? ", at the start" : "");
     begun |= is_work(packet);
-    possible.push_back({lists_, ring, unit, 0, 0, name});
+    const bool orders = !is_work(packet) && packet.name != "SET_SH_REG";
+    possible.push_back({lists_, ring, unit, 0, 0, name, orders});
     for (const OrderBits& bits : order_bits(kind, ring, dwords[0])) {
       for (uint32_t bit = bits.first; bit <= bits.last; ++bit) {
         const uint32_t mask = 1u << bit;
@@ -165,15 +197,42 @@ Bench::Prepared Bench::encode(Queue& q, const List& list) {
   EncodeInput in{generation_, binding_, list.commands, {}, {}, 0, 1, {}};
   in.completion = {q.timeline, q.mailbox->block.address, q.event};
   in.timestamps = q.timestamps->block.address;
-  Prepared out{&q, q.kind == QueueKind::Pm4    ? encode_pm4(in)
-                   : q.kind == QueueKind::Sdma ? encode_sdma(in)
-                                               : encode_aql(in)};
+  Prepared out{&q, lists_,
+               q.kind == QueueKind::Pm4    ? encode_pm4(in)
+               : q.kind == QueueKind::Sdma ? encode_sdma(in)
+                                           : encode_aql(in)};
   list_mutations(out.encoded, q.kind);
   if (lists_++ == mutation_.list) mutate(out.encoded, q.kind);
   return out;
 }
 
 // ---- running
+
+// A submission's packets, each jump with what it jumps to behind it.
+void Bench::tell(const Prepared& p, std::span<const uint32_t> packets, std::span<const uint32_t> ib,
+                 uint64_t ib_address) {
+  std::vector<OrderModel::Unit> units;
+  const auto add = [&](const PacketStream& s, std::span<const uint32_t> dwords, bool ring,
+                       uint32_t unit, std::optional<uint32_t> jump) {
+    const uint32_t begin = s.units[unit], end = end_of(s, unit);
+    units.push_back({p.list, ring, unit, jump, {dwords.begin() + begin, dwords.begin() + end}});
+  };
+  const Encoded& e = p.encoded;
+  if (p.queue->kind != QueueKind::Aql) {
+    for (uint32_t i = 0; i < e.ib.units.size(); ++i) add(e.ib, ib, false, i, {});
+    return model.submit(p.queue->index, std::move(units));
+  }
+  for (uint32_t i = 0; i < e.packets.units.size(); ++i) {
+    add(e.packets, packets, true, i, {});
+    const Packet packet = decode(QueueKind::Aql, true, units.back().dwords);
+    if (packet.name != "PM4_IB") continue;
+    const uint64_t begin = (packet["address"] - ib_address) / 4, end = begin + packet["dwords"];
+    for (uint32_t k = 0; k < e.ib.units.size(); ++k) {
+      if (e.ib.units[k] >= begin && e.ib.units[k] < end) add(e.ib, ib, false, k, i);
+    }
+  }
+  model.submit(p.queue->index, std::move(units));
+}
 
 uint64_t Bench::submit(const Prepared& p, const std::vector<uint64_t>& slots) {
   Queue& q = *p.queue;
@@ -190,6 +249,8 @@ uint64_t Bench::submit(const Prepared& p, const std::vector<uint64_t>& slots) {
   e.ib.write(values, dwords.data());
   e.packets.write(values, packets.data());
   if (ib) std::memcpy(ib->block.host, dwords.data(), dwords.size() * 4);
+  ++q.submissions;
+  if (whole()) tell(p, packets, dwords, ib_address);
   if (q.kind == QueueKind::Pm4) {
     const auto jump = indirect_buffer(ib_address, uint32_t(dwords.size()));
     q.ring->push({jump.begin(), jump.end()});
@@ -200,17 +261,46 @@ uint64_t Bench::submit(const Prepared& p, const std::vector<uint64_t>& slots) {
   return q.value;
 }
 
-bool Bench::finished(Queue& q, uint64_t value) {
-  const auto reached = [&] {
+bool Bench::reached(TestSignal& signal, uint64_t value) {
+  const auto holds = [&] {
     for (const Memory& m : memory_) {
-      if (m.block.address == q.timeline->address) return m.word(0) >= value;
+      if (m.block.address == signal.address) return m.block.word(0) >= value;
     }
     return false;
   };
-  while (!reached()) {
+  while (!holds()) {
     if (!scene.step()) return false;
   }
+  if (whole()) model.host_waits(signal.address, uint32_t(value));
   return true;
+}
+
+void Bench::stand_still() {
+  scene.run();
+  if (whole()) model.host_sees_all_stand_still();
+}
+
+uint64_t Bench::timestamp(const Queue& q, uint32_t index) {
+  const size_t at = index * kTimestampStride;
+  if (whole()) model.host_waits(q.timestamps->block.address + at, 1);
+  uint64_t ticks;
+  std::memcpy(&ticks, q.timestamps->block.host + at, sizeof ticks);
+  return ticks;
+}
+
+bool Bench::told_the_host() {
+  scene.run();
+  std::vector<uint32_t> expected, seen = scene.interrupts;
+  bool mailboxes = true;
+  for (const Queue& q : queues_) {
+    expected.insert(expected.end(), q.submissions, q.event);
+    if (q.submissions == 0) continue;
+    mailboxes &= q.mailbox->block.word(0) == q.event;
+    if (whole()) model.host_waits(q.mailbox->block.address, q.event);
+  }
+  if (whole()) model.finish();
+  std::sort(seen.begin(), seen.end());
+  return mailboxes && seen == expected;
 }
 
 }  // namespace tuff::devices::amd

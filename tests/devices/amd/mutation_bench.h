@@ -7,20 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "devices/amd/scene.h"
+#include "devices/amd/order_model.h"
 #include "emu/gpu_scene.h"
 
 namespace tuff::devices::amd {
-
-// What is taken from one encoded list.
-struct Mutation {
-  size_t list = ~size_t(0);  // in the order of encoding
-  bool ring = false;         // of AQL: a packet of the ring, not of its indirect buffer
-  uint32_t unit = 0;
-  uint32_t dword = 0, clear = 0;  // bits of a dword of the unit; none: the whole unit
-  // Which rule of an encoder has emitted it, and what is taken: the same for all lists.
-  std::string kind;
-};
 
 class Bench {
  public:
@@ -30,19 +20,25 @@ class Bench {
     emu::amd::GpuScene::Block block;
     hcq::MemoryBlock handle;
     hcq::Span span(size_t at = 0, size_t bytes = 128) const { return {&handle, at, bytes}; }
-    uint32_t word(size_t i) const { return block.word(i); }
-    void set(size_t i, uint32_t value) const { block.set(i, value); }
+    OrderModel* model = nullptr;
+    uint32_t word(size_t i) const;
+    void set(size_t i, uint32_t value) const;
+    void touched_by_host(size_t at, size_t bytes, bool write) const;
   };
-  Memory& system(size_t bytes = 4096) { return keep(scene.system(bytes)); }
-  Memory& vram(uint32_t gpu = 0, size_t bytes = 4096) { return keep(scene.vram(gpu, bytes)); }
+  Memory& system(size_t bytes = 4096) { return keep(scene.system(bytes), OrderModel::kSystem); }
+  Memory& vram(uint32_t gpu = 0, size_t bytes = 4096) {
+    return keep(scene.vram(gpu, bytes), int(gpu));
+  }
 
   struct Queue {
+    uint32_t index;
     QueueKind kind;
     emu::amd::GpuScene::Ring* ring;
     TestSignal* timeline;
     uint64_t value = 0;
     uint32_t event;
     Memory *mailbox, *timestamps;
+    uint32_t submissions = 0;
   };
   Queue& queue(QueueKind kind, uint32_t gpu = 0);
   TestSignal& signal();
@@ -63,22 +59,32 @@ class Bench {
   };
   struct Prepared {
     Queue* queue;
+    size_t list;
     Encoded encoded;
   };
   Prepared encode(Queue& queue, const List& list);
   // Returns the timeline's value at its end.
   uint64_t submit(const Prepared& prepared, const std::vector<uint64_t>& slots = {});
-  bool finished(Queue& queue, uint64_t value);  // steps until then, false if nothing goes on
+  bool reached(TestSignal& signal, uint64_t value);  // steps until then, false if nothing goes on
+  bool finished(Queue& queue, uint64_t value) { return reached(*queue.timeline, value); }
+  uint64_t timestamp(const Queue& queue, uint32_t index);
+  void stand_still();  // steps as far as all queues get
+  // Steps until all is done. Whether each submission has told the host.
+  bool told_the_host();
   void arguments(const Memory& args, size_t at, const Memory& dst, const Memory& src, uint32_t k);
 
   emu::amd::GpuScene scene;
+  OrderModel model;                // of what is run, if nothing is taken away
   std::vector<Mutation> possible;  // what could be taken from the lists so far
 
  private:
-  Memory& keep(emu::amd::GpuScene::Block block);
+  bool whole() const { return mutation_.list == ~size_t(0); }
+  Memory& keep(emu::amd::GpuScene::Block block, int home);
   void list_mutations(const Encoded& encoded, QueueKind kind);
   void add_mutations(const PacketStream& stream, bool ring, QueueKind kind);
   void mutate(Encoded& encoded, QueueKind kind) const;
+  void tell(const Prepared& prepared, std::span<const uint32_t> packets,
+            std::span<const uint32_t> ib, uint64_t ib_address);
 
   const Generation& generation_;
   TestBinding binding_;
