@@ -454,8 +454,10 @@ TEST(GpuKernels, LoadedCodeThatNobodyInvalidatedForIsNamed) {
     bed.send(bed.begin + launch + release(bed.word.address, 1));
     EXPECT_EQ(bed.findings_text(), "");
     EXPECT_EQ(bed.b.word(0), 2u);
-    std::byte* code = bed.code.host - bed.code.address;
-    std::memcpy(code + set.entry_address, code + set2.entry_address, 256);
+    const auto code_of = [&](const rdna::Kernel& k) {
+      return bed.code.host + (k.entry_address - bed.code.address);
+    };
+    std::memcpy(code_of(set), code_of(set2), 256);
     const uint32_t caches = invalidates ? kAcquireAll : kAcquireAll & ~1u;
     bed.send(kIdle + hdp_flush() + acquire(caches) + launch + release(bed.word.address, 2));
     EXPECT_EQ(bed.b.word(0), invalidates ? 3u : 2u);
