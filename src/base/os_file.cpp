@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_stream.h"
 
 namespace tuff::os {
 namespace {
@@ -107,16 +108,68 @@ std::vector<uint8_t> read_file(const std::string& path) {
 }
 std::string read_text(const std::string& path) { return read_whole<std::string>(path); }
 
+struct OutputFile::State {
+  explicit State(const std::string& target)
+      : path(target),
+        temporary(temporary_beside(target)),
+        file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666) {}
+  ~State() {
+    if (!committed) ::unlink(temporary.c_str());
+  }
+  std::string path, temporary;
+  File file;
+  bool committed = false;
+};
+
+OutputFile::OutputFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
+OutputFile::~OutputFile() = default;
+
+void OutputFile::write(std::span<const uint8_t> bytes) {
+  state_->file.write_all(bytes);
+  offset_ += bytes.size();
+}
+
+void OutputFile::commit() {
+  state_->file.sync_and_close();
+  if (::rename(state_->temporary.c_str(), state_->path.c_str()) != 0)
+    fail_errno("cannot write", state_->path, errno);
+  state_->committed = true;
+}
+
 void write_file(const std::string& path, std::span<const uint8_t> bytes) {
-  const std::string temporary = temporary_beside(path);
-  try {
-    File file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    file.write_all(bytes);
-    file.sync_and_close();
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_errno("cannot write", path, errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+  OutputFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+InputFile::InputFile(const std::string& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) fail_errno("cannot open", path_, errno);
+  struct stat status;
+  const int error = ::fstat(fd_, &status) == 0 ? 0 : errno;
+  if (error == 0 && S_ISREG(status.st_mode)) {
+    size_ = uint64_t(status.st_size);
+    return;
+  }
+  ::close(fd_);
+  if (error) fail_errno("cannot read", path_, error);
+  fail<IoError>("cannot read '{}': it is no regular file", path_);
+}
+InputFile::~InputFile() { ::close(fd_); }
+
+void InputFile::read_at(uint64_t offset, std::span<uint8_t> into) const {
+  // Linux transfers at most 0x7ffff000 bytes in one call: read(2).
+  while (!into.empty()) {
+    const ssize_t n = ::pread(fd_, into.data(), into.size(), off_t(offset));
+    if (n > 0) {
+      into = into.subspan(size_t(n));
+      offset += uint64_t(n);
+    } else if (n == 0) {
+      fail<IoError>("cannot read '{}': it ends at byte {}, {} bytes early; it has become shorter",
+                    path_, offset, into.size());
+    } else if (errno != EINTR) {
+      fail_errno("cannot read", path_, errno);
+    }
   }
 }
 
