@@ -21,7 +21,7 @@ PUBLIC_HEADERS = {
     "tensor.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
-    "io.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
+    "io.h": "io", "metadata.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io",
 }
 

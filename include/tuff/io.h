@@ -1,0 +1,76 @@
+// Tensors in files: safetensors, NumPy's .npy and .npz, PyTorch's checkpoints, GGUF and IDX. Called
+// by users, `tuff inspect` and `tuff convert`. Must never know of graphs or devices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tuff/metadata.h>
+#include <tuff/tensor.h>
+
+namespace tuff {
+
+/// What a file says of a tensor, without reading its contents.
+struct TensorInfo {
+  std::string name;
+  std::string type;  ///< as the format spells it: "F32", "<f4", "torch.HalfStorage", "Q4_K"
+  DType dtype =
+      DType::Void;  ///< of the tensor; F32 for blocks; Void where tuff cannot compute with it
+  std::vector<int64_t> shape;
+  uint64_t size_bytes = 0;  ///< as they are stored
+  uint64_t offset = 0;      ///< in the file, in an archive in the member
+  std::string file;         ///< path, of an archive with the member; empty: made in this process
+};
+
+/// An ordered dictionary of tensors, with metadata. Of a loaded one the header alone is read: at()
+/// reads a tensor's contents when it is first asked for. Copies share, as those of a Tensor do.
+class TensorDict {
+ public:
+  TensorDict();
+  size_t size() const;
+  bool empty() const { return size() == 0; }
+  std::vector<std::string> names() const;
+  bool contains(std::string_view name) const;
+  /// InvalidArgument for a name that is not there; IoError and Unsupported as load().
+  Tensor at(std::string_view name) const;
+  Tensor operator[](std::string_view name) const { return at(name); }
+  /// At the end, or in the place of the tensor of that name.
+  void set(const std::string& name, const Tensor& tensor);
+  void erase(std::string_view name);
+  std::vector<TensorInfo> info() const;
+  /// "safetensors", "npy", "npz", "pytorch", "gguf", "idx"; empty if it comes from no file.
+  const std::string& format() const;
+  const Metadata& metadata() const;
+  /// Null if it is not there.
+  const MetadataValue* metadata(std::string_view key) const;
+  void set_metadata(const std::string& key, MetadataValue value);
+
+ private:
+  friend TensorDict load(const std::string& path, const struct LoadOptions& options);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct LoadOptions {
+  std::string device;  ///< where tensors are made; "" is the default device
+};
+
+/// Opens a file of any format that tuff knows, told by its contents; names ending in .index.json
+/// are the index of a sharded safetensors model, those ending in .gz are inflated first (IDX).
+/// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
+/// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
+/// from at() for element types that tuff does not have.
+TensorDict load(const std::string& path, const LoadOptions& options = {});
+
+struct SaveOptions {
+  bool compress = false;  ///< .npz: deflated instead of stored
+};
+
+/// Writes .safetensors, .npz or .npy (of one tensor), told by the name's ending. The file is whole
+/// or as it was before. safetensors keeps metadata, as texts. InvalidArgument for another ending
+/// and for what the format does not hold; IoError where it cannot be written.
+void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options = {});
+
+}  // namespace tuff

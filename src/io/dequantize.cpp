@@ -1,0 +1,160 @@
+#include "io/dequantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tuff::io {
+namespace {
+
+// Bytes [begin, begin + count) of every block, as whole numbers.
+Tensor bytes(const Tensor& blocks, int64_t begin, int64_t count) {
+  return blocks.narrow(1, begin, count).cast(DType::I32);
+}
+Tensor signed_bytes(const Tensor& blocks, int64_t begin, int64_t count) {
+  return blocks.narrow(1, begin, count).bitcast(DType::I8).cast(DType::I32);
+}
+// Two bytes of every block as a half-precision number: (n, 1).
+Tensor half(const Tensor& blocks, int64_t begin) {
+  const Tensor low = blocks.narrow(1, begin, 1).cast(DType::U16),
+               high = blocks.narrow(1, begin + 1, 1).cast(DType::U16);
+  return (low | (high << 8)).bitcast(DType::F16).cast(DType::F32);
+}
+// 0, step, 2*step ... along axis `axis` of `rank`.
+Tensor steps(const Tensor& like, int64_t count, int64_t step, int64_t axis, int64_t rank) {
+  Sizes sizes(size_t(rank), 1);
+  sizes[size_t(axis)] = count;
+  return Tensor::arange(0, count * step, step, {.dtype = DType::I32, .device = like.device()})
+      .reshape(sizes);
+}
+// (n, m) bytes -> (n, fields, m): `fields` numbers of `bits` from each, the lowest first.
+Tensor fields(const Tensor& packed, int64_t count, int64_t bits) {
+  return (packed.unsqueeze(1) >> steps(packed, count, bits, 1, 3)) & ((1 << bits) - 1);
+}
+// 16 bytes at `begin` -> 32 numbers of 4 bits: low halves first.
+Tensor nibbles(const Tensor& blocks, int64_t begin) {
+  return fields(bytes(blocks, begin, 16), 2, 4).reshape({-1, 32});
+}
+// 4 bytes at `begin` -> the fifth bits of 32 numbers, as 0 or 16.
+Tensor fifth_bits(const Tensor& blocks, int64_t begin) {
+  const Tensor each = bytes(blocks, begin, 4).unsqueeze(2) >> steps(blocks, 8, 1, 2, 3);
+  return (each & 1).reshape({-1, 32}) << 4;
+}
+Tensor as_float(const Tensor& t) { return t.cast(DType::F32); }
+
+Tensor q4_0(const Tensor& b) { return half(b, 0) * as_float(nibbles(b, 2) - 8); }
+Tensor q4_1(const Tensor& b) { return half(b, 0) * as_float(nibbles(b, 4)) + half(b, 2); }
+Tensor q5_0(const Tensor& b) {
+  return half(b, 0) * as_float((nibbles(b, 6) | fifth_bits(b, 2)) - 16);
+}
+Tensor q5_1(const Tensor& b) {
+  return half(b, 0) * as_float(nibbles(b, 8) | fifth_bits(b, 4)) + half(b, 2);
+}
+Tensor q8_0(const Tensor& b) { return half(b, 0) * as_float(signed_bytes(b, 2, 32)); }
+
+// 16 values by a number of 4 bits.
+Tensor looked_up(const std::vector<float>& values, const Tensor& index) {
+  return Tensor::from(values, {int64_t(values.size())}, {.device = index.device()}).take(index);
+}
+Tensor iq4_nl(const Tensor& b) {
+  static const std::vector<float> kValues = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                             1,    13,   25,  38,  53,  69,  89,  113};
+  return half(b, 0) * looked_up(kValues, nibbles(b, 2));
+}
+// E2M1 numbers times a power of two, 2^(e - 127): halved here, since the table holds doubles. The
+// two smallest scales are subnormal.
+Tensor mxfp4(const Tensor& b) {
+  static const std::vector<float> kDoubled = {0, 1,  2,  3,  4,  6,  8,  12,
+                                              0, -1, -2, -3, -4, -6, -8, -12};
+  const Tensor e = bytes(b, 0, 1);
+  const Tensor bits = Tensor::where(e < 2, (e + 1) << 21, (e - 1) << 23);
+  return bits.bitcast(DType::F32) * looked_up(kDoubled, nibbles(b, 1));
+}
+
+// 32 elements of each of 8 groups: low halves of 32 bytes, then their high halves.
+Tensor nibbles_by_64(const Tensor& blocks, int64_t begin) {
+  const Tensor qs = bytes(blocks, begin, 128).reshape({-1, 4, 1, 32});
+  return ((qs >> steps(blocks, 2, 4, 2, 4)) & 15).reshape({-1, 8, 32});
+}
+struct ScalesAndMins {
+  Tensor scales, mins;  // (n, 8, 1)
+};
+// 12 bytes hold 8 scales and 8 minima of 6 bits: of the first four the low bits of bytes 0..3 and
+// 4..7; of the others four bits in bytes 8..11 and two above those of the first.
+ScalesAndMins six_bit_scales(const Tensor& blocks, int64_t begin) {
+  const Tensor a = bytes(blocks, begin, 4), b = bytes(blocks, begin + 4, 4),
+               c = bytes(blocks, begin + 8, 4);
+  const Tensor scales = Tensor::cat({a & 63, (c & 15) | ((a >> 6) << 4)}, 1);
+  const Tensor mins = Tensor::cat({b & 63, (c >> 4) | ((b >> 6) << 4)}, 1);
+  return {as_float(scales).unsqueeze(2), as_float(mins).unsqueeze(2)};
+}
+Tensor scaled_by_group(const Tensor& b, const Tensor& quants) {
+  const ScalesAndMins s = six_bit_scales(b, 4);
+  const Tensor d = half(b, 0).unsqueeze(2), least = half(b, 2).unsqueeze(2);
+  return (d * s.scales * as_float(quants) - least * s.mins).reshape({-1, 256});
+}
+Tensor q4_k(const Tensor& b) { return scaled_by_group(b, nibbles_by_64(b, 16)); }
+Tensor q5_k(const Tensor& b) {
+  const Tensor fifth = fields(bytes(b, 16, 32), 8, 1) << 4;
+  return scaled_by_group(b, nibbles_by_64(b, 48) | fifth);
+}
+
+// 64 bytes at `begin` -> (n, 2, 4, 32): numbers of two bits, a half of the block from 32 bytes.
+Tensor two_bits(const Tensor& blocks, int64_t begin) {
+  const Tensor qs = bytes(blocks, begin, 64).reshape({-1, 2, 1, 32});
+  return (qs >> steps(blocks, 4, 2, 2, 4)) & 3;
+}
+Tensor q2_k(const Tensor& b) {
+  const Tensor both = bytes(b, 0, 16).unsqueeze(2), d = half(b, 80).unsqueeze(2),
+               least = half(b, 82).unsqueeze(2);
+  const Tensor quants = as_float(two_bits(b, 16)).reshape({-1, 16, 16});
+  return (d * as_float(both & 15) * quants - least * as_float(both >> 4)).reshape({-1, 256});
+}
+// 16 scales of 6 bits: four low bits in the halves of bytes 0..7, two high ones in bytes 8..11.
+Tensor q3_k_scales(const Tensor& b, int64_t begin) {
+  const Tensor low = fields(bytes(b, begin, 8), 2, 4).reshape({-1, 16});
+  const Tensor high = fields(bytes(b, begin + 8, 4), 4, 2).reshape({-1, 16});
+  return (low | (high << 4)) - 32;
+}
+Tensor q3_k(const Tensor& b) {
+  const Tensor third = fields(bytes(b, 0, 32), 8, 1).reshape({-1, 2, 4, 32});
+  const Tensor quants = ((two_bits(b, 32) | (third << 2)) - 4).reshape({-1, 16, 16});
+  const Tensor scales = half(b, 108) * as_float(q3_k_scales(b, 96));
+  return (scales.unsqueeze(2) * as_float(quants)).reshape({-1, 256});
+}
+Tensor q6_k(const Tensor& b) {
+  const Tensor low = bytes(b, 0, 128).reshape({-1, 2, 1, 64}) >> steps(b, 2, 4, 2, 4);
+  const Tensor quants = ((low & 15).reshape({-1, 2, 4, 32}) | (two_bits(b, 128) << 4)) - 32;
+  const Tensor scales = half(b, 208) * as_float(signed_bytes(b, 192, 16));
+  return (scales.unsqueeze(2) * as_float(quants.reshape({-1, 16, 16}))).reshape({-1, 256});
+}
+Tensor q8_k(const Tensor& b) {
+  const Tensor d =
+      bytes(b, 0, 1) | (bytes(b, 1, 1) << 8) | (bytes(b, 2, 1) << 16) | (bytes(b, 3, 1) << 24);
+  return d.bitcast(DType::F32) * as_float(signed_bytes(b, 4, 256));
+}
+
+struct TypeRow {
+  std::string_view name;
+  Tensor (*decode)(const Tensor&);
+};
+constexpr TypeRow kTypes[] = {
+    {"Q4_0", q4_0}, {"Q4_1", q4_1},   {"Q5_0", q5_0},     {"Q5_1", q5_1}, {"Q8_0", q8_0},
+    {"Q2_K", q2_k}, {"Q3_K", q3_k},   {"Q4_K", q4_k},     {"Q5_K", q5_k}, {"Q6_K", q6_k},
+    {"Q8_K", q8_k}, {"MXFP4", mxfp4}, {"IQ4_NL", iq4_nl},
+};
+
+}  // namespace
+
+bool can_dequantize(std::string_view type) {
+  return std::ranges::find(kTypes, type, &TypeRow::name) != std::end(kTypes);
+}
+
+Tensor dequantize(std::string_view type, const Tensor& blocks) {
+  const auto* row = std::ranges::find(kTypes, type, &TypeRow::name);
+  TUFF_CHECK(row != std::end(kTypes), "no decoder of {}", type);
+  return row->decode(blocks);
+}
+
+}  // namespace tuff::io

@@ -1,0 +1,13 @@
+// IDX (yann.lecun.com/exdb/mnist): a magic number with type and number of axes, big-endian extents
+// and elements. Called by tensor_file; a pure function of the bytes. Labelled sets of images are
+// io/idx.h's.
+#pragma once
+
+#include "io/formats/index.h"
+
+namespace tuff::io {
+
+bool is_idx(const ByteSource& source);
+FileIndex read_idx_array(const ByteSource& source, const std::string& name);
+
+}  // namespace tuff::io

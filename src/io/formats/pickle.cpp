@@ -1,0 +1,318 @@
+#include "io/formats/pickle.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+namespace tuff::io {
+namespace {
+
+enum class Call : uint8_t { None, OrderedDict, Tensor, Parameter };
+
+// What a pickle may name; nothing else is accepted.
+struct GlobalRow {
+  const char* name;
+  Call call;
+  DType dtype;  // of a storage
+};
+constexpr GlobalRow kGlobals[] = {
+    {"collections.OrderedDict", Call::OrderedDict, DType::Void},
+    {"torch._utils._rebuild_tensor_v2", Call::Tensor, DType::Void},
+    {"torch._utils._rebuild_parameter", Call::Parameter, DType::Void},
+    {"torch.DoubleStorage", Call::None, DType::F64},
+    {"torch.FloatStorage", Call::None, DType::F32},
+    {"torch.HalfStorage", Call::None, DType::F16},
+    {"torch.BFloat16Storage", Call::None, DType::BF16},
+    {"torch.LongStorage", Call::None, DType::I64},
+    {"torch.IntStorage", Call::None, DType::I32},
+    {"torch.ShortStorage", Call::None, DType::I16},
+    {"torch.CharStorage", Call::None, DType::I8},
+    {"torch.ByteStorage", Call::None, DType::U8},
+    {"torch.BoolStorage", Call::None, DType::Bool},
+};
+
+constexpr uint32_t kMark = std::numeric_limits<uint32_t>::max();
+constexpr uint8_t kMaxProtocol = 5;
+
+class Machine {
+ public:
+  explicit Machine(const ByteSource& source) : r_(source) {
+    // Shared by all that push them.
+    for (const bool b : {false, true}) add(PickleKind::Bool).number = b;
+    add(PickleKind::None);
+  }
+
+  Pickle run() {
+    for (char code = next(); code != '.'; code = next()) step(code);
+    out_.root = pop();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr uint32_t kNoneValue = 2;
+
+  char next() {
+    at_ = r_.offset();
+    return char(r_.byte());
+  }
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> reason, Args&&... args) const {
+    fail_at(r_.source(), at_, reason, std::forward<Args>(args)...);
+  }
+
+  PickleValue& add(PickleKind kind) {
+    if (out_.values.size() == kMaxPickleValues)
+      refuse("more than {} values in a pickle", kMaxPickleValues);
+    out_.values.push_back({.kind = kind});
+    return out_.values.back();
+  }
+  PickleValue& push_new(PickleKind kind) {
+    push(uint32_t(out_.values.size()));
+    return add(kind);
+  }
+  void push(uint32_t value) {
+    if (stack_.size() == kMaxPickleStack) refuse("a stack of more than {}", kMaxPickleStack);
+    stack_.push_back(value);
+  }
+  uint32_t pop() {
+    if (stack_.empty() || stack_.back() == kMark) refuse("the stack is empty");
+    const uint32_t value = stack_.back();
+    stack_.pop_back();
+    return value;
+  }
+  uint32_t top() const {
+    if (stack_.empty() || stack_.back() == kMark) refuse("the stack is empty");
+    return stack_.back();
+  }
+  std::vector<uint32_t> pop_to_mark() {
+    const auto mark = std::find(stack_.rbegin(), stack_.rend(), kMark);
+    if (mark == stack_.rend()) refuse("a mark is missing");
+    std::vector<uint32_t> items(mark.base(), stack_.end());
+    stack_.erase(mark.base() - 1, stack_.end());
+    return items;
+  }
+  const PickleValue& value(uint32_t i) const { return out_.values[i]; }
+  PickleValue& container(PickleKind kind, const char* what) {
+    PickleValue& v = out_.values[top()];
+    if (v.kind != kind) refuse("{} without one", what);
+    return v;
+  }
+
+  void step(char code) {
+    if (step_number(code) || step_container(code) || step_memo(code)) return;
+    switch (code) {
+      case '\x80': {
+        const uint8_t protocol = r_.byte();
+        if (protocol > kMaxProtocol) refuse("protocol {} of pickle", protocol);
+        return;
+      }
+      case '\x95': r_.skip(sizeof(uint64_t)); return;  // a frame is read like the rest
+      case 'X': push_text(r_.text(r_.little<uint32_t>())); return;
+      case '\x8c': push_text(r_.text(r_.byte())); return;
+      case 'c': {
+        std::string name = r_.line();
+        global(name + "." + r_.line());
+        return;
+      }
+      case '\x93': {
+        const uint32_t name = pop(), module = pop();
+        if (value(name).kind != PickleKind::Text || value(module).kind != PickleKind::Text)
+          refuse("a global without name");
+        global(value(module).text + "." + value(name).text);
+        return;
+      }
+      case 'Q': persistent(); return;
+      case 'R': reduce(); return;
+      case 'b': build(); return;
+      case '0': pop(); return;
+      default: refuse("the opcode 0x{:02x} is not read", uint8_t(code));
+    }
+  }
+
+  bool step_number(char code) {
+    switch (code) {
+      case 'N': push(kNoneValue); return true;
+      case '\x88': push(1); return true;
+      case '\x89': push(0); return true;
+      case 'J': push_new(PickleKind::Int).number = r_.little<int32_t>(); return true;
+      case 'K': push_new(PickleKind::Int).number = r_.byte(); return true;
+      case 'M': push_new(PickleKind::Int).number = r_.little<uint16_t>(); return true;
+      case '\x8a': push_new(PickleKind::Int).number = long_number(); return true;
+      case 'G': push_new(PickleKind::Float).real = r_.big<double>(); return true;
+      default: return false;
+    }
+  }
+  bool step_container(char code) {
+    switch (code) {
+      case '(': push_mark(); return true;
+      case '}': push_new(PickleKind::Dict); return true;
+      case ']': push_new(PickleKind::List); return true;
+      case ')': push_new(PickleKind::Tuple); return true;
+      case 't': push_tuple(pop_to_mark()); return true;
+      case '\x85':
+      case '\x86':
+      case '\x87': {
+        std::vector<uint32_t> items(size_t(uint8_t(code) - 0x84));
+        for (size_t i = items.size(); i-- > 0;) items[i] = pop();
+        push_tuple(std::move(items));
+        return true;
+      }
+      case 'a': append({pop()}, PickleKind::List); return true;
+      case 'e': append(pop_to_mark(), PickleKind::List); return true;
+      case 's': {
+        const uint32_t item = pop(), key = pop();
+        append({key, item}, PickleKind::Dict);
+        return true;
+      }
+      case 'u': append(pop_to_mark(), PickleKind::Dict); return true;
+      default: return false;
+    }
+  }
+  bool step_memo(char code) {
+    switch (code) {
+      case 'q': memo_[r_.byte()] = top(); return true;
+      case 'r': memo_[r_.little<uint32_t>()] = top(); return true;
+      case '\x94': memo_[uint32_t(memo_.size())] = top(); return true;
+      case 'h': recall(r_.byte()); return true;
+      case 'j': recall(r_.little<uint32_t>()); return true;
+      default: return false;
+    }
+  }
+
+  void push_mark() {
+    if (stack_.size() == kMaxPickleStack) refuse("a stack of more than {}", kMaxPickleStack);
+    stack_.push_back(kMark);
+  }
+  void push_text(std::string text) { push_new(PickleKind::Text).text = std::move(text); }
+  void push_tuple(std::vector<uint32_t> items) {
+    push_new(PickleKind::Tuple).items = std::move(items);
+  }
+  void append(const std::vector<uint32_t>& items, PickleKind kind) {
+    const bool dict = kind == PickleKind::Dict;
+    if (dict && items.size() % 2 != 0) refuse("a key without value");
+    PickleValue& v = container(kind, dict ? "a dictionary's items" : "a list's items");
+    v.items.insert(v.items.end(), items.begin(), items.end());
+  }
+  void recall(uint32_t id) {
+    const auto found = memo_.find(id);
+    if (found == memo_.end()) refuse("nothing was remembered as {}", id);
+    push(found->second);
+  }
+  // Two's complement, as many bytes as are needed.
+  int64_t long_number() {
+    const uint8_t count = r_.byte();
+    if (count > sizeof(int64_t)) refuse("an integer of {} bytes, more than 8", count);
+    uint64_t bits = 0;
+    for (uint8_t i = 0; i < count; i++) bits |= uint64_t(r_.byte()) << (8 * i);
+    const int unused = 64 - 8 * count;
+    return count == 0 ? 0 : int64_t(bits << unused) >> unused;
+  }
+
+  void global(const std::string& name) {
+    const auto* row = std::ranges::find(
+        kGlobals, name, [](const GlobalRow& r) { return std::string_view(r.name); });
+    if (row == std::end(kGlobals))
+      refuse("'{}' is refused: only tensors, parameters, containers and plain values are read",
+             shown(name));
+    push_new(PickleKind::Global).number = row - std::begin(kGlobals);
+  }
+  const GlobalRow& row_of(const PickleValue& v) const { return kGlobals[v.number]; }
+
+  int64_t whole(uint32_t i, const char* what) const {
+    const PickleValue& v = value(i);
+    if (v.kind != PickleKind::Int || v.number < 0) refuse("{} is no whole number", what);
+    return v.number;
+  }
+  std::vector<int64_t> wholes(uint32_t i, const char* what) const {
+    const PickleValue& v = value(i);
+    if (v.kind != PickleKind::Tuple || v.items.size() > kMaxAxes)
+      refuse("{} is no tuple of at most {} numbers", what, kMaxAxes);
+    std::vector<int64_t> out;
+    for (const uint32_t item : v.items) out.push_back(whole(item, what));
+    return out;
+  }
+
+  // ("storage", a storage's class, key, device, number of elements)
+  void persistent() {
+    const PickleValue id = value(pop());
+    const auto text = [&](size_t i) -> const std::string* {
+      const PickleValue& v = value(id.items[i]);
+      return v.kind == PickleKind::Text ? &v.text : nullptr;
+    };
+    if (id.kind != PickleKind::Tuple || id.items.size() != 5 || !text(0) || *text(0) != "storage" ||
+        !text(2))
+      refuse("a persistent id that is no storage");
+    const PickleValue& type = value(id.items[1]);
+    if (type.kind != PickleKind::Global || row_of(type).dtype == DType::Void)
+      refuse("a storage without type");
+    const int64_t row = type.number, elements = whole(id.items[4], "a storage's size");
+    std::string key = *text(2);
+    if (key.size() > kMaxNameBytes) refuse("a storage's key of {} bytes", key.size());
+    storages_.push_back({std::move(key), row, elements});
+    push_new(PickleKind::Storage).number = int64_t(storages_.size()) - 1;
+  }
+
+  void reduce() {
+    const PickleValue arguments = value(pop());
+    const PickleValue& callable = value(pop());
+    if (callable.kind != PickleKind::Global || arguments.kind != PickleKind::Tuple)
+      refuse("a call of what is no function");
+    const std::vector<uint32_t>& a = arguments.items;
+    const GlobalRow& row = row_of(callable);
+    switch (row.call) {
+      case Call::OrderedDict:
+        if (!a.empty()) refuse("{} with arguments", row.name);
+        push_new(PickleKind::Dict);
+        return;
+      case Call::Parameter:
+        if (a.size() != 3 || value(a[0]).kind != PickleKind::Tensor)
+          refuse("{} without tensor", row.name);
+        push(a[0]);
+        return;
+      case Call::Tensor: rebuild(a, row.name); return;
+      case Call::None: refuse("{} cannot be called", row.name);
+    }
+  }
+  // (storage, offset, size, strides, requires_grad, hooks[, metadata])
+  void rebuild(const std::vector<uint32_t>& a, const char* name) {
+    if ((a.size() != 6 && a.size() != 7) || value(a[0]).kind != PickleKind::Storage)
+      refuse("{} without storage", name);
+    const Storage& s = storages_[size_t(value(a[0]).number)];
+    PickleTensor t{.key = s.key, .dtype = kGlobals[s.row].dtype, .type = kGlobals[s.row].name};
+    t.storage_elements = s.elements;
+    t.offset = whole(a[1], "a tensor's offset");
+    t.shape = wholes(a[2], "a tensor's shape");
+    t.strides = wholes(a[3], "a tensor's strides");
+    if (t.shape.size() != t.strides.size())
+      refuse("{} strides for {} axes", t.strides.size(), t.shape.size());
+    element_count(r_.source(), at_, t.shape);
+    push_new(PickleKind::Tensor).number = int64_t(out_.tensors.size());
+    out_.tensors.push_back(std::move(t));
+  }
+  // State of an OrderedDict: PyTorch leaves version numbers there, which nothing needs.
+  void build() {
+    pop();
+    container(PickleKind::Dict, "a state that belongs to a dictionary");
+  }
+
+  struct Storage {
+    std::string key;
+    int64_t row, elements;
+  };
+  ByteReader r_;
+  uint64_t at_ = 0;  // of the opcode
+  Pickle out_;
+  std::vector<uint32_t> stack_;
+  std::unordered_map<uint32_t, uint32_t> memo_;
+  std::vector<Storage> storages_;
+};
+
+}  // namespace
+
+Pickle read_pickle(const ByteSource& source) {
+  if (source.size_bytes() > kMaxPickleBytes)
+    fail_at(source, 0, "a pickle of {} bytes, more than {}", source.size_bytes(), kMaxPickleBytes);
+  return Machine(source).run();
+}
+
+}  // namespace tuff::io

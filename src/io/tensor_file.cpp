@@ -1,0 +1,294 @@
+// load() and save(): dictionaries of tensors from and to files.
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <tuff/io.h>
+#include "base/check.h"
+#include "base/os.h"
+#include "base/os_stream.h"
+#include "io/dequantize.h"
+#include "io/formats/format.h"
+#include "io/formats/npy.h"
+#include "io/formats/safetensors.h"
+#include "io/formats/zip.h"
+#include "io/gzip.h"
+#include "io/tensor_bytes.h"
+
+namespace tuff {
+
+using io::FileIndex;
+using io::TensorEntry;
+
+// One tensor: in memory, or to be read.
+struct Slot {
+  std::string name;
+  std::optional<TensorEntry> entry;
+  std::string file;
+  Tensor tensor;
+};
+
+struct TensorDict::State {
+  mutable std::mutex mutex;
+  std::vector<Slot> slots;
+  std::unordered_map<std::string, size_t> ids;
+  std::vector<std::unique_ptr<io::TensorBytes>> files;
+  std::string format, device;
+  Metadata metadata;
+
+  void number() {
+    ids.clear();
+    for (size_t i = 0; i < slots.size(); i++) ids.emplace(slots[i].name, i);
+  }
+  void add_file(std::unique_ptr<io::ByteSource> source, FileIndex index) {
+    for (TensorEntry& t : index.tensors) {
+      t.file = uint32_t(files.size());
+      std::string file = source->name();
+      if (t.member) file += "[" + index.members[*t.member].name + "]";
+      slots.push_back({t.name, std::move(t), std::move(file), {}});
+    }
+    for (auto& item : index.metadata) metadata.push_back(std::move(item));
+    files.push_back(std::make_unique<io::TensorBytes>(std::move(source), std::move(index.members)));
+  }
+};
+
+namespace {
+
+constexpr uint64_t kMaxInflated = uint64_t{4} << 30;
+
+// Bytes that the source owns.
+class OwnedBytes : public io::ByteSource {
+ public:
+  OwnedBytes(std::string name, std::vector<uint8_t> bytes)
+      : ByteSource(std::move(name), bytes.size()), bytes_(std::move(bytes)) {}
+
+ private:
+  void read_inside(uint64_t offset, std::span<uint8_t> into) const override {
+    std::copy_n(bytes_.begin() + ptrdiff_t(offset), into.size(), into.begin());
+  }
+  std::vector<uint8_t> bytes_;
+};
+
+std::unique_ptr<io::ByteSource> open_source(const std::string& path) {
+  auto file = std::make_unique<io::FileBytes>(path);
+  const uint64_t size = file->size_bytes();
+  if (!io::is_gzip(file->bytes(0, std::min<uint64_t>(2, size)))) return file;
+  return std::make_unique<OwnedBytes>(
+      path, io::gzip_decompress(file->bytes(0, size), path, kMaxInflated));
+}
+
+std::string stem_of(const std::string& path) {
+  std::filesystem::path name = std::filesystem::path(path).filename();
+  if (name.extension() == ".gz") name = name.stem();
+  return name.stem().string();
+}
+
+std::string beside(const std::string& path, const std::string& name) {
+  return (std::filesystem::path(path).parent_path() / name).string();
+}
+
+TensorInfo info_of(const Slot& slot) {
+  if (slot.entry) {
+    const TensorEntry& t = *slot.entry;
+    const bool decoded = t.block && io::can_dequantize(t.type);
+    return {t.name,   t.type,   decoded ? DType::F32 : t.dtype, t.shape, t.size_bytes,
+            t.offset, slot.file};
+  }
+  TensorInfo info{
+      .name = slot.name, .type = name(slot.tensor.dtype()), .dtype = slot.tensor.dtype()};
+  uint64_t count = 1;
+  for (const Size& s : slot.tensor.sizes()) {
+    info.shape.push_back(int64_t(s));
+    count *= uint64_t(info.shape.back());
+  }
+  info.size_bytes = count * size_bytes(info.dtype);
+  return info;
+}
+
+}  // namespace
+
+TensorDict::TensorDict() : state_(std::make_shared<State>()) {}
+size_t TensorDict::size() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->slots.size();
+}
+const std::string& TensorDict::format() const { return state_->format; }
+const Metadata& TensorDict::metadata() const { return state_->metadata; }
+
+std::vector<std::string> TensorDict::names() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::string> out;
+  for (const Slot& s : state_->slots) out.push_back(s.name);
+  return out;
+}
+
+bool TensorDict::contains(std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->ids.contains(std::string(name));
+}
+
+Tensor TensorDict::at(std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->ids.find(std::string(name));
+  if (found == state_->ids.end())
+    fail<InvalidArgument>("no tensor is named '{}'; there are {}, names() lists them", name,
+                          state_->slots.size());
+  Slot& slot = state_->slots[found->second];
+  if (!slot.tensor.defined())
+    slot.tensor = state_->files[slot.entry->file]->tensor(*slot.entry, state_->device);
+  return slot.tensor;
+}
+
+void TensorDict::set(const std::string& name, const Tensor& tensor) {
+  if (!tensor.defined()) fail<InvalidArgument>("'{}': an undefined tensor", name);
+  const std::lock_guard lock(state_->mutex);
+  const auto [at, added] = state_->ids.emplace(name, state_->slots.size());
+  if (added) state_->slots.emplace_back();
+  state_->slots[at->second] = {name, std::nullopt, {}, tensor};
+}
+
+void TensorDict::erase(std::string_view name) {
+  const std::lock_guard lock(state_->mutex);
+  std::erase_if(state_->slots, [&](const Slot& s) { return s.name == name; });
+  state_->number();
+}
+
+std::vector<TensorInfo> TensorDict::info() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<TensorInfo> out;
+  for (const Slot& s : state_->slots) out.push_back(info_of(s));
+  return out;
+}
+
+const MetadataValue* TensorDict::metadata(std::string_view key) const {
+  for (const auto& [k, value] : state_->metadata)
+    if (k == key) return &value;
+  return nullptr;
+}
+
+void TensorDict::set_metadata(const std::string& key, MetadataValue value) {
+  for (auto& [k, old] : state_->metadata)
+    if (k == key) {
+      old = std::move(value);
+      return;
+    }
+  state_->metadata.emplace_back(key, std::move(value));
+}
+
+namespace {
+
+// Every tensor of the index is in the file that it names; what else the files hold is left out.
+template <class State>
+void load_shards(const std::string& path, State& state) {
+  const io::FileBytes source(path);
+  const io::ShardIndex index = io::read_shard_index(source);
+  std::vector<std::unordered_map<std::string, TensorEntry>> shards;
+  for (const std::string& name : index.files) {
+    auto file = std::make_unique<io::FileBytes>(beside(path, name));
+    FileIndex shard = io::read_safetensors(*file);
+    shards.emplace_back();
+    for (TensorEntry& t : shard.tensors) shards.back().emplace(t.name, std::move(t));
+    for (auto& item : shard.metadata) {
+      const auto same = [&](const auto& m) { return m.first == item.first; };
+      if (std::ranges::none_of(state.metadata, same)) state.metadata.push_back(std::move(item));
+    }
+    shard.tensors.clear();
+    shard.metadata.clear();
+    state.add_file(std::move(file), std::move(shard));
+  }
+  for (const auto& [name, file] : index.tensors) {
+    const auto found = shards[file].find(name);
+    if (found == shards[file].end())
+      io::fail_at(source, 0, "'{}' is to be in {}, which has no such tensor", io::shown(name),
+                  index.files[file]);
+    TensorEntry entry = std::move(found->second);
+    entry.file = file;
+    state.slots.push_back({name, std::move(entry), beside(path, index.files[file]), {}});
+  }
+}
+
+}  // namespace
+
+TensorDict load(const std::string& path, const LoadOptions& options) {
+  TensorDict dict;
+  TensorDict::State& state = *dict.state_;
+  state.device = options.device;
+  if (path.ends_with(".index.json")) {
+    state.format = "safetensors";
+    load_shards(path, state);
+  } else {
+    auto source = open_source(path);
+    FileIndex index = io::read_index(*source, stem_of(path));
+    state.format = index.format;
+    state.add_file(std::move(source), std::move(index));
+  }
+  state.number();
+  return dict;
+}
+
+namespace {
+
+std::vector<uint8_t> contents_of(const Tensor& t) {
+  std::vector<uint8_t> out(size_t(int64_t(t.numel())) * size_bytes(t.dtype()));
+  t.copy_to(out.data(), out.size());
+  return out;
+}
+
+// Tensors of a symbolic extent have none that a file could hold: Size refuses the conversion.
+std::vector<int64_t> shape_of(const Tensor& t) {
+  std::vector<int64_t> shape;
+  for (const Size& s : t.sizes()) shape.push_back(int64_t(s));
+  return shape;
+}
+
+void save_safetensors(const std::string& path, const TensorDict& tensors) {
+  std::vector<TensorEntry> entries;
+  for (const std::string& name : tensors.names()) {
+    const Tensor t = tensors.at(name);
+    TensorEntry entry{.name = name, .dtype = t.dtype(), .shape = shape_of(t)};
+    entry.size_bytes = uint64_t(int64_t(t.numel())) * size_bytes(t.dtype());
+    entries.push_back(std::move(entry));
+  }
+  const std::vector<uint8_t> header = io::encode_safetensors_header(entries, tensors.metadata());
+  os::OutputFile file(path);
+  file.write(header);
+  for (const size_t i : io::by_offset(entries))
+    file.write(contents_of(tensors.at(entries[i].name)));
+  file.commit();
+}
+
+void save_npz(const std::string& path, const TensorDict& tensors, bool compress) {
+  os::OutputFile file(path);
+  io::ZipWriter zip([&](std::span<const uint8_t> bytes) { file.write(bytes); });
+  for (const std::string& name : tensors.names()) {
+    const Tensor t = tensors.at(name);
+    zip.add(name + ".npy", io::encode_npy_header(t.dtype(), shape_of(t)), contents_of(t), compress);
+  }
+  zip.finish();
+  file.commit();
+}
+
+void save_npy(const std::string& path, const TensorDict& tensors) {
+  if (tensors.size() != 1)
+    fail<InvalidArgument>("{}: an .npy file holds one tensor, not {}; an .npz holds many", path,
+                          tensors.size());
+  const Tensor t = tensors.at(tensors.names()[0]);
+  const std::vector<uint8_t> header = io::encode_npy_header(t.dtype(), shape_of(t));
+  os::OutputFile file(path);
+  file.write(header);
+  file.write(contents_of(t));
+  file.commit();
+}
+
+}  // namespace
+
+void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options) {
+  if (path.ends_with(".safetensors")) return save_safetensors(path, tensors);
+  if (path.ends_with(".npz")) return save_npz(path, tensors, options.compress);
+  if (path.ends_with(".npy")) return save_npy(path, tensors);
+  fail<InvalidArgument>("{}: files are written as .safetensors, .npz or .npy", path);
+}
+
+}  // namespace tuff
