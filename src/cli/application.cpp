@@ -97,6 +97,8 @@ int run_program(int argc, const char* const* argv) {
   add_bench_command(app, chosen);
   add_tune_command(app, chosen);
   add_emu_command(app, chosen);
+  add_inspect_command(app, chosen);
+  add_convert_command(app, chosen);
   add_docs_command(app, chosen);
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
   const int code = run_action([&] { return tuned.empty() ? chosen() : run_tuned(tuned, chosen); });

@@ -35,6 +35,8 @@ void add_check_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
 void add_tune_command(CLI::App& app, Action& chosen);
 void add_emu_command(CLI::App& app, Action& chosen);
+void add_inspect_command(CLI::App& app, Action& chosen);
+void add_convert_command(CLI::App& app, Action& chosen);
 void add_docs_command(CLI::App& app, Action& chosen);
 
 }  // namespace tuff::cli

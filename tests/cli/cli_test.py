@@ -19,7 +19,7 @@ import unittest
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
             ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
-            ["bringup"], ["emu"], ["emu", "run"], ["docs"]]
+            ["bringup"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
