@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""`tuff inspect` and `tuff convert` from outside, against the formats' own libraries.
+
+Usage: files_test.py PATH_OF_TUFF DATA_FOLDER [unittest options]
+With NumPy: files that it wrote are read, and it reads what tuff wrote. Checkpoints of PyTorch are in
+DATA_FOLDER/pytorch (scripts/pytorch-files.py). Exit code 77 without NumPy.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+TUFF = DATA = None
+TYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+         "float64"]
+SHAPES = [(), (1,), (7,), (0,), (3, 0, 2), (2, 3), (4, 1, 3), (1, 1, 1, 2, 1)]
+
+
+class FilesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def tuff(self, code, *arguments):
+        env = {**os.environ, "TUFF_DEVICE": "CPU", "TUFF_CACHE_DIR": str(self.folder / "cache")}
+        result = subprocess.run([TUFF, *map(str, arguments)], capture_output=True, cwd=self.folder, env=env,
+                                timeout=120, check=False)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        return result
+
+    def arrays(self):
+        random = numpy.random.default_rng(5)
+        out = {}
+        for dtype in TYPES:
+            for shape in SHAPES:
+                values = random.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+                out[f"{dtype}_{'x'.join(map(str, shape))}"] = values
+        return out
+
+    def assert_same(self, wanted, path):
+        with numpy.load(path) as got:
+            self.assertEqual(sorted(got.files), sorted(wanted))
+            for name, values in wanted.items():
+                self.assertEqual((got[name].dtype, got[name].shape), (values.dtype, values.shape), name)
+                self.assertEqual(got[name].tobytes(), values.tobytes(), name)
+
+
+class NumPy(FilesTest):
+    def test_npz_both_ways(self):
+        wanted = self.arrays()
+        for save in (numpy.savez, numpy.savez_compressed):
+            save(self.folder / "a.npz", **wanted)
+            for flags in ([], ["--compress"]):
+                self.tuff(0, "convert", "a.npz", "b.npz", *flags)
+                self.assert_same(wanted, self.folder / "b.npz")
+
+    def test_through_safetensors(self):
+        wanted = self.arrays()
+        numpy.savez(self.folder / "a.npz", **wanted)
+        self.tuff(0, "convert", "a.npz", "a.safetensors")
+        self.tuff(0, "convert", "a.safetensors", "b.npz")
+        self.assert_same(wanted, self.folder / "b.npz")
+
+    def test_npy_both_ways(self):
+        for values in self.arrays().values():
+            numpy.save(self.folder / "a.npy", values)
+            self.tuff(0, "convert", "a.npy", "b.npy")
+            got = numpy.load(self.folder / "b.npy")
+            self.assertEqual((got.dtype, got.shape, got.tobytes()), (values.dtype, values.shape, values.tobytes()))
+
+    def test_other_byte_order_and_columns_first(self):
+        values = numpy.arange(24, dtype="float32").reshape(2, 3, 4)
+        for other in (values.astype(">f4"), numpy.asfortranarray(values), numpy.asfortranarray(values.astype(">f4"))):
+            numpy.save(self.folder / "a.npy", other)
+            self.tuff(0, "convert", "a.npy", "b.npy")
+            self.assertTrue((numpy.load(self.folder / "b.npy") == values).all())
+
+    def test_dtype(self):
+        values = numpy.linspace(-3, 3, 50, dtype="float32")
+        numpy.savez(self.folder / "a.npz", x=values, n=numpy.arange(3))
+        self.tuff(0, "convert", "a.npz", "b.npz", "--dtype", "float16")
+        self.assert_same({"x": values.astype("float16"), "n": numpy.arange(3)}, self.folder / "b.npz")
+
+    def test_what_is_refused(self):
+        numpy.save(self.folder / "a.npy", numpy.array([1j]))
+        self.assertIn(b"'<c16' is not read", self.tuff(1, "inspect", "a.npy").stderr)
+        numpy.save(self.folder / "a.npy", numpy.array([{}], dtype=object), allow_pickle=True)
+        self.assertIn(b"'|O' is not read", self.tuff(1, "inspect", "a.npy").stderr)
+
+
+class PyTorch(FilesTest):
+    def check(self, name):
+        wanted = json.loads((DATA / f"{name}.json").read_text())
+        self.tuff(0, "convert", DATA / f"{name}.pt", "a.safetensors")
+        raw = (self.folder / "a.safetensors").read_bytes()
+        length = int.from_bytes(raw[:8], "little")
+        header = json.loads(raw[8:8 + length])
+        metadata = header.pop("__metadata__", {})
+        self.assertEqual(list(header), list(wanted))
+        dtypes = {"bool": "BOOL", "bfloat16": "BF16", "uint8": "U8"}
+        for key, row in wanted.items():
+            got, dtype = header[key], row["dtype"]
+            self.assertEqual(got["dtype"], dtypes.get(dtype) or dtype[0].upper() + dtype.lstrip("flointa"), key)
+            self.assertEqual(got["shape"], row["shape"], key)
+            begin, end = got["data_offsets"]
+            self.assertEqual(raw[8 + length + begin:8 + length + end].hex(), row["bytes"], key)
+        return metadata
+
+    def test_types(self):
+        self.check("types")
+
+    def test_views(self):
+        self.check("views")
+
+    def test_training(self):
+        metadata = self.check("training")
+        self.assertEqual((metadata["epoch"], metadata["note"]), ("2", "small"))
+        self.assertEqual(float(metadata["optimizer.param_groups.0.lr"]), 0.01)
+
+
+class Commands(FilesTest):
+    def test_inspect(self):
+        rows = [json.loads(line) for line in
+                self.tuff(0, "inspect", DATA / "views.pt", "--json").stdout.decode().splitlines()]
+        self.assertEqual(rows[-1], {"event": "done", "format": "pytorch", "tensors": 10})
+        self.assertEqual((rows[0]["name"], rows[0]["shape"], rows[0]["dtype"]), ("base", [3, 4, 5], "int32"))
+        table = self.tuff(0, "inspect", DATA / "training.pt").stdout.decode()
+        self.assertIn("model.0.weight", table)
+        self.assertIn('note: "small"', table)
+
+    def test_errors(self):
+        self.assertIn(b"absent.npz", self.tuff(1, "inspect", "absent.npz").stderr)
+        self.assertIn(b".safetensors, .npz or .npy", self.tuff(1, "convert", DATA / "views.pt", "a.txt").stderr)
+        self.assertIn(b"absent/a.npz", self.tuff(1, "convert", DATA / "views.pt", "absent/a.npz").stderr)
+        self.tuff(2, "convert", "a")
+        self.tuff(2, "convert", "a", "b", "--dtype", "int4")
+        (self.folder / "bad.safetensors").write_bytes(b"\xff" * 7 + b"\0{}")
+        self.assertIn(b"at byte 0", self.tuff(1, "inspect", "bad.safetensors").stderr)
+
+    def test_a_file_that_cannot_grow_leaves_nothing_behind(self):
+        header = json.dumps({"a": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()
+        (self.folder / "big.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(1 << 20))
+        run = subprocess.run(  # write() fails as on a full disk: EFBIG once files reach 4 KiB
+            ["bash", "-c", "ulimit -f 4; trap '' XFSZ; exec \"$0\" convert big.safetensors out.npz", TUFF],
+            cwd=self.folder, capture_output=True, check=False,
+            env={**os.environ, "TUFF_DEVICE": "NULL", "TUFF_CACHE": "0"})
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn(b"cannot write", run.stderr)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["big.safetensors"])
+
+
+if __name__ == "__main__":
+    TUFF, DATA = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve() / "pytorch"
+    if numpy is None:
+        print("skipped: this Python has no NumPy (python3-numpy)")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
