@@ -1,0 +1,55 @@
+// libFuzzer's entry point (llvm.org/docs/LibFuzzer.html), compiled once per reader:
+// TUFF_FUZZ_READER says which. Whatever the bytes, a reader gives an index or an IoError.
+#include <tuff/error.h>
+
+#include "io/formats/gguf.h"
+#include "io/formats/idx_array.h"
+#include "io/formats/npy.h"
+#include "io/formats/npz.h"
+#include "io/formats/pickle.h"
+#include "io/formats/pytorch.h"
+#include "io/formats/read_all.h"
+#include "io/formats/safetensors.h"
+
+using namespace tuff::io;
+
+namespace {
+
+[[maybe_unused]] void read_safetensors_file(const MemoryBytes& s) { touch(s, read_safetensors(s)); }
+[[maybe_unused]] void read_shards(const MemoryBytes& s) { read_shard_index(s); }
+[[maybe_unused]] void read_npy_file(const MemoryBytes& s) { touch(s, read_npy(s, "x")); }
+[[maybe_unused]] void read_gguf_file(const MemoryBytes& s) { touch(s, read_gguf(s)); }
+[[maybe_unused]] void read_idx_file(const MemoryBytes& s) { touch(s, read_idx_array(s, "x")); }
+[[maybe_unused]] void read_npz_file(const MemoryBytes& s) {
+  touch(s, read_npz(s, read_zip_directory(s)));
+}
+
+// An archive's checksums keep a fuzzer out of what they protect: here the input is the pickle
+// itself as well, with storages beside it.
+[[maybe_unused]] void read_pytorch_file(const MemoryBytes& s) {
+  if (is_zip(s)) {
+    std::vector<ZipMember> members = read_zip_directory(s);
+    if (is_pytorch(members)) touch(s, read_pytorch(s, std::move(members), "x"));
+    return;
+  }
+  const std::vector<uint8_t> pickle = s.bytes(0, s.size_bytes());
+  std::vector<uint8_t> file;
+  ZipWriter zip([&](std::span<const uint8_t> b) { file.insert(file.end(), b.begin(), b.end()); });
+  zip.add("a/data.pkl", pickle, {}, false);
+  zip.add("a/data/0", std::vector<uint8_t>(32), {}, false);
+  zip.add("a/data/1", std::vector<uint8_t>(7), {}, false);
+  zip.finish();
+  const MemoryBytes archive("damaged", file);
+  touch(archive, read_pytorch(archive, read_zip_directory(archive), "x"));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const MemoryBytes source("damaged", {data, size});
+  try {
+    TUFF_FUZZ_READER(source);
+  } catch (const tuff::IoError&) {  // what damaged files are answered with; all else is a finding
+  }
+  return 0;
+}
