@@ -60,6 +60,8 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
 std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
                                 bool keep_dtypes = false);
+// InvalidArgument if the memory that the tensor stands for is somebody else's and read-only.
+void require_writable(const char* what, const Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);
 Scalar scalar_of(DType t, Number v);
 Tensor number_like(const Tensor& t, Number v);  // a constant of the promoted dtype on t's device
