@@ -3,6 +3,7 @@
 // replace computed nodes by memory in all of them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -15,13 +16,26 @@
 
 namespace tuff {
 
-struct TensorImpl : RefCounted {
+struct TensorImpl {
   TensorImpl(graph::UOp u, std::string on_device);
-  ~TensorImpl() override;
+  ~TensorImpl();
+  TensorImpl(const TensorImpl&) = delete;
+  void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  // For the registry. False for a tensor that another thread is making or destroying.
+  bool retain_if_live() const noexcept;
+  // False, and nothing done, where that would destroy it.
+  bool release_unless_last() const noexcept;
+  uint32_t ref_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
   graph::UOp uop;
   std::string device;  // canonical; also for constants, which have none in the graph
   bool requires_grad = false;
   Ref<TensorImpl> grad;
+
+ private:
+  mutable std::atomic<uint32_t> refs_{0};
 };
 
 namespace detail {

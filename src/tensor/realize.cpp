@@ -115,7 +115,10 @@ void substitute_everywhere(const graph::UOpMap<UOp>& map) {
     roots.push_back(t.uop);
   });
   const std::vector<UOp> mapped = graph::substitute(roots, map);
-  for (size_t i = 0; i < waiting.size(); i++) waiting[i]->uop = mapped[i];
+  for (size_t i = 0; i < waiting.size(); i++) {
+    // What is as it was is left alone: other threads work with their own tensors.
+    if (!(mapped[i] == roots[i])) waiting[i]->uop = mapped[i];
+  }
 }
 
 void run(Pending& pending) {
@@ -227,15 +230,16 @@ Tensor& Tensor::assign(const Tensor& value) {
 }
 
 void* Tensor::data_ptr() const {
+  engine::Device& on = *engine::Device::get(device());
+  if (!on.hcq().adopts_host_memory())
+    fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
+                          device());
   Tensor t(*this);
   t.realize();
   const Ref<engine::Buffer> b = detail::buffer_of(t);
-  if (!b->on().hcq().adopts_host_memory())
-    fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
-                          device());
-  b->on().queue().wait(b->last_use());
+  on.queue().wait(b->last_use());
   b->origin().require();
-  b->on().hcq().allocator().collect();
+  on.hcq().allocator().collect();
   return b->span().host();
 }
 
