@@ -63,6 +63,7 @@ void bind_jit(py::module_& m) {
       .def_readonly("barriers", &JitStats::barriers)
       .def_readonly("submits_per_replay", &JitStats::submits_per_replay)
       .def_readonly("rebind_copies", &JitStats::rebind_copies)
+      .def_readonly("host_copies", &JitStats::host_copies)
       .def_readonly("flops", &JitStats::flops)
       .def_readonly("bytes", &JitStats::bytes)
       .def_readonly("replays", &JitStats::replays);
