@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -60,6 +61,19 @@ struct TensorOptions {
   DType dtype = DType::F32;
   std::string device;
   bool requires_grad = false;
+};
+
+/// Memory of somebody else, as Tensor::from_blob() takes it: where its elements lie, and who is
+/// told that it is no longer needed.
+struct BlobOptions {
+  /// How many elements apart neighbours along each axis are; row-major if empty. Negative and 0 are
+  /// allowed, elements that overlap otherwise are not (ShapeError).
+  std::vector<int64_t> strides = {};
+  /// Called once with the pointer that was given, by any thread that lets go last or finds that the
+  /// device has finished. It must not call tuff, throw, or wait for a thread that does.
+  std::function<void(void*)> deleter = {};
+  /// assign() and copy_from() are refused with InvalidArgument.
+  bool read_only = false;
 };
 
 /// The element type that a C++ type is stored as.

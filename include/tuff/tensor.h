@@ -67,6 +67,27 @@ class Tensor {
   static Tensor eye(const Size& n, const Size& m, const TensorOptions& options = {});
   /// Copies row-major host data of options.dtype.
   static Tensor from_bytes(const void* data, const Sizes& sizes, const TensorOptions& options);
+  /// A tensor over memory of somebody else, which holds elements of options.dtype.
+  ///
+  /// On the CPU nothing is copied: what is written there later is seen by what is computed later,
+  /// and assign() writes there. On another device the tensor is a copy that is made when it is
+  /// realized. A tensor with strides is a view: realize() and assign() move it to memory of its
+  /// own.
+  ///
+  /// The memory has to stay as long as anybody uses it: tensors and graphs made of this one, Jits
+  /// that were captured with it, work in flight. When the last of them has gone, the deleter is
+  /// called, exactly once: at once if the device has finished with the memory, else with the next
+  /// tensor that is read, allocated or let go on the device. A process that ends, and a from_blob()
+  /// that throws, call none. While work is in flight nobody else may write the memory (realize()
+  /// what reads it and copy a result out first); tensors over overlapping memory are not ordered.
+  ///
+  /// Memory is aligned as its elements are (InvalidArgument; from_bytes() copies from anywhere),
+  /// and may be null without elements. Lines of 64 bytes are the fastest.
+  static Tensor from_blob(void* data, const Sizes& sizes, BlobOptions blob = {},
+                          const TensorOptions& options = {});
+  /// The same, read_only.
+  static Tensor from_blob(const void* data, const Sizes& sizes, BlobOptions blob = {},
+                          const TensorOptions& options = {});
   /// Copies host data; ShapeError unless there is a value for every element.
   template <class T>
   static Tensor from(std::span<const T> data, const Sizes& sizes, TensorOptions options = {}) {
@@ -370,6 +391,10 @@ class Tensor {
   static void realize(const std::vector<Tensor>& tensors);
   /// The value of a tensor of one element.
   double item() const;
+  /// Where the elements of a tensor on the CPU are in host memory, row-major; realizes and waits.
+  /// Good until the tensor has gone or a tensor over the same memory is assigned to; memory that
+  /// was given as read_only must not be written. InvalidArgument on other devices.
+  void* data_ptr() const;
   /// Row-major; waits.
   void copy_to(void* dst, size_t size_bytes) const;
   /// Writes host data into the memory of a realized tensor, after pending reads; no allocation.

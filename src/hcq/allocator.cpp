@@ -55,7 +55,7 @@ struct Allocator::State {
   std::array<std::vector<Block*>, kMemoryKindCount> shared, cached;  // cached: large, oldest first
   std::deque<Deferred> deferred;
   std::vector<std::function<void()>> released;  // to be called without the mutex
-  std::atomic<size_t> adopted_waiting{0};       // among `deferred`
+  std::atomic<size_t> unreturned{0};            // adopted and freed, release() not called yet
   MemoryStats stats;
 
   Block& map(size_t size_bytes, MemoryKind kind);
@@ -174,6 +174,7 @@ void Allocator::State::call_released() noexcept {
   {
     std::lock_guard lock(mutex);
     due.swap(released);
+    unreturned -= due.size();
   }
   for (const std::function<void()>& release : due) {
     try {
@@ -198,7 +199,6 @@ void Allocator::State::release_passed(bool scan_all) {
   // In the order of their release; usually the first that has not passed ends the search.
   for (auto it = deferred.begin(); it != deferred.end();) {
     if (it->passed()) {
-      adopted_waiting -= owners.at(it->span.block)->release != nullptr;
       give_back(it->span);
       it = deferred.erase(it);
     } else if (scan_all) {
@@ -267,6 +267,7 @@ Allocator::~Allocator() {
     else
       s.device.unmap_block(*raw);
   }
+  s.unreturned = s.released.size();
   s.call_released();
 }
 
@@ -306,19 +307,17 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
 void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noexcept {
   if (!span) return;
   State& s = *state_;
-  bool due = false;
   {
     std::lock_guard lock(s.mutex);
+    const auto owner = s.owners.find(span.block);
+    s.unreturned += owner != s.owners.end() && owner->second->release;
     Deferred d{span, last_uses};
-    if (d.passed()) {
+    if (d.passed())
       s.give_back(span);
-    } else {
-      s.adopted_waiting += s.owners.at(span.block)->release != nullptr;
+    else
       s.deferred.push_back(std::move(d));
-    }
-    due = !s.released.empty();
   }
-  if (due) s.call_released();
+  collect();
 }
 
 Span Allocator::adopt(void* host, size_t size_bytes, std::function<void()> release) {
@@ -336,7 +335,7 @@ Span Allocator::adopt(void* host, size_t size_bytes, std::function<void()> relea
 
 void Allocator::collect() noexcept {
   State& s = *state_;
-  if (s.adopted_waiting.load(std::memory_order_relaxed) == 0) return;
+  if (s.unreturned.load(std::memory_order_relaxed) == 0) return;
   {
     std::lock_guard lock(s.mutex);
     s.release_passed(true);

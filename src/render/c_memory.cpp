@@ -424,8 +424,8 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
       return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_),
                               pointer(index, offset), text));
     streams_ = true;
-    return line(fmt::format("__builtin_nontemporal_store({}, ({}l*)({}));", text,
-                            type_of(t, width_), pointer(index, offset)));
+    return line(fmt::format("TUFF_STREAM({}, ({}), ({}));", type_of(t, width_), text,
+                            pointer(index, offset)));
   }
   if (offset.is_contiguous()) {
     std::string text = vector(v, t);

@@ -3,6 +3,7 @@
 // replace computed nodes by memory in all of them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -15,13 +16,26 @@
 
 namespace tuff {
 
-struct TensorImpl : RefCounted {
+struct TensorImpl {
   TensorImpl(graph::UOp u, std::string on_device);
-  ~TensorImpl() override;
+  ~TensorImpl();
+  TensorImpl(const TensorImpl&) = delete;
+  void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  // For the registry. False for a tensor that another thread is making or destroying.
+  bool retain_if_live() const noexcept;
+  // False, and nothing done, where that would destroy it.
+  bool release_unless_last() const noexcept;
+  uint32_t ref_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
   graph::UOp uop;
   std::string device;  // canonical; also for constants, which have none in the graph
   bool requires_grad = false;
   Ref<TensorImpl> grad;
+
+ private:
+  mutable std::atomic<uint32_t> refs_{0};
 };
 
 namespace detail {
@@ -60,6 +74,8 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
 std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
                                 bool keep_dtypes = false);
+// InvalidArgument if the memory that the tensor stands for is somebody else's and read-only.
+void require_writable(const char* what, const Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);
 Scalar scalar_of(DType t, Number v);
 Tensor number_like(const Tensor& t, Number v);  // a constant of the promoted dtype on t's device

@@ -115,7 +115,10 @@ void substitute_everywhere(const graph::UOpMap<UOp>& map) {
     roots.push_back(t.uop);
   });
   const std::vector<UOp> mapped = graph::substitute(roots, map);
-  for (size_t i = 0; i < waiting.size(); i++) waiting[i]->uop = mapped[i];
+  for (size_t i = 0; i < waiting.size(); i++) {
+    // What is as it was is left alone: other threads work with their own tensors.
+    if (!(mapped[i] == roots[i])) waiting[i]->uop = mapped[i];
+  }
 }
 
 void run(Pending& pending) {
@@ -150,6 +153,15 @@ const graph::VariableValues& detail::bound_variables() { return variables_of_thr
 detail::BoundVariables::BoundVariables(graph::VariableValues values)
     : before_(std::exchange(variables_of_thread, std::move(values))) {}
 detail::BoundVariables::~BoundVariables() { variables_of_thread = std::move(before_); }
+
+void detail::require_writable(const char* what, const Tensor& t) {
+  UOp base = uop(t);
+  while (base->op == Op::Assign) base = base->src(0);
+  const Ref<engine::Buffer> b = buffer_of(base);
+  if (b && b->read_only())
+    fail<InvalidArgument>(
+        "{}: the memory was given as read-only: assign to a copy, (x + 0).realize()", what);
+}
 
 std::vector<Tensor> detail::pending_assigns() {
   std::vector<Tensor> out;
@@ -207,6 +219,7 @@ Tensor& Tensor::assign(const Tensor& value) {
   UOp base = uop(*this);
   while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
   if (base->op != Op::Buffer) realize();
+  detail::require_writable("assign", *this);
   if (uop(value) == uop(*this)) return *this;
   // What is made of constants knows no device: the value is stored where the target is.
   UOp stored = uop(value);
@@ -214,6 +227,20 @@ Tensor& Tensor::assign(const Tensor& value) {
     stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
   impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), stored});
   return *this;
+}
+
+void* Tensor::data_ptr() const {
+  engine::Device& on = *engine::Device::get(device());
+  if (!on.hcq().adopts_host_memory())
+    fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
+                          device());
+  Tensor t(*this);
+  t.realize();
+  const Ref<engine::Buffer> b = detail::buffer_of(t);
+  on.queue().wait(b->last_use());
+  b->origin().require();
+  on.hcq().allocator().collect();
+  return b->span().host();
 }
 
 void Tensor::copy_to(void* dst, size_t size) const {
@@ -230,6 +257,7 @@ void Tensor::copy_from(const void* src, size_t size) {
   if (size != wanted)
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
+  detail::require_writable("copy_from", *this);
   Pending pending;
   const graph::Node* target = assigned_buffer(uop(*this).get());
   add_old_versions(pending, [&](const graph::Node* n) { return n == target; }, impl());

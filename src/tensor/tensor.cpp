@@ -37,11 +37,34 @@ TensorImpl::~TensorImpl() {
   live_impls().set.erase(this);
 }
 
+bool TensorImpl::retain_if_live() const noexcept {
+  uint32_t count = refs_.load(std::memory_order_relaxed);
+  while (count > 0) {
+    if (refs_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+bool TensorImpl::release_unless_last() const noexcept {
+  uint32_t count = refs_.load(std::memory_order_relaxed);
+  while (count > 1) {
+    if (refs_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
 namespace detail {
 
 void for_each_live(const std::function<void(TensorImpl&)>& fn) {
-  std::lock_guard lock(live_impls().mutex);
-  for (TensorImpl* t : live_impls().set) fn(*t);
+  std::vector<TensorImpl*> last;  // whose other owners went meanwhile: destroying takes the lock
+  {
+    std::lock_guard lock(live_impls().mutex);
+    for (TensorImpl* t : live_impls().set) {
+      if (!t->retain_if_live()) continue;
+      fn(*t);
+      if (!t->release_unless_last()) last.push_back(t);
+    }
+  }
+  for (TensorImpl* t : last) t->release();
 }
 
 Tensor wrap(UOp u, const std::string& device) {

@@ -1,6 +1,8 @@
 // Allocator against a model: no overlap, alignment, deferred frees, statistics, exhaustion.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <random>
 
 #include "fake_device.h"
@@ -126,6 +128,65 @@ TEST(Allocator, LargeSpansAreReusedWithoutMapping) {
   EXPECT_EQ(a.block, b.block);
   EXPECT_EQ(device.map_calls, 1);
   device.allocator().free(b);
+}
+
+struct AdoptingDevice : FakeDevice {
+  using FakeDevice::FakeDevice;
+  bool adopts_host_memory() const override { return true; }
+};
+
+TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
+  AdoptingDevice device({.manual = true});
+  Allocator& a = device.allocator();
+  auto& queue = device.compute_queue();
+  int returned = 0;
+  auto memory = std::make_unique<std::array<std::byte, 100>>();
+  const auto give_back = [&] {
+    memory.reset();
+    returned++;
+  };
+  const Span s = a.adopt(memory->data(), 100, give_back);
+  EXPECT_EQ(s.host(), memory->data());
+  EXPECT_EQ(s.address(), reinterpret_cast<uint64_t>(memory->data()));
+  EXPECT_EQ(a.stats().live_bytes, 0u) << "it is not the device's";
+  const uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
+  a.free(s, {{&queue, value}});
+  a.collect();
+  EXPECT_EQ(a.stats().cached_bytes, 0u);
+  EXPECT_EQ(returned, 0) << "in flight";
+  queue.step();
+  a.collect();
+  a.collect();
+  EXPECT_EQ(returned, 1);
+
+  // Without work in flight at once; by the next allocation; with the device.
+  a.free(a.adopt(&returned, 4, [&] { returned++; }));
+  EXPECT_EQ(returned, 2);
+  const uint64_t later = queue.submit_once(queue.encode({}, EncodeUse::Once));
+  a.free(a.adopt(&returned, 4, [&] { returned++; }), {{&queue, later}});
+  queue.step();
+  EXPECT_EQ(returned, 2);
+  a.free(a.allocate(10, MemoryKind::Device));
+  EXPECT_EQ(returned, 3);
+}
+
+TEST(Allocator, OwnersMayLetGoOfMoreAndMayFail) {
+  int returned = 0;
+  {
+    AdoptingDevice device({.manual = true});
+    Allocator& a = device.allocator();
+    auto& queue = device.compute_queue();
+    const Span inner = a.adopt(&returned, 4, [&] { returned++; });
+    a.free(a.adopt(&returned, 4, [&] {
+      a.free(inner);
+      throw InvalidArgument("refused");
+    }));
+    EXPECT_EQ(returned, 1);
+    const uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
+    a.free(a.adopt(&returned, 4, [&] { returned++; }), {{&queue, value}});
+    EXPECT_EQ(returned, 1);
+  }
+  EXPECT_EQ(returned, 2) << "what is in flight goes back with the device";
 }
 
 TEST(Allocator, ExhaustionDropsTheCacheAndRetries) {

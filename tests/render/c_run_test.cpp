@@ -44,15 +44,14 @@ std::optional<os::Library> load_all(std::span<const kernel::LinearKernel> kernel
 }
 
 void run_c(const os::Library& library, const kernel::LinearKernel& k,
-           std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {}) {
+           const std::vector<uint8_t*>& memory, const std::vector<int32_t>& scalars = {}) {
   const Source source = render_c(c_cpu(), k, {});
   const auto fn = reinterpret_cast<CpuKernelFn>(library.symbol(source.symbol.c_str()));
   ASSERT_NE(fn, nullptr);
   std::vector<uint64_t> args(source.args.size_bytes() / 8);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    args[i] = reinterpret_cast<uint64_t>(buffers[i].data());
+  for (size_t i = 0; i < memory.size(); ++i) args[i] = reinterpret_cast<uint64_t>(memory[i]);
   if (!scalars.empty())
-    std::memcpy(args.data() + buffers.size(), scalars.data(), scalars.size() * 4);
+    std::memcpy(args.data() + memory.size(), scalars.data(), scalars.size() * 4);
   std::vector<std::byte> scratch(k.shared_bytes + kScratchAlignment);
   void* aligned = scratch.data();
   size_t room = scratch.size();
@@ -60,6 +59,13 @@ void run_c(const os::Library& library, const kernel::LinearKernel& k,
   for (uint32_t z = 0; z < k.groups[2].value(); ++z)
     for (uint32_t y = 0; y < k.groups[1].value(); ++y)
       for (uint32_t x = 0; x < k.groups[0].value(); ++x) fn(args.data(), x, y, z, aligned);
+}
+
+void run_c(const os::Library& library, const kernel::LinearKernel& k,
+           std::vector<HostBuffer>& buffers, const std::vector<int32_t>& scalars = {}) {
+  std::vector<uint8_t*> memory;
+  for (HostBuffer& b : buffers) memory.push_back(b.data());
+  run_c(library, k, memory, scalars);
 }
 
 void check(const std::vector<Case>& cases) {
@@ -100,6 +106,39 @@ TEST(RenderC, Transposes) {
                                        {OptKind::Upcast, 0, 2},
                                        {OptKind::Upcast, 1, 2}})});
   check(cases);
+}
+// Stores past the caches take whole lines: memory may begin inside one all the same.
+TEST(RenderC, StreamingStoresIntoMemoryThatBeginsInsideALine) {
+  using kernel::OptKind;
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64;
+  t.l2_bytes = t.l3_bytes = 512;
+  t.features.streaming_stores = true;
+  for (const DType type : {DType::U8, DType::F16, DType::F32, DType::F64}) {
+    const int64_t lanes = 64 / int64_t(size_bytes(type));
+    const kernel::LinearKernel k = kernel::lower_with(
+        kernel::testing::transpose_ast(256, 192, type), t,
+        {{OptKind::Vector, 1, lanes}, {OptKind::Upcast, 0, lanes}, {OptKind::Swap, 0, 1}});
+    ASSERT_NE(render_c(c_cpu(), k, {}).text.find("TUFF_STREAM("), std::string::npos);
+    const auto library = load_all({&k, 1});
+    ASSERT_TRUE(library);
+    std::vector<HostBuffer> want = inputs(k, 5, Values::Any);
+    const std::vector<HostBuffer> given = want;
+    evaluate(k, want, {});
+    for (const size_t inside : {size_t{0}, size_bytes(type), size_t{16}, 64 - size_bytes(type)}) {
+      std::vector<HostBuffer> room = given, got = given;
+      std::vector<uint8_t*> memory;
+      for (HostBuffer& b : room) {
+        b.resize(b.size() + 128);
+        memory.push_back(b.data() + (64 - reinterpret_cast<uintptr_t>(b.data()) % 64) + inside);
+        std::memcpy(memory.back(), given[memory.size() - 1].data(),
+                    given[memory.size() - 1].size());
+      }
+      run_c(*library, k, memory);
+      for (size_t i = 0; i < got.size(); ++i) std::memcpy(got[i].data(), memory[i], got[i].size());
+      expect_equal(k, got, want);
+    }
+  }
 }
 // Tiles longer than they are wide, and copies of an operand that lies across the vectors.
 TEST(RenderC, TransposesOfRectangles) {

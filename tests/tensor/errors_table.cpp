@@ -45,6 +45,18 @@ const Table& creation() {
       {"eye", "ShapeError", "(-3, -3)", [] { Tensor::eye(-3, kCpu); }},
       {"eye wide", "ShapeError", "negative", [] { Tensor::eye(3, -1, kCpu); }},
       {"from_bytes", "ShapeError", "negative", [] { Tensor::from_bytes(nullptr, {-1}, kCpu); }},
+      {"from_blob", "InvalidArgument", "a null pointer",
+       [] { Tensor::from_blob(static_cast<void*>(nullptr), {2}, {}, kCpu); }},
+      {"from_blob alignment", "InvalidArgument", "not aligned to the 4 bytes",
+       [] { Tensor::from_blob(reinterpret_cast<void*>(6), {2}, {}, kCpu); }},
+      {"from_blob shape", "ShapeError", "negative",
+       [] { Tensor::from_blob(reinterpret_cast<void*>(8), {-1}, {}, kCpu); }},
+      {"from_blob strides", "ShapeError", "1 strides for the 2 axes of (2, 2)",
+       [] { Tensor::from_blob(reinterpret_cast<void*>(8), {2, 2}, {.strides = {1}}, kCpu); }},
+      {"from_blob overlap", "ShapeError", "strides (1, 1) overlap",
+       [] { Tensor::from_blob(reinterpret_cast<void*>(8), {2, 2}, {.strides = {1, 1}}, kCpu); }},
+      {"from_blob gradient", "InvalidArgument", "no gradient",
+       [] { Tensor::from_blob(reinterpret_cast<void*>(8), {2}, {}, {DType::I32, "CPU", true}); }},
       {"from", "ShapeError", "3 values", [] { Tensor::from({1, 2, 3}, {2, 2}, kCpu); }},
       {"rand", "InvalidArgument", "int32", [] { Tensor::rand({2}, {DType::I32, "CPU"}); }},
       {"rand shape", "ShapeError", "negative", [] { Tensor::rand({-2}, kCpu); }},
@@ -353,6 +365,18 @@ const Table& state() {
        [] {
          char v[4]{};
          floats({2}).copy_from(v, sizeof v);
+       }},
+      {"data_ptr", "InvalidArgument", "on NULL", [] { elsewhere({2}).data_ptr(); }},
+      {"copy_from read-only", "InvalidArgument", "read-only",
+       [] {
+         const float v[2]{};
+         Tensor::from_blob(static_cast<const void*>(v), {2}, {}, kCpu).copy_from(v, sizeof v);
+       }},
+      {"assign read-only", "InvalidArgument", "read-only",
+       [] {
+         const float v[2]{};
+         Tensor t = Tensor::from_blob(static_cast<const void*>(v), {2}, {}, kCpu);
+         t.assign(t * 2);
        }},
       {"assign shape", "ShapeError", "(3,)", [] { floats({2}).assign(floats({3})); }},
       {"assign dtype", "InvalidArgument", "int32", [] { floats({2}).assign(ints({2})); }},

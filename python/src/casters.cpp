@@ -1,0 +1,155 @@
+#include "casters.h"
+
+#include <array>
+
+#include "module.h"
+
+namespace tuff::python {
+namespace {
+
+bool is_of_numpy(py::handle object) {
+  const std::string module = py::str(py::type::handle_of(object).attr("__module__"));
+  return module.rfind("numpy", 0) == 0;
+}
+
+// Scalars of NumPy, and its arrays without axes: what has item() and no extent.
+bool is_numpy_scalar(py::handle object) {
+  return is_of_numpy(object) && py::hasattr(object, "item") && py::hasattr(object, "ndim") &&
+         object.attr("ndim").cast<int>() == 0;
+}
+
+std::optional<DType> dtype_of_type(py::handle type) {
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)))) return DType::F32;
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyLong_Type)))) return DType::I32;
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyBool_Type)))) return DType::Bool;
+  const std::string module = py::str(type.attr("__module__"));
+  if (module != "numpy") return {};
+  std::string name = py::str(type.attr("__name__"));
+  return parse_dtype(name == "bool_" ? "bool" : name);
+}
+
+std::optional<Number> whole_number(py::handle object) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  if (overflow == 0) return Number(int64_t(v));
+  if (overflow > 0) {
+    const unsigned long long u = PyLong_AsUnsignedLongLong(object.ptr());
+    if (!PyErr_Occurred()) return Number(uint64_t(u));
+    PyErr_Clear();
+  }
+  throw InvalidArgument("the number " + std::string(py::str(object)) + " has more than 64 bits");
+}
+
+}  // namespace
+
+py::object dtype_object(DType t) {
+  // Leaked on purpose: they would be released after the interpreter.
+  static auto& objects = *new std::array<py::object, kDTypeCount>();
+  py::object& o = objects[size_t(t)];
+  if (!o) o = py::cast(DTypeObject{t});
+  return o;
+}
+
+std::optional<DType> dtype_from(py::handle object) {
+  if (py::isinstance<DTypeObject>(object)) return object.cast<DTypeObject>().value;
+  if (py::isinstance<py::str>(object)) return parse_dtype(object.cast<std::string>());
+  if (PyType_Check(object.ptr())) return dtype_of_type(object);
+  if (is_of_numpy(object) && py::hasattr(object, "itemsize") && py::hasattr(object, "kind"))
+    return parse_dtype(py::str(object.attr("name")).cast<std::string>());
+  return {};
+}
+
+py::object size_object(const Size& size) {
+  if (size.is_number()) return py::int_(int64_t(size));
+  return py::cast(SizeObject{size});
+}
+
+std::optional<Size> size_from(py::handle object) {
+  if (py::isinstance<SizeObject>(object)) return object.cast<SizeObject>().size;
+  if (PyBool_Check(object.ptr()) || py::isinstance<Tensor>(object) ||
+      !PyIndex_Check(object.ptr()) || (is_of_numpy(object) && !is_numpy_scalar(object)))
+    return {};
+  const Py_ssize_t v = PyNumber_AsSsize_t(object.ptr(), PyExc_OverflowError);
+  if (v == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return Size(int64_t(v));
+}
+
+std::optional<Number> number_from(py::handle object) {
+  PyObject* o = object.ptr();
+  if (PyBool_Check(o)) return Number(o == Py_True);
+  if (PyLong_Check(o)) return whole_number(object);
+  if (PyFloat_Check(o)) return Number(PyFloat_AS_DOUBLE(o));
+  if (py::isinstance<SizeObject>(object)) return Number(object.cast<SizeObject>().size);
+  if (py::isinstance<Tensor>(object) || object.is_none()) return {};
+  if (is_numpy_scalar(object)) return number_from(object.attr("item")());
+  return {};
+}
+
+Sizes sizes_from(const py::args& args) {
+  if (args.size() == 1 && py::isinstance<py::sequence>(args[0])) return args[0].cast<Sizes>();
+  return py::tuple(args).cast<Sizes>();
+}
+
+void bind_dtypes(py::module_& m) {
+  py::class_<DTypeObject>(m, "DType", "An element type: tuff.float32, tuff.int64, ...")
+      .def_property_readonly("name", [](const DTypeObject& d) { return name(d.value); })
+      .def_property_readonly(
+          "itemsize", [](const DTypeObject& d) { return size_bytes(d.value); },
+          "Bytes of one element.")
+      .def_property_readonly("is_float", [](const DTypeObject& d) { return is_float(d.value); })
+      .def_property_readonly("is_int", [](const DTypeObject& d) { return is_int(d.value); })
+      .def_property_readonly("is_signed", [](const DTypeObject& d) { return is_signed(d.value); })
+      .def("__repr__", [](const DTypeObject& d) { return "tuff." + std::string(name(d.value)); })
+      .def("__eq__",
+           [](const DTypeObject& a, py::object b) -> py::object {
+             const std::optional<DType> other = dtype_from(b);
+             if (!other) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+             return py::bool_(a.value == *other);
+           })
+      .def("__hash__", [](const DTypeObject& d) { return int(d.value); });
+  for (int i = 0; i < kDTypeCount; i++) {
+    const auto t = DType(i);
+    if (t != DType::Void && t != DType::Index && !is_weak(t))
+      m.attr(t == DType::Bool ? "bool_" : name(t)) = dtype_object(t);
+  }
+  m.def("promote", &promote, py::arg("a"), py::arg("b"),
+        "The dtype that an operation of two dtypes has.");
+}
+
+template <class Operation>
+auto size_operator(Operation operation) {
+  return [operation](const SizeObject& a, const Size& b) { return operation(a.size, b); };
+}
+template <class Operation>
+auto reflected(Operation operation) {
+  return [operation](const SizeObject& a, const Size& b) { return operation(b, a.size); };
+}
+
+void bind_sizes(py::module_& m) {
+  py::class_<SizeObject> c(
+      m, "Size",
+      "A symbolic extent of an axis that varies inside a Jit. Arithmetic gives "
+      "symbolic extents; comparisons are refused where bounds leave them open.");
+  const auto add = [](const Size& a, const Size& b) { return a + b; };
+  const auto sub = [](const Size& a, const Size& b) { return a - b; };
+  const auto mul = [](const Size& a, const Size& b) { return a * b; };
+  const auto div = [](const Size& a, const Size& b) { return a / b; };
+  const auto mod = [](const Size& a, const Size& b) { return a % b; };
+  c.def("__add__", size_operator(add)).def("__radd__", reflected(add));
+  c.def("__sub__", size_operator(sub)).def("__rsub__", reflected(sub));
+  c.def("__mul__", size_operator(mul)).def("__rmul__", reflected(mul));
+  c.def("__floordiv__", size_operator(div)).def("__rfloordiv__", reflected(div));
+  c.def("__mod__", size_operator(mod)).def("__rmod__", reflected(mod));
+  c.def("__eq__", size_operator([](const Size& a, const Size& b) { return a == b; }));
+  c.def("__ne__", size_operator([](const Size& a, const Size& b) { return a != b; }));
+  c.def("__lt__", size_operator([](const Size& a, const Size& b) { return a < b; }));
+  c.def("__gt__", size_operator([](const Size& a, const Size& b) { return a > b; }));
+  c.def("__le__", size_operator([](const Size& a, const Size& b) { return a <= b; }));
+  c.def("__ge__", size_operator([](const Size& a, const Size& b) { return a >= b; }));
+  c.def("__repr__", [](const SizeObject& s) { return s.size.str(); });
+  c.def("__int__", [](const SizeObject& s) { return int64_t(s.size); });
+  c.def_property_readonly("min", [](const SizeObject& s) { return s.size.min(); });
+  c.def_property_readonly("max", [](const SizeObject& s) { return s.size.max(); });
+}
+
+}  // namespace tuff::python

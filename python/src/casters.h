@@ -1,0 +1,207 @@
+// How arguments and results pass between Python and tuff: element types, extents, axes, numbers,
+// pairs. Used by every file of the module, which has to see the same casters in all of them.
+#pragma once
+
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tuff/tensor.h>
+
+namespace tuff::python {
+
+namespace py = pybind11;
+
+// What Python sees of an element type; one object for each, see dtype_object().
+struct DTypeObject {
+  DType value;
+};
+py::object dtype_object(DType t);
+// A DType, its name, a dtype or scalar type of NumPy, or one of float, int, bool; nothing for other
+// objects. InvalidArgument for a name that is none.
+std::optional<DType> dtype_from(py::handle object);
+
+// A symbolic extent; those that are numbers are Python's ints.
+struct SizeObject {
+  Size size;
+};
+py::object size_object(const Size& size);
+std::optional<Size> size_from(py::handle object);
+
+// bool, int, float, scalars of NumPy and symbolic extents; nothing for other objects.
+std::optional<Number> number_from(py::handle object);
+
+// One axis, several, or None for what C++ calls {}.
+struct AxesArgument {
+  Axes axes;
+};
+
+// None stands for an undefined tensor both ways.
+using MaybeTensor = std::optional<Tensor>;
+inline Tensor given(const MaybeTensor& t) { return t ? *t : Tensor(); }
+inline MaybeTensor shown(const Tensor& t) { return t.defined() ? MaybeTensor(t) : MaybeTensor(); }
+
+// sizes(2, 3), sizes([2, 3]) and sizes((2, 3)) are the same.
+Sizes sizes_from(const py::args& args);
+
+}  // namespace tuff::python
+
+namespace pybind11::detail {
+
+template <>
+struct type_caster<tuff::DType> {
+  PYBIND11_TYPE_CASTER(tuff::DType, const_name("DType"));
+  bool load(handle source, bool) {
+    const std::optional<tuff::DType> t = tuff::python::dtype_from(source);
+    if (t) value = *t;
+    return t.has_value();
+  }
+  static handle cast(tuff::DType t, return_value_policy, handle) {
+    return tuff::python::dtype_object(t).release();
+  }
+};
+
+template <>
+struct type_caster<tuff::Size> {
+  PYBIND11_TYPE_CASTER(tuff::Size, const_name("int"));
+  bool load(handle source, bool) {
+    const std::optional<tuff::Size> s = tuff::python::size_from(source);
+    if (s) value = *s;
+    return s.has_value();
+  }
+  static handle cast(const tuff::Size& s, return_value_policy, handle) {
+    return tuff::python::size_object(s).release();
+  }
+};
+
+template <>
+struct type_caster<tuff::Sizes> {
+  PYBIND11_TYPE_CASTER(tuff::Sizes, const_name("Sequence[int]"));
+  bool load(handle source, bool) {
+    if (const auto one = tuff::python::size_from(source)) {
+      value = {*one};
+      return true;
+    }
+    if (!isinstance<sequence>(source) || isinstance<str>(source)) return false;
+    value.clear();
+    for (const handle item : reinterpret_borrow<sequence>(source)) {
+      const auto s = tuff::python::size_from(item);
+      if (!s) return false;
+      value.push_back(*s);
+    }
+    return true;
+  }
+  static handle cast(const tuff::Sizes& sizes, return_value_policy, handle) {
+    tuple out(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) out[i] = tuff::python::size_object(sizes[i]);
+    return out.release();
+  }
+};
+
+template <>
+struct type_caster<tuff::python::AxesArgument> {
+  PYBIND11_TYPE_CASTER(tuff::python::AxesArgument, const_name("int | Sequence[int] | None"));
+  bool load(handle source, bool convert) {
+    value.axes.clear();
+    if (source.is_none()) return true;
+    make_caster<int64_t> one;
+    if (one.load(source, convert)) {
+      value.axes = {cast_op<int64_t>(one)};
+      return true;
+    }
+    make_caster<tuff::Axes> several;
+    if (!several.load(source, convert)) return false;
+    value.axes = cast_op<tuff::Axes&&>(std::move(several));
+    return true;
+  }
+  static handle cast(const tuff::python::AxesArgument& a, return_value_policy p, handle parent) {
+    if (a.axes.empty()) return none().release();
+    return make_caster<tuff::Axes>::cast(a.axes, p, parent);
+  }
+};
+
+template <>
+struct type_caster<tuff::IntPair> {
+  PYBIND11_TYPE_CASTER(tuff::IntPair, const_name("int | tuple[int, int]"));
+  bool load(handle source, bool convert) {
+    make_caster<int64_t> both;
+    if (both.load(source, convert)) {
+      value = cast_op<int64_t>(both);
+      return true;
+    }
+    make_caster<std::pair<int64_t, int64_t>> pair;
+    if (!pair.load(source, convert)) return false;
+    const auto [h, w] = cast_op<std::pair<int64_t, int64_t>>(pair);
+    value = tuff::IntPair(h, w);
+    return true;
+  }
+  static handle cast(const tuff::IntPair& p, return_value_policy, handle) {
+    if (!p.given) return none().release();
+    return make_tuple(p.h, p.w).release();
+  }
+};
+
+// Words that stand for the values of an enumeration.
+template <class Enum, class Rows>
+bool load_word(handle source, const Rows& rows, Enum& value) {
+  if (!isinstance<str>(source)) return false;
+  const std::string word = source.cast<std::string>();
+  std::string known;
+  for (const auto& [text, e] : rows) {
+    if (word == text) {
+      value = e;
+      return true;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(text);
+  }
+  throw tuff::InvalidArgument("\"" + word + "\" is none of: " + known);
+}
+template <class Enum, class Rows>
+handle cast_word(Enum value, const Rows& rows) {
+  for (const auto& [text, e] : rows) {
+    if (e == value) return str(text).release();
+  }
+  return none().release();
+}
+
+#define TUFF_WORDS(Type, ...)                                                               \
+  template <>                                                                               \
+  struct type_caster<Type> {                                                                \
+    static constexpr std::pair<const char*, Type> kRows[] = {__VA_ARGS__};                  \
+    PYBIND11_TYPE_CASTER(Type, const_name("str"));                                          \
+    bool load(handle source, bool) { return load_word(source, kRows, value); }              \
+    static handle cast(Type v, return_value_policy, handle) { return cast_word(v, kRows); } \
+  }
+TUFF_WORDS(tuff::Reduction, {"none", tuff::Reduction::None}, {"mean", tuff::Reduction::Mean},
+           {"sum", tuff::Reduction::Sum});
+TUFF_WORDS(tuff::FanMode, {"in", tuff::FanMode::In}, {"out", tuff::FanMode::Out});
+#undef TUFF_WORDS
+
+// A Number cannot be made of nothing, as PYBIND11_TYPE_CASTER wants it.
+template <>
+struct type_caster<tuff::Number> {
+  static constexpr auto name = const_name("float");
+  template <class>
+  using cast_op_type = tuff::Number;
+  bool load(handle source, bool) {
+    value_ = tuff::python::number_from(source);
+    return value_.has_value();
+  }
+  operator tuff::Number() const { return *value_; }
+  static handle cast(const tuff::Number& n, return_value_policy, handle) {
+    if (n.varies()) return tuff::python::size_object(n.extent()).release();
+    if (n.dtype() == tuff::DType::Bool) return bool_(n.int_value() != 0).release();
+    if (n.dtype() == tuff::DType::WeakInt) return int_(n.int_value()).release();
+    return float_(n.value()).release();
+  }
+
+ private:
+  std::optional<tuff::Number> value_;
+};
+
+}  // namespace pybind11::detail

@@ -1,0 +1,206 @@
+#include "dlpack_capsules.h"
+
+#include <memory>
+
+#include "base/check.h"
+#include "dlpack.h"
+#include "engine/buffer.h"
+#include "tensor/impl.h"
+
+namespace tuff::python {
+namespace {
+
+using py::arg;
+
+struct TypeRow {
+  DType dtype;
+  uint8_t code, bits;
+};
+constexpr TypeRow kTypes[] = {
+    {DType::Bool, dlpack::kBool, 8},    {DType::I8, dlpack::kInt, 8},
+    {DType::U8, dlpack::kUInt, 8},      {DType::I16, dlpack::kInt, 16},
+    {DType::U16, dlpack::kUInt, 16},    {DType::I32, dlpack::kInt, 32},
+    {DType::U32, dlpack::kUInt, 32},    {DType::I64, dlpack::kInt, 64},
+    {DType::U64, dlpack::kUInt, 64},    {DType::F16, dlpack::kFloat, 16},
+    {DType::BF16, dlpack::kBfloat, 16}, {DType::F32, dlpack::kFloat, 32},
+    {DType::F64, dlpack::kFloat, 64},
+};
+
+DType dtype_of(const dlpack::DataType& d) {
+  for (const TypeRow& row : kTypes) {
+    if (row.code == d.code && row.bits == d.bits && d.lanes == 1) return row.dtype;
+  }
+  fail<InvalidArgument>("from_dlpack: no dtype has code {}, {} bits and {} lanes", d.code, d.bits,
+                        d.lanes);
+}
+
+dlpack::DataType type_of(DType t) {
+  for (const TypeRow& row : kTypes) {
+    if (row.dtype == t) return {row.code, row.bits, 1};
+  }
+  fail<InternalError>("{} has no row in DLPack's table", name(t));
+}
+
+// ---- export
+
+// A capsule's tensor with what it points to.
+template <class Managed>
+struct Exported {
+  Managed managed{};
+  Ref<engine::Buffer> memory;
+  std::vector<int64_t> shape, strides;
+};
+
+template <class Managed>
+std::unique_ptr<Exported<Managed>> exported(const Tensor& t) {
+  auto e = std::make_unique<Exported<Managed>>();
+  e->memory = detail::buffer_of(t);
+  e->shape = t.sizes();
+  e->strides.assign(e->shape.size(), 1);
+  for (size_t i = e->shape.size(); i-- > 1;) e->strides[i - 1] = e->strides[i] * e->shape[i];
+  e->managed.dl_tensor = {.data = t.data_ptr(),
+                          .device = {dlpack::kCpu, 0},
+                          .ndim = int32_t(e->shape.size()),
+                          .dtype = type_of(t.dtype()),
+                          .shape = e->shape.data(),
+                          .strides = e->strides.data(),
+                          .byte_offset = 0};
+  e->managed.manager_ctx = e.get();
+  e->managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->manager_ctx); };
+  return e;
+}
+
+// Of a capsule that nobody took.
+template <class Managed>
+void drop(PyObject* capsule, const char* name) {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if (managed->deleter) managed->deleter(managed);
+}
+
+template <class Managed>
+py::object capsule_of(std::unique_ptr<Exported<Managed>> e, const char* name,
+                      PyCapsule_Destructor destructor) {
+  PyObject* capsule = PyCapsule_New(&e->managed, name, destructor);
+  if (capsule == nullptr) throw py::error_already_set();
+  e.release();
+  return py::reinterpret_steal<py::object>(capsule);
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  PyErr_SetString(PyExc_BufferError, why.c_str());
+  throw py::error_already_set();
+}
+
+py::object to_dlpack(const Tensor& given, const py::object& stream,
+                     const std::optional<std::pair<uint32_t, uint32_t>>& max_version,
+                     const std::optional<std::pair<int32_t, int32_t>>& dl_device,
+                     std::optional<bool> copy) {
+  if (!stream.is_none()) fail<InvalidArgument>("__dlpack__: the CPU has no streams: pass None");
+  if (given.device() != "CPU")
+    refuse("the tensor is on " + given.device() + ": to(\"CPU\") it first");
+  if (dl_device && *dl_device != std::pair<int32_t, int32_t>(dlpack::kCpu, 0))
+    refuse("__dlpack__: the tensor is on the CPU, device (1, 0)");
+  if (given.requires_grad())
+    refuse("__dlpack__: the tensor has requires_grad, which others know nothing of: detach() it");
+  const bool copies = copy.value_or(false);
+  const Tensor t = copies ? copied(given) : given;
+  wait_for(t);
+  const bool read_only = detail::buffer_of(t)->read_only();
+  if (max_version && max_version->first >= dlpack::kVersion.major) {
+    auto e = exported<dlpack::ManagedTensorVersioned>(t);
+    e->managed.version = dlpack::kVersion;
+    e->managed.flags = (read_only ? dlpack::kReadOnly : 0) | (copies ? dlpack::kIsCopied : 0);
+    return capsule_of(std::move(e), dlpack::kVersionedName, [](PyObject* c) {
+      drop<dlpack::ManagedTensorVersioned>(c, dlpack::kVersionedName);
+    });
+  }
+  if (read_only) refuse("__dlpack__: the memory is read-only, which takes max_version=(1, 0)");
+  return capsule_of(exported<dlpack::ManagedTensor>(t), dlpack::kLegacyName,
+                    [](PyObject* c) { drop<dlpack::ManagedTensor>(c, dlpack::kLegacyName); });
+}
+
+// ---- import
+
+// The tensor of a capsule that has been taken. It is given back later, by the main thread: what its
+// owner does then may need the interpreter's lock.
+template <class Managed>
+Tensor taken(py::handle capsule, const char* name, const char* used_name, bool read_only) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (managed == nullptr) throw py::error_already_set();
+  const dlpack::Tensor& d = managed->dl_tensor;
+  if (d.device.type != dlpack::kCpu)
+    fail<Unsupported>("from_dlpack: memory of device type {}, not the CPU's: move it there first",
+                      d.device.type);
+  const std::vector<int64_t> shape(d.shape, d.shape + d.ndim);
+  BlobOptions blob{.read_only = read_only};
+  if (d.strides) blob.strides.assign(d.strides, d.strides + d.ndim);
+  blob.deleter = [managed](void*) {
+    release_later([managed] {
+      if (managed->deleter) managed->deleter(managed);
+    });
+  };
+  void* data = d.data ? static_cast<std::byte*>(d.data) + d.byte_offset : nullptr;
+  const Tensor t = Tensor::from_blob(data, shape, std::move(blob), {dtype_of(d.dtype), "CPU"});
+  PyCapsule_SetName(capsule.ptr(), used_name);
+  return t;
+}
+
+Tensor from_capsule(py::handle capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName)) {
+    const auto* m = static_cast<const dlpack::ManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule.ptr(), dlpack::kVersionedName));
+    if (m->version.major != dlpack::kVersion.major)
+      fail<Unsupported>("from_dlpack: version {}.{} of DLPack, tuff knows {}.x", m->version.major,
+                        m->version.minor, dlpack::kVersion.major);
+    return taken<dlpack::ManagedTensorVersioned>(capsule, dlpack::kVersionedName,
+                                                 dlpack::kUsedVersionedName,
+                                                 (m->flags & dlpack::kReadOnly) != 0);
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), dlpack::kLegacyName))
+    fail<InvalidArgument>("from_dlpack: the capsule holds no tensor, or was taken before");
+  return taken<dlpack::ManagedTensor>(capsule, dlpack::kLegacyName, dlpack::kUsedLegacyName, false);
+}
+
+// Who knows nothing of versions refuses the argument.
+py::object capsule_from(const py::object& object) {
+  const py::object method = object.attr("__dlpack__");
+  try {
+    return method(arg("max_version") =
+                      py::make_tuple(dlpack::kVersion.major, dlpack::kVersion.minor));
+  } catch (py::error_already_set& e) {
+    if (!e.matches(PyExc_TypeError)) throw;
+  }
+  return method();
+}
+
+}  // namespace
+
+Tensor from_dlpack(const py::object& object) {
+  release_waiting();
+  if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
+  if (!py::hasattr(object, "__dlpack__"))
+    throw py::type_error("from_dlpack: " + std::string(py::str(py::type::handle_of(object))) +
+                         " has no __dlpack__: pass an array or a capsule");
+  if (py::hasattr(object, "__dlpack_device__")) {
+    const auto [type, id] = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
+    if (type != dlpack::kCpu)
+      fail<Unsupported>("from_dlpack: memory of device type {}, not the CPU's: move it there first",
+                        type);
+  }
+  return from_capsule(capsule_from(object));
+}
+
+void bind_dlpack(py::module_& m, TensorClass& c) {
+  m.def("from_dlpack", &from_dlpack, arg("x"),
+        "A tensor over the memory of another library's, which is kept as long as it is in use. A "
+        "write on one side is seen on the other.");
+  c.def("__dlpack__", &to_dlpack, py::kw_only(), arg("stream") = py::none(),
+        arg("max_version") = py::none(), arg("dl_device") = py::none(), arg("copy") = py::none());
+  c.def("__dlpack_device__", [](const Tensor& t) {
+    if (t.device() != "CPU") refuse("the tensor is on " + t.device() + ": to(\"CPU\") it first");
+    return std::pair<int, int>(dlpack::kCpu, 0);
+  });
+}
+
+}  // namespace tuff::python

@@ -1,0 +1,13 @@
+// DLPack: tensors to and from capsules, without copies. Called by sharing.cpp.
+#pragma once
+
+#include "module.h"
+
+namespace tuff::python {
+
+// Shares the memory of an object with __dlpack__, or of a capsule. Unsupported for memory that is
+// not the CPU's; InvalidArgument for dtypes that tuff lacks.
+Tensor from_dlpack(const py::object& object);
+void bind_dlpack(py::module_& m, TensorClass& c);
+
+}  // namespace tuff::python

@@ -1,0 +1,71 @@
+// The extension module tuff._tuff: the C++ API, class by class. The package tuff around it adds
+// what is better said in Python.
+#include "module.h"
+
+#include "engine/device.h"
+
+namespace tuff::python {
+namespace {
+
+// Objects of Python that tuff still holds are nobody's from then on, and so is their memory, which
+// work in flight may read until the process ends.
+void at_exit() {
+  release_waiting();
+  stop_releasing();
+}
+
+void bind_devices(py::module_& m) {
+  m.def(
+      "default_device", [] { return engine::canonical_device(""); },
+      "Where tensors are made if nothing else is said.");
+  m.def("canonical_device", &engine::canonical_device, py::arg("name"),
+        "The name a device has once opened: \"vulkan\" -> \"VULKAN:0\".");
+  m.def(
+      "devices",
+      [] {
+        std::vector<std::string> names;
+        for (const devices::Candidate& c : engine::list_devices()) {
+          if (c.usable) names.push_back(c.name);
+        }
+        return names;
+      },
+      py::call_guard<py::gil_scoped_release>(), "The devices of this machine that can be used.");
+  m.def(
+      "synchronize",
+      [](const std::string& device) {
+        const auto opened = engine::Device::get(device);
+        opened->queue().wait_idle();
+        opened->hcq().allocator().collect();
+      },
+      py::arg("device") = "", py::call_guard<py::gil_scoped_release>(),
+      "Waits until a device has done what it was given.");
+}
+
+}  // namespace
+}  // namespace tuff::python
+
+PYBIND11_MODULE(_tuff, m) {
+  using namespace tuff::python;
+  m.doc() = "A tensor engine: lazy tensors, autograd, fused kernels, captured and replayed graphs.";
+  bind_errors(m);
+  bind_dtypes(m);
+  bind_sizes(m);
+  TensorClass tensor(m, "Tensor", "A lazy n-dimensional array on one device, with autograd.");
+  bind_creation(tensor);
+  bind_facts(tensor);
+  bind_movement(tensor);
+  bind_elementwise(tensor);
+  bind_reductions(tensor);
+  bind_networks(tensor);
+  bind_operators(tensor);
+  bind_indexing(tensor);
+  bind_state(tensor);
+  bind_sharing(m, tensor);
+  bind_functions(m);
+  bind_jit(m);
+  bind_nn(m);
+  bind_optim(m);
+  bind_digits(m);
+  bind_devices(m);
+  py::module_::import("atexit").attr("register")(py::cpp_function(&at_exit));
+}

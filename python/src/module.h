@@ -1,0 +1,47 @@
+// The parts of the Python module, in the order in which module.cpp adds them.
+#pragma once
+
+#include <functional>
+
+#include "casters.h"
+
+namespace tuff::python {
+
+using TensorClass = pybind11::class_<Tensor>;
+
+void bind_errors(py::module_& m);
+void bind_dtypes(py::module_& m);
+void bind_sizes(py::module_& m);
+void bind_creation(TensorClass& c);
+void bind_facts(TensorClass& c);
+void bind_movement(TensorClass& c);
+void bind_indexing(TensorClass& c);
+void bind_elementwise(TensorClass& c);
+void bind_operators(TensorClass& c);
+void bind_reductions(TensorClass& c);
+void bind_networks(TensorClass& c);
+void bind_state(TensorClass& c);
+void bind_sharing(py::module_& m, TensorClass& c);
+void bind_functions(py::module_& m);
+void bind_jit(py::module_& m);
+void bind_nn(py::module_& m);
+void bind_optim(py::module_& m);
+void bind_digits(py::module_& m);
+
+// Realizes and waits as Tensor::data_ptr() does, but lets other threads of Python run while it
+// waits, and ends with KeyboardInterrupt where the user asks for it. Everything else keeps the
+// interpreter's lock: realizing changes the graphs of other threads' tensors.
+void wait_for(const Tensor& t);
+
+// The same values in memory of its own, bit for bit.
+Tensor copied(const Tensor& t);
+
+// Hands `release` to the interpreter's main thread, which calls it soon. For objects of Python that
+// tuff lets go of in any thread and under any lock, where the interpreter's lock must not be taken.
+void release_later(std::function<void()> release);
+// Calls what is waiting; with the interpreter's lock.
+void release_waiting();
+// From now on what is left belongs to nobody: the interpreter is gone.
+void stop_releasing();
+
+}  // namespace tuff::python

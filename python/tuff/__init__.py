@@ -1,0 +1,30 @@
+"""tuff: a tensor engine. Lazy tensors with autograd, compiled to fused kernels; steps that are
+captured once and replayed.
+
+    import tuff
+    x = tuff.tensor([[1.0, 2.0], [3.0, 4.0]])
+    print((x @ x.T).softmax())
+
+Names and arguments are those of the C++ API; operators and indexing are NumPy's. Nothing runs until
+a value is asked for. Memory is shared with NumPy and others through from_blob(), from_dlpack(),
+numpy() and the buffer protocol.
+"""
+
+from ._tuff import (  # noqa: F401
+    CompileError, DType, DeviceLost, DynamicAxis, Error, InternalError, InvalidArgument, IoError,
+    JitStats, OutOfMemory, ShapeError, Size, Tensor, TrainingMode, Unsupported,
+    bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64,
+    uint8, uint16, uint32, uint64,
+    canonical_device, default_device, devices, digits, from_dlpack, pow, promote, realize,
+    synchronize, tensor, training,
+)
+from . import nn, optim  # noqa: F401
+from ._jit import Jit, jit  # noqa: F401
+
+# The functions of Tensor that need no tensor to begin with, or several.
+empty, zeros, ones, full = Tensor.empty, Tensor.zeros, Tensor.ones, Tensor.full
+arange, linspace, eye = Tensor.arange, Tensor.linspace, Tensor.eye
+rand, randn, uniform, normal = Tensor.rand, Tensor.randn, Tensor.uniform, Tensor.normal
+randint, manual_seed = Tensor.randint, Tensor.manual_seed
+from_blob, from_bytes = Tensor.from_blob, Tensor.from_bytes
+cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where

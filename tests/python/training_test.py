@@ -1,0 +1,320 @@
+"""Gradients, layers, optimizers, Jit, contexts, errors and interrupts."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import weakref
+
+import numpy as np
+
+import tuff
+from tuff import nn, optim
+
+
+class Gradients(unittest.TestCase):
+    def test_backward(self):
+        x = tuff.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        self.assertIsNone(x.grad)
+        (x * x).sum().backward()
+        self.assertEqual(x.grad.tolist(), [2, 4, 6])
+        (x * 3).backward(tuff.tensor([1.0, 0.0, 2.0]))
+        self.assertEqual(x.grad.tolist(), [5, 4, 12])
+        x.grad = None
+        self.assertIsNone(x.grad)
+        x.set_grad(tuff.ones(3))
+        self.assertEqual(x.grad.tolist(), [1, 1, 1])
+        with self.assertRaises(tuff.ShapeError):
+            x.grad = tuff.ones(4)
+        with self.assertRaises(tuff.InvalidArgument):
+            tuff.arange(3).requires_grad = True
+
+    def test_gradient_of_gradient(self):
+        x, y = tuff.tensor(2.0), tuff.tensor(1.0)
+        first, none = (x * x * x).gradient([x, y])
+        self.assertIsNone(none)
+        self.assertEqual(first.gradient([x])[0].item(), 12)
+
+    def test_assign(self):
+        x = tuff.tensor([1.0, 2.0])
+        before = x * 10
+        self.assertIsInstance(x.assign(x + 1), tuff.Tensor)
+        self.assertEqual((x.tolist(), before.tolist()), ([2, 3], [10, 20]))
+        self.assertRaises(tuff.ShapeError, x.assign, tuff.ones(3))
+        self.assertRaises(TypeError, x.assign, None)
+
+
+class Layers(unittest.TestCase):
+    def test_values(self):
+        x = tuff.randn([4, 6])
+        linear = nn.Linear(6, 3)
+        np.testing.assert_allclose(linear(x).numpy(),
+                                   x.numpy() @ linear.weight.numpy().T + linear.bias.numpy(),
+                                   rtol=1e-5, atol=1e-6)
+        self.assertIsNone(nn.Linear(6, 3, bias=False).bias)
+        self.assertEqual(nn.Linear(tuff.ones((2, 6)))(tuff.ones((1, 6))).tolist(), [[6, 6]])
+        self.assertEqual(nn.Conv2d(2, 4, 3, padding=1, stride=(2, 1))(tuff.ones((1, 2, 8, 8))).shape,
+                         (1, 4, 4, 8))
+        self.assertEqual(nn.Embedding(10, 4)(tuff.tensor([[1, 2, 3]])).shape, (1, 3, 4))
+        for layer in (nn.LayerNorm(6), nn.RMSNorm(6), nn.BatchNorm(6), nn.Dropout(0.3)):
+            self.assertEqual(layer(x).shape, (4, 6))
+        attention = nn.MultiHeadAttention(8, 2)
+        self.assertEqual(attention(tuff.randn([1, 5, 8]), is_causal=True).shape, (1, 5, 8))
+        self.assertEqual(attention.out_proj.weight.shape, (8, 8))
+        self.assertRaises(tuff.InvalidArgument, nn.MultiHeadAttention, 8, 3)
+        self.assertRaises(ValueError, nn.Dropout, 2)
+        self.assertEqual(nn.Linear(2, 2, dtype="float16").weight.dtype, "float16")
+
+    def test_states(self):
+        model = nn.Sequential(nn.Linear(3, 4), lambda x: x.relu(), nn.BatchNorm(4))
+        state = model.state_dict()
+        self.assertEqual(list(state), ["0.weight", "0.bias", "2.weight", "2.bias",
+                                       "2.running_mean", "2.running_var"])
+        self.assertEqual(len(model.parameters()), 4)
+        other = nn.Sequential(nn.Linear(3, 4), tuff.Tensor.relu, nn.BatchNorm(4))
+        nn.load_state_dict(other.state_dict(), state)
+        x = tuff.randn([5, 3])
+        self.assertEqual(model(x).tolist(), other(x).tolist())
+        self.assertEqual((len(model), model[0].weight.shape), (3, (4, 3)))
+        self.assertRaisesRegex(ValueError, "2.bias", nn.load_state_dict, state,
+                               {k: v for k, v in state.items() if k != "2.bias"})
+        self.assertRaises(tuff.ShapeError, nn.load_state_dict, {"a": tuff.ones(2)},
+                          {"a": tuff.ones(3)})
+
+    def test_training_mode(self):
+        x = tuff.ones(1000)
+        self.assertFalse(tuff.training())
+        with tuff.TrainingMode():
+            self.assertTrue(tuff.training())
+            with tuff.TrainingMode(False):
+                self.assertFalse(tuff.training())
+            self.assertTrue((x.dropout(0.5) == 0).any())
+        self.assertFalse(tuff.training())
+        self.assertFalse((x.dropout(0.5) == 0).any())
+        with self.assertRaises(KeyError), tuff.TrainingMode():
+            raise KeyError
+        self.assertFalse(tuff.training())
+
+
+class Optimizers(unittest.TestCase):
+    def test_steps(self):
+        for make in (lambda p: optim.SGD(p, lr=0.1), lambda p: optim.SGD(p, 0.05, momentum=0.9),
+                     lambda p: optim.Adam(p, lr=0.3), lambda p: optim.AdamW(p, lr=0.3)):
+            x = tuff.tensor([3.0, -2.0], requires_grad=True)
+            optimizer = make([x])
+            for _ in range(60):
+                optimizer.zero_grad()
+                loss = (x * x).sum()
+                loss.backward()
+                optimizer.step([loss])
+            self.assertLess(loss.item(), 0.5)
+            self.assertEqual(len(optimizer.parameters), 1)
+        self.assertRaises(tuff.InvalidArgument, optim.SGD, [tuff.ones(2)])
+        self.assertRaises(tuff.InvalidArgument, optimizer.__class__, [])
+
+    def test_rates(self):
+        def scheduler(make):
+            return make(optim.SGD([tuff.ones(1, requires_grad=True)], lr=1.0))
+        for make, rates in ((lambda o: optim.StepLR(o, 2, 0.5), [1, 1, 0.5]),
+                            (lambda o: optim.LambdaLR(o, lambda step: 1 / (step + 1)), [1, 1 / 2, 1 / 3]),
+                            (lambda o: optim.CosineAnnealingLR(o, 2), [1, 0.5, 0]),
+                            (lambda o: optim.LinearLR(o, 0.5, total_iters=2), [0.5, 0.75, 1])):
+            s = scheduler(make)
+            gc.collect()  # the optimizer is held by its schedule
+            for step, rate in enumerate(rates):
+                self.assertAlmostEqual(s.get_last_lr(), rate)
+                self.assertEqual(s.last_step, step)
+                s.step()
+        self.assertLess(scheduler(lambda o: optim.OneCycleLR(o, 2, 10)).rate(0), 0.1)
+        optimizer = optim.SGD([tuff.ones(1, requires_grad=True)], lr=1.0)
+        optimizer.set_lr(0.25)
+        self.assertEqual((optimizer.lr_value, optimizer.lr.item()), (0.25, 0.25))
+        failing = scheduler(lambda o: optim.LambdaLR(o, lambda step: 1 if step < 1 else [][step]))
+        self.assertRaises(IndexError, failing.step)
+
+    def test_clipping(self):
+        x = tuff.tensor([3.0, 4.0], requires_grad=True)
+        (x * x / 2).sum().backward()
+        self.assertEqual(optim.clip_grad_norm_([x], 1).item(), 5)
+        np.testing.assert_allclose(x.grad.numpy(), [0.6, 0.8], rtol=1e-5)
+        optim.clip_grad_value_([x], 0.7)
+        np.testing.assert_allclose(x.grad.numpy(), [0.6, 0.7], rtol=1e-5)
+
+
+class Jits(unittest.TestCase):
+    def test_replays(self):
+        runs = []
+
+        @tuff.jit
+        def f(a, b):
+            """Doc."""
+            runs.append(1)
+            return {"sum": a + b, "rest": (a * b, [a - b], None)}
+        self.assertEqual((f.__doc__, f.__name__), ("Doc.", "f"))
+        for i in range(5):
+            r = f(tuff.full(3, i).realize(), b=tuff.ones(3).realize())
+            self.assertEqual(r["sum"].tolist(), [i + 1] * 3)
+            self.assertEqual(r["rest"][1][0].tolist(), [i - 1] * 3)
+            self.assertIsNone(r["rest"][2])
+        self.assertEqual(len(runs), 2)
+        self.assertTrue(f.captured)
+        self.assertEqual(f.stats.replays, 3)
+        self.assertGreater(f.stats.kernels, 0)
+
+    def test_results_that_are_held_keep_their_values(self):
+        f = tuff.jit(lambda x: x * 2)
+        results = [f(tuff.full(3, i).realize()) for i in range(6)]
+        self.assertEqual([r.tolist()[0] for r in results], [0, 2, 4, 6, 8, 10])
+
+    def test_dynamic_axes(self):
+        shapes = []
+
+        @tuff.jit(dynamic=[tuff.DynamicAxis(0, 0, "n", 1, 16)])
+        def f(x):
+            shapes.append(x.shape)
+            return (x * 2).sum()
+        for n in (3, 5, 16, 1, 7):
+            self.assertEqual(f(tuff.ones(n).realize()).item(), 2 * n)
+        self.assertEqual(len(shapes), 2)
+        size = shapes[1][0]
+        self.assertIsInstance(size, tuff.Size)
+        self.assertEqual((size.min, size.max, str(size), str(size * 2 + 1)), (1, 16, "n", "n*2 + 1"))
+        self.assertRaises(tuff.InvalidArgument, int, size)
+        self.assertTrue(size >= 1)
+        self.assertRaises(tuff.InvalidArgument, f, tuff.ones(17).realize())
+
+    def test_refused(self):
+        f = tuff.jit(lambda x, k: x * k)
+        for _ in range(3):
+            f(tuff.ones(3).realize(), 2)
+        with self.assertRaisesRegex(ValueError, "same at every call"):
+            f(tuff.ones(3).realize(), 3)
+        with self.assertRaisesRegex(ValueError, "Jit: argument 0"):
+            f(tuff.ones(4).realize(), 2)
+        self.assertEqual(f(tuff.ones(3).realize(), 2).tolist(), [2, 2, 2])
+
+        def fails(x):
+            raise KeyError("mine")
+        self.assertRaisesRegex(KeyError, "mine", tuff.jit(fails), tuff.ones(1))
+        again = tuff.jit(lambda x: again(x))
+        self.assertRaisesRegex(ValueError, "calls the Jit", again, tuff.ones(1))
+
+    def test_methods(self):
+        class Model:
+            def __init__(self, k):
+                self.weight = tuff.full(3, k).realize()
+
+            @tuff.jit
+            def forward(self, x):
+                return x * self.weight
+        one, two = Model(1), Model(2)
+        for _ in range(3):
+            self.assertEqual(one.forward(tuff.ones(3).realize()).tolist(), [1, 1, 1])
+            self.assertEqual(two.forward(tuff.ones(3).realize()).tolist(), [2, 2, 2])
+        alive = weakref.ref(one)
+        del one
+        gc.collect()
+        self.assertIsNone(alive(), "a captured method and its object are collected together")
+
+    def test_threads_wait_for_each_other(self):
+        f = tuff.jit(lambda x: (x * 2).sum())
+        wrong = []
+
+        def work(k):
+            for _ in range(20):
+                if f(tuff.full(3, k).realize()).item() != 6 * k:
+                    wrong.append(k)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+
+class Errors(unittest.TestCase):
+    def test_classes(self):
+        for cls, builtin in ((tuff.InvalidArgument, ValueError), (tuff.ShapeError, ValueError),
+                             (tuff.OutOfMemory, MemoryError), (tuff.CompileError, RuntimeError),
+                             (tuff.Unsupported, NotImplementedError),
+                             (tuff.DeviceLost, RuntimeError), (tuff.IoError, OSError),
+                             (tuff.InternalError, AssertionError)):
+            self.assertTrue(issubclass(cls, tuff.Error) and issubclass(cls, builtin))
+            self.assertEqual(str(cls("text")), "text")
+            self.assertEqual(cls.__module__, "tuff")
+
+    def test_texts(self):
+        with self.assertRaisesRegex(tuff.ShapeError, r"inner dimensions differ: \(3, 4\) x \(5, 6\)"):
+            tuff.ones((3, 4)) @ tuff.ones((5, 6))
+        self.assertRaises(tuff.InvalidArgument, tuff.ones, 3, device="NOWHERE")
+        self.assertRaises(tuff.InvalidArgument, tuff.ones(1).mse_loss, tuff.ones(1), "median")
+        self.assertRaises(MemoryError, tuff.Tensor.realize, tuff.empty([1 << 24, 1 << 20]) + 1)
+        self.assertRaises(TypeError, tuff.ones(3).softmax, "a")
+
+    def test_other_threads_run_while_one_waits(self):
+        x = tuff.rand([1024, 1024])
+        y = x
+        for _ in range(30):
+            y = y @ x
+        ticks, done = [], threading.Event()
+
+        def tick():
+            while not done.wait(0.002):
+                ticks.append(time.monotonic())
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        y.sum().item()
+        ended = time.monotonic()
+        done.set()
+        thread.join()
+        self.assertGreater(sum(began < t < ended for t in ticks), 3)
+
+    def test_threads_share_what_is_not_computed_yet(self):
+        x, wrong = tuff.ones(64).contiguous().realize(), []
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        self.addCleanup(sys.setswitchinterval, before)
+        for _ in range(200):
+            y = x + x
+            z = y * y
+
+            def work(k):
+                u = z
+                for _ in range(k + 1):
+                    u = u + y
+                got = u.sum().item()
+                if got != 64 * (4 + 2 * (k + 1)):
+                    wrong.append((k, got))
+            threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(wrong, [])
+
+    def test_an_interrupt_ends_a_wait(self):
+        code = ("import tuff\n"
+                "x = tuff.rand([1024, 1024]).realize()\n"
+                "tuff.synchronize()\n"
+                "y = x\n"
+                "for _ in range(200): y = (y @ x).realize()\n"
+                "print('begun', flush=True)\n"
+                "try:\n"
+                "    y.sum().item()\n"
+                "except KeyboardInterrupt:\n"
+                "    print('interrupted', flush=True)\n"
+                "    import os; os._exit(0)\n")
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (0, "interrupted\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
