@@ -166,7 +166,8 @@ const char* libm_name(Op op, bool single) {
 
 // The compiler's own meaning of an operation, for any type of float that a GPU computes with. There
 // is no library behind them: of f64 it knows but two.
-std::string element_builtin(Op op, DType t, const std::string& x) {
+std::string element_builtin(const CDialect& d, Op op, DType t, const std::string& x) {
+  if (d.library) return fmt::format("{}({})", graph::name(op), x);
   const bool known = t != DType::F64 || op == Op::Sqrt || op == Op::Trunc;
   if (!known) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
   return fmt::format("__builtin_elementwise_{}({})", graph::name(op), x);
@@ -176,12 +177,20 @@ std::string unary_text(const CDialect& d, Op op, DType t, std::span<const COpera
   if (op == Op::Neg) return fmt::format("-{}", x[0].text);
   if (!is_float(t)) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
   if (op == Op::Recip) return fmt::format("({})(1) / {}", c_type(d, t, width), x[0].text);
-  if (!d.simd) return element_builtin(op, t, x[0].text);
+  if (!d.simd) return element_builtin(d, op, t, x[0].text);
   if (op == Op::Trunc) {
     if (width > 1) return fmt::format("__builtin_elementwise_trunc({})", x[0].text);
     return fmt::format("__builtin_trunc{}({})", t == DType::F32 ? "f" : "", x[0].text);
   }
   return per_lane(d, libm_name(op, t == DType::F32), t, x, width);
+}
+
+// Where the compiler fuses what stands in one expression, that says it; else a function of the
+// prelude does.
+std::string product_sum(const CDialect& d, DType t, std::span<const COperand> x) {
+  if (d.library && is_float(t))
+    return fmt::format("TUFF_MULADD_{}({}, {}, {})", c_type(d, t), x[0].text, x[1].text, x[2].text);
+  return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
 }
 
 bool moves_bits_only(Op op) { return op == Op::Where || op == Op::Cast || op == Op::Bitcast; }
@@ -206,7 +215,7 @@ std::string c_alu(const CDialect& d, Op op, DType to, DType from, std::span<cons
     case Op::Max: return max_text(from, x);
     case Op::IDiv:
     case Op::IMod: return quotient(d, op, from, x, width);
-    case Op::MulAdd: return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
+    case Op::MulAdd: return product_sum(d, from, x);
     case Op::Neg:
     case Op::Recip:
     case Op::Sqrt:
