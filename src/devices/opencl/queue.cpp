@@ -82,6 +82,7 @@ void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd&
                           program->name());
   Launch l{.program = program, .groups = d.groups, .group_slots = d.group_slots};
   l.block = d.args ? d.args.host() : nullptr;
+  l.set.resize(layout.size_bytes());
   for (const int32_t slot : d.group_slots)
     TUFF_CHECK(slot < int64_t(list.slot_count), "launch slot {} of {}", slot, list.slot_count);
   if (!context_->svm()) {
@@ -206,7 +207,7 @@ TUFF_REPLAY_CODE void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
   const Context& c = *context_;
   const render::ArgLayout& layout = l.program->args();
   const size_t bytes = layout.size_bytes();
-  const bool first = l.set.empty();
+  const bool first = !l.is_set;
   if (!first && std::memcmp(l.set.data(), l.block, bytes) == 0) return;
   const auto same = [&](size_t offset, size_t size) {
     return !first && std::memcmp(&l.set[offset], l.block + offset, size) == 0;
@@ -230,8 +231,8 @@ TUFF_REPLAY_CODE void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
     check(c.api.clSetKernelArg(kernel, 2 * layout.buffer_count + i, sizeof scalar, &scalar),
           "clSetKernelArg");
   }
-  if (first && bytes > 0) l.set.resize(bytes);
   if (bytes > 0) std::memcpy(l.set.data(), l.block, bytes);
+  l.is_set = true;
 }
 
 TUFF_REPLAY_CODE void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {

@@ -24,7 +24,8 @@ struct Launch {
   const ClProgram* program = nullptr;
   std::unique_ptr<KernelObject> own;  // of lists that are replayed
   const std::byte* block = nullptr;   // the arguments as they should be
-  std::vector<std::byte> set;         // as they were set last; empty: never
+  std::vector<std::byte> set;         // as they were set last
+  bool is_set = false;                // once
   std::vector<cl_mem> buffers;        // where there are no addresses
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<int32_t, 3> group_slots{-1, -1, -1};
