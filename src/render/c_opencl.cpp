@@ -33,6 +33,13 @@ typedef float f32;
 #define TUFF_MULADD_f32(a, b, c) ((a) * (b) + (c))
 #endif
 #define TUFF_MULADD_f64(a, b, c) fma(a, b, c)
+/* Rounded to odd, so that a second rounding is exact: 24 bits, the last of them sticky. */
+static inline f32 f32_odd_of_u64(u64 x) {
+  const i32 drop = max(40 - (i32)clz(x), 0);
+  const u64 kept = x >> drop << drop;
+  return (f32)(kept | (u64)(kept != x) << drop); }
+static inline f32 f32_odd_of_i64(i64 x) {
+  return x < 0 ? -f32_odd_of_u64((u64)0 - (u64)x) : f32_odd_of_u64((u64)x); }
 static inline f32 f32_of_f16(u16 h) {
   const u32 em = h & 0x7fffu;
   const u32 normal = (em << 13) + 0x38000000u;

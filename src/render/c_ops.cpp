@@ -66,7 +66,10 @@ std::string cast_text(const CDialect& d, DType to, DType from, const COperand& x
 std::string cast_to_narrow(const CDialect& d, DType to, DType from, const COperand& x, int width) {
   COperand single{x.text, width};
   const bool exact = from == DType::F32 || from == DType::Bool || size_bytes(from) <= 2;
-  if (!exact) {
+  if (!exact && d.library && from != DType::F64) {  // there may be no doubles
+    const char* wide = is_unsigned(from) ? "u64" : "i64";
+    single.text = fmt::format("f32_odd_of_{0}(({0}){1})", wide, x.text);
+  } else if (!exact) {
     COperand wide{from == DType::F64 ? x.text : cast_text(d, DType::F64, from, x, width), width};
     if (width > 1) wide.text = fmt::format("({})", wide.text);
     single.text = per_lane(d, "f32_odd_of_f64", DType::F32, {&wide, 1}, width);

@@ -292,11 +292,12 @@ TEST_P(OpenclDevice, ARefusedEnqueueLosesTheDevice) {
   EXPECT_EQ(error_of<DeviceLost>([&] { run(list.commands); }), text);
 }
 
+decltype(ClApi::clSetEventCallback) real_set_callback;
+
 // A command that fails while it runs, as the callback tells.
 TEST_P(OpenclDevice, AFailedCommandLosesTheDevice) {
   const Span a = words(32);
-  static decltype(ClApi::clSetEventCallback) real;
-  real = opencl_api(*device).clSetEventCallback;
+  real_set_callback = opencl_api(*device).clSetEventCallback;
   opencl_api(*device).clSetEventCallback = [](cl_event event, cl_int type, auto call,
                                               void* data) -> cl_int {
     struct Given {
@@ -304,7 +305,7 @@ TEST_P(OpenclDevice, AFailedCommandLosesTheDevice) {
       void* data;
     };
     auto* given = new Given{call, data};
-    return real(
+    return real_set_callback(
         event, type,
         [](cl_event e, cl_int, void* raw) {
           const std::unique_ptr<Given> g(static_cast<Given*>(raw));
