@@ -233,6 +233,31 @@ Target c_x86_64() {
   return t;
 }
 
+// What every OpenCL 1.2 device of the full profile has, and no doubles: table 4.3 of its
+// specification.
+Target opencl_generic() {
+  Target t;
+  t.device = "CL";
+  t.renderer = "opencl";
+  t.arch = "opencl-c-1.2";
+  t.identity = "builtin:opencl-generic";
+  t.vector_bytes = 16;
+  t.vector_registers = 128;
+  t.has_local = true;
+  t.max_local = {128, 128, 64};
+  t.max_invocations = 128;
+  t.shared_bytes = 32768;
+  t.max_buffers = 60;  // of parameters in 1,024 bytes
+  t.max_buffer_bytes = t.max_binding_bytes = uint64_t{128} << 20;
+  t.launch_cost_ns = 5000;
+  t.shared_load_cost = 1;
+  TargetFeatures& f = t.features;
+  f.i8 = f.i16 = f.i64 = f.f16_casts = f.u32_to_f32 = true;
+  f.storage8 = f.storage16 = true;
+  f.signed_zero_inf_nan = f.known_zero_products = true;
+  return t;
+}
+
 // AMD's GPUs by name, as LLVM's -mcpu. Compute units and caches are those of the largest product
 // with the chip; a device that is there fills in its own.
 struct AmdGpu {
@@ -339,7 +364,8 @@ Target target_from_json(const std::string& text) {
 }
 
 std::vector<std::string> builtin_target_names() {
-  std::vector<std::string> names = {"spirv-generic", "spirv-lavapipe", "c-x86-64"};
+  std::vector<std::string> names = {"spirv-generic", "spirv-lavapipe", "c-x86-64",
+                                    "opencl-generic"};
   for (const AmdGpu& gpu : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + gpu.name);
   return names;
 }
@@ -348,6 +374,7 @@ Target builtin_target(const std::string& name) {
   if (name == "spirv-generic") return spirv_generic();
   if (name == "spirv-lavapipe") return spirv_lavapipe();
   if (name == "c-x86-64") return c_x86_64();
+  if (name == "opencl-generic") return opencl_generic();
   for (const AmdGpu& gpu : kAmdGpus)
     if (name == std::string(kAmdGpuPrefix) + gpu.name) return amdgpu(gpu);
   fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,

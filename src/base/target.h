@@ -99,7 +99,8 @@ struct Target {
 // JSON both ways; from_json throws InvalidArgument naming the field that is wrong.
 std::string to_json(const Target& t);
 Target target_from_json(const std::string& text);
-// A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64", and
+// A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64",
+// "opencl-generic", and
 // "amdgpu-" with a processor's name for AMD's GPUs by direct submission; throws InvalidArgument.
 Target builtin_target(const std::string& name);
 std::vector<std::string> builtin_target_names();

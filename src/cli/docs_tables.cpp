@@ -49,6 +49,8 @@ constexpr KindProse kKinds[] = {
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"AMD", "Linux's `/dev/kfd`: rings of packets and machine code, without a driver library",
      "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
+    {"CL", "any OpenCL driver, 1.2 or newer, by shared virtual memory where there is some",
+     "PoCL, Oclgrind"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
     {"SHUFFLE",
      "the CPU's kernels in every order that barriers, waits and signals allow, by a seed: for "

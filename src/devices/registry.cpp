@@ -6,6 +6,9 @@
 #include "devices/amd/finding_inbox.h"
 #include "devices/cpu/cpu.h"
 #include "devices/null/null.h"
+#ifdef TUFF_HAS_OPENCL
+#include "devices/opencl/opencl.h"
+#endif
 #include "devices/shuffle/shuffle.h"
 #ifdef TUFF_HAS_VULKAN
 #include "devices/vulkan/vulkan.h"
@@ -50,6 +53,9 @@ constexpr DeviceKind kKinds[] = {
 #endif
     {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
     {"AMD", probe_amd, open_amd, amd_raw_replay},
+#ifdef TUFF_HAS_OPENCL
+    {"CL", opencl_probe, opencl_open, nullptr},
+#endif
     {"NULL", null_probe, null_open, nullptr},
     {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };

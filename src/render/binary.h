@@ -17,6 +17,7 @@ enum class BinaryFormat : uint8_t {
   SpirV,         // words of one module with one entry point, `symbol`
   Object,        // x86-64 ELF relocatable; several Binaries may share one
   AmdgpuObject,  // the same of an AMD GPU
+  OpenclC,       // the text of one kernel, which the device's prelude precedes
 };
 
 // A buffer that its kernel also, or only, reads as texels: a uniform texel buffer of `components`

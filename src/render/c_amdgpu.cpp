@@ -81,6 +81,7 @@ const CDialect& c_amdgpu() {
   static const CDialect row{.format = BinaryFormat::AmdgpuObject,
                             .simd = false,
                             .workgroups = true,
+                            .library = false,
                             .wide_suffix = "l",
                             .f16 = true,
                             .prelude = kPrelude + c_shared_prelude() + c_matrix_prelude(),

@@ -170,6 +170,7 @@ const CDialect& c_cpu() {
   static const CDialect row{.format = BinaryFormat::Object,
                             .simd = true,
                             .workgroups = false,
+                            .library = false,
                             .wide_suffix = "ll",
                             .f16 = false,
                             .prelude = kPrelude + c_shared_prelude(),

@@ -15,12 +15,17 @@ constexpr const char* kShared = R"c(#ifndef TUFF_DIVIDEND
     return b == 0 || ((T)-1 < 0 && b == (T)-1) ? 0 : TUFF_DIVIDEND(T, a) % b; }
 TUFF_QUOTIENT(i8) TUFF_QUOTIENT(u8) TUFF_QUOTIENT(i16) TUFF_QUOTIENT(u16)
 TUFF_QUOTIENT(i32) TUFF_QUOTIENT(u32) TUFF_QUOTIENT(i64) TUFF_QUOTIENT(u64)
+#ifndef TUFF_NO_F64
+#ifndef TUFF_ABS_F64
+#define TUFF_ABS_F64 __builtin_fabs
+#endif
 static inline f32 f32_odd_of_f64(f64 d) { /* rounds to odd, so that a second rounding is exact */
   union { f32 f; u32 u; } r = {(f32)d};
   if ((f64)r.f == d || d != d) return r.f;
-  if (__builtin_fabs((f64)r.f) > __builtin_fabs(d)) r.u -= 1;
+  if (TUFF_ABS_F64((f64)r.f) > TUFF_ABS_F64(d)) r.u -= 1;
   r.u |= 1;
   return r.f; }
+#endif
 )c";
 
 }  // namespace

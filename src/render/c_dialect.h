@@ -25,6 +25,9 @@ struct CDialect {
   // subgroups, and the kernel's arguments are those of its function. Else a group is one call of a
   // function that is given the argument block, the group's coordinates and scratch memory.
   bool workgroups;
+  // The functions, constants and arguments of OpenCL: a buffer is an object and a byte offset into
+  // it. Else the compiler's builtins, and addresses.
+  bool library;
   // Of literals of 64 bits. OpenCL's "ll" are 128 bits wide: what is computed with them does not
   // wrap at 64.
   const char* wide_suffix;
@@ -32,13 +35,15 @@ struct CDialect {
   std::string prelude;
   // What stands before "void": ends with a space, or is empty.
   std::string (*attributes)(const kernel::LinearKernel&, const Target&);
-  // An object file for each unit. Throws as compile_c does.
+  // An object file for each unit. Throws as compile_c does. Null where the device's driver
+  // compiles.
   std::vector<std::vector<uint8_t>> (*compile)(std::span<const std::string> units, const Target&);
   std::string (*identity)(const Target&);  // of the compiler and what it compiles for
 };
 
 const CDialect& c_cpu();
 const CDialect& c_amdgpu();
+const CDialect& c_opencl();
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
 const std::string& c_shared_prelude();

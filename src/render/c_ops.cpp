@@ -66,7 +66,10 @@ std::string cast_text(const CDialect& d, DType to, DType from, const COperand& x
 std::string cast_to_narrow(const CDialect& d, DType to, DType from, const COperand& x, int width) {
   COperand single{x.text, width};
   const bool exact = from == DType::F32 || from == DType::Bool || size_bytes(from) <= 2;
-  if (!exact) {
+  if (!exact && d.library && from != DType::F64) {  // there may be no doubles
+    const char* wide = is_unsigned(from) ? "u64" : "i64";
+    single.text = fmt::format("f32_odd_of_{0}(({0}){1})", wide, x.text);
+  } else if (!exact) {
     COperand wide{from == DType::F64 ? x.text : cast_text(d, DType::F64, from, x, width), width};
     if (width > 1) wide.text = fmt::format("({})", wide.text);
     single.text = per_lane(d, "f32_odd_of_f64", DType::F32, {&wide, 1}, width);
@@ -166,7 +169,8 @@ const char* libm_name(Op op, bool single) {
 
 // The compiler's own meaning of an operation, for any type of float that a GPU computes with. There
 // is no library behind them: of f64 it knows but two.
-std::string element_builtin(Op op, DType t, const std::string& x) {
+std::string element_builtin(const CDialect& d, Op op, DType t, const std::string& x) {
+  if (d.library) return fmt::format("{}({})", graph::name(op), x);
   const bool known = t != DType::F64 || op == Op::Sqrt || op == Op::Trunc;
   if (!known) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
   return fmt::format("__builtin_elementwise_{}({})", graph::name(op), x);
@@ -176,12 +180,20 @@ std::string unary_text(const CDialect& d, Op op, DType t, std::span<const COpera
   if (op == Op::Neg) return fmt::format("-{}", x[0].text);
   if (!is_float(t)) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
   if (op == Op::Recip) return fmt::format("({})(1) / {}", c_type(d, t, width), x[0].text);
-  if (!d.simd) return element_builtin(op, t, x[0].text);
+  if (!d.simd) return element_builtin(d, op, t, x[0].text);
   if (op == Op::Trunc) {
     if (width > 1) return fmt::format("__builtin_elementwise_trunc({})", x[0].text);
     return fmt::format("__builtin_trunc{}({})", t == DType::F32 ? "f" : "", x[0].text);
   }
   return per_lane(d, libm_name(op, t == DType::F32), t, x, width);
+}
+
+// Where the compiler fuses what stands in one expression, that says it; else a function of the
+// prelude does.
+std::string product_sum(const CDialect& d, DType t, std::span<const COperand> x) {
+  if (d.library && is_float(t))
+    return fmt::format("TUFF_MULADD_{}({}, {}, {})", c_type(d, t), x[0].text, x[1].text, x[2].text);
+  return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
 }
 
 bool moves_bits_only(Op op) { return op == Op::Where || op == Op::Cast || op == Op::Bitcast; }
@@ -206,7 +218,7 @@ std::string c_alu(const CDialect& d, Op op, DType to, DType from, std::span<cons
     case Op::Max: return max_text(from, x);
     case Op::IDiv:
     case Op::IMod: return quotient(d, op, from, x, width);
-    case Op::MulAdd: return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
+    case Op::MulAdd: return product_sum(d, from, x);
     case Op::Neg:
     case Op::Recip:
     case Op::Sqrt:

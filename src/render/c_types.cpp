@@ -16,18 +16,29 @@ std::string suffix(const CDialect& d, DType t) {
   }
 }
 
-std::string float_literal(DType t, double v) {
-  const char* f = t == DType::F64 ? "" : "f";
-  if (std::isnan(v)) return fmt::format("__builtin_nan{}(\"\")", f);
+std::string nan_literal(const CDialect& d, DType t) {
+  const bool wide = t == DType::F64;
+  if (d.library) return wide ? "as_double(0x7ff8000000000000ul)" : "as_float(0x7fc00000u)";
+  return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+}
+
+std::string infinity_literal(const CDialect& d, DType t) {
+  const bool wide = t == DType::F64;
+  if (d.library) return wide ? "as_double(0x7ff0000000000000ul)" : "as_float(0x7f800000u)";
+  return wide ? "__builtin_inf()" : "__builtin_inff()";
+}
+
+std::string float_literal(const CDialect& d, DType t, double v) {
+  if (std::isnan(v)) return nan_literal(d, t);
   const char* sign = std::signbit(v) ? "-" : "";
   std::string text;
   if (std::isinf(v)) {
-    text = fmt::format("__builtin_inf{}()", f);
+    text = infinity_literal(d, t);
   } else {
     text = t == DType::F64 ? fmt::format("{}", std::abs(v))
                            : fmt::format("{}", std::abs(static_cast<float>(v)));
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
-    text += f;
+    if (t != DType::F64) text += "f";
   }
   return *sign ? fmt::format("(-{})", text) : text;
 }
@@ -71,11 +82,11 @@ std::string c_literal(const CDialect& d, const Scalar& v) {
   switch (v.dtype) {
     case DType::Bool: return v.as_bool() ? "1" : "0";
     case DType::F16:
-      if (d.f16) return fmt::format("(f16){}", float_literal(DType::F32, v.as_double()));
+      if (d.f16) return fmt::format("(f16){}", float_literal(d, DType::F32, v.as_double()));
       return fmt::format("{:#x}", f16_from_f64(v.as_double()));
     case DType::BF16: return fmt::format("{:#x}", bf16_from_f64(v.as_double()));
     case DType::F32:
-    case DType::F64: return float_literal(v.dtype, v.as_double());
+    case DType::F64: return float_literal(d, v.dtype, v.as_double());
     default: return c_int(d, v.dtype, v.as_int());
   }
 }

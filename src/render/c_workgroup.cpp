@@ -15,9 +15,14 @@ void CKernel::workgroup_header() {
     arguments += (arguments.empty() ? "" : ", ") + text;
   };
   for (size_t slot = 0; slot < k_.buffers.size(); ++slot)
-    add(fmt::format("TUFF_GLOBAL {}* d{}", memory_type(k_.buffers[slot].dtype), slot));
+    add(dialect_.library
+            ? fmt::format("TUFF_GLOBAL u8* b{0}, u64 o{0}", slot)
+            : fmt::format("TUFF_GLOBAL {}* d{}", memory_type(k_.buffers[slot].dtype), slot));
   for (size_t i = 0; i < k_.variables.size(); ++i) add(fmt::format("i32 n{}", i));
   out_ = fmt::format("({}) {{\n", arguments);
+  for (size_t slot = 0; dialect_.library && slot < k_.buffers.size(); ++slot)
+    line(fmt::format("TUFF_GLOBAL {0}* const d{1} = (TUFF_GLOBAL {0}*)(b{1} + o{1});",
+                     memory_type(k_.buffers[slot].dtype), slot));
 }
 
 // The work-item's number in its workgroup, the first axis fastest, as subgroups are filled.

@@ -1,4 +1,4 @@
-"""The forced tiers of Vulkan: what each switches off in the driver's answers, and what `tuff devices`
+"""The forced tiers of Vulkan, and of OpenCL: what each switches off in the driver's answers, and what `tuff devices`
 then shows. Read by tiers_test.py and conformance.py."""
 
 FLOOR = "core12,bda,timeline,sync2,f16,i8,i16,i64,f64,storage,sub"
@@ -23,6 +23,8 @@ TIERS = {
     "subgroup4": {"LP_NATIVE_VECTOR_WIDTH": "128"},
     "subgroup8": {"LP_NATIVE_VECTOR_WIDTH": "256"},
     "subgroup16": {"LP_NATIVE_VECTOR_WIDTH": "512"},
+    # Of OpenCL: no shared virtual memory.
+    "buffers": {"TUFF_CL_DISABLE": "svm"},
 }
 
 # What a tier refuses besides expected_unsupported.def, by these words of the message.
@@ -48,5 +50,6 @@ SHOWN = {
     "subgroup4": {"subgroup size": "4"},
     "subgroup8": {"subgroup size": "8"},
     "subgroup16": {"subgroup size": "16"},
+    "buffers": {"memory": "buffers"},
 }
 assert SHOWN.keys() == TIERS.keys()

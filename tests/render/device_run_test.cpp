@@ -16,13 +16,15 @@ namespace {
 
 struct Where {
   const char *name, *kind;
-  const char* disable;  // TUFF_VK_DISABLE
+  const char* disable;  // TUFF_VK_DISABLE, or TUFF_CL_DISABLE
   bool texels = false;  // whatever can be is read through texel views
 };
 constexpr Where kWhere[] = {{"VULKAN", "VULKAN", ""},
                             {"Descriptors", "VULKAN", "bda"},
                             {"Texels", "VULKAN", "", true},
-                            {"CPU", "CPU", ""}};
+                            {"CPU", "CPU", ""},
+                            {"CL", "CL", ""},
+                            {"ClBuffers", "CL", "svm"}};
 
 void read_as_texels(kernel::LinearKernel& k) {
   for (const graph::UOp& u : k.ops)
@@ -33,7 +35,8 @@ void read_as_texels(kernel::LinearKernel& k) {
 class RenderDevice : public ::testing::TestWithParam<Where> {
  protected:
   void SetUp() override {
-    disable_.emplace(Env::TUFF_VK_DISABLE, GetParam().disable);
+    const bool opencl = GetParam().kind == std::string("CL");
+    disable_.emplace(opencl ? Env::TUFF_CL_DISABLE : Env::TUFF_VK_DISABLE, GetParam().disable);
     // A device that is missing is skipped; one that is there and cannot be opened throws: a
     // failure.
     for (const devices::DeviceKind& kind : devices::device_kinds()) {

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
-#include "devices/cpu/cpu_signal.h"
+#include "devices/cpu_signal.h"
 
 namespace tuff::devices {
 namespace {

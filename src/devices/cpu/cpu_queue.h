@@ -12,7 +12,7 @@
 
 #include "devices/cpu/cpu.h"
 #include "devices/cpu/cpu_pool.h"
-#include "devices/cpu/cpu_signal.h"
+#include "devices/cpu_signal.h"
 #include "devices/cpu_program.h"
 #include "hcq/device.h"
 

@@ -36,7 +36,8 @@ std::optional<std::string> disassembler_of(render::BinaryFormat format) {
     case render::BinaryFormat::Object: return os::find_program("objdump");
     case render::BinaryFormat::AmdgpuObject: return os::find_program("llvm-objdump-19");
     case render::BinaryFormat::None:
-    case render::BinaryFormat::SpirV: return {};
+    case render::BinaryFormat::SpirV:
+    case render::BinaryFormat::OpenclC: return {};
   }
   return {};
 }

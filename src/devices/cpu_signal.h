@@ -1,5 +1,6 @@
 // CpuSignal: a word in memory that only rises, with a futex for sleepers.
-// Used by the CPU queue and by whoever waits for it. Knows nothing of packets or kernels.
+// Used by the queues of CPU and OpenCL devices and by whoever waits for them. Knows nothing of
+// packets or kernels.
 #pragma once
 
 #include <algorithm>

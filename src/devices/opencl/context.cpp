@@ -1,0 +1,22 @@
+#include "devices/opencl/context.h"
+
+namespace tuff::devices::opencl {
+
+Context::Context(const ClApi& functions, Facts f, std::string n)
+    : api(functions), facts(std::move(f)), name(std::move(n)) {
+  cl_int code = CL_SUCCESS;
+  handle = api.clCreateContext(nullptr, 1, &facts.id, nullptr, nullptr, &code);
+  check(code, "clCreateContext");
+}
+
+Context::~Context() { api.clReleaseContext(handle); }
+
+void Context::check(cl_int code, const char* call) const {
+  if (code == CL_SUCCESS) return;
+  const std::string text = fmt::format("{}: {} returned {}", name, call, error_name(code));
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY)
+    throw OutOfMemory(text);
+  throw DeviceLost(text);
+}
+
+}  // namespace tuff::devices::opencl

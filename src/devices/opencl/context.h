@@ -1,0 +1,27 @@
+// Context: an OpenCL device that is open: functions, facts, the cl_context. Shared by all parts of
+// the device. Knows nothing of queues.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/check.h"
+#include "devices/opencl/facts.h"
+
+namespace tuff::devices::opencl {
+
+struct Context {
+  Context(const ClApi& api, Facts facts, std::string name);
+  ~Context();
+  Context(const Context&) = delete;
+  bool svm() const { return facts.tier != MemoryTier::Buffers; }
+  // What a call returned. Throws OutOfMemory or DeviceLost, naming the call.
+  void check(cl_int code, const char* call) const;
+
+  ClApi api;
+  const Facts facts;
+  const std::string name;
+  cl_context handle = nullptr;
+};
+
+}  // namespace tuff::devices::opencl

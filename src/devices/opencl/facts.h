@@ -1,0 +1,52 @@
+// Facts: what one OpenCL device says of itself, what of it tuff uses, and the Target that follows.
+// Used by probe and by the device. Opens nothing: no context, no queue.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/target.h"
+#include "devices/opencl/api.h"
+#include "hcq/device.h"
+
+namespace tuff::devices::opencl {
+
+// How buffers are given to kernels.
+enum class MemoryTier : uint8_t {
+  Buffers,    // memory objects, bound; the host sees none of them
+  CoarseSvm,  // addresses; the host sees what it maps alone
+  FineSvm,    // addresses that the host shares
+};
+const char* name(MemoryTier tier);
+
+struct Facts {
+  cl_device_id id = nullptr;
+  std::string name, vendor, platform, version, driver, extensions, uuid;
+  uint32_t opencl_c = 0;  // 102 for OpenCL C 1.2
+  cl_device_type type = 0;
+  bool full_profile = false, unified_memory = false, local_is_fast = false;
+  uint32_t compute_units = 1, group_multiple = 1;
+  size_t max_invocations = 1;
+  std::array<size_t, 3> max_local{1, 1, 1};
+  uint64_t memory_bytes = 0, allocation_bytes = 0, local_bytes = 0, cache_bytes = 0;
+  size_t parameter_bytes = 0;
+  cl_device_fp_config f32 = 0, f64 = 0;
+  MemoryTier tier = MemoryTier::Buffers;
+  std::string missing;  // why it cannot be used, or empty
+
+  bool usable() const { return missing.empty(); }
+  // PoCL and Oclgrind are CPUs whatever else they claim.
+  bool hardware() const { return !(type & CL_DEVICE_TYPE_CPU); }
+  int rank() const { return !hardware() ? 40 : type & CL_DEVICE_TYPE_GPU ? 150 : 140; }
+  std::string build_options() const;
+};
+
+// Every device of every platform, the best first. Throws Unsupported where there is none.
+std::vector<Facts> list_devices(const ClApi& api);
+// Index of what a selector names: "", "0", "uuid=...", "name=...". InvalidArgument, Unsupported.
+size_t select_device(const std::vector<Facts>& devices, const std::string& selector);
+hcq::DeviceInfo describe(const Facts& f, const std::string& name);
+Target target_of(const Facts& f);
+
+}  // namespace tuff::devices::opencl

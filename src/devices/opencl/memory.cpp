@@ -1,0 +1,77 @@
+#include "devices/opencl/memory.h"
+
+#include "base/os.h"
+
+namespace tuff::devices::opencl {
+namespace {
+
+// Drivers align SVM to their largest type; the allocator counts on this.
+constexpr uint64_t kAlignment = 256;
+
+}  // namespace
+
+Memory::~Memory() {
+  for (const auto& [address, raw] : live_) release(raw);
+}
+
+hcq::MemoryBlock Memory::map(size_t size_bytes, hcq::MemoryKind kind) {
+  const Context& c = *context_;
+  if (size_bytes > c.facts.allocation_bytes)
+    fail<OutOfMemory>("{}: a block of {} bytes exceeds the driver's largest allocation of {} bytes",
+                      c.name, size_bytes, c.facts.allocation_bytes);
+  hcq::MemoryBlock block{.size_bytes = size_bytes, .kind = kind};
+  Raw raw{.size_bytes = size_bytes};
+  std::lock_guard lock(mutex_);
+  // Drivers promise memory that there is not: what does not fit fails when it is first used.
+  if (mapped_bytes_ + size_bytes > c.facts.memory_bytes)
+    fail<OutOfMemory>("{}: no {} bytes of memory: {} mapped of {}", c.name, size_bytes,
+                      mapped_bytes_, c.facts.memory_bytes);
+  place(raw, block);
+  live_.emplace(block.address, raw);
+  mapped_bytes_ += size_bytes;
+  return block;
+}
+
+void Memory::place(Raw& raw, hcq::MemoryBlock& block) {
+  Context& c = *context_;
+  const bool fine = c.facts.tier == MemoryTier::FineSvm;
+  if (block.kind != hcq::MemoryKind::Device && !fine) {
+    raw.pages = os::map_pages(raw.size_bytes);
+    if (!raw.pages) fail<OutOfMemory>("{}: no {} bytes of host memory", c.name, raw.size_bytes);
+    block.host = static_cast<std::byte*>(raw.pages);
+    block.address = reinterpret_cast<uint64_t>(raw.pages);
+  } else if (c.svm()) {
+    const cl_svm_mem_flags flags = CL_MEM_READ_WRITE | (fine ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0);
+    raw.svm = c.api.clSVMAlloc(c.handle, flags, raw.size_bytes + kAlignment, 0);
+    if (!raw.svm)
+      fail<OutOfMemory>("{}: clSVMAlloc has no {} bytes", c.name, raw.size_bytes + kAlignment);
+    const auto address = reinterpret_cast<uint64_t>(raw.svm);
+    block.address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    if (fine) block.host = reinterpret_cast<std::byte*>(block.address);
+  } else {
+    cl_int code = CL_SUCCESS;
+    raw.buffer = c.api.clCreateBuffer(c.handle, CL_MEM_READ_WRITE, raw.size_bytes, nullptr, &code);
+    if (code == CL_OUT_OF_RESOURCES) code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    c.check(code, "clCreateBuffer");
+    block.native = reinterpret_cast<uint64_t>(raw.buffer);
+    block.address = next_block_++ << kOffsetBits;
+  }
+}
+
+void Memory::unmap(const hcq::MemoryBlock& block) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(block.address);
+  if (it == live_.end()) return;
+  mapped_bytes_ -= it->second.size_bytes;
+  release(it->second);
+  live_.erase(it);
+}
+
+void Memory::release(const Raw& raw) noexcept {
+  const Context& c = *context_;
+  if (raw.svm) c.api.clSVMFree(c.handle, raw.svm);
+  if (raw.buffer) c.api.clReleaseMemObject(raw.buffer);
+  if (raw.pages) os::unmap_pages(raw.pages, raw.size_bytes);
+}
+
+}  // namespace tuff::devices::opencl

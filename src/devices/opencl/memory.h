@@ -1,0 +1,52 @@
+// Memory: raw blocks of an OpenCL device. Called by the device for hcq's Allocator, which
+// sub-allocates. With SVM a block's address is what kernels use. Without, it is an identity: the
+// number of the block above, the offset in it below kOffsetBits; what the host sees is then plain
+// host memory, which copies read and write and kernels cannot.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "devices/opencl/context.h"
+#include "hcq/memory.h"
+
+namespace tuff::devices::opencl {
+
+inline constexpr uint32_t kOffsetBits = 40;
+inline uint64_t offset_in_block(uint64_t address) {
+  return address & ((uint64_t{1} << kOffsetBits) - 1);
+}
+
+class Memory {
+ public:
+  explicit Memory(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  ~Memory();
+  hcq::MemoryBlock map(size_t size_bytes, hcq::MemoryKind kind);
+  void unmap(const hcq::MemoryBlock& block) noexcept;
+
+ private:
+  // One of: shared virtual memory, a memory object, pages of the host.
+  struct Raw {
+    void* svm = nullptr;
+    cl_mem buffer = nullptr;
+    void* pages = nullptr;
+    size_t size_bytes = 0;
+  };
+  void release(const Raw& raw) noexcept;
+  void place(Raw& raw, hcq::MemoryBlock& block);
+
+  std::shared_ptr<Context> context_;
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Raw> live_;  // by address
+  uint64_t mapped_bytes_ = 0;
+  // Past all addresses of the host, whose pages have their own.
+  uint64_t next_block_ = uint64_t{1} << 16;
+};
+
+// The memory object behind a span, or null where the host's memory is.
+inline cl_mem buffer_of(const hcq::Span& span) {
+  return reinterpret_cast<cl_mem>(span.block->native);
+}
+
+}  // namespace tuff::devices::opencl

@@ -1,0 +1,113 @@
+#include "devices/opencl/program.h"
+
+#include <map>
+
+#include "devices/opencl/binary_cache.h"
+#include "render/c_dialect.h"
+
+namespace tuff::devices::opencl {
+namespace {
+
+using Built = std::shared_ptr<const BuiltProgram>;
+
+constexpr size_t kLogBytes = 4000;  // that an error shows
+
+std::string_view text_of(const render::Binary& b) {
+  if (b.format != render::BinaryFormat::OpenclC)
+    fail<CompileError>("{}: its code is not OpenCL C", b.name);
+  return {reinterpret_cast<const char*>(b.bytes->data()), b.bytes->size()};
+}
+
+std::string log_of(const Context& c, cl_program program) {
+  size_t size = 0;
+  c.api.clGetProgramBuildInfo(program, c.facts.id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+  std::string log(size, '\0');
+  c.api.clGetProgramBuildInfo(program, c.facts.id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  log = log.substr(0, log.find('\0'));
+  return log.size() > kLogBytes ? log.substr(0, kLogBytes) + " ..." : log;
+}
+
+// The line that the first "file:LINE:COLUMN: error" or "<LINE>: error" of the log names, or empty.
+std::string blamed_line(const std::string& log, const std::string& source) {
+  const size_t error = log.find("error");
+  if (error == std::string::npos) return {};
+  const size_t begin = log.rfind('\n', error) + 1;  // npos + 1 is 0
+  size_t line = 0;
+  for (size_t at = begin; at < error && line == 0; ++at) {
+    const bool starts = at == begin || log[at - 1] == ':' || log[at - 1] == '<';
+    if (starts && std::isdigit(static_cast<unsigned char>(log[at])))
+      line = std::strtoul(log.c_str() + at, nullptr, 10);
+  }
+  size_t from = 0;
+  for (size_t n = 1; n < line && from != std::string::npos; ++n) {
+    from = source.find('\n', from);
+    if (from != std::string::npos) ++from;
+  }
+  if (line == 0 || from == std::string::npos) return {};
+  return fmt::format("\n  line {}: {}", line, source.substr(from, source.find('\n', from) - from));
+}
+
+// Null with the log in `why` if the driver refuses the source.
+Built build(const std::shared_ptr<Context>& context, const std::string& source, std::string* why) {
+  const Context& c = *context;
+  const char* text = source.c_str();
+  cl_int code = CL_SUCCESS;
+  cl_program handle = c.api.clCreateProgramWithSource(c.handle, 1, &text, nullptr, &code);
+  c.check(code, "clCreateProgramWithSource");
+  auto built = std::make_shared<const BuiltProgram>(context, handle);
+  code = c.api.clBuildProgram(handle, 1, &c.facts.id, c.facts.build_options().c_str(), nullptr,
+                              nullptr);
+  if (code == CL_SUCCESS) return built;
+  const std::string log = log_of(c, handle);
+  *why = fmt::format("{}: clBuildProgram returned {}\n{}{}", c.name, error_name(code), log,
+                     blamed_line(log, source));
+  return nullptr;
+}
+
+// One of many was refused: which?
+[[noreturn]] void blame(const std::shared_ptr<Context>& context,
+                        std::span<const render::Binary> binaries, const std::string& all) {
+  for (const render::Binary& b : binaries) {
+    std::string why;
+    const std::string source = render::c_opencl().prelude + std::string(text_of(b));
+    if (!build(context, source, &why)) fail<CompileError>("kernel {}: {}", b.name, why);
+  }
+  fail<CompileError>("{}", all);
+}
+
+}  // namespace
+
+KernelObject::KernelObject(std::shared_ptr<Context> context,
+                           std::shared_ptr<const BuiltProgram> program, const std::string& symbol)
+    : context_(std::move(context)), program_(std::move(program)) {
+  cl_int code = CL_SUCCESS;
+  handle_ = context_->api.clCreateKernel(program_->handle(), symbol.c_str(), &code);
+  if (code != CL_SUCCESS)
+    fail<CompileError>("{}: clCreateKernel({}) returned {}", context_->name, symbol,
+                       error_name(code));
+}
+
+std::vector<std::unique_ptr<hcq::Program>> load_programs(const std::shared_ptr<Context>& context,
+                                                         std::span<const render::Binary> binaries) {
+  if (binaries.empty()) return {};
+  std::map<std::string, std::string_view> texts;  // by symbol, so that the order is none
+  for (const render::Binary& b : binaries) texts.emplace(b.symbol, text_of(b));
+  std::string source = render::c_opencl().prelude;
+  for (const auto& [symbol, text] : texts) source += text;
+  const BinaryCache cache(*context, source);
+  Built built;
+  if (cl_program cached = cache.load()) {
+    built = std::make_shared<const BuiltProgram>(context, cached);
+  } else {
+    std::string why;
+    built = build(context, source, &why);
+    if (!built) blame(context, binaries, why);
+    cache.store(built->handle());
+  }
+  std::vector<std::unique_ptr<hcq::Program>> out;
+  for (const render::Binary& b : binaries)
+    out.push_back(std::make_unique<ClProgram>(context, b, built));
+  return out;
+}
+
+}  // namespace tuff::devices::opencl

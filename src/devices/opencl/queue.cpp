@@ -1,0 +1,396 @@
+#include "devices/opencl/queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <typeinfo>
+
+#include "base/log.h"
+#include "base/os.h"
+
+namespace tuff::devices::opencl {
+namespace {
+
+constexpr uint64_t kCallbackPatienceNs = 1'000'000'000;
+constexpr int kClockRounds = 3;
+
+template <class T>
+T word_at(const std::byte* block, size_t offset) {
+  T value;
+  std::memcpy(&value, block + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void ClList::release_times() noexcept {
+  for (cl_event& e : times) {
+    if (e) context->api.clReleaseEvent(e);
+    e = nullptr;
+  }
+}
+
+ClQueue::ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
+                 std::shared_ptr<WaitingEvents> events)
+    : Queue(device),
+      context_(std::move(context)),
+      events_(std::move(events)),
+      timeline_(events_, 0) {
+  cl_int code = CL_SUCCESS;
+  handle_ = context_->api.clCreateCommandQueue(context_->handle, context_->facts.id,
+                                               CL_QUEUE_PROFILING_ENABLE, &code);
+  context_->check(code, "clCreateCommandQueue");
+}
+
+ClQueue::~ClQueue() {
+  collect(true);
+  context_->api.clReleaseCommandQueue(handle_);
+}
+
+// A callback is the driver's until it returns, and touches this queue until then.
+void ClQueue::finish() {
+  if (!abandoned_.load(std::memory_order_acquire)) context_->api.clFinish(handle_);
+  const uint64_t end_ns = os::monotonic_ns() + kCallbackPatienceNs;
+  while (callbacks_.load(std::memory_order_acquire) > 0 && os::monotonic_ns() < end_ns)
+    std::this_thread::yield();
+}
+
+// Half of a list may be enqueued by then, which cannot be taken back.
+void ClQueue::check(cl_int code, const char* call) const {
+  if (code == CL_SUCCESS) return;
+  device().declare_lost(fmt::format("{}: {} returned {}", device().name(), call, error_name(code)));
+  device().fail_if_lost();
+}
+
+// ---- encoding
+
+void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd& d,
+                            ClList& list) const {
+  const auto* program = dynamic_cast<const ClProgram*>(d.program);
+  TUFF_CHECK(program != nullptr, "dispatch without a program of {}", device().name());
+  const render::ArgLayout& layout = program->args();
+  if (d.indirect)
+    fail<Unsupported>(
+        "{}: an OpenCL queue cannot launch indirectly; launch sizes have to come "
+        "from slots",
+        device().name());
+  if (layout.size_bytes() > 0 && (!d.args || d.args.size_bytes < layout.size_bytes()))
+    fail<InvalidArgument>("{}: argument block of {} bytes, needs {}", program->name(),
+                          d.args ? d.args.size_bytes : 0, layout.size_bytes());
+  if (d.args && !d.args.host())
+    fail<InvalidArgument>("{}: its arguments have to lie in memory that the host sees",
+                          program->name());
+  Launch l{.program = program, .groups = d.groups, .group_slots = d.group_slots};
+  l.block = d.args ? d.args.host() : nullptr;
+  l.set.resize(layout.size_bytes());
+  for (const int32_t slot : d.group_slots)
+    TUFF_CHECK(slot < int64_t(list.slot_count), "launch slot {} of {}", slot, list.slot_count);
+  if (!context_->svm()) {
+    if (command.buffers.size() != layout.buffer_count)
+      fail<InvalidArgument>("{}: {} buffers named, {} declared", program->name(),
+                            command.buffers.size(), layout.buffer_count);
+    for (const hcq::Span& s : command.buffers) {
+      if (!buffer_of(s))
+        fail<InvalidArgument>("{}: a kernel's buffer in staging memory, which only copies reach",
+                              program->name());
+      l.buffers.push_back(buffer_of(s));
+    }
+  }
+  if (list.use == hcq::EncodeUse::Replay) l.own = program->new_kernel();
+  list.commands.push_back({std::move(l)});
+}
+
+std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
+                                                  hcq::EncodeUse use) {
+  device().fail_if_lost();
+  if (list.timestamp_count > 0) {
+    std::lock_guard lock(clock_mutex_);
+    if (!clock_offset_ns_) measure_clock();
+  }
+  auto out = std::make_unique<ClList>(*this, context_, use);
+  out->slot_count = list.slot_count;
+  out->times.resize(list.timestamp_count);
+  const auto add_action = [&](HostAction a) { out->commands.push_back({std::move(a)}); };
+  for (const hcq::Command& c : list.commands) {
+    if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
+      encode_launch(c, *d, *out);
+    } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
+      TUFF_CHECK(copy->dst.size_bytes == copy->src.size_bytes, "copy of {} bytes into {}",
+                 copy->src.size_bytes, copy->dst.size_bytes);
+      if (copy->dst.size_bytes > 0) out->commands.push_back({Transfer{copy->dst, copy->src}});
+    } else if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
+      auto* signal = dynamic_cast<ClSignal*>(w->signal);
+      if (!signal) fail<Unsupported>("{}: a wait for a signal of another device", device().name());
+      out->commands.push_back({QueueWait{signal, w->value_slot}});
+    } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
+      if (!dynamic_cast<ClSignal*>(s->signal))
+        fail<Unsupported>("{}: a signal of another device", device().name());
+      add_action({.signal = s->signal, .slot = s->value_slot});
+    } else if (const auto* h = std::get_if<hcq::HostCallCmd>(&c.body)) {
+      add_action({.fn = h->fn, .context = h->context});
+    } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
+      TUFF_CHECK(t->index < list.timestamp_count, "timestamp {} of {}", t->index,
+                 list.timestamp_count);
+      // A command's own end is nearer to the truth than that of a marker behind it.
+      const bool own = !out->commands.empty() && out->commands.back().timestamp < 0 &&
+                       (std::holds_alternative<Launch>(out->commands.back().body) ||
+                        std::holds_alternative<Transfer>(out->commands.back().body));
+      if (!own) out->commands.push_back({TimeMark{}});
+      out->commands.back().timestamp = int32_t(t->index);
+    }
+    // A barrier: the queue runs one command after another, and each sees what was written before.
+  }
+  return out;
+}
+
+// ---- submitting
+
+ClList& ClQueue::own(hcq::EncodedList& list) const {
+  if (typeid(list) == typeid(ClList)) {
+    auto& native = static_cast<ClList&>(list);
+    if (&native.queue == this) return native;
+  }
+  fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
+}
+
+TUFF_REPLAY_CODE uint64_t ClQueue::submit(hcq::EncodedList& encoded,
+                                          std::span<const uint64_t> slots) {
+  device().fail_if_lost();
+  ClList& list = own(encoded);
+  if (slots.size() < list.slot_count)
+    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", device().name(),
+                          slots.size(), list.slot_count);
+  if (list.use == hcq::EncodeUse::Once && list.last_value > 0)
+    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", device().name());
+  collect();
+  std::lock_guard lock(mutex_);
+  const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
+  if (value > kFlights) wait(value - kFlights);
+  list.last_value = value;
+  enqueue(list, slots, value);
+  last_.store(value, std::memory_order_release);
+  check(context_->api.clFlush(handle_), "clFlush");
+  return value;
+}
+
+TUFF_REPLAY_CODE void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots,
+                                       uint64_t value) {
+  list.release_times();
+  for (ClCommand& c : list.commands) {
+    cl_event* event = c.timestamp < 0 ? nullptr : &list.times[size_t(c.timestamp)];
+    if (auto* l = std::get_if<Launch>(&c.body)) {
+      launch(*l, slots, event);
+    } else if (auto* t = std::get_if<Transfer>(&c.body)) {
+      transfer(*t, event);
+    } else if (auto* w = std::get_if<QueueWait>(&c.body)) {
+      wait_for(*w, slots);
+    } else if (auto* a = std::get_if<HostAction>(&c.body)) {
+      act(*a, slots);
+    } else {
+      mark(event);
+    }
+  }
+  cl_event end = nullptr;
+  mark(&end);
+  Flight& flight = flights_[value % kFlights];
+  flight = {this, value};
+  callbacks_.fetch_add(1, std::memory_order_acq_rel);
+  const cl_int code = context_->api.clSetEventCallback(end, CL_COMPLETE, on_complete, &flight);
+  if (code != CL_SUCCESS) callbacks_.fetch_sub(1, std::memory_order_acq_rel);
+  context_->api.clReleaseEvent(end);
+  check(code, "clSetEventCallback");
+}
+
+// Arguments 2i and 2i+1 are buffer i and the offset into it, which addresses do without; scalars
+// follow.
+TUFF_REPLAY_CODE void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
+  const Context& c = *context_;
+  const render::ArgLayout& layout = l.program->args();
+  const size_t bytes = layout.size_bytes();
+  const bool first = !l.is_set;
+  if (!first && std::memcmp(l.set.data(), l.block, bytes) == 0) return;
+  const auto same = [&](size_t offset, size_t size) {
+    return !first && std::memcmp(&l.set[offset], l.block + offset, size) == 0;
+  };
+  for (uint32_t i = 0; i < layout.buffer_count; ++i) {
+    if (same(i * 8, 8)) continue;
+    const uint64_t address = word_at<uint64_t>(l.block, i * 8);
+    cl_ulong offset = c.svm() ? 0 : offset_in_block(address);
+    if (c.svm())
+      check(c.api.clSetKernelArgSVMPointer(kernel, 2 * i, reinterpret_cast<void*>(address)),
+            "clSetKernelArgSVMPointer");
+    else if (first)
+      check(c.api.clSetKernelArg(kernel, 2 * i, sizeof(cl_mem), &l.buffers[i]), "clSetKernelArg");
+    if (first || !c.svm())
+      check(c.api.clSetKernelArg(kernel, 2 * i + 1, sizeof offset, &offset), "clSetKernelArg");
+  }
+  for (uint32_t i = 0; i < layout.scalar_count; ++i) {
+    const size_t at = layout.scalar_offset(i);
+    if (same(at, 4)) continue;
+    const auto scalar = word_at<int32_t>(l.block, at);
+    check(c.api.clSetKernelArg(kernel, 2 * layout.buffer_count + i, sizeof scalar, &scalar),
+          "clSetKernelArg");
+  }
+  if (bytes > 0) std::memcpy(l.set.data(), l.block, bytes);
+  l.is_set = true;
+}
+
+TUFF_REPLAY_CODE void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
+  size_t global[3], local[3];
+  for (size_t i = 0; i < 3; ++i) {
+    const int32_t slot = l.group_slots[i];
+    local[i] = l.program->local()[i];
+    global[i] = (slot < 0 ? l.groups[i] : slots[size_t(slot)]) * local[i];
+  }
+  if (global[0] * global[1] * global[2] == 0) {
+    if (event) mark(event);
+    return;
+  }
+  std::unique_lock<std::mutex> lock;
+  if (!l.own) lock = std::unique_lock(l.program->shared_lock());
+  cl_kernel kernel = l.own ? l.own->handle() : l.program->shared_kernel();
+  set_arguments(l, kernel);
+  check(context_->api.clEnqueueNDRangeKernel(handle_, kernel, 3, nullptr, global, local, 0, nullptr,
+                                             event),
+        "clEnqueueNDRangeKernel");
+}
+
+TUFF_REPLAY_CODE void ClQueue::transfer(const Transfer& t, cl_event* event) {
+  const ClApi& api = context_->api;
+  const size_t size = t.dst.size_bytes;
+  const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);
+  if (context_->svm()) {
+    check(api.clEnqueueSVMMemcpy(handle_, CL_FALSE, reinterpret_cast<void*>(t.dst.address()),
+                                 reinterpret_cast<void*>(t.src.address()), size, 0, nullptr, event),
+          "clEnqueueSVMMemcpy");
+  } else if (to && from) {
+    check(api.clEnqueueCopyBuffer(handle_, from, to, t.src.offset, t.dst.offset, size, 0, nullptr,
+                                  event),
+          "clEnqueueCopyBuffer");
+  } else if (to) {
+    check(api.clEnqueueWriteBuffer(handle_, to, CL_FALSE, t.dst.offset, size, t.src.host(), 0,
+                                   nullptr, event),
+          "clEnqueueWriteBuffer");
+  } else if (from) {
+    check(api.clEnqueueReadBuffer(handle_, from, CL_FALSE, t.src.offset, size, t.dst.host(), 0,
+                                  nullptr, event),
+          "clEnqueueReadBuffer");
+  } else {
+    fail<Unsupported>("{}: a copy between two spans of staging memory", device().name());
+  }
+}
+
+void ClQueue::mark(cl_event* event) {
+  check(context_->api.clEnqueueMarkerWithWaitList(handle_, 0, nullptr, event),
+        "clEnqueueMarkerWithWaitList");
+}
+
+void ClQueue::wait_for(const QueueWait& w, std::span<const uint64_t> slots) {
+  const uint64_t value = slots[w.slot];
+  if (w.signal->value() >= value) return;
+  cl_int code = CL_SUCCESS;
+  cl_event raised = context_->api.clCreateUserEvent(context_->handle, &code);
+  check(code, "clCreateUserEvent");
+  code = context_->api.clEnqueueBarrierWithWaitList(handle_, 1, &raised, nullptr);
+  events_->add(*w.signal, value, raised);
+  context_->api.clReleaseEvent(raised);
+  check(code, "clEnqueueBarrierWithWaitList");
+}
+
+void ClQueue::act(HostAction& a, std::span<const uint64_t> slots) {
+  const ClApi& api = context_->api;
+  cl_int code = CL_SUCCESS;
+  a.api = &api;
+  a.value = a.signal ? slots[a.slot] : 0;
+  a.done = api.clCreateUserEvent(context_->handle, &code);
+  check(code, "clCreateUserEvent");
+  const cl_event done = a.done;  // the callback may be through before the barrier stands
+  api.clRetainEvent(done);
+  cl_event before = nullptr;
+  mark(&before);
+  code = api.clSetEventCallback(before, CL_COMPLETE, on_action, &a);
+  api.clReleaseEvent(before);
+  check(code, "clSetEventCallback");
+  code = api.clEnqueueBarrierWithWaitList(handle_, 1, &done, nullptr);
+  api.clReleaseEvent(done);
+  check(code, "clEnqueueBarrierWithWaitList");
+}
+
+void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
+  const HostAction a = *static_cast<HostAction*>(action);
+  if (status == CL_COMPLETE) {
+    if (a.signal) a.signal->set(a.value);
+    if (a.fn) a.fn(a.context);
+  }
+  a.api->clSetUserEventStatus(a.done, status == CL_COMPLETE ? CL_COMPLETE : CL_INVALID_OPERATION);
+  a.api->clReleaseEvent(a.done);
+}
+
+// ---- completion
+
+void CL_CALLBACK ClQueue::on_complete(cl_event, cl_int status, void* flight) {
+  const Flight f = *static_cast<Flight*>(flight);
+  f.queue->completed(f.value, status);
+  f.queue->callbacks_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+// Callbacks may come in any order; that the last command has ended says that all before it have.
+void ClQueue::completed(uint64_t value, cl_int status) {
+  if (status < 0) {
+    if (abandoned_.load(std::memory_order_acquire)) return;
+    device().declare_lost(fmt::format("{}: a command of submission {} ended with {}; {}",
+                                      device().name(), value, error_name(status), in_flight()));
+    return;
+  }
+  std::lock_guard lock(raise_mutex_);
+  if (timeline_.value() < value) timeline_.set(value);
+}
+
+std::string ClQueue::in_flight() const {
+  const uint64_t reached = timeline_.value(), last = last_submitted();
+  return reached >= last ? "" : fmt::format("queue at {} of {}", reached, last);
+}
+
+// ---- time
+
+std::vector<uint64_t> ClQueue::timestamps(hcq::EncodedList& encoded) {
+  ClList& list = own(encoded);
+  if (list.last_value == 0)
+    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", device().name());
+  wait(list.last_value);
+  std::vector<uint64_t> out;
+  for (cl_event e : list.times) {
+    cl_ulong ns = 0;
+    if (!e)
+      fail<InvalidArgument>("{}: not every timestamp of the list was written by a command",
+                            device().name());
+    context_->check(
+        context_->api.clGetEventProfilingInfo(e, CL_PROFILING_COMMAND_END, sizeof ns, &ns, nullptr),
+        "clGetEventProfilingInfo");
+    out.push_back(uint64_t(int64_t(ns) + *clock_offset_ns_));
+  }
+  return out;
+}
+
+// Of three markers the one that was bracketed most closely.
+void ClQueue::measure_clock() {
+  const ClApi& api = context_->api;
+  uint64_t best_ns = UINT64_MAX;
+  for (int i = 0; i < kClockRounds; ++i) {
+    const uint64_t before = os::monotonic_ns();
+    cl_event event = nullptr;
+    mark(&event);
+    api.clFinish(handle_);
+    const uint64_t width = os::monotonic_ns() - before;
+    cl_ulong ns = 0;
+    const cl_int code =
+        api.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof ns, &ns, nullptr);
+    api.clReleaseEvent(event);
+    context_->check(code, "clGetEventProfilingInfo");
+    if (width >= best_ns) continue;
+    best_ns = width;
+    clock_offset_ns_ = int64_t(before + width / 2) - int64_t(ns);
+  }
+}
+
+}  // namespace tuff::devices::opencl

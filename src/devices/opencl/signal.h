@@ -1,0 +1,52 @@
+// ClSignal: hcq::Signal as a word of the host. What waits for it in a queue waits for a user event,
+// which whoever raises the signal completes. Used by the queue and by whoever waits for it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "devices/cpu_signal.h"
+#include "devices/opencl/context.h"
+
+namespace tuff::devices::opencl {
+
+class ClSignal;
+
+// The user events of a device that nobody has completed yet.
+class WaitingEvents {
+ public:
+  explicit WaitingEvents(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  // `event` completes once `signal` is at `value`; the caller's reference stays its own.
+  void add(const ClSignal& signal, uint64_t value, cl_event event);
+  void raised(const ClSignal& signal);
+  void fail_all() noexcept;  // and all that are added from now on
+
+ private:
+  struct Waiting {
+    const ClSignal* signal;
+    uint64_t value;
+    cl_event event;
+  };
+  void complete(std::vector<Waiting> events, cl_int status) noexcept;
+
+  std::shared_ptr<Context> context_;
+  std::mutex mutex_;
+  bool failed_ = false;
+  std::vector<Waiting> waiting_;
+};
+
+class ClSignal final : public CpuSignal {
+ public:
+  ClSignal(std::shared_ptr<WaitingEvents> events, uint64_t value)
+      : CpuSignal(value), events_(std::move(events)) {}
+  void set(uint64_t value) override {
+    CpuSignal::set(value);
+    events_->raised(*this);
+  }
+
+ private:
+  std::shared_ptr<WaitingEvents> events_;
+};
+
+}  // namespace tuff::devices::opencl
