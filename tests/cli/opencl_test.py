@@ -52,7 +52,7 @@ class Opencl(unittest.TestCase):
         wanted, _ = self.losses("--device", "CPU")
         for environment in TIERS:
             got, submits = self.losses("--device", "CL", **environment)
-            self.assertEqual(submits, 1)
+            self.assertEqual(submits, 2 if environment else 1)  # bound memory: what changes is copied first
             for step, (a, b) in enumerate(zip(got, wanted, strict=True)):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
 

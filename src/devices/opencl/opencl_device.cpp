@@ -40,7 +40,7 @@ class ClDevice final : public hcq::Device {
  protected:
   void on_lost() noexcept override {
     queue_.abandon();
-    events_->fail_all();
+    events_->abandon();
   }
   // Software drivers compile a kernel when it is first launched.
   int64_t slowness() const override { return info_.hardware ? 1 : 4; }
@@ -60,7 +60,6 @@ ClDevice::~ClDevice() {
   } catch (const Error& e) {
     log_warn("closing {}: {}", info_.name, e.what());
   }
-  events_->fail_all();  // nothing that still waits is waited for
   queue_.finish();
   shut_down();
 }

@@ -1,5 +1,7 @@
 #include "devices/opencl/program.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "devices/opencl/binary_cache.h"
@@ -27,16 +29,19 @@ std::string log_of(const Context& c, cl_program program) {
   return log.size() > kLogBytes ? log.substr(0, kLogBytes) + " ..." : log;
 }
 
-// The line that the first "file:LINE:COLUMN: error" or "<LINE>: error" of the log names, or empty.
+// The line of the source that the first error of the log names ("FILE:LINE:COLUMN" before or behind
+// the word), or empty.
 std::string blamed_line(const std::string& log, const std::string& source) {
   const size_t error = log.find("error");
   if (error == std::string::npos) return {};
   const size_t begin = log.rfind('\n', error) + 1;  // npos + 1 is 0
+  const size_t end = std::min(log.find('\n', error), log.size());
   size_t line = 0;
-  for (size_t at = begin; at < error && line == 0; ++at) {
-    const bool starts = at == begin || log[at - 1] == ':' || log[at - 1] == '<';
-    if (starts && std::isdigit(static_cast<unsigned char>(log[at])))
-      line = std::strtoul(log.c_str() + at, nullptr, 10);
+  for (size_t at = begin; at < end && line == 0; ++at) {
+    if (log[at] != ':' && log[at] != '<') continue;
+    const size_t digits = log.find_first_not_of("0123456789", at + 1);
+    if (digits != std::string::npos && digits > at + 1 && log[digits] == ':')
+      line = std::strtoul(log.c_str() + at + 1, nullptr, 10);
   }
   size_t from = 0;
   for (size_t n = 1; n < line && from != std::string::npos; ++n) {

@@ -11,7 +11,7 @@
 namespace tuff::devices::opencl {
 namespace {
 
-constexpr uint64_t kCallbackPatienceNs = 1'000'000'000;
+constexpr uint64_t kCallbackPatienceNs = 200'000'000, kFinishNs = 5'000'000'000;
 constexpr int kClockRounds = 3;
 
 template <class T>
@@ -35,7 +35,9 @@ ClQueue::ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
     : Queue(device),
       context_(std::move(context)),
       events_(std::move(events)),
-      timeline_(events_, 0) {
+      timeline_(events_, 0),
+      flights_(new Flights) {
+  flights_->queue = this;
   cl_int code = CL_SUCCESS;
   handle_ = context_->api.clCreateCommandQueue(context_->handle, context_->facts.id,
                                                CL_QUEUE_PROFILING_ENABLE, &code);
@@ -45,14 +47,19 @@ ClQueue::ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
 ClQueue::~ClQueue() {
   collect(true);
   context_->api.clReleaseCommandQueue(handle_);
+  // The driver may still call back about a lost device: what it was given stays.
+  if (flights_->owed.load(std::memory_order_acquire) == 0) delete flights_;
 }
 
 // A callback is the driver's until it returns, and touches this queue until then.
 void ClQueue::finish() {
-  if (!abandoned_.load(std::memory_order_acquire)) context_->api.clFinish(handle_);
-  const uint64_t end_ns = os::monotonic_ns() + kCallbackPatienceNs;
-  while (callbacks_.load(std::memory_order_acquire) > 0 && os::monotonic_ns() < end_ns)
+  const bool lost = abandoned_.load(std::memory_order_acquire);
+  if (!lost) context_->api.clFinish(handle_);
+  const uint64_t end_ns = os::monotonic_ns() + (lost ? kCallbackPatienceNs : kFinishNs);
+  while (flights_->owed.load(std::memory_order_acquire) > 0 && os::monotonic_ns() < end_ns)
     std::this_thread::yield();
+  std::lock_guard lock(flights_->mutex);
+  flights_->queue = nullptr;
 }
 
 // Half of a list may be enqueued by then, which cannot be taken back.
@@ -192,11 +199,11 @@ TUFF_REPLAY_CODE void ClQueue::enqueue(ClList& list, std::span<const uint64_t> s
   }
   cl_event end = nullptr;
   mark(&end);
-  Flight& flight = flights_[value % kFlights];
-  flight = {this, value};
-  callbacks_.fetch_add(1, std::memory_order_acq_rel);
+  Flight& flight = flights_->all[value % kFlights];
+  flight = {flights_, value};
+  flights_->owed.fetch_add(1, std::memory_order_acq_rel);
   const cl_int code = context_->api.clSetEventCallback(end, CL_COMPLETE, on_complete, &flight);
-  if (code != CL_SUCCESS) callbacks_.fetch_sub(1, std::memory_order_acq_rel);
+  if (code != CL_SUCCESS) flights_->owed.fetch_sub(1, std::memory_order_acq_rel);
   context_->api.clReleaseEvent(end);
   check(code, "clSetEventCallback");
 }
@@ -322,7 +329,7 @@ void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
     if (a.signal) a.signal->set(a.value);
     if (a.fn) a.fn(a.context);
   }
-  a.api->clSetUserEventStatus(a.done, status == CL_COMPLETE ? CL_COMPLETE : CL_INVALID_OPERATION);
+  if (status == CL_COMPLETE) a.api->clSetUserEventStatus(a.done, CL_COMPLETE);
   a.api->clReleaseEvent(a.done);
 }
 
@@ -330,8 +337,11 @@ void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
 
 void CL_CALLBACK ClQueue::on_complete(cl_event, cl_int status, void* flight) {
   const Flight f = *static_cast<Flight*>(flight);
-  f.queue->completed(f.value, status);
-  f.queue->callbacks_.fetch_sub(1, std::memory_order_acq_rel);
+  {
+    std::lock_guard lock(f.flights->mutex);
+    if (f.flights->queue) f.flights->queue->completed(f.value, status);
+  }
+  f.flights->owed.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 // Callbacks may come in any order; that the last command has ended says that all before it have.
@@ -342,7 +352,6 @@ void ClQueue::completed(uint64_t value, cl_int status) {
                                       device().name(), value, error_name(status), in_flight()));
     return;
   }
-  std::lock_guard lock(raise_mutex_);
   if (timeline_.value() < value) timeline_.set(value);
 }
 

@@ -91,11 +91,18 @@ class ClQueue final : public hcq::Queue {
 
  private:
   // One submission on its way, for the driver's callback.
+  struct Flights;
   struct Flight {
-    ClQueue* queue = nullptr;
+    Flights* flights = nullptr;
     uint64_t value = 0;
   };
   static constexpr uint64_t kFlights = 1024;
+  struct Flights {
+    std::mutex mutex;          // of callbacks, which come one by one; guards `queue`
+    ClQueue* queue = nullptr;  // null once it is gone
+    std::array<Flight, kFlights> all;
+    std::atomic<uint32_t> owed{0};  // callbacks that the driver still owes
+  };
   static void CL_CALLBACK on_complete(cl_event event, cl_int status, void* flight);
   static void CL_CALLBACK on_action(cl_event event, cl_int status, void* action);
 
@@ -118,10 +125,8 @@ class ClQueue final : public hcq::Queue {
   cl_command_queue handle_ = nullptr;
   std::mutex mutex_;  // of submissions
   std::atomic<uint64_t> last_{0};
-  std::mutex raise_mutex_;
   std::atomic<bool> abandoned_{false};
-  std::atomic<uint32_t> callbacks_{0};  // that the driver still owes
-  std::array<Flight, kFlights> flights_;
+  Flights* const flights_;
   std::mutex clock_mutex_;
   std::optional<int64_t> clock_offset_ns_;  // from the device's time to the host's
 };

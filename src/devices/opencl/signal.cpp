@@ -7,22 +7,21 @@ namespace tuff::devices::opencl {
 void WaitingEvents::add(const ClSignal& signal, uint64_t value, cl_event event) {
   const Context& c = *context_;
   c.check(c.api.clRetainEvent(event), "clRetainEvent");
-  bool failed = false;
   {
     std::lock_guard lock(mutex_);
-    failed = failed_;
-    if (!failed && signal.value() < value) {
+    if (abandoned_ || signal.value() < value) {
       waiting_.push_back({&signal, value, event});
       return;
     }
   }
-  complete({{&signal, value, event}}, failed ? CL_INVALID_OPERATION : CL_COMPLETE);
+  complete({{&signal, value, event}});
 }
 
 void WaitingEvents::raised(const ClSignal& signal) {
   std::vector<Waiting> ready;
   {
     std::lock_guard lock(mutex_);
+    if (abandoned_) return;
     const uint64_t now = signal.value();
     const auto split = std::stable_partition(
         waiting_.begin(), waiting_.end(),
@@ -30,22 +29,17 @@ void WaitingEvents::raised(const ClSignal& signal) {
     ready.assign(split, waiting_.end());
     waiting_.erase(split, waiting_.end());
   }
-  complete(std::move(ready), CL_COMPLETE);
+  complete(ready);
 }
 
-void WaitingEvents::fail_all() noexcept {
-  std::vector<Waiting> all;
-  {
-    std::lock_guard lock(mutex_);
-    failed_ = true;
-    all.swap(waiting_);
-  }
-  complete(std::move(all), CL_INVALID_OPERATION);
+void WaitingEvents::abandon() noexcept {
+  std::lock_guard lock(mutex_);
+  abandoned_ = true;
 }
 
-void WaitingEvents::complete(std::vector<Waiting> events, cl_int status) noexcept {
+void WaitingEvents::complete(const std::vector<Waiting>& events) noexcept {
   for (const Waiting& w : events) {
-    context_->api.clSetUserEventStatus(w.event, status);
+    context_->api.clSetUserEventStatus(w.event, CL_COMPLETE);
     context_->api.clReleaseEvent(w.event);
   }
 }

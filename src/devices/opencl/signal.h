@@ -20,7 +20,9 @@ class WaitingEvents {
   // `event` completes once `signal` is at `value`; the caller's reference stays its own.
   void add(const ClSignal& signal, uint64_t value, cl_event event);
   void raised(const ClSignal& signal);
-  void fail_all() noexcept;  // and all that are added from now on
+  // None is completed from now on: what waits for them never runs. Not failed, which aborts the
+  // process in PoCL 3.1.
+  void abandon() noexcept;
 
  private:
   struct Waiting {
@@ -28,11 +30,11 @@ class WaitingEvents {
     uint64_t value;
     cl_event event;
   };
-  void complete(std::vector<Waiting> events, cl_int status) noexcept;
+  void complete(const std::vector<Waiting>& events) noexcept;
 
   std::shared_ptr<Context> context_;
   std::mutex mutex_;
-  bool failed_ = false;
+  bool abandoned_ = false;
   std::vector<Waiting> waiting_;
 };
 
