@@ -53,6 +53,7 @@ class TensorDict {
   std::shared_ptr<State> state_;
 };
 
+/// How load() makes tensors.
 struct LoadOptions {
   std::string device;  ///< where tensors are made; "" is the default device
 };
@@ -64,6 +65,7 @@ struct LoadOptions {
 /// from at() for element types that tuff does not have.
 TensorDict load(const std::string& path, const LoadOptions& options = {});
 
+/// How save() writes.
 struct SaveOptions {
   bool compress = false;  ///< .npz: deflated instead of stored
 };
