@@ -66,6 +66,7 @@ PYBIND11_MODULE(_tuff, m) {
   bind_nn(m);
   bind_optim(m);
   bind_digits(m);
+  bind_files(m);
   bind_devices(m);
   py::module_::import("atexit").attr("register")(py::cpp_function(&at_exit));
 }

@@ -27,6 +27,7 @@ void bind_jit(py::module_& m);
 void bind_nn(py::module_& m);
 void bind_optim(py::module_& m);
 void bind_digits(py::module_& m);
+void bind_files(py::module_& m);
 
 // Realizes and waits as Tensor::data_ptr() does, but lets other threads of Python run while it
 // waits, and ends with KeyboardInterrupt where the user asks for it. Everything else keeps the

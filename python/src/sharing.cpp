@@ -164,7 +164,7 @@ Tensor tensor(const py::object& data, std::optional<DType> dtype, const std::str
     const Tensor given = data.cast<Tensor>();
     t = copied(given.detach());
     if (!device.empty()) t = t.to(device);
-  } else if (number_from(data)) {
+  } else if (number_from(data) && !py::hasattr(data, "__setitem__")) {  // no array without axes
     t = from_nested(data, dtype, device);
   } else if (PyObject_CheckBuffer(data.ptr())) {
     const View view(data, PyBUF_FULL_RO);

@@ -12,11 +12,12 @@ numpy() and the buffer protocol.
 
 from ._tuff import (  # noqa: F401
     CompileError, DType, DeviceLost, DynamicAxis, Error, InternalError, InvalidArgument, IoError,
-    JitStats, OutOfMemory, ShapeError, Size, Tensor, TrainingMode, Unsupported,
+    JitStats, OutOfMemory, ShapeError, Size, Tensor, TensorDict, TensorInfo, TrainingMode,
+    Unsupported,
     bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,
-    canonical_device, default_device, devices, digits, from_dlpack, pow, promote, realize,
-    synchronize, tensor, training,
+    canonical_device, default_device, devices, digits, from_dlpack, load, pow, promote, realize,
+    save, synchronize, tensor, training,
 )
 from . import nn, optim  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401

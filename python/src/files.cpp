@@ -1,0 +1,144 @@
+// Tensors in files: load(), save() and the dictionary between them.
+#include <pybind11/stl/filesystem.h>
+#include <tuff/io.h>
+
+#include <filesystem>
+
+#include "module.h"
+
+namespace tuff::python {
+namespace {
+
+using py::arg;
+using Path = std::filesystem::path;
+
+py::object to_python(const MetadataValue& v);
+
+struct ToPython {
+  py::object operator()(std::monostate) const { return py::none(); }
+  py::object operator()(bool b) const { return py::bool_(b); }
+  py::object operator()(int64_t n) const { return py::int_(n); }
+  py::object operator()(uint64_t n) const { return py::int_(n); }
+  py::object operator()(double x) const { return py::float_(x); }
+  py::object operator()(const std::string& s) const { return py::str(s); }
+  py::object operator()(const MetadataValue::List& list) const {
+    py::list out;
+    for (const MetadataValue& v : list) out.append(to_python(v));
+    return out;
+  }
+};
+py::object to_python(const MetadataValue& v) { return std::visit(ToPython(), v.value); }
+
+MetadataValue from_python(const py::handle& v) {
+  if (v.is_none()) return {};
+  if (py::isinstance<py::bool_>(v)) return {v.cast<bool>()};
+  if (py::isinstance<py::int_>(v)) return {v.cast<int64_t>()};
+  if (py::isinstance<py::float_>(v)) return {v.cast<double>()};
+  if (py::isinstance<py::str>(v)) return {v.cast<std::string>()};
+  if (py::isinstance<py::list>(v) || py::isinstance<py::tuple>(v)) {
+    MetadataValue::List out;
+    for (const py::handle& item : v) out.push_back(from_python(item));
+    return {std::move(out)};
+  }
+  throw py::type_error("metadata is None, bool, int, float, str or a list of these, not " +
+                       py::str(py::type::of(v).attr("__name__")).cast<std::string>());
+}
+
+py::dict metadata_of(const TensorDict& d) {
+  py::dict out;
+  for (const auto& [key, value] : d.metadata()) out[py::str(key)] = to_python(value);
+  return out;
+}
+
+Tensor item(const TensorDict& d, const std::string& name) {
+  if (!d.contains(name)) throw py::key_error(name);
+  py::gil_scoped_release others;  // its contents are read now, and it is nobody else's yet
+  return d.at(name);
+}
+
+TensorDict dict_of(const py::dict& tensors) {
+  TensorDict out;
+  for (const auto& [name, tensor] : tensors)
+    out.set(name.cast<std::string>(), tensor.cast<Tensor>());
+  return out;
+}
+
+// What is given is left as it is: a TensorDict's copies share.
+void save_dict(const Path& path, const TensorDict& given, const py::dict& metadata, bool compress) {
+  TensorDict d;
+  for (const std::string& name : given.names()) {
+    d.set(name, item(given, name));
+    wait_for(d.at(name));
+  }
+  for (const auto& [key, value] : given.metadata()) d.set_metadata(key, value);
+  for (const auto& [key, value] : metadata)
+    d.set_metadata(key.cast<std::string>(), from_python(value));
+  save(path.string(), d, {.compress = compress});
+}
+
+}  // namespace
+
+void bind_files(py::module_& m) {
+  py::class_<TensorInfo>(m, "TensorInfo", "What a file says of a tensor, its contents unread.")
+      .def_readonly("name", &TensorInfo::name)
+      .def_readonly("type", &TensorInfo::type, "As the format spells it: \"F32\", \"Q4_K\".")
+      .def_readonly("dtype", &TensorInfo::dtype)
+      .def_property_readonly("shape",
+                             [](const TensorInfo& i) { return py::tuple(py::cast(i.shape)); })
+      .def_readonly("size_bytes", &TensorInfo::size_bytes, "As they are stored.")
+      .def_readonly("offset", &TensorInfo::offset, "In the file, in an archive in the member.")
+      .def_readonly("file", &TensorInfo::file)
+      .def("__repr__", [](const TensorInfo& i) {
+        return "<TensorInfo " + i.name + " " + i.type + " " +
+               py::repr(py::tuple(py::cast(i.shape))).cast<std::string>() + ">";
+      });
+  py::class_<TensorDict>(m, "TensorDict",
+                         "Tensors by name, in order. Of a loaded one the contents of a tensor are "
+                         "read when it is first asked for.")
+      .def(py::init<>())
+      .def(py::init(&dict_of), arg("tensors"))
+      .def("__len__", &TensorDict::size)
+      .def("__contains__", &TensorDict::contains, arg("name"))
+      .def("__iter__", [](const TensorDict& d) { return py::iter(py::cast(d.names())); })
+      .def("__getitem__", &item, arg("name"))
+      .def("__setitem__", &TensorDict::set, arg("name"), arg("tensor"))
+      .def(
+          "__delitem__",
+          [](TensorDict& d, const std::string& name) {
+            if (!d.contains(name)) throw py::key_error(name);
+            d.erase(name);
+          },
+          arg("name"))
+      .def("keys", &TensorDict::names)
+      .def("values",
+           [](const TensorDict& d) {
+             py::list out;
+             for (const std::string& name : d.names()) out.append(item(d, name));
+             return out;
+           })
+      .def("items",
+           [](const TensorDict& d) {
+             py::list out;
+             for (const std::string& name : d.names())
+               out.append(py::make_tuple(name, item(d, name)));
+             return out;
+           })
+      .def("info", &TensorDict::info, "Of every tensor, without reading contents.")
+      .def_property_readonly("format", &TensorDict::format,
+                             "\"safetensors\", \"gguf\" ...; \"\": none.")
+      .def_property_readonly("metadata", &metadata_of, "A copy, as a dict.");
+  m.def(
+      "load",
+      [](const Path& path, const std::string& device) {
+        py::gil_scoped_release others;
+        return load(path.string(), {.device = device});
+      },
+      arg("path"), arg("device") = "",
+      "Opens safetensors (also by .index.json), .npy, .npz, PyTorch's checkpoints, GGUF or IDX.");
+  m.def("save", &save_dict, arg("path"), arg("tensors"), arg("metadata") = py::dict(),
+        arg("compress") = false,
+        "Writes .safetensors, .npz or .npy, told by the name's ending: whole or not at all.");
+  py::implicitly_convertible<py::dict, TensorDict>();
+}
+
+}  // namespace tuff::python

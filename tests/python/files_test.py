@@ -1,0 +1,82 @@
+"""Tensors in files: what tuff writes NumPy reads, and the reverse."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import tuff
+
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+          "float64"]
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def arrays(self):
+        return {f"{d} {shape}": (np.arange(np.prod(shape, dtype=int)) % 2).reshape(shape).astype(d)
+                for d in DTYPES for shape in [(), (0, 3), (2, 3), (1, 7, 1)]}
+
+    def test_numpy_reads_what_was_saved(self):
+        arrays = self.arrays()
+        tensors = {name: tuff.tensor(a) for name, a in arrays.items()}
+        for compress in (False, True):
+            tuff.save(self.folder / "a.npz", tensors, compress=compress)
+            with np.load(self.folder / "a.npz") as loaded:
+                self.assertEqual(list(loaded), list(arrays))
+                for name, a in arrays.items():
+                    self.assertEqual((loaded[name].dtype, loaded[name].shape), (a.dtype, a.shape))
+                    np.testing.assert_array_equal(loaded[name], a)
+
+    def test_what_numpy_saved_is_read(self):
+        arrays = self.arrays()
+        np.savez(self.folder / "a.npz", **arrays)
+        loaded = tuff.load(str(self.folder / "a.npz"))
+        self.assertEqual((list(loaded), len(loaded), loaded.format), (list(arrays), len(arrays), "npz"))
+        for name, tensor in loaded.items():
+            np.testing.assert_array_equal(tensor.numpy(), arrays[name])
+        np.save(self.folder / "one.npy", np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+        (one,) = tuff.load(self.folder / "one.npy").values()
+        np.testing.assert_array_equal(one.numpy(), np.arange(6.0).reshape(2, 3))
+
+    def test_safetensors_keep_tensors_and_texts(self):
+        path = self.folder / "a.safetensors"
+        x = tuff.tensor([[1.5, 2.5]]).cast(tuff.bfloat16)
+        tuff.save(path, {"x": x * 2, "y": tuff.arange(3)}, metadata={"of": "a test"})
+        loaded = tuff.load(path)
+        self.assertEqual((loaded.format, loaded.metadata), ("safetensors", {"of": "a test"}))
+        info = {i.name: (i.type, i.dtype, i.shape, i.size_bytes) for i in loaded.info()}
+        self.assertEqual(info, {"x": ("BF16", tuff.bfloat16, (1, 2), 4), "y": ("I32", tuff.int32, (3,), 12)})
+        self.assertEqual(loaded["x"].cast(tuff.float32).numpy().tolist(), [[3.0, 5.0]])
+
+    def test_a_dictionary_of_tensors(self):
+        d = tuff.TensorDict({"a": tuff.ones(2)})
+        d["b"] = tuff.zeros(3)
+        self.assertEqual((d.keys(), "b" in d, "c" in d, len(d), d.format), (["a", "b"], True, False, 2, ""))
+        del d["a"]
+        self.assertEqual(list(d), ["b"])
+        for act in (lambda: d["a"], lambda: d.__delitem__("a")):
+            self.assertRaises(KeyError, act)
+        tuff.save(self.folder / "b.npz", d, metadata={})
+        self.assertEqual(d.metadata, {})
+
+    def test_what_cannot_be_is_named(self):
+        missing = self.folder / "missing.npz"
+        with self.assertRaisesRegex(OSError, "missing.npz"):
+            tuff.load(missing)
+        (self.folder / "short.npy").write_bytes(b"\x93NUMPY\x01\x00\xff")
+        with self.assertRaisesRegex(tuff.IoError, "short.npy"):
+            tuff.load(self.folder / "short.npy")
+        with self.assertRaisesRegex(ValueError, "a.txt"):
+            tuff.save(self.folder / "a.txt", {"x": tuff.ones(1)})
+        with self.assertRaisesRegex(TypeError, "not object"):
+            tuff.save(self.folder / "a.safetensors", {"x": tuff.ones(1)}, metadata={"k": object()})
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["short.npy"])
+
+
+if __name__ == "__main__":
+    unittest.main()
