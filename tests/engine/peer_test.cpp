@@ -147,23 +147,7 @@ TEST_P(Peers, SeveralReplaysAreInFlightAndHeldResultsKeepTheirs) {
 // An input that is copied straight to the other GPU, from other memory at every replay, and a
 // result that comes from there; of extents that vary.
 TEST_P(Peers, InputsAreBoundAnew) {
-  Jit jit(
-      [&](const std::vector<Tensor>& in) {
-        const Tensor there = in[0].to(kB);
-        return std::vector<Tensor>{(there * 2 + 1).to(kA), there.sum({0}).to(kA)};
-      },
-      {.dynamic = {{.argument = 0, .axis = 0, .name = "n", .min = 1, .max = 64}}});
-  for (const int64_t n : {5, 16, 3, 64, 9, 1, 40}) {
-    const std::vector<float> x = test::numbers(size_t(3 * n), int(n));
-    const std::vector<Tensor> out = jit({Tensor::from(x, {n, 3}, {.device = kA})});
-    std::vector<float> twice, sums(3);
-    for (size_t i = 0; i < x.size(); i++) {
-      twice.push_back(x[i] * 2 + 1);
-      sums[i % 3] += x[i];
-    }
-    expect_near(out[0].to_vector<float>(), twice);
-    expect_near(out[1].to_vector<float>(), sums);
-  }
+  for (const test::Bound& one : test::bind_anew(kA, kB)) expect_near(one.got, one.wanted);
 }
 
 // Memory of either side that is let go while the other GPU may still copy it, and taken from both

@@ -16,6 +16,33 @@ inline std::vector<float> numbers(size_t count, int seed) {
   return out;
 }
 
+// A result of a replay.
+struct Bound {
+  std::vector<float> got, wanted;
+};
+// Of a graph from device a to b and back, replayed with inputs of other memory and other extents.
+inline std::vector<Bound> bind_anew(const std::string& a, const std::string& b) {
+  Jit jit(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor there = in[0].to(b);
+        return std::vector<Tensor>{(there * 2 + 1).to(a), there.sum({0}).to(a)};
+      },
+      {.dynamic = {{.argument = 0, .axis = 0, .name = "n", .min = 1, .max = 64}}});
+  std::vector<Bound> results;
+  for (const int64_t n : {5, 16, 3, 64, 9, 1, 40}) {
+    const std::vector<float> x = numbers(size_t(3 * n), int(n));
+    const std::vector<Tensor> out = jit({Tensor::from(x, {n, 3}, {.device = a})});
+    std::vector<float> twice, sums(3);
+    for (size_t i = 0; i < x.size(); i++) {
+      twice.push_back(x[i] * 2 + 1);
+      sums[i % 3] += x[i];
+    }
+    results.push_back({out[0].to_vector<float>(), twice});
+    results.push_back({out[1].to_vector<float>(), sums});
+  }
+  return results;
+}
+
 class SplitStep {
  public:
   // Sizes are small, so that the hazard checker's judge takes seconds.
