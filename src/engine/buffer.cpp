@@ -45,7 +45,7 @@ Buffer::~Buffer() {
   device_->hcq().allocator().free(span_, last);
 }
 
-TUFF_REPLAY_CODE hcq::Span Buffer::span() {
+TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
   if (base_) return base_->span().sub(offset_, size_bytes());
   std::lock_guard lock(mutex_);
   if (!span_) allocate();
@@ -109,7 +109,7 @@ void Buffer::written_from(const Origin& origin) {
   with_origin_.fetch_add(uint64_t(bool(r.origin_)) - uint64_t(had), std::memory_order_acq_rel);
 }
 
-TUFF_REPLAY_CODE void Buffer::used_until(uint64_t value) {
+TUFF_REPLAY_CODE(engine) void Buffer::used_until(uint64_t value) {
   raise(base_ ? base_->last_use_ : last_use_, value);
 }
 
@@ -145,6 +145,6 @@ GroupUse::~GroupUse() {
   }
 }
 
-TUFF_REPLAY_CODE void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
+TUFF_REPLAY_CODE(engine) void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
 
 }  // namespace tuff::engine

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/target.h"
 #include "hcq/command.h"
 #include "hcq/footprint.h"
@@ -110,7 +111,7 @@ class Queue {
   [[gnu::noinline]] void free_passed(bool all);  // under pending_mutex_
   Device& device_;
   std::vector<Pending> pending_;
-  std::mutex pending_mutex_;
+  Mutex pending_mutex_;
   std::atomic<uint64_t> seen_{0};  // the timeline has been here; it may be further
   std::atomic<bool> let_go_{false};
 };

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Named by the linker after the section.
-extern "C" const std::byte __start_tuff_replay_code[], __stop_tuff_replay_code[];
+TUFF_DECLARE_REPLAY_SECTION(hcq);
 
 namespace tuff::hcq {
 namespace {
@@ -31,15 +30,14 @@ void Footprint::add_table(const void* object) {
   add(table, kTableBytes);
 }
 
-TUFF_REPLAY_CODE void Footprint::prefetch(std::span<const std::byte* const> lines) {
+TUFF_REPLAY_CODE(hcq) void Footprint::prefetch(std::span<const std::byte* const> lines) {
   for (const std::byte* line : lines) __builtin_prefetch(line);
 }
 
-TUFF_REPLAY_CODE void Footprint::prefetch_code() {
+TUFF_REPLAY_CODE(hcq) void Footprint::prefetch_code() {
   constexpr int kRead = 0, kIntoL2 = 2;  // where instructions are fetched from
-  for (const std::byte* line = __start_tuff_replay_code; line < __stop_tuff_replay_code;
-       line += kLine)
-    __builtin_prefetch(line, kRead, kIntoL2);
+  const std::span<const std::byte> code = TUFF_REPLAY_SECTION(hcq);
+  for (size_t at = 0; at < code.size(); at += kLine) __builtin_prefetch(&code[at], kRead, kIntoL2);
 }
 
 }  // namespace tuff::hcq

@@ -9,9 +9,17 @@
 #include <unordered_set>
 #include <vector>
 
-// Stands before the functions that every replay runs: they lie side by side in one section, which
-// Footprint::prefetch asks for as well.
-#define TUFF_REPLAY_CODE [[gnu::section("tuff_replay_code")]]
+// Stands before the functions that every replay runs: those of one room lie side by side in a
+// section. hcq's is what every replay begins with (Footprint::prefetch_code); whoever takes part
+// adds its own, so that a device's replays do not fetch another's code.
+#define TUFF_REPLAY_CODE(room) [[gnu::section("tuff_replay_" #room)]]
+// Outside of namespaces, in a file that adds the section with TUFF_REPLAY_SECTION(room). The linker
+// names a section's ends so.
+#define TUFF_DECLARE_REPLAY_SECTION(room)                  \
+  extern "C" const std::byte __start_tuff_replay_##room[]; \
+  extern "C" const std::byte __stop_tuff_replay_##room[]
+#define TUFF_REPLAY_SECTION(room) \
+  std::span<const std::byte>(__start_tuff_replay_##room, __stop_tuff_replay_##room)
 
 namespace tuff::hcq {
 
@@ -28,6 +36,7 @@ class Footprint {
     add(&object, sizeof(T));
     add_table(&object);
   }
+  void add(std::span<const std::byte> code) { add(code.data(), code.size()); }
   // Of an object whose class has virtual functions; for those that are added in parts.
   void add_table(const void* object);
   std::span<const std::byte* const> lines() const { return lines_; }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "hcq/footprint.h"
 #include "hcq/hazard_guard.h"
 
@@ -16,7 +17,6 @@ constexpr size_t kBlockAlignment = 64;  // of an argument block: one cache line
 constexpr size_t kIndirectAlignment = 16;
 constexpr uint64_t kCopyBytesPerNs = 4;
 constexpr size_t kRemembered = 4;  // sets of inputs found free of conflicts
-constexpr uint64_t kWord32 = 0xffffffffull;
 
 size_t align_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -70,10 +70,6 @@ struct InputExtent {
   bool used() const { return begin < end; }
 };
 
-struct InputRange {
-  uint64_t address = 0, size_bytes = 0;
-};
-
 struct Instance {
   Span args, staged;          // staged: host-visible twin where `args` has no host pointer
   std::byte* host = nullptr;  // what a replay patches
@@ -87,36 +83,21 @@ struct Instance {
 
 struct CommandGraph::State {
   State(Device& d, uint32_t inputs_, SlotProgram values_, GraphPlace place_)
-      : device(d),
+      : input_count(inputs_),
+        device(d),
         place_of(std::move(place_)),
         queue(place_of.queue ? *place_of.queue : d.compute_queue()),
-        input_count(inputs_),
+        accepted(kRemembered * inputs_),
+        accepted_sizes(kRemembered * inputs_),
         values(std::move(values_)),
         extents(inputs_),
         checked_with_others(place_of.input_blocks || !place_of.waits.empty() ||
-                            !place_of.signals.empty()),
-        accepted(kRemembered * inputs_) {
+                            !place_of.signals.empty()) {
     if (!place_of.input_blocks)
       place_of.input_blocks = std::make_shared<const std::vector<MemoryBlock>>(inputs_);
     TUFF_CHECK(place_of.input_blocks->size() >= inputs_, "{} placeholders for {} inputs",
                place_of.input_blocks->size(), inputs_);
   }
-  std::span<const std::byte* const> hot;  // footprint of the instance that is used next, or soon
-  std::mutex mutex;
-  Device& device;
-  GraphPlace place_of;
-  Queue& queue;
-  uint32_t input_count;
-  SlotProgram values;  // its slots follow the inputs
-  std::vector<InputExtent> extents;
-  bool checked_with_others;
-  std::vector<Range> fixed_written, fixed_all;
-  std::vector<InputRange> accepted;  // kRemembered sets, which replays go round between
-  size_t accepted_count = 0;
-  std::vector<Placement> placements;  // one per node
-  std::vector<std::byte> contents;    // argument memory as it is before patching
-  std::vector<Patch> patches;
-  std::vector<DerivedSlot> derived;
   // What has to hold of a value before it is patched in: one entry per slot and axis.
   struct Limit {
     uint32_t value;
@@ -124,18 +105,40 @@ struct CommandGraph::State {
     int32_t axis;            // of a launch, or -1
     const Program* program;  // the first that uses it
   };
+
+  // Of replays, side by side so that they come to few lines of memory.
+  std::span<const std::byte* const> hot;  // footprint of the instance that is used next, or soon
+  Mutex mutex;
+  uint32_t input_count = 0;
+  Device& device;
+  GraphPlace place_of;
+  Queue& queue;
+  // Addresses and sizes of kRemembered sets of inputs, which replays go round between.
+  std::vector<uint64_t> accepted, accepted_sizes;
+  std::array<bool, kRemembered> has_sizes{};
+  size_t accepted_count = 0;
+  std::vector<uint64_t> slots;                      // of one replay
+  std::vector<Patch> wide_patches, narrow_patches;  // of 8 and of 4 bytes
+  std::vector<DerivedSlot> derived;
   std::vector<Limit> limits;
-  std::vector<uint64_t> slots;         // of one replay
   std::vector<uint32_t> launch_slots;  // those that the list takes behind its points' values
   std::vector<uint64_t> list_slots;    // of one replay; used where there are launch_slots
-  std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;  // building only
-  CommandList commands;
   std::vector<Instance> instances;
+  size_t newest = 0;  // of instances: the last one submitted
+  TimesSink times;
+  GraphStats stats;
+  SlotProgram values;  // its slots follow the inputs
+
+  // Of building and of errors.
+  std::vector<InputExtent> extents;
+  bool checked_with_others;
+  std::vector<Range> fixed_written, fixed_all;
+  std::vector<Placement> placements;  // one per node
+  std::vector<std::byte> contents;    // argument memory as it is before patching
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> derived_index;
+  CommandList commands;
   std::vector<CommandList> unchecked;  // every instance's, while made with TUFF_CHECK_HAZARDS;
                                        // where others take part, as long as the graph lives
-  size_t newest = 0;                   // of instances: the last one submitted
-  GraphStats stats;
-  TimesSink times;
 
   void place(const std::vector<GraphNode>& nodes);
   size_t place(const GraphKernel& k, Placement& p, size_t end);
@@ -244,12 +247,12 @@ void CommandGraph::State::fill_buffer(const GraphBuffer& b, size_t at) {
     uint64_t address = b.span.address();
     std::memcpy(&contents[at], &address, 8);
   } else {
-    patches.push_back({static_cast<uint32_t>(at), address_slot(b), 8, 0, ~0ull});
+    wide_patches.push_back({static_cast<uint32_t>(at), address_slot(b)});
   }
 }
 
 void CommandGraph::State::patch_value(uint32_t value, size_t at) {
-  patches.push_back({static_cast<uint32_t>(at), input_count + value, 4, 0, kWord32});
+  narrow_patches.push_back({static_cast<uint32_t>(at), input_count + value});
 }
 
 void CommandGraph::State::limit(const Limit& l) {
@@ -394,17 +397,21 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
 void CommandGraph::State::foresee_replays() {
   for (Instance& in : instances) {
     Footprint& f = in.footprint;
-    f.add(this, sizeof(*this));
+    f.add(this, size_t(reinterpret_cast<const std::byte*>(&extents) -
+                       reinterpret_cast<const std::byte*>(this)));
     f.add(&in, sizeof(in));
     f.add(slots);
-    f.add(accepted);
-    f.add(patches);
+    for (size_t n = 0; n < kRemembered && input_count > 0; ++n)
+      f.add(&accepted[n * input_count], sizeof(uint64_t));  // further ones follow one by one
+    f.add(wide_patches);
+    f.add(narrow_patches);
     f.add(derived);
     f.add(launch_slots);
     f.add(list_slots);
     f.add(limits);
     values.add_to(f);
-    for (const Patch& p : patches) f.add(in.host + p.offset, p.width_bytes);
+    for (const Patch& p : wide_patches) f.add(in.host + p.offset, sizeof(uint64_t));
+    for (const Patch& p : narrow_patches) f.add(in.host + p.offset, sizeof(uint32_t));
     queue.add_to(f);
     in.list->add_to(f);
   }
@@ -461,7 +468,7 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.stats.barriers = static_cast<uint32_t>(
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
                     [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));
-  s.stats.patches = static_cast<uint32_t>(s.patches.size());
+  s.stats.patches = static_cast<uint32_t>(s.wide_patches.size() + s.narrow_patches.size());
   s.stats.submits_per_replay = s.instances[0].list->submissions();
   s.stats.instances = instances;
   s.foresee_replays();
@@ -506,25 +513,28 @@ int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs,
 
 // Callers go round between a few sets of inputs; looking through the ranges takes more than all the
 // rest of a replay once they are out of the caches.
-TUFF_REPLAY_CODE void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
-                                                               std::span<const uint64_t> sizes) {
+TUFF_REPLAY_CODE(hcq)
+void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
+                                              std::span<const uint64_t> sizes) {
   if (inputs.empty()) return;
-  const auto size = [&](size_t i) { return sizes.empty() ? UINT64_MAX : sizes[i]; };
-  const auto is_accepted = [&](const InputRange* known) {
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (known[i].address != inputs[i] || known[i].size_bytes != size(i)) return false;
-    return true;
-  };
-  for (size_t n = 0; n < std::min(accepted_count, kRemembered); ++n)
-    if (is_accepted(&accepted[n * input_count])) return;
+  for (size_t n = 0; n < std::min(accepted_count, kRemembered); ++n) {
+    const auto at = static_cast<ptrdiff_t>(n * input_count);
+    if (has_sizes[n] != sizes.empty() &&
+        std::equal(inputs.begin(), inputs.end(), accepted.begin() + at) &&
+        std::equal(sizes.begin(), sizes.end(), accepted_sizes.begin() + at))
+      return;
+  }
   if (int32_t i = conflict(inputs, sizes); i >= 0)
     fail<InvalidArgument>(
         "graph replay: input {} overlaps memory that the graph writes; copy it first", i);
-  InputRange* oldest = &accepted[accepted_count++ % kRemembered * input_count];
-  for (size_t i = 0; i < inputs.size(); ++i) oldest[i] = {inputs[i], size(i)};
+  const size_t oldest = accepted_count++ % kRemembered;
+  const auto at = static_cast<ptrdiff_t>(oldest * input_count);
+  has_sizes[oldest] = !sizes.empty();
+  std::copy(inputs.begin(), inputs.end(), accepted.begin() + at);
+  std::copy(sizes.begin(), sizes.end(), accepted_sizes.begin() + at);
 }
 
-TUFF_REPLAY_CODE void CommandGraph::State::check_limits() const {
+TUFF_REPLAY_CODE(hcq) void CommandGraph::State::check_limits() const {
   for (const Limit& l : limits) {
     const int64_t v = static_cast<int64_t>(slots[input_count + l.value]);
     if (v >= l.min && v <= l.max) continue;
@@ -538,9 +548,10 @@ TUFF_REPLAY_CODE void CommandGraph::State::check_limits() const {
   }
 }
 
-TUFF_REPLAY_CODE void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
-                                                      std::span<const int64_t> scalars,
-                                                      std::span<const uint64_t> sizes) {
+TUFF_REPLAY_CODE(hcq)
+void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
+                                     std::span<const int64_t> scalars,
+                                     std::span<const uint64_t> sizes) {
   if (inputs.size() != input_count || scalars.size() != values.given())
     fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
                           inputs.size(), scalars.size(), input_count, values.given());
@@ -554,27 +565,18 @@ TUFF_REPLAY_CODE void CommandGraph::State::load_slots(std::span<const uint64_t> 
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
 }
 
-TUFF_REPLAY_CODE void CommandGraph::State::patch(std::byte* host) const {
-  for (const Patch& p : patches) {
-    std::byte* at = host + p.offset;
-    uint64_t value = slots[p.slot] >> p.shift;
-    uint64_t whole = p.width_bytes == 8 ? ~0ull : kWord32;
-    if ((p.mask & whole) != whole) {  // argument memory may be write-combined: read only if need be
-      uint64_t before = 0;
-      std::memcpy(&before, at, p.width_bytes);
-      value = (before & ~p.mask) | (value & p.mask);
-    }
-    if (p.width_bytes == 8)
-      std::memcpy(at, &value, 8);
-    else
-      std::memcpy(at, &value, 4);
+TUFF_REPLAY_CODE(hcq) void CommandGraph::State::patch(std::byte* host) const {
+  for (const Patch& p : wide_patches) std::memcpy(host + p.offset, &slots[p.slot], 8);
+  for (const Patch& p : narrow_patches) {
+    const auto word = static_cast<uint32_t>(slots[p.slot]);
+    std::memcpy(host + p.offset, &word, 4);
   }
 }
 
 // The ring is used in order, so the instance after the newest is the oldest: waiting for it means
 // that all of them are in flight. Where replays are waited for one by one the newest serves again:
 // one instance stays in the caches that two would throw out in turns.
-TUFF_REPLAY_CODE Instance& CommandGraph::State::free_instance() {
+TUFF_REPLAY_CODE(hcq) Instance& CommandGraph::State::free_instance() {
   if (queue.passed(instances[newest].value)) return instances[newest];
   newest = (newest + 1) % instances.size();
   hot = instances[newest].footprint.lines();
@@ -591,24 +593,25 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
   return points.subspan(place_of.waits.size());
 }
 
-TUFF_REPLAY_CODE std::span<const uint64_t> CommandGraph::State::submitted_slots(
-    std::span<const uint64_t> points) {
+TUFF_REPLAY_CODE(hcq)
+std::span<const uint64_t> CommandGraph::State::submitted_slots(std::span<const uint64_t> points) {
   if (launch_slots.empty()) return points;
   auto to = std::copy(points.begin(), points.end(), list_slots.begin());
   for (uint32_t slot : launch_slots) *to++ = slots[slot];
   return list_slots;
 }
 
-TUFF_REPLAY_CODE void CommandGraph::prefetch() const {
+TUFF_REPLAY_CODE(hcq) void CommandGraph::prefetch() const {
   Footprint::prefetch_code();
   std::lock_guard lock(state_->mutex);
   Footprint::prefetch(state_->hot);
 }
 
-TUFF_REPLAY_CODE uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
-                                               std::span<const int64_t> scalars,
-                                               std::span<const uint64_t> input_sizes,
-                                               std::span<const uint64_t> points) {
+TUFF_REPLAY_CODE(hcq)
+uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
+                              std::span<const int64_t> scalars,
+                              std::span<const uint64_t> input_sizes,
+                              std::span<const uint64_t> points) {
   State& s = *state_;
   Footprint::prefetch_code();
   std::lock_guard lock(s.mutex);

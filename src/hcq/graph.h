@@ -50,15 +50,12 @@ struct GraphCopy {
 
 using GraphNode = std::variant<GraphKernel, GraphCopy>;
 
-// Where a patched word lies and where it comes from: word = (word & ~mask) | ((slot >> shift) &
-// mask). Slots 0..inputs-1 are input addresses; those of the SlotProgram follow; derived slots
-// (input address + offset) come last. All are computed once per replay, patches only copy.
+// Where a patched word lies and where it comes from. Slots 0..inputs-1 are input addresses; those
+// of the SlotProgram follow; derived slots (input address + offset) come last. All are computed
+// once per replay, patches only copy.
 struct Patch {
   uint32_t offset = 0;  // bytes into the instance's argument memory
   uint32_t slot = 0;
-  uint8_t width_bytes = 8;
-  uint8_t shift = 0;
-  uint64_t mask = ~0ull;
 };
 struct DerivedSlot {
   uint32_t slot = 0, from = 0;

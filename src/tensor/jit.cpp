@@ -8,6 +8,8 @@
 #include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
 
+TUFF_DECLARE_REPLAY_SECTION(tensor);
+
 namespace tuff {
 namespace {
 
@@ -124,6 +126,7 @@ struct Jit::State {
   }
 
   void foresee_replays(const std::vector<Tensor>& given) {
+    footprint.add(TUFF_REPLAY_SECTION(tensor));
     footprint.add(this, sizeof(*this));
     footprint.add(shapes);
     footprint.add(inputs);
@@ -268,7 +271,8 @@ Jit::Jit(Function function, JitOptions options)
 }
 Jit::~Jit() = default;
 
-TUFF_REPLAY_CODE const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
+TUFF_REPLAY_CODE(tensor)
+const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
   State& s = *state_;
   if (s.graph) {
     hcq::Footprint::prefetch(s.footprint.lines());

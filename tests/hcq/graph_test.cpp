@@ -295,6 +295,10 @@ TEST_P(Graph, AnInputConflictsAsFarAsItReaches) {
   EXPECT_EQ(graph.conflicting_input(address, larger), 0);
   EXPECT_EQ(graph.conflicting_input(address, small), -1);
   EXPECT_NO_THROW(device.compute_queue().wait(graph.replay(address, {}, small)));
+  // What was accepted of a part is not accepted of more of it, nor of the whole.
+  EXPECT_THROW(graph.replay(address, {}, larger), InvalidArgument);
+  EXPECT_THROW(graph.replay(address, {}), InvalidArgument);
+  EXPECT_NO_THROW(device.compute_queue().wait(graph.replay(address, {}, small)));
   device.allocator().free(both);
 }
 

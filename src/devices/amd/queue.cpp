@@ -8,18 +8,21 @@
 #include "base/os.h"
 #include "devices/amd/handle_binding.h"
 
+TUFF_DECLARE_REPLAY_SECTION(amd);
+TUFF_DECLARE_REPLAY_SECTION(packets);
+
 namespace tuff::devices::amd {
 namespace {
 
 constexpr uint64_t kSpinNs = 20'000;
 constexpr size_t kShownKernels = 8;
 
-std::shared_ptr<const KernelNames> kernel_names(const hcq::CommandList& list) {
-  auto names = std::make_shared<KernelNames>();
+KernelNames kernel_names(const hcq::CommandList& list) {
+  KernelNames names;
   for (const hcq::Command& c : list.commands) {
     const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
     if (!d || !d->program) continue;
-    if (names->empty() || names->back() != d->program->name()) names->push_back(d->program->name());
+    if (names.empty() || names.back() != d->program->name()) names.push_back(d->program->name());
   }
   return names;
 }
@@ -29,6 +32,7 @@ std::shared_ptr<const KernelNames> kernel_names(const hcq::CommandList& list) {
 AmdList::~AmdList() {
   std::vector<hcq::TimelinePoint> uses;
   if (last_value > 0) uses.push_back({&queue, last_value});
+  queue.forget(kernels);
   for (const hcq::Span& span : {ib, times})
     if (span) queue.device().allocator().free(span, uses);
 }
@@ -45,7 +49,7 @@ void AmdList::add_to(hcq::Footprint& out) const {
     if (ib) out.add(ib_host() + p.dword, sizeof(uint32_t));
   }
   out.add(jump.dwords);
-  for (const AmdSignal* s : signals) out.add_object(*s);
+  for (const AmdSignal* s : signals) queue.add_signal_to(out, *s);
 }
 
 AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup& setup,
@@ -56,12 +60,13 @@ AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup&
       name_(name),
       event_(gpu.events),
       timeline_(std::in_place, gpu, 0, &event_.event),
-      hardware_(*gpu.process, gpu.gpu, setup),
-      number_(gpu.process->queues().add(*this)) {}
+      hardware_(*gpu.process, gpu.gpu, setup) {
+  submission_.number = gpu.process->queues().add(*this);
+}
 
 AmdQueue::~AmdQueue() {
   stop();
-  gpu_.process->queues().remove(number_);
+  gpu_.process->queues().remove(submission_.number);
   collect(true);
 }
 
@@ -99,7 +104,7 @@ std::unique_ptr<hcq::EncodedList> AmdQueue::encode(const hcq::CommandList& list,
 void AmdQueue::prepare_scratch(AmdList& list, const hcq::CommandList& commands) {
   list.scratch = gpu_.scratch(private_bytes(commands, HandleBinding()));
   if (type_ != QueueType::Aql || !list.scratch) return;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(submission_.mutex);
   const auto bytes = [](const Scratch& s) { return s.area.size.bytes_per_lane; };
   if (aql_scratch_ && bytes(*aql_scratch_) >= bytes(*list.scratch)) return;
   wait(last_submitted());
@@ -130,7 +135,7 @@ void AmdQueue::place(AmdList& list) {
   }
 }
 
-TUFF_REPLAY_CODE AmdList& AmdQueue::own(hcq::EncodedList& list) const {
+TUFF_REPLAY_CODE(amd) AmdList& AmdQueue::own(hcq::EncodedList& list) const {
   // In every replay: a dynamic_cast would walk through code and names that are cold by then.
   if (typeid(list) == typeid(AmdList)) {
     auto& native = static_cast<AmdList&>(list);
@@ -139,8 +144,8 @@ TUFF_REPLAY_CODE AmdList& AmdQueue::own(hcq::EncodedList& list) const {
   fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
 }
 
-TUFF_REPLAY_CODE uint64_t AmdQueue::submit(hcq::EncodedList& encoded,
-                                           std::span<const uint64_t> slots) {
+TUFF_REPLAY_CODE(amd)
+uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   AmdList& list = own(encoded);
   const uint32_t slot_count = list.encoded.slots.list_slots;
@@ -150,15 +155,16 @@ TUFF_REPLAY_CODE uint64_t AmdQueue::submit(hcq::EncodedList& encoded,
   if (list.use == hcq::EncodeUse::Once && list.last_value > 0)
     fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", device().name());
   collect();
-  std::lock_guard lock(mutex_);
-  const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
+  std::lock_guard lock(submission_.mutex);
+  hardware_.ring().prefetch();
+  const uint64_t value = submission_.last.load(std::memory_order_relaxed) + 1;
   fill(list, slots.first(slot_count), value);
   {
-    std::lock_guard flights_lock(flights_mutex_);
-    flights_[value % flights_.size()] = {value, list.kernels};
+    std::lock_guard flights_lock(submission_.flights_mutex);
+    flights_[value % flights_.size()] = {value, &list.kernels};
   }
   list.last_value = value;
-  last_.store(value, std::memory_order_release);
+  submission_.last.store(value, std::memory_order_release);
   if (type_ == QueueType::Pm4) {
     push(list.jump, list.jump.dwords);
   } else {
@@ -169,15 +175,15 @@ TUFF_REPLAY_CODE uint64_t AmdQueue::submit(hcq::EncodedList& encoded,
 }
 
 // The words of this submission, in the indirect buffer and in what the ring will be given.
-TUFF_REPLAY_CODE void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots,
-                                     uint64_t value) {
+TUFF_REPLAY_CODE(amd)
+void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value) {
   const SubmissionValues given{slots, value, list.ib ? list.ib.address() : 0};
   for (;;) {
-    std::shared_lock lock(gpu_.process->queues().epochs());
+    std::unique_lock lock(gpu_.process->queues().epochs());
     const SignalEpoch* late = needs_rebase(list.encoded, given, list.epochs);
     if (late == nullptr) {
       fill_values(list.encoded, given, list.epochs, list.values);
-      for (AmdSignal* s : list.signals) s->named_by(number_, value);
+      for (AmdSignal* s : list.signals) s->named_by(submission_.number, value);
       break;
     }
     lock.unlock();
@@ -199,7 +205,8 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
   if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
 }
 
-TUFF_REPLAY_CODE void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
+TUFF_REPLAY_CODE(amd)
+void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
   uint64_t since_ns = 0;
   for (size_t unit = 0;;) {
     const size_t next = hardware_.ring().push(stream, dwords, unit);
@@ -225,7 +232,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
 }
 
 // What ran may have passed and been found wrong all the same.
-TUFF_REPLAY_CODE void AmdQueue::wait(uint64_t value) {
+TUFF_REPLAY_CODE(amd) void AmdQueue::wait(uint64_t value) {
   Queue::wait(value);
   device().fail_if_lost();
 }
@@ -245,20 +252,38 @@ std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
 
 // The ring is left out: which of its words come next are others each time.
 void AmdQueue::add_to(hcq::Footprint& out) const {
-  out.add_object(*this);
+  out.add(TUFF_REPLAY_SECTION(amd));
+  out.add(TUFF_REPLAY_SECTION(packets));
+  out.add_table(this);
+  out.add(static_cast<const hcq::Queue*>(this), sizeof(hcq::Queue));
+  out.add(&hardware_, sizeof hardware_);
+  out.add(&hardware_.ring(), sizeof(Ring));
+  out.add(&submission_, sizeof submission_);
+  add_signal_to(out, *timeline_);
   out.add_object(device());
-  out.add(&gpu_, sizeof gpu_);
+  out.add(&gpu_.process, sizeof gpu_.process);
+  out.add(&gpu_.process->queues().epochs(), sizeof(Mutex));
+}
+
+void AmdQueue::add_signal_to(hcq::Footprint& out, const AmdSignal& signal) const {
+  signal.add_to(out, submission_.number);
+}
+
+void AmdQueue::forget(const KernelNames& kernels) {
+  std::lock_guard lock(submission_.flights_mutex);
+  for (Flight& f : flights_)
+    if (f.kernels == &kernels) f.kernels = nullptr;
 }
 
 std::string AmdQueue::in_flight() const {
   const uint64_t reached = timeline_->value(), last = last_submitted();
   if (reached >= last) return "";
   std::string text = fmt::format("{} queue at {} of {}", name_, reached, last);
-  std::lock_guard lock(flights_mutex_);
+  std::lock_guard lock(submission_.flights_mutex);
   size_t shown = 0;
   for (uint64_t v = reached + 1; v <= last && shown < kShownKernels; ++v) {
     const Flight& f = flights_[v % flights_.size()];
-    if (f.value != v) continue;
+    if (f.value != v || f.kernels == nullptr) continue;
     for (const std::string& kernel : *f.kernels) {
       text += (shown == 0 ? ": " : ", ") + kernel;
       if (++shown == kShownKernels) return text + " ...";

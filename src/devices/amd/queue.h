@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "devices/amd/encode/values.h"
 #include "devices/amd/gpu_state.h"
 #include "devices/amd/kfd/queue.h"
@@ -20,25 +21,27 @@ namespace tuff::devices::amd {
 
 using KernelNames = std::vector<std::string>;
 
+class AmdQueue;
+
 class AmdList final : public hcq::EncodedList {
  public:
-  AmdList(hcq::Queue& queue, hcq::EncodeUse use) : queue(queue), use(use) {}
+  AmdList(AmdQueue& queue, hcq::EncodeUse use) : queue(queue), use(use) {}
   ~AmdList() override;
   AmdList(const AmdList&) = delete;
   void add_to(hcq::Footprint& out) const override;
   uint32_t* ib_host() const { return reinterpret_cast<uint32_t*>(ib.host()); }
 
-  hcq::Queue& queue;
+  AmdQueue& queue;
   const hcq::EncodeUse use;
   Encoded encoded;
   hcq::Span ib, times;
   PacketStream jump;             // of PM4: what the ring is given
   std::vector<uint32_t> staged;  // of the others: the ring's dwords, patched
   std::vector<uint64_t> values;
-  std::vector<AmdSignal*> signals;             // of encoded.words
-  std::vector<const SignalEpoch*> epochs;      // theirs
-  std::shared_ptr<const Scratch> scratch;      // what its packets name
-  std::shared_ptr<const KernelNames> kernels;  // that it runs, for errors
+  std::vector<AmdSignal*> signals;         // of encoded.words
+  std::vector<const SignalEpoch*> epochs;  // theirs
+  std::shared_ptr<const Scratch> scratch;  // what its packets name
+  KernelNames kernels;                     // that it runs, for errors
   uint32_t timestamp_count = 0;
   uint64_t last_value = 0;  // of its last submission
 };
@@ -55,17 +58,24 @@ class AmdQueue final : public hcq::Queue {
   bool takes_group_slots() const override { return type_ == QueueType::Aql; }
   void wait(uint64_t value) override;
   void add_to(hcq::Footprint& out) const override;
-  uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
+  // What submit() touches of a signal that packets name.
+  void add_signal_to(hcq::Footprint& out, const AmdSignal& signal) const;
+  uint64_t last_submitted() const override {
+    return submission_.last.load(std::memory_order_acquire);
+  }
+  // The names are destroyed.
+  void forget(const KernelNames& kernels);
 
   // Nothing runs from here on.
   void stop() noexcept { hardware_.stop(); }
   std::string in_flight() const override;
 
  private:
-  // The last submissions, to name what was in flight when something went wrong.
+  // The last submissions, to name what was in flight when something went wrong. Lists outlive their
+  // submissions; the names of one that is destroyed are forgotten.
   struct Flight {
     uint64_t value = 0;
-    std::shared_ptr<const KernelNames> kernels;
+    const KernelNames* kernels = nullptr;
   };
   // Deleted with the event's owner.
   struct EventHold {
@@ -91,11 +101,15 @@ class AmdQueue final : public hcq::Queue {
   std::optional<AmdSignal> timeline_;
   HardwareQueue hardware_;
   std::shared_ptr<const Scratch> aql_scratch_;  // what the queue itself names
-  std::mutex mutex_;                            // of submissions
-  std::atomic<uint64_t> last_{0};
-  mutable std::mutex flights_mutex_;
+  // Side by side, so that a submission comes to few lines of memory.
+  struct Submission {
+    Mutex mutex;
+    std::atomic<uint64_t> last{0};
+    Mutex flights_mutex;
+    uint32_t number = 0;  // of the queue, in the QueueTable
+  };
+  mutable Submission submission_;
   std::array<Flight, 64> flights_;
-  uint32_t number_ = 0;
 };
 
 }  // namespace tuff::devices::amd

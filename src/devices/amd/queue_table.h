@@ -5,9 +5,9 @@
 
 #include <array>
 #include <mutex>
-#include <shared_mutex>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::amd {
@@ -15,8 +15,8 @@ namespace tuff::devices::amd {
 class QueueTable {
  public:
   static constexpr uint32_t kMaxQueues = 64;
-  // Held shared while a submission turns values into words, alone while a base moves.
-  std::shared_mutex& epochs() { return epochs_; }
+  // Held while a submission turns values into words, and while a base moves.
+  Mutex& epochs() { return epochs_; }
 
   uint32_t add(hcq::Queue& queue) {
     std::lock_guard lock(mutex_);
@@ -38,7 +38,7 @@ class QueueTable {
   }
 
  private:
-  std::shared_mutex epochs_;
+  Mutex epochs_;
   std::mutex mutex_;
   std::array<hcq::Queue*, kMaxQueues> queues_{};
 };

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 
+TUFF_DECLARE_REPLAY_SECTION(cpu);
+
 namespace tuff::devices {
 namespace {
 
@@ -114,7 +116,8 @@ std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse
   return result;
 }
 
-TUFF_REPLAY_CODE uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
+TUFF_REPLAY_CODE(cpu)
+uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   collect();
   auto& native = static_cast<CpuList&>(list);
@@ -137,6 +140,7 @@ void CpuList::add_to(Footprint& out) const {
 
 // The ring is left out: which of its entries comes next is another one each time.
 void CpuQueue::add_to(Footprint& out) const {
+  out.add(TUFF_REPLAY_SECTION(cpu));
   out.add(static_cast<const Queue*>(this), sizeof(Queue));
   out.add_table(this);
   out.add_object(device());
@@ -223,7 +227,7 @@ bool CpuQueue::has_work() const {
   return submitted_.load(std::memory_order_seq_cst) > timeline_.value();
 }
 
-TUFF_REPLAY_CODE void CpuQueue::ring_doorbell() {
+TUFF_REPLAY_CODE(cpu) void CpuQueue::ring_doorbell() {
   doorbell_.fetch_add(1, std::memory_order_seq_cst);
   // One wake-up is enough however many submissions come before the thread runs.
   if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false))

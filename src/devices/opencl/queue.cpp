@@ -160,8 +160,8 @@ ClList& ClQueue::own(hcq::EncodedList& list) const {
   fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
 }
 
-TUFF_REPLAY_CODE uint64_t ClQueue::submit(hcq::EncodedList& encoded,
-                                          std::span<const uint64_t> slots) {
+TUFF_REPLAY_CODE(opencl)
+uint64_t ClQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   ClList& list = own(encoded);
   if (slots.size() < list.slot_count)
@@ -180,8 +180,8 @@ TUFF_REPLAY_CODE uint64_t ClQueue::submit(hcq::EncodedList& encoded,
   return value;
 }
 
-TUFF_REPLAY_CODE void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots,
-                                       uint64_t value) {
+TUFF_REPLAY_CODE(opencl)
+void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t value) {
   list.release_times();
   for (ClCommand& c : list.commands) {
     cl_event* event = c.timestamp < 0 ? nullptr : &list.times[size_t(c.timestamp)];
@@ -210,7 +210,7 @@ TUFF_REPLAY_CODE void ClQueue::enqueue(ClList& list, std::span<const uint64_t> s
 
 // Arguments 2i and 2i+1 are buffer i and the offset into it, which addresses do without; scalars
 // follow.
-TUFF_REPLAY_CODE void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
+TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
   const Context& c = *context_;
   const render::ArgLayout& layout = l.program->args();
   const size_t bytes = layout.size_bytes();
@@ -242,7 +242,8 @@ TUFF_REPLAY_CODE void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
   l.is_set = true;
 }
 
-TUFF_REPLAY_CODE void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
+TUFF_REPLAY_CODE(opencl)
+void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
   size_t global[3], local[3];
   for (size_t i = 0; i < 3; ++i) {
     const int32_t slot = l.group_slots[i];
@@ -262,7 +263,7 @@ TUFF_REPLAY_CODE void ClQueue::launch(Launch& l, std::span<const uint64_t> slots
         "clEnqueueNDRangeKernel");
 }
 
-TUFF_REPLAY_CODE void ClQueue::transfer(const Transfer& t, cl_event* event) {
+TUFF_REPLAY_CODE(opencl) void ClQueue::transfer(const Transfer& t, cl_event* event) {
   const ClApi& api = context_->api;
   const size_t size = t.dst.size_bytes;
   const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);

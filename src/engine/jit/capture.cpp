@@ -14,6 +14,8 @@
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 
+TUFF_DECLARE_REPLAY_SECTION(engine);
+
 namespace tuff::engine {
 namespace {
 
@@ -226,6 +228,7 @@ struct CapturedGraph::State {
 
   void foresee_replays(std::span<const Ref<Buffer>> inputs) {
     footprint = {};
+    footprint.add(TUFF_REPLAY_SECTION(engine));
     footprint.add(this, sizeof(*this));
     footprint.add(addresses);
     footprint.add(sizes);
@@ -406,14 +409,14 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-TUFF_REPLAY_CODE void CapturedGraph::prefetch() const {
+TUFF_REPLAY_CODE(engine) void CapturedGraph::prefetch() const {
   hcq::Footprint::prefetch(state_->footprint.lines());
   for (const Segment& s : state_->segments)
     if (s.graph) s.graph->prefetch();
 }
 
-TUFF_REPLAY_CODE void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs,
-                                            std::span<const int64_t> values) {
+TUFF_REPLAY_CODE(engine)
+void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());

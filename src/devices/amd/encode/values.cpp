@@ -14,9 +14,9 @@ inline uint64_t logical_value(const SlotLayout& layout, const SignalWord& word,
 
 }  // namespace
 
-TUFF_REPLAY_CODE const SignalEpoch* needs_rebase(const Encoded& encoded,
-                                                 const SubmissionValues& given,
-                                                 std::span<const SignalEpoch* const> epochs) {
+TUFF_REPLAY_CODE(amd)
+const SignalEpoch* needs_rebase(const Encoded& encoded, const SubmissionValues& given,
+                                std::span<const SignalEpoch* const> epochs) {
   for (size_t i = 0; i < encoded.words.size(); ++i) {
     if (epochs[i]->must_rebase(logical_value(encoded.slots, encoded.words[i], given)))
       return epochs[i];
@@ -24,9 +24,9 @@ TUFF_REPLAY_CODE const SignalEpoch* needs_rebase(const Encoded& encoded,
   return nullptr;
 }
 
-TUFF_REPLAY_CODE void fill_values(const Encoded& encoded, const SubmissionValues& given,
-                                  std::span<const SignalEpoch* const> epochs,
-                                  std::span<uint64_t> out) {
+TUFF_REPLAY_CODE(amd)
+void fill_values(const Encoded& encoded, const SubmissionValues& given,
+                 std::span<const SignalEpoch* const> epochs, std::span<uint64_t> out) {
   std::copy(given.slots.begin(), given.slots.end(), out.begin());
   out[encoded.slots.timeline()] = given.timeline;
   out[encoded.slots.ib_address()] = given.ib_address;

@@ -20,7 +20,7 @@ class HardwareQueue {
   HardwareQueue(Process& process, Gpu& gpu, const HardwareQueueSetup& setup);
   ~HardwareQueue();
   HardwareQueue(const HardwareQueue&) = delete;
-  Ring& ring() { return *ring_; }
+  Ring& ring() const { return *ring_; }
   uint32_t id() const { return id_; }
   // What runs is ended and nothing runs from here on; the memory stays. Any number of times.
   void stop() noexcept;

@@ -59,7 +59,8 @@ void Submission::seal_legacy() {
   legacy_.pSignalSemaphores = legacy_signals_.semaphores.data();
 }
 
-TUFF_REPLAY_CODE void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) {
+TUFF_REPLAY_CODE(vulkan)
+void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) {
   for (size_t i = 0; i < waits_.size(); ++i) {
     waits_[i].value = legacy_waits_.values[i] = slots[wait_slots_[i]];
   }

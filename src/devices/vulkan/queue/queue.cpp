@@ -7,6 +7,8 @@
 #include "base/os.h"
 #include "devices/vulkan/queue/bindings.h"
 
+TUFF_DECLARE_REPLAY_SECTION(vulkan);
+
 namespace tuff::devices::vulkan {
 
 VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
@@ -58,7 +60,7 @@ std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::Command
   return out;
 }
 
-TUFF_REPLAY_CODE EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
+TUFF_REPLAY_CODE(vulkan) EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
   // In every replay: a dynamic_cast would walk through code and names that are cold by then.
   if (typeid(list) == typeid(EncodedVulkanList)) {
     auto& native = static_cast<EncodedVulkanList&>(list);
@@ -67,8 +69,8 @@ TUFF_REPLAY_CODE EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) con
   fail<InvalidArgument>("{}: the list was encoded by another queue", context_->name);
 }
 
-TUFF_REPLAY_CODE uint64_t VulkanQueue::submit(hcq::EncodedList& encoded,
-                                              std::span<const uint64_t> slots) {
+TUFF_REPLAY_CODE(vulkan)
+uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   EncodedVulkanList& list = own(encoded);
   if (slots.size() < list.slot_count) {
@@ -89,8 +91,9 @@ TUFF_REPLAY_CODE uint64_t VulkanQueue::submit(hcq::EncodedList& encoded,
   return value;
 }
 
-TUFF_REPLAY_CODE void VulkanQueue::submit_native(EncodedVulkanList& list,
-                                                 std::span<const uint64_t> slots, uint64_t value) {
+TUFF_REPLAY_CODE(vulkan)
+void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
+                                uint64_t value) {
   list.submission.fill(slots, value);
   if (semaphore_) {
     submit_with(list, VK_NULL_HANDLE);
@@ -107,7 +110,8 @@ TUFF_REPLAY_CODE void VulkanQueue::submit_native(EncodedVulkanList& list,
   list.recorder.busy_until = value;
 }
 
-TUFF_REPLAY_CODE void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
+TUFF_REPLAY_CODE(vulkan)
+void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
   const VkApi& api = context_->api;
   if (context_->facts.caps.synchronization2) {
     context_->check(api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), fence),
@@ -120,6 +124,7 @@ TUFF_REPLAY_CODE void VulkanQueue::submit_with(const EncodedVulkanList& list, Vk
 
 void VulkanQueue::add_to(hcq::Footprint& out) const {
   const Context& c = *context_;
+  out.add(TUFF_REPLAY_SECTION(vulkan));
   out.add_object(*this);
   out.add_object(device());
   out.add(&c.facts.caps.synchronization2, sizeof c.facts.caps.synchronization2);
