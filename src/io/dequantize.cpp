@@ -32,6 +32,11 @@ Tensor steps(const Tensor& like, int64_t count, int64_t step, int64_t axis, int6
 Tensor fields(const Tensor& packed, int64_t count, int64_t bits) {
   return (packed.unsqueeze(1) >> steps(packed, count, bits, 1, 3)) & ((1 << bits) - 1);
 }
+// (n, m) bytes -> (n, m * fields): those of each byte side by side.
+Tensor fields_of_each(const Tensor& packed, int64_t count, int64_t bits) {
+  const Tensor each = packed.unsqueeze(2) >> steps(packed, count, bits, 2, 3);
+  return (each & ((1 << bits) - 1)).flatten(1);
+}
 // 16 bytes at `begin` -> 32 numbers of 4 bits: low halves first.
 Tensor nibbles(const Tensor& blocks, int64_t begin) {
   return fields(bytes(blocks, begin, 16), 2, 4).reshape({-1, 32});
@@ -57,10 +62,17 @@ Tensor q8_0(const Tensor& b) { return half(b, 0) * as_float(signed_bytes(b, 2, 3
 Tensor looked_up(const std::vector<float>& values, const Tensor& index) {
   return Tensor::from(values, {int64_t(values.size())}, {.device = index.device()}).take(index);
 }
-Tensor iq4_nl(const Tensor& b) {
-  static const std::vector<float> kValues = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                             1,    13,   25,  38,  53,  69,  89,  113};
-  return half(b, 0) * looked_up(kValues, nibbles(b, 2));
+const std::vector<float> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                 1,    13,   25,  38,  53,  69,  89,  113};
+Tensor iq4_nl(const Tensor& b) { return half(b, 0) * looked_up(kIq4, nibbles(b, 2)); }
+// Eight groups of 32: of a group's scale the low four bits stand in bytes 4..7, two more in bytes 2
+// and 3.
+Tensor iq4_xs(const Tensor& b) {
+  const Tensor low = fields_of_each(bytes(b, 4, 4), 2, 4),
+               high = fields_of_each(bytes(b, 2, 2), 4, 2);
+  const Tensor scales = half(b, 0) * as_float((low | (high << 4)) - 32);
+  const Tensor quants = fields(bytes(b, 8, 128).reshape({-1, 16}), 2, 4).reshape({-1, 8, 32});
+  return (scales.unsqueeze(2) * looked_up(kIq4, quants)).reshape({-1, 256});
 }
 // E2M1 numbers times a power of two, 2^(e - 127): halved here, since the table holds doubles. The
 // two smallest scales are subnormal.
@@ -140,9 +152,9 @@ struct TypeRow {
   Tensor (*decode)(const Tensor&);
 };
 constexpr TypeRow kTypes[] = {
-    {"Q4_0", q4_0}, {"Q4_1", q4_1},   {"Q5_0", q5_0},     {"Q5_1", q5_1}, {"Q8_0", q8_0},
-    {"Q2_K", q2_k}, {"Q3_K", q3_k},   {"Q4_K", q4_k},     {"Q5_K", q5_k}, {"Q6_K", q6_k},
-    {"Q8_K", q8_k}, {"MXFP4", mxfp4}, {"IQ4_NL", iq4_nl},
+    {"Q4_0", q4_0}, {"Q4_1", q4_1},   {"Q5_0", q5_0},     {"Q5_1", q5_1},     {"Q8_0", q8_0},
+    {"Q2_K", q2_k}, {"Q3_K", q3_k},   {"Q4_K", q4_k},     {"Q5_K", q5_k},     {"Q6_K", q6_k},
+    {"Q8_K", q8_k}, {"MXFP4", mxfp4}, {"IQ4_NL", iq4_nl}, {"IQ4_XS", iq4_xs},
 };
 
 }  // namespace

@@ -82,10 +82,13 @@ float q8_k(Block b, int i) {
   std::memcpy(&d, b.b, 4);
   return d * float(b.sign(4 + size_t(i)));
 }
-float iq4_nl(Block b, int i) {
-  constexpr int kValues[] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                             1,    13,   25,  38,  53,  69,  89,  113};
-  return b.half(0) * float(kValues[b.nibble(2, i)]);
+constexpr int kIq4[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+float iq4_nl(Block b, int i) { return b.half(0) * float(kIq4[b.nibble(2, i)]); }
+float iq4_xs(Block b, int i) {
+  const int group = i / 32, low = b.packed(4, size_t(group), 4),
+            high = b.packed(2, size_t(group), 2);
+  const int quant = b.nibble(8 + size_t(group * 16), i % 32);
+  return b.half(0) * float((low | high << 4) - 32) * float(kIq4[quant]);
 }
 float mxfp4(Block b, int i) {
   constexpr float kE2M1[] = {0, .5f, 1, 1.5f, 2, 3, 4, 6};
@@ -106,7 +109,7 @@ const Case kCases[] = {
     {"Q3_K", 256, 110, q3_k, {108}},  {"Q4_K", 256, 144, q4_k, {0, 2}},
     {"Q5_K", 256, 176, q5_k, {0, 2}}, {"Q6_K", 256, 210, q6_k, {208}},
     {"Q8_K", 256, 292, q8_k, {}},     {"IQ4_NL", 32, 18, iq4_nl, {0}},
-    {"MXFP4", 32, 17, mxfp4, {}},
+    {"MXFP4", 32, 17, mxfp4, {}},     {"IQ4_XS", 256, 136, iq4_xs, {0}},
 };
 
 // Random bits, but of the scales those of numbers that neither overflow nor vanish.
@@ -152,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Dequantize, testing::ValuesIn(test::devices())
 
 TEST(DequantizeFacts, TableAndNames) {
   for (const Case& c : kCases) EXPECT_TRUE(can_dequantize(c.type)) << c.type;
-  EXPECT_FALSE(can_dequantize("IQ4_XS"));
+  EXPECT_FALSE(can_dequantize("Q8_1"));
 }
 
 }  // namespace
