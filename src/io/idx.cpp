@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "io/formats/bytes.h"
 #include "io/gzip.h"
 
 namespace tuff::io {
@@ -11,10 +12,6 @@ namespace {
 
 constexpr uint32_t kUnsignedByte = 0x08;  // the type byte of the magic number
 constexpr uint64_t kMaxFileBytes = uint64_t{2} << 30;
-
-uint32_t big_endian(const uint8_t* p) {
-  return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
-}
 
 void append_big_endian(std::vector<uint8_t>& out, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(value >> shift));
@@ -26,35 +23,31 @@ std::string extents_text(const std::vector<uint32_t>& extents) {
   return text;
 }
 
-void check_magic(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
-  if (file.size() < 4) {
-    fail<IoError>("{}: {} bytes are too few for an IDX file, whose magic number alone takes 4",
-                  name, file.size());
-  }
-  const uint32_t magic = big_endian(file.data());
+void check_magic(ByteReader& r, uint32_t dims) {
+  const auto magic = r.big<uint32_t>();
   const uint32_t expected = kUnsignedByte << 8 | dims;
   if (magic != expected) {
-    fail<IoError>(
-        "{}: magic number 0x{:08x} where 0x{:08x} (unsigned bytes, {} dimension{}) must be", name,
-        magic, expected, dims, dims == 1 ? "" : "s");
+    fail_at(r.source(), 0,
+            "magic number 0x{:08x} where 0x{:08x} (unsigned bytes, {} dimension{}) must be", magic,
+            expected, dims, dims == 1 ? "" : "s");
   }
 }
 
 // Reads and judges the extents; the product of their sizes is at most kMaxFileBytes.
-std::vector<uint32_t> read_extents(std::span<const uint8_t> file, const std::string& name,
-                                   uint32_t dims) {
-  if (file.size() < 4 + size_t{dims} * 4) {
-    fail<IoError>("{}: truncated: {} bytes, but the header of {} dimensions takes {}", name,
-                  file.size(), dims, 4 + dims * 4);
-  }
+std::vector<uint32_t> read_extents(ByteReader& r, uint32_t dims) {
   std::vector<uint32_t> extents;
+  uint64_t size = 1;
   for (uint32_t d = 0; d < dims; ++d) {
-    const uint32_t extent = big_endian(file.data() + 4 + size_t{d} * 4);
+    const uint64_t at = r.offset();
+    const auto extent = r.big<uint32_t>();
     const uint32_t limit = d == 0 ? kMaxImages : kMaxImageExtent;
-    if (extent == 0 || extent > limit) {
-      fail<IoError>("{}: extent {} of dimension {} is outside 1..{}", name, extent, d, limit);
-    }
+    if (extent == 0 || extent > limit)
+      fail_at(r.source(), at, "extent {} of dimension {} is outside 1..{}", extent, d, limit);
     extents.push_back(extent);
+    size *= extent;  // at most 2^24 * 2^10 a step, checked before it can wrap
+    if (size > kMaxFileBytes)
+      fail_at(r.source(), at, "the extents {} make more than {} bytes", extents_text(extents),
+              kMaxFileBytes);
   }
   return extents;
 }
@@ -95,24 +88,18 @@ void write_set(const std::string& folder, const std::string& prefix, const Image
 }  // namespace
 
 IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
-  check_magic(file, name, dims);
+  const MemoryBytes source(name, file);
+  ByteReader r(source);
+  check_magic(r, dims);
   IdxArray array;
-  array.extents = read_extents(file, name, dims);
+  array.extents = read_extents(r, dims);
   uint64_t size = 1;
-  for (uint32_t extent : array.extents) {
-    size *= extent;  // at most 2^24 * 2^10 a step, checked before it can wrap
-    if (size > kMaxFileBytes) {
-      fail<IoError>("{}: the extents {} make more than {} bytes", name, extents_text(array.extents),
-                    kMaxFileBytes);
-    }
-  }
-  const uint64_t header = 4 + uint64_t{dims} * 4;
-  if (file.size() != header + size) {
-    fail<IoError>("{}: {}: {} bytes, but the extents {} need exactly {}", name,
-                  file.size() < header + size ? "truncated" : "too long", file.size(),
-                  extents_text(array.extents), header + size);
-  }
-  array.bytes.assign(file.begin() + static_cast<ptrdiff_t>(header), file.end());
+  for (const uint32_t extent : array.extents) size *= extent;
+  if (r.left() != size)
+    r.fail("{}: {} bytes, but the extents {} need exactly {}",
+           r.left() < size ? "truncated" : "too long", source.size_bytes(),
+           extents_text(array.extents), r.offset() + size);
+  array.bytes = r.bytes(size);
   return array;
 }
 

@@ -50,13 +50,14 @@ INSTANTIATE_TEST_SUITE_P(PlainAndGzip, IdxRoundTrip, testing::Bool());
 TEST(Idx, DamagedHeaders) {
   const auto whole = encode_idx({{2, 3, 3}, std::vector<uint8_t>(18)});
   EXPECT_EQ(parse_error(whole, 3), "");
-  EXPECT_THAT(parse_error({0, 0}, 3), AllOf(HasSubstr("some.idx"), HasSubstr("2 bytes")));
+  EXPECT_THAT(parse_error({0, 0}, 3), AllOf(HasSubstr("some.idx: at byte 0"),
+                                            HasSubstr("4 bytes are wanted, but 2 are left")));
   EXPECT_THAT(parse_error(whole, 1), AllOf(HasSubstr("0x00000803"), HasSubstr("0x00000801")));
   auto floats = whole;
   floats[2] = 0x0d;
   EXPECT_THAT(parse_error(floats, 3), HasSubstr("magic number 0x00000d03"));
   EXPECT_THAT(parse_error({0, 0, 8, 3, 0, 0, 0, 2}, 3),
-              HasSubstr("header of 3 dimensions takes 16"));
+              AllOf(HasSubstr("at byte 8"), HasSubstr("but 0 are left")));
 }
 
 TEST(Idx, AbsurdExtents) {
