@@ -27,6 +27,16 @@ namespace {
   fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
 }
 
+// What to do about an error in writing; empty where the error says it.
+const char* write_remedy(int error) {
+  switch (error) {
+    case ENOSPC: return "; free space on its file system, or write elsewhere";
+    case EDQUOT: return "; your quota there is used up: free space, or write elsewhere";
+    case EFBIG: return "; its file system, or ulimit -f, allows no longer file";
+    default: return "";
+  }
+}
+
 class File {
  public:
   File(const std::string& path, int flags, mode_t mode = 0)
@@ -46,18 +56,23 @@ class File {
       if (errno != EINTR) fail_errno("cannot read", path_, errno);
     }
   }
-  void write_all(std::span<const uint8_t> bytes) {
+  // 0, or why not all was written; `written` counts in either case.
+  int write_all(std::span<const uint8_t> bytes, uint64_t& written) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n >= 0)
+      if (n >= 0) {
         bytes = bytes.subspan(size_t(n));
-      else if (errno != EINTR)
-        fail_errno("cannot write", path_, errno);
+        written += uint64_t(n);
+      } else if (errno != EINTR) {
+        return errno;
+      }
     }
+    return 0;
   }
-  void sync_and_close() {
-    if (::fsync(fd_) != 0 && errno != EINVAL) fail_errno("cannot sync", path_, errno);
-    if (::close(std::exchange(fd_, -1)) != 0) fail_errno("cannot close", path_, errno);
+  // 0, or why it failed: a full disk may show here only.
+  int sync_and_close() {
+    if (::fsync(fd_) != 0 && errno != EINVAL) return errno;
+    return ::close(std::exchange(fd_, -1)) != 0 ? errno : 0;
   }
   size_t size_hint() const {
     struct stat status;
@@ -116,6 +131,11 @@ struct OutputFile::State {
   ~State() {
     if (!committed) ::unlink(temporary.c_str());
   }
+  // Of the target: what is beside it is nobody's concern and gone.
+  [[noreturn]] void fail_write(uint64_t offset, int error) const {
+    fail<IoError>("cannot write '{}': at byte {}: {}{}", path, offset, std::strerror(error),
+                  write_remedy(error));
+  }
   std::string path, temporary;
   File file;
   bool committed = false;
@@ -125,12 +145,13 @@ OutputFile::OutputFile(const std::string& path) : state_(std::make_unique<State>
 OutputFile::~OutputFile() = default;
 
 void OutputFile::write(std::span<const uint8_t> bytes) {
-  state_->file.write_all(bytes);
-  offset_ += bytes.size();
+  const int error = state_->file.write_all(bytes, offset_);
+  if (error != 0) state_->fail_write(offset_, error);
 }
 
 void OutputFile::commit() {
-  state_->file.sync_and_close();
+  const int error = state_->file.sync_and_close();
+  if (error != 0) state_->fail_write(offset_, error);
   if (::rename(state_->temporary.c_str(), state_->path.c_str()) != 0)
     fail_errno("cannot write", state_->path, errno);
   state_->committed = true;

@@ -27,7 +27,8 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-// Writes beside the target; commit() syncs and renames. Without it nothing is left behind.
+// Writes beside the target; commit() syncs and renames. Without it nothing is left behind. IoError
+// naming the target, the byte and the remedy where a disk is full or a limit reached.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);

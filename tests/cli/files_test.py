@@ -157,6 +157,23 @@ class Commands(FilesTest):
         self.assertIn(b"cannot write", run.stderr)
         self.assertEqual([p.name for p in self.folder.iterdir()], ["big.safetensors"])
 
+    def test_a_full_disk(self):
+        mount = "mount -t tmpfs -o size=64k none small"
+        (self.folder / "small").mkdir()
+        own = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+        if subprocess.run([*own, mount], cwd=self.folder, capture_output=True, check=False).returncode != 0:
+            self.skipTest("no file system of 64 KiB may be mounted here")
+        header = json.dumps({"a": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()
+        contents = numpy.random.default_rng(3).bytes(1 << 20)  # which no compression makes fit
+        (self.folder / "big.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + contents)
+        for name in ("out.npz", "out.npy", "out.safetensors"):
+            run = subprocess.run(
+                [*own, f"{mount}; printf old > small/{name}; \"$0\" convert big.safetensors small/{name}; "
+                 f"echo rc $?; ls small; cat small/{name}", TUFF], cwd=self.folder, capture_output=True, check=False,
+                env={**os.environ, "TUFF_DEVICE": "NULL", "TUFF_CACHE": "0"})
+            self.assertEqual(run.stdout.decode(), f"rc 1\n{name}\nold", run.stderr)
+            self.assertRegex(run.stderr.decode(), f"'small/{name}': at byte [0-9]+: No space left.*; free space")
+
 
 if __name__ == "__main__":
     TUFF, DATA = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve() / "pytorch"
