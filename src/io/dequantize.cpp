@@ -58,30 +58,46 @@ Tensor q5_1(const Tensor& b) {
 }
 Tensor q8_0(const Tensor& b) { return half(b, 0) * as_float(signed_bytes(b, 2, 32)); }
 
-// 16 values by a number of 4 bits.
-Tensor looked_up(const std::vector<float>& values, const Tensor& index) {
-  return Tensor::from(values, {int64_t(values.size())}, {.device = index.device()}).take(index);
+// A block's factor, (n, 1), times those of its groups, (n, groups), for each element of `quants`,
+// (n, groups, elements). Both are repeated before they are multiplied: the scheduler decodes bytes
+// anew wherever they are read, but stores products that are repeated.
+Tensor group_factors(const Tensor& d, const Tensor& whole, const Tensor& quants) {
+  return d.unsqueeze(2).expand(quants.sizes()) *
+         as_float(whole).unsqueeze(2).expand(quants.sizes());
 }
-const std::vector<float> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                 1,    13,   25,  38,  53,  69,  89,  113};
-Tensor iq4_nl(const Tensor& b) { return half(b, 0) * looked_up(kIq4, nibbles(b, 2)); }
+
+// The signed bytes that IQ4 types number from 0 to 15, four in a word: a table would be one more
+// buffer, and its reads one by one.
+Tensor iq4_values(const Tensor& number) {
+  // -127 -104 -83 -65, -49 -35 -22 -10, 1 13 25 38, 53 69 89 113
+  const auto word = [&](int32_t bits) {
+    return Tensor::full({}, bits, {DType::I32, number.device()});
+  };
+  const Tensor low =
+                   Tensor::where(number < 4, word(int32_t(0xbfad9881)), word(int32_t(0xf6eaddcf))),
+               high = Tensor::where(number < 12, word(0x26190d01), word(0x71594535));
+  const Tensor bytes = Tensor::where(number < 8, low, high);
+  return as_float(bytes << ((~number & 3) << 3) >> 24);
+}
+Tensor iq4_nl(const Tensor& b) { return half(b, 0) * iq4_values(nibbles(b, 2)); }
 // Eight groups of 32: of a group's scale the low four bits stand in bytes 4..7, two more in bytes 2
 // and 3.
 Tensor iq4_xs(const Tensor& b) {
   const Tensor low = fields_of_each(bytes(b, 4, 4), 2, 4),
                high = fields_of_each(bytes(b, 2, 2), 4, 2);
-  const Tensor scales = half(b, 0) * as_float((low | (high << 4)) - 32);
-  const Tensor quants = fields(bytes(b, 8, 128).reshape({-1, 16}), 2, 4).reshape({-1, 8, 32});
-  return (scales.unsqueeze(2) * looked_up(kIq4, quants)).reshape({-1, 256});
+  const Tensor quants = iq4_values(fields(bytes(b, 8, 128).reshape({-1, 16}), 2, 4));
+  const Tensor by_group = quants.reshape({-1, 8, 32});
+  const Tensor factors = group_factors(half(b, 0), (low | (high << 4)) - 32, by_group);
+  return (factors * by_group).reshape({-1, 256});
 }
-// E2M1 numbers times a power of two, 2^(e - 127): halved here, since the table holds doubles. The
-// two smallest scales are subnormal.
+// E2M1 numbers times a power of two, 2^(e - 127): halved here, since what stands in `doubled` is
+// twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6. The two smallest scales are subnormal.
 Tensor mxfp4(const Tensor& b) {
-  static const std::vector<float> kDoubled = {0, 1,  2,  3,  4,  6,  8,  12,
-                                              0, -1, -2, -3, -4, -6, -8, -12};
-  const Tensor e = bytes(b, 0, 1);
+  const Tensor doubled = Tensor::full({}, int32_t(0xc8643210), {DType::I32, b.device()});
+  const Tensor e = bytes(b, 0, 1), number = nibbles(b, 1);
   const Tensor bits = Tensor::where(e < 2, (e + 1) << 21, (e - 1) << 23);
-  return bits.bitcast(DType::F32) * looked_up(kDoubled, nibbles(b, 1));
+  const Tensor size = doubled >> ((number & 7) << 2) & 15;
+  return bits.bitcast(DType::F32) * as_float(Tensor::where(number < 8, size, -size));
 }
 
 // 32 elements of each of 8 groups: low halves of 32 bytes, then their high halves.
@@ -90,7 +106,7 @@ Tensor nibbles_by_64(const Tensor& blocks, int64_t begin) {
   return ((qs >> steps(blocks, 2, 4, 2, 4)) & 15).reshape({-1, 8, 32});
 }
 struct ScalesAndMins {
-  Tensor scales, mins;  // (n, 8, 1)
+  Tensor scales, mins;  // (n, 8)
 };
 // 12 bytes hold 8 scales and 8 minima of 6 bits: of the first four the low bits of bytes 0..3 and
 // 4..7; of the others four bits in bytes 8..11 and two above those of the first.
@@ -99,17 +115,24 @@ ScalesAndMins six_bit_scales(const Tensor& blocks, int64_t begin) {
                c = bytes(blocks, begin + 8, 4);
   const Tensor scales = Tensor::cat({a & 63, (c & 15) | ((a >> 6) << 4)}, 1);
   const Tensor mins = Tensor::cat({b & 63, (c >> 4) | ((b >> 6) << 4)}, 1);
-  return {as_float(scales).unsqueeze(2), as_float(mins).unsqueeze(2)};
+  return {scales, mins};
 }
-Tensor scaled_by_group(const Tensor& b, const Tensor& quants) {
-  const ScalesAndMins s = six_bit_scales(b, 4);
-  const Tensor d = half(b, 0).unsqueeze(2), least = half(b, 2).unsqueeze(2);
-  return (d * s.scales * as_float(quants) - least * s.mins).reshape({-1, 256});
+// (d * scale) * quant - least * minimum, from groups of one size.
+Tensor scaled_by_group(const Tensor& d, const Tensor& least, const ScalesAndMins& s,
+                       const Tensor& quants) {
+  const Tensor scaled = group_factors(d, s.scales, quants) * as_float(quants);
+  return (scaled - group_factors(least, s.mins, quants)).reshape({-1, 256});
 }
-Tensor q4_k(const Tensor& b) { return scaled_by_group(b, nibbles_by_64(b, 16)); }
+Tensor scaled_by_group(const Tensor& d, const Tensor& scales, const Tensor& quants) {
+  return (group_factors(d, scales, quants) * as_float(quants)).reshape({-1, 256});
+}
+Tensor q4_k(const Tensor& b) {
+  return scaled_by_group(half(b, 0), half(b, 2), six_bit_scales(b, 4), nibbles_by_64(b, 16));
+}
 Tensor q5_k(const Tensor& b) {
   const Tensor fifth = fields(bytes(b, 16, 32), 8, 1) << 4;
-  return scaled_by_group(b, nibbles_by_64(b, 48) | fifth);
+  return scaled_by_group(half(b, 0), half(b, 2), six_bit_scales(b, 4),
+                         nibbles_by_64(b, 48) | fifth);
 }
 
 // 64 bytes at `begin` -> (n, 2, 4, 32): numbers of two bits, a half of the block from 32 bytes.
@@ -118,10 +141,9 @@ Tensor two_bits(const Tensor& blocks, int64_t begin) {
   return (qs >> steps(blocks, 4, 2, 2, 4)) & 3;
 }
 Tensor q2_k(const Tensor& b) {
-  const Tensor both = bytes(b, 0, 16).unsqueeze(2), d = half(b, 80).unsqueeze(2),
-               least = half(b, 82).unsqueeze(2);
-  const Tensor quants = as_float(two_bits(b, 16)).reshape({-1, 16, 16});
-  return (d * as_float(both & 15) * quants - least * as_float(both >> 4)).reshape({-1, 256});
+  const Tensor both = bytes(b, 0, 16);
+  return scaled_by_group(half(b, 80), half(b, 82), {both & 15, both >> 4},
+                         two_bits(b, 16).reshape({-1, 16, 16}));
 }
 // 16 scales of 6 bits: four low bits in the halves of bytes 0..7, two high ones in bytes 8..11.
 Tensor q3_k_scales(const Tensor& b, int64_t begin) {
@@ -132,14 +154,12 @@ Tensor q3_k_scales(const Tensor& b, int64_t begin) {
 Tensor q3_k(const Tensor& b) {
   const Tensor third = fields(bytes(b, 0, 32), 8, 1).reshape({-1, 2, 4, 32});
   const Tensor quants = ((two_bits(b, 32) | (third << 2)) - 4).reshape({-1, 16, 16});
-  const Tensor scales = half(b, 108) * as_float(q3_k_scales(b, 96));
-  return (scales.unsqueeze(2) * as_float(quants)).reshape({-1, 256});
+  return scaled_by_group(half(b, 108), q3_k_scales(b, 96), quants);
 }
 Tensor q6_k(const Tensor& b) {
   const Tensor low = bytes(b, 0, 128).reshape({-1, 2, 1, 64}) >> steps(b, 2, 4, 2, 4);
   const Tensor quants = ((low & 15).reshape({-1, 2, 4, 32}) | (two_bits(b, 128) << 4)) - 32;
-  const Tensor scales = half(b, 208) * as_float(signed_bytes(b, 192, 16));
-  return (scales.unsqueeze(2) * as_float(quants.reshape({-1, 16, 16}))).reshape({-1, 256});
+  return scaled_by_group(half(b, 208), signed_bytes(b, 192, 16), quants.reshape({-1, 16, 16}));
 }
 Tensor q8_k(const Tensor& b) {
   const Tensor d =

@@ -36,7 +36,8 @@ constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; range
 constexpr uint32_t kTranscendental = 5;     // cost weights: one plain ALU op is 1
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
-constexpr uint32_t kFreeMask = 6;  // a comparison, as one-hot and causal masks are
+constexpr uint32_t kFreeMask = 6;     // a comparison, as one-hot and causal masks are
+constexpr uint32_t kFreeDecode = 48;  // whole numbers and casts, of one buffer of bytes
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
 
@@ -63,6 +64,8 @@ struct Facts {
   uint32_t full_loads = 0;      // of them, those with as many elements as the node
   int64_t reduced = 0;          // elements read by a Reduce inside; 0: none
   uint32_t reduction = 0;       // that Reduce, by position
+  bool decodes = true;          // bytes, by whole numbers and casts alone
+  bool constant = false;        // folded before it is a kernel
 };
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -196,10 +199,12 @@ class Planner {
 
   Facts facts_of(uint32_t i) const {
     const uint32_t b = p_.base(i);
-    if (node(b).is_const() || node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
+    if (node(b).is_const()) return Facts{.constant = true};
+    if (node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
     if (opaque(b))
-      return Facts{
-          .weight = 0, .depth = 0, .loads = {b}, .full_loads = 1, .reduced = 0, .reduction = 0};
+      return Facts{.loads = {b},
+                   .full_loads = 1,
+                   .decodes = is_int(node(b).dtype) && size_bytes(node(b).dtype) == 1};
     return facts_[b];
   }
 
@@ -222,15 +227,22 @@ class Planner {
   // What is made of constants and counters alone knows no device to be stored on.
   bool recomputed_always(uint32_t i) const { return !node(i).device && !facts_[i].reduced; }
 
+  // Bytes are decoded again where loads are cheap: kernels do so once per vector or less, as long
+  // as one number serves neighbours, and memory holds four times as much for what is decoded.
+  uint32_t free_weight(uint32_t i) const {
+    if (node(i).dtype == DType::Bool) return kFreeMask;
+    const bool decodes = facts_[i].decodes && !target_of_(p_.device_of(i)).loads_are_dear();
+    return decodes ? kFreeDecode : kFreeWhenRepeated;
+  }
+
   void cut_below_movement(uint32_t i) {
     const uint32_t b = p_.base(source(i));
     if (opaque(b)) return;
     const Facts& f = facts_[b];
     if (node(i).op == Op::Pad && f.reduced) realize(b);
     if (!repeats(node(i)) || recomputed_always(b)) return;
-    const uint32_t free_weight = node(b).dtype == DType::Bool ? kFreeMask : kFreeWhenRepeated;
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
-                                             : f.loads.size() == 1 && f.weight <= free_weight;
+                                             : f.loads.size() == 1 && f.weight <= free_weight(b);
     if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 
@@ -261,12 +273,14 @@ class Planner {
 
   Facts combine(uint32_t i) const {
     const Node& n = node(i);
-    Facts f;
+    Facts f{.constant = is_alu(n.op)};
     for (uint32_t s : p_.sources(i)) {
       Facts g = facts_of(s);
+      f.constant = f.constant && g.constant;
       if (g.reduced && repeated_below(s)) g.reduced = 0;  // cut_structure realizes it
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
+      f.decodes = f.decodes && g.decodes;
       for (uint32_t b : g.loads) {
         if (f.loads.size() < kMaxLoads &&
             std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end())
@@ -277,10 +291,13 @@ class Planner {
         f.reduction = g.reduction;
       }
     }
+    if (f.constant) return f;
     const int64_t elements = element_count(n.shape);
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
     f.weight += op_weight(n.op);
     f.depth++;
+    f.decodes = f.decodes && n.op != Op::Reduce &&
+                (!is_float(n.dtype) || n.op == Op::Cast || n.op == Op::Bitcast);
     if (n.op == Op::Reduce) {
       f.reduced = element_count(n.src(0)->shape);
       f.reduction = i;

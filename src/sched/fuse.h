@@ -5,7 +5,7 @@
 //   is
 //      repeated (Expand) or padded, before another reduction, and beside a second reduction.
 //   3. What is repeated is realized first unless it is nearly free (constants, one load and a
-//   cast).
+//      cast; where loads are cheap, numbers decoded from bytes).
 //   4. A value used in several kernels, or at several indexes, is recomputed where that is cheaper
 //      than to store and load it, else realized; a reduction is never recomputed.
 //      Kernels of rows meet again later: rows.h takes reductions per row into what reads them.

@@ -2,11 +2,14 @@
 // element from random blocks, on every device that the tests are given.
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include <tuff/tensor.h>
+#include "engine/device.h"
+#include "engine/stats.h"
 #include "io/dequantize.h"
 #include "tensor/devices.h"
 
@@ -147,6 +150,35 @@ TEST_P(Dequantize, EveryElementAsDefined) {
             << c.type << " block " << n << " element " << i;
       }
     }
+  }
+}
+
+// A weight of 2 x 512 is decoded in the kernel that reads it, where loads are cheap: scales are no
+// kernels of their own. With several rows of x a product repeats its weight, which is then stored.
+TEST_P(Dequantize, FusesIntoWhatReadsIt) {
+  const std::string& device = GetParam();
+  const bool dear = engine::Device::get(device)->target().loads_are_dear();
+  Tensor x = Tensor::full({4, 512}, 0.5, {.device = device}).contiguous();
+  x.realize();
+  for (const Case& c : kCases) {
+    const int count = 2 * 512 / c.elements;
+    const std::vector<uint8_t> bytes = random_blocks(c, count, 3);
+    const auto kernels = [&](const std::function<Tensor(const Tensor&)>& use) {
+      const Tensor blocks = Tensor::from(bytes, {count, c.size_bytes}, {.device = device});
+      Tensor used = use(dequantize(c.type, blocks).reshape({2, 512}));
+      const uint64_t before = engine::counters().kernels;
+      used.realize();
+      return engine::counters().kernels - before;
+    };
+    const auto elementwise = kernels([](const Tensor& w) { return w * 2 + 1; });
+    const auto sum = kernels([](const Tensor& w) { return w.sum({1}); });
+    const auto row =
+        kernels([&](const Tensor& w) { return x.narrow(0, 3, 1).matmul(w.transpose(0, 1)); });
+    const auto rows = kernels([&](const Tensor& w) { return x.matmul(w.transpose(0, 1)); });
+    EXPECT_LE(elementwise, dear ? 5u : 1u) << c.type;
+    EXPECT_LE(sum, dear ? 5u : 1u) << c.type;
+    EXPECT_LE(row, dear ? 5u : 1u) << c.type;
+    EXPECT_LE(rows, dear ? 6u : 2u) << c.type;
   }
 }
 

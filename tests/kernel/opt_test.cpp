@@ -89,6 +89,37 @@ TEST(Opt, WindowsAreVectorsOnACpu) {
   EXPECT_EQ(chosen(unpool_ast(8, 33, 4)), "vector(1,16)");
 }
 
+// Blocks of a scale and `piece` numbers, each of two elements, as quantized weights have them.
+UOp blocks_at(const UOp& at, int64_t count, int64_t piece) {
+  const int64_t words = piece + 4, all = count / (2 * piece) * words;
+  const UOp block = floordiv(at, 2 * piece) * words;
+  return load(1, all, block) * load(1, all, block + 4 + floormod(at, piece));
+}
+TEST(Opt, PiecesOfBlocksAreVectorsOnACpu) {
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64;
+  const auto chosen = [&](const UOp& ast) {
+    const LinearKernel lowered = lower(ast, t);
+    expect_same(ast, lowered, 1e-4, lowered.opts);
+    return lowered.opts;
+  };
+  const auto element = [](int64_t piece) {
+    AstBuilder b;
+    const UOp i = b.loop(1024);
+    return kernel_of({store(0, 1024, i, blocks_at(i, 1024, piece), {i})});
+  };
+  const auto product = [](int64_t piece) {
+    AstBuilder b;
+    const UOp i = b.loop(12), k = b.fold(512);
+    const UOp value = load(2, 512, k) * blocks_at(i * 512 + k, 12 * 512, piece);
+    return kernel_of({store(0, 12, i, reduce_over(Op::Add, value, {k}), {i})});
+  };
+  EXPECT_EQ(chosen(element(16)), "vector(0,16)");
+  EXPECT_EQ(chosen(element(32)), "vector(0,32)");
+  EXPECT_EQ(chosen(element(8)), "") << "each lane would load for itself";
+  EXPECT_EQ(chosen(product(16)), "unroll(1,16) upcast(0,4)");
+}
+
 // Axes: head, row, column of the result, column of the scores and of the probabilities; then the
 // width, the row's maximum and sum, and the positions of the last product.
 // Its sum of products serves each element of a row: vectors are contiguous along it, though some of

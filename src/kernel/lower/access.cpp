@@ -11,12 +11,71 @@ namespace tuff::kernel {
 
 using namespace graph;
 
-int64_t Access::run(const UOp& range) const {
-  for (const auto& [r, n] : runs) {
-    if (r == range) return n;
+namespace {
+
+int64_t value_of(const UOp& range, const std::vector<std::pair<UOp, int64_t>>& values) {
+  for (const auto& [r, v] : values) {
+    if (r == range) return v;
   }
   return 0;
 }
+
+// A range taken apart: digits of it, as its blocks (r / n) and what is in them (r % n).
+struct Digit {
+  const Node* range = nullptr;  // null: the term is none
+  int64_t below = 1, size = 0;  // (range / below) % size; 0: all that is above
+};
+
+Digit digit_of(const Node* term) {
+  Digit d;
+  if (term->op == Op::FloorMod && term->src(1)->is_const()) {
+    d.size = term->src(1)->const_int();
+    term = term->src(0).get();
+  }
+  if (term->op == Op::FloorDiv && term->src(1)->is_const()) {
+    d.below = term->src(1)->const_int();
+    term = term->src(0).get();
+  }
+  if (term->op == Op::Range) d.range = term;
+  return d;
+}
+
+int64_t power_of_two_in(int64_t n) { return n & -n; }
+
+// The offset's terms are digits of ranges: neighbours within all of them are a piece.
+std::vector<Access::Piece> pieces_of(const LinearForm& offset, RangeDeps& deps) {
+  struct Walk {
+    const Node* range;
+    int64_t piece, factor;
+  };
+  std::vector<Walk> walks;
+  RangeMask other = 0;
+  for (const auto& [term, factor] : offset.terms) {
+    const Digit d = digit_of(term.get());
+    if (!d.range) {
+      other |= deps.of(term);
+      continue;
+    }
+    auto w = std::ranges::find(walks, d.range, &Walk::range);
+    if (w == walks.end()) w = walks.insert(w, {d.range, int64_t(1) << 20, 0});
+    if (d.below > 1)
+      w->piece = std::min(w->piece, power_of_two_in(d.below));
+    else if (d.size > 0)
+      w->piece = std::min(w->piece, power_of_two_in(d.size));
+    if (d.below == 1) w->factor += factor;
+  }
+  std::vector<Access::Piece> out;
+  for (const Walk& w : walks) {
+    const bool near = w.factor == 0 || w.factor == 1;
+    if (near && !(other & deps.bit(UOp(w.range))))
+      out.push_back({UOp(w.range), w.piece, w.factor == 1});
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t Access::run(const UOp& range) const { return value_of(range, runs); }
 
 int64_t Access::step(const UOp& range) const {
   for (const auto& [r, s] : steps) {
@@ -34,7 +93,9 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
     a.index = n->src(0);
     a.store = n->op == Op::Store;
     RangeMask otherwise = 0;  // than in runs of a power of two, one after the other
-    for (const auto& [term, factor] : linear_form(a.index->src(1)).terms) {
+    const LinearForm offset = linear_form(a.index->src(1));
+    a.pieces = pieces_of(offset, deps);
+    for (const auto& [term, factor] : offset.terms) {
       if (term->op == Op::Range) {
         a.steps.emplace_back(term, factor);
         otherwise |= deps.bit(term);
@@ -52,6 +113,7 @@ std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
     }
     a.repeated &= ~otherwise;
     std::erase_if(a.steps, [&](const auto& s) { return (deps.bit(s.first) & a.irregular) != 0; });
+    std::erase_if(a.pieces, [&](const auto& p) { return !(deps.bit(p.range) & a.irregular); });
     if (a.index->src_count > 2) a.gate = deps.of(a.index->src(2));
     out.push_back(std::move(a));
   }

@@ -19,7 +19,15 @@ struct Access {
   // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
   std::vector<std::pair<graph::UOp, int64_t>> runs;
   RangeMask repeated = 0;  // of them: runs of a power of two, the next element after each
-  RangeMask gate = 0;      // ranges its gate depends on
+  // Of the irregular ranges, those walked in pieces: of so many neighbours, a power of two, all
+  // read the same element or each the next one.
+  struct Piece {
+    graph::UOp range;
+    int64_t length = 0;
+    bool walked = false;  // each the next one
+  };
+  std::vector<Piece> pieces;
+  RangeMask gate = 0;                           // ranges its gate depends on
   int64_t step(const graph::UOp& range) const;  // 0: independent or irregular
   int64_t run(const graph::UOp& range) const;   // 0: not in runs
 };

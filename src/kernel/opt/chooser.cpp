@@ -16,16 +16,19 @@ constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compi
 
 int Chooser::vector_score(int a) const {
   const AxisShape& x = axis(a);
-  return 2 * x.unit_loads + 2 * x.unit_stores - 2 * gathers_along(a);
+  const int pieces = target_.has_local ? 0 : x.unit_pieces;
+  return 2 * (x.unit_loads + x.unit_stores + pieces) - 2 * gathers_along(a);
 }
 
 int Chooser::gathers_along(int a) const {
   const AxisShape& x = axis(a);
-  return target_.has_local ? x.strided : x.strided - x.repeated - x.interleaved;
+  return target_.has_local ? x.strided : x.strided - x.repeated - x.interleaved - x.in_pieces;
 }
 
 int64_t Chooser::lanes_along(int a, int64_t most) const {
   constexpr uint32_t kMaskingBytes = 32;
+  // Lanes of one piece are loaded at once, those of several one by one.
+  if (!target_.has_local && axis(a).piece > 0) most = std::min(most, axis(a).piece);
   const int64_t n = left(a), whole = divisor_up_to(n, most, true);
   if (target_.has_local || gathers_along(a) > 0) return whole;
   const auto vectors = [&](int64_t lanes) {
@@ -107,7 +110,10 @@ std::vector<int> Chooser::reused_axes() const {
 int Chooser::contiguous_reduction() const {
   int best = -1;
   for (int a : k_.main_axes) {
-    const bool contiguous = axis(a).unit_loads > 0 && axis(a).unit_loads >= axis(a).strided;
+    const AxisShape& x = axis(a);
+    const int unit = x.unit_loads + (target_.has_local ? 0 : x.unit_pieces),
+              strided = x.strided - (target_.has_local ? 0 : x.in_pieces);
+    const bool contiguous = unit > 0 && unit >= strided;
     if (contiguous && fixed(a) && (best < 0 || left(a) > left(best))) best = a;
   }
   return best;

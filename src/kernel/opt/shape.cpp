@@ -62,6 +62,15 @@ bool interleaves(const Access& a, int64_t step, const KernelShape& k, const Tili
          walks_windows(a, step, k, t);
 }
 
+void count_pieces(AxisShape& x, const Access& a, const UOp& range) {
+  const auto piece = std::ranges::find(a.pieces, range, &Access::Piece::range);
+  if (a.store || (a.repeated & x.bit) || piece == a.pieces.end()) return;
+  if (piece->length < kLeastPiece) return;
+  x.in_pieces++;
+  x.unit_pieces += piece->walked;
+  x.piece = x.piece == 0 ? piece->length : std::min(x.piece, piece->length);
+}
+
 void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp& ast) {
   std::vector<const Node*> main_loads;
   if (k.main_reduce) {
@@ -89,6 +98,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
       if (in_main && step % 2 == 0 && !irregular && !a.store) x.product_pairs |= number_bit;
       if (in_main && step % 4 == 0 && !irregular && !a.store) x.product_quads |= number_bit;
+      count_pieces(x, a, t.axes()[i].range);
       const int64_t run = a.run(t.axes()[i].range);
       x.run = std::max(x.run, run);
       if (run > 0 || walks_windows(a, step, k, t)) x.strided_near++;

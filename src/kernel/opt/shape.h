@@ -14,6 +14,9 @@ namespace tuff::kernel {
 // Vectors of contiguous memory that are taken apart into as many of every n-th element.
 inline constexpr int64_t kMostInterleaved = 4;
 
+// As long as a vector of 32-bit numbers; of shorter pieces each lane loads for itself.
+inline constexpr int64_t kLeastPiece = 16;
+
 struct AxisShape {
   int64_t size = 1;
   bool symbolic = false;
@@ -35,6 +38,11 @@ struct AxisShape {
   // or the first elements of windows that a reduction walks.
   int strided_near = 0;
   int64_t run = 1;  // so many neighbours read the same element somewhere
+  // Of the strided ones, neither repeated nor interleaved, loads that walk it in pieces of
+  // kLeastPiece neighbours or more; those of them that walk a piece with step 1; the shortest
+  // piece.
+  int in_pieces = 0, unit_pieces = 0;
+  int64_t piece = 0;
   RangeMask bit = 0;
 };
 
