@@ -20,6 +20,7 @@ PUBLIC_HEADERS = {
     "kernel.h": "engine", "engine.h": "engine",
     "tensor.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
+    "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
     "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "metadata.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io",
@@ -30,7 +31,7 @@ OS_ROOMS = ("base/os", "devices/", "emu/")
 OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthread|signal|"
                         r"sys/.*|linux/.*|netinet/.*|arpa/.*)\.h$")
 OWNED_HEADERS = [
-    (re.compile(r"^(vulkan/|volk)"), ("devices/vulkan/",)),
+    (re.compile(r"^(vulkan/|volk)"), ("devices/vulkan/", "interop/vulkan_device.h")),
     (re.compile(r"^CL/"), ("devices/opencl/",)),
     (re.compile(r"^spirv(-tools)?/"), ("render/", "devices/vulkan/")),
     (OS_HEADERS, OS_ROOMS),

@@ -74,6 +74,11 @@ struct BlobOptions {
   std::function<void(void*)> deleter = {};
   /// assign() and copy_from() are refused with InvalidArgument.
   bool read_only = false;
+  /// On a device other than the CPU: its kernels work on the memory itself, not on a copy. Vulkan
+  /// does so by VK_EXT_external_memory_host, for memory that begins at a multiple of the driver's
+  /// minImportedHostPointerAlignment (4,096 bytes at most machines; InvalidArgument names it) and
+  /// whose last page is all the caller's. Unsupported where the device cannot.
+  bool in_place = false;
 };
 
 /// The element type that a C++ type is stored as.

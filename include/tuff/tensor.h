@@ -71,8 +71,8 @@ class Tensor {
   ///
   /// On the CPU nothing is copied: what is written there later is seen by what is computed later,
   /// and assign() writes there. On another device the tensor is a copy that is made when it is
-  /// realized. A tensor with strides is a view: realize() and assign() move it to memory of its
-  /// own.
+  /// realized, unless blob.in_place asks for the memory itself. A tensor with strides is a view:
+  /// realize() and assign() move it to memory of its own.
   ///
   /// The memory has to stay as long as anybody uses it: tensors and graphs made of this one, Jits
   /// that were captured with it, work in flight. When the last of them has gone, the deleter is

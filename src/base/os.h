@@ -93,6 +93,7 @@ void unmap_pages(void* p, size_t size_bytes) noexcept;
 // A hint, which map_pages gives too: memory that is walked with long steps has fewer misses of the
 // CPU's table of pages then.
 void prefer_huge_pages(void* p, size_t size_bytes) noexcept;
+size_t page_size();
 
 uint64_t monotonic_ns();
 uint32_t core_count();       // that this process may use (affinity)

@@ -13,12 +13,14 @@ namespace tuff::os {
 namespace {
 
 size_t round_to_pages(size_t size_bytes) {
-  const size_t page = size_t(::sysconf(_SC_PAGESIZE));
+  const size_t page = page_size();
   if (size_bytes > SIZE_MAX - page) fail<OutOfMemory>("cannot map {} bytes", size_bytes);
   return (size_bytes + page - 1) / page * page;
 }
 
 }  // namespace
+
+size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
 
 void* map_pages(size_t size_bytes) {
   void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -29,7 +31,7 @@ void* map_pages(size_t size_bytes) {
 
 void prefer_huge_pages(void* p, size_t size_bytes) noexcept {
   constexpr size_t kHugePage = size_t(2) << 20;
-  const size_t page = size_t(::sysconf(_SC_PAGESIZE)), end = size_t(p) + size_bytes;
+  const size_t page = page_size(), end = size_t(p) + size_bytes;
   const size_t begin = (size_t(p) + page - 1) / page * page;
   if (begin + kHugePage > end) return;
   const int saved = errno;  // a system without them refuses, and nothing is lost

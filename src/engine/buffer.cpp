@@ -37,6 +37,12 @@ Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, HostMemory me
   span_ = device_->hcq().allocator().adopt(memory.data, size_bytes(), std::move(memory.release));
 }
 
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, LentMemory memory)
+    : Storage(device->name(), t, n), device_(std::move(device)), read_only_(memory.read_only) {
+  span_ = device_->hcq().allocator().adopt(memory.block, memory.offset, size_bytes(),
+                                           std::move(memory.release));
+}
+
 Buffer::~Buffer() {
   if (has_origin_.load(std::memory_order_acquire)) with_origin_.fetch_sub(1);
   if (!span_) return;
@@ -53,6 +59,7 @@ TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
 }
 
 void Buffer::allocate() {
+  device_->hcq().require_open();
   hcq::Allocator& allocator = device_->hcq().allocator();
   span_ = allocator.allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
   TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id,
@@ -67,6 +74,7 @@ bool Buffer::allocated() const {
 
 void Buffer::copyin(const void* src) {
   if (size_bytes() == 0) return;
+  device_->hcq().require_open();
   const hcq::Span s = span();
   if (std::byte* host = s.host()) {
     device_->queue().wait(last_use());
@@ -80,6 +88,7 @@ void Buffer::copyin(const void* src) {
 void Buffer::copyout(void* dst) {
   const ProfiledScope scope("download");
   if (size_bytes() == 0) return;
+  device_->hcq().require_open();
   const hcq::Span s = span();
   if (const std::byte* host = s.host()) {
     device_->queue().wait(last_use());

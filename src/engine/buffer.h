@@ -25,6 +25,14 @@ struct HostMemory {
   bool read_only = false;
 };
 
+// A part of a block that the device made over memory of somebody else.
+struct LentMemory {
+  hcq::MemoryBlock block;
+  size_t offset = 0;
+  std::function<void()> release = {};  // also tells the device that the block has ended
+  bool read_only = false;
+};
+
 class Buffer : public graph::Storage {
  public:
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count);
@@ -32,6 +40,7 @@ class Buffer : public graph::Storage {
   Buffer(Ref<Buffer> base, DType dtype, int64_t count, uint64_t byte_offset);
   // Over memory of somebody else, on a device that adopts it; the contents are not touched.
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, HostMemory memory);
+  Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, LentMemory memory);
   ~Buffer() override;
 
   Device& on() const { return *device_; }

@@ -148,6 +148,58 @@ std::vector<devices::Candidate> list_devices() {
   return all;
 }
 
+void Device::add(std::unique_ptr<hcq::Device> opened) {
+  idle_before_exit.arm();
+  auto device = std::make_shared<Device>(std::move(opened));
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  if (d.by_name.empty()) std::atexit(bring_to_rest);
+  const bool fresh = d.by_name.emplace(device->name(), device).second;
+  TUFF_CHECK(fresh, "{} is open already", device->name());
+}
+
+namespace {
+
+// Out of the registry, so that nobody finds it any more.
+std::shared_ptr<Device> taken_out(const std::string& name) {
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  const auto it = d.by_name.find(name);
+  if (it == d.by_name.end()) fail<InvalidArgument>("no device {} is open", name);
+  std::shared_ptr<Device> device = std::move(it->second);
+  d.by_name.erase(it);
+  return device;
+}
+
+void wait_unless_lost(Device& device) {
+  try {
+    device.queue().wait_idle();
+  } catch (const DeviceLost& e) {
+    log_warn("closing {}: {}", device.name(), e.what());
+  }
+}
+
+}  // namespace
+
+Holders close_device(const std::string& name) {
+  std::shared_ptr<Device> device = taken_out(name);
+  wait_unless_lost(*device);
+  device->hcq().allocator().collect();
+  const Holders holders{size_t(device.use_count()) - 1,
+                        device->hcq().allocator().stats().live_bytes};
+  if (holders.count == 0) return {};
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  d.by_name.emplace(name, std::move(device));
+  return holders;
+}
+
+void abandon_device(const std::string& name, const std::string& reason) {
+  const std::shared_ptr<Device> device = taken_out(name);
+  wait_unless_lost(*device);
+  if (device.use_count() > 1) device->hcq().close(reason);
+}
+
 void close_devices() {
   OpenDevices& d = open_devices();
   if (profiling()) bring_to_rest();

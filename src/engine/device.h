@@ -24,6 +24,8 @@ class Device {
   // Opens on first use. Empty name: the default device. Throws InvalidArgument listing what there
   // is, or Unsupported with the reason.
   static std::shared_ptr<Device> get(const std::string& name = {});
+  // One that somebody else has opened, under its own name, which is no other's.
+  static void add(std::unique_ptr<hcq::Device> device);
 
   const std::string& name() const { return hcq_->name(); }
   // What schedules are made for: with TUFF_CHECK_OOB a kernel has room for its report.
@@ -49,6 +51,15 @@ std::string canonical_device(const std::string& name);
 std::string default_device();
 // Everything every kind found, usable or not, in the order of the registry.
 std::vector<devices::Candidate> list_devices();
+// Closes that device, or gives what still holds it and leaves it open: how many Buffers and graphs,
+// and how many bytes they have. 0 holders: closed. InvalidArgument if none of that name is open.
+struct Holders {
+  size_t count = 0;
+  uint64_t bytes = 0;
+};
+Holders close_device(const std::string& name);
+// Closes it whatever holds it: see hcq::Device::close().
+void abandon_device(const std::string& name, const std::string& reason);
 // Closes devices no Buffer holds; those still held close with their last Buffer.
 void close_devices();
 

@@ -323,14 +323,29 @@ void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noe
 Span Allocator::adopt(void* host, size_t size_bytes, std::function<void()> release) {
   TUFF_CHECK(state_->device.adopts_host_memory(), "{} does not adopt host memory",
              state_->device.name());
+  const MemoryBlock block{reinterpret_cast<uint64_t>(host), size_bytes,
+                          static_cast<std::byte*>(host), MemoryKind::Device, 0};
+  return adopt(block, 0, size_bytes, std::move(release));
+}
+
+Span Allocator::adopt(const MemoryBlock& foreign, size_t offset, size_t size_bytes,
+                      std::function<void()> release) {
+  TUFF_CHECK(offset <= foreign.size_bytes && size_bytes <= foreign.size_bytes - offset,
+             "{} bytes at {} of a block of {}", size_bytes, offset, foreign.size_bytes);
   auto block = std::make_unique<Block>();
-  block->raw = {reinterpret_cast<uint64_t>(host), size_bytes, static_cast<std::byte*>(host),
-                MemoryKind::Device, 0};
+  block->raw = foreign;
   block->release = release ? std::move(release) : [] {};
   std::lock_guard lock(state_->mutex);
   const MemoryBlock* raw = &block->raw;
   state_->owners.emplace(raw, std::move(block));
-  return {raw, 0, size_bytes};
+  return {raw, offset, size_bytes};
+}
+
+std::optional<MemoryBlock> Allocator::block_with(uint64_t native) const {
+  std::lock_guard lock(state_->mutex);
+  for (const auto& [raw, block] : state_->owners)
+    if (raw->native == native) return *raw;
+  return std::nullopt;
 }
 
 void Allocator::collect() noexcept {

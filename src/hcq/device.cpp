@@ -148,6 +148,15 @@ void Device::share(const MemoryBlock&, Device& to) {
   fail<Unsupported>("{}: no other device reaches its memory, {} neither", name(), to.name());
 }
 
+MemoryBlock Device::import_host(void*, size_t) {
+  fail<Unsupported>("{}: its kernels cannot work on memory of the process: copy it", name());
+}
+
+void Device::close(const std::string& reason) noexcept {
+  declare_lost(reason);
+  closed_.store(true, std::memory_order_release);
+}
+
 void Device::upload(Span dst, const void* src) {
   const auto* from = static_cast<const std::byte*>(src);
   if (dst.size_bytes == 0) return;

@@ -140,6 +140,10 @@ class Device {
   // Whether kernels and copies reach any memory of the process by its host address, aligned as its
   // elements are: Allocator::adopt().
   virtual bool adopts_host_memory() const { return false; }
+  // A block over memory of the process, for Allocator::adopt(); unmap_block() ends it. Throws
+  // Unsupported where kernels cannot have it, InvalidArgument, naming the rule, for memory that is
+  // not aligned as the device wants.
+  virtual MemoryBlock import_host(void* data, size_t size_bytes);
   // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
   virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
   virtual Queue& compute_queue() = 0;
@@ -165,6 +169,12 @@ class Device {
   // the head of map_block, load and submit, so that later calls on a lost device fail fast.
   void fail_if_lost();
   void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
+  // Whoever owns the device beneath takes it away: like declare_lost(), and memory that is mapped
+  // may not be touched either.
+  void close(const std::string& reason) noexcept;
+  void require_open() {  // throws DeviceLost after close()
+    if (closed_.load(std::memory_order_acquire)) fail_if_lost();
+  }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   // Between hold() and release() somebody waits elsewhere on behalf of this device's queues: that
   // they make no progress is no fault of theirs.
@@ -196,7 +206,7 @@ class Device {
 
  private:
   std::unique_ptr<Allocator> allocator_;
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, closed_{false};
   std::atomic<uint32_t> holds_{0};
   std::mutex lost_mutex_;
   std::string lost_reason_;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,16 @@ class Allocator {
   // dropped and the request retried once; the text lists live bytes, limit and request.
   Span allocate(size_t size_bytes, MemoryKind kind, size_t alignment = 256);
   void free(Span span, const std::vector<TimelinePoint>& last_uses = {}) noexcept;
-  // A span over memory of somebody else, of a device that adopts_host_memory(). Once it was freed
-  // and every point has passed, release() is called, once, by whoever notices: an allocate, free,
-  // trim or collect of any thread, or the allocator's end. No lock of the allocator is held then;
-  // the caller may hold others, so release() must not call back into the engine.
+  // A span over memory of somebody else: a part of a block that the device's kernels reach. Once it
+  // was freed and every point has passed, release() is called, once, by whoever notices: an
+  // allocate, free, trim or collect of any thread, or the allocator's end. No lock of the allocator
+  // is held then; the caller may hold others, so release() must not call back into the engine.
+  Span adopt(const MemoryBlock& foreign, size_t offset, size_t size_bytes,
+             std::function<void()> release);
+  // The same of a device that adopts_host_memory().
   Span adopt(void* host, size_t size_bytes, std::function<void()> release);
+  // The block with that native handle, of the allocator's own or adopted.
+  std::optional<MemoryBlock> block_with(uint64_t native) const;
   // Calls what is due of those. Costs one load where no freed memory of others waits.
   void collect() noexcept;
   void trim();  // give cached blocks back to the driver

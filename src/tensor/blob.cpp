@@ -109,14 +109,21 @@ Tensor taken(const Tensor& row, const Layout& layout, const Sizes& sizes) {
   return layout.reversed.empty() ? t : t.flip(layout.reversed);
 }
 
-void check_blob(const void* data, const Sizes& sizes, const BlobOptions& blob, DType t) {
+void check_layout(const Sizes& sizes, const BlobOptions& blob, const TensorOptions& options) {
+  const DType t = options.dtype;
   detail::require_numbers("from_blob", sizes);
   if (t == DType::Void || t == DType::Index || is_weak(t))
     fail<InvalidArgument>("from_blob: {} is no element type of a tensor", name(t));
-  const int64_t count = graph::element_count(detail::shape_of(sizes));
+  graph::element_count(detail::shape_of(sizes));
   if (!blob.strides.empty() && blob.strides.size() != sizes.size())
     fail<ShapeError>("from_blob: {} strides for the {} axes of {}", blob.strides.size(),
                      sizes.size(), detail::text(sizes));
+  if (options.requires_grad && !is_float(t))
+    fail<InvalidArgument>("requires_grad: {} has no gradient, only floats do", name(t));
+}
+
+void check_pointer(const void* data, const Sizes& sizes, DType t) {
+  const int64_t count = graph::element_count(detail::shape_of(sizes));
   if (data == nullptr && count > 0)
     fail<InvalidArgument>("from_blob: a null pointer for the {} elements of {}", count,
                           detail::text(sizes));
@@ -126,32 +133,56 @@ void check_blob(const void* data, const Sizes& sizes, const BlobOptions& blob, D
         data, size_bytes(t), name(t));
 }
 
+// Memory of the process as the device's kernels take it.
+engine::LentMemory imported(engine::Device& device, void* data, size_t size_bytes,
+                            std::function<void()> release) {
+  hcq::Device& d = device.hcq();
+  const hcq::MemoryBlock block = d.import_host(data, size_bytes);
+  return {.block = block, .release = [&d, block, release = std::move(release)] {
+            d.unmap_block(block);
+            if (release) release();
+          }};
+}
+
 }  // namespace
+
+Tensor detail::tensor_over(const BlobLayout& of, const MakeBuffer& make) {
+  check_layout(of.sizes, of.blob, of.options);
+  const DType t = of.options.dtype;
+  const bool empty = graph::element_count(shape_of(of.sizes)) == 0;
+  const std::vector<int64_t> extents = of.sizes;
+  const bool dense = empty || is_row_major(extents, of.blob.strides);
+  Layout layout;
+  if (!dense) layout = layout_of(of.sizes, of.blob.strides, t);
+  const int64_t count = dense ? row_major_count(extents) : layout.count;
+  const Ref<engine::Buffer> memory = make(count, size_t(layout.before) * size_bytes(t));
+  const Tensor flat = wrap(graph::buffer(memory), memory->device);
+  return dense ? flat.reshape(of.sizes) : taken(flat, layout, of.sizes);
+}
 
 Tensor Tensor::from_blob(void* data, const Sizes& sizes, BlobOptions blob,
                          const TensorOptions& options) {
-  check_blob(data, sizes, blob, options.dtype);
+  check_layout(sizes, blob, options);
+  check_pointer(data, sizes, options.dtype);
   const bool empty = graph::element_count(detail::shape_of(sizes)) == 0;
-  const std::vector<int64_t> extents = sizes;
-  const bool dense = empty || is_row_major(extents, blob.strides);
-  Layout layout;
-  if (!dense) layout = layout_of(sizes, blob.strides, options.dtype);
-  if (options.requires_grad && !is_float(options.dtype))
-    fail<InvalidArgument>("requires_grad: {} has no gradient, only floats do", name(options.dtype));
-  const std::string target = engine::canonical_device(options.device);
-  const std::shared_ptr<engine::Device> cpu = engine::Device::get("CPU");
-
-  const size_t lead = size_t(layout.before) * size_bytes(options.dtype);
-  const int64_t count = dense ? row_major_count(extents) : layout.count;
-  std::function<void()> release;
-  if (blob.deleter) release = [deleter = std::move(blob.deleter), data] { deleter(data); };
-  const auto memory = make_ref<engine::Buffer>(
-      cpu, options.dtype, count,
-      engine::HostMemory{empty ? nullptr : static_cast<std::byte*>(data) - lead, std::move(release),
-                         blob.read_only});
-  Tensor t = detail::wrap(graph::buffer(memory), cpu->name());
-  t = dense ? t.reshape(sizes) : taken(t, layout, sizes);
-  if (target != cpu->name()) t = t.to(target);
+  const std::shared_ptr<engine::Device> target = engine::Device::get(options.device),
+                                        cpu = engine::Device::get("CPU");
+  const auto release = [deleter = blob.deleter, data] {
+    if (deleter) deleter(data);
+  };
+  const auto make = [&](int64_t count, size_t lead) {
+    std::byte* begin = empty ? nullptr : static_cast<std::byte*>(data) - lead;
+    const bool adopted = target->hcq().adopts_host_memory();
+    if (!blob.in_place || empty || adopted)
+      return make_ref<engine::Buffer>(blob.in_place && adopted ? target : cpu, options.dtype, count,
+                                      engine::HostMemory{begin, release, blob.read_only});
+    engine::LentMemory memory =
+        imported(*target, begin, size_t(count) * size_bytes(options.dtype), release);
+    memory.read_only = blob.read_only;
+    return make_ref<engine::Buffer>(target, options.dtype, count, std::move(memory));
+  };
+  Tensor t = detail::tensor_over({sizes, blob, options}, make);
+  if (target->name() != t.device()) t = t.to(target->name());
   if (options.requires_grad) t.set_requires_grad();
   return t;
 }

@@ -74,6 +74,16 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
 std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
                                 bool keep_dtypes = false);
+// A tensor over memory of somebody else: what strides mean is settled, then `make` is asked for a
+// Buffer of `count` elements, `lead` bytes in front of the first element. Checks all but the
+// memory.
+struct BlobLayout {
+  const Sizes& sizes;
+  const BlobOptions& blob;
+  const TensorOptions& options;
+};
+using MakeBuffer = std::function<Ref<engine::Buffer>(int64_t count, size_t lead)>;
+Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
 // InvalidArgument if the memory that the tensor stands for is somebody else's and read-only.
 void require_writable(const char* what, const Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);
@@ -107,6 +117,8 @@ void for_each_live(const std::function<void(TensorImpl&)>& fn);
 // along.
 std::vector<Tensor> pending_generator_states();
 void generators_realized();
+// Forgets the device's generator: its next random numbers begin anew.
+void drop_generator(const std::string& device);
 
 // What the variables of symbolic extents are while a Jit captures on this thread.
 const graph::VariableValues& bound_variables();

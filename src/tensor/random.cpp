@@ -139,6 +139,12 @@ std::vector<Tensor> pending_generator_states() {
   return out;
 }
 
+void drop_generator(const std::string& device) {
+  Generators& g = generators();
+  std::lock_guard lock(g.mutex);
+  g.by_device.erase(device);
+}
+
 void generators_realized() {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);

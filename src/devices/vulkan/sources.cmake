@@ -4,13 +4,16 @@ set(TUFF_VULKAN_SOURCES
   vulkan/device/api.cpp
   vulkan/device/context.cpp
   vulkan/device/describe.cpp
+  vulkan/device/enabled.cpp
   vulkan/device/facts.cpp
   vulkan/device/instance.cpp
   vulkan/device/limits.cpp
   vulkan/device/matrices.cpp
   vulkan/device/select.cpp
   vulkan/device/vulkan_device.cpp
+  vulkan/interop.cpp
   vulkan/memory/blocks.cpp
+  vulkan/memory/external.cpp
   vulkan/program/cache.cpp
   vulkan/program/loader.cpp
   vulkan/queue/bindings.cpp

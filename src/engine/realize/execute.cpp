@@ -164,6 +164,7 @@ void copy_by_device(Device& by, const BoundCopy& c) {
 void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
   constexpr int64_t kPieceBytes = 4 << 20;
   const int64_t count = dst->count;
+  for (const Ref<Buffer>& side : {src, dst}) side->on().hcq().require_open();
   if (const std::byte* from = src->span().host()) {
     src->on().queue().wait(src->last_use());
     src->origin().require();

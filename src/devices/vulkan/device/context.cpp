@@ -44,8 +44,20 @@ Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::st
   api.vkGetDeviceQueue(device, facts.queue_family, 0, &queue);
 }
 
+Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name,
+                 LentDevice lent_device)
+    : instance(std::move(shared_instance)),
+      facts(std::move(known)),
+      name(std::move(device_name)),
+      api(instance->api),
+      device(lent_device.device),
+      queue(lent_device.queue),
+      lent(std::move(lent_device)) {
+  load_device(api, instance->handle, device);
+}
+
 Context::~Context() {
-  if (device) api.vkDestroyDevice(device, nullptr);
+  if (device && !lent.device) api.vkDestroyDevice(device, nullptr);
 }
 
 // Work that waits for a signal which nobody will raise never ends, and vkDeviceWaitIdle knows no
@@ -53,6 +65,8 @@ Context::~Context() {
 void Context::settle() noexcept {
   constexpr int64_t kPatienceMs = 5000;
   if (!lost()) return;
+  // To wait for the whole device takes all of its queues, of which the others are the lender's.
+  if (lent.device) return abandon();
   try {
     auto idle = std::make_shared<std::promise<void>>();
     std::future<void> ended = idle->get_future();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,9 +13,19 @@
 
 namespace tuff::devices::vulkan {
 
+// A VkDevice that an application lends with a queue.
+struct LentDevice {
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  std::function<void()> lock_queue, unlock_queue;  // both or none
+  bool exportable_memory = false;
+};
+
 class Context {
  public:
   Context(std::shared_ptr<Instance> instance, Facts facts, std::string name);
+  // Destroys neither the device nor waits for anything else than tuff's own work.
+  Context(std::shared_ptr<Instance> instance, Facts facts, std::string name, LentDevice lent);
   ~Context();
   Context(const Context&) = delete;
 
@@ -42,7 +53,8 @@ class Context {
   const std::string name;  // "VULKAN:0"
   VkApi api;
   VkDevice device = VK_NULL_HANDLE;
-  VkQueue queue = VK_NULL_HANDLE;  // guarded by the Queue's lock
+  VkQueue queue = VK_NULL_HANDLE;  // guarded by the Queue's lock, and by the lender's
+  const LentDevice lent;           // with a null device: the context's own
 
  private:
   [[noreturn]] void throw_failed(VkResult result, const char* call, const std::string& what);
@@ -50,6 +62,23 @@ class Context {
   std::atomic<bool> lost_{false};
   std::mutex mutex_;
   std::string lost_text_;
+};
+
+// Held around what Vulkan wants synchronized for a queue.
+class QueueGuard {
+ public:
+  explicit QueueGuard(const Context& context) : lent_(context.lent) {
+    if (lent_.lock_queue) [[unlikely]]
+      lent_.lock_queue();
+  }
+  ~QueueGuard() {
+    if (lent_.unlock_queue) [[unlikely]]
+      lent_.unlock_queue();
+  }
+  QueueGuard(const QueueGuard&) = delete;
+
+ private:
+  const LentDevice& lent_;
 };
 
 }  // namespace tuff::devices::vulkan

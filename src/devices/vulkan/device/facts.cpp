@@ -91,9 +91,12 @@ void settle_version(Facts& f) {
   if (!allowed.vulkan12) f.version = std::min<uint32_t>(f.version, VK_API_VERSION_1_1);
 }
 
-void read_features(const VkApi& api, Facts& f) {
+void read_features(const VkApi& api, Facts& f, const Enabled* enabled) {
   FeatureChain chain(f.version, f.extensions);
-  api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
+  if (enabled)
+    read_enabled(*enabled, chain);
+  else
+    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
 #define TUFF_VK_CAP(name, bit, disable, prose) f.caps.name = chain.bit;
 #define TUFF_VK_PROPERTY(name, disable, prose)
 #include "devices/vulkan/device/caps.def"
@@ -113,6 +116,8 @@ struct PropertyChain {
   VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceFloatControlsProperties floats{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
   VkPhysicalDeviceShaderCorePropertiesAMD cu{
@@ -127,6 +132,7 @@ void query_properties(const VkApi& api, const Facts& f, PropertyChain& p) {
   if (f.version >= VK_API_VERSION_1_3) link(chain, p.maintenance4);
   if (offered(kDriver, f.version, f.extensions)) link(chain, p.driver);
   if (offered(kFloatControls, f.version, f.extensions)) link(chain, p.floats);
+  if (f.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) link(chain, p.host);
   if (f.has_extension(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) link(chain, p.sm);
   if (f.has_extension(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(chain, p.cu);
   p.base.pNext = chain;
@@ -152,6 +158,7 @@ void read_properties(const VkApi& api, Facts& f) {
     f.compute_units =
         p.cu.shaderEngineCount * p.cu.shaderArraysPerEngineCount * p.cu.computeUnitsPerShaderArray;
   }
+  f.host_import_alignment = p.host.minImportedHostPointerAlignment;
   bool in_compute = p.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
   auto op = [&](VkSubgroupFeatureFlags bit) {
     return in_compute && (p.subgroup.supportedOperations & bit);
@@ -167,6 +174,29 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.signedZeroInfNanPreserve =
       p.floats.shaderSignedZeroInfNanPreserveFloat32 &&
       (!f.caps.shaderFloat64 || p.floats.shaderSignedZeroInfNanPreserveFloat64);
+}
+
+// What Blocks makes of such memory: buffers without an allocation of their own kind.
+bool has_external_buffers(const VkApi& api, const Facts& f, const char* extension,
+                          VkExternalMemoryHandleTypeFlagBits type,
+                          VkExternalMemoryFeatureFlags wanted) {
+  if (!f.has_extension(extension) || !api.vkGetPhysicalDeviceExternalBufferProperties) return false;
+  VkPhysicalDeviceExternalBufferInfo info{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO};
+  info.usage = buffer_usage(f);
+  info.handleType = type;
+  VkExternalBufferProperties found{VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  api.vkGetPhysicalDeviceExternalBufferProperties(f.handle, &info, &found);
+  const auto features = found.externalMemoryProperties.externalMemoryFeatures;
+  return (features & wanted) && !(features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT);
+}
+
+void read_external_memory(const VkApi& api, Facts& f) {
+  f.caps.hostMemory = has_external_buffers(api, f, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,
+                                           VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+                                           VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
+  f.caps.memoryFd = has_external_buffers(api, f, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                                         VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
+                                         VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
 }
 
 uint32_t count(const Caps& caps) {
@@ -245,7 +275,15 @@ int Facts::rank() const {
   }
 }
 
-Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
+VkBufferUsageFlags buffer_usage(const Facts& f) {
+  VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                             VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (f.caps.bufferDeviceAddress) usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  if (f.caps.texelViews) usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  return usage;
+}
+
+Facts gather_facts(const Instance& instance, VkPhysicalDevice handle, const Enabled* enabled) {
   const VkApi& api = instance.api;
   Facts f;
   f.handle = handle;
@@ -257,13 +295,14 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle) {
                             VK_API_VERSION_MAJOR(f.version), VK_API_VERSION_MINOR(f.version));
     return f;
   }
-  f.extensions = device_extensions(api, handle);
+  f.extensions = enabled ? enabled->extensions : device_extensions(api, handle);
   settle_version(f);
   api.vkGetPhysicalDeviceMemoryProperties(handle, &f.memory);
   choose_queue_family(api, f);
-  read_features(api, f);
+  read_features(api, f, enabled);
   read_properties(api, f);
-  read_matrices(api, f);
+  read_matrices(api, f, enabled);
+  read_external_memory(api, f);
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
   f.caps_offered = count(f.caps);
@@ -289,6 +328,8 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   need(f.caps.cooperativeMatrix, kMemoryModel);
   if (f.caps.cooperativeMatrix) names.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   if (f.caps.bfloat16Matrix) names.push_back(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
+  if (f.caps.hostMemory) names.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (f.caps.memoryFd) names.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
   if (f.caps.calibratedTimestamps) names.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   // A portability driver (MoltenVK) requires that its subset is named.
   if (f.has_extension("VK_KHR_portability_subset")) names.push_back("VK_KHR_portability_subset");

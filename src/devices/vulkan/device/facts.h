@@ -66,7 +66,8 @@ struct Facts {
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
   std::vector<MatrixShape> matrix_shapes;  // that tuff can use; failed ones are taken out
-  std::vector<std::string> extensions;     // all that the device offers
+  std::vector<std::string> extensions;     // all that the device offers, or its owner has enabled
+  uint64_t host_import_alignment = 0;      // of address and size, where there is hostMemory
   Caps caps;
   uint32_t caps_offered = 0;  // how many the driver has, before the mask
   std::string disabled;       // by TUFF_VK_DISABLE, of what the driver has: names of caps.def
@@ -82,12 +83,27 @@ struct Facts {
   int rank() const;               // of Candidate
 };
 
+// What the owner of a VkDevice has enabled at its creation. A null chain: nothing.
+struct Enabled {
+  std::vector<std::string> extensions;
+  const void* features = nullptr;  // VkDeviceCreateInfo::pNext
+  const VkPhysicalDeviceFeatures* core_features = nullptr;
+};
+
 // Reads cooperativeMatrix, bfloat16Matrix and the shapes (matrices.cpp); after the subgroup's size.
-void read_matrices(const VkApi& api, Facts& f);
+void read_matrices(const VkApi& api, Facts& f, const Enabled* enabled);
 // Of the shapes those that the caps in force allow.
 std::vector<MatrixShape> usable_shapes(const Facts& f);
 
-Facts gather_facts(const Instance& instance, VkPhysicalDevice handle);
+// With `enabled` of a device that somebody else creates or has created.
+Facts gather_facts(const Instance& instance, VkPhysicalDevice handle,
+                   const Enabled* enabled = nullptr);
+
+// The feature bits of such a chain, whichever structures it names them in (enabled.cpp).
+void read_enabled(const Enabled& enabled, FeatureChain& out);
+
+// Of buffers that kernels and copies are to work on.
+VkBufferUsageFlags buffer_usage(const Facts& facts);
 
 // Extensions to name at vkCreateDevice: what the caps need and the device's version has not in
 // core.

@@ -100,6 +100,18 @@ std::shared_ptr<Instance> Instance::open(std::span<const std::string> loader_nam
   return instance;
 }
 
+std::shared_ptr<Instance> Instance::adopt(VkInstance handle, uint32_t api_version,
+                                          PFN_vkGetInstanceProcAddr entry) {
+  const std::string names[] = {"libvulkan.so.1", "libvulkan.so"};
+  auto instance = std::make_shared<Instance>();
+  instance->owned = false;
+  instance->handle = handle;
+  instance->version = api_version;
+  instance->api.vkGetInstanceProcAddr = entry ? entry : open_loader(names);
+  load_instance(instance->api, handle);
+  return instance;
+}
+
 void Instance::create(bool want_validation) {
   api.vkEnumerateInstanceVersion(&version);
   validation = want_validation && has_layer(api, kValidationLayer);
@@ -145,7 +157,7 @@ void Instance::watch_messages() {
 
 Instance::~Instance() {
   if (messenger_) api.vkDestroyDebugUtilsMessengerEXT(handle, messenger_, nullptr);
-  if (handle) api.vkDestroyInstance(handle, nullptr);
+  if (handle && owned) api.vkDestroyInstance(handle, nullptr);
 }
 
 }  // namespace tuff::devices::vulkan

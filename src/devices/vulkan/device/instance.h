@@ -19,6 +19,10 @@ class Instance {
   static std::shared_ptr<Instance> acquire();
   // A new one through the first of these loader libraries; for acquire() and tests.
   static std::shared_ptr<Instance> open(std::span<const std::string> loader_names, bool validation);
+  // Over an application's VkInstance, which it destroys itself; `entry` may be null. Throws
+  // Unsupported where the loader or a function is missing.
+  static std::shared_ptr<Instance> adopt(VkInstance handle, uint32_t api_version,
+                                         PFN_vkGetInstanceProcAddr entry);
   Instance() = default;
   ~Instance();
   Instance(const Instance&) = delete;
@@ -28,6 +32,7 @@ class Instance {
   uint32_t version = VK_API_VERSION_1_0;
   bool debug_utils = false;
   bool validation = false;
+  bool owned = true;
 
  private:
   void create(bool want_validation);

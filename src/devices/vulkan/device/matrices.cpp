@@ -32,12 +32,15 @@ std::optional<MatrixShape> shape_of(const VkCooperativeMatrixPropertiesKHR& p) {
 
 }  // namespace
 
-void read_matrices(const VkApi& api, Facts& f) {
+void read_matrices(const VkApi& api, Facts& f, const Enabled* enabled) {
   if (!f.has_extension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) ||
       !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
     return;
   FeatureChain chain(f.version, f.extensions);
-  api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
+  if (enabled)
+    read_enabled(*enabled, chain);
+  else
+    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
   f.caps.cooperativeMatrix =
       chain.matrices.cooperativeMatrix && chain.memory_model.vulkanMemoryModel;
   f.caps.bfloat16Matrix = f.caps.cooperativeMatrix && chain.bfloat16.shaderBFloat16Type &&

@@ -11,9 +11,16 @@ namespace vulkan {
 
 VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts,
                            const std::string& name)
-    : context_(std::make_shared<Context>(std::move(instance), facts, name)),
-      info_(make_info(facts, name)),
-      target_(make_target(facts)),
+    : VulkanDevice(std::make_shared<Context>(std::move(instance), facts, name)) {}
+
+VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts,
+                           const std::string& name, LentDevice lent)
+    : VulkanDevice(std::make_shared<Context>(std::move(instance), facts, name, std::move(lent))) {}
+
+VulkanDevice::VulkanDevice(std::shared_ptr<Context> context)
+    : context_(std::move(context)),
+      info_(make_info(context_->facts, context_->name)),
+      target_(make_target(context_->facts)),
       blocks_(context_),
       loader_(context_, target_),
       queue_(*this, context_) {}
@@ -45,13 +52,14 @@ Candidate absent(std::string reason) {
   return c;
 }
 
+}  // namespace
+
 VulkanDevice& native(hcq::Device& device) {
   auto* d = dynamic_cast<VulkanDevice*>(&device);
   if (!d) fail<InvalidArgument>("{} is not a Vulkan device", device.name());
   return *d;
 }
 
-}  // namespace
 }  // namespace vulkan
 
 std::vector<Candidate> vulkan_probe() {

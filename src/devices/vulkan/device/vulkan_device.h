@@ -16,6 +16,9 @@ namespace tuff::devices::vulkan {
 class VulkanDevice final : public hcq::Device {
  public:
   VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name);
+  // On a device that an application lends.
+  VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name,
+               LentDevice lent);
   ~VulkanDevice() override;
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
@@ -24,6 +27,10 @@ class VulkanDevice final : public hcq::Device {
     return blocks_.map(size_bytes, kind);
   }
   void unmap_block(const hcq::MemoryBlock& block) noexcept override { blocks_.unmap(block); }
+  hcq::MemoryBlock import_host(void* data, size_t size_bytes) override {
+    fail_if_lost();
+    return blocks_.import_host(data, size_bytes);
+  }
   std::vector<std::unique_ptr<hcq::Program>> load(
       std::span<const render::Binary> binaries) override {
     fail_if_lost();
@@ -40,11 +47,15 @@ class VulkanDevice final : public hcq::Device {
   void settle() noexcept override { context_->settle(); }
   const std::shared_ptr<Context>& context() const { return context_; }
   Loader& loader() { return loader_; }
+  Blocks& blocks() { return blocks_; }
+  // Null without timelineSemaphore.
+  VkSemaphore timeline_semaphore() const { return queue_.semaphore(); }
 
  protected:
   void on_lost() noexcept override { context_->abandon(); }
 
  private:
+  explicit VulkanDevice(std::shared_ptr<Context> context);
   std::shared_ptr<Context> context_;
   hcq::DeviceInfo info_;
   Target target_;
@@ -52,5 +63,8 @@ class VulkanDevice final : public hcq::Device {
   Loader loader_;
   VulkanQueue queue_;  // last: closed first, while memory and kernels in flight still exist
 };
+
+// InvalidArgument for any other device.
+VulkanDevice& native(hcq::Device& device);
 
 }  // namespace tuff::devices::vulkan

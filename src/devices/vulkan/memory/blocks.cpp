@@ -1,5 +1,7 @@
 #include "devices/vulkan/memory/blocks.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -80,25 +82,23 @@ int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t 
 }
 
 Blocks::~Blocks() {
-  for (auto [buffer, memory] : live_) release(buffer, memory);
+  for (const auto& [buffer, beneath] : live_) release(buffer, beneath);
 }
 
-VkBuffer Blocks::create_buffer(size_t size_bytes) {
+VkBuffer Blocks::create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external) {
+  VkExternalMemoryBufferCreateInfo shared{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+  shared.handleTypes = external;
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  if (external) info.pNext = &shared;
   info.size = size_bytes;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
-  if (context_->facts.caps.bufferDeviceAddress)
-    info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-  if (context_->facts.caps.texelViews) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  info.usage = buffer_usage(context_->facts) | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
   context_->check(context_->api.vkCreateBuffer(context_->device, &info, nullptr, &buffer),
                   "vkCreateBuffer", fmt::format("{} bytes", size_bytes));
   return buffer;
 }
 
-VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind,
-                                uint32_t* type_out) {
+void Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out) {
   Context& c = *context_;
   VkMemoryRequirements needs{};
   c.api.vkGetBufferMemoryRequirements(c.device, buffer, &needs);
@@ -113,21 +113,23 @@ VkDeviceMemory Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryK
   }
   VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  VkExportMemoryAllocateInfo shared{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO};
+  shared.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
   VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
   if (c.facts.caps.bufferDeviceAddress) info.pNext = &flags;
+  if (out.exportable) shared.pNext = std::exchange(info.pNext, &shared);
   info.allocationSize = needs.size;
   info.memoryTypeIndex = static_cast<uint32_t>(type);
-  VkDeviceMemory memory = VK_NULL_HANDLE;
-  VkResult result = c.api.vkAllocateMemory(c.device, &info, nullptr, &memory);
+  VkResult result = c.api.vkAllocateMemory(c.device, &info, nullptr, &out.memory);
   // The host-visible window of a discrete card is small; argument blocks also work outside it.
   if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY && kind == hcq::MemoryKind::Args) {
-    return allocate(buffer, size_bytes, hcq::MemoryKind::Upload, type_out);
+    return allocate(buffer, size_bytes, hcq::MemoryKind::Upload, out);
   }
   c.check(result, "vkAllocateMemory",
           fmt::format("{} bytes of {} memory (heap {} has {} bytes in all)", size_bytes,
                       kind_name(kind), heap, heap_bytes));
-  *type_out = static_cast<uint32_t>(type);
-  return memory;
+  out.type = info.memoryTypeIndex;
+  out.allocation_bytes = needs.size;
 }
 
 uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
@@ -152,50 +154,69 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
     fail<OutOfMemory>("{}: a block of {} bytes exceeds the driver's largest allocation of {} bytes",
                       c.name, size_bytes, c.facts.max_allocation_bytes);
   }
-  VkBuffer buffer = create_buffer(size_bytes);
-  VkDeviceMemory memory = VK_NULL_HANDLE;
-  hcq::MemoryBlock block{.size_bytes = size_bytes, .kind = kind};
+  Beneath beneath;
+  beneath.exportable = c.lent.exportable_memory && kind == hcq::MemoryKind::Device;
+  VkBuffer buffer = create_buffer(
+      size_bytes, beneath.exportable ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : 0);
+  hcq::MemoryBlock block;
   try {
-    uint32_t type = 0;
-    memory = allocate(buffer, size_bytes, kind, &type);
-    c.check(c.api.vkBindBufferMemory(c.device, buffer, memory, 0), "vkBindBufferMemory");
-    VkMemoryPropertyFlags flags = c.facts.memory.memoryTypes[type].propertyFlags;
+    allocate(buffer, size_bytes, kind, beneath);
+    c.check(c.api.vkBindBufferMemory(c.device, buffer, beneath.memory, 0), "vkBindBufferMemory");
+    VkMemoryPropertyFlags flags = c.facts.memory.memoryTypes[beneath.type].propertyFlags;
     bool host = (flags & kHost) == kHost && (kind != hcq::MemoryKind::Device || (flags & kCached));
+    void* data = nullptr;
     if (host) {
-      void* data = nullptr;
-      c.check(c.api.vkMapMemory(c.device, memory, 0, VK_WHOLE_SIZE, 0, &data), "vkMapMemory");
-      block.host = static_cast<std::byte*>(data);
+      c.check(c.api.vkMapMemory(c.device, beneath.memory, 0, VK_WHOLE_SIZE, 0, &data),
+              "vkMapMemory");
       if (c.facts.software()) os::prefer_huge_pages(data, size_bytes);
     }
-    std::lock_guard lock(mutex_);
-    live_.emplace(buffer, memory);
+    block = keep(buffer, beneath, size_bytes, data);
   } catch (...) {
-    release(buffer, memory);
+    release(buffer, beneath);
     throw;
   }
-  block.address = address_of(buffer, size_bytes);
-  block.native = reinterpret_cast<uint64_t>(buffer);
+  block.kind = kind;
   TUFF_DEBUG_LINE(7, "{}: block of {} bytes of {} memory at {:#x}{}", c.name, size_bytes,
                   kind_name(kind), block.address, block.host ? ", mapped" : "");
   return block;
 }
 
+hcq::MemoryBlock Blocks::keep(VkBuffer buffer, const Beneath& beneath, size_t size_bytes,
+                              void* host) {
+  hcq::MemoryBlock block{.address = address_of(buffer, size_bytes),
+                         .size_bytes = size_bytes,
+                         .host = static_cast<std::byte*>(host),
+                         .native = reinterpret_cast<uint64_t>(buffer)};
+  std::lock_guard lock(mutex_);
+  live_.emplace(buffer, beneath);
+  return block;
+}
+
 void Blocks::unmap(const hcq::MemoryBlock& block) noexcept {
   VkBuffer buffer = buffer_of(block);
-  VkDeviceMemory memory = VK_NULL_HANDLE;
+  Beneath beneath;
   {
     std::lock_guard lock(mutex_);
     auto it = live_.find(buffer);
     if (it == live_.end()) return;
-    memory = it->second;
+    beneath = it->second;
     live_.erase(it);
   }
-  release(buffer, memory);
+  release(buffer, beneath);
 }
 
-void Blocks::release(VkBuffer buffer, VkDeviceMemory memory) noexcept {
-  context_->api.vkDestroyBuffer(context_->device, buffer, nullptr);
-  if (memory) context_->api.vkFreeMemory(context_->device, memory, nullptr);  // also unmaps
+Blocks::Beneath Blocks::beneath(const hcq::MemoryBlock& block) const {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(buffer_of(block));
+  TUFF_CHECK(it != live_.end(), "{}: a block that it does not know", context_->name);
+  return it->second;
+}
+
+void Blocks::release(VkBuffer buffer, const Beneath& beneath) noexcept {
+  const Context& c = *context_;
+  if (beneath.owns_buffer) c.api.vkDestroyBuffer(c.device, buffer, nullptr);
+  if (beneath.owns_memory && beneath.memory)
+    c.api.vkFreeMemory(c.device, beneath.memory, nullptr);  // also unmaps
 }
 
 }  // namespace tuff::devices::vulkan

@@ -25,10 +25,35 @@ class Blocks {
   hcq::MemoryBlock map(size_t size_bytes, hcq::MemoryKind kind);
   void unmap(const hcq::MemoryBlock& block) noexcept;
 
+  // Blocks over memory of others (external.cpp); each ends with unmap(), which destroys what stands
+  // here beside it. An application's buffer, which it keeps:
+  hcq::MemoryBlock adopt(VkBuffer buffer, VkDeviceMemory memory, size_t size_bytes, void* host);
+  // A buffer over size_bytes of an application's memory; InvalidArgument for an offset that is not
+  // aligned as the driver wants, or a type of memory that buffers cannot lie in.
+  hcq::MemoryBlock lay_over(VkDeviceMemory memory, uint32_t type, size_t offset, size_t size_bytes,
+                            void* host);
+  // Memory of the process: Device::import_host().
+  hcq::MemoryBlock import_host(void* data, size_t size_bytes);
+
+  // What lies beneath a block.
+  struct Beneath {
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    size_t memory_offset = 0;  // of the buffer's byte 0
+    size_t allocation_bytes = 0;
+    uint32_t type = 0;
+    bool exportable = false;
+    bool owns_buffer = true, owns_memory = true;
+  };
+  Beneath beneath(const hcq::MemoryBlock& block) const;
+  // A new file descriptor; Unsupported for memory that is not exportable.
+  int export_fd(const hcq::MemoryBlock& block) const;
+
  private:
-  VkBuffer create_buffer(size_t size_bytes);
-  VkDeviceMemory allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, uint32_t* type);
-  void release(VkBuffer buffer, VkDeviceMemory memory) noexcept;
+  VkBuffer create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external = 0);
+  void allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out);
+  void import_memory(VkBuffer buffer, void* data, size_t size_bytes, Beneath& out);
+  hcq::MemoryBlock keep(VkBuffer buffer, const Beneath& beneath, size_t size_bytes, void* host);
+  void release(VkBuffer buffer, const Beneath& beneath) noexcept;
   uint64_t address_of(VkBuffer buffer, size_t size_bytes);
 
   // Without device addresses a block's address is an identity: its own, and a multiple of
@@ -36,8 +61,9 @@ class Blocks {
   static constexpr uint64_t kFirstFakeAddress = 1 << 20, kFakeAddressGap = 1 << 16;
 
   std::shared_ptr<Context> context_;
-  std::mutex mutex_;
-  std::unordered_map<VkBuffer, VkDeviceMemory> live_;
+  mutable std::mutex mutex_;
+  // An application may lend a buffer several times.
+  std::unordered_multimap<VkBuffer, Beneath> live_;
   uint64_t next_address_ = kFirstFakeAddress;
 };
 

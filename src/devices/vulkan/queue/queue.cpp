@@ -113,6 +113,7 @@ void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_
 TUFF_REPLAY_CODE(vulkan)
 void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
   const VkApi& api = context_->api;
+  const QueueGuard guard(*context_);
   if (context_->facts.caps.synchronization2) {
     context_->check(api.vkQueueSubmit2(context_->queue, 1, &list.submission.info2(), fence),
                     "vkQueueSubmit2");
@@ -132,6 +133,7 @@ void VulkanQueue::add_to(hcq::Footprint& out) const {
   out.add(&c.api.vkQueueSubmit, sizeof c.api.vkQueueSubmit);
   out.add(&c.device, sizeof c.device);
   out.add(&c.queue, sizeof c.queue);
+  out.add_object(c.lent);
 }
 
 std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {

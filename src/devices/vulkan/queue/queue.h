@@ -25,6 +25,7 @@ class VulkanQueue final : public hcq::Queue {
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return *timeline_; }
   void add_to(hcq::Footprint& out) const override;
+  VkSemaphore semaphore() const { return semaphore_ ? semaphore_->semaphore() : VK_NULL_HANDLE; }
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
 
  private:

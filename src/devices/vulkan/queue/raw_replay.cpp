@@ -80,6 +80,7 @@ class VulkanRawReplay final : public RawReplay {
 
   void run() override {
     ++signal_.value;
+    const QueueGuard guard(*context_);
     context_->check(submit_(context_->queue, 1, &info_, VK_NULL_HANDLE), "vkQueueSubmit2");
     context_->check(wait_(context_->device, &wait_info_, UINT64_MAX), "vkWaitSemaphores");
   }

@@ -16,7 +16,7 @@ TimelineSignal::TimelineSignal(std::shared_ptr<Context> context, uint64_t initia
 }
 
 TimelineSignal::~TimelineSignal() {
-  context_->api.vkDestroySemaphore(context_->device, semaphore_, nullptr);
+  if (owned_) context_->api.vkDestroySemaphore(context_->device, semaphore_, nullptr);
 }
 
 uint64_t TimelineSignal::value() const {

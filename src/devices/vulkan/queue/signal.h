@@ -12,6 +12,9 @@ namespace tuff::devices::vulkan {
 class TimelineSignal final : public hcq::Signal {
  public:
   TimelineSignal(std::shared_ptr<Context> context, uint64_t initial);
+  // Over a timeline semaphore of somebody else.
+  TimelineSignal(VkSemaphore semaphore, std::shared_ptr<Context> context)
+      : context_(std::move(context)), semaphore_(semaphore), owned_(false) {}
   ~TimelineSignal() override;
   uint64_t value() const override;
   bool wait(uint64_t value, uint64_t timeout_ns) override;
@@ -22,6 +25,7 @@ class TimelineSignal final : public hcq::Signal {
  private:
   std::shared_ptr<Context> context_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  bool owned_ = true;
 };
 
 }  // namespace tuff::devices::vulkan

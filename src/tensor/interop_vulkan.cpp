@@ -1,0 +1,149 @@
+// Sharing with an application that uses Vulkan: devices by name, tensors over its memory, memory of
+// tensors for it, and waiting for each other.
+#include <tuff/interop/vulkan.h>
+
+#include <atomic>
+
+#include "base/check.h"
+#include "devices/vulkan_interop.h"
+#include "engine/device.h"
+#include "tensor/impl.h"
+
+namespace tuff::interop {
+namespace {
+
+constexpr const char* kLentPrefix = "VULKAN:app";
+
+void require_lent(const char* what, const std::string& device) {
+  if (!device.starts_with(kLentPrefix))
+    fail<InvalidArgument>("{}: {} is no application's device: give the name from open_vulkan()",
+                          what, device);
+}
+
+struct Realized {
+  std::shared_ptr<engine::Device> device;
+  Ref<engine::Buffer> buffer;
+};
+
+Realized realized(const char* what, const Tensor& given) {
+  Tensor t(given);
+  if (!t.defined()) fail<InvalidArgument>("{}: an undefined tensor", what);
+  if (!t.device().starts_with("VULKAN:"))
+    fail<InvalidArgument>("{}: the tensor is on {}: to(\"VULKAN\") it, or from_blob() there", what,
+                          t.device());
+  t.realize();
+  const Ref<engine::Buffer> buffer = detail::buffer_of(t);
+  buffer->on().hcq().require_open();
+  return {buffer->shared_device(), buffer};
+}
+
+template <class Memory>
+Tensor blob_over(const Memory& memory, const Sizes& sizes, const BlobOptions& blob,
+                 const TensorOptions& options) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(options.device);
+  hcq::Device& on = device->hcq();
+  const auto make = [&](int64_t count, size_t lead) {
+    if (lead > memory.offset)
+      fail<InvalidArgument>("from_blob: elements {} bytes in front of byte {} of the memory", lead,
+                            memory.offset);
+    Memory part = memory;
+    part.offset -= lead;
+    const size_t bytes = size_t(count) * size_bytes(options.dtype);
+    const hcq::MemoryBlock block = devices::vulkan_block_over(on, part, bytes);
+    // A buffer of tuff's own begins where the tensor does.
+    constexpr bool kLaidOver = std::is_same_v<Memory, VulkanMemory>;
+    engine::LentMemory lent{.block = block, .offset = kLaidOver ? 0 : size_t(part.offset)};
+    lent.read_only = blob.read_only;
+    lent.release = [&on, block, deleter = blob.deleter] {
+      on.unmap_block(block);
+      if (deleter) deleter(nullptr);
+    };
+    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+  };
+  Tensor t = detail::tensor_over({sizes, blob, options}, make);
+  if (options.requires_grad) t.set_requires_grad();
+  return t;
+}
+
+// One command that names the semaphore, after everything submitted before.
+template <class Command>
+uint64_t submit_alone(engine::Device& device, VulkanPoint point) {
+  const std::unique_ptr<hcq::Signal> signal =
+      devices::vulkan_signal_over(device.hcq(), point.semaphore);
+  hcq::CommandList list;
+  list.slot_count = 1;
+  list.commands.push_back({.body = Command{signal.get(), 0}});
+  hcq::Queue& queue = device.queue();
+  return queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), {&point.value, 1});
+}
+
+}  // namespace
+
+VulkanNeeds vulkan_needs(VkInstance instance, VkPhysicalDevice physical_device,
+                         uint32_t api_version, PFN_vkGetInstanceProcAddr get_instance_proc_addr) {
+  return devices::vulkan_needs(instance, physical_device, api_version, get_instance_proc_addr);
+}
+
+std::string open_vulkan(const VulkanApplication& application) {
+  static std::atomic<uint32_t> opened{0};
+  const std::string name = fmt::format("{}{}", kLentPrefix, opened++);
+  engine::Device::add(devices::vulkan_open_lent(application, name));
+  return name;
+}
+
+void close_vulkan(const std::string& device) {
+  require_lent("close_vulkan", device);
+  detail::drop_generator(device);
+  const engine::Holders left = engine::close_device(device);
+  if (left.count > 0)
+    fail<InvalidArgument>(
+        "close_vulkan: {} is still in use, by the memory of {} tensors or graphs ({} bytes of its "
+        "own in all): let go of them first, or abandon_vulkan()",
+        device, left.count, left.bytes);
+}
+
+void abandon_vulkan(const std::string& device) {
+  require_lent("abandon_vulkan", device);
+  detail::drop_generator(device);
+  engine::abandon_device(device,
+                         device + " was abandoned (abandon_vulkan()): its tensors are gone");
+}
+
+Tensor from_blob(const VulkanBuffer& memory, const Sizes& sizes, BlobOptions blob,
+                 const TensorOptions& options) {
+  return blob_over(memory, sizes, blob, options);
+}
+
+Tensor from_blob(const VulkanMemory& memory, const Sizes& sizes, BlobOptions blob,
+                 const TensorOptions& options) {
+  return blob_over(memory, sizes, blob, options);
+}
+
+VulkanRegion memory_of(const Tensor& tensor) {
+  const Realized r = realized("memory_of", tensor);
+  return devices::vulkan_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
+}
+
+VulkanPoint ready(const Tensor& tensor) {
+  const Realized r = realized("ready", tensor);
+  return {devices::vulkan_timeline(r.device->hcq()), r.buffer->last_use()};
+}
+
+void wait_for(const Tensor& tensor, VulkanPoint point) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(tensor.device());
+  const uint64_t value = submit_alone<hcq::WaitCmd>(*device, point);
+  // What reads its memory by the host waits for the same.
+  if (const Ref<engine::Buffer> buffer = detail::buffer_of(tensor)) buffer->used_until(value);
+}
+
+void signal(const Tensor& tensor, VulkanPoint point) {
+  const Realized r = realized("signal", tensor);
+  submit_alone<hcq::SignalCmd>(*r.device, point);
+}
+
+VulkanMemoryFd memory_fd(const Tensor& tensor) {
+  const Realized r = realized("memory_fd", tensor);
+  return devices::vulkan_memory_fd(r.device->hcq(), r.buffer->span());
+}
+
+}  // namespace tuff::interop
