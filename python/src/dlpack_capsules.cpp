@@ -1,5 +1,6 @@
 #include "dlpack_capsules.h"
 
+#include <charconv>
 #include <memory>
 
 #include "base/check.h"
@@ -41,6 +42,31 @@ dlpack::DataType type_of(DType t) {
   fail<InternalError>("{} has no row in DLPack's table", name(t));
 }
 
+// ---- devices
+
+// Of "CPU" and of the devices VULKAN:0 ... that tuff has opened; others have no number of DLPack's.
+std::optional<dlpack::Device> device_of(const std::string& name) {
+  constexpr std::string_view kVulkan = "VULKAN:";
+  if (name == "CPU") return dlpack::Device{dlpack::kCpu, 0};
+  if (!name.starts_with(kVulkan)) return std::nullopt;
+  int32_t id = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kVulkan.size(), end, id);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return dlpack::Device{dlpack::kVulkan, id};
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  PyErr_SetString(PyExc_BufferError, why.c_str());
+  throw py::error_already_set();
+}
+
+dlpack::Device require_device(const Tensor& t) {
+  const auto device = device_of(t.device());
+  if (!device) refuse("the tensor is on " + t.device() + ": to(\"CPU\") it first");
+  return *device;
+}
+
 // ---- export
 
 // A capsule's tensor with what it points to.
@@ -58,13 +84,17 @@ std::unique_ptr<Exported<Managed>> exported(const Tensor& t) {
   e->shape = t.sizes();
   e->strides.assign(e->shape.size(), 1);
   for (size_t i = e->shape.size(); i-- > 1;) e->strides[i - 1] = e->strides[i] * e->shape[i];
-  e->managed.dl_tensor = {.data = t.data_ptr(),
-                          .device = {dlpack::kCpu, 0},
-                          .ndim = int32_t(e->shape.size()),
-                          .dtype = type_of(t.dtype()),
-                          .shape = e->shape.data(),
-                          .strides = e->strides.data(),
-                          .byte_offset = 0};
+  const dlpack::Device device = require_device(t);
+  const hcq::Span span = e->memory->span();
+  const bool on_host = device.type == dlpack::kCpu;
+  e->managed.dl_tensor = {
+      .data = on_host ? t.data_ptr() : reinterpret_cast<void*>(span.block->native),
+      .device = device,
+      .ndim = int32_t(e->shape.size()),
+      .dtype = type_of(t.dtype()),
+      .shape = e->shape.data(),
+      .strides = e->strides.data(),
+      .byte_offset = on_host ? 0 : span.offset};
   e->managed.manager_ctx = e.get();
   e->managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->manager_ctx); };
   return e;
@@ -87,24 +117,26 @@ py::object capsule_of(std::unique_ptr<Exported<Managed>> e, const char* name,
   return py::reinterpret_steal<py::object>(capsule);
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-  PyErr_SetString(PyExc_BufferError, why.c_str());
-  throw py::error_already_set();
-}
-
-py::object to_dlpack(const Tensor& given, const py::object& stream,
+py::object to_dlpack(Tensor given, const py::object& stream,
                      const std::optional<std::pair<uint32_t, uint32_t>>& max_version,
                      const std::optional<std::pair<int32_t, int32_t>>& dl_device,
                      std::optional<bool> copy) {
-  if (!stream.is_none()) fail<InvalidArgument>("__dlpack__: the CPU has no streams: pass None");
-  if (given.device() != "CPU")
-    refuse("the tensor is on " + given.device() + ": to(\"CPU\") it first");
-  if (dl_device && *dl_device != std::pair<int32_t, int32_t>(dlpack::kCpu, 0))
-    refuse("__dlpack__: the tensor is on the CPU, device (1, 0)");
+  if (!stream.is_none())
+    fail<InvalidArgument>("__dlpack__: {} has no streams: pass None", given.device());
+  bool moved = false;
+  if (dl_device && *dl_device == std::pair<int32_t, int32_t>(dlpack::kCpu, 0)) {
+    moved = given.device() != "CPU";
+    if (moved && copy == false) refuse("__dlpack__: the CPU gets a copy of the tensor alone");
+    given = given.to("CPU");
+  }
+  const dlpack::Device device = require_device(given);
+  if (dl_device && *dl_device != std::pair<int32_t, int32_t>(device.type, device.id))
+    refuse(fmt::format("__dlpack__: the tensor is on {}, device ({}, {})", given.device(),
+                       device.type, device.id));
   if (given.requires_grad())
     refuse("__dlpack__: the tensor has requires_grad, which others know nothing of: detach() it");
-  const bool copies = copy.value_or(false);
-  const Tensor t = copies ? copied(given) : given;
+  const bool copies = moved || copy.value_or(false);
+  const Tensor t = copies && !moved ? copied(given) : given;
   wait_for(t);
   const bool read_only = detail::buffer_of(t)->read_only();
   if (max_version && max_version->first >= dlpack::kVersion.major) {
@@ -122,6 +154,47 @@ py::object to_dlpack(const Tensor& given, const py::object& stream,
 
 // ---- import
 
+// Whose VkBuffer another library means cannot be asked: it has to be one that tuff knows.
+Tensor over_vulkan_buffer(const dlpack::Tensor& d, const Sizes& shape, const BlobOptions& blob) {
+  constexpr uint64_t kViewAlignment = 64;
+  const std::shared_ptr<engine::Device> device =
+      engine::Device::get(fmt::format("VULKAN:{}", d.device.id));
+  const auto block = device->hcq().allocator().block_with(reinterpret_cast<uint64_t>(d.data));
+  if (!block)
+    fail<Unsupported>(
+        "from_dlpack: {} is no VkBuffer that {} knows: in C++, interop::from_blob() takes it",
+        d.data, device->name());
+  const auto make = [&](int64_t count, size_t lead) {
+    const uint64_t bytes = uint64_t(count) * size_bytes(dtype_of(d.dtype));
+    if (lead > d.byte_offset || d.byte_offset - lead > block->size_bytes ||
+        bytes > block->size_bytes - (d.byte_offset - lead))
+      fail<InvalidArgument>("from_dlpack: {} bytes at byte {} of a buffer of {}", bytes,
+                            d.byte_offset, block->size_bytes);
+    if ((d.byte_offset - lead) % kViewAlignment != 0)
+      fail<InvalidArgument>("from_dlpack: a tensor at byte {} of a buffer, not a multiple of {}",
+                            d.byte_offset - lead, kViewAlignment);
+    engine::LentMemory memory{.block = *block, .offset = d.byte_offset - lead};
+    memory.release = [deleter = blob.deleter] { deleter(nullptr); };
+    memory.read_only = blob.read_only;
+    return make_ref<engine::Buffer>(device, dtype_of(d.dtype), count, std::move(memory));
+  };
+  const TensorOptions options{dtype_of(d.dtype), device->name()};
+  return detail::tensor_over({shape, blob, options}, make);
+}
+
+Tensor over_host_memory(const dlpack::Tensor& d, const Sizes& shape, BlobOptions blob) {
+  void* data = d.data ? static_cast<std::byte*>(d.data) + d.byte_offset : nullptr;
+  return Tensor::from_blob(data, shape, std::move(blob), {dtype_of(d.dtype), "CPU"});
+}
+
+void require_known(int32_t device_type) {
+  if (device_type != dlpack::kCpu && device_type != dlpack::kVulkan)
+    fail<Unsupported>(
+        "from_dlpack: memory of device type {}, neither the CPU's nor Vulkan's: move it there "
+        "first",
+        device_type);
+}
+
 // The tensor of a capsule that has been taken. It is given back later, by the main thread: what its
 // owner does then may need the interpreter's lock.
 template <class Managed>
@@ -129,9 +202,7 @@ Tensor taken(py::handle capsule, const char* name, const char* used_name, bool r
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (managed == nullptr) throw py::error_already_set();
   const dlpack::Tensor& d = managed->dl_tensor;
-  if (d.device.type != dlpack::kCpu)
-    fail<Unsupported>("from_dlpack: memory of device type {}, not the CPU's: move it there first",
-                      d.device.type);
+  require_known(d.device.type);
   const std::vector<int64_t> shape(d.shape, d.shape + d.ndim);
   BlobOptions blob{.read_only = read_only};
   if (d.strides) blob.strides.assign(d.strides, d.strides + d.ndim);
@@ -140,8 +211,8 @@ Tensor taken(py::handle capsule, const char* name, const char* used_name, bool r
       if (managed->deleter) managed->deleter(managed);
     });
   };
-  void* data = d.data ? static_cast<std::byte*>(d.data) + d.byte_offset : nullptr;
-  const Tensor t = Tensor::from_blob(data, shape, std::move(blob), {dtype_of(d.dtype), "CPU"});
+  const Tensor t = d.device.type == dlpack::kCpu ? over_host_memory(d, shape, std::move(blob))
+                                                 : over_vulkan_buffer(d, shape, blob);
   PyCapsule_SetName(capsule.ptr(), used_name);
   return t;
 }
@@ -184,9 +255,7 @@ Tensor from_dlpack(const py::object& object) {
                          " has no __dlpack__: pass an array or a capsule");
   if (py::hasattr(object, "__dlpack_device__")) {
     const auto [type, id] = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();
-    if (type != dlpack::kCpu)
-      fail<Unsupported>("from_dlpack: memory of device type {}, not the CPU's: move it there first",
-                        type);
+    require_known(type);
   }
   return from_capsule(capsule_from(object));
 }
@@ -198,8 +267,8 @@ void bind_dlpack(py::module_& m, TensorClass& c) {
   c.def("__dlpack__", &to_dlpack, py::kw_only(), arg("stream") = py::none(),
         arg("max_version") = py::none(), arg("dl_device") = py::none(), arg("copy") = py::none());
   c.def("__dlpack_device__", [](const Tensor& t) {
-    if (t.device() != "CPU") refuse("the tensor is on " + t.device() + ": to(\"CPU\") it first");
-    return std::pair<int, int>(dlpack::kCpu, 0);
+    const dlpack::Device device = require_device(t);
+    return std::pair<int, int>(device.type, device.id);
   });
 }
 

@@ -69,14 +69,15 @@ class View {
 
 // ---- from Python's memory
 
-Tensor from_blob(const py::object& object, const std::string& device, bool requires_grad) {
+Tensor from_blob(const py::object& object, const std::string& device, bool requires_grad,
+                 bool in_place) {
   release_waiting();
   auto view = std::make_unique<View>(object, PyBUF_FULL_RO);
   const Py_buffer& v = **view;
   if (v.suboffsets != nullptr &&
       std::any_of(v.suboffsets, v.suboffsets + v.ndim, [](Py_ssize_t s) { return s >= 0; }))
     fail<InvalidArgument>("from_blob: the memory is in pieces: copy it with tensor()");
-  BlobOptions blob{.read_only = v.readonly != 0};
+  BlobOptions blob{.read_only = v.readonly != 0, .in_place = in_place};
   for (int i = 0; i < v.ndim && v.strides != nullptr; i++) {
     if (v.strides[i] % v.itemsize != 0 && v.shape[i] > 1)
       fail<InvalidArgument>("from_blob: a stride of {} bytes is not whole elements of {}",
@@ -298,10 +299,11 @@ void bind_sharing(py::module_& m, TensorClass& c) {
         "A copy of numbers, nested lists of them, arrays, other tensors, or any memory.");
   c.def_static(
       "from_blob", &from_blob, arg("data"), py::kw_only(), arg("device") = "CPU",
-      arg("requires_grad") = false,
+      arg("requires_grad") = false, arg("in_place") = false,
       "A tensor over the memory of an array, a bytearray, a memoryview, ..., which is kept "
       "as long as it is in use. On the CPU nothing is copied: a write on one side is seen "
-      "on the other; assign() is refused where the memory is read-only.");
+      "on the other; assign() is refused where the memory is read-only. With in_place kernels of "
+      "another device work on the memory too, where they can and it begins at whole pages.");
   c.def_static(
       "from_bytes",
       [](const py::object& data, const Sizes& sizes, DType dtype, const std::string& device,

@@ -160,15 +160,30 @@ void Device::add(std::unique_ptr<hcq::Device> opened) {
 
 namespace {
 
+// Under the registry's lock.
+std::map<std::string, std::shared_ptr<Device>>::iterator find_open(OpenDevices& d,
+                                                                   const std::string& name) {
+  const auto it = d.by_name.find(name);
+  if (it == d.by_name.end() || it->second->hcq().closed())
+    fail<InvalidArgument>("no device {} is open", name);
+  return it;
+}
+
 // Out of the registry, so that nobody finds it any more.
 std::shared_ptr<Device> taken_out(const std::string& name) {
   OpenDevices& d = open_devices();
   std::lock_guard lock(d.mutex);
-  const auto it = d.by_name.find(name);
-  if (it == d.by_name.end()) fail<InvalidArgument>("no device {} is open", name);
+  const auto it = find_open(d, name);
   std::shared_ptr<Device> device = std::move(it->second);
   d.by_name.erase(it);
   return device;
+}
+
+void put_back(std::shared_ptr<Device> device) {
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  const std::string name = device->name();
+  d.by_name.emplace(name, std::move(device));
 }
 
 void wait_unless_lost(Device& device) {
@@ -188,16 +203,16 @@ Holders close_device(const std::string& name) {
   const Holders holders{size_t(device.use_count()) - 1,
                         device->hcq().allocator().stats().live_bytes};
   if (holders.count == 0) return {};
-  OpenDevices& d = open_devices();
-  std::lock_guard lock(d.mutex);
-  d.by_name.emplace(name, std::move(device));
+  put_back(std::move(device));
   return holders;
 }
 
 void abandon_device(const std::string& name, const std::string& reason) {
-  const std::shared_ptr<Device> device = taken_out(name);
+  std::shared_ptr<Device> device = taken_out(name);
   wait_unless_lost(*device);
-  if (device.use_count() > 1) device->hcq().close(reason);
+  if (device.use_count() == 1) return;
+  device->hcq().close(reason);
+  put_back(std::move(device));  // what holds it asks for it by its name
 }
 
 void close_devices() {

@@ -173,8 +173,10 @@ class Device {
   // may not be touched either.
   void close(const std::string& reason) noexcept;
   void require_open() {  // throws DeviceLost after close()
-    if (closed_.load(std::memory_order_acquire)) fail_if_lost();
+    if (closed()) [[unlikely]]
+      fail_if_lost();
   }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   // Between hold() and release() somebody waits elsewhere on behalf of this device's queues: that
   // they make no progress is no fault of theirs.

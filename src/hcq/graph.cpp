@@ -616,6 +616,7 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
   Footprint::prefetch_code();
   std::lock_guard lock(s.mutex);
   Footprint::prefetch(s.hot);
+  s.device.require_open();  // before its argument memory is written
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),
              s.place_of.signals.size());

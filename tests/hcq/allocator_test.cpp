@@ -170,6 +170,45 @@ TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
   EXPECT_EQ(returned, 3);
 }
 
+// A part of a foreign block: what the device made of it ends before its owner hears of it, and the
+// owner may destroy the memory then.
+TEST(Allocator, AdoptedBlocksEndBeforeTheirOwnersHear) {
+  FakeDevice device({.manual = true});
+  Queue& queue = device.compute_queue();
+  Allocator& a = device.allocator();
+  auto memory = std::make_unique<std::vector<std::byte>>(1024);
+  const MemoryBlock block{.address = reinterpret_cast<uint64_t>(memory->data()),
+                          .size_bytes = 1024,
+                          .host = memory->data(),
+                          .native = 77};
+  int ended = 0, told = 0;
+  const auto release = [&] {
+    EXPECT_EQ(ended++, told);
+    told++;
+    memory.reset();
+  };
+  Span s = a.adopt(block, 256, 100, release);
+  EXPECT_EQ(s.address(), block.address + 256);
+  EXPECT_EQ(s.host(), block.host + 256);
+  EXPECT_EQ(s.size_bytes, 100u);
+  ASSERT_TRUE(a.block_with(77));
+  EXPECT_EQ(a.block_with(77)->address, block.address);
+  EXPECT_FALSE(a.block_with(78));
+  EXPECT_EQ(a.stats().live_bytes, 0u);  // it is not the device's
+  std::memset(s.host(), 1, s.size_bytes);
+  const uint64_t last = queue.submit_once(queue.encode({}, EncodeUse::Once));
+  a.free(s, {{&queue, last}});
+  a.collect();
+  EXPECT_EQ(told, 0);
+  std::memset(block.host + 256, 2, 100);  // the device's last use
+  static_cast<FakeQueue&>(queue).step();
+  a.collect();
+  a.collect();
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(a.block_with(77));
+  EXPECT_THROW(a.adopt(block, 1000, 100, [] {}), InternalError);
+}
+
 TEST(Allocator, OwnersMayLetGoOfMoreAndMayFail) {
   int returned = 0;
   {

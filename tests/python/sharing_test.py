@@ -1,7 +1,9 @@
-"""Memory shared with NumPy: buffers, from_blob and DLPack; who holds it and for how long."""
+"""Memory shared with NumPy: buffers, from_blob and DLPack; who holds it and for how long.
+Usage: sharing_test.py EXAMPLE"""
 import array
 import ctypes
 import gc
+import importlib.util
 import math
 import os
 import subprocess
@@ -345,7 +347,88 @@ class AtExit(unittest.TestCase):
         self.assertIn("tuff.ShapeError: ", done.stderr)
 
 
+def vulkan_device():
+    return next((d for d in tuff.devices() if d.startswith("VULKAN:")), None)
+
+
+@unittest.skipUnless(vulkan_device(), "there is no Vulkan device")
+class Vulkan(unittest.TestCase):
+    def setUp(self):
+        self.device = vulkan_device()
+        self.number = int(self.device.split(":")[1])
+
+    def arange(self, n):
+        return tuff.arange(n, dtype="float32", device=self.device).realize()
+
+    def test_round_trip_is_the_same_memory(self):
+        t = self.arange(5)
+        self.assertEqual(t.__dlpack_device__(), (7, self.number))
+        for options in ({}, {"max_version": (1, 0)}, {"dl_device": (7, self.number)}):
+            u = tuff.from_dlpack(t.__dlpack__(**options))
+            self.assertEqual((u.device, u.tolist()), (self.device, [0, 1, 2, 3, 4]))
+            u.assign(u + 1).realize().tolist()
+            self.assertEqual((t + 0).tolist(), [1, 2, 3, 4, 5])
+            u.assign(u - 1).realize().tolist()
+        self.assertIn("dltensor_versioned", repr(t.__dlpack__(max_version=(1, 1))))
+        copied = tuff.from_dlpack(t.__dlpack__(copy=True, max_version=(1, 0)))
+        copied.assign(copied * 9).realize()
+        self.assertEqual(t.tolist(), [0, 1, 2, 3, 4])
+
+    def test_parts(self):
+        t = self.arange(100)
+        part = t[64:].realize()
+        self.assertEqual(tuff.from_dlpack(part).tolist(), list(range(64, 100)))
+
+    def test_moves_to_the_cpu_where_asked(self):
+        t = self.arange(3)
+        u = tuff.from_dlpack(t.__dlpack__(dl_device=(1, 0), max_version=(1, 0)))
+        self.assertEqual((u.device, u.tolist()), ("CPU", [0, 1, 2]))
+        self.assertRaises(BufferError, t.__dlpack__, dl_device=(1, 0), copy=False)
+        self.assertRaises(BufferError, t.__dlpack__, dl_device=(7, self.number + 1))
+        self.assertRaisesRegex(ValueError, "has no streams", t.__dlpack__, stream=1)
+        self.assertRaises(BufferError, np.from_dlpack, t)
+
+    def test_the_example(self):
+        spec = importlib.util.spec_from_file_location("share_memory", sys.argv[1])
+        example = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(example)
+        array, same, memory = example.share(self.device)
+        self.assertEqual(array.tolist(), [[200, 2, 4], [6, 8, 10]])
+        self.assertTrue(same)
+        if memory is not None:  # the driver may lack it
+            np.testing.assert_array_equal(memory, np.arange(1, 1025))
+        self.assertIsNone(example.share("NULL")[2])
+
+    def test_unknown_buffers_are_refused(self):
+        t = self.arange(3)
+        capsule = t.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        data = ctypes.c_uint64.from_address(pointer(capsule, b"dltensor"))
+        known, data.value = data.value, 12345
+        self.assertRaisesRegex(tuff.Unsupported, "no VkBuffer that " + self.device,
+                               tuff.from_dlpack, capsule)
+        data.value = known
+        self.assertEqual(tuff.from_dlpack(capsule).tolist(), [0, 1, 2])
+
+    def test_lifetimes(self):
+        t = self.arange(1000)
+        u = tuff.from_dlpack(t.__dlpack__())
+        del t
+        for i in range(20):  # what took the memory would overwrite it
+            (tuff.full(1000, i, device=self.device)).realize()
+        self.assertEqual(u.tolist(), list(range(1000)))
+        capsule = u.__dlpack__()
+        del u
+        self.assertEqual(tuff.from_dlpack(capsule).tolist(), list(range(1000)))
+
+
 class Devices(unittest.TestCase):
+    def test_without_a_number_of_dlpack(self):
+        t = tuff.empty(3, device="NULL")
+        self.assertRaises(BufferError, t.__dlpack__)
+        self.assertRaises(BufferError, t.__dlpack_device__)
+
     def test_another_device_copies(self):
         others = [d for d in tuff.devices() if d != "CPU"]
         if not others:
@@ -357,8 +440,6 @@ class Devices(unittest.TestCase):
         self.assertEqual(t.device, others[0])
         np.testing.assert_array_equal(np.asarray(t), a)
         self.assertRaises(BufferError, memoryview, t)
-        self.assertRaises(BufferError, t.__dlpack__)
-        self.assertRaises(BufferError, t.__dlpack_device__)
         self.assertRaises(tuff.InvalidArgument, t.data_ptr)
         self.assertRaises(tuff.InvalidArgument, lambda: t + tuff.ones(3, device="CPU"))
         self.assertEqual(t[[2, 0]].tolist(), [2, 9])
@@ -366,4 +447,4 @@ class Devices(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])

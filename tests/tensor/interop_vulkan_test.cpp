@@ -230,8 +230,13 @@ TEST_F(InteropVulkan, TakesPartsAndStrides) {
   EXPECT_EQ(interop::memory_of(part).offset, 128u);
   BlobOptions strided = counting();
   strided.strides = {-1, 4};
-  const Tensor turned = interop::from_blob(memory->lend(64), {3, 2}, strided, {.device = device_});
-  EXPECT_ERROR(InvalidArgument, "begin at a multiple of 64", (void)turned);
+  const auto from = [&](size_t offset) {
+    return interop::from_blob(memory->lend(offset), {3, 2}, strided, {.device = device_});
+  };
+  EXPECT_ERROR(InvalidArgument, "8 bytes in front of byte 0", from(0));
+  EXPECT_ERROR(InvalidArgument, "at byte 56 of the memory: begin at a multiple of 64", from(64));
+  strided.strides = {1, 8};
+  EXPECT_EQ(from(64).to_vector<float>(), (Floats{16, 24, 17, 25, 18, 26}));
 }
 
 TEST_F(InteropVulkan, LaysBuffersOverMemory) {
@@ -277,9 +282,10 @@ TEST_F(InteropVulkan, RefusesBuffersThatItCannotUse) {
   EXPECT_ERROR(InvalidArgument, "VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |", make(lent, {4}));
   EXPECT_ERROR(InvalidArgument, "at byte 4 of the memory: begin at a multiple of 64",
                make(memory->lend(4), {4}));
-  EXPECT_ERROR(InvalidArgument, "of 260 bytes at byte 0 reaches 272 bytes into memory of 256",
+  EXPECT_ERROR(InvalidArgument,
+               "of 260 bytes at byte 0 ends at byte 272 (of whole 16), and the memory has 256",
                make(memory->lend(), {65}));
-  EXPECT_ERROR(InvalidArgument, "at byte 512 reaches", make(memory->lend(512), {4}));
+  EXPECT_ERROR(InvalidArgument, "at byte 512 ends at byte 528", make(memory->lend(512), {4}));
   EXPECT_ERROR(InvalidArgument, "the buffer is null", make({}, {4}));
   EXPECT_ERROR(InvalidArgument, "CPU is not a Vulkan device",
                interop::from_blob(memory->lend(), {4}, {}, {.device = "CPU"}));
@@ -322,7 +328,8 @@ TEST_F(InteropVulkan, NamesTheHandleThatIsMissing) {
   EXPECT_ERROR(InvalidArgument, "unlock_queue is missing", interop::open_vulkan(lent));
   lent = app_->lend();
   lent.api_version = 0;
-  EXPECT_ERROR(InvalidArgument, "no version of Vulkan", interop::open_vulkan(lent));
+  EXPECT_ERROR(InvalidArgument, "api_version is 0.0 and tuff needs 1.1",
+               interop::open_vulkan(lent));
   lent = app_->lend();
   lent.extensions.clear();
   lent.exportable_memory = true;
@@ -334,6 +341,7 @@ TEST_F(InteropVulkan, NamesTheHandleThatIsMissing) {
 // uses nothing that was not enabled (the layer would say so).
 TEST_F(InteropVulkan, UsesWhatIsEnabledAlone) {
   open({.features = Features::Timeline});
+  app_->needs.buffer_usage &= ~VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   const auto memory = buffer();
   for (int64_t i = 0; i < kCount; i++) memory->floats()[i] = float(i);
   Tensor x = interop::from_blob(memory->lend(256), {100}, {}, {.device = device_});
@@ -440,6 +448,10 @@ TEST(InteropVulkanEnd, TensorsOutliveAnAbandonedDevice) {
 // ---- memory for others
 
 TEST_F(InteropVulkan, ExportsMemoryToAnotherDevice) {
+  open();
+  if (std::ranges::count(app_->lend().extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) == 0)
+    GTEST_SKIP() << "the driver exports no memory";
+  interop::close_vulkan(device_);
   open({.exportable_memory = true});
   Tensor x = Tensor::arange(0, kCount, 1, {DType::F32, device_}) * 2;
   const interop::VulkanMemoryFd out = interop::memory_fd(x);
@@ -516,6 +528,9 @@ TEST_P(InteropHost, KernelsWorkInPlace) {
                        .in_place = true};
   };
   const TensorOptions on{.device = GetParam()};
+  const std::string refused =
+      text_of<Unsupported>([&] { Tensor::from_blob(pages.data, {1000}, {.in_place = true}, on); });
+  if (contains(refused, "VK_EXT_external_memory_host: copy it")) GTEST_SKIP() << refused;
   {
     Tensor x = Tensor::from_blob(pages.data, {1000}, blob(), on);
     EXPECT_TRUE(x.is_realized());

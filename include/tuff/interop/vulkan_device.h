@@ -45,7 +45,7 @@ struct VulkanApplication {
   VkQueue queue = VK_NULL_HANDLE;
   uint32_t queue_family = 0;
   /// VkApplicationInfo::apiVersion of the instance.
-  uint32_t api_version = VK_API_VERSION_1_0;
+  uint32_t api_version = 0;
   /// VkDeviceCreateInfo::ppEnabledExtensionNames.
   std::vector<std::string> extensions = {};
   /// VkDeviceCreateInfo::pNext: the chain with the features, of which VkPhysicalDeviceFeatures2 and

@@ -37,11 +37,11 @@ void require(bool given, const char* what, const char* member) {
 
 std::shared_ptr<Instance> instance_of(VkInstance handle, uint32_t api_version,
                                       PFN_vkGetInstanceProcAddr entry) {
-  if (VK_API_VERSION_MAJOR(api_version) < 1)
+  if (api_version < VK_API_VERSION_1_1)
     fail<InvalidArgument>(
-        "api_version {:#x} is no version of Vulkan: give "
-        "VkApplicationInfo::apiVersion, VK_API_VERSION_1_1 or later",
-        api_version);
+        "api_version is {}.{} and tuff needs 1.1: create the instance with "
+        "VkApplicationInfo::apiVersion VK_API_VERSION_1_1 or later, and say it here",
+        VK_API_VERSION_MAJOR(api_version), VK_API_VERSION_MINOR(api_version));
   return Instance::adopt(handle, api_version, entry);
 }
 
@@ -132,9 +132,9 @@ size_t end_of(const std::string& device, size_t offset, size_t size_bytes, size_
   const size_t end = rounded_up(size_bytes, kEndAlignment);
   if (offset > given || end > given - offset)
     fail<InvalidArgument>(
-        "{}: a tensor of {} bytes at byte {} reaches {} bytes into memory of {}: "
-        "make it longer (by whole {} bytes)",
-        device, size_bytes, offset, offset + end, given, kEndAlignment);
+        "{}: a tensor of {} bytes at byte {} ends at byte {} (of whole {}), and the memory has {}: "
+        "make it longer",
+        device, size_bytes, offset, offset + end, kEndAlignment, given);
   return offset + end;
 }
 
@@ -257,8 +257,8 @@ VkSemaphore vulkan_timeline(hcq::Device& device) {
 }
 
 std::unique_ptr<hcq::Signal> vulkan_signal_over(hcq::Device& device, VkSemaphore semaphore) {
-  if (!semaphore) fail<InvalidArgument>("{}: the semaphore is null", device.name());
   vulkan_timeline(device);
+  if (!semaphore) fail<InvalidArgument>("{}: the semaphore is null", device.name());
   return std::make_unique<vulkan::TimelineSignal>(semaphore, vulkan::native(device).context());
 }
 

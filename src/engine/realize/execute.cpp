@@ -111,6 +111,7 @@ uint64_t submit_list(hcq::Queue& queue, const hcq::CommandList& list) {
 }
 
 uint64_t submit(Device& device, std::span<const BoundCall> calls) {
+  device.hcq().require_open();
   std::lock_guard lock(device.submit_mutex());
   pass_origins_on(calls);
   const hcq::CommandList list = record(device, calls);

@@ -84,6 +84,7 @@ void Context::settle() noexcept {
 }
 
 void Context::abandon() noexcept {
+  abandoned_.store(true, std::memory_order_release);
   // Its threads stay in the driver, which is unloaded with its last instance: one is never let go.
   (void)new (std::nothrow) std::shared_ptr<Instance>(instance);
   api.vkDeviceWaitIdle = [](VkDevice) { return VK_ERROR_DEVICE_LOST; };

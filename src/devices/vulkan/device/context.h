@@ -46,6 +46,7 @@ class Context {
   // A device that makes no progress may never do so again, and drivers wait for it when objects are
   // destroyed: from now on nothing is destroyed any more, the instance included.
   void abandon() noexcept;
+  bool abandoned() const { return abandoned_.load(std::memory_order_acquire); }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   const std::shared_ptr<Instance> instance;
@@ -59,7 +60,7 @@ class Context {
  private:
   [[noreturn]] void throw_failed(VkResult result, const char* call, const std::string& what);
   [[noreturn]] void throw_lost();
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, abandoned_{false};
   std::mutex mutex_;
   std::string lost_text_;
 };

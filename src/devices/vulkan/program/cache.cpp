@@ -125,7 +125,7 @@ void PipelineCache::added(size_t pipelines) {
 void PipelineCache::save() noexcept {
   try {
     std::lock_guard lock(mutex_);
-    if (path_.empty() || !unsaved_ || context_->lost()) return;
+    if (path_.empty() || !unsaved_ || context_->lost() || context_->abandoned()) return;
     Context& c = *context_;
     size_t size = 0;
     c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, nullptr),
