@@ -55,7 +55,7 @@ struct VulkanApplication {
   const VkPhysicalDeviceFeatures* core_features = nullptr;
   /// Called around every submission to the queue, which Vulkan wants synchronized by whoever uses
   /// it: by any thread that computes. May be empty where nobody else submits to this queue. They
-  /// must not call tuff, nor throw.
+  /// must not call tuff, nor throw, and whoever calls tuff must not hold the lock.
   std::function<void()> lock_queue = {}, unlock_queue = {};
   /// Empty: of libvulkan.so.1.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
