@@ -386,7 +386,8 @@ class Vulkan(unittest.TestCase):
         self.assertRaises(BufferError, t.__dlpack__, dl_device=(1, 0), copy=False)
         self.assertRaises(BufferError, t.__dlpack__, dl_device=(7, self.number + 1))
         self.assertRaisesRegex(ValueError, "has no streams", t.__dlpack__, stream=1)
-        self.assertRaises(BufferError, np.from_dlpack, t)
+        with self.assertRaisesRegex((RuntimeError, BufferError), "[Dd]evice"):  # of NumPy
+            np.from_dlpack(t)
 
     def test_the_example(self):
         spec = importlib.util.spec_from_file_location("share_memory", sys.argv[1])
