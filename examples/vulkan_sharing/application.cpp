@@ -86,7 +86,7 @@ void Application::create_instance() {
       reinterpret_cast<PFN_vkCreateInstance>(entry_(VK_NULL_HANDLE, "vkCreateInstance"));
   check(create(&info, nullptr, &instance), "vkCreateInstance");
 #define X(name) vk.name = reinterpret_cast<PFN_##name>(entry_(instance, #name));
-  APPLICATION_VULKAN_FUNCTIONS(X)
+#include "vulkan_sharing/functions.def"
 #undef X
   if (!options_.validation) return;
   const auto watch = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(

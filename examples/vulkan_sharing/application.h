@@ -12,29 +12,9 @@
 
 namespace application {
 
-#define APPLICATION_VULKAN_FUNCTIONS(X)                                                            \
-  X(vkDestroyInstance)                                                                             \
-  X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceMemoryProperties) X(vkCreateDevice)           \
-      X(vkDestroyDevice) X(vkGetDeviceQueue) X(vkDeviceWaitIdle) X(vkCreateBuffer)                 \
-          X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) X(vkFreeMemory)  \
-              X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateSemaphore) X(vkDestroySemaphore)      \
-                  X(vkWaitSemaphores) X(vkSignalSemaphore) X(vkQueueSubmit) X(                     \
-                      vkGetSemaphoreCounterValue) X(vkCreateShaderModule) X(vkDestroyShaderModule) \
-                      X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout)               \
-                          X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool)                     \
-                              X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets)                \
-                                  X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout)             \
-                                      X(vkCreateComputePipelines) X(vkDestroyPipeline)             \
-                                          X(vkCreateCommandPool) X(vkDestroyCommandPool)           \
-                                              X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)  \
-                                                  X(vkEndCommandBuffer) X(vkCmdBindPipeline)       \
-                                                      X(vkCmdBindDescriptorSets)                   \
-                                                          X(vkCmdPushConstants) X(vkCmdDispatch)   \
-                                                              X(vkCmdPipelineBarrier)
-
 struct Functions {
 #define X(name) PFN_##name name = nullptr;
-  APPLICATION_VULKAN_FUNCTIONS(X)
+#include "vulkan_sharing/functions.def"
 #undef X
 };
 
