@@ -133,7 +133,7 @@ void VulkanQueue::add_to(hcq::Footprint& out) const {
   out.add(&c.api.vkQueueSubmit, sizeof c.api.vkQueueSubmit);
   out.add(&c.device, sizeof c.device);
   out.add(&c.queue, sizeof c.queue);
-  out.add_object(c.lent);
+  out.add(&c.lent, sizeof c.lent);
 }
 
 std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {
