@@ -80,7 +80,8 @@ class HostQueue final : public Queue {
   // `device` is whose work the queue serves; only its name is used.
   HostQueue(Device& device, std::vector<Queue*> sources, Failed failed);
   ~HostQueue() override;  // what was submitted runs first
-  // A further queue whose timeline lists may wait for; before any list that does.
+  // A further queue whose timeline lists may wait for; before any list that does. Sources are there
+  // until this queue is idle.
   void add_source(Queue& queue) { sources_.push_back(&queue); }
 
   // Throws Unsupported for a command that the host does not do or a Wait for an unknown timeline.

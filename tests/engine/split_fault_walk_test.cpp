@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "base/check.h"
 #include "devices/vulkan/device/api.h"
@@ -109,6 +113,76 @@ TEST_P(SplitFaultWalk, EveryCallMayFail) {
 INSTANTIATE_TEST_SUITE_P(First, SplitFaultWalk, testing::Bool(), [](const auto& info) {
   return std::string(info.param ? "Vulkan" : "Cpu");
 });
+
+// ---- a graph that is let go while it runs
+
+// To one thread beside the test's own the device seems to stand still and to have no memory.
+struct OneRefused {
+  static constexpr int kTimes = 15;  // fewer than the attempts that a host's queue makes
+  std::mutex mutex;
+  std::thread::id test;
+  size_t chosen = SIZE_MAX;  // by the order in which the threads came
+  std::vector<std::thread::id> threads;
+  int refused = 0;
+  // Of the test's own heap, one freed at each refusal: what a queue writes into another that has
+  // been freed is then met by malloc.
+  std::vector<std::unique_ptr<std::array<char, 2000>>> blocks;
+
+  void choose(size_t index) {
+    std::lock_guard lock(mutex);
+    while (blocks.size() < kTimes + 1) blocks.push_back(std::make_unique<std::array<char, 2000>>());
+    test = std::this_thread::get_id();
+    chosen = index;
+    threads.clear();
+    refused = 0;
+  }
+  bool hits() {
+    const std::thread::id self = std::this_thread::get_id();
+    std::lock_guard lock(mutex);
+    if (self == test || chosen == SIZE_MAX) return false;
+    auto found = std::find(threads.begin(), threads.end(), self);
+    if (found == threads.end()) found = threads.insert(threads.end(), self);
+    return size_t(found - threads.begin()) == chosen && refused < kTimes;
+  }
+};
+OneRefused one_refused;
+
+TEST(SplitEnd, WhileOneOfTheHostsQueuesWaitsTheOthersAreStillThere) {
+  if (vulkan_device().empty()) GTEST_SKIP() << "no Vulkan device";
+  int refused = 0;
+  for (size_t round = 0; round < 8; round++) {
+    one_refused.choose(SIZE_MAX);
+    VkApi& api = devices::vulkan_api(engine::Device::get(vulkan_device())->hcq());
+    real = api;
+    api.vkGetSemaphoreCounterValue = [](VkDevice d, VkSemaphore s, uint64_t* value) -> VkResult {
+      if (!one_refused.hits()) return real.vkGetSemaphoreCounterValue(d, s, value);
+      *value = 0;
+      return VK_SUCCESS;
+    };
+    api.vkWaitSemaphores = [](auto... arguments) -> VkResult {
+      if (!one_refused.hits()) return real.vkWaitSemaphores(arguments...);
+      std::lock_guard lock(one_refused.mutex);
+      one_refused.refused++;
+      one_refused.blocks.pop_back();
+      return VK_ERROR_OUT_OF_HOST_MEMORY;
+    };
+    {
+      test::SplitStep step(round & 2 ? vulkan_device() : "CPU", round & 2 ? "CPU" : vulkan_device(),
+                           4);
+      Jit jit([&](const std::vector<Tensor>& in) { return step(in); });
+      for (int i = 0; i < 3; i++) jit(step.inputs());
+      jit(step.inputs())[0].item();
+      const std::vector<Tensor> last = step.inputs();
+      one_refused.choose(round & 1);
+      jit(last);
+    }
+    refused += one_refused.refused;
+    one_refused.choose(SIZE_MAX);
+    EXPECT_FALSE(engine::Device::get("CPU")->hcq().lost());
+    engine::close_devices();
+  }
+  EXPECT_GT(refused, 0);
+}
 
 }  // namespace
 }  // namespace tuff

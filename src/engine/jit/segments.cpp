@@ -519,7 +519,10 @@ SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
 
 SegmentedGraph::~SegmentedGraph() {
   State& st = *state_;
-  st.host_queues.clear();  // their lists end, whatever becomes of the devices
+  // Their lists end, whatever becomes of the devices. All before the first is freed: they are
+  // sources of one another.
+  for (const auto& host : st.host_queues) host->wait_idle();
+  st.host_queues.clear();
   for (Segment& s : st.segments) {
     if (st.queues[s.queue].kind == QueueKind::Host || s.value == 0) continue;
     try {

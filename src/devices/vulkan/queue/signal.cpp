@@ -43,10 +43,14 @@ void TimelineSignal::set(uint64_t value) {
   VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
   info.semaphore = semaphore_;
   info.value = value;
-  // Of a device that is given up, what the driver still holds may wait for this all the same.
-  if (context_->lost()) context_->api.vkSignalSemaphore(context_->device, &info);
-  context_->require_alive();
-  uint64_t now = this->value();
+  uint64_t now = 0;
+  try {
+    now = this->value();
+  } catch (const DeviceLost&) {
+    // Of a device that is given up, what the driver still holds may wait for this all the same.
+    context_->api.vkSignalSemaphore(context_->device, &info);
+    throw;
+  }
   if (value <= now) {
     fail<InvalidArgument>("{}: a signal only rises: set({}) while it stands at {}", context_->name,
                           value, now);
