@@ -29,6 +29,11 @@ class Index;
 /// those composed of several operations compute float16 and bfloat16 in float32 and round once.
 /// Every function throws InvalidArgument for an undefined tensor and for tensors on different
 /// devices.
+///
+/// Any number of threads may compute with, realize and read the same tensors: what several of them
+/// want is computed once. What changes a tensor (assign(), copy_from(), set_requires_grad(),
+/// set_grad(); backward() for the tensors that it gives a gradient) is for one thread, while no
+/// other uses this tensor or one that shares its memory.
 class Tensor {
  public:
   /// Undefined: only assignment and defined() are allowed.

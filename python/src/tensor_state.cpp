@@ -54,10 +54,8 @@ py::object number(const Tensor& t) {
 }  // namespace
 
 void wait_for(const Tensor& t) {
-  Tensor wanted(t);
-  wanted.realize();
-  const Ref<engine::Buffer> b = detail::buffer_of(wanted);
   const py::gil_scoped_release unlocked;
+  const Ref<engine::Buffer> b = detail::memory_of(t);
   wait_in_slices(b->on().queue(), b->last_use());
 }
 
@@ -126,7 +124,11 @@ void bind_state(TensorClass& c) {
       arg("targets"), arg("gradient") = py::none(),
       "d(sum of this)/d(target) without touching .grad; None where there is no dependence.");
   c.def(
-      "realize", [](Tensor& t) { return t.realize(); },
+      "realize",
+      [](Tensor& t) {
+        const py::gil_scoped_release unlocked;
+        return t.realize();
+      },
       "Computes it; does not wait for the device.");
   c.def("item", &number, "The value of a tensor of one element.");
   c.def("__float__", &scalar);
@@ -148,7 +150,8 @@ void bind_state(TensorClass& c) {
 void bind_functions(py::module_& m) {
   m.def(
       "realize", [](const std::vector<Tensor>& tensors) { Tensor::realize(tensors); },
-      arg("tensors"), "Computes all of them in one schedule; does not wait.");
+      py::call_guard<py::gil_scoped_release>(), arg("tensors"),
+      "Computes all of them in one schedule; does not wait.");
   m.def(
       "pow", [](Number base, const Tensor& exponent) { return Tensor::pow(base, exponent); },
       arg("base"), arg("exponent"), "A number to the power of a tensor.");

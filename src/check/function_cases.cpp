@@ -114,7 +114,7 @@ std::vector<Tensor> wrapped(const Roots& inputs, const std::string& device) {
 }
 
 UOp placed(const Tensor& t, const std::string& device) {
-  const UOp& u = detail::uop(t);
+  const UOp u = detail::uop(t);
   if (u->device) return u;
   return graph::make(graph::Op::Contiguous, u->dtype, {u}, graph::Placement{{device}});
 }

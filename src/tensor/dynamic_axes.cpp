@@ -66,8 +66,7 @@ void DynamicAxes::read(const std::vector<Tensor>& arguments) {
   std::fill(of_.begin(), of_.end(), nullptr);
   for (DynamicAxis& a : axes_) {
     a.axis = axis_of(a, arguments);
-    const graph::Dim& extent = detail::uop(arguments[a.argument])->shape[size_t(a.axis)];
-    const int64_t n = detail::size_of(extent);
+    const int64_t n = detail::size_of(detail::uop(arguments[a.argument])->shape[size_t(a.axis)]);
     if (n < a.min || n > a.max)
       fail<InvalidArgument>("Jit: {} is {}, outside {} in {}..{}", text(a), n, a.name, a.min,
                             a.max);

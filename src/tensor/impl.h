@@ -7,12 +7,14 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tuff/tensor.h>
 #include "engine/buffer.h"
 #include "graph/scalar_eval.h"
 #include "graph/uop.h"
+#include "tensor/building.h"
 
 namespace tuff {
 
@@ -29,10 +31,11 @@ struct TensorImpl {
   // False, and nothing done, where that would destroy it.
   bool release_unless_last() const noexcept;
   uint32_t ref_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
-  graph::UOp uop;
+  graph::UOp uop;      // read by those who build, see building.h; replaced by who replaces
   std::string device;  // canonical; also for constants, which have none in the graph
-  bool requires_grad = false;
+  std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
+  std::thread::id assigned_by;  // who called assign() last; as uop
 
  private:
   mutable std::atomic<uint32_t> refs_{0};
@@ -41,9 +44,23 @@ struct TensorImpl {
 namespace detail {
 
 Tensor wrap(graph::UOp u, const std::string& device);
-inline const graph::UOp& uop(const Tensor& t) {
+// A tensor's node, for as long as the tensor is there, and that nobody replaces it meanwhile. Where
+// what is built of it is registered by the same statement nothing more is needed.
+class Loaded {
+ public:
+  explicit Loaded(const graph::UOp& u) : node_(u) {}
+  operator const graph::UOp&() const { return node_; }
+  const graph::Node* operator->() const { return node_.get(); }
+  const graph::Node* get() const { return node_.get(); }
+  friend bool operator==(const Loaded& a, const Loaded& b) { return a.node_ == b.node_; }
+
+ private:
+  const Building section_;
+  const graph::UOp& node_;
+};
+inline Loaded uop(const Tensor& t) {
   if (!t.defined()) fail<InvalidArgument>("an undefined tensor was used");
-  return t.impl()->uop;
+  return Loaded(t.impl()->uop);
 }
 // Same device, a new node.
 Tensor derive(const Tensor& from, graph::UOp u);
@@ -69,6 +86,8 @@ Axes wrap_dims(const char* what, const Axes& dims,
 // The Buffer behind a realized tensor (through reshapes), or null.
 Ref<engine::Buffer> buffer_of(const Tensor& t);
 Ref<engine::Buffer> buffer_of(const graph::UOp& u);
+// Realizes it; never null.
+Ref<engine::Buffer> memory_of(const Tensor& t);
 // Broadcast of two shapes (NumPy); ShapeError naming function and shapes.
 Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
@@ -110,8 +129,9 @@ void require_integers(const char* what, const Tensor& index);
 Tensor log1p_of_unit(const Tensor& e);
 // |x| without a rule for the sign of 0: where only exp2(-|x|) is wanted.
 Tensor magnitude(const Tensor& x);
-// Assignments that nobody has realized yet, oldest first.
+// This thread's assignments that nobody has realized yet, oldest first.
 std::vector<Tensor> pending_assigns();
+// As Building does: `fn` may look at nodes, and make no tensor.
 void for_each_live(const std::function<void(TensorImpl&)>& fn);
 // Generators with numbers drawn since they were last stored: their pending states are realized
 // along.

@@ -128,6 +128,7 @@ struct Jit::State {
   void foresee_replays(const std::vector<Tensor>& given) {
     footprint.add(TUFF_REPLAY_SECTION(tensor));
     footprint.add(this, sizeof(*this));
+    footprint.add(detail::Building::shared_state(), 1);
     footprint.add(shapes);
     footprint.add(inputs);
     footprint.add(outputs);
@@ -139,7 +140,8 @@ struct Jit::State {
 
   void foresee(const Tensor& t) {
     footprint.add(t.impl(), sizeof(*t.impl()));
-    for (const graph::Node* n = detail::uop(t).get();; n = n->src(0).get()) {
+    const auto u = detail::uop(t);
+    for (const graph::Node* n = u.get();; n = n->src(0).get()) {
       footprint.add(n, sizeof(*n));
       if (n->src().empty()) break;
     }
@@ -191,7 +193,8 @@ struct Jit::State {
 
   // An assignment between replays left this result the old contents, in memory of its own.
   bool lies_elsewhere(size_t i) const {
-    const graph::Node* n = detail::uop(outputs[i]).get();
+    const auto u = detail::uop(outputs[i]);
+    const graph::Node* n = u.get();
     while (n->op == graph::Op::Reshape) n = n->src(0).get();
     return n->op == graph::Op::Buffer &&
            n->get<Ref<graph::Storage>>().get() != stored[i].fixed.get();
@@ -209,7 +212,7 @@ struct Jit::State {
 
   // By somebody besides this Jit: as a tensor, in a graph, or as an argument of this call.
   bool is_held(size_t i) const {
-    const graph::UOp& u = detail::uop(outputs[i]);
+    const auto u = detail::uop(outputs[i]);
     if (outputs[i].impl()->ref_count() > 1) return true;
     const graph::Node* n = u.get();
     for (;; n = n->src(0).get()) {
@@ -235,7 +238,7 @@ struct Jit::State {
   }
 
   void check(size_t i, const Tensor& t) const {
-    const graph::UOp& u = detail::uop(t);
+    const auto u = detail::uop(t);
     const InputShape& s = shapes[i];
     bool same =
         u->dtype == s.dtype && t.impl()->device == s.device && u->shape.size() == s.shape.size();
@@ -246,10 +249,8 @@ struct Jit::State {
                           text(shape_of(t)));
   }
 
-  void replay(const std::vector<Tensor>& given) {
-    if (given.size() != shapes.size())
-      fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
-                            given.size());
+  void bind(const std::vector<Tensor>& given) {
+    const detail::Building section;
     for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
     if (dynamic.any()) dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
@@ -257,6 +258,13 @@ struct Jit::State {
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
       inputs[i] = std::move(b);
     }
+  }
+
+  void replay(const std::vector<Tensor>& given) {
+    if (given.size() != shapes.size())
+      fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
+                            given.size());
+    bind(given);
     replace_held_outputs();
     show_varying(given);
     graph->replay(inputs, dynamic.values());

@@ -103,6 +103,7 @@ Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
     crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)),
                    detail::dim_of(own[axis] - std::max<int64_t>(-after, 0))};
   }
+  const detail::Building section;
   const graph::UOp cropped = graph::shrink(uop(*this), crops);
   const Tensor padded = derive(*this, graph::pad(cropped, pads));
   const Scalar fill = detail::scalar_of(dtype(), value);

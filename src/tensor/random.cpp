@@ -54,7 +54,8 @@ std::pair<Tensor, Tensor> advanced(const Tensor& state, const Tensor& n_low, uin
   return {low, state[3] + u32(state, n_high) + carry};
 }
 
-// The state and the number of the first draw of `count` numbers; the draw is noted.
+// The state and the number of the first draw of `count` numbers; the draw is noted. For those who
+// build.
 std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
@@ -75,7 +76,7 @@ std::array<UOp, 2> random_bits(const Sizes& sizes, const std::string& device) {
   const Tensor low = base_low + index;
   const Tensor high = base_high + (low < index).cast(DType::U32);
   const Sizes flat{count};
-  auto part = [&](const Tensor& t) { return detail::uop(t.expand(flat)); };
+  auto part = [&](const Tensor& t) -> UOp { return detail::uop(t.expand(flat)); };
   std::array<UOp, 2> words;
   for (int64_t word = 0; word < 2; word++) {
     const UOp bits = graph::make(Op::Threefry, DType::U32,
@@ -94,6 +95,8 @@ UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
 // Random bits as a float in [0, 1): no more than the dtype holds, so that nothing is rounded and
 // every device agrees. F16 and BF16 come as the F32 of such a number.
 Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
+  // From the draw until it is seen that these numbers read the state.
+  const detail::Building section;
   const auto words = random_bits(sizes, device);
   if (t == DType::F64) {
     const UOp high = upper_bits(words[0], 32, t, -32), low = upper_bits(words[1], 21, t, -53);

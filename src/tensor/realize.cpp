@@ -1,7 +1,9 @@
 // realize: from pending graphs to memory, and memory back into every graph that waited for it.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/realize/linear.h"
@@ -71,28 +73,39 @@ UOp sink_of(const TensorImpl& t) {
   return graph::make(Op::Contiguous, t.uop->dtype, {t.uop}, graph::Placement{{t.device}});
 }
 
-struct Pending {
-  std::vector<Ref<TensorImpl>> impls;
-  std::unordered_set<const graph::Node*> seen;
-
+// One realization: what is to be computed is chosen while nobody builds, and memory takes its place
+// while nobody builds. In between others build on, unless memory is overwritten.
+class Realization {
+ public:
   void add(TensorImpl& t) {
-    if (!realized(t.uop) && seen.insert(t.uop.get()).second) impls.emplace_back(&t);
+    if (realized(t.uop) || !seen_.insert(t.uop.get()).second) return;
+    impls_.emplace_back(&t);
+    roots_.push_back(t.uop);
   }
-  std::vector<UOp> roots() const {
-    std::vector<UOp> out;
-    for (const auto& t : impls) out.push_back(t->uop);
-    return out;
-  }
+  template <class Overwritten>
+  void add_old_versions(const Overwritten& overwritten, const TensorImpl* writer);
+  void run();
+
+ private:
+  void substitute_everywhere(const graph::UOpMap<UOp>& map);
+
+  const detail::Realizing turn_;
+  // What goes last may be the last of somebody's memory: it goes when others may build.
+  std::vector<Tensor> states_;
+  std::vector<Ref<TensorImpl>> impls_, waiting_;
+  std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
+  std::unordered_set<const graph::Node*> seen_;
+  std::optional<detail::Replacing> alone_{std::in_place};
 };
 
 // Tensors that still want the contents of memory that is about to be overwritten are computed now;
 // those that are nothing but that memory, as equal tensors and reshaped ones are, get their own.
 // Allocates nothing where there are none.
 template <class Overwritten>
-void add_old_versions(Pending& pending, const Overwritten& overwritten, const TensorImpl* writer) {
+void Realization::add_old_versions(const Overwritten& overwritten, const TensorImpl* writer) {
   std::vector<Ref<TensorImpl>> readers;
   const auto visit = [&](TensorImpl& t) {
-    if (&t == writer || !t.uop->device || pending.seen.count(t.uop.get())) return;
+    if (&t == writer || !t.uop->device || seen_.count(t.uop.get())) return;
     if (realized(t.uop) ? overwritten(assigned_buffer(t.uop.get())) : reads_any(t.uop, overwritten))
       readers.emplace_back(&t);
   };
@@ -101,50 +114,56 @@ void add_old_versions(Pending& pending, const Overwritten& overwritten, const Te
             [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   for (const auto& t : readers) {
     if (realized(t->uop)) t->uop = graph::make(Op::Contiguous, t->uop->dtype, {t->uop});
-    pending.add(*t);
+    add(*t);
   }
 }
 
 // Replaces computed nodes by their memory in every live graph.
-void substitute_everywhere(const graph::UOpMap<UOp>& map) {
-  std::vector<Ref<TensorImpl>> waiting;
-  std::vector<UOp> roots;
+void Realization::substitute_everywhere(const graph::UOpMap<UOp>& map) {
   detail::for_each_live([&](TensorImpl& t) {
     if (realized(t.uop)) return;
-    waiting.emplace_back(&t);
-    roots.push_back(t.uop);
+    waiting_.emplace_back(&t);
+    replaced_.push_back(t.uop);
   });
-  const std::vector<UOp> mapped = graph::substitute(roots, map);
-  for (size_t i = 0; i < waiting.size(); i++) {
-    // What is as it was is left alone: other threads work with their own tensors.
-    if (!(mapped[i] == roots[i])) waiting[i]->uop = mapped[i];
+  const std::vector<UOp> mapped = graph::substitute(replaced_, map);
+  for (size_t i = 0; i < waiting_.size(); i++) {
+    if (!(mapped[i] == replaced_[i])) waiting_[i]->uop = mapped[i];
   }
 }
 
-void run(Pending& pending) {
-  std::vector<Tensor> states = detail::pending_generator_states();
-  for (const Tensor& s : states) pending.add(*s.impl());
-  if (pending.impls.empty()) return;
-  const auto assigned = assigned_buffers(pending.roots());
+void Realization::run() {
+  if (impls_.empty()) return;
+  states_ = detail::pending_generator_states();
+  for (const Tensor& s : states_) add(*s.impl());
+  const auto assigned = assigned_buffers(roots_);
   if (!assigned.empty())
-    add_old_versions(pending, [&](const graph::Node* n) { return assigned.count(n) > 0; }, nullptr);
+    add_old_versions([&](const graph::Node* n) { return assigned.count(n) > 0; }, nullptr);
   std::vector<UOp> sinks;
-  for (const auto& t : pending.impls) {
+  for (const auto& t : impls_) {
     const UOp sink = sink_of(*t);
     sinks.push_back(is_row_major(sink->shape) ? sink : side_by_side(sink));
   }
+  // An old version that somebody reads from now on would not be kept.
+  if (assigned.empty()) alone_.reset();
   const std::vector<Ref<engine::Buffer>> buffers =
       engine::realize(sinks, detail::bound_variables());
   graph::UOpMap<UOp> map;
-  for (size_t i = 0; i < buffers.size(); i++) {
-    const UOp& old = pending.impls[i]->uop;
-    map.emplace(old, graph::reshape(graph::buffer(buffers[i]), old->shape));
-  }
+  for (size_t i = 0; i < buffers.size(); i++)
+    map.emplace(roots_[i], graph::reshape(graph::buffer(buffers[i]), roots_[i]->shape));
+  if (!alone_) alone_.emplace();
   substitute_everywhere(map);
-  detail::generators_realized();
+  if (!states_.empty()) detail::generators_realized();
 }
 
 }  // namespace
+
+// It may be asked to move elsewhere between the two, for an assignment to what shares its memory.
+Ref<engine::Buffer> detail::memory_of(const Tensor& t) {
+  Tensor wanted(t);
+  for (;;) {
+    if (const Ref<engine::Buffer> b = buffer_of(wanted.realize())) return b;
+  }
+}
 
 namespace {
 thread_local graph::VariableValues variables_of_thread;
@@ -165,8 +184,10 @@ void detail::require_writable(const char* what, const Tensor& t) {
 
 std::vector<Tensor> detail::pending_assigns() {
   std::vector<Tensor> out;
+  const Building section;
   for_each_live([&](TensorImpl& t) {
-    if (t.uop->op == Op::Assign) out.emplace_back(&t);
+    if (t.uop->op == Op::Assign && t.assigned_by == std::this_thread::get_id())
+      out.emplace_back(&t);
   });
   std::sort(out.begin(), out.end(),
             [](const Tensor& a, const Tensor& b) { return uop(a)->serial < uop(b)->serial; });
@@ -174,12 +195,10 @@ std::vector<Tensor> detail::pending_assigns() {
 }
 
 void Tensor::realize(const std::vector<Tensor>& tensors) {
-  Pending pending;
-  for (const Tensor& t : tensors) {
-    uop(t);
-    pending.add(*t.impl());
-  }
-  if (!pending.impls.empty()) run(pending);
+  for (const Tensor& t : tensors) uop(t);
+  Realization realization;
+  for (const Tensor& t : tensors) realization.add(*t.impl());
+  realization.run();
 }
 
 Tensor& Tensor::realize() {
@@ -220,12 +239,15 @@ Tensor& Tensor::assign(const Tensor& value) {
   while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
   if (base->op != Op::Buffer) realize();
   detail::require_writable("assign", *this);
+  UOp before;  // goes when others may build
+  const detail::Replacing alone;
   if (uop(value) == uop(*this)) return *this;
   // What is made of constants knows no device: the value is stored where the target is.
   UOp stored = uop(value);
   if (!stored->device)
     stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
-  impl_->uop = graph::make(Op::Assign, dtype(), {uop(*this), stored});
+  before = std::exchange(impl_->uop, graph::make(Op::Assign, dtype(), {uop(*this), stored}));
+  impl_->assigned_by = std::this_thread::get_id();
   return *this;
 }
 
@@ -234,9 +256,7 @@ void* Tensor::data_ptr() const {
   if (!on.hcq().adopts_host_memory())
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
                           device());
-  Tensor t(*this);
-  t.realize();
-  const Ref<engine::Buffer> b = detail::buffer_of(t);
+  const Ref<engine::Buffer> b = detail::memory_of(*this);
   on.queue().wait(b->last_use());
   b->origin().require();
   on.hcq().allocator().collect();
@@ -247,9 +267,7 @@ void Tensor::copy_to(void* dst, size_t size) const {
   const size_t wanted = size_t(numel()) * size_bytes(dtype());
   if (size != wanted)
     fail<InvalidArgument>("copy_to: {} bytes given, the tensor has {}", size, wanted);
-  Tensor t(*this);
-  t.realize();
-  detail::buffer_of(t)->copyout(dst);
+  detail::memory_of(*this)->copyout(dst);
 }
 
 void Tensor::copy_from(const void* src, size_t size) {
@@ -258,10 +276,12 @@ void Tensor::copy_from(const void* src, size_t size) {
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
   detail::require_writable("copy_from", *this);
-  Pending pending;
-  const graph::Node* target = assigned_buffer(uop(*this).get());
-  add_old_versions(pending, [&](const graph::Node* n) { return n == target; }, impl());
-  if (!pending.impls.empty()) run(pending);
+  {
+    Realization realization;
+    const graph::Node* target = assigned_buffer(impl_->uop.get());
+    realization.add_old_versions([&](const graph::Node* n) { return n == target; }, impl());
+    realization.run();
+  }
   detail::buffer_of(*this)->copyin(src);
 }
 

@@ -55,6 +55,7 @@ bool TensorImpl::release_unless_last() const noexcept {
 namespace detail {
 
 void for_each_live(const std::function<void(TensorImpl&)>& fn) {
+  const Building section;
   std::vector<TensorImpl*> last;  // whose other owners went meanwhile: destroying takes the lock
   {
     std::lock_guard lock(live_impls().mutex);
@@ -194,7 +195,8 @@ Size Tensor::size(int64_t d) const {
 }
 int64_t Tensor::dim() const { return int64_t(uop(*this)->shape.size()); }
 Size Tensor::numel() const {
-  const graph::Shape& shape = uop(*this)->shape;
+  const auto own = uop(*this);
+  const graph::Shape& shape = own->shape;
   const bool varies =
       std::any_of(shape.begin(), shape.end(), [](const graph::Dim& d) { return !d.is_const(); });
   return varies ? detail::product(sizes()) : Size(graph::element_count(shape));

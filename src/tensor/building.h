@@ -1,0 +1,59 @@
+// Who may look at the nodes of tensors, and who may replace them. Any number of threads build at
+// the same time: from the moment that they load a tensor's node until what they made of it is
+// registered, nobody replaces nodes, so nothing is built of a node that has been computed
+// meanwhile: its assignments would be made twice, and memory be read that has been overwritten.
+// Used by everything in tensor through detail::uop(). Knows nothing of nodes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace tuff::detail {
+
+// Nests. Short: nothing is realized and no device waited for in it.
+class Building {
+ public:
+  Building() {
+    if (depth_++ == 0 && (state_.fetch_add(1, std::memory_order_acquire) & kReplacing) != 0)
+      enter_when_replaced();
+  }
+  ~Building() {
+    if (--depth_ == 0) leave();
+  }
+  Building(const Building&) = delete;
+  static bool here() { return depth_ > 0; }
+  static const void* shared_state() { return &state_; }  // what entering writes
+
+ private:
+  friend class Replacing;
+  static constexpr uint32_t kReplacing = 1u << 31;
+  static void leave() {
+    if (state_.fetch_sub(1, std::memory_order_release) == (kReplacing | 1)) state_.notify_all();
+  }
+  static void enter_when_replaced();
+
+  static inline constinit thread_local uint32_t depth_ = 0;
+  // Threads that build, and whether one replaces or wants to.
+  alignas(64) static inline constinit std::atomic<uint32_t> state_{0};
+};
+
+// One thread alone. It may build as well.
+class Replacing {
+ public:
+  Replacing();
+  ~Replacing();
+  Replacing(const Replacing&) = delete;
+};
+
+// One thread at a time chooses what is to be computed, has it scheduled and submitted, and puts the
+// memory in its place: what two threads want is computed once. Entered before Replacing, never by a
+// thread that builds.
+class Realizing {
+ public:
+  Realizing();
+  ~Realizing();
+  Realizing(const Realizing&) = delete;
+};
+
+}  // namespace tuff::detail
