@@ -11,7 +11,7 @@
 
 namespace tuff::detail {
 
-// Nests. Short: nothing is realized and no device waited for in it.
+// Short: nothing is realized in it, no device waited for. To enter again costs next to nothing.
 class Building {
  public:
   Building() {

@@ -36,6 +36,7 @@ std::pair<Size, Size> differing_counts(const Sizes& from, const Sizes& to) {
 }  // namespace
 
 Tensor Tensor::reshape(const Sizes& wanted) const {
+  const detail::Building section;
   Sizes sizes = wanted;
   const auto open = std::find_if(sizes.begin(), sizes.end(), is_open);
   if (open != sizes.end()) {
@@ -69,6 +70,7 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
 }
 
 Tensor Tensor::expand(const Sizes& wanted) const {
+  const detail::Building section;
   const Sizes own = sizes();
   if (detail::same(own, wanted)) return *this;
   if (wanted.size() < own.size())

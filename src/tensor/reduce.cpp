@@ -26,8 +26,8 @@ Tensor finish(const Tensor& kept, const Axes& dims, bool keepdim) {
 }
 
 Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
-  const Axes dims = wrap_dims(what, given, x.dim());
   const detail::Building section;
+  const Axes dims = wrap_dims(what, given, x.dim());
   graph::UOp total = graph::reduce(op, uop(x), dims);
   // Of constants and counters: a reduction is stored, which needs a device.
   if (!total->device && total->op == Op::Reduce)
