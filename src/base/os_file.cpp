@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -27,20 +25,10 @@ namespace {
   fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
 }
 
-// What to do about an error in writing; empty where the error says it.
-const char* write_remedy(int error) {
-  switch (error) {
-    case ENOSPC: return "; free space on its file system, or write elsewhere";
-    case EDQUOT: return "; your quota there is used up: free space, or write elsewhere";
-    case EFBIG: return "; its file system, or ulimit -f, allows no longer file";
-    default: return "";
-  }
-}
-
 class File {
  public:
-  File(const std::string& path, int flags, mode_t mode = 0)
-      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
+  explicit File(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (fd_ < 0) fail_errno("cannot open", path_, errno);
   }
   ~File() {
@@ -56,24 +44,6 @@ class File {
       if (errno != EINTR) fail_errno("cannot read", path_, errno);
     }
   }
-  // 0, or why not all was written; `written` counts in either case.
-  int write_all(std::span<const uint8_t> bytes, uint64_t& written) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n >= 0) {
-        bytes = bytes.subspan(size_t(n));
-        written += uint64_t(n);
-      } else if (errno != EINTR) {
-        return errno;
-      }
-    }
-    return 0;
-  }
-  // 0, or why it failed: a full disk may show here only.
-  int sync_and_close() {
-    if (::fsync(fd_) != 0 && errno != EINVAL) return errno;
-    return ::close(std::exchange(fd_, -1)) != 0 ? errno : 0;
-  }
   size_t size_hint() const {
     struct stat status;
     return ::fstat(fd_, &status) == 0 && status.st_size > 0 ? size_t(status.st_size) : 0;
@@ -86,7 +56,7 @@ class File {
 
 template <class Bytes>
 Bytes read_whole(const std::string& path) {
-  File file(path, O_RDONLY);
+  File file(path);
   Bytes bytes;
   bytes.resize(file.size_hint() + 1);  // the one more shows the end without a second resize
   size_t used = 0;
@@ -101,15 +71,6 @@ Bytes read_whole(const std::string& path) {
   return bytes;
 }
 
-// A process that was killed leaves its file behind, and its number comes again: hence the time.
-std::string temporary_beside(const std::string& path) {
-  static std::atomic<uint64_t> serial{0};
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return fmt::format("{}.tmp.{}.{}.{}.{}", path, ::getpid(), now.tv_sec, now.tv_nsec,
-                     serial.fetch_add(1));
-}
-
 std::string home_directory() {
   if (std::string home = system_env("HOME"); !home.empty()) return home;
   const passwd* entry = ::getpwuid(::getuid());
@@ -122,46 +83,6 @@ std::vector<uint8_t> read_file(const std::string& path) {
   return read_whole<std::vector<uint8_t>>(path);
 }
 std::string read_text(const std::string& path) { return read_whole<std::string>(path); }
-
-struct OutputFile::State {
-  explicit State(const std::string& target)
-      : path(target),
-        temporary(temporary_beside(target)),
-        file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666) {}
-  ~State() {
-    if (!committed) ::unlink(temporary.c_str());
-  }
-  // Of the target: what is beside it is nobody's concern and gone.
-  [[noreturn]] void fail_write(uint64_t offset, int error) const {
-    fail<IoError>("cannot write '{}': at byte {}: {}{}", path, offset, std::strerror(error),
-                  write_remedy(error));
-  }
-  std::string path, temporary;
-  File file;
-  bool committed = false;
-};
-
-OutputFile::OutputFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
-OutputFile::~OutputFile() = default;
-
-void OutputFile::write(std::span<const uint8_t> bytes) {
-  const int error = state_->file.write_all(bytes, offset_);
-  if (error != 0) state_->fail_write(offset_, error);
-}
-
-void OutputFile::commit() {
-  const int error = state_->file.sync_and_close();
-  if (error != 0) state_->fail_write(offset_, error);
-  if (::rename(state_->temporary.c_str(), state_->path.c_str()) != 0)
-    fail_errno("cannot write", state_->path, errno);
-  state_->committed = true;
-}
-
-void write_file(const std::string& path, std::span<const uint8_t> bytes) {
-  OutputFile file(path);
-  file.write(bytes);
-  file.commit();
-}
 
 InputFile::InputFile(const std::string& path)
     : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -192,10 +113,6 @@ void InputFile::read_at(uint64_t offset, std::span<uint8_t> into) const {
       fail_errno("cannot read", path_, errno);
     }
   }
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  write_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
 bool exists(const std::string& path) {

@@ -27,8 +27,9 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-// Writes beside the target; commit() syncs and renames. Without it nothing is left behind. IoError
-// naming the target, the byte and the remedy where a disk is full or a limit reached.
+// Writes beside the target; commit() syncs, renames and syncs the folder. Without it nothing is
+// left behind, but by a process that is killed. IoError naming the target, the byte and the remedy
+// where a disk is full or a limit reached.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
@@ -36,12 +37,19 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   void write(std::span<const uint8_t> bytes);
   uint64_t offset() const { return offset_; }
-  void commit();
+  // Without the folder's sync a loss of power may bring the file of before back, whole.
+  void commit(bool sync_folder = true);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
   uint64_t offset_ = 0;
 };
+
+// IoError unless an OutputFile of this path could begin: for who writes hours later.
+void require_writable(const std::string& path);
+
+// Removes what killed writers of `path` have left beside it; files that somebody still writes stay.
+void remove_abandoned(const std::string& path);
 
 }  // namespace tuff::os

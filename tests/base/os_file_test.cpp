@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 #include <vector>
 
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_stream.h"
 #include "base/temporary_folder.h"
 
 namespace tuff::os {
@@ -66,6 +68,70 @@ TEST(OsFile, WhatAKilledWriterLeftBehindIsNotInTheWay) {
     write_text(path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(serial), "");
   write_text(path, "new");
   EXPECT_EQ(read_text(path), "new");
+}
+
+// Writes "new" over "old" in a child that the fault kills. Returns the signal that ended it.
+int killed_by(const std::string& path, const std::string& fault) {
+  write_text(path, "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const EnvOverride set(Env::TUFF_WRITE_FAULT, fault);
+    write_text(path, "new");
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST(OsFile, AWriterThatIsKilledAnywhereLeavesAWholeFile) {
+  TemporaryFolder folder;
+  const std::string path = folder / "file";
+  for (const char* fault : {"kill:0", "kill:2", "kill:sync", "kill:rename"}) {
+    EXPECT_EQ(killed_by(path, fault), SIGKILL) << fault;
+    EXPECT_EQ(read_text(path), "old") << fault;
+    EXPECT_EQ(list_directory(folder.path()).size(), 2u) << fault;
+    remove_abandoned(path);
+    EXPECT_EQ(list_directory(folder.path()), std::vector<std::string>{"file"}) << fault;
+  }
+  EXPECT_EQ(killed_by(path, "kill:folder"), SIGKILL);
+  EXPECT_EQ(read_text(path), "new");
+  EXPECT_EQ(killed_by(path, "kill:3"), 0) << "no byte is written there";
+  EXPECT_EQ(killed_by(path, "file:other,kill:0"), 0);
+  EXPECT_EQ(killed_by(path, "file:/file,write:2,kill:0"), 0);
+}
+
+TEST(OsFile, AFullDiskLeavesTheOldFileAndNothingBesideIt) {
+  TemporaryFolder folder;
+  write_text(folder / "file", "old");
+  const EnvOverride set(Env::TUFF_WRITE_FAULT, "full:2");
+  try {
+    write_text(folder / "file", "new");
+    FAIL();
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("No space left on device"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(read_text(folder / "file"), "old");
+  EXPECT_EQ(list_directory(folder.path()), std::vector<std::string>{"file"});
+}
+
+TEST(OsFile, FilesThatAreBeingWrittenAreNotAbandoned) {
+  TemporaryFolder folder;
+  const std::string path = folder / "file";
+  OutputFile file(path);
+  const std::vector<uint8_t> bytes{'x'};
+  file.write(bytes);
+  remove_abandoned(path);
+  file.commit();
+  EXPECT_EQ(read_text(path), "x");
+}
+
+TEST(OsFile, FaultsThatMakeNoSenseAreRefused) {
+  TemporaryFolder folder;
+  for (const char* fault : {"kill", "kill:never", "full:", "write:x", "bytes:3"}) {
+    const EnvOverride set(Env::TUFF_WRITE_FAULT, fault);
+    EXPECT_THROW(write_text(folder / "file", "x"), InvalidArgument) << fault;
+  }
 }
 
 TEST(OsFile, ErrorsNameThePathAndTheCause) {

@@ -1,0 +1,80 @@
+#include "base/os_write_fault.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+
+#include "base/check.h"
+#include "base/env.h"
+
+namespace tuff::os {
+namespace {
+
+[[noreturn]] void refuse(const std::string& pair) {
+  fail<InvalidArgument>(
+      "TUFF_WRITE_FAULT: '{}' is none of file:ENDING, write:N, kill:BYTES, kill:sync, kill:rename, "
+      "kill:folder, full:BYTES",
+      pair);
+}
+
+std::optional<uint64_t> number(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
+}
+
+[[noreturn]] void kill_this_process() {
+  std::raise(SIGKILL);
+  std::abort();  // SIGKILL cannot be caught
+}
+
+}  // namespace
+
+WriteFault::WriteFault(const std::string& path) {
+  static std::atomic<uint64_t> writes{0};
+  uint64_t wanted = 1;
+  std::string file;
+  for (const std::string& pair : env_names(Env::TUFF_WRITE_FAULT)) {
+    const size_t colon = pair.find(':');
+    const std::string name = pair.substr(0, colon);
+    const std::string value = colon == std::string::npos ? "" : pair.substr(colon + 1);
+    const std::optional<uint64_t> n = number(value);
+    if (name == "file")
+      file = value;
+    else if (name == "write" && n)
+      wanted = *n;
+    else if (name == "kill" && n)
+      kill_at_ = *n;
+    else if (name == "full" && n)
+      full_at_ = *n;
+    else if (name == "kill" && (value == "sync" || value == "rename" || value == "folder"))
+      stage_ = value;
+    else
+      refuse(pair);
+  }
+  if (!kill_at_ && !full_at_ && stage_.empty()) return;
+  if (path.ends_with(file) && ++writes == wanted) return;
+  kill_at_ = full_at_ = std::nullopt;
+  stage_.clear();
+}
+
+size_t WriteFault::allowed(uint64_t offset, size_t size) const {
+  for (const std::optional<uint64_t>& at : {kill_at_, full_at_}) {
+    if (at) size = size_t(std::min<uint64_t>(size, *at > offset ? *at - offset : 0));
+  }
+  return size;
+}
+
+int WriteFault::at_byte(uint64_t offset) const {
+  if (kill_at_ && offset >= *kill_at_) kill_this_process();
+  return full_at_ && offset >= *full_at_ ? ENOSPC : 0;
+}
+
+void WriteFault::before(const char* stage) const {
+  if (stage_ == stage) kill_this_process();
+}
+
+}  // namespace tuff::os
