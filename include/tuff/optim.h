@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include <tuff/nn.h>
 #include <tuff/tensor.h>
 
 namespace tuff::optim {
@@ -28,8 +29,19 @@ class Optimizer {
   /// What lr() was set to last.
   double lr_value() const { return lr_value_; }
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// What a checkpoint holds beside the parameters, by PyTorch's names: "param_groups.0.lr" and per
+  /// parameter, in the constructor's order, "state.0.step", "state.0.exp_avg" and
+  /// "state.0.exp_avg_sq" (Adam, AdamW) or "state.0.momentum_buffer" (SGD with momentum). Options
+  /// are the constructor's and are not in it. The tensors are the optimizer's own.
+  nn::StateDict state_dict() const;
+  /// InvalidArgument names what `from` lacks or has too much, as the state of another optimizer
+  /// does; ShapeError what differs in shape. Nothing has changed then.
+  void load_state_dict(const nn::StateDict& from);
 
  protected:
+  virtual const char* kind() const = 0;
+  // What is kept of parameter i, without a prefix.
+  virtual nn::StateDict state_of(size_t i) const = 0;
   // Assigns new versions for parameter i and its state.
   virtual void update(size_t i, const Tensor& gradient) = 0;
   virtual void begin_step() {}
@@ -53,6 +65,8 @@ class SGD : public Optimizer {
   SGD(std::vector<Tensor> parameters, const Options& options);
 
  protected:
+  const char* kind() const override { return "SGD"; }
+  nn::StateDict state_of(size_t i) const override;
   void update(size_t i, const Tensor& gradient) override;
 
  private:
@@ -68,6 +82,8 @@ class Adam : public Optimizer {
   Adam(std::vector<Tensor> parameters, const Options& options);
 
  protected:
+  const char* kind() const override { return "Adam"; }
+  nn::StateDict state_of(size_t i) const override;
   void begin_step() override;
   void update(size_t i, const Tensor& gradient) override;
   // lr * corrected first moment / (root of the corrected second + eps), in F32.
@@ -88,6 +104,7 @@ class AdamW : public Adam {
   AdamW(std::vector<Tensor> parameters, const Options& options);
 
  protected:
+  const char* kind() const override { return "AdamW"; }
   void update(size_t i, const Tensor& gradient) override;
 
  private:
@@ -110,6 +127,9 @@ class LRScheduler {
   virtual ~LRScheduler() = default;
   void step();
   int64_t last_step() const { return at_; }
+  /// As after so many calls of step(): for a scheduler of the same options, made anew before a
+  /// training goes on. Sets the optimizer's rate. InvalidArgument for a negative step.
+  void set_last_step(int64_t step);
   double get_last_lr() const { return optimizer_.lr_value(); }
   /// The rate of a step, counted from 0.
   virtual double rate(int64_t step) const = 0;

@@ -114,6 +114,11 @@ class Tensor {
   // device for the same seed.
 
   static void manual_seed(uint64_t seed);
+  /// Where a device's generator is, four words of U32 there: what is drawn after set_rng_state() of
+  /// it is what would have been drawn here. "" is the default device.
+  static Tensor get_rng_state(const std::string& device = {});
+  /// Functions that were captured go on from there as well. InvalidArgument for what is no state.
+  static void set_rng_state(const Tensor& state, const std::string& device = {});
   /// Uniform in [0, 1): 24 random bits, as many as the significand holds in F16 and BF16, 53 in
   /// F64.
   static Tensor rand(const Sizes& sizes, const TensorOptions& options = {});

@@ -15,6 +15,11 @@ Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
   return Tensor::from(values, sizes, {.device = p.device()});
 }
 
+const Tensor* tensor_named(const nn::StateDict& state, const std::string& name) {
+  const auto found = std::ranges::find(state, name, &nn::NamedTensor::name);
+  return found == state.end() ? nullptr : &found->tensor;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
@@ -67,10 +72,54 @@ void Optimizer::step(const std::vector<Tensor>& also) {
   Tensor::realize(all);
 }
 
+nn::StateDict Optimizer::state_dict() const {
+  nn::StateDict out{{"param_groups.0.lr", lr_[0], false}};
+  for (size_t i = 0; i < parameters_.size(); i++)
+    nn::append_state(out, fmt::format("state.{}", i), state_of(i));
+  return out;
+}
+
+void Optimizer::load_state_dict(const nn::StateDict& from) {
+  const nn::StateDict own = state_dict();
+  for (const nn::NamedTensor& t : from) {
+    if (!tensor_named(own, t.name))
+      fail<InvalidArgument>(
+          "{} of {} parameters keeps no '{}', which the state has: it is that of "
+          "another optimizer or of other parameters",
+          kind(), parameters_.size(), t.name);
+  }
+  nn::StateDict into, values;  // a step count stands for all parameters of its device
+  for (const nn::NamedTensor& t : own) {
+    const Tensor* value = tensor_named(from, t.name);
+    if (!value)
+      fail<InvalidArgument>(
+          "{}: the state has no '{}': it is that of another optimizer or of other "
+          "parameters",
+          kind(), t.name);
+    const auto same = std::ranges::find_if(
+        into, [&](const nn::NamedTensor& o) { return o.tensor.impl() == t.tensor.impl(); });
+    if (same == into.end()) {
+      into.push_back(t);
+      values.push_back({t.name, *value, false});
+    } else if (const double first = tensor_named(from, same->name)->item();
+               value->item() != first) {
+      fail<InvalidArgument>("{}: '{}' is {} and '{}' {}: parameters of one device share their step",
+                            kind(), t.name, value->item(), same->name, first);
+    }
+  }
+  nn::load_state_dict(into, values);
+  set_lr(lr_[0].item());
+}
+
 SGD::SGD(std::vector<Tensor> parameters, const Options& options)
     : Optimizer(std::move(parameters), options.lr), options_(options) {
   if (options_.momentum == 0) return;
   for (const Tensor& p : parameters_) state_.push_back(state_like(p.sizes(), 0, p));
+}
+
+nn::StateDict SGD::state_of(size_t i) const {
+  if (options_.momentum == 0) return {};
+  return {{"momentum_buffer", state_[i], false}};
 }
 
 void SGD::update(size_t i, const Tensor& gradient) {
@@ -93,6 +142,12 @@ Adam::Adam(std::vector<Tensor> parameters, const Options& options)
     state_.push_back(state_like(p.sizes(), 0, p));
   }
   state_.insert(state_.end(), step_.begin(), step_.end());
+}
+
+nn::StateDict Adam::state_of(size_t i) const {
+  return {{"step", on_device_of(parameters_[i], step_), false},
+          {"exp_avg", state_[2 * i], false},
+          {"exp_avg_sq", state_[2 * i + 1], false}};
 }
 
 void Adam::begin_step() {

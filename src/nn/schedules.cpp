@@ -30,6 +30,12 @@ void LRScheduler::step() {
   optimizer_.set_lr(rate(++at_));
 }
 
+void LRScheduler::set_last_step(int64_t step) {
+  if (step < 0) fail<InvalidArgument>("LRScheduler: step {} is negative", step);
+  at_ = step;
+  optimizer_.set_lr(rate(at_));
+}
+
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
     : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
   require_positive("StepLR", step_size);

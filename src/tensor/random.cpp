@@ -172,6 +172,27 @@ void Tensor::manual_seed(uint64_t seed) {
   for (Tensor& state : existing) state.copy_from(words.data(), sizeof words);
 }
 
+Tensor Tensor::get_rng_state(const std::string& given) {
+  const std::string device = engine::canonical_device(given);
+  const auto [state, drawn] = draw(device, 0);
+  std::vector<uint32_t> words = state.to_vector<uint32_t>();
+  const uint64_t at = (uint64_t(words[3]) << 32 | words[2]) + drawn;
+  words[2] = uint32_t(at);
+  words[3] = uint32_t(at >> 32);
+  return from(words, {4}, {.device = device});
+}
+
+void Tensor::set_rng_state(const Tensor& state, const std::string& given) {
+  if (!state.defined() || state.dtype() != DType::U32 || state.numel() != 4)
+    fail<InvalidArgument>("set_rng_state: not four words of U32, as get_rng_state() gives them");
+  const std::string device = engine::canonical_device(given);
+  const std::vector<uint32_t> words = state.to_vector<uint32_t>();
+  draw(device, 0).first.copy_from(words.data(), words.size() * sizeof(uint32_t));
+  Generators& g = generators();
+  std::lock_guard lock(g.mutex);
+  g.by_device[device].drawn = 0;
+}
+
 Tensor Tensor::rand(const Sizes& sizes, const TensorOptions& o) {
   require_float("rand", o.dtype);
   return finished(unit_floats(sizes, o.dtype, engine::canonical_device(o.device)), o);

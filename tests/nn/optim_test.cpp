@@ -98,5 +98,82 @@ TEST(Optimizer, SaysWhatIsWrong) {
   EXPECT_THROW(sgd.step(), InvalidArgument);
 }
 
+// The tensors of a state, as a file would hold them.
+nn::StateDict copies(const nn::StateDict& state) {
+  nn::StateDict out;
+  for (const nn::NamedTensor& t : state)
+    out.push_back({t.name,
+                   Tensor::from(t.tensor.to_vector<float>(), t.tensor.sizes(), {.device = "CPU"}),
+                   false});
+  return out;
+}
+std::vector<std::string> names(const nn::StateDict& state) {
+  std::vector<std::string> out;
+  for (const nn::NamedTensor& t : state) out.push_back(t.name);
+  return out;
+}
+std::string refusal(Optimizer& optimizer, const nn::StateDict& state) {
+  try {
+    optimizer.load_state_dict(state);
+  } catch (const Error& e) {
+    return std::string(e.kind()) + ": " + e.what();
+  }
+  return "";
+}
+
+// Three steps, then two more; the same two by another optimizer that was given the state in
+// between.
+template <class Kind>
+void check_goes_on(const typename Kind::Options& options, const std::vector<std::string>& wanted) {
+  const Tensor p = parameter(kStart);
+  Kind first({p}, options);
+  for (int s = 0; s < 3; s++) step(first, p);
+  first.set_lr(0.03);
+  EXPECT_EQ(names(first.state_dict()), wanted);
+  const nn::StateDict kept = copies(first.state_dict());
+  const Tensor q = parameter(p.to_vector<float>());
+  for (int s = 0; s < 2; s++) step(first, p);
+
+  typename Kind::Options other = options;
+  other.lr = 0.5;
+  Kind second({q}, other);
+  second.load_state_dict(kept);
+  EXPECT_FLOAT_EQ(float(second.lr_value()), 0.03f);
+  for (int s = 0; s < 2; s++) step(second, q);
+  EXPECT_EQ(q.to_vector<float>(), p.to_vector<float>());
+}
+
+TEST(OptimizerState, GoesOnBitForBit) {
+  check_goes_on<SGD>({.lr = 0.1}, {"param_groups.0.lr"});
+  check_goes_on<SGD>({.lr = 0.1, .momentum = 0.9},
+                     {"param_groups.0.lr", "state.0.momentum_buffer"});
+  const std::vector<std::string> moments{"param_groups.0.lr", "state.0.step", "state.0.exp_avg",
+                                         "state.0.exp_avg_sq"};
+  check_goes_on<Adam>({.lr = 0.1}, moments);
+  check_goes_on<AdamW>({.lr = 0.1}, moments);
+}
+
+TEST(OptimizerState, RefusesTheStateOfAnother) {
+  const Tensor p = parameter(kStart), q = parameter(kStart), r = parameter({1, 2});
+  AdamW adam({p, q}, {}), of_one({p}, {}), smaller({p, r}, {});
+  SGD sgd({p, q}, {.momentum = 0.9});
+  step(adam, p);
+  const nn::StateDict before = copies(adam.state_dict());
+  EXPECT_NE(refusal(adam, copies(sgd.state_dict())).find("momentum_buffer"), std::string::npos);
+  EXPECT_NE(refusal(adam, copies(of_one.state_dict())).find("no 'state.1.step'"),
+            std::string::npos);
+  EXPECT_NE(refusal(of_one, before).find("AdamW of 1 parameters keeps no 'state.1.step'"),
+            std::string::npos);
+  EXPECT_NE(refusal(adam, copies(smaller.state_dict())).find("ShapeError"), std::string::npos);
+  nn::StateDict uneven = copies(adam.state_dict());
+  for (nn::NamedTensor& t : uneven)
+    if (t.name == "state.1.step") t.tensor = Tensor::from({7}, {}, {.device = "CPU"});
+  EXPECT_NE(refusal(adam, uneven).find("'state.1.step' is 7 and 'state.0.step' 1"),
+            std::string::npos);
+  const nn::StateDict after = adam.state_dict();
+  for (size_t i = 0; i < after.size(); i++)
+    EXPECT_EQ(after[i].tensor.to_vector<float>(), before[i].tensor.to_vector<float>());
+}
+
 }  // namespace
 }  // namespace tuff::optim

@@ -110,6 +110,20 @@ TEST(Clipping, ScalesToTheNorm) {
   EXPECT_NEAR(clip_grad_norm_(p, 100, 3).item(), std::cbrt(1.5 * 1.5 * 1.5 + 8 + 216), 1e-4);
 }
 
+TEST(Schedules, GoOnFromAStep) {
+  const Tensor p = parameter({0});
+  SGD first({p}, {.lr = 0.8}), second({p}, {.lr = 0.8});
+  CosineAnnealingLR whole(first, 10), resumed(second, 10);
+  for (int i = 0; i < 4; i++) whole.step();
+  resumed.set_last_step(4);
+  EXPECT_EQ(resumed.last_step(), 4);
+  EXPECT_EQ(resumed.get_last_lr(), whole.get_last_lr());
+  whole.step();
+  resumed.step();
+  EXPECT_EQ(resumed.get_last_lr(), whole.get_last_lr());
+  EXPECT_THROW(resumed.set_last_step(-1), InvalidArgument);
+}
+
 TEST(Clipping, ClampsValues) {
   const std::vector<Tensor> p = with_gradients();
   clip_grad_value_(p, 3.5);

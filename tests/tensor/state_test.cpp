@@ -144,6 +144,34 @@ TEST_P(Random, SeedsReproduceAndDrawsDiffer) {
   EXPECT_NE(Tensor::rand({100}, on()).to_vector<float>(), a);
 }
 
+TEST_P(Random, GoesOnFromAKeptState) {
+  Tensor::manual_seed(42);
+  const Floats a = Tensor::rand({100}, on()).to_vector<float>();
+  const Tensor pending = Tensor::rand({7}, on());  // drawn, not computed yet
+  const Tensor state = Tensor::get_rng_state(GetParam());
+  const Floats b = Tensor::rand({100}, on()).to_vector<float>();
+  EXPECT_NE(a, b);
+  Tensor::manual_seed(1);
+  Tensor::rand({3}, on()).realize();
+  const Tensor other = Tensor::rand({5}, on());
+  Tensor::set_rng_state(state, GetParam());
+  EXPECT_EQ(Tensor::rand({100}, on()).to_vector<float>(), b);
+  EXPECT_EQ(Tensor::get_rng_state(GetParam()).to_vector<uint32_t>()[2], 207u);
+  EXPECT_EQ(state.to_vector<uint32_t>()[2], 107u);
+}
+
+TEST_P(Random, CapturedFunctionsGoOnFromAKeptState) {
+  Jit draw(
+      [&](const std::vector<Tensor>&) { return std::vector<Tensor>{Tensor::rand({10}, on())}; });
+  Tensor::manual_seed(3);
+  for (int i = 0; i < 3; i++) draw({});
+  const Tensor state = Tensor::get_rng_state(GetParam());
+  const Floats next = draw({})[0].to_vector<float>();
+  EXPECT_NE(draw({})[0].to_vector<float>(), next);
+  Tensor::set_rng_state(state, GetParam());
+  EXPECT_EQ(draw({})[0].to_vector<float>(), next);
+}
+
 TEST_P(Random, HowDrawsAreBatchedDoesNotMatter) {
   Tensor::manual_seed(5);
   const Floats whole = Tensor::rand({60}, on()).to_vector<float>();
