@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tuff/metadata.h>
+#include <tuff/nn.h>
 #include <tuff/tensor.h>
 
 namespace tuff {
@@ -39,6 +40,11 @@ class TensorDict {
   /// At the end, or in the place of the tensor of that name.
   void set(const std::string& name, const Tensor& tensor);
   void erase(std::string_view name);
+  /// The tensors of a layer, model or optimizer, named "prefix.name": how checkpoints are put
+  /// together.
+  void set_state(std::string_view prefix, const nn::StateDict& state);
+  /// The tensors below "prefix.", without it, for load_state_dict().
+  nn::StateDict state(std::string_view prefix) const;
   std::vector<TensorInfo> info() const;
   /// "safetensors", "npy", "npz", "pytorch", "gguf", "idx"; empty if it comes from no file.
   const std::string& format() const;

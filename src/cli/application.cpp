@@ -68,6 +68,15 @@ int flushed(int code) {
 
 }  // namespace
 
+CLI::Validator between(double low, double high) {
+  auto check = [low, high](const std::string& text) {
+    double value = 0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+    return fits ? std::string() : fmt::format("{} is no number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", low, high));
+}
+
 void print_error(const std::string& text) {
   constexpr size_t kLongest = 1000;
   std::string line;
@@ -93,6 +102,7 @@ int run_program(int argc, const char* const* argv) {
   add_devices_command(app, chosen);
   add_bringup_command(app, chosen);
   add_train_command(app, chosen);
+  add_generate_command(app, chosen);
   add_check_command(app, chosen);
   add_bench_command(app, chosen);
   add_tune_command(app, chosen);

@@ -25,12 +25,16 @@ class UsageError : public std::runtime_error {
 // What the parsed command line asks for; returns the exit code, throws Error or UsageError.
 using Action = std::function<int()>;
 
+// As CLI::Range, which lets NaN pass.
+CLI::Validator between(double low, double high);
+
 // One line on standard error, whatever a compiler or driver may have said.
 void print_error(const std::string& text);
 
 void add_devices_command(CLI::App& app, Action& chosen);
 void add_bringup_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
+void add_generate_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
 void add_tune_command(CLI::App& app, Action& chosen);

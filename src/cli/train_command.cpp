@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
 #include "cli/command.h"
 #include "cli/training_display.h"
+#include "cli/training_settings.h"
 #include "io/copy_trainer.h"
 #include "io/corpus.h"
 #include "io/digits.h"
@@ -25,6 +27,8 @@ struct RunOptions {
   std::string device, curve, folder;
   uint32_t seed = 1;
   bool no_jit = false, json = false;
+  io::CheckpointPlan checkpoints;
+  std::set<std::string> given;  // options, without their dashes
 
   // --curve, else a file in --out, else (for people only) one in the current folder.
   std::string curve_path(const char* name) const {
@@ -56,6 +60,14 @@ struct CopyOptions {
   io::CopyTraining training;
 };
 
+CLI::Validator ends_in_safetensors() {
+  auto check = [](const std::string& path) {
+    return path.ends_with(".safetensors") ? std::string()
+                                          : fmt::format("{} does not end in .safetensors", path);
+  };
+  return CLI::Validator(check, "");
+}
+
 void add_run_options(CLI::App& command, RunOptions& o) {
   command
       .add_option("--device", o.device,
@@ -72,6 +84,22 @@ void add_run_options(CLI::App& command, RunOptions& o) {
                    "Build and schedule every step anew instead of replaying one");
   command.add_flag("--json", o.json,
                    "One JSON object per line; no curve unless --curve or --out is given");
+  CLI::Option* save =
+      command
+          .add_option("--save", o.checkpoints.save,
+                      "Writes the state of the training to this .safetensors file at the end, also "
+                      "after Ctrl-C")
+          ->check(ends_in_safetensors())
+          ->type_name("FILE");
+  command.add_option("--save-every", o.checkpoints.every, "And after each N steps")
+      ->check(CLI::Range(1u, kMaxSteps))
+      ->needs(save)
+      ->type_name("N");
+  command
+      .add_option("--resume", o.checkpoints.resume,
+                  "Goes on from a file that --save wrote, with its settings and the same losses as "
+                  "without a break; --steps may be another number")
+      ->type_name("FILE");
 }
 
 CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& value,
@@ -80,16 +108,6 @@ CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& val
       ->check(CLI::Range(1u, maximum))
       ->capture_default_str()
       ->type_name("N");
-}
-
-// As CLI::Range, which lets NaN pass.
-CLI::Validator between(double low, double high) {
-  auto check = [low, high](const std::string& text) {
-    double value = 0;
-    const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-    return fits ? std::string() : fmt::format("{} is no number from {} to {}", text, low, high);
-  };
-  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", low, high));
 }
 
 // A cache folder that the user named has to work; the default one is done without if need be.
@@ -133,6 +151,14 @@ int finish(const RunOptions& o, const CurveFile& curve, const std::string& title
   fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
              report.steps.size() == 1 ? "" : "s");
   return kExitInterrupted;
+}
+
+// The settings of the checkpoint that is resumed, if there is one.
+template <class Training>
+void take_resumed(Training& training, const RunOptions& o, const char* task) {
+  training.checkpoints = o.checkpoints;
+  const std::string& path = o.checkpoints.resume;
+  if (!path.empty()) take_settings(training, io::Checkpoint(path, task, o.device), o.given);
 }
 
 template <class Options>
@@ -187,7 +213,6 @@ Json gpt_done(const GptOptions& o, const io::Corpus& corpus, const io::TrainingR
 
 int train_gpt(GptOptions o) {
   io::GptTraining& t = o.training;
-  require_heads(t.recipe.heads, t.recipe.embed);
   if (o.learning_rate) {
     t.optimizer.learning_rate = *o.learning_rate;
     t.optimizer.learning_rate_end = *o.learning_rate / 10;
@@ -195,6 +220,8 @@ int train_gpt(GptOptions o) {
   t.device = o.run.device;
   t.recipe.seed = o.run.seed;
   t.jit = !o.run.no_jit;
+  take_resumed(t, o.run, io::kGptTask);
+  require_heads(t.recipe.heads, t.recipe.embed);
   const io::Corpus corpus = read_corpus(o);
   const CurveFile curve = prepare(o.run, "tuff-gpt-loss.svg");
   io::GptTrainer trainer(t, corpus);
@@ -247,7 +274,10 @@ void add_gpt(CLI::App& train, Action& chosen) {
       ->capture_default_str()
       ->type_name("F");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_gpt, *o); }; });
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_gpt, *o); };
+  });
 }
 
 // ---- digits
@@ -297,14 +327,18 @@ void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const Di
 
 int train_digits(DigitsOptions o) {
   io::DigitsTraining& t = o.training;
-  const CurveFile curve = prepare(o.run, "tuff-digits-loss.svg");
-  const io::ImageSplit images =
-      o.idx.empty() ? io::draw_digits({.seed = o.run.seed}) : io::load_idx_folder(o.idx);
-  const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
-  t.steps = o.steps.value_or(static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, kMaxSteps)));
   t.device = o.run.device;
   t.recipe.seed = o.run.seed;
   t.jit = !o.run.no_jit;
+  if (o.steps) t.steps = *o.steps;
+  take_resumed(t, o.run, io::kDigitsTask);
+  const CurveFile curve = prepare(o.run, "tuff-digits-loss.svg");
+  const io::ImageSplit images =
+      o.idx.empty() ? io::draw_digits({.seed = t.recipe.seed}) : io::load_idx_folder(o.idx);
+  if (t.steps == 0 || o.run.given.contains("epochs")) {
+    const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
+    t.steps = static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, kMaxSteps));
+  }
   io::DigitsTrainer trainer(t, images);
   TrainingDisplay display("digits", t.steps, o.run.json);
   DigitsResult result;
@@ -340,18 +374,22 @@ void add_digits(CLI::App& train, Action& chosen) {
       ->capture_default_str()
       ->type_name("F");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_digits, *o); }; });
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_digits, *o); };
+  });
 }
 
 // ---- copy
 
 int train_copy(CopyOptions o) {
   io::CopyTraining& t = o.training;
-  require_heads(t.heads, t.embed);
-  const CurveFile curve = prepare(o.run, "tuff-copy-loss.svg");
   t.device = o.run.device;
   t.seed = o.run.seed;
   t.jit = !o.run.no_jit;
+  take_resumed(t, o.run, io::kCopyTask);
+  require_heads(t.heads, t.embed);
+  const CurveFile curve = prepare(o.run, "tuff-copy-loss.svg");
   io::CopyTrainer trainer(t);
   TrainingDisplay display("copy", t.steps, o.run.json);
   std::optional<double> accuracy;
@@ -393,7 +431,10 @@ void add_copy(CLI::App& train, Action& chosen) {
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
   add_run_options(*c, o->run);
-  c->callback([o, &chosen] { chosen = [o] { return interruptible(train_copy, *o); }; });
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_copy, *o); };
+  });
 }
 
 }  // namespace

@@ -31,6 +31,16 @@ void TrainingDisplay::on_validation(const io::ValidationRecord& r) {
   std::fflush(stdout);
 }
 
+void TrainingDisplay::on_checkpoint(const std::string& path, uint32_t steps_done) {
+  if (json_) {
+    print_json({{"event", "checkpoint"}, {"step", steps_done}, {"file", path}});
+    return;
+  }
+  bar_.clear();
+  fmt::print("step {:>6}  saved to {}\n", steps_done, path);
+  std::fflush(stdout);
+}
+
 bool TrainingDisplay::stop_requested() { return os::interrupted(); }
 bool QuietObserver::stop_requested() { return os::interrupted(); }
 
@@ -42,6 +52,7 @@ Json done_line(const std::string& task, const io::TrainingReport& r) {
             {"description", r.description},
             {"driver", r.driver},
             {"steps", r.steps.size()},
+            {"resumed_at", r.resumed_at},
             {"interrupted", r.interrupted},
             {"parameters", r.parameter_count},
             {"train_loss", r.steps.empty() ? Json() : Json(r.steps.back().loss)}};
@@ -67,11 +78,13 @@ void print_summary(const io::TrainingReport& r) {
   const Style style = Style::of_stdout();
   const io::CompileTimes& c = r.compile;
   fmt::print("\n{}{}{} steps of {} parameters on {} ({}, {}) in {:.1f} s\n", style.bold,
-             r.steps.size(), style.plain, r.parameter_count, r.device,
+             r.steps_of_this_run(), style.plain, r.parameter_count, r.device,
              r.description.substr(0, r.description.find(" [")), r.driver, r.seconds);
+  if (r.resumed_at) fmt::print("after {} steps of an earlier run\n", r.resumed_at);
   if (r.steps.empty()) return;
   fmt::print("loss {:.4f}", r.steps.back().loss);
   if (!r.validations.empty()) fmt::print(", validation loss {:.4f}", r.validations.back().loss);
+  if (r.steps_of_this_run() == 0) return fmt::print("\n");
   fmt::print(
       "\n{:.2f} ms a step, of which the host works {:.0f} us to launch {} kernels in {} "
       "submission{}\n",

@@ -17,6 +17,7 @@ class TrainingDisplay final : public io::TrainingObserver {
       : json_(json), bar_(what, steps) {}
   void on_step(const io::StepRecord& r) override;
   void on_validation(const io::ValidationRecord& r) override;
+  void on_checkpoint(const std::string& path, uint32_t steps_done) override;
   bool stop_requested() override;
   ProgressBar& bar() { return bar_; }
 

@@ -4,6 +4,7 @@
 #include <tuff/optim.h>
 
 #include "base/check.h"
+#include "io/checkpoint.h"
 #include "io/gpt_model.h"
 
 namespace tuff::io {
@@ -88,6 +89,12 @@ class CopyTask final : public TrainingTask {
     return answers_of(model_, inputs[0], settings_.length).cross_entropy(inputs[1]);
   }
   optim::Optimizer& optimizer() override { return optimizer_; }
+  nn::StateDict model_state() const override { return model_.state_dict(); }
+  Metadata identity() const override {
+    Metadata out{{"task", {kCopyTask}}};
+    append_settings(out, settings_);
+    return out;
+  }
 
  private:
   const CopyTraining& settings_;
@@ -118,7 +125,8 @@ CopyTrainer::CopyTrainer(const CopyTraining& settings)
 CopyTrainer::~CopyTrainer() = default;
 
 void CopyTrainer::run(TrainingObserver& observer) {
-  state_->training.run(state_->task, {state_->settings.steps, state_->settings.jit}, observer);
+  const CopyTraining& s = state_->settings;
+  state_->training.run(state_->task, {s.steps, s.jit, s.checkpoints}, observer);
 }
 
 const TrainingReport& CopyTrainer::report() const { return state_->training.report(); }

@@ -21,7 +21,26 @@ struct CopyTraining {
   bool mask_attention = false;
   bool jit = true;
   std::string device;  // "" is the default device
+  CheckpointPlan checkpoints;
 };
+
+// What a checkpoint of this training is told by.
+inline constexpr const char* kCopyTask = "copy";
+
+// As those of the GPT: see gpt_trainer.h.
+template <class Function>
+void for_each_setting(CopyTraining& t, const Function& f) {
+  f("length", t.length);
+  f("alphabet", t.alphabet);
+  f("layers", t.layers);
+  f("heads", t.heads);
+  f("embed", t.embed);
+  f("batch", t.batch);
+  f("steps", t.steps);
+  f("seed", t.seed);
+  f("lr", t.learning_rate);
+  f("mask-attention", t.mask_attention);
+}
 
 class CopyTrainer {
  public:

@@ -59,25 +59,24 @@ class CorpusReader {
   std::set<std::string> open_folders_;  // from the root of the walk down to the current one
 };
 
+std::vector<uint8_t> checked(std::vector<uint8_t> text, const std::string& origin) {
+  if (text.empty()) fail<InvalidArgument>("{}: the text is empty", origin);
+  if (text.size() > kMaxCorpusBytes) {
+    fail<InvalidArgument>("{}: the text is {} bytes long; the limit is {}", origin, text.size(),
+                          kMaxCorpusBytes);
+  }
+  return text;
+}
+
 }  // namespace
 
 Corpus::Corpus(std::vector<uint8_t> text, std::string origin)
-    : origin_(std::move(origin)), tokens_(std::move(text)) {
-  if (tokens_.empty()) fail<InvalidArgument>("{}: the text is empty", origin_);
-  if (tokens_.size() > kMaxCorpusBytes) {
-    fail<InvalidArgument>("{}: the text is {} bytes long; the limit is {}", origin_, tokens_.size(),
-                          kMaxCorpusBytes);
-  }
+    : origin_(std::move(origin)),
+      tokens_(checked(std::move(text), origin_)),
+      vocabulary_(tokens_),
+      train_size_(tokens_.size() - (tokens_.size() + 9) / 10) {
   hash_hex_ = fmt::format("{:016x}", XXH64(tokens_.data(), tokens_.size(), 0));
-  token_of_.fill(-1);
-  for (uint8_t byte : tokens_) token_of_[byte] = 0;
-  for (uint32_t byte = 0; byte < token_of_.size(); ++byte) {
-    if (token_of_[byte] < 0) continue;
-    token_of_[byte] = static_cast<int16_t>(vocabulary_.size());
-    vocabulary_.push_back(static_cast<uint8_t>(byte));
-  }
-  for (uint8_t& byte : tokens_) byte = static_cast<uint8_t>(token_of_[byte]);
-  train_size_ = tokens_.size() - (tokens_.size() + 9) / 10;
+  for (uint8_t& byte : tokens_) byte = vocabulary_.token(byte);
 }
 
 void Corpus::require_context(uint32_t context) const {
@@ -89,32 +88,6 @@ void Corpus::require_context(uint32_t context) const {
         "each, the shorter has {}; give more text or a smaller --context",
         origin_, size_bytes(), context, needed, shorter);
   }
-}
-
-std::vector<uint8_t> Corpus::encode(std::string_view text) const {
-  std::vector<uint8_t> tokens;
-  tokens.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(text[i]);
-    if (token_of_[byte] < 0) {
-      fail<InvalidArgument>("byte 0x{:02x} at position {} does not occur in the text {}", byte, i,
-                            origin_);
-    }
-    tokens.push_back(static_cast<uint8_t>(token_of_[byte]));
-  }
-  return tokens;
-}
-
-std::string Corpus::decode(std::span<const uint8_t> tokens) const {
-  std::string text;
-  text.reserve(tokens.size());
-  for (uint8_t token : tokens) {
-    if (token >= vocabulary_.size()) {
-      fail<InvalidArgument>("token {} is outside the vocabulary of {}", token, vocabulary_.size());
-    }
-    text.push_back(static_cast<char>(vocabulary_[token]));
-  }
-  return text;
 }
 
 Corpus load_corpus(std::span<const std::string> paths) {

@@ -2,18 +2,18 @@
 // Called by `tuff train gpt`. Must never know the model or where the tokens go.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "io/vocabulary.h"
 
 namespace tuff::io {
 
 inline constexpr uint64_t kMaxCorpusBytes = uint64_t{1} << 30;
 
-// A token is the rank of its byte among the distinct bytes of the text; any byte value may occur.
+// Any byte value may occur.
 class Corpus {
  public:
   // InvalidArgument for an empty text or one above kMaxCorpusBytes.
@@ -21,8 +21,8 @@ class Corpus {
 
   const std::string& origin() const { return origin_; }  // for the done line
   uint64_t size_bytes() const { return tokens_.size(); }
-  const std::string& hash_hex() const { return hash_hex_; }            // XXH64 of the text
-  std::span<const uint8_t> vocabulary() const { return vocabulary_; }  // sorted distinct bytes
+  const std::string& hash_hex() const { return hash_hex_; }  // XXH64 of the text
+  const Vocabulary& vocabulary() const { return vocabulary_; }
 
   // The first nine tenths (rounded down) are for training, the rest for validation.
   std::span<const uint8_t> train_tokens() const { return {tokens_.data(), train_size_}; }
@@ -32,15 +32,10 @@ class Corpus {
   // InvalidArgument unless both parts are longer than context + 1 tokens.
   void require_context(uint32_t context) const;
 
-  // InvalidArgument naming the byte (or token) that the vocabulary lacks.
-  std::vector<uint8_t> encode(std::string_view text) const;
-  std::string decode(std::span<const uint8_t> tokens) const;
-
  private:
   std::string origin_, hash_hex_;
   std::vector<uint8_t> tokens_;
-  std::vector<uint8_t> vocabulary_;
-  std::array<int16_t, 256> token_of_;  // -1: not in the text
+  Vocabulary vocabulary_;
   size_t train_size_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "io/digits_trainer.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +9,7 @@
 #include <tuff/optim.h>
 
 #include "base/check.h"
+#include "io/checkpoint.h"
 
 namespace tuff::io {
 namespace {
@@ -18,7 +21,8 @@ class Classifier {
  public:
   virtual ~Classifier() = default;
   virtual Tensor operator()(const Tensor& x) const = 0;
-  virtual nn::Parameters parameters() const = 0;
+  virtual nn::StateDict state_dict() const = 0;
+  nn::Parameters parameters() const { return nn::parameters_of(state_dict()); }
 };
 
 class ConvNet final : public Classifier {
@@ -30,9 +34,13 @@ class ConvNet final : public Classifier {
     const Tensor h = conv2(conv1(x).relu().max_pool2d(2)).relu().max_pool2d(2);
     return fc2(fc1(h.flatten(1)).relu());
   }
-  nn::Parameters parameters() const override {
-    return {conv1.weight, conv1.bias, conv2.weight, conv2.bias,
-            fc1.weight,   fc1.bias,   fc2.weight,   fc2.bias};
+  nn::StateDict state_dict() const override {
+    nn::StateDict out;
+    nn::append_state(out, "conv1", conv1.state_dict());
+    nn::append_state(out, "conv2", conv2.state_dict());
+    nn::append_state(out, "fc1", fc1.state_dict());
+    nn::append_state(out, "fc2", fc2.state_dict());
+    return out;
   }
 
  private:
@@ -50,7 +58,11 @@ class SoftmaxRegression final : public Classifier {
   SoftmaxRegression(const DigitsNetRecipe& recipe, const std::string& device)
       : linear(initial(recipe, device)) {}
   Tensor operator()(const Tensor& x) const override { return linear(x.flatten(1)); }
-  nn::Parameters parameters() const override { return linear.parameters(); }
+  nn::StateDict state_dict() const override {
+    nn::StateDict out;
+    nn::append_state(out, "linear", linear.state_dict());
+    return out;
+  }
 
  private:
   static nn::Linear initial(const DigitsNetRecipe& recipe, const std::string& device) {
@@ -98,13 +110,14 @@ class ImageBatches {
 
 class DigitsTask final : public TrainingTask {
  public:
-  DigitsTask(const DigitsNetRecipe& recipe, const ImageSet& images, const Classifier& model,
+  DigitsTask(const DigitsTraining& settings, const ImageSet& images, const Classifier& model,
              const std::string& device)
-      : recipe_(recipe),
+      : settings_(settings),
+        recipe_(settings.recipe),
         images_(images),
         model_(model),
-        batches_(recipe, device),
-        optimizer_(model.parameters(), {.lr = recipe.learning_rate, .weight_decay = 0}) {}
+        batches_(recipe_, device),
+        optimizer_(model.parameters(), {.lr = recipe_.learning_rate, .weight_decay = 0}) {}
 
   std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
   void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
@@ -115,8 +128,18 @@ class DigitsTask final : public TrainingTask {
     return model_(inputs[0]).cross_entropy(inputs[1]);
   }
   optim::Optimizer& optimizer() override { return optimizer_; }
+  nn::StateDict model_state() const override { return model_.state_dict(); }
+  Metadata identity() const override {
+    Metadata out{{"task", {kDigitsTask}}};
+    append_settings(out, settings_);
+    const uint64_t pixels = XXH64(images_.pixels.data(), images_.pixels.size(), 0);
+    const uint64_t both = XXH64(images_.labels.data(), images_.labels.size(), pixels);
+    out.push_back({"images_xxh64", {fmt::format("{:016x}", both)}});
+    return out;
+  }
 
  private:
+  const DigitsTraining& settings_;
   const DigitsNetRecipe& recipe_;
   const ImageSet& images_;
   const Classifier& model_;
@@ -169,7 +192,7 @@ struct DigitsTrainer::State {
         images(split),
         training(given.device),
         model(settings.recipe, training.device()),
-        task(settings.recipe, images.train, model, training.device()) {
+        task(settings, images.train, model, training.device()) {
     training.model_made(model.parameters());
   }
   DigitsTraining settings;
@@ -184,7 +207,8 @@ DigitsTrainer::DigitsTrainer(const DigitsTraining& settings, const ImageSplit& i
 DigitsTrainer::~DigitsTrainer() = default;
 
 void DigitsTrainer::run(TrainingObserver& observer) {
-  state_->training.run(state_->task, {state_->settings.steps, state_->settings.jit}, observer);
+  const DigitsTraining& s = state_->settings;
+  state_->training.run(state_->task, {s.steps, s.jit, s.checkpoints}, observer);
 }
 
 const TrainingReport& DigitsTrainer::report() const { return state_->training.report(); }
@@ -199,7 +223,7 @@ double softmax_regression_accuracy(const DigitsTraining& given, const ImageSplit
   const DigitsTraining settings = with_extents(given, images);
   TrainingRun training(settings.device);
   const SoftmaxRegression model(settings.recipe, training.device());
-  DigitsTask task(settings.recipe, images.train, model, training.device());
+  DigitsTask task(settings, images.train, model, training.device());
   training.run(task, {settings.steps, settings.jit}, observer);
   return confusion(model, settings, images.test, training.device(), observer).accuracy();
 }

@@ -19,7 +19,23 @@ struct DigitsTraining {
   uint32_t test_images = UINT32_MAX;  // asked at most, the first ones
   bool jit = true;
   std::string device;  // "" is the default device
+  CheckpointPlan checkpoints;
 };
+
+// What a checkpoint of this training is told by.
+inline constexpr const char* kDigitsTask = "digits";
+
+// As those of the GPT: see gpt_trainer.h.
+template <class Function>
+void for_each_setting(DigitsTraining& t, const Function& f) {
+  f("channels1", t.recipe.channels1);
+  f("channels2", t.recipe.channels2);
+  f("hidden", t.recipe.hidden);
+  f("batch", t.recipe.batch);
+  f("steps", t.steps);
+  f("seed", t.recipe.seed);
+  f("lr", t.recipe.learning_rate);
+}
 
 class DigitsTrainer {
  public:

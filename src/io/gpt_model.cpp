@@ -1,5 +1,7 @@
 #include "io/gpt_model.h"
 
+#include "base/check.h"
+
 namespace tuff::io {
 namespace {
 
@@ -8,10 +10,6 @@ std::vector<Block> make_blocks(RecipeParameters& source, const GptRecipe& recipe
   blocks.reserve(recipe.layers);
   for (uint32_t i = 0; i < recipe.layers; ++i) blocks.emplace_back(source, recipe.heads);
   return blocks;
-}
-
-void append(nn::Parameters& list, const nn::Parameters& more) {
-  list.insert(list.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -34,6 +32,20 @@ Tensor Attention::operator()(const Tensor& x, bool masked) const {
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 
+Tensor Attention::next(const Tensor& x, KeyValues& cache, const Tensor& here,
+                       const Size& length) const {
+  const int64_t width = x.size(1);
+  const std::vector<Tensor> parts = qkv(x).split(width, 1);
+  auto by_head = [&](const Tensor& t) {
+    return t.detach().view({1, heads, width / heads}).transpose(0, 1);  // (heads, 1, C / heads)
+  };
+  cache.keys.assign(Tensor::where(here, by_head(parts[1]), cache.keys));
+  cache.values.assign(Tensor::where(here, by_head(parts[2]), cache.values));
+  const Tensor mixed = Tensor::scaled_dot_product_attention(
+      by_head(parts[0]), cache.keys.narrow(1, 0, length), cache.values.narrow(1, 0, length));
+  return proj(mixed.transpose(0, 1).reshape({1, width}));
+}
+
 Block::Block(RecipeParameters& source, int64_t heads)
     : ln1(source.layernorm(kGptNormEpsilon)),
       attention(source, heads),
@@ -43,6 +55,27 @@ Block::Block(RecipeParameters& source, int64_t heads)
 Tensor Block::operator()(const Tensor& x, bool masked, double dropout) const {
   const Tensor h = x + attention(ln1(x), masked).dropout(dropout);
   return h + mlp(ln2(h)).dropout(dropout);
+}
+
+Tensor Block::next(const Tensor& x, KeyValues& cache, const Tensor& here,
+                   const Size& length) const {
+  const Tensor h = x + attention.next(ln1(x), cache, here, length);
+  return h + mlp(ln2(h));
+}
+
+nn::StateDict Block::state_dict() const {
+  nn::StateDict out;
+  nn::append_state(out, "ln1", ln1.state_dict());
+  nn::append_state(out, "attention.qkv", attention.qkv.state_dict());
+  nn::append_state(out, "attention.proj", attention.proj.state_dict());
+  nn::append_state(out, "ln2", ln2.state_dict());
+  nn::append_state(out, "mlp.fc", mlp.fc.state_dict());
+  nn::append_state(out, "mlp.out", mlp.out.state_dict());
+  return out;
+}
+
+Gpt Gpt::uninitialized(const GptRecipe& recipe, const std::string& device) {
+  return Gpt(recipe, RecipeParameters::uninitialized(gpt_parameters(recipe), device));
 }
 
 Gpt::Gpt(const GptRecipe& recipe, const std::string& device)
@@ -62,19 +95,15 @@ Tensor Gpt::operator()(const Tensor& tokens) const {
   return head(lnf(x));
 }
 
-nn::Parameters Gpt::parameters() const {
-  nn::Parameters list{wte.weight, wpe.weight};
-  for (const Block& b : blocks) {
-    append(list, b.ln1.parameters());
-    append(list, b.attention.qkv.parameters());
-    append(list, b.attention.proj.parameters());
-    append(list, b.ln2.parameters());
-    append(list, b.mlp.fc.parameters());
-    append(list, b.mlp.out.parameters());
-  }
-  append(list, lnf.parameters());
-  append(list, head.parameters());
-  return list;
+nn::StateDict Gpt::state_dict() const {
+  nn::StateDict out;
+  nn::append_state(out, "wte", wte.state_dict());
+  nn::append_state(out, "wpe", wpe.state_dict());
+  for (size_t i = 0; i < blocks.size(); ++i)
+    nn::append_state(out, fmt::format("blocks.{}", i), blocks[i].state_dict());
+  nn::append_state(out, "lnf", lnf.state_dict());
+  nn::append_state(out, "head", head.state_dict());
+  return out;
 }
 
 }  // namespace tuff::io

@@ -11,10 +11,18 @@
 
 namespace tuff::io {
 
+// Keys and values of the positions that a decoder has seen: (heads, context, C / heads).
+struct KeyValues {
+  Tensor keys, values;
+};
+
 struct Attention {
   Attention(RecipeParameters& source, int64_t heads);
   // (B, T, C) -> (B, T, C). With `masked` a position sees nothing but itself.
   Tensor operator()(const Tensor& x, bool masked) const;
+  // The last of `length` positions, (1, C) -> (1, C), with the others from the cache, into which it
+  // is put. `here` (context, 1) is true at the position.
+  Tensor next(const Tensor& x, KeyValues& cache, const Tensor& here, const Size& length) const;
   nn::Linear qkv, proj;
   int64_t heads;
 };
@@ -28,6 +36,8 @@ struct Mlp {
 struct Block {
   Block(RecipeParameters& source, int64_t heads);
   Tensor operator()(const Tensor& x, bool masked, double dropout) const;
+  Tensor next(const Tensor& x, KeyValues& cache, const Tensor& here, const Size& length) const;
+  nn::StateDict state_dict() const;
   nn::LayerNorm ln1;
   Attention attention;
   nn::LayerNorm ln2;
@@ -37,9 +47,13 @@ struct Block {
 // Parameters start as gpt_parameters(recipe) says, in the same order.
 struct Gpt {
   Gpt(const GptRecipe& recipe, const std::string& device);
+  // For who loads the parameters.
+  static Gpt uninitialized(const GptRecipe& recipe, const std::string& device);
   // Tokens (B, T) with T <= context -> logits (B, T, vocabulary).
   Tensor operator()(const Tensor& tokens) const;
-  nn::Parameters parameters() const;
+  // "wte.weight", "blocks.0.attention.qkv.weight" ...
+  nn::StateDict state_dict() const;
+  nn::Parameters parameters() const { return nn::parameters_of(state_dict()); }
 
   GptRecipe recipe;
   double dropout = 0;           // after the embedding and each branch, in training mode

@@ -1,18 +1,15 @@
 #include "io/gpt_trainer.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include <tuff/jit.h>
 #include <tuff/optim.h>
 
 #include "base/check.h"
+#include "io/checkpoint.h"
+#include "io/gpt_generator.h"
 #include "io/gpt_model.h"
 
 namespace tuff::io {
 namespace {
-
-constexpr uint32_t kSampleStream = 0x30000;
 
 // Host side of batches of text: (B, T) tokens and the (B * T) tokens that follow them.
 class TextBatches {
@@ -90,6 +87,14 @@ class GptTask final : public TrainingTask {
     return logits.flatten(0, 1).cross_entropy(inputs[1]);
   }
   optim::Optimizer& optimizer() override { return optimizer_; }
+  nn::StateDict model_state() const override { return model_.state_dict(); }
+  Metadata identity() const override {
+    Metadata out{{"task", {kGptTask}}};
+    append_settings(out, settings_);
+    out.push_back({kVocabularyKey, {corpus_.vocabulary().hex()}});
+    out.push_back({"text_xxh64", {corpus_.hash_hex()}});
+    return out;
+  }
   bool validates_after(uint32_t done) const override {
     return done % kGptValidationInterval == 0 || done == settings_.recipe.steps;
   }
@@ -114,61 +119,6 @@ class GptTask final : public TrainingTask {
   std::vector<Tensor> validation_inputs_;
   Jit validation_;
 };
-
-// An index drawn with probability softmax(logits / temperature); `unit` in [0, 1).
-uint8_t draw_token(std::span<const float> logits, double temperature, double unit) {
-  const double top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float l : logits) sum += std::exp((l - top) / temperature);
-  double left = unit * sum;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    left -= std::exp((logits[i] - top) / temperature);
-    if (left < 0) return static_cast<uint8_t>(i);
-  }
-  return static_cast<uint8_t>(logits.size() - 1);
-}
-
-// Writes token after token. What stands right of a position does not change its logits, so one
-// captured function of a full context serves every length.
-class Writer {
- public:
-  Writer(const Gpt& model, uint8_t first)
-      : model_(model),
-        recipe_(model.recipe),
-        text_{first},
-        window_(recipe_.context),
-        inputs_{
-            Tensor::from(window_, {1, recipe_.context}, {DType::I32, model.wte.weight.device()})},
-        logits_(size_t{recipe_.context} * recipe_.vocabulary),
-        forward_(
-            [this](const std::vector<Tensor>& in) { return std::vector<Tensor>{model_(in[0])}; }) {}
-
-  void add(double temperature, double unit) {
-    const size_t length = std::min<size_t>(text_.size(), recipe_.context);
-    std::copy(text_.end() - static_cast<ptrdiff_t>(length), text_.end(), window_.begin());
-    inputs_[0].copy_from(window_.data(), window_.size() * sizeof(int32_t));
-    forward_(inputs_)[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
-    const std::span<const float> last(logits_.data() + (length - 1) * recipe_.vocabulary,
-                                      recipe_.vocabulary);
-    text_.push_back(draw_token(last, temperature, unit));
-  }
-  std::span<const uint8_t> written() const { return std::span(text_).subspan(1); }
-
- private:
-  const Gpt& model_;
-  const GptRecipe& recipe_;
-  std::vector<uint8_t> text_;
-  std::vector<int32_t> window_;
-  std::vector<Tensor> inputs_;
-  std::vector<float> logits_;
-  Jit forward_;
-};
-
-uint8_t first_token(const Corpus& corpus) {
-  const std::span<const uint8_t> vocabulary = corpus.vocabulary();
-  const auto newline = std::find(vocabulary.begin(), vocabulary.end(), uint8_t{'\n'});
-  return newline == vocabulary.end() ? 0 : static_cast<uint8_t>(newline - vocabulary.begin());
-}
 
 }  // namespace
 
@@ -196,21 +146,21 @@ GptTrainer::~GptTrainer() = default;
 void GptTrainer::run(TrainingObserver& observer) {
   const GptTraining& s = state_->settings;
   if (s.dropout > 0) Tensor::manual_seed(s.recipe.seed);
-  state_->training.run(state_->task, {s.recipe.steps, s.jit}, observer);
+  state_->training.run(state_->task, {s.recipe.steps, s.jit, s.checkpoints}, observer);
 }
 
 const TrainingReport& GptTrainer::report() const { return state_->training.report(); }
 
 std::string GptTrainer::sample(uint32_t characters, double temperature,
                                TrainingObserver& observer) {
-  if (!(temperature > 0))
-    fail<InvalidArgument>("sample: temperature {} is not above 0", temperature);
-  const ReferenceRandom random(state_->settings.recipe.seed);
-  Writer writer(state_->model, first_token(state_->corpus));
-  for (uint32_t i = 0; i < characters && !observer.stop_requested(); ++i) {
-    writer.add(temperature, random.uniform(kSampleStream, i));
-  }
-  return state_->corpus.decode(writer.written());
+  const Vocabulary& vocabulary = state_->corpus.vocabulary();
+  const uint8_t first = first_token(vocabulary);
+  GptGenerator generator(state_->model, state_->settings.recipe.seed);
+  generator.read({&first, 1});
+  std::vector<uint8_t> written;
+  while (written.size() < characters && !observer.stop_requested())
+    written.push_back(generator.write(temperature));
+  return vocabulary.decode(written);
 }
 
 }  // namespace tuff::io

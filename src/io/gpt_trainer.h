@@ -17,7 +17,33 @@ struct GptTraining {
   double dropout = 0;  // 0 in the reference
   bool jit = true;
   std::string device;  // "" is the default device
+  CheckpointPlan checkpoints;
 };
+
+// What a checkpoint of this training is told by.
+inline constexpr const char* kGptTask = "gpt";
+inline constexpr const char* kVocabularyKey = "vocabulary";  // Vocabulary::hex()
+
+// The settings that decide on the losses, by the names of the command line's options where there
+// are such.
+template <class Function>
+void for_each_setting(GptTraining& t, const Function& f) {
+  f("layers", t.recipe.layers);
+  f("heads", t.recipe.heads);
+  f("embed", t.recipe.embed);
+  f("context", t.recipe.context);
+  f("batch", t.recipe.batch);
+  f("steps", t.recipe.steps);
+  f("seed", t.recipe.seed);
+  f("dropout", t.dropout);
+  f("lr", t.optimizer.learning_rate);
+  f("lr_end", t.optimizer.learning_rate_end);
+  f("warmup_steps", t.optimizer.warmup_steps);
+  f("beta1", t.optimizer.beta1);
+  f("beta2", t.optimizer.beta2);
+  f("epsilon", t.optimizer.epsilon);
+  f("weight_decay", t.optimizer.weight_decay);
+}
 
 class GptTrainer {
  public:
@@ -27,7 +53,8 @@ class GptTrainer {
   // Once. Validation on 8 fixed batches before the first step, every 50 and after the last.
   void run(TrainingObserver& observer);
   const TrainingReport& report() const;
-  // Text that the model writes after a line break; ends early when the observer asks.
+  // Text that the model writes after a line break, as GptGenerator does; ends early when the
+  // observer asks.
   std::string sample(uint32_t characters, double temperature, TrainingObserver& observer);
 
  private:

@@ -155,6 +155,18 @@ void TensorDict::erase(std::string_view name) {
   state_->number();
 }
 
+void TensorDict::set_state(std::string_view prefix, const nn::StateDict& state) {
+  for (const nn::NamedTensor& t : state) set(fmt::format("{}.{}", prefix, t.name), t.tensor);
+}
+
+nn::StateDict TensorDict::state(std::string_view prefix) const {
+  nn::StateDict out;
+  const std::string begin = std::string(prefix) + ".";
+  for (const std::string& name : names())
+    if (name.starts_with(begin)) out.push_back({name.substr(begin.size()), at(name)});
+  return out;
+}
+
 std::vector<TensorInfo> TensorDict::info() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<TensorInfo> out;

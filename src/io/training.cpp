@@ -9,8 +9,10 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_stream.h"
 #include "engine/device.h"
 #include "engine/stats.h"
+#include "io/checkpoint.h"
 
 namespace tuff::io {
 namespace {
@@ -22,7 +24,8 @@ double milliseconds(const std::atomic<uint64_t>& ns) {
   return static_cast<double>(ns.load(std::memory_order_relaxed)) / kNanosPerMilli;
 }
 
-double median_of_replays(const std::vector<StepRecord>& steps, float StepRecord::* field) {
+double median_of_replays(const TrainingReport& report, float StepRecord::* field) {
+  const std::span<const StepRecord> steps = std::span(report.steps).subspan(report.resumed_at);
   if (steps.empty()) return std::numeric_limits<double>::quiet_NaN();
   const size_t skipped = steps.size() > kStepsBeforeReplay ? kStepsBeforeReplay : 0;
   std::vector<float> values;
@@ -77,24 +80,69 @@ class Stepper {
 
 void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
               TrainingReport& report) {
-  if (!task.validates_after(done)) return;
+  const std::vector<ValidationRecord>& known = report.validations;  // a checkpoint may bring it
+  if (!task.validates_after(done) || (!known.empty() && known.back().step == done)) return;
   const double loss = task.validation_loss(observer);
   if (observer.stop_requested()) return;  // of some batches only
   report.validations.push_back({done, loss});
   observer.on_validation(report.validations.back());
 }
 
+// Writes checkpoints as the plan asks for.
+class Saver {
+ public:
+  Saver(const CheckpointPlan& plan, TrainingTask& task, TrainingObserver& observer,
+        const TrainingReport& report)
+      : plan_(plan), task_(task), observer_(observer), report_(report) {
+    if (plan.save.empty()) return;
+    os::require_writable(plan.save);
+    os::remove_abandoned(plan.save);
+  }
+  void after_step() {
+    if (plan_.every != 0 && report_.steps.size() % plan_.every == 0) save();
+  }
+  // An interrupt before the first step leaves whatever file there is.
+  void at_end() {
+    if (!report_.interrupted || report_.steps_of_this_run() != 0) save();
+  }
+
+ private:
+  static constexpr uint32_t kNever = UINT32_MAX;
+
+  void save() {
+    const uint32_t done = uint32_t(report_.steps.size());
+    if (plan_.save.empty() || saved_ == done) return;
+    try {
+      save_checkpoint(plan_.save, task_, report_);
+    } catch (const IoError& e) {
+      fail<IoError>(
+          "step {}: {}{}", done, e.what(),
+          saved_ == kNever ? "" : fmt::format("; the checkpoint of step {} is whole", saved_));
+    }
+    saved_ = done;
+    observer_.on_checkpoint(plan_.save, done);
+  }
+
+  const CheckpointPlan& plan_;
+  TrainingTask& task_;
+  TrainingObserver& observer_;
+  const TrainingReport& report_;
+  uint32_t saved_ = kNever;  // after so many steps
+};
+
 void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
                TrainingReport& report) {
   report.interrupted = true;  // until the end is reached
+  Saver saver(settings.checkpoints, task, observer, report);
   report.steps.reserve(settings.steps);
   report.validations.reserve(settings.steps + 1);
-  validate(task, 0, observer, report);
+  validate(task, report.resumed_at, observer, report);
   std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
   Stepper stepper(task, settings.jit);
-  task.write_batch(0, inputs[0]);
+  if (report.resumed_at < settings.steps)
+    task.write_batch(report.resumed_at, inputs[report.resumed_at % 2]);
   uint64_t begin_ns = os::monotonic_ns();
-  for (uint32_t step = 0; step < settings.steps; ++step) {
+  for (uint32_t step = report.resumed_at; step < settings.steps; ++step) {
     if (observer.stop_requested()) break;
     task.before_step(step);
     const uint64_t launch_ns = os::monotonic_ns();
@@ -109,9 +157,20 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
     stepper.describe(report);
     observer.on_step(report.steps.back());
     validate(task, step + 1, observer, report);
+    saver.after_step();
     begin_ns = os::monotonic_ns();
   }
   report.interrupted = report.steps.size() < settings.steps;
+  saver.at_end();
+}
+
+void resume(const std::string& path, TrainingTask& task, uint32_t steps, TrainingReport& report) {
+  const Checkpoint checkpoint(path, std::get<std::string>(task.identity().at(0).second.value),
+                              report.device);
+  if (checkpoint.step() > steps)
+    fail<InvalidArgument>("{}: {} steps are done there, more than the {} asked for", path,
+                          checkpoint.step(), steps);
+  checkpoint.restore(task, report);
 }
 
 }  // namespace
@@ -133,9 +192,9 @@ CompileTimes CompileTimes::since(const CompileTimes& b) const {
           kernels_from_disk - b.kernels_from_disk};
 }
 
-double TrainingReport::step_ms_median() const { return median_of_replays(steps, &StepRecord::ms); }
+double TrainingReport::step_ms_median() const { return median_of_replays(*this, &StepRecord::ms); }
 double TrainingReport::host_us_median() const {
-  return median_of_replays(steps, &StepRecord::host_us);
+  return median_of_replays(*this, &StepRecord::host_us);
 }
 
 TrainingRun::Clock::Clock(TrainingReport& report)
@@ -171,6 +230,8 @@ void TrainingRun::model_made(std::span<const Tensor> parameters) {
 void TrainingRun::run(TrainingTask& task, const LoopSettings& settings,
                       TrainingObserver& observer) {
   const Clock clock(report_);
+  if (const std::string& from = settings.checkpoints.resume; !from.empty())
+    resume(from, task, settings.steps, report_);
   run_steps(task, settings, observer, report_);
 }
 
@@ -178,13 +239,21 @@ RecipeParameters::RecipeParameters(std::vector<ReferenceParameter> recipe, uint3
                                    std::string device)
     : recipe_(std::move(recipe)), seed_(seed), device_(std::move(device)) {}
 
+RecipeParameters RecipeParameters::uninitialized(std::vector<ReferenceParameter> recipe,
+                                                 std::string device) {
+  RecipeParameters out(std::move(recipe), 0, std::move(device));
+  out.initialized_ = false;
+  return out;
+}
+
 Tensor RecipeParameters::next() {
   TUFF_CHECK(given_ < recipe_.size(), "the recipe has only {} parameters", recipe_.size());
   const ReferenceParameter& parameter = recipe_[given_];
-  const std::vector<float> values = initial_values(seed_, parameter, given_);
-  ++given_;
-  return Tensor::from(values, Sizes(parameter.shape.begin(), parameter.shape.end()),
-                      {DType::F32, device_, true});
+  const Sizes sizes(parameter.shape.begin(), parameter.shape.end());
+  const TensorOptions options{DType::F32, device_, true};
+  const uint32_t index = given_++;
+  if (!initialized_) return Tensor::empty(sizes, options);
+  return Tensor::from(initial_values(seed_, parameter, index), sizes, options);
 }
 
 nn::Linear RecipeParameters::linear() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tuff/metadata.h>
 #include <tuff/nn.h>
 #include <tuff/optim.h>
 
@@ -33,6 +34,7 @@ class TrainingObserver {
   virtual ~TrainingObserver() = default;
   virtual void on_step(const StepRecord&) {}
   virtual void on_validation(const ValidationRecord&) {}
+  virtual void on_checkpoint(const std::string& /*path*/, uint32_t /*steps_done*/) {}
   virtual bool stop_requested() { return false; }
 };
 
@@ -48,14 +50,17 @@ struct CompileTimes {
 struct TrainingReport {
   std::string device, description, driver;
   uint64_t parameter_count = 0;
-  std::vector<StepRecord> steps;
+  uint32_t resumed_at = 0;        // steps that a checkpoint brought: only their loss is known
+  std::vector<StepRecord> steps;  // from the first one on, whoever made them
   std::vector<ValidationRecord> validations;
   CompileTimes compile;
   uint32_t kernels_per_step = 0, submits_per_step = 0;
-  double seconds = 0;  // the whole run, compiling included
+  double seconds = 0;  // this run, compiling included
   bool interrupted = false;
 
-  // Over the replayed steps (from the third on); over all if there are fewer. NaN without steps.
+  uint32_t steps_of_this_run() const { return uint32_t(steps.size()) - resumed_at; }
+  // Over the replayed steps of this run (from the third on); over all if there are fewer. NaN
+  // without steps.
   double step_ms_median() const;
   double host_us_median() const;
 };
@@ -72,14 +77,25 @@ class TrainingTask {
   // the optimizer, captured once.
   virtual Tensor loss(const std::vector<Tensor>& inputs) = 0;
   virtual optim::Optimizer& optimizer() = 0;
+  virtual nn::StateDict model_state() const = 0;
+  // What has to be the same where the training goes on, as texts: "task", its settings, its data.
+  virtual Metadata identity() const = 0;
   virtual bool validates_after(uint32_t /*steps_done*/) const { return false; }
   // May end early, with any value, once the observer asks for it.
   virtual double validation_loss(TrainingObserver&) { return 0; }
 };
 
+// Where the state of a training is kept: see checkpoint.h.
+struct CheckpointPlan {
+  std::string resume;  // goes on from this file; "": from the start
+  std::string save;    // written at the end, also one by an interrupt; "": never
+  uint32_t every = 0;  // and after each so many steps; 0: at the end alone
+};
+
 struct LoopSettings {
   uint32_t steps = 0;
   bool jit = true;  // false: every step is built, scheduled and run anew
+  CheckpointPlan checkpoints = {};
 };
 
 // One training from its device to its report. The report's time runs while the model is made, which
@@ -90,6 +106,7 @@ class TrainingRun {
   const std::string& device() const { return report_.device; }
   void model_made(std::span<const Tensor> parameters);
   // Once. What was reached before an error stays in the report.
+  // IoError for a checkpoint that cannot be written ends it; the one before stays as it was.
   void run(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer);
   const TrainingReport& report() const { return report_; }
 
@@ -114,6 +131,8 @@ class TrainingRun {
 class RecipeParameters {
  public:
   RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed, std::string device);
+  // With whatever memory holds, for who loads values afterwards.
+  static RecipeParameters uninitialized(std::vector<ReferenceParameter> recipe, std::string device);
   Tensor next();
   nn::Linear linear();          // weight, bias
   nn::Linear linear_no_bias();  // weight
@@ -125,6 +144,7 @@ class RecipeParameters {
   std::vector<ReferenceParameter> recipe_;
   uint32_t seed_;
   std::string device_;
+  bool initialized_ = true;
   uint32_t given_ = 0;
 };
 

@@ -17,7 +17,7 @@ import time
 import unittest
 
 TUFF = None
-COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["bench"],
+COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["generate"], ["bench"],
             ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
             ["bringup"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
@@ -382,6 +382,119 @@ class Interrupt(TuffTest):
             self.assertLess(time.monotonic() - begin, 2)
             self.assertEqual(process.returncode, 130)
             self.assertEqual(len(err.decode().splitlines()), 1)
+
+
+class Checkpoints(TuffTest):
+    """What is the same for every device; resumed_test.py compares losses."""
+    TRAIN = ["train", "gpt", "--device", "NULL", "--sample", 0]
+
+    def train(self, *arguments):
+        return self.rows(self.expect(0, *self.TRAIN, "--json", *arguments))
+
+    def test_saves_and_goes_on(self):
+        rows = self.train("--steps", 5, "--save", "a.safetensors", "--save-every", 2, "--seed", 9, "--lr", "0.01", *TINY)
+        self.assertEqual([(r["step"], r["file"]) for r in rows if r["event"] == "checkpoint"],
+                         [(n, "a.safetensors") for n in (2, 4, 5)])
+        rows = self.train("--steps", 8, "--resume", "a.safetensors", "--save", "b.safetensors")
+        self.assertEqual([r["step"] for r in rows if r["event"] == "step"], [6, 7, 8])
+        self.assertEqual([r["step"] for r in rows if r["event"] == "checkpoint"], [8])
+        done = rows[-1]
+        self.assertEqual([done[k] for k in ("resumed_at", "steps", "embed", "seed", "interrupted")], [5, 8, 8, 9, False])
+        self.train("--resume", "b.safetensors", "--embed", 8)  # nothing is left to do
+        self.assertIn(b"saved to", self.expect(0, *self.TRAIN, "--steps", 9, "--resume", "b.safetensors", "--save",
+                                               "b.safetensors").stdout)
+        self.assertEqual(self.files(), ["a.safetensors", "b.safetensors", "tuff-gpt-loss.svg"])
+
+    def test_other_options_than_the_files(self):
+        self.train("--steps", 2, "--save", "a.safetensors", *TINY)
+        for name, value, saved in (("embed", 16, 8), ("seed", 7, 1), ("lr", "0.5", "0.001"), ("dropout", "0.5", 0)):
+            self.expect_error(2, f"--{name} {value}: a.safetensors was trained with {saved}; leave the option out",
+                              *self.TRAIN, "--resume", "a.safetensors", f"--{name}", value)
+        self.expect_error(1, "2 steps are done there, more than the 1", *self.TRAIN, "--steps", 1, "--resume",
+                          "a.safetensors", "--json")
+        self.expect_error(1, "'gpt', not 'copy'", "train", "copy", "--device", "NULL", "--resume", "a.safetensors")
+        (self.folder / "text.txt").write_text("another text " * 100)
+        self.expect_error(1, "vocabulary", *self.TRAIN, "--text", "text.txt", "--resume", "a.safetensors", "--json")
+
+    def test_files_and_places_that_will_not_do(self):
+        self.expect_error(2, ".safetensors", *self.TRAIN, "--save", "a.npz")
+        self.expect_error(2, "--save", *self.TRAIN, "--save-every", 3)
+        self.expect_error(1, "No such file", *self.TRAIN, "--resume", "missing.safetensors")
+        self.expect_error(1, "no/such", *self.TRAIN, "--json", "--steps", 2, "--save", "no/such/a.safetensors", *TINY)
+        self.train("--steps", 2, "--save", "a.safetensors", *TINY)
+        whole = (self.folder / "a.safetensors").read_bytes()
+        (self.folder / "cut.safetensors").write_bytes(whole[:-3])
+        self.expect_error(1, "cut.safetensors", *self.TRAIN, "--resume", "cut.safetensors")
+
+    def test_a_full_disk(self):
+        result = self.expect(1, *self.TRAIN, "--json", "--steps", 9, "--save", "a.safetensors", "--save-every", 3, *TINY,
+                             TUFF_WRITE_FAULT="file:a.safetensors,write:2,full:1000")
+        self.assertIn("tuff: step 6: ", result.stderr.decode())
+        self.assertIn("No space left on device; the checkpoint of step 3 is whole", result.stderr.decode())
+        self.assertEqual(self.files(), ["a.safetensors"])
+        self.assertEqual(self.train("--resume", "a.safetensors")[-1]["resumed_at"], 3)
+
+    def test_an_interrupt_saves(self):
+        command = [TUFF, *map(str, self.TRAIN), "--steps", "1000000", "--json", "--save", "a.safetensors", *TINY]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                              env=self.env) as process:
+            for line in process.stdout:
+                if json.loads(line).get("step", 0) >= 20:
+                    break
+            process.send_signal(signal.SIGINT)
+            out = process.communicate(timeout=20)[0].splitlines()
+            rows = [json.loads(line) for line in out[1:]]  # the first one has been read in part
+        self.assertEqual(process.returncode, 130)
+        done, saved = rows[-1], next(r for r in rows if r["event"] == "checkpoint")
+        self.assertEqual((done["interrupted"], saved["step"]), (True, done["steps"]))
+        rows = self.train("--resume", "a.safetensors", "--steps", saved["step"] + 1)
+        self.assertEqual([r["step"] for r in rows if r["event"] == "step"], [saved["step"] + 1])
+
+
+class Generate(TuffTest):
+    def setUp(self):
+        super().setUp()
+        if not self.cpu_usable():
+            self.skipTest("the NULL device would write nonsense")
+        self.expect(0, "train", "gpt", "--device", "CPU", "--steps", 30, "--sample", 0, "--json", "--save", "a.safetensors",
+                    "--lr", "0.01", *TINY)
+        self.command = ["generate", "--load", "a.safetensors", "--device", "CPU"]
+
+    def text(self, *arguments):
+        return self.expect(0, *self.command, *arguments).stdout.decode()
+
+    def test_writes_what_seed_and_temperature_say(self):
+        text = self.text("--prompt", "The ", "--chars", 40)
+        self.assertTrue(text.startswith("The ") and text.endswith("\n") and len(text) == 45, text)
+        self.assertEqual(self.text("--prompt", "The ", "--chars", 40), text)
+        self.assertNotEqual(self.text("--prompt", "The ", "--chars", 40, "--seed", 2), text)
+        greedy = self.text("--chars", 20, "--temperature", 0)
+        self.assertEqual(self.text("--chars", 20, "--temperature", 0, "--seed", 2), greedy)
+        done, = self.rows(self.expect(0, *self.command, "--prompt", "The ", "--chars", 40, "--json"))
+        self.assertEqual((done["prompt"] + done["text"] + "\n", done["characters"], done["context"]), (text, 40, 8))
+
+    def test_prompts(self):
+        long = "a prompt that is longer than the context of eight"
+        self.assertTrue(self.text("--prompt", long, "--chars", 3).startswith(long))
+        self.expect_error(2, "--prompt: '\u00e9' at byte 3", *self.command, "--prompt", "caf\u00e9")
+
+    def test_text_comes_as_it_is_made(self):
+        with subprocess.Popen([TUFF, *self.command, "--chars", "100000000"], stdout=subprocess.PIPE, cwd=self.folder,
+                              env=self.env) as process:
+            self.assertEqual(len(process.stdout.read(10)), 10)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130)
+
+    def test_what_will_not_do(self):
+        self.expect_error(2, "--load", "generate")
+        self.expect_error(1, "No such file", "generate", "--load", "missing.safetensors")
+        self.expect_error(2, "--temperature", *self.command, "--temperature", "-1")
+        self.expect_error(2, "--chars", *self.command, "--chars", 0)
+        self.expect(0, "train", "copy", "--device", "NULL", "--steps", 1, "--json", "--save", "copy.safetensors")
+        self.expect_error(1, "'copy', not 'gpt'", "generate", "--load", "copy.safetensors", "--device", "NULL")
+        self.expect(0, "convert", "a.safetensors", "plain.npz")
+        self.expect_error(1, "no checkpoint", "generate", "--load", "plain.npz", "--device", "CPU")
 
 
 class Bringup(TuffTest):

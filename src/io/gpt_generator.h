@@ -1,0 +1,77 @@
+// Text from a GPT, token after token: a key-value cache, one captured graph for every length.
+// Called by `tuff generate`, by the trainer's sample and by tests. Must never know files or print.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tuff/jit.h>
+
+#include "io/gpt_model.h"
+#include "io/vocabulary.h"
+
+namespace tuff::io {
+
+// The logits of one position after the other. Keys and values of the positions before are kept in
+// memory of the context's size, whose rows up to the position are read: a symbolic extent, so that
+// a call costs what the model costs for one token, and nothing is compiled from the third call on.
+class GptDecoder {
+ public:
+  explicit GptDecoder(const Gpt& model);  // which stays where it is, and outlives this
+  // The logits after the last of `seen`: 1 to context tokens, of which all but the last one were
+  // seen by the calls before, one more with each. Valid until the next call.
+  std::span<const float> operator()(std::span<const uint8_t> seen);
+  JitStats stats() const { return step_.stats(); }
+
+ private:
+  std::vector<Tensor> step(const Tensor& seen);
+  const Gpt& model_;
+  std::vector<KeyValues> caches_;  // by block
+  std::vector<int32_t> tokens_;
+  std::vector<float> logits_;
+  Jit step_;
+};
+
+// Where the window of a model that has `count` tokens before it begins: at 0 while they fit its
+// context. Learned positions do not move, so the window does, by half a context at a time, and its
+// tokens are read again from position 0.
+uint64_t gpt_window_begin(uint64_t count, uint32_t context);
+
+// The index of the largest logit (the first of equals) at temperature 0, else one drawn with
+// probability softmax(logits / temperature); `unit` in [0, 1).
+uint8_t draw_token(std::span<const float> logits, double temperature, double unit);
+
+// Reads tokens and writes what might follow. The same tokens, seed and temperature give the same
+// text on one device.
+class GptGenerator {
+ public:
+  GptGenerator(const Gpt& model, uint32_t seed) : decoder_(model), model_(model), seed_(seed) {}
+  void read(std::span<const uint8_t> tokens);
+  // The next token, which is read too. InvalidArgument before anything was read, and for a
+  // temperature below 0.
+  uint8_t write(double temperature);
+  const GptDecoder& decoder() const { return decoder_; }
+
+ private:
+  GptDecoder decoder_;
+  const Gpt& model_;
+  uint32_t seed_;
+  std::vector<uint8_t> text_;
+  uint64_t window_begin_ = 0, decoded_ = 0;  // the decoder has seen so many from there
+  uint32_t written_ = 0;
+};
+
+// What a text begins with if nothing else is said: a line break, if the vocabulary has one.
+uint8_t first_token(const Vocabulary& vocabulary);
+
+// A model as `tuff train gpt --save` wrote it.
+struct SavedGpt {
+  Gpt model;
+  Vocabulary vocabulary;
+};
+// Errors as Checkpoint's, and InvalidArgument where settings and tensors do not fit each other.
+SavedGpt load_gpt(const std::string& path, const std::string& device);
+
+}  // namespace tuff::io
