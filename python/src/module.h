@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include <tuff/nn.h>
+
 #include "casters.h"
 
 namespace tuff::python {
@@ -33,6 +35,10 @@ void bind_files(py::module_& m);
 // waits, and ends with KeyboardInterrupt where the user asks for it. Everything else keeps the
 // interpreter's lock: realizing changes the graphs of other threads' tensors.
 void wait_for(const Tensor& t);
+
+// Tensors by name, as Python keeps them; in the order of the state.
+py::dict dict_of(const nn::StateDict& state);
+nn::StateDict state_from(const py::dict& given);
 
 // The same values in memory of its own, bit for bit.
 Tensor copied(const Tensor& t);

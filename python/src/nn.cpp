@@ -4,12 +4,6 @@
 #include "module.h"
 
 namespace tuff::python {
-namespace {
-
-using py::arg;
-
-#define TUFF_LAYER_OPTIONS py::kw_only(), arg("dtype") = DType::F32, arg("device") = ""
-
 py::dict dict_of(const nn::StateDict& state) {
   py::dict out;
   for (const nn::NamedTensor& t : state) out[py::str(t.name)] = t.tensor;
@@ -22,6 +16,12 @@ nn::StateDict state_from(const py::dict& given) {
     out.push_back({name.cast<std::string>(), tensor.cast<Tensor>()});
   return out;
 }
+
+namespace {
+
+using py::arg;
+
+#define TUFF_LAYER_OPTIONS py::kw_only(), arg("dtype") = DType::F32, arg("device") = ""
 
 template <class Layer>
 py::class_<Layer> layer(py::module_& m, const char* name, const char* doc) {

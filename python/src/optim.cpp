@@ -19,7 +19,14 @@ void bind_optimizers(py::module_& m) {
       .def("set_lr", &Optimizer::set_lr, arg("lr"), "Writes the device tensors.")
       .def_property_readonly("lr", &Optimizer::lr, "The tensor that holds the learning rate.")
       .def_property_readonly("lr_value", &Optimizer::lr_value, "What lr was set to last.")
-      .def_property_readonly("parameters", &Optimizer::parameters);
+      .def_property_readonly("parameters", &Optimizer::parameters)
+      .def(
+          "state_dict", [](const Optimizer& o) { return dict_of(o.state_dict()); },
+          "Learning rate, steps and moments by PyTorch's names: \"state.0.exp_avg\".")
+      .def(
+          "load_state_dict",
+          [](Optimizer& o, const py::dict& state) { o.load_state_dict(state_from(state)); },
+          arg("state"), "InvalidArgument or ShapeError for the state of another optimizer.");
   py::class_<SGD, Optimizer>(m, "SGD", "v = momentum*v + g + weight_decay*p;  p -= lr*v")
       .def(py::init([](Tensors p, double lr, double momentum, double weight_decay, bool nesterov) {
              return SGD(std::move(p), SGD::Options{lr, momentum, weight_decay, nesterov});
@@ -49,6 +56,8 @@ void bind_schedules(py::module_& m) {
                           "A learning rate per step: step() after the optimizer's.")
       .def("step", &LRScheduler::step)
       .def_property_readonly("last_step", &LRScheduler::last_step)
+      .def("set_last_step", &LRScheduler::set_last_step, arg("step"),
+           "As after so many calls of step().")
       .def("get_last_lr", &LRScheduler::get_last_lr)
       .def("rate", &LRScheduler::rate, arg("step"), "The rate of a step, counted from 0.");
   py::class_<StepLR, LRScheduler>(m, "StepLR", "base * gamma^(step / step_size)")

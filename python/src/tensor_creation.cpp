@@ -99,6 +99,10 @@ void bind_drawn(TensorClass& c) {
       arg("low"), arg("high"), arg("sizes"), TUFF_OPTIONS(DType::I32),
       "Whole numbers in [low, high).");
   c.def_static("manual_seed", &Tensor::manual_seed, arg("seed"), "Begins the random numbers anew.");
+  c.def_static("get_rng_state", &Tensor::get_rng_state, arg("device") = "",
+               "Where a device's random numbers are, for set_rng_state().");
+  c.def_static("set_rng_state", &Tensor::set_rng_state, arg("state"), arg("device") = "",
+               "Goes on from there.");
 }
 
 void bind_counted(TensorClass& c) {

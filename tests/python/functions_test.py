@@ -235,6 +235,7 @@ INTEGER_OPERATORS = {
 # Where random numbers, state and memory are tested.
 ELSEWHERE = {
     "rand", "randn", "rand_like", "randn_like", "uniform", "normal", "randint", "manual_seed",
+    "get_rng_state", "set_rng_state",
     "kaiming_uniform", "kaiming_normal", "glorot_uniform", "glorot_normal", "empty",  # below
     "sizes", "size", "dim", "numel", "shape", "ndim", "dtype", "device", "itemsize", "nbytes",
     "str", "item", "is_realized", "realize", "tolist",  # below
@@ -375,10 +376,13 @@ class Functions(unittest.TestCase):
                     tuff.Tensor.kaiming_normal([4, 9], mode="out"),
                     tuff.Tensor.glorot_uniform([4, 9]), tuff.Tensor.glorot_normal([4, 9], gain=2)]
         tuff.manual_seed(5)
+        state = tuff.get_rng_state()
         first = [t.numpy().copy() for t in draw()]
         tuff.manual_seed(5)
         for a, b in zip(first, draw()):
             np.testing.assert_array_equal(a, b.numpy())
+        tuff.set_rng_state(state)
+        np.testing.assert_array_equal(first[0], draw()[0].numpy())
         self.assertTrue((first[0] >= 0).all() and (first[0] < 1).all())
         self.assertTrue((abs(first[2]) <= 1).all() and (first[2] < 0).any())
         self.assertTrue(2 <= first[4].min() and first[4].max() <= 8 and first[4].dtype == np.int32)

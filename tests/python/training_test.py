@@ -112,6 +112,13 @@ class Optimizers(unittest.TestCase):
                 optimizer.step([loss])
             self.assertLess(loss.item(), 0.5)
             self.assertEqual(len(optimizer.parameters), 1)
+            names = set(optimizer.state_dict()) - {"param_groups.0.lr"}
+            self.assertTrue(all(n.startswith("state.0.") for n in names))
+            other = make([tuff.tensor([3.0, -2.0], requires_grad=True)])
+            other.load_state_dict(optimizer.state_dict())
+            for name, value in other.state_dict().items():
+                np.testing.assert_array_equal(value.numpy(), optimizer.state_dict()[name].numpy())
+            self.assertRaises(tuff.InvalidArgument, other.load_state_dict, {})
         self.assertRaises(tuff.InvalidArgument, optim.SGD, [tuff.ones(2)])
         self.assertRaises(tuff.InvalidArgument, optimizer.__class__, [])
 
