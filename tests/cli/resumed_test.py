@@ -101,13 +101,23 @@ def undisturbed(scene):
     return time.monotonic() - begin
 
 
+def wait_for_steps(scene, process, count):
+    """Until a run has told of so many steps, or is over."""
+    while process.poll() is None and (scene.folder / "lines").read_bytes().count(b'"step",') < count:
+        time.sleep(0.001)
+
+
 def kill_at_random(scene, wanted, seconds, chosen):
-    """Returns at which steps of their checkpoints the runs were killed."""
+    """Returns at which steps of their checkpoints the runs were killed. Every other one is killed after a random time,
+    which on a loaded machine is while it starts; the others, and a random time, after a random number of steps."""
     steps = []
     while len(steps) < RANDOM_KILLS:
         process = scene.begin()
+        by_steps = len(steps) % 2 == 1
+        if by_steps:
+            wait_for_steps(scene, process, chosen.randrange(2 * EVERY, 5 * EVERY))
         try:
-            process.wait(chosen.uniform(0, seconds))
+            process.wait(chosen.uniform(0, 0.03 if by_steps else seconds))
         except subprocess.TimeoutExpired:
             process.kill()
         if scene.end(process) == 0:  # it was faster
