@@ -187,10 +187,13 @@ void Tensor::set_rng_state(const Tensor& state, const std::string& given) {
     fail<InvalidArgument>("set_rng_state: not four words of U32, as get_rng_state() gives them");
   const std::string device = engine::canonical_device(given);
   const std::vector<uint32_t> words = state.to_vector<uint32_t>();
-  draw(device, 0).first.copy_from(words.data(), words.size() * sizeof(uint32_t));
-  Generators& g = generators();
-  std::lock_guard lock(g.mutex);
-  g.by_device[device].drawn = 0;
+  Tensor target = draw(device, 0).first;
+  {
+    Generators& g = generators();
+    std::lock_guard lock(g.mutex);
+    g.by_device[device].drawn = 0;  // what is drawn and not computed yet still sees the old state
+  }
+  target.copy_from(words.data(), words.size() * sizeof(uint32_t));
 }
 
 Tensor Tensor::rand(const Sizes& sizes, const TensorOptions& o) {

@@ -152,10 +152,12 @@ TEST_P(Random, GoesOnFromAKeptState) {
   const Floats b = Tensor::rand({100}, on()).to_vector<float>();
   EXPECT_NE(a, b);
   Tensor::manual_seed(1);
-  Tensor::rand({3}, on()).realize();
+  const Floats elsewhere = Tensor::rand({5}, on()).to_vector<float>();
+  Tensor::manual_seed(1);
   const Tensor other = Tensor::rand({5}, on());
   Tensor::set_rng_state(state, GetParam());
   EXPECT_EQ(Tensor::rand({100}, on()).to_vector<float>(), b);
+  EXPECT_EQ(other.to_vector<float>(), elsewhere);  // drawn before
   EXPECT_EQ(Tensor::get_rng_state(GetParam()).to_vector<uint32_t>()[2], 207u);
   EXPECT_EQ(state.to_vector<uint32_t>()[2], 107u);
 }
