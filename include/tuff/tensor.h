@@ -214,10 +214,27 @@ class Tensor {
   Tensor take(const Tensor& index) const;
   /// x.index({1, Slice(0, 3), None, Ellipsis, rows}): PyTorch's and NumPy's indexing. Integer
   /// tensors broadcast against each other; their axes stand where the first of them was if they are
-  /// neighbours, else in front. Numbers select (PyTorch's order: before tensors are counted).
-  /// InvalidArgument for bool tensors: how many elements a mask picks depends on data; use where(),
-  /// masked_fill() or a product with the mask.
+  /// neighbours, else in front. Numbers select (PyTorch's order: before tensors are counted). A
+  /// bool tensor is a mask of as many axes as it has and stands for its nonzero(), which waits for
+  /// it.
   Tensor index(const std::vector<Index>& indices) const;
+  /// Where elements are not 0: (count, axes) of I32, in row-major order. How many there are depends
+  /// on data, so it is computed at once and waited for; InvalidArgument inside a Jit, which would
+  /// replay the count of its capture: use where() or masked_fill() there.
+  Tensor nonzero() const;
+  /// This tensor with `value`, broadcast and cast, in the place of what index(indices) picks. Of
+  /// equal positions the last one counts; those outside their axis change nothing. Gradients go to
+  /// what is left and to what was put. A mask waits only where the value has an extent for what it
+  /// picks. Integer tensors are compared with every position of the axes that they index, which
+  /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
+  Tensor index_put(const std::vector<Index>& indices, const Tensor& value) const;
+  Tensor index_put(const std::vector<Index>& indices, Number value) const;
+  /// The same in place. Memory is written as assign() does; what is still to be computed becomes
+  /// the result, so that gradients flow as with index_put(). A part that was taken before, x[0], is
+  /// a tensor of its own: x.index_put_({0, 1}, v) changes x, x[0].index_put_({1}, v) does not.
+  /// InvalidArgument for a tensor with requires_grad, except under a NoGradGuard.
+  Tensor& index_put_(const std::vector<Index>& indices, const Tensor& value);
+  Tensor& index_put_(const std::vector<Index>& indices, Number value);
 
   // ---- element-wise
 
@@ -382,7 +399,7 @@ class Tensor {
 
   /// Asks for memory of its own in row-major order.
   Tensor contiguous() const;
-  /// The value, without gradient.
+  /// The value, without gradient; of the same memory where there is one.
   Tensor detach() const;
   Tensor to(const std::string& device) const;
   /// A new version of this tensor's buffer: reads asked for before see the old contents.
@@ -433,7 +450,8 @@ class Tensor {
   TensorImpl* impl_ = nullptr;
 };
 
-/// One piece of Tensor::index: a number, a slice, a new axis, an ellipsis or an integer tensor.
+/// One piece of Tensor::index: a number, a slice, a new axis, an ellipsis, or a tensor of integers
+/// or bools.
 class Index {
  public:
   Index(int value) : value_(int64_t(value)) {}
@@ -474,6 +492,19 @@ TUFF_BINARY(>>);
 #undef TUFF_BINARY
 Tensor operator-(const Tensor& a);
 Tensor operator~(const Tensor& a);
+
+/// Whether what this thread computes has gradients; true unless a NoGradGuard lives.
+bool is_grad_enabled();
+/// As long as it lives, results on this thread are detached from what they are computed of.
+class NoGradGuard {
+ public:
+  NoGradGuard();
+  ~NoGradGuard();
+  NoGradGuard(const NoGradGuard&) = delete;
+
+ private:
+  bool before_;
+};
 
 /// Training mode of this thread: dropout and batch statistics are active only inside.
 bool training();

@@ -1,4 +1,6 @@
 // Python's operators, and NumPy's indexing.
+#include <variant>
+
 #include "module.h"
 
 namespace tuff::python {
@@ -76,10 +78,12 @@ Index index_from(py::handle item) {
     throw InvalidArgument("index: a bool is no position; use None for a new axis");
   if (const auto at = size_from(item)) return int64_t(*at);
   if (py::isinstance<py::str>(item)) throw py::type_error("a tensor is not indexed with a string");
-  return py::module_::import("tuff").attr("tensor")(item).cast<Tensor>();
+  const auto t = py::module_::import("tuff").attr("tensor")(item).cast<Tensor>();
+  // A list of nothing has no numbers to tell its dtype by.
+  return t.numel() == 0 && py::isinstance<py::list>(item) ? t.cast(DType::I32) : t;
 }
 
-Tensor index(const Tensor& x, const py::object& given) {
+std::vector<Index> indices_from(const Tensor& x, const py::object& given) {
   std::vector<Index> indices;
   if (py::isinstance<py::tuple>(given)) {
     for (const py::handle item : py::reinterpret_borrow<py::tuple>(given))
@@ -87,12 +91,45 @@ Tensor index(const Tensor& x, const py::object& given) {
   } else {
     indices.push_back(index_from(given));
   }
-  // Positions that were given as a list come from the host: they go where the tensor is.
   for (Index& i : indices) {
+    // Positions that were given as a list come from the host: they go where the tensor is.
     if (const Tensor* t = std::get_if<Tensor>(&i.value()); t && t->device() != x.device())
       i = Index(t->to(x.device()));
   }
+  return indices;
+}
+
+Tensor index(const Tensor& x, const py::object& given) {
+  const std::vector<Index> indices = indices_from(x, given);
+  for (const Index& i : indices) {
+    // The host reads how many elements a mask picks: others run meanwhile.
+    if (const Tensor* t = std::get_if<Tensor>(&i.value()); t && t->dtype() == DType::Bool)
+      wait_for(*t);
+  }
   return x.index(indices);
+}
+
+Tensor nonzero(const Tensor& x) {
+  wait_for(x);
+  return x.nonzero();
+}
+
+// A number keeps all of its digits: a tensor of it would be int32 or float32.
+using Put = std::variant<Number, Tensor>;
+Put value_from(const Tensor& x, const py::object& value) {
+  if (const std::optional<Number> number = number_from(value)) return *number;
+  if (py::isinstance<Tensor>(value)) return value.cast<Tensor>();
+  return py::module_::import("tuff").attr("tensor")(value).cast<Tensor>().to(x.device());
+}
+
+void put_in_place(Tensor& x, const py::object& indices, const py::object& value) {
+  std::visit([&](const auto& v) { x.index_put_(indices_from(x, indices), v); },
+             value_from(x, value));
+}
+
+Tensor put(const Tensor& x, const py::object& indices, const py::object& value) {
+  return std::visit([&](const auto& v) { return x.index_put(indices_from(x, indices), v); },
+                    value_from(x, value));
 }
 
 }  // namespace
@@ -112,9 +149,18 @@ void bind_operators(TensorClass& c) {
 }
 
 void bind_indexing(TensorClass& c) {
-  c.def("__getitem__", &index, arg("indices"),
-        "Whole numbers, slices, None, ... and integer tensors, lists or arrays. How many elements "
-        "a mask picks depends on data: use where(), masked_fill() or a product with the mask.");
+  c.def(
+      "__getitem__", &index, arg("indices"),
+      "Whole numbers, slices, None, ... and tensors, lists or arrays of integers or bools. How "
+      "many "
+      "elements a mask of bools picks depends on data, so it is computed at once: inside a Jit use "
+      "where() or masked_fill().");
+  c.def("__setitem__", &put_in_place, arg("indices"), arg("value"),
+        "Replaces what the indices pick, in place: memory is written, what is still to be computed "
+        "becomes the result, with its gradients. x[0, 1] = 2 changes x; x[0][1] = 2 does not.");
+  c.def("index_put", &put, arg("indices"), arg("value"),
+        "A copy with what the indices pick replaced; the value is broadcast and cast.");
+  c.def("nonzero", &nonzero, "Where elements are not 0: (count, axes) of int32.");
   c.def("__len__", [](const Tensor& t) {
     if (t.dim() == 0) throw py::type_error("len() of a tensor without axes");
     return int64_t(t.size(0));

@@ -157,11 +157,23 @@ void bind_functions(py::module_& m) {
       arg("base"), arg("exponent"), "A number to the power of a tensor.");
   m.def("training", &training, "Whether this thread is in training mode.");
 
+  m.def("is_grad_enabled", &is_grad_enabled,
+        "Whether what this thread computes has gradients: outside of no_grad().");
+
   // A context of Python holds the C++ object from __enter__ to __exit__.
   struct Mode {
     bool on;
     std::vector<std::unique_ptr<TrainingMode>> entered = {};
   };
+  struct NoGrad {
+    std::vector<std::unique_ptr<NoGradGuard>> entered = {};
+  };
+  py::class_<NoGrad>(m, "NoGradGuard", "What tuff.no_grad is made of.")
+      .def(py::init<>())
+      .def("enter", [](NoGrad& g) { g.entered.push_back(std::make_unique<NoGradGuard>()); })
+      .def("exit", [](NoGrad& g) {
+        if (!g.entered.empty()) g.entered.pop_back();
+      });
   py::class_<Mode>(m, "TrainingMode",
                    "with TrainingMode(): dropout and batch statistics are active inside.")
       .def(py::init([](bool on) { return new Mode{on}; }), arg("on") = true)

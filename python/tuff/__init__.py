@@ -16,10 +16,11 @@ from ._tuff import (  # noqa: F401
     Unsupported,
     bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64,
     uint8, uint16, uint32, uint64,
-    canonical_device, default_device, devices, digits, from_dlpack, load, pow, promote, realize,
-    save, synchronize, tensor, training,
+    canonical_device, default_device, devices, digits, from_dlpack, is_grad_enabled, load, pow, promote,
+    realize, save, synchronize, tensor, training,
 )
 from . import nn, optim  # noqa: F401
+from ._grad import no_grad  # noqa: F401
 from ._jit import Jit, jit  # noqa: F401
 
 # The functions of Tensor that need no tensor to begin with, or several.

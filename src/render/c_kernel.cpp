@@ -239,6 +239,9 @@ namespace {
 int64_t wrapping_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 int64_t wrapping_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
+// A sum that fits its type may not fit without a constant of this size: it stays in the base.
+bool is_far(int64_t constant) { return constant > (1 << 24) || constant < -(1 << 24); }
+
 }  // namespace
 
 CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtract) {
@@ -248,7 +251,12 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
   if (b.base.empty()) return out;
   if (a.base.empty() && !subtract)
     out.base = b.base;
-  else if (a.base.empty())
+  else if (is_far(out.constant)) {
+    out.base =
+        define(type_of(t), fmt::format("{} {} {}", scalar({a.base, a.constant}, t),
+                                       subtract ? "-" : "+", scalar({b.base, b.constant}, t)));
+    out.constant = 0;
+  } else if (a.base.empty())
     out.base = define(type_of(t), fmt::format("-{}", b.base));
   else
     out.base = define(type_of(t), fmt::format("{} {} {}", a.base, subtract ? "-" : "+", b.base));
@@ -258,8 +266,13 @@ CValue CKernel::affine_sum(DType t, const CValue& a, const CValue& b, bool subtr
 CValue CKernel::affine_product(DType t, const CValue& a, int64_t factor) {
   if (factor == 0) return {};
   CValue out{a.base, wrapping_mul(a.constant, factor), wrapping_mul(a.step, factor), a.every};
-  if (!a.base.empty() && factor != 1)
-    out.base = define(type_of(t), fmt::format("{} * {}", a.base, c_int(dialect_, t, factor)));
+  if (a.base.empty() || factor == 1) return out;
+  std::string base = a.base;
+  if (is_far(out.constant)) {
+    base = scalar({a.base, a.constant}, t);
+    out.constant = 0;
+  }
+  out.base = define(type_of(t), fmt::format("{} * {}", base, c_int(dialect_, t, factor)));
   return out;
 }
 
@@ -277,7 +290,8 @@ bool CKernel::divided_lanes(const Node& u, const std::vector<CValue>& x, CValue&
 }
 
 // Add, Sub and Mul by a number keep the form; any op of numbers alone is folded. Bases are I32 or
-// I64; what indexes memory does not overflow, so constants may move out of the sum.
+// I64; what indexes memory does not overflow, so constants that are not far may move out of the
+// sum.
 bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
   const DType t = u.src(0)->dtype;
   if (t != DType::I32 && t != DType::I64) return false;

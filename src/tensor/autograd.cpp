@@ -60,7 +60,13 @@ std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
   return leaves;
 }
 
+thread_local bool grad_enabled = true;
+
 }  // namespace
+
+bool is_grad_enabled() { return grad_enabled; }
+NoGradGuard::NoGradGuard() : before_(std::exchange(grad_enabled, false)) {}
+NoGradGuard::~NoGradGuard() { grad_enabled = before_; }
 
 void Tensor::backward(const Tensor& given) const {
   if (!given.defined() && !detail::same(numel(), 1)) {

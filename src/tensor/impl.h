@@ -62,7 +62,7 @@ inline Loaded uop(const Tensor& t) {
   if (!t.defined()) fail<InvalidArgument>("an undefined tensor was used");
   return Loaded(t.impl()->uop);
 }
-// Same device, a new node.
+// Same device, a new node; detached while gradients are off.
 Tensor derive(const Tensor& from, graph::UOp u);
 graph::Shape shape_of(const Sizes& sizes);
 graph::Dim dim_of(const Size& s);
@@ -83,7 +83,7 @@ std::string text(const Axes& axes);
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank);
 Axes wrap_dims(const char* what, const Axes& dims,
                int64_t rank);  // all axes if empty; duplicates are an error
-// The Buffer behind a realized tensor (through reshapes), or null.
+// The Buffer behind a realized tensor (through reshapes and detach), or null.
 Ref<engine::Buffer> buffer_of(const Tensor& t);
 Ref<engine::Buffer> buffer_of(const graph::UOp& u);
 // Realizes it; never null.
@@ -103,6 +103,9 @@ struct BlobLayout {
 };
 using MakeBuffer = std::function<Ref<engine::Buffer>(int64_t count, size_t lead)>;
 Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
+// What an assignment to the tensor writes: memory, or its pending version; null where there is
+// none.
+graph::UOp assign_target(const Tensor& t);
 // InvalidArgument if the memory that the tensor stands for is somebody else's and read-only.
 void require_writable(const char* what, const Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);

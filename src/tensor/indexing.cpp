@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/indexed.h"
 
 namespace tuff {
 
@@ -55,42 +56,53 @@ Tensor from_start(const Tensor& index, const Size& n) {
       .cast(DType::I32);
 }
 
-// Source axes `first`, `first`+1, ... `first`+k-1 replaced by the axes of the broadcast indices.
-Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
-  Sizes out = at[0].sizes(), own = x.sizes();
-  for (const Tensor& i : at) out = detail::broadcast_sizes("index", out, i.sizes());
-  const int64_t k = int64_t(at.size());
-  Tensor valid, linear;
-  Size count = 1;
-  for (int64_t i = 0; i < k; i++) {
-    const Size n = own[size_t(first + i)];
-    const Tensor here = from_start(at[size_t(i)], n), inside = here >= 0;
-    linear = linear.defined() ? linear * n + here : here;
+}  // namespace
+
+detail::Places detail::places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
+  const Sizes own = x.sizes();
+  Sizes out = at[0].sizes();
+  for (const Tensor& i : at) out = broadcast_sizes("index", out, i.sizes());
+  const auto k = size_t(at.size()), from = size_t(first);
+  Places p;
+  Tensor valid;
+  for (size_t i = 0; i < k; i++) {
+    const Size n = own[from + i];
+    const Tensor here = from_start(at[i], n), inside = here >= 0;
+    p.linear = p.linear.defined() ? p.linear * n + here : here;
     valid = valid.defined() ? valid & inside : inside;
-    count *= n;
+    p.extent *= n;
   }
-  if (k > 1) linear = Tensor::where(valid, linear, -1);
-  linear = linear.expand(out);
-  // (before, indexed, after) against (before, index, indexed, after).
+  if (k > 1) p.linear = Tensor::where(valid, p.linear, -1);
+  p.linear = p.linear.expand(out);
+  p.count = p.linear.numel();
   const std::span<const Size> extents(own);
-  const Size before = detail::product(extents.first(size_t(first))),
-             after = detail::product(extents.subspan(size_t(first + k))), places = linear.numel();
-  const Tensor hit = hits(linear.reshape({places}), count).reshape({1, places, count, 1});
-  const Tensor flat = detail::pick(hit, x.reshape({before, 1, count, after}), {2});
-  Sizes shape(own.begin(), own.begin() + first);
-  shape.insert(shape.end(), out.begin(), out.end());
-  shape.insert(shape.end(), own.begin() + first + k, own.end());
-  return flat.reshape(shape);
+  p.before = product(extents.first(from));
+  p.after = product(extents.subspan(from + k));
+  p.sizes.assign(own.begin(), own.begin() + first);
+  p.sizes.insert(p.sizes.end(), out.begin(), out.end());
+  p.sizes.insert(p.sizes.end(), own.begin() + first + int64_t(k), own.end());
+  return p;
 }
 
-// What is left once numbers, slices, new axes and the ellipsis have been applied.
-struct Indexed {
-  Tensor x;
-  std::vector<Tensor> at;  // index tensors and the axes they stand on
-  Axes axes;
-};
+namespace {
 
-int64_t consumed_axes(const std::vector<Index>& indices) {
+// Source axes `first`, `first`+1, ... replaced by the axes of the broadcast indices.
+Tensor picked(const Tensor& x, const std::vector<Tensor>& at, int64_t first) {
+  const detail::Places p = detail::places_of(x, at, first);
+  const Tensor hit = hits(p.linear.reshape({p.count}), p.extent).reshape({1, p.count, p.extent, 1});
+  const Tensor flat = detail::pick(hit, x.reshape({p.before, 1, p.extent, p.after}), {2});
+  return flat.reshape(p.sizes);
+}
+
+// How many axes of the source a piece stands for.
+int64_t axes_of(const Index& index) {
+  const Tensor* t = std::get_if<Tensor>(&index.value());
+  return t && t->dtype() == DType::Bool ? t->dim() : 1;
+}
+
+}  // namespace
+
+int64_t detail::consumed_axes(const std::vector<Index>& indices) {
   int64_t n = 0;
   bool open = false;
   for (const Index& i : indices) {
@@ -98,22 +110,34 @@ int64_t consumed_axes(const std::vector<Index>& indices) {
       if (open) fail<InvalidArgument>("index: more than one ellipsis");
       open = true;
     } else if (!std::holds_alternative<indexing::NoneType>(i.value())) {
-      n++;
+      n += axes_of(i);
     }
   }
   return n;
 }
 
-void require_index_tensor(const Tensor& source, const Tensor& index) {
-  if (index.dtype() == DType::Bool)
-    fail<InvalidArgument>(
-        "index: how many elements a bool mask picks depends on data: use where(), masked_fill() or "
-        "a product with the mask");
-  detail::require_integers("index", index);
-  detail::require_same_device("index", source, index);
+namespace {
+
+// Axes from `d` on of what is indexed: one per integer tensor, those of a mask in its place.
+void add_index_tensor(const Tensor& at, int64_t& d, detail::Indexed& r) {
+  detail::require_same_device("index", r.x, at);
+  if (at.dtype() != DType::Bool) {
+    detail::require_integers("index", at);
+    r.at.push_back(at);
+    r.axes.push_back(d++);
+    return;
+  }
+  detail::require_mask("index", r.x, d, at);
+  const Tensor positions = at.nonzero();
+  for (int64_t i = 0; i < at.dim(); i++) {
+    r.at.push_back(positions.select(1, i));
+    r.axes.push_back(d++);
+  }
 }
 
-Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices) {
+}  // namespace
+
+detail::Indexed detail::apply_basic(const Tensor& source, const std::vector<Index>& indices) {
   const int64_t consumed = consumed_axes(indices);
   if (consumed > source.dim())
     fail<ShapeError>("index: {} indices for a tensor {} of {} axes", consumed, text(source.sizes()),
@@ -134,27 +158,33 @@ Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices) {
     } else if (std::holds_alternative<indexing::EllipsisType>(v)) {
       d += source.dim() - consumed;
     } else {
-      const Tensor& at = std::get<Tensor>(v);
-      require_index_tensor(source, at);
-      r.at.push_back(at);
-      r.axes.push_back(d++);
+      add_index_tensor(std::get<Tensor>(v), d, r);
     }
   }
   return r;
 }
 
-}  // namespace
+detail::Neighbours detail::side_by_side(const Indexed& r) {
+  const int64_t k = int64_t(r.axes.size());
+  Neighbours n;
+  if (r.axes.back() - r.axes.front() == k - 1) {
+    n.order.resize(size_t(r.x.dim()));
+    std::iota(n.order.begin(), n.order.end(), 0);
+    n.first = r.axes.front();
+    return n;
+  }
+  n.order = r.axes;
+  for (int64_t i = 0; i < r.x.dim(); i++) {
+    if (!std::binary_search(r.axes.begin(), r.axes.end(), i)) n.order.push_back(i);
+  }
+  return n;
+}
 
 Tensor Tensor::index(const std::vector<Index>& indices) const {
-  Indexed r = apply_basic(*this, indices);
+  const detail::Indexed r = detail::apply_basic(*this, indices);
   if (r.at.empty()) return r.x;
-  const int64_t k = int64_t(r.axes.size());
-  if (r.axes.back() - r.axes.front() == k - 1) return picked(r.x, r.at, r.axes.front());
-  Axes order = r.axes;  // apart: to the front
-  for (int64_t i = 0; i < r.x.dim(); i++) {
-    if (!std::binary_search(r.axes.begin(), r.axes.end(), i)) order.push_back(i);
-  }
-  return picked(r.x.permute(order), r.at, 0);
+  const detail::Neighbours n = detail::side_by_side(r);
+  return picked(std::ranges::is_sorted(n.order) ? r.x : r.x.permute(n.order), r.at, n.first);
 }
 
 Tensor Tensor::take(const Tensor& index) const {

@@ -173,6 +173,13 @@ detail::BoundVariables::BoundVariables(graph::VariableValues values)
     : before_(std::exchange(variables_of_thread, std::move(values))) {}
 detail::BoundVariables::~BoundVariables() { variables_of_thread = std::move(before_); }
 
+UOp detail::assign_target(const Tensor& t) {
+  UOp base = uop(t);
+  while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
+  if (base->op != Op::Buffer && base->op != Op::Assign) return {};
+  return graph::reshape(base, uop(t)->shape);
+}
+
 void detail::require_writable(const char* what, const Tensor& t) {
   UOp base = uop(t);
   while (base->op == Op::Assign) base = base->src(0);
@@ -235,9 +242,11 @@ Tensor& Tensor::assign(const Tensor& value) {
                           name(dtype()));
   if (value.device() != device())
     fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
-  UOp base = uop(*this);
-  while (base->op == Op::Reshape || base->op == Op::Assign) base = base->src(0);
-  if (base->op != Op::Buffer) realize();
+  UOp target = detail::assign_target(*this);
+  if (!target) {
+    realize();
+    target = detail::assign_target(*this);
+  }
   detail::require_writable("assign", *this);
   UOp before;  // goes when others may build
   const detail::Replacing alone;
@@ -246,7 +255,7 @@ Tensor& Tensor::assign(const Tensor& value) {
   UOp stored = uop(value);
   if (!stored->device)
     stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
-  before = std::exchange(impl_->uop, graph::make(Op::Assign, dtype(), {uop(*this), stored}));
+  before = std::exchange(impl_->uop, graph::make(Op::Assign, dtype(), {target, stored}));
   impl_->assigned_by = std::this_thread::get_id();
   return *this;
 }

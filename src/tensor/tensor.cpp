@@ -71,7 +71,11 @@ void for_each_live(const std::function<void(TensorImpl&)>& fn) {
 Tensor wrap(UOp u, const std::string& device) {
   return Tensor(make_ref<TensorImpl>(std::move(u), device).get());
 }
-Tensor derive(const Tensor& from, UOp u) { return wrap(std::move(u), from.impl()->device); }
+Tensor derive(const Tensor& from, UOp u) {
+  if (!is_grad_enabled() && is_float(u->dtype) && u->op != Op::Detach)
+    u = graph::make(Op::Detach, u->dtype, {u});
+  return wrap(std::move(u), from.impl()->device);
+}
 
 graph::Shape shape_of(const Sizes& sizes) {
   graph::Shape s;
@@ -111,7 +115,7 @@ Axes wrap_dims(const char* what, const Axes& dims, int64_t rank) {
 
 Ref<engine::Buffer> buffer_of(const UOp& u) {
   UOp base = u;
-  while (base->op == Op::Reshape) base = base->src(0);
+  while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
   if (base->op != Op::Buffer) return {};
   return Ref<engine::Buffer>(dynamic_cast<engine::Buffer*>(base->get<Ref<graph::Storage>>().get()));
 }

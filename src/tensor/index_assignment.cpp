@@ -1,0 +1,253 @@
+// index_put(): what indices pick, replaced. The value goes the way back that index() came: to the
+// places of integer tensors, then through slices, numbers and new axes to the whole.
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "engine/jit/capture.h"
+#include "tensor/impl.h"
+#include "tensor/indexed.h"
+
+namespace tuff {
+
+using detail::counter;
+using detail::text;
+using detail::uop;
+
+namespace {
+
+// What a number or a slice takes of an axis: `count` elements from `low`, `step` > 0 apart.
+struct Part {
+  int64_t low = 0, count = 0, step = 1;
+  bool reversed = false;
+  bool whole(int64_t n) const { return count == n && !reversed; }
+};
+
+Part part_of(const indexing::Slice& s, int64_t n) {
+  const int64_t low = s.step > 0 ? 0 : -1, high = s.step > 0 ? n : n - 1;
+  const auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
+  const int64_t from = s.start      ? bound(*s.start)
+                       : s.step > 0 ? 0
+                                    : n - 1,
+                to = s.stop       ? bound(*s.stop)
+                     : s.step > 0 ? n
+                                  : -1;
+  Part p;
+  p.step = std::abs(s.step);
+  p.reversed = s.step < 0;
+  const int64_t span = p.reversed ? from - to : to - from;
+  p.count = span > 0 ? (span + p.step - 1) / p.step : 0;
+  p.low = p.reversed ? from - (p.count - 1) * p.step : from;
+  return p;
+}
+
+// Axis by axis of x what numbers and slices take of it; all of the axes of tensors.
+std::vector<Part> parts_of(const Tensor& x, const std::vector<Index>& indices, int64_t consumed) {
+  std::vector<Part> parts;
+  const auto extent = [&] { return int64_t(x.size(int64_t(parts.size()))); };
+  const auto add_whole = [&](int64_t axes) {
+    for (int64_t i = 0; i < axes; i++) parts.push_back({.count = extent()});
+  };
+  for (const Index& index : indices) {
+    const Index::Value& v = index.value();
+    if (const int64_t* i = std::get_if<int64_t>(&v))
+      parts.push_back({.low = *i < 0 ? *i + extent() : *i, .count = 1});
+    else if (const auto* s = std::get_if<indexing::Slice>(&v))
+      parts.push_back(part_of(*s, extent()));
+    else if (std::holds_alternative<indexing::EllipsisType>(v))
+      add_whole(x.dim() - consumed);
+    else if (const Tensor* t = std::get_if<Tensor>(&v))
+      add_whole(t->dtype() == DType::Bool ? t->dim() : 1);
+  }
+  add_whole(x.dim() - int64_t(parts.size()));
+  return parts;
+}
+
+// The elements of one axis `step` apart, zeros between them.
+Tensor spread(const Tensor& t, int64_t d, int64_t step) {
+  const int64_t n = t.size(d);
+  std::vector<int64_t> padding(size_t(2 * (t.dim() - d)), 0);
+  padding.back() = step - 1;
+  Sizes merged = t.sizes();
+  merged[size_t(d)] = n * step;
+  return t.unsqueeze(d + 1).pad(padding).reshape(merged).slice(d, 0, (n - 1) * step + 1);
+}
+
+// The region, which has an axis for each of x, in its place in x; and x around it.
+Tensor put_back(const Tensor& x, Tensor region, const std::vector<Part>& parts) {
+  Tensor inside;
+  std::vector<int64_t> padding;
+  for (int64_t d = x.dim(); d-- > 0;) {
+    const Part& p = parts[size_t(d)];
+    const int64_t n = x.size(d), last = p.low + (p.count - 1) * p.step;
+    if (p.reversed) region = region.flip({d});
+    if (p.step > 1 && p.count > 1) region = spread(region, d, p.step);
+    padding.push_back(p.low);
+    padding.push_back(n - 1 - last);
+    if (p.count == n) continue;
+    const Tensor at = counter(n, d, x.dim(), x.device());
+    Tensor here = (at >= p.low) & (at <= last);
+    if (p.step > 1 && p.count > 1) here = here & ((at - p.low) % p.step == 0);
+    inside = inside.defined() ? inside & here : here;
+  }
+  return inside.defined() ? Tensor::where(inside, region.pad(padding), x) : region;
+}
+
+Tensor fitted(const Tensor& value, const Sizes& sizes) {
+  const Sizes own = value.sizes();
+  const auto fits = [&] {
+    const size_t extra = own.size() > sizes.size() ? own.size() - sizes.size() : 0;
+    for (size_t i = 0; i < own.size(); i++) {
+      if (i < extra ? own[i] != 1 : own[i] != 1 && own[i] != sizes[sizes.size() + i - own.size()])
+        return false;
+    }
+    return true;
+  };
+  if (!fits())
+    fail<ShapeError>("index_put: a value of {} for {} picked elements", text(own), text(sizes));
+  // Axes of one element in front are dropped, as in NumPy.
+  const size_t extra = own.size() > sizes.size() ? own.size() - sizes.size() : 0;
+  return value.reshape(Sizes(own.begin() + ptrdiff_t(extra), own.end())).expand(sizes);
+}
+
+// The value at the places that integer tensors name, the last of equal ones.
+Tensor put_at_places(const detail::Indexed& r, const Tensor& value) {
+  const detail::Neighbours n = detail::side_by_side(r);
+  const Tensor x = r.x.permute(n.order);
+  const detail::Places p = detail::places_of(x, r.at, n.first);
+  const Tensor given = fitted(value, p.sizes);
+  if (p.count == 0 || r.x.numel() == 0) return r.x;
+  const Tensor place = p.linear.reshape({1, p.count}), at = counter(p.extent, 0, 2, x.device());
+  const Tensor last =
+      Tensor::where(place == at, counter(p.count, 1, 2, x.device()), -1).max({1});  // (extent)
+  const Tensor put = given.reshape({p.before, p.count, p.after}).index_select(1, last);
+  const Tensor old = x.reshape({p.before, p.extent, p.after});
+  const Tensor out =
+      Tensor::where((last >= 0).reshape({1, p.extent, 1}), put, old).reshape(x.sizes());
+  Axes back(n.order.size());
+  for (size_t i = 0; i < back.size(); i++) back[size_t(n.order[i])] = int64_t(i);
+  return out.permute(back);
+}
+
+// One mask and nothing else that picks, and where it begins among the axes of what the rest picks.
+struct OneMask {
+  Tensor mask;
+  int64_t axis = 0;
+  std::vector<Index> others;  // with whole slices in its place
+};
+std::optional<OneMask> one_mask(const Tensor& x, const std::vector<Index>& indices,
+                                int64_t consumed) {
+  OneMask out;
+  int64_t d = 0;
+  for (const Index& i : indices) {
+    const Tensor* t = std::get_if<Tensor>(&i.value());
+    if (t && (out.mask.defined() || t->dtype() != DType::Bool)) return {};
+    if (t) {
+      out.mask = *t;
+      out.axis = d;
+      out.others.insert(out.others.end(), size_t(t->dim()), Index(indexing::Slice{}));
+      continue;
+    }
+    out.others.push_back(i);
+    if (std::holds_alternative<indexing::EllipsisType>(i.value()))
+      d += x.dim() - consumed;
+    else if (!std::holds_alternative<int64_t>(i.value()))
+      d++;
+  }
+  if (!out.mask.defined()) return {};
+  return out;
+}
+
+// Where a value is the same for all that a mask picks, nobody has to know how many they are.
+std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, const Tensor& value) {
+  detail::require_mask("index_put", region, m.axis, m.mask);
+  const int64_t k = m.mask.dim(), behind = region.dim() - m.axis - k;
+  const int64_t along = value.dim() - behind - 1;  // the value's axis of picked elements
+  Sizes sizes = value.sizes();
+  if (along >= 0) {
+    if (sizes[size_t(along)] != 1) return {};
+    sizes.insert(sizes.begin() + along, size_t(k - 1), 1);
+  }
+  Sizes mask_sizes = m.mask.sizes();
+  mask_sizes.insert(mask_sizes.end(), size_t(behind), 1);
+  return Tensor::where(m.mask.reshape(mask_sizes), fitted(value.reshape(sizes), region.sizes()),
+                       region);
+}
+
+}  // namespace
+
+void detail::require_mask(const char* what, const Tensor& x, int64_t d, const Tensor& mask) {
+  if (mask.dim() == 0)
+    fail<InvalidArgument>("{}: a mask without axes: use where(), or None for a new axis", what);
+  require_same_device(what, x, mask);
+  const Sizes own = x.sizes(), wanted = mask.sizes();
+  if (!same(Sizes(own.begin() + d, own.begin() + d + mask.dim()), wanted))
+    fail<ShapeError>("{}: a mask of {} on the axes from {} of {}", what, text(wanted), d,
+                     text(own));
+}
+
+Tensor Tensor::nonzero() const {
+  if (engine::Capture::current())
+    fail<InvalidArgument>(
+        "nonzero: how many elements a mask picks depends on data, which a captured graph replays "
+        "as it was: use where() or masked_fill() inside a Jit");
+  const std::vector<int64_t> extents = sizes();
+  if (std::ranges::any_of(extents, [](int64_t n) { return n > INT32_MAX; }))
+    fail<Unsupported>("nonzero: {} has an axis of more than 2^31 - 1 elements", text(sizes()));
+  const std::vector<bool> hit = (*this != 0).to_vector<bool>();
+  std::vector<int32_t> positions;
+  int64_t count = 0;
+  for (size_t i = 0; i < hit.size(); i++) {
+    if (!hit[i]) continue;
+    count++;
+    size_t rest = i;
+    const size_t begin = positions.size();
+    positions.resize(begin + extents.size());
+    for (size_t d = extents.size(); d-- > 0; rest /= size_t(extents[d]))
+      positions[begin + d] = int32_t(rest % size_t(extents[d]));
+  }
+  return from(positions, {count, dim()}, {.device = device()});
+}
+
+Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given) const {
+  detail::require_numbers("index_put", sizes());
+  detail::require_same_device("index_put", *this, given);
+  const Tensor value = given.cast(dtype());
+  const int64_t consumed = detail::consumed_axes(indices);
+  if (const std::optional<OneMask> m = one_mask(*this, indices, consumed)) {
+    const Tensor region = detail::apply_basic(*this, m->others).x;
+    if (const std::optional<Tensor> put = put_under_mask(region, *m, value))
+      return m->others.size() == size_t(m->mask.dim()) ? *put : index_put(m->others, *put);
+  }
+  const detail::Indexed r = detail::apply_basic(*this, indices);
+  const std::vector<Part> parts = parts_of(*this, indices, consumed);
+  if (r.x.numel() == 0) {
+    if (r.at.empty()) fitted(value, r.x.sizes());
+    return *this;
+  }
+  const Tensor region = r.at.empty() ? fitted(value, r.x.sizes()) : put_at_places(r, value);
+  Sizes whole;
+  for (const Part& p : parts) whole.push_back(p.count);
+  return put_back(*this, region.reshape(whole), parts);
+}
+
+Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const {
+  return index_put(indices, full({}, value, {dtype(), device()}));
+}
+
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
+  if (requires_grad() && is_grad_enabled())
+    fail<InvalidArgument>(
+        "index_put_: the tensor has requires_grad, whose gradient would be that of what it no "
+        "longer holds: use index_put(), or a NoGradGuard to write it");
+  const Tensor changed = index_put(indices, value);
+  if (detail::assign_target(*this)) return assign(changed);
+  impl_->uop = uop(changed);
+  return *this;
+}
+
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, Number value) {
+  return index_put_(indices, full({}, value, {dtype(), device()}));
+}
+
+}  // namespace tuff

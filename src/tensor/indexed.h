@@ -1,0 +1,42 @@
+// How lists of indices are taken apart, for reading and for writing what they pick. Called by
+// indexing and index_assignment. Must never know of devices.
+#pragma once
+
+#include <vector>
+
+#include <tuff/tensor.h>
+
+namespace tuff::detail {
+
+// How many axes of the source the indices stand for; InvalidArgument for a second ellipsis.
+int64_t consumed_axes(const std::vector<Index>& indices);
+
+// What is left once numbers, slices, new axes and the ellipsis have been applied.
+struct Indexed {
+  Tensor x;
+  std::vector<Tensor> at;  // integer tensors and the axes they stand on
+  Axes axes;
+};
+Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices);
+
+// The order of axes in which indexed ones are neighbours, from `first` on: as they are if they
+// were, else in front.
+struct Neighbours {
+  Axes order;
+  int64_t first = 0;
+};
+Neighbours side_by_side(const Indexed& r);
+
+// Index tensors on the axes `first`, `first`+1, ... as one index on all of them.
+struct Places {
+  Tensor linear;                       // in their common shape, I32; -1: outside
+  Size count;                          // of its elements
+  Size before, extent = 1, after = 1;  // elements off the indexed axes and on them
+  Sizes sizes;                         // of what is picked
+};
+Places places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first);
+
+// ShapeError unless the mask has the extents of the axes from `d` on.
+void require_mask(const char* what, const Tensor& x, int64_t d, const Tensor& mask);
+
+}  // namespace tuff::detail
