@@ -12,6 +12,10 @@
 #include "hcq/memory.h"
 #include "hcq/tlsf.h"
 
+#ifdef TUFF_POISON_FREED_MEMORY
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace tuff::hcq {
 namespace {
 
@@ -21,6 +25,19 @@ constexpr uint64_t kCacheSlackBytes = 256u << 20;
 constexpr const char* kKindNames[kMemoryKindCount] = {"Device", "Args", "Upload", "Readback"};
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// In builds that ask for it the address sanitizer is told whose turn it is: memory that waits in
+// the cache is nobody's to touch.
+void set_usable([[maybe_unused]] const std::byte* host, [[maybe_unused]] size_t size_bytes,
+                [[maybe_unused]] bool usable) {
+#ifdef TUFF_POISON_FREED_MEMORY
+  if (host == nullptr) return;
+  if (usable)
+    __asan_unpoison_memory_region(host, size_bytes);
+  else
+    __asan_poison_memory_region(host, size_bytes);
+#endif
+}
 
 // A raw block: shared (sub-allocated by tlsf) or of one large request, live or cached.
 struct Block {
@@ -89,6 +106,7 @@ Block& Allocator::State::map(size_t size_bytes, MemoryKind kind) {
 void Allocator::State::unmap(Block& block) noexcept {
   stats.mapped_bytes -= block.raw.size_bytes;
   --stats.block_count;
+  set_usable(block.raw.host, block.raw.size_bytes, true);
   device.unmap_block(block.raw);
   owners.erase(&block.raw);
 }
@@ -141,9 +159,11 @@ Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t ali
 }
 
 Span Allocator::State::take(size_t size_bytes, MemoryKind kind, size_t alignment) {
-  return size_bytes >= kLargeBytes || alignment >= kLargeBytes
-             ? take_large(size_bytes, kind, alignment)
-             : take_small(size_bytes, kind, alignment);
+  const Span span = size_bytes >= kLargeBytes || alignment >= kLargeBytes
+                        ? take_large(size_bytes, kind, alignment)
+                        : take_small(size_bytes, kind, alignment);
+  set_usable(span.host(), span.size_bytes, true);
+  return span;
 }
 
 void Allocator::State::give_back(const Span& span) {
@@ -152,6 +172,7 @@ void Allocator::State::give_back(const Span& span) {
   Block& b = *it->second;
   if (b.release) return end_adoption(b);
   device.spoil(span);
+  set_usable(span.host(), span.size_bytes, false);
   if (b.tlsf) {
     stats.live_bytes -= b.tlsf->free(span.offset);
     return;

@@ -242,7 +242,9 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
         "longer holds: use index_put(), or a NoGradGuard to write it");
   const Tensor changed = index_put(indices, value);
   if (detail::assign_target(*this)) return assign(changed);
-  impl_->uop = uop(changed);
+  UOp before;  // goes when others may build
+  const detail::Replacing alone;
+  before = std::exchange(impl_->uop, uop(changed));
   return *this;
 }
 

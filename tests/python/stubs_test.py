@@ -26,7 +26,12 @@ def stub_of(name):
             names[node.target.id] = []
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
             names[node.targets[0].id] = []
-    return names, classes
+    # What several classes have stands in bases that only the stub knows.
+    for node in classes.values():
+        for base in node.bases:
+            if getattr(base, "id", "").startswith("_"):
+                node.body = classes[base.id].body + node.body
+    return names, {name: node for name, node in classes.items() if not name.startswith("_")}
 
 
 def public(module):
