@@ -17,8 +17,8 @@ SETUP = f"import sys; sys.path.insert(0, {str(TESTS)!r})\nimport ctypes, gc, num
 
 
 def run(*arguments, timeout=600):
-    environment = dict(os.environ, PYTHONPATH=FOLDER, LD_PRELOAD=LIBASAN, PYTHONMALLOC="malloc",
-                       ASAN_OPTIONS="detect_leaks=0:max_free_fill_size=1048576:free_fill_byte=0xdd:"
+    environment = dict(os.environ, PYTHONPATH=FOLDER, LD_PRELOAD=f"{LIBASAN}:libstdc++.so.6", PYTHONMALLOC="malloc",
+                       ASAN_OPTIONS="detect_leaks=0:quarantine_size_mb=32:max_free_fill_size=1048576:free_fill_byte=221:"
                                     "detect_stack_use_after_return=1:verify_asan_link_order=0",
                        UBSAN_OPTIONS="print_stacktrace=1")
     return subprocess.run([sys.executable, "-X", "faulthandler", *arguments], env=environment, capture_output=True,

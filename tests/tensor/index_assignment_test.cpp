@@ -6,7 +6,6 @@
 
 #include <tuff/jit.h>
 #include <tuff/tensor.h>
-#include "base/error.h"
 #include "tensor/devices.h"
 
 namespace tuff::test {
