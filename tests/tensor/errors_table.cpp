@@ -160,6 +160,8 @@ const Table& movement() {
        [] { floats({4}).index({bools({})}); }},
       {"index mask device", "InvalidArgument", "NULL",
        [] { floats({4}).index({Tensor::empty({4}, {DType::Bool, "NULL"})}); }},
+      {"nonzero", "Unsupported", "2^31 - 1",
+       [] { Tensor::full({int64_t(1) << 32}, 1, kCpu).nonzero(); }},
       {"index_put", "ShapeError", "a value of (3,) for (2,) picked elements",
        [] { floats({4}).index_put({Slice{0, 2}}, floats({3})); }},
       {"index_put nothing", "ShapeError", "a value of (3,) for (0,) picked elements",

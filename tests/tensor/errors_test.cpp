@@ -81,10 +81,11 @@ TEST(TensorErrors, EveryPublicFunctionHasARow) {
 // the others hold what has no value to compare (memory, random numbers, gradients).
 TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   std::string tests;
-  for (const char* file : {"src/check/functions.cpp", "src/check/functions_options.cpp",
-                           "src/check/reference.cpp", "tests/tensor/state_test.cpp",
-                           "tests/tensor/conformance_test.cpp", "tests/tensor/autograd_test.cpp",
-                           "tests/tensor/creation_test.cpp", "tests/tensor/blob_test.cpp"})
+  for (const char* file :
+       {"src/check/functions.cpp", "src/check/functions_options.cpp", "src/check/reference.cpp",
+        "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
+        "tests/tensor/autograd_test.cpp", "tests/tensor/creation_test.cpp",
+        "tests/tensor/blob_test.cpp", "tests/tensor/index_assignment_test.cpp"})
     tests += text_of(file);
   for (const std::string& f : public_functions()) {
     const bool called = tests.find("." + f + "(") != std::string::npos ||
