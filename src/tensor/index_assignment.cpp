@@ -2,6 +2,7 @@
 // places of integer tensors, then through slices, numbers and new axes to the whole.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/jit/capture.h"
@@ -242,7 +243,7 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
         "longer holds: use index_put(), or a NoGradGuard to write it");
   const Tensor changed = index_put(indices, value);
   if (detail::assign_target(*this)) return assign(changed);
-  UOp before;  // goes when others may build
+  graph::UOp before;  // goes when others may build
   const detail::Replacing alone;
   before = std::exchange(impl_->uop, uop(changed));
   return *this;

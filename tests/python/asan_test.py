@@ -12,6 +12,9 @@ import sys
 import unittest
 
 LIBASAN, FOLDER = sys.argv[1:3]
+if not list(pathlib.Path(FOLDER).glob("tuff/_tuff*")):
+    print("skipped: the module is not built: cmake --build BUILD --target tuff_python_asan")
+    sys.exit(77)
 TESTS = pathlib.Path(__file__).resolve().parent
 SETUP = f"import sys; sys.path.insert(0, {str(TESTS)!r})\nimport ctypes, gc, numpy as np, tuff, dlpack_test as d\n"
 
