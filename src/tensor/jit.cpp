@@ -250,7 +250,6 @@ struct Jit::State {
   }
 
   void bind(const std::vector<Tensor>& given) {
-    const detail::Building section;
     for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
     if (dynamic.any()) dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
@@ -264,9 +263,12 @@ struct Jit::State {
     if (given.size() != shapes.size())
       fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
                             given.size());
-    bind(given);
-    replace_held_outputs();
-    show_varying(given);
+    {
+      const detail::Building section;
+      bind(given);
+      replace_held_outputs();
+      show_varying(given);
+    }
     graph->replay(inputs, dynamic.values());
     replays++;
   }
