@@ -50,7 +50,7 @@ std::optional<std::span<const uint8_t>> unwrap_binary(uint64_t key, std::span<co
 }
 
 BinaryCache::BinaryCache(const Context& context, const std::string& source) : context_(context) {
-  if (!env_flag(Env::TUFF_CACHE)) return;
+  if (!env_flag(Env::TUFF_CACHE) || context.facts.keeps_programs) return;
   const std::string identity = target_of(context.facts).identity;  // has the options, too
   key_ = XXH64(source.data(), source.size(), XXH64(identity.data(), identity.size(), 0));
   path_ = fmt::format("{}/opencl/{:016x}.bin", os::cache_directory(), key_);

@@ -136,6 +136,7 @@ Facts gather_facts(const ClApi& api, cl_device_id id, const std::string& platfor
   read_limits(api, f);
   // Before OpenCL 1.2 made it optional core, doubles were the extension's.
   if (disabled.f64) f.f64 = 0;
+  f.keeps_programs = f.platform == "Portable Computing Language";
   f.tier = tier_of(api, f, disabled);
   f.missing = why_unusable(api, f);
   return f;

@@ -33,6 +33,9 @@ struct Facts {
   size_t parameter_bytes = 0;
   cl_device_fp_config f32 = 0, f64 = 0;
   MemoryTier tier = MemoryTier::Buffers;
+  // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a binary
+  // it compiles every kernel once more, for launches that nobody has asked for.
+  bool keeps_programs = false;
   std::string missing;  // why it cannot be used, or empty
 
   bool usable() const { return missing.empty(); }
