@@ -23,8 +23,9 @@ TIERS = {
     "subgroup4": {"LP_NATIVE_VECTOR_WIDTH": "128"},
     "subgroup8": {"LP_NATIVE_VECTOR_WIDTH": "256"},
     "subgroup16": {"LP_NATIVE_VECTOR_WIDTH": "512"},
-    # Of OpenCL: no shared virtual memory.
+    # Of OpenCL: no shared virtual memory; none that the host reaches.
     "buffers": {"TUFF_CL_DISABLE": "svm"},
+    "coarse": {"TUFF_CL_DISABLE": "fine-svm"},
 }
 
 # What a tier refuses besides expected_unsupported.def, by these words of the message.

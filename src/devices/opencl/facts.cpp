@@ -12,7 +12,7 @@ namespace {
 
 // The features of TUFF_CL_DISABLE.
 struct Disabled {
-  bool svm = false, f64 = false;
+  bool svm = false, fine_svm = false, f64 = false;
 };
 
 Disabled disabled_features() {
@@ -23,10 +23,13 @@ Disabled disabled_features() {
     const std::string word = text.substr(at, end - at);
     if (word == "svm") {
       out.svm = true;
+    } else if (word == "fine-svm") {
+      out.fine_svm = true;
     } else if (word == "f64") {
       out.f64 = true;
     } else {
-      fail<InvalidArgument>("TUFF_CL_DISABLE: there is no feature '{}'; there are svm, f64", word);
+      fail<InvalidArgument>(
+          "TUFF_CL_DISABLE: there is no feature '{}'; there are svm, fine-svm, f64", word);
     }
     at = end + 1;
   }
@@ -78,7 +81,7 @@ MemoryTier tier_of(const ClApi& api, const Facts& f, const Disabled& disabled) {
       api.clSVMAlloc && api.clSVMFree && api.clSetKernelArgSVMPointer && api.clEnqueueSVMMemcpy;
   if (disabled.svm || !functions || version_number(f.version) < 200) return MemoryTier::Buffers;
   const auto svm = number<cl_device_svm_capabilities>(api, f.id, CL_DEVICE_SVM_CAPABILITIES);
-  if (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) return MemoryTier::FineSvm;
+  if ((svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) && !disabled.fine_svm) return MemoryTier::FineSvm;
   return svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER ? MemoryTier::CoarseSvm : MemoryTier::Buffers;
 }
 
@@ -211,6 +214,11 @@ std::string Facts::build_options() const {
   if (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) out += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (f64 == 0) out += " -DTUFF_NO_F64";
   return out;
+}
+
+Facts facts_of(const ClApi& api, cl_device_id id) {
+  return gather_facts(api, id,
+                      platform_name(api, number<cl_platform_id>(api, id, CL_DEVICE_PLATFORM)));
 }
 
 std::vector<Facts> list_devices(const ClApi& api) {

@@ -33,8 +33,8 @@ struct Facts {
   size_t parameter_bytes = 0;
   cl_device_fp_config f32 = 0, f64 = 0;
   MemoryTier tier = MemoryTier::Buffers;
-  // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a binary
-  // it compiles every kernel once more, for launches that nobody has asked for.
+  // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a
+  // binary it compiles every kernel once more, for launches that nobody has asked for.
   bool keeps_programs = false;
   std::string missing;  // why it cannot be used, or empty
 
@@ -45,6 +45,8 @@ struct Facts {
   std::string build_options() const;
 };
 
+// Of one device, which need not be listed (a part of one).
+Facts facts_of(const ClApi& api, cl_device_id id);
 // Every device of every platform, the best first. Throws Unsupported where there is none.
 std::vector<Facts> list_devices(const ClApi& api);
 // Index of what a selector names: "", "0", "uuid=...", "name=...". InvalidArgument, Unsupported.

@@ -318,9 +318,13 @@ TEST_P(OpenclDevice, AFailedCommandLosesTheDevice) {
   EXPECT_NE(text.find("submission"), std::string::npos) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, OpenclDevice, testing::Values("", "svm"), [](const auto& info) {
-  return std::string(*info.param ? "Buffers" : "Addresses");
-});
+INSTANTIATE_TEST_SUITE_P(Tiers, OpenclDevice, testing::Values("", "svm", "fine-svm"),
+                         [](const auto& info) {
+                           const std::string disabled = info.param;
+                           return disabled.empty()    ? "Addresses"
+                                  : disabled == "svm" ? "Buffers"
+                                                      : "Coarse";
+                         });
 
 TEST(Opencl, Selectors) {
   const std::vector<Candidate> found = opencl_probe();
