@@ -21,6 +21,7 @@ PUBLIC_HEADERS = {
     "tensor.h": "tensor", "arguments.h": "tensor", "size.h": "tensor", "jit.h": "tensor", "autograd.h": "tensor", "random.h": "tensor", "functional.h": "tensor",
     "shape.h": "tensor", "gradient.h": "tensor",
     "interop/vulkan_device.h": "devices", "interop/vulkan.h": "tensor",
+    "interop/opencl_device.h": "devices", "interop/opencl.h": "tensor",
     "nn.h": "nn", "optim.h": "nn", "module.h": "nn", "models.h": "nn", "gpt.h": "nn",
     "io.h": "io", "metadata.h": "io", "data.h": "io", "checkpoint.h": "io", "safetensors.h": "io", "npy.h": "io",
     "c.h": "io", "tuff.h": "io",
@@ -32,7 +33,7 @@ OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthr
                         r"sys/.*|linux/.*|netinet/.*|arpa/.*)\.h$")
 OWNED_HEADERS = [
     (re.compile(r"^(vulkan/|volk)"), ("devices/vulkan/", "interop/vulkan_device.h")),
-    (re.compile(r"^CL/"), ("devices/opencl/",)),
+    (re.compile(r"^CL/"), ("devices/opencl/", "interop/opencl_device.h")),
     (re.compile(r"^spirv(-tools)?/"), ("render/", "devices/vulkan/")),
     (OS_HEADERS, OS_ROOMS),
 ]

@@ -2,8 +2,12 @@
 
 namespace tuff::devices::opencl {
 
-Context::Context(const ClApi& functions, Facts f, std::string n)
-    : api(functions), facts(std::move(f)), name(std::move(n)) {
+Context::Context(const ClApi& functions, Facts f, std::string n, cl_context lent)
+    : api(functions), facts(std::move(f)), name(std::move(n)), handle(lent) {
+  if (lent) {
+    check(api.clRetainContext(lent), "clRetainContext");
+    return;
+  }
   cl_int code = CL_SUCCESS;
   handle = api.clCreateContext(nullptr, 1, &facts.id, nullptr, nullptr, &code);
   check(code, "clCreateContext");

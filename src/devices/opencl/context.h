@@ -11,7 +11,8 @@
 namespace tuff::devices::opencl {
 
 struct Context {
-  Context(const ClApi& api, Facts facts, std::string name);
+  // With a context of its own, or on one that an application lends, which it retains.
+  Context(const ClApi& api, Facts facts, std::string name, cl_context lent = nullptr);
   ~Context();
   Context(const Context&) = delete;
   bool svm() const { return facts.tier != MemoryTier::Buffers; }

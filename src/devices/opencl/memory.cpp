@@ -54,8 +54,24 @@ void Memory::place(Raw& raw, hcq::MemoryBlock& block) {
     if (code == CL_OUT_OF_RESOURCES) code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     c.check(code, "clCreateBuffer");
     block.native = reinterpret_cast<uint64_t>(raw.buffer);
-    block.address = next_block_++ << kOffsetBits;
+    block.address = next_object_++ << kOffsetBits;
   }
+}
+
+hcq::MemoryBlock Memory::adopt(cl_mem buffer, size_t size_bytes) {
+  context_->check(context_->api.clRetainMemObject(buffer), "clRetainMemObject");
+  std::lock_guard lock(mutex_);
+  const hcq::MemoryBlock block{.address = next_object_++ << kOffsetBits,
+                               .size_bytes = size_bytes,
+                               .native = reinterpret_cast<uint64_t>(buffer)};
+  live_.emplace(block.address, Raw{.buffer = buffer});
+  return block;
+}
+
+cl_mem Memory::object_at(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(address - offset_in_object(address));
+  return it == live_.end() ? nullptr : it->second.buffer;
 }
 
 void Memory::unmap(const hcq::MemoryBlock& block) noexcept {

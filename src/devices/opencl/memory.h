@@ -1,7 +1,8 @@
 // Memory: raw blocks of an OpenCL device. Called by the device for hcq's Allocator, which
 // sub-allocates. With SVM a block's address is what kernels use. Without, it is an identity: the
 // number of the block above, the offset in it below kOffsetBits; what the host sees is then plain
-// host memory, which copies read and write and kernels cannot.
+// host memory, which copies read and write and kernels cannot. Memory objects of an application
+// have such addresses in both tiers.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,11 @@
 namespace tuff::devices::opencl {
 
 inline constexpr uint32_t kOffsetBits = 40;
-inline uint64_t offset_in_block(uint64_t address) {
-  return address & ((uint64_t{1} << kOffsetBits) - 1);
+inline constexpr uint64_t kFirstObject = uint64_t{1} << 16;  // past all addresses of the host
+inline bool is_object(uint64_t address) { return address >> kOffsetBits >= kFirstObject; }
+// 0 where there are addresses.
+inline uint64_t offset_in_object(uint64_t address) {
+  return is_object(address) ? address & ((uint64_t{1} << kOffsetBits) - 1) : 0;
 }
 
 class Memory {
@@ -24,6 +28,10 @@ class Memory {
   ~Memory();
   hcq::MemoryBlock map(size_t size_bytes, hcq::MemoryKind kind);
   void unmap(const hcq::MemoryBlock& block) noexcept;
+  // A block over an application's memory object, retained until unmap().
+  hcq::MemoryBlock adopt(cl_mem buffer, size_t size_bytes);
+  // What a kernel's argument is at an address of an object; null after unmap().
+  cl_mem object_at(uint64_t address) const;
 
  private:
   // One of: shared virtual memory, a memory object, pages of the host.
@@ -37,11 +45,10 @@ class Memory {
   void place(Raw& raw, hcq::MemoryBlock& block);
 
   std::shared_ptr<Context> context_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<uint64_t, Raw> live_;  // by address
   uint64_t mapped_bytes_ = 0;
-  // Past all addresses of the host, whose pages have their own.
-  uint64_t next_block_ = uint64_t{1} << 16;
+  uint64_t next_object_ = kFirstObject;
 };
 
 // The memory object behind a span, or null where the host's memory is.

@@ -31,16 +31,28 @@ void ClList::release_times() noexcept {
 }
 
 ClQueue::ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
-                 std::shared_ptr<WaitingEvents> events)
+                 std::shared_ptr<WaitingEvents> events, const Memory& memory, cl_command_queue lent)
     : Queue(device),
       context_(std::move(context)),
       events_(std::move(events)),
+      memory_(memory),
       timeline_(events_, 0),
       flights_(new Flights) {
   flights_->queue = this;
+  const ClApi& api = context_->api;
+  if (lent) {
+    handle_ = lent;
+    context_->check(api.clRetainCommandQueue(lent), "clRetainCommandQueue");
+    cl_command_queue_properties properties = 0;
+    context_->check(api.clGetCommandQueueInfo(lent, CL_QUEUE_PROPERTIES, sizeof properties,
+                                              &properties, nullptr),
+                    "clGetCommandQueueInfo");
+    has_times_ = properties & CL_QUEUE_PROFILING_ENABLE;
+    return;
+  }
   cl_int code = CL_SUCCESS;
-  handle_ = context_->api.clCreateCommandQueue(context_->handle, context_->facts.id,
-                                               CL_QUEUE_PROFILING_ENABLE, &code);
+  handle_ = api.clCreateCommandQueue(context_->handle, context_->facts.id,
+                                     CL_QUEUE_PROFILING_ENABLE, &code);
   context_->check(code, "clCreateCommandQueue");
 }
 
@@ -100,7 +112,6 @@ void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd&
       if (!buffer_of(s))
         fail<InvalidArgument>("{}: a kernel's buffer in staging memory, which only copies reach",
                               program->name());
-      l.buffers.push_back(buffer_of(s));
     }
   }
   if (list.use == hcq::EncodeUse::Replay) l.own = program->new_kernel();
@@ -111,6 +122,9 @@ std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
                                                   hcq::EncodeUse use) {
   device().fail_if_lost();
   if (list.timestamp_count > 0) {
+    if (!has_times_)
+      fail<Unsupported>("{}: the queue has no times: create it with CL_QUEUE_PROFILING_ENABLE",
+                        device().name());
     std::lock_guard lock(clock_mutex_);
     if (!clock_offset_ns_) measure_clock();
   }
@@ -191,6 +205,8 @@ void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t va
       transfer(*t, event);
     } else if (auto* w = std::get_if<QueueWait>(&c.body)) {
       wait_for(*w, slots);
+    } else if (auto* e = std::get_if<EventWait>(&c.body)) {
+      wait_for(e->event);
     } else if (auto* a = std::get_if<HostAction>(&c.body)) {
       act(*a, slots);
     } else {
@@ -208,6 +224,24 @@ void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t va
   check(code, "clSetEventCallback");
 }
 
+// `before`: what the arguments are set to.
+TUFF_REPLAY_CODE void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
+                                          std::optional<uint64_t> before) {
+  const ClApi& api = context_->api;
+  const cl_ulong offset = offset_in_object(address);
+  if (!is_object(address)) {
+    TUFF_CHECK(context_->svm(), "{}: a kernel's argument at {:#x} is no memory object",
+               device().name(), address);
+    check(api.clSetKernelArgSVMPointer(kernel, 2 * index, reinterpret_cast<void*>(address)),
+          "clSetKernelArgSVMPointer");
+  } else if (!before || address - offset != *before - offset_in_object(*before)) {
+    cl_mem object = memory_.object_at(address);
+    check(api.clSetKernelArg(kernel, 2 * index, sizeof object, &object), "clSetKernelArg");
+  }
+  if (!before || offset != offset_in_object(*before))
+    check(api.clSetKernelArg(kernel, 2 * index + 1, sizeof offset, &offset), "clSetKernelArg");
+}
+
 // Arguments 2i and 2i+1 are buffer i and the offset into it, which addresses do without; scalars
 // follow.
 TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
@@ -221,15 +255,9 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel
   };
   for (uint32_t i = 0; i < layout.buffer_count; ++i) {
     if (same(i * 8, 8)) continue;
-    const uint64_t address = word_at<uint64_t>(l.block, i * 8);
-    cl_ulong offset = c.svm() ? 0 : offset_in_block(address);
-    if (c.svm())
-      check(c.api.clSetKernelArgSVMPointer(kernel, 2 * i, reinterpret_cast<void*>(address)),
-            "clSetKernelArgSVMPointer");
-    else if (first)
-      check(c.api.clSetKernelArg(kernel, 2 * i, sizeof(cl_mem), &l.buffers[i]), "clSetKernelArg");
-    if (first || !c.svm())
-      check(c.api.clSetKernelArg(kernel, 2 * i + 1, sizeof offset, &offset), "clSetKernelArg");
+    std::optional<uint64_t> before;
+    if (!first) before = word_at<uint64_t>(l.set.data(), i * 8);
+    set_buffer(kernel, i, word_at<uint64_t>(l.block, i * 8), before);
   }
   for (uint32_t i = 0; i < layout.scalar_count; ++i) {
     const size_t at = layout.scalar_offset(i);
@@ -267,22 +295,24 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::transfer(const Transfer& t, cl_event* eve
   const ClApi& api = context_->api;
   const size_t size = t.dst.size_bytes;
   const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);
-  if (context_->svm()) {
-    check(api.clEnqueueSVMMemcpy(handle_, CL_FALSE, reinterpret_cast<void*>(t.dst.address()),
-                                 reinterpret_cast<void*>(t.src.address()), size, 0, nullptr, event),
-          "clEnqueueSVMMemcpy");
-  } else if (to && from) {
+  // Of what is no object.
+  auto* dst = reinterpret_cast<void*>(t.dst.address());
+  const auto* src = reinterpret_cast<const void*>(t.src.address());
+  if (to && from) {
     check(api.clEnqueueCopyBuffer(handle_, from, to, t.src.offset, t.dst.offset, size, 0, nullptr,
                                   event),
           "clEnqueueCopyBuffer");
   } else if (to) {
-    check(api.clEnqueueWriteBuffer(handle_, to, CL_FALSE, t.dst.offset, size, t.src.host(), 0,
-                                   nullptr, event),
-          "clEnqueueWriteBuffer");
+    check(
+        api.clEnqueueWriteBuffer(handle_, to, CL_FALSE, t.dst.offset, size, src, 0, nullptr, event),
+        "clEnqueueWriteBuffer");
   } else if (from) {
-    check(api.clEnqueueReadBuffer(handle_, from, CL_FALSE, t.src.offset, size, t.dst.host(), 0,
-                                  nullptr, event),
+    check(api.clEnqueueReadBuffer(handle_, from, CL_FALSE, t.src.offset, size, dst, 0, nullptr,
+                                  event),
           "clEnqueueReadBuffer");
+  } else if (context_->svm()) {
+    check(api.clEnqueueSVMMemcpy(handle_, CL_FALSE, dst, src, size, 0, nullptr, event),
+          "clEnqueueSVMMemcpy");
   } else {
     fail<Unsupported>("{}: a copy between two spans of staging memory", device().name());
   }
@@ -303,6 +333,26 @@ void ClQueue::wait_for(const QueueWait& w, std::span<const uint64_t> slots) {
   events_->add(*w.signal, value, raised);
   context_->api.clReleaseEvent(raised);
   check(code, "clEnqueueBarrierWithWaitList");
+}
+
+void ClQueue::wait_for(cl_event event) {
+  check(context_->api.clEnqueueBarrierWithWaitList(handle_, 1, &event, nullptr),
+        "clEnqueueBarrierWithWaitList");
+}
+
+uint64_t ClQueue::submit_wait(cl_event event) {
+  auto list = std::make_unique<ClList>(*this, context_, hcq::EncodeUse::Once);
+  list->commands.push_back({EventWait{event}});
+  return submit_once(std::move(list));
+}
+
+cl_event ClQueue::marker() {
+  device().fail_if_lost();
+  std::lock_guard lock(mutex_);
+  cl_event event = nullptr;
+  mark(&event);
+  check(context_->api.clFlush(handle_), "clFlush");
+  return event;
 }
 
 void ClQueue::act(HostAction& a, std::span<const uint64_t> slots) {

@@ -26,7 +26,6 @@ struct Launch {
   const std::byte* block = nullptr;   // the arguments as they should be
   std::vector<std::byte> set;         // as they were set last
   bool is_set = false;                // once
-  std::vector<cl_mem> buffers;        // where there are no addresses
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<int32_t, 3> group_slots{-1, -1, -1};
 };
@@ -36,6 +35,10 @@ struct Transfer {
 struct QueueWait {
   ClSignal* signal = nullptr;
   uint32_t slot = 0;
+};
+// Of an application's event, which lives until the list is submitted.
+struct EventWait {
+  cl_event event = nullptr;
 };
 // Done by the host in the stream's order: whatever follows waits for it.
 struct HostAction {
@@ -51,7 +54,7 @@ struct HostAction {
 struct TimeMark {};
 
 struct ClCommand {
-  std::variant<Launch, Transfer, QueueWait, HostAction, TimeMark> body;
+  std::variant<Launch, Transfer, QueueWait, EventWait, HostAction, TimeMark> body;
   int32_t timestamp = -1;  // taken when it ends
 };
 
@@ -74,8 +77,9 @@ class ClList final : public hcq::EncodedList {
 
 class ClQueue final : public hcq::Queue {
  public:
+  // On a queue of its own, or on one that an application lends, which it retains.
   ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
-          std::shared_ptr<WaitingEvents> events);
+          std::shared_ptr<WaitingEvents> events, const Memory& memory, cl_command_queue lent);
   ~ClQueue() override;
   std::unique_ptr<hcq::EncodedList> encode(const hcq::CommandList& list,
                                            hcq::EncodeUse use) override;
@@ -85,6 +89,11 @@ class ClQueue final : public hcq::Queue {
   bool takes_group_slots() const override { return true; }
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
   std::string in_flight() const override;
+  cl_command_queue handle() const { return handle_; }
+  // The caller's; completes behind all that was submitted.
+  cl_event marker();
+  // The submission ends when the event has completed, and what is submitted later begins then.
+  uint64_t submit_wait(cl_event event);
   // What runs or waits is given up: its ends say nothing any more.
   void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
   void finish();  // what was enqueued, callbacks too
@@ -112,6 +121,9 @@ class ClQueue final : public hcq::Queue {
   void enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t value);
   void launch(Launch& l, std::span<const uint64_t> slots, cl_event* event);
   void set_arguments(Launch& l, cl_kernel kernel);
+  void set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
+                  std::optional<uint64_t> before);
+  void wait_for(cl_event event);
   void transfer(const Transfer& t, cl_event* event);
   void wait_for(const QueueWait& w, std::span<const uint64_t> slots);
   void act(HostAction& a, std::span<const uint64_t> slots);
@@ -121,8 +133,10 @@ class ClQueue final : public hcq::Queue {
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<WaitingEvents> events_;
+  const Memory& memory_;
   ClSignal timeline_;
   cl_command_queue handle_ = nullptr;
+  bool has_times_ = true;
   std::mutex mutex_;  // of submissions
   std::atomic<uint64_t> last_{0};
   std::atomic<bool> abandoned_{false};

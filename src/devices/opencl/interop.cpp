@@ -1,0 +1,192 @@
+#include "devices/opencl/opencl_device.h"
+// Behind the functions' table, which declares those that OpenCL 2.0 deprecates.
+#include "devices/opencl_interop.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tuff::devices {
+namespace opencl {
+namespace {
+
+using interop::OpenclApplication;
+using interop::OpenclBuffer;
+using interop::OpenclSvm;
+
+void require(const void* given, const char* member) {
+  if (!given)
+    fail<InvalidArgument>("open_opencl: {} is null: give the handle that the application created",
+                          member);
+}
+
+void require_part_of_context(const ClApi& api, const OpenclApplication& a) {
+  size_t size = 0;
+  if (api.clGetContextInfo(a.context, CL_CONTEXT_DEVICES, 0, nullptr, &size) != CL_SUCCESS)
+    fail<InvalidArgument>("open_opencl: the context is none");
+  std::vector<cl_device_id> devices(size / sizeof(cl_device_id));
+  api.clGetContextInfo(a.context, CL_CONTEXT_DEVICES, size, devices.data(), nullptr);
+  if (std::find(devices.begin(), devices.end(), a.device) == devices.end())
+    fail<InvalidArgument>(
+        "open_opencl: the device is none of the {} of the context: give one that "
+        "clCreateContext() was given",
+        devices.size());
+}
+
+template <class T>
+T of_queue(const ClApi& api, cl_command_queue queue, cl_command_queue_info what) {
+  T value{};
+  if (api.clGetCommandQueueInfo(queue, what, sizeof value, &value, nullptr) != CL_SUCCESS)
+    fail<InvalidArgument>("open_opencl: the queue is none");
+  return value;
+}
+
+void require_queue_fits(const ClApi& api, const OpenclApplication& a) {
+  if (!a.queue) return;
+  if (of_queue<cl_context>(api, a.queue, CL_QUEUE_CONTEXT) != a.context)
+    fail<InvalidArgument>("open_opencl: the queue is of another context");
+  if (of_queue<cl_device_id>(api, a.queue, CL_QUEUE_DEVICE) != a.device)
+    fail<InvalidArgument>("open_opencl: the queue is of another device of the context");
+  if (of_queue<cl_command_queue_properties>(api, a.queue, CL_QUEUE_PROPERTIES) &
+      CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    fail<InvalidArgument>(
+        "open_opencl: the queue is out of order, and tuff's work follows the order of calls: "
+        "create "
+        "it without CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, or give none and use opencl_ready() "
+        "and "
+        "wait_for()");
+}
+
+template <class T>
+T of_memory(const Context& c, cl_mem object, cl_mem_info what) {
+  T value{};
+  if (c.api.clGetMemObjectInfo(object, what, sizeof value, &value, nullptr) != CL_SUCCESS)
+    fail<InvalidArgument>("{}: from_blob: the buffer is no memory object", c.name);
+  return value;
+}
+
+// The buffer that kernels are given: an image's is the one that it was created over.
+cl_mem buffer_beneath(const Context& c, cl_mem object) {
+  if (!object) fail<InvalidArgument>("{}: from_blob: the buffer is null", c.name);
+  if (of_memory<cl_mem_object_type>(c, object, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER) return object;
+  const auto beneath = of_memory<cl_mem>(c, object, CL_MEM_ASSOCIATED_MEMOBJECT);
+  if (beneath && of_memory<cl_mem_object_type>(c, beneath, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
+    return beneath;
+  fail<InvalidArgument>(
+      "{}: from_blob: an image has no order of elements: copy it with "
+      "clEnqueueCopyImageToBuffer(), "
+      "or create it over a buffer",
+      c.name);
+}
+
+// What forbids kernels or copies to read and write it.
+void require_access(const Context& c, cl_mem_flags flags) {
+  struct Row {
+    cl_mem_flags bit;
+    const char* name;
+  };
+  constexpr Row kForbidding[] = {{CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY"},
+                                 {CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS"},
+                                 {CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY"},
+                                 {CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY"}};
+  for (const Row& r : kForbidding)
+    if (flags & r.bit)
+      fail<InvalidArgument>("{}: from_blob: the buffer was created with {}: create it without",
+                            c.name, r.name);
+}
+
+void require_whole_elements(const Context& c, uint64_t at, size_t element_bytes) {
+  if (at % element_bytes != 0)
+    fail<InvalidArgument>(
+        "{}: from_blob: memory at byte {} is not aligned to the {} bytes of an element", c.name, at,
+        element_bytes);
+}
+
+}  // namespace
+}  // namespace opencl
+
+std::unique_ptr<hcq::Device> opencl_open_lent(const interop::OpenclApplication& a,
+                                              const std::string& name) {
+  using namespace opencl;
+  require(a.context, "context");
+  require(a.device, "device");
+  const ClApi api = load_api();
+  require_part_of_context(api, a);
+  require_queue_fits(api, a);
+  const Facts facts = facts_of(api, a.device);
+  if (!facts.usable())
+    fail<Unsupported>("open_opencl: {} cannot be used: {}", facts.name, facts.missing);
+  return std::make_unique<ClDevice>(std::make_shared<Context>(api, facts, name, a.context),
+                                    a.queue);
+}
+
+OpenclBlock opencl_block_over(hcq::Device& device, const interop::OpenclBuffer& m,
+                              size_t element_bytes) {
+  using namespace opencl;
+  ClDevice& d = native(device);
+  const Context& c = d.context();
+  const cl_mem buffer = buffer_beneath(c, m.buffer);
+  if (of_memory<cl_context>(c, buffer, CL_MEM_CONTEXT) != c.handle)
+    fail<InvalidArgument>("{}: from_blob: the buffer is of another context", c.name);
+  const auto flags = of_memory<cl_mem_flags>(c, buffer, CL_MEM_FLAGS);
+  require_access(c, flags);
+  require_whole_elements(c, m.offset, element_bytes);
+  if (flags & CL_MEM_USE_HOST_PTR)
+    require_whole_elements(
+        c, reinterpret_cast<uint64_t>(of_memory<void*>(c, buffer, CL_MEM_HOST_PTR)), element_bytes);
+  return {d.memory().adopt(buffer, of_memory<size_t>(c, buffer, CL_MEM_SIZE)),
+          bool(flags & CL_MEM_READ_ONLY)};
+}
+
+hcq::MemoryBlock opencl_block_over(hcq::Device& device, const interop::OpenclSvm& m,
+                                   size_t element_bytes) {
+  using namespace opencl;
+  const Context& c = native(device).context();
+  if (!c.svm())
+    fail<Unsupported>(
+        "{}: from_blob: the device has no shared virtual memory, or TUFF_CL_DISABLE forbids it: "
+        "share a buffer",
+        c.name);
+  if (!m.pointer) fail<InvalidArgument>("{}: from_blob: the pointer is null", c.name);
+  require_whole_elements(c, reinterpret_cast<uint64_t>(m.pointer), element_bytes);
+  const bool fine = m.fine_grained && c.facts.tier == MemoryTier::FineSvm;
+  return {.address = reinterpret_cast<uint64_t>(m.pointer),
+          .size_bytes = m.size_bytes,
+          .host = fine ? static_cast<std::byte*>(m.pointer) : nullptr};
+}
+
+interop::OpenclRegion opencl_region(hcq::Device& device, const hcq::Span& span) {
+  using namespace opencl;
+  ClDevice& d = native(device);
+  interop::OpenclRegion r;
+  r.context = d.context().handle;
+  r.queue = d.compute_queue().handle();
+  r.size_bytes = span.size_bytes;
+  r.buffer = buffer_of(span);
+  if (r.buffer) {
+    r.offset = span.offset;
+  } else {
+    r.svm = reinterpret_cast<void*>(span.address());
+    r.fine_grained = span.host() != nullptr;
+  }
+  return r;
+}
+
+cl_event opencl_marker(hcq::Device& device) {
+  return opencl::native(device).compute_queue().marker();
+}
+
+uint64_t opencl_wait(hcq::Device& device, cl_event event) {
+  opencl::ClDevice& d = opencl::native(device);
+  const opencl::Context& c = d.context();
+  cl_context of = nullptr;
+  if (!event ||
+      c.api.clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof of, &of, nullptr) != CL_SUCCESS ||
+      of != c.handle)
+    fail<InvalidArgument>("{}: wait_for: {}", c.name,
+                          event ? "the event is of another context" : "the event is null");
+  return d.compute_queue().submit_wait(event);
+}
+
+}  // namespace tuff::devices

@@ -1,0 +1,64 @@
+// ClDevice: hcq::Device on OpenCL, joined from its parts. Used by the registry's functions
+// (opencl_device.cpp) and by those for applications (interop.cpp). Knows nothing of how devices are
+// chosen.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/opencl/queue.h"
+
+namespace tuff::devices::opencl {
+
+class ClDevice final : public hcq::Device {
+ public:
+  // `queue`: an application's, or null.
+  explicit ClDevice(std::shared_ptr<Context> context, cl_command_queue queue = nullptr)
+      : context_(std::move(context)),
+        info_(describe(context_->facts, context_->name)),
+        target_(target_of(context_->facts)),
+        events_(std::make_shared<WaitingEvents>(context_)),
+        memory_(context_),
+        queue_(*this, context_, events_, memory_, queue) {}
+  ~ClDevice() override;
+  const hcq::DeviceInfo& info() const override { return info_; }
+  const Target& target() const override { return target_; }
+  hcq::MemoryBlock map_block(size_t size_bytes, hcq::MemoryKind kind) override {
+    fail_if_lost();
+    return memory_.map(size_bytes, kind);
+  }
+  void unmap_block(const hcq::MemoryBlock& block) noexcept override { memory_.unmap(block); }
+  std::vector<std::unique_ptr<hcq::Program>> load(
+      std::span<const render::Binary> binaries) override {
+    fail_if_lost();
+    return load_programs(context_, binaries);
+  }
+  ClQueue& compute_queue() override { return queue_; }
+  std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
+    return std::make_unique<ClSignal>(events_, value);
+  }
+  Context& context() { return *context_; }
+  Memory& memory() { return memory_; }
+
+ protected:
+  void on_lost() noexcept override {
+    queue_.abandon();
+    events_->abandon();
+  }
+  // Software drivers compile a kernel when it is first launched.
+  int64_t slowness() const override { return info_.hardware ? 1 : 4; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  hcq::DeviceInfo info_;
+  Target target_;
+  std::shared_ptr<WaitingEvents> events_;
+  Memory memory_;
+  ClQueue queue_;
+};
+
+// InvalidArgument for any other device.
+ClDevice& native(hcq::Device& device);
+
+}  // namespace tuff::devices::opencl

@@ -1,0 +1,132 @@
+// Sharing with an application that uses OpenCL: devices by name, tensors over its memory, memory of
+// tensors for it, and waiting for each other.
+#include <tuff/interop/opencl.h>
+
+#include <atomic>
+
+#include "base/check.h"
+#include "devices/opencl_interop.h"
+#include "engine/device.h"
+#include "tensor/impl.h"
+
+namespace tuff::interop {
+namespace {
+
+constexpr const char* kLentPrefix = "CL:app";
+
+struct Realized {
+  std::shared_ptr<engine::Device> device;
+  Ref<engine::Buffer> buffer;
+};
+
+Realized realized(const char* what, const Tensor& given) {
+  Tensor t(given);
+  if (!t.defined()) fail<InvalidArgument>("{}: an undefined tensor", what);
+  if (!t.device().starts_with("CL:"))
+    fail<InvalidArgument>("{}: the tensor is on {}: to(\"CL\") it, or from_blob() there", what,
+                          t.device());
+  t.realize();
+  const Ref<engine::Buffer> buffer = detail::buffer_of(t);
+  return {buffer->shared_device(), buffer};
+}
+
+void require_room(size_t begin, size_t bytes, size_t given) {
+  if (begin > given || bytes > given - begin)
+    fail<InvalidArgument>("from_blob: a tensor of {} bytes at byte {} of memory of {} bytes", bytes,
+                          begin, given);
+}
+
+// What an element's first byte in memory is, `lead` bytes in front of the one that was named.
+size_t begin_of(size_t offset, size_t lead) {
+  if (lead > offset)
+    fail<InvalidArgument>("from_blob: elements {} bytes in front of byte {} of the memory", lead,
+                          offset);
+  return offset - lead;
+}
+
+Tensor finish(Tensor t, const TensorOptions& options) {
+  if (options.requires_grad) t.set_requires_grad();
+  return t;
+}
+
+}  // namespace
+
+std::string open_opencl(const OpenclApplication& application) {
+  static std::atomic<uint32_t> opened{0};
+  const std::string name = fmt::format("{}{}", kLentPrefix, opened++);
+  engine::Device::add(devices::opencl_open_lent(application, name));
+  return name;
+}
+
+void close_opencl(const std::string& device) {
+  if (!device.starts_with(kLentPrefix))
+    fail<InvalidArgument>(
+        "close_opencl: {} is no application's device: give the name from open_opencl()", device);
+  detail::drop_generator(device);
+  const engine::Holders left = engine::close_device(device);
+  if (left.count > 0)
+    fail<InvalidArgument>(
+        "close_opencl: {} is still in use, by the memory of {} tensors or graphs ({} bytes of its "
+        "own in all): let go of them first",
+        device, left.count, left.bytes);
+}
+
+Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blob,
+                 const TensorOptions& options) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(options.device);
+  hcq::Device& on = device->hcq();
+  const auto make = [&](int64_t count, size_t lead) {
+    const size_t begin = begin_of(memory.offset, lead), element = size_bytes(options.dtype);
+    const auto [block, read_only] = devices::opencl_block_over(on, memory, element);
+    try {
+      require_room(begin, size_t(count) * element, block.size_bytes);
+    } catch (...) {
+      on.unmap_block(block);
+      throw;
+    }
+    engine::LentMemory lent{.block = block, .offset = begin};
+    lent.read_only = blob.read_only || read_only;
+    lent.release = [&on, block, deleter = blob.deleter, given = memory.buffer] {
+      on.unmap_block(block);
+      if (deleter) deleter(given);
+    };
+    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+  };
+  return finish(detail::tensor_over({sizes, blob, options}, make), options);
+}
+
+Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
+                 const TensorOptions& options) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(options.device);
+  const auto make = [&](int64_t count, size_t lead) {
+    const size_t element = size_bytes(options.dtype);
+    OpenclSvm part = memory;
+    part.pointer = static_cast<std::byte*>(memory.pointer) - lead;
+    require_room(0, size_t(count) * element - lead, memory.size_bytes);
+    part.size_bytes = memory.size_bytes + lead;
+    engine::LentMemory lent{.block = devices::opencl_block_over(device->hcq(), part, element)};
+    lent.read_only = blob.read_only;
+    if (blob.deleter)
+      lent.release = [deleter = blob.deleter, given = memory.pointer] { deleter(given); };
+    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+  };
+  return finish(detail::tensor_over({sizes, blob, options}, make), options);
+}
+
+OpenclRegion opencl_memory(const Tensor& tensor) {
+  const Realized r = realized("opencl_memory", tensor);
+  return devices::opencl_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
+}
+
+cl_event opencl_ready(const Tensor& tensor) {
+  return devices::opencl_marker(realized("opencl_ready", tensor).device->hcq());
+}
+
+void wait_for(const Tensor& tensor, cl_event event) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(tensor.device());
+  const uint64_t value = devices::opencl_wait(device->hcq(), event);
+  // What reads its memory by the host waits for the same.
+  if (const Ref<engine::Buffer> buffer = detail::buffer_of(tensor)) buffer->used_until(value);
+}
+
+}  // namespace tuff::interop
