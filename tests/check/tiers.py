@@ -52,5 +52,6 @@ SHOWN = {
     "subgroup8": {"subgroup size": "8"},
     "subgroup16": {"subgroup size": "16"},
     "buffers": {"memory": "buffers"},
+    "coarse": {"memory": "coarse-svm"},
 }
 assert SHOWN.keys() == TIERS.keys()
