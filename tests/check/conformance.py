@@ -5,7 +5,6 @@ tests/data/check_counts.json: device x op x dtype -> how many cases passed or fa
 Usage: conformance.py TUFF COUNTS DEVICE [--update] [-- more options of `tuff check`]
   DEVICE    CPU, SHUFFLE, AMD (emulated, with AMD_IFACE=MOCK), PoCL, or a part of a Vulkan driver's name: lavapipe, SwiftShader; with a tier of tiers.py
             forced on it: lavapipe/floor, PoCL/buffers
-  --every N of the cases every N-th alone, where a driver takes long to compile them; N is part of what is pinned
   --update  writes the counts of this run instead of comparing (also TUFF_UPDATE_GOLDENS=1)
 Exit code: 0 as expected, 1 not, 77 the device is not there (a skip, which ctest counts and shows).
 """
@@ -46,12 +45,6 @@ def run_check(tuff, device, more):
     print(" ".join(command)[:400], flush=True)
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     return [json.loads(line) for line in result.stdout.splitlines()], result.returncode
-
-
-def every_nth(tuff, n):
-    """The options of `tuff check` for a sample."""
-    listing = subprocess.run([tuff, "check", "--list"], capture_output=True, text=True, check=True).stdout.split()
-    return ["--filter", ",".join(listing[n // 2::n])]
 
 
 def executed(tuff, rows):
@@ -102,7 +95,6 @@ def main():
     parser.add_argument("counts", type=pathlib.Path)
     parser.add_argument("device")
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     driver, _, tier = options.device.partition("/")
@@ -115,8 +107,7 @@ def main():
         print(f"skipped: no device {options.device} ({why})")
         return SKIP
     begin = time.monotonic()
-    more = options.more if options.every == 1 else [*options.more, *every_nth(options.tuff, options.every)]
-    rows, code = run_check(options.tuff, device, more)
+    rows, code = run_check(options.tuff, device, options.more)
     counts = executed(options.tuff, rows)
     total = sum(sum(c.values()) for c in counts.values())
     refused = sum(r["verdict"] == "unsupported" and r["expected"] for r in rows)
@@ -125,8 +116,6 @@ def main():
     show_worst(rows)
     all_counts = json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else {}
     pinned_as = PINNED_AS.get(options.device, options.device)
-    if options.every > 1:
-        pinned_as += f" every {options.every}"
     if options.update or os.environ.get("TUFF_UPDATE_GOLDENS") == "1":
         write_counts(options.counts, {**all_counts, pinned_as: counts})
         return code
