@@ -225,7 +225,7 @@ void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t va
 }
 
 // `before`: what the arguments are set to.
-TUFF_REPLAY_CODE void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
+TUFF_REPLAY_CODE(opencl) void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
                                           std::optional<uint64_t> before) {
   const ClApi& api = context_->api;
   const cl_ulong offset = offset_in_object(address);
