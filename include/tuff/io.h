@@ -25,8 +25,11 @@ struct TensorInfo {
   std::string file;         ///< path, of an archive with the member; empty: made in this process
 };
 
-/// An ordered dictionary of tensors, with metadata. Of a loaded one the header alone is read: at()
-/// reads a tensor's contents when it is first asked for. Copies share, as those of a Tensor do.
+/// An ordered dictionary of tensors, with metadata. Of a loaded one the header alone is read: the
+/// contents of a tensor that at() gives are read when it is realized or first used, together with
+/// those of the others that are used then. The file stays open as long as the dictionary or a
+/// tensor of it that was not read; it may be deleted or replaced meanwhile, but not written to.
+/// Copies share, as those of a Tensor do.
 class TensorDict {
  public:
   TensorDict();
@@ -68,7 +71,8 @@ struct LoadOptions {
 /// are the index of a sharded safetensors model, those ending in .gz are inflated first (IDX).
 /// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
 /// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
-/// from at() for element types that tuff does not have.
+/// from at() for element types that tuff does not have. IoError from whatever first uses a tensor
+/// whose contents cannot be read: the file has changed, a checksum is wrong, the disk fails.
 TensorDict load(const std::string& path, const LoadOptions& options = {});
 
 /// How save() writes.

@@ -93,6 +93,13 @@ class Tensor {
   /// The same, read_only.
   static Tensor from_blob(const void* data, const Sizes& sizes, BlobOptions blob = {},
                           const TensorOptions& options = {});
+  /// A tensor on "DISK:PATH" over what is in a file: row-major elements from byte `offset` on, as
+  /// the machine has them in memory. Nothing is read; to() another device reads it when that is
+  /// realized, copy_from() writes. Nothing is computed there: a slice is taken
+  /// after to(), or named by offset and sizes. IoError where the file does not have the
+  /// range.
+  static Tensor from_file(const std::string& path, const Sizes& sizes, DType dtype = DType::F32,
+                          uint64_t offset = 0);
   /// Copies host data; ShapeError unless there is a value for every element.
   template <class T>
   static Tensor from(std::span<const T> data, const Sizes& sizes, TensorOptions options = {}) {

@@ -84,37 +84,6 @@ std::vector<uint8_t> read_file(const std::string& path) {
 }
 std::string read_text(const std::string& path) { return read_whole<std::string>(path); }
 
-InputFile::InputFile(const std::string& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0) fail_errno("cannot open", path_, errno);
-  struct stat status;
-  const int error = ::fstat(fd_, &status) == 0 ? 0 : errno;
-  if (error == 0 && S_ISREG(status.st_mode)) {
-    size_ = uint64_t(status.st_size);
-    return;
-  }
-  ::close(fd_);
-  if (error) fail_errno("cannot read", path_, error);
-  fail<IoError>("cannot read '{}': it is no regular file", path_);
-}
-InputFile::~InputFile() { ::close(fd_); }
-
-void InputFile::read_at(uint64_t offset, std::span<uint8_t> into) const {
-  // Linux transfers at most 0x7ffff000 bytes in one call: read(2).
-  while (!into.empty()) {
-    const ssize_t n = ::pread(fd_, into.data(), into.size(), off_t(offset));
-    if (n > 0) {
-      into = into.subspan(size_t(n));
-      offset += uint64_t(n);
-    } else if (n == 0) {
-      fail<IoError>("cannot read '{}': it ends at byte {}, {} bytes early; it has become shorter",
-                    path_, offset, into.size());
-    } else if (errno != EINTR) {
-      fail_errno("cannot read", path_, errno);
-    }
-  }
-}
-
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);

@@ -1,6 +1,5 @@
-// Files read at any offset and files written piece by piece. Called by io: os.h's read_file and
-// write_file are for what fits into memory as a whole. Failures throw IoError naming path and
-// errno.
+// Files written piece by piece. Called by io: os.h's write_file is for what fits into memory as a
+// whole. Failures throw IoError naming path and errno.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +8,6 @@
 #include <string>
 
 namespace tuff::os {
-
-// A regular file open for reading; thread-safe.
-class InputFile {
- public:
-  explicit InputFile(const std::string& path);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  const std::string& path() const { return path_; }
-  uint64_t size_bytes() const { return size_; }  // when it was opened
-  // All of `into`; IoError naming the offset if the file ends before.
-  void read_at(uint64_t offset, std::span<uint8_t> into) const;
-
- private:
-  std::string path_;
-  int fd_;
-  uint64_t size_ = 0;
-};
 
 // Writes beside the target; commit() syncs, renames and syncs the folder. Without it nothing is
 // left behind, but by a process that is killed. IoError naming the target, the byte and the remedy

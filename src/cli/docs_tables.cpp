@@ -51,6 +51,8 @@ constexpr KindProse kKinds[] = {
      "`AMD_IFACE=MOCK`: emulated gfx1100 that check kernels and command streams"},
     {"CL", "any OpenCL driver, 1.2 or newer, by shared virtual memory where there is some",
      "PoCL, Oclgrind"},
+    {"DISK", "files: ranges of them are memory, copies are reads and writes, by io_uring or threads",
+     "itself"},
     {"NULL", "computes nothing, correctly: measures the engine's own cost", "needs none"},
     {"SHUFFLE",
      "the CPU's kernels in every order that barriers, waits and signals allow, by a seed: for "

@@ -5,6 +5,7 @@
 #include "devices/amd/amd.h"
 #include "devices/amd/finding_inbox.h"
 #include "devices/cpu/cpu.h"
+#include "devices/disk/disk.h"
 #include "devices/null/null.h"
 #ifdef TUFF_HAS_OPENCL
 #include "devices/opencl/opencl.h"
@@ -56,6 +57,7 @@ constexpr DeviceKind kKinds[] = {
 #ifdef TUFF_HAS_OPENCL
     {"CL", opencl_probe, opencl_open, nullptr},
 #endif
+    {"DISK", disk_probe, disk_open, nullptr},
     {"NULL", null_probe, null_open, nullptr},
     {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
 };

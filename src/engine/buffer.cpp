@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -13,6 +15,22 @@ namespace {
 void raise(std::atomic<uint64_t>& use, uint64_t value) {
   uint64_t before = use.load(std::memory_order_relaxed);
   while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {}
+}
+
+// Pieces of memory through which contents go to where the host does not reach.
+constexpr size_t kStagedBytes = 16 << 20;
+
+void fill(hcq::Device& device, const hcq::Span& to, const Contents& contents) {
+  const auto read = [&](uint64_t offset, std::span<std::byte> into) {
+    if (!contents.source) return contents.read(offset, into);
+    const hcq::Span from = contents.source->span().sub(offset, into.size());
+    contents.source->on().hcq().download(from, into.data());
+  };
+  if (std::byte* host = to.host()) return read(0, {host, to.size_bytes});
+  if (contents.source || contents.in_pieces) return device.upload_pieces(to, kStagedBytes, read);
+  std::vector<std::byte> whole(to.size_bytes);
+  contents.read(0, whole);
+  device.upload(to, whole.data());
 }
 
 }  // namespace
@@ -43,12 +61,28 @@ Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, LentMemory me
                                            std::move(memory.release));
 }
 
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, FileRange range)
+    : Storage(device->name(), t, n), device_(std::move(device)) {
+  hcq::Device::FileBlock block =
+      device_->hcq().file_block(std::move(range.file), range.offset, size_bytes(), range.unchanged);
+  span_ = device_->hcq().allocator().adopt(block.block, 0, size_bytes(), std::move(block.release));
+}
+
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, Contents contents)
+    : Storage(device->name(), t, n),
+      device_(std::move(device)),
+      contents_(std::make_shared<const Contents>(std::move(contents))) {}
+
 Buffer::~Buffer() {
   if (has_origin_.load(std::memory_order_acquire)) with_origin_.fetch_sub(1);
+  let_go();
+}
+
+void Buffer::let_go() noexcept {
   if (!span_) return;
   std::vector<hcq::TimelinePoint> last;
   if (const uint64_t value = last_use()) last.push_back({&device_->queue(), value});
-  device_->hcq().allocator().free(span_, last);
+  device_->hcq().allocator().free(std::exchange(span_, {}), last);
 }
 
 TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
@@ -59,11 +93,32 @@ TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
 }
 
 void Buffer::allocate() {
+  allocate_empty();
+  if (!contents_) return;
+  try {
+    if (size_bytes() != 0) fill(device_->hcq(), span_.sub(0, size_bytes()), *contents_);
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  contents_.reset();
+}
+
+void Buffer::allocate_empty() {
   device_->hcq().require_open();
   hcq::Allocator& allocator = device_->hcq().allocator();
-  span_ = allocator.allocate(std::max<uint64_t>(size_bytes(), 4), hcq::MemoryKind::Device);
+  // A word at least, but of files, which have what is in them.
+  const uint64_t size =
+      device_->hcq().keeps_memory() ? size_bytes() : std::max<uint64_t>(size_bytes(), 4);
+  span_ = allocator.allocate(size, hcq::MemoryKind::Device);
   TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id,
                   allocator.stats().live_bytes);
+}
+
+bool Buffer::deferred() const {
+  const Buffer& r = root();
+  std::lock_guard lock(r.mutex_);
+  return bool(r.contents_);
 }
 
 bool Buffer::allocated() const {
@@ -75,6 +130,10 @@ bool Buffer::allocated() const {
 void Buffer::copyin(const void* src) {
   if (size_bytes() == 0) return;
   device_->hcq().require_open();
+  if (!base_) {
+    std::lock_guard lock(mutex_);
+    contents_.reset();  // all of it is overwritten
+  }
   const hcq::Span s = span();
   if (std::byte* host = s.host()) {
     device_->queue().wait(last_use());
@@ -129,6 +188,59 @@ uint64_t Buffer::last_use() const {
   std::lock_guard lock(r.mutex_);
   for (const GroupUse* g : r.groups_) last = std::max(last, g->last_use());
   return last;
+}
+
+// Files that go to memory which the host reaches are read by one list per device of files, so that
+// all their requests are in flight; the others one after the other.
+class ContentsReader {
+ public:
+  explicit ContentsReader(std::vector<Buffer*> roots) : roots_(std::move(roots)) {
+    for (Buffer* b : roots_) locks_.emplace_back(b->mutex_);
+  }
+  void run() {
+    for (Buffer* b : roots_)
+      if (b->contents_ && b->contents_->source && !b->span_ && b->size_bytes() != 0) add(*b);
+    try {
+      for (auto& [device, list] : lists_) {
+        hcq::Queue& queue = device->queue();
+        queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
+      }
+    } catch (...) {
+      for (Buffer* b : read_) b->let_go();
+      throw;
+    }
+    for (Buffer* b : read_) b->contents_.reset();
+    for (Buffer* b : roots_)
+      if (b->contents_) b->allocate();
+  }
+
+ private:
+  void add(Buffer& b) {
+    b.allocate_empty();
+    if (!b.span_.host()) return b.let_go();
+    read_.push_back(&b);
+    const hcq::Span to = b.span_.sub(0, b.size_bytes());
+    const hcq::Span from = b.contents_->source->span().sub(0, b.size_bytes());
+    lists_[&b.contents_->source->on()].commands.push_back(
+        {hcq::CopyCmd{to, from}, {{from, false}, {to, true}}, "read"});
+  }
+
+  std::vector<Buffer*> roots_, read_;
+  std::vector<std::unique_lock<std::mutex>> locks_;
+  std::map<Device*, hcq::CommandList> lists_;
+};
+
+void read_contents(std::span<const Ref<Buffer>> buffers) {
+  std::vector<Buffer*> roots;
+  for (const Ref<Buffer>& b : buffers)
+    if (b->deferred()) roots.push_back(const_cast<Buffer*>(&b->root()));
+  if (roots.empty()) return;
+  // In one order, for somebody else may read some of them at the same time.
+  std::ranges::sort(roots, {}, &Buffer::id);
+  const auto repeated = std::ranges::unique(roots);
+  roots.erase(repeated.begin(), repeated.end());
+  const ProfiledScope scope("read files");
+  ContentsReader(std::move(roots)).run();
 }
 
 GroupUse::GroupUse(std::vector<Ref<Buffer>> members) : members_(std::move(members)) {

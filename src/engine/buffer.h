@@ -33,6 +33,23 @@ struct LentMemory {
   bool read_only = false;
 };
 
+// A range of a file, for a device of files.
+struct FileRange {
+  std::shared_ptr<const os::DataFile> file;
+  uint64_t offset = 0;
+  bool unchanged = false;  // reads fail if somebody has written to the file since it was opened
+};
+
+class Buffer;
+
+// What a Buffer holds once it is needed: another Buffer's bytes, of a file, or what a function
+// gives, from the front to the back or all at once.
+struct Contents {
+  Ref<Buffer> source = {};
+  std::function<void(uint64_t offset, std::span<std::byte> into)> read = {};
+  bool in_pieces = true;  // read() may be asked for less than all
+};
+
 class Buffer : public graph::Storage {
  public:
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count);
@@ -41,6 +58,11 @@ class Buffer : public graph::Storage {
   // Over memory of somebody else, on a device that adopts it; the contents are not touched.
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, HostMemory memory);
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, LentMemory memory);
+  // Over a part of a file, on a device of files.
+  Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, FileRange range);
+  // Memory that is allocated and filled when it is first used; a failure (IoError) is thrown to
+  // whoever does, and it is tried again at the next use.
+  Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, Contents contents);
   ~Buffer() override;
 
   Device& on() const { return *device_; }
@@ -48,6 +70,8 @@ class Buffer : public graph::Storage {
   uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
   hcq::Span span();  // allocates memory; throws OutOfMemory
   bool allocated() const;
+  // Has contents that were not read yet.
+  bool deferred() const;
   const Buffer& root() const { return base_ ? *base_ : *this; }
   uint64_t byte_offset() const { return offset_; }
   // Nobody writes it: who owns the memory has forbidden it.
@@ -73,7 +97,10 @@ class Buffer : public graph::Storage {
 
  private:
   friend class GroupUse;
+  friend class ContentsReader;
   [[gnu::noinline]] void allocate();  // under mutex_
+  void allocate_empty();
+  void let_go() noexcept;
   static std::atomic<uint64_t> with_origin_;
   std::shared_ptr<Device> device_;
   Ref<Buffer> base_;
@@ -81,12 +108,16 @@ class Buffer : public graph::Storage {
   bool read_only_ = false;
   mutable std::mutex mutex_;
   hcq::Span span_;
+  std::shared_ptr<const Contents> contents_;  // under mutex_; null once they were read
   std::atomic<uint64_t> last_use_{0};
   std::vector<const GroupUse*> groups_;  // under mutex_
   std::atomic<bool> in_groups_{false};
   Origin origin_;  // under mutex_
   std::atomic<bool> has_origin_{false};
 };
+
+// Reads what was not read yet, of all of them together: whoever is about to use them.
+void read_contents(std::span<const Ref<Buffer>> buffers);
 
 // The last use of memory that is always used together, as by the replays of a captured graph: one
 // mark instead of one for each buffer, which the replay before has thrown out of the caches.

@@ -80,6 +80,7 @@ struct Allocator::State {
   Span take(size_t size_bytes, MemoryKind kind, size_t alignment);
   Span take_small(size_t size_bytes, MemoryKind kind, size_t alignment);
   Span take_large(size_t size_bytes, MemoryKind kind, size_t alignment);
+  Span take_alone(size_t size_bytes);
   void count_live(size_t size_bytes);
   void give_back(const Span& span);
   void release_passed(bool scan_all);
@@ -158,7 +159,16 @@ Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t ali
   return {&block->raw, lead, size_bytes};
 }
 
+// Of a file: what is written there stays there, so that nothing is given to anybody else.
+Span Allocator::State::take_alone(size_t size_bytes) {
+  Block& block = map(size_bytes, MemoryKind::Device);
+  block.live = true;
+  count_live(block.raw.size_bytes);
+  return {&block.raw, 0, size_bytes};
+}
+
 Span Allocator::State::take(size_t size_bytes, MemoryKind kind, size_t alignment) {
+  if (kind == MemoryKind::Device && device.keeps_memory()) return take_alone(size_bytes);
   const Span span = size_bytes >= kLargeBytes || alignment >= kLargeBytes
                         ? take_large(size_bytes, kind, alignment)
                         : take_small(size_bytes, kind, alignment);
@@ -180,6 +190,7 @@ void Allocator::State::give_back(const Span& span) {
   TUFF_CHECK(b.live, "large span freed twice");
   b.live = false;
   stats.live_bytes -= b.raw.size_bytes;
+  if (b.raw.file) return unmap(b);
   cached[static_cast<size_t>(b.raw.kind)].push_back(&b);
   evict();
 }

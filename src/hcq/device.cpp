@@ -22,9 +22,10 @@ Command copy_command(Span dst, Span src, const char* label) {
 // Two halves of staging memory, so that the host fills one while the device empties the other.
 class Staging {
  public:
-  Staging(Device& device, MemoryKind kind, size_t total_bytes)
+  Staging(Device& device, MemoryKind kind, size_t total_bytes,
+          size_t piece_bytes = kStagingPieceBytes)
       : device_(device),
-        piece_bytes_(std::min(total_bytes, kStagingPieceBytes)),
+        piece_bytes_(std::min(total_bytes, piece_bytes)),
         span_(device.allocator().allocate(2 * piece_bytes_, kind)) {}
   ~Staging() {
     std::vector<TimelinePoint> uses;
@@ -144,6 +145,10 @@ void Device::declare_lost(const std::string& reason) noexcept {
   lost_.store(true, std::memory_order_release);
 }
 
+Device::FileBlock Device::file_block(std::shared_ptr<const os::DataFile>, uint64_t, size_t, bool) {
+  fail<Unsupported>("{}: its memory is no file's", name());
+}
+
 void Device::share(const MemoryBlock&, Device& to) {
   fail<Unsupported>("{}: no other device reaches its memory, {} neither", name(), to.name());
 }
@@ -165,13 +170,19 @@ void Device::upload(Span dst, const void* src) {
     std::memcpy(dst.host(), from, dst.size_bytes);
     return;
   }
-  Staging staging(*this, MemoryKind::Upload, dst.size_bytes);
+  upload_pieces(dst, kStagingPieceBytes, [&](size_t at, std::span<std::byte> piece) {
+    std::memcpy(piece.data(), from + at, piece.size());
+  });
+}
+
+void Device::upload_pieces(Span dst, size_t piece_bytes, const Fill& fill) {
+  Staging staging(*this, MemoryKind::Upload, dst.size_bytes, piece_bytes);
   size_t piece = 0;
   for (size_t at = 0; at < dst.size_bytes; at += staging.piece_bytes(), ++piece) {
     size_t size = std::min(staging.piece_bytes(), dst.size_bytes - at);
     staging.wait(piece);
     Span half = staging.half(piece, size);
-    std::memcpy(half.host(), from + at, size);
+    fill(at, {half.host(), size});
     staging.copy(piece, dst.sub(at, size), half);
   }
   compute_queue().wait_idle();

@@ -19,6 +19,10 @@
 #include "hcq/memory.h"
 #include "render/binary.h"
 
+namespace tuff::os {
+class DataFile;
+}
+
 namespace tuff::hcq {
 
 // A 64-bit value that only rises. On hardware queues a word in memory, on Vulkan a timeline
@@ -144,6 +148,18 @@ class Device {
   // Unsupported where kernels cannot have it, InvalidArgument, naming the rule, for memory that is
   // not aligned as the device wants.
   virtual MemoryBlock import_host(void* data, size_t size_bytes);
+  // Whether memory outlives its owners, as that of files does: each allocation is a block of its
+  // own, of the size that was asked for, and is not used again.
+  virtual bool keeps_memory() const { return false; }
+  // A block over `size_bytes` of a file, for Allocator::adopt(): release() is for whoever frees it.
+  // With `unchanged` reads fail if somebody has written to the file since it was opened. IoError
+  // where the file does not have the range, Unsupported by all devices but those of files.
+  struct FileBlock {
+    MemoryBlock block;
+    std::function<void()> release;
+  };
+  virtual FileBlock file_block(std::shared_ptr<const os::DataFile> file, uint64_t offset,
+                               size_t size_bytes, bool unchanged);
   // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
   virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
   virtual Queue& compute_queue() = 0;
@@ -191,8 +207,12 @@ class Device {
   const std::string& name() const { return info().name; }
   // Blocking transfers between host memory and a span, through the compute queue's order: direct
   // where the span has a host pointer, else staged in bounded pieces.
-  void upload(Span dst, const void* src);
-  void download(Span src, void* dst);
+  virtual void upload(Span dst, const void* src);
+  virtual void download(Span src, void* dst);
+  // As upload(), of what `fill(offset, piece)` puts into memory of the host, piece by piece and in
+  // order; while one is filled the device copies the one before it.
+  using Fill = std::function<void(size_t offset, std::span<std::byte> piece)>;
+  void upload_pieces(Span dst, size_t piece_bytes, const Fill& fill);
   // Allocator calls it for memory that nobody may touch from now on. A device whose purpose is to
   // show late accesses spoils the bytes.
   virtual void spoil(const Span&) noexcept {}

@@ -12,6 +12,7 @@ namespace tuff::hcq {
 namespace {
 
 constexpr uint64_t kSliceNs = 1'000'000'000;
+constexpr size_t kFilePieceBytes = 16 << 20;
 constexpr int kAttempts = 20;
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(5);
 
@@ -35,6 +36,25 @@ void patiently(const Attempt& attempt) {
 
 }  // namespace
 
+void copy_by_host(const Span& dst, const Span& src) {
+  const size_t size = dst.size_bytes;
+  if (size == 0) return;
+  if (dst.block->file && src.block->file) {
+    std::vector<std::byte> piece(std::min<size_t>(size, kFilePieceBytes));
+    for (size_t at = 0; at < size; at += piece.size()) {
+      const std::span<std::byte> part = std::span(piece).first(std::min(piece.size(), size - at));
+      src.block->file->read(src.offset + at, part);
+      dst.block->file->write(dst.offset + at, part);
+    }
+  } else if (src.block->file) {
+    src.block->file->read(src.offset, {dst.host(), size});
+  } else if (dst.block->file) {
+    dst.block->file->write(dst.offset, {src.host(), size});
+  } else {
+    std::memcpy(dst.host(), src.host(), size);
+  }
+}
+
 bool HostTimeline::wait(uint64_t value, uint64_t timeout_ns) {
   if (this->value() >= value) return true;
   std::unique_lock lock(mutex_);
@@ -48,9 +68,11 @@ void HostTimeline::set(uint64_t value) {
   raised_.notify_all();
 }
 
-void HostList::bind_copy(size_t index, std::byte* dst, const std::byte* src, size_t size_bytes) {
-  TUFF_CHECK(index < copies_.size() && dst && src, "copy {} of {}", index, copies_.size());
-  copies_[index] = {dst, src, size_bytes};
+void HostList::bind_copy(size_t index, const Span& dst, const Span& src) {
+  TUFF_CHECK(index < copies_.size() && dst.host_reaches() && src.host_reaches() &&
+                 dst.size_bytes == src.size_bytes,
+             "copy {} of {}", index, copies_.size());
+  copies_[index] = {dst, src};
 }
 
 HostQueue::HostQueue(Device& device, std::vector<Queue*> sources, Failed failed)
@@ -84,7 +106,7 @@ std::unique_ptr<EncodedList> HostQueue::encode(const CommandList& list, EncodeUs
       TUFF_CHECK(out->signals_.empty() && copy->dst.size_bytes == copy->src.size_bytes,
                  "copy of {} bytes into {}, before signals", copy->src.size_bytes,
                  copy->dst.size_bytes);
-      out->copies_.push_back({copy->dst.host(), copy->src.host(), copy->dst.size_bytes});
+      out->copies_.push_back({copy->dst, copy->src});
     } else if (const auto* s = std::get_if<SignalCmd>(&c.body)) {
       TUFF_CHECK(s->value_slot < list.slot_count, "slot {} of {}", s->value_slot, list.slot_count);
       out->signals_.push_back({nullptr, s->signal, s->value_slot});
@@ -135,22 +157,34 @@ void HostQueue::report(uint64_t value, const std::string& reason) noexcept {
 }
 
 // Meanwhile the other devices may stand still, waiting for this queue.
-void HostQueue::wait_for(Queue& queue, uint64_t value) {
-  if (queue.passed(value)) return;
+template <class Action>
+void HostQueue::while_held(const Device* but, const Action& action) {
   std::vector<Device*> held;
   for (Queue* q : sources_) {
     Device* d = &q->device();
-    if (d == &queue.device() || std::find(held.begin(), held.end(), d) != held.end()) continue;
+    if (d == but || std::find(held.begin(), held.end(), d) != held.end()) continue;
     held.push_back(d);
     d->hold();
   }
   try {
-    queue.wait(value);
+    action();
   } catch (...) {
     for (Device* d : held) d->release();
     throw;
   }
   for (Device* d : held) d->release();
+}
+
+void HostQueue::wait_for(Queue& queue, uint64_t value) {
+  if (queue.passed(value)) return;
+  while_held(&queue.device(), [&] { queue.wait(value); });
+}
+
+void HostQueue::copy(const HostList::Copy& c) {
+  if (c.dst.host() && c.src.host())
+    copy_by_host(c.dst, c.src);
+  else
+    while_held(nullptr, [&] { copy_by_host(c.dst, c.src); });  // disks take their time
 }
 
 // In the order of submission: what a queue waits for stands before it.
@@ -182,7 +216,7 @@ void HostQueue::run(const Entry& entry, uint64_t value) {
   try {
     for (const HostList::Point& w : list.waits_)
       patiently([&] { wait_for(*w.queue, entry.flight->slots[w.slot]); });
-    for (const HostList::Copy& c : entry.flight->copies) std::memcpy(c.dst, c.src, c.size_bytes);
+    for (const HostList::Copy& c : entry.flight->copies) copy(c);
   } catch (const std::exception& e) {
     report(value, e.what());
   }

@@ -1,7 +1,8 @@
 // HostQueue: an in-order queue whose device is a thread of this process. Used by engine's captured
 // graphs where two devices have no queue in common: it waits for one device's timeline, copies
-// between memory that the host sees on both sides (one memcpy), and raises signals that the other
-// device's queues wait for, so that no caller blocks. Knows nothing of tensors.
+// between memory that the host reaches on both sides (one memcpy, or reads and writes of a file),
+// and raises signals that the other device's queues wait for, so that no caller blocks. Knows
+// nothing of tensors.
 //
 // Its lists are Waits first, then Copies, then Signals. A Wait names the timeline of one of
 // `sources`, so that a device that is lost or hangs is noticed as in any other host wait: the list
@@ -43,9 +44,9 @@ class HostTimeline final : public Signal {
 // May be submitted again while it is in flight, kInFlight times; beyond that submit() waits.
 class HostList final : public EncodedList {
  public:
-  // Where copy `index`, in the list's order, reads and writes from the next submission on, and how
-  // much. Copies whose spans have host pointers are bound already.
-  void bind_copy(size_t index, std::byte* dst, const std::byte* src, size_t size_bytes);
+  // Where copy `index`, in the list's order, reads and writes from the next submission on: spans of
+  // equal size. Copies whose spans the host reaches are bound already.
+  void bind_copy(size_t index, const Span& dst, const Span& src);
   size_t copies() const { return copies_.size(); }
 
  private:
@@ -57,9 +58,7 @@ class HostList final : public EncodedList {
     uint32_t slot = 0;
   };
   struct Copy {
-    std::byte* dst = nullptr;
-    const std::byte* src = nullptr;
-    size_t size_bytes = 0;
+    Span dst, src;
   };
   struct Flight {
     std::vector<uint64_t> slots;
@@ -103,6 +102,9 @@ class HostQueue final : public Queue {
   void run(const Entry& entry, uint64_t value);
   void watch(const Entry& entry, uint64_t value);
   void wait_for(Queue& queue, uint64_t value);
+  void copy(const HostList::Copy& c);
+  template <class Action>
+  void while_held(const Device* but, const Action& action);
   void report(uint64_t value, const std::string& reason) noexcept;
 
   std::vector<Queue*> sources_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,23 @@ enum class MemoryKind : uint8_t {
 };
 inline constexpr int kMemoryKindCount = 4;
 
+// Memory that the host reaches by calls and not by address: a part of a file. The calls block, are
+// thread-safe and throw IoError.
+class FileMemory {
+ public:
+  virtual ~FileMemory() = default;
+  virtual void read(size_t offset, std::span<std::byte> into) = 0;
+  virtual void write(size_t offset, std::span<const std::byte> from) = 0;
+};
+
 // One raw allocation of a device.
 struct MemoryBlock {
   uint64_t address = 0;  // device address of byte 0 (the host address on CPU)
   size_t size_bytes = 0;
   std::byte* host = nullptr;  // mapped for its whole life, or null
   MemoryKind kind = MemoryKind::Device;
-  uint64_t native = 0;  // VkBuffer index, KFD handle ...
+  uint64_t native = 0;         // VkBuffer index, KFD handle ...
+  FileMemory* file = nullptr;  // of a device of files; no host pointer then
 };
 
 // A part of a block. Plain value; the owner is whoever allocated it.
@@ -40,9 +51,14 @@ struct Span {
   size_t size_bytes = 0;
   uint64_t address() const { return block->address + offset; }
   std::byte* host() const { return block->host ? block->host + offset : nullptr; }
+  // Whether the host copies from and to it without the device's help.
+  bool host_reaches() const { return block->host || block->file; }
   Span sub(size_t at, size_t size) const { return {block, offset + at, size}; }
   explicit operator bool() const { return block != nullptr; }
 };
+
+// One copy by the calling thread, of spans that the host reaches. IoError where one is of a file.
+void copy_by_host(const Span& dst, const Span& src);
 
 // A point on a queue's timeline: passed when the queue's signal is >= value.
 struct TimelinePoint {

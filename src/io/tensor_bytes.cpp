@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/buffer.h"
 #include "io/dequantize.h"
 #include "io/formats/zip.h"
 #include "tensor/impl.h"
@@ -11,40 +10,12 @@
 namespace tuff::io {
 namespace {
 
-constexpr uint64_t kPieceBytes = 16 << 20;  // a whole number of elements and of pages
-
 void swap_bytes(std::span<uint8_t> bytes, size_t width) {
   for (size_t i = 0; i + width <= bytes.size(); i += width)
     std::reverse(bytes.begin() + ptrdiff_t(i), bytes.begin() + ptrdiff_t(i + width));
 }
 
 Sizes sizes_of(std::span<const int64_t> shape) { return Sizes(shape.begin(), shape.end()); }
-
-// A tensor on `device` of what `read(offset, into)` gives, in pieces where memory is out of the
-// host's reach.
-template <class Read>
-Tensor filled(DType dtype, const Sizes& sizes, const std::string& device, bool in_pieces,
-              const Read& read) {
-  const graph::Shape shape = detail::shape_of(sizes);
-  auto buffer =
-      make_ref<engine::Buffer>(engine::Device::get(device), dtype, graph::element_count(shape));
-  const uint64_t size = buffer->size_bytes();
-  if (size != 0) {
-    const hcq::Span span = buffer->span();
-    if (std::byte* host = span.host()) {
-      read(0, std::span(reinterpret_cast<uint8_t*>(host), size));
-    } else {
-      std::vector<uint8_t> piece(in_pieces ? std::min(size, kPieceBytes) : size);
-      for (uint64_t at = 0; at < size; at += piece.size()) {
-        piece.resize(std::min<uint64_t>(piece.size(), size - at));
-        read(at, std::span(piece));
-        buffer->on().hcq().upload(span.sub(at, piece.size()), piece.data());
-      }
-    }
-  }
-  return detail::wrap(graph::reshape(graph::buffer(buffer), shape),
-                      engine::canonical_device(device));
-}
 
 // One axis of a strided tensor.
 struct Axis {
@@ -72,13 +43,12 @@ bool is_dense(const std::vector<Axis>& axes) {
 }
 
 // Elements side by side in the order of the axes.
-std::vector<uint8_t> gathered(const std::vector<uint8_t>& from, const std::vector<Axis>& axes,
-                              int64_t count, size_t width) {
-  std::vector<uint8_t> out(size_t(count) * width);
+void gather(std::span<const uint8_t> from, const std::vector<Axis>& axes, size_t width,
+            std::span<uint8_t> into) {
   std::vector<int64_t> index(axes.size());
   int64_t at = 0;
-  for (int64_t i = 0; i < count; i++) {
-    std::memcpy(&out[size_t(i) * width], &from[size_t(at) * width], width);
+  for (size_t out = 0; out < into.size(); out += width) {
+    std::memcpy(&into[out], &from[size_t(at) * width], width);
     for (size_t a = axes.size(); a-- > 0;) {
       at += axes[a].stride;
       if (++index[a] < axes[a].extent) break;
@@ -86,7 +56,10 @@ std::vector<uint8_t> gathered(const std::vector<uint8_t>& from, const std::vecto
       index[a] = 0;
     }
   }
-  return out;
+}
+
+std::span<uint8_t> as_uint8(std::span<std::byte> bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
 }
 
 // From the walked axes back to the entry's: in its order, with those that were left out.
@@ -114,10 +87,14 @@ bool TensorBytes::reads_in_pieces(const TensorEntry& entry) const {
 
 void TensorBytes::read(const TensorEntry& entry, uint64_t offset, std::span<uint8_t> into) const {
   offset += entry.offset;
-  if (!entry.member) return source_->read(offset, into);
-  const ZipMember& member = members_[*entry.member];
-  if (reads_in_pieces(entry)) return source_->read(member.offset + offset, into);
-  read_zip_member(*source_, member, offset, into);
+  const ZipMember* member = entry.member ? &members_[*entry.member] : nullptr;
+  const bool stream = member && !reads_in_pieces(entry);
+  if (stream)
+    read_zip_member(*source_, *member, offset, into);
+  else
+    source_->read(member ? member->offset + offset : offset, into);
+  if (const auto file = source_->file()) file->require_unchanged();
+  if (!stream) return;
   const std::lock_guard lock(mutex_);
   verified_.insert(*entry.member);
 }
@@ -133,11 +110,30 @@ void TensorBytes::read_elements(const TensorEntry& entry, uint64_t offset,
             "'{}' has a bool of {}; 0 and 1 are bools", shown(entry.name), *bad);
 }
 
+Tensor TensorBytes::deferred(engine::Contents contents, DType dtype, const Sizes& sizes,
+                             const std::string& device) const {
+  const graph::Shape shape = detail::shape_of(sizes);
+  const auto buffer = make_ref<engine::Buffer>(engine::Device::get(device), dtype,
+                                               graph::element_count(shape), std::move(contents));
+  return detail::wrap(graph::reshape(graph::buffer(buffer), shape),
+                      engine::canonical_device(device));
+}
+
 Tensor TensorBytes::row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                               const std::string& device) const {
-  return filled(
-      dtype, sizes, device, reads_in_pieces(entry),
-      [&](uint64_t offset, std::span<uint8_t> into) { read_elements(entry, offset, into); });
+  engine::Contents contents;
+  const std::shared_ptr<const os::DataFile> file = source_->file();
+  if (file && !entry.member && !entry.big_endian && entry.dtype != DType::Bool) {
+    contents.source = make_ref<engine::Buffer>(
+        engine::Device::get("DISK"), DType::U8, int64_t(entry.size_bytes),
+        engine::FileRange{.file = file, .offset = entry.offset, .unchanged = true});
+  } else {
+    contents.in_pieces = reads_in_pieces(entry);
+    contents.read = [self = shared_from_this(), entry](uint64_t offset, std::span<std::byte> into) {
+      self->read_elements(entry, offset, as_uint8(into));
+    };
+  }
+  return deferred(std::move(contents), dtype, sizes, device);
 }
 
 Tensor TensorBytes::strided(const TensorEntry& entry, const std::string& device) const {
@@ -155,11 +151,15 @@ Tensor TensorBytes::strided(const TensorEntry& entry, const std::string& device)
   if (uint64_t(count) > entry.size_bytes / width)
     fail_at(*source_, entry.offset, "'{}' has overlapping elements: {} in a reach of {}",
             shown(entry.name), count, entry.size_bytes / width);
-  std::vector<uint8_t> reach(entry.size_bytes);
-  read_elements(entry, 0, reach);
-  const std::vector<uint8_t> packed = gathered(reach, axes, count, width);
-  const Tensor walked = Tensor::from_bytes(packed.data(), sizes, {entry.dtype, device});
-  return in_order(walked, axes, entry);
+  engine::Contents contents;
+  contents.in_pieces = false;
+  contents.read = [self = shared_from_this(), entry, axes, width](uint64_t,
+                                                                  std::span<std::byte> into) {
+    std::vector<uint8_t> reach(entry.size_bytes);
+    self->read_elements(entry, 0, reach);
+    gather(reach, axes, width, as_uint8(into));
+  };
+  return in_order(deferred(std::move(contents), entry.dtype, sizes, device), axes, entry);
 }
 
 Tensor TensorBytes::tensor(const TensorEntry& entry, const std::string& device) const {

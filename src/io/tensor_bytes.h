@@ -6,7 +6,8 @@
 #include <unordered_set>
 
 #include <tuff/tensor.h>
-#include "base/os_stream.h"
+#include "base/os_data_file.h"
+#include "engine/buffer.h"
 #include "io/formats/index.h"
 
 namespace tuff::io {
@@ -14,30 +15,36 @@ namespace tuff::io {
 // A file on disk as the readers see it.
 class FileBytes : public ByteSource {
  public:
-  explicit FileBytes(const std::string& path) : FileBytes(std::make_unique<os::InputFile>(path)) {}
+  explicit FileBytes(const std::string& path)
+      : FileBytes(std::make_shared<os::DataFile>(path, os::DataFile::Mode::Read)) {}
+  std::shared_ptr<const os::DataFile> file() const override { return file_; }
 
  private:
-  explicit FileBytes(std::unique_ptr<os::InputFile> file)
-      : ByteSource(file->path(), file->size_bytes()), file_(std::move(file)) {}
+  explicit FileBytes(std::shared_ptr<const os::DataFile> file)
+      : ByteSource(file->path(), file->opened_bytes()), file_(std::move(file)) {}
   void read_inside(uint64_t offset, std::span<uint8_t> into) const override {
     file_->read_at(offset, into);
   }
-  std::unique_ptr<os::InputFile> file_;
+  std::shared_ptr<const os::DataFile> file_;
 };
 
 // The contents of one file's tensors; checksums of archive members are compared once. Thread-safe.
-class TensorBytes {
+// Tensors keep it alive until they have read their contents.
+class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
  public:
   TensorBytes(std::unique_ptr<ByteSource> source, std::vector<ZipMember> members)
       : source_(std::move(source)), members_(std::move(members)) {}
   const ByteSource& source() const { return *source_; }
 
-  // The entry's tensor on a device. Blocks are decoded lazily; what neither tuff nor a decoder
-  // knows is Unsupported. IoError where the contents are damaged: a bool that is neither 0 nor 1, a
-  // wrong checksum, strides that overlap.
+  // The entry's tensor on a device, whose contents are read when it is first used. What neither
+  // tuff nor a decoder knows is Unsupported, strides that overlap are an IoError. Who uses it gets
+  // an IoError where the file has changed and where contents are damaged: a bool that is neither 0
+  // nor 1, a wrong checksum.
   Tensor tensor(const TensorEntry& entry, const std::string& device) const;
 
  private:
+  Tensor deferred(engine::Contents contents, DType dtype, const Sizes& sizes,
+                  const std::string& device) const;
   Tensor row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                    const std::string& device) const;
   Tensor strided(const TensorEntry& entry, const std::string& device) const;

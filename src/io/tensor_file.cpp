@@ -34,7 +34,7 @@ struct TensorDict::State {
   mutable std::mutex mutex;
   std::vector<Slot> slots;
   std::unordered_map<std::string, size_t> ids;
-  std::vector<std::unique_ptr<io::TensorBytes>> files;
+  std::vector<std::shared_ptr<io::TensorBytes>> files;
   std::string format, device;
   Metadata metadata;
 
@@ -50,7 +50,7 @@ struct TensorDict::State {
       slots.push_back({t.name, std::move(t), std::move(file), {}});
     }
     for (auto& item : index.metadata) metadata.push_back(std::move(item));
-    files.push_back(std::make_unique<io::TensorBytes>(std::move(source), std::move(index.members)));
+    files.push_back(std::make_shared<io::TensorBytes>(std::move(source), std::move(index.members)));
   }
 };
 

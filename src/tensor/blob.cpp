@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/os_data_file.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
 
@@ -191,6 +192,19 @@ Tensor Tensor::from_blob(const void* data, const Sizes& sizes, BlobOptions blob,
                          const TensorOptions& options) {
   blob.read_only = true;
   return from_blob(const_cast<void*>(data), sizes, std::move(blob), options);
+}
+
+Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtype,
+                         uint64_t offset) {
+  detail::require_numbers("from_file", sizes);
+  if (dtype == DType::Void || dtype == DType::Index || is_weak(dtype))
+    fail<InvalidArgument>("from_file: {} is no element type of a tensor", name(dtype));
+  const auto file = std::make_shared<os::DataFile>(path, os::DataFile::Mode::ReadWrite);
+  const std::shared_ptr<engine::Device> device = engine::Device::get("DISK:" + path);
+  const graph::Shape shape = detail::shape_of(sizes);
+  const auto memory = make_ref<engine::Buffer>(device, dtype, graph::element_count(shape),
+                                               engine::FileRange{.file = file, .offset = offset});
+  return detail::wrap(graph::reshape(graph::buffer(memory), shape), device->name());
 }
 
 }  // namespace tuff

@@ -202,7 +202,10 @@ std::vector<Tensor> detail::pending_assigns() {
 }
 
 void Tensor::realize(const std::vector<Tensor>& tensors) {
-  for (const Tensor& t : tensors) uop(t);
+  std::vector<Ref<engine::Buffer>> memory;
+  for (const Tensor& t : tensors)
+    if (Ref<engine::Buffer> b = detail::buffer_of(uop(t))) memory.push_back(std::move(b));
+  engine::read_contents(memory);
   Realization realization;
   for (const Tensor& t : tensors) realization.add(*t.impl());
   realization.run();
@@ -214,7 +217,7 @@ Tensor& Tensor::realize() {
 }
 
 Tensor Tensor::contiguous() const {
-  if (is_realized()) return *this;
+  if (realized(uop(*this))) return *this;
   // What is made of constants and counters alone knows no device: the node has to name it.
   const graph::Arg place =
       uop(*this)->device ? graph::Arg() : graph::Arg(graph::Placement{{device()}});

@@ -233,7 +233,10 @@ void Tensor::set_grad(const Tensor& g) {
     fail<InvalidArgument>("set_grad: gradient on {} for a tensor on {}", g.device(), device());
   impl_->grad = g.impl_ ? Ref<TensorImpl>(g.impl_) : Ref<TensorImpl>();
 }
-bool Tensor::is_realized() const { return bool(detail::buffer_of(*this)); }
+bool Tensor::is_realized() const {
+  const Ref<engine::Buffer> b = detail::buffer_of(*this);
+  return b && !b->deferred();
+}
 
 void Tensor::check_count(size_t given, const Sizes& sizes) {
   detail::require_numbers("from", sizes);

@@ -72,7 +72,7 @@ TEST_F(Bridge, AListIsInFlightSeveralTimesWithOtherMemoryEachTime) {
     from.push_back(bytes(a, 0));
     to.push_back(bytes(b, 0));
     submit(a, copy_list(from.back(), source));
-    static_cast<HostList&>(*encoded).bind_copy(0, to.back().host(), from.back().host(), 64);
+    static_cast<HostList&>(*encoded).bind_copy(0, to.back(), from.back());
     const uint64_t slots[] = {uint64_t(i + 1), uint64_t(10 + i)};
     queue.submit(*encoded, slots);
   }

@@ -53,7 +53,7 @@ std::string load_error(const ScratchFolder& folder, const Bytes& bytes,
   const std::string path = folder.write(name, bytes);
   return error_text<IoError>([&] {
     const TensorDict d = load(path, {.device = "CPU"});
-    for (const std::string& n : d.names()) d.at(n);
+    for (const std::string& n : d.names()) d.at(n).realize();
   });
 }
 

@@ -243,7 +243,7 @@ ELSEWHERE = {
     "sizes", "size", "dim", "numel", "shape", "ndim", "dtype", "device", "itemsize", "nbytes",
     "str", "item", "is_realized", "realize", "tolist",  # below
     "requires_grad", "set_requires_grad", "grad", "set_grad", "backward", "gradient", "assign",
-    "from_blob", "from_bytes", "copy_to", "copy_from", "numpy", "data_ptr",
+    "from_blob", "from_bytes", "from_file", "copy_to", "copy_from", "numpy", "data_ptr",
 }
 
 

@@ -60,7 +60,7 @@ bool conflict(const std::vector<Touch>& a, const std::vector<Touch>& b) {
   return false;
 }
 
-bool host_visible(Buffer& b) { return b.span().host() != nullptr; }
+bool host_visible(Buffer& b) { return b.span().host_reaches(); }
 
 class Planner {
  public:

@@ -342,7 +342,7 @@ Operand SegmentedGraph::State::staged(size_t call, Part part) {
 
 Copy SegmentedGraph::State::copy_of(const PlannedWork& work) {
   const auto& copy = std::get<BoundCopy>(calls[work.call]);
-  const auto visible = [](const Ref<Buffer>& b) { return b->span().host() != nullptr; };
+  const auto visible = [](const Ref<Buffer>& b) { return b->span().host_reaches(); };
   if (is_peer_copy(work, calls)) return {operand(copy.dst), operand(copy.src)};
   switch (work.part) {
     case Part::StageOut: return {staged(work.call, Part::StageOut), operand(copy.src)};
@@ -562,7 +562,7 @@ void SegmentedGraph::State::submit_host(Segment& s, std::span<const Ref<Buffer>>
   for (size_t i = 0; i < s.copies.size(); i++) {
     if (!s.copies[i].rebinds()) continue;
     const CopySpans c = s.copies[i].now(given);
-    list.bind_copy(i, c.dst.host(), c.src.host(), c.dst.size_bytes);
+    list.bind_copy(i, c.dst, c.src);
   }
   hcq::Queue& queue = *queues[s.queue].queue;
   std::fill(s.points.begin() + std::ptrdiff_t(s.after.size()), s.points.end(),

@@ -160,6 +160,64 @@ void copy_by_device(Device& by, const BoundCopy& c) {
   counters().peer_copied_bytes += c.dst->size_bytes();
 }
 
+// A copy between a file and memory that the host reaches.
+bool is_file_copy(const BoundCall& call) {
+  if (!crosses_devices(call)) return false;
+  const auto& c = std::get<BoundCopy>(call);
+  const hcq::Span dst = c.dst->span(), src = c.src->span();
+  return c.dst->count == c.src->count &&
+         ((dst.block->file && src.host()) || (src.block->file && dst.host()));
+}
+
+bool reads_file(const BoundCall& call) {
+  return std::get<BoundCopy>(call).src->span().block->file != nullptr;
+}
+
+// All reads, or all writes, of files of one device: their requests are in flight together.
+size_t file_copies(std::span<const BoundCall> calls) {
+  const auto file_of = [](const BoundCall& call) {
+    const auto& c = std::get<BoundCopy>(call);
+    return reads_file(call) ? &c.src->on() : &c.dst->on();
+  };
+  size_t n = 0;
+  while (n < calls.size() && is_file_copy(calls[n]) &&
+         reads_file(calls[n]) == reads_file(calls[0]) && file_of(calls[n]) == file_of(calls[0]))
+    n++;
+  return n;
+}
+
+// Blocks until they are done, and throws what of them fails.
+void copy_files(std::span<const BoundCall> calls) {
+  const auto& first = std::get<BoundCopy>(calls[0]);
+  Device& files = reads_file(calls[0]) ? first.src->on() : first.dst->on();
+  hcq::CommandList list;
+  for (const BoundCall& call : calls) {
+    const auto& c = std::get<BoundCopy>(call);
+    for (const Ref<Buffer>& b : {c.dst, c.src}) b->on().queue().wait(b->last_use());
+    c.src->origin().require();
+    list.commands.push_back(copy_command(c));
+  }
+  hcq::insert_barriers(list);
+  hcq::Queue& queue = files.queue();
+  queue.wait(submit_list(queue, list));
+  for (const BoundCall& call : calls) std::get<BoundCopy>(call).dst->written_from({});
+  counters().submits++;
+  counters().copies += calls.size();
+}
+
+// From a file to memory that the host does not reach: into staging memory, and on by the device.
+void read_staged(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
+  constexpr size_t kStagedBytes = 16 << 20;
+  const hcq::Span from = src->span();
+  dst->on().queue().wait(dst->last_use());
+  dst->on().hcq().upload_pieces(dst->span().sub(0, dst->size_bytes()), kStagedBytes,
+                                [&](size_t at, std::span<std::byte> piece) {
+                                  src->on().hcq().download(from.sub(at, piece.size()),
+                                                           piece.data());
+                                });
+  dst->written_from({});
+}
+
 // Straight between the two memories where the host sees one of them; else in bounded pieces. Waits
 // for both sides.
 void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
@@ -174,6 +232,8 @@ void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
     dst->on().queue().wait(dst->last_use());
     src->copyout(to);
     dst->written_from({});
+  } else if (src->span().block->file && !dst->span().block->file) {
+    read_staged(dst, src);
   } else {
     const int64_t step = std::min(count, kPieceBytes / int64_t(size_bytes(src->dtype)));
     std::vector<std::byte> piece(size_t(step) * size_bytes(src->dtype));
@@ -278,6 +338,11 @@ void execute(std::span<const BoundCall> calls) {
   if (validating()) return execute_validated(calls);
   size_t begin = 0;
   while (begin < calls.size()) {
+    if (const size_t files = file_copies(calls.subspan(begin))) {
+      copy_files(calls.subspan(begin, files));
+      begin += files;
+      continue;
+    }
     if (crosses_devices(calls[begin])) {
       copy_between_devices(std::get<BoundCopy>(calls[begin++]));
       continue;

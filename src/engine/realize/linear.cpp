@@ -139,6 +139,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
                                     const VariableValues& variables) {
   const Schedule& s = *linear.schedule;
   std::for_each(inputs.begin(), inputs.end(), require_open);
+  read_contents(inputs);
   Binding binding(s, inputs);
   std::vector<BoundCall> calls;
   for (size_t i = 0; i < s.calls.size(); i++) {

@@ -22,10 +22,10 @@ constexpr int64_t kAnalysedSteps = 1 << 20;
 constexpr int64_t kLeastAnalysed = 16;
 
 using Bytes = std::vector<std::byte>;
-using Contents = std::vector<Bytes>;  // by argument
+using ArgumentBytes = std::vector<Bytes>;  // by argument
 
-Contents contents_of(const BoundKernel& k) {
-  Contents out;
+ArgumentBytes contents_of(const BoundKernel& k) {
+  ArgumentBytes out;
   for (const Ref<Buffer>& b : k.buffers) b->copyout(out.emplace_back(b->size_bytes()).data());
   return out;
 }
@@ -57,7 +57,7 @@ const kernel::LinearKernel& plain_kernel(const graph::UOp& ast) {
   return it->second;
 }
 
-void run_interpreted(const BoundKernel& k, Contents& contents) {
+void run_interpreted(const BoundKernel& k, ArgumentBytes& contents) {
   const kernel::LinearKernel& plain = plain_kernel(k.kernel->ast);
   graph::LinearRun run;
   for (const auto& a : plain.buffers) {
@@ -71,7 +71,7 @@ void run_interpreted(const BoundKernel& k, Contents& contents) {
   graph::interpret_linear(plain.ops, run);
 }
 
-void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, Contents& contents,
+void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, ArgumentBytes& contents,
             const RunCall& run) {
   BoundKernel other;
   other.kernel = judge->programs().get({&k.kernel->ast, 1}).at(0);
@@ -99,11 +99,11 @@ struct Difference {
 
 class Comparison {
  public:
-  Comparison(const BoundKernel& k, const Contents& before, bool nonfinite_matters)
+  Comparison(const BoundKernel& k, const ArgumentBytes& before, bool nonfinite_matters)
       : k_(k), before_(before), nonfinite_matters_(nonfinite_matters) {}
 
   // The elements that are further apart than a right implementation may be; the worst first.
-  std::vector<Difference> run(const Contents& mine, const Contents& other) {
+  std::vector<Difference> run(const ArgumentBytes& mine, const ArgumentBytes& other) {
     const double plain = graph::plain_ulps(k_.kernel->ast);
     for (size_t i = 0; i < k_.buffers.size(); i++) {
       if (!k_.kernel->buffers[i].written || mine[i] == other[i]) continue;
@@ -179,7 +179,7 @@ class Comparison {
   }
 
   const BoundKernel& k_;
-  const Contents& before_;
+  const ArgumentBytes& before_;
   const bool nonfinite_matters_;
   std::vector<Difference> suspects_;
 };
@@ -216,7 +216,7 @@ Judge find_judge() {
 
 bool computes(const Device& d) { return d.target().renderer != "null"; }
 
-bool judged(const BoundKernel& k, const Judge& judge, Contents& contents, const RunCall& run) {
+bool judged(const BoundKernel& k, const Judge& judge, ArgumentBytes& contents, const RunCall& run) {
   try {
     if (judge.device) {
       run_on(judge.device, k, contents, run);
@@ -244,9 +244,9 @@ void run_validated(const BoundCall& call, const RunCall& run) {
   if (!k || judge.device.get() == &device || !computes(device) ||
       (judge.device && !computes(*judge.device)))
     return run(device, call);
-  const Contents before = contents_of(*k);
+  const ArgumentBytes before = contents_of(*k);
   run(device, call);
-  Contents expected = before;
+  ArgumentBytes expected = before;
   if (!judged(*k, judge, expected, run)) return;
   const bool nonfinite_matters =
       device.target().features.signed_zero_inf_nan &&

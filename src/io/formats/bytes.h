@@ -6,11 +6,16 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+
+namespace tuff::os {
+class DataFile;
+}
 
 namespace tuff::io {
 
@@ -25,6 +30,8 @@ class ByteSource {
   void read(uint64_t offset, std::span<uint8_t> into) const;
   std::vector<uint8_t> bytes(uint64_t offset, uint64_t count) const;
   void require(uint64_t offset, uint64_t count) const;
+  // The file that these bytes are, or null.
+  virtual std::shared_ptr<const os::DataFile> file() const { return nullptr; }
 
  private:
   virtual void read_inside(uint64_t offset, std::span<uint8_t> into) const = 0;
