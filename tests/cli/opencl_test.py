@@ -19,7 +19,8 @@ TUFF = POCL = OCLGRIND = None
 TINY_GPT = ["--layers", "1", "--heads", "2", "--embed", "32", "--context", "16", "--batch", "4"]
 TIERS = ({}, {"TUFF_CL_DISABLE": "svm"}, {"TUFF_CL_DISABLE": "fine-svm"})
 # Of every kind of case some; Oclgrind interprets one work-item after another.
-SAMPLE = "add/*,cast/*,reduce_add/*,where/*,Tensor.softmax/*,Tensor.matmul*/f32/*,Tensor.conv2d*/f32/*"
+SAMPLE = ("add/*,cast/*,reduce_add/*,where/*,Tensor.abs/*,Tensor.softmax/*,Tensor.matmul*/f32/*,"
+          "Tensor.conv2d*/f32/*")
 EVERY = 6
 # And of all cases so many as the day's seed draws, 0.2 CPU-seconds each; 10000 are the whole suite.
 RANDOM_CASES = int(os.environ.get("OCLGRIND_CASES", "300"))
