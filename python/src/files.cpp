@@ -56,7 +56,7 @@ Tensor item(const TensorDict& d, const std::string& name) {
   return d.at(name);
 }
 
-TensorDict dict_of(const py::dict& tensors) {
+TensorDict from_dict(const py::dict& tensors) {
   TensorDict out;
   for (const auto& [name, tensor] : tensors)
     out.set(name.cast<std::string>(), tensor.cast<Tensor>());
@@ -96,7 +96,7 @@ void bind_files(py::module_& m) {
                          "Tensors by name, in order. Of a loaded one the contents of a tensor are "
                          "read when it is first asked for.")
       .def(py::init<>())
-      .def(py::init(&dict_of), arg("tensors"))
+      .def(py::init(&from_dict), arg("tensors"))
       .def("__len__", &TensorDict::size)
       .def("__contains__", &TensorDict::contains, arg("name"))
       .def("__iter__", [](const TensorDict& d) { return py::iter(py::cast(d.names())); })
