@@ -41,7 +41,8 @@ bool DataFile::open_at(const std::string& path, Mode mode) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | create, 0666);
     writable_ = fd_ >= 0;
     if (fd_ >= 0) return true;
-    if (errno != EACCES && errno != EROFS && errno != EPERM && errno != EISDIR) return false;
+    if (errno != EACCES && errno != EROFS && errno != EPERM && errno != EISDIR && errno != ETXTBSY)
+      return false;
   }
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   return fd_ >= 0;

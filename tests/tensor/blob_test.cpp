@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -388,6 +390,23 @@ std::vector<std::string> other_devices() {
   std::erase(all, "CPU");
   return all;
 }
+// More of files: tests/devices/disk.
+TEST(FromFile, IsAFileReadOnlyOrNot) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6, 7};
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("tuff_from_file_{}", getpid());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(numbers.data()), std::streamsize(4 * numbers.size()));
+  const Tensor t = Tensor::from_file(path, {3, 2}, DType::F32, 4);
+  EXPECT_EQ(t.to("CPU").to_vector<float>(), (std::vector<float>{2, 3, 4, 5, 6, 7}));
+  std::filesystem::remove(path);
+  EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{2, 3, 4, 5, 6, 7}));
+  // A program that runs cannot be opened for writing.
+  const std::vector<uint8_t> program =
+      Tensor::from_file("/proc/self/exe", {4}, DType::U8).to_vector<uint8_t>();
+  EXPECT_EQ(program, (std::vector<uint8_t>{0x7f, 'E', 'L', 'F'}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, BlobOn, testing::ValuesIn(other_devices()),
                          [](const auto& info) { return named_by_device(info); });
 
