@@ -1,6 +1,9 @@
 // Memory that tuff and Python share: the buffer protocol both ways, NumPy's arrays through it.
+#include <pybind11/stl/filesystem.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "base/check.h"
@@ -310,6 +313,13 @@ void bind_sharing(py::module_& m, TensorClass& c) {
          bool requires_grad) { return from_bytes(data, sizes, {dtype, device, requires_grad}); },
       arg("data"), arg("sizes"), py::kw_only(), arg("dtype") = DType::F32, arg("device") = "",
       arg("requires_grad") = false, "Copies row-major bytes of a dtype.");
+  c.def_static(
+      "from_file",
+      [](const std::filesystem::path& path, const Sizes& sizes, DType dtype, uint64_t offset) {
+        return Tensor::from_file(path.string(), sizes, dtype, offset);
+      },
+      arg("path"), arg("sizes"), py::kw_only(), arg("dtype") = DType::F32, arg("offset") = 0,
+      "A tensor on \"DISK:PATH\" over what is in a file from byte `offset` on; to() reads it.");
   c.def("copy_to", &copy_to, arg("target"), "Writes the bytes into memory of their size; waits.");
   c.def("copy_from", &copy_from, arg("source"),
         "Writes bytes into the memory of a realized tensor, after pending reads.");

@@ -29,5 +29,5 @@ arange, linspace, eye = Tensor.arange, Tensor.linspace, Tensor.eye
 rand, randn, uniform, normal = Tensor.rand, Tensor.randn, Tensor.uniform, Tensor.normal
 randint, manual_seed = Tensor.randint, Tensor.manual_seed
 get_rng_state, set_rng_state = Tensor.get_rng_state, Tensor.set_rng_state
-from_blob, from_bytes = Tensor.from_blob, Tensor.from_bytes
+from_blob, from_bytes, from_file = Tensor.from_blob, Tensor.from_bytes, Tensor.from_file
 cat, stack, einsum, where = Tensor.cat, Tensor.stack, Tensor.einsum, Tensor.where

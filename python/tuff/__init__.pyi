@@ -158,6 +158,9 @@ class Tensor:
     def from_bytes(data: Any, sizes: Extents, *, dtype: DTypeLike = ..., device: str = '',
                    requires_grad: bool = False) -> Tensor: ...
     @staticmethod
+    def from_file(path: str | PathLike[str], sizes: Extents, *, dtype: DTypeLike = ...,
+                  offset: int = 0) -> Tensor: ...
+    @staticmethod
     def full(sizes: Extents, value: Number, *, dtype: DTypeLike = ..., device: str = '',
              requires_grad: bool = False) -> Tensor: ...
     def full_like(self, value: Number) -> Tensor: ...
@@ -536,6 +539,7 @@ get_rng_state = Tensor.get_rng_state
 set_rng_state = Tensor.set_rng_state
 from_blob = Tensor.from_blob
 from_bytes = Tensor.from_bytes
+from_file = Tensor.from_file
 cat = Tensor.cat
 stack = Tensor.stack
 einsum = Tensor.einsum

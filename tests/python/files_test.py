@@ -53,6 +53,19 @@ class Files(unittest.TestCase):
         self.assertEqual(info, {"x": ("BF16", tuff.bfloat16, (1, 2), 4), "y": ("I32", tuff.int32, (3,), 12)})
         self.assertEqual(loaded["x"].cast(tuff.float32).numpy().tolist(), [[3.0, 5.0]])
 
+    def test_a_file_is_memory_of_a_disk(self):
+        path = self.folder / "numbers"
+        numbers = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+        path.write_bytes(b"head" + numbers.tobytes())
+        t = tuff.from_file(path, (2, 3, 4), dtype=tuff.int32, offset=4)
+        self.assertEqual((t.device, t.shape, t.dtype), (f"DISK:{path}", (2, 3, 4), tuff.int32))
+        np.testing.assert_array_equal((t.to("CPU") * 2).numpy(), numbers * 2)
+        t.copy_from((numbers + 1).tobytes())
+        tuff.synchronize()
+        self.assertEqual(path.read_bytes(), b"head" + (numbers + 1).tobytes())
+        with self.assertRaises(tuff.IoError):
+            tuff.from_file(path, (25,), dtype=tuff.int32, offset=4)
+
     def test_a_dictionary_of_tensors(self):
         d = tuff.TensorDict({"a": tuff.ones(2)})
         d["b"] = tuff.zeros(3)
