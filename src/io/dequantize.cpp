@@ -91,13 +91,15 @@ Tensor iq4_xs(const Tensor& b) {
   return (factors * by_group).reshape({-1, 256});
 }
 // E2M1 numbers times a power of two, 2^(e - 127): halved here, since what stands in `doubled` is
-// twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6. The two smallest scales are subnormal.
+// twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6. Times two factors, since the two smallest scales are
+// subnormal and some devices take such a number for zero.
 Tensor mxfp4(const Tensor& b) {
   const Tensor doubled = Tensor::full({}, int32_t(0xc8643210), {DType::I32, b.device()});
   const Tensor e = bytes(b, 0, 1), number = nibbles(b, 1);
-  const Tensor bits = Tensor::where(e < 2, (e + 1) << 21, (e - 1) << 23);
+  const Tensor half = e >> 1;
+  const auto power = [](const Tensor& n) { return ((n + 63) << 23).bitcast(DType::F32); };
   const Tensor size = doubled >> ((number & 7) << 2) & 15;
-  return bits.bitcast(DType::F32) * as_float(Tensor::where(number < 8, size, -size));
+  return as_float(Tensor::where(number < 8, size, -size)) * power(half) * power(e - half);
 }
 
 // 32 elements of each of 8 groups: low halves of 32 bytes, then their high halves.

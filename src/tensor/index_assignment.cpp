@@ -245,7 +245,8 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
   if (detail::assign_target(*this)) return assign(changed);
   graph::UOp before;  // goes when others may build
   const detail::Replacing alone;
-  before = std::exchange(impl_->uop, uop(changed));
+  const graph::UOp after = uop(changed);  // may be the tensor itself
+  before = std::exchange(impl_->uop, after);
   return *this;
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tuff/io.h>
+#include "engine/device.h"
 #include "tensor/devices.h"
 
 namespace tuff::io {
@@ -15,6 +16,12 @@ namespace {
 using testing::ElementsAre;
 
 const char* const kFixture = TUFF_SOURCE_DIR "/tests/data/ggml.gguf";
+
+// As the conformance suite has it: a SPIR-V device may take denormals for zeros.
+bool may_be_zero(float wanted, const std::string& device) {
+  return std::fpclassify(wanted) == FP_SUBNORMAL &&
+         engine::Device::get(device)->target().renderer == "spirv";
+}
 
 class Ggml : public testing::TestWithParam<std::string> {};
 
@@ -28,6 +35,7 @@ TEST_P(Ggml, EveryTypeAsGgmlDecodesIt) {
                              wanted = file[name + ".values"].to_vector<float>();
     ASSERT_EQ(got.size(), wanted.size()) << name;
     for (size_t i = 0; i < wanted.size(); i++) {
+      if (got[i] == 0 && may_be_zero(wanted[i], GetParam())) continue;
       ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(wanted[i]))
           << name << " element " << i << ": " << got[i] << ", and ggml has " << wanted[i];
     }
