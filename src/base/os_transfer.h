@@ -3,8 +3,8 @@
 // Knows nothing of tensors or devices.
 //
 // Long ranges are cut at multiples of kPieceBytes of the file. What is long and not in the page
-// cache is read around it (O_DIRECT): twice as fast where it was measured, and it does not throw
-// out what others have cached. Where memory and file are not aligned alike such a piece is read
+// cache is read around it (O_DIRECT): faster where it was measured, and it does not throw out what
+// others have cached. Where memory and file are not aligned alike such a piece is read
 // into aligned memory and copied.
 #pragma once
 
