@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import math
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -390,7 +391,8 @@ class Vulkan(unittest.TestCase):
             np.from_dlpack(t)
 
     def test_the_example(self):
-        spec = importlib.util.spec_from_file_location("share_memory", sys.argv[1])
+        path = pathlib.Path(__file__).resolve().parents[2] / "examples/python/share_memory.py"
+        spec = importlib.util.spec_from_file_location("share_memory", path)
         example = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(example)
         array, same, memory = example.share(self.device)
