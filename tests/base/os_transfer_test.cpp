@@ -14,8 +14,10 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "base/error_of.h"
 #include "base/os.h"
 #include "base/os_transfer.h"
+#include "base/temporary_folder.h"
 
 namespace tuff::os {
 namespace {
@@ -28,13 +30,7 @@ constexpr size_t kLong = 3 * (1 << 20) + 777;
 
 class TransferTest : public testing::TestWithParam<Transfers::Backend> {
  protected:
-  TransferTest()
-      : folder(std::filesystem::temp_directory_path() /
-               ("tuff_transfer_" + std::to_string(::getpid()))),
-        all(GetParam()) {
-    std::filesystem::create_directories(folder);
-  }
-  ~TransferTest() override { std::filesystem::remove_all(folder); }
+  TransferTest() : all(GetParam()) {}
 
   Bytes random_bytes(size_t n) {
     Bytes out(n);
@@ -61,18 +57,8 @@ class TransferTest : public testing::TestWithParam<Transfers::Backend> {
     const Transfer t{&file, offset, memory, from.size(), true};
     all.run({&t, 1});
   }
-  template <class Action>
-  static std::string error_of(const Action& action) {
-    try {
-      action();
-    } catch (const IoError& e) {
-      return e.what();
-    }
-    ADD_FAILURE() << "no IoError";
-    return {};
-  }
 
-  std::filesystem::path folder;
+  TemporaryFolder folder;
   std::mt19937_64 random{7};
   Transfers all;
 };
@@ -196,7 +182,8 @@ TEST_P(TransferTest, AFileThatShrinksIsAnErrorThatNamesTheByte) {
   Bytes memory(kLong);
   for (const bool cold : {true, false}) {
     if (cold) forget_cached(path);
-    const std::string text = error_of([&] { read(file, 100, std::span(memory).first(2 << 20)); });
+    const std::string text =
+        error_of<IoError>([&] { read(file, 100, std::span(memory).first(2 << 20)); });
     EXPECT_THAT(text, HasSubstr(path));
     EXPECT_THAT(text, HasSubstr("it ends at byte 1048576, 1048676 bytes early"));
     EXPECT_THAT(text, HasSubstr("load it again"));
@@ -210,11 +197,11 @@ TEST_P(TransferTest, FailuresNameFileByteReasonAndRemedyAndLeaveNothingInFlight)
   all.tamper = [](const Request& r, int64_t result) {
     return r.offset >= (2 << 20) ? -EIO : result;
   };
-  std::string text = error_of([&] { read(file, 0, memory); });
+  std::string text = error_of<IoError>([&] { read(file, 0, memory); });
   EXPECT_THAT(text, HasSubstr("cannot read '" + path + "' at byte 2097152"));
   EXPECT_THAT(text, HasSubstr("Input/output error; the disk"));
   all.tamper = [](const Request&, int64_t) { return -ENOSPC; };
-  text = error_of([&] { write(file, 5, std::span(memory).first(10)); });
+  text = error_of<IoError>([&] { write(file, 5, std::span(memory).first(10)); });
   EXPECT_THAT(text, HasSubstr("cannot write '" + path + "' at byte 5 (10 bytes)"));
   EXPECT_THAT(text, HasSubstr("No space left on device; make room on the disk"));
   all.tamper = nullptr;
@@ -230,7 +217,7 @@ TEST_P(TransferTest, AFullDiskWhileWriting) {
   {
     const DataFile file(small + "/a", DataFile::Mode::Create);
     const Bytes bytes = random_bytes(4 << 20);
-    const std::string text = error_of([&] { write(file, 0, bytes); });
+    const std::string text = error_of<IoError>([&] { write(file, 0, bytes); });
     EXPECT_THAT(text, HasSubstr("cannot write '" + small + "/a' at byte "));
     EXPECT_THAT(text, HasSubstr("No space left on device; make room on the disk"));
     write(file, 0, std::span(bytes).first(100));
@@ -252,13 +239,15 @@ INSTANTIATE_TEST_SUITE_P(Any, DataFileTest, testing::Values(Transfers::Backend::
 
 TEST_P(DataFileTest, WhatIsNoReadableFileIsTold) {
   using enum DataFile::Mode;
-  EXPECT_THAT(error_of([&] { DataFile(folder / "none", Read); }),
+  EXPECT_THAT(error_of<IoError>([&] { DataFile(folder / "none", Read); }),
               HasSubstr("No such file or directory; check the path"));
-  EXPECT_THAT(error_of([&] { DataFile(folder / "none", ReadWrite); }), HasSubstr("No such file"));
-  EXPECT_THAT(error_of([&] { DataFile(folder / "no" / "folder", Create); }),
+  EXPECT_THAT(error_of<IoError>([&] { DataFile(folder / "none", ReadWrite); }),
               HasSubstr("No such file"));
-  EXPECT_THAT(error_of([&] { DataFile(folder, Read); }), HasSubstr("no regular file"));
-  EXPECT_THAT(error_of([&] { DataFile("/dev/full", ReadWrite); }), HasSubstr("no regular file"));
+  EXPECT_THAT(error_of<IoError>([&] { DataFile(folder / "no/folder", Create); }),
+              HasSubstr("No such file"));
+  EXPECT_THAT(error_of<IoError>([&] { DataFile(folder.path(), Read); }), HasSubstr("no regular file"));
+  EXPECT_THAT(error_of<IoError>([&] { DataFile("/dev/full", ReadWrite); }),
+              HasSubstr("no regular file"));
 }
 
 TEST_P(DataFileTest, ChangesAreSeenReplacementsAreNot) {
@@ -273,11 +262,12 @@ TEST_P(DataFileTest, ChangesAreSeenReplacementsAreNot) {
 
   const DataFile other(path, DataFile::Mode::ReadWrite);
   other.write_at(5, Bytes{1});
-  EXPECT_THAT(error_of([&] { other.require_unchanged(); }), HasSubstr("it had 5 bytes and has 6"));
+  EXPECT_THAT(error_of<IoError>([&] { other.require_unchanged(); }),
+              HasSubstr("it had 5 bytes and has 6"));
   const DataFile third(path, DataFile::Mode::Read);
   std::filesystem::last_write_time(
       path, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
-  EXPECT_THAT(error_of([&] { third.require_unchanged(); }), HasSubstr("was written to"));
+  EXPECT_THAT(error_of<IoError>([&] { third.require_unchanged(); }), HasSubstr("was written to"));
 }
 
 TEST_P(DataFileTest, GrowsWithZerosAndIsNotWrittenIfItMayNotBe) {
@@ -287,7 +277,7 @@ TEST_P(DataFileTest, GrowsWithZerosAndIsNotWrittenIfItMayNotBe) {
   file.extend(50);
   EXPECT_EQ(read_file(path), Bytes(100));
   const DataFile reader(path, DataFile::Mode::Read);
-  EXPECT_THAT(error_of([&] { write(reader, 0, Bytes(3)); }), HasSubstr("cannot write"));
+  EXPECT_THAT(error_of<IoError>([&] { write(reader, 0, Bytes(3)); }), HasSubstr("cannot write"));
 }
 
 TEST(Uring, IsHereOrSaysWhyNot) {

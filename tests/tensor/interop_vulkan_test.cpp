@@ -98,16 +98,16 @@ TEST_F(InteropVulkan, TakesTurnsOnOneBuffer) {
   const VkSemaphore turns = app_->create_timeline();
   Tensor x = over(*memory);
   EXPECT_TRUE(x.is_realized());
-  EXPECT_EQ(interop::memory_of(x).buffer, memory->buffer);
-  EXPECT_EQ(interop::memory_of(x).memory, memory->memory);
-  EXPECT_EQ(interop::memory_of(x).offset, 0u);
-  EXPECT_EQ(interop::memory_of(x).size_bytes, uint64_t(kCount) * 4);
+  EXPECT_EQ(interop::vulkan_memory(x).buffer, memory->buffer);
+  EXPECT_EQ(interop::vulkan_memory(x).memory, memory->memory);
+  EXPECT_EQ(interop::vulkan_memory(x).offset, 0u);
+  EXPECT_EQ(interop::vulkan_memory(x).size_bytes, uint64_t(kCount) * 4);
   VulkanPoint before{};
   for (uint64_t round = 1; round <= 4; round++) {
     shader.run({kCount, 2, 0, 1}, before, {turns, round});
     interop::wait_for(x, {turns, round});
     x.assign(x + 1);
-    before = interop::ready(x);
+    before = interop::vulkan_ready(x);
   }
   app_->wait(before);
   Floats expected(kCount, 1);
@@ -131,7 +131,7 @@ TEST_F(InteropVulkan, WaitsForTheApplication) {
   Tensor warm = (x * 3 + 1).realize();  // compiles
   interop::wait_for(x, {host, 1});
   Tensor y = (x * 3 + 1).realize();
-  const VulkanPoint done = interop::ready(y);
+  const VulkanPoint done = interop::vulkan_ready(y);
   uint64_t now = 0;
   usleep(20'000);
   app_->vk.vkGetSemaphoreCounterValue(app_->device, done.semaphore, &now);
@@ -227,7 +227,7 @@ TEST_F(InteropVulkan, TakesPartsAndStrides) {
   for (int64_t i = 0; i < kCount + 64; i++) memory->floats()[i] = float(i);
   Tensor part = over(*memory, {16}, 128);
   EXPECT_EQ((part + 0.5).to_vector<float>(), count_up(16, 32.5));
-  EXPECT_EQ(interop::memory_of(part).offset, 128u);
+  EXPECT_EQ(interop::vulkan_memory(part).offset, 128u);
   BlobOptions strided = counting();
   strided.strides = {-1, 4};
   const auto from = [&](size_t offset) {
@@ -249,9 +249,9 @@ TEST_F(InteropVulkan, LaysBuffersOverMemory) {
                              .offset = 1024,
                              .mapped = memory->mapped};
   Tensor x = interop::from_blob(lent, {8, 8}, counting(), {.device = device_});
-  EXPECT_EQ(interop::memory_of(x).memory, memory->memory);
-  EXPECT_EQ(interop::memory_of(x).memory_offset, 1024u);
-  EXPECT_NE(interop::memory_of(x).buffer, memory->buffer);
+  EXPECT_EQ(interop::vulkan_memory(x).memory, memory->memory);
+  EXPECT_EQ(interop::vulkan_memory(x).memory_offset, 1024u);
+  EXPECT_NE(interop::vulkan_memory(x).buffer, memory->buffer);
   x.assign(x * 2);
   EXPECT_EQ(x.to_vector<float>(), count_up(64, 512, 2));
   EXPECT_EQ(memory->floats()[256], 512);
@@ -290,7 +290,8 @@ TEST_F(InteropVulkan, RefusesBuffersThatItCannotUse) {
   EXPECT_ERROR(InvalidArgument, "CPU is not a Vulkan device",
                interop::from_blob(memory->lend(), {4}, {}, {.device = "CPU"}));
   const Tensor here = Tensor::ones({2}, {.device = "CPU"});
-  EXPECT_ERROR(InvalidArgument, "memory_of: the tensor is on CPU", interop::memory_of(here));
+  EXPECT_ERROR(InvalidArgument, "vulkan_memory: the tensor is on CPU",
+               interop::vulkan_memory(here));
   EXPECT_ERROR(InvalidArgument, "is not a Vulkan device", interop::wait_for(here, {}));
   const Tensor there = over(*memory, {4});
   EXPECT_ERROR(InvalidArgument, "the semaphore is null", interop::wait_for(there, {}));
@@ -345,7 +346,7 @@ TEST_F(InteropVulkan, UsesWhatIsEnabledAlone) {
   const auto memory = buffer();
   for (int64_t i = 0; i < kCount; i++) memory->floats()[i] = float(i);
   Tensor x = interop::from_blob(memory->lend(256), {100}, {}, {.device = device_});
-  EXPECT_EQ(interop::memory_of(x).address, 0u);
+  EXPECT_EQ(interop::vulkan_memory(x).address, 0u);
   x.assign(x * 2 + 1);
   EXPECT_EQ(x.to_vector<float>(), count_up(100, 129, 2));
   EXPECT_EQ((x.cast(DType::F16).sum()).item(), (129 + 327) * 50);
@@ -356,7 +357,7 @@ TEST_F(InteropVulkan, ReadsTheStructuresOfVersions) {
   const auto memory = buffer();
   for (int64_t i = 0; i < kCount; i++) memory->floats()[i] = float(i);
   Tensor x = over(*memory);
-  EXPECT_NE(interop::memory_of(x).address, 0u);  // bufferDeviceAddress was seen
+  EXPECT_NE(interop::vulkan_memory(x).address, 0u);  // bufferDeviceAddress was seen
   EXPECT_EQ((x + 1).cast(DType::F16).cast(DType::F32).to_vector<float>(), count_up(kCount, 1));
 }
 
@@ -416,7 +417,7 @@ TEST_F(InteropVulkan, CopiesBetweenDevices) {
   Tensor x = over(*memory);
   x.assign(Tensor::arange(0, kCount, 1, {DType::F32, "CPU"}).to(device_));
   EXPECT_EQ((x + 1).to("CPU").to_vector<float>(), count_up(kCount, 1));
-  app_->wait(interop::ready(x));
+  app_->wait(interop::vulkan_ready(x));
   EXPECT_EQ(host_of(*memory), count_up(kCount));
 }
 
@@ -440,7 +441,7 @@ TEST(InteropVulkanEnd, TensorsOutliveAnAbandonedDevice) {
   EXPECT_ERROR(DeviceLost, device + " was abandoned", x.to_vector<float>());
   EXPECT_ERROR(DeviceLost, device + " was abandoned", y.realize());
   EXPECT_ERROR(DeviceLost, device + " was abandoned", twice({x}));
-  EXPECT_ERROR(DeviceLost, device + " was abandoned", interop::ready(x));
+  EXPECT_ERROR(DeviceLost, device + " was abandoned", interop::vulkan_ready(x));
   EXPECT_ERROR(DeviceLost, device + " was abandoned", x.copy_from(&returned, kCount * 4));
   EXPECT_ERROR(InvalidArgument, "no device", interop::abandon_vulkan(device));
 }
@@ -454,9 +455,9 @@ TEST_F(InteropVulkan, ExportsMemoryToAnotherDevice) {
   interop::close_vulkan(device_);
   open({.exportable_memory = true});
   Tensor x = Tensor::arange(0, kCount, 1, {DType::F32, device_}) * 2;
-  const interop::VulkanMemoryFd out = interop::memory_fd(x);
+  const interop::VulkanMemoryFd out = interop::vulkan_memory_fd(x);
   ASSERT_GE(out.fd, 0);
-  app_->wait(interop::ready(x));
+  app_->wait(interop::vulkan_ready(x));
   Application other({.validation = true});
   VkExternalMemoryBufferCreateInfo shared{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
   shared.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
@@ -486,7 +487,7 @@ TEST_F(InteropVulkan, ExportsMemoryToAnotherDevice) {
         {kCount}, {}, {.device = theirs});
     EXPECT_EQ(y.to_vector<float>(), count_up(kCount, 0, 2));
     y.assign(y + 1);
-    other.wait(interop::ready(y));
+    other.wait(interop::vulkan_ready(y));
     EXPECT_EQ((x + 0).to_vector<float>(), count_up(kCount, 1, 2));
     y = Tensor();
     interop::close_vulkan(theirs);
@@ -498,10 +499,10 @@ TEST_F(InteropVulkan, ExportsMemoryToAnotherDevice) {
 TEST_F(InteropVulkan, RefusesExportsOfOtherMemory) {
   open();
   const Tensor x = Tensor::ones({4}, {.device = device_});
-  EXPECT_ERROR(Unsupported, "open the device with exportable_memory", interop::memory_fd(x));
+  EXPECT_ERROR(Unsupported, "open the device with exportable_memory", interop::vulkan_memory_fd(x));
   const auto memory = buffer();
   const Tensor lent = over(*memory);
-  EXPECT_ERROR(Unsupported, "not made for export", interop::memory_fd(lent));
+  EXPECT_ERROR(Unsupported, "not made for export", interop::vulkan_memory_fd(lent));
 }
 
 // ---- memory of the process, and devices that tuff opened
@@ -557,12 +558,12 @@ TEST_P(InteropHost, KernelsWorkInPlace) {
 
 TEST_P(InteropHost, ExportsTensorsOfItsOwnDevices) {
   const Tensor x = Tensor::ones({16}, {.device = GetParam()}), y = x + 1;
-  const interop::VulkanRegion region = interop::memory_of(y);
+  const interop::VulkanRegion region = interop::vulkan_memory(y);
   EXPECT_NE(region.device, VkDevice(VK_NULL_HANDLE));
   EXPECT_NE(region.buffer, VkBuffer(VK_NULL_HANDLE));
   EXPECT_NE(region.memory, VkDeviceMemory(VK_NULL_HANDLE));
   EXPECT_EQ(region.size_bytes, 64u);
-  const VulkanPoint point = interop::ready(y);
+  const VulkanPoint point = interop::vulkan_ready(y);
   EXPECT_NE(point.semaphore, VkSemaphore(VK_NULL_HANDLE));
   EXPECT_GT(point.value, 0u);
 }

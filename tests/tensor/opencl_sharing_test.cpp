@@ -12,6 +12,7 @@
 #include <tuff/error.h>
 #include <tuff/jit.h>
 #include "base/env.h"
+#include "base/error_of.h"
 
 namespace tuff::test {
 namespace {
@@ -30,17 +31,6 @@ Floats counting(size_t count) {
   Floats out(count);
   std::iota(out.begin(), out.end(), 0.0f);
   return out;
-}
-
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 void expect_in(const std::string& part, const std::string& text) {

@@ -11,9 +11,9 @@
 #include <tuff/error.h>
 
 #include "base/env.h"
+#include "base/error_of.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
-#include "devices/amd/error_of.h"
 #include "devices/amd/scripted_kernel.h"
 
 namespace tuff::devices::amd {

@@ -9,9 +9,9 @@
 #include <tuff/error.h>
 
 #include "base/env.h"
+#include "base/error_of.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
-#include "devices/amd/error_of.h"
 #include "emu/amd/mock.h"
 #include "render/c_dialect.h"
 #include "render/clang_compiler.h"

@@ -10,6 +10,7 @@
 #include <tuff/error.h>
 
 #include "base/env.h"
+#include "base/error_of.h"
 #include "base/os.h"
 #include "devices/opencl/api.h"
 #include "devices/opencl/binary_cache.h"
@@ -45,17 +46,6 @@ void add(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, i32 n0) {
 )")};
 }
 enum Kernel { kFill, kAdd };
-
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 // One of the tiers, by TUFF_CL_DISABLE.
 class OpenclDevice : public testing::TestWithParam<const char*> {

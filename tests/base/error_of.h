@@ -6,10 +6,10 @@
 #include <exception>
 #include <string>
 
-namespace tuff::devices::amd {
+namespace tuff {
 
 template <class ErrorType, class Fn>
-std::string error_of(Fn fn) {
+std::string error_of(Fn&& fn) {
   try {
     fn();
   } catch (const ErrorType& e) {
@@ -18,8 +18,8 @@ std::string error_of(Fn fn) {
     ADD_FAILURE() << "another error: " << e.what();
     return e.what();
   }
-  ADD_FAILURE() << "no error";
+  ADD_FAILURE() << "nothing was thrown";
   return "";
 }
 
-}  // namespace tuff::devices::amd
+}  // namespace tuff
