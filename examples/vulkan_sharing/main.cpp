@@ -31,7 +31,7 @@ static int share(application::Application& app, const std::string& device, int r
   tuff::BlobOptions blob;
   blob.deleter = [&](void*) { returned = true; };
   Tensor x = interop::from_blob(values.lend(), {kCount}, blob, {.device = device});
-  const bool shared = interop::memory_of(x).buffer == values.buffer;
+  const bool shared = interop::vulkan_memory(x).buffer == values.buffer;
 
   interop::VulkanPoint tuffs_turn_ended;
   for (int round = 1; round <= rounds; round++) {
@@ -39,7 +39,7 @@ static int share(application::Application& app, const std::string& device, int r
     shader.run({kCount, 0.5f, 1, 0.25f}, tuffs_turn_ended, shader_ended);
     interop::wait_for(x, shader_ended);
     x.assign((x * x + 1).sqrt());
-    tuffs_turn_ended = interop::ready(x);
+    tuffs_turn_ended = interop::vulkan_ready(x);
   }
   app.wait(tuffs_turn_ended);
 

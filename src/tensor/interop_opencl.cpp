@@ -2,32 +2,19 @@
 // tensors for it, and waiting for each other.
 #include <tuff/interop/opencl.h>
 
-#include <atomic>
-
 #include "base/check.h"
 #include "devices/opencl_interop.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/lent_device.h"
 
 namespace tuff::interop {
 namespace {
 
-constexpr const char* kLentPrefix = "CL:app";
+constinit detail::LentDevices lent_devices("CL", "open_opencl", "close_opencl");
 
-struct Realized {
-  std::shared_ptr<engine::Device> device;
-  Ref<engine::Buffer> buffer;
-};
-
-Realized realized(const char* what, const Tensor& given) {
-  Tensor t(given);
-  if (!t.defined()) fail<InvalidArgument>("{}: an undefined tensor", what);
-  if (!t.device().starts_with("CL:"))
-    fail<InvalidArgument>("{}: the tensor is on {}: to(\"CL\") it, or from_blob() there", what,
-                          t.device());
-  t.realize();
-  const Ref<engine::Buffer> buffer = detail::buffer_of(t);
-  return {buffer->shared_device(), buffer};
+detail::Realized realized(const char* what, const Tensor& tensor) {
+  return detail::realized_on("CL", what, tensor);
 }
 
 void require_room(size_t begin, size_t bytes, size_t given) {
@@ -52,24 +39,12 @@ Tensor finish(Tensor t, const TensorOptions& options) {
 }  // namespace
 
 std::string open_opencl(const OpenclApplication& application) {
-  static std::atomic<uint32_t> opened{0};
-  const std::string name = fmt::format("{}{}", kLentPrefix, opened++);
+  const std::string name = lent_devices.next_name();
   engine::Device::add(devices::opencl_open_lent(application, name));
   return name;
 }
 
-void close_opencl(const std::string& device) {
-  if (!device.starts_with(kLentPrefix))
-    fail<InvalidArgument>(
-        "close_opencl: {} is no application's device: give the name from open_opencl()", device);
-  detail::drop_generator(device);
-  const engine::Holders left = engine::close_device(device);
-  if (left.count > 0)
-    fail<InvalidArgument>(
-        "close_opencl: {} is still in use, by the memory of {} tensors or graphs ({} bytes of its "
-        "own in all): let go of them first",
-        device, left.count, left.bytes);
-}
+void close_opencl(const std::string& device) { lent_devices.close(device, "let go of them first"); }
 
 Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blob,
                  const TensorOptions& options) {
@@ -114,7 +89,7 @@ Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
 }
 
 OpenclRegion opencl_memory(const Tensor& tensor) {
-  const Realized r = realized("opencl_memory", tensor);
+  const detail::Realized r = realized("opencl_memory", tensor);
   return devices::opencl_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
 }
 
@@ -124,9 +99,7 @@ cl_event opencl_ready(const Tensor& tensor) {
 
 void wait_for(const Tensor& tensor, cl_event event) {
   const std::shared_ptr<engine::Device> device = engine::Device::get(tensor.device());
-  const uint64_t value = devices::opencl_wait(device->hcq(), event);
-  // What reads its memory by the host waits for the same.
-  if (const Ref<engine::Buffer> buffer = detail::buffer_of(tensor)) buffer->used_until(value);
+  detail::host_waits(tensor, devices::opencl_wait(device->hcq(), event));
 }
 
 }  // namespace tuff::interop

@@ -2,39 +2,19 @@
 // tensors for it, and waiting for each other.
 #include <tuff/interop/vulkan.h>
 
-#include <atomic>
-
 #include "base/check.h"
 #include "devices/vulkan_interop.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/lent_device.h"
 
 namespace tuff::interop {
 namespace {
 
-constexpr const char* kLentPrefix = "VULKAN:app";
+constinit detail::LentDevices lent_devices("VULKAN", "open_vulkan", "close_vulkan");
 
-void require_lent(const char* what, const std::string& device) {
-  if (!device.starts_with(kLentPrefix))
-    fail<InvalidArgument>("{}: {} is no application's device: give the name from open_vulkan()",
-                          what, device);
-}
-
-struct Realized {
-  std::shared_ptr<engine::Device> device;
-  Ref<engine::Buffer> buffer;
-};
-
-Realized realized(const char* what, const Tensor& given) {
-  Tensor t(given);
-  if (!t.defined()) fail<InvalidArgument>("{}: an undefined tensor", what);
-  if (!t.device().starts_with("VULKAN:"))
-    fail<InvalidArgument>("{}: the tensor is on {}: to(\"VULKAN\") it, or from_blob() there", what,
-                          t.device());
-  t.realize();
-  const Ref<engine::Buffer> buffer = detail::buffer_of(t);
-  buffer->on().hcq().require_open();
-  return {buffer->shared_device(), buffer};
+detail::Realized realized(const char* what, const Tensor& tensor) {
+  return detail::realized_on("VULKAN", what, tensor);
 }
 
 template <class Memory>
@@ -85,25 +65,17 @@ VulkanNeeds vulkan_needs(VkInstance instance, VkPhysicalDevice physical_device,
 }
 
 std::string open_vulkan(const VulkanApplication& application) {
-  static std::atomic<uint32_t> opened{0};
-  const std::string name = fmt::format("{}{}", kLentPrefix, opened++);
+  const std::string name = lent_devices.next_name();
   engine::Device::add(devices::vulkan_open_lent(application, name));
   return name;
 }
 
 void close_vulkan(const std::string& device) {
-  require_lent("close_vulkan", device);
-  detail::drop_generator(device);
-  const engine::Holders left = engine::close_device(device);
-  if (left.count > 0)
-    fail<InvalidArgument>(
-        "close_vulkan: {} is still in use, by the memory of {} tensors or graphs ({} bytes of its "
-        "own in all): let go of them first, or abandon_vulkan()",
-        device, left.count, left.bytes);
+  lent_devices.close(device, "let go of them first, or abandon_vulkan()");
 }
 
 void abandon_vulkan(const std::string& device) {
-  require_lent("abandon_vulkan", device);
+  lent_devices.require("abandon_vulkan", device);
   detail::drop_generator(device);
   engine::abandon_device(device,
                          device + " was abandoned (abandon_vulkan()): its tensors are gone");
@@ -119,30 +91,28 @@ Tensor from_blob(const VulkanMemory& memory, const Sizes& sizes, BlobOptions blo
   return blob_over(memory, sizes, blob, options);
 }
 
-VulkanRegion memory_of(const Tensor& tensor) {
-  const Realized r = realized("memory_of", tensor);
+VulkanRegion vulkan_memory(const Tensor& tensor) {
+  const detail::Realized r = realized("vulkan_memory", tensor);
   return devices::vulkan_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
 }
 
-VulkanPoint ready(const Tensor& tensor) {
-  const Realized r = realized("ready", tensor);
+VulkanPoint vulkan_ready(const Tensor& tensor) {
+  const detail::Realized r = realized("vulkan_ready", tensor);
   return {devices::vulkan_timeline(r.device->hcq()), r.buffer->last_use()};
 }
 
 void wait_for(const Tensor& tensor, VulkanPoint point) {
   const std::shared_ptr<engine::Device> device = engine::Device::get(tensor.device());
-  const uint64_t value = submit_alone<hcq::WaitCmd>(*device, point);
-  // What reads its memory by the host waits for the same.
-  if (const Ref<engine::Buffer> buffer = detail::buffer_of(tensor)) buffer->used_until(value);
+  detail::host_waits(tensor, submit_alone<hcq::WaitCmd>(*device, point));
 }
 
 void signal(const Tensor& tensor, VulkanPoint point) {
-  const Realized r = realized("signal", tensor);
+  const detail::Realized r = realized("signal", tensor);
   submit_alone<hcq::SignalCmd>(*r.device, point);
 }
 
-VulkanMemoryFd memory_fd(const Tensor& tensor) {
-  const Realized r = realized("memory_fd", tensor);
+VulkanMemoryFd vulkan_memory_fd(const Tensor& tensor) {
+  const detail::Realized r = realized("vulkan_memory_fd", tensor);
   return devices::vulkan_memory_fd(r.device->hcq(), r.buffer->span());
 }
 

@@ -5,9 +5,9 @@
 //
 // The rules: the application's handles stay valid until close_vulkan() has returned, or the deleter
 // of the memory was called. Of memory that both use, one writes at a time: an application waits for
-// ready() before it touches the memory, and says when it has finished with wait_for(). A tensor
-// over a buffer in VK_SHARING_MODE_EXCLUSIVE takes a queue of the same family on both sides, or
-// ownership transfers by the application.
+// vulkan_ready() before it touches the memory, and says when it has finished with wait_for(). A
+// tensor over a buffer in VK_SHARING_MODE_EXCLUSIVE takes a queue of the same family on both sides,
+// or ownership transfers by the application.
 #pragma once
 
 #include <string>
@@ -53,24 +53,24 @@ Tensor from_blob(const VulkanMemory& memory, const Sizes& sizes, BlobOptions blo
 /// Where the tensor lies; realizes it, does not wait for it. On any Vulkan device. Valid until the
 /// tensor and all that shares its memory has gone, or was assigned to. InvalidArgument for tensors
 /// elsewhere.
-VulkanRegion memory_of(const Tensor& tensor);
+VulkanRegion vulkan_memory(const Tensor& tensor);
 
 /// When everything that tuff does with the tensor has finished, that is: from then on the
 /// application may read and write it. Realizes the tensor, does not wait. Unsupported without
 /// timelineSemaphore.
-VulkanPoint ready(const Tensor& tensor);
+VulkanPoint vulkan_ready(const Tensor& tensor);
 
 /// What tuff does on the tensor's device from now on begins when the application's timeline
 /// semaphore has reached the value. It has to within TUFF_TIMEOUT_MS once the host waits for tuff's
 /// results: a device without progress counts as lost.
 void wait_for(const Tensor& tensor, VulkanPoint point);
 
-/// Raises the application's timeline semaphore to the value when ready(tensor) is reached.
+/// Raises the application's timeline semaphore to the value when vulkan_ready(tensor) is reached.
 void signal(const Tensor& tensor, VulkanPoint point);
 
 /// The memory beneath the tensor as a file descriptor of VK_KHR_external_memory_fd. Realizes it.
 /// Unsupported where the device was not opened with exportable_memory, and for memory of the
 /// application.
-VulkanMemoryFd memory_fd(const Tensor& tensor);
+VulkanMemoryFd vulkan_memory_fd(const Tensor& tensor);
 
 }  // namespace tuff::interop

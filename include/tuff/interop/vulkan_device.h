@@ -59,7 +59,7 @@ struct VulkanApplication {
   std::function<void()> lock_queue = {}, unlock_queue = {};
   /// Empty: of libvulkan.so.1.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
-  /// Memory of tensors can be exported with memory_fd(); takes VK_KHR_external_memory_fd.
+  /// Memory of tensors can be exported with vulkan_memory_fd(); takes VK_KHR_external_memory_fd.
   bool exportable_memory = false;
 };
 
@@ -73,7 +73,7 @@ struct VulkanBuffer {
   VkBufferUsageFlags usage = 0;
   /// Where the tensor begins: a multiple of 64.
   VkDeviceSize offset = 0;
-  /// The memory beneath, for whoever asks for it with memory_of(); tuff does without.
+  /// The memory beneath, for whoever asks for it with vulkan_memory(); tuff does without.
   VkDeviceMemory memory = VK_NULL_HANDLE;
   /// Where byte 0 of the buffer is mapped, if its memory is coherent; may be null. Reading a tensor
   /// then takes no copy by the device.
