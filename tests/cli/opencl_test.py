@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,17 @@ class Opencl(unittest.TestCase):
             row, = [r for r in self.rows("devices", OCL_ICD_VENDORS=nothing) if r["kind"] == "CL"]
         self.assertFalse(row["usable"])
         self.assertIn("pocl-opencl-icd", row["reason"])
+
+    def test_every_platform_has_its_devices(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "oclgrind.icd").write_text(OCLGRIND + "\n", encoding="utf-8")
+            shutil.copy(POCL, folder)
+            rows = [r for r in self.rows("devices", OCL_ICD_VENDORS=folder) if r["kind"] == "CL"]
+            self.assertEqual(sorted(r["name"] for r in rows), ["CL:0", "CL:1"])
+            self.assertEqual(len({r["driver"] for r in rows}), 2)
+            # Each kernel is built by its own device's driver, in one process.
+            both = self.rows("check", "--device", "CL:0,CL:1", "--filter", "add/f32/*", OCL_ICD_VENDORS=folder)
+            self.assertEqual({(r["device"], r["verdict"]) for r in both}, {("CL:0", "pass"), ("CL:1", "pass")})
 
     def losses(self, *arguments, **environment):
         rows = self.rows("train", "gpt", *TINY_GPT, "--steps", 4, "--sample", 0, *arguments, **environment)
