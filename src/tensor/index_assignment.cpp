@@ -34,7 +34,8 @@ Part part_of(const indexing::Slice& s, int64_t n) {
                      : s.step > 0 ? n
                                   : -1;
   Part p;
-  p.step = std::abs(s.step);
+  // One that leads out of the axis takes one element, however long it is.
+  p.step = std::min(std::abs(std::max(s.step, -INT64_MAX)), std::max<int64_t>(n, 1));
   p.reversed = s.step < 0;
   const int64_t span = p.reversed ? from - to : to - from;
   p.count = span > 0 ? (span + p.step - 1) / p.step : 0;

@@ -144,9 +144,10 @@ Tensor Tensor::narrow(int64_t d, const Size& given_start, const Size& length) co
 }
 
 // Every step-th of n elements: padded to a multiple of step, folded, first column taken.
-static Tensor strided(const Tensor& x, int64_t d, int64_t step) {
+static Tensor strided(const Tensor& x, int64_t d, int64_t wanted) {
   Sizes own = x.sizes();
-  const int64_t n = own[size_t(d)], count = (n + step - 1) / step;
+  const int64_t n = own[size_t(d)], step = std::min(wanted, std::max<int64_t>(n, 1));
+  const int64_t count = (n + step - 1) / step;
   std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
   padding.back() = count * step - n;
   Sizes folded = own;
@@ -180,7 +181,7 @@ Tensor Tensor::slice(int64_t d, std::optional<Size> start, std::optional<Size> s
     return step == 1 ? part : strided(part, d, step);
   }
   const Tensor part = narrow(d, from - length + 1, length).flip({d});
-  return step == -1 ? part : strided(part, d, -step);
+  return step == -1 ? part : strided(part, d, -std::max(step, -INT64_MAX));
 }
 
 Tensor Tensor::select(int64_t d, const Size& index) const {

@@ -58,6 +58,18 @@ TEST_P(IndexAssignment, NumbersSlicesAndNewAxes) {
   check({3}, {Slice{2, 1}}, {1});
 }
 
+TEST_P(IndexAssignment, StepsBeyondTheAxisTakeOneElement) {
+  for (const int64_t step : {int64_t(5), int64_t(1) << 40, INT64_MAX}) {
+    check({4, 5}, {Slice{}, Slice{{}, {}, step}}, {4, 1});
+    check({4, 5}, {Slice{1, 3, step}}, {1, 5});
+    EXPECT_EQ(counted({5}).slice(0, 2, {}, step).to_vector<float>(), (Floats{2}));
+  }
+  for (const int64_t step : {int64_t(-5), -(int64_t(1) << 40), INT64_MIN}) {
+    check({4, 5}, {Slice{}, Slice{{}, {}, step}}, {4, 1});
+    EXPECT_EQ(counted({5}).slice(0, {}, {}, step).to_vector<float>(), (Floats{4}));
+  }
+}
+
 TEST_P(IndexAssignment, IntegerTensorsSideBySideAndApart) {
   check({4, 5}, {ints({3, 0, -2}, {3})}, {3, 5});
   check({4, 5}, {Slice{}, ints({1, 4}, {2})}, {4, 1});
