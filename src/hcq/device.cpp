@@ -153,6 +153,12 @@ void Device::share(const MemoryBlock&, Device& to) {
   fail<Unsupported>("{}: no other device reaches its memory, {} neither", name(), to.name());
 }
 
+std::optional<Device::NativeBlock> Device::block_over(uint64_t handle) {
+  const std::optional<MemoryBlock> known = allocator().block_with(handle);
+  if (!known) return std::nullopt;
+  return NativeBlock{.block = *known};
+}
+
 MemoryBlock Device::import_host(void*, size_t) {
   fail<Unsupported>("{}: its kernels cannot work on memory of the process: copy it", name());
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -148,6 +149,23 @@ class Device {
   // Unsupported where kernels cannot have it, InvalidArgument, naming the rule, for memory that is
   // not aligned as the device wants.
   virtual MemoryBlock import_host(void* data, size_t size_bytes);
+  // The driver's own handle of the memory that holds a span, and where in it the span begins: for
+  // others in the process who use the same driver. 0: there is none.
+  struct NativePart {
+    uint64_t handle = 0;
+    size_t offset = 0;
+  };
+  virtual NativePart native_part(const Span& span) { return {span.block->native, span.offset}; }
+  // The reverse, for Allocator::adopt(): a block over the memory with that handle, which begins at
+  // byte `at` of it; release() is for whoever frees it, or empty. Nothing where the device does not
+  // know the handle, InvalidArgument for memory that kernels cannot have.
+  struct NativeBlock {
+    MemoryBlock block;
+    size_t at = 0;
+    std::function<void()> release = {};
+    bool read_only = false;
+  };
+  virtual std::optional<NativeBlock> block_over(uint64_t handle);
   // Whether memory outlives its owners, as that of files does: each allocation is a block of its
   // own, of the size that was asked for, and is not used again.
   virtual bool keeps_memory() const { return false; }

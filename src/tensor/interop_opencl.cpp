@@ -52,16 +52,17 @@ Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blo
   hcq::Device& on = device->hcq();
   const auto make = [&](int64_t count, size_t lead) {
     const size_t begin = begin_of(memory.offset, lead), element = size_bytes(options.dtype);
-    const auto [block, read_only] = devices::opencl_block_over(on, memory, element);
+    const devices::OpenclBlock over = devices::opencl_block_over(on, memory, element);
+    const hcq::MemoryBlock& block = over.block;
     try {
-      require_room(begin, size_t(count) * element, block.size_bytes);
+      require_room(begin_of(begin, over.at), size_t(count) * element, block.size_bytes);
     } catch (...) {
       on.unmap_block(block);
       throw;
     }
-    engine::LentMemory lent{.block = block, .offset = begin};
-    lent.read_only = blob.read_only || read_only;
-    lent.release = [&on, block, deleter = blob.deleter, given = memory.buffer] {
+    engine::LentMemory lent{.block = block, .offset = begin - over.at};
+    lent.read_only = blob.read_only || over.read_only;
+    lent.release = [&on, block = block, deleter = blob.deleter, given = memory.buffer] {
       on.unmap_block(block);
       if (deleter) deleter(given);
     };

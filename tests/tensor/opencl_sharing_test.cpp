@@ -172,7 +172,7 @@ TEST_P(OpenclSharing, AnImageOverABufferAndNoOther) {
   cl_mem image = clCreateImage(app.context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &code);
   check(code);
   app.memory.push_back(image);
-  expect_in("clEnqueueCopyImageToBuffer",
+  expect_in("from_image()",
             error_of<InvalidArgument>([&] { from_blob(OpenclBuffer{image}, {4}, {}, on); }));
 }
 

@@ -40,6 +40,25 @@ Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blo
 Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob = {},
                  const TensorOptions& options = {});
 
+/// The texels of an application's image, copied on the device's queue; does not wait. Channels are
+/// the last axis, in the order that the image has in memory (CL_BGRA: blue first), also where there
+/// is one: (W, C), (H, W, C), (D, H, W, C); of arrays (N, W, C), (N, H, W, C). Elements are what
+/// the channels hold: f32, f16, i8, i16, i32, u8, u16 or u32; of normalized types the integers
+/// (CL_UNORM_INT8 is u8, 0 to 255). InvalidArgument for what is no image of the device's context or
+/// for parts that it does not have; Unsupported, naming it, for packed channel types
+/// (CL_UNORM_SHORT_565), mip levels and several samples.
+Tensor from_image(const OpenclImage& image, const std::string& device);
+/// The reverse: the elements become the image's texels, behind what was enqueued before. Realizes
+/// the tensor, does not wait; opencl_ready() tells when it is done. The tensor is on an OpenCL
+/// device of the image's context, and has the dtype and the sizes that from_image() gives
+/// (InvalidArgument, ShapeError).
+void copy_to_image(const Tensor& tensor, const OpenclImage& image);
+/// A tensor over the texels of an image that was created over a buffer (a 1D image buffer, or a 2D
+/// image by cl_khr_image2d_from_buffer, whose rows lie CL_IMAGE_ROW_PITCH apart): without a copy,
+/// with the sizes and dtype of from_image(). blob.deleter is called with the image, blob.strides
+/// stay empty. InvalidArgument for other images, and as from_blob() of an OpenclBuffer.
+Tensor from_blob(const OpenclImage& image, const std::string& device, BlobOptions blob = {});
+
 /// Where the tensor lies; realizes it, does not wait for it. On any OpenCL device. Valid until the
 /// tensor and all that shares its memory has gone, or was assigned to; nothing is retained for the
 /// caller. InvalidArgument for tensors elsewhere.

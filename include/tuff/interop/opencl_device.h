@@ -8,6 +8,7 @@
 #endif
 #include <CL/cl.h>
 
+#include <array>
 #include <cstddef>
 
 namespace tuff::interop {
@@ -23,8 +24,7 @@ struct OpenclApplication {
 };
 
 /// A part of an application's memory object that becomes a tensor: a buffer, a sub-buffer, or an
-/// image that was created over a buffer (whose rows then are the tensor's to know). Other images
-/// have no order of elements: clEnqueueCopyImageToBuffer() gives them one.
+/// image that was created over a buffer, whose bytes then are meant.
 struct OpenclBuffer {
   /// Of the context that tuff was given; retained. Created with CL_MEM_READ_ONLY the tensor is read
   /// only. Not with CL_MEM_WRITE_ONLY, nor without access by the host (CL_MEM_HOST_NO_ACCESS,
@@ -32,6 +32,18 @@ struct OpenclBuffer {
   cl_mem buffer = nullptr;
   /// Where the tensor begins: at a whole element.
   size_t offset = 0;
+};
+
+/// A part of an application's image. Along each axis as OpenCL counts: x, y, z, the number of an
+/// image in an array behind its own axes.
+struct OpenclImage {
+  /// Of the context that tuff was given, of any type, with one sample a texel and without mip
+  /// levels.
+  cl_mem image = nullptr;
+  /// The first texel.
+  std::array<size_t, 3> origin{};
+  /// How many texels; 0: all up to the image's end.
+  std::array<size_t, 3> region{};
 };
 
 /// Shared virtual memory of an application, from clSVMAlloc() with the context that tuff was given.

@@ -74,9 +74,8 @@ cl_mem buffer_beneath(const Context& c, cl_mem object) {
   if (beneath && of_memory<cl_mem_object_type>(c, beneath, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
     return beneath;
   fail<InvalidArgument>(
-      "{}: from_blob: an image has no order of elements: copy it with "
-      "clEnqueueCopyImageToBuffer(), "
-      "or create it over a buffer",
+      "{}: from_blob: an image that was not created over a buffer has no order of elements: "
+      "from_image() copies it",
       c.name);
 }
 
@@ -103,7 +102,30 @@ void require_whole_elements(const Context& c, uint64_t at, size_t element_bytes)
         element_bytes);
 }
 
+// Objects of drivers begin with the driver's table of functions (cl_khr_icd, 1.4). What does not
+// may be a pointer to anything, and to ask a driver about it would end the process.
+bool is_of_driver(const Context& c, uint64_t handle) {
+  if (handle == 0 || handle % alignof(void*) != 0) return false;
+  return *reinterpret_cast<void* const*>(handle) == *reinterpret_cast<void* const*>(c.handle);
+}
+
 }  // namespace
+
+hcq::Device::NativePart ClDevice::native_part(const hcq::Span& span) {
+  const Memory::Part part = memory_.object_of(span);
+  return {reinterpret_cast<uint64_t>(part.object), part.offset};
+}
+
+std::optional<hcq::Device::NativeBlock> ClDevice::block_over(uint64_t handle) {
+  if (!is_of_driver(*context_, handle)) return std::nullopt;
+  const OpenclBlock over =
+      opencl_block_over(*this, {.buffer = reinterpret_cast<cl_mem>(handle)}, 1);
+  return NativeBlock{.block = over.block,
+                     .at = over.at,
+                     .release = [this, block = over.block] { unmap_block(block); },
+                     .read_only = over.read_only};
+}
+
 }  // namespace opencl
 
 std::unique_ptr<hcq::Device> opencl_open_lent(const interop::OpenclApplication& a,
@@ -135,8 +157,9 @@ OpenclBlock opencl_block_over(hcq::Device& device, const interop::OpenclBuffer& 
   if (flags & CL_MEM_USE_HOST_PTR)
     require_whole_elements(
         c, reinterpret_cast<uint64_t>(of_memory<void*>(c, buffer, CL_MEM_HOST_PTR)), element_bytes);
-  return {d.memory().adopt(buffer, of_memory<size_t>(c, buffer, CL_MEM_SIZE)),
-          bool(flags & CL_MEM_READ_ONLY)};
+  const Memory::Adopted adopted =
+      d.memory().adopt(buffer, of_memory<size_t>(c, buffer, CL_MEM_SIZE));
+  return {adopted.block, adopted.at, bool(flags & CL_MEM_READ_ONLY)};
 }
 
 hcq::MemoryBlock opencl_block_over(hcq::Device& device, const interop::OpenclSvm& m,

@@ -34,6 +34,9 @@ class ClDevice final : public hcq::Device {
     fail_if_lost();
     return load_programs(context_, binaries);
   }
+  // In interop.cpp: memory objects that others in the process know.
+  hcq::Device::NativePart native_part(const hcq::Span& span) override;
+  std::optional<NativeBlock> block_over(uint64_t handle) override;
   ClQueue& compute_queue() override { return queue_; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
     return std::make_unique<ClSignal>(events_, value);

@@ -5,6 +5,7 @@ set(TUFF_OPENCL_SOURCES
   opencl/binary_cache.cpp
   opencl/context.cpp
   opencl/facts.cpp
+  opencl/images.cpp
   opencl/interop.cpp
   opencl/memory.cpp
   opencl/opencl_device.cpp
