@@ -7,7 +7,7 @@
 
 namespace tuff::python::dlpack {
 
-enum DeviceType : int32_t { kCpu = 1, kVulkan = 7 };
+enum DeviceType : int32_t { kCpu = 1, kOpencl = 4, kVulkan = 7 };
 struct Device {
   int32_t type;
   int32_t id;
@@ -21,7 +21,9 @@ struct DataType {
 };
 
 struct Tensor {
-  void* data;  // the address on the CPU; on Vulkan opaque to the specification: here the VkBuffer
+  // The address on the CPU; with OpenCL the cl_mem, says dlpack.h of DLTensor::data; on Vulkan
+  // opaque to the specification: here the VkBuffer.
+  void* data;
   Device device;
   int32_t ndim;
   DataType dtype;

@@ -44,16 +44,33 @@ dlpack::DataType type_of(DType t) {
 
 // ---- devices
 
+// Whose memory is a handle of the driver.
+struct DriverRow {
+  dlpack::DeviceType type;
+  std::string_view prefix;  // of tuff's names
+  const char* object;       // the type of the handle
+  uint64_t alignment;       // of a tensor in it, in bytes; 0: an element's
+};
+constexpr DriverRow kDrivers[] = {{dlpack::kVulkan, "VULKAN:", "VkBuffer", 64},
+                                  {dlpack::kOpencl, "CL:", "cl_mem", 0}};
+
+const DriverRow* driver_of(int32_t device_type) {
+  for (const DriverRow& row : kDrivers)
+    if (row.type == device_type) return &row;
+  return nullptr;
+}
+
 // Of "CPU" and of the devices VULKAN:0 ... that tuff has opened; others have no number of DLPack's.
 std::optional<dlpack::Device> device_of(const std::string& name) {
-  constexpr std::string_view kVulkan = "VULKAN:";
   if (name == "CPU") return dlpack::Device{dlpack::kCpu, 0};
-  if (!name.starts_with(kVulkan)) return std::nullopt;
-  int32_t id = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kVulkan.size(), end, id);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return dlpack::Device{dlpack::kVulkan, id};
+  for (const DriverRow& row : kDrivers) {
+    if (!name.starts_with(row.prefix)) continue;
+    int32_t id = 0;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + row.prefix.size(), end, id);
+    if (error == std::errc() && stop == end) return dlpack::Device{row.type, id};
+  }
+  return std::nullopt;
 }
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -85,16 +102,16 @@ std::unique_ptr<Exported<Managed>> exported(const Tensor& t) {
   e->strides.assign(e->shape.size(), 1);
   for (size_t i = e->shape.size(); i-- > 1;) e->strides[i - 1] = e->strides[i] * e->shape[i];
   const dlpack::Device device = require_device(t);
-  const hcq::Span span = e->memory->span();
   const bool on_host = device.type == dlpack::kCpu;
-  e->managed.dl_tensor = {
-      .data = on_host ? t.data_ptr() : reinterpret_cast<void*>(span.block->native),
-      .device = device,
-      .ndim = int32_t(e->shape.size()),
-      .dtype = type_of(t.dtype()),
-      .shape = e->shape.data(),
-      .strides = e->strides.data(),
-      .byte_offset = on_host ? 0 : span.offset};
+  hcq::Device::NativePart part;
+  if (!on_host) part = e->memory->on().hcq().native_part(e->memory->span());
+  e->managed.dl_tensor = {.data = on_host ? t.data_ptr() : reinterpret_cast<void*>(part.handle),
+                          .device = device,
+                          .ndim = int32_t(e->shape.size()),
+                          .dtype = type_of(t.dtype()),
+                          .shape = e->shape.data(),
+                          .strides = e->strides.data(),
+                          .byte_offset = part.offset};
   e->managed.manager_ctx = e.get();
   e->managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->manager_ctx); };
   return e;
@@ -154,32 +171,43 @@ py::object to_dlpack(Tensor given, const py::object& stream,
 
 // ---- import
 
-// Whose VkBuffer another library means cannot be asked: it has to be one that tuff knows.
-Tensor over_vulkan_buffer(const dlpack::Tensor& d, const Sizes& shape, const BlobOptions& blob) {
-  constexpr uint64_t kViewAlignment = 64;
+// Whose handle another library means the driver cannot be asked: it has to be one that tuff knows,
+// or, of OpenCL, an object of the device's context.
+Tensor over_native(const DriverRow& driver, const dlpack::Tensor& d, const Sizes& shape,
+                   const BlobOptions& blob) {
+  const DType dtype = dtype_of(d.dtype);
+  const uint64_t alignment = driver.alignment ? driver.alignment : size_bytes(dtype);
   const std::shared_ptr<engine::Device> device =
-      engine::Device::get(fmt::format("VULKAN:{}", d.device.id));
-  const auto block = device->hcq().allocator().block_with(reinterpret_cast<uint64_t>(d.data));
-  if (!block)
-    fail<Unsupported>(
-        "from_dlpack: {} is no VkBuffer that {} knows: in C++, interop::from_blob() takes it",
-        d.data, device->name());
+      engine::Device::get(fmt::format("{}{}", driver.prefix, d.device.id));
   const auto make = [&](int64_t count, size_t lead) {
-    const uint64_t bytes = uint64_t(count) * size_bytes(dtype_of(d.dtype));
-    if (lead > d.byte_offset || d.byte_offset - lead > block->size_bytes ||
-        bytes > block->size_bytes - (d.byte_offset - lead))
-      fail<InvalidArgument>("from_dlpack: {} bytes at byte {} of a buffer of {}", bytes,
-                            d.byte_offset, block->size_bytes);
-    if ((d.byte_offset - lead) % kViewAlignment != 0)
-      fail<InvalidArgument>("from_dlpack: a tensor at byte {} of a buffer, not a multiple of {}",
-                            d.byte_offset - lead, kViewAlignment);
-    engine::LentMemory memory{.block = *block, .offset = d.byte_offset - lead};
-    memory.release = [deleter = blob.deleter] { deleter(nullptr); };
-    memory.read_only = blob.read_only;
-    return make_ref<engine::Buffer>(device, dtype_of(d.dtype), count, std::move(memory));
+    const auto over = device->hcq().block_over(reinterpret_cast<uint64_t>(d.data));
+    if (!over)
+      fail<Unsupported>(
+          "from_dlpack: {} is no {} that {} knows: in C++, interop::from_blob() takes it", d.data,
+          driver.object, device->name());
+    const uint64_t bytes = uint64_t(count) * size_bytes(dtype),
+                   begin = d.byte_offset - lead - over->at;
+    try {
+      if (lead + over->at > d.byte_offset || begin > over->block.size_bytes ||
+          bytes > over->block.size_bytes - begin)
+        fail<InvalidArgument>("from_dlpack: {} bytes at byte {} of a buffer of {}", bytes,
+                              d.byte_offset, over->block.size_bytes);
+      if ((begin + over->at) % alignment != 0)
+        fail<InvalidArgument>("from_dlpack: a tensor at byte {} of a buffer, not a multiple of {}",
+                              begin + over->at, alignment);
+    } catch (...) {
+      if (over->release) over->release();
+      throw;
+    }
+    engine::LentMemory memory{.block = over->block, .offset = begin};
+    memory.release = [release = over->release, deleter = blob.deleter] {
+      if (release) release();
+      deleter(nullptr);
+    };
+    memory.read_only = blob.read_only || over->read_only;
+    return make_ref<engine::Buffer>(device, dtype, count, std::move(memory));
   };
-  const TensorOptions options{dtype_of(d.dtype), device->name()};
-  return detail::tensor_over({shape, blob, options}, make);
+  return detail::tensor_over({shape, blob, {dtype, device->name()}}, make);
 }
 
 Tensor over_host_memory(const dlpack::Tensor& d, const Sizes& shape, BlobOptions blob) {
@@ -188,10 +216,10 @@ Tensor over_host_memory(const dlpack::Tensor& d, const Sizes& shape, BlobOptions
 }
 
 void require_known(int32_t device_type) {
-  if (device_type != dlpack::kCpu && device_type != dlpack::kVulkan)
+  if (device_type != dlpack::kCpu && !driver_of(device_type))
     fail<Unsupported>(
-        "from_dlpack: memory of device type {}, neither the CPU's nor Vulkan's: move it there "
-        "first",
+        "from_dlpack: memory of device type {}, neither the CPU's nor Vulkan's nor OpenCL's: move "
+        "it there first",
         device_type);
 }
 
@@ -211,8 +239,9 @@ Tensor taken(py::handle capsule, const char* name, const char* used_name, bool r
       if (managed->deleter) managed->deleter(managed);
     });
   };
-  const Tensor t = d.device.type == dlpack::kCpu ? over_host_memory(d, shape, std::move(blob))
-                                                 : over_vulkan_buffer(d, shape, blob);
+  const DriverRow* driver = driver_of(d.device.type);
+  const Tensor t =
+      driver ? over_native(*driver, d, shape, blob) : over_host_memory(d, shape, std::move(blob));
   PyCapsule_SetName(capsule.ptr(), used_name);
   return t;
 }

@@ -44,6 +44,8 @@ struct CDialect {
 const CDialect& c_cpu();
 const CDialect& c_amdgpu();
 const CDialect& c_opencl();
+// With halves where the target has them; the prelude is the same.
+const CDialect& c_opencl(const Target& t);
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
 const std::string& c_shared_prelude();

@@ -1,14 +1,15 @@
 // The dialect for OpenCL drivers: OpenCL C 1.2 with its library. Nothing is compiled here: the
 // driver does that, so a Binary is the kernel's text, to which the device adds the prelude. A
 // buffer is an object and a byte offset into it, since objects alone can be bound where there are
-// no addresses; with addresses the offset is 0. F16 is held as bits, since cl_khr_fp16 is rare.
+// no addresses; with addresses the offset is 0. F16 is a type where the device has cl_khr_fp16,
+// else its bits.
 #include "render/c.h"
 
 namespace tuff::render {
 namespace {
 
-// TUFF_NO_F64 is defined for devices without doubles. Narrow floats are converted by integers, the
-// same everywhere.
+// TUFF_NO_F64 is defined for devices without doubles, TUFF_F16 for those with halves. Narrow floats
+// that are bits are converted by integers, the same everywhere.
 constexpr const char* kPrelude = R"c(#pragma OPENCL FP_CONTRACT OFF
 #ifndef TUFF_NO_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -17,6 +18,10 @@ typedef double f64;
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
 typedef int i32; typedef unsigned u32; typedef long i64; typedef unsigned long u64;
 typedef float f32;
+#ifdef TUFF_F16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+typedef half f16;
+#endif
 #define TUFF_KERNEL(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z)))
 #define TUFF_GLOBAL __global
 #define TUFF_SHARED(T, name, count) __local T name[count] __attribute__((aligned(16)))
@@ -33,6 +38,11 @@ typedef float f32;
 #define TUFF_MULADD_f32(a, b, c) ((a) * (b) + (c))
 #endif
 #define TUFF_MULADD_f64(a, b, c) fma(a, b, c)
+#ifdef FP_FAST_FMA_HALF
+#define TUFF_MULADD_f16(a, b, c) fma(a, b, c)
+#else
+#define TUFF_MULADD_f16(a, b, c) ((a) * (b) + (c))
+#endif
 /* Rounded to odd, so that a second rounding is exact: 24 bits, the last of them sticky. */
 static inline f32 f32_odd_of_u64(u64 x) {
   const i32 drop = max(40 - (i32)clz(x), 0);
@@ -40,6 +50,10 @@ static inline f32 f32_odd_of_u64(u64 x) {
   return (f32)(kept | (u64)(kept != x) << drop); }
 static inline f32 f32_odd_of_i64(i64 x) {
   return x < 0 ? -f32_odd_of_u64((u64)0 - (u64)x) : f32_odd_of_u64((u64)x); }
+#ifdef TUFF_F16
+static inline f32 f32_of_f16(f16 x) { return (f32)x; }
+static inline f16 f16_of_f32(f32 x) { return (f16)x; }
+#else
 static inline f32 f32_of_f16(u16 h) {
   const u32 em = h & 0x7fffu;
   const u32 normal = (em << 13) + 0x38000000u;
@@ -56,6 +70,7 @@ static inline u16 f16_of_f32(f32 f) {
   const u32 big = a > 0x7f800000u ? nan : 0x7c00u;
   const u32 bits = a < 0x38800000u ? tiny : a < 0x47800000u ? normal : big;
   return (u16)(bits | (x >> 16 & 0x8000u)); }
+#endif
 static inline f32 f32_of_bf16(u16 h) {
   const u32 x = (u32)h << 16;
   return as_float((x & 0x7fffffffu) > 0x7f800000u ? x | 0x400000u : x); }
@@ -85,6 +100,15 @@ const CDialect& c_opencl() {
                             .compile = nullptr,
                             .identity = identity};
   return row;
+}
+
+const CDialect& c_opencl(const Target& t) {
+  static const CDialect halves = [] {
+    CDialect row = c_opencl();
+    row.f16 = true;
+    return row;
+  }();
+  return t.features.f16 ? halves : c_opencl();
 }
 
 std::vector<Binary> pack_c_sources(std::span<const Source> sources, const Target&) {

@@ -42,7 +42,7 @@ constexpr Renderer kRenderers[] = {
     c_row<c_cpu>("c"),
     c_row<c_amdgpu>("amdgpu"),
     {"opencl",
-     [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_opencl(), k, t); },
+     [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_opencl(t), k, t); },
      pack_c_sources, true, [](const Target& t) { return c_identity(c_opencl(), t); }},
     {"spirv", render_spirv, pack_spirv, false, spirv_identity},
     {"null", render_null, compile_null, false, null_identity},

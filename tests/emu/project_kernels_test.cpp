@@ -113,9 +113,10 @@ void expect_llvm_reads_the_same() {
 TEST(ProjectKernels, ComputeWhatTheyMeanAndReadAsLlvmReadsThem) {
   ASSERT_EQ(testing::why_no_llvm(), "");
   const auto begin = std::chrono::steady_clock::now();
-  render::expect_shapes("amdgpu-gfx1100", interpreted);
-  render::expect_every_op_of_every_dtype(interpreted);
-  render::expect_hand_made_lists(interpreted);
+  const Target t = builtin_target("amdgpu-gfx1100");
+  render::expect_shapes(t, interpreted);
+  render::expect_every_op_of_every_dtype(t, interpreted);
+  render::expect_hand_made_lists(t, interpreted);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print("{} mnemonics executed, {} instructions in {:.1f} s; {} distinct ones decoded\n",
              seen.counts.size(), seen.executed, took.count(), seen.instructions.size());

@@ -58,8 +58,7 @@ std::vector<kernel::LinearKernel> lowered(const std::vector<AstCase>& cases, con
 
 }  // namespace
 
-void expect_shapes(const std::string& target, const MakeRunner& make) {
-  const Target t = builtin_target(target);
+void expect_shapes(const Target& t, const MakeRunner& make) {
   const std::vector<AstCase> cases = shaped_cases();
   const std::vector<kernel::LinearKernel> kernels = lowered(cases, t);
   const Compiled compiled(kernels, t, make);
@@ -67,14 +66,13 @@ void expect_shapes(const std::string& target, const MakeRunner& make) {
   for (const kernel::LinearKernel& k : kernels)
     multiplied += std::any_of(k.ops.begin(), k.ops.end(),
                               [](const graph::UOp& u) { return u->op == graph::Op::MatrixMulAdd; });
-  EXPECT_GE(multiplied, t.matrix_shapes.empty() ? 0 : t.subgroup_size == 64 ? 3 : 4) << target;
+  EXPECT_GE(multiplied, t.matrix_shapes.empty() ? 0 : t.subgroup_size == 64 ? 3 : 4) << t.arch;
   for (size_t i = 0; i < cases.size(); ++i)
     kernel::testing::expect_same(cases[i].ast, kernels[i], cases[i].tolerance,
-                                 target + ": " + cases[i].name, Compiled::run_now);
+                                 t.arch + ": " + cases[i].name, Compiled::run_now);
 }
 
-void expect_every_op_of_every_dtype(const MakeRunner& make) {
-  const Target t = builtin_target("amdgpu-gfx1100");
+void expect_every_op_of_every_dtype(const Target& t, const MakeRunner& make) {
   std::vector<kernel::testing::DtypeCase> cases;
   for (const DType type : kMemoryTypes) {
     for (const auto& c : kernel::testing::op_cases(type)) cases.push_back(c);
@@ -93,7 +91,7 @@ void expect_every_op_of_every_dtype(const MakeRunner& make) {
   }
 }
 
-void expect_hand_made_lists(const MakeRunner& make) {
+void expect_hand_made_lists(const Target& t, const MakeRunner& make) {
   std::vector<Case> cases = {{elementwise_kernel(), Values::Whole},
                              {matmul_kernel(), Values::Whole},
                              {row_sum_kernel(), Values::Whole, {5}},
@@ -103,7 +101,6 @@ void expect_hand_made_lists(const MakeRunner& make) {
                              {bool_kernel(4)}};
   for (const Case& c : integer_cases()) cases.push_back(c);
   for (const Case& c : float_cases()) cases.push_back(c);
-  const Target t = builtin_target("amdgpu-gfx1100");
   std::vector<kernel::LinearKernel> kernels;
   for (const Case& c : cases) kernels.push_back(c.kernel);
   const Compiled compiled(kernels, t, make);

@@ -1,6 +1,6 @@
-// What every runner of the AMDGPU dialect's kernels must compute: shapes, every op of every dtype,
-// hand-made lists, against the meaning of their ASTs and the evaluation of the lists. Called by the
-// tests that run the text on the host, and by those that interpret machine code.
+// What every runner of kernels of a dialect with workgroups must compute: shapes, every op of every
+// dtype, hand-made lists, against the meaning of their ASTs and the evaluation of the lists. Called
+// by the tests that run the text on the host, and by those that interpret machine code.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ class KernelRunner {
 using MakeRunner =
     std::function<std::unique_ptr<KernelRunner>(std::span<const Source>, const Target&)>;
 
-void expect_shapes(const std::string& target, const MakeRunner& make);
-void expect_every_op_of_every_dtype(const MakeRunner& make);
-void expect_hand_made_lists(const MakeRunner& make);
+void expect_shapes(const Target& target, const MakeRunner& make);
+void expect_every_op_of_every_dtype(const Target& target, const MakeRunner& make);
+void expect_hand_made_lists(const Target& target, const MakeRunner& make);
 
 }  // namespace tuff::render

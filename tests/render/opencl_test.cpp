@@ -25,9 +25,10 @@ void compare(const std::string& file, const std::string& text) {
   EXPECT_EQ(os::read_text(path), text) << file;
 }
 
-Target generic(bool doubles = false) {
+Target generic(bool doubles = false, bool halves = false) {
   Target t = builtin_target("opencl-generic");
   t.features.f64 = doubles;
+  t.features.f16 = halves;
   return t;
 }
 Source rendered(const kernel::LinearKernel& k, const Target& t) {
@@ -46,6 +47,8 @@ TEST(RenderOpencl, Goldens) {
       {"matmul.opencl.cl", kernel::lower(kernel::testing::matmul_ast(64, 64, 64), generic())},
   };
   for (const auto& k : kernels) compare(k.file, to_text(rendered(k.kernel, generic())));
+  compare("float_f16.opencl.cl",
+          to_text(rendered(float_kernel(DType::F16, 1), generic(false, true))));
 }
 
 // A Binary is the kernel's own text: whatever is loaded together shares one prelude.
@@ -60,7 +63,7 @@ TEST(RenderOpencl, BinariesAreTexts) {
 }
 
 // The first line of what clang has to say against it; empty: nothing.
-std::string refusal(const std::string& text, bool doubles) {
+std::string refusal(const std::string& text, bool doubles, bool halves = false) {
   const auto clang = os::find_program("clang-19");
   if (!clang) return "clang-19 was not found on PATH; install clang-19";
   std::vector<std::string> argv = {*clang,
@@ -74,6 +77,8 @@ std::string refusal(const std::string& text, bool doubles) {
                                    "-Wno-logical-not-parentheses"};
   // The target knows all extensions.
   if (!doubles) argv.insert(argv.end(), {"-DTUFF_NO_F64", "-Xclang", "-cl-ext=-cl_khr_fp64"});
+  argv.push_back(halves ? "-DTUFF_F16" : "-Xclang");
+  if (!halves) argv.push_back("-cl-ext=-cl_khr_fp16");
   argv.push_back("-");
   const os::ProcessResult r = os::Process(argv, text).wait();
   return r.exit_code == 0 ? "" : r.err.substr(0, 2000);
@@ -98,24 +103,31 @@ TEST(RenderOpencl, ClangTakesEveryForm) {
   }
 }
 
+// With halves as a type in the kernels that have them, and as bits.
 TEST(RenderOpencl, ClangTakesEveryOpOfEveryDtype) {
-  const Target t = generic(true);
-  std::map<std::string, std::string> texts;  // by symbol
-  const auto add = [&](const std::vector<kernel::testing::DtypeCase>& cases) {
-    for (const auto& c : cases) {
-      const Source s = rendered(kernel::lower(c.ast, t), t);
-      texts.emplace(s.symbol, s.text);
+  for (const bool halves : {false, true}) {
+    const Target t = generic(true, halves);
+    std::map<std::string, std::string> texts;  // by symbol
+    const auto add = [&](const std::vector<kernel::testing::DtypeCase>& cases) {
+      for (const auto& c : cases) {
+        const Source s = rendered(kernel::lower(c.ast, t), t);
+        texts.emplace(s.symbol, s.text);
+      }
+    };
+    for (const DType type : kMemoryTypes) {
+      add(kernel::testing::op_cases(type));
+      add(kernel::testing::storage_cases(type));
+      add(kernel::testing::cast_cases(type, kMemoryTypes));
     }
-  };
-  for (const DType type : kMemoryTypes) {
-    add(kernel::testing::op_cases(type));
-    add(kernel::testing::storage_cases(type));
-    add(kernel::testing::cast_cases(type, kMemoryTypes));
+    EXPECT_GE(texts.size(), 300u);
+    std::string all = c_opencl().prelude;
+    for (const auto& [symbol, text] : texts) all += text;
+    EXPECT_EQ(refusal(all, true, halves), "");
+    const auto computes = [](const auto& entry) {
+      return entry.second.find("const f16 v") != std::string::npos;
+    };
+    EXPECT_EQ(std::any_of(texts.begin(), texts.end(), computes), halves);
   }
-  EXPECT_GE(texts.size(), 300u);
-  std::string all = c_opencl().prelude;
-  for (const auto& [symbol, text] : texts) all += text;
-  EXPECT_EQ(refusal(all, true), "");
 }
 
 // Without doubles nothing may name them.

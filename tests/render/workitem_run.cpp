@@ -2,10 +2,12 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/check.h"
+#include "render/amdgpu_runs.h"
 #include "render/c.h"
 #include "render/clang_compiler.h"
 
@@ -19,13 +21,42 @@ struct Item {
   uint32_t (*shuffle)(uint32_t x, int32_t lane);
 };
 
-constexpr const char* kPrelude = R"c(
+constexpr const char* kItem = R"c(
 #pragma STDC FP_CONTRACT OFF
+struct item {
+  int group[3], local[3], lane, number;
+  void (*barrier)(void);
+  unsigned (*shuffle)(unsigned, int);
+};
+struct item* tuff_item;
+)c";
+
+// OpenCL C's words and as much of its library as kernels call, so that the dialect's own prelude is
+// what runs.
+constexpr const char* kOpenclLibrary = R"c(
+#define __kernel
+#define __global
+#define __local static
+#define reqd_work_group_size(x, y, z) visibility("default")
+#define half _Float16
+#define get_group_id(axis) tuff_item->group[axis]
+#define get_local_id(axis) tuff_item->local[axis]
+#define barrier(fences) tuff_item->barrier()
+#define as_float(x) (((union { unsigned a; float b; }){x}).b)
+#define as_uint(x) (((union { float a; unsigned b; }){x}).b)
+#define as_double(x) (((union { unsigned long a; double b; }){x}).b)
+#define clz(x) ((x) == 0 ? 64 : __builtin_clzl(x))
+#define max(a, b) __builtin_elementwise_max(a, b)
+#define fabs(x) __builtin_fabs(x)
+#define fma(a, b, c) __builtin_elementwise_fma(a, b, c)
+#define trunc(x) __builtin_elementwise_trunc(x)
+#define sqrt(x) __builtin_elementwise_sqrt(x)
+)c";
+
+constexpr const char* kPrelude = R"c(
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
 typedef int i32; typedef unsigned u32; typedef long i64; typedef unsigned long u64;
 typedef _Float16 f16; typedef float f32; typedef double f64;
-struct item { i32 group[3], local[3], lane, number; void (*barrier)(void); u32 (*shuffle)(u32, i32); };
-struct item* tuff_item;
 enum { axis_x, axis_y, axis_z };
 #define TUFF_KERNEL(x, y, z) __attribute__((visibility("default")))
 #define TUFF_GLOBAL
@@ -120,8 +151,9 @@ std::string family(const Target& t) {
 constexpr size_t kStackBytes = 1 << 18;
 
 using Kernel = void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                        uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-constexpr size_t kMostArguments = 12;
+                        uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                        uint64_t, uint64_t);
+constexpr size_t kMostArguments = 16;
 
 // One workgroup: its work-items run one after the other, each up to its next barrier or shuffle.
 class Workgroup {
@@ -182,7 +214,8 @@ class Workgroup {
   static void start() {
     Workgroup& w = *current;
     const auto& a = w.arguments_;
-    w.kernel_(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+    w.kernel_(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12],
+              a[13], a[14], a[15]);
     w.running_->done = true;
   }
   static void barrier() { swapcontext(&current->running_->context, &current->scheduler_); }
@@ -208,10 +241,14 @@ Workgroup* Workgroup::current = nullptr;
 }  // namespace
 
 WorkitemRun::WorkitemRun(std::span<const Source> sources, const Target& t)
-    : subgroup_size_(t.subgroup_size) {
-  std::string text =
-      fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}{}{}{}", subgroup_size_, family(t),
-                  kPrelude, c_shared_prelude(), kMatrixUnit, c_matrix_prelude());
+    : subgroup_size_(std::max(t.subgroup_size, 1u)), opencl_(t.renderer == "opencl") {
+  std::string text = kItem;
+  if (opencl_)
+    text += fmt::format("{}{}{}", t.features.f16 ? "#define TUFF_F16\n" : "", kOpenclLibrary,
+                        c_opencl().prelude);
+  else
+    text += fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}{}{}{}", subgroup_size_, family(t),
+                        kPrelude, c_shared_prelude(), kMatrixUnit, c_matrix_prelude());
   std::set<std::string> known;
   for (const Source& s : sources)
     if (known.insert(s.symbol).second) text += s.text;
@@ -234,13 +271,39 @@ void WorkitemRun::run(const Source& source, std::span<const uint64_t> buffers,
   const auto kernel = reinterpret_cast<Kernel>(library_->symbol(source.symbol.c_str()));
   auto** now = static_cast<Item**>(library_->symbol("tuff_item"));
   TUFF_CHECK(kernel && now, "kernel {} is not in the library", source.symbol);
-  std::vector<uint64_t> arguments(buffers.begin(), buffers.end());
+  std::vector<uint64_t> arguments;
+  for (const uint64_t b : buffers) {
+    arguments.push_back(b);
+    if (opencl_) arguments.push_back(0);  // bytes into it
+  }
   for (const int32_t s : scalars) arguments.push_back(static_cast<uint32_t>(s));
   TUFF_CHECK(arguments.size() <= kMostArguments, "{} arguments", arguments.size());
   Workgroup workgroup(kernel, now, arguments, source.local, subgroup_size_);
   for (uint32_t z = 0; z < groups[2]; ++z)
     for (uint32_t y = 0; y < groups[1]; ++y)
       for (uint32_t x = 0; x < groups[0]; ++x) workgroup.run({int32_t(x), int32_t(y), int32_t(z)});
+}
+
+namespace {
+
+class HostRunner : public KernelRunner {
+ public:
+  HostRunner(std::span<const Source> sources, const Target& t) : run_(sources, t) {}
+  void run(const Source& source, std::span<const std::span<uint8_t>> buffers,
+           std::span<const int32_t> scalars, std::array<uint32_t, 3> groups) override {
+    std::vector<uint64_t> addresses;
+    for (const auto& b : buffers) addresses.push_back(reinterpret_cast<uint64_t>(b.data()));
+    run_.run(source, addresses, scalars, groups);
+  }
+
+ private:
+  WorkitemRun run_;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelRunner> on_the_host(std::span<const Source> sources, const Target& t) {
+  return std::make_unique<HostRunner>(sources, t);
 }
 
 }  // namespace tuff::render

@@ -1,6 +1,7 @@
 // Runs the text of dialects with workgroups on the host: compiled as C against a prelude of the
 // tests' own, each work-item a stack of its own, which changes at barriers and shuffles. So what a
-// kernel computes is seen without a GPU; what the real prelude says is not.
+// kernel computes is seen without a GPU; what the real prelude says is not, but for OpenCL's, which
+// runs over the tests' library.
 #pragma once
 
 #include <map>
@@ -27,6 +28,11 @@ class WorkitemRun {
  private:
   std::optional<os::Library> library_;
   uint32_t subgroup_size_;
+  bool opencl_;
 };
+
+// The same as a runner of all of a dialect's kernels (amdgpu_runs.h).
+class KernelRunner;
+std::unique_ptr<KernelRunner> on_the_host(std::span<const Source> sources, const Target& t);
 
 }  // namespace tuff::render

@@ -12,7 +12,7 @@ namespace {
 
 // The features of TUFF_CL_DISABLE.
 struct Disabled {
-  bool svm = false, fine_svm = false, f64 = false;
+  bool svm = false, fine_svm = false, f64 = false, f16 = false;
 };
 
 Disabled disabled_features() {
@@ -27,9 +27,11 @@ Disabled disabled_features() {
       out.fine_svm = true;
     } else if (word == "f64") {
       out.f64 = true;
+    } else if (word == "f16") {
+      out.f16 = true;
     } else {
       fail<InvalidArgument>(
-          "TUFF_CL_DISABLE: there is no feature '{}'; there are svm, fine-svm, f64", word);
+          "TUFF_CL_DISABLE: there is no feature '{}'; there are svm, fine-svm, f64, f16", word);
     }
     at = end + 1;
   }
@@ -139,6 +141,8 @@ Facts gather_facts(const ClApi& api, cl_device_id id, const std::string& platfor
   read_limits(api, f);
   // Before OpenCL 1.2 made it optional core, doubles were the extension's.
   if (disabled.f64) f.f64 = 0;
+  if (has_extension(f, "cl_khr_fp16") && !disabled.f16)
+    f.f16 = number<cl_device_fp_config>(api, id, CL_DEVICE_HALF_FP_CONFIG);
   f.keeps_programs = f.platform == "Portable Computing Language";
   f.tier = tier_of(api, f, disabled);
   f.missing = why_unusable(api, f);
@@ -213,6 +217,7 @@ std::string Facts::build_options() const {
   std::string out = opencl_c >= 102 ? "-cl-std=CL1.2" : "";
   if (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) out += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (f64 == 0) out += " -DTUFF_NO_F64";
+  if (has_f16()) out += " -DTUFF_F16";
   // Its LLVM makes intrinsics of absolute values and extrema that 21.10 then does not know.
   if (platform == "Oclgrind") out += " -cl-opt-disable";
   return out;
@@ -266,7 +271,8 @@ hcq::DeviceInfo describe(const Facts& f, const std::string& name) {
   info.memory_bytes = f.memory_bytes;
   info.features = {{"compute_units", std::to_string(f.compute_units)},
                    {"memory", opencl::name(f.tier)},
-                   {"f64", f.f64 ? "yes" : "no"}};
+                   {"f64", f.f64 ? "yes" : "no"},
+                   {"f16", f.has_f16() ? "yes" : "no"}};
   return info;
 }
 
@@ -300,6 +306,7 @@ Target target_of(const Facts& f) {
   features.storage8 = features.storage16 = true;
   features.f16_casts = features.u32_to_f32 = true;
   features.f64 = f.f64 != 0;
+  features.f16 = f.has_f16();
   features.device_address = f.tier != MemoryTier::Buffers;
   features.signed_zero_inf_nan = f.f32 & CL_FP_INF_NAN;
   features.known_zero_products = true;

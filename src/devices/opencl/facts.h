@@ -31,7 +31,7 @@ struct Facts {
   std::array<size_t, 3> max_local{1, 1, 1};
   uint64_t memory_bytes = 0, allocation_bytes = 0, local_bytes = 0, cache_bytes = 0;
   size_t parameter_bytes = 0;
-  cl_device_fp_config f32 = 0, f64 = 0;
+  cl_device_fp_config f16 = 0, f32 = 0, f64 = 0;
   MemoryTier tier = MemoryTier::Buffers;
   // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a
   // binary it compiles every kernel once more, for launches that nobody has asked for.
@@ -41,6 +41,11 @@ struct Facts {
   bool usable() const { return missing.empty(); }
   // PoCL and Oclgrind are CPUs whatever else they claim.
   bool hardware() const { return !(type & CL_DEVICE_TYPE_CPU); }
+  // Halves that round as tuff's do and keep what is small: others are computed as floats.
+  bool has_f16() const {
+    constexpr cl_device_fp_config kNeeded = CL_FP_ROUND_TO_NEAREST | CL_FP_INF_NAN | CL_FP_DENORM;
+    return (f16 & kNeeded) == kNeeded;
+  }
   int rank() const { return !hardware() ? 40 : type & CL_DEVICE_TYPE_GPU ? 150 : 140; }
   std::string build_options() const;
 };
