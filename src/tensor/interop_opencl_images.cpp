@@ -6,6 +6,7 @@
 #include "devices/opencl_interop.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/lent_device.h"
 
 namespace tuff::interop {
 namespace {
@@ -32,8 +33,8 @@ Tensor from_image(const OpenclImage& image, const std::string& device) {
 }
 
 void copy_to_image(const Tensor& tensor, const OpenclImage& image) {
-  if (!tensor.defined()) fail<InvalidArgument>("copy_to_image: an undefined tensor");
-  const std::shared_ptr<engine::Device> on = engine::Device::get(tensor.device());
+  const std::shared_ptr<engine::Device> on =
+      detail::realized_on("CL", "copy_to_image", tensor).device;
   const devices::OpenclTexels texels = devices::opencl_texels(on->hcq(), image);
   if (tensor.dtype() != texels.dtype)
     fail<InvalidArgument>("copy_to_image: a tensor of {} into an image of {}: cast() it",
