@@ -7,7 +7,8 @@ import unittest
 import numpy as np
 
 import tuff
-from dlpack_test import Legacy, Producer, Versioned, name_of, pointer_of, settle, take
+import dlpack_test
+from dlpack_test import Legacy, Producer, Versioned, name_of, pointer_of, take
 
 # ---- as much of OpenCL as a consumer needs
 
@@ -55,6 +56,13 @@ class Library:
         data = (ctypes.c_float * len(values))(*values)
         return CL.clCreateBuffer(p(context or self.context), ctypes.c_uint64(flags | COPY_HOST_PTR),
                                  ctypes.c_size_t(4 * len(values)), data, None)
+
+
+def settle():
+    """What the device holds goes back when it is done and somebody asks it for memory."""
+    for _ in range(2):
+        (tuff.ones(1, device="CL:0") + 1).tolist()
+    dlpack_test.settle()
 
 
 def references(mem):
@@ -227,7 +235,6 @@ class OpenCL(unittest.TestCase):
                 (tuff.Unsupported, "no cl_mem that CL:0 knows", self.produced(12345, 2)),
                 (tuff.Unsupported, "no cl_mem that CL:0 knows", self.produced(None, 2)),
                 (tuff.Unsupported, "no cl_mem that CL:0 knows", self.produced(none.ctypes.data, 2)),
-                (tuff.InvalidArgument, "no memory object", self.produced(library.queue, 2)),
                 (tuff.InvalidArgument, "another context", self.produced(foreign, 2)),
                 (tuff.InvalidArgument, "CL_MEM_WRITE_ONLY", self.produced(written, 2)),
                 (tuff.InvalidArgument, "buffer of 16", self.produced(mem, 5)),
