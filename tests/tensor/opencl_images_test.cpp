@@ -386,11 +386,33 @@ TEST_P(OpenclImages, ARefusedCopyLeavesTheDeviceAsItWas) {
   EXPECT_EQ((Tensor::ones({2}, on()) + 1).to_vector<float>(), (std::vector<float>{2, 2}));
 }
 
+// Memory of tensors that is shared virtual memory gets an object when one is first wanted.
+cl_mem CL_API_CALL no_buffer(cl_context, cl_mem_flags, size_t, void*, cl_int* code) {
+  *code = CL_INVALID_HOST_PTR;
+  return nullptr;
+}
+
+class OpenclSvmImages : public OpenclImages {};
+
+TEST_P(OpenclSvmImages, ADriverThatMakesNoObjectOverIt) {
+  devices::ClApi& api = devices::opencl_api(engine::Device::get(device)->hcq());
+  const Shape& s = kShapes[2];
+  cl_mem m = image(s, {CL_R, CL_FLOAT});
+  const Tensor t = (Tensor::ones({4, 5, 1}, on()) * 3).realize();
+  const auto real = api.clCreateBuffer;
+  api.clCreateBuffer = no_buffer;
+  expect_error<Unsupported>("TUFF_CL_DISABLE=svm", [&] { copy_to_image(t, {m}); });
+  api.clCreateBuffer = real;
+  copy_to_image(t, {m});
+  EXPECT_EQ(read<float>(m, s, 20), std::vector<float>(20, 3));
+}
+
 std::string tier_name(const testing::TestParamInfo<const char*>& info) {
   const std::string disabled = info.param;
   return disabled.empty() ? "Addresses" : disabled == "svm" ? "Buffers" : "Coarse";
 }
 INSTANTIATE_TEST_SUITE_P(Tiers, OpenclImages, testing::Values("", "svm", "fine-svm"), tier_name);
+INSTANTIATE_TEST_SUITE_P(Tiers, OpenclSvmImages, testing::Values("", "fine-svm"), tier_name);
 
 // Shared virtual memory of the application lies in no memory object.
 TEST(OpenclImageSources, SharedVirtualMemoryOfTheApplication) {
