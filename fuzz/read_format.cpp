@@ -10,6 +10,7 @@
 #include "io/formats/pytorch.h"
 #include "io/formats/read_all.h"
 #include "io/formats/safetensors.h"
+#include "io/formats/sample_files.h"
 
 using namespace tuff::io;
 
@@ -33,12 +34,8 @@ namespace {
     return;
   }
   const std::vector<uint8_t> pickle = s.bytes(0, s.size_bytes());
-  std::vector<uint8_t> file;
-  ZipWriter zip([&](std::span<const uint8_t> b) { file.insert(file.end(), b.begin(), b.end()); });
-  zip.add("a/data.pkl", pickle, {}, false);
-  zip.add("a/data/0", std::vector<uint8_t>(32), {}, false);
-  zip.add("a/data/1", std::vector<uint8_t>(7), {}, false);
-  zip.finish();
+  const Bytes file =
+      zip_file({{"a/data.pkl", pickle}, {"a/data/0", Bytes(32)}, {"a/data/1", Bytes(7)}});
   const MemoryBytes archive("damaged", file);
   touch(archive, read_pytorch(archive, read_zip_directory(archive), "x"));
 }

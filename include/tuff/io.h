@@ -2,6 +2,7 @@
 // by users, `tuff inspect` and `tuff convert`. Must never know of graphs or devices.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -78,11 +79,18 @@ TensorDict load(const std::string& path, const LoadOptions& options = {});
 /// How save() writes.
 struct SaveOptions {
   bool compress = false;  ///< .npz: deflated instead of stored
+  /// Called after each piece with the bytes of contents that were written and those of all tensors.
+  /// What it throws ends the saving, and nothing has changed.
+  std::function<void(uint64_t written, uint64_t total)> progress = {};
 };
 
 /// Writes .safetensors, .npz or .npy (of one tensor), told by the name's ending. The file is whole
-/// or as it was before. safetensors keeps metadata, as texts. InvalidArgument for another ending
-/// and for what the format does not hold; IoError where it cannot be written.
+/// or as it was before; it may be one that tensors of the dictionary are read from. What killed
+/// processes have left beside it is removed. Memory of the host is needed for pieces of a tensor
+/// alone: of a loaded one that was not used yet the contents go from file to file, and what is
+/// computed from such tensors is computed and forgotten, one after the other. safetensors keeps
+/// metadata, as texts. InvalidArgument for another ending and for what the format does not hold;
+/// IoError where it cannot be written.
 void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options = {});
 
 }  // namespace tuff

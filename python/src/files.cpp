@@ -67,13 +67,19 @@ TensorDict from_dict(const py::dict& tensors) {
 void save_dict(const Path& path, const TensorDict& given, const py::dict& metadata, bool compress) {
   TensorDict d;
   for (const std::string& name : given.names()) {
-    d.set(name, item(given, name));
-    wait_for(d.at(name));
+    const Tensor t = item(given, name);
+    if (t.is_realized()) wait_for(t);
+    d.set(name, t);
   }
   for (const auto& [key, value] : given.metadata()) d.set_metadata(key, value);
   for (const auto& [key, value] : metadata)
     d.set_metadata(key.cast<std::string>(), from_python(value));
-  save(path.string(), d, {.compress = compress});
+  const auto interruptible = [](uint64_t, uint64_t) {
+    const py::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
+  const py::gil_scoped_release others;
+  save(path.string(), d, {.compress = compress, .progress = interruptible});
 }
 
 }  // namespace

@@ -31,8 +31,16 @@ const char* write_remedy(int error) {
     case ENOSPC: return "; free space on its file system, or write elsewhere";
     case EDQUOT: return "; your quota there is used up: free space, or write elsewhere";
     case EFBIG: return "; its file system, or ulimit -f, allows no longer file";
+    case ENOENT: return "; its folder is not there: make it, or write elsewhere";
+    case EROFS: return "; its file system is read-only: write elsewhere";
+    case EACCES:
+    case EPERM: return "; you may not write there: write elsewhere, or change permissions";
     default: return "";
   }
+}
+
+[[noreturn]] void fail_target(const std::string& target, int error) {
+  fail<IoError>("cannot write '{}': {}{}", target, std::strerror(error), write_remedy(error));
 }
 
 // What is beside the target is nobody's concern and gone.
@@ -98,7 +106,7 @@ class Temporary {
     for (int attempt = 0; attempt == 0 || (!file_.has_name() && attempt < 8); ++attempt) {
       path_ = temporary_beside(target);
       file_ = Descriptor(path_, O_WRONLY | O_CREAT | O_EXCL);
-      if (!file_.is_open()) fail_errno("cannot write", target, errno);
+      if (!file_.is_open()) fail_target(target, errno);
       file_.lock();
     }
   }
@@ -108,7 +116,7 @@ class Temporary {
   Temporary(const Temporary&) = delete;
   int get() const { return file_.get(); }
   void rename_to(const std::string& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) fail_errno("cannot write", target, errno);
+    if (::rename(path_.c_str(), target.c_str()) != 0) fail_target(target, errno);
     path_.clear();
   }
 
@@ -143,6 +151,20 @@ void OutputFile::write(std::span<const uint8_t> bytes) {
   }
 }
 
+void OutputFile::replace(uint64_t offset, std::span<const uint8_t> bytes) {
+  TUFF_CHECK(offset <= offset_ && bytes.size() <= offset_ - offset);
+  const auto& [path, temporary, fault] = *state_;
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(temporary.get(), bytes.data(), bytes.size(), off_t(offset));
+    if (n >= 0) {
+      bytes = bytes.subspan(size_t(n));
+      offset += uint64_t(n);
+    } else if (errno != EINTR) {
+      fail_write(path, offset, errno);
+    }
+  }
+}
+
 void OutputFile::commit(bool sync_folder) {
   auto& [path, temporary, fault] = *state_;
   fault.before("sync");
@@ -164,7 +186,7 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 void require_writable(const std::string& path) {
-  if (is_directory(path)) fail_errno("cannot write", path, EISDIR);
+  if (is_directory(path)) fail_target(path, EISDIR);
   const Temporary probe(path);
 }
 

@@ -18,6 +18,8 @@ class OutputFile {
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   void write(std::span<const uint8_t> bytes);
+  // Over bytes that were written.
+  void replace(uint64_t offset, std::span<const uint8_t> bytes);
   uint64_t offset() const { return offset_; }
   // Without the folder's sync a loss of power may bring the file of before back, whole.
   void commit(bool sync_folder = true);

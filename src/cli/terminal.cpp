@@ -24,9 +24,9 @@ Style style_of(int fd) {
 Style Style::of_stdout() { return style_of(kStdout); }
 Style Style::of_stderr() { return style_of(kStderr); }
 
-ProgressBar::ProgressBar(std::string what, uint32_t steps)
+ProgressBar::ProgressBar(std::string what, uint64_t total)
     : what_(std::move(what)),
-      steps_(steps),
+      total_(total),
       style_(Style::of_stderr()),
       terminal_(os::is_terminal(kStderr)),
       next_ns_(os::monotonic_ns() + (terminal_ ? 0 : kLineNs)) {}
@@ -40,27 +40,21 @@ void ProgressBar::clear() {
   drawn_ = false;
 }
 
-bool ProgressBar::due(uint32_t step) {
+bool ProgressBar::due(uint64_t done) {
   const uint64_t now = os::monotonic_ns();
-  if (now < next_ns_ && !(terminal_ && step == steps_)) return false;
+  if (now < next_ns_ && !(terminal_ && done == total_)) return false;
   next_ns_ = now + (terminal_ ? kRedrawNs : kLineNs);
   return true;
 }
 
-void ProgressBar::update(uint32_t step, double loss, double step_ms) {
-  if (due(step)) draw(step, loss, step_ms);
-}
-
-void ProgressBar::draw(uint32_t step, double loss, double step_ms) {
-  const std::string facts =
-      fmt::format("step {}/{}  loss {:.4f}  {:.1f} ms/step", step, steps_, loss, step_ms);
+void ProgressBar::draw(uint64_t done, const std::string& facts) {
   if (!terminal_) {
     fmt::print(stderr, "{}: {}\n", what_, facts);
     return;
   }
   const int width = os::terminal_width(kStderr);
   const int room = std::clamp(width - int(what_.size() + facts.size()) - 6, 0, 40);
-  const int full = int(uint64_t(room) * step / std::max(1u, steps_));
+  const int full = int(double(room) * double(done) / double(std::max<uint64_t>(1, total_)));
   fmt::print(stderr, "\r\x1b[K{} {}{:=<{}}{}{:.<{}}{} {}", what_, style_.good, "", full,
              style_.plain + style_.dim, "", room - full, style_.plain, facts);
   std::fflush(stderr);

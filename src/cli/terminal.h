@@ -16,19 +16,23 @@ struct Style {
 
 class ProgressBar {
  public:
-  // `what`: short, in front of the bar.
-  ProgressBar(std::string what, uint32_t steps);
+  // `what`: short, in front of the bar, which is full at `total`.
+  ProgressBar(std::string what, uint64_t total);
   ~ProgressBar();  // leaves the line clean
   ProgressBar(const ProgressBar&) = delete;
   // At most ten redraws a second, or one line every ten seconds; otherwise costs a clock reading.
-  void update(uint32_t step, double loss, double step_ms);
+  // `facts()`: what stands behind the bar.
+  template <class Facts>
+  void update(uint64_t done, const Facts& facts) {
+    if (due(done)) draw(done, facts());
+  }
   void clear();  // before something else is printed to the terminal
 
  private:
-  bool due(uint32_t step);
-  void draw(uint32_t step, double loss, double step_ms);
+  bool due(uint64_t done);
+  void draw(uint64_t done, const std::string& facts);
   std::string what_;
-  uint32_t steps_;
+  uint64_t total_;
   Style style_;
   bool terminal_, drawn_ = false;
   uint64_t next_ns_;

@@ -21,19 +21,20 @@ void raise(std::atomic<uint64_t>& use, uint64_t value) {
 constexpr size_t kStagedBytes = 16 << 20;
 
 void fill(hcq::Device& device, const hcq::Span& to, const Contents& contents) {
-  const auto read = [&](uint64_t offset, std::span<std::byte> into) {
-    if (!contents.source) return contents.read(offset, into);
-    const hcq::Span from = contents.source->span().sub(offset, into.size());
-    contents.source->on().hcq().download(from, into.data());
-  };
-  if (std::byte* host = to.host()) return read(0, {host, to.size_bytes});
-  if (contents.source || contents.in_pieces) return device.upload_pieces(to, kStagedBytes, read);
-  std::vector<std::byte> whole(to.size_bytes);
-  contents.read(0, whole);
-  device.upload(to, whole.data());
+  const Contents::Reader read = contents.begin();
+  if (std::byte* host = to.host()) return read({host, to.size_bytes});
+  device.upload_pieces(to, kStagedBytes, [&](size_t, std::span<std::byte> piece) { read(piece); });
 }
 
 }  // namespace
+
+Contents::Reader Contents::begin() const {
+  if (!source) return open();
+  return [from = source.get(), offset = uint64_t{0}](std::span<std::byte> piece) mutable {
+    from->on().hcq().download(from->span().sub(offset, piece.size()), piece.data());
+    offset += piece.size();
+  };
+}
 
 std::atomic<uint64_t> Buffer::with_origin_{0};
 
@@ -119,6 +120,11 @@ bool Buffer::deferred() const {
   const Buffer& r = root();
   std::lock_guard lock(r.mutex_);
   return bool(r.contents_);
+}
+
+std::shared_ptr<const Contents> Buffer::unread() const {
+  std::lock_guard lock(mutex_);
+  return contents_;
 }
 
 bool Buffer::allocated() const {

@@ -42,12 +42,13 @@ struct FileRange {
 
 class Buffer;
 
-// What a Buffer holds once it is needed: another Buffer's bytes, of a file, or what a function
-// gives, from the front to the back or all at once.
+// What a Buffer holds once it is needed: another Buffer's bytes, of a file, or what somebody reads.
 struct Contents {
+  // Fills piece after piece, from the front to the back; all but the last are multiples of 8 bytes.
+  using Reader = std::function<void(std::span<std::byte> piece)>;
   Ref<Buffer> source = {};
-  std::function<void(uint64_t offset, std::span<std::byte> into)> read = {};
-  bool in_pieces = true;  // read() may be asked for less than all
+  std::function<Reader()> open = {};  // where there is no source
+  Reader begin() const;               // of either; both have to outlive it
 };
 
 class Buffer : public graph::Storage {
@@ -72,6 +73,9 @@ class Buffer : public graph::Storage {
   bool allocated() const;
   // Has contents that were not read yet.
   bool deferred() const;
+  // Those contents, for who wants the bytes and no memory; null for a view, and once they were
+  // read.
+  std::shared_ptr<const Contents> unread() const;
   const Buffer& root() const { return base_ ? *base_ : *this; }
   uint64_t byte_offset() const { return offset_; }
   // Nobody writes it: who owns the memory has forbidden it.

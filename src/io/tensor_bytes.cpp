@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "io/dequantize.h"
 #include "io/formats/zip.h"
@@ -79,35 +80,59 @@ Tensor in_order(const Tensor& walked, const std::vector<Axis>& axes, const Tenso
 
 }  // namespace
 
-bool TensorBytes::reads_in_pieces(const TensorEntry& entry) const {
-  if (!entry.member) return true;
+bool TensorBytes::is_verified(const TensorEntry& entry) const {
   const std::lock_guard lock(mutex_);
-  return !members_[*entry.member].deflated && verified_.contains(*entry.member);
+  return verified_.contains(*entry.member);
 }
 
-void TensorBytes::read(const TensorEntry& entry, uint64_t offset, std::span<uint8_t> into) const {
-  offset += entry.offset;
-  const ZipMember* member = entry.member ? &members_[*entry.member] : nullptr;
-  const bool stream = member && !reads_in_pieces(entry);
-  if (stream)
-    read_zip_member(*source_, *member, offset, into);
-  else
-    source_->read(member ? member->offset + offset : offset, into);
-  if (const auto file = source_->file()) file->require_unchanged();
-  if (!stream) return;
-  const std::lock_guard lock(mutex_);
-  verified_.insert(*entry.member);
-}
+// The bytes of an entry from its first to its last, as elements of this machine. A member whose
+// checksum nobody has compared is read to its end for that.
+class TensorBytes::EntryReader {
+ public:
+  EntryReader(std::shared_ptr<const TensorBytes> file, const TensorEntry& entry)
+      : file_(std::move(file)), entry_(entry), begin_(entry.offset) {
+    if (!entry.member) return;
+    const ZipMember& member = file_->members_[*entry.member];
+    begin_ += member.offset;
+    if (!member.deflated && file_->is_verified(entry)) return;
+    member_.emplace(*file_->source_, member);
+    member_->pass(entry.offset);
+  }
 
-void TensorBytes::read_elements(const TensorEntry& entry, uint64_t offset,
-                                std::span<uint8_t> into) const {
-  read(entry, offset, into);
-  if (entry.big_endian) swap_bytes(into, size_bytes(entry.dtype));
-  if (entry.dtype != DType::Bool) return;
-  const auto bad = std::ranges::find_if(into, [](uint8_t b) { return b > 1; });
-  if (bad != into.end())
-    fail_at(*source_, entry.offset + offset + uint64_t(bad - into.begin()),
-            "'{}' has a bool of {}; 0 and 1 are bools", shown(entry.name), *bad);
+  void fill(std::span<uint8_t> piece) {
+    const ByteSource& source = *file_->source_;
+    if (member_)
+      member_->fill(piece);
+    else
+      source.read(begin_ + at_, piece);
+    const uint64_t piece_at = entry_.offset + at_;
+    at_ += piece.size();
+    if (member_ && at_ == entry_.size_bytes) verify();
+    if (const auto file = source.file()) file->require_unchanged();
+    if (entry_.big_endian) swap_bytes(piece, size_bytes(entry_.dtype));
+    if (entry_.dtype != DType::Bool) return;
+    const auto bad = std::ranges::find_if(piece, [](uint8_t b) { return b > 1; });
+    if (bad != piece.end())
+      fail_at(source, piece_at + uint64_t(bad - piece.begin()),
+              "'{}' has a bool of {}; 0 and 1 are bools", shown(entry_.name), *bad);
+  }
+
+ private:
+  void verify() {
+    member_->finish();
+    const std::lock_guard lock(file_->mutex_);
+    file_->verified_.insert(*entry_.member);
+  }
+  std::shared_ptr<const TensorBytes> file_;
+  TensorEntry entry_;
+  std::optional<ZipMemberReader> member_;
+  uint64_t begin_, at_ = 0;
+};
+
+engine::Contents::Reader TensorBytes::open(const TensorEntry& entry) const {
+  auto reader = std::make_shared<EntryReader>(shared_from_this(), entry);
+  return
+      [reader = std::move(reader)](std::span<std::byte> piece) { reader->fill(as_uint8(piece)); };
 }
 
 Tensor TensorBytes::deferred(engine::Contents contents, DType dtype, const Sizes& sizes,
@@ -128,10 +153,7 @@ Tensor TensorBytes::row_major(const TensorEntry& entry, DType dtype, const Sizes
         engine::Device::get("DISK"), DType::U8, int64_t(entry.size_bytes),
         engine::FileRange{.file = file, .offset = entry.offset, .unchanged = true});
   } else {
-    contents.in_pieces = reads_in_pieces(entry);
-    contents.read = [self = shared_from_this(), entry](uint64_t offset, std::span<std::byte> into) {
-      self->read_elements(entry, offset, as_uint8(into));
-    };
+    contents.open = [self = shared_from_this(), entry] { return self->open(entry); };
   }
   return deferred(std::move(contents), dtype, sizes, device);
 }
@@ -152,12 +174,15 @@ Tensor TensorBytes::strided(const TensorEntry& entry, const std::string& device)
     fail_at(*source_, entry.offset, "'{}' has overlapping elements: {} in a reach of {}",
             shown(entry.name), count, entry.size_bytes / width);
   engine::Contents contents;
-  contents.in_pieces = false;
-  contents.read = [self = shared_from_this(), entry, axes, width](uint64_t,
-                                                                  std::span<std::byte> into) {
-    std::vector<uint8_t> reach(entry.size_bytes);
-    self->read_elements(entry, 0, reach);
-    gather(reach, axes, width, as_uint8(into));
+  contents.open = [self = shared_from_this(), entry, axes, width, count] {
+    std::vector<std::byte> reach(entry.size_bytes);
+    self->open(entry)(reach);
+    auto elements = std::make_shared<std::vector<uint8_t>>(size_t(count) * width);
+    gather(as_uint8(reach), axes, width, *elements);
+    return [elements, at = size_t{0}](std::span<std::byte> piece) mutable {
+      std::memcpy(piece.data(), elements->data() + at, piece.size());
+      at += piece.size();
+    };
   };
   return in_order(deferred(std::move(contents), entry.dtype, sizes, device), axes, entry);
 }

@@ -48,9 +48,9 @@ class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
   Tensor row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                    const std::string& device) const;
   Tensor strided(const TensorEntry& entry, const std::string& device) const;
-  void read(const TensorEntry& entry, uint64_t offset, std::span<uint8_t> into) const;
-  void read_elements(const TensorEntry& entry, uint64_t offset, std::span<uint8_t> into) const;
-  bool reads_in_pieces(const TensorEntry& entry) const;
+  class EntryReader;
+  engine::Contents::Reader open(const TensorEntry& entry) const;
+  bool is_verified(const TensorEntry& entry) const;
 
   std::unique_ptr<ByteSource> source_;
   std::vector<ZipMember> members_;

@@ -1,4 +1,4 @@
-// load() and save(): dictionaries of tensors from and to files.
+// load(): dictionaries of tensors from files.
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
@@ -8,10 +8,8 @@
 #include <tuff/io.h>
 #include "base/check.h"
 #include "base/os.h"
-#include "base/os_stream.h"
 #include "io/dequantize.h"
 #include "io/formats/format.h"
-#include "io/formats/npy.h"
 #include "io/formats/safetensors.h"
 #include "io/formats/zip.h"
 #include "io/gzip.h"
@@ -238,69 +236,6 @@ TensorDict load(const std::string& path, const LoadOptions& options) {
   }
   state.number();
   return dict;
-}
-
-namespace {
-
-std::vector<uint8_t> contents_of(const Tensor& t) {
-  std::vector<uint8_t> out(size_t(int64_t(t.numel())) * size_bytes(t.dtype()));
-  t.copy_to(out.data(), out.size());
-  return out;
-}
-
-// Tensors of a symbolic extent have none that a file could hold: Size refuses the conversion.
-std::vector<int64_t> shape_of(const Tensor& t) {
-  std::vector<int64_t> shape;
-  for (const Size& s : t.sizes()) shape.push_back(int64_t(s));
-  return shape;
-}
-
-void save_safetensors(const std::string& path, const TensorDict& tensors) {
-  std::vector<TensorEntry> entries;
-  for (const std::string& name : tensors.names()) {
-    const Tensor t = tensors.at(name);
-    TensorEntry entry{.name = name, .dtype = t.dtype(), .shape = shape_of(t)};
-    entry.size_bytes = uint64_t(int64_t(t.numel())) * size_bytes(t.dtype());
-    entries.push_back(std::move(entry));
-  }
-  const std::vector<uint8_t> header = io::encode_safetensors_header(entries, tensors.metadata());
-  os::OutputFile file(path);
-  file.write(header);
-  for (const size_t i : io::by_offset(entries))
-    file.write(contents_of(tensors.at(entries[i].name)));
-  file.commit();
-}
-
-void save_npz(const std::string& path, const TensorDict& tensors, bool compress) {
-  os::OutputFile file(path);
-  io::ZipWriter zip([&](std::span<const uint8_t> bytes) { file.write(bytes); });
-  for (const std::string& name : tensors.names()) {
-    const Tensor t = tensors.at(name);
-    zip.add(name + ".npy", io::encode_npy_header(t.dtype(), shape_of(t)), contents_of(t), compress);
-  }
-  zip.finish();
-  file.commit();
-}
-
-void save_npy(const std::string& path, const TensorDict& tensors) {
-  if (tensors.size() != 1)
-    fail<InvalidArgument>("{}: an .npy file holds one tensor, not {}; an .npz holds many", path,
-                          tensors.size());
-  const Tensor t = tensors.at(tensors.names()[0]);
-  const std::vector<uint8_t> header = io::encode_npy_header(t.dtype(), shape_of(t));
-  os::OutputFile file(path);
-  file.write(header);
-  file.write(contents_of(t));
-  file.commit();
-}
-
-}  // namespace
-
-void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options) {
-  if (path.ends_with(".safetensors")) return save_safetensors(path, tensors);
-  if (path.ends_with(".npz")) return save_npz(path, tensors, options.compress);
-  if (path.ends_with(".npy")) return save_npy(path, tensors);
-  fail<InvalidArgument>("{}: files are written as .safetensors, .npz or .npy", path);
 }
 
 }  // namespace tuff

@@ -8,10 +8,13 @@ DATA_FOLDER/pytorch (scripts/pytorch-files.py). Exit code 77 without NumPy.
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import zipfile
 
 try:
     import numpy
@@ -145,6 +148,60 @@ class Commands(FilesTest):
         self.tuff(2, "convert", "a", "b", "--dtype", "int4")
         (self.folder / "bad.safetensors").write_bytes(b"\xff" * 7 + b"\0{}")
         self.assertIn(b"at byte 0", self.tuff(1, "inspect", "bad.safetensors").stderr)
+
+    def sparse(self, name, count, size, dtype="U8"):
+        """A safetensors file of zeros that takes no room on the disk."""
+        width = {"U8": 1, "F32": 4}[dtype]
+        header = json.dumps({f"t{i}": {"dtype": dtype, "shape": [size // width], "data_offsets": [i * size, (i + 1) * size]}
+                             for i in range(count)}).encode()
+        with open(self.folder / name, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + count * size)
+
+    def peak_mib(self, *arguments):
+        process = subprocess.Popen([TUFF, "convert", *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   env={**os.environ, "TUFF_DEVICE": "CPU"})
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0, arguments)
+        return usage.ru_maxrss / 1024
+
+    def test_memory_of_long_conversions(self):
+        self.sparse("small.safetensors", 1, 1000)
+        self.sparse("big.safetensors", 1, 512 << 20)
+        least = self.peak_mib("small.safetensors", "a.npz")
+        for arguments in (["big.safetensors", "a.npz"], ["a.npz", "big.safetensors"],
+                          ["big.safetensors", "big.safetensors"]):
+            self.assertLess(self.peak_mib(*arguments), least + 64, arguments)
+        with zipfile.ZipFile(self.folder / "a.npz") as archive:  # NumPy would read it whole
+            self.assertEqual((archive.testzip(), archive.getinfo("t0.npy").file_size), (None, (512 << 20) + 128))
+        # What is computed is computed one after the other.
+        self.sparse("big.safetensors", 8, 64 << 20, "F32")
+        self.assertLess(self.peak_mib("big.safetensors", "a.npz", "--dtype", "float16"), least + 64 + 32 + 64)
+
+    def killed(self, how):
+        """A conversion of half a GiB that is killed when it has begun; its exit code, and what it says."""
+        self.sparse("big.safetensors", 1, 512 << 20)
+        (self.folder / "a.npz").write_bytes(b"old")
+        process = subprocess.Popen([TUFF, "convert", "big.safetensors", "a.npz", "--compress"], cwd=self.folder,
+                                   stderr=subprocess.PIPE, env={**os.environ, "TUFF_DEVICE": "CPU"})
+        while process.poll() is None and not any(".tmp." in p.name and p.stat().st_size for p in self.folder.iterdir()):
+            time.sleep(0.005)
+        process.send_signal(how)
+        said = process.communicate(timeout=60)[1].decode()
+        self.assertEqual((self.folder / "a.npz").read_bytes(), b"old")
+        return process.returncode, said
+
+    def test_an_interrupt_leaves_nothing_behind(self):
+        self.assertEqual(self.killed(signal.SIGINT), (130, "tuff: interrupted; a.npz is as it was\n"))
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.npz", "big.safetensors"])
+
+    def test_what_a_killed_process_left_is_removed_by_the_next(self):
+        self.assertEqual(self.killed(signal.SIGKILL)[0], -signal.SIGKILL)
+        self.assertEqual(len(list(self.folder.iterdir())), 3)
+        self.sparse("big.safetensors", 1, 1000)
+        self.peak_mib("big.safetensors", "a.npz")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.npz", "big.safetensors"])
 
     def test_a_file_that_cannot_grow_leaves_nothing_behind(self):
         header = json.dumps({"a": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@ class DataFile;
 }
 
 namespace tuff::io {
+
+// Takes bytes, one piece after the other; a piece is gone when it returns.
+using ByteSink = std::function<void(std::span<const uint8_t> piece)>;
 
 // Anything of a known size that is read at any offset; thread-safe.
 class ByteSource {

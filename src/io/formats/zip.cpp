@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
 namespace tuff::io {
@@ -151,7 +152,9 @@ void place(const ByteSource& source, ZipMember& m, uint64_t directory_at) {
   m.offset = r.offset();
 }
 
-class Inflater {
+}  // namespace
+
+class ZipMemberReader::Inflater {
  public:
   Inflater(const ByteSource& source, const ZipMember& member) : source_(source), member_(member) {
     TUFF_CHECK(inflateInit2(&stream_, -MAX_WBITS) == Z_OK);
@@ -205,46 +208,37 @@ class Inflater {
   bool ended_ = false;
 };
 
-// The contents piece by piece, and the checksum at the end.
-class MemberStream {
- public:
-  MemberStream(const ByteSource& source, const ZipMember& member)
-      : source_(source), member_(member) {
-    if (member.deflated) inflater_.emplace(source, member);
-  }
-  void fill(std::span<uint8_t> out) {
-    if (inflater_)
-      inflater_->fill(out);
-    else
-      source_.read(member_.offset + at_, out);
-    crc_ = checksum(crc_, out);
-    at_ += out.size();
-  }
-  void pass(uint64_t count) {
-    std::vector<uint8_t> piece(std::min(count, kPieceBytes));
-    while (count != 0) {
-      const auto part = std::span(piece).first(std::min<uint64_t>(count, piece.size()));
-      fill(part);
-      count -= part.size();
-    }
-  }
-  void finish() {
-    pass(member_.size_bytes - at_);
-    if (inflater_) inflater_->require_end();
-    if (crc_ != member_.crc32)
-      fail_at(source_, member_.offset, "'{}' has the checksum {:08x}, but {:08x} is written down",
-              shown(member_.name), crc_, member_.crc32);
-  }
+ZipMemberReader::ZipMemberReader(const ByteSource& source, const ZipMember& member)
+    : source_(source),
+      member_(member),
+      inflater_(member.deflated ? std::make_unique<Inflater>(source, member) : nullptr) {}
+ZipMemberReader::~ZipMemberReader() = default;
 
- private:
-  const ByteSource& source_;
-  const ZipMember& member_;
-  std::optional<Inflater> inflater_;
-  uint64_t at_ = 0;
-  uint32_t crc_ = 0;
-};
+void ZipMemberReader::fill(std::span<uint8_t> piece) {
+  if (inflater_)
+    inflater_->fill(piece);
+  else
+    source_.read(member_.offset + at_, piece);
+  crc_ = checksum(crc_, piece);
+  at_ += piece.size();
+}
 
-}  // namespace
+void ZipMemberReader::pass(uint64_t count) {
+  std::vector<uint8_t> piece(std::min(count, kPieceBytes));
+  while (count != 0) {
+    const auto part = std::span(piece).first(std::min<uint64_t>(count, piece.size()));
+    fill(part);
+    count -= part.size();
+  }
+}
+
+void ZipMemberReader::finish() {
+  pass(member_.size_bytes - at_);
+  if (inflater_) inflater_->require_end();
+  if (crc_ != member_.crc32)
+    fail_at(source_, member_.offset, "'{}' has the checksum {:08x}, but {:08x} is written down",
+            shown(member_.name), crc_, member_.crc32);
+}
 
 bool is_zip(const ByteSource& source) {
   if (source.size_bytes() < kEndBytes) return false;
@@ -285,7 +279,7 @@ const ZipMember* member_named(const std::vector<ZipMember>& members, std::string
 void read_zip_member(const ByteSource& source, const ZipMember& member, uint64_t offset,
                      std::span<uint8_t> into) {
   TUFF_CHECK(offset <= member.size_bytes && into.size() <= member.size_bytes - offset);
-  MemberStream stream(source, member);
+  ZipMemberReader stream(source, member);
   stream.pass(offset);
   stream.fill(into);
   stream.finish();
@@ -294,7 +288,7 @@ void read_zip_member(const ByteSource& source, const ZipMember& member, uint64_t
 std::vector<uint8_t> zip_member_head(const ByteSource& source, const ZipMember& member,
                                      uint64_t count) {
   std::vector<uint8_t> out(std::min(count, member.size_bytes));
-  MemberStream(source, member).fill(out);
+  ZipMemberReader(source, member).fill(out);
   return out;
 }
 
@@ -327,30 +321,39 @@ class Record {
   std::vector<uint8_t> bytes_;
 };
 
-std::vector<uint8_t> deflated(std::span<const uint8_t> head, std::span<const uint8_t> body) {
-  z_stream stream{};
-  TUFF_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
-                          Z_DEFAULT_STRATEGY) == Z_OK);
-  std::vector<uint8_t> out, piece(kPieceBytes);
-  const auto run = [&](std::span<const uint8_t> in, int flush) {
-    do {
+class Deflater {
+ public:
+  explicit Deflater(const ByteSink& out) : out_(out), piece_(kPieceBytes) {
+    TUFF_CHECK(deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
+                            Z_DEFAULT_STRATEGY) == Z_OK);
+  }
+  ~Deflater() { deflateEnd(&stream_); }
+  Deflater(const Deflater&) = delete;
+  void add(std::span<const uint8_t> in) {
+    while (!in.empty()) {
       const size_t part = std::min<size_t>(in.size(), std::numeric_limits<int32_t>::max());
-      stream.next_in = const_cast<Bytef*>(in.data());
-      stream.avail_in = uInt(part);
+      stream_.next_in = const_cast<Bytef*>(in.data());
+      stream_.avail_in = uInt(part);
+      run(Z_NO_FLUSH);
       in = in.subspan(part);
-      do {
-        stream.next_out = piece.data();
-        stream.avail_out = uInt(piece.size());
-        deflate(&stream, in.empty() ? flush : Z_NO_FLUSH);
-        out.insert(out.end(), piece.begin(), piece.end() - stream.avail_out);
-      } while (stream.avail_out == 0);
-    } while (!in.empty());
-  };
-  run(head, Z_NO_FLUSH);
-  run(body, Z_FINISH);
-  deflateEnd(&stream);
-  return out;
-}
+    }
+  }
+  void finish() { run(Z_FINISH); }
+
+ private:
+  void run(int flush) {
+    do {
+      stream_.next_out = piece_.data();
+      stream_.avail_out = uInt(piece_.size());
+      deflate(&stream_, flush);
+      if (const size_t made = piece_.size() - stream_.avail_out; made != 0)
+        out_(std::span(piece_).first(made));
+    } while (stream_.avail_out == 0);
+  }
+  const ByteSink& out_;
+  std::vector<uint8_t> piece_;
+  z_stream stream_{};
+};
 
 constexpr uint16_t kVersion = 20, kVersion64 = 45;
 constexpr uint16_t kDay = 1 << 5 | 1;  // the format's first, so that files do not differ by date
@@ -358,40 +361,51 @@ constexpr uint16_t kUtf8 = 1 << 11;
 
 uint32_t field32(uint64_t value, bool wide) { return wide ? kIn64 : uint32_t(value); }
 
+// What a member takes at most: deflate stores what it cannot make smaller, in blocks with a header.
+uint64_t most_stored_bytes(const ZipMember& m) {
+  return m.deflated ? m.size_bytes + m.size_bytes / 1000 + 64 : m.size_bytes;
+}
+
+// The header in front of a member; `wide`: its sizes stand in the zip64 field.
+Record local_header(const ZipMember& m, bool wide) {
+  Record r;
+  r.add(kLocalMagic).add(wide ? kVersion64 : kVersion).add(kUtf8);
+  r.add(m.deflated ? kDeflated : kStored).add(uint16_t(0)).add(kDay).add(m.crc32);
+  r.add(field32(m.stored_bytes, wide)).add(field32(m.size_bytes, wide));
+  r.add(uint16_t(m.name.size())).add(uint16_t(wide ? 20 : 0)).add(m.name);
+  if (wide) r.add(kExtra64).add(uint16_t(16)).add(m.size_bytes).add(m.stored_bytes);
+  return r;
+}
+
 }  // namespace
 
 void ZipWriter::put(std::span<const uint8_t> bytes) {
-  sink_(bytes);
+  output_.put(bytes);
   at_ += bytes.size();
 }
 
-void ZipWriter::add(const std::string& name, std::span<const uint8_t> head,
-                    std::span<const uint8_t> body, bool deflate) {
+void ZipWriter::add(const std::string& name, uint64_t size_bytes, const Contents& contents,
+                    bool deflate) {
   if (name.size() > std::numeric_limits<uint16_t>::max())
     fail<InvalidArgument>("zip: a name of {} bytes; the format allows 65535", name.size());
-  ZipMember m{.name = name, .size_bytes = head.size() + body.size(), .deflated = deflate};
+  ZipMember m{.name = name, .size_bytes = size_bytes, .deflated = deflate};
   m.header_offset = at_;
-  m.crc32 = checksum(checksum(0, head), body);
-  std::vector<uint8_t> packed;
-  if (deflate) packed = deflated(head, body);
-  m.stored_bytes = deflate ? packed.size() : m.size_bytes;
-  const bool wide = zip64_ || m.size_bytes >= kIn64 || m.stored_bytes >= kIn64;
-  Record r;
-  r.add(kLocalMagic)
-      .add(wide ? kVersion64 : kVersion)
-      .add(kUtf8)
-      .add(deflate ? kDeflated : kStored);
-  r.add(uint16_t(0)).add(kDay).add(m.crc32);
-  r.add(field32(m.stored_bytes, wide)).add(field32(m.size_bytes, wide));
-  r.add(uint16_t(name.size())).add(uint16_t(wide ? 20 : 0)).add(name);
-  if (wide) r.add(kExtra64).add(uint16_t(16)).add(m.size_bytes).add(m.stored_bytes);
-  put(r.bytes());
-  if (deflate) {
-    put(packed);
-  } else {
-    put(head);
-    put(body);
-  }
+  const bool wide = zip64_ || most_stored_bytes(m) >= kIn64;
+  put(local_header(m, wide).bytes());
+  const uint64_t begin = at_;
+  const ByteSink store = [&](std::span<const uint8_t> bytes) { put(bytes); };
+  std::optional<Deflater> deflater;
+  if (deflate) deflater.emplace(store);
+  uint64_t given = 0;
+  contents([&](std::span<const uint8_t> piece) {
+    given += piece.size();
+    m.crc32 = checksum(m.crc32, piece);
+    deflater ? deflater->add(piece) : put(piece);
+  });
+  TUFF_CHECK(given == size_bytes, "'{}' has {} bytes, not {}", shown(name), given, size_bytes);
+  if (deflater) deflater->finish();
+  m.stored_bytes = at_ - begin;
+  output_.replace(m.header_offset, local_header(m, wide).bytes());
   members_.push_back(std::move(m));
 }
 

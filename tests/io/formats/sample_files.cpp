@@ -1,5 +1,7 @@
 #include "io/formats/sample_files.h"
 
+#include <algorithm>
+
 #include "io/formats/npy.h"
 #include "io/formats/safetensors.h"
 #include "io/formats/zip.h"
@@ -62,14 +64,25 @@ Bytes npy_file(const std::string& header, const Bytes& data, int version) {
 
 Bytes sample_npy() { return npy_array(DType::F32, {3, 5}, 60); }
 
+class BytesOutput : public ZipWriter::Output {
+ public:
+  void put(std::span<const uint8_t> piece) override {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  }
+  void replace(uint64_t offset, std::span<const uint8_t> piece) override {
+    std::ranges::copy(piece, bytes.begin() + ptrdiff_t(offset));
+  }
+  Bytes bytes;
+};
+
 Bytes zip_file(const std::vector<std::pair<std::string, Bytes>>& members, bool deflate,
                bool zip64) {
-  Bytes out;
-  ZipWriter zip([&](std::span<const uint8_t> b) { out.insert(out.end(), b.begin(), b.end()); },
-                zip64);
-  for (const auto& [name, bytes] : members) zip.add(name, bytes, {}, deflate);
+  BytesOutput out;
+  ZipWriter zip(out, zip64);
+  for (const auto& [name, bytes] : members)
+    zip.add(name, bytes.size(), [&](const ByteSink& sink) { sink(bytes); }, deflate);
   zip.finish();
-  return out;
+  return out.bytes;
 }
 
 Bytes sample_npz(bool deflate, bool zip64) {
