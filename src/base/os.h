@@ -116,5 +116,7 @@ void wake_without_preempting() noexcept;
 // SIGINT and SIGTERM set a flag instead of ending the process, from now on. A second one ends it.
 void catch_interrupts();
 bool interrupted();
+// A file that would outgrow ulimit -f is an error of who writes it, instead of the process's end.
+void fail_writes_beyond_limits();
 
 }  // namespace tuff::os

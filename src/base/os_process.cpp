@@ -217,6 +217,8 @@ void catch_interrupts() {
   for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
 }
 
+void fail_writes_beyond_limits() { ::signal(SIGXFSZ, SIG_IGN); }
+
 bool interrupted() { return g_interrupted.load(std::memory_order_relaxed); }
 
 }  // namespace tuff::os

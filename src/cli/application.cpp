@@ -111,6 +111,7 @@ int run_program(int argc, const char* const* argv) {
   add_convert_command(app, chosen);
   add_docs_command(app, chosen);
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
+  os::fail_writes_beyond_limits();
   const int code = run_action([&] { return tuned.empty() ? chosen() : run_tuned(tuned, chosen); });
   engine::close_devices();
   return flushed(code);

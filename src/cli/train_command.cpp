@@ -88,10 +88,12 @@ void add_run_options(CLI::App& command, RunOptions& o) {
       command
           .add_option("--save", o.checkpoints.save,
                       "Writes the state of the training to this .safetensors file at the end, also "
-                      "after Ctrl-C")
+                      "after Ctrl-C; one that cannot be written then is exit code 1")
           ->check(ends_in_safetensors())
           ->type_name("FILE");
-  command.add_option("--save-every", o.checkpoints.every, "And after each N steps")
+  command
+      .add_option("--save-every", o.checkpoints.every,
+                  "And after each N steps; where that fails the training goes on")
       ->check(CLI::Range(1u, kMaxSteps))
       ->needs(save)
       ->type_name("N");
@@ -142,11 +144,15 @@ void until_interrupted(Function train) {
   }
 }
 
-// The curve, then the exit code.
+// The curve, then the exit code: a state that was asked for and is not there is a failure, even
+// where somebody has interrupted the training to get it.
 int finish(const RunOptions& o, const CurveFile& curve, const std::string& title,
            const io::TrainingReport& report) {
+  const bool unsaved = !report.unsaved.empty();
+  if (unsaved) print_error(report.unsaved);  // the curve may find no room either
   const bool written = curve.write(title, report);
   if (written && !o.json) fmt::print("loss curve: {}\n", curve.path());
+  if (unsaved) return kExitFailed;
   if (!os::interrupted()) return kExitOk;
   fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
              report.steps.size() == 1 ? "" : "s");

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "cli/command.h"
 #include "io/svg.h"
 
 namespace tuff::cli {
@@ -18,7 +19,9 @@ void TrainingDisplay::on_step(const io::StepRecord& r) {
                 {"ms", r.ms},
                 {"host_us", r.host_us}});
   }
-  bar_.update(r.step, double{r.loss}, double{r.ms});
+  bar_.update(r.step, [&] {
+    return fmt::format("step {}/{}  loss {:.4f}  {:.1f} ms/step", r.step, steps_, r.loss, r.ms);
+  });
 }
 
 void TrainingDisplay::on_validation(const io::ValidationRecord& r) {
@@ -41,6 +44,17 @@ void TrainingDisplay::on_checkpoint(const std::string& path, uint32_t steps_done
   std::fflush(stdout);
 }
 
+// On standard error in any case, where whoever is to make room looks.
+void TrainingDisplay::on_checkpoint_failed(const std::string& path, uint32_t steps_done,
+                                           const std::string& error) {
+  if (json_)
+    print_json(
+        {{"event", "checkpoint_failed"}, {"step", steps_done}, {"file", path}, {"error", error}});
+  bar_.clear();
+  if (steps_done < steps_ && !os::interrupted())
+    print_error(error + "; the training goes on, and the next checkpoint is tried");
+}
+
 bool TrainingDisplay::stop_requested() { return os::interrupted(); }
 bool QuietObserver::stop_requested() { return os::interrupted(); }
 
@@ -56,6 +70,7 @@ Json done_line(const std::string& task, const io::TrainingReport& r) {
             {"interrupted", r.interrupted},
             {"parameters", r.parameter_count},
             {"train_loss", r.steps.empty() ? Json() : Json(r.steps.back().loss)}};
+  if (!r.unsaved.empty()) line["unsaved"] = r.unsaved;
   if (!r.validations.empty()) line["val_loss"] = r.validations.back().loss;
   const Json rest{{"step_ms_median", r.step_ms_median()},
                   {"host_us_median", r.host_us_median()},

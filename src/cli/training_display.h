@@ -14,15 +14,18 @@ namespace tuff::cli {
 class TrainingDisplay final : public io::TrainingObserver {
  public:
   TrainingDisplay(const std::string& what, uint32_t steps, bool json)
-      : json_(json), bar_(what, steps) {}
+      : json_(json), steps_(steps), bar_(what, steps) {}
   void on_step(const io::StepRecord& r) override;
   void on_validation(const io::ValidationRecord& r) override;
   void on_checkpoint(const std::string& path, uint32_t steps_done) override;
+  void on_checkpoint_failed(const std::string& path, uint32_t steps_done,
+                            const std::string& error) override;
   bool stop_requested() override;
   ProgressBar& bar() { return bar_; }
 
  private:
   bool json_;
+  uint32_t steps_;
   ProgressBar bar_;
 };
 

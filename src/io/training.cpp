@@ -92,7 +92,7 @@ void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
 class Saver {
  public:
   Saver(const CheckpointPlan& plan, TrainingTask& task, TrainingObserver& observer,
-        const TrainingReport& report)
+        TrainingReport& report)
       : plan_(plan), task_(task), observer_(observer), report_(report) {
     if (plan.save.empty()) return;
     os::require_writable(plan.save);
@@ -111,23 +111,30 @@ class Saver {
 
   void save() {
     const uint32_t done = uint32_t(report_.steps.size());
-    if (plan_.save.empty() || saved_ == done) return;
+    if (plan_.save.empty() || tried_ == done) return;
+    tried_ = done;
     try {
       save_checkpoint(plan_.save, task_, report_);
     } catch (const IoError& e) {
-      fail<IoError>(
-          "step {}: {}{}", done, e.what(),
-          saved_ == kNever ? "" : fmt::format("; the checkpoint of step {} is whole", saved_));
+      report_.unsaved = fmt::format("step {} is not saved: {}; {}", done, e.what(), kept());
+      observer_.on_checkpoint_failed(plan_.save, done, report_.unsaved);
+      return;
     }
     saved_ = done;
+    report_.unsaved.clear();
     observer_.on_checkpoint(plan_.save, done);
+  }
+  // What there is to go on from.
+  std::string kept() const {
+    if (saved_ != kNever) return fmt::format("the checkpoint of step {} is whole", saved_);
+    return os::exists(plan_.save) ? "the file that was there is whole" : "there is no checkpoint";
   }
 
   const CheckpointPlan& plan_;
   TrainingTask& task_;
   TrainingObserver& observer_;
-  const TrainingReport& report_;
-  uint32_t saved_ = kNever;  // after so many steps
+  TrainingReport& report_;
+  uint32_t tried_ = kNever, saved_ = kNever;  // after so many steps
 };
 
 void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,

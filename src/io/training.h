@@ -35,6 +35,9 @@ class TrainingObserver {
   virtual void on_step(const StepRecord&) {}
   virtual void on_validation(const ValidationRecord&) {}
   virtual void on_checkpoint(const std::string& /*path*/, uint32_t /*steps_done*/) {}
+  // One that could not be written, and why. The training goes on.
+  virtual void on_checkpoint_failed(const std::string& /*path*/, uint32_t /*steps_done*/,
+                                    const std::string& /*error*/) {}
   virtual bool stop_requested() { return false; }
 };
 
@@ -57,6 +60,7 @@ struct TrainingReport {
   uint32_t kernels_per_step = 0, submits_per_step = 0;
   double seconds = 0;  // this run, compiling included
   bool interrupted = false;
+  std::string unsaved;  // why the last checkpoint could not be written; "": it was, or none is kept
 
   uint32_t steps_of_this_run() const { return uint32_t(steps.size()) - resumed_at; }
   // Over the replayed steps of this run (from the third on); over all if there are fewer. NaN
@@ -106,7 +110,8 @@ class TrainingRun {
   const std::string& device() const { return report_.device; }
   void model_made(std::span<const Tensor> parameters);
   // Once. What was reached before an error stays in the report.
-  // IoError for a checkpoint that cannot be written ends it; the one before stays as it was.
+  // A checkpoint that cannot be written costs no step that was made: the one before stays as it
+  // was, and the next one is tried when it is due. IoError where none can be written at the start.
   void run(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer);
   const TrainingReport& report() const { return report_; }
 

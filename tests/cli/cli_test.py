@@ -427,13 +427,19 @@ class Checkpoints(TuffTest):
         self.expect_error(1, "cut.safetensors", *self.TRAIN, "--resume", "cut.safetensors")
 
     def test_a_full_disk(self):
-        result = self.expect(1, *self.TRAIN, "--json", "--steps", 9, "--save", "a.safetensors", "--save-every", 3, *TINY,
-                             TUFF_WRITE_FAULT="file:a.safetensors,write:2,full:1000")
-        self.assertIn("tuff: step 6: ", result.stderr.decode())
-        self.assertIn("No space left on device", result.stderr.decode())
-        self.assertIn("; the checkpoint of step 3 is whole", result.stderr.decode())
+        def train(code, write):
+            return self.expect(code, *self.TRAIN, "--json", "--steps", 9, "--save", "a.safetensors", "--save-every", 3, *TINY,
+                               TUFF_WRITE_FAULT=f"file:a.safetensors,write:{write},full:1000")
+        result = train(0, 2)  # the one after it is written
+        self.assertEqual([(r["event"], r["step"]) for r in self.rows(result) if r["event"].startswith("checkpoint")],
+                         [("checkpoint", 3), ("checkpoint_failed", 6), ("checkpoint", 9)])
+        text = result.stderr.decode()
+        self.assertIn("tuff: step 6 is not saved: ", text)
+        self.assertIn("No space left on device", text)
+        self.assertIn("; the checkpoint of step 3 is whole; the training goes on", text)
+        self.assertIn("step 9 is not saved: ", train(1, 3).stderr.decode())
         self.assertEqual(self.files(), ["a.safetensors"])
-        self.assertEqual(self.train("--resume", "a.safetensors")[-1]["resumed_at"], 3)
+        self.assertEqual(self.train("--resume", "a.safetensors")[-1]["resumed_at"], 6)
 
     def test_an_interrupt_saves(self):
         command = [TUFF, *map(str, self.TRAIN), "--steps", "1000000", "--json", "--save", "a.safetensors", *TINY]
