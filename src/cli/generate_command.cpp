@@ -28,7 +28,8 @@ void show(const std::string& bytes) {
 
 struct Written {
   std::string text;
-  uint64_t ns = 0;  // without the first two, for which kernels are compiled
+  uint64_t first_ns = 0;  // until the first character: reading the prompt, compiling
+  uint64_t ns = 0;        // without the first two, for which kernels are compiled
 };
 
 Written write(io::GptGenerator& generator, const io::Vocabulary& vocabulary,
@@ -40,6 +41,7 @@ Written write(io::GptGenerator& generator, const io::Vocabulary& vocabulary,
     const std::string byte = vocabulary.decode({&token, 1});
     out.text += byte;
     if (!o.json) show(byte);
+    if (i == 0) out.first_ns = os::monotonic_ns() - begin_ns;
     if (i < 2) begin_ns = os::monotonic_ns();
   }
   out.ns = os::monotonic_ns() - begin_ns;
@@ -62,6 +64,7 @@ void print_done(const GenerateOptions& o, const io::SavedGpt& saved, const Writt
               {"context", r.context},
               {"vocabulary", r.vocabulary},
               {"layers", r.layers},
+              {"ms_to_first_character", double(written.first_ns) / 1e6},
               {"ms_per_character", timed ? Json(double(written.ns) / 1e6 / double(timed)) : Json()},
               {"kernels_compiled", engine::counters().kernels_compiled.load()}});
 }

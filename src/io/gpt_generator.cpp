@@ -11,6 +11,11 @@ namespace tuff::io {
 namespace {
 
 constexpr uint32_t kSampleStream = 0x30000;
+constexpr uint32_t kPieceTokens = 64;
+
+JitOptions seen_at_least(uint32_t tokens, uint32_t context) {
+  return {.dynamic = {{.argument = 0, .axis = 0, .name = "T", .min = tokens, .max = context}}};
+}
 
 std::vector<KeyValues> make_caches(const Gpt& model) {
   const GptRecipe& r = model.recipe;
@@ -31,28 +36,57 @@ GptDecoder::GptDecoder(const Gpt& model)
     : model_(model),
       caches_(make_caches(model)),
       logits_(model.recipe.vocabulary),
-      step_(
-          [this](const std::vector<Tensor>& in) { return step(in[0]); },
-          {.dynamic = {
-               {.argument = 0, .axis = 0, .name = "T", .min = 1, .max = model.recipe.context}}}) {}
+      piece_tokens_(std::clamp(model.recipe.context / 2, 1u, kPieceTokens)),
+      steps_([this](const std::vector<Tensor>& in) { return forward(in[0], 1, {}); },
+             seen_at_least(1, model.recipe.context)),
+      pieces_(
+          [this](const std::vector<Tensor>& in) { return forward(in[0], piece_tokens_, in[1]); },
+          seen_at_least(piece_tokens_, model.recipe.context)) {}
 
-std::vector<Tensor> GptDecoder::step(const Tensor& seen) {
-  const Size length = seen.size(0), last = length - 1;
-  const Tensor here =
-      Tensor::arange(0, model_.recipe.context, 1, {DType::I32, seen.device()}).unsqueeze(1) == last;
-  Tensor x = model_.wte(seen.narrow(0, last, 1)) + model_.wpe.weight.narrow(0, last, 1);
-  for (size_t i = 0; i < caches_.size(); ++i)
-    x = model_.blocks[i].next(x, caches_[i], here, length);
+// The logits of the last position, or of the row that `last` says.
+std::vector<Tensor> GptDecoder::forward(const Tensor& seen, int64_t rows, const Tensor& last) {
+  const Size length = seen.size(0), first = length - rows;
+  const CachePlace place(rows, length, model_.recipe.context, seen.device());
+  Tensor x = model_.wte(seen.narrow(0, first, rows)) + model_.wpe.weight.narrow(0, first, rows);
+  for (size_t i = 0; i < caches_.size(); ++i) x = model_.blocks[i].next(x, caches_[i], place);
+  if (last.defined()) x = x.index_select(0, last);
   return {model_.head(model_.lnf(x))};
 }
 
-std::span<const float> GptDecoder::operator()(std::span<const uint8_t> seen) {
+void GptDecoder::run(Jit& jit, std::span<const uint8_t> seen, size_t padded,
+                     std::vector<Tensor> more) {
+  tokens_.assign(seen.begin(), seen.end());
+  tokens_.resize(padded);
+  more.insert(more.begin(),
+              Tensor::from(tokens_, {int64_t(padded)}, {.device = model_.wte.weight.device()}));
+  jit(more)[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
+}
+
+// The last piece ends with the text and reads some tokens again; where the text is shorter than a
+// piece tokens follow it that nobody sees, and whose keys and values are overwritten by those that
+// take their places.
+void GptDecoder::read_pieces(std::span<const uint8_t> seen, size_t known) {
+  while (known < seen.size()) {
+    const size_t end = std::min<size_t>(known + piece_tokens_, seen.size());
+    const size_t padded = std::max<size_t>(end, piece_tokens_);
+    const std::vector<int32_t> last{int32_t(end - 1 - (padded - piece_tokens_))};
+    run(pieces_, seen.first(end), padded,
+        {Tensor::from(last, {1}, {.device = model_.wte.weight.device()})});
+    known = end;
+  }
+}
+
+std::span<const float> GptDecoder::operator()(std::span<const uint8_t> seen, size_t known) {
   if (seen.empty() || seen.size() > model_.recipe.context)
     fail<InvalidArgument>("gpt: {} tokens for a context of {}", seen.size(), model_.recipe.context);
-  tokens_.assign(seen.begin(), seen.end());
-  const Tensor input =
-      Tensor::from(tokens_, {int64_t(tokens_.size())}, {.device = model_.wte.weight.device()});
-  step_({input})[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
+  if (known >= seen.size())
+    fail<InvalidArgument>("gpt: {} of {} tokens are known: one at least is new", known,
+                          seen.size());
+  // A piece takes the time of a few steps, and once that of making its graph.
+  if (piece_tokens_ > 1 && seen.size() - known > piece_tokens_ / 2)
+    read_pieces(seen, known);
+  else
+    while (known++ < seen.size()) run(steps_, seen.first(known), known, {});
   return logits_;
 }
 
@@ -87,11 +121,11 @@ uint8_t GptGenerator::write(double temperature) {
   const uint64_t begin = gpt_window_begin(text_.size(), model_.recipe.context);
   if (begin != window_begin_) {
     window_begin_ = begin;
-    decoded_ = 0;
+    known_ = 0;
   }
   const std::span<const uint8_t> window = std::span(text_).subspan(begin);
-  std::span<const float> logits;
-  while (decoded_ < window.size()) logits = decoder_(window.first(++decoded_));
+  const std::span<const float> logits = decoder_(window, known_);
+  known_ = window.size();
   const double unit = ReferenceRandom(seed_).uniform(kSampleStream, written_++);
   text_.push_back(draw_token(logits, temperature, unit));
   return text_.back();

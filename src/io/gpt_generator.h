@@ -1,4 +1,5 @@
-// Text from a GPT, token after token: a key-value cache, one captured graph for every length.
+// Text from a GPT: a key-value cache, one captured graph for every length that writes a token, and
+// one that reads many.
 // Called by `tuff generate`, by the trainer's sample and by tests. Must never know files or print.
 #pragma once
 
@@ -14,24 +15,29 @@
 
 namespace tuff::io {
 
-// The logits of one position after the other. Keys and values of the positions before are kept in
-// memory of the context's size, whose rows up to the position are read: a symbolic extent, so that
-// a call costs what the model costs for one token, and nothing is compiled from the third call on.
+// The logits of a text's last position. Keys and values of the positions before are kept in memory
+// of the context's size, whose rows up to the position are read: a symbolic extent, so that a call
+// costs what the model costs for the tokens that are new, and nothing is compiled from the third
+// call on. Many new ones are read in pieces of one size, which share the weights' way from memory.
 class GptDecoder {
  public:
   explicit GptDecoder(const Gpt& model);  // which stays where it is, and outlives this
-  // The logits after the last of `seen`: 1 to context tokens, of which all but the last one were
-  // seen by the calls before, one more with each. Valid until the next call.
-  std::span<const float> operator()(std::span<const uint8_t> seen);
-  JitStats stats() const { return step_.stats(); }
+  // The logits after the last of `seen`: 1 to context tokens, of which the first `known` were seen
+  // by the calls before. Valid until the next call.
+  std::span<const float> operator()(std::span<const uint8_t> seen, size_t known);
+  JitStats stats() const { return steps_.stats(); }
+  JitStats piece_stats() const { return pieces_.stats(); }
 
  private:
-  std::vector<Tensor> step(const Tensor& seen);
+  std::vector<Tensor> forward(const Tensor& seen, int64_t rows, const Tensor& last);
+  void run(Jit& jit, std::span<const uint8_t> seen, size_t padded, std::vector<Tensor> more);
+  void read_pieces(std::span<const uint8_t> seen, size_t known);
   const Gpt& model_;
   std::vector<KeyValues> caches_;  // by block
   std::vector<int32_t> tokens_;
   std::vector<float> logits_;
-  Jit step_;
+  const uint32_t piece_tokens_;
+  Jit steps_, pieces_;
 };
 
 // Where the window of a model that has `count` tokens before it begins: at 0 while they fit its
@@ -59,7 +65,7 @@ class GptGenerator {
   const Gpt& model_;
   uint32_t seed_;
   std::vector<uint8_t> text_;
-  uint64_t window_begin_ = 0, decoded_ = 0;  // the decoder has seen so many from there
+  uint64_t window_begin_ = 0, known_ = 0;  // the decoder has seen so many from there
   uint32_t written_ = 0;
 };
 

@@ -32,18 +32,39 @@ Tensor Attention::operator()(const Tensor& x, bool masked) const {
   return proj(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 
-Tensor Attention::next(const Tensor& x, KeyValues& cache, const Tensor& here,
-                       const Size& length) const {
-  const int64_t width = x.size(1);
+CachePlace::CachePlace(int64_t rows, const Size& length, int64_t context, const std::string& device)
+    : length(length) {
+  const Tensor positions = Tensor::arange(0, context, 1, {DType::I32, device});
+  const Size first = length - rows;
+  if (rows == 1) {
+    here = positions.unsqueeze(1) == first;
+    return;
+  }
+  here = ((positions >= first) & (positions < length)).unsqueeze(1);
+  row = (positions - first).clamp(0, rows - 1);
+  visible = positions.narrow(0, 0, length) <=
+            Tensor::arange(0, rows, 1, {DType::I32, device}).unsqueeze(1) + first;
+}
+
+Tensor Attention::next(const Tensor& x, KeyValues& cache, const CachePlace& place) const {
+  const int64_t rows = x.size(0), width = x.size(1);
   const std::vector<Tensor> parts = qkv(x).split(width, 1);
   auto by_head = [&](const Tensor& t) {
-    return t.detach().view({1, heads, width / heads}).transpose(0, 1);  // (heads, 1, C / heads)
+    return t.detach()
+        .view({rows, heads, width / heads})
+        .transpose(0, 1);  // (heads, rows, C / heads)
   };
-  cache.keys.assign(Tensor::where(here, by_head(parts[1]), cache.keys));
-  cache.values.assign(Tensor::where(here, by_head(parts[2]), cache.values));
-  const Tensor mixed = Tensor::scaled_dot_product_attention(
-      by_head(parts[0]), cache.keys.narrow(1, 0, length), cache.values.narrow(1, 0, length));
-  return proj(mixed.transpose(0, 1).reshape({1, width}));
+  auto put = [&](Tensor& into, const Tensor& rows_by_head) {
+    const Tensor placed =
+        place.row.defined() ? rows_by_head.index_select(1, place.row) : rows_by_head;
+    into.assign(Tensor::where(place.here, placed, into));
+    return into.narrow(1, 0, place.length);
+  };
+  const Tensor keys = put(cache.keys, by_head(parts[1]));
+  const Tensor values = put(cache.values, by_head(parts[2]));
+  const Tensor mixed =
+      Tensor::scaled_dot_product_attention(by_head(parts[0]), keys, values, place.visible);
+  return proj(mixed.transpose(0, 1).reshape({rows, width}));
 }
 
 Block::Block(RecipeParameters& source, int64_t heads)
@@ -57,9 +78,8 @@ Tensor Block::operator()(const Tensor& x, bool masked, double dropout) const {
   return h + mlp(ln2(h)).dropout(dropout);
 }
 
-Tensor Block::next(const Tensor& x, KeyValues& cache, const Tensor& here,
-                   const Size& length) const {
-  const Tensor h = x + attention.next(ln1(x), cache, here, length);
+Tensor Block::next(const Tensor& x, KeyValues& cache, const CachePlace& place) const {
+  const Tensor h = x + attention.next(ln1(x), cache, place);
   return h + mlp(ln2(h));
 }
 

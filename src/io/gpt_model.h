@@ -16,13 +16,24 @@ struct KeyValues {
   Tensor keys, values;
 };
 
+// Where the last positions of a text, one row each, stand in the caches, and what each of them
+// sees.
+struct CachePlace {
+  // The last `rows` of `length` positions, at most `context`.
+  CachePlace(int64_t rows, const Size& length, int64_t context, const std::string& device);
+  Size length;
+  Tensor here;     // (context, 1): true at these positions
+  Tensor row;      // (context): which row stands there; undefined for one row
+  Tensor visible;  // (rows, length): none sees what follows it; undefined for one row
+};
+
 struct Attention {
   Attention(RecipeParameters& source, int64_t heads);
   // (B, T, C) -> (B, T, C). With `masked` a position sees nothing but itself.
   Tensor operator()(const Tensor& x, bool masked) const;
-  // The last of `length` positions, (1, C) -> (1, C), with the others from the cache, into which it
-  // is put. `here` (context, 1) is true at the position.
-  Tensor next(const Tensor& x, KeyValues& cache, const Tensor& here, const Size& length) const;
+  // The last positions of a text, (rows, C) -> (rows, C), with those before from the cache, into
+  // which they are put.
+  Tensor next(const Tensor& x, KeyValues& cache, const CachePlace& place) const;
   nn::Linear qkv, proj;
   int64_t heads;
 };
@@ -36,7 +47,7 @@ struct Mlp {
 struct Block {
   Block(RecipeParameters& source, int64_t heads);
   Tensor operator()(const Tensor& x, bool masked, double dropout) const;
-  Tensor next(const Tensor& x, KeyValues& cache, const Tensor& here, const Size& length) const;
+  Tensor next(const Tensor& x, KeyValues& cache, const CachePlace& place) const;
   nn::StateDict state_dict() const;
   nn::LayerNorm ln1;
   Attention attention;
