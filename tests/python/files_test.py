@@ -1,6 +1,9 @@
 """Tensors in files: what tuff writes NumPy reads, and the reverse."""
 import pathlib
+import signal
 import tempfile
+import threading
+import time
 import unittest
 
 import numpy as np
@@ -52,6 +55,32 @@ class Files(unittest.TestCase):
         info = {i.name: (i.type, i.dtype, i.shape, i.size_bytes) for i in loaded.info()}
         self.assertEqual(info, {"x": ("BF16", tuff.bfloat16, (1, 2), 4), "y": ("I32", tuff.int32, (3,), 12)})
         self.assertEqual(loaded["x"].cast(tuff.float32).numpy().tolist(), [[3.0, 5.0]])
+
+    def test_what_was_not_read_is_saved_unread(self):
+        tuff.save(self.folder / "a.safetensors", {"x": tuff.arange(5), "y": tuff.ones(3)})
+        loaded = tuff.load(self.folder / "a.safetensors")
+        tuff.save(self.folder / "b.npz", {"x": loaded["x"], "z": loaded["y"] * 2})
+        with np.load(self.folder / "b.npz") as got:
+            self.assertEqual((got["x"].tolist(), got["z"].tolist()), ([0, 1, 2, 3, 4], [2, 2, 2]))
+        tuff.save(self.folder / "a.safetensors", loaded)  # over what it is read from
+        self.assertEqual(tuff.load(self.folder / "a.safetensors")["y"].tolist(), [1, 1, 1])
+
+    def test_an_interrupt_ends_saving(self):
+        path = self.folder / "a.safetensors"
+        path.write_bytes(b"old")
+        x = tuff.zeros(64 << 20).realize()  # 256 MiB: many pieces
+
+        def interrupt_when_begun():
+            while len(list(self.folder.iterdir())) == 1:
+                time.sleep(0.001)
+            signal.raise_signal(signal.SIGINT)
+
+        watcher = threading.Thread(target=interrupt_when_begun)
+        watcher.start()
+        with self.assertRaises(KeyboardInterrupt):
+            tuff.save(path, {"x": x})
+        watcher.join()
+        self.assertEqual(([p.name for p in self.folder.iterdir()], path.read_bytes()), (["a.safetensors"], b"old"))
 
     def test_a_file_is_memory_of_a_disk(self):
         path = self.folder / "numbers"
