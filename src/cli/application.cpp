@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "engine/device.h"
 #include "engine/search/tuned.h"
 
@@ -79,16 +80,17 @@ CLI::Validator between(double low, double high) {
 
 void print_error(const std::string& text) {
   constexpr size_t kLongest = 1000;
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
   std::string line;
   for (const char c : text.substr(0, kLongest)) {
     if (c != '\n') {
-      if (c != ' ' || !line.ends_with(' ')) line += c;
+      if (!is_space(c) || !line.ends_with(' ')) line += is_space(c) ? ' ' : c;
     } else if (!line.empty() && line.back() != ' ') {
       line += line.ends_with(':') ? " " : "; ";
     }
   }
   while (line.ends_with(' ') || line.ends_with(';')) line.pop_back();
-  fmt::print(stderr, "tuff: {}{}\n", line, text.size() > kLongest ? " ..." : "");
+  fmt::print(stderr, "tuff: {}{}\n", printable(line), text.size() > kLongest ? " ..." : "");
 }
 
 int run_program(int argc, const char* const* argv) {

@@ -50,11 +50,11 @@ int convert(const ConvertOptions& o) {
   try {
     write(o, out);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "tuff: interrupted; {} is as it was\n", o.to);
+    fmt::print(stderr, "tuff: interrupted; {} is as it was\n", printable(o.to));
     return kExitInterrupted;
   }
-  fmt::print("{}: {} tensor{}, {} bytes, from {}\n", o.to, out.size(), out.size() == 1 ? "" : "s",
-             bytes, file.format());
+  fmt::print("{}: {} tensor{}, {} bytes, from {}\n", printable(o.to), out.size(),
+             out.size() == 1 ? "" : "s", bytes, file.format());
   return kExitOk;
 }
 

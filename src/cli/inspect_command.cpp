@@ -30,14 +30,6 @@ struct MetadataJson {
   }
 };
 
-// A name may hold anything, a terminal's control sequences among it.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += uint8_t(c) < ' ' || c == 127 ? fmt::format("\\x{:02x}", uint8_t(c)) : std::string(1, c);
-  return out;
-}
-
 void print_lines(const TensorDict& file) {
   for (const TensorInfo& t : file.info())
     print_json({{"event", "tensor"},
@@ -77,7 +69,7 @@ void print_table(const std::string& path, const TensorDict& file) {
                widths[5]);
   if (!file.metadata().empty()) fmt::print("metadata\n");
   for (const auto& [key, value] : file.metadata())
-    fmt::print("  {}: {}\n", printable(key), value.str());
+    fmt::print("  {}: {}\n", printable(key), printable(value.str()));
 }
 
 }  // namespace

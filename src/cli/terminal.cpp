@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/os.h"
+#include "base/utf8.h"
 
 namespace tuff::cli {
 namespace {
@@ -19,7 +20,28 @@ Style style_of(int fd) {
   return {"\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[0m"};
 }
 
+// Unicode's control characters, separators of lines, marks of direction (UAX #9).
+bool is_command(uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
+         code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto [code, bytes] = first_character(text);
+    if (bytes == 0 || (is_command(code) && code < 0x80))
+      out += fmt::format("\\x{:02x}", uint8_t(text[0]));
+    else if (is_command(code))
+      out += fmt::format("\\u{:04x}", code);
+    else
+      out += text.substr(0, bytes);
+    text.remove_prefix(std::max<size_t>(1, bytes));
+  }
+  return out;
+}
 
 Style Style::of_stdout() { return style_of(kStdout); }
 Style Style::of_stderr() { return style_of(kStderr); }

@@ -1,10 +1,11 @@
-// Colours and the progress bar. Called by the commands. Colours only on a terminal and not under
-// NO_COLOR (no-color.org); progress goes to standard error, as a bar on a terminal, else a line now
-// and then.
+// Colours, the progress bar and what a terminal may be shown. Called by the commands. Colours only
+// on a terminal and not under NO_COLOR (no-color.org); progress goes to standard error, as a bar on
+// a terminal, else a line now and then.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tuff::cli {
 
@@ -13,6 +14,10 @@ struct Style {
   static Style of_stdout();
   static Style of_stderr();
 };
+
+// Names and texts of files may hold anything: what commands a terminal (control characters, also
+// those of U+0080 to U+009F), changes the direction of text or is no UTF-8 becomes \x1b, \u202e.
+std::string printable(std::string_view text);
 
 class ProgressBar {
  public:
