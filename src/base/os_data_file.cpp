@@ -33,6 +33,13 @@ const char* remedy(int error) {
   }
 }
 
+const char* no_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "it is a folder, no regular file; name a file in it";
+  if (S_ISFIFO(mode) || S_ISSOCK(mode))
+    return "it is a pipe, no regular file; write what comes out of it to a file first";
+  return "it is a device, no regular file";
+}
+
 }  // namespace
 
 bool DataFile::open_at(const std::string& path, Mode mode) {
@@ -44,7 +51,8 @@ bool DataFile::open_at(const std::string& path, Mode mode) {
     if (errno != EACCES && errno != EROFS && errno != EPERM && errno != EISDIR && errno != ETXTBSY)
       return false;
   }
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Else a pipe would wait here for its writer before it is refused.
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   return fd_ >= 0;
 }
 
@@ -60,7 +68,7 @@ DataFile::DataFile(const std::string& path, Mode mode) : path_(path) {
   }
   ::close(fd_);
   if (error) fail_errno("read", path_, error);
-  fail<IoError>("cannot read '{}': it is no regular file", path_);
+  fail<IoError>("cannot read '{}': {}", path_, no_file(status.st_mode));
 }
 
 DataFile::~DataFile() {
