@@ -69,7 +69,7 @@ struct LoadOptions {
 };
 
 /// Opens a file of any format that tuff knows, told by its contents; names ending in .index.json
-/// are the index of a sharded safetensors model, those ending in .gz are inflated first (IDX).
+/// are the index of a sharded safetensors model; what gzip has compressed is inflated first.
 /// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
 /// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
 /// from at() for element types that tuff does not have. IoError from whatever first uses a tensor
@@ -89,8 +89,8 @@ struct SaveOptions {
 /// processes have left beside it is removed. Memory of the host is needed for pieces of a tensor
 /// alone: of a loaded one that was not used yet the contents go from file to file, and what is
 /// computed from such tensors is computed and forgotten, one after the other. safetensors keeps
-/// metadata, as texts. InvalidArgument for another ending and for what the format does not hold;
-/// IoError where it cannot be written.
+/// metadata, as texts, whole lists as JSON; NumPy's files have none. InvalidArgument for another
+/// ending and for what the format does not hold; IoError where it cannot be written.
 void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options = {});
 
 }  // namespace tuff

@@ -16,8 +16,9 @@ struct MetadataValue {
   using List = std::vector<MetadataValue>;
   std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, List> value;
 
-  /// As JSON writes it: "a text", 3, [1, 2]; of a list the first eight, and how many there are.
-  std::string str() const;
+  /// As JSON writes it: "a text", 3, [1, 2]; of a longer list the first items, and how many there
+  /// are.
+  std::string str(size_t shown_items = 8) const;
   bool operator==(const MetadataValue&) const = default;
 };
 

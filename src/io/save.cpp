@@ -97,10 +97,14 @@ void save_npy(const std::string& path, const TensorDict& tensors, const SaveOpti
 }  // namespace
 
 void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options) {
+  if (options.compress && !path.ends_with(".npz"))
+    fail<InvalidArgument>(
+        "'{}': an .npz alone can be compressed; end its name in .npz, or leave compress out", path);
   if (path.ends_with(".safetensors")) return save_safetensors(path, tensors, options);
   if (path.ends_with(".npz")) return save_npz(path, tensors, options);
   if (path.ends_with(".npy")) return save_npy(path, tensors, options);
-  fail<InvalidArgument>("{}: files are written as .safetensors, .npz or .npy", path);
+  fail<InvalidArgument>("'{}': files are written as .safetensors, .npz or .npy, by its ending",
+                        path);
 }
 
 }  // namespace tuff

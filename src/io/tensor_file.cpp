@@ -35,7 +35,12 @@ struct TensorDict::State {
   std::vector<std::shared_ptr<io::TensorBytes>> files;
   std::string format, device;
   Metadata metadata;
+  std::unordered_map<std::string, size_t> metadata_ids;  // the first item of each key
 
+  void add_metadata(std::string key, MetadataValue value) {
+    metadata_ids.emplace(key, metadata.size());
+    metadata.emplace_back(std::move(key), std::move(value));
+  }
   void number() {
     ids.clear();
     for (size_t i = 0; i < slots.size(); i++) ids.emplace(slots[i].name, i);
@@ -47,7 +52,7 @@ struct TensorDict::State {
       if (t.member) file += "[" + index.members[*t.member].name + "]";
       slots.push_back({t.name, std::move(t), std::move(file), {}});
     }
-    for (auto& item : index.metadata) metadata.push_back(std::move(item));
+    for (auto& [key, value] : index.metadata) add_metadata(std::move(key), std::move(value));
     files.push_back(std::make_shared<io::TensorBytes>(std::move(source), std::move(index.members)));
   }
 };
@@ -173,18 +178,16 @@ std::vector<TensorInfo> TensorDict::info() const {
 }
 
 const MetadataValue* TensorDict::metadata(std::string_view key) const {
-  for (const auto& [k, value] : state_->metadata)
-    if (k == key) return &value;
-  return nullptr;
+  const auto found = state_->metadata_ids.find(std::string(key));
+  return found == state_->metadata_ids.end() ? nullptr : &state_->metadata[found->second].second;
 }
 
 void TensorDict::set_metadata(const std::string& key, MetadataValue value) {
-  for (auto& [k, old] : state_->metadata)
-    if (k == key) {
-      old = std::move(value);
-      return;
-    }
-  state_->metadata.emplace_back(key, std::move(value));
+  const auto found = state_->metadata_ids.find(key);
+  if (found == state_->metadata_ids.end())
+    state_->add_metadata(key, std::move(value));
+  else
+    state_->metadata[found->second].second = std::move(value);
 }
 
 namespace {
@@ -200,10 +203,8 @@ void load_shards(const std::string& path, State& state) {
     FileIndex shard = io::read_safetensors(*file);
     shards.emplace_back();
     for (TensorEntry& t : shard.tensors) shards.back().emplace(t.name, std::move(t));
-    for (auto& item : shard.metadata) {
-      const auto same = [&](const auto& m) { return m.first == item.first; };
-      if (std::ranges::none_of(state.metadata, same)) state.metadata.push_back(std::move(item));
-    }
+    for (auto& [key, value] : shard.metadata)
+      if (!state.metadata_ids.contains(key)) state.add_metadata(std::move(key), std::move(value));
     shard.tensors.clear();
     shard.metadata.clear();
     state.add_file(std::move(file), std::move(shard));

@@ -8,9 +8,8 @@
 namespace tuff {
 namespace {
 
-constexpr size_t kShownItems = 8;
-
 struct MetadataText {
+  size_t shown_items;
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(int64_t v) const { return std::to_string(v); }
@@ -22,16 +21,18 @@ struct MetadataText {
   }
   std::string operator()(const MetadataValue::List& v) const {
     std::string out;
-    for (size_t i = 0; i < std::min(v.size(), kShownItems); i++)
-      out += (i ? ", " : "") + v[i].str();
-    if (v.size() > kShownItems) out += fmt::format(", ... {} in all", v.size());
+    for (size_t i = 0; i < std::min(v.size(), shown_items); i++)
+      out += (i ? ", " : "") + v[i].str(shown_items);
+    if (v.size() > shown_items) out += fmt::format(", ... {} in all", v.size());
     return "[" + out + "]";
   }
 };
 
 }  // namespace
 
-std::string MetadataValue::str() const { return std::visit(MetadataText{}, value); }
+std::string MetadataValue::str(size_t shown_items) const {
+  return std::visit(MetadataText{shown_items}, value);
+}
 
 }  // namespace tuff
 

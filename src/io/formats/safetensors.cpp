@@ -1,12 +1,14 @@
 #include "io/formats/safetensors.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "io/formats/json_events.h"
 
 namespace tuff::io {
@@ -33,6 +35,12 @@ constexpr TypeRow kTypes[] = {
 const TypeRow* type_named(std::string_view name) {
   const auto* row = std::ranges::find(kTypes, name, &TypeRow::name);
   return row == std::end(kTypes) ? nullptr : row;
+}
+
+std::string known_types() {
+  std::string out;
+  for (const TypeRow& row : kTypes) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
+  return out;
 }
 
 // The header's grammar: {"name": {"dtype": text, "shape": [...], "data_offsets": [begin, end]},
@@ -73,7 +81,9 @@ class HeaderEvents : public JsonEvents {
     }
     if (depth() != 2 || field_ != "dtype") refuse("'{}' is a text where none belongs", here());
     const TypeRow* row = type_named(text);
-    if (!row) refuse("'{}' has the dtype '{}', which is none", shown(name_), shown(text));
+    if (!row)
+      refuse("'{}' has the dtype '{}', which is none of {}", shown(name_), shown(text),
+             known_types());
     entry_.type = row->name;
     entry_.dtype = row->dtype;
     element_bytes_ = row->size_bytes;
@@ -205,7 +215,9 @@ FileIndex read_safetensors(const ByteSource& source) {
   ByteReader reader(source);
   const auto length = reader.little<uint64_t>();
   if (length > kMaxSafetensorsHeader)
-    fail_at(source, 0, "a header of {} bytes; the format allows {}", length, kMaxSafetensorsHeader);
+    fail_at(source, 0,
+            "a header of {} bytes, the format allows {}: damaged, or no safetensors file", length,
+            kMaxSafetensorsHeader);
   const std::string header = reader.text(length);
   if (!header.starts_with('{')) fail_at(source, kLengthBytes, "the header begins with no '{{'");
   FileIndex index;
@@ -216,9 +228,35 @@ FileIndex read_safetensors(const ByteSource& source) {
   return index;
 }
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Objects are put together as text: an ordered_json looks a key up by walking from its first.
+void append_key(std::string& object, const std::string& key) {
+  if (!is_utf8(key))
+    fail<InvalidArgument>("safetensors: the name '{}' is no UTF-8; rename it", shown(key));
+  object += (object.ends_with('{') ? "" : ",") + Json(key).dump() + ":";
+}
+
+// Of several items of one key the first one, as TensorDict::metadata() gives it.
+void append_metadata(std::string& object, const Metadata& metadata) {
+  std::unordered_set<std::string_view> keys;
+  std::string all = "{";
+  for (const auto& [key, value] : metadata) {
+    if (!keys.insert(key).second) continue;
+    append_key(all, key);
+    const auto* plain = std::get_if<std::string>(&value.value);
+    const std::string text = plain ? *plain : value.str(std::numeric_limits<size_t>::max());
+    all += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  object += all + "}";
+}
+
+}  // namespace
+
 std::vector<uint8_t> encode_safetensors_header(std::vector<TensorEntry>& tensors,
                                                const Metadata& metadata) {
-  using Json = nlohmann::ordered_json;
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater{},
@@ -228,26 +266,20 @@ std::vector<uint8_t> encode_safetensors_header(std::vector<TensorEntry>& tensors
     tensors[i].offset = end;
     end += tensors[i].size_bytes;
   }
-  // One object at a time: a key is looked up by walking an ordered object from its first.
   std::string text = "{";
-  const auto append = [&](const std::string& key, const Json& value) {
-    text += (text.size() > 1 ? "," : "") + Json(key).dump() + ":" + value.dump();
-  };
   if (!metadata.empty()) {
-    Json all = Json::object();
-    for (const auto& [key, value] : metadata) {
-      const auto* plain = std::get_if<std::string>(&value.value);
-      all[key] = plain ? *plain : value.str();
-    }
-    append("__metadata__", all);
+    append_key(text, "__metadata__");
+    append_metadata(text, metadata);
   }
   for (const TensorEntry& t : tensors) {
     if (t.name == "__metadata__")
       fail<InvalidArgument>("safetensors: a tensor cannot be named __metadata__; rename it");
     const auto* row = std::ranges::find(kTypes, t.dtype, &TypeRow::dtype);
-    append(t.name, {{"dtype", row->name},
-                    {"shape", t.shape},
-                    {"data_offsets", {t.offset, t.offset + t.size_bytes}}});
+    append_key(text, t.name);
+    text += Json{{"dtype", row->name},
+                 {"shape", t.shape},
+                 {"data_offsets", {t.offset, t.offset + t.size_bytes}}}
+                .dump();
   }
   text += "}";
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');

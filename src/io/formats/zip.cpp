@@ -7,6 +7,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/utf8.h"
+
 namespace tuff::io {
 namespace {
 
@@ -388,6 +390,10 @@ void ZipWriter::add(const std::string& name, uint64_t size_bytes, const Contents
                     bool deflate) {
   if (name.size() > std::numeric_limits<uint16_t>::max())
     fail<InvalidArgument>("zip: a name of {} bytes; the format allows 65535", name.size());
+  // Readers of archives end a name at its first zero, so that two could become one.
+  if (!is_utf8(name) || name.find('\0') != std::string::npos)
+    fail<InvalidArgument>("zip: the name '{}' is no UTF-8 or has a zero in it; rename it",
+                          shown(name));
   ZipMember m{.name = name, .size_bytes = size_bytes, .deflated = deflate};
   m.header_offset = at_;
   const bool wide = zip64_ || most_stored_bytes(m) >= kIn64;
