@@ -185,6 +185,12 @@ bool can_dequantize(std::string_view type) {
   return std::ranges::find(kTypes, type, &TypeRow::name) != std::end(kTypes);
 }
 
+std::string decoded_types() {
+  std::string out;
+  for (const TypeRow& row : kTypes) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
+  return out;
+}
+
 Tensor dequantize(std::string_view type, const Tensor& blocks) {
   const auto* row = std::ranges::find(kTypes, type, &TypeRow::name);
   TUFF_CHECK(row != std::end(kTypes), "no decoder of {}", type);

@@ -195,8 +195,10 @@ Tensor TensorBytes::tensor(const TensorEntry& entry, const std::string& device) 
     return dequantize(entry.type, blocks).reshape(sizes_of(entry.shape));
   }
   if (entry.dtype == DType::Void)
-    fail<Unsupported>("{}: '{}' is of {}, which tuff does not compute with", source_->name(),
-                      shown(entry.name), entry.type);
+    fail<Unsupported>("{}: '{}' is of {}, which tuff does not compute with; {}", source_->name(),
+                      shown(entry.name), entry.type,
+                      entry.block ? "blocks of " + decoded_types() + " are decoded"
+                                  : "save it as one of tuff's dtypes, such as float32");
   if (!entry.strides.empty()) return strided(entry, device);
   return row_major(entry, entry.dtype, sizes_of(entry.shape), device);
 }

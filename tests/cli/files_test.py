@@ -149,6 +149,7 @@ class Commands(FilesTest):
         (self.folder / "bad.safetensors").write_bytes(b"\xff" * 7 + b"\0{}")
         self.assertIn(b"at byte 0", self.tuff(1, "inspect", "bad.safetensors").stderr)
 
+<<<<<<< HEAD
     def sparse(self, name, count, size, dtype="U8"):
         """A safetensors file of zeros that takes no room on the disk."""
         width = {"U8": 1, "F32": 4}[dtype]
@@ -202,6 +203,48 @@ class Commands(FilesTest):
         self.sparse("big.safetensors", 1, 1000)
         self.peak_mib("big.safetensors", "a.npz")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.npz", "big.safetensors"])
+=======
+
+
+    def test_what_is_no_regular_file(self):
+        os.mkfifo(self.folder / "pipe")  # without a writer: who opens it to read would wait forever
+        self.assertIn(b"a pipe", self.tuff(1, "inspect", "pipe").stderr)
+        self.assertIn(b"a folder", self.tuff(1, "inspect", ".").stderr)
+        self.assertIn(b"a device", self.tuff(1, "inspect", "/dev/zero").stderr)
+
+    def test_nothing_that_a_file_says_commands_the_terminal(self):
+        evil = "\x1b]0;t\x07\n\r\x7f\u009b31m\u202e\u2066"
+        header = {evil: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "__metadata__": {evil: evil, "é": "ü"}}
+        text = json.dumps(header, ensure_ascii=False).encode()
+        (self.folder / "evil.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + b"\0")
+        index = {"weight_map": {"a": evil.replace("\x7f", "") + ".safetensors"}}
+        (self.folder / "evil.safetensors.index.json").write_text(json.dumps(index))
+        (self.folder / "evil\x1b[2J.npz").write_bytes(b"PK\5\6" + bytes(18))
+        shown = [self.tuff(0, "inspect", "evil.safetensors").stdout,
+                 self.tuff(1, "inspect", "evil.safetensors.index.json").stderr,
+                 self.tuff(0, "inspect", "evil\x1b[2J.npz").stdout,
+                 self.tuff(1, "convert", "evil.safetensors", "\x1b[2J/a.npz").stderr,
+                 self.tuff(0, "convert", "evil.safetensors", "\x1b[2J.npz").stdout]
+        for output in shown:
+            self.assertNotRegex(output.decode(), "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+        self.assertIn(rb"\x1b]0;t\x07\x0a\x0d\x7f\u009b31m\u202e\u2066  U8", shown[0])
+        self.assertIn("é: \"ü\"", shown[0].decode())
+
+    def test_small_files_take_little_memory(self):
+        # One key of 60 KB named 10^5 times, a tensor of 64 axes made 10^5 times, 10^7 remembered and plain values.
+        key = b"X" + (60000).to_bytes(4, "little") + b"a" * 60000
+        storage = b"(X\7\0\0\0storagectorch\nFloatStorage\n" + key + b"X\3\0\0\0cpuK\1t"
+        tensor = b"ctorch._utils\n_rebuild_tensor_v2\nq\1(" + storage + b"QK\0(" + b"K\1" * 64 + b"tq\2h\2\x89Ntq\3"
+        pickles = {"storages": storage + b"q\0" + b"h\0Q0" * 100000, "tensors": tensor + b"h\1h\3R0" * 100000,
+                   "memo": b"K\1" + b"\x94" * 10_000_000, "values": b"K\0000" * 10_000_000}
+        for name, body in pickles.items():
+            with zipfile.ZipFile(self.folder / "a.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("a/data.pkl", b"\x80\2" + body + b"N.")
+            run = subprocess.run(["bash", "-c", f"ulimit -v {1 << 20}; exec \"$0\" inspect a.pt", TUFF], cwd=self.folder,
+                                 capture_output=True, check=False, env={**os.environ, "TUFF_DEVICE": "NULL"})
+            self.assertNotIn(b"out of memory", run.stderr, name)
+            self.assertEqual(run.returncode, 0 if name == "storages" else 1, (name, run.stderr))
+>>>>>>> 92da5ea (Pickles and GGUF's lists: memory bounded by what a file holds; types are listed by name)
 
     def test_a_file_that_cannot_grow_leaves_nothing_behind(self):
         header = json.dumps({"a": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()

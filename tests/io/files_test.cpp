@@ -176,7 +176,7 @@ TEST(Safetensors, WhatTheFormatForbids) {
   EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
               HasSubstr("takes 8 bytes"));
   EXPECT_THAT(error(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4),
-              HasSubstr("'F33', which is none"));
+              HasSubstr("'F33', which is none of BOOL, U8"));
   EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
               HasSubstr("data_offsets [4, 0]"));
   EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
@@ -248,13 +248,43 @@ TEST(Gguf, MetadataAndTensors) {
     return gguf_file({{"a", type, std::move(extents), Bytes(bytes)}});
   };
   EXPECT_THAT(load_error(folder, two(2, {31}, 18)), HasSubstr("no multiple of 32"));
-  EXPECT_THAT(load_error(folder, two(77, {32}, 18)), HasSubstr("unknown type 77"));
+  EXPECT_THAT(load_error(folder, two(77, {32}, 18)),
+              HasSubstr("unknown type 77; known are F32 (0), F16 (1)"));
+  EXPECT_THAT(load_error(folder, two(31, {32}, 18)), HasSubstr("removed type 31"));
   EXPECT_THAT(load_error(folder, two(0, {1, 1, 1, 1, 1}, 4)), HasSubstr("5 axes"));
   EXPECT_THAT(load_error(folder, two(0, {1ull << 60, 1ull << 60}, 4)), HasSubstr("2^62"));
   EXPECT_THAT(load_error(folder, two(0, {9}, 32)), HasSubstr("outside of"));
   EXPECT_THAT(load_error(folder, gguf_file({}, 0x03000000)), HasSubstr("big-endian"));
   const TensorDict listed = load(folder.write("l", two(9, {32}, 36)), {.device = "CPU"});
-  EXPECT_THAT(error_text<Unsupported>([&] { listed["a"]; }), HasSubstr("Q8_1"));
+  EXPECT_THAT(error_text<Unsupported>([&] { listed["a"]; }),
+              HasSubstr("is of Q8_1, which tuff does not compute with; blocks of Q4_0, Q4_1,"));
+}
+
+// Sizes of src/ggml-common.h (github.com/ggml-org/ggml): bytes of a block of 256.
+TEST(Gguf, ListsTypesThatAreNotDecoded) {
+  const ScratchFolder folder;
+  const std::vector<std::tuple<uint32_t, std::string, uint64_t>> types{
+      {16, "IQ2_XXS", 66}, {17, "IQ2_XS", 74}, {18, "IQ3_XXS", 98},
+      {19, "IQ1_S", 50},   {21, "IQ3_S", 110}, {22, "IQ2_S", 82},
+      {29, "IQ1_M", 56},   {34, "TQ1_0", 54},  {35, "TQ2_0", 66}};
+  for (const auto& [id, name, bytes] : types) {
+    SCOPED_TRACE(name);
+    const Bytes file = gguf_file({{"a", id, {512}, Bytes(2 * bytes)}, {"b", 24, {1}, Bytes{5}}});
+    const TensorDict d = load(folder.write("g", file), {.device = "CPU"});
+    EXPECT_EQ(d.info()[0].type, name);
+    EXPECT_EQ(d.info()[0].size_bytes, 2 * bytes);
+    EXPECT_EQ(d.info()[0].dtype, DType::Void);
+    EXPECT_EQ(d["b"].to_vector<int8_t>(), std::vector<int8_t>{5});
+    EXPECT_THAT(error_text<Unsupported>([&] { d["a"]; }), HasSubstr(name));
+  }
+}
+
+TEST(Gguf, ListsOfMetadataAreBounded) {
+  const ScratchFolder folder;
+  BytesBuilder file;
+  file.text("GGUF").add(3u).add(uint64_t{0}).add(uint64_t{1});
+  file.add(uint64_t{1}).text("k").add(9u).add(0u).add(uint64_t{10'000'001}).zeros(10'000'001);
+  EXPECT_THAT(load_error(folder, file.bytes), HasSubstr("more than 10000000 values"));
 }
 
 TEST(Pytorch, ViewsOfStorages) {
@@ -337,6 +367,15 @@ TEST(Pytorch, RefusesWhatIsNoTensor) {
   EXPECT_THAT(error(bomb + "."), HasSubstr("more than 1000000 items"));
   EXPECT_THAT(load_error(folder, BytesBuilder().text("\x80\x02}q\x01.").bytes),
               HasSubstr("before 1.6"));
+  EXPECT_THAT(error("\x80\x02}K\x01\x85K\x02s."), HasSubstr("a key of the outermost dictionary"));
+}
+
+TEST(Pytorch, AValueAloneHasTheFilesName) {
+  const ScratchFolder folder;
+  const Bytes file = pytorch_file(BytesBuilder().text("\x80\x02K\x05.").bytes, {});
+  const TensorDict d = load(folder.write("epoch.pt", file));
+  ASSERT_NE(d.metadata("epoch"), nullptr);
+  EXPECT_EQ(d.metadata("epoch")->str(), "5");
 }
 
 TEST(Idx, Sample) {
@@ -365,6 +404,49 @@ TEST(Files, Errors) {
   EXPECT_THAT(error_text<InvalidArgument>([&] { save(folder.path("a.npz"), d); }),
               HasSubstr("bfloat16"));
   EXPECT_THAT(os::list_directory(folder.path()), ElementsAre("x"));  // nothing is left behind
+}
+
+TEST(Files, NamesThatAFormatDoesNotHold) {
+  const ScratchFolder folder;
+  for (const std::string& name : {std::string("a\xff"), std::string("\xed\xa0\x80"),
+                                  std::string("\xc0\xaf"), std::string("a\0b", 3)}) {
+    TensorDict d;
+    d.set(name, Tensor::from({1}, {1}, {.device = "CPU"}));
+    EXPECT_THAT(error_text<InvalidArgument>([&] { save(folder.path("a.npz"), d); }),
+                HasSubstr("rename it"));
+    const auto safetensors = [&] { save(folder.path("a.safetensors"), d); };
+    if (name.size() == 3 && name[1] == 0)
+      safetensors();
+    else
+      EXPECT_THAT(error_text<InvalidArgument>(safetensors), HasSubstr("rename it"));
+  }
+  TensorDict d;
+  d.set_metadata("\xff", {true});
+  EXPECT_THAT(error_text<InvalidArgument>([&] { save(folder.path("b.safetensors"), d); }),
+              HasSubstr("'\\xff' is no UTF-8"));
+  EXPECT_THAT(error_text<InvalidArgument>([&] { save(folder.path("b.npy"), d, {true}); }),
+              HasSubstr(".npz"));
+}
+
+TEST(Files, MetadataIsWrittenWhole) {
+  const ScratchFolder folder;
+  TensorDict d;
+  MetadataValue list, quoted;
+  quoted.value = std::string("a\"");
+  MetadataValue::List items(12, MetadataValue{uint64_t{7}});
+  items.push_back(quoted);
+  list.value = items;
+  d.set_metadata("list", list);
+  quoted.value = std::string("no UTF-8: \xff");
+  d.set_metadata("text", quoted);
+  for (int i = 0; i < 50'000; i++) d.set_metadata(std::to_string(i), {int64_t(-i)});
+  save(folder.path("a.safetensors"), d);
+  const TensorDict read = load(folder.path("a.safetensors"));
+  EXPECT_EQ(read.metadata().size(), 50'002u);
+  EXPECT_EQ(std::get<std::string>(read.metadata("list")->value),
+            "[7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, \"a\\\"\"]");
+  EXPECT_EQ(read.metadata("text")->str(), "\"no UTF-8: \xef\xbf\xbd\"");
+  EXPECT_EQ(read.metadata("49999")->str(), "\"-49999\"");
 }
 
 TEST(Files, DictionariesOfMemory) {

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint64_t kDefaultAlignment = 32, kMaxAlignment = 1 << 20;
 constexpr size_t kMaxAxesHere = 4, kMaxDepth = 4;
-constexpr uint64_t kMaxItems = 100'000'000;            // values of all metadata
+constexpr uint64_t kMaxItems = 10'000'000;             // values of all metadata
 constexpr uint64_t kLeastItemBytes = 8 + 4 + 1;        // a key, a type and a value
 constexpr uint64_t kLeastTensorBytes = 8 + 4 + 4 + 8;  // a name, axes, a type and an offset
 
@@ -21,19 +21,33 @@ struct TypeRow {
 };
 // Ids and sizes of ggml's enum ggml_type; those that tuff does not decode are listed all the same.
 constexpr TypeRow kTypes[] = {
-    {0, DType::F32, {"F32", 1, 4}},        {1, DType::F16, {"F16", 1, 2}},
-    {2, DType::Void, {"Q4_0", 32, 18}},    {3, DType::Void, {"Q4_1", 32, 20}},
-    {6, DType::Void, {"Q5_0", 32, 22}},    {7, DType::Void, {"Q5_1", 32, 24}},
-    {8, DType::Void, {"Q8_0", 32, 34}},    {9, DType::Void, {"Q8_1", 32, 36}},
-    {10, DType::Void, {"Q2_K", 256, 84}},  {11, DType::Void, {"Q3_K", 256, 110}},
-    {12, DType::Void, {"Q4_K", 256, 144}}, {13, DType::Void, {"Q5_K", 256, 176}},
-    {14, DType::Void, {"Q6_K", 256, 210}}, {15, DType::Void, {"Q8_K", 256, 292}},
-    {20, DType::Void, {"IQ4_NL", 32, 18}}, {23, DType::Void, {"IQ4_XS", 256, 136}},
-    {24, DType::I8, {"I8", 1, 1}},         {25, DType::I16, {"I16", 1, 2}},
-    {26, DType::I32, {"I32", 1, 4}},       {27, DType::I64, {"I64", 1, 8}},
-    {28, DType::F64, {"F64", 1, 8}},       {30, DType::BF16, {"BF16", 1, 2}},
-    {39, DType::Void, {"MXFP4", 32, 17}},
+    {0, DType::F32, {"F32", 1, 4}},          {1, DType::F16, {"F16", 1, 2}},
+    {2, DType::Void, {"Q4_0", 32, 18}},      {3, DType::Void, {"Q4_1", 32, 20}},
+    {6, DType::Void, {"Q5_0", 32, 22}},      {7, DType::Void, {"Q5_1", 32, 24}},
+    {8, DType::Void, {"Q8_0", 32, 34}},      {9, DType::Void, {"Q8_1", 32, 36}},
+    {10, DType::Void, {"Q2_K", 256, 84}},    {11, DType::Void, {"Q3_K", 256, 110}},
+    {12, DType::Void, {"Q4_K", 256, 144}},   {13, DType::Void, {"Q5_K", 256, 176}},
+    {14, DType::Void, {"Q6_K", 256, 210}},   {15, DType::Void, {"Q8_K", 256, 292}},
+    {16, DType::Void, {"IQ2_XXS", 256, 66}}, {17, DType::Void, {"IQ2_XS", 256, 74}},
+    {18, DType::Void, {"IQ3_XXS", 256, 98}}, {19, DType::Void, {"IQ1_S", 256, 50}},
+    {20, DType::Void, {"IQ4_NL", 32, 18}},   {21, DType::Void, {"IQ3_S", 256, 110}},
+    {22, DType::Void, {"IQ2_S", 256, 82}},   {23, DType::Void, {"IQ4_XS", 256, 136}},
+    {24, DType::I8, {"I8", 1, 1}},           {25, DType::I16, {"I16", 1, 2}},
+    {26, DType::I32, {"I32", 1, 4}},         {27, DType::I64, {"I64", 1, 8}},
+    {28, DType::F64, {"F64", 1, 8}},         {29, DType::Void, {"IQ1_M", 256, 56}},
+    {30, DType::BF16, {"BF16", 1, 2}},       {34, DType::Void, {"TQ1_0", 256, 54}},
+    {35, DType::Void, {"TQ2_0", 256, 66}},   {39, DType::Void, {"MXFP4", 32, 17}},
 };
+
+// Ids that ggml has taken back: Q4_2, Q4_3, and layouts for single processors.
+constexpr uint32_t kRemovedTypes[] = {4, 5, 31, 32, 33, 36, 37, 38};
+
+std::string known_types() {
+  std::string out;
+  for (const TypeRow& row : kTypes)
+    out += fmt::format("{}{} ({})", out.empty() ? "" : ", ", row.block.name, row.id);
+  return out;
+}
 
 enum class ValueType : uint32_t {
   U8,
@@ -124,7 +138,9 @@ class Reader {
     if (depth == kMaxDepth) r_.fail("lists nested deeper than {}", kMaxDepth);
     const ValueType of = type();
     const auto n = count(kValueBytes[size_t(of)], "values in a list");
+    if (n > kMaxItems - values_) r_.fail("more than {} values of metadata", kMaxItems);
     MetadataValue::List out;
+    out.reserve(n);
     for (uint64_t i = 0; i < n; i++) out.push_back(value(of, depth + 1));
     return {std::move(out)};
   }
@@ -169,7 +185,10 @@ class Reader {
     const auto id = r_.little<uint32_t>();
     const auto* row = std::ranges::find(kTypes, id, &TypeRow::id);
     if (row == std::end(kTypes))
-      fail_at(source_, at, "'{}' has the unknown type {}", shown(t.name), id);
+      fail_at(
+          source_, at, "'{}' has the {} type {}; known are {}", shown(t.name),
+          std::ranges::find(kRemovedTypes, id) == std::end(kRemovedTypes) ? "unknown" : "removed",
+          id, known_types());
     t.type = row->block.name;
     t.dtype = row->dtype;
     const int64_t n = element_count(source_, at, t.shape);

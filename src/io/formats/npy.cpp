@@ -75,8 +75,8 @@ class HeaderText {
   std::string quoted() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : ' ';
-    if (quote != '\'' && quote != '"')
-      refuse("a text is missing from the header; structured types are not read");
+    if (quote == '[') refuse("structured types are not read; save each field as an array");
+    if (quote != '\'' && quote != '"') refuse("a text is missing from the header");
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) refuse("a text without end in the header");
     const std::string out(text_.substr(at_ + 1, end - at_ - 1));
@@ -138,7 +138,7 @@ void set_type(const ByteSource& source, uint64_t offset, const std::string& desc
   if (!known || (order != '<' && order != '>' && !(order == '|' && bytes == 1)))
     fail_at(source, offset,
             "the type '{}' is not read: bools, integers of 1 to 8 bytes and floats of 2, 4 and 8 "
-            "are",
+            "are; convert it with astype()",
             shown(descr));
   entry.type = descr;
   entry.dtype = row->dtype;

@@ -125,7 +125,9 @@ class Machine {
       case 'R': reduce(); return;
       case 'b': build(); return;
       case '0': pop(); return;
-      default: refuse("the opcode 0x{:02x} is not read", uint8_t(code));
+      default:
+        refuse("the opcode 0x{:02x} is not read; torch.save() writes none such in its default form",
+               uint8_t(code));
     }
   }
 
@@ -170,9 +172,9 @@ class Machine {
   }
   bool step_memo(char code) {
     switch (code) {
-      case 'q': memo_[r_.byte()] = top(); return true;
-      case 'r': memo_[r_.little<uint32_t>()] = top(); return true;
-      case '\x94': memo_[uint32_t(memo_.size())] = top(); return true;
+      case 'q': remember(r_.byte()); return true;
+      case 'r': remember(r_.little<uint32_t>()); return true;
+      case '\x94': remember(uint32_t(memo_.size())); return true;
       case 'h': recall(r_.byte()); return true;
       case 'j': recall(r_.little<uint32_t>()); return true;
       default: return false;
@@ -193,6 +195,10 @@ class Machine {
     PickleValue& v = container(kind, dict ? "a dictionary's items" : "a list's items");
     v.items.insert(v.items.end(), items.begin(), items.end());
   }
+  void remember(uint32_t id) {
+    memo_[id] = top();
+    if (memo_.size() > kMaxPickleValues) refuse("more than {} remembered values", kMaxPickleValues);
+  }
   void recall(uint32_t id) {
     const auto found = memo_.find(id);
     if (found == memo_.end()) refuse("nothing was remembered as {}", id);
@@ -212,8 +218,10 @@ class Machine {
     const auto* row = std::ranges::find(
         kGlobals, name, [](const GlobalRow& r) { return std::string_view(r.name); });
     if (row == std::end(kGlobals))
-      refuse("'{}' is refused: only tensors, parameters, containers and plain values are read",
-             shown(name));
+      refuse(
+          "'{}' is refused: only dense tensors of real numbers, parameters, containers and plain "
+          "values are read; save a state_dict() of such",
+          shown(name));
     push_new(PickleKind::Global).number = row - std::begin(kGlobals);
   }
   const GlobalRow& row_of(const PickleValue& v) const { return kGlobals[v.number]; }
@@ -245,10 +253,8 @@ class Machine {
     const PickleValue& type = value(id.items[1]);
     if (type.kind != PickleKind::Global || row_of(type).dtype == DType::Void)
       refuse("a storage without type");
-    const int64_t row = type.number, elements = whole(id.items[4], "a storage's size");
-    std::string key = *text(2);
-    if (key.size() > kMaxNameBytes) refuse("a storage's key of {} bytes", key.size());
-    storages_.push_back({std::move(key), row, elements});
+    if (text(2)->size() > kMaxNameBytes) refuse("a storage's key of {} bytes", text(2)->size());
+    storages_.push_back({id.items[2], type.number, whole(id.items[4], "a storage's size")});
     push_new(PickleKind::Storage).number = int64_t(storages_.size()) - 1;
   }
 
@@ -285,6 +291,8 @@ class Machine {
     t.strides = wholes(a[3], "a tensor's strides");
     if (t.shape.size() != t.strides.size())
       refuse("{} strides for {} axes", t.strides.size(), t.shape.size());
+    axes_ += t.shape.size();
+    if (axes_ > kMaxPickleValues) refuse("tensors of more than {} axes in all", kMaxPickleValues);
     element_count(r_.source(), at_, t.shape);
     push_new(PickleKind::Tensor).number = int64_t(out_.tensors.size());
     out_.tensors.push_back(std::move(t));
@@ -296,11 +304,12 @@ class Machine {
   }
 
   struct Storage {
-    std::string key;
+    uint32_t key;  // a text among the values: a few bytes name it any number of times
     int64_t row, elements;
   };
   ByteReader r_;
   uint64_t at_ = 0;  // of the opcode
+  size_t axes_ = 0;  // of all tensors
   Pickle out_;
   std::vector<uint32_t> stack_;
   std::unordered_map<uint32_t, uint32_t> memo_;

@@ -8,7 +8,7 @@
 namespace tuff::io {
 
 inline constexpr uint64_t kMaxPickleBytes = 64 << 20;
-inline constexpr size_t kMaxPickleValues = 4'000'000;
+inline constexpr size_t kMaxPickleValues = 2'000'000;
 inline constexpr size_t kMaxPickleStack = 1'000'000;
 
 enum class PickleKind : uint8_t {
@@ -35,7 +35,7 @@ struct PickleValue {
 
 // One storage's window as _rebuild_tensor_v2 describes it.
 struct PickleTensor {
-  std::string key;  // of the storage: the member data/KEY
+  uint32_t key = 0;  // a text among Pickle::values; the storage is the member data/KEY
   DType dtype = DType::Void;
   const char* type = "";  // of the storage, as PyTorch names it
   int64_t storage_elements = 0;

@@ -64,7 +64,8 @@ class Flattened {
     for (size_t i = 0; i < v.items.size(); i += 2) {
       const PickleValue& key = pickle_.values[v.items[i]];
       if (key.kind != PickleKind::Text && key.kind != PickleKind::Int)
-        fail_at(source_, 0, "a key of '{}' is neither a text nor a number", shown(path));
+        fail_at(source_, 0, "a key of {} is neither a text nor a number",
+                path.empty() ? "the outermost dictionary" : "'" + shown(path) + "'");
       if (key.text.size() > kMaxNameBytes)
         fail_at(source_, 0, "a key of {} bytes", key.text.size());
       walk(v.items[i + 1],
@@ -143,6 +144,8 @@ FileIndex read_pytorch(const ByteSource& source, std::vector<ZipMember> members,
   index.format = "pytorch";
   Flattened flat(bytes, pickle, index);
   flat.walk(pickle.root, "", 0);
+  for (auto& [key, value] : index.metadata)
+    if (key.empty()) key = name;
   std::unordered_map<std::string, uint32_t> ids;
   for (size_t i = 0; i < members.size(); i++) ids.emplace(members[i].name, uint32_t(i));
   const bool big_endian = is_big_endian(source, member_named(members, prefix + "byteorder"));
@@ -150,16 +153,17 @@ FileIndex read_pytorch(const ByteSource& source, std::vector<ZipMember> members,
     TensorEntry& entry = index.tensors[i];
     const PickleTensor& t = *flat.tensors[i];
     if (entry.name.empty()) entry.name = name;
-    const auto found = ids.find(prefix + "data/" + t.key);
+    const std::string& key = pickle.values[t.key].text;
+    const auto found = ids.find(prefix + "data/" + key);
     if (found == ids.end())
       fail_at(source, pickle_member->offset, "the storage '{}' of '{}' is not in the archive",
-              shown(t.key), shown(entry.name));
+              shown(key), shown(entry.name));
     const ZipMember& storage = members[found->second];
     const uint64_t bytes_each = size_bytes(t.dtype);
     if (storage.size_bytes % bytes_each != 0 ||
         uint64_t(t.storage_elements) != storage.size_bytes / bytes_each)
       fail_at(source, storage.offset, "the storage '{}' has {} bytes, but {} elements of {}",
-              shown(t.key), storage.size_bytes, t.storage_elements, t.type);
+              shown(key), storage.size_bytes, t.storage_elements, t.type);
     place(source, t, storage.offset, entry);
     entry.member = found->second;
     entry.big_endian = big_endian && bytes_each > 1;

@@ -12,7 +12,7 @@ inline constexpr uint64_t kMaxCheckpointText = 64 << 20;  // bytes of all names 
 
 bool is_pytorch(const std::vector<ZipMember>& members);
 // Names are the keys on the way, joined by dots; of lists the positions. Numbers, texts and bools
-// are metadata. `name`: of a checkpoint that is one tensor.
+// are metadata. `name`: of a checkpoint that is one tensor or value.
 FileIndex read_pytorch(const ByteSource& source, std::vector<ZipMember> members,
                        const std::string& name);
 
