@@ -21,8 +21,6 @@
 namespace tuff::cli {
 namespace {
 
-constexpr uint32_t kMaxSteps = 1'000'000;
-
 struct RunOptions {
   std::string device, curve, folder;
   uint32_t seed = 1;
@@ -94,7 +92,7 @@ void add_run_options(CLI::App& command, RunOptions& o) {
   command
       .add_option("--save-every", o.checkpoints.every,
                   "And after each N steps; where that fails the training goes on")
-      ->check(CLI::Range(1u, kMaxSteps))
+      ->check(CLI::Range(1u, io::kMaxTrainingSteps))
       ->needs(save)
       ->type_name("N");
   command
@@ -104,12 +102,20 @@ void add_run_options(CLI::App& command, RunOptions& o) {
       ->type_name("FILE");
 }
 
-CLI::Option* add_count(CLI::App& command, const std::string& name, uint32_t& value,
-                       uint32_t maximum, const std::string& text) {
-  return command.add_option(name, value, text)
-      ->check(CLI::Range(1u, maximum))
+template <class Training>
+CLI::Option* add_count(CLI::App& command, const std::string& setting, uint32_t& value,
+                       const std::string& text) {
+  const io::SettingRange range = range_of<Training>(setting);
+  return command.add_option("--" + setting, value, text)
+      ->check(CLI::Range(uint32_t(range.least), uint32_t(range.most)))
       ->capture_default_str()
       ->type_name("N");
+}
+
+template <class Training>
+CLI::Validator in_range_of(const std::string& setting) {
+  const io::SettingRange range = range_of<Training>(setting);
+  return between(range.least, range.most);
 }
 
 // A cache folder that the user named has to work; the default one is done without if need be.
@@ -257,18 +263,18 @@ void add_gpt(CLI::App& train, Action& chosen) {
   auto o = std::make_shared<GptOptions>();
   io::GptRecipe& r = o->training.recipe;
   c->add_option("--text", o->texts, "Files and folders to learn, joined")->type_name("FILE|DIR");
-  add_count(*c, "--steps", r.steps, kMaxSteps, "Training steps");
-  add_count(*c, "--layers", r.layers, 64, "Transformer blocks");
-  add_count(*c, "--heads", r.heads, 256, "Attention heads; must divide --embed");
-  add_count(*c, "--embed", r.embed, 8192, "Width");
-  add_count(*c, "--context", r.context, 8192, "Characters seen at once");
-  add_count(*c, "--batch", r.batch, 4096, "Sequences per step");
+  add_count<io::GptTraining>(*c, "steps", r.steps, "Training steps");
+  add_count<io::GptTraining>(*c, "layers", r.layers, "Transformer blocks");
+  add_count<io::GptTraining>(*c, "heads", r.heads, "Attention heads; must divide --embed");
+  add_count<io::GptTraining>(*c, "embed", r.embed, "Width");
+  add_count<io::GptTraining>(*c, "context", r.context, "Characters seen at once");
+  add_count<io::GptTraining>(*c, "batch", r.batch, "Sequences per step");
   c->add_option("--lr", o->learning_rate,
                 "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
-      ->check(between(1e-9, 10.0))
+      ->check(in_range_of<io::GptTraining>("lr"))
       ->type_name("F");
   c->add_option("--dropout", o->training.dropout, "Probability")
-      ->check(between(0.0, 0.99))
+      ->check(in_range_of<io::GptTraining>("dropout"))
       ->capture_default_str()
       ->type_name("F");
   c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
@@ -343,7 +349,7 @@ int train_digits(DigitsOptions o) {
       o.idx.empty() ? io::draw_digits({.seed = t.recipe.seed}) : io::load_idx_folder(o.idx);
   if (t.steps == 0 || o.run.given.contains("epochs")) {
     const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
-    t.steps = static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, kMaxSteps));
+    t.steps = static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, io::kMaxTrainingSteps));
   }
   io::DigitsTrainer trainer(t, images);
   TrainingDisplay display("digits", t.steps, o.run.json);
@@ -365,18 +371,20 @@ void add_digits(CLI::App& train, Action& chosen) {
   c->add_option("--idx", o->idx,
                 "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
       ->type_name("DIR");
-  CLI::Option* epochs =
-      add_count(*c, "--epochs", o->epochs, 10'000, "Passes over the training images");
+  CLI::Option* epochs = c->add_option("--epochs", o->epochs, "Passes over the training images")
+                            ->check(CLI::Range(1u, 10'000u))
+                            ->capture_default_str()
+                            ->type_name("N");
   c->add_option("--steps", o->steps, "Training steps instead of --epochs")
-      ->check(CLI::Range(1u, kMaxSteps))
+      ->check(CLI::Range(1u, io::kMaxTrainingSteps))
       ->excludes(epochs)
       ->type_name("N");
-  add_count(*c, "--batch", o->training.recipe.batch, 4096, "Images per step");
+  add_count<io::DigitsTraining>(*c, "batch", o->training.recipe.batch, "Images per step");
   c->add_option("--test-images", o->training.test_images,
                 "Test images that are asked at the end, the first ones; 0 for none (default: all)")
       ->type_name("N");
   c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
-      ->check(between(1e-9, 10.0))
+      ->check(in_range_of<io::DigitsTraining>("lr"))
       ->capture_default_str()
       ->type_name("F");
   add_run_options(*c, o->run);
@@ -425,13 +433,14 @@ void add_copy(CLI::App& train, Action& chosen) {
   CLI::App* c = train.add_subcommand(
       "copy", "A transformer that repeats 16 random tokens: a test of attention");
   auto o = std::make_shared<CopyOptions>();
-  add_count(*c, "--steps", o->training.steps, kMaxSteps, "Training steps");
-  add_count(*c, "--layers", o->training.layers, 64, "Transformer blocks");
-  add_count(*c, "--heads", o->training.heads, 256, "Attention heads; must divide --embed");
-  add_count(*c, "--embed", o->training.embed, 8192, "Width");
-  add_count(*c, "--batch", o->training.batch, 4096, "Sequences per step");
+  add_count<io::CopyTraining>(*c, "steps", o->training.steps, "Training steps");
+  add_count<io::CopyTraining>(*c, "layers", o->training.layers, "Transformer blocks");
+  add_count<io::CopyTraining>(*c, "heads", o->training.heads,
+                              "Attention heads; must divide --embed");
+  add_count<io::CopyTraining>(*c, "embed", o->training.embed, "Width");
+  add_count<io::CopyTraining>(*c, "batch", o->training.batch, "Sequences per step");
   c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
-      ->check(between(1e-9, 10.0))
+      ->check(in_range_of<io::CopyTraining>("lr"))
       ->capture_default_str()
       ->type_name("F");
   c->add_flag("--mask-attention", o->training.mask_attention,

@@ -2,6 +2,7 @@
 // command line. Called by the commands below `tuff train`. Must never know a model.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -20,13 +21,24 @@ inline std::set<std::string> given_options(const CLI::App& command) {
   return names;
 }
 
+// The range of a setting, by its option's name without the dashes.
+template <class Training>
+io::SettingRange range_of(const std::string& setting) {
+  Training training;
+  std::optional<io::SettingRange> found;
+  for_each_setting(training, [&](const char* name, auto&, io::SettingRange range) {
+    if (name == setting) found = range;
+  });
+  return found.value();
+}
+
 // Overwrites `training` with the settings of a checkpoint. An option that was given has to agree
 // with it (UsageError), but for the number of steps, which may be another.
 template <class Training>
 void take_settings(Training& training, const io::Checkpoint& checkpoint,
                    const std::set<std::string>& given) {
-  for_each_setting(training, [&]<class T>(const char* name, T& value) {
-    const T saved = checkpoint.setting<T>(name);
+  for_each_setting(training, [&]<class T>(const char* name, T& value, io::SettingRange range) {
+    const T saved = checkpoint.setting<T>(name, range);
     const bool chosen = given.contains(name);
     if (chosen && std::string(name) == "steps") return;
     if (chosen && value != saved)

@@ -1,6 +1,7 @@
 #include "io/checkpoint.h"
 
 #include <charconv>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -106,18 +107,18 @@ const std::string& Checkpoint::text(const std::string& key) const {
   return *text;
 }
 
-template <>
-uint32_t Checkpoint::setting(const std::string& name) const {
-  return number_of<uint32_t>(text("setting." + name), name, path_);
+template <class T>
+T Checkpoint::setting(const std::string& name, SettingRange range) const {
+  using Number = std::conditional_t<std::is_same_v<T, bool>, uint32_t, T>;
+  const auto value = number_of<Number>(text("setting." + name), name, path_);
+  if (!(double(value) >= range.least && double(value) <= range.most))
+    fail<InvalidArgument>("{}: its {} is {}; it has to be from {} to {}", path_, name, value,
+                          range.least, range.most);
+  return T(value);
 }
-template <>
-double Checkpoint::setting(const std::string& name) const {
-  return number_of<double>(text("setting." + name), name, path_);
-}
-template <>
-bool Checkpoint::setting(const std::string& name) const {
-  return number_of<uint32_t>(text("setting." + name), name, path_) != 0;
-}
+template uint32_t Checkpoint::setting(const std::string& name, SettingRange range) const;
+template double Checkpoint::setting(const std::string& name, SettingRange range) const;
+template bool Checkpoint::setting(const std::string& name, SettingRange range) const;
 
 std::string setting_text(uint32_t value) { return std::to_string(value); }
 std::string setting_text(double value) { return fmt::format("{}", value); }

@@ -32,9 +32,10 @@ class Checkpoint {
   uint32_t step() const { return step_; }  // done
   // InvalidArgument for one that is not there.
   const std::string& text(const std::string& key) const;
-  // "setting.<name>" as a number; InvalidArgument for one that is not there or is none.
+  // "setting.<name>" as a number; InvalidArgument for one that is not there, is none or is outside
+  // of the range.
   template <class T>
-  T setting(const std::string& name) const;
+  T setting(const std::string& name, SettingRange range) const;
   // Puts model, optimizer and random numbers into the state of the file and the losses so far into
   // the report. InvalidArgument or ShapeError, naming the file, for a training of another model,
   // other settings (the number of steps apart), data or optimizer.
@@ -56,7 +57,7 @@ std::string setting_text(bool value);
 template <class Training>
 void append_settings(Metadata& to, const Training& training) {
   Training copy = training;
-  for_each_setting(copy, [&](const char* name, auto& value) {
+  for_each_setting(copy, [&](const char* name, auto& value, SettingRange) {
     to.push_back({std::string("setting.") + name, {setting_text(value)}});
   });
 }

@@ -30,16 +30,16 @@ inline constexpr const char* kCopyTask = "copy";
 // As those of the GPT: see gpt_trainer.h.
 template <class Function>
 void for_each_setting(CopyTraining& t, const Function& f) {
-  f("length", t.length);
-  f("alphabet", t.alphabet);
-  f("layers", t.layers);
-  f("heads", t.heads);
-  f("embed", t.embed);
-  f("batch", t.batch);
-  f("steps", t.steps);
-  f("seed", t.seed);
-  f("lr", t.learning_rate);
-  f("mask-attention", t.mask_attention);
+  f("length", t.length, SettingRange{1, 4096});
+  f("alphabet", t.alphabet, SettingRange{1, 8192});
+  f("layers", t.layers, SettingRange{1, 64});
+  f("heads", t.heads, SettingRange{1, 256});
+  f("embed", t.embed, SettingRange{1, 8192});
+  f("batch", t.batch, SettingRange{1, 4096});
+  f("steps", t.steps, kTrainingSteps);
+  f("seed", t.seed, kAnySeed);
+  f("lr", t.learning_rate, kLearningRates);
+  f("mask-attention", t.mask_attention, SettingRange{0, 1});
 }
 
 class CopyTrainer {

@@ -28,13 +28,13 @@ inline constexpr const char* kDigitsTask = "digits";
 // As those of the GPT: see gpt_trainer.h.
 template <class Function>
 void for_each_setting(DigitsTraining& t, const Function& f) {
-  f("channels1", t.recipe.channels1);
-  f("channels2", t.recipe.channels2);
-  f("hidden", t.recipe.hidden);
-  f("batch", t.recipe.batch);
-  f("steps", t.steps);
-  f("seed", t.recipe.seed);
-  f("lr", t.recipe.learning_rate);
+  f("channels1", t.recipe.channels1, SettingRange{1, 1024});
+  f("channels2", t.recipe.channels2, SettingRange{1, 1024});
+  f("hidden", t.recipe.hidden, SettingRange{1, 8192});
+  f("batch", t.recipe.batch, SettingRange{1, 4096});
+  f("steps", t.steps, kTrainingSteps);
+  f("seed", t.recipe.seed, kAnySeed);
+  f("lr", t.recipe.learning_rate, kLearningRates);
 }
 
 class DigitsTrainer {

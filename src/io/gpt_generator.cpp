@@ -158,8 +158,9 @@ void require_tensors(const Checkpoint& file, const GptRecipe& r) {
 SavedGpt load_gpt(const std::string& path, const std::string& device) {
   const Checkpoint file(path, kGptTask, device);
   GptTraining training;
-  for_each_setting(training,
-                   [&]<class T>(const char* name, T& value) { value = file.setting<T>(name); });
+  for_each_setting(training, [&]<class T>(const char* name, T& value, SettingRange range) {
+    value = file.setting<T>(name, range);
+  });
   const Vocabulary vocabulary = Vocabulary::from_hex(file.text(kVocabularyKey));
   training.recipe.vocabulary = static_cast<uint32_t>(vocabulary.size());
   require_tensors(file, training.recipe);

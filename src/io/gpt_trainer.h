@@ -25,24 +25,24 @@ inline constexpr const char* kGptTask = "gpt";
 inline constexpr const char* kVocabularyKey = "vocabulary";  // Vocabulary::hex()
 
 // The settings that decide on the losses, by the names of the command line's options where there
-// are such.
+// are such, and their ranges.
 template <class Function>
 void for_each_setting(GptTraining& t, const Function& f) {
-  f("layers", t.recipe.layers);
-  f("heads", t.recipe.heads);
-  f("embed", t.recipe.embed);
-  f("context", t.recipe.context);
-  f("batch", t.recipe.batch);
-  f("steps", t.recipe.steps);
-  f("seed", t.recipe.seed);
-  f("dropout", t.dropout);
-  f("lr", t.optimizer.learning_rate);
-  f("lr_end", t.optimizer.learning_rate_end);
-  f("warmup_steps", t.optimizer.warmup_steps);
-  f("beta1", t.optimizer.beta1);
-  f("beta2", t.optimizer.beta2);
-  f("epsilon", t.optimizer.epsilon);
-  f("weight_decay", t.optimizer.weight_decay);
+  f("layers", t.recipe.layers, SettingRange{1, 64});
+  f("heads", t.recipe.heads, SettingRange{1, 256});
+  f("embed", t.recipe.embed, SettingRange{1, 8192});
+  f("context", t.recipe.context, SettingRange{1, 8192});
+  f("batch", t.recipe.batch, SettingRange{1, 4096});
+  f("steps", t.recipe.steps, kTrainingSteps);
+  f("seed", t.recipe.seed, kAnySeed);
+  f("dropout", t.dropout, SettingRange{0, 0.99});
+  f("lr", t.optimizer.learning_rate, kLearningRates);
+  f("lr_end", t.optimizer.learning_rate_end, SettingRange{0, 10});
+  f("warmup_steps", t.optimizer.warmup_steps, SettingRange{0, kMaxTrainingSteps});
+  f("beta1", t.optimizer.beta1, SettingRange{0, 1});
+  f("beta2", t.optimizer.beta2, SettingRange{0, 1});
+  f("epsilon", t.optimizer.epsilon, SettingRange{0, 1});
+  f("weight_decay", t.optimizer.weight_decay, SettingRange{0, 10});
 }
 
 class GptTrainer {

@@ -89,6 +89,16 @@ class TrainingTask {
   virtual double validation_loss(TrainingObserver&) { return 0; }
 };
 
+inline constexpr uint32_t kMaxTrainingSteps = 1'000'000;
+
+// The values that a setting may have, both included: of the command line's options and of
+// checkpoints, whose settings are believed no more than those.
+struct SettingRange {
+  double least, most;
+};
+inline constexpr SettingRange kAnySeed{0, UINT32_MAX}, kTrainingSteps{1, kMaxTrainingSteps},
+    kLearningRates{1e-9, 10};
+
 // Where the state of a training is kept: see checkpoint.h.
 struct CheckpointPlan {
   std::string resume;  // goes on from this file; "": from the start

@@ -426,6 +426,20 @@ class Checkpoints(TuffTest):
         (self.folder / "cut.safetensors").write_bytes(whole[:-3])
         self.expect_error(1, "cut.safetensors", *self.TRAIN, "--resume", "cut.safetensors")
 
+    def test_settings_that_a_file_claims(self):
+        self.train("--steps", 2, "--save", "a.safetensors", *TINY)
+        whole = (self.folder / "a.safetensors").read_bytes()
+        end = 8 + int.from_bytes(whole[:8], "little")
+        for name, value in (("heads", "0"), ("layers", "1000000"), ("embed", "4000000000"), ("batch", "4000000000"),
+                            ("steps", "0"), ("lr", "nan"), ("warmup_steps", "4000000000")):
+            header = json.loads(whole[8:end])
+            header["__metadata__"]["setting." + name] = value
+            text = json.dumps(header).encode()
+            (self.folder / "b.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + whole[end:])
+            for command in (["train", "gpt", "--resume"], ["generate", "--load"]):
+                self.expect_error(1, f"b.safetensors: its {name} is {value}; it has to be from", *command,
+                                  "b.safetensors", "--device", "NULL")
+
     def test_a_full_disk(self):
         def train(code, write):
             return self.expect(code, *self.TRAIN, "--json", "--steps", 9, "--save", "a.safetensors", "--save-every", 3, *TINY,

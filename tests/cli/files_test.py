@@ -149,7 +149,6 @@ class Commands(FilesTest):
         (self.folder / "bad.safetensors").write_bytes(b"\xff" * 7 + b"\0{}")
         self.assertIn(b"at byte 0", self.tuff(1, "inspect", "bad.safetensors").stderr)
 
-<<<<<<< HEAD
     def sparse(self, name, count, size, dtype="U8"):
         """A safetensors file of zeros that takes no room on the disk."""
         width = {"U8": 1, "F32": 4}[dtype]
@@ -203,8 +202,6 @@ class Commands(FilesTest):
         self.sparse("big.safetensors", 1, 1000)
         self.peak_mib("big.safetensors", "a.npz")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.npz", "big.safetensors"])
-=======
-
 
     def test_what_is_no_regular_file(self):
         os.mkfifo(self.folder / "pipe")  # without a writer: who opens it to read would wait forever
@@ -244,7 +241,6 @@ class Commands(FilesTest):
                                  capture_output=True, check=False, env={**os.environ, "TUFF_DEVICE": "NULL"})
             self.assertNotIn(b"out of memory", run.stderr, name)
             self.assertEqual(run.returncode, 0 if name == "storages" else 1, (name, run.stderr))
->>>>>>> 92da5ea (Pickles and GGUF's lists: memory bounded by what a file holds; types are listed by name)
 
     def test_a_file_that_cannot_grow_leaves_nothing_behind(self):
         header = json.dumps({"a": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}).encode()

@@ -264,10 +264,20 @@ TEST_F(CheckpointErrors, ModelsThatCannotWrite) {
     return error_text<InvalidArgument>([&] { load_gpt(path, "NULL"); });
   };
   EXPECT_EQ(generator_error([](TensorDict&) {}), "");
-  for (const char* name : {"setting.layers", "setting.embed", "setting.context"})
-    EXPECT_THAT(generator_error([&](TensorDict& f) { f.set_metadata(name, {"4000000000"}); }),
+  for (const char* name : {"setting.embed", "setting.context"})
+    EXPECT_THAT(generator_error([&](TensorDict& f) { f.set_metadata(name, {"60"}); }),
                 AllOf(HasSubstr(path), HasSubstr("its tensors are not those of a GPT")))
         << name;
+  EXPECT_THAT(generator_error([](TensorDict& f) { f.set_metadata("setting.layers", {"60"}); }),
+              AllOf(HasSubstr(path), HasSubstr("'blocks.1.ln1.weight' is missing")));
+  for (const char* name : {"layers", "embed", "context", "heads", "batch", "steps", "lr"})
+    for (const char* value : {"0", "4000000000"})
+      EXPECT_THAT(generator_error([&](TensorDict& f) {
+                    f.set_metadata(std::string("setting.") + name, {value});
+                  }),
+                  AllOf(HasSubstr(path), HasSubstr(std::string("its ") + name + " is " + value)));
+  EXPECT_THAT(generator_error([](TensorDict& f) { f.set_metadata("setting.dropout", {"nan"}); }),
+              HasSubstr("its dropout is nan; it has to be from 0 to 0.99"));
   EXPECT_THAT(generator_error([](TensorDict& f) { f.set_metadata("setting.heads", {"3"}); }),
               HasSubstr("3 heads do not divide embed 8"));
   EXPECT_THAT(generator_error([](TensorDict& f) { f.set_metadata("vocabulary", {"6161"}); }),
