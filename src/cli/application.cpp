@@ -112,6 +112,15 @@ int run_program(int argc, const char* const* argv) {
   add_inspect_command(app, chosen);
   add_convert_command(app, chosen);
   add_docs_command(app, chosen);
+  app.footer(
+      "Examples:\n"
+      "  tuff devices\n"
+      "  tuff train gpt --steps 200 --save gpt.safetensors\n"
+      "  tuff generate --load gpt.safetensors\n"
+      "Every command has examples in its --help.\n"
+      "Exit codes: 0 success, 1 a run that failed, 2 wrong usage, 3 no such device (check), 130 "
+      "after "
+      "Ctrl-C");  // of the program alone: commands inherit what stands before them
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
   os::fail_writes_beyond_limits();
   const int code = run_action([&] { return tuned.empty() ? chosen() : run_tuned(tuned, chosen); });

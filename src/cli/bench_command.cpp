@@ -402,6 +402,10 @@ void add_bench_command(CLI::App& app, Action& chosen) {
   CLI::App* bench =
       app.add_subcommand("bench", "Measures the engine beside what a device can do without it");
   bench->require_subcommand(1);
+  bench->footer(
+      "Examples:\n"
+      "  tuff bench matmul --sizes 1024 --peer numpy\n"
+      "  tuff bench train gpt --device CPU");
   add_replay(*bench, chosen);
   for (const KernelRow& row : kernel_rows()) add_kernels(*bench, row, chosen);
   add_steps(*bench, chosen);

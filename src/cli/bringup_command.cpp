@@ -338,6 +338,10 @@ void add_bringup_command(CLI::App& app, Action& chosen) {
   command->add_flag("--fault", o->fault,
                     "At the end reads memory that is not mapped; the device has to say where");
   command->add_flag("--json", o->json, "One JSON object per step on standard output");
+  command->footer(
+      "Examples:\n"
+      "  tuff bringup --device VULKAN\n"
+      "  tuff bringup --device AMD --until memory");
   command->callback([o, &chosen] { chosen = [o] { return Bringup(*o).run(); }; });
 }
 

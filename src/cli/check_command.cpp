@@ -258,6 +258,10 @@ void add_check_command(CLI::App& app, Action& chosen) {
     }
   }
   command->add_flag("--worker", o->worker)->group("");  // what a run starts; see check/worker.h
+  command->footer(
+      "Examples:\n"
+      "  tuff check --device CPU,VULKAN --filter 'matmul/*'\n"
+      "  tuff check --random 200 --seed 7");
   command->callback([o, &chosen] { chosen = [o] { return run_check(*o); }; });
 }
 

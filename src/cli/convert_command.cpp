@@ -70,10 +70,20 @@ void add_convert_command(CLI::App& app, Action& chosen) {
   c->add_option("to", o->to, "The file to write; whole, or as it was before")
       ->required()
       ->type_name("FILE");
-  c->add_option("--dtype", o->dtype, "Tensors of floats become these; integers and bools stay")
+  c->add_option(
+       "--dtype", o->dtype,
+       "Tensors of floats become these, integers and bools stay; default: all stay, blocks "
+       "of GGUF become float32")
       ->check(CLI::IsMember({"float16", "bfloat16", "float32", "float64"}));
-  c->add_option("--device", o->device, "Where dtypes are changed and blocks decoded");
-  c->add_flag("--compress", o->compress, "Deflates the arrays of an .npz");
+  c->add_option("--device", o->device,
+                "Where dtypes are changed and blocks decoded; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  c->add_flag("--compress", o->compress,
+              "Deflates the arrays of an .npz; default: they are stored");
+  c->footer(
+      "Examples:\n"
+      "  tuff convert checkpoint.pt weights.safetensors\n"
+      "  tuff convert model.gguf model.npz --dtype float16 --compress");
   c->callback([o, &chosen] { chosen = [o] { return convert(*o); }; });
 }
 

@@ -111,6 +111,10 @@ void add_devices_command(CLI::App& app, Action& chosen) {
       "devices", "Lists every kind of device: what was found, what was not, and why");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object per line");
+  command->footer(
+      "Examples:\n"
+      "  tuff devices\n"
+      "  TUFF_DEVICE=VULKAN:1 tuff devices --json");
   command->callback([json, &chosen] { chosen = [json] { return list_devices(*json); }; });
 }
 

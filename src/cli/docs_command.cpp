@@ -44,6 +44,9 @@ void add_docs_command(CLI::App& app, Action& chosen) {
         return known ? std::string()
                      : fmt::format("{} is none of {}", given, fmt::join(names, ", "));
       });
+  command->footer(
+      "Examples:\n"
+      "  tuff docs env");
   command->callback(
       [name, &app, &chosen] { chosen = [name, &app] { return print_docs(*name, app); }; });
 }

@@ -155,7 +155,9 @@ int run_kernel(const EmuOptions& o) {
 }
 
 constexpr const char* kExample =
-    R"(FILE of --args, for a kernel (float* out, float* in, float scale):
+    R"(Examples:
+  tuff emu run kernel.co --kernel scale --args scale.json
+FILE of --args, for a kernel (float* out, float* in, float scale):
   {"groups": [4], "group_size": [64],
    "args": [{"buffer": {"dtype": "f32", "count": 256}},
             {"buffer": {"dtype": "f32", "values": [1, 2, 3], "count": 256, "fill": 0.5}},
@@ -169,6 +171,9 @@ says where it lies in the block, for objects without metadata. Also: "dynamic_ld
 void add_emu_command(CLI::App& app, Action& chosen) {
   CLI::App* emu = app.add_subcommand("emu", "Emulated GPUs: executes kernels without the hardware");
   emu->require_subcommand(1);
+  emu->footer(
+      "Examples:\n"
+      "  tuff emu run kernel.co --kernel scale --args scale.json");
   CLI::App* c = emu->add_subcommand(
       "run",
       "Executes a kernel of a gfx1100 code object (of clang, hipcc, ...) and reports accesses out "

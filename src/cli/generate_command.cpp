@@ -120,6 +120,10 @@ void add_generate_command(CLI::App& app, Action& chosen) {
                 "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
       ->type_name("NAME");
   c->add_flag("--json", o->json, "One JSON object at the end, with the text in it");
+  c->footer(
+      "Examples:\n"
+      "  tuff train gpt --save gpt.safetensors\n"
+      "  tuff generate --load gpt.safetensors --prompt \"int main\" --chars 200 --temperature 0.5");
   c->callback([o, &chosen] { chosen = [o] { return generate(*o); }; });
 }
 

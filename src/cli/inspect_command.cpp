@@ -88,6 +88,10 @@ void add_inspect_command(CLI::App& app, Action& chosen) {
       ->required()
       ->type_name("FILE");
   c->add_flag("--json", o->json, "One JSON object per line");
+  c->footer(
+      "Examples:\n"
+      "  tuff inspect model.gguf\n"
+      "  tuff inspect model.safetensors.index.json --json");
   c->callback([o, &chosen] {
     chosen = [o] {
       const TensorDict file = load(o->file);

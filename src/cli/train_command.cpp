@@ -286,6 +286,11 @@ void add_gpt(CLI::App& train, Action& chosen) {
       ->capture_default_str()
       ->type_name("F");
   add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train gpt --text README.md src --steps 500\n"
+      "  tuff train gpt --save gpt.safetensors --save-every 100\n"
+      "  tuff train gpt --resume gpt.safetensors --steps 1000 --save gpt.safetensors");
   c->callback([o, c, &chosen] {
     o->run.given = given_options(*c);
     chosen = [o] { return interruptible(train_gpt, *o); };
@@ -388,6 +393,10 @@ void add_digits(CLI::App& train, Action& chosen) {
       ->capture_default_str()
       ->type_name("F");
   add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train digits\n"
+      "  tuff train digits --idx ~/mnist --epochs 2 --save digits.safetensors");
   c->callback([o, c, &chosen] {
     o->run.given = given_options(*c);
     chosen = [o] { return interruptible(train_digits, *o); };
@@ -446,6 +455,10 @@ void add_copy(CLI::App& train, Action& chosen) {
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
   add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train copy --device CPU\n"
+      "  tuff train copy --mask-attention");
   c->callback([o, c, &chosen] {
     o->run.given = given_options(*c);
     chosen = [o] { return interruptible(train_copy, *o); };
@@ -457,6 +470,10 @@ void add_copy(CLI::App& train, Action& chosen) {
 void add_train_command(CLI::App& app, Action& chosen) {
   CLI::App* train = app.add_subcommand("train", "Trains a model and says what it cost");
   train->require_subcommand(1);
+  train->footer(
+      "Examples:\n"
+      "  tuff train gpt --steps 100\n"
+      "  tuff train digits --device CPU");
   add_gpt(*train, chosen);
   add_digits(*train, chosen);
   add_copy(*train, chosen);

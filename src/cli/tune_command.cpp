@@ -213,6 +213,10 @@ void add_tune_command(CLI::App& app, Action& chosen) {
       ->capture_default_str()
       ->type_name("S");
   c->add_flag("--json", o->json, "One JSON object per line");
+  c->footer(
+      "Examples:\n"
+      "  tuff tune gpt --out gpt.json\n"
+      "  TUFF_TUNED=gpt.json tuff train gpt");
   c->callback([o, &chosen] { chosen = [o] { return run_tune(*o); }; });
 }
 

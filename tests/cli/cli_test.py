@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,18 @@ class Usage(TuffTest):
                 result = self.expect(0, *command, flag)
                 self.assertIn(b"Usage: tuff", result.stdout)
                 self.assertEqual(result.stderr, b"")
+
+    def test_examples_name_options_that_there_are(self):
+        for command in COMMANDS:
+            text = self.expect(0, *command, "--help").stdout.decode()
+            self.assertEqual(text.count("Examples:\n"), 1, text)
+            for line in re.findall(r"^  (?:TUFF_\w+=\S+ )?tuff (.*)$", text.split("Examples:")[-1], re.M):
+                words = line.split()
+                depth = 2 if words[0] in ("train", "bench", "emu") else 1
+                named = self.expect(0, *words[:depth], "--help").stdout.decode()
+                for word in words[depth:]:
+                    if word.startswith("--"):
+                        self.assertRegex(named, rf"(?m)^  {word}\b", line)
 
     def test_version(self):
         self.assertRegex(self.expect(0, "--version").stdout, rb"^tuff \d+\.\d+\.\d+\n$")
