@@ -1,5 +1,6 @@
 #include "graph/uop.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <memory>
@@ -318,7 +319,10 @@ std::atomic<uint64_t> storages{0};
 uint64_t last_storage_id() { return storages.load(); }
 
 Storage::Storage(std::string device_name, DType t, int64_t n)
-    : id(storages.fetch_add(1) + 1), device(std::move(device_name)), dtype(t), count(n) {}
+    : id(storages.fetch_add(1) + 1), device(std::move(device_name)), dtype(t), count(n) {
+  if (n > INT64_MAX / int64_t(std::max<size_t>(1, size_bytes(t))))
+    fail<OutOfMemory>("{}: {} elements of {} are more than 2^63 bytes", device, n, name(t));
+}
 
 Dim::Dim(UOp expr) {
   TUFF_CHECK(expr && expr->dtype == DType::Index, "an extent must be an Index expression");

@@ -333,6 +333,8 @@ TEST(Pytorch, StridesWithGapsRepeatsAndOverlaps) {
   EXPECT_TRUE(values({0, 3}, {7, 7}, 0).empty());
   EXPECT_THAT(load_error(folder, one_tensor({3, 3}, {1, 1})), HasSubstr("overlapping"));
   EXPECT_THAT(load_error(folder, one_tensor({3, 3}, {3, 1})), HasSubstr("reaches beyond"));
+  EXPECT_THAT(load_error(folder, one_tensor({1 << 30, 1 << 30, 2}, {0, 0, 1})),
+              HasSubstr("2305843009213693952 elements of 4 bytes are more than 2^63 bytes"));
   EXPECT_THAT(load_error(folder, one_tensor({2}, {1}, 5)), HasSubstr("takes 2 elements from 5"));
 }
 

@@ -126,6 +126,14 @@ TEST_P(Creation, FactsAndPlainFills) {
   EXPECT_EQ((x.view({6}) + y).neg().to_vector<float>(), Floats(6, -1));
 }
 
+// 2^62 elements of four bytes are 2^64 bytes, which 64 bits call 0.
+TEST_P(Creation, MoreBytesThanAreCounted) {
+  const int64_t n = int64_t{1} << 62;
+  EXPECT_THROW(Tensor::empty({n}, on()), OutOfMemory);
+  EXPECT_THROW(Tensor::zeros({n}, on()).realize(), OutOfMemory);
+  EXPECT_THROW(Tensor::from({1}, {1}, on()).expand({n / 2}).contiguous().realize(), OutOfMemory);
+}
+
 TEST_P(Creation, MovesBetweenDevices) {
   const Tensor x = Tensor::from({1, 2, 3}, {3}, on());
   EXPECT_EQ((x + 1).to("CPU").to(GetParam()).to_vector<float>(), (Floats{2, 3, 4}));

@@ -96,6 +96,7 @@ void place(const ByteSource& source, const PickleTensor& t, uint64_t storage_at,
            TensorEntry& entry) {
   entry.shape = t.shape;
   const int64_t count = element_count(source, storage_at, t.shape);
+  checked_bytes(source, storage_at, count, size_bytes(t.dtype));  // repeated elements count
   int64_t reach = count == 0 ? 0 : 1, dense = 1;
   bool row_major = true;
   for (size_t i = t.shape.size(); count != 0 && i-- > 0;) {
