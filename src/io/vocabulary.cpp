@@ -4,25 +4,19 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace tuff::io {
 namespace {
 
-constexpr bool continues(uint8_t byte) { return (byte & 0xc0) == 0x80; }
-
-// Length by a UTF-8 sequence's first byte (RFC 3629); 1 for what begins none.
-size_t sequence_length(uint8_t first) {
-  return first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-}
-
 // The character around a byte: begin and length. A byte that belongs to none stands alone.
 std::pair<size_t, size_t> character_at(std::string_view text, size_t at) {
-  size_t begin = at;
-  while (begin > 0 && at - begin < 3 && continues(uint8_t(text[begin]))) begin--;
-  const size_t length = sequence_length(uint8_t(text[begin]));
-  bool whole = length > 1 && begin + length <= text.size() && at < begin + length;
-  for (size_t i = begin + 1; whole && i < begin + length; ++i) whole = continues(uint8_t(text[i]));
-  return whole ? std::pair(begin, length) : std::pair(at, size_t{1});
+  constexpr size_t kLongest = 4;
+  for (size_t begin = at;; begin--) {
+    const size_t bytes = first_character(text.substr(begin)).bytes;
+    if (begin + bytes > at) return {begin, bytes};
+    if (begin == 0 || at - begin + 1 == kLongest) return {at, size_t{1}};
+  }
 }
 
 std::string shown(std::string_view character) {

@@ -1,6 +1,6 @@
 // Damaged files of every format: truncated at every byte, every byte changed, bytes put in and
-// taken out, and inputs that fuzzing found. Each is read or refused by an IoError that names the
-// file; compiled with the address and undefined-behaviour sanitizers, readers included.
+// taken out, and inputs that were found otherwise. Each is read or refused by an IoError that names
+// the file; compiled with the address and undefined-behaviour sanitizers, readers included.
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -90,14 +90,16 @@ INSTANTIATE_TEST_SUITE_P(Formats, Damage, testing::ValuesIn(sample_files()), [](
   return std::string(info.param.format) + "_" + std::to_string(info.index);
 });
 
-TEST(DamageFound, InputsOfTheFuzzers) {
+TEST(DamageFound, KeptInputs) {
   const std::filesystem::path folder = TUFF_SOURCE_DIR "/tests/data/fuzz_found";
-  if (!std::filesystem::exists(folder)) return;
+  size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files++;
     SCOPED_TRACE(entry.path().string());
     std::ifstream file(entry.path(), std::ios::binary);
     survives(Bytes(std::istreambuf_iterator<char>(file), {}));
   }
+  EXPECT_GT(files, 0u);
 }
 
 }  // namespace
