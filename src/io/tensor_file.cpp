@@ -213,7 +213,7 @@ void load_shards(const std::string& path, State& state) {
     const auto found = shards[file].find(name);
     if (found == shards[file].end())
       io::fail_at(source, 0, "'{}' is to be in {}, which has no such tensor", io::shown(name),
-                  index.files[file]);
+                  io::shown(index.files[file]));
     TensorEntry entry = std::move(found->second);
     entry.file = file;
     state.slots.push_back({name, std::move(entry), beside(path, index.files[file]), {}});

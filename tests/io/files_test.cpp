@@ -20,6 +20,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16, DType::U16,
                             DType::I32,  DType::U32, DType::I64, DType::U64, DType::F16,
@@ -185,7 +186,7 @@ TEST(Safetensors, WhatTheFormatForbids) {
       error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
       HasSubstr("2^62"));
   EXPECT_THAT(error(R"({"a":[[[[[[]]]]]]})", 0), HasSubstr("none belongs"));
-  EXPECT_THAT(error("{", 0), HasSubstr("no JSON"));
+  EXPECT_THAT(error("{", 0), AllOf(HasSubstr("no JSON: syntax error"), Not(HasSubstr("["))));
   Bytes huge = sample_safetensors();
   huge[4] = 1;
   EXPECT_THAT(load_error(folder, huge), HasSubstr("the format allows 100000000"));

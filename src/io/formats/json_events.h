@@ -41,7 +41,11 @@ class JsonEvents {
   bool end_object() { return close(true); }
   bool end_array() { return close(false); }
   bool parse_error(size_t position, const std::string&, const Json::exception& e) {
-    fail_at(source_, offset_ + (position ? position - 1 : 0), "no JSON: {}", shown(e.what()));
+    // "[json.exception...] parse error at line 1, column 3: why"
+    const std::string_view text = e.what();
+    const size_t colon = text.find(": ");
+    fail_at(source_, offset_ + (position ? position - 1 : 0), "no JSON: {}",
+            shown(colon == std::string_view::npos ? text : text.substr(colon + 2)));
   }
 
  protected:
