@@ -68,6 +68,9 @@ struct Command {
   // left empty for the others.
   std::vector<Span> buffers = {};
   uint64_t cost_ns = 0;  // what it is expected to take; 0: next to nothing
+  // Of a Dispatch: its argument block stays as it is from when the list is encoded on, so that a
+  // device may keep what it has made of it.
+  bool keeps_args = false;
 };
 
 struct CommandList {

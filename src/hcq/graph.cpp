@@ -329,6 +329,7 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
                    [this](int32_t value) { return launch_slot(value); });
   Command c{d, {{d.args, false}}, k.program->name()};
   c.cost_ns = k.cost_ns;
+  c.keeps_args = !is_patched(k);
   if (d.indirect) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
   if (names_buffers(device, *k.program)) {

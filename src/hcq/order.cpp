@@ -1,10 +1,9 @@
 #include "hcq/order.h"
 
 #include <algorithm>
-#include <map>
-#include <unordered_map>
 
 #include "base/check.h"
+#include "hcq/byte_ranges.h"
 
 namespace tuff::hcq {
 namespace {
@@ -18,54 +17,25 @@ class Levels {
  public:
   uint32_t after(const Access& a) {
     uint32_t level = 0;
-    each(a.span, [&](Range& r) { level = std::max({level, r.written, a.write ? r.read : 0u}); });
+    ranges_.each(a.span,
+                 [&](Touched& t) { level = std::max({level, t.written, a.write ? t.read : 0u}); });
     return level;
   }
   void note(const Access& a, uint32_t level) {
-    each(a.span, [&](Range& r) {
+    ranges_.each(a.span, [&](Touched& t) {
       if (a.write) {
-        r = {r.end, level, 0};
+        t = {level, 0};
       } else {
-        r.read = std::max(r.read, level);
+        t.read = std::max(t.read, level);
       }
     });
   }
 
  private:
-  struct Range {
-    size_t end;
+  struct Touched {
     uint32_t written = 0, read = 0;
   };
-  using Ranges = std::map<size_t, Range>;  // by their beginning, side by side
-
-  static void split(Ranges& ranges, size_t at) {
-    auto it = ranges.upper_bound(at);
-    if (it == ranges.begin()) return;
-    --it;
-    if (it->first == at || it->second.end <= at) return;
-    Range right = it->second;
-    it->second.end = at;
-    ranges.emplace(at, right);
-  }
-  // Of the ranges that make up the span; gaps become ranges that nobody has touched.
-  template <class F>
-  void each(const Span& s, F&& f) {
-    if (s.size_bytes == 0) return;
-    Ranges& ranges = blocks_[s.block];
-    const size_t end = s.offset + s.size_bytes;
-    split(ranges, s.offset);
-    split(ranges, end);
-    for (size_t at = s.offset; at < end;) {
-      auto it = ranges.lower_bound(at);
-      if (it == ranges.end() || it->first > at)
-        it =
-            ranges.emplace_hint(it, at, Range{it == ranges.end() ? end : std::min(end, it->first)});
-      f(it->second);
-      at = it->second.end;
-    }
-  }
-
-  std::unordered_map<const MemoryBlock*, Ranges> blocks_;
+  ByteRanges<Touched> ranges_;
 };
 
 // Arranges what stands between two commands that nothing moves across.
