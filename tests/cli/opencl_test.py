@@ -19,6 +19,9 @@ import unittest
 TUFF = POCL = OCLGRIND = None
 TINY_GPT = ["--layers", "1", "--heads", "2", "--embed", "32", "--context", "16", "--batch", "4"]
 TIERS = ({}, {"TUFF_CL_DISABLE": "svm"}, {"TUFF_CL_DISABLE": "fine-svm"})
+# Other queues than PoCL's usual one, which has no order.
+QUEUES = ({"TUFF_CL_QUEUE": "in-order"}, {"TUFF_CL_COMMAND_BUFFER": "1"}, {"TUFF_CL_COPY_QUEUE": "1"},
+          {"TUFF_CL_QUEUE": "in-order", "TUFF_CL_COMMAND_BUFFER": "1", "TUFF_CL_DISABLE": "svm"})
 # Of every kind of case some; Oclgrind interprets one work-item after another.
 SAMPLE = ("add/*,cast/*,reduce_add/*,where/*,Tensor.abs/*,Tensor.softmax/*,Tensor.matmul*/f32/*,"
           "Tensor.conv2d*/f32/*")
@@ -76,6 +79,31 @@ class Opencl(unittest.TestCase):
             self.assertEqual(submits, 2 if environment.get("TUFF_CL_DISABLE") == "svm" else 1)  # bound: copies first
             for step, (a, b) in enumerate(zip(got, wanted, strict=True)):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
+
+    def test_every_kind_of_queue_trains_alike_bit_for_bit(self):
+        wanted, _ = self.losses("--device", "CL")
+        for environment in QUEUES:
+            got, _ = self.losses("--device", "CL", **environment)
+            self.assertEqual(got, wanted, environment)
+
+    def test_a_sample_of_the_suite_on_every_kind_of_queue(self):
+        cases = ",".join(self.listing("--filter", SAMPLE)[::EVERY])
+        for environment in QUEUES:
+            rows = self.rows("check", "--device", "CL", "--filter", cases, **environment)
+            self.assertGreater(len(rows), 50)
+            self.assertEqual({r["case"]: r["message"] for r in rows if not r["expected"]}, {}, environment)
+
+    def test_a_trace_has_each_kernel_of_a_recorded_graph(self):
+        def kernels(**environment):
+            with tempfile.TemporaryDirectory() as folder:
+                trace = pathlib.Path(folder, "trace.json")
+                self.losses("--device", "CL", TUFF_PROFILE=str(trace), **environment)
+                events = json.loads(trace.read_text(encoding="utf-8"))
+            events = events["traceEvents"] if isinstance(events, dict) else events
+            return sorted(e["name"] for e in events if e.get("cat") == "kernel")
+        wanted = kernels()
+        self.assertGreater(len(wanted), 100)
+        self.assertEqual(kernels(TUFF_CL_COMMAND_BUFFER="1"), wanted)
 
     def test_digits_train_as_on_the_cpu(self):
         def losses(device, **environment):

@@ -400,9 +400,37 @@ TEST(OpenclLending, HandlesThatDoNotFitAreRefused) {
   refused("context is null", {});
   refused("device is null", {app.context, nullptr, app.queue});
   refused("another context", {app.context, app.device, other.queue});
-  cl_command_queue any_order = app.new_queue(app.context, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-  refused("CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE", {app.context, app.device, any_order});
-  clReleaseCommandQueue(any_order);
+}
+
+// A queue without an order takes both sides' work, and each waits for the other's events.
+TEST(OpenclLending, AQueueWithoutAnOrder) {
+  Application app;
+  clReleaseCommandQueue(app.queue);
+  app.queue = app.new_queue(app.context, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const std::string device =
+      interop::open_opencl({.context = app.context, .device = app.device, .queue = app.queue});
+  {
+    cl_mem m = app.buffer(counting(6));
+    Tensor t = from_blob(OpenclBuffer{m}, {6}, {}, {.device = device});
+    for (int i = 1; i <= 20; ++i) {
+      cl_int code = CL_SUCCESS;
+      cl_event gate = clCreateUserEvent(app.context, &code), added = nullptr;
+      const float ten = 10;
+      const size_t count = 6;
+      clSetKernelArg(app.add_kernel, 0, sizeof m, &m);
+      clSetKernelArg(app.add_kernel, 1, sizeof ten, &ten);
+      check(clEnqueueNDRangeKernel(app.queue, app.add_kernel, 1, nullptr, &count, nullptr, 1, &gate,
+                                   &added));
+      interop::wait_for(t, added);
+      t.assign(t * 0.5f).realize();
+      const cl_event ready = interop::opencl_ready(t);
+      check(clSetUserEventStatus(gate, CL_COMPLETE));
+      const float wanted = 10 - 10 / float(1 << i);  // of the element that was 0
+      ASSERT_FLOAT_EQ(app.read(m, 6, 0, ready)[0], wanted) << i;
+      for (cl_event e : {gate, added, ready}) clReleaseEvent(e);
+    }
+  }
+  interop::close_opencl(device);
 }
 
 // The application's own references may go first.

@@ -4,11 +4,11 @@
 // linking a loader; tuff opens libOpenCL.so.1, as the application should.
 //
 // The rules: tuff retains handles, so that the application may release its own. Of memory that both
-// use, one writes at a time. On a queue that both use the order is that of the calls: what
-// realize() submits runs after what was enqueued before it. On different queues an application
-// waits for opencl_ready() before it touches the memory, and says with wait_for() what tuff has to
-// wait for. What the host reads or writes (item(), copy_to(), fine-grained memory) takes a
-// wait_for() on any queue.
+// use, one writes at a time. On an in-order queue that both use the order is that of the calls: what
+// realize() submits runs after what was enqueued before it. On different queues, and on one that was
+// created out of order, an application waits for opencl_ready() before it touches the memory, and
+// says with wait_for() what tuff has to wait for. What the host reads or writes (item(), copy_to(),
+// fine-grained memory) takes a wait_for() on any queue.
 #pragma once
 
 #include <string>
@@ -19,9 +19,8 @@
 namespace tuff::interop {
 
 /// Opens the application's device and gives its name, "CL:app0", for TensorOptions::device and
-/// Tensor::to(). Each call is a device of its own. InvalidArgument for handles that are null, do
-/// not belong together, or for a queue that is out of order; Unsupported, with the reason, for a
-/// device that tuff cannot use.
+/// Tensor::to(). Each call is a device of its own. InvalidArgument for handles that are null or do
+/// not belong together; Unsupported, with the reason, for a device that tuff cannot use.
 std::string open_opencl(const OpenclApplication& application);
 
 /// Waits for what was enqueued to the queue and lets go of the application's handles.

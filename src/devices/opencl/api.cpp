@@ -28,10 +28,28 @@ ClApi load_api() {
   ClApi api;
 #define TUFF_CL(name) load_one(*library, api.name, #name, true);
 #define TUFF_CL_OPTIONAL(name) load_one(*library, api.name, #name, false);
+#define TUFF_CL_EXTENSION(name)
 #include "devices/opencl/functions.def"
 #undef TUFF_CL
 #undef TUFF_CL_OPTIONAL
+#undef TUFF_CL_EXTENSION
   return api;
+}
+
+void load_extensions(ClApi& api, cl_device_id device) {
+  cl_platform_id platform = nullptr;
+  if (api.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr) !=
+      CL_SUCCESS)
+    return;
+#define TUFF_CL(name)
+#define TUFF_CL_OPTIONAL(name)
+#define TUFF_CL_EXTENSION(name) \
+  api.name =                    \
+      reinterpret_cast<name##_fn>(api.clGetExtensionFunctionAddressForPlatform(platform, #name));
+#include "devices/opencl/functions.def"
+#undef TUFF_CL
+#undef TUFF_CL_OPTIONAL
+#undef TUFF_CL_EXTENSION
 }
 
 std::string error_name(cl_int code) {
@@ -65,6 +83,14 @@ std::string error_name(cl_int code) {
     TUFF_CL_ERROR(CL_INVALID_OPERATION)
     TUFF_CL_ERROR(CL_INVALID_BUFFER_SIZE)
     TUFF_CL_ERROR(CL_PLATFORM_NOT_FOUND_KHR)
+    TUFF_CL_ERROR(CL_INVALID_COMMAND_QUEUE)
+    TUFF_CL_ERROR(CL_INVALID_CONTEXT)
+    TUFF_CL_ERROR(CL_INVALID_KERNEL)
+    TUFF_CL_ERROR(CL_INVALID_EVENT_WAIT_LIST)
+    TUFF_CL_ERROR(CL_INVALID_QUEUE_PROPERTIES)
+    TUFF_CL_ERROR(CL_INVALID_COMMAND_BUFFER_KHR)
+    TUFF_CL_ERROR(CL_INVALID_SYNC_POINT_WAIT_LIST_KHR)
+    TUFF_CL_ERROR(CL_INCOMPATIBLE_COMMAND_QUEUE_KHR)
 #undef TUFF_CL_ERROR
     default: return fmt::format("OpenCL error {}", code);
   }

@@ -15,15 +15,19 @@ namespace tuff::devices {
 struct ClApi {
 #define TUFF_CL(name) decltype(&::name) name = nullptr;
 #define TUFF_CL_OPTIONAL(name) decltype(&::name) name = nullptr;
+#define TUFF_CL_EXTENSION(name) name##_fn name = nullptr;
 #include "devices/opencl/functions.def"
 #undef TUFF_CL
 #undef TUFF_CL_OPTIONAL
+#undef TUFF_CL_EXTENSION
 };
 
 namespace opencl {
 
 // Throws Unsupported with the remedy where there is no loader.
 ClApi load_api();
+// The extensions' functions of the device's platform; null where it has none.
+void load_extensions(ClApi& api, cl_device_id device);
 std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES (-5)"
 
 }  // namespace opencl

@@ -4,6 +4,7 @@ namespace tuff::devices::opencl {
 
 Context::Context(const ClApi& functions, Facts f, std::string n, cl_context lent)
     : api(functions), facts(std::move(f)), name(std::move(n)), handle(lent) {
+  if (facts.queues.command_buffers) load_extensions(api, facts.id);
   if (lent) {
     check(api.clRetainContext(lent), "clRetainContext");
     return;

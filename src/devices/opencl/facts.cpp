@@ -145,6 +145,8 @@ Facts gather_facts(const ClApi& api, cl_device_id id, const std::string& platfor
     f.f16 = number<cl_device_fp_config>(api, id, CL_DEVICE_HALF_FP_CONFIG);
   f.keeps_programs = f.platform == "Portable Computing Language";
   f.tier = tier_of(api, f, disabled);
+  f.queues = queue_facts(api, id, has_extension(f, "cl_khr_command_buffer"), !f.hardware(),
+                         f.keeps_programs);
   f.missing = why_unusable(api, f);
   return f;
 }
@@ -272,7 +274,12 @@ hcq::DeviceInfo describe(const Facts& f, const std::string& name) {
   info.features = {{"compute_units", std::to_string(f.compute_units)},
                    {"memory", opencl::name(f.tier)},
                    {"f64", f.f64 ? "yes" : "no"},
-                   {"f16", f.has_f16() ? "yes" : "no"}};
+                   {"f16", f.has_f16() ? "yes" : "no"},
+                   {"queue", f.queues.order()},
+                   {"copy_queue", f.queues.copy_queue ? "yes" : "no"},
+                   {"command_buffer", f.queues.command_buffers       ? "yes"
+                                      : f.queues.has_command_buffers ? "off"
+                                                                     : "no"}};
   return info;
 }
 

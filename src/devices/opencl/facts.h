@@ -8,6 +8,7 @@
 
 #include "base/target.h"
 #include "devices/opencl/api.h"
+#include "devices/opencl/queue_facts.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::opencl {
@@ -36,6 +37,7 @@ struct Facts {
   // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a
   // binary it compiles every kernel once more, for launches that nobody has asked for.
   bool keeps_programs = false;
+  QueueFacts queues;
   std::string missing;  // why it cannot be used, or empty
 
   bool usable() const { return missing.empty(); }

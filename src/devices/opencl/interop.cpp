@@ -48,14 +48,6 @@ void require_queue_fits(const ClApi& api, const OpenclApplication& a) {
     fail<InvalidArgument>("open_opencl: the queue is of another context");
   if (of_queue<cl_device_id>(api, a.queue, CL_QUEUE_DEVICE) != a.device)
     fail<InvalidArgument>("open_opencl: the queue is of another device of the context");
-  if (of_queue<cl_command_queue_properties>(api, a.queue, CL_QUEUE_PROPERTIES) &
-      CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    fail<InvalidArgument>(
-        "open_opencl: the queue is out of order, and tuff's work follows the order of calls: "
-        "create "
-        "it without CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, or give none and use opencl_ready() "
-        "and "
-        "wait_for()");
 }
 
 template <class T>

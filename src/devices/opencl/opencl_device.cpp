@@ -7,12 +7,15 @@ namespace tuff::devices {
 namespace opencl {
 
 ClDevice::~ClDevice() {
-  try {
-    if (!lost()) queue_.wait_idle();
-  } catch (const Error& e) {
-    log_warn("closing {}: {}", info_.name, e.what());
+  for (ClQueue* queue : {&queue_, copy_queue()}) {
+    try {
+      if (queue && !lost()) queue->wait_idle();
+    } catch (const Error& e) {
+      log_warn("closing {}: {}", info_.name, e.what());
+    }
   }
-  queue_.finish();
+  for (ClQueue* queue : {&queue_, copy_queue()})
+    if (queue) queue->finish();
   shut_down();
 }
 

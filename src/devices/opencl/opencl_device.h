@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,18 @@ namespace tuff::devices::opencl {
 
 class ClDevice final : public hcq::Device {
  public:
-  // `queue`: an application's, or null.
+  // `queue`: an application's, or null. Beside an application's there is none for copies: their
+  // order is that of its calls.
   explicit ClDevice(std::shared_ptr<Context> context, cl_command_queue queue = nullptr)
       : context_(std::move(context)),
         info_(describe(context_->facts, context_->name)),
         target_(target_of(context_->facts)),
         events_(std::make_shared<WaitingEvents>(context_)),
         memory_(context_),
-        queue_(*this, context_, events_, memory_, queue) {}
+        queue_(*this, context_, events_, memory_, queue) {
+    if (context_->facts.queues.copy_queue && !queue)
+      copies_.emplace(*this, context_, events_, memory_, nullptr);
+  }
   ~ClDevice() override;
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
@@ -38,6 +43,7 @@ class ClDevice final : public hcq::Device {
   hcq::Device::NativePart native_part(const hcq::Span& span) override;
   std::optional<NativeBlock> block_over(uint64_t handle) override;
   ClQueue& compute_queue() override { return queue_; }
+  ClQueue* copy_queue() override { return copies_ ? &*copies_ : nullptr; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
     return std::make_unique<ClSignal>(events_, value);
   }
@@ -47,6 +53,7 @@ class ClDevice final : public hcq::Device {
  protected:
   void on_lost() noexcept override {
     queue_.abandon();
+    if (copies_) copies_->abandon();
     events_->abandon();
   }
   // Software drivers compile a kernel when it is first launched.
@@ -59,6 +66,7 @@ class ClDevice final : public hcq::Device {
   std::shared_ptr<WaitingEvents> events_;
   Memory memory_;
   ClQueue queue_;
+  std::optional<ClQueue> copies_;
 };
 
 // InvalidArgument for any other device.

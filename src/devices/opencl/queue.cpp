@@ -5,8 +5,8 @@
 #include <thread>
 #include <typeinfo>
 
-#include "base/log.h"
 #include "base/os.h"
+#include "hcq/dependencies.h"
 
 namespace tuff::devices::opencl {
 namespace {
@@ -23,37 +23,34 @@ T word_at(const std::byte* block, size_t offset) {
 
 }  // namespace
 
-void ClList::release_times() noexcept {
-  for (cl_event& e : times) {
-    if (e) context->api.clReleaseEvent(e);
-    e = nullptr;
-  }
-}
-
 ClQueue::ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
                  std::shared_ptr<WaitingEvents> events, const Memory& memory, cl_command_queue lent)
     : Queue(device),
       context_(std::move(context)),
       events_(std::move(events)),
       memory_(memory),
-      timeline_(events_, 0),
+      timeline_(events_, *this),
       flights_(new Flights) {
   flights_->queue = this;
   const ClApi& api = context_->api;
+  cl_command_queue_properties properties = CL_QUEUE_PROFILING_ENABLE;
+  const QueueFacts& facts = context_->facts.queues;
   if (lent) {
     handle_ = lent;
     context_->check(api.clRetainCommandQueue(lent), "clRetainCommandQueue");
-    cl_command_queue_properties properties = 0;
     context_->check(api.clGetCommandQueueInfo(lent, CL_QUEUE_PROPERTIES, sizeof properties,
                                               &properties, nullptr),
                     "clGetCommandQueueInfo");
-    has_times_ = properties & CL_QUEUE_PROFILING_ENABLE;
-    return;
+  } else {
+    if (facts.out_of_order) properties |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    if (facts.command_buffers) properties |= facts.recording_needs;
+    cl_int code = CL_SUCCESS;
+    handle_ = api.clCreateCommandQueue(context_->handle, context_->facts.id, properties, &code);
+    context_->check(code, "clCreateCommandQueue");
   }
-  cl_int code = CL_SUCCESS;
-  handle_ = api.clCreateCommandQueue(context_->handle, context_->facts.id,
-                                     CL_QUEUE_PROFILING_ENABLE, &code);
-  context_->check(code, "clCreateCommandQueue");
+  in_order_ = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  has_times_ = properties & CL_QUEUE_PROFILING_ENABLE;
+  records_ = facts.records(properties);
 }
 
 ClQueue::~ClQueue() {
@@ -83,8 +80,8 @@ void ClQueue::check(cl_int code, const char* call) const {
 
 // ---- encoding
 
-void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd& d,
-                            ClList& list) const {
+ClCommand ClQueue::encoded_launch(const hcq::Command& command, const hcq::DispatchCmd& d,
+                                  const ClList& list) const {
   const auto* program = dynamic_cast<const ClProgram*>(d.program);
   TUFF_CHECK(program != nullptr, "dispatch without a program of {}", device().name());
   const render::ArgLayout& layout = program->args();
@@ -102,6 +99,7 @@ void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd&
   Launch l{.program = program, .groups = d.groups, .group_slots = d.group_slots};
   l.block = d.args ? d.args.host() : nullptr;
   l.set.resize(layout.size_bytes());
+  l.keeps_args = command.keeps_args;
   for (const int32_t slot : d.group_slots)
     TUFF_CHECK(slot < int64_t(list.slot_count), "launch slot {} of {}", slot, list.slot_count);
   if (!context_->svm()) {
@@ -115,7 +113,71 @@ void ClQueue::encode_launch(const hcq::Command& command, const hcq::DispatchCmd&
     }
   }
   if (list.use == hcq::EncodeUse::Replay) l.own = program->new_kernel();
-  list.commands.push_back({std::move(l)});
+  return {std::move(l)};
+}
+
+HostAction ClQueue::encoded_signal(const hcq::SignalCmd& s) const {
+  if (!dynamic_cast<ClSignal*>(s.signal))
+    fail<Unsupported>("{}: a signal of another device", device().name());
+  return {.signal = s.signal, .slot = s.value_slot};
+}
+
+void ClQueue::encode_timestamp(const hcq::TimestampCmd& t, ClList& list) {
+  TUFF_CHECK(t.index < list.times.size(), "timestamp {} of {}", t.index, list.times.size());
+  // A command's own end is nearer to the truth than that of a marker behind it.
+  const bool own = !list.commands.empty() && list.commands.back().timestamp < 0 &&
+                   (std::holds_alternative<Launch>(list.commands.back().body) ||
+                    std::holds_alternative<Transfer>(list.commands.back().body));
+  if (!own) list.commands.push_back({TimeMark{}});
+  list.commands.back().timestamp = int32_t(t.index);
+}
+
+// Of `sources` there is one for each command of the list.
+void ClQueue::encode(const hcq::Command& c, ClList& list,
+                     std::vector<const hcq::Command*>& sources) {
+  if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
+    list.commands.push_back(encoded_launch(c, *d, list));
+  } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
+    TUFF_CHECK(copy->dst.size_bytes == copy->src.size_bytes, "copy of {} bytes into {}",
+               copy->src.size_bytes, copy->dst.size_bytes);
+    if (copy->dst.size_bytes > 0) list.commands.push_back({Transfer{copy->dst, copy->src}});
+  } else if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
+    auto* signal = dynamic_cast<ClSignal*>(w->signal);
+    if (!signal) fail<Unsupported>("{}: a wait for a signal of another device", device().name());
+    list.commands.push_back({QueueWait{signal, w->value_slot}});
+  } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
+    list.commands.push_back({encoded_signal(*s)});
+  } else if (const auto* h = std::get_if<hcq::HostCallCmd>(&c.body)) {
+    list.commands.push_back({HostAction{.fn = h->fn, .context = h->context}});
+  } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
+    encode_timestamp(*t, list);
+  }
+  // A Barrier: what it is for follows from accesses, or from the queue's order.
+  if (list.commands.size() > sources.size()) sources.push_back(&c);
+}
+
+// With timestamps one command runs after the other: what each takes is told by the ends alone.
+void ClQueue::order(ClList& list, std::span<const hcq::Command* const> sources) const {
+  const auto count = static_cast<uint32_t>(list.commands.size());
+  list.ends.resize(count);
+  if (count == 0) return;
+  if (!list.times.empty()) {
+    for (uint32_t i = 1; i < count; ++i) list.commands[i].after = {i - 1};
+    list.last = {count - 1};
+    return;
+  }
+  hcq::Dependencies found = hcq::dependencies_of(sources);
+  for (uint32_t i = 0; i < count; ++i) list.commands[i].after = std::move(found.after[i]);
+  list.last = std::move(found.last);
+}
+
+void ClQueue::record(ClList& list) {
+  for (ClCommand& c : list.commands) {
+    auto* l = std::get_if<Launch>(&c.body);
+    if (l && l->is_fixed()) set_arguments(*l, l->own->handle());
+  }
+  if (!list.record(handle_)) records_ = false;
+  list.ends.resize(in_order_ ? 0 : list.commands.size());
 }
 
 std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
@@ -131,36 +193,10 @@ std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
   auto out = std::make_unique<ClList>(*this, context_, use);
   out->slot_count = list.slot_count;
   out->times.resize(list.timestamp_count);
-  const auto add_action = [&](HostAction a) { out->commands.push_back({std::move(a)}); };
-  for (const hcq::Command& c : list.commands) {
-    if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
-      encode_launch(c, *d, *out);
-    } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
-      TUFF_CHECK(copy->dst.size_bytes == copy->src.size_bytes, "copy of {} bytes into {}",
-                 copy->src.size_bytes, copy->dst.size_bytes);
-      if (copy->dst.size_bytes > 0) out->commands.push_back({Transfer{copy->dst, copy->src}});
-    } else if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
-      auto* signal = dynamic_cast<ClSignal*>(w->signal);
-      if (!signal) fail<Unsupported>("{}: a wait for a signal of another device", device().name());
-      out->commands.push_back({QueueWait{signal, w->value_slot}});
-    } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
-      if (!dynamic_cast<ClSignal*>(s->signal))
-        fail<Unsupported>("{}: a signal of another device", device().name());
-      add_action({.signal = s->signal, .slot = s->value_slot});
-    } else if (const auto* h = std::get_if<hcq::HostCallCmd>(&c.body)) {
-      add_action({.fn = h->fn, .context = h->context});
-    } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
-      TUFF_CHECK(t->index < list.timestamp_count, "timestamp {} of {}", t->index,
-                 list.timestamp_count);
-      // A command's own end is nearer to the truth than that of a marker behind it.
-      const bool own = !out->commands.empty() && out->commands.back().timestamp < 0 &&
-                       (std::holds_alternative<Launch>(out->commands.back().body) ||
-                        std::holds_alternative<Transfer>(out->commands.back().body));
-      if (!own) out->commands.push_back({TimeMark{}});
-      out->commands.back().timestamp = int32_t(t->index);
-    }
-    // A barrier: the queue runs one command after another, and each sees what was written before.
-  }
+  std::vector<const hcq::Command*> sources;
+  for (const hcq::Command& c : list.commands) encode(c, *out, sources);
+  if (!in_order_) order(*out, sources);
+  if (use == hcq::EncodeUse::Replay && list.timestamp_count == 0 && records_) record(*out);
   return out;
 }
 
@@ -197,36 +233,92 @@ uint64_t ClQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> sl
 TUFF_REPLAY_CODE(opencl)
 void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t value) {
   list.release_times();
-  for (ClCommand& c : list.commands) {
-    cl_event* event = c.timestamp < 0 ? nullptr : &list.times[size_t(c.timestamp)];
-    if (auto* l = std::get_if<Launch>(&c.body)) {
-      launch(*l, slots, event);
-    } else if (auto* t = std::get_if<Transfer>(&c.body)) {
-      transfer(*t, event);
-    } else if (auto* w = std::get_if<QueueWait>(&c.body)) {
-      wait_for(*w, slots);
-    } else if (auto* e = std::get_if<EventWait>(&c.body)) {
-      wait_for(e->event);
-    } else if (auto* a = std::get_if<HostAction>(&c.body)) {
-      act(*a, slots);
-    } else {
-      mark(event);
+  list.release_ends();
+  EventRef before;
+  if (!in_order_) before = end_of(value - 1);
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    ClCommand& c = list.commands[i];
+    waits_.clear();
+    cl_event* time = c.timestamp < 0 ? nullptr : &list.times[size_t(c.timestamp)];
+    if (in_order_) {
+      enqueue(c, slots, time);
+      continue;
+    }
+    collect_waits(list, c.after, before.get());
+    enqueue(c, slots, &list.ends[i]);
+    if (time && list.ends[i]) {
+      check(context_->api.clRetainEvent(list.ends[i]), "clRetainEvent");
+      *time = list.ends[i];
     }
   }
-  cl_event end = nullptr;
-  mark(&end);
+  const EventRef end = enqueue_end(list, before.get());
+  list.release_ends();
   Flight& flight = flights_->all[value % kFlights];
-  flight = {flights_, value};
+  {
+    std::lock_guard lock(flights_->mutex);
+    check(context_->api.clRetainEvent(end.get()), "clRetainEvent");
+    flight = {flights_, value, end.get()};
+  }
   flights_->owed.fetch_add(1, std::memory_order_acq_rel);
-  const cl_int code = context_->api.clSetEventCallback(end, CL_COMPLETE, on_complete, &flight);
+  const cl_int code =
+      context_->api.clSetEventCallback(end.get(), CL_COMPLETE, on_complete, &flight);
   if (code != CL_SUCCESS) flights_->owed.fetch_sub(1, std::memory_order_acq_rel);
-  context_->api.clReleaseEvent(end);
   check(code, "clSetEventCallback");
 }
 
+TUFF_REPLAY_CODE(opencl)
+void ClQueue::enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* event) {
+  if (auto* l = std::get_if<Launch>(&c.body)) {
+    launch(*l, slots, event);
+  } else if (auto* r = std::get_if<Recorded>(&c.body)) {
+    run(*r, event);
+  } else if (auto* t = std::get_if<Transfer>(&c.body)) {
+    transfer(*t, event);
+  } else if (auto* w = std::get_if<QueueWait>(&c.body)) {
+    wait_for(awaited(*w, slots).get(), event);
+  } else if (auto* e = std::get_if<EventWait>(&c.body)) {
+    wait_for(e->event, event);
+  } else if (auto* a = std::get_if<HostAction>(&c.body)) {
+    act(*a, slots, event);
+  } else {
+    mark(event);
+  }
+}
+
+// What had nothing to wait for has no event. `before`: the end of the submission before, or null.
+TUFF_REPLAY_CODE(opencl)
+void ClQueue::collect_waits(const ClList& list, std::span<const uint32_t> after, cl_event before) {
+  waits_.clear();
+  for (const uint32_t a : after)
+    if (list.ends[a]) waits_.push_back(list.ends[a]);
+  if (after.empty() && before) waits_.push_back(before);
+}
+
+TUFF_REPLAY_CODE(opencl)
+EventRef ClQueue::enqueue_end(const ClList& list, cl_event before) {
+  waits_.clear();
+  if (!in_order_) collect_waits(list, list.last, before);
+  if (waits_.size() == 1) return retained(waits_[0]);
+  cl_event end = nullptr;
+  mark(&end);
+  return {context_->api, end};
+}
+
+EventRef ClQueue::retained(cl_event event) const {
+  check(context_->api.clRetainEvent(event), "clRetainEvent");
+  return {context_->api, event};
+}
+
+EventRef ClQueue::end_of(uint64_t value) const {
+  std::lock_guard lock(flights_->mutex);
+  const Flight& f = flights_->all[value % kFlights];
+  return f.value == value && f.end ? retained(f.end) : EventRef();
+}
+
 // `before`: what the arguments are set to.
-TUFF_REPLAY_CODE(opencl) void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
-                                          std::optional<uint64_t> before) {
+TUFF_REPLAY_CODE(opencl)
+void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
+                         std::optional<uint64_t> before) {
   const ClApi& api = context_->api;
   const cl_ulong offset = offset_in_object(address);
   if (!is_object(address)) {
@@ -273,12 +365,7 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel
 TUFF_REPLAY_CODE(opencl)
 void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
   size_t global[3], local[3];
-  for (size_t i = 0; i < 3; ++i) {
-    const int32_t slot = l.group_slots[i];
-    local[i] = l.program->local()[i];
-    global[i] = (slot < 0 ? l.groups[i] : slots[size_t(slot)]) * local[i];
-  }
-  if (global[0] * global[1] * global[2] == 0) {
+  if (!l.sizes(slots, global, local)) {
     if (event) mark(event);
     return;
   }
@@ -286,9 +373,21 @@ void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event
   if (!l.own) lock = std::unique_lock(l.program->shared_lock());
   cl_kernel kernel = l.own ? l.own->handle() : l.program->shared_kernel();
   set_arguments(l, kernel);
-  check(context_->api.clEnqueueNDRangeKernel(handle_, kernel, 3, nullptr, global, local, 0, nullptr,
-                                             event),
+  check(context_->api.clEnqueueNDRangeKernel(handle_, kernel, 3, nullptr, global, local,
+                                             wait_count(), wait_list(), event),
         "clEnqueueNDRangeKernel");
+}
+
+TUFF_REPLAY_CODE(opencl) void ClQueue::run(const Recorded& r, cl_event* event) {
+  cl_event end = nullptr;  // PoCL 3.1 needs one
+  check(context_->api.clEnqueueCommandBufferKHR(0, nullptr, r.buffer->handle(), wait_count(),
+                                                wait_list(), &end),
+        "clEnqueueCommandBufferKHR");
+  if (event) {
+    *event = end;
+  } else {
+    context_->api.clReleaseEvent(end);
+  }
 }
 
 TUFF_REPLAY_CODE(opencl) void ClQueue::transfer(const Transfer& t, cl_event* event) {
@@ -299,79 +398,98 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::transfer(const Transfer& t, cl_event* eve
   auto* dst = reinterpret_cast<void*>(t.dst.address());
   const auto* src = reinterpret_cast<const void*>(t.src.address());
   if (to && from) {
-    check(api.clEnqueueCopyBuffer(handle_, from, to, t.src.offset, t.dst.offset, size, 0, nullptr,
-                                  event),
+    check(api.clEnqueueCopyBuffer(handle_, from, to, t.src.offset, t.dst.offset, size, wait_count(),
+                                  wait_list(), event),
           "clEnqueueCopyBuffer");
   } else if (to) {
-    check(
-        api.clEnqueueWriteBuffer(handle_, to, CL_FALSE, t.dst.offset, size, src, 0, nullptr, event),
-        "clEnqueueWriteBuffer");
+    check(api.clEnqueueWriteBuffer(handle_, to, CL_FALSE, t.dst.offset, size, src, wait_count(),
+                                   wait_list(), event),
+          "clEnqueueWriteBuffer");
   } else if (from) {
-    check(api.clEnqueueReadBuffer(handle_, from, CL_FALSE, t.src.offset, size, dst, 0, nullptr,
-                                  event),
+    check(api.clEnqueueReadBuffer(handle_, from, CL_FALSE, t.src.offset, size, dst, wait_count(),
+                                  wait_list(), event),
           "clEnqueueReadBuffer");
   } else if (context_->svm()) {
-    check(api.clEnqueueSVMMemcpy(handle_, CL_FALSE, dst, src, size, 0, nullptr, event),
-          "clEnqueueSVMMemcpy");
+    check(
+        api.clEnqueueSVMMemcpy(handle_, CL_FALSE, dst, src, size, wait_count(), wait_list(), event),
+        "clEnqueueSVMMemcpy");
   } else {
     fail<Unsupported>("{}: a copy between two spans of staging memory", device().name());
   }
 }
 
 void ClQueue::mark(cl_event* event) {
-  check(context_->api.clEnqueueMarkerWithWaitList(handle_, 0, nullptr, event),
+  check(context_->api.clEnqueueMarkerWithWaitList(handle_, wait_count(), wait_list(), event),
         "clEnqueueMarkerWithWaitList");
 }
 
-void ClQueue::wait_for(const QueueWait& w, std::span<const uint64_t> slots) {
+// What completes when the signal is there; null where it is.
+EventRef ClQueue::awaited(const QueueWait& w, std::span<const uint64_t> slots) const {
   const uint64_t value = slots[w.slot];
-  if (w.signal->value() >= value) return;
+  if (w.signal->value() >= value) return {};
+  if (EventRef end = w.signal->event_at(value)) return end;
+  if (w.signal->value() >= value) return {};  // it ended between the two
   cl_int code = CL_SUCCESS;
-  cl_event raised = context_->api.clCreateUserEvent(context_->handle, &code);
+  EventRef raised(context_->api, context_->api.clCreateUserEvent(context_->handle, &code));
   check(code, "clCreateUserEvent");
-  code = context_->api.clEnqueueBarrierWithWaitList(handle_, 1, &raised, nullptr);
-  events_->add(*w.signal, value, raised);
-  context_->api.clReleaseEvent(raised);
-  check(code, "clEnqueueBarrierWithWaitList");
+  events_->add(*w.signal, value, raised.get());
+  return raised;
 }
 
-void ClQueue::wait_for(cl_event event) {
-  check(context_->api.clEnqueueBarrierWithWaitList(handle_, 1, &event, nullptr),
-        "clEnqueueBarrierWithWaitList");
+// What follows waits for `other` too, which may be null: on a queue without an order by waiting for
+// *event, which stays null where there is nothing to wait for.
+void ClQueue::wait_for(cl_event other, cl_event* event) {
+  if (other) waits_.push_back(other);
+  if (waits_.empty()) return;
+  if (in_order_) {
+    check(context_->api.clEnqueueBarrierWithWaitList(handle_, wait_count(), wait_list(), nullptr),
+          "clEnqueueBarrierWithWaitList");
+  } else if (waits_.size() == 1) {
+    check(context_->api.clRetainEvent(waits_[0]), "clRetainEvent");
+    *event = waits_[0];
+  } else {
+    mark(event);
+  }
 }
 
 uint64_t ClQueue::submit_wait(cl_event event) {
   auto list = std::make_unique<ClList>(*this, context_, hcq::EncodeUse::Once);
   list->commands.push_back({EventWait{event}});
+  if (!in_order_) {
+    list->ends.resize(1);
+    list->last = {0};
+  }
   return submit_once(std::move(list));
 }
 
 cl_event ClQueue::marker() {
   device().fail_if_lost();
   std::lock_guard lock(mutex_);
+  EventRef before;
+  if (!in_order_) before = end_of(last_.load(std::memory_order_relaxed));
+  waits_.clear();
+  if (before) waits_.push_back(before.get());
   cl_event event = nullptr;
   mark(&event);
   check(context_->api.clFlush(handle_), "clFlush");
   return event;
 }
 
-void ClQueue::act(HostAction& a, std::span<const uint64_t> slots) {
+void ClQueue::act(HostAction& a, std::span<const uint64_t> slots, cl_event* event) {
   const ClApi& api = context_->api;
   cl_int code = CL_SUCCESS;
   a.api = &api;
   a.value = a.signal ? slots[a.slot] : 0;
   a.done = api.clCreateUserEvent(context_->handle, &code);
   check(code, "clCreateUserEvent");
-  const cl_event done = a.done;  // the callback may be through before the barrier stands
-  api.clRetainEvent(done);
+  EventRef done = retained(a.done);  // the callback may be through before anything waits for it
   cl_event before = nullptr;
   mark(&before);
   code = api.clSetEventCallback(before, CL_COMPLETE, on_action, &a);
   api.clReleaseEvent(before);
   check(code, "clSetEventCallback");
-  code = api.clEnqueueBarrierWithWaitList(handle_, 1, &done, nullptr);
-  api.clReleaseEvent(done);
-  check(code, "clEnqueueBarrierWithWaitList");
+  waits_.clear();
+  wait_for(done.get(), event);
 }
 
 void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
@@ -387,12 +505,16 @@ void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
 // ---- completion
 
 void CL_CALLBACK ClQueue::on_complete(cl_event, cl_int status, void* flight) {
-  const Flight f = *static_cast<Flight*>(flight);
+  auto& f = *static_cast<Flight*>(flight);
+  Flights& flights = *f.flights;
   {
-    std::lock_guard lock(f.flights->mutex);
-    if (f.flights->queue) f.flights->queue->completed(f.value, status);
+    std::lock_guard lock(flights.mutex);
+    if (ClQueue* queue = flights.queue) {
+      const EventRef end(queue->context_->api, std::exchange(f.end, nullptr));
+      queue->completed(f.value, status);
+    }
   }
-  f.flights->owed.fetch_sub(1, std::memory_order_acq_rel);
+  flights.owed.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 // Callbacks may come in any order; that the last command has ended says that all before it have.
@@ -439,7 +561,8 @@ void ClQueue::measure_clock() {
   for (int i = 0; i < kClockRounds; ++i) {
     const uint64_t before = os::monotonic_ns();
     cl_event event = nullptr;
-    mark(&event);
+    check(api.clEnqueueMarkerWithWaitList(handle_, 0, nullptr, &event),
+          "clEnqueueMarkerWithWaitList");
     api.clFinish(handle_);
     const uint64_t width = os::monotonic_ns() - before;
     cl_ulong ns = 0;

@@ -1,7 +1,8 @@
-// ClQueue: an in-order cl_command_queue with one timeline. An encoded list is a list of calls with
-// kernel objects whose arguments stand; submitting it again sets the arguments whose words in the
-// argument block have changed and enqueues. Arguments are read from the block at submission.
-// Called through hcq::Queue. Knows nothing of how programs were built.
+// ClQueue: a cl_command_queue with one timeline. Submitting a list sets the arguments whose words
+// in the argument block are others than last time and enqueues its calls. On a queue without an
+// order each waits for the events of those that it comes after, and a submission's first ones for
+// the event that the one before ends with; the driver's barriers are not used, which PoCL takes 0.1
+// ms for. Called through hcq::Queue. Knows nothing of how programs were built.
 #pragma once
 
 #include <array>
@@ -10,74 +11,18 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "devices/opencl/list.h"
 #include "devices/opencl/memory.h"
-#include "devices/opencl/program.h"
-#include "devices/opencl/signal.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::opencl {
 
-struct Launch {
-  const ClProgram* program = nullptr;
-  std::unique_ptr<KernelObject> own;  // of lists that are replayed
-  const std::byte* block = nullptr;   // the arguments as they should be
-  std::vector<std::byte> set;         // as they were set last
-  bool is_set = false;                // once
-  std::array<uint32_t, 3> groups{1, 1, 1};
-  std::array<int32_t, 3> group_slots{-1, -1, -1};
-};
-struct Transfer {
-  hcq::Span dst, src;
-};
-struct QueueWait {
-  ClSignal* signal = nullptr;
-  uint32_t slot = 0;
-};
-// Of an application's event, which lives until the list is submitted.
-struct EventWait {
-  cl_event event = nullptr;
-};
-// Done by the host in the stream's order: whatever follows waits for it.
-struct HostAction {
-  hcq::Signal* signal = nullptr;  // to raise, or
-  uint32_t slot = 0;
-  void (*fn)(void*) = nullptr;  // to call
-  void* context = nullptr;
-  // Of its submission in flight:
-  const ClApi* api = nullptr;
-  uint64_t value = 0;
-  cl_event done = nullptr;
-};
-struct TimeMark {};
-
-struct ClCommand {
-  std::variant<Launch, Transfer, QueueWait, EventWait, HostAction, TimeMark> body;
-  int32_t timestamp = -1;  // taken when it ends
-};
-
-class ClList final : public hcq::EncodedList {
- public:
-  ClList(hcq::Queue& queue, std::shared_ptr<Context> context, hcq::EncodeUse use)
-      : queue(queue), context(std::move(context)), use(use) {}
-  ~ClList() override { release_times(); }
-  ClList(const ClList&) = delete;
-  void release_times() noexcept;
-
-  hcq::Queue& queue;
-  const std::shared_ptr<Context> context;
-  const hcq::EncodeUse use;
-  std::vector<ClCommand> commands;
-  std::vector<cl_event> times;
-  uint32_t slot_count = 0;
-  uint64_t last_value = 0;  // of its last submission
-};
-
 class ClQueue final : public hcq::Queue {
  public:
-  // On a queue of its own, or on one that an application lends, which it retains.
+  // On a queue of its own, or on one that an application lends, which it retains; in the order that
+  // it has.
   ClQueue(hcq::Device& device, std::shared_ptr<Context> context,
           std::shared_ptr<WaitingEvents> events, const Memory& memory, cl_command_queue lent);
   ~ClQueue() override;
@@ -104,40 +49,67 @@ class ClQueue final : public hcq::Queue {
   struct Flight {
     Flights* flights = nullptr;
     uint64_t value = 0;
+    cl_event end = nullptr;  // until it has come
   };
   static constexpr uint64_t kFlights = 1024;
   struct Flights {
-    std::mutex mutex;          // of callbacks, which come one by one; guards `queue`
+    std::mutex mutex;          // of callbacks, which come one by one; guards `queue` and ends
     ClQueue* queue = nullptr;  // null once it is gone
     std::array<Flight, kFlights> all;
     std::atomic<uint32_t> owed{0};  // callbacks that the driver still owes
+  };
+  class Timeline final : public ClSignal {
+   public:
+    Timeline(std::shared_ptr<WaitingEvents> events, const ClQueue& queue)
+        : ClSignal(std::move(events), 0), queue_(queue) {}
+    EventRef event_at(uint64_t value) const override { return queue_.end_of(value); }
+
+   private:
+    const ClQueue& queue_;
   };
   static void CL_CALLBACK on_complete(cl_event event, cl_int status, void* flight);
   static void CL_CALLBACK on_action(cl_event event, cl_int status, void* action);
 
   ClList& own(hcq::EncodedList& list) const;
-  void encode_launch(const hcq::Command& command, const hcq::DispatchCmd& d, ClList& list) const;
+  ClCommand encoded_launch(const hcq::Command& command, const hcq::DispatchCmd& d,
+                           const ClList& list) const;
+  HostAction encoded_signal(const hcq::SignalCmd& s) const;
+  void encode(const hcq::Command& command, ClList& list, std::vector<const hcq::Command*>& sources);
+  void encode_timestamp(const hcq::TimestampCmd& t, ClList& list);
+  void order(ClList& list, std::span<const hcq::Command* const> sources) const;
+  void record(ClList& list);
   void check(cl_int code, const char* call) const;
+  // Null where the submission has ended, or is none.
+  EventRef end_of(uint64_t value) const;
+  EventRef retained(cl_event event) const;
   void enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t value);
+  void enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* event);
+  void collect_waits(const ClList& list, std::span<const uint32_t> after, cl_event before);
+  EventRef enqueue_end(const ClList& list, cl_event before);
   void launch(Launch& l, std::span<const uint64_t> slots, cl_event* event);
+  void run(const Recorded& r, cl_event* event);
   void set_arguments(Launch& l, cl_kernel kernel);
   void set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
                   std::optional<uint64_t> before);
-  void wait_for(cl_event event);
   void transfer(const Transfer& t, cl_event* event);
-  void wait_for(const QueueWait& w, std::span<const uint64_t> slots);
-  void act(HostAction& a, std::span<const uint64_t> slots);
+  EventRef awaited(const QueueWait& w, std::span<const uint64_t> slots) const;
+  void wait_for(cl_event other, cl_event* event);
+  void act(HostAction& a, std::span<const uint64_t> slots, cl_event* event);
   void mark(cl_event* event);
+  cl_uint wait_count() const { return cl_uint(waits_.size()); }
+  const cl_event* wait_list() const { return waits_.empty() ? nullptr : waits_.data(); }
   void completed(uint64_t value, cl_int status);
   void measure_clock();
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<WaitingEvents> events_;
   const Memory& memory_;
-  ClSignal timeline_;
+  Timeline timeline_;
   cl_command_queue handle_ = nullptr;
-  bool has_times_ = true;
-  std::mutex mutex_;  // of submissions
+  bool in_order_ = true, has_times_ = true;
+  std::atomic<bool> records_{false};  // graphs, in command buffers
+  std::mutex mutex_;                  // of submissions
+  std::vector<cl_event> waits_;       // of the command that is being enqueued
   std::atomic<uint64_t> last_{0};
   std::atomic<bool> abandoned_{false};
   Flights* const flights_;

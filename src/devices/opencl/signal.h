@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "devices/cpu_signal.h"
@@ -12,6 +13,28 @@
 namespace tuff::devices::opencl {
 
 class ClSignal;
+
+// A reference to an event, given back at the end; or to none.
+class EventRef {
+ public:
+  EventRef() = default;
+  EventRef(const ClApi& api, cl_event event) : api_(&api), event_(event) {}
+  EventRef(EventRef&& o) noexcept : api_(o.api_), event_(std::exchange(o.event_, nullptr)) {}
+  EventRef& operator=(EventRef&& o) noexcept {
+    std::swap(api_, o.api_);
+    std::swap(event_, o.event_);
+    return *this;
+  }
+  ~EventRef() {
+    if (event_) api_->clReleaseEvent(event_);
+  }
+  cl_event get() const { return event_; }
+  explicit operator bool() const { return event_ != nullptr; }
+
+ private:
+  const ClApi* api_ = nullptr;
+  cl_event event_ = nullptr;
+};
 
 // The user events of a device that nobody has completed yet.
 class WaitingEvents {
@@ -38,7 +61,7 @@ class WaitingEvents {
   std::vector<Waiting> waiting_;
 };
 
-class ClSignal final : public CpuSignal {
+class ClSignal : public CpuSignal {
  public:
   ClSignal(std::shared_ptr<WaitingEvents> events, uint64_t value)
       : CpuSignal(value), events_(std::move(events)) {}
@@ -46,6 +69,9 @@ class ClSignal final : public CpuSignal {
     CpuSignal::set(value);
     events_->raised(*this);
   }
+  // The driver's own event for a value that has not been reached, or none: for waits that need no
+  // help of the host.
+  virtual EventRef event_at(uint64_t) const { return {}; }
 
  private:
   std::shared_ptr<WaitingEvents> events_;

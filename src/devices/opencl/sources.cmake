@@ -3,6 +3,7 @@
 set(TUFF_OPENCL_SOURCES
   opencl/api.cpp
   opencl/binary_cache.cpp
+  opencl/command_buffer.cpp
   opencl/context.cpp
   opencl/facts.cpp
   opencl/images.cpp
@@ -10,5 +11,7 @@ set(TUFF_OPENCL_SOURCES
   opencl/memory.cpp
   opencl/opencl_device.cpp
   opencl/program.cpp
+  opencl/list.cpp
   opencl/queue.cpp
+  opencl/queue_facts.cpp
   opencl/signal.cpp)

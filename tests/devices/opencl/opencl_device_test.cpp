@@ -1,103 +1,31 @@
-// The OpenCL device on the driver of this machine, in both tiers of memory: what the queue makes of
-// copies, kernels, signals and calls of the host, replays whose arguments change, what faults
-// become, and what is kept on disk.
+// The OpenCL device on the driver of this machine, in both tiers of memory and with each kind of
+// queue: what the queue makes of copies, kernels, signals and calls of the host, replays whose
+// arguments change, what faults become, and what is kept on disk. queues_test.cpp has what is
+// particular to queues without an order and to command buffers.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <span>
 
 #include <tuff/error.h>
 
-#include "base/env.h"
-#include "base/error_of.h"
 #include "base/os.h"
-#include "devices/opencl/api.h"
 #include "devices/opencl/binary_cache.h"
-#include "devices/opencl/opencl.h"
+#include "devices/opencl/device_fixture.h"
 
 namespace tuff::devices::opencl {
 namespace {
 
-using namespace hcq;
-using Words = std::vector<uint32_t>;
+using namespace test;
 
 constexpr uint64_t kLongNs = 20'000'000'000;
 
-// Of 32 work-items each.
-render::Binary binary(const std::string& name, uint32_t buffers, const std::string& text) {
-  render::Binary b;
-  b.name = b.symbol = name;
-  b.format = render::BinaryFormat::OpenclC;
-  b.bytes = std::make_shared<const std::vector<uint8_t>>(text.begin(), text.end());
-  b.args = {buffers, 1};
-  b.local = {32, 1, 1};
-  return b;
-}
-
-std::vector<render::Binary> binaries() {
-  return {binary("fill", 1, R"(TUFF_KERNEL(32, 1, 1) void fill(TUFF_GLOBAL u8* b0, u64 o0, i32 n0) {
-  ((TUFF_GLOBAL u32*)(b0 + o0))[TUFF_GROUP(x) * 32 + TUFF_LOCAL(x)] = (u32)n0; }
-)"),
-          binary("add", 2, R"(TUFF_KERNEL(32, 1, 1)
-void add(TUFF_GLOBAL u8* b0, u64 o0, TUFF_GLOBAL u8* b1, u64 o1, i32 n0) {
-  const i32 i = TUFF_GROUP(x) * 32 + TUFF_LOCAL(x);
-  ((TUFF_GLOBAL u32*)(b1 + o1))[i] = ((TUFF_GLOBAL u32*)(b0 + o0))[i] + (u32)n0; }
-)")};
-}
-enum Kernel { kFill, kAdd };
-
-// One of the tiers, by TUFF_CL_DISABLE.
-class OpenclDevice : public testing::TestWithParam<const char*> {
+class OpenclDevice : public DeviceFixture, public testing::WithParamInterface<Setting> {
  protected:
-  void SetUp() override {
-    device = opencl_open("");
-    programs = device->load(binaries());
-  }
-  bool addressed() const { return device->target().features.device_address; }
-  Queue& queue() { return device->compute_queue(); }
-  Span words(size_t count) { return device->allocator().allocate(4 * count, MemoryKind::Device); }
-  Span upload(const Words& values) {
-    const Span s = words(values.size());
-    device->upload(s, values.data());
-    return s;
-  }
-  Words read(const Span& s) {
-    Words out(s.size_bytes / 4);
-    device->download(s, out.data());
-    return out;
-  }
-  static void write_args(const Span& at, const std::vector<Span>& buffers, int32_t scalar) {
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      const uint64_t address = buffers[i].address();
-      std::memcpy(at.host() + 8 * i, &address, 8);
-    }
-    std::memcpy(at.host() + 8 * buffers.size(), &scalar, 4);
-  }
-  Command dispatch(Kernel k, const std::vector<Span>& buffers, int32_t scalar, uint32_t groups) {
-    const Span args = device->allocator().allocate(32, MemoryKind::Args);
-    write_args(args, buffers, scalar);
-    Command c{DispatchCmd{programs[k].get(), args, {groups, 1, 1}, {}}, {}, ""};
-    c.buffers = buffers;
-    return c;
-  }
-  static Command copy(const Span& dst, const Span& src) { return {CopyCmd{dst, src}, {}, ""}; }
-  void run(std::vector<Command> commands) {
-    CommandList list;
-    list.commands = std::move(commands);
-    queue().wait(queue().submit_once(queue().encode(list, EncodeUse::Once)));
-  }
-
-  const EnvOverride tier_{Env::TUFF_CL_DISABLE, GetParam()};
-  std::unique_ptr<hcq::Device> device;
-  std::vector<std::unique_ptr<Program>> programs;
+  OpenclDevice() : DeviceFixture(GetParam()) {}
 };
-
-Words counting(uint32_t count, uint32_t from) {
-  Words w(count);
-  std::iota(w.begin(), w.end(), from);
-  return w;
-}
 
 TEST_P(OpenclDevice, Copies) {
   const Words values = counting((1 << 20) + 3, 5);
@@ -308,13 +236,8 @@ TEST_P(OpenclDevice, AFailedCommandLosesTheDevice) {
   EXPECT_NE(text.find("submission"), std::string::npos) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, OpenclDevice, testing::Values("", "svm", "fine-svm"),
-                         [](const auto& info) {
-                           const std::string disabled = info.param;
-                           return disabled.empty()    ? "Addresses"
-                                  : disabled == "svm" ? "Buffers"
-                                                      : "Coarse";
-                         });
+INSTANTIATE_TEST_SUITE_P(Tiers, OpenclDevice, testing::ValuesIn(std::span(kSettings).first(kUsual)),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Opencl, Selectors) {
   const std::vector<Candidate> found = opencl_probe();
@@ -330,10 +253,14 @@ TEST(Opencl, Selectors) {
 }
 
 TEST(Opencl, UnknownFeaturesAreNamed) {
-  const EnvOverride wrong(Env::TUFF_CL_DISABLE, "svm,nonsense");
-  const std::string text = error_of<InvalidArgument>([] { opencl_open(""); });
-  EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
-  EXPECT_FALSE(opencl_probe()[0].usable);
+  for (const Env variable : {Env::TUFF_CL_DISABLE, Env::TUFF_CL_QUEUE, Env::TUFF_CL_COPY_QUEUE,
+                             Env::TUFF_CL_COMMAND_BUFFER}) {
+    const EnvOverride wrong(variable, "nonsense");
+    const std::string text = error_of<InvalidArgument>([] { opencl_open(""); });
+    EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+    EXPECT_NE(text.find(env_rows()[size_t(variable)].name), std::string::npos) << text;
+    EXPECT_FALSE(opencl_probe()[0].usable);
+  }
 }
 
 TEST(Opencl, CachedBinariesAreWholeOrIgnored) {
