@@ -1,10 +1,11 @@
 // ClList: a command list as calls of OpenCL, with kernel objects whose arguments stand. Made by
-// ClQueue::encode(), submitted by the same queue. Knows how nothing of it is enqueued.
+// ClQueue::encode(), submitted by the same queue. Does not know how it is enqueued.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 

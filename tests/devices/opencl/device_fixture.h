@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <ostream>
 
 #include "base/env.h"
 #include "base/error_of.h"
@@ -47,6 +48,7 @@ struct Setting {
   const char* command_buffer = "0";
   const char* copy_queue = "0";
 };
+inline void PrintTo(const Setting& s, std::ostream* out) { *out << s.name; }
 constexpr Setting kSettings[] = {{"Addresses"},
                                  {"Buffers", "svm"},
                                  {"Coarse", "fine-svm"},
