@@ -14,6 +14,8 @@
 #include <numeric>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include <tuff/jit.h>
 #include "tensor/devices.h"
 

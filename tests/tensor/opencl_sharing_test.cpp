@@ -366,6 +366,44 @@ TEST_P(OpenclSharing, ADeviceInUseStaysOpen) {
   expect_in("open_opencl()", error_of<InvalidArgument>([] { interop::close_opencl("CL:0"); }));
 }
 
+// Whatever is made on a context refers to it: queues, events, programs, kernels, memory.
+TEST_P(OpenclSharing, HandlesGoBackWhenTheDeviceIsClosed) {
+  const auto references = [&] {
+    cl_uint count = 0;
+    check(clGetContextInfo(app.context, CL_CONTEXT_REFERENCE_COUNT, sizeof count, &count, nullptr));
+    return count;
+  };
+  interop::close_opencl(device);
+  cl_mem m = app.buffer(counting(8)), w = app.buffer(Floats(8, 2));
+  clFinish(app.queue);
+  const cl_uint before = references();
+  cl_uint kept = before;
+  for (const bool own_queue : {false, false, true, true}) {
+    device = interop::open_opencl(
+        {.context = app.context, .device = app.device, .queue = own_queue ? nullptr : app.queue});
+    on = {.device = device};
+    EXPECT_GT(references(), before);
+    {
+      Tensor t = from_blob(OpenclBuffer{m}, {8}, {}, on);
+      const Tensor weight = from_blob(OpenclBuffer{w, 4}, {4}, {}, on);
+      t.assign((t + 1).flip({0})).realize();
+      cl_event ready = interop::opencl_ready(t);
+      interop::wait_for(t, ready);
+      clReleaseEvent(ready);
+      Jit jit([&](const std::vector<Tensor>& in) { return std::vector{in[0] * weight}; });
+      for (int i = 0; i < 4; i++) jit({t.slice(0, 0, 4).contiguous().realize()});
+      EXPECT_GT(interop::opencl_memory(t * 2).size_bytes, 0u);
+      error_of<InvalidArgument>([&] { from_blob(OpenclBuffer{m}, {9}, {}, on); });
+    }
+    interop::close_opencl(device);
+    // PoCL keeps one, of the last event of queues that are released.
+    if (own_queue && kept == before) kept = references();
+    EXPECT_EQ(references(), kept);
+    EXPECT_LE(references(), before + 1);
+  }
+  device.clear();
+}
+
 // Threads that compute on the same lent queue as the application enqueues to.
 TEST_P(OpenclSharing, AQueueOfSeveralThreads) {
   constexpr int kThreads = 3, kSteps = 40;
