@@ -106,7 +106,11 @@ void bind_dtypes(py::module_& m) {
              if (!other) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
              return py::bool_(a.value == *other);
            })
-      .def("__hash__", [](const DTypeObject& d) { return int(d.value); });
+      .def("__hash__", [](const DTypeObject& d) { return int(d.value); })
+      // The name of the one object of this dtype, for pickle.
+      .def("__reduce__", [](const DTypeObject& d) {
+        return d.value == DType::Bool ? "bool_" : std::string(name(d.value));
+      });
   for (int i = 0; i < kDTypeCount; i++) {
     const auto t = DType(i);
     if (t != DType::Void && t != DType::Index && !is_weak(t))

@@ -47,6 +47,7 @@ void bind_devices(py::module_& m) {
 PYBIND11_MODULE(_tuff, m) {
   using namespace tuff::python;
   m.doc() = "A tensor engine: lazy tensors, autograd, fused kernels, captured and replayed graphs.";
+  m.attr("__version__") = TUFF_VERSION;
   bind_errors(m);
   bind_dtypes(m);
   bind_sizes(m);

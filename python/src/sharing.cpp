@@ -284,7 +284,9 @@ py::object array(const Tensor& t, const py::object& dtype, const py::object& cop
 
 py::object list_of(const py::object& self) {
   const auto t = self.cast<Tensor>();
-  if (format_of(t.dtype()) == nullptr) return py::cast(t.cast(DType::F32)).attr("tolist")();
+  // Of half floats memoryview knows the format and not the values.
+  if (format_of(t.dtype()) == nullptr || t.dtype() == DType::F16)
+    return py::cast(t.cast(DType::F32)).attr("tolist")();
   if (t.dim() == 0) return self.attr("item")();
   return py::memoryview(t.device() == "CPU" ? self : py::cast(t.to("CPU"))).attr("tolist")();
 }

@@ -1,7 +1,10 @@
 // Python's operators, and NumPy's indexing.
+#include <algorithm>
 #include <variant>
 
+#include "base/check.h"
 #include "module.h"
+#include "tensor/impl.h"
 
 namespace tuff::python {
 namespace {
@@ -17,18 +20,78 @@ Tensor as_tensor_like(const Tensor& t, Number n) {
   return t.cast(common).full_like(n);
 }
 
-template <class Operation>
-void bind_operator(TensorClass& c, const char* name, const char* reflected, Operation operation) {
-  c.def(name, [operation](const Tensor& a, const Tensor& b) { return operation(a, b); }, kOperator);
-  c.def(name, [operation](const Tensor& a, Number b) { return operation(a, b); }, kOperator);
-  c.def(reflected, [operation](const Tensor& a, Number b) { return operation(b, a); }, kOperator);
+// Arrays of NumPy and others are copied to where the tensor is.
+Tensor from_array(const Tensor& like, const py::buffer& array) {
+  return py::module_::import("tuff").attr("tensor")(array).cast<Tensor>().to(like.device());
+}
+
+// x * 1 may be x itself, whose memory what is done to the result in place must not reach.
+Tensor apart(const Tensor& result, const Tensor& x) {
+  return x.is_realized() && detail::uop(result) == detail::uop(x) ? copied(x) : result;
 }
 
 template <class Operation>
 void bind_comparison(TensorClass& c, const char* name, Operation operation) {
-  c.def(name, [operation](const Tensor& a, const Tensor& b) { return operation(a, b); }, kOperator);
-  c.def(name, [operation](const Tensor& a, Number b) { return operation(a, b); }, kOperator);
+  c.def(
+      name,
+      [operation](const Tensor& a, const Tensor& b) { return apart(apart(operation(a, b), a), b); },
+      kOperator);
+  c.def(
+      name, [operation](const Tensor& a, Number b) { return apart(operation(a, b), a); },
+      kOperator);
+  c.def(
+      name,
+      [operation](const Tensor& a, const py::buffer& b) { return operation(a, from_array(a, b)); },
+      kOperator);
 }
+
+template <class Operation>
+void bind_operator(TensorClass& c, const char* name, const char* reflected, Operation operation) {
+  bind_comparison(c, name, operation);
+  c.def(
+      reflected, [operation](const Tensor& a, Number b) { return apart(operation(b, a), a); },
+      kOperator);
+  c.def(
+      reflected,
+      [operation](const Tensor& a, const py::buffer& b) { return operation(from_array(a, b), a); },
+      kOperator);
+}
+
+// x += y writes x, as x[...] = x + y does: whoever holds the tensor sees it.
+template <class Operation>
+void bind_in_place(TensorClass& c, const char* name, Operation operation) {
+  c.def(
+      name,
+      [operation, name](const py::object& self, const py::object& other) -> py::object {
+        const py::object result =
+            py::reinterpret_steal<py::object>(operation(self.ptr(), other.ptr()));
+        if (!result) throw py::error_already_set();
+        if (!py::isinstance<Tensor>(result)) return result;
+        auto& x = self.cast<Tensor&>();
+        const Tensor value = result.cast<Tensor>();
+        if (value.dtype() != x.dtype())
+          fail<InvalidArgument>(
+              "{}: {} does not hold the result, which is {}: x = x + y makes a "
+              "tensor of its own",
+              name, tuff::name(x.dtype()), tuff::name(value.dtype()));
+        x.index_put_({indexing::Ellipsis}, value);
+        return self;
+      },
+      arg("other"));
+}
+
+struct Floored {
+  Tensor operator()(const Tensor& a, const Tensor& b) const { return a.floor_divide(b); }
+  Tensor operator()(const Tensor& a, Number b) const { return a.floor_divide(b); }
+  Tensor operator()(Number a, const Tensor& b) const {
+    return as_tensor_like(b, a).floor_divide(b);
+  }
+};
+struct Power {
+  Tensor operator()(const Tensor& a, const Tensor& b) const { return a.pow(b); }
+  Tensor operator()(const Tensor& a, Number b) const { return a.pow(b); }
+  Tensor operator()(Number a, const Tensor& b) const { return Tensor::pow(a, b); }
+};
 
 void bind_arithmetic(TensorClass& c) {
   bind_operator(c, "__add__", "__radd__", [](const auto& a, const auto& b) { return a + b; });
@@ -44,21 +107,39 @@ void bind_arithmetic(TensorClass& c) {
                 [](const auto& a, const auto& b) { return a << b; });
   bind_operator(c, "__rshift__", "__rrshift__",
                 [](const auto& a, const auto& b) { return a >> b; });
-  c.def(
-      "__floordiv__", [](const Tensor& a, const Tensor& b) { return a.floor_divide(b); },
-      kOperator);
-  c.def("__floordiv__", [](const Tensor& a, Number b) { return a.floor_divide(b); }, kOperator);
-  c.def(
-      "__rfloordiv__",
-      [](const Tensor& a, Number b) { return as_tensor_like(a, b).floor_divide(a); }, kOperator);
-  c.def("__pow__", [](const Tensor& a, const Tensor& b) { return a.pow(b); }, kOperator);
-  c.def("__pow__", [](const Tensor& a, Number b) { return a.pow(b); }, kOperator);
-  c.def("__rpow__", [](const Tensor& a, Number b) { return Tensor::pow(b, a); }, kOperator);
+  bind_operator(c, "__floordiv__", "__rfloordiv__", Floored());
+  bind_operator(c, "__pow__", "__rpow__", Power());
   c.def("__matmul__", [](const Tensor& a, const Tensor& b) { return a.matmul(b); }, kOperator);
+  c.def(
+      "__matmul__", [](const Tensor& a, const py::buffer& b) { return a.matmul(from_array(a, b)); },
+      kOperator);
+  c.def(
+      "__rmatmul__",
+      [](const Tensor& a, const py::buffer& b) { return from_array(a, b).matmul(a); }, kOperator);
+  const auto both = [](const py::object& a, const py::object& b) {
+    return py::make_tuple(a.attr("__floordiv__")(b), a.attr("__mod__")(b));
+  };
+  c.def("__divmod__", both, kOperator);
   c.def("__neg__", [](const Tensor& a) { return -a; });
-  c.def("__pos__", [](const Tensor& a) { return a; });
-  c.def("__abs__", &Tensor::abs);
+  c.def("__pos__", [](const Tensor& a) { return apart(a, a); });
+  c.def("__abs__", [](const Tensor& a) { return apart(a.abs(), a); });
   c.def("__invert__", [](const Tensor& a) { return ~a; });
+}
+
+void bind_arithmetic_in_place(TensorClass& c) {
+  bind_in_place(c, "__iadd__", PyNumber_Add);
+  bind_in_place(c, "__isub__", PyNumber_Subtract);
+  bind_in_place(c, "__imul__", PyNumber_Multiply);
+  bind_in_place(c, "__itruediv__", PyNumber_TrueDivide);
+  bind_in_place(c, "__ifloordiv__", PyNumber_FloorDivide);
+  bind_in_place(c, "__imod__", PyNumber_Remainder);
+  bind_in_place(c, "__iand__", PyNumber_And);
+  bind_in_place(c, "__ior__", PyNumber_Or);
+  bind_in_place(c, "__ixor__", PyNumber_Xor);
+  bind_in_place(c, "__ilshift__", PyNumber_Lshift);
+  bind_in_place(c, "__irshift__", PyNumber_Rshift);
+  bind_in_place(c, "__ipow__",
+                [](PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); });
 }
 
 Index index_from(py::handle item) {
@@ -83,6 +164,38 @@ Index index_from(py::handle item) {
   return t.numel() == 0 && py::isinstance<py::list>(item) ? t.cast(DType::I32) : t;
 }
 
+bool is_array(const Index& i) { return std::holds_alternative<Tensor>(i.value()); }
+bool is_number(const Index& i) { return std::holds_alternative<int64_t>(i.value()); }
+bool is_new_axis(const Index& i) { return std::holds_alternative<indexing::NoneType>(i.value()); }
+bool is_ellipsis(const Index& i) {
+  return std::holds_alternative<indexing::EllipsisType>(i.value());
+}
+int64_t consumed_by(const Index& i) {
+  if (is_new_axis(i) || is_ellipsis(i)) return 0;
+  const Tensor* t = std::get_if<Tensor>(&i.value());
+  return t && t->dtype() == DType::Bool ? t->dim() : 1;
+}
+
+// To NumPy a number beside arrays is an array, too. That decides on the order of axes where other
+// indices stand between them; a number that is out of bounds stays one, to be refused as such.
+void join_arrays(const Tensor& x, std::vector<Index>& indices) {
+  const auto advanced = [](const Index& i) { return is_array(i) || is_number(i); };
+  if (std::ranges::none_of(indices, is_array)) return;
+  const auto first = std::ranges::find_if(indices, advanced);
+  const auto last = std::find_if(indices.rbegin(), indices.rend(), advanced).base();
+  if (std::all_of(first, last, advanced)) return;
+  int64_t consumed = 0, axis = 0;
+  for (const Index& i : indices) consumed += consumed_by(i);
+  for (Index& i : indices) {
+    const int64_t here = axis;
+    axis += is_ellipsis(i) ? x.dim() - consumed : consumed_by(i);
+    const int64_t* n = std::get_if<int64_t>(&i.value());
+    if (!n || here >= x.dim() || *n < -int64_t(x.size(here)) || *n >= int64_t(x.size(here)))
+      continue;
+    i = Index(Tensor::full({}, Number(*n), {DType::I32, x.device()}));
+  }
+}
+
 std::vector<Index> indices_from(const Tensor& x, const py::object& given) {
   std::vector<Index> indices;
   if (py::isinstance<py::tuple>(given)) {
@@ -96,6 +209,7 @@ std::vector<Index> indices_from(const Tensor& x, const py::object& given) {
     if (const Tensor* t = std::get_if<Tensor>(&i.value()); t && t->device() != x.device())
       i = Index(t->to(x.device()));
   }
+  join_arrays(x, indices);
   return indices;
 }
 
@@ -136,6 +250,7 @@ Tensor put(const Tensor& x, const py::object& indices, const py::object& value) 
 
 void bind_operators(TensorClass& c) {
   bind_arithmetic(c);
+  bind_arithmetic_in_place(c);
   bind_comparison(c, "__lt__", [](const auto& a, const auto& b) { return a < b; });
   bind_comparison(c, "__gt__", [](const auto& a, const auto& b) { return a > b; });
   bind_comparison(c, "__le__", [](const auto& a, const auto& b) { return a <= b; });
@@ -161,6 +276,10 @@ void bind_indexing(TensorClass& c) {
   c.def("index_put", &put, arg("indices"), arg("value"),
         "A copy with what the indices pick replaced; the value is broadcast and cast.");
   c.def("nonzero", &nonzero, "Where elements are not 0: (count, axes) of int32.");
+  c.def("__contains__", [](const py::object& t, const py::object& value) {
+    const py::object same = t.attr("__eq__")(value);
+    return py::isinstance<Tensor>(same) && same.attr("any")().attr("item")().cast<bool>();
+  });
   c.def("__len__", [](const Tensor& t) {
     if (t.dim() == 0) throw py::type_error("len() of a tensor without axes");
     return int64_t(t.size(0));

@@ -51,6 +51,32 @@ py::object number(const Tensor& t) {
   return is_unsigned(t.dtype()) ? py::int_(exact.bits) : py::int_(exact.as_int());
 }
 
+// PyTorch's and NumPy's way to print a loss; several elements have no number's format.
+py::object formatted(const py::object& self, const py::object& spec) {
+  const auto& t = self.cast<const Tensor&>();
+  if (py::len(spec) == 0) return py::str(self);
+  if (t.dim() != 0)
+    throw py::type_error("a tensor of axes has no format of a number: format item() or tolist()");
+  return py::module_::import("builtins").attr("format")(number(t), spec);
+}
+
+// Memory and gradients of its own.
+Tensor duplicate(const Tensor& t) {
+  Tensor own = copied(t.detach());
+  if (t.requires_grad()) own.realize().set_requires_grad();
+  return own;
+}
+
+// What pickle keeps: bytes, and where they belong.
+py::tuple reduced(const Tensor& t) {
+  wait_for(t);
+  const auto data = py::reinterpret_steal<py::bytes>(
+      PyBytes_FromStringAndSize(nullptr, Py_ssize_t(size_t(t.numel()) * size_bytes(t.dtype()))));
+  t.copy_to(PyBytes_AS_STRING(data.ptr()), size_t(PyBytes_GET_SIZE(data.ptr())));
+  return py::make_tuple(py::module_::import("tuff._copies").attr("tensor_of"),
+                        py::make_tuple(data, t.sizes(), t.dtype(), t.device(), t.requires_grad()));
+}
+
 }  // namespace
 
 void wait_for(const Tensor& t) {
@@ -132,6 +158,10 @@ void bind_state(TensorClass& c) {
       "Computes it; does not wait for the device.");
   c.def("item", &number, "The value of a tensor of one element.");
   c.def("__float__", &scalar);
+  c.def("__format__", &formatted);
+  c.def("__copy__", &duplicate);
+  c.def("__deepcopy__", [](const Tensor& t, const py::object&) { return duplicate(t); });
+  c.def("__reduce__", &reduced);
   c.def("__int__", [](const Tensor& t) { return py::int_(number(t)); });
   c.def("__bool__", [](const Tensor& t) { return scalar(t) != 0; });
   c.def("__index__", [](const Tensor& t) {

@@ -11,6 +11,7 @@ numpy() and the buffer protocol.
 """
 
 from ._tuff import (  # noqa: F401
+    __version__,
     CompileError, DType, DeviceLost, DynamicAxis, Error, InternalError, InvalidArgument, IoError,
     JitStats, OutOfMemory, ShapeError, Size, Tensor, TensorDict, TensorInfo, TrainingMode,
     Unsupported,

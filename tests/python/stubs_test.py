@@ -11,7 +11,7 @@ FOLDER = pathlib.Path(tuff.__file__).parent
 # What classes have beyond their stubs: Python's own, and pybind11's.
 OWN = set(dir(object)) | {"__dict__", "__weakref__", "__module__", "__array_ufunc__", "__init__"}
 # Of Python's own, those that a class may have of its own and name.
-NAMED = {"__init__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__hash__"}
+NAMED = {"__init__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__hash__", "__format__", "__reduce__"}
 
 
 def stub_of(name):
@@ -31,6 +31,7 @@ def stub_of(name):
         for base in node.bases:
             if getattr(base, "id", "").startswith("_"):
                 node.body = classes[base.id].body + node.body
+    names = {name: nodes for name, nodes in names.items() if not name.startswith("_")}
     return names, {name: node for name, node in classes.items() if not name.startswith("_")}
 
 

@@ -1,0 +1,162 @@
+"""What the C++ API's public headers declare is in the module, under the same name, or is listed here
+with the reason why not. Usage: api_test.py INCLUDE_FOLDER"""
+import pathlib
+import re
+import sys
+import unittest
+
+import tuff
+
+FOLDER = pathlib.Path(sys.argv[1])
+HEADERS = {"tensor.h": tuff, "jit.h": tuff, "io.h": tuff, "dtype.h": tuff, "nn.h": tuff.nn,
+           "optim.h": tuff.optim}
+# Name in C++, or its class -> why there is none of that name in Python, or what takes its place.
+REASONS = {
+    "Tensor.defined": "None stands for a tensor that is none",
+    "Tensor.from": "tensor(); the word is Python's",
+    "Tensor.index": "x[...]",
+    "Tensor.to_vector": "tolist() and numpy()",
+    "Tensor.impl": "of the rooms behind the API",
+    "Index": "x[...] takes Python's own indices",
+    "JitOptions": "keyword arguments of Jit and jit",
+    "Jit.graph": "the queue's graph, for measuring in C++",
+    "TensorDict.size": "len(d)",
+    "TensorDict.empty": "bool(d)",
+    "TensorDict.names": "keys()",
+    "TensorDict.contains": "name in d",
+    "TensorDict.at": "d[name]",
+    "TensorDict.set": "d[name] = tensor",
+    "TensorDict.erase": "del d[name]",
+    "TensorDict.set_state": "a dict with longer names: {f'model.{n}': t for n, t in state.items()}",
+    "TensorDict.state": "a dict with shorter names",
+    "TensorDict.set_metadata": "save(metadata=...)",
+    "LoadOptions": "keyword arguments of load()",
+    "SaveOptions": "keyword arguments of save()",
+    "DTypeRow": "DType's properties",
+    "Scalar": "Python's numbers",
+    "kDTypeCount": "of the rooms behind the API",
+    "row": "DType's properties",
+    "size_bytes": "DType.itemsize",
+    "name": "DType.name",
+    "short_name": "of the text form of graphs",
+    "is_float": "DType.is_float",
+    "is_signed": "DType.is_signed",
+    "is_unsigned": "is_int and not is_signed",
+    "is_int": "DType.is_int",
+    "is_weak": "Python's numbers are weak by themselves",
+    "parse_dtype": "a dtype may be its name wherever one is taken",
+    "strengthen": "Python's numbers are weak by themselves",
+    "accumulator": "of the rooms behind the API",
+    "load_scalar": "item()",
+    "store_scalar": "tensor()",
+    "convert": "cast()",
+    "NamedTensor": "state_dict() is a dict",
+    "parameters_of": "parameters()",
+    "append_state": "a dict's update()",
+    "Options": "keyword arguments of the optimizer",
+    "Conv2d.dilation": "as given to the constructor",
+    "Conv2d.groups": "as given to the constructor",
+    "BatchNorm.momentum": "as given to the constructor",
+    "LayerNorm.features": "weight.shape[0]",
+    "LayerNorm.eps": "as given to the constructor",
+    "RMSNorm.features": "weight.shape[0]",
+    "RMSNorm.eps": "as given to the constructor",
+    "Sequential.size": "len(model)",
+    "MultiHeadAttention.heads": "as given to the constructor",
+    "MultiHeadAttention.dropout": "as given to the constructor",
+}
+REASONS.update({f"{a}_{way}_{b}": "cast()" for a in ("f16", "bf16") for way in ("from", "to")
+                for b in ("f32", "f64") if (way, b) != ("to", "f64")})
+
+
+def without_comments(text):
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.MULTILINE)
+
+
+def name_of(statement):
+    """The function or value that a declaration is of; nothing for others."""
+    s = re.sub(r"\[\[.*?\]\]", "", " ".join(statement.split()))
+    s = re.sub(r"^(?:template <[^()]*?> )?(?:requires ?\(.*?\) )?", "", s)
+    if not s or re.match(r"(using|friend|typedef|enum|namespace|class|struct|static_assert|extern)\b", s):
+        return None
+    before = s.split("(")[0].split("=")[0].split("{")[0].strip()
+    if "operator" in before or "~" in before:
+        return None
+    m = re.search(r"(\w+)(?:\[\w*\])?$", before)
+    return m.group(1) if m and " " in before else None
+
+
+def declared(text):
+    """(class or "", name) of each public declaration."""
+    found, scopes, statement, depth_of_body, public = [], [], "", 0, [True]
+
+    def take(s):
+        name = name_of(s)
+        if name and public[-1]:
+            found.append((scopes[-1] if scopes else "", name))
+    parens = 0
+    for token in re.findall(r"::|[{}();:]|[^{}();:]+", text):
+        if depth_of_body:
+            depth_of_body += {"{": 1, "}": -1}.get(token, 0)
+            if depth_of_body == 0 and not parens:
+                take(statement)
+                statement = ""
+            continue
+        access = token == ":" and re.search(r"\b(public|private|protected)\s*$", statement)
+        if access:
+            public[-1], statement = access.group(1) == "public", ""
+        elif token == "{" and not parens:
+            m = re.search(r"\b(class|struct|namespace)\b[^()]*?([\w:]+)?(?:\s*final)?\s*(?::[^{]*)?$", statement)
+            plain = m and "(" not in statement and "=" not in statement and not statement.strip().startswith("enum")
+            if plain and m.group(1) == "namespace":
+                scopes.append("" if (m.group(2) or "") != "detail" else "detail")
+                public.append(scopes[-1] != "detail" and public[-1])
+                statement = ""
+            elif plain and not re.match(r"\s*(template <[^>]*> )?enum", statement):
+                name = re.search(r"\b(?:class|struct)\s+(\w+)", statement).group(1)
+                scopes.append(name)
+                public.append(m.group(1) == "struct" and public[-1] or m.group(1) == "class" and False)
+                statement = ""
+            else:
+                depth_of_body = 1
+        elif token == "{":
+            depth_of_body = 1
+        elif token == "}":
+            scopes.pop()
+            public.pop()
+            statement = ""
+        elif token == ";" and not parens:
+            take(statement)
+            statement = ""
+        else:
+            parens += {"(": 1, ")": -1}.get(token, 0)
+            statement += token
+    return found
+
+
+class Api(unittest.TestCase):
+    maxDiff = None
+
+    def test_everything_is_there_or_has_a_reason(self):
+        missing, needless, count = [], set(REASONS), 0
+        for header, module in HEADERS.items():
+            for owner, name in declared(without_comments((FOLDER / header).read_text())):
+                if owner == name or name.endswith("_"):
+                    continue
+                count += 1
+                full = f"{owner}.{name}" if owner else name
+                reasons = [r for r in (full, owner, name) if r in REASONS]
+                holder = getattr(module, owner, None) if owner else module
+                if holder is not None and hasattr(holder, name):
+                    continue
+                needless -= set(reasons)
+                if not reasons:
+                    missing.append(f"{header}: {full}")
+        self.assertEqual(missing, [], "bind it, or give the reason in REASONS")
+        self.assertEqual(needless, set(), "is in the module after all, or gone from the headers")
+        self.assertGreater(count, 250)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
