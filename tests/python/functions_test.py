@@ -305,7 +305,10 @@ class Functions(unittest.TestCase):
         self.same(np.float64(2) * x, X * 2, "*")
         self.assertEqual((x + np.float64(1)).dtype, tuff.float32)
         self.assertEqual((tuff.tensor(A) + np.int64(1)).dtype, tuff.int32)
-        for f in (lambda: x + X, lambda: X + x, lambda: x + "1", lambda: x @ X, lambda: x < None):
+        self.same(x + X, X + X, "+")
+        self.same(X + x, X + X, "+")
+        self.assertRaises(tuff.ShapeError, lambda: x @ X)
+        for f in (lambda: x + "1", lambda: x < None):
             with self.assertRaises(TypeError):
                 f()
 

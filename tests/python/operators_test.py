@@ -97,7 +97,7 @@ class InPlace(unittest.TestCase):
         t += 1
         t *= a
         t.realize()
-        tuff.synchronize()
+        tuff.synchronize("CPU")
         self.assertEqual(a.tolist(), [1 * 0, 2 * 1, 3 * 2, 4 * 3])
 
     def test_what_computes_the_same_value_is_apart(self):
