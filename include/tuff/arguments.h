@@ -81,6 +81,11 @@ struct BlobOptions {
   bool in_place = false;
 };
 
+/// How Tensor::from_file() makes a tensor.
+struct FileOptions {
+  bool mmap = false;  ///< on the CPU, as a view of the file's pages, instead of on "DISK:PATH"
+};
+
 /// The element type that a C++ type is stored as.
 template <class T>
 struct dtype_of;

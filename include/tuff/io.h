@@ -66,6 +66,13 @@ class TensorDict {
 /// How load() makes tensors.
 struct LoadOptions {
   std::string device;  ///< where tensors are made; "" is the default device
+  /// Tensors on the CPU are views of the file's pages instead of copies, with the promises of
+  /// Tensor::from_file() and one more: once somebody has written to the file they are refused with
+  /// an IoError. Nothing is read or checked before it is used, checksums of archive members
+  /// neither. Read as ever are tensors on other devices and those whose bytes are not what they
+  /// have in memory: compressed members, bools, other byte orders, gaps, elements that are not
+  /// aligned to their size.
+  bool mmap = false;
 };
 
 /// Opens a file of any format that tuff knows, told by its contents; names ending in .index.json

@@ -98,8 +98,19 @@ class Tensor {
   /// realized, copy_from() writes. Nothing is computed there: a slice is taken
   /// after to(), or named by offset and sizes. IoError where the file does not have the
   /// range.
+  ///
+  /// With options.mmap the tensor is on the CPU, and its memory is the file's pages, mapped:
+  /// nothing is copied, pages come when they are touched and go when memory is short. The file is
+  /// never written: assign() and copy_from() give the tensor memory of its own first, data_ptr()
+  /// and what is shared are read-only. What somebody else writes to the file meanwhile may be seen
+  /// or not. Where the file becomes shorter than the tensor, or a page cannot be read, nothing
+  /// crashes: whatever was touched reads as zeros, and whoever next reads, copies or waits for the
+  /// tensor or what was computed from it gets an IoError, unless he had it before. (Not so where a
+  /// thread that touches the memory blocks SIGBUS, or where the program sets a handler for SIGBUS
+  /// later and does not call the one before it.) Elements that are not aligned to their size, and
+  /// file systems that map no files, are read when the tensor is realized.
   static Tensor from_file(const std::string& path, const Sizes& sizes, DType dtype = DType::F32,
-                          uint64_t offset = 0);
+                          uint64_t offset = 0, FileOptions options = {});
   /// Copies host data; ShapeError unless there is a value for every element.
   template <class T>
   static Tensor from(std::span<const T> data, const Sizes& sizes, TensorOptions options = {}) {

@@ -135,12 +135,15 @@ void bind_files(py::module_& m) {
       .def_property_readonly("metadata", &metadata_of, "A copy, as a dict.");
   m.def(
       "load",
-      [](const Path& path, const std::string& device) {
+      [](const Path& path, const std::string& device, bool mmap) {
         py::gil_scoped_release others;
-        return load(path.string(), {.device = device});
+        return load(path.string(), {.device = device, .mmap = mmap});
       },
-      arg("path"), arg("device") = "",
-      "Opens safetensors (also by .index.json), .npy, .npz, PyTorch's checkpoints, GGUF or IDX.");
+      arg("path"), arg("device") = "", arg("mmap") = false,
+      "Opens safetensors (also by .index.json), .npy, .npz, PyTorch's checkpoints, GGUF or IDX. "
+      "With "
+      "mmap tensors on the CPU are views of the file's pages; assign() gives them memory of their "
+      "own.");
   m.def("save", &save_dict, arg("path"), arg("tensors"), arg("metadata") = py::dict(),
         arg("compress") = false,
         "Writes .safetensors, .npz or .npy, told by the name's ending: whole or not at all.");

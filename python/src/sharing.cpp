@@ -234,8 +234,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
                                      " is no type of Python's buffers: cast(\"float32\") it first");
     if (flags & PyBUF_WRITABLE) {
       wait_for(t);
-      if (detail::buffer_of(t)->read_only())
-        return refuse_buffer(view, "the memory was given as read-only");
+      if (detail::buffer_of(t)->read_only()) return refuse_buffer(view, "the memory is read-only");
     }
     fill_view(view, self, t, flags);
     return 0;
@@ -317,11 +316,15 @@ void bind_sharing(py::module_& m, TensorClass& c) {
       arg("requires_grad") = false, "Copies row-major bytes of a dtype.");
   c.def_static(
       "from_file",
-      [](const std::filesystem::path& path, const Sizes& sizes, DType dtype, uint64_t offset) {
-        return Tensor::from_file(path.string(), sizes, dtype, offset);
+      [](const std::filesystem::path& path, const Sizes& sizes, DType dtype, uint64_t offset,
+         bool mmap) {
+        return Tensor::from_file(path.string(), sizes, dtype, offset, {.mmap = mmap});
       },
       arg("path"), arg("sizes"), py::kw_only(), arg("dtype") = DType::F32, arg("offset") = 0,
-      "A tensor on \"DISK:PATH\" over what is in a file from byte `offset` on; to() reads it.");
+      arg("mmap") = false,
+      "A tensor on \"DISK:PATH\" over what is in a file from byte `offset` on; to() reads it. With "
+      "mmap one on the CPU that is a view of the file's pages; assign() gives it memory of its "
+      "own.");
   c.def("copy_to", &copy_to, arg("target"), "Writes the bytes into memory of their size; waits.");
   c.def("copy_from", &copy_from, arg("source"),
         "Writes bytes into the memory of a realized tensor, after pending reads.");

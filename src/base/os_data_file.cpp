@@ -112,6 +112,27 @@ void DataFile::require_unchanged() const {
   fail<IoError>("'{}' was written to since it was opened; load it again", path_);
 }
 
+void DataFile::require_range(uint64_t offset, uint64_t size_bytes) const {
+  const uint64_t has = this->size_bytes();
+  if (offset > has || size_bytes > has - offset)
+    fail<IoError>("cannot read '{}': {} bytes at byte {} are asked for, it has {}", path_,
+                  size_bytes, offset, has);
+}
+
+void DataFile::require_mapped(uint64_t end) const {
+  const uint64_t damaged = damaged_at_.load(), has = size_bytes();
+  if (has < end)
+    fail<IoError>(
+        "cannot read '{}', which is mapped: it ends at byte {}, {} bytes early; it has become "
+        "shorter: load it again",
+        path_, has, end - has);
+  if (damaged != UINT64_MAX)
+    fail<IoError>(
+        "cannot read '{}', which is mapped, at byte {}: the disk has failed, or the file was "
+        "shorter for a while: load it again",
+        path_, damaged);
+}
+
 void DataFile::require_writable() const {
   if (!writable_)
     fail<IoError>("cannot write '{}': it was opened for reading, its permissions allow no more",

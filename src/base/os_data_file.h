@@ -35,6 +35,11 @@ class DataFile {
   // IoError if somebody has written to it or changed its size since it was opened. A file that was
   // deleted or replaced has not changed: this is still the one that was opened.
   void require_unchanged() const;
+  // IoError where the file does not have that range.
+  void require_range(uint64_t offset, uint64_t size_bytes) const;
+  // Of a file that is mapped (os_file_mapping.h): IoError if an access by memory has failed or if
+  // it ends before `end` by now, where the rest of a page would be zeros.
+  void require_mapped(uint64_t end) const;
   void require_writable() const;
 
   // For transfers. The second descriptor passes the page cache by; -1: the file system has none.
@@ -45,6 +50,8 @@ class DataFile {
   uint32_t offset_alignment() const { return offset_alignment_; }
   // Whether most of that range is in the page cache. Touches nothing.
   bool is_cached(uint64_t offset, uint64_t size_bytes) const;
+  // For mappings: the first page that an access has found missing, or UINT64_MAX.
+  std::atomic<uint64_t>& damaged_at() const { return damaged_at_; }
 
  private:
   struct State {
@@ -64,6 +71,7 @@ class DataFile {
   bool writable_ = false;
   uint32_t memory_alignment_ = 4096, offset_alignment_ = 4096;
   State opened_;
+  mutable std::atomic<uint64_t> damaged_at_{UINT64_MAX};
   mutable std::mutex map_mutex_;
   mutable void* map_ = nullptr;  // never touched: it is there to be asked about
   mutable uint64_t map_bytes_ = 0;

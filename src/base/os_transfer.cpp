@@ -32,6 +32,7 @@ const char* remedy(int error) {
     case EFBIG: return "; files may not be that long here: raise the limit (ulimit -f)";
     case EIO: return "; the disk or the network below it has failed: check it, use a copy";
     case ESTALE: return "; a server has lost it: open it again";
+    case EFAULT: return "; the memory is a mapped file's that has become shorter: load that again";
     default: return "";
   }
 }

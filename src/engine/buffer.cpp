@@ -52,8 +52,12 @@ Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, HostMemory memory)
-    : Storage(device->name(), t, n), device_(std::move(device)), read_only_(memory.read_only) {
+    : Storage(device->name(), t, n),
+      device_(std::move(device)),
+      read_only_(memory.read_only),
+      mapped_(std::move(memory.origin)) {
   span_ = device_->hcq().allocator().adopt(memory.data, size_bytes(), std::move(memory.release));
+  set_origin(mapped_);
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, LentMemory memory)
@@ -162,13 +166,21 @@ void Buffer::copyout(void* dst) {
     device_->hcq().download(s.sub(0, size_bytes()), dst);
   }
   device_->hcq().allocator().collect();
+  verify();
+}
+
+void Buffer::verify() {
+  if (!has_origin()) return;
+  const uint64_t reached = device_->queue().timeline().value();
+  origin().look(device_->queue(), reached);
   origin().require();
 }
 
-Origin Buffer::origin() const {
+Origin Buffer::origin() {
   if (!has_origin()) return {};
-  const Buffer& r = root();
+  Buffer& r = base_ ? *base_ : *this;
   std::lock_guard lock(r.mutex_);
+  if (!r.mapped_) r.set_origin(r.origin_.unsettled(device_->queue(), r.written_until_));
   return r.origin_;
 }
 
@@ -177,10 +189,21 @@ void Buffer::written_from(const Origin& origin) {
   if (!origin && !r.has_origin_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(r.mutex_);
   const bool whole = size_bytes() >= r.size_bytes();
-  Origin now = whole ? origin : r.origin_.with(origin);
-  if (!(now == r.origin_)) r.origin_ = std::move(now);
-  const bool had = r.has_origin_.exchange(bool(r.origin_), std::memory_order_acq_rel);
-  with_origin_.fetch_add(uint64_t(bool(r.origin_)) - uint64_t(had), std::memory_order_acq_rel);
+  r.set_origin(whole ? origin : r.origin_.with(origin));
+  r.written_until_ = UINT64_MAX;
+}
+
+void Buffer::written_until(uint64_t value) {
+  if (!has_origin()) return;
+  Buffer& r = base_ ? *base_ : *this;
+  std::lock_guard lock(r.mutex_);
+  r.written_until_ = value;
+}
+
+void Buffer::set_origin(const Origin& origin) {
+  if (!(origin == origin_)) origin_ = origin;
+  const bool had = has_origin_.exchange(bool(origin_), std::memory_order_acq_rel);
+  with_origin_.fetch_add(uint64_t(bool(origin_)) - uint64_t(had), std::memory_order_acq_rel);
 }
 
 TUFF_REPLAY_CODE(engine) void Buffer::used_until(uint64_t value) {

@@ -23,6 +23,7 @@ struct HostMemory {
   void* data = nullptr;
   std::function<void()> release = {};  // see hcq::Allocator::adopt
   bool read_only = false;
+  Origin origin = {};  // of a mapped file, which may fail at any time: for as long as it is there
 };
 
 // A part of a block that the device made over memory of somebody else.
@@ -80,10 +81,12 @@ class Buffer : public graph::Storage {
   uint64_t byte_offset() const { return offset_; }
   // Nobody writes it: who owns the memory has forbidden it.
   bool read_only() const { return root().read_only_; }
+  // Memory of a mapped file: read-only, and whoever wants to write gets a copy.
+  bool mapped() const { return bool(root().mapped_); }
 
   // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted
   // that touches the buffer. No allocation where the memory has a host pointer. copyout throws
-  // DeviceLost naming the other device where one that the contents come from was lost.
+  // what verify() does.
   void copyin(const void* src);
   void copyout(void* dst);
   // Records that the memory is touched until the device's compute queue has passed
@@ -93,11 +96,17 @@ class Buffer : public graph::Storage {
   uint64_t last_use() const;
   // What the contents depend on beyond this device. Kept per allocation: of a part that is written
   // the whole depends on it too.
-  Origin origin() const;
+  Origin origin();
   bool has_origin() const { return root().has_origin_.load(std::memory_order_acquire); }
   // Whether there is any such memory in the process.
   static bool any_has_origin() { return with_origin_.load(std::memory_order_acquire) != 0; }
   void written_from(const Origin& origin);
+  // What written_from() told of is done once the compute queue has passed that value.
+  void written_until(uint64_t timeline_value);
+  // After everything that touches it was waited for: throws DeviceLost naming the other device
+  // where one that the contents come from was lost, IoError where a file was damaged before the
+  // contents were known to be right.
+  void verify();
 
  private:
   friend class GroupUse;
@@ -105,18 +114,21 @@ class Buffer : public graph::Storage {
   [[gnu::noinline]] void allocate();  // under mutex_
   void allocate_empty();
   void let_go() noexcept;
+  void set_origin(const Origin& origin);  // under mutex_ of this root
   static std::atomic<uint64_t> with_origin_;
   std::shared_ptr<Device> device_;
   Ref<Buffer> base_;
   uint64_t offset_ = 0;
   bool read_only_ = false;
+  Origin mapped_;  // HostMemory's
   mutable std::mutex mutex_;
   hcq::Span span_;
   std::shared_ptr<const Contents> contents_;  // under mutex_; null once they were read
   std::atomic<uint64_t> last_use_{0};
   std::vector<const GroupUse*> groups_;  // under mutex_
   std::atomic<bool> in_groups_{false};
-  Origin origin_;  // under mutex_
+  Origin origin_;                        // under mutex_
+  uint64_t written_until_ = UINT64_MAX;  // the same
   std::atomic<bool> has_origin_{false};
 };
 

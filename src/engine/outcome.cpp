@@ -6,24 +6,38 @@
 
 namespace tuff::engine {
 
-void Outcome::fail(uint64_t replay, const std::string& reason) {
+void Outcome::fail(uint64_t replay, const std::string& reason, Cause cause) {
   std::lock_guard lock(mutex_);
-  if (reason_.empty()) reason_ = reason;
+  if (reason_.empty()) {
+    reason_ = reason;
+    cause_ = cause;
+  }
   if (replay < failed_from_) failed_from_ = replay;
 }
 
 void Outcome::require(uint64_t replay) const {
   if (failed_from_.load(std::memory_order_acquire) == UINT64_MAX) return;
   std::lock_guard lock(mutex_);
-  if (replay >= failed_from_) throw DeviceLost(reason_);
+  if (replay < failed_from_) return;
+  if (cause_ == Cause::File) throw IoError(reason_);
+  throw DeviceLost(reason_);
 }
 
 Origin::Origin(std::shared_ptr<Outcome> outcome, uint64_t replay)
     : parts_(std::make_shared<const std::vector<Part>>(1, Part{std::move(outcome), replay})) {}
 
+bool Origin::holds(const Origin& other) const {
+  return std::ranges::all_of(*other.parts_, [&](const Part& p) {
+    return std::ranges::any_of(
+        *parts_, [&](const Part& q) { return q.outcome == p.outcome && q.replay >= p.replay; });
+  });
+}
+
 Origin Origin::with(const Origin& other) const {
   if (!other || parts_ == other.parts_) return *this;
   if (!parts_) return other;
+  if (holds(other)) return *this;
+  if (other.holds(*this)) return other;
   std::vector<Part> all = *parts_;
   for (const Part& p : *other.parts_) {
     const auto known =
@@ -35,6 +49,20 @@ Origin Origin::with(const Origin& other) const {
   }
   Origin out;
   out.parts_ = std::make_shared<const std::vector<Part>>(std::move(all));
+  return out;
+}
+
+void Origin::look(const hcq::Queue& queue, uint64_t reached) const {
+  if (!parts_) return;
+  for (const Part& p : *parts_) p.outcome->look(queue, reached);
+}
+
+Origin Origin::unsettled(const hcq::Queue& queue, uint64_t value) const {
+  const auto open = [&](const Part& p) { return !p.outcome->is_settled(queue, value); };
+  if (!parts_ || std::ranges::all_of(*parts_, open)) return *this;
+  Origin out;
+  for (const Part& p : *parts_)
+    if (open(p)) out = out.with(Origin(p.outcome, p.replay));
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/os_file_mapping.h"
 #include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
@@ -230,6 +231,7 @@ void HostQueue::run(const Entry& entry, uint64_t value) {
 }
 
 void HostQueue::serve() {
+  os::unblock_bus_errors();
   for (;;) {
     const uint64_t next = timeline_.value() + 1;
     {

@@ -80,6 +80,12 @@ Tensor in_order(const Tensor& walked, const std::vector<Axis>& axes, const Tenso
 
 }  // namespace
 
+TensorBytes::TensorBytes(std::unique_ptr<ByteSource> source, std::vector<ZipMember> members,
+                         bool mmap)
+    : source_(std::move(source)), members_(std::move(members)) {
+  if (const auto file = source_->file(); mmap && file) map_.emplace(file, true);
+}
+
 bool TensorBytes::is_verified(const TensorEntry& entry) const {
   const std::lock_guard lock(mutex_);
   return verified_.contains(*entry.member);
@@ -144,8 +150,21 @@ Tensor TensorBytes::deferred(engine::Contents contents, DType dtype, const Sizes
                       engine::canonical_device(device));
 }
 
+// Null where the contents have to be read.
+Ref<engine::Buffer> TensorBytes::mapped(const TensorEntry& entry, DType dtype, int64_t count,
+                                        const std::string& device) const {
+  const ZipMember* member = entry.member ? &members_[*entry.member] : nullptr;
+  if (!map_ || entry.big_endian || entry.dtype == DType::Bool || (member && member->deflated))
+    return {};
+  return map_->view(engine::Device::get(device), dtype, count,
+                    entry.offset + (member ? member->offset : 0));
+}
+
 Tensor TensorBytes::row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                               const std::string& device) const {
+  const graph::Shape shape = detail::shape_of(sizes);
+  if (const auto memory = mapped(entry, dtype, graph::element_count(shape), device))
+    return detail::wrap(graph::reshape(graph::buffer(memory), shape), memory->device);
   engine::Contents contents;
   const std::shared_ptr<const os::DataFile> file = source_->file();
   if (file && !entry.member && !entry.big_endian && entry.dtype != DType::Bool) {

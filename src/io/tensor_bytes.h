@@ -3,11 +3,12 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include <tuff/tensor.h>
 #include "base/os_data_file.h"
-#include "engine/buffer.h"
+#include "engine/mapped_file.h"
 #include "io/formats/index.h"
 
 namespace tuff::io {
@@ -32,8 +33,8 @@ class FileBytes : public ByteSource {
 // Tensors keep it alive until they have read their contents.
 class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
  public:
-  TensorBytes(std::unique_ptr<ByteSource> source, std::vector<ZipMember> members)
-      : source_(std::move(source)), members_(std::move(members)) {}
+  // With `mmap` contents of files become views of them wherever that is possible.
+  TensorBytes(std::unique_ptr<ByteSource> source, std::vector<ZipMember> members, bool mmap);
   const ByteSource& source() const { return *source_; }
 
   // The entry's tensor on a device, whose contents are read when it is first used. What neither
@@ -47,6 +48,8 @@ class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
                   const std::string& device) const;
   Tensor row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                    const std::string& device) const;
+  Ref<engine::Buffer> mapped(const TensorEntry& entry, DType dtype, int64_t count,
+                             const std::string& device) const;
   Tensor strided(const TensorEntry& entry, const std::string& device) const;
   class EntryReader;
   engine::Contents::Reader open(const TensorEntry& entry) const;
@@ -54,6 +57,7 @@ class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
 
   std::unique_ptr<ByteSource> source_;
   std::vector<ZipMember> members_;
+  std::optional<engine::MappedFile> map_;
   mutable std::mutex mutex_;
   mutable std::unordered_set<uint32_t> verified_;  // members, under mutex_
 };

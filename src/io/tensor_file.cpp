@@ -34,6 +34,7 @@ struct TensorDict::State {
   std::unordered_map<std::string, size_t> ids;
   std::vector<std::shared_ptr<io::TensorBytes>> files;
   std::string format, device;
+  bool mmap = false;
   Metadata metadata;
   std::unordered_map<std::string, size_t> metadata_ids;  // the first item of each key
 
@@ -53,7 +54,8 @@ struct TensorDict::State {
       slots.push_back({t.name, std::move(t), std::move(file), {}});
     }
     for (auto& [key, value] : index.metadata) add_metadata(std::move(key), std::move(value));
-    files.push_back(std::make_shared<io::TensorBytes>(std::move(source), std::move(index.members)));
+    files.push_back(
+        std::make_shared<io::TensorBytes>(std::move(source), std::move(index.members), mmap));
   }
 };
 
@@ -226,6 +228,7 @@ TensorDict load(const std::string& path, const LoadOptions& options) {
   TensorDict dict;
   TensorDict::State& state = *dict.state_;
   state.device = options.device;
+  state.mmap = options.mmap;
   if (path.ends_with(".index.json")) {
     state.format = "safetensors";
     load_shards(path, state);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/os_data_file.h"
 #include "engine/device.h"
+#include "engine/mapped_file.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -194,17 +195,24 @@ Tensor Tensor::from_blob(const void* data, const Sizes& sizes, BlobOptions blob,
   return from_blob(const_cast<void*>(data), sizes, std::move(blob), options);
 }
 
-Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtype,
-                         uint64_t offset) {
+Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtype, uint64_t offset,
+                         FileOptions options) {
   detail::require_numbers("from_file", sizes);
   if (dtype == DType::Void || dtype == DType::Index || is_weak(dtype))
     fail<InvalidArgument>("from_file: {} is no element type of a tensor", name(dtype));
-  const auto file = std::make_shared<os::DataFile>(path, os::DataFile::Mode::ReadWrite);
-  const std::shared_ptr<engine::Device> device = engine::Device::get("DISK:" + path);
   const graph::Shape shape = detail::shape_of(sizes);
-  const auto memory = make_ref<engine::Buffer>(device, dtype, graph::element_count(shape),
-                                               engine::FileRange{.file = file, .offset = offset});
-  return detail::wrap(graph::reshape(graph::buffer(memory), shape), device->name());
+  const int64_t count = graph::element_count(shape);
+  const auto mode = options.mmap ? os::DataFile::Mode::Read : os::DataFile::Mode::ReadWrite;
+  const auto file = std::make_shared<os::DataFile>(path, mode);
+  Ref<engine::Buffer> memory;
+  if (options.mmap)
+    memory = engine::MappedFile(file, false).view(engine::Device::get("CPU"), dtype, count, offset);
+  if (memory) return detail::wrap(graph::reshape(graph::buffer(memory), shape), "CPU");
+  const std::shared_ptr<engine::Device> device = engine::Device::get("DISK:" + path);
+  memory = make_ref<engine::Buffer>(device, dtype, count,
+                                    engine::FileRange{.file = file, .offset = offset});
+  const Tensor there = detail::wrap(graph::reshape(graph::buffer(memory), shape), device->name());
+  return options.mmap ? there.to("CPU") : there;
 }
 
 }  // namespace tuff

@@ -106,8 +106,9 @@ Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
 // What an assignment to the tensor writes: memory, or its pending version; null where there is
 // none.
 graph::UOp assign_target(const Tensor& t);
-// InvalidArgument if the memory that the tensor stands for is somebody else's and read-only.
-void require_writable(const char* what, const Tensor& t);
+// InvalidArgument if the memory that the tensor stands for is somebody else's and read-only. A
+// tensor of a mapped file gets memory of its own.
+void make_writable(const char* what, Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);
 Scalar scalar_of(DType t, Number v);
 Tensor number_like(const Tensor& t, Number v);  // a constant of the promoted dtype on t's device

@@ -180,13 +180,21 @@ UOp detail::assign_target(const Tensor& t) {
   return graph::reshape(base, uop(t)->shape);
 }
 
-void detail::require_writable(const char* what, const Tensor& t) {
+// What is mapped becomes memory of the tensor's own.
+void detail::make_writable(const char* what, Tensor& t) {
   UOp base = uop(t);
   while (base->op == Op::Assign) base = base->src(0);
   const Ref<engine::Buffer> b = buffer_of(base);
-  if (b && b->read_only())
+  if (b && b->mapped()) {
+    {
+      const Replacing alone;
+      t.impl()->uop = graph::make(Op::Contiguous, t.dtype(), {t.impl()->uop});
+    }
+    t.realize();
+  } else if (b && b->read_only()) {
     fail<InvalidArgument>(
         "{}: the memory was given as read-only: assign to a copy, (x + 0).realize()", what);
+  }
 }
 
 std::vector<Tensor> detail::pending_assigns() {
@@ -245,12 +253,9 @@ Tensor& Tensor::assign(const Tensor& value) {
                           name(dtype()));
   if (value.device() != device())
     fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
-  UOp target = detail::assign_target(*this);
-  if (!target) {
-    realize();
-    target = detail::assign_target(*this);
-  }
-  detail::require_writable("assign", *this);
+  if (!detail::assign_target(*this)) realize();
+  detail::make_writable("assign", *this);
+  const UOp target = detail::assign_target(*this);
   UOp before;  // goes when others may build
   const detail::Replacing alone;
   if (uop(value) == uop(*this)) return *this;
@@ -270,7 +275,7 @@ void* Tensor::data_ptr() const {
                           device());
   const Ref<engine::Buffer> b = detail::memory_of(*this);
   on.queue().wait(b->last_use());
-  b->origin().require();
+  b->verify();
   on.hcq().allocator().collect();
   return b->span().host();
 }
@@ -287,7 +292,7 @@ void Tensor::copy_from(const void* src, size_t size) {
   if (size != wanted)
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
-  detail::require_writable("copy_from", *this);
+  detail::make_writable("copy_from", *this);
   {
     Realization realization;
     const graph::Node* target = assigned_buffer(impl_->uop.get());

@@ -95,6 +95,29 @@ class Files(unittest.TestCase):
         with self.assertRaises(tuff.IoError):
             tuff.from_file(path, (25,), dtype=tuff.int32, offset=4)
 
+    def test_views_of_mapped_files(self):
+        path = self.folder / "mapped.npy"
+        numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
+        np.save(path, numbers)
+        t = tuff.load(path, device="CPU", mmap=True)["mapped"]
+        self.assertTrue(t.is_realized())
+        np.testing.assert_array_equal((t + 1).numpy(), numbers + 1)
+        view = t.numpy()
+        self.assertFalse(view.flags.writeable)
+        raw = tuff.from_file(path, (24,), offset=path.stat().st_size - 96, mmap=True)
+        self.assertEqual(raw.device, "CPU")
+        np.testing.assert_array_equal(raw.numpy(), numbers.reshape(-1))
+        t.assign(t * 2).realize()
+        np.testing.assert_array_equal(np.load(path), numbers)
+        np.testing.assert_array_equal(view, numbers)
+        computed = (raw + 1).realize()
+        path.write_bytes(b"short")
+        for act in (raw.numpy, computed.numpy, lambda: raw.sum().item()):
+            with self.assertRaises((tuff.IoError, BufferError)) as caught:
+                act()
+            self.assertIn(str(path), str(caught.exception))
+        np.testing.assert_array_equal(t.numpy(), numbers * 2)
+
     def test_a_dictionary_of_tensors(self):
         d = tuff.TensorDict({"a": tuff.ones(2)})
         d["b"] = tuff.zeros(3)

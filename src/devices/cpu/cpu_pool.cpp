@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_file_mapping.h"
 #include "devices/cpu_signal.h"
 
 namespace tuff::devices {
@@ -82,6 +83,7 @@ void CpuPool::share(const Job& job, uint64_t first) {
 }
 
 void CpuPool::work(void* scratch) {
+  os::unblock_bus_errors();
   uint32_t seen = epoch_.load(std::memory_order_seq_cst);
   while (!stop_.load(std::memory_order_seq_cst)) {
     inside_.fetch_add(1, std::memory_order_seq_cst);

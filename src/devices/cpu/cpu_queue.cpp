@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/os_file_mapping.h"
 
 TUFF_DECLARE_REPLAY_SECTION(cpu);
 
@@ -267,6 +268,7 @@ void CpuQueue::serve_stream() {
 void CpuQueue::serve() {
   // Who rings the doorbell often waits next, and then runs the list itself: see Timeline::wait.
   os::wake_without_preempting();
+  os::unblock_bus_errors();
   while (!stop_.load(std::memory_order_seq_cst)) {
     if (has_work() && take_role()) {
       waiter_runs_.store(false, std::memory_order_relaxed);

@@ -118,10 +118,7 @@ void DiskDevice::unmap_block(const MemoryBlock& block) noexcept {
 
 Device::FileBlock DiskDevice::file_block(std::shared_ptr<const os::DataFile> file, uint64_t offset,
                                          size_t size_bytes, bool unchanged) {
-  const uint64_t has = file->size_bytes();
-  if (offset > has || size_bytes > has - offset)
-    fail<IoError>("cannot read '{}': {} bytes at byte {} are asked for, it has {}", file->path(),
-                  size_bytes, offset, has);
+  file->require_range(offset, size_bytes);
   const auto memory = std::make_shared<DiskMemory>(std::move(file), offset, unchanged);
   FileBlock out;
   out.block = {.address = offset, .size_bytes = size_bytes};

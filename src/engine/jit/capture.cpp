@@ -1,6 +1,7 @@
 #include "engine/jit/capture.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/check.h"
@@ -31,6 +32,9 @@ struct Segment {
   std::optional<BoundCopy> host_copy;
   int32_t copy_dst_input = -1, copy_src_input = -1;
   std::unique_ptr<GroupUse> touched;  // besides inputs
+  // What it reads of what was there before it, and what it writes.
+  std::vector<Ref<Buffer>> sources, written;
+  std::vector<size_t> source_inputs, written_inputs;
 
   const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
 };
@@ -120,15 +124,33 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
   return g;
 }
 
-void add_touched(std::vector<Ref<Buffer>>& touched, const BoundCall& c) {
-  auto add = [&](const Ref<Buffer>& b) { touched.push_back(b); };
+template <class Visit>
+void each_buffer(const BoundCall& c, const Visit& visit) {
   if (auto* k = std::get_if<BoundKernel>(&c)) {
-    std::for_each(k->buffers.begin(), k->buffers.end(), add);
+    for (size_t i = 0; i < k->buffers.size(); i++)
+      visit(k->buffers[i], k->kernel->buffers[i].read, k->kernel->buffers[i].written);
   } else {
-    add(std::get<BoundCopy>(c).dst);
-    add(std::get<BoundCopy>(c).src);
+    visit(std::get<BoundCopy>(c).src, true, false);
+    visit(std::get<BoundCopy>(c).dst, false, true);
   }
 }
+
+// Which bytes calls have written so far, as they were written.
+class WrittenBytes {
+ public:
+  void add(const Buffer& b) {
+    ranges_[b.root().id].emplace_back(b.byte_offset(), b.byte_offset() + b.size_bytes());
+  }
+  bool have(const Buffer& b) const {
+    const auto of_root = ranges_.find(b.root().id);
+    return of_root != ranges_.end() && std::ranges::any_of(of_root->second, [&](const auto& r) {
+             return r.first <= b.byte_offset() && b.byte_offset() + b.size_bytes() <= r.second;
+           });
+  }
+
+ private:
+  std::map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>> ranges_;
+};
 
 // `given` is what replays give values of.
 std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const SegmentItem> items,
@@ -187,6 +209,7 @@ struct CapturedGraph::State {
   std::unique_ptr<SegmentedGraph> segmented;  // waiting for one another
   std::vector<uint64_t> addresses, sizes;     // of one replay's inputs
   std::vector<int64_t> values;                // the variables', then the inputs' sizes
+  std::vector<size_t> written_inputs;
   ReplayStats stats;
   hcq::Footprint footprint;  // of what a replay reads beside the graphs
 
@@ -196,18 +219,54 @@ struct CapturedGraph::State {
     return out;
   }
 
+  // Others may be given for them than those that it was captured with.
+  void note_written_inputs(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    written_inputs.clear();
+    for (const BoundCall& c : calls)
+      each_buffer(c, [&](const Ref<Buffer>& b, bool, bool written) {
+        const int32_t slot = written ? input_slot(*b, inputs) : -1;
+        if (slot >= 0 && std::ranges::find(written_inputs, size_t(slot)) == written_inputs.end())
+          written_inputs.push_back(size_t(slot));
+      });
+  }
+
+  [[gnu::noinline]] static void refuse_read_only(size_t input) {
+    fail<InvalidArgument>(
+        "replay: the memory of input {} is read-only, and the captured function writes it: give "
+        "it a copy, (x + 0).realize()",
+        input);
+  }
+
+  static void note_access(Segment& s, const BoundCall& call, std::span<const Ref<Buffer>> inputs,
+                          WrittenBytes& anew) {
+    each_buffer(call, [&](const Ref<Buffer>& b, bool read, bool) {
+      if (!read || anew.have(*b)) return;
+      const int32_t slot = input_slot(*b, inputs);
+      slot < 0 ? s.sources.push_back(b) : s.source_inputs.push_back(size_t(slot));
+    });
+    each_buffer(call, [&](const Ref<Buffer>& b, bool, bool written) {
+      if (!written) return;
+      anew.add(*b);
+      const int32_t slot = input_slot(*b, inputs);
+      slot < 0 ? s.written.push_back(b) : s.written_inputs.push_back(size_t(slot));
+    });
+  }
+
   void add_graph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
     Segment s;
     s.device = &device_of(calls[0]);
     std::vector<Ref<Buffer>> touched;
+    WrittenBytes anew;
     for (const BoundCall& c : calls) {
-      add_touched(touched, c);
+      note_access(s, c, inputs, anew);
+      each_buffer(c, [&](const Ref<Buffer>& b, bool, bool) {
+        if (input_slot(*b, inputs) < 0) touched.push_back(b);
+      });
       if (auto* k = std::get_if<BoundKernel>(&c)) {
         stats.flops += k->kernel->estimate.flops;
         stats.bytes += k->kernel->estimate.bytes;
       }
     }
-    std::erase_if(touched, [&](const Ref<Buffer>& b) { return input_slot(*b, inputs) >= 0; });
     s.touched = std::make_unique<GroupUse>(std::move(touched));
     const std::vector<graph::UOp> given = given_values(inputs);
     const bool vary = !variables.empty();
@@ -233,6 +292,7 @@ struct CapturedGraph::State {
     footprint.add(addresses);
     footprint.add(sizes);
     footprint.add(values);
+    footprint.add(written_inputs);
     footprint.add(segments);
     for (const Segment& s : segments) {
       if (!s.touched) continue;
@@ -251,6 +311,7 @@ struct CapturedGraph::State {
     segmented.reset();
     stats = {};
     if (checking_bounds()) bounded = calls;
+    note_written_inputs(calls, inputs);
     const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
     if (plan.simple() || !plan.patchable())
       add_runs(calls, inputs);
@@ -317,17 +378,18 @@ struct CapturedGraph::State {
     stats.host_copies = segmented->host_copies();
   }
 
-  // Memory that another device's loss has spoilt is not computed with.
+  // Memory that another device's loss or a damaged file has spoilt is not computed with.
   [[gnu::noinline]] static void pass_origins_on(std::span<const Ref<Buffer>> inputs,
-                                                std::span<const Ref<Buffer>> touched) {
+                                                const Segment& s) {
     Origin origins;
-    for (const auto& buffers : {inputs, touched})
-      for (const Ref<Buffer>& b : buffers)
-        if (b->has_origin()) origins = origins.with(b->origin());
-    if (!origins) return;
+    const auto add = [&](const Ref<Buffer>& b) {
+      if (b->has_origin()) origins = origins.with(b->origin());
+    };
+    std::ranges::for_each(s.sources, add);
+    for (const size_t i : s.source_inputs) add(inputs[i]);
     origins.require();
-    for (const auto& buffers : {inputs, touched})
-      for (const Ref<Buffer>& b : buffers) b->written_from(origins.with(b->origin()));
+    for (const Ref<Buffer>& b : s.written) b->written_from(origins);
+    for (const size_t i : s.written_inputs) inputs[i]->written_from(origins);
   }
 
   [[gnu::noinline]] static void copy_on_host(const Segment& s,
@@ -351,12 +413,16 @@ struct CapturedGraph::State {
         copy_on_host(s, inputs);
         continue;
       }
-      if (Buffer::any_has_origin()) pass_origins_on(inputs, s.touched->members());
+      if (Buffer::any_has_origin()) pass_origins_on(inputs, s);
       const uint64_t value =
           s.rebound ? s.rebound->replay(inputs, values) : s.graph->replay(addresses, values, sizes);
       s.touched->used_until(value);
       for (const Ref<Buffer>& b : inputs)
         if (&b->on() == s.device) b->used_until(value);
+      if (Buffer::any_has_origin()) {
+        for (const Ref<Buffer>& b : s.written) b->written_until(value);
+        for (const size_t i : s.written_inputs) inputs[i]->written_until(value);
+      }
       counters().submits += s.command_graph().stats().submits_per_replay;
     }
   }
@@ -424,6 +490,9 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
   if (!st.validated.empty()) return st.replay_validated(inputs, values);
   if (st.texels.note_moved(inputs)) st.record(st.texels);
   const ProfiledScope scope("replay");
+  for (const size_t i : st.written_inputs)
+    if (inputs[i]->read_only()) [[unlikely]]
+      State::refuse_read_only(i);
   for (size_t i = 0; i < inputs.size(); i++) {
     st.addresses[i] = inputs[i]->span().address();
     st.sizes[i] = inputs[i]->size_bytes();

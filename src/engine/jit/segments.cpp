@@ -131,8 +131,9 @@ struct SegmentedGraph::State {
   std::vector<bool> written_inputs;
   std::shared_ptr<std::vector<hcq::MemoryBlock>> input_blocks;
   std::shared_ptr<Outcome> outcome = std::make_shared<Outcome>();
-  Origin latest;  // this graph's newest replay
-  Origin origin;  // what this replay depends on, itself included
+  Origin latest;         // this graph's newest replay
+  Origin given_origins;  // what this replay depends on,
+  Origin origin;         // itself included
   uint64_t replays = 0;
   uint64_t host_copied_bytes = 0, peer_copied_bytes = 0;  // of a replay with the largest inputs
   uint32_t peer_copies = 0;
@@ -550,7 +551,8 @@ void SegmentedGraph::State::require_inputs(std::span<const Ref<Buffer>> given) {
     for (const DeviceUse::Memory& m : u.touched)
       if (m.buffer->has_origin()) origins = origins.with(m.buffer->origin());
   origins.require();
-  origin = origins.with(latest);
+  given_origins = origins;
+  origin = host_queues.empty() ? origins : origins.with(latest);
 }
 
 void SegmentedGraph::State::fill_points(Segment& s) {
@@ -627,15 +629,16 @@ void SegmentedGraph::State::mark_used(std::span<const Ref<Buffer>> given) {
 }
 
 void SegmentedGraph::State::mark_written(std::span<const Ref<Buffer>> given) {
-  if (host_queues.empty()) return;  // one device, whose own loss its queues tell
+  if (!origin) return;  // one device, whose own loss its queues tell
   for (const DeviceUse& u : devices)
     for (const DeviceUse::Memory& m : u.touched)
       if (m.written) m.buffer->written_from(origin);
-  Origin of_results;
+  Origin of_results = host_queues.empty() ? given_origins : Origin();
   for (size_t i = 0; i < given.size(); i++) {
     if (!written_inputs[i]) continue;
-    if (!of_results) of_results = Origin(outcome, replays);
+    if (!of_results) of_results = given_origins.with(Origin(outcome, replays));
     given[i]->written_from(of_results);
+    given[i]->written_until(given[i]->on().queue().last_submitted());
   }
 }
 

@@ -54,9 +54,13 @@ hcq::Command copy_command(const BoundCopy& copy) {
 void mark_used(std::span<const BoundCall> calls, uint64_t value) {
   for (const BoundCall& c : calls) {
     if (auto* k = std::get_if<BoundKernel>(&c)) {
-      for (const Ref<Buffer>& b : k->buffers) b->used_until(value);
+      for (size_t i = 0; i < k->buffers.size(); i++) {
+        k->buffers[i]->used_until(value);
+        if (k->kernel->buffers[i].written) k->buffers[i]->written_until(value);
+      }
     } else {
       std::get<BoundCopy>(c).dst->used_until(value);
+      std::get<BoundCopy>(c).dst->written_until(value);
       std::get<BoundCopy>(c).src->used_until(value);
     }
   }
@@ -194,7 +198,7 @@ void copy_files(std::span<const BoundCall> calls) {
   for (const BoundCall& call : calls) {
     const auto& c = std::get<BoundCopy>(call);
     for (const Ref<Buffer>& b : {c.dst, c.src}) b->on().queue().wait(b->last_use());
-    c.src->origin().require();
+    c.src->verify();
     list.commands.push_back(copy_command(c));
   }
   hcq::insert_barriers(list);
@@ -226,8 +230,9 @@ void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
   for (const Ref<Buffer>& side : {src, dst}) side->on().hcq().require_open();
   if (const std::byte* from = src->span().host()) {
     src->on().queue().wait(src->last_use());
-    src->origin().require();
+    src->verify();
     dst->copyin(from);
+    src->verify();  // where it is mapped the copy itself may have failed
   } else if (std::byte* to = dst->span().host()) {
     dst->on().queue().wait(dst->last_use());
     src->copyout(to);

@@ -1,0 +1,74 @@
+#include "engine/mapped_file.h"
+
+#include <tuff/error.h>
+
+#include "base/log.h"
+#include "base/os_file_mapping.h"
+
+namespace tuff::engine {
+
+namespace {
+
+void raise(std::atomic<uint64_t>& value, uint64_t to) {
+  uint64_t before = value.load();
+  while (before < to && !value.compare_exchange_weak(before, to)) {}
+}
+
+}  // namespace
+
+class MappedFile::State final : public Outcome {
+ public:
+  State(std::shared_ptr<const os::DataFile> file, bool unchanged)
+      : file_(std::move(file)), unchanged_(unchanged) {}
+  const std::shared_ptr<const os::DataFile>& file() const { return file_; }
+  void is_used(const hcq::Queue& cpu, uint64_t end) {
+    cpu_ = &cpu;
+    raise(end_, end);
+  }
+  void look(const hcq::Queue& queue, uint64_t reached) override {
+    try {
+      file_->require_mapped(end_.load());
+      if (unchanged_) file_->require_unchanged();
+      // Whatever accesses could find missing they have found when they are over.
+      if (&queue == cpu_) raise(right_until_, reached);
+    } catch (const IoError& e) {
+      fail(1, e.what(), Cause::File);
+    }
+  }
+  bool is_settled(const hcq::Queue& queue, uint64_t value) const override {
+    return &queue == cpu_ && value <= right_until_.load();
+  }
+
+ private:
+  std::shared_ptr<const os::DataFile> file_;
+  bool unchanged_;
+  std::atomic<const hcq::Queue*> cpu_{nullptr};
+  std::atomic<uint64_t> end_{0};          // of what is mapped
+  std::atomic<uint64_t> right_until_{0};  // on cpu_'s timeline
+};
+
+MappedFile::MappedFile(std::shared_ptr<const os::DataFile> file, bool unchanged)
+    : state_(std::make_shared<State>(std::move(file), unchanged)), origin_(state_, 1) {}
+
+Ref<Buffer> MappedFile::view(const std::shared_ptr<Device>& device, DType dtype, int64_t count,
+                             uint64_t offset) const {
+  const uint64_t size = uint64_t(count) * size_bytes(dtype);
+  if (!device->hcq().adopts_host_memory()) return {};
+  state_->file()->require_range(offset, size);
+  if (offset % size_bytes(dtype) != 0) return {};
+  std::shared_ptr<os::FileMapping> mapping = os::FileMapping::make(state_->file(), offset, size);
+  if (!mapping) {
+    if (size > 0)
+      TUFF_DEBUG_LINE(1, "'{}' at byte {}: no mapping to be had, it is read",
+                      state_->file()->path(), offset);
+    return {};
+  }
+  state_->is_used(device->queue(), offset + size);
+  state_->look(device->queue(), 0);
+  origin_.require();
+  auto* data = const_cast<std::byte*>(mapping->data());
+  HostMemory memory{.data = data, .release = [mapping] {}, .read_only = true, .origin = origin_};
+  return make_ref<Buffer>(device, dtype, count, std::move(memory));
+}
+
+}  // namespace tuff::engine
