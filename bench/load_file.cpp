@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tensor/impl.h"
+
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20, kTensorBytes = 64 * kMiB, kBlockBytes = 8 * kMiB;
@@ -99,7 +101,7 @@ int load(const std::string& path, const std::string& device, bool check) {
   const tuff::TensorDict dict = tuff::load(path, {.device = device});
   std::vector<tuff::Tensor> tensors;
   for (const std::string& name : dict.names()) tensors.push_back(dict.at(name));
-  tuff::Tensor::realize(tensors);
+  tuff::detail::wait_for(tensors);
   const double seconds = seconds_now() - start;
   print(seconds, tensors.size() * kTensorBytes, before);
   std::vector<uint64_t> wanted(kTensorBytes / 8), got(kTensorBytes / 8);

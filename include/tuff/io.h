@@ -28,9 +28,12 @@ struct TensorInfo {
 
 /// An ordered dictionary of tensors, with metadata. Of a loaded one the header alone is read: the
 /// contents of a tensor that at() gives are read when it is realized or first used, together with
-/// those of the others that are used then. The file stays open as long as the dictionary or a
-/// tensor of it that was not read; it may be deleted or replaced meanwhile, but not written to.
-/// Copies share, as those of a Tensor do.
+/// those of the others that are used then, while the caller and his devices go on with other work.
+/// (Devices whose memory the host does not reach, or whose queues cannot wait, have the caller
+/// wait.) What cannot be read is an IoError for whoever waits for the tensor or for what was
+/// computed from it; the tensor itself is read again at its next use. The file stays open as long
+/// as the dictionary or a tensor of it that was not read; it may be deleted or replaced meanwhile,
+/// but not written to. Copies share, as those of a Tensor do.
 class TensorDict {
  public:
   TensorDict();
@@ -79,7 +82,7 @@ struct LoadOptions {
 /// are the index of a sharded safetensors model; what gzip has compressed is inflated first.
 /// Blocks of GGUF become F32 by expressions that fuse into what consumes them. IoError naming file,
 /// byte and reason for what is missing, truncated, contradicts itself or is refused; Unsupported
-/// from at() for element types that tuff does not have. IoError from whatever first uses a tensor
+/// from at() for element types that tuff does not have. IoError from whatever waits for a tensor
 /// whose contents cannot be read: the file has changed, a checksum is wrong, the disk fails.
 TensorDict load(const std::string& path, const LoadOptions& options = {});
 

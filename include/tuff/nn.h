@@ -30,7 +30,8 @@ Parameters parameters_of(const StateDict& state);
 /// `state` with "prefix." before its names, appended to `to`: how layers are nested.
 void append_state(StateDict& to, std::string_view prefix, const StateDict& state);
 /// Assigns values by name and realizes them. InvalidArgument names what `from` lacks or has too
-/// much; ShapeError what differs in shape.
+/// much; ShapeError what differs in shape. Waits for values that are read from files; IoError, and
+/// nothing is assigned, where that fails.
 void load_state_dict(const StateDict& into, const StateDict& from);
 
 /// y = x @ weight.T + bias; weight (out, in), uniform in +-1/sqrt(in).

@@ -34,11 +34,12 @@ void bind_devices(py::module_& m) {
       "synchronize",
       [](const std::string& device) {
         const auto opened = engine::Device::get(device);
+        engine::wait_for_reads();
         opened->queue().wait_idle();
         opened->hcq().allocator().collect();
       },
       py::arg("device") = "", py::call_guard<py::gil_scoped_release>(),
-      "Waits until a device has done what it was given.");
+      "Waits until a device has done what it was given, and files are read.");
 }
 
 }  // namespace

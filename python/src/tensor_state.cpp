@@ -82,6 +82,7 @@ py::tuple reduced(const Tensor& t) {
 void wait_for(const Tensor& t) {
   const py::gil_scoped_release unlocked;
   const Ref<engine::Buffer> b = detail::memory_of(t);
+  b->span();  // the queue comes after what is read into it
   wait_in_slices(b->on().queue(), b->last_use());
 }
 

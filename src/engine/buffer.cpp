@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/profile/profile.h"
+#include "engine/reading.h"
 
 namespace tuff::engine {
 namespace {
@@ -85,6 +86,8 @@ Buffer::~Buffer() {
 
 void Buffer::let_go() noexcept {
   if (!span_) return;
+  if (reading_) reading_->wait();
+  reading_.reset();
   std::vector<hcq::TimelinePoint> last;
   if (const uint64_t value = last_use()) last.push_back({&device_->queue(), value});
   device_->hcq().allocator().free(std::exchange(span_, {}), last);
@@ -94,7 +97,23 @@ TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
   if (base_) return base_->span().sub(offset_, size_bytes());
   std::lock_guard lock(mutex_);
   if (!span_) allocate();
+  if (reading_) [[unlikely]]
+    order_after_reading();
   return span_;
+}
+
+// Of one that has failed the origin tells.
+void Buffer::order_after_reading() {
+  forget_reading();
+  if (!reading_ || ordered_ || reading_->is_over()) return;
+  raise(last_use_, reading_->order());
+  ordered_ = true;
+}
+
+void Buffer::forget_reading() {
+  if (!reading_ || !reading_->is_over() || reading_->has_failed()) return;
+  reading_.reset();
+  contents_.reset();
 }
 
 void Buffer::allocate() {
@@ -123,7 +142,7 @@ void Buffer::allocate_empty() {
 bool Buffer::deferred() const {
   const Buffer& r = root();
   std::lock_guard lock(r.mutex_);
-  return bool(r.contents_);
+  return r.contents_ && (!r.reading_ || r.reading_->has_failed());
 }
 
 std::shared_ptr<const Contents> Buffer::unread() const {
@@ -142,6 +161,8 @@ void Buffer::copyin(const void* src) {
   device_->hcq().require_open();
   if (!base_) {
     std::lock_guard lock(mutex_);
+    if (reading_) reading_->wait();
+    reading_.reset();
     contents_.reset();  // all of it is overwritten
   }
   const hcq::Span s = span();
@@ -174,6 +195,9 @@ void Buffer::verify() {
   const uint64_t reached = device_->queue().timeline().value();
   origin().look(device_->queue(), reached);
   origin().require();
+  Buffer& r = base_ ? *base_ : *this;
+  std::lock_guard lock(r.mutex_);
+  r.forget_reading();
 }
 
 Origin Buffer::origin() {
@@ -219,8 +243,8 @@ uint64_t Buffer::last_use() const {
   return last;
 }
 
-// Files that go to memory which the host reaches are read by one list per device of files, so that
-// all their requests are in flight; the others one after the other.
+// What goes to memory which the host reaches is read by one list per device, so that all requests
+// are in flight; the others one after the other.
 class ContentsReader {
  public:
   explicit ContentsReader(std::vector<Buffer*> roots) : roots_(std::move(roots)) {
@@ -228,35 +252,50 @@ class ContentsReader {
   }
   void run() {
     for (Buffer* b : roots_)
-      if (b->contents_ && b->contents_->source && !b->span_ && b->size_bytes() != 0) add(*b);
-    try {
-      for (auto& [device, list] : lists_) {
-        hcq::Queue& queue = device->queue();
-        queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
-      }
-    } catch (...) {
-      for (Buffer* b : read_) b->let_go();
-      throw;
-    }
-    for (Buffer* b : read_) b->contents_.reset();
+      if (b->contents_) forget_failed(*b);
     for (Buffer* b : roots_)
-      if (b->contents_) b->allocate();
+      if (b->contents_ && !b->span_ && b->size_bytes() != 0) add(*b);
+    for (auto& [device, group] : groups_) start(*device, group);
+    for (Buffer* b : roots_)
+      if (b->contents_ && !b->reading_) b->allocate();
   }
 
  private:
+  struct Group {
+    std::vector<Buffer*> buffers;
+    std::vector<Reading::Part> parts;
+  };
+  static void forget_failed(Buffer& b) {
+    if (!b.reading_ || !b.reading_->has_failed()) return;
+    b.let_go();
+    b.set_origin({});
+  }
   void add(Buffer& b) {
+    if (!b.on().read_signal()) return;
     b.allocate_empty();
     if (!b.span_.host()) return b.let_go();
-    read_.push_back(&b);
-    const hcq::Span to = b.span_.sub(0, b.size_bytes());
-    const hcq::Span from = b.contents_->source->span().sub(0, b.size_bytes());
-    lists_[&b.contents_->source->on()].commands.push_back(
-        {hcq::CopyCmd{to, from}, {{from, false}, {to, true}}, "read"});
+    Group& g = groups_[&b.on()];
+    g.buffers.push_back(&b);
+    g.parts.push_back({b.span_.sub(0, b.size_bytes()), b.contents_});
+  }
+  static void start(Device& device, Group& group) {
+    std::shared_ptr<Reading> reading;
+    try {
+      reading = std::make_shared<Reading>(device, std::move(group.parts));
+    } catch (...) {
+      for (Buffer* b : group.buffers) b->let_go();
+      throw;
+    }
+    for (Buffer* b : group.buffers) {
+      b->reading_ = reading;
+      b->ordered_ = false;
+      b->set_origin(reading->origin());
+    }
   }
 
-  std::vector<Buffer*> roots_, read_;
+  std::vector<Buffer*> roots_;
   std::vector<std::unique_lock<std::mutex>> locks_;
-  std::map<Device*, hcq::CommandList> lists_;
+  std::map<Device*, Group> groups_;
 };
 
 void read_contents(std::span<const Ref<Buffer>> buffers) {

@@ -17,6 +17,7 @@
 namespace tuff::engine {
 
 class GroupUse;
+class Reading;
 
 // Memory of the process that somebody else owns.
 struct HostMemory {
@@ -43,7 +44,8 @@ struct FileRange {
 
 class Buffer;
 
-// What a Buffer holds once it is needed: another Buffer's bytes, of a file, or what somebody reads.
+// What a Buffer holds once it is needed: another Buffer's bytes, of a file, or what somebody reads,
+// on any thread.
 struct Contents {
   // Fills piece after piece, from the front to the back; all but the last are multiples of 8 bytes.
   using Reader = std::function<void(std::span<std::byte> piece)>;
@@ -62,17 +64,20 @@ class Buffer : public graph::Storage {
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, LentMemory memory);
   // Over a part of a file, on a device of files.
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, FileRange range);
-  // Memory that is allocated and filled when it is first used; a failure (IoError) is thrown to
-  // whoever does, and it is tried again at the next use.
+  // Memory that is allocated and filled when it is first used, beside other work where the host
+  // reaches it and queues can wait. A failure is an IoError for whoever waits for it or for what
+  // was made of it, and it is tried again at the next use.
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count, Contents contents);
   ~Buffer() override;
 
   Device& on() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   uint64_t size_bytes() const { return uint64_t(count) * tuff::size_bytes(dtype); }
-  hcq::Span span();  // allocates memory; throws OutOfMemory
+  // Allocates memory; throws OutOfMemory. The compute queue and last_use() come after what is read
+  // into it meanwhile.
+  hcq::Span span();
   bool allocated() const;
-  // Has contents that were not read yet.
+  // Has contents that nobody has begun to read, or that could not be read.
   bool deferred() const;
   // Those contents, for who wants the bytes and no memory; null for a view, and once they were
   // read.
@@ -111,7 +116,9 @@ class Buffer : public graph::Storage {
  private:
   friend class GroupUse;
   friend class ContentsReader;
-  [[gnu::noinline]] void allocate();  // under mutex_
+  [[gnu::noinline]] void allocate();             // under mutex_
+  [[gnu::noinline]] void order_after_reading();  // the same
+  void forget_reading();                         // the same; if it is over
   void allocate_empty();
   void let_go() noexcept;
   void set_origin(const Origin& origin);  // under mutex_ of this root
@@ -124,6 +131,8 @@ class Buffer : public graph::Storage {
   mutable std::mutex mutex_;
   hcq::Span span_;
   std::shared_ptr<const Contents> contents_;  // under mutex_; null once they were read
+  std::shared_ptr<Reading> reading_;          // the same: they are on their way
+  bool ordered_ = false;                      // the compute queue waits for that
   std::atomic<uint64_t> last_use_{0};
   std::vector<const GroupUse*> groups_;  // under mutex_
   std::atomic<bool> in_groups_{false};
@@ -132,7 +141,8 @@ class Buffer : public graph::Storage {
   std::atomic<bool> has_origin_{false};
 };
 
-// Reads what was not read yet, of all of them together: whoever is about to use them.
+// Reads what was not read yet, of all of them together: whoever is about to use them. Waits where
+// the host does not reach memory, or queues cannot wait.
 void read_contents(std::span<const Ref<Buffer>> buffers);
 
 // The last use of memory that is always used together, as by the replays of a captured graph: one

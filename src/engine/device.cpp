@@ -110,6 +110,17 @@ Device::~Device() {
   }
 }
 
+hcq::Signal* Device::read_signal() {
+  std::call_once(read_signal_made_, [&] {
+    try {
+      read_signal_ = hcq_->create_signal();
+    } catch (const Unsupported&) {
+      // Whoever needs what is read waits for it.
+    }
+  });
+  return read_signal_.get();
+}
+
 std::shared_ptr<Device> Device::get(const std::string& name) {
   idle_before_exit.arm();
   const std::string asked = name.empty() ? default_device() : name;
@@ -187,6 +198,7 @@ void put_back(std::shared_ptr<Device> device) {
 }
 
 void wait_unless_lost(Device& device) {
+  wait_for_reads();  // into its memory, which is going to be gone
   try {
     device.queue().wait_idle();
   } catch (const DeviceLost& e) {
@@ -195,6 +207,17 @@ void wait_unless_lost(Device& device) {
 }
 
 }  // namespace
+
+void wait_for_reads() {
+  std::shared_ptr<Device> disk;
+  {
+    OpenDevices& d = open_devices();
+    std::lock_guard lock(d.mutex);
+    if (const auto it = d.by_name.find("DISK"); it != d.by_name.end()) disk = it->second;
+  }
+  constexpr uint64_t kSliceNs = 1'000'000'000;
+  while (disk && !disk->queue().timeline().wait(disk->queue().last_submitted(), kSliceNs)) {}
+}
 
 Holders close_device(const std::string& name) {
   std::shared_ptr<Device> device = taken_out(name);

@@ -34,6 +34,10 @@ class Device {
   hcq::Queue& queue() const { return hcq_->compute_queue(); }
   hcq::ArgRing& args() const { return *args_; }
   ProgramCache& programs() const { return *programs_; }
+  // What this device's queues wait for while a disk reads into its memory: rises with each list of
+  // reads. Null where queues cannot wait.
+  hcq::Signal* read_signal();
+  uint64_t next_read() { return ++reads_; }             // for one thread at a time
   std::mutex& submit_mutex() { return submit_mutex_; }  // eager lists: args, encode, submit as one
 
  private:
@@ -42,6 +46,9 @@ class Device {
   std::unique_ptr<hcq::ArgRing> args_;
   std::unique_ptr<ProgramCache> programs_;
   std::mutex submit_mutex_;
+  uint64_t reads_ = 0;
+  std::once_flag read_signal_made_;
+  std::unique_ptr<hcq::Signal> read_signal_;
 };
 
 // The name a user's text stands for once opened: "vulkan" -> "VULKAN:0", "" -> the default's.
@@ -58,6 +65,8 @@ struct Holders {
   uint64_t bytes = 0;
 };
 Holders close_device(const std::string& name);
+// Until what files are read for has arrived, or could not be read.
+void wait_for_reads();
 // Closes it whatever holds it: see hcq::Device::close().
 void abandon_device(const std::string& name, const std::string& reason);
 // Closes devices no Buffer holds; those still held close with their last Buffer.

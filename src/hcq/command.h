@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <variant>
@@ -77,6 +78,9 @@ struct CommandList {
   std::vector<Command> commands;
   uint32_t slot_count = 0;  // how many values submit() takes
   uint32_t timestamp_count = 0;
+  // Of lists that can fail without their device, as those that read files: told why, on the queue's
+  // thread, before what is left of their signals is raised. Then nobody else is told.
+  std::function<void(const std::string& reason)> failed = {};
 };
 
 // Puts timestamps around every Dispatch, Copy and HostCall: one before the first, one after each.

@@ -98,7 +98,7 @@ void Queue::wait(uint64_t value) {
   while (!line.wait(value, kWaitSliceNs)) {
     device_.fail_if_lost();
     uint64_t now_ns = os::monotonic_ns(), reached = line.value();
-    if (reached != seen) {
+    if (reached != seen || device_.waits_for_disk()) {
       seen = reached;
       since_ns = now_ns;
       continue;
@@ -117,6 +117,17 @@ void Queue::wait(uint64_t value) {
 
 Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}
 Device::~Device() = default;
+
+void Device::awaits(const Signal& signal, uint64_t value) {
+  uint64_t before = awaited_.load();
+  while (before < value && !awaited_.compare_exchange_weak(before, value)) {}
+  awaited_signal_.store(&signal);
+}
+
+bool Device::waits_for_disk() const {
+  const Signal* signal = awaited_signal_.load();
+  return signal && signal->value() < awaited_.load();
+}
 
 int64_t Device::timeout_ms() const {
   const std::string given = env_text(Env::TUFF_TIMEOUT_MS);

@@ -217,6 +217,11 @@ class Device {
   void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
   void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
   bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
+  // Queues of this device wait for that value of `signal`, which the host raises when a disk has
+  // read what it has to: as long as that takes they make no progress, and that is no fault. The
+  // signal is always the same one.
+  void awaits(const Signal& signal, uint64_t value);
+  bool waits_for_disk() const;
   // For so long a queue may make no progress, held or not: TUFF_TIMEOUT_MS, unless a device is by
   // its nature slower than that.
   int64_t timeout_ms() const;
@@ -248,6 +253,8 @@ class Device {
   std::unique_ptr<Allocator> allocator_;
   std::atomic<bool> lost_{false}, closed_{false};
   std::atomic<uint32_t> holds_{0};
+  std::atomic<const Signal*> awaited_signal_{nullptr};
+  std::atomic<uint64_t> awaited_{0};
   std::mutex lost_mutex_;
   std::string lost_reason_;
 };

@@ -63,7 +63,10 @@ void load_state_dict(const StateDict& into, const StateDict& from) {
       fail<ShapeError>("load_state_dict: '{}' is {}, {} was given", t.name,
                        detail::text(t.tensor.sizes()), detail::text(source->tensor.sizes()));
   }
-  std::vector<Tensor> all;
+  // All of a file or nothing: what cannot be read is found before anything is assigned.
+  std::vector<Tensor> values, all;
+  for (const NamedTensor& t : into) values.push_back(find(from, t.name)->tensor);
+  detail::wait_for(values);
   for (const NamedTensor& t : into) {
     const Tensor value = find(from, t.name)->tensor.detach();
     Tensor target = t.tensor;  // shares

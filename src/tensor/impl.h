@@ -88,6 +88,8 @@ Ref<engine::Buffer> buffer_of(const Tensor& t);
 Ref<engine::Buffer> buffer_of(const graph::UOp& u);
 // Realizes it; never null.
 Ref<engine::Buffer> memory_of(const Tensor& t);
+// Realizes them and waits until they are there; IoError or DeviceLost if they cannot be.
+void wait_for(const std::vector<Tensor>& tensors);
 // Broadcast of two shapes (NumPy); ShapeError naming function and shapes.
 Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.

@@ -165,6 +165,16 @@ Ref<engine::Buffer> detail::memory_of(const Tensor& t) {
   }
 }
 
+void detail::wait_for(const std::vector<Tensor>& tensors) {
+  Tensor::realize(tensors);
+  for (const Tensor& t : tensors) {
+    const Ref<engine::Buffer> b = memory_of(t);
+    b->span();  // last_use() comes after what is read into it
+    b->on().queue().wait(b->last_use());
+    b->verify();
+  }
+}
+
 namespace {
 thread_local graph::VariableValues variables_of_thread;
 }
@@ -274,10 +284,11 @@ void* Tensor::data_ptr() const {
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
                           device());
   const Ref<engine::Buffer> b = detail::memory_of(*this);
+  std::byte* const at = b->span().host();
   on.queue().wait(b->last_use());
   b->verify();
   on.hcq().allocator().collect();
-  return b->span().host();
+  return at;
 }
 
 void Tensor::copy_to(void* dst, size_t size) const {

@@ -231,7 +231,12 @@ TEST_F(OtherHandlers, MayJumpOut) {
 }
 
 TEST_F(OtherHandlers, WithoutOneTheProcessEndsAsItDid) {
-  EXPECT_EXIT(fault_elsewhere(), testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(
+      {
+        set_handler(SIG_DFL, nullptr);
+        fault_elsewhere();
+      },
+      testing::KilledBySignal(SIGBUS), "");
   EXPECT_EXIT(
       {
         set_handler(SIG_IGN, nullptr);
@@ -241,6 +246,7 @@ TEST_F(OtherHandlers, WithoutOneTheProcessEndsAsItDid) {
   const auto with_mapping = [&] { return FileMapping::make(file(10), 0, 10); };
   EXPECT_EXIT(
       {
+        set_handler(SIG_DFL, nullptr);
         const auto m = with_mapping();
         ::kill(::getpid(), SIGBUS);
       },

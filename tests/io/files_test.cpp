@@ -54,7 +54,7 @@ std::string load_error(const ScratchFolder& folder, const Bytes& bytes,
   const std::string path = folder.write(name, bytes);
   return error_text<IoError>([&] {
     const TensorDict d = load(path, {.device = "CPU"});
-    for (const std::string& n : d.names()) d.at(n).realize();
+    for (const std::string& n : d.names()) d.at(n).data_ptr();
   });
 }
 

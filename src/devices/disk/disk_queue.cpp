@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/os.h"
 
 namespace tuff::devices {
@@ -130,13 +131,23 @@ void DiskQueue::run(Entry& entry, uint64_t value) {
   try {
     return run(*entry.list, entry.slots, next);
   } catch (const std::exception& e) {
-    std::lock_guard lock(mutex_);
-    failures_[value] = e.what();
-    if (failures_.size() > kKeptFailures) failures_.erase(failures_.begin());
+    tell(entry.list->list, value, e.what());
   }
-  for (; next < entry.list->list.commands.size(); next++)
-    if (const auto* s = std::get_if<SignalCmd>(&entry.list->list.commands[next].body))
-      s->signal->set(entry.slots[s->value_slot]);
+  for (; next < entry.list->list.commands.size(); next++) {
+    const auto* s = std::get_if<SignalCmd>(&entry.list->list.commands[next].body);
+    try {
+      if (s) s->signal->set(entry.slots[s->value_slot]);
+    } catch (const Error& e) {  // its device is lost: nobody waits there any more
+      log_warn("{}: a signal is not raised: {}", device().name(), e.what());
+    }
+  }
+}
+
+void DiskQueue::tell(const CommandList& list, uint64_t value, const std::string& reason) {
+  if (list.failed) return list.failed(reason);
+  std::lock_guard lock(mutex_);
+  failures_[value] = reason;
+  if (failures_.size() > kKeptFailures) failures_.erase(failures_.begin());
 }
 
 void DiskQueue::serve() {

@@ -50,6 +50,7 @@ class DiskQueue final : public hcq::Queue {
   };
   void serve();
   void run(Entry& entry, uint64_t value);
+  void tell(const hcq::CommandList& list, uint64_t value, const std::string& reason);
   void run(List& list, const std::vector<uint64_t>& slots, size_t& next);
 
   hcq::HostTimeline timeline_;
