@@ -26,7 +26,8 @@ void wait_in_slices(hcq::Queue& queue, uint64_t value) {
   while (!queue.passed(value)) {
     if (queue.timeline().wait(value, kSliceNs)) return;
     check_signals();
-    if (const uint64_t now = queue.timeline().value(); now != seen) {
+    const uint64_t now = queue.timeline().value();
+    if (now != seen || queue.device().waits_for_disk()) {
       seen = now;
       since = Clock::now();
     } else if (Clock::now() - since > patience) {

@@ -108,6 +108,7 @@ Device::~Device() {
     log_warn("closing {}: {}", name(), e.what());
     hcq_->settle();
   }
+  hcq_->awaits(nullptr, 0);
 }
 
 hcq::Signal* Device::read_signal() {

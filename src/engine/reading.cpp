@@ -76,7 +76,7 @@ uint64_t Reading::order() {
   list.slot_count = 1;
   list.commands.push_back({hcq::WaitCmd{to_.read_signal(), 0}, {}, ""});
   const uint64_t slots[] = {signal_value_};
-  to_.hcq().awaits(*to_.read_signal(), signal_value_);
+  to_.hcq().awaits(to_.read_signal(), signal_value_);
   return queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), slots);
 }
 

@@ -118,10 +118,10 @@ void Queue::wait(uint64_t value) {
 Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}
 Device::~Device() = default;
 
-void Device::awaits(const Signal& signal, uint64_t value) {
+void Device::awaits(const Signal* signal, uint64_t value) {
   uint64_t before = awaited_.load();
   while (before < value && !awaited_.compare_exchange_weak(before, value)) {}
-  awaited_signal_.store(&signal);
+  awaited_signal_.store(signal);
 }
 
 bool Device::waits_for_disk() const {

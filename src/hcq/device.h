@@ -219,8 +219,8 @@ class Device {
   bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
   // Queues of this device wait for that value of `signal`, which the host raises when a disk has
   // read what it has to: as long as that takes they make no progress, and that is no fault. The
-  // signal is always the same one.
-  void awaits(const Signal& signal, uint64_t value);
+  // signal is always the same one, and null before it goes.
+  void awaits(const Signal* signal, uint64_t value);
   bool waits_for_disk() const;
   // For so long a queue may make no progress, held or not: TUFF_TIMEOUT_MS, unless a device is by
   // its nature slower than that.

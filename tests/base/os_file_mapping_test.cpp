@@ -123,7 +123,7 @@ TEST_F(FileMappingTest, AnEndWithinAPageIsToldToo) {
 
 // The handler walks the table while others add to it and take from it.
 TEST_F(FileMappingTest, FaultsInManyThreadsAndMappings) {
-  constexpr size_t kMappings = 1000;
+  constexpr size_t kMappings = 400;
   const auto f = file(64 * kPage);
   std::vector<std::unique_ptr<FileMapping>> kept;
   for (size_t i = 0; i < kMappings; i++)
