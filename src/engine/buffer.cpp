@@ -197,6 +197,7 @@ void Buffer::verify() {
   origin().require();
   Buffer& r = base_ ? *base_ : *this;
   std::lock_guard lock(r.mutex_);
+  if (r.reading_) r.reading_->wait();  // the bytes are there: it is as good as over
   r.forget_reading();
 }
 
