@@ -18,6 +18,13 @@
 
 namespace tuff {
 
+namespace detail {
+
+// The call of a Jit's function that this thread is in; 0: none.
+inline constinit thread_local uint64_t function_call = 0;
+
+}  // namespace detail
+
 struct TensorImpl {
   TensorImpl(graph::UOp u, std::string on_device);
   ~TensorImpl();
@@ -36,6 +43,7 @@ struct TensorImpl {
   std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
   std::thread::id assigned_by;  // who called assign() last; as uop
+  const uint64_t made_in = detail::function_call;
 
  private:
   mutable std::atomic<uint32_t> refs_{0};

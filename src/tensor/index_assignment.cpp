@@ -243,7 +243,9 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
         "index_put_: the tensor has requires_grad, whose gradient would be that of what it no "
         "longer holds: use index_put(), or a NoGradGuard to write it");
   const Tensor changed = index_put(indices, value);
-  if (detail::assign_target(*this)) return assign(changed);
+  // What a Jit's function finds is state, which replays keep in memory.
+  const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
+  if (is_state || detail::assign_target(*this)) return assign(changed);
   graph::UOp before;  // goes when others may build
   const detail::Replacing alone;
   const graph::UOp after = uop(changed);  // may be the tensor itself

@@ -43,6 +43,20 @@ Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string
   return detail::wrap(graph::reshape(graph::buffer(b), shape), device);
 }
 
+// What is made meanwhile is the function's own, and not state that it finds.
+class FunctionCall {
+ public:
+  FunctionCall() : outer_(detail::function_call) {
+    static std::atomic<uint64_t> calls{0};
+    detail::function_call = ++calls;
+  }
+  ~FunctionCall() { detail::function_call = outer_; }
+  FunctionCall(const FunctionCall&) = delete;
+
+ private:
+  const uint64_t outer_;
+};
+
 }  // namespace
 
 struct Jit::State {
@@ -61,6 +75,7 @@ struct Jit::State {
   hcq::Footprint footprint;  // of what a replay reads here
 
   std::vector<Tensor> run(const std::vector<Tensor>& given) {
+    const FunctionCall here;
     std::vector<Tensor> results = function(given);
     // Assignments the function made but did not realize belong to the step all the same.
     std::vector<Tensor> all = detail::pending_assigns();

@@ -140,6 +140,21 @@ class InPlace(unittest.TestCase):
             return y
         self.assertEqual([f(tuff.tensor([float(k)])).item() for k in range(5)], [2, 4, 6, 8, 10])
 
+    def test_state_within_a_jit(self):
+        for realized in (True, False):
+            state = tuff.zeros([2])
+            if realized:
+                state.realize()
+
+            @tuff.jit
+            def f(x):
+                nonlocal state
+                state += x
+                return x * 2
+            for _ in range(5):
+                f(tuff.tensor([1.0, 10.0]))
+            self.assertEqual(state.tolist(), [5, 50], realized)
+
 
 class AnyObject(unittest.TestCase):
     def test_one_element(self):

@@ -39,6 +39,23 @@ TEST_P(JitResults, AreKeptForWhoeverHoldsThem) {
   }
 }
 
+// Whether memory was given to it before or not.
+TEST_P(JitResults, StateThatTheFunctionWritesInPlaceIsKept) {
+  using indexing::Ellipsis;
+  for (const bool realized : {true, false}) {
+    Tensor state = Tensor::zeros({3}, {.device = GetParam()});
+    if (realized) state.realize();
+    Jit add([&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      Tensor own = in[0] * 2;  // which no later call sees
+      own.index_put_({0}, 5);
+      state.index_put_({Ellipsis}, state + own);
+      return {own};
+    });
+    for (int i = 0; i < 5; i++) EXPECT_EQ(values(add({numbers({1, 1, 1})})[0]), (Floats{5, 2, 2}));
+    EXPECT_EQ(values(state), (Floats{25, 10, 10})) << realized;
+  }
+}
+
 TEST_P(JitResults, AreKeptForWhatIsStillToBeComputed) {
   Jit square([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0]}; });
   std::vector<Tensor> lazy;
