@@ -1,31 +1,23 @@
-// A folder that lives as long as the object, for tests that write files.
+// A temporary folder with files of given contents, for tests that read them.
 #pragma once
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace tuff::io {
 
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("tuff-io-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path_);
+  std::string path(const std::string& name = {}) const {
+    return (std::filesystem::path(folder_.path()) / name).string();
   }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string path(const std::string& name = {}) const { return (path_ / name).string(); }
   std::string write(const std::string& name, std::span<const uint8_t> bytes) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary)
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    std::ofstream(path(name), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
     return path(name);
@@ -35,7 +27,7 @@ class ScratchFolder {
   }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
 // The text of the error of kind E that `call` throws; empty, or the other error's text, if it does

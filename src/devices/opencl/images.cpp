@@ -5,6 +5,7 @@
 #include "devices/opencl_interop.h"
 
 #include "base/check.h"
+#include "devices/opencl/object_info.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -15,14 +16,6 @@ T of_image(const Context& c, cl_mem image, cl_image_info what) {
   T value{};
   if (c.api.clGetImageInfo(image, what, sizeof value, &value, nullptr) != CL_SUCCESS)
     fail<InvalidArgument>("{}: the memory object is no image", c.name);
-  return value;
-}
-
-template <class T>
-T of_memory(const Context& c, cl_mem object, cl_mem_info what) {
-  T value{};
-  if (c.api.clGetMemObjectInfo(object, what, sizeof value, &value, nullptr) != CL_SUCCESS)
-    fail<InvalidArgument>("{}: the image is no memory object", c.name);
   return value;
 }
 
@@ -57,11 +50,11 @@ DType dtype_of(const Context& c, cl_channel_type type) {
 
 void require_image(const Context& c, cl_mem image) {
   if (!image) fail<InvalidArgument>("{}: the image is null", c.name);
-  const auto type = of_memory<cl_mem_object_type>(c, image, CL_MEM_TYPE);
+  const auto type = of_memory<cl_mem_object_type>(c, "the image", image, CL_MEM_TYPE);
   if (type == CL_MEM_OBJECT_BUFFER || type == CL_MEM_OBJECT_PIPE)
     fail<InvalidArgument>("{}: the memory object is no image: a buffer goes to from_blob()",
                           c.name);
-  if (of_memory<cl_context>(c, image, CL_MEM_CONTEXT) != c.handle)
+  if (of_memory<cl_context>(c, "the image", image, CL_MEM_CONTEXT) != c.handle)
     fail<InvalidArgument>("{}: the image is of another context", c.name);
   if (const auto levels = of_image<cl_uint>(c, image, CL_IMAGE_NUM_MIP_LEVELS); levels > 1)
     fail<Unsupported>("{}: an image of {} mip levels", c.name, levels);
@@ -78,7 +71,7 @@ struct Extents {
 Extents extents_of(const Context& c, cl_mem image) {
   const auto get = [&](cl_image_info what) { return of_image<size_t>(c, image, what); };
   const size_t width = get(CL_IMAGE_WIDTH);
-  switch (of_memory<cl_mem_object_type>(c, image, CL_MEM_TYPE)) {
+  switch (of_memory<cl_mem_object_type>(c, "the image", image, CL_MEM_TYPE)) {
     case CL_MEM_OBJECT_IMAGE1D_ARRAY: return {{width, get(CL_IMAGE_ARRAY_SIZE), 1}, 2};
     case CL_MEM_OBJECT_IMAGE2D: return {{width, get(CL_IMAGE_HEIGHT), 1}, 2};
     case CL_MEM_OBJECT_IMAGE2D_ARRAY:
@@ -103,8 +96,9 @@ void check_copy(const Context& c, cl_int code, const char* call) {
 // The buffer that an image, perhaps over another image, was created over, or null.
 cl_mem buffer_beneath(const Context& c, cl_mem image) {
   cl_mem object = image;
-  while (object && of_memory<cl_mem_object_type>(c, object, CL_MEM_TYPE) != CL_MEM_OBJECT_BUFFER)
-    object = of_memory<cl_mem>(c, object, CL_MEM_ASSOCIATED_MEMOBJECT);
+  while (object &&
+         of_memory<cl_mem_object_type>(c, "the image", object, CL_MEM_TYPE) != CL_MEM_OBJECT_BUFFER)
+    object = of_memory<cl_mem>(c, "the image", object, CL_MEM_ASSOCIATED_MEMOBJECT);
   return object;
 }
 
@@ -149,7 +143,7 @@ OpenclRows opencl_rows(hcq::Device& device, const interop::OpenclImage& i,
   out.strides = {int64_t(channels), 1};
   if (texels.sizes.size() == 3) out.strides.insert(out.strides.begin(), int64_t(pitch / element));
   out.offset = texels.origin[1] * pitch + texels.origin[0] * channels * element;
-  out.read_only = of_memory<cl_mem_flags>(c, i.image, CL_MEM_FLAGS) & CL_MEM_READ_ONLY;
+  out.read_only = of_memory<cl_mem_flags>(c, "the image", i.image, CL_MEM_FLAGS) & CL_MEM_READ_ONLY;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "devices/opencl/object_info.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -14,6 +15,8 @@ namespace {
 using interop::OpenclApplication;
 using interop::OpenclBuffer;
 using interop::OpenclSvm;
+
+constexpr const char* kBuffer = "from_blob: the buffer";
 
 void require(const void* given, const char* member) {
   if (!given)
@@ -50,20 +53,14 @@ void require_queue_fits(const ClApi& api, const OpenclApplication& a) {
     fail<InvalidArgument>("open_opencl: the queue is of another device of the context");
 }
 
-template <class T>
-T of_memory(const Context& c, cl_mem object, cl_mem_info what) {
-  T value{};
-  if (c.api.clGetMemObjectInfo(object, what, sizeof value, &value, nullptr) != CL_SUCCESS)
-    fail<InvalidArgument>("{}: from_blob: the buffer is no memory object", c.name);
-  return value;
-}
-
 // The buffer that kernels are given: an image's is the one that it was created over.
 cl_mem buffer_beneath(const Context& c, cl_mem object) {
   if (!object) fail<InvalidArgument>("{}: from_blob: the buffer is null", c.name);
-  if (of_memory<cl_mem_object_type>(c, object, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER) return object;
-  const auto beneath = of_memory<cl_mem>(c, object, CL_MEM_ASSOCIATED_MEMOBJECT);
-  if (beneath && of_memory<cl_mem_object_type>(c, beneath, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
+  if (of_memory<cl_mem_object_type>(c, kBuffer, object, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
+    return object;
+  const auto beneath = of_memory<cl_mem>(c, kBuffer, object, CL_MEM_ASSOCIATED_MEMOBJECT);
+  if (beneath &&
+      of_memory<cl_mem_object_type>(c, kBuffer, beneath, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
     return beneath;
   fail<InvalidArgument>(
       "{}: from_blob: an image that was not created over a buffer has no order of elements: "
@@ -141,16 +138,17 @@ OpenclBlock opencl_block_over(hcq::Device& device, const interop::OpenclBuffer& 
   ClDevice& d = native(device);
   const Context& c = d.context();
   const cl_mem buffer = buffer_beneath(c, m.buffer);
-  if (of_memory<cl_context>(c, buffer, CL_MEM_CONTEXT) != c.handle)
+  if (of_memory<cl_context>(c, kBuffer, buffer, CL_MEM_CONTEXT) != c.handle)
     fail<InvalidArgument>("{}: from_blob: the buffer is of another context", c.name);
-  const auto flags = of_memory<cl_mem_flags>(c, buffer, CL_MEM_FLAGS);
+  const auto flags = of_memory<cl_mem_flags>(c, kBuffer, buffer, CL_MEM_FLAGS);
   require_access(c, flags);
   require_whole_elements(c, m.offset, element_bytes);
   if (flags & CL_MEM_USE_HOST_PTR)
     require_whole_elements(
-        c, reinterpret_cast<uint64_t>(of_memory<void*>(c, buffer, CL_MEM_HOST_PTR)), element_bytes);
+        c, reinterpret_cast<uint64_t>(of_memory<void*>(c, kBuffer, buffer, CL_MEM_HOST_PTR)),
+        element_bytes);
   const Memory::Adopted adopted =
-      d.memory().adopt(buffer, of_memory<size_t>(c, buffer, CL_MEM_SIZE));
+      d.memory().adopt(buffer, of_memory<size_t>(c, kBuffer, buffer, CL_MEM_SIZE));
   return {adopted.block, adopted.at, bool(flags & CL_MEM_READ_ONLY)};
 }
 
