@@ -4,7 +4,13 @@
 // that the arguments have, serves them all.
 // A result that somebody holds (the tensor, a view, or what is computed from it and not realized
 // yet) keeps its values: the next replay then stores into new memory. One that nobody holds is used
-// again, so that a loop that reads its loss and lets go allocates nothing. On a device without
+// again, so that a loop that reads its loss and lets go allocates nothing. A result that is an
+// argument, or a part or another shape of one, is that of each call; one that is a tensor of outside,
+// assigned to or not, is that tensor. What replays would not do again is refused with
+// InvalidArgument while the function is captured: reading values that depend on arguments or state
+// on the host (item(), to_vector(), copy_to(), data_ptr(), nonzero()), writing from the host
+// (copy_from(), set_lr(), manual_seed()). A tensor that the function computes and keeps elsewhere
+// than in its results, a gradient say, is refused where it is used later. On a device without
 // buffer device addresses a captured graph is bound to its memory. An argument or result that was
 // the captured one at every replay costs nothing; one that has ever been another gets memory of the
 // graph's own (the graph is recorded once more), and from then on is copied in before and out after
@@ -65,7 +71,7 @@ class Jit {
   // that changes from call to call must be an input or a tensor that the function assigns to.
   // Results are realized and have the extents of this call; the call does not wait. A result may
   // be the next call's input. The vector is the Jit's own: its tensors are others after the next
-  // call.
+  // call. InvalidArgument if the function calls this Jit.
   const std::vector<Tensor>& operator()(const std::vector<Tensor>& inputs);
   bool captured() const;
   JitStats stats() const;

@@ -15,14 +15,17 @@ namespace tuff::optim {
 /// on several devices, each of which has its own rate and step count.
 class Optimizer {
  public:
-  /// InvalidArgument without parameters, or for one without requires_grad.
+  /// InvalidArgument without parameters, or for one without requires_grad; for a rate, and for
+  /// options of SGD, Adam and AdamW, that are negative, infinite or NaN; for a beta that is not
+  /// below 1, nesterov without momentum.
   Optimizer(std::vector<Tensor> parameters, double lr);
   virtual ~Optimizer() = default;
   void zero_grad();
   /// Realizes parameters, state, assignments that are pending (running statistics) and `also` (the
   /// loss, say) together. InvalidArgument if no parameter has a gradient.
   void step(const std::vector<Tensor>& also = {});
-  /// Writes the device tensors; no allocation.
+  /// Writes the device tensors; no allocation. InvalidArgument for a negative, infinite or NaN rate
+  /// (of a schedule, too), and inside a function that a Jit captures.
   void set_lr(double lr);
   /// On the device of the first parameter.
   const Tensor& lr() const { return lr_[0]; }

@@ -135,7 +135,8 @@ class Tensor {
   /// Where a device's generator is, four words of U32 there: what is drawn after set_rng_state() of
   /// it is what would have been drawn here. "" is the default device.
   static Tensor get_rng_state(const std::string& device = {});
-  /// Functions that were captured go on from there as well. InvalidArgument for what is no state.
+  /// Functions that were captured go on from there as well. "" is the device that `state` is on.
+  /// InvalidArgument for what is no state.
   static void set_rng_state(const Tensor& state, const std::string& device = {});
   /// Uniform in [0, 1): 24 random bits, as many as the significand holds in F16 and BF16, 53 in
   /// F64.
@@ -421,6 +422,7 @@ class Tensor {
   Tensor detach() const;
   Tensor to(const std::string& device) const;
   /// A new version of this tensor's buffer: reads asked for before see the old contents.
+  /// InvalidArgument for a tensor that has requires_grad, while gradients are on.
   Tensor& assign(const Tensor& value);
   /// Gradients of this scalar (or weighted by `gradient`) are added to .grad of every live tensor
   /// with requires_grad that it depends on; graphs stay usable, so that it may be called again.

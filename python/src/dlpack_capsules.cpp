@@ -155,6 +155,7 @@ py::object to_dlpack(Tensor given, const py::object& stream,
   const bool copies = moved || copy.value_or(false);
   const Tensor t = copies && !moved ? copied(given) : given;
   wait_for(t);
+  detail::require_host_read("__dlpack__", t);
   const bool read_only = detail::buffer_of(t)->read_only();
   if (max_version && max_version->first >= dlpack::kVersion.major) {
     auto e = exported<dlpack::ManagedTensorVersioned>(t);

@@ -83,6 +83,7 @@ class Buffer : public graph::Storage {
   // read.
   std::shared_ptr<const Contents> unread() const;
   const Buffer& root() const { return base_ ? *base_ : *this; }
+  Buffer& root() { return base_ ? *base_ : *this; }
   uint64_t byte_offset() const { return offset_; }
   // Nobody writes it: who owns the memory has forbidden it.
   bool read_only() const { return root().read_only_; }

@@ -45,7 +45,9 @@ void for_each_piece(const Tensor& tensor, const ByteSink& sink) {
   if (size == 0) return;
   if (const Ref<engine::Buffer> b = detail::buffer_of(tensor))
     if (const auto contents = b->unread()) return read_pieces(size, contents->begin(), sink);
-  const Ref<engine::Buffer> memory = detail::memory_of(computed_apart(tensor));
+  const Tensor computed = computed_apart(tensor);
+  detail::require_host_read("save", computed);
+  const Ref<engine::Buffer> memory = detail::memory_of(computed);
   uint64_t at = 0;
   const auto read = [&](std::span<std::byte> piece) {
     make_ref<engine::Buffer>(memory, DType::U8, int64_t(piece.size()), at)->copyout(piece.data());

@@ -70,7 +70,8 @@ void load_state_dict(const StateDict& into, const StateDict& from) {
   for (const NamedTensor& t : into) {
     const Tensor value = find(from, t.name)->tensor.detach();
     Tensor target = t.tensor;  // shares
-    all.push_back(target.assign(value.to(target.device()).cast(target.dtype())));
+    detail::store(target, value.to(target.device()).cast(target.dtype()));
+    all.push_back(target);
   }
   Tensor::realize(all);
 }

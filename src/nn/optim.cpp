@@ -15,6 +15,17 @@ Tensor state_like(const Sizes& sizes, double v, const Tensor& p) {
   return Tensor::from(values, sizes, {.device = p.device()});
 }
 
+// Refused are NaN, infinities and what is below 0. A rate is stored as F32.
+void require_amount(const char* optimizer, const char* option, double v) {
+  if (!(v >= 0) || !std::isfinite(float(v)))
+    fail<InvalidArgument>("{}: {} is {}: it has to be finite and 0 or more", optimizer, option, v);
+}
+void require_below_1(const char* optimizer, const char* option, double v) {
+  if (!(v >= 0 && v < 1))
+    fail<InvalidArgument>("{}: {} is {}: it has to be 0 or more, and less than 1", optimizer,
+                          option, v);
+}
+
 const Tensor* tensor_named(const nn::StateDict& state, const std::string& name) {
   const auto found = std::ranges::find(state, name, &nn::NamedTensor::name);
   return found == state.end() ? nullptr : &found->tensor;
@@ -24,6 +35,7 @@ const Tensor* tensor_named(const nn::StateDict& state, const std::string& name) 
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
     : parameters_(std::move(parameters)), lr_value_(lr) {
+  require_amount("optimizer", "lr", lr);
   if (parameters_.empty()) fail<InvalidArgument>("optimizer: no parameters given");
   for (size_t i = 0; i < parameters_.size(); i++) {
     if (!parameters_[i].requires_grad())
@@ -47,6 +59,7 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::set_lr(double lr) {
+  require_amount(kind(), "lr", lr);
   const float v = float(lr);
   lr_value_ = lr;
   for (Tensor& t : lr_) t.copy_from(&v, sizeof v);
@@ -107,12 +120,18 @@ void Optimizer::load_state_dict(const nn::StateDict& from) {
                             kind(), t.name, value->item(), same->name, first);
     }
   }
+  if (const Tensor* rate = tensor_named(values, "param_groups.0.lr"))
+    require_amount(kind(), "the state's param_groups.0.lr", rate->item());
   nn::load_state_dict(into, values);
   set_lr(lr_[0].item());
 }
 
 SGD::SGD(std::vector<Tensor> parameters, const Options& options)
     : Optimizer(std::move(parameters), options.lr), options_(options) {
+  require_amount("SGD", "momentum", options.momentum);
+  require_amount("SGD", "weight_decay", options.weight_decay);
+  if (options.nesterov && options.momentum == 0)
+    fail<InvalidArgument>("SGD: nesterov needs a momentum above 0");
   if (options_.momentum == 0) return;
   for (const Tensor& p : parameters_) state_.push_back(state_like(p.sizes(), 0, p));
 }
@@ -128,14 +147,18 @@ void SGD::update(size_t i, const Tensor& gradient) {
   Tensor g = options_.weight_decay != 0 ? gradient + old * options_.weight_decay : gradient;
   if (options_.momentum != 0) {
     Tensor& v = state_[i];
-    v.assign(v * options_.momentum + g);
+    detail::store(v, v * options_.momentum + g);
     g = options_.nesterov ? g + v * options_.momentum : v;
   }
-  p.assign((old - on_device_of(p, lr_) * g).cast(p.dtype()));
+  detail::store(p, (old - on_device_of(p, lr_) * g).cast(p.dtype()));
 }
 
 Adam::Adam(std::vector<Tensor> parameters, const Options& options)
     : Optimizer(std::move(parameters), options.lr), options_(options) {
+  require_below_1("Adam", "beta1", options.beta1);
+  require_below_1("Adam", "beta2", options.beta2);
+  require_amount("Adam", "eps", options.eps);
+  require_amount("Adam", "weight_decay", options.weight_decay);
   for (const Tensor& rate : lr_) step_.push_back(state_like({}, 0, rate));
   for (const Tensor& p : parameters_) {
     state_.push_back(state_like(p.sizes(), 0, p));
@@ -154,7 +177,7 @@ void Adam::begin_step() {
   correction1_.clear();
   correction2_.clear();
   for (Tensor& step : step_) {
-    step.assign(step + 1.0);
+    detail::store(step, step + 1.0);
     correction1_.push_back(1.0 - (step * std::log2(options_.beta1)).exp2());
     correction2_.push_back(1.0 - (step * std::log2(options_.beta2)).exp2());
   }
@@ -162,8 +185,8 @@ void Adam::begin_step() {
 
 Tensor Adam::descent(size_t i, const Tensor& g) {
   Tensor &m = state_[2 * i], &v = state_[2 * i + 1];
-  m.assign(m * options_.beta1 + g * (1 - options_.beta1));
-  v.assign(v * options_.beta2 + g * g * (1 - options_.beta2));
+  detail::store(m, m * options_.beta1 + g * (1 - options_.beta1));
+  detail::store(v, v * options_.beta2 + g * g * (1 - options_.beta2));
   const Tensor &p = parameters_[i], c1 = on_device_of(p, correction1_),
                c2 = on_device_of(p, correction2_);
   return on_device_of(p, lr_) * ((m / c1) / ((v / c2).sqrt() + options_.eps));
@@ -172,21 +195,23 @@ Tensor Adam::descent(size_t i, const Tensor& g) {
 void Adam::update(size_t i, const Tensor& gradient) {
   Tensor& p = parameters_[i];
   const Tensor old = p.detach(), g = gradient.cast(DType::F32);
-  p.assign((old - descent(i, options_.weight_decay != 0 ? g + old * options_.weight_decay : g))
-               .cast(p.dtype()));
+  const Tensor decayed = options_.weight_decay != 0 ? g + old * options_.weight_decay : g;
+  detail::store(p, (old - descent(i, decayed)).cast(p.dtype()));
 }
 
 AdamW::AdamW(std::vector<Tensor> parameters, const Options& o)
     : Adam(std::move(parameters), {o.lr, o.beta1, o.beta2, o.eps, 0}),
       weight_decay_(o.weight_decay),
-      decay_matrices_only_(o.decay_matrices_only) {}
+      decay_matrices_only_(o.decay_matrices_only) {
+  require_amount("AdamW", "weight_decay", o.weight_decay);
+}
 
 void AdamW::update(size_t i, const Tensor& g) {
   Tensor& p = parameters_[i];
   const bool decays = weight_decay_ != 0 && (!decay_matrices_only_ || p.dim() >= 2);
   const Tensor old = p.detach();
   const Tensor kept = decays ? old * (1.0 - on_device_of(p, lr_) * weight_decay_) : old;
-  p.assign((kept - descent(i, g.cast(DType::F32))).cast(p.dtype()));
+  detail::store(p, (kept - descent(i, g.cast(DType::F32))).cast(p.dtype()));
 }
 
 }  // namespace tuff::optim

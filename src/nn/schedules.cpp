@@ -27,13 +27,14 @@ LRScheduler::LRScheduler(Optimizer& optimizer)
 void LRScheduler::step() {
   if (engine::Capture::current())
     fail<InvalidArgument>("LRScheduler: step() inside a captured function: call it after the Jit");
-  optimizer_.set_lr(rate(++at_));
+  optimizer_.set_lr(rate(at_ + 1));
+  at_++;
 }
 
 void LRScheduler::set_last_step(int64_t step) {
   if (step < 0) fail<InvalidArgument>("LRScheduler: step {} is negative", step);
+  optimizer_.set_lr(rate(step));
   at_ = step;
-  optimizer_.set_lr(rate(at_));
 }
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)

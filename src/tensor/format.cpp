@@ -75,7 +75,8 @@ std::string Tensor::str() const {
   const Sizes own = sizes();
   const size_t each = size_bytes(dtype());
   std::vector<std::byte> bytes(size_t(numel()) * each);
-  copy_to(bytes.data(), bytes.size());
+  // What is printed is not computed with: inside a Jit's function it is that of the capture.
+  detail::memory_of(*this)->copyout(bytes.data());
   Printer printer{own, dtype(), bytes.data(), numel() > kShowAll};
   if (numel() > 0) printer.measure(0, 0);
   return fmt::format("tensor({}, shape={}, dtype={}, device={})", printer.axis(0, 0),

@@ -43,6 +43,9 @@ struct TensorImpl {
   std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
   std::thread::id assigned_by;  // who called assign() last; as uop
+  // A Jit's function computed it while it was captured and kept it elsewhere than in its results:
+  // replays do not.
+  std::atomic<bool> left_behind{false};
   const uint64_t made_in = detail::function_call;
 
  private:
@@ -66,8 +69,11 @@ class Loaded {
   const Building section_;
   const graph::UOp& node_;
 };
+[[noreturn]] void refuse_left_behind();
 inline Loaded uop(const Tensor& t) {
   if (!t.defined()) fail<InvalidArgument>("an undefined tensor was used");
+  if (t.impl()->left_behind.load(std::memory_order_relaxed)) [[unlikely]]
+    refuse_left_behind();
   return Loaded(t.impl()->uop);
 }
 // Same device, a new node; detached while gradients are off.
@@ -96,6 +102,10 @@ Ref<engine::Buffer> buffer_of(const Tensor& t);
 Ref<engine::Buffer> buffer_of(const graph::UOp& u);
 // Realizes it; never null.
 Ref<engine::Buffer> memory_of(const Tensor& t);
+// InvalidArgument naming the function while a Jit's function is captured, where the tensor's value
+// may be another one at a replay, or where what the host writes would not be written by one.
+void require_host_read(const char* what, const Tensor& t);
+void require_host_write(const char* what, const Tensor& t);
 // Realizes them and waits until they are there; IoError or DeviceLost if they cannot be.
 void wait_for(const std::vector<Tensor>& tensors);
 // Broadcast of two shapes (NumPy); ShapeError naming function and shapes.
@@ -116,6 +126,11 @@ Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
 // What an assignment to the tensor writes: memory, or its pending version; null where there is
 // none.
 graph::UOp assign_target(const Tensor& t);
+// What assign() does, for optimizers and loaded state, which move tensors that have requires_grad.
+void store(Tensor& to, const Tensor& value);
+// InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
+// do.
+void require_no_gradient(const char* what, const Tensor& t, const char* instead);
 // InvalidArgument if the memory that the tensor stands for is somebody else's and read-only. A
 // tensor of a mapped file gets memory of its own.
 void make_writable(const char* what, Tensor& t);

@@ -238,10 +238,8 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, Number value) const 
 }
 
 Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& value) {
-  if (requires_grad() && is_grad_enabled())
-    fail<InvalidArgument>(
-        "index_put_: the tensor has requires_grad, whose gradient would be that of what it no "
-        "longer holds: use index_put(), or a NoGradGuard to write it");
+  detail::require_no_gradient("index_put_", *this,
+                              "use index_put(), or hold a NoGradGuard to write it");
   const Tensor changed = index_put(indices, value);
   // What a Jit's function finds is state, which replays keep in memory.
   const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;

@@ -4,7 +4,9 @@
 
 #include "base/check.h"
 #include "engine/jit/capture.h"
+#include "engine/jit/rebind.h"
 #include "engine/stats.h"
+#include "graph/walk.h"
 #include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
 
@@ -29,12 +31,19 @@ InputShape shape_of(const Tensor& t) {
   return {detail::uop(t)->shape, t.dtype(), t.impl()->device};
 }
 
-// A result: where replays store it, and how it is shown to the caller.
+// A result: where replays store it, and how it is shown to the caller. It lies in an argument of
+// each call, in memory that replays store into (a slot, which several results may share), or in
+// memory that stays the same one.
 struct Output {
-  int32_t slot = -1;          // of the Jit's inputs, after the arguments'; -1: stays where it is
-  int32_t argument = -1;      // it is this argument, whose extents vary
-  Shape shape;                // symbolic where extents vary
-  Ref<engine::Buffer> fixed;  // its memory, with room for the largest extents, without a slot
+  int32_t argument = -1;      // it lies in this argument's memory, or
+  int32_t slot = -1;          // in this one of the Jit's inputs, after the arguments', or
+  Ref<engine::Buffer> fixed;  // here
+  bool is_argument = false;   // it is the argument, not a part of it or in another shape
+  bool leads = true;          // the first one in its slot
+  bool shares_slot = false;   // they hold the memory for one another: each replay gets its own
+  uint64_t offset = 0;        // bytes from the beginning of argument or slot
+  DType dtype = DType::F32;
+  Shape shape;  // symbolic where extents vary
 
   bool varies() const { return is_symbolic(shape); }
 };
@@ -43,21 +52,51 @@ Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string
   return detail::wrap(graph::reshape(graph::buffer(b), shape), device);
 }
 
+// Of memory that may hold more.
+Ref<engine::Buffer> part(const Ref<engine::Buffer>& b, int64_t count, uint64_t offset, DType t) {
+  if (offset == 0 && count == b->count && t == b->dtype) return b;
+  return make_ref<engine::Buffer>(b, t, count, offset);
+}
+
 // What is made meanwhile is the function's own, and not state that it finds.
 class FunctionCall {
  public:
-  FunctionCall() : outer_(detail::function_call) {
+  // `running`: of the Jit whose function it is.
+  explicit FunctionCall(bool& running) : outer_(detail::function_call), running_(running) {
+    if (running)
+      fail<InvalidArgument>(
+          "Jit: the function calls the Jit that runs it: call the function itself");
     static std::atomic<uint64_t> calls{0};
     detail::function_call = ++calls;
+    running_ = true;
   }
-  ~FunctionCall() { detail::function_call = outer_; }
+  ~FunctionCall() {
+    detail::function_call = outer_;
+    running_ = false;
+  }
   FunctionCall(const FunctionCall&) = delete;
 
  private:
   const uint64_t outer_;
+  bool& running_;
 };
 
+// Its value is another one at another replay. What was assigned to is memory that replays store to.
+bool varies(const TensorImpl& t, const engine::CapturedBytes& bytes) {
+  if (t.assigned_by != std::thread::id()) return false;
+  return std::ranges::any_of(graph::toposort(t.uop), [&](const graph::Node* n) {
+    return n->op == graph::Op::Buffer && bytes.vary(*detail::buffer_of(graph::UOp(n)));
+  });
+}
+
 }  // namespace
+
+void detail::refuse_left_behind() {
+  fail<InvalidArgument>(
+      "a tensor was used that a Jit's function computed while it was captured, and that is none of "
+      "its results: replays do not compute it again. Return it, or assign() it to a tensor that "
+      "was there before (a gradient: call Optimizer::step() inside, or return grad())");
+}
 
 struct Jit::State {
   explicit State(std::vector<DynamicAxis> axes) : dynamic(std::move(axes)) {}
@@ -73,9 +112,12 @@ struct Jit::State {
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
   hcq::Footprint footprint;  // of what a replay reads here
+  bool running = false;      // the function
+  uint64_t call_id = 0;      // of the function, the last time
 
   std::vector<Tensor> run(const std::vector<Tensor>& given) {
-    const FunctionCall here;
+    const FunctionCall here(running);
+    call_id = detail::function_call;
     std::vector<Tensor> results = function(given);
     // Assignments the function made but did not realize belong to the step all the same.
     std::vector<Tensor> all = detail::pending_assigns();
@@ -130,13 +172,14 @@ struct Jit::State {
     const std::vector<Tensor> arguments = symbolic_arguments(given);
     const detail::BoundVariables bound(dynamic.by_name());
     engine::Capture recorder;
-    const uint64_t last_before = graph::last_storage_id();
     outputs = run(arguments);
     stored.clear();  // of a capture that failed
-    for (size_t i = 0; i < outputs.size(); i++) stored.push_back(output(i, last_before));
+    for (size_t i = 0; i < outputs.size(); i++)
+      stored.push_back(output(i, arguments, recorder.bytes()));
+    mark_left_behind(recorder.bytes());
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
-    show_varying(given);
+    show_results(given);
     foresee_replays(given);
   }
 
@@ -162,48 +205,68 @@ struct Jit::State {
     }
   }
 
-  Output output(size_t i, uint64_t last_before) {
+  void mark_left_behind(const engine::CapturedBytes& bytes) const {
+    detail::for_each_live([&](TensorImpl& t) {
+      if (t.made_in != call_id || !varies(t, bytes)) return;
+      const auto is_it = [&](const Tensor& o) { return o.impl() == &t; };
+      if (std::ranges::none_of(outputs, is_it)) t.left_behind = true;
+    });
+  }
+
+  Output output(size_t i, std::span<const Tensor> arguments, const engine::CapturedBytes& bytes) {
     Output o;
     o.shape = detail::uop(outputs[i])->shape;
     const Ref<engine::Buffer> b = detail::buffer_of(outputs[i]);
-    for (size_t a = 0; a < shapes.size() && o.varies(); a++) {
-      if (b.get() == inputs[a].get()) o.argument = int32_t(a);
-    }
-    if (o.argument >= 0) return o;
-    if (is_replaceable(i, last_before)) {
-      o.slot = int32_t(inputs.size());
-      inputs.push_back(b);
+    if (!b) return o;
+    o.dtype = b->dtype;
+    o.argument = engine::input_slot(*b, std::span(inputs).first(arguments.size()));
+    if (o.argument >= 0) {
+      const size_t a = size_t(o.argument);
+      o.offset = b->byte_offset() - inputs[a]->byte_offset();
+      o.is_argument = detail::uop(outputs[i]) == detail::uop(arguments[a]);
+    } else if (bytes.made_anew(*b)) {
+      o.slot = slot_of(b->root());
+      o.offset = b->byte_offset();
+      for (Output& other : stored) {
+        if (other.slot != o.slot) continue;
+        o.leads = false;
+        o.shares_slot = other.shares_slot = true;
+      }
     } else {
-      o.fixed = b;
+      o.fixed = b;  // somebody else's, or what the function made of numbers: it stays what it is
     }
     return o;
   }
 
-  // What the captured calls made anew, whole and for this result alone. An argument that is handed
-  // on, or a tensor that the function assigns to, is its caller's and stays what it is.
-  bool is_replaceable(size_t i, uint64_t last_before) const {
-    const Ref<engine::Buffer> b = detail::buffer_of(outputs[i]);
-    if (!b || b->id <= last_before || &b->root() != b.get()) return false;
-    for (size_t j = 0; j < outputs.size(); j++) {
-      const Ref<engine::Buffer> other = detail::buffer_of(outputs[j]);
-      if (j != i && other && &other->root() == b.get()) return false;
-    }
-    return true;
+  // Where replays are told the memory that results lie in.
+  int32_t slot_of(engine::Buffer& root) {
+    const auto first = inputs.begin() + std::ptrdiff_t(shapes.size());
+    const auto at = std::find_if(first, inputs.end(),
+                                 [&](const Ref<engine::Buffer>& b) { return b.get() == &root; });
+    const auto slot = int32_t(at - inputs.begin());
+    if (at == inputs.end()) inputs.emplace_back(&root);
+    return slot;
   }
 
-  // Results of symbolic extent are shown as views of the elements that this call has.
-  void show_varying(const std::vector<Tensor>& given) {
+  // What lies in an argument is shown in this call's. Results of symbolic extent are shown as views
+  // of the elements that this call has.
+  void show_results(const std::vector<Tensor>& given) {
     const bool anew = !std::ranges::equal(shown_for, dynamic.values());
     if (anew) shown_for.assign(dynamic.values().begin(), dynamic.values().end());
     for (size_t i = 0; i < outputs.size(); i++) {
       const Output& o = stored[i];
-      if (o.argument >= 0) {
-        const Ref<engine::Buffer> b = detail::buffer_of(given[size_t(o.argument)]);
-        outputs[i] = shown(b, dynamic.extents(o.shape), outputs[i].device());
-      } else if (o.varies() ? anew : o.fixed && lies_elsewhere(i)) {
+      if (o.argument >= 0)
+        show_argument(i, given[size_t(o.argument)]);
+      else if (o.varies() ? anew : o.fixed && lies_elsewhere(i))
         show(i);
-      }
     }
+  }
+
+  void show_argument(size_t i, const Tensor& given) {
+    if (stored[i].is_argument)
+      outputs[i] = given;
+    else
+      show(i);
   }
 
   // An assignment between replays left this result the old contents, in memory of its own.
@@ -217,18 +280,17 @@ struct Jit::State {
 
   void show(size_t i) {
     const Output& o = stored[i];
-    const Ref<engine::Buffer>& memory = o.slot >= 0 ? inputs[size_t(o.slot)] : o.fixed;
+    const Ref<engine::Buffer>& memory =
+        o.fixed ? o.fixed : inputs[size_t(o.slot >= 0 ? o.slot : o.argument)];
     const Shape extents = dynamic.extents(o.shape);
-    const auto view = o.varies() ? make_ref<engine::Buffer>(memory, memory->dtype,
-                                                            graph::element_count(extents), 0)
-                                 : memory;
-    outputs[i] = shown(view, extents, outputs[i].device());
+    outputs[i] = shown(part(memory, graph::element_count(extents), o.offset, o.dtype), extents,
+                       outputs[i].device());
   }
 
   // By somebody besides this Jit: as a tensor, in a graph, or as an argument of this call.
   bool is_held(size_t i) const {
-    const auto u = detail::uop(outputs[i]);
     if (outputs[i].impl()->ref_count() > 1) return true;
+    const auto u = detail::uop(outputs[i]);
     const graph::Node* n = u.get();
     for (;; n = n->src(0).get()) {
       if (n->refs.load(std::memory_order_relaxed) > 1) return true;
@@ -237,19 +299,24 @@ struct Jit::State {
     const engine::Buffer* b = inputs[size_t(stored[i].slot)].get();
     // `inputs` has one, its node or the view that is shown the other; the view has its node's.
     if (b->ref_count() > 2) return true;
-    if (stored[i].varies() && n->get<Ref<graph::Storage>>()->ref_count() > 1) return true;
+    const graph::Storage* own = n->get<Ref<graph::Storage>>().get();
+    if (own != b && own->ref_count() > 1) return true;
     return std::any_of(inputs.begin(), inputs.begin() + std::ptrdiff_t(shapes.size()),
                        [&](const Ref<engine::Buffer>& in) { return &in->root() == b; });
   }
 
   void replace_held_outputs() {
     for (size_t i = 0; i < outputs.size(); i++) {
-      if (stored[i].slot < 0 || !is_held(i)) continue;
-      Ref<engine::Buffer>& b = inputs[size_t(stored[i].slot)];
-      const std::shared_ptr<engine::Device> device = engine::Device::get(b->device);
-      b = make_ref<engine::Buffer>(device, b->dtype, b->count);
-      show(i);
+      const Output& o = stored[i];
+      if (o.slot >= 0 && o.leads && (o.shares_slot || is_held(i))) replace(o.slot);
     }
+  }
+
+  void replace(int32_t slot) {
+    Ref<engine::Buffer>& b = inputs[size_t(slot)];
+    b = make_ref<engine::Buffer>(engine::Device::get(b->device), b->dtype, b->count);
+    for (size_t i = 0; i < outputs.size(); i++)
+      if (stored[i].slot == slot) show(i);
   }
 
   void check(size_t i, const Tensor& t) const {
@@ -282,7 +349,7 @@ struct Jit::State {
       const detail::Building section;
       bind(given);
       replace_held_outputs();
-      show_varying(given);
+      show_results(given);
     }
     graph->replay(inputs, dynamic.values());
     replays++;

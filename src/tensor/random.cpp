@@ -185,7 +185,7 @@ Tensor Tensor::get_rng_state(const std::string& given) {
 void Tensor::set_rng_state(const Tensor& state, const std::string& given) {
   if (!state.defined() || state.dtype() != DType::U32 || state.numel() != 4)
     fail<InvalidArgument>("set_rng_state: not four words of U32, as get_rng_state() gives them");
-  const std::string device = engine::canonical_device(given);
+  const std::string device = given.empty() ? state.device() : engine::canonical_device(given);
   const std::vector<uint32_t> words = state.to_vector<uint32_t>();
   Tensor target = draw(device, 0).first;
   {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/jit/capture.h"
 #include "engine/realize/linear.h"
 #include "graph/walk.h"
 #include "tensor/impl.h"
@@ -254,31 +255,67 @@ Tensor Tensor::to(const std::string& name) const {
 }
 
 Tensor& Tensor::assign(const Tensor& value) {
-  detail::require_numbers("assign", sizes());
-  if (!detail::same(value.sizes(), sizes()))
-    fail<ShapeError>("assign: value {} for a tensor of {}", detail::text(value.sizes()),
-                     detail::text(sizes()));
-  if (value.dtype() != dtype())
-    fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()),
-                          name(dtype()));
-  if (value.device() != device())
-    fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), device());
-  if (!detail::assign_target(*this)) realize();
-  detail::make_writable("assign", *this);
-  const UOp target = detail::assign_target(*this);
-  UOp before;  // goes when others may build
-  const detail::Replacing alone;
-  if (uop(value) == uop(*this)) return *this;
-  // What is made of constants knows no device: the value is stored where the target is.
-  UOp stored = uop(value);
-  if (!stored->device)
-    stored = graph::make(Op::Contiguous, dtype(), {stored}, graph::Placement{{device()}});
-  before = std::exchange(impl_->uop, graph::make(Op::Assign, dtype(), {target, stored}));
-  impl_->assigned_by = std::this_thread::get_id();
+  detail::require_no_gradient("assign", *this,
+                              "compute with a new tensor, or hold a NoGradGuard to write it");
+  detail::store(*this, value);
   return *this;
 }
 
+void detail::require_no_gradient(const char* what, const Tensor& t, const char* instead) {
+  if (t.requires_grad() && is_grad_enabled())
+    fail<InvalidArgument>(
+        "{}: the tensor has requires_grad, whose gradient would be that of what it no longer "
+        "holds: {}",
+        what, instead);
+}
+
+void detail::store(Tensor& to, const Tensor& value) {
+  require_numbers("assign", to.sizes());
+  if (!same(value.sizes(), to.sizes()))
+    fail<ShapeError>("assign: value {} for a tensor of {}", text(value.sizes()), text(to.sizes()));
+  if (value.dtype() != to.dtype())
+    fail<InvalidArgument>("assign: value is {}, tensor is {}: cast() it", name(value.dtype()),
+                          name(to.dtype()));
+  if (value.device() != to.device())
+    fail<InvalidArgument>("assign: value is on {}, tensor on {}", value.device(), to.device());
+  if (!assign_target(to)) to.realize();
+  make_writable("assign", to);
+  const UOp target = assign_target(to);
+  UOp before;  // goes when others may build
+  const Replacing alone;
+  if (uop(value) == uop(to)) return;
+  // What is made of constants knows no device: the value is stored where the target is.
+  UOp stored = uop(value);
+  if (!stored->device)
+    stored = graph::make(Op::Contiguous, to.dtype(), {stored}, graph::Placement{{to.device()}});
+  before = std::exchange(to.impl()->uop, graph::make(Op::Assign, to.dtype(), {target, stored}));
+  to.impl()->assigned_by = std::this_thread::get_id();
+}
+
+// What the captured calls do not depend on is the same at every replay.
+void detail::require_host_read(const char* what, const Tensor& t) {
+  const engine::Capture* capture = engine::Capture::current();
+  if (!capture || !capture->bytes().vary(*memory_of(t))) return;
+  fail<InvalidArgument>(
+      "{}: a Jit's function reads a value that depends on its arguments or on state, and replays "
+      "would go on with the one of the capture: compute with the tensor instead (where() chooses "
+      "by a value), or return it and read it outside",
+      what);
+}
+
+void detail::require_host_write(const char* what, const Tensor& t) {
+  const engine::Capture* capture = engine::Capture::current();
+  if (!capture) return;
+  const engine::Buffer& b = *memory_of(t);
+  if (!capture->bytes().was_there_before(b) && !capture->bytes().touched(b)) return;
+  fail<InvalidArgument>(
+      "{}: a Jit's function writes from host memory, which replays would not repeat: give what is "
+      "written as an argument and assign() it, or write outside of the function",
+      what);
+}
+
 void* Tensor::data_ptr() const {
+  detail::require_host_read("data_ptr", *this);
   engine::Device& on = *engine::Device::get(device());
   if (!on.hcq().adopts_host_memory())
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
@@ -295,6 +332,7 @@ void Tensor::copy_to(void* dst, size_t size) const {
   const size_t wanted = size_t(numel()) * size_bytes(dtype());
   if (size != wanted)
     fail<InvalidArgument>("copy_to: {} bytes given, the tensor has {}", size, wanted);
+  detail::require_host_read("copy_to", *this);
   detail::memory_of(*this)->copyout(dst);
 }
 
@@ -303,6 +341,7 @@ void Tensor::copy_from(const void* src, size_t size) {
   if (size != wanted)
     fail<InvalidArgument>("copy_from: {} bytes given, the tensor has {}", size, wanted);
   realize();
+  detail::require_host_write("copy_from", *this);
   detail::make_writable("copy_from", *this);
   {
     Realization realization;
@@ -316,8 +355,9 @@ void Tensor::copy_from(const void* src, size_t size) {
 double Tensor::item() const {
   if (numel() != 1)
     fail<ShapeError>("item: the tensor {} has {} elements, not 1", detail::text(sizes()), numel());
+  detail::require_host_read("item", *this);
   std::byte memory[8];
-  copy_to(memory, size_bytes(dtype()));
+  detail::memory_of(*this)->copyout(memory);
   return load_scalar(dtype(), memory).as_double();
 }
 

@@ -41,6 +41,7 @@ GptRecipe small_recipe() {
 Gpt lively_gpt(const std::string& device) {
   Gpt model(small_recipe(), device);
   std::vector<Tensor> all;
+  const NoGradGuard off;
   for (Tensor p : model.parameters()) {
     if (p.dim() == 2) all.push_back(p.assign(p.detach() * 10.0));
   }

@@ -4,6 +4,7 @@
 #include <tuff/optim.h>
 
 #include <cmath>
+#include <functional>
 
 namespace tuff::optim {
 namespace {
@@ -173,6 +174,57 @@ TEST(OptimizerState, RefusesTheStateOfAnother) {
   const nn::StateDict after = adam.state_dict();
   for (size_t i = 0; i < after.size(); i++)
     EXPECT_EQ(after[i].tensor.to_vector<float>(), before[i].tensor.to_vector<float>());
+}
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const InvalidArgument& e) {
+    return e.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Optimizers, RefuseAmountsThatAreNone) {
+  const auto p = [] { return std::vector<Tensor>{parameter(kStart)}; };
+  for (const double bad : {-0.1, double(NAN), double(INFINITY), 1e300}) {
+    EXPECT_NE(refusal([&] { SGD(p(), {.lr = bad}); }).find("lr is "), std::string::npos) << bad;
+    EXPECT_NE(refusal([&] { SGD(p(), {.momentum = bad}); }).find("SGD: momentum is "),
+              std::string::npos);
+    EXPECT_NE(refusal([&] { SGD(p(), {.weight_decay = bad}); }).find("SGD: weight_decay is "),
+              std::string::npos);
+    EXPECT_NE(refusal([&] { Adam(p(), {.lr = bad}); }).find("lr is "), std::string::npos);
+    EXPECT_NE(refusal([&] { Adam(p(), {.eps = bad}); }).find("Adam: eps is "), std::string::npos);
+    EXPECT_NE(refusal([&] { Adam(p(), {.beta1 = bad}); }).find("Adam: beta1 is "),
+              std::string::npos);
+    EXPECT_NE(refusal([&] { AdamW(p(), {.beta2 = bad}); }).find("beta2 is "), std::string::npos);
+    EXPECT_NE(refusal([&] { AdamW(p(), {.weight_decay = bad}); }).find("AdamW: weight_decay is "),
+              std::string::npos);
+    SGD sgd(p(), {.lr = 0.5});
+    EXPECT_NE(refusal([&] { sgd.set_lr(bad); }).find("SGD: lr is "), std::string::npos);
+    EXPECT_EQ(sgd.lr_value(), 0.5);
+    EXPECT_EQ(sgd.lr().item(), 0.5);
+    LambdaLR schedule(sgd, [&](int64_t step) { return step == 0 ? 1 : bad; });
+    EXPECT_NE(refusal([&] { schedule.step(); }).find("SGD: lr is "), std::string::npos);
+    EXPECT_EQ(schedule.last_step(), 0);
+  }
+  EXPECT_NE(refusal([&] { Adam(p(), {.beta1 = 1}); }).find("less than 1"), std::string::npos);
+  EXPECT_NE(refusal([&] { SGD(p(), {.nesterov = true}); }).find("nesterov needs a momentum"),
+            std::string::npos);
+  SGD(p(), {.lr = 0});
+}
+
+TEST(Optimizers, RefuseARateOfAStateThatIsNone) {
+  const std::vector<Tensor> p{parameter(kStart)};
+  SGD sgd(p, {.lr = 0.5, .momentum = 0.5});
+  nn::StateDict state = sgd.state_dict();
+  for (nn::NamedTensor& t : state)
+    t.tensor = t.name == "param_groups.0.lr" ? Tensor::full({}, NAN, {.device = "CPU"})
+                                             : Tensor::ones(t.tensor.sizes(), {.device = "CPU"});
+  EXPECT_NE(refusal([&] { sgd.load_state_dict(state); }).find("param_groups.0.lr is nan"),
+            std::string::npos);
+  EXPECT_EQ(sgd.lr().item(), 0.5);
+  EXPECT_EQ(sgd.state_dict().back().tensor.to_vector<float>(), Floats(3, 0.0f));
 }
 
 }  // namespace

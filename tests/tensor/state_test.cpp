@@ -133,6 +133,21 @@ TEST_P(Assign, CopyFromLeavesPendingReadersTheirValues) {
 
 class Random : public OnDevice {};
 
+// As index_put_() does: a graph that was built of it would lose its gradient.
+TEST_P(Assign, RefusesATensorThatHasAGradient) {
+  Tensor p = Tensor::ones({3}, on()).realize().set_requires_grad();
+  const Tensor y = p * 2;
+  EXPECT_THROW(p.assign(p + 1), InvalidArgument);
+  y.sum().backward();
+  EXPECT_EQ(p.grad().to_vector<float>(), (Floats{2, 2, 2}));
+  {
+    const NoGradGuard off;
+    p.assign(p + 1);
+  }
+  EXPECT_EQ(p.to_vector<float>(), (Floats{2, 2, 2}));
+  EXPECT_TRUE(p.requires_grad());
+}
+
 TEST_P(Random, SeedsReproduceAndDrawsDiffer) {
   Tensor::manual_seed(42);
   const Floats a = Tensor::rand({100}, on()).to_vector<float>(),
@@ -161,6 +176,15 @@ TEST_P(Random, GoesOnFromAKeptState) {
   EXPECT_EQ(other.to_vector<float>(), elsewhere);  // drawn before
   EXPECT_EQ(Tensor::get_rng_state(GetParam()).to_vector<uint32_t>()[2], 207u);
   EXPECT_EQ(state.to_vector<uint32_t>()[2], 107u);
+}
+
+// Without a name it is the generator of the device that the state is on.
+TEST_P(Random, AStateKnowsItsDevice) {
+  Tensor::manual_seed(9);
+  const Tensor state = Tensor::get_rng_state(GetParam());
+  const Floats first = Tensor::rand({20}, on()).to_vector<float>();
+  Tensor::set_rng_state(state);
+  EXPECT_EQ(Tensor::rand({20}, on()).to_vector<float>(), first);
 }
 
 TEST_P(Random, CapturedFunctionsGoOnFromAKeptState) {

@@ -1,7 +1,6 @@
 #include "engine/jit/capture.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "base/check.h"
@@ -124,34 +123,6 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
   return g;
 }
 
-template <class Visit>
-void each_buffer(const BoundCall& c, const Visit& visit) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (size_t i = 0; i < k->buffers.size(); i++)
-      visit(k->buffers[i], k->kernel->buffers[i].read, k->kernel->buffers[i].written);
-  } else {
-    visit(std::get<BoundCopy>(c).src, true, false);
-    visit(std::get<BoundCopy>(c).dst, false, true);
-  }
-}
-
-// Which bytes calls have written so far, as they were written.
-class WrittenBytes {
- public:
-  void add(const Buffer& b) {
-    ranges_[b.root().id].emplace_back(b.byte_offset(), b.byte_offset() + b.size_bytes());
-  }
-  bool have(const Buffer& b) const {
-    const auto of_root = ranges_.find(b.root().id);
-    return of_root != ranges_.end() && std::ranges::any_of(of_root->second, [&](const auto& r) {
-             return r.first <= b.byte_offset() && b.byte_offset() + b.size_bytes() <= r.second;
-           });
-  }
-
- private:
-  std::map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>> ranges_;
-};
-
 // `given` is what replays give values of.
 std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const SegmentItem> items,
                                               std::span<const Ref<Buffer>> inputs,
@@ -188,7 +159,7 @@ void revalue(BoundCall& c, const VariableValues& values) {
 
 }  // namespace
 
-Capture::Capture() {
+Capture::Capture() : bytes_(graph::last_storage_id()) {
   if (current_capture)
     fail<InvalidArgument>(
         "a Jit is called while another one captures: nested Jits are not supported");
@@ -196,6 +167,10 @@ Capture::Capture() {
 }
 Capture::~Capture() { current_capture = nullptr; }
 Capture* Capture::current() { return current_capture; }
+void Capture::append(const BoundCall& call) {
+  bytes_.add(call);
+  calls_.push_back(call);
+}
 
 struct CapturedGraph::State {
   TexelInputs texels;  // empty where every input is patched
@@ -238,9 +213,9 @@ struct CapturedGraph::State {
   }
 
   static void note_access(Segment& s, const BoundCall& call, std::span<const Ref<Buffer>> inputs,
-                          WrittenBytes& anew) {
+                          ByteSet& anew) {
     each_buffer(call, [&](const Ref<Buffer>& b, bool read, bool) {
-      if (!read || anew.have(*b)) return;
+      if (!read || anew.holds(*b)) return;
       const int32_t slot = input_slot(*b, inputs);
       slot < 0 ? s.sources.push_back(b) : s.source_inputs.push_back(size_t(slot));
     });
@@ -256,7 +231,7 @@ struct CapturedGraph::State {
     Segment s;
     s.device = &device_of(calls[0]);
     std::vector<Ref<Buffer>> touched;
-    WrittenBytes anew;
+    ByteSet anew;
     for (const BoundCall& c : calls) {
       note_access(s, c, inputs, anew);
       each_buffer(c, [&](const Ref<Buffer>& b, bool, bool) {

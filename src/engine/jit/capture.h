@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/jit/call_bytes.h"
 #include "engine/jit/segments.h"
 #include "engine/realize/linear.h"
 #include "hcq/graph.h"
@@ -20,10 +21,13 @@ class Capture {
   Capture(const Capture&) = delete;
   std::vector<BoundCall> take() { return std::move(calls_); }
   static Capture* current();  // of this thread, or null
-  void append(const BoundCall& call) { calls_.push_back(call); }
+  void append(const BoundCall& call);
+  // What the calls so far have done to memory.
+  const CapturedBytes& bytes() const { return bytes_; }
 
  private:
   std::vector<BoundCall> calls_;
+  CapturedBytes bytes_;
 };
 
 // What one replay does. Submissions are those to devices' queues; host_submits those to the threads

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/jit/call_bytes.h"
 #include "engine/jit/rebind.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"
@@ -102,17 +103,6 @@ bool is_peer_copy(const PlannedWork& work, std::span<const BoundCall> calls) {
   return work.part == Part::Whole && crosses_devices(calls[work.call]);
 }
 
-template <class Visit>
-void each_buffer(const BoundCall& c, const Visit& visit) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (size_t i = 0; i < k->buffers.size(); i++)
-      visit(k->buffers[i], k->kernel->buffers[i].written);
-  } else {
-    visit(std::get<BoundCopy>(c).dst, true);
-    visit(std::get<BoundCopy>(c).src, false);
-  }
-}
-
 }  // namespace
 
 struct SegmentedGraph::State {
@@ -194,7 +184,7 @@ void SegmentedGraph::State::note_devices() {
   written_inputs.resize(inputs.size());
   std::map<uint64_t, DeviceUse::Memory> fixed;  // by root
   for (const BoundCall& c : calls) {
-    each_buffer(c, [&](const Ref<Buffer>& b, bool written) {
+    each_buffer(c, [&](const Ref<Buffer>& b, bool, bool written) {
       use_of(b->on()).kept = b->shared_device();
       const int32_t slot = input_slot(*b, inputs);
       if (slot < 0) {
