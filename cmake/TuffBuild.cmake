@@ -13,9 +13,11 @@ endif()
 
 find_program(TUFF_CCACHE ccache)
 if(TUFF_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What ccache needs to cache what a precompiled header is used in.
+  # What ccache needs to cache what a precompiled header is used in, and to find again in one
+  # checkout what another has compiled: names of files relative to the checkout.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TUFF_CCACHE})
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TUFF_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${TUFF_CCACHE})
 endif()
 find_program(TUFF_MOLD mold)
@@ -33,6 +35,9 @@ set(TUFF_WARNINGS -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND TUFF_WARNINGS -Wno-restrict)
 endif()
+
+# Debuggers and sanitizers name sources relative to the checkout, wherever an object was compiled.
+add_compile_options($<$<CONFIG:Debug>:-fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.>)
 
 add_library(tuff_settings INTERFACE)
 target_include_directories(tuff_settings INTERFACE
