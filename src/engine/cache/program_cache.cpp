@@ -16,6 +16,7 @@
 #include "engine/search/tuned.h"
 #include "engine/stats.h"
 #include "graph/text.h"
+#include "kernel/constants.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::engine {
@@ -201,17 +202,53 @@ std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
   return found->opts;
 }
 
-std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> asts) {
-  std::lock_guard lock(mutex_);
+// The first kernel of a family is compiled as it is. A later one takes what it has differently from
+// the first as arguments, and so do all that follow.
+ProgramCache::Wanted ProgramCache::wanted(const graph::UOp& ast) {
+  if (kernels_.count(ast)) return {ast, ast, {}};
+  std::vector<graph::UOp> constants = kernel::free_constants(ast, device_.target());
+  if (constants.empty()) return {ast, ast, {}};
+  const std::vector<bool> all(constants.size(), true);
+  const auto [it, first] =
+      families_.try_emplace(kernel::with_arguments(ast, constants, all), Family{});
+  Family& family = it->second;
+  if (first) {
+    family = {std::move(constants), std::vector<bool>(all.size(), false)};
+    return {ast, ast, {}};
+  }
+  for (size_t i = 0; i < constants.size(); i++)
+    if (!(constants[i] == family.constants[i])) family.taken[i] = true;
+  return {kernel::with_arguments(ast, constants, family.taken), ast,
+          kernel::constant_words(constants)};
+}
+
+void ProgramCache::compile_missing(std::span<const Wanted> kernels) {
   std::vector<Rendered> fresh;
   graph::UOpMap<bool> seen;
-  for (const graph::UOp& ast : asts) {
-    if (kernels_.count(ast) || !seen.emplace(ast, true).second) continue;
-    fresh.push_back({.ast = ast, .opts = searched(ast)});
+  for (const Wanted& w : kernels) {
+    if (kernels_.count(w.ast) || !seen.emplace(w.ast, true).second) continue;
+    fresh.push_back({.ast = w.ast, .opts = searched(w.searched)});
   }
   if (!fresh.empty()) add(std::move(fresh));
+}
+
+std::vector<const LoadedKernel*> ProgramCache::get(std::span<const graph::UOp> asts) {
+  std::lock_guard lock(mutex_);
+  std::vector<Wanted> kernels;
+  for (const graph::UOp& ast : asts) kernels.push_back({ast, ast, {}});
+  compile_missing(kernels);
   std::vector<const LoadedKernel*> out;
   for (const graph::UOp& ast : asts) out.push_back(kernels_.at(ast).get());
+  return out;
+}
+
+std::vector<KernelUse> ProgramCache::use(std::span<const graph::UOp> asts) {
+  std::lock_guard lock(mutex_);
+  std::vector<Wanted> kernels;
+  for (const graph::UOp& ast : asts) kernels.push_back(wanted(ast));
+  compile_missing(kernels);
+  std::vector<KernelUse> out;
+  for (Wanted& w : kernels) out.push_back({kernels_.at(w.ast).get(), std::move(w.constants)});
   return out;
 }
 

@@ -31,6 +31,12 @@ struct LoadedKernel {
   mutable bool dispatched = false;  // read and set through std::atomic_ref; see execute()
 };
 
+// A kernel with the values of those of its variables that stand for constants.
+struct KernelUse {
+  const LoadedKernel* kernel = nullptr;
+  std::vector<int32_t> constants;  // by kernel::constant_word(); empty where there are none
+};
+
 // A kernel on its way to the compiler.
 struct Rendered {
   graph::UOp ast;
@@ -46,16 +52,32 @@ class ProgramCache {
   // One per AST, same order; what is missing is compiled together. Throws CompileError,
   // Unsupported.
   std::vector<const LoadedKernel*> get(std::span<const graph::UOp> asts);
+  // Likewise, but kernels that differ in constants alone are one from the second of them on, which
+  // takes those that differ as arguments.
+  std::vector<KernelUse> use(std::span<const graph::UOp> asts);
   size_t size() const;
   std::vector<const LoadedKernel*> all() const;  // in no order
 
  private:
+  // What kernels that differ in constants alone have brought so far.
+  struct Family {
+    std::vector<graph::UOp> constants;  // of the first of them
+    std::vector<bool> taken;            // those that another one had differently
+  };
+  // An AST to compile, and the one to search a schedule for: constants decide no schedule.
+  struct Wanted {
+    graph::UOp ast, searched;
+    std::vector<int32_t> constants;
+  };
+  Wanted wanted(const graph::UOp& ast);
+  void compile_missing(std::span<const Wanted> kernels);
   std::optional<kernel::Opts> searched(const graph::UOp& ast);
   void add(std::vector<Rendered> fresh);
   std::vector<render::Binary> compile(std::span<const render::Source> sources);
   hcq::Device& device_;
   mutable std::mutex mutex_;
   graph::UOpMap<std::unique_ptr<LoadedKernel>> kernels_;
+  graph::UOpMap<Family> families_;  // by the AST with all of its free constants as arguments
 };
 
 }  // namespace tuff::engine

@@ -9,6 +9,7 @@
 #include "engine/jit/capture.h"
 #include "engine/realize/bounds.h"
 #include "engine/stats.h"
+#include "kernel/constants.h"
 
 namespace tuff::engine {
 namespace {
@@ -77,10 +78,12 @@ class Binding {
   std::vector<Ref<Buffer>> buffers_;
 };
 
-BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Binding& b,
+BoundKernel bind_kernel(const sched::Call& c, const KernelUse& use, const Binding& b,
                         const VariableValues& values) {
+  const LoadedKernel& k = *use.kernel;
   BoundKernel out;
   out.kernel = &k;
+  out.constants = use.constants;
   for (const auto& a : k.buffers) {
     const bool report = a.slot == k.bounds.slot;
     out.buffers.push_back(report ? bounds_report(k, Device::get(c.device))
@@ -95,8 +98,12 @@ BoundKernel bind_kernel(const sched::Call& c, const LoadedKernel& k, const Bindi
 void bind_variables(BoundKernel& bound, const VariableValues& values) {
   const LoadedKernel& k = *bound.kernel;
   bound.scalars.clear();
-  for (const graph::UOp& v : k.variables)
-    bound.scalars.push_back(int32_t(graph::evaluate_index(v, values)));
+  for (const graph::UOp& v : k.variables) {
+    const int32_t word = kernel::constant_word(*v);
+    bound.scalars.push_back(word >= 0 && size_t(word) < bound.constants.size()
+                                ? bound.constants[size_t(word)]
+                                : int32_t(graph::evaluate_index(v, values)));
+  }
   for (size_t i = 0; i < 3; i++) {
     const graph::Dim& d = k.groups[i];
     bound.groups[i] = uint32_t(d.is_const() ? d.value() : graph::evaluate_index(d.uop(), values));
@@ -125,7 +132,7 @@ std::shared_ptr<const CompiledLinear> compile_linear(
     std::vector<graph::UOp> asts;
     for (size_t i : calls) asts.push_back(schedule->calls[i].ast);
     out->devices.push_back(Device::get(device));
-    const auto kernels = Device::get(device)->programs().get(asts);
+    const auto kernels = Device::get(device)->programs().use(asts);
     for (size_t k = 0; k < calls.size(); k++) out->kernels[calls[k]] = kernels[k];
   }
   std::lock_guard lock(cache.mutex);
@@ -149,7 +156,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
     } else if (c.kind == CallKind::Copy) {
       calls.push_back(BoundCopy{binding.at(c.args[0]), binding.at(c.args[1])});
     } else {
-      calls.push_back(bind_kernel(c, *linear.kernels[i], binding, variables));
+      calls.push_back(bind_kernel(c, linear.kernels[i], binding, variables));
     }
   }
   execute(calls);

@@ -20,7 +20,7 @@ namespace tuff::engine {
 // A schedule with its programs; cached with the schedule.
 struct CompiledLinear {
   std::shared_ptr<const sched::Schedule> schedule;
-  std::vector<const LoadedKernel*> kernels;  // per call; null for copies and views
+  std::vector<KernelUse> kernels;  // per call; none for copies and views
   // Whose programs they are: a device that was closed takes them with it.
   std::vector<std::weak_ptr<Device>> devices;
 };
@@ -32,6 +32,7 @@ using graph::VariableValues;
 // A call with its memory: what run_linear executes and what a Jit captures.
 struct BoundKernel {
   const LoadedKernel* kernel = nullptr;
+  std::vector<int32_t> constants;    // as KernelUse's
   std::vector<Ref<Buffer>> buffers;  // by Param slot
   std::vector<int32_t> scalars;      // by LoadedKernel::variables
   std::array<uint32_t, 3> groups{1, 1, 1};
@@ -40,7 +41,7 @@ struct BoundCopy {
   Ref<Buffer> dst, src;
 };
 using BoundCall = std::variant<BoundKernel, BoundCopy>;
-// Sets what the kernel takes of variables: scalars and launch size.
+// Sets what the kernel takes of variables and constants: scalars and launch size.
 void bind_variables(BoundKernel& kernel, const VariableValues& values);
 Device& device_of(const BoundCall& call);     // whose queue it runs on
 bool crosses_devices(const BoundCall& call);  // a copy between two devices
