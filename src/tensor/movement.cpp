@@ -1,8 +1,11 @@
 // Movement: index transforms of the tensor floor, in PyTorch's names.
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "base/check.h"
+#include "engine/device.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -243,16 +246,35 @@ Tensor padded_axis(const Tensor& x, int64_t d, const Size& before, const Size& a
   return derive(x, graph::pad(uop(x), pads));
 }
 
-}  // namespace
+// An element of the result looks at every part that a kernel is given. Of many parts, groups are
+// memory of their own: it looks at a group's and then at the groups, and groups of equal parts are
+// one program. No more than a kernel of the device takes.
+size_t parts_at_once(const std::string& device) {
+  return std::clamp<size_t>(engine::Device::get(device)->target().max_buffers, 3, 33) - 1;
+}
 
 // Each part stands where it belongs among zeros and is chosen there: a sum of the padded parts
 // would lose the sign of -0.
+Tensor joined(std::span<const Tensor> parts, int64_t d) {
+  Size total = 0, before = 0;
+  for (const Tensor& x : parts) total += x.size(d);
+  Tensor out;
+  for (const Tensor& x : parts) {
+    const Tensor part = padded_axis(x, d, before, total - before - x.size(d));
+    const Tensor earlier = detail::counter(total, d, x.dim(), x.device()) < before;
+    out = out.defined() ? Tensor::where(earlier, out, part) : part;
+    before += x.size(d);
+  }
+  return out;
+}
+
+}  // namespace
+
 Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
   if (tensors.empty()) fail<InvalidArgument>("cat: no tensors given");
   const Tensor& first = tensors[0];
   d = wrap_dim("cat", d, first.dim());
   DType t = first.dtype();
-  Size total = 0;
   for (const Tensor& x : tensors) {
     detail::require_same_device("cat", first, x);
     Sizes a = first.sizes(), b = x.sizes();
@@ -261,17 +283,18 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t d) {
       fail<ShapeError>("cat: {} and {} differ outside axis {}", detail::text(first.sizes()),
                        detail::text(x.sizes()), d);
     t = promote(t, x.dtype());
-    total += x.size(d);
   }
-  Tensor out;
-  Size before = 0;
-  for (const Tensor& x : tensors) {
-    const Tensor part = padded_axis(x.cast(t), d, before, total - before - x.size(d));
-    const Tensor earlier = detail::counter(total, d, x.dim(), x.device()) < before;
-    out = out.defined() ? where(earlier, out, part) : part;
-    before += x.size(d);
+  std::vector<Tensor> parts, groups;
+  for (const Tensor& x : tensors) parts.push_back(x.cast(t));
+  const size_t most = parts.size() > 2 ? parts_at_once(first.device()) : 2;
+  for (; parts.size() > most; parts = std::exchange(groups, {})) {
+    for (std::span<const Tensor> left(parts); !left.empty();) {
+      const std::span<const Tensor> group = left.first(std::min(left.size(), most));
+      groups.push_back(joined(group, d).contiguous());
+      left = left.subspan(group.size());
+    }
   }
-  return out;
+  return joined(parts, d);
 }
 
 Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t d) {

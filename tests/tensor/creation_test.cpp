@@ -7,6 +7,9 @@
 
 #include <tuff/tensor.h>
 #include "base/check.h"
+#include "engine/cache/program_cache.h"
+#include "engine/device.h"
+#include "engine/stats.h"
 #include "tensor/devices.h"
 
 namespace tuff::test {
@@ -138,6 +141,41 @@ TEST_P(Creation, MovesBetweenDevices) {
   const Tensor x = Tensor::from({1, 2, 3}, {3}, on());
   EXPECT_EQ((x + 1).to("CPU").to(GetParam()).to_vector<float>(), (Floats{2, 3, 4}));
   EXPECT_EQ(x.to("CPU").device(), "CPU");
+}
+
+// Every part is read and written a few times, and what is compiled does not grow with their number.
+TEST_P(Creation, ManyPartsAreJoinedByAFewKernels) {
+  std::vector<Tensor> parts;
+  Floats expected;
+  for (int i = 0; i < 1000; i++) {
+    const Floats values = {float(i), float(-i), 0.5f, float(i % 7)};
+    expected.insert(expected.end(), values.begin(), values.end());
+    parts.push_back(Tensor::from(values, {2, 2}, on()));
+  }
+  Tensor::realize(parts);
+  const engine::GlobalCounters& counted = engine::counters();
+  const size_t before = engine::Device::get(GetParam())->programs().size();
+  const uint64_t bytes = counted.bytes;
+  EXPECT_EQ(Tensor::cat(parts).to_vector<float>(), expected);
+  EXPECT_LE(engine::Device::get(GetParam())->programs().size() - before, 6u);
+  EXPECT_LE(counted.bytes - bytes, 8 * 4 * expected.size());
+}
+
+TEST_P(Creation, ManyPartsOfOtherSizesAndDtypesAreJoined) {
+  std::vector<Tensor> parts;
+  std::vector<double> rows[2];
+  for (int64_t i = 0; i < 100; i++) {
+    const DType t = i % 3 == 0 ? DType::I32 : i == 50 ? DType::F32 : DType::F16;
+    parts.push_back(Tensor::arange(0, 2 * (i % 4), 1, on(DType::I32)).reshape({2, i % 4}).cast(t));
+    for (int64_t k = 0; k < 2 * (i % 4); k++) rows[k >= i % 4].push_back(double(k));
+  }
+  parts[1] = Tensor::from(Floats{0, 1}, {2, 1}, on()).set_requires_grad(true);
+  const Tensor all = Tensor::cat(parts, 1);
+  EXPECT_EQ(all.dtype(), DType::F32);
+  rows[0].insert(rows[0].end(), rows[1].begin(), rows[1].end());
+  EXPECT_EQ(all.to("CPU").cast(DType::F64).to_vector<double>(), rows[0]);
+  (all * 3).sum().backward();
+  EXPECT_EQ(parts[1].grad().cast(DType::F32).to_vector<float>(), Floats(2, 3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Creation, testing::ValuesIn(devices()), [](const auto& info) {
