@@ -95,7 +95,9 @@ struct SaveOptions {
 };
 
 /// Writes .safetensors, .npz or .npy (of one tensor), told by the name's ending. The file is whole
-/// or as it was before; it may be one that tensors of the dictionary are read from. What killed
+/// or as it was before; it may be one that tensors of the dictionary are read from. Links are
+/// followed; what is replaced hands on mode and owner (its other hard links stay what it was); pipes
+/// and character devices are written through, but no .npz. What killed
 /// processes have left beside it is removed. Memory of the host is needed for pieces of a tensor
 /// alone: of a loaded one that was not used yet the contents go from file to file, and what is
 /// computed from such tensors is computed and forgotten, one after the other. safetensors keeps

@@ -16,7 +16,7 @@ namespace tuff::os {
 
 std::vector<uint8_t> read_file(const std::string& path);
 std::string read_text(const std::string& path);
-// Writes to a temporary beside the target, syncs and renames: the file is whole or as before.
+// As os_stream.h's OutputFile: the file is whole or as before, devices are written through.
 void write_file(const std::string& path, std::span<const uint8_t> bytes);
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);

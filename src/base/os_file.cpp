@@ -21,6 +21,9 @@
 namespace tuff::os {
 namespace {
 
+// What has no size may have no end: /dev/zero, a pipe.
+constexpr size_t kLongestStream = size_t{1} << 30;
+
 [[noreturn]] void fail_errno(const char* what, const std::string& path, int error) {
   fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
 }
@@ -65,6 +68,9 @@ Bytes read_whole(const std::string& path) {
     const size_t n = file.read_some({at, bytes.size() - used});
     if (n == 0) break;
     used += n;
+    if (used > kLongestStream && file.size_hint() == 0)
+      fail<IoError>("cannot read '{}': it is no regular file, and has more than {} bytes", path,
+                    kLongestStream);
     if (used == bytes.size()) bytes.resize(used * 2);
   }
   bytes.resize(used);

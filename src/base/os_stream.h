@@ -10,16 +10,20 @@
 namespace tuff::os {
 
 // Writes beside the target; commit() syncs, renames and syncs the folder. Without it nothing is
-// left behind, but by a process that is killed. IoError naming the target, the byte and the remedy
-// where a disk is full or a limit reached.
+// left behind, but by a process that is killed. Links are followed, what is replaced hands on its
+// mode and owner, and its other hard links keep what it was. Pipes, character devices and
+// descriptors of this process (/dev/stdout) are written through, so that what was written before an
+// error has arrived. IoError naming the target, the byte and the remedy where a disk is full or a
+// limit reached, and for disks, sockets and files that this process may not write.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   void write(std::span<const uint8_t> bytes);
-  // Over bytes that were written.
+  // Over bytes that were written. IoError where the target is a stream.
   void replace(uint64_t offset, std::span<const uint8_t> bytes);
+  void require_replace() const;  // the same IoError, early
   uint64_t offset() const { return offset_; }
   // Without the folder's sync a loss of power may bring the file of before back, whole.
   void commit(bool sync_folder = true);

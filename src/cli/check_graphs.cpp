@@ -1,6 +1,7 @@
 #include "cli/check_graphs.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/check.h"
@@ -46,10 +47,9 @@ void show(const FailedGraph& f, const check::GraphFault& fault, bool keep, bool 
 }  // namespace
 
 Workspace::Workspace()
-    : path_((std::filesystem::temp_directory_path() /
-             fmt::format("tuff-graphs-{}", os::monotonic_ns()))
-                .string()) {
-  os::make_directories(path_);
+    : path_((std::filesystem::temp_directory_path() / "tuff-graphs-XXXXXX").string()) {
+  if (!::mkdtemp(path_.data()))  // a name that nobody can take before
+    fail<IoError>("no folder can be made in {}", std::filesystem::temp_directory_path().string());
 }
 
 Workspace::~Workspace() {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_stream.h"
 #include "cli/command.h"
 #include "cli/training_display.h"
 #include "cli/training_settings.h"
@@ -125,8 +126,7 @@ void require_cache_folder() {
   const std::string probe = (std::filesystem::path(folder) / ".tuff-writable").string();
   try {
     os::make_directories(folder);
-    os::write_text(probe, "");
-    std::remove(probe.c_str());
+    os::require_writable(probe);
   } catch (const Error&) {
     fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0",
                   folder);

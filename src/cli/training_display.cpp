@@ -1,11 +1,10 @@
 #include "cli/training_display.h"
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_stream.h"
 #include "cli/command.h"
 #include "io/svg.h"
 
@@ -114,14 +113,7 @@ void print_summary(const io::TrainingReport& r) {
 
 CurveFile::CurveFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  const bool existed = os::exists(path_);
-  bool writable = false;
-  {
-    std::ofstream probe(path_, std::ios::app);  // changes nothing in a file that exists
-    writable = probe.good();
-  }
-  if (writable && !existed) std::filesystem::remove(path_);
-  if (!writable) fail<IoError>("{}: the loss curve cannot be written there", path_);
+  os::require_writable(path_);
 }
 
 bool CurveFile::write(const std::string& title, const io::TrainingReport& report) const {

@@ -25,13 +25,13 @@ class TensorOutput final : public io::ZipWriter::Output {
  public:
   TensorOutput(const std::string& path, const TensorDict& tensors, const SaveOptions& options)
       : file_(path), options_(options) {
-    os::remove_abandoned(path);
     for (const std::string& name : tensors.names()) total_ += bytes_of(tensors.at(name));
   }
   void put(std::span<const uint8_t> bytes) override { file_.write(bytes); }
   void replace(uint64_t offset, std::span<const uint8_t> bytes) override {
     file_.replace(offset, bytes);
   }
+  void require_replace() const { file_.require_replace(); }
   void put_tensor(const Tensor& t, const io::ByteSink& sink) {
     io::for_each_piece(t, [&](std::span<const uint8_t> piece) {
       sink(piece);
@@ -68,6 +68,7 @@ void save_safetensors(const std::string& path, const TensorDict& tensors,
 
 void save_npz(const std::string& path, const TensorDict& tensors, const SaveOptions& options) {
   TensorOutput file(path, tensors, options);
+  file.require_replace();
   io::ZipWriter zip(file);
   for (const std::string& name : tensors.names()) {
     const Tensor t = tensors.at(name);
