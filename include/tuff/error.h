@@ -29,5 +29,11 @@ TUFF_ERROR_KIND(DeviceLost)       // sticky: later calls on that device fail fas
 TUFF_ERROR_KIND(IoError)          // a file or stream; the path is in the text
 TUFF_ERROR_KIND(InternalError)    // a TUFF_CHECK failed: a bug in tuff, please report
 #undef TUFF_ERROR_KIND
+// An axis that a tensor does not have, or a position outside of an axis.
+class IndexError : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+  const char* kind() const noexcept override { return "IndexError"; }
+};
 
 }  // namespace tuff
