@@ -67,8 +67,10 @@ class Jit {
   Jit(const Jit&) = delete;
   // Inputs must be realized and keep shape, dtype and device, dynamic axes apart: otherwise
   // InvalidArgument says which changed, or which extent is out of bounds or differs from another
-  // of its name, before anything runs. Their buffers may be others at every call. Everything else
-  // that changes from call to call must be an input or a tensor that the function assigns to.
+  // of its name, before anything runs. IndexError if the function uses an argument for positions
+  // and the host knows one of them to be outside (see tensor.h). Their buffers may be others at
+  // every call. Everything else that changes from call to call must be an input or a tensor that
+  // the function assigns to.
   // Results are realized and have the extents of this call; the call does not wait. A result may
   // be the next call's input. The vector is the Jit's own: its tensors are others after the next
   // call. InvalidArgument if the function calls this Jit.

@@ -220,29 +220,37 @@ class Tensor {
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
 
-  // ---- indexing with integer tensors. What an index outside the axis picks is 0: whether there is
-  // one depends on data and is not checked. Gradients add up where an element is picked twice.
+  // ---- indexing with integer tensors, and classes. One outside of what is allowed is an
+  // IndexError that names function, value, place and range, thrown by the call, or by the call of a
+  // Jit whose argument it is in: wherever the host knows the values, without waiting for a device.
+  // It knows what came from host memory (from(), copy_from(), numbers, ranges), whole or in parts,
+  // also on another device, until somebody else writes that memory or gets its address. With
+  // TUFF_CHECK_OOB=1 all are computed at once and checked. Otherwise one that a device has computed
+  // is not: what it picks is 0, and it puts nothing. Gradients add up where an element is picked
+  // twice.
 
   /// out[i][j] = this[index[i][j]][j] for dim 0, and so on; index is no larger off `dim`.
+  /// IndexError outside 0..n-1.
   Tensor gather(int64_t dim, const Tensor& index) const;
-  /// Integers -> (..., classes) of I32.
+  /// Integers -> (..., classes) of I32. IndexError outside 0..classes-1.
   Tensor one_hot(int64_t classes) const;
-  /// Rows of one axis; index of one axis (or none).
+  /// Rows of one axis; index of one axis (or none). IndexError outside 0..n-1.
   Tensor index_select(int64_t dim, const Tensor& index) const;
   /// Elements of the flattened tensor, in the shape of the index; negative ones count from the end.
+  /// IndexError outside -n..n-1.
   Tensor take(const Tensor& index) const;
   /// x.index({1, Slice(0, 3), None, Ellipsis, rows}): PyTorch's and NumPy's indexing. Integer
   /// tensors broadcast against each other; their axes stand where the first of them was if they are
   /// neighbours, else in front. Numbers select (PyTorch's order: before tensors are counted). A
   /// bool tensor is a mask of as many axes as it has and stands for its nonzero(), which waits for
-  /// it.
+  /// it. Positions may count from the end: IndexError outside -n..n-1.
   Tensor index(const std::vector<Index>& indices) const;
   /// Where elements are not 0: (count, axes) of I32, in row-major order. How many there are depends
   /// on data, so it is computed at once and waited for; InvalidArgument inside a Jit, which would
   /// replay the count of its capture: use where() or masked_fill() there.
   Tensor nonzero() const;
   /// This tensor with `value`, broadcast and cast, in the place of what index(indices) picks. Of
-  /// equal positions the last one counts; those outside their axis change nothing. Gradients go to
+  /// equal positions the last one counts; IndexError as index(). Gradients go to
   /// what is left and to what was put. A mask waits only where the value has an extent for what it
   /// picks. Integer tensors are compared with every position of the axes that they index, which
   /// suits rows, not millions of single elements. ShapeError for a value that does not broadcast.
@@ -401,11 +409,12 @@ class Tensor {
                                              const Tensor& attn_mask = {}, double dropout_p = 0,
                                              bool is_causal = false,
                                              std::optional<double> scale = {});
-  /// weight (V, C), integers (...) -> (..., C).
+  /// weight (V, C), integers (...) -> (..., C). IndexError outside 0..V-1.
   static Tensor embedding(const Tensor& weight, const Tensor& index);
   /// -log softmax(logits)[target]; logits (N, C, ...) or (C), target integers (N, ...) or (), or
   /// probabilities in the shape of the logits. Classes may be weighted; targets of ignore_index
-  /// count for nothing; the mean is over the weights of what counts.
+  /// count for nothing; the mean is over the weights of what counts. IndexError for a class that is
+  /// neither 0..C-1 nor ignore_index.
   Tensor cross_entropy(const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
                        Reduction reduction = Reduction::Mean, double label_smoothing = 0) const;
   Tensor mse_loss(const Tensor& target, Reduction reduction = Reduction::Mean) const;

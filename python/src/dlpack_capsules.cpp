@@ -98,6 +98,7 @@ template <class Managed>
 std::unique_ptr<Exported<Managed>> exported(const Tensor& t) {
   auto e = std::make_unique<Exported<Managed>>();
   e->memory = detail::buffer_of(t);
+  e->memory->known_integers().close();
   e->shape = t.sizes();
   e->strides.assign(e->shape.size(), 1);
   for (size_t i = e->shape.size(); i-- > 1;) e->strides[i - 1] = e->strides[i] * e->shape[i];

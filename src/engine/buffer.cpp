@@ -57,18 +57,21 @@ Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, HostMemory me
       device_(std::move(device)),
       read_only_(memory.read_only),
       mapped_(std::move(memory.origin)) {
+  known_.close();
   span_ = device_->hcq().allocator().adopt(memory.data, size_bytes(), std::move(memory.release));
   set_origin(mapped_);
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, LentMemory memory)
     : Storage(device->name(), t, n), device_(std::move(device)), read_only_(memory.read_only) {
+  known_.close();
   span_ = device_->hcq().allocator().adopt(memory.block, memory.offset, size_bytes(),
                                            std::move(memory.release));
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, FileRange range)
     : Storage(device->name(), t, n), device_(std::move(device)) {
+  known_.close();
   hcq::Device::FileBlock block =
       device_->hcq().file_block(std::move(range.file), range.offset, size_bytes(), range.unchanged);
   span_ = device_->hcq().allocator().adopt(block.block, 0, size_bytes(), std::move(block.release));
@@ -211,6 +214,7 @@ Origin Buffer::origin() {
 
 void Buffer::written_from(const Origin& origin) {
   Buffer& r = base_ ? *base_ : *this;
+  r.known_.forget();
   if (!origin && !r.has_origin_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(r.mutex_);
   const bool whole = size_bytes() >= r.size_bytes();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/known_integers.h"
 #include "engine/outcome.h"
 #include "graph/uop.h"
 
@@ -90,6 +91,9 @@ class Buffer : public graph::Storage {
   // Memory of a mapped file: read-only, and whoever wants to write gets a copy.
   bool mapped() const { return bool(root().mapped_); }
 
+  // Of all of root()'s elements; forgotten by every write that this class is told of.
+  KnownIntegers& known_integers() { return root().known_; }
+
   // Blocking copies from and to host memory of size_bytes(), ordered after everything submitted
   // that touches the buffer. No allocation where the memory has a host pointer. copyout throws
   // what verify() does.
@@ -140,6 +144,7 @@ class Buffer : public graph::Storage {
   Origin origin_;                        // under mutex_
   uint64_t written_until_ = UINT64_MAX;  // the same
   std::atomic<bool> has_origin_{false};
+  KnownIntegers known_;
 };
 
 // Reads what was not read yet, of all of them together: whoever is about to use them. Waits where

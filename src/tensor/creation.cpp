@@ -99,6 +99,8 @@ Tensor Tensor::full_like(Number v) const { return full(sizes(), v, {dtype(), dev
 Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOptions& o) {
   Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
   b->copyin(data);
+  if (is_int(o.dtype) && b->count > 0)
+    b->known_integers().learn(engine::extremes_of(o.dtype, data, b->count));
   return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
 }
 

@@ -122,7 +122,7 @@ Tensor put_at_places(const detail::Indexed& r, const Tensor& value) {
   const Tensor place = p.linear.reshape({1, p.count}), at = counter(p.extent, 0, 2, x.device());
   const Tensor last =
       Tensor::where(place == at, counter(p.count, 1, 2, x.device()), -1).max({1});  // (extent)
-  const Tensor put = given.reshape({p.before, p.count, p.after}).index_select(1, last);
+  const Tensor put = detail::rows_at(given.reshape({p.before, p.count, p.after}), 1, last);
   const Tensor old = x.reshape({p.before, p.extent, p.after});
   const Tensor out =
       Tensor::where((last >= 0).reshape({1, p.extent, 1}), put, old).reshape(x.sizes());
@@ -217,11 +217,11 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given)
   const Tensor value = given.cast(dtype());
   const int64_t consumed = detail::consumed_axes(indices);
   if (const std::optional<OneMask> m = one_mask(*this, indices, consumed)) {
-    const Tensor region = detail::apply_basic(*this, m->others).x;
+    const Tensor region = detail::apply_basic("index_put", *this, m->others).x;
     if (const std::optional<Tensor> put = put_under_mask(region, *m, value))
       return m->others.size() == size_t(m->mask.dim()) ? *put : index_put(m->others, *put);
   }
-  const detail::Indexed r = detail::apply_basic(*this, indices);
+  const detail::Indexed r = detail::apply_basic("index_put", *this, indices);
   const std::vector<Part> parts = parts_of(*this, indices, consumed);
   if (r.x.numel() == 0) {
     if (r.at.empty()) fitted(value, r.x.sizes());

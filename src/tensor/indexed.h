@@ -17,7 +17,7 @@ struct Indexed {
   std::vector<Tensor> at;  // integer tensors and the axes they stand on
   Axes axes;
 };
-Indexed apply_basic(const Tensor& source, const std::vector<Index>& indices);
+Indexed apply_basic(const char* what, const Tensor& source, const std::vector<Index>& indices);
 
 // The order of axes in which indexed ones are neighbours, from `first` on: as they are if they
 // were, else in front.
@@ -35,6 +35,9 @@ struct Places {
   Sizes sizes;                         // of what is picked
 };
 Places places_of(const Tensor& x, const std::vector<Tensor>& at, int64_t first);
+
+// Rows of one axis; what is outside of it picks zeros.
+Tensor rows_at(const Tensor& x, int64_t d, const Tensor& index);
 
 // ShapeError unless the mask has the extents of the axes from `d` on.
 void require_mask(const char* what, const Tensor& x, int64_t d, const Tensor& mask);

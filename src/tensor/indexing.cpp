@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
+#include "tensor/positions.h"
 
 namespace tuff {
 
@@ -119,15 +120,16 @@ int64_t detail::consumed_axes(const std::vector<Index>& indices) {
 namespace {
 
 // Axes from `d` on of what is indexed: one per integer tensor, those of a mask in its place.
-void add_index_tensor(const Tensor& at, int64_t& d, detail::Indexed& r) {
-  detail::require_same_device("index", r.x, at);
+void add_index_tensor(const char* what, const Tensor& at, int64_t& d, detail::Indexed& r) {
+  detail::require_same_device(what, r.x, at);
   if (at.dtype() != DType::Bool) {
-    detail::require_integers("index", at);
+    detail::require_integers(what, at);
+    detail::require_inside(detail::on_axis(what, r.x.size(d), true), at);
     r.at.push_back(at);
     r.axes.push_back(d++);
     return;
   }
-  detail::require_mask("index", r.x, d, at);
+  detail::require_mask(what, r.x, d, at);
   const Tensor positions = at.nonzero();
   for (int64_t i = 0; i < at.dim(); i++) {
     r.at.push_back(positions.select(1, i));
@@ -137,7 +139,8 @@ void add_index_tensor(const Tensor& at, int64_t& d, detail::Indexed& r) {
 
 }  // namespace
 
-detail::Indexed detail::apply_basic(const Tensor& source, const std::vector<Index>& indices) {
+detail::Indexed detail::apply_basic(const char* what, const Tensor& source,
+                                    const std::vector<Index>& indices) {
   const int64_t consumed = consumed_axes(indices);
   if (consumed > source.dim())
     fail<ShapeError>("index: {} indices for a tensor {} of {} axes", consumed, text(source.sizes()),
@@ -158,7 +161,7 @@ detail::Indexed detail::apply_basic(const Tensor& source, const std::vector<Inde
     } else if (std::holds_alternative<indexing::EllipsisType>(v)) {
       d += source.dim() - consumed;
     } else {
-      add_index_tensor(std::get<Tensor>(v), d, r);
+      add_index_tensor(what, std::get<Tensor>(v), d, r);
     }
   }
   return r;
@@ -181,7 +184,7 @@ detail::Neighbours detail::side_by_side(const Indexed& r) {
 }
 
 Tensor Tensor::index(const std::vector<Index>& indices) const {
-  const detail::Indexed r = detail::apply_basic(*this, indices);
+  const detail::Indexed r = detail::apply_basic("index", *this, indices);
   if (r.at.empty()) return r.x;
   const detail::Neighbours n = detail::side_by_side(r);
   return picked(std::ranges::is_sorted(n.order) ? r.x : r.x.permute(n.order), r.at, n.first);
@@ -190,6 +193,7 @@ Tensor Tensor::index(const std::vector<Index>& indices) const {
 Tensor Tensor::take(const Tensor& index) const {
   detail::require_integers("take", index);
   detail::require_same_device("take", *this, index);
+  detail::require_inside(detail::on_axis("take", numel(), true), index);
   return picked(reshape({numel()}), {index}, 0);
 }
 
@@ -199,16 +203,22 @@ Tensor Tensor::index_select(int64_t d, const Tensor& index) const {
   detail::require_same_device("index_select", *this, index);
   if (index.dim() > 1)
     fail<ShapeError>("index_select: index {} has more than one axis", text(index.sizes()));
+  detail::require_inside(detail::on_axis("index_select", size(d)), index);
+  return detail::rows_at(*this, d, index);
+}
+
+Tensor detail::rows_at(const Tensor& x, int64_t d, const Tensor& index) {
   const Tensor at = index.reshape({index.numel()});
-  Sizes along(size_t(dim() + 1), 1);
+  Sizes along(size_t(x.dim() + 1), 1);
   along[size_t(d)] = index.numel();
-  along[size_t(d) + 1] = size(d);
-  return detail::pick(hits(at, size(d)).reshape(along), unsqueeze(d), {d + 1});
+  along[size_t(d) + 1] = x.size(d);
+  return pick(hits(at, x.size(d)).reshape(along), x.unsqueeze(d), {d + 1});
 }
 
 Tensor Tensor::one_hot(int64_t classes) const {
   detail::require_integers("one_hot", *this);
   if (classes < 1) fail<InvalidArgument>("one_hot: {} classes", classes);
+  detail::require_inside({"one_hot", 0, classes, "class"}, *this);
   return hits(*this, classes).cast(DType::I32);
 }
 
@@ -226,6 +236,7 @@ Tensor Tensor::gather(int64_t d, const Tensor& index) const {
                        text(sizes()), i);
     parts.emplace_back(0, i == d ? size(i) : index.size(i));
   }
+  detail::require_inside(detail::on_axis("gather", size(d)), index);
   // (..., index axis, ..., source axis): the source axis is chosen by comparison and summed away.
   const Tensor moved = shrink(parts).unsqueeze(-1).transpose(d, -1);
   return detail::pick(hits(index, size(d)), moved, {-1});
@@ -236,6 +247,7 @@ Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
     fail<ShapeError>("embedding: weight {} must have 2 axes", text(weight.sizes()));
   detail::require_integers("embedding", index);
   detail::require_same_device("embedding", weight, index);
+  detail::require_inside(detail::on_axis("embedding", weight.size(0)), index);
   const Tensor hit = hits(index, weight.size(0));        // (..., V)
   return detail::pick(hit.unsqueeze(-1), weight, {-2});  // (..., V, C) -> (..., C)
 }

@@ -9,6 +9,7 @@
 #include "graph/walk.h"
 #include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
+#include "tensor/positions.h"
 
 TUFF_DECLARE_REPLAY_SECTION(tensor);
 
@@ -89,6 +90,12 @@ bool varies(const TensorImpl& t, const engine::CapturedBytes& bytes) {
   });
 }
 
+// What the function asked of positions in an argument, or (-1) in memory of outside.
+struct PositionRule {
+  detail::PositionRules::Rule rule;
+  int32_t argument = -1;
+};
+
 }  // namespace
 
 void detail::refuse_left_behind() {
@@ -114,19 +121,25 @@ struct Jit::State {
   hcq::Footprint footprint;  // of what a replay reads here
   bool running = false;      // the function
   uint64_t call_id = 0;      // of the function, the last time
+  std::vector<PositionRule> rules;
+  std::vector<detail::PositionRules::Computed> computed;  // these are the last of `outputs`
+  std::vector<Tensor> results;                            // the others, where there are such
 
-  std::vector<Tensor> run(const std::vector<Tensor>& given) {
+  std::vector<Tensor> run(const std::vector<Tensor>& given,
+                          const detail::PositionRules* positions = nullptr) {
     const FunctionCall here(running);
     call_id = detail::function_call;
-    std::vector<Tensor> results = function(given);
+    std::vector<Tensor> made = function(given);
+    if (positions)
+      for (const auto& c : positions->computed()) made.push_back(c.index);
     // Assignments the function made but did not realize belong to the step all the same.
     std::vector<Tensor> all = detail::pending_assigns();
-    for (const Tensor& r : results) {
+    for (const Tensor& r : made) {
       if (!r.defined()) fail<InvalidArgument>("Jit: the function returned an undefined tensor");
       all.push_back(r);
     }
     Tensor::realize(all);
-    return results;
+    return made;
   }
 
   void take_inputs(const std::vector<Tensor>& given) {
@@ -171,8 +184,12 @@ struct Jit::State {
     take_inputs(given);
     const std::vector<Tensor> arguments = symbolic_arguments(given);
     const detail::BoundVariables bound(dynamic.by_name());
+    const detail::PositionRules positions;
     engine::Capture recorder;
-    outputs = run(arguments);
+    outputs = run(arguments, &positions);
+    computed = positions.computed();
+    for (auto& c : computed) c.index = Tensor();
+    keep_rules(positions, arguments.size(), recorder.bytes());
     stored.clear();  // of a capture that failed
     for (size_t i = 0; i < outputs.size(); i++)
       stored.push_back(output(i, arguments, recorder.bytes()));
@@ -181,6 +198,41 @@ struct Jit::State {
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
     show_results(given);
     foresee_replays(given);
+    require_known_positions();
+    require_computed_positions();
+  }
+
+  // Of memory that the function fills the host knows nothing.
+  void keep_rules(const detail::PositionRules& asked, size_t arguments,
+                  const engine::CapturedBytes& bytes) {
+    rules.clear();
+    for (const detail::PositionRules::Rule& r : asked.rules()) {
+      const Ref<engine::Buffer> memory = detail::buffer_of(graph::UOp(r.buffer));
+      const auto end = inputs.begin() + std::ptrdiff_t(arguments);
+      const auto at = std::find(inputs.begin(), end, memory);
+      const auto is_same = [&](const PositionRule& o) {
+        return o.rule.value == r.value && o.rule.allowed == r.allowed;
+      };
+      if (std::ranges::any_of(rules, is_same)) continue;
+      if (at != end)
+        rules.push_back({r, int32_t(at - inputs.begin())});
+      else if (bytes.was_there_before(*memory) &&
+               engine::input_slot(*memory, std::span(inputs).first(arguments)) < 0)
+        rules.push_back({r, -1});
+    }
+  }
+
+  void require_known_positions() const {
+    for (const PositionRule& r : rules)
+      detail::require_known_inside(
+          r.rule, r.argument >= 0 ? inputs[size_t(r.argument)] : Ref<engine::Buffer>());
+  }
+
+  [[gnu::noinline]] void require_computed_positions() {
+    const size_t visible = outputs.size() - computed.size();
+    for (size_t i = 0; i < computed.size(); i++)
+      detail::require_computed_inside(computed[i].allowed, outputs[visible + i]);
+    if (!computed.empty()) results.assign(outputs.begin(), outputs.begin() + ptrdiff_t(visible));
   }
 
   void foresee_replays(const std::vector<Tensor>& given) {
@@ -189,6 +241,7 @@ struct Jit::State {
     footprint.add(detail::Building::shared_state(), 1);
     footprint.add(shapes);
     footprint.add(inputs);
+    footprint.add(rules);
     footprint.add(outputs);
     footprint.add(stored);
     for (const Tensor& t : given) foresee(t);
@@ -351,8 +404,11 @@ struct Jit::State {
       replace_held_outputs();
       show_results(given);
     }
+    if (!rules.empty()) require_known_positions();
     graph->replay(inputs, dynamic.values());
     replays++;
+    if (!computed.empty()) [[unlikely]]
+      require_computed_positions();
   }
 };
 
@@ -380,7 +436,7 @@ const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
     }
   }
   s.calls++;
-  return s.outputs;
+  return s.computed.empty() ? s.outputs : s.results;
 }
 
 bool Jit::captured() const { return state_->graph != nullptr; }

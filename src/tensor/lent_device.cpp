@@ -33,6 +33,7 @@ Realized realized_on(std::string_view kind, std::string_view what, const Tensor&
   t.realize();
   const Ref<engine::Buffer> buffer = buffer_of(t);
   buffer->on().hcq().require_open();
+  buffer->known_integers().close();
   buffer->span();  // last_use() comes after what is read into it
   return {buffer->shared_device(), buffer};
 }

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/positions.h"
 
 namespace tuff {
 
@@ -85,6 +86,7 @@ Tensor Tensor::cross_entropy(const Tensor& target, const Tensor& weight, int64_t
     fail<InvalidArgument>("cross_entropy: target is {}, not integer", name(target.dtype()));
   if (classes == 0) fail<ShapeError>("cross_entropy: logits {} have no classes", text(sizes()));
   require_class_weight(weight, *this, classes);
+  if (!soft) detail::require_inside({"cross_entropy", 0, classes, "class", ignore_index}, target);
   return computed_wide(*this, [&](const Tensor& x) {
     Sizes along(size_t(dim()), 1);
     along[size_t(axis)] = classes;

@@ -10,6 +10,7 @@
 #include "engine/realize/linear.h"
 #include "graph/walk.h"
 #include "tensor/impl.h"
+#include "tensor/positions.h"
 
 namespace tuff {
 
@@ -72,6 +73,12 @@ UOp sink_of(const TensorImpl& t) {
                ? t.uop
                : graph::make(Op::Contiguous, t.uop->dtype, {t.uop});
   return graph::make(Op::Contiguous, t.uop->dtype, {t.uop}, graph::Placement{{t.device}});
+}
+
+// Memory of an assignment may have been more than the tensor.
+void tell_known(engine::Buffer& b, const std::optional<engine::Extremes>& known) {
+  if (known && b.dtype == b.root().dtype && b.count == b.root().count)
+    b.known_integers().learn(*known);
 }
 
 // One realization: what is to be computed is chosen while nobody builds, and memory takes its place
@@ -146,11 +153,15 @@ void Realization::run() {
   }
   // An old version that somebody reads from now on would not be kept.
   if (assigned.empty()) alone_.reset();
+  std::vector<std::optional<engine::Extremes>> known;
+  for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
   const std::vector<Ref<engine::Buffer>> buffers =
       engine::realize(sinks, detail::bound_variables());
   graph::UOpMap<UOp> map;
-  for (size_t i = 0; i < buffers.size(); i++)
+  for (size_t i = 0; i < buffers.size(); i++) {
     map.emplace(roots_[i], graph::reshape(graph::buffer(buffers[i]), roots_[i]->shape));
+    tell_known(*buffers[i], known[i]);
+  }
   if (!alone_) alone_.emplace();
   substitute_everywhere(map);
   if (!states_.empty()) detail::generators_realized();
@@ -321,6 +332,7 @@ void* Tensor::data_ptr() const {
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
                           device());
   const Ref<engine::Buffer> b = detail::memory_of(*this);
+  b->known_integers().close();
   std::byte* const at = b->span().host();
   on.queue().wait(b->last_use());
   b->verify();
@@ -349,7 +361,10 @@ void Tensor::copy_from(const void* src, size_t size) {
     realization.add_old_versions([&](const graph::Node* n) { return n == target; }, impl());
     realization.run();
   }
-  detail::buffer_of(*this)->copyin(src);
+  const Ref<engine::Buffer> b = detail::buffer_of(*this);
+  b->copyin(src);
+  if (is_int(dtype()) && b->count > 0 && b->count == b->root().count)
+    b->known_integers().learn(engine::extremes_of(dtype(), src, b->count));
 }
 
 double Tensor::item() const {

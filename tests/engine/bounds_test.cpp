@@ -2,6 +2,7 @@
 // what follows goes on; kernels that stay inside are what they were.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
 #include <tuff/jit.h>
@@ -166,6 +167,53 @@ TEST_P(Bounds, TensorsAreAsEverAndReplaysAreChecked) {
     EXPECT_EQ(value, first);
   }
   EXPECT_TRUE(step.captured());
+}
+
+std::string index_error(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const IndexError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_P(Bounds, PositionsThatDevicesComputeAreNamed) {
+  const TensorOptions on{.device = device()};
+  const Tensor x = Tensor::arange(0, 12.0, 1, on).reshape({4, 3});
+  const auto computed = [&](const std::vector<float>& v) {
+    return Tensor::from(v, {int64_t(v.size())}, on).cast(DType::I32);
+  };
+  EXPECT_EQ(index_error([&] { Tensor::embedding(x, computed({0, 3})); }), "");
+  EXPECT_EQ(index_error([&] { Tensor::embedding(x, computed({0, 4})); }),
+            "embedding: index 4 at (1,) is outside 0..3");
+  EXPECT_EQ(index_error([&] { x.index({computed({-4, -5})}); }),
+            "index: index -5 at (1,) is outside -4..3");
+  EXPECT_EQ(index_error([&] { x.index_put({computed({7})}, 1); }),
+            "index_put: index 7 at (0,) is outside -4..3");
+  EXPECT_EQ(index_error([&] { x.index_put({computed({3})}, 1).realize(); }), "");
+  EXPECT_EQ(index_error([&] { x.cross_entropy(computed({0, -100, 2, 1})); }), "");
+  EXPECT_EQ(index_error([&] { x.cross_entropy(computed({0, -100, 3, 1})); }),
+            "cross_entropy: class 3 at (2,) is outside 0..2 and is not ignore_index -100");
+}
+
+TEST_P(Bounds, ReplaysCheckPositionsThatTheyCompute) {
+  const TensorOptions on{.device = device()};
+  const Tensor x = Tensor::arange(0, 12.0, 1, on).reshape({4, 3});
+  Jit step([&](const std::vector<Tensor>& in) {
+    const Tensor rows = Tensor::embedding(x, in[0].cast(DType::I32));
+    return std::vector<Tensor>{rows.sum(), rows.max()};
+  });
+  const auto largest = [&](std::vector<float> at) {
+    const std::vector<Tensor>& results = step({Tensor::from(at, {2}, on)});
+    EXPECT_EQ(results.size(), 2u);
+    return results[1].item();
+  };
+  for (int i = 0; i < 4; i++) EXPECT_EQ(largest({0, 1}), 5);
+  ASSERT_TRUE(step.captured());
+  EXPECT_EQ(index_error([&] { largest({1, -1}); }), "embedding: index -1 at (1,) is outside 0..3");
+  EXPECT_EQ(index_error([&] { largest({4, 1}); }), "embedding: index 4 at (0,) is outside 0..3");
+  EXPECT_EQ(largest({3, 1}), 11);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Bounds, ::testing::ValuesIn(test::devices()),

@@ -88,18 +88,6 @@ TEST_P(Creation, InitializationsHaveTheirSpread) {
   EXPECT_GE(g.low, -std::sqrt(3.0) * glorot - 1e-6);
 }
 
-TEST_P(Creation, IndicesOutsideAnAxisPickZeros) {
-  const Tensor x = Tensor::from({1, 2, 3}, {3}, on());
-  const Tensor at = Tensor::from(Ints{5, -1, -4, 2}, {4}, on());
-  EXPECT_EQ(x.index({at}).to_vector<float>(), (Floats{0, 3, 0, 3}));
-  EXPECT_EQ(x.take(at).to_vector<float>(), (Floats{0, 3, 0, 3}));
-  EXPECT_EQ(x.gather(0, at).to_vector<float>(), (Floats{0, 0, 0, 3}));
-  const Tensor m = x.unsqueeze(0).expand({2, 3}).contiguous();
-  const Tensor row = Tensor::from(Ints{0, 2}, {2}, on()),
-               column = Tensor::from(Ints{3, 1}, {2}, on());
-  EXPECT_EQ(m.index({row, column}).to_vector<float>(), (Floats{0, 0}));
-}
-
 // A gradient adds up where an element was picked twice.
 TEST_P(Creation, GradientsOfRepeatedIndicesAddUp) {
   Tensor x = Tensor::from({1, 2, 3}, {3}, on()).set_requires_grad();

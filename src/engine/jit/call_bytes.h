@@ -49,6 +49,7 @@ class CapturedBytes {
   // A call has written all of b, and none has read any of its memory that was not written yet: that
   // may be other memory at each replay.
   bool made_anew(const Buffer& b) const { return written_.holds(b) && !found_.overlaps(b.root()); }
+  bool written(const Buffer& b) const { return written_.overlaps(b); }
   // By any call so far.
   bool touched(const Buffer& b) const { return written_.overlaps(b) || found_.overlaps(b); }
 

@@ -205,6 +205,20 @@ struct CapturedGraph::State {
       });
   }
 
+  static void require_written(Buffer& b, size_t input) {
+    if (b.read_only()) [[unlikely]]
+      refuse_read_only(input);
+    b.known_integers().forget();
+  }
+
+  // Replays write it at any time.
+  static void close_written(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs) {
+    for (const BoundCall& c : calls)
+      each_buffer(c, [&](const Ref<Buffer>& b, bool, bool written) {
+        if (written && input_slot(*b, inputs) < 0) b->known_integers().close();
+      });
+  }
+
   [[gnu::noinline]] static void refuse_read_only(size_t input) {
     fail<InvalidArgument>(
         "replay: the memory of input {} is read-only, and the captured function writes it: give "
@@ -442,6 +456,7 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
     st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
   st.options = options;
+  State::close_written(calls, inputs);
   TexelInputs texels(std::move(calls), inputs);
   st.record(texels);
   if (texels.uses_any_where_it_is()) st.texels = std::move(texels);
@@ -466,8 +481,7 @@ void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const 
   if (st.texels.note_moved(inputs)) st.record(st.texels);
   const ProfiledScope scope("replay");
   for (const size_t i : st.written_inputs)
-    if (inputs[i]->read_only()) [[unlikely]]
-      State::refuse_read_only(i);
+    State::require_written(*inputs[i], i);
   for (size_t i = 0; i < inputs.size(); i++) {
     st.addresses[i] = inputs[i]->span().address();
     st.sizes[i] = inputs[i]->size_bytes();

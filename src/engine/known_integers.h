@@ -1,0 +1,64 @@
+// What the host knows of the integers in memory that it filled: enough to tell whether positions
+// lie inside an axis without waiting for the device. Part of a Buffer, which forgets it with every
+// other write. Called by buffer, capture and tensor. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <tuff/dtype.h>
+
+namespace tuff::engine {
+
+// The values next to the extremes are those that remain where one value does not count.
+struct Extremes {
+  int64_t least, second_least, second_greatest, greatest;
+  bool attained = true;  // false: of more values than those meant
+
+  bool inside(int64_t low, int64_t high, std::optional<int64_t> ignored) const;
+};
+// Of at least one value; those of U64 beyond int64's count as its largest.
+Extremes extremes_of(DType t, const void* values, int64_t count);
+
+class KnownIntegers {
+ public:
+  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+
+  void learn(const Extremes& extremes);
+  // Somebody wrote the memory.
+  void forget() {
+    if (known_.load(std::memory_order_acquire)) [[unlikely]]
+      clear();
+  }
+  // Somebody may write it whenever he likes: nothing is learnt any more.
+  void close();
+  std::optional<Extremes> extremes() const;
+  // The contents, read by `read` at most once as long as nothing is forgotten; null where nothing
+  // is known.
+  template <class Read>
+  Bytes contents(Read&& read) {
+    if (Bytes had = kept()) return had;
+    const std::optional<uint64_t> of = version();
+    return of ? keep(*of, std::make_shared<const std::vector<std::byte>>(read())) : nullptr;
+  }
+
+ private:
+  void clear();
+  Bytes kept() const;
+  std::optional<uint64_t> version() const;
+  Bytes keep(uint64_t version, Bytes bytes);
+
+  std::atomic<bool> known_{false};
+  mutable std::mutex mutex_;
+  bool closed_ = false;
+  uint64_t version_ = 0;  // of what is known
+  Extremes extremes_{};
+  Bytes bytes_;
+};
+
+}  // namespace tuff::engine
