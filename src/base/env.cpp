@@ -1,19 +1,25 @@
 #include "base/env.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/os_environment.h"
 
 namespace tuff {
 namespace {
 
 constexpr EnvRow kRows[] = {
-#define TUFF_ENV(name, kind, default_value, prose) {#name, EnvKind::kind, default_value, prose},
+#define TUFF_ENV(name, kind, default_value, allowed, prose) \
+  {#name, EnvKind::kind, default_value, allowed, prose},
 #include "base/env.def"
 #undef TUFF_ENV
 };
@@ -36,10 +42,82 @@ struct Values {
       if (text[i].empty()) text[i] = kRows[i].default_value;
     }
   }
+
+  std::string read(Env v) {
+    std::lock_guard lock(mutex);
+    return text[size_t(v)];
+  }
 };
 Values& values() {
   static Values v;
   return v;
+}
+
+std::optional<int64_t> whole_integer(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// An integer that the row allows.
+std::optional<int64_t> integer_of(const EnvRow& row, const std::string& text) {
+  const std::optional<int64_t> value = whole_integer(text);
+  const std::string_view allowed = row.allowed;
+  if (!value || allowed.empty()) return value;
+  const size_t dots = allowed.find("..");
+  const bool fits = *value >= whole_integer(allowed.substr(0, dots)).value() &&
+                    *value <= whole_integer(allowed.substr(dots + 2)).value();
+  return fits ? value : std::nullopt;
+}
+
+std::optional<bool> flag_of(std::string_view text) {
+  if (text == "1" || text == "true" || text == "on") return true;
+  if (text == "0" || text == "false" || text == "off") return false;
+  return std::nullopt;
+}
+
+std::vector<std::string> choices_of(const EnvRow& row) {
+  std::vector<std::string> out;
+  std::istringstream words(row.allowed);
+  for (std::string word; std::getline(words, word, '|');) out.push_back(word);
+  return out;
+}
+
+bool is_choice(const EnvRow& row, const std::string& text) {
+  const std::vector<std::string> all = choices_of(row);
+  return text == row.default_value || std::ranges::find(all, text) != all.end();
+}
+
+bool allows(const EnvRow& row, const std::string& text) {
+  switch (row.kind) {
+    case EnvKind::Flag: return flag_of(text).has_value();
+    case EnvKind::Int: return integer_of(row, text).has_value();
+    case EnvKind::Choice: return is_choice(row, text);
+    case EnvKind::Text: break;
+  }
+  return true;
+}
+
+[[noreturn]] void refuse(const EnvRow& row, const std::string& text) {
+  constexpr size_t kShown = 100;
+  const bool has_default = *row.default_value != 0;
+  fail<InvalidArgument>("{}='{}{}' is not {}; {}", row.name, text.substr(0, kShown),
+                        text.size() > kShown ? "..." : "", env_allowed(row),
+                        has_default ? fmt::format("the default is {}", row.default_value)
+                                    : "unset it for the default");
+}
+
+void warn_of_unknown_names() {
+  std::vector<std::string> known;
+  for (const EnvRow& row : kRows) known.emplace_back(row.name);
+  for (const std::string& name : os::variables_named("TUFF_")) {
+    // The tests' own variables, and not tuff's.
+    if (name.starts_with("TUFF_TEST_") || name == "TUFF_UPDATE_GOLDENS") continue;
+    if (std::ranges::find(known, name) == known.end())
+      log_warn("there is no variable {}{} (`tuff docs env` lists them)", name,
+               did_you_mean(name, known));
+  }
 }
 
 std::string exchange_text(Env v, std::string text) {
@@ -55,29 +133,60 @@ std::string exchange_text(Env v, std::string text) {
 
 std::span<const EnvRow> env_rows() { return kRows; }
 
+std::string env_allowed(const EnvRow& row) {
+  switch (row.kind) {
+    case EnvKind::Flag: return "0, 1, true, false, on or off";
+    case EnvKind::Int: {
+      const std::string_view allowed = row.allowed;
+      if (allowed.empty()) return "a 64-bit decimal integer";
+      const size_t dots = allowed.find("..");
+      return fmt::format("an integer from {} to {}", allowed.substr(0, dots),
+                         allowed.substr(dots + 2));
+    }
+    case EnvKind::Choice: {
+      const std::vector<std::string> all = choices_of(row);
+      std::string out;
+      for (const std::string& word : all)
+        out += (out.empty() ? "" : &word == &all.back() ? " or " : ", ") + word;
+      return out;
+    }
+    case EnvKind::Text: break;
+  }
+  return {};
+}
+
+void check_environment() {
+  static std::atomic<bool> checked{false}, warned{false};
+  if (checked.load(std::memory_order_acquire)) return;
+  if (!warned.exchange(true)) warn_of_unknown_names();
+  for (size_t i = 0; i < kCount; ++i) {
+    const std::string text = values().read(Env(i));
+    if (!allows(kRows[i], text)) refuse(kRows[i], text);
+  }
+  checked.store(true, std::memory_order_release);
+}
+
 std::string env_text(Env v) {
-  row_of(v);
-  Values& all = values();
-  std::lock_guard lock(all.mutex);
-  return all.text[size_t(v)];
+  const EnvRow& row = row_of(v);
+  std::string text = values().read(v);
+  if (row.kind == EnvKind::Choice && !is_choice(row, text)) refuse(row, text);
+  return text;
 }
 
 int64_t env_int(Env v) {
+  const EnvRow& row = row_of(v);
   const std::string text = env_text(v);
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail<InvalidArgument>("{}='{}' is no 64-bit decimal integer; unset it for the default '{}'",
-                          row_of(v).name, text, row_of(v).default_value);
-  return value;
+  const std::optional<int64_t> value = integer_of(row, text);
+  if (!value) refuse(row, text);
+  return *value;
 }
 
 bool env_flag(Env v) {
+  const EnvRow& row = row_of(v);
   const std::string text = env_text(v);
-  if (text == "1" || text == "true" || text == "on") return true;
-  if (text == "0" || text == "false" || text == "off") return false;
-  fail<InvalidArgument>("{}='{}' is no flag; say 0, 1, true, false, on or off", row_of(v).name,
-                        text);
+  const std::optional<bool> value = flag_of(text);
+  if (!value) refuse(row, text);
+  return *value;
 }
 
 std::vector<std::string> env_names(Env v) {

@@ -1,5 +1,6 @@
 // Environment variables, all declared in env.def. Called by every room; nobody else calls getenv.
-// Values are read once at first use; tests scope changes with EnvOverride.
+// Values are read once at first use; tests scope changes with EnvOverride. A value that is not
+// allowed is InvalidArgument, wherever it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +11,29 @@
 namespace tuff {
 
 enum class Env : uint8_t {
-#define TUFF_ENV(name, kind, default_value, prose) name,
+#define TUFF_ENV(name, kind, default_value, allowed, prose) name,
 #include "base/env.def"
 #undef TUFF_ENV
 };
 
-enum class EnvKind : uint8_t { Flag, Int, Text };
+enum class EnvKind : uint8_t { Flag, Int, Choice, Text };
 struct EnvRow {
   const char* name;
   EnvKind kind;
   const char* default_value;
+  const char* allowed;
   const char* prose;
 };
 std::span<const EnvRow> env_rows();
+std::string env_allowed(const EnvRow& row);  // in words; empty for Text
+
+// Of all variables, those too that this run does not use; and warns, once per process, of variables
+// named TUFF_... that there are not. Whoever opens a device calls it, so that nothing is begun.
+void check_environment();
 
 std::string env_text(Env v);
-int64_t env_int(Env v);  // InvalidArgument naming variable and value if it is no integer
-bool env_flag(Env v);    // 0/1/true/false/on/off; InvalidArgument otherwise
+int64_t env_int(Env v);
+bool env_flag(Env v);  // 0/1/true/false/on/off
 
 std::vector<std::string> env_names(Env v);  // what commas divide
 

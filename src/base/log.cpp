@@ -1,9 +1,12 @@
 #include "base/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <iterator>
 #include <string_view>
+
+#include <tuff/error.h>
 
 namespace tuff {
 namespace {
@@ -16,15 +19,18 @@ void write_line(std::string line) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-LogLevel parse_log_level() {
+// Logging is never a reason to fail: check_environment() has said what is wrong.
+LogLevel parse_log_level() try {
   const std::string text = env_text(Env::TUFF_LOG);
-  for (size_t i = 0; i < std::size(kLevels); ++i)
-    if (text == kLevels[i]) return LogLevel(i);
-  write_line(
-      fmt::format("[tuff warn] TUFF_LOG='{}' is no level; using warn (trace, debug, info, "
-                  "warn, error or off)",
-                  text));
-  return LogLevel::Warn;  // logging is never a reason to fail
+  return LogLevel(std::ranges::find(kLevels, text) - std::begin(kLevels));
+} catch (const InvalidArgument&) {
+  return LogLevel::Warn;
+}
+
+int parse_debug_level() try {
+  return int(env_int(Env::TUFF_DEBUG));
+} catch (const InvalidArgument&) {
+  return 0;
 }
 
 // A value parsed from the environment, parsed again when an override changed the environment.
@@ -51,7 +57,7 @@ void log_line(LogLevel level, const std::string& text) {
 
 int debug_level() {
   static std::atomic<uint64_t> slot{0};
-  return cached(slot, [] { return int(env_int(Env::TUFF_DEBUG)); });
+  return cached(slot, parse_debug_level);
 }
 
 void debug_line(const std::string& text) { write_line(text); }

@@ -248,8 +248,6 @@ Transfers::Backend chosen_backend(std::string& why) {
     why = "TUFF_IO=threads";
     return Transfers::Backend::Threads;
   }
-  if (!asked.empty() && asked != "uring")
-    fail<InvalidArgument>("TUFF_IO='{}': say uring or threads", asked);
   if (make_uring(why)) return Transfers::Backend::Uring;
   if (!asked.empty()) fail<Unsupported>("TUFF_IO=uring: {}", why);
   return Transfers::Backend::Threads;

@@ -1,11 +1,15 @@
 #include "cli/application.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <optional>
 
+#include <fmt/ranges.h>
+
 #include "base/check.h"
 #include "base/env.h"
+#include "base/nearest.h"
 #include "base/os.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -15,6 +19,38 @@
 namespace tuff::cli {
 namespace {
 
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* o : command.get_options()) {
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// A word that `command` has no use for: an option or command that there is not, or one too many.
+std::string unknown_word(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto is_option = [](const std::string& w) { return w.size() > 1 && w[0] == '-'; };
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option != words.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    return fmt::format("there is no option {}{}", name, did_you_mean(name, option_names(command)));
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* c : command.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(c->get_name());
+  if (commands.empty()) return fmt::format("\"{}\" is one argument too many", words[0]);
+  return fmt::format("there is no command \"{}\"; there are {}{}", words[0],
+                     fmt::join(commands, ", "), did_you_mean(words[0], commands));
+}
+
+// What CLI11 says of a word or a command that is missing does not name the word that is there.
+std::string usage_error(const CLI::App& command, const CLI::ParseError& e) {
+  const std::vector<std::string> words = command.remaining();
+  const bool about_words = dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr ||
+                           dynamic_cast<const CLI::RequiredError*>(&e) != nullptr;
+  return about_words && !words.empty() ? unknown_word(command, words) : e.what();
+}
+
 // The exit code of a finished command line (help, version, usage error), or none.
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   try {
@@ -23,13 +59,13 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    print_error(e.what());
     const CLI::App* at = &app;
     std::string command = "tuff";
     for (auto subs = at->get_subcommands(); !subs.empty(); subs = at->get_subcommands()) {
       at = subs[0];
       command += " " + at->get_name();
     }
+    print_error(usage_error(*at, e));
     fmt::print(stderr, "See '{} --help'.\n", command);
     return kExitUsage;
   }
@@ -123,7 +159,11 @@ int run_program(int argc, const char* const* argv) {
       "Ctrl-C");  // of the program alone: commands inherit what stands before them
   if (const std::optional<int> code = parse(app, argc, argv)) return flushed(*code);
   os::fail_writes_beyond_limits();
-  const int code = run_action([&] { return tuned.empty() ? chosen() : run_tuned(tuned, chosen); });
+  const bool reads_environment = !app.got_subcommand("docs");  // which says what is allowed
+  const int code = run_action([&] {
+    if (reads_environment) check_environment();
+    return tuned.empty() ? chosen() : run_tuned(tuned, chosen);
+  });
   engine::close_devices();
   return flushed(code);
 }

@@ -247,7 +247,7 @@ void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
         ->check(CLI::IsMember({"a", "b", "ab"}))
         ->type_name("WHICH");
   c->add_option("--seconds", b->options.seconds, "About how long each case is timed")
-      ->check(CLI::Range(0.0, 600.0))
+      ->check(between(0.0, 600.0))
       ->capture_default_str()
       ->type_name("S");
   c->add_flag("--json", b->json, "One JSON object per case instead of text");
@@ -325,7 +325,7 @@ void add_steps(CLI::App& bench, Action& chosen) {
                 "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
       ->type_name("NAME");
   c->add_option("--seconds", b->seconds, "About how long each model is timed")
-      ->check(CLI::Range(0.0, 600.0))
+      ->check(between(0.0, 600.0))
       ->capture_default_str()
       ->type_name("S");
   add_peer_options(*c, b->peer, false);

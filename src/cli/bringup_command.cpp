@@ -128,17 +128,18 @@ class Bringup {
   // Nothing is opened. The kind's first where a selector is no name of the list ("uuid=...").
   std::string find() {
     const std::string kind = o_.device.substr(0, o_.device.find(':'));
-    std::string reasons;
+    std::string reasons, names;
     const devices::Candidate* found = nullptr;
     const std::vector<devices::Candidate> all = engine::list_devices();
     for (const devices::Candidate& c : all) {
+      if (c.usable) names += (names.empty() ? "" : ", ") + c.name;
       if (!o_.device.empty() && c.name.substr(0, c.name.find(':')) != kind) continue;
       if (!c.usable)
         reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", c.name, c.reason);
       if (c.usable && (!found || c.name == o_.device)) found = &c;
     }
     if (found) return fmt::format("{}: {}", found->name, found->info.description);
-    fail<Unsupported>("{}", reasons.empty() ? fmt::format("no device \"{}\"", o_.device) : reasons);
+    fail<Unsupported>("{}", reasons.empty() ? fmt::format("there is no device \"{}\"; there are {}", o_.device, names) : reasons);
   }
 
   std::string open() {

@@ -236,7 +236,7 @@ void add_check_command(CLI::App& app, Action& chosen) {
   command->add_option("--jobs", o->jobs, "Child processes at a time; default: one per core")
       ->check(CLI::Range(1, 1024));
   command->add_option("--timeout", o->timeout_s, "Seconds after which a case hangs (default 60)")
-      ->check(CLI::PositiveNumber);
+      ->check(between(0.001, 1e6));
   command->add_option("--out", o->out, "Folder for the reproducers of failing cases")
       ->type_name("DIR");
   command->add_flag("--json", o->json, "One JSON object per case on standard output");

@@ -63,9 +63,10 @@ constexpr KindProse kKinds[] = {
 }  // namespace
 
 std::string docs_env() {
-  std::string out = "| Variable | Default | Meaning |\n|---|---|---|\n";
+  std::string out = "| Variable | Default | Allowed | Meaning |\n|---|---|---|---|\n";
   for (const EnvRow& row : env_rows()) {
-    out += fmt::format("| `{}` | {} | {} |\n", row.name, default_text(row), cell(row.prose));
+    out += fmt::format("| `{}` | {} | {} | {} |\n", row.name, default_text(row), env_allowed(row),
+                       cell(row.prose));
   }
   return out;
 }

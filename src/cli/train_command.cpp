@@ -127,7 +127,7 @@ void require_cache_folder() {
   try {
     os::make_directories(folder);
     os::require_writable(probe);
-  } catch (const Error&) {
+  } catch (const IoError&) {
     fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0",
                   folder);
   }

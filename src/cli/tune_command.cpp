@@ -209,7 +209,7 @@ void add_tune_command(CLI::App& app, Action& chosen) {
       ->capture_default_str()
       ->type_name("N");
   c->add_option("--seconds", o->beam.seconds, "About how long a kernel is searched")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(between(0.1, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   c->add_flag("--json", o->json, "One JSON object per line");

@@ -57,14 +57,10 @@ uint32_t scratch_bytes(const Target& t) {
 
 }  // namespace
 
-std::string why_no_c() {
-  return render::find_c_compiler() ? "" : "no C compiler: install clang, or name one with TUFF_CC";
-}
+std::string why_no_c() { return render::why_no_c_compiler(); }
 
 uint32_t cpu_thread_count() {
-  int64_t asked = env_int(Env::TUFF_THREADS);
-  if (asked < 0 || asked > 4096)
-    fail<InvalidArgument>("TUFF_THREADS={}: 0 (one per core) to 4096", asked);
+  const int64_t asked = env_int(Env::TUFF_THREADS);
   return asked > 0 ? static_cast<uint32_t>(asked) : os::core_count();
 }
 

@@ -33,16 +33,7 @@ std::unique_ptr<AmdIface> emulated_amd() {
   return iface;
 }
 
-std::vector<Candidate> probe_amd() {
-  try {
-    return amd_probe(amd_iface(emulated_amd));
-  } catch (const InvalidArgument& e) {
-    Candidate none;
-    none.name = "AMD";
-    none.reason = e.what();
-    return {none};
-  }
-}
+std::vector<Candidate> probe_amd() { return amd_probe(amd_iface(emulated_amd)); }
 
 std::unique_ptr<hcq::Device> open_amd(const std::string& selector) {
   return amd_open(amd_iface(emulated_amd), selector);

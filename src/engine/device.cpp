@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <map>
 
+#include <fmt/ranges.h>
+
 #include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/os.h"
 #include "engine/cache/program_cache.h"
 #include "engine/profile/profile.h"
@@ -60,13 +63,13 @@ std::string upper(std::string s) {
 }
 
 const devices::DeviceKind& kind_named(const std::string& kind, const std::string& asked) {
-  std::string known;
+  std::vector<std::string> known;
   for (const devices::DeviceKind& k : devices::device_kinds()) {
     if (kind == k.kind) return k;
-    known += (known.empty() ? "" : ", ") + std::string(k.kind);
+    known.emplace_back(k.kind);
   }
-  fail<InvalidArgument>("unknown device \"{}\": known kinds are {} (see `tuff devices`)", asked,
-                        known);
+  fail<InvalidArgument>("unknown device \"{}\": known kinds are {} (see `tuff devices`){}", asked,
+                        fmt::join(known, ", "), did_you_mean(kind, known));
 }
 
 std::string best_candidate() {
@@ -89,6 +92,16 @@ std::shared_ptr<Device> open(const std::string& asked) {
   TUFF_DEBUG_LINE(1, "opened {}: {} ({})", device->name(), device->hcq().info().description,
                   device->hcq().info().driver);
   return device;
+}
+
+// As open(), but a name that nobody has passed is said to be the variable's.
+std::shared_ptr<Device> open_default(const std::string& asked) {
+  try {
+    return open(asked);
+  } catch (const InvalidArgument& e) {
+    if (env_text(Env::TUFF_DEVICE) != asked) throw;
+    fail<InvalidArgument>("TUFF_DEVICE='{}': {}", asked, e.what());
+  }
 }
 
 }  // namespace
@@ -124,12 +137,13 @@ hcq::Signal* Device::read_signal() {
 
 std::shared_ptr<Device> Device::get(const std::string& name) {
   idle_before_exit.arm();
+  check_environment();
   const std::string asked = name.empty() ? default_device() : name;
   OpenDevices& d = open_devices();
   std::lock_guard lock(d.mutex);
   if (auto it = d.by_name.find(asked); it != d.by_name.end()) return it->second;
   if (auto it = d.canonical.find(asked); it != d.canonical.end()) return d.by_name.at(it->second);
-  std::shared_ptr<Device> device = open(asked);
+  std::shared_ptr<Device> device = name.empty() ? open_default(asked) : open(asked);
   if (d.by_name.empty()) std::atexit(bring_to_rest);
   auto [it, fresh] = d.by_name.emplace(device->name(), device);
   d.canonical[asked] = it->first;
@@ -153,6 +167,7 @@ std::string default_device() {
 }
 
 std::vector<devices::Candidate> list_devices() {
+  check_environment();
   std::vector<devices::Candidate> all;
   for (const devices::DeviceKind& k : devices::device_kinds()) {
     for (devices::Candidate& c : k.probe()) all.push_back(std::move(c));

@@ -19,9 +19,12 @@ std::atomic<uint64_t> guarded{0};
 
 void append_report(const std::string& lines) {
   const std::string path = env_text(Env::TUFF_REPORT);
-  if (path.empty() || lines.empty()) return;
+  if (path.empty()) return;
   static std::mutex mutex;
+  static std::string opened;  // a file that cannot be written is told before there is a finding
   std::lock_guard lock(mutex);
+  if (lines.empty() && path == opened) return;
+  opened = path;
   std::ofstream file(path, std::ios::app);
   file << lines << std::flush;
   if (!file) fail<IoError>("TUFF_REPORT: cannot append to {}: {}", path, std::strerror(errno));

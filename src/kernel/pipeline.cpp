@@ -5,8 +5,12 @@
 #include <atomic>
 #include <chrono>
 
+#include <fmt/ranges.h>
+
+#include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "graph/spec.h"
 #include "graph/symbolic.h"
 #include "kernel/lower/ranges.h"
@@ -84,13 +88,20 @@ LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
 // What the user skips may be a step of the schedule; what it is not is a slip of the pen.
 std::vector<std::string> skipped_by_user() {
   std::vector<std::string> names = env_names(Env::TUFF_SKIP);
+  if (names.empty()) return names;
+  std::vector<std::string> known;
+  for (const Pass& p : kPasses)
+    if (!p.required && std::ranges::find(known, p.name) == known.end()) known.emplace_back(p.name);
+  for (const sched::Step s : sched::kSteps) known.emplace_back(sched::name(s));
+  for (const std::string& n : names) {
+    const bool is_pass = std::ranges::any_of(kPasses, [&](const Pass& p) { return n == p.name; });
+    if (!is_pass && std::ranges::find(known, n) == known.end())
+      fail<InvalidArgument>("TUFF_SKIP: '{}' is not {}{}", n, fmt::join(known, ", "),
+                            did_you_mean(n, known));
+  }
   std::erase_if(names, [](const std::string& n) {
     return std::ranges::any_of(sched::kSteps, [&](sched::Step s) { return n == sched::name(s); });
   });
-  for (const std::string& n : names) {
-    if (std::ranges::none_of(kPasses, [&](const Pass& p) { return n == p.name; }))
-      fail<InvalidArgument>("TUFF_SKIP: there is no optimization '{}'", n);
-  }
   return names;
 }
 

@@ -36,6 +36,14 @@ std::optional<std::string> named_or_first(Env variable, std::span<const char* co
   return std::nullopt;
 }
 
+// What a variable names and is not there is the reason, before what might be installed.
+std::string why_none(Env variable, const std::string& otherwise) {
+  const std::string named = env_text(variable);
+  if (named.empty()) return otherwise;
+  return fmt::format("{}='{}': there is no such program; name a compiler, or unset it",
+                     env_rows()[size_t(variable)].name, named);
+}
+
 // -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset,
 // which the loader finds in the process. The object goes to "-": never to /dev/stdout, which clang
 // replaces by a file of that name when it may write there. Integers wrap and buffers of several
@@ -108,6 +116,11 @@ std::optional<std::string> find_c_compiler() {
   return named_or_first(Env::TUFF_CC, kNames);
 }
 
+std::string why_no_c_compiler() {
+  if (find_c_compiler()) return {};
+  return why_none(Env::TUFF_CC, "no C compiler: install clang, or name one with TUFF_CC");
+}
+
 std::optional<std::string> find_amdgpu_compiler() {
   constexpr const char* kNames[] = {"clang-19", "clang-20", "clang-21", "clang"};
   return named_or_first(Env::TUFF_CLANG, kNames);
@@ -158,7 +171,7 @@ std::string amdgpu_compiler_identity() { return version_of(find_amdgpu_compiler(
 
 std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units) {
   auto compiler = find_c_compiler();
-  if (!compiler) fail<Unsupported>("no C compiler: install clang, or name one with TUFF_CC");
+  if (!compiler) fail<Unsupported>("{}", why_no_c_compiler());
   return compile_units(translation_units, command_line(*compiler));
 }
 
@@ -166,7 +179,8 @@ std::string why_no_amdgpu_compiler() {
   constexpr const char* kRemedy =
       "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
   const std::optional<std::string> compiler = find_amdgpu_compiler();
-  if (!compiler) return fmt::format("no compiler for AMD GPUs: {}", kRemedy);
+  if (!compiler)
+    return why_none(Env::TUFF_CLANG, fmt::format("no compiler for AMD GPUs: {}", kRemedy));
   const std::string version = version_of(compiler);
   if (clang_major(version) < kAmdgpuClang)
     return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);

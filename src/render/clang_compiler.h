@@ -13,6 +13,7 @@ namespace tuff::render {
 
 // Path of the compiler: TUFF_CC, else clang-19, clang, clang-18 ... clang-14 on PATH.
 std::optional<std::string> find_c_compiler();
+std::string why_no_c_compiler();  // and the remedy; empty if there is one
 
 // First line of `--version`, part of disk-cache keys; empty if there is no compiler. Cached.
 std::string compiler_identity();

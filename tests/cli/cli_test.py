@@ -98,6 +98,42 @@ class Usage(TuffTest):
                           ["train", "gpt", "--layers"]):
             self.expect_error(2, "", *arguments)
 
+    def test_usage_errors_name_what_was_wrong(self):
+        for wanted, arguments in (
+                ('there is no command "foo"; there are devices, bringup, ', ["foo"]),
+                ('there is no command "trian"; there are ', ["trian", "gpt"]),
+                ("; did you mean train?", ["trian"]),
+                ('there is no command "gtp"; there are gpt, digits, copy; did you mean gpt?', ["train", "gtp"]),
+                ("there is no option --stpes; did you mean --steps?", ["train", "gpt", "--stpes", "3"]),
+                ("there is no option --stpes; did you mean --steps?", ["train", "gpt", "--stpes=3"]),
+                ("there is no option -z", ["devices", "-z"]),
+                ("there is no option --devise; did you mean --device?", ["check", "--devise", "CPU", "--list"]),
+                ('"surplus" is one argument too many', ["devices", "surplus"]),
+                ("--timeout: x is no number from ", ["check", "--timeout", "x"]),
+                ("--timeout: -1 is no number from ", ["check", "--timeout", "-1"]),
+                ("--jobs: ", ["check", "--jobs", "99999"]), ("--seed = x", ["check", "--seed", "x"]),
+                ("--seconds: nan is no number from ", ["bench", "matmul", "--seconds", "nan"]),
+                ("--seconds: nan is no number from ", ["tune", "matmul", "--seconds", "nan"]),
+                ("workload: foo not in ", ["tune", "foo"]), ("model: foo not in ", ["bench", "train", "foo"]),
+                ("name: foo is none of env, ", ["docs", "foo"]), ("\"lunch\"", ["bringup", "--until", "lunch"]),
+                ("no case matches 'nope'", ["check", "--filter", "nope"])):
+            self.expect_error(2, wanted, *arguments)
+
+    def test_devices_that_there_are_not(self):
+        for command in (["train", "gpt"], ["bench", "matmul"], ["bench", "replay"], ["tune", "matmul"]):
+            self.expect_error(1, 'unknown device "CUP": known kinds are ', *command, "--device", "CUP")
+            self.expect_error(1, "did you mean CPU?", *command, "--device", "CUP")
+            self.expect_error(1, "CPU:7: there is one CPU device", *command, "--device", "CPU:7")
+        self.expect_error(3, 'there is no device "XYZ"; there are ', "check", "--device", "XYZ")
+
+    def test_files_that_there_are_not(self):
+        for arguments in (["inspect", "missing"], ["convert", "missing", "to.npz"], ["train", "gpt", "--text", "missing"],
+                          ["train", "digits", "--idx", "missing"], ["train", "gpt", "--resume", "missing"],
+                          ["generate", "--load", "missing"], ["check", "--replay", "missing"],
+                          ["check", "--graph", "missing"], ["--tuned", "missing", "devices"],
+                          ["emu", "run", "missing", "--kernel", "k", "--args", "a"]):
+            self.expect_error(1, "missing", *arguments)
+
     def test_options_that_do_not_fit_each_other(self):
         self.expect_error(2, "--heads 3 does not divide --embed 8", "train", "gpt", "--heads", 3, "--embed", 8)
         (self.folder / "short.txt").write_text("only a few letters")
@@ -558,7 +594,7 @@ class Bringup(TuffTest):
     def test_a_device_that_is_not_there(self):
         rows = self.rows(self.expect(1, "bringup", "--device", "XYZ:3", "--json"))
         self.assertEqual([(row["step"], row["status"]) for row in rows], [("find", "failed")])
-        self.assertIn("XYZ", rows[0]["detail"])
+        self.assertIn('there is no device "XYZ:3"; there are ', rows[0]["detail"])
 
 
 class Tune(TuffTest):

@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 TUFF = None
-INSIDE = "TUFF_FULL_DISK_TEST_INSIDE"
+INSIDE = "TUFF_TEST_INSIDE_FULL_DISK"
 PAGE = 4096
 TRAIN = ["train", "gpt", "--device", "NULL", "--sample", "0", "--layers", "1", "--heads", "2", "--embed", "16", "--context", "8",
          "--batch", "2", "--json"]

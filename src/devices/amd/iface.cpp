@@ -1,7 +1,6 @@
 // Which machine AMD_IFACE names.
 #include <map>
 
-#include "base/check.h"
 #include "base/env.h"
 #include "devices/amd/amd.h"
 
@@ -10,7 +9,6 @@ namespace {
 
 std::unique_ptr<AmdIface> make_iface(const std::string& name, EmulatedAmd emulated) {
   if (name == "MOCK") return emulated();
-  if (name != "KFD") fail<InvalidArgument>("AMD_IFACE={}: there are KFD and MOCK", name);
   auto iface = std::make_unique<AmdIface>();
   iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
   return iface;

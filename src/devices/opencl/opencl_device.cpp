@@ -47,6 +47,8 @@ std::vector<Candidate> opencl_probe() {
       c.info = opencl::describe(devices[i], c.name);
       c.rank = devices[i].rank();
     }
+  } catch (const InvalidArgument&) {
+    throw;  // a variable's value: another device instead would not be what was asked for
   } catch (const Error& e) {
     found.clear();
     Candidate& none = found.emplace_back();

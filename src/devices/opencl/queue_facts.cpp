@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "base/check.h"
 #include "base/env.h"
 
 namespace tuff::devices::opencl {
@@ -16,13 +15,9 @@ cl_bitfield bits(const ClApi& api, cl_device_id id, cl_device_info what) {
 }
 
 // Of a variable with two values; none where it is empty.
-std::optional<bool> choice(Env variable, const char* no, const char* yes) {
+std::optional<bool> choice(Env variable, const char* yes) {
   const std::string text = env_text(variable);
-  if (text.empty()) return std::nullopt;
-  if (text == no) return false;
-  if (text == yes) return true;
-  fail<InvalidArgument>("{}: '{}' is none of {}, {}", env_rows()[size_t(variable)].name, text, no,
-                        yes);
+  return text.empty() ? std::nullopt : std::optional(text == yes);
 }
 
 }  // namespace
@@ -34,9 +29,9 @@ bool QueueFacts::records(cl_command_queue_properties queue) const {
 
 QueueFacts queue_facts(const ClApi& api, cl_device_id id, bool has_command_buffers, bool software,
                        bool pocl) {
-  const auto order = choice(Env::TUFF_CL_QUEUE, "in-order", "out-of-order");
-  const auto copies = choice(Env::TUFF_CL_COPY_QUEUE, "0", "1");
-  const auto buffers = choice(Env::TUFF_CL_COMMAND_BUFFER, "0", "1");
+  const auto order = choice(Env::TUFF_CL_QUEUE, "out-of-order");
+  const auto copies = choice(Env::TUFF_CL_COPY_QUEUE, "1");
+  const auto buffers = choice(Env::TUFF_CL_COMMAND_BUFFER, "1");
   QueueFacts f;
   const bool offers_any_order =
       bits(api, id, CL_DEVICE_QUEUE_PROPERTIES) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;

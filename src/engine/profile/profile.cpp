@@ -1,5 +1,6 @@
 #include "engine/profile/profile.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -217,7 +218,8 @@ void profile_write() noexcept {
   try {
     Profile::instance().write();
   } catch (const std::exception& e) {
-    log_warn("TUFF_PROFILE: {}", e.what());
+    static std::atomic<bool> told{false};  // it is tried as often as devices come to rest
+    if (!told.exchange(true)) log_warn("TUFF_PROFILE: {}", e.what());
   }
 }
 

@@ -210,8 +210,12 @@ Judge find_judge() {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return char(std::toupper(c)); });
   if (name == kInterpreter) return {name, nullptr};
-  auto device = Device::get(env_text(Env::TUFF_VALIDATE));
-  return {device->name(), device};
+  try {
+    auto device = Device::get(env_text(Env::TUFF_VALIDATE));
+    return {device->name(), device};
+  } catch (const InvalidArgument& e) {
+    fail<InvalidArgument>("TUFF_VALIDATE: {}; or INTERPRETER", e.what());
+  }
 }
 
 bool computes(const Device& d) { return d.target().renderer != "null"; }

@@ -194,7 +194,7 @@ class Search {
 }  // namespace
 
 BeamOptions BeamOptions::of_environment() {
-  return {.width = uint32_t(std::clamp<int64_t>(env_int(Env::TUFF_BEAM), 0, 64))};
+  return {.width = uint32_t(env_int(Env::TUFF_BEAM))};
 }
 
 std::optional<BeamResult> beam_search(const graph::UOp& ast, hcq::Device& device,

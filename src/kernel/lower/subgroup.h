@@ -9,9 +9,13 @@
 
 namespace tuff::kernel {
 
+inline bool workgroup_holds_subgroup(const Target& t) {
+  return t.subgroup_size <= t.max_invocations && t.subgroup_size <= t.max_local[0];
+}
 // 32-bit values: others need shaderSubgroupExtendedTypes.
 inline bool shuffles(const Target& t, DType d) {
-  return t.features.subgroup_shuffle && t.subgroup_size >= 2 && size_bytes(d) == 4;
+  return t.features.subgroup_shuffle && t.subgroup_size >= 2 && workgroup_holds_subgroup(t) &&
+         size_bytes(d) == 4;
 }
 // A reduction shared by `width` invocations takes all their parts in each lane. Beyond 16 lanes a
 // tree in workgroup memory does less.

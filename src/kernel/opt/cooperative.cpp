@@ -69,9 +69,10 @@ class Cooperative {
     const int64_t factor_bytes = int64_t(s.k) * int64_t(size_bytes(s.a));
     const int64_t bytes = p.fragments.count() * sum_bytes +
                           (p.fragments.rows * s.m + p.fragments.columns * s.n) * factor_bytes;
-    const int64_t most = std::min<int64_t>(kMostInvocations, target_.max_invocations);
+    const int64_t most =
+        std::min<int64_t>({kMostInvocations, target_.max_invocations, target_.max_local[0]});
     return bytes / (4 * lanes) + kOtherRegisters <= int64_t(target_.vector_registers) &&
-           p.subgroups.count() * lanes <= std::max(most, lanes) &&
+           p.subgroups.count() * lanes <= most &&
            p.fragments.count() * p.subgroups.count() * sum_bytes <= shared_room();
   }
   // Of workgroup memory half, so that a core has room for a second workgroup, or as much as leaves

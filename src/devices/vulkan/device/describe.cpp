@@ -47,8 +47,6 @@ TargetFeatures make_features(const Caps& c) {
 uint64_t submission_ns(bool software) {
   constexpr int64_t kWatchedMs = 500;
   int64_t ms = env_int(Env::TUFF_SUBMIT_MS);
-  if (ms < 0 || ms > 1'000'000)
-    fail<InvalidArgument>("TUFF_SUBMIT_MS={}: 0 (as the device needs it) to 1,000,000 ms", ms);
   if (ms == 0 && !software) ms = kWatchedMs;
   return static_cast<uint64_t>(ms) * 1'000'000;
 }
