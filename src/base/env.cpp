@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/os_environment.h"
+#include "base/os_write_fault.h"
 
 namespace tuff {
 namespace {
@@ -163,6 +164,7 @@ void check_environment() {
     const std::string text = values().read(Env(i));
     if (!allows(kRows[i], text)) refuse(kRows[i], text);
   }
+  os::check_write_fault();
   checked.store(true, std::memory_order_release);
 }
 

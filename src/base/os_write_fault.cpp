@@ -31,34 +31,47 @@ std::optional<uint64_t> number(const std::string& text) {
   std::abort();  // SIGKILL cannot be caught
 }
 
-}  // namespace
+struct Wanted {
+  std::string file, stage;
+  uint64_t write = 1;
+  std::optional<uint64_t> kill_at, full_at;
+};
 
-WriteFault::WriteFault(const std::string& path) {
-  static std::atomic<uint64_t> writes{0};
-  uint64_t wanted = 1;
-  std::string file;
+Wanted wanted_fault() {
+  Wanted w;
   for (const std::string& pair : env_names(Env::TUFF_WRITE_FAULT)) {
     const size_t colon = pair.find(':');
     const std::string name = pair.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : pair.substr(colon + 1);
     const std::optional<uint64_t> n = number(value);
     if (name == "file")
-      file = value;
+      w.file = value;
     else if (name == "write" && n)
-      wanted = *n;
+      w.write = *n;
     else if (name == "kill" && n)
-      kill_at_ = *n;
+      w.kill_at = *n;
     else if (name == "full" && n)
-      full_at_ = *n;
+      w.full_at = *n;
     else if (name == "kill" && (value == "sync" || value == "rename" || value == "folder"))
-      stage_ = value;
+      w.stage = value;
     else
       refuse(pair);
   }
-  if (!kill_at_ && !full_at_ && stage_.empty()) return;
-  if (path.ends_with(file) && ++writes == wanted) return;
-  kill_at_ = full_at_ = std::nullopt;
-  stage_.clear();
+  return w;
+}
+
+}  // namespace
+
+void check_write_fault() { wanted_fault(); }
+
+WriteFault::WriteFault(const std::string& path) {
+  static std::atomic<uint64_t> writes{0};
+  const Wanted w = wanted_fault();
+  if (!w.kill_at && !w.full_at && w.stage.empty()) return;
+  if (!path.ends_with(w.file) || ++writes != w.write) return;
+  kill_at_ = w.kill_at;
+  full_at_ = w.full_at;
+  stage_ = w.stage;
 }
 
 size_t WriteFault::allowed(uint64_t offset, size_t size) const {
