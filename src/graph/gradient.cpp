@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/finite_product.h"
 #include "graph/walk.h"
 
 namespace tuff::graph {
@@ -49,7 +50,11 @@ Grads sin_row(const UOp& u, const UOp& g) {
 }
 Grads add_row(const UOp&, const UOp& g) { return {g, g}; }
 Grads sub_row(const UOp&, const UOp& g) { return {g, neg(g)}; }
-Grads mul_row(const UOp& u, const UOp& g) { return {mul(g, u->src(1)), mul(g, u->src(0))}; }
+Grads mul_row(const UOp& u, const UOp& g) {
+  if (is_finite_product(*u) && g->shape == u->shape)
+    return {finite_product(g, u->src(1)), finite_product(g, u->src(0))};
+  return {mul(g, u->src(1)), mul(g, u->src(0))};
+}
 Grads div_row(const UOp& u, const UOp& g) {
   const UOp over = alu(Op::Div, {g, u->src(1)});
   return {over, neg(mul(over, u))};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/finite_product.h"
 #include "graph/symbolic.h"
 #include "graph/walk.h"
 #include "sched/canonical.h"
@@ -102,8 +103,10 @@ class Builder {
     valid = gate ? simplify_given(valid, gate) : simplify(valid);
     if (valid->is_const_int(0)) return constant(Scalar::of_int(t, 0));
     if (valid->is_const_int(1)) return at_node(i, index, gate, is_body);
-    const UOp v = at_node(i, index, simplify(both(gate, valid)), is_body);
-    if (v->op == Op::Load) return v;  // gated already: gives 0
+    const UOp all = simplify(both(gate, valid));
+    const UOp v = at_node(i, index, all, is_body);
+    if (is_load_gated_by(v, all)) return v;  // gives 0 already
+    if (is_finite_product(*plan_.nodes[i]) && has_factor_gated_by(v, all)) return v;
     if (v->is_const() && t == DType::Bool && v->get<Scalar>().as_bool()) return valid;
     return where(valid, v, constant(Scalar::of_int(t, 0)));
   }
@@ -128,14 +131,35 @@ class Builder {
     return v;
   }
 
+  static bool is_load_gated_by(const UOp& v, const UOp& gate) {
+    return v->op == Op::Load && v->src(0)->src_count > 2 && v->src(0)->src(2) == gate;
+  }
+
+  static bool has_factor_gated_by(const UOp& v, const UOp& gate) {
+    return v->op == Op::Mul &&
+           (is_load_gated_by(v->src(0), gate) || is_load_gated_by(v->src(1), gate));
+  }
+
+  // An operand of arithmetic whose result is selected by the gate: what it is elsewhere does not
+  // matter, so a load that stays inside its buffer is not masked, lane by lane.
+  static UOp without_needless_gate(const UOp& v, const UOp& gate) {
+    if (!is_load_gated_by(v, gate)) return v;
+    const UOp &memory = v->src(0)->src(0), &offset = v->src(0)->src(1);
+    const Dim count = element_count(memory->shape);
+    const bool inside = count.is_const() && offset->min >= 0 && offset->max < count.value();
+    return inside ? make(Op::Load, DType::Void, {make(Op::Index, DType::Void, {memory, offset})}) : v;
+  }
+
   UOp elementwise(uint32_t i, const IndexTuple& index, const UOp& gate) {
     const Node& n = *plan_.nodes[i];
     std::vector<UOp> src;
-    for (uint32_t s : plan_.sources(i))
-      src.push_back(value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate));
+    for (uint32_t s : plan_.sources(i)) {
+      const UOp v = value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate);
+      src.push_back(gate ? without_needless_gate(v, gate) : v);
+    }
     if (n.op == Op::Cast) return cast(src[0], n.dtype);
     if (n.op == Op::Bitcast) return bitcast(src[0], n.dtype);
-    return alu(n.op, src, n.arg);
+    return alu(n.op, src, is_finite_product(n) ? Arg() : n.arg);
   }
 
   UOp reduced(uint32_t i, const IndexTuple& index, const UOp& gate) {

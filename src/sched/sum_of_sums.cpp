@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/finite_product.h"
 #include "graph/walk.h"
 
 namespace tuff::sched {
@@ -12,6 +13,9 @@ using namespace graph;
 namespace {
 
 constexpr int64_t kMostTerms = 64;
+// A sum of products may take so many times as many of them as one sum: what is stored between the two
+// would be read once.
+constexpr double kMostMoreProducts = 1.6;
 
 bool all_const(const Shape& s) {
   return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_const(); });
@@ -19,6 +23,10 @@ bool all_const(const Shape& s) {
 bool is_sum(const Node& n) { return n.op == Op::Reduce && n.get<ReduceArg>().op == Op::Add; }
 bool moves_each_once(const Node& n) {
   return n.op == Op::Reshape || n.op == Op::Permute || n.op == Op::Pad || n.op == Op::Shrink;
+}
+const Node* below_movement(const Node* n) {
+  while (moves_each_once(*n)) n = n->src(0).get();
+  return n;
 }
 // The axes that a sum adds up, in front; behind them its result's.
 UOp terms_in_front(const Node& sum) {
@@ -60,9 +68,13 @@ UOp moved(const Node& n, const UOp& x, int64_t front) {
 
 const Node* inner_sum(const Node& sum) {
   if (!is_sum(sum) || !all_const(sum.src(0)->shape)) return nullptr;
-  const Node* n = sum.src(0).get();
-  while (moves_each_once(*n)) n = n->src(0).get();
+  const Node* n = below_movement(sum.src(0).get());
   if (!is_sum(*n) || n->dtype != sum.dtype || !all_const(n->src(0)->shape)) return nullptr;
+  const Node* summand = through_casts(below_movement(n->src(0).get()));
+  if (is_finite_product(*summand)) {
+    const double more = double(element_count(sum.src(0)->shape)) / double(element_count(n->shape));
+    return more <= kMostMoreProducts ? n : nullptr;
+  }
   if (through_casts(n->src(0).get())->op == Op::Mul) return nullptr;
   const auto terms = [](const Node& s) {
     return element_count(s.src(0)->shape) / std::max<int64_t>(element_count(s.shape), 1);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "graph/finite_product.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -64,6 +65,14 @@ Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, in
   return windows_1d(x.pad(padding), d, k, stride, dilation).narrow(d + 1, 0, out);
 }
 
+// What is multiplied with the zeros around an image is taken to be finite, forwards and backwards.
+Tensor products(const Tensor& x, const Tensor& weight) {
+  const detail::Building section;
+  const Sizes sizes = detail::broadcast_sizes("conv2d", x.sizes(), weight.sizes());
+  const auto of = [&](const Tensor& t) -> graph::UOp { return detail::uop(t.expand(sizes)); };
+  return detail::derive(x, graph::finite_product(of(x), of(weight)));
+}
+
 void require_window(const char* what, const Tensor& x, IntPair k, IntPair stride,
                     IntPair dilation) {
   if (k.h < 1 || k.w < 1 || stride.h < 1 || stride.w < 1 || dilation.h < 1 || dilation.w < 1)
@@ -116,7 +125,7 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, IntPair stride, 
   const Tensor in =
       w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 4, 5, 3, 6, 7});
   const Tensor ker = weight.cast(wide).reshape({1, groups, og, 1, 1, cg, k_h, k_w});
-  const Tensor sum = (in * ker).sum({-3, -2, -1}).reshape({n, o, oh, ow});
+  const Tensor sum = products(in, ker).sum({-3, -2, -1}).reshape({n, o, oh, ow});
   const Tensor out = is_float(t) ? sum.cast(t) : sum;
   return bias.defined() ? out + bias.reshape({1, o, 1, 1}) : out;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/finite_product.h"
 #include "graph/random_index.h"
 #include "graph/text.h"
 
@@ -51,6 +52,7 @@ TEST(Text, EveryKindOfArg) {
            MatrixArg{MatrixUse::B, 4, 2, 24, true}),
       cast(t, DType::BF16),
       make(Op::Mul, DType::F32, {t, constant(DType::F32, 0.1)}),
+      finite_product(t, t),
   };
   for (const UOp& x : all) EXPECT_EQ(round_trip(x), x) << to_text(x);
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/env.h"
+#include "graph/text.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
@@ -61,6 +62,32 @@ TEST(Golden, LinearLists) {
 }
 
 // One of each kind, alone where it can be.
+graph::UOp ast_of(const std::string& file) {
+  std::ifstream in(TUFF_SOURCE_DIR "/tests/kernel/golden/" + file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return graph::parse_text(text.str()).at(0);
+}
+
+// Layers of convolutional networks, as they are scheduled: what their form has to keep the heuristics
+// from.
+TEST(Golden, SchedulesOfConvolutions) {
+  Target t = builtin_target("c-x86-64");
+  t.vector_bytes = 64, t.vector_registers = 32, t.cores = 1, t.l1_bytes = 32 << 10;
+  const auto chosen = [&](const std::string& file) {
+    const graph::UOp ast = ast_for_opts(ast_of(file));
+    Tiling tiling(ast, t);
+    apply_heuristics(tiling, ast, t);
+    return to_string(tiling.applied());
+  };
+  // 64 images of 32 channels of 32x32, 3x3: no tile of images, which lie far apart, for the sake of
+  // nine weights.
+  EXPECT_EQ(chosen("depthwise.ast.txt"), "vector(3,32)");
+  // Gradient of weights of 16x16x3x3 by 32x32 pixels: sums along the pixels, since channels, 4 KiB
+  // apart, push one another out of the L1 cache.
+  EXPECT_EQ(chosen("weight_gradient.ast.txt"), "unroll(6,16) upcast(4,3) upcast(2,2) upcast(1,2)");
+}
+
 TEST(Golden, Opts) {
   const graph::UOp product = matmul_ast(12, 16, 8), sum = sum_ast(2, 64),
                    values = elementwise_ast(12, 50);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "graph/finite_product.h"
+#include "graph/gradient.h"
 #include "graph/walk.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
@@ -56,6 +58,68 @@ TEST(Fusion, ConvolutionIsOneKernelWithoutDivisions) {
   EXPECT_EQ(t.find("//"), std::string::npos) << t;
   EXPECT_EQ(t.find('%'), std::string::npos) << t;
   expect_meaning({c}, 1e-4);
+}
+
+// Rows of three neighbours along axis a, as the tensor room cuts them: (3, n - 2) instead of n.
+UOp windows_of_3(const UOp& x, int64_t a) {
+  const int64_t n = x->shape[a].value();
+  const auto cut = [&](Shape s, std::initializer_list<int64_t> extents) {
+    s.erase(s.begin() + a);
+    s.insert(s.begin() + a, extents.begin(), extents.end());
+    return s;
+  };
+  const auto along = [&](const UOp& u, Pairs p, DimPair here) {
+    p.resize(u->shape.size(), {Dim(0), Dim(0)});
+    p[size_t(a)] = here;
+    return p;
+  };
+  UOp t = expand(reshape(x, cut(x->shape, {1, n})), cut(x->shape, {3, n}));
+  t = reshape(t, cut(x->shape, {3 * n}));
+  t = reshape(pad(t, along(t, {}, {Dim(0), Dim(3)})), cut(x->shape, {3, n + 1}));
+  Pairs part;
+  for (const Dim& d : t->shape) part.push_back({Dim(0), d});
+  part[size_t(a + 1)] = {Dim(0), Dim(n - 2)};
+  return shrink(t, part);
+}
+
+// The gradient of a convolution's images is a convolution: one kernel, which masks what it loads and
+// no product, without divisions.
+TEST(Fusion, GradientOfAConvolutionsImagesIsOneKernel) {
+  const UOp image = alu(Op::Neg, {host_buffer({2, 2, 8, 8})}), weight = host_buffer({3, 2, 3, 3});
+  const Shape all{2, 3, 2, 3, 6, 3, 6};
+  const UOp windows = windows_of_3(windows_of_3(image, 3), 2);  // (2, 2, 3, 6, 3, 6)
+  const UOp c = reduce(
+      Op::Add,
+      finite_product(expand(reshape(windows, {2, 1, 2, 3, 6, 3, 6}), all),
+                     expand(reshape(weight, {1, 3, 2, 3, 1, 3, 1}), all)),
+      {2, 3, 5});
+  const UOp g = gradients(c, host_buffer({2, 3, 1, 1, 6, 1, 6}), std::vector{image})[0];
+  ASSERT_TRUE(g);
+  const std::string t = text({g});
+  EXPECT_EQ(kernel_count(*scheduled({g})), 1) << t;
+  for (const char* unwanted : {"//", "%", "where"}) EXPECT_EQ(t.find(unwanted), std::string::npos) << t;
+  expect_meaning({g}, 1e-4);
+}
+
+// What no convolution made keeps its products apart from its padding: 0 is not multiplied.
+TEST(Fusion, PaddedProductsOfInfinityAreZeros) {
+  const UOp x = host_buffer({4, 8}), y = host_buffer({4, 8});
+  const UOp padded = pad(mul(x, y), {{0, 0}, {2, 2}});
+  const std::string t = text({reduce(Op::Add, padded, {1})});
+  EXPECT_NE(t.find("mul"), std::string::npos) << t;
+  const UOp infinite = pad(mul(x, number(INFINITY)), {{0, 0}, {2, 2}});
+  EXPECT_NE(text({infinite}).find("where"), std::string::npos) << text({infinite});
+}
+
+// An operand that stays inside its buffer is not masked where its result is.
+TEST(Fusion, OperandsUnderAMaskAreLoadedWithoutIt) {
+  const UOp row = host_buffer({4, 1}), x = host_buffer({4, 8});
+  const UOp padded = pad(mul(x, expand(row, {4, 8})), {{0, 0}, {0, 4}});
+  EXPECT_EQ(text({padded}),
+            "kernel k0 out0 <- in0 in1\n"
+            "    v0 = cmplt(r1, 8)\n"
+            "    r0:4 r1:12: p0[r0*12 + r1] = where(v0, mul(p1[r0*8 + r1 if r1 < 8], p2[r0]), 0)\n");
+  expect_meaning({padded}, 0);
 }
 
 TEST(Fusion, MovementVanishes) {

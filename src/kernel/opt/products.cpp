@@ -24,6 +24,11 @@ constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache,
 constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
 constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
 constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
+constexpr int64_t kL1SetSpan = 4096;   // bytes after which lines fall into the same set of the L1 cache
+constexpr int64_t kDotTile = 12;       // sums that products along contiguous memory keep at once ...
+constexpr int64_t kDotLoads = 8;       // ... and the vectors that they load for a step
+constexpr double kDotMask = 0.75;      // the part of a mask's comparisons that each of these takes
+constexpr double kDotSum = 8;          // the lanes of a vector added up
 constexpr double kTileCost = 40;           // stores and loop of one register tile
 constexpr double kStoredElement = 2;       // one that is stored by itself: an extraction beside it
 constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
@@ -38,6 +43,9 @@ struct Operand {
   bool unit = false;      // vector lanes (columns) or successive steps (rows) are neighbours
   bool gated = false;
   int64_t element_bytes = 4;
+  int64_t apart = 0;         // bytes from one column, or row, to the next
+  int along = -1;            // the reduction that walks its memory element by element
+  bool gated_along = false;  // masks depend on that one
 };
 
 struct Plan {
@@ -72,6 +80,7 @@ class ProductPlanner {
         if (p.cost < best.cost) best = p;
       }
     }
+    if (best.column >= 0 && share_a_set(best) && dot_cost(best) < best.cost) return {};
     return best;
   }
 
@@ -120,26 +129,37 @@ class ProductPlanner {
       if (axis(a).reduced || axis(a).symbolic || size(a) < kLeastSide) return false;
     }
     for (int f : {first_, first_ + 1}) {
-      if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column);
-      if (walks(f, p.row) && !walks(f, p.column)) p.y = operand(f, k_.main_axes.back());
+      if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column, p.column);
+      if (walks(f, p.row) && !walks(f, p.column)) p.y = operand(f, k_.main_axes.back(), p.row);
     }
     return p.x.factor >= 0 && p.y.factor >= 0;
   }
 
-  Operand operand(int factor, int along) const {
+  // Of a factor that is walked along one axis, for an axis of the tile.
+  Operand operand(int factor, int walked, int own) const {
     const Tiling::Factor& f = t_.factors()[size_t(factor)];
     const UOp& value = f.product->src(size_t(f.source));
     RangeDeps deps(value);
     Operand o{factor, 0, true, false, int64_t(size_bytes(value->dtype))};
+    const UOp& next = t_.axes()[size_t(own)].range;
     for (const Node* n : toposort(value)) {
       const bool counts = is_alu(n->op) && n->dtype != DType::Index && n->dtype != DType::Bool;
       if (counts) o.operations += n->op == Op::Cast ? 2 : 1;
     }
-    const UOp& range = t_.axes()[size_t(along)].range;
+    const UOp& range = t_.axes()[size_t(walked)].range;
     for (const Access& a : accesses(value, deps)) {
       const bool irregular = (a.irregular & deps.bit(range)) != 0;
-      if (irregular || std::abs(a.step(range)) > 1 || a.step(range) < 0) o.unit = false;
+      // Vectors are loaded upwards; single elements are as near downwards, as a gradient's windows go.
+      const bool backwards = a.step(range) < 0 && !t_.axes()[size_t(walked)].reduced;
+      if (irregular || std::abs(a.step(range)) > 1 || backwards) o.unit = false;
       if (a.gate & deps.bit(range)) o.gated = true;
+      o.apart = std::max(o.apart, std::abs(a.step(next)) * o.element_bytes);
+      for (int r : k_.main_axes) {
+        const UOp& reduced = t_.axes()[size_t(r)].range;
+        if (std::abs(a.step(reduced)) != 1) continue;
+        o.along = r;
+        o.gated_along = (a.gate & deps.bit(reduced)) != 0;
+      }
     }
     return o;
   }
@@ -183,6 +203,24 @@ class ProductPlanner {
     const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
     return lines * kLineBytes <= bytes;
   }
+  // The rows are read where they lie, so far apart that the L1 cache cannot hold a line of each.
+  bool share_a_set(const Plan& p) const {
+    const int64_t bytes = target_.l1_bytes ? int64_t(target_.l1_bytes) : kUnknownL1Bytes;
+    return !p.stage_y && p.y.apart % kL1SetSpan == 0 && p.y.apart > 0 &&
+           p.rows > bytes / kL1SetSpan;
+  }
+  // Of sums in lanes along memory that both factors walk, as vector_products.h makes them; out of
+  // reach where they do not, or where a run has less than two vectors.
+  double dot_cost(const Plan& p) const {
+    const int r = p.x.along == p.y.along ? p.x.along : -1;
+    if (r < 0 || size(r) < 2 * lanes_) return 1e300;
+    const double mask = p.x.gated_along || p.y.gated_along ? kDotMask : 0;
+    const double step = double(kDotTile) + double(kDotLoads) * (kLoadShare * 2 + mask);
+    const double tile = step * double(reduced_) / double(lanes_) + double(kDotTile) * kDotSum;
+    const double alone = batch_ / double(kDotTile) * tile;
+    const double cores = double(std::max(target_.cores, 1u));
+    return cores < 2 || alone < 2 * kShareCost ? alone : alone / cores + kShareCost;
+  }
   int64_t copy_bytes(const Plan& p) const { return reduced_ * p.width * p.x.element_bytes; }
   // One step of the sum in one register tile.
   double step_cost(const Plan& p, bool stage_x, bool stage_y) const {
@@ -204,7 +242,8 @@ class ProductPlanner {
     if (!stage_y)
       y = double(p.rows) *
               (kLoadShare * (p.y.unit ? 1.5 : 4) + p.y.operations + (p.y.gated ? 1 : 0)) +
-          (p.y.unit || stays_in_l1(2 * reduced_) ? 0 : kFarLine);
+          (p.y.unit || stays_in_l1(2 * reduced_) ? 0 : kFarLine) +
+          (share_a_set(p) ? double(p.rows) * kScatteredLine : 0);
     return double(p.rows) * vectors + x + y;
   }
   double copy_x_cost(const Plan& p) const {

@@ -8,6 +8,8 @@ namespace tuff::kernel {
 
 namespace {
 
+constexpr double kShortSum = 64;  // products; a longer one needs several sums in flight
+
 class VectorProduct : Chooser {
  public:
   VectorProduct(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
@@ -24,10 +26,11 @@ class VectorProduct : Chooser {
     }
     const bool gathers = best.column < 0 || !axis(best.column).product_units;
     if (gathers && tile_dot(tile)) return true;
-    if (best.column < 0) return false;
+    // What gathers anyway has lanes where its results are neighbours, as any other reduction.
+    if (best.column < 0 || (gathers && is_short_sum())) return false;
     t_.apply({OptKind::Vector, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
-    order_columns_outside(best.column, best.row);
+    if (best.rows > 1 || !is_short_sum()) order_columns_outside(best.column, best.row);
     return true;
   }
 
@@ -37,13 +40,24 @@ class VectorProduct : Chooser {
     const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
     const int64_t vectors = std::max<int64_t>(width / cpu_lanes(), 1);
     for (int row : tile) {
-      const int64_t most = row == column ? 1 : std::min<int64_t>(left(row), 16);
+      const bool pays = row != column && (saves_vectors(column, row) || !is_short_sum());
+      const int64_t most = pays ? std::min<int64_t>(left(row), 16) : 1;
       for (int64_t rows = 1; rows <= most; rows++) {
         if (left(row) % rows != 0 || rows * vectors + vectors + 1 > registers) continue;
         const double loads = vector_loads(column, width, row, rows) / double(rows * width);
         if (loads < best.loads) best = {column, row, width, rows, loads};
       }
     }
+  }
+  // Rows of a short sum that save nothing but broadcasts, as images do for a window's weights, cost
+  // more than they save: each is memory of its own, in the same few sets of the caches.
+  bool saves_vectors(int column, int row) const {
+    return (axis(column).product_reads & ~axis(row).product_reads) != 0;
+  }
+  bool is_short_sum() const {
+    double steps = 1;
+    for (int a = 0; a < count(); a++) steps *= axis(a).reduced ? double(left(a)) : 1;
+    return steps <= kShortSum;
   }
   // Load instructions of one step of the main reduction: vectors where an operand is contiguous
   // along the columns, lane by lane (and an insertion each) where it is not, one where it does not
