@@ -103,8 +103,8 @@ def reductions():
         yield f"min_{tag}", [x], lambda v, d=dims: v.amin(d or (0, 1, 2))
         yield f"var_{tag}", [x], lambda v, d=dims: v.var(d or (0, 1, 2), unbiased=True)
     yield from [
-        ("sum_keepdim", [x], lambda v: v.sum(1, keepdim=True)), ("sum_int", [a], lambda v: v.sum(1, dtype=torch.int32)),
-        ("sum_bool", [bools(4, 6)], lambda v: v.sum(0, dtype=torch.int32)), ("min_int", [a], lambda v: v.amin(2)),
+        ("sum_keepdim", [x], lambda v: v.sum(1, keepdim=True)), ("sum_int", [a], lambda v: v.sum(1)),
+        ("sum_bool", [bools(4, 6)], lambda v: v.sum(0)), ("min_int", [a], lambda v: v.amin(2)),
         ("prod", [p], lambda v: v.prod(1)), ("std", [x], lambda v: v.std(2)), ("var_biased", [x], lambda v: v.var(2, unbiased=False)),
         ("argmax", [peaks], lambda v: torch.tensor([1, 0, 0], dtype=torch.int32)), ("argmin", [peaks], lambda v: v.argmin(1).int()),
         ("argmax_flat", [x], lambda v: v.argmax().int()), ("logsumexp", [x], lambda v: v.logsumexp((1, 2))),
@@ -257,9 +257,9 @@ def more_reductions():
     yield from [
         ("any", [a], lambda v: (v != 0).any(1)), ("all", [a], lambda v: (v != 0).all(0)), ("any_all", [x], lambda v: v.bool().any()), ("all_keepdim", [bools(2, 9)], lambda v: v.all(1, keepdim=True)),
         ("any_none", [none], lambda v: v.bool().any(0)), ("all_none", [none], lambda v: v.bool().all(0)), ("sum_none", [none], lambda v: v.sum(0)), ("prod_none", [none], lambda v: v.prod(0)),
-        ("mean_none", [none], constant(lambda v: v.mean(0))), ("var_one", [floats(1, 3)], constant(lambda v: v.var(0))), ("std_biased", [x], lambda v: v.std((0, 2), unbiased=False)), ("prod_int", [a], lambda v: v.prod(1, dtype=torch.int32)),
+        ("mean_none", [none], constant(lambda v: v.mean(0))), ("var_one", [floats(1, 3)], constant(lambda v: v.var(0))), ("std_biased", [x], lambda v: v.std((0, 2), unbiased=False)), ("prod_int", [a], lambda v: v.prod(1)),
         ("prod_zeros", [doubles(2, 0, 3, 0, 0, 4, 1, 5, 6).reshape(3, 3)], lambda v: v.prod(1)), ("max_bool", [bools(3, 4)], lambda v: v.amax(1)), ("min_bool", [bools(3, 4)], lambda v: v.amin(0)),
-        ("cumsum", [x], lambda v: v.cumsum(1)), ("cumsum_last", [x], lambda v: v.cumsum(-1)), ("cumsum_int", [a], lambda v: v.cumsum(1, dtype=torch.int32)), ("cumsum_bool", [bools(9)], lambda v: v.cumsum(0, dtype=torch.int32)),
+        ("cumsum", [x], lambda v: v.cumsum(1)), ("cumsum_last", [x], lambda v: v.cumsum(-1)), ("cumsum_int", [a], lambda v: v.cumsum(1)), ("cumsum_bool", [bools(9)], lambda v: v.cumsum(0)),
         ("cumsum_long", [floats(2, 331)], lambda v: v.cumsum(1)), ("cumsum_none", [none], lambda v: v.cumsum(0)), ("cumsum_scalar", [floats()], lambda v: v.cumsum(0)),
         ("sum_scalar", [floats()], lambda v: v.sum()), ("softmax_scalar", [floats()], lambda v: v.softmax(0)), ("softmax_none", [none], lambda v: v.softmax(1)), ("argmax_keepdim", [x], lambda v: v.argmax(0, keepdim=True).int()),
         ("max_ties", [doubles(2, 2, 1, 3, 0, 3).reshape(2, 3)], lambda v: v.amax(1)), ("logsumexp_scalar", [floats()], lambda v: v.logsumexp(0)),

@@ -54,7 +54,7 @@ DType promote(DType a, DType b);
 // What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others
 // unchanged.
 DType strengthen(DType t);
-// Accumulator of sum(): at least 32 bits wide of the same class (bool -> I32, f16/bf16 -> F32).
+// Of products and of sums of floats: 32 bits or more of the same class (bool: I32, f16, bf16: F32).
 DType accumulator(DType t);
 
 // One scalar of any dtype, exact: bool and integers live in `bits` as two's complement (sign- or

@@ -59,7 +59,8 @@ class Tensor {
   Tensor full_like(Number value) const;
   Tensor zeros_like() const { return full_like(0); }
   Tensor ones_like() const { return full_like(1); }
-  /// start, start+step, ... before end; I32 for whole numbers unless a dtype is given, else F32.
+  /// start, start+step, ... before end; unless a dtype is given I32 for whole numbers, I64 where
+  /// one of them needs it, else F32.
   /// InvalidArgument: step 0, or an end that is no finite number.
   static Tensor arange(Number start, Number end, Number step = 1,
                        const TensorOptions& options = {.dtype = DType::Void});
@@ -184,7 +185,8 @@ class Tensor {
   void set_grad(const Tensor& g);
   bool is_realized() const;
 
-  // ---- movement: index transforms, no copies. ShapeError names axis and shape.
+  // ---- movement: index transforms, no copies. IndexError for an axis or a position that is not
+  // there, ShapeError for extents that do not fit; both name axis and shape.
 
   /// One extent may be -1: what is left.
   Tensor reshape(const Sizes& sizes) const;
@@ -192,13 +194,14 @@ class Tensor {
   Tensor permute(const Axes& dims) const;
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor T() const { return transpose(-2, -1); }
-  /// -1 keeps an extent; new axes in front.
+  /// Axes of extent 1 to another one; -1 keeps an extent; new axes in front.
   Tensor expand(const Sizes& sizes) const;
   /// PyTorch's flat order: (last before, last after, ...); negative values crop.
   Tensor pad(const std::vector<int64_t>& padding, Number value = 0) const;
   /// The part [begin, end) of every axis.
   Tensor shrink(const std::vector<std::pair<Size, Size>>& ranges) const;
-  Tensor flip(const Axes& dims) const;
+  /// The given axes turned round, or all of them (NumPy's rule) if none is given.
+  Tensor flip(const Axes& dims = {}) const;
   /// start:stop:step of one axis as in NumPy; negative values count from the end, step may be
   /// negative (InvalidArgument: 0).
   Tensor slice(int64_t dim, std::optional<Size> start = {}, std::optional<Size> stop = {},
@@ -239,11 +242,11 @@ class Tensor {
   /// Elements of the flattened tensor, in the shape of the index; negative ones count from the end.
   /// IndexError outside -n..n-1.
   Tensor take(const Tensor& index) const;
-  /// x.index({1, Slice(0, 3), None, Ellipsis, rows}): PyTorch's and NumPy's indexing. Integer
-  /// tensors broadcast against each other; their axes stand where the first of them was if they are
-  /// neighbours, else in front. Numbers select (PyTorch's order: before tensors are counted). A
-  /// bool tensor is a mask of as many axes as it has and stands for its nonzero(), which waits for
-  /// it. Positions may count from the end: IndexError outside -n..n-1.
+  /// x.index({1, Slice(0, 3), None, Ellipsis, rows}): NumPy's indexing. Integer tensors broadcast
+  /// against each other; their axes stand where the first of them was if they are neighbours in the
+  /// list, else in front. A number beside tensors counts as one of them, as in NumPy (to PyTorch it
+  /// does not). A bool tensor is a mask of as many axes as it has and stands for its nonzero(),
+  /// which waits for it. Positions may count from the end: IndexError outside -n..n-1.
   Tensor index(const std::vector<Index>& indices) const;
   /// Where elements are not 0: (count, axes) of I32, in row-major order. How many there are depends
   /// on data, so it is computed at once and waited for; InvalidArgument inside a Jit, which would
@@ -343,10 +346,13 @@ class Tensor {
   /// The same bits as another dtype of the same size; InvalidArgument otherwise.
   Tensor bitcast(DType dtype) const;
 
-  // ---- reductions: over all axes, or those given; keepdim keeps them as 1. Integers add up in
-  // I32 or I64, F16 and BF16 in F32.
+  // ---- reductions: over all axes, or those given (of a scalar 0 or -1, as if it had one); keepdim
+  // keeps them as 1. F16 and BF16 add up in F32. Sums, products and running sums of bools and
+  // signed integers are I64, of unsigned ones U64, as in NumPy; they are computed in 32 bits where
+  // extents and dtype show that these hold every result.
 
   Tensor sum(const Axes& dims = {}, bool keepdim = false) const;
+  /// Of integers and bools F32; those of up to 32 bits are added up exactly.
   Tensor mean(const Axes& dims = {}, bool keepdim = false) const;
   /// NaN if there is one; ShapeError where there is nothing to choose from.
   Tensor max(const Axes& dims = {}, bool keepdim = false) const;
@@ -359,7 +365,8 @@ class Tensor {
   Tensor var(const Axes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
   /// The root of var().
   Tensor std(const Axes& dims = {}, bool keepdim = false, int64_t correction = 1) const;
-  /// First of equals, NaN above all, as I32; of the flattened tensor if no axis is given.
+  /// First of equals, NaN above all, as I32, or I64 where the axis has more than 2^31 - 1 elements;
+  /// of the flattened tensor if no axis is given.
   Tensor argmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor argmin(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor logsumexp(const Axes& dims, bool keepdim = false) const;

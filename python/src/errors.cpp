@@ -11,10 +11,13 @@ struct ErrorRow {
   const char* kind;  // tuff::Error::kind()
   PyObject** builtin;
   const char* doc;
+  const char* parent = nullptr;  // a kind above, else Error
   PyObject* type = nullptr;
 };
-std::array<ErrorRow, 8> rows = {{
+std::array<ErrorRow, 9> rows = {{
     {"InvalidArgument", &PyExc_ValueError, "A value outside what the function takes."},
+    {"IndexError", &PyExc_IndexError, "An axis or a position that is not there.",
+     "InvalidArgument"},
     {"ShapeError", &PyExc_ValueError, "Shapes, axes or sizes that do not fit."},
     {"OutOfMemory", &PyExc_MemoryError, "Host or device memory exhausted."},
     {"CompileError", &PyExc_RuntimeError, "A compiler or driver refused a kernel."},
@@ -50,8 +53,8 @@ void bind_errors(py::module_& m) {
                   py::reinterpret_borrow<py::object>(PyExc_Exception));
   m.attr("Error") = py::handle(base);
   for (ErrorRow& row : rows) {
-    row.type =
-        new_type(row.kind, row.doc, py::make_tuple(py::handle(base), py::handle(*row.builtin)));
+    const py::object parent = m.attr(row.parent ? row.parent : "Error");
+    row.type = new_type(row.kind, row.doc, py::make_tuple(parent, py::handle(*row.builtin)));
     m.attr(row.kind) = py::handle(row.type);
   }
   py::register_exception_translator(&translate);

@@ -83,11 +83,13 @@ struct Reduce {
   const char* doc;
 };
 constexpr Reduce kReduce[] = {
-    {"sum", &Tensor::sum, "Over all axes, or those given. Integers add up in 32 bits or more."},
+    {"sum", &Tensor::sum,
+     "Over all axes, or those given. Bools and integers give int64, unsigned ones uint64."},
     {"mean", &Tensor::mean, "The mean over all axes, or those given."},
     {"max", &Tensor::max, "The largest over all axes, or those given; NaN if there is one."},
     {"min", &Tensor::min, "The smallest over all axes, or those given; NaN if there is one."},
-    {"prod", &Tensor::prod, "The product over all axes, or those given."},
+    {"prod", &Tensor::prod,
+     "The product over all axes, or those given; dtypes as those of sum()."},
     {"any", &Tensor::any, "Bool: is one of the elements other than 0?"},
     {"all", &Tensor::all, "Bool: is every one of the elements other than 0?"},
     {"logsumexp", &Tensor::logsumexp, "log(sum(exp(x))) over all axes, or those given."},
@@ -215,9 +217,9 @@ void bind_reductions(TensorClass& c) {
         },
         arg("dims") = AxesArgument{}, arg("keepdim") = false, arg("correction") = 1, f.doc);
   c.def("argmax", &Tensor::argmax, arg("dim") = py::none(), arg("keepdim") = false,
-        "Where the largest is, the first of equals, as int32.");
+        "Where the largest is, the first of equals, as int32; int64 on axes of 2^31 and more.");
   c.def("argmin", &Tensor::argmin, arg("dim") = py::none(), arg("keepdim") = false,
-        "Where the smallest is, the first of equals, as int32.");
+        "Where the smallest is, the first of equals, as int32; int64 on axes of 2^31 and more.");
   c.def("softmax", &Tensor::softmax, arg("dim") = -1, "exp(x) / sum(exp(x)) along an axis.");
   c.def("log_softmax", &Tensor::log_softmax, arg("dim") = -1, "The logarithm of softmax().");
 }

@@ -1,5 +1,4 @@
 // Python's operators, and NumPy's indexing.
-#include <algorithm>
 #include <variant>
 
 #include "base/check.h"
@@ -164,38 +163,6 @@ Index index_from(py::handle item) {
   return t.numel() == 0 && py::isinstance<py::list>(item) ? t.cast(DType::I32) : t;
 }
 
-bool is_array(const Index& i) { return std::holds_alternative<Tensor>(i.value()); }
-bool is_number(const Index& i) { return std::holds_alternative<int64_t>(i.value()); }
-bool is_new_axis(const Index& i) { return std::holds_alternative<indexing::NoneType>(i.value()); }
-bool is_ellipsis(const Index& i) {
-  return std::holds_alternative<indexing::EllipsisType>(i.value());
-}
-int64_t consumed_by(const Index& i) {
-  if (is_new_axis(i) || is_ellipsis(i)) return 0;
-  const Tensor* t = std::get_if<Tensor>(&i.value());
-  return t && t->dtype() == DType::Bool ? t->dim() : 1;
-}
-
-// To NumPy a number beside arrays is an array, too. That decides on the order of axes where other
-// indices stand between them; a number that is out of bounds stays one, to be refused as such.
-void join_arrays(const Tensor& x, std::vector<Index>& indices) {
-  const auto advanced = [](const Index& i) { return is_array(i) || is_number(i); };
-  if (std::ranges::none_of(indices, is_array)) return;
-  const auto first = std::ranges::find_if(indices, advanced);
-  const auto last = std::find_if(indices.rbegin(), indices.rend(), advanced).base();
-  if (std::all_of(first, last, advanced)) return;
-  int64_t consumed = 0, axis = 0;
-  for (const Index& i : indices) consumed += consumed_by(i);
-  for (Index& i : indices) {
-    const int64_t here = axis;
-    axis += is_ellipsis(i) ? x.dim() - consumed : consumed_by(i);
-    const int64_t* n = std::get_if<int64_t>(&i.value());
-    if (!n || here >= x.dim() || *n < -int64_t(x.size(here)) || *n >= int64_t(x.size(here)))
-      continue;
-    i = Index(Tensor::full({}, Number(*n), {DType::I32, x.device()}));
-  }
-}
-
 std::vector<Index> indices_from(const Tensor& x, const py::object& given) {
   std::vector<Index> indices;
   if (py::isinstance<py::tuple>(given)) {
@@ -209,7 +176,6 @@ std::vector<Index> indices_from(const Tensor& x, const py::object& given) {
     if (const Tensor* t = std::get_if<Tensor>(&i.value()); t && t->device() != x.device())
       i = Index(t->to(x.device()));
   }
-  join_arrays(x, indices);
   return indices;
 }
 

@@ -12,7 +12,7 @@ numpy() and the buffer protocol.
 
 from ._tuff import (  # noqa: F401
     __version__,
-    CompileError, DType, DeviceLost, DynamicAxis, Error, InternalError, InvalidArgument, IoError,
+    CompileError, DType, DeviceLost, DynamicAxis, Error, IndexError, InternalError, InvalidArgument, IoError,
     JitStats, OutOfMemory, ShapeError, Size, Tensor, TensorDict, TensorInfo, TrainingMode,
     Unsupported,
     bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64,

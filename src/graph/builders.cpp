@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "graph/scalar_eval.h"
+#include "graph/shape.h"
 #include "graph/symbolic.h"
 #include "graph/uop.h"
 
@@ -161,8 +162,9 @@ UOp permute(const UOp& x, const IntVec& axes) {
 }
 UOp expand(const UOp& x, const Shape& shape) {
   if (x->shape == shape) return x;
-  if (x->op == Op::Expand) return expand(x->src(0), shape);
-  return make(Op::Expand, x->dtype, {x}, shape);
+  if (x->op != Op::Expand) return make(Op::Expand, x->dtype, {x}, shape);
+  derive_shape(Op::Expand, x->dtype, {&x, 1}, shape);  // refuses what only the source would allow
+  return expand(x->src(0), shape);
 }
 UOp pad(const UOp& x, const Pairs& pairs) {
   const bool none = std::all_of(pairs.begin(), pairs.end(),
@@ -179,7 +181,7 @@ UOp shrink(const UOp& x, const Pairs& pairs) {
 UOp flip(const UOp& x, const IntVec& axes) {
   for (int64_t a : axes) {
     if (a < 0 || a >= int64_t(x->shape.size()))
-      fail<ShapeError>("flip: axis {} is outside shape {}", a, to_string(x->shape));
+      fail<IndexError>("flip: axis {} is outside shape {}", a, to_string(x->shape));
   }
   return axes.empty() ? x : make(Op::Flip, x->dtype, {x}, axes);
 }

@@ -63,7 +63,7 @@ Shape reduced(const Shape& s, const ReduceArg& r) {
   Shape out = s;
   for (int64_t a : r.axes) {
     if (a < 0 || a >= int64_t(s.size()))
-      fail<ShapeError>("reduce: axis {} is outside shape {}", a, to_string(s));
+      fail<IndexError>("reduce: axis {} is outside shape {}", a, to_string(s));
     out[a] = Dim(1);
   }
   return out;

@@ -125,7 +125,7 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, IntPair stride, 
   const Tensor in =
       w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 4, 5, 3, 6, 7});
   const Tensor ker = weight.cast(wide).reshape({1, groups, og, 1, 1, cg, k_h, k_w});
-  const Tensor sum = products(in, ker).sum({-3, -2, -1}).reshape({n, o, oh, ow});
+  const Tensor sum = detail::own_sum("conv2d", products(in, ker), {-3, -2, -1}).reshape({n, o, oh, ow});
   const Tensor out = is_float(t) ? sum.cast(t) : sum;
   return bias.defined() ? out + bias.reshape({1, o, 1, 1}) : out;
 }

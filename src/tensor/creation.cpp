@@ -58,13 +58,23 @@ Size count_of(const Number& start, const Number& end, const Number& step) {
   if (step.value() == 0) fail<InvalidArgument>("arange: step is 0");
   if (is_whole(start) && is_whole(end) && is_whole(step)) {
     const __int128 span = __int128(end.int_value()) - start.int_value(), by = step.int_value();
-    return int64_t(std::max<__int128>(0, (span + by + (by > 0 ? -1 : 1)) / by));
+    const __int128 count = std::max<__int128>(0, (span + by + (by > 0 ? -1 : 1)) / by);
+    if (count <= INT64_MAX) return int64_t(count);
   }
   const double n = std::ceil((end.value() - start.value()) / step.value());
   if (!(n < 0x1p63))
     fail<InvalidArgument>("arange: from {} to {} by {} has no number of elements", start.value(),
                           end.value(), step.value());
   return n > 0 ? int64_t(n) : 0;
+}
+
+// Of n whole numbers from `start` on.
+DType whole_dtype(const Number& start, const Number& step, const Size& n) {
+  const auto fits = [](__int128 v) { return v >= INT32_MIN && v <= INT32_MAX; };
+  const int64_t low = start.varies() ? start.extent().min() : start.int_value(),
+                high = start.varies() ? start.extent().max() : low;
+  const __int128 steps = std::max<int64_t>(0, n.max() - 1), span = steps * step.int_value();
+  return fits(low) && fits(high) && fits(low + span) && fits(high + span) ? DType::I32 : DType::I64;
 }
 
 // Counters are exact in integers and in floats of at least 24 bits.
@@ -77,10 +87,13 @@ Tensor counter_of(const Size& n, DType t, const std::string& device) {
 
 }  // namespace
 
+DType detail::position_dtype(const Size& n) {
+  return n.max() > INT32_MAX ? DType::I64 : DType::I32;
+}
 Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string& device) {
   Sizes along(size_t(rank), 1);
   along[size_t(d)] = n;
-  return counter_of(n, DType::I32, device).reshape(along);
+  return counter_of(n, position_dtype(n), device).reshape(along);
 }
 
 Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
@@ -107,9 +120,10 @@ Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOpti
 Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {
   TensorOptions o = given;
   const bool whole = is_whole(start) && is_whole(end) && is_whole(step);
-  if (o.dtype == DType::Void) o.dtype = whole ? DType::I32 : DType::F32;
+  const Size n = count_of(start, end, step);
+  if (o.dtype == DType::Void) o.dtype = whole ? whole_dtype(start, step, n) : DType::F32;
   require_element_type("arange", o.dtype);
-  const Tensor t = counter_of(count_of(start, end, step), o.dtype, o.device);
+  const Tensor t = counter_of(n, o.dtype, o.device);
   return finish((t * step + start).cast(o.dtype), o);
 }
 Tensor Tensor::arange(Number end) { return arange(0, end, 1); }
@@ -118,7 +132,7 @@ Tensor Tensor::arange(Number end) { return arange(0, end, 1); }
 Tensor Tensor::linspace(Number start, Number end, int64_t steps, const TensorOptions& o) {
   if (steps < 0) fail<InvalidArgument>("linspace: {} steps", steps);
   require_element_type("linspace", o.dtype);
-  const Tensor i = counter_of(steps, DType::I32, o.device);
+  const Tensor i = detail::counter(steps, 0, 1, o.device);
   const double by = steps > 1 ? (end.value() - start.value()) / double(steps - 1) : 0;
   const DType t = o.dtype == DType::F64 ? DType::F64 : DType::F32;
   const Tensor up = i.cast(t) * by + start.value(),

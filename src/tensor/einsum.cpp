@@ -206,7 +206,7 @@ class Contraction {
       }
     }
     if (away.empty()) return o;
-    return {o.x.sum(away), kept};
+    return {detail::own_sum("einsum", o.x, away), kept};
   }
 
   Tensor spread(const Operand& o, const std::string& letters) const {

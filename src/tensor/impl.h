@@ -93,7 +93,7 @@ void require_numbers(const char* what, const Sizes& sizes);
 Size product(std::span<const Size> extents);
 std::string text(const Sizes& sizes);
 std::string text(const Axes& axes);
-// dim counted from the end if negative; ShapeError naming axis, rank and function.
+// dim counted from the end if negative; IndexError naming axis, rank and function.
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank);
 Axes wrap_dims(const char* what, const Axes& dims,
                int64_t rank);  // all axes if empty; duplicates are an error
@@ -146,8 +146,12 @@ template <class F>
 Tensor computed_wide(const Tensor& x, F&& f) {
   return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));
 }
-// The indices 0..n-1 along axis d of a tensor of `rank` axes, I32.
+// Of positions on an axis: I32 wherever it holds them.
+DType position_dtype(const Size& n);
+// The indices 0..n-1 along axis d of a tensor of `rank` axes, of that dtype.
 Tensor counter(const Size& n, int64_t d, int64_t rank, const std::string& device);
+// The sum in x's own dtype, of integers also.
+Tensor own_sum(const char* what, const Tensor& x, const Axes& dims);
 // hit is bool, true for at most one position of the summed axes: what x holds there, or 0. The
 // scheduler turns it into one load.
 Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims);

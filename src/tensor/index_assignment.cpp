@@ -216,7 +216,9 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given)
   detail::require_same_device("index_put", *this, given);
   const Tensor value = given.cast(dtype());
   const int64_t consumed = detail::consumed_axes(indices);
-  if (const std::optional<OneMask> m = one_mask(*this, indices, consumed)) {
+  const std::optional<OneMask> m = one_mask(*this, indices, consumed);
+  const bool moved = m && m->axis > 0 && value.dim() > 0 && detail::positions_apart(indices);
+  if (m && !moved) {
     const Tensor region = detail::apply_basic("index_put", *this, m->others).x;
     if (const std::optional<Tensor> put = put_under_mask(region, *m, value))
       return m->others.size() == size_t(m->mask.dim()) ? *put : index_put(m->others, *put);
@@ -224,7 +226,10 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given)
   const detail::Indexed r = detail::apply_basic("index_put", *this, indices);
   const std::vector<Part> parts = parts_of(*this, indices, consumed);
   if (r.x.numel() == 0) {
-    if (r.at.empty()) fitted(value, r.x.sizes());
+    if (r.at.empty())
+      fitted(value, r.x.sizes());
+    else
+      put_at_places(r, value);  // refuses a value that does not fit
     return *this;
   }
   const Tensor region = r.at.empty() ? fitted(value, r.x.sizes()) : put_at_places(r, value);

@@ -16,11 +16,15 @@ struct Indexed {
   Tensor x;
   std::vector<Tensor> at;  // integer tensors and the axes they stand on
   Axes axes;
+  bool in_front = false;  // something that is no position stands between positions
 };
 Indexed apply_basic(const char* what, const Tensor& source, const std::vector<Index>& indices);
 
-// The order of axes in which indexed ones are neighbours, from `first` on: as they are if they
-// were, else in front.
+// NumPy's rule for the axes of tensors: a number beside them is a position as well, and where
+// slices, new axes or an ellipsis stand between positions their axes go in front.
+bool positions_apart(const std::vector<Index>& indices);
+
+// The order of axes in which indexed ones are neighbours, from `first` on.
 struct Neighbours {
   Axes order;
   int64_t first = 0;

@@ -38,23 +38,24 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
 
 namespace {
 
-// Narrow integers cannot count to every extent.
-Tensor as_positions(const Tensor& index) {
-  return size_bytes(index.dtype()) < 4 ? index.cast(DType::I32) : index;
+// Of the index and of the extent: narrow integers cannot count to every extent.
+Tensor as_positions(const Tensor& index, const Size& n) {
+  const DType wanted = detail::position_dtype(n);
+  return size_bytes(index.dtype()) < size_bytes(wanted) ? index.cast(wanted) : index;
 }
 
 // index == 0..n-1 along a new last axis.
 Tensor hits(const Tensor& index, const Size& n) {
-  const Tensor at = as_positions(index).unsqueeze(-1);
+  const Tensor at = as_positions(index, n).unsqueeze(-1);
   return at == counter(n, at.dim() - 1, at.dim(), index.device()).cast(at.dtype());
 }
 
 // Positions from the end are negative; what is outside either way becomes -1.
 Tensor from_start(const Tensor& index, const Size& n) {
-  const Tensor at = as_positions(index);
-  if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(DType::I32), -1);
-  return Tensor::where((at >= 0 - n) & (at < n), Tensor::where(at < 0, at + n, at), -1)
-      .cast(DType::I32);
+  const Tensor at = as_positions(index, n);
+  const DType t = detail::position_dtype(n);
+  if (is_unsigned(at.dtype())) return Tensor::where(at < n, at.cast(t), -1);
+  return Tensor::where((at >= 0 - n) & (at < n), Tensor::where(at < 0, at + n, at), -1).cast(t);
 }
 
 }  // namespace
@@ -66,9 +67,11 @@ detail::Places detail::places_of(const Tensor& x, const std::vector<Tensor>& at,
   const auto k = size_t(at.size()), from = size_t(first);
   Places p;
   Tensor valid;
+  const std::span<const Size> extents(own);
+  const DType t = position_dtype(product(extents.subspan(from, k)));
   for (size_t i = 0; i < k; i++) {
     const Size n = own[from + i];
-    const Tensor here = from_start(at[i], n), inside = here >= 0;
+    const Tensor here = from_start(at[i], n).cast(t), inside = here >= 0;
     p.linear = p.linear.defined() ? p.linear * n + here : here;
     valid = valid.defined() ? valid & inside : inside;
     p.extent *= n;
@@ -76,7 +79,6 @@ detail::Places detail::places_of(const Tensor& x, const std::vector<Tensor>& at,
   if (k > 1) p.linear = Tensor::where(valid, p.linear, -1);
   p.linear = p.linear.expand(out);
   p.count = p.linear.numel();
-  const std::span<const Size> extents(own);
   p.before = product(extents.first(from));
   p.after = product(extents.subspan(from + k));
   p.sizes.assign(own.begin(), own.begin() + first);
@@ -139,20 +141,29 @@ void add_index_tensor(const char* what, const Tensor& at, int64_t& d, detail::In
 
 }  // namespace
 
+bool detail::positions_apart(const std::vector<Index>& indices) {
+  const auto position = [](const Index& i) {
+    return std::holds_alternative<int64_t>(i.value()) || std::holds_alternative<Tensor>(i.value());
+  };
+  const auto first = std::ranges::find_if(indices, position);
+  const auto last = std::find_if(indices.rbegin(), indices.rend(), position).base();
+  return first < last && !std::all_of(first, last, position);
+}
+
 detail::Indexed detail::apply_basic(const char* what, const Tensor& source,
                                     const std::vector<Index>& indices) {
   const int64_t consumed = consumed_axes(indices);
   if (consumed > source.dim())
-    fail<ShapeError>("index: {} indices for a tensor {} of {} axes", consumed, text(source.sizes()),
+    fail<IndexError>("index: {} indices for a tensor {} of {} axes", consumed, text(source.sizes()),
                      source.dim());
-  Indexed r{source, {}, {}};
+  Indexed r{source, {}, {}, positions_apart(indices)};
   int64_t d = 0;
   for (const Index& index : indices) {
     const Index::Value& v = index.value();
     if (const int64_t* i = std::get_if<int64_t>(&v)) {
       const Size n = r.x.size(d);
       if ((n + *i).min() < 0 || (n - *i).min() < 1)
-        fail<ShapeError>("index: {} is outside axis {} of {}", *i, d, text(r.x.sizes()));
+        fail<IndexError>("index: {} is outside axis {} of {}", *i, d, text(r.x.sizes()));
       r.x = r.x.select(d, *i);
     } else if (const auto* s = std::get_if<indexing::Slice>(&v)) {
       r.x = r.x.slice(d++, s->start, s->stop, s->step);
@@ -168,9 +179,8 @@ detail::Indexed detail::apply_basic(const char* what, const Tensor& source,
 }
 
 detail::Neighbours detail::side_by_side(const Indexed& r) {
-  const int64_t k = int64_t(r.axes.size());
   Neighbours n;
-  if (r.axes.back() - r.axes.front() == k - 1) {
+  if (!r.in_front) {
     n.order.resize(size_t(r.x.dim()));
     std::iota(n.order.begin(), n.order.end(), 0);
     n.first = r.axes.front();

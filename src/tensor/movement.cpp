@@ -82,7 +82,11 @@ Tensor Tensor::expand(const Sizes& wanted) const {
   Sizes padded(fresh, 1), target = wanted;
   padded.insert(padded.end(), own.begin(), own.end());
   for (size_t i = 0; i < target.size(); i++) {
-    if (is_open(target[i])) target[i] = padded[i];
+    if (!is_open(target[i])) continue;
+    if (i < fresh)
+      fail<ShapeError>("expand: -1 keeps an extent, but axis {} of {} is new to {}", i,
+                       detail::text(wanted), detail::text(own));
+    target[i] = padded[i];
   }
   return derive(*this,
                 graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
@@ -128,7 +132,6 @@ Tensor Tensor::shrink(const std::vector<std::pair<Size, Size>>& ranges) const {
 }
 
 Tensor Tensor::flip(const Axes& dims) const {
-  if (dims.empty()) return *this;
   return derive(*this, graph::flip(uop(*this), detail::wrap_dims("flip", dims, dim())));
 }
 
@@ -191,7 +194,7 @@ Tensor Tensor::select(int64_t d, const Size& index) const {
   d = wrap_dim("select", d, dim());
   const Size n = size(d), i = index.max() < 0 ? index + n : index;
   if (i.min() < 0 || (n - i).min() < 1)
-    fail<ShapeError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
+    fail<IndexError>("select: index {} is outside axis {} of {}", index, d, detail::text(sizes()));
   return narrow(d, i, 1).squeeze(d);
 }
 

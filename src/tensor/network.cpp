@@ -23,7 +23,7 @@ Tensor Tensor::matmul(const Tensor& other) const {
   const DType t = promote(dtype(), other.dtype()), wide = accumulator(t);
   const Tensor rows = cast(wide).unsqueeze(-2),
                columns = other.cast(wide).transpose(-2, -1).unsqueeze(-3);
-  const Tensor out = (rows * columns).sum({-1});
+  const Tensor out = detail::own_sum("matmul", rows * columns, {-1});
   return is_float(t) ? out.cast(t) : out;
 }
 

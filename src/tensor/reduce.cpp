@@ -25,9 +25,19 @@ Tensor finish(const Tensor& kept, const Axes& dims, bool keepdim) {
   return kept.reshape(out);
 }
 
+// A scalar is reduced as if it had one axis.
+Axes reduced_axes(const char* what, const Axes& given, int64_t rank) {
+  if (rank > 0) return wrap_dims(what, given, rank);
+  for (int64_t d : given) {
+    if (d != 0 && d != -1) detail::wrap_dim(what, d, 0);
+  }
+  if (!given.empty()) wrap_dims(what, given, 1);  // refuses the same axis twice
+  return {};
+}
+
 Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
   const detail::Building section;
-  const Axes dims = wrap_dims(what, given, x.dim());
+  const Axes dims = reduced_axes(what, given, x.dim());
   graph::UOp total = graph::reduce(op, uop(x), dims);
   // Of constants and counters: a reduction is stored, which needs a device.
   if (!total->device && total->op == Op::Reduce)
@@ -37,8 +47,28 @@ Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool 
 
 Size reduced_count(const char* what, const Tensor& x, const Axes& given) {
   Size n = 1;
-  for (int64_t d : wrap_dims(what, given, x.dim())) n *= x.size(d);
+  for (int64_t d : reduced_axes(what, given, x.dim())) n *= x.size(d);
   return n;
+}
+
+// Of sums, products and running sums: 64 bits of integers and bools.
+DType sum_dtype(DType t) {
+  if (is_float(t)) return t;
+  return is_unsigned(t) ? DType::U64 : DType::I64;
+}
+
+// What elements are added up in: as wide as sum_dtype() only where a result could need it, since
+// 64 bits take twice the time, and more where they are emulated.
+DType summed_in(const char* what, const Tensor& x, const Axes& dims) {
+  const DType t = x.dtype();
+  if (is_float(t) || size_bytes(t) >= 4) return is_float(t) ? accumulator(t) : sum_dtype(t);
+  const int64_t largest = t == DType::Bool ? 1 : int64_t(1) << (8 * size_bytes(t));
+  const int64_t most = INT32_MAX / largest;
+  return reduced_count(what, x, dims).max() <= most ? accumulator(t) : sum_dtype(t);
+}
+
+Tensor summed(const char* what, const Tensor& x, const Axes& dims, bool keepdim) {
+  return reduce(what, Op::Add, x.cast(summed_in(what, x, dims)), dims, keepdim);
 }
 
 void require_elements(const char* what, const Tensor& x, const Axes& dims) {
@@ -48,16 +78,18 @@ void require_elements(const char* what, const Tensor& x, const Axes& dims) {
 
 }  // namespace
 
+Tensor detail::own_sum(const char* what, const Tensor& x, const Axes& dims) {
+  return reduce(what, Op::Add, x, dims, false);
+}
+
 // Sums of f16 and bf16 are accumulated in f32 and rounded once.
 Tensor Tensor::sum(const Axes& dims, bool keepdim) const {
-  const DType acc = accumulator(dtype());
-  const Tensor total = reduce("sum", Op::Add, cast(acc), dims, keepdim);
-  return is_float(dtype()) ? total.cast(dtype()) : total;
+  return summed("sum", *this, dims, keepdim).cast(sum_dtype(dtype()));
 }
 Tensor Tensor::prod(const Axes& dims, bool keepdim) const {
-  const DType acc = accumulator(dtype());
-  const Tensor total = reduce("prod", Op::Mul, cast(acc), dims, keepdim);
-  return is_float(dtype()) ? total.cast(dtype()) : total;
+  const bool narrow = is_float(dtype()) || dtype() == DType::Bool;
+  const Tensor x = cast(narrow ? accumulator(dtype()) : sum_dtype(dtype()));
+  return reduce("prod", Op::Mul, x, dims, keepdim).cast(sum_dtype(dtype()));
 }
 Tensor Tensor::max(const Axes& dims, bool keepdim) const {
   require_elements("max", *this, dims);
@@ -79,10 +111,13 @@ Tensor Tensor::all(const Axes& dims, bool keepdim) const {
 }
 Tensor Tensor::mean(const Axes& dims, bool keepdim) const {
   const Size n = reduced_count("mean", *this, dims);
-  return computed_wide(*this, [&](const Tensor& x) {
-    const Tensor total = x.sum(dims, keepdim);
+  const auto divided = [&](const Tensor& total) {
     return n.is_number() ? total * (1.0 / double(int64_t(n))) : total / n;
-  });
+  };
+  // Sums of 64-bit integers could wrap.
+  if (!is_float(dtype()) && size_bytes(dtype()) <= 4)
+    return divided(summed("mean", *this, dims, keepdim).cast(detail::real_dtype(dtype())));
+  return computed_wide(*this, [&](const Tensor& x) { return divided(x.sum(dims, keepdim)); });
 }
 Tensor Tensor::var(const Axes& dims, bool keepdim, int64_t correction) const {
   const Size left = reduced_count("var", *this, dims) - correction;
@@ -103,16 +138,30 @@ static Tensor arg_of(const Tensor& x, const Tensor& extreme, int64_t d, bool kee
   const Size n = x.size(d);
   const Tensor from_end = n - detail::counter(n, d, x.dim(), x.device());
   const Tensor hit = (x == extreme) | x.isnan();
-  return n - (hit.cast(DType::I32) * from_end).max({d}, keepdim);
+  return n - (hit.cast(from_end.dtype()) * from_end).max({d}, keepdim);
 }
 
+namespace {
+
+using ArgExtreme = Tensor (Tensor::*)(std::optional<int64_t>, bool) const;
+
+// Of all elements, or of a scalar as if it had one axis: along a row of them.
+Tensor arg_flat(const char* what, ArgExtreme of, const Tensor& x, std::optional<int64_t> given,
+                bool keepdim) {
+  if (given) reduced_axes(what, {*given}, x.dim());
+  const Tensor at = (x.reshape({x.numel()}).*of)(0, false);
+  return keepdim ? at.reshape(Sizes(size_t(x.dim()), 1)) : at;
+}
+
+}  // namespace
+
 Tensor Tensor::argmax(std::optional<int64_t> given, bool keepdim) const {
-  if (!given) return flatten().argmax(0);
+  if (!given || dim() == 0) return arg_flat("argmax", &Tensor::argmax, *this, given, keepdim);
   const int64_t d = detail::wrap_dim("argmax", *given, dim());
   return arg_of(*this, max({d}, true), d, keepdim);
 }
 Tensor Tensor::argmin(std::optional<int64_t> given, bool keepdim) const {
-  if (!given) return flatten().argmin(0);
+  if (!given || dim() == 0) return arg_flat("argmin", &Tensor::argmin, *this, given, keepdim);
   const int64_t d = detail::wrap_dim("argmin", *given, dim());
   return arg_of(*this, min({d}, true), d, keepdim);
 }
@@ -126,7 +175,7 @@ Tensor Tensor::logsumexp(const Axes& dims, bool keepdim) const {
     const Tensor m = where(largest.isinf(), 0.0, largest);
     return (x - m).exp().sum(dims, true).log() + m;
   });
-  return finish(kept, wrap_dims("logsumexp", dims, dim()), keepdim);
+  return finish(kept, reduced_axes("logsumexp", dims, dim()), keepdim);
 }
 Tensor Tensor::softmax(int64_t d) const {
   if (dim() == 0) return reshape({1}).softmax(d).reshape({});
@@ -159,7 +208,8 @@ Tensor scan_whole(const Tensor& x) {
   const int64_t rank = x.dim() + 1;
   const Tensor i = detail::counter(n, rank - 2, rank, x.device()),
                j = detail::counter(n, rank - 1, rank, x.device());
-  return Tensor::where(j <= i, x.unsqueeze(-2), x.full_like(0).unsqueeze(-2)).sum({-1});
+  const Tensor before = Tensor::where(j <= i, x.unsqueeze(-2), x.full_like(0).unsqueeze(-2));
+  return detail::own_sum("cumsum", before, {-1});
 }
 
 Tensor scan_last(const Tensor& x) {
@@ -181,15 +231,11 @@ Tensor scan_last(const Tensor& x) {
 }  // namespace
 
 Tensor Tensor::cumsum(int64_t d) const {
-  const Tensor x = cast(accumulator(dtype()));
+  reduced_axes("cumsum", {d}, dim());
+  const Tensor x = cast(summed_in("cumsum", *this, {d}));
   Tensor total = x;
-  if (dim() == 0) {
-    if (d != 0 && d != -1) detail::wrap_dim("cumsum", d, 1);
-  } else {
-    d = detail::wrap_dim("cumsum", d, dim());
-    if (numel() > 0) total = scan_last(x.transpose(d, -1)).transpose(d, -1);
-  }
-  return is_float(dtype()) ? total.cast(dtype()) : total;
+  if (dim() > 0 && numel() > 0) total = scan_last(x.transpose(d, -1)).transpose(d, -1);
+  return total.cast(sum_dtype(dtype()));
 }
 
 }  // namespace tuff

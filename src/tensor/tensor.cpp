@@ -96,7 +96,7 @@ std::string text(const Axes& axes) { return text(Sizes(axes)); }
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank) {
   const int64_t d = dim < 0 ? dim + rank : dim;
   if (d < 0 || d >= rank)
-    fail<ShapeError>("{}: axis {} is outside a tensor of {} axes", what, dim, rank);
+    fail<IndexError>("{}: axis {} is outside a tensor of {} axes", what, dim, rank);
   return d;
 }
 

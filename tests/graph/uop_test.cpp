@@ -69,8 +69,23 @@ TEST(UOp, ShapesAndErrors) {
   EXPECT_THROW(reshape(x, {5, 5}), ShapeError);
   EXPECT_THROW(permute(x, {0, 0, 1}), ShapeError);
   EXPECT_THROW(shrink(x, {{0, 2}, {0, 4}, {0, 4}}), ShapeError);
+  EXPECT_THROW(flip(x, {3}), IndexError);
+  EXPECT_THROW(reduce(Op::Add, x, {3}), InvalidArgument);
   EXPECT_THROW(alu(Op::Add, {x, reshape(leaf(24), {4, 3, 2})}), ShapeError);
   EXPECT_THROW(make(Op::Add, DType::F32, {leaf(4), leaf(4, DType::I32)}), InternalError);
+}
+
+// Two expansions become one, which the source alone would allow.
+TEST(UOp, ExpansionsOfExpandedAxesAreRefused) {
+  const UOp x = reshape(leaf(2), {2, 1}), wide = expand(x, {2, 3}), c = constant(DType::F32, 1);
+  EXPECT_THROW(expand(wide, {2, 5}), ShapeError);
+  EXPECT_THROW(expand(wide, {2, 1}), ShapeError);
+  EXPECT_THROW(expand(expand(reshape(c, {1}), {5}), {7}), ShapeError);
+  EXPECT_EQ(expand(wide, {2, 3}), wide);
+  const UOp tall = expand(reshape(leaf(3), {1, 3}), {1, 3});
+  EXPECT_EQ(to_string(expand(tall, {4, 3})->shape), "(4, 3)");
+  const UOp both = expand(expand(reshape(leaf(1), {1, 1}), {2, 1}), {2, 3});
+  EXPECT_EQ(both->src(0)->op, Op::Reshape);
 }
 
 TEST(UOp, SymbolicExtents) {

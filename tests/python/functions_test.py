@@ -327,7 +327,7 @@ class Functions(unittest.TestCase):
         self.same(x[tuff.tensor(rows)], CUBE[rows], "tensor")
         self.same(x[rows], CUBE[rows], "array")
         self.same(x[:, tuff.tensor([-1, 0])], CUBE[:, [-1, 0]], "from the end")
-        for index, error in ((2, tuff.ShapeError), ((0, 0, 0, 0), tuff.ShapeError),
+        for index, error in ((2, tuff.IndexError), ((0, 0, 0, 0), tuff.IndexError),
                              (slice(None, None, 0), ValueError), (1.5, Exception),
                              (True, tuff.InvalidArgument), ("a", TypeError),
                              ((Ellipsis, Ellipsis), ValueError)):

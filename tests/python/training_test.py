@@ -244,7 +244,8 @@ class Jits(unittest.TestCase):
 
 class Errors(unittest.TestCase):
     def test_classes(self):
-        for cls, builtin in ((tuff.InvalidArgument, ValueError), (tuff.ShapeError, ValueError),
+        for cls, builtin in ((tuff.InvalidArgument, ValueError), (tuff.IndexError, IndexError),
+                             (tuff.IndexError, tuff.InvalidArgument), (tuff.ShapeError, ValueError),
                              (tuff.OutOfMemory, MemoryError), (tuff.CompileError, RuntimeError),
                              (tuff.Unsupported, NotImplementedError),
                              (tuff.DeviceLost, RuntimeError), (tuff.IoError, OSError),

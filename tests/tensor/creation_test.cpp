@@ -109,6 +109,91 @@ TEST_P(Creation, RunningSumsOfLongAxes) {
   EXPECT_EQ((ones.cumsum(0) - Tensor::arange(1, n + 1, 1, on(DType::I32))).abs().max().item(), 0);
 }
 
+using Longs = std::vector<int64_t>;
+using UnsignedLongs = std::vector<uint64_t>;
+
+TEST_P(Creation, SumsOfIntegersAre64BitsWide) {
+  const int64_t n = 1 << 17;
+  const Tensor count = Tensor::arange(0, n, 1, on(DType::I32)).contiguous().realize();
+  EXPECT_EQ(count.sum().to_vector<int64_t>(), Longs{n * (n - 1) / 2});
+  EXPECT_EQ((count % 2 == 1).sum().to_vector<int64_t>(), Longs{n / 2});
+  EXPECT_EQ(count.reshape({2, n / 2}).sum({1}, true).sizes(), (Sizes{2, 1}));
+  const auto full = [&](Number v, DType t) { return Tensor::full({n}, v, on(t)).contiguous(); };
+  EXPECT_EQ(full(-32768, DType::I16).sum().to_vector<int64_t>(), Longs{-32768 * n});
+  EXPECT_EQ(full(-128, DType::I8).sum().to_vector<int64_t>(), Longs{-128 * n});
+  EXPECT_EQ(full(65535, DType::U16).sum().to_vector<uint64_t>(),
+            UnsignedLongs{65535 * uint64_t(n)});
+  EXPECT_EQ(full(UINT32_MAX, DType::U32).sum().to_vector<uint64_t>(),
+            UnsignedLongs{UINT32_MAX * uint64_t(n)});
+  const Tensor factors = Tensor::from(Ints{65536, 65536, -3}, {3}, on());
+  EXPECT_EQ(factors.prod().to_vector<int64_t>(), Longs{-3 * (int64_t(1) << 32)});
+  EXPECT_EQ((factors > 0).prod().to_vector<int64_t>(), Longs{0});
+}
+
+TEST_P(Creation, RunningSumsAndMeansOfIntegersAreExact) {
+  const Tensor high = Tensor::from(Ints{INT32_MAX, INT32_MAX, -5}, {3}, on());
+  EXPECT_EQ(high.cumsum(0).to_vector<int64_t>(),
+            (Longs{INT32_MAX, 2 * int64_t(INT32_MAX), 2 * int64_t(INT32_MAX) - 5}));
+  const int64_t n = 5000;
+  const Longs sums = Tensor::full({n}, 1 << 20, on(DType::I32)).cumsum(0).to_vector<int64_t>();
+  for (int64_t i = 0; i < n; i++) ASSERT_EQ(sums[size_t(i)], (i + 1) << 20);
+  const Ints apart{(1 << 30) + 1, -(1 << 30), 4};
+  EXPECT_EQ(Tensor::from(apart, {3}, on()).mean().to_vector<float>(), Floats{5 * (1.0f / 3)});
+  EXPECT_EQ((Tensor::from(apart, {3}, on()) > 0).mean({0}, true).to_vector<float>(),
+            Floats{2 * (1.0f / 3)});
+}
+
+// One dtype for products of matrices, whatever their operands are.
+TEST_P(Creation, ProductsOfIntegerMatricesKeepTheirDtype) {
+  const Tensor x = Tensor::from(Ints{1, 2, 3, 4}, {2, 2}, on());
+  EXPECT_EQ(x.matmul(x).to_vector<int32_t>(), (Ints{7, 10, 15, 22}));
+  EXPECT_EQ(Tensor::einsum("ij->i", {x}).to_vector<int32_t>(), (Ints{3, 7}));
+}
+
+TEST_P(Creation, CountersBeyond32Bits) {
+  const int64_t far = int64_t(1) << 31;
+  const TensorOptions any{DType::Void, GetParam()};
+  EXPECT_EQ(Tensor::arange(far - 2, far, 1, any).dtype(), DType::I32);
+  EXPECT_EQ(Tensor::arange(far, far + 3, 1, any).to_vector<int64_t>(),
+            (Longs{far, far + 1, far + 2}));
+  EXPECT_EQ(Tensor::arange(-2, -far - 5, -far, any).to_vector<int64_t>(), (Longs{-2, -2 - far}));
+  EXPECT_EQ(Tensor::arange(-far, -far + 2, 1, any).to_vector<int32_t>(),
+            (Ints{INT32_MIN, INT32_MIN + 1}));
+  const Tensor numbers = Tensor::arange(0, 2 * far + 9, 1, any);
+  const Tensor at = Tensor::from(Longs{2 * far + 8, 3, -1, far}, {4}, on());
+  const Longs wanted{2 * far + 8, 3, 2 * far + 8, far};
+  EXPECT_EQ(numbers.take(at).to_vector<int64_t>(), wanted);
+  EXPECT_EQ(numbers.index_select(0, Tensor::from(Ints{3, 5}, {2}, on())).to_vector<int64_t>(),
+            (Longs{3, 5}));
+  const Tensor parts = Tensor::cat({numbers, numbers.narrow(0, 0, 3)});
+  EXPECT_EQ(parts.slice(0, 2 * far + 8).to_vector<int64_t>(), (Longs{2 * far + 8, 0, 1, 2}));
+  EXPECT_EQ(numbers.argmax().dtype(), DType::I64);
+  EXPECT_EQ(numbers.slice(0, far, far + 3).argmax().dtype(), DType::I32);
+}
+
+TEST_P(Creation, ScalarsAreReducedAsIfTheyHadAnAxis) {
+  const Tensor x = Tensor::full({}, 3, on());
+  for (const int64_t d : {0, -1}) {
+    for (const Tensor& t : {x.sum({d}), x.prod({d}), x.max({d}), x.min({d}), x.mean({d}),
+                            x.logsumexp({d}), x.sum({d}, true), x.cumsum(d)}) {
+      EXPECT_EQ(t.sizes(), Sizes{});
+      EXPECT_EQ(t.item(), 3);
+    }
+    EXPECT_EQ(x.argmax(d, true).item(), 0);
+    EXPECT_EQ(x.argmin(d).sizes(), Sizes{});
+    EXPECT_TRUE(x.any({d}).item() && x.all({d}).item());
+    EXPECT_EQ(x.var({d}, false, 0).item() + x.std({d}, true, 0).item(), 0);
+  }
+}
+
+TEST_P(Creation, ExtremesOfAllElementsKeepTheirAxes) {
+  const Tensor x = Tensor::from({1, 5, 2, 0}, {2, 2}, on());
+  EXPECT_EQ(x.argmax({}, true).sizes(), (Sizes{1, 1}));
+  EXPECT_EQ(x.argmin({}, true).to_vector<int32_t>(), Ints{3});
+  EXPECT_EQ(x.argmax().sizes(), Sizes{});
+  EXPECT_EQ(x.flip().to_vector<float>(), (Floats{0, 2, 5, 1}));
+}
+
 TEST_P(Creation, FactsAndPlainFills) {
   const Tensor x = Tensor::ones({2, 3}, on()), y = Tensor::zeros({6}, on());
   EXPECT_EQ(x.dim(), 2);
