@@ -279,10 +279,10 @@ class Tensor {
   Tensor log() const;
   Tensor log2() const;
   Tensor sin() const;
-  /// By the sine of a reduced argument: 2.5 ULP up to |x| = 25,000 in F32 and 3e6 in F64 where the
-  /// sine has 1.7, an absolute error of 4.1e-7 (F32) above (Cody and Waite, 1980, section 8).
+  /// As sin(): 2 ULP of every finite x on every device (Payne and Hanek, 1983). docs/OPS.md lists the
+  /// errors of all functions.
   Tensor cos() const;
-  /// sin/cos: 5 ULP as far as cos() has 2.5.
+  /// sin/cos.
   Tensor tan() const;
   Tensor tanh() const;
   /// 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, by polynomials: 2.5 ULP in F32 and 4
@@ -300,21 +300,21 @@ class Tensor {
   Tensor trunc() const;
   Tensor floor() const;
   Tensor ceil() const;
-  /// Half to even.
+  /// Half to even; the sign of x stays, also of 0.
   Tensor round() const;
   Tensor square() const;
-  /// Whole exponents up to 64 by multiplication, others through log2 and exp2: their relative error
-  /// grows with |exponent * log2 x|, 90 ULP at the ends of F32. C's rules for 0, infinities, NaN
-  /// and negative bases. InvalidArgument for integers to a negative power; cast() one to a float.
+  /// Within 2 ULP, and exact where the power is a number of the type; whole bare numbers up to 8 by
+  /// multiplication, within 4 ULP. C's rules for 0, infinities, NaN and negative bases; PyTorch's
+  /// gradients. InvalidArgument for integers to a negative power; cast() one to a float.
   Tensor pow(Number exponent) const;
   Tensor pow(const Tensor& exponent) const;
   static Tensor pow(Number base, const Tensor& exponent);
-  /// Rounded toward -inf. Integers by zero give 0 (InvalidArgument if the zero is a bare number);
-  /// PyTorch's floor_divide.
+  /// Rounded toward -inf, with NumPy's signs of 0. Integers by zero give 0 (InvalidArgument if the
+  /// zero is a bare number).
   Tensor floor_divide(const Tensor& other) const;
   Tensor floor_divide(Number other) const;
-  /// x - y * floor(x / y), with the sign of y; also the operator %. Exact while |x / y| < 2^24
-  /// (F32) or 2^53 (F64); integers by zero give x.
+  /// x - y * floor(x / y), with the sign of y, also where it is 0; also the operator %. Exact while
+  /// |x / y| < 2^24 (F32) or 2^53 (F64), 0 where x / y is infinite; integers by zero give x.
   Tensor remainder(const Tensor& other) const;
   Tensor remainder(Number other) const;
   /// x - y * trunc(x / y), with the sign of x; as exact as remainder().
@@ -324,6 +324,7 @@ class Tensor {
   /// Shifts by a negative count or by the width and more leave 0, or the sign to the right.
   Tensor bitwise_left_shift(const Tensor& count) const;
   Tensor bitwise_right_shift(const Tensor& count) const;
+  /// NaN stays; all is NaN where a bound is.
   Tensor clamp(std::optional<Number> min, std::optional<Number> max = {}) const;
   /// NaN if either is NaN.
   Tensor maximum(const Tensor& other) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/curved.h"
 #include "graph/finite_product.h"
 #include "graph/walk.h"
 
@@ -41,12 +42,15 @@ Grads recip_row(const UOp& u, const UOp& g) { return {neg(mul(g, mul(u, u)))}; }
 Grads sqrt_row(const UOp& u, const UOp& g) {
   return {mul(g, mul(like(u, 0.5), alu(Op::Recip, {u})))};
 }
-Grads exp2_row(const UOp& u, const UOp& g) { return {mul(g, mul(u, like(u, kLn2)))}; }
+Grads exp2_row(const UOp& u, const UOp& g) {
+  return {mul(g, std::holds_alternative<int64_t>(u->arg) ? u : mul(u, like(u, kLn2)))};
+}
 Grads log2_row(const UOp& u, const UOp& g) {
   return {mul(g, alu(Op::Recip, {mul(u->src(0), like(u, kLn2))}))};
 }
 Grads sin_row(const UOp& u, const UOp& g) {
-  return {mul(g, alu(Op::Sin, {add(u->src(0), like(u, 1.57079632679489661923))}))};
+  const int64_t* turns = std::get_if<int64_t>(&u->arg);
+  return {mul(g, sine(u->src(0), (turns ? *turns : 0) + 1))};
 }
 Grads add_row(const UOp&, const UOp& g) { return {g, g}; }
 Grads sub_row(const UOp&, const UOp& g) { return {g, neg(g)}; }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "graph/curved.h"
 #include "graph/walk.h"
 
 namespace tuff::graph {
@@ -23,14 +24,20 @@ double compute(Op op, double x, double y) {
   return 0;
 }
 
-double compute(Op op, double x) {
+// sin(x + quarter_turns * pi/2)
+double turned_sine(double x, int64_t quarter_turns) {
+  const double y = quarter_turns % 2 ? std::cos(x) : std::sin(x);
+  return quarter_turns < 2 ? y : -y;
+}
+
+double compute(Op op, double x, int64_t variant) {
   switch (op) {
     case Op::Neg: return -x;
     case Op::Recip: return 1.0 / x;
     case Op::Sqrt: return std::sqrt(x);
-    case Op::Exp2: return std::exp2(x);
+    case Op::Exp2: return variant == kNaturalBase ? std::exp(x) : std::exp2(x);
     case Op::Log2: return std::log2(x);
-    case Op::Sin: return std::sin(x);
+    case Op::Sin: return turned_sine(x, variant);
     case Op::Trunc: return std::trunc(x);
     default: TUFF_CHECK(false, "{} is not defined on floats", name(op));
   }
@@ -138,10 +145,10 @@ uint32_t threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, int64_t wo
   return word == 0 ? x0 : x1;
 }
 
-Scalar eval_unary(Op op, DType to, const Scalar& x) {
+Scalar eval_unary(Op op, DType to, const Scalar& x, int64_t variant) {
   if (op == Op::Cast) return x.cast(to);
   if (op == Op::Bitcast) return bitcast_scalar(x, to);
-  if (is_float(x.dtype)) return float_result(x.dtype, compute(op, x.as_double()));
+  if (is_float(x.dtype)) return float_result(x.dtype, compute(op, x.as_double(), variant));
   TUFF_CHECK(op == Op::Neg, "{} is not defined on {}", name(op), tuff::name(x.dtype));
   if (x.dtype == DType::Bool) return x;
   return Scalar::of_int(x.dtype, int64_t(0 - x.bits));
@@ -150,7 +157,7 @@ Scalar eval_unary(Op op, DType to, const Scalar& x) {
 }  // namespace
 
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word) {
-  if (src.size() == 1) return eval_unary(op, to, src[0]);
+  if (src.size() == 1) return eval_unary(op, to, src[0], word);
   if (op == Op::Where) return src[0].as_bool() ? src[1] : src[2];
   if (op == Op::Threefry) {
     return {DType::U32, threefry(uint32_t(src[0].bits), uint32_t(src[1].bits),

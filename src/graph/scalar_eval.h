@@ -11,7 +11,7 @@
 namespace tuff::graph {
 
 // Result dtype follows the op's rule (Cast and Bitcast: `to`). f16/bf16 compute in f32 and round
-// once; integers wrap; Index is 64-bit. `word` is Threefry's arg.
+// once; integers wrap; Index is 64-bit. `word` is the op's arg, 0 for none.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
 // The neutral element of a reduction: 0, 1, or the least value.

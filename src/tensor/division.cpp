@@ -3,12 +3,14 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/two_words.h"
 
 namespace tuff {
 
 using detail::derive;
 using detail::number_like;
 using detail::unify;
+using detail::upper_half;
 using detail::uop;
 using graph::Op;
 
@@ -19,14 +21,6 @@ Tensor integer(Op op, const Tensor& a, const Tensor& b) {
 }
 Tensor differ_in_sign(const Tensor& a, const Tensor& b) { return (a < 0) != (b < 0); }
 
-// The upper half of a significand: products of halves are exact.
-Tensor upper_half(const Tensor& x) {
-  const bool wide = x.dtype() == DType::F64;
-  const DType bits = wide ? DType::I64 : DType::I32;
-  const int64_t mask = int64_t(uint64_t(-1) << (wide ? 27 : 12));
-  return (x.bitcast(bits) & mask).bitcast(x.dtype());
-}
-
 // a - q*b, with the product's rounding error taken off as well (Dekker, "A floating-point technique
 // for extending the available precision", 1971). Gradients: 1 and -q.
 Tensor less_product(const Tensor& a, const Tensor& q, const Tensor& b) {
@@ -36,8 +30,20 @@ Tensor less_product(const Tensor& a, const Tensor& q, const Tensor& b) {
   return (a - product) - Tensor::where(q == 0, 0.0, error).detach();
 }
 
+// r, with the sign of `sign` where it is 0; its gradient is r's, also there.
+Tensor signed_if_zero(const Tensor& r, const Tensor& sign) {
+  const Tensor is_zero = r == 0, zero = Tensor::where(is_zero, r, 0.0);
+  return Tensor::where(is_zero, detail::zero_of_sign(sign.detach()) - (zero.detach() - zero), r);
+}
+
+Tensor quotient_of(const Tensor& a, const Tensor& b) { return (a / b).detach(); }
+// A finite quotient that is beyond the type's range.
+Tensor overflows(const Tensor& a, const Tensor& b) {
+  return quotient_of(a, b).isinf() & (b != 0) & ~a.isinf();
+}
+
 // The remainder with the sign of a. The quotient is rounded twice, so that it may be one off.
-Tensor float_fmod(const Tensor& a, const Tensor& b) {
+Tensor unsigned_fmod(const Tensor& a, const Tensor& b) {
   const Tensor q = (a / b).trunc();
   const Tensor r = less_product(a, q, b);
   const Tensor one = Tensor::where(differ_in_sign(a, b), -1.0, 1.0).cast(a.dtype());
@@ -45,6 +51,11 @@ Tensor float_fmod(const Tensor& a, const Tensor& b) {
   const Tensor too_much = r.abs() >= b.abs();
   const Tensor step = Tensor::where(beyond, -one, Tensor::where(too_much, one, 0)).detach();
   return Tensor::where(step == 0, r, r - step * b);
+}
+Tensor float_fmod(const Tensor& a, const Tensor& b) {
+  const Tensor over = overflows(a, b);
+  const Tensor divisor = Tensor::where(over, 1.0, b), dividend = Tensor::where(over, 0.0, a);
+  return signed_if_zero(unsigned_fmod(dividend, divisor), a);
 }
 
 template <class F>
@@ -84,14 +95,14 @@ Tensor Tensor::remainder(const Tensor& other) const {
   }
   return computed_as_floats(x, y, [](const Tensor& a, const Tensor& b) {
     const Tensor r = float_fmod(a, b);
-    return where((r != 0) & differ_in_sign(r, b), r + b, r);
+    return signed_if_zero(where((r != 0) & differ_in_sign(r, b), r + b, r), b);
   });
 }
 Tensor Tensor::remainder(Number other) const {
   return remainder(divisor("remainder", *this, other));
 }
 
-// As Python's and NumPy's: from the remainder, so that both agree; no gradient.
+// As Python's and NumPy's, also in the signs of zeros: from the remainder, so that both agree; no gradient.
 Tensor Tensor::floor_divide(const Tensor& other) const {
   auto [x, y] = operands("floor_divide", *this, other);
   if (is_int(x.dtype())) {
@@ -103,8 +114,9 @@ Tensor Tensor::floor_divide(const Tensor& other) const {
     const Tensor r = float_fmod(a, b);
     const Tensor below = where((r != 0) & differ_in_sign(r, b), 1.0, 0.0).cast(a.dtype());
     // A whole number but for rounding.
-    const Tensor whole = ((a - r) / b - below).round();
-    return where(b == 0, a / b, whole).detach();
+    const Tensor quotient = quotient_of(a, b), whole = ((a - r) / b - below).round();
+    const Tensor signed_whole = where(whole == 0, detail::zero_of_sign(quotient), whole);
+    return where((b == 0) | overflows(a, b), quotient, signed_whole).detach();
   });
 }
 Tensor Tensor::floor_divide(Number other) const {

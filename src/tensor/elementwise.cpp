@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "tensor/impl.h"
+#include "tensor/two_words.h"
 
 namespace tuff {
 
@@ -139,14 +140,16 @@ Tensor Tensor::round() const {
   // floor(x + 1/2), except that a half goes to the even neighbour.
   const Tensor down = floor(), rest = *this - down;
   const Tensor odd = (down * 0.5).floor() * 2.0 != down;
-  const Tensor up = (rest > 0.5) | ((rest == 0.5) & odd);
-  return where(up, down + 1, down);
+  const Tensor up = (rest > 0.5) | ((rest == 0.5) & odd), whole = where(up, down + 1, down);
+  return where(whole == 0, detail::zero_of_sign(*this), whole);
 }
 Tensor Tensor::square() const { return *this * *this; }
 
-// NaN stays, and a bound that is met keeps the gradient, as in PyTorch.
+// NaN stays, of a bound as well, and a bound that is met keeps the gradient, as in PyTorch.
 Tensor Tensor::clamp(std::optional<Number> low, std::optional<Number> high) const {
   if (!low && !high) fail<InvalidArgument>("clamp: neither bound given");
+  const auto is_nan = [](const std::optional<Number>& n) { return n && std::isnan(n->value()); };
+  if (is_nan(low) || is_nan(high)) return where(*this == *this, NAN, *this);
   Tensor out = *this;
   if (low) out = where(out < *low, *low, out);
   if (high) out = where(out > *high, *high, out);

@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "graph/curved.h"
+#include "tensor/curved.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -35,13 +37,21 @@ Tensor horner(const Tensor& x, std::span<const double> c) {
   return sum;
 }
 
-Tensor exp_of(const Tensor& x) { return (x * std::numbers::log2e).exp2(); }
+Tensor exp_of(const Tensor& x) { return derive(x, graph::exponential(uop(x))); }
 
 // With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far
 // below 0.
-Tensor sigmoid_of(const Tensor& x) {
-  const Tensor e = exp_of(-detail::magnitude(x));
-  return Tensor::where(x < 0, e, 1.0) * (e + 1).reciprocal();
+Tensor sigmoid_by(Tensor (*exponential)(const Tensor&), const Tensor& x) {
+  const Tensor e = exponential(-detail::magnitude(x));
+  return Tensor::where(x < 0, e, 1.0) / (e + 1);
+}
+
+// f(exponential, x) with the exponential that a result of x's dtype needs: what is rounded to 16
+// bits takes the quick one.
+template <class F>
+Tensor with_exponential(const Tensor& x, F&& f) {
+  const bool narrow = is_float(x.dtype()) && size_bytes(x.dtype()) < 4;
+  return computed_wide(x, [&](const Tensor& v) { return f(narrow ? detail::quick_exp : exp_of, v); });
 }
 
 // erf near 0; the branch that is not taken sees an argument that keeps it finite.
@@ -54,7 +64,7 @@ Tensor erf_small(const Tensor& x) {
 Tensor erfc_tail(const Tensor& x) {
   const Tensor a = detail::magnitude(x).clamp(1, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
-  return t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)) * exp_of(-(a * a));
+  return t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)) * detail::quick_exp(-(a * a));
 }
 
 // The distribution function of the standard normal, with its tail.
@@ -64,33 +74,17 @@ Tensor normal_cdf(const Tensor& x) {
                        Tensor::where(z < 0, tail, 1 - tail));
 }
 
-// pi in parts of so few bits that their products with the counts of half turns below are exact.
-struct PiParts {
-  std::vector<double> parts;
-  double limit;  // arguments up to here may be reduced with them
-};
-const PiParts& pi_parts(bool wide) {
-  static const PiParts kF32{{201.0 / 64, 0x3F6p-20, 0x2A2p-30, 0x1.0b4611a626331p-33}, 25000};
-  static const PiParts kF64{{0x1.921fb544p+1, 0x1.0b4611a6p-33, 0x1.3198a2e037073p-68}, 3e6};
-  return wide ? kF64 : kF32;
-}
-
-// cos((n + 1/2) pi + r) = -(-1)^n sin(r). Far out, where the parts no longer serve, 1 - 2
-// sin^2(x/2) leaves the reduction to the device's sine.
-Tensor cos_of(const Tensor& x) {
-  const PiParts& pi = pi_parts(is_wide(x));
-  const Tensor n = (x * std::numbers::inv_pi).floor(), turns = n + 0.5;
-  Tensor rest = x;
-  for (const double part : pi.parts) rest = rest - turns * part;
-  const Tensor near = detail::magnitude(x) < pi.limit;
-  const Tensor y = Tensor::where(near, rest, x * 0.5).sin();
-  const Tensor odd = (n * 0.5).floor() * 2 != n;
-  return Tensor::where(near, Tensor::where(odd, y, -y), 1 - 2 * (y * y));
-}
+// As its own op, whose reduction knows which quarter turn it is in: of the sine of x + pi/2 a sum
+// that is rounded would leave nothing far out.
+Tensor cos_of(const Tensor& x) { return derive(x, graph::sine(uop(x), 1)); }
 
 }  // namespace
 
 namespace detail {
+
+Tensor quick_exp(const Tensor& x) {
+  return is_wide(x) ? exp_of(x) : (x * std::numbers::log2e).exp2();
+}
 
 Tensor magnitude(const Tensor& x) { return Tensor::where(x < 0, -x, x); }
 
@@ -110,22 +104,24 @@ Tensor Tensor::rsqrt() const {
 }
 Tensor Tensor::exp2() const { return real(Op::Exp2, *this); }
 Tensor Tensor::log2() const { return real(Op::Log2, *this); }
-Tensor Tensor::exp() const { return computed_wide(*this, exp_of); }
+Tensor Tensor::exp() const {
+  return with_exponential(*this, [](auto exponential, const Tensor& x) { return exponential(x); });
+}
 Tensor Tensor::log() const {
   return computed_wide(*this, [](const Tensor& x) { return x.log2() * std::numbers::ln2; });
 }
 Tensor Tensor::sin() const { return real(Op::Sin, *this); }
-Tensor Tensor::cos() const { return computed_wide(*this, cos_of); }
+Tensor Tensor::cos() const { return cos_of(as_float(*this)); }
 Tensor Tensor::tan() const {
   return computed_wide(*this, [](const Tensor& x) { return x.sin() / cos_of(x); });
 }
-Tensor Tensor::sigmoid() const { return computed_wide(*this, sigmoid_of); }
+Tensor Tensor::sigmoid() const { return with_exponential(*this, sigmoid_by); }
 // Near 0 a polynomial: 2 sigmoid(2x) - 1 would leave the rounding of 1.
 Tensor Tensor::tanh() const {
   return computed_wide(*this, [](const Tensor& x) {
     const Tensor v = x.clamp(-0.625, 0.625);
     const Tensor small = v * (is_wide(x) ? horner(v * v, kTanhF64) : horner(v * v, kTanhF32));
-    return where(detail::magnitude(x) <= 0.625, small, 2.0 * sigmoid_of(2.0 * x) - 1.0);
+    return where(detail::magnitude(x) <= 0.625, small, 2.0 * sigmoid_by(detail::quick_exp, 2.0 * x) - 1.0);
   });
 }
 Tensor Tensor::erf() const {
@@ -140,105 +136,22 @@ Tensor Tensor::gelu(std::string_view approximate) const {
   if (approximate == "none")
     return computed_wide(*this, [](const Tensor& x) { return x * normal_cdf(x); });
   return computed_wide(*this, [](const Tensor& x) {
-    return x * sigmoid_of(1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
+    return x * sigmoid_by(detail::quick_exp, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
   });
 }
 Tensor Tensor::silu() const {
-  return computed_wide(*this, [](const Tensor& x) { return x * sigmoid_of(x); });
+  return with_exponential(*this, [](auto exponential, const Tensor& x) {
+    // x e^-|x| by e^(-|x|/2) twice: a subnormal e^-|x| would leave few bits of it.
+    const Tensor root = exponential(detail::magnitude(x) * -0.5);
+    return where(x < 0, x * root * root, x) / (root * root + 1);
+  });
 }
 Tensor Tensor::softplus(double beta, double threshold) const {
   if (!(beta != 0)) fail<InvalidArgument>("softplus: beta is {}", beta);
-  return computed_wide(*this, [&](const Tensor& x) {
-    const Tensor v = x * beta;
-    const Tensor soft = where(v < 0, 0.0, v) + detail::log1p_of_unit(exp_of(-detail::magnitude(v)));
+  return with_exponential(*this, [&](auto exponential, const Tensor& x) {
+    const Tensor v = x * beta, e = exponential(-detail::magnitude(v));
+    const Tensor soft = where(v < 0, 0.0, v) + detail::log1p_of_unit(e);
     return where(v > threshold, x, soft * (1 / beta));
-  });
-}
-
-namespace {
-
-Tensor multiplied(const Tensor& x, int64_t exponent) {
-  // 1 that still depends on x, of which backward() has to find it.
-  if (exponent == 0) return Tensor::where(x == x, 1, 1).cast(x.dtype());
-  Tensor out, base = x;
-  for (int64_t n = exponent; n > 0; n >>= 1) {
-    if (n & 1) out = out.defined() ? out * base : base;
-    if (n > 1) base = base * base;
-  }
-  return out;
-}
-
-// Bit by bit of the exponent; negative exponents leave something of 1 and -1 alone.
-Tensor integer_pow(const Tensor& x, const Tensor& y) {
-  const DType t = x.dtype();
-  const bool with_sign = is_signed(t);
-  Tensor out = x.full_like(1), base = x;
-  for (int bit = 0; bit < row(t).storage_bits - (with_sign ? 1 : 0); bit++) {
-    const Tensor set = ((y >> bit) & 1) != 0;
-    out = Tensor::where(set, out * base, out);
-    base = base * base;
-  }
-  if (!with_sign) return out;
-  const Tensor parity = Tensor::where((y & 1) != 0, x, x * x);
-  const Tensor unit = (x == 1) | (x == -1);
-  return Tensor::where(y < 0, Tensor::where(unit, parity, 0), out);
-}
-
-// x^y at x = +-0, of x's sign taken off. Roots and poles keep PyTorch's infinite gradients; what is
-// not chosen sees a 1, so that it adds no NaN.
-Tensor zero_pow(const Tensor& zero, const Tensor& a, const Tensor& y) {
-  auto at = [&](const Tensor& where_used) { return Tensor::where(where_used, a, 1.0); };
-  const Tensor rooted = zero & (y > 0) & (y < 1), pole = zero & (y < 0);
-  Tensor out = Tensor::where(y > 1, 0.0, y);  // NaN stays
-  out = Tensor::where(rooted, at(rooted).sqrt(), out);
-  out = Tensor::where(y == 1, a, out);
-  out = Tensor::where(y == 0, 1.0, out);
-  return Tensor::where(pole, at(pole).reciprocal(), out);
-}
-
-// C's pow (ISO C, F.10.4.4) of floats in one dtype.
-Tensor float_pow(const Tensor& x, const Tensor& y) {
-  const Tensor a = detail::magnitude(x), zero = a == 0, finite = a < INFINITY;
-  Tensor out = (Tensor::where(zero, 1.0, a).log2() * y).exp2();
-  out = Tensor::where(zero, zero_pow(zero, a, y), out);
-  const Tensor one = ((a == 1) & y.isinf()) | ((x == 1) & y.isnan()) | ((y == 0) & ~finite);
-  out = Tensor::where(one, 1.0, out);
-  const Tensor whole = y == y.trunc(), half = y * 0.5;
-  const Tensor odd = whole & (half != half.trunc());
-  const Tensor negative = x.bitcast(is_wide(x) ? DType::I64 : DType::I32) < 0;
-  out = Tensor::where(negative & odd, -out, out);
-  return Tensor::where((x < 0) & finite & ~whole, NAN, out);
-}
-
-}  // namespace
-
-Tensor Tensor::pow(const Tensor& exponent) const {
-  auto [x, y] = detail::unify("pow", *this, exponent);
-  if (x.dtype() == DType::Bool) fail<InvalidArgument>("pow: not defined on two bool tensors");
-  if (is_int(x.dtype())) return integer_pow(x, y);
-  const DType t = detail::compute_dtype(x.dtype());
-  return float_pow(x.cast(t), y.cast(t)).cast(x.dtype());
-}
-Tensor Tensor::pow(Number base, const Tensor& exponent) {
-  return number_like(exponent, base).pow(exponent);
-}
-
-Tensor Tensor::pow(Number exponent) const {
-  const Tensor x = cast(strengthen(promote(dtype(), exponent.dtype())));
-  if (is_int(x.dtype())) {
-    if (exponent.int_value() < 0)
-      fail<InvalidArgument>("pow: integers to the power {}: cast() them to a float first",
-                            exponent.int_value());
-    return multiplied(x, exponent.int_value());
-  }
-  return computed_wide(x, [&](const Tensor& v) {
-    const double e = exponent.value();
-    if (e == std::floor(e) && std::abs(e) <= 64) {
-      const Tensor product = multiplied(v, int64_t(std::abs(e)));
-      return e < 0 ? product.reciprocal() : product;
-    }
-    if (e == 0.5) return v.sqrt();
-    return float_pow(v, number_like(v, e));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "tensor/curved.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -173,7 +174,7 @@ Tensor Tensor::logsumexp(const Axes& dims, bool keepdim) const {
   const Tensor kept = computed_wide(*this, [&](const Tensor& x) {
     const Tensor largest = x.max(dims, true).detach();
     const Tensor m = where(largest.isinf(), 0.0, largest);
-    return (x - m).exp().sum(dims, true).log() + m;
+    return detail::quick_exp(x - m).sum(dims, true).log() + m;
   });
   return finish(kept, reduced_axes("logsumexp", dims, dim()), keepdim);
 }
@@ -182,7 +183,7 @@ Tensor Tensor::softmax(int64_t d) const {
   const Axes axis{detail::wrap_dim("softmax", d, dim())};
   if (numel() == 0) return detail::as_float(*this);
   return computed_wide(*this, [&](const Tensor& x) {
-    const Tensor e = (x - x.max(axis, true).detach()).exp();
+    const Tensor e = detail::quick_exp(x - x.max(axis, true).detach());
     return e * e.sum(axis, true).reciprocal();
   });
 }
@@ -192,7 +193,7 @@ Tensor Tensor::log_softmax(int64_t d) const {
   if (numel() == 0) return detail::as_float(*this);
   return computed_wide(*this, [&](const Tensor& x) {
     const Tensor off = x - x.max(axis, true).detach();
-    return off - off.exp().sum(axis, true).log();
+    return off - detail::quick_exp(off).sum(axis, true).log();
   });
 }
 

@@ -216,7 +216,7 @@ class Decomposer {
       case Op::Exp2:
       case Op::Log2:
       case Op::Sin:
-      case Op::Sqrt: return transcendental(op, t, src[0]);
+      case Op::Sqrt: return transcendental(op, t, src[0], arg);
       default: return {};
     }
   }
@@ -238,18 +238,21 @@ class Decomposer {
     return t == DType::Bool ? y : cast_of(y, t);
   }
 
-  UOp transcendental(Op op, DType t, const UOp& x) const {
+  UOp transcendental(Op op, DType t, const UOp& x, const Arg& arg) const {
     if (t == DType::F16 || t == DType::BF16)
-      return cast_of(transcendental_f32(op, cast_of(x, DType::F32)), t);
-    return transcendental_f32(op, x);
+      return cast_of(transcendental_f32(op, cast_of(x, DType::F32), arg), t);
+    return transcendental_f32(op, x, arg);
   }
   static UOp own_function(Op op, const UOp& x) {
     return where(is_nan(x), x, make(op, x->dtype, {x}));
   }
   // Of the devices' own functions only the root takes doubles, and none is promised to keep a NaN
   // (GLSL.std.450: Exp2, Log2 and Sin are of 16 and 32 bits; SwiftShader's exp2(NaN) is infinite).
-  UOp transcendental_f32(Op op, const UOp& x) const {
+  UOp transcendental_f32(Op op, const UOp& x, const Arg& arg) const {
     const bool single = x->dtype == DType::F32;
+    const int64_t* variant = std::get_if<int64_t>(&arg);
+    if (variant && op == Op::Exp2) return exp_by_polynomial(x, !same_everywhere_);
+    if (variant && op == Op::Sin) return sin_by_polynomial(x, *variant);
     switch (op) {
       case Op::Exp2:
         return f_.exp2 && single ? own_function(op, x) : exp2_by_polynomial(x, !same_everywhere_);

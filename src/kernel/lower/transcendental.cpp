@@ -62,6 +62,21 @@ UOp is_nan(const UOp& x) {
 
 namespace {
 
+// y times 2^n, of a number whose lower bits hold n twice biased.
+UOp biased_scaled(const Format& f, const UOp& y, const UOp& bits) {
+  const UOp half = alu(Op::Shr, {bits, f.integer(1)});
+  const auto scale = [&](const UOp& e) {
+    return f.as_float(alu(Op::Shl, {e, f.integer(f.mantissa)}));
+  };
+  return y * scale(half) * scale(bits - half);
+}
+// y times 2^n of a whole number n.
+UOp scaled(const Format& f, const UOp& y, const UOp& n) {
+  const UOp e = cast(n, f.bits);
+  const UOp e1 = alu(Op::Shr, {e, f.integer(1)});
+  return y * f.power_of_two(e1) * f.power_of_two(e - e1);
+}
+
 // f32: x plus a number whose last bit counts ones is rounded, to nearest even; the sum's bits then
 // hold n twice biased, and half of them are a scale each. A NaN stays one through all of it.
 UOp single_exp2(const UOp& x, bool fused) {
@@ -74,12 +89,7 @@ UOp single_exp2(const UOp& x, bool fused) {
   // From the Chebyshev series of (2^r - 1) / r: within 0.15 ULP.
   const std::vector<double> near{
       1, 0x1.62e43p-1, 0x1.ebfbep-3, 0x1.c6af6cp-5, 0x1.3b2a1cp-7, 0x1.5f0896p-10, 0x1.444004p-13};
-  const UOp bits = f.as_bits(sum);
-  const UOp half = alu(Op::Shr, {bits, f.integer(1)});
-  const auto scale = [&](const UOp& e) {
-    return f.as_float(alu(Op::Shl, {e, f.integer(f.mantissa)}));
-  };
-  return horner(f, r, near, fused) * scale(half) * scale(bits - half);
+  return biased_scaled(f, horner(f, r, near, fused), f.as_bits(sum));
 }
 
 }  // namespace
@@ -102,10 +112,58 @@ UOp exp2_by_polynomial(const UOp& x, bool fused) {
     series.push_back(term);
     term *= std::numbers::ln2 / (i + 1);
   }
-  const UOp e = cast(n, f.bits);
-  const UOp e1 = alu(Op::Shr, {e, f.integer(1)});
-  const UOp scaled = horner(f, r, series, fused) * f.power_of_two(e1) * f.power_of_two(e - e1);
-  return where(is_nan(x), x, scaled);
+  return where(is_nan(x), x, scaled(f, horner(f, r, series, fused), n));
+}
+
+namespace {
+
+// The part of ln 2 of which whole multiples of the size that an exponent has are exact, and the rest.
+struct Ln2 {
+  double upper, rest;
+};
+constexpr Ln2 kLn2F32{0x1.62e4p-1, 0x1.7f7d1cp-20}, kLn2F64{0x1.62e42fefa3p-1, 0x1.3de6af278ece6p-42};
+
+// n ln 2 off x (Cody and Waite); what is left is exact but for the last step's rounding.
+UOp less_multiple_of_ln2(const Format& f, const UOp& x, const UOp& n, const Ln2& ln2, bool fused) {
+  const auto less = [&](const UOp& from, double part) {
+    return fused ? make(Op::MulAdd, f.t, {n, f.number(-part), from}) : from - n * f.number(part);
+  };
+  return less(less(x, ln2.upper), ln2.rest);
+}
+
+// As single_exp2, with the argument's multiple of ln 2 taken off in two parts.
+UOp single_exp(const UOp& x, bool fused) {
+  const Format f = format_of(x->dtype);
+  const UOp low = f.number(-104.5), high = f.number(89), shift = f.number(0x1.8p23 + 2 * f.bias);
+  UOp c = where(lt(high, x), high, x);
+  c = where(lt(c, low), low, c);
+  const UOp sum = c * f.number(std::numbers::log2e) + shift;
+  const UOp r = less_multiple_of_ln2(f, c, sum - shift, kLn2F32, fused);
+  // (e^r - 1 - r) / r^2 interpolated at Chebyshev nodes of [-0.347, 0.347]: within 0.18 ULP.
+  const std::vector<double> near{1,             1,             0.5,           0x1.5554dcp-3,
+                                 0x1.555518p-5, 0x1.120be2p-7, 0x1.6d117cp-10};
+  return biased_scaled(f, horner(f, r, near, fused), f.as_bits(sum));
+}
+
+UOp double_exp(const UOp& x, bool fused) {
+  const Format f = format_of(x->dtype);
+  UOp c = where(lt(x, f.number(710)), x, f.number(710));
+  c = where(lt(c, f.number(-746)), f.number(-746), c);
+  const UOp n = round_nearest(f, c * f.number(std::numbers::log2e));
+  const UOp r = less_multiple_of_ln2(f, c, n, kLn2F64, fused);
+  std::vector<double> series;
+  double term = 1;
+  for (int i = 0; i <= 13; i++) {
+    series.push_back(term);
+    term /= i + 1;
+  }
+  return scaled(f, horner(f, r, series, fused), n);
+}
+
+}  // namespace
+
+UOp exp_by_polynomial(const UOp& x, bool fused) {
+  return where(is_nan(x), x, x->dtype == DType::F32 ? single_exp(x, fused) : double_exp(x, fused));
 }
 
 // 1/d for d in [low, high], by Newton's iteration from the line with the least relative error:
@@ -246,6 +304,95 @@ Reduced reduce_by_table(const UOp& x) {
       where(negative, f.number(0) - angle, angle)};
 }
 
+// 2/pi in words, after the 64 zero bits before the point.
+constexpr std::array<uint32_t, 38> kTwoOverPi = {
+    0,          0,          0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
+    0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
+    0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b,
+    0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+    0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08};
+
+// Six words of 2/pi from a bit on, 0..1023, the upper first: the words by halves of what is left to
+// choose from, then a shift.
+std::array<UOp, 6> words_of_two_over_pi(const UOp& position) {
+  std::vector<UOp> words;
+  for (const uint32_t w : kTwoOverPi) words.push_back(word(w));
+  for (int step = 16; step > 0; step /= 2) {
+    const UOp skip = alu(Op::CmpNe, {word_and(position, word(uint64_t(step) * 32)), word(0)});
+    std::vector<UOp> chosen;
+    for (size_t i = 0; i < size_t(6 + step); i++)
+      chosen.push_back(where(skip, words[i + size_t(step)], words[i]));
+    words = std::move(chosen);
+  }
+  const UOp shift = word_and(position, word(31));
+  std::array<UOp, 6> out;
+  for (size_t i = 0; i < 6; i++) {  // two shifts: one by 32 would be undefined
+    const UOp rest = alu(Op::Shr, {shr(words[i + 1], 1), word(31) - shift});
+    out[i] = word_or(alu(Op::Shl, {words[i], shift}), rest);
+  }
+  return out;
+}
+
+UOp wide(const UOp& w) { return cast(w, DType::U64); }
+UOp wide_number(uint64_t v) { return constant(Scalar::of_int(DType::U64, int64_t(v))); }
+UOp wide_shifted(Op op, const UOp& x, int n) { return alu(op, {x, wide_number(uint64_t(n))}); }
+
+// A fixed-point number of 128 bits.
+struct Fixed {
+  UOp high, low;
+};
+// The significand times 2/pi modulo 4, two bits before the point. x = significand * 2^(e-63), and
+// words of 2/pi from bit e-1 on make the product's top two bits modulo 2^192 the quadrant. Of the
+// lowest two words only what they carry is wanted: what is lost is below 2^-122.
+Fixed quarter_turns(const UOp& magnitude, const UOp& e) {
+  const UOp fraction = wide_shifted(Op::Shl, bitcast(magnitude, DType::U64), 11);
+  const UOp significand = alu(Op::Or, {fraction, wide_number(uint64_t(1) << 63)});
+  const UOp mask = wide_number(0xffffffff);
+  const UOp s[2] = {alu(Op::And, {significand, mask}), wide_shifted(Op::Shr, significand, 32)};
+  const std::array<UOp, 6> w = words_of_two_over_pi(e - word(1));
+  UOp sums[6];
+  const auto add = [&](int at, const UOp& v) {
+    if (at < 6) sums[at] = sums[at] ? sums[at] + v : v;
+  };
+  for (int i = 0; i < 2; i++) {
+    for (int j = 1 - i; i + j < 6; j++) {
+      const UOp product = s[i] * wide(w[size_t(5 - j)]);
+      add(i + j, alu(Op::And, {product, mask}));
+      add(i + j + 1, wide_shifted(Op::Shr, product, 32));
+    }
+  }
+  for (int k = 2; k < 6; k++) sums[k] = sums[k] + wide_shifted(Op::Shr, sums[k - 1], 32);
+  const auto joined = [&](int upper) {
+    return alu(Op::Or, {wide_shifted(Op::Shl, sums[upper], 32), alu(Op::And, {sums[upper - 1], mask})});
+  };
+  return {joined(5), joined(3)};
+}
+
+// Payne and Hanek for f64. Valid for |x| >= 1.
+Reduced wide_reduce_by_table(const Format& f, const UOp& x) {
+  const UOp magnitude = abs_bits(f, x);
+  const UOp e = cast(alu(Op::Shr, {magnitude, f.integer(52)}) - f.integer(1023), DType::U32);
+  const Fixed turned = quarter_turns(magnitude, e);
+  const UOp quadrant = wide_shifted(Op::Shr, turned.high + wide_number(uint64_t(1) << 61), 62);
+  const UOp high = bitcast(turned.high - wide_shifted(Op::Shl, quadrant, 62), DType::I64);
+  const UOp below = lt(high, f.integer(0));
+  // The magnitude, so that its parts all have one sign and nothing cancels.
+  const UOp borrow = where(equal(turned.low, wide_number(0)), f.integer(0), f.integer(1));
+  const UOp size = where(below, f.integer(0) - high - borrow, high);
+  const UOp low = where(below, wide_number(0) - turned.low, turned.low);
+  // 30 upper bits times 23 bits of pi/2 are exact; everything smaller is added to that once.
+  const UOp upper = alu(Op::Shl, {alu(Op::Shr, {size, f.integer(32)}), f.integer(32)});
+  const UOp turns = cast(upper, f.t) * f.number(0x1p-62);
+  const UOp tail = cast(bitcast(wide_shifted(Op::Shr, low, 1), DType::I64), f.t);
+  const UOp rest = cast(size - upper, f.t) * f.number(0x1p-62) + tail * f.number(0x1p-125);
+  UOp angle = turns * f.number(0x1.921fb4p+0) +
+              (turns * f.number(0x1.4442d18469899p-24) + rest * f.number(std::numbers::pi / 2));
+  const UOp negative = lt(f.as_bits(x), f.integer(0));
+  angle = where(alu(Op::CmpNe, {below, negative}), f.number(0) - angle, angle);
+  const UOp q = bitcast(quadrant, DType::I64);
+  return {where(negative, f.integer(0) - q, q), angle};
+}
+
 UOp sine_of(const Format& f, const Reduced& r) {
   const int terms = f.t == DType::F32 ? 5 : 9;
   std::vector<double> sine, cosine;
@@ -267,26 +414,25 @@ UOp sine_of(const Format& f, const Reduced& r) {
 
 }  // namespace
 
-UOp sin_by_polynomial(const UOp& x) {
+UOp sin_by_polynomial(const UOp& x, int64_t quarter_turns) {
   const Format f = format_of(x->dtype);
+  const bool single = f.t == DType::F32;
   const UOp magnitude = abs_bits(f, x);
-  UOp y;
-  if (f.t == DType::F32) {
-    // pi/2 in parts of 11, 11, 11 and 24 bits: the first three times q < 2^13 are exact.
-    const double parts[] = {0x1.92p+0, 0x1.fb4p-12, 0x1.444p-24, 0x1.68c234p-39};
-    const UOp large = lt(f.integer(int64_t(130) << 23), magnitude);  // |x| >= 16
-    const UOp near = where(large, f.number(0), x);
-    const Reduced a = reduce_by_parts(f, near, parts);
-    const Reduced b = reduce_by_table(where(large, x, f.number(16)));
-    y = sine_of(f, {where(large, b.quadrant, a.quadrant), where(large, b.angle, a.angle)});
-  } else {
-    // fdlibm's pio2_1, pio2_2, pio2_3 (33 bits each) and the tail.
-    const double parts[] = {1.57079632673412561417e+00, 6.07710050630396597660e-11,
-                            2.02226624871116645580e-21, 8.47842766036889956997e-32};
-    const UOp finite = where(lt(magnitude, f.integer(int64_t(1023 + 60) << 52)), x, f.number(0));
-    y = sine_of(f, reduce_by_parts(f, finite, parts));
-  }
-  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), x, y);
+  // pi/2 in parts of 11, 11, 11 and 24 bits: the first three times q < 2^13 are exact; fdlibm's
+  // pio2_1, pio2_2, pio2_3 (33 bits each, exact times q < 2^20) and the tail.
+  static constexpr double kParts32[] = {0x1.92p+0, 0x1.fb4p-12, 0x1.444p-24, 0x1.68c234p-39};
+  static constexpr double kParts64[] = {1.57079632673412561417e+00, 6.07710050630396597660e-11,
+                                        2.02226624871116645580e-21, 8.47842766036889956997e-32};
+  const double limit = single ? 16 : 0x1p19;
+  const UOp large = ge(magnitude, f.as_bits(f.number(limit)));
+  const Reduced a = reduce_by_parts(f, where(large, f.number(0), x),
+                                    single ? std::span(kParts32) : std::span(kParts64));
+  const UOp far = where(large, x, f.number(limit));
+  const Reduced b = single ? reduce_by_table(far) : wide_reduce_by_table(f, far);
+  const UOp quadrant = where(large, b.quadrant, a.quadrant) + f.integer(quarter_turns);
+  UOp y = sine_of(f, {quadrant, where(large, b.angle, a.angle)});
+  const UOp at_zero = quarter_turns % 2 ? y : quarter_turns ? alu(Op::Neg, {x}) : x;
+  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), at_zero, y);
   return where(ge(magnitude, f.integer(f.infinity())), f.number(f.nan()), y);
 }
 

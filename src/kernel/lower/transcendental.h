@@ -1,7 +1,7 @@
-// Exp2, log2, sine and square root from adds, multiplies and bit operations, branch-free, for
+// Exp2, e^x, log2, sine and square root from adds, multiplies and bit operations, branch-free, for
 // devices whose own are absent or not accurate enough. f32 and f64. Called by decompose alone.
-// Budgets in ULP, asserted by tests/kernel: f32 exp2 2, log2 3, sin 2 for every finite x; f64 4,
-// its sine for |x| < 2^20; beyond that it loses accuracy in proportion to x.
+// Budgets in ULP, asserted by tests/kernel for every finite x: e^x 2 in both; f32 exp2 2, log2 3,
+// sin 2; f64 4.
 #pragma once
 
 #include "base/target.h"
@@ -11,8 +11,10 @@ namespace tuff::kernel {
 
 // fused: products and sums may round once, as the device likes.
 graph::UOp exp2_by_polynomial(const graph::UOp& x, bool fused);
+graph::UOp exp_by_polynomial(const graph::UOp& x, bool fused);
 graph::UOp log2_by_polynomial(const graph::UOp& x);
-graph::UOp sin_by_polynomial(const graph::UOp& x);
+// sin(x + quarter_turns * pi/2), 0..3.
+graph::UOp sin_by_polynomial(const graph::UOp& x, int64_t quarter_turns = 0);
 graph::UOp sqrt_by_newton(const graph::UOp& x);
 graph::UOp is_nan(const graph::UOp& x);  // from the bits: right where NaN may be assumed away
 

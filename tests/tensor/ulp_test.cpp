@@ -1,0 +1,303 @@
+// The largest error of every float function of Tensor in ULP, per dtype and device, against the C
+// library's long doubles: within what src/check/function_ulps.def promises. Special values among
+// them, and every value of the 16-bit types.
+//
+// TUFF_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it);
+// TUFF_ULP_OUT=FILE writes what was found as a line of JSON per function and dtype, of which
+// scripts/function-errors makes tests/data/function_errors.json and docs/OPS.md.
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include <tuff/dtype.h>
+#include <tuff/tensor.h>
+
+#include "tensor/devices.h"
+
+namespace tuff::test {
+namespace {
+
+struct Promise {
+  const char* function;
+  DType dtype;
+  double host, vulkan;
+};
+constexpr Promise kPromises[] = {
+#define TUFF_FUNCTION_ULP(function, dtype, host, vulkan) {#function, DType::dtype, host, vulkan},
+#include "check/function_ulps.def"
+#undef TUFF_FUNCTION_ULP
+};
+
+using Real = long double;
+
+struct Function {
+  const char* name;
+  Tensor (*run)(const Tensor& x, const Tensor& y);
+  Real (*exact)(Real x, Real y);
+  double low, high;  // where most samples lie, but for those over all bit patterns
+  bool binary = false;
+};
+Real sigmoid(Real x) { return 1 / (1 + expl(-x)); }
+const Function kFunctions[] = {
+#define TUFF_UNARY(name, exact, low, high)                  \
+  {#name, [](const Tensor& x, const Tensor&) { return x.name(); }, \
+   [](Real x, Real) -> Real { return exact; }, low, high}
+    TUFF_UNARY(exp, expl(x), -110, 90),
+    TUFF_UNARY(exp2, exp2l(x), -150, 128),
+    TUFF_UNARY(log, logl(x), 0.5, 2),
+    TUFF_UNARY(log2, log2l(x), 0.5, 2),
+    TUFF_UNARY(sin, sinl(x), -30, 30),
+    TUFF_UNARY(cos, cosl(x), -30, 30),
+    TUFF_UNARY(tan, tanl(x), -30, 30),
+    TUFF_UNARY(tanh, tanhl(x), -10, 10),
+    TUFF_UNARY(sigmoid, sigmoid(x), -100, 20),
+    TUFF_UNARY(erf, erfl(x), -6, 6),
+    TUFF_UNARY(softplus, x > 20 ? x : log1pl(expl(x)), -100, 21),
+    TUFF_UNARY(silu, std::isinf(x) ? (x > 0 ? x : NAN) : x * sigmoid(x), -100, 20),
+    TUFF_UNARY(sqrt, sqrtl(x), 0.5, 2),
+    TUFF_UNARY(rsqrt, 1 / sqrtl(x), 0.5, 2),
+    TUFF_UNARY(reciprocal, 1 / x, 0.5, 2),
+#undef TUFF_UNARY
+    {"pow", [](const Tensor& x, const Tensor& y) { return x.pow(y); },
+     [](Real x, Real y) { return powl(x, y); }, 0.5, 2, true},
+    {"div", [](const Tensor& x, const Tensor& y) { return x / y; },
+     [](Real x, Real y) { return x / y; }, 0.5, 2, true},
+};
+
+DType bits_of(DType t) {
+  return size_bytes(t) == 2 ? DType::I16 : size_bytes(t) == 4 ? DType::I32 : DType::I64;
+}
+double decoded(DType t, int64_t bits) {
+  std::byte memory[8];
+  std::memcpy(memory, &bits, 8);
+  return load_scalar(t, memory).as_double();
+}
+int64_t encoded_bits(DType t, double v) {
+  std::byte memory[8] = {};
+  store_scalar(Scalar::of_double(t, v), memory);
+  int64_t bits;
+  std::memcpy(&bits, memory, 8);
+  return bits;
+}
+double largest(DType t) {
+  const int bias = (1 << (row(t).exponent_bits - 1)) - 1;
+  return std::ldexp(2 - std::ldexp(1.0, -int(row(t).mantissa_bits)), bias);
+}
+int least_exponent(DType t) { return 2 - (1 << (row(t).exponent_bits - 1)); }
+
+// In units of the last place of the value of t nearest to `exact`; subnormals have one size.
+double ulp_error(DType t, double got, Real exact) {
+  if (std::isnan(exact) || std::isnan(got))
+    return std::isnan(exact) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(exact)) return Real(got) == exact ? 0 : INFINITY;
+  const int m = row(t).mantissa_bits;
+  const int e = exact == 0 ? least_exponent(t) : std::max(ilogbl(exact), least_exponent(t));
+  const Real unit = ldexpl(1, std::min(e, -least_exponent(t) + 1) - m);
+  // Infinity stands where the next number after the largest one would.
+  const Real value = std::isinf(got) ? std::copysign(2 * ldexpl(1, -least_exponent(t) + 1), Real(got))
+                                     : Real(got);
+  if (std::isinf(got) && std::abs(exact) >= Real(largest(t)) + unit / 2) return 0;
+  return double(std::abs(value - exact) / unit);
+}
+
+struct Samples {
+  std::vector<int64_t> x, y;
+};
+
+class Generator {
+ public:
+  Generator(const Function& f, DType t) : f_(f), t_(t) {}
+
+  Samples next(size_t count, bool with_specials) {
+    Samples s;
+    if (with_specials) add_specials(s);
+    if (size_bytes(t_) == 2 && !f_.binary) return s;  // all of them
+    while (s.x.size() < count) add(s);
+    return s;
+  }
+
+ private:
+  int64_t encoded(double v) const { return encoded_bits(t_, v); }
+  double uniform(double low, double high) {
+    return low + (high - low) * double(random_() >> 11) * 0x1p-53;
+  }
+  int64_t any() { return int64_t(random_() >> (64 - row(t_).storage_bits)); }
+
+  void add_specials(Samples& s) {
+    const double tiny = std::ldexp(1.0, least_exponent(t_) - int(row(t_).mantissa_bits));
+    const double normal = std::ldexp(1.0, least_exponent(t_)), most = largest(t_);
+    const double pi = 3.14159265358979323846;
+    const double values[] = {0, 1, 2, 3, 0.5, 1.5, 2.5, 7, 10, 0.1, tiny, normal - tiny, normal,
+                             most, most / 2, INFINITY, pi / 4, pi / 2, pi, 355, 22, 1e4, 1e10, 1e19,
+                             1e22, 1e30, 0x1p19, 8, 16, 20, 88.72283, 88.722839, 103.97, 709.782712893384,
+                             745.1332, 127.99999, 128, 149, 150, 1023.9999999999999, 1074.9};
+    std::vector<int64_t> all{encoded(NAN)};
+    for (double v : values)
+      for (double sign : {1.0, -1.0}) all.push_back(encoded(sign * v));
+    for (int64_t a : all) {
+      if (!f_.binary) s.x.push_back(a), s.y.push_back(a);
+      if (f_.binary)
+        for (int64_t b : all) s.x.push_back(a), s.y.push_back(b);
+    }
+    if (size_bytes(t_) > 2 || f_.binary) return;
+    for (int64_t bits = 0; bits < 65536; bits++) s.x.push_back(bits), s.y.push_back(bits);
+  }
+
+  void add(Samples& s) {
+    const size_t kind = s.x.size() % 4;
+    double x = kind == 0 ? decoded(t_, any()) : uniform(f_.low, f_.high), y = 1;
+    if (t_ == DType::F64 && f_.high - f_.low > 100 && kind != 0) x *= 8;
+    if (!f_.binary) return push(s, x, y);
+    if (kind == 1) x = std::floor(uniform(-40, 40)), y = std::floor(uniform(-30, 30));
+    const double range = least_exponent(t_) * -1.2;
+    if (kind == 0) x = std::abs(x);
+    if (kind != 1) y = uniform(-range, range) / std::log2(double(decoded(t_, encoded(x))));
+    if (kind == 3 && random_() % 8 == 0) y = decoded(t_, any());
+    push(s, x, y);
+  }
+  void push(Samples& s, double x, double y) const {
+    s.x.push_back(encoded(x));
+    s.y.push_back(encoded(y));
+  }
+
+  const Function& f_;
+  DType t_;
+  std::mt19937_64 random_{11};
+};
+
+Tensor uploaded(const std::vector<int64_t>& bits, DType t, const std::string& device) {
+  const auto as = [&]<class T>(T) {
+    return Tensor::from(std::vector<T>(bits.begin(), bits.end()), {int64_t(bits.size())},
+                        {.device = device});
+  };
+  const Tensor whole = size_bytes(t) == 2   ? as(int16_t())
+                       : size_bytes(t) == 4 ? as(int32_t())
+                                            : as(int64_t());
+  return whole.bitcast(t);
+}
+std::vector<int64_t> downloaded(const Tensor& v) {
+  const auto as = [&]<class T>(T) {
+    const std::vector<T> whole = v.bitcast(bits_of(v.dtype())).template to_vector<T>();
+    return std::vector<int64_t>(whole.begin(), whole.end());
+  };
+  return size_bytes(v.dtype()) == 2   ? as(int16_t())
+         : size_bytes(v.dtype()) == 4 ? as(int32_t())
+                                      : as(int64_t());
+}
+
+struct Worst {
+  double ulp = 0, x = 0, y = 0, got = 0;
+};
+
+class Measurement {
+ public:
+  Measurement(const Function& f, DType t, std::string device)
+      : f_(f), t_(t), device_(std::move(device)), flushes_(!device_.starts_with("CPU")) {}
+
+  Worst over(size_t count) {
+    constexpr size_t kAtOnce = size_t(1) << 18;
+    Generator generator(f_, t_);
+    for (size_t done = 0; done < count; done += kAtOnce) {
+      const Samples s = generator.next(std::min(kAtOnce, count - done), done == 0);
+      if (s.x.empty()) break;
+      const Tensor x = uploaded(s.x, t_, device_), y = uploaded(s.y, t_, device_);
+      const std::vector<int64_t> out = downloaded(f_.run(x, y));
+      for (size_t i = 0; i < out.size(); i++)
+        look(decoded(t_, s.x[i]), decoded(t_, s.y[i]), decoded(t_, out[i]));
+    }
+    return worst_;
+  }
+
+ private:
+  bool subnormal(Real v) const { return v != 0 && std::abs(v) < ldexpl(1, least_exponent(t_)); }
+
+  // Of a device that may flush denormals the results for zeros in their place are right as well.
+  void look(double x, double y, double got) {
+    const Real exact = f_.exact(x, y);
+    double e = ulp_error(t_, got, exact);
+    if (flushes_ && e > 0.5) {
+      if (subnormal(exact) && got == 0) e = 0;
+      const Real fx = subnormal(x) ? std::copysign(0.0L, Real(x)) : Real(x);
+      const Real fy = subnormal(y) ? std::copysign(0.0L, Real(y)) : Real(y);
+      if (fx != x || fy != y) e = std::min(e, ulp_error(t_, got, f_.exact(fx, fy)));
+      if (fx != x) e = std::min(e, ulp_error(t_, got, f_.exact(-fx, fy)));
+    }
+    if (e > worst_.ulp) worst_ = {e, x, y, got};
+  }
+
+  const Function& f_;
+  const DType t_;
+  const std::string device_;
+  const bool flushes_;
+  Worst worst_;
+};
+
+const Promise* promise_of(const std::string& function, DType t) {
+  for (const Promise& p : kPromises)
+    if (p.function == function && p.dtype == t) return &p;
+  return nullptr;
+}
+
+size_t sample_count() {
+  const char* given = std::getenv("TUFF_ULP_SAMPLES");
+  return given ? std::strtoull(given, nullptr, 10) : 16384;
+}
+
+class FunctionErrors : public testing::TestWithParam<std::string> {};
+
+TEST_P(FunctionErrors, AreWithinWhatIsPromised) {
+  const char* path = std::getenv("TUFF_ULP_OUT");
+  std::FILE* out = path ? std::fopen(path, "a") : nullptr;
+  const bool vulkan = GetParam().starts_with("VULKAN");
+  for (const Function& f : kFunctions) {
+    for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
+      const Promise* promise = promise_of(f.name, t);
+      ASSERT_TRUE(promise) << f.name << " " << name(t) << " has no row in function_ulps.def";
+      Worst w;
+      try {
+        w = Measurement(f, t, GetParam()).over(sample_count());
+      } catch (const Unsupported&) {
+        continue;  // no float64
+      }
+      EXPECT_LE(w.ulp, vulkan ? promise->vulkan : promise->host)
+          << f.name << " " << name(t) << " at " << w.x << ", " << w.y << ": " << w.got << ", not "
+          << double(f.exact(w.x, w.y));
+      if (out)
+        std::fprintf(out, "{\"function\": \"%s\", \"dtype\": \"%s\", \"ulp\": \"%.2f\", \"x\": \"%a\", \"y\": \"%a\"}\n",
+                     f.name, std::string(short_name(t)).c_str(), w.ulp, w.x, w.y);
+    }
+  }
+  if (out) std::fclose(out);
+}
+
+// GLSL.std.450 leaves the sign of a zero open, and drivers make use of it.
+TEST_P(FunctionErrors, WholeNumbersKeepTheSignOfZero) {
+  const double values[] = {-0.5, -0.0, 0.0, 0.5, -0.99, -1.5, 1.5, -0x1p-10};
+  for (DType t : {DType::F16, DType::F32, DType::F64}) {
+    std::vector<int64_t> bits;
+    for (int i = 0; i < 64; i++) bits.push_back(encoded_bits(t, values[i % 8]));
+    try {
+      const std::vector<int64_t> out = downloaded(uploaded(bits, t, GetParam()).trunc());
+      for (size_t i = 0; i < 64; i++) {
+        const double want = std::trunc(values[i % 8]), got = decoded(t, out[i]);
+        EXPECT_TRUE(got == want && std::signbit(got) == std::signbit(want))
+            << name(t) << ": " << values[i % 8] << " became " << got;
+      }
+    } catch (const Unsupported&) {
+      continue;  // no float64
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, FunctionErrors, testing::ValuesIn(devices()),
+                         [](const auto& info) { return named_by_device(info); });
+
+}  // namespace
+}  // namespace tuff::test
