@@ -41,7 +41,7 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
       {Op::Exp2, &S::extended, GLSLstd450Exp2},
       {Op::Log2, &S::extended, GLSLstd450Log2},
       {Op::Sin, &S::extended, GLSLstd450Sin},
-      {Op::Trunc, &S::extended, GLSLstd450Trunc},
+      {Op::Trunc, &S::trunc, GLSLstd450Trunc},
       {Op::MulAdd, &S::mul_add},
   };
   for (const Row& r : rows)
@@ -175,6 +175,19 @@ Id SpirvOps::extended(const Call& c) {
   if (c.from == DType::F64 && !wide_exists)
     fail<Unsupported>("SPIR-V renderer: {} of float64", graph::name(c.op));
   return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), instruction, c.x[0]});
+}
+
+// GLSL.std.450 does not name the sign of a zero. Mesa's gallivm truncates through integers, which
+// leaves none, where the CPU cannot round vectors as wide as its own: doubles without AVX-512.
+Id SpirvOps::trunc(const Call& c) {
+  const Id y = extended(c);
+  const DType bits = size_bytes(c.from) == 2   ? DType::U16
+                     : size_bytes(c.from) == 4 ? DType::U32
+                                               : DType::U64;
+  const int64_t sign = int64_t(uint64_t(1) << (row(c.from).storage_bits - 1));
+  const Id mask = t_.constant(Scalar::of_int(bits, sign));
+  const Id of_x = binary(Op::And, bits, bitcast(c.x[0], c.from, bits), mask);
+  return bitcast(binary(Op::Or, bits, bitcast(y, c.from, bits), of_x), bits, c.to);
 }
 
 Id SpirvOps::mul_add(const Call& c) {

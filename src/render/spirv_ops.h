@@ -40,6 +40,7 @@ class SpirvOps {
   Id negate(const Call& c);
   Id recip(const Call& c);
   Id extended(const Call& c);
+  Id trunc(const Call& c);
   Id mul_add(const Call& c);
   Id bitcast(Id x, DType from, DType to);
   Id convert_int(Id x, DType from, DType to);
