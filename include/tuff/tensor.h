@@ -324,7 +324,6 @@ class Tensor {
   /// Shifts by a negative count or by the width and more leave 0, or the sign to the right.
   Tensor bitwise_left_shift(const Tensor& count) const;
   Tensor bitwise_right_shift(const Tensor& count) const;
-  /// NaN stays; all is NaN where a bound is.
   Tensor clamp(std::optional<Number> min, std::optional<Number> max = {}) const;
   /// NaN if either is NaN.
   Tensor maximum(const Tensor& other) const;
