@@ -52,6 +52,12 @@ std::vector<uint32_t> read_extents(ByteReader& r, uint32_t dims) {
   return extents;
 }
 
+uint64_t byte_count(const std::vector<uint32_t>& extents) {
+  uint64_t size = 1;
+  for (const uint32_t extent : extents) size *= extent;
+  return size;
+}
+
 std::string find_idx(const std::string& folder, const std::string& stem) {
   const std::string plain = folder + "/" + stem;
   if (os::exists(plain)) return plain;
@@ -93,8 +99,7 @@ IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint3
   check_magic(r, dims);
   IdxArray array;
   array.extents = read_extents(r, dims);
-  uint64_t size = 1;
-  for (const uint32_t extent : array.extents) size *= extent;
+  const uint64_t size = byte_count(array.extents);
   if (r.left() != size)
     r.fail("{}: {} bytes, but the extents {} need exactly {}",
            r.left() < size ? "truncated" : "too long", source.size_bytes(),
@@ -104,9 +109,16 @@ IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint3
 }
 
 IdxArray read_idx(const std::string& path, uint32_t dims) {
-  std::vector<uint8_t> file = os::read_file(path);
-  if (is_gzip(file)) file = gzip_decompress(file, path, kMaxFileBytes);
-  return parse_idx(file, path, dims);
+  const std::vector<uint8_t> file = os::read_file(path);
+  if (!is_gzip(file)) return parse_idx(file, path, dims);
+  const MemoryBytes compressed(path, file);
+  std::vector<uint8_t> header(4 + 4 * size_t{dims});
+  header.resize(GzipReader(compressed).read(header));
+  const MemoryBytes declared(path, header);
+  ByteReader r(declared);
+  check_magic(r, dims);
+  const uint64_t size = header.size() + byte_count(read_extents(r, dims));
+  return parse_idx(gzip_decompress(file, path, size), path, dims);
 }
 
 std::vector<uint8_t> encode_idx(const IdxArray& array) {

@@ -10,6 +10,8 @@
 #include "base/os.h"
 #include "io/dequantize.h"
 #include "io/formats/format.h"
+#include "io/formats/idx_array.h"
+#include "io/formats/npy.h"
 #include "io/formats/safetensors.h"
 #include "io/formats/zip.h"
 #include "io/gzip.h"
@@ -62,6 +64,10 @@ struct TensorDict::State {
 namespace {
 
 constexpr uint64_t kMaxInflated = uint64_t{4} << 30;
+// An archive is read from its end on: all of it is in memory then.
+constexpr uint64_t kMaxInflatedArchive = uint64_t{1} << 30;
+// Headers of .npy and IDX files are shorter.
+constexpr uint64_t kHeadBytes = io::kMaxNpyHeader + 4096;
 
 // Bytes that the source owns.
 class OwnedBytes : public io::ByteSource {
@@ -76,12 +82,35 @@ class OwnedBytes : public io::ByteSource {
   std::vector<uint8_t> bytes_;
 };
 
+// What the header declares, where it does. IoError where so few bytes cannot inflate to so many.
+std::optional<uint64_t> declared_bytes(const io::ByteSource& head, uint64_t compressed_bytes) {
+  std::optional<uint64_t> size;
+  if (io::is_npy(head)) size = io::npy_file_bytes(head);
+  if (io::is_idx(head)) size = io::idx_file_bytes(head);
+  if (size && *size > io::most_inflated_bytes(compressed_bytes))
+    io::fail_at(head, 0, "its header declares {} bytes, more than {} compressed ones can hold",
+                *size, compressed_bytes);
+  return size;
+}
+
+// Nothing but the head is inflated here where a header declares the size. Else it is counted first.
+std::unique_ptr<io::ByteSource> open_compressed(std::shared_ptr<const io::FileBytes> file) {
+  std::vector<uint8_t> head(kHeadBytes);
+  head.resize(io::GzipReader(*file).read(head));
+  if (head.size() < kHeadBytes) return std::make_unique<OwnedBytes>(file->name(), std::move(head));
+  const io::MemoryBytes beginning(file->name(), head);
+  const std::optional<uint64_t> declared = declared_bytes(beginning, file->size_bytes());
+  if (declared && *declared < head.size())
+    io::fail_at(beginning, *declared, "too long: its header declares no more bytes");
+  const uint64_t limit = io::is_zip(beginning) ? kMaxInflatedArchive : kMaxInflated;
+  const uint64_t size = declared ? *declared : io::inflated_bytes(*file, limit);
+  return std::make_unique<io::GzipBytes>(std::move(file), size);
+}
+
 std::unique_ptr<io::ByteSource> open_source(const std::string& path) {
   auto file = std::make_unique<io::FileBytes>(path);
-  const uint64_t size = file->size_bytes();
-  if (!io::is_gzip(file->bytes(0, std::min<uint64_t>(2, size)))) return file;
-  return std::make_unique<OwnedBytes>(
-      path, io::gzip_decompress(file->bytes(0, size), path, kMaxInflated));
+  if (!io::is_gzip(*file)) return file;
+  return open_compressed(std::move(file));
 }
 
 std::string stem_of(const std::string& path) {

@@ -25,14 +25,16 @@ bool is_idx(const ByteSource& source) {
   return magic[0] == 0 && magic[1] == 0 && type_of(magic[2]) && magic[3] != 0;
 }
 
-FileIndex read_idx_array(const ByteSource& source, const std::string& name) {
-  ByteReader r(source);
+namespace {
+
+// The array as its header declares it; the reader stands behind the header then.
+TensorEntry read_header(ByteReader& r) {
+  const ByteSource& source = r.source();
   if (r.little<uint16_t>() != 0) fail_at(source, 0, "no IDX array: its first two bytes are 0");
   const uint8_t code = r.byte();
   const TypeRow* row = type_of(code);
   if (!row) fail_at(source, 2, "0x{:02x} is no type of an IDX array", code);
   TensorEntry t;
-  t.name = name;
   t.type = tuff::name(row->dtype);
   t.dtype = row->dtype;
   const uint8_t axes = r.byte();
@@ -42,6 +44,21 @@ FileIndex read_idx_array(const ByteSource& source, const std::string& name) {
   t.size_bytes = checked_bytes(source, 4, element_count(source, 4, t.shape), width);
   t.big_endian = width > 1;
   t.offset = r.offset();
+  return t;
+}
+
+}  // namespace
+
+uint64_t idx_file_bytes(const ByteSource& head) {
+  ByteReader r(head);
+  const TensorEntry t = read_header(r);
+  return t.offset + t.size_bytes;
+}
+
+FileIndex read_idx_array(const ByteSource& source, const std::string& name) {
+  ByteReader r(source);
+  TensorEntry t = read_header(r);
+  t.name = name;
   if (t.size_bytes != r.left())
     r.fail("{}: {} bytes are left, but the extents ({}) take {}",
            r.left() < t.size_bytes ? "truncated" : "too long", r.left(), fmt::join(t.shape, ", "),

@@ -8,6 +8,8 @@
 namespace tuff::io {
 
 bool is_idx(const ByteSource& source);
+// The size that the header declares; a file's beginning is enough: four bytes for each of kMaxAxes.
+uint64_t idx_file_bytes(const ByteSource& head);
 FileIndex read_idx_array(const ByteSource& source, const std::string& name);
 
 }  // namespace tuff::io

@@ -162,8 +162,11 @@ bool is_npy(const ByteSource& source) {
   return std::ranges::equal(source.bytes(0, kMagic.size()), kMagic);
 }
 
-TensorEntry read_npy_array(const ByteSource& source) {
-  ByteReader reader(source);
+namespace {
+
+// The array as its header declares it; the reader stands behind the header then.
+TensorEntry read_header(ByteReader& reader) {
+  const ByteSource& source = reader.source();
   if (!std::ranges::equal(reader.bytes(kMagic.size()), kMagic))
     fail_at(source, 0, "no .npy array: the magic bytes \\x93NUMPY are missing");
   const int major = reader.byte(), minor = reader.byte();
@@ -182,13 +185,27 @@ TensorEntry read_npy_array(const ByteSource& source) {
   const int64_t count = element_count(source, offset, entry.shape);
   entry.size_bytes = checked_bytes(source, offset, count, size_bytes(entry.dtype));
   entry.offset = reader.offset();
-  if (entry.size_bytes != reader.left())
-    reader.fail("{}: {} bytes are left, but '{}' of shape ({}) takes {}",
-                reader.left() < entry.size_bytes ? "truncated" : "too long", reader.left(),
-                header.descr, fmt::join(entry.shape, ", "), entry.size_bytes);
   if (header.fortran_order && entry.shape.size() > 1)
     entry.strides = column_major_strides(entry.shape);
   return entry;
+}
+
+}  // namespace
+
+TensorEntry read_npy_array(const ByteSource& source) {
+  ByteReader reader(source);
+  TensorEntry entry = read_header(reader);
+  if (entry.size_bytes != reader.left())
+    reader.fail("{}: {} bytes are left, but '{}' of shape ({}) takes {}",
+                reader.left() < entry.size_bytes ? "truncated" : "too long", reader.left(),
+                entry.type, fmt::join(entry.shape, ", "), entry.size_bytes);
+  return entry;
+}
+
+uint64_t npy_file_bytes(const ByteSource& head) {
+  ByteReader reader(head);
+  const TensorEntry entry = read_header(reader);
+  return entry.offset + entry.size_bytes;
 }
 
 FileIndex read_npy(const ByteSource& source, const std::string& name) {

@@ -13,6 +13,8 @@ bool is_npy(const ByteSource& source);
 // One array, whose data end with the file. IoError for types that are no numbers or bools: texts,
 // objects, structures, complex numbers.
 TensorEntry read_npy_array(const ByteSource& source);
+// The size that the header declares; a file's beginning is enough: kMaxNpyHeader and a few bytes.
+uint64_t npy_file_bytes(const ByteSource& head);
 FileIndex read_npy(const ByteSource& source, const std::string& name);
 
 // Magic, version and header, padded to 64 bytes. InvalidArgument for bfloat16, which NumPy has not.
