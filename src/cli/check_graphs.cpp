@@ -73,8 +73,21 @@ void show_minimal(const std::vector<FailedGraph>& failed, double timeout_s, bool
   }
 }
 
+namespace {
+
+check::GraphCase case_in(const std::string& file) {
+  const std::string text = os::read_text(file);
+  try {
+    return check::case_from_text(text);
+  } catch (const InvalidArgument& e) {
+    fail<InvalidArgument>("{}: {}", file, e.what());
+  }
+}
+
+}  // namespace
+
 int run_graph_file(const std::string& file, const std::vector<std::string>& devices) {
-  const check::GraphCase c = check::case_from_text(os::read_text(file));
+  const check::GraphCase c = case_in(file);
   int code = kExitOk;
   for (const std::string& device : devices) {
     const std::string d = check::device_runner(device)(std::span(&c, 1)).at(0);

@@ -98,13 +98,16 @@ std::vector<std::string> amdgpu_command_line(const std::string& compiler,
 constexpr uint64_t kInterruptPollNs = 50'000'000;
 
 // An interrupt ends the wait; the processes are then killed by their destructors.
-std::vector<uint8_t> finish(os::Process& process) {
+std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
   while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
   os::ProcessResult r = process.wait();
   if (r.exit_code != 0)
-    fail<CompileError>("the C compiler ended with status {}:\n{}", r.exit_code,
+    fail<CompileError>("the C compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));
+  if (!r.out.starts_with("\x7f" "ELF"))
+    fail<CompileError>("the C compiler {} wrote no object file: it has to take clang's options",
+                       compiler);
   return {r.out.begin(), r.out.end()};
 }
 
@@ -155,12 +158,12 @@ std::vector<std::vector<uint8_t>> compile_units(std::span<const std::string> tra
   std::deque<os::Process> running;
   for (const std::string& text : translation_units) {
     if (running.size() >= os::core_count()) {
-      objects.push_back(finish(running.front()));
+      objects.push_back(finish(running.front(), argv[0]));
       running.pop_front();
     }
     running.emplace_back(argv, text);
   }
-  for (os::Process& process : running) objects.push_back(finish(process));
+  for (os::Process& process : running) objects.push_back(finish(process, argv[0]));
   return objects;
 }
 
