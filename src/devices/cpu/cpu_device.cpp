@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_memory_room.h"
 #include "devices/cpu/cpu_queue.h"
 #include "devices/cpu_program.h"
 
@@ -52,7 +53,8 @@ class CpuDevice final : public Device {
   void on_lost() noexcept override { queue_.halt(); }
 
  private:
-  CpuApi api_{os::map_pages, nullptr, nullptr};
+  CpuApi api_{[](size_t size_bytes) { return os::map_pages_within_limits(size_bytes, kName); },
+              nullptr, nullptr};
   DeviceInfo info_;
   Target target_;
   CpuLoader loader_;
@@ -65,8 +67,13 @@ MemoryBlock CpuDevice::map_block(size_t size_bytes, MemoryKind kind) {
   // The kernel promises more pages than there are; past the physical memory it would kill the
   // process.
   uint64_t after = mapped_bytes_.fetch_add(size_bytes) + size_bytes;
-  void* p =
-      after <= info_.memory_bytes && after >= size_bytes ? api_.map_pages(size_bytes) : nullptr;
+  void* p = nullptr;
+  try {
+    if (after <= info_.memory_bytes && after >= size_bytes) p = api_.map_pages(size_bytes);
+  } catch (const OutOfMemory&) {
+    mapped_bytes_.fetch_sub(size_bytes);
+    throw;
+  }
   if (p == nullptr) {
     mapped_bytes_.fetch_sub(size_bytes);
     fail<OutOfMemory>("CPU: no {} bytes of host memory: {} mapped of {}", size_bytes,
@@ -77,7 +84,7 @@ MemoryBlock CpuDevice::map_block(size_t size_bytes, MemoryKind kind) {
 
 void CpuDevice::unmap_block(const MemoryBlock& block) noexcept {
   mapped_bytes_.fetch_sub(block.size_bytes);
-  os::unmap_pages(block.host, block.size_bytes);
+  os::unmap_pages_within_limits(block.host, block.size_bytes);
 }
 
 std::vector<std::unique_ptr<Program>> CpuDevice::load(std::span<const render::Binary> binaries) {

@@ -1,6 +1,7 @@
 #include "devices/opencl/memory.h"
 
 #include "base/os.h"
+#include "base/os_memory_room.h"
 
 namespace tuff::devices::opencl {
 namespace {
@@ -25,6 +26,7 @@ hcq::MemoryBlock Memory::map(size_t size_bytes, hcq::MemoryKind kind) {
   if (mapped_bytes_ + size_bytes > c.facts.memory_bytes)
     fail<OutOfMemory>("{}: no {} bytes of memory: {} mapped of {}", c.name, size_bytes,
                       mapped_bytes_, c.facts.memory_bytes);
+  if (!c.facts.hardware()) os::require_memory_room(size_bytes, c.name.c_str());
   place(raw, raw.block);
   live_.emplace(raw.block.address, raw);
   if (raw.buffer) addresses_.emplace(raw.buffer, raw.block.address);
@@ -36,7 +38,7 @@ void Memory::place(Raw& raw, hcq::MemoryBlock& block) {
   Context& c = *context_;
   const bool fine = c.facts.tier == MemoryTier::FineSvm;
   if (block.kind != hcq::MemoryKind::Device && !fine) {
-    raw.pages = os::map_pages(block.size_bytes);
+    raw.pages = os::map_pages_within_limits(block.size_bytes, c.name.c_str());
     if (!raw.pages) fail<OutOfMemory>("{}: no {} bytes of host memory", c.name, block.size_bytes);
     block.host = static_cast<std::byte*>(raw.pages);
     block.address = reinterpret_cast<uint64_t>(raw.pages);
@@ -120,7 +122,7 @@ void Memory::release(const Raw& raw) noexcept {
   const Context& c = *context_;
   if (raw.buffer) c.api.clReleaseMemObject(raw.buffer);
   if (raw.svm) c.api.clSVMFree(c.handle, raw.svm);
-  if (raw.pages) os::unmap_pages(raw.pages, raw.block.size_bytes);
+  if (raw.pages) os::unmap_pages_within_limits(raw.pages, raw.block.size_bytes);
 }
 
 }  // namespace tuff::devices::opencl

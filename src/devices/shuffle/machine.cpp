@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_memory_room.h"
 #include "devices/cpu_program.h"
 
 namespace tuff::devices::shuffle {
@@ -188,7 +189,7 @@ void Machine::unmap(void* pages, size_t size_bytes) noexcept {
 }
 
 void Machine::release_pages() noexcept {
-  for (const Pages& p : unmapped_) os::unmap_pages(p.at, p.size_bytes);
+  for (const Pages& p : unmapped_) os::unmap_pages_within_limits(p.at, p.size_bytes);
   unmapped_.clear();
 }
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_memory_room.h"
 #include "devices/cpu_program.h"
 #include "devices/shuffle/machine.h"
 
@@ -143,7 +144,9 @@ class ShuffleDevice final : public Device {
 
 MemoryBlock ShuffleDevice::map_block(size_t size_bytes, MemoryKind kind) {
   fail_if_lost();
-  void* pages = size_bytes <= info_.memory_bytes ? os::map_pages(size_bytes) : nullptr;
+  void* pages = size_bytes <= info_.memory_bytes
+                    ? os::map_pages_within_limits(size_bytes, "SHUFFLE")
+                    : nullptr;
   if (pages == nullptr) fail<OutOfMemory>("SHUFFLE: no {} bytes of host memory", size_bytes);
   std::memset(pages, kSpoilt, size_bytes);
   const bool hidden = !host_visible_ && (kind == MemoryKind::Device || kind == MemoryKind::Args);

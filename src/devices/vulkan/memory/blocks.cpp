@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_memory_room.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -154,6 +155,7 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
     fail<OutOfMemory>("{}: a block of {} bytes exceeds the driver's largest allocation of {} bytes",
                       c.name, size_bytes, c.facts.max_allocation_bytes);
   }
+  if (c.facts.software()) os::require_memory_room(size_bytes, c.name.c_str());
   Beneath beneath;
   beneath.exportable = c.lent.exportable_memory && kind == hcq::MemoryKind::Device;
   VkBuffer buffer = create_buffer(
@@ -194,6 +196,7 @@ hcq::MemoryBlock Blocks::keep(VkBuffer buffer, const Beneath& beneath, size_t si
 
 void Blocks::unmap(const hcq::MemoryBlock& block) noexcept {
   VkBuffer buffer = buffer_of(block);
+  if (c.facts.software()) os::require_memory_room(size_bytes, c.name.c_str());
   Beneath beneath;
   {
     std::lock_guard lock(mutex_);
