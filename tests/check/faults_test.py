@@ -191,6 +191,7 @@ class Command(CheckTest):
         (self.folder / "torn.graph").write_text("%0 = add f32")
         result = self.check("--device", "NULL", "--graph", str(self.folder / "torn.graph"))
         self.assertEqual(result.returncode, 1, result)
+        self.assertIn("torn.graph", result.stderr)
 
     def test_null_computes_nothing_and_fails(self):
         """The device that computes nothing is the cheapest fault."""

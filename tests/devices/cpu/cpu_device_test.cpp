@@ -1,12 +1,15 @@
 // The CPU device: kernels, graphs, rings, signals, threads, exhaustion, lost devices.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
 #include "base/check.h"
 #include "base/env.h"
+#include "base/os.h"
 #include "compiled.h"
 #include "devices/cpu/cpu.h"
 #include "hcq/graph.h"
@@ -67,6 +70,33 @@ TEST_F(Cpu, ProbeNamesTheRemedy) {
   EXPECT_NE(c.reason.find("install clang"), std::string::npos);
   EXPECT_THROW(cpu_open("3"), InvalidArgument);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)
+// ulimit -v stands for all limits. Memory that waits in the cache goes before a request is refused.
+TEST_F(Cpu, LimitsOfMemoryAreOutOfMemoryThatNamesThem) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit limit{pages * os::page_size() + 700 * kMiB, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  std::string error;
+  try {
+    device->allocator().free(memory(400 * kMiB), {});
+    const Span other = memory(500 * kMiB);
+    EXPECT_TRUE(other);
+    memory(300 * kMiB);
+  } catch (const OutOfMemory& e) {
+    error = e.what();
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_NE(error.find("request 314572800 bytes"), std::string::npos) << error;
+  EXPECT_NE(error.find(fmt::format("the limit is {} (ulimit -v)", limit.rlim_cur)),
+            std::string::npos)
+      << error;
+}
+#endif
 
 TEST_F(Cpu, GraphReplaysWithReboundInputsAndScalars) {
   Span middle = memory(8000), out = memory(8000);

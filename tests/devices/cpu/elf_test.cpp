@@ -155,6 +155,22 @@ TEST(Clang, CompilesInParallelInOrderAndReportsErrors) {
   }
 }
 
+// Whatever TUFF_CC names: the error says which program it was.
+TEST(Clang, ErrorsNameTheCompiler) {
+  std::vector<std::string> sources = {"int x;"};
+  for (const auto& [program, why] :
+       {std::pair("/bin/false", "ended with status 1"), std::pair("/bin/true", "no object file")}) {
+    EnvOverride named(Env::TUFF_CC, program);
+    try {
+      render::compile_c(sources);
+      FAIL() << program;
+    } catch (const CompileError& e) {
+      EXPECT_NE(std::string(e.what()).find(program), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST(Clang, AbsentCompilerIsUnsupported) {
   EnvOverride none(Env::TUFF_CC, "no-such-compiler");
   EXPECT_FALSE(render::find_c_compiler());
