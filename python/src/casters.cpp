@@ -1,5 +1,6 @@
 #include "casters.h"
 
+#include <algorithm>
 #include <array>
 
 #include "module.h"
@@ -15,17 +16,7 @@ bool is_of_numpy(py::handle object) {
 // Scalars of NumPy, and its arrays without axes: what has item() and no extent.
 bool is_numpy_scalar(py::handle object) {
   return is_of_numpy(object) && py::hasattr(object, "item") && py::hasattr(object, "ndim") &&
-         object.attr("ndim").cast<int>() == 0;
-}
-
-std::optional<DType> dtype_of_type(py::handle type) {
-  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)))) return DType::F32;
-  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyLong_Type)))) return DType::I32;
-  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyBool_Type)))) return DType::Bool;
-  const std::string module = py::str(type.attr("__module__"));
-  if (module != "numpy") return {};
-  std::string name = py::str(type.attr("__name__"));
-  return parse_dtype(name == "bool_" ? "bool" : name);
+         py::object(object.attr("ndim")).equal(py::int_(0));
 }
 
 std::optional<Number> whole_number(py::handle object) {
@@ -40,6 +31,53 @@ std::optional<Number> whole_number(py::handle object) {
   throw InvalidArgument("the number " + std::string(py::str(object)) + " has more than 64 bits");
 }
 
+// Of Python's own numbers.
+std::optional<Number> plain_number_from(py::handle object) {
+  PyObject* o = object.ptr();
+  if (PyBool_Check(o)) return Number(o == Py_True);
+  if (PyLong_Check(o)) return whole_number(object);
+  if (PyFloat_Check(o)) return Number(PyFloat_AS_DOUBLE(o));
+  return {};
+}
+
+// The value of a scalar. NumPy's long double gives itself, which Python's float holds as well as it
+// can; arrays of objects may hold anything.
+std::optional<Number> number_of_numpy(py::handle scalar) {
+  const py::object item = scalar.attr("item")();
+  if (is_of_numpy(item) && PyObject_HasAttrString(item.ptr(), "dtype") &&
+      py::object(item.attr("dtype").attr("kind")).equal(py::str("f")))
+    return plain_number_from(py::float_(item));
+  return plain_number_from(item);
+}
+
+std::optional<DType> dtype_of_type(py::handle type) {
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)))) return DType::F32;
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyLong_Type)))) return DType::I32;
+  if (type.is(py::handle(reinterpret_cast<PyObject*>(&PyBool_Type)))) return DType::Bool;
+  const std::string module = py::str(type.attr("__module__"));
+  if (module != "numpy") return {};
+  std::string name = py::str(type.attr("__name__"));
+  return parse_dtype(name == "bool_" ? "bool" : name);
+}
+
+// What __index__() gives; nothing where there is none, or an array has several elements.
+py::object index_of(py::handle object) {
+  if (!object || !PyIndex_Check(object.ptr())) return {};
+  if (py::isinstance<Tensor>(object)) {
+    const auto& t = object.cast<const Tensor&>();
+    const Sizes sizes = t.sizes();
+    const auto is_one = [](const Size& s) { return s.is_number() && s == 1; };
+    if (!is_int(t.dtype()) || !std::ranges::all_of(sizes, is_one)) return {};
+  }
+  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+  if (!index) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+    PyErr_Clear();  // arrays have __index__() and refuse it where they are none
+    return {};
+  }
+  return index;
+}
+
 }  // namespace
 
 py::object dtype_object(DType t) {
@@ -52,10 +90,10 @@ py::object dtype_object(DType t) {
 
 std::optional<DType> dtype_from(py::handle object) {
   if (py::isinstance<DTypeObject>(object)) return object.cast<DTypeObject>().value;
-  if (py::isinstance<py::str>(object)) return parse_dtype(object.cast<std::string>());
+  if (py::isinstance<py::str>(object)) return parse_dtype(text_of(object));
   if (PyType_Check(object.ptr())) return dtype_of_type(object);
   if (is_of_numpy(object) && py::hasattr(object, "itemsize") && py::hasattr(object, "kind"))
-    return parse_dtype(py::str(object.attr("name")).cast<std::string>());
+    return parse_dtype(text_of(py::str(object.attr("name"))));
   return {};
 }
 
@@ -69,25 +107,87 @@ std::optional<Size> size_from(py::handle object) {
   if (PyBool_Check(object.ptr()) || py::isinstance<Tensor>(object) ||
       !PyIndex_Check(object.ptr()) || (is_of_numpy(object) && !is_numpy_scalar(object)))
     return {};
-  const Py_ssize_t v = PyNumber_AsSsize_t(object.ptr(), PyExc_OverflowError);
-  if (v == -1 && PyErr_Occurred()) throw py::error_already_set();
-  return Size(int64_t(v));
+  const std::optional<int64_t> v = whole_from(object);
+  return v ? std::optional<Size>(*v) : std::nullopt;
 }
 
 std::optional<Number> number_from(py::handle object) {
-  PyObject* o = object.ptr();
-  if (PyBool_Check(o)) return Number(o == Py_True);
-  if (PyLong_Check(o)) return whole_number(object);
-  if (PyFloat_Check(o)) return Number(PyFloat_AS_DOUBLE(o));
+  if (const std::optional<Number> n = plain_number_from(object)) return n;
   if (py::isinstance<SizeObject>(object)) return Number(object.cast<SizeObject>().size);
   if (py::isinstance<Tensor>(object) || object.is_none()) return {};
-  if (is_numpy_scalar(object)) return number_from(object.attr("item")());
+  if (is_numpy_scalar(object)) return number_of_numpy(object);
   return {};
 }
 
-Sizes sizes_from(const py::args& args) {
-  if (args.size() == 1 && py::isinstance<py::sequence>(args[0])) return args[0].cast<Sizes>();
-  return py::tuple(args).cast<Sizes>();
+std::optional<int64_t> whole_from(py::handle object) {
+  const py::object index = index_of(object);
+  if (!index) return {};
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  return overflow == 0 ? std::optional<int64_t>(v) : std::nullopt;
+}
+
+std::optional<uint64_t> unsigned_from(py::handle object, uint64_t largest) {
+  const py::object index = index_of(object);
+  if (!index) return {};
+  const unsigned long long v = PyLong_AsUnsignedLongLong(index.ptr());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return {};
+  }
+  return v <= largest ? std::optional<uint64_t>(v) : std::nullopt;
+}
+
+std::optional<Items> items_of(py::handle object, size_t most) {
+  PyObject* o = object.ptr();
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o)) return {};
+  if (!PySequence_Check(o)) return {};
+  if (py::isinstance<Tensor>(object) && object.cast<const Tensor&>().dim() == 0) return {};
+  const Py_ssize_t count = PySequence_Size(o);
+  if (count < 0) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+    PyErr_Clear();  // an array without axes, say
+    return {};
+  }
+  if (size_t(count) > most)
+    throw InvalidArgument("a sequence of " + std::to_string(count) + " numbers, where at most " +
+                          std::to_string(most) + " are taken");
+  Items items;
+  items.reserve(size_t(count));
+  for (Py_ssize_t i = 0; i < count; i++) {
+    items.push_back(py::reinterpret_steal<py::object>(PySequence_GetItem(o, i)));
+    if (!items.back()) throw py::error_already_set();
+  }
+  return items;
+}
+
+std::string text_of(py::handle text) {
+  Py_ssize_t length = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &length);
+  if (utf8 == nullptr) throw py::error_already_set();
+  return {utf8, size_t(length)};
+}
+
+std::string type_name(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+Sizes sizes_from(const char* function, const py::args& args) {
+  std::optional<Items> items;
+  if (args.size() == 1 && !size_from(args[0])) items = items_of(args[0]);
+  if (!items) items = items_of(args);
+  Sizes sizes;
+  for (const py::object& item : *items) {
+    const std::optional<Size> s = size_from(item);
+    if (!s && PyLong_Check(item.ptr()) && !PyBool_Check(item.ptr())) {
+      PyErr_Format(PyExc_OverflowError, "%s(): argument %zu does not fit 64 bits", function,
+                   sizes.size());
+      throw py::error_already_set();
+    }
+    if (!s)
+      throw py::type_error(std::string(function) + "(): argument " + std::to_string(sizes.size()) +
+                           " has to be an int, not " + type_name(item));
+    sizes.push_back(*s);
+  }
+  return sizes;
 }
 
 void bind_dtypes(py::module_& m) {
@@ -102,7 +202,11 @@ void bind_dtypes(py::module_& m) {
       .def("__repr__", [](const DTypeObject& d) { return "tuff." + std::string(name(d.value)); })
       .def("__eq__",
            [](const DTypeObject& a, py::object b) -> py::object {
-             const std::optional<DType> other = dtype_from(b);
+             std::optional<DType> other;
+             try {
+               other = dtype_from(b);
+             } catch (const InvalidArgument&) {  // a name or a type that is none of a dtype
+             }
              if (!other) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
              return py::bool_(a.value == *other);
            })

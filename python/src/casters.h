@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,24 @@ std::optional<Size> size_from(py::handle object);
 // bool, int, float, scalars of NumPy and symbolic extents; nothing for other objects.
 std::optional<Number> number_from(py::handle object);
 
+// A whole number of 64 bits: what has __index__(), but no tensor of several elements, which would
+// be computed in vain. Nothing for other objects and larger numbers.
+std::optional<int64_t> whole_from(py::handle object);
+std::optional<uint64_t> unsigned_from(py::handle object, uint64_t largest);
+
+// The elements of a sequence, each kept alive: items may be made on demand (range, arrays), and
+// Python code that runs while they are read may change the sequence. Nothing for other objects,
+// texts and arrays without axes; InvalidArgument for more than `most`.
+using Items = std::vector<py::object>;
+constexpr size_t kMostItems = size_t(1) << 20;  // of extents and axes
+std::optional<Items> items_of(py::handle object, size_t most = kMostItems);
+
+// Of a str; UnicodeEncodeError where UTF-8 has no such text.
+std::string text_of(py::handle text);
+
+// "float", for messages; never the object itself, which may be a tensor still to be computed.
+std::string type_name(py::handle object);
+
 // One axis, several, or None for what C++ calls {}.
 struct AxesArgument {
   Axes axes;
@@ -46,8 +65,8 @@ using MaybeTensor = std::optional<Tensor>;
 inline Tensor given(const MaybeTensor& t) { return t ? *t : Tensor(); }
 inline MaybeTensor shown(const Tensor& t) { return t.defined() ? MaybeTensor(t) : MaybeTensor(); }
 
-// sizes(2, 3), sizes([2, 3]) and sizes((2, 3)) are the same.
-Sizes sizes_from(const py::args& args);
+// f(2, 3), f([2, 3]) and f((2, 3)) are the same. TypeErrors name function and argument.
+Sizes sizes_from(const char* function, const py::args& args);
 
 }  // namespace tuff::python
 
@@ -87,9 +106,10 @@ struct type_caster<tuff::Sizes> {
       value = {*one};
       return true;
     }
-    if (!isinstance<sequence>(source) || isinstance<str>(source)) return false;
+    const auto items = tuff::python::items_of(source);
+    if (!items) return false;
     value.clear();
-    for (const handle item : reinterpret_borrow<sequence>(source)) {
+    for (const object& item : *items) {
       const auto s = tuff::python::size_from(item);
       if (!s) return false;
       value.push_back(*s);
@@ -102,6 +122,52 @@ struct type_caster<tuff::Sizes> {
     return out.release();
   }
 };
+
+// pybind11 would round what has __int__() and no __index__(): Decimal, NumPy's floats, tensors.
+template <>
+struct type_caster<int64_t> {
+  PYBIND11_TYPE_CASTER(int64_t, const_name("int"));
+  bool load(handle source, bool) {
+    const std::optional<int64_t> n = tuff::python::whole_from(source);
+    if (n) value = *n;
+    return n.has_value();
+  }
+  static handle cast(int64_t n, return_value_policy, handle) { return PyLong_FromLongLong(n); }
+};
+
+template <class T>
+struct unsigned_caster {
+  PYBIND11_TYPE_CASTER(T, const_name("int"));
+  bool load(handle source, bool) {
+    const auto n = tuff::python::unsigned_from(source, std::numeric_limits<T>::max());
+    if (n) value = T(*n);
+    return n.has_value();
+  }
+  static handle cast(T n, return_value_policy, handle) { return PyLong_FromUnsignedLongLong(n); }
+};
+template <>
+struct type_caster<uint32_t> : unsigned_caster<uint32_t> {};
+template <>
+struct type_caster<uint64_t> : unsigned_caster<uint64_t> {};
+
+template <class Element>
+struct items_caster : list_caster<std::vector<Element>, Element> {
+  bool load(handle source, bool convert) {
+    const auto items = tuff::python::items_of(source);
+    if (!items) return false;
+    this->value.clear();
+    for (const object& item : *items) {
+      make_caster<Element> element;
+      if (!element.load(item, convert)) return false;
+      this->value.push_back(cast_op<const Element&>(element));
+    }
+    return true;
+  }
+};
+template <>
+struct type_caster<std::vector<int64_t>> : items_caster<int64_t> {};
+template <>
+struct type_caster<std::vector<tuff::Tensor>> : items_caster<tuff::Tensor> {};
 
 template <>
 struct type_caster<tuff::python::AxesArgument> {
@@ -150,7 +216,7 @@ struct type_caster<tuff::IntPair> {
 template <class Enum, class Rows>
 bool load_word(handle source, const Rows& rows, Enum& value) {
   if (!isinstance<str>(source)) return false;
-  const std::string word = source.cast<std::string>();
+  const std::string word = tuff::python::text_of(source);
   std::string known;
   for (const auto& [text, e] : rows) {
     if (word == text) {
@@ -185,7 +251,7 @@ TUFF_WORDS(tuff::FanMode, {"in", tuff::FanMode::In}, {"out", tuff::FanMode::Out}
 // A Number cannot be made of nothing, as PYBIND11_TYPE_CASTER wants it.
 template <>
 struct type_caster<tuff::Number> {
-  static constexpr auto name = const_name("float");
+  static constexpr auto name = const_name("int | float");
   template <class>
   using cast_op_type = tuff::Number;
   bool load(handle source, bool) {

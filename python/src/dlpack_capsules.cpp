@@ -281,8 +281,8 @@ py::object capsule_from(const py::object& object) {
 Tensor from_dlpack(const py::object& object) {
   release_waiting();
   if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
-  if (!py::hasattr(object, "__dlpack__"))
-    throw py::type_error("from_dlpack: " + std::string(py::str(py::type::handle_of(object))) +
+  if (PyType_Check(object.ptr()) || !py::hasattr(object, "__dlpack__"))
+    throw py::type_error("from_dlpack: " + type_name(object) +
                          " has no __dlpack__: pass an array or a capsule");
   if (py::hasattr(object, "__dlpack_device__")) {
     const auto [type, id] = object.attr("__dlpack_device__")().cast<std::pair<int, int>>();

@@ -3,7 +3,10 @@
 #include <tuff/io.h>
 
 #include <filesystem>
+#include <limits>
 
+#include "base/check.h"
+#include "interpreter.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -29,19 +32,30 @@ struct ToPython {
 };
 py::object to_python(const MetadataValue& v) { return std::visit(ToPython(), v.value); }
 
-MetadataValue from_python(const py::handle& v) {
+constexpr int kDeepest = 64;  // a list may contain itself
+
+MetadataValue whole_number(const py::handle& v) {
+  if (const auto n = whole_from(v)) return {*n};
+  if (const auto n = unsigned_from(v, std::numeric_limits<uint64_t>::max())) return {*n};
+  throw std::overflow_error("metadata: a number that does not fit 64 bits");
+}
+
+MetadataValue from_python(const py::handle& v, int depth = 0) {
   if (v.is_none()) return {};
   if (py::isinstance<py::bool_>(v)) return {v.cast<bool>()};
-  if (py::isinstance<py::int_>(v)) return {v.cast<int64_t>()};
+  if (py::isinstance<py::int_>(v)) return whole_number(v);
   if (py::isinstance<py::float_>(v)) return {v.cast<double>()};
-  if (py::isinstance<py::str>(v)) return {v.cast<std::string>()};
+  if (py::isinstance<py::str>(v)) return {text_of(v)};
   if (py::isinstance<py::list>(v) || py::isinstance<py::tuple>(v)) {
+    if (depth == kDeepest)
+      fail<InvalidArgument>("metadata: lists of more than {} levels", kDeepest);
     MetadataValue::List out;
-    for (const py::handle& item : v) out.push_back(from_python(item));
+    const std::optional<Items> items = items_of(v, std::numeric_limits<size_t>::max());
+    for (const py::object& item : *items) out.push_back(from_python(item, depth + 1));
     return {std::move(out)};
   }
   throw py::type_error("metadata is None, bool, int, float, str or a list of these, not " +
-                       py::str(py::type::of(v).attr("__name__")).cast<std::string>());
+                       type_name(v));
 }
 
 py::dict metadata_of(const TensorDict& d) {
@@ -52,14 +66,13 @@ py::dict metadata_of(const TensorDict& d) {
 
 Tensor item(const TensorDict& d, const std::string& name) {
   if (!d.contains(name)) throw py::key_error(name);
-  py::gil_scoped_release others;  // its contents are read now, and it is nobody else's yet
+  const Unlocked others;  // its contents are read now, and it is nobody else's yet
   return d.at(name);
 }
 
 TensorDict from_dict(const py::dict& tensors) {
   TensorDict out;
-  for (const auto& [name, tensor] : tensors)
-    out.set(name.cast<std::string>(), tensor.cast<Tensor>());
+  for (const nn::NamedTensor& t : state_from(tensors)) out.set(t.name, t.tensor);
   return out;
 }
 
@@ -72,13 +85,16 @@ void save_dict(const Path& path, const TensorDict& given, const py::dict& metada
     d.set(name, t);
   }
   for (const auto& [key, value] : given.metadata()) d.set_metadata(key, value);
-  for (const auto& [key, value] : metadata)
-    d.set_metadata(key.cast<std::string>(), from_python(value));
+  for (const auto& [key, value] : metadata) {
+    if (!py::isinstance<py::str>(key))
+      throw py::type_error("keys of metadata are str, not " + type_name(key));
+    d.set_metadata(text_of(key), from_python(value));
+  }
   const auto interruptible = [](uint64_t, uint64_t) {
-    const py::gil_scoped_acquire locked;
+    const Locked locked;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
-  const py::gil_scoped_release others;
+  const Unlocked others;
   save(path.string(), d, {.compress = compress, .progress = interruptible});
 }
 
@@ -136,7 +152,7 @@ void bind_files(py::module_& m) {
   m.def(
       "load",
       [](const Path& path, const std::string& device, bool mmap) {
-        py::gil_scoped_release others;
+        const Unlocked others;
         return load(path.string(), {.device = device, .mmap = mmap});
       },
       arg("path"), arg("device") = "", arg("mmap") = false,

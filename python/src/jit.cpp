@@ -6,6 +6,7 @@
 #include <tuff/jit.h>
 
 #include "base/check.h"
+#include "interpreter.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -25,7 +26,7 @@ class JitCore {
     std::unique_lock lock(mutex_, std::defer_lock);
     {
       // Who has it may be waiting for the interpreter's lock.
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       lock.lock();
     }
     caller_ = std::this_thread::get_id();
@@ -45,7 +46,11 @@ class JitCore {
   };
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
-    return py::handle(function_)(inputs).cast<std::vector<Tensor>>();
+    const py::tuple arguments = py::make_tuple(inputs);
+    const auto results =
+        py::reinterpret_steal<py::object>(call_python(function_, arguments.ptr()));
+    if (!results) throw py::error_already_set();
+    return results.cast<std::vector<Tensor>>();
   }
 
   Jit jit_;

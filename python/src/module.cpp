@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include "engine/device.h"
+#include "interpreter.h"
 
 namespace tuff::python {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 // Objects of Python that tuff still holds are nobody's from then on, and so is their memory, which
 // work in flight may read until the process ends.
 void at_exit() {
+  wait_for_calls();
   release_waiting();
   stop_releasing();
 }
@@ -29,7 +31,7 @@ void bind_devices(py::module_& m) {
         }
         return names;
       },
-      py::call_guard<py::gil_scoped_release>(), "The devices of this machine that can be used.");
+      py::call_guard<Unlocked>(), "The devices of this machine that can be used.");
   m.def(
       "synchronize",
       [](const std::string& device) {
@@ -38,7 +40,7 @@ void bind_devices(py::module_& m) {
         opened->queue().wait_idle();
         opened->hcq().allocator().collect();
       },
-      py::arg("device") = "", py::call_guard<py::gil_scoped_release>(),
+      py::arg("device") = "", py::call_guard<Unlocked>(),
       "Waits until a device has done what it was given, and files are read.");
 }
 
@@ -70,5 +72,6 @@ PYBIND11_MODULE(_tuff, m) {
   bind_digits(m);
   bind_files(m);
   bind_devices(m);
+  explain_arguments(m);
   py::module_::import("atexit").attr("register")(py::cpp_function(&at_exit));
 }

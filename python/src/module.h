@@ -30,6 +30,8 @@ void bind_nn(py::module_& m);
 void bind_optim(py::module_& m);
 void bind_digits(py::module_& m);
 void bind_files(py::module_& m);
+// Last: calls of what is bound that fit no signature get a TypeError that names the argument.
+void explain_arguments(py::module_& m);
 
 // Realizes and waits as Tensor::data_ptr() does, but lets other threads of Python run while it
 // waits, and ends with KeyboardInterrupt where the user asks for it. Everything else keeps the

@@ -12,8 +12,14 @@ py::dict dict_of(const nn::StateDict& state) {
 
 nn::StateDict state_from(const py::dict& given) {
   nn::StateDict out;
-  for (const auto& [name, tensor] : given)
-    out.push_back({name.cast<std::string>(), tensor.cast<Tensor>()});
+  for (const auto& [name, tensor] : given) {
+    if (!py::isinstance<py::str>(name))
+      throw py::type_error("names of tensors are str, not " + type_name(name));
+    if (!py::isinstance<Tensor>(tensor))
+      throw py::type_error("\"" + text_of(name) + "\" has to be a Tensor, not " +
+                           type_name(tensor));
+    out.push_back({text_of(name), tensor.cast<Tensor>()});
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "dlpack_capsules.h"
 #include "engine/buffer.h"
+#include "interpreter.h"
 #include "module.h"
 #include "tensor/impl.h"
 
@@ -119,25 +120,29 @@ struct Nested {
   std::vector<Number> values;
 };
 
+constexpr size_t kDeepest = 64;  // a list may contain itself
+constexpr size_t kMostNumbers = size_t(1) << 32;
+
 void flatten(py::handle item, size_t depth, Nested& out) {
   if (const auto number = number_from(item)) {
     if (depth != out.shape.size()) fail<ShapeError>("tensor: lists of different depths");
     out.values.push_back(*number);
     return;
   }
-  if (!py::isinstance<py::sequence>(item) || py::isinstance<py::str>(item) ||
-      py::isinstance<Tensor>(item))
-    throw py::type_error("tensor: " + std::string(py::str(py::type::handle_of(item))) +
+  std::optional<Items> list;
+  if (!py::isinstance<Tensor>(item)) list = items_of(item, kMostNumbers);
+  if (!list)
+    throw py::type_error("tensor: " + type_name(item) +
                          " is neither a number, a list of numbers nor memory");
-  const auto list = py::reinterpret_borrow<py::sequence>(item);
-  const int64_t n = int64_t(list.size());
+  const int64_t n = int64_t(list->size());
+  if (depth == kDeepest) fail<ShapeError>("tensor: lists of more than {} levels", kDeepest);
   if (depth == out.shape.size()) {
     if (!out.values.empty()) fail<ShapeError>("tensor: lists of different depths");
     out.shape.push_back(n);
   }
   if (out.shape[depth] != n)
     fail<ShapeError>("tensor: lists of {} and {} elements side by side", out.shape[depth], n);
-  for (const py::handle inner : list) flatten(inner, depth + 1, out);
+  for (const py::object& inner : *list) flatten(inner, depth + 1, out);
 }
 
 DType dtype_of(const std::vector<Number>& values) {
@@ -173,7 +178,7 @@ Tensor tensor(const py::object& data, std::optional<DType> dtype, const std::str
   } else if (PyObject_CheckBuffer(data.ptr())) {
     const View view(data, PyBUF_FULL_RO);
     t = from_bytes(data, view.sizes(), {dtype_of(*view), device});
-  } else if (py::hasattr(data, "__dlpack__")) {
+  } else if (!PyType_Check(data.ptr()) && py::hasattr(data, "__dlpack__")) {
     const Tensor shared = from_dlpack(data);
     t = copied(shared).realize().to(device);
   } else {
@@ -225,6 +230,7 @@ void fill_view(Py_buffer* view, PyObject* self, const Tensor& t, int flags) {
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const Inside inside;
   try {
     const Tensor t = py::handle(self).cast<Tensor>();
     if (t.device() != "CPU")

@@ -130,9 +130,9 @@ constexpr Shaped kShaped[] = {
     {"repeat", &Tensor::repeat, "Repeats whole axes so many times."},
 };
 
-Axes axes_from(const py::args& args) {
+Axes axes_from(const char* function, const py::args& args) {
   Axes axes;
-  for (const Size& s : sizes_from(args)) axes.push_back(s);
+  for (const Size& s : sizes_from(function, args)) axes.push_back(s);
   return axes;
 }
 
@@ -142,13 +142,16 @@ void bind_movement(TensorClass& c) {
   for (const Shaped& f : kShaped)
     c.def(
         f.name,
-        [f](const Tensor& x, const py::args& sizes) { return (x.*f.function)(sizes_from(sizes)); },
+        [f](const Tensor& x, const py::args& sizes) {
+          return (x.*f.function)(sizes_from(f.name, sizes));
+        },
         f.doc);
   c.def(
-      "permute", [](const Tensor& x, const py::args& d) { return x.permute(axes_from(d)); },
+      "permute",
+      [](const Tensor& x, const py::args& d) { return x.permute(axes_from("permute", d)); },
       "Axes in another order.");
   c.def(
-      "flip", [](const Tensor& x, const py::args& d) { return x.flip(axes_from(d)); },
+      "flip", [](const Tensor& x, const py::args& d) { return x.flip(axes_from("flip", d)); },
       "Axes turned round; all of them if none is given.");
   c.def("transpose", &Tensor::transpose, arg("dim0"), arg("dim1"), "Two axes exchanged.");
   c.def_property_readonly("T", &Tensor::T, "The last two axes exchanged.");

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "engine/buffer.h"
+#include "interpreter.h"
 #include "module.h"
 #include "tensor/impl.h"
 
@@ -13,7 +14,7 @@ using py::arg;
 constexpr uint64_t kSliceNs = 50'000'000;  // between two looks at what the user wants
 
 void check_signals() {
-  const py::gil_scoped_acquire lock;
+  const Locked lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
@@ -81,7 +82,7 @@ py::tuple reduced(const Tensor& t) {
 }  // namespace
 
 void wait_for(const Tensor& t) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   const Ref<engine::Buffer> b = detail::memory_of(t);
   b->span();  // the queue comes after what is read into it
   wait_in_slices(b->on().queue(), b->last_use());
@@ -154,7 +155,7 @@ void bind_state(TensorClass& c) {
   c.def(
       "realize",
       [](Tensor& t) {
-        const py::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return t.realize();
       },
       "Computes it; does not wait for the device.");
@@ -164,7 +165,11 @@ void bind_state(TensorClass& c) {
   c.def("__copy__", &duplicate);
   c.def("__deepcopy__", [](const Tensor& t, const py::object&) { return duplicate(t); });
   c.def("__reduce__", &reduced);
-  c.def("__int__", [](const Tensor& t) { return py::int_(number(t)); });
+  // A bool is an int, and yet none that __int__() may give.
+  c.def("__int__", [](const Tensor& t) {
+    const py::object n = number(t);
+    return py::reinterpret_steal<py::object>(PyNumber_Long(n.ptr()));
+  });
   c.def("__bool__", [](const Tensor& t) { return scalar(t) != 0; });
   c.def("__index__", [](const Tensor& t) {
     if (!is_int(t.dtype())) throw py::type_error("only integer tensors of one element are indices");
@@ -182,7 +187,7 @@ void bind_state(TensorClass& c) {
 void bind_functions(py::module_& m) {
   m.def(
       "realize", [](const std::vector<Tensor>& tensors) { Tensor::realize(tensors); },
-      py::call_guard<py::gil_scoped_release>(), arg("tensors"),
+      py::call_guard<Unlocked>(), arg("tensors"),
       "Computes all of them in one schedule; does not wait.");
   m.def(
       "pow", [](Number base, const Tensor& exponent) { return Tensor::pow(base, exponent); },
