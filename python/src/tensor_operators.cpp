@@ -157,6 +157,7 @@ Index index_from(py::handle item) {
   if (PyBool_Check(item.ptr()))
     throw InvalidArgument("index: a bool is no position; use None for a new axis");
   if (const auto at = size_from(item)) return int64_t(*at);
+  if (PyLong_Check(item.ptr())) throw IndexError("index: a number of more than 64 bits");
   if (py::isinstance<py::str>(item)) throw py::type_error("a tensor is not indexed with a string");
   const auto t = py::module_::import("tuff").attr("tensor")(item).cast<Tensor>();
   // A list of nothing has no numbers to tell its dtype by.

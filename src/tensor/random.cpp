@@ -57,6 +57,10 @@ std::pair<Tensor, Tensor> advanced(const Tensor& state, const Tensor& n_low, uin
 // The state and the number of the first draw of `count` numbers; the draw is noted. For those who
 // build.
 std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
+  // A state there could never be stored, and every realization stores all of them.
+  if (device.starts_with("DISK:"))
+    fail<Unsupported>("random numbers: {} computes nothing: draw them on a device that does",
+                      device);
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   Generator& of = g.by_device[device];

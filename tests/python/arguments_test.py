@@ -3,6 +3,7 @@ import collections
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 from decimal import Decimal
@@ -144,6 +145,25 @@ class Refusals(unittest.TestCase):
     def test_docstrings_are_those_of_what_is_taken(self):
         self.assertTrue(tuff.zeros.__doc__.startswith("zeros(sizes: Sequence[int], *, dtype"), tuff.zeros.__doc__)
         self.assertNotIn("args", tuff.Tensor.sum.__doc__)
+
+
+class Devices(unittest.TestCase):
+    def test_random_numbers_in_a_file_are_refused_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for draw in (tuff.rand, tuff.randn):
+                self.assertRaises(tuff.Unsupported, draw, [3], device=f"DISK:{folder}/numbers")
+        self.assertEqual((tuff.ones(3) + 1).tolist(), [2, 2, 2])  # what follows is computed
+
+
+class Positions(unittest.TestCase):
+    def test_an_index_error_is_both(self):
+        self.assertEqual(tuff.IndexError.__bases__, (tuff.InvalidArgument, IndexError))
+        with self.assertRaises(tuff.IndexError) as caught:
+            tuff.ones(2)[2 ** 70]
+        self.assertIsInstance(caught.exception, IndexError)
+        self.assertIsInstance(caught.exception, ValueError)
+        with self.assertRaises(IndexError):
+            tuff.ones([2, 3]).index_select(0, tuff.tensor([0, 5])).tolist()
 
 
 class Values(unittest.TestCase):

@@ -29,7 +29,7 @@ import warnings
 
 BATCH = 250
 PATIENCE_S = 60  # of one call
-MEMORY = 12 << 30
+MEMORY = 4 << 30  # what is larger is refused; filling it would take the time of all calls
 OF_PYBIND = re.compile("incompatible (function|constructor) arguments|Unable to c|Exception escaped")
 
 
