@@ -10,20 +10,6 @@
 namespace tuff::engine {
 namespace {
 
-// Blocks of aligned values, whatever the alignment of those given.
-template <class T, class Visit>
-void each_block(const void* values, int64_t count, Visit&& visit) {
-  std::array<T, 2048> block;
-  const auto* at = static_cast<const std::byte*>(values);
-  for (int64_t left = count; left > 0;) {
-    const auto n = size_t(std::min<int64_t>(left, int64_t(block.size())));
-    std::memcpy(block.data(), at, n * sizeof(T));
-    visit(std::span<const T>(block.data(), n));
-    at += n * sizeof(T);
-    left -= int64_t(n);
-  }
-}
-
 template <class T>
 int64_t as_int64(T v) {
   constexpr auto kMost = std::numeric_limits<int64_t>::max();
@@ -33,24 +19,53 @@ int64_t as_int64(T v) {
     return int64_t(v);
 }
 
-// Loops without branches: compilers make vectors of them.
+// Two loops without branches over what is in the cache: compilers make vectors of them.
+template <class T>
+Extremes of_block(const T* values, size_t count) {
+  T least = values[0], greatest = values[0];
+  for (size_t i = 0; i < count; i++) {
+    least = values[i] < least ? values[i] : least;
+    greatest = values[i] > greatest ? values[i] : greatest;
+  }
+  T second_least = greatest, second_greatest = least;
+  for (size_t i = 0; i < count; i++) {
+    const T low = values[i] == least ? greatest : values[i];
+    const T high = values[i] == greatest ? least : values[i];
+    second_least = low < second_least ? low : second_least;
+    second_greatest = high > second_greatest ? high : second_greatest;
+  }
+  return {as_int64(least), as_int64(second_least), as_int64(second_greatest), as_int64(greatest)};
+}
+
+Extremes of_both(const Extremes& a, const Extremes& b) {
+  Extremes out{std::min(a.least, b.least), 0, 0, std::max(a.greatest, b.greatest)};
+  out.second_least = out.greatest;
+  out.second_greatest = out.least;
+  for (const Extremes& e : {a, b}) {
+    for (const int64_t v : {e.least, e.second_least, e.second_greatest, e.greatest}) {
+      if (v != out.least) out.second_least = std::min(out.second_least, v);
+      if (v != out.greatest) out.second_greatest = std::max(out.second_greatest, v);
+    }
+  }
+  return out;
+}
+
 template <class T>
 Extremes found(const void* values, int64_t count) {
-  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min();
-  each_block<T>(values, count, [&](std::span<const T> block) {
-    for (const T v : block) {
-      least = std::min(least, v);
-      greatest = std::max(greatest, v);
-    }
-  });
-  T second_least = greatest, second_greatest = least;
-  each_block<T>(values, count, [&](std::span<const T> block) {
-    for (const T v : block) {
-      second_least = std::min(second_least, v == least ? greatest : v);
-      second_greatest = std::max(second_greatest, v == greatest ? least : v);
-    }
-  });
-  return {as_int64(least), as_int64(second_least), as_int64(second_greatest), as_int64(greatest)};
+  std::array<T, 16384 / sizeof(T)> block;  // aligned, whatever was given
+  const auto* at = static_cast<const std::byte*>(values);
+  std::optional<Extremes> out;
+  for (auto left = size_t(count); left > 0;) {
+    const size_t n = std::min(left, block.size());
+    std::memcpy(block.data(), at, n * sizeof(T));
+    const Extremes here = of_block(block.data(), n);
+    out = out ? of_both(*out, here) : here;
+    at += n * sizeof(T);
+    left -= n;
+  }
+  // It may stand for several: none of them is left out.
+  if (out->greatest == std::numeric_limits<int64_t>::max()) out->second_greatest = out->greatest;
+  return *out;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
+#include "tensor/positions.h"
 
 namespace tuff {
 
@@ -112,8 +113,7 @@ Tensor Tensor::full_like(Number v) const { return full(sizes(), v, {dtype(), dev
 Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOptions& o) {
   Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
   b->copyin(data);
-  if (is_int(o.dtype) && b->count > 0)
-    b->known_integers().learn(engine::extremes_of(o.dtype, data, b->count));
+  detail::note_host_values(*b, data);
   return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
 }
 

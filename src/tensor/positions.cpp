@@ -228,6 +228,12 @@ Positions on_axis(const char* function, const Size& extent, bool from_end) {
   return {.function = function, .low = from_end ? -extent.max() : 0, .high = extent.max()};
 }
 
+void note_host_values(engine::Buffer& b, const void* values) {
+  const int64_t most = int64_t(1) << (size_bytes(b.dtype) == 1 ? 20 : 23);
+  if (is_int(b.dtype) && b.count > 0 && b.count <= most && b.count == b.root().count)
+    b.known_integers().learn(engine::extremes_of(b.dtype, values, b.count));
+}
+
 std::optional<Extremes> known_extremes(const UOp& u) {
   if (!is_int(u->dtype) || !is_number(u->shape) || graph::element_count(u->shape) == 0) return {};
   return Knowledge().extremes(*u);

@@ -363,8 +363,7 @@ void Tensor::copy_from(const void* src, size_t size) {
   }
   const Ref<engine::Buffer> b = detail::buffer_of(*this);
   b->copyin(src);
-  if (is_int(dtype()) && b->count > 0 && b->count == b->root().count)
-    b->known_integers().learn(engine::extremes_of(dtype(), src, b->count));
+  detail::note_host_values(*b, src);
 }
 
 double Tensor::item() const {

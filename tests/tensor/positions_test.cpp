@@ -167,6 +167,25 @@ TEST_P(Positions, MemoryThatWasHandedOutIsNotKnown) {
   EXPECT_EQ(error_of([&] { Tensor::embedding(x, over); }), "");
 }
 
+// Blocks that values are looked at in, and the most that are looked at.
+TEST_P(Positions, ManyValues) {
+  const Tensor x = rows();
+  const auto bytes = [&](int64_t count) {
+    std::vector<uint8_t> values(size_t(count), 3);
+    values[size_t(count) - 2] = 9;
+    return Tensor::from(values, {count}, on());
+  };
+  const int64_t most = 1 << 20;
+  EXPECT_THAT(error_of([&] { Tensor::embedding(x, bytes(most)); }), HasSubstr("9 at (1048574,)"));
+  EXPECT_EQ(error_of([&] { Tensor::embedding(x, bytes(most + 1)); }), "") << "pictures, rather";
+  Ints values(100'000, 2);
+  EXPECT_EQ(error_of([&] { Tensor::embedding(x, ints(values, {100'000})); }), "");
+  values[70'000] = -100;
+  const Tensor at = ints(values, {100'000});
+  EXPECT_EQ(error_of([&] { Tensor::empty({100'000, 3}, on()).cross_entropy(at); }), "");
+  EXPECT_THAT(error_of([&] { Tensor::embedding(x, at); }), HasSubstr("-100 at (70000,)"));
+}
+
 TEST_P(Positions, ReplaysCheckTheirArguments) {
   const Tensor x = rows();
   Jit step([&](const std::vector<Tensor>& in) {
