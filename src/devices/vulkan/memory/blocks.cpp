@@ -196,7 +196,6 @@ hcq::MemoryBlock Blocks::keep(VkBuffer buffer, const Beneath& beneath, size_t si
 
 void Blocks::unmap(const hcq::MemoryBlock& block) noexcept {
   VkBuffer buffer = buffer_of(block);
-  if (c.facts.software()) os::require_memory_room(size_bytes, c.name.c_str());
   Beneath beneath;
   {
     std::lock_guard lock(mutex_);
