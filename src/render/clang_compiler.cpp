@@ -40,8 +40,8 @@ std::optional<std::string> named_or_first(Env variable, std::span<const char* co
 std::string why_none(Env variable, const std::string& otherwise) {
   const std::string named = env_text(variable);
   if (named.empty()) return otherwise;
-  return fmt::format("{}='{}': there is no such program; name a compiler, or unset it",
-                     env_rows()[size_t(variable)].name, named);
+  return fmt::format("{}='{}': there is no such program; {}", env_rows()[size_t(variable)].name,
+                     named, otherwise);
 }
 
 // -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset,
