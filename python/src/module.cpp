@@ -4,6 +4,7 @@
 
 #include "engine/device.h"
 #include "interpreter.h"
+#include "waiting.h"
 
 namespace tuff::python {
 namespace {
@@ -37,7 +38,7 @@ void bind_devices(py::module_& m) {
       [](const std::string& device) {
         const auto opened = engine::Device::get(device);
         engine::wait_for_reads();
-        opened->queue().wait_idle();
+        wait_in_slices(opened->queue(), opened->queue().last_submitted());
         opened->hcq().allocator().collect();
       },
       py::arg("device") = "", py::call_guard<Unlocked>(),

@@ -4,6 +4,7 @@
 #include "engine/buffer.h"
 #include "interpreter.h"
 #include "module.h"
+#include "waiting.h"
 #include "tensor/impl.h"
 
 namespace tuff::python {
@@ -16,26 +17,6 @@ constexpr uint64_t kSliceNs = 50'000'000;  // between two looks at what the user
 void check_signals() {
   const Locked lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
-// The device's own wait ends with DeviceLost where nothing moves: it is left to that in the end.
-void wait_in_slices(hcq::Queue& queue, uint64_t value) {
-  using Clock = std::chrono::steady_clock;
-  const auto patience = std::chrono::milliseconds(queue.device().timeout_ms());
-  uint64_t seen = queue.timeline().value();
-  auto since = Clock::now();
-  while (!queue.passed(value)) {
-    if (queue.timeline().wait(value, kSliceNs)) return;
-    check_signals();
-    const uint64_t now = queue.timeline().value();
-    if (now != seen || queue.device().waits_for_disk()) {
-      seen = now;
-      since = Clock::now();
-    } else if (Clock::now() - since > patience) {
-      break;
-    }
-  }
-  queue.wait(value);
 }
 
 double scalar(const Tensor& t) {
@@ -80,6 +61,27 @@ py::tuple reduced(const Tensor& t) {
 }
 
 }  // namespace
+
+// The device's own wait ends with DeviceLost where nothing moves: it is left to that in the end.
+void wait_in_slices(hcq::Queue& queue, uint64_t value) {
+  using Clock = std::chrono::steady_clock;
+  queue.device().require_open();
+  const auto patience = std::chrono::milliseconds(queue.device().timeout_ms());
+  uint64_t seen = queue.timeline().value();
+  auto since = Clock::now();
+  while (!queue.passed(value)) {
+    if (queue.timeline().wait(value, kSliceNs)) return;
+    check_signals();
+    const uint64_t now = queue.timeline().value();
+    if (now != seen || queue.device().waits_for_disk()) {
+      seen = now;
+      since = Clock::now();
+    } else if (Clock::now() - since > patience) {
+      break;
+    }
+  }
+  queue.wait(value);
+}
 
 void wait_for(const Tensor& t) {
   const Unlocked unlocked;

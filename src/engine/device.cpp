@@ -232,7 +232,8 @@ void wait_for_reads() {
     if (const auto it = d.by_name.find("DISK"); it != d.by_name.end()) disk = it->second;
   }
   constexpr uint64_t kSliceNs = 1'000'000'000;
-  while (disk && !disk->queue().timeline().wait(disk->queue().last_submitted(), kSliceNs)) {}
+  if (!disk || disk->hcq().closed()) return;
+  while (!disk->queue().timeline().wait(disk->queue().last_submitted(), kSliceNs)) {}
 }
 
 Holders close_device(const std::string& name) {

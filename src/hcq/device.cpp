@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "hcq/left_behind.h"
 
 namespace tuff::hcq {
 namespace {
@@ -229,6 +230,7 @@ void Device::download(Span src, void* dst) {
 }
 
 void Device::shut_down() noexcept {
+  stays_open(*this);
   for (Queue* queue : {&compute_queue(), copy_queue()}) {
     if (queue == nullptr) continue;
     try {

@@ -88,7 +88,7 @@ HostQueue::~HostQueue() {
     stop_ = true;
   }
   doorbell_.notify_all();
-  thread_.join();
+  os::join_own(thread_, started_at_);
   collect(true);
 }
 

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/os_fork.h"
 #include "hcq/device.h"
 
 namespace tuff::hcq {
@@ -116,6 +117,7 @@ class HostQueue final : public Queue {
   std::mutex doorbell_mutex_;
   std::condition_variable doorbell_;
   bool stop_ = false;
+  const uint32_t started_at_ = os::forks();
   std::thread thread_;
 };
 

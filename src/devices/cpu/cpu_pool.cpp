@@ -27,11 +27,16 @@ CpuPool::CpuPool(uint32_t workers, size_t scratch_bytes)
     workers_.emplace_back([this, own = scratch_[i + 1].get()] { work(own); });
 }
 
+void CpuPool::leave_workers() {
+  for (std::thread& t : workers_) os::join_own(t, started_at_);
+  workers_.clear();
+}
+
 CpuPool::~CpuPool() {
   stop_.store(true, std::memory_order_seq_cst);
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   os::futex_wake(&epoch_, INT32_MAX);
-  for (std::thread& t : workers_) t.join();
+  for (std::thread& t : workers_) os::join_own(t, started_at_);
 }
 
 void CpuPool::run_range(const Job& job, uint64_t begin, uint64_t end, void* scratch) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/os.h"
+#include "base/os_fork.h"
 #include "render/binary.h"
 
 namespace tuff::devices {
@@ -23,6 +24,9 @@ class CpuPool {
   // `workers` besides the calling thread; each thread has scratch memory of so many bytes.
   CpuPool(uint32_t workers, size_t scratch_bytes);
   ~CpuPool();
+  // In a child of fork(), which has no thread but the caller. New ones might get the numbers of a
+  // driver's that were the parent's, and the driver would wait for their end at exit.
+  void leave_workers();
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
   // Around a list: its next kernel comes soon, so that workers spin for longer before they sleep.
   // Waking one takes 3 to 30 us, a hand-over to one that spins 0.1 us.
@@ -54,6 +58,7 @@ class CpuPool {
 
   std::vector<Scratch> scratch_;  // the caller's, then the workers'
   std::vector<std::thread> workers_;
+  const uint32_t started_at_ = os::forks();    // of workers_
   uint32_t unwatched_ = 0;                     // small launches; the caller's alone
   Job job_;                                    // written only while closed and nobody is inside
   alignas(64) std::atomic<uint64_t> next_{0};  // next group of the job to be taken

@@ -19,6 +19,8 @@ constexpr uint32_t kNaps = 200;  // in a row, before it sleeps
 constexpr uint64_t kBlockedSliceNs =
     1'000'000;  // between looks at stop_ while a Wait holds the stream
 constexpr uint64_t kHaltNs = 1'000'000'000;
+constexpr uint64_t kLongNs = 20'000'000;  // a kernel that nobody begins who waits
+constexpr uint32_t kClockEvery = 8;       // packets
 
 CpuPacket encode_dispatch(const DispatchCmd& c) {
   const auto* program = dynamic_cast<const CpuProgram*>(c.program);
@@ -83,7 +85,23 @@ void CpuQueue::halt() noexcept {
 void CpuQueue::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
   ring_doorbell();
-  if (thread_.joinable()) thread_.join();
+  os::join_own(thread_, started_at_);
+}
+
+// What the parent's threads had begun goes on with the parent alone: half of it has happened here.
+void CpuQueue::leave_threads() {
+  std::lock_guard lock(fork_mutex_);
+  if (process_.load() == os::forks()) return;
+  const bool broken_off = consuming_.load() && has_work();
+  os::join_own(thread_, started_at_);
+  pool_.leave_workers();
+  asleep_.store(false);
+  consuming_.store(false);
+  if (broken_off)
+    device().declare_lost(fmt::format(
+        "{}: the process was forked while it was at work: wait for it before fork()",
+        device().name()));
+  process_.store(os::forks(), std::memory_order_release);
 }
 
 std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse) {
@@ -119,6 +137,7 @@ std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse
 
 TUFF_REPLAY_CODE(cpu)
 uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
+  note_fork();
   device().fail_if_lost();
   collect();
   auto& native = static_cast<CpuList&>(list);
@@ -157,13 +176,31 @@ std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) {
 
 // ---- consuming. One thread holds the role at a time; it alone touches cursor_.
 
-bool CpuQueue::run(CpuList& list) {
+bool CpuQueue::is_late(const CpuPacket& next, uint64_t end_ns) {
+  const bool shared =
+      next.kind == CpuPacket::Kind::Dispatch || next.kind == CpuPacket::Kind::DispatchIndirect;
+  if (shared && has_thread()) {
+    const uint32_t* indirect = next.dispatch.indirect;
+    const CpuGrid grid = next.kind == CpuPacket::Kind::Dispatch
+                             ? next.dispatch.grid
+                             : CpuGrid{indirect[0], indirect[1], indirect[2]};
+    const uint64_t group_ns = next.dispatch.cost_ns->load(std::memory_order_relaxed);
+    if (group_ns == 0 || group_ns * grid.count() / pool_.threads() > kLongNs) return true;
+  }
+  return ++packets_ % kClockEvery == 0 && os::monotonic_ns() > end_ns;
+}
+
+CpuQueue::Ended CpuQueue::run(CpuList& list, uint64_t end_ns) {
   // cursor_ is written where it may be read again: a kernel's stores would make every packet wait
   // for it otherwise.
   const CpuPacket* const first = list.packets.data();
   const CpuPacket* const end = first + list.packets.size();
   for (const CpuPacket* at = first + cursor_; at != end; ++at) {
     const CpuPacket& p = *at;
+    if (end_ns != UINT64_MAX && is_late(p, end_ns)) {
+      cursor_ = static_cast<size_t>(at - first);
+      return Ended::Late;
+    }
     switch (p.kind) {
       case CpuPacket::Kind::DispatchOne:
         p.dispatch.fn(p.dispatch.args, 0, 0, 0, pool_.scratch());
@@ -182,7 +219,7 @@ bool CpuQueue::run(CpuList& list) {
         cursor_ = static_cast<size_t>(at - first);
         if (p.sync.signal->value() >= list.slots[p.sync.slot]) break;
         blocked_on_ = {p.sync.signal, list.slots[p.sync.slot]};
-        return false;
+        return Ended::Blocked;
       case CpuPacket::Kind::Signal:
         cursor_ = static_cast<size_t>(at - first);
         p.sync.signal->set(list.slots[p.sync.slot]);
@@ -191,10 +228,10 @@ bool CpuQueue::run(CpuList& list) {
       case CpuPacket::Kind::HostCall: p.call.fn(p.call.context); break;
     }
   }
-  return true;
+  return Ended::Whole;
 }
 
-CpuQueue::Progress CpuQueue::consume(uint64_t until) {
+CpuQueue::Progress CpuQueue::consume(uint64_t until, uint64_t end_ns) {
   for (;;) {
     uint64_t next = timeline_.value() + 1;
     if (next > until) return Progress::Reached;
@@ -207,9 +244,10 @@ CpuQueue::Progress CpuQueue::consume(uint64_t until) {
       if (how == CpuApi::Run::Hangs) return Progress::Blocked;
     }
     pool_.expect_work(true);
-    const bool done = run(*ring_[next % kRingEntries]);
+    const Ended ended = run(*ring_[next % kRingEntries], end_ns);
     pool_.expect_work(false);
-    if (!done) return Progress::Blocked;
+    if (ended != Ended::Whole)
+      return ended == Ended::Late ? Progress::Late : Progress::Blocked;
     cursor_ = 0;
     timeline_.set(next);  // last: from here on the list belongs to its owner again
   }
@@ -282,10 +320,12 @@ void CpuQueue::serve() {
 bool CpuQueue::Timeline::wait(uint64_t value, uint64_t timeout_ns) {
   uint64_t end_ns = os::monotonic_ns() + timeout_ns;
   CpuQueue& q = queue_;
+  q.note_fork();
+  bool helps = true;
   for (int spins = 0;;) {
     if (this->value() >= value) return true;
-    if (q.has_work() && q.take_role()) {
-      Progress progress = q.consume(value);
+    if (helps && q.has_work() && q.take_role()) {
+      Progress progress = q.consume(value, end_ns);
       q.leave_role();
       if (progress == Progress::Reached) {
         q.waiter_runs_.store(true, std::memory_order_relaxed);
@@ -296,7 +336,8 @@ bool CpuQueue::Timeline::wait(uint64_t value, uint64_t timeout_ns) {
         q.declare_failed();
         return false;
       }
-      spins = kSpinRounds;  // held by a Wait: nothing to do here but sleep
+      helps = progress != Progress::Late;
+      spins = kSpinRounds;  // held by a Wait, or long: nothing to do here but sleep
     }
     if (++spins < kSpinRounds) {
       os::cpu_relax();

@@ -99,12 +99,25 @@ class CpuQueue final : public hcq::Queue {
     CpuQueue& queue_;
   };
 
-  enum class Progress { Empty, Blocked, Reached, Failed };
+  // In a child of fork() whoever waits runs what there is, alone. Called before the state is looked
+  // at.
+  void note_fork() {
+    if (process_.load(std::memory_order_acquire) != os::forks()) [[unlikely]]
+      leave_threads();
+  }
+  void leave_threads();
+  bool has_thread() const { return process_.load(std::memory_order_relaxed) == started_at_; }
+
+  enum class Progress { Empty, Blocked, Reached, Failed, Late };
+  enum class Ended { Whole, Blocked, Late };
   bool take_role() { return !consuming_.exchange(true, std::memory_order_seq_cst); }
   void leave_role();
-  Progress consume(uint64_t until);
+  // Late: it is past `end_ns`, or what comes next would take long. For who waits and has to look
+  // elsewhere now and then, for a Ctrl-C: what is left is the queue's own thread's.
+  Progress consume(uint64_t until, uint64_t end_ns = UINT64_MAX);
+  bool is_late(const CpuPacket& next, uint64_t end_ns);
   void declare_failed() noexcept;  // without the consumer's role
-  bool run(CpuList& list);
+  Ended run(CpuList& list, uint64_t end_ns);
   void ring_doorbell();
   bool has_work() const;
   void serve();
@@ -120,6 +133,7 @@ class CpuQueue final : public hcq::Queue {
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<bool> consuming_{false};  // the consumer's role is taken
   size_t cursor_ = 0;                               // of the consumer: next packet of its list
+  uint32_t packets_ = 0;                            // that it has run; the clock costs 20 ns
   struct {
     hcq::Signal* signal;
     uint64_t value;
@@ -131,6 +145,9 @@ class CpuQueue final : public hcq::Queue {
   // waits for starts late by a nap at most, and the one after it in time.
   std::atomic<bool> waiter_runs_{false};
   std::atomic<uint32_t> naps_{0};
+  std::mutex fork_mutex_;
+  const uint32_t started_at_ = os::forks();    // of thread_ and the pool's
+  std::atomic<uint32_t> process_{started_at_};  // that has been seen
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "devices/disk/disk.h"
 #include "devices/disk/disk_queue.h"
+#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace {
@@ -46,6 +47,7 @@ class DiskDevice final : public Device {
     target_.features.i8 = target_.features.i16 = target_.features.i64 = true;
     target_.features.f16 = target_.features.bf16 = target_.features.f64 = true;
     target_.features.device_address = true;
+    close_in_children(*this);
   }
   ~DiskDevice() override {
     queue_.stop();

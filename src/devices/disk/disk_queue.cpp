@@ -103,7 +103,7 @@ void DiskQueue::stop() noexcept {
     stop_ = true;
   }
   doorbell_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  os::join_own(thread_, started_at_);
 }
 
 // `next` is the command that is reached.

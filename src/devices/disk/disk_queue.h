@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/os_fork.h"
 #include "base/os_transfer.h"
 #include "devices/disk/disk_memory.h"
 #include "hcq/device.h"
@@ -60,6 +61,7 @@ class DiskQueue final : public hcq::Queue {
   std::map<uint64_t, std::string> failures_;  // by value; of the last ones nobody has asked for
   std::atomic<uint64_t> submitted_{0};
   bool stop_ = false;
+  const uint32_t started_at_ = os::forks();
   std::thread thread_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "devices/opencl/object_info.h"
+#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -128,8 +129,10 @@ std::unique_ptr<hcq::Device> opencl_open_lent(const interop::OpenclApplication& 
   const Facts facts = facts_of(api, a.device);
   if (!facts.usable())
     fail<Unsupported>("open_opencl: {} cannot be used: {}", facts.name, facts.missing);
-  return std::make_unique<ClDevice>(std::make_shared<Context>(api, facts, name, a.context),
-                                    a.queue);
+  auto device = std::make_unique<ClDevice>(
+      std::make_shared<Context>(api, facts, name, a.context), a.queue);
+  hcq::close_in_children(*device);
+  return device;
 }
 
 OpenclBlock opencl_block_over(hcq::Device& device, const interop::OpenclBuffer& m,

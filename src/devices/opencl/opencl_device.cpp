@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "devices/opencl/opencl.h"
+#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -62,8 +63,10 @@ std::unique_ptr<hcq::Device> opencl_open(const std::string& selector) {
   const ClApi api = load_api();
   const std::vector<Facts> devices = list_devices(api);
   const size_t i = select_device(devices, selector);
-  return std::make_unique<ClDevice>(
+  auto device = std::make_unique<ClDevice>(
       std::make_shared<Context>(api, devices[i], fmt::format("{}:{}", kKind, i)));
+  hcq::close_in_children(*device);
+  return device;
 }
 
 ClApi& opencl_api(hcq::Device& device) { return native(device).context().api; }

@@ -5,6 +5,7 @@
 #include "devices/vulkan/device/select.h"
 #include "devices/vulkan/quirks/verdicts.h"
 #include "devices/vulkan/vulkan.h"
+#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace vulkan {
@@ -23,7 +24,9 @@ VulkanDevice::VulkanDevice(std::shared_ptr<Context> context)
       target_(make_target(context_->facts)),
       blocks_(context_),
       loader_(context_, target_),
-      queue_(*this, context_) {}
+      queue_(*this, context_) {
+  hcq::close_in_children(*this);
+}
 
 VulkanDevice::~VulkanDevice() {
   context_->settle();
