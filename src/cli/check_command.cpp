@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 #include "base/os_child.h"
 #include "check/pool.h"
 #include "check/random_case.h"
@@ -159,7 +160,7 @@ int run_random(const CheckOptions& o) {
   const std::vector<hcq::DeviceInfo> devices = chosen_devices(o.devices);
   std::vector<std::string> cases;
   for (uint64_t i = 0; i < o.random; i++) cases.push_back(check::random_case_name(o.seed + i));
-  const Workspace workspace;  // of the graphs that are reduced, if they are not to be kept
+  const os::ScratchFolder workspace;  // of the graphs that are reduced, if they are not to be kept
   std::vector<check::PoolTask> tasks;
   for (const hcq::DeviceInfo& d : devices) {
     check::PoolTask t = task_of(o, d, {}, cases);

@@ -1,11 +1,11 @@
 #include "cli/check_graphs.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 #include "base/os_child.h"
 #include "check/random_run.h"
 #include "cli/command.h"
@@ -46,19 +46,8 @@ void show(const FailedGraph& f, const check::GraphFault& fault, bool keep, bool 
 
 }  // namespace
 
-Workspace::Workspace()
-    : path_((std::filesystem::temp_directory_path() / "tuff-graphs-XXXXXX").string()) {
-  if (!::mkdtemp(path_.data()))  // a name that nobody can take before
-    fail<IoError>("no folder can be made in {}", std::filesystem::temp_directory_path().string());
-}
-
-Workspace::~Workspace() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 void show_minimal(const std::vector<FailedGraph>& failed, double timeout_s, bool keep, bool json) {
-  const Workspace workspace;
+  const os::ScratchFolder workspace;
   size_t done = 0;
   for (const FailedGraph& f : failed) {
     if (os::interrupted()) return;

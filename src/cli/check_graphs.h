@@ -23,17 +23,4 @@ void show_minimal(const std::vector<FailedGraph>& failed, double timeout_s, bool
 // else 1, differences on standard output.
 int run_graph_file(const std::string& file, const std::vector<std::string>& devices);
 
-// A folder of this process under the system's temporary one, gone with it.
-class Workspace {
- public:
-  Workspace();
-  ~Workspace();
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace tuff::cli

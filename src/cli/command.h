@@ -33,6 +33,7 @@ void print_error(const std::string& text);
 
 void add_devices_command(CLI::App& app, Action& chosen);
 void add_bringup_command(CLI::App& app, Action& chosen);
+void add_cache_command(CLI::App& app, Action& chosen);
 void add_train_command(CLI::App& app, Action& chosen);
 void add_generate_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);

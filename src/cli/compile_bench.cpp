@@ -1,11 +1,9 @@
 #include "cli/compile_bench.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
 #include "base/check.h"
-#include "base/os.h"
+#include "base/os_cache.h"
 #include "base/os_child.h"
 #include "cli/train_bench.h"
 #include "engine/cache/program_cache.h"
@@ -39,21 +37,6 @@ Json slowest(const engine::Device& device, uint32_t count) {
         {{"kernel", k->name}, {"lower_ms", ms(k->lower_ns)}, {"render_ms", ms(k->render_ns)}});
   return out;
 }
-
-class EmptyFolder {
- public:
-  EmptyFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tuff-compile-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      fail<IoError>("no folder can be made in {}", std::filesystem::temp_directory_path().string());
-    path = name;
-  }
-  ~EmptyFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
 
 Json run_child(const CompileOptions& o, const std::string& folder, const char* cache) {
   os::Child child({os::own_program(), "bench", "compile", o.model, "--device", o.device,
@@ -92,9 +75,9 @@ Json measure_compile(const CompileOptions& o) {
 }
 
 std::vector<Json> measure_compile_cold_and_warm(const CompileOptions& o) {
-  const EmptyFolder folder;
+  const os::ScratchFolder folder;
   std::vector<Json> out;
-  for (const char* cache : {"cold", "warm"}) out.push_back(run_child(o, folder.path, cache));
+  for (const char* cache : {"cold", "warm"}) out.push_back(run_child(o, folder.path(), cache));
   return out;
 }
 

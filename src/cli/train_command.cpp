@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "base/os_stream.h"
+#include "base/os_cache.h"
 #include "cli/command.h"
 #include "cli/training_display.h"
 #include "cli/training_settings.h"
@@ -119,18 +119,14 @@ CLI::Validator in_range_of(const std::string& setting) {
   return between(range.least, range.most);
 }
 
-// A cache folder that the user named has to work; the default one is done without if need be.
+// A cache folder that the user named has to be there; the default one is done without if need be.
+// One that cannot be written is read, and one that others may write is warned of and not used.
 void require_cache_folder() {
   const std::string folder = env_text(Env::TUFF_CACHE_DIR);
   if (folder.empty() || !env_flag(Env::TUFF_CACHE)) return;
-  const std::string probe = (std::filesystem::path(folder) / ".tuff-writable").string();
-  try {
-    os::make_directories(folder);
-    os::require_writable(probe);
-  } catch (const IoError&) {
-    fail<IoError>("TUFF_CACHE_DIR {} cannot be written; name another folder or set TUFF_CACHE=0",
-                  folder);
-  }
+  const std::string why = os::trusted_path(folder, /*make_folders=*/true).refusal;
+  if (!why.empty() && !os::is_directory(folder))
+    fail<IoError>("TUFF_CACHE_DIR {}: {}; name another folder or set TUFF_CACHE=0", folder, why);
 }
 
 // What every training does first. Returns the file of the curve.

@@ -4,10 +4,12 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 
 namespace tuff::render {
 namespace {
@@ -144,6 +146,52 @@ std::string version_of(const std::optional<std::string>& compiler) {
   return it->second;
 }
 
+// Which files of the cache folder name the compilers that compiled last.
+constexpr const char* kLastC = "compilers/c.txt";
+constexpr const char* kLastAmdgpu = "compilers/amdgpu.txt";
+constexpr size_t kLongestIdentity = 300;
+
+// A compiler that was named is meant: nothing stands in for it.
+std::string last_identity(Env variable, const char* name) {
+  if (!env_text(variable).empty()) return {};
+  const std::string path = os::cache_path(name);
+  if (path.empty()) return {};
+  try {
+    const auto file = os::read_private_file(path);
+    if (!file || file->size() > kLongestIdentity) return {};
+    return {file->begin(), file->end()};
+  } catch (const IoError&) {
+    return {};
+  }
+}
+
+std::string identity_of(const std::optional<std::string>& compiler, Env variable,
+                        const char* name) {
+  return compiler ? version_of(compiler) : last_identity(variable, name);
+}
+
+// Once a process, and only if another compiled before. A folder that cannot be written keeps what
+// it has.
+void keep_identity(const std::string& identity, const char* name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> kept;
+  const std::string path = os::cache_path(name);
+  std::lock_guard lock(mutex);
+  if (path.empty() || identity.empty() || std::exchange(kept[path], identity) == identity) return;
+  try {
+    const auto before = os::read_private_file(path);
+    if (before && std::string(before->begin(), before->end()) == identity) return;
+    os::write_private_file(
+        path, {reinterpret_cast<const uint8_t*>(identity.data()), identity.size()});
+  } catch (const IoError&) {
+  }
+}
+
+constexpr const char* kNoC = "no C compiler: install clang, or name one with TUFF_CC";
+constexpr const char* kRemedy =
+    "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
+constexpr const char* kNotInCache = " (this kernel is not in the disk cache)";
+
 // "Debian clang version 19.1.7 (3)" -> 19; 0 if it is no such text.
 int clang_major(const std::string& version) {
   constexpr std::string_view kBefore = "clang version ";
@@ -169,31 +217,43 @@ std::vector<std::vector<uint8_t>> compile_units(std::span<const std::string> tra
 
 }  // namespace
 
-std::string compiler_identity() { return version_of(find_c_compiler()); }
-std::string amdgpu_compiler_identity() { return version_of(find_amdgpu_compiler()); }
+std::string compiler_identity() { return identity_of(find_c_compiler(), Env::TUFF_CC, kLastC); }
+std::string amdgpu_compiler_identity() {
+  return identity_of(find_amdgpu_compiler(), Env::TUFF_CLANG, kLastAmdgpu);
+}
+
+std::string why_no_c_compiler() {
+  if (find_c_compiler() || !last_identity(Env::TUFF_CC, kLastC).empty()) return {};
+  return why_none(Env::TUFF_CC, kNoC);
+}
 
 std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units) {
   auto compiler = find_c_compiler();
-  if (!compiler) fail<Unsupported>("{}", why_no_c_compiler());
-  return compile_units(translation_units, command_line(*compiler));
+  if (!compiler)
+    fail<Unsupported>("{}{}", why_none(Env::TUFF_CC, kNoC),
+                      why_no_c_compiler().empty() ? kNotInCache : "");
+  auto objects = compile_units(translation_units, command_line(*compiler));
+  keep_identity(version_of(compiler), kLastC);
+  return objects;
 }
 
 std::string why_no_amdgpu_compiler() {
-  constexpr const char* kRemedy =
-      "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
   const std::optional<std::string> compiler = find_amdgpu_compiler();
+  const std::string version = amdgpu_compiler_identity();
+  if (clang_major(version) >= kAmdgpuClang) return {};
   if (!compiler)
     return why_none(Env::TUFF_CLANG, fmt::format("no compiler for AMD GPUs: {}", kRemedy));
-  const std::string version = version_of(compiler);
-  if (clang_major(version) < kAmdgpuClang)
-    return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);
-  return {};
+  return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);
 }
 
 std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
                                                  const std::string& processor) {
   if (const std::string why = why_no_amdgpu_compiler(); !why.empty()) fail<Unsupported>("{}", why);
-  return compile_units(translation_units, amdgpu_command_line(*find_amdgpu_compiler(), processor));
+  const std::optional<std::string> compiler = find_amdgpu_compiler();
+  if (!compiler) fail<Unsupported>("no compiler for AMD GPUs: {}{}", kRemedy, kNotInCache);
+  auto objects = compile_units(translation_units, amdgpu_command_line(*compiler, processor));
+  keep_identity(version_of(compiler), kLastAmdgpu);
+  return objects;
 }
 
 }  // namespace tuff::render

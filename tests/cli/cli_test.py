@@ -20,7 +20,8 @@ import unittest
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["generate"], ["bench"],
             ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
-            ["bringup"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
+            ["bringup"], ["cache"], ["cache", "info"], ["cache", "list"], ["cache", "prune"], ["cache", "clear"],
+            ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
 
 
@@ -80,7 +81,7 @@ class Usage(TuffTest):
             self.assertEqual(text.count("Examples:\n"), 1, text)
             for line in re.findall(r"^  (?:TUFF_\w+=\S+ )?tuff (.*)$", text.split("Examples:")[-1], re.M):
                 words = line.split()
-                depth = 2 if words[0] in ("train", "bench", "emu") else 1
+                depth = 2 if words[0] in ("train", "bench", "cache", "emu") else 1
                 named = self.expect(0, *words[:depth], "--help").stdout.decode()
                 for word in words[depth:]:
                     if word.startswith("--"):

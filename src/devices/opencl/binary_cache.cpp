@@ -4,9 +4,8 @@
 
 #include <xxhash.h>
 
-#include "base/env.h"
 #include "base/log.h"
-#include "base/os.h"
+#include "base/os_cache.h"
 
 namespace tuff::devices::opencl {
 namespace {
@@ -50,19 +49,20 @@ std::optional<std::span<const uint8_t>> unwrap_binary(uint64_t key, std::span<co
 }
 
 BinaryCache::BinaryCache(const Context& context, const std::string& source) : context_(context) {
-  if (!env_flag(Env::TUFF_CACHE) || context.facts.keeps_programs) return;
+  if (context.facts.keeps_programs) return;
   const std::string identity = target_of(context.facts).identity;  // has the options, too
   key_ = XXH64(source.data(), source.size(), XXH64(identity.data(), identity.size(), 0));
-  path_ = fmt::format("{}/opencl/{:016x}.bin", os::cache_directory(), key_);
+  path_ = os::cache_path(fmt::format("opencl/{:016x}.bin", key_));
 }
 
 cl_program BinaryCache::load() const {
   const Context& c = context_;
-  if (path_.empty() || !os::exists(path_)) return nullptr;
+  if (path_.empty()) return nullptr;
   try {
-    const std::vector<uint8_t> file = os::read_file(path_);
+    const std::optional<std::vector<uint8_t>> file = os::read_private_file(path_);
+    if (!file) return nullptr;
     std::string why;
-    const auto data = unwrap_binary(key_, file, &why);
+    const auto data = unwrap_binary(key_, *file, &why);
     if (!data) {
       log_info("{}: {} is {}; it is made anew", c.name, path_, why);
       return nullptr;
@@ -97,8 +97,9 @@ void BinaryCache::store(cl_program program) const noexcept {
     unsigned char* to = bytes.data();
     c.check(c.api.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof to, &to, nullptr),
             "clGetProgramInfo");
-    os::make_directories(path_.substr(0, path_.rfind('/')));
-    os::write_file(path_, wrap_binary(key_, bytes));
+    os::write_private_file(path_, wrap_binary(key_, bytes));
+    const std::string folder = path_.substr(0, path_.rfind('/'));
+    os::trim_cache_files(os::cache_files(folder, ".bin"), os::cache_limit_bytes());
   } catch (const std::exception& e) {
     // A cache that cannot be written costs time, never a result.
     log_warn("{}: a program was not cached: {}", c.name, e.what());

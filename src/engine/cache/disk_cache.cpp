@@ -1,141 +1,194 @@
 #include "engine/cache/disk_cache.h"
 
-#include <sqlite3.h>
 #include <xxhash.h>
 
-#include <cstdio>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
-#include <tuff/error.h>
+#include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_cache.h"
+#include "engine/cache/database.h"
+#include "engine/cache/rows.h"
 
 namespace tuff::engine {
 namespace {
 
-constexpr const char* kSchema =
-    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-    "CREATE TABLE IF NOT EXISTS binaries(key TEXT PRIMARY KEY, bytes BLOB NOT NULL, check_sum "
-    "INTEGER NOT NULL) WITHOUT ROWID;";
-
-struct CloseDb {
-  void operator()(sqlite3* db) const { sqlite3_close(db); }
-};
-struct Finalize {
-  void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
-};
-using Db = std::unique_ptr<sqlite3, CloseDb>;
-using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
-
-Db open_db(const std::string& path) {
-  sqlite3* raw = nullptr;
-  const int rc =
-      sqlite3_open_v2(path.c_str(), &raw,
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
-  Db db(raw);
-  if (rc != SQLITE_OK) return nullptr;
-  sqlite3_busy_timeout(db.get(), 5000);
-  if (sqlite3_exec(db.get(), kSchema, nullptr, nullptr, nullptr) != SQLITE_OK) return nullptr;
-  return db;
-}
-
-// A file that is no sound database is set aside by deleting it: everything in it can be made again.
-Db open_or_rebuild(const std::string& path) {
-  if (Db db = open_db(path)) return db;
-  for (const char* suffix : {"", "-wal", "-shm"}) std::remove((path + suffix).c_str());
-  return open_db(path);
-}
-
-Statement prepare(sqlite3* db, const char* sql) {
-  sqlite3_stmt* raw = nullptr;
-  sqlite3_prepare_v2(db, sql, -1, &raw, nullptr);
-  return Statement(raw);
-}
-
-int64_t check_sum(const void* data, size_t size) { return int64_t(XXH3_64bits(data, size)); }
+constexpr int kPatienceMs = 100;  // for a lock, once one was waited for in vain
 
 }  // namespace
 
 struct DiskCache::State {
-  std::string path;
-  Db db;
-  std::mutex mutex;
+  State(const std::string& folder, uint64_t limit) : folder(folder), limit(limit) { open(); }
 
-  void rebuild() {
-    db.reset();
-    for (const char* suffix : {"", "-wal", "-shm"}) std::remove((path + suffix).c_str());
-    db = open_db(path);
-    if (!db) log_warn("cache {} is damaged and cannot be rebuilt; going on without it", path);
+  void open(bool suspected = false) {
+    OpenedCache opened = open_cache(folder, suspected);
+    if (!opened.db)
+      os::warn_no_cache(folder, opened.problem);
+    else if (!opened.problem.empty())
+      log_warn("the disk cache can be read and not written: {}", opened.problem);
+    db = std::move(opened.db);
+    read_only = opened.read_only;
   }
+  void rebuild() {
+    const std::string what = sqlite3_errmsg(db.get());
+    db.reset();
+    if (read_only || rebuilt)
+      log_warn("the disk cache in '{}' is damaged ({}); going on without it", folder, what);
+    else
+      open(/*suspected=*/true);
+    rebuilt = true;
+  }
+  // A database that cannot be read costs a compile, and to ask it again at each kernel more.
+  void give_up(int result) {
+    log_warn("the disk cache in '{}' cannot be read: {}; going on without it", folder,
+             sqlite3_errstr(result));
+    db.reset();
+  }
+  // What was not kept and would take minutes to find again is kept with what comes next.
+  void put_off(std::span<const CacheRow> rows) {
+    std::vector<CacheRow> kept;
+    for (const CacheRow& row : rows)
+      if (row.kind == CacheKind::Tuning) kept.push_back(row);
+    waiting = std::move(kept);
+  }
+  void not_kept() {
+    if (!warned)
+      log_warn("the disk cache in '{}' cannot be written: {}; what is compiled is not kept", folder,
+               sqlite3_errmsg(db.get()));
+    warned = true;
+    sqlite3_busy_timeout(db.get(), kPatienceMs);
+  }
+
+  void note_what_was_used() {
+    touch_rows(db.get(), std::vector<std::string>(used.begin(), used.end()));
+    used.clear();
+  }
+  // A tenth below, so that not every entry has to make room for itself.
+  void keep_within_limit() {
+    if (used_bytes(db.get()) <= limit) return;
+    note_what_was_used();
+    evict_rows(db.get(), limit - limit / 10);
+  }
+  size_t checked(std::optional<size_t> rows) {
+    if (rows) return *rows;
+    fail<IoError>("the disk cache in '{}' cannot be changed: {}", folder, sqlite3_errmsg(db.get()));
+  }
+
+  void put(std::vector<CacheRow> rows) {
+    if (insert_rows(db.get(), rows)) {
+      waiting.clear();
+      keep_within_limit();
+      return;
+    }
+    const int result = sqlite3_errcode(db.get());
+    put_off(rows);
+    if (says_damaged(result)) {
+      rebuild();
+      if (db && !read_only && insert_rows(db.get(), rows)) waiting.clear();
+      return;
+    }
+    not_kept();
+    if (!sqlite3_get_autocommit(db.get())) execute(db.get(), "ROLLBACK");
+  }
+
+  std::string folder;
+  uint64_t limit;
+  Db db;
+  bool read_only = false, rebuilt = false, warned = false;
+  std::vector<CacheRow> waiting;
+  std::set<std::string> used;
+  std::mutex mutex;
 };
 
-DiskCache::DiskCache(const std::string& folder) : state_(std::make_unique<State>()) {
-  if (folder.empty()) return;
-  state_->path = folder + "/tuff-cache-v1.db";
-  try {
-    os::make_directories(folder);
-    state_->db = open_or_rebuild(state_->path);
-  } catch (const IoError& e) {
-    log_warn("no disk cache: {}", e.what());
-    return;
-  }
-  if (!state_->db)
-    log_warn("no disk cache: cannot open {} (set TUFF_CACHE_DIR to a writable folder)",
-             state_->path);
+DiskCache::DiskCache(const std::string& folder, uint64_t limit_bytes) {
+  if (!folder.empty()) state_ = std::make_unique<State>(folder, limit_bytes);
 }
-DiskCache::~DiskCache() = default;
+
+DiskCache::~DiskCache() {
+  if (!usable() || read_only()) return;
+  std::lock_guard lock(state_->mutex);
+  sqlite3* db = state_->db.get();
+  sqlite3_busy_timeout(db, kPatienceMs);
+  if (!state_->waiting.empty()) insert_rows(db, state_->waiting);
+  state_->note_what_was_used();
+}
 
 DiskCache& DiskCache::instance() {
-  static DiskCache cache(env_flag(Env::TUFF_CACHE) ? os::cache_directory() : std::string());
+  static DiskCache cache(env_flag(Env::TUFF_CACHE) ? os::cache_directory() : std::string(),
+                         os::cache_limit_bytes());
   return cache;
 }
 
-bool DiskCache::usable() const { return state_->db != nullptr; }
+bool DiskCache::usable() const { return state_ && state_->db != nullptr; }
+bool DiskCache::read_only() const { return state_ && state_->read_only; }
 
 std::optional<Blob> DiskCache::get(const std::string& key) {
+  if (!state_) return std::nullopt;
   std::lock_guard lock(state_->mutex);
   if (!state_->db) return std::nullopt;
-  std::optional<Blob> out;
-  bool damaged = false;
+  CacheRow row;
+  bool found = false;
+  int result = SQLITE_OK;
   {
-    Statement s = prepare(state_->db.get(), "SELECT bytes, check_sum FROM binaries WHERE key = ?");
-    if (!s) return std::nullopt;
-    sqlite3_bind_text(s.get(), 1, key.data(), int(key.size()), SQLITE_STATIC);
-    const int rc = sqlite3_step(s.get());
-    damaged = rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB;
-    if (rc == SQLITE_ROW) {
-      const auto* data = static_cast<const uint8_t*>(sqlite3_column_blob(s.get(), 0));
-      const size_t size = size_t(sqlite3_column_bytes(s.get(), 0));
-      if (check_sum(data, size) == sqlite3_column_int64(s.get(), 1)) out = Blob(data, data + size);
+    const Statement s = prepare(state_->db.get(),
+                                "SELECT key, bytes, check_sum FROM binaries WHERE key = ?");
+    if (s) {
+      sqlite3_bind_text(s.get(), 1, key.data(), int(key.size()), SQLITE_STATIC);
+      result = sqlite3_step(s.get());
+      found = result == SQLITE_ROW && read_row(s.get(), row);
+    } else {
+      result = sqlite3_errcode(state_->db.get());
     }
   }
-  if (damaged) state_->rebuild();
-  return out;
+  if (found) {
+    if (!state_->read_only) state_->used.insert(key);
+    return std::move(row.bytes);
+  }
+  if (says_damaged(result))
+    state_->rebuild();
+  else if (result != SQLITE_ROW && result != SQLITE_DONE)
+    state_->give_up(result);
+  return std::nullopt;
 }
 
-void DiskCache::put(std::span<const std::pair<std::string, Blob>> rows) {
+void DiskCache::put(std::span<const CacheRow> rows) {
+  if (!state_) return;
   std::lock_guard lock(state_->mutex);
-  if (!state_->db || rows.empty()) return;
-  sqlite3* db = state_->db.get();
-  if (sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) != SQLITE_OK) return;
-  bool ok = true;
-  {
-    Statement s = prepare(db, "INSERT OR REPLACE INTO binaries VALUES(?, ?, ?)");
-    for (const auto& [key, bytes] : rows) {
-      if (!s) break;
-      sqlite3_bind_text(s.get(), 1, key.data(), int(key.size()), SQLITE_STATIC);
-      sqlite3_bind_blob(s.get(), 2, bytes.data(), int(bytes.size()), SQLITE_STATIC);
-      sqlite3_bind_int64(s.get(), 3, check_sum(bytes.data(), bytes.size()));
-      ok = sqlite3_step(s.get()) == SQLITE_DONE && ok;
-      sqlite3_reset(s.get());
-    }
-    ok = ok && s;
-  }
-  sqlite3_exec(db, ok ? "COMMIT" : "ROLLBACK", nullptr, nullptr, nullptr);
-  if (!ok) log_warn("cache {}: {}; the entry was not kept", state_->path, sqlite3_errmsg(db));
+  if (!state_->db || state_->read_only || rows.empty()) return;
+  std::vector<CacheRow> all = state_->waiting;
+  all.insert(all.end(), rows.begin(), rows.end());
+  state_->put(std::move(all));
+}
+
+uint64_t DiskCache::bytes() const { return usable() ? used_bytes(state_->db.get()) : 0; }
+
+std::vector<CacheEntry> DiskCache::entries() const {
+  if (!usable()) return {};
+  std::lock_guard lock(state_->mutex);
+  return entry_rows(state_->db.get());
+}
+
+size_t DiskCache::shrink(uint64_t limit_bytes) {
+  std::lock_guard lock(state_->mutex);
+  return state_->checked(evict_rows(state_->db.get(), limit_bytes));
+}
+
+size_t DiskCache::remove_before(int64_t seconds, bool tuning_too) {
+  std::lock_guard lock(state_->mutex);
+  return state_->checked(remove_rows(state_->db.get(), seconds, tuning_too));
+}
+
+std::vector<std::string> DiskCache::damaged() const {
+  if (!usable()) return {};
+  std::lock_guard lock(state_->mutex);
+  std::vector<std::string> out = wrong_rows(state_->db.get());
+  if (!passes_check(state_->db.get())) out.push_back("(pages of the database)");
+  return out;
 }
 
 std::string content_key(std::span<const std::string> parts) {

@@ -1,13 +1,13 @@
 #include "engine/cache/program_cache.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 #include "base/parallel.h"
 #include "engine/cache/disk_cache.h"
 #include "engine/profile/profile.h"
@@ -51,11 +51,10 @@ void show_machine_code(std::span<const render::Binary> binaries) {
   for (const render::Binary& b : binaries) {
     const auto objdump = disassembler_of(b.format);
     if (!objdump || !shown.emplace(b.bytes.get(), true).second) continue;
-    const std::string path = fmt::format("{}/debug-{}.o", os::cache_directory(), b.symbol);
-    os::make_directories(os::cache_directory());
+    const os::ScratchFolder folder;
+    const std::string path = folder.path() + "/kernel.o";
     os::write_file(path, *b.bytes);
     debug_line(os::Process({*objdump, "-d", "--no-show-raw-insn", path}).wait().out);
-    std::remove(path.c_str());
   }
 }
 
@@ -133,16 +132,16 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
 }
 
 void remember(const DiskPlan& plan, std::span<const render::Binary> fresh) {
-  std::vector<std::pair<std::string, Blob>> rows;
+  std::vector<CacheRow> rows;
   std::map<const void*, std::string> object_keys;
   for (size_t i = 0; i < fresh.size(); i++) {
     std::string& object_key = object_keys[fresh[i].bytes.get()];
     if (object_key.empty()) {
       const std::string parts[] = {"object", text_of(*fresh[i].bytes)};
       object_key = content_key(parts);
-      rows.emplace_back(object_key, *fresh[i].bytes);
+      rows.push_back({object_key, *fresh[i].bytes, CacheKind::Program});
     }
-    rows.emplace_back(plan.kernel_keys[plan.missing[i]], blob_of(object_key));
+    rows.push_back({plan.kernel_keys[plan.missing[i]], blob_of(object_key), CacheKind::Link});
   }
   DiskCache::instance().put(rows);
 }
@@ -197,7 +196,7 @@ std::optional<kernel::Opts> ProgramCache::searched(const graph::UOp& ast) {
   TUFF_DEBUG_LINE(1, "beam: {:.2f} us instead of {:.2f} ({} candidates, {:.1f} s): {}",
                   found->ns / 1e3, found->heuristic_ns / 1e3, found->candidates, found->seconds,
                   to_string(found->opts));
-  const std::pair<std::string, Blob> row{key, blob_of(to_string(found->opts))};
+  const CacheRow row{key, blob_of(to_string(found->opts)), CacheKind::Tuning};
   DiskCache::instance().put({&row, 1});
   return found->opts;
 }

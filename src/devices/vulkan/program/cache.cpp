@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -75,9 +76,7 @@ std::span<const uint8_t> unwrap_cache(const VkPhysicalDeviceProperties& p,
 
 PipelineCache::PipelineCache(std::shared_ptr<Context> context) : context_(std::move(context)) {
   Context& c = *context_;
-  if (env_flag(Env::TUFF_CACHE)) {
-    path_ = fmt::format("{}/vulkan/pipelines-{}.bin", os::cache_directory(), c.facts.uuid_text());
-  }
+  path_ = os::cache_path(fmt::format("vulkan/pipelines-{}.bin", c.facts.uuid_text()));
   std::vector<uint8_t> file = read_file();
   std::string why;
   auto data =
@@ -103,9 +102,9 @@ PipelineCache::~PipelineCache() {
 }
 
 std::vector<uint8_t> PipelineCache::read_file() {
-  if (path_.empty() || !os::exists(path_)) return {};
+  if (path_.empty()) return {};
   try {
-    return os::read_file(path_);
+    return os::read_private_file(path_).value_or(std::vector<uint8_t>());
   } catch (const Error& e) {
     log_warn("{}: the pipeline cache cannot be read: {}", context_->name, e.what());
     return {};
@@ -134,8 +133,7 @@ void PipelineCache::save() noexcept {
     c.check(c.api.vkGetPipelineCacheData(c.device, handle_, &size, data.data()),
             "vkGetPipelineCacheData");
     data.resize(size);
-    os::make_directories(path_.substr(0, path_.rfind('/')));
-    os::write_file(path_, wrap_cache(c.facts.properties, data));
+    os::write_private_file(path_, wrap_cache(c.facts.properties, data));
     unsaved_ = 0;
     last_save_ns_ = os::monotonic_ns();
   } catch (const std::exception& e) {

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/os_cache.h"
 #include "devices/vulkan/device/describe.h"
 #include "devices/vulkan/quirks/matrix_self_test.h"
 #include "devices/vulkan/quirks/self_test.h"
@@ -43,9 +44,10 @@ std::string caps_text(const Caps& c) {
 
 // What is in the file; nothing if there is none or it is no good.
 Verdicts read_verdicts(const std::string& path, const std::string& identity) {
-  if (path.empty() || !os::exists(path)) return {};
+  if (path.empty()) return {};
   try {
-    return verdicts_from_text(identity, os::read_text(path));
+    const auto file = os::read_private_file(path);
+    return file ? verdicts_from_text(identity, {file->begin(), file->end()}) : Verdicts();
   } catch (const Error& e) {
     log_warn("the verdicts of self-tests cannot be read: {}", e.what());
     return {};
@@ -55,7 +57,8 @@ Verdicts read_verdicts(const std::string& path, const std::string& identity) {
 void write_verdicts(const std::string& path, const std::string& identity, const Verdicts& v) {
   if (path.empty()) return;
   try {
-    os::write_text(path, verdict_text(identity, v));
+    const std::string text = verdict_text(identity, v);
+    os::write_private_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   } catch (const Error& e) {
     log_warn("the verdicts of self-tests were not saved: {}", e.what());
   }
@@ -188,7 +191,7 @@ void judge_interrupted(const Facts& facts, const std::string& name, const std::s
 std::optional<os::FileLock> lock_beside(const std::string& path, const std::string& name) {
   if (path.empty()) return std::nullopt;
   try {
-    os::make_directories(path.substr(0, path.rfind('/')));
+    os::make_private_directories(path.substr(0, path.rfind('/')));
     auto lock = os::FileLock::acquire(path + ".lock", kLockTimeoutNs);
     if (!lock) log_warn("{}: another process has been at the self-tests for too long", name);
     return lock;
@@ -208,9 +211,8 @@ std::string self_test_identity(const Facts& f) {
 }
 
 std::string verdict_path(const Facts& facts) {
-  if (!env_flag(Env::TUFF_CACHE)) return {};
-  return fmt::format("{}/vulkan/self-tests-{:016x}.txt", os::cache_directory(),
-                     fnv1a(self_test_identity(facts)));
+  return os::cache_path(
+      fmt::format("vulkan/self-tests-{:016x}.txt", fnv1a(self_test_identity(facts))));
 }
 
 std::string verdict_text(const std::string& identity, const Verdicts& verdicts) {
