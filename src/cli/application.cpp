@@ -129,6 +129,8 @@ void print_error(const std::string& text) {
   fmt::print(stderr, "tuff: {}{}\n", printable(line), text.size() > kLongest ? " ..." : "");
 }
 
+void print_warning(const std::string& text) { print_error("warning: " + text); }
+
 int run_program(int argc, const char* const* argv) {
   CLI::App app{"tuff: a tensor engine that trains on any GPU with a Vulkan driver", "tuff"};
   app.set_version_flag("--version", "tuff " TUFF_VERSION);

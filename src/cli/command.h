@@ -30,6 +30,7 @@ CLI::Validator between(double low, double high);
 
 // One line on standard error, whatever a compiler or driver may have said.
 void print_error(const std::string& text);
+void print_warning(const std::string& text);
 
 void add_devices_command(CLI::App& app, Action& chosen);
 void add_bringup_command(CLI::App& app, Action& chosen);

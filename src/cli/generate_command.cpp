@@ -1,6 +1,7 @@
 // `tuff generate`: text from a GPT that `tuff train gpt --save` wrote.
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 #include "base/os.h"
@@ -9,6 +10,7 @@
 #include "engine/device.h"
 #include "engine/stats.h"
 #include "io/gpt_generator.h"
+#include "io/not_finite.h"
 
 namespace tuff::cli {
 namespace {
@@ -26,19 +28,26 @@ void show(const std::string& bytes) {
   std::fflush(stdout);
 }
 
+void warn_of_nan(const io::Gpt& model, uint32_t character) {
+  print_warning(fmt::format(
+      "character {}: the model's logits are nan, so what it writes means nothing; weights: {}",
+      character, io::not_finite_text(model.state_dict())));
+}
+
 struct Written {
   std::string text;
   uint64_t first_ns = 0;  // until the first character: reading the prompt, compiling
   uint64_t ns = 0;        // without the first two, for which kernels are compiled
 };
 
-Written write(io::GptGenerator& generator, const io::Vocabulary& vocabulary,
-              const GenerateOptions& o) {
+Written write(io::GptGenerator& generator, const io::SavedGpt& saved, const GenerateOptions& o) {
   Written out;
+  bool warned = false;
   uint64_t begin_ns = os::monotonic_ns();
   for (uint32_t i = 0; i < o.characters && !os::interrupted(); ++i) {
     const uint8_t token = generator.write(o.temperature);
-    const std::string byte = vocabulary.decode({&token, 1});
+    const std::string byte = saved.vocabulary.decode({&token, 1});
+    if (generator.drew_from_nan() && !std::exchange(warned, true)) warn_of_nan(saved.model, i + 1);
     out.text += byte;
     if (!o.json) show(byte);
     if (i == 0) out.first_ns = os::monotonic_ns() - begin_ns;
@@ -84,7 +93,7 @@ int generate(const GenerateOptions& o) {
   io::GptGenerator generator(saved.model, o.seed);
   generator.read(tokens);
   if (!o.json) show(o.prompt);
-  const Written written = write(generator, saved.vocabulary, o);
+  const Written written = write(generator, saved, o);
   if (o.json) {
     print_done(o, saved, written, device);
   } else {

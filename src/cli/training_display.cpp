@@ -54,6 +54,18 @@ void TrainingDisplay::on_checkpoint_failed(const std::string& path, uint32_t ste
     print_error(error + "; the training goes on, and the next checkpoint is tried");
 }
 
+void TrainingDisplay::on_not_finite(uint32_t steps_done, double loss, const std::string& weights) {
+  if (json_)
+    print_json({{"event", "not_finite"},
+                {"step", steps_done},
+                {"loss", fmt::format("{}", loss)},
+                {"weights", weights}});
+  bar_.clear();
+  print_warning(
+      fmt::format("step {}: the loss is {}; weights: {}; a smaller learning rate may help",
+                  steps_done, loss, weights));
+}
+
 bool TrainingDisplay::stop_requested() { return os::interrupted(); }
 bool QuietObserver::stop_requested() { return os::interrupted(); }
 

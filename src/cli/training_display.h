@@ -20,6 +20,7 @@ class TrainingDisplay final : public io::TrainingObserver {
   void on_checkpoint(const std::string& path, uint32_t steps_done) override;
   void on_checkpoint_failed(const std::string& path, uint32_t steps_done,
                             const std::string& error) override;
+  void on_not_finite(uint32_t steps_done, double loss, const std::string& weights) override;
   bool stop_requested() override;
   ProgressBar& bar() { return bar_; }
 

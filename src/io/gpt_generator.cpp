@@ -126,6 +126,7 @@ uint8_t GptGenerator::write(double temperature) {
   const std::span<const uint8_t> window = std::span(text_).subspan(begin);
   const std::span<const float> logits = decoder_(window, known_);
   known_ = window.size();
+  drew_from_nan_ = std::ranges::any_of(logits, [](float l) { return std::isnan(l); });
   const double unit = ReferenceRandom(seed_).uniform(kSampleStream, written_++);
   text_.push_back(draw_token(logits, temperature, unit));
   return text_.back();

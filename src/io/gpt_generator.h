@@ -59,6 +59,8 @@ class GptGenerator {
   // temperature below 0.
   uint8_t write(double temperature);
   const GptDecoder& decoder() const { return decoder_; }
+  // Of the last write(): what it has drawn from were no numbers, so that the token means nothing.
+  bool drew_from_nan() const { return drew_from_nan_; }
 
  private:
   GptDecoder decoder_;
@@ -67,6 +69,7 @@ class GptGenerator {
   std::vector<uint8_t> text_;
   uint64_t window_begin_ = 0, known_ = 0;  // the decoder has seen so many from there
   uint32_t written_ = 0;
+  bool drew_from_nan_ = false;
 };
 
 // What a text begins with if nothing else is said: a line break, if the vocabulary has one.

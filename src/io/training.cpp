@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "engine/device.h"
 #include "engine/stats.h"
 #include "io/checkpoint.h"
+#include "io/not_finite.h"
 
 namespace tuff::io {
 namespace {
@@ -78,14 +80,31 @@ class Stepper {
   uint32_t kernels_ = 0, submits_ = 0;
 };
 
+// Says once that a loss is no number, when the weights can still be asked.
+class FiniteWatch {
+ public:
+  FiniteWatch(TrainingTask& task, TrainingObserver& observer) : task_(task), observer_(observer) {}
+  void look(uint32_t done, double loss) {
+    if (told_ || std::isfinite(loss)) return;
+    told_ = true;
+    observer_.on_not_finite(done, loss, not_finite_text(task_.model_state()));
+  }
+
+ private:
+  TrainingTask& task_;
+  TrainingObserver& observer_;
+  bool told_ = false;
+};
+
 void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
-              TrainingReport& report) {
+              TrainingReport& report, FiniteWatch& watch) {
   const std::vector<ValidationRecord>& known = report.validations;  // a checkpoint may bring it
   if (!task.validates_after(done) || (!known.empty() && known.back().step == done)) return;
   const double loss = task.validation_loss(observer);
   if (observer.stop_requested()) return;  // of some batches only
   report.validations.push_back({done, loss});
   observer.on_validation(report.validations.back());
+  watch.look(done, loss);
 }
 
 // Writes checkpoints as the plan asks for.
@@ -143,7 +162,8 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
   Saver saver(settings.checkpoints, task, observer, report);
   report.steps.reserve(settings.steps);
   report.validations.reserve(settings.steps + 1);
-  validate(task, report.resumed_at, observer, report);
+  FiniteWatch watch(task, observer);
+  validate(task, report.resumed_at, observer, report, watch);
   std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
   Stepper stepper(task, settings.jit);
   if (report.resumed_at < settings.steps)
@@ -163,7 +183,8 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
                             static_cast<float>(double(launched_ns - launch_ns) / 1e3)});
     stepper.describe(report);
     observer.on_step(report.steps.back());
-    validate(task, step + 1, observer, report);
+    watch.look(step + 1, double{loss});
+    validate(task, step + 1, observer, report, watch);
     saver.after_step();
     begin_ns = os::monotonic_ns();
   }

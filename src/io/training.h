@@ -38,6 +38,9 @@ class TrainingObserver {
   // One that could not be written, and why. The training goes on.
   virtual void on_checkpoint_failed(const std::string& /*path*/, uint32_t /*steps_done*/,
                                     const std::string& /*error*/) {}
+  // Once: after that many steps a loss is nan or inf; what the weights say to it.
+  virtual void on_not_finite(uint32_t /*steps_done*/, double /*loss*/,
+                             const std::string& /*weights*/) {}
   virtual bool stop_requested() { return false; }
 };
 

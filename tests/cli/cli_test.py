@@ -490,6 +490,25 @@ class Checkpoints(TuffTest):
                 self.expect_error(1, f"b.safetensors: its {name} is {value}; it has to be from", *command,
                                   "b.safetensors", "--device", "NULL")
 
+    def test_what_is_no_number_is_warned_of_once(self):
+        if not self.cpu_usable():
+            self.skipTest("the CPU device needs a C compiler")
+        run = ["train", "gpt", "--device", "CPU", "--sample", 0]
+        self.assertEqual(self.expect(0, *run, "--steps", 2, "--save", "a.safetensors", "--json", *TINY).stderr, b"")
+        whole = bytearray((self.folder / "a.safetensors").read_bytes())
+        end = 8 + int.from_bytes(whole[:8], "little")
+        first = json.loads(whole[8:end])["model.lnf.bias"]["data_offsets"][0]
+        whole[end + first:end + first + 4] = b"\x00\x00\xc0\x7f"
+        (self.folder / "b.safetensors").write_bytes(whole)
+        out = self.expect(0, "generate", "--load", "b.safetensors", "--device", "CPU", "--chars", 4)
+        self.assertEqual(out.stderr.decode().splitlines(), [
+            "tuff: warning: character 1: the model's logits are nan, so what it writes means nothing; weights: nan in "
+            "lnf.bias"])
+        out = self.expect(0, *run, "--steps", 5, "--resume", "b.safetensors", "--json")
+        self.assertEqual(len(out.stderr.splitlines()), 1)
+        self.assertIn(b"tuff: warning: step 3: the loss is nan; weights: nan in ", out.stderr)
+        self.assertEqual([(r["step"], r["loss"]) for r in self.rows(out) if r["event"] == "not_finite"], [(3, "nan")])
+
     def test_a_full_disk(self):
         def train(code, write):
             return self.expect(code, *self.TRAIN, "--json", "--steps", 9, "--save", "a.safetensors", "--save-every", 3, *TINY,

@@ -71,6 +71,34 @@ class CheckpointOn : public testing::TestWithParam<std::string> {
   std::string whole = folder.path("whole.safetensors"), part = folder.path("part.safetensors");
 };
 
+class Warned final : public TrainingObserver {
+ public:
+  void on_not_finite(uint32_t steps_done, double loss, const std::string& weights) override {
+    told.push_back(fmt::format("{} {}: {}", steps_done, loss, weights));
+  }
+  std::vector<std::string> told;
+};
+
+TEST_P(CheckpointOn, ALossThatIsNoNumberIsToldOnce) {
+  const Corpus corpus = small_corpus();
+  GptTraining t = small_gpt(GetParam());
+  t.checkpoints = {.save = part};
+  const auto told = [&] {
+    Warned observer;
+    GptTrainer(t, corpus).run(observer);
+    return observer.told;
+  };
+  EXPECT_THAT(told(), testing::IsEmpty());
+  TensorDict file = load(part);
+  for (const std::string& name : file.names()) file.at(name).realize();
+  const Tensor weight = file.at("model.lnf.weight");
+  file.set("model.lnf.weight", (weight.to("CPU") * NAN).realize());
+  save(whole, file);
+  t.checkpoints = {.resume = whole};
+  t.recipe.steps = 12;
+  EXPECT_THAT(told(), testing::ElementsAre(testing::StartsWith("10 nan: nan in ")));
+}
+
 TEST_P(CheckpointOn, GptGoesOnAsWithoutABreak) {
   const Corpus corpus = small_corpus();
   const GptTraining t = small_gpt(GetParam());

@@ -10,6 +10,7 @@
 #include "io/checkpoint.h"
 #include "io/gpt_generator.h"
 #include "io/gpt_trainer.h"
+#include "io/not_finite.h"
 #include "io/scratch_folder.h"
 #include "tensor/devices.h"
 
@@ -157,6 +158,25 @@ TEST_P(Generator, GreedyTextIsThatOfTheWholeForwardPass) {
     ASSERT_EQ(got, wanted) << "token " << i;
     text.push_back(got);
   }
+}
+
+TEST_P(Generator, SaysThatItDrewFromNoNumbers) {
+  const Gpt model = lively_gpt(GetParam());
+  GptGenerator healthy(model, 1);
+  healthy.read(sequence(3));
+  healthy.write(0.8);
+  EXPECT_FALSE(healthy.drew_from_nan());
+  EXPECT_THAT(not_finite_text(model.state_dict()), HasSubstr("no nan or inf in its "));
+  {
+    const NoGradGuard off;
+    Tensor weight = model.lnf.weight;
+    weight.assign(weight.detach() * NAN).realize();
+  }
+  EXPECT_EQ(not_finite_text(model.state_dict()), "nan in lnf.weight");
+  GptGenerator broken(model, 1);
+  broken.read(sequence(3));
+  broken.write(0.8);
+  EXPECT_TRUE(broken.drew_from_nan());
 }
 
 TEST_P(Generator, OneGraphServesEveryLength) {
