@@ -56,7 +56,7 @@ class Exit(unittest.TestCase):
     def test_daemons_that_compute(self):
         for work in ("eager", "small", "graphs", "buffers", "captured", "capturing", "files"):
             with self.subTest(work):
-                self.check(work, int(os.environ.get("TUFF_TRIES", 3)))
+                self.check(work, int(os.environ.get("TUFF_TEST_TRIES", 3)))
 
     def test_a_large_kernel(self):
         self.check("large", 2)

@@ -461,7 +461,7 @@ def child(seed, first, count):
     np.save("one.npy", np.ones((2, 3), np.float32))
     tuff.save("one.safetensors", {"a": tuff.ones(2)})
     found = targets(tuff)
-    log = os.open(os.environ["TUFF_FUZZ_CALL"], os.O_RDWR | os.O_CREAT) if "TUFF_FUZZ_CALL" in os.environ else 2
+    log = os.open(os.environ["TUFF_TEST_FUZZ_CALL"], os.O_RDWR | os.O_CREAT) if "TUFF_TEST_FUZZ_CALL" in os.environ else 2
     outcomes = collections.Counter()
     for index in range(first, first + count):
         r = random.Random(f"{seed}/{index}")
@@ -492,7 +492,7 @@ def run(options):
     while index < options.first + options.calls and (options.seconds is None or time.monotonic() - began < options.seconds):
         count = min(options.batch, options.first + options.calls - index)
         # Set for the calls alone: the sanitizer's libraries are not for this process.
-        environment = dict(os.environ, TUFF_FUZZ_CALL=note.name, **dict(e.split("=", 1) for e in options.child_environment))
+        environment = dict(os.environ, TUFF_TEST_FUZZ_CALL=note.name, **dict(e.split("=", 1) for e in options.child_environment))
         os.truncate(note.name, 0)
         command = [sys.executable, "-X", "faulthandler", __file__, "--child", str(index), str(count), "--seed", str(options.seed)]
         try:

@@ -2,8 +2,8 @@
 // library's long doubles: within what src/check/function_ulps.def promises. Special values among
 // them, and every value of the 16-bit types.
 //
-// TUFF_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it);
-// TUFF_ULP_OUT=FILE writes what was found as a line of JSON per function and dtype, of which
+// TUFF_TEST_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it);
+// TUFF_TEST_ULP_OUT=FILE writes what was found as a line of JSON per function and dtype, of which
 // scripts/function-errors makes tests/data/function_errors.json and docs/OPS.md.
 #include <gtest/gtest.h>
 
@@ -246,14 +246,14 @@ const Promise* promise_of(const std::string& function, DType t) {
 }
 
 size_t sample_count() {
-  const char* given = std::getenv("TUFF_ULP_SAMPLES");
+  const char* given = std::getenv("TUFF_TEST_ULP_SAMPLES");
   return given ? std::strtoull(given, nullptr, 10) : 16384;
 }
 
 class FunctionErrors : public testing::TestWithParam<std::string> {};
 
 TEST_P(FunctionErrors, AreWithinWhatIsPromised) {
-  const char* path = std::getenv("TUFF_ULP_OUT");
+  const char* path = std::getenv("TUFF_TEST_ULP_OUT");
   std::FILE* out = path ? std::fopen(path, "a") : nullptr;
   const bool vulkan = GetParam().starts_with("VULKAN");
   for (const Function& f : kFunctions) {
