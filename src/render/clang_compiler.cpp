@@ -121,11 +121,6 @@ std::optional<std::string> find_c_compiler() {
   return named_or_first(Env::TUFF_CC, kNames);
 }
 
-std::string why_no_c_compiler() {
-  if (find_c_compiler()) return {};
-  return why_none(Env::TUFF_CC, "no C compiler: install clang, or name one with TUFF_CC");
-}
-
 std::optional<std::string> find_amdgpu_compiler() {
   constexpr const char* kNames[] = {"clang-19", "clang-20", "clang-21", "clang"};
   return named_or_first(Env::TUFF_CLANG, kNames);
