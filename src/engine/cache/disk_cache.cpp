@@ -141,6 +141,8 @@ std::optional<Blob> DiskCache::get(const std::string& key) {
       sqlite3_bind_text(s.get(), 1, key.data(), int(key.size()), SQLITE_STATIC);
       result = sqlite3_step(s.get());
       found = result == SQLITE_ROW && read_row(s.get(), row);
+      // A damaged tree leads to another row, which is as it was written.
+      if (found && row.key != key) found = false, result = SQLITE_CORRUPT;
     } else {
       result = sqlite3_errcode(state_->db.get());
     }

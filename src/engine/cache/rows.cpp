@@ -117,11 +117,14 @@ std::optional<size_t> evict_rows(sqlite3* db, uint64_t limit_bytes) {
   size_t removed = 0;
   for (int round = 0; round < kRounds && used_bytes(db) > limit_bytes; round++) {
     if (!classify_rows(db)) return {};
-    const uint64_t excess = used_bytes(db) - limit_bytes;
-    uint64_t freed = 0;
+    const std::vector<CacheEntry> entries = entry_rows(db);
+    uint64_t rows = 0, freed = 0;
+    for (const CacheEntry& e : entries) rows += e.size + kRowCost;
+    // Of `rows`, which take whole pages: what is removed makes room in proportion.
+    const double excess = 1.0 - double(limit_bytes) / double(used_bytes(db));
     std::vector<std::string> keys;
-    for (const CacheEntry& e : entry_rows(db)) {
-      if (freed >= excess) break;
+    for (const CacheEntry& e : entries) {
+      if (double(freed) >= excess * double(rows)) break;
       freed += e.size + kRowCost;
       keys.push_back(e.key);
     }
