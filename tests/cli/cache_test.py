@@ -16,7 +16,7 @@ import time
 import unittest
 
 TUFF = None
-INSIDE = "TUFF_CACHE_TEST_INSIDE"
+INSIDE = "TUFF_TEST_CACHE_INSIDE"
 SMALL = ["--layers", "1", "--heads", "2", "--context", "8", "--batch", "2", "--sample", "0", "--steps", "2", "--json"]
 NAMESPACE = False
 NOBODY = 65534
@@ -108,11 +108,10 @@ class CacheTest(unittest.TestCase):
         losses, _ = self.train()
         kept = self.info()
         (self.cache / "filler").write_bytes(b"")
-        with open(self.cache / "filler", "wb") as filler:
+        with open(self.cache / "filler", "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(4096))
-                    filler.flush()
             except OSError:
                 pass
         inode = self.database.stat().st_ino

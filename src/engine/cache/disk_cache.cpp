@@ -151,6 +151,8 @@ std::optional<Blob> DiskCache::get(const std::string& key) {
     if (!state_->read_only) state_->used.insert(key);
     return std::move(row.bytes);
   }
+  // A row whose checksum is wrong is of no use to anybody.
+  if (result == SQLITE_ROW && !state_->read_only) remove_keys(state_->db.get(), {&key, 1});
   if (says_damaged(result))
     state_->rebuild();
   else if (result != SQLITE_ROW && result != SQLITE_DONE)

@@ -71,24 +71,6 @@ constexpr const char* kRemoveLoose =
     "DELETE FROM entries WHERE key NOT IN (SELECT key FROM binaries);"
     "COMMIT; PRAGMA incremental_vacuum;";
 
-std::optional<size_t> remove_keys(sqlite3* db, std::span<const std::string> keys) {
-  if (!execute(db, "BEGIN IMMEDIATE")) return {};
-  bool ok = true;
-  {
-    const Statement s = prepare(db, "DELETE FROM binaries WHERE key = ?");
-    for (const std::string& key : keys) {
-      if (!s) break;
-      bind_key(s.get(), key);
-      ok = sqlite3_step(s.get()) == SQLITE_DONE && ok;
-      sqlite3_reset(s.get());
-    }
-    ok = ok && s;
-  }
-  if (ok && execute(db, kRemoveLoose)) return keys.size();
-  if (!sqlite3_get_autocommit(db)) execute(db, "ROLLBACK");
-  return {};
-}
-
 std::vector<CacheEntry> entries_of(sqlite3* db, const char* sql) {
   std::vector<CacheEntry> out;
   const Statement s = prepare(db, sql);
@@ -110,6 +92,24 @@ uint64_t used_bytes(sqlite3* db) {
 
 std::vector<CacheEntry> entry_rows(sqlite3* db) {
   return entries_of(db, "SELECT key, kind, size, used FROM entries ORDER BY kind = 2, used, key");
+}
+
+std::optional<size_t> remove_keys(sqlite3* db, std::span<const std::string> keys) {
+  if (!execute(db, "BEGIN IMMEDIATE")) return {};
+  bool ok = true;
+  {
+    const Statement s = prepare(db, "DELETE FROM binaries WHERE key = ?");
+    for (const std::string& key : keys) {
+      if (!s) break;
+      bind_key(s.get(), key);
+      ok = sqlite3_step(s.get()) == SQLITE_DONE && ok;
+      sqlite3_reset(s.get());
+    }
+    ok = ok && s;
+  }
+  if (ok && execute(db, kRemoveLoose)) return keys.size();
+  if (!sqlite3_get_autocommit(db)) execute(db, "ROLLBACK");
+  return {};
 }
 
 std::optional<size_t> evict_rows(sqlite3* db, uint64_t limit_bytes) {

@@ -28,6 +28,8 @@ uint64_t used_bytes(sqlite3* db);  // of the file
 // Removes the programs unused for longest, if that is not enough then what searches found, until no
 // more than `limit_bytes` are used. Returns the number of rows, or nothing on an error.
 std::optional<size_t> evict_rows(sqlite3* db, uint64_t limit_bytes);
+// And links to them. The number of `keys`, or nothing on an error.
+std::optional<size_t> remove_keys(sqlite3* db, std::span<const std::string> keys);
 // Those last used before then.
 std::optional<size_t> remove_rows(sqlite3* db, int64_t before, bool tuning_too);
 std::vector<CacheEntry> entry_rows(sqlite3* db);
