@@ -197,7 +197,8 @@ def indexing():
         ("index_apart", [x, rows, ints(6, high=3)], lambda p, i, j: p[i.long(), :, j.long()]), ("index_broadcast", [x, ints(2, 1, high=4), ints(3, high=5)], lambda p, i, j: p[i.long(), j.long()]),
         ("index_inner", [x, columns], lambda p, j: p[:, j.long()]), ("index_slices", [x], lambda p: p[1:3, ..., 0::2]), ("index_reversed", [x], lambda p: p.flip(0)[:, 1]),
         ("index_none", [x], lambda p: p[None, 2, ..., None, 1]), ("index_slice_and_rows", [x, columns], lambda p, j: p[1:, j.long(), :2]),
-        ("index_number_and_rows", [x, ints(6, high=3)], lambda p, j: p[1, :, j.long()]), ("index_scalar", [one, ints(high=7)], lambda p, i: p[i.long()]),
+        # NumPy's order of axes: a number beside rows is one of them, and rows apart from one another come first.
+        ("index_number_and_rows", [x, ints(6, high=3)], lambda p, j: p[1, :, j.long()].T), ("index_scalar", [one, ints(high=7)], lambda p, i: p[i.long()]),
         ("index_int", [ints(5, low=-9), ints(3, high=5)], lambda p, i: p[i.long()]), ("index_bool", [bools(5), ints(3, high=5)], lambda p, i: p[i.long()]),
         ("gather_repeated", [one, torch.tensor([2, 2, 2, 0], dtype=torch.int32)], lambda p, i: p.gather(0, i.long())),
     ]
@@ -326,7 +327,7 @@ def digits(values):
 
 
 def plain(t):
-    names = {torch.float64: "f32", torch.float32: "f32", torch.int32: "i32", torch.bool: "bool"}
+    names = {torch.int64: "i64", torch.float64: "f32", torch.float32: "f32", torch.int32: "i32", torch.bool: "bool"}
     values = t.detach().flatten().tolist()
     return {"shape": list(t.shape), "dtype": names[t.dtype], "values": digits(values) if t.is_floating_point() else [int(v) for v in values]}
 

@@ -87,7 +87,9 @@ class FiniteWatch {
   void look(uint32_t done, double loss) {
     if (told_ || std::isfinite(loss)) return;
     told_ = true;
-    observer_.on_not_finite(done, loss, not_finite_text(task_.model_state()));
+    // The sign of a nan means nothing.
+    const double shown = std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss;
+    observer_.on_not_finite(done, shown, not_finite_text(task_.model_state()));
   }
 
  private:
