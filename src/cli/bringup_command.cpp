@@ -294,7 +294,7 @@ class Bringup {
     for (int i = 0; i < kReplays; i++) {
       const Tensor a = Tensor::from(std::vector<int32_t>(256, i), {256}, on_device(DType::I32));
       const Tensor b = Tensor::from(std::vector<int32_t>(256, 5), {256}, on_device(DType::I32));
-      const int32_t sum = step({a, b})[0].to_vector<int32_t>()[0];
+      const int64_t sum = step({a, b})[0].to_vector<int64_t>()[0];
       if (sum != 256 * (2 * i + 5)) fail<Error>("replay {} gave {}", i, sum);
     }
     return fmt::format("{} replays, {} submission each", step.stats().replays,

@@ -372,7 +372,7 @@ class BadInput(TuffTest):
     def test_folders_that_cannot_be_written(self):
         (self.folder / "file").touch()
         self.gpt("TUFF_CACHE_DIR", TUFF_CACHE_DIR=str(self.folder / "file" / "cache"))
-        self.gpt("loss curve", "--curve", "no/such/folder/x.svg")
+        self.gpt("no/such/folder/x.svg", "--curve", "no/such/folder/x.svg")
         self.gpt("file", "--out", "file/below")
 
     def test_a_variable_with_a_bad_value(self):

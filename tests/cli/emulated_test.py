@@ -101,11 +101,15 @@ class Emulated(unittest.TestCase):
             self.assertEqual((code, rows[-1]["step"]), (0, "replay"), rows)
 
     def test_wrong_settings_are_named(self):
-        for name, value in (("TUFF_MOCK", "gpus:x"), ("TUFF_MOCK", "lunch:1"), ("AMD_IFACE", "XYZ")):
+        for name, value in (("TUFF_MOCK", "gpus:x"), ("TUFF_MOCK", "lunch:1")):
             code, rows = self.bringup(**{name: value})
             self.assertEqual((code, rows[-1]["step"]), (1, "find"), rows)
             self.assertIn(name, rows[-1]["detail"])
             self.assertIn(value.split(":")[0], rows[-1]["detail"])
+        result = self.run_program(TUFF, "bringup", "--device", "AMD", "--json", AMD_IFACE="XYZ")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("AMD_IFACE", result.stderr)
+        self.assertIn("XYZ", result.stderr)
 
 
 if __name__ == "__main__":
