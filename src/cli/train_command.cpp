@@ -25,6 +25,7 @@ namespace {
 struct RunOptions {
   std::string device, curve, folder;
   uint32_t seed = 1;
+  double seconds = 0;
   bool no_jit = false, json = false;
   io::CheckpointPlan checkpoints;
   std::set<std::string> given;  // options, without their dashes
@@ -81,6 +82,12 @@ void add_run_options(CLI::App& command, RunOptions& o) {
       ->type_name("DIR");
   command.add_flag("--no-jit", o.no_jit,
                    "Build and schedule every step anew instead of replaying one");
+  command
+      .add_option("--seconds", o.seconds,
+                  "Ends after the step that is done so long after the first one began, as after "
+                  "the last of --steps; 0: no limit")
+      ->check(between(0.0, 1e9))
+      ->type_name("S");
   command.add_flag("--json", o.json,
                    "One JSON object per line; no curve unless --curve or --out is given");
   CLI::Option* save =
@@ -165,6 +172,7 @@ int finish(const RunOptions& o, const CurveFile& curve, const std::string& title
 template <class Training>
 void take_resumed(Training& training, const RunOptions& o, const char* task) {
   training.checkpoints = o.checkpoints;
+  training.seconds = o.seconds;
   const std::string& path = o.checkpoints.resume;
   if (!path.empty()) take_settings(training, io::Checkpoint(path, task, o.device), o.given);
 }

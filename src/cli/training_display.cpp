@@ -79,6 +79,7 @@ Json done_line(const std::string& task, const io::TrainingReport& r) {
             {"steps", r.steps.size()},
             {"resumed_at", r.resumed_at},
             {"interrupted", r.interrupted},
+            {"out_of_time", r.out_of_time},
             {"parameters", r.parameter_count},
             {"train_loss", r.steps.empty() ? Json() : Json(r.steps.back().loss)}};
   if (!r.unsaved.empty()) line["unsaved"] = r.unsaved;
@@ -107,6 +108,7 @@ void print_summary(const io::TrainingReport& r) {
              r.steps_of_this_run(), style.plain, r.parameter_count, r.device,
              r.description.substr(0, r.description.find(" [")), r.driver, r.seconds);
   if (r.resumed_at) fmt::print("after {} steps of an earlier run\n", r.resumed_at);
+  if (r.out_of_time) fmt::print("the time of --seconds was over before the last step\n");
   if (r.steps.empty()) return;
   fmt::print("loss {:.4f}", r.steps.back().loss);
   if (!r.validations.empty()) fmt::print(", validation loss {:.4f}", r.validations.back().loss);

@@ -126,7 +126,7 @@ CopyTrainer::~CopyTrainer() = default;
 
 void CopyTrainer::run(TrainingObserver& observer) {
   const CopyTraining& s = state_->settings;
-  state_->training.run(state_->task, {s.steps, s.jit, s.checkpoints}, observer);
+  state_->training.run(state_->task, {s.steps, s.jit, s.seconds, s.checkpoints}, observer);
 }
 
 const TrainingReport& CopyTrainer::report() const { return state_->training.report(); }

@@ -21,6 +21,7 @@ struct CopyTraining {
   bool mask_attention = false;
   bool jit = true;
   std::string device;  // "" is the default device
+  double seconds = 0;  // see LoopSettings
   CheckpointPlan checkpoints;
 };
 

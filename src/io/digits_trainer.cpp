@@ -208,7 +208,7 @@ DigitsTrainer::~DigitsTrainer() = default;
 
 void DigitsTrainer::run(TrainingObserver& observer) {
   const DigitsTraining& s = state_->settings;
-  state_->training.run(state_->task, {s.steps, s.jit, s.checkpoints}, observer);
+  state_->training.run(state_->task, {s.steps, s.jit, s.seconds, s.checkpoints}, observer);
 }
 
 const TrainingReport& DigitsTrainer::report() const { return state_->training.report(); }

@@ -19,6 +19,7 @@ struct DigitsTraining {
   uint32_t test_images = UINT32_MAX;  // asked at most, the first ones
   bool jit = true;
   std::string device;  // "" is the default device
+  double seconds = 0;  // see LoopSettings
   CheckpointPlan checkpoints;
 };
 

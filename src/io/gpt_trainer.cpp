@@ -146,7 +146,7 @@ GptTrainer::~GptTrainer() = default;
 void GptTrainer::run(TrainingObserver& observer) {
   const GptTraining& s = state_->settings;
   if (s.dropout > 0) Tensor::manual_seed(s.recipe.seed);
-  state_->training.run(state_->task, {s.recipe.steps, s.jit, s.checkpoints}, observer);
+  state_->training.run(state_->task, {s.recipe.steps, s.jit, s.seconds, s.checkpoints}, observer);
 }
 
 const TrainingReport& GptTrainer::report() const { return state_->training.report(); }

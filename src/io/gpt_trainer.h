@@ -17,6 +17,7 @@ struct GptTraining {
   double dropout = 0;  // 0 in the reference
   bool jit = true;
   std::string device;  // "" is the default device
+  double seconds = 0;  // see LoopSettings
   CheckpointPlan checkpoints;
 };
 

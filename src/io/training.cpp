@@ -101,7 +101,8 @@ class FiniteWatch {
 void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
               TrainingReport& report, FiniteWatch& watch) {
   const std::vector<ValidationRecord>& known = report.validations;  // a checkpoint may bring it
-  if (!task.validates_after(done) || (!known.empty() && known.back().step == done)) return;
+  if (!known.empty() && known.back().step == done) return;
+  if (!task.validates_after(done) && !report.out_of_time) return;
   const double loss = task.validation_loss(observer);
   if (observer.stop_requested()) return;  // of some batches only
   report.validations.push_back({done, loss});
@@ -158,6 +159,10 @@ class Saver {
   uint32_t tried_ = kNever, saved_ = kNever;  // after so many steps
 };
 
+bool is_over(const LoopSettings& settings, uint64_t start_ns) {
+  return settings.seconds > 0 && double(os::monotonic_ns() - start_ns) / 1e9 >= settings.seconds;
+}
+
 void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
                TrainingReport& report) {
   report.interrupted = true;  // until the end is reached
@@ -170,9 +175,11 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
   Stepper stepper(task, settings.jit);
   if (report.resumed_at < settings.steps)
     task.write_batch(report.resumed_at, inputs[report.resumed_at % 2]);
-  uint64_t begin_ns = os::monotonic_ns();
+  const uint64_t start_ns = os::monotonic_ns();
+  uint64_t begin_ns = start_ns;
   for (uint32_t step = report.resumed_at; step < settings.steps; ++step) {
-    if (observer.stop_requested()) break;
+    report.out_of_time = is_over(settings, start_ns) && report.steps_of_this_run() != 0;
+    if (report.out_of_time || observer.stop_requested()) break;
     task.before_step(step);
     const uint64_t launch_ns = os::monotonic_ns();
     stepper.launch(inputs[step % 2]);
@@ -190,7 +197,8 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
     saver.after_step();
     begin_ns = os::monotonic_ns();
   }
-  report.interrupted = report.steps.size() < settings.steps;
+  if (report.out_of_time) validate(task, uint32_t(report.steps.size()), observer, report, watch);
+  report.interrupted = report.steps.size() < settings.steps && !report.out_of_time;
   saver.at_end();
 }
 

@@ -63,6 +63,7 @@ struct TrainingReport {
   uint32_t kernels_per_step = 0, submits_per_step = 0;
   double seconds = 0;  // this run, compiling included
   bool interrupted = false;
+  bool out_of_time = false;  // LoopSettings::seconds were over before the last step
   std::string unsaved;  // why the last checkpoint could not be written; "": it was, or none is kept
 
   uint32_t steps_of_this_run() const { return uint32_t(steps.size()) - resumed_at; }
@@ -111,7 +112,8 @@ struct CheckpointPlan {
 
 struct LoopSettings {
   uint32_t steps = 0;
-  bool jit = true;  // false: every step is built, scheduled and run anew
+  bool jit = true;     // false: every step is built, scheduled and run anew
+  double seconds = 0;  // ends after the first step that is done so long after the start; 0: never
   CheckpointPlan checkpoints = {};
 };
 

@@ -417,6 +417,17 @@ class Interrupt(TuffTest):
         self.assertIn(b"interrupted", err)
         self.assertTrue((self.folder / "c.svg").read_text().rstrip().endswith("</svg>"))
 
+    def test_seconds_end_a_training_as_its_last_step_does(self):
+        train = ["train", "gpt", "--device", "NULL", "--steps", "1000000", *TINY]
+        rows = self.rows(self.expect(0, *train, "--seconds", "0.2", "--save", "a.safetensors", "--json"))
+        done = next(r for r in rows if r["event"] == "done")
+        self.assertEqual((done["out_of_time"], done["interrupted"]), (True, False))
+        self.assertEqual([r["step"] for r in rows if r["event"] in ("checkpoint", "validation")][-2:], [done["steps"]] * 2)
+        done = self.rows(self.expect(0, *train, "--seconds", "1e-9", "--json"))[-1]  # one step in any case
+        self.assertEqual((done["steps"], done["out_of_time"]), (1, True))
+        self.assertIn(b"--seconds", self.expect(0, *train, "--seconds", "0.1").stdout)
+        for wrong in ("-1", "nan", "x"):
+            self.assertIn(wrong.encode(), self.expect(2, *train, "--seconds", wrong).stderr)
 
     def test_ends_compilers_too(self):
         if not self.cpu_usable():

@@ -183,6 +183,24 @@ class DemoTest(WithTree):
             self.assertIn(told, text)
 
 
+    def test_no_time_is_no_failure(self):
+        tuff = self.write("tuff", FAKE_TUFF.replace("OFFSET", "0"))
+        tuff.chmod(0o755)
+        code, text = run("demo.py", "--tuff", tuff, "--seconds", 1)
+        self.assertEqual(code, 0, text)
+        self.assertIn("training", text)
+        self.assertIn("CPU: not compared: no time was left", text)
+
+
+class BuildProgressTest(WithTree):
+    def test_shows_steps_and_keeps_all(self):
+        printed = "-- Configuring\n[1/480] a.o\nwarning: b\n[312/480] c.o\n[ 65%] d\n"
+        tool = [sys.executable, TOOLS / "build_progress.py", self.root / "log"]
+        result = subprocess.run(tool, input=printed, capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stdout), (0, "  1 of 480, 0 s\n"))  # the rest within ten seconds
+        self.assertEqual((self.root / "log").read_text(), printed)
+
+
 class DocExamplesTest(WithTree):
     def extract(self, text):
         document = self.write("guide.md", text)
