@@ -279,7 +279,7 @@ class Tensor {
   Tensor log() const;
   Tensor log2() const;
   Tensor sin() const;
-  /// As sin(): 2 ULP of every finite x on every device (Payne and Hanek, 1983). docs/OPS.md lists the
+  /// As sin(): 2 ULP in F32, 2.5 in F64 of every finite x on every device (Payne and Hanek, 1983). docs/OPS.md lists the
   /// errors of all functions.
   Tensor cos() const;
   /// sin/cos.
@@ -292,7 +292,8 @@ class Tensor {
   Tensor relu() const;
   Tensor leaky_relu(double negative_slope = 0.01) const;
   /// x * Phi(x), Phi by erf ("none") or as 0.5 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ("tanh";
-  /// Hendrycks and Gimpel, 2016). InvalidArgument for another name.
+  /// Hendrycks and Gimpel, 2016). Far below 0 the rounded argument of an exponential costs some hundred
+  /// ULP (docs/OPS.md). InvalidArgument for another name.
   Tensor gelu(std::string_view approximate = "none") const;
   Tensor silu() const;
   /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
@@ -303,7 +304,7 @@ class Tensor {
   /// Half to even; the sign of x stays, also of 0.
   Tensor round() const;
   Tensor square() const;
-  /// Within 2 ULP, and exact where the power is a number of the type; whole bare numbers up to 8 by
+  /// Within 2 ULP, and exact where the power is a number of the type; whole bare numbers up to 4 by
   /// multiplication, within 4 ULP. C's rules for 0, infinities, NaN and negative bases; PyTorch's
   /// gradients. InvalidArgument for integers to a negative power; cast() one to a float.
   Tensor pow(Number exponent) const;

@@ -70,7 +70,7 @@ struct WithNumber {
 };
 constexpr WithNumber kWithNumber[] = {
     {"pow", &Tensor::pow, &Tensor::pow, "exponent",
-     "Within 2 ULP; whole numbers up to 8 by multiplication, within 4."},
+     "Within 2 ULP; whole numbers up to 4 by multiplication, within 4."},
     {"floor_divide", &Tensor::floor_divide, &Tensor::floor_divide, "other",
      "The quotient rounded down; also //."},
     {"remainder", &Tensor::remainder, &Tensor::remainder, "other", "x - y * floor(x / y); also %."},

@@ -59,19 +59,28 @@ Tensor erf_small(const Tensor& x) {
   const Tensor v = x.clamp(-1, 1);
   return v * (is_wide(x) ? horner(v * v, kErfF64) : horner(v * v, kErfF32));
 }
-// erfc(|x|) from 1 up to where exp(-x^2) is 0: t = 1/(1 + |x|/2) as in Numerical Recipes' erfcc,
-// with polynomials of our own.
-Tensor erfc_tail(const Tensor& x) {
+// erfc(|x|) as two factors, from 1 up to where exp(-x^2), the second one, is 0: t = 1/(1 + |x|/2) as in
+// Numerical Recipes' erfcc, with polynomials of our own.
+std::pair<Tensor, Tensor> erfc_tail(const Tensor& x) {
   const Tensor a = detail::magnitude(x).clamp(1, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
-  return t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)) * detail::quick_exp(-(a * a));
+  return {t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)), detail::quick_exp(-(a * a))};
 }
 
-// The distribution function of the standard normal, with its tail.
-Tensor normal_cdf(const Tensor& x) {
-  const Tensor z = x * std::numbers::sqrt2 * 0.5, tail = erfc_tail(z) * 0.5;
-  return Tensor::where(detail::magnitude(z) <= 1, erf_small(z) * 0.5 + 0.5,
-                       Tensor::where(z < 0, tail, 1 - tail));
+// x times the distribution function of the standard normal. Its tail is multiplied with x before it is
+// small: some devices take subnormal numbers for zeros.
+Tensor gelu_by_erf(const Tensor& x) {
+  const Tensor z = x * std::numbers::sqrt2 * 0.5;
+  const auto [factor, power] = erfc_tail(z);
+  const Tensor half = factor * 0.5;
+  return Tensor::where(detail::magnitude(z) <= 1, x * (erf_small(z) * 0.5 + 0.5),
+                       Tensor::where(z < 0, x * half * power, x * (1 - half * power)));
+}
+
+// x sigmoid(y), e^-|y| by e^(-|y|/2) twice: where it is subnormal it would have few bits or be zero.
+Tensor times_sigmoid(Tensor (*exponential)(const Tensor&), const Tensor& x, const Tensor& y) {
+  const Tensor root = exponential(detail::magnitude(y) * -0.5);
+  return Tensor::where(y < 0, x * root * root, x) / (root * root + 1);
 }
 
 // As its own op, whose reduction knows which quarter turn it is in: of the sine of x + pi/2 a sum
@@ -127,25 +136,22 @@ Tensor Tensor::tanh() const {
 }
 Tensor Tensor::erf() const {
   return computed_wide(*this, [](const Tensor& x) {
-    const Tensor tail = erfc_tail(x);
+    const auto [factor, power] = erfc_tail(x);
+    const Tensor tail = factor * power;
     return where(detail::magnitude(x) <= 1, erf_small(x), where(x < 0, tail - 1, 1 - tail));
   });
 }
 Tensor Tensor::gelu(std::string_view approximate) const {
   if (approximate != "none" && approximate != "tanh")
     fail<InvalidArgument>("gelu: approximate is '{}', neither 'none' nor 'tanh'", approximate);
-  if (approximate == "none")
-    return computed_wide(*this, [](const Tensor& x) { return x * normal_cdf(x); });
+  if (approximate == "none") return computed_wide(*this, gelu_by_erf);
   return computed_wide(*this, [](const Tensor& x) {
-    return x * sigmoid_by(detail::quick_exp, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
+    return times_sigmoid(detail::quick_exp, x, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
   });
 }
 Tensor Tensor::silu() const {
-  return with_exponential(*this, [](auto exponential, const Tensor& x) {
-    // x e^-|x| by e^(-|x|/2) twice: a subnormal e^-|x| would leave few bits of it.
-    const Tensor root = exponential(detail::magnitude(x) * -0.5);
-    return where(x < 0, x * root * root, x) / (root * root + 1);
-  });
+  return with_exponential(
+      *this, [](auto exponential, const Tensor& x) { return times_sigmoid(exponential, x, x); });
 }
 Tensor Tensor::softplus(double beta, double threshold) const {
   if (!(beta != 0)) fail<InvalidArgument>("softplus: beta is {}", beta);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <random>
 
 #include <tuff/dtype.h>
@@ -43,8 +44,17 @@ struct Function {
   Real (*exact)(Real x, Real y);
   double low, high;  // where most samples lie, but for those over all bit patterns
   bool binary = false;
+  bool of_quotients = false;  // only promised where x / y is small enough (include/tuff/tensor.h)
 };
 Real sigmoid(Real x) { return 1 / (1 + expl(-x)); }
+Real gelu_tanh(Real x) {
+  const Real slope = 2 * sqrtl(2 / std::numbers::pi_v<Real>);
+  return x * sigmoid(slope * (x + 0.044715L * x * x * x));
+}
+Real remainder_of(Real x, Real y) {
+  const Real r = fmodl(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
 const Function kFunctions[] = {
 #define TUFF_UNARY(name, exact, low, high)                  \
   {#name, [](const Tensor& x, const Tensor&) { return x.name(); }, \
@@ -61,14 +71,29 @@ const Function kFunctions[] = {
     TUFF_UNARY(erf, erfl(x), -6, 6),
     TUFF_UNARY(softplus, x > 20 ? x : log1pl(expl(x)), -100, 21),
     TUFF_UNARY(silu, std::isinf(x) ? (x > 0 ? x : NAN) : x * sigmoid(x), -100, 20),
+    TUFF_UNARY(gelu, x * erfcl(-x / std::numbers::sqrt2_v<Real>) / 2, -14, 14),
+    {"gelu_tanh", [](const Tensor& x, const Tensor&) { return x.gelu("tanh"); },
+     [](Real x, Real) { return gelu_tanh(x); }, -14, 14},
     TUFF_UNARY(sqrt, sqrtl(x), 0.5, 2),
     TUFF_UNARY(rsqrt, 1 / sqrtl(x), 0.5, 2),
     TUFF_UNARY(reciprocal, 1 / x, 0.5, 2),
 #undef TUFF_UNARY
     {"pow", [](const Tensor& x, const Tensor& y) { return x.pow(y); },
      [](Real x, Real y) { return powl(x, y); }, 0.5, 2, true},
+    {"pow_4", [](const Tensor& x, const Tensor&) { return x.pow(4); },
+     [](Real x, Real) { return powl(x, 4); }, 0.5, 2},
+    {"pow_minus_4", [](const Tensor& x, const Tensor&) { return x.pow(-4); },
+     [](Real x, Real) { return powl(x, -4); }, 0.5, 2},
+    {"pow_5", [](const Tensor& x, const Tensor&) { return x.pow(5); },
+     [](Real x, Real) { return powl(x, 5); }, 0.5, 2},
+    {"pow_2_5", [](const Tensor& x, const Tensor&) { return x.pow(2.5); },
+     [](Real x, Real) { return powl(x, 2.5L); }, 0.5, 2},
     {"div", [](const Tensor& x, const Tensor& y) { return x / y; },
      [](Real x, Real y) { return x / y; }, 0.5, 2, true},
+    {"fmod", [](const Tensor& x, const Tensor& y) { return x.fmod(y); },
+     [](Real x, Real y) { return fmodl(x, y); }, 0.5, 2, true, true},
+    {"remainder", [](const Tensor& x, const Tensor& y) { return x.remainder(y); }, remainder_of, 0.5,
+     2, true, true},
 };
 
 DType bits_of(DType t) {
@@ -155,11 +180,21 @@ class Generator {
     double x = kind == 0 ? decoded(t_, any()) : uniform(f_.low, f_.high), y = 1;
     if (t_ == DType::F64 && f_.high - f_.low > 100 && kind != 0) x *= 8;
     if (!f_.binary) return push(s, x, y);
+    if (f_.of_quotients) return add_quotient(s, kind);
     if (kind == 1) x = std::floor(uniform(-40, 40)), y = std::floor(uniform(-30, 30));
     const double range = least_exponent(t_) * -1.2;
     if (kind == 0) x = std::abs(x);
     if (kind != 1) y = uniform(-range, range) / std::log2(double(decoded(t_, encoded(x))));
     if (kind == 3 && random_() % 8 == 0) y = decoded(t_, any());
+    push(s, x, y);
+  }
+  // Any y, and an x that is some number of times as large, or a whole number of times but for one bit.
+  void add_quotient(Samples& s, size_t kind) {
+    const int m = std::min(int(row(t_).mantissa_bits), 23);
+    double y = uniform(f_.low, f_.high) * (random_() % 2 ? 1 : -1);
+    if (kind == 0) y = std::ldexp(y, int(uniform(0.5 * least_exponent(t_), -0.5 * least_exponent(t_) - m)));
+    double x = y * std::exp2(uniform(-3, t_ == DType::F64 ? 52 : m)) * (random_() % 2 ? 1 : -1);
+    if (kind == 2) x = decoded(t_, encoded(y)) * std::floor(x / y);
     push(s, x, y);
   }
   void push(Samples& s, double x, double y) const {
@@ -218,8 +253,14 @@ class Measurement {
  private:
   bool subnormal(Real v) const { return v != 0 && std::abs(v) < ldexpl(1, least_exponent(t_)); }
 
+  bool is_promised(double x, double y) const {
+    if (!f_.of_quotients || !std::isfinite(x) || y == 0 || std::isnan(y)) return true;
+    return std::abs(Real(x) / Real(y)) < (t_ == DType::F64 ? 0x1p53L : 0x1p24L);
+  }
+
   // Of a device that may flush denormals the results for zeros in their place are right as well.
   void look(double x, double y, double got) {
+    if (!is_promised(x, y)) return;
     const Real exact = f_.exact(x, y);
     double e = ulp_error(t_, got, exact);
     if (flushes_ && e > 0.5) {
