@@ -21,6 +21,10 @@ void drop_simplify_cache();
 // result agrees with x wherever the condition is true, and may be anything elsewhere. x is an Index
 // or Bool expression; it must not bind the ranges that the condition speaks of (Reduce, End).
 UOp simplify_given(const UOp& x, const UOp& condition);
+// Whether x is proven to lie in 0 .. count-1 wherever the condition holds.
+bool is_inside_given(const UOp& x, int64_t count, const UOp& condition);
+// An equal condition: conjuncts that divide, each simplified where the others hold.
+UOp simplify_conjunction(const UOp& condition);
 std::vector<UOp> conjuncts(const UOp& condition);
 
 // x as a sum of terms coefficient*term plus a constant; terms are no Adds and no constants.

@@ -32,6 +32,22 @@ std::optional<Split> bounded(const LinearForm& f, int64_t c) {
   return s;
 }
 
+// One term with two values, t0 and t0+1: the quotient is a straight line through both of its own.
+std::optional<Split> two_valued(const LinearForm& f, int64_t c) {
+  if (f.terms.size() != 1) return std::nullopt;
+  const auto& [t, a] = f.terms[0];
+  const Wide low = Wide(a) * t->min + f.constant, high = low + a;
+  const bool fits = std::max(low, high) < INT64_MAX / 4 && std::min(low, high) > INT64_MIN / 4;
+  if (t->min == INT64_MIN || t->max != t->min + 1 || !fits) return std::nullopt;
+  const int64_t at_low = floor_divide(int64_t(low), c), step = floor_divide(int64_t(high), c) - at_low;
+  Split s;
+  if (step != 0) s.quotient.terms.push_back({t, step});
+  if (__builtin_sub_overflow(at_low, step * t->min, &s.quotient.constant)) return std::nullopt;
+  s.remainder = f;
+  if (!add_scaled(s.remainder, s.quotient, -c)) return std::nullopt;
+  return s;
+}
+
 // Multiples of c leave the dividend; what stays of a coefficient keeps its sign.
 std::optional<Split> congruent(const LinearForm& f, int64_t c) {
   Split s;
@@ -252,6 +268,8 @@ std::vector<Rule> divmod_rules() {
   return {
       {"div-bounds", div, apply_step<bounded, true>},
       {"mod-bounds", mod, apply_step<bounded, false>},
+      {"div-two-values", div, apply_step<two_valued, true>},
+      {"mod-two-values", mod, apply_step<two_valued, false>},
       {"div-congruence", div, apply_step<congruent, true>},
       {"mod-congruence", mod, apply_step<congruent, false>},
       {"div-of-div", div, div_of_div},

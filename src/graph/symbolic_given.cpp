@@ -119,11 +119,11 @@ UOp simplify_under(const UOp& x, const Substitution& s) {
   return simplify(substitute_values(simplify(substitute_values(x, s.there)), s.back));
 }
 
-// Divisions cost most, then everything else.
+constexpr uint64_t kDivisionCost = 1000;  // divisions cost most, then everything else
 uint64_t cost(const UOp& x) {
   uint64_t sum = 0;
   for (const Node* n : toposort(x))
-    sum += n->op == Op::FloorDiv || n->op == Op::FloorMod ? 1000 : 1;
+    sum += n->op == Op::FloorDiv || n->op == Op::FloorMod ? kDivisionCost : 1;
   return sum;
 }
 
@@ -155,24 +155,35 @@ std::vector<Sum> bounded_sums(const Facts& facts) {
   return out;
 }
 
-// x with the sum as one variable: the last term with coefficient 1 or -1 is expressed by the sum
+// n, where f holds n times the terms of `part`.
+std::optional<int64_t> multiple_within(const LinearForm& f, const LinearForm& part) {
+  std::optional<int64_t> times;
+  for (const auto& [t, a] : part.terms) {
+    const auto own = std::ranges::find(f.terms, t, &std::pair<UOp, int64_t>::first);
+    if (own == f.terms.end() || own->second % a != 0) return std::nullopt;
+    if (times && *times != own->second / a) return std::nullopt;
+    times = own->second / a;
+  }
+  return times;
+}
+
+// x with the sum as one variable: a term with coefficient 1 or -1, the pivot, is expressed by the sum
 // and the others. What is known of the other terms is used as well.
-std::optional<UOp> simplify_with_sum(const UOp& x, const Facts& facts, const Sum& sum) {
-  auto pivot = std::find_if(sum.form.terms.rbegin(), sum.form.terms.rend(),
-                            [](const auto& t) { return t.second == 1 || t.second == -1; });
-  if (pivot == sum.form.terms.rend() || sum.lo > sum.hi || !depends_on(x, pivot->first))
+std::optional<UOp> simplify_with_sum(const UOp& x, const Facts& facts, const Sum& sum,
+                                     const std::pair<UOp, int64_t>& pivot) {
+  if (std::abs(pivot.second) != 1 || sum.lo > sum.hi || !depends_on(x, pivot.first))
     return std::nullopt;
-  Substitution s = tightened_terms(facts, pivot->first);
+  Substitution s = tightened_terms(facts, pivot.first);
   const UOp whole = stand_in(s.there.size(), sum.lo, sum.hi);
   LinearForm expressed;  // pivot = a*(sum - others)
   for (const auto& [t, a] : sum.form.terms) {
-    if (t == pivot->first) continue;
+    if (t == pivot.first) continue;
     auto known = s.there.find(t);
-    if (!add_scaled(expressed, known == s.there.end() ? t : known->second, -a * pivot->second))
+    if (!add_scaled(expressed, known == s.there.end() ? t : known->second, -a * pivot.second))
       return std::nullopt;
   }
-  if (!add_scaled(expressed, whole, pivot->second)) return std::nullopt;
-  s.there[pivot->first] = from_linear_form(expressed);
+  if (!add_scaled(expressed, whole, pivot.second)) return std::nullopt;
+  s.there[pivot.first] = from_linear_form(expressed);
   if (!whole->is_const()) s.back[whole] = from_linear_form(sum.form);
   return simplify_under(x, s);
 }
@@ -200,10 +211,53 @@ UOp simplify_given(const UOp& x, const UOp& condition) {
   UOp best = simplify_under(base, tightened_terms(facts));
   const std::vector<Sum> sums = bounded_sums(facts);
   for (size_t i = 0; i < std::min(sums.size(), kMaxSums); i++) {
-    const auto candidate = simplify_with_sum(best, facts, sums[i]);
-    if (candidate && cost(*candidate) < cost(best)) best = *candidate;
+    for (auto pivot = sums[i].form.terms.rbegin(); pivot != sums[i].form.terms.rend(); ++pivot) {
+      const auto candidate = simplify_with_sum(best, facts, sums[i], *pivot);
+      if (candidate && cost(*candidate) < cost(best)) best = *candidate;
+    }
   }
   return best;
+}
+
+bool is_inside_given(const UOp& x, int64_t count, const UOp& condition) {
+  const Facts facts(conjuncts(condition));
+  LinearForm rest = linear_form(x);
+  Wide lo = 0, hi = 0;
+  for (const Sum& sum : bounded_sums(facts)) {
+    const std::optional<int64_t> times = multiple_within(rest, sum.form);
+    if (!times || !add_scaled(rest, sum.form, -*times)) continue;
+    lo += Wide(*times) * (*times > 0 ? sum.lo : sum.hi);
+    hi += Wide(*times) * (*times > 0 ? sum.hi : sum.lo);
+  }
+  for (const TermBounds& b : facts.terms()) {
+    const auto t = std::ranges::find(rest.terms, b.term, &std::pair<UOp, int64_t>::first);
+    if (t == rest.terms.end() || b.lo == INT64_MIN || b.hi == INT64_MAX) continue;
+    lo += Wide(t->second) * (t->second > 0 ? b.lo : b.hi);
+    hi += Wide(t->second) * (t->second > 0 ? b.hi : b.lo);
+    rest.terms.erase(t);
+  }
+  const Interval i = interval(rest);
+  return is_finite(i) && lo + i.lo >= 0 && hi + i.hi < count;
+}
+
+UOp simplify_conjunction(const UOp& condition) {
+  std::vector<UOp> all = conjuncts(condition);
+  bool changed = false;
+  for (size_t i = 0; i < all.size() && all.size() > 1; i++) {
+    if (cost(all[i]) < kDivisionCost) continue;
+    UOp others;
+    for (size_t j = 0; j < all.size(); j++) {
+      if (j != i) others = others ? logical_and(others, all[j]) : all[j];
+    }
+    const UOp simpler = simplify_given(all[i], others);
+    if (cost(simpler) >= cost(all[i])) continue;
+    all[i] = simpler;
+    changed = true;
+  }
+  if (!changed) return condition;
+  UOp out;
+  for (const UOp& c : all) out = out ? logical_and(out, c) : c;
+  return simplify(out);
 }
 
 }  // namespace tuff::graph

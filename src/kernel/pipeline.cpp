@@ -28,6 +28,7 @@ constexpr Pass kPasses[] = {
     {"separate-loops", pass_separate_loops, true},
     {"merge-axes", pass_merge_axes, false},
     {"simplify", pass_simplify, false},
+    {"phases", pass_phases, false},
     {"opts", pass_opts, false},
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
@@ -122,7 +123,9 @@ LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> o
   return run_passes(l, skipped);
 }
 
-UOp ast_for_opts(const UOp& ast) { return simplify(merge_axes(separate_loops(ast))); }
+UOp ast_for_opts(const UOp& ast) { 
+  return simplify(split_phases(simplify(merge_axes(separate_loops(ast)))));
+}
 
 std::vector<PassTime> pass_times() {
   std::vector<PassTime> out;
@@ -134,6 +137,7 @@ std::vector<PassTime> pass_times() {
 
 void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
 void pass_merge_axes(Lowering& l) { l.ast = merge_axes(l.ast); }
+void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
 
 namespace {

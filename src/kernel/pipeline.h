@@ -53,6 +53,7 @@ std::vector<PassTime> pass_times();
 void pass_separate_loops(Lowering& l);
 void pass_merge_axes(Lowering& l);
 void pass_simplify(Lowering& l);
+void pass_phases(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);

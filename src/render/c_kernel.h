@@ -62,6 +62,11 @@ class CKernel {
   CValue load(const graph::Node& index, kernel::LaneMask mask, int instance);
   CValue load_contiguous(const graph::Node& index, const CValue& offset, const CValue* gate);
   CValue load_repeated(const graph::Node& index, const CValue& offset, const CValue* gate);
+  bool is_strided(const CValue& offset, DType t) const;
+  std::string every_nth_of_vector(int v, int n, const CValue* gate);
+  void store_strided(const graph::Node& index, const CValue& offset, const CValue* gate,
+                     const CValue& v);
+  CValue load_strided(const graph::Node& index, const CValue& offset, const CValue* gate);
   bool is_interleaved(const graph::Node& index, kernel::LaneMask mask, int instance, int bit) const;
   int interleaved_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
   void load_interleaved(size_t i, const graph::Node& index, int first, int bit);

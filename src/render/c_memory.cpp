@@ -58,7 +58,8 @@ void CKernel::emit_load(size_t i) {
   std::vector<CValue>& out = values_[i];
   out.resize(static_cast<size_t>(space_.count(scalar_mask(mask))));
   const bool gated = from->op == Op::Index && from->src_count > 2;
-  if (gated && !dialect_.simd && out.size() > 1) return load_behind_gates(i, *from);
+  const bool scalars = !dialect_.simd || !(mask & vector_mask_);
+  if (gated && scalars && out.size() > 1) return load_behind_gates(i, *from);
   for (int n = 0; n < static_cast<int>(out.size()); ++n) {
     if (!out[n].base.empty()) continue;  // loaded with an instance before it
     if (from->op == Op::Register) {
@@ -174,6 +175,7 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
   if (offset.is_contiguous()) return load_contiguous(index, offset, gate);
   if (offset.step == 1 && offset.every < width_ && !is_bool && !condition.size())
     return load_repeated(index, offset, gate);
+  if (is_strided(offset, t)) return load_strided(index, offset, gate);
   std::string text = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l) {
     std::string item = element(index, offset, offset_type, l);
@@ -184,7 +186,7 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
   return CValue{.base = define(type, text + "}"), .vector = true};
 }
 
-// Where nothing is a vector, what has one gate is loaded behind one branch, so that the compiler
+// Where these are no vectors, what has one gate is loaded behind one branch, so that the compiler
 // sees neighbours. Each element once.
 void CKernel::load_behind_gates(size_t i, const Node& index) {
   const LaneMask mask = k_.lanes[i];
@@ -278,6 +280,62 @@ CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CVa
 }
 
 // ---- vectors of every n-th element ----------------------------------------------------------
+
+// Masked loads of 32 bits are one instruction each; of other sizes only on some machines.
+bool CKernel::is_strided(const CValue& offset, DType t) const {
+  return dialect_.simd && !offset.vector && offset.every == 1 && offset.step > 1 &&
+         offset.step <= kMostInterleaved && size_bytes(t) == 4 && width_ % 8 == 0;
+}
+
+// The mask of vector v of the n contiguous ones that hold every n-th element: what lies between these
+// is neither loaded nor stored. `gate`: of each lane; null: all.
+std::string CKernel::every_nth_of_vector(int v, int n, const CValue* gate) {
+  const std::string type = type_of(DType::Bool, width_);
+  std::vector<int> lanes;
+  std::string constant;
+  for (int l = 0; l < width_; ++l) {
+    const int element = v * width_ + l;
+    const bool wanted = element % n == 0;
+    lanes.push_back(wanted ? element / n : width_);
+    constant += fmt::format("{}{}", l ? ", " : "", wanted ? -1 : 0);
+  }
+  if (!gate) return fmt::format("({}){{{}}}", type, constant);
+  return shuffled(vector(*gate, DType::Bool), fmt::format("({})(0)", type), DType::Bool, lanes);
+}
+
+CValue CKernel::load_strided(const Node& index, const CValue& offset, const CValue* gate) {
+  const DType t = index.dtype;
+  const int n = static_cast<int>(offset.step);
+  const bool lane_gate = gate && gate->varies();
+  const std::string type = type_of(t, width_);
+  std::vector<std::string> loaded;
+  for (int v = 0; v < n; ++v) {
+    const std::string mask = every_nth_of_vector(v, n, lane_gate ? gate : nullptr);
+    const CValue at{.base = offset.base, .constant = offset.constant + v * width_, .step = 1};
+    std::string text = fmt::format("({}){}, {})", type, masked("get", t, index, at), mask);
+    if (gate && !lane_gate) text = fmt::format("{} ? {} : ({})(0)", gate->base, text, type);
+    loaded.push_back(define(type, text));
+  }
+  return CValue{.base = every_nth(loaded, t, 0), .vector = true};
+}
+
+void CKernel::store_strided(const Node& index, const CValue& offset, const CValue* gate,
+                            const CValue& v) {
+  const DType t = index.dtype;
+  const int n = static_cast<int>(offset.step);
+  const bool lane_gate = gate && gate->varies();
+  const std::string all = vector(v, t);
+  for (int part = 0; part < n; ++part) {
+    std::vector<int> lanes;
+    for (int l = 0; l < width_; ++l) lanes.push_back((part * width_ + l) / n);
+    const std::string own = shuffled(all, all, t, lanes);
+    const std::string mask = every_nth_of_vector(part, n, lane_gate ? gate : nullptr);
+    const CValue at{.base = offset.base, .constant = offset.constant + part * width_, .step = 1};
+    line(fmt::format("{}{}, {}, ({})({}));",
+                     gate && !lane_gate ? fmt::format("if ({}) ", gate->base) : "",
+                     masked("put", t, index, at), mask, c_bits(t, width_), own));
+  }
+}
 
 // The lanes of a bit walk one by one what lies between the elements of the vector's lanes.
 bool CKernel::is_interleaved(const Node& index, LaneMask mask, int instance, int bit) const {
@@ -433,6 +491,7 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
     return line(fmt::format("{}, {}, ({})({}));", masked("put", t, index, offset),
                             vector(*gate, DType::Bool), c_bits(t, width_), text));
   }
+  if (is_strided(offset, t)) return store_strided(index, offset, gate, v);
   for (int l = 0; l < width_; ++l) {
     const std::string when =
         lane_gate ? fmt::format("if ({}) ", lane(*gate, DType::Bool, l)) : condition;

@@ -100,7 +100,7 @@ class Builder {
     }
     if (!valid) return at_node(i, index, gate, is_body);
     const DType t = plan_.nodes[i]->dtype;
-    valid = gate ? simplify_given(valid, gate) : simplify(valid);
+    valid = simplify_conjunction(gate ? simplify_given(valid, gate) : simplify(valid));
     if (valid->is_const_int(0)) return constant(Scalar::of_int(t, 0));
     if (valid->is_const_int(1)) return at_node(i, index, gate, is_body);
     const UOp all = simplify(both(gate, valid));
@@ -114,7 +114,6 @@ class Builder {
   UOp at_node(uint32_t i, const IndexTuple& index, const UOp& gate, bool is_body) {
     const Node& n = *plan_.nodes[i];
     if (n.is_const() || n.op == Op::Variable) return UOp(&n);
-    if (n.op == Op::Iota) return cast(index[0], n.dtype);
     if (n.op == Op::Iota) return cast(index[0], n.dtype);
     ValueKey key{i, gate.get(), index};
     if (auto it = memo_.find(key); it != memo_.end()) return it->second;
@@ -150,6 +149,32 @@ class Builder {
     return inside ? make(Op::Load, DType::Void, {make(Op::Index, DType::Void, {memory, offset})}) : v;
   }
 
+  // Of a product that is 0 by one factor's gate, the other factor asks for no more than keeps it inside
+  // its buffer: conjuncts that it does not depend on would mask it lane by lane.
+  static void weaken_one_factor(std::vector<UOp>& factors, const UOp& gate) {
+    if (!is_load_gated_by(factors[0], gate) || !is_load_gated_by(factors[1], gate)) return;
+    const std::vector<UOp> needed[] = {needed_gate(factors[0], gate), needed_gate(factors[1], gate)};
+    const size_t which = needed[0].size() < needed[1].size() ? 0 : 1;
+    if (needed[which].size() == conjuncts(gate).size()) return;
+    UOp weaker;
+    for (const UOp& c : needed[which]) weaker = both(weaker, c);
+    const UOp& index = factors[which]->src(0);
+    factors[which] = make(Op::Load, DType::Void,
+                          {make(Op::Index, DType::Void, {index->src(0), index->src(1), simplify(weaker)})});
+  }
+  // A smallest part of the gate, in its order, that keeps the load inside its buffer.
+  static std::vector<UOp> needed_gate(const UOp& load, const UOp& gate) {
+    std::vector<UOp> kept = conjuncts(gate);
+    const Dim count = element_count(load->src(0)->src(0)->shape);
+    for (size_t i = kept.size(); count.is_const() && i-- > 0;) {
+      UOp others;
+      for (size_t j = 0; j < kept.size(); j++) others = j == i ? others : both(others, kept[j]);
+      if (others && is_inside_given(load->src(0)->src(1), count.value(), others))
+        kept.erase(kept.begin() + std::ptrdiff_t(i));
+    }
+    return kept;
+  }
+
   UOp elementwise(uint32_t i, const IndexTuple& index, const UOp& gate) {
     const Node& n = *plan_.nodes[i];
     std::vector<UOp> src;
@@ -157,6 +182,7 @@ class Builder {
       const UOp v = value(s, plan_.nodes[s]->shape.empty() ? IndexTuple{} : index, gate);
       src.push_back(gate ? without_needless_gate(v, gate) : v);
     }
+    if (gate && is_finite_product(n)) weaken_one_factor(src, gate);
     if (n.op == Op::Cast) return cast(src[0], n.dtype);
     if (n.op == Op::Bitcast) return bitcast(src[0], n.dtype);
     return alu(n.op, src, is_finite_product(n) ? Arg() : n.arg);

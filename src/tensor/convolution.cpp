@@ -56,9 +56,24 @@ Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int6
   return fit(t, k * dilation).reshape(cut).narrow(d + 1, 0, 1).squeeze(d + 1);
 }
 
+// Windows with a stride of which several share an element: tap t = a*stride + q of window o is
+// element o + a of phase q, so that each phase has windows of stride 1, and the gradient of an
+// element adds up the taps of its own phase alone.
+Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
+  const int64_t out = (x.size(d) - k) / stride + 1, taps = (k + stride - 1) / stride, rows = out + taps - 1;
+  std::vector<int64_t> behind(size_t(2 * (x.dim() - d)), 0);
+  behind.back() = std::max<int64_t>(0, rows * stride - x.size(d));
+  Sizes phases = x.sizes();
+  phases[size_t(d)] = rows;
+  phases.insert(phases.begin() + d + 1, stride);
+  const Tensor t = windows_1d(x.pad(behind).narrow(d, 0, rows * stride).reshape(phases), d, taps, 1, 1);
+  return t.transpose(d + 1, d + 2).flatten(d, d + 1).narrow(d, 0, k);
+}
+
 // The same of any axis: padded where windows_1d needs it, the windows that this adds cut off again.
 Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
+  if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
   const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
   std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
   padding.back() = std::max<int64_t>(0, out * stride - n - dilation);

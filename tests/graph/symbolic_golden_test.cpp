@@ -64,6 +64,41 @@ TEST(SymbolicGolden, ReshapeChainsOfManyShapes) {
   for (int i = 0; i < 4; i++) EXPECT_EQ(simple(index[size_t(i)]), fmt::format("r{}", i));
 }
 
+// Quotients and remainders of what has two values are a straight line through them.
+TEST(SymbolicGolden, PhasesOfAStride) {
+  const UOp block = r(0, 16), phase = r(1, 2), x = block * 2 + phase + 1;
+  EXPECT_EQ(simple(floordiv(x, 2)), "r0 + r1");
+  EXPECT_EQ(simple(floormod(x, 2)), "r1*-1 + 1");
+  for (int64_t a : {-3, -1, 2, 5}) {
+    for (int64_t k = -4; k <= 4; k++) {
+      for (int64_t c : {2, 3, 4}) {
+        const UOp q = simplify(floordiv(phase * a + k, c));
+        EXPECT_EQ(expression(q).find("//"), std::string::npos) << a << " " << k << " " << c;
+      }
+    }
+  }
+}
+
+// Conjuncts are simplified where the others hold: which tap of its phase a gradient's row is.
+TEST(SymbolicGolden, ConjunctionsKnowThemselves) {
+  const UOp i = r(0, 17), t = r(1, 2), phase = r(2, 2), at = t * 17 + i;
+  const UOp inside = lt(floormod(at, 18), index_const(16));
+  const UOp tap = lt(floordiv(at, 18) * 2 + phase, index_const(3));
+  EXPECT_EQ(expression(simplify_conjunction(simplify(logical_and(inside, tap)))),
+            "r1 < r0 + 1 & r1*2 + r2 < 3 & r0 < r1 + 16");
+}
+
+TEST(SymbolicGolden, InsideABufferGivenAMask) {
+  const UOp c = r(0, 4), a = r(1, 2), q = r(2, 2), b = r(3, 2), p = r(4, 2);
+  const UOp offset = c * 9 + a * 6 + q * 3 + b * 2 + p;  // tap (2a+q, 2b+p) of channel c
+  const UOp row = lt(a * 2 + q, index_const(3)), column = lt(b * 2 + p, index_const(3));
+  EXPECT_TRUE(is_inside_given(offset, 36, logical_and(row, column)));
+  EXPECT_FALSE(is_inside_given(offset, 35, logical_and(row, column)));
+  EXPECT_FALSE(is_inside_given(offset, 36, row));
+  EXPECT_FALSE(is_inside_given(offset - 1, 36, logical_and(row, column)));
+  EXPECT_TRUE(is_inside_given(c, 3, lt(c, index_const(3))));
+}
+
 // The gradient of windows of three: rows of 12 end in rows of 13, of which ten are windows.
 TEST(SymbolicGolden, RemaindersOfOverlappingWindowsAreSums) {
   const UOp i = r(0, 12), t = r(1, 4), at = t * 12 + i;

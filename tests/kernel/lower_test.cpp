@@ -9,6 +9,8 @@
 #include "base/env.h"
 #include "graph/scalar_eval.h"
 #include "graph/spec.h"
+#include "graph/symbolic.h"
+#include "graph/text.h"
 #include "graph/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
@@ -310,11 +312,36 @@ TEST(Lower, RowsThatNoVectorDividesAreMaskedOnACpu) {
     EXPECT_LE(trips_of(k), 6 * (1 + 4 * ((n + lanes - 1) / lanes))) << to_text(k);
     expect_same(ast, k, 1e-5, std::to_string(n));
   }
+  for (const int64_t step : {2, 4, 5}) {
+    AstBuilder b;
+    const UOp i = b.loop(50), j = b.loop(13);
+    const UOp apart = load(1, 650 * step, i * (13 * step) + j * step);
+    const UOp ast = kernel_of({store(0, 650, i * 13 + j, apart * apart, {i, j})});
+    const bool vectors = lower(ast, t).opts.find("vector") != std::string::npos;
+    EXPECT_EQ(vectors, step < 5) << lower(ast, t).opts;
+  }
+}
+
+// The images' gradient of a convolution with a stride of 2, one axis of it: out[x] is the sum over the
+// taps of x's phase.
+TEST(Lower, PhasesOfAStrideAreAxes) {
   AstBuilder b;
-  const UOp i = b.loop(50), j = b.loop(13);
-  const UOp every_second = load(1, 1300, i * 26 + j * 2);
-  const UOp ast = kernel_of({store(0, 650, i * 13 + j, every_second * every_second, {i, j})});
-  EXPECT_EQ(lower(ast, t).opts.find("vector"), std::string::npos) << lower(ast, t).opts;
+  const UOp c = b.loop(4), x = b.loop(32), a = b.fold(2);
+  const UOp block = floordiv(x + 1, index_const(2)), phase = floormod(x + 1, index_const(2));
+  const UOp tap = lt(a * 2 + phase, index_const(3));
+  const UOp gate = logical_and(logical_and(lt(a, block + 1), lt(block, a + 16)), tap);
+  const UOp product = load(1, 64, c * 16 + block - a, DType::F32, gate) *
+                      load(2, 12, c * 3 + a * 2 + phase, DType::F32, tap);
+  const UOp ast = kernel_of({store(0, 128, c * 32 + x, reduce_over(Op::Add, product, {a}), {c, x})});
+  const UOp seen = ast_for_opts(ast);
+  int loops = 0;
+  for (const Node* n : toposort(seen)) {
+    EXPECT_TRUE(n->op != Op::FloorDiv && n->op != Op::FloorMod) << graph::to_text(seen);
+    loops += n->op == Op::Range && n->get<RangeArg>().kind == AxisKind::Loop;
+  }
+  EXPECT_EQ(loops, 3) << graph::to_text(seen);
+  for (const char* name : {"c-x86-64", "spirv-generic"})
+    expect_same(ast, lower(ast, builtin_target(name)), 1e-5, name);
 }
 
 // exp2(x) / sum(exp2(x)) by rows, or with `sums` the exponentials and their sums beside each other.

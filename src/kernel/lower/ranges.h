@@ -55,4 +55,9 @@ graph::UOp separate_loops(const graph::UOp& ast);
 // vectors.
 graph::UOp merge_axes(const graph::UOp& ast);
 
+// Output axes of reductions whose offsets need remainders of them, as the images' gradient of a
+// convolution with a stride, become blocks and phases: within a phase all offsets are affine, and
+// lanes along the blocks read and gate alike.
+graph::UOp split_phases(const graph::UOp& ast);
+
 }  // namespace tuff::kernel

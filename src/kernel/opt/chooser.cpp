@@ -14,10 +14,11 @@ constexpr int64_t kMaxUnrolledLoads = 512;  // load instances of one body: compi
 
 }  // namespace
 
-int Chooser::vector_score(int a) const {
+double Chooser::vector_score(int a) const {
   const AxisShape& x = axis(a);
-  const int pieces = target_.has_local ? 0 : x.unit_pieces;
-  return 2 * (x.unit_loads + x.unit_stores + pieces) - 2 * gathers_along(a);
+  const double pieces = target_.has_local ? 0 : x.unit_pieces_share;
+  const double shuffled = target_.has_local ? 0 : x.shuffled_share;
+  return 2 * (x.unit_share + pieces) - 2 * (x.strided_share - shuffled);
 }
 
 int Chooser::gathers_along(int a) const {

@@ -28,8 +28,9 @@ class Chooser {
            graph::AxisKind::Loop;
   }
 
-  // How well an axis serves as vector lanes: contiguous accesses for it, gathers against.
-  int vector_score(int a) const;
+  // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, by how
+  // often they run.
+  double vector_score(int a) const;
   // Accesses whose lanes each load or store for themselves: not what a CPU's vectors are shuffled
   // from.
   int gathers_along(int a) const;

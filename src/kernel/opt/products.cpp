@@ -31,6 +31,7 @@ constexpr double kDotMask = 0.75;      // the part of a mask's comparisons that 
 constexpr double kDotSum = 8;          // the lanes of a vector added up
 constexpr double kTileCost = 40;           // stores and loop of one register tile
 constexpr double kStoredElement = 2;       // one that is stored by itself: an extraction beside it
+constexpr double kStridedVector = 8;       // one whose elements are stored with a short stride
 constexpr double kGroupCost = 400;         // a call, the argument loads, taking a chunk
 constexpr double kShareCost = 20000;       // waking a thread and waiting for it
 constexpr double kCyclesPerGroup = 40000;  // no group needs to be shorter
@@ -184,11 +185,14 @@ class ProductPlanner {
     }
   }
 
-  // Vectors where the columns are neighbours; else each element by itself, in lines that the tile
+  // Vectors where the columns are neighbours, or nearly; else each element by itself, in lines that the tile
   // fills where its rows are neighbours, and in one of its own where they are not.
   double store_cost(int column, int row, int64_t width, int64_t rows) const {
     if (axis(column).unit_stores > 0) return kTileCost;
     const double elements = double(width * rows);
+    if (axis(column).near_stores > 0)
+      return kTileCost + elements / double(lanes_) * kStridedVector +
+             double(rows * (1 + 2 * width * 4 / kLineBytes)) * kScatteredLine;
     if (axis(row).unit_stores == 0) return kTileCost + elements * kFarLine;
     const int64_t lines = width * (1 + rows * 4 / kLineBytes);
     return kTileCost + elements * kStoredElement + double(lines) * kScatteredLine;

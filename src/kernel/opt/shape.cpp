@@ -55,19 +55,22 @@ void find_main_reduce(KernelShape& k, const Tiling& t, RangeDeps& deps) {
   for (const UOp& r : k.main_reduce->src().subspan(1)) k.main_axes.push_back(t.axis_of(r.get()));
 }
 
-// Of such an access, vectors are what several of contiguous memory hold, taken apart: the other
-// elements are those of steps of the reduction.
+// Vectors of such an access are every n-th element of several of contiguous memory.
 bool interleaves(const Access& a, int64_t step, const KernelShape& k, const Tiling& t, size_t i) {
-  return !a.store && step <= kMostInterleaved && !(a.gate & k.axes[i].bit) &&
-         walks_windows(a, step, k, t);
+  const bool masked = size_bytes(a.index->dtype) == 4;  // see is_strided() in render
+  const bool windows =
+      !a.store && !(a.gate & k.axes[i].bit) && walks_windows(a, step, k, t);
+  return step > 1 && step <= kMostInterleaved && (masked || windows);
 }
 
-void count_pieces(AxisShape& x, const Access& a, const UOp& range) {
+void count_pieces(AxisShape& x, const Access& a, const UOp& range, double share) {
   const auto piece = std::ranges::find(a.pieces, range, &Access::Piece::range);
   if (a.store || (a.repeated & x.bit) || piece == a.pieces.end()) return;
   if (piece->length < kLeastPiece) return;
   x.in_pieces++;
   x.unit_pieces += piece->walked;
+  x.shuffled_share += share;
+  x.unit_pieces_share += piece->walked ? share : 0;
   x.piece = x.piece == 0 ? piece->length : std::min(x.piece, piece->length);
 }
 
@@ -79,7 +82,11 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
     }
   }
   k.main_loads = int(main_loads.size());
-  for (const Access& a : accesses(ast, deps)) {
+  const std::vector<Access> all = accesses(ast, deps);
+  uint64_t most = 1;
+  for (const Access& a : all) most = std::max(most, product_of(deps.of(a.index), deps));
+  for (const Access& a : all) {
+    const double share = double(product_of(deps.of(a.index), deps)) / double(most);
     const size_t number =
         size_t(std::find(main_loads.begin(), main_loads.end(), a.index.get()) - main_loads.begin());
     const bool in_main = number < main_loads.size();
@@ -89,16 +96,24 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       const int64_t step = a.step(t.axes()[i].range);
       const bool irregular = (a.irregular & x.bit) != 0;
       if (a.gate & x.bit) x.gated++;
-      if (irregular || (step != 0 && step != 1)) x.strided++;
-      if (!a.store && (a.repeated & x.bit)) x.repeated++;
-      if (interleaves(a, step, k, t, i)) x.interleaved++;
-      if (step == 1 && !irregular) (a.store ? x.unit_stores : x.unit_loads)++;
+      const bool strided = irregular || (step != 0 && step != 1), unit = step == 1 && !irregular;
+      const bool repeated = !a.store && (a.repeated & x.bit);
+      const bool interleaved = interleaves(a, step, k, t, i);
+      x.strided += strided;
+      x.repeated += repeated;
+      x.interleaved += interleaved;
+      x.near_stores += interleaved && a.store;
+      if (unit) (a.store ? x.unit_stores : x.unit_loads)++;
+      if (unit) x.unit_share += share;
+      if (strided) x.strided_share += share;
+      x.shuffled_share += share * (int{repeated} + int{interleaved});
       if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
+      if (in_main && interleaved && !a.store) x.product_near |= number_bit;
       if (in_main && step == 0 && !irregular && !a.store) x.broadcast++;
       if (in_main && step % 2 == 0 && !irregular && !a.store) x.product_pairs |= number_bit;
       if (in_main && step % 4 == 0 && !irregular && !a.store) x.product_quads |= number_bit;
-      count_pieces(x, a, t.axes()[i].range);
+      count_pieces(x, a, t.axes()[i].range, share);
       const int64_t run = a.run(t.axes()[i].range);
       x.run = std::max(x.run, run);
       if (run > 0 || walks_windows(a, step, k, t)) x.strided_near++;

@@ -24,7 +24,8 @@ class VectorProduct : Chooser {
         if (left(column) % width == 0) widen_rows(best, tile, column, width);
       }
     }
-    const bool gathers = best.column < 0 || !axis(best.column).product_units;
+    const bool gathers = best.column < 0 ||
+                         !(axis(best.column).product_units | axis(best.column).product_near);
     if (gathers && tile_dot(tile)) return true;
     // What gathers anyway has lanes where its results are neighbours, as any other reduction.
     if (best.column < 0 || (gathers && is_short_sum())) return false;
@@ -69,6 +70,7 @@ class VectorProduct : Chooser {
       const double vectors = double(std::max<int64_t>(width / cpu_lanes(), 1));
       const double across = !(axis(column).product_reads & bit) ? 1
                             : axis(column).product_units & bit  ? vectors
+                            : axis(column).product_near & bit   ? 4 * vectors
                                                                 : 2.0 * double(width);
       n += across * (row != column && (axis(row).product_reads & bit) ? double(rows) : 1);
     }
