@@ -28,8 +28,8 @@ class Chooser {
            graph::AxisKind::Loop;
   }
 
-  // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, by how
-  // often they run.
+  // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, loads by
+  // how often they run.
   double vector_score(int a) const;
   // Accesses whose lanes each load or store for themselves: not what a CPU's vectors are shuffled
   // from.

@@ -86,7 +86,8 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
   uint64_t most = 1;
   for (const Access& a : all) most = std::max(most, product_of(deps.of(a.index), deps));
   for (const Access& a : all) {
-    const double share = double(product_of(deps.of(a.index), deps)) / double(most);
+    const double runs = double(product_of(deps.of(a.index), deps)) / double(most);
+    const double share = a.store ? 1 : runs;
     const size_t number =
         size_t(std::find(main_loads.begin(), main_loads.end(), a.index.get()) - main_loads.begin());
     const bool in_main = number < main_loads.size();
