@@ -137,10 +137,11 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, IntPair stride, 
   require_window("conv2d", x, {k_h, k_w}, stride, dilation);
   const Tensor w = detail::windows_2d(x, {k_h, k_w}, stride, dilation);  // (N, C, OH, OW, KH, KW)
   const int64_t oh = w.size(2), ow = w.size(3), cg = c / groups, og = o / groups;
+  // Pixels last: what the images' gradient stores of each tap are planes, which it walks in order.
   const Tensor in =
-      w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 4, 5, 3, 6, 7});
-  const Tensor ker = weight.cast(wide).reshape({1, groups, og, 1, 1, cg, k_h, k_w});
-  const Tensor sum = detail::own_sum("conv2d", products(in, ker), {-3, -2, -1}).reshape({n, o, oh, ow});
+      w.reshape({n, groups, 1, cg, oh, ow, k_h, k_w}).permute({0, 1, 2, 3, 6, 7, 4, 5});
+  const Tensor ker = weight.cast(wide).reshape({1, groups, og, cg, k_h, k_w, 1, 1});
+  const Tensor sum = detail::own_sum("conv2d", products(in, ker), {3, 4, 5}).reshape({n, o, oh, ow});
   const Tensor out = is_float(t) ? sum.cast(t) : sum;
   return bias.defined() ? out + bias.reshape({1, o, 1, 1}) : out;
 }

@@ -82,22 +82,36 @@ UOp windows_of_3(const UOp& x, int64_t a) {
   return shrink(t, part);
 }
 
+// The gradient of images of n x n pixels and 2 channels, of a convolution with `filters` of 3x3.
+UOp gradient_of_images(int64_t n, int64_t filters) {
+  const int64_t out = n - 2;
+  const UOp image = alu(Op::Neg, {host_buffer({2, 2, n, n})}), weight = host_buffer({filters, 2, 3, 3});
+  const Shape all{2, filters, 2, 3, out, 3, out};
+  const UOp windows = windows_of_3(windows_of_3(image, 3), 2);  // (2, 2, 3, out, 3, out)
+  const UOp c = reduce(
+      Op::Add,
+      finite_product(expand(reshape(windows, {2, 1, 2, 3, out, 3, out}), all),
+                     expand(reshape(weight, {1, filters, 2, 3, 1, 3, 1}), all)),
+      {2, 3, 5});
+  return gradients(c, host_buffer({2, filters, 1, 1, out, 1, out}), std::vector{image})[0];
+}
+
 // The gradient of a convolution's images is a convolution: one kernel, which masks what it loads and
 // no product, without divisions.
 TEST(Fusion, GradientOfAConvolutionsImagesIsOneKernel) {
-  const UOp image = alu(Op::Neg, {host_buffer({2, 2, 8, 8})}), weight = host_buffer({3, 2, 3, 3});
-  const Shape all{2, 3, 2, 3, 6, 3, 6};
-  const UOp windows = windows_of_3(windows_of_3(image, 3), 2);  // (2, 2, 3, 6, 3, 6)
-  const UOp c = reduce(
-      Op::Add,
-      finite_product(expand(reshape(windows, {2, 1, 2, 3, 6, 3, 6}), all),
-                     expand(reshape(weight, {1, 3, 2, 3, 1, 3, 1}), all)),
-      {2, 3, 5});
-  const UOp g = gradients(c, host_buffer({2, 3, 1, 1, 6, 1, 6}), std::vector{image})[0];
+  const UOp g = gradient_of_images(16, 3);
   ASSERT_TRUE(g);
   const std::string t = text({g});
   EXPECT_EQ(kernel_count(*scheduled({g})), 1) << t;
   for (const char* unwanted : {"//", "%", "where"}) EXPECT_EQ(t.find(unwanted), std::string::npos) << t;
+  expect_meaning({g}, 1e-4);
+}
+
+// Where most products would be those of a small image's border it is two, the sums of products and that
+// of both axes of windows.
+TEST(Fusion, GradientOfSmallImagesSumsNoBorders) {
+  const UOp g = gradient_of_images(5, 24);
+  EXPECT_EQ(kernel_count(*scheduled({g})), 2) << text({g});
   expect_meaning({g}, 1e-4);
 }
 
