@@ -20,6 +20,7 @@ CAPS = {"README.md": 180, "ARCHITECTURE.md": 250}
 SINGLE = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "bench/README.md"]
 # Where names may stand; documents are no source of names.
 SOURCES = ["src", "include", "python", "scripts", "tools", "tests", "examples", "bench", "fuzz", "shaders", "cmake"]
+SOURCE_SUFFIXES = {"", ".h", ".cpp", ".c", ".def", ".py", ".pyi", ".cmake", ".comp", ".glsl", ".in", ".sh", ".supp"}
 # What made-up names stand in, to see that they are found.
 NO_SOURCES = ("tests/tools/", "tools/check_doc_paths.py")
 # A name with one of these suffixes is a citation wherever it stands; what users name (run.safetensors) is not.
@@ -57,13 +58,20 @@ class Tree:
         self.folder_names = {f.rsplit("/", 1)[-1] for f in self.folders}
         self.words = set()
         for name in self.files:
-            is_source = name.split("/")[0] in SOURCES or name in ("CMakeLists.txt", "CMakePresets.json")
-            if is_source and not name.startswith(NO_SOURCES):
+            if self.is_source(name):
                 self.words.update(WORD.findall(self.text(name)))
         self.read_commands()
 
     def text(self, name):
         return (self.root / name).read_text(encoding="utf-8", errors="replace")
+
+    @staticmethod
+    def is_source(name):
+        """Whether names may stand in a file: code and scripts, no texts and no data."""
+        if name in ("CMakeLists.txt", "CMakePresets.json") or name.endswith("/CMakeLists.txt"):
+            return True
+        suffix = pathlib.PurePosixPath(name).suffix
+        return name.split("/")[0] in SOURCES and suffix in SOURCE_SUFFIXES and not name.startswith(NO_SOURCES)
 
     def read_commands(self):
         cli = [self.text(name) for name in self.files if name.startswith("src/cli/") and name.endswith(".cpp")]
