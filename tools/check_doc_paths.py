@@ -28,7 +28,7 @@ OWN_SUFFIXES = {".h", ".cpp", ".c", ".def", ".md", ".py", ".pyi", ".cmake", ".co
 
 FENCE = re.compile(r"^\s*(`{3,})\s*(\S*)\s*$")
 SPAN = re.compile(r"`([^`\n]+)`")
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)")  # its text may have begun on the line before
 PATH = re.compile(r"^[\w.*+-]+(/[\w.*+-]+)*/?$")
 VARIABLE = re.compile(r"\b((?:TUFF|AMD)_[A-Z0-9_]*[A-Z0-9])\b(?!\.\.)")
 COMMAND = re.compile(r"^\s*(?:\$ )?tuff (.+)$")
@@ -145,6 +145,8 @@ class Checker:
         self.problems.append(f"{document.name}:{number}: {text}")
 
     def check_prose(self, document, number, line):
+        if line.count("`") % 2:
+            self.problem(document, number, "code in backticks goes on in another line, where nothing checks it")
         for target in LINK.findall(SPAN.sub("", line)):
             self.check_link(document, number, target)
         self.check_variables(document, number, line)

@@ -199,7 +199,8 @@ class DocPathsTest(WithTree):
                            ("[a](docs/other.md)", "docs/other.md"), ("[a](docs/guide/other.md#b)", "#b"),
                            ("`TUFF_DEVISE=CPU`", "TUFF_DEVISE"), ("```\nTUFF_DEVISE=CPU tuff cache\n```", "TUFF_DEVISE"),
                            ("`tuff cash clear`", "cash"), ("`tuff cache cleer`", "cleer"), ("```\ntuff cash\n```", "cash"),
-                           ("`CommandGraph::replai`", "replai"), ("`replai()`", "replai")]:
+                           ("`CommandGraph::replai`", "replai"), ("`replai()`", "replai"),
+                           ("[a\nb](docs/other.md)", "docs/other.md"), ("`a\nb`", "another line")]:
             code, output = self.check("good\n" + text)
             self.assertEqual(code, 1, text)
             self.assertIn("README.md:", output)
