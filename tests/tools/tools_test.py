@@ -241,6 +241,24 @@ else:
 """
 
 
+class NamesTest(WithTree):
+    def test_types_of_one_name(self):
+        self.write("include/tuff/a.h", "namespace tuff { class A final : public B { struct State; }; enum class E : int { X }; }")
+        self.write("src/a.cpp", """
+            // struct A {};
+            namespace tuff { struct A::State { int i; };
+            namespace { struct A {}; enum class E { Y }; }
+            void f() { struct A {}; } const char* s = "struct A {"; }""")
+        self.assertEqual(run("check_names.py", self.root)[0], 0)
+        for clash in ("namespace tuff { struct A { }; }", "namespace tuff { enum class E { Y }; }",
+                      "namespace tuff { class A { class State {}; }; }", "namespace tuff::x { class B {}; class B {}; }"):
+            path = self.write("src/b.h", clash)
+            code, text = run("check_names.py", self.root)
+            self.assertEqual(code, 1, clash)
+            self.assertIn("is defined in", text)
+            path.unlink()
+
+
 class DemoTest(WithTree):
     def demo(self, offset):
         tuff = self.write("tuff", FAKE_TUFF.replace("OFFSET", offset))
