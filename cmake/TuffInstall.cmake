@@ -10,7 +10,7 @@ get_property(TUFF_ROOM_TARGETS GLOBAL PROPERTY TUFF_ROOM_TARGETS)
 function(tuff_package_of target out)
   set(rows fmt::fmt=fmt Threads::Threads=Threads SQLite::SQLite3=SQLite3 ZLIB::ZLIB=ZLIB
            nlohmann_json::nlohmann_json=nlohmann_json CLI11::CLI11=CLI11 spdlog::spdlog=spdlog
-           Vulkan::Headers=Vulkan Vulkan::Vulkan=Vulkan volk::volk=volk volk::volk_headers=volk
+           Vulkan::Headers=Vulkan Vulkan::Vulkan=Vulkan
            PkgConfig::XXHASH=PkgConfig:libxxhash)
   foreach(row IN LISTS rows)
     if(row MATCHES "^${target}=(.+)$")

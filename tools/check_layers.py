@@ -32,7 +32,7 @@ OS_ROOMS = ("base/os", "devices/", "emu/")
 OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthread|signal|"
                         r"sys/.*|linux/.*|netinet/.*|arpa/.*)\.h$")
 OWNED_HEADERS = [
-    (re.compile(r"^(vulkan/|volk)"), ("devices/vulkan/", "interop/vulkan_device.h")),
+    (re.compile(r"^vulkan/"), ("devices/vulkan/", "interop/vulkan_device.h")),
     (re.compile(r"^CL/"), ("devices/opencl/", "interop/opencl_device.h")),
     (re.compile(r"^spirv(-tools)?/"), ("render/", "devices/vulkan/")),
     (OS_HEADERS, OS_ROOMS),

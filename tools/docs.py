@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes generated tables into README.md, ARCHITECTURE.md and docs/, or checks that they are up to date.
+"""Writes generated tables into README.md, ARCHITECTURE.md and all of docs/, or checks that they are up to date.
 
 A region stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`, each on a line of its
-own; its text is what `tuff docs NAME` prints, or what FROM_FILES makes of a file of the source tree.
+own; its text is what `tuff docs NAME` prints, what FROM_TUFF cuts out of that, or what FROM_FILES makes of a
+file of the source tree.
 Usage: tools/docs.py [--check] [--tuff build/bin/tuff] [FILE...]
 """
 import argparse
@@ -29,6 +30,27 @@ def run_tuff(tuff, name):
     if result.returncode != 0:
         raise Malformed(f"'{tuff} docs {name}' failed: {result.stderr.strip()}")
     return result.stdout.strip("\n").split("\n")
+
+
+# The three floors of the worked example that ARCHITECTURE.md shows: how the titles of `tuff docs walk` end.
+SHORT_WALK = ["the tensor floor:", "The kernel floor:", "Rendered for `c-x86-64`:"]
+
+
+def walk_sections(lines):
+    """(title, lines of the section) of every floor: a title, an empty line and a fence."""
+    starts = [i for i, line in enumerate(lines[:-2]) if line.endswith(":") and not lines[i + 1] and lines[i + 2].startswith("```")]
+    return [(lines[i], lines[i:end]) for i, end in zip(starts, starts[1:] + [len(lines)])]
+
+
+def short_walk(tuff):
+    """The floors of SHORT_WALK out of the worked example on every floor."""
+    sections, out = walk_sections(run_tuff(tuff, "walk")), []
+    for wanted in SHORT_WALK:
+        found = [body for title, body in sections if title.endswith(wanted)]
+        if len(found) != 1:
+            raise Malformed(f"'tuff docs walk' has {len(found)} sections whose title ends with '{wanted}'")
+        out += found[0] + ([] if found[0][-1] == "" else [""])
+    return out[:-1]
 
 
 DTYPES = ["bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"]
@@ -70,11 +92,19 @@ def function_errors_table():
     return lines
 
 
+FROM_TUFF = {"walk-short": short_walk}
 FROM_FILES = {"function-errors": function_errors_table, "executed-ops": lambda: executed_table(False), "executed-functions": lambda: executed_table(True)}
 
 
-def regenerate(text, produce):
-    """The text with every region's lines replaced by produce(name)."""
+def produce(tuff, name):
+    """The lines of one region."""
+    if name in FROM_FILES:
+        return FROM_FILES[name]()
+    return FROM_TUFF[name](tuff) if name in FROM_TUFF else run_tuff(tuff, name)
+
+
+def regenerate(text, lines_of):
+    """The text with every region's lines replaced by lines_of(name)."""
     out, open_name = [], None
     for number, line in enumerate(text.split("\n"), 1):
         begin, end = BEGIN.match(line), END.match(line)
@@ -88,7 +118,7 @@ def regenerate(text, produce):
             out.append(line)
         if begin:
             open_name = begin.group(1)
-            out += produce(open_name)
+            out += lines_of(open_name)
     if open_name:
         raise Malformed(f"region '{open_name}' is never closed")
     return "\n".join(out)
@@ -97,7 +127,7 @@ def regenerate(text, produce):
 def process(path, tuff, check):
     """True if the file is (now) up to date."""
     before = path.read_text(encoding="utf-8")
-    after = regenerate(before, lambda name: FROM_FILES[name]() if name in FROM_FILES else run_tuff(tuff, name))
+    after = regenerate(before, lambda name: produce(tuff, name))
     if before == after:
         return True
     if not check:
@@ -116,7 +146,7 @@ def main():
     parser.add_argument("--tuff", default=str(ROOT / "build/bin/tuff"))
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    files = options.files or [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))) if p.exists()]
+    files = options.files or [p for p in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/**/*.md"))) if p.exists()]
     good = True
     for path in files:
         try:

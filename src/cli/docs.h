@@ -1,5 +1,5 @@
 // Generated pieces of the documents: what `tuff docs NAME` prints and tools/docs.py writes into
-// README.md and ARCHITECTURE.md. The same text on every machine. Called by docs_command.cpp.
+// ARCHITECTURE.md and docs/. The same text on every machine. Called by docs_command.cpp.
 #pragma once
 
 #include <string>

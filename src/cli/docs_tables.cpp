@@ -44,7 +44,7 @@ struct KindProse {
 };
 constexpr KindProse kKinds[] = {
     {"VULKAN",
-     "a Vulkan driver, 1.1 or newer, with buffer device addresses and timeline semaphores",
+     "any Vulkan driver, 1.1 or newer; device addresses and timeline semaphores where it has them",
      "Mesa's lavapipe, SwiftShader"},
     {"CPU", "C through clang, a command ring and worker threads", "needs none"},
     {"AMD", "Linux's `/dev/kfd`: rings of packets and machine code, without a driver library",

@@ -37,7 +37,7 @@ class Signal {
   virtual void set(uint64_t value) = 0;        // from the host
 };
 
-// A kernel loaded on one device. Destroyed only after its last use has retired (see retire.h).
+// A kernel loaded on one device. Destroyed only after its last use has retired.
 class Program {
  public:
   explicit Program(const render::Binary& b) : name_(b.name), args_(b.args), local_(b.local) {}

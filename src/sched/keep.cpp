@@ -57,7 +57,7 @@ class RowKeeper {
     for (const Call& c : calls) {
       head_.push_back(uint32_t(calls_.size()));
       calls_.push_back(&c);
-      steps_.push_back(step_of(c));
+      steps_.push_back(matrix_kernel_of(c));
     }
     writer_ = writers_of(calls);
     made_.resize(calls_.size());
@@ -121,7 +121,7 @@ class RowKeeper {
     const uint32_t slot = steps_[r].writes;
     if (!is_own(slot)) return false;
     for (uint32_t c : readers_[slot]) {
-      const Step& s = steps_[c];
+      const MatrixKernel& s = steps_[c];
       if (!usable(c, calls_[r]->device) || !s.product || !is_factor(s.product, slot)) return false;
       add_once(out.last, c);
     }
@@ -150,7 +150,7 @@ class RowKeeper {
 
   // What rows are reduced to may be read from memory: each number has a slot.
   bool store_reductions(uint32_t r) {
-    Step& s = steps_[r];
+    MatrixKernel& s = steps_[r];
     if (s.elements) return true;
     const UOp column = column_of(s);
     if (!column) return false;
@@ -180,7 +180,7 @@ class RowKeeper {
     return param(int32_t(s_.buffers.size() - 1), t, count);
   }
   // The outermost that no row value stores.
-  static std::vector<UOp> reductions_left(const Step& s) {
+  static std::vector<UOp> reductions_left(const MatrixKernel& s) {
     const auto is_stored = [&](const Node* n) {
       return std::any_of(s.values.begin(), s.values.end(),
                          [&](const UOp& v) { return v->src(0)->src(1).get() == n; });
@@ -195,7 +195,7 @@ class RowKeeper {
   }
 
   std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from) const {
-    std::vector<const Step*> steps;
+    std::vector<const MatrixKernel*> steps;
     for (uint32_t c : last) steps.push_back(&steps_[c]);
     Making m{std::move(last), Chain(steps), {}, {}};
     for (uint32_t r : from.rows) {
@@ -297,7 +297,7 @@ class RowKeeper {
   }
 
   bool fits_cache(const Making& m, bool again) const {
-    const Step& last = steps_[m.last[0]];
+    const MatrixKernel& last = steps_[m.last[0]];
     const Target& t = target_of_(calls_[m.last[0]]->device);
     const int64_t lanes = std::max<int64_t>(t.vector_bytes / 4, 4), columns = m.chain.columns();
     if (columns < kLeastColumns || columns % lanes != 0) return false;
@@ -352,7 +352,7 @@ class RowKeeper {
   // tile is large enough, or too few are for the cores.
   std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
     constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
-    const Step& last = steps_[m.last[0]];
+    const MatrixKernel& last = steps_[m.last[0]];
     const Chain& chain = m.chain;
     const int64_t columns = chain.columns();
     if (columns < kLeastColumns || columns % kInvocations != 0) return {};
@@ -389,7 +389,7 @@ class RowKeeper {
   }
 
   // How many matrices the last product is of: loops that both of its factors walk.
-  static int64_t matrices(const Step& last, const std::vector<UOp>& rows) {
+  static int64_t matrices(const MatrixKernel& last, const std::vector<UOp>& rows) {
     const Node* product = through_casts(last.product->src(0).get());
     int64_t n = 1;
     for (const UOp& r : rows) {
@@ -475,7 +475,7 @@ class RowKeeper {
   std::vector<uint32_t> memory_;
   const TargetOf& target_of_;
   std::vector<const Call*> calls_;
-  std::vector<Step> steps_;                            // by call
+  std::vector<MatrixKernel> steps_;                            // by call
   std::vector<std::optional<Call>> made_;              // by call: what it became
   std::vector<uint32_t> head_;                         // by call: whose kernel it is in
   std::map<uint32_t, uint32_t> writer_;                // by slot

@@ -39,7 +39,7 @@ std::vector<UOp> loops_of(const UOp& end) {
 }
 
 // One End over all elements, the others over some of its loops; nothing gated.
-bool find_ends(const UOp& ast, Step& out) {
+bool find_ends(const UOp& ast, MatrixKernel& out) {
   for (const UOp& end : ast->src()) {
     if (!out.end || end->src_count > out.end->src_count) out.end = end;
   }
@@ -57,7 +57,7 @@ bool find_ends(const UOp& ast, Step& out) {
 }
 
 // The loop walked as outer * n + inner.
-Step with_loop_split(const Step& p, const UOp& loop, int64_t n) {
+MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) {
   std::vector<UOp> ends{p.end};
   ends.insert(ends.end(), p.values.begin(), p.values.end());
   const int32_t id = free_id(ends);
@@ -66,7 +66,7 @@ Step with_loop_split(const Step& p, const UOp& loop, int64_t n) {
   std::vector<UOp> stores;
   for (const UOp& end : ends) stores.push_back(end->src(0));
   const UOp moved = simplify(substitute(sink(stores), {{loop, outer * n + inner}}));
-  Step out = p;
+  MatrixKernel out = p;
   out.values.clear();
   for (size_t i = 0; i < ends.size(); i++) {
     std::vector<UOp> loops;
@@ -83,8 +83,8 @@ Step with_loop_split(const Step& p, const UOp& loop, int64_t n) {
 
 }  // namespace
 
-Step step_of(const Call& c) {
-  Step out;
+MatrixKernel matrix_kernel_of(const Call& c) {
+  MatrixKernel out;
   if (c.kind != CallKind::Kernel) return out;
   const UOp ast = slot_ast(c);
   if (!find_ends(ast, out)) return out;
@@ -112,7 +112,7 @@ Step step_of(const Call& c) {
   return out;
 }
 
-UOp column_of(const Step& rows) {
+UOp column_of(const MatrixKernel& rows) {
   std::set<const Node*> reduced;
   for (const Node* n : toposort(rows.end)) {
     if (n->op != Op::Reduce) continue;
@@ -127,13 +127,13 @@ UOp column_of(const Step& rows) {
   return column;
 }
 
-Step by_element(const Step& rows) {
+MatrixKernel by_element(const MatrixKernel& rows) {
   UOpMap<UOp> read;
   for (const UOp& v : rows.values) {
     const UOp& index = v->src(0)->src(0);
     read.emplace(v->src(0)->src(1), make(Op::Load, index->dtype, {index}));
   }
-  Step out = rows;
+  MatrixKernel out = rows;
   out.end = closed(substitute(rows.end->src(0), read), rows.loops);
   out.values.clear();
   return out;
@@ -155,8 +155,8 @@ struct Chain::RowRead {
   UOp column;                              // the producer's loop
 };
 
-Chain::Chain(std::span<const Step* const> last) : loops_(last[0]->loops) {
-  for (const Step* s : last) {
+Chain::Chain(std::span<const MatrixKernel* const> last) : loops_(last[0]->loops) {
+  for (const MatrixKernel* s : last) {
     UOpMap<UOp> own;
     for (size_t i = 0; i < loops_.size(); i++) own.emplace(s->loops[i], loops_[i]);
     next_ = std::max(next_, free_id(std::vector<UOp>{s->end}));
@@ -183,7 +183,7 @@ bool Chain::is_row(const UOp& x) const {
 }
 
 // Nothing where something is read in another way.
-std::optional<Chain::RowRead> Chain::row_read(const Step& p) const {
+std::optional<Chain::RowRead> Chain::row_read(const MatrixKernel& p) const {
   RowRead out;
   for (const UOp& load : loads_of(p.writes)) {
     if (load->src(0)->src_count > 2 || !(load->dtype == p.end->src(0)->src(1)->dtype)) return {};
@@ -209,7 +209,7 @@ std::optional<Chain::RowRead> Chain::row_read(const Step& p) const {
 }
 
 // Loops that are walked in part have that part as a loop of its own.
-Step Chain::aligned(const Step& p) const {
+MatrixKernel Chain::aligned(const MatrixKernel& p) const {
   for (const UOp& load : loads_of(p.writes)) {
     const std::optional<UOpMap<UOp>> at = loops_at(p.end, load->src(0)->src(1));
     if (!at) return p;
@@ -264,7 +264,7 @@ UOpMap<UOp> row_loads(std::span<const UOp> below, std::span<const std::pair<UOp,
 
 }  // namespace
 
-UOp Chain::filled_row(const Step& p, const RowRead& read) {
+UOp Chain::filled_row(const MatrixKernel& p, const RowRead& read) {
   const UOp own = range(read.column->src(0), next_++, AxisKind::Loop);
   UOpMap<UOp> at = read.rows;
   at.emplace(read.column, own);
@@ -283,8 +283,8 @@ UOp Chain::filled_row(const Step& p, const RowRead& read) {
   return make(Op::After, kept, {memory, make(Op::End, DType::Void, {store, own})});
 }
 
-bool Chain::keep(const Step& given) {
-  const Step p = aligned(given);
+bool Chain::keep(const MatrixKernel& given) {
+  const MatrixKernel p = aligned(given);
   const std::optional<RowRead> read = row_read(p);
   if (!read || !agree(*read)) return false;
   column_ = read->column;
@@ -294,8 +294,8 @@ bool Chain::keep(const Step& given) {
 }
 
 // A row takes one product in: the accumulators of two would not fit the registers.
-bool Chain::compute_where_read(const Step& given) {
-  const Step p = aligned(given);
+bool Chain::compute_where_read(const MatrixKernel& given) {
+  const MatrixKernel p = aligned(given);
   const std::optional<RowRead> read = row_read(p);
   if (!read || read->loads.size() != 1 || !p.product) return false;
   const auto& [load, walked] = read->loads[0];
@@ -310,9 +310,9 @@ bool Chain::compute_where_read(const Step& given) {
   return true;
 }
 
-bool Chain::take_in(const Step& p) { return compute_where_read(p) || keep(p); }
+bool Chain::take_in(const MatrixKernel& p) { return compute_where_read(p) || keep(p); }
 
-void Chain::store_values(const Step& rows, std::span<const uint32_t> slots) {
+void Chain::store_values(const MatrixKernel& rows, std::span<const uint32_t> slots) {
   const Kept& kept = kept_.at(rows.writes);
   for (const UOp& v : kept.values) {
     if (!contains(std::vector<uint32_t>(slots.begin(), slots.end()), slot_of(v->src(0)->src(0))))

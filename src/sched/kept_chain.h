@@ -14,7 +14,7 @@
 namespace tuff::sched {
 
 // A kernel that stores one matrix, by what its reductions are; values of rows beside it.
-struct Step {
+struct MatrixKernel {
   bool possible = false;
   graph::UOp end;                        // Params carry slots
   std::vector<graph::UOp> values;        // Ends of row values, over some of the loops
@@ -25,27 +25,27 @@ struct Step {
   std::vector<uint32_t> reads;
   uint32_t writes = 0;  // by `end`
 };
-Step step_of(const Call& c);
+MatrixKernel matrix_kernel_of(const Call& c);
 
 // The loop of a row kernel that none of its reductions depends on. Empty where it is not one.
-graph::UOp column_of(const Step& rows);
+graph::UOp column_of(const MatrixKernel& rows);
 // The row kernel element by element: what its rows are reduced to is read from the memory that its
 // values are stored to.
-Step by_element(const Step& rows);
+MatrixKernel by_element(const MatrixKernel& rows);
 // The sum's steps take one element of the slot each.
 bool is_factor(const graph::Node* product, uint32_t slot);
 
 class Chain {
  public:
   // The last products. Of several, whose loops are as long, the rows are the same.
-  explicit Chain(std::span<const Step* const> last);
+  explicit Chain(std::span<const MatrixKernel* const> last);
 
   // What `p` stores is kept, row by row; false, and nothing done, where it is not read so.
-  bool keep(const Step& p);
+  bool keep(const MatrixKernel& p);
   // As keep(); where one row alone reads it, once, it is computed there and not kept.
-  bool take_in(const Step& p);
+  bool take_in(const MatrixKernel& p);
   // Of a row kernel that is kept, its values that go to these slots are stored.
-  void store_values(const Step& rows, std::span<const uint32_t> slots);
+  void store_values(const MatrixKernel& rows, std::span<const uint32_t> slots);
 
   bool reads(uint32_t slot) const;
   const std::vector<graph::UOp>& rows() const { return row_loops_; }
@@ -64,13 +64,13 @@ class Chain {
     std::vector<graph::UOp> values;
     graph::UOpMap<graph::UOp> at;  // its kernel's ranges
   };
-  std::optional<RowRead> row_read(const Step& p) const;
+  std::optional<RowRead> row_read(const MatrixKernel& p) const;
   std::vector<graph::UOp> loads_of(uint32_t slot) const;
   bool is_row(const graph::UOp& x) const;
-  Step aligned(const Step& p) const;
+  MatrixKernel aligned(const MatrixKernel& p) const;
   bool agree(const RowRead& read);
-  bool compute_where_read(const Step& p);
-  graph::UOp filled_row(const Step& p, const RowRead& read);
+  bool compute_where_read(const MatrixKernel& p);
+  graph::UOp filled_row(const MatrixKernel& p, const RowRead& read);
   bool may_overwrite(const graph::Node* fill, const graph::Node* memory,
                      std::span<const graph::Node* const> all) const;
 

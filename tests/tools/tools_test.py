@@ -1,5 +1,6 @@
 """Tests of tools/: each check must find what it is for, and nothing else."""
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,85 @@ class DocsTest(WithTree):
             self.assertEqual((code, after), (1, text))
 
 
+    WALK = "`a`; the tensor floor:\n\n```\n%0 = a:\n```\n\nScheduled, LINEAR:\n\n```\nkernel\n```\n\n"
+    REST = "The kernel floor:\n\n```\n%0 = b\n```\n\nRendered for `c-x86-64`:\n\n```c\nint x;\n```\n"
+
+    def short_walk(self, walk):
+        self.write("walk.txt", walk)
+        self.tuff = self.write("tuff", f"#!/bin/sh\ncat {self.root}/walk.txt\n")
+        self.tuff.chmod(0o755)
+        return self.docs("<!-- generated: walk-short -->\n<!-- end: walk-short -->\n")
+
+    def test_the_short_walk_has_three_floors(self):
+        code, output, text = self.short_walk(self.WALK + self.REST)
+        self.assertEqual(code, 0, output)
+        shown = self.WALK[:self.WALK.index("Scheduled")] + self.REST
+        self.assertEqual(text, f"<!-- generated: walk-short -->\n{shown}<!-- end: walk-short -->\n")
+        code, output, _ = self.short_walk(self.WALK)
+        self.assertEqual(code, 1)
+        self.assertIn("The kernel floor", output)
+
+    def test_all_of_docs_is_checked(self):
+        tools = self.root / "tools"
+        tools.mkdir()
+        shutil.copy(TOOLS / "docs.py", tools)
+        self.write("docs/guide/deep.md", "<!-- generated: env -->\nold\n<!-- end: env -->\n")
+        result = subprocess.run([sys.executable, tools / "docs.py", "--check", "--tuff", self.tuff],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("deep.md", result.stdout)
+
+
+class DocPathsTest(WithTree):
+    """What a made-up tree has is taken; each made-up name is a failure that names it and its line."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("src/base/env.def", 'TUFF_ENV(TUFF_DEVICE, Text, "", "", "Default device")\n')
+        self.write("src/hcq/graph.h", "class CommandGraph { void replay(); };\n")
+        self.write("src/cli/a.cpp", 'app.add_subcommand(\n    "cache", "x"); c->add_subcommand("clear", "y");\n')
+        self.write("docs/guide/other.md", "# A heading: `x`\n")
+
+    def check(self, text, name="README.md"):
+        path = self.write(name, text)
+        result = run("check_doc_paths.py", self.root)
+        path.unlink()
+        return result
+
+    def test_what_is_there(self):
+        for text in ["`src/hcq/graph.h`, `hcq/graph.h`, `graph.h`, `hcq/graph`, `src/hcq/`, `src/*/graph.h`",
+                     "[a](docs/guide/other.md), [b](docs/guide/other.md#a-heading-x), [c](https://x.org/y.md)",
+                     "`TUFF_DEVICE=CPU`, `TUFF_...`, `run.safetensors`, `N/A`, `/dev/kfd`, `~/.cache/tuff`",
+                     "`tuff cache clear`, `tuff --device CPU cache`, `CommandGraph::replay()`, `x.replay(1)`",
+                     "```\ntuff cache clear FILE  # what `tuff nonsense` does\nhcq/nothing.h\n```"]:
+            code, output = self.check(text)
+            self.assertEqual(code, 0, text + output)
+
+    def test_what_is_not_there(self):
+        for text, told in [("`src/hcq/grahp.h`", "grahp.h"), ("`hqc/graph.h`", "hqc/graph.h"), ("`src/hcq/none/`", "none"),
+                           ("`null_device.cpp`", "null_device.cpp"), ("`hcq/x*.h`", "hcq/x*.h"),
+                           ("[a](docs/other.md)", "docs/other.md"), ("[a](docs/guide/other.md#b)", "#b"),
+                           ("`TUFF_DEVISE=CPU`", "TUFF_DEVISE"), ("```\nTUFF_DEVISE=CPU tuff cache\n```", "TUFF_DEVISE"),
+                           ("`tuff cash clear`", "cash"), ("`tuff cache cleer`", "cleer"), ("```\ntuff cash\n```", "cash"),
+                           ("`CommandGraph::replai`", "replai"), ("`replai()`", "replai"),
+                           ("[a\nb](docs/other.md)", "docs/other.md"), ("`a\nb`", "another line")]:
+            code, output = self.check("good\n" + text)
+            self.assertEqual(code, 1, text)
+            self.assertIn("README.md:", output)
+            self.assertIn(told, output)
+
+    def test_links_are_seen_from_the_document(self):
+        self.assertEqual(self.check("[a](../guide/other.md)", "docs/design/a.md")[0], 0)
+        self.assertEqual(self.check("[a](docs/guide/other.md)", "docs/design/a.md")[0], 1)
+
+    def test_caps(self):
+        for name, cap in [("README.md", 180), ("ARCHITECTURE.md", 250)]:
+            self.assertEqual(self.check("x\n" * cap, name)[0], 0)
+            code, output = self.check("x\n" * (cap + 1), name)
+            self.assertEqual(code, 1)
+            self.assertIn(f"{cap + 1} lines (cap {cap})", output)
+
+
 FAKE_TUFF = """#!/usr/bin/env python3
 import json, sys
 a = sys.argv[1:]
@@ -159,6 +239,24 @@ else:
                           step_ms_median=5, host_us_median=20, kernels_per_step=9,
                           submits_per_step=1, compile_ms=100, seconds=1)))
 """
+
+
+class NamesTest(WithTree):
+    def test_types_of_one_name(self):
+        self.write("include/tuff/a.h", "namespace tuff { class A final : public B { struct State; }; enum class E : int { X }; }")
+        self.write("src/a.cpp", """
+            // struct A {};
+            namespace tuff { struct A::State { int i; };
+            namespace { struct A {}; enum class E { Y }; }
+            void f() { struct A {}; } const char* s = "struct A {"; }""")
+        self.assertEqual(run("check_names.py", self.root)[0], 0)
+        for clash in ("namespace tuff { struct A { }; }", "namespace tuff { enum class E { Y }; }",
+                      "namespace tuff { class A { class State {}; }; }", "namespace tuff::x { class B {}; class B {}; }"):
+            path = self.write("src/b.h", clash)
+            code, text = run("check_names.py", self.root)
+            self.assertEqual(code, 1, clash)
+            self.assertIn("is defined in", text)
+            path.unlink()
 
 
 class DemoTest(WithTree):
