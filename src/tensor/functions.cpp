@@ -125,7 +125,15 @@ Tensor Tensor::cos() const { return cos_of(as_float(*this)); }
 Tensor Tensor::tan() const {
   return computed_wide(*this, [](const Tensor& x) { return x.sin() / cos_of(x); });
 }
-Tensor Tensor::sigmoid() const { return with_exponential(*this, sigmoid_by); }
+// Where e is below 1/2, e/(1 + e) again as e - e (e/(1 + e)): the sum's rounding counts little there.
+Tensor Tensor::sigmoid() const {
+  if (size_bytes(dtype()) < 4) return with_exponential(*this, sigmoid_by);
+  return with_exponential(*this, [](auto exponential, const Tensor& x) {
+    const Tensor once = sigmoid_by(exponential, x), e = exponential(-detail::magnitude(x));
+    const Tensor better = (e - e * once) - once;
+    return once + where((x < 0) & (e < 0.5), better, 0.0).detach();
+  });
+}
 // Near 0 a polynomial: 2 sigmoid(2x) - 1 would leave the rounding of 1.
 Tensor Tensor::tanh() const {
   return computed_wide(*this, [](const Tensor& x) {

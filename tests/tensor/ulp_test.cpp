@@ -2,7 +2,8 @@
 // library's long doubles: within what src/check/function_ulps.def promises. Special values among
 // them, and every value of the 16-bit types.
 //
-// TUFF_TEST_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it);
+// TUFF_TEST_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it),
+// TUFF_TEST_ULP_FUNCTIONS=gelu,pow measures these alone;
 // TUFF_TEST_ULP_OUT=FILE writes what was found as a line of JSON per function and dtype, of which
 // scripts/function-errors makes tests/data/function_errors.json and docs/OPS.md.
 #include <gtest/gtest.h>
@@ -291,6 +292,11 @@ size_t sample_count() {
   return given ? std::strtoull(given, nullptr, 10) : 16384;
 }
 
+bool is_measured(const std::string& function) {
+  const char* given = std::getenv("TUFF_TEST_ULP_FUNCTIONS");
+  return !given || ("," + std::string(given) + ",").find("," + function + ",") != std::string::npos;
+}
+
 class FunctionErrors : public testing::TestWithParam<std::string> {};
 
 TEST_P(FunctionErrors, AreWithinWhatIsPromised) {
@@ -298,6 +304,7 @@ TEST_P(FunctionErrors, AreWithinWhatIsPromised) {
   std::FILE* out = path ? std::fopen(path, "a") : nullptr;
   const bool vulkan = GetParam().starts_with("VULKAN");
   for (const Function& f : kFunctions) {
+    if (!is_measured(f.name)) continue;
     for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
       const Promise* promise = promise_of(f.name, t);
       ASSERT_TRUE(promise) << f.name << " " << name(t) << " has no row in function_ulps.def";
