@@ -293,7 +293,8 @@ class Tensor {
   Tensor leaky_relu(double negative_slope = 0.01) const;
   /// x * Phi(x), Phi by erf ("none") or as 0.5 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ("tanh";
   /// Hendrycks and Gimpel, 2016). Far below 0 the rounded argument of an exponential costs some hundred
-  /// ULP (docs/OPS.md). InvalidArgument for another name.
+  /// ULP (docs/OPS.md), and "tanh" is 0 below 2^-121 (F32) on devices that flush subnormals. InvalidArgument
+  /// for another name.
   Tensor gelu(std::string_view approximate = "none") const;
   Tensor silu() const;
   /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.

@@ -77,11 +77,6 @@ Tensor gelu_by_erf(const Tensor& x) {
                        Tensor::where(z < 0, x * half * power, x * (1 - half * power)));
 }
 
-// x sigmoid(y), e^-|y| by e^(-|y|/2) twice: where it is subnormal it would have few bits or be zero.
-Tensor times_sigmoid(Tensor (*exponential)(const Tensor&), const Tensor& x, const Tensor& y) {
-  const Tensor root = exponential(detail::magnitude(y) * -0.5);
-  return Tensor::where(y < 0, x * root * root, x) / (root * root + 1);
-}
 
 // As its own op, whose reduction knows which quarter turn it is in: of the sine of x + pi/2 a sum
 // that is rounded would leave nothing far out.
@@ -153,13 +148,17 @@ Tensor Tensor::gelu(std::string_view approximate) const {
   if (approximate != "none" && approximate != "tanh")
     fail<InvalidArgument>("gelu: approximate is '{}', neither 'none' nor 'tanh'", approximate);
   if (approximate == "none") return computed_wide(*this, gelu_by_erf);
+  // Not as silu() is: its gradient would be a kernel more in every transformer's layer.
   return computed_wide(*this, [](const Tensor& x) {
-    return times_sigmoid(detail::quick_exp, x, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
+    return x * sigmoid_by(detail::quick_exp, 1.5957691216057307 * x * (1.0 + 0.044715 * x * x));
   });
 }
 Tensor Tensor::silu() const {
-  return with_exponential(
-      *this, [](auto exponential, const Tensor& x) { return times_sigmoid(exponential, x, x); });
+  return with_exponential(*this, [](auto exponential, const Tensor& x) {
+    // x e^-|x| by e^(-|x|/2) twice: a subnormal e^-|x| would leave few bits of it.
+    const Tensor root = exponential(detail::magnitude(x) * -0.5);
+    return where(x < 0, x * root * root, x) / (root * root + 1);
+  });
 }
 Tensor Tensor::softplus(double beta, double threshold) const {
   if (!(beta != 0)) fail<InvalidArgument>("softplus: beta is {}", beta);
