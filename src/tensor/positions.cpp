@@ -89,11 +89,14 @@ class Knowledge {
     }
   }
 
-  // Of a node that has extremes, of extents that are numbers; none where they were forgotten.
+  // Of a node that has extremes, of extents that are numbers; none where they were forgotten, or are a
+  // part of more than the host should compute.
   std::optional<graph::HostArray> values(const UOp& u) const {
+    constexpr int64_t kMostComputed = int64_t(1) << 24;
     graph::Bindings bindings;
     std::vector<std::vector<std::byte>> kept;
     for (const Node* n : graph::toposort(u)) {
+      if (!is_number(n->shape) || graph::element_count(n->shape) > kMostComputed) return {};
       if (n->op != Op::Buffer) continue;
       const Ref<graph::Storage>& storage = n->get<Ref<graph::Storage>>();
       auto& bytes = kept.emplace_back(size_t(storage->count) * size_bytes(storage->dtype));

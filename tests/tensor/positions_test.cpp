@@ -224,6 +224,13 @@ TEST_P(Positions, ReplaysForgetWhatTheyWrite) {
   }
 }
 
+// A part of more than the host has room for is not computed to look at it.
+TEST_P(Positions, PartsOfHugeRangesAreLeftToTheDevice) {
+  const Tensor some = Tensor::arange(0, int64_t(1) << 42, 1, {DType::I64, GetParam()}).slice(0, 0, 6);
+  const Tensor table = Tensor::ones({4}, on());
+  EXPECT_EQ(error_of([&] { table.take(some); }), "");
+}
+
 // Through every integer dtype and some movement: an error if, and only if, a value is outside.
 TEST_P(Positions, RandomOnesAreWhatALoopSays) {
   std::mt19937 random(7);
