@@ -123,7 +123,7 @@ LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> o
   return run_passes(l, skipped);
 }
 
-UOp ast_for_opts(const UOp& ast) { 
+UOp ast_for_opts(const UOp& ast) {
   return simplify(split_phases(simplify(merge_axes(separate_loops(ast)))));
 }
 

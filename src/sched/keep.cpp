@@ -475,7 +475,7 @@ class RowKeeper {
   std::vector<uint32_t> memory_;
   const TargetOf& target_of_;
   std::vector<const Call*> calls_;
-  std::vector<MatrixKernel> steps_;                            // by call
+  std::vector<MatrixKernel> steps_;                    // by call
   std::vector<std::optional<Call>> made_;              // by call: what it became
   std::vector<uint32_t> head_;                         // by call: whose kernel it is in
   std::map<uint32_t, uint32_t> writer_;                // by slot

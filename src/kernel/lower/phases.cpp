@@ -15,7 +15,7 @@ constexpr int64_t kMostPhases = 4;  // strides of convolutions; more would leave
 
 // How indices divide a range.
 struct Divided {
-  int64_t by = 0;       // 0: not yet
+  int64_t by = 0;        // 0: not yet
   bool possible = true;  // by one number alone, as they stand
   bool remainder = false;
 };
