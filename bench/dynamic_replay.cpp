@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <tuff/jit.h>
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
-#include "io/gpt_model.h"
+#include "models/gpt_model.h"
 
 namespace {
 
@@ -97,7 +97,7 @@ class Forward {
   }
   std::string device_;
   int64_t batch_;
-  io::Gpt model_;
+  models::Gpt model_;
   Jit jit_;
 };
 

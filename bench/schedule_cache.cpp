@@ -9,7 +9,7 @@
 
 #include <tuff/optim.h>
 #include "engine/stats.h"
-#include "io/gpt_model.h"
+#include "models/gpt_model.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ struct Sample {
 };
 
 // One step; how long building took, and the schedules of its realize calls.
-Sample step(const io::Gpt& model, optim::AdamW& optimizer, const Tensor& tokens,
+Sample step(const models::Gpt& model, optim::AdamW& optimizer, const Tensor& tokens,
             const Tensor& targets) {
   const engine::GlobalCounters& counters = engine::counters();
   const uint64_t before = counters.schedule_ns;
@@ -44,8 +44,8 @@ double median(std::vector<double> v) {
 int main() {
   constexpr int kSteps = 200;
   const TensorOptions ints{.dtype = DType::I32, .device = "NULL"};
-  const io::GptRecipe recipe{.vocabulary = 96};
-  const io::Gpt model(recipe, "NULL");
+  const models::GptRecipe recipe{.vocabulary = 96};
+  const models::Gpt model(recipe, "NULL");
   optim::AdamW optimizer(model.parameters(), {});
   const Tensor tokens = Tensor::zeros({16, recipe.context}, ints).contiguous();
   const Tensor targets = Tensor::zeros({16, recipe.context}, ints).contiguous();

@@ -1,5 +1,6 @@
 # Compiler settings and the function that declares a room of the corridor.
-set(TUFF_ROOMS base emu graph sched kernel render hcq devices engine tensor nn io check cli)
+# Rooms of src, in order; those of the program lie in apps/, models beside both. emu is a library of its own.
+set(TUFF_ROOMS base emu ir sched kernel render hcq devices engine tensor nn io models check bench docs cli)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -25,6 +26,7 @@ if(TUFF_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
@@ -42,6 +44,8 @@ add_compile_options($<$<CONFIG:Debug>:-fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.
 add_library(tuff_settings INTERFACE)
 target_include_directories(tuff_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/apps>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:include>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

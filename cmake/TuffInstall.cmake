@@ -1,4 +1,4 @@
-# The installed package: every room as a static library, include/tuff, and find_package(tuff) with
+# The installed package: every room up to io as a static library, include/tuff, and find_package(tuff) with
 # the target tuff::tuff. The packages that a consumer has to find are read off the rooms' link lists.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -41,12 +41,12 @@ foreach(room IN LISTS TUFF_ROOM_TARGETS)
 endforeach()
 list(REMOVE_DUPLICATES TUFF_PACKAGES)
 
-# Target "tuff" may be the program; the library of all rooms is exported as tuff::tuff.
+# Target "tuff" may be the program; the library of these rooms is exported as tuff::tuff.
 add_library(tuff_package INTERFACE)
 add_library(tuff::tuff ALIAS tuff_package)
 set_target_properties(tuff_package PROPERTIES EXPORT_NAME tuff)
 set(TUFF_LIBRARY_ROOMS ${TUFF_ROOM_TARGETS})
-list(REMOVE_ITEM TUFF_LIBRARY_ROOMS tuff_cli)
+list(REMOVE_ITEM TUFF_LIBRARY_ROOMS tuff_emu tuff_models tuff_check tuff_bench tuff_docs tuff_cli)
 target_link_libraries(tuff_package INTERFACE ${TUFF_LIBRARY_ROOMS})
 
 install(TARGETS tuff_settings tuff_package ${TUFF_LIBRARY_ROOMS} EXPORT tuff_targets
@@ -54,6 +54,9 @@ install(TARGETS tuff_settings tuff_package ${TUFF_LIBRARY_ROOMS} EXPORT tuff_tar
 install(EXPORT tuff_targets NAMESPACE tuff:: FILE tuffTargets.cmake DESTINATION ${TUFF_PACKAGE_DIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tuff DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET tuff_emulator)
+  install(TARGETS tuff_emulator LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tuff)
+endif()
 foreach(program IN ITEMS tuff tuff_program)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -4,7 +4,7 @@
 Usage: gpt-reference.py [--text examples/data/corpus.txt] [--out tests/data/gpt_reference.json]
 
 Weights and batch offsets come from a counter-based generator (reference_random.py), so that the C++
-trainer (src/io/gpt_reference.h) starts from the same numbers and draws the same batches; the losses
+trainer (models/gpt_reference.h) starts from the same numbers and draws the same batches; the losses
 then differ by the rounding of float32 alone. Needs Debian's python3-torch and python3-numpy.
 """
 import argparse

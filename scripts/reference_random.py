@@ -1,4 +1,4 @@
-"""Counter-based random numbers and XXH64, as src/io/reference_random.h and the corpus compute them."""
+"""Counter-based random numbers and XXH64, as models/reference_random.h and the corpus compute them."""
 import struct
 
 import numpy as np

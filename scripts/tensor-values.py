@@ -3,7 +3,7 @@
 
 Usage: tensor-values.py [--out tests/data/tensor_values.json]
 
-Each row names a case that src/check/functions.cpp computes with tuff. Inputs are float32 values; PyTorch
+Each row names a case that apps/check/functions.cpp computes with tuff. Inputs are float32 values; PyTorch
 works in float64, so that its own rounding stays out of the comparison. The gradient is that of
 sum(out * w) with w[i] = (i % 7 + 1) / 8. Needs Debian's python3-torch.
 """

@@ -6,7 +6,7 @@ Read are README.md, ARCHITECTURE.md, CHANGELOG.md, bench/README.md and all of do
   - paths in backticks, whole or as a file of the tree is shortened (`hcq/graph.h`, `queue/fences.h`);
     a * stands for anything, and a name without a suffix for the files that have one;
   - variables TUFF_... and AMD_...: a row of src/base/env.def, or a word of CMake's files or of the sources;
-  - `tuff COMMAND` and what follows it, in backticks and in fences: words of src/cli;
+  - `tuff COMMAND` and what follows it, in backticks and in fences: words of apps/cli and apps/bench;
   - names with () or :: in backticks: words of the sources, the tools or the tests.
 Usage: tools/check_doc_paths.py [ROOT]
 """
@@ -19,7 +19,7 @@ import sys
 CAPS = {"README.md": 180, "ARCHITECTURE.md": 250}
 SINGLE = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "bench/README.md"]
 # Where names may stand; documents are no source of names.
-SOURCES = ["src", "include", "python", "scripts", "tools", "tests", "examples", "bench", "fuzz", "shaders", "cmake"]
+SOURCES = ["src", "models", "apps", "include", "python", "scripts", "tools", "tests", "examples", "bench", "fuzz", "shaders", "cmake"]
 SOURCE_SUFFIXES = {"", ".h", ".cpp", ".c", ".def", ".py", ".pyi", ".cmake", ".comp", ".glsl", ".in", ".sh", ".supp"}
 # What made-up names stand in, to see that they are found.
 NO_SOURCES = ("tests/tools/", "tools/check_doc_paths.py")
@@ -74,7 +74,7 @@ class Tree:
         return name.split("/")[0] in SOURCES and suffix in SOURCE_SUFFIXES and not name.startswith(NO_SOURCES)
 
     def read_commands(self):
-        cli = [self.text(name) for name in self.files if name.startswith("src/cli/") and name.endswith(".cpp")]
+        cli = [self.text(name) for name in self.files if name.startswith(("apps/cli/", "apps/bench/")) and name.endswith(".cpp")]
         self.commands = {name for text in cli for owner, name in SUBCOMMAND.findall(text) if owner == "app"}
         self.command_words = {w for text in cli for literal in re.findall(r'"([^"\n]*)"', text) for w in WORD.findall(literal)}
 

@@ -1,16 +1,66 @@
 #!/usr/bin/env python3
-"""Fails if an include crosses the corridor the wrong way.
+"""Fails if an include crosses the corridor, or a wall inside one of its rooms, the wrong way.
 
-Data walks right; an include may only point left. Registered as the ctest `check_layers`.
+Data walks right; an include may only point left. The rooms lie in src/, models/ and apps/; their order is
+CORRIDOR, the order inside four of them WALLS. Environment variables are read in base/env.cpp, and asked for at
+the doors: not in NO_ENVIRONMENT. Registered as the ctest `check_layers`.
 Usage: tools/check_layers.py [SOURCE_DIR]
 """
 import pathlib
 import re
 import sys
 
-CORRIDOR = ["base", "graph", "sched", "kernel", "render", "hcq", "devices", "engine",
-            "tensor", "nn", "io", "check", "cli"]
+CORRIDOR = ["base", "ir", "sched", "kernel", "render", "hcq", "devices", "engine",
+            "tensor", "nn", "io", "models", "check", "bench", "docs", "cli"]
 RANK = {room: i for i, room in enumerate(CORRIDOR)}
+
+# The order inside a room: folders, or files by stem or name, of its own. Those of one line may include one
+# another, all others point up. What a file includes of its room must be listed, as it must be itself.
+WALLS = {
+    "engine": """
+        known_integers outcome
+        profile
+        stats
+        device.h
+        buffer reading
+        mapped_file
+        store
+        search
+        program
+        device.cpp
+        realize
+        jit""",
+    "kernel": """
+        lowered constants
+        analysis
+        opt
+        pipeline.h
+        lower
+        pipeline.cpp text""",
+    "devices/vulkan": """
+        vulkan.h
+        api
+        quirks
+        facts
+        memory
+        program
+        queue
+        self_test
+        device
+        raw_replay interop""",
+    "io": """
+        formats
+        gzip
+        idx
+        dequantize
+        tensor_bytes tensor_pieces
+        save tensor_file""",
+}
+WALLS = {room: {name: i for i, line in enumerate(text.strip().splitlines()) for name in line.split()}
+         for room, text in WALLS.items()}
+
+# Rooms that get the environment's wishes as options: engine/program/compile_options.h reads them.
+NO_ENVIRONMENT = ("ir/", "sched/", "kernel/", "render/")
 
 # The room that each public header belongs to. A header in include/tuff/<room>/ needs no row.
 PUBLIC_HEADERS = {
@@ -27,6 +77,9 @@ PUBLIC_HEADERS = {
     "c.h": "io", "tuff.h": "io",
 }
 
+# Where a room lies, and what its includes begin with.
+ROOTS = {"src": "", "apps": "", "models": "models/", "include/tuff": ""}
+
 # Who may include the headers of an operating system or of one technology (path prefixes below src/).
 OS_ROOMS = ("base/os", "devices/", "emu/")
 OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthread|signal|"
@@ -39,6 +92,7 @@ OWNED_HEADERS = [
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GETENV = re.compile(r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(")
+ENVIRONMENT = re.compile(r"\benv_(text|flag|int|names)\s*\(|\bEnv::")
 SUFFIXES = {".h", ".cpp", ".c", ".def", ".inc"}
 
 
@@ -60,27 +114,49 @@ def check_devices(source, target):
     here, there = device_folder(source), device_folder(target)
     if source.startswith("devices/") and there and here != there:
         return f"only devices/registry.cpp sees all devices ('{there}' is a sibling)"
-    if not source.startswith("devices/") and there and not source.startswith("cli/"):
+    if not source.startswith(("devices/", "docs/", "cli/")) and there:
         return "a device is reached through the registry and hcq's interfaces"
     return None
 
 
-def check_emu(source, target):
-    """emu stands beside the corridor: it sees base, and tables of constants of the drivers."""
+def check_emu(source, target, target_room):
+    """emu stands beside the corridor: it sees base, and tables of constants of the drivers. It is a library that
+    programs open: they see what it offers."""
     if source.startswith("emu/"):
         is_table = target.startswith("devices/") and target.endswith(".def")
-        return None if target.split("/")[0] in ("base", "emu") or is_table else "emu sees base alone"
-    if target.startswith("emu/") and source not in ("devices/registry.cpp", "cli/emu_command.cpp"):
-        return "only devices/registry.cpp hands emu to the drivers, and `tuff emu` shows it"
+        return None if target_room in ("base", "emu") or is_table else "emu sees base alone"
+    if target.startswith("emu/") and (source, target) != ("devices/emulator.h", "emu/api.h"):
+        return "emu is opened at run time, by devices/emulator.h"
     return None
 
 
 def check_rooms(source, source_room, target, target_room):
     if source_room == "emu" or target_room == "emu":
-        return check_emu(source, target)
+        return check_emu(source, target, target_room)
     if RANK[target_room] > RANK[source_room]:
         return f"'{target_room}' stands right of '{source_room}'"
     return check_devices(source, target)
+
+
+def place_in(room, path):
+    """The place of a file in the order inside its room, and what it goes by; None if it has none."""
+    inside = path.removeprefix(room + "/")
+    names = [inside.split("/")[0]] if "/" in inside else [inside, inside.rsplit(".", 1)[0]]
+    return next((WALLS[room][n] for n in names if n in WALLS[room]), None)
+
+
+def check_walls(source, target):
+    """Inside a room with walls."""
+    for room in WALLS:
+        if not source.startswith(room + "/"):
+            continue
+        here = place_in(room, source)
+        there = place_in(room, target) if target.startswith(room + "/") else here
+        if here is None or there is None:
+            return f"no place in the order inside {room}: see WALLS in tools/check_layers.py"
+        if there > here:
+            return f"a wall inside {room}: it stands behind"
+    return None
 
 
 def check_owned(source, target):
@@ -99,7 +175,7 @@ def check_include(source, source_room, target):
             return "public header without a room: add it to PUBLIC_HEADERS in tools/check_layers.py"
         return check_rooms(source, source_room, target, room)
     if first in RANK or first == "emu":
-        return check_rooms(source, source_room, target, first)
+        return check_rooms(source, source_room, target, first) or check_walls(source, target)
     return check_owned(source, target)
 
 
@@ -108,8 +184,11 @@ def check_file(path, source, room):
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         found = INCLUDE.match(line)
         problem = check_include(source, room, found.group(2)) if found else None
-        if GETENV.search(line.split("//")[0]) and source != "base/env.cpp":
+        code = line.split("//")[0]
+        if GETENV.search(code) and source != "base/env.cpp":
             problem = "environment variables are read by base/env.h alone"
+        if ENVIRONMENT.search(code) and source.startswith(NO_ENVIRONMENT):
+            problem = "this room gets the environment's wishes as options"
         if problem:
             problems.append(f"{path}:{number}: {line.strip()}: {problem}")
     return problems
@@ -119,13 +198,13 @@ def main():
     default = pathlib.Path(__file__).resolve().parent.parent
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     problems, count = [], 0
-    for folder in ("src", "include/tuff"):
+    for folder, prefix in ROOTS.items():
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SUFFIXES:
                 continue
             count += 1
-            source = path.relative_to(root / folder).as_posix()
-            room = source.split("/")[0] if folder == "src" else public_room(source)
+            source = prefix + path.relative_to(root / folder).as_posix()
+            room = public_room(source) if folder == "include/tuff" else source.split("/")[0]
             if room is None or (room not in RANK and room != "emu"):
                 problems.append(f"{path}: no room of the corridor; see tools/check_layers.py")
                 continue

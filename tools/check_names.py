@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("src", "include")
+FOLDERS = ("src", "models", "apps", "include")
 SUFFIXES = {".h", ".cpp", ".inc"}
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
                    re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ import sys
 FILE_CAP = 900
 FUNCTION_CAP = 80
 BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common"}
-FOLDERS = ["src", "include", "python", "tests", "fuzz", "bench", "examples", "tools", "scripts", "shaders", "cmake"]
+FOLDERS = ["src", "models", "apps", "include", "python", "tests", "fuzz", "bench", "examples", "tools", "scripts", "shaders", "cmake"]
 CPP = {".h", ".cpp", ".c"}
 TEXT = CPP | {".py", ".sh", ".cmake", ".comp", ".glsl"}
 

@@ -82,11 +82,11 @@ PROMISE = re.compile(r"^TUFF_FUNCTION_ULP\((\w+), (\w+), ([\d.]+), ([\d.]+)\)$",
 
 
 def function_errors_table():
-    """What src/check/function_ulps.def promises, and what scripts/function-errors found."""
+    """What apps/check/function_ulps.def promises, and what scripts/function-errors found."""
     found = json.loads((ROOT / "tests/data/function_errors.json").read_text(encoding="utf-8"))
     columns = [f"{name}, 2^{data['samples'].bit_length() - 1}" for name, data in found.items()]
     lines = [f"| Function | dtype | promised, Vulkan | {' | '.join(columns)} |", "|---" * (3 + len(found)) + "|"]
-    for function, dtype, host, vulkan in PROMISE.findall((ROOT / "src/check/function_ulps.def").read_text(encoding="utf-8")):
+    for function, dtype, host, vulkan in PROMISE.findall((ROOT / "apps/check/function_ulps.def").read_text(encoding="utf-8")):
         errors = [data["errors"].get(function, {}).get(dtype.lower(), [""])[0] for data in found.values()]
         lines.append(f"| `{function}` | {dtype.lower()} | {host if host == vulkan else f'{host}, {vulkan}'} | {' | '.join(errors)} |")
     return lines

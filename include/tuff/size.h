@@ -11,7 +11,7 @@
 
 namespace tuff {
 
-namespace graph {
+namespace ir {
 struct Node;
 }
 
@@ -27,7 +27,7 @@ class Size {
   template <std::integral T>
   Size(T number) : number_(static_cast<int64_t>(number)) {}
   /// For the room tensor: shares an expression.
-  explicit Size(const graph::Node* expression);
+  explicit Size(const ir::Node* expression);
   Size(const Size& o) : number_(o.number_), expression_(o.expression_) {
     if (expression_) retain();
   }
@@ -54,7 +54,7 @@ class Size {
   /// "64", or the expression: "T", "B*T".
   std::string str() const;
 
-  const graph::Node* expression() const { return expression_; }
+  const ir::Node* expression() const { return expression_; }
 
   Size& operator+=(const Size& o);
   Size& operator-=(const Size& o);
@@ -65,7 +65,7 @@ class Size {
   void release() const;
   [[noreturn]] void refuse_number() const;
   int64_t number_ = 0;
-  const graph::Node* expression_ = nullptr;
+  const ir::Node* expression_ = nullptr;
 };
 
 #define TUFF_SIZE_OPERATOR(result, op)              \

@@ -1,9 +1,9 @@
 // tuff.digits: what `tuff train digits` trains, for examples and tests: drawn digits, initial
 // parameters, batches.
-#include "io/digits.h"
+#include "models/digits.h"
 #include "base/check.h"
-#include "io/digits_reference.h"
-#include "io/training.h"
+#include "models/digits_reference.h"
+#include "models/training.h"
 #include "module.h"
 
 namespace tuff::python {
@@ -20,29 +20,29 @@ py::tuple tensors_of(const io::ImageSet& set) {
 
 py::tuple draw(uint32_t seed, uint32_t train_count, uint32_t test_count) {
   const io::ImageSplit split =
-      io::draw_digits({.seed = seed, .train_count = train_count, .test_count = test_count});
+      models::draw_digits({.seed = seed, .train_count = train_count, .test_count = test_count});
   return py::make_tuple(tensors_of(split.train), tensors_of(split.test));
 }
 
 std::vector<Tensor> parameters(uint32_t seed, const std::string& device) {
-  const io::DigitsNetRecipe recipe{.seed = seed};
-  std::vector<io::ReferenceParameter> list = io::digits_parameters(recipe);
+  const models::DigitsNetRecipe recipe{.seed = seed};
+  std::vector<models::ReferenceParameter> list = models::digits_parameters(recipe);
   const size_t count = list.size();
-  io::RecipeParameters source(std::move(list), seed, device);
+  models::RecipeParameters source(std::move(list), seed, device);
   std::vector<Tensor> out;
   for (size_t i = 0; i < count; i++) out.push_back(source.next());
   return out;
 }
 
 std::vector<uint32_t> batch(uint32_t step, uint32_t image_count, uint32_t size, uint32_t seed) {
-  return io::digits_batch({.batch = size, .seed = seed}, step, image_count);
+  return models::digits_batch({.batch = size, .seed = seed}, step, image_count);
 }
 
 }  // namespace
 
 void bind_digits(py::module_& parent) {
-  const io::DigitRecipe drawn;
-  const io::DigitsNetRecipe net;
+  const models::DigitRecipe drawn;
+  const models::DigitsNetRecipe net;
   py::module_ m = parent.def_submodule("digits", "What `tuff train digits` trains.");
   m.def(
       "draw", &draw, arg("seed") = drawn.seed, arg("train_count") = drawn.train_count,

@@ -92,7 +92,7 @@ void wait_for(const Tensor& t) {
 
 Tensor copied(const Tensor& t) {
   if (!t.is_realized()) return t.contiguous();
-  return detail::derive(t, graph::make(graph::Op::Contiguous, t.dtype(), {detail::uop(t)}));
+  return detail::derive(t, ir::make(ir::Op::Contiguous, t.dtype(), {detail::uop(t)}));
 }
 
 void bind_facts(TensorClass& c) {

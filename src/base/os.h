@@ -71,6 +71,7 @@ class Library {
   explicit Library(void* handle) : handle_(handle) {}
   void* handle_;
 };
+std::string file_of_code(const void* function);  // path of the program or library that has it
 void* process_symbol(const char* name);  // dlsym in what is already loaded (libc, libm), or null
 
 // Pages that are first written, then made executable (never both at once).

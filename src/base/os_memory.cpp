@@ -1,5 +1,6 @@
 // os.h: pages, executable memory and shared libraries.
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/os_child.h"
 
 namespace tuff::os {
 namespace {
@@ -71,6 +73,13 @@ std::optional<Library> Library::open(std::span<const std::string> names, std::st
 }
 
 void* Library::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+std::string file_of_code(const void* function) {
+  Dl_info info{};
+  link_map* map = nullptr;
+  const bool found = ::dladdr1(function, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  return found && map->l_name[0] ? map->l_name : own_program();  // the program has no name there
+}
 
 void* process_symbol(const char* name) { return ::dlsym(RTLD_DEFAULT, name); }
 

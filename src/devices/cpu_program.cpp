@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/elf_object.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 
 namespace tuff::devices {
 
@@ -57,7 +57,7 @@ uint32_t scratch_bytes(const Target& t) {
 
 }  // namespace
 
-std::string why_no_c() { return render::why_no_c_compiler(); }
+std::string why_no_c() { return why_no_c_compiler(); }
 
 uint32_t cpu_thread_count() {
   const int64_t asked = env_int(Env::TUFF_THREADS);

@@ -6,6 +6,7 @@
 #include "devices/amd/finding_inbox.h"
 #include "devices/cpu/cpu.h"
 #include "devices/disk/disk.h"
+#include "devices/emulator.h"
 #include "devices/null/null.h"
 #ifdef TUFF_HAS_OPENCL
 #include "devices/opencl/opencl.h"
@@ -14,26 +15,30 @@
 #ifdef TUFF_HAS_VULKAN
 #include "devices/vulkan/vulkan.h"
 #endif
-#include "emu/amd/mock.h"
 
 namespace tuff::devices {
 namespace {
 
 // The one place where a machine meets the driver that it emulates.
 std::unique_ptr<AmdIface> emulated_amd() {
-  emu::amd::MockOptions options = emu::amd::parse_options(env_text(Env::TUFF_MOCK));
   const auto inbox = std::make_shared<FindingInbox>();
-  options.report = [inbox](const emu::amd::Finding& f) {
-    inbox->add({emu::amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+  const auto report = [inbox](const emu_api::MachineFinding& f) {
+    inbox->add({f.kind, f.gpu, f.queue, f.address, f.text});
   };
   auto iface = std::make_unique<AmdIface>();
-  iface->kernel = emu::amd::make_mock(options);
+  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report);
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };
   return iface;
 }
 
-std::vector<Candidate> probe_amd() { return amd_probe(amd_iface(emulated_amd)); }
+std::vector<Candidate> probe_amd() {
+  try {
+    return amd_probe(amd_iface(emulated_amd));
+  } catch (const Unsupported& e) {  // no library that emulates
+    return {{.name = "AMD", .reason = e.what()}};
+  }
+}
 
 std::unique_ptr<hcq::Device> open_amd(const std::string& selector) {
   return amd_open(amd_iface(emulated_amd), selector);

@@ -13,7 +13,7 @@
 #include "engine/device.h"
 #include "engine/known_integers.h"
 #include "engine/outcome.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::engine {
 
@@ -55,7 +55,7 @@ struct Contents {
   Reader begin() const;               // of either; both have to outlive it
 };
 
-class Buffer : public graph::Storage {
+class Buffer : public ir::Storage {
  public:
   Buffer(std::shared_ptr<Device> device, DType dtype, int64_t count);
   // Zero-copy view of `count` elements at byte_offset of base; keeps base alive.

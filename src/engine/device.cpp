@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/os.h"
-#include "engine/cache/program_cache.h"
+#include "engine/program/program_cache.h"
 #include "engine/profile/profile.h"
-#include "engine/realize/bounds.h"
+#include "engine/program/compile_options.h"
 
 namespace tuff::engine {
 namespace {

@@ -143,10 +143,10 @@ engine::Contents::Reader TensorBytes::open(const TensorEntry& entry) const {
 
 Tensor TensorBytes::deferred(engine::Contents contents, DType dtype, const Sizes& sizes,
                              const std::string& device) const {
-  const graph::Shape shape = detail::shape_of(sizes);
+  const ir::Shape shape = detail::shape_of(sizes);
   const auto buffer = make_ref<engine::Buffer>(engine::Device::get(device), dtype,
-                                               graph::element_count(shape), std::move(contents));
-  return detail::wrap(graph::reshape(graph::buffer(buffer), shape),
+                                               ir::element_count(shape), std::move(contents));
+  return detail::wrap(ir::reshape(ir::buffer(buffer), shape),
                       engine::canonical_device(device));
 }
 
@@ -162,9 +162,9 @@ Ref<engine::Buffer> TensorBytes::mapped(const TensorEntry& entry, DType dtype, i
 
 Tensor TensorBytes::row_major(const TensorEntry& entry, DType dtype, const Sizes& sizes,
                               const std::string& device) const {
-  const graph::Shape shape = detail::shape_of(sizes);
-  if (const auto memory = mapped(entry, dtype, graph::element_count(shape), device))
-    return detail::wrap(graph::reshape(graph::buffer(memory), shape), memory->device);
+  const ir::Shape shape = detail::shape_of(sizes);
+  if (const auto memory = mapped(entry, dtype, ir::element_count(shape), device))
+    return detail::wrap(ir::reshape(ir::buffer(memory), shape), memory->device);
   engine::Contents contents;
   const std::shared_ptr<const os::DataFile> file = source_->file();
   if (file && !entry.member && !entry.big_endian && entry.dtype != DType::Bool) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/buffer.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "tensor/impl.h"
 
 namespace tuff::io {
@@ -23,19 +23,19 @@ void read_pieces(uint64_t size_bytes, const engine::Contents::Reader& read, cons
 // memory, the tensor itself.
 Tensor computed_apart(const Tensor& tensor) {
   const detail::Building section;
-  const graph::UOp& root = tensor.impl()->uop;
-  graph::UOpMap<graph::UOp> apart;
-  for (const graph::Node* n : graph::toposort(root)) {
-    if (n->op == graph::Op::Assign) return tensor;
-    if (n->op != graph::Op::Buffer) continue;
-    const graph::UOp node(n);
+  const ir::UOp& root = tensor.impl()->uop;
+  ir::UOpMap<ir::UOp> apart;
+  for (const ir::Node* n : ir::toposort(root)) {
+    if (n->op == ir::Op::Assign) return tensor;
+    if (n->op != ir::Op::Buffer) continue;
+    const ir::UOp node(n);
     const Ref<engine::Buffer> b = detail::buffer_of(node);
     if (const auto contents = b->unread())
-      apart.emplace(node, graph::buffer(make_ref<engine::Buffer>(b->shared_device(), b->dtype,
+      apart.emplace(node, ir::buffer(make_ref<engine::Buffer>(b->shared_device(), b->dtype,
                                                                  b->count, *contents)));
   }
   if (apart.empty()) return tensor;
-  return detail::wrap(graph::substitute(root, apart), tensor.device());
+  return detail::wrap(ir::substitute(root, apart), tensor.device());
 }
 
 }  // namespace

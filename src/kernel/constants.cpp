@@ -7,11 +7,11 @@
 #include <unordered_set>
 
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::kernel {
 
 // The constants of a kernel's AST that may be arguments, in an order that depends on nothing but
 // the AST's structure.
-std::vector<graph::UOp> free_constants(const graph::UOp& ast, const Target& target);
+std::vector<ir::UOp> free_constants(const ir::UOp& ast, const Target& target);
 
 // The AST with those constants that `taken` (by position) names as arguments: variables that
 // constant_word() knows. Equal for ASTs that differ in them alone.
-graph::UOp with_arguments(const graph::UOp& ast, std::span<const graph::UOp> constants,
+ir::UOp with_arguments(const ir::UOp& ast, std::span<const ir::UOp> constants,
                           const std::vector<bool>& taken);
 
 // Values of those variables: constant_word(v) is the index of v's. Two words for each constant.
-std::vector<int32_t> constant_words(std::span<const graph::UOp> constants);
-int32_t constant_word(const graph::Node& variable);  // -1: of another variable
+std::vector<int32_t> constant_words(std::span<const ir::UOp> constants);
+int32_t constant_word(const ir::Node& variable);  // -1: of another variable
 
 }  // namespace tuff::kernel

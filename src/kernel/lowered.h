@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/spec.h"
+#include "ir/uop.h"
 
 namespace tuff::kernel {
 
@@ -64,9 +65,9 @@ struct BoundsReport {
 // renderer's.
 struct LinearKernel {
   std::string name;  // "r_64_32_16x4": for people; unique per AST within a run
-  std::vector<graph::UOp> ops;
+  std::vector<ir::UOp> ops;
   std::vector<LaneMask> lanes;          // per op
-  std::vector<graph::UOp> lane_ranges;  // Lane, Vector and ReduceLane ranges, bit order
+  std::vector<ir::UOp> lane_ranges;  // Lane, Vector and ReduceLane ranges, bit order
   struct Argument {
     int32_t slot;
     DType dtype;
@@ -76,8 +77,8 @@ struct LinearKernel {
     bool as_texels = false;
   };
   std::vector<Argument> buffers;              // by Param slot, dense from 0
-  std::vector<graph::UOp> variables;          // scalars of the argument block, in order
-  std::array<graph::Dim, 3> groups{1, 1, 1};  // launch size in workgroups; may be symbolic
+  std::vector<ir::UOp> variables;          // scalars of the argument block, in order
+  std::array<ir::Dim, 3> groups{1, 1, 1};  // launch size in workgroups; may be symbolic
   std::array<uint32_t, 3> local{1, 1, 1};
   uint32_t subgroup_size = 0;  // lanes that it counts on, along the first axis; 0: any number
   uint32_t shared_bytes = 0;
@@ -87,15 +88,19 @@ struct LinearKernel {
 };
 
 struct LowerOptions {
-  bool check_bounds = false;  // adds a BoundsReport
+  bool check_bounds = false;          // adds a BoundsReport
+  bool check_spec = ir::kChecksSpec;  // after every pass
+  bool choose_opts = true;            // false: none
+  uint64_t random_seed = 0;           // of opts that are drawn instead of chosen; 0: they are chosen
+  std::vector<std::string> skipped;   // passes, by name; InvalidArgument for one that is required
 };
 // Runs the ordered pass table (pipeline.cpp). Deterministic. Throws Unsupported naming op and dtype
 // that the Target can neither do nor have decomposed (fp64 on a device without it).
-LinearKernel lower(const graph::UOp& ast, const Target& target, const LowerOptions& options = {});
+LinearKernel lower(const ir::UOp& ast, const Target& target, const LowerOptions& options = {});
 
 // The constant step of an offset per lane: offset(lane+1)-offset(lane); nullopt if it is not
 // constant.
-std::optional<int64_t> lane_stride(const graph::UOp& offset, const graph::UOp& lane_range);
+std::optional<int64_t> lane_stride(const ir::UOp& offset, const ir::UOp& lane_range);
 
 std::string to_text(const LinearKernel& k);
 // The line of to_text, counted from 1, that prints ops[i]; the first line describes the launch.

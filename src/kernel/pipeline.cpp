@@ -8,18 +8,16 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "graph/spec.h"
-#include "graph/symbolic.h"
-#include "kernel/lower/ranges.h"
+#include "ir/spec.h"
+#include "ir/symbolic.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/opt/random_opts.h"
-#include "sched/steps.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 
@@ -68,7 +66,7 @@ void run_pass(size_t i, Lowering& l) {
   clocks()[i].calls.fetch_add(1, std::memory_order_relaxed);
   clocks()[i].total_ns.fetch_add(uint64_t(std::chrono::nanoseconds(spent).count()),
                                  std::memory_order_relaxed);
-  if (!spec_enabled()) return;
+  if (!l.options.check_spec) return;
   if (l.out.ops.empty()) {
     check_spec(l.ast, kFloorKernel, kPasses[i].name);
   } else {
@@ -86,26 +84,6 @@ LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
   return std::move(l.out);
 }
 
-// What the user skips may be a step of the schedule; what it is not is a slip of the pen.
-std::vector<std::string> skipped_by_user() {
-  std::vector<std::string> names = env_names(Env::TUFF_SKIP);
-  if (names.empty()) return names;
-  std::vector<std::string> known;
-  for (const Pass& p : kPasses)
-    if (!p.required && std::ranges::find(known, p.name) == known.end()) known.emplace_back(p.name);
-  for (const sched::Step s : sched::kSteps) known.emplace_back(sched::name(s));
-  for (const std::string& n : names) {
-    const bool is_pass = std::ranges::any_of(kPasses, [&](const Pass& p) { return n == p.name; });
-    if (!is_pass && std::ranges::find(known, n) == known.end())
-      fail<InvalidArgument>("TUFF_SKIP: '{}' is not {}{}", n, fmt::join(known, ", "),
-                            did_you_mean(n, known));
-  }
-  std::erase_if(names, [](const std::string& n) {
-    return std::ranges::any_of(sched::kSteps, [&](sched::Step s) { return n == sched::name(s); });
-  });
-  return names;
-}
-
 }  // namespace
 
 std::span<const Pass> passes() { return kPasses; }
@@ -113,7 +91,7 @@ std::span<const Pass> passes() { return kPasses; }
 LinearKernel lower(const UOp& ast, const Target& target, const LowerOptions& options) {
   TUFF_CHECK(ast && ast->op == Op::Sink, "a kernel is a Sink of Ends");
   Lowering l{target, ast, ast->key, std::nullopt, {}, options};
-  return run_passes(l, skipped_by_user());
+  return run_passes(l, options.skipped);
 }
 
 LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> opts,
@@ -155,10 +133,10 @@ void pass_opts(Lowering& l) {
   const bool given = l.given_opts && (!l.options.check_bounds || !has_matrices(*l.given_opts));
   if (given) {
     for (const Opt& o : *l.given_opts) t.apply(o);
-  } else if (const int64_t seed = env_int(Env::TUFF_RANDOM_OPTS)) {
+  } else if (const uint64_t seed = l.options.random_seed) {
     const int64_t most_lanes = l.options.check_bounds ? 16 : 32;
-    for (const Opt& o : random_opts(l.ast, allowed, uint64_t(seed) ^ l.key, most_lanes)) t.apply(o);
-  } else if (!env_flag(Env::TUFF_NOOPT)) {
+    for (const Opt& o : random_opts(l.ast, allowed, seed ^ l.key, most_lanes)) t.apply(o);
+  } else if (l.options.choose_opts) {
     // A checked access writes a record per lane: wide tiles would take minutes to compile.
     Target narrow = allowed;
     if (l.options.check_bounds && !narrow.has_local)

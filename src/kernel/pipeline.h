@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/target.h"
-#include "graph/op.h"
+#include "ir/op.h"
 #include "kernel/lowered.h"
 #include "kernel/opt/opt.h"
 
@@ -17,7 +17,7 @@ namespace tuff::kernel {
 // What passes hand on: the AST until linearize, the list after it.
 struct Lowering {
   const Target& target;
-  graph::UOp ast;
+  ir::UOp ast;
   uint64_t key = 0;                            // of the AST as it came
   std::optional<std::vector<Opt>> given_opts;  // instead of the heuristics
   LinearKernel out;
@@ -36,11 +36,11 @@ struct Pass {
 std::span<const Pass> passes();
 
 // As lower(), but with these opts (InvalidArgument if one is illegal), or without the passes named.
-LinearKernel lower_with(const graph::UOp& ast, const Target& target, std::vector<Opt> opts,
+LinearKernel lower_with(const ir::UOp& ast, const Target& target, std::vector<Opt> opts,
                         std::span<const std::string> skipped = {});
 
 // The AST as opts see it: lower_with's axes are those of a Tiling of this.
-graph::UOp ast_for_opts(const graph::UOp& ast);
+ir::UOp ast_for_opts(const ir::UOp& ast);
 
 // Total time and calls of every pass since the start of the process.
 struct PassTime {

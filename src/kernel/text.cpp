@@ -1,17 +1,17 @@
 // The linear list as text, for goldens and TUFF_DEBUG=6.
-#include "graph/text.h"
+#include "ir/text.h"
 
-#include "kernel/lower/ranges.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/lowered.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 
 std::string matrix_text(const MatrixArg& m) {
-  std::string out = fmt::format("{} {}x{}", graph::name(m.use), m.rows, m.columns);
+  std::string out = fmt::format("{} {}x{}", ir::name(m.use), m.rows, m.columns);
   if (m.stride) out += fmt::format(" {} of {}", m.by_columns ? "columns" : "rows", m.stride);
   return out;
 }
@@ -24,7 +24,7 @@ std::string arg_text(const Node& n) {
     }
     case Op::Param: return fmt::format("{} x{}", n.get<ParamArg>().slot, n.get<ParamArg>().count);
     case Op::Variable: return n.get<VariableArg>().name;
-    case Op::Range: return graph::name(n.get<RangeArg>().kind);
+    case Op::Range: return ir::name(n.get<RangeArg>().kind);
     case Op::Special:
       return fmt::format("{}{}", n.get<SpecialArg>().space, int(n.get<SpecialArg>().axis));
     case Op::Shared:
@@ -38,7 +38,7 @@ std::string arg_text(const Node& n) {
     case Op::MatrixLoad:
     case Op::MatrixMulAdd:
     case Op::MatrixStore: return matrix_text(n.get<MatrixArg>());
-    case Op::Reduce: return graph::name(n.get<ReduceArg>().op);
+    case Op::Reduce: return ir::name(n.get<ReduceArg>().op);
     default: return {};
   }
 }
@@ -60,7 +60,7 @@ std::string to_text(const LinearKernel& k) {
     const Node& n = *k.ops[i];
     number[&n] = i;
     if (n.op == Op::End) depth--;
-    out += fmt::format("{:{}}%{} = {}", "", 2 + 2 * depth, i, graph::name(n.op));
+    out += fmt::format("{:{}}%{} = {}", "", 2 + 2 * depth, i, ir::name(n.op));
     if (n.dtype != DType::Void) out += fmt::format(" {}", short_name(n.dtype));
     if (const std::string a = arg_text(n); !a.empty()) out += " {" + a + "}";
     for (const UOp& s : n.src()) out += fmt::format(" %{}", number.at(s.get()));

@@ -6,7 +6,7 @@
 #include <tuff/optim.h>
 
 #include "base/check.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 
 namespace tuff::optim {
 namespace {

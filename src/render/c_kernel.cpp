@@ -1,15 +1,15 @@
 #include "render/c_kernel.h"
 
 #include "base/check.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 #include "render/binary.h"
 
 namespace tuff::render {
 
-using graph::AxisKind;
-using graph::Node;
-using graph::Op;
+using ir::AxisKind;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
 CKernel::CKernel(const kernel::LinearKernel& k, const CDialect& d)
@@ -63,7 +63,7 @@ std::string CKernel::define(const std::string& type, const std::string& expr) {
 size_t CKernel::position(const Node* u) const {
   const auto it = position_.find(u);
   TUFF_CHECK(it != position_.end(), "kernel {}: a source of {} is not in the list", k_.name,
-             graph::name(k_.ops[current_]->op));
+             ir::name(k_.ops[current_]->op));
   return it->second;
 }
 
@@ -72,7 +72,7 @@ const CValue& CKernel::value(const Node* u, LaneMask mask, int instance) const {
   const size_t at = position(u);
   TUFF_CHECK(at < current_ && !values_[at].empty(),
              "kernel {}: op {} ({}) is used before it has a value", k_.name, at,
-             graph::name(u->op));
+             ir::name(u->op));
   return values_[at][space_.project(scalar_mask(mask), instance, scalar_mask(k_.lanes[at]))];
 }
 
@@ -120,14 +120,14 @@ void CKernel::emit(size_t i) {
       else
         single(c_literal(dialect_, u.get<Scalar>()));
       return;
-    case Op::Param: return single(fmt::format("d{}", u.get<graph::ParamArg>().slot));
+    case Op::Param: return single(fmt::format("d{}", u.get<ir::ParamArg>().slot));
     case Op::Variable:
       for (size_t n = 0; n < k_.variables.size(); ++n)
         if (k_.variables[n].get() == &u) return single(fmt::format("n{}", n));
       fail<InternalError>("kernel {}: variable '{}' is no argument", k_.name,
-                          u.get<graph::VariableArg>().name);
+                          u.get<ir::VariableArg>().name);
     case Op::Special: {
-      const auto& s = u.get<graph::SpecialArg>();
+      const auto& s = u.get<ir::SpecialArg>();
       if (dialect_.workgroups) return single(define(type_of(u.dtype), coordinate(s)));
       if (s.space != 'g') {
         if (k_.local[s.axis] == 1) {
@@ -143,7 +143,7 @@ void CKernel::emit(size_t i) {
     case Op::Register: return emit_register(i);
     case Op::Shared: {
       if (dialect_.workgroups) return emit_workgroup_memory(i);
-      const auto& s = u.get<graph::SharedArg>();
+      const auto& s = u.get<ir::SharedArg>();
       line(fmt::format("{0}* const s{1} = ({0}*)(scratch + {2});", memory_type(u.dtype), s.number,
                        shared_bytes_));
       const size_t bytes = static_cast<size_t>(s.count) * size_bytes(u.dtype);
@@ -171,7 +171,7 @@ void CKernel::emit(size_t i) {
 
 void CKernel::emit_range(size_t i) {
   const Node& u = *k_.ops[i];
-  const auto& arg = u.get<graph::RangeArg>();
+  const auto& arg = u.get<ir::RangeArg>();
   const int bit = space_.bit_of(&u);
   if (bit >= 0) {
     if (vector_mask_ >> bit & 1)
@@ -181,7 +181,7 @@ void CKernel::emit_range(size_t i) {
     return;
   }
   TUFF_CHECK(arg.kind == AxisKind::Loop || arg.kind == AxisKind::Reduce,
-             "kernel {}: a {} range on the linear floor", k_.name, graph::name(arg.kind));
+             "kernel {}: a {} range on the linear floor", k_.name, ir::name(arg.kind));
   const std::string size = scalar(value(u.src(0).get(), 0, 0), u.dtype);
   line(fmt::format("for ({0} r{1} = 0; r{1} < {2}; r{1}++) {{", type_of(u.dtype), arg.id, size));
   ++indent_;
@@ -191,7 +191,7 @@ void CKernel::emit_range(size_t i) {
 void CKernel::emit_register(size_t i) {
   const Node& u = *k_.ops[i];
   const bool vec = k_.lanes[i] & vector_mask_;
-  const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
+  const auto* matrix = std::get_if<ir::MatrixArg>(&u.arg);
   const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   for (int n = 0; n < count; ++n) {
@@ -206,7 +206,7 @@ void CKernel::emit_alu(size_t i) {
   const int count = space_.count(scalar_mask(k_.lanes[i]));
   for (int n = 0; n < count; ++n) {
     std::vector<CValue> x;
-    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
+    for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n));
     values_[i].push_back(alu(u, x));
   }
 }
@@ -303,7 +303,7 @@ bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
     std::vector<Scalar> scalars;
     for (size_t s = 0; s < x.size(); ++s)
       scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
-    const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
+    const Scalar result = ir::eval_scalar(u.op, u.dtype, scalars);
     out =
         u.dtype == DType::Bool ? CValue{result.as_bool() ? "1" : "0"} : CValue{"", result.as_int()};
     return true;
@@ -333,7 +333,7 @@ bool CKernel::affine(const Node& u, const std::vector<CValue>& x, CValue& out) {
 
 void CKernel::emit_reduce(size_t i) {
   const Node& u = *k_.ops[i];
-  const Op op = u.get<graph::ReduceArg>().op;
+  const Op op = u.get<ir::ReduceArg>().op;
   const Node* source = without_after(u.src(0).get());
   const LaneMask all = lanes_of(source), kept = k_.lanes[i];
   const LaneMask folded = all & ~kept;

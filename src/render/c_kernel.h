@@ -46,69 +46,69 @@ class CKernel {
 
   // Of dialects with workgroups: c_workgroup.cpp.
   void workgroup_header();
-  std::string coordinate(const graph::SpecialArg& s) const;
+  std::string coordinate(const ir::SpecialArg& s) const;
   std::string item_number() const;
   void emit_workgroup_memory(size_t i);
   void emit_shuffle(size_t i);
   void emit_matrix(size_t i);
   std::string matrix_place(size_t i, int instance) const;
-  std::string held_type(const graph::Node& u, bool vec) const;  // of a value or a register
+  std::string held_type(const ir::Node& u, bool vec) const;  // of a value or a register
 
-  CValue alu(const graph::Node& u, const std::vector<CValue>& x);
-  bool affine(const graph::Node& u, const std::vector<CValue>& x, CValue& out);
-  bool divided_lanes(const graph::Node& u, const std::vector<CValue>& x, CValue& out) const;
+  CValue alu(const ir::Node& u, const std::vector<CValue>& x);
+  bool affine(const ir::Node& u, const std::vector<CValue>& x, CValue& out);
+  bool divided_lanes(const ir::Node& u, const std::vector<CValue>& x, CValue& out) const;
   CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
   CValue affine_product(DType t, const CValue& a, int64_t factor);
-  CValue load(const graph::Node& index, kernel::LaneMask mask, int instance);
-  CValue load_contiguous(const graph::Node& index, const CValue& offset, const CValue* gate);
-  CValue load_repeated(const graph::Node& index, const CValue& offset, const CValue* gate);
+  CValue load(const ir::Node& index, kernel::LaneMask mask, int instance);
+  CValue load_contiguous(const ir::Node& index, const CValue& offset, const CValue* gate);
+  CValue load_repeated(const ir::Node& index, const CValue& offset, const CValue* gate);
   bool is_strided(const CValue& offset, DType t) const;
   std::string every_nth_of_vector(int v, int n, const CValue* gate);
-  void store_strided(const graph::Node& index, const CValue& offset, const CValue* gate,
+  void store_strided(const ir::Node& index, const CValue& offset, const CValue* gate,
                      const CValue& v);
-  CValue load_strided(const graph::Node& index, const CValue& offset, const CValue* gate);
-  bool is_interleaved(const graph::Node& index, kernel::LaneMask mask, int instance, int bit) const;
-  int interleaved_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
-  void load_interleaved(size_t i, const graph::Node& index, int first, int bit);
+  CValue load_strided(const ir::Node& index, const CValue& offset, const CValue* gate);
+  bool is_interleaved(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  int interleaved_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_interleaved(size_t i, const ir::Node& index, int first, int bit);
   std::string every_nth(const std::vector<std::string>& vectors, DType t, int first);
   std::string shuffled(const std::string& a, const std::string& b, DType t,
                        std::span<const int> lanes);
-  int transposed_bit(const graph::Node& index, kernel::LaneMask mask, int instance) const;
-  void load_behind_gates(size_t i, const graph::Node& index);
-  void load_transposed(size_t i, const graph::Node& index, int first, int bit);
+  int transposed_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
+  void load_behind_gates(size_t i, const ir::Node& index);
+  void load_transposed(size_t i, const ir::Node& index, int first, int bit);
   std::vector<std::string> transposed(std::vector<std::string> rows, DType t);
   std::string joined(std::vector<std::string> parts, DType t, int n);
-  CValue load_register(size_t i, const graph::Node* reg, int instance);
-  bool changes_before_last_use(size_t load, const graph::Node* reg) const;
-  void store_register(size_t i, const graph::Node* reg);
-  void store(const graph::Node& index, kernel::LaneMask mask, int instance, const CValue& value);
-  CValue fold(graph::Op op, DType t, const std::vector<CValue>& x, bool across_vector);
+  CValue load_register(size_t i, const ir::Node* reg, int instance);
+  bool changes_before_last_use(size_t load, const ir::Node* reg) const;
+  void store_register(size_t i, const ir::Node* reg);
+  void store(const ir::Node& index, kernel::LaneMask mask, int instance, const CValue& value);
+  CValue fold(ir::Op op, DType t, const std::vector<CValue>& x, bool across_vector);
 
   // Texts of a value: as one scalar, as a full vector, as its lane `lane`.
   std::string scalar(const CValue& v, DType t) const;
   std::string vector(const CValue& v, DType t);
   std::string lane(const CValue& v, DType t, int lane) const;
-  std::string element(const graph::Node& buffer, const CValue& offset, DType t, int lane) const;
-  std::string masked(const char* verb, DType t, const graph::Node& buffer,
+  std::string element(const ir::Node& buffer, const CValue& offset, DType t, int lane) const;
+  std::string masked(const char* verb, DType t, const ir::Node& buffer,
                      const CValue& offset) const;
-  std::string pointer(const graph::Node& buffer, const CValue& offset) const;
+  std::string pointer(const ir::Node& buffer, const CValue& offset) const;
 
   std::string type_of(DType t, int width = 1) const { return c_type(dialect_, t, width); }
   std::string memory_type(DType t, int width = 1) const { return c_memory(dialect_, t, width); }
   // A variable of the current op holding `expr`; the same expression gives the same variable.
   std::string define(const std::string& type, const std::string& expr);
   void line(const std::string& text);
-  size_t position(const graph::Node* u) const;
-  kernel::LaneMask lanes_of(const graph::Node* u) const { return k_.lanes[position(u)]; }
+  size_t position(const ir::Node* u) const;
+  kernel::LaneMask lanes_of(const ir::Node* u) const { return k_.lanes[position(u)]; }
   kernel::LaneMask scalar_mask(kernel::LaneMask m) const { return m & ~vector_mask_; }
-  const CValue& value(const graph::Node* u, kernel::LaneMask mask, int instance) const;
+  const CValue& value(const ir::Node* u, kernel::LaneMask mask, int instance) const;
 
   const kernel::LinearKernel& k_;
   const CDialect& dialect_;
   LaneSpace space_;
   int width_ = 1;  // lanes of the Vector range
   kernel::LaneMask vector_mask_ = 0;
-  std::unordered_map<const graph::Node*, size_t> position_;
+  std::unordered_map<const ir::Node*, size_t> position_;
   std::vector<std::vector<CValue>> values_;  // per op, per instance without the Vector bit
   std::unordered_map<std::string, std::string> defined_;  // expression -> variable, of this op
   size_t current_ = 0, shared_bytes_ = 0;

@@ -1,15 +1,15 @@
 // Cooperative matrices of dialects with workgroups: which lane holds which elements is the
 // prelude's matter (c_matrix_prelude).
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/c_kernel.h"
 
 namespace tuff::render {
 
-using graph::MatrixArg;
-using graph::MatrixUse;
-using graph::Node;
-using graph::Op;
+using ir::MatrixArg;
+using ir::MatrixUse;
+using ir::Node;
+using ir::Op;
 
 namespace {
 
@@ -103,7 +103,7 @@ const std::string& c_matrix_prelude() {
 }
 
 std::string CKernel::held_type(const Node& u, bool vec) const {
-  const MatrixArg* m = graph::matrix_of(&u);
+  const MatrixArg* m = ir::matrix_of(&u);
   return m ? matrix_type(*m, u.dtype) : type_of(u.dtype, vec ? width_ : 1);
 }
 

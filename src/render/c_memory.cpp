@@ -3,13 +3,13 @@
 #include <bit>
 
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/c_kernel.h"
 
 namespace tuff::render {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
 namespace {
@@ -18,8 +18,8 @@ constexpr int64_t kMostInterleaved = 4;  // vectors that are shuffled into one
 
 std::string pointer_name(const Node& index) {
   const Node* buffer = without_after(index.src(0).get());
-  return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<graph::SharedArg>().number)
-                                  : fmt::format("d{}", buffer->get<graph::ParamArg>().slot);
+  return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<ir::SharedArg>().number)
+                                  : fmt::format("d{}", buffer->get<ir::ParamArg>().slot);
 }
 
 }  // namespace
@@ -420,7 +420,7 @@ CValue CKernel::load_register(size_t i, const Node* reg, int instance) {
 bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
   size_t last = load;
   for (size_t i = load + 1; i < k_.ops.size(); ++i)
-    for (const graph::UOp& s : k_.ops[i]->src())
+    for (const ir::UOp& s : k_.ops[i]->src())
       if (without_after(s.get()) == k_.ops[load].get()) last = i;
   for (size_t i = load + 1; i < last; ++i) {
     const Node& u = *k_.ops[i];
@@ -478,7 +478,7 @@ void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue
   if (offset.is_contiguous() && !lane_gate) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
-    if (!condition.empty() || k_.ops[current_]->arg != graph::Arg(graph::kStreaming))
+    if (!condition.empty() || k_.ops[current_]->arg != ir::Arg(ir::kStreaming))
       return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_),
                               pointer(index, offset), text));
     streams_ = true;

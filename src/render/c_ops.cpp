@@ -7,7 +7,7 @@
 
 namespace tuff::render {
 
-using graph::Op;
+using ir::Op;
 
 namespace {
 
@@ -127,7 +127,7 @@ std::string bool_text(Op op, std::span<const COperand> x, int width) {
     case Op::CmpNe: sign = "^"; break;
     case Op::CmpEq: return fmt::format("{} == {}", x[0].text, x[1].text);
     case Op::CmpLt: return fmt::format("{}{} & {}", width == 1 ? "!" : "~", x[0].text, x[1].text);
-    default: fail<Unsupported>("C renderer: {} of bool", graph::name(op));
+    default: fail<Unsupported>("C renderer: {} of bool", ir::name(op));
   }
   return fmt::format("{} {} {}", x[0].text, sign, x[1].text);
 }
@@ -170,15 +170,15 @@ const char* libm_name(Op op, bool single) {
 // The compiler's own meaning of an operation, for any type of float that a GPU computes with. There
 // is no library behind them: of f64 it knows but two.
 std::string element_builtin(const CDialect& d, Op op, DType t, const std::string& x) {
-  if (d.library) return fmt::format("{}({})", graph::name(op), x);
+  if (d.library) return fmt::format("{}({})", ir::name(op), x);
   const bool known = t != DType::F64 || op == Op::Sqrt || op == Op::Trunc;
-  if (!known) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
-  return fmt::format("__builtin_elementwise_{}({})", graph::name(op), x);
+  if (!known) fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(t));
+  return fmt::format("__builtin_elementwise_{}({})", ir::name(op), x);
 }
 
 std::string unary_text(const CDialect& d, Op op, DType t, std::span<const COperand> x, int width) {
   if (op == Op::Neg) return fmt::format("-{}", x[0].text);
-  if (!is_float(t)) fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(t));
+  if (!is_float(t)) fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(t));
   if (op == Op::Recip) return fmt::format("({})(1) / {}", c_type(d, t, width), x[0].text);
   if (!d.simd) return element_builtin(d, op, t, x[0].text);
   if (op == Op::Trunc) {
@@ -203,7 +203,7 @@ bool moves_bits_only(Op op) { return op == Op::Where || op == Op::Cast || op == 
 std::string c_alu(const CDialect& d, Op op, DType to, DType from, std::span<const COperand> x,
                   int width) {
   if (is_held_as_bits(d, from) && !moves_bits_only(op))
-    fail<Unsupported>("C renderer: {} of {}; the kernel room decomposes it", graph::name(op),
+    fail<Unsupported>("C renderer: {} of {}; the kernel room decomposes it", ir::name(op),
                       name(from));
   if (op == Op::Where)
     return fmt::format("{} ? {} : {}", mask_for(d, x[0], to), x[1].text, x[2].text);
@@ -226,7 +226,7 @@ std::string c_alu(const CDialect& d, Op op, DType to, DType from, std::span<cons
     case Op::Log2:
     case Op::Sin:
     case Op::Trunc: return unary_text(d, op, from, x, width);
-    default: fail<Unsupported>("C renderer: {} of {}", graph::name(op), name(from));
+    default: fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(from));
   }
 }
 

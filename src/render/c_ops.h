@@ -6,7 +6,7 @@
 #include <string>
 
 #include <tuff/dtype.h>
-#include "graph/op.h"
+#include "ir/op.h"
 #include "render/c_dialect.h"
 
 namespace tuff::render {
@@ -19,7 +19,7 @@ struct COperand {
 // All operands have `width` lanes, except that a Where's condition may be a scalar beside vectors.
 // `from` is the dtype of the first operand (of the second for Where), `to` the result's.
 // Unsupported, naming op and dtype, for what should have been decomposed.
-std::string c_alu(const CDialect& d, graph::Op op, DType to, DType from,
+std::string c_alu(const CDialect& d, ir::Op op, DType to, DType from,
                   std::span<const COperand> x, int width);
 
 }  // namespace tuff::render

@@ -1,12 +1,12 @@
 // What dialects with workgroups add to the C renderer: arguments, ids, memory in common, shuffles.
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/c_kernel.h"
 
 namespace tuff::render {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 
 // Pointers, then 32-bit scalars, as they lie in the argument block.
 void CKernel::workgroup_header() {
@@ -39,7 +39,7 @@ std::string CKernel::item_number() const {
   return text.empty() ? "0" : text;
 }
 
-std::string CKernel::coordinate(const graph::SpecialArg& s) const {
+std::string CKernel::coordinate(const ir::SpecialArg& s) const {
   if (s.space == 'g') return fmt::format("TUFF_GROUP({})", "xyz"[s.axis]);
   if (s.space == 'l')
     return k_.local[s.axis] == 1 ? "0" : fmt::format("TUFF_LOCAL({})", "xyz"[s.axis]);
@@ -48,14 +48,14 @@ std::string CKernel::coordinate(const graph::SpecialArg& s) const {
 
 void CKernel::emit_workgroup_memory(size_t i) {
   const Node& u = *k_.ops[i];
-  const auto& s = u.get<graph::SharedArg>();
+  const auto& s = u.get<ir::SharedArg>();
   const std::string name = fmt::format("s{}", s.number);
   line(fmt::format("TUFF_SHARED({}, {}, {});", memory_type(u.dtype), name, s.count));
   shared_bytes_ += static_cast<size_t>(s.count) * size_bytes(u.dtype);
   values_[i] = {CValue{name}};
 }
 
-// Of 32-bit values: others are not made (kernel/lower/subgroup.h).
+// Of 32-bit values: others are not made (kernel/analysis/subgroup.h).
 void CKernel::emit_shuffle(size_t i) {
   const Node& u = *k_.ops[i];
   if (!dialect_.workgroups || size_bytes(u.dtype) != 4)

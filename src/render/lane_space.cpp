@@ -7,16 +7,16 @@
 
 namespace tuff::render {
 
-using graph::AxisKind;
+using ir::AxisKind;
 using kernel::LaneMask;
 
 LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
   TUFF_CHECK(k.ops.size() == k.lanes.size(), "kernel {}: {} ops, {} lane masks", k.name,
              k.ops.size(), k.lanes.size());
   int vector = -1;
-  for (const graph::UOp& range : k.lane_ranges) {
+  for (const ir::UOp& range : k.lane_ranges) {
     TUFF_CHECK(range->src(0)->is_const(), "kernel {}: a lane range of symbolic size", k.name);
-    if (range->get<graph::RangeArg>().kind == AxisKind::Vector) vector = bits();
+    if (range->get<ir::RangeArg>().kind == AxisKind::Vector) vector = bits();
     sizes_.push_back(static_cast<int>(range->src(0)->const_int()));
     ranges_.push_back(range.get());
   }
@@ -28,7 +28,7 @@ LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
 }
 
 bool LaneSpace::folds_lanes(int bit) const {
-  return ranges_[bit]->get<graph::RangeArg>().kind == AxisKind::ReduceLane;
+  return ranges_[bit]->get<ir::RangeArg>().kind == AxisKind::ReduceLane;
 }
 
 // Without a Vector range the lanes of partial sums serve: they are folded once, after the loop.
@@ -82,7 +82,7 @@ int LaneSpace::project(LaneMask from, int instance, LaneMask to, LaneMask extra_
   return out;
 }
 
-int LaneSpace::bit_of(const graph::Node* range) const {
+int LaneSpace::bit_of(const ir::Node* range) const {
   for (int bit = 0; bit < bits(); ++bit)
     if (ranges_[bit] == range) return bit;
   return -1;

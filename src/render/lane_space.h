@@ -23,7 +23,7 @@ class LaneSpace {
   // `from` lacks are taken from `extra`, an instance of `extra_mask`, or are 0.
   int project(kernel::LaneMask from, int instance, kernel::LaneMask to,
               kernel::LaneMask extra_mask = 0, int extra = 0) const;
-  int bit_of(const graph::Node* range) const;  // -1 if it is no lane range
+  int bit_of(const ir::Node* range) const;  // -1 if it is no lane range
   // The lanes for SIMD, of one width; no op has several of them. 0: none.
   kernel::LaneMask vector_mask() const { return vector_mask_; }
   int vector_width() const { return vector_width_; }  // 1: none
@@ -33,7 +33,7 @@ class LaneSpace {
   int widest_partial_sums() const;
   void add_partial_sums(const kernel::LinearKernel& k);
   std::vector<int> sizes_;
-  std::vector<const graph::Node*> ranges_;
+  std::vector<const ir::Node*> ranges_;
   kernel::LaneMask vector_mask_ = 0;
   int vector_width_ = 1;
 };

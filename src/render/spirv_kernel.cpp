@@ -6,14 +6,14 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 #include "render/binary.h"
 
 namespace tuff::render {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
 SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m)
@@ -39,7 +39,7 @@ void SpirvKernel::write() {
     if (m_.version_minor() < 4) m_.extension("SPV_KHR_float_controls");
     m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {32});
     const bool doubles = std::any_of(k_.ops.begin(), k_.ops.end(),
-                                     [](const graph::UOp& u) { return u->dtype == DType::F64; });
+                                     [](const ir::UOp& u) { return u->dtype == DType::F64; });
     if (doubles) m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {64});
   }
   arguments();
@@ -182,7 +182,7 @@ Id SpirvKernel::builtin(uint32_t which) {
 size_t SpirvKernel::position(const Node* u) const {
   const auto it = position_.find(u);
   TUFF_CHECK(it != position_.end(), "kernel {}: a source of {} is not in the list", k_.name,
-             graph::name(k_.ops[current_]->op));
+             ir::name(k_.ops[current_]->op));
   return it->second;
 }
 
@@ -190,7 +190,7 @@ SpirvValue SpirvKernel::value(const Node* u, LaneMask mask, int instance) {
   u = without_after(u);
   const size_t at = position(u);
   TUFF_CHECK(!values_[at].empty(), "kernel {}: op {} ({}) is used before it has a value", k_.name,
-             at, graph::name(u->op));
+             at, ir::name(u->op));
   return lane(at, space_.project(mask, instance, k_.lanes[at]));
 }
 
@@ -221,12 +221,12 @@ void SpirvKernel::emit(size_t i) {
       else
         values_[i] = {{constant(u)}};
       return;
-    case Op::Param: values_[i] = {{buffers_.at(u.get<graph::ParamArg>().slot)}}; return;
+    case Op::Param: values_[i] = {{buffers_.at(u.get<ir::ParamArg>().slot)}}; return;
     case Op::Variable:
       for (size_t n = 0; n < k_.variables.size(); ++n)
         if (k_.variables[n].get() == &u) values_[i] = {{scalars_[n]}};
       TUFF_CHECK(!values_[i].empty(), "kernel {}: variable '{}' is no argument", k_.name,
-                 u.get<graph::VariableArg>().name);
+                 u.get<ir::VariableArg>().name);
       return;
     case Op::Special: return emit_special(i);
     case Op::Range: return emit_range(i);
@@ -250,7 +250,7 @@ void SpirvKernel::emit(size_t i) {
 
 void SpirvKernel::emit_special(size_t i) {
   const Node& u = *k_.ops[i];
-  const auto& s = u.get<graph::SpecialArg>();
+  const auto& s = u.get<ir::SpecialArg>();
   if (s.space == 's') {
     const uint32_t which =
         s.axis == 0 ? spv::BuiltInSubgroupLocalInvocationId : spv::BuiltInSubgroupId;
@@ -308,7 +308,7 @@ void SpirvKernel::emit_range(size_t i) {
   m_.emit(spv::OpLoopMerge, {loop.merge, loop.next, spv::LoopControlMaskNone});
   m_.emit(spv::OpBranchConditional, {more, loop.body, loop.merge});
   m_.label(loop.body);
-  m_.name(loop.counter, fmt::format("r{}", u.get<graph::RangeArg>().id));
+  m_.name(loop.counter, fmt::format("r{}", u.get<ir::RangeArg>().id));
   loops_[&u] = loop;
   values_[i] = {{loop.counter}};
 }
@@ -330,7 +330,7 @@ void SpirvKernel::emit_end(const Node& range) {
 SpirvValue SpirvKernel::computed(size_t i, int n) {
   const Node& u = *k_.ops[i];
   std::vector<SpirvValue> x;
-  for (const graph::UOp& s : u.src())
+  for (const ir::UOp& s : u.src())
     x.push_back(u.op == Op::Where ? chosen(s.get(), k_.lanes[i], n)
                                   : value(s.get(), k_.lanes[i], n));
   SpirvValue out;
@@ -355,7 +355,7 @@ bool SpirvKernel::affine(const Node& u, const std::vector<SpirvValue>& x, SpirvV
     std::vector<Scalar> scalars;
     for (size_t s = 0; s < x.size(); ++s)
       scalars.push_back(Scalar::of_int(u.src(s)->dtype, x[s].constant));
-    const Scalar result = graph::eval_scalar(u.op, u.dtype, scalars);
+    const Scalar result = ir::eval_scalar(u.op, u.dtype, scalars);
     out = u.dtype == DType::Bool ? SpirvValue{t_.constant(result)} : SpirvValue{0, result.as_int()};
     return true;
   }
@@ -404,7 +404,7 @@ SpirvValue SpirvKernel::reduced(size_t i, int n) {
   while (x.size() > 1) {
     std::vector<Id> next;
     for (size_t p = 0; p + 1 < x.size(); p += 2)
-      next.push_back(ops_.binary(u.get<graph::ReduceArg>().op, u.dtype, x[p], x[p + 1]));
+      next.push_back(ops_.binary(u.get<ir::ReduceArg>().op, u.dtype, x[p], x[p + 1]));
     if (x.size() % 2) next.push_back(x.back());
     x = std::move(next);
   }
@@ -413,7 +413,7 @@ SpirvValue SpirvKernel::reduced(size_t i, int n) {
 
 void SpirvKernel::emit_register(size_t i) {
   const Node& u = *k_.ops[i];
-  const auto* matrix = std::get_if<graph::MatrixArg>(&u.arg);
+  const auto* matrix = std::get_if<ir::MatrixArg>(&u.arg);
   const int64_t number = matrix ? matrix->number : u.get<int64_t>();
   const Id type = t_.pointer(spv::StorageClassFunction, register_type(u));
   values_[i].resize(static_cast<size_t>(space_.count(k_.lanes[i])));
@@ -427,7 +427,7 @@ void SpirvKernel::emit_register(size_t i) {
 // Shared elements are in register form (no 8- or 16-bit workgroup storage is needed), bools words.
 void SpirvKernel::emit_shared(size_t i) {
   const Node& u = *k_.ops[i];
-  const auto& s = u.get<graph::SharedArg>();
+  const auto& s = u.get<ir::SharedArg>();
   const DType element = u.dtype == DType::Bool ? DType::U32 : u.dtype;
   const Id array =
       m_.type(spv::OpTypeArray, {t_.reg(element), t_.word(static_cast<uint32_t>(s.count))});

@@ -58,7 +58,7 @@ class SpirvKernel {
   Id buffer_pointer(DType t);
   void emit(size_t i);
   void emit_range(size_t i);
-  void emit_end(const graph::Node& range);
+  void emit_end(const ir::Node& range);
   void emit_special(size_t i);
   Id subgroup_number(uint32_t which);
   void put_off(size_t i);
@@ -75,17 +75,17 @@ class SpirvKernel {
   void emit_matrix_store(size_t i);
   void emit_matrix_fill(size_t i);
   void emit_matrix_multiply_add(size_t i);
-  Id matrix_type(DType t, const graph::MatrixArg& matrix);
-  Id register_type(const graph::Node& u);
+  Id matrix_type(DType t, const ir::MatrixArg& matrix);
+  Id register_type(const ir::Node& u);
   std::vector<Id> matrix_place(size_t i, int instance);
   void emit_load(size_t i);
   void emit_store(size_t i);
 
-  bool affine(const graph::Node& u, const std::vector<SpirvValue>& x, SpirvValue& out);
-  std::vector<Access> accesses(const graph::Node& index, kernel::LaneMask mask);
-  std::vector<Run> runs(std::vector<Access> all, const graph::Node& index, bool loads) const;
+  bool affine(const ir::Node& u, const std::vector<SpirvValue>& x, SpirvValue& out);
+  std::vector<Access> accesses(const ir::Node& index, kernel::LaneMask mask);
+  std::vector<Run> runs(std::vector<Access> all, const ir::Node& index, bool loads) const;
   static std::vector<Access> each_once(const std::vector<Access>& sorted);
-  Id element_pointer(const graph::Node& index, const SpirvValue& offset);
+  Id element_pointer(const ir::Node& index, const SpirvValue& offset);
   uint32_t alignment(const Run& run, DType t) const;
   bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);
@@ -93,23 +93,23 @@ class SpirvKernel {
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
   Id word_of(Id low, Id high, DType t);
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
-  void load_run(const graph::Node& index, const Run& run, std::vector<SpirvValue>& out);
-  bool read_as_texels(const graph::Node& index) const;
+  void load_run(const ir::Node& index, const Run& run, std::vector<SpirvValue>& out);
+  bool read_as_texels(const ir::Node& index) const;
   std::vector<Run> texel_runs(const std::vector<Access>& sorted) const;
   Id texel_image(uint32_t argument, uint32_t components);
-  std::vector<Id> fetch(const graph::Node& index, const Run& run, const SpirvValue& offset);
+  std::vector<Id> fetch(const ir::Node& index, const Run& run, const SpirvValue& offset);
   void store_bits(size_t i, const std::vector<Id>& values);
   Id begin_gate(const std::optional<Id>& gate);
   void end_gate(Id merge);
-  void store_run(const graph::Node& index, const Run& run, const std::vector<Id>& values);
+  void store_run(const ir::Node& index, const Run& run, const std::vector<Id>& values);
   Id shared_form(Id x, DType t, bool to_memory);
 
   Id id(const SpirvValue& v, DType t);
-  SpirvValue value(const graph::Node* u, kernel::LaneMask mask, int instance);
+  SpirvValue value(const ir::Node* u, kernel::LaneMask mask, int instance);
   // As value(), of what is selected or stored: see SpirvTypes::opaque.
-  SpirvValue chosen(const graph::Node* u, kernel::LaneMask mask, int instance);
-  Id constant(const graph::Node& u);
-  size_t position(const graph::Node* u) const;
+  SpirvValue chosen(const ir::Node* u, kernel::LaneMask mask, int instance);
+  Id constant(const ir::Node& u);
+  size_t position(const ir::Node* u) const;
   Id builtin(uint32_t which);  // the uvec3 loaded at entry
 
   const kernel::LinearKernel& k_;
@@ -118,10 +118,10 @@ class SpirvKernel {
   SpirvTypes t_;
   SpirvOps ops_;
   LaneSpace space_;
-  std::unordered_map<const graph::Node*, size_t> position_;
+  std::unordered_map<const ir::Node*, size_t> position_;
   std::vector<std::vector<SpirvValue>> values_;
   std::vector<size_t> waiting_;  // ops that have been put off: spirv_lanes.cpp
-  std::unordered_map<const graph::Node*, Loop> loops_;
+  std::unordered_map<const ir::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding
   std::vector<TexelView> texels_;

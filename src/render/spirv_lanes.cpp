@@ -11,8 +11,8 @@
 
 namespace tuff::render {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
 namespace {

@@ -6,20 +6,20 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/spirv_cooperative_matrix.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {
 
-using graph::MatrixArg;
-using graph::MatrixUse;
-using graph::Node;
-using graph::Op;
+using ir::MatrixArg;
+using ir::MatrixUse;
+using ir::Node;
+using ir::Op;
 
 bool uses_matrices(const kernel::LinearKernel& k) {
   return std::any_of(k.ops.begin(), k.ops.end(),
-                     [](const graph::UOp& u) { return u->op == Op::MatrixMulAdd; });
+                     [](const ir::UOp& u) { return u->op == Op::MatrixMulAdd; });
 }
 
 void declare_matrices(SpirvModule& m, bool device_address) {
@@ -52,7 +52,7 @@ Id SpirvKernel::matrix_type(DType t, const MatrixArg& matrix) {
 }
 
 Id SpirvKernel::register_type(const Node& u) {
-  const MatrixArg* matrix = graph::matrix_of(&u);
+  const MatrixArg* matrix = ir::matrix_of(&u);
   return matrix ? matrix_type(u.dtype, *matrix) : t_.reg(u.dtype);
 }
 
@@ -113,7 +113,7 @@ void SpirvKernel::emit_matrix_multiply_add(size_t i) {
   add(u.dtype, cooperative::kSignedC | cooperative::kSignedResult);
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     std::vector<Id> x;
-    for (const graph::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);
+    for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);
     if (signs) x.push_back(signs);
     values_[i].push_back({m_.value(cooperative::kOpMulAdd, type, x)});
   }

@@ -8,13 +8,13 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
 std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMask mask) {
@@ -60,7 +60,7 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
   });
   if (loads) all = each_once(all);
   if (loads && read_as_texels(index)) return texel_runs(all);
-  const int64_t count = without_after(index.src(0).get())->get<graph::ParamArg>().count;
+  const int64_t count = without_after(index.src(0).get())->get<ir::ParamArg>().count;
   const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
   for (size_t begin = 0; begin < all.size();) {
     size_t n = 1;
@@ -105,7 +105,7 @@ Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
   }
   if (!target_.features.device_address) {
     const DType word = index.src(1)->dtype;
-    Id skipped = skipped_.at(memory->get<graph::ParamArg>().slot);
+    Id skipped = skipped_.at(memory->get<ir::ParamArg>().slot);
     if (word != DType::I32) skipped = m_.pure(spv::OpSConvert, t_.reg(word), {skipped});
     const Id from_binding = m_.pure(spv::OpIAdd, t_.reg(word), {skipped, at});
     return m_.pure(spv::OpAccessChain,

@@ -7,7 +7,7 @@
 
 namespace tuff::render {
 
-using graph::Op;
+using ir::Op;
 
 // Opcodes by class of operand; 0: the op does not exist there.
 struct SpirvOps::Row {
@@ -58,13 +58,13 @@ uint32_t opcode(const R& r, DType t) {
                       : is_float(t)    ? r.on_float
                       : is_signed(t)   ? r.on_signed
                                        : r.on_unsigned;
-  if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", graph::name(r.op), name(t));
+  if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", ir::name(r.op), name(t));
   return op;
 }
 
 }  // namespace
 
-Id SpirvOps::emit(const graph::Node& u, std::span<const Id> x) {
+Id SpirvOps::emit(const ir::Node& u, std::span<const Id> x) {
   switch (u.op) {
     case Op::Where: return select(x[0], x[1], x[2], u.dtype);
     case Op::Cast: return cast(x[0], u.src(0)->dtype, u.dtype);
@@ -85,10 +85,10 @@ Id SpirvOps::call(const Call& c) {
   const Row* r = row_of(c.op);
   if (!r)
     fail<Unsupported>("SPIR-V renderer: {} of {}; it should have been decomposed",
-                      graph::name(c.op), name(c.from));
+                      ir::name(c.op), name(c.from));
   if (is_float(c.from) && t_.held(c.from) != c.from)
     fail<Unsupported>("SPIR-V renderer: {} of {}; the device has no such arithmetic",
-                      graph::name(c.op), name(c.from));
+                      ir::name(c.op), name(c.from));
   return normalized((this->*r->function)(c), c.to);
 }
 
@@ -173,7 +173,7 @@ Id SpirvOps::extended(const Call& c) {
   const uint32_t instruction = opcode(*row_of(c.op), c.from);
   const bool wide_exists = c.op == Op::Sqrt || c.op == Op::Trunc;
   if (c.from == DType::F64 && !wide_exists)
-    fail<Unsupported>("SPIR-V renderer: {} of float64", graph::name(c.op));
+    fail<Unsupported>("SPIR-V renderer: {} of float64", ir::name(c.op));
   return m_.pure(spv::OpExtInst, t_.reg(c.to), {m_.glsl(), instruction, c.x[0]});
 }
 

@@ -2,7 +2,7 @@
 // Called by the SPIR-V renderer's walker. Must never know lanes, loops or memory.
 #pragma once
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "render/spirv_types.h"
 
 namespace tuff::render {
@@ -14,9 +14,9 @@ class SpirvOps {
   SpirvOps(SpirvModule& m, SpirvTypes& t) : m_(m), t_(t) {}
 
   // The result in register form; `x` are the sources in theirs. Unsupported names op and dtype.
-  Id emit(const graph::Node& u, std::span<const Id> x);
+  Id emit(const ir::Node& u, std::span<const Id> x);
   // The same for an op of two operands of one dtype (the folding of a Reduce).
-  Id binary(graph::Op op, DType t, Id a, Id b);
+  Id binary(ir::Op op, DType t, Id a, Id b);
   Id cast(Id x, DType from, DType to);
   Id select(Id condition, Id a, Id b, DType t);
   // Between register and memory form.
@@ -25,13 +25,13 @@ class SpirvOps {
 
  private:
   struct Call {
-    graph::Op op;
+    ir::Op op;
     DType from, to;
     std::span<const Id> x;
     bool positive_divisor;
   };
   struct Row;
-  static const Row* row_of(graph::Op op);
+  static const Row* row_of(ir::Op op);
   Id simple(const Call& c);
   Id compare(const Call& c);
   Id logical(const Call& c);

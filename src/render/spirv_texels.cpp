@@ -7,15 +7,15 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {
 
-using graph::Node;
+using ir::Node;
 
 bool SpirvKernel::read_as_texels(const Node& index) const {
-  return k_.buffers.at(without_after(index.src(0).get())->get<graph::ParamArg>().slot).as_texels;
+  return k_.buffers.at(without_after(index.src(0).get())->get<ir::ParamArg>().slot).as_texels;
 }
 
 std::vector<SpirvKernel::Run> SpirvKernel::texel_runs(const std::vector<Access>& sorted) const {
@@ -65,7 +65,7 @@ Id SpirvKernel::texel_image(uint32_t argument, uint32_t components) {
 std::vector<Id> SpirvKernel::fetch(const Node& index, const Run& run, const SpirvValue& offset) {
   const auto n = static_cast<uint32_t>(run.items.size());
   const auto slot =
-      static_cast<uint32_t>(without_after(index.src(0).get())->get<graph::ParamArg>().slot);
+      static_cast<uint32_t>(without_after(index.src(0).get())->get<ir::ParamArg>().slot);
   const Id image = texel_image(slot, n), word = t_.type(DType::U32),
            memory = t_.memory(index.dtype);
   SpirvValue texel = offset;

@@ -4,12 +4,12 @@
 #include <map>
 #include <set>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

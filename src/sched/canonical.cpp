@@ -5,12 +5,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

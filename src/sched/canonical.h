@@ -3,10 +3,10 @@
 // order. Called by rangeify. Works on the kernel floor alone.
 #pragma once
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
-graph::UOp canonicalize(const graph::UOp& ast);
+ir::UOp canonicalize(const ir::UOp& ast);
 
 }  // namespace tuff::sched

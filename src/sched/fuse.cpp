@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "sched/prepare.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 bool is_transfer(const Node& n) {
   return n.op == Op::Copy && n.src(0)->device &&

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "sched/schedule.h"
 
 namespace tuff::sched {
@@ -27,9 +27,9 @@ inline constexpr int32_t kNone = -1;
 
 // A graph as arrays, in topological order, with the decisions. Positions index all of them.
 struct FusePlan {
-  std::vector<graph::UOp> sinks;
-  std::vector<const graph::Node*> nodes;
-  std::unordered_map<const graph::Node*, uint32_t> position;
+  std::vector<ir::UOp> sinks;
+  std::vector<const ir::Node*> nodes;
+  std::unordered_map<const ir::Node*, uint32_t> position;
   std::vector<uint32_t> src_begin, src;  // sources of i: src[src_begin[i] .. src_begin[i + 1])
   std::vector<uint8_t> realized;
   std::vector<int32_t> stores_for;   // of a root: the Assign it stores for
@@ -44,22 +44,22 @@ struct FusePlan {
   }
   // The node that memory or a computation stands for below movement: realized, a leaf, or an ALU.
   uint32_t base(uint32_t i) const {
-    while (graph::is_movement(nodes[i]->op) && !realized[i]) i = src[src_begin[i]];
+    while (ir::is_movement(nodes[i]->op) && !realized[i]) i = src[src_begin[i]];
     return i;
   }
   // The device that a root's call runs on or copies to.
   const std::string& device_of(uint32_t i) const;
   // Has a call of its own.
   bool is_root(uint32_t i) const {
-    return nodes[i]->op == graph::Op::Assign ? stored_by[i] == int32_t(i) : realized[i] != 0;
+    return nodes[i]->op == ir::Op::Assign ? stored_by[i] == int32_t(i) : realized[i] != 0;
   }
 };
 
-FusePlan plan_fusion(std::vector<graph::UOp> sinks, const TargetOf& target_of);
+FusePlan plan_fusion(std::vector<ir::UOp> sinks, const TargetOf& target_of);
 
 // A Copy that moves between devices (others are kernels).
-bool is_transfer(const graph::Node& n);
+bool is_transfer(const ir::Node& n);
 // True where an Expand repeats something.
-bool repeats(const graph::Node& n);
+bool repeats(const ir::Node& n);
 
 }  // namespace tuff::sched

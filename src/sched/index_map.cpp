@@ -1,10 +1,10 @@
 #include "sched/index_map.h"
 
-#include "graph/symbolic.h"
+#include "ir/symbolic.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 UOp both(const UOp& a, const UOp& b) {
   if (!a || a->is_const_int(1)) return b;

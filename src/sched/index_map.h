@@ -5,24 +5,24 @@
 
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
-using IndexTuple = std::vector<graph::UOp>;  // one Index expression per axis
+using IndexTuple = std::vector<ir::UOp>;  // one Index expression per axis
 
 struct SourceIndex {
   IndexTuple index;
-  graph::UOp valid;  // of a Pad: true where the source has the element; empty where it always has
+  ir::UOp valid;  // of a Pad: true where the source has the element; empty where it always has
 };
 
 // Where element `index` of the movement node `n` comes from.
-SourceIndex through_movement(const graph::Node& n, const IndexTuple& index);
+SourceIndex through_movement(const ir::Node& n, const IndexTuple& index);
 
 // Row-major offset in memory laid out at maximum extents.
-graph::UOp flat_offset(const graph::Shape& shape, const IndexTuple& index);
+ir::UOp flat_offset(const ir::Shape& shape, const IndexTuple& index);
 
 // a and b; either may be empty (true).
-graph::UOp both(const graph::UOp& a, const graph::UOp& b);
+ir::UOp both(const ir::UOp& a, const ir::UOp& b);
 
 }  // namespace tuff::sched

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 #include "sched/call_graph.h"
 #include "sched/kept_chain.h"
 #include "sched/loops.h"
@@ -14,7 +14,7 @@
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -16,10 +16,10 @@ namespace tuff::sched {
 // A kernel that stores one matrix, by what its reductions are; values of rows beside it.
 struct MatrixKernel {
   bool possible = false;
-  graph::UOp end;                        // Params carry slots
-  std::vector<graph::UOp> values;        // Ends of row values, over some of the loops
-  std::vector<graph::UOp> loops;         // of `end`, outermost first
-  const graph::Node* product = nullptr;  // the sum of products of what is repeated; null: none
+  ir::UOp end;                        // Params carry slots
+  std::vector<ir::UOp> values;        // Ends of row values, over some of the loops
+  std::vector<ir::UOp> loops;         // of `end`, outermost first
+  const ir::Node* product = nullptr;  // the sum of products of what is repeated; null: none
   bool rows = false;                     // reductions that walk memory once, and none else
   bool elements = false;                 // no reductions
   std::vector<uint32_t> reads;
@@ -28,12 +28,12 @@ struct MatrixKernel {
 MatrixKernel matrix_kernel_of(const Call& c);
 
 // The loop of a row kernel that none of its reductions depends on. Empty where it is not one.
-graph::UOp column_of(const MatrixKernel& rows);
+ir::UOp column_of(const MatrixKernel& rows);
 // The row kernel element by element: what its rows are reduced to is read from the memory that its
 // values are stored to.
 MatrixKernel by_element(const MatrixKernel& rows);
 // The sum's steps take one element of the slot each.
-bool is_factor(const graph::Node* product, uint32_t slot);
+bool is_factor(const ir::Node* product, uint32_t slot);
 
 class Chain {
  public:
@@ -48,36 +48,36 @@ class Chain {
   void store_values(const MatrixKernel& rows, std::span<const uint32_t> slots);
 
   bool reads(uint32_t slot) const;
-  const std::vector<graph::UOp>& rows() const { return row_loops_; }
+  const std::vector<ir::UOp>& rows() const { return row_loops_; }
   // Of what was kept last, in its own loops.
-  const graph::UOp& column() const { return column_; }
+  const ir::UOp& column() const { return column_; }
   int64_t columns() const { return column_->src(0)->const_int(); }
   int32_t kept() const { return number_; }
   // The same where rows that others are made of, element by element, give them their memory.
   int32_t kept_at_once() const;
   // Rows outermost, so that each is filled once.
-  std::vector<graph::UOp> ends() const;
+  std::vector<ir::UOp> ends() const;
 
  private:
   struct RowRead;
   struct Kept {
-    std::vector<graph::UOp> values;
-    graph::UOpMap<graph::UOp> at;  // its kernel's ranges
+    std::vector<ir::UOp> values;
+    ir::UOpMap<ir::UOp> at;  // its kernel's ranges
   };
   std::optional<RowRead> row_read(const MatrixKernel& p) const;
-  std::vector<graph::UOp> loads_of(uint32_t slot) const;
-  bool is_row(const graph::UOp& x) const;
+  std::vector<ir::UOp> loads_of(uint32_t slot) const;
+  bool is_row(const ir::UOp& x) const;
   MatrixKernel aligned(const MatrixKernel& p) const;
   bool agree(const RowRead& read);
   bool compute_where_read(const MatrixKernel& p);
-  graph::UOp filled_row(const MatrixKernel& p, const RowRead& read);
-  bool may_overwrite(const graph::Node* fill, const graph::Node* memory,
-                     std::span<const graph::Node* const> all) const;
+  ir::UOp filled_row(const MatrixKernel& p, const RowRead& read);
+  bool may_overwrite(const ir::Node* fill, const ir::Node* memory,
+                     std::span<const ir::Node* const> all) const;
 
-  std::vector<graph::UOp> ends_, loops_, row_loops_;
+  std::vector<ir::UOp> ends_, loops_, row_loops_;
   std::map<uint32_t, Kept> kept_;           // by slot
-  std::vector<graph::UOp> columns_, full_;  // what rows are filled along; with a product already
-  graph::UOp column_;
+  std::vector<ir::UOp> columns_, full_;  // what rows are filled along; with a product already
+  ir::UOp column_;
   int32_t next_ = 0, number_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "sched/order.h"
 #include "sched/prepare.h"
 #include "sched/rangeify.h"
@@ -11,7 +11,7 @@
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

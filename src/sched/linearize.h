@@ -12,7 +12,7 @@
 namespace tuff::sched {
 
 // `inputs` in the order that numbers the Input slots. Leaves Temp offsets and arenas unset.
-Schedule linearize(const FusePlan& plan, const std::vector<graph::Storage*>& inputs,
+Schedule linearize(const FusePlan& plan, const std::vector<ir::Storage*>& inputs,
                    const TargetOf& target_of);
 
 }  // namespace tuff::sched

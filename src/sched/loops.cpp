@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

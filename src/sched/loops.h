@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
@@ -19,15 +19,15 @@ bool contains(const std::vector<T>& v, const std::type_identity_t<T>& x) {
   return std::find(v.begin(), v.end(), x) != v.end();
 }
 // By number.
-std::vector<graph::UOp> ranges_below(const graph::UOp& u, graph::AxisKind kind);
-int64_t extent(std::span<const graph::UOp> ranges);
-graph::UOp offset_of(const graph::UOp& end);
+std::vector<ir::UOp> ranges_below(const ir::UOp& u, ir::AxisKind kind);
+int64_t extent(std::span<const ir::UOp> ranges);
+ir::UOp offset_of(const ir::UOp& end);
 // A reduction that walks some buffer element by element, once; one of what is repeated, as a
 // product of matrices is, is none.
-bool is_streamed(const graph::Node* reduce, std::span<const graph::UOp> loops);
+bool is_streamed(const ir::Node* reduce, std::span<const ir::UOp> loops);
 // Which element of the producer's loops an offset of the reader is; empty where one of them does
 // not walk each element once, in mixed radix.
-std::optional<graph::UOpMap<graph::UOp>> loops_at(const graph::UOp& producer_end,
-                                                  const graph::UOp& offset);
+std::optional<ir::UOpMap<ir::UOp>> loops_at(const ir::UOp& producer_end,
+                                                  const ir::UOp& offset);
 
 }  // namespace tuff::sched

@@ -5,15 +5,15 @@
 #include <set>
 #include <unordered_set>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
-using graph::MarkScope;
-using graph::Node;
-using graph::Op;
+using ir::MarkScope;
+using ir::Node;
+using ir::Op;
 
 void GraphKey::clear() {
   tokens.clear();
@@ -42,7 +42,7 @@ uint64_t edge_token(uint64_t target, uint64_t junction) {
 }
 
 void note_leaf(const Node* n, GraphKey& key) {
-  if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<graph::Storage>>().get());
+  if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<ir::Storage>>().get());
   if (n->device &&
       std::find(key.devices.begin(), key.devices.end(), n->device) == key.devices.end()) {
     key.devices.push_back(n->device);
@@ -56,7 +56,7 @@ void note_leaf(const Node* n, GraphKey& key) {
 // it ends at and by which junction lies below that: its number if it was seen before, its key if it
 // is new, and then its own edges follow. What stands between junctions is never visited. Breadth
 // first, because the misses on a node's sources then overlap: this walk is bound by memory.
-void normalize(std::span<const graph::UOp> sinks, GraphKey& key) {
+void normalize(std::span<const ir::UOp> sinks, GraphKey& key) {
   static thread_local std::vector<const Node*> queue;
   key.clear();
   queue.clear();
@@ -69,10 +69,10 @@ void normalize(std::span<const graph::UOp> sinks, GraphKey& key) {
     j->mark = epoch;
     queue.push_back(j);
     j->mark_order = uint32_t(queue.size());
-    if (j->src_count == 0 || std::holds_alternative<graph::Placement>(j->arg)) note_leaf(j, key);
+    if (j->src_count == 0 || std::holds_alternative<ir::Placement>(j->arg)) note_leaf(j, key);
     return edge_token(n->key, j->key);
   };
-  auto emit = [&](std::span<const graph::UOp> list) {
+  auto emit = [&](std::span<const ir::UOp> list) {
     const size_t at = key.tokens.size();
     key.tokens.resize(at + list.size());
     for (size_t i = 0; i < list.size(); i++) key.tokens[at + i] = token(list[i].get());

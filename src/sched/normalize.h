@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
 struct GraphKey {
   std::vector<uint64_t> tokens;             // compared as a whole on a cache hit
   uint64_t hash = 0;                        // of tokens
-  std::vector<graph::Storage*> inputs;      // in order of first encounter; kept alive by the sinks
+  std::vector<ir::Storage*> inputs;      // in order of first encounter; kept alive by the sinks
   std::vector<const std::string*> devices;  // distinct, interned, in order of first encounter
   void clear();
 };
 
 // Fills `key` (cleared first; its memory is reused from call to call).
-void normalize(std::span<const graph::UOp> sinks, GraphKey& key);
+void normalize(std::span<const ir::UOp> sinks, GraphKey& key);
 
 uint64_t hash_tokens(std::span<const uint64_t> tokens);
 

@@ -7,12 +7,12 @@
 
 #include "base/check.h"
 #include "base/split_mix.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

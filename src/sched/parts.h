@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
@@ -41,14 +41,14 @@ std::string to_string(const Parts& p);  // "parts(0,4096)", "parts(0,4096,turns)
 
 // The same value as `reduce`, a Reduce of the tensor floor, by way of memory. What is stored in
 // between is not rounded to half a word. InvalidArgument saying why it is illegal.
-graph::UOp in_parts(const graph::UOp& reduce, const Parts& p);
+ir::UOp in_parts(const ir::UOp& reduce, const Parts& p);
 
 // What the numbers of the device make of it; none: the reduction stays whole.
-std::optional<Parts> choose_parts(const graph::Node& reduce, const Target& target);
+std::optional<Parts> choose_parts(const ir::Node& reduce, const Target& target);
 
 // Random legal parts, or none, the same for the same seed everywhere: TUFF_RANDOM_OPTS. Must never
 // look at what they are worth.
-std::optional<Parts> random_parts(const graph::UOp& reduce, uint64_t seed);
+std::optional<Parts> random_parts(const ir::UOp& reduce, uint64_t seed);
 // How often they were drawn and were legal, of all calls in this process.
 struct PartsCounts {
   uint64_t tried = 0, applied = 0;

@@ -4,12 +4,12 @@
 
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
 // sum over r of where(e == r, load(r), 0) is load(e) where 0 <= e < size, else 0. Picked ranges are
 // taken out of `ranges`; the value comes back unchanged where the form is another.
-graph::UOp pick_elements(graph::UOp value, std::vector<graph::UOp>& ranges);
+ir::UOp pick_elements(ir::UOp value, std::vector<ir::UOp>& ranges);
 
 }  // namespace tuff::sched

@@ -5,14 +5,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 #include "sched/parts.h"
 #include "sched/sum_of_sums.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

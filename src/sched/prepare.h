@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "sched/schedule.h"
 #include "sched/steps.h"
 
@@ -17,14 +17,14 @@ namespace tuff::sched {
 // After it: at most one Assign per Storage, its target a reshape of the Buffer; a sink that reads
 // a Storage's old contents while the graph overwrites it is a Contiguous.
 struct Prepared {
-  std::vector<graph::UOp> sinks;
+  std::vector<ir::UOp> sinks;
   std::vector<std::string> parts;  // as Schedule::parts
 };
-Prepared prepare(std::span<const graph::UOp> sinks, const TargetOf& target_of,
+Prepared prepare(std::span<const ir::UOp> sinks, const TargetOf& target_of,
                  const StepChoice& steps);
 
 // Below Reshapes that leave every element where it lies in memory. One that merges or splits axes
 // of symbolic extent does not: memory has room for the largest extents, values stand at its front.
-const graph::Node* strip_reshapes(const graph::Node* n);
+const ir::Node* strip_reshapes(const ir::Node* n);
 
 }  // namespace tuff::sched

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "graph/finite_product.h"
-#include "graph/symbolic.h"
-#include "graph/walk.h"
+#include "ir/finite_product.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
 #include "sched/canonical.h"
 #include "sched/index_map.h"
 #include "sched/pick.h"
@@ -12,7 +12,7 @@
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

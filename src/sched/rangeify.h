@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "sched/fuse.h"
 
 namespace tuff::sched {
@@ -21,7 +21,7 @@ struct KernelSpec {
 };
 
 struct Kernel {
-  graph::UOp ast;
+  ir::UOp ast;
   std::vector<uint32_t> args;      // slots, outputs first
   bool in_place = false;           // reads in_place_slot through its output argument
   bool in_place_conflict = false;  // reads in_place_slot at another element: needs a temporary

@@ -4,7 +4,7 @@
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 RootGraph::RootGraph(const FusePlan& plan) : plan_(plan) {
   const size_t n = plan.nodes.size();

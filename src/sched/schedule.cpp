@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "graph/spec.h"
-#include "graph/walk.h"
+#include "ir/spec.h"
+#include "ir/walk.h"
 #include "sched/cache.h"
 #include "sched/fuse.h"
 #include "sched/keep.h"
@@ -23,9 +23,9 @@
 
 namespace tuff::sched {
 
-using graph::Node;
-using graph::Op;
-using graph::UOp;
+using ir::Node;
+using ir::Op;
+using ir::UOp;
 
 namespace {
 
@@ -67,7 +67,7 @@ std::vector<uint32_t> shared_memory(GraphKey& key, const MemoryOf& memory_of) {
   std::iota(number.begin(), number.end(), 0u);
   if (!memory_of || n < 2) return number;
   std::vector<MemoryPart> parts;
-  for (const graph::Storage* s : key.inputs) parts.push_back(memory_of(*s));
+  for (const ir::Storage* s : key.inputs) parts.push_back(memory_of(*s));
   std::vector<uint32_t> order = number;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return std::tie(parts[a].allocation, parts[a].begin, a) <
@@ -124,23 +124,21 @@ void collect_variables(Schedule& s) {
   for (const Call& c : s.calls) {
     if (c.ast && seen.insert(c.ast.get()).second) asts.push_back(c.ast);
   }
-  for (const Node* n : graph::toposort(asts)) {
+  for (const Node* n : ir::toposort(asts)) {
     if (n->op == Op::Variable) s.variables.push_back(UOp(n));
   }
   std::sort(s.variables.begin(), s.variables.end(), [](const UOp& a, const UOp& b) {
-    return a->get<graph::VariableArg>().name < b->get<graph::VariableArg>().name;
+    return a->get<ir::VariableArg>().name < b->get<ir::VariableArg>().name;
   });
 }
 
 void check_sinks(std::span<const UOp> sinks) {
-  if (!graph::spec_enabled()) return;
-  for (const UOp& sink : sinks) graph::check_spec(sink, graph::kFloorTensor, "building the graph");
+  for (const UOp& sink : sinks) ir::check_spec(sink, ir::kFloorTensor, "building the graph");
 }
 
 void check_kernels(const Schedule& s) {
-  if (!graph::spec_enabled()) return;
   for (const Call& c : s.calls) {
-    if (c.ast) graph::check_spec(c.ast, graph::kFloorKernel, "schedule");
+    if (c.ast) ir::check_spec(c.ast, ir::kFloorKernel, "schedule");
   }
 }
 
@@ -166,7 +164,7 @@ void check_bindings(const Schedule& s, const TargetOf& target_of) {
 Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
                        std::span<const uint32_t> memory, const TargetOf& target_of,
                        const StepChoice& steps) {
-  check_sinks(sinks);
+  if (steps.check_spec) check_sinks(sinks);
   Prepared prepared = prepare(sinks, target_of, steps);
   const FusePlan plan = plan_fusion(std::move(prepared.sinks), target_of);
   Schedule s = linearize(plan, key.inputs, target_of);
@@ -178,18 +176,17 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
   check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);
-  check_kernels(s);
+  if (steps.check_spec) check_kernels(s);
   return s;
 }
 
 }  // namespace
 
 Scheduled schedule(std::span<const UOp> sinks, const TargetOf& target_of,
-                   const MemoryOf& memory_of) {
+                   const MemoryOf& memory_of, const StepChoice& steps) {
   static thread_local GraphKey key;
   normalize(sinks, key);
   const std::vector<uint32_t> memory = shared_memory(key, memory_of);
-  const StepChoice steps = StepChoice::of_environment();
   add_circumstances(key, steps, target_of);
   Scheduled out;
   out.inputs.assign(key.inputs.begin(), key.inputs.end());

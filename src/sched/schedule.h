@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
+#include "sched/steps.h"
 
 namespace tuff::sched {
 
@@ -28,7 +29,7 @@ enum class CallKind : uint8_t {
 // gate the loads beneath them. No Index offset is ever out of bounds where its gate is true.
 struct Call {
   CallKind kind = CallKind::Kernel;
-  graph::UOp ast;
+  ir::UOp ast;
   std::vector<uint32_t> args;  // slots of Schedule::buffers
   uint32_t output_count = 1;   // args[0..output_count) are written
   std::string device;
@@ -64,13 +65,13 @@ struct Schedule {
   std::vector<Arena> arenas;
   std::vector<uint32_t>
       sink_slots;  // per sink: the slot that holds its value, row-major contiguous
-  std::vector<graph::UOp> variables;  // Variable nodes the kernels need, sorted by name
+  std::vector<ir::UOp> variables;  // Variable nodes the kernels need, sorted by name
   std::vector<std::string> parts;     // reductions made in parts: "parts(0,4096) of add f32 65536"
 };
 
 struct Scheduled {
   std::shared_ptr<const Schedule> schedule;
-  std::vector<Ref<graph::Storage>> inputs;  // by BufferSlot::index of Input slots
+  std::vector<Ref<ir::Storage>> inputs;  // by BufferSlot::index of Input slots
   bool from_cache = false;
 };
 
@@ -81,7 +82,7 @@ using TargetOf = std::function<const Target&(const std::string& device)>;
 struct MemoryPart {
   uint64_t allocation = 0, begin = 0, end = 0;
 };
-using MemoryOf = std::function<MemoryPart(const graph::Storage& s)>;
+using MemoryOf = std::function<MemoryPart(const ir::Storage& s)>;
 
 // Schedules everything that the sinks need. A sink is a tensor-floor node with a device; sinks that
 // are Assigns store into their target's Storage. Kernels that read a Storage's old contents run
@@ -90,8 +91,8 @@ using MemoryOf = std::function<MemoryPart(const graph::Storage& s)>;
 // scheduled again. Kernels are split to fit Target::max_buffers, which is 3 or more; throws
 // Unsupported otherwise, and for a buffer above Target::max_binding_bytes. Without memory_of no two
 // Storages share memory.
-Scheduled schedule(std::span<const graph::UOp> sinks, const TargetOf& target_of,
-                   const MemoryOf& memory_of = {});
+Scheduled schedule(std::span<const ir::UOp> sinks, const TargetOf& target_of,
+                   const MemoryOf& memory_of = {}, const StepChoice& steps = {});
 
 struct ScheduleCacheStats {
   uint64_t hits = 0, misses = 0;

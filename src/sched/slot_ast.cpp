@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "sched/canonical.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -12,11 +12,11 @@
 namespace tuff::sched {
 
 // Params carry slots of the schedule instead of argument numbers.
-graph::UOp slot_ast(const Call& c);
+ir::UOp slot_ast(const Call& c);
 // The slot of an Index of such an AST.
-uint32_t slot_of(const graph::UOp& index);
+uint32_t slot_of(const ir::UOp& index);
 // A kernel of such Ends, in canonical form; what they store comes first, in their order.
-Call call_of(const std::string& device, std::span<const graph::UOp> ends);
+Call call_of(const std::string& device, std::span<const ir::UOp> ends);
 // Whether anything but these calls reads a slot.
 bool is_needed(const Schedule& s, std::span<const Call* const> own, uint32_t slot);
 // Slots that no call uses any more vanish.

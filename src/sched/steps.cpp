@@ -1,9 +1,5 @@
 #include "sched/steps.h"
 
-#include <algorithm>
-
-#include "base/env.h"
-
 namespace tuff::sched {
 
 const char* name(Step s) {
@@ -11,18 +7,9 @@ const char* name(Step s) {
   return names[size_t(s)];
 }
 
-// Every realize asks.
-StepChoice StepChoice::of_environment() {
-  static thread_local uint32_t generation = 0;
-  static thread_local StepChoice choice;
-  if (generation == env_generation()) return choice;
-  generation = env_generation();
-  choice = {};
-  const auto skipped = env_names(Env::TUFF_SKIP);
+void StepChoice::skip(std::string_view step) {
   for (const Step s : kSteps)
-    choice.skipped |= uint32_t(std::ranges::find(skipped, name(s)) != skipped.end()) << uint32_t(s);
-  choice.random_seed = uint64_t(env_int(Env::TUFF_RANDOM_OPTS));
-  return choice;
+    if (step == name(s)) skipped |= uint32_t(1) << uint32_t(s);
 }
 
 }  // namespace tuff::sched

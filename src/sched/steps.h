@@ -1,8 +1,12 @@
 // Steps that a schedule is right without, by name, and which of them are taken. Called by
-// schedule() and its steps. Must never know what a step does.
+// schedule() and its steps. Must never know what a step
+// does, nor who chose.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "ir/spec.h"
 
 namespace tuff::sched {
 
@@ -19,8 +23,9 @@ const char* name(Step s);  // as TUFF_SKIP takes it
 struct StepChoice {
   uint32_t skipped = 0;      // bits by Step
   uint64_t random_seed = 0;  // of parts that are drawn instead of chosen; 0: they are chosen
+  bool check_spec = ir::kChecksSpec;  // of the graph and of the kernels
   bool skips(Step s) const { return skipped >> uint32_t(s) & 1; }
-  static StepChoice of_environment();  // TUFF_SKIP, TUFF_RANDOM_OPTS
+  void skip(std::string_view step);  // nothing if there is no such step
 };
 
 }  // namespace tuff::sched

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/finite_product.h"
-#include "graph/walk.h"
+#include "ir/finite_product.h"
+#include "ir/walk.h"
 
 namespace tuff::sched {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -3,15 +3,15 @@
 // tensor floor alone.
 #pragma once
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched {
 
 // `sum` as one sum of what its source, below movement that repeats nothing, sums up; null where it
 // is none of these, or a sum of products, which is computed best by itself; unless these are finite
 // and each is read about once, as in the gradient of a convolution's images.
-graph::UOp one_sum(const graph::UOp& sum);
+ir::UOp one_sum(const ir::UOp& sum);
 // The inner sum of such a one; null where there is none.
-const graph::Node* inner_sum(const graph::Node& sum);
+const ir::Node* inner_sum(const ir::Node& sum);
 
 }  // namespace tuff::sched

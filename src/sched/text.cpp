@@ -1,14 +1,14 @@
 // LINEAR as text.
 #include <unordered_map>
 
-#include "graph/text.h"
-#include "graph/walk.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "sched/schedule.h"
 
 namespace tuff::sched {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 std::string slot_text(const Schedule& s, uint32_t slot) {
   const BufferSlot& b = s.buffers[slot];

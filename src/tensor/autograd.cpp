@@ -1,16 +1,16 @@
-// backward() and gradient(): graph::gradients applied to tensors.
+// backward() and gradient(): ir::gradients applied to tensors.
 #include <algorithm>
 #include <unordered_set>
 
 #include "base/check.h"
-#include "graph/gradient.h"
-#include "graph/walk.h"
+#include "ir/gradient.h"
+#include "ir/walk.h"
 #include "tensor/impl.h"
 
 namespace tuff {
 
 using detail::uop;
-using graph::UOp;
+using ir::UOp;
 
 namespace {
 
@@ -32,7 +32,7 @@ UOp seed_of(const Tensor& t, const Tensor& given) {
 // target is looked for below its own.
 UOp elements_of(const UOp& u) {
   UOp base = u;
-  while (base->op == graph::Op::Reshape) base = base->src(0);
+  while (base->op == ir::Op::Reshape) base = base->src(0);
   return base;
 }
 
@@ -40,17 +40,17 @@ UOp elements_of(const UOp& u) {
 std::vector<UOp> gradients_of(const UOp& root, const UOp& seed, const std::vector<UOp>& targets) {
   std::vector<UOp> bases;
   for (const UOp& t : targets) bases.push_back(elements_of(t));
-  std::vector<UOp> grads = graph::gradients(root, seed, bases);
+  std::vector<UOp> grads = ir::gradients(root, seed, bases);
   for (size_t i = 0; i < grads.size(); i++) {
-    if (grads[i]) grads[i] = graph::reshape(grads[i], targets[i]->shape);
+    if (grads[i]) grads[i] = ir::reshape(grads[i], targets[i]->shape);
   }
   return grads;
 }
 
 // Live leaves with requires_grad below the root, in order of creation.
 std::vector<Ref<TensorImpl>> leaves_below(const UOp& root) {
-  std::unordered_set<const graph::Node*> below;
-  for (const graph::Node* n : graph::toposort(root)) below.insert(n);
+  std::unordered_set<const ir::Node*> below;
+  for (const ir::Node* n : ir::toposort(root)) below.insert(n);
   std::vector<Ref<TensorImpl>> leaves;
   detail::for_each_live([&](TensorImpl& t) {
     if (t.requires_grad && below.count(elements_of(t.uop).get())) leaves.emplace_back(&t);

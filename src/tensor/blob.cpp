@@ -116,7 +116,7 @@ void check_layout(const Sizes& sizes, const BlobOptions& blob, const TensorOptio
   detail::require_numbers("from_blob", sizes);
   if (t == DType::Void || t == DType::Index || is_weak(t))
     fail<InvalidArgument>("from_blob: {} is no element type of a tensor", name(t));
-  graph::element_count(detail::shape_of(sizes));
+  ir::element_count(detail::shape_of(sizes));
   if (!blob.strides.empty() && blob.strides.size() != sizes.size())
     fail<ShapeError>("from_blob: {} strides for the {} axes of {}", blob.strides.size(),
                      sizes.size(), detail::text(sizes));
@@ -125,7 +125,7 @@ void check_layout(const Sizes& sizes, const BlobOptions& blob, const TensorOptio
 }
 
 void check_pointer(const void* data, const Sizes& sizes, DType t) {
-  const int64_t count = graph::element_count(detail::shape_of(sizes));
+  const int64_t count = ir::element_count(detail::shape_of(sizes));
   if (data == nullptr && count > 0)
     fail<InvalidArgument>("from_blob: a null pointer for the {} elements of {}", count,
                           detail::text(sizes));
@@ -151,14 +151,14 @@ engine::LentMemory imported(engine::Device& device, void* data, size_t size_byte
 Tensor detail::tensor_over(const BlobLayout& of, const MakeBuffer& make) {
   check_layout(of.sizes, of.blob, of.options);
   const DType t = of.options.dtype;
-  const bool empty = graph::element_count(shape_of(of.sizes)) == 0;
+  const bool empty = ir::element_count(shape_of(of.sizes)) == 0;
   const std::vector<int64_t> extents = of.sizes;
   const bool dense = empty || is_row_major(extents, of.blob.strides);
   Layout layout;
   if (!dense) layout = layout_of(of.sizes, of.blob.strides, t);
   const int64_t count = dense ? row_major_count(extents) : layout.count;
   const Ref<engine::Buffer> memory = make(count, size_t(layout.before) * size_bytes(t));
-  const Tensor flat = wrap(graph::buffer(memory), memory->device);
+  const Tensor flat = wrap(ir::buffer(memory), memory->device);
   return dense ? flat.reshape(of.sizes) : taken(flat, layout, of.sizes);
 }
 
@@ -166,7 +166,7 @@ Tensor Tensor::from_blob(void* data, const Sizes& sizes, BlobOptions blob,
                          const TensorOptions& options) {
   check_layout(sizes, blob, options);
   check_pointer(data, sizes, options.dtype);
-  const bool empty = graph::element_count(detail::shape_of(sizes)) == 0;
+  const bool empty = ir::element_count(detail::shape_of(sizes)) == 0;
   const std::shared_ptr<engine::Device> target = engine::Device::get(options.device),
                                         cpu = engine::Device::get("CPU");
   const auto release = [deleter = blob.deleter, data] {
@@ -200,18 +200,18 @@ Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtyp
   detail::require_numbers("from_file", sizes);
   if (dtype == DType::Void || dtype == DType::Index || is_weak(dtype))
     fail<InvalidArgument>("from_file: {} is no element type of a tensor", name(dtype));
-  const graph::Shape shape = detail::shape_of(sizes);
-  const int64_t count = graph::element_count(shape);
+  const ir::Shape shape = detail::shape_of(sizes);
+  const int64_t count = ir::element_count(shape);
   const auto mode = options.mmap ? os::DataFile::Mode::Read : os::DataFile::Mode::ReadWrite;
   const auto file = std::make_shared<os::DataFile>(path, mode);
   Ref<engine::Buffer> memory;
   if (options.mmap)
     memory = engine::MappedFile(file, false).view(engine::Device::get("CPU"), dtype, count, offset);
-  if (memory) return detail::wrap(graph::reshape(graph::buffer(memory), shape), "CPU");
+  if (memory) return detail::wrap(ir::reshape(ir::buffer(memory), shape), "CPU");
   const std::shared_ptr<engine::Device> device = engine::Device::get("DISK:" + path);
   memory = make_ref<engine::Buffer>(device, dtype, count,
                                     engine::FileRange{.file = file, .offset = offset});
-  const Tensor there = detail::wrap(graph::reshape(graph::buffer(memory), shape), device->name());
+  const Tensor there = detail::wrap(ir::reshape(ir::buffer(memory), shape), device->name());
   return options.mmap ? there.to("CPU") : there;
 }
 

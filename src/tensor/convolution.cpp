@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "graph/finite_product.h"
+#include "ir/finite_product.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -84,8 +84,8 @@ Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, in
 Tensor products(const Tensor& x, const Tensor& weight) {
   const detail::Building section;
   const Sizes sizes = detail::broadcast_sizes("conv2d", x.sizes(), weight.sizes());
-  const auto of = [&](const Tensor& t) -> graph::UOp { return detail::uop(t.expand(sizes)); };
-  return detail::derive(x, graph::finite_product(of(x), of(weight)));
+  const auto of = [&](const Tensor& t) -> ir::UOp { return detail::uop(t.expand(sizes)); };
+  return detail::derive(x, ir::finite_product(of(x), of(weight)));
 }
 
 void require_window(const char* what, const Tensor& x, IntPair k, IntPair stride,

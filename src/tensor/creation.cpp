@@ -11,7 +11,7 @@ namespace tuff {
 
 using detail::scalar_of;
 using detail::wrap;
-using graph::UOp;
+using ir::UOp;
 
 namespace {
 
@@ -31,17 +31,17 @@ Tensor finish(Tensor t, const TensorOptions& o) {
 }
 
 UOp filled(const Sizes& sizes, const Scalar& v) {
-  const UOp c = graph::constant(v);
-  const graph::Shape shape = detail::shape_of(sizes);
+  const UOp c = ir::constant(v);
+  const ir::Shape shape = detail::shape_of(sizes);
   if (shape.empty()) return c;
-  return graph::expand(graph::reshape(c, graph::Shape(shape.size(), graph::Dim(1))), shape);
+  return ir::expand(ir::reshape(c, ir::Shape(shape.size(), ir::Dim(1))), shape);
 }
 
 Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const TensorOptions& o) {
   detail::require_numbers(what, sizes);
   require_element_type(what, o.dtype);
   return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
-                                  graph::element_count(detail::shape_of(sizes)));
+                                  ir::element_count(detail::shape_of(sizes)));
 }
 
 bool is_whole(const Number& v) { return v.dtype() != DType::WeakFloat; }
@@ -83,7 +83,7 @@ Tensor counter_of(const Size& n, DType t, const std::string& device) {
   const DType exact = t == DType::F16 || t == DType::BF16 ? DType::F32
                       : t == DType::Bool                  ? DType::I32
                                                           : t;
-  return wrap(graph::iota(detail::dim_of(n), exact), engine::canonical_device(device));
+  return wrap(ir::iota(detail::dim_of(n), exact), engine::canonical_device(device));
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string
 
 Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
   Ref<engine::Buffer> b = fresh_buffer("empty", sizes, o);
-  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
+  return finish(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
 }
 Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
   require_element_type("full", o.dtype);
@@ -114,7 +114,7 @@ Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOpti
   Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
   b->copyin(data);
   detail::note_host_values(*b, data);
-  return finish(graph::reshape(graph::buffer(b), detail::shape_of(sizes)), o);
+  return finish(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
 }
 
 Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {

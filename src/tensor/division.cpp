@@ -12,12 +12,12 @@ using detail::number_like;
 using detail::unify;
 using detail::upper_half;
 using detail::uop;
-using graph::Op;
+using ir::Op;
 
 namespace {
 
 Tensor integer(Op op, const Tensor& a, const Tensor& b) {
-  return derive(a, graph::alu(op, {uop(a), uop(b)}));
+  return derive(a, ir::alu(op, {uop(a), uop(b)}));
 }
 Tensor differ_in_sign(const Tensor& a, const Tensor& b) { return (a < 0) != (b < 0); }
 

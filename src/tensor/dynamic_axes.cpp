@@ -21,19 +21,19 @@ void require_bounds(const DynamicAxis& a) {
 
 }  // namespace
 
-bool is_symbolic(const graph::Shape& shape) {
-  return std::any_of(shape.begin(), shape.end(), [](const graph::Dim& d) { return !d.is_const(); });
+bool is_symbolic(const ir::Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](const ir::Dim& d) { return !d.is_const(); });
 }
 
 DynamicAxes::DynamicAxes(std::vector<DynamicAxis> axes) : axes_(std::move(axes)) {
   for (const DynamicAxis& a : axes_) {
     require_bounds(a);
-    const graph::UOp v = graph::variable(a.name, a.min, a.max);
+    const ir::UOp v = ir::variable(a.name, a.min, a.max);
     const size_t i = variable_of(a.name);
     if (i == variables_.size()) {
       variables_.push_back(v);
     } else if (!(variables_[i] == v)) {
-      const auto& known = variables_[i]->get<graph::VariableArg>();
+      const auto& known = variables_[i]->get<ir::VariableArg>();
       fail<InvalidArgument>("Jit: {} is in {}..{} and, at {}, in {}..{}", a.name, known.min,
                             known.max, text(a), a.min, a.max);
     }
@@ -44,8 +44,8 @@ DynamicAxes::DynamicAxes(std::vector<DynamicAxis> axes) : axes_(std::move(axes))
 }
 
 size_t DynamicAxes::variable_of(const std::string& name) const {
-  const auto it = std::find_if(variables_.begin(), variables_.end(), [&](const graph::UOp& v) {
-    return v->get<graph::VariableArg>().name == name;
+  const auto it = std::find_if(variables_.begin(), variables_.end(), [&](const ir::UOp& v) {
+    return v->get<ir::VariableArg>().name == name;
   });
   return size_t(it - variables_.begin());
 }
@@ -79,7 +79,7 @@ void DynamicAxes::read(const std::vector<Tensor>& arguments) {
   }
   values_ = read_;
   for (size_t i = 0; i < values_.size(); i++)
-    by_name_[variables_[i]->get<graph::VariableArg>().name] = values_[i];
+    by_name_[variables_[i]->get<ir::VariableArg>().name] = values_[i];
 }
 
 bool DynamicAxes::varies(size_t argument, size_t axis) const {
@@ -88,18 +88,18 @@ bool DynamicAxes::varies(size_t argument, size_t axis) const {
   });
 }
 
-graph::Shape DynamicAxes::shape(size_t argument, const graph::Shape& given) const {
-  graph::Shape out = given;
+ir::Shape DynamicAxes::shape(size_t argument, const ir::Shape& given) const {
+  ir::Shape out = given;
   for (const DynamicAxis& a : axes_) {
-    if (a.argument == argument) out[size_t(a.axis)] = graph::Dim(variables_[variable_of(a.name)]);
+    if (a.argument == argument) out[size_t(a.axis)] = ir::Dim(variables_[variable_of(a.name)]);
   }
   return out;
 }
 
-graph::Shape DynamicAxes::extents(const graph::Shape& symbolic) const {
-  graph::Shape out;
-  for (const graph::Dim& d : symbolic)
-    out.push_back(d.is_const() ? d : graph::Dim(graph::evaluate_index(d.uop(), by_name_)));
+ir::Shape DynamicAxes::extents(const ir::Shape& symbolic) const {
+  ir::Shape out;
+  for (const ir::Dim& d : symbolic)
+    out.push_back(d.is_const() ? d : ir::Dim(ir::evaluate_index(d.uop(), by_name_)));
   return out;
 }
 

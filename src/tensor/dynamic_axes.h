@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <tuff/jit.h>
-#include "graph/scalar_eval.h"
-#include "graph/uop.h"
+#include "ir/scalar_eval.h"
+#include "ir/uop.h"
 
 namespace tuff {
 
@@ -21,25 +21,25 @@ class DynamicAxes {
   // bounds, or both axes of a name that differ; the values are then those of the call before.
   void read(const std::vector<Tensor>& arguments);
   // Of an argument, with variables where its extents vary.
-  graph::Shape shape(size_t argument, const graph::Shape& given) const;
+  ir::Shape shape(size_t argument, const ir::Shape& given) const;
   bool varies(size_t argument, size_t axis) const;
   // The extents of a symbolic shape in this call.
-  graph::Shape extents(const graph::Shape& symbolic) const;
+  ir::Shape extents(const ir::Shape& symbolic) const;
 
-  const std::vector<graph::UOp>& variables() const { return variables_; }
+  const std::vector<ir::UOp>& variables() const { return variables_; }
   std::span<const int64_t> values() const { return values_; }
-  const graph::VariableValues& by_name() const { return by_name_; }
+  const ir::VariableValues& by_name() const { return by_name_; }
 
  private:
   size_t variable_of(const std::string& name) const;
   int64_t axis_of(const DynamicAxis& a, const std::vector<Tensor>& arguments) const;
   std::vector<DynamicAxis> axes_;  // axis counted from the front once the first call has been read
-  std::vector<graph::UOp> variables_;
+  std::vector<ir::UOp> variables_;
   std::vector<int64_t> values_, read_;  // by variable; read_ while the arguments are looked at
   std::vector<const DynamicAxis*> of_;  // the axis that gave the value, by variable
-  graph::VariableValues by_name_;
+  ir::VariableValues by_name_;
 };
 
-bool is_symbolic(const graph::Shape& shape);
+bool is_symbolic(const ir::Shape& shape);
 
 }  // namespace tuff

@@ -13,17 +13,17 @@ using detail::derive;
 using detail::number_like;
 using detail::unify;
 using detail::uop;
-using graph::Op;
-using graph::UOp;
+using ir::Op;
+using ir::UOp;
 
 namespace {
 
-Tensor unary(Op op, const Tensor& x) { return derive(x, graph::alu(op, {uop(x)})); }
+Tensor unary(Op op, const Tensor& x) { return derive(x, ir::alu(op, {uop(x)})); }
 
 Tensor binary(const char* what, Op op, const Tensor& a, const Tensor& b) {
   const detail::Building section;
   auto [x, y] = unify(what, a, b);
-  return derive(x, graph::alu(op, {uop(x), uop(y)}));
+  return derive(x, ir::alu(op, {uop(x), uop(y)}));
 }
 
 Tensor arithmetic(const char* what, Op op, const Tensor& a, const Tensor& b) {
@@ -54,7 +54,7 @@ Tensor shifted(const char* what, Op op, const Tensor& a, const Tensor& b) {
   const int64_t width = row(x.dtype()).storage_bits;
   const Tensor inside = is_unsigned(count.dtype()) ? count < width : (count >= 0) & (count < width);
   const Tensor safe = Tensor::where(inside, count, op == Op::Shr ? width - 1 : 0);
-  const Tensor y = derive(x, graph::alu(op, {uop(x), uop(safe)}));
+  const Tensor y = derive(x, ir::alu(op, {uop(x), uop(safe)}));
   return op == Op::Shr && is_signed(x.dtype()) ? y : Tensor::where(inside, y, 0);
 }
 
@@ -96,7 +96,7 @@ Tensor Tensor::bitwise_left_shift(const Tensor& count) const { return *this << c
 Tensor Tensor::bitwise_right_shift(const Tensor& count) const { return *this >> count; }
 Tensor Tensor::bitwise_not() const {
   if (dtype() == DType::Bool) return logical_not();
-  const UOp ones = graph::constant(Scalar::of_int(is_int(dtype()) ? dtype() : DType::I32, -1));
+  const UOp ones = ir::constant(Scalar::of_int(is_int(dtype()) ? dtype() : DType::I32, -1));
   return bitwise("bitwise not", Op::Xor, *this, derive(*this, ones));
 }
 
@@ -179,7 +179,7 @@ Tensor Tensor::where(const Tensor& condition, const Tensor& x, const Tensor& y) 
     fail<InvalidArgument>("where: the condition is {}, not bool", name(condition.dtype()));
   auto [c, wide] = unify("where", condition, a, true);
   const Sizes sizes = wide.sizes();
-  return derive(c, graph::alu(Op::Where, {uop(c), uop(a.expand(sizes)), uop(b.expand(sizes))}));
+  return derive(c, ir::alu(Op::Where, {uop(c), uop(a.expand(sizes)), uop(b.expand(sizes))}));
 }
 Tensor Tensor::where(const Tensor& condition, const Tensor& x, Number y) {
   return where(condition, x, number_like(x, y));
@@ -190,7 +190,7 @@ Tensor Tensor::where(const Tensor& condition, Number x, const Tensor& y) {
 Tensor Tensor::where(const Tensor& condition, Number x, Number y) {
   const DType t = strengthen(promote(x.dtype(), y.dtype()));
   auto constant = [&](Number v) {
-    return derive(condition, graph::constant(detail::scalar_of(t, v)));
+    return derive(condition, ir::constant(detail::scalar_of(t, v)));
   };
   uop(condition);
   return where(condition, constant(x), constant(y));
@@ -198,13 +198,13 @@ Tensor Tensor::where(const Tensor& condition, Number x, Number y) {
 Tensor Tensor::masked_fill(const Tensor& mask, Number value) const {
   if (mask.dtype() != DType::Bool)
     fail<InvalidArgument>("masked_fill: the mask is {}, not bool", name(mask.dtype()));
-  return where(mask, derive(*this, graph::constant(detail::scalar_of(dtype(), value))), *this);
+  return where(mask, derive(*this, ir::constant(detail::scalar_of(dtype(), value))), *this);
 }
 
 Tensor Tensor::cast(DType t) const {
   if (t == DType::Void || t == DType::Index || is_weak(t))
     fail<InvalidArgument>("cast: {} is no element type of a tensor", name(t));
-  return t == dtype() ? *this : derive(*this, graph::cast(uop(*this), t));
+  return t == dtype() ? *this : derive(*this, ir::cast(uop(*this), t));
 }
 Tensor Tensor::bitcast(DType t) const {
   if (t == DType::Void || t == DType::Index || is_weak(t))
@@ -212,7 +212,7 @@ Tensor Tensor::bitcast(DType t) const {
   if (size_bytes(t) != size_bytes(dtype()) || t == DType::Bool || dtype() == DType::Bool) {
     fail<InvalidArgument>("bitcast: {} and {} differ in size or are bool", name(dtype()), name(t));
   }
-  return derive(*this, graph::bitcast(uop(*this), t));
+  return derive(*this, ir::bitcast(uop(*this), t));
 }
 
 }  // namespace tuff

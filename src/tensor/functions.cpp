@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "graph/curved.h"
+#include "ir/curved.h"
 #include "tensor/curved.h"
 #include "tensor/impl.h"
 
@@ -16,7 +16,7 @@ using detail::computed_wide;
 using detail::derive;
 using detail::number_like;
 using detail::uop;
-using graph::Op;
+using ir::Op;
 
 namespace {
 
@@ -26,7 +26,7 @@ namespace {
 
 Tensor real(Op op, const Tensor& x) {
   const Tensor v = as_float(x);
-  return derive(v, graph::alu(op, {uop(v)}));
+  return derive(v, ir::alu(op, {uop(v)}));
 }
 bool is_wide(const Tensor& x) { return x.dtype() == DType::F64; }
 
@@ -37,7 +37,7 @@ Tensor horner(const Tensor& x, std::span<const double> c) {
   return sum;
 }
 
-Tensor exp_of(const Tensor& x) { return derive(x, graph::exponential(uop(x))); }
+Tensor exp_of(const Tensor& x) { return derive(x, ir::exponential(uop(x))); }
 
 // With e = exp(-|x|) <= 1 nothing overflows: 1/(1 + exp(-x)) alone has a gradient of 0 * inf far
 // below 0.
@@ -80,7 +80,7 @@ Tensor gelu_by_erf(const Tensor& x) {
 
 // As its own op, whose reduction knows which quarter turn it is in: of the sine of x + pi/2 a sum
 // that is rounded would leave nothing far out.
-Tensor cos_of(const Tensor& x) { return derive(x, graph::sine(uop(x), 1)); }
+Tensor cos_of(const Tensor& x) { return derive(x, ir::sine(uop(x), 1)); }
 
 }  // namespace
 

@@ -12,8 +12,8 @@
 
 #include <tuff/tensor.h>
 #include "engine/buffer.h"
-#include "graph/scalar_eval.h"
-#include "graph/uop.h"
+#include "ir/scalar_eval.h"
+#include "ir/uop.h"
 #include "tensor/building.h"
 
 namespace tuff {
@@ -26,7 +26,7 @@ inline constinit thread_local uint64_t function_call = 0;
 }  // namespace detail
 
 struct TensorImpl {
-  TensorImpl(graph::UOp u, std::string on_device);
+  TensorImpl(ir::UOp u, std::string on_device);
   ~TensorImpl();
   TensorImpl(const TensorImpl&) = delete;
   void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -38,7 +38,7 @@ struct TensorImpl {
   // False, and nothing done, where that would destroy it.
   bool release_unless_last() const noexcept;
   uint32_t ref_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
-  graph::UOp uop;      // read by those who build, see building.h; replaced by who replaces
+  ir::UOp uop;      // read by those who build, see building.h; replaced by who replaces
   std::string device;  // canonical; also for constants, which have none in the graph
   std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
@@ -54,20 +54,20 @@ struct TensorImpl {
 
 namespace detail {
 
-Tensor wrap(graph::UOp u, const std::string& device);
+Tensor wrap(ir::UOp u, const std::string& device);
 // A tensor's node, for as long as the tensor is there, and that nobody replaces it meanwhile. Where
 // what is built of it is registered by the same statement nothing more is needed.
 class Loaded {
  public:
-  explicit Loaded(const graph::UOp& u) : node_(u) {}
-  operator const graph::UOp&() const { return node_; }
-  const graph::Node* operator->() const { return node_.get(); }
-  const graph::Node* get() const { return node_.get(); }
+  explicit Loaded(const ir::UOp& u) : node_(u) {}
+  operator const ir::UOp&() const { return node_; }
+  const ir::Node* operator->() const { return node_.get(); }
+  const ir::Node* get() const { return node_.get(); }
   friend bool operator==(const Loaded& a, const Loaded& b) { return a.node_ == b.node_; }
 
  private:
   const Building section_;
-  const graph::UOp& node_;
+  const ir::UOp& node_;
 };
 [[noreturn]] void refuse_left_behind();
 inline Loaded uop(const Tensor& t) {
@@ -77,11 +77,11 @@ inline Loaded uop(const Tensor& t) {
   return Loaded(t.impl()->uop);
 }
 // Same device, a new node; detached while gradients are off.
-Tensor derive(const Tensor& from, graph::UOp u);
-graph::Shape shape_of(const Sizes& sizes);
-graph::Dim dim_of(const Size& s);
-Size size_of(const graph::Dim& d);
-Sizes sizes_of(const graph::Shape& shape);
+Tensor derive(const Tensor& from, ir::UOp u);
+ir::Shape shape_of(const Sizes& sizes);
+ir::Dim dim_of(const Size& s);
+Size size_of(const ir::Dim& d);
+Sizes sizes_of(const ir::Shape& shape);
 // Equal whatever the variables are; where == would refuse to answer, false.
 bool same(const Size& a, const Size& b);
 bool same(const Sizes& a, const Sizes& b);
@@ -99,7 +99,7 @@ Axes wrap_dims(const char* what, const Axes& dims,
                int64_t rank);  // all axes if empty; duplicates are an error
 // The Buffer behind a realized tensor (through reshapes and detach), or null.
 Ref<engine::Buffer> buffer_of(const Tensor& t);
-Ref<engine::Buffer> buffer_of(const graph::UOp& u);
+Ref<engine::Buffer> buffer_of(const ir::UOp& u);
 // Realizes it; never null.
 Ref<engine::Buffer> memory_of(const Tensor& t);
 // InvalidArgument naming the function while a Jit's function is captured, where the tensor's value
@@ -125,7 +125,7 @@ using MakeBuffer = std::function<Ref<engine::Buffer>(int64_t count, size_t lead)
 Tensor tensor_over(const BlobLayout& of, const MakeBuffer& make);
 // What an assignment to the tensor writes: memory, or its pending version; null where there is
 // none.
-graph::UOp assign_target(const Tensor& t);
+ir::UOp assign_target(const Tensor& t);
 // What assign() does, for optimizers and loaded state, which move tensors that have requires_grad.
 void store(Tensor& to, const Tensor& value);
 // InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
@@ -174,15 +174,15 @@ void generators_realized();
 void drop_generator(const std::string& device);
 
 // What the variables of symbolic extents are while a Jit captures on this thread.
-const graph::VariableValues& bound_variables();
+const ir::VariableValues& bound_variables();
 class BoundVariables {
  public:
-  explicit BoundVariables(graph::VariableValues values);
+  explicit BoundVariables(ir::VariableValues values);
   ~BoundVariables();
   BoundVariables(const BoundVariables&) = delete;
 
  private:
-  graph::VariableValues before_;
+  ir::VariableValues before_;
 };
 
 }  // namespace detail

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "tensor/impl.h"
 #include "tensor/indexed.h"
 
@@ -249,9 +249,9 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
   // What a Jit's function finds is state, which replays keep in memory.
   const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
   if (is_state || detail::assign_target(*this)) return assign(changed);
-  graph::UOp before;  // goes when others may build
+  ir::UOp before;  // goes when others may build
   const detail::Replacing alone;
-  const graph::UOp after = uop(changed);  // may be the tensor itself
+  const ir::UOp after = uop(changed);  // may be the tensor itself
   before = std::exchange(impl_->uop, after);
   return *this;
 }

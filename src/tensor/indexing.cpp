@@ -14,7 +14,7 @@ using detail::counter;
 using detail::derive;
 using detail::text;
 using detail::uop;
-using graph::Op;
+using ir::Op;
 
 namespace detail {
 
@@ -31,7 +31,7 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
     if (!std::binary_search(axes.begin(), axes.end(), i)) left.push_back(chosen.size(i));
   }
   // One summand at most is not 0: the element's own dtype holds the sum.
-  return derive(x, graph::reduce(Op::Add, uop(chosen), axes)).reshape(left);
+  return derive(x, ir::reduce(Op::Add, uop(chosen), axes)).reshape(left);
 }
 
 }  // namespace detail

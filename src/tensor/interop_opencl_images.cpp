@@ -16,7 +16,7 @@ Ref<engine::Buffer> in_object(const Tensor& t) {
   const Ref<engine::Buffer> memory = detail::memory_of(t);
   if (memory->on().hcq().native_part(memory->span()).handle != 0) return memory;
   const Tensor copy =
-      detail::derive(t, graph::make(graph::Op::Contiguous, t.dtype(), {detail::uop(t)}));
+      detail::derive(t, ir::make(ir::Op::Contiguous, t.dtype(), {detail::uop(t)}));
   return detail::memory_of(copy);
 }
 
@@ -25,11 +25,11 @@ Ref<engine::Buffer> in_object(const Tensor& t) {
 Tensor from_image(const OpenclImage& image, const std::string& device) {
   const std::shared_ptr<engine::Device> on = engine::Device::get(device);
   const devices::OpenclTexels texels = devices::opencl_texels(on->hcq(), image);
-  const graph::Shape shape = detail::shape_of(Sizes(texels.sizes.begin(), texels.sizes.end()));
-  const auto memory = make_ref<engine::Buffer>(on, texels.dtype, graph::element_count(shape));
+  const ir::Shape shape = detail::shape_of(Sizes(texels.sizes.begin(), texels.sizes.end()));
+  const auto memory = make_ref<engine::Buffer>(on, texels.dtype, ir::element_count(shape));
   memory->used_until(devices::opencl_copy_texels(on->hcq(), image, texels, memory->span(),
                                                  devices::OpenclCopy::FromImage));
-  return detail::wrap(graph::reshape(graph::buffer(memory), shape), on->name());
+  return detail::wrap(ir::reshape(ir::buffer(memory), shape), on->name());
 }
 
 void copy_to_image(const Tensor& tensor, const OpenclImage& image) {

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
+#include "engine/realize/capture.h"
 #include "engine/jit/rebind.h"
 #include "engine/stats.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "tensor/dynamic_axes.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
@@ -16,7 +17,7 @@ TUFF_DECLARE_REPLAY_SECTION(tensor);
 namespace tuff {
 namespace {
 
-using graph::Shape;
+using ir::Shape;
 
 struct InputShape {
   Shape shape;  // as it was given; dynamic axes may differ
@@ -50,7 +51,7 @@ struct Output {
 };
 
 Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string& device) {
-  return detail::wrap(graph::reshape(graph::buffer(b), shape), device);
+  return detail::wrap(ir::reshape(ir::buffer(b), shape), device);
 }
 
 // Of memory that may hold more.
@@ -85,8 +86,8 @@ class FunctionCall {
 // Its value is another one at another replay. What was assigned to is memory that replays store to.
 bool varies(const TensorImpl& t, const engine::CapturedBytes& bytes) {
   if (t.assigned_by != std::thread::id()) return false;
-  return std::ranges::any_of(graph::toposort(t.uop), [&](const graph::Node* n) {
-    return n->op == graph::Op::Buffer && bytes.vary(*detail::buffer_of(graph::UOp(n)));
+  return std::ranges::any_of(ir::toposort(t.uop), [&](const ir::Node* n) {
+    return n->op == ir::Op::Buffer && bytes.vary(*detail::buffer_of(ir::UOp(n)));
   });
 }
 
@@ -171,7 +172,7 @@ struct Jit::State {
         fail<Unsupported>("Jit: argument {} has requires_grad and an axis that varies", i);
       const Ref<engine::Buffer> from = inputs[i];
       const std::shared_ptr<engine::Device> device = engine::Device::get(from->device);
-      inputs[i] = make_ref<engine::Buffer>(device, from->dtype, graph::element_count(shape));
+      inputs[i] = make_ref<engine::Buffer>(device, from->dtype, ir::element_count(shape));
       const engine::BoundCall copy =
           engine::BoundCopy{make_ref<engine::Buffer>(inputs[i], from->dtype, from->count, 0), from};
       engine::execute({&copy, 1});
@@ -207,7 +208,7 @@ struct Jit::State {
                   const engine::CapturedBytes& bytes) {
     rules.clear();
     for (const detail::PositionRules::Rule& r : asked.rules()) {
-      const Ref<engine::Buffer> memory = detail::buffer_of(graph::UOp(r.buffer));
+      const Ref<engine::Buffer> memory = detail::buffer_of(ir::UOp(r.buffer));
       const auto end = inputs.begin() + std::ptrdiff_t(arguments);
       const auto at = std::find(inputs.begin(), end, memory);
       const auto is_same = [&](const PositionRule& o) {
@@ -252,7 +253,7 @@ struct Jit::State {
   void foresee(const Tensor& t) {
     footprint.add(t.impl(), sizeof(*t.impl()));
     const auto u = detail::uop(t);
-    for (const graph::Node* n = u.get();; n = n->src(0).get()) {
+    for (const ir::Node* n = u.get();; n = n->src(0).get()) {
       footprint.add(n, sizeof(*n));
       if (n->src().empty()) break;
     }
@@ -325,10 +326,10 @@ struct Jit::State {
   // An assignment between replays left this result the old contents, in memory of its own.
   bool lies_elsewhere(size_t i) const {
     const auto u = detail::uop(outputs[i]);
-    const graph::Node* n = u.get();
-    while (n->op == graph::Op::Reshape) n = n->src(0).get();
-    return n->op == graph::Op::Buffer &&
-           n->get<Ref<graph::Storage>>().get() != stored[i].fixed.get();
+    const ir::Node* n = u.get();
+    while (n->op == ir::Op::Reshape) n = n->src(0).get();
+    return n->op == ir::Op::Buffer &&
+           n->get<Ref<ir::Storage>>().get() != stored[i].fixed.get();
   }
 
   void show(size_t i) {
@@ -336,7 +337,7 @@ struct Jit::State {
     const Ref<engine::Buffer>& memory =
         o.fixed ? o.fixed : inputs[size_t(o.slot >= 0 ? o.slot : o.argument)];
     const Shape extents = dynamic.extents(o.shape);
-    outputs[i] = shown(part(memory, graph::element_count(extents), o.offset, o.dtype), extents,
+    outputs[i] = shown(part(memory, ir::element_count(extents), o.offset, o.dtype), extents,
                        outputs[i].device());
   }
 
@@ -344,15 +345,15 @@ struct Jit::State {
   bool is_held(size_t i) const {
     if (outputs[i].impl()->ref_count() > 1) return true;
     const auto u = detail::uop(outputs[i]);
-    const graph::Node* n = u.get();
+    const ir::Node* n = u.get();
     for (;; n = n->src(0).get()) {
       if (n->refs.load(std::memory_order_relaxed) > 1) return true;
-      if (n->op == graph::Op::Buffer) break;
+      if (n->op == ir::Op::Buffer) break;
     }
     const engine::Buffer* b = inputs[size_t(stored[i].slot)].get();
     // `inputs` has one, its node or the view that is shown the other; the view has its node's.
     if (b->ref_count() > 2) return true;
-    const graph::Storage* own = n->get<Ref<graph::Storage>>().get();
+    const ir::Storage* own = n->get<Ref<ir::Storage>>().get();
     if (own != b && own->ref_count() > 1) return true;
     return std::any_of(inputs.begin(), inputs.begin() + std::ptrdiff_t(shapes.size()),
                        [&](const Ref<engine::Buffer>& in) { return &in->root() == b; });

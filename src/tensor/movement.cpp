@@ -55,13 +55,13 @@ Tensor Tensor::reshape(const Sizes& wanted) const {
   if (!detail::same(from, to) && !(from.is_number() && to.is_number()))
     fail<ShapeError>("reshape: {} has {} elements, {} has {}", detail::text(this->sizes()), numel(),
                      detail::text(sizes), detail::product(sizes));
-  return derive(*this, graph::reshape(uop(*this), shape_of(sizes)));
+  return derive(*this, ir::reshape(uop(*this), shape_of(sizes)));
 }
 
 Tensor Tensor::permute(const Axes& dims) const {
   Axes axes;
   for (int64_t d : dims) axes.push_back(wrap_dim("permute", d, dim()));
-  return derive(*this, graph::permute(uop(*this), axes));
+  return derive(*this, ir::permute(uop(*this), axes));
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
@@ -89,7 +89,7 @@ Tensor Tensor::expand(const Sizes& wanted) const {
     target[i] = padded[i];
   }
   return derive(*this,
-                graph::expand(graph::reshape(uop(*this), shape_of(padded)), shape_of(target)));
+                ir::expand(ir::reshape(uop(*this), shape_of(padded)), shape_of(target)));
 }
 
 Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
@@ -98,41 +98,41 @@ Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
         "pad: {} values for a tensor of {} axes: give (before, after) pairs from the last axis on",
         padding.size(), dim());
   }
-  graph::Pairs pads(size_t(dim()), {graph::Dim(0), graph::Dim(0)}), crops;
+  ir::Pairs pads(size_t(dim()), {ir::Dim(0), ir::Dim(0)}), crops;
   const Sizes own = sizes();
-  for (const Size& s : own) crops.push_back({graph::Dim(0), detail::dim_of(s)});
+  for (const Size& s : own) crops.push_back({ir::Dim(0), detail::dim_of(s)});
   for (size_t i = 0; i < padding.size() / 2; i++) {
     const size_t axis = size_t(dim()) - 1 - i;
     const int64_t before = padding[2 * i], after = padding[2 * i + 1];
     if ((own[axis] + before + after).min() < 0)
       fail<ShapeError>("pad: {} and {} crop more than axis {} of {} has", before, after, axis,
                        detail::text(own));
-    pads[axis] = {graph::Dim(std::max<int64_t>(before, 0)),
-                  graph::Dim(std::max<int64_t>(after, 0))};
-    crops[axis] = {graph::Dim(std::max<int64_t>(-before, 0)),
+    pads[axis] = {ir::Dim(std::max<int64_t>(before, 0)),
+                  ir::Dim(std::max<int64_t>(after, 0))};
+    crops[axis] = {ir::Dim(std::max<int64_t>(-before, 0)),
                    detail::dim_of(own[axis] - std::max<int64_t>(-after, 0))};
   }
   const detail::Building section;
-  const graph::UOp cropped = graph::shrink(uop(*this), crops);
-  const Tensor padded = derive(*this, graph::pad(cropped, pads));
+  const ir::UOp cropped = ir::shrink(uop(*this), crops);
+  const Tensor padded = derive(*this, ir::pad(cropped, pads));
   const Scalar fill = detail::scalar_of(dtype(), value);
   if (fill == detail::scalar_of(dtype(), 0)) return padded;
   const Tensor inside = derive(
       *this,
-      graph::pad(full(detail::sizes_of(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
+      ir::pad(full(detail::sizes_of(cropped->shape), true, {DType::Bool, device()}).impl()->uop,
                  pads));
-  return where(inside, padded, derive(*this, graph::constant(fill)));
+  return where(inside, padded, derive(*this, ir::constant(fill)));
 }
 
 Tensor Tensor::shrink(const std::vector<std::pair<Size, Size>>& ranges) const {
-  graph::Pairs parts;
+  ir::Pairs parts;
   for (const auto& [begin, end] : ranges)
     parts.push_back({detail::dim_of(begin), detail::dim_of(end)});
-  return derive(*this, graph::shrink(uop(*this), parts));
+  return derive(*this, ir::shrink(uop(*this), parts));
 }
 
 Tensor Tensor::flip(const Axes& dims) const {
-  return derive(*this, graph::flip(uop(*this), detail::wrap_dims("flip", dims, dim())));
+  return derive(*this, ir::flip(uop(*this), detail::wrap_dims("flip", dims, dim())));
 }
 
 Tensor Tensor::narrow(int64_t d, const Size& given_start, const Size& length) const {
@@ -244,9 +244,9 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
 namespace {
 
 Tensor padded_axis(const Tensor& x, int64_t d, const Size& before, const Size& after) {
-  graph::Pairs pads(size_t(x.dim()), {graph::Dim(0), graph::Dim(0)});
+  ir::Pairs pads(size_t(x.dim()), {ir::Dim(0), ir::Dim(0)});
   pads[size_t(d)] = {detail::dim_of(before), detail::dim_of(after)};
-  return derive(x, graph::pad(uop(x), pads));
+  return derive(x, ir::pad(uop(x), pads));
 }
 
 // An element of the result looks at every part that a kernel is given. Of many parts, groups are

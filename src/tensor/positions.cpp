@@ -4,19 +4,20 @@
 #include <limits>
 
 #include "base/check.h"
-#include "engine/jit/capture.h"
+#include "engine/program/compile_options.h"
+#include "engine/realize/capture.h"
 #include "engine/realize/bounds.h"
-#include "graph/interpret.h"
-#include "graph/walk.h"
+#include "ir/interpret.h"
+#include "ir/walk.h"
 #include "tensor/impl.h"
 
 namespace tuff::detail {
 namespace {
 
 using engine::Extremes;
-using graph::Node;
-using graph::Op;
-using graph::UOp;
+using ir::Node;
+using ir::Op;
+using ir::UOp;
 
 using MaybeExtremes = std::optional<Extremes>;
 
@@ -24,8 +25,8 @@ constexpr int kDeepest = 100;  // a chain of assignments may be longer than a st
 
 thread_local PositionRules* current_rules = nullptr;
 
-bool is_number(const graph::Shape& shape) {
-  return std::ranges::all_of(shape, [](const graph::Dim& d) { return d.is_const(); });
+bool is_number(const ir::Shape& shape) {
+  return std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_const(); });
 }
 
 MaybeExtremes fitted(const Extremes& e, DType t) {
@@ -39,7 +40,7 @@ MaybeExtremes fitted(const Extremes& e, DType t) {
   return e;
 }
 
-MaybeExtremes counted(const graph::Dim& extent) {
+MaybeExtremes counted(const ir::Dim& extent) {
   const int64_t last = std::max<int64_t>(extent.max() - 1, 0);
   if (!extent.is_const()) return Extremes{0, 0, last, last, false};
   return Extremes{0, std::min<int64_t>(1, last), std::max<int64_t>(last - 1, 0), last};
@@ -91,20 +92,20 @@ class Knowledge {
 
   // Of a node that has extremes, of extents that are numbers; none where they were forgotten, or are a
   // part of more than the host should compute.
-  std::optional<graph::HostArray> values(const UOp& u) const {
+  std::optional<ir::HostArray> values(const UOp& u) const {
     constexpr int64_t kMostComputed = int64_t(1) << 24;
-    graph::Bindings bindings;
+    ir::Bindings bindings;
     std::vector<std::vector<std::byte>> kept;
-    for (const Node* n : graph::toposort(u)) {
-      if (!is_number(n->shape) || graph::element_count(n->shape) > kMostComputed) return {};
+    for (const Node* n : ir::toposort(u)) {
+      if (!is_number(n->shape) || ir::element_count(n->shape) > kMostComputed) return {};
       if (n->op != Op::Buffer) continue;
-      const Ref<graph::Storage>& storage = n->get<Ref<graph::Storage>>();
+      const Ref<ir::Storage>& storage = n->get<Ref<ir::Storage>>();
       auto& bytes = kept.emplace_back(size_t(storage->count) * size_bytes(storage->dtype));
       // What is not known was assigned to: nothing of it is in the value.
       if (extremes(*n) && !read(memory(*n), bytes)) return {};
       bindings.storages.emplace(storage->id, bytes);
     }
-    return graph::interpret({&u, 1}, bindings).at(0);
+    return ir::interpret({&u, 1}, bindings).at(0);
   }
 
  private:
@@ -169,13 +170,13 @@ std::string range_text(const Positions& p) {
   return out;
 }
 
-std::string place_text(int64_t element, const graph::IntVec& shape) {
+std::string place_text(int64_t element, const ir::IntVec& shape) {
   Sizes place(shape.size());
   for (size_t d = shape.size(); d-- > 0; element /= shape[d]) place[d] = element % shape[d];
   return place.empty() ? std::string() : " at " + text(place);
 }
 
-void require_values(const Positions& p, const graph::HostArray& values) {
+void require_values(const Positions& p, const ir::HostArray& values) {
   for (int64_t i = 0; i < values.count(); i++) {
     const Scalar v = values.at(i);
     const int64_t at = v.as_int();
@@ -199,7 +200,7 @@ bool known_inside(const Positions& p, const UOp& u, const Knowledge& known) {
   if (!e) return false;
   if (e->inside(p.low, p.high, p.ignored)) return true;
   if (is_number(u->shape)) {
-    const std::optional<graph::HostArray> values = known.values(u);
+    const std::optional<ir::HostArray> values = known.values(u);
     if (values) require_values(p, *values);
     return bool(values);
   }
@@ -218,7 +219,7 @@ bool is_written(const Node& buffer) {
 // The memory that a value is of, if that is one; of none, null.
 const Node* memory_below(const UOp& u) {
   const Node* found = nullptr;
-  for (const Node* n : graph::toposort(u)) {
+  for (const Node* n : ir::toposort(u)) {
     if (n->op == Op::Assign || (n->op == Op::Buffer && found)) return nullptr;
     if (n->op == Op::Buffer) found = n;
   }
@@ -238,13 +239,13 @@ void note_host_values(engine::Buffer& b, const void* values) {
 }
 
 std::optional<Extremes> known_extremes(const UOp& u) {
-  if (!is_int(u->dtype) || !is_number(u->shape) || graph::element_count(u->shape) == 0) return {};
+  if (!is_int(u->dtype) || !is_number(u->shape) || ir::element_count(u->shape) == 0) return {};
   return Knowledge().extremes(*u);
 }
 
 void require_inside(const Positions& allowed, const Tensor& index) {
   const UOp u = uop(index);
-  if (is_number(u->shape) && graph::element_count(u->shape) == 0) return;
+  if (is_number(u->shape) && ir::element_count(u->shape) == 0) return;
   if (current_rules) {
     const Node* memory = memory_below(u);
     if (memory && !is_written(*memory)) current_rules->rules_.push_back({allowed, u, memory});
@@ -264,7 +265,7 @@ void require_known_inside(const PositionRules::Rule& rule, const Ref<engine::Buf
 }
 
 void require_computed_inside(const Positions& allowed, const Tensor& index) {
-  graph::HostArray values{index.dtype(), {}, {}};
+  ir::HostArray values{index.dtype(), {}, {}};
   for (const Size& n : index.sizes()) values.shape.push_back(n);
   const Ref<engine::Buffer> memory = memory_of(index);
   values.bytes.resize(memory->size_bytes());

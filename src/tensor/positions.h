@@ -12,7 +12,7 @@
 
 #include <tuff/tensor.h>
 #include "engine/buffer.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::detail {
 
@@ -34,7 +34,7 @@ void require_inside(const Positions& allowed, const Tensor& index);
 void note_host_values(engine::Buffer& b, const void* values);
 
 // Of integers that the host knows; memory that they are computed to is told of them.
-std::optional<engine::Extremes> known_extremes(const graph::UOp& u);
+std::optional<engine::Extremes> known_extremes(const ir::UOp& u);
 
 // What a Jit's function asks of positions while it is captured.
 class PositionRules {
@@ -45,8 +45,8 @@ class PositionRules {
 
   struct Rule {
     Positions allowed;
-    graph::UOp value;           // known as soon as the memory that it is of is known
-    const graph::Node* buffer;  // that memory
+    ir::UOp value;           // known as soon as the memory that it is of is known
+    const ir::Node* buffer;  // that memory
   };
   const std::vector<Rule>& rules() const { return rules_; }
   // With TUFF_CHECK_OOB: what is to be computed by each replay and read.

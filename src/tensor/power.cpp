@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "graph/curved.h"
+#include "ir/curved.h"
 #include "tensor/impl.h"
 #include "tensor/two_words.h"
 
@@ -17,7 +17,7 @@ using detail::number_like;
 using detail::ordered_sum;
 using detail::TwoWords;
 using detail::uop;
-using graph::Op;
+using ir::Op;
 
 namespace {
 
@@ -72,7 +72,7 @@ Format format_of(const Tensor& x) {
 }
 // Shifts by a number inside the width, which need no bounds.
 Tensor shifted(Op op, const Tensor& x, int64_t count) {
-  return derive(x, graph::alu(op, {uop(x), graph::constant(Scalar::of_int(x.dtype(), count))}));
+  return derive(x, ir::alu(op, {uop(x), ir::constant(Scalar::of_int(x.dtype(), count))}));
 }
 
 // 1 + s2/3 + s2^2/5 + ... - 1 of s2 <= (3 - 2 sqrt 2)^2: the first term, which alone matters to the
@@ -151,7 +151,7 @@ Tensor positive_pow(const Tensor& x, const Tensor& y) {
   const Tensor log = x.log2() * y * std::numbers::ln2;
   const Tensor z = Tensor::where(detail::magnitude(log) < INFINITY, log, 0.0);
   const Tensor zero = z - z.detach();
-  return value * derive(zero, graph::exponential(uop(zero)));
+  return value * derive(zero, ir::exponential(uop(zero)));
 }
 
 // ---- the rest

@@ -12,8 +12,8 @@
 
 namespace tuff {
 
-using graph::Op;
-using graph::UOp;
+using ir::Op;
+using ir::UOp;
 
 namespace {
 
@@ -24,7 +24,7 @@ struct Generator {
   uint64_t drawn = 0;          // numbers handed out since then, not stored yet
 
   Tensor state() const {
-    return detail::wrap(graph::reshape(graph::buffer(memory), {4}), memory->device);
+    return detail::wrap(ir::reshape(ir::buffer(memory), {4}), memory->device);
   }
 };
 
@@ -73,7 +73,7 @@ std::pair<Tensor, uint64_t> draw(const std::string& device, uint64_t count) {
 // The words of `count` numbers: word 0, and word 1 of the same counters.
 std::array<UOp, 2> random_bits(const Sizes& sizes, const std::string& device) {
   detail::require_numbers("random numbers", sizes);
-  const int64_t count = graph::element_count(detail::shape_of(sizes));
+  const int64_t count = ir::element_count(detail::shape_of(sizes));
   auto [state, first] = draw(device, uint64_t(count));
   auto [base_low, base_high] = advanced(state, u32(state, uint32_t(first)), uint32_t(first >> 32));
   const Tensor index = Tensor::arange(0, count, 1, {DType::U32, device});
@@ -83,17 +83,17 @@ std::array<UOp, 2> random_bits(const Sizes& sizes, const std::string& device) {
   auto part = [&](const Tensor& t) -> UOp { return detail::uop(t.expand(flat)); };
   std::array<UOp, 2> words;
   for (int64_t word = 0; word < 2; word++) {
-    const UOp bits = graph::make(Op::Threefry, DType::U32,
+    const UOp bits = ir::make(Op::Threefry, DType::U32,
                                  {part(low), part(high), part(state[0]), part(state[1])}, word);
-    words[size_t(word)] = graph::reshape(bits, detail::shape_of(sizes));
+    words[size_t(word)] = ir::reshape(bits, detail::shape_of(sizes));
   }
   return words;
 }
 
 // The upper `bits` bits of a word as a float times 2^scale.
 UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
-  const UOp top = graph::alu(Op::Shr, {word, graph::constant(DType::U32, 32 - bits)});
-  return graph::alu(Op::Mul, {graph::cast(top, t), graph::constant(t, std::ldexp(1.0, scale))});
+  const UOp top = ir::alu(Op::Shr, {word, ir::constant(DType::U32, 32 - bits)});
+  return ir::alu(Op::Mul, {ir::cast(top, t), ir::constant(t, std::ldexp(1.0, scale))});
 }
 
 // Random bits as a float in [0, 1): no more than the dtype holds, so that nothing is rounded and
@@ -104,7 +104,7 @@ Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
   const auto words = random_bits(sizes, device);
   if (t == DType::F64) {
     const UOp high = upper_bits(words[0], 32, t, -32), low = upper_bits(words[1], 21, t, -53);
-    return detail::wrap(graph::alu(Op::Add, {high, low}), device);
+    return detail::wrap(ir::alu(Op::Add, {high, low}), device);
   }
   const int bits = t == DType::F16 ? 11 : t == DType::BF16 ? 8 : 24;
   return detail::wrap(upper_bits(words[0], bits, DType::F32, -bits), device);
@@ -141,7 +141,7 @@ std::vector<Tensor> pending_generator_states() {
     const Tensor state = of.state();
     auto [low, high] = advanced(state, u32(state, uint32_t(of.drawn)), uint32_t(of.drawn >> 32));
     const Tensor next = Tensor::stack({state[0], state[1], low, high});
-    out.push_back(derive(state, graph::make(Op::Assign, DType::U32, {uop(state), uop(next)})));
+    out.push_back(derive(state, ir::make(Op::Assign, DType::U32, {uop(state), uop(next)})));
   }
   return out;
 }
@@ -243,7 +243,7 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Sizes& sizes, const Tens
   const Tensor offset = (u * double(high - low)).cast(DType::I32);
   const DType t = is_int(o.dtype) ? o.dtype : DType::I32;
   return finished(
-      offset.cast(t) + detail::wrap(graph::constant(Scalar::of_int(t, low)), offset.device()), o);
+      offset.cast(t) + detail::wrap(ir::constant(Scalar::of_int(t, low)), offset.device()), o);
 }
 
 namespace {
@@ -256,7 +256,7 @@ Fans fans_of(const char* what, const Sizes& sizes) {
   if (sizes.size() < 2)
     fail<ShapeError>("{}: weight {} has fewer than 2 axes (out, in, ...)", what,
                      detail::text(sizes));
-  graph::element_count(detail::shape_of(sizes));
+  ir::element_count(detail::shape_of(sizes));
   double field = 1;
   for (size_t i = 2; i < sizes.size(); i++) field *= double(sizes[i]);
   return {double(sizes[1]) * field, double(sizes[0]) * field};

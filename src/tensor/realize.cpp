@@ -6,31 +6,31 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "engine/realize/linear.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 
 namespace tuff {
 
 using detail::uop;
-using graph::Op;
-using graph::UOp;
+using ir::Op;
+using ir::UOp;
 
 namespace {
 
 bool realized(const UOp& u) { return bool(detail::buffer_of(u)); }
 
 // The Buffer node an Assign ends up writing.
-const graph::Node* assigned_buffer(const graph::Node* n) {
+const ir::Node* assigned_buffer(const ir::Node* n) {
   while (n->op != Op::Buffer) n = n->src(0).get();
   return n;
 }
 
-std::unordered_set<const graph::Node*> assigned_buffers(std::span<const UOp> roots) {
-  std::unordered_set<const graph::Node*> out;
-  for (const graph::Node* n : graph::toposort(roots)) {
+std::unordered_set<const ir::Node*> assigned_buffers(std::span<const UOp> roots) {
+  std::unordered_set<const ir::Node*> out;
+  for (const ir::Node* n : ir::toposort(roots)) {
     if (n->op == Op::Assign) out.insert(assigned_buffer(n));
   }
   return out;
@@ -38,13 +38,13 @@ std::unordered_set<const graph::Node*> assigned_buffers(std::span<const UOp> roo
 
 template <class Wanted>
 bool reads_any(const UOp& u, const Wanted& wanted) {
-  return std::ranges::any_of(graph::toposort(u), wanted);
+  return std::ranges::any_of(ir::toposort(u), wanted);
 }
 
 // Memory of a tensor without gaps between rows: of symbolic extents the outermost alone.
-bool is_row_major(const graph::Shape& shape) {
+bool is_row_major(const ir::Shape& shape) {
   bool outermost = true;
-  for (const graph::Dim& d : shape) {
+  for (const ir::Dim& d : shape) {
     if (d == 1) continue;
     if (!outermost && !d.is_const()) return false;
     outermost = false;
@@ -55,24 +55,24 @@ bool is_row_major(const graph::Shape& shape) {
 // The scheduler stores rows at their largest extents; what tensors are read from has its elements
 // side by side, however many there are: as one row of symbolic length.
 UOp side_by_side(const UOp& sink) {
-  graph::Shape rows = sink->shape;
+  ir::Shape rows = sink->shape;
   const auto last =
-      std::find_if(rows.rbegin(), rows.rend(), [](const graph::Dim& d) { return !d.is_const(); });
-  graph::Dim count(1);
+      std::find_if(rows.rbegin(), rows.rend(), [](const ir::Dim& d) { return !d.is_const(); });
+  ir::Dim count(1);
   for (auto d = rows.begin(); d != last.base(); ++d) count = count * *d;
   rows.erase(rows.begin(), last.base());
   rows.insert(rows.begin(), count);
   const UOp& value = sink->op == Op::Contiguous ? sink->src(0) : sink;
-  return graph::make(Op::Contiguous, sink->dtype, {graph::reshape(value, rows)}, sink->arg);
+  return ir::make(Op::Contiguous, sink->dtype, {ir::reshape(value, rows)}, sink->arg);
 }
 
 // What a tensor asks the scheduler for. Constants know no device, so the sink names it.
 UOp sink_of(const TensorImpl& t) {
   if (t.uop->device)
-    return t.uop->op == Op::Assign || !graph::is_movement(t.uop->op)
+    return t.uop->op == Op::Assign || !ir::is_movement(t.uop->op)
                ? t.uop
-               : graph::make(Op::Contiguous, t.uop->dtype, {t.uop});
-  return graph::make(Op::Contiguous, t.uop->dtype, {t.uop}, graph::Placement{{t.device}});
+               : ir::make(Op::Contiguous, t.uop->dtype, {t.uop});
+  return ir::make(Op::Contiguous, t.uop->dtype, {t.uop}, ir::Placement{{t.device}});
 }
 
 // Memory of an assignment may have been more than the tensor.
@@ -95,14 +95,14 @@ class Realization {
   void run();
 
  private:
-  void substitute_everywhere(const graph::UOpMap<UOp>& map);
+  void substitute_everywhere(const ir::UOpMap<UOp>& map);
 
   const detail::Realizing turn_;
   // What goes last may be the last of somebody's memory: it goes when others may build.
   std::vector<Tensor> states_;
   std::vector<Ref<TensorImpl>> impls_, waiting_;
   std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
-  std::unordered_set<const graph::Node*> seen_;
+  std::unordered_set<const ir::Node*> seen_;
   std::optional<detail::Replacing> alone_{std::in_place};
 };
 
@@ -121,19 +121,19 @@ void Realization::add_old_versions(const Overwritten& overwritten, const TensorI
   std::sort(readers.begin(), readers.end(),
             [](const auto& a, const auto& b) { return a->uop->serial < b->uop->serial; });
   for (const auto& t : readers) {
-    if (realized(t->uop)) t->uop = graph::make(Op::Contiguous, t->uop->dtype, {t->uop});
+    if (realized(t->uop)) t->uop = ir::make(Op::Contiguous, t->uop->dtype, {t->uop});
     add(*t);
   }
 }
 
 // Replaces computed nodes by their memory in every live graph.
-void Realization::substitute_everywhere(const graph::UOpMap<UOp>& map) {
+void Realization::substitute_everywhere(const ir::UOpMap<UOp>& map) {
   detail::for_each_live([&](TensorImpl& t) {
     if (realized(t.uop)) return;
     waiting_.emplace_back(&t);
     replaced_.push_back(t.uop);
   });
-  const std::vector<UOp> mapped = graph::substitute(replaced_, map);
+  const std::vector<UOp> mapped = ir::substitute(replaced_, map);
   for (size_t i = 0; i < waiting_.size(); i++) {
     if (!(mapped[i] == replaced_[i])) waiting_[i]->uop = mapped[i];
   }
@@ -145,7 +145,7 @@ void Realization::run() {
   for (const Tensor& s : states_) add(*s.impl());
   const auto assigned = assigned_buffers(roots_);
   if (!assigned.empty())
-    add_old_versions([&](const graph::Node* n) { return assigned.count(n) > 0; }, nullptr);
+    add_old_versions([&](const ir::Node* n) { return assigned.count(n) > 0; }, nullptr);
   std::vector<UOp> sinks;
   for (const auto& t : impls_) {
     const UOp sink = sink_of(*t);
@@ -157,9 +157,9 @@ void Realization::run() {
   for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
   const std::vector<Ref<engine::Buffer>> buffers =
       engine::realize(sinks, detail::bound_variables());
-  graph::UOpMap<UOp> map;
+  ir::UOpMap<UOp> map;
   for (size_t i = 0; i < buffers.size(); i++) {
-    map.emplace(roots_[i], graph::reshape(graph::buffer(buffers[i]), roots_[i]->shape));
+    map.emplace(roots_[i], ir::reshape(ir::buffer(buffers[i]), roots_[i]->shape));
     tell_known(*buffers[i], known[i]);
   }
   if (!alone_) alone_.emplace();
@@ -188,10 +188,10 @@ void detail::wait_for(const std::vector<Tensor>& tensors) {
 }
 
 namespace {
-thread_local graph::VariableValues variables_of_thread;
+thread_local ir::VariableValues variables_of_thread;
 }
-const graph::VariableValues& detail::bound_variables() { return variables_of_thread; }
-detail::BoundVariables::BoundVariables(graph::VariableValues values)
+const ir::VariableValues& detail::bound_variables() { return variables_of_thread; }
+detail::BoundVariables::BoundVariables(ir::VariableValues values)
     : before_(std::exchange(variables_of_thread, std::move(values))) {}
 detail::BoundVariables::~BoundVariables() { variables_of_thread = std::move(before_); }
 
@@ -199,7 +199,7 @@ UOp detail::assign_target(const Tensor& t) {
   UOp base = uop(t);
   while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
   if (base->op != Op::Buffer && base->op != Op::Assign) return {};
-  return graph::reshape(base, uop(t)->shape);
+  return ir::reshape(base, uop(t)->shape);
 }
 
 // What is mapped becomes memory of the tensor's own.
@@ -210,7 +210,7 @@ void detail::make_writable(const char* what, Tensor& t) {
   if (b && b->mapped()) {
     {
       const Replacing alone;
-      t.impl()->uop = graph::make(Op::Contiguous, t.dtype(), {t.impl()->uop});
+      t.impl()->uop = ir::make(Op::Contiguous, t.dtype(), {t.impl()->uop});
     }
     t.realize();
   } else if (b && b->read_only()) {
@@ -249,19 +249,19 @@ Tensor& Tensor::realize() {
 Tensor Tensor::contiguous() const {
   if (realized(uop(*this))) return *this;
   // What is made of constants and counters alone knows no device: the node has to name it.
-  const graph::Arg place =
-      uop(*this)->device ? graph::Arg() : graph::Arg(graph::Placement{{device()}});
-  return detail::derive(*this, graph::make(Op::Contiguous, dtype(), {uop(*this)}, place));
+  const ir::Arg place =
+      uop(*this)->device ? ir::Arg() : ir::Arg(ir::Placement{{device()}});
+  return detail::derive(*this, ir::make(Op::Contiguous, dtype(), {uop(*this)}, place));
 }
 Tensor Tensor::detach() const {
-  return detail::derive(*this, graph::make(Op::Detach, dtype(), {uop(*this)}));
+  return detail::derive(*this, ir::make(Op::Detach, dtype(), {uop(*this)}));
 }
 
 Tensor Tensor::to(const std::string& name) const {
   const std::string target = engine::canonical_device(name);
   if (target == device()) return *this;
   if (!uop(*this)->device) return detail::wrap(uop(*this), target);
-  return detail::wrap(graph::make(Op::Copy, dtype(), {uop(*this)}, graph::Placement{{target}}),
+  return detail::wrap(ir::make(Op::Copy, dtype(), {uop(*this)}, ir::Placement{{target}}),
                       target);
 }
 
@@ -298,8 +298,8 @@ void detail::store(Tensor& to, const Tensor& value) {
   // What is made of constants knows no device: the value is stored where the target is.
   UOp stored = uop(value);
   if (!stored->device)
-    stored = graph::make(Op::Contiguous, to.dtype(), {stored}, graph::Placement{{to.device()}});
-  before = std::exchange(to.impl()->uop, graph::make(Op::Assign, to.dtype(), {target, stored}));
+    stored = ir::make(Op::Contiguous, to.dtype(), {stored}, ir::Placement{{to.device()}});
+  before = std::exchange(to.impl()->uop, ir::make(Op::Assign, to.dtype(), {target, stored}));
   to.impl()->assigned_by = std::this_thread::get_id();
 }
 
@@ -357,8 +357,8 @@ void Tensor::copy_from(const void* src, size_t size) {
   detail::make_writable("copy_from", *this);
   {
     Realization realization;
-    const graph::Node* target = assigned_buffer(impl_->uop.get());
-    realization.add_old_versions([&](const graph::Node* n) { return n == target; }, impl());
+    const ir::Node* target = assigned_buffer(impl_->uop.get());
+    realization.add_old_versions([&](const ir::Node* n) { return n == target; }, impl());
     realization.run();
   }
   const Ref<engine::Buffer> b = detail::buffer_of(*this);

@@ -12,7 +12,7 @@ using detail::computed_wide;
 using detail::derive;
 using detail::uop;
 using detail::wrap_dims;
-using graph::Op;
+using ir::Op;
 
 namespace {
 
@@ -39,10 +39,10 @@ Axes reduced_axes(const char* what, const Axes& given, int64_t rank) {
 Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
   const detail::Building section;
   const Axes dims = reduced_axes(what, given, x.dim());
-  graph::UOp total = graph::reduce(op, uop(x), dims);
+  ir::UOp total = ir::reduce(op, uop(x), dims);
   // Of constants and counters: a reduction is stored, which needs a device.
   if (!total->device && total->op == Op::Reduce)
-    total = graph::make(Op::Contiguous, total->dtype, {total}, graph::Placement{{x.device()}});
+    total = ir::make(Op::Contiguous, total->dtype, {total}, ir::Placement{{x.device()}});
   return finish(derive(x, total), dims, keepdim);
 }
 

@@ -2,16 +2,16 @@
 #include <tuff/size.h>
 
 #include "base/check.h"
-#include "graph/symbolic.h"
-#include "graph/text.h"
-#include "graph/walk.h"
+#include "ir/symbolic.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "tensor/impl.h"
 
 namespace tuff {
 
 using detail::dim_of;
 using detail::size_of;
-using graph::UOp;
+using ir::UOp;
 
 namespace {
 
@@ -19,9 +19,9 @@ UOp expression_of(const Size& s) { return dim_of(s).uop(); }
 
 std::string bounds_text(const UOp& u) {
   std::string out;
-  for (const graph::Node* n : graph::toposort(u)) {
-    if (n->op != graph::Op::Variable) continue;
-    const auto& v = n->get<graph::VariableArg>();
+  for (const ir::Node* n : ir::toposort(u)) {
+    if (n->op != ir::Op::Variable) continue;
+    const auto& v = n->get<ir::VariableArg>();
     out += fmt::format("{}{} in {}..{}", out.empty() ? "" : ", ", v.name, v.min, v.max);
   }
   return out;
@@ -31,7 +31,7 @@ std::string bounds_text(const UOp& u) {
 struct Difference {
   int64_t min, max;
   Difference(const Size& a, const Size& b) {
-    const UOp d = graph::simplify(expression_of(a) - expression_of(b));
+    const UOp d = ir::simplify(expression_of(a) - expression_of(b));
     min = d->min;
     max = d->max;
   }
@@ -45,7 +45,7 @@ struct Difference {
 void require_division(const Size& a, const Size& b) {
   if (a.min() < 0 || b.min() < 1)
     fail<InvalidArgument>("{}: extents that vary are divided where neither is negative ({})",
-                          graph::expression(graph::floordiv(expression_of(a), expression_of(b))),
+                          ir::expression(ir::floordiv(expression_of(a), expression_of(b))),
                           bounds_text(expression_of(a) + expression_of(b)));
 }
 
@@ -56,14 +56,14 @@ int64_t value(const Size& s) { return s; }
 
 namespace detail {
 
-graph::Dim dim_of(const Size& s) {
-  return s.is_number() ? graph::Dim(value(s)) : graph::Dim(UOp(s.expression()));
+ir::Dim dim_of(const Size& s) {
+  return s.is_number() ? ir::Dim(value(s)) : ir::Dim(UOp(s.expression()));
 }
-Size size_of(const graph::Dim& d) { return d.is_const() ? Size(d.value()) : Size(d.uop().get()); }
-Sizes sizes_of(const graph::Shape& shape) {
+Size size_of(const ir::Dim& d) { return d.is_const() ? Size(d.value()) : Size(d.uop().get()); }
+Sizes sizes_of(const ir::Shape& shape) {
   Sizes out;
   out.reserve(shape.size());
-  for (const graph::Dim& d : shape) out.push_back(size_of(d));
+  for (const ir::Dim& d : shape) out.push_back(size_of(d));
   return out;
 }
 
@@ -78,7 +78,7 @@ bool same(const Sizes& a, const Sizes& b) {
 }
 
 std::string varying_text(const Sizes& sizes) {
-  UOp sum = graph::index_const(0);
+  UOp sum = ir::index_const(0);
   for (const Size& s : sizes) sum = sum + expression_of(s);
   return bounds_text(sum);
 }
@@ -93,7 +93,7 @@ void require_numbers(const char* what, const Sizes& sizes) {
 
 }  // namespace detail
 
-Size::Size(const graph::Node* expression) {
+Size::Size(const ir::Node* expression) {
   TUFF_CHECK(expression != nullptr, "an extent without an expression");
   if (expression->is_const()) {
     number_ = expression->const_int();
@@ -111,7 +111,7 @@ void Size::refuse_number() const {
 int64_t Size::min() const { return expression_ ? expression_->min : number_; }
 int64_t Size::max() const { return expression_ ? expression_->max : number_; }
 std::string Size::str() const {
-  return expression_ ? graph::expression(UOp(expression_)) : std::to_string(number_);
+  return expression_ ? ir::expression(UOp(expression_)) : std::to_string(number_);
 }
 
 Size operator+(const Size& a, const Size& b) {
@@ -126,12 +126,12 @@ Size operator*(const Size& a, const Size& b) {
 Size operator/(const Size& a, const Size& b) {
   if (numbers(a, b)) return value(a) / value(b);
   require_division(a, b);
-  return size_of(graph::simplify(graph::floordiv(expression_of(a), expression_of(b))));
+  return size_of(ir::simplify(ir::floordiv(expression_of(a), expression_of(b))));
 }
 Size operator%(const Size& a, const Size& b) {
   if (numbers(a, b)) return value(a) % value(b);
   require_division(a, b);
-  return size_of(graph::simplify(graph::floormod(expression_of(a), expression_of(b))));
+  return size_of(ir::simplify(ir::floormod(expression_of(a), expression_of(b))));
 }
 Size& Size::operator+=(const Size& o) { return *this = *this + o; }
 Size& Size::operator-=(const Size& o) { return *this = *this - o; }

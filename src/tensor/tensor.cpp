@@ -11,8 +11,8 @@ namespace tuff {
 using detail::derive;
 using detail::uop;
 using detail::wrap;
-using graph::Op;
-using graph::UOp;
+using ir::Op;
+using ir::UOp;
 
 namespace {
 
@@ -73,17 +73,17 @@ Tensor wrap(UOp u, const std::string& device) {
 }
 Tensor derive(const Tensor& from, UOp u) {
   if (!is_grad_enabled() && is_float(u->dtype) && u->op != Op::Detach)
-    u = graph::make(Op::Detach, u->dtype, {u});
+    u = ir::make(Op::Detach, u->dtype, {u});
   return wrap(std::move(u), from.impl()->device);
 }
 
-graph::Shape shape_of(const Sizes& sizes) {
-  graph::Shape s;
+ir::Shape shape_of(const Sizes& sizes) {
+  ir::Shape s;
   for (const Size& d : sizes) {
     if (d.min() < 0) fail<ShapeError>("shape {} has a negative extent", text(sizes));
     s.push_back(dim_of(d));
   }
-  graph::element_count(s);
+  ir::element_count(s);
   return s;
 }
 
@@ -117,7 +117,7 @@ Ref<engine::Buffer> buffer_of(const UOp& u) {
   UOp base = u;
   while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
   if (base->op != Op::Buffer) return {};
-  return Ref<engine::Buffer>(dynamic_cast<engine::Buffer*>(base->get<Ref<graph::Storage>>().get()));
+  return Ref<engine::Buffer>(dynamic_cast<engine::Buffer*>(base->get<Ref<ir::Storage>>().get()));
 }
 Ref<engine::Buffer> buffer_of(const Tensor& t) { return buffer_of(uop(t)); }
 
@@ -164,8 +164,8 @@ Size product(std::span<const Size> extents) {
 
 Tensor number_like(const Tensor& t, Number v) {
   const DType d = strengthen(promote(t.dtype(), v.dtype()));
-  if (v.varies()) return derive(t, graph::cast(dim_of(v.extent()).uop(), d));
-  return derive(t, graph::constant(scalar_of(d, v)));
+  if (v.varies()) return derive(t, ir::cast(dim_of(v.extent()).uop(), d));
+  return derive(t, ir::constant(scalar_of(d, v)));
 }
 Scalar scalar_of(DType t, Number v) {
   if (t == DType::Bool) return Scalar::of_int(t, v.value() != 0);
@@ -200,10 +200,10 @@ Size Tensor::size(int64_t d) const {
 int64_t Tensor::dim() const { return int64_t(uop(*this)->shape.size()); }
 Size Tensor::numel() const {
   const auto own = uop(*this);
-  const graph::Shape& shape = own->shape;
+  const ir::Shape& shape = own->shape;
   const bool varies =
-      std::any_of(shape.begin(), shape.end(), [](const graph::Dim& d) { return !d.is_const(); });
-  return varies ? detail::product(sizes()) : Size(graph::element_count(shape));
+      std::any_of(shape.begin(), shape.end(), [](const ir::Dim& d) { return !d.is_const(); });
+  return varies ? detail::product(sizes()) : Size(ir::element_count(shape));
 }
 DType Tensor::dtype() const { return uop(*this)->dtype; }
 std::string Tensor::device() const {
@@ -240,7 +240,7 @@ bool Tensor::is_realized() const {
 
 void Tensor::check_count(size_t given, const Sizes& sizes) {
   detail::require_numbers("from", sizes);
-  const int64_t wanted = graph::element_count(detail::shape_of(sizes));
+  const int64_t wanted = ir::element_count(detail::shape_of(sizes));
   if (int64_t(given) != wanted)
     fail<ShapeError>("from: {} values given for shape {} of {}", given, detail::text(sizes),
                      wanted);

@@ -4,7 +4,7 @@
 
 namespace tuff::detail {
 
-using graph::UOp;
+using ir::UOp;
 
 namespace {
 
@@ -12,9 +12,9 @@ Tensor masked(const Tensor& x, int lowest_bit) {
   const DType bits = size_bytes(x.dtype()) == 8   ? DType::I64
                      : size_bytes(x.dtype()) == 4 ? DType::I32
                                                   : DType::I16;
-  const UOp mask = graph::constant(Scalar::of_int(bits, int64_t(uint64_t(-1) << lowest_bit)));
+  const UOp mask = ir::constant(Scalar::of_int(bits, int64_t(uint64_t(-1) << lowest_bit)));
   const Tensor whole = x.bitcast(bits);
-  return derive(whole, graph::alu(graph::Op::And, {uop(whole), mask})).bitcast(x.dtype());
+  return derive(whole, ir::alu(ir::Op::And, {uop(whole), mask})).bitcast(x.dtype());
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 #include "check/graph_check.h"
 #include "check/random_run.h"
 #include "check/suite.h"
-#include "graph/walk.h"
+#include "ir/walk.h"
 
 namespace tuff::check {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // How many graphs the host tests run; more of them: TUFF_TEST_GRAPHS.
 uint64_t count_or(uint64_t usual) {

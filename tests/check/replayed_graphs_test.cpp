@@ -9,8 +9,9 @@
 #include "check/expected.h"
 #include "check/graph_check.h"
 #include "check/random_graph.h"
-#include "engine/jit/capture.h"
-#include "graph/walk.h"
+#include "engine/jit/captured_graph.h"
+#include "engine/realize/capture.h"
+#include "ir/walk.h"
 #include "tensor/devices.h"
 
 namespace tuff::check {
@@ -21,10 +22,10 @@ uint64_t setting(const char* name, uint64_t usual) {
   return given ? std::strtoull(given, nullptr, 10) : usual;
 }
 
-std::vector<graph::UOp> variables_of(const GraphCase& c) {
-  std::vector<graph::UOp> out;
-  for (const graph::Node* n : graph::toposort(c.sinks)) {
-    if (n->op == graph::Op::Variable) out.push_back(graph::UOp(n));
+std::vector<ir::UOp> variables_of(const GraphCase& c) {
+  std::vector<ir::UOp> out;
+  for (const ir::Node* n : ir::toposort(c.sinks)) {
+    if (n->op == ir::Op::Variable) out.push_back(ir::UOp(n));
   }
   return out;
 }
@@ -41,7 +42,7 @@ class ReplayedGraphs : public testing::TestWithParam<std::string> {
     const std::shared_ptr<engine::Device> device = engine::Device::get(GetParam());
     std::vector<Ref<engine::Buffer>> memory;
     const GraphCase there =
-        placed(c, device->name(), [&](const graph::Storage& s) -> Ref<graph::Storage> {
+        placed(c, device->name(), [&](const ir::Storage& s) -> Ref<ir::Storage> {
           memory.push_back(make_ref<engine::Buffer>(device, s.dtype, s.count));
           for (const GraphInput& in : c.inputs) {
             if (in.storage->id == s.id && !in.bytes.empty()) memory.back()->copyin(in.bytes.data());
@@ -51,10 +52,10 @@ class ReplayedGraphs : public testing::TestWithParam<std::string> {
     std::vector<Ref<engine::Buffer>> sinks;
     engine::Capture capture;
     sinks = engine::realize(there.sinks, there.variables);
-    const std::vector<graph::UOp> variables = variables_of(there);
+    const std::vector<ir::UOp> variables = variables_of(there);
     ASSERT_EQ(variables.size(), 1u);
     engine::CapturedGraph captured(capture.take(), {}, variables);
-    const auto& v = variables[0]->get<graph::VariableArg>();
+    const auto& v = variables[0]->get<ir::VariableArg>();
     const int64_t usual = c.variables.at(v.name);
     for (int64_t value : {v.max, v.min, (v.min + v.max) / 2, v.min + 1, usual}) {
       GraphCase at_value = c;

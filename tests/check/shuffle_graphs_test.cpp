@@ -12,7 +12,8 @@
 #include "check/graph_check.h"
 #include "check/random_case.h"
 #include "devices/shuffle/shuffle.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
+#include "engine/realize/capture.h"
 
 namespace tuff::check {
 namespace {
@@ -43,7 +44,7 @@ struct OnDevice {
 
   OnDevice(const GraphCase& c, const std::shared_ptr<engine::Device>& device) {
     std::map<uint64_t, Ref<Buffer>> made;
-    there = placed(c, device->name(), [&](const graph::Storage& s) -> Ref<graph::Storage> {
+    there = placed(c, device->name(), [&](const ir::Storage& s) -> Ref<ir::Storage> {
       auto buffer = make_ref<Buffer>(device, s.dtype, s.count);
       made[s.id] = buffer;
       return buffer;

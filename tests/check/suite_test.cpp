@@ -19,8 +19,8 @@
 namespace tuff::check {
 namespace {
 
-using graph::HostArray;
-using graph::Op;
+using ir::HostArray;
+using ir::Op;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -92,11 +92,11 @@ TEST(Suite, HasEveryOpOfTheTable) {
   std::set<std::string> ops;
   for (const Case& c : suite()) ops.insert(c.op);
   const std::set<std::string> elsewhere = {"buffer", "param", "var", "sink", "reduce"};
-  for (size_t i = 0; i < graph::op_rows().size(); i++) {
-    const graph::OpRow& r = graph::op_rows()[i];
-    if (!(r.floors & graph::kFloorTensor) || elsewhere.count(r.text)) continue;
+  for (size_t i = 0; i < ir::op_rows().size(); i++) {
+    const ir::OpRow& r = ir::op_rows()[i];
+    if (!(r.floors & ir::kFloorTensor) || elsewhere.count(r.text)) continue;
     EXPECT_TRUE(ops.count(r.text)) << r.text;
-    const bool reduces = r.flags & graph::kReducible;
+    const bool reduces = r.flags & ir::kReducible;
     EXPECT_TRUE(!reduces || ops.count(std::string("reduce_") + r.text)) << r.text;
   }
 }
@@ -177,7 +177,7 @@ TEST(Budgets, StandForEveryFloatType) {
                 Op::Sin, Op::Cast}) {
     for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
       const Budget b = budget_of(op, t);
-      EXPECT_GT(b.vulkan_ulp, 0) << graph::name(op) << " " << name(t);
+      EXPECT_GT(b.vulkan_ulp, 0) << ir::name(op) << " " << name(t);
       EXPECT_LE(b.host_ulp, b.vulkan_ulp);
       EXPECT_GT(b.source.size(), 5u);
     }

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/device.h"
-#include "io/corpus.h"
-#include "io/gpt_trainer.h"
+#include "models/corpus.h"
+#include "models/gpt_trainer.h"
 
 namespace {
 std::atomic<uint64_t> allocation_count{0};

@@ -9,18 +9,18 @@
 #include <tuff/tensor.h>
 
 #include "base/env.h"
-#include "engine/cache/program_cache.h"
+#include "engine/program/program_cache.h"
 #include "engine/device.h"
 #include "engine/search/beam.h"
 #include "engine/stats.h"
 #include "kernel/pipeline.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 
 namespace tuff::engine {
 namespace {
 
 // A product's AST as the scheduler makes it.
-graph::UOp product_ast(const std::shared_ptr<Device>& device, int64_t n) {
+ir::UOp product_ast(const std::shared_ptr<Device>& device, int64_t n) {
   const TensorOptions on{.device = device->name()};
   const size_t before = device->programs().size();
   Tensor a = Tensor::rand({n, n}, on).realize(), b = Tensor::rand({n, n}, on).realize();
@@ -56,7 +56,7 @@ class Beam : public testing::Test {
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
   void SetUp() override {
-    if (!render::find_c_compiler()) GTEST_SKIP() << "the CPU device needs a C compiler";
+    if (!find_c_compiler()) GTEST_SKIP() << "the CPU device needs a C compiler";
     device_ = Device::get("CPU");
   }
   std::vector<render::Binary> compile(std::span<const render::Source> sources) {
@@ -72,7 +72,7 @@ class Beam : public testing::Test {
 };
 
 TEST_F(Beam, IsNoSlowerThanTheHeuristics) {
-  const graph::UOp ast = product_ast(device_, 48);
+  const ir::UOp ast = product_ast(device_, 48);
   ASSERT_TRUE(ast);
   const auto found = beam_search(ast, device_->hcq(), {.width = 1, .seconds = 120}, compiler());
   ASSERT_TRUE(found);
@@ -84,7 +84,7 @@ TEST_F(Beam, IsNoSlowerThanTheHeuristics) {
 
 // Kernels that do nothing are fast.
 TEST_F(Beam, NeverChoosesWhatStoresSomethingElse) {
-  const graph::UOp ast = product_ast(device_, 40);
+  const ir::UOp ast = product_ast(device_, 40);
   ASSERT_TRUE(ast);
   const Target& target = device_->target();
   const std::string plain =
@@ -102,15 +102,15 @@ TEST_F(Beam, NeverChoosesWhatStoresSomethingElse) {
 }
 
 TEST_F(Beam, SymbolicKernelsAreLeftToTheHeuristics) {
-  const graph::UOp n = graph::variable("n", 1, 64);
-  const graph::UOp r = graph::range(n, 0, graph::AxisKind::Loop);
+  const ir::UOp n = ir::variable("n", 1, 64);
+  const ir::UOp r = ir::range(n, 0, ir::AxisKind::Loop);
   const auto at = [&](int32_t slot) {
-    return graph::make(graph::Op::Index, DType::F32, {graph::param(slot, DType::F32, 64), r});
+    return ir::make(ir::Op::Index, DType::F32, {ir::param(slot, DType::F32, 64), r});
   };
-  const graph::UOp load = graph::make(graph::Op::Load, DType::F32, {at(1)});
-  const graph::UOp store = graph::make(graph::Op::Store, DType::Void, {at(0), load});
-  const graph::UOp end = graph::make(graph::Op::End, DType::Void, {store, r});
-  const graph::UOp ast = graph::make(graph::Op::Sink, DType::Void, {end});
+  const ir::UOp load = ir::make(ir::Op::Load, DType::F32, {at(1)});
+  const ir::UOp store = ir::make(ir::Op::Store, DType::Void, {at(0), load});
+  const ir::UOp end = ir::make(ir::Op::End, DType::Void, {store, r});
+  const ir::UOp ast = ir::make(ir::Op::Sink, DType::Void, {end});
   EXPECT_FALSE(beam_search(ast, device_->hcq(), {.width = 1, .seconds = 1}, compiler()));
   EXPECT_EQ(compiled_, 0u);
 }

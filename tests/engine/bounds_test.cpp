@@ -9,14 +9,14 @@
 #include <tuff/tensor.h>
 
 #include "engine/realize/bounds.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "kernel/ast_builder.h"
 #include "tensor/devices.h"
 
 namespace tuff::engine {
 namespace {
 
-using namespace graph;
+using namespace ir;
 using kernel::testing::AstBuilder;
 using kernel::testing::kernel_of;
 using kernel::testing::load;

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "engine/device.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "tensor/devices.h"
 
 namespace tuff::engine {

@@ -16,7 +16,7 @@
 
 #include "base/os.h"
 #include "base/temporary_folder.h"
-#include "engine/cache/disk_cache.h"
+#include "engine/store/disk_cache.h"
 
 namespace tuff::engine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/buffer.h"
 #include "engine/device.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
 
 namespace tuff {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "engine/fault_training.h"

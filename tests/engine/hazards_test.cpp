@@ -7,9 +7,9 @@
 #include <tuff/jit.h>
 
 #include "base/env.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
 #include "engine/small_steps.h"
-#include "graph/interpret.h"
+#include "ir/interpret.h"
 #include "hcq/hazard_guard.h"
 #include "hcq/hazard_oracle.h"
 #include "kernel/lowered.h"
@@ -94,22 +94,22 @@ Executed execute_accesses(const BoundKernel& k, const Target& target) {
   std::map<int32_t, size_t> argument;
   for (size_t i = 0; i < k.kernel->buffers.size(); i++) argument[k.kernel->buffers[i].slot] = i;
   std::vector<std::vector<std::byte>> memory;
-  graph::LinearRun run;
+  ir::LinearRun run;
   for (const auto& a : linear.buffers) {
     memory.emplace_back(k.buffers.at(argument.at(a.slot))->size_bytes());
     run.buffers.resize(std::max(run.buffers.size(), size_t(a.slot) + 1));
     run.buffers[size_t(a.slot)] = memory.back();
   }
   for (size_t i = 0; i < k.scalars.size(); i++)
-    run.variables[k.kernel->variables[i]->get<graph::VariableArg>().name] = k.scalars[i];
+    run.variables[k.kernel->variables[i]->get<ir::VariableArg>().name] = k.scalars[i];
   for (size_t i = 0; i < 3; i++) run.groups[i] = uint32_t(linear.groups[i].value());
   run.local = linear.local;
   run.subgroup_size = linear.subgroup_size;
   Executed out;
-  run.on_access = [&](const graph::LinearAccess& a) {
+  run.on_access = [&](const ir::LinearAccess& a) {
     (a.write ? out.written : out.read)[argument.at(a.slot)].insert(a.element);
   };
-  graph::interpret_linear(linear.ops, run);
+  ir::interpret_linear(linear.ops, run);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <tuff/tensor.h>
 
 #include "engine/device.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "engine/stats.h"
 #include "tensor/devices.h"
 

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
 #include "engine/jit/segments.h"
 #include "engine/split_step.h"
 #include "engine/stats.h"

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/env.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "engine/split_step.h"
 
 namespace tuff::engine {

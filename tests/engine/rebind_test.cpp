@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "devices/registry.h"
 #include "engine/device.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "engine/texel_views.h"
 #include "hcq/graph.h"
 

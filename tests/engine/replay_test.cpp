@@ -17,7 +17,7 @@
 #include <tuff/jit.h>
 #include <tuff/nn.h>
 #include <tuff/optim.h>
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "tensor/devices.h"

@@ -9,10 +9,10 @@
 #include "engine/device.h"
 #include "engine/small_steps.h"
 #include "hcq/hazards.h"
-#include "io/corpus.h"
-#include "io/digits.h"
-#include "io/digits_trainer.h"
-#include "io/gpt_trainer.h"
+#include "models/corpus.h"
+#include "models/digits.h"
+#include "models/digits_trainer.h"
+#include "models/gpt_trainer.h"
 
 namespace tuff::engine {
 namespace {
@@ -28,29 +28,29 @@ hcq::Device& shuffle() { return Device::get(kShuffle)->hcq(); }
 
 // ---- trainings
 
-std::vector<float> losses(const io::TrainingReport& report) {
+std::vector<float> losses(const models::TrainingReport& report) {
   std::vector<float> out;
-  for (const io::StepRecord& s : report.steps) out.push_back(s.loss);
-  for (const io::ValidationRecord& v : report.validations) out.push_back(float(v.loss));
+  for (const models::StepRecord& s : report.steps) out.push_back(s.loss);
+  for (const models::ValidationRecord& v : report.validations) out.push_back(float(v.loss));
   return out;
 }
 
 std::vector<float> train_gpt(const std::string& device, bool jit) {
-  static const io::Corpus corpus = io::embedded_corpus();
-  io::GptTraining t;
+  static const models::Corpus corpus = models::embedded_corpus();
+  models::GptTraining t;
   t.recipe = {.layers = 2, .heads = 2, .embed = 16, .context = 16, .batch = 4, .steps = 10};
   t.dropout = 0.1;
   t.jit = jit;
   t.device = device;
-  io::GptTrainer trainer(t, corpus);
-  io::TrainingObserver observer;
+  models::GptTrainer trainer(t, corpus);
+  models::TrainingObserver observer;
   trainer.run(observer);
   return losses(trainer.report());
 }
 
 std::vector<float> train_digits(const std::string& device, bool jit) {
-  static const io::ImageSplit images = io::draw_digits({.train_count = 200, .test_count = 10});
-  io::DigitsTraining t;
+  static const io::ImageSplit images = models::draw_digits({.train_count = 200, .test_count = 10});
+  models::DigitsTraining t;
   t.recipe.channels1 = 4;
   t.recipe.channels2 = 8;
   t.recipe.hidden = 16;
@@ -58,8 +58,8 @@ std::vector<float> train_digits(const std::string& device, bool jit) {
   t.steps = 10;
   t.jit = jit;
   t.device = device;
-  io::DigitsTrainer trainer(t, images);
-  io::TrainingObserver observer;
+  models::DigitsTrainer trainer(t, images);
+  models::TrainingObserver observer;
   trainer.run(observer);
   return losses(trainer.report());
 }

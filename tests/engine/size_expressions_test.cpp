@@ -4,13 +4,13 @@
 #include <random>
 
 #include "engine/jit/size_expressions.h"
-#include "graph/scalar_eval.h"
-#include "graph/symbolic.h"
+#include "ir/scalar_eval.h"
+#include "ir/symbolic.h"
 
 namespace tuff::engine {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 class Random {
  public:

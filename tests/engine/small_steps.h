@@ -8,8 +8,8 @@
 #include <tuff/nn.h>
 #include <tuff/optim.h>
 
-#include "engine/jit/capture.h"
-#include "io/gpt_model.h"
+#include "engine/realize/capture.h"
+#include "models/gpt_model.h"
 
 namespace tuff::engine {
 
@@ -34,11 +34,11 @@ class GptStep {
   }
 
  private:
-  static io::GptRecipe recipe() {
+  static models::GptRecipe recipe() {
     return {.vocabulary = 7, .layers = 2, .heads = 2, .embed = 8, .context = 4, .batch = 2};
   }
   std::string device_;
-  io::Gpt model_;
+  models::Gpt model_;
   optim::AdamW optimizer_;
 };
 

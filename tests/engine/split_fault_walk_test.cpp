@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/device.h"
 #include "engine/split_step.h"

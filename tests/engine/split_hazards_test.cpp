@@ -9,7 +9,8 @@
 
 #include "base/env.h"
 #include "devices/shuffle/shuffle.h"
-#include "engine/jit/capture.h"
+#include "engine/jit/captured_graph.h"
+#include "engine/realize/capture.h"
 #include "engine/split_step.h"
 #include "hcq/hazard_guard.h"
 #include "hcq/hazard_oracle.h"

@@ -9,7 +9,7 @@
 #include <tuff/nn.h>
 #include <tuff/optim.h>
 #include "base/env.h"
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "devices/vulkan/vulkan.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"

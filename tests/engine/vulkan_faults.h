@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 
 namespace tuff::test {
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "devices/vulkan/program/loader.h"
 #include "devices/vulkan/vulkan.h"
-#include "graph/interpret.h"
+#include "ir/interpret.h"
 #include "kernel/lowered.h"
 
 namespace tuff::engine {
@@ -329,7 +329,7 @@ const VulkanRecording::Launch& VulkanRecording::launch(const LoadedKernel& k, co
   const kernel::LinearKernel linear = kernel::lower(k.ast, device_.target());
   std::vector<std::vector<std::byte>> memory;
   std::map<int32_t, size_t> argument;
-  graph::LinearRun run;
+  ir::LinearRun run;
   for (size_t i = 0; i < linear.buffers.size(); i++) {
     const kernel::LinearKernel::Argument& a = linear.buffers[i];
     const size_t bytes = size_t(a.count) * size_bytes(a.dtype);
@@ -344,16 +344,16 @@ const VulkanRecording::Launch& VulkanRecording::launch(const LoadedKernel& k, co
   for (size_t i = 0; i < k.variables.size(); i++) {
     int32_t value = 0;
     std::memcpy(&value, args + k.program->args().scalar_offset(uint32_t(i)), 4);
-    run.variables[k.variables[i]->get<graph::VariableArg>().name] = value;
+    run.variables[k.variables[i]->get<ir::VariableArg>().name] = value;
   }
   run.groups = groups;
   run.local = linear.local;
   run.subgroup_size = linear.subgroup_size;
   std::map<std::pair<size_t, bool>, std::set<int64_t>> elements;
-  run.on_access = [&](const graph::LinearAccess& a) {
+  run.on_access = [&](const ir::LinearAccess& a) {
     elements[{argument.at(a.slot), a.write}].insert(a.element);
   };
-  graph::interpret_linear(linear.ops, run);
+  ir::interpret_linear(linear.ops, run);
   for (const auto& [where, touched] : elements) {
     const size_t size = size_bytes(linear.buffers[where.first].dtype);
     for (auto e = touched.begin(); e != touched.end();) {

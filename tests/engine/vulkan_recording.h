@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 #include "engine/device.h"
 #include "engine/realize/linear.h"
 #include "hcq/hazards.h"

@@ -2,7 +2,7 @@
 
 namespace tuff::kernel::testing {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 UOp index(int32_t slot, int64_t count, DType t, const UOp& offset, const UOp& gate) {
@@ -67,7 +67,7 @@ UOp uniform_ast(int64_t n) {
   AstBuilder b;
   const UOp i = b.loop(n);
   const UOp counter = cast(i, DType::U32), zero = constant(DType::U32, 0);
-  const UOp bits = graph::make(Op::Threefry, DType::U32, {counter, zero, zero, zero}, int64_t{0});
+  const UOp bits = ir::make(Op::Threefry, DType::U32, {counter, zero, zero, zero}, int64_t{0});
   const UOp top = cast(alu(Op::Shr, {bits, constant(DType::U32, 8)}), DType::F32);
   const UOp unit = top * constant(DType::F32, 0x1p-24);
   const UOp value = unit * constant(DType::F32, 0.3) + constant(DType::F32, -0.1);

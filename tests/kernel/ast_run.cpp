@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "graph/direct_run.h"
-#include "graph/interpret.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/direct_run.h"
+#include "ir/interpret.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 
 namespace tuff::kernel::testing {
 
-using namespace graph;
-using graph::testing::run_direct;
+using namespace ir;
+using ir::testing::run_direct;
 
 Buffers random_buffers(const UOp& ast, uint32_t seed) {
   std::mt19937 random(seed);

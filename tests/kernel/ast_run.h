@@ -15,15 +15,15 @@ using Buffer = std::vector<std::byte>;
 using Buffers = std::vector<Buffer>;
 
 // Random contents for every Param of an AST: floats in [-2, 2], integers in 0..6.
-Buffers random_buffers(const graph::UOp& ast, uint32_t seed);
+Buffers random_buffers(const ir::UOp& ast, uint32_t seed);
 
-void run_ast(const graph::UOp& ast, Buffers& buffers);
+void run_ast(const ir::UOp& ast, Buffers& buffers);
 void run_linear(const LinearKernel& k, Buffers& buffers);
 
 // Lowers, runs both, and fails the test unless outputs agree to `tolerance` (relative to 1 + |x|)
 // and nothing but outputs changed. Returns the lowered kernel.
 // `run` is what runs the lowered one.
-void expect_same(const graph::UOp& ast, const LinearKernel& k, double tolerance,
+void expect_same(const ir::UOp& ast, const LinearKernel& k, double tolerance,
                  const std::string& what,
                  void (*run)(const LinearKernel& k, Buffers& buffers) = run_linear);
 

@@ -9,8 +9,8 @@
 #include <functional>
 #include <random>
 
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/lower/transcendental.h"
@@ -19,7 +19,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // A value graph compiled to a flat program of scalar ops with one input.
 class Formula {
@@ -311,7 +311,7 @@ TEST(Decompose, RandomNumbersMeetNoFunctionOfTheDevice) {
           return alu(op, {cast(bits, DType::F32)});
         });
       };
-      EXPECT_EQ(count(lower(curve(true), t.target)), 0) << graph::name(op) << " on " << t.name;
+      EXPECT_EQ(count(lower(curve(true), t.target)), 0) << ir::name(op) << " on " << t.name;
     }
     const UOp root =
         unary_kernel(16, DType::F32, DType::F32, [](const UOp& x) { return alu(Op::Sqrt, {x}); });

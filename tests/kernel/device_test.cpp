@@ -144,14 +144,14 @@ TEST_P(KernelDevice, Storage) {
 class KeptRowsDevice : public KernelDevice {
  protected:
   struct Kept {
-    graph::UOp ast;
+    ir::UOp ast;
     LinearKernel kernel;
   };
   static std::vector<Kept> kept_kernels(const Target& target) {
     std::mt19937 random(11);
     std::vector<Kept> out;
     for (int i = 0; i < 6; i++) {
-      const graph::UOp ast =
+      const ir::UOp ast =
           random_attention(random, i % 3, {1, 7, 16, 32, 37, 64}, {1, 8, 13, 32});
       out.push_back({ast, lower(ast, target)});
       if (!target.has_local) continue;

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <functional>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 
 namespace tuff::kernel::testing {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

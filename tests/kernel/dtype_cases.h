@@ -11,7 +11,7 @@ namespace tuff::kernel::testing {
 
 struct DtypeCase {
   std::string name;
-  graph::UOp ast;
+  ir::UOp ast;
   double ulp = 0;  // of a float result, in units of the last place of its dtype
 };
 
@@ -24,7 +24,7 @@ std::vector<DtypeCase> storage_cases(DType t);
 
 // Contents for every Param: edges of the dtype's range, and random bits of every width. Without f32
 // and bf16 subnormals, which devices may flush.
-Buffers full_range_buffers(const graph::UOp& ast, uint32_t seed);
+Buffers full_range_buffers(const ir::UOp& ast, uint32_t seed);
 
 // Bit by bit for integers, any NaN as NaN, within case.ulp for floats.
 void expect_equal(const DtypeCase& c, const Buffers& start, const Buffers& got, const Buffers& want,

@@ -5,14 +5,14 @@
 #include <bit>
 #include <cmath>
 
-#include "graph/scalar_eval.h"
+#include "ir/scalar_eval.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
 
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 constexpr DType kTypes[] = {DType::Bool, DType::I8,  DType::U8,   DType::I16,
                             DType::U16,  DType::I32, DType::U32,  DType::I64,

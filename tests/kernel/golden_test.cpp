@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/env.h"
-#include "graph/text.h"
+#include "ir/text.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
@@ -30,7 +30,7 @@ void expect_golden(const std::string& file, const std::string& text) {
 TEST(Golden, LinearLists) {
   const struct {
     const char* name;
-    graph::UOp ast;
+    ir::UOp ast;
   } kernels[] = {{"elementwise", elementwise_ast(64, 48)},
                  {"sum", sum_ast(1, 4096)},
                  {"matmul", matmul_ast(64, 64, 32)},
@@ -62,11 +62,11 @@ TEST(Golden, LinearLists) {
 }
 
 // One of each kind, alone where it can be.
-graph::UOp ast_of(const std::string& file) {
+ir::UOp ast_of(const std::string& file) {
   std::ifstream in(TUFF_SOURCE_DIR "/tests/kernel/golden/" + file);
   std::stringstream text;
   text << in.rdbuf();
-  return graph::parse_text(text.str()).at(0);
+  return ir::parse_text(text.str()).at(0);
 }
 
 // Layers of convolutional networks, as they are scheduled: what their form has to keep the heuristics
@@ -75,7 +75,7 @@ TEST(Golden, SchedulesOfConvolutions) {
   Target t = builtin_target("c-x86-64");
   t.vector_bytes = 64, t.vector_registers = 32, t.cores = 1, t.l1_bytes = 32 << 10;
   const auto chosen = [&](const std::string& file) {
-    const graph::UOp ast = ast_for_opts(ast_of(file));
+    const ir::UOp ast = ast_for_opts(ast_of(file));
     Tiling tiling(ast, t);
     apply_heuristics(tiling, ast, t);
     return to_string(tiling.applied());
@@ -96,10 +96,10 @@ TEST(Golden, SchedulesOfConvolutions) {
 }
 
 TEST(Golden, Opts) {
-  const graph::UOp product = matmul_ast(12, 16, 8), sum = sum_ast(2, 64),
+  const ir::UOp product = matmul_ast(12, 16, 8), sum = sum_ast(2, 64),
                    values = elementwise_ast(12, 50);
   const struct {
-    graph::UOp ast;
+    ir::UOp ast;
     Opt opt;
     std::vector<Opt> before{};
   } cases[] = {{product, {OptKind::Split, 1, 4}},

@@ -10,7 +10,7 @@
 namespace tuff::kernel::testing {
 
 // Attention (0), the gradients of its queries (1), of its keys and values (2).
-inline graph::UOp random_attention(std::mt19937& random, int kind,
+inline ir::UOp random_attention(std::mt19937& random, int kind,
                                    std::initializer_list<int64_t> positions,
                                    std::initializer_list<int64_t> widths) {
   const auto one_of = [&](std::initializer_list<int64_t> v) {
@@ -37,7 +37,7 @@ inline void take_slabs(Tiling& t, std::mt19937& random, int64_t together) {
 }
 
 // Opts that share kept rows out to the invocations of a workgroup, and tile products between them.
-inline std::vector<Opt> kept_row_opts(const graph::UOp& ast, const Target& target,
+inline std::vector<Opt> kept_row_opts(const ir::UOp& ast, const Target& target,
                                       std::mt19937& random) {
   Tiling t(ast_for_opts(ast), target);
   const auto pick = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };

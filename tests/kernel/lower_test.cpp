@@ -6,21 +6,20 @@
 #include <cstdio>
 #include <random>
 
-#include "base/env.h"
-#include "graph/scalar_eval.h"
-#include "graph/spec.h"
-#include "graph/symbolic.h"
-#include "graph/text.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/spec.h"
+#include "ir/symbolic.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
-#include "kernel/lower/loop_tree.h"
+#include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 struct Case {
   std::string name;
@@ -63,11 +62,10 @@ int64_t trips_of(const LinearKernel& k) {
 TEST(Lower, SameValuesOnEveryTarget) {
   for (const NamedTarget& t : test_targets()) {
     for (const Case& c : cases()) {
-      for (const char* noopt : {"0", "1"}) {
-        const EnvOverride env(Env::TUFF_NOOPT, noopt);
-        const std::string what = c.name + " on " + t.name + (*noopt == '1' ? " without opts" : "");
+      for (const bool choose : {true, false}) {
+        const std::string what = c.name + " on " + t.name + (choose ? "" : " without opts");
         LinearKernel k;
-        ASSERT_NO_THROW(k = lower(c.ast, t.target)) << what;
+        ASSERT_NO_THROW(k = lower(c.ast, t.target, {.choose_opts = choose})) << what;
         ASSERT_NO_THROW(check_linear_spec(k.ops, "lower")) << what << "\n" << to_text(k);
         ASSERT_NO_THROW(expect_same(c.ast, k, 1e-5, what)) << what << "\n" << to_text(k);
       }
@@ -81,40 +79,28 @@ TEST(Lower, IsDeterministic) {
   EXPECT_EQ(once, to_text(lower(softmax_ast(6, 40), t)));
 }
 
-// TUFF_SKIP names passes, and steps of the schedule, which are none of kernel's.
-TEST(Lower, LeavesOutWhatTheUserSkips) {
+TEST(Lower, LeavesOutWhatIsSkipped) {
   const Target t = builtin_target("c-x86-64");
   const UOp ast = elementwise_ast(6, 32);
-  const auto refusal = [&](const std::string& names) -> std::string {
-    const EnvOverride skip(Env::TUFF_SKIP, names);
-    try {
-      lower(ast, t);
-    } catch (const InvalidArgument& e) {
-      return e.what();
-    }
-    return "";
-  };
   EXPECT_NE(lower(ast, t).opts, "");
-  {
-    const EnvOverride skip(Env::TUFF_SKIP, "parts,opts,merge");
-    EXPECT_EQ(lower(ast, t).opts, "");
+  EXPECT_EQ(lower(ast, t, {.skipped = {"opts"}}).opts, "");
+  EXPECT_EQ(lower(ast, t, {.choose_opts = false}).opts, "");
+  try {
+    lower(ast, t, {.skipped = {"linearize"}});
+    ADD_FAILURE() << "a required pass was skipped";
+  } catch (const InvalidArgument& e) {
+    EXPECT_STREQ(e.what(), "pass 'linearize' cannot be skipped");
   }
-  EXPECT_EQ(refusal("rows,texels"), "");
-  EXPECT_EQ(refusal("linearize"), "pass 'linearize' cannot be skipped");
-  const std::string unknown = refusal("opts,part");
-  EXPECT_EQ(unknown.find("TUFF_SKIP: 'part' is not merge-axes, "), 0) << unknown;
-  EXPECT_NE(unknown.find("; did you mean parts?"), std::string::npos) << unknown;
 }
 
 TEST(Lower, LoopLimit) {
   const Target t = builtin_target("spirv-lavapipe");
   ASSERT_EQ(t.max_loop_trips, 65535u);
-  for (const char* noopt : {"0", "1"}) {
-    const EnvOverride env(Env::TUFF_NOOPT, noopt);
+  for (const bool choose : {true, false}) {
     for (const UOp& ast :
          {sum_ast(1, 100000), sum_ast(8, 100003), sum_ast(4096, 73728), matmul_ast(1000, 100, 100),
           elementwise_ast(1000, 1000), softmax_ast(4, 70000)}) {
-      const LinearKernel k = lower(ast, t);
+      const LinearKernel k = lower(ast, t, {.choose_opts = choose});
       EXPECT_LT(trips_of(k), 65535) << to_text(k);
     }
   }
@@ -122,9 +108,8 @@ TEST(Lower, LoopLimit) {
   const UOp i = b.fold(1000), j = b.fold(100);
   const UOp inner = reduce_over(Op::Max, load(1, 100000, i * 100 + j), {j});
   const UOp ast = kernel_of({store(0, 1, index_const(0), reduce_over(Op::Add, inner, {i}), {})});
-  for (const char* noopt : {"0", "1"}) {
-    const EnvOverride env(Env::TUFF_NOOPT, noopt);
-    const LinearKernel k = lower(ast, t);
+  for (const bool choose : {true, false}) {
+    const LinearKernel k = lower(ast, t, {.choose_opts = choose});
     EXPECT_LT(trips_of(k), 65535);
     expect_same(ast, k, 1e-4, "nested reductions");
   }
@@ -189,7 +174,7 @@ TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   const LinearKernel k = lowered(1000);
   ASSERT_TRUE(k.groups[0].is_const()) << to_text(k);
   for (int64_t n : {0, 1, 39, 40, 41, 799, 1000}) {
-    const int64_t rows = graph::evaluate_index(k.groups[1].uop(), {{"n", n}});
+    const int64_t rows = ir::evaluate_index(k.groups[1].uop(), {{"n", n}});
     EXPECT_GE(k.groups[0].value() * rows, n);
     EXPECT_LT(k.groups[0].value() * (rows - 1), std::max<int64_t>(n, 1));
     EXPECT_EQ(rows == 0, n == 0);
@@ -336,10 +321,10 @@ TEST(Lower, PhasesOfAStrideAreAxes) {
   const UOp seen = ast_for_opts(ast);
   int loops = 0;
   for (const Node* n : toposort(seen)) {
-    EXPECT_TRUE(n->op != Op::FloorDiv && n->op != Op::FloorMod) << graph::to_text(seen);
+    EXPECT_TRUE(n->op != Op::FloorDiv && n->op != Op::FloorMod) << ir::to_text(seen);
     loops += n->op == Op::Range && n->get<RangeArg>().kind == AxisKind::Loop;
   }
-  EXPECT_EQ(loops, 3) << graph::to_text(seen);
+  EXPECT_EQ(loops, 3) << ir::to_text(seen);
   for (const char* name : {"c-x86-64", "spirv-generic"})
     expect_same(ast, lower(ast, builtin_target(name)), 1e-5, name);
 }

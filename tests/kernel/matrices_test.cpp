@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/random_cases.h"
-#include "graph/spec.h"
-#include "graph/walk.h"
+#include "ir/spec.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/opt/neighbours.h"
@@ -16,7 +16,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 using tuff::testing::random_cases;
 
 constexpr int64_t kF16 = 0, kSmallF16 = 1, kBf16 = 2, kI8 = 3, kU8 = 4;  // shapes of matrix_gpu()

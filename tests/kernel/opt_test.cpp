@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/opt/neighbours.h"
@@ -14,7 +14,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 std::string refusal(const UOp& ast, const Target& t, std::vector<Opt> opts) {
   try {

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
-#include "graph/spec.h"
+#include "ir/spec.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
-#include "kernel/lower/ranges.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // A CPU whose L2 cache holds so little that small kernels walk memory.
 Target small_cache(uint32_t prefetch_bytes = 256) {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/random_cases.h"
-#include "graph/spec.h"
-#include "graph/walk.h"
+#include "ir/spec.h"
+#include "ir/walk.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/kept_row_opts.h"
@@ -16,7 +16,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 using tuff::testing::random_cases;
 
 class RandomKernel {

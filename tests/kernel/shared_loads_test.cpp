@@ -11,7 +11,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 size_t count(const LinearKernel& k, Op op) {
   return size_t(

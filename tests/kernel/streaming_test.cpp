@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "graph/spec.h"
+#include "ir/spec.h"
 #include "kernel/ast_builder.h"
 #include "kernel/ast_run.h"
 #include "kernel/pipeline.h"
@@ -11,7 +11,7 @@
 namespace tuff::kernel::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // A CPU with lines as vectors and caches that hold next to nothing.
 Target short_caches() {

@@ -4,7 +4,7 @@
 
 namespace tuff::render {
 
-using namespace graph;
+using namespace ir;
 using namespace kernel::testing;
 
 namespace {

@@ -11,7 +11,7 @@ namespace tuff::render {
 
 struct AstCase {
   std::string name;
-  graph::UOp ast;
+  ir::UOp ast;
   double tolerance = 1e-5;
 };
 // Element-wise, transposes, windows, products with and without copies in workgroup memory,

@@ -65,7 +65,7 @@ void expect_shapes(const Target& t, const MakeRunner& make) {
   int multiplied = 0;  // by matrix instructions
   for (const kernel::LinearKernel& k : kernels)
     multiplied += std::any_of(k.ops.begin(), k.ops.end(),
-                              [](const graph::UOp& u) { return u->op == graph::Op::MatrixMulAdd; });
+                              [](const ir::UOp& u) { return u->op == ir::Op::MatrixMulAdd; });
   EXPECT_GE(multiplied, t.matrix_shapes.empty() ? 0 : t.subgroup_size == 64 ? 3 : 4) << t.arch;
   for (size_t i = 0; i < cases.size(); ++i)
     kernel::testing::expect_same(cases[i].ast, kernels[i], cases[i].tolerance,

@@ -9,7 +9,7 @@
 #include "kernel/pipeline.h"
 #include "render/amdgpu_kernels.h"
 #include "render/c.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 #include "render/kernel_cases.h"
 #include "render/linear_builder.h"
 #include "render/renderer.h"
@@ -43,12 +43,12 @@ kernel::LinearKernel shuffle_kernel() {
             where = b.buffer(DType::I32, 64, false, true);
   const UOp l = b.local(0, 64);
   const UOp lane =
-      b.add(graph::make(Op::Special, DType::I32, {b.i32(32)}, graph::SpecialArg{'s', int8_t{0}}));
+      b.add(ir::make(Op::Special, DType::I32, {b.i32(32)}, ir::SpecialArg{'s', int8_t{0}}));
   const UOp subgroup =
-      b.add(graph::make(Op::Special, DType::I32, {b.i32(2)}, graph::SpecialArg{'s', int8_t{1}}));
+      b.add(ir::make(Op::Special, DType::I32, {b.i32(2)}, ir::SpecialArg{'s', int8_t{1}}));
   const UOp mine = b.load(b.index(x, l)), from = b.load(b.index(order, l));
-  const UOp other = b.add(graph::make(Op::Shuffle, DType::F32, {mine, from}));
-  const UOp first = b.add(graph::make(Op::Shuffle, DType::F32, {mine, b.i32(3)}));
+  const UOp other = b.add(ir::make(Op::Shuffle, DType::F32, {mine, from}));
+  const UOp first = b.add(ir::make(Op::Shuffle, DType::F32, {mine, b.i32(3)}));
   b.store(b.index(out, l), b.plus(other, first));
   b.store(b.index(where, l), b.plus(b.times(subgroup, 100), lane));
   return b.k;

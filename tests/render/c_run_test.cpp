@@ -11,7 +11,7 @@
 #include "kernel/ast_builder.h"
 #include "kernel/pipeline.h"
 #include "render/c.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 #include "render/kernel_cases.h"
 #include "render/linear_eval.h"
 #include "render/random_kernel.h"
@@ -206,10 +206,10 @@ TEST(RenderC, PartsOfVectorsOfEveryTypeAndWidth) {
   for (DType type : kMemoryTypes) {
     for (const int64_t width : {2, 4, 8, 16, 32, 64}) {
       ast::AstBuilder b;
-      const graph::UOp i = b.loop(kRows), j = b.loop(kColumns);
-      const graph::UOp at = i * kColumns + j, stored = lt(j, graph::index_const(kColumns - kKept));
-      const graph::UOp loaded = lt(graph::index_const(kKept), j);
-      const graph::UOp x = ast::load(1, kRows * kColumns, at, type, loaded);
+      const ir::UOp i = b.loop(kRows), j = b.loop(kColumns);
+      const ir::UOp at = i * kColumns + j, stored = lt(j, ir::index_const(kColumns - kKept));
+      const ir::UOp loaded = lt(ir::index_const(kKept), j);
+      const ir::UOp x = ast::load(1, kRows * kColumns, at, type, loaded);
       cases.push_back({kernel::lower_with(
           ast::kernel_of({ast::store(0, kRows * kColumns, at, x, {i, j}, stored)}), t,
           {{OptKind::Vector, 1, width}})});

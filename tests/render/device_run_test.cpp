@@ -27,8 +27,8 @@ constexpr Where kWhere[] = {{"VULKAN", "VULKAN", ""},
                             {"ClBuffers", "CL", "svm"}};
 
 void read_as_texels(kernel::LinearKernel& k) {
-  for (const graph::UOp& u : k.ops)
-    if (u->op == graph::Op::Index && u->src(1)->dtype != DType::I32) return;
+  for (const ir::UOp& u : k.ops)
+    if (u->op == ir::Op::Index && u->src(1)->dtype != DType::I32) return;
   for (auto& b : k.buffers) b.as_texels = b.read && !b.written && size_bytes(b.dtype) == 4;
 }
 

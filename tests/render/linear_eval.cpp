@@ -2,17 +2,17 @@
 
 #include <unordered_map>
 
-#include "graph/scalar_eval.h"
+#include "ir/scalar_eval.h"
 #include "render/lane_space.h"
 
 namespace tuff::render {
 namespace {
 
-using graph::Node;
-using graph::Op;
+using ir::Node;
+using ir::Op;
 using kernel::LaneMask;
 
-const Node* strip(const graph::UOp& x) {
+const Node* strip(const ir::UOp& x) {
   const Node* n = x.get();
   while (n->op == Op::After) n = n->src(0).get();
   return n;
@@ -61,11 +61,11 @@ class Evaluation {
   Scalar& slot(const Node* n, LaneMask mask, int inv, int instance) {
     const size_t at = position_.at(n);
     const int count = space_.count(k_.lanes[at]);
-    TUFF_CHECK(!values_[at].empty(), "op {} ({}) has no value", at, graph::name(n->op));
+    TUFF_CHECK(!values_[at].empty(), "op {} ({}) has no value", at, ir::name(n->op));
     return values_[at]
                   [static_cast<size_t>(inv) * count + space_.project(mask, instance, k_.lanes[at])];
   }
-  Scalar get(const graph::UOp* u, LaneMask mask, int inv, int instance) {
+  Scalar get(const ir::UOp* u, LaneMask mask, int inv, int instance) {
     return slot(strip(*u), mask, inv, instance);
   }
 
@@ -82,13 +82,13 @@ class Evaluation {
         case Op::Register: set(i, inv, n, Scalar{u.dtype, 0}); break;
         case Op::Shared:
           if (inv == 0)
-            shared_[&u].assign(u.get<graph::SharedArg>().count * size_bytes(u.dtype), 0);
+            shared_[&u].assign(u.get<ir::SharedArg>().count * size_bytes(u.dtype), 0);
           break;
         case Op::Load: load(i, inv, n); break;
         case Op::Store: store(u, mask, inv, n); break;
         case Op::Reduce: reduce(i, inv, n); break;
         default:
-          if (graph::is_alu(u.op)) alu(i, inv, n);
+          if (ir::is_alu(u.op)) alu(i, inv, n);
       }
     }
   }
@@ -99,7 +99,7 @@ class Evaluation {
     return 0;
   }
   int64_t coordinate(const Node& u, int inv) const {
-    const auto& s = u.get<graph::SpecialArg>();
+    const auto& s = u.get<ir::SpecialArg>();
     if (s.space == 'g') return group_[s.axis];
     const int l[3] = {static_cast<int>(inv % k_.local[0]),
                       static_cast<int>(inv / k_.local[0] % k_.local[1]),
@@ -110,7 +110,7 @@ class Evaluation {
     if (index.src_count > 2 && !get(&index.src(2), mask, inv, n).as_bool()) return nullptr;
     const Node* memory = strip(index.src(0));
     HostBuffer& bytes = memory->op == Op::Shared ? shared_.at(memory)
-                                                 : buffers_.at(memory->get<graph::ParamArg>().slot);
+                                                 : buffers_.at(memory->get<ir::ParamArg>().slot);
     const int64_t at = get(&index.src(1), mask, inv, n).as_int();
     const int64_t size = static_cast<int64_t>(size_bytes(index.dtype));
     TUFF_CHECK(at >= 0 && (at + 1) * size <= static_cast<int64_t>(bytes.size()),
@@ -142,16 +142,16 @@ class Evaluation {
       const int at = space_.project(k_.lanes[i], n, all, folded, f);
       const Scalar x = slot(source, all, inv, at);
       const Scalar pair[2] = {out, x};
-      out = f == 0 ? x : graph::eval_scalar(u.get<graph::ReduceArg>().op, u.dtype, pair);
+      out = f == 0 ? x : ir::eval_scalar(u.get<ir::ReduceArg>().op, u.dtype, pair);
     }
     set(i, inv, n, out);
   }
   void alu(size_t i, int inv, int n) {
     const Node& u = *k_.ops[i];
     std::vector<Scalar> x;
-    for (const graph::UOp& s : u.src()) x.push_back(get(&s, k_.lanes[i], inv, n));
+    for (const ir::UOp& s : u.src()) x.push_back(get(&s, k_.lanes[i], inv, n));
     const int64_t word = std::holds_alternative<int64_t>(u.arg) ? u.get<int64_t>() : 0;
-    set(i, inv, n, graph::eval_scalar(u.op, u.dtype, x, word));
+    set(i, inv, n, ir::eval_scalar(u.op, u.dtype, x, word));
   }
 
   const kernel::LinearKernel& k_;

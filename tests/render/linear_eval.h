@@ -1,4 +1,4 @@
-// Evaluates a LinearKernel on host memory, op by op with graph::eval_scalar: what the renderers'
+// Evaluates a LinearKernel on host memory, op by op with ir::eval_scalar: what the renderers'
 // output is compared with. All invocations of a workgroup advance in lock-step.
 #pragma once
 

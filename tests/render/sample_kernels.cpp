@@ -110,7 +110,7 @@ LinearKernel uniform_kernel() {
   const UOp g = b.group(0, 4), v = b.lane(8, AxisKind::Vector);
   const UOp offset = b.plus(b.times(g, 8), v);
   const UOp bits = b.alu(
-      Op::Shr, {b.load(b.index(x, offset)), b.add(graph::constant(Scalar::of_int(DType::U32, 8)))});
+      Op::Shr, {b.load(b.index(x, offset)), b.add(ir::constant(Scalar::of_int(DType::U32, 8)))});
   const UOp unit = b.alu(Op::Mul, {b.cast(bits, DType::F32), b.number(DType::F32, 0x1p-24)});
   const UOp scaled = b.alu(Op::Mul, {unit, b.number(DType::F32, 0.3)});
   b.store(b.index(out, offset), b.alu(Op::Add, {scaled, b.number(DType::F32, -0.1)}));
@@ -173,8 +173,8 @@ LinearKernel integer_kernel(DType t, int width) {
             y = b.buffer(t, 16, true, false);
   const Elements e = elements(b, 16, width);
   const UOp a = b.load(b.index(x, e.at)), c = b.load(b.index(y, e.at));
-  const UOp shift = b.alu(Op::And, {c, b.add(graph::constant(Scalar::of_int(t, 7)))});
-  const UOp three = b.add(graph::constant(Scalar::of_int(t, 3)));
+  const UOp shift = b.alu(Op::And, {c, b.add(ir::constant(Scalar::of_int(t, 7)))});
+  const UOp three = b.add(ir::constant(Scalar::of_int(t, 3)));
   const UOp results[kIntegerOps] = {
       b.plus(a, c),
       b.alu(Op::Sub, {a, c}),

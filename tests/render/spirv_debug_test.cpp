@@ -163,7 +163,7 @@ TEST(SpirvDebug, LinesNameTheOpThatAnInstructionIsOf) {
         walk(instructions(render_spirv(k, builtin_target("spirv-lavapipe")).words), lines);
     for (const auto& [op, n] : seen.checked) checked[op] += n;
     for (size_t i = 0; i < k.ops.size(); ++i) {  // what always gives an instruction has a line
-      if (k.ops[i]->op != graph::Op::Store && k.ops[i]->op != graph::Op::Barrier) continue;
+      if (k.ops[i]->op != ir::Op::Store && k.ops[i]->op != ir::Op::Barrier) continue;
       EXPECT_TRUE(seen.lines.contains(kernel::text_line(i))) << lines[i + 1];
     }
   }

@@ -19,7 +19,7 @@ namespace tuff::render {
 namespace {
 
 namespace kt = kernel::testing;
-using graph::UOp;
+using ir::UOp;
 using kernel::Opt;
 using kernel::OptKind;
 

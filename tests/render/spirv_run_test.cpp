@@ -9,7 +9,7 @@
 
 #include <spirv/unified1/spirv.hpp>
 
-#include "graph/gradient.h"
+#include "ir/gradient.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
 #include "kernel/opt/random_opts.h"
@@ -26,7 +26,7 @@ namespace tuff::render {
 namespace {
 
 namespace kt = kernel::testing;
-using graph::UOp;
+using ir::UOp;
 
 Target bound(Target t) {  // by descriptors
   t.features.device_address = false;
@@ -211,11 +211,11 @@ TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
 // The kernels of a convolution and of its gradients, as they are scheduled.
 std::vector<UOp> convolution_asts(int64_t images, int64_t channels, int64_t size, int64_t filters,
                                   const Target& target) {
-  const auto input = [](const graph::Shape& shape) {
-    return reshape(buffer(make_ref<graph::Storage>("VULKAN", DType::F32, element_count(shape))),
+  const auto input = [](const ir::Shape& shape) {
+    return reshape(buffer(make_ref<ir::Storage>("VULKAN", DType::F32, element_count(shape))),
                    shape);
   };
-  const graph::Shape results{images, filters, size, size};
+  const ir::Shape results{images, filters, size, size};
   const UOp x = input({images, channels, size, size}), w = input({filters, channels, 3, 3});
   const UOp conv = sched::testing::conv3x3(x, w);
   const std::vector<UOp> leaves{x->src(0), w->src(0)};

@@ -37,7 +37,7 @@ constexpr DType kMemoryTypes[] = {DType::Bool, DType::I8,  DType::U8,  DType::I1
                                   DType::U16,  DType::I32, DType::U32, DType::I64,
                                   DType::U64,  DType::F16, DType::F32, DType::F64};
 
-using graph::UOp;
+using ir::UOp;
 
 TEST(RenderSpirv, StructuralKernelsAreValidEverywhere) {
   for (const Target& t : {lavapipe(), generic(), bound(lavapipe()), bound(generic())})
@@ -177,9 +177,9 @@ TEST(RenderSpirv, WhatWindowsShareIsLoadedOnce) {
   for (const bool gated : {false, true}) {
     AstBuilder b;
     const UOp row = b.loop(6), i = b.loop(8), j = b.fold(3);
-    const UOp gate = gated ? graph::lt(i + j, graph::index_const(9)) : UOp();
+    const UOp gate = gated ? ir::lt(i + j, ir::index_const(9)) : UOp();
     const UOp sum =
-        reduce_over(graph::Op::Add, load(1, 60, row * 10 + i + j, DType::F32, gate), {j});
+        reduce_over(ir::Op::Add, load(1, 60, row * 10 + i + j, DType::F32, gate), {j});
     const UOp ast = kernel_of({store(0, 48, row * 8 + i, sum, {row, i})});
     const kernel::LinearKernel k =
         kernel::lower_with(ast, t, {{OptKind::Upcast, 1, 4}, {OptKind::Unroll, 2, 3}});

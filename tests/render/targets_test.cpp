@@ -10,10 +10,10 @@
 #include <sstream>
 
 #include "base/env.h"
-#include "graph/gradient.h"
-#include "graph/walk.h"
+#include "ir/gradient.h"
+#include "ir/walk.h"
 #include "kernel/ast_run.h"
-#include "kernel/lower/ranges.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
 #include "render/valid_spirv.h"
@@ -23,7 +23,7 @@
 namespace tuff::render {
 namespace {
 
-using namespace graph;
+using namespace ir;
 using kernel::is_lane;
 namespace models = sched::testing;
 

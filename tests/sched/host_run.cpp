@@ -7,14 +7,14 @@
 #include <random>
 #include <set>
 
-#include "graph/direct_run.h"
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/direct_run.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 
 namespace tuff::sched::testing {
 
-using namespace graph;
-using graph::testing::run_direct;
+using namespace ir;
+using ir::testing::run_direct;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "sched/schedule.h"
 
 namespace tuff::sched::testing {
@@ -30,12 +30,12 @@ RunResult run_schedule(const Scheduled& s, const Contents& contents);
 class TensorEvaluator {
  public:
   explicit TensorEvaluator(const Contents& contents) : contents_(contents) {}
-  const Values& eval(const graph::UOp& u);
+  const Values& eval(const ir::UOp& u);
 
  private:
-  Values compute(const graph::Node& n);
+  Values compute(const ir::Node& n);
   const Contents& contents_;
-  std::unordered_map<const graph::Node*, Values> memo_;
+  std::unordered_map<const ir::Node*, Values> memo_;
 };
 
 const Target& host_target(const std::string& device);
@@ -43,11 +43,11 @@ const Target& host_target(const std::string& device);
 Contents random_contents(const Scheduled& s, uint32_t seed);
 // Schedules the sinks, runs them on random contents and compares with the direct meaning: a failure
 // where a value is further from the right one than tolerance * (1 + its magnitude). The schedule.
-std::shared_ptr<const Schedule> expect_meaning(const std::vector<graph::UOp>& sinks,
+std::shared_ptr<const Schedule> expect_meaning(const std::vector<ir::UOp>& sinks,
                                                double tolerance,
                                                const TargetOf& target_of = host_target);
 
-graph::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32,
+ir::UOp host_buffer(std::initializer_list<int64_t> shape, DType t = DType::F32,
                        const std::string& device = "CPU");
 int kernel_count(const Schedule& s);
 

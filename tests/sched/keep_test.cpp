@@ -7,14 +7,14 @@
 #include <random>
 
 #include "base/random_cases.h"
-#include "graph/gradient.h"
+#include "ir/gradient.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
 
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 using tuff::testing::random_cases;
 
 Target cpu_of(uint32_t cores) {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "sched/host_run.h"
 #include "sched/merge.h"
 #include "sched/models.h"
@@ -11,7 +11,7 @@
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // Two moments and the parameter, as AdamW updates them; `rate` is a scalar in memory.
 struct Parameter {

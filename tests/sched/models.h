@@ -2,16 +2,16 @@
 // hand.
 #pragma once
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::sched::testing {
 
-using graph::Dim;
-using graph::Op;
-using graph::Shape;
-using graph::UOp;
+using ir::Dim;
+using ir::Op;
+using ir::Shape;
+using ir::UOp;
 
-inline UOp number(double v) { return graph::constant(DType::F32, v); }
+inline UOp number(double v) { return ir::constant(DType::F32, v); }
 inline UOp add(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
 inline UOp sub(const UOp& a, const UOp& b) { return alu(Op::Sub, {a, b}); }
 inline UOp mul(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
@@ -24,7 +24,7 @@ inline UOp assign(const UOp& target, const UOp& value) {
 }
 inline UOp contiguous(const UOp& x) { return make(Op::Contiguous, DType::Void, {x}); }
 inline UOp to_device(const UOp& x, const std::string& device) {
-  return make(Op::Copy, DType::Void, {x}, graph::Placement{{device}});
+  return make(Op::Copy, DType::Void, {x}, ir::Placement{{device}});
 }
 
 // Leading axes of size 1, then repeated.

@@ -14,7 +14,7 @@
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 constexpr int kLeaves = 5;
 using Builder = std::function<UOp(std::span<const UOp>)>;

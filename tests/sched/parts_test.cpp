@@ -5,7 +5,6 @@
 #include <limits>
 #include <random>
 
-#include "base/env.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
 #include "sched/parts.h"
@@ -14,7 +13,7 @@
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 std::string refusal(const UOp& reduction, const Parts& p) {
   try {
@@ -134,14 +133,14 @@ TEST(Parts, MayBeSkippedByName) {
   cores.cores = 8;
   const TargetOf target_of = [&](const std::string&) -> const Target& { return cores; };
   const UOp sum = reduce(Op::Add, host_buffer({1 << 16}), {0});
-  const auto kernels = [&] { return kernel_count(*schedule({&sum, 1}, target_of).schedule); };
-  EXPECT_EQ(kernels(), 2);
-  {
-    const EnvOverride skip(Env::TUFF_SKIP, "rows,parts");
-    EXPECT_EQ(kernels(), 1);
-  }
-  const EnvOverride skip(Env::TUFF_SKIP, "merge");
-  EXPECT_EQ(kernels(), 2);
+  const auto kernels_without = [&](std::initializer_list<const char*> skipped) {
+    StepChoice steps;
+    for (const char* step : skipped) steps.skip(step);
+    return kernel_count(*schedule({&sum, 1}, target_of, {}, steps).schedule);
+  };
+  EXPECT_EQ(kernels_without({}), 2);
+  EXPECT_EQ(kernels_without({"rows", "parts"}), 1);
+  EXPECT_EQ(kernels_without({"merge"}), 2);
 }
 
 // Values whose sums, products and maxima are exact in any order, so that the results are equal.
@@ -240,8 +239,7 @@ TEST(Parts, RandomOnesMeanTheSame) {
   uint64_t shorter = 0;
   for (uint32_t seed = 1; seed <= 4000; seed++) {
     RandomReduction r(seed);
-    const EnvOverride random(Env::TUFF_RANDOM_OPTS, std::to_string(seed));
-    const Scheduled s = schedule({&r.sink(), 1}, host_target);
+    const Scheduled s = schedule({&r.sink(), 1}, host_target, {}, {.random_seed = seed});
     shorter += to_text(*s.schedule).find(" if ") != std::string::npos;
     const Contents contents = r.contents();
     const Values got = run_schedule(s, contents).sinks.at(0);

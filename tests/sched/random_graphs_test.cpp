@@ -5,14 +5,14 @@
 
 #include <random>
 
-#include "graph/text.h"
-#include "graph/walk.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "sched/host_run.h"
 
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 class RandomGraph {
  public:

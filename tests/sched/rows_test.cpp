@@ -2,8 +2,8 @@
 // values on the host.
 #include <gtest/gtest.h>
 
-#include "graph/gradient.h"
-#include "graph/walk.h"
+#include "ir/gradient.h"
+#include "ir/walk.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
 #include "sched/rows.h"
@@ -11,7 +11,7 @@
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 // Of sixteen cores: too many for a few rows.
 const Target& many_cores(const std::string&) {

@@ -5,16 +5,16 @@
 #include <cmath>
 #include <random>
 
-#include "graph/finite_product.h"
-#include "graph/gradient.h"
-#include "graph/walk.h"
+#include "ir/finite_product.h"
+#include "ir/gradient.h"
+#include "ir/walk.h"
 #include "sched/host_run.h"
 #include "sched/models.h"
 
 namespace tuff::sched::testing {
 namespace {
 
-using namespace graph;
+using namespace ir;
 
 std::shared_ptr<const Schedule> scheduled(const std::vector<UOp>& sinks) {
   return schedule(sinks, host_target).schedule;

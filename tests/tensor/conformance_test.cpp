@@ -21,7 +21,7 @@ using check::functions;
 using check::interpret;
 using check::Precision;
 using check::tolerance;
-using graph::HostArray;
+using ir::HostArray;
 
 constexpr double kAgainstPyTorch = 2e-5;
 

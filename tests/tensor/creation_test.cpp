@@ -7,7 +7,7 @@
 
 #include <tuff/tensor.h>
 #include "base/check.h"
-#include "engine/cache/program_cache.h"
+#include "engine/program/program_cache.h"
 #include "engine/device.h"
 #include "engine/stats.h"
 #include "tensor/devices.h"

@@ -19,7 +19,7 @@ using check::contents;
 using check::difference;
 using check::Function;
 using check::Precision;
-using graph::HostArray;
+using ir::HostArray;
 
 constexpr const char* kDevice = "CPU";
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include <tuff/jit.h>
-#include "io/gpt_model.h"
+#include "models/gpt_model.h"
 #include "tensor/devices.h"
 
 namespace tuff::io {

@@ -229,7 +229,7 @@ TEST_P(DynamicJit, ReadsNothingBehindASmallerArgument) {
     const Floats ones(size_t(n * 4), 1.0f);
     view->copyin(ones.data());
     const Tensor x =
-        detail::derive(all, graph::reshape(graph::buffer(view), {graph::Dim(n), graph::Dim(4)}));
+        detail::derive(all, ir::reshape(ir::buffer(view), {ir::Dim(n), ir::Dim(4)}));
     const Tensors& out = jit({x});
     EXPECT_EQ(out[0].item(), double(4 * n));
     EXPECT_EQ(values(out[1]), Floats(4, 1.0f));

@@ -2,7 +2,7 @@
 // another, reads and writes by the host, what it leaves behind, calls of itself.
 #include <gtest/gtest.h>
 
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
 #include "tensor/devices.h"
 #include "tensor/impl.h"
 #include "tuff/jit.h"

@@ -7,7 +7,7 @@ namespace tuff {
 namespace {
 
 Size variable(const char* name, int64_t min, int64_t max) {
-  return Size(graph::variable(name, min, max).get());
+  return Size(ir::variable(name, min, max).get());
 }
 std::string refusal(const std::function<void()>& f) {
   try {

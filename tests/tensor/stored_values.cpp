@@ -7,7 +7,7 @@
 namespace tuff::test {
 namespace {
 
-using graph::HostArray;
+using ir::HostArray;
 using nlohmann::json;
 
 // What JSON has no number for stands there as a word: "nan", "inf", "-inf", "-0".

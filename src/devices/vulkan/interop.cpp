@@ -1,9 +1,9 @@
 #include "devices/vulkan_interop.h"
 
 #include "base/check.h"
-#include "devices/vulkan/device/select.h"
+#include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/device/vulkan_device.h"
-#include "devices/vulkan/quirks/verdicts.h"
+#include "devices/vulkan/self_test/verdicts.h"
 
 namespace tuff::devices {
 namespace vulkan {
@@ -22,7 +22,7 @@ std::vector<std::string> cap_names(const Caps& caps) {
 #define TUFF_VK_CAP(name, bit, disable, prose) \
   if (caps.name) names.push_back(#name);
 #define TUFF_VK_PROPERTY(name, disable, prose)
-#include "devices/vulkan/device/caps.def"
+#include "devices/vulkan/facts/caps.def"
 #undef TUFF_VK_CAP
 #undef TUFF_VK_PROPERTY
   if (caps.cooperativeMatrix) names.insert(names.end(), {"cooperativeMatrix", "vulkanMemoryModel"});

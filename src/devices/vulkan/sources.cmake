@@ -1,16 +1,16 @@
 # Sources of the Vulkan device, relative to src/devices; included by src/devices/CMakeLists.txt.
 # Headers alone are needed: the loader is opened at run time.
 set(TUFF_VULKAN_SOURCES
-  vulkan/device/api.cpp
-  vulkan/device/context.cpp
-  vulkan/device/describe.cpp
-  vulkan/device/enabled.cpp
-  vulkan/device/facts.cpp
-  vulkan/device/instance.cpp
-  vulkan/device/limits.cpp
-  vulkan/device/matrices.cpp
-  vulkan/device/select.cpp
+  vulkan/api/api.cpp
+  vulkan/api/instance.cpp
   vulkan/device/vulkan_device.cpp
+  vulkan/facts/context.cpp
+  vulkan/facts/describe.cpp
+  vulkan/facts/enabled.cpp
+  vulkan/facts/facts.cpp
+  vulkan/facts/limits.cpp
+  vulkan/facts/matrices.cpp
+  vulkan/facts/select.cpp
   vulkan/interop.cpp
   vulkan/memory/blocks.cpp
   vulkan/memory/external.cpp
@@ -22,11 +22,11 @@ set(TUFF_VULKAN_SOURCES
   vulkan/queue/encoded.cpp
   vulkan/queue/fences.cpp
   vulkan/queue/queue.cpp
-  vulkan/queue/raw_replay.cpp
   vulkan/queue/recorder.cpp
   vulkan/queue/signal.cpp
-  vulkan/quirks/matrix_self_test.cpp
   vulkan/quirks/quirks.cpp
-  vulkan/quirks/self_test.cpp
-  vulkan/quirks/verdicts.cpp)
+  vulkan/raw_replay.cpp
+  vulkan/self_test/matrix_self_test.cpp
+  vulkan/self_test/self_test.cpp
+  vulkan/self_test/verdicts.cpp)
 set(TUFF_VULKAN_LIBS)

@@ -24,7 +24,7 @@ std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector);
 // Throws Unsupported without synchronization2, timelineSemaphore or bufferDeviceAddress.
 std::unique_ptr<RawReplay> vulkan_raw_replay(hcq::Device& device, const hcq::CommandList& list);
 
-// The rows of device/limits.def: what TUFF_VK_LIMIT may name.
+// The rows of facts/limits.def: what TUFF_VK_LIMIT may name.
 struct VulkanLimit {
   const char* name;
   uint64_t lowest;  // smaller values are refused
@@ -34,7 +34,7 @@ std::vector<VulkanLimit> vulkan_limits();
 
 // --- for tests and benchmarks ---
 
-struct VkApi;  // device/api.h
+struct VkApi;  // api/api.h
 // The function table that every call of this device goes through; a test may exchange entries.
 VkApi& vulkan_api(hcq::Device& device);
 // Warnings and errors that the validation layer has reported in this process.

@@ -2,7 +2,7 @@
 
 namespace tuff::engine {
 
-using namespace graph;
+using namespace ir;
 
 const LoadedKernel& copy_kernel(Device& device, DType t, int64_t count, bool counted) {
   const UOp i = range(index_const(count), 0, AxisKind::Loop);

@@ -2,7 +2,7 @@
 // addresses and sizes are known at replay only. Called by CapturedGraph.
 #pragma once
 
-#include "engine/cache/program_cache.h"
+#include "engine/program/program_cache.h"
 #include "engine/device.h"
 
 namespace tuff::engine {

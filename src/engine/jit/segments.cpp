@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/jit/call_bytes.h"
+#include "engine/realize/call_bytes.h"
 #include "engine/jit/rebind.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"

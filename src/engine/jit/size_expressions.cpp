@@ -1,17 +1,17 @@
 #include "engine/jit/size_expressions.h"
 
 #include "base/check.h"
-#include "graph/text.h"
-#include "graph/walk.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 
 namespace tuff::engine {
 namespace {
 
-using graph::Op;
-using graph::UOp;
+using ir::Op;
+using ir::UOp;
 using hcq::SlotOp;
 
-SlotOp slot_op(const graph::Node& n) {
+SlotOp slot_op(const ir::Node& n) {
   switch (n.op) {
     case Op::Add: return n.dtype == DType::Bool ? SlotOp::Or : SlotOp::Add;
     case Op::Sub: return SlotOp::Sub;
@@ -27,7 +27,7 @@ SlotOp slot_op(const graph::Node& n) {
     case Op::Where: return SlotOp::Select;
     default: break;
   }
-  fail<Unsupported>("a replay computes no {} of sizes: {}", name(n.op), graph::expression(UOp(&n)));
+  fail<Unsupported>("a replay computes no {} of sizes: {}", name(n.op), ir::expression(UOp(&n)));
 }
 
 }  // namespace
@@ -36,31 +36,31 @@ SizeExpressions::SizeExpressions(std::span<const UOp> variables)
     : program_(static_cast<uint32_t>(variables.size())) {
   for (const UOp& v : variables) {
     given_.push_back(uint32_t(variables_.size()));
-    variables_.push_back(v->get<graph::VariableArg>());
+    variables_.push_back(v->get<ir::VariableArg>());
   }
 }
 
-const uint32_t* SizeExpressions::given(const graph::Node& variable) const {
+const uint32_t* SizeExpressions::given(const ir::Node& variable) const {
   for (size_t i = 0; i < variables_.size(); i++) {
-    if (variables_[i] == variable.get<graph::VariableArg>()) return &given_[i];
+    if (variables_[i] == variable.get<ir::VariableArg>()) return &given_[i];
   }
   return nullptr;
 }
 
 bool SizeExpressions::covers(const UOp& x) const {
-  for (const graph::Node* n : graph::toposort(x)) {
+  for (const ir::Node* n : ir::toposort(x)) {
     if (n->op == Op::Variable && !given(*n)) return false;
   }
   return true;
 }
 
 uint32_t SizeExpressions::slot(const UOp& x) {
-  for (const graph::Node* n : graph::toposort(x)) {
+  for (const ir::Node* n : ir::toposort(x)) {
     const UOp u(n);
     if (slots_.count(u)) continue;
     if (n->op == Op::Variable) {
       const uint32_t* value = given(*n);
-      TUFF_CHECK(value, "variable {} is not given", n->get<graph::VariableArg>().name);
+      TUFF_CHECK(value, "variable {} is not given", n->get<ir::VariableArg>().name);
       slots_.emplace(u, *value);
       continue;
     }

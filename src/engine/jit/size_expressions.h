@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "hcq/slot_program.h"
 
 namespace tuff::engine {
@@ -14,20 +14,20 @@ namespace tuff::engine {
 class SizeExpressions {
  public:
   // Slot i is the value of variables[i] (Variable nodes).
-  explicit SizeExpressions(std::span<const graph::UOp> variables);
+  explicit SizeExpressions(std::span<const ir::UOp> variables);
   // Whether x is made of these variables and constants; otherwise it is no slot.
-  bool covers(const graph::UOp& x) const;
+  bool covers(const ir::UOp& x) const;
   // The slot of a covered Index expression. Unsupported names an op that a replay cannot compute.
-  uint32_t slot(const graph::UOp& x);
+  uint32_t slot(const ir::UOp& x);
   hcq::SlotProgram program() const { return program_; }
 
  private:
   // Lowered kernels have the variables in another dtype: name and bounds make one.
-  const uint32_t* given(const graph::Node& variable) const;
-  std::vector<graph::VariableArg> variables_;
+  const uint32_t* given(const ir::Node& variable) const;
+  std::vector<ir::VariableArg> variables_;
   std::vector<uint32_t> given_;
   hcq::SlotProgram program_;
-  graph::UOpMap<uint32_t> slots_;
+  ir::UOpMap<uint32_t> slots_;
 };
 
 }  // namespace tuff::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/cache/program_cache.h"
+#include "engine/program/program_cache.h"
 #include "engine/jit/rebind.h"
 
 namespace tuff::engine {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/env.h"
 
 namespace tuff::engine {
 namespace {
@@ -52,11 +51,6 @@ Buffer* report_of(const BoundKernel& k) {
 }
 
 }  // namespace
-
-bool checking_bounds() {
-  static const bool on = env_flag(Env::TUFF_CHECK_OOB);
-  return on;
-}
 
 Ref<Buffer> bounds_report(const LoadedKernel& kernel, const std::shared_ptr<Device>& device) {
   auto report = make_ref<Buffer>(device, DType::U32, kernel.bounds.words);

@@ -18,7 +18,6 @@ class OutOfBounds : public Error {
   const char* kind() const noexcept override { return "OutOfBounds"; }
 };
 
-bool checking_bounds();
 // Memory for one call's report, zero.
 Ref<Buffer> bounds_report(const LoadedKernel& kernel, const std::shared_ptr<Device>& device);
 // Waits for calls that were submitted. Throws OutOfBounds, and clears the reports first: the next

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "engine/profile/profile.h"
+#include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/linear.h"
 #include "engine/realize/validate.h"

@@ -6,7 +6,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/jit/capture.h"
+#include "engine/realize/capture.h"
+#include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
 #include "engine/stats.h"
 #include "kernel/constants.h"
@@ -98,15 +99,15 @@ BoundKernel bind_kernel(const sched::Call& c, const KernelUse& use, const Bindin
 void bind_variables(BoundKernel& bound, const VariableValues& values) {
   const LoadedKernel& k = *bound.kernel;
   bound.scalars.clear();
-  for (const graph::UOp& v : k.variables) {
+  for (const ir::UOp& v : k.variables) {
     const int32_t word = kernel::constant_word(*v);
     bound.scalars.push_back(word >= 0 && size_t(word) < bound.constants.size()
                                 ? bound.constants[size_t(word)]
-                                : int32_t(graph::evaluate_index(v, values)));
+                                : int32_t(ir::evaluate_index(v, values)));
   }
   for (size_t i = 0; i < 3; i++) {
-    const graph::Dim& d = k.groups[i];
-    bound.groups[i] = uint32_t(d.is_const() ? d.value() : graph::evaluate_index(d.uop(), values));
+    const ir::Dim& d = k.groups[i];
+    bound.groups[i] = uint32_t(d.is_const() ? d.value() : ir::evaluate_index(d.uop(), values));
   }
 }
 
@@ -129,7 +130,7 @@ std::shared_ptr<const CompiledLinear> compile_linear(
       by_device[schedule->calls[i].device].push_back(i);
   }
   for (const auto& [device, calls] : by_device) {
-    std::vector<graph::UOp> asts;
+    std::vector<ir::UOp> asts;
     for (size_t i : calls) asts.push_back(schedule->calls[i].ast);
     out->devices.push_back(Device::get(device));
     const auto kernels = Device::get(device)->programs().use(asts);
@@ -168,22 +169,23 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
   return out;
 }
 
-std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
+std::vector<Ref<Buffer>> realize(std::span<const ir::UOp> sinks,
                                  const VariableValues& variables) {
   std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns, "schedule");
   const sched::Scheduled scheduled = sched::schedule(
       sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); },
-      [](const graph::Storage& s) {
+      [](const ir::Storage& s) {
         const Buffer& b = static_cast<const Buffer&>(s);
         return sched::MemoryPart{b.root().id, b.byte_offset(), b.byte_offset() + b.size_bytes()};
-      });
+      },
+      schedule_steps());
   timer.reset();
   if (scheduled.from_cache) counters().schedules_from_cache++;
   TUFF_DEBUG_LINE(1, "schedule: {} sinks, {} calls{}", sinks.size(),
                   scheduled.schedule->calls.size(), scheduled.from_cache ? " (cached)" : "");
   const auto linear = compile_linear(scheduled.schedule);
   std::vector<Ref<Buffer>> inputs;
-  for (const Ref<graph::Storage>& s : scheduled.inputs) {
+  for (const Ref<ir::Storage>& s : scheduled.inputs) {
     auto* buffer = dynamic_cast<Buffer*>(s.get());
     TUFF_CHECK(buffer, "storage {} is no engine buffer", s->id);
     inputs.emplace_back(buffer);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/buffer.h"
-#include "engine/cache/program_cache.h"
-#include "graph/scalar_eval.h"
+#include "engine/program/program_cache.h"
+#include "ir/scalar_eval.h"
 #include "sched/schedule.h"
 
 namespace tuff::engine {
@@ -27,7 +27,7 @@ struct CompiledLinear {
 std::shared_ptr<const CompiledLinear> compile_linear(
     const std::shared_ptr<const sched::Schedule>& schedule);
 
-using graph::VariableValues;
+using ir::VariableValues;
 
 // A call with its memory: what run_linear executes and what a Jit captures.
 struct BoundKernel {
@@ -57,7 +57,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
                                     const VariableValues& variables = {});
 
 // Schedules, compiles and runs: the buffers of the sinks, row-major.
-std::vector<Ref<Buffer>> realize(std::span<const graph::UOp> sinks,
+std::vector<Ref<Buffer>> realize(std::span<const ir::UOp> sinks,
                                  const VariableValues& variables = {});
 
 // From here on a device's copy queue is worth it. Two more submissions and a wait cost the host and

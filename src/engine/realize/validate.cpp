@@ -6,10 +6,11 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
-#include "graph/error_bound.h"
-#include "graph/interpret.h"
-#include "graph/walk.h"
+#include "ir/error_bound.h"
+#include "ir/interpret.h"
+#include "ir/walk.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::engine {
@@ -30,10 +31,10 @@ ArgumentBytes contents_of(const BoundKernel& k) {
   return out;
 }
 
-graph::VariableValues variables_of(const BoundKernel& k) {
-  graph::VariableValues out;
+ir::VariableValues variables_of(const BoundKernel& k) {
+  ir::VariableValues out;
   for (size_t i = 0; i < k.scalars.size(); i++)
-    out[k.kernel->variables[i]->get<graph::VariableArg>().name] = k.scalars[i];
+    out[k.kernel->variables[i]->get<ir::VariableArg>().name] = k.scalars[i];
   return out;
 }
 
@@ -47,9 +48,9 @@ Target interpreter_target() {
 }
 
 // The kernel as the interpreter runs it: one workgroup, no heuristics.
-const kernel::LinearKernel& plain_kernel(const graph::UOp& ast) {
+const kernel::LinearKernel& plain_kernel(const ir::UOp& ast) {
   static std::mutex mutex;
-  static auto& lowered = *std::make_unique<graph::UOpMap<kernel::LinearKernel>>().release();
+  static auto& lowered = *std::make_unique<ir::UOpMap<kernel::LinearKernel>>().release();
   static const Target target = interpreter_target();
   std::lock_guard lock(mutex);
   auto it = lowered.find(ast);
@@ -59,7 +60,7 @@ const kernel::LinearKernel& plain_kernel(const graph::UOp& ast) {
 
 void run_interpreted(const BoundKernel& k, ArgumentBytes& contents) {
   const kernel::LinearKernel& plain = plain_kernel(k.kernel->ast);
-  graph::LinearRun run;
+  ir::LinearRun run;
   for (const auto& a : plain.buffers) {
     const auto same = std::find_if(k.kernel->buffers.begin(), k.kernel->buffers.end(),
                                    [&](const auto& mine) { return mine.slot == a.slot; });
@@ -68,7 +69,7 @@ void run_interpreted(const BoundKernel& k, ArgumentBytes& contents) {
     run.buffers[size_t(a.slot)] = contents[size_t(same - k.kernel->buffers.begin())];
   }
   run.variables = variables_of(k);
-  graph::interpret_linear(plain.ops, run);
+  ir::interpret_linear(plain.ops, run);
 }
 
 void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, ArgumentBytes& contents,
@@ -77,7 +78,7 @@ void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, Argument
   other.kernel = judge->programs().get({&k.kernel->ast, 1}).at(0);
   TUFF_CHECK(other.kernel->buffers.size() == k.buffers.size(), "{} has {} arguments on {} and {}",
              k.kernel->name, k.buffers.size(), judge->name(), other.kernel->buffers.size());
-  const graph::VariableValues values = variables_of(k);
+  const ir::VariableValues values = variables_of(k);
   for (size_t i = 0; i < k.buffers.size(); i++) {
     const Buffer& b = *k.buffers[i];
     other.buffers.push_back(make_ref<Buffer>(judge, b.dtype, b.count));
@@ -104,7 +105,7 @@ class Comparison {
 
   // The elements that are further apart than a right implementation may be; the worst first.
   std::vector<Difference> run(const ArgumentBytes& mine, const ArgumentBytes& other) {
-    const double plain = graph::plain_ulps(k_.kernel->ast);
+    const double plain = ir::plain_ulps(k_.kernel->ast);
     for (size_t i = 0; i < k_.buffers.size(); i++) {
       if (!k_.kernel->buffers[i].written || mine[i] == other[i]) continue;
       const DType t = k_.buffers[i]->dtype;
@@ -126,9 +127,9 @@ class Comparison {
   // Steps of the longest reduction of one element.
   int64_t reduced_terms() const {
     int64_t most = 1;
-    for (const graph::Node* n : graph::toposort(k_.kernel->ast)) {
+    for (const ir::Node* n : ir::toposort(k_.kernel->ast)) {
       int64_t terms = 1;
-      for (const graph::UOp& r : n->src().subspan(n->op == graph::Op::Reduce ? 1 : n->src_count))
+      for (const ir::UOp& r : n->src().subspan(n->op == ir::Op::Reduce ? 1 : n->src_count))
         terms *= r->src(0)->max;
       most = std::max(most, terms);
     }
@@ -147,12 +148,12 @@ class Comparison {
       distance = INFINITY;
     }
     if (!is_float(t)) distance = std::max(distance, 1.0);  // doubles may round it to 0
-    if (distance > plain * graph::ulp_of(t, std::max(std::abs(x), std::abs(y))) || !is_float(t))
+    if (distance > plain * ir::ulp_of(t, std::max(std::abs(x), std::abs(y))) || !is_float(t))
       suspects_.push_back({i, e, a, b, distance});
   }
 
   void analyse() {
-    graph::KernelInputs inputs;
+    ir::KernelInputs inputs;
     inputs.variables = variables_of(k_);
     std::unordered_map<int32_t, size_t> argument;
     for (size_t i = 0; i < k_.buffers.size(); i++) {
@@ -166,13 +167,13 @@ class Comparison {
       return e * int64_t(k_.buffers.size()) + int64_t(i);
     };
     for (Difference& d : suspects_) by_place[place(d.argument, d.element)] = &d;
-    const auto find = [&](const graph::StoredElement& s) -> Difference* {
+    const auto find = [&](const ir::StoredElement& s) -> Difference* {
       const auto it = by_place.find(place(argument.at(s.slot), s.element));
       return it == by_place.end() ? nullptr : it->second;
     };
-    graph::bound_errors(
-        k_.kernel->ast, inputs, [&](const graph::StoredElement& s) { return find(s) != nullptr; },
-        [&](const graph::StoredElement& s, const graph::Bounded& b) {
+    ir::bound_errors(
+        k_.kernel->ast, inputs, [&](const ir::StoredElement& s) { return find(s) != nullptr; },
+        [&](const ir::StoredElement& s, const ir::Bounded& b) {
           find(s)->allowed = 2 * b.error;  // both may be off
           find(s)->stored = true;
         });

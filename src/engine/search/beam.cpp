@@ -24,7 +24,7 @@ struct Candidate {
 
 class Search {
  public:
-  Search(const graph::UOp& ast, hcq::Device& device, const BeamOptions& o,
+  Search(const ir::UOp& ast, hcq::Device& device, const BeamOptions& o,
          const CompileSources& compile)
       : ast_(ast),
         tiled_(kernel::ast_for_opts(ast)),
@@ -178,7 +178,7 @@ class Search {
     result.ns = ns[1];
   }
 
-  const graph::UOp ast_, tiled_;
+  const ir::UOp ast_, tiled_;
   hcq::Device& device_;
   const Target& target_;
   const BeamOptions options_;
@@ -197,7 +197,7 @@ BeamOptions BeamOptions::of_environment() {
   return {.width = uint32_t(env_int(Env::TUFF_BEAM))};
 }
 
-std::optional<BeamResult> beam_search(const graph::UOp& ast, hcq::Device& device,
+std::optional<BeamResult> beam_search(const ir::UOp& ast, hcq::Device& device,
                                       const BeamOptions& options, const CompileSources& compile) {
   return Search(ast, device, options, compile).run();
 }

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "hcq/device.h"
 #include "kernel/opt/neighbours.h"
 #include "render/renderer.h"
@@ -37,7 +37,7 @@ using CompileSources =
 
 // Nothing for what cannot be searched: symbolic kernels, and where the heuristics' kernel itself
 // does not run. Candidates whose results differ from the kernel without any opts are never chosen.
-std::optional<BeamResult> beam_search(const graph::UOp& ast, hcq::Device& device,
+std::optional<BeamResult> beam_search(const ir::UOp& ast, hcq::Device& device,
                                       const BeamOptions& options, const CompileSources& compile);
 
 }  // namespace tuff::engine

@@ -37,7 +37,7 @@ double epsilon(DType t) {
 
 Trial::Trial(hcq::Device& device, const kernel::LinearKernel& kernel) : device_(device) {
   possible_ = kernel.variables.empty();
-  for (const graph::Dim& d : kernel.groups) possible_ &= d.is_const();
+  for (const ir::Dim& d : kernel.groups) possible_ &= d.is_const();
   if (!possible_) return;
   for (const auto& b : kernel.buffers) {
     Argument a{.dtype = b.dtype, .written = b.written};

@@ -10,8 +10,8 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "engine/cache/disk_cache.h"
-#include "graph/text.h"
+#include "engine/store/disk_cache.h"
+#include "ir/text.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::engine {
@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tuff tuned schedules";
 constexpr int kVersion = 1;
 
-std::string key_of(const graph::UOp& ast) {
-  const std::string parts[] = {"tuned", graph::to_text(ast)};
+std::string key_of(const ir::UOp& ast) {
+  const std::string parts[] = {"tuned", ir::to_text(ast)};
   return content_key(parts);
 }
 
@@ -91,13 +91,13 @@ bool TunedSchedules::fits(const Target& target, const std::string& compiler,
   return why.empty();
 }
 
-std::optional<kernel::Opts> TunedSchedules::find(const graph::UOp& ast) const {
+std::optional<kernel::Opts> TunedSchedules::find(const ir::UOp& ast) const {
   const auto it = opts_.find(key_of(ast));
   if (it == opts_.end()) return {};
   return legal_opts(it->second, ast, target_);
 }
 
-void TunedSchedules::set(const graph::UOp& ast, const kernel::Opts& opts) {
+void TunedSchedules::set(const ir::UOp& ast, const kernel::Opts& opts) {
   opts_[key_of(ast)] = to_string(opts);
 }
 
@@ -122,7 +122,7 @@ const TunedSchedules* tuned_for(const Target& target, const std::string& compile
   return nullptr;
 }
 
-std::optional<kernel::Opts> legal_opts(const std::string& text, const graph::UOp& ast,
+std::optional<kernel::Opts> legal_opts(const std::string& text, const ir::UOp& ast,
                                        const Target& target) {
   try {
     kernel::Opts opts = kernel::parse_opts(text);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "kernel/opt/neighbours.h"
 
 namespace tuff::engine {
@@ -23,8 +23,8 @@ class TunedSchedules {
 
   // Whether it was made for this device, driver and compiler; if not, `why` says what differs.
   bool fits(const Target& target, const std::string& compiler, std::string& why) const;
-  std::optional<kernel::Opts> find(const graph::UOp& ast) const;
-  void set(const graph::UOp& ast, const kernel::Opts& opts);
+  std::optional<kernel::Opts> find(const ir::UOp& ast) const;
+  void set(const ir::UOp& ast, const kernel::Opts& opts);
   size_t size() const { return opts_.size(); }
 
  private:
@@ -38,7 +38,7 @@ class TunedSchedules {
 const TunedSchedules* tuned_for(const Target& target, const std::string& compiler);
 
 // The named opts if they are legal here: another version of the program may have written them.
-std::optional<kernel::Opts> legal_opts(const std::string& text, const graph::UOp& ast,
+std::optional<kernel::Opts> legal_opts(const std::string& text, const ir::UOp& ast,
                                        const Target& target);
 
 }  // namespace tuff::engine

@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/walk.h"
-#include "kernel/lower/loop_tree.h"
-#include "kernel/lower/ranges.h"
+#include "ir/walk.h"
+#include "kernel/analysis/loop_tree.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

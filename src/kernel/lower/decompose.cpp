@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/lower/transcendental.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 
@@ -199,7 +199,7 @@ class Decomposer {
   void refuse_absent(const UOp& u) const {
     if (u->dtype == DType::F64 && !f_.f64)
       fail<Unsupported>("{} of float64: {} has no float64: cast to float32, or use another device",
-                        graph::name(u->op), target_.describe());
+                        ir::name(u->op), target_.describe());
   }
 
   UOp alu_of(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {

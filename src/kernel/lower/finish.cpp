@@ -4,13 +4,13 @@
 #include <cmath>
 #include <map>
 
-#include "graph/walk.h"
-#include "kernel/lower/op_counts.h"
+#include "ir/walk.h"
+#include "kernel/analysis/op_counts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

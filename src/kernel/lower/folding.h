@@ -4,13 +4,13 @@
 
 #include <span>
 
-#include "kernel/lower/ranges.h"
+#include "kernel/analysis/ranges.h"
 
 namespace tuff::kernel {
 
 // The fold of a value over lanes; one that it does not depend on counts it as often as it has
 // values.
-graph::UOp fold_lanes(RangeDeps& deps, graph::Op op, const graph::UOp& value,
-                      std::span<const graph::UOp> lanes);
+ir::UOp fold_lanes(RangeDeps& deps, ir::Op op, const ir::UOp& value,
+                      std::span<const ir::UOp> lanes);
 
 }  // namespace tuff::kernel

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/loop_tree.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 
@@ -212,7 +212,7 @@ Pair pair_alu(Op op, DType t, std::span<const Pair> x) {
     case Op::Max: return pair_where(less(x[0], x[1], is_signed(t)), x[1], x[0]);
     case Op::IDiv:
     case Op::IMod: return divide(op, t, x[0], x[1]);
-    default: fail<Unsupported>("{} of {} has no form in 32-bit words", graph::name(op), name(t));
+    default: fail<Unsupported>("{} of {} has no form in 32-bit words", ir::name(op), name(t));
   }
 }
 

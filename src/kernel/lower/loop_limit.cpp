@@ -5,13 +5,13 @@
 #include <bit>
 
 #include "base/check.h"
-#include "graph/walk.h"
-#include "kernel/lower/loop_tree.h"
+#include "ir/walk.h"
+#include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

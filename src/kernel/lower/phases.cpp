@@ -1,13 +1,13 @@
 // split_phases: see ranges.h.
 #include <optional>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -6,13 +6,13 @@
 #include <set>
 #include <tuple>
 
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

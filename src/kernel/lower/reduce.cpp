@@ -4,16 +4,16 @@
 #include <bit>
 #include <limits>
 
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
 #include "kernel/lower/folding.h"
-#include "kernel/lower/ranges.h"
-#include "kernel/lower/subgroup.h"
+#include "kernel/analysis/ranges.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> lanes) {
   std::vector<UOp> src{value};

@@ -8,14 +8,14 @@
 #include <optional>
 #include <set>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/loop_tree.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

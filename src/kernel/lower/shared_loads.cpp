@@ -3,14 +3,14 @@
 // and hands it round. One load takes the place of as many as the subgroup has lanes.
 #include <array>
 
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
-#include "kernel/lower/subgroup.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

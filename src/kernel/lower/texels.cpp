@@ -3,13 +3,13 @@
 // moves words without a meaning, U32, which have no views.
 #include <vector>
 
-#include "graph/walk.h"
-#include "kernel/lower/op_counts.h"
+#include "ir/walk.h"
+#include "kernel/analysis/op_counts.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

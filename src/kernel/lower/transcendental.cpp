@@ -10,7 +10,7 @@
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -5,17 +5,17 @@
 #pragma once
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::kernel {
 
 // fused: products and sums may round once, as the device likes.
-graph::UOp exp2_by_polynomial(const graph::UOp& x, bool fused);
-graph::UOp exp_by_polynomial(const graph::UOp& x, bool fused);
-graph::UOp log2_by_polynomial(const graph::UOp& x);
+ir::UOp exp2_by_polynomial(const ir::UOp& x, bool fused);
+ir::UOp exp_by_polynomial(const ir::UOp& x, bool fused);
+ir::UOp log2_by_polynomial(const ir::UOp& x);
 // sin(x + quarter_turns * pi/2), 0..3.
-graph::UOp sin_by_polynomial(const graph::UOp& x, int64_t quarter_turns = 0);
-graph::UOp sqrt_by_newton(const graph::UOp& x);
-graph::UOp is_nan(const graph::UOp& x);  // from the bits: right where NaN may be assumed away
+ir::UOp sin_by_polynomial(const ir::UOp& x, int64_t quarter_turns = 0);
+ir::UOp sqrt_by_newton(const ir::UOp& x);
+ir::UOp is_nan(const ir::UOp& x);  // from the bits: right where NaN may be assumed away
 
 }  // namespace tuff::kernel

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <array>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "kernel/lower/folding.h"
 #include "kernel/lower/int64_pair.h"
-#include "kernel/lower/loop_tree.h"
+#include "kernel/analysis/loop_tree.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 
@@ -81,7 +81,7 @@ class WordPairs {
     return out;
   }
   [[noreturn]] void refuse(const UOp& u) const {
-    fail<Unsupported>("{} of {}: {} has no 64-bit integers: use int32", graph::name(u->op),
+    fail<Unsupported>("{} of {}: {} has no 64-bit integers: use int32", ir::name(u->op),
                       tuff::name(u->dtype), target_.describe());
   }
 

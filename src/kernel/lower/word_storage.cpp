@@ -4,15 +4,15 @@
 // of one invocation fill it.
 #include <algorithm>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 UOp multiply_high(const UOp& a, const UOp& b) {
   const UOp low = word(0xffff);

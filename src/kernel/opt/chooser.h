@@ -25,7 +25,7 @@ class Chooser {
   int count() const { return int(k_.axes.size()); }
   bool loop_left(int a) const {
     return t_.axes()[size_t(a)].parts[size_t(t_.axes()[size_t(a)].main)].kind ==
-           graph::AxisKind::Loop;
+           ir::AxisKind::Loop;
   }
 
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, loads by

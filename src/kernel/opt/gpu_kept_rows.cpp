@@ -5,12 +5,12 @@
 #include <cmath>
 #include <optional>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 #include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

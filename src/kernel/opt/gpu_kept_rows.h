@@ -9,6 +9,6 @@
 namespace tuff::kernel {
 
 // Applies it to `t`; false, and nothing done, where no row is kept.
-bool share_kept_rows(Tiling& t, const graph::UOp& ast, const KernelShape& k, const Target& target);
+bool share_kept_rows(Tiling& t, const ir::UOp& ast, const KernelShape& k, const Target& target);
 
 }  // namespace tuff::kernel

@@ -4,8 +4,8 @@
 #include <bit>
 #include <optional>
 
-#include "graph/walk.h"
-#include "kernel/lower/subgroup.h"
+#include "ir/walk.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/chooser.h"
 #include "kernel/opt/gpu_windows.h"
 

@@ -4,12 +4,12 @@
 #include <bit>
 #include <optional>
 
-#include "kernel/lower/subgroup.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernel/lower/subgroup.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {

@@ -2,7 +2,7 @@
 // the kernel asks for, and what of the rest goes to the launch grid.
 #include <algorithm>
 
-#include "kernel/lower/subgroup.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/chooser.h"
 #include "kernel/opt/cooperative.h"
 #include "kernel/opt/gpu_kept_rows.h"
@@ -14,7 +14,7 @@
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

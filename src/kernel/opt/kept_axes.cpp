@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/walk.h"
-#include "kernel/lower/ranges.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/opt/opt.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

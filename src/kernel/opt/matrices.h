@@ -16,28 +16,28 @@ namespace tuff::kernel {
 
 // Sum of products `number` of the Tiling's factors as one of matrices of this shape;
 // InvalidArgument saying why it is none.
-MatrixProduct matrix_product(const graph::UOp& ast, const Tiling& t, int number,
+MatrixProduct matrix_product(const ir::UOp& ast, const Tiling& t, int number,
                              const MatrixShape& shape);
 
 // Who goes on with which element of a fragment, as its lanes read it: in turn, a few neighbours
 // each.
 struct MatrixElements {
-  std::vector<graph::UOp> ranges;  // of the loop, the lanes, the neighbours; outermost first
-  graph::UOp element;              // in rows
-  graph::UOp row, column;
+  std::vector<ir::UOp> ranges;  // of the loop, the lanes, the neighbours; outermost first
+  ir::UOp element;              // in rows
+  ir::UOp row, column;
 };
 MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id);
 
 // An axis of the Tiling over its parts: from which element a matrix begins.
 struct MatrixAxis {
-  graph::UOp range;  // of the untouched AST
-  graph::UOp base;
-  std::vector<graph::UOp> ranges;  // outermost first
+  ir::UOp range;  // of the untouched AST
+  ir::UOp base;
+  std::vector<ir::UOp> ranges;  // outermost first
 };
 // The sum's value at the element that `elements` names; `summed` are the ranges of what is left of
 // the reduction, `number` the memory's.
-graph::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
-                      std::span<const graph::UOp> summed, const MatrixElements& elements,
+ir::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
+                      std::span<const ir::UOp> summed, const MatrixElements& elements,
                       int32_t number);
 
 }  // namespace tuff::kernel

@@ -40,7 +40,7 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
 
 class Neighbourhood {
  public:
-  Neighbourhood(const graph::UOp& ast, const Target& target, int64_t most_lanes)
+  Neighbourhood(const ir::UOp& ast, const Target& target, int64_t most_lanes)
       : start_(ast, target), most_lanes_(most_lanes) {}
 
   std::vector<Opts> around(const Opts& opts) {
@@ -120,7 +120,7 @@ bool parse_opt(std::string_view text, Opt& o) {
 
 }  // namespace
 
-std::vector<Opts> neighbours(const graph::UOp& ast, const Target& target, const Opts& opts,
+std::vector<Opts> neighbours(const ir::UOp& ast, const Target& target, const Opts& opts,
                              int64_t most_lanes) {
   return Neighbourhood(ast, target, most_lanes).around(opts);
 }

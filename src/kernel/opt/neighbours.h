@@ -13,7 +13,7 @@ using Opts = std::vector<Opt>;
 
 // Legal ones only, none twice; `ast` is what ast_for_opts() gave. Schedules whose body would have
 // more than `most_lanes` lanes are left out: they take long to compile and spill.
-std::vector<Opts> neighbours(const graph::UOp& ast, const Target& target, const Opts& opts,
+std::vector<Opts> neighbours(const ir::UOp& ast, const Target& target, const Opts& opts,
                              int64_t most_lanes);
 
 // What to_string() made; InvalidArgument names what is no opt.

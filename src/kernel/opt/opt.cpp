@@ -4,17 +4,17 @@
 #include <bit>
 #include <limits>
 
-#include "graph/scalar_eval.h"
-#include "graph/walk.h"
-#include "kernel/lower/kept_rows.h"
-#include "kernel/lower/ranges.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
+#include "kernel/analysis/kept_rows.h"
+#include "kernel/analysis/ranges.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/stage.h"
 #include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

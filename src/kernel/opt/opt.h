@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/target.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::kernel {
 
@@ -63,11 +63,11 @@ std::string to_string(std::span<const Opt> opts);
 
 // A range of the AST and the parts it has been split into, outermost first.
 struct AxisPart {
-  graph::AxisKind kind;
-  graph::UOp size;  // Index
+  ir::AxisKind kind;
+  ir::UOp size;  // Index
 };
 struct Axis {
-  graph::UOp range;  // of the untouched AST
+  ir::UOp range;  // of the untouched AST
   bool reduced = false;
   bool kept = false;    // walks a row that is kept in fast memory, not an output
   bool column = false;  // of a kernel that keeps rows: no kept row depends on it
@@ -86,12 +86,12 @@ struct Axis {
 // A sum of products that cooperative matrices compute: axis m counts rows of the left factor, n
 // columns of the right one, k what is summed. Their innermost parts are those of one matrix.
 struct MatrixOperand {
-  graph::UOp load;  // of the untouched AST
+  ir::UOp load;  // of the untouched AST
   int64_t stride = 0;
   bool by_columns = false;
 };
 struct MatrixProduct {
-  graph::UOp reduce;  // of the untouched AST
+  ir::UOp reduce;  // of the untouched AST
   int m = -1, n = -1, k = -1;
   MatrixOperand a, b;
   MatrixShape shape;
@@ -101,16 +101,16 @@ struct MatrixProduct {
 // that fill kept rows, then those of reductions, in the order of the graph.
 class Tiling {
  public:
-  Tiling(const graph::UOp& ast, const Target& target);
+  Tiling(const ir::UOp& ast, const Target& target);
   const Target& target() const { return target_; }
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Opt>& applied() const { return applied_; }
   void apply(const Opt& o);  // InvalidArgument saying why it is illegal
   bool try_apply(const Opt& o);
-  int axis_of(const graph::Node* range) const;  // -1: none
+  int axis_of(const ir::Node* range) const;  // -1: none
   // What Stage may copy: both factors of every sum of products, in the order of the graph.
   struct Factor {
-    graph::UOp product;       // the Mul of the untouched AST
+    ir::UOp product;       // the Mul of the untouched AST
     int source;               // which of its sources
     std::vector<int> axes;    // that it depends on
     std::vector<int> around;  // that the product depends on
@@ -133,7 +133,7 @@ class Tiling {
   double useful() const;  // the share of the kernel's steps that no padding has added
   static int64_t spread_width(const Target& target);  // elements of a row that Spread shares out
   int nests() const { return nests_; }                // loop nests beside each other
-  graph::UOp build() const;  // the AST with its ranges split, renumbered from 0
+  ir::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
  private:
   void check_kind(const Opt& o) const;
@@ -162,7 +162,7 @@ class Tiling {
   void check_beside_matrices(const Opt& o) const;
   void split_matrices(const Opt& o);
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
-  bool has_part(int axis, graph::AxisKind kind) const;  // axis -1: any
+  bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any
   struct Stored;
   int64_t staged_bytes() const;
   bool keeps_rows() const;
@@ -176,10 +176,10 @@ class Tiling {
   void find_slab_axes();
   void check_slab(const Opt& o) const;
   void take_slabs(int64_t elements);
-  void split_main(Axis& axis, graph::AxisKind kind, int64_t amount);
+  void split_main(Axis& axis, ir::AxisKind kind, int64_t amount);
   void group(Axis& axis, int64_t amount);
 
-  graph::UOp ast_;
+  ir::UOp ast_;
   Target target_;
   std::vector<Axis> axes_;
   struct Reduction {
@@ -212,9 +212,9 @@ class Tiling {
 std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
 
 // Loop nests beside each other share vector lanes and the launch (nests.cpp).
-void spread_nests(Tiling& t, const graph::UOp& ast, const Target& target);
+void spread_nests(Tiling& t, const ir::UOp& ast, const Target& target);
 
 // What a good schedule looks like for this Target, from its numbers alone.
-void apply_heuristics(Tiling& t, const graph::UOp& ast, const Target& target);
+void apply_heuristics(Tiling& t, const ir::UOp& ast, const Target& target);
 
 }  // namespace tuff::kernel

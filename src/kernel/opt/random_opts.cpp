@@ -24,7 +24,7 @@ bool makes_lanes(OptKind k) {
 
 class Draw {
  public:
-  Draw(const graph::UOp& ast, const Target& target, uint64_t seed, int64_t most_lanes)
+  Draw(const ir::UOp& ast, const Target& target, uint64_t seed, int64_t most_lanes)
       : t_(ast, target), random_(seed), most_lanes_(most_lanes) {
     for (size_t a = 0; a < t_.axes().size(); a++)
       (t_.axes()[a].reduced ? reduced_ : outputs_).push_back(int(a));
@@ -93,7 +93,7 @@ class Draw {
     int64_t outputs = 0;
     for (const int a : outputs_) {
       for (const AxisPart& p : t_.axes()[size_t(a)].parts)
-        outputs += p.kind == graph::AxisKind::Loop && !p.size->is_const_int(1);
+        outputs += p.kind == ir::AxisKind::Loop && !p.size->is_const_int(1);
     }
     return tiling_ ? outputs + random_.below(3) : random_.below(4);
   }
@@ -148,7 +148,7 @@ std::string to_string(const OptCounts& counts, const Target& target) {
                      100.0 * double(all.applied) / double(std::max<uint64_t>(all.tried, 1)), kinds);
 }
 
-std::vector<Opt> random_opts(const graph::UOp& ast, const Target& target, uint64_t seed,
+std::vector<Opt> random_opts(const ir::UOp& ast, const Target& target, uint64_t seed,
                              int64_t most_lanes) {
   return Draw(ast, target, seed, most_lanes).run();
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 
-#include "graph/walk.h"
+#include "ir/walk.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/uop.h"
-#include "kernel/lower/access.h"
+#include "ir/uop.h"
+#include "kernel/analysis/access.h"
 #include "kernel/opt/opt.h"
 
 namespace tuff::kernel {
@@ -53,8 +53,8 @@ struct AxisShape {
 
 struct KernelShape {
   std::vector<AxisShape> axes;  // as Tiling's
-  std::vector<graph::UOp> reduces;
-  const graph::Node* main_reduce = nullptr;  // the one with most work
+  std::vector<ir::UOp> reduces;
+  const ir::Node* main_reduce = nullptr;  // the one with most work
   std::vector<int> main_axes;                // its reduced axes
   int main_loads = 0;                        // loads below it
   bool main_is_product = false;              // a sum of products of two loaded values
@@ -63,7 +63,7 @@ struct KernelShape {
   uint64_t outputs = 1;                      // product of the shared output axes
 };
 
-KernelShape shape_of(const graph::UOp& ast, const Tiling& t);
+KernelShape shape_of(const ir::UOp& ast, const Tiling& t);
 
 // How many groups a launch on CPU threads is worth sharing out to; 1: none.
 int64_t worthwhile_groups(const KernelShape& k, const Target& target);

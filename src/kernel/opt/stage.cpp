@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/access.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/access.h"
 #include "kernel/opt/stage_local.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Tiling& t) {
   std::vector<Tiling::Factor> out;

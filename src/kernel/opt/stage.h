@@ -11,7 +11,7 @@ namespace tuff::kernel {
 
 class RangeDeps;
 
-std::vector<Tiling::Factor> factors_of(const graph::UOp& ast, RangeDeps& deps, const Tiling& t);
+std::vector<Tiling::Factor> factors_of(const ir::UOp& ast, RangeDeps& deps, const Tiling& t);
 
 // Loads of a copy of `value`: Shared memory `number`, filled by a nest of loops of its own over
 // those of `ranges` that the value depends on (outermost first, also in memory; lanes stay the
@@ -19,7 +19,7 @@ std::vector<Tiling::Factor> factors_of(const graph::UOp& ast, RangeDeps& deps, c
 // gates of its loads, conversions, arithmetic, is done once per element of the copy. The nest walks
 // the original as it lies in memory; where its vectors would gather, it turns tiles of `turned`
 // steps (0: it does not).
-graph::UOp stage_tile(const graph::UOp& value, std::span<const graph::UOp> ranges, int32_t number,
+ir::UOp stage_tile(const ir::UOp& value, std::span<const ir::UOp> ranges, int32_t number,
                       int32_t& next_id, int64_t turned);
 
 }  // namespace tuff::kernel

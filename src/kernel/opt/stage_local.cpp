@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "graph/symbolic.h"
-#include "graph/walk.h"
-#include "kernel/lower/access.h"
+#include "ir/symbolic.h"
+#include "ir/walk.h"
+#include "kernel/analysis/access.h"
 
 namespace tuff::kernel {
 
-using namespace graph;
+using namespace ir;
 
 namespace {
 

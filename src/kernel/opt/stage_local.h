@@ -7,15 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "graph/uop.h"
+#include "ir/uop.h"
 
 namespace tuff::kernel {
 
 // What copies that are made at one place have in common. Ranges stand outermost first.
 struct LocalTile {
-  std::vector<graph::UOp> around;       // loops outside the copies
-  std::vector<graph::UOp> inside;       // those of a tile, in the order of workgroup memory
-  std::vector<graph::UOp> invocations;  // Local ranges of the workgroup
+  std::vector<ir::UOp> around;       // loops outside the copies
+  std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
+  std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
   int64_t vector_bytes = 0;             // what an invocation reads of memory at once
 };
 
@@ -23,7 +23,7 @@ struct LocalTile {
 // in each iteration of the loops around. Of a value that is `ahead`, what the next iteration
 // of the innermost of these copies is loaded into registers before the products of this one;
 // Registers are numbered as the memory is.
-std::vector<graph::UOp> stage_local(std::span<const graph::UOp> values,
+std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
                                     const std::vector<bool>& ahead, const LocalTile& tile,
                                     int32_t number, int32_t& next_id);
 

@@ -14,7 +14,7 @@
 #include "kernel/pipeline.h"
 #include "render/amdgpu_kernels.h"
 #include "render/c_dialect.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 
@@ -40,7 +40,7 @@ Compiled compiled(const Generation& g) {
       out.sources.push_back(renderer.render(kernel::lower(c.ast, t), t));
   std::string text = render::c_amdgpu().prelude;
   for (const render::Source& s : out.sources) text += s.text;
-  out.object = render::compile_amdgpu({&text, 1}, std::string(g.name))[0];
+  out.object = compile_amdgpu({&text, 1}, std::string(g.name))[0];
   return out;
 }
 
@@ -87,7 +87,7 @@ std::map<std::string, int64_t> disassembled(const Compiled& c, const CodeObject&
 
 class AmdCodeObject : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_EQ(render::why_no_amdgpu_compiler(), ""); }
+  void SetUp() override { ASSERT_EQ(why_no_amdgpu_compiler(), ""); }
 };
 
 constexpr uint64_t kAddress = 0x7f00'1234'5000;
@@ -187,7 +187,7 @@ TEST_F(AmdCodeObject, RefusesWhatItIsNotFor) {
   EXPECT_THROW(object.descriptor("nobody"), CompileError);
   const std::string calling =
       "void callee(void); __kernel void k(__global int* p) { callee(); p[0] = 1; }";
-  EXPECT_NE(refusal(render::compile_amdgpu({&calling, 1}, "gfx1100")[0], g), "");
+  EXPECT_NE(refusal(compile_amdgpu({&calling, 1}, "gfx1100")[0], g), "");
 }
 
 // Whatever the bytes are, a CompileError or kernels whose every access stays inside.

@@ -14,7 +14,7 @@
 #include "devices/amd/amd_device.h"
 #include "emu/amd/mock.h"
 #include "render/c_dialect.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 
 namespace tuff::devices::amd {
 namespace {
@@ -52,7 +52,7 @@ std::vector<render::Binary> binaries() {
   static const auto object = [] {
     std::string text = render::c_amdgpu().prelude + std::string(kSource);
     return std::make_shared<const std::vector<uint8_t>>(
-        render::compile_amdgpu({&text, 1}, "gfx1100")[0]);
+        compile_amdgpu({&text, 1}, "gfx1100")[0]);
   }();
   std::vector<render::Binary> out;
   for (const auto& [name, buffers] :

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "hcq/device.h"
-#include "render/clang_compiler.h"
+#include "base/clang_compiler.h"
 
 namespace tuff::devices {
 
 inline std::shared_ptr<const std::vector<uint8_t>> compile(const std::string& source) {
   return std::make_shared<const std::vector<uint8_t>>(
-      std::move(render::compile_c(std::span(&source, 1))[0]));
+      std::move(compile_c(std::span(&source, 1))[0]));
 }
 
 inline render::Binary binary_of(std::shared_ptr<const std::vector<uint8_t>> bytes,

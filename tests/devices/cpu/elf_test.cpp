@@ -139,16 +139,16 @@ TEST(Clang, CompilesInParallelInOrderAndReportsErrors) {
   std::vector<std::string> sources;
   for (int i = 0; i < 5; ++i)
     sources.push_back(fmt::format("int f(void) {{ return {}; }}", 100 + i));
-  auto objects = render::compile_c(sources);
+  auto objects = compile_c(sources);
   ASSERT_EQ(objects.size(), 5u);
   for (int i = 0; i < 5; ++i) {
     ElfObject o(objects[static_cast<size_t>(i)]);
     EXPECT_EQ(function<int (*)()>(o, "f")(), 100 + i);
   }
-  EXPECT_NE(render::compiler_identity().find("clang"), std::string::npos);
+  EXPECT_NE(compiler_identity().find("clang"), std::string::npos);
   sources = {"int f(void) { return undeclared_name; }"};
   try {
-    render::compile_c(sources);
+    compile_c(sources);
     FAIL() << "must throw";
   } catch (const CompileError& e) {
     EXPECT_NE(std::string(e.what()).find("undeclared_name"), std::string::npos) << e.what();
@@ -162,7 +162,7 @@ TEST(Clang, ErrorsNameTheCompiler) {
        {std::pair("/bin/false", "ended with status 1"), std::pair("/bin/true", "no object file")}) {
     EnvOverride named(Env::TUFF_CC, program);
     try {
-      render::compile_c(sources);
+      compile_c(sources);
       FAIL() << program;
     } catch (const CompileError& e) {
       EXPECT_NE(std::string(e.what()).find(program), std::string::npos) << e.what();
@@ -173,9 +173,9 @@ TEST(Clang, ErrorsNameTheCompiler) {
 
 TEST(Clang, AbsentCompilerIsUnsupported) {
   EnvOverride none(Env::TUFF_CC, "no-such-compiler");
-  EXPECT_FALSE(render::find_c_compiler());
+  EXPECT_FALSE(find_c_compiler());
   std::vector<std::string> sources = {"int x;"};
-  EXPECT_THROW(render::compile_c(sources), Unsupported);
+  EXPECT_THROW(compile_c(sources), Unsupported);
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 // is left where capabilities are masked, and the kernels of the self-tests.
 #include "base/env.h"
 #include "base/os.h"
-#include "devices/vulkan/device/describe.h"
-#include "devices/vulkan/device/facts.h"
-#include "devices/vulkan/quirks/matrix_self_test.h"
-#include "devices/vulkan/quirks/self_test.h"
-#include "devices/vulkan/quirks/verdicts.h"
+#include "devices/vulkan/facts/describe.h"
+#include "devices/vulkan/facts/facts.h"
+#include "devices/vulkan/self_test/matrix_self_test.h"
+#include "devices/vulkan/self_test/self_test.h"
+#include "devices/vulkan/self_test/verdicts.h"
 #include "fixture.h"
 
 namespace tuff::devices::vulkan {
@@ -144,7 +144,7 @@ TEST(MatrixSelfTest, ItsKernelMultipliesMatrices) {
   for (const MatrixShape& s : shapes) {
     const kernel::LinearKernel k = matrix_test_kernel(s, t);
     EXPECT_TRUE(std::any_of(k.ops.begin(), k.ops.end(),
-                            [](const graph::UOp& u) { return u->op == graph::Op::MatrixMulAdd; }));
+                            [](const ir::UOp& u) { return u->op == ir::Op::MatrixMulAdd; }));
     Contents right = matrix_test_contents(k), wrong = right;
     run_on_host(k, right);
     double sum = 0;  // of the first element, by hand

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "devices/vulkan/device/facts.h"
-#include "devices/vulkan/device/limits.h"
-#include "devices/vulkan/device/select.h"
+#include "devices/vulkan/facts/facts.h"
+#include "devices/vulkan/facts/limits.h"
+#include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/queue/clock.h"
 #include "devices/vulkan/quirks/quirks.h"

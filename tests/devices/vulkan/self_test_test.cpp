@@ -4,13 +4,13 @@
 #include <span>
 
 #include "base/os.h"
-#include "devices/vulkan/device/describe.h"
-#include "devices/vulkan/device/select.h"
+#include "devices/vulkan/facts/describe.h"
+#include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/device/vulkan_device.h"
-#include "devices/vulkan/quirks/self_test.h"
-#include "devices/vulkan/quirks/verdicts.h"
+#include "devices/vulkan/self_test/self_test.h"
+#include "devices/vulkan/self_test/verdicts.h"
 #include "fixture.h"
-#include "graph/uop.h"
+#include "ir/uop.h"
 #include "kernel/lowered.h"
 #include "render/renderer.h"
 
@@ -88,7 +88,7 @@ class SelfTests : public VulkanTest {
 
   // 100 + 120 in that dtype, by whatever the target says that the device can do.
   int sum_of(DType t, hcq::Device& device) {
-    using namespace graph;
+    using namespace ir;
     const UOp i = range(index_const(1), 0, AxisKind::Loop);
     const auto at = [&](int32_t slot, DType t, int64_t e) {
       return make(Op::Index, t, {param(slot, t, 2), i + e});

@@ -1,9 +1,9 @@
 #include "devices/vulkan/device/vulkan_device.h"
 
 #include "base/check.h"
-#include "devices/vulkan/device/describe.h"
-#include "devices/vulkan/device/select.h"
-#include "devices/vulkan/quirks/verdicts.h"
+#include "devices/vulkan/facts/describe.h"
+#include "devices/vulkan/facts/select.h"
+#include "devices/vulkan/self_test/verdicts.h"
 #include "devices/vulkan/vulkan.h"
 #include "hcq/left_behind.h"
 

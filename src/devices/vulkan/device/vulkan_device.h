@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/check.h"
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/program/loader.h"
 #include "devices/vulkan/queue/queue.h"

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 #include "hcq/memory.h"
 
 namespace tuff::devices::vulkan {

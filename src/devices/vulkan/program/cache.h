@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 
 namespace tuff::devices::vulkan {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 
 namespace tuff::devices::vulkan {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 
 namespace tuff::devices::vulkan {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "devices/vulkan/device/context.h"
+#include "devices/vulkan/facts/context.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::vulkan {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "devices/vulkan/device/api.h"
+#include "devices/vulkan/api/api.h"
 
 namespace tuff::devices::vulkan {
 

@@ -1,0 +1,108 @@
+#include "check/expectation.h"
+
+#include <algorithm>
+
+#include "ir/walk.h"
+
+namespace tuff::check {
+
+using namespace ir;
+
+const HostArray& Expectation::value(const UOp& u) { return values_.value(u); }
+
+const std::vector<double>& Expectation::errors(const UOp& u) {
+  if (const auto it = errors_.find(u.get()); it != errors_.end()) return it->second;
+  values_.value(u);  // keeps the nodes alive, too
+  const auto is_new = [&](const Node* n) { return !errors_.count(n); };
+  for (const Node* n : toposort_gated(std::span<const UOp>(&u, 1), is_new)) {
+    if (!errors_.count(n)) errors_.emplace(n, evaluate(*n));
+  }
+  return errors_.at(u.get());
+}
+
+std::vector<double> Expectation::evaluate(const Node& n) {
+  switch (n.op) {
+    case Op::Reshape:
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::Copy: return source(n, 0);
+    case Op::Assign: return source(n, 1);
+    case Op::Reduce: return reduced(n);
+    default: break;
+  }
+  const HostArray& a = array(n);
+  std::vector<double> out(size_t(a.count()), 0);
+  if (n.src_count == 0) {
+    for (size_t i = 0; i < out.size(); i++) out[i] = leaf_error(a.at(int64_t(i)));
+    return out;
+  }
+  if (!is_movement(n.op)) return elementwise(n);
+  const std::vector<int64_t> from = values_.source_elements(n);
+  for (size_t i = 0; i < from.size(); i++)
+    out[i] = from[i] >= 0 ? source(n, 0)[size_t(from[i])] : 0;
+  return out;
+}
+
+std::vector<double> Expectation::elementwise(const Node& n) {
+  const HostArray& a = array(n);
+  std::vector<const HostArray*> src;
+  for (const UOp& u : n.src()) src.push_back(&values_.value(u));
+  std::vector<Bounded> in(n.src_count);
+  std::vector<double> out(size_t(a.count()));
+  for (size_t i = 0; i < out.size(); i++) {
+    for (size_t k = 0; k < in.size(); k++) {
+      const size_t at = src[k]->shape.empty() ? 0 : i;
+      in[k] = {src[k]->at(int64_t(at)), source(n, k)[at]};
+    }
+    out[i] = alu_error(n, in, a.at(int64_t(i)));
+  }
+  return out;
+}
+
+std::vector<double> Expectation::reduced(const Node& n) {
+  const HostArray &a = array(n), &x = values_.value(n.src(0));
+  std::vector<ReduceError> reductions(size_t(a.count()), {n.get<ReduceArg>().op, n.dtype});
+  const std::vector<int64_t> to = values_.reduced_elements(n);
+  for (size_t i = 0; i < to.size(); i++)
+    reductions[size_t(to[i])].add({x.at(int64_t(i)), source(n, 0)[i]});
+  std::vector<double> out;
+  for (size_t i = 0; i < reductions.size(); i++) out.push_back(reductions[i].of(a.at(int64_t(i))));
+  return out;
+}
+
+Expectation::Demand Expectation::demand(const UOp& u) {
+  Demand d;
+  for (double e : errors(u)) (e == 0 ? d.exact : e == kUnknownError ? d.unknown : d.bounded)++;
+  return d;
+}
+
+std::string Expectation::difference(const UOp& u, std::span<const std::byte> got) {
+  const std::vector<double>& error = errors(u);
+  const HostArray& want = value(u);
+  const size_t size = size_bytes(want.dtype);
+  IntVec index(want.shape.size(), 0);
+  for (size_t i = 0; i < error.size(); i++) {
+    int64_t place = 0;
+    for (size_t d = 0; d < index.size(); d++) place = place * u->shape[d].max() + index[d];
+    if (size_t(place + 1) * size > got.size())
+      return fmt::format("{} bytes, element {} lies beyond them", got.size(), place);
+    const Scalar v = load_scalar(want.dtype, got.data() + size_t(place) * size);
+    const Bounded w{want.at(int64_t(i)), error[i]};
+    if (!agrees(v, w)) {
+      const std::string wanted = is_float(want.dtype) ? fmt::format("{} (allowed error {:.3g})",
+                                                                    w.value.as_double(), w.error)
+                                                      : fmt::format("{}", w.value.as_int());
+      const std::string is =
+          is_float(want.dtype) ? fmt::format("{}", v.as_double()) : fmt::format("{}", v.as_int());
+      return fmt::format("element [{}] is {} where {} was expected", fmt::join(index, ", "), is,
+                         wanted);
+    }
+    for (size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < want.shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return {};
+}
+
+}  // namespace tuff::check

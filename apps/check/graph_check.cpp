@@ -1,0 +1,62 @@
+#include "check/graph_check.h"
+
+#include <map>
+
+#include "check/expectation.h"
+#include "ir/walk.h"
+
+namespace tuff::check {
+
+using namespace ir;
+
+namespace {
+
+uint64_t assigned_storage(const Node* n) {
+  while (n->op != Op::Buffer) n = n->src(0).get();
+  return n->get<Ref<Storage>>()->id;
+}
+
+// The last version of every Storage that is assigned to: the one no other is made of.
+std::map<uint64_t, UOp> last_versions(const GraphCase& c) {
+  std::map<uint64_t, UOp> last;
+  for (const Node* n : toposort(c.sinks)) {
+    if (n->op == Op::Assign) last[assigned_storage(n)] = UOp(n);
+  }
+  return last;
+}
+
+}  // namespace
+
+std::string difference(const GraphCase& c, const RunOutput& got) {
+  const Bindings bindings = bindings_of(c);
+  Expectation want(bindings);
+  for (size_t i = 0; i < c.sinks.size(); i++) {
+    const std::string d = want.difference(c.sinks[i], got.sinks.at(i));
+    if (!d.empty()) return fmt::format("sink {}: {}", i, d);
+  }
+  const std::map<uint64_t, UOp> last = last_versions(c);
+  size_t number = 0;
+  for (const GraphInput& in : c.inputs) {
+    const auto bytes = got.storages.find(in.storage->id);
+    const auto version = last.find(in.storage->id);
+    const std::string what = fmt::format("buffer {}", number++);
+    if (bytes == got.storages.end()) continue;
+    if (version != last.end()) {
+      const std::string d = want.difference(version->second, bytes->second);
+      if (!d.empty()) return fmt::format("{} after its assign: {}", what, d);
+    } else if (bytes->second != in.bytes) {
+      return fmt::format("{} was overwritten", what);
+    }
+  }
+  return {};
+}
+
+std::string check_on_host(const GraphCase& c, const HostDevice& device) {
+  try {
+    return difference(c, run_on_host(c, device));
+  } catch (const std::exception& e) {
+    return fmt::format("exception: {}", e.what());
+  }
+}
+
+}  // namespace tuff::check

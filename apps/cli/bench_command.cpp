@@ -1,0 +1,423 @@
+// `tuff bench`: what the engine costs beside what a device could do without it, and what its
+// kernels reach of what the machine can do.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/check.h"
+#include "cli/command.h"
+#include "bench/compile_bench.h"
+#include "bench/glsl_peer.h"
+#include "base/json.h"
+#include "bench/kernel_bench.h"
+#include "bench/median.h"
+#include "bench/replay_bench.h"
+#include "cli/terminal.h"
+#include "bench/train_bench.h"
+#include "engine/device.h"
+
+namespace tuff::cli {
+namespace {
+
+using namespace tuff::bench;
+
+constexpr uint32_t kDefaultInputs = 8;
+
+struct ReplayOptions {
+  ReplayWorkload workload;
+  std::string work = "tiny";
+  std::optional<uint32_t> inputs;
+  bool json = false;
+};
+
+uint32_t elements_of(const std::string& work) { return work == "empty" ? 1 : 16; }
+
+ReplayWorkload workload_of(const ReplayOptions& o) {
+  ReplayWorkload w = o.workload;
+  w.inputs = o.inputs.value_or(std::min(kDefaultInputs, w.kernels));
+  w.elements = elements_of(o.work);
+  if (w.inputs > w.kernels)
+    throw UsageError(fmt::format(
+        "--inputs {}: each is read by a kernel of its own, and --kernels is {}; give at most {}",
+        w.inputs, w.kernels, w.kernels));
+  return w;
+}
+
+void print_replay_json(const ReplayOptions& o, const ReplayWorkload& w, const ReplayFigures& f) {
+  print_json({{"event", "done"},
+              {"bench", "replay"},
+              {"device", f.device},
+              {"driver", f.driver},
+              {"work", o.work},
+              {"kernels", w.kernels},
+              {"inputs", w.inputs},
+              {"barriers", f.barriers},
+              {"replays", w.replays},
+              {"wall_us_median", f.wall_us},
+              {"host_us_median", f.host_us},
+              {"driver_submit_us_median", f.driver_submit_us},
+              {"raw_wall_us_median", f.raw_wall_us},
+              {"ratio_to_raw", f.ratio_to_raw()},
+              {"in_flight_us_median", f.in_flight_us},
+              {"patched_words", f.patched_words},
+              {"copy_us_median", f.copy_us},
+              {"checked", true}});
+}
+
+void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayFigures& f) {
+  fmt::print("{} ({}): {} dependent {} kernels, {} barriers, {} inputs bound anew\n", f.device,
+             f.driver, w.kernels, o.work, f.barriers, w.inputs);
+  fmt::print(
+      "    replay  {:10.2f} us, {:.1f} ns per kernel; host {:.2f} us, driver's submit {:.2f} us\n",
+      f.wall_us, 1e3 * f.wall_us / w.kernels, f.host_us, f.driver_submit_us);
+  fmt::print("    {} words patched; a plain copy of as many {:.2f} us\n", f.patched_words,
+             f.copy_us);
+  fmt::print("    raw     {:10.2f} us, {:.1f} ns per kernel; ratio {:.3f}\n", f.raw_wall_us,
+             1e3 * f.raw_wall_us / w.kernels, f.ratio_to_raw());
+  fmt::print("    two in flight {:4.2f} us per replay, {:.3f} of one at a time\n", f.in_flight_us,
+             f.in_flight_us / f.wall_us);
+  fmt::print("medians of {} replays each, in turns; results are right\n", w.replays);
+}
+
+int run_replay(const ReplayOptions& o) {
+  const ReplayWorkload w = workload_of(o);
+  const ReplayFigures figures = [&] {
+    try {
+      return measure_replay(w);
+    } catch (const InvalidArgument& e) {
+      throw UsageError(e.what());
+    }
+  }();
+  o.json ? print_replay_json(o, w, figures) : print_replay(o, w, figures);
+  return kExitOk;
+}
+
+void add_replay(CLI::App& bench, Action& chosen) {
+  CLI::App* c = bench.add_subcommand(
+      "replay",
+      "The replay of a graph of dependent kernels, beside the same dispatches without tuff");
+  auto o = std::make_shared<ReplayOptions>();
+  c->add_option("--device", o->workload.device,
+                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  c->add_option("--kernels", o->workload.kernels, "Kernels of the graph, each reading the last")
+      ->check(CLI::Range(1u, 100'000u))
+      ->capture_default_str()
+      ->type_name("N");
+  c->add_option("--work", o->work, "Of a kernel: tiny, 16 additions; empty, one")
+      ->check(CLI::IsMember({"tiny", "empty"}))
+      ->capture_default_str()
+      ->type_name("WORK");
+  c->add_option("--replays", o->workload.replays, "Timed replays")
+      ->check(CLI::Range(1u, 1'000'000u))
+      ->capture_default_str()
+      ->type_name("N");
+  c->add_option("--inputs", o->inputs,
+                "Inputs that each replay binds to other buffers (default: 8, at most --kernels)")
+      ->check(CLI::Range(0u, 1000u))
+      ->type_name("N");
+  c->add_flag("--json", o->json, "One JSON object instead of text");
+  c->callback([o, &chosen] { chosen = [o] { return run_replay(*o); }; });
+}
+
+// ---- kernels
+
+struct PeerOptions {
+  std::string name, folder = "bench/peers";
+
+  bool glsl() const { return name == "glsl"; }
+  std::unique_ptr<BenchPeer> library(std::vector<std::string> work) const {
+    if (name.empty() || glsl()) return {};
+    return std::make_unique<LibraryPeer>(name, folder, std::move(work));
+  }
+};
+
+void add_peer_options(CLI::App& c, PeerOptions& o, bool kernels) {
+  std::vector<std::string> names{"numpy", "torch1", "torch2"};
+  std::string text = "Also time this, in turns: numpy, torch1, torch2 (with so many threads)";
+  if (kernels) {
+    names.emplace_back("glsl");
+    text += ", glsl (the hand-written kernels of shaders/ on the same device)";
+  }
+  c.add_option("--peer", o.name, text)->check(CLI::IsMember(names))->type_name("NAME");
+  c.add_option("--peers", o.folder, "Folder of peer.py")->capture_default_str()->type_name("DIR");
+}
+
+void add_peer(Json& row, const PeerOptions& o, double ms, double peer_ms) {
+  if (o.name.empty()) return;
+  row["peer"] = o.name;
+  row["peer_ms_median"] = peer_ms;
+  row["ratio"] = peer_ms / ms;
+}
+
+std::string peer_text(const PeerOptions& o, double ms, double peer_ms) {
+  if (o.name.empty()) return {};
+  return fmt::format("  {} {:.3f} ms, {:.2f} times as fast", o.name, peer_ms, peer_ms / ms);
+}
+
+struct KernelBench {
+  const KernelRow* row;
+  KernelOptions options;
+  PeerOptions peer;
+  std::string sizes, dtype = "f32";
+  bool json = false;
+};
+
+std::vector<Extents> parse_sizes(const KernelBench& b) {
+  std::vector<Extents> out;
+  for (const Extents& e : b.row->sizes)
+    if (b.sizes.empty()) out.push_back(b.row->complete(e));
+  if (b.sizes.empty()) return out;
+  for (const std::string& text : CLI::detail::split(b.sizes, ',')) {
+    out.push_back(b.row->complete(extents_from(text)));
+    if (out.back().empty())
+      throw UsageError(fmt::format("--sizes {}: \"{}\" is not {}", b.sizes, text, b.row->axes));
+  }
+  return out;
+}
+
+void print_kernel_json(const KernelBench& b, const Extents& e, const KernelFigures& f) {
+  Json row{{"bench", b.row->name},
+           {"device", f.device},
+           {"driver", f.driver},
+           {"dtype", b.dtype},
+           {"shape", to_string(e)},
+           {"transposed", b.options.transposed},
+           {"kernels", f.kernels},
+           {"ms_median", f.ms_median},
+           {"ms_min", f.ms_min},
+           {"ms_max", f.ms_max},
+           {b.row->unit == Unit::Gflops ? "gflops" : "gbps", f.rate},
+           {"limit", f.limit},
+           {"fraction_of_limit", f.fraction_of_limit()},
+           {"correct", f.wrong.empty()}};
+  add_peer(row, b.peer, f.ms_median, f.peer_ms_median);
+  print_json(row);
+}
+
+void print_kernel(const KernelBench& b, const Extents& e, const KernelFigures& f) {
+  const Style style = Style::of_stdout();
+  fmt::print(
+      "{:>22} {:>5} {:3} kernel{} {:10.3f} ms [{:.3f} {:.3f}] {:9.2f} {} {:6.3f} of {:.0f}  {}\n",
+      to_string(e), b.dtype, f.kernels, f.kernels == 1 ? " " : "s", f.ms_median, f.ms_min, f.ms_max,
+      f.rate, b.row->unit == Unit::Gflops ? "GFLOP/s" : "GB/s", f.fraction_of_limit(), f.limit,
+      (f.wrong.empty() ? "right" : style.warn + "WRONG" + style.plain) +
+          peer_text(b.peer, f.ms_median, f.peer_ms_median));
+  std::fflush(stdout);
+}
+
+int run_kernels(KernelBench b) {
+  const std::vector<Extents> cases = parse_sizes(b);
+  b.options.dtype = parse_dtype(b.dtype);
+  const std::shared_ptr<engine::Device> device = engine::Device::get(b.options.device);
+  b.options.device = device->name();
+  (void)b.peer.library({});  // is there, before anything is printed
+  MachineLimits limits(*device);
+  if (!b.json)
+    fmt::print("{} on {} ({}): medians [fastest slowest], part of the machine's limit\n",
+               b.row->name, device->name(), device->hcq().info().driver);
+  int exit_code = kExitOk;
+  for (const Extents& e : cases) {
+    const KernelFigures f = measure(*b.row, e, b.options, limits, [&](const KernelCase& c) {
+      return b.peer.glsl()
+                 ? glsl_peer(*b.row, e, b.options, c)
+                 : b.peer.library({b.row->name, to_string(e), b.dtype, b.options.transposed});
+    });
+    b.json ? print_kernel_json(b, e, f) : print_kernel(b, e, f);
+    for (const auto& [whose, wrong] : {std::pair("", f.wrong), {" by the peer", f.peer_wrong}}) {
+      if (wrong.empty()) continue;
+      print_error(
+          fmt::format("{} {} on {}{}: {}", b.row->name, to_string(e), f.device, whose, wrong));
+      exit_code = kExitFailed;
+    }
+  }
+  return exit_code;
+}
+
+void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
+  CLI::App* c = bench.add_subcommand(row.name, row.summary);
+  auto b = std::make_shared<KernelBench>();
+  b->row = &row;
+  c->add_option("--device", b->options.device,
+                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  std::string sizes;
+  for (const Extents& e : row.sizes) sizes += (sizes.empty() ? "" : ",") + to_string(e);
+  c->add_option("--sizes", b->sizes,
+                fmt::format("{}; several with commas (default: {})", row.axes, sizes))
+      ->type_name("LIST");
+  c->add_option("--dtype", b->dtype, "Of inputs and results; sums are in f32")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  if (row.transposes)
+    c->add_option("--transposed", b->options.transposed, "Operands that are stored transposed")
+        ->check(CLI::IsMember({"a", "b", "ab"}))
+        ->type_name("WHICH");
+  c->add_option("--seconds", b->options.seconds, "About how long each case is timed")
+      ->check(between(0.0, 600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  c->add_flag("--json", b->json, "One JSON object per case instead of text");
+  add_peer_options(*c, b->peer, true);
+  c->callback([b, &chosen] { chosen = [b] { return run_kernels(*b); }; });
+}
+
+// ---- training steps
+
+struct StepBench {
+  std::string model, device;
+  PeerOptions peer;
+  double seconds = 3;
+  bool json = false;
+};
+
+void print_step(const StepBench& b, const engine::Device& device, const TrainFigures& f,
+                double peer_ms) {
+  const double ms = median(f.ms), host_us = median(f.host_us);
+  if (!b.json) {
+    fmt::print(
+        "{} on {}: {} kernels, {:.3f} ms a step, host {:.1f} us, loss {:.4f} to {:.4f}  {}{}\n",
+        b.model, device.name(), f.kernels, ms, host_us, f.first_loss, f.last_loss,
+        f.correct() ? "right" : "WRONG", peer_text(b.peer, ms, peer_ms));
+    std::fflush(stdout);
+    return;
+  }
+  Json row{{"bench", "train"},
+           {"device", device.name()},
+           {"driver", device.hcq().info().driver},
+           {"dtype", "f32"},
+           {"shape", b.model},
+           {"kernels_per_step", f.kernels},
+           {"host_us_median", host_us},
+           {"ms_median", ms},
+           {"ms_min", std::ranges::min(f.ms)},
+           {"ms_max", std::ranges::max(f.ms)},
+           {"correct", f.correct()}};
+  add_peer(row, b.peer, ms, peer_ms);
+  print_json(row);
+}
+
+int run_step(const StepBench& b) {
+  const std::shared_ptr<engine::Device> device = engine::Device::get(b.device);
+  const std::unique_ptr<BenchPeer> peer = b.peer.library({b.model + "-step"});
+  TrainBench bench(b.model, device->name());
+  const std::vector<double> peer_ms =
+      in_turns(peer.get(), b.seconds, [&](double seconds) { bench.run(seconds); });
+  print_step(b, *device, bench.figures(), peer ? median(peer_ms) : 0);
+  return bench.figures().correct() ? kExitOk : kExitFailed;
+}
+
+int run_steps(const StepBench& b) {
+  if (!b.model.empty()) return run_step(b);
+  int exit_code = kExitOk;
+  for (const std::string& model : TrainBench::models()) {
+    StepBench one = b;
+    one.model = model;
+    exit_code = std::max(exit_code, run_step(one));
+  }
+  return exit_code;
+}
+
+void add_steps(CLI::App& bench, Action& chosen) {
+  CLI::App* c = bench.add_subcommand("train", "A training step of a small model, replayed");
+  auto b = std::make_shared<StepBench>();
+  const std::span<const std::string> models = TrainBench::models();
+  c->add_option("model", b->model,
+                "mlp: 784-512-512-10, batch 128, Adam; conv: 5x5 32, 3x3 64, pooled, linear, batch "
+                "128 of 28x28, Adam; gpt: 4 layers, 4 heads, 128 wide, context 64, batch 16, AdamW "
+                "(default: all)")
+      ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
+      ->type_name("MODEL");
+  c->add_option("--device", b->device,
+                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  c->add_option("--seconds", b->seconds, "About how long each model is timed")
+      ->check(between(0.0, 600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  add_peer_options(*c, b->peer, false);
+  c->add_flag("--json", b->json, "One JSON object per model instead of text");
+  c->callback([b, &chosen] { chosen = [b] { return run_steps(*b); }; });
+}
+
+// ---- compiling
+
+struct CompileBench {
+  CompileOptions options;
+  bool here = false, json = false;
+};
+
+void print_compile(const Json& row) {
+  const auto number = [&](const char* name) { return row[name].get<double>(); };
+  fmt::print("{} on {}, {}: {} kernels a step, {} compiled, {} of them found on disk\n",
+             row["shape"].get<std::string>(), row["device"].get<std::string>(),
+             row["cache"].get<std::string>(), row["kernels_per_step"].get<uint64_t>(),
+             row["kernels_compiled"].get<uint64_t>(), row["kernels_from_disk"].get<uint64_t>());
+  fmt::print(
+      "    ready after {:.1f} ms: schedule {:.1f}, lower {:.1f}, render {:.1f}, compiler "
+      "{:.1f}, load {:.1f}\n",
+      number("ready_ms"), number("schedule_ms"), number("lower_ms"), number("render_ms"),
+      number("compiler_ms"), number("load_ms"));
+  std::string passes;
+  for (const auto& [name, ms] : row["passes_ms"].items())
+    passes += fmt::format("{}{} {:.2f}", passes.empty() ? "" : ", ", name, ms.get<double>());
+  fmt::print("    passes: {}\n", passes);
+  for (const Json& k : row["slowest"])
+    fmt::print("    {:>8.2f} ms lowered {:>6.2f} rendered  {}\n", k["lower_ms"].get<double>(),
+               k["render_ms"].get<double>(), k["kernel"].get<std::string>());
+  std::fflush(stdout);
+}
+
+int run_compile(const CompileBench& b) {
+  if (b.here) {
+    print_json(measure_compile(b.options));
+    return kExitOk;
+  }
+  for (const std::string& model : TrainBench::models()) {
+    if (!b.options.model.empty() && b.options.model != model) continue;
+    CompileOptions one = b.options;
+    one.model = model;
+    one.device = engine::canonical_device(one.device);
+    for (const Json& row : measure_compile_cold_and_warm(one))
+      b.json ? print_json(row) : print_compile(row);
+  }
+  return kExitOk;
+}
+
+void add_compile(CLI::App& bench, Action& chosen) {
+  CLI::App* c = bench.add_subcommand(
+      "compile", "What it takes until a training step is captured, with empty and filled caches");
+  auto b = std::make_shared<CompileBench>();
+  const std::span<const std::string> models = TrainBench::models();
+  c->add_option("model", b->options.model, "One of `tuff bench train`'s (default: all)")
+      ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
+      ->type_name("MODEL");
+  c->add_option("--device", b->options.device,
+                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  c->add_option("--slowest", b->options.slowest, "So many kernels are listed")
+      ->capture_default_str()
+      ->type_name("N");
+  c->add_flag("--json", b->json, "One JSON object per model and cache instead of text");
+  c->add_flag("--here", b->here)->group("");  // in this process, as it finds the caches
+  c->callback([b, &chosen] { chosen = [b] { return run_compile(*b); }; });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& chosen) {
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measures the engine beside what a device can do without it");
+  bench->require_subcommand(1);
+  bench->footer(
+      "Examples:\n"
+      "  tuff bench matmul --sizes 1024 --peer numpy\n"
+      "  tuff bench train gpt --device CPU");
+  add_replay(*bench, chosen);
+  for (const KernelRow& row : kernel_rows()) add_kernels(*bench, row, chosen);
+  add_steps(*bench, chosen);
+  add_compile(*bench, chosen);
+}
+
+}  // namespace tuff::cli

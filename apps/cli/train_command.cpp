@@ -1,0 +1,486 @@
+// `tuff train gpt|digits|copy`.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "base/os_cache.h"
+#include "cli/command.h"
+#include "cli/training_display.h"
+#include "cli/training_settings.h"
+#include "models/copy_trainer.h"
+#include "models/corpus.h"
+#include "models/digits.h"
+#include "models/digits_trainer.h"
+#include "models/gpt_trainer.h"
+
+namespace tuff::cli {
+namespace {
+
+struct RunOptions {
+  std::string device, curve, folder;
+  uint32_t seed = 1;
+  double seconds = 0;
+  bool no_jit = false, json = false;
+  models::CheckpointPlan checkpoints;
+  std::set<std::string> given;  // options, without their dashes
+
+  // --curve, else a file in --out, else (for people only) one in the current folder.
+  std::string curve_path(const char* name) const {
+    if (!curve.empty()) return curve;
+    if (!folder.empty()) return (std::filesystem::path(folder) / name).string();
+    return json ? "" : name;
+  }
+};
+
+struct GptOptions {
+  RunOptions run;
+  models::GptTraining training;
+  std::vector<std::string> texts;
+  std::optional<double> learning_rate;
+  uint32_t sample = 400;
+  double temperature = 0.8;
+};
+
+struct DigitsOptions {
+  RunOptions run;
+  models::DigitsTraining training;
+  std::string idx;
+  std::optional<uint32_t> steps;
+  uint32_t epochs = 5;
+};
+
+struct CopyOptions {
+  RunOptions run;
+  models::CopyTraining training;
+};
+
+CLI::Validator ends_in_safetensors() {
+  auto check = [](const std::string& path) {
+    return path.ends_with(".safetensors") ? std::string()
+                                          : fmt::format("{} does not end in .safetensors", path);
+  };
+  return CLI::Validator(check, "");
+}
+
+void add_run_options(CLI::App& command, RunOptions& o) {
+  command
+      .add_option("--device", o.device,
+                  "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+  command.add_option("--seed", o.seed, "Of initial weights, batches and samples")
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--curve", o.curve, "Write the loss curve to this SVG file")
+      ->type_name("FILE");
+  command.add_option("--out", o.folder, "Folder of the loss curve, made if it is not there")
+      ->type_name("DIR");
+  command.add_flag("--no-jit", o.no_jit,
+                   "Build and schedule every step anew instead of replaying one");
+  command
+      .add_option("--seconds", o.seconds,
+                  "Ends after the step that is done so long after the first one began, as after "
+                  "the last of --steps; 0: no limit")
+      ->check(between(0.0, 1e9))
+      ->type_name("S");
+  command.add_flag("--json", o.json,
+                   "One JSON object per line; no curve unless --curve or --out is given");
+  CLI::Option* save =
+      command
+          .add_option("--save", o.checkpoints.save,
+                      "Writes the state of the training to this .safetensors file at the end, also "
+                      "after Ctrl-C; one that cannot be written then is exit code 1")
+          ->check(ends_in_safetensors())
+          ->type_name("FILE");
+  command
+      .add_option("--save-every", o.checkpoints.every,
+                  "And after each N steps; where that fails the training goes on")
+      ->check(CLI::Range(1u, models::kMaxTrainingSteps))
+      ->needs(save)
+      ->type_name("N");
+  command
+      .add_option("--resume", o.checkpoints.resume,
+                  "Goes on from a file that --save wrote, with its settings and the same losses as "
+                  "without a break; --steps may be another number")
+      ->type_name("FILE");
+}
+
+template <class Training>
+CLI::Option* add_count(CLI::App& command, const std::string& setting, uint32_t& value,
+                       const std::string& text) {
+  const models::SettingRange range = range_of<Training>(setting);
+  return command.add_option("--" + setting, value, text)
+      ->check(CLI::Range(uint32_t(range.least), uint32_t(range.most)))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+template <class Training>
+CLI::Validator in_range_of(const std::string& setting) {
+  const models::SettingRange range = range_of<Training>(setting);
+  return between(range.least, range.most);
+}
+
+// A cache folder that the user named has to be there; the default one is done without if need be.
+// One that cannot be written is read, and one that others may write is warned of and not used.
+void require_cache_folder() {
+  const std::string folder = env_text(Env::TUFF_CACHE_DIR);
+  if (folder.empty() || !env_flag(Env::TUFF_CACHE)) return;
+  const std::string why = os::trusted_path(folder, /*make_folders=*/true).refusal;
+  if (!why.empty() && !os::is_directory(folder))
+    fail<IoError>("TUFF_CACHE_DIR {}: {}; name another folder or set TUFF_CACHE=0", folder, why);
+}
+
+// What every training does first. Returns the file of the curve.
+CurveFile prepare(const RunOptions& o, const char* curve_name) {
+  require_cache_folder();
+  if (!o.folder.empty()) os::make_directories(o.folder);
+  return CurveFile(o.curve_path(curve_name));
+}
+
+// Runs `train`; an error that an interrupt caused (it reaches the compilers too) is the interrupt.
+template <class Function>
+void until_interrupted(Function train) {
+  try {
+    train();
+  } catch (const Error&) {
+    if (!os::interrupted()) throw;
+  }
+}
+
+// The curve, then the exit code: a state that was asked for and is not there is a failure, even
+// where somebody has interrupted the training to get it.
+int finish(const RunOptions& o, const CurveFile& curve, const std::string& title,
+           const models::TrainingReport& report) {
+  const bool unsaved = !report.unsaved.empty();
+  if (unsaved) print_error(report.unsaved);  // the curve may find no room either
+  const bool written = curve.write(title, report);
+  if (written && !o.json) fmt::print("loss curve: {}\n", curve.path());
+  if (unsaved) return kExitFailed;
+  if (!os::interrupted()) return kExitOk;
+  fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
+             report.steps.size() == 1 ? "" : "s");
+  return kExitInterrupted;
+}
+
+// The settings of the checkpoint that is resumed, if there is one.
+template <class Training>
+void take_resumed(Training& training, const RunOptions& o, const char* task) {
+  training.checkpoints = o.checkpoints;
+  training.seconds = o.seconds;
+  const std::string& path = o.checkpoints.resume;
+  if (!path.empty()) take_settings(training, models::Checkpoint(path, task, o.device), o.given);
+}
+
+template <class Options>
+int interruptible(int (*train)(Options), const Options& options) {
+  os::catch_interrupts();
+  return train(options);
+}
+
+// ---- gpt
+
+models::Corpus read_corpus(const GptOptions& o) {
+  models::Corpus corpus = o.texts.empty() ? models::embedded_corpus() : models::load_corpus(o.texts);
+  try {
+    corpus.require_context(o.training.recipe.context);
+  } catch (const InvalidArgument& e) {
+    throw UsageError(fmt::format("--context {}: {}", o.training.recipe.context, e.what()));
+  }
+  return corpus;
+}
+
+void require_heads(uint32_t heads, uint32_t embed) {
+  if (embed % heads != 0) {
+    throw UsageError(fmt::format("--heads {} does not divide --embed {}", heads, embed));
+  }
+}
+
+void print_sample(const GptOptions& o, const std::string& text) {
+  if (o.run.json) {
+    print_json({{"event", "sample"}, {"text", text}});
+  } else {
+    const Style style = Style::of_stdout();
+    fmt::print("\n{}The model writes:{}\n{}\n", style.bold, style.plain, text);
+  }
+}
+
+Json gpt_done(const GptOptions& o, const models::Corpus& corpus, const models::TrainingReport& report) {
+  const models::GptRecipe& r = o.training.recipe;
+  Json line = done_line("gpt", report);
+  line.update({{"corpus", corpus.origin()},
+               {"corpus_hash", corpus.hash_hex()},
+               {"corpus_bytes", corpus.size_bytes()},
+               {"vocabulary", corpus.vocabulary().size()},
+               {"layers", r.layers},
+               {"heads", r.heads},
+               {"embed", r.embed},
+               {"context", r.context},
+               {"batch", r.batch},
+               {"seed", r.seed},
+               {"jit", o.training.jit}});
+  return line;
+}
+
+int train_gpt(GptOptions o) {
+  models::GptTraining& t = o.training;
+  if (o.learning_rate) {
+    t.optimizer.learning_rate = *o.learning_rate;
+    t.optimizer.learning_rate_end = *o.learning_rate / 10;
+  }
+  t.device = o.run.device;
+  t.recipe.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
+  take_resumed(t, o.run, models::kGptTask);
+  require_heads(t.recipe.heads, t.recipe.embed);
+  const models::Corpus corpus = read_corpus(o);
+  const CurveFile curve = prepare(o.run, "tuff-gpt-loss.svg");
+  models::GptTrainer trainer(t, corpus);
+  TrainingDisplay display("gpt", t.recipe.steps, o.run.json);
+  std::string written;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    if (o.sample && !os::interrupted()) written = trainer.sample(o.sample, o.temperature, display);
+  });
+  display.bar().clear();
+  if (!written.empty()) print_sample(o, written);
+  if (o.run.json) {
+    print_json(gpt_done(o, corpus, trainer.report()));
+  } else {
+    print_summary(trainer.report());
+    fmt::print("text: {} ({} bytes, {} characters, XXH64 {})\n", corpus.origin(),
+               corpus.size_bytes(), corpus.vocabulary().size(), corpus.hash_hex());
+  }
+  return finish(o.run, curve, "Character-level GPT on " + trainer.report().device,
+                trainer.report());
+}
+
+void add_gpt(CLI::App& train, Action& chosen) {
+  CLI::App* c =
+      train.add_subcommand("gpt", "A character-level GPT on text, its own sources by default");
+  auto o = std::make_shared<GptOptions>();
+  models::GptRecipe& r = o->training.recipe;
+  c->add_option("--text", o->texts, "Files and folders to learn, joined")->type_name("FILE|DIR");
+  add_count<models::GptTraining>(*c, "steps", r.steps, "Training steps");
+  add_count<models::GptTraining>(*c, "layers", r.layers, "Transformer blocks");
+  add_count<models::GptTraining>(*c, "heads", r.heads, "Attention heads; must divide --embed");
+  add_count<models::GptTraining>(*c, "embed", r.embed, "Width");
+  add_count<models::GptTraining>(*c, "context", r.context, "Characters seen at once");
+  add_count<models::GptTraining>(*c, "batch", r.batch, "Sequences per step");
+  c->add_option("--lr", o->learning_rate,
+                "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
+      ->check(in_range_of<models::GptTraining>("lr"))
+      ->type_name("F");
+  c->add_option("--dropout", o->training.dropout, "Probability")
+      ->check(in_range_of<models::GptTraining>("dropout"))
+      ->capture_default_str()
+      ->type_name("F");
+  c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
+      ->check(CLI::Range(0u, 1'000'000u))
+      ->capture_default_str()
+      ->type_name("N");
+  c->add_option("--temperature", o->temperature, "Of sampling")
+      ->check(between(0.01, 100.0))
+      ->capture_default_str()
+      ->type_name("F");
+  add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train gpt --text README.md src --steps 500\n"
+      "  tuff train gpt --save gpt.safetensors --save-every 100\n"
+      "  tuff train gpt --resume gpt.safetensors --steps 1000 --save gpt.safetensors");
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_gpt, *o); };
+  });
+}
+
+// ---- digits
+
+struct DigitsResult {
+  std::optional<models::ConfusionTable> table;
+  std::optional<double> regression;
+};
+
+DigitsResult test_digits(const models::DigitsTrainer& trainer, const models::DigitsTraining& t,
+                         const io::ImageSplit& images) {
+  DigitsResult result;
+  if (t.test_images == 0) return result;
+  QuietObserver observer;
+  result.table = trainer.test(observer);
+  const double regression = models::softmax_regression_accuracy(t, images, observer);
+  if (!os::interrupted()) result.regression = regression;
+  return result;
+}
+
+void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const DigitsResult& result,
+                  const models::TrainingReport& report) {
+  const double accuracy = result.table ? result.table->accuracy() : 0;
+  if (o.run.json) {
+    Json line = done_line("digits", report);
+    if (result.table) line["accuracy"] = accuracy;
+    if (result.regression) line["softmax_regression_accuracy"] = *result.regression;
+    line.update({{"images", images.origin},
+                 {"train_images", images.train.count},
+                 {"test_images", images.test.count},
+                 {"tested_images", result.table ? result.table->total() : 0},
+                 {"seed", o.training.recipe.seed},
+                 {"jit", o.training.jit}});
+    print_json(line);
+    return;
+  }
+  print_summary(report);
+  if (!result.table) return;
+  fmt::print("\n{}\n", result.table->format());
+  fmt::print("test accuracy {:.2f} % of {} images ({})", 100 * accuracy, result.table->total(),
+             images.origin);
+  if (result.regression) {
+    fmt::print("; a softmax regression on the same data: {:.2f} %", 100 * *result.regression);
+  }
+  fmt::print("\n");
+}
+
+int train_digits(DigitsOptions o) {
+  models::DigitsTraining& t = o.training;
+  t.device = o.run.device;
+  t.recipe.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
+  if (o.steps) t.steps = *o.steps;
+  take_resumed(t, o.run, models::kDigitsTask);
+  const CurveFile curve = prepare(o.run, "tuff-digits-loss.svg");
+  const io::ImageSplit images =
+      o.idx.empty() ? models::draw_digits({.seed = t.recipe.seed}) : io::load_idx_folder(o.idx);
+  if (t.steps == 0 || o.run.given.contains("epochs")) {
+    const uint64_t by_epochs = uint64_t{o.epochs} * images.train.count / t.recipe.batch;
+    t.steps = static_cast<uint32_t>(std::clamp<uint64_t>(by_epochs, 1, models::kMaxTrainingSteps));
+  }
+  models::DigitsTrainer trainer(t, images);
+  TrainingDisplay display("digits", t.steps, o.run.json);
+  DigitsResult result;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    if (!os::interrupted()) result = test_digits(trainer, t, images);
+  });
+  display.bar().clear();
+  print_digits(o, images, result, trainer.report());
+  return finish(o.run, curve, "Digits ConvNet on " + trainer.report().device, trainer.report());
+}
+
+void add_digits(CLI::App& train, Action& chosen) {
+  CLI::App* c = train.add_subcommand(
+      "digits", "A ConvNet on images of digits, drawn by tuff or MNIST's files");
+  auto o = std::make_shared<DigitsOptions>();
+  c->add_option("--idx", o->idx,
+                "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
+      ->type_name("DIR");
+  CLI::Option* epochs = c->add_option("--epochs", o->epochs, "Passes over the training images")
+                            ->check(CLI::Range(1u, 10'000u))
+                            ->capture_default_str()
+                            ->type_name("N");
+  c->add_option("--steps", o->steps, "Training steps instead of --epochs")
+      ->check(CLI::Range(1u, models::kMaxTrainingSteps))
+      ->excludes(epochs)
+      ->type_name("N");
+  add_count<models::DigitsTraining>(*c, "batch", o->training.recipe.batch, "Images per step");
+  c->add_option("--test-images", o->training.test_images,
+                "Test images that are asked at the end, the first ones; 0 for none (default: all)")
+      ->type_name("N");
+  c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
+      ->check(in_range_of<models::DigitsTraining>("lr"))
+      ->capture_default_str()
+      ->type_name("F");
+  add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train digits\n"
+      "  tuff train digits --idx ~/mnist --epochs 2 --save digits.safetensors");
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_digits, *o); };
+  });
+}
+
+// ---- copy
+
+int train_copy(CopyOptions o) {
+  models::CopyTraining& t = o.training;
+  t.device = o.run.device;
+  t.seed = o.run.seed;
+  t.jit = !o.run.no_jit;
+  take_resumed(t, o.run, models::kCopyTask);
+  require_heads(t.heads, t.embed);
+  const CurveFile curve = prepare(o.run, "tuff-copy-loss.svg");
+  models::CopyTrainer trainer(t);
+  TrainingDisplay display("copy", t.steps, o.run.json);
+  std::optional<double> accuracy;
+  until_interrupted([&] {
+    trainer.run(display);
+    display.bar().clear();
+    const double share = trainer.accuracy(display);
+    if (!os::interrupted()) accuracy = share;
+  });
+  display.bar().clear();
+  if (o.run.json) {
+    Json line = done_line("copy", trainer.report());
+    if (accuracy) line["accuracy"] = *accuracy;
+    line.update({{"mask_attention", t.mask_attention}, {"seed", t.seed}, {"jit", t.jit}});
+    print_json(line);
+  } else {
+    print_summary(trainer.report());
+    if (accuracy) {
+      fmt::print("copied right: {:.2f} % of the tokens; by chance {:.2f} %\n", 100 * *accuracy,
+                 100.0 / t.alphabet);
+    }
+  }
+  return finish(o.run, curve, "Copying task on " + trainer.report().device, trainer.report());
+}
+
+void add_copy(CLI::App& train, Action& chosen) {
+  CLI::App* c = train.add_subcommand(
+      "copy", "A transformer that repeats 16 random tokens: a test of attention");
+  auto o = std::make_shared<CopyOptions>();
+  add_count<models::CopyTraining>(*c, "steps", o->training.steps, "Training steps");
+  add_count<models::CopyTraining>(*c, "layers", o->training.layers, "Transformer blocks");
+  add_count<models::CopyTraining>(*c, "heads", o->training.heads,
+                              "Attention heads; must divide --embed");
+  add_count<models::CopyTraining>(*c, "embed", o->training.embed, "Width");
+  add_count<models::CopyTraining>(*c, "batch", o->training.batch, "Sequences per step");
+  c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
+      ->check(in_range_of<models::CopyTraining>("lr"))
+      ->capture_default_str()
+      ->type_name("F");
+  c->add_flag("--mask-attention", o->training.mask_attention,
+              "No position sees another: the task cannot be learned");
+  add_run_options(*c, o->run);
+  c->footer(
+      "Examples:\n"
+      "  tuff train copy --device CPU\n"
+      "  tuff train copy --mask-attention");
+  c->callback([o, c, &chosen] {
+    o->run.given = given_options(*c);
+    chosen = [o] { return interruptible(train_copy, *o); };
+  });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Action& chosen) {
+  CLI::App* train = app.add_subcommand("train", "Trains a model and says what it cost");
+  train->require_subcommand(1);
+  train->footer(
+      "Examples:\n"
+      "  tuff train gpt --steps 100\n"
+      "  tuff train digits --device CPU");
+  add_gpt(*train, chosen);
+  add_digits(*train, chosen);
+  add_copy(*train, chosen);
+}
+
+}  // namespace tuff::cli

@@ -1,0 +1,103 @@
+#include "models/corpus.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/check.h"
+#include "base/os.h"
+
+namespace tuff::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Collects texts in order; sizes are judged before a file is read.
+class CorpusReader {
+ public:
+  void add(const std::string& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) fail<IoError>("{}: no such file or folder", path);
+    if (fs::is_directory(status)) return add_folder(path);
+    if (!fs::is_regular_file(status)) {
+      fail<IoError>("{}: neither a regular file nor a folder", path);
+    }
+    add_file(path);
+  }
+  std::vector<uint8_t> take() { return std::move(text_); }
+
+ private:
+  void add_folder(const std::string& path) {
+    std::error_code error;
+    const std::string real = fs::canonical(path, error).string();
+    if (error) fail<IoError>("{}: {}", path, error.message());
+    if (!open_folders_.insert(real).second) {
+      fail<IoError>("{}: a link back to a folder that holds it ({})", path, real);
+    }
+    for (const std::string& name : os::list_directory(path)) {
+      if (!name.starts_with('.')) add((fs::path(path) / name).string());
+    }
+    open_folders_.erase(real);
+  }
+
+  void add_file(const std::string& path) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(path, error);
+    if (error) fail<IoError>("{}: {}", path, error.message());
+    if (size > kMaxCorpusBytes - text_.size()) {
+      fail<InvalidArgument>("{}: with its {} bytes the text is {} bytes long; the limit is {}",
+                            path, size, text_.size() + size, kMaxCorpusBytes);
+    }
+    const std::vector<uint8_t> bytes = os::read_file(path);
+    text_.insert(text_.end(), bytes.begin(), bytes.end());
+  }
+
+  std::vector<uint8_t> text_;
+  std::set<std::string> open_folders_;  // from the root of the walk down to the current one
+};
+
+std::vector<uint8_t> checked(std::vector<uint8_t> text, const std::string& origin) {
+  if (text.empty()) fail<InvalidArgument>("{}: the text is empty", origin);
+  if (text.size() > kMaxCorpusBytes) {
+    fail<InvalidArgument>("{}: the text is {} bytes long; the limit is {}", origin, text.size(),
+                          kMaxCorpusBytes);
+  }
+  return text;
+}
+
+}  // namespace
+
+Corpus::Corpus(std::vector<uint8_t> text, std::string origin)
+    : origin_(std::move(origin)),
+      tokens_(checked(std::move(text), origin_)),
+      vocabulary_(tokens_),
+      train_size_(tokens_.size() - (tokens_.size() + 9) / 10) {
+  hash_hex_ = fmt::format("{:016x}", XXH64(tokens_.data(), tokens_.size(), 0));
+  for (uint8_t& byte : tokens_) byte = vocabulary_.token(byte);
+}
+
+void Corpus::require_context(uint32_t context) const {
+  const uint64_t needed = uint64_t{context} + 2;
+  const uint64_t shorter = std::min(train_tokens().size(), heldout_tokens().size());
+  if (shorter < needed) {
+    fail<InvalidArgument>(
+        "{}: {} bytes are too few for context {}: training part and held-out tenth need {} bytes "
+        "each, the shorter has {}; give more text or a smaller --context",
+        origin_, size_bytes(), context, needed, shorter);
+  }
+}
+
+Corpus load_corpus(std::span<const std::string> paths) {
+  CorpusReader reader;
+  std::string origin;
+  for (const std::string& path : paths) {
+    reader.add(path);
+    origin += (origin.empty() ? "" : ", ") + path;
+  }
+  return Corpus(reader.take(), origin.empty() ? "no path given" : origin);
+}
+
+}  // namespace tuff::models

@@ -1,0 +1,312 @@
+#include "models/training.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <tuff/jit.h>
+
+#include "base/check.h"
+#include "base/os.h"
+#include "base/os_stream.h"
+#include "engine/device.h"
+#include "engine/stats.h"
+#include "models/checkpoint.h"
+#include "models/not_finite.h"
+
+namespace tuff::models {
+namespace {
+
+constexpr uint32_t kStepsBeforeReplay = 2;  // the Jit runs the first and captures the second
+constexpr double kNanosPerMilli = 1e6;
+
+double milliseconds(const std::atomic<uint64_t>& ns) {
+  return static_cast<double>(ns.load(std::memory_order_relaxed)) / kNanosPerMilli;
+}
+
+double median_of_replays(const TrainingReport& report, float StepRecord::* field) {
+  const std::span<const StepRecord> steps = std::span(report.steps).subspan(report.resumed_at);
+  if (steps.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const size_t skipped = steps.size() > kStepsBeforeReplay ? kStepsBeforeReplay : 0;
+  std::vector<float> values;
+  for (size_t i = skipped; i < steps.size(); ++i) values.push_back(steps[i].*field);
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : 0.5 * (double{values[half - 1]} + values[half]);
+}
+
+// Steps as replays of one Jit, or each built anew.
+class Stepper {
+ public:
+  Stepper(TrainingTask& task, bool jit) : task_(task) {
+    if (jit) jit_.emplace([this](const std::vector<Tensor>& in) { return train(in); });
+  }
+
+  // Starts a step; loss() waits for it.
+  void launch(const std::vector<Tensor>& inputs) {
+    if (jit_) {
+      results_ = &(*jit_)(inputs);
+    } else {
+      const uint64_t kernels = counters_.kernels, submits = counters_.submits;
+      own_results_ = train(inputs);
+      results_ = &own_results_;
+      kernels_ = static_cast<uint32_t>(counters_.kernels - kernels);
+      submits_ = static_cast<uint32_t>(counters_.submits - submits);
+    }
+  }
+  float loss() const { return static_cast<float>((*results_)[0].item()); }
+
+  void describe(TrainingReport& report) const {
+    report.kernels_per_step = jit_ ? jit_->stats().kernels : kernels_;
+    report.submits_per_step = jit_ ? jit_->stats().submits_per_replay : submits_;
+  }
+
+ private:
+  std::vector<Tensor> train(const std::vector<Tensor>& inputs) {
+    const TrainingMode training;
+    const Tensor loss = task_.loss(inputs);
+    loss.backward();
+    task_.optimizer().step({loss});
+    return {loss};
+  }
+
+  TrainingTask& task_;
+  std::optional<Jit> jit_;
+  const std::vector<Tensor>* results_ = nullptr;
+  std::vector<Tensor> own_results_;
+  engine::GlobalCounters& counters_ = engine::counters();
+  uint32_t kernels_ = 0, submits_ = 0;
+};
+
+// Says once that a loss is no number, when the weights can still be asked.
+class FiniteWatch {
+ public:
+  FiniteWatch(TrainingTask& task, TrainingObserver& observer) : task_(task), observer_(observer) {}
+  void look(uint32_t done, double loss) {
+    if (told_ || std::isfinite(loss)) return;
+    told_ = true;
+    // The sign of a nan means nothing.
+    const double shown = std::isnan(loss) ? std::numeric_limits<double>::quiet_NaN() : loss;
+    observer_.on_not_finite(done, shown, not_finite_text(task_.model_state()));
+  }
+
+ private:
+  TrainingTask& task_;
+  TrainingObserver& observer_;
+  bool told_ = false;
+};
+
+void validate(TrainingTask& task, uint32_t done, TrainingObserver& observer,
+              TrainingReport& report, FiniteWatch& watch) {
+  const std::vector<ValidationRecord>& known = report.validations;  // a checkpoint may bring it
+  if (!known.empty() && known.back().step == done) return;
+  if (!task.validates_after(done) && !report.out_of_time) return;
+  const double loss = task.validation_loss(observer);
+  if (observer.stop_requested()) return;  // of some batches only
+  report.validations.push_back({done, loss});
+  observer.on_validation(report.validations.back());
+  watch.look(done, loss);
+}
+
+// Writes checkpoints as the plan asks for.
+class Saver {
+ public:
+  Saver(const CheckpointPlan& plan, TrainingTask& task, TrainingObserver& observer,
+        TrainingReport& report)
+      : plan_(plan), task_(task), observer_(observer), report_(report) {
+    if (plan.save.empty()) return;
+    os::require_writable(plan.save);
+    os::remove_abandoned(plan.save);
+  }
+  void after_step() {
+    if (plan_.every != 0 && report_.steps.size() % plan_.every == 0) save();
+  }
+  // An interrupt before the first step leaves whatever file there is.
+  void at_end() {
+    if (!report_.interrupted || report_.steps_of_this_run() != 0) save();
+  }
+
+ private:
+  static constexpr uint32_t kNever = UINT32_MAX;
+
+  void save() {
+    const uint32_t done = uint32_t(report_.steps.size());
+    if (plan_.save.empty() || tried_ == done) return;
+    tried_ = done;
+    try {
+      save_checkpoint(plan_.save, task_, report_);
+    } catch (const IoError& e) {
+      report_.unsaved = fmt::format("step {} is not saved: {}; {}", done, e.what(), kept());
+      observer_.on_checkpoint_failed(plan_.save, done, report_.unsaved);
+      return;
+    }
+    saved_ = done;
+    report_.unsaved.clear();
+    observer_.on_checkpoint(plan_.save, done);
+  }
+  // What there is to go on from.
+  std::string kept() const {
+    if (saved_ != kNever) return fmt::format("the checkpoint of step {} is whole", saved_);
+    return os::exists(plan_.save) ? "the file that was there is whole" : "there is no checkpoint";
+  }
+
+  const CheckpointPlan& plan_;
+  TrainingTask& task_;
+  TrainingObserver& observer_;
+  TrainingReport& report_;
+  uint32_t tried_ = kNever, saved_ = kNever;  // after so many steps
+};
+
+bool is_over(const LoopSettings& settings, uint64_t start_ns) {
+  return settings.seconds > 0 && double(os::monotonic_ns() - start_ns) / 1e9 >= settings.seconds;
+}
+
+void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
+               TrainingReport& report) {
+  report.interrupted = true;  // until the end is reached
+  Saver saver(settings.checkpoints, task, observer, report);
+  report.steps.reserve(settings.steps);
+  report.validations.reserve(settings.steps + 1);
+  FiniteWatch watch(task, observer);
+  validate(task, report.resumed_at, observer, report, watch);
+  std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
+  Stepper stepper(task, settings.jit);
+  if (report.resumed_at < settings.steps)
+    task.write_batch(report.resumed_at, inputs[report.resumed_at % 2]);
+  const uint64_t start_ns = os::monotonic_ns();
+  uint64_t begin_ns = start_ns;
+  for (uint32_t step = report.resumed_at; step < settings.steps; ++step) {
+    report.out_of_time = is_over(settings, start_ns) && report.steps_of_this_run() != 0;
+    if (report.out_of_time || observer.stop_requested()) break;
+    task.before_step(step);
+    const uint64_t launch_ns = os::monotonic_ns();
+    stepper.launch(inputs[step % 2]);
+    const uint64_t launched_ns = os::monotonic_ns();
+    // The device works on this step while the host prepares the next batch.
+    if (step + 1 < settings.steps) task.write_batch(step + 1, inputs[(step + 1) % 2]);
+    const float loss = stepper.loss();
+    const uint64_t end_ns = os::monotonic_ns();
+    report.steps.push_back({step + 1, loss, static_cast<float>(double(end_ns - begin_ns) / 1e6),
+                            static_cast<float>(double(launched_ns - launch_ns) / 1e3)});
+    stepper.describe(report);
+    observer.on_step(report.steps.back());
+    watch.look(step + 1, double{loss});
+    validate(task, step + 1, observer, report, watch);
+    saver.after_step();
+    begin_ns = os::monotonic_ns();
+  }
+  if (report.out_of_time) validate(task, uint32_t(report.steps.size()), observer, report, watch);
+  report.interrupted = report.steps.size() < settings.steps && !report.out_of_time;
+  saver.at_end();
+}
+
+void resume(const std::string& path, TrainingTask& task, uint32_t steps, TrainingReport& report) {
+  const Checkpoint checkpoint(path, std::get<std::string>(task.identity().at(0).second.value),
+                              report.device);
+  if (checkpoint.step() > steps)
+    fail<InvalidArgument>("{}: {} steps are done there, more than the {} asked for", path,
+                          checkpoint.step(), steps);
+  checkpoint.restore(task, report);
+}
+
+}  // namespace
+
+CompileTimes CompileTimes::now() {
+  const engine::GlobalCounters& c = engine::counters();
+  return {milliseconds(c.schedule_ns), milliseconds(c.lower_ns), milliseconds(c.render_ns),
+          milliseconds(c.compile_ns),  milliseconds(c.load_ns),  c.kernels_compiled,
+          c.kernels_from_disk};
+}
+
+CompileTimes CompileTimes::since(const CompileTimes& b) const {
+  return {schedule_ms - b.schedule_ms,
+          lower_ms - b.lower_ms,
+          render_ms - b.render_ms,
+          compiler_ms - b.compiler_ms,
+          load_ms - b.load_ms,
+          kernels_compiled - b.kernels_compiled,
+          kernels_from_disk - b.kernels_from_disk};
+}
+
+double TrainingReport::step_ms_median() const { return median_of_replays(*this, &StepRecord::ms); }
+double TrainingReport::host_us_median() const {
+  return median_of_replays(*this, &StepRecord::host_us);
+}
+
+TrainingRun::Clock::Clock(TrainingReport& report)
+    : report_(report), compile_before_(CompileTimes::now()), start_ns_(os::monotonic_ns()) {}
+
+TrainingRun::Clock::~Clock() {
+  report_.seconds += static_cast<double>(os::monotonic_ns() - start_ns_) / 1e9;
+  const CompileTimes spent = CompileTimes::now().since(compile_before_);
+  CompileTimes& sum = report_.compile;
+  sum.schedule_ms += spent.schedule_ms;
+  sum.lower_ms += spent.lower_ms;
+  sum.render_ms += spent.render_ms;
+  sum.compiler_ms += spent.compiler_ms;
+  sum.load_ms += spent.load_ms;
+  sum.kernels_compiled += spent.kernels_compiled;
+  sum.kernels_from_disk += spent.kernels_from_disk;
+}
+
+TrainingRun::TrainingRun(const std::string& device) {
+  making_.emplace(report_);
+  const std::shared_ptr<engine::Device> opened = engine::Device::get(device);
+  const hcq::DeviceInfo& info = opened->hcq().info();
+  report_.device = info.name;
+  report_.description = info.description;
+  report_.driver = info.driver;
+}
+
+void TrainingRun::model_made(std::span<const Tensor> parameters) {
+  for (const Tensor& p : parameters) report_.parameter_count += static_cast<uint64_t>(p.numel());
+  making_.reset();
+}
+
+void TrainingRun::run(TrainingTask& task, const LoopSettings& settings,
+                      TrainingObserver& observer) {
+  const Clock clock(report_);
+  if (const std::string& from = settings.checkpoints.resume; !from.empty())
+    resume(from, task, settings.steps, report_);
+  run_steps(task, settings, observer, report_);
+}
+
+RecipeParameters::RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed,
+                                   std::string device)
+    : recipe_(std::move(recipe)), seed_(seed), device_(std::move(device)) {}
+
+RecipeParameters RecipeParameters::uninitialized(std::vector<ReferenceParameter> recipe,
+                                                 std::string device) {
+  RecipeParameters out(std::move(recipe), 0, std::move(device));
+  out.initialized_ = false;
+  return out;
+}
+
+Tensor RecipeParameters::next() {
+  TUFF_CHECK(given_ < recipe_.size(), "the recipe has only {} parameters", recipe_.size());
+  const ReferenceParameter& parameter = recipe_[given_];
+  const Sizes sizes(parameter.shape.begin(), parameter.shape.end());
+  const TensorOptions options{DType::F32, device_, true};
+  const uint32_t index = given_++;
+  if (!initialized_) return Tensor::empty(sizes, options);
+  return Tensor::from(initial_values(seed_, parameter, index), sizes, options);
+}
+
+nn::Linear RecipeParameters::linear() {
+  Tensor weight = next();
+  return nn::Linear(std::move(weight), next());
+}
+nn::Linear RecipeParameters::linear_no_bias() { return nn::Linear(next()); }
+nn::Conv2d RecipeParameters::conv2d(int64_t padding) {
+  Tensor weight = next();
+  return nn::Conv2d(std::move(weight), next(), 1, padding);
+}
+nn::LayerNorm RecipeParameters::layernorm(double eps) {
+  Tensor weight = next();
+  return nn::LayerNorm(std::move(weight), next(), eps);
+}
+nn::Embedding RecipeParameters::embedding() { return nn::Embedding(next()); }
+
+}  // namespace tuff::models

@@ -1,0 +1,254 @@
+#include "base/clang_compiler.h"
+
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "base/os_cache.h"
+
+namespace tuff {
+namespace {
+
+constexpr size_t kMessageLines = 8;
+constexpr int kAmdgpuClang = 19;  // the first that knows all generations
+
+std::string first_lines(const std::string& text, size_t lines) {
+  size_t at = 0;
+  while (lines-- > 0 && at < text.size()) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) return text;
+    at = end + 1;
+  }
+  return text.substr(0, at);
+}
+
+std::optional<std::string> named_or_first(Env variable, std::span<const char* const> names) {
+  if (std::string named = env_text(variable); !named.empty()) {
+    if (named.find('/') != std::string::npos)
+      return os::exists(named) ? std::optional(named) : std::nullopt;
+    return os::find_program(named);
+  }
+  for (const char* name : names)
+    if (auto path = os::find_program(name)) return path;
+  return std::nullopt;
+}
+
+// What a variable names and is not there is the reason, before what might be installed.
+std::string why_none(Env variable, const std::string& otherwise) {
+  const std::string named = env_text(variable);
+  if (named.empty()) return otherwise;
+  return fmt::format("{}='{}': there is no such program; {}", env_rows()[size_t(variable)].name,
+                     named, otherwise);
+}
+
+// -ffreestanding keeps the compiler from needing headers; it may still call memcpy and memset,
+// which the loader finds in the process. The object goes to "-": never to /dev/stdout, which clang
+// replaces by a file of that name when it may write there. Integers wrap and buffers of several
+// dtypes may be one memory: -fwrapv, -fno-strict-aliasing. Start-up is nearly all of the 39 ms of a
+// small unit; calling -cc1 directly saves none of it.
+std::vector<std::string> command_line(const std::string& compiler) {
+  return {compiler,
+          "-x",
+          "c",
+          "-c",
+          "-O2",
+          "-march=native",
+          "-fPIC",
+          "-ffreestanding",
+          "-fno-math-errno",
+          "-ffp-contract=off",
+          "-fwrapv",
+          "-fno-strict-aliasing",
+          "-fno-unwind-tables",
+          "-fno-asynchronous-unwind-tables",
+          "-fno-stack-protector",
+          "-fno-ident",
+          "-o",
+          "-",
+          "-"};
+}
+
+// A library of builtins is neither there nor needed. Products and sums are fused where one
+// expression has both, as the prelude's pragma says; quotients and roots are those of IEEE 754.
+std::vector<std::string> amdgpu_command_line(const std::string& compiler,
+                                             const std::string& processor) {
+  return {compiler,
+          "-x",
+          "cl",
+          "-cl-std=CL2.0",
+          "-cl-no-stdinc",
+          "-c",
+          "--target=amdgcn-amd-amdhsa",
+          "-mcpu=" + processor,
+          "-nogpulib",
+          "-O3",
+          "-ffp-contract=off",
+          "-cl-fp32-correctly-rounded-divide-sqrt",
+          "-fwrapv",
+          "-fno-strict-aliasing",
+          "-fno-ident",
+          "-o",
+          "-",
+          "-"};
+}
+
+constexpr uint64_t kInterruptPollNs = 50'000'000;
+
+// An interrupt ends the wait; the processes are then killed by their destructors.
+std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
+  while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
+  if (os::interrupted()) fail<CompileError>("compiling was interrupted");
+  os::ProcessResult r = process.wait();
+  if (r.exit_code != 0)
+    fail<CompileError>("the C compiler {} ended with status {}:\n{}", compiler, r.exit_code,
+                       first_lines(r.err, kMessageLines));
+  if (!r.out.starts_with("\x7f" "ELF"))
+    fail<CompileError>("the C compiler {} wrote no object file: it has to take clang's options",
+                       compiler);
+  return {r.out.begin(), r.out.end()};
+}
+
+}  // namespace
+
+std::optional<std::string> find_c_compiler() {
+  constexpr const char* kNames[] = {"clang-19", "clang",    "clang-18", "clang-17",
+                                    "clang-16", "clang-15", "clang-14"};
+  return named_or_first(Env::TUFF_CC, kNames);
+}
+
+std::optional<std::string> find_amdgpu_compiler() {
+  constexpr const char* kNames[] = {"clang-19", "clang-20", "clang-21", "clang"};
+  return named_or_first(Env::TUFF_CLANG, kNames);
+}
+
+namespace {
+
+std::string version_of(const std::optional<std::string>& compiler) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;  // by path: TUFF_CC may change between calls
+  if (!compiler) return {};
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = known.try_emplace(*compiler);
+  if (fresh) {
+    os::ProcessResult r = os::Process({*compiler, "--version"}).wait();
+    it->second = r.out.substr(0, r.out.find('\n'));
+  }
+  return it->second;
+}
+
+// Which files of the cache folder name the compilers that compiled last.
+constexpr const char* kLastC = "compilers/c.txt";
+constexpr const char* kLastAmdgpu = "compilers/amdgpu.txt";
+constexpr size_t kLongestIdentity = 300;
+
+// A compiler that was named is meant: nothing stands in for it.
+std::string last_identity(Env variable, const char* name) {
+  if (!env_text(variable).empty()) return {};
+  const std::string path = os::cache_path(name);
+  if (path.empty()) return {};
+  try {
+    const auto file = os::read_private_file(path);
+    if (!file || file->size() > kLongestIdentity) return {};
+    return {file->begin(), file->end()};
+  } catch (const IoError&) {
+    return {};
+  }
+}
+
+std::string identity_of(const std::optional<std::string>& compiler, Env variable,
+                        const char* name) {
+  return compiler ? version_of(compiler) : last_identity(variable, name);
+}
+
+// Once a process, and only if another compiled before. A folder that cannot be written keeps what
+// it has.
+void keep_identity(const std::string& identity, const char* name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> kept;
+  const std::string path = os::cache_path(name);
+  std::lock_guard lock(mutex);
+  if (path.empty() || identity.empty() || std::exchange(kept[path], identity) == identity) return;
+  try {
+    const auto before = os::read_private_file(path);
+    if (before && std::string(before->begin(), before->end()) == identity) return;
+    os::write_private_file(
+        path, {reinterpret_cast<const uint8_t*>(identity.data()), identity.size()});
+  } catch (const IoError&) {
+  }
+}
+
+constexpr const char* kNoC = "no C compiler: install clang, or name one with TUFF_CC";
+constexpr const char* kRemedy =
+    "install clang-19, or name clang 19 or later, with its AMDGPU target, with TUFF_CLANG";
+constexpr const char* kNotInCache = " (this kernel is not in the disk cache)";
+
+// "Debian clang version 19.1.7 (3)" -> 19; 0 if it is no such text.
+int clang_major(const std::string& version) {
+  constexpr std::string_view kBefore = "clang version ";
+  const size_t at = version.find(kBefore);
+  return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + kBefore.size());
+}
+
+std::vector<std::vector<uint8_t>> compile_units(std::span<const std::string> translation_units,
+                                                const std::vector<std::string>& argv) {
+  std::vector<std::vector<uint8_t>> objects;
+  objects.reserve(translation_units.size());
+  std::deque<os::Process> running;
+  for (const std::string& text : translation_units) {
+    if (running.size() >= os::core_count()) {
+      objects.push_back(finish(running.front(), argv[0]));
+      running.pop_front();
+    }
+    running.emplace_back(argv, text);
+  }
+  for (os::Process& process : running) objects.push_back(finish(process, argv[0]));
+  return objects;
+}
+
+}  // namespace
+
+std::string compiler_identity() { return identity_of(find_c_compiler(), Env::TUFF_CC, kLastC); }
+std::string amdgpu_compiler_identity() {
+  return identity_of(find_amdgpu_compiler(), Env::TUFF_CLANG, kLastAmdgpu);
+}
+
+std::string why_no_c_compiler() {
+  if (find_c_compiler() || !last_identity(Env::TUFF_CC, kLastC).empty()) return {};
+  return why_none(Env::TUFF_CC, kNoC);
+}
+
+std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units) {
+  auto compiler = find_c_compiler();
+  if (!compiler)
+    fail<Unsupported>("{}{}", why_none(Env::TUFF_CC, kNoC),
+                      why_no_c_compiler().empty() ? kNotInCache : "");
+  auto objects = compile_units(translation_units, command_line(*compiler));
+  keep_identity(version_of(compiler), kLastC);
+  return objects;
+}
+
+std::string why_no_amdgpu_compiler() {
+  const std::optional<std::string> compiler = find_amdgpu_compiler();
+  const std::string version = amdgpu_compiler_identity();
+  if (clang_major(version) >= kAmdgpuClang) return {};
+  if (!compiler)
+    return why_none(Env::TUFF_CLANG, fmt::format("no compiler for AMD GPUs: {}", kRemedy));
+  return fmt::format("{} ({}) is no compiler for AMD GPUs: {}", *compiler, version, kRemedy);
+}
+
+std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
+                                                 const std::string& processor) {
+  if (const std::string why = why_no_amdgpu_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  const std::optional<std::string> compiler = find_amdgpu_compiler();
+  if (!compiler) fail<Unsupported>("no compiler for AMD GPUs: {}{}", kRemedy, kNotInCache);
+  auto objects = compile_units(translation_units, amdgpu_command_line(*compiler, processor));
+  keep_identity(version_of(compiler), kLastAmdgpu);
+  return objects;
+}
+
+}  // namespace tuff

@@ -1,0 +1,36 @@
+// The C compilers as programs: finds them (TUFF_CC, TUFF_CLANG), names their versions, turns C sources into
+// object files. Called by the C renderer and by the devices' probes. Knows nothing of kernels or of how
+// objects are loaded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tuff {
+
+// Path of the compiler: TUFF_CC, else clang-19, clang, clang-18 ... clang-14 on PATH.
+std::optional<std::string> find_c_compiler();
+std::string why_no_c_compiler();  // and the remedy; empty if compiler_identity() has one
+
+// First line of `--version`, part of disk-cache keys. Without a compiler that of the one that
+// compiled last, as the cache folder has it: what it compiled may be in the disk cache. Empty if
+// there is none either. Cached.
+std::string compiler_identity();
+
+// Compiles all at once, one child per unit, at most one per core. Same order as given.
+// Throws CompileError with the first lines of the compiler's message, or Unsupported without one.
+std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> translation_units);
+
+// The compiler for AMD GPUs: clang 19 or later. TUFF_CLANG, else clang-19, clang-20 ... on PATH.
+std::optional<std::string> find_amdgpu_compiler();
+std::string amdgpu_compiler_identity();
+std::string why_no_amdgpu_compiler();  // as why_no_c_compiler()
+
+// As compile_c, of OpenCL C, for a processor as LLVM names it ("gfx1100"): relocatable objects.
+std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
+                                                 const std::string& processor);
+
+}  // namespace tuff

@@ -1,0 +1,57 @@
+#include "devices/emulator.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/os.h"
+
+namespace tuff::devices {
+namespace {
+
+constexpr const char* kFile = "libtuff_emulator.so";
+// Seen from the file that holds this code: beside it in a build, from <prefix>/bin, from
+// <prefix>/lib/python3.x/site-packages/tuff, and the Python package of a build.
+constexpr std::array<const char*, 4> kFolders{"", "../lib/tuff/", "../../../tuff/", "../../bin/"};
+
+std::vector<std::string> places() {
+  const std::string named = env_text(Env::TUFF_EMULATOR);
+  if (!named.empty()) return {named};
+  std::vector<std::string> out;
+  const std::string own = os::file_of_code(reinterpret_cast<const void*>(&places));
+  const std::string folder = own.substr(0, own.rfind('/') + 1);
+  for (const char* relative : kFolders) out.push_back(folder + relative + kFile);
+  out.push_back(std::string(TUFF_EMULATOR_FOLDER "/") + kFile);
+  out.push_back(kFile);
+  return out;
+}
+
+const emu_api::Api& open() {
+  const std::vector<std::string> names = places();
+  std::string why;
+  const auto library = os::Library::open(names, &why);
+  if (!library)
+    fail<Unsupported>(
+        "{} was not found, which emulates GPUs for AMD_IFACE=MOCK and `tuff emu`: build the target "
+        "tuff_emulator, or name the file in TUFF_EMULATOR ({})",
+        kFile, why);
+  using Function = const emu_api::Api* (*)();
+  const auto function = reinterpret_cast<Function>(library->symbol(emu_api::kApiSymbol));
+  const emu_api::Api* api = function ? function() : nullptr;
+  if (!api || std::strcmp(api->build, emu_api::kApiBuild) != 0)
+    fail<Unsupported>("{} is of another build of tuff ({}, wanted {}): build both together", kFile,
+                      api ? api->build : "no emulator", emu_api::kApiBuild);
+  return *api;
+}
+
+}  // namespace
+
+const emu_api::Api& emulator() {
+  static const emu_api::Api& api = open();
+  return api;
+}
+
+}  // namespace tuff::devices

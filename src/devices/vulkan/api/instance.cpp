@@ -1,0 +1,163 @@
+#include "devices/vulkan/api/instance.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+std::atomic<uint64_t> g_messages{0};
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
+  g_messages.fetch_add(1, std::memory_order_relaxed);
+  bool error = severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  log_line(error ? LogLevel::Error : LogLevel::Warn,
+           fmt::format("vulkan validation: {}", data->pMessage));
+  return VK_FALSE;
+}
+
+VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
+  VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+  info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                         VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  // GENERAL messages speak of the loader and of drivers that are not ours to mend.
+  info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  info.pfnUserCallback = on_message;
+  return info;
+}
+
+bool has_layer(const VkApi& api, const char* name) {
+  uint32_t count = 0;
+  api.vkEnumerateInstanceLayerProperties(&count, nullptr);
+  std::vector<VkLayerProperties> layers(count);
+  api.vkEnumerateInstanceLayerProperties(&count, layers.data());
+  layers.resize(count);
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const auto& l) { return !std::strcmp(l.layerName, name); });
+}
+
+std::vector<VkExtensionProperties> extensions_of(const VkApi& api, const char* layer) {
+  uint32_t count = 0;
+  api.vkEnumerateInstanceExtensionProperties(layer, &count, nullptr);
+  std::vector<VkExtensionProperties> found(count);
+  api.vkEnumerateInstanceExtensionProperties(layer, &count, found.data());
+  found.resize(count);
+  return found;
+}
+
+bool contains(const std::vector<VkExtensionProperties>& found, const char* name) {
+  return std::any_of(found.begin(), found.end(),
+                     [&](const auto& e) { return !std::strcmp(e.extensionName, name); });
+}
+
+PFN_vkGetInstanceProcAddr open_loader(std::span<const std::string> names) {
+  std::string why;
+  auto library = os::Library::open(names, &why);
+  if (!library) {
+    fail<Unsupported>("no Vulkan loader: install libvulkan1 (Debian, Ubuntu) or vulkan-loader ({})",
+                      why);
+  }
+  auto entry =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->symbol("vkGetInstanceProcAddr"));
+  if (!entry)
+    fail<Unsupported>("the Vulkan loader exports no vkGetInstanceProcAddr: reinstall libvulkan1");
+  return entry;
+}
+
+}  // namespace
+
+uint64_t validation_message_count() { return g_messages.load(std::memory_order_relaxed); }
+
+std::shared_ptr<Instance> Instance::acquire() {
+  static std::mutex mutex;
+  static std::weak_ptr<Instance> live[2];  // without and with validation
+  bool validation = env_flag(Env::TUFF_VK_VALIDATION);
+  std::lock_guard lock(mutex);
+  if (auto instance = live[validation].lock()) return instance;
+  const std::string names[] = {"libvulkan.so.1", "libvulkan.so"};
+  auto instance = open(names, validation);
+  live[validation] = instance;
+  return instance;
+}
+
+std::shared_ptr<Instance> Instance::open(std::span<const std::string> loader_names,
+                                         bool validation) {
+  auto instance = std::make_shared<Instance>();
+  load_global(instance->api, open_loader(loader_names));
+  instance->create(validation);
+  load_instance(instance->api, instance->handle);
+  if (instance->validation) instance->watch_messages();
+  return instance;
+}
+
+std::shared_ptr<Instance> Instance::adopt(VkInstance handle, uint32_t api_version,
+                                          PFN_vkGetInstanceProcAddr entry) {
+  const std::string names[] = {"libvulkan.so.1", "libvulkan.so"};
+  auto instance = std::make_shared<Instance>();
+  instance->owned = false;
+  instance->handle = handle;
+  instance->version = api_version;
+  instance->api.vkGetInstanceProcAddr = entry ? entry : open_loader(names);
+  load_instance(instance->api, handle);
+  return instance;
+}
+
+void Instance::create(bool want_validation) {
+  api.vkEnumerateInstanceVersion(&version);
+  validation = want_validation && has_layer(api, kValidationLayer);
+  if (want_validation && !validation) {
+    log_warn("TUFF_VK_VALIDATION: {} is not installed (Debian: vulkan-validationlayers)",
+             kValidationLayer);
+  }
+  auto found = extensions_of(api, nullptr);
+  std::vector<const char*> names;
+  debug_utils = contains(found, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  if (debug_utils) names.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  bool portability = contains(found, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+  if (portability) names.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+
+  VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
+  app.pApplicationName = app.pEngineName = "tuff";
+  app.apiVersion = std::min<uint32_t>(version, VK_API_VERSION_1_3);
+  auto messages =
+      messenger_info();  // also covers vkCreateInstance and vkDestroyInstance themselves
+  VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+  info.pNext = validation && debug_utils ? &messages : nullptr;
+  info.flags = portability ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0;
+  info.pApplicationInfo = &app;
+  info.enabledLayerCount = validation ? 1 : 0;
+  info.ppEnabledLayerNames = &kValidationLayer;
+  info.enabledExtensionCount = static_cast<uint32_t>(names.size());
+  info.ppEnabledExtensionNames = names.data();
+  VkResult result = api.vkCreateInstance(&info, nullptr, &handle);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    fail<Unsupported>(
+        "the Vulkan loader found no driver (ICD): install mesa-vulkan-drivers or the GPU vendor's "
+        "driver");
+  }
+  if (result != VK_SUCCESS) fail<Unsupported>("vkCreateInstance returned {}", result_name(result));
+}
+
+void Instance::watch_messages() {
+  auto info = messenger_info();
+  if (api.vkCreateDebugUtilsMessengerEXT) {
+    api.vkCreateDebugUtilsMessengerEXT(handle, &info, nullptr, &messenger_);
+  }
+}
+
+Instance::~Instance() {
+  if (messenger_) api.vkDestroyDebugUtilsMessengerEXT(handle, messenger_, nullptr);
+  if (handle && owned) api.vkDestroyInstance(handle, nullptr);
+}
+
+}  // namespace tuff::devices::vulkan

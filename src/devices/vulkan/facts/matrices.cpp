@@ -1,0 +1,83 @@
+// Cooperative matrices of a physical device: whether it has them, and of which shapes.
+#include <algorithm>
+#include <optional>
+
+#include "devices/vulkan/facts/facts.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+std::optional<DType> dtype_of(VkComponentTypeKHR t) {
+  switch (static_cast<uint32_t>(t)) {
+    case VK_COMPONENT_TYPE_FLOAT16_KHR: return DType::F16;
+    case VK_COMPONENT_TYPE_FLOAT32_KHR: return DType::F32;
+    case VK_COMPONENT_TYPE_SINT8_KHR: return DType::I8;
+    case VK_COMPONENT_TYPE_SINT32_KHR: return DType::I32;
+    case VK_COMPONENT_TYPE_UINT8_KHR: return DType::U8;
+    case static_cast<uint32_t>(kBfloat16Component): return DType::BF16;
+    default: return std::nullopt;
+  }
+}
+
+// Sums narrower than tuff's own (f16) and those that saturate mean something else.
+std::optional<MatrixShape> shape_of(const VkCooperativeMatrixPropertiesKHR& p) {
+  const auto a = dtype_of(p.AType), b = dtype_of(p.BType), sum = dtype_of(p.CType);
+  const bool same = p.ResultType == p.CType && !p.saturatingAccumulation;
+  if (p.scope != VK_SCOPE_SUBGROUP_KHR || !same || !a || !b || !sum) return std::nullopt;
+  if (*sum != (is_float(*a) ? DType::F32 : DType::I32) || is_float(*a) != is_float(*b) ||
+      size_bytes(*a) > 2 || size_bytes(*b) > 2)
+    return std::nullopt;
+  return MatrixShape{p.MSize, p.NSize, p.KSize, *a, *b, *sum};
+}
+
+}  // namespace
+
+void read_matrices(const VkApi& api, Facts& f, const Enabled* enabled) {
+  if (!f.has_extension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) ||
+      !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+    return;
+  FeatureChain chain(f.version, f.extensions);
+  if (enabled)
+    read_enabled(*enabled, chain);
+  else
+    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
+  f.caps.cooperativeMatrix =
+      chain.matrices.cooperativeMatrix && chain.memory_model.vulkanMemoryModel;
+  f.caps.bfloat16Matrix = f.caps.cooperativeMatrix && chain.bfloat16.shaderBFloat16Type &&
+                          chain.bfloat16.shaderBFloat16CooperativeMatrix;
+  if (!f.caps.cooperativeMatrix) return;
+  uint32_t count = 0;
+  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, &count, nullptr);
+  VkCooperativeMatrixPropertiesKHR empty{};
+  empty.sType = kMatrixProperties;
+  std::vector<VkCooperativeMatrixPropertiesKHR> found(count, empty);
+  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, &count, found.data());
+  found.resize(std::min<size_t>(count, found.size()));
+  for (const VkCooperativeMatrixPropertiesKHR& p : found) {
+    const std::optional<MatrixShape> s = shape_of(p);
+    const bool shared_evenly = s && s->m * s->n % f.subgroup_size == 0;
+    if (shared_evenly &&
+        std::find(f.matrix_shapes.begin(), f.matrix_shapes.end(), *s) == f.matrix_shapes.end())
+      f.matrix_shapes.push_back(*s);
+  }
+}
+
+std::vector<MatrixShape> usable_shapes(const Facts& f) {
+  const Caps& c = f.caps;
+  const auto has = [&](DType t) {
+    switch (t) {
+      case DType::F16: return c.shaderFloat16 && c.shaderInt16;
+      case DType::BF16: return c.bfloat16Matrix;
+      case DType::I8:
+      case DType::U8: return c.shaderInt8;
+      default: return true;
+    }
+  };
+  std::vector<MatrixShape> out;
+  if (!c.cooperativeMatrix || !c.storageBuffer8BitAccess || !c.storageBuffer16BitAccess) return out;
+  std::copy_if(f.matrix_shapes.begin(), f.matrix_shapes.end(), std::back_inserter(out),
+               [&](const MatrixShape& s) { return has(s.a) && has(s.b); });
+  return out;
+}
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,341 @@
+#include "devices/vulkan/self_test/self_test.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "ir/interpret.h"
+#include "kernel/lowered.h"
+#include "render/renderer.h"
+
+namespace tuff::devices::vulkan {
+namespace {
+
+using ir::alu;
+using ir::bitcast;
+using ir::cast;
+using ir::lt;
+using ir::Op;
+using ir::UOp;
+using ir::where;
+
+// ---- kernels --------------------------------------------------------------------------------
+
+UOp element(int32_t slot, DType t, int64_t count, const UOp& at, const UOp& gate = {}) {
+  const UOp p = ir::param(slot, t, count);
+  return gate ? ir::make(Op::Index, t, {p, at, gate}) : ir::make(Op::Index, t, {p, at});
+}
+
+// A kernel in the making: one loop over the pairs, whose values it stores.
+struct Pairs {
+  Pairs(int64_t n, DType t)
+      : count(n), i(ir::range(ir::index_const(n), 0, ir::AxisKind::Loop)), input(t) {
+    a = load(0);
+    b = load(1);
+  }
+  UOp load(int64_t which, const UOp& gate = {}) const {
+    return ir::make(Op::Load, input, {element(1, input, count * 2, i * 2 + which, gate)});
+  }
+  // values[j] becomes element i * (skipped + values.size()) + skipped + j.
+  void store(int32_t slot, const std::vector<UOp>& values, int64_t skipped = 0) {
+    const int64_t step = skipped + static_cast<int64_t>(values.size());
+    for (size_t j = 0; j < values.size(); ++j) {
+      const UOp at = i * step + (skipped + static_cast<int64_t>(j));
+      const DType t = values[j]->dtype;
+      const UOp to = element(slot, t, count * step, at);
+      ends.push_back(ir::make(Op::End, DType::Void,
+                                 {ir::make(Op::Store, DType::Void, {to, values[j]}), i}));
+    }
+  }
+  UOp kernel() const { return ir::sink(ends); }
+
+  int64_t count;
+  UOp i, a, b;
+  DType input;
+  std::vector<UOp> ends;
+};
+
+// Every second element is left alone; signed and unsigned numbers are widened.
+template <DType kSigned, DType kUnsigned>
+UOp narrow_storage(int64_t n) {
+  Pairs p(n, kSigned);
+  p.store(0, {p.a}, 1);
+  p.store(2, {cast(p.a, DType::I32), cast(cast(bitcast(p.b, kUnsigned), DType::U32), DType::I32)});
+  return p.kernel();
+}
+
+template <DType kSigned, DType kUnsigned>
+std::vector<UOp> integer_arithmetic(const UOp& x, const UOp& y, DType out) {
+  const UOp u = bitcast(x, kUnsigned), v = bitcast(y, kUnsigned);
+  const UOp three = ir::constant(Scalar::of_int(kSigned, 3));
+  const UOp three_unsigned = ir::constant(Scalar::of_int(kUnsigned, 3));
+  return {cast(x + y, out),
+          cast(x - y, out),
+          cast(x * y, out),
+          cast(alu(Op::IDiv, {x, y}), out),
+          cast(alu(Op::IMod, {u, v}), out),
+          cast(alu(Op::Shr, {x, three}), out),
+          cast(alu(Op::Shr, {u, three_unsigned}), out),
+          cast(where(lt(x, y), x, y), out),
+          cast(where(lt(u, v), u, v), out)};
+}
+
+template <DType kSigned, DType kUnsigned>
+UOp narrow_integers(int64_t n) {
+  Pairs p(n, DType::I32);
+  p.store(0, integer_arithmetic<kSigned, kUnsigned>(cast(p.a, kSigned), cast(p.b, kSigned),
+                                                    DType::I32));
+  return p.kernel();
+}
+
+UOp wide_integers(int64_t n) {
+  Pairs p(n, DType::I64);
+  p.store(0, integer_arithmetic<DType::I64, DType::U64>(p.a, p.b, DType::I64));
+  p.store(2, {cast(p.a, DType::I32)});
+  return p.kernel();
+}
+
+UOp half_floats(int64_t n) {
+  Pairs p(n, DType::F32);
+  const UOp x = cast(p.a, DType::F16), y = cast(p.b, DType::F16);
+  std::vector<UOp> out;
+  for (const UOp& v : {x, x + y, x - y, x * y, where(lt(x, y), x, y)})
+    out.push_back(cast(v, DType::F32));
+  p.store(0, out);
+  p.store(2, {cast(bitcast(x, DType::U16), DType::U32)});
+  return p.kernel();
+}
+
+UOp double_floats(int64_t n) {
+  Pairs p(n, DType::F64);
+  p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, where(lt(p.a, p.b), p.a, p.b)});
+  p.store(2, {cast(p.a, DType::F32)});
+  return p.kernel();
+}
+
+UOp special_values(int64_t n) {
+  Pairs p(n, DType::F32);
+  const UOp zero = ir::constant(DType::F32, 0);
+  p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, p.a - p.a, p.a + zero, alu(Op::Neg, {p.a}),
+              where(alu(Op::CmpNe, {p.a, p.a}), p.b, p.a), where(lt(p.a, p.b), p.a, p.b)});
+  return p.kernel();
+}
+
+UOp converted_words(int64_t n) {
+  Pairs p(n, DType::U32);
+  p.store(0, {cast(p.a, DType::F32), cast(bitcast(p.b, DType::I32), DType::F32)});
+  return p.kernel();
+}
+
+// Neighbours as one texel, and each alone. Of I32: plain words have no views (pass_texels).
+UOp fetched_words(int64_t n) {
+  Pairs p(n, DType::I32);
+  p.store(0, {p.a, p.b});
+  p.store(2, {p.b});
+  return p.kernel();
+}
+
+// A literal 0, and one that appears where a loop is unrolled: the second gate is false.
+UOp products_with_zero(int64_t n) {
+  Pairs p(n, DType::F32);
+  const UOp k = ir::range(ir::index_const(2), 1, ir::AxisKind::Reduce);
+  const UOp padded = p.load(0, lt(k, ir::index_const(1))) * p.b;
+  const UOp sum = ir::make(Op::Reduce, DType::F32, {padded, k}, ir::ReduceArg{Op::Add, {}});
+  p.store(0, {p.a * ir::constant(DType::F32, 0), sum});
+  return p.kernel();
+}
+
+// ---- numbers --------------------------------------------------------------------------------
+
+constexpr uint64_t kIntegers[] = {0,          1,          2,          5,          0x7f,
+                                  0x80,       0xff,       0x7fff,     0x8000,     0xffff,
+                                  0x7fffffff, 0x80000000, 0xffffffff, 0xdbef1f73, 0x01000001};
+constexpr uint64_t kBytes[] = {0, 1, 2, 0x55, 0x7f, 0x80, 0x81, 0xff};
+constexpr uint64_t kShorts[] = {0, 1, 0x00ff, 0x0100, 0x7fff, 0x8000, 0x8001, 0xffff};
+constexpr uint64_t kLongs[] = {0,
+                               1,
+                               7,
+                               0xffffffff,
+                               0x100000000,
+                               0x7fffffffffffffff,
+                               0x8000000000000000,
+                               0xffffffffffffffff,
+                               0x123456789abcdef0,
+                               0xfffffffe00000001};
+// Zeros, ones, the largest, infinities, NaN; no subnormals, which Vulkan lets a device flush.
+constexpr uint64_t kFloats[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x40490fdb,
+                                0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000};
+// For fp16: ties between its numbers (2049, 2051), the last below and the first above its range
+// (65519, 65520), its subnormals and ties between them (2^-24, 2^-25, 3 * 2^-25, 2^-15).
+constexpr uint64_t kHalves[] = {0,          0x80000000, 0x3f800000, 0xbf801000, 0x3f803000,
+                                0x45001000, 0x45003000, 0x477fef00, 0x477ff000, 0x33800000,
+                                0x33000000, 0x33c00000, 0x38000000, 0x38ffe000, 0x7f800000,
+                                0xff800000, 0x7fc00000};
+constexpr uint64_t kDoubles[] = {0,
+                                 0x8000000000000000,
+                                 0x3ff0000000000000,
+                                 0xbff0000000000001,
+                                 0x400921fb54442d18,
+                                 0x47efffffe0000000,
+                                 0x7fefffffffffffff,
+                                 0x7ff0000000000000,
+                                 0xfff0000000000000,
+                                 0x7ff8000000000000};
+
+#define TUFF_SELF_TEST(cap, ...) {#cap, &Caps::cap, __VA_ARGS__}
+constexpr SelfTest kSelfTests[] = {
+    TUFF_SELF_TEST(signedZeroInfNanPreserve, DType::F32, kFloats, special_values),
+    TUFF_SELF_TEST(exactU32ToF32, DType::U32, kIntegers, converted_words),
+    TUFF_SELF_TEST(zeroProducts, DType::F32, kFloats, products_with_zero),
+    TUFF_SELF_TEST(texelViews, DType::I32, kIntegers, fetched_words),
+    TUFF_SELF_TEST(storageBuffer8BitAccess, DType::I8, kBytes,
+                   narrow_storage<DType::I8, DType::U8>),
+    TUFF_SELF_TEST(storageBuffer16BitAccess, DType::I16, kShorts,
+                   narrow_storage<DType::I16, DType::U16>),
+    TUFF_SELF_TEST(shaderInt8, DType::I32, kIntegers, narrow_integers<DType::I8, DType::U8>),
+    TUFF_SELF_TEST(shaderInt16, DType::I32, kIntegers, narrow_integers<DType::I16, DType::U16>),
+    TUFF_SELF_TEST(shaderInt64, DType::I64, kLongs, wide_integers),
+    TUFF_SELF_TEST(shaderFloat16, DType::F32, kHalves, half_floats),
+    TUFF_SELF_TEST(shaderFloat64, DType::F64, kDoubles, double_floats),
+};
+#undef TUFF_SELF_TEST
+
+// ---- running --------------------------------------------------------------------------------
+
+constexpr std::byte kUntouched{0xa5};
+
+using Bytes = std::vector<std::byte>;
+
+// Contents of the kernel's buffers before it runs.
+std::vector<Bytes> make_contents(const SelfTest& test, const kernel::LinearKernel& k) {
+  std::vector<Bytes> out;
+  for (const auto& b : k.buffers)
+    out.emplace_back(static_cast<size_t>(b.count) * size_bytes(b.dtype), kUntouched);
+  const size_t n = test.numbers.size(), size = size_bytes(test.input);
+  for (size_t i = 0; i < n * n; ++i) {
+    std::memcpy(&out.at(1)[2 * i * size], &test.numbers[i / n], size);
+    std::memcpy(&out.at(1)[(2 * i + 1) * size], &test.numbers[i % n], size);
+  }
+  return out;
+}
+
+// What a launch takes on the device, given back when the scope ends; nothing is in flight then.
+class Launch {
+ public:
+  explicit Launch(hcq::Device& device) : device_(device) {}
+  ~Launch() {
+    for (const hcq::Span& s : spans_) device_.allocator().free(s);
+  }
+  Launch(const Launch&) = delete;
+  hcq::Span upload(std::span<const std::byte> bytes, hcq::MemoryKind kind) {
+    spans_.push_back(device_.allocator().allocate(bytes.size(), kind));
+    const hcq::Span span = spans_.back().sub(0, bytes.size());
+    device_.upload(span, bytes.data());
+    return span;
+  }
+
+ private:
+  hcq::Device& device_;
+  std::vector<hcq::Span> spans_;
+};
+
+}  // namespace
+
+void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Device& device,
+                   Contents& contents) {
+  const render::Renderer& renderer = render::renderer_of(target);
+  const render::Source source = renderer.render(k, target);
+  const auto programs = device.load(renderer.compile({&source, 1}, target));
+  Launch launch(device);
+  std::vector<hcq::Span> buffers;
+  Bytes block(programs[0]->args().size_bytes());
+  for (size_t i = 0; i < contents.size(); ++i) {
+    buffers.push_back(launch.upload(contents[i], hcq::MemoryKind::Device));
+    const uint64_t address = buffers[i].address();
+    std::memcpy(&block[i * sizeof address], &address, sizeof address);
+  }
+  const hcq::Span args = launch.upload(block, hcq::MemoryKind::Args);
+  std::array<uint32_t, 3> groups{};
+  for (size_t i = 0; i < 3; ++i) groups[i] = static_cast<uint32_t>(k.groups[i].value());
+  hcq::CommandList list;
+  hcq::Command dispatch{
+      hcq::DispatchCmd{programs[0].get(), args, groups, {}}, {{args, false}}, k.name};
+  for (size_t i = 0; i < buffers.size(); ++i)
+    dispatch.accesses.push_back({buffers[i], k.buffers[i].written});
+  if (hcq::names_buffers(device, *programs[0])) dispatch.buffers = buffers;
+  list.commands.push_back(std::move(dispatch));
+  hcq::Queue& queue = device.compute_queue();
+  queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
+  for (size_t i = 0; i < contents.size(); ++i) device.download(buffers[i], contents[i].data());
+}
+
+void run_on_host(const kernel::LinearKernel& k, Contents& contents) {
+  ir::LinearRun run;
+  for (Bytes& b : contents) run.buffers.emplace_back(b);
+  for (size_t i = 0; i < 3; ++i) run.groups[i] = static_cast<uint32_t>(k.groups[i].value());
+  run.local = k.local;
+  run.subgroup_size = k.subgroup_size;
+  ir::interpret_linear(k.ops, run);
+}
+
+namespace {
+
+std::string bits_text(const std::byte* at, DType t) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, size_bytes(t));
+  return fmt::format("{:#x}", bits);
+}
+
+// Texel views pay for any kernel, however small.
+Target reading_texels(Target t) {
+  constexpr uint64_t kLeastTexels = 65536;  // maxTexelBufferElements of any driver
+  t.launch_cost_ns = 0;
+  t.load_cost = 48;
+  t.texel_load_cost = 1;
+  t.max_texels = kLeastTexels;
+  return t;
+}
+
+bool same(DType t, const std::byte* a, const std::byte* b) {
+  if (std::memcmp(a, b, size_bytes(t)) == 0) return true;
+  return is_float(t) && std::isnan(load_scalar(t, a).as_double()) &&
+         std::isnan(load_scalar(t, b).as_double());
+}
+
+std::string difference(const SelfTest& test, const kernel::LinearKernel::Argument& buffer,
+                       const Bytes& got, const Bytes& want) {
+  const size_t size = size_bytes(buffer.dtype), count = static_cast<size_t>(buffer.count);
+  const size_t n = test.numbers.size(), step = count / (n * n);
+  for (size_t e = 0; e < count; ++e) {
+    if (same(buffer.dtype, &got[e * size], &want[e * size])) continue;
+    const size_t pair = e / step;
+    return fmt::format("value {} of {:#x} and {:#x} is {} as {}, not {}", e % step,
+                       test.numbers[pair / n], test.numbers[pair % n],
+                       bits_text(&got[e * size], buffer.dtype), name(buffer.dtype),
+                       bits_text(&want[e * size], buffer.dtype));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const SelfTest> self_tests() { return kSelfTests; }
+
+std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& given) {
+  const bool views = test.cap == &Caps::texelViews && given.features.device_address;
+  const Target target = views ? reading_texels(given) : given;
+  const auto n = static_cast<int64_t>(test.numbers.size());
+  const kernel::LinearKernel k = kernel::lower(test.kernel(n * n), target);
+  TUFF_CHECK(!views || k.buffers.at(1).as_texels, "the self-test of views reads none");
+  std::vector<Bytes> got = make_contents(test, k), want = got;
+  run_on_host(k, want);
+  run_on_device(k, target, device, got);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const std::string wrong = difference(test, k.buffers[i], got[i], want[i]);
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+}  // namespace tuff::devices::vulkan

@@ -1,0 +1,153 @@
+#include "emu/run/run_kernel.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/os.h"
+#include "emu/rdna/code_object.h"
+#include "emu/run/launch_file.h"
+
+namespace tuff::emu {
+namespace {
+
+using namespace rdna;
+
+constexpr uint64_t kCodeAddress = 0x1'0000'0000, kBlockAddress = 0x2'0000'0000,
+                   kPacketAddress = 0x3'0000'0000;
+
+// The kernel's row of the object's notes, or null.
+Json metadata_of(const CodeObject& object, const std::string& kernel) {
+  const auto bytes = object.metadata();
+  if (bytes.empty()) return nullptr;
+  Json notes;
+  try {
+    notes = Json::from_msgpack(bytes.begin(), bytes.end());
+  } catch (const Json::exception& e) {
+    fail<CompileError>("code object: its metadata cannot be read: {}", e.what());
+  }
+  if (!notes.is_object() || !notes.contains("amdhsa.kernels")) return nullptr;
+  for (const Json& row : notes["amdhsa.kernels"]) {
+    if (row.value(".symbol", "") == kernel + ".kd") return row;
+  }
+  return nullptr;
+}
+
+// hsa_kernel_dispatch_packet_t, for kernels that ask for their sizes there. HSA, "System
+// Architecture" 1.2, 2.9.6.
+std::array<uint8_t, 64> dispatch_packet(const EmuLaunch& launch, const Launch& registers) {
+  std::array<uint8_t, 64> packet{};
+  const auto put = [&](size_t at, auto value) {
+    std::memcpy(packet.data() + at, &value, sizeof value);
+  };
+  put(0, uint16_t(2));  // a kernel dispatch
+  put(2, uint16_t(3));  // of three dimensions
+  for (size_t k = 0; k < 3; ++k) {
+    put(4 + 2 * k, uint16_t(launch.group_size[k]));
+    put(12 + 4 * k, launch.groups[k] * launch.group_size[k]);
+  }
+  put(24, registers.scratch_bytes);
+  put(28, registers.lds_bytes);
+  put(40, kBlockAddress);
+  return packet;
+}
+
+Outcome execute(CodeObject& object, const Kernel& kernel, EmuLaunch& launch) {
+  Launch registers = launch_of(kernel, kBlockAddress, kPacketAddress);
+  registers.groups = launch.groups;
+  registers.group_size = launch.group_size;
+  registers.lds_bytes += launch.dynamic_lds_bytes;
+  registers.seed = launch.seed;
+  registers.instruction_budget = launch.instruction_budget;
+  auto packet = dispatch_packet(launch, registers);
+  RangeMemory memory;
+  memory.map(kCodeAddress, object.image());
+  memory.map(kPacketAddress, packet, false);
+  if (!launch.block.empty()) memory.map(kBlockAddress, launch.block, false);
+  for (EmuBuffer& b : launch.buffers) memory.map(b.address, b.bytes);
+  return run(registers, memory);
+}
+
+Json values_of(const EmuBuffer& b) {
+  Json values = Json::array();
+  for (size_t at = 0; at + size_bytes(b.dtype) <= b.bytes.size(); at += size_bytes(b.dtype)) {
+    const Scalar value = load_scalar(b.dtype, b.bytes.data() + at);
+    if (is_float(b.dtype))
+      values.push_back(value.as_double());
+    else if (is_unsigned(b.dtype))
+      values.push_back(value.bits);
+    else
+      values.push_back(value.as_int());
+  }
+  return values;
+}
+
+Json to_json(const Outcome& outcome, const EmuLaunch& launch) {
+  Json findings = Json::array(), buffers = Json::array();
+  for (const Finding& f : outcome.findings) {
+    findings.push_back({{"kind", name(f.kind)},
+                        {"kernel", f.kernel},
+                        {"instruction", f.instruction},
+                        {"code_address", f.code_address},
+                        {"workgroup", f.workgroup},
+                        {"wave", f.wave},
+                        {"lane", f.lane},
+                        {"data_address", f.data_address},
+                        {"times", f.times},
+                        {"detail", f.detail}});
+  }
+  for (const EmuBuffer& b : launch.buffers) {
+    buffers.push_back({{"argument", b.argument},
+                       {"dtype", short_name(b.dtype)},
+                       {"changed", b.bytes != b.before},
+                       {"values", values_of(b)}});
+  }
+  return {{"finished", outcome.finished},
+          {"instructions", outcome.instructions},
+          {"counts", outcome.counts},
+          {"findings", findings},
+          {"buffers", buffers}};
+}
+
+void print_buffer(const EmuBuffer& b) {
+  constexpr size_t kShown = 16;
+  const Json values = values_of(b);
+  std::string text;
+  for (size_t k = 0; k < std::min(values.size(), kShown); ++k) text += " " + values[k].dump();
+  fmt::print("args[{}], {} {}:{}{}\n", b.argument, values.size(), name(b.dtype), text,
+             values.size() > kShown ? " ..." : "");
+}
+
+void print_text(const Outcome& outcome, const EmuLaunch& launch, bool counts) {
+  fmt::print("{}", to_text(outcome.findings));
+  fmt::print("{}: {} instructions of {} kinds, {} findings\n",
+             outcome.finished ? "finished" : "stopped", outcome.instructions, outcome.counts.size(),
+             outcome.findings.size());
+  if (counts) {
+    for (const auto& [mnemonic, count] : outcome.counts) fmt::print("{:>12} {}\n", count, mnemonic);
+  }
+  for (const EmuBuffer& b : launch.buffers) {
+    if (b.bytes != b.before) print_buffer(b);
+  }
+}
+
+}  // namespace
+
+bool run_kernel(const emu_api::RunRequest& o) {
+  CodeObject object(os::read_file(o.object), kCodeAddress);
+  const Kernel kernel = object.kernel(o.kernel);
+  EmuLaunch launch =
+      read_emu_launch(o.args, metadata_of(object, o.kernel), kernel.descriptor.kernarg_bytes);
+  if (o.seed) launch.seed = o.seed;
+  const Outcome outcome = execute(object, kernel, launch);
+  if (!o.out.empty()) {
+    os::write_text(o.out, to_json(outcome, launch).dump(1, ' ', false) + "\n");
+  }
+  if (o.json)
+    print_json(to_json(outcome, launch));
+  else
+    print_text(outcome, launch, o.counts);
+  return outcome.finished && outcome.findings.empty();
+}
+
+}  // namespace tuff::emu

@@ -1,0 +1,58 @@
+// CapturedGraph: the calls of a Capture as CommandGraphs that replay with other input buffers. Called by
+// tensor's Jit. Knows no tensors.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/jit/segments.h"
+#include "engine/realize/linear.h"
+#include "hcq/graph.h"
+
+namespace tuff::engine {
+
+// What one replay does. Submissions are those to devices' queues; host_submits those to the threads
+// that copy between devices, host_copies the copies they make. rebind_copies: of inputs that are
+// not where they were captured, on devices without buffer device addresses.
+struct ReplayStats {
+  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, host_submits_per_replay = 0,
+           barriers = 0, rebind_copies = 0, host_copies = 0;
+  uint64_t flops = 0, bytes = 0;
+};
+
+// For tests: what a real graph decides by its size, and what a device cannot do.
+struct CaptureOptions {
+  size_t copy_queue_bytes = kCopyQueueBytes;  // see plan.h
+  bool host_waits = false;                    // as if no queue could wait for a signal
+};
+
+// The calls of a capture, with buffers in `inputs` replaced by slots. Pins every other buffer.
+// Calls of one device are one CommandGraph; calls of several devices, and large copies beside
+// kernels, are a SegmentedGraph. Where one of several devices has no buffer device addresses, runs
+// of calls are graphs of their own and copies between devices run between them, on the host.
+// What kernels take of `variables` (scalars, launch sizes) is computed anew by each replay.
+class CapturedGraph {
+ public:
+  CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                std::vector<ir::UOp> variables = {}, const CaptureOptions& options = {});
+  ~CapturedGraph();
+  // Patches and submits; allocates nothing on one device that has buffer device addresses (without
+  // them: see engine/jit/rebind.h). Same order as at capture, `values` by variables. An input may
+  // be smaller than at capture where its extents vary: it has the elements that the values say.
+  // InvalidArgument for a value outside its variable's bounds. DeviceLost, naming the device, if
+  // one is lost or was lost during an earlier replay.
+  void replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values = {});
+  // Asks for what replay() reads without waiting for it. Callers do so first, before work of their
+  // own: replay() itself does it for the graphs alone.
+  void prefetch() const;
+  const ReplayStats& stats() const;
+  std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
+  const SegmentedGraph* segmented() const;               // null on one queue
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tuff::engine

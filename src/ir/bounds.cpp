@@ -1,0 +1,163 @@
+#include "ir/bounds.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tuff::ir {
+namespace {
+
+using Wide = __int128;
+using Bounds = std::pair<int64_t, int64_t>;
+constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
+constexpr Bounds kUnknown{kLow, kHigh};
+
+Bounds dtype_bounds(DType t) {
+  if (t == DType::Bool) return {0, 1};
+  if (t == DType::Index || t == DType::I64 || t == DType::WeakInt || !is_int(t)) return kUnknown;
+  if (t == DType::U64) return {0, kHigh};
+  const int bits = row(t).storage_bits;
+  if (is_unsigned(t)) return {0, (int64_t(1) << bits) - 1};
+  return {-(int64_t(1) << (bits - 1)), (int64_t(1) << (bits - 1)) - 1};
+}
+
+// A result that may wrap in its dtype says nothing; an Index never wraps, so it saturates.
+Bounds fit(DType t, Wide lo, Wide hi) {
+  const Bounds full = dtype_bounds(t);
+  if (t == DType::Index || t == DType::WeakInt) {
+    return {int64_t(std::clamp<Wide>(lo, kLow, kHigh)), int64_t(std::clamp<Wide>(hi, kLow, kHigh))};
+  }
+  if (lo < full.first || hi > full.second || t == DType::U64) return full;
+  return {int64_t(lo), int64_t(hi)};
+}
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
+Bounds mul_bounds(DType t, const Node& a, const Node& b) {
+  const Wide c[] = {Wide(a.min) * b.min, Wide(a.min) * b.max, Wide(a.max) * b.min,
+                    Wide(a.max) * b.max};
+  return fit(t, *std::min_element(c, c + 4), *std::max_element(c, c + 4));
+}
+
+Bounds floordiv_bounds(const Node& a, const Node& b) {
+  if (b.min <= 0) return kUnknown;
+  const int64_t c[] = {floor_div(a.min, b.min), floor_div(a.min, b.max), floor_div(a.max, b.min),
+                       floor_div(a.max, b.max)};
+  return {*std::min_element(c, c + 4), *std::max_element(c, c + 4)};
+}
+
+Bounds floormod_bounds(const Node& a, const Node& b) {
+  if (b.min <= 0) return kUnknown;
+  if (a.min >= 0 && a.max < b.min) return {a.min, a.max};
+  if (b.is_const() && a.min != kLow && a.max != kHigh) {
+    const int64_t m = b.min;
+    if (floor_div(a.min, m) == floor_div(a.max, m)) {
+      return {a.min - floor_div(a.min, m) * m, a.max - floor_div(a.max, m) * m};
+    }
+  }
+  return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1};
+}
+
+Bounds truncated_bounds(Op op, DType t, const Node& a, const Node& b) {
+  if (a.min < 0 || b.min <= 0) return dtype_bounds(t);
+  if (op == Op::IDiv) return {a.min / b.max, a.max / b.min};
+  return a.max < b.min ? Bounds{a.min, a.max} : Bounds{0, std::min(a.max, b.max - 1)};
+}
+
+Bounds compare_bounds(Op op, const Node& a, const Node& b) {
+  if (is_float(a.dtype)) return {0, 1};
+  const bool apart = a.max < b.min || b.max < a.min;
+  const bool same = a.min == a.max && b.min == b.max && a.min == b.min;
+  switch (op) {
+    case Op::CmpLt:
+      if (a.max < b.min) return {1, 1};
+      return a.min >= b.max ? Bounds{0, 0} : Bounds{0, 1};
+    case Op::CmpNe: return apart ? Bounds{1, 1} : same ? Bounds{0, 0} : Bounds{0, 1};
+    default: return apart ? Bounds{0, 0} : same ? Bounds{1, 1} : Bounds{0, 1};
+  }
+}
+
+Bounds bitwise_bounds(Op op, DType t, const Node& a, const Node& b) {
+  if (t == DType::Bool) {
+    if (op == Op::And) return {a.min & b.min, a.max & b.max};
+    if (op == Op::Or) return {a.min | b.min, a.max | b.max};
+    return {0, 1};
+  }
+  if (op == Op::And && b.min >= 0 && b.is_const()) return {0, b.max};
+  if (op == Op::And && a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
+  return dtype_bounds(t);
+}
+
+Bounds shift_bounds(Op op, DType t, const Node& a, const Node& b) {
+  if (!b.is_const() || b.min < 0 || b.min > 62) return dtype_bounds(t);
+  if (op == Op::Shr) return {a.min >> b.min, a.max >> b.min};
+  return fit(t, Wide(a.min) << b.min, Wide(a.max) << b.min);
+}
+
+Bounds binary_bounds(Op op, DType t, const Node& a, const Node& b) {
+  switch (op) {
+    case Op::Add:
+      return t == DType::Bool ? bitwise_bounds(Op::Or, t, a, b)
+                              : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
+    case Op::Sub:
+      return t == DType::Bool ? Bounds{0, 1} : fit(t, Wide(a.min) - b.max, Wide(a.max) - b.min);
+    case Op::Mul: return mul_bounds(t, a, b);
+    case Op::Max: return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case Op::FloorDiv: return floordiv_bounds(a, b);
+    case Op::FloorMod: return floormod_bounds(a, b);
+    case Op::IDiv:
+    case Op::IMod: return truncated_bounds(op, t, a, b);
+    case Op::CmpLt:
+    case Op::CmpNe:
+    case Op::CmpEq: return compare_bounds(op, a, b);
+    case Op::And:
+    case Op::Or:
+    case Op::Xor: return bitwise_bounds(op, t, a, b);
+    case Op::Shl:
+    case Op::Shr: return shift_bounds(op, t, a, b);
+    default: return dtype_bounds(t);
+  }
+}
+
+Bounds cast_bounds(DType t, const Node& a) {
+  const Bounds full = dtype_bounds(t);
+  if (is_float(a.dtype) || is_float(t)) return full;
+  if (t == DType::Bool)
+    return a.min > 0 || a.max < 0 ? Bounds{1, 1} : a.min == 0 && a.max == 0 ? Bounds{0, 0} : full;
+  if (a.min < full.first || a.max > full.second || a.dtype == DType::U64) return full;
+  return {a.min, a.max};
+}
+
+}  // namespace
+
+Bounds derive_bounds(Op op, DType t, std::span<const UOp> src, const Arg& arg) {
+  if (is_float(t) || t == DType::Void) return kUnknown;
+  switch (op) {
+    case Op::Const: {
+      const Scalar& v = std::get<Scalar>(arg);
+      if (t == DType::U64 && int64_t(v.bits) < 0) return kUnknown;
+      return {v.as_int(), v.as_int()};
+    }
+    case Op::Variable: return {std::get<VariableArg>(arg).min, std::get<VariableArg>(arg).max};
+    // The counter of a loop that may make no iteration is no constant, even if 0 is all it can be:
+    // what depends on it has to stay inside.
+    case Op::Range: return {0, std::max<int64_t>(src[0]->max - 1, src[0]->is_const() ? 0 : 1)};
+    case Op::Special: return {0, std::max<int64_t>(src[0]->max - 1, 0)};
+    case Op::Cast: return cast_bounds(t, *src[0]);
+    case Op::Neg: return fit(t, -Wide(src[0]->max), -Wide(src[0]->min));
+    case Op::Where: return {std::min(src[1]->min, src[2]->min), std::max(src[1]->max, src[2]->max)};
+    case Op::Reshape:
+    case Op::Permute:
+    case Op::Expand:
+    case Op::Shrink:
+    case Op::Flip:
+    case Op::After:
+    case Op::Contiguous:
+    case Op::Detach: return {src[0]->min, src[0]->max};
+    default: break;
+  }
+  if (src.size() == 2 && has_flag(op, kBinary)) return binary_bounds(op, t, *src[0], *src[1]);
+  return dtype_bounds(t);
+}
+
+}  // namespace tuff::ir

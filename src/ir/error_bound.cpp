@@ -1,0 +1,184 @@
+#include "ir/error_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "ir/kept_rows.h"
+#include "ir/scalar_eval.h"
+#include "ir/walk.h"
+
+namespace tuff::ir {
+
+namespace {
+
+class Analysis {
+ public:
+  Analysis(const UOp& ast, const KernelInputs& inputs,
+           const std::function<bool(const StoredElement&)>& wanted,
+           const std::function<void(const StoredElement&, const Bounded&)>& found)
+      : ast_(ast), inputs_(inputs), wanted_(wanted), found_(found) {}
+
+  void run() {
+    for (const UOp& end : ast_->src()) loop(end, 1);
+  }
+
+ private:
+  using Memo = std::unordered_map<const Node*, Bounded>;
+
+  void loop(const UOp& end, size_t k) {
+    Memo memo;
+    if (k < end->src_count) {
+      const Node* r = end->src(k).get();
+      const int64_t size = eval(r->src(0).get(), memo).value.as_int();
+      for (int64_t i = 0; i < size; i++) {
+        ranges_[r] = i;
+        loop(end, k + 1);
+      }
+      ranges_.erase(r);
+      return;
+    }
+    const Node& index = *end->src(0)->src(0);
+    if (index.src_count > 2 && !eval(index.src(2).get(), memo).value.as_bool()) return;
+    const StoredElement at{index.src(0)->get<ParamArg>().slot,
+                           eval(index.src(1).get(), memo).value.as_int()};
+    if (wanted_(at)) found_(at, eval(end->src(0)->src(1).get(), memo));
+  }
+
+  Bounded eval(const Node* n, Memo& memo) {
+    if (n->is_const()) return {n->get<Scalar>()};
+    if (n->op == Op::Range) return {Scalar::of_int(DType::Index, ranges_.at(n))};
+    if (auto it = memo.find(n); it != memo.end()) return it->second;
+    const Bounded v = compute(*n, memo);
+    memo.emplace(n, v);
+    return v;
+  }
+
+  Bounded compute(const Node& n, Memo& memo) {
+    if (n.op == Op::Variable)
+      return {Scalar::of_int(n.dtype, inputs_.variables.at(n.get<VariableArg>().name))};
+    if (n.op == Op::Load) return load(n, memo);
+    if (n.op == Op::Reduce) return reduce(n);
+    std::vector<Scalar> values;
+    std::vector<Bounded> src;
+    for (const UOp& u : n.src()) values.push_back(src.emplace_back(eval(u.get(), memo)).value);
+    const int64_t* word = std::get_if<int64_t>(&n.arg);
+    const Scalar value = eval_scalar(n.op, n.dtype, values, word ? *word : 0);
+    return {value, alu_error(n, src, value)};
+  }
+
+  Bounded load(const Node& n, Memo& memo) {
+    const Node& index = *n.src(0);
+    double error = 0;
+    if (index.src_count > 2) {
+      const Bounded gate = eval(index.src(2).get(), memo);
+      error = gate.error > 0 ? kUnknownError : 0;
+      if (!gate.value.as_bool()) return {Scalar::of_int(n.dtype, 0), error};
+    }
+    const Bounded offset = eval(index.src(1).get(), memo);
+    if (offset.error > 0) error = kUnknownError;
+    const auto& bytes = inputs_.buffers.at(size_t(index.src(0)->get<ParamArg>().slot));
+    const size_t size = size_bytes(n.dtype), at = size_t(offset.value.as_int()) * size;
+    TUFF_CHECK(at + size <= bytes.size(), "element {} of a buffer of {} bytes",
+               offset.value.as_int(), bytes.size());
+    const Scalar value = load_scalar(n.dtype, bytes.data() + at);
+    return {value, error + leaf_error(value)};
+  }
+
+  Bounded reduce(const Node& n) {
+    const Op op = n.get<ReduceArg>().op;
+    Folding f{ReduceError(op, n.dtype), {}, op == Op::Max ? n.dtype : accumulator(n.dtype)};
+    fold(n, 1, f);
+    const Scalar value = f.started ? f.value.cast(n.dtype) : Scalar::of_int(n.dtype, op == Op::Mul);
+    return {value, f.error.of(value)};
+  }
+
+  struct Folding {
+    ReduceError error;
+    Scalar value;
+    DType acc;
+    bool started = false;
+  };
+
+  void fold(const Node& n, size_t k, Folding& f) {
+    Memo memo;
+    if (k < n.src_count) {
+      const Node* r = n.src(k).get();
+      const int64_t size = eval(r->src(0).get(), memo).value.as_int();
+      for (int64_t i = 0; i < size; i++) {
+        ranges_[r] = i;
+        fold(n, k + 1, f);
+      }
+      ranges_.erase(r);
+      return;
+    }
+    const Bounded x = eval(n.src(0).get(), memo);
+    const Scalar term = x.value.cast(f.acc), pair[2] = {f.value, term};
+    f.value = f.started ? eval_scalar(n.get<ReduceArg>().op, f.acc, pair) : term;
+    f.started = true;
+    f.error.add(x);
+  }
+
+  const UOp ast_;
+  const KernelInputs& inputs_;
+  const std::function<bool(const StoredElement&)>& wanted_;
+  const std::function<void(const StoredElement&, const Bounded&)>& found_;
+  std::unordered_map<const Node*, int64_t> ranges_;
+};
+
+// Two results of an op from equal operands: [VK] divides within 2.5 ULP, sqrt inherits from it and
+// inversesqrt, the curved functions state 3.
+double plain_ulps_of(Op op) {
+  switch (op) {
+    case Op::Div:
+    case Op::Recip: return 2.5;
+    case Op::Sqrt: return 4.5;
+    case Op::Log2:
+    case Op::Sin: return 3;
+    case Op::Exp2: return 5;
+    case Op::MulAdd: return 1;
+    default: return 0.5;
+  }
+}
+
+bool rounds(const Node& n) {
+  if (!is_float(n.dtype) || !(is_alu(n.op) || n.op == Op::Reduce)) return false;
+  switch (n.op) {
+    case Op::Neg:
+    case Op::Trunc:
+    case Op::Max:
+    case Op::Where:
+    case Op::Bitcast: return false;
+    case Op::Reduce: return n.get<ReduceArg>().op != Op::Max;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+void bound_errors(const UOp& ast, const KernelInputs& inputs,
+                  const std::function<bool(const StoredElement&)>& wanted,
+                  const std::function<void(const StoredElement&, const Bounded&)>& found) {
+  const UOp direct = without_kept_rows(ast);
+  Analysis(direct, inputs, wanted, found).run();
+}
+
+double plain_ulps(const UOp& ast) {
+  std::unordered_map<const Node*, double> growth;
+  double most = 0;
+  for (const Node* n : toposort(ast)) {
+    double g = 0;
+    for (const UOp& s : n->src()) g = std::max(g, growth[s.get()]);
+    if (rounds(*n)) g += n->op == Op::Reduce ? 0 : 2 * plain_ulps_of(n->op);
+    if (rounds(*n) && n->op == Op::Reduce) {
+      double terms = 1;
+      for (const UOp& r : n->src().subspan(1)) terms *= double(r->src(0)->max);
+      g += std::sqrt(terms);
+    }
+    growth[n] = g;
+    most = std::max(most, g);
+  }
+  return most;
+}
+
+}  // namespace tuff::ir

@@ -1,0 +1,223 @@
+#include "ir/gradient.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/curved.h"
+#include "ir/finite_product.h"
+#include "ir/walk.h"
+
+namespace tuff::ir {
+namespace {
+
+constexpr double kLn2 = 0.693147180559945309417232121458;
+
+UOp like(const UOp& x, double v) { return constant(x->dtype, v); }
+UOp mul(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
+UOp add(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
+UOp neg(const UOp& a) { return alu(Op::Neg, {a}); }
+UOp zero(const UOp& x) { return like(x, 0); }
+
+// Brings a gradient to the shape of a source: elementwise ops broadcast sources of shape ().
+UOp unbroadcast(const UOp& g, const UOp& src) {
+  if (g->shape == src->shape) return g;
+  if (g->shape.empty()) return expand(reshape(g, Shape(src->shape.size(), Dim(1))), src->shape);
+  TUFF_CHECK(src->shape.empty(), "gradient of shape {} for a source of {}", to_string(g->shape),
+             to_string(src->shape));
+  IntVec axes;
+  for (size_t i = 0; i < g->shape.size(); i++) axes.push_back(int64_t(i));
+  return reshape(reduce(Op::Add, g, axes), {});
+}
+
+using Grads = std::vector<UOp>;  // per source; empty: none
+using Row = Grads (*)(const UOp& u, const UOp& g);
+
+Grads none(const UOp& u, const UOp&) { return Grads(u->src_count); }
+Grads same(const UOp&, const UOp& g) { return {g}; }
+
+Grads cast_row(const UOp& u, const UOp& g) {
+  return {is_float(u->dtype) && is_float(u->src(0)->dtype) ? cast(g, u->src(0)->dtype) : UOp()};
+}
+Grads recip_row(const UOp& u, const UOp& g) { return {neg(mul(g, mul(u, u)))}; }
+Grads sqrt_row(const UOp& u, const UOp& g) {
+  return {mul(g, mul(like(u, 0.5), alu(Op::Recip, {u})))};
+}
+Grads exp2_row(const UOp& u, const UOp& g) {
+  return {mul(g, std::holds_alternative<int64_t>(u->arg) ? u : mul(u, like(u, kLn2)))};
+}
+Grads log2_row(const UOp& u, const UOp& g) {
+  return {mul(g, alu(Op::Recip, {mul(u->src(0), like(u, kLn2))}))};
+}
+Grads sin_row(const UOp& u, const UOp& g) {
+  const int64_t* turns = std::get_if<int64_t>(&u->arg);
+  return {mul(g, sine(u->src(0), (turns ? *turns : 0) + 1))};
+}
+Grads add_row(const UOp&, const UOp& g) { return {g, g}; }
+Grads sub_row(const UOp&, const UOp& g) { return {g, neg(g)}; }
+Grads mul_row(const UOp& u, const UOp& g) {
+  if (is_finite_product(*u) && g->shape == u->shape)
+    return {finite_product(g, u->src(1)), finite_product(g, u->src(0))};
+  return {mul(g, u->src(1)), mul(g, u->src(0))};
+}
+Grads div_row(const UOp& u, const UOp& g) {
+  const UOp over = alu(Op::Div, {g, u->src(1)});
+  return {over, neg(mul(over, u))};
+}
+// Equal sources share the gradient, so that max over ties is symmetric.
+Grads max_row(const UOp& u, const UOp& g) {
+  const UOp &x = u->src(0), &y = u->src(1);
+  const UOp tie = where(alu(Op::CmpEq, {x, y}), mul(g, like(u, 0.5)), zero(u));
+  const UOp to_x = where(alu(Op::CmpLt, {y, x}), g, tie),
+            to_y = where(alu(Op::CmpLt, {x, y}), g, tie);
+  return {to_x, to_y};
+}
+Grads where_row(const UOp& u, const UOp& g) {
+  return {UOp(), where(u->src(0), g, zero(u)), where(u->src(0), zero(u), g)};
+}
+
+Grads reshape_row(const UOp& u, const UOp& g) { return {reshape(g, u->src(0)->shape)}; }
+Grads permute_row(const UOp& u, const UOp& g) {
+  const IntVec& axes = u->get<IntVec>();
+  IntVec inverse(axes.size());
+  for (size_t i = 0; i < axes.size(); i++) inverse[size_t(axes[i])] = int64_t(i);
+  return {permute(g, inverse)};
+}
+Grads expand_row(const UOp& u, const UOp& g) {
+  IntVec axes;
+  for (size_t i = 0; i < u->shape.size(); i++) {
+    if (!(u->shape[i] == u->src(0)->shape[i])) axes.push_back(int64_t(i));
+  }
+  return {reduce(Op::Add, g, axes)};
+}
+Grads pad_row(const UOp& u, const UOp& g) {
+  Pairs parts;
+  const Pairs& p = u->get<Pairs>();
+  for (size_t i = 0; i < p.size(); i++) parts.push_back({p[i].a, p[i].a + u->src(0)->shape[i]});
+  return {shrink(g, parts)};
+}
+Grads shrink_row(const UOp& u, const UOp& g) {
+  Pairs pads;
+  const Pairs& p = u->get<Pairs>();
+  for (size_t i = 0; i < p.size(); i++) pads.push_back({p[i].a, u->src(0)->shape[i] - p[i].b});
+  return {pad(g, pads)};
+}
+Grads flip_row(const UOp& u, const UOp& g) { return {flip(g, u->get<IntVec>())}; }
+Grads copy_row(const UOp& u, const UOp& g) {
+  return {make(Op::Copy, g->dtype, {g}, Placement{{device_of(u->src(0))}})};
+}
+// Assign passes its value through; what the buffer held before no longer matters.
+Grads assign_row(const UOp&, const UOp& g) { return {UOp(), g}; }
+
+// Of a product over axes: for each factor the product of the others. Division by the factor gives
+// it unless there are zeros: with one, only the zero itself gets the product of the rest; with
+// more, none.
+UOp product_of_others(const UOp& u) {
+  const UOp& x = u->src(0);
+  const IntVec& axes = u->get<ReduceArg>().axes;
+  auto over_axes = [&](Op op, const UOp& v) { return expand(reduce(op, v, axes), x->shape); };
+  const UOp is_zero = alu(Op::CmpEq, {x, zero(x)});
+  const UOp safe = where(is_zero, like(x, 1), x);
+  const UOp rest = over_axes(Op::Mul, safe), zeros = over_axes(Op::Add, cast(is_zero, x->dtype));
+  const UOp of_zero = where(alu(Op::CmpEq, {zeros, like(x, 1)}), rest, zero(x));
+  const UOp of_other = where(alu(Op::CmpEq, {zeros, zero(x)}), alu(Op::Div, {rest, safe}), zero(x));
+  return where(is_zero, of_zero, of_other);
+}
+
+Grads reduce_row(const UOp& u, const UOp& g) {
+  const UOp& x = u->src(0);
+  const Op op = u->get<ReduceArg>().op;
+  const UOp wide = expand(g, x->shape);
+  if (op == Op::Add) return {wide};
+  if (op == Op::Mul) return {mul(wide, product_of_others(u))};
+  const UOp is_max = cast(alu(Op::CmpEq, {x, expand(u, x->shape)}), x->dtype);
+  const UOp ties = expand(reduce(Op::Add, is_max, u->get<ReduceArg>().axes), x->shape);
+  return {mul(wide, alu(Op::Div, {is_max, ties}))};
+}
+
+// The one row per op; an op without a row has no gradient and says so.
+Row row_of(Op op) {
+  switch (op) {
+    case Op::Cast: return cast_row;
+    case Op::Neg: return [](const UOp&, const UOp& g) { return Grads{neg(g)}; };
+    case Op::Recip: return recip_row;
+    case Op::Sqrt: return sqrt_row;
+    case Op::Exp2: return exp2_row;
+    case Op::Log2: return log2_row;
+    case Op::Sin: return sin_row;
+    case Op::Add: return add_row;
+    case Op::Sub: return sub_row;
+    case Op::Mul: return mul_row;
+    case Op::Div: return div_row;
+    case Op::Max: return max_row;
+    case Op::Where: return where_row;
+    case Op::Reshape: return reshape_row;
+    case Op::Permute: return permute_row;
+    case Op::Expand: return expand_row;
+    case Op::Pad: return pad_row;
+    case Op::Shrink: return shrink_row;
+    case Op::Flip: return flip_row;
+    case Op::Reduce: return reduce_row;
+    case Op::Contiguous: return same;
+    case Op::Copy: return copy_row;
+    case Op::Assign: return assign_row;
+    case Op::Trunc:
+    case Op::Detach:
+    case Op::Bitcast:
+    case Op::CmpLt:
+    case Op::CmpNe:
+    case Op::CmpEq:
+    case Op::Threefry: return none;
+    default: return nullptr;
+  }
+}
+
+// Nodes between the root and the targets, along which gradients flow.
+std::vector<bool> on_path(const std::vector<const Node*>& order, std::span<const UOp> targets,
+                          std::unordered_map<const Node*, size_t>& position) {
+  std::vector<bool> flows(order.size());
+  for (size_t i = 0; i < order.size(); i++) {
+    const Node* n = order[i];
+    position[n] = i;
+    bool reached =
+        std::any_of(targets.begin(), targets.end(), [&](const UOp& t) { return t.get() == n; });
+    if (!reached && n->op != Op::Detach) {
+      for (const UOp& s : n->src()) reached = reached || flows[position.at(s.get())];
+    }
+    flows[i] = reached && is_float(n->dtype);
+  }
+  return flows;
+}
+
+}  // namespace
+
+std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp> targets) {
+  const std::vector<const Node*> order = toposort(root);
+  std::unordered_map<const Node*, size_t> position;
+  const std::vector<bool> flows = on_path(order, targets, position);
+  std::vector<UOp> grads(order.size());
+  grads.back() = unbroadcast(seed, root);
+  for (size_t i = order.size(); i-- > 0;) {
+    const UOp u(order[i]);
+    if (!grads[i] || !flows[i] || u->src_count == 0) continue;
+    const bool leads_on = std::any_of(u->src().begin(), u->src().end(),
+                                      [&](const UOp& s) { return flows[position.at(s.get())]; });
+    if (!leads_on) continue;
+    const Row row = row_of(u->op);
+    if (!row) fail<Unsupported>("{} has no gradient", name(u->op));
+    const Grads of_src = row(u, grads[i]);
+    for (size_t s = 0; s < of_src.size(); s++) {
+      const size_t p = position.at(u->src(s).get());
+      if (!of_src[s] || !flows[p]) continue;
+      const UOp g = is_alu(u->op) ? unbroadcast(of_src[s], u->src(s)) : of_src[s];
+      grads[p] = grads[p] ? add(grads[p], g) : g;
+    }
+  }
+  std::vector<UOp> out;
+  for (const UOp& t : targets) {
+    auto it = position.find(t.get());
+    out.push_back(it == position.end() ? UOp() : grads[it->second]);
+  }
+  return out;
+}
+
+}  // namespace tuff::ir

@@ -1,0 +1,44 @@
+#include "ir/kept_rows.h"
+
+#include <algorithm>
+
+#include "ir/walk.h"
+
+namespace tuff::ir {
+
+namespace {
+
+// load(index(after(shared, end(store(index, value), column)), offset))
+const Node* fill_of(const Node& load) {
+  if (load.op != Op::Load || load.src(0)->op != Op::Index) return nullptr;
+  const Node& memory = *load.src(0)->src(0);
+  if (memory.op != Op::After || memory.src(0)->op != Op::Shared) return nullptr;
+  const Node* end = memory.src(1).get();
+  TUFF_CHECK(
+      end->op == Op::End && end->src_count == 2 && end->src(0)->src(0)->src(1) == end->src(1),
+      "a kept row is filled along its one column");
+  return end;
+}
+
+}  // namespace
+
+UOp without_kept_rows(const UOp& ast) {
+  const std::vector<const Node*> order = toposort(ast);
+  const auto is_kept = [](const Node* n) { return n->op == Op::Shared; };
+  if (std::none_of(order.begin(), order.end(), is_kept)) return ast;
+  std::unordered_map<const Node*, UOp> mapped;
+  std::vector<UOp> src;
+  for (const Node* n : order) {
+    src.clear();
+    for (const UOp& s : n->src()) src.push_back(mapped.at(s.get()));
+    if (const Node* end = fill_of(*n)) {
+      const UOp value = mapped.at(end->src(0)->src(1).get());
+      mapped.emplace(n, substitute(value, {{mapped.at(end->src(1).get()), src[0]->src(1)}}));
+    } else {
+      mapped.emplace(n, with_src(UOp(n), src));
+    }
+  }
+  return mapped.at(ast.get());
+}
+
+}  // namespace tuff::ir

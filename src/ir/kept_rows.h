@@ -1,0 +1,12 @@
+// Kernels that keep rows in fast memory, as the formulas that they mean. Called by whatever runs an
+// AST by its direct meaning. Knows nothing of targets.
+#pragma once
+
+#include "ir/uop.h"
+
+namespace tuff::ir {
+
+// Every load of a kept row is what fills the row there; an AST without any is left as it is.
+UOp without_kept_rows(const UOp& ast);
+
+}  // namespace tuff::ir

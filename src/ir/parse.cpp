@@ -1,0 +1,467 @@
+// Reading of the text form: what text.cpp prints, one node per line. Everything that is wrong is an
+// InvalidArgument naming the line and the reason.
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "ir/text.h"
+
+namespace tuff::ir {
+namespace {
+
+const std::unordered_map<std::string_view, Op>& ops_by_name() {
+  static const std::unordered_map<std::string_view, Op> map = [] {
+    std::unordered_map<std::string_view, Op> m;
+    for (size_t i = 0; i < op_rows().size(); i++) m.emplace(op_rows()[i].text, Op(i));
+    return m;
+  }();
+  return map;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+class Parser {
+ public:
+  explicit Parser(const std::string& text) : rest_(text) {}
+  std::vector<UOp> parse();
+
+ private:
+  template <class... Args>
+  [[noreturn]] void error(fmt::format_string<Args...> f, Args&&... args) const {
+    fail<InvalidArgument>("line {}: {}", line_number_, fmt::format(f, std::forward<Args>(args)...));
+  }
+  void skip_blanks() {
+    while (at_ < line_.size() && line_[at_] == ' ') at_++;
+  }
+  bool peek(char c) {
+    skip_blanks();
+    return at_ < line_.size() && line_[at_] == c;
+  }
+  bool accept(char c) { return peek(c) && (at_++, true); }
+  void expect(char c) {
+    if (!accept(c)) error("'{}' expected at column {}", c, at_ + 1);
+  }
+  bool accept_word(std::string_view w);
+  void expect_word(std::string_view w) {
+    if (!accept_word(w)) error("'{}' expected at column {}", w, at_ + 1);
+  }
+  std::string_view word(const char* what);
+  std::string_view number_text();
+  int64_t integer();
+  int64_t integer_within(int64_t low, int64_t high, const char* what);
+  std::string string();
+  UOp reference();
+  Dim dim();
+  IntVec int_list();
+  Shape shape_arg();
+  Pairs pairs_arg();
+  Scalar scalar(DType t);
+  Arg arg(Op op);
+  void skip_arg();
+  Arg arg_and_dtype(Op op);
+  Arg word_arg();
+  Arg named_arg(std::string_view w);
+  Arg storage_arg();
+  Arg matrix_arg();
+  AxisKind axis_kind();
+  DType dtype();
+  void check_arg(Op op, const Arg& a) const;
+  void check_shape(const UOp& u, std::string_view given);
+  void parse_line();
+  std::string_view given_shape();
+
+  std::string_view rest_, line_;
+  size_t at_ = 0, line_number_ = 0;
+  std::unordered_map<int64_t, size_t> positions_;  // number -> index in nodes_
+  std::vector<UOp> nodes_;
+  std::vector<bool> used_;
+  DType arg_dtype_ = DType::Void;  // of the line: a Const's and a Buffer's arg need it
+  std::unordered_map<int64_t, Ref<Storage>> storages_;
+};
+
+bool Parser::accept_word(std::string_view w) {
+  skip_blanks();
+  if (line_.substr(at_, w.size()) != w) return false;
+  if (at_ + w.size() < line_.size() && is_word(line_[at_ + w.size()])) return false;
+  at_ += w.size();
+  return true;
+}
+
+std::string_view Parser::word(const char* what) {
+  skip_blanks();
+  const size_t begin = at_;
+  while (at_ < line_.size() && is_word(line_[at_])) at_++;
+  if (begin == at_) error("{} expected at column {}", what, at_ + 1);
+  return line_.substr(begin, at_ - begin);
+}
+
+std::string_view Parser::number_text() {
+  skip_blanks();
+  const size_t begin = at_;
+  while (at_ < line_.size() &&
+         (is_word(line_[at_]) || line_[at_] == '-' || line_[at_] == '+' || line_[at_] == '.')) {
+    if (line_.substr(at_, 2) == "..") break;
+    at_++;
+  }
+  return line_.substr(begin, at_ - begin);
+}
+
+int64_t Parser::integer() {
+  const std::string_view t = number_text();
+  int64_t v = 0;
+  const auto r = std::from_chars(t.data(), t.data() + t.size(), v);
+  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size())
+    error("'{}' is no 64-bit integer", t);
+  return v;
+}
+
+int64_t Parser::integer_within(int64_t low, int64_t high, const char* what) {
+  const int64_t v = integer();
+  if (v < low || v > high) error("{} {} is outside {}..{}", what, v, low, high);
+  return v;
+}
+
+std::string Parser::string() {
+  expect('"');
+  std::string out;
+  while (at_ < line_.size() && line_[at_] != '"') {
+    if (line_[at_] == '\\' && at_ + 1 < line_.size()) {
+      at_++;
+      out += line_[at_] == 'n' ? '\n' : line_[at_];
+    } else {
+      out += line_[at_];
+    }
+    at_++;
+  }
+  expect('"');
+  return out;
+}
+
+UOp Parser::reference() {
+  expect('%');
+  const int64_t n = integer();
+  auto at = positions_.find(n);
+  if (at == positions_.end()) error("%{} is used before it is defined", n);
+  used_[at->second] = true;
+  return nodes_[at->second];
+}
+
+Dim Parser::dim() {
+  if (!peek('%')) return Dim(integer());
+  const UOp u = reference();
+  if (u->dtype != DType::Index) error("an extent must be an index, not {}", name(u->dtype));
+  return Dim(u);
+}
+
+IntVec Parser::int_list() {
+  IntVec out;
+  expect('[');
+  while (!accept(']')) {
+    if (!out.empty()) expect(',');
+    out.push_back(integer());
+  }
+  return out;
+}
+
+Shape Parser::shape_arg() {
+  Shape out;
+  expect('(');
+  while (!accept(')')) {
+    if (!out.empty()) expect(',');
+    out.push_back(dim());
+  }
+  return out;
+}
+
+Pairs Parser::pairs_arg() {
+  Pairs out;
+  expect('<');
+  while (!accept('>')) {
+    const Dim a = dim();
+    expect(':');
+    out.push_back({a, dim()});
+  }
+  return out;
+}
+
+Scalar Parser::scalar(DType t) {
+  if (t == DType::Void) error("void has no values");
+  if (accept_word("bits")) {
+    const std::string digits(number_text());
+    char* end = nullptr;
+    const uint64_t bits = std::strtoull(digits.c_str(), &end, 16);
+    if (digits.empty() || *end) error("'{}' is no hexadecimal number", digits);
+    return {t, bits};
+  }
+  if (t == DType::U64) {
+    const std::string_view digits = number_text();
+    uint64_t v = 0;
+    const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
+    if (digits.empty() || r.ec != std::errc() || r.ptr != digits.data() + digits.size())
+      error("'{}' is no {}", digits, name(t));
+    return {t, v};
+  }
+  if (!is_float(t)) {
+    const int64_t v = integer();
+    const Scalar s = Scalar::of_int(t, v);
+    if (s.as_int() != v) error("{} does not fit {}", v, name(t));
+    return s;
+  }
+  const std::string digits(number_text());
+  char* end = nullptr;
+  const double v = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end) error("'{}' is no {}", digits, name(t));
+  return Scalar::of_double(t, v);
+}
+
+AxisKind Parser::axis_kind() {
+  const std::string_view w = word("an axis kind");
+  for (int k = 0; k <= int(AxisKind::Matrix); k++) {
+    if (w == name(AxisKind(k))) return AxisKind(k);
+  }
+  error("'{}' is no axis kind", w);
+}
+
+DType Parser::dtype() {
+  const std::string_view w = word("a dtype");
+  try {
+    return parse_dtype(w);
+  } catch (const InvalidArgument&) {
+    error("'{}' is no dtype", w);
+  }
+}
+
+// The arg of a Buffer; its dtype follows after the brace and was looked up ahead.
+Arg Parser::storage_arg() {
+  const int64_t id = integer();
+  expect_word("count");
+  const int64_t n = integer_within(0, INT64_MAX, "count");
+  std::string device = string();
+  Ref<Storage>& s = storages_[id];
+  if (!s)
+    s = make_ref<Storage>(std::move(device), arg_dtype_, n);
+  else if (s->dtype != arg_dtype_ || s->count != n || s->device != device)
+    error("storage {} was another one before", id);
+  return s;
+}
+
+Arg Parser::named_arg(std::string_view w) {
+  if (w == "r") {
+    const int32_t id = int32_t(integer_within(INT32_MIN, INT32_MAX, "range"));
+    return RangeArg{id, axis_kind()};
+  }
+  if (w == "slot") {
+    ParamArg p;
+    p.slot = int32_t(integer_within(INT32_MIN, INT32_MAX, "slot"));
+    expect_word("count");
+    p.count = integer_within(0, INT64_MAX, "count");
+    if (peek('"')) p.device = string();
+    return p;
+  }
+  if (w == "special") {
+    const std::string_view space = word("g, l or s");
+    if (space != "g" && space != "l" && space != "s")
+      error("launch coordinate '{}' is neither g nor l nor s", space);
+    return SpecialArg{space[0], int8_t(integer_within(0, 2, "axis"))};
+  }
+  if (w == "shared") {
+    const int32_t n = int32_t(integer_within(INT32_MIN, INT32_MAX, "shared"));
+    expect_word("count");
+    return SharedArg{n, integer_within(0, INT64_MAX, "count")};
+  }
+  if (w == "matrix") return matrix_arg();
+  if (w == "on") {
+    Placement p;
+    while (peek('"')) p.devices.push_back(string());
+    if (p.devices.empty()) error("a placement names at least one device");
+    expect_word("axis");
+    p.shard_axis = int(integer_within(-1, INT32_MAX, "axis"));
+    return p;
+  }
+  if (auto op = ops_by_name().find(w); op != ops_by_name().end())
+    return ReduceArg{op->second, int_list()};
+  error("'{}' starts no arg", w);
+}
+
+Arg Parser::matrix_arg() {
+  MatrixArg m{MatrixUse::Sum, 0, 0};
+  const std::string_view use = word("a, b or sum");
+  for (const MatrixUse u : {MatrixUse::A, MatrixUse::B}) {
+    if (use == name(u)) m.use = u;
+  }
+  if (use != name(m.use)) error("'{}' is neither a nor b nor sum", use);
+  m.rows = int32_t(integer_within(1, INT32_MAX, "rows"));
+  m.columns = int32_t(integer_within(1, INT32_MAX, "columns"));
+  expect_word("stride");
+  m.stride = integer_within(0, INT64_MAX, "stride");
+  const std::string_view order = word("rows or columns");
+  if (order != "rows" && order != "columns") error("'{}' is neither rows nor columns", order);
+  m.by_columns = order == "columns";
+  expect_word("number");
+  m.number = integer_within(0, INT64_MAX, "number");
+  return m;
+}
+
+Arg Parser::word_arg() {
+  const std::string_view w = word("an arg");
+  if (w == "storage") return storage_arg();
+  for (int t = 0; t < kDTypeCount; t++) {
+    if (w == short_name(DType(t))) return scalar(DType(t));
+  }
+  return named_arg(w);
+}
+
+Arg Parser::arg(Op op) {
+  if (op == Op::Const) return scalar(arg_dtype_);
+  if (peek('[')) return int_list();
+  if (peek('(')) return shape_arg();
+  if (peek('<')) return pairs_arg();
+  if (peek('"')) {
+    VariableArg v{string(), 0, 0};
+    v.min = integer();
+    if (line_.substr(at_, 2) != "..") error("'..' expected at column {}", at_ + 1);
+    at_ += 2;
+    v.max = integer();
+    if (v.min > v.max) error("lower bound {} is above upper bound {}", v.min, v.max);
+    return v;
+  }
+  skip_blanks();
+  if (at_ < line_.size() &&
+      (line_[at_] == '-' || std::isdigit(static_cast<unsigned char>(line_[at_]))))
+    return integer();
+  return word_arg();
+}
+
+// The printed shape, up to its closing parenthesis (symbolic extents contain parentheses).
+std::string_view Parser::given_shape() {
+  if (!peek('(')) return {};
+  const size_t begin = at_;
+  int depth = 0;
+  for (; at_ < line_.size(); at_++) {
+    depth += (line_[at_] == '(') - (line_[at_] == ')');
+    if (depth == 0) return line_.substr(begin, ++at_ - begin);
+  }
+  error("the shape has no ')'");
+}
+
+void Parser::skip_arg() {
+  bool in_string = false;
+  while (at_ < line_.size() && (in_string || line_[at_] != '}')) {
+    if (line_[at_] == '\\' && in_string)
+      at_++;
+    else if (line_[at_] == '"')
+      in_string = !in_string;
+    at_++;
+  }
+  expect('}');
+}
+
+// The dtype stands behind the arg, but the args of Const and Buffer need it: it is read first.
+Arg Parser::arg_and_dtype(Op op) {
+  if (!accept('{')) {
+    arg_dtype_ = dtype();
+    return {};
+  }
+  const size_t begin = at_;
+  skip_arg();
+  arg_dtype_ = dtype();
+  const size_t end = at_;
+  at_ = begin;
+  Arg a = arg(op);
+  expect('}');
+  at_ = end;
+  return a;
+}
+
+void Parser::parse_line() {
+  expect('%');
+  const int64_t number = integer();
+  if (positions_.contains(number)) error("%{} is defined twice", number);
+  expect('=');
+  const std::string_view op_name = word("an op");
+  auto op = ops_by_name().find(op_name);
+  if (op == ops_by_name().end()) error("'{}' is no op", op_name);
+  Arg a = arg_and_dtype(op->second);
+  const DType t = arg_dtype_;
+  check_arg(op->second, a);
+  const std::string_view shape = given_shape();
+  std::vector<UOp> src;
+  while (peek('%')) src.push_back(reference());
+  skip_blanks();
+  if (at_ != line_.size()) error("'{}' is left over", line_.substr(at_));
+  const OpRow& r = row(op->second);
+  if (r.arity < 0 && r.rule == DTypeRule::Same && src.empty()) error("{} needs a source", op_name);
+  UOp u;
+  try {
+    u = make(op->second, t, src, std::move(a));
+  } catch (const std::bad_variant_access&) {
+    error("{} has another kind of arg", op_name);
+  } catch (const Error& e) {
+    error("{}", e.what());
+  }
+  if (u->dtype != t) error("{} gives {}, not {}", op_name, name(u->dtype), name(t));
+  check_shape(u, shape);
+  positions_.emplace(number, nodes_.size());
+  nodes_.push_back(std::move(u));
+  used_.push_back(false);
+}
+
+// Ops whose meaning needs one kind of arg; make() looks at those of the others.
+void Parser::check_arg(Op op, const Arg& a) const {
+  auto need = [&](bool ok, const char* what) {
+    if (!ok) error("{} needs {}", name(op), what);
+  };
+  switch (op) {
+    case Op::Range: return need(std::holds_alternative<RangeArg>(a), "{r NUMBER KIND}");
+    case Op::Special: return need(std::holds_alternative<SpecialArg>(a), "{special g|l|s AXIS}");
+    case Op::Shared: return need(std::holds_alternative<SharedArg>(a), "{shared NUMBER count N}");
+    case Op::Param: return need(std::holds_alternative<ParamArg>(a), "{slot NUMBER count N}");
+    case Op::Buffer:
+      return need(std::holds_alternative<Ref<Storage>>(a), "{storage NUMBER count N DEVICE}");
+    case Op::Variable: return need(std::holds_alternative<VariableArg>(a), "{NAME MIN..MAX}");
+    case Op::Reduce: return need(std::holds_alternative<ReduceArg>(a), "{OP [AXES]}");
+    case Op::Copy: return need(std::holds_alternative<Placement>(a), "{on DEVICE axis N}");
+    case Op::Flip: return need(std::holds_alternative<IntVec>(a), "{[AXES]}");
+    case Op::Register:
+      return need(std::holds_alternative<int64_t>(a) || std::holds_alternative<MatrixArg>(a),
+                  "{NUMBER} or {matrix ...}");
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd:
+    case Op::MatrixStore:
+      return need(std::holds_alternative<MatrixArg>(a),
+                  "{matrix a|b|sum ROWS COLUMNS stride N rows|columns number N}");
+    default: return;
+  }
+}
+
+void Parser::check_shape(const UOp& u, std::string_view given) {
+  const std::string own = u->shape.empty() ? "" : to_string(u->shape);
+  if (given != own)
+    error("the shape is {}, not {}", own.empty() ? "()" : own, given.empty() ? "()" : given);
+}
+
+std::vector<UOp> Parser::parse() {
+  while (!rest_.empty()) {
+    const size_t end = rest_.find('\n');
+    line_ = rest_.substr(0, end);
+    rest_ = end == std::string_view::npos ? std::string_view() : rest_.substr(end + 1);
+    line_number_++;
+    at_ = 0;
+    skip_blanks();
+    if (at_ == line_.size() || line_[at_] == '#') continue;
+    parse_line();
+  }
+  std::vector<UOp> roots;
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    if (!used_[i]) roots.push_back(nodes_[i]);
+  }
+  return roots;
+}
+
+}  // namespace
+
+std::vector<UOp> parse_text(const std::string& text) { return Parser(text).parse(); }
+
+}  // namespace tuff::ir

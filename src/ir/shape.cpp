@@ -1,0 +1,142 @@
+#include "ir/shape.h"
+
+#include <algorithm>
+
+namespace tuff::ir {
+namespace {
+
+void require_rank(const char* what, const Shape& s, size_t n) {
+  if (s.size() != n) fail<ShapeError>("{}: {} axes given for shape {}", what, n, to_string(s));
+}
+
+Shape permuted(const Shape& s, const IntVec& axes) {
+  require_rank("permute", s, axes.size());
+  std::vector<bool> seen(s.size());
+  Shape out;
+  for (int64_t a : axes) {
+    if (a < 0 || a >= int64_t(s.size()) || seen[a]) {
+      fail<ShapeError>("permute: axes {{{}}} are no permutation of 0..{}", fmt::join(axes, ", "),
+                       int64_t(s.size()) - 1);
+    }
+    seen[a] = true;
+    out.push_back(s[a]);
+  }
+  return out;
+}
+
+const Shape& expanded(const Shape& s, const Shape& to) {
+  require_rank("expand", s, to.size());
+  for (size_t i = 0; i < s.size(); i++) {
+    if (!(s[i] == to[i]) && !(s[i] == 1))
+      fail<ShapeError>("expand: axis {} of {} is not 1 and differs from {}", i, to_string(s),
+                       to_string(to));
+  }
+  return to;
+}
+
+Shape padded(const Shape& s, const Pairs& p) {
+  require_rank("pad", s, p.size());
+  Shape out;
+  for (size_t i = 0; i < s.size(); i++) {
+    if (p[i].a.uop()->min < 0 || p[i].b.uop()->min < 0)
+      fail<ShapeError>("pad: negative padding on axis {} of {}", i, to_string(s));
+    out.push_back(s[i] + p[i].a + p[i].b);
+  }
+  return out;
+}
+
+Shape shrunk(const Shape& s, const Pairs& p) {
+  require_rank("shrink", s, p.size());
+  Shape out;
+  for (size_t i = 0; i < s.size(); i++) {
+    const Dim size = p[i].b - p[i].a;
+    if (p[i].a.uop()->min < 0 || p[i].b.max() > s[i].max() || size.uop()->min < 0) {
+      fail<ShapeError>("shrink: part {}..{} is not inside axis {} of {}", p[i].a.max(),
+                       p[i].b.max(), i, to_string(s));
+    }
+    out.push_back(size);
+  }
+  return out;
+}
+
+Shape reduced(const Shape& s, const ReduceArg& r) {
+  Shape out = s;
+  for (int64_t a : r.axes) {
+    if (a < 0 || a >= int64_t(s.size()))
+      fail<IndexError>("reduce: axis {} is outside shape {}", a, to_string(s));
+    out[a] = Dim(1);
+  }
+  return out;
+}
+
+Shape elementwise(Op op, std::span<const UOp> src) {
+  const Shape* shape = nullptr;
+  for (const UOp& u : src) {
+    if (u->shape.empty()) continue;
+    if (shape && !(*shape == u->shape))
+      fail<ShapeError>("{}: shapes differ: {} x {}", name(op), to_string(*shape),
+                       to_string(u->shape));
+    shape = &u->shape;
+  }
+  return shape ? *shape : Shape{};
+}
+
+}  // namespace
+
+Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
+  switch (op) {
+    case Op::Buffer: return {Dim(std::get<Ref<Storage>>(arg)->count)};
+    case Op::Iota: return std::get<Shape>(arg);
+    case Op::Param: return {Dim(std::get<ParamArg>(arg).count)};
+    case Op::Reshape: {
+      const Shape& to = std::get<Shape>(arg);
+      if (element_count(to) != element_count(src[0]->shape)) {
+        fail<ShapeError>("reshape: {} has {} elements, {} has {}", to_string(src[0]->shape),
+                         element_count(src[0]->shape), to_string(to), element_count(to));
+      }
+      return to;
+    }
+    case Op::Permute: return permuted(src[0]->shape, std::get<IntVec>(arg));
+    case Op::Expand: return expanded(src[0]->shape, std::get<Shape>(arg));
+    case Op::Pad: return padded(src[0]->shape, std::get<Pairs>(arg));
+    case Op::Shrink: return shrunk(src[0]->shape, std::get<Pairs>(arg));
+    case Op::Flip: return src[0]->shape;
+    case Op::Reduce: return reduced(src[0]->shape, std::get<ReduceArg>(arg));
+    case Op::Assign:
+      if (!(src[0]->shape == src[1]->shape))
+        fail<ShapeError>("assign: shapes differ: {} = {}", to_string(src[0]->shape),
+                         to_string(src[1]->shape));
+      return src[0]->shape;
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::Copy: return src[0]->shape;
+    // On the kernel floors a Param is memory; what is read from it is one element.
+    case Op::Index:
+    case Op::Load:
+    case Op::Store:
+    case Op::Prefetch:
+    case Op::End:
+    case Op::After:
+    case Op::Sink:
+    case Op::Register:
+    case Op::Barrier: return {};
+    default: return is_alu(op) ? elementwise(op, src) : Shape{};
+  }
+}
+
+int64_t element_count(const Shape& s) {
+  int64_t n = 1;
+  for (const Dim& d : s) {
+    if (__builtin_mul_overflow(n, d.max(), &n))
+      fail<ShapeError>("shape {} has more than 2^63 elements", to_string(s));
+  }
+  return n;
+}
+
+IntVec max_extents(const Shape& s) {
+  IntVec out;
+  for (const Dim& d : s) out.push_back(d.max());
+  return out;
+}
+
+}  // namespace tuff::ir

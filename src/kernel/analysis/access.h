@@ -1,0 +1,44 @@
+// How loads and stores walk memory: the step of every offset per range. Called by the heuristics,
+// by copies of tiles and by the merging of axes. Knows nothing of targets.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/uop.h"
+#include "kernel/analysis/ranges.h"
+
+namespace tuff::kernel {
+
+struct Access {
+  ir::UOp index;
+  bool store = false;
+  std::vector<std::pair<ir::UOp, int64_t>> steps;  // ranges the offset is affine in
+  RangeMask irregular = 0;                            // ranges it depends on in another way
+  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
+  std::vector<std::pair<ir::UOp, int64_t>> runs;
+  RangeMask repeated = 0;  // of them: runs of a power of two, the next element after each
+  // Of the irregular ranges, those walked in pieces: of so many neighbours, a power of two, all
+  // read the same element or each the next one.
+  struct Piece {
+    ir::UOp range;
+    int64_t length = 0;
+    bool walked = false;  // each the next one
+  };
+  std::vector<Piece> pieces;
+  RangeMask gate = 0;                           // ranges its gate depends on
+  int64_t step(const ir::UOp& range) const;  // 0: independent or irregular
+  int64_t run(const ir::UOp& range) const;   // 0: not in runs
+};
+
+std::vector<Access> accesses(const ir::UOp& ast, RangeDeps& deps);
+
+// The longest step of these accesses along a range; none where one is irregular in it.
+std::optional<int64_t> longest_step(const std::vector<Access>& all, RangeDeps& deps,
+                                    const ir::UOp& r);
+// About how far apart in memory successive iterations of a range are: of what is irregular in it,
+// as a row that is clamped, from the bounds of the offset.
+int64_t typical_step(const std::vector<Access>& all, RangeDeps& deps, const ir::UOp& r);
+
+}  // namespace tuff::kernel

@@ -1,0 +1,160 @@
+#include "kernel/analysis/ranges.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "ir/walk.h"
+
+namespace tuff::kernel {
+
+using namespace ir;
+
+RangeDeps::RangeDeps(const UOp& root) {
+  for (const Node* n : toposort(root)) {
+    const UOp u(n);
+    memo_.emplace(u, compute(u));
+  }
+}
+
+RangeMask RangeDeps::bit(const UOp& range) {
+  for (size_t i = 0; i < ranges_.size(); i++) {
+    if (ranges_[i] == range) return RangeMask(1) << i;
+  }
+  TUFF_CHECK(ranges_.size() < 64, "a kernel has more than 64 ranges");
+  ranges_.push_back(range);
+  return RangeMask(1) << (ranges_.size() - 1);
+}
+
+RangeMask RangeDeps::kinds(bool (*test)(AxisKind)) const {
+  RangeMask m = 0;
+  for (size_t i = 0; i < ranges_.size(); i++) {
+    if (test(kind_of(ranges_[i].get()))) m |= RangeMask(1) << i;
+  }
+  return m;
+}
+
+RangeMask RangeDeps::of(const UOp& u) {
+  if (auto it = memo_.find(u); it != memo_.end()) return it->second;
+  const RangeMask m = compute(u);
+  memo_.emplace(u, m);
+  return m;
+}
+
+RangeMask RangeDeps::compute(const UOp& u) {
+  if (u->op == Op::Range) return bit(u) | of(u->src(0));
+  RangeMask m = 0;
+  if (u->op == Op::Reduce || u->op == Op::End) {
+    m = of(u->src(0));
+    for (const UOp& s : u->src().subspan(1)) m &= ~of(s);
+    return m;
+  }
+  for (const UOp& s : u->src()) m |= of(s);
+  if (u->op == Op::Barrier) {
+    m &= ~kinds([](AxisKind k) {
+      return is_lane(k) || k == AxisKind::Local || k == AxisKind::GroupReduce ||
+             k == AxisKind::Subgroup;
+    });
+  }
+  return m;
+}
+
+std::vector<UOp> RangeDeps::list(RangeMask m) const {
+  std::vector<UOp> out;
+  for (size_t i = 0; i < ranges_.size(); i++) {
+    if (m >> i & 1) out.push_back(ranges_[i]);
+  }
+  std::sort(out.begin(), out.end(), [](const UOp& a, const UOp& b) {
+    return a->get<RangeArg>().id < b->get<RangeArg>().id;
+  });
+  return out;
+}
+
+UOp rebuild(const UOp& root, const RebuildFn& fn) {
+  const std::vector<const Node*> order = toposort(root);
+  std::unordered_map<const Node*, UOp> mapped;  // keys live: root holds them
+  mapped.reserve(order.size() * 2);
+  std::vector<UOp> src;
+  for (const Node* n : order) {
+    src.clear();
+    for (const UOp& s : n->src()) src.push_back(mapped.at(s.get()));
+    const UOp old(n);
+    UOp made = fn(old, src);
+    mapped.emplace(n, made ? std::move(made) : with_src(old, src));
+  }
+  return mapped.at(root.get());
+}
+
+namespace {
+
+// What two reductions must agree on to run in one loop.
+using LoopKey =
+    std::tuple<RangeMask /*own*/, RangeMask /*outer*/, int /*depth of reductions below*/>;
+
+struct LoopKeys {
+  std::unordered_map<const Node*, LoopKey> of_reduce;
+  std::map<RangeMask, LoopKey> holder;  // by single range bit: who keeps the range
+  bool conflict = false;
+};
+
+LoopKeys loop_keys(const UOp& ast, RangeDeps& deps) {
+  LoopKeys keys;
+  std::unordered_map<const Node*, int> depth;
+  for (const Node* n : toposort(ast)) {
+    int d = 0;
+    for (const UOp& s : n->src()) d = std::max(d, depth.at(s.get()));
+    if (n->op == Op::Reduce) {
+      RangeMask own = 0;
+      for (const UOp& r : n->src().subspan(1)) own |= deps.bit(r);
+      const LoopKey key{own, deps.of(UOp(n)), d};
+      keys.of_reduce[n] = key;
+      for (const UOp& r : n->src().subspan(1)) {
+        const auto [it, fresh] = keys.holder.emplace(deps.bit(r), key);
+        if (!fresh && it->second != key) keys.conflict = true;
+      }
+      d++;
+    }
+    depth[n] = d;
+  }
+  return keys;
+}
+
+// A reduction over fresh ranges; reductions below that bind the old ones keep them.
+UOp with_fresh_ranges(const UOp& reduce, UOpMap<UOp> renamed) {
+  const UOpMap<UOp> fresh = renamed;
+  for (const Node* n : toposort(reduce->src(0))) {
+    if (n->op != Op::Reduce) continue;
+    for (const UOp& r : n->src().subspan(1)) {
+      if (fresh.count(r)) renamed.emplace(UOp(n), UOp(n));
+    }
+  }
+  std::vector<UOp> src{substitute(reduce->src(0), renamed)};
+  for (const UOp& r : reduce->src().subspan(1)) src.push_back(fresh.at(r));
+  return with_src(reduce, src);
+}
+
+}  // namespace
+
+UOp separate_loops(const UOp& ast) {
+  RangeDeps deps(ast);
+  LoopKeys keys = loop_keys(ast, deps);
+  if (!keys.conflict) return ast;
+  int next_id = 0;
+  for (const UOp& r : deps.ranges()) next_id = std::max(next_id, r->get<RangeArg>().id + 1);
+  std::map<LoopKey, UOpMap<UOp>> renames;
+  return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old->op != Op::Reduce) return {};
+    const LoopKey& key = keys.of_reduce.at(old.get());
+    const bool keeps = std::all_of(old->src().begin() + 1, old->src().end(), [&](const UOp& r) {
+      return keys.holder.at(deps.bit(r)) == key;
+    });
+    if (keeps) return {};
+    UOpMap<UOp>& renamed = renames[key];
+    for (const UOp& r : old->src().subspan(1)) {
+      if (!renamed.count(r)) renamed.emplace(r, range(r->src(0), next_id++, kind_of(r.get())));
+    }
+    return with_fresh_ranges(with_src(old, src), renamed);
+  });
+}
+
+}  // namespace tuff::kernel

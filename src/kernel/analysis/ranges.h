@@ -1,0 +1,63 @@
+// Which ranges a value depends on, and rewrites of an AST's ranges that keep its meaning.
+// Called by every pass of kernel. Knows nothing of targets.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ir/uop.h"
+
+namespace tuff::kernel {
+
+using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
+
+inline bool is_lane(ir::AxisKind k) {
+  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector ||
+         k == ir::AxisKind::ReduceLane;
+}
+inline bool is_loop(ir::AxisKind k) {
+  return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce;
+}
+inline bool is_launch(ir::AxisKind k) { return !is_lane(k) && !is_loop(k); }
+inline ir::AxisKind kind_of(const ir::Node* range) {
+  return range->get<ir::RangeArg>().kind;
+}
+
+// The open ranges of every node below a root; of nodes made later on demand. Reduce and End close
+// theirs, Barrier those of one workgroup and of lanes.
+class RangeDeps {
+ public:
+  explicit RangeDeps(const ir::UOp& root);
+  RangeMask of(const ir::UOp& u);
+  const std::vector<ir::UOp>& ranges() const { return ranges_; }
+  RangeMask bit(const ir::UOp& range);
+  RangeMask kinds(bool (*test)(ir::AxisKind)) const;
+  std::vector<ir::UOp> list(RangeMask m) const;  // in order of range id
+
+ private:
+  RangeMask compute(const ir::UOp& u);
+  std::vector<ir::UOp> ranges_;
+  ir::UOpMap<RangeMask> memo_;
+};
+
+// Rebuilds sources first: fn(node, new sources) gives what replaces the node; empty: the same with
+// those sources. Unlike map_bottom_up it sees the node as it was.
+using RebuildFn = std::function<ir::UOp(const ir::UOp& old, std::span<const ir::UOp> src)>;
+ir::UOp rebuild(const ir::UOp& root, const RebuildFn& fn);
+
+// Gives reductions that cannot share a loop (one needs the other, or they stand inside different
+// loops) ranges of their own, so that a Range is one loop.
+ir::UOp separate_loops(const ir::UOp& ast);
+
+// Neighbouring axes that all offsets walk as one become one range: less index arithmetic, longer
+// vectors.
+ir::UOp merge_axes(const ir::UOp& ast);
+
+// Output axes of reductions whose offsets need remainders of them, as the images' gradient of a
+// convolution with a stride, become blocks and phases: within a phase all offsets are affine, and
+// lanes along the blocks read and gate alike.
+ir::UOp split_phases(const ir::UOp& ast);
+
+}  // namespace tuff::kernel

@@ -1,0 +1,113 @@
+// Running error analysis: bounds hold for every order of a sum and follow cancellation; what is
+// exact has no bound at all; what a rounding decides is unknown.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "ir/error_bound.h"
+
+namespace tuff::ir {
+namespace {
+
+UOp loop(int64_t n, int32_t id, AxisKind kind = AxisKind::Loop) {
+  return range(index_const(n), id, kind);
+}
+UOp at(int32_t slot, int64_t count, const UOp& offset, DType t = DType::F32) {
+  return make(Op::Load, DType::Void,
+              {make(Op::Index, DType::Void, {param(slot, t, count), offset})});
+}
+UOp kernel(const UOp& value, const UOp& r) {
+  const UOp to = make(Op::Index, DType::Void, {param(0, value->dtype, r->src(0)->max), r});
+  return sink(
+      std::vector<UOp>{make(Op::End, DType::Void, {make(Op::Store, DType::Void, {to, value}), r})});
+}
+
+template <class T>
+std::span<const std::byte> bytes(const std::vector<T>& v) {
+  return std::as_bytes(std::span<const T>(v));
+}
+
+std::vector<Bounded> bounds(const UOp& ast, std::vector<std::span<const std::byte>> inputs) {
+  inputs.insert(inputs.begin(), std::span<const std::byte>());
+  std::vector<Bounded> out;
+  bound_errors(
+      ast, {inputs, {}}, [](const StoredElement&) { return true; },
+      [&](const StoredElement& s, const Bounded& b) {
+        EXPECT_EQ(s.element, int64_t(out.size()));
+        out.push_back(b);
+      });
+  return out;
+}
+
+TEST(ErrorBound, SumsInAnyOrderStayWithin) {
+  constexpr int64_t kTerms = 2000;
+  std::mt19937 rng(1);
+  const UOp i = loop(1, 0), k = loop(kTerms, 1, AxisKind::Reduce);
+  const UOp sum = make(Op::Reduce, DType::F32, {at(1, kTerms, k), k}, ReduceArg{Op::Add, {}});
+  for (int round = 0; round < 20; round++) {
+    std::vector<float> x(kTerms);
+    for (float& v : x)
+      v = std::ldexp(float(int(rng() % 2001) - 1000), -int(rng() % 12)) + (round % 2 ? 500 : 0);
+    const double exact = std::accumulate(x.begin(), x.end(), 0.0);
+    const Bounded b = bounds(kernel(sum, i), {bytes(x)}).at(0);
+    for (int order = 0; order < 20; order++) {
+      std::shuffle(x.begin(), x.end(), rng);
+      const float got = std::accumulate(x.begin(), x.end(), 0.0f);
+      ASSERT_LE(std::abs(double(got) - exact), b.error) << "round " << round;
+    }
+    double magnitude = 0;
+    for (float v : x) magnitude += std::abs(double(v));
+    EXPECT_LT(b.error, magnitude * 2e-5);  // no looser than it has to be: 180 * 2^-24
+  }
+}
+
+TEST(ErrorBound, FollowsCancellation) {
+  const UOp i = loop(2, 0), x = at(1, 2, i), y = at(2, 2, i);
+  const UOp v = (x * y) - constant(DType::F32, 1);
+  const std::vector<float> a{3, 1e4f}, b{1.0f / 3, 1e-4f};
+  const std::vector<Bounded> e = bounds(kernel(v, i), {bytes(a), bytes(b)});
+  for (const Bounded& one : e) {
+    EXPECT_GE(one.error, std::ldexp(1.0, -25));  // the product's rounding is all that is left
+    EXPECT_LE(one.error, std::ldexp(1.0, -22));
+  }
+}
+
+TEST(ErrorBound, WhatOnlyMovesAndComparesIsExact) {
+  const UOp i = loop(3, 0), x = at(1, 3, i), y = at(2, 3, i);
+  const UOp v = where(alu(Op::CmpLt, {x, y}), alu(Op::Neg, {x}), alu(Op::Max, {x, y}));
+  const std::vector<float> a{1, 2, 3}, b{3, 2, 1};
+  EXPECT_EQ(plain_ulps(kernel(v, i)), 0);
+  for (const Bounded& one : bounds(kernel(v, i), {bytes(a), bytes(b)})) EXPECT_EQ(one.error, 0);
+  const std::vector<int32_t> n{1, 2, 3};
+  const UOp whole = at(1, 3, i, DType::I32) * at(1, 3, i, DType::I32);
+  for (const Bounded& one : bounds(kernel(whole, i), {bytes(n)})) EXPECT_EQ(one.error, 0);
+}
+
+TEST(ErrorBound, WhatARoundingDecidesIsBoundedByBothOutcomes) {
+  const UOp i = loop(2, 0), x = at(1, 2, i);
+  const UOp product = x * constant(DType::F32, 3);
+  const UOp v = where(alu(Op::CmpLt, {product, constant(DType::F32, 1)}), constant(DType::F32, 5),
+                      constant(DType::F32, 9));
+  const std::vector<float> a{1.0f / 3, 0.4f};
+  const std::vector<Bounded> e = bounds(kernel(v, i), {bytes(a)});
+  EXPECT_GE(e[0].error, 4);
+  EXPECT_EQ(e[1].error, 0);
+  // The bits of an inexact number may be anything.
+  const std::vector<Bounded> bits = bounds(kernel(bitcast(product, DType::I32), i), {bytes(a)});
+  EXPECT_TRUE(std::isinf(bits[0].error));
+}
+
+TEST(ErrorBound, UlpsOfEveryFloat) {
+  EXPECT_EQ(ulp_of(DType::F32, 1.0), std::ldexp(1.0, -23));
+  EXPECT_EQ(ulp_of(DType::F32, -3.0), std::ldexp(1.0, -22));
+  EXPECT_EQ(ulp_of(DType::F32, 0.0), std::ldexp(1.0, -149));
+  EXPECT_EQ(ulp_of(DType::F16, 1.0), std::ldexp(1.0, -10));
+  EXPECT_EQ(ulp_of(DType::F16, 0.0), std::ldexp(1.0, -24));
+  EXPECT_EQ(ulp_of(DType::BF16, 1.0), std::ldexp(1.0, -7));
+  EXPECT_EQ(ulp_of(DType::F64, 1.0), std::ldexp(1.0, -52));
+}
+
+}  // namespace
+}  // namespace tuff::ir
