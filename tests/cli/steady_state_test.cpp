@@ -30,7 +30,7 @@ void operator delete(void* p, size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 class CountingObserver final : public TrainingObserver {
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, SteadyState, testing::Values("NULL", "CPU", "V
                          [](const auto& row) { return std::string(row.param); });
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

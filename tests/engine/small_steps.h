@@ -8,6 +8,7 @@
 #include <tuff/nn.h>
 #include <tuff/optim.h>
 
+#include "engine/jit/captured_graph.h"
 #include "engine/realize/capture.h"
 #include "models/gpt_model.h"
 

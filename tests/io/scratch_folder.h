@@ -8,7 +8,7 @@
 
 #include "base/temporary_folder.h"
 
-namespace tuff::io {
+namespace tuff {
 
 class ScratchFolder {
  public:
@@ -44,4 +44,4 @@ std::string error_text(Call&& call) {
   return {};
 }
 
-}  // namespace tuff::io
+}  // namespace tuff

@@ -17,7 +17,7 @@
 #include "io/scratch_folder.h"
 #include "tensor/devices.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::AllOf;
@@ -118,7 +118,7 @@ TEST_P(CheckpointOn, GptGoesOnAsWithoutABreak) {
 }
 
 TEST_P(CheckpointOn, DigitsGoOnAsWithoutABreak) {
-  const ImageSplit images = draw_digits({.seed = 1, .train_count = 64, .test_count = 8});
+  const io::ImageSplit images = draw_digits({.seed = 1, .train_count = 64, .test_count = 8});
   DigitsTraining t;
   t.device = GetParam();
   t.recipe = {.channels1 = 2, .channels2 = 2, .hidden = 8, .batch = 8};
@@ -315,4 +315,4 @@ TEST_F(CheckpointErrors, ModelsThatCannotWrite) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

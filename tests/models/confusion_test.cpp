@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 #include "tuff/error.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 TEST(Confusion, CountsAndFormats) {
@@ -31,4 +31,4 @@ TEST(Confusion, RefusesUnknownClasses) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 #include "tuff/error.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::AllOf;
@@ -110,4 +110,4 @@ TEST(EmbeddedCorpus, PlainAsciiOfTheRightSize) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

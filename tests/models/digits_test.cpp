@@ -7,16 +7,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 #include "tuff/error.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 uint64_t hash(const std::vector<uint8_t>& bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
 
-const ImageSplit& drawn() {
-  static const ImageSplit split = draw_digits({});
+const io::ImageSplit& drawn() {
+  static const io::ImageSplit split = draw_digits({});
   return split;
 }
 
@@ -79,4 +79,4 @@ TEST(Digits, RefusesBadRecipes) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

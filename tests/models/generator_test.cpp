@@ -14,7 +14,7 @@
 #include "io/scratch_folder.h"
 #include "tensor/devices.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::HasSubstr;
@@ -287,4 +287,4 @@ TEST(Vocabulary, NamesTheCharacterThatItLacks) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

@@ -6,10 +6,10 @@
 #include <numbers>
 #include <set>
 
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 #include "tuff/error.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::HasSubstr;
@@ -83,4 +83,4 @@ TEST(Glyphs, StrokesOutsideThePictureAreCut) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

@@ -7,10 +7,10 @@
 #include "models/corpus.h"
 #include "models/digits_reference.h"
 #include "models/gpt_reference.h"
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 #include "tuff/error.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST(DigitsRecipe, ShapesAndBatches) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

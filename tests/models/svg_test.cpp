@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/os.h"
-#include "scratch_folder.h"
+#include "io/scratch_folder.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(Svg, WritesTheFile) {
 }
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models

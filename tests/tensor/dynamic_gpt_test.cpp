@@ -10,7 +10,7 @@
 #include "models/gpt_model.h"
 #include "tensor/devices.h"
 
-namespace tuff::io {
+namespace tuff::models {
 namespace {
 
 constexpr int64_t kContext = 64, kBatch = 2, kVocabulary = 19;
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, DynamicGpt, testing::ValuesIn(test::devices())
                          });
 
 }  // namespace
-}  // namespace tuff::io
+}  // namespace tuff::models
