@@ -30,10 +30,7 @@ class Chain {
  public:
   explicit Chain(const ReplayWorkload& w)
       : workload_(w), device_(engine::Device::get(w.device)), row_(devices::kind_of(hcq())) {
-    if (!row_.raw_replay)
-      fail<InvalidArgument>(
-          "--device {}: it computes nothing that could be checked; `tuff devices` lists others",
-          device_->name());
+    TUFF_CHECK(row_.raw_replay, "{} computes nothing that could be checked", device_->name());
     start_ = filled([](uint32_t e) { return int32_t(e); });
     ones_ = filled([](uint32_t) { return 1; });
     for (Ref<Buffer>& b : stored_) b = filled([](uint32_t) { return 0; });

@@ -14,6 +14,7 @@
 #include "bench/replay_bench.h"
 #include "cli/terminal.h"
 #include "bench/train_bench.h"
+#include "devices/registry.h"
 #include "engine/device.h"
 
 namespace tuff::cli {
@@ -81,13 +82,12 @@ void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayF
 
 int run_replay(const ReplayOptions& o) {
   const ReplayWorkload w = workload_of(o);
-  const ReplayFigures figures = [&] {
-    try {
-      return measure_replay(w);
-    } catch (const InvalidArgument& e) {
-      throw UsageError(e.what());
-    }
-  }();
+  const std::shared_ptr<engine::Device> device = engine::Device::get(w.device);
+  if (!devices::kind_of(device->hcq()).raw_replay)
+    throw UsageError(fmt::format(
+        "--device {}: it computes nothing that could be checked; `tuff devices` lists others",
+        device->name()));
+  const ReplayFigures figures = measure_replay(w);
   o.json ? print_replay_json(o, w, figures) : print_replay(o, w, figures);
   return kExitOk;
 }

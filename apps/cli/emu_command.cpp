@@ -1,8 +1,6 @@
 // `tuff emu`: machine code of AMD's gfx1100, executed on the host under the emulator's checks.
 #include <memory>
 
-#include <tuff/error.h>
-
 #include "cli/command.h"
 #include "devices/emulator.h"
 
@@ -10,12 +8,11 @@ namespace tuff::cli {
 namespace {
 
 int run_kernel(const emu_api::RunRequest& request) {
-  const emu_api::Api& emulator = devices::emulator();
-  try {
-    return emulator.run_kernel(request) ? kExitOk : kExitFailed;
-  } catch (const InvalidArgument& e) {
-    throw UsageError(e.what());
-  }
+  emu_api::Failure failure;
+  const bool clean = devices::emulator().run_kernel(request, failure);
+  if (failure.kind == "usage") throw UsageError(failure.text);
+  devices::throw_told(failure);
+  return clean ? kExitOk : kExitFailed;
 }
 
 constexpr const char* kExample =

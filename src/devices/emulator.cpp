@@ -49,6 +49,17 @@ const emu_api::Api& open() {
 
 }  // namespace
 
+void throw_told(const emu_api::Failure& failure) {
+  const std::string& kind = failure.kind;
+  if (kind.empty()) return;
+  if (kind == "InvalidArgument") throw InvalidArgument(failure.text);
+  if (kind == "CompileError") throw CompileError(failure.text);
+  if (kind == "Unsupported") throw Unsupported(failure.text);
+  if (kind == "OutOfMemory") throw OutOfMemory(failure.text);
+  if (kind == "IoError") throw IoError(failure.text);
+  throw Error(failure.text);
+}
+
 const emu_api::Api& emulator() {
   static const emu_api::Api& api = open();
   return api;

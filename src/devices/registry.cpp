@@ -26,7 +26,9 @@ std::unique_ptr<AmdIface> emulated_amd() {
     inbox->add({f.kind, f.gpu, f.queue, f.address, f.text});
   };
   auto iface = std::make_unique<AmdIface>();
-  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report);
+  emu_api::Failure failure;
+  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report, failure);
+  throw_told(failure);
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };
   return iface;

@@ -22,6 +22,12 @@ struct MachineFinding {
 };
 using ReportFinding = std::function<void(const MachineFinding&)>;  // on any thread
 
+// What a call throws would meet another copy of the unwinder, where a program brings its own: it is told.
+struct Failure {
+  std::string kind;  // of the Error, "" if there was none; "usage": the file of arguments is wrong
+  std::string text;
+};
+
 // `tuff emu run`; the fields are its options.
 struct RunRequest {
   std::string object, kernel, args, out;
@@ -32,13 +38,13 @@ struct RunRequest {
 struct Api {
   const char* build;  // kApiBuild
   // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known.
-  std::unique_ptr<os::Kernel> (*make_amd)(const std::string& options, ReportFinding report);
-  // Prints what came out; false if the kernel did not finish, or with findings. InvalidArgument for what
-  // is wrong with the file of arguments, other Errors for the rest.
-  bool (*run_kernel)(const RunRequest& request);
+  std::unique_ptr<os::Kernel> (*make_amd)(const std::string& options, ReportFinding report,
+                                          Failure& failure);
+  // Prints what came out; false if the kernel did not finish, or with findings.
+  bool (*run_kernel)(const RunRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "1 " __VERSION__;
+inline constexpr char kApiBuild[] = "2 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

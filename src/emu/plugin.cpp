@@ -1,20 +1,44 @@
-// The library's one symbol.
+// The library's one symbol, through which no exception passes.
+#include <tuff/error.h>
+
 #include "emu/amd/mock.h"
 #include "emu/api.h"
+#include "emu/run/launch_file.h"
 #include "emu/run/run_kernel.h"
 
 namespace tuff::emu {
 namespace {
 
-std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report) {
-  amd::MockOptions options = amd::parse_options(text);
-  options.report = [report = std::move(report)](const amd::Finding& f) {
-    report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
-  };
-  return amd::make_mock(options);
+template <class Call>
+auto told(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const BadLaunchFile& e) {
+    failure = {"usage", e.what()};
+  } catch (const Error& e) {
+    failure = {e.kind(), e.what()};
+  } catch (const std::exception& e) {
+    failure = {"Error", e.what()};
+  }
+  return {};
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run_kernel};
+std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
+                                     emu_api::Failure& failure) {
+  return told(failure, [&]() -> std::unique_ptr<os::Kernel> {
+    amd::MockOptions options = amd::parse_options(text);
+    options.report = [report = std::move(report)](const amd::Finding& f) {
+      report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
+    };
+    return amd::make_mock(options);
+  });
+}
+
+bool run(const emu_api::RunRequest& request, emu_api::Failure& failure) {
+  return told(failure, [&] { return run_kernel(request); });
+}
+
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run};
 
 }  // namespace
 }  // namespace tuff::emu

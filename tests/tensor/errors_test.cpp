@@ -77,12 +77,12 @@ TEST(TensorErrors, EveryPublicFunctionHasARow) {
   for (const std::string& f : functions) EXPECT_TRUE(covered.count(f)) << f << " has no row";
 }
 
-// Values: src/check/functions*.cpp are compared with PyTorch and the interpreter on every device,
+// Values: apps/check/functions*.cpp are compared with PyTorch and the interpreter on every device,
 // the others hold what has no value to compare (memory, random numbers, gradients).
 TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   std::string tests;
   for (const char* file :
-       {"src/check/functions.cpp", "src/check/functions_options.cpp", "src/check/reference.cpp",
+       {"apps/check/functions.cpp", "apps/check/functions_options.cpp", "apps/check/reference.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
         "tests/tensor/autograd_test.cpp", "tests/tensor/creation_test.cpp",
         "tests/tensor/blob_test.cpp", "tests/tensor/index_assignment_test.cpp"})

@@ -1,5 +1,5 @@
 // The largest error of every float function of Tensor in ULP, per dtype and device, against the C
-// library's long doubles: within what src/check/function_ulps.def promises. Special values among
+// library's long doubles: within what apps/check/function_ulps.def promises. Special values among
 // them, and every value of the 16-bit types.
 //
 // TUFF_TEST_ULP_SAMPLES=16777216 sets the number of samples of a function (16384 without it),

@@ -42,7 +42,7 @@ class Reader {
 
  private:
   [[noreturn]] void wrong(const std::string& what) const {
-    fail<InvalidArgument>("{}: {}", path_, what);
+    fail<BadLaunchFile>("{}: {}", path_, what);
   }
 
   Json parse() const {

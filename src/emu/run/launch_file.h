@@ -9,10 +9,17 @@
 #include <string>
 #include <vector>
 
+#include <tuff/dtype.h>
+#include <tuff/error.h>
+
 #include "base/json.h"
-#include "tuff/dtype.h"
 
 namespace tuff::emu {
+
+class BadLaunchFile : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
 
 struct EmuBuffer {
   size_t argument = 0;  // which of the kernel's
@@ -31,7 +38,7 @@ struct EmuLaunch {
 
 // `metadata` is the kernel's row of NT_AMDGPU_METADATA, null where the object has none: then an
 // argument lies behind the one before, at a multiple of its size, unless its row has an offset.
-// InvalidArgument naming the row that is wrong.
+// BadLaunchFile naming the row that is wrong.
 EmuLaunch read_emu_launch(const std::string& path, const Json& metadata, uint32_t block_bytes);
 
 }  // namespace tuff::emu
