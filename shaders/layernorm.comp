@@ -1,20 +1,17 @@
-// Row by row: y = (x - mean) / sqrt(variance + 1e-5) * w + b; `count` texels a row, a multiple of 8.
+// Row by row: y = (x - mean) / sqrt(variance + 1e-5) * w + b; `count` vectors of four floats a row, a multiple of 8.
 // One walk gives both moments, of what x is above the row's first element, so that nothing cancels.
 // Arguments: y, x, w, b; count.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "row.glsl"
-ARGUMENTS({ Pairs y; Words x; Words w; Words b; int count; });
-TEXELS(0, x);
-TEXELS(1, w);
-TEXELS(2, b);
+ARGUMENTS({ Pairs y; Vectors x; Vectors w; Vectors b; int count; });
 
 void main() {
   const int lane = int(gl_SubgroupInvocationID), row = int(gl_WorkGroupID.x) * args.count;
-  const float first = FLOATS(x, row).x;
+  const float first = VECTOR(x, row).x;
   vec4 sum = vec4(0), squares = vec4(0);
   for (int i = lane; i < args.count; i += 8) {
-    const vec4 v = FLOATS(x, row + i) - first;
+    const vec4 v = VECTOR(x, row + i) - first;
     sum += v;
     squares += v * v;
   }
@@ -23,5 +20,5 @@ void main() {
   const float scale = inversesqrt(FOLD(plus, square_parts) / n - mean * mean + 1e-5);
   const float shift = mean + first;
   for (int i = lane; i < args.count; i += 8)
-    STORE(args.y, row + i, (FLOATS(x, row + i) - shift) * scale * FLOATS(w, i) + FLOATS(b, i));
+    STORE(args.y, row + i, (VECTOR(x, row + i) - shift) * scale * VECTOR(w, i) + VECTOR(b, i));
 }

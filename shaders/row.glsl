@@ -1,5 +1,5 @@
 // A workgroup of 8 lanes, which are one subgroup: what kernels of rows share. A row is walked in
-// texels of four floats, lane by lane; stores go as 64-bit words, which cost a driver that takes
+// vectors of four floats, lane by lane; stores go as 64-bit words, which cost a driver that takes
 // lanes one by one half as much. The words are made by arithmetic: what lavapipe's compiler makes of
 // packUint2x32 is a register of 512 bits, and with it every sum in a loop that ends there.
 #extension GL_KHR_shader_subgroup_basic : require
@@ -12,11 +12,11 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer Pairs { uint
 
 #define WORD(low, high) \
   (uint64_t(floatBitsToUint(low)) | uint64_t(floatBitsToUint(high)) << 32)
-#define STORE(to, texel, v)                                                                     \
+#define STORE(to, index, v)                                                                     \
   {                                                                                             \
     const vec4 value = v;                                                                       \
-    to.at[2 * (texel)] = WORD(value.x, value.y);                                                \
-    to.at[2 * (texel) + 1] = WORD(value.z, value.w);                                            \
+    to.at[2 * (index)] = WORD(value.x, value.y);                                                \
+    to.at[2 * (index) + 1] = WORD(value.z, value.w);                                            \
   }
 
 #define FOLD(op, x)                                                                              \

@@ -20,7 +20,7 @@ namespace tuff::bench {
 namespace {
 
 constexpr uint32_t kLanes = 8;  // of a workgroup, which has to be one subgroup
-constexpr int64_t kTexel = 4;   // floats
+constexpr int64_t kVector = 4;  // floats
 
 // One dispatch: the result or what comes between is argument 0, the others are read.
 struct GlslKernel {
@@ -53,30 +53,30 @@ GlslWork gemm(const Extents& e) {
 }
 
 GlslWork elementwise(const Extents& e) {
-  constexpr int64_t kPerGroup = 2048;  // texels: what a group costs to start is little then
-  GlslWork w{.needs = "N a multiple of 8192", .fits = e[0] % (kTexel * kPerGroup) == 0};
+  constexpr int64_t kPerGroup = 2048;  // vectors: what a group costs to start is little then
+  GlslWork w{.needs = "N a multiple of 8192", .fits = e[0] % (kVector * kPerGroup) == 0};
   w.results = e[0];
   w.kernels = {{"elementwise",
                 elementwise_spv,
                 {narrow(kPerGroup)},
-                {groups(e[0] / kTexel / kPerGroup), 1, 1}}};
+                {groups(e[0] / kVector / kPerGroup), 1, 1}}};
   return w;
 }
 
 GlslWork sum(const Extents& e) {
-  constexpr int64_t kParts = 256, kLeast = 64 * kTexel;
+  constexpr int64_t kParts = 256, kLeast = 64 * kVector;
   GlslWork w{.needs = "N a multiple of 65536", .fits = e[0] % (kParts * kLeast) == 0};
   w.results = 1;
   w.between = kParts;
-  w.kernels = {{"sum", sum_spv, {narrow(e[0] / kTexel / kParts)}, {groups(kParts), 1, 1}},
-               {"sum", sum_spv, {narrow(kParts / kTexel)}, {1, 1, 1}}};
+  w.kernels = {{"sum", sum_spv, {narrow(e[0] / kVector / kParts)}, {groups(kParts), 1, 1}},
+               {"sum", sum_spv, {narrow(kParts / kVector)}, {1, 1, 1}}};
   return w;
 }
 
 GlslWork rows(const Extents& e, const char* name, std::span<const uint32_t> words) {
-  GlslWork w{.needs = "C a multiple of 32", .fits = e[1] % (kTexel * kLanes) == 0};
+  GlslWork w{.needs = "C a multiple of 32", .fits = e[1] % (kVector * kLanes) == 0};
   w.results = e[0] * e[1];
-  w.kernels = {{name, words, {narrow(e[1] / kTexel)}, {groups(e[0]), 1, 1}}};
+  w.kernels = {{name, words, {narrow(e[1] / kVector)}, {groups(e[0]), 1, 1}}};
   return w;
 }
 
@@ -101,7 +101,6 @@ render::Binary binary_of(const GlslKernel& k, size_t inputs) {
   std::memcpy(bytes->data(), k.words.data(), bytes->size());
   b.bytes = std::move(bytes);
   b.args = {uint32_t(inputs) + 1, uint32_t(k.scalars.size())};
-  for (uint32_t i = 1; i <= inputs; i++) b.args.texels.push_back({i, uint32_t(kTexel)});
   b.local = {kLanes, 1, 1};
   return b;
 }

@@ -39,8 +39,6 @@ void each_field(T& t, F f) {
   f("launch_cost_ns", t.launch_cost_ns);
   f("load_cost", t.load_cost);
   f("component_bytes", t.component_bytes);
-  f("texel_load_cost", t.texel_load_cost);
-  f("max_texels", t.max_texels);
   f("shared_load_cost", t.shared_load_cost);
   f("matrix_shapes", t.matrix_shapes);
 }
@@ -199,8 +197,6 @@ Target spirv_lavapipe() {
   t.max_loop_trips = 65535;  // LP_MAX_TGSI_LOOP_ITERATIONS: loops end silently there
   t.load_cost = 48;
   t.component_bytes = 8;
-  t.texel_load_cost = 10;
-  t.max_texels = 1 << 27;
   t.shared_load_cost = 0;    // lane by lane, as other memory
   t.launch_cost_ns = 40000;  // a sleeping worker's wake-up
   TargetFeatures& f = t.features;

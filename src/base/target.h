@@ -82,10 +82,6 @@ struct Target {
   // The widest component that costs as much as one of 4 bytes. Where it is 8, neighbours that are
   // proven aligned are read and written in pairs, as one 64-bit word.
   uint32_t component_bytes = 4;
-  // As load_cost, of a component of a texel of four that is fetched through a view; 0: there are no
-  // views, or they gain nothing.
-  uint32_t texel_load_cost = 0;
-  uint64_t max_texels = 0;  // of one view
   // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
   uint32_t shared_load_cost = 0;
   // What subgroups of subgroup_size lanes multiply; empty: nothing. Never saturating.

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "hcq/footprint.h"
 
 namespace tuff::devices {
 namespace {
@@ -14,7 +13,6 @@ inline uint32_t patched_dword(const Patch& p, std::span<const uint64_t> values, 
 
 }  // namespace
 
-TUFF_REPLAY_CODE(packets)
 void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const {
   if (dwords.empty()) return;
   std::memcpy(out, dwords.data(), dwords.size() * sizeof(uint32_t));
@@ -22,7 +20,6 @@ void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const 
 }
 
 // Reads the template and not `out`, which may be memory that is slow to read.
-TUFF_REPLAY_CODE(packets)
 void PacketStream::patch(std::span<const uint64_t> values, uint32_t* out) const {
   for (const Patch& p : patches) out[p.dword] = patched_dword(p, values, dwords[p.dword]);
 }

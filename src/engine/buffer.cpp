@@ -96,7 +96,7 @@ void Buffer::let_go() noexcept {
   device_->hcq().allocator().free(std::exchange(span_, {}), last);
 }
 
-TUFF_REPLAY_CODE(engine) hcq::Span Buffer::span() {
+hcq::Span Buffer::span() {
   if (base_) return base_->span().sub(offset_, size_bytes());
   std::lock_guard lock(mutex_);
   if (!span_) allocate();
@@ -235,7 +235,7 @@ void Buffer::set_origin(const Origin& origin) {
   with_origin_.fetch_add(uint64_t(bool(origin_)) - uint64_t(had), std::memory_order_acq_rel);
 }
 
-TUFF_REPLAY_CODE(engine) void Buffer::used_until(uint64_t value) {
+void Buffer::used_until(uint64_t value) {
   raise(base_ ? base_->last_use_ : last_use_, value);
 }
 
@@ -339,6 +339,6 @@ GroupUse::~GroupUse() {
   }
 }
 
-TUFF_REPLAY_CODE(engine) void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
+void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
 
 }  // namespace tuff::engine

@@ -64,9 +64,8 @@ struct Command {
   CommandBody body;
   std::vector<Access> accesses;  // of Dispatch, Copy and HostCall
   std::string label;             // kernel name, for debug labels and traces
-  // Of a Dispatch: what its block's addresses stand for, one per buffer argument. Read
-  // where there are no device addresses and of programs that read texels (see names_buffers), and
-  // left empty for the others.
+  // Of a Dispatch: what its block's addresses stand for, one per buffer argument. Read where there
+  // are no device addresses (see names_buffers), and left empty elsewhere.
   std::vector<Span> buffers = {};
   uint64_t cost_ns = 0;  // what it is expected to take; 0: next to nothing
   // Of a Dispatch: its argument block stays as it is from when the list is encoded on, so that a

@@ -62,7 +62,7 @@ uint64_t Queue::submit_once(std::unique_ptr<EncodedList> list, std::span<const u
   return value;
 }
 
-TUFF_REPLAY_CODE(hcq) void Queue::collect(bool all) {
+void Queue::collect(bool all) {
   std::lock_guard lock(pending_mutex_);
   if (!pending_.empty()) free_passed(all);
 }
@@ -72,7 +72,7 @@ void Queue::free_passed(bool all) {
   std::erase_if(pending_, [&](const Pending& p) { return p.value <= reached; });
 }
 
-TUFF_REPLAY_CODE(hcq) bool Queue::passed(uint64_t value) {
+bool Queue::passed(uint64_t value) {
   if (seen_.load(std::memory_order_acquire) >= value) return true;
   const uint64_t now = timeline().value();
   if (let_go_.load(std::memory_order_acquire)) return false;
@@ -141,7 +141,7 @@ Allocator& Device::allocator() {
   return *allocator_;
 }
 
-TUFF_REPLAY_CODE(hcq) void Device::fail_if_lost() {
+void Device::fail_if_lost() {
   if (lost()) {
     std::lock_guard lock(lost_mutex_);
     throw DeviceLost(lost_reason_);

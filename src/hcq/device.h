@@ -16,7 +16,6 @@
 #include "base/mutex.h"
 #include "base/target.h"
 #include "hcq/command.h"
-#include "hcq/footprint.h"
 #include "hcq/memory.h"
 #include "render/binary.h"
 
@@ -56,8 +55,6 @@ class Program {
 class EncodedList {
  public:
   virtual ~EncodedList() = default;
-  // What submit() reads of it. Replays of a list that says nothing work, and begin later.
-  virtual void add_to(Footprint&) const {}
 };
 
 enum class EncodeUse : uint8_t { Once, Replay };
@@ -84,8 +81,6 @@ class Queue {
   // Whether launch sizes may come from slots; else from memory (DispatchCmd::indirect). True of
   // queues whose launches are packets that hold their size, and cannot read it.
   virtual bool takes_group_slots() const { return false; }
-  // What submit() reads of the queue and of its device.
-  virtual void add_to(Footprint&) const {}
   virtual uint64_t last_submitted() const = 0;
   // For errors: "compute queue at 7 of 9: matmul, copy", where that is known.
   virtual std::string in_flight() const { return {}; }
@@ -259,9 +254,7 @@ class Device {
   std::string lost_reason_;
 };
 
-// Whether a dispatch has to say what its block's addresses stand for: Command::buffers.
-inline bool names_buffers(const Device& d, const Program& p) {
-  return !d.target().features.device_address || !p.args().texels.empty();
-}
+// Whether dispatches have to say what their blocks' addresses stand for: Command::buffers.
+inline bool names_buffers(const Device& d) { return !d.target().features.device_address; }
 
 }  // namespace tuff::hcq

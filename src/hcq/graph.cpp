@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
-#include "hcq/footprint.h"
 #include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
@@ -76,7 +75,6 @@ struct Instance {
   std::unique_ptr<PacedList> list;
   uint64_t value = 0;          // timeline value of its last submission
   bool times_are_due = false;  // of that submission
-  Footprint footprint;         // of a replay with this instance
 };
 
 }  // namespace
@@ -107,7 +105,6 @@ struct CommandGraph::State {
   };
 
   // Of replays, side by side so that they come to few lines of memory.
-  std::span<const std::byte* const> hot;  // footprint of the instance that is used next, or soon
   Mutex mutex;
   uint32_t input_count = 0;
   Device& device;
@@ -168,7 +165,6 @@ struct CommandGraph::State {
   void check_replays();
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
-  void foresee_replays();
   Instance& free_instance();
   void patch(std::byte* host) const;
   void report_times();
@@ -332,12 +328,8 @@ Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
   c.keeps_args = !is_patched(k);
   if (d.indirect) c.accesses.push_back({d.indirect, false});
   for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
-  if (names_buffers(device, *k.program)) {
+  if (names_buffers(device))
     for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
-    for (const render::TexelView& t : k.program->args().texels)
-      TUFF_CHECK(c.buffers.at(t.argument), "{}: argument {} is read as texels and re-bound",
-                 k.program->name(), t.argument);
-  }
   return c;
 }
 
@@ -395,30 +387,6 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   if (instances.size() == 1) commands = std::move(list);
 }
 
-void CommandGraph::State::foresee_replays() {
-  for (Instance& in : instances) {
-    Footprint& f = in.footprint;
-    f.add(this, size_t(reinterpret_cast<const std::byte*>(&extents) -
-                       reinterpret_cast<const std::byte*>(this)));
-    f.add(&in, sizeof(in));
-    f.add(slots);
-    for (size_t n = 0; n < kRemembered && input_count > 0; ++n)
-      f.add(&accepted[n * input_count], sizeof(uint64_t));  // further ones follow one by one
-    f.add(wide_patches);
-    f.add(narrow_patches);
-    f.add(derived);
-    f.add(launch_slots);
-    f.add(list_slots);
-    f.add(limits);
-    values.add_to(f);
-    for (const Patch& p : wide_patches) f.add(in.host + p.offset, sizeof(uint64_t));
-    for (const Patch& p : narrow_patches) f.add(in.host + p.offset, sizeof(uint32_t));
-    queue.add_to(f);
-    in.list->add_to(f);
-  }
-  hot = instances[newest].footprint.lines();
-}
-
 std::vector<ReplayInstance> CommandGraph::State::replays() const {
   std::vector<ReplayInstance> replayed;
   for (size_t i = 0; i < unchecked.size(); ++i) {
@@ -472,7 +440,6 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.stats.patches = static_cast<uint32_t>(s.wide_patches.size() + s.narrow_patches.size());
   s.stats.submits_per_replay = s.instances[0].list->submissions();
   s.stats.instances = instances;
-  s.foresee_replays();
 }
 
 CommandGraph::~CommandGraph() {
@@ -514,7 +481,6 @@ int32_t CommandGraph::State::conflict(std::span<const uint64_t> inputs,
 
 // Callers go round between a few sets of inputs; looking through the ranges takes more than all the
 // rest of a replay once they are out of the caches.
-TUFF_REPLAY_CODE(hcq)
 void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
                                               std::span<const uint64_t> sizes) {
   if (inputs.empty()) return;
@@ -535,7 +501,7 @@ void CommandGraph::State::require_no_conflict(std::span<const uint64_t> inputs,
   std::copy(sizes.begin(), sizes.end(), accepted_sizes.begin() + at);
 }
 
-TUFF_REPLAY_CODE(hcq) void CommandGraph::State::check_limits() const {
+void CommandGraph::State::check_limits() const {
   for (const Limit& l : limits) {
     const int64_t v = static_cast<int64_t>(slots[input_count + l.value]);
     if (v >= l.min && v <= l.max) continue;
@@ -549,7 +515,6 @@ TUFF_REPLAY_CODE(hcq) void CommandGraph::State::check_limits() const {
   }
 }
 
-TUFF_REPLAY_CODE(hcq)
 void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
                                      std::span<const int64_t> scalars,
                                      std::span<const uint64_t> sizes) {
@@ -566,7 +531,7 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
 }
 
-TUFF_REPLAY_CODE(hcq) void CommandGraph::State::patch(std::byte* host) const {
+void CommandGraph::State::patch(std::byte* host) const {
   for (const Patch& p : wide_patches) std::memcpy(host + p.offset, &slots[p.slot], 8);
   for (const Patch& p : narrow_patches) {
     const auto word = static_cast<uint32_t>(slots[p.slot]);
@@ -577,10 +542,9 @@ TUFF_REPLAY_CODE(hcq) void CommandGraph::State::patch(std::byte* host) const {
 // The ring is used in order, so the instance after the newest is the oldest: waiting for it means
 // that all of them are in flight. Where replays are waited for one by one the newest serves again:
 // one instance stays in the caches that two would throw out in turns.
-TUFF_REPLAY_CODE(hcq) Instance& CommandGraph::State::free_instance() {
+Instance& CommandGraph::State::free_instance() {
   if (queue.passed(instances[newest].value)) return instances[newest];
   newest = (newest + 1) % instances.size();
-  hot = instances[newest].footprint.lines();
   queue.wait(instances[newest].value);
   return instances[newest];
 }
@@ -594,7 +558,6 @@ std::span<const uint64_t> CommandGraph::State::wait_here(std::span<const uint64_
   return points.subspan(place_of.waits.size());
 }
 
-TUFF_REPLAY_CODE(hcq)
 std::span<const uint64_t> CommandGraph::State::submitted_slots(std::span<const uint64_t> points) {
   if (launch_slots.empty()) return points;
   auto to = std::copy(points.begin(), points.end(), list_slots.begin());
@@ -602,21 +565,12 @@ std::span<const uint64_t> CommandGraph::State::submitted_slots(std::span<const u
   return list_slots;
 }
 
-TUFF_REPLAY_CODE(hcq) void CommandGraph::prefetch() const {
-  Footprint::prefetch_code();
-  std::lock_guard lock(state_->mutex);
-  Footprint::prefetch(state_->hot);
-}
-
-TUFF_REPLAY_CODE(hcq)
 uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
                               std::span<const int64_t> scalars,
                               std::span<const uint64_t> input_sizes,
                               std::span<const uint64_t> points) {
   State& s = *state_;
-  Footprint::prefetch_code();
   std::lock_guard lock(s.mutex);
-  Footprint::prefetch(s.hot);
   s.device.require_open();  // before its argument memory is written
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),

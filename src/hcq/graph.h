@@ -103,9 +103,6 @@ class CommandGraph {
   uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars,
                   std::span<const uint64_t> input_sizes = {},
                   std::span<const uint64_t> points = {});
-  // Asks for what replay() reads without waiting for it; replay() does so itself, callers with work
-  // of their own before it can do so sooner.
-  void prefetch() const;
   // Barriers are placed on the promise that an input's memory is its own where anything is written.
   // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
   // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.

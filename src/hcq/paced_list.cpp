@@ -99,15 +99,9 @@ void PacedList::measure() {
   parts_ = std::move(parts);
 }
 
-TUFF_REPLAY_CODE(hcq) void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
+void PacedList::submit(std::span<const uint64_t> slots, uint64_t& value) {
   if (measurements_left_ && last_value_ && queue_.passed(last_value_)) measure();
   for (Part& p : parts_) last_value_ = value = queue_.submit(*p.encoded, slots);
-}
-
-void PacedList::add_to(Footprint& out) const {
-  out.add(this, sizeof(*this));
-  out.add(parts_);
-  for (const Part& p : parts_) p.encoded->add_to(out);
 }
 
 void PacedList::report(const TimesSink& sink) {

@@ -29,8 +29,6 @@ class PacedList {
   // The times of the last submission, which has run, part by part.
   void report(const TimesSink& sink);
   uint32_t submissions() const { return static_cast<uint32_t>(parts_.size()); }
-  // What submit() reads. A list that is cut anew later is not foreseen: it takes long anyway.
-  void add_to(Footprint& out) const;
 
  private:
   struct Part {

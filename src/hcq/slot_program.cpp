@@ -70,7 +70,7 @@ void SlotProgram::load_constants(std::span<uint64_t> slots) const {
   for (const auto& [value, slot] : constants_) slots[slot] = static_cast<uint64_t>(value);
 }
 
-TUFF_REPLAY_CODE(hcq) void SlotProgram::run(std::span<uint64_t> slots) const {
+void SlotProgram::run(std::span<uint64_t> slots) const {
   const auto value = [&](uint32_t slot) { return static_cast<int64_t>(slots[slot]); };
   for (const Entry& e : entries_)
     slots[e.dst] = static_cast<uint64_t>(compute(e.op, value(e.a), value(e.b), value(e.c)));

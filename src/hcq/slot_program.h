@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "hcq/footprint.h"
 
 namespace tuff::hcq {
 
@@ -47,7 +46,6 @@ class SlotProgram {
   // Everything else, from the given slots. Allocates nothing. Throws InvalidArgument for a division
   // by a number below 1 and where a result does not fit 64 bits.
   void run(std::span<uint64_t> slots) const;
-  void add_to(Footprint& out) const { out.add(entries_); }
 
  private:
   struct Entry {

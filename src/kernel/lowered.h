@@ -73,8 +73,6 @@ struct LinearKernel {
     DType dtype;
     int64_t count;
     bool read, written;
-    // Its loads should go through texel views, where neighbours make whole texels and elsewhere.
-    bool as_texels = false;
   };
   std::vector<Argument> buffers;              // by Param slot, dense from 0
   std::vector<ir::UOp> variables;          // scalars of the argument block, in order

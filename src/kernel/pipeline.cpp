@@ -47,7 +47,6 @@ constexpr Pass kPasses[] = {
     {"prefetch", pass_prefetch, false},
     {"streaming-stores", pass_streaming_stores, false},
     {"finish", pass_finish, true},
-    {"texels", pass_texels, false},
 };
 constexpr size_t kPassCount = std::size(kPasses);
 

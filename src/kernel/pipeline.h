@@ -73,6 +73,5 @@ void pass_linearize(Lowering& l);
 void pass_prefetch(Lowering& l);          // asks for memory before it is read or written
 void pass_streaming_stores(Lowering& l);  // scattered lines of long outputs
 void pass_finish(Lowering& l);            // lanes, arguments, estimate, name
-void pass_texels(Lowering& l);            // which arguments are read as texels
 
 }  // namespace tuff::kernel

@@ -49,11 +49,6 @@ std::string to_text(const LinearKernel& k) {
   std::string out = fmt::format("kernel {} groups ({}, {}, {}) local ({}, {}, {}) opts [{}]\n",
                                 k.name, k.groups[0].max(), k.groups[1].max(), k.groups[2].max(),
                                 k.local[0], k.local[1], k.local[2], k.opts);
-  for (const LinearKernel::Argument& a : k.buffers) {
-    if (!a.as_texels) continue;
-    out.back() = ' ';
-    out += fmt::format("texels {}\n", a.slot);
-  }
   std::unordered_map<const Node*, size_t> number;
   size_t depth = 0;
   for (size_t i = 0; i < k.ops.size(); i++) {

@@ -20,22 +20,11 @@ enum class BinaryFormat : uint8_t {
   OpenclC,       // the text of one kernel, which the device's prelude precedes
 };
 
-// A buffer that its kernel also, or only, reads as texels: a uniform texel buffer of `components`
-// (1, 2 or 4) unsigned words each, which begins at the buffer's first byte.
-struct TexelView {
-  uint32_t argument = 0;
-  uint32_t components = 4;
-  bool operator==(const TexelView&) const = default;
-};
-
 // The argument block, one ABI on every device: `buffer_count` 64-bit addresses, then `scalar_count`
 // 32-bit signed scalars, padded to 16 bytes.
 struct ArgLayout {
   uint32_t buffer_count = 0;
   uint32_t scalar_count = 0;
-  // Binding i of set 0 is texels[i]; only where there are device addresses. The block has the
-  // buffer's address all the same.
-  std::vector<TexelView> texels = {};
   uint32_t scalar_offset(uint32_t i) const { return buffer_count * 8 + i * 4; }
   uint32_t size_bytes() const { return (buffer_count * 8 + scalar_count * 4 + 15) & ~15u; }
   bool operator==(const ArgLayout&) const = default;

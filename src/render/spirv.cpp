@@ -102,8 +102,7 @@ Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
   s.symbol = "main";
   s.format = BinaryFormat::SpirV;
   s.words = m.words();
-  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size()),
-            function.texels()};
+  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
   s.local = k.local;
   s.shared_bytes = k.shared_bytes;
   return s;

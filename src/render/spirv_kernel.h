@@ -31,8 +31,6 @@ class SpirvKernel {
  public:
   SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvModule& m);
   void write();  // the whole function and its interface
-  // Views that the function reads, in the order of their bindings; after write().
-  const std::vector<TexelView>& texels() const { return texels_; }
 
  private:
   struct Loop {
@@ -47,7 +45,6 @@ class SpirvKernel {
   struct Run {
     std::vector<Access> items;  // neighbours, lowest address first
     bool in_words = false;      // by pairs, as 64-bit words: aligned to them
-    bool in_texels = false;     // one whole texel of a view
   };
 
   void arguments();
@@ -94,10 +91,6 @@ class SpirvKernel {
   Id word_of(Id low, Id high, DType t);
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
   void load_run(const ir::Node& index, const Run& run, std::vector<SpirvValue>& out);
-  bool read_as_texels(const ir::Node& index) const;
-  std::vector<Run> texel_runs(const std::vector<Access>& sorted) const;
-  Id texel_image(uint32_t argument, uint32_t components);
-  std::vector<Id> fetch(const ir::Node& index, const Run& run, const SpirvValue& offset);
   void store_bits(size_t i, const std::vector<Id>& values);
   Id begin_gate(const std::optional<Id>& gate);
   void end_gate(Id merge);
@@ -124,8 +117,6 @@ class SpirvKernel {
   std::unordered_map<const ir::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding
-  std::vector<TexelView> texels_;
-  std::vector<Id> images_;  // of texels_: variables
   std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
   bool matrices_ = false;  // uses_matrices()

@@ -59,7 +59,6 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
            std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
   });
   if (loads) all = each_once(all);
-  if (loads && read_as_texels(index)) return texel_runs(all);
   const int64_t count = without_after(index.src(0).get())->get<ir::ParamArg>().count;
   const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
   for (size_t begin = 0; begin < all.size();) {
@@ -201,12 +200,6 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     out[a.instance] = {v};
     for (const int instance : a.also) out[instance] = {v};
   };
-  if (run.in_texels) {
-    const std::vector<Id> elements = fetch(index, run, offset);
-    for (size_t c = 0; c < elements.size(); ++c)
-      set(run.items[c], ops_.from_memory(elements[c], t));
-    return;
-  }
   const Id element = element_pointer(index, offset);
   if (without_after(index.src(0).get())->op == Op::Shared) {
     std::vector<Id> from{element};

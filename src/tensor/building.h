@@ -23,7 +23,6 @@ class Building {
   }
   Building(const Building&) = delete;
   static bool here() { return depth_ > 0; }
-  static const void* shared_state() { return &state_; }  // what entering writes
 
  private:
   friend class Replacing;

@@ -12,8 +12,6 @@
 #include "tensor/impl.h"
 #include "tensor/positions.h"
 
-TUFF_DECLARE_REPLAY_SECTION(tensor);
-
 namespace tuff {
 namespace {
 
@@ -119,7 +117,6 @@ struct Jit::State {
   std::vector<int64_t> shown_for;  // the variables' values that results are shown for
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
-  hcq::Footprint footprint;  // of what a replay reads here
   bool running = false;      // the function
   uint64_t call_id = 0;      // of the function, the last time
   std::vector<PositionRule> rules;
@@ -198,7 +195,6 @@ struct Jit::State {
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
     show_results(given);
-    foresee_replays(given);
     require_known_positions();
     require_computed_positions();
   }
@@ -234,29 +230,6 @@ struct Jit::State {
     for (size_t i = 0; i < computed.size(); i++)
       detail::require_computed_inside(computed[i].allowed, outputs[visible + i]);
     if (!computed.empty()) results.assign(outputs.begin(), outputs.begin() + ptrdiff_t(visible));
-  }
-
-  void foresee_replays(const std::vector<Tensor>& given) {
-    footprint.add(TUFF_REPLAY_SECTION(tensor));
-    footprint.add(this, sizeof(*this));
-    footprint.add(detail::Building::shared_state(), 1);
-    footprint.add(shapes);
-    footprint.add(inputs);
-    footprint.add(rules);
-    footprint.add(outputs);
-    footprint.add(stored);
-    for (const Tensor& t : given) foresee(t);
-    for (const Tensor& t : outputs) foresee(t);
-    for (const Ref<engine::Buffer>& b : inputs) footprint.add_object(*b);
-  }
-
-  void foresee(const Tensor& t) {
-    footprint.add(t.impl(), sizeof(*t.impl()));
-    const auto u = detail::uop(t);
-    for (const ir::Node* n = u.get();; n = n->src(0).get()) {
-      footprint.add(n, sizeof(*n));
-      if (n->src().empty()) break;
-    }
   }
 
   void mark_left_behind(const engine::CapturedBytes& bytes) const {
@@ -420,12 +393,9 @@ Jit::Jit(Function function, JitOptions options)
 }
 Jit::~Jit() = default;
 
-TUFF_REPLAY_CODE(tensor)
 const std::vector<Tensor>& Jit::operator()(const std::vector<Tensor>& inputs) {
   State& s = *state_;
   if (s.graph) {
-    hcq::Footprint::prefetch(s.footprint.lines());
-    s.graph->prefetch();
     s.replay(inputs);
   } else {
     s.dynamic.read(inputs);

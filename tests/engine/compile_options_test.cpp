@@ -30,7 +30,7 @@ TEST(CompileOptions, SkippedAreStepsOfTheScheduleAndPasses) {
 }
 
 TEST(CompileOptions, AWordThatIsNeitherIsRefused) {
-  EXPECT_EQ(refusal("rows,texels"), "");
+  EXPECT_EQ(refusal("rows,prefetch"), "");
   const std::string unknown = refusal("opts,part");
   EXPECT_EQ(unknown.find("TUFF_SKIP: 'part' is not merge-axes, "), 0) << unknown;
   EXPECT_NE(unknown.find("; did you mean parts?"), std::string::npos) << unknown;

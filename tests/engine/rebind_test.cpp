@@ -10,7 +10,6 @@
 #include "devices/registry.h"
 #include "engine/device.h"
 #include "engine/realize/capture.h"
-#include "engine/texel_views.h"
 #include "hcq/graph.h"
 
 namespace tuff {
@@ -90,104 +89,6 @@ TEST_F(Rebind, WrittenArgumentsComeBack) {
           << round << " " << i;
   for (int i = 0; i < 4; i++) EXPECT_EQ(values(states[size_t(i)]), (Floats{float(i + 3), 3})) << i;
   EXPECT_EQ(jit.stats().rebind_copies, 2u);
-}
-
-// With addresses inputs are patched; what is read through views goes through the graph's own
-// memory.
-struct Texels : Rebind {
-  static constexpr int64_t kSize = 256;
-  Texels() : all_(Env::TUFF_VK_DISABLE, "") {}
-  void SetUp() override {
-    engine::close_devices();
-    if (const std::string why = test::why_no_views(kDevice); !why.empty()) GTEST_SKIP() << why;
-    ASSERT_GT(engine::Device::get(kDevice)->target().texel_load_cost, 0u);
-  }
-  static Tensor matrix(float seed) {
-    Floats v(size_t(kSize * kSize));
-    for (size_t i = 0; i < v.size(); i++) v[i] = float(i % 7) + seed;
-    return Tensor::from(v, {kSize, kSize}, {.device = kDevice}).realize();
-  }
-  static float product_at_0(float a, float b) {  // of row 0 and column 0
-    float sum = 0;
-    for (int64_t i = 0; i < kSize; i++) sum += (float(i % 7) + a) * (float(i * kSize % 7) + b);
-    return sum;
-  }
-  EnvOverride all_;
-};
-
-// In the memory of the capture they are read where they are; once one has been elsewhere, it is
-// copied within the graph.
-TEST_F(Texels, InputsThatMoveAreCopiedWithinTheGraph) {
-  Jit jit([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].matmul(in[1])}; });
-  const Tensor b = matrix(1);
-  std::vector<Tensor> a, held;
-  a.push_back(matrix(0));
-  for (int i = 0; i < 4; i++) {
-    held.push_back(jit({a[0], b})[0]);
-    if (i > 0) {
-      EXPECT_EQ(jit.stats().kernels, 1u) << i;
-    }
-  }
-  for (int i = 1; i < 5; i++) {
-    a.push_back(matrix(float(i)));
-    held.push_back(jit({a.back(), b})[0]);
-    EXPECT_EQ(jit.stats().kernels, 2u) << "a copy and the product";
-  }
-  held.push_back(jit({a[0], a[1]})[0]);
-  EXPECT_EQ(jit.stats().kernels, 3u) << "two copies and the product";
-  held.push_back(jit({a[0], b})[0]);
-  for (size_t i = 0; i < held.size(); i++) {
-    const float of_a = i < 4 || i >= 8 ? 0 : float(i - 3);
-    EXPECT_EQ(values(held[i])[0], product_at_0(of_a, 1)) << i;
-  }
-  EXPECT_EQ(jit.stats().rebind_copies, 0u);
-  EXPECT_EQ(jit.stats().submits_per_replay, 1u);
-}
-
-// What a graph reads where it is stays there until an argument comes from elsewhere.
-TEST_F(Texels, MemoryOfADroppedArgumentIsNotTakenForAnother) {
-  Jit jit([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].matmul(in[1])}; });
-  const Tensor b = matrix(1);
-  for (int i = 0; i < 6; i++) {
-    const Tensor a = matrix(float(i));  // freed after the call: the next may get its memory
-    EXPECT_EQ(values(jit({a, b})[0])[0], product_at_0(float(i), 1)) << i;
-  }
-  EXPECT_EQ(jit.stats().submits_per_replay, 1u);
-}
-
-// A result goes to other memory while somebody holds it, also where it is read within the graph.
-TEST_F(Texels, ResultsThatAreReadAgainAreNotFixed) {
-  Jit jit([](const std::vector<Tensor>& in) {
-    const Tensor y = in[0].matmul(in[1]).realize();
-    return std::vector<Tensor>{y, y.matmul(in[1])};
-  });
-  const Tensor b = matrix(1);
-  std::vector<std::vector<Tensor>> held;
-  for (int i = 0; i < 5; i++) held.push_back(jit({matrix(float(i)), b}));
-  for (int i = 0; i < 5; i++) {
-    EXPECT_EQ(values(held[size_t(i)][0])[0], product_at_0(float(i), 1)) << i;
-    EXPECT_EQ(values(held[size_t(i)][1]), values(held[size_t(i)][0].matmul(b))) << i;
-  }
-}
-
-TEST_F(Texels, WhatTheGraphHasWrittenIsCopiedAgain) {
-  Jit jit([](const std::vector<Tensor>& in) {
-    Tensor state = in[0];
-    const Tensor before = state.matmul(in[1]);
-    state.assign(state + 1);
-    return std::vector<Tensor>{before, state.matmul(in[1])};
-  });
-  const Tensor b = matrix(1);
-  std::vector<Tensor> states = {matrix(0), matrix(10)};
-  for (int round = 0; round < 4; round++) {
-    for (int i = 0; i < 2; i++) {
-      const std::vector<Tensor> y = jit({states[size_t(i)], b});
-      const float before = float(10 * i + round);
-      EXPECT_EQ(values(y[0])[0], product_at_0(before, 1)) << round << " " << i;
-      EXPECT_EQ(values(y[1])[0], product_at_0(before + 1, 1)) << round << " " << i;
-    }
-  }
-  EXPECT_EQ(jit.stats().submits_per_replay, 1u);
 }
 
 TEST_F(Rebind, AGraphWithInputsIsRefused) {

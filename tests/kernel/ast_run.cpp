@@ -111,7 +111,6 @@ Target matrix_gpu() {
   t.identity = "matrix-gpu";
   t.load_cost = 1;
   t.component_bytes = 4;
-  t.texel_load_cost = 0;
   t.max_loop_trips = 0;
   t.cores = 4;
   t.features.known_zero_products = true;

@@ -17,20 +17,12 @@ namespace {
 struct Where {
   const char *name, *kind;
   const char* disable;  // TUFF_VK_DISABLE, or TUFF_CL_DISABLE
-  bool texels = false;  // whatever can be is read through texel views
 };
 constexpr Where kWhere[] = {{"VULKAN", "VULKAN", ""},
                             {"Descriptors", "VULKAN", "bda"},
-                            {"Texels", "VULKAN", "", true},
                             {"CPU", "CPU", ""},
                             {"CL", "CL", ""},
                             {"ClBuffers", "CL", "svm"}};
-
-void read_as_texels(kernel::LinearKernel& k) {
-  for (const ir::UOp& u : k.ops)
-    if (u->op == ir::Op::Index && u->src(1)->dtype != DType::I32) return;
-  for (auto& b : k.buffers) b.as_texels = b.read && !b.written && size_bytes(b.dtype) == 4;
-}
 
 class RenderDevice : public ::testing::TestWithParam<Where> {
  protected:
@@ -51,9 +43,7 @@ class RenderDevice : public ::testing::TestWithParam<Where> {
     GTEST_SKIP() << "not built with " << GetParam().kind;
   }
 
-  void check(std::vector<Case> cases) {
-    for (Case& c : cases)
-      if (GetParam().texels) read_as_texels(c.kernel);
+  void check(const std::vector<Case>& cases) {
     const Target& target = device_->target();
     const Renderer& renderer = renderer_of(target);
     std::vector<Source> sources;

@@ -98,7 +98,6 @@ class Machine {
   Value computed(Invocation& v, const Instruction& i);
   Value elementwise(Invocation& v, const Instruction& i);
   Value access_chain(Invocation& v, const Instruction& i);
-  Value fetched(Invocation& v, const Instruction& i);
   Value constructed(Invocation& v, const Instruction& i);
   Value bitcast(const Value& x, const Type& from, const Type& to) const;
   uint64_t atomic(Invocation& v, const Instruction& i);
@@ -496,7 +495,6 @@ Value Machine::computed(Invocation& v, const Instruction& i) {
   switch (i.op) {
     case spv::OpLoad: {
       const uint64_t where = value(v, i.operands[0])[0];
-      if (m_.type(i.type).op == spv::OpTypeImage) return {where};
       check_alignment(where, i.operands.subspan(1));
       return load(v, where, i.type);
     }
@@ -506,7 +504,6 @@ Value Machine::computed(Invocation& v, const Instruction& i) {
     case spv::OpSelect: return value(v, i.operands[value(v, i.operands[0])[0] ? 1 : 2]);
     case spv::OpBitcast:
       return bitcast(value(v, i.operands[0]), m_.type_of(i.operands[0]), m_.type(i.type));
-    case spv::OpImageFetch: return fetched(v, i);
     case spv::OpAtomicAnd:
     case spv::OpAtomicOr: return {atomic(v, i)};
     case spv::OpExtInst: {
@@ -568,18 +565,6 @@ Value Machine::access_chain(Invocation& v, const Instruction& i) {
     }
   }
   return {where};
-}
-
-Value Machine::fetched(Invocation& v, const Instruction& i) {
-  const TexelView view = launch_.args.texels.at(value(v, i.operands[0])[0]);
-  const uint64_t texel = value(v, i.operands[1])[0];
-  const auto bytes = launch_.buffers.at(view.argument);
-  TUFF_CHECK((texel + 1) * view.components * 4 <= bytes.size(), "texel {} of {}", int64_t(texel),
-             bytes.size() / 4 / view.components);
-  Value out{0, 0, 0, 1};
-  for (uint32_t c = 0; c < view.components; ++c)
-    std::memcpy(&out[c], &bytes[(texel * view.components + c) * 4], 4);
-  return out;
 }
 
 uint64_t Machine::atomic(Invocation& v, const Instruction& i) {

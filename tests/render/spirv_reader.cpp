@@ -132,7 +132,6 @@ void SpirvReader::declare_type(const Instruction& i) {
     case spv::OpTypeVoid:
     case spv::OpTypeBool:
     case spv::OpTypeFunction:
-    case spv::OpTypeImage: break;
     case spv::OpTypeInt: t.is_signed = x[1] != 0; [[fallthrough]];
     case spv::OpTypeFloat:
       t.bits = x[0];

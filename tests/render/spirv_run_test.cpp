@@ -32,12 +32,6 @@ Target bound(Target t) {  // by descriptors
   t.features.device_address = false;
   return t;
 }
-// Whatever can be is read through texel views.
-Target texels() {
-  Target t = builtin_target("spirv-lavapipe");
-  t.launch_cost_ns = 0;
-  return t;
-}
 Target described(const std::string& name) {
   std::ifstream in(TUFF_SOURCE_DIR "/tests/targets/" + name + ".json");
   EXPECT_TRUE(in.good()) << name;
@@ -79,7 +73,7 @@ void expect_evaluated(const Case& c, const Target& t, uint32_t seed) {
 
 std::vector<Target> hosts() {
   const Target lavapipe = builtin_target("spirv-lavapipe");
-  return {lavapipe, bound(lavapipe), texels()};
+  return {lavapipe, bound(lavapipe)};
 }
 
 TEST(SpirvRun, StructuralKernels) {

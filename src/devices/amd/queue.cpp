@@ -8,9 +8,6 @@
 #include "base/os.h"
 #include "devices/amd/handle_binding.h"
 
-TUFF_DECLARE_REPLAY_SECTION(amd);
-TUFF_DECLARE_REPLAY_SECTION(packets);
-
 namespace tuff::devices::amd {
 namespace {
 
@@ -35,21 +32,6 @@ AmdList::~AmdList() {
   queue.forget(kernels);
   for (const hcq::Span& span : {ib, times})
     if (span) queue.device().allocator().free(span, uses);
-}
-
-void AmdList::add_to(hcq::Footprint& out) const {
-  out.add(this, sizeof *this);
-  out.add(values);
-  out.add(signals);
-  out.add(epochs);
-  out.add(encoded.words);
-  out.add(encoded.ib.patches);
-  for (const Patch& p : encoded.ib.patches) {
-    out.add(&encoded.ib.dwords[p.dword], sizeof(uint32_t));
-    if (ib) out.add(ib_host() + p.dword, sizeof(uint32_t));
-  }
-  out.add(jump.dwords);
-  for (const AmdSignal* s : signals) queue.add_signal_to(out, *s);
 }
 
 AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup& setup,
@@ -135,7 +117,7 @@ void AmdQueue::place(AmdList& list) {
   }
 }
 
-TUFF_REPLAY_CODE(amd) AmdList& AmdQueue::own(hcq::EncodedList& list) const {
+AmdList& AmdQueue::own(hcq::EncodedList& list) const {
   // In every replay: a dynamic_cast would walk through code and names that are cold by then.
   if (typeid(list) == typeid(AmdList)) {
     auto& native = static_cast<AmdList&>(list);
@@ -144,7 +126,6 @@ TUFF_REPLAY_CODE(amd) AmdList& AmdQueue::own(hcq::EncodedList& list) const {
   fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
 }
 
-TUFF_REPLAY_CODE(amd)
 uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   AmdList& list = own(encoded);
@@ -175,7 +156,6 @@ uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> s
 }
 
 // The words of this submission, in the indirect buffer and in what the ring will be given.
-TUFF_REPLAY_CODE(amd)
 void AmdQueue::fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value) {
   const SubmissionValues given{slots, value, list.ib ? list.ib.address() : 0};
   for (;;) {
@@ -205,7 +185,6 @@ void AmdQueue::rebase(AmdList& list, const SubmissionValues& given, const Signal
   if (!signal.named_in_flight()) signal.epoch().rebase(next);  // else: the caller tries again
 }
 
-TUFF_REPLAY_CODE(amd)
 void AmdQueue::push(const PacketStream& stream, std::span<const uint32_t> dwords) {
   uint64_t since_ns = 0;
   for (size_t unit = 0;;) {
@@ -232,7 +211,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
 }
 
 // What ran may have passed and been found wrong all the same.
-TUFF_REPLAY_CODE(amd) void AmdQueue::wait(uint64_t value) {
+void AmdQueue::wait(uint64_t value) {
   Queue::wait(value);
   device().fail_if_lost();
 }
@@ -248,25 +227,6 @@ std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
     ticks.push_back(std::atomic_ref(*tick).load(std::memory_order_acquire));
   }
   return ticks.empty() ? ticks : gpu_.clock.to_ns(ticks);
-}
-
-// The ring is left out: which of its words come next are others each time.
-void AmdQueue::add_to(hcq::Footprint& out) const {
-  out.add(TUFF_REPLAY_SECTION(amd));
-  out.add(TUFF_REPLAY_SECTION(packets));
-  out.add_table(this);
-  out.add(static_cast<const hcq::Queue*>(this), sizeof(hcq::Queue));
-  out.add(&hardware_, sizeof hardware_);
-  out.add(&hardware_.ring(), sizeof(Ring));
-  out.add(&submission_, sizeof submission_);
-  add_signal_to(out, *timeline_);
-  out.add_object(device());
-  out.add(&gpu_.process, sizeof gpu_.process);
-  out.add(&gpu_.process->queues().epochs(), sizeof(Mutex));
-}
-
-void AmdQueue::add_signal_to(hcq::Footprint& out, const AmdSignal& signal) const {
-  signal.add_to(out, submission_.number);
 }
 
 void AmdQueue::forget(const KernelNames& kernels) {

@@ -28,7 +28,6 @@ class AmdList final : public hcq::EncodedList {
   AmdList(AmdQueue& queue, hcq::EncodeUse use) : queue(queue), use(use) {}
   ~AmdList() override;
   AmdList(const AmdList&) = delete;
-  void add_to(hcq::Footprint& out) const override;
   uint32_t* ib_host() const { return reinterpret_cast<uint32_t*>(ib.host()); }
 
   AmdQueue& queue;
@@ -57,9 +56,6 @@ class AmdQueue final : public hcq::Queue {
   hcq::Signal& timeline() override { return *timeline_; }
   bool takes_group_slots() const override { return type_ == QueueType::Aql; }
   void wait(uint64_t value) override;
-  void add_to(hcq::Footprint& out) const override;
-  // What submit() touches of a signal that packets name.
-  void add_signal_to(hcq::Footprint& out, const AmdSignal& signal) const;
   uint64_t last_submitted() const override {
     return submission_.last.load(std::memory_order_acquire);
   }

@@ -37,13 +37,6 @@ bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
   return true;
 }
 
-void AmdSignal::add_to(hcq::Footprint& out, uint32_t queue) const {
-  out.add_table(this);
-  out.add(this, sizeof(hcq::Signal) + sizeof epoch_);
-  out.add(&named_[queue], sizeof named_[queue]);
-  out.add(slot_, sizeof *slot_);
-}
-
 // Packets compare 32 bits with the base: a jump beyond them first lets go whoever waits.
 void AmdSignal::set(uint64_t value) {
   {

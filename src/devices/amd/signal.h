@@ -26,8 +26,6 @@ class AmdSignal final : public hcq::Signal {
   SignalEpoch& epoch() { return epoch_; }
   const SignalEpoch& epoch() const { return epoch_; }
 
-  // What named_by() touches, and what reads the value.
-  void add_to(hcq::Footprint& out, uint32_t queue) const;
   // Packets of that submission name it; `queue` is its number in the QueueTable.
   void named_by(uint32_t queue, uint64_t value) {
     named_[queue].store(value, std::memory_order_release);

@@ -6,8 +6,6 @@
 #include "base/check.h"
 #include "base/os_file_mapping.h"
 
-TUFF_DECLARE_REPLAY_SECTION(cpu);
-
 namespace tuff::devices {
 namespace {
 
@@ -135,7 +133,6 @@ std::unique_ptr<EncodedList> CpuQueue::encode(const CommandList& list, EncodeUse
   return result;
 }
 
-TUFF_REPLAY_CODE(cpu)
 uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
   note_fork();
   device().fail_if_lost();
@@ -151,23 +148,6 @@ uint64_t CpuQueue::submit(EncodedList& list, std::span<const uint64_t> slots) {
   submitted_.store(value, std::memory_order_seq_cst);
   ring_doorbell();
   return value;
-}
-
-void CpuList::add_to(Footprint& out) const {
-  out.add(this, sizeof(*this));
-  out.add(slots);
-}
-
-// The ring is left out: which of its entries comes next is another one each time.
-void CpuQueue::add_to(Footprint& out) const {
-  out.add(TUFF_REPLAY_SECTION(cpu));
-  out.add(static_cast<const Queue*>(this), sizeof(Queue));
-  out.add_table(this);
-  out.add_object(device());
-  out.add(&submit_mutex_, sizeof submit_mutex_);
-  out.add(&submitted_, sizeof submitted_);
-  out.add(&doorbell_, sizeof doorbell_);
-  out.add(&asleep_, sizeof asleep_);
 }
 
 std::vector<uint64_t> CpuQueue::timestamps(EncodedList& list) {
@@ -266,7 +246,7 @@ bool CpuQueue::has_work() const {
   return submitted_.load(std::memory_order_seq_cst) > timeline_.value();
 }
 
-TUFF_REPLAY_CODE(cpu) void CpuQueue::ring_doorbell() {
+void CpuQueue::ring_doorbell() {
   doorbell_.fetch_add(1, std::memory_order_seq_cst);
   // One wake-up is enough however many submissions come before the thread runs.
   if (asleep_.load(std::memory_order_seq_cst) && asleep_.exchange(false))

@@ -67,7 +67,6 @@ static_assert(sizeof(CpuPacket) == 64);
 
 class CpuList final : public hcq::EncodedList {
  public:
-  void add_to(hcq::Footprint& out) const override;
   std::vector<CpuPacket> packets;
   std::vector<uint64_t> slots, times;
 };
@@ -83,7 +82,6 @@ class CpuQueue final : public hcq::Queue {
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return timeline_; }
-  void add_to(hcq::Footprint& out) const override;
   uint64_t last_submitted() const override { return submitted_.load(std::memory_order_acquire); }
 
  private:

@@ -210,7 +210,6 @@ ClList& ClQueue::own(hcq::EncodedList& list) const {
   fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
 }
 
-TUFF_REPLAY_CODE(opencl)
 uint64_t ClQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   ClList& list = own(encoded);
@@ -230,7 +229,6 @@ uint64_t ClQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> sl
   return value;
 }
 
-TUFF_REPLAY_CODE(opencl)
 void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t value) {
   list.release_times();
   list.release_ends();
@@ -266,7 +264,6 @@ void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t va
   check(code, "clSetEventCallback");
 }
 
-TUFF_REPLAY_CODE(opencl)
 void ClQueue::enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* event) {
   if (auto* l = std::get_if<Launch>(&c.body)) {
     launch(*l, slots, event);
@@ -286,7 +283,6 @@ void ClQueue::enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* e
 }
 
 // What had nothing to wait for has no event. `before`: the end of the submission before, or null.
-TUFF_REPLAY_CODE(opencl)
 void ClQueue::collect_waits(const ClList& list, std::span<const uint32_t> after, cl_event before) {
   waits_.clear();
   for (const uint32_t a : after)
@@ -294,7 +290,6 @@ void ClQueue::collect_waits(const ClList& list, std::span<const uint32_t> after,
   if (after.empty() && before) waits_.push_back(before);
 }
 
-TUFF_REPLAY_CODE(opencl)
 EventRef ClQueue::enqueue_end(const ClList& list, cl_event before) {
   waits_.clear();
   if (!in_order_) collect_waits(list, list.last, before);
@@ -316,7 +311,6 @@ EventRef ClQueue::end_of(uint64_t value) const {
 }
 
 // `before`: what the arguments are set to.
-TUFF_REPLAY_CODE(opencl)
 void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
                          std::optional<uint64_t> before) {
   const ClApi& api = context_->api;
@@ -336,7 +330,7 @@ void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
 
 // Arguments 2i and 2i+1 are buffer i and the offset into it, which addresses do without; scalars
 // follow.
-TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
+void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
   const Context& c = *context_;
   const render::ArgLayout& layout = l.program->args();
   const size_t bytes = layout.size_bytes();
@@ -362,7 +356,6 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::set_arguments(Launch& l, cl_kernel kernel
   l.is_set = true;
 }
 
-TUFF_REPLAY_CODE(opencl)
 void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
   size_t global[3], local[3];
   if (!l.sizes(slots, global, local)) {
@@ -378,7 +371,7 @@ void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event
         "clEnqueueNDRangeKernel");
 }
 
-TUFF_REPLAY_CODE(opencl) void ClQueue::run(const Recorded& r, cl_event* event) {
+void ClQueue::run(const Recorded& r, cl_event* event) {
   cl_event end = nullptr;  // PoCL 3.1 needs one
   check(context_->api.clEnqueueCommandBufferKHR(0, nullptr, r.buffer->handle(), wait_count(),
                                                 wait_list(), &end),
@@ -390,7 +383,7 @@ TUFF_REPLAY_CODE(opencl) void ClQueue::run(const Recorded& r, cl_event* event) {
   }
 }
 
-TUFF_REPLAY_CODE(opencl) void ClQueue::transfer(const Transfer& t, cl_event* event) {
+void ClQueue::transfer(const Transfer& t, cl_event* event) {
   const ClApi& api = context_->api;
   const size_t size = t.dst.size_bytes;
   const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);

@@ -14,7 +14,7 @@ using interop::VulkanBuffer;
 using interop::VulkanMemory;
 using interop::VulkanNeeds;
 
-// Vectors and texels of tuff's kernels begin there, and the last ones reach to the end of 16 bytes.
+// Vectors of tuff's kernels begin there, and the last ones reach to the end of 16 bytes.
 constexpr size_t kBeginAlignment = 64, kEndAlignment = 16;
 
 std::vector<std::string> cap_names(const Caps& caps) {
@@ -114,7 +114,6 @@ std::string flag_names(VkBufferUsageFlags flags) {
       {VK_BUFFER_USAGE_TRANSFER_SRC_BIT, "VK_BUFFER_USAGE_TRANSFER_SRC_BIT"},
       {VK_BUFFER_USAGE_TRANSFER_DST_BIT, "VK_BUFFER_USAGE_TRANSFER_DST_BIT"},
       {VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, "VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT"},
-      {VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT, "VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT"},
   };
   std::string text;
   for (const Row& r : kRows)

@@ -8,15 +8,12 @@
 #include "engine/jit/rebind.h"
 #include "engine/jit/segments.h"
 #include "engine/jit/size_expressions.h"
-#include "engine/jit/texel_inputs.h"
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
 #include "engine/realize/call_bytes.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
-
-TUFF_DECLARE_REPLAY_SECTION(engine);
 
 namespace tuff::engine {
 namespace {
@@ -160,8 +157,6 @@ void revalue(BoundCall& c, const VariableValues& values) {
 }  // namespace
 
 struct CapturedGraph::State {
-  TexelInputs texels;  // empty where every input is patched
-  CaptureOptions options;
   // Captured under TUFF_VALIDATE: replays execute these, one by one, instead of the segments.
   std::vector<BoundCall> validated;
   std::vector<BoundCall> bounded;  // with TUFF_CHECK_OOB: what replays report
@@ -173,7 +168,6 @@ struct CapturedGraph::State {
   std::vector<int64_t> values;                // the variables', then the inputs' sizes
   std::vector<size_t> written_inputs;
   ReplayStats stats;
-  hcq::Footprint footprint;  // of what a replay reads beside the graphs
 
   std::vector<ir::UOp> given_values(std::span<const Ref<Buffer>> inputs) const {
     std::vector<ir::UOp> out = variables;
@@ -261,31 +255,8 @@ struct CapturedGraph::State {
     segments.push_back(std::move(s));
   }
 
-  void foresee_replays(std::span<const Ref<Buffer>> inputs) {
-    footprint = {};
-    footprint.add(TUFF_REPLAY_SECTION(engine));
-    footprint.add(this, sizeof(*this));
-    footprint.add(addresses);
-    footprint.add(sizes);
-    footprint.add(values);
-    footprint.add(written_inputs);
-    footprint.add(segments);
-    for (const Segment& s : segments) {
-      if (!s.touched) continue;
-      footprint.add(s.touched.get(), sizeof(*s.touched));
-      footprint.add(&s.command_graph(), sizeof(hcq::CommandGraph));
-    }
-    // Other ones may be given; many callers fill the same ones anew.
-    for (const Ref<Buffer>& b : inputs) footprint.add_object(*b);
-    footprint.add(&counters(), sizeof counters());
-  }
-
-  void record(const TexelInputs& from) {
-    const std::vector<BoundCall> calls = from.calls();
-    const std::span<const Ref<Buffer>> inputs = from.patched();
-    segments.clear();
-    segmented.reset();
-    stats = {};
+  void record(const std::vector<BoundCall>& calls, std::span<const Ref<Buffer>> inputs,
+              const CaptureOptions& options) {
     if (checking_bounds()) bounded = calls;
     note_written_inputs(calls, inputs);
     const SegmentPlan plan = plan_segments(calls, inputs, options.copy_queue_bytes);
@@ -293,7 +264,6 @@ struct CapturedGraph::State {
       add_runs(calls, inputs);
     else
       add_segmented(calls, inputs, plan, options.host_waits);
-    foresee_replays(inputs);
   }
 
   // What replays may change: re-bound inputs come to be copied, and long graphs are cut anew.
@@ -442,30 +412,19 @@ CapturedGraph::CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<B
     st.validated = calls;
     st.captured_inputs.assign(inputs.begin(), inputs.end());
   }
-  st.options = options;
   State::close_written(calls, inputs);
-  TexelInputs texels(std::move(calls), inputs);
-  st.record(texels);
-  if (texels.uses_any_where_it_is()) st.texels = std::move(texels);
+  st.record(calls, inputs, options);
 }
 
 // The device may still run the last replay; the graphs wait for that themselves.
 CapturedGraph::~CapturedGraph() = default;
 
-TUFF_REPLAY_CODE(engine) void CapturedGraph::prefetch() const {
-  hcq::Footprint::prefetch(state_->footprint.lines());
-  for (const Segment& s : state_->segments)
-    if (s.graph) s.graph->prefetch();
-}
-
-TUFF_REPLAY_CODE(engine)
 void CapturedGraph::replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values) {
   State& st = *state_;
   TUFF_CHECK(inputs.size() == st.addresses.size(), "{} inputs given, captured with {}",
              inputs.size(), st.addresses.size());
   if (!st.variables.empty() || !values.empty()) st.require_values(values);
   if (!st.validated.empty()) return st.replay_validated(inputs, values);
-  if (st.texels.note_moved(inputs)) st.record(st.texels);
   const ProfiledScope scope("replay");
   for (const size_t i : st.written_inputs)
     State::require_written(*inputs[i], i);

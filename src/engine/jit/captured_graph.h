@@ -43,9 +43,6 @@ class CapturedGraph {
   // InvalidArgument for a value outside its variable's bounds. DeviceLost, naming the device, if
   // one is lost or was lost during an earlier replay.
   void replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values = {});
-  // Asks for what replay() reads without waiting for it. Callers do so first, before work of their
-  // own: replay() itself does it for the graphs alone.
-  void prefetch() const;
   const ReplayStats& stats() const;
   std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
   const SegmentedGraph* segmented() const;               // null on one queue

@@ -33,7 +33,7 @@ void write_args(std::byte* block, const BoundKernel& k) {
 
 hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
   hcq::Command c{hcq::DispatchCmd{k.kernel->program.get(), args, k.groups, {}}, {}, k.kernel->name};
-  const bool bound = hcq::names_buffers(k.buffers.at(0)->on().hcq(), *k.kernel->program);
+  const bool bound = hcq::names_buffers(k.buffers.at(0)->on().hcq());
   for (size_t i = 0; i < k.buffers.size(); i++) {
     const auto& a = k.kernel->buffers[i];
     const hcq::Span span = k.buffers[i]->span();

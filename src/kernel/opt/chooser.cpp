@@ -153,8 +153,6 @@ double Chooser::padding(int a, int64_t lanes, int64_t least, int64_t most) const
 }
 
 double Chooser::component_cost(int64_t n) const {
-  // Half of what a fetch of one takes is for the texel, however long it is.
-  if (target_.texel_load_cost > 0) return double(target_.texel_load_cost) * (2.0 / double(n) + 0.5);
   return double(target_.load_cost) / (n > 1 && reads_pairs() ? 2 : 1);
 }
 

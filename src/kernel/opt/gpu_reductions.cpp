@@ -63,22 +63,12 @@ class GpuReduction : Chooser {
     for (int a : *axes) {
       const int64_t together = divisor_up_to(left(a), 4, true);
       if (together > 1) t_.try_apply({OptKind::Unroll, a, together});
-      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) {
-        unroll_further(a);
-        continue;
-      }
+      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) continue;
       t_ = before;
       return false;
     }
     share_outputs(lanes);
     return true;
-  }
-  // Where a load is a fetch, a step of a loop costs as much: several are done at once.
-  void unroll_further(int a) {
-    constexpr int64_t kMostFetches = 8;
-    if (target_.texel_load_cost == 0) return;
-    const int64_t n = divisor_up_to(left(a), kMostFetches / std::max(k_.main_loads, 1), true);
-    if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
   }
   // The longest axis of every reduction; none if one of them has no axis of constant size.
   std::optional<std::vector<int>> longest_axes() const {

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "devices/amd/encode/packets.h"
-#include "hcq/footprint.h"
 
 namespace tuff::devices::amd {
 namespace {
@@ -33,7 +32,7 @@ uint32_t granule(QueueType type) { return type == QueueType::Aql ? aql::kPacketD
 
 }  // namespace
 
-TUFF_REPLAY_CODE(amd) void ring_doorbell(uint64_t* doorbell, uint64_t value) {
+void ring_doorbell(uint64_t* doorbell, uint64_t value) {
   // The GPU may fetch as soon as it sees this: what it fetches has to be there.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_ref(*doorbell).store(value, std::memory_order_seq_cst);
@@ -46,17 +45,17 @@ Ring::Ring(QueueType type, const RingMemory& memory) : type_(type), m_(memory) {
   for (uint32_t i = 0; i < m_.dword_count; i += aql::kPacketDwords) m_.dwords[i] = aql::INVALID;
 }
 
-TUFF_REPLAY_CODE(amd) uint32_t Ring::in_flight() const {
+uint32_t Ring::in_flight() const {
   auto* pointer = const_cast<uint64_t*>(m_.read_pointer);
   const uint64_t read = to_dwords(type_, std::atomic_ref(*pointer).load(std::memory_order_acquire));
   return uint32_t(write_ - read) & (m_.dword_count - 1);
 }
 
-TUFF_REPLAY_CODE(amd) bool Ring::fits(uint32_t dwords) const {
+bool Ring::fits(uint32_t dwords) const {
   return in_flight() + dwords + granule(type_) <= m_.dword_count;
 }
 
-TUFF_REPLAY_CODE(amd) void Ring::copy(std::span<const uint32_t> unit) {
+void Ring::copy(std::span<const uint32_t> unit) {
   uint32_t* to = m_.dwords + (write_ & (m_.dword_count - 1));
   std::copy(unit.begin() + 1, unit.end(), to + 1);
   // An AQL packet is valid once its header is.
@@ -64,7 +63,7 @@ TUFF_REPLAY_CODE(amd) void Ring::copy(std::span<const uint32_t> unit) {
   write_ += unit.size();
 }
 
-TUFF_REPLAY_CODE(amd) void Ring::fill(uint32_t dwords) {
+void Ring::fill(uint32_t dwords) {
   uint32_t* to = m_.dwords + (write_ & (m_.dword_count - 1));
   std::fill_n(to, dwords, 0u);  // of SDMA each is a NOP, of PM4 the body of one
   if (type_ == QueueType::Pm4 && dwords > 0) {
@@ -73,7 +72,6 @@ TUFF_REPLAY_CODE(amd) void Ring::fill(uint32_t dwords) {
   write_ += dwords;
 }
 
-TUFF_REPLAY_CODE(amd)
 size_t Ring::push(const PacketStream& stream, std::span<const uint32_t> dwords, size_t first) {
   TUFF_CHECK(dwords.size() == stream.dwords.size(), "{} dwords of {}", dwords.size(),
              stream.dwords.size());
@@ -100,7 +98,7 @@ size_t Ring::push(const PacketStream& stream, std::span<const uint32_t> dwords, 
   return stream.units.size();
 }
 
-TUFF_REPLAY_CODE(amd) void Ring::commit() {
+void Ring::commit() {
   if (write_ == committed_) return;
   committed_ = write_;
   const uint64_t pointer = from_dwords(type_, write_);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "hcq/footprint.h"
 
 namespace tuff::devices::amd {
 namespace {
@@ -14,7 +13,6 @@ inline uint64_t logical_value(const SlotLayout& layout, const SignalWord& word,
 
 }  // namespace
 
-TUFF_REPLAY_CODE(amd)
 const SignalEpoch* needs_rebase(const Encoded& encoded, const SubmissionValues& given,
                                 std::span<const SignalEpoch* const> epochs) {
   for (size_t i = 0; i < encoded.words.size(); ++i) {
@@ -24,7 +22,6 @@ const SignalEpoch* needs_rebase(const Encoded& encoded, const SubmissionValues& 
   return nullptr;
 }
 
-TUFF_REPLAY_CODE(amd)
 void fill_values(const Encoded& encoded, const SubmissionValues& given,
                  std::span<const SignalEpoch* const> epochs, std::span<uint64_t> out) {
   std::copy(given.slots.begin(), given.slots.end(), out.begin());

@@ -92,7 +92,6 @@ void Context::abandon() noexcept {
   api.vkFreeMemory = [](auto...) {};
   api.vkUnmapMemory = [](auto...) {};
   api.vkDestroyBuffer = [](auto...) {};
-  api.vkDestroyBufferView = [](auto...) {};
   api.vkDestroyShaderModule = [](auto...) {};
   api.vkDestroyPipelineLayout = [](auto...) {};
   api.vkDestroyPipelineCache = [](auto...) {};

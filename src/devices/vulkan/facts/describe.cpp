@@ -108,11 +108,6 @@ Target make_target(const Facts& f) {
   // a multiply-add of a subgroup takes one.
   t.load_cost = f.software() ? 48 : 1;
   t.component_bytes = f.software() ? 8 : 4;
-  // A fetch is eight loads of 16 bytes and a transpose.
-  if (f.software() && f.caps.texelViews && f.caps.bufferDeviceAddress) {
-    t.texel_load_cost = 10;
-    t.max_texels = limits.maxTexelBufferElements;
-  }
   t.shared_load_cost = f.software() || quirks.shared_in_main_memory ? 0 : 1;
   t.matrix_shapes = usable_shapes(f);
   t.features = make_features(f.caps);

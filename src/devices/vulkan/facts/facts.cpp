@@ -166,9 +166,6 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.vulkan12 = f.properties.apiVersion >= VK_API_VERSION_1_2;
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
-  // Views of memory begin at multiples of 64 bytes. The formats are those that every device has.
-  constexpr VkDeviceSize kViewAlignment = 64;
-  f.caps.texelViews = f.properties.limits.minTexelBufferOffsetAlignment <= kViewAlignment;
   f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
   f.caps.zeroProducts = !quirks.folds_zero_products;
   f.caps.signedZeroInfNanPreserve =
@@ -279,7 +276,6 @@ VkBufferUsageFlags buffer_usage(const Facts& f) {
   VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                              VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (f.caps.bufferDeviceAddress) usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-  if (f.caps.texelViews) usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
   return usage;
 }
 

@@ -36,7 +36,7 @@ Loader::~Loader() {
 VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   for (uint32_t i = 0; i < binding_count; ++i)
-    bindings.push_back({i, bound_type(*context_), 1, VK_SHADER_STAGE_COMPUTE_BIT, {}});
+    bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, {}});
   VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   info.bindingCount = binding_count;
   info.pBindings = bindings.data();
@@ -48,8 +48,7 @@ VkDescriptorSetLayout Loader::create_set_layout(uint32_t binding_count) {
 
 KernelLayout Loader::layout_for(const render::ArgLayout& args) {
   const bool addresses = context_->facts.caps.bufferDeviceAddress;
-  const uint32_t bindings =
-      addresses ? static_cast<uint32_t>(args.texels.size()) : args.buffer_count + 1;
+  const uint32_t bindings = addresses ? 0 : args.buffer_count + 1;
   std::lock_guard lock(layouts_mutex_);
   KernelLayout& layout = layouts_[bindings];
   if (layout.pipeline) return layout;
@@ -90,14 +89,6 @@ void Loader::check_binary(const render::Binary& b) const {
   if (!target_.features.device_address && b.args.buffer_count > target_.max_buffers) {
     fail<CompileError>("{}: kernel \"{}\" takes {} buffers, the device binds {}", context_->name,
                        b.name, b.args.buffer_count, target_.max_buffers);
-  }
-  const VkPhysicalDeviceLimits& limits = context_->facts.properties.limits;
-  if (b.args.texels.size() > limits.maxPerStageDescriptorSampledImages ||
-      (!b.args.texels.empty() && !target_.features.device_address)) {
-    fail<CompileError>(
-        "{}: kernel \"{}\" reads {} buffers as texels, the device binds {}", context_->name, b.name,
-        b.args.texels.size(),
-        target_.features.device_address ? limits.maxPerStageDescriptorSampledImages : 0);
   }
   if (b.shared_bytes > target_.shared_bytes) {
     fail<CompileError>("{}: kernel \"{}\" uses {} bytes of shared memory, the device has {}",

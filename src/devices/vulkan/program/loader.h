@@ -1,7 +1,7 @@
 // Loader: SPIR-V binaries become compute pipelines. The only interface of a kernel is a push
-// constant of 8 bytes, the address of its argument block, and a descriptor set of texel buffers if
-// it reads any; where there are no addresses it is one descriptor set of storage buffers (see
-// render::kBindingAlignment). No specialization. Used by the device. Knows nothing of queues.
+// constant of 8 bytes, the address of its argument block; where there are no addresses it is one
+// descriptor set of storage buffers (see render::kBindingAlignment). No specialization. Used by the
+// device. Knows nothing of queues.
 #pragma once
 
 #include <map>
@@ -15,13 +15,6 @@
 #include "hcq/device.h"
 
 namespace tuff::devices::vulkan {
-
-// What kind of descriptor kernels take: texel buffers where there are addresses, storage buffers
-// where there are none.
-inline VkDescriptorType bound_type(const Context& c) {
-  return c.facts.caps.bufferDeviceAddress ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
-                                          : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-}
 
 struct KernelLayout {
   VkDescriptorSetLayout set = VK_NULL_HANDLE;  // null if nothing is bound

@@ -17,15 +17,12 @@ VkDeviceSize align_up(VkDeviceSize n, VkDeviceSize to) { return (n + to - 1) / t
 
 BindingCount bindings_of(const Context& context, const hcq::CommandList& list) {
   BindingCount count;
-  const bool addresses = context.facts.caps.bufferDeviceAddress;
+  if (context.facts.caps.bufferDeviceAddress) return count;
   for (const hcq::Command& command : list.commands) {
     const auto* dispatch = std::get_if<hcq::DispatchCmd>(&command.body);
     if (!dispatch) continue;
-    const render::ArgLayout& args = dispatch->program->args();
-    const auto bound =
-        addresses ? static_cast<uint32_t>(args.texels.size()) : args.buffer_count + 1;
-    count.sets += bound ? 1 : 0;
-    count.buffers += bound;
+    count.sets++;
+    count.buffers += dispatch->program->args().buffer_count + 1;
   }
   return count;
 }
@@ -33,12 +30,11 @@ BindingCount bindings_of(const Context& context, const hcq::CommandList& list) {
 void Binder::bind(const VulkanProgram& program, const hcq::Span& args,
                   const std::vector<hcq::Span>& buffers) {
   const bool addresses = c_.facts.caps.bufferDeviceAddress;
-  const bool bound = !addresses || !program.args().texels.empty();
-  if ((bound && buffers.size() != program.args().buffer_count) || (!addresses && !args)) {
+  if (!addresses && (buffers.size() != program.args().buffer_count || !args)) {
     fail<InvalidArgument>("{}: kernel \"{}\" takes {} buffers and an argument block; {} given",
                           c_.name, program.name(), program.args().buffer_count, buffers.size());
   }
-  if (bound) addresses ? bind_texels(program, buffers) : bind_buffers(program, args, buffers);
+  if (!addresses) bind_buffers(program, args, buffers);
   const VkDeviceAddress address = args ? args.address() : 0;
   const uint32_t first_word = static_cast<uint32_t>(args.offset % render::kBindingAlignment) / 4;
   const void* push = addresses ? static_cast<const void*>(&address) : &first_word;
@@ -55,55 +51,11 @@ void Binder::bind_set(const VulkanProgram& program, VkWriteDescriptorSet write) 
   VkDescriptorSet set = VK_NULL_HANDLE;
   c_.check(c_.api.vkAllocateDescriptorSets(c_.device, &allocate, &set), "vkAllocateDescriptorSets");
   write.dstSet = set;
-  write.descriptorType = bound_type(c_);
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   c_.api.vkUpdateDescriptorSets(c_.device, 1, &write, 0, nullptr);
   c_.api.vkCmdBindDescriptorSets(recorder_.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, program.layout(),
                                  0, 1, &set, 0, nullptr);
 }
-
-// ---- texel buffers --------------------------------------------------------------------------
-
-void Binder::bind_texels(const VulkanProgram& program, const std::vector<hcq::Span>& buffers) {
-  views_.clear();
-  for (const render::TexelView& t : program.args().texels)
-    views_.push_back(view(program, buffers.at(t.argument), t.components));
-  VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-  write.pTexelBufferView = views_.data();
-  write.descriptorCount = static_cast<uint32_t>(views_.size());
-  bind_set(program, write);
-}
-
-// Of whole texels: the last one may reach past the buffer, never past its memory, which comes in
-// multiples of 64 bytes.
-VkBufferView Binder::view(const VulkanProgram& program, const hcq::Span& span,
-                          uint32_t components) {
-  const VkDeviceSize texel = 4 * components;
-  const VkDeviceSize range = std::min<VkDeviceSize>(align_up(span.size_bytes, texel),
-                                                    span.block->size_bytes - span.offset);
-  const VkPhysicalDeviceLimits& limits = c_.facts.properties.limits;
-  if (range / texel > limits.maxTexelBufferElements ||
-      span.offset % limits.minTexelBufferOffsetAlignment || range < texel) {
-    fail<InvalidArgument>(
-        "{}: kernel \"{}\" reads {} bytes at {} as texels of {} bytes; a view has {} at most, and "
-        "begins at a multiple of {}",
-        c_.name, program.name(), span.size_bytes, span.offset, texel, limits.maxTexelBufferElements,
-        limits.minTexelBufferOffsetAlignment);
-  }
-  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
-  info.buffer = buffer_of(*span.block);
-  info.format = components == 4   ? VK_FORMAT_R32G32B32A32_UINT
-                : components == 2 ? VK_FORMAT_R32G32_UINT
-                                  : VK_FORMAT_R32_UINT;
-  info.offset = span.offset;
-  info.range = range / texel * texel;
-  VkBufferView view = VK_NULL_HANDLE;
-  recorder_.views.reserve(recorder_.views.size() + 1);
-  c_.check(c_.api.vkCreateBufferView(c_.device, &info, nullptr, &view), "vkCreateBufferView");
-  recorder_.views.push_back(view);
-  return view;
-}
-
-// ---- storage buffers ------------------------------------------------------------------------
 
 void Binder::add(const VulkanProgram& program, const hcq::Span& span) {
   const VkDeviceSize begin = span.offset / render::kBindingAlignment * render::kBindingAlignment;

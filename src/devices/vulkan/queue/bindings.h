@@ -1,7 +1,7 @@
-// Bindings: a descriptor set per dispatch. Where there are buffer device addresses, views of what
-// its program reads as texels (render::ArgLayout::texels), none for most; where there are none, its
-// buffers and, behind them, its argument block (the rule stands at render::kBindingAlignment).
-// Called by the encoder and the queue. Knows nothing of pipelines or submission.
+// Bindings: what a dispatch is given. Where there are buffer device addresses its block's address;
+// where there are none a descriptor set of its buffers and, behind them, its argument block (the
+// rule stands at render::kBindingAlignment). Called by the encoder and the queue. Knows nothing of
+// pipelines or submission.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace tuff::devices::vulkan {
 // What a recorder has to hold for the list.
 BindingCount bindings_of(const Context& context, const hcq::CommandList& list);
 
-// Allocates, writes and binds the set of one dispatch, and pushes where its block begins.
+// Allocates, writes and binds the set of one dispatch, if it has one, and pushes where its block begins.
 // InvalidArgument if the dispatch names other buffers than its program takes, or one that is
 // larger than a descriptor can bind.
 class Binder {
@@ -25,16 +25,13 @@ class Binder {
             const std::vector<hcq::Span>& buffers);
 
  private:
-  void bind_texels(const VulkanProgram& program, const std::vector<hcq::Span>& buffers);
   void bind_buffers(const VulkanProgram& program, const hcq::Span& args,
                     const std::vector<hcq::Span>& buffers);
   void add(const VulkanProgram& program, const hcq::Span& span);
-  VkBufferView view(const VulkanProgram& program, const hcq::Span& span, uint32_t components);
   void bind_set(const VulkanProgram& program, VkWriteDescriptorSet write);
   Context& c_;
   Recorder& recorder_;
   std::vector<VkDescriptorBufferInfo> infos_;
-  std::vector<VkBufferView> views_;
 };
 
 }  // namespace tuff::devices::vulkan

@@ -59,7 +59,6 @@ void Submission::seal_legacy() {
   legacy_.pSignalSemaphores = legacy_signals_.semaphores.data();
 }
 
-TUFF_REPLAY_CODE(vulkan)
 void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) {
   for (size_t i = 0; i < waits_.size(); ++i) {
     waits_[i].value = legacy_waits_.values[i] = slots[wait_slots_[i]];
@@ -68,21 +67,6 @@ void Submission::fill(std::span<const uint64_t> slots, uint64_t timeline_value) 
     signals_[i].value = legacy_signals_.values[i] = slots[signal_slots_[i]];
   }
   if (has_timeline_) signals_.back().value = legacy_signals_.values.back() = timeline_value;
-}
-
-void Submission::add_to(hcq::Footprint& out) const {
-  out.add(waits_);
-  out.add(signals_);
-  out.add(wait_slots_);
-  out.add(signal_slots_);
-  out.add(legacy_waits_.values);
-  out.add(legacy_signals_.values);
-}
-
-void EncodedVulkanList::add_to(hcq::Footprint& out) const {
-  out.add_object(*this);
-  out.add(&typeid(*this), sizeof(std::type_info));
-  submission.add_to(out);
 }
 
 }  // namespace tuff::devices::vulkan

@@ -23,7 +23,6 @@ class Submission {
   // (VK_NULL_HANDLE) a fence is given at submission.
   void seal(VkSemaphore timeline, VkCommandBuffer buffer);
   void fill(std::span<const uint64_t> slots, uint64_t timeline_value);
-  void add_to(hcq::Footprint& out) const;
   const VkSubmitInfo2& info2() const { return info2_; }
   const VkSubmitInfo& legacy() const { return legacy_; }
 
@@ -51,7 +50,6 @@ class EncodedVulkanList final : public hcq::EncodedList {
       : queue(owner), recorder(std::move(recorder)), pool_(std::move(pool)) {}
   ~EncodedVulkanList() override { pool_->recycle(std::move(recorder)); }
   EncodedVulkanList(const EncodedVulkanList&) = delete;
-  void add_to(hcq::Footprint& out) const override;
 
   const hcq::Queue* queue;
   Recorder recorder;

@@ -7,8 +7,6 @@
 #include "base/os.h"
 #include "devices/vulkan/queue/bindings.h"
 
-TUFF_DECLARE_REPLAY_SECTION(vulkan);
-
 namespace tuff::devices::vulkan {
 
 VulkanQueue::VulkanQueue(hcq::Device& device, std::shared_ptr<Context> context)
@@ -60,7 +58,7 @@ std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::Command
   return out;
 }
 
-TUFF_REPLAY_CODE(vulkan) EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
+EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
   // In every replay: a dynamic_cast would walk through code and names that are cold by then.
   if (typeid(list) == typeid(EncodedVulkanList)) {
     auto& native = static_cast<EncodedVulkanList&>(list);
@@ -69,7 +67,6 @@ TUFF_REPLAY_CODE(vulkan) EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& l
   fail<InvalidArgument>("{}: the list was encoded by another queue", context_->name);
 }
 
-TUFF_REPLAY_CODE(vulkan)
 uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
   EncodedVulkanList& list = own(encoded);
@@ -91,7 +88,6 @@ uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t
   return value;
 }
 
-TUFF_REPLAY_CODE(vulkan)
 void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots,
                                 uint64_t value) {
   list.submission.fill(slots, value);
@@ -110,7 +106,6 @@ void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_
   list.recorder.busy_until = value;
 }
 
-TUFF_REPLAY_CODE(vulkan)
 void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
   const VkApi& api = context_->api;
   const QueueGuard guard(*context_);
@@ -121,19 +116,6 @@ void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
     context_->check(api.vkQueueSubmit(context_->queue, 1, &list.submission.legacy(), fence),
                     "vkQueueSubmit");
   }
-}
-
-void VulkanQueue::add_to(hcq::Footprint& out) const {
-  const Context& c = *context_;
-  out.add(TUFF_REPLAY_SECTION(vulkan));
-  out.add_object(*this);
-  out.add_object(device());
-  out.add(&c.facts.caps.synchronization2, sizeof c.facts.caps.synchronization2);
-  out.add(&c.api.vkQueueSubmit2, sizeof c.api.vkQueueSubmit2);
-  out.add(&c.api.vkQueueSubmit, sizeof c.api.vkQueueSubmit);
-  out.add(&c.device, sizeof c.device);
-  out.add(&c.queue, sizeof c.queue);
-  out.add(&c.lent, sizeof c.lent);
 }
 
 std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {

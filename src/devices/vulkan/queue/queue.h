@@ -24,7 +24,6 @@ class VulkanQueue final : public hcq::Queue {
   uint64_t submit(hcq::EncodedList& list, std::span<const uint64_t> slots) override;
   std::vector<uint64_t> timestamps(hcq::EncodedList& list) override;
   hcq::Signal& timeline() override { return *timeline_; }
-  void add_to(hcq::Footprint& out) const override;
   VkSemaphore semaphore() const { return semaphore_ ? semaphore_->semaphore() : VK_NULL_HANDLE; }
   uint64_t last_submitted() const override { return last_.load(std::memory_order_acquire); }
 

@@ -35,8 +35,6 @@ Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
       std::lock_guard lock(mutex_);
       free_.reserve(++made_);
     }
-    destroy_views(r);
-    r.views.clear();
     reserve_queries(r, needs.queries);
     reserve_descriptors(r, needs.bindings);
     r.busy_until = 0;
@@ -92,7 +90,7 @@ void RecorderPool::reserve_descriptors(Recorder& r, BindingCount count) {
   r.descriptors = VK_NULL_HANDLE;
   const BindingCount capacity{std::bit_ceil(count.sets), std::bit_ceil(count.buffers)};
   r.descriptor_capacity = {};
-  const VkDescriptorPoolSize size{bound_type(c), capacity.buffers};
+  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, capacity.buffers};
   VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   info.maxSets = capacity.sets;
   info.poolSizeCount = 1;
@@ -102,13 +100,8 @@ void RecorderPool::reserve_descriptors(Recorder& r, BindingCount count) {
   r.descriptor_capacity = capacity;
 }
 
-void RecorderPool::destroy_views(const Recorder& r) noexcept {
-  for (VkBufferView v : r.views) context_->api.vkDestroyBufferView(context_->device, v, nullptr);
-}
-
 void RecorderPool::destroy(const Recorder& r) noexcept {
   Context& c = *context_;
-  destroy_views(r);
   if (r.queries) c.api.vkDestroyQueryPool(c.device, r.queries, nullptr);
   if (r.descriptors) c.api.vkDestroyDescriptorPool(c.device, r.descriptors, nullptr);
   if (r.pool) c.api.vkDestroyCommandPool(c.device, r.pool, nullptr);

@@ -1,5 +1,5 @@
-// Recorders: a command pool with its one command buffer, query pool, descriptor pool and the views
-// that its descriptors name, recycled between lists.
+// Recorders: a command pool with its one command buffer, query pool and descriptor pool, recycled
+// between lists.
 // Used by encoded lists. Knows when a recorder is free again, nothing of what was recorded.
 #pragma once
 
@@ -28,7 +28,6 @@ struct Recorder {
   uint32_t query_capacity = 0;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   BindingCount descriptor_capacity;
-  std::vector<VkBufferView> views;  // of the list that was recorded last
   uint64_t busy_until = 0;          // timeline value of its last submission
 };
 
@@ -43,7 +42,6 @@ class RecorderPool {
  private:
   Recorder create();
   void destroy(const Recorder& recorder) noexcept;
-  void destroy_views(const Recorder& recorder) noexcept;
   void reserve_queries(Recorder& recorder, uint32_t count);
   void reserve_descriptors(Recorder& recorder, BindingCount count);
 

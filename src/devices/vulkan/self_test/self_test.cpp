@@ -128,14 +128,6 @@ UOp converted_words(int64_t n) {
   return p.kernel();
 }
 
-// Neighbours as one texel, and each alone. Of I32: plain words have no views (pass_texels).
-UOp fetched_words(int64_t n) {
-  Pairs p(n, DType::I32);
-  p.store(0, {p.a, p.b});
-  p.store(2, {p.b});
-  return p.kernel();
-}
-
 // A literal 0, and one that appears where a loop is unrolled: the second gate is false.
 UOp products_with_zero(int64_t n) {
   Pairs p(n, DType::F32);
@@ -188,7 +180,6 @@ constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(signedZeroInfNanPreserve, DType::F32, kFloats, special_values),
     TUFF_SELF_TEST(exactU32ToF32, DType::U32, kIntegers, converted_words),
     TUFF_SELF_TEST(zeroProducts, DType::F32, kFloats, products_with_zero),
-    TUFF_SELF_TEST(texelViews, DType::I32, kIntegers, fetched_words),
     TUFF_SELF_TEST(storageBuffer8BitAccess, DType::I8, kBytes,
                    narrow_storage<DType::I8, DType::U8>),
     TUFF_SELF_TEST(storageBuffer16BitAccess, DType::I16, kShorts,
@@ -263,7 +254,7 @@ void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Dev
       hcq::DispatchCmd{programs[0].get(), args, groups, {}}, {{args, false}}, k.name};
   for (size_t i = 0; i < buffers.size(); ++i)
     dispatch.accesses.push_back({buffers[i], k.buffers[i].written});
-  if (hcq::names_buffers(device, *programs[0])) dispatch.buffers = buffers;
+  if (hcq::names_buffers(device)) dispatch.buffers = buffers;
   list.commands.push_back(std::move(dispatch));
   hcq::Queue& queue = device.compute_queue();
   queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
@@ -285,16 +276,6 @@ std::string bits_text(const std::byte* at, DType t) {
   uint64_t bits = 0;
   std::memcpy(&bits, at, size_bytes(t));
   return fmt::format("{:#x}", bits);
-}
-
-// Texel views pay for any kernel, however small.
-Target reading_texels(Target t) {
-  constexpr uint64_t kLeastTexels = 65536;  // maxTexelBufferElements of any driver
-  t.launch_cost_ns = 0;
-  t.load_cost = 48;
-  t.texel_load_cost = 1;
-  t.max_texels = kLeastTexels;
-  return t;
 }
 
 bool same(DType t, const std::byte* a, const std::byte* b) {
@@ -322,12 +303,9 @@ std::string difference(const SelfTest& test, const kernel::LinearKernel::Argumen
 
 std::span<const SelfTest> self_tests() { return kSelfTests; }
 
-std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& given) {
-  const bool views = test.cap == &Caps::texelViews && given.features.device_address;
-  const Target target = views ? reading_texels(given) : given;
+std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& target) {
   const auto n = static_cast<int64_t>(test.numbers.size());
   const kernel::LinearKernel k = kernel::lower(test.kernel(n * n), target);
-  TUFF_CHECK(!views || k.buffers.at(1).as_texels, "the self-test of views reads none");
   std::vector<Bytes> got = make_contents(test, k), want = got;
   run_on_host(k, want);
   run_on_device(k, target, device, got);
