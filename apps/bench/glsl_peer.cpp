@@ -147,9 +147,9 @@ class GlslPeer final : public BenchPeer {
   hcq::GraphNode node(const GlslWork& work, size_t i) const {
     const GlslKernel& k = work.kernels[i];
     const bool last = i + 1 == work.kernels.size();
-    hcq::GraphKernel g{programs_[i].get(), {}, {}, k.groups};
+    hcq::Launch g{programs_[i].get(), {}, {}, k.groups};
     const auto add = [&](const Ref<engine::Buffer>& b, bool write) {
-      g.buffers.push_back(
+      g.operands.push_back(
           {.span = b->span(), .size_bytes = b->size_bytes(), .read = !write, .write = write});
     };
     add(last ? result_ : between_, true);

@@ -120,9 +120,9 @@ class CpuProbe final : public MachineLimits::Probe {
   }
   hcq::CommandGraph graph_of(const hcq::Program& program, uint32_t groups) {
     if (!in_) in_ = memory(), out_ = memory();
-    hcq::GraphKernel k{&program, {}, {}, {groups, 1, 1}};
-    k.buffers.push_back({.span = in_->span(), .size_bytes = kCopyBytes, .read = true});
-    k.buffers.push_back({.span = out_->span(), .size_bytes = kCopyBytes, .write = true});
+    hcq::Launch k{&program, {}, {}, {groups, 1, 1}};
+    k.operands.push_back({.span = in_->span(), .size_bytes = kCopyBytes, .read = true});
+    k.operands.push_back({.span = out_->span(), .size_bytes = kCopyBytes, .write = true});
     return hcq::CommandGraph(device_->hcq(), {k}, 0, 0);
   }
   void run(hcq::CommandGraph& graph) { device_->queue().wait(graph.replay({}, {})); }

@@ -96,12 +96,12 @@ class Chain {
     return std::get<engine::BoundKernel>(calls[0]);
   }
 
-  hcq::GraphBuffer fixed(Buffer& b) const {
+  hcq::LaunchOperand fixed(Buffer& b) const {
     return {.span = b.span(), .size_bytes = b.size_bytes()};
   }
 
   // Inputs are read by kernels spread evenly over the chain.
-  hcq::GraphBuffer summand(uint32_t kernel) const {
+  hcq::LaunchOperand summand(uint32_t kernel) const {
     const uint64_t n = workload_.kernels, inputs = workload_.inputs;
     const uint64_t input = (kernel * inputs + n - 1) / n;
     if (input < inputs && input * n / inputs == kernel)
@@ -109,17 +109,17 @@ class Chain {
     return fixed(*ones_);
   }
 
-  hcq::GraphKernel kernel(uint32_t i) const {
-    hcq::GraphKernel k{.program = add_.kernel->program.get(), .groups = add_.groups};
+  hcq::Launch kernel(uint32_t i) const {
+    hcq::Launch k{.program = add_.kernel->program.get(), .groups = add_.groups};
     for (size_t slot = 0; slot < add_.buffers.size(); slot++) {
       const Buffer* role = add_.buffers[slot].get();
-      hcq::GraphBuffer b = role == ones_.get()    ? summand(i)
+      hcq::LaunchOperand b = role == ones_.get()    ? summand(i)
                            : role != start_.get() ? fixed(*stored_[i % 2])
                            : i == 0               ? fixed(*start_)
                                                   : fixed(*stored_[(i - 1) % 2]);
       b.read = add_.kernel->buffers[slot].read;
       b.write = add_.kernel->buffers[slot].written;
-      k.buffers.push_back(b);
+      k.operands.push_back(b);
     }
     return k;
   }

@@ -77,12 +77,12 @@ class CapturedExample {
   std::string text() const { return hcq::to_text(graph_->commands()); }
 
  private:
-  hcq::GraphKernel kernel(const sched::Schedule& schedule, const sched::Call& call, size_t number) {
-    hcq::GraphKernel out;
+  hcq::Launch kernel(const sched::Schedule& schedule, const sched::Call& call, size_t number) {
+    hcq::Launch out;
     out.program = programs_[number].get();
     for (size_t k = 0; k < call.args.size(); ++k) {
       const sched::BufferSlot& slot = schedule.buffers[call.args[k]];
-      hcq::GraphBuffer& buffer = out.buffers.emplace_back();
+      hcq::LaunchOperand& buffer = out.operands.emplace_back();
       buffer.size_bytes = slot.size_bytes();
       buffer.write = k < call.output_count;
       buffer.read = !buffer.write;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/os.h"
 #include "base/os_child.h"
@@ -17,7 +18,7 @@ namespace {
 size_t round_to_pages(size_t size_bytes) {
   const size_t page = page_size();
   if (size_bytes > SIZE_MAX - page) fail<OutOfMemory>("cannot map {} bytes", size_bytes);
-  return (size_bytes + page - 1) / page * page;
+  return align_up(size_bytes, page);
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ void* map_pages(size_t size_bytes) {
 void prefer_huge_pages(void* p, size_t size_bytes) noexcept {
   constexpr size_t kHugePage = size_t(2) << 20;
   const size_t page = page_size(), end = size_t(p) + size_bytes;
-  const size_t begin = (size_t(p) + page - 1) / page * page;
+  const size_t begin = align_up(size_t(p), page);
   if (begin + kHugePage > end) return;
   const int saved = errno;  // a system without them refuses, and nothing is lost
   ::madvise(reinterpret_cast<void*>(begin), (end - begin) / page * page, MADV_HUGEPAGE);

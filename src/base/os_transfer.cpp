@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -23,7 +24,6 @@ constexpr size_t kIdleLanes = 4;
 constexpr uint32_t kNoBounce = UINT32_MAX;
 
 uint64_t round_down(uint64_t n, uint64_t to) { return n / to * to; }
-uint64_t round_up(uint64_t n, uint64_t to) { return round_down(n + to - 1, to); }
 
 const char* remedy(int error) {
   switch (error) {
@@ -154,7 +154,7 @@ class TransferRun {
       r.offset = p.bounce_offset;
       r.memory = lane_.bounce + p.bounce * kBounceBytes;
       r.size_bytes =
-          uint32_t(round_up(p.offset + p.size_bytes - p.bounce_offset, file.offset_alignment()));
+          uint32_t(align_up(p.offset + p.size_bytes - p.bounce_offset, file.offset_alignment()));
     }
     requests_[slot] = r;
     lane_.queue->push(r);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/elf_file.h"
 
@@ -12,7 +13,6 @@ namespace {
 constexpr size_t kPltStubBytes = 8;  // jmp *offset(%rip), padded
 constexpr size_t kGotSlotBytes = 8;
 
-uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 bool is_got_load(uint32_t type) {
   return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;

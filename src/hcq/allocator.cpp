@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "hcq/device.h"
@@ -24,7 +25,6 @@ constexpr size_t kLargeBytes = kSharedBlockBytes / 2;  // from here on a request
 constexpr uint64_t kCacheSlackBytes = 256u << 20;
 constexpr const char* kKindNames[kMemoryKindCount] = {"Device", "Args", "Upload", "Readback"};
 
-size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 // In builds that ask for it the address sanitizer is told whose turn it is: memory that waits in
 // the cache is nobody's to touch.
@@ -137,7 +137,7 @@ Span Allocator::State::take_small(size_t size_bytes, MemoryKind kind, size_t ali
 
 Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t alignment) {
   // Blocks begin on a page at best; a stricter alignment is found inside a longer block.
-  size_t rounded = round_up(size_bytes + (alignment > Tlsf::kGranuleBytes ? alignment : 0), 4096);
+  size_t rounded = align_up(size_bytes + (alignment > Tlsf::kGranuleBytes ? alignment : 0), 4096);
   auto& list = cached[static_cast<size_t>(kind)];
   auto best = list.end();
   for (auto it = list.begin(); it != list.end(); ++it) {
@@ -405,7 +405,7 @@ MemoryStats Allocator::stats() const {
   uint64_t waiting = 0;
   for (const Deferred& d : state_->deferred) {
     if (!state_->owners.at(d.span.block)->release)
-      waiting += round_up(d.span.size_bytes, Tlsf::kGranuleBytes);
+      waiting += align_up(d.span.size_bytes, Tlsf::kGranuleBytes);
   }
   result.live_bytes -= std::min(waiting, result.live_bytes);
   result.cached_bytes = result.mapped_bytes - result.live_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
 #include "base/check.h"
 
 namespace tuff::hcq {
@@ -66,7 +67,7 @@ ArgRing::~ArgRing() {
 
 Span ArgRing::allocate(size_t size_bytes) {
   State& s = *state_;
-  size_t rounded = (std::max<size_t>(size_bytes, 1) + kBlockAlignment - 1) & ~(kBlockAlignment - 1);
+  const size_t rounded = align_up(std::max<size_t>(size_bytes, 1), kBlockAlignment);
   if (rounded > s.segment_bytes)
     fail<InvalidArgument>("argument block of {} bytes; the ring takes up to {}", size_bytes,
                           s.segment_bytes);

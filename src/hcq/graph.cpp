@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/mutex.h"
 #include "hcq/hazard_guard.h"
@@ -17,25 +18,11 @@ constexpr size_t kIndirectAlignment = 16;
 constexpr uint64_t kCopyBytesPerNs = 4;
 constexpr size_t kRemembered = 4;  // sets of inputs found free of conflicts
 
-size_t align_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-
 // Where one kernel's block and launch size lie in an instance's argument memory.
 struct Placement {
   size_t args = 0, args_bytes = 0;
   size_t indirect = 0;  // 0: its launch size is not in memory
 };
-
-bool is_symbolic(const GraphKernel& k) {
-  return std::any_of(k.group_slots.begin(), k.group_slots.end(), [](int32_t s) { return s >= 0; });
-}
-
-bool is_patched(const GraphKernel& k) {
-  return is_symbolic(k) ||
-         std::any_of(k.buffers.begin(), k.buffers.end(),
-                     [](const GraphBuffer& b) { return !b.span; }) ||
-         std::any_of(k.scalars.begin(), k.scalars.end(),
-                     [](const GraphScalar& s) { return s.slot >= 0; });
-}
 
 struct Range {
   uint64_t begin, end;
@@ -138,25 +125,22 @@ struct CommandGraph::State {
                                        // where others take part, as long as the graph lives
 
   void place(const std::vector<GraphNode>& nodes);
-  size_t place(const GraphKernel& k, Placement& p, size_t end);
-  void check(const GraphKernel& k) const;
-  void note_range(const GraphBuffer& b);
-  void fill(const GraphKernel& k, const Placement& at);
-  void fill_buffer(const GraphBuffer& b, size_t at);
-  void fill_scalar(const GraphKernel& k, const GraphScalar& s, size_t at);
+  size_t place(const Launch& k, Placement& p, size_t end);
+  void check(const Launch& k) const;
+  void note_range(const LaunchOperand& b);
+  void fill(const Launch& k, const Placement& at);
   void patch_value(uint32_t value, size_t at);
   void limit(const Limit& l);
   void check_limits() const;
-  void fill_groups(const GraphKernel& k, size_t at);
-  void limit_groups(const GraphKernel& k);
+  void fill_groups(const Launch& k, size_t at);
+  void limit_groups(const Launch& k);
   size_t point_slots() const {
     return (place_of.host_waits ? 0 : place_of.waits.size()) + place_of.signals.size();
   }
   int32_t launch_slot(int32_t value);
   std::span<const uint64_t> submitted_slots(std::span<const uint64_t> points);
-  uint32_t address_slot(const GraphBuffer& b);
-  void note_access(std::vector<Access>& accesses, const GraphBuffer& b);
-  Command dispatch(const GraphKernel& k, const Placement& at, const Instance& in);
+  uint32_t address_slot(const LaunchOperand& b);
+  Command dispatch(const Launch& k, const Placement& at, const Instance& in);
   CommandList record(const std::vector<GraphNode>& nodes, const Instance& in);
   void add_points(CommandList& list) const;
   std::span<const uint64_t> wait_here(std::span<const uint64_t> points);
@@ -176,16 +160,16 @@ struct CommandGraph::State {
 
 // ---- building
 
-void CommandGraph::State::check(const GraphKernel& k) const {
+void CommandGraph::State::check(const Launch& k) const {
   TUFF_CHECK(k.program != nullptr, "kernel without a program");
   const render::ArgLayout& layout = k.program->args();
-  TUFF_CHECK(layout.buffer_count == k.buffers.size() && layout.scalar_count == k.scalars.size(),
+  TUFF_CHECK(layout.buffer_count == k.operands.size() && layout.scalar_count == k.scalars.size(),
              "{}: {} buffers and {} scalars given, {} and {} declared", k.program->name(),
-             k.buffers.size(), k.scalars.size(), layout.buffer_count, layout.scalar_count);
-  for (const GraphBuffer& b : k.buffers)
+             k.operands.size(), k.scalars.size(), layout.buffer_count, layout.scalar_count);
+  for (const LaunchOperand& b : k.operands)
     TUFF_CHECK(b.span || (b.input >= 0 && static_cast<uint32_t>(b.input) < input_count),
                "{}: buffer is neither memory nor one of {} inputs", k.program->name(), input_count);
-  for (const GraphScalar& s : k.scalars)
+  for (const LaunchScalar& s : k.scalars)
     TUFF_CHECK(s.slot < static_cast<int64_t>(values.slot_count()), "{}: scalar slot {} of {}",
                k.program->name(), s.slot, values.slot_count());
   for (int32_t slot : k.group_slots)
@@ -200,23 +184,23 @@ void CommandGraph::State::place(const std::vector<GraphNode>& nodes) {
   size_t end = 0;
   for (bool patched : {true, false}) {
     for (size_t i = 0; i < nodes.size(); ++i) {
-      const auto* k = std::get_if<GraphKernel>(&nodes[i]);
-      if (k != nullptr && is_patched(*k) == patched) end = place(*k, placements[i], end);
+      const auto* k = std::get_if<Launch>(&nodes[i]);
+      if (k != nullptr && k->is_patched() == patched) end = place(*k, placements[i], end);
     }
   }
   contents.resize(align_up(end, kBlockAlignment));
 }
 
-size_t CommandGraph::State::place(const GraphKernel& k, Placement& p, size_t end) {
+size_t CommandGraph::State::place(const Launch& k, Placement& p, size_t end) {
   check(k);
   p.args = align_up(end, kBlockAlignment);
   p.args_bytes = std::max<size_t>(k.program->args().size_bytes(), 16);
-  if (!is_symbolic(k) || queue.takes_group_slots()) return p.args + p.args_bytes;
+  if (!k.is_symbolic() || queue.takes_group_slots()) return p.args + p.args_bytes;
   p.indirect = align_up(p.args + p.args_bytes, kIndirectAlignment);
   return p.indirect + 12;
 }
 
-void CommandGraph::State::note_range(const GraphBuffer& b) {
+void CommandGraph::State::note_range(const LaunchOperand& b) {
   if (b.span) {
     Range r{b.span.address(), b.span.address() + b.span.size_bytes};
     fixed_all.push_back(r);
@@ -229,22 +213,13 @@ void CommandGraph::State::note_range(const GraphBuffer& b) {
   e.written |= b.write;
 }
 
-uint32_t CommandGraph::State::address_slot(const GraphBuffer& b) {
+uint32_t CommandGraph::State::address_slot(const LaunchOperand& b) {
   uint32_t input = static_cast<uint32_t>(b.input);
   if (b.offset == 0) return input;
   auto [it, fresh] = derived_index.try_emplace(
       {input, b.offset}, input_count + values.slot_count() + static_cast<uint32_t>(derived.size()));
   if (fresh) derived.push_back({it->second, input, b.offset});
   return it->second;
-}
-
-void CommandGraph::State::fill_buffer(const GraphBuffer& b, size_t at) {
-  if (b.span) {
-    uint64_t address = b.span.address();
-    std::memcpy(&contents[at], &address, 8);
-  } else {
-    wide_patches.push_back({static_cast<uint32_t>(at), address_slot(b)});
-  }
 }
 
 void CommandGraph::State::patch_value(uint32_t value, size_t at) {
@@ -256,16 +231,7 @@ void CommandGraph::State::limit(const Limit& l) {
   if (std::none_of(limits.begin(), limits.end(), same)) limits.push_back(l);
 }
 
-void CommandGraph::State::fill_scalar(const GraphKernel& k, const GraphScalar& s, size_t at) {
-  if (s.slot < 0) {
-    std::memcpy(&contents[at], &s.value, 4);
-  } else {
-    patch_value(static_cast<uint32_t>(s.slot), at);
-    limit({static_cast<uint32_t>(s.slot), INT32_MIN, INT32_MAX, -1, k.program});
-  }
-}
-
-void CommandGraph::State::limit_groups(const GraphKernel& k) {
+void CommandGraph::State::limit_groups(const Launch& k) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (int32_t slot = k.group_slots[axis]; slot >= 0)
       limit({static_cast<uint32_t>(slot), 0, device.target().max_groups[axis],
@@ -273,7 +239,7 @@ void CommandGraph::State::limit_groups(const GraphKernel& k) {
   }
 }
 
-void CommandGraph::State::fill_groups(const GraphKernel& k, size_t at) {
+void CommandGraph::State::fill_groups(const Launch& k, size_t at) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (int32_t slot = k.group_slots[axis]; slot >= 0)
       patch_value(static_cast<uint32_t>(slot), at + 4 * axis);
@@ -292,44 +258,38 @@ int32_t CommandGraph::State::launch_slot(int32_t value) {
   return static_cast<int32_t>(index);
 }
 
-void CommandGraph::State::fill(const GraphKernel& k, const Placement& at) {
-  const render::ArgLayout& layout = k.program->args();
-  for (uint32_t i = 0; i < k.buffers.size(); ++i) {
-    note_range(k.buffers[i]);
-    fill_buffer(k.buffers[i], at.args + 8 * i);
-  }
-  for (uint32_t i = 0; i < k.scalars.size(); ++i)
-    fill_scalar(k, k.scalars[i], at.args + layout.scalar_offset(i));
+void CommandGraph::State::fill(const Launch& k, const Placement& at) {
+  struct Patches {
+    State& state;
+    const Launch& k;
+    size_t block;
+    void operator()(size_t offset, const LaunchOperand& b) const {
+      state.wide_patches.push_back({static_cast<uint32_t>(block + offset), state.address_slot(b)});
+    }
+    void operator()(size_t offset, const LaunchScalar& s) const {
+      const auto slot = static_cast<uint32_t>(s.slot);
+      state.patch_value(slot, block + offset);
+      state.limit({slot, INT32_MIN, INT32_MAX, -1, k.program});
+    }
+  };
+  for (const LaunchOperand& b : k.operands) note_range(b);
+  write_block(k, &contents[at.args], Patches{*this, k, at.args});
   limit_groups(k);
   if (at.indirect) fill_groups(k, at.indirect);
 }
 
-void CommandGraph::State::note_access(std::vector<Access>& accesses, const GraphBuffer& b) {
-  Span span = b.span ? b.span
-                     : Span{&(*place_of.input_blocks)[static_cast<size_t>(b.input)], b.offset,
-                            b.size_bytes};
-  if (b.read) accesses.push_back({span, false});
-  if (b.write) accesses.push_back({span, true});
-}
-
-Command CommandGraph::State::dispatch(const GraphKernel& k, const Placement& at,
-                                      const Instance& in) {
-  DispatchCmd d;
-  d.program = k.program;
-  d.args = in.args.sub(at.args, at.args_bytes);
-  d.groups = k.groups;
-  if (at.indirect)
+Command CommandGraph::State::dispatch(const Launch& k, const Placement& at, const Instance& in) {
+  Command c = dispatch_command(k, in.args.sub(at.args, at.args_bytes), names_buffers(device),
+                               *place_of.input_blocks);
+  auto& d = std::get<DispatchCmd>(c.body);
+  c.keeps_args = !k.is_patched();
+  if (at.indirect) {
     d.indirect = in.args.sub(at.indirect, 12);
-  else
+    c.accesses.insert(c.accesses.begin() + 1, {d.indirect, false});  // behind the block
+  } else {
     std::transform(k.group_slots.begin(), k.group_slots.end(), d.group_slots.begin(),
                    [this](int32_t value) { return launch_slot(value); });
-  Command c{d, {{d.args, false}}, k.program->name()};
-  c.cost_ns = k.cost_ns;
-  c.keeps_args = !is_patched(k);
-  if (d.indirect) c.accesses.push_back({d.indirect, false});
-  for (const GraphBuffer& b : k.buffers) note_access(c.accesses, b);
-  if (names_buffers(device))
-    for (const GraphBuffer& b : k.buffers) c.buffers.push_back(b.span);
+  }
   return c;
 }
 
@@ -341,11 +301,11 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
   };
   if (in.staged) add_copy(in.args, in.staged, "arguments");
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {
+    if (const auto* k = std::get_if<Launch>(&nodes[i])) {
       list.commands.push_back(dispatch(*k, placements[i], in));
       continue;
     }
-    const auto& copy = std::get<GraphCopy>(nodes[i]);
+    const auto& copy = std::get<Transfer>(nodes[i]);
     if (!copy.dst.span || !copy.src.span)
       fail<InvalidArgument>(
           "node {}: a copy's operands are fixed memory; an input is copied by a kernel", i);
@@ -414,13 +374,13 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
                       device.name());
   s.place(nodes);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (const auto* k = std::get_if<GraphKernel>(&nodes[i])) {
+    if (const auto* k = std::get_if<Launch>(&nodes[i])) {
       s.fill(*k, s.placements[i]);
       ++s.stats.kernels;
     } else {
-      auto copy = std::get<GraphCopy>(nodes[i]);
+      auto copy = std::get<Transfer>(nodes[i]);
       copy.dst.write = true;
-      for (const GraphBuffer* b : {&copy.dst, &copy.src})
+      for (const LaunchOperand* b : {&copy.dst, &copy.src})
         if (b->span) s.note_range(*b);
       ++s.stats.copies;
     }

@@ -14,41 +14,14 @@
 #include <variant>
 #include <vector>
 
-#include "hcq/device.h"
+#include "hcq/launch.h"
 #include "hcq/order.h"
 #include "hcq/paced_list.h"
 #include "hcq/slot_program.h"
 
 namespace tuff::hcq {
 
-// A buffer argument: fixed memory, or input slot `input` (re-bound at each replay) at an offset.
-struct GraphBuffer {
-  Span span;           // fixed memory; empty for an input
-  int32_t input = -1;  // slot of GraphInputs, or -1
-  size_t offset = 0;   // bytes into the input
-  size_t size_bytes = 0;
-  bool read = false, write = false;
-};
-
-struct GraphScalar {
-  int32_t value = 0;
-  int32_t slot = -1;  // >= 0: slot of the graph's SlotProgram, patched; -1: `value` is fixed
-};
-
-struct GraphKernel {
-  const Program* program = nullptr;
-  std::vector<GraphBuffer> buffers;
-  std::vector<GraphScalar> scalars;
-  std::array<uint32_t, 3> groups{1, 1, 1};
-  std::array<int32_t, 3> group_slots{-1, -1, -1};  // as GraphScalar::slot
-  uint64_t cost_ns = 0;                            // what it is expected to take
-};
-
-struct GraphCopy {
-  GraphBuffer dst, src;
-};  // fixed memory on both sides
-
-using GraphNode = std::variant<GraphKernel, GraphCopy>;
+using GraphNode = std::variant<Launch, Transfer>;
 
 // Where a patched word lies and where it comes from. Slots 0..inputs-1 are input addresses; those
 // of the SlotProgram follow; derived slots (input address + offset) come last. All are computed

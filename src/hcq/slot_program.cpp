@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
 #include "base/check.h"
 
 namespace tuff::hcq {
@@ -25,7 +26,6 @@ void require_divisor(int64_t a, int64_t b) {
 }
 
 // Rounded toward -inf; b >= 1.
-int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 int64_t compute(SlotOp op, int64_t a, int64_t b, int64_t c) {
   int64_t r = 0;

@@ -38,7 +38,6 @@ bool is_scaled(const Node& x) { return x.op == Op::Mul && x.src(1)->is_const(); 
 
 }  // namespace
 
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 int compare_structure(const UOp& a, const UOp& b) {
   if (a == b) return 0;

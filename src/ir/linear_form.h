@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/arith.h"
 #include "ir/symbolic.h"
 
 namespace tuff::ir {
@@ -42,7 +43,5 @@ Interval tight_interval(const LinearForm& f);
 // Far enough inside 64 bits that adding or subtracting a divisor cannot overflow.
 inline bool is_finite(const Interval& i) { return i.lo > INT64_MIN / 2 && i.hi < INT64_MAX / 2; }
 
-int64_t floor_divide(int64_t a, int64_t b);  // b > 0
-inline int64_t floor_modulo(int64_t a, int64_t b) { return a - floor_divide(a, b) * b; }
 
 }  // namespace tuff::ir

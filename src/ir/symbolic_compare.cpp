@@ -50,8 +50,8 @@ std::optional<LinearForm> lt_factored(const LinearForm& f, int64_t g) {
   }
   const Interval i = tight_interval(b);
   if (a.terms.empty() || !is_finite(i)) return std::nullopt;
-  a.constant = floor_divide(int64_t(i.lo), g);
-  if (a.constant != floor_divide(int64_t(i.hi), g)) return std::nullopt;
+  a.constant = floor_div(int64_t(i.lo), g);
+  if (a.constant != floor_div(int64_t(i.hi), g)) return std::nullopt;
   return a;
 }
 
@@ -105,7 +105,7 @@ UOp lt_mod(const Match& m) {
   LinearForm rest;
   rest.constant = x->constant;
   for (const auto& [term, a] : x->terms) {
-    const int64_t residue = floor_modulo(a, c), other = residue > c / 2 ? residue - c : residue;
+    const int64_t residue = floor_mod(a, c), other = residue > c / 2 ? residue - c : residue;
     if (other) rest.terms.push_back({term, other});
   }
   const Interval i = tight_interval(rest);

@@ -23,8 +23,8 @@ using Step = std::optional<Split> (*)(const LinearForm& f, int64_t c);
 std::optional<Split> bounded(const LinearForm& f, int64_t c) {
   const Interval i = tight_interval(f);
   if (!is_finite(i)) return std::nullopt;
-  const int64_t k = floor_divide(int64_t(i.lo), c);
-  if (k != floor_divide(int64_t(i.hi), c)) return std::nullopt;
+  const int64_t k = floor_div(int64_t(i.lo), c);
+  if (k != floor_div(int64_t(i.hi), c)) return std::nullopt;
   Split s;
   s.quotient.constant = k;
   s.remainder = f;
@@ -39,7 +39,7 @@ std::optional<Split> two_valued(const LinearForm& f, int64_t c) {
   const Wide low = Wide(a) * t->min + f.constant, high = low + a;
   const bool fits = std::max(low, high) < INT64_MAX / 4 && std::min(low, high) > INT64_MIN / 4;
   if (t->min == INT64_MIN || t->max != t->min + 1 || !fits) return std::nullopt;
-  const int64_t at_low = floor_divide(int64_t(low), c), step = floor_divide(int64_t(high), c) - at_low;
+  const int64_t at_low = floor_div(int64_t(low), c), step = floor_div(int64_t(high), c) - at_low;
   Split s;
   if (step != 0) s.quotient.terms.push_back({t, step});
   if (__builtin_sub_overflow(at_low, step * t->min, &s.quotient.constant)) return std::nullopt;
@@ -55,8 +55,8 @@ std::optional<Split> congruent(const LinearForm& f, int64_t c) {
     if (a / c) s.quotient.terms.push_back({t, a / c});
     if (a % c) s.inner.terms.push_back({t, a % c});
   }
-  s.quotient.constant = floor_divide(f.constant, c);
-  s.inner.constant = floor_modulo(f.constant, c);
+  s.quotient.constant = floor_div(f.constant, c);
+  s.inner.constant = floor_mod(f.constant, c);
   if (s.quotient.terms.empty() && s.quotient.constant == 0) return std::nullopt;
   s.divisor = c;
   s.div_scale = s.mod_scale = 1;
@@ -95,8 +95,8 @@ std::optional<Split> factored(const LinearForm& f, int64_t c, int64_t g) {
   }
   const Interval i = tight_interval(b);
   if (s.inner.terms.empty() || !is_finite(i)) return std::nullopt;
-  const int64_t j = floor_divide(int64_t(i.lo), g);
-  if (j != floor_divide(int64_t(i.hi), g)) return std::nullopt;
+  const int64_t j = floor_div(int64_t(i.lo), g);
+  if (j != floor_div(int64_t(i.hi), g)) return std::nullopt;
   b.constant -= j * g;
   s.inner.constant = j;
   s.divisor = c / g;

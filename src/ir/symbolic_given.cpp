@@ -73,7 +73,7 @@ class Facts {
     const int64_t a = f.terms[i].second;
     if (a == INT64_MIN) return false;
     TermBounds& b = bounds_of(f.terms[i].first);
-    const int64_t limit = a > 0 ? floor_divide(int64_t(most), a) : -floor_divide(int64_t(most), -a);
+    const int64_t limit = a > 0 ? floor_div(int64_t(most), a) : -floor_div(int64_t(most), -a);
     if (a > 0 ? limit >= b.hi : limit <= b.lo) return false;
     (a > 0 ? b.hi : b.lo) = limit;
     return true;

@@ -33,8 +33,8 @@ class Graph : public testing::TestWithParam<bool> {
     device.download(s, v.data());
     return v;
   }
-  static GraphBuffer fixed(Span s, bool write) { return {s, -1, 0, s.size_bytes, !write, write}; }
-  static GraphBuffer input(int32_t slot, size_t offset, size_t size) {
+  static LaunchOperand fixed(Span s, bool write) { return {s, -1, 0, s.size_bytes, !write, write}; }
+  static LaunchOperand input(int32_t slot, size_t offset, size_t size) {
     return {{}, slot, offset, size, true, false};
   }
   FakeDevice device{{.hidden = GetParam(), .manual = true, .run_on_wait = true}};
@@ -46,10 +46,10 @@ TEST_P(Graph, ReboundInputsScalarsAndLaunchSizes) {
   std::vector<float> zeros(8, -1.0f);
   device.upload(result, zeros.data());
   std::vector<GraphNode> nodes;
-  nodes.push_back(GraphKernel{&add, {input(0, 16, 16), fixed(middle, true)}, {{0, 0}}, {4, 1, 1}});
-  nodes.push_back(GraphKernel{
+  nodes.push_back(Launch{&add, {input(0, 16, 16), fixed(middle, true)}, {{0, 0}}, {4, 1, 1}});
+  nodes.push_back(Launch{
       &add, {fixed(middle, false), fixed(result, true)}, {{100, -1}}, {1, 1, 1}, {1, -1, -1}});
-  nodes.push_back(GraphCopy{fixed(saved, true), fixed(result, false)});
+  nodes.push_back(Transfer{fixed(saved, true), fixed(result, false)});
   CommandGraph graph(device, nodes, 1, 2, 2);
   EXPECT_EQ(graph.stats().kernels, 2u);
   EXPECT_EQ(graph.stats().copies, 1u);
@@ -92,7 +92,7 @@ TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
   Span in = floats(1);
   float one = 1.0f;
   device.upload(in, &one);
-  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
+  CommandGraph graph(device, {Launch{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
                      1, 1, 2);
   auto& queue = device.compute_queue();
   uint64_t base = queue.timeline().value(), address[] = {in.address()};
@@ -112,7 +112,7 @@ TEST_P(Graph, ReplaysThatAreWaitedForUseOneInstance) {
   Span in = floats(1), out = floats(1);
   std::vector<const std::byte*> blocks;
   FakeProgram record{"record", 2, 1, [&](const std::byte* p, auto) { blocks.push_back(p); }};
-  CommandGraph graph(device, {GraphKernel{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
+  CommandGraph graph(device, {Launch{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
                      1, 1, 2);
   const uint64_t address[] = {in.address()};
   const int64_t scalar[] = {1};
@@ -132,9 +132,9 @@ TEST_P(Graph, ReplaysThatAreWaitedForUseOneInstance) {
 TEST_P(Graph, PatchedBlocksStandTogether) {
   Span in = floats(1), out = floats(1);
   std::vector<GraphNode> nodes(
-      100, GraphKernel{&add, {fixed(out, false), fixed(out, true)}, {{0, -1}}, {1, 1, 1}});
+      100, Launch{&add, {fixed(out, false), fixed(out, true)}, {{0, -1}}, {1, 1, 1}});
   for (size_t i : {20, 70})
-    nodes[i] = GraphKernel{&add, {input(0, 0, 4), fixed(out, true)}, {{0, -1}}, {1, 1, 1}};
+    nodes[i] = Launch{&add, {input(0, 0, 4), fixed(out, true)}, {{0, -1}}, {1, 1, 1}};
   CommandGraph graph(device, nodes, 1, 0);
   std::vector<uint64_t> blocks;
   for (const Command& c : graph.commands().commands)
@@ -149,7 +149,7 @@ TEST_P(Graph, PatchedBlocksStandTogether) {
 TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
   Span x = floats(8), y = floats(8);
   CommandGraph graph(
-      device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
+      device, {Launch{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
   uint64_t good[] = {x.address()}, bad[] = {y.address()}, far[] = {y.address() + 32};
   EXPECT_EQ(graph.conflicting_input(good), -1);
   EXPECT_EQ(graph.conflicting_input(bad), 0);
@@ -163,7 +163,7 @@ TEST_P(Graph, InputsThatAliasWrittenMemoryAreRefused) {
 TEST_P(Graph, InputsAreFoundFreeOfConflictsForThemselvesAlone) {
   Span all = floats(64), y = floats(8);
   CommandGraph graph(
-      device, {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
+      device, {Launch{&add, {input(0, 0, 16), fixed(y, true)}, {{0, -1}}, {4, 1, 1}}}, 1, 0);
   const uint64_t bad[] = {y.address()}, size[] = {16}, none[] = {0};
   for (int round = 0; round < 2; round++) {
     for (uint64_t i = 0; i < 8; i++) {
@@ -183,7 +183,7 @@ TEST_P(Graph, WrongArityAndRangesAreRefused) {
   Span x = floats(8), y = floats(8);
   CommandGraph graph(
       device,
-      {GraphKernel{&add, {input(0, 0, 16), fixed(y, true)}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}}}, 1,
+      {Launch{&add, {input(0, 0, 16), fixed(y, true)}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}}}, 1,
       2);
   uint64_t in[] = {x.address()};
   auto with = [&](int64_t a, int64_t b) { return graph.replay(in, std::array<int64_t, 2>{a, b}); };
@@ -192,7 +192,7 @@ TEST_P(Graph, WrongArityAndRangesAreRefused) {
   EXPECT_THROW(with(0, -1), InvalidArgument);
   EXPECT_THROW(with(0, 70'000), InvalidArgument);
   EXPECT_NO_THROW(with(-5, 4));
-  EXPECT_THROW(CommandGraph(device, {GraphCopy{input(0, 0, 32), fixed(y, false)}}, 1, 0),
+  EXPECT_THROW(CommandGraph(device, {Transfer{input(0, 0, 32), fixed(y, false)}}, 1, 0),
                InvalidArgument);
   device.allocator().free(x);
   device.allocator().free(y);
@@ -202,7 +202,7 @@ TEST_P(Graph, AccessesNameArgumentsAndInputs) {
   Span y = floats(8);
   CommandGraph graph(
       device,
-      {GraphKernel{&add, {input(0, 4, 16), fixed(y, true)}, {{0, -1}}, {1, 1, 1}, {0, -1, -1}}}, 1,
+      {Launch{&add, {input(0, 4, 16), fixed(y, true)}, {{0, -1}}, {1, 1, 1}, {0, -1, -1}}}, 1,
       1);
   const Command& c = graph.commands().commands.back();
   const auto& d = std::get<DispatchCmd>(c.body);
@@ -223,8 +223,8 @@ TEST_P(Graph, SizesAreComputedOncePerReplay) {
   SlotProgram sizes(1);
   const auto twice = int32_t(sizes.append(SlotOp::Mul, 0, sizes.constant(2)));
   std::vector<GraphNode> nodes(
-      10, GraphKernel{&add, {input(0, 0, 64), fixed(out, true)}, {{0, twice}}, {1, 1, 1}});
-  for (GraphNode& n : nodes) std::get<GraphKernel>(n).group_slots = {twice, -1, -1};
+      10, Launch{&add, {input(0, 0, 64), fixed(out, true)}, {{0, twice}}, {1, 1, 1}});
+  for (GraphNode& n : nodes) std::get<Launch>(n).group_slots = {twice, -1, -1};
   CommandGraph graph(device, nodes, 1, sizes);
   EXPECT_EQ(graph.stats().patches, 30u);
   const uint64_t address[] = {in.address()};
@@ -254,10 +254,10 @@ TEST(GraphGroupSlots, SizesComeFromSlotsOfTheList) {
   device.upload(in, ones.data());
   SlotProgram sizes(1);
   const auto twice = int32_t(sizes.append(SlotOp::Mul, 0, sizes.constant(2)));
-  const GraphBuffer from{in, -1, 0, 64, true, false}, to{out, -1, 0, 64, false, true};
+  const LaunchOperand from{in, -1, 0, 64, true, false}, to{out, -1, 0, 64, false, true};
   std::vector<GraphNode> nodes;
   for (int32_t slot : {twice, 0, twice}) {
-    nodes.push_back(GraphKernel{&add, {from, to}, {{0, slot}}, {1, 1, 1}, {slot, -1, -1}});
+    nodes.push_back(Launch{&add, {from, to}, {{0, slot}}, {1, 1, 1}, {slot, -1, -1}});
   }
   GraphPlace place;
   place.signals = {&ended};
@@ -288,7 +288,7 @@ TEST(GraphGroupSlots, SizesComeFromSlotsOfTheList) {
 TEST_P(Graph, AnInputConflictsAsFarAsItReaches) {
   Span both = floats(16);
   const Span in = both.sub(0, 16), out = both.sub(16, 48);
-  CommandGraph graph(device, {GraphKernel{&add, {input(0, 0, 64), fixed(out, true)}, {{1, -1}}}}, 1,
+  CommandGraph graph(device, {Launch{&add, {input(0, 0, 64), fixed(out, true)}, {{1, -1}}}}, 1,
                      0);
   const uint64_t address[] = {in.address()}, small[] = {16}, larger[] = {20};
   EXPECT_EQ(graph.conflicting_input(address), 0);
@@ -305,8 +305,8 @@ TEST_P(Graph, AnInputConflictsAsFarAsItReaches) {
 TEST_P(Graph, TimesOfEveryReplayAreReportedOnceItHasRun) {
   Span a = floats(4), b = floats(4);
   std::vector<GraphNode> nodes;
-  nodes.push_back(GraphKernel{&add, {input(0, 0, 16), fixed(a, true)}, {{1, -1}}, {4, 1, 1}});
-  nodes.push_back(GraphKernel{&add, {fixed(a, false), fixed(b, true)}, {{1, -1}}, {4, 1, 1}});
+  nodes.push_back(Launch{&add, {input(0, 0, 16), fixed(a, true)}, {{1, -1}}, {4, 1, 1}});
+  nodes.push_back(Launch{&add, {fixed(a, false), fixed(b, true)}, {{1, -1}}, {4, 1, 1}});
   std::vector<std::string> names;
   uint64_t last = 0;
   int reports = 0;

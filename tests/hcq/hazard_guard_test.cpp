@@ -75,14 +75,14 @@ TEST(HazardGuard, AReportThatCannotBeWrittenIsAnError) {
 class GraphGuard : public testing::TestWithParam<bool> {
  protected:
   GraphNode copy(size_t to, size_t from) {
-    return GraphCopy{{memory.sub(to, 64), -1, 0, 64, false, true},
+    return Transfer{{memory.sub(to, 64), -1, 0, 64, false, true},
                      {memory.sub(from, 64), -1, 0, 64, true, false}};
   }
   GraphNode kernel(size_t at, bool writes) {
-    return GraphKernel{
+    return Launch{
         &program, {{memory.sub(at, 64), -1, 0, 64, true, writes}, input()}, {}, {1, 1, 1}};
   }
-  static GraphBuffer input() { return {{}, 0, 0, 64, true, false}; }
+  static LaunchOperand input() { return {{}, 0, 0, 64, true, false}; }
   std::vector<GraphNode> nodes() {
     return {kernel(0, true), copy(64, 0), copy(128, 64), kernel(128, true)};
   }
@@ -194,8 +194,8 @@ TEST(ObservedHost, ReplaysOfEveryNumberOfInstancesAreOrdered) {
     FakeDevice device{{.manual = true}};
     FakeProgram program("k", 2, 0, [](const std::byte*, auto) {});
     const Span memory = device.allocator().allocate(256, MemoryKind::Device);
-    const GraphBuffer own{memory, -1, 0, 64, true, true}, input{{}, 0, 0, 64, true, false};
-    CommandGraph graph(device, {GraphKernel{&program, {own, input}, {}, {1, 1, 1}}}, 1, 0,
+    const LaunchOperand own{memory, -1, 0, 64, true, true}, input{{}, 0, 0, 64, true, false};
+    CommandGraph graph(device, {Launch{&program, {own, input}, {}, {1, 1, 1}}}, 1, 0,
                        instances);
     Observed observed(device);
     for (uint64_t i = 0; i < 8; i++) {

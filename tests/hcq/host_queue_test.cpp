@@ -227,7 +227,7 @@ TEST(PlacedGraph, WaitsStandAtItsHeadAndSignalsAtItsEnd) {
              y = device.allocator().allocate(64, MemoryKind::Device);
   CommandList seen;
   device.compute_queue().on_submit = [&](const CommandList& list, uint64_t) { seen = list; };
-  CommandGraph graph(device, {GraphCopy{{x, -1, 0, 64}, {y, -1, 0, 64}}}, 0, 0, 2, {},
+  CommandGraph graph(device, {Transfer{{x, -1, 0, 64}, {y, -1, 0, 64}}}, 0, 0, 2, {},
                      {.waits = {first.get(), second.get()}, .signals = {done.get()}});
   const uint64_t points[] = {3, 4, 9};
   const uint64_t value = graph.replay({}, {}, {}, points);
@@ -251,7 +251,7 @@ TEST(PlacedGraph, OfAQueueThatCannotWaitWaitsBeforeItSubmits) {
     reached_at_submit = ready->value();
     EXPECT_EQ(list.commands.size(), 1u) << "no wait is left to the queue";
   };
-  CommandGraph graph(device, {GraphCopy{{x, -1, 0, 64}, {y, -1, 0, 64}}}, 0, 0, 2, {},
+  CommandGraph graph(device, {Transfer{{x, -1, 0, 64}, {y, -1, 0, 64}}}, 0, 0, 2, {},
                      {.waits = {ready.get()}, .host_waits = true});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/arith.h"
 #include "base/check.h"
 
 namespace tuff::devices::amd {
@@ -13,7 +14,6 @@ constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kScratchLanes =
     64;  // scratch of a wave is laid out for 64 lanes, even of wave32
 
-constexpr uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 // What the members of a family have in common.
 constexpr Generation family_row(Family family) {
@@ -106,18 +106,18 @@ QueueSizes queue_sizes(const Generation& g, const Topology& t) {
   const uint32_t cus = t.cus() / t.xccs;
   const uint32_t waves =
       g.family == Family::CDNA3 ? std::min(cus * 40, t.engines() * 512) : cus * 32;
-  const uint64_t workgroups = round_up(
+  const uint64_t workgroups = align_up(
       uint64_t(cus) * (g.vgpr_bytes_per_cu + kSgprBytes + kLdsBytes + kHwregBytes), kPageBytes);
   uint64_t stack =
-      round_up(kHeaderBytes + uint64_t(waves) * g.control_stack_bytes_per_wave + 8, kPageBytes);
+      align_up(kHeaderBytes + uint64_t(waves) * g.control_stack_bytes_per_wave + 8, kPageBytes);
   if (g.control_stack_cap_bytes) stack = std::min<uint64_t>(stack, g.control_stack_cap_bytes);
   QueueSizes sizes{};
   sizes.eop_bytes = 4096;
   sizes.control_stack_bytes = uint32_t(stack);
   sizes.save_area_bytes = uint32_t(stack + workgroups);
-  sizes.debug_bytes = uint32_t(round_up(waves * kDebugBytesPerWave, kDebugAlignment));
+  sizes.debug_bytes = uint32_t(align_up(waves * kDebugBytesPerWave, kDebugAlignment));
   sizes.mapping_bytes =
-      round_up(uint64_t(sizes.save_area_bytes + sizes.debug_bytes) * t.xccs, kPageBytes);
+      align_up(uint64_t(sizes.save_area_bytes + sizes.debug_bytes) * t.xccs, kPageBytes);
   return sizes;
 }
 

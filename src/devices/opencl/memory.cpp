@@ -1,5 +1,6 @@
 #include "devices/opencl/memory.h"
 
+#include "base/arith.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"
 
@@ -48,7 +49,7 @@ void Memory::place(Raw& raw, hcq::MemoryBlock& block) {
     if (!raw.svm)
       fail<OutOfMemory>("{}: clSVMAlloc has no {} bytes", c.name, block.size_bytes + kAlignment);
     const auto address = reinterpret_cast<uint64_t>(raw.svm);
-    block.address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    block.address = align_up(address, kAlignment);
     if (fine) block.host = reinterpret_cast<std::byte*>(block.address);
   } else {
     cl_int code = CL_SUCCESS;

@@ -1,3 +1,4 @@
+#include "base/arith.h"
 #include "devices/vulkan_interop.h"
 
 #include "base/check.h"
@@ -121,14 +122,13 @@ std::string flag_names(VkBufferUsageFlags flags) {
   return text;
 }
 
-size_t rounded_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 // Bytes [0, result) of the memory are what the tensor's kernels may touch.
 size_t end_of(const std::string& device, size_t offset, size_t size_bytes, size_t given) {
   if (offset % kBeginAlignment != 0)
     fail<InvalidArgument>("{}: a tensor at byte {} of the memory: begin at a multiple of {}",
                           device, offset, kBeginAlignment);
-  const size_t end = rounded_up(size_bytes, kEndAlignment);
+  const size_t end = align_up(size_bytes, kEndAlignment);
   if (offset > given || end > given - offset)
     fail<InvalidArgument>(
         "{}: a tensor of {} bytes at byte {} ends at byte {} (of whole {}), and the memory has {}: "

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/arith.h"
 #include "base/elf_file.h"
 
 namespace tuff::emu::rdna {
@@ -68,7 +69,7 @@ struct CodeObject::Reader : ElfFile {
     for (size_t k = 0; k < sections.size(); ++k) {
       const Elf64_Shdr& s = sections[k];
       if (!is_allocated(s)) continue;
-      const uint64_t align = alignment(s, k), at = (next + align - 1) / align * align;
+      const uint64_t align = alignment(s, k), at = align_up(next, align);
       put(at, s.sh_offset, s.sh_type == SHT_NOBITS ? 0 : s.sh_size, s.sh_size);
       placed[k] = at;
       next = at + s.sh_size;

@@ -35,21 +35,6 @@ struct Segment {
   const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
 };
 
-hcq::GraphBuffer graph_buffer(Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
-                              bool write) {
-  hcq::GraphBuffer g;
-  g.input = input_slot(b, inputs);
-  g.size_bytes = b.size_bytes();
-  g.read = read;
-  g.write = write;
-  if (g.input >= 0) {
-    g.offset = b.byte_offset() - inputs[size_t(g.input)]->byte_offset();
-  } else {
-    g.span = b.span();
-  }
-  return g;
-}
-
 // How many bytes input `i` has in a replay, as a variable beside the caller's.
 ir::UOp input_bytes(size_t i, const Buffer& captured) {
   return ir::variable(fmt::format("bytes of input {}", i), 0, int64_t(captured.size_bytes()));
@@ -74,11 +59,11 @@ hcq::GraphNode copy_by_kernel(const BoundCopy& copy, std::span<const Ref<Buffer>
   const DType t = width == 1 ? DType::U8 : width == 2 ? DType::U16 : DType::U32;
   const int64_t count = int64_t(copy.dst->size_bytes() / width);
   const LoadedKernel& k = copy_kernel(copy.dst->on(), t, count, sizes_vary);
-  hcq::GraphKernel g;
+  hcq::Launch g;
   g.program = k.program.get();
   for (const auto& a : k.buffers)
-    g.buffers.push_back(
-        graph_buffer(a.slot == 0 ? *copy.dst : *copy.src, inputs, a.read, a.written));
+    g.operands.push_back(
+        operand_of(a.slot == 0 ? *copy.dst : *copy.src, inputs, a.read, a.written));
   if (sizes_vary) {
     const ir::UOp from = present_bytes(*copy.src, inputs), to = present_bytes(*copy.dst, inputs);
     const ir::UOp both = ir::where(ir::lt(from, to), from, to);
@@ -93,26 +78,14 @@ hcq::GraphNode graph_node(const BoundCall& c, std::span<const Ref<Buffer>> input
   if (auto* copy = std::get_if<BoundCopy>(&c)) {
     if (input_slot(*copy->dst, inputs) >= 0 || input_slot(*copy->src, inputs) >= 0)
       return copy_by_kernel(*copy, inputs, sizes, sizes_vary);
-    hcq::GraphCopy g{graph_buffer(*copy->dst, inputs, false, true),
-                     graph_buffer(*copy->src, inputs, true, false)};
-    // A span may be longer than its elements: memory comes in words.
-    for (hcq::GraphBuffer* b : {&g.dst, &g.src})
-      if (b->span) b->span.size_bytes = copy->dst->size_bytes();
-    return g;
+    return transfer_of(*copy, inputs);
   }
   const BoundKernel& k = std::get<BoundKernel>(c);
-  hcq::GraphKernel g;
-  g.program = k.kernel->program.get();
-  g.cost_ns = k.kernel->expected_ns;
-  for (size_t i = 0; i < k.buffers.size(); i++) {
-    g.buffers.push_back(graph_buffer(*k.buffers[i], inputs, k.kernel->buffers[i].read,
-                                     k.kernel->buffers[i].written));
-  }
+  hcq::Launch g = launch_of(k, inputs);
   for (size_t i = 0; i < k.scalars.size(); i++) {
     const ir::UOp& v = k.kernel->variables[i];
-    g.scalars.push_back({k.scalars[i], sizes.covers(v) ? int32_t(sizes.slot(v)) : -1});
+    if (sizes.covers(v)) g.scalars[i].slot = int32_t(sizes.slot(v));
   }
-  g.groups = k.groups;
   for (size_t i = 0; i < 3; i++) {
     const ir::Dim& d = k.kernel->groups[i];
     if (!d.is_const() && sizes.covers(d.uop())) g.group_slots[i] = int32_t(sizes.slot(d.uop()));
@@ -131,7 +104,7 @@ std::shared_ptr<hcq::CommandGraph> make_graph(Device& device, std::span<const Se
     if (auto* call = std::get_if<const BoundCall*>(&item))
       nodes.push_back(graph_node(**call, inputs, sizes, sizes_vary));
     else
-      nodes.push_back(std::get<hcq::GraphCopy>(item));
+      nodes.push_back(std::get<hcq::Transfer>(item));
   }
   const bool copies = place.queue && place.queue != &device.queue();
   auto graph = std::make_shared<hcq::CommandGraph>(

@@ -17,17 +17,6 @@ void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
                        std::min(offset, room));
 }
 
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs) {
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const Buffer& in = *inputs[i];
-    if (&b.root() == &in.root() && b.byte_offset() >= in.byte_offset() &&
-        b.byte_offset() + b.size_bytes() <= in.byte_offset() + in.size_bytes()) {
-      return int32_t(i);
-    }
-  }
-  return -1;
-}
-
 void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
             std::span<const Ref<Buffer>> given) {
   if (auto* k = std::get_if<BoundKernel>(&c)) {

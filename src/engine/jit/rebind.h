@@ -14,13 +14,11 @@
 #include <span>
 #include <vector>
 
-#include "engine/realize/linear.h"
+#include "engine/realize/launch.h"
 #include "hcq/graph.h"
 
 namespace tuff::engine {
 
-// The slot whose memory `b` lies in, or -1.
-int32_t input_slot(const Buffer& b, std::span<const Ref<Buffer>> inputs);
 // What lies in captured[i] at the same place of given[i].
 void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
             std::span<const Ref<Buffer>> given);

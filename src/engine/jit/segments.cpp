@@ -368,7 +368,7 @@ void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned
       continue;
     }
     const Copy c = copy_of(w);
-    hcq::GraphCopy node;
+    hcq::Transfer node;
     node.dst.span = c.dst.now({});
     node.src.span = c.src.now({});
     items.emplace_back(node);

@@ -33,7 +33,7 @@
 namespace tuff::engine {
 
 // A call, or a copy between a buffer and its staging span.
-using SegmentItem = std::variant<const BoundCall*, hcq::GraphCopy>;
+using SegmentItem = std::variant<const BoundCall*, hcq::Transfer>;
 
 class SegmentedGraph {
  public:

@@ -9,7 +9,7 @@
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
-#include "engine/realize/linear.h"
+#include "engine/realize/launch.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
 #include "hcq/graph.h"
@@ -21,35 +21,9 @@ namespace {
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
 
-void write_args(std::byte* block, const BoundKernel& k) {
-  const render::ArgLayout& layout = k.kernel->program->args();
-  for (size_t i = 0; i < k.buffers.size(); i++) {
-    const uint64_t address = k.buffers[i]->span().address();
-    std::memcpy(block + 8 * i, &address, 8);
-  }
-  for (size_t i = 0; i < k.scalars.size(); i++)
-    std::memcpy(block + layout.scalar_offset(uint32_t(i)), &k.scalars[i], 4);
-}
-
-hcq::Command dispatch_command(const BoundKernel& k, const hcq::Span& args) {
-  hcq::Command c{hcq::DispatchCmd{k.kernel->program.get(), args, k.groups, {}}, {}, k.kernel->name};
-  const bool bound = hcq::names_buffers(k.buffers.at(0)->on().hcq());
-  for (size_t i = 0; i < k.buffers.size(); i++) {
-    const auto& a = k.kernel->buffers[i];
-    const hcq::Span span = k.buffers[i]->span();
-    if (a.read) c.accesses.push_back({span, false});
-    if (a.written) c.accesses.push_back({span, true});
-    if (bound) c.buffers.push_back(span);
-  }
-  c.accesses.push_back({args, false});
-  return c;
-}
-
-hcq::Command copy_command(const BoundCopy& copy) {
-  const hcq::Span dst = copy.dst->span(), src = copy.src->span();
-  const size_t size = copy.dst->size_bytes();
-  const hcq::Span to = dst.sub(0, size), from = src.sub(0, size);
-  return {hcq::CopyCmd{to, from}, {{from, false}, {to, true}}, "copy"};
+hcq::Command command_of(const BoundCopy& copy) {
+  const hcq::Transfer t = transfer_of(copy);
+  return hcq::copy_command(t.dst.span, t.src.span);
 }
 
 void mark_used(std::span<const BoundCall> calls, uint64_t value) {
@@ -155,7 +129,7 @@ void copy_by_device(Device& by, const BoundCopy& c) {
   std::unique_lock lock(by.submit_mutex());
   pass_origins_on({&call, 1});
   hcq::CommandList list;
-  list.commands.push_back(copy_command(c));
+  list.commands.push_back(command_of(c));
   if (hcq::checking_hazards()) hcq::guard_list(list, "an eager copy by " + by.name());
   const uint64_t value = submit_list(queue, list);
   if (!apart) own->used_until(value);
@@ -200,7 +174,7 @@ void copy_files(std::span<const BoundCall> calls) {
     const auto& c = std::get<BoundCopy>(call);
     for (const Ref<Buffer>& b : {c.dst, c.src}) b->on().queue().wait(b->last_use());
     c.src->verify();
-    list.commands.push_back(copy_command(c));
+    list.commands.push_back(command_of(c));
   }
   hcq::insert_barriers(list);
   hcq::Queue& queue = files.queue();
@@ -320,22 +294,21 @@ Device* copier_between(const BoundCopy& copy) {
 
 hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
   hcq::CommandList list;
-  std::vector<hcq::Span> blocks;
+  std::vector<hcq::Command> commands;
+  const bool names_buffers = hcq::names_buffers(device.hcq());
   for (const BoundCall& c : calls) {
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      blocks.push_back(device.args().allocate(k->kernel->program->args().size_bytes()));
-      write_args(device.args().host(blocks.back()), *k);
+    auto* k = std::get_if<BoundKernel>(&c);
+    if (!k) {
+      commands.push_back(command_of(std::get<BoundCopy>(c)));
+      continue;
     }
+    const hcq::Launch launch = launch_of(*k);
+    const hcq::Span block = device.args().allocate(launch.program->args().size_bytes());
+    hcq::write_block(launch, device.args().host(block), [](size_t, const auto&) {});
+    commands.push_back(hcq::dispatch_command(launch, block, names_buffers));
   }
-  device.args().flush(list);
-  size_t next = 0;
-  for (const BoundCall& c : calls) {
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      list.commands.push_back(dispatch_command(*k, blocks[next++]));
-    } else {
-      list.commands.push_back(copy_command(std::get<BoundCopy>(c)));
-    }
-  }
+  device.args().flush(list);  // before what reads the blocks
+  std::ranges::move(commands, std::back_inserter(list.commands));
   hcq::insert_barriers(list);
   return list;
 }

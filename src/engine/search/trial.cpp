@@ -67,11 +67,11 @@ std::vector<std::byte> Trial::read(const Argument& a) {
 }
 
 double Trial::run(const hcq::Program& program, const kernel::LinearKernel& kernel) {
-  hcq::GraphKernel k;
+  hcq::Launch k;
   k.program = &program;
   for (const auto& b : kernel.buffers) {
     const hcq::Span span = arguments_[size_t(b.slot)].span;
-    k.buffers.push_back(
+    k.operands.push_back(
         {.span = span, .size_bytes = span.size_bytes, .read = b.read, .write = b.written});
   }
   for (size_t i = 0; i < 3; i++) k.groups[i] = uint32_t(kernel.groups[i].value());

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/arith.h"
+
 namespace tuff::io {
 namespace {
 
@@ -228,7 +230,7 @@ std::vector<uint8_t> encode_npy_header(DType dtype, std::span<const int64_t> sha
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                  size_bytes(dtype) == 1 ? '|' : '<', row->code, extents);
   const size_t before = kMagic.size() + 4;
-  const size_t whole = (before + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t whole = align_up(before + text.size() + 1, kAlignment);
   text.resize(whole - before - 1, ' ');
   text += '\n';
   std::vector<uint8_t> out(before + text.size());

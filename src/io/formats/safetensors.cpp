@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/arith.h"
 #include "base/utf8.h"
 #include "io/formats/json_events.h"
 
@@ -282,7 +283,7 @@ std::vector<uint8_t> encode_safetensors_header(std::vector<TensorEntry>& tensors
                 .dump();
   }
   text += "}";
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  text.resize(align_up(text.size(), kAlignment), ' ');
   if (text.size() > kMaxSafetensorsHeader)
     fail<InvalidArgument>("safetensors: a header of {} bytes; the format allows {}", text.size(),
                           kMaxSafetensorsHeader);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/arith.h"
 #include "ir/uop.h"
 #include "kernel/analysis/access.h"
 #include "kernel/opt/opt.h"
@@ -68,7 +69,6 @@ KernelShape shape_of(const ir::UOp& ast, const Tiling& t);
 // How many groups a launch on CPU threads is worth sharing out to; 1: none.
 int64_t worthwhile_groups(const KernelShape& k, const Target& target);
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The largest divisor of n that is at most `most` (and a power of two if asked); 1 if there is
 // none.

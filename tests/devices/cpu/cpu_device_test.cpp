@@ -52,7 +52,7 @@ class Cpu : public testing::Test {
     return nullptr;
   }
   Span memory(size_t bytes) { return device->allocator().allocate(bytes, MemoryKind::Device); }
-  static GraphBuffer fixed(Span s, bool read, bool write) {
+  static LaunchOperand fixed(Span s, bool read, bool write) {
     return {s, -1, 0, s.size_bytes, read, write};
   }
 
@@ -100,11 +100,11 @@ TEST_F(Cpu, LimitsOfMemoryAreOutOfMemoryThatNamesThem) {
 
 TEST_F(Cpu, GraphReplaysWithReboundInputsAndScalars) {
   Span middle = memory(8000), out = memory(8000);
-  GraphBuffer input{{}, 0, 4000, 8000, true, false};
+  LaunchOperand input{{}, 0, 4000, 8000, true, false};
   CommandGraph graph(
       *device,
-      {GraphKernel{program("add"), {input, fixed(middle, false, true)}, {{0, 0}}, {2, 1, 1}},
-       GraphKernel{program("add"),
+      {Launch{program("add"), {input, fixed(middle, false, true)}, {{0, 0}}, {2, 1, 1}},
+       Launch{program("add"),
                    {fixed(middle, true, false), fixed(out, false, true)},
                    {{5, -1}},
                    {1, 1, 1},
@@ -136,7 +136,7 @@ TEST_F(Cpu, TwoInstancesInFlight) {
   device->upload(cell, &zero);
   std::vector<GraphNode> nodes(
       100,
-      GraphKernel{
+      Launch{
           program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}, {{0, -1}}});
   CommandGraph graph(*device, nodes, 0, 0, 2);
   uint64_t last = 0;
@@ -153,7 +153,7 @@ TEST_F(Cpu, EveryGroupRunsOnce) {
   for (const char* name : {"mark", "slow_mark"}) {  // alone, and shared among the workers
     std::vector<uint32_t> got(nx * ny * nz, 0);
     device->upload(out, got.data());
-    GraphKernel k{program(name), {fixed(out, true, true)}, {{nx, -1}, {ny, -1}}, {nx, ny, nz}};
+    Launch k{program(name), {fixed(out, true, true)}, {{nx, -1}, {ny, -1}}, {nx, ny, nz}};
     CommandGraph graph(*device, {k}, 0, 0);
     for (int round = 0; round < 20; ++round) graph.replay({}, {});
     device->download(out, got.data());
@@ -167,7 +167,7 @@ TEST_F(Cpu, EveryGroupRunsOnce) {
 // Lists that are waited for at once leave the queue's thread napping; the next may not be.
 TEST_F(Cpu, AListThatNobodyWaitsForRunsAllTheSame) {
   Span cell = memory(4);
-  GraphKernel k{program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}};
+  Launch k{program("increment"), {fixed(cell, true, false), fixed(cell, false, true)}};
   k.scalars = {{0, -1}};
   CommandGraph graph(*device, {k}, 0, 0);
   uint64_t last = 0;
@@ -270,7 +270,7 @@ TEST_F(Cpu, SubmittersFromSeveralThreads) {
   for (int t = 0; t < kThreads; ++t)
     submitters.emplace_back([&, t] {
       Span out = outs[static_cast<size_t>(t)];
-      GraphKernel k{program(t % 2 ? "mark" : "slow_mark"),
+      Launch k{program(t % 2 ? "mark" : "slow_mark"),
                     {fixed(out, true, true)},
                     {{kGroups, -1}, {1, -1}},
                     {kGroups, 1, 1}};

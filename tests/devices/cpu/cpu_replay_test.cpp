@@ -37,9 +37,9 @@ int allocations_of_replays(Device& device, const render::Binary& binary) {
   auto programs = device.load(std::span(&binary, 1));
   Span out = device.allocator().allocate(64, MemoryKind::Device),
        in = device.allocator().allocate(64, MemoryKind::Device);
-  GraphBuffer input{{}, 0, 16, 4, true, false}, fixed{out, -1, 0, 64, false, true};
+  LaunchOperand input{{}, 0, 16, 4, true, false}, fixed{out, -1, 0, 64, false, true};
   std::vector<GraphNode> nodes(
-      50, GraphKernel{programs[0].get(), {input, fixed}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}});
+      50, Launch{programs[0].get(), {input, fixed}, {{0, 0}}, {1, 1, 1}, {1, -1, -1}});
   CommandGraph graph(device, nodes, 1, 2, 2);
   uint64_t address[] = {in.address()}, last = 0;
   int64_t scalars[] = {3, 1};

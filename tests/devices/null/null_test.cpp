@@ -67,7 +67,7 @@ TEST(Null, GraphsReplayAndPatchTheirArguments) {
   binary.args = {1, 1};
   auto programs = device->load(std::span(&binary, 1));
   CommandGraph graph(
-      *device, {GraphKernel{programs[0].get(), {GraphBuffer{{}, 0, 8, 64, true, false}}, {{0, 0}}}},
+      *device, {Launch{programs[0].get(), {LaunchOperand{{}, 0, 8, 64, true, false}}, {{0, 0}}}},
       1, 1, 1);
   uint64_t input[] = {0x1000};
   int64_t scalar[] = {-3};

@@ -390,7 +390,7 @@ struct Replays {
   explicit Replays(uint32_t instances)
       : graph(*d.device, {increment(), increment(), increment()}, 0, 1, instances) {}
   GraphNode increment() {
-    return GraphKernel{d.programs[1].get(),
+    return Launch{d.programs[1].get(),
                        {{cell, -1, 0, 400, true, false}, {cell, -1, 0, 400, false, true}},
                        {{0, 0}},
                        {100, 1, 1}};

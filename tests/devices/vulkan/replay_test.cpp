@@ -164,13 +164,13 @@ TEST_F(VulkanReplay, CommandGraphReplaysWithOneNativeCall) {
   hcq::Span a = allocate(256), b = allocate(256);
   const auto* copy = load(Kernel::Copy);
   auto fixed = [](hcq::Span s, bool write) {
-    return hcq::GraphBuffer{.span = s, .size_bytes = s.size_bytes, .read = !write, .write = write};
+    return hcq::LaunchOperand{.span = s, .size_bytes = s.size_bytes, .read = !write, .write = write};
   };
-  hcq::GraphBuffer input{.input = 0, .size_bytes = 256, .read = true};
-  auto kernel = [&](hcq::GraphBuffer dst, hcq::GraphBuffer src, int32_t slot) {
-    hcq::GraphKernel k;
+  hcq::LaunchOperand input{.input = 0, .size_bytes = 256, .read = true};
+  auto kernel = [&](hcq::LaunchOperand dst, hcq::LaunchOperand src, int32_t slot) {
+    hcq::Launch k;
     k.program = copy;
-    k.buffers = {dst, src};
+    k.operands = {dst, src};
     k.scalars = {{64, -1}, {1, slot}};
     return k;
   };

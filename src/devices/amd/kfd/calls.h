@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/os_kernel.h"
 #include "base/os_kfd.h"
@@ -65,6 +66,5 @@ class AddressRange {
 };
 
 inline constexpr size_t kPageBytes = 4096;
-constexpr uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace tuff::devices::amd

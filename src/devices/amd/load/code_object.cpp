@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/elf_file.h"
 
@@ -27,7 +28,6 @@ enum RelocationType : uint32_t {
 #include "devices/amd/load/relocations.def"
 };
 
-uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 template <class T>
 T read(std::span<const uint8_t> from, uint64_t offset) {

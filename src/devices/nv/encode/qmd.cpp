@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
 #include "base/check.h"
 
 namespace tuff::devices::nv {
@@ -10,7 +11,6 @@ namespace {
 constexpr uint32_t kGroup = 0x3f, kGridCta = 2, kSysMembar = 1, kNoCallLimit = 1,
                    kSamplerByHeader = 1;
 
-constexpr uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
 // As SM_CONFIG fields count shared memory.
 constexpr uint32_t config_code(uint32_t kib) { return kib / 4 + 1; }
@@ -43,7 +43,7 @@ void Qmd::set_shared(uint32_t bytes) {
     fail<InvalidArgument>("{}: {} bytes of shared memory; an SM has {} KiB", gen_.name, bytes,
                           *(end - 1));
   }
-  set(QmdField::SHARED_MEMORY_SIZE, round_up(bytes, 128));
+  set(QmdField::SHARED_MEMORY_SIZE, align_up(bytes, 128));
   set(QmdField::MIN_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
   set(QmdField::TARGET_SM_CONFIG_SHARED_MEM_SIZE, config_code(*fits));
   set(QmdField::MAX_SM_CONFIG_SHARED_MEM_SIZE, config_code(*(end - 1)));
@@ -52,7 +52,7 @@ void Qmd::set_shared(uint32_t bytes) {
 Qmd::Qmd(const Generation& generation, const KernelCode& k)
     : gen_(generation),
       dwords_(generation.qmd_dwords),
-      bank_bytes_(round_up(k.parameter_offset + 8, 16)) {
+      bank_bytes_(align_up(k.parameter_offset + 8, 16)) {
   using F = QmdField;
   set(F::QMD_MAJOR_VERSION, gen_.qmd_major);
   set(F::QMD_MINOR_VERSION, 0);
@@ -73,7 +73,7 @@ Qmd::Qmd(const Generation& generation, const KernelCode& k)
   set(F::BARRIER_COUNT, k.barriers);
   set(F::PROGRAM_ADDRESS_LOWER, k.entry & 0xffffffffu);
   set(F::PROGRAM_ADDRESS_UPPER, k.entry >> 32);
-  set(F::SHADER_LOCAL_MEMORY_HIGH_SIZE, round_up(k.local_bytes, 16));
+  set(F::SHADER_LOCAL_MEMORY_HIGH_SIZE, align_up(k.local_bytes, 16));
   set(F::SASS_VERSION, gen_.sass_version);
   set(F::CONSTANT_BUFFER_VALID_0, 1);
   set(F::CONSTANT_BUFFER_SIZE_SHIFTED4_0, bank_bytes_ / 16);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "devices/vulkan/memory/blocks.h"
 
@@ -11,7 +12,6 @@ namespace {
 // Kernels with narrow elements access whole words, and those with wide ones words of a pair.
 constexpr VkDeviceSize kRangeAlignment = 16;
 
-VkDeviceSize align_up(VkDeviceSize n, VkDeviceSize to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 

@@ -8,10 +8,11 @@
 #include <memory>
 #include <mutex>
 
+#include "base/arith.h"
+
 namespace tuff::emu::amd {
 
 inline constexpr uint64_t kPageBytes = 4096;
-inline uint64_t align_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 inline uint64_t align_down(uint64_t n, uint64_t to) { return n / to * to; }
 
 // Memory without a name that takes room where it is touched. One file serves a whole machine, for
