@@ -88,14 +88,9 @@ UOp fold_integer_binary(Op op, const UOp& a, const UOp& b) {
 }
 
 UOp fold_bool_binary(Op op, const UOp& a, const UOp& b) {
-  if (op == Op::And) {
-    if (a == b || (b->is_const() && b->min == 1)) return a;
-    if (b->is_const()) return b;
-  } else if (op == Op::Or) {
-    if (a == b || (b->is_const() && b->min == 0)) return a;
-    if (b->is_const()) return b;
-  }
-  return {};
+  if (op != Op::And && op != Op::Or) return {};
+  if (a == b || (b->is_const() && (b->min == 1) == (op == Op::And))) return a;
+  return b->is_const() ? b : UOp();
 }
 
 UOp fold_compare(Op op, const UOp& a, const UOp& b) {
@@ -120,7 +115,7 @@ UOp alu(Op op, std::span<const UOp> src, Arg arg) {
   if (src.size() != 2) return make(op, DType::Void, src, std::move(arg));
   UOp a = src[0], b = src[1];
   if (is_commutative(op) && a->is_const() && !b->is_const()) std::swap(a, b);
-  if (op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq) {
+  if (row(op).rule == DTypeRule::Bool) {
     if (a->shape.empty() && b->shape.empty()) return fold_compare(op, a, b);
     return make(op, DType::Bool, {a, b});
   }

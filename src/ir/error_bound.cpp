@@ -20,29 +20,33 @@ class Analysis {
       : ast_(ast), inputs_(inputs), wanted_(wanted), found_(found) {}
 
   void run() {
-    for (const UOp& end : ast_->src()) loop(end, 1);
+    for (const UOp& end : ast_->src()) each(*end, 1, [&] { store(*end); });
   }
 
  private:
   using Memo = std::unordered_map<const Node*, Bounded>;
 
-  void loop(const UOp& end, size_t k) {
+  // Calls body for each value of the ranges that are n's sources from k on.
+  template <class Body>
+  void each(const Node& n, size_t k, const Body& body) {
+    if (k == n.src_count) return body();
     Memo memo;
-    if (k < end->src_count) {
-      const Node* r = end->src(k).get();
-      const int64_t size = eval(r->src(0).get(), memo).value.as_int();
-      for (int64_t i = 0; i < size; i++) {
-        ranges_[r] = i;
-        loop(end, k + 1);
-      }
-      ranges_.erase(r);
-      return;
+    const Node* r = n.src(k).get();
+    const int64_t size = eval(r->src(0).get(), memo).value.as_int();
+    for (int64_t i = 0; i < size; i++) {
+      ranges_[r] = i;
+      each(n, k + 1, body);
     }
-    const Node& index = *end->src(0)->src(0);
+    ranges_.erase(r);
+  }
+
+  void store(const Node& end) {
+    Memo memo;
+    const Node& index = *end.src(0)->src(0);
     if (index.src_count > 2 && !eval(index.src(2).get(), memo).value.as_bool()) return;
     const StoredElement at{index.src(0)->get<ParamArg>().slot,
                            eval(index.src(1).get(), memo).value.as_int()};
-    if (wanted_(at)) found_(at, eval(end->src(0)->src(1).get(), memo));
+    if (wanted_(at)) found_(at, eval(end.src(0)->src(1).get(), memo));
   }
 
   Bounded eval(const Node* n, Memo& memo) {
@@ -87,36 +91,20 @@ class Analysis {
 
   Bounded reduce(const Node& n) {
     const Op op = n.get<ReduceArg>().op;
-    Folding f{ReduceError(op, n.dtype), {}, op == Op::Max ? n.dtype : accumulator(n.dtype)};
-    fold(n, 1, f);
-    const Scalar value = f.started ? f.value.cast(n.dtype) : Scalar::of_int(n.dtype, op == Op::Mul);
-    return {value, f.error.of(value)};
-  }
-
-  struct Folding {
-    ReduceError error;
-    Scalar value;
-    DType acc;
+    const DType acc = op == Op::Max ? n.dtype : accumulator(n.dtype);
+    ReduceError error(op, n.dtype);
+    Scalar value = Scalar::of_int(n.dtype, op == Op::Mul);
     bool started = false;
-  };
-
-  void fold(const Node& n, size_t k, Folding& f) {
-    Memo memo;
-    if (k < n.src_count) {
-      const Node* r = n.src(k).get();
-      const int64_t size = eval(r->src(0).get(), memo).value.as_int();
-      for (int64_t i = 0; i < size; i++) {
-        ranges_[r] = i;
-        fold(n, k + 1, f);
-      }
-      ranges_.erase(r);
-      return;
-    }
-    const Bounded x = eval(n.src(0).get(), memo);
-    const Scalar term = x.value.cast(f.acc), pair[2] = {f.value, term};
-    f.value = f.started ? eval_scalar(n.get<ReduceArg>().op, f.acc, pair) : term;
-    f.started = true;
-    f.error.add(x);
+    each(n, 1, [&] {
+      Memo memo;
+      const Bounded x = eval(n.src(0).get(), memo);
+      const Scalar term = x.value.cast(acc), pair[2] = {value, term};
+      value = started ? eval_scalar(op, acc, pair) : term;
+      started = true;
+      error.add(x);
+    });
+    value = value.cast(n.dtype);
+    return {value, error.of(value)};
   }
 
   const UOp ast_;
@@ -126,32 +114,10 @@ class Analysis {
   std::unordered_map<const Node*, int64_t> ranges_;
 };
 
-// Two results of an op from equal operands: [VK] divides within 2.5 ULP, sqrt inherits from it and
-// inversesqrt, the curved functions state 3.
-double plain_ulps_of(Op op) {
-  switch (op) {
-    case Op::Div:
-    case Op::Recip: return 2.5;
-    case Op::Sqrt: return 4.5;
-    case Op::Log2:
-    case Op::Sin: return 3;
-    case Op::Exp2: return 5;
-    case Op::MulAdd: return 1;
-    default: return 0.5;
-  }
-}
-
-bool rounds(const Node& n) {
-  if (!is_float(n.dtype) || !(is_alu(n.op) || n.op == Op::Reduce)) return false;
-  switch (n.op) {
-    case Op::Neg:
-    case Op::Trunc:
-    case Op::Max:
-    case Op::Where:
-    case Op::Bitcast: return false;
-    case Op::Reduce: return n.get<ReduceArg>().op != Op::Max;
-    default: return true;
-  }
+// How far two devices' results from equal operands are apart; 0: it does not round.
+double ulps_of(const Node& n) {
+  if (!is_float(n.dtype)) return 0;
+  return row(n.op == Op::Reduce ? n.get<ReduceArg>().op : n.op).ulps;
 }
 
 }  // namespace
@@ -169,8 +135,8 @@ double plain_ulps(const UOp& ast) {
   for (const Node* n : toposort(ast)) {
     double g = 0;
     for (const UOp& s : n->src()) g = std::max(g, growth[s.get()]);
-    if (rounds(*n)) g += n->op == Op::Reduce ? 0 : 2 * plain_ulps_of(n->op);
-    if (rounds(*n) && n->op == Op::Reduce) {
+    if (n->op != Op::Reduce) g += 2 * ulps_of(*n);
+    if (n->op == Op::Reduce && ulps_of(*n) > 0) {
       double terms = 1;
       for (const UOp& r : n->src().subspan(1)) terms *= double(r->src(0)->max);
       g += std::sqrt(terms);

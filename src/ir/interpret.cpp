@@ -48,14 +48,6 @@ HostArray iota_values(HostArray a) {
   return a;
 }
 
-Scalar identity(Op op, DType t) {
-  if (op == Op::Add) return Scalar::of_int(t, 0);
-  if (op == Op::Mul) return Scalar::of_int(t, 1);
-  if (t == DType::Bool) return Scalar::of_int(t, 0);
-  return Scalar::of_double(
-      t, -std::numeric_limits<double>::infinity());  // saturates to the least integer
-}
-
 void write_back(const Node& assign, const HostArray& v, const Bindings& bindings) {
   const Node* target = &assign;
   while (target->op != Op::Buffer) target = target->src(0).get();
@@ -94,14 +86,12 @@ HostArray Evaluation::fresh(const Node& n) const {
 
 HostArray Evaluation::evaluate(const Node& n) const {
   switch (n.op) {
-    case Op::Const: {
-      HostArray a = fresh(n);
-      set(a, 0, n.get<Scalar>());
-      return a;
-    }
+    case Op::Const:
     case Op::Variable: {
       HostArray a = fresh(n);
-      set(a, 0, Scalar::of_int(n.dtype, evaluate_index(UOp(&n), bindings_.variables)));
+      set(a, 0,
+          n.is_const() ? n.get<Scalar>()
+                       : Scalar::of_int(n.dtype, evaluate_index(UOp(&n), bindings_.variables)));
       return a;
     }
     case Op::Iota: return iota_values(fresh(n));
@@ -232,7 +222,7 @@ HostArray Evaluation::reduced(const Node& n) const {
     started[slot] = true;
   }
   for (size_t i = 0; i < totals.size(); i++)
-    set(a, int64_t(i), (started[i] ? totals[i] : identity(r.op, acc)).cast(n.dtype));
+    set(a, int64_t(i), (started[i] ? totals[i] : reduce_identity(r.op, acc)).cast(n.dtype));
   return a;
 }
 

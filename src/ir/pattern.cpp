@@ -9,12 +9,7 @@
 namespace tuff::ir {
 namespace {
 
-constexpr size_t kOpCount = 0
-#define TUFF_OP(...) +1
-#include "ir/ops.def"
-#undef TUFF_OP
-    ;
-static_assert(kOpCount <= 64, "sets of ops are 64-bit masks");
+static_assert(kOpRows.size() <= 64, "sets of ops are 64-bit masks");
 constexpr uint64_t kAnyOp = ~uint64_t{0};
 constexpr size_t kMaxPatternSources = 4;
 
@@ -135,7 +130,7 @@ struct RuleSet::State {
   std::string name;
   std::vector<Rule> rules;
   std::vector<std::vector<uint64_t>> required;  // per rule: op sets that each need a source
-  std::array<std::vector<uint16_t>, kOpCount> buckets;
+  std::array<std::vector<uint16_t>, kOpRows.size()> buckets;
   mutable std::vector<Counter> counters;
 };
 
@@ -178,7 +173,7 @@ RuleSet::RuleSet(std::string name, std::vector<Rule> rules) : state_(std::make_s
       if (child.body().ops != kAnyOp) required.push_back(child.body().ops);
     }
     s.required.push_back(std::move(required));
-    for (size_t o = 0; o < kOpCount; o++) {
+    for (size_t o = 0; o < kOpRows.size(); o++) {
       if (p.ops >> o & 1) s.buckets[o].push_back(uint16_t(i));
     }
   }

@@ -111,15 +111,6 @@ Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
     case Op::Detach:
     case Op::Copy: return src[0]->shape;
     // On the kernel floors a Param is memory; what is read from it is one element.
-    case Op::Index:
-    case Op::Load:
-    case Op::Store:
-    case Op::Prefetch:
-    case Op::End:
-    case Op::After:
-    case Op::Sink:
-    case Op::Register:
-    case Op::Barrier: return {};
     default: return is_alu(op) ? elementwise(op, src) : Shape{};
   }
 }
@@ -131,12 +122,6 @@ int64_t element_count(const Shape& s) {
       fail<ShapeError>("shape {} has more than 2^63 elements", to_string(s));
   }
   return n;
-}
-
-IntVec max_extents(const Shape& s) {
-  IntVec out;
-  for (const Dim& d : s) out.push_back(d.max());
-  return out;
 }
 
 }  // namespace tuff::ir

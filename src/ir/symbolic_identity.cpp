@@ -10,7 +10,7 @@ namespace {
 std::vector<Op> alu_ops() {
   std::vector<Op> out;
   for (size_t i = 0; i < op_rows().size(); i++) {
-    if (is_alu(Op(i)) || Op(i) == Op::Threefry) out.push_back(Op(i));
+    if (is_alu(Op(i))) out.push_back(Op(i));
   }
   return out;
 }

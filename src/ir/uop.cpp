@@ -331,4 +331,15 @@ Dim::Dim(UOp expr) {
 }
 UOp Dim::uop() const { return expr_ ? expr_ : index_const(value_); }
 
+const char* name(AxisKind k) {
+  static constexpr const char* kNames[] = {"loop",     "group",  "local",      "lane",
+                                           "vector",   "reduce", "reducelane", "groupreduce",
+                                           "subgroup", "matrix"};
+  return kNames[static_cast<size_t>(k)];
+}
+
+const char* name(MatrixUse use) {
+  return use == MatrixUse::A ? "a" : use == MatrixUse::B ? "b" : "sum";
+}
+
 }  // namespace tuff::ir

@@ -257,7 +257,6 @@ UOp where(const UOp& c, const UOp& a, const UOp& b);
 
 // ---- facts ----------------------------------------------------------------------------------
 int64_t element_count(const Shape& s);  // product of max extents
-IntVec max_extents(const Shape& s);
 std::string to_string(const Shape& s);      // "(3, 4)"; symbolic extents by their text
 const MatrixArg* matrix_of(const Node* n);  // that a value or a register is; null: none
 std::string device_of(const UOp& u);        // Node::device, or ""

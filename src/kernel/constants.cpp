@@ -58,24 +58,15 @@ bool is_counted(const UOp& x) {
 // Whether n's code is the same whatever number its i-th source is.
 bool takes_any_number(const Node& n, size_t i) {
   const Scalar& v = n.src(i)->get<Scalar>();
-  switch (n.op) {
-    case Op::Add:
-    case Op::Sub:
-    case Op::Mul:
-    case Op::Max:
-    case Op::MulAdd:
-    case Op::Threefry:
-    case Op::And:
-    case Op::Or:
-    case Op::Xor: return true;
-    case Op::Store:
-    case Op::Where: return i > 0;
-    case Op::Div: return i == 0 || !is_power_of_two(v);
-    case Op::CmpLt:
-    case Op::CmpNe:
-    case Op::CmpEq: return !is_counted(n.src(1 - i));
-    default: return false;
+  if (n.op == Op::Store) return i > 0;
+  switch (row(n.op).constants) {
+    case OpConstants::None: return false;
+    case OpConstants::All: return true;
+    case OpConstants::Choices: return i > 0;
+    case OpConstants::Quotient: return i == 0 || !is_power_of_two(v);
+    case OpConstants::Compared: return !is_counted(n.src(1 - i));
   }
+  return false;
 }
 
 UOp word(size_t number) {

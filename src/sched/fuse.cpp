@@ -33,28 +33,13 @@ bool repeats(const Node& n) {
 namespace {
 
 constexpr uint32_t kMaxDepth = 100;         // of one kernel's expression; rangeify recurses over it
-constexpr uint32_t kTranscendental = 5;     // cost weights: one plain ALU op is 1
+constexpr uint32_t kTranscendental = 5;     // in the costs of ops.def
 constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
 constexpr uint32_t kFreeMask = 6;     // a comparison, as one-hot and causal masks are
 constexpr uint32_t kFreeDecode = 48;  // whole numbers and casts, of one buffer of bytes
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
-
-uint32_t op_weight(Op op) {
-  switch (op) {
-    case Op::Exp2:
-    case Op::Log2:
-    case Op::Sin: return kTranscendental;
-    case Op::Sqrt:
-    case Op::Recip:
-    case Op::Div: return 2;
-    case Op::IDiv:
-    case Op::IMod: return 4;
-    case Op::Threefry: return 8 * kTranscendental;
-    default: return 1;
-  }
-}
 
 // What the fused expression of a node costs, up to the realized nodes it reads.
 struct Facts {
@@ -294,7 +279,7 @@ class Planner {
     if (f.constant) return f;
     const int64_t elements = element_count(n.shape);
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
-    f.weight += op_weight(n.op);
+    f.weight += row(n.op).cost;
     f.depth++;
     f.decodes = f.decodes && n.op != Op::Reduce &&
                 (!is_float(n.dtype) || n.op == Op::Cast || n.op == Op::Bitcast);

@@ -20,11 +20,10 @@ using namespace ir;
 namespace {
 
 constexpr int kMaxBuffers = 4;
+constexpr int kDearCost = 5;
 constexpr int64_t kUnknownCacheBytes = 64 << 10;
 
-bool is_dear(const Node* n) {
-  return (n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin) && is_float(n->dtype);
-}
+bool is_dear(const Node* n) { return row(n->op).cost >= kDearCost && is_float(n->dtype); }
 bool is_reduce_range(const UOp& r) {
   const AxisKind k = kind_of(r.get());
   return k == AxisKind::Reduce || k == AxisKind::ReduceLane;

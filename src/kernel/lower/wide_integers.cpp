@@ -158,16 +158,14 @@ class WordPairs {
     const bool from_wide = std::any_of(u->src().begin(), u->src().end(),
                                        [](const UOp& s) { return is_wide(s->dtype); });
     if (!is_wide(u->dtype) && !from_wide) return {with_src(u, flat(u->src()))};
+    if (row(u->op).rule == DTypeRule::Bool)
+      return {pair_compare(u->op, u->src(0)->dtype, pair(u->src(0)), pair(u->src(1)))};
     switch (u->op) {
       case Op::Where: return split(pair_where(one(u->src(0)), pair(u->src(1)), pair(u->src(2))));
       case Op::Cast: return cast_parts(u);
       case Op::Bitcast:
         if (!is_wide(u->dtype) || !is_wide(u->src(0)->dtype)) refuse(u);
         return parts(u->src(0));
-      case Op::CmpLt:
-      case Op::CmpNe:
-      case Op::CmpEq:
-        return {pair_compare(u->op, u->src(0)->dtype, pair(u->src(0)), pair(u->src(1)))};
       default: {
         std::array<Pair, 3> x;
         for (size_t i = 0; i < u->src_count; i++) x[i] = pair(u->src(i));
