@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/op_table.h"
+
 namespace tuff::ir {
 namespace {
 
@@ -33,20 +35,48 @@ Bounds fit(DType t, Wide lo, Wide hi) {
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
+Bounds unknown(DType t, const Node&, const Node&) { return dtype_bounds(t); }
+
+Bounds cast_bounds(DType t, const Node& a, const Node&) {
+  const Bounds full = dtype_bounds(t);
+  if (is_float(a.dtype) || is_float(t)) return full;
+  if (t == DType::Bool)
+    return a.min > 0 || a.max < 0 ? Bounds{1, 1} : a.min == 0 && a.max == 0 ? Bounds{0, 0} : full;
+  if (a.min < full.first || a.max > full.second || a.dtype == DType::U64) return full;
+  return {a.min, a.max};
+}
+Bounds neg_bounds(DType t, const Node& a, const Node&) {
+  return fit(t, -Wide(a.max), -Wide(a.min));
+}
+Bounds or_bounds(DType t, const Node& a, const Node& b) {
+  return t == DType::Bool ? Bounds{a.min | b.min, a.max | b.max} : dtype_bounds(t);
+}
+Bounds add_bounds(DType t, const Node& a, const Node& b) {
+  return t == DType::Bool ? or_bounds(t, a, b) : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
+}
+Bounds sub_bounds(DType t, const Node& a, const Node& b) {
+  return t == DType::Bool ? Bounds{0, 1} : fit(t, Wide(a.min) - b.max, Wide(a.max) - b.min);
+}
+Bounds max_bounds(DType, const Node& a, const Node& b) {
+  return {std::max(a.min, b.min), std::max(a.max, b.max)};
+}
+Bounds where_bounds(DType, const Node& a, const Node& b) {
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
 Bounds mul_bounds(DType t, const Node& a, const Node& b) {
   const Wide c[] = {Wide(a.min) * b.min, Wide(a.min) * b.max, Wide(a.max) * b.min,
                     Wide(a.max) * b.max};
   return fit(t, *std::min_element(c, c + 4), *std::max_element(c, c + 4));
 }
 
-Bounds floordiv_bounds(const Node& a, const Node& b) {
+Bounds floordiv_bounds(DType, const Node& a, const Node& b) {
   if (b.min <= 0) return kUnknown;
   const int64_t c[] = {floor_div(a.min, b.min), floor_div(a.min, b.max), floor_div(a.max, b.min),
                        floor_div(a.max, b.max)};
   return {*std::min_element(c, c + 4), *std::max_element(c, c + 4)};
 }
 
-Bounds floormod_bounds(const Node& a, const Node& b) {
+Bounds floormod_bounds(DType, const Node& a, const Node& b) {
   if (b.min <= 0) return kUnknown;
   if (a.min >= 0 && a.max < b.min) return {a.min, a.max};
   if (b.is_const() && a.min != kLow && a.max != kHigh) {
@@ -58,75 +88,53 @@ Bounds floormod_bounds(const Node& a, const Node& b) {
   return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1};
 }
 
-Bounds truncated_bounds(Op op, DType t, const Node& a, const Node& b) {
+template <Op op>
+Bounds truncated_bounds(DType t, const Node& a, const Node& b) {
   if (a.min < 0 || b.min <= 0) return dtype_bounds(t);
   if (op == Op::IDiv) return {a.min / b.max, a.max / b.min};
   return a.max < b.min ? Bounds{a.min, a.max} : Bounds{0, std::min(a.max, b.max - 1)};
 }
 
-Bounds compare_bounds(Op op, const Node& a, const Node& b) {
+template <Op op>
+Bounds compare_bounds(DType, const Node& a, const Node& b) {
   if (is_float(a.dtype)) return {0, 1};
   const bool apart = a.max < b.min || b.max < a.min;
   const bool same = a.min == a.max && b.min == b.max && a.min == b.min;
-  switch (op) {
-    case Op::CmpLt:
-      if (a.max < b.min) return {1, 1};
-      return a.min >= b.max ? Bounds{0, 0} : Bounds{0, 1};
-    case Op::CmpNe: return apart ? Bounds{1, 1} : same ? Bounds{0, 0} : Bounds{0, 1};
-    default: return apart ? Bounds{0, 0} : same ? Bounds{1, 1} : Bounds{0, 1};
-  }
+  const bool holds = op == Op::CmpLt ? a.max < b.min : op == Op::CmpNe ? apart : same;
+  const bool fails = op == Op::CmpLt ? a.min >= b.max : op == Op::CmpNe ? same : apart;
+  return {holds, !fails};
 }
 
-Bounds bitwise_bounds(Op op, DType t, const Node& a, const Node& b) {
-  if (t == DType::Bool) {
-    if (op == Op::And) return {a.min & b.min, a.max & b.max};
-    if (op == Op::Or) return {a.min | b.min, a.max | b.max};
-    return {0, 1};
-  }
-  if (op == Op::And && b.min >= 0 && b.is_const()) return {0, b.max};
-  if (op == Op::And && a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
+Bounds and_bounds(DType t, const Node& a, const Node& b) {
+  if (t == DType::Bool) return {a.min & b.min, a.max & b.max};
+  if (b.min >= 0 && b.is_const()) return {0, b.max};
+  if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
   return dtype_bounds(t);
 }
 
-Bounds shift_bounds(Op op, DType t, const Node& a, const Node& b) {
+template <Op op>
+Bounds shift_bounds(DType t, const Node& a, const Node& b) {
   if (!b.is_const() || b.min < 0 || b.min > 62) return dtype_bounds(t);
   if (op == Op::Shr) return {a.min >> b.min, a.max >> b.min};
   return fit(t, Wide(a.min) << b.min, Wide(a.max) << b.min);
 }
 
-Bounds binary_bounds(Op op, DType t, const Node& a, const Node& b) {
-  switch (op) {
-    case Op::Add:
-      return t == DType::Bool ? bitwise_bounds(Op::Or, t, a, b)
-                              : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
-    case Op::Sub:
-      return t == DType::Bool ? Bounds{0, 1} : fit(t, Wide(a.min) - b.max, Wide(a.max) - b.min);
-    case Op::Mul: return mul_bounds(t, a, b);
-    case Op::Max: return {std::max(a.min, b.min), std::max(a.max, b.max)};
-    case Op::FloorDiv: return floordiv_bounds(a, b);
-    case Op::FloorMod: return floormod_bounds(a, b);
-    case Op::IDiv:
-    case Op::IMod: return truncated_bounds(op, t, a, b);
-    case Op::CmpLt:
-    case Op::CmpNe:
-    case Op::CmpEq: return compare_bounds(op, a, b);
-    case Op::And:
-    case Op::Or:
-    case Op::Xor: return bitwise_bounds(op, t, a, b);
-    case Op::Shl:
-    case Op::Shr: return shift_bounds(op, t, a, b);
-    default: return dtype_bounds(t);
-  }
-}
-
-Bounds cast_bounds(DType t, const Node& a) {
-  const Bounds full = dtype_bounds(t);
-  if (is_float(a.dtype) || is_float(t)) return full;
-  if (t == DType::Bool)
-    return a.min > 0 || a.max < 0 ? Bounds{1, 1} : a.min == 0 && a.max == 0 ? Bounds{0, 0} : full;
-  if (a.min < full.first || a.max > full.second || a.dtype == DType::U64) return full;
-  return {a.min, a.max};
-}
+// Of the last two sources, or of the one there is.
+using Rule = Bounds (*)(DType t, const Node& a, const Node& b);
+constexpr OpTable<Rule> kRules{{
+    {Op::Cast, cast_bounds},                {Op::Bitcast, unknown},
+    {Op::Neg, neg_bounds},                  {Op::Add, add_bounds},
+    {Op::Sub, sub_bounds},                  {Op::Mul, mul_bounds},
+    {Op::IDiv, truncated_bounds<Op::IDiv>}, {Op::IMod, truncated_bounds<Op::IMod>},
+    {Op::FloorDiv, floordiv_bounds},        {Op::FloorMod, floormod_bounds},
+    {Op::Max, max_bounds},                  {Op::CmpLt, compare_bounds<Op::CmpLt>},
+    {Op::CmpNe, compare_bounds<Op::CmpNe>}, {Op::CmpEq, compare_bounds<Op::CmpEq>},
+    {Op::And, and_bounds},                  {Op::Or, or_bounds},
+    {Op::Xor, unknown},                     {Op::Shl, shift_bounds<Op::Shl>},
+    {Op::Shr, shift_bounds<Op::Shr>},       {Op::Where, where_bounds},
+    {Op::MulAdd, unknown},                  {Op::Threefry, unknown},
+}};
+static_assert(kRules.covers(takes_integers), "ir/bounds.cpp: kRules lacks an op of integers");
 
 }  // namespace
 
@@ -143,9 +151,6 @@ Bounds derive_bounds(Op op, DType t, std::span<const UOp> src, const Arg& arg) {
     // what depends on it has to stay inside.
     case Op::Range: return {0, std::max<int64_t>(src[0]->max - 1, src[0]->is_const() ? 0 : 1)};
     case Op::Special: return {0, std::max<int64_t>(src[0]->max - 1, 0)};
-    case Op::Cast: return cast_bounds(t, *src[0]);
-    case Op::Neg: return fit(t, -Wide(src[0]->max), -Wide(src[0]->min));
-    case Op::Where: return {std::min(src[1]->min, src[2]->min), std::max(src[1]->max, src[2]->max)};
     case Op::Reshape:
     case Op::Permute:
     case Op::Expand:
@@ -156,8 +161,9 @@ Bounds derive_bounds(Op op, DType t, std::span<const UOp> src, const Arg& arg) {
     case Op::Detach: return {src[0]->min, src[0]->max};
     default: break;
   }
-  if (src.size() == 2 && has_flag(op, kBinary)) return binary_bounds(op, t, *src[0], *src[1]);
-  return dtype_bounds(t);
+  const Rule* rule = kRules.find(op);
+  if (!rule) return dtype_bounds(t);
+  return (*rule)(t, *src[std::max<size_t>(src.size(), 2) - 2], *src.back());
 }
 
 }  // namespace tuff::ir

@@ -1,4 +1,5 @@
 // expression(): an Index or Bool expression in one line, with the precedence of C.
+#include "ir/op_table.h"
 #include "ir/text.h"
 
 namespace tuff::ir {
@@ -8,6 +9,14 @@ constexpr size_t kMaxLength = 4096;  // shared nodes are spelled out at every us
 constexpr int kMaxDepth = 200;
 
 enum Level { kOr, kAnd, kCompare, kSum, kProduct, kUnary };
+
+// What is not listed reads like a call.
+constexpr OpTable<std::pair<const char*, Level>> kInfix{{
+    {Op::Mul, {"*", kProduct}},        {Op::FloorDiv, {" // ", kProduct}},
+    {Op::FloorMod, {" % ", kProduct}}, {Op::CmpLt, {" < ", kCompare}},
+    {Op::CmpEq, {" == ", kCompare}},   {Op::CmpNe, {" != ", kCompare}},
+    {Op::And, {" & ", kAnd}},          {Op::Or, {" | ", kOr}},
+}};
 
 class Printer {
  public:
@@ -93,21 +102,10 @@ void Printer::print(const Node& n, int level, int depth) {
     text += "...";
     return;
   }
-  switch (n.op) {
-    case Op::Add:
-    case Op::Sub: return sum(n, level, depth);
-    case Op::Mul: return infix(n, "*", kProduct, level, depth);
-    case Op::FloorDiv: return infix(n, " // ", kProduct, level, depth);
-    case Op::FloorMod: return infix(n, " % ", kProduct, level, depth);
-    case Op::CmpLt: return infix(n, " < ", kCompare, level, depth);
-    case Op::CmpEq: return infix(n, " == ", kCompare, level, depth);
-    case Op::CmpNe:
-      if (not_of(n, depth)) return;
-      return infix(n, " != ", kCompare, level, depth);
-    case Op::And: return infix(n, " & ", kAnd, level, depth);
-    case Op::Or: return infix(n, " | ", kOr, level, depth);
-    default: return leaf(n, depth);
-  }
+  if (n.op == Op::Add || n.op == Op::Sub) return sum(n, level, depth);
+  if (not_of(n, depth)) return;
+  const auto* sign = kInfix.find(n.op);
+  return sign ? infix(n, sign->first, sign->second, level, depth) : leaf(n, depth);
 }
 
 }  // namespace

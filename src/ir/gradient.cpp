@@ -5,6 +5,7 @@
 
 #include "ir/curved.h"
 #include "ir/finite_product.h"
+#include "ir/op_table.h"
 #include "ir/walk.h"
 
 namespace tuff::ir {
@@ -34,6 +35,7 @@ using Row = Grads (*)(const UOp& u, const UOp& g);
 
 Grads none(const UOp& u, const UOp&) { return Grads(u->src_count); }
 Grads same(const UOp&, const UOp& g) { return {g}; }
+Grads neg_row(const UOp&, const UOp& g) { return {neg(g)}; }
 
 Grads cast_row(const UOp& u, const UOp& g) {
   return {is_float(u->dtype) && is_float(u->src(0)->dtype) ? cast(g, u->src(0)->dtype) : UOp()};
@@ -134,42 +136,21 @@ Grads reduce_row(const UOp& u, const UOp& g) {
   return {mul(wide, alu(Op::Div, {is_max, ties}))};
 }
 
-// The one row per op; an op without a row has no gradient and says so.
-Row row_of(Op op) {
-  switch (op) {
-    case Op::Cast: return cast_row;
-    case Op::Neg: return [](const UOp&, const UOp& g) { return Grads{neg(g)}; };
-    case Op::Recip: return recip_row;
-    case Op::Sqrt: return sqrt_row;
-    case Op::Exp2: return exp2_row;
-    case Op::Log2: return log2_row;
-    case Op::Sin: return sin_row;
-    case Op::Add: return add_row;
-    case Op::Sub: return sub_row;
-    case Op::Mul: return mul_row;
-    case Op::Div: return div_row;
-    case Op::Max: return max_row;
-    case Op::Where: return where_row;
-    case Op::Reshape: return reshape_row;
-    case Op::Permute: return permute_row;
-    case Op::Expand: return expand_row;
-    case Op::Pad: return pad_row;
-    case Op::Shrink: return shrink_row;
-    case Op::Flip: return flip_row;
-    case Op::Reduce: return reduce_row;
-    case Op::Contiguous: return same;
-    case Op::Copy: return copy_row;
-    case Op::Assign: return assign_row;
-    case Op::Trunc:
-    case Op::Detach:
-    case Op::Bitcast:
-    case Op::CmpLt:
-    case Op::CmpNe:
-    case Op::CmpEq:
-    case Op::Threefry: return none;
-    default: return nullptr;
-  }
-}
+// An op without a row has no gradient and says so.
+constexpr OpTable<Row> kRows{{
+    {Op::Cast, cast_row},     {Op::Neg, neg_row},         {Op::Recip, recip_row},
+    {Op::Sqrt, sqrt_row},     {Op::Exp2, exp2_row},       {Op::Log2, log2_row},
+    {Op::Sin, sin_row},       {Op::Add, add_row},         {Op::Sub, sub_row},
+    {Op::Mul, mul_row},       {Op::Div, div_row},         {Op::Max, max_row},
+    {Op::Where, where_row},   {Op::Reshape, reshape_row}, {Op::Permute, permute_row},
+    {Op::Expand, expand_row}, {Op::Pad, pad_row},         {Op::Shrink, shrink_row},
+    {Op::Flip, flip_row},     {Op::Reduce, reduce_row},   {Op::Contiguous, same},
+    {Op::Copy, copy_row},     {Op::Assign, assign_row},   {Op::Trunc, none},
+    {Op::Detach, none},       {Op::Bitcast, none},        {Op::CmpLt, none},
+    {Op::CmpNe, none},        {Op::CmpEq, none},          {Op::Threefry, none},
+}};
+static_assert(kRows.covers([](Op op) { return takes_floats(op) && row(op).floors & kFloorTensor; }),
+              "ir/gradient.cpp: kRows lacks an op of floats");
 
 // Nodes between the root and the targets, along which gradients flow.
 std::vector<bool> on_path(const std::vector<const Node*>& order, std::span<const UOp> targets,
@@ -202,9 +183,9 @@ std::vector<UOp> gradients(const UOp& root, const UOp& seed, std::span<const UOp
     const bool leads_on = std::any_of(u->src().begin(), u->src().end(),
                                       [&](const UOp& s) { return flows[position.at(s.get())]; });
     if (!leads_on) continue;
-    const Row row = row_of(u->op);
+    const Row* row = kRows.find(u->op);
     if (!row) fail<Unsupported>("{} has no gradient", name(u->op));
-    const Grads of_src = row(u, grads[i]);
+    const Grads of_src = (*row)(u, grads[i]);
     for (size_t s = 0; s < of_src.size(); s++) {
       const size_t p = position.at(u->src(s).get());
       if (!of_src[s] || !flows[p]) continue;

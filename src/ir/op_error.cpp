@@ -6,14 +6,16 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "ir/op_table.h"
+#include "ir/scalar_eval.h"
 
 namespace tuff::ir {
 
 namespace {
 
-// Vulkan allows 2.5 ULP for divisions and inherits sqrt from inversesqrt (2 ULP) and a division;
-// the decompositions of exp2, log2 and sin state less than 2 (kernel/lower/transcendental.cpp).
-constexpr double kDivideUlps = 3, kSqrtUlps = 3, kCurvedUlps = 4;
+// Vulkan allows 2.5 ULP for divisions; the decompositions of exp2, log2 and sin state less than 2
+// (kernel/lower/transcendental.cpp).
+constexpr double kDivideUlps = 3, kCurvedUlps = 4;
 // Vulkan's own exp2 of f32: 3 + 2|x|, which `kernel` takes where a device has it.
 constexpr double kExp2Ulps = 4, kExp2UlpsPerUnit = 2;
 constexpr double kSumGrowth = 4;  // times sqrt(n)
@@ -62,45 +64,6 @@ double quotient_error(DType t, const Bounded& a, const Bounded& b, double out) {
   return settled(t, out, (a.error + std::abs(out) * b.error) / (y - b.error), kDivideUlps);
 }
 
-double sqrt_error(DType t, const Bounded& x, double out) {
-  const double v = x.value.as_double();
-  if (v == 0 && x.error == 0) return 0;
-  if (v < 0) return x.error < -v ? 0 : kUnknownError;
-  if (x.error > v) return kUnknownError;
-  const double low = std::sqrt(v - x.error), high = std::sqrt(v + x.error);
-  return settled(t, out, std::max(high - out, out - low), kSqrtUlps);
-}
-
-double log2_error(DType t, const Bounded& x, double out) {
-  const double v = x.value.as_double();
-  if (x.error == 0 && v <= 0) return 0;
-  if (x.error >= v) return kUnknownError;
-  const double spread = std::log2(1 / (1 - x.error / v));
-  return settled(t, out, spread + kLog2Absolute, kCurvedUlps);
-}
-
-double exp2_error(const Node& n, DType t, const Bounded& x, double out) {
-  if (x.error > 1) return kUnknownError;
-  if (std::holds_alternative<int64_t>(n.arg))  // e^x is nobody's own
-    return settled(t, out, out * std::expm1(x.error), kExp2Ulps);
-  const double per_unit = t == DType::F32 ? kExp2UlpsPerUnit * std::abs(x.value.as_double()) : 0;
-  return settled(t, out, out * std::expm1(x.error * std::numbers::ln2), kExp2Ulps + per_unit);
-}
-
-double unary_error(const Node& n, DType t, const Bounded& x, double out) {
-  const Op op = n.op;
-  const double v = x.value.as_double();
-  if (op == Op::Neg) return x.error;
-  if (std::isnan(v)) return x.error;
-  if (op == Op::Recip) return quotient_error(t, {Scalar::of_double(t, 1), 0}, x, out);
-  if (op == Op::Sqrt) return sqrt_error(t, x, out);
-  if (op == Op::Log2) return log2_error(t, x, out);
-  if (op == Op::Trunc) return std::abs(std::trunc(v + x.error) - std::trunc(v - x.error));
-  if (op == Op::Exp2) return exp2_error(n, t, x, out);
-  TUFF_CHECK(op == Op::Sin, "{} has no error bound", name(op));
-  return std::isfinite(v) ? settled(t, out, std::min(x.error, 2.0), kCurvedUlps) : kUnknownError;
-}
-
 double float_to_int_error(const Bounded& x, DType to) {
   const double v = x.value.as_double();
   if (to == DType::Bool) return x.error == 0 || std::abs(v) > x.error ? 0 : kUnknownError;
@@ -110,61 +73,119 @@ double float_to_int_error(const Bounded& x, DType to) {
   return low == high ? 0 : kUnknownError;
 }
 
-double cast_error(const Bounded& x, const Scalar& out) {
-  if (!is_float(x.value.dtype)) return x.error;
-  if (!is_float(out.dtype)) return float_to_int_error(x, out.dtype);
-  const double v = out.as_double();
-  if (x.error == 0) {
-    return v != x.value.as_double() && std::abs(v) < min_normal(out.dtype) ? min_normal(out.dtype)
-                                                                           : leaf_error(out);
-  }
-  if (row(out.dtype).mantissa_bits >= row(x.value.dtype).mantissa_bits) return x.error;
-  return settled(out.dtype, v, x.error, kRoundingUlps);
-}
+struct Evaluated {
+  const Node& n;
+  std::span<const Bounded> src;
+  const Scalar& result;
+  DType t;          // of the operands
+  double x, error;  // the first one and its error
+  double out = result.as_double();
+};
 
-double bitcast_error(const Bounded& x, const Scalar& out) {
-  if (x.error != 0) return kUnknownError;
-  if (is_float(x.value.dtype)) {
-    const double v = x.value.as_double();
-    if (v == 0 || std::isnan(v)) return kUnknownError;  // its sign, its payload
-  }
-  return leaf_error(out);
-}
+// The column `error` of ops.def.
+namespace error_of {
 
-double compare_error(const Bounded& a, const Bounded& b) {
-  const double error = a.error + b.error;
-  if (error == 0) return 0;
-  return std::abs(a.value.as_double() - b.value.as_double()) > error ? 0 : kUnknownError;
+constexpr std::nullptr_t none = nullptr;
+double unchanged(const Evaluated& e) { return e.error; }
+double largest(const Evaluated& e) { return std::max(e.error, e.src[1].error); }
+double sum(const Evaluated& e) {
+  const double error = e.error + e.src[1].error;
+  if (error != 0) return settled(e.t, e.out, error, kRoundingUlps);
+  const bool finite = std::isfinite(e.x) && std::isfinite(e.src[1].value.as_double());
+  if (std::isfinite(e.out)) return leaf_error(Scalar::of_double(e.t, e.out));
+  return finite ? kUnknownError : 0;
 }
-
-double where_error(std::span<const Bounded> src, const Scalar& out) {
-  if (src[0].error == 0) return src[0].value.as_bool() ? src[1].error : src[2].error;
-  if (!is_float(out.dtype))
-    return src[1].value == src[2].value ? std::max(src[1].error, src[2].error) : kUnknownError;
-  const double apart = std::abs(src[1].value.as_double() - src[2].value.as_double());
-  return std::isnan(apart) ? kUnknownError : apart + std::max(src[1].error, src[2].error);
+double product(const Evaluated& e) { return product_error(e.t, e.src[0], e.src[1], e.out); }
+double quotient(const Evaluated& e) { return quotient_error(e.t, e.src[0], e.src[1], e.out); }
+double reciprocal(const Evaluated& e) {
+  return quotient_error(e.t, {Scalar::of_double(e.t, 1), 0}, e.src[0], e.out);
 }
-
-double float_binary_error(Op op, DType t, std::span<const Bounded> src, double out) {
-  if (op == Op::Max) return std::max(src[0].error, src[1].error);
-  if (op == Op::Mul) return product_error(t, src[0], src[1], out);
-  if (op == Op::Div) return quotient_error(t, src[0], src[1], out);
-  const double error = src[0].error + src[1].error;
-  if (error == 0 && (std::isinf(out) || std::isnan(out))) {
-    const bool finite =
-        std::isfinite(src[0].value.as_double()) && std::isfinite(src[1].value.as_double());
-    return finite ? kUnknownError : 0;
-  }
-  if (error == 0) return leaf_error(Scalar::of_double(t, out));
-  return settled(t, out, error, kRoundingUlps);
-}
-
 // Fused or rounded twice.
-double multiply_add_error(DType t, std::span<const Bounded> src, double out) {
-  const Scalar product = Scalar::of_double(t, src[0].value.as_double() * src[1].value.as_double());
-  const Bounded sum[] = {{product, product_error(t, src[0], src[1], product.as_double())}, src[2]};
-  return sum[0].error == kUnknownError ? kUnknownError : float_binary_error(Op::Add, t, sum, out);
+double product_sum(const Evaluated& e) {
+  const Scalar product = Scalar::of_double(e.t, e.x * e.src[1].value.as_double());
+  const double error = product_error(e.t, e.src[0], e.src[1], product.as_double());
+  const Bounded terms[] = {{product, error}, e.src[2]};
+  return error == kUnknownError ? error : sum({e.n, terms, e.result, e.t, product.as_double(), error});
 }
+
+double cast(const Evaluated& e) {
+  const DType to = e.result.dtype;
+  if (!is_float(e.t)) return e.error;
+  if (!is_float(to)) return float_to_int_error(e.src[0], to);
+  if (e.error == 0)
+    return e.out != e.x && std::abs(e.out) < min_normal(to) ? min_normal(to) : leaf_error(e.result);
+  if (row(to).mantissa_bits >= row(e.t).mantissa_bits) return e.error;
+  return settled(to, e.out, e.error, kRoundingUlps);
+}
+
+double bitcast(const Evaluated& e) {
+  const bool vague = is_float(e.t) && (e.x == 0 || std::isnan(e.x));  // its sign, its payload
+  return e.error != 0 || vague ? kUnknownError : leaf_error(e.result);
+}
+
+// Of a function that only rises or only falls: what it is at both ends of where its operand lies.
+// Where it is not defined at one of them, anything.
+template <int ulps>
+double monotone(const Evaluated& e) {
+  const int64_t* variant = std::get_if<int64_t>(&e.n.arg);
+  const auto at = [&](double x) {
+    const Scalar v = Scalar::of_double(DType::F64, x);
+    return eval_scalar(e.n.op, v.dtype, {&v, 1}, variant ? *variant : 0).as_double();
+  };
+  const double low = at(e.x - e.error), high = at(e.x + e.error);
+  if (std::isnan(low) != std::isnan(high)) return kUnknownError;
+  if (std::isnan(low) || (low == 0 && high == 0)) return 0;
+  return settled(e.t, e.out, std::max(std::abs(high - e.out), std::abs(low - e.out)), ulps);
+}
+
+double trunc(const Evaluated& e) {
+  return std::abs(std::trunc(e.x + e.error) - std::trunc(e.x - e.error));
+}
+
+double log2(const Evaluated& e) {
+  if (e.error == 0 && e.x <= 0) return 0;
+  if (e.error >= e.x) return kUnknownError;
+  const double spread = std::log2(1 / (1 - e.error / e.x));
+  return settled(e.t, e.out, spread + kLog2Absolute, kCurvedUlps);
+}
+
+double exp2(const Evaluated& e) {
+  if (e.error > 1) return kUnknownError;
+  if (std::holds_alternative<int64_t>(e.n.arg))  // e^x is nobody's own
+    return settled(e.t, e.out, e.out * std::expm1(e.error), kExp2Ulps);
+  const double per_unit = e.t == DType::F32 ? kExp2UlpsPerUnit * std::abs(e.x) : 0;
+  return settled(e.t, e.out, e.out * std::expm1(e.error * std::numbers::ln2), kExp2Ulps + per_unit);
+}
+
+double sine(const Evaluated& e) {
+  if (!std::isfinite(e.x)) return kUnknownError;
+  return settled(e.t, e.out, std::min(e.error, 2.0), kCurvedUlps);
+}
+
+double comparison(const Evaluated& e) {
+  const double error = e.error + e.src[1].error;
+  return error == 0 || std::abs(e.x - e.src[1].value.as_double()) > error ? 0 : kUnknownError;
+}
+
+double choice(const Evaluated& e) {
+  const Bounded &x = e.src[1], &y = e.src[2];
+  if (e.error == 0) return e.src[0].value.as_bool() ? x.error : y.error;
+  if (!is_float(e.result.dtype))
+    return x.value == y.value ? std::max(x.error, y.error) : kUnknownError;
+  const double apart = std::abs(x.value.as_double() - y.value.as_double());
+  return std::isnan(apart) ? kUnknownError : apart + std::max(x.error, y.error);
+}
+
+}  // namespace error_of
+
+constexpr OpTable<double (*)(const Evaluated&)> kRules{{
+#define TUFF_ALU(name, text, arity, rule, flags, floors, dtypes, first, second, cost, constants, \
+                 ulps, error, prose)                                                             \
+  {Op::name, error_of::error},
+#include "ir/ops.def"
+}};
+static_assert(!any_op([](Op op) { return takes_floats(op) && !*kRules.find(op); }),
+              "ir/op_error.cpp: ops.def's column `error` is none for an op of floats");
 
 // Of integers and truth values: none, unless a source may be another one that matters.
 double integer_error(const Node& n, std::span<const Bounded> src) {
@@ -195,19 +216,17 @@ double ulp_of(DType t, double x) {
 }
 
 double alu_error(const Node& n, std::span<const Bounded> src, const Scalar& out) {
-  if (n.op == Op::Where) return where_error(src, out);
+  const auto* rule = kRules.find(n.op);
+  TUFF_CHECK(rule, "{} has no error bound", name(n.op));
   const DType t = src[0].value.dtype;
+  const Evaluated e{n, src, out, t, src[0].value.as_double(), src[0].error};
+  if (n.op == Op::Where) return (*rule)(e);
   if (!is_float(t) && n.op != Op::Cast && n.op != Op::Bitcast) return integer_error(n, src);
   for (const Bounded& b : src) {
     if (b.error == kUnknownError) return kUnknownError;
   }
-  if (n.op == Op::Cast) return cast_error(src[0], out);
-  if (n.op == Op::Bitcast) return bitcast_error(src[0], out);
-  if (n.op == Op::CmpLt || n.op == Op::CmpNe || n.op == Op::CmpEq)
-    return compare_error(src[0], src[1]);
-  if (n.op == Op::MulAdd) return multiply_add_error(t, src, out.as_double());
-  if (src.size() == 1) return unary_error(n, t, src[0], out.as_double());
-  return float_binary_error(n.op, t, src, out.as_double());
+  const bool is_function = has_flag(n.op, kUnary) && row(n.op).rule == DTypeRule::Same;
+  return is_function && std::isnan(e.x) ? e.error : (*rule)(e);
 }
 
 void ReduceError::add(const Bounded& term) {

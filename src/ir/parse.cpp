@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "ir/op_table.h"
 #include "ir/text.h"
 
 namespace tuff::ir {
@@ -407,33 +408,35 @@ void Parser::parse_line() {
   used_.push_back(false);
 }
 
+template <class... T>
+bool holds(const Arg& a) {
+  return (std::holds_alternative<T>(a) || ...);
+}
+struct ArgForm {
+  bool (*fits)(const Arg&) = nullptr;
+  const char* text = nullptr;
+};
+constexpr ArgForm kMatrix{holds<MatrixArg>,
+                          "{matrix a|b|sum ROWS COLUMNS stride N rows|columns number N}"};
 // Ops whose meaning needs one kind of arg; make() looks at those of the others.
+constexpr OpTable<ArgForm> kArgForms{{
+    {Op::Range, {holds<RangeArg>, "{r NUMBER KIND}"}},
+    {Op::Special, {holds<SpecialArg>, "{special g|l|s AXIS}"}},
+    {Op::Shared, {holds<SharedArg>, "{shared NUMBER count N}"}},
+    {Op::Param, {holds<ParamArg>, "{slot NUMBER count N}"}},
+    {Op::Buffer, {holds<Ref<Storage>>, "{storage NUMBER count N DEVICE}"}},
+    {Op::Variable, {holds<VariableArg>, "{NAME MIN..MAX}"}},
+    {Op::Reduce, {holds<ReduceArg>, "{OP [AXES]}"}},
+    {Op::Copy, {holds<Placement>, "{on DEVICE axis N}"}},
+    {Op::Flip, {holds<IntVec>, "{[AXES]}"}},
+    {Op::Register, {holds<int64_t, MatrixArg>, "{NUMBER} or {matrix ...}"}},
+    {Op::MatrixFill, kMatrix}, {Op::MatrixLoad, kMatrix},
+    {Op::MatrixMulAdd, kMatrix}, {Op::MatrixStore, kMatrix},
+}};
+
 void Parser::check_arg(Op op, const Arg& a) const {
-  auto need = [&](bool ok, const char* what) {
-    if (!ok) error("{} needs {}", name(op), what);
-  };
-  switch (op) {
-    case Op::Range: return need(std::holds_alternative<RangeArg>(a), "{r NUMBER KIND}");
-    case Op::Special: return need(std::holds_alternative<SpecialArg>(a), "{special g|l|s AXIS}");
-    case Op::Shared: return need(std::holds_alternative<SharedArg>(a), "{shared NUMBER count N}");
-    case Op::Param: return need(std::holds_alternative<ParamArg>(a), "{slot NUMBER count N}");
-    case Op::Buffer:
-      return need(std::holds_alternative<Ref<Storage>>(a), "{storage NUMBER count N DEVICE}");
-    case Op::Variable: return need(std::holds_alternative<VariableArg>(a), "{NAME MIN..MAX}");
-    case Op::Reduce: return need(std::holds_alternative<ReduceArg>(a), "{OP [AXES]}");
-    case Op::Copy: return need(std::holds_alternative<Placement>(a), "{on DEVICE axis N}");
-    case Op::Flip: return need(std::holds_alternative<IntVec>(a), "{[AXES]}");
-    case Op::Register:
-      return need(std::holds_alternative<int64_t>(a) || std::holds_alternative<MatrixArg>(a),
-                  "{NUMBER} or {matrix ...}");
-    case Op::MatrixFill:
-    case Op::MatrixLoad:
-    case Op::MatrixMulAdd:
-    case Op::MatrixStore:
-      return need(std::holds_alternative<MatrixArg>(a),
-                  "{matrix a|b|sum ROWS COLUMNS stride N rows|columns number N}");
-    default: return;
-  }
+  const ArgForm* form = kArgForms.find(op);
+  if (form && !form->fits(a)) error("{} needs {}", name(op), form->text);
 }
 
 void Parser::check_shape(const UOp& u, std::string_view given) {

@@ -2,46 +2,21 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/check.h"
 #include "ir/curved.h"
+#include "ir/op_table.h"
 #include "ir/walk.h"
 
 namespace tuff::ir {
 namespace {
 
-// f16, bf16 and f32 compute in float, f64 in double; the result is rounded once into the dtype.
-double compute(Op op, double x, double y) {
-  switch (op) {
-    case Op::Add: return x + y;
-    case Op::Sub: return x - y;
-    case Op::Mul: return x * y;
-    case Op::Div: return x / y;
-    case Op::Max: return std::isnan(x) ? x : std::isnan(y) ? y : (x < y ? y : x);
-    default: TUFF_CHECK(false, "{} is not defined on floats", name(op));
-  }
-  return 0;
-}
-
 // sin(x + quarter_turns * pi/2)
 double turned_sine(double x, int64_t quarter_turns) {
   const double y = quarter_turns % 2 ? std::cos(x) : std::sin(x);
   return quarter_turns < 2 ? y : -y;
-}
-
-double compute(Op op, double x, int64_t variant) {
-  switch (op) {
-    case Op::Neg: return -x;
-    case Op::Recip: return 1.0 / x;
-    case Op::Sqrt: return std::sqrt(x);
-    case Op::Exp2: return variant == kNaturalBase ? std::exp(x) : std::exp2(x);
-    case Op::Log2: return std::log2(x);
-    case Op::Sin: return turned_sine(x, variant);
-    case Op::Trunc: return std::trunc(x);
-    default: TUFF_CHECK(false, "{} is not defined on floats", name(op));
-  }
-  return 0;
 }
 
 // Double arithmetic on floats, rounded to float: + - * / and sqrt are exact to one rounding that
@@ -51,14 +26,16 @@ Scalar float_result(DType t, double v) {
   return Scalar::of_double(t, double(float(v)));
 }
 
-int64_t shifted(Op op, DType t, uint64_t x, uint64_t y) {
+template <Op op>
+int64_t shifted(DType t, int64_t x, int64_t y) {
   const uint64_t width = row(t).storage_bits;
-  if (y >= width) return op == Op::Shr && is_signed(t) && int64_t(x) < 0 ? -1 : 0;
-  if (op == Op::Shl) return int64_t(x << y);
-  return is_unsigned(t) ? int64_t(x >> y) : int64_t(x) >> y;
+  if (uint64_t(y) >= width) return op == Op::Shr && is_signed(t) && x < 0 ? -1 : 0;
+  if (op == Op::Shl) return int64_t(uint64_t(x) << y);
+  return is_unsigned(t) ? int64_t(uint64_t(x) >> y) : x >> y;
 }
 
-int64_t divided(Op op, DType t, int64_t x, int64_t y) {
+template <Op op>
+int64_t divided(DType t, int64_t x, int64_t y) {
   if (y == 0) return 0;
   if (is_unsigned(t))
     return op == Op::IDiv ? int64_t(uint64_t(x) / uint64_t(y)) : int64_t(uint64_t(x) % uint64_t(y));
@@ -73,60 +50,84 @@ int64_t divided(Op op, DType t, int64_t x, int64_t y) {
   }
 }
 
-int64_t compute_int(Op op, DType t, int64_t x, int64_t y) {
-  const uint64_t a = uint64_t(x), b = uint64_t(y);
-  switch (op) {
-    case Op::Add: return int64_t(a + b);
-    case Op::Sub: return int64_t(a - b);
-    case Op::Mul: return int64_t(a * b);
-    case Op::Max: return is_unsigned(t) ? int64_t(std::max(a, b)) : std::max(x, y);
-    case Op::And: return x & y;
-    case Op::Or: return x | y;
-    case Op::Xor: return x ^ y;
-    case Op::Shl:
-    case Op::Shr: return shifted(op, t, a, b);
-    case Op::IDiv:
-    case Op::IMod:
-    case Op::FloorDiv:
-    case Op::FloorMod: return divided(op, t, x, y);
-    default: TUFF_CHECK(false, "{} is not defined on {}", name(op), tuff::name(t));
-  }
-  return 0;
+double larger(double x, double y) {
+  return std::isnan(x) ? x : std::isnan(y) ? y : (x < y ? y : x);
+}
+int64_t larger_integer(DType t, int64_t x, int64_t y) {
+  return is_unsigned(t) ? int64_t(std::max(uint64_t(x), uint64_t(y))) : std::max(x, y);
 }
 
-bool compute_bool(Op op, bool x, bool y) {
-  switch (op) {
-    case Op::Add:
-    case Op::Max:
-    case Op::Or: return x || y;
-    case Op::Mul:
-    case Op::And: return x && y;
-    case Op::Sub:
-    case Op::Xor: return x != y;
-    default: TUFF_CHECK(false, "{} is not defined on bool", name(op));
-  }
-  return false;
-}
+// f16, bf16 and f32 compute in float, f64 in double; the result is rounded once into the dtype.
+struct OfOne {
+  double (*floats)(double x, int64_t variant) = nullptr;
+  uint64_t (*integers)(uint64_t x) = nullptr;
+};
+constexpr OpTable<OfOne> kOfOne{{
+    {Op::Neg, {[](double x, auto) { return -x; }, [](uint64_t x) { return 0 - x; }}},
+    {Op::Recip, {[](double x, auto) { return 1.0 / x; }}},
+    {Op::Sqrt, {[](double x, auto) { return std::sqrt(x); }}},
+    {Op::Exp2, {[](double x, auto v) { return v == kNaturalBase ? std::exp(x) : std::exp2(x); }}},
+    {Op::Log2, {[](double x, auto) { return std::log2(x); }}},
+    {Op::Sin, {turned_sine}},
+    {Op::Trunc, {[](double x, auto) { return std::trunc(x); }}},
+}};
+static_assert(!any_op([](Op op) {
+  const OfOne* m = kOfOne.find(op);
+  return has_flag(op, kUnary) && row(op).rule == DTypeRule::Same &&
+         !(m && (m->floats || !takes_floats(op)) && (m->integers || !takes_integers(op)));
+}), "ir/scalar_eval.cpp: kOfOne lacks an op, or a dtype of one");
 
-bool compare(Op op, const Scalar& a, const Scalar& b) {
-  if (is_float(a.dtype)) {
-    const double x = a.as_double(), y = b.as_double();
-    return op == Op::CmpLt ? x < y : op == Op::CmpNe ? x != y : x == y;
-  }
-  if (op == Op::CmpLt)
-    return is_signed(a.dtype) || a.dtype == DType::Index || a.dtype == DType::WeakInt
-               ? int64_t(a.bits) < int64_t(b.bits)
-               : a.bits < b.bits;
-  return op == Op::CmpNe ? a.bits != b.bits : a.bits == b.bits;
+struct OfTwo {
+  double (*floats)(double x, double y) = nullptr;
+  int64_t (*integers)(DType t, int64_t x, int64_t y) = nullptr;
+  bool (*bools)(bool x, bool y) = nullptr;
+};
+template <class F>
+double floats(double x, double y) { return F()(x, y); }
+template <class F>
+int64_t words(DType, int64_t x, int64_t y) { return int64_t(F()(uint64_t(x), uint64_t(y))); }
+template <class F>
+bool bools(bool x, bool y) { return F()(x, y); }
+constexpr OpTable<OfTwo> kOfTwo{{
+    {Op::Add, {floats<std::plus<>>, words<std::plus<>>, bools<std::logical_or<>>}},
+    {Op::Sub, {floats<std::minus<>>, words<std::minus<>>, bools<std::not_equal_to<>>}},
+    {Op::Mul, {floats<std::multiplies<>>, words<std::multiplies<>>, bools<std::logical_and<>>}},
+    {Op::Div, {floats<std::divides<>>}},      {Op::IDiv, {nullptr, divided<Op::IDiv>}},
+    {Op::IMod, {nullptr, divided<Op::IMod>}},
+    {Op::FloorDiv, {nullptr, divided<Op::FloorDiv>}},
+    {Op::FloorMod, {nullptr, divided<Op::FloorMod>}},
+    {Op::Max, {larger, larger_integer, bools<std::logical_or<>>}},
+    {Op::And, {nullptr, words<std::bit_and<>>, bools<std::logical_and<>>}},
+    {Op::Or, {nullptr, words<std::bit_or<>>, bools<std::logical_or<>>}},
+    {Op::Xor, {nullptr, words<std::bit_xor<>>, bools<std::not_equal_to<>>}},
+    {Op::Shl, {nullptr, shifted<Op::Shl>}}, {Op::Shr, {nullptr, shifted<Op::Shr>}},
+}};
+static_assert(!any_op([](Op op) {
+  const OfTwo* m = kOfTwo.find(op);
+  return has_flag(op, kBinary) && row(op).rule == DTypeRule::Same &&
+         !(m && (m->floats || !takes_floats(op)) && (m->integers || !takes_integers(op)) &&
+           (m->bools || !takes_bools(op)));
+}), "ir/scalar_eval.cpp: kOfTwo lacks an op, or a dtype of one");
+
+template <class F>
+bool compared(const Scalar& a, const Scalar& b) {
+  if (is_float(a.dtype)) return F()(a.as_double(), b.as_double());
+  const bool with_sign = is_signed(a.dtype) || a.dtype == DType::Index || a.dtype == DType::WeakInt;
+  return with_sign ? F()(int64_t(a.bits), int64_t(b.bits)) : F()(a.bits, b.bits);
 }
+constexpr OpTable<bool (*)(const Scalar&, const Scalar&)> kComparisons{{
+    {Op::CmpLt, compared<std::less<>>},
+    {Op::CmpNe, compared<std::not_equal_to<>>},
+    {Op::CmpEq, compared<std::equal_to<>>},
+}};
+static_assert(kComparisons.covers([](Op op) { return row(op).rule == DTypeRule::Bool; }),
+              "ir/scalar_eval.cpp: kComparisons lacks an op");
 
 Scalar bitcast_scalar(const Scalar& v, DType to) {
   std::byte memory[8] = {};
   store_scalar(v, memory);
   return load_scalar(to, memory);
 }
-
-uint32_t rotate_left(uint32_t x, int n) { return std::rotl(x, n); }
 
 // Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers, SC 2011).
 uint32_t threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, int64_t word) {
@@ -135,7 +136,7 @@ uint32_t threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, int64_t wo
   uint32_t x0 = c0 + keys[0], x1 = c1 + keys[1];
   for (int round = 0; round < 20; round++) {
     x0 += x1;
-    x1 = rotate_left(x1, kRotations[round % 8]) ^ x0;
+    x1 = std::rotl(x1, kRotations[round % 8]) ^ x0;
     if (round % 4 == 3) {
       const int s = round / 4 + 1;
       x0 += keys[s % 3];
@@ -146,12 +147,25 @@ uint32_t threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, int64_t wo
 }
 
 Scalar eval_unary(Op op, DType to, const Scalar& x, int64_t variant) {
+  const DType t = x.dtype;
   if (op == Op::Cast) return x.cast(to);
   if (op == Op::Bitcast) return bitcast_scalar(x, to);
-  if (is_float(x.dtype)) return float_result(x.dtype, compute(op, x.as_double(), variant));
-  TUFF_CHECK(op == Op::Neg, "{} is not defined on {}", name(op), tuff::name(x.dtype));
-  if (x.dtype == DType::Bool) return x;
-  return Scalar::of_int(x.dtype, int64_t(0 - x.bits));
+  if (t == DType::Bool && op == Op::Neg) return x;
+  const OfOne m = kOfOne.find(op) ? *kOfOne.find(op) : OfOne{};
+  TUFF_CHECK(is_float(t) ? !!m.floats : !!m.integers, "{} is not defined on {}", name(op), tuff::name(t));
+  if (is_float(t)) return float_result(t, m.floats(x.as_double(), variant));
+  return Scalar::of_int(t, int64_t(m.integers(x.bits)));
+}
+
+Scalar eval_binary(Op op, const Scalar& x, const Scalar& y) {
+  const DType t = x.dtype;
+  if (const auto* holds = kComparisons.find(op)) return {DType::Bool, (*holds)(x, y)};
+  const OfTwo m = kOfTwo.find(op) ? *kOfTwo.find(op) : OfTwo{};
+  TUFF_CHECK(is_float(t) ? !!m.floats : t == DType::Bool ? !!m.bools : !!m.integers,
+             "{} is not defined on {}", name(op), tuff::name(t));
+  if (is_float(t)) return float_result(t, m.floats(x.as_double(), y.as_double()));
+  if (t == DType::Bool) return {t, m.bools(x.as_bool(), y.as_bool())};
+  return Scalar::of_int(t, m.integers(t, int64_t(x.bits), int64_t(y.bits)));
 }
 
 }  // namespace
@@ -167,12 +181,7 @@ Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word) {
     const Scalar product[2] = {eval_scalar(Op::Mul, to, src.subspan(0, 2)), src[2]};
     return eval_scalar(Op::Add, to, product);
   }
-  const DType t = src[0].dtype;
-  if (op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq)
-    return {DType::Bool, compare(op, src[0], src[1])};
-  if (is_float(t)) return float_result(t, compute(op, src[0].as_double(), src[1].as_double()));
-  if (t == DType::Bool) return {DType::Bool, compute_bool(op, src[0].as_bool(), src[1].as_bool())};
-  return Scalar::of_int(t, compute_int(op, t, int64_t(src[0].bits), int64_t(src[1].bits)));
+  return eval_binary(op, src[0], src[1]);
 }
 
 namespace {
