@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/check.h"
+#include "ir/op_table.h"
 #include "render/c_types.h"
 
 namespace tuff::render {
@@ -11,6 +12,23 @@ using ir::Op;
 
 namespace {
 
+// An op on operands: `sign` is its operator, or the name of its function.
+struct Call {
+  const CDialect& d;
+  const char* sign;
+  DType to, from;
+  std::span<const COperand> x;
+  int width;
+};
+// How an op is spelled: by a function; without one, its operator between the operands.
+struct Spelling {
+  const char* sign = nullptr;
+  std::string (*text)(const Call&) = nullptr;
+};
+struct Row {
+  Spelling numbers, bools = {};
+};
+
 bool is_narrow_float(DType t) { return t == DType::F16 || t == DType::BF16; }
 
 std::string convert_vector(const CDialect& d, const std::string& x, DType to, int width) {
@@ -18,15 +36,15 @@ std::string convert_vector(const CDialect& d, const std::string& x, DType to, in
 }
 
 // fn(a[0], b[0]), fn(a[1], b[1]) ... as one vector; scalars call directly.
-std::string per_lane(const CDialect& d, const char* fn, DType to, std::span<const COperand> x,
+std::string per_lane(const CDialect& d, std::string_view fn, DType to, std::span<const COperand> x,
                      int width) {
   if (width == 1)
     return x.size() == 1 ? fmt::format("{}({})", fn, x[0].text)
                          : fmt::format("{}({}, {})", fn, x[0].text, x[1].text);
   // A subscript binds tighter than the cast of a broadcast.
   const auto item = [](const COperand& o, int lane) {
-    return o.text[0] == '(' ? fmt::format("({})[{}]", o.text, lane)
-                            : fmt::format("{}[{}]", o.text, lane);
+    const bool whole = o.text[0] != '(';
+    return whole ? fmt::format("{}[{}]", o.text, lane) : fmt::format("({})[{}]", o.text, lane);
   };
   std::string out = fmt::format("({}){{", c_type(d, to, width));
   for (int lane = 0; lane < width; ++lane) {
@@ -46,13 +64,10 @@ std::string comparison(const CDialect& d, const char* sign, DType from, std::spa
 }
 
 std::string mask_for(const CDialect& d, const COperand& condition, DType value) {
-  if (condition.width == 1 || value == DType::Bool) return condition.text;
-  switch (size_bytes(value)) {
-    case 1: return convert_vector(d, condition.text, DType::I8, condition.width);
-    case 2: return convert_vector(d, condition.text, DType::I16, condition.width);
-    case 8: return convert_vector(d, condition.text, DType::I64, condition.width);
-    default: return condition.text;
-  }
+  const size_t size = size_bytes(value);
+  if (condition.width == 1 || value == DType::Bool || size == 4) return condition.text;
+  const DType lane = size == 1 ? DType::I8 : size == 2 ? DType::I16 : DType::I64;
+  return convert_vector(d, condition.text, lane, condition.width);
 }
 
 std::string narrow_function(const char* to, const char* from, int width) {
@@ -102,12 +117,22 @@ std::string bitcast_text(const CDialect& d, DType to, DType from, const COperand
   return fmt::format("((union {{ {} a; {} b; }}){{{}}}).b", c_type(d, from), c_type(d, to), x.text);
 }
 
-std::string max_text(DType from, std::span<const COperand> x) {
-  const std::string &a = x[0].text, &b = x[1].text;
-  if (!is_float(from)) return fmt::format("{0} > {1} ? {0} : {1}", a, b);
+std::string comparison(const Call& c) { return comparison(c.d, c.sign, c.from, c.x, c.width); }
+std::string less_of_bools(const Call& c) {
+  return fmt::format("{}{} & {}", c.width == 1 ? "!" : "~", c.x[0].text, c.x[1].text);
+}
+
+// The digits of a literal begin there.
+size_t digits_of(const std::string& t) {
+  return t.rfind('(') == std::string::npos ? 0 : t.rfind('(') + 1;
+}
+
+std::string maximum(const Call& c) {
+  const std::string &a = c.x[0].text, &b = c.x[1].text;
+  if (!is_float(c.from)) return fmt::format("{0} > {1} ? {0} : {1}", a, b);
   // A literal is no NaN: the order of the comparison alone makes a's NaN win, one instruction.
   const auto literal = [](const std::string& t) {
-    const size_t start = t.rfind('(') == std::string::npos ? 0 : t.rfind('(') + 1;
+    const size_t start = digits_of(t);
     return start < t.size() && (std::isdigit(t[start]) || t[start] == '-');
   };
   if (literal(b)) return fmt::format("{1} > {0} ? {1} : {0}", a, b);
@@ -115,86 +140,71 @@ std::string max_text(DType from, std::span<const COperand> x) {
   return fmt::format("{0} != {0} ? {0} : ({0} > {1} ? {0} : {1})", a, b);
 }
 
-std::string bool_text(Op op, std::span<const COperand> x, int width) {
-  const char* sign = nullptr;
-  switch (op) {
-    case Op::Add:
-    case Op::Or:
-    case Op::Max: sign = "|"; break;
-    case Op::Mul:
-    case Op::And: sign = "&"; break;
-    case Op::Xor:
-    case Op::CmpNe: sign = "^"; break;
-    case Op::CmpEq: return fmt::format("{} == {}", x[0].text, x[1].text);
-    case Op::CmpLt: return fmt::format("{}{} & {}", width == 1 ? "!" : "~", x[0].text, x[1].text);
-    default: fail<Unsupported>("C renderer: {} of bool", ir::name(op));
-  }
-  return fmt::format("{} {} {}", x[0].text, sign, x[1].text);
-}
-
-const char* sign_of(Op op) {
-  switch (op) {
-    case Op::Add: return "+";
-    case Op::Sub: return "-";
-    case Op::Mul: return "*";
-    case Op::Div: return "/";
-    case Op::And: return "&";
-    case Op::Or: return "|";
-    case Op::Xor: return "^";
-    case Op::Shl: return "<<";
-    case Op::Shr: return ">>";
-    default: return nullptr;
-  }
-}
-
 // A quotient by a positive literal cannot trap: one operator; otherwise the total function.
-std::string quotient(const CDialect& d, Op op, DType t, std::span<const COperand> x, int width) {
-  const std::string& b = x[1].text;
-  const size_t start = b.rfind('(') == std::string::npos ? 0 : b.rfind('(') + 1;
-  if (std::isdigit(b[start]) && b[start] != '0')
-    return fmt::format("{} {} {}", x[0].text, op == Op::IDiv ? "/" : "%", b);
-  const std::string fn = fmt::format("{}_{}", op == Op::IDiv ? "div" : "mod", short_name(t));
-  return per_lane(d, fn.c_str(), t, x, width);
+std::string quotient(const Call& c) {
+  const std::string& b = c.x[1].text;
+  const char first = b[digits_of(b)];
+  if (std::isdigit(first) && first != '0') return fmt::format("{} {} {}", c.x[0].text, c.sign, b);
+  const std::string fn = fmt::format("{}_{}", c.sign[0] == '/' ? "div" : "mod", short_name(c.from));
+  return per_lane(c.d, fn, c.from, c.x, c.width);
 }
 
-const char* libm_name(Op op, bool single) {
-  switch (op) {
-    case Op::Sqrt: return single ? "__builtin_sqrtf" : "__builtin_sqrt";
-    case Op::Exp2: return single ? "__builtin_exp2f" : "__builtin_exp2";
-    case Op::Log2: return single ? "__builtin_log2f" : "__builtin_log2";
-    case Op::Sin: return single ? "__builtin_sinf" : "__builtin_sin";
-    default: return nullptr;
-  }
+std::string negation(const Call& c) { return fmt::format("-{}", c.x[0].text); }
+std::string reciprocal(const Call& c) {
+  return fmt::format("({})(1) / {}", c_type(c.d, c.from, c.width), c.x[0].text);
 }
 
 // The compiler's own meaning of an operation, for any type of float that a GPU computes with. There
 // is no library behind them: of f64 it knows but two.
-std::string element_builtin(const CDialect& d, Op op, DType t, const std::string& x) {
-  if (d.library) return fmt::format("{}({})", ir::name(op), x);
-  const bool known = t != DType::F64 || op == Op::Sqrt || op == Op::Trunc;
-  if (!known) fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(t));
-  return fmt::format("__builtin_elementwise_{}({})", ir::name(op), x);
+std::string element_builtin(const Call& c) {
+  const std::string_view fn = c.sign;
+  if (c.d.library) return fmt::format("{}({})", fn, c.x[0].text);
+  if (c.from == DType::F64 && fn != "sqrt" && fn != "trunc")
+    fail<Unsupported>("C renderer: {} of {}", fn, name(c.from));
+  return fmt::format("__builtin_elementwise_{}({})", fn, c.x[0].text);
 }
-
-std::string unary_text(const CDialect& d, Op op, DType t, std::span<const COperand> x, int width) {
-  if (op == Op::Neg) return fmt::format("-{}", x[0].text);
-  if (!is_float(t)) fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(t));
-  if (op == Op::Recip) return fmt::format("({})(1) / {}", c_type(d, t, width), x[0].text);
-  if (!d.simd) return element_builtin(d, op, t, x[0].text);
-  if (op == Op::Trunc) {
-    if (width > 1) return fmt::format("__builtin_elementwise_trunc({})", x[0].text);
-    return fmt::format("__builtin_trunc{}({})", t == DType::F32 ? "f" : "", x[0].text);
-  }
-  return per_lane(d, libm_name(op, t == DType::F32), t, x, width);
+std::string function(const Call& c) {
+  if (!c.d.simd) return element_builtin(c);
+  const std::string fn = fmt::format("__builtin_{}{}", c.sign, c.from == DType::F32 ? "f" : "");
+  return per_lane(c.d, fn, c.from, c.x, c.width);
+}
+std::string vector_function(const Call& c) {
+  if (c.width == 1 || !c.d.simd) return function(c);
+  return fmt::format("__builtin_elementwise_{}({})", c.sign, c.x[0].text);
 }
 
 // Where the compiler fuses what stands in one expression, that says it; else a function of the
 // prelude does.
-std::string product_sum(const CDialect& d, DType t, std::span<const COperand> x) {
-  if (d.library && is_float(t))
-    return fmt::format("TUFF_MULADD_{}({}, {}, {})", c_type(d, t), x[0].text, x[1].text, x[2].text);
-  return fmt::format("{} * {} + {}", x[0].text, x[1].text, x[2].text);
+std::string product_sum(const Call& c) {
+  const std::string &x = c.x[0].text, &y = c.x[1].text, &z = c.x[2].text;
+  if (c.d.library && is_float(c.from))
+    return fmt::format("TUFF_MULADD_{}({}, {}, {})", c_type(c.d, c.from), x, y, z);
+  return fmt::format("{} * {} + {}", x, y, z);
 }
+
+std::string choice(const Call& c) {
+  return fmt::format("{} ? {} : {}", mask_for(c.d, c.x[0], c.to), c.x[1].text, c.x[2].text);
+}
+std::string cast(const Call& c) { return cast_text(c.d, c.to, c.from, c.x[0], c.width); }
+std::string bitcast(const Call& c) { return bitcast_text(c.d, c.to, c.from, c.x[0], c.width); }
+
+constexpr ir::OpTable<Row> kSpellings{{
+    {Op::Add, {{"+"}, {"|"}}},            {Op::Sub, {{"-"}}},
+    {Op::Mul, {{"*"}, {"&"}}},            {Op::Div, {{"/"}}},
+    {Op::IDiv, {{"/", quotient}}},        {Op::IMod, {{"%", quotient}}},
+    {Op::Max, {{"max", maximum}, {"|"}}}, {Op::And, {{"&"}, {"&"}}},
+    {Op::Or, {{"|"}, {"|"}}},             {Op::Xor, {{"^"}, {"^"}}},
+    {Op::Shl, {{"<<"}}},                  {Op::Shr, {{">>"}}},
+    {Op::CmpLt, {{"<", comparison}, {"<", less_of_bools}}},
+    {Op::CmpNe, {{"!=", comparison}, {"^"}}},    {Op::CmpEq, {{"==", comparison}, {"=="}}},
+    {Op::Neg, {{"-", negation}}},                {Op::Recip, {{"recip", reciprocal}}},
+    {Op::Sqrt, {{"sqrt", function}}},            {Op::Exp2, {{"exp2", function}}},
+    {Op::Log2, {{"log2", function}}},            {Op::Sin, {{"sin", function}}},
+    {Op::Trunc, {{"trunc", vector_function}}},   {Op::MulAdd, {{"muladd", product_sum}}},
+    {Op::Where, {{"?", choice}, {"?", choice}}}, {Op::Cast, {{"cast", cast}, {"cast", cast}}},
+    {Op::Bitcast, {{"bitcast", bitcast}, {"bitcast", bitcast}}},
+}};
+static_assert(kSpellings.covers(ir::is_rendered), "render/c_ops.cpp: kSpellings lacks an op");
 
 bool moves_bits_only(Op op) { return op == Op::Where || op == Op::Cast || op == Op::Bitcast; }
 
@@ -205,29 +215,12 @@ std::string c_alu(const CDialect& d, Op op, DType to, DType from, std::span<cons
   if (is_held_as_bits(d, from) && !moves_bits_only(op))
     fail<Unsupported>("C renderer: {} of {}; the kernel room decomposes it", ir::name(op),
                       name(from));
-  if (op == Op::Where)
-    return fmt::format("{} ? {} : {}", mask_for(d, x[0], to), x[1].text, x[2].text);
-  if (op == Op::Cast) return cast_text(d, to, from, x[0], width);
-  if (op == Op::Bitcast) return bitcast_text(d, to, from, x[0], width);
-  if (from == DType::Bool) return bool_text(op, x, width);
-  if (const char* sign = sign_of(op)) return fmt::format("{} {} {}", x[0].text, sign, x[1].text);
-  switch (op) {
-    case Op::CmpLt: return comparison(d, "<", from, x, width);
-    case Op::CmpNe: return comparison(d, "!=", from, x, width);
-    case Op::CmpEq: return comparison(d, "==", from, x, width);
-    case Op::Max: return max_text(from, x);
-    case Op::IDiv:
-    case Op::IMod: return quotient(d, op, from, x, width);
-    case Op::MulAdd: return product_sum(d, from, x);
-    case Op::Neg:
-    case Op::Recip:
-    case Op::Sqrt:
-    case Op::Exp2:
-    case Op::Log2:
-    case Op::Sin:
-    case Op::Trunc: return unary_text(d, op, from, x, width);
-    default: fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(from));
-  }
+  const Row* row = kSpellings.find(op);
+  const bool defined = row && (is_float(from) || ir::takes_integers(op));
+  const Spelling s = !defined ? Spelling{} : from == DType::Bool ? row->bools : row->numbers;
+  if (s.text) return s.text({d, s.sign, to, from, x, width});
+  if (!s.sign) fail<Unsupported>("C renderer: {} of {}", ir::name(op), name(from));
+  return fmt::format("{} {} {}", x[0].text, s.sign, x[1].text);
 }
 
 }  // namespace tuff::render

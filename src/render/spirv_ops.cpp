@@ -3,7 +3,10 @@
 #include <spirv/unified1/GLSL.std.450.h>
 #include <spirv/unified1/spirv.hpp>
 
+#include <bit>
+
 #include "base/check.h"
+#include "ir/op_table.h"
 
 namespace tuff::render {
 
@@ -11,54 +14,60 @@ using ir::Op;
 
 // Opcodes by class of operand; 0: the op does not exist there.
 struct SpirvOps::Row {
-  Op op;
-  Id (SpirvOps::*function)(const Call&);
+  Id (SpirvOps::*function)(const Call&) = nullptr;
   uint32_t on_float = 0, on_signed = 0, on_unsigned = 0, on_bool = 0;
 };
 
 const SpirvOps::Row* SpirvOps::row_of(Op op) {
   using S = SpirvOps;
-  static const Row rows[] = {
-      {Op::Add, &S::simple, spv::OpFAdd, spv::OpIAdd, spv::OpIAdd, spv::OpLogicalOr},
-      {Op::Sub, &S::simple, spv::OpFSub, spv::OpISub, spv::OpISub, spv::OpLogicalNotEqual},
-      {Op::Mul, &S::simple, spv::OpFMul, spv::OpIMul, spv::OpIMul, spv::OpLogicalAnd},
-      {Op::Div, &S::simple, spv::OpFDiv},
-      {Op::And, &S::simple, 0, spv::OpBitwiseAnd, spv::OpBitwiseAnd, spv::OpLogicalAnd},
-      {Op::Or, &S::simple, 0, spv::OpBitwiseOr, spv::OpBitwiseOr, spv::OpLogicalOr},
-      {Op::Xor, &S::simple, 0, spv::OpBitwiseXor, spv::OpBitwiseXor, spv::OpLogicalNotEqual},
-      {Op::Shl, &S::simple, 0, spv::OpShiftLeftLogical, spv::OpShiftLeftLogical},
-      {Op::Shr, &S::simple, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical},
-      {Op::CmpLt, &S::compare, spv::OpFOrdLessThan, spv::OpSLessThan, spv::OpULessThan},
-      {Op::CmpNe, &S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual,
-       spv::OpLogicalNotEqual},
-      {Op::CmpEq, &S::compare, spv::OpFOrdEqual, spv::OpIEqual, spv::OpIEqual, spv::OpLogicalEqual},
-      {Op::Max, &S::max},
-      {Op::IDiv, &S::quotient, 0, spv::OpSDiv, spv::OpUDiv},
-      {Op::IMod, &S::quotient, 0, spv::OpSDiv, spv::OpUMod},
-      {Op::Neg, &S::negate, spv::OpFNegate, spv::OpSNegate, spv::OpSNegate},
-      {Op::Recip, &S::recip, spv::OpFDiv},
-      {Op::Sqrt, &S::extended, GLSLstd450Sqrt},
-      {Op::Exp2, &S::extended, GLSLstd450Exp2},
-      {Op::Log2, &S::extended, GLSLstd450Log2},
-      {Op::Sin, &S::extended, GLSLstd450Sin},
-      {Op::Trunc, &S::trunc, GLSLstd450Trunc},
-      {Op::MulAdd, &S::mul_add},
+  static constexpr ir::OpTable<Row> rows{{
+      {Op::Add, {&S::simple, spv::OpFAdd, spv::OpIAdd, spv::OpIAdd, spv::OpLogicalOr}},
+      {Op::Sub, {&S::simple, spv::OpFSub, spv::OpISub, spv::OpISub, spv::OpLogicalNotEqual}},
+      {Op::Mul, {&S::simple, spv::OpFMul, spv::OpIMul, spv::OpIMul, spv::OpLogicalAnd}},
+      {Op::Div, {&S::simple, spv::OpFDiv}},
+      {Op::And, {&S::simple, 0, spv::OpBitwiseAnd, spv::OpBitwiseAnd, spv::OpLogicalAnd}},
+      {Op::Or, {&S::simple, 0, spv::OpBitwiseOr, spv::OpBitwiseOr, spv::OpLogicalOr}},
+      {Op::Xor, {&S::simple, 0, spv::OpBitwiseXor, spv::OpBitwiseXor, spv::OpLogicalNotEqual}},
+      {Op::Shl, {&S::simple, 0, spv::OpShiftLeftLogical, spv::OpShiftLeftLogical}},
+      {Op::Shr, {&S::simple, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical}},
+      {Op::CmpLt, {&S::compare, spv::OpFOrdLessThan, spv::OpSLessThan, spv::OpULessThan}},
+      {Op::CmpNe, {&S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual,
+       spv::OpLogicalNotEqual}},
+      {Op::CmpEq, {&S::compare, spv::OpFOrdEqual, spv::OpIEqual, spv::OpIEqual, spv::OpLogicalEqual}},
+      {Op::Max, {&S::max}},
+      {Op::IDiv, {&S::quotient, 0, spv::OpSDiv, spv::OpUDiv}},
+      {Op::IMod, {&S::quotient, 0, spv::OpSDiv, spv::OpUMod}},
+      {Op::Neg, {&S::negate, spv::OpFNegate, spv::OpSNegate, spv::OpSNegate}},
+      {Op::Recip, {&S::recip, spv::OpFDiv}},      {Op::Sqrt, {&S::extended, GLSLstd450Sqrt}},
+      {Op::Exp2, {&S::extended, GLSLstd450Exp2}}, {Op::Log2, {&S::extended, GLSLstd450Log2}},
+      {Op::Sin, {&S::extended, GLSLstd450Sin}},   {Op::Trunc, {&S::trunc, GLSLstd450Trunc}},
+      {Op::MulAdd, {&S::mul_add}},
+  }};
+  // Where, Cast and Bitcast look at more than one dtype: emit() has them.
+  constexpr auto has_row = [](Op o) {
+    const ir::DTypeRule rule = ir::row(o).rule;
+    return ir::is_rendered(o) && (rule == ir::DTypeRule::Same || rule == ir::DTypeRule::Bool);
   };
-  for (const Row& r : rows)
-    if (r.op == op) return &r;
-  return nullptr;
+  static_assert(rows.covers(has_row), "render/spirv_ops.cpp: the rows of SpirvOps lack an op");
+  return rows.find(op);
 }
 
 namespace {
 
+DType integer_of(size_t bytes, bool with_sign) {
+  static constexpr DType kSigned[] = {DType::I8, DType::I16, DType::I32, DType::I64};
+  static constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
+  return (with_sign ? kSigned : kUnsigned)[std::countr_zero(bytes)];
+}
+
 // The opcode of a row for a dtype; Unsupported where there is none.
-template <class R>
-uint32_t opcode(const R& r, DType t) {
+template <class Row>
+uint32_t opcode(const Row& r, Op which, DType t) {
   const uint32_t op = t == DType::Bool ? r.on_bool
                       : is_float(t)    ? r.on_float
                       : is_signed(t)   ? r.on_signed
                                        : r.on_unsigned;
-  if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", ir::name(r.op), name(t));
+  if (!op) fail<Unsupported>("SPIR-V renderer: {} of {}", ir::name(which), name(t));
   return op;
 }
 
@@ -103,7 +112,7 @@ Id SpirvOps::normalized(Id x, DType t) {
 }
 
 Id SpirvOps::simple(const Call& c) {
-  const uint32_t op = opcode(*row_of(c.op), c.from);
+  const uint32_t op = opcode(*row_of(c.op), c.op, c.from);
   const Id result = m_.pure(op, t_.reg(c.to), {c.x[0], c.x[1]});
   if (is_float(c.from)) m_.decorate(result, spv::DecorationNoContraction);
   return result;
@@ -113,7 +122,7 @@ Id SpirvOps::compare(const Call& c) {
   if (c.op == Op::CmpLt && c.from == DType::Bool)
     return m_.pure(spv::OpLogicalAnd, t_.boolean(),
                    {m_.pure(spv::OpLogicalNot, t_.boolean(), {c.x[0]}), c.x[1]});
-  return m_.pure(opcode(*row_of(c.op), c.from), t_.boolean(), {c.x[0], c.x[1]});
+  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.boolean(), {c.x[0], c.x[1]});
 }
 
 Id SpirvOps::select(Id condition, Id a, Id b, DType t) {
@@ -137,7 +146,7 @@ Id SpirvOps::max(const Call& c) {
 // (VK_KHR_maintenance8): divide by a safe divisor, multiply back.
 Id SpirvOps::quotient(const Call& c) {
   const Id type = t_.reg(c.from), a = c.x[0], b = c.x[1];
-  const uint32_t op = opcode(*row_of(c.op), c.from);
+  const uint32_t op = opcode(*row_of(c.op), c.op, c.from);
   const auto remainder = [&](Id q) {
     return m_.pure(spv::OpISub, type, {a, m_.pure(spv::OpIMul, type, {q, b})});
   };
@@ -161,16 +170,16 @@ Id SpirvOps::quotient(const Call& c) {
 }
 
 Id SpirvOps::negate(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to), {c.x[0]});
+  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.reg(c.to), {c.x[0]});
 }
 
 Id SpirvOps::recip(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.from), t_.reg(c.to),
+  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.reg(c.to),
                  {t_.constant(Scalar::of_double(c.from, 1)), c.x[0]});
 }
 
 Id SpirvOps::extended(const Call& c) {
-  const uint32_t instruction = opcode(*row_of(c.op), c.from);
+  const uint32_t instruction = opcode(*row_of(c.op), c.op, c.from);
   const bool wide_exists = c.op == Op::Sqrt || c.op == Op::Trunc;
   if (c.from == DType::F64 && !wide_exists)
     fail<Unsupported>("SPIR-V renderer: {} of float64", ir::name(c.op));
@@ -181,9 +190,7 @@ Id SpirvOps::extended(const Call& c) {
 // leaves none, where the CPU cannot round vectors as wide as its own: doubles without AVX-512.
 Id SpirvOps::trunc(const Call& c) {
   const Id y = extended(c);
-  const DType bits = size_bytes(c.from) == 2   ? DType::U16
-                     : size_bytes(c.from) == 4 ? DType::U32
-                                               : DType::U64;
+  const DType bits = integer_of(size_bytes(c.from), false);
   const int64_t sign = int64_t(uint64_t(1) << (row(c.from).storage_bits - 1));
   const Id mask = t_.constant(Scalar::of_int(bits, sign));
   const Id of_x = binary(Op::And, bits, bitcast(c.x[0], c.from, bits), mask);
@@ -204,14 +211,7 @@ Id SpirvOps::mul_add(const Call& c) {
 Id SpirvOps::convert_int(Id x, DType from, DType to) {
   if (from == to) return x;
   if (size_bytes(from) != size_bytes(to)) {
-    const DType same_sign = [&] {
-      switch (size_bytes(to)) {
-        case 1: return is_signed(from) ? DType::I8 : DType::U8;
-        case 2: return is_signed(from) ? DType::I16 : DType::U16;
-        case 4: return is_signed(from) ? DType::I32 : DType::U32;
-        default: return is_signed(from) ? DType::I64 : DType::U64;
-      }
-    }();
+    const DType same_sign = integer_of(size_bytes(to), is_signed(from));
     x = m_.pure(is_signed(from) ? spv::OpSConvert : spv::OpUConvert, t_.type(same_sign), {x});
     from = same_sign;
   }
@@ -266,7 +266,7 @@ Id SpirvOps::bitcast(Id x, DType from, DType to) {
                : m_.pure(spv::OpBitwiseAnd, t_.type(ht), {y, t_.integer(ht, 0xffff)});
   }
   // One side is held wide: an integer (or bits) of 32 beside a real 16-bit type.
-  const auto narrow = [](DType t) { return is_signed(t) ? DType::I16 : DType::U16; };
+  const auto narrow = [](DType t) { return integer_of(2, is_signed(t)); };
   if (size_bytes(hf) == 4) {
     const Id small = convert_int(x, hf, narrow(hf));
     return ht == narrow(hf) ? small : m_.pure(spv::OpBitcast, t_.type(ht), {small});

@@ -34,7 +34,6 @@ class SpirvOps {
   static const Row* row_of(ir::Op op);
   Id simple(const Call& c);
   Id compare(const Call& c);
-  Id logical(const Call& c);
   Id max(const Call& c);
   Id quotient(const Call& c);
   Id negate(const Call& c);

@@ -1,6 +1,7 @@
 #include "engine/jit/size_expressions.h"
 
 #include "base/check.h"
+#include "ir/op_table.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -11,22 +12,19 @@ using ir::Op;
 using ir::UOp;
 using hcq::SlotOp;
 
+constexpr ir::OpTable<SlotOp> kSlotOps{{
+    {Op::Add, SlotOp::Add},           {Op::Sub, SlotOp::Sub},
+    {Op::Mul, SlotOp::Mul},           {Op::FloorDiv, SlotOp::FloorDiv},
+    {Op::FloorMod, SlotOp::FloorMod}, {Op::Max, SlotOp::Max},
+    {Op::CmpLt, SlotOp::Less},        {Op::CmpEq, SlotOp::Equal},
+    {Op::CmpNe, SlotOp::NotEqual},    {Op::And, SlotOp::And},
+    {Op::Or, SlotOp::Or},             {Op::Where, SlotOp::Select},
+}};
+
 SlotOp slot_op(const ir::Node& n) {
-  switch (n.op) {
-    case Op::Add: return n.dtype == DType::Bool ? SlotOp::Or : SlotOp::Add;
-    case Op::Sub: return SlotOp::Sub;
-    case Op::Mul: return n.dtype == DType::Bool ? SlotOp::And : SlotOp::Mul;
-    case Op::FloorDiv: return SlotOp::FloorDiv;
-    case Op::FloorMod: return SlotOp::FloorMod;
-    case Op::Max: return SlotOp::Max;
-    case Op::CmpLt: return SlotOp::Less;
-    case Op::CmpEq: return SlotOp::Equal;
-    case Op::CmpNe: return SlotOp::NotEqual;
-    case Op::And: return SlotOp::And;
-    case Op::Or: return SlotOp::Or;
-    case Op::Where: return SlotOp::Select;
-    default: break;
-  }
+  if (n.dtype == DType::Bool && n.op == Op::Add) return SlotOp::Or;
+  if (n.dtype == DType::Bool && n.op == Op::Mul) return SlotOp::And;
+  if (const SlotOp* op = kSlotOps.find(n.op)) return *op;
   fail<Unsupported>("a replay computes no {} of sizes: {}", name(n.op), ir::expression(UOp(&n)));
 }
 

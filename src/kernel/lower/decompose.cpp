@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_table.h"
 #include "ir/walk.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lower/transcendental.h"
@@ -85,6 +86,8 @@ UOp maximum(const UOp& a, const UOp& b) {
   const UOp nan = alu(Op::CmpNe, {b, b});
   return where(alu(Op::Or, {less, nan}), b, a);
 }
+
+UOp reciprocal(const UOp& x) { return make(Op::Div, x->dtype, {constant(x->dtype, 1), x}); }
 
 UOp bf16_from_f32(const UOp& x) {
   const UOp bits = bitcast(x, DType::U32);
@@ -173,6 +176,37 @@ UOp sticky_integer(const UOp& x) {
   return y;
 }
 
+// Made of other ops on every device.
+using Making = UOp (*)(std::span<const UOp> src, const Arg& arg);
+constexpr OpTable<Making> kMade{{
+    {Op::Threefry, [](auto src, auto& arg) { return threefry(src, std::get<int64_t>(arg)); }},
+    {Op::Max, [](auto src, auto&) { return maximum(src[0], src[1]); }},
+    {Op::IDiv, [](auto src, auto&) { return total_division(Op::IDiv, src[0], src[1]); }},
+    {Op::IMod, [](auto src, auto&) { return total_division(Op::IMod, src[0], src[1]); }},
+    {Op::Recip, [](auto src, auto&) { return reciprocal(src[0]); }},
+}};
+
+// Functions of f32 and f64: what says that a device has its own, and what they are made of.
+struct Function {
+  bool TargetFeatures::*own = nullptr;
+  UOp (*made)(const UOp& x, const int64_t* variant, bool fused) = nullptr;
+};
+constexpr OpTable<Function> kFunctions{{
+    {Op::Exp2,
+     {&TargetFeatures::exp2,
+      [](auto& x, auto e, bool f) { return (e ? exp_by_polynomial : exp2_by_polynomial)(x, f); }}},
+    {Op::Log2, {&TargetFeatures::log2, [](auto& x, auto, bool) { return log2_by_polynomial(x); }}},
+    {Op::Sin,
+     {&TargetFeatures::sin,
+      [](auto& x, auto turns, bool) { return sin_by_polynomial(x, turns ? *turns : 0); }}},
+    {Op::Sqrt, {&TargetFeatures::sqrt, [](auto& x, auto, bool) { return sqrt_by_newton(x); }}},
+}};
+// Counters are index_type.cpp's.
+static_assert(!any_op([](Op op) {
+  return has_flag(op, kDecomposed) && row(op).dtypes != OpDTypes::Counters && !kMade.find(op) &&
+         !kFunctions.find(op);
+}), "kernel/lower/decompose.cpp: kMade and kFunctions lack an op that no renderer has");
+
 class Decomposer {
  public:
   // same_everywhere: no function of the device's own, whose last bits are its own too.
@@ -183,7 +217,7 @@ class Decomposer {
 
   UOp operator()(const UOp& old, std::span<const UOp> src) const {
     refuse_absent(old);
-    if (!is_alu(old->op) && old->op != Op::Threefry) return {};
+    if (!is_alu(old->op)) return {};
     // A counter as a number that is made of others.
     if (old->op == Op::Cast && src[0]->dtype == DType::Index && emulated(old->dtype))
       return cast_of(make(Op::Cast, DType::F32, {src[0]}), old->dtype);
@@ -204,21 +238,12 @@ class Decomposer {
 
   UOp alu_of(Op op, DType t, std::span<const UOp> src, const Arg& arg) const {
     const DType from = src[0]->dtype;
-    if (op == Op::Threefry) return threefry(src, std::get<int64_t>(arg));
     if (op == Op::Cast) return cast_of(src[0], t);
     if (op == Op::Bitcast || op == Op::Where) return {};
     if (emulated(from)) return through_f32(op, t, src, arg);
-    switch (op) {
-      case Op::Max: return maximum(src[0], src[1]);
-      case Op::IDiv:
-      case Op::IMod: return total_division(op, src[0], src[1]);
-      case Op::Recip: return make(Op::Div, t, {constant(t, 1), src[0]});
-      case Op::Exp2:
-      case Op::Log2:
-      case Op::Sin:
-      case Op::Sqrt: return transcendental(op, t, src[0], arg);
-      default: return {};
-    }
+    if (const Function* f = kFunctions.find(op)) return function_of(op, *f, src[0], arg);
+    const Making* making = kMade.find(op);
+    return making ? (*making)(src, arg) : UOp();
   }
 
   UOp narrow_float(const UOp& x, DType to) const {
@@ -238,28 +263,17 @@ class Decomposer {
     return t == DType::Bool ? y : cast_of(y, t);
   }
 
-  UOp transcendental(Op op, DType t, const UOp& x, const Arg& arg) const {
-    if (t == DType::F16 || t == DType::BF16)
-      return cast_of(transcendental_f32(op, cast_of(x, DType::F32), arg), t);
-    return transcendental_f32(op, x, arg);
-  }
-  static UOp own_function(Op op, const UOp& x) {
-    return where(is_nan(x), x, make(op, x->dtype, {x}));
-  }
   // Of the devices' own functions only the root takes doubles, and none is promised to keep a NaN
   // (GLSL.std.450: Exp2, Log2 and Sin are of 16 and 32 bits; SwiftShader's exp2(NaN) is infinite).
-  UOp transcendental_f32(Op op, const UOp& x, const Arg& arg) const {
-    const bool single = x->dtype == DType::F32;
+  UOp function_of(Op op, const Function& f, const UOp& x, const Arg& arg) const {
+    const DType t = x->dtype;
+    if (t == DType::F16 || t == DType::BF16)
+      return cast_of(function_of(op, f, cast_of(x, DType::F32), arg), t);
     const int64_t* variant = std::get_if<int64_t>(&arg);
-    if (variant && op == Op::Exp2) return exp_by_polynomial(x, !same_everywhere_);
-    if (variant && op == Op::Sin) return sin_by_polynomial(x, *variant);
-    switch (op) {
-      case Op::Exp2:
-        return f_.exp2 && single ? own_function(op, x) : exp2_by_polynomial(x, !same_everywhere_);
-      case Op::Log2: return f_.log2 && single ? own_function(op, x) : log2_by_polynomial(x);
-      case Op::Sin: return f_.sin && single ? own_function(op, x) : sin_by_polynomial(x);
-      default: return f_.sqrt ? make(op, x->dtype, {x}) : sqrt_by_newton(x);
-    }
+    if (op == Op::Sqrt && f_.sqrt) return make(op, t, {x});
+    if (f.own && f_.*f.own && !variant && t == DType::F32)
+      return where(is_nan(x), x, make(op, t, {x}));
+    return f.made(x, variant, !same_everywhere_);
   }
 
   UOp cast_of(const UOp& x, DType to) const {

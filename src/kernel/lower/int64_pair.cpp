@@ -1,6 +1,7 @@
 #include "kernel/lower/int64_pair.h"
 
 #include "base/check.h"
+#include "ir/op_table.h"
 #include "kernel/lower/words.h"
 
 namespace tuff::kernel {
@@ -131,6 +132,26 @@ Pair divide(Op op, DType t, const Pair& a, const Pair& b) {
   return subtract(bitwise(Op::Xor, y, mask), mask);
 }
 
+using InWords = Pair (*)(DType t, std::span<const Pair> x);
+constexpr OpTable<InWords> kInWords{{
+    {Op::Add, [](auto, auto x) { return add(x[0], x[1]); }},
+    {Op::Sub, [](auto, auto x) { return subtract(x[0], x[1]); }},
+    {Op::Mul, [](auto, auto x) { return multiply(x[0], x[1]); }},
+    {Op::MulAdd, [](auto, auto x) { return add(multiply(x[0], x[1]), x[2]); }},
+    {Op::Neg, [](auto, auto x) { return negate(x[0]); }},
+    {Op::And, [](auto, auto x) { return bitwise(Op::And, x[0], x[1]); }},
+    {Op::Or, [](auto, auto x) { return bitwise(Op::Or, x[0], x[1]); }},
+    {Op::Xor, [](auto, auto x) { return bitwise(Op::Xor, x[0], x[1]); }},
+    {Op::Shl, [](auto, auto x) { return shift_left(x[0], x[1].lo); }},
+    {Op::Shr, [](auto t, auto x) { return shift_right(x[0], x[1].lo, is_signed(t)); }},
+    {Op::Max, [](auto t, auto x) { return pair_where(less(x[0], x[1], is_signed(t)), x[1], x[0]); }},
+    {Op::IDiv, [](auto t, auto x) { return divide(Op::IDiv, t, x[0], x[1]); }},
+    {Op::IMod, [](auto t, auto x) { return divide(Op::IMod, t, x[0], x[1]); }},
+}};
+static_assert(kInWords.covers([](Op op) {
+  return is_rendered(op) && takes_integers(op) && row(op).rule == DTypeRule::Same;
+}), "kernel/lower/int64_pair.cpp: kInWords lacks an op of integers");
+
 // ---- conversions ----------------------------------------------------------------------------
 
 // |x| < 2^64 toward zero: the significand shifted by the exponent.
@@ -198,22 +219,9 @@ Pair pair_where(const UOp& condition, const Pair& a, const Pair& b) {
 }
 
 Pair pair_alu(Op op, DType t, std::span<const Pair> x) {
-  switch (op) {
-    case Op::Add: return add(x[0], x[1]);
-    case Op::Sub: return subtract(x[0], x[1]);
-    case Op::Mul: return multiply(x[0], x[1]);
-    case Op::MulAdd: return add(multiply(x[0], x[1]), x[2]);
-    case Op::Neg: return negate(x[0]);
-    case Op::And:
-    case Op::Or:
-    case Op::Xor: return bitwise(op, x[0], x[1]);
-    case Op::Shl: return shift_left(x[0], x[1].lo);
-    case Op::Shr: return shift_right(x[0], x[1].lo, is_signed(t));
-    case Op::Max: return pair_where(less(x[0], x[1], is_signed(t)), x[1], x[0]);
-    case Op::IDiv:
-    case Op::IMod: return divide(op, t, x[0], x[1]);
-    default: fail<Unsupported>("{} of {} has no form in 32-bit words", ir::name(op), name(t));
-  }
+  const InWords* f = kInWords.find(op);
+  if (!f) fail<Unsupported>("{} of {} has no form in 32-bit words", ir::name(op), name(t));
+  return (*f)(t, x);
 }
 
 UOp pair_compare(Op op, DType t, const Pair& a, const Pair& b) {
