@@ -50,8 +50,6 @@ constexpr Renderer kRenderers[] = {
 
 }  // namespace
 
-std::span<const Renderer> renderers() { return kRenderers; }
-
 const Renderer& renderer_of(const Target& t) {
   for (const Renderer& r : kRenderers)
     if (t.renderer == r.name) return r;

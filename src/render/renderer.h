@@ -38,7 +38,6 @@ struct Renderer {
   std::string (*compiler_identity)(const Target&);
 };
 
-std::span<const Renderer> renderers();
 const Renderer& renderer_of(const Target& t);  // InvalidArgument naming the unknown renderer
 
 // Source for people: C as it is, SPIR-V disassembled if SPIRV-Tools is built in, else a word dump.

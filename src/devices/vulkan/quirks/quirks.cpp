@@ -36,8 +36,6 @@ void stricter(T& sum, T row) {
 
 }  // namespace
 
-std::span<const Quirk> quirk_rows() { return kQuirks; }
-
 QuirkSum quirks_of(VkDriverId driver, uint32_t version) {
   QuirkSum sum;
   for (const Quirk& q : kQuirks) {

@@ -22,8 +22,6 @@ struct Quirk {
   const char* why;                     // with the place where it was seen
 };
 
-std::span<const Quirk> quirk_rows();
-
 struct QuirkSum {
   uint64_t max_loop_trips = 0;
   uint32_t access_bytes = 0;

@@ -64,7 +64,6 @@ class Engines final : private GpuEvents {
   void report_blocked(uint32_t gpu, std::optional<uint32_t> queue);
   // Its queues are gone for good: a reset, or an error of its memory.
   bool is_lost(uint32_t gpu) const;
-  bool has_queues(uint32_t gpu) const { return engines_[gpu]->queues.load() != 0; }
   void revive();  // a new process
   GpuStats stats() const;
 
