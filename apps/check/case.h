@@ -36,7 +36,8 @@ struct BudgetRow {
   const char* source;
 };
 std::span<const BudgetRow> budget_rows();
-// The row of budgets.def for an op whose result has this dtype; exact where there is none.
+// The row of budgets.def for an op whose result has this dtype; where there is none, the ulps of
+// ops.def.
 Budget budget_of(ir::Op op, DType result);
 
 using Arrays = std::vector<ir::HostArray>;

@@ -9,52 +9,35 @@ namespace {
 using ir::HostArray;
 using ir::IntVec;
 using ir::Op;
+using ir::OpDTypes;
 using ir::Shape;
 using ir::UOp;
 
-enum class Defined : uint8_t { All, Numbers, Floats, Integers, Bits };
-
-// Which dtypes an op takes, and which operands it gets.
-struct OpRow {
-  Op op;
-  Defined defined;
-  Domain first = Domain::Any, second = Domain::Any;
-};
-constexpr OpRow kOps[] = {
-    {Op::Neg, Defined::Numbers},
-    {Op::Recip, Defined::Floats, Domain::Divisor},
-    {Op::Sqrt, Defined::Floats, Domain::Positive},
-    {Op::Exp2, Defined::Floats, Domain::Exponent},
-    {Op::Log2, Defined::Floats, Domain::Positive},
-    {Op::Sin, Defined::Floats, Domain::Angle},
-    {Op::Trunc, Defined::Floats},
-    {Op::Add, Defined::All},
-    {Op::Sub, Defined::All},
-    {Op::Mul, Defined::All},
-    {Op::Div, Defined::Floats, Domain::Any, Domain::Divisor},
-    {Op::IDiv, Defined::Integers, Domain::Any, Domain::Divisor},
-    {Op::IMod, Defined::Integers, Domain::Any, Domain::Divisor},
-    {Op::Max, Defined::All},
-    {Op::CmpLt, Defined::All},
-    {Op::CmpNe, Defined::All},
-    {Op::CmpEq, Defined::All},
-    {Op::And, Defined::Bits},
-    {Op::Or, Defined::Bits},
-    {Op::Xor, Defined::Bits},
-    {Op::Shl, Defined::Integers, Domain::Any, Domain::Shift},
-    {Op::Shr, Defined::Integers, Domain::Any, Domain::Shift},
-    {Op::Where, Defined::All},
+constexpr Domains kDomains[] = {
+#define TUFF_OP(...) {},
+#define TUFF_ALU(name, text, arity, rule, flags, floors, dtypes, first, second, cost, constants, \
+                 ulps, error, prose)                                                             \
+  {Domain::first, Domain::second},
+#include "ir/ops.def"
 };
 
-bool is_defined(Defined d, DType t) {
-  switch (d) {
-    case Defined::All: return true;
-    case Defined::Numbers: return t != DType::Bool;
-    case Defined::Floats: return is_float(t);
-    case Defined::Integers: return is_int(t);
-    case Defined::Bits: return !is_float(t);
+bool is_defined(Op op, DType t) {
+  switch (ir::row(op).dtypes) {
+    case OpDTypes::All: return true;
+    case OpDTypes::Numbers: return t != DType::Bool;
+    case OpDTypes::Floats: return is_float(t);
+    case OpDTypes::Integers: return is_int(t);
+    case OpDTypes::Bits: return !is_float(t);
+    case OpDTypes::Words: return t == DType::U32;
+    case OpDTypes::Counters:
+    case OpDTypes::None: return false;
   }
   return false;
+}
+// Conversions stand in cast_cases.cpp, Threefry below.
+bool has_cases(Op op) {
+  return ir::is_alu(op) && (ir::row(op).floors & ir::kFloorTensor) &&
+         ir::row(op).rule != ir::DTypeRule::Given && op != Op::Threefry;
 }
 
 struct Operand {
@@ -62,15 +45,16 @@ struct Operand {
   Domain domain;
 };
 
-std::vector<Operand> operands_of(const OpRow& r, DType t) {
-  if (r.op == Op::Where) return {{DType::Bool, Domain::Any}, {t, r.first}, {t, r.second}};
-  if (ir::has_flag(r.op, ir::kUnary)) return {{t, r.first}};
-  return {{t, r.first}, {t, r.second}};
+std::vector<Operand> operands_of(Op op, DType t) {
+  const Domains d = domains_of(op);
+  if (op == Op::Where) return {{DType::Bool, Domain::Any}, {t, d.first}, {t, d.second}};
+  if (ir::has_flag(op, ir::kUnary)) return {{t, d.first}};
+  return {{t, d.first}, {t, d.second}};
 }
 
 UOp applied(Op op, const Roots& x) {
-  const DType result =
-      op == Op::CmpLt || op == Op::CmpNe || op == Op::CmpEq ? DType::Bool : x.back()->dtype;
+  const bool compares = ir::row(op).rule == ir::DTypeRule::Bool;
+  const DType result = compares ? DType::Bool : x.back()->dtype;
   return ir::make(op, result, x);
 }
 
@@ -110,19 +94,19 @@ const std::vector<ShapeRow>& shapes() {
   return rows;
 }
 
-Case new_case(const OpRow& r, DType t, const char* shape) {
+Case new_case(Op op, DType t, const char* shape) {
   Case c;
-  c.op = ir::name(r.op);
+  c.op = ir::name(op);
   c.dtype = t;
-  for (const Operand& o : operands_of(r, t)) c.dtypes.push_back(o.dtype);
+  for (const Operand& o : operands_of(op, t)) c.dtypes.push_back(o.dtype);
   c.name = fmt::format("{}/{}/{}", c.op, short_name(t), shape);
-  c.budget = budget_of(r.op, t);
+  c.budget = budget_of(op, t);
   return c;
 }
 
-Case shaped_case(const OpRow& r, DType t, const ShapeRow& s) {
-  Case c = new_case(r, t, s.name);
-  const auto operands = operands_of(r, t);
+Case shaped_case(Op op, DType t, const ShapeRow& s) {
+  Case c = new_case(op, t, s.name);
+  const auto operands = operands_of(op, t);
   c.inputs = [operands, &s, name = c.name](uint64_t seed) {
     Draw draw(seed, name);
     Arrays out;
@@ -130,7 +114,7 @@ Case shaped_case(const OpRow& r, DType t, const ShapeRow& s) {
       out.push_back(draw_array(draw, operands[i].dtype, s.shapes[i], operands[i].domain));
     return out;
   };
-  c.build = [op = r.op, view = s.view](const Roots& inputs, const std::string&) -> Roots {
+  c.build = [op, view = s.view](const Roots& inputs, const std::string&) -> Roots {
     Roots x;
     for (size_t i = 0; i < inputs.size(); i++) x.push_back(view(inputs[i], i));
     return {applied(op, x)};
@@ -159,10 +143,10 @@ Arrays combinations(const std::vector<Operand>& operands) {
   return out;
 }
 
-Case special_case(const OpRow& r, DType t) {
-  Case c = new_case(r, t, "special");
-  c.inputs = [operands = operands_of(r, t)](uint64_t) { return combinations(operands); };
-  c.build = [op = r.op](const Roots& inputs, const std::string&) -> Roots {
+Case special_case(Op op, DType t) {
+  Case c = new_case(op, t, "special");
+  c.inputs = [operands = operands_of(op, t)](uint64_t) { return combinations(operands); };
+  c.build = [op](const Roots& inputs, const std::string&) -> Roots {
     return {applied(op, inputs)};
   };
   return c;
@@ -170,7 +154,7 @@ Case special_case(const OpRow& r, DType t) {
 
 // Counter-based random words: all four operands u32, both words.
 Case threefry_case(const char* shape, IntVec extents) {
-  Case c = new_case({Op::Threefry, Defined::Integers}, DType::U32, shape);
+  Case c = new_case(Op::Threefry, DType::U32, shape);
   c.inputs = [extents, name = c.name](uint64_t seed) {
     Draw draw(seed, name);
     Arrays out;
@@ -186,12 +170,15 @@ Case threefry_case(const char* shape, IntVec extents) {
 
 }  // namespace
 
+Domains domains_of(Op op) { return kDomains[size_t(op)]; }
+
 void append_elementwise_cases(std::vector<Case>& out) {
-  for (const OpRow& r : kOps) {
+  for (size_t i = 0; i < ir::op_rows().size(); i++) {
+    const Op op = Op(i);
     for (const DType t : memory_dtypes()) {
-      if (!is_defined(r.defined, t)) continue;
-      for (const ShapeRow& s : shapes()) out.push_back(shaped_case(r, t, s));
-      out.push_back(special_case(r, t));
+      if (!has_cases(op) || !is_defined(op, t)) continue;
+      for (const ShapeRow& s : shapes()) out.push_back(shaped_case(op, t, s));
+      out.push_back(special_case(op, t));
     }
   }
   out.push_back(threefry_case("scalar", {}));

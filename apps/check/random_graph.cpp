@@ -56,6 +56,18 @@ constexpr Weighted kSteps[] = {
     {Step::Shrink, 6},  {Step::Flip, 4},    {Step::Leaf, 4},     {Step::Place, 3},
     {Step::Assign, 6},  {Step::Gather, 2},  {Step::Product, 3},  {Step::Spread, 3}};
 
+// The ops of a group whose result is of a dtype like its operands', or a Bool: those of `often`,
+// which may name one twice, and what else ops.def has.
+template <class Group>
+std::vector<Op> drawn(OpFlag flag, DTypeRule rule, Group group, std::vector<Op> often) {
+  for (size_t i = 0; i < op_rows().size(); i++) {
+    const Op op = Op(i);
+    const bool fits = has_flag(op, flag) && (row(op).floors & kFloorTensor) && row(op).rule == rule;
+    if (fits && group(op) && std::ranges::find(often, op) == often.end()) often.push_back(op);
+  }
+  return often;
+}
+
 IntVec all_axes(const Shape& s) {
   IntVec axes(s.size());
   std::iota(axes.begin(), axes.end(), 0);
@@ -227,25 +239,30 @@ class Builder {
   }
 
   UOp unary() {
-    static constexpr Op curved[] = {Op::Neg,  Op::Recip, Op::Sqrt, Op::Exp2,
-                                    Op::Log2, Op::Sin,   Op::Trunc};
     if (maybe(4)) {
       const UOp x = any_of([](DType t) { return t != DType::Bool; });
       return x ? alu(Op::Neg, {x}) : UOp();
     }
     UOp x = any_of([](DType t) { return is_float(t); });
     if (!x) return {};
-    const Op op = one_of(curved);
+    static const std::vector<Op> functions = drawn(kUnary, DTypeRule::Same, takes_floats, {});
+    const Op op = one_of(functions);
+    const Domain domain = domains_of(op).first;
     // Most of the time a positive argument, as users take care to have.
-    if ((op == Op::Sqrt || op == Op::Log2 || op == Op::Recip) && !maybe(8))
+    if ((domain == Domain::Positive || domain == Domain::Divisor) && !maybe(8))
       x = alu(Op::Add, {alu(Op::Mul, {x, x}), constant(x->dtype, 0.5)});
     return alu(op, {x});
   }
   UOp binary() {
-    static constexpr Op floats[] = {Op::Add, Op::Sub, Op::Mul, Op::Add, Op::Max, Op::Max, Op::Div};
-    static constexpr Op ints[] = {Op::Add, Op::Sub, Op::Mul,  Op::Max,  Op::Max, Op::And,
-                                  Op::Or,  Op::Xor, Op::IDiv, Op::IMod, Op::Shl, Op::Shr};
-    static constexpr Op bools[] = {Op::Add, Op::Sub, Op::Mul, Op::Max, Op::And, Op::Or, Op::Xor};
+    static const std::vector<Op> floats = drawn(
+        kBinary, DTypeRule::Same, takes_floats,
+        {Op::Add, Op::Sub, Op::Mul, Op::Add, Op::Max, Op::Max, Op::Div});
+    static const std::vector<Op> ints = drawn(
+        kBinary, DTypeRule::Same, takes_integers,
+        {Op::Add, Op::Sub, Op::Mul, Op::Max, Op::Max, Op::And, Op::Or, Op::Xor, Op::IDiv,
+         Op::IMod});
+    static const std::vector<Op> bools = drawn(kBinary, DTypeRule::Same, takes_bools,
+                                               {Op::Add, Op::Sub, Op::Mul, Op::Max});
     const UOp x = any();
     const Op op = is_float(x->dtype)        ? one_of(floats)
                   : x->dtype == DType::Bool ? one_of(bools)
@@ -261,9 +278,10 @@ class Builder {
     return fitted(cast(any(), x->dtype), x->shape);
   }
   UOp compare() {
-    static constexpr Op ops[] = {Op::CmpLt, Op::CmpNe, Op::CmpEq};
+    static const std::vector<Op> comparisons =
+        drawn(kBinary, DTypeRule::Bool, [](Op) { return true; }, {});
     const UOp& x = any();
-    return alu(one_of(ops), {x, operand(x)});
+    return alu(one_of(comparisons), {x, operand(x)});
   }
   UOp choice() {
     const UOp x = any();

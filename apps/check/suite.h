@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/case.h"
+#include "check/values.h"
 
 namespace tuff::check {
 
@@ -20,6 +21,12 @@ std::vector<const Case*> matching(const std::string& pattern);
 
 // Every dtype that memory holds, in the order of dtypes.def.
 std::span<const DType> memory_dtypes();
+
+// The operands that an ALU op's results are promised for, as ops.def has them.
+struct Domains {
+  Domain first, second;
+};
+Domains domains_of(ir::Op op);
 
 // The parts; appended in this order.
 void append_elementwise_cases(std::vector<Case>& out);
