@@ -66,8 +66,8 @@ void fma_peak(const struct Args* a, u32 x, u32 y, u32 z) {
   for (int c = 1; c < CHAINS; c++) all += sum[c];
   for (int i = 0; i < V; i++) ((float*)a->out)[x * V + i] = all[i];
 }
-// Not the memcpy that a compiler would make of a plain copy, which may store past the caches. Halved
-// vectors copy faster (23 GB/s where whole ones reach 19), so that these are the limit.
+// Not the memcpy that a compiler would make of a plain copy, which may store past the caches.
+// Halved vectors copy faster (23 GB/s where whole ones reach 19), so that these are the limit.
 void stream(const struct Args* a, u32 x, u32 y, u32 z) {
   const u64 n = COPY_BYTES / BYTES / COPY_GROUPS;
   const words* in = (const words*)a->in + x * n;

@@ -30,7 +30,8 @@ struct ReplayFigures {
   double ratio_to_raw() const { return wall_us / raw_wall_us; }
 };
 
-// Of a device whose kind has a raw replay. Throws Error if a result is not what the kernels had to compute.
+// Of a device whose kind has a raw replay. Throws Error if a result is not what the kernels had to
+// compute.
 ReplayFigures measure_replay(const ReplayWorkload& workload);
 
 }  // namespace tuff::bench

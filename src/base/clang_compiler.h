@@ -1,6 +1,6 @@
-// The C compilers as programs: finds them (TUFF_CC, TUFF_CLANG), names their versions, turns C sources into
-// object files. Called by the C renderer and by the devices' probes. Knows nothing of kernels or of how
-// objects are loaded.
+// The C compilers as programs: finds them (TUFF_CC, TUFF_CLANG), names their versions, turns C
+// sources into object files. Called by the C renderer and by the devices' probes. Knows nothing of
+// kernels or of how objects are loaded.
 #pragma once
 
 #include <cstdint>

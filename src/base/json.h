@@ -1,5 +1,6 @@
 // Json, and one object of it per line on standard output. Called by the commands under --json, the
-// benchmarks and the emulator's runner. Not included by headers of the corridor: it is heavy to parse.
+// benchmarks and the emulator's runner. Not included by headers of the corridor: it is heavy to
+// parse.
 #pragma once
 
 #include <cstdio>

@@ -1,14 +1,14 @@
-// libtuff_emulator.so, opened when the first emulated machine or kernel is wanted. Called by the registry
-// for AMD_IFACE=MOCK and by `tuff emu`. Knows what the library offers, not how.
+// libtuff_emulator.so, opened when the first emulated machine or kernel is wanted. Called by the
+// registry for AMD_IFACE=MOCK and by `tuff emu`. Knows what the library offers, not how.
 #pragma once
 
 #include "emu/api.h"
 
 namespace tuff::devices {
 
-// TUFF_EMULATOR, or beside the program or module, where `cmake --install` puts it, or where the system's
-// loader finds it. Throws Unsupported naming these places, or for a library of
-// another build.
+// TUFF_EMULATOR, or beside the program or module, where `cmake --install` puts it, or where the
+// system's loader finds it. Throws Unsupported naming these places, or for a library of another
+// build.
 const emu_api::Api& emulator();
 // Throws what a call has told, as the Error that it was; nothing if there was none.
 void throw_told(const emu_api::Failure& failure);

@@ -1,7 +1,8 @@
-// What libtuff_emulator.so offers: the machines of AMD_IFACE=MOCK, and kernels executed on their own. The
-// library is opened by devices/emulator.h alone, so that no program carries an emulator it does not use.
-// Both sides are built together: C++ types cross, and `build` tells a library of another build.
-// A namespace of its own, so that no symbol of the emulator is in a program (tests/tools/symbols_test.py).
+// What libtuff_emulator.so offers: the machines of AMD_IFACE=MOCK, and kernels executed on their
+// own. The library is opened by devices/emulator.h alone, so that no program carries an emulator it
+// does not use. Both sides are built together: C++ types cross, and `build` tells a library of
+// another build. A namespace of its own, so that no symbol of the emulator is in a program
+// (tests/tools/symbols_test.py).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct MachineFinding {
 };
 using ReportFinding = std::function<void(const MachineFinding&)>;  // on any thread
 
-// What a call throws would meet another copy of the unwinder, where a program brings its own: it is told.
+// What a call throws would meet another copy of the unwinder, where a program brings its own: it is
+// told.
 struct Failure {
   std::string kind;  // of the Error, "" if there was none; "usage": the file of arguments is wrong
   std::string text;

@@ -1,5 +1,6 @@
-// Launch: a program with its operands, on its way to a queue, and the one writer of argument blocks. Made
-// by engine, for lists that run once and for graphs; recorded by both. Knows nothing of UOps or tensors.
+// Launch: a program with its operands, on its way to a queue, and the one writer of argument
+// blocks. Made by engine, for lists that run once and for graphs; recorded by both. Knows nothing
+// of UOps or tensors.
 #pragma once
 
 #include <array>
@@ -45,8 +46,9 @@ struct Transfer {
   LaunchOperand dst, src;
 };
 
-// What is fixed of a launch, written to its block: the layout is render::ArgLayout's. For the rest `patch`
-// is called with where it lies, in bytes, and the LaunchOperand or LaunchScalar that each replay gives.
+// What is fixed of a launch, written to its block: the layout is render::ArgLayout's. For the rest
+// `patch` is called with where it lies, in bytes, and the LaunchOperand or LaunchScalar that each
+// replay gives.
 template <class Patch>
 void write_block(const Launch& launch, std::byte* block, Patch&& patch) {
   for (uint32_t i = 0; i < launch.operands.size(); ++i) {
@@ -67,8 +69,8 @@ void write_block(const Launch& launch, std::byte* block, Patch&& patch) {
   }
 }
 
-// The command, its block at `args`: what it accesses and, where `names_buffers`, what its addresses stand
-// for. Accesses to input i are to `inputs[i]`.
+// The command, its block at `args`: what it accesses and, where `names_buffers`, what its addresses
+// stand for. Accesses to input i are to `inputs[i]`.
 Command dispatch_command(const Launch& launch, const Span& args, bool names_buffers,
                          std::span<const MemoryBlock> inputs = {});
 Command copy_command(const Span& dst, const Span& src, const char* label = "copy");

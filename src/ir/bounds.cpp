@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/arith.h"
 #include "ir/op_table.h"
 
 namespace tuff::ir {
@@ -33,7 +34,6 @@ Bounds fit(DType t, Wide lo, Wide hi) {
   return {int64_t(lo), int64_t(hi)};
 }
 
-int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 Bounds unknown(DType t, const Node&, const Node&) { return dtype_bounds(t); }
 

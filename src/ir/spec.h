@@ -1,5 +1,5 @@
-// What is legal on each floor. Checked between steps and passes whose options ask for it: in debug builds
-// and with TUFF_SPEC=1.
+// What is legal on each floor. Checked between steps and passes whose options ask for it: in debug
+// builds and with TUFF_SPEC=1.
 #pragma once
 
 #include <span>

@@ -167,8 +167,8 @@ std::optional<int64_t> multiple_within(const LinearForm& f, const LinearForm& pa
   return times;
 }
 
-// x with the sum as one variable: a term with coefficient 1 or -1, the pivot, is expressed by the sum
-// and the others. What is known of the other terms is used as well.
+// x with the sum as one variable: a term with coefficient 1 or -1, the pivot, is expressed by the
+// sum and the others. What is known of the other terms is used as well.
 std::optional<UOp> simplify_with_sum(const UOp& x, const Facts& facts, const Sum& sum,
                                      const std::pair<UOp, int64_t>& pivot) {
   if (std::abs(pivot.second) != 1 || sum.lo > sum.hi || !depends_on(x, pivot.first))

@@ -287,8 +287,8 @@ bool CKernel::is_strided(const CValue& offset, DType t) const {
          offset.step <= kMostInterleaved && size_bytes(t) == 4 && width_ % 8 == 0;
 }
 
-// The mask of vector v of the n contiguous ones that hold every n-th element: what lies between these
-// is neither loaded nor stored. `gate`: of each lane; null: all.
+// The mask of vector v of the n contiguous ones that hold every n-th element: what lies between
+// these is neither loaded nor stored. `gate`: of each lane; null: all.
 std::string CKernel::every_nth_of_vector(int v, int n, const CValue* gate) {
   const std::string type = type_of(DType::Bool, width_);
   std::vector<int> lanes;

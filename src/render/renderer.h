@@ -31,8 +31,8 @@ struct Renderer {
   // Compiles all sources together or in parallel; same order. Throws CompileError with the kernel's
   // name and the compiler's message. Nothing is read from or written to disk caches here.
   std::vector<Binary> (*compile)(std::span<const Source>, const Target&);
-  // Each call of compile(), or each load of what it gave, starts a compiler, which costs more than a
-  // kernel: few calls pay.
+  // Each call of compile(), or each load of what it gave, starts a compiler, which costs more than
+  // a kernel: few calls pay.
   bool starts_compiler;
   // What the disk cache must key on besides the source: compiler version and flags.
   std::string (*compiler_identity)(const Target&);

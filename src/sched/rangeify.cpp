@@ -149,8 +149,8 @@ class Builder {
     return inside ? make(Op::Load, DType::Void, {make(Op::Index, DType::Void, {memory, offset})}) : v;
   }
 
-  // Of a product that is 0 by one factor's gate, the other factor asks for no more than keeps it inside
-  // its buffer: conjuncts that it does not depend on would mask it lane by lane.
+  // Of a product that is 0 by one factor's gate, the other factor asks for no more than keeps it
+  // inside its buffer: conjuncts that it does not depend on would mask it lane by lane.
   static void weaken_one_factor(std::vector<UOp>& factors, const UOp& gate) {
     if (!is_load_gated_by(factors[0], gate) || !is_load_gated_by(factors[1], gate)) return;
     const std::vector<UOp> needed[] = {needed_gate(factors[0], gate), needed_gate(factors[1], gate)};

@@ -13,9 +13,10 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kMostTerms = 64, kFewTerms = 16;
-// A sum of products may take so many times as many of them as one sum, along one axis of windows and
-// along both: what is stored between the two would be read once. Borders of images stay below, but for
-// small ones; the taps of a stride do not. One axis alone in one sum was slower than both or none.
+// A sum of products may take so many times as many of them as one sum, along one axis of windows
+// and along both: what is stored between the two would be read once. Borders of images stay below,
+// but for small ones; the taps of a stride do not. One axis alone in one sum was slower than both
+// or none.
 constexpr double kMostMoreProducts = 1.36, kMostMoreOfBoth = 1.85;
 
 bool all_const(const Shape& s) {

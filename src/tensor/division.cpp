@@ -102,7 +102,8 @@ Tensor Tensor::remainder(Number other) const {
   return remainder(divisor("remainder", *this, other));
 }
 
-// As Python's and NumPy's, also in the signs of zeros: from the remainder, so that both agree; no gradient.
+// As Python's and NumPy's, also in the signs of zeros: from the remainder, so that both agree; no
+// gradient.
 Tensor Tensor::floor_divide(const Tensor& other) const {
   auto [x, y] = operands("floor_divide", *this, other);
   if (is_int(x.dtype())) {

@@ -59,16 +59,16 @@ Tensor erf_small(const Tensor& x) {
   const Tensor v = x.clamp(-1, 1);
   return v * (is_wide(x) ? horner(v * v, kErfF64) : horner(v * v, kErfF32));
 }
-// erfc(|x|) as two factors, from 1 up to where exp(-x^2), the second one, is 0: t = 1/(1 + |x|/2) as in
-// Numerical Recipes' erfcc, with polynomials of our own.
+// erfc(|x|) as two factors, from 1 up to where exp(-x^2), the second one, is 0: t = 1/(1 + |x|/2)
+// as in Numerical Recipes' erfcc, with polynomials of our own.
 std::pair<Tensor, Tensor> erfc_tail(const Tensor& x) {
   const Tensor a = detail::magnitude(x).clamp(1, is_wide(x) ? 28 : 14);
   const Tensor t = (a * 0.5 + 1).reciprocal();
   return {t * (is_wide(x) ? horner(t, kErfcF64) : horner(t, kErfcF32)), detail::quick_exp(-(a * a))};
 }
 
-// x times the distribution function of the standard normal. Its tail is multiplied with x before it is
-// small: some devices take subnormal numbers for zeros.
+// x times the distribution function of the standard normal. Its tail is multiplied with x before it
+// is small: some devices take subnormal numbers for zeros.
 Tensor gelu_by_erf(const Tensor& x) {
   const Tensor z = x * std::numbers::sqrt2 * 0.5;
   const auto [factor, power] = erfc_tail(z);
@@ -92,8 +92,8 @@ Tensor quick_exp(const Tensor& x) {
 
 Tensor magnitude(const Tensor& x) { return Tensor::where(x < 0, -x, x); }
 
-// 2 atanh(s) with s = e/(2 + e) <= 1/3: a series in s^2 that needs no small difference. By 2s, which is
-// normal where the result is: some devices take subnormal numbers for zeros.
+// 2 atanh(s) with s = e/(2 + e) <= 1/3: a series in s^2 that needs no small difference. By 2s,
+// which is normal where the result is: some devices take subnormal numbers for zeros.
 Tensor log1p_of_unit(const Tensor& e) {
   const Tensor twice = e / (e * 0.5 + 1);
   std::vector<double> series;
@@ -120,7 +120,8 @@ Tensor Tensor::cos() const { return cos_of(as_float(*this)); }
 Tensor Tensor::tan() const {
   return computed_wide(*this, [](const Tensor& x) { return x.sin() / cos_of(x); });
 }
-// Where e is below 1/2, e/(1 + e) again as e - e (e/(1 + e)): the sum's rounding counts little there.
+// Where e is below 1/2, e/(1 + e) again as e - e (e/(1 + e)): the sum's rounding counts little
+// there.
 Tensor Tensor::sigmoid() const {
   if (size_bytes(dtype()) < 4) return with_exponential(*this, sigmoid_by);
   return with_exponential(*this, [](auto exponential, const Tensor& x) {

@@ -90,8 +90,8 @@ class Knowledge {
     }
   }
 
-  // Of a node that has extremes, of extents that are numbers; none where they were forgotten, or are a
-  // part of more than the host should compute.
+  // Of a node that has extremes, of extents that are numbers; none where they were forgotten, or
+  // are a part of more than the host should compute.
   std::optional<ir::HostArray> values(const UOp& u) const {
     constexpr int64_t kMostComputed = int64_t(1) << 24;
     ir::Bindings bindings;

@@ -29,8 +29,8 @@ Positions on_axis(const char* function, const Size& extent, bool from_end = fals
 
 void require_inside(const Positions& allowed, const Tensor& index);
 
-// The host has written these to all of the Buffer. More than 2^23 values are not looked at, and 2^20
-// where they are bytes, as pictures are: writing them is to cost no more than that.
+// The host has written these to all of the Buffer. More than 2^23 values are not looked at, and
+// 2^20 where they are bytes, as pictures are: writing them is to cost no more than that.
 void note_host_values(engine::Buffer& b, const void* values);
 
 // Of integers that the host knows; memory that they are computed to is told of them.

@@ -143,8 +143,8 @@ Tensor positive_value(const Tensor& x, const Tensor& y) {
   return exp2_of({h, Tensor::where(h == product.hi, product.lo, 0.0)});
 }
 
-// The value without gradient times e^(z - z) = 1 with z = y log x, of which gradients of every order
-// come.
+// The value without gradient times e^(z - z) = 1 with z = y log x, of which gradients of every
+// order come.
 Tensor positive_pow(const Tensor& x, const Tensor& y) {
   const Tensor value = positive_value(x.detach(), y.detach()).detach();
   if (!is_grad_enabled()) return value;

@@ -38,7 +38,8 @@ TEST(CompileOptions, AWordThatIsNeitherIsRefused) {
 
 TEST(CompileOptions, OneSeedDrawsPartsAndOpts) {
   EXPECT_TRUE(lower_options().choose_opts);
-  const EnvOverride seed(Env::TUFF_RANDOM_OPTS, "7"), none(Env::TUFF_NOOPT, "1"), spec(Env::TUFF_SPEC, "1");
+  const EnvOverride seed(Env::TUFF_RANDOM_OPTS, "7"), none(Env::TUFF_NOOPT, "1"),
+      spec(Env::TUFF_SPEC, "1");
   EXPECT_EQ(lower_options().random_seed, 7u);
   EXPECT_EQ(schedule_steps().random_seed, 7u);
   EXPECT_FALSE(lower_options().choose_opts);

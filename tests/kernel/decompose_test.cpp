@@ -160,8 +160,8 @@ TEST(Decompose, F32SineNearMultiplesOfPi) {
 }
 
 // Where the reduction loses most: near multiples of pi/2, and the worst of all doubles (Muller,
-// "Elementary Functions", 2006, table 10.1): 6381956970095103 * 2^797 is 2^-61 off one. glibc's long
-// double sine reduces with every word of 2/pi that it needs.
+// "Elementary Functions", 2006, table 10.1): 6381956970095103 * 2^797 is 2^-61 off one. glibc's
+// long double sine reduces with every word of 2/pi that it needs.
 TEST(Decompose, F64SineNearMultiplesOfPi) {
   Formula sine([](const UOp& x) { return sin_by_polynomial(x); }, DType::F64),
       cosine([](const UOp& x) { return sin_by_polynomial(x, 1); }, DType::F64);

@@ -69,8 +69,8 @@ ir::UOp ast_of(const std::string& file) {
   return ir::parse_text(text.str()).at(0);
 }
 
-// Layers of convolutional networks, as they are scheduled: what their form has to keep the heuristics
-// from.
+// Layers of convolutional networks, as they are scheduled: what their form has to keep the
+// heuristics from.
 TEST(Golden, SchedulesOfConvolutions) {
   Target t = builtin_target("c-x86-64");
   t.vector_bytes = 64, t.vector_registers = 32, t.cores = 1, t.l1_bytes = 32 << 10;
@@ -86,8 +86,8 @@ TEST(Golden, SchedulesOfConvolutions) {
   // Gradient of weights of 16x16x3x3 by 32x32 pixels: sums along the pixels, since channels, 4 KiB
   // apart, push one another out of the L1 cache.
   EXPECT_EQ(chosen("weight_gradient.ast.txt"), "unroll(6,16) upcast(4,3) upcast(2,2) upcast(1,2)");
-  // Sums of batch norm, and what is stored for each pixel, by 16 channels whose numbers are neighbours:
-  // lanes along the pixels, since these numbers are loaded once in a thousand.
+  // Sums of batch norm, and what is stored for each pixel, by 16 channels whose numbers are
+  // neighbours: lanes along the pixels, since these numbers are loaded once in a thousand.
   EXPECT_EQ(chosen("channel_sums.ast.txt"), "unroll(3,64)");
   EXPECT_EQ(chosen("channel_scales.ast.txt"), "vector(2,64)");
   // With a stride of 2, forwards and the images' gradient: lanes along the pixels, not the taps.

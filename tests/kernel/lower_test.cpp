@@ -307,8 +307,8 @@ TEST(Lower, RowsThatNoVectorDividesAreMaskedOnACpu) {
   }
 }
 
-// The images' gradient of a convolution with a stride of 2, one axis of it: out[x] is the sum over the
-// taps of x's phase.
+// The images' gradient of a convolution with a stride of 2, one axis of it: out[x] is the sum over
+// the taps of x's phase.
 TEST(Lower, PhasesOfAStrideAreAxes) {
   AstBuilder b;
   const UOp c = b.loop(4), x = b.loop(32), a = b.fold(2);

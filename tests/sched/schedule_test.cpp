@@ -96,8 +96,8 @@ UOp gradient_of_images(int64_t n, int64_t filters) {
   return gradients(c, host_buffer({2, filters, 1, 1, out, 1, out}), std::vector{image})[0];
 }
 
-// The gradient of a convolution's images is a convolution: one kernel, which masks what it loads and
-// no product, without divisions.
+// The gradient of a convolution's images is a convolution: one kernel, which masks what it loads
+// and no product, without divisions.
 TEST(Fusion, GradientOfAConvolutionsImagesIsOneKernel) {
   const UOp g = gradient_of_images(16, 3);
   ASSERT_TRUE(g);
@@ -107,8 +107,8 @@ TEST(Fusion, GradientOfAConvolutionsImagesIsOneKernel) {
   expect_meaning({g}, 1e-4);
 }
 
-// Where most products would be those of a small image's border it is two, the sums of products and that
-// of both axes of windows.
+// Where most products would be those of a small image's border it is two, the sums of products and
+// that of both axes of windows.
 TEST(Fusion, GradientOfSmallImagesSumsNoBorders) {
   const UOp g = gradient_of_images(5, 24);
   EXPECT_EQ(kernel_count(*scheduled({g})), 2) << text({g});

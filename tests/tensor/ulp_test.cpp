@@ -190,7 +190,8 @@ class Generator {
     if (kind == 3 && random_() % 8 == 0) y = decoded(t_, any());
     push(s, x, y);
   }
-  // Any y, and an x that is some number of times as large, or a whole number of times but for one bit.
+  // Any y, and an x that is some number of times as large, or a whole number of times but for one
+  // bit.
   void add_quotient(Samples& s, size_t kind) {
     const int m = std::min(int(row(t_).mantissa_bits), 23);
     double y = uniform(f_.low, f_.high) * (random_() % 2 ? 1 : -1);

@@ -6,8 +6,8 @@
 
 namespace tuff::emu {
 
-// Prints what came out; false if the kernel did not finish, or with findings. BadLaunchFile, or another
-// Error.
+// Prints what came out; false if the kernel did not finish, or with findings. BadLaunchFile, or
+// another Error.
 bool run_kernel(const emu_api::RunRequest& request);
 
 }  // namespace tuff::emu

@@ -1,5 +1,5 @@
-// CapturedGraph: the calls of a Capture as CommandGraphs that replay with other input buffers. Called by
-// tensor's Jit. Knows no tensors.
+// CapturedGraph: the calls of a Capture as CommandGraphs that replay with other input buffers.
+// Called by tensor's Jit. Knows no tensors.
 #pragma once
 
 #include <memory>

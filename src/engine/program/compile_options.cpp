@@ -15,7 +15,8 @@ bool is_step(const std::string& word) {
   return std::ranges::any_of(sched::kSteps, [&](sched::Step s) { return word == sched::name(s); });
 }
 bool is_pass(const std::string& word) {
-  return std::ranges::any_of(kernel::passes(), [&](const kernel::Pass& p) { return word == p.name; });
+  return std::ranges::any_of(kernel::passes(),
+                             [&](const kernel::Pass& p) { return word == p.name; });
 }
 
 [[noreturn]] void refuse(const std::string& word) {

@@ -1,6 +1,6 @@
-// What the environment asks of scheduling and lowering, as options of theirs: TUFF_SKIP, TUFF_NOOPT,
-// TUFF_RANDOM_OPTS, TUFF_SPEC, TUFF_CHECK_OOB. Called where engine schedules and compiles, and by `tuff
-// check`, which repeats it. Must never know a pass or a step.
+// What the environment asks of scheduling and lowering, as options of theirs: TUFF_SKIP,
+// TUFF_NOOPT, TUFF_RANDOM_OPTS, TUFF_SPEC, TUFF_CHECK_OOB. Called where engine schedules and
+// compiles, and by `tuff check`, which repeats it. Must never know a pass or a step.
 #pragma once
 
 #include "kernel/lowered.h"

@@ -1,5 +1,5 @@
-// Capture: the bound calls that run while it is open on this thread. Opened by tensor's Jit, filled by
-// run_linear. Knows no tensors and no replays.
+// Capture: the bound calls that run while it is open on this thread. Opened by tensor's Jit, filled
+// by run_linear. Knows no tensors and no replays.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Bound calls as hcq takes them: a Launch or a Transfer, with what lies in a graph's inputs told by slot.
-// Called by execute() and by captured graphs. Knows no queues.
+// Bound calls as hcq takes them: a Launch or a Transfer, with what lies in a graph's inputs told by
+// slot. Called by execute() and by captured graphs. Knows no queues.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 // The SQLite file of DiskCache: opened, made, brought to this version; rebuilt where its contents
-// are damaged and for no other reason, since it may hold hours of tuning. Called by DiskCache alone.
+// are damaged and for no other reason, since it may hold hours of tuning. Called by DiskCache
+// alone.
 #pragma once
 
 #include <sqlite3.h>

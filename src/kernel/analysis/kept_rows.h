@@ -22,8 +22,8 @@ bool fills_row(const ir::Node* n);
 std::vector<const ir::Node*> nodes_of(const ir::UOp& value);
 // The End that fills the row of that number; empty: none.
 ir::UOp fill_of(const ir::UOp& ast, int32_t number);
-// What reads elements of `row` and is complete for all of a row's elements at once, before `end` begins:
-// reductions, and other rows.
+// What reads elements of `row` and is complete for all of a row's elements at once, before `end`
+// begins: reductions, and other rows.
 std::vector<ir::UOp> complete_before(const ir::UOp& ast, const ir::UOp& end, const ir::Node* row,
                                      RangeDeps& deps);
 

@@ -117,7 +117,8 @@ UOp exp2_by_polynomial(const UOp& x, bool fused) {
 
 namespace {
 
-// The part of ln 2 of which whole multiples of the size that an exponent has are exact, and the rest.
+// The part of ln 2 of which whole multiples of the size that an exponent has are exact, and the
+// rest.
 struct Ln2 {
   double upper, rest;
 };

@@ -150,7 +150,8 @@ class ProductPlanner {
     const UOp& range = t_.axes()[size_t(walked)].range;
     for (const Access& a : accesses(value, deps)) {
       const bool irregular = (a.irregular & deps.bit(range)) != 0;
-      // Vectors are loaded upwards; single elements are as near downwards, as a gradient's windows go.
+      // Vectors are loaded upwards; single elements are as near downwards, as a gradient's windows
+      // go.
       const bool backwards = a.step(range) < 0 && !t_.axes()[size_t(walked)].reduced;
       if (irregular || std::abs(a.step(range)) > 1 || backwards) o.unit = false;
       if (a.gate & deps.bit(range)) o.gated = true;
@@ -185,8 +186,8 @@ class ProductPlanner {
     }
   }
 
-  // Vectors where the columns are neighbours, or nearly; else each element by itself, in lines that the tile
-  // fills where its rows are neighbours, and in one of its own where they are not.
+  // Vectors where the columns are neighbours, or nearly; else each element by itself, in lines that
+  // the tile fills where its rows are neighbours, and in one of its own where they are not.
   double store_cost(int column, int row, int64_t width, int64_t rows) const {
     if (axis(column).unit_stores > 0) return kTileCost;
     const double elements = double(width * rows);

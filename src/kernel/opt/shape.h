@@ -47,7 +47,8 @@ struct AxisShape {
   int in_pieces = 0, unit_pieces = 0;
   int64_t piece = 0;
   // unit_loads and unit_stores, strided, and those of the strided ones that are repeated,
-  // interleaved or in pieces, each load counted by how often it runs: 1 for what runs most, and for stores.
+  // interleaved or in pieces, each load counted by how often it runs: 1 for what runs most, and for
+  // stores.
   double unit_share = 0, strided_share = 0, shuffled_share = 0, unit_pieces_share = 0;
   RangeMask bit = 0;
 };

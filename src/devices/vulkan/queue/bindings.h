@@ -15,9 +15,9 @@ namespace tuff::devices::vulkan {
 // What a recorder has to hold for the list.
 BindingCount bindings_of(const Context& context, const hcq::CommandList& list);
 
-// Allocates, writes and binds the set of one dispatch, if it has one, and pushes where its block begins.
-// InvalidArgument if the dispatch names other buffers than its program takes, or one that is
-// larger than a descriptor can bind.
+// Allocates, writes and binds the set of one dispatch, if it has one, and pushes where its block
+// begins. InvalidArgument if the dispatch names other buffers than its program takes, or one that
+// is larger than a descriptor can bind.
 class Binder {
  public:
   Binder(Context& context, Recorder& recorder) : c_(context), recorder_(recorder) {}
