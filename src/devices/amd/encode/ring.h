@@ -43,6 +43,7 @@ class Ring {
   }
   // Publishes what was pushed: the write pointer, then the doorbell.
   void commit();
+  bool drained() const { return in_flight() == 0; }
 
  private:
   uint32_t in_flight() const;  // dwords
