@@ -1,7 +1,9 @@
 #include "devices/emulator.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -31,13 +33,16 @@ std::vector<std::string> places() {
 
 const emu_api::Api& open() {
   const std::vector<std::string> names = places();
+  std::vector<std::string> there;  // what the loader says of the others is that they are not
+  std::ranges::copy_if(names, std::back_inserter(there),
+                       [](const std::string& n) { return n == kFile || os::exists(n); });
   std::string why;
-  const auto library = os::Library::open(names, &why);
+  const auto library = os::Library::open(there, &why);
   if (!library)
     fail<Unsupported>(
-        "{} was not found, which emulates GPUs for AMD_IFACE=MOCK and `tuff emu`: build the target "
-        "tuff_emulator, or name the file in TUFF_EMULATOR ({})",
-        kFile, why);
+        "{}, which emulates GPUs for AMD_IFACE=MOCK and `tuff emu`, is at none of {} ({}): build "
+        "the target tuff_emulator, or name the file in TUFF_EMULATOR",
+        kFile, fmt::join(names, ", "), why.empty() ? "no such file" : why);
   using Function = const emu_api::Api* (*)();
   const auto function = reinterpret_cast<Function>(library->symbol(emu_api::kApiSymbol));
   const emu_api::Api* api = function ? function() : nullptr;

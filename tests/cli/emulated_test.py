@@ -36,6 +36,22 @@ class Emulated(unittest.TestCase):
         self.assertEqual({(r["usable"], r["software"], r["default"]) for r in amd}, {(True, True, False)})
         self.assertIn("emulated", amd[0]["description"])
 
+    def test_without_the_library_the_reason_names_it(self):
+        gone = {"TUFF_EMULATOR": "/nonexistent/libtuff_emulator.so"}
+        amd = [r for r in self.rows("devices", **gone) if r["kind"] == "AMD"]
+        self.assertEqual([r["usable"] for r in amd], [False])
+        self.assertIn("/nonexistent/libtuff_emulator.so (no such file)", amd[0]["reason"])
+        for arguments in (["train", "gpt", "--device", "AMD", "--steps", 1],
+                          ["emu", "run", "k.co", "--kernel", "k", "--args", "a"]):
+            result = self.run_program(TUFF, *arguments, **gone)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("libtuff_emulator.so, which emulates GPUs", result.stderr)
+
+    def test_what_is_no_emulator_is_refused(self):
+        result = self.run_program(TUFF, "train", "gpt", "--device", "AMD", "--steps", 1, TUFF_EMULATOR=TUFF)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(f"{TUFF}: cannot dynamically load", result.stderr)
+
     def losses(self, *arguments, **environment):
         rows = self.rows("train", "gpt", *TINY_GPT, "--steps", 4, "--sample", 0, *arguments, **environment)
         self.assertEqual(rows[-1]["submits_per_step"], 1)
