@@ -6,20 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "engine/jit/replay_strategy.h"
 #include "engine/jit/segments.h"
 #include "engine/realize/linear.h"
 #include "hcq/graph.h"
 
 namespace tuff::engine {
-
-// What one replay does. Submissions are those to devices' queues; host_submits those to the threads
-// that copy between devices, host_copies the copies they make. rebind_copies: of inputs that are
-// not where they were captured, on devices without buffer device addresses.
-struct ReplayStats {
-  uint32_t kernels = 0, copies = 0, submits_per_replay = 0, host_submits_per_replay = 0,
-           barriers = 0, rebind_copies = 0, host_copies = 0;
-  uint64_t flops = 0, bytes = 0;
-};
 
 // For tests: what a real graph decides by its size, and what a device cannot do.
 struct CaptureOptions {

@@ -5,8 +5,9 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/realize/call_bytes.h"
+#include "engine/jit/make_graph.h"
 #include "engine/jit/rebind.h"
+#include "engine/realize/call_bytes.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"
 
@@ -127,6 +128,7 @@ struct SegmentedGraph::State {
   uint64_t replays = 0;
   uint64_t host_copied_bytes = 0, peer_copied_bytes = 0;  // of a replay with the largest inputs
   uint32_t peer_copies = 0;
+  ReplayStats stats;  // what the calls count
   bool host_waits = false;
   // For the hazard checker: what may follow a replay on each device's compute queue once it has
   // returned, as if it were an access to all memory of the device that the graph touches.
@@ -138,15 +140,17 @@ struct SegmentedGraph::State {
 
   std::span<const BoundCall> calls;  // while it is made
   std::span<const Ref<Buffer>> inputs;
+  std::vector<ir::UOp> values;  // what replays give values of
+  bool sizes_vary = false;
 
   void note_devices();
   void note_follow_ups();
   void make_queues(const SegmentPlan& plan);
   void make_relays(const SegmentPlan& plan);
   void make_watch();
-  void make(const PlannedSegment& planned, const MakeGraph& make_graph);
+  void make(const PlannedSegment& planned);
   void count_copies(const PlannedSegment& planned);
-  void make_graph(Segment& s, const PlannedSegment& planned, const MakeGraph& make_graph);
+  void make_graph(Segment& s, const PlannedSegment& planned);
   void make_host(Segment& s, const PlannedSegment& planned);
   void make_rebinding(Segment& s, const PlannedSegment& planned);
   Copy copy_of(const PlannedWork& work);
@@ -161,7 +165,7 @@ struct SegmentedGraph::State {
   DeviceUse& use_of(const Device& device);
 
   void require_inputs(std::span<const Ref<Buffer>> given);
-  void submit_all(std::span<const Ref<Buffer>> given, const ReplayGraph& replay);
+  void submit_all(const ReplayInputs& given);
   void fill_points(Segment& s);
   void submit_watch();
   void submit_host(Segment& s, std::span<const Ref<Buffer>> given);
@@ -355,8 +359,7 @@ hcq::Command SegmentedGraph::State::neutral(const Copy& c) const {
   return {hcq::CopyCmd{dst, src}, {{src, false}, {dst, true}}, "copy"};
 }
 
-void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned,
-                                       const MakeGraph& make_graph) {
+void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned) {
   std::vector<SegmentItem> items;
   for (const PlannedWork& w : planned.work) {
     if (is_peer_copy(w, calls)) {
@@ -378,7 +381,8 @@ void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned
   for (size_t before : s.after) place.waits.push_back(signal_for(s, before));
   place.host_waits = host_waits;
   place.input_blocks = input_blocks;
-  s.graph = make_graph(*queues[s.queue].device, items, std::move(place));
+  s.graph = engine::make_graph(*queues[s.queue].device, items, inputs, values, sizes_vary,
+                               std::move(place));
 }
 
 // Memory that another device's queue is about to copy.
@@ -442,7 +446,7 @@ void SegmentedGraph::State::make_rebinding(Segment& s, const PlannedSegment& pla
   }
 }
 
-void SegmentedGraph::State::make(const PlannedSegment& planned, const MakeGraph& make) {
+void SegmentedGraph::State::make(const PlannedSegment& planned) {
   segments.emplace_back();
   Segment& s = segments.back();
   s.role = planned.role;
@@ -464,7 +468,7 @@ void SegmentedGraph::State::make(const PlannedSegment& planned, const MakeGraph&
   if (planned.rebinds)
     make_rebinding(s, planned);
   else
-    make_graph(s, planned, make);
+    make_graph(s, planned);
 }
 
 void SegmentedGraph::State::count_copies(const PlannedSegment& planned) {
@@ -479,11 +483,13 @@ void SegmentedGraph::State::count_copies(const PlannedSegment& planned) {
 
 SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
                                std::span<const Ref<Buffer>> inputs, const SegmentPlan& plan,
-                               const MakeGraph& make, bool host_waits)
+                               const std::vector<ir::UOp>& variables, bool host_waits)
     : state_(std::make_unique<State>()) {
   State& st = *state_;
   st.calls = calls;
   st.inputs = inputs;
+  st.values = given_values(variables, inputs);
+  st.sizes_vary = !variables.empty();
   st.host_waits = host_waits;
   st.input_blocks = std::make_shared<std::vector<hcq::MemoryBlock>>(inputs.size());
   for (size_t i = 0; i < inputs.size(); i++)
@@ -494,13 +500,19 @@ SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
   st.note_devices();
   st.segments.reserve(plan.segments.size());
   for (const PlannedSegment& s : plan.segments) {
-    st.make(s, make);
+    st.make(s);
     st.count_copies(s);
   }
   st.make_watch();
   for (Segment& s : st.segments)
     if (st.queues[s.queue].host) finish_host(s, st.relays, *st.queues[s.queue].queue);
   if (hcq::checking_hazards()) st.note_follow_ups();
+  for (const BoundCall& c : calls) {
+    auto* k = std::get_if<BoundKernel>(&c);
+    st.stats.flops += k ? k->kernel->estimate.flops : 0;
+    st.stats.bytes += k ? k->kernel->estimate.bytes : 0;
+    (k ? st.stats.kernels : st.stats.copies)++;
+  }
   st.calls = {};
   st.inputs = {};
   if (hcq::checking_hazards())
@@ -583,19 +595,18 @@ void SegmentedGraph::State::submit_rebinding(Segment& s, std::span<const Ref<Buf
   s.value = queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), points);
 }
 
-void SegmentedGraph::State::submit_all(std::span<const Ref<Buffer>> given,
-                                       const ReplayGraph& replay) {
+void SegmentedGraph::State::submit_all(const ReplayInputs& given) {
   for (Segment& s : segments)
     if (s.role == Role::Entry) s.value = queues[s.queue].queue->last_submitted();
   for (Segment& s : segments) {
     if (s.role == Role::Entry) continue;
     fill_points(s);
     if (s.graph)
-      s.value = replay(*s.graph, s.points);
+      s.value = s.graph->replay(given.addresses, given.values, given.sizes, s.points);
     else if (s.host)
-      submit_host(s, given);
+      submit_host(s, given.buffers);
     else
-      submit_rebinding(s, given);
+      submit_rebinding(s, given.buffers);
   }
   submit_watch();
 }
@@ -650,20 +661,20 @@ void SegmentedGraph::State::abandon(std::span<const Ref<Buffer>> given) noexcept
   mark_used(given);
 }
 
-void SegmentedGraph::replay(std::span<const Ref<Buffer>> inputs, const ReplayGraph& replay) {
+void SegmentedGraph::replay(const ReplayInputs& inputs) {
   State& st = *state_;
   st.outcome->require(Outcome::kLatest);
-  st.require_inputs(inputs);
+  st.require_inputs(inputs.buffers);
   ++st.replays;
   try {
-    st.submit_all(inputs, replay);
+    st.submit_all(inputs);
   } catch (const std::exception& e) {
-    st.abandon(inputs);
+    st.abandon(inputs.buffers);
     if (dynamic_cast<const DeviceLost*>(&e)) st.outcome->fail(st.replays, e.what());
     throw;
   }
-  st.mark_used(inputs);
-  st.mark_written(inputs);
+  st.mark_used(inputs.buffers);
+  st.mark_written(inputs.buffers);
   counters().submits += device_submits();
   if (st.host_copied_bytes) counters().host_copied_bytes += st.host_copied_bytes;
   if (st.peer_copied_bytes) counters().peer_copied_bytes += st.peer_copied_bytes;
@@ -671,10 +682,19 @@ void SegmentedGraph::replay(std::span<const Ref<Buffer>> inputs, const ReplayGra
 
 // ---- what it is made of
 
-std::vector<std::shared_ptr<hcq::CommandGraph>> SegmentedGraph::graphs() const {
-  std::vector<std::shared_ptr<hcq::CommandGraph>> out;
+std::vector<const hcq::CommandGraph*> SegmentedGraph::graphs() const {
+  std::vector<const hcq::CommandGraph*> out;
   for (const Segment& s : state_->segments)
-    if (s.graph) out.push_back(s.graph);
+    if (s.graph) out.push_back(s.graph.get());
+  return out;
+}
+
+ReplayStats SegmentedGraph::stats() const {
+  ReplayStats out = state_->stats;
+  for (const hcq::CommandGraph* g : graphs()) out.barriers += g->stats().barriers;
+  out.submits_per_replay = device_submits();
+  out.host_submits_per_replay = host_submits();
+  out.host_copies = host_copies();
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SegmentedGraph: captured calls whose plan (plan.h) has more than one queue, as CommandGraphs and
 // lists of the host's queues that wait for one another. A replay submits every segment and returns;
 // nothing blocks the caller except that all instances of a segment are in flight, or a queue that
-// cannot wait for signals (then replay() waits in its place). Called by capture.cpp.
+// cannot wait for signals (then replay() waits in its place). One strategy of a captured graph.
 //
 // A queue of a device waits for another queue of that device by its timeline. For another device's
 // work it waits for a signal of its own device that the host's queue raises: the host's queue alone
@@ -18,42 +18,33 @@
 // before.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "engine/jit/plan.h"
+#include "engine/jit/replay_strategy.h"
 #include "engine/outcome.h"
-#include "hcq/graph.h"
 #include "hcq/hazards.h"
 #include "hcq/host_queue.h"
 
 namespace tuff::engine {
 
-// A call, or a copy between a buffer and its staging span.
-using SegmentItem = std::variant<const BoundCall*, hcq::Transfer>;
-
-class SegmentedGraph {
+class SegmentedGraph final : public ReplayStrategy {
  public:
-  using MakeGraph = std::function<std::shared_ptr<hcq::CommandGraph>(
-      Device& device, std::span<const SegmentItem> items, hcq::GraphPlace place)>;
-  // Replays one of these graphs with the inputs of now; `points` are its waits' values.
-  using ReplayGraph =
-      std::function<uint64_t(hcq::CommandGraph& graph, std::span<const uint64_t> points)>;
-
   // Of `calls` and `inputs` only what the plan names is kept: buffers that are no inputs are
   // pinned.
   SegmentedGraph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
-                 const SegmentPlan& plan, const MakeGraph& make, bool host_waits = false);
-  ~SegmentedGraph();  // waits for what is in flight, except on a device that is lost
+                 const SegmentPlan& plan, const std::vector<ir::UOp>& variables,
+                 bool host_waits = false);
+  ~SegmentedGraph() override;  // waits for what is in flight, except on a device that is lost
 
   // Submits; marks the buffers' last uses. Throws DeviceLost if a replay before this one has failed
   // (its reason names the device), or a device of this one is lost.
-  void replay(std::span<const Ref<Buffer>> inputs, const ReplayGraph& replay);
+  void replay(const ReplayInputs& inputs) override;
+  ReplayStats stats() const override;
 
-  std::vector<std::shared_ptr<hcq::CommandGraph>> graphs() const;  // in order of submission
+  std::vector<const hcq::CommandGraph*> graphs() const override;  // in order of submission
   uint32_t device_submits() const;                                 // of one replay
   uint32_t host_submits() const;
   uint32_t host_copies() const;  // between devices; each moves its bytes once

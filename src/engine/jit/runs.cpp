@@ -1,0 +1,169 @@
+#include "engine/jit/runs.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/jit/make_graph.h"
+#include "engine/jit/rebind.h"
+#include "engine/realize/call_bytes.h"
+#include "engine/stats.h"
+
+namespace tuff::engine {
+
+// A run of calls on one device, or one copy between devices.
+struct Runs::Run {
+  Device* device = nullptr;
+  std::shared_ptr<hcq::CommandGraph> graph;
+  std::unique_ptr<ReboundGraph> rebound;  // instead of `graph`, where addresses cannot be patched
+  std::optional<BoundCopy> host_copy;
+  int32_t copy_dst_input = -1, copy_src_input = -1;
+  std::unique_ptr<GroupUse> touched;  // besides inputs
+  // What it reads of what was there before it, and what it writes.
+  std::vector<Ref<Buffer>> sources, written;
+  std::vector<size_t> source_inputs, written_inputs;
+
+  void note_access(const BoundCall& call, std::span<const Ref<Buffer>> inputs, ByteSet& anew);
+  void pass_origins_on(std::span<const Ref<Buffer>> inputs) const;
+  void copy_on_host(std::span<const Ref<Buffer>> inputs) const;
+  const hcq::CommandGraph& command_graph() const { return rebound ? *rebound->graph() : *graph; }
+};
+
+void Runs::Run::note_access(const BoundCall& call, std::span<const Ref<Buffer>> inputs,
+                            ByteSet& anew) {
+  each_buffer(call, [&](const Ref<Buffer>& b, bool read, bool) {
+    if (!read || anew.holds(*b)) return;
+    const int32_t slot = input_slot(*b, inputs);
+    slot < 0 ? sources.push_back(b) : source_inputs.push_back(size_t(slot));
+  });
+  each_buffer(call, [&](const Ref<Buffer>& b, bool, bool stored) {
+    if (!stored) return;
+    anew.add(*b);
+    const int32_t slot = input_slot(*b, inputs);
+    slot < 0 ? written.push_back(b) : written_inputs.push_back(size_t(slot));
+  });
+}
+
+// Memory that another device's loss or a damaged file has spoilt is not computed with.
+[[gnu::noinline]] void Runs::Run::pass_origins_on(std::span<const Ref<Buffer>> inputs) const {
+  Origin origins;
+  const auto add = [&](const Ref<Buffer>& b) {
+    if (b->has_origin()) origins = origins.with(b->origin());
+  };
+  std::ranges::for_each(sources, add);
+  for (const size_t i : source_inputs) add(inputs[i]);
+  origins.require();
+  for (const Ref<Buffer>& b : written) b->written_from(origins);
+  for (const size_t i : written_inputs) inputs[i]->written_from(origins);
+}
+
+[[gnu::noinline]] void Runs::Run::copy_on_host(std::span<const Ref<Buffer>> inputs) const {
+  BoundCopy c = *host_copy;
+  if (copy_dst_input >= 0) c.dst = inputs[size_t(copy_dst_input)];
+  if (copy_src_input >= 0) c.src = inputs[size_t(copy_src_input)];
+  const BoundCall call(std::move(c));
+  execute(std::span<const BoundCall>(&call, 1));
+}
+
+Runs::Runs(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+           const std::vector<ir::UOp>& variables) {
+  for (size_t begin = 0; begin < calls.size();) {
+    if (crosses_devices(calls[begin])) {
+      add_host_copy(std::get<BoundCopy>(calls[begin++]), inputs);
+      continue;
+    }
+    size_t end = begin + 1;
+    while (end < calls.size() && !crosses_devices(calls[end]) &&
+           &device_of(calls[end]) == &device_of(calls[begin]))
+      end++;
+    add_run(calls.subspan(begin, end - begin), inputs, variables);
+    begin = end;
+  }
+}
+
+Runs::~Runs() = default;
+
+void Runs::add_run(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                   const std::vector<ir::UOp>& variables) {
+  Run s;
+  s.device = &device_of(calls[0]);
+  std::vector<Ref<Buffer>> touched;
+  ByteSet anew;
+  for (const BoundCall& c : calls) {
+    s.note_access(c, inputs, anew);
+    each_buffer(c, [&](const Ref<Buffer>& b, bool, bool) {
+      if (input_slot(*b, inputs) < 0) touched.push_back(b);
+    });
+    if (auto* k = std::get_if<BoundKernel>(&c)) {
+      stats_.flops += k->kernel->estimate.flops;
+      stats_.bytes += k->kernel->estimate.bytes;
+    }
+  }
+  s.touched = std::make_unique<GroupUse>(std::move(touched));
+  const std::vector<ir::UOp> given = given_values(variables, inputs);
+  const bool vary = !variables.empty();
+  if (s.device->target().features.device_address) {
+    s.graph = make_graph(*s.device, calls, inputs, given, vary);
+  } else {
+    s.rebound = std::make_unique<ReboundGraph>(
+        calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
+          return make_graph(*device, bound, {}, given, vary);
+        });
+  }
+  const hcq::GraphStats& g = s.command_graph().stats();
+  stats_.kernels += g.kernels;
+  stats_.copies += g.copies;
+  stats_.barriers += g.barriers;
+  runs_.push_back(std::move(s));
+}
+
+void Runs::add_host_copy(const BoundCopy& c, std::span<const Ref<Buffer>> inputs) {
+  Run s;
+  s.host_copy = c;
+  s.copy_dst_input = input_slot(*c.dst, inputs);
+  s.copy_src_input = input_slot(*c.src, inputs);
+  stats_.copies++;
+  stats_.host_copies += copier_between(c) == nullptr;
+  runs_.push_back(std::move(s));
+}
+
+void Runs::replay(const ReplayInputs& in) {
+  const std::span<const Ref<Buffer>> inputs = in.buffers;
+  for (Run& s : runs_) {
+    if (s.host_copy) {
+      s.copy_on_host(inputs);
+      continue;
+    }
+    if (Buffer::any_has_origin()) s.pass_origins_on(inputs);
+    const uint64_t value = s.rebound ? s.rebound->replay(inputs, in.values)
+                                     : s.graph->replay(in.addresses, in.values, in.sizes);
+    s.touched->used_until(value);
+    for (const Ref<Buffer>& b : inputs)
+      if (&b->on() == s.device) b->used_until(value);
+    if (Buffer::any_has_origin()) {
+      for (const Ref<Buffer>& b : s.written) b->written_until(value);
+      for (const size_t i : s.written_inputs) inputs[i]->written_until(value);
+    }
+    counters().submits += s.command_graph().stats().submits_per_replay;
+  }
+}
+
+ReplayStats Runs::stats() const {
+  ReplayStats out = stats_;
+  for (const Run& s : runs_) {
+    if (s.host_copy) continue;
+    out.submits_per_replay += s.command_graph().stats().submits_per_replay;
+    if (!s.rebound) continue;
+    out.rebind_copies += s.rebound->copies();
+    out.submits_per_replay += s.rebound->copy_submits();
+  }
+  return out;
+}
+
+std::vector<const hcq::CommandGraph*> Runs::graphs() const {
+  std::vector<const hcq::CommandGraph*> out;
+  for (const Run& s : runs_)
+    if (!s.host_copy) out.push_back(&s.command_graph());
+  return out;
+}
+
+}  // namespace tuff::engine
