@@ -22,7 +22,7 @@ void read_pieces(uint64_t size_bytes, const engine::Contents::Reader& read, cons
 // as somebody holds the tensor that was loaded. Without such contents, or where the graph writes to
 // memory, the tensor itself.
 Tensor computed_apart(const Tensor& tensor) {
-  const detail::Building section;
+  const detail::BuildGuard section;
   const ir::UOp& root = tensor.impl()->uop;
   ir::UOpMap<ir::UOp> apart;
   for (const ir::Node* n : ir::toposort(root)) {

@@ -73,7 +73,7 @@ void Tensor::backward(const Tensor& given) const {
     fail<ShapeError>("backward: the tensor {} is no scalar: give the gradient to start from",
                      detail::text(sizes()));
   }
-  const detail::Building section;
+  const detail::BuildGuard section;
   const UOp seed = seed_of(*this, given);
   const std::vector<Ref<TensorImpl>> leaves = leaves_below(uop(*this));
   if (leaves.empty())
@@ -91,7 +91,7 @@ void Tensor::backward(const Tensor& given) const {
 
 std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets,
                                      const Tensor& given) const {
-  const detail::Building section;
+  const detail::BuildGuard section;
   std::vector<UOp> nodes;
   for (const Tensor& t : targets) nodes.push_back(uop(t));
   std::vector<Tensor> out;

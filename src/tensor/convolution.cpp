@@ -82,7 +82,7 @@ Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, in
 
 // What is multiplied with the zeros around an image is taken to be finite, forwards and backwards.
 Tensor products(const Tensor& x, const Tensor& weight) {
-  const detail::Building section;
+  const detail::BuildGuard section;
   const Sizes sizes = detail::broadcast_sizes("conv2d", x.sizes(), weight.sizes());
   const auto of = [&](const Tensor& t) -> ir::UOp { return detail::uop(t.expand(sizes)); };
   return detail::derive(x, ir::finite_product(of(x), of(weight)));

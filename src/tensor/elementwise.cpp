@@ -21,7 +21,7 @@ namespace {
 Tensor unary(Op op, const Tensor& x) { return derive(x, ir::alu(op, {uop(x)})); }
 
 Tensor binary(const char* what, Op op, const Tensor& a, const Tensor& b) {
-  const detail::Building section;
+  const detail::BuildGuard section;
   auto [x, y] = unify(what, a, b);
   return derive(x, ir::alu(op, {uop(x), uop(y)}));
 }
@@ -173,7 +173,7 @@ Tensor Tensor::isinf() const {
 }
 
 Tensor Tensor::where(const Tensor& condition, const Tensor& x, const Tensor& y) {
-  const detail::Building section;
+  const detail::BuildGuard section;
   auto [a, b] = unify("where", x, y);
   if (condition.dtype() != DType::Bool)
     fail<InvalidArgument>("where: the condition is {}, not bool", name(condition.dtype()));

@@ -14,7 +14,7 @@
 #include "engine/buffer.h"
 #include "ir/scalar_eval.h"
 #include "ir/uop.h"
-#include "tensor/building.h"
+#include "tensor/guards.h"
 
 namespace tuff {
 
@@ -66,7 +66,7 @@ class Loaded {
   friend bool operator==(const Loaded& a, const Loaded& b) { return a.node_ == b.node_; }
 
  private:
-  const Building section_;
+  const BuildGuard section_;
   const ir::UOp& node_;
 };
 [[noreturn]] void refuse_left_behind();
@@ -164,7 +164,7 @@ Tensor log1p_of_unit(const Tensor& e);
 Tensor magnitude(const Tensor& x);
 // This thread's assignments that nobody has realized yet, oldest first.
 std::vector<Tensor> pending_assigns();
-// As Building does: `fn` may look at nodes, and make no tensor.
+// As BuildGuard does: `fn` may look at nodes, and make no tensor.
 void for_each_live(const std::function<void(TensorImpl&)>& fn);
 // Generators with numbers drawn since they were last stored: their pending states are realized
 // along.

@@ -250,7 +250,7 @@ Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Tensor& valu
   const bool is_state = detail::function_call != 0 && impl_->made_in != detail::function_call;
   if (is_state || detail::assign_target(*this)) return assign(changed);
   ir::UOp before;  // goes when others may build
-  const detail::Replacing alone;
+  const detail::ReplaceGuard alone;
   const ir::UOp after = uop(changed);  // may be the tensor itself
   before = std::exchange(impl_->uop, after);
   return *this;

@@ -373,7 +373,7 @@ struct Jit::State {
       fail<InvalidArgument>("Jit: captured with {} arguments, called with {}", shapes.size(),
                             given.size());
     {
-      const detail::Building section;
+      const detail::BuildGuard section;
       bind(given);
       replace_held_outputs();
       show_results(given);

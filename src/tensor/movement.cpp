@@ -39,7 +39,7 @@ std::pair<Size, Size> differing_counts(const Sizes& from, const Sizes& to) {
 }  // namespace
 
 Tensor Tensor::reshape(const Sizes& wanted) const {
-  const detail::Building section;
+  const detail::BuildGuard section;
   Sizes sizes = wanted;
   const auto open = std::find_if(sizes.begin(), sizes.end(), is_open);
   if (open != sizes.end()) {
@@ -73,7 +73,7 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
 }
 
 Tensor Tensor::expand(const Sizes& wanted) const {
-  const detail::Building section;
+  const detail::BuildGuard section;
   const Sizes own = sizes();
   if (detail::same(own, wanted)) return *this;
   if (wanted.size() < own.size())
@@ -112,7 +112,7 @@ Tensor Tensor::pad(const std::vector<int64_t>& padding, Number value) const {
     crops[axis] = {ir::Dim(std::max<int64_t>(-before, 0)),
                    detail::dim_of(own[axis] - std::max<int64_t>(-after, 0))};
   }
-  const detail::Building section;
+  const detail::BuildGuard section;
   const ir::UOp cropped = ir::shrink(uop(*this), crops);
   const Tensor padded = derive(*this, ir::pad(cropped, pads));
   const Scalar fill = detail::scalar_of(dtype(), value);

@@ -100,7 +100,7 @@ UOp upper_bits(const UOp& word, int bits, DType t, int scale) {
 // every device agrees. F16 and BF16 come as the F32 of such a number.
 Tensor unit_floats(const Sizes& sizes, DType t, const std::string& device) {
   // From the draw until it is seen that these numbers read the state.
-  const detail::Building section;
+  const detail::BuildGuard section;
   const auto words = random_bits(sizes, device);
   if (t == DType::F64) {
     const UOp high = upper_bits(words[0], 32, t, -32), low = upper_bits(words[1], 21, t, -53);

@@ -97,13 +97,13 @@ class Realization {
  private:
   void substitute_everywhere(const ir::UOpMap<UOp>& map);
 
-  const detail::Realizing turn_;
+  const detail::RealizeGuard turn_;
   // What goes last may be the last of somebody's memory: it goes when others may build.
   std::vector<Tensor> states_;
   std::vector<Ref<TensorImpl>> impls_, waiting_;
   std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
   std::unordered_set<const ir::Node*> seen_;
-  std::optional<detail::Replacing> alone_{std::in_place};
+  std::optional<detail::ReplaceGuard> alone_{std::in_place};
 };
 
 // Tensors that still want the contents of memory that is about to be overwritten are computed now;
@@ -209,7 +209,7 @@ void detail::make_writable(const char* what, Tensor& t) {
   const Ref<engine::Buffer> b = buffer_of(base);
   if (b && b->mapped()) {
     {
-      const Replacing alone;
+      const ReplaceGuard alone;
       t.impl()->uop = ir::make(Op::Contiguous, t.dtype(), {t.impl()->uop});
     }
     t.realize();
@@ -221,7 +221,7 @@ void detail::make_writable(const char* what, Tensor& t) {
 
 std::vector<Tensor> detail::pending_assigns() {
   std::vector<Tensor> out;
-  const Building section;
+  const BuildGuard section;
   for_each_live([&](TensorImpl& t) {
     if (t.uop->op == Op::Assign && t.assigned_by == std::this_thread::get_id())
       out.emplace_back(&t);
@@ -293,7 +293,7 @@ void detail::store(Tensor& to, const Tensor& value) {
   make_writable("assign", to);
   const UOp target = assign_target(to);
   UOp before;  // goes when others may build
-  const Replacing alone;
+  const ReplaceGuard alone;
   if (uop(value) == uop(to)) return;
   // What is made of constants knows no device: the value is stored where the target is.
   UOp stored = uop(value);

@@ -37,7 +37,7 @@ Axes reduced_axes(const char* what, const Axes& given, int64_t rank) {
 }
 
 Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
-  const detail::Building section;
+  const detail::BuildGuard section;
   const Axes dims = reduced_axes(what, given, x.dim());
   ir::UOp total = ir::reduce(op, uop(x), dims);
   // Of constants and counters: a reduction is stored, which needs a device.

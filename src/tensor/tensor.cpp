@@ -55,7 +55,7 @@ bool TensorImpl::release_unless_last() const noexcept {
 namespace detail {
 
 void for_each_live(const std::function<void(TensorImpl&)>& fn) {
-  const Building section;
+  const BuildGuard section;
   std::vector<TensorImpl*> last;  // whose other owners went meanwhile: destroying takes the lock
   {
     std::lock_guard lock(live_impls().mutex);

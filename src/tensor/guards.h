@@ -12,20 +12,20 @@
 namespace tuff::detail {
 
 // Short: nothing is realized in it, no device waited for. To enter again costs next to nothing.
-class Building {
+class BuildGuard {
  public:
-  Building() {
+  BuildGuard() {
     if (depth_++ == 0 && (state_.fetch_add(1, std::memory_order_acquire) & kReplacing) != 0)
       enter_when_replaced();
   }
-  ~Building() {
+  ~BuildGuard() {
     if (--depth_ == 0) leave();
   }
-  Building(const Building&) = delete;
+  BuildGuard(const BuildGuard&) = delete;
   static bool here() { return depth_ > 0; }
 
  private:
-  friend class Replacing;
+  friend class ReplaceGuard;
   static constexpr uint32_t kReplacing = 1u << 31;
   static void leave() {
     if (state_.fetch_sub(1, std::memory_order_release) == (kReplacing | 1)) state_.notify_all();
@@ -38,21 +38,21 @@ class Building {
 };
 
 // One thread alone. It may build as well.
-class Replacing {
+class ReplaceGuard {
  public:
-  Replacing();
-  ~Replacing();
-  Replacing(const Replacing&) = delete;
+  ReplaceGuard();
+  ~ReplaceGuard();
+  ReplaceGuard(const ReplaceGuard&) = delete;
 };
 
 // One thread at a time chooses what is to be computed, has it scheduled and submitted, and puts the
-// memory in its place: what two threads want is computed once. Entered before Replacing, never by a
-// thread that builds.
-class Realizing {
+// memory in its place: what two threads want is computed once. Entered before ReplaceGuard, never
+// by a thread that builds.
+class RealizeGuard {
  public:
-  Realizing();
-  ~Realizing();
-  Realizing(const Realizing&) = delete;
+  RealizeGuard();
+  ~RealizeGuard();
+  RealizeGuard(const RealizeGuard&) = delete;
 };
 
 }  // namespace tuff::detail
