@@ -158,18 +158,23 @@ Attempt made_or_rebuilt(const std::string& path, bool suspected) {
   return made(path, kept);
 }
 
+// SQLite opens a database and, by their names, the files beside it one after the other: where another
+// process makes them anew in between, old ones meet new ones. So nobody does while a file is opened.
+// A folder in which there can be no lock has nobody who makes anything.
 Attempt under_lock(const std::string& path, bool suspected) {
-  Attempt out;
   try {
     const auto lock = os::FileLock::acquire(path + ".lock", kLockTimeoutNs);
     if (lock) return made_or_rebuilt(path, suspected);
-    out.result = SQLITE_BUSY;
-    out.message = "another process has been opening it for too long";
   } catch (const IoError& e) {
-    out.result = SQLITE_CANTOPEN;
-    out.message = e.what();
+    Attempt as_it_is = attempt(path);
+    if (as_it_is.found == Found::Sound || as_it_is.found == Found::Newer) return as_it_is;
+    as_it_is.found = Found::Trouble;
+    as_it_is.result = SQLITE_CANTOPEN;
+    as_it_is.message = e.what();
+    as_it_is.db.reset();
+    return as_it_is;
   }
-  return out;
+  return {.result = SQLITE_BUSY, .message = "another process has been opening it for too long"};
 }
 
 std::string remedy(int result) {
@@ -244,9 +249,7 @@ OpenedCache open_cache(const std::string& folder, bool suspected) {
   std::string path = trusted.path + "/" + kCacheFile;
   if (std::string why = why_untrusted(path); !why.empty()) return {.problem = why};
   path = os::trusted_path(path).path;
-  Attempt a = attempt(path);
-  if (a.found != Found::Trouble && (a.found != Found::Sound || suspected))
-    a = under_lock(path, suspected);
+  Attempt a = under_lock(path, suspected);
   if (a.found != Found::Sound) return read_only_cache(std::move(a), path);
   const bool read_only = sqlite3_db_readonly(a.db.get(), "main") != 0;
   return opened(std::move(a), path, read_only);
