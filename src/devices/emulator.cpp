@@ -38,6 +38,9 @@ const emu_api::Api& open() {
                        [](const std::string& n) { return n == kFile || os::exists(n); });
   std::string why;
   const auto library = os::Library::open(there, &why);
+  if (const std::string named = env_text(Env::TUFF_EMULATOR); !library && !named.empty())
+    fail<Unsupported>("TUFF_EMULATOR='{}' cannot be opened: {}", named,
+                      why.empty() ? "there is no such file" : why);
   if (!library)
     fail<Unsupported>(
         "{}, which emulates GPUs for AMD_IFACE=MOCK and `tuff emu`, is at none of {} ({}): build "

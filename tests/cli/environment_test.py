@@ -102,6 +102,7 @@ class Texts(EnvironmentTest):
         "TUFF_DEVICE": (on("NULL")[:-2], {}, "NULL"),
         "TUFF_CC": (on("CPU"), {}, "NULL"),
         "TUFF_CLANG": (on("AMD"), {"AMD_IFACE": "MOCK"}, "NULL"),
+        "TUFF_EMULATOR": (on("AMD"), {"AMD_IFACE": "MOCK"}, "NULL"),
         "TUFF_VK_DISABLE": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_VK_LIMIT": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_CL_DISABLE": (on("CL"), {}, "CL"),
