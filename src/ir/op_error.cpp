@@ -178,7 +178,7 @@ double choice(const Evaluated& e) {
 
 }  // namespace error_of
 
-constexpr OpTable<double (*)(const Evaluated&)> kRules{{
+constexpr OpTable<OptionalFunction<double(const Evaluated&)>> kRules{{
 #define TUFF_ALU(name, text, arity, rule, flags, floors, dtypes, first, second, cost, constants, \
                  ulps, error, prose)                                                             \
   {Op::name, error_of::error},

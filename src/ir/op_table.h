@@ -3,7 +3,10 @@
 //   static_assert(kTable.covers(is_alu), "the file's kTable lacks an ALU op");
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <initializer_list>
+#include <utility>
 
 #include "ir/op.h"
 
@@ -15,6 +18,25 @@ consteval bool any_op(Group group) {
     if (group(Op(i))) return true;
   return false;
 }
+
+// A function, or none, which it tells without asking whether an address is null: under the sanitizers
+// GCC takes that for no constant.
+template <class F>
+class OptionalFunction {
+ public:
+  constexpr OptionalFunction(std::nullptr_t = nullptr) {}
+  template <std::convertible_to<F*> G>
+  constexpr OptionalFunction(G function) : function_(function), there_(true) {}
+  constexpr explicit operator bool() const { return there_; }
+  template <class... Args>
+  constexpr decltype(auto) operator()(Args&&... args) const {
+    return function_(std::forward<Args>(args)...);
+  }
+
+ private:
+  F* function_ = nullptr;
+  bool there_ = false;
+};
 
 template <class V>
 class OpTable {

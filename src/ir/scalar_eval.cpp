@@ -59,8 +59,8 @@ int64_t larger_integer(DType t, int64_t x, int64_t y) {
 
 // f16, bf16 and f32 compute in float, f64 in double; the result is rounded once into the dtype.
 struct OfOne {
-  double (*floats)(double x, int64_t variant) = nullptr;
-  uint64_t (*integers)(uint64_t x) = nullptr;
+  OptionalFunction<double(double x, int64_t variant)> floats;
+  OptionalFunction<uint64_t(uint64_t x)> integers;
 };
 constexpr OpTable<OfOne> kOfOne{{
     {Op::Neg, {[](double x, auto) { return -x; }, [](uint64_t x) { return 0 - x; }}},
@@ -78,9 +78,9 @@ static_assert(!any_op([](Op op) {
 }), "ir/scalar_eval.cpp: kOfOne lacks an op, or a dtype of one");
 
 struct OfTwo {
-  double (*floats)(double x, double y) = nullptr;
-  int64_t (*integers)(DType t, int64_t x, int64_t y) = nullptr;
-  bool (*bools)(bool x, bool y) = nullptr;
+  OptionalFunction<double(double x, double y)> floats;
+  OptionalFunction<int64_t(DType t, int64_t x, int64_t y)> integers;
+  OptionalFunction<bool(bool x, bool y)> bools;
 };
 template <class F>
 double floats(double x, double y) { return F()(x, y); }
