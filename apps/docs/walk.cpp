@@ -3,7 +3,6 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/env.h"
 #include "base/target.h"
 #include "docs/docs.h"
 #include "devices/registry.h"

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "engine/buffer.h"
+#include "hcq/launch.h"
 
 namespace tuff::engine {
 namespace {
@@ -33,7 +34,7 @@ hcq::CommandList list_of(const std::vector<Reading::Part>& parts, Work& work, hc
       continue;
     }
     const hcq::Span from = p.contents->source->span().sub(0, p.to.size_bytes);
-    list.commands.push_back({hcq::CopyCmd{p.to, from}, {{from, false}, {p.to, true}}, "read"});
+    list.commands.push_back(hcq::copy_command(p.to, from, "read"));
   }
   for (Reading::Part& c : work.calls)
     list.commands.push_back({hcq::HostCallCmd{&run_call, &c}, {{c.to, true}}, "decode"});

@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "base/check.h"
+#include "hcq/launch.h"
 
 namespace tuff::hcq {
 namespace {
@@ -95,7 +96,7 @@ void ArgRing::flush(CommandList& list) {
     if (!s.staged || s.flushed == s.used) continue;
     Span dst = s.device.sub(s.flushed, s.used - s.flushed);
     Span src = s.staged.sub(s.flushed, s.used - s.flushed);
-    list.commands.push_back({CopyCmd{dst, src}, {{src, false}, {dst, true}}, "arguments"});
+    list.commands.push_back(copy_command(dst, src, "arguments"));
     s.flushed = s.used;
   }
 }

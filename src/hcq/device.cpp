@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "hcq/launch.h"
 #include "hcq/left_behind.h"
 
 namespace tuff::hcq {
@@ -15,10 +16,6 @@ constexpr size_t kStagingPieceBytes = 4u << 20;
 constexpr uint64_t kWaitSliceNs = 20'000'000;
 // Two devices that wait for each other, one of them hung, hold each other: it has to end.
 constexpr int64_t kHeldPatience = 4;
-
-Command copy_command(Span dst, Span src, const char* label) {
-  return {CopyCmd{dst, src}, {{src, false}, {dst, true}}, label};
-}
 
 // Two halves of staging memory, so that the host fills one while the device empties the other.
 class Staging {

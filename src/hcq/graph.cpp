@@ -296,7 +296,7 @@ Command CommandGraph::State::dispatch(const Launch& k, const Placement& at, cons
 CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, const Instance& in) {
   CommandList list;
   auto add_copy = [&](Span dst, Span src, const char* label) {
-    list.commands.push_back({CopyCmd{dst, src}, {{src, false}, {dst, true}}, label});
+    list.commands.push_back(copy_command(dst, src, label));
     list.commands.back().cost_ns = dst.size_bytes / kCopyBytesPerNs;
   };
   if (in.staged) add_copy(in.args, in.staged, "arguments");

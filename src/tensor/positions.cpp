@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/capture.h"
-#include "engine/realize/bounds.h"
 #include "ir/interpret.h"
 #include "ir/walk.h"
 #include "tensor/impl.h"

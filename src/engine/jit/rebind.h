@@ -1,6 +1,6 @@
 // ReboundGraph: captured calls of a device without buffer device addresses, whose graph is bound to
 // its memory and cannot be patched. Also how the buffers of a call are exchanged for others.
-// Called by capture.cpp. Must never know Vulkan: the rule depends on TargetFeatures alone.
+// Called by runs.cpp. Must never know Vulkan: the rule depends on TargetFeatures alone.
 //
 // The rule: an input is used where it is as long as every replay gives the memory that it had at
 // capture. Once it is elsewhere it gets memory of the graph's own, against which the graph is

@@ -355,8 +355,7 @@ hcq::Span SegmentedGraph::State::placeholder(const Operand& o) const {
 }
 
 hcq::Command SegmentedGraph::State::neutral(const Copy& c) const {
-  const hcq::Span dst = placeholder(c.dst), src = placeholder(c.src);
-  return {hcq::CopyCmd{dst, src}, {{src, false}, {dst, true}}, "copy"};
+  return hcq::copy_command(placeholder(c.dst), placeholder(c.src));
 }
 
 void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned) {

@@ -2,7 +2,6 @@
 // submit; copies between devices are done by the one that reaches the other, or by the host.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "base/log.h"
 #include "base/os.h"

@@ -7,7 +7,6 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "engine/program/compile_options.h"
-#include "engine/realize/bounds.h"
 #include "ir/error_bound.h"
 #include "ir/interpret.h"
 #include "ir/walk.h"
