@@ -15,11 +15,35 @@ DST, SRC = 16, (32, 48, 64)  # register numbers of the probes, apart and aligned
 VGPR, DST2 = 256, 80
 HEADER = """\
 // The opcodes of gfx1100. Written by tools/rdna_opcodes.py from LLVM's disassembler: do not edit.
-// TUFF_RDNA_OP(id): every operation once. TUFF_RDNA(encoding, number, id, text, operands): operands
-// in the order of the text, each a field (D destination, 0 1 2 sources, A address, S scalar base or
-// destination, T scalar offset, I immediate, K literal, V the implied vcc), a register file (v
-// vector, s scalar, x any source) and a count of registers; h is half a register,
-// t a source of 16 bits, i a source that ignores modifiers.
+// Each operation has one row, with its first encoding; TUFF_RDNA_AGAIN is another encoding of one
+// that has a row. Operands stand in the order of the text, each a field (D destination, 0 1 2
+// sources, A address, S scalar base or destination, T scalar offset, I immediate, K literal, V the
+// implied vcc), a register file (v vector, s scalar, x any source) and a count of registers; h is
+// half a register, t a source of 16 bits, i a source that ignores modifiers.
+
+#ifndef TUFF_RDNA_AGAIN
+#define TUFF_RDNA_AGAIN(encoding, number, id, text, operands)
+#endif
+// A short encoding and the one in VOP3.
+#define TUFF_RDNA_E64(encoding, number, id, text, operands, e64_operands) \\
+  TUFF_RDNA(encoding, number, id, text "_e32", operands)                  \\
+  TUFF_RDNA_AGAIN(VOP3, number_in_vop3(Encoding::encoding, number), id, text "_e64", e64_operands)
+// A comparison into a scalar register, and the same into EXEC.
+#define TUFF_RDNA_COMPARE(number, name, text, operands, e64_operands)                            \\
+  TUFF_RDNA_E64(VOPC, number, V_CMP_##name, "v_cmp_" text, "Vs1 " operands, "Ds1 " e64_operands) \\
+  TUFF_RDNA_E64(VOPC, number + 128, V_CMPX_##name, "v_cmpx_" text, operands, e64_operands)
+// What addresses reach: operands before and behind the address.
+#define TUFF_RDNA_FLAT_GLOBAL(number, name, text, before, behind)         \\
+  TUFF_RDNA(FLAT, number, FLAT_##name, "flat_" text, before "Av2" behind) \\
+  TUFF_RDNA(GLOBAL, number, GLOBAL_##name, "global_" text, before "Av2" behind " Ss2")
+#define TUFF_RDNA_FLAT_GLOBAL_SCRATCH(number, name, text, before, behind) \\
+  TUFF_RDNA_FLAT_GLOBAL(number, name, text, before, behind)               \\
+  TUFF_RDNA(SCRATCH, number, SCRATCH_##name, "scratch_" text, before "Av1" behind " Ss1")
+// Either half of a dual issue.
+#define TUFF_RDNA_DUAL(number, id, text, operands)   \\
+  TUFF_RDNA_AGAIN(VOPDX, number, id, text, operands) \\
+  TUFF_RDNA_AGAIN(VOPDY, number, id, text, operands)
+
 """
 
 
@@ -173,6 +197,7 @@ def source_marks(encoding, texts):
 
 
 def row(encoding, op, text, marks):
+    """(id, text, operands) of one opcode."""
     half = 1 if encoding == "VOPDY" else 0
     name, _, rest = text.split(" :: ")[half if " :: " in text else 0].partition(" ")
     rest = re.sub(r"\b(hwreg|sendmsg)\(.*?\)", "0", rest)
@@ -182,11 +207,74 @@ def row(encoding, op, text, marks):
     codes = [operand(encoding, t) for t in rest.split(", ") if t]
     operands = " ".join(c + (marks.get((op, int(c[0])), "") if c[0] in "012" else "") for c in codes)
     base = re.sub(r"_e(32|64)$", "", name).replace("v_dual_", "v_")
-    return base.upper(), f'TUFF_RDNA({encoding}, {op}, {base.upper()}, "{name}", "{operands}")'
+    return base.upper(), name, operands
+
+
+VOP3_NUMBERS = {"VOP1": 0x180, "VOP2": 0x100, "VOPC": 0}  # where VOP3 has a short encoding's
+
+
+class Rows:
+    """The lines of {encoding: {number: (id, text, operands)}}: one for all that derive from a row."""
+
+    def __init__(self, tables):
+        self.tables, self.told, self.ids = tables, set(), set()
+
+    def take(self, encoding, number, *expected):
+        """Marks a row as told by another's line; False if there is no such row."""
+        same = self.tables[encoding].get(number) == expected
+        if same:
+            self.told.add((encoding, number))
+            self.ids.add(expected[0])
+        return same
+
+    def take_e64(self, encoding, number):
+        """Operands of the VOP3 form of a short encoding, or None."""
+        name, text, _ = self.tables[encoding][number]
+        long_number, long_text = VOP3_NUMBERS[encoding] + number, re.sub("_e32$", "_e64", text)
+        operands = self.tables["VOP3"].get(long_number, ("", "", None))[2]
+        derives = long_text != text and self.take("VOP3", long_number, name, long_text, operands)
+        return operands if derives else None
+
+    def comparison(self, number, name, operands, e64_operands):
+        short = operands.removeprefix("Vs1 ")
+        assert self.take("VOPC", number + 128, f"V_CMPX_{name.upper()}", f"v_cmpx_{name}_e32", short)
+        long = self.take_e64("VOPC", number + 128)
+        assert e64_operands == "Ds1 " + long
+        return f'TUFF_RDNA_COMPARE({number}, {name.upper()}, "{name}", "{short}", "{long}")'
+
+    def flat(self, number, name, operands):
+        before, behind = operands.split("Av2")
+        lower = name.lower()
+        assert self.take("GLOBAL", number, f"GLOBAL_{name}", f"global_{lower}", f"{operands} Ss2")
+        scratch = self.take("SCRATCH", number, f"SCRATCH_{name}", f"scratch_{lower}",
+                            f"{before}Av1{behind} Ss1")
+        macro = "TUFF_RDNA_FLAT_GLOBAL" + "_SCRATCH" * scratch
+        return f'{macro}({number}, {name}, "{lower}", "{before}", "{behind}")'
+
+    def line(self, encoding, number, name, text, operands):
+        if encoding == "FLAT":
+            return self.flat(number, name.removeprefix("FLAT_"), operands)
+        if encoding == "VOPDX" and self.take("VOPDY", number, name, text, operands):
+            return f'TUFF_RDNA_DUAL({number}, {name}, "{text}", "{operands}")'
+        long = self.take_e64(encoding, number) if encoding in VOP3_NUMBERS else None
+        bare = text.removesuffix("_e32")
+        if bare.startswith("v_cmp_"):
+            return self.comparison(number, bare.removeprefix("v_cmp_"), operands, long)
+        if long is not None:
+            return f'TUFF_RDNA_E64({encoding}, {number}, {name}, "{bare}", "{operands}", "{long}")'
+        again = "_AGAIN" if name in self.ids else ""
+        return f'TUFF_RDNA{again}({encoding}, {number}, {name}, "{text}", "{operands}")'
+
+    def lines(self):
+        for encoding, table in self.tables.items():
+            for number, columns in table.items():
+                if (encoding, number) not in self.told:
+                    yield self.line(encoding, number, *columns)
+                    self.ids.add(columns[0])
 
 
 def main():
-    rows, ids = [], {}
+    tables = {}
     for encoding, (count, probes) in PROBES.items():
         cases = [(op, words) for op in range(count) for words in probes(op)]
         texts = {}
@@ -194,14 +282,10 @@ def main():
             if text and "Invalid register" not in text:
                 texts.setdefault(op, (text, words))
         marks = source_marks(encoding, texts)
-        for op, (text, _) in texts.items():
-            base, line = row(encoding, op, text, marks)
-            ids[base] = None
-            rows.append(line)
-    print(HEADER + "\n#ifdef TUFF_RDNA_OP")
-    print("\n".join(f"TUFF_RDNA_OP({i})" for i in ids))
-    print("#undef TUFF_RDNA_OP\n#endif\n\n#ifdef TUFF_RDNA")
-    print("\n".join(rows) + "\n#undef TUFF_RDNA\n#endif")
+        tables[encoding] = {op: row(encoding, op, text, marks) for op, (text, _) in texts.items()}
+    macros = re.findall(r"(?m)^#define (\w+)", HEADER)
+    print(HEADER + "\n".join(Rows(tables).lines()) + "\n")
+    print("\n".join(f"#undef {macro}" for macro in ["TUFF_RDNA", *macros]))
 
 
 if __name__ == "__main__":

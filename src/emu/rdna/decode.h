@@ -33,7 +33,7 @@ enum class Encoding : uint8_t {
 };
 
 enum class Op : uint16_t {
-#define TUFF_RDNA_OP(id) id,
+#define TUFF_RDNA(encoding, number, id, text, operands) id,
 #include "emu/rdna/opcodes.def"
   Count
 };
