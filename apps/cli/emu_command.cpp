@@ -11,7 +11,7 @@ int run_kernel(const emu_api::RunRequest& request) {
   emu_api::Failure failure;
   const bool clean = devices::emulator().run_kernel(request, failure);
   if (failure.kind == "usage") throw UsageError(failure.text);
-  devices::throw_told(failure);
+  devices::throw_failure(failure);
   return clean ? kExitOk : kExitFailed;
 }
 

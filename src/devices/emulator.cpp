@@ -57,7 +57,7 @@ const emu_api::Api& open() {
 
 }  // namespace
 
-void throw_told(const emu_api::Failure& failure) {
+void throw_failure(const emu_api::Failure& failure) {
   const std::string& kind = failure.kind;
   if (kind.empty()) return;
   if (kind == "InvalidArgument") throw InvalidArgument(failure.text);

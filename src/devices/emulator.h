@@ -10,7 +10,7 @@ namespace tuff::devices {
 // system's loader finds it. Throws Unsupported naming these places, or for a library of another
 // build.
 const emu_api::Api& emulator();
-// Throws what a call has told, as the Error that it was; nothing if there was none.
-void throw_told(const emu_api::Failure& failure);
+// Throws a call's failure as the Error that it was; nothing if there was none.
+void throw_failure(const emu_api::Failure& failure);
 
 }  // namespace tuff::devices

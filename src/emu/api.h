@@ -23,8 +23,8 @@ struct MachineFinding {
 };
 using ReportFinding = std::function<void(const MachineFinding&)>;  // on any thread
 
-// What a call throws would meet another copy of the unwinder, where a program brings its own: it is
-// told.
+// An exception would meet another copy of the unwinder, where a program brings its own: calls
+// return their failures.
 struct Failure {
   std::string kind;  // of the Error, "" if there was none; "usage": the file of arguments is wrong
   std::string text;

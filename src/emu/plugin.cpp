@@ -10,7 +10,7 @@ namespace tuff::emu {
 namespace {
 
 template <class Call>
-auto told(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
+auto catching(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
   try {
     return call();
   } catch (const BadLaunchFile& e) {
@@ -25,7 +25,7 @@ auto told(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
 
 std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
                                      emu_api::Failure& failure) {
-  return told(failure, [&]() -> std::unique_ptr<os::Kernel> {
+  return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
     options.report = [report = std::move(report)](const amd::Finding& f) {
       report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
@@ -35,7 +35,7 @@ std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFin
 }
 
 bool run(const emu_api::RunRequest& request, emu_api::Failure& failure) {
-  return told(failure, [&] { return run_kernel(request); });
+  return catching(failure, [&] { return run_kernel(request); });
 }
 
 constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run};

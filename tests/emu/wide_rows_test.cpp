@@ -8,7 +8,7 @@
 
 #include <tuff/error.h>
 #include "emu/random_words.h"
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -81,14 +81,14 @@ TEST(WideRows, ComputeWhatTheOthersCompute) {
   std::set<Op> covered;
   auto narrow = std::make_unique<Wave>(), wide = std::make_unique<Wave>();
   for (const OpcodeRow& row : opcode_rows()) {
-    const Meaning* meaning = find_meaning(row.op);
-    if (!meaning || !meaning->with_avx2) continue;
+    const Handler* handler = find_handler(row.op);
+    if (!handler || !handler->with_avx2) continue;
     for (int round = 0; round < 30; ++round) {
       const auto i = random_instruction(row, random);
       if (!i) continue;
       *narrow = *wide = *random_wave(random);
-      meaning->execute(*narrow, *i);
-      meaning->with_avx2(*wide, *i);
+      handler->execute(*narrow, *i);
+      handler->with_avx2(*wide, *i);
       std::string where;
       ASSERT_TRUE(same(*narrow, *wide, where)) << to_text(*i) << ": " << where;
       covered.insert(row.op);

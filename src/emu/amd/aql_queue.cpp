@@ -16,7 +16,6 @@ namespace tuff::emu::amd {
 namespace {
 
 constexpr uint32_t kDwords = aql::kPacketBytes / 4, kSystem = 2;
-constexpr uint32_t kMaxGroupItems = 1024, kMaxLdsBytes = 64 * 1024, kDescriptorBytes = 64;
 constexpr uint16_t kWave32 = 1 << 10;
 
 class AqlQueue : public Pm4Queue {
@@ -126,12 +125,10 @@ class AqlQueue : public Pm4Queue {
 
   rdna::Launch kernel(const Packet& p) {
     const uint64_t object = p.target(8, 64);
-    uint8_t bytes[kDescriptorBytes];
-    read(object, bytes, sizeof bytes, p.name);
     rdna::Kernel k;
-    k.descriptor = rdna::parse_descriptor(bytes);
-    k.entry_address = object + uint64_t(k.descriptor.entry_offset);
-    const rdna::Descriptor& d = k.descriptor;
+    rdna::Descriptor& d = k.descriptor;
+    read(object, &d, sizeof d, p.name);
+    k.entry_address = object + uint64_t(d.entry_offset);
     if (k.entry_address % 256) bad("{}: code at {:#x}", p.name, k.entry_address);
     if (!(d.properties & kWave32)) {
       bad("{}: a kernel of waves of 64 lanes, which are not emulated", p.name);

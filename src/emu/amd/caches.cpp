@@ -190,9 +190,7 @@ void Caches::fetch(Shadow& s, uint32_t index) {
   uint8_t* bytes = s.bytes + offset;
   copy_bytes(fresh, bytes, line.dirty);
   if (line.epoch && std::memcmp(fresh, bytes, kLineBytes) != 0) {
-    const uint16_t changed = changed_words(fresh, bytes);
-    line.vector_changed |= changed;
-    line.scalar_changed |= changed;
+    for (uint16_t& changed : line.changed) changed |= changed_words(fresh, bytes);
   }
   std::memcpy(bytes, fresh, kLineBytes);
   line.epoch = epoch_;
@@ -233,8 +231,7 @@ void Caches::observe(Shadow& s, const LineRange& range, bool whole) {
     uint32_t value;
     std::memcpy(&value, s.home + offset + w * 4, sizeof value);
     if (line.seen >> w & 1 && std::memcmp(known, &value, sizeof value) != 0) {
-      line.vector_changed |= uint16_t(1u << w);
-      line.scalar_changed |= uint16_t(1u << w);
+      for (uint16_t& changed : line.changed) changed |= uint16_t(1u << w);
     }
     std::memcpy(known, &value, sizeof value);
   }
@@ -243,26 +240,14 @@ void Caches::observe(Shadow& s, const LineRange& range, bool whole) {
 
 // ---- an access
 
-void Caches::through(Line& line, uint16_t words, const Accessor& who, Path path,
-                     Conflict& conflict) {
-  const bool scalar = path == Path::Scalar;
-  const uint32_t invalidated = scalar ? who.scalar.time : who.vector.time;
-  uint32_t& fetched = scalar ? line.scalar_time : line.vector_time;
-  uint16_t& changed = scalar ? line.scalar_changed : line.vector_changed;
-  if (fetched == 0 || invalidated > fetched) {
-    fetched = now_;
-    changed = 0;
-  } else if (changed & words) [[unlikely]] {
-    conflict.kind = Conflict::Kind::Changed;
-  }
-}
-
 void Caches::touch(Shadow& s, const LineRange& range, const Accessor& who, const Request& request,
                    Conflict& conflict) {
   Line& line = s.lines[range.line];
-  const bool cached = s.mapping->cached,
-             front = request.path == Path::Vector || request.path == Path::Scalar;
-  if (cached) {
+  const bool scalar = request.path == Path::Scalar;
+  const bool front = scalar || request.path == Path::Vector;
+  uint32_t& fetched = line.fetched[scalar];
+  const bool fetches = fetched == 0 || (scalar ? who.scalar : who.vector).time > fetched;
+  if (s.mapping->cached) {
     if (request.read && line.epoch != epoch_) fetch(s, range.line);
     if (request.write) {
       if (!line.dirty) dirty_.emplace_back(&s, range.line);
@@ -271,11 +256,15 @@ void Caches::touch(Shadow& s, const LineRange& range, const Accessor& who, const
   } else if (request.write) {
     line.seen &= uint16_t(~range.words());
   } else if (front) {
-    const uint32_t fetched = request.path == Path::Scalar ? line.scalar_time : line.vector_time;
-    const uint32_t invalidated = request.path == Path::Scalar ? who.scalar.time : who.vector.time;
-    observe(s, range, fetched == 0 || invalidated > fetched);
+    observe(s, range, fetches);
   }
-  if (front && !request.write) through(line, range.words(), who, request.path, conflict);
+  if (!front || request.write) return;
+  if (fetches) {
+    fetched = now_;
+    line.changed[scalar] = 0;
+  } else if (line.changed[scalar] & range.words()) [[unlikely]] {
+    conflict.kind = Conflict::Kind::Changed;
+  }
 }
 
 void Caches::tag_read(Tag& tag, uint32_t bytes, const Accessor& who, const Order& visible,
@@ -296,7 +285,7 @@ void Caches::tag_read(Tag& tag, uint32_t bytes, const Accessor& who, const Order
 
 namespace {
 
-// Of a word that was touched by `other`: whether a write of some of its bytes has no place yet.
+// Whether nothing orders a write of some bytes of a word and what `other` did there.
 bool unordered(uint32_t other, uint32_t bytes, const Accessor& who) {
   return other >> 4 != who.op && !who.ended.knows(other >> 4) && (other & bytes);
 }

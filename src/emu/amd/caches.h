@@ -70,7 +70,7 @@ class Caches {
   void write_back();
   size_t invalidate();
   void flush_hdp() { ++hdp_epoch_; }
-  // Of a mapping that ends.
+  // What the caches hold of a mapping that ends.
   void forget(uint64_t mapping_serial);
   // Writes back and forgets everything, serial numbers as well.
   void clear();
@@ -79,14 +79,16 @@ class Caches {
  private:
   // 64 bytes of a mapping.
   struct Line {
-    uint64_t dirty;                           // bytes that memory does not have yet
-    uint32_t epoch;                           // of the L2 when it was fetched; 0: never
-    uint32_t hdp;                             // of the HDP when the host's view was looked at
-    uint32_t vector_time, scalar_time;        // when the caches before the L2 fetched it
-    uint16_t vector_changed, scalar_changed;  // words that have changed in memory since
-    uint16_t seen;                            // words that `bytes` holds, of uncached lines
-    // What need not be looked at again: who was last to read and write here, and which words it
-    // did read or write as a whole, without conflict and with nobody else between.
+    uint64_t dirty;  // bytes that memory does not have yet
+    uint32_t epoch;  // of the L2 when it was fetched; 0: never
+    uint32_t hdp;    // of the HDP when the host's view was looked at
+    // By the caches before the L2, vector [0] and scalar [1]: when they fetched it, and words that
+    // have changed in memory since.
+    uint32_t fetched[2];
+    uint16_t changed[2];
+    uint16_t seen;  // words that `bytes` holds, of uncached lines
+    // What need not be looked at again: the last operations to read and write here, and the words
+    // that they read or wrote as a whole, without conflict and with no other operation between.
     uint16_t clean_reads, clean_writes;
     uint32_t last_reader;  // operation << 4 | path
     uint32_t last_writer;  // operation << 4
@@ -116,7 +118,6 @@ class Caches {
   void observe(Shadow& s, const LineRange& range, bool whole);
   void touch(Shadow& s, const LineRange& range, const Accessor& who, const Request& request,
              Conflict& conflict);
-  void through(Line& line, uint16_t words, const Accessor& who, Path path, Conflict& conflict);
   void tag_reads(Shadow& s, const LineRange& range, const Accessor& who, Path path,
                  Conflict& conflict);
   void tag_writes(Shadow& s, const LineRange& range, const Accessor& who, Conflict& conflict);

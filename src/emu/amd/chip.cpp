@@ -44,7 +44,7 @@ uint32_t Chip::take_slot() {
   return slot;
 }
 
-// Whoever has destroyed a queue knows that it stands still.
+// The destroyer of a queue knows that it stands still.
 void Chip::give_slot(uint32_t slot) {
   slots_ &= ~(1ull << slot);
   released_.add(op_id(serial_, slot));

@@ -29,9 +29,9 @@ class Chip {
   uint32_t take_slot();
   void give_slot(uint32_t slot);
 
-  // What had ended when a packet stored `value` there, and what who finds a value there knows. A
-  // value that no packet of this GPU has stored comes from the host or from elsewhere, who may have
-  // seen all that was released.
+  // What had ended when a packet stored `value` there, and what an engine that finds a value there
+  // knows. A value that no packet of this GPU has stored comes from outside, where all that was
+  // released may have been seen.
   void signalled(uint64_t address, uint64_t value, const Order& order);
   const Order& learned(uint64_t address, uint32_t value) const;
   const Order& released() const { return released_; }
@@ -56,7 +56,7 @@ class Chip {
   std::string name_of(OpId op) const;
 
   uint32_t serial_ = 0;
-  uint64_t slots_ = 1;  // slot 0 is nobody's
+  uint64_t slots_ = 1;  // slot 0 is never given out
   Order released_;
   std::map<uint64_t, Signal> signals_;
   std::deque<std::pair<OpId, std::string>> names_;  // of the latest operations

@@ -1,6 +1,6 @@
 // What the emulated machine reports of the programs and command streams that it runs: one record
-// per kind and place. Kernels' own findings (rdna/finding.h) become these too. Handed to whoever
-// opened the machine, which prints them beside the hazard checker's.
+// per kind and place. Kernels' own findings (rdna/finding.h) become these too. Handed to the
+// opener of the machine, which prints them beside the hazard checker's.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ enum class FindingKind : uint8_t {
   StaleCode,      // executed from the instruction cache, while memory has other instructions
   ConcurrentUse,  // two engines or dispatches touch the same bytes, one writing, nothing between
   PageFault,      // an engine's access to what is not mapped for its GPU
-  BadPacket,      // a packet, register or field that this GPU does not have or nobody uses so
+  BadPacket,      // a packet, register or field that this GPU has not, or no driver uses so
   BadCall,        // a call that the kernel refuses
-  Hang,           // a queue waits and nobody is left to signal
+  Hang,           // a queue waits and nothing is left to signal
 };
 
 struct Finding {

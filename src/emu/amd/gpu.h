@@ -65,7 +65,7 @@ class Gpu {
   // What is in the caches of a mapping that ends: written back, then forgotten.
   void forget(uint64_t mapping_serial);
   // One piece of work of one queue: a packet, or some instructions of a kernel in flight. False if
-  // nothing can be done before somebody rings, signals or resumes. Thread-safe; one at a time.
+  // nothing can be done before the host rings, signals or resumes. Thread-safe; one at a time.
   bool step();
   // A line for each queue that has packets and cannot go on, and why.
   std::string blocked() const;

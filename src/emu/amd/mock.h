@@ -44,7 +44,7 @@ struct MockOptions {
 // wanted; vram in MiB. TUFF_MOCK's form. Throws InvalidArgument naming what is known.
 MockOptions parse_options(const std::string& text);
 
-// Of all engines since the machine was made.
+// Totals of all engines since the machine was made.
 struct MockStats {
   uint64_t calls = 0, packets = 0, dispatches = 0, instructions = 0, findings = 0;
 };

@@ -10,8 +10,8 @@
 
 namespace tuff::emu::amd {
 
-// A serial number that rises with everything a GPU does, and the slot of who does it: a queue has
-// one each for its kernels, its copies and its engine, since those end independently. 0 is nobody.
+// A serial number that rises with every operation of a GPU, and the slot of its issuer: a queue has
+// one each for its kernels, its copies and its engine, since those end independently. 0: none.
 using OpId = uint32_t;
 inline constexpr uint32_t kSlotBits = 6, kSlots = 1u << kSlotBits, kSerialBits = 22;
 constexpr OpId op_id(uint32_t serial, uint32_t slot) { return serial << kSlotBits | slot; }
@@ -41,7 +41,7 @@ class Order {
 struct Invalidation {
   Order seen;
   uint32_t time = 0;  // serial number
-  // Of a cache behind another.
+  // For a cache behind another: what both were invalidated after.
   static Invalidation both(const Invalidation& a, const Invalidation& b) {
     return {Order::meet(a.seen, b.seen), std::min(a.time, b.time)};
   }

@@ -20,7 +20,7 @@ struct BadPacket : std::runtime_error {
 };
 // An engine's access to what is not mapped; Caches::fault() says where.
 struct EngineFault {
-  const char* packet;
+  std::string what;
 };
 
 template <class... Args>
@@ -45,7 +45,7 @@ namespace reg {
 #define AMD_SH_REGISTER(name, offset) inline constexpr uint32_t name = offset;
 #define AMD_REGISTER(name, address) inline constexpr uint32_t name = address;
 #include "devices/amd/encode/registers.def"
-// Of gfx10 and later. Source: Linux include/asic_reg/gc/gc_11_0_0_offset.h, from 0x2c00.
+// On gfx10 and later. Source: Linux include/asic_reg/gc/gc_11_0_0_offset.h, from 0x2c00.
 inline constexpr uint32_t COMPUTE_PGM_RSRC3 = 0x228;
 }  // namespace reg
 

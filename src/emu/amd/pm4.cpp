@@ -5,31 +5,31 @@
 namespace tuff::emu::amd {
 namespace {
 
-constexpr uint32_t kMaxGroupItems = 1024, kMaxLdsBytes = 64 * 1024, kLdsUnit = 512;
+constexpr uint32_t kLdsUnit = 512;
+
+// Registers that SET_SH_REG sets, by the first of neighbours.
+struct Neighbours {
+  uint32_t first;
+  std::array<const char*, 3> names;
+};
+constexpr Neighbours kShRegisters[] = {
+    {reg::COMPUTE_START_X, {"COMPUTE_START_X", "COMPUTE_START_Y", "COMPUTE_START_Z"}},
+    {reg::COMPUTE_NUM_THREAD_X,
+     {"COMPUTE_NUM_THREAD_X", "COMPUTE_NUM_THREAD_Y", "COMPUTE_NUM_THREAD_Z"}},
+    {reg::COMPUTE_PGM_LO, {"COMPUTE_PGM_LO", "COMPUTE_PGM_HI"}},
+    {reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO,
+     {"COMPUTE_DISPATCH_SCRATCH_BASE_LO", "COMPUTE_DISPATCH_SCRATCH_BASE_HI"}},
+    {reg::COMPUTE_PGM_RSRC1, {"COMPUTE_PGM_RSRC1", "COMPUTE_PGM_RSRC2"}},
+    {reg::COMPUTE_PGM_RSRC3, {"COMPUTE_PGM_RSRC3"}},
+    {reg::COMPUTE_RESOURCE_LIMITS, {"COMPUTE_RESOURCE_LIMITS"}},
+    {reg::COMPUTE_TMPRING_SIZE, {"COMPUTE_TMPRING_SIZE"}},
+    {reg::COMPUTE_RESTART_X, {"COMPUTE_RESTART_X", "COMPUTE_RESTART_Y", "COMPUTE_RESTART_Z"}}};
 
 const char* register_name(uint32_t offset) {
-  switch (offset) {
-    case reg::COMPUTE_START_X: return "COMPUTE_START_X";
-    case reg::COMPUTE_START_X + 1: return "COMPUTE_START_Y";
-    case reg::COMPUTE_START_X + 2: return "COMPUTE_START_Z";
-    case reg::COMPUTE_NUM_THREAD_X: return "COMPUTE_NUM_THREAD_X";
-    case reg::COMPUTE_NUM_THREAD_X + 1: return "COMPUTE_NUM_THREAD_Y";
-    case reg::COMPUTE_NUM_THREAD_X + 2: return "COMPUTE_NUM_THREAD_Z";
-    case reg::COMPUTE_PGM_LO: return "COMPUTE_PGM_LO";
-    case reg::COMPUTE_PGM_LO + 1: return "COMPUTE_PGM_HI";
-    case reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO: return "COMPUTE_DISPATCH_SCRATCH_BASE_LO";
-    case reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO + 1: return "COMPUTE_DISPATCH_SCRATCH_BASE_HI";
-    case reg::COMPUTE_PGM_RSRC1: return "COMPUTE_PGM_RSRC1";
-    case reg::COMPUTE_PGM_RSRC1 + 1: return "COMPUTE_PGM_RSRC2";
-    case reg::COMPUTE_PGM_RSRC3: return "COMPUTE_PGM_RSRC3";
-    case reg::COMPUTE_RESOURCE_LIMITS: return "COMPUTE_RESOURCE_LIMITS";
-    case reg::COMPUTE_TMPRING_SIZE: return "COMPUTE_TMPRING_SIZE";
-    case reg::COMPUTE_RESTART_X: return "COMPUTE_RESTART_X";
-    case reg::COMPUTE_RESTART_X + 1: return "COMPUTE_RESTART_Y";
-    case reg::COMPUTE_RESTART_X + 2: return "COMPUTE_RESTART_Z";
+  for (const auto& [first, names] : kShRegisters) {
+    if (offset - first < names.size() && names[offset - first]) return names[offset - first];
   }
-  const uint32_t user = offset - reg::COMPUTE_USER_DATA_0;
-  return user < 16 ? "COMPUTE_USER_DATA" : nullptr;
+  return offset - reg::COMPUTE_USER_DATA_0 < 16 ? "COMPUTE_USER_DATA" : nullptr;
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ const char* pm4_name(uint32_t opcode) {
 }
 
 CacheActions gcr_actions(const Packet& p, uint32_t c) {
-  // GLM is the metadata of images: nothing here has any. Ranges, sequences and discarding are
-  // nobody's: GLI_INV's second bit, GL1_RANGE, GL2_US, GL2_RANGE, GL2_DISCARD, SEQ, RANGE_IS_PA.
+  // GLM is the metadata of images: nothing here has any. No driver uses ranges, sequences and
+  // discarding: GLI_INV's second bit, GL1_RANGE, GL2_US, GL2_RANGE, GL2_DISCARD, SEQ, RANGE_IS_PA.
   constexpr uint32_t kKnown =
       1u << 0 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 9 | 1u << 14 | 1u << 15;
   if (c & ~kKnown) bad("{}: GCR_CNTL {:#x} has bits {:#x}", p.name, c, c & ~kKnown);
@@ -158,7 +158,7 @@ void Pm4Queue::flush_hdp(const Packet& p) {
   if (request != reg::BIF_BX_PF_GPU_HDP_FLUSH_REQ || done != reg::BIF_BX_PF_GPU_HDP_FLUSH_DONE) {
     bad("WAIT_REG_MEM: registers {:#x} and {:#x}", request, done);
   }
-  // Of the compute pipes: CP2..CP9. Source: Linux nbio_*_sh_mask.h.
+  // The bits of the compute pipes: CP2..CP9. Source: Linux nbio_*_sh_mask.h.
   const bool one_pipe = std::popcount(p[4]) == 1 && (p[4] & 0x3fc);
   if ((p[1] & 7) != 3 || !one_pipe || p[5] != p[4]) {
     bad("WAIT_REG_MEM: HDP flush of {:#x}, mask {:#x}, function {}", p[4], p[5], p[1] & 7);
@@ -211,9 +211,7 @@ void Pm4Queue::release_mem(const Packet& p) {
   if (select >> 16 & 3) bad("RELEASE_MEM: not to memory (DST_SEL {})", select >> 16 & 3);
   if (interrupt != 0 && interrupt != 2) bad("RELEASE_MEM: INT_SEL {}", interrupt);
   if (data == 0 || data > 3) bad("RELEASE_MEM: DATA_SEL {}", data);
-  r.data = data == 1   ? Release::Data::Word
-           : data == 2 ? Release::Data::Double
-                       : Release::Data::Clock;
+  r.data = Release::Data(data);
   r.address = p.target(3, data == 1 ? 4 : 8);
   r.value = p[5] | uint64_t(p[6]) << 32;
   r.interrupt = interrupt == 2;
@@ -263,19 +261,18 @@ void Pm4Queue::set_sh_reg(const Packet& p) {
   }
 }
 
-uint32_t Pm4Queue::need(uint32_t offset, const char* name) const {
+uint32_t Pm4Queue::need(uint32_t offset) const {
   if (!written_[offset - kFirstRegister]) {
-    bad("{} with {} never written on this queue", name, register_name(offset));
+    bad("a dispatch with {} never written on this queue", register_name(offset));
   }
   return registers_[offset - kFirstRegister];
 }
 
 // What a wave has, for 32 lanes; all of it must be mapped.
 void Pm4Queue::set_scratch(rdna::Launch& launch) const {
-  const uint32_t tmpring = need(reg::COMPUTE_TMPRING_SIZE, "a dispatch");
-  const uint64_t base = uint64_t(need(reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO, "a dispatch")) << 8 |
-                        uint64_t(need(reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO + 1, "a dispatch"))
-                            << 40;
+  const uint32_t tmpring = need(reg::COMPUTE_TMPRING_SIZE);
+  const uint64_t base = uint64_t(need(reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO)) << 8 |
+                        uint64_t(need(reg::COMPUTE_DISPATCH_SCRATCH_BASE_LO + 1)) << 40;
   const uint64_t wave_bytes = uint64_t(tmpring >> 12 & 0x7fff) * 256;
   if (!(launch.rsrc2 & 1)) return;
   if (wave_bytes == 0 || (tmpring & 0xfff) == 0) {
@@ -289,21 +286,20 @@ void Pm4Queue::set_scratch(rdna::Launch& launch) const {
 
 rdna::Launch Pm4Queue::launch_of(std::array<uint32_t, 3> groups, uint32_t initiator) const {
   if (!(initiator & 1u << 15)) bad("a dispatch of waves of 64 lanes, which are not emulated");
-  const auto get = [&](uint32_t offset) { return need(offset, "a dispatch"); };
   rdna::Launch launch;
   launch.groups = groups;
   launch.entry_address =
-      uint64_t(get(reg::COMPUTE_PGM_LO)) << 8 | uint64_t(get(reg::COMPUTE_PGM_LO + 1)) << 40;
-  launch.rsrc1 = get(reg::COMPUTE_PGM_RSRC1);
-  launch.rsrc2 = get(reg::COMPUTE_PGM_RSRC1 + 1);
-  launch.rsrc3 = get(reg::COMPUTE_PGM_RSRC3);
-  get(reg::COMPUTE_RESOURCE_LIMITS);
+      uint64_t(need(reg::COMPUTE_PGM_LO)) << 8 | uint64_t(need(reg::COMPUTE_PGM_LO + 1)) << 40;
+  launch.rsrc1 = need(reg::COMPUTE_PGM_RSRC1);
+  launch.rsrc2 = need(reg::COMPUTE_PGM_RSRC1 + 1);
+  launch.rsrc3 = need(reg::COMPUTE_PGM_RSRC3);
+  need(reg::COMPUTE_RESOURCE_LIMITS);
   uint64_t items = 1;
   for (uint32_t axis = 0; axis < 3; ++axis) {
-    if (get(reg::COMPUTE_START_X + axis) || get(reg::COMPUTE_RESTART_X + axis)) {
+    if (need(reg::COMPUTE_START_X + axis) || need(reg::COMPUTE_RESTART_X + axis)) {
       bad("a dispatch that starts or restarts within its grid");
     }
-    const uint32_t threads = get(reg::COMPUTE_NUM_THREAD_X + axis);
+    const uint32_t threads = need(reg::COMPUTE_NUM_THREAD_X + axis);
     if (threads == 0 || threads > kMaxGroupItems) {
       bad("a dispatch with COMPUTE_NUM_THREAD {:#x} on axis {}", threads, axis);
     }

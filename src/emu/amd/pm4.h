@@ -11,6 +11,8 @@
 
 namespace tuff::emu::amd {
 
+inline constexpr uint32_t kMaxGroupItems = 1024, kMaxLdsBytes = 64 * 1024;
+
 class Pm4Queue : public Queue {
  public:
   using Queue::Queue;
@@ -44,7 +46,7 @@ class Pm4Queue : public Queue {
   Progress dispatch(const Packet& p, bool indirect);
   void set_sh_reg(const Packet& p);
   void pred_exec(const Packet& p, bool buffered);
-  uint32_t need(uint32_t reg, const char* name) const;
+  uint32_t need(uint32_t reg) const;
   rdna::Launch launch_of(std::array<uint32_t, 3> groups, uint32_t initiator) const;
   void set_scratch(rdna::Launch& launch) const;
 

@@ -93,7 +93,7 @@ bool Queue::perform(const Choice& choice) {
     kill(e.what());
     chip_.events.queue_error(chip_.index, id(), e.what());
   } catch (const EngineFault& e) {
-    fault(e.packet, chip_.caches.fault());
+    fault(e.what, chip_.caches.fault());
     chip_.report(FindingKind::PageFault, id(), chip_.caches.fault().address, *dead_);
   } catch (const Error& e) {  // the host is out of memory, above all; engines have no caller
     kill(e.what());
@@ -124,7 +124,7 @@ void Queue::kill(std::string why) {
   if (!dead_) dead_ = std::move(why);
 }
 
-void Queue::fault(const char* what, const MemoryFault& f) {
+void Queue::fault(const std::string& what, const MemoryFault& f) {
   kill(fmt::format("{} {} {:#x}, {}", what,
                    f.execute ? "fetches from"
                    : f.write ? "writes to"
@@ -151,17 +151,16 @@ std::string Queue::blocked() {
 std::optional<uint64_t> Queue::announced(uint64_t read) {
   const uint64_t doorbell = load<uint64_t>(setup_.doorbell);
   if (doorbell == ~0ull) return std::nullopt;
+  const uint64_t end = setup_.kind == QueueKind::Aql ? doorbell + 1 : doorbell;
   if (doorbell != doorbell_) {
     doorbell_ = doorbell;
     // Who rings may have seen everything that was released so far.
     order_.join(chip_.released());
-    const uint64_t end = setup_.kind == QueueKind::Aql ? doorbell + 1 : doorbell;
     const uint64_t stored = load<uint64_t>(peek(setup_.write_pointer_address, 8, "write pointer"));
     if (stored < end) {
       bad("the doorbell announces {}, the write pointer in memory says {}", end, stored);
     }
   }
-  const uint64_t end = setup_.kind == QueueKind::Aql ? doorbell + 1 : doorbell;
   return end == read ? std::nullopt : std::optional(end);
 }
 
@@ -247,15 +246,11 @@ void Queue::store(const Release& release) { carry_out(release, order_); }
 
 void Queue::carry_out(const Release& r, const Order& order) {
   apply(r.caches, order);
-  bool stored = true;
-  switch (r.data) {
-    case Release::Data::None: break;
-    case Release::Data::Word: stored = chip_.caches.store(r.address, r.value, 4); break;
-    case Release::Data::Double: stored = chip_.caches.store(r.address, r.value, 8); break;
-    case Release::Data::Clock: stored = chip_.caches.store(r.address, gpu_clock(), 8); break;
+  const uint64_t value = r.data == Release::Data::Clock ? gpu_clock() : r.value;
+  if (!chip_.caches.store(r.address, value, r.data == Release::Data::Word ? 4 : 8)) {
+    throw EngineFault{r.packet};
   }
-  if (!stored) throw EngineFault{r.packet};
-  if (r.data != Release::Data::None) chip_.signalled(r.address, r.value, order);
+  chip_.signalled(r.address, r.value, order);
   if (r.interrupt) chip_.events.interrupt(chip_.index, r.event_id);
 }
 
@@ -293,7 +288,7 @@ void Queue::finish(uint32_t index) {
   }
   if (k.system_release) chip_.caches.write_back();
   if (outcome.finished) return;
-  if (k.memory->fault()) return fault(k.name.c_str(), *k.memory->fault());
+  if (k.memory->fault()) return fault(k.name, *k.memory->fault());
   const bool hangs =
       !outcome.findings.empty() && outcome.findings.back().kind == rdna::FindingKind::Hang;
   kill(outcome.findings.empty() ? k.name + " has stopped" : to_text(outcome.findings.back()));
@@ -305,19 +300,14 @@ void Queue::finish(uint32_t index) {
 uint8_t* Queue::reach(const Accessor& who, const Request& request) {
   Conflict conflict;
   uint8_t* bytes = chip_.caches.reach(who, request, conflict);
-  if (!bytes) throw EngineFault{who.name.c_str()};
+  if (!bytes) throw EngineFault{who.name};
   if (conflict.kind != Conflict::Kind::None) chip_.report(who, request, conflict);
   return bytes;
 }
 
 void Queue::read(uint64_t address, void* out, uint32_t bytes, const char* packet) {
   const Accessor who = accessor(engine_slot_, packet);
-  Conflict conflict;
-  const Request request{address, bytes, Path::L2, true, false};
-  const uint8_t* from = chip_.caches.reach(who, request, conflict);
-  if (!from) throw EngineFault{packet};
-  if (conflict.kind != Conflict::Kind::None) chip_.report(who, request, conflict);
-  std::memcpy(out, from, bytes);
+  std::memcpy(out, reach(who, {address, bytes, Path::L2, true, false}), bytes);
   order_.add(who.op);
 }
 

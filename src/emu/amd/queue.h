@@ -33,7 +33,7 @@ struct WordWait {
 struct Release {
   const char* packet = "";
   CacheActions caches;
-  enum class Data : uint8_t { None, Word, Double, Clock } data = Data::None;
+  enum class Data : uint8_t { Word = 1, Double, Clock } data = Data::Word;  // as DATA_SEL has them
   uint64_t address = 0, value = 0;
   bool interrupt = false;
   uint32_t event_id = 0;
@@ -114,7 +114,7 @@ class Queue {
   void advance_copy(uint32_t index);
   void carry_out(const Release& release, const Order& order);
   uint8_t* reach(const Accessor& who, const Request& request);
-  void fault(const char* what, const MemoryFault& fault);
+  void fault(const std::string& what, const MemoryFault& fault);
 
   QueueSetup setup_;
   uint32_t kernel_slot_, copy_slot_, engine_slot_;

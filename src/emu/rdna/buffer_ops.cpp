@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "emu/rdna/machine.h"
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/memory_ops.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -85,18 +85,6 @@ void for_each_lane(Wave& w, F f) {
   }
 }
 
-void mark_result(Wave& w, const Operand& d) {
-  const uint32_t serial = ++w.issued[size_t(Counter::Vector)];
-  for (uint32_t k = 0; k < d.registers; ++k) {
-    w.v_vector_load[(d.index + k) & 255] = serial;
-    w.v_written[(d.index + k) & 255] |= w.exec();
-  }
-  w.outstanding = true;
-}
-
-// What a load of fewer than 32 bits leaves in its register.
-enum class Half : uint8_t { Whole, Low, High };
-
 template <class T, Half half>
 void load(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
@@ -107,13 +95,9 @@ void load(Wave& w, const Instruction& i) {
     const uint8_t* from = reach(w, i, *buffer, lane, p, sizeof(T), AccessKind::Load);
     T value{};
     if (from) std::memcpy(&value, from, sizeof value);
-    const uint32_t word = uint32_t(int32_t(value));
-    uint32_t& to = w.v[d.index][lane];
-    if (half == Half::Whole) to = word;
-    if (half == Half::Low) to = (to & 0xFFFF0000) | (word & 0xFFFF);
-    if (half == Half::High) to = (to & 0xFFFF) | word << 16;
+    put_loaded<half>(w.v[d.index][lane], value);
   });
-  mark_result(w, d);
+  mark_result(w, i, d);
 }
 
 template <uint32_t words>
@@ -130,15 +114,14 @@ void load_words(Wave& w, const Instruction& i) {
     }
     for (uint32_t k = 0; k < words; ++k) w.v[(d.index + k) & 255][lane] = values[k];
   });
-  mark_result(w, d);
+  mark_result(w, i, d);
 }
 
 template <uint32_t bytes, int shift = 0>
-void store(Wave& w, const Instruction& i) {
+void store_bytes(Wave& w, const Instruction& i) {
   const Operand& data = *i.find('D');
   const auto buffer = buffer_of(w, i);
   if (!buffer) return;
-  const uint32_t since = w.machine->time(w);
   for_each_lane(w, [&](uint32_t lane) {
     Place p = place_of(w, i, lane);
     for (uint32_t k = 0; k < bytes; k += 4, p.offset += 4) {
@@ -148,36 +131,16 @@ void store(Wave& w, const Instruction& i) {
       if (to) std::memcpy(to, &word, part);
     }
   });
-  w.machine->stores_since(w, since);
+  mark_store(w, i);
 }
 
-constexpr Meaning kRows[] = {
-    {Op::BUFFER_LOAD_U8, load<uint8_t, Half::Whole>},
-    {Op::BUFFER_LOAD_I8, load<int8_t, Half::Whole>},
-    {Op::BUFFER_LOAD_U16, load<uint16_t, Half::Whole>},
-    {Op::BUFFER_LOAD_I16, load<int16_t, Half::Whole>},
-    {Op::BUFFER_LOAD_D16_U8, load<uint8_t, Half::Low>},
-    {Op::BUFFER_LOAD_D16_I8, load<int8_t, Half::Low>},
-    {Op::BUFFER_LOAD_D16_B16, load<uint16_t, Half::Low>},
-    {Op::BUFFER_LOAD_D16_HI_U8, load<uint8_t, Half::High>},
-    {Op::BUFFER_LOAD_D16_HI_I8, load<int8_t, Half::High>},
-    {Op::BUFFER_LOAD_D16_HI_B16, load<uint16_t, Half::High>},
-    {Op::BUFFER_LOAD_B32, load_words<1>},
-    {Op::BUFFER_LOAD_B64, load_words<2>},
-    {Op::BUFFER_LOAD_B96, load_words<3>},
-    {Op::BUFFER_LOAD_B128, load_words<4>},
-    {Op::BUFFER_STORE_B8, store<1>},
-    {Op::BUFFER_STORE_B16, store<2>},
-    {Op::BUFFER_STORE_D16_HI_B8, store<1, 16>},
-    {Op::BUFFER_STORE_D16_HI_B16, store<2, 16>},
-    {Op::BUFFER_STORE_B32, store<4>},
-    {Op::BUFFER_STORE_B64, store<8>},
-    {Op::BUFFER_STORE_B96, store<12>},
-    {Op::BUFFER_STORE_B128, store<16>},
+constexpr Handler kRows[] = {
+    PLAIN_ACCESSES(BUFFER),
+    D16_ACCESSES(BUFFER),
 };
 
 }  // namespace
 
-std::span<const Meaning> buffer_meanings() { return kRows; }
+std::span<const Handler> buffer_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

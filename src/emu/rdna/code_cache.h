@@ -1,5 +1,5 @@
 // The instructions of a GPU as its instruction cache holds them: fetched by lines when a wave first
-// comes to them, decoded once, kept until somebody invalidates. Shared by the dispatches of a GPU
+// comes to them, decoded once, kept until they are invalidated. Shared by the dispatches of a GPU
 // (one at a time calls it); knows nothing of waves.
 #pragma once
 
@@ -28,7 +28,7 @@ class CodeCache {
   // What memory holds now is fetched again. What it changes alone is decoded again.
   void invalidate();
   // A dispatch begins: each line that it comes to is compared with memory once. Where they differ
-  // somebody has loaded code and not invalidated: a Defect, and the cache's line is what runs.
+  // the driver has loaded code and not invalidated: a Defect, and the cache's line is what runs.
   void compare_afresh();
 
  private:

@@ -12,8 +12,7 @@ namespace {
 
 constexpr uint16_t kMachine = 224;          // EM_AMDGPU
 constexpr uint64_t kMaxBytes = 256u << 20;  // of an image
-constexpr uint64_t kDescriptorBytes = 64;
-constexpr uint32_t kMetadataNote = 32;  // NT_AMDGPU_METADATA
+constexpr uint32_t kMetadataNote = 32;      // NT_AMDGPU_METADATA
 constexpr char kMetadataOwner[] = "AMDGPU";
 
 enum RelocationType : uint32_t {
@@ -33,7 +32,7 @@ struct CodeObject::Reader : ElfFile {
     else
       place_sections();
     // Instructions are fetched by whole lines.
-    out.image_.resize((out.image_.size() + kFetchBytes - 1) / kFetchBytes * kFetchBytes);
+    out.image_.resize(align_up(out.image_.size(), kFetchBytes));
     for (const Elf64_Shdr& s : sections) {
       if (s.sh_type == SHT_RELA && (is_linked() || has_relocations(s))) relocate(s);
     }
@@ -92,12 +91,11 @@ struct CodeObject::Reader : ElfFile {
 
   // Owner and contents, each padded to four bytes.
   void read_notes(std::span<const uint8_t> notes) {
-    const auto padded = [](uint64_t n) { return (n + 3) / 4 * 4; };
     while (notes.size() >= sizeof(Elf64_Nhdr)) {
       Elf64_Nhdr note;
       std::memcpy(&note, notes.data(), sizeof note);
-      const uint64_t owner = sizeof note, contents = owner + padded(note.n_namesz);
-      const uint64_t end = contents + padded(note.n_descsz);
+      const uint64_t owner = sizeof note, contents = owner + align_up<uint64_t>(note.n_namesz, 4);
+      const uint64_t end = contents + align_up<uint64_t>(note.n_descsz, 4);
       if (contents + note.n_descsz > notes.size()) damaged_object("a note of {} bytes", end);
       if (note.n_type == kMetadataNote && note.n_namesz == sizeof kMetadataOwner &&
           std::memcmp(notes.data() + owner, kMetadataOwner, sizeof kMetadataOwner) == 0) {
@@ -169,7 +167,7 @@ std::vector<std::string> CodeObject::kernels() const {
   constexpr std::string_view kSuffix = ".kd";
   std::vector<std::string> names;
   for (const auto& [symbol, offset] : symbols_) {
-    if (!symbol.ends_with(kSuffix) || image_.size() - offset < kDescriptorBytes) continue;
+    if (!symbol.ends_with(kSuffix) || image_.size() - offset < sizeof(Descriptor)) continue;
     names.push_back(symbol.substr(0, symbol.size() - kSuffix.size()));
   }
   return names;
@@ -177,13 +175,13 @@ std::vector<std::string> CodeObject::kernels() const {
 
 Kernel CodeObject::kernel(const std::string& name) const {
   const auto found = symbols_.find(name + ".kd");
-  if (found == symbols_.end() || image_.size() - found->second < kDescriptorBytes) {
+  if (found == symbols_.end() || image_.size() - found->second < sizeof(Descriptor)) {
     fail<InvalidArgument>("code object: no kernel '{}'; there are: {}", name,
                           fmt::join(kernels(), " "));
   }
   Kernel kernel;
   kernel.name = name;
-  kernel.descriptor = parse_descriptor(std::span(image_).subspan(found->second, kDescriptorBytes));
+  std::memcpy(&kernel.descriptor, image_.data() + found->second, sizeof(Descriptor));
   kernel.entry_address = address_ + found->second + uint64_t(kernel.descriptor.entry_offset);
   return kernel;
 }

@@ -1,5 +1,5 @@
 // Comparisons: one bit per active lane into a scalar register, or into EXEC.
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -17,11 +17,9 @@ uint32_t class_of(T a, bool quiet) {
     default: return negative ? 1 << 3 : 1 << 8;
   }
 }
-bool in_class(float a, uint32_t classes) {
-  return class_of(a, std::bit_cast<uint32_t>(a) >> 22 & 1) & classes;
-}
-bool in_class(double a, uint32_t classes) {
-  return class_of(a, std::bit_cast<uint64_t>(a) >> 51 & 1) & classes;
+template <class T>
+bool in_class(T a, uint32_t classes) {
+  return class_of(a, has_quiet_bit(a)) & classes;
 }
 bool in_class16(uint16_t half, uint32_t classes) {
   const bool denormal = (half & 0x7C00) == 0 && (half & 0x3FF) != 0;
@@ -70,7 +68,7 @@ void compare(Wave& w, const Instruction& i, F f) {
   INTEGERS(suffix, TYPE), BOTH(F, suffix, TYPE, TYPE, (void(a), void(b), false)), \
       BOTH(T, suffix, TYPE, TYPE, (void(a), void(b), true))
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     FLOATS(F16, F16),
     FLOATS(F32, float),
     FLOATS(F64, double),
@@ -87,6 +85,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> compare_meanings() { return kRows; }
+std::span<const Handler> compare_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -1,7 +1,7 @@
 // Branches, waits, barriers and modes.
 #include "base/check.h"
+#include "emu/rdna/handlers.h"
 #include "emu/rdna/machine.h"
-#include "emu/rdna/meanings.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -71,7 +71,7 @@ void wait_vector(Wave& w, const Instruction& i) {
   complete(w, Counter::Vector, i.find('I')->value + read_scalar(w, i.find('D')->index));
   settle(w);
 }
-// Whoever leaves some on their way knows which: they are not told apart here.
+// A wave that leaves some on their way knows which: they are not told apart here.
 void wait_stores(Wave& w, const Instruction&) { w.machine->waited_for_stores(w); }
 void wait_lds(Wave& w, const Instruction& i) {
   wait_lgkm(w, i.find('I')->value + read_scalar(w, i.find('D')->index));
@@ -126,8 +126,9 @@ void set_register_constant(Wave& w, const Instruction& i) {
 #define BRANCH_IF(op, condition) \
   TUFF_RDNA_ROW(op, (branch_if(w, i, [](const Wave& w) { return condition; })))
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     {Op::S_NOP, nothing},
+    {Op::V_NOP, nothing},
     {Op::S_SLEEP, nothing},
     {Op::S_CLAUSE, nothing},
     {Op::S_DELAY_ALU, nothing},
@@ -168,6 +169,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> control_meanings() { return kRows; }
+std::span<const Handler> control_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

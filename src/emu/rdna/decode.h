@@ -32,6 +32,8 @@ enum class Encoding : uint8_t {
   VOPDY
 };
 
+constexpr bool is_vector_memory(Encoding e) { return e >= Encoding::DS && e <= Encoding::MUBUF; }
+
 enum class Op : uint16_t {
 #define TUFF_RDNA(encoding, number, id, text, operands) id,
 #include "emu/rdna/opcodes.def"

@@ -1,5 +1,9 @@
 #include "emu/rdna/dispatch.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/split_mix.h"
 #include "emu/rdna/code_cache.h"
@@ -8,6 +12,8 @@
 #include "emu/rdna/lds_races.h"
 
 namespace tuff::emu::rdna {
+
+constexpr size_t kResidentGroups = 4;  // at once, at most
 
 struct Dispatch::State {
   struct Resident {
@@ -28,15 +34,12 @@ struct Dispatch::State {
   }
 
   bool step();
-  void start_groups();
   void start_group(uint64_t number);
-  void retire(Resident& resident);
   void collect_ready();
   void release_barriers();
   void run_wave(Wave& w, uint32_t steps);
   const Step* next_step(Wave& w);
   void count(const Step& step);
-  void hang(const Wave& w, std::string why);
   std::string places() const;
   std::string place_text(uint64_t address, const Wave& first, size_t count) const;
   void finish();
@@ -63,7 +66,7 @@ void Dispatch::State::start_group(uint64_t number) {
   group.id = {uint32_t(number % x), uint32_t(number / x % y), uint32_t(number / x / y)};
   start_lds(group, launch.lds_bytes);
   const auto [a, b, c] = launch.group_size;
-  const uint32_t count = (a * b * c + kLanes - 1) / kLanes;
+  const uint32_t count = ceil_div(a * b * c, uint32_t(kLanes));
   for (uint32_t k = 0; k < count; ++k) {
     if (idle.empty()) idle.push_back(std::make_unique<Wave>());
     Wave& w = *idle.back();
@@ -77,17 +80,6 @@ void Dispatch::State::start_group(uint64_t number) {
   residents.push_back(std::move(resident));
 }
 
-void Dispatch::State::start_groups() {
-  while (next_group < group_count && residents.size() < std::max(launch.resident_groups, 1u)) {
-    start_group(next_group++);
-  }
-}
-
-void Dispatch::State::retire(Resident& resident) {
-  for (auto& w : resident.waves) idle.push_back(std::move(w));
-  resident.waves.clear();
-}
-
 void Dispatch::State::collect_ready() {
   ready.clear();
   for (const auto& resident : residents) {
@@ -96,12 +88,14 @@ void Dispatch::State::collect_ready() {
       all_ended &= w->ended;
       if (!w->ended && !w->at_barrier) ready.push_back(w.get());
     }
-    if (all_ended) retire(*resident);
+    if (!all_ended) continue;
+    std::ranges::move(resident->waves, std::back_inserter(idle));
+    resident->waves.clear();
   }
   std::erase_if(residents, [](const auto& resident) { return resident->waves.empty(); });
 }
 
-// Of groups all of whose waves have come to the barrier or ended.
+// Lets groups go on all of whose waves have come to the barrier or ended.
 void Dispatch::State::release_barriers() {
   for (const auto& resident : residents) {
     bool all_there = true;
@@ -115,8 +109,11 @@ bool Dispatch::State::step() {
   if (over) return false;
   release_barriers();
   collect_ready();
-  if (residents.size() < launch.resident_groups && next_group < group_count) {
-    start_groups();
+  const auto can_start = [&] {
+    return residents.size() < kResidentGroups && next_group < group_count;
+  };
+  if (can_start()) {
+    while (can_start()) start_group(next_group++);
     collect_ready();
   }
   if (!ready.empty() && !machine.stopped()) {
@@ -156,8 +153,10 @@ void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
     execute(machine, w, *step);
   }
   if (outcome.instructions > launch.instruction_budget) {
-    hang(w, fmt::format("the budget of {} instructions is spent: {}", launch.instruction_budget,
-                        places()));
+    machine.report(w, FindingKind::Hang, 0, 0,
+                   fmt::format("the budget of {} instructions is spent: {}",
+                               launch.instruction_budget, places()));
+    machine.stop();
   }
 }
 
@@ -191,11 +190,6 @@ std::string Dispatch::State::places() const {
     texts.push_back(fmt::format("{} workgroups have not begun", group_count - next_group));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-void Dispatch::State::hang(const Wave& w, std::string why) {
-  machine.report(w, FindingKind::Hang, 0, 0, std::move(why));
-  machine.stop();
 }
 
 void Dispatch::State::finish() {

@@ -24,12 +24,11 @@ struct Launch {
   uint64_t entry_address = 0;  // COMPUTE_PGM_LO and HI, times 256
   uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
   std::array<uint32_t, 16> user_data{};  // COMPUTE_USER_DATA_0 and on; rsrc2 says how many
-  uint16_t user_data_written = 0xFFFF;   // which of them somebody has set: others are undefined
+  uint16_t user_data_written = 0xFFFF;   // which of them were set: others are undefined
   uint32_t lds_bytes = 0;                // of a workgroup
   uint32_t scratch_bytes = 0;            // of a lane
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<uint32_t, 3> group_size{32, 1, 1};
-  uint32_t resident_groups = 4;                 // at once, at most
   uint64_t seed = 0;                            // of the order in which waves run
   uint64_t instruction_budget = 1'000'000'000;  // of all waves
 };

@@ -9,43 +9,32 @@
 namespace tuff::emu::rdna {
 namespace {
 
-bool pending(const Wave& w, const RegisterRange& range, uint32_t& which) {
+using Ranges = std::span<const RegisterRange>;
+
+// The first register of a range that a load is on its way to.
+std::optional<uint32_t> pending(const Wave& w, const RegisterRange& range) {
   const auto late = [&](const auto& loads, Counter counter, uint32_t at) {
     return loads[at] > w.completed[size_t(counter)];
   };
   for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
-    which = at;
     if (!range.vector) {
-      if (at < 128 && late(w.s_load, Counter::Scalar, at)) return true;
+      if (at < 128 && late(w.s_load, Counter::Scalar, at)) return at;
     } else if (late(w.v_vector_load, Counter::Vector, at & 255) ||
                late(w.v_lds_load, Counter::Lds, at & 255)) {
-      return true;
+      return at;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
-void check_ready(Machine& machine, Wave& w, const Step& step) {
-  uint32_t which = 0;
-  for (const RegisterRange& range : step.reads) {
-    if (pending(w, range, which)) {
+void check_ready(Machine& machine, Wave& w, Ranges ranges, const char* problem) {
+  for (const RegisterRange& range : ranges) {
+    if (const auto at = pending(w, range)) {
       machine.report(w, FindingKind::MissingWait, 0, 0,
-                     fmt::format("{}{} is read while its load is on its way",
-                                 range.vector ? "v" : "s", which));
-    }
-  }
-  const Encoding e = step.instruction.encoding();
-  const bool loads = e == Encoding::SMEM || e >= Encoding::DS;  // in order among themselves
-  for (const RegisterRange& range : step.writes) {
-    if (!(loads && e <= Encoding::MUBUF) && pending(w, range, which)) {
-      machine.report(w, FindingKind::MissingWait, 0, 0,
-                     fmt::format("{}{} is written while a load to it is on its way",
-                                 range.vector ? "v" : "s", which));
+                     fmt::format("{}{} {}", range.vector ? "v" : "s", *at, problem));
     }
   }
 }
-
-using Ranges = std::span<const RegisterRange>;
 
 uint32_t written_lanes(const Wave& w, bool vector, uint32_t at) {
   if (vector) return w.v_written[at & 255];
@@ -74,8 +63,8 @@ uint32_t defined_lanes_without(const Wave& w, Ranges ranges, const RegisterRange
   return lanes;
 }
 
-// Of what an instruction reads, before it writes. The halves of a dual issue are apart, and so is
-// the lowest word of a result that does not depend on all.
+// Lanes in which what an instruction reads is defined, before it writes. The halves of a dual issue
+// are apart, and so is the lowest word of a result that does not depend on all.
 struct Definedness {
   uint32_t all = ~0u, lowest = ~0u, second = ~0u;
 };
@@ -107,8 +96,7 @@ void define(Wave& w, Ranges writes, uint32_t lowest, uint32_t others) {
 }
 
 void follow_definedness(Wave& w, const Step& step, const Definedness& d) {
-  const Encoding e = step.instruction.encoding();
-  if (e >= Encoding::DS && e <= Encoding::MUBUF) return;  // loads say so themselves
+  if (is_vector_memory(step.instruction.encoding())) return;  // loads say so themselves
   if (step.instruction.op() == Op::V_WRITELANE_B32) return;
   const Ranges writes = step.writes;
   if (!step.execute_second) return define(w, writes, d.lowest, d.all);
@@ -137,7 +125,12 @@ void execute(Machine& machine, Wave& w, const Step& step) {
     machine.stop();
     return;
   }
-  if (w.outstanding) check_ready(machine, w, step);
+  if (w.outstanding) {
+    check_ready(machine, w, step.reads, "is read while its load is on its way");
+    const Encoding e = step.instruction.encoding();
+    if (e != Encoding::SMEM && !is_vector_memory(e))  // loads are in order among themselves
+      check_ready(machine, w, step.writes, "is written while a load to it is on its way");
+  }
   const Definedness defined = definedness(w, step);
   if (step.strict && (~defined.all & w.exec())) {
     machine.report(w, FindingKind::UninitializedRegister,

@@ -1,5 +1,5 @@
 // One instruction of one wave, with what is checked around it: words without a meaning, results on
-// their way, values that nobody wrote. Called by dispatch.cpp for each instruction.
+// their way, values that were never written. Called by dispatch.cpp for each instruction.
 #pragma once
 
 #include "emu/rdna/machine.h"

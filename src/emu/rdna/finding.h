@@ -1,5 +1,5 @@
 // What the interpreter reports of a kernel: one record per kind and instruction, with the place of
-// its first occurrence. Written by the interpreter, printed by whoever launched the kernel.
+// its first occurrence. Written by the interpreter, printed by the launcher of the kernel.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class FindingKind : uint8_t {
   BufferBounds,           // inside of a buffer's descriptor or not: not written down
   ScratchOutOfBounds,     // beyond the lane's scratch memory
   Misaligned,             // an address that the access may not have
-  UninitializedRegister,  // a value nobody wrote reaches an address, memory or control flow
+  UninitializedRegister,  // a value never written reaches an address, memory or control flow
   MissingWait,            // a load's result used before s_waitcnt says that it is there
   LdsRace,                // two waves, one of them writing, no barrier between
   Hang,                   // the instruction budget is spent, or all waves wait for ever

@@ -1,68 +1,11 @@
 #include "emu/rdna/float_mode.h"
 
 #include <cfenv>
+#include <initializer_list>
 #include <vector>
 
 namespace tuff::emu::rdna {
 namespace {
-
-struct Row {
-  Op op;
-  RoundedBy by;
-};
-
-// Operations that are not named are rounded by nothing.
-constexpr Row kRows[] = {
-    {Op::V_ADD_F32, RoundedBy::Single},
-    {Op::V_SUB_F32, RoundedBy::Single},
-    {Op::V_SUBREV_F32, RoundedBy::Single},
-    {Op::V_MUL_F32, RoundedBy::Single},
-    {Op::V_MUL_DX9_ZERO_F32, RoundedBy::Single},
-    {Op::V_FMAC_F32, RoundedBy::Single},
-    {Op::V_FMAAK_F32, RoundedBy::Single},
-    {Op::V_FMAMK_F32, RoundedBy::Single},
-    {Op::V_FMA_F32, RoundedBy::Single},
-    {Op::V_LDEXP_F32, RoundedBy::Single},
-    {Op::V_FRACT_F32, RoundedBy::Single},
-    {Op::V_CVT_F32_I32, RoundedBy::Single},
-    {Op::V_CVT_F32_U32, RoundedBy::Single},
-    {Op::V_FMA_MIX_F32, RoundedBy::Single},
-    {Op::V_ADD_F64, RoundedBy::Double},
-    {Op::V_MUL_F64, RoundedBy::Double},
-    {Op::V_FMA_F64, RoundedBy::Double},
-    {Op::V_LDEXP_F64, RoundedBy::Double},
-    {Op::V_FRACT_F64, RoundedBy::Double},
-    {Op::V_ADD_F16, RoundedBy::Double},
-    {Op::V_SUB_F16, RoundedBy::Double},
-    {Op::V_SUBREV_F16, RoundedBy::Double},
-    {Op::V_MUL_F16, RoundedBy::Double},
-    {Op::V_FMAC_F16, RoundedBy::Double},
-    {Op::V_FMAAK_F16, RoundedBy::Double},
-    {Op::V_FMAMK_F16, RoundedBy::Double},
-    {Op::V_FMA_F16, RoundedBy::Double},
-    {Op::V_LDEXP_F16, RoundedBy::Double},
-    {Op::V_CVT_F16_F32, RoundedBy::Double},
-    {Op::V_CVT_F16_U16, RoundedBy::Double},
-    {Op::V_CVT_F16_I16, RoundedBy::Double},
-    {Op::V_PK_ADD_F16, RoundedBy::Double},
-    {Op::V_PK_MUL_F16, RoundedBy::Double},
-    {Op::V_PK_FMA_F16, RoundedBy::Double},
-    {Op::V_CVT_F32_F64, RoundedBy::Both},
-    {Op::V_FMA_MIXLO_F16, RoundedBy::Both},
-    {Op::V_FMA_MIXHI_F16, RoundedBy::Both},
-    {Op::V_DIV_FMAS_F32, RoundedBy::NearestOnly},
-    {Op::V_DIV_FMAS_F64, RoundedBy::NearestOnly},
-    {Op::V_CVT_PK_U8_F32, RoundedBy::NearestOnly},
-    {Op::V_DOT2_F32_F16, RoundedBy::NearestOnly},
-    {Op::V_DOT2ACC_F32_F16, RoundedBy::NearestOnly},
-    {Op::V_DOT2_F32_BF16, RoundedBy::DefaultOnly},
-    {Op::V_DOT2_F16_F16, RoundedBy::DefaultOnly},
-    {Op::V_DOT2_BF16_BF16, RoundedBy::DefaultOnly},
-    {Op::V_WMMA_F32_16X16X16_F16, RoundedBy::DefaultOnly},
-    {Op::V_WMMA_F32_16X16X16_BF16, RoundedBy::DefaultOnly},
-    {Op::V_WMMA_F16_16X16X16_F16, RoundedBy::DefaultOnly},
-    {Op::V_WMMA_BF16_16X16X16_BF16, RoundedBy::DefaultOnly},
-};
 
 uint16_t f16_towards_zero(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7FFFFFFF;
@@ -87,10 +30,28 @@ uint16_t f16_directed(float value, Rounding rounding) {
   return narrow::f16_to_f32(held) != value && away ? uint16_t(held + 1) : held;
 }
 
+// Operations that are not named are rounded by nothing.
 RoundedBy rounded_by(Op op) {
   static const auto table = [] {
+    using enum Op;
     std::vector<RoundedBy> all(size_t(Op::Count));
-    for (const Row& row : kRows) all[size_t(row.op)] = row.by;
+    const auto set = [&](RoundedBy by, std::initializer_list<Op> ops) {
+      for (const Op one : ops) all[size_t(one)] = by;
+    };
+    set(RoundedBy::Single, {V_ADD_F32, V_SUB_F32, V_SUBREV_F32, V_MUL_F32, V_MUL_DX9_ZERO_F32,
+                            V_FMAC_F32, V_FMAAK_F32, V_FMAMK_F32, V_FMA_F32, V_LDEXP_F32,
+                            V_FRACT_F32, V_CVT_F32_I32, V_CVT_F32_U32, V_FMA_MIX_F32});
+    set(RoundedBy::Double,
+        {V_ADD_F64,     V_MUL_F64,     V_FMA_F64,    V_LDEXP_F64,  V_FRACT_F64,
+         V_ADD_F16,     V_SUB_F16,     V_SUBREV_F16, V_MUL_F16,    V_FMAC_F16,
+         V_FMAAK_F16,   V_FMAMK_F16,   V_FMA_F16,    V_LDEXP_F16,  V_CVT_F16_F32,
+         V_CVT_F16_U16, V_CVT_F16_I16, V_PK_ADD_F16, V_PK_MUL_F16, V_PK_FMA_F16});
+    set(RoundedBy::Both, {V_CVT_F32_F64, V_FMA_MIXLO_F16, V_FMA_MIXHI_F16});
+    set(RoundedBy::NearestOnly,
+        {V_DIV_FMAS_F32, V_DIV_FMAS_F64, V_CVT_PK_U8_F32, V_DOT2_F32_F16, V_DOT2ACC_F32_F16});
+    set(RoundedBy::DefaultOnly,
+        {V_DOT2_F32_BF16, V_DOT2_F16_F16, V_DOT2_BF16_BF16, V_WMMA_F32_16X16X16_F16,
+         V_WMMA_F32_16X16X16_BF16, V_WMMA_F16_16X16X16_F16, V_WMMA_BF16_16X16X16_BF16});
     return all;
   }();
   return table[size_t(op)];

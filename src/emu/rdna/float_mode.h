@@ -36,7 +36,7 @@ bool keeps_output_denormals(uint32_t mode) {
   return mode >> (bytes == 4 ? 5 : 7) & 1;
 }
 
-// Of `bytes` bytes: a half is held in a float.
+// A number of `bytes` bytes; a half is held in a float.
 template <int bytes, class T>
 T flush_denormal(T value) {
   const T least = bytes == 2 ? T(0x1p-14) : std::numeric_limits<T>::min();

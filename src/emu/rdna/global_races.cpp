@@ -37,26 +37,26 @@ GlobalRaces::Line& GlobalRaces::line_at(uint64_t address) {
 void GlobalRaces::refine(Line& line, uint32_t count) {
   if (line.count >= count) return;
   if (line.capacity < count) {
-    auto more = std::make_unique<State[]>(count);
+    auto more = std::make_unique<Shadow[]>(count);
     std::copy_n(line.parts.get(), line.count == 1 ? 0 : line.count, more.get());
     line.parts = std::move(more);
     line.capacity = count;
   }
-  State* parts = line.parts.get();
+  Shadow* parts = line.parts.get();
   if (line.count == 1) std::fill_n(parts, count, line.whole);
   // From behind: what is spread has been read.
   for (uint32_t k = count; line.count > 1 && k-- > 0;) parts[k] = parts[k * line.count / count];
   line.count = count;
 }
 
-// Of bytes within one line.
+// The shadows of bytes within one line.
 GlobalRaces::Part GlobalRaces::part_of(uint64_t begin, uint64_t end) {
   Line& line = line_at(begin);
   const uint64_t first = begin % kLineBytes, bytes = end - begin;
-  if (bytes == kLineBytes) return {&line, line.states(), true};
+  if (bytes == kLineBytes) return {&line, line.shadows(), true};
   refine(line, (first | bytes) % 4 == 0 ? kLineBytes / 4 : kLineBytes);
   const uint64_t grain = kLineBytes / line.count;
-  return {&line, line.states().subspan(first / grain, bytes / grain), false};
+  return {&line, line.shadows().subspan(first / grain, bytes / grain), false};
 }
 
 // Valid until the next call.
@@ -84,75 +84,75 @@ void GlobalRaces::learn(Group& group, uint32_t other, uint32_t time) {
   ++group.changes;
 }
 
-bool GlobalRaces::races_with_writer(const State& state, const Access& access, const Group& group) {
-  const bool other_wrote = state.writer && state.writer != access.workgroup + 1;
-  if (!other_wrote || (access.kind == AccessKind::Atomic && state.written_by_atomic)) return false;
-  return !knows(group, state.writer - 1, state.written_at);
+bool GlobalRaces::races_with_writer(const Shadow& seen, const Access& access, const Group& group) {
+  const bool other_wrote = seen.writer && seen.writer != access.workgroup + 1;
+  if (!other_wrote || (access.kind == AccessKind::Atomic && seen.written_by_atomic)) return false;
+  return !knows(group, seen.writer - 1, seen.written_at);
 }
 
-bool GlobalRaces::races_with_reader(const State& state, const Access& access, const Group& group) {
-  if (is_load(access) || state.reader == 0 || state.reader == access.workgroup + 1) return false;
-  // Of several readers one that has heard of nobody cannot have heard of all.
-  if (state.reader == kMany) return group.known.empty();
-  return !knows(group, state.reader - 1, state.read_at);
+bool GlobalRaces::races_with_reader(const Shadow& seen, const Access& access, const Group& group) {
+  if (is_load(access) || seen.reader == 0 || seen.reader == access.workgroup + 1) return false;
+  // A group that knows of no other cannot know of all of several readers.
+  if (seen.reader == kMany) return group.known.empty();
+  return !knows(group, seen.reader - 1, seen.read_at);
 }
 
-bool GlobalRaces::races(const State& state, const Access& access, const Group& group) {
+bool GlobalRaces::races(const Shadow& seen, const Access& access, const Group& group) {
   if (is_load(access) && access.device_scope) return false;  // an atomic load
-  return races_with_writer(state, access, group) || races_with_reader(state, access, group);
+  return races_with_writer(seen, access, group) || races_with_reader(seen, access, group);
 }
 
-std::string GlobalRaces::describe(const State& state, const Access& access, const Group& group) {
-  if (races_with_writer(state, access, group)) {
+std::string GlobalRaces::describe(const Shadow& seen, const Access& access, const Group& group) {
+  if (races_with_writer(seen, access, group)) {
     return fmt::format("workgroup {} wrote these bytes{}, and nothing orders the two",
-                       state.writer - 1, state.written_by_atomic ? " by an atomic" : "");
+                       seen.writer - 1, seen.written_by_atomic ? " by an atomic" : "");
   }
-  if (state.reader == kMany) return "other workgroups read these bytes, and nothing orders them";
-  return fmt::format("workgroup {} read these bytes, and nothing orders the two", state.reader - 1);
+  if (seen.reader == kMany) return "other workgroups read these bytes, and nothing orders them";
+  return fmt::format("workgroup {} read these bytes, and nothing orders the two", seen.reader - 1);
 }
 
-GlobalRaces::State GlobalRaces::after(const State& state, const Access& access,
-                                      const Group& group) {
+GlobalRaces::Shadow GlobalRaces::after(const Shadow& seen, const Access& access,
+                                       const Group& group) {
   const uint32_t me = access.workgroup + 1, now = group.time & 0x7FFFFFFF;
   if (!is_load(access)) return {me, group.time, 0, 0, access.kind == AccessKind::Atomic};
-  State out = state;
-  const bool alone = state.reader == 0 || state.reader == me ||
-                     (state.reader != kMany && knows(group, state.reader - 1, state.read_at));
+  Shadow out = seen;
+  const bool alone = seen.reader == 0 || seen.reader == me ||
+                     (seen.reader != kMany && knows(group, seen.reader - 1, seen.read_at));
   out.reader = alone ? me : kMany;
   out.read_at = alone ? now : 0;
   return out;
 }
 
-// The first state that the access races with, or null.
-const GlobalRaces::State* GlobalRaces::find_race(const Part& part, const Access& access,
-                                                 const Group& group) {
-  const State* fine = nullptr;
-  for (const State& state : part.states) {
-    if (fine && state == *fine) continue;
-    if (races(state, access, group)) return &state;
-    fine = &state;
+// The first seen that the access races with, or null.
+const GlobalRaces::Shadow* GlobalRaces::find_race(const Part& part, const Access& access,
+                                                  const Group& group) {
+  const Shadow* fine = nullptr;
+  for (const Shadow& seen : part.shadows) {
+    if (fine && seen == *fine) continue;
+    if (races(seen, access, group)) return &seen;
+    fine = &seen;
   }
   return nullptr;
 }
 
 void GlobalRaces::apply(const Part& part, const Access& access, Group& group) {
   if (is_load(access) && access.device_scope) {  // an atomic load
-    for (const State& state : part.states) {
-      const bool other = state.writer && state.writer != access.workgroup + 1;
-      if (other) learn(group, state.writer - 1, state.written_at - 1);
+    for (const Shadow& seen : part.shadows) {
+      const bool other = seen.writer && seen.writer != access.workgroup + 1;
+      if (other) learn(group, seen.writer - 1, seen.written_at - 1);
     }
     return;
   }
-  State before = part.states[0], now = after(before, access, group);
+  Shadow before = part.shadows[0], now = after(before, access, group);
   bool same = true;
-  for (State& state : part.states) {
-    if (state != before) {
-      before = state;
-      const State next = after(before, access, group);
+  for (Shadow& seen : part.shadows) {
+    if (seen != before) {
+      before = seen;
+      const Shadow next = after(before, access, group);
       same &= next == now;
       now = next;
     }
-    state = now;
+    seen = now;
   }
   if (!part.whole || !same) return;
   part.line->whole = now;
@@ -198,8 +198,8 @@ std::optional<std::string> GlobalRaces::touch(const Access& access, bool acquire
   Group& group = group_of(access.workgroup);
   std::optional<std::string> found;
   for (const Part& part : parts_of(access)) {
-    const State* state = found ? nullptr : find_race(part, access, group);
-    if (state) found = describe(*state, access, group);
+    const Shadow* seen = found ? nullptr : find_race(part, access, group);
+    if (seen) found = describe(*seen, access, group);
     apply(part, access, group);
   }
   if (access.kind == AccessKind::Atomic) synchronize(access, group, acquires, unfinished_since);

@@ -36,25 +36,25 @@ class GlobalRaces {
   static constexpr uint32_t kMany = ~0u;
   static constexpr uint32_t kLineBytes = 64, kPageBytes = 4096;
   // What bytes that were always touched together have seen.
-  struct State {
+  struct Shadow {
     uint32_t writer = 0, written_at = 0;  // workgroup + 1; the time of that workgroup
     uint32_t reader = 0;                  // kMany: several, none of which knew of the others
     uint32_t read_at : 31 = 0;            // 0 for kMany
     uint32_t written_by_atomic : 1 = 0;
-    bool operator==(const State&) const = default;
+    bool operator==(const Shadow&) const = default;
   };
-  // Of its bytes as a whole until somebody touches a part, then of words, then of bytes.
+  // One seen for all its bytes until an access touches a part, then of words, then of bytes.
   struct Line {
-    State whole;
-    std::unique_ptr<State[]> parts;
-    uint32_t count = 1;     // of states: 1, 16 or 64
+    Shadow whole;
+    std::unique_ptr<Shadow[]> parts;
+    uint32_t count = 1;     // of shadows: 1, 16 or 64
     uint32_t capacity = 0;  // of `parts`
-    std::span<State> states() { return {count == 1 ? &whole : parts.get(), count}; }
+    std::span<Shadow> shadows() { return {count == 1 ? &whole : parts.get(), count}; }
   };
   // What an access touches of a line.
   struct Part {
     Line* line = nullptr;
-    std::span<State> states;
+    std::span<Shadow> shadows;
     bool whole = false;
   };
   using Page = std::array<Line, kPageBytes / kLineBytes>;
@@ -77,12 +77,12 @@ class GlobalRaces {
   std::span<const Part> parts_of(const Access& access);
   static bool knows(const Group& group, uint32_t other, uint32_t time);
   static void learn(Group& group, uint32_t other, uint32_t time);
-  static bool races_with_writer(const State& state, const Access& access, const Group& group);
-  static bool races_with_reader(const State& state, const Access& access, const Group& group);
-  static bool races(const State& state, const Access& access, const Group& group);
-  static State after(const State& state, const Access& access, const Group& group);
-  static std::string describe(const State& state, const Access& access, const Group& group);
-  static const State* find_race(const Part& part, const Access& access, const Group& group);
+  static bool races_with_writer(const Shadow& seen, const Access& access, const Group& group);
+  static bool races_with_reader(const Shadow& seen, const Access& access, const Group& group);
+  static bool races(const Shadow& seen, const Access& access, const Group& group);
+  static Shadow after(const Shadow& seen, const Access& access, const Group& group);
+  static std::string describe(const Shadow& seen, const Access& access, const Group& group);
+  static const Shadow* find_race(const Part& part, const Access& access, const Group& group);
   static void apply(const Part& part, const Access& access, Group& group);
   void synchronize(const Access& access, Group& group, bool acquires, uint32_t unfinished_since);
 

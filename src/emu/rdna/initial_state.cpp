@@ -69,7 +69,7 @@ void forget(Wave& w) {
 
 void set_initial_state(Wave& w, const Launch& launch, SplitMix64& random) {
   forget(w);
-  // What nobody wrote is neither zero nor the same twice.
+  // What was never written is neither zero nor the same twice.
   for (auto& words : w.v) words.fill(0xDEAD0000u | uint32_t(random.below(0x10000)));
   w.s.fill(0xDEAD5555u);
   for (const uint16_t index : {source::VccLo, uint16_t(source::VccLo + 1), source::M0,

@@ -10,7 +10,7 @@
 
 namespace tuff::emu::rdna {
 
-// The wave's number, group and machine are set. `random` fills what nobody wrote.
+// The wave's number, group and machine are set. `random` fills what is undefined.
 void set_initial_state(Wave& w, const Launch& launch, SplitMix64& random);
 
 }  // namespace tuff::emu::rdna

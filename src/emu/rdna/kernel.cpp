@@ -1,36 +1,6 @@
 #include "emu/rdna/kernel.h"
 
-#include <cstring>
-
-#include "base/check.h"
-
 namespace tuff::emu::rdna {
-namespace {
-
-template <class T>
-T field(std::span<const uint8_t> bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-}  // namespace
-
-Descriptor parse_descriptor(std::span<const uint8_t> bytes) {
-  if (bytes.size() < 64) {
-    fail<InvalidArgument>("a kernel descriptor has 64 bytes, these are {}", bytes.size());
-  }
-  Descriptor d;
-  d.lds_bytes = field<uint32_t>(bytes, 0);
-  d.scratch_bytes = field<uint32_t>(bytes, 4);
-  d.kernarg_bytes = field<uint32_t>(bytes, 8);
-  d.entry_offset = field<int64_t>(bytes, 16);
-  d.rsrc3 = field<uint32_t>(bytes, 44);
-  d.rsrc1 = field<uint32_t>(bytes, 48);
-  d.rsrc2 = field<uint32_t>(bytes, 52);
-  d.properties = field<uint16_t>(bytes, 56);
-  return d;
-}
 
 Launch launch_of(const Kernel& kernel, uint64_t kernarg_address, uint64_t packet_address) {
   const Descriptor& d = kernel.descriptor;

@@ -1,29 +1,27 @@
-// Kernels as code objects and AQL packets name them: by descriptors. Called by who has one of these
-// and by tests; PM4 launches come in registers and need none of it.
+// Kernels as code objects and AQL packets name them: by descriptors. PM4 launches come in registers
+// and need none of it.
 // Source: LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor and Initial Kernel Execution
 // State.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "emu/rdna/dispatch.h"
 
 namespace tuff::emu::rdna {
 
-// The fields of a kernel descriptor that a launch needs.
+// A kernel descriptor as it lies in memory.
 struct Descriptor {
   uint32_t lds_bytes = 0;
   uint32_t scratch_bytes = 0;  // of a lane
-  uint32_t kernarg_bytes = 0;
+  uint32_t kernarg_bytes = 0, reserved0 = 0;
   int64_t entry_offset = 0;  // from the descriptor
-  uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
-  uint16_t properties = 0;
+  uint32_t reserved1[5] = {};
+  uint32_t rsrc3 = 0, rsrc1 = 0, rsrc2 = 0;
+  uint16_t properties = 0, reserved2[3] = {};
 };
-
-// The 64 bytes of a descriptor; throws InvalidArgument on fewer.
-Descriptor parse_descriptor(std::span<const uint8_t> bytes);
+static_assert(sizeof(Descriptor) == 64);
 
 struct Kernel {
   std::string name;

@@ -15,8 +15,7 @@ using Addresses = std::array<uint64_t, kMostLanes>;
 struct LaneRun {
   uint64_t begin = 0;
   uint32_t bytes = 0;
-  uint32_t lanes = 0;      // a mask
-  bool ascending = false;  // all lanes, each right behind the one before
+  uint32_t lanes = 0;  // a mask
 };
 
 class LaneRuns {
@@ -30,10 +29,10 @@ class LaneRuns {
   LaneRun next() {
     if (left_ == ~0u && all_ascend()) {
       left_ = 0;
-      return {addresses_[0], kMostLanes * bytes_, ~0u, true};
+      return {addresses_[0], kMostLanes * bytes_, ~0u};
     }
     uint32_t lane = uint32_t(std::countr_zero(left_));
-    LaneRun run{addresses_[lane], bytes_, 1u << lane, false};
+    LaneRun run{addresses_[lane], bytes_, 1u << lane};
     for (left_ &= left_ - 1; left_; left_ &= left_ - 1) {
       lane = uint32_t(std::countr_zero(left_));
       if (!join(run, addresses_[lane])) break;

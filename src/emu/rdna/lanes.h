@@ -1,5 +1,5 @@
 // Operands as 32 lanes of a C++ type, with modifiers, and results back into registers. Included by
-// the files that hold the meanings of vector instructions; loops are plain so that compilers
+// the files that hold the handlers of vector instructions; loops are plain so that compilers
 // vectorize.
 #pragma once
 
@@ -180,6 +180,64 @@ inline float odd_from_f64(double value) {
   return single;
 }
 inline uint16_t f16_from_f64(double value) { return narrow::f16_from_f32(odd_from_f64(value)); }
+// fma of halves: exact in double, rounded once where it is stored.
+inline float half_fma(float a, float b, float c) {
+  return odd_from_f64(double(a) * double(b) + double(c));
+}
+inline float widened(uint32_t half, bool brain) {
+  return brain ? narrow::bf16_to_f32(uint16_t(half)) : narrow::f16_to_f32(uint16_t(half));
+}
+
+template <class T>
+bool has_quiet_bit(T a) {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<uint32_t>(a) >> 22 & 1;
+  else
+    return std::bit_cast<uint64_t>(a) >> 51 & 1;
+}
+
+// IEEE 754-2008's minNum and maxNum that order the zeros; a signalling NaN is quieted and returned
+// where MODE has IEEE. Those of halves have become quiet by being widened.
+struct Order {
+  Order() = default;
+  explicit Order(const Wave& w) : ieee(w.mode & kIeee) {}
+  bool ieee = false;
+
+  template <class T>
+  T pick(T a, T b, bool first) const {
+    const auto signals = [](T x) { return std::isnan(x) && !has_quiet_bit(x); };
+    if (ieee && (signals(a) || signals(b))) return a + b;
+    if (std::isnan(a)) return std::isnan(b) ? a + b : b;
+    return std::isnan(b) || first ? a : b;
+  }
+  template <class T>
+  T min(T a, T b) const {
+    return pick(a, b, a == b ? std::signbit(a) : a < b);
+  }
+  template <class T>
+  T max(T a, T b) const {
+    return pick(a, b, a == b ? std::signbit(b) : a > b);
+  }
+  template <class T>
+  T med(T a, T b, T c) const {
+    if (std::isnan(a) || std::isnan(b) || std::isnan(c)) return min(min(a, b), c);
+    return max(min(a, b), min(max(a, b), c));
+  }
+};
+
+template <class T>
+T reverse_bits(T a) {
+  T out = 0;
+  for (size_t k = 0; k < sizeof(T) * 8; ++k) out |= (a >> k & 1) << (sizeof(T) * 8 - 1 - k);
+  return out;
+}
+// Bits before the first that differs from the sign, which counts; -1 if all are alike.
+template <class T>
+int32_t leading_sign_bits(T a) {
+  using U = std::make_unsigned_t<T>;
+  const U flipped = U(a < 0 ? ~a : a);
+  return flipped == 0 ? -1 : std::countl_zero(flipped);
+}
 
 // A result that is less than the least normal number once it is rounded.
 template <class T>

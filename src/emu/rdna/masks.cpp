@@ -1,5 +1,5 @@
 // Instructions that read or write a bit per lane beside their values, or move values between lanes.
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 
@@ -183,10 +183,7 @@ void count_bits_below(Wave& w, const Instruction& i) {
   store<uint32_t>(w, i, *i.find('D'), base, active_lanes(w, i));
 }
 
-void nothing(Wave&, const Instruction&) {}
-
-constexpr Meaning kRows[] = {
-    {Op::V_NOP, nothing},
+constexpr Handler kRows[] = {
     TUFF_RDNA_LANES(V_CNDMASK_B32, (select<float>(w, i))),
     {Op::V_CNDMASK_B16, select<uint16_t>},
     TUFF_RDNA_LANES(V_ADD_CO_U32, (carry<Carry::Add, false>(w, i))),
@@ -209,6 +206,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> mask_meanings() { return kRows; }
+std::span<const Handler> mask_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -5,7 +5,7 @@
 // too; the other half stays, so that two products may share registers.
 #include <algorithm>
 
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -47,15 +47,11 @@ void multiply(Wave& w, const Instruction& i, const Matrix<T>& a, const Matrix<T>
   for (size_t r = 0; r < out.size(); ++r) w.v[d.index + r] = out[r];
 }
 
-float narrow_value(uint32_t half, bool brain) {
-  return brain ? narrow::bf16_to_f32(uint16_t(half)) : narrow::f16_to_f32(uint16_t(half));
-}
-
 // neg changes the signs of the low halves of registers, neg_hi of the high ones.
 template <bool brain>
 Matrix<float> float_factor(const Wave& w, const Instruction& i, char field) {
   auto out =
-      factor<float>(w, *i.find(field), 16, [](uint32_t bits) { return narrow_value(bits, brain); });
+      factor<float>(w, *i.find(field), 16, [](uint32_t bits) { return widened(bits, brain); });
   for (auto& line : out) {
     for (size_t k = 0; k < kSize; ++k) {
       if ((k % 2 ? i.neg_hi : i.neg) >> (field - '0') & 1) line[k] = -line[k];
@@ -64,7 +60,7 @@ Matrix<float> float_factor(const Wave& w, const Instruction& i, char field) {
   return out;
 }
 
-// Of C neg_hi takes the absolute value, then neg the sign.
+// For C neg_hi takes the absolute value, then neg the sign.
 float float_addend(const Instruction& i, float c) {
   if (i.neg_hi >> 2 & 1) c = std::fabs(c);
   return i.neg >> 2 & 1 ? -c : c;
@@ -98,7 +94,7 @@ void multiply_narrow(Wave& w, const Instruction& i) {
   for (size_t r = 0; r < 8; ++r) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
       const auto &row = a[2 * r + lane / kSize], &column = b[lane % kSize];
-      float sum = float_addend(i, narrow_value(narrow_addend<brain>(w, c, r, lane, shift), brain));
+      float sum = float_addend(i, widened(narrow_addend<brain>(w, c, r, lane, shift), brain));
       for (size_t k = 0; k < kSize; ++k) sum = std::fma(row[k], column[k], sum);
       const uint32_t half = brain ? narrow::bf16_from_f32(sum) : narrow::f16_from_f32(sum);
       uint32_t& to = w.v[d.index + r][lane];
@@ -126,7 +122,7 @@ void multiply_integers(Wave& w, const Instruction& i) {
            });
 }
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     {Op::V_WMMA_F32_16X16X16_F16, multiply_floats<false>},
     {Op::V_WMMA_F32_16X16X16_BF16, multiply_floats<true>},
     {Op::V_WMMA_F16_16X16X16_F16, multiply_narrow<false>},
@@ -137,6 +133,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> matrix_meanings() { return kRows; }
+std::span<const Handler> matrix_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -8,7 +8,7 @@
 #include "emu/rdna/lane_runs.h"
 #include "emu/rdna/lds_races.h"
 #include "emu/rdna/machine.h"
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/memory_ops.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -132,20 +132,6 @@ Addresses addresses_of(const Wave& w, const Instruction& i) {
   return out;
 }
 
-// Which counters say that the result of this instruction is there.
-void mark_result(Wave& w, const Instruction& i, const Operand& d, uint32_t lanes) {
-  const bool lds = i.encoding() == Encoding::DS || i.encoding() == Encoding::FLAT;
-  const bool vector = i.encoding() != Encoding::DS;
-  const uint32_t lds_serial = lds ? ++w.issued[size_t(Counter::Lds)] : 0;
-  const uint32_t vector_serial = vector ? ++w.issued[size_t(Counter::Vector)] : 0;
-  for (int k = 0; k < d.registers; ++k) {
-    if (lds) w.v_lds_load[d.index + k] = lds_serial;
-    if (vector) w.v_vector_load[d.index + k] = vector_serial;
-    w.v_written[d.index + k] |= lanes;
-  }
-  w.outstanding = true;
-}
-
 // lgkmcnt counts what returns nothing too; vector memory has vscnt for it.
 void mark_store(Wave& w, const Instruction& i, uint32_t since) {
   if (i.encoding() != Encoding::DS) w.machine->stores_since(w, since);
@@ -154,10 +140,25 @@ void mark_store(Wave& w, const Instruction& i, uint32_t since) {
   w.outstanding = true;
 }
 
+}  // namespace
+
+void mark_result(Wave& w, const Instruction& i, const Operand& d) {
+  const bool lds = i.encoding() == Encoding::DS || i.encoding() == Encoding::FLAT;
+  const bool vector = i.encoding() != Encoding::DS;
+  const uint32_t lds_serial = lds ? ++w.issued[size_t(Counter::Lds)] : 0;
+  const uint32_t vector_serial = vector ? ++w.issued[size_t(Counter::Vector)] : 0;
+  for (int k = 0; k < d.registers; ++k) {
+    const size_t at = (d.index + k) & 255;
+    if (lds) w.v_lds_load[at] = lds_serial;
+    if (vector) w.v_vector_load[at] = vector_serial;
+    w.v_written[at] |= w.exec();
+  }
+  w.outstanding = true;
+}
+
 void mark_store(Wave& w, const Instruction& i) { mark_store(w, i, w.machine->time(w)); }
 
-// What a load of fewer than 32 bits leaves in its register.
-enum class Half : uint8_t { Whole, Low, High };
+namespace {
 
 template <class T, Half half>
 void load(Wave& w, const Instruction& i) {
@@ -166,13 +167,9 @@ void load(Wave& w, const Instruction& i) {
   each_lane(w, i, addresses_of(w, i), shape, [&](uint32_t lane, const uint8_t* from) {
     T value;
     std::memcpy(&value, from, sizeof value);
-    uint32_t& to = w.v[d.index][lane];
-    const uint32_t word = uint32_t(int32_t(value));
-    if (half == Half::Whole) to = word;
-    if (half == Half::Low) to = (to & 0xFFFF0000) | (word & 0xFFFF);
-    if (half == Half::High) to = (to & 0xFFFF) | word << 16;
+    put_loaded<half>(w.v[d.index][lane], value);
   });
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 
 template <uint32_t words>
@@ -184,7 +181,7 @@ void load_words(Wave& w, const Instruction& i) {
       std::memcpy(&w.v[(d.index + k) & 255][lane], from + 4 * k, 4);
     }
   });
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 
 template <uint32_t bytes, int shift = 0>
@@ -220,7 +217,7 @@ void load_two(Wave& w, const Instruction& i) {
       }
     });
   }
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 template <uint32_t words, uint32_t stride>
 void store_two(Wave& w, const Instruction& i) {
@@ -283,7 +280,7 @@ void atomic(Wave& w, const Instruction& i, F f) {
     if (sizeof(T) == 8) w.v[d->index + 1][lane] = uint32_t(bits >> 32);
   });
   if (d)
-    mark_result(w, i, *d, w.exec());
+    mark_result(w, i, *d);
   else
     mark_store(w, i, since);
 }
@@ -318,7 +315,7 @@ void read_from_lane(Wave& w, const Instruction& i) {
     const uint32_t from = (where[lane] + uint32_t(i.offset)) / 4 % kLanes;
     w.v[d.index][lane] = w.exec() >> from & 1 ? data[from] : 0;
   }
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 void write_to_lane(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
@@ -328,7 +325,7 @@ void write_to_lane(Wave& w, const Instruction& i) {
     if (w.exec() >> lane & 1) out[(where[lane] + uint32_t(i.offset)) / 4 % kLanes] = data[lane];
   }
   blend(w.v[d.index], out, w.exec());
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 void swizzle(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');
@@ -341,11 +338,9 @@ void swizzle(Wave& w, const Instruction& i) {
                               : ((lane & (mode & 31)) | (mode >> 5 & 31)) ^ (mode >> 10 & 31);
     w.v[d.index][lane] = w.exec() >> from & 1 ? data[from] : 0;
   }
-  mark_result(w, i, d, w.exec());
+  mark_result(w, i, d);
 }
 
-#define MEMORY(name, function) \
-  {Op::GLOBAL_##name, function}, {Op::FLAT_##name, function}, { Op::SCRATCH_##name, function }
 #define ATOMIC_ROW(op, T, returns, expr) \
   TUFF_RDNA_ROW(                         \
       op, (atomic<T, returns>(w, i, [](T old, T a, [[maybe_unused]] T b) -> T { return expr; })))
@@ -375,55 +370,26 @@ void swizzle(Wave& w, const Instruction& i) {
       LDS_ATOMIC(INC, suffix_u, U, old >= a ? 0 : old + 1),                                   \
       LDS_ATOMIC(DEC, suffix_u, U, old == 0 || old > a ? a : old - 1)
 
-constexpr Meaning kRows[] = {
-    MEMORY(LOAD_U8, (load<uint8_t, Half::Whole>)),
-    MEMORY(LOAD_I8, (load<int8_t, Half::Whole>)),
-    MEMORY(LOAD_U16, (load<uint16_t, Half::Whole>)),
-    MEMORY(LOAD_I16, (load<int16_t, Half::Whole>)),
-    MEMORY(LOAD_D16_U8, (load<uint8_t, Half::Low>)),
-    MEMORY(LOAD_D16_I8, (load<int8_t, Half::Low>)),
-    MEMORY(LOAD_D16_B16, (load<uint16_t, Half::Low>)),
-    MEMORY(LOAD_D16_HI_U8, (load<uint8_t, Half::High>)),
-    MEMORY(LOAD_D16_HI_I8, (load<int8_t, Half::High>)),
-    MEMORY(LOAD_D16_HI_B16, (load<uint16_t, Half::High>)),
-    MEMORY(LOAD_B32, load_words<1>),
-    MEMORY(LOAD_B64, load_words<2>),
-    MEMORY(LOAD_B96, load_words<3>),
-    MEMORY(LOAD_B128, load_words<4>),
-    MEMORY(STORE_B8, store_bytes<1>),
-    MEMORY(STORE_B16, store_bytes<2>),
-    MEMORY(STORE_D16_HI_B8, (store_bytes<1, 16>)),
-    MEMORY(STORE_D16_HI_B16, (store_bytes<2, 16>)),
-    MEMORY(STORE_B32, store_bytes<4>),
-    MEMORY(STORE_B64, store_bytes<8>),
-    MEMORY(STORE_B96, store_bytes<12>),
-    MEMORY(STORE_B128, store_bytes<16>),
-    {Op::DS_LOAD_U8, load<uint8_t, Half::Whole>},
-    {Op::DS_LOAD_I8, load<int8_t, Half::Whole>},
-    {Op::DS_LOAD_U16, load<uint16_t, Half::Whole>},
-    {Op::DS_LOAD_I16, load<int16_t, Half::Whole>},
+constexpr Handler kRows[] = {
+    PLAIN_ACCESSES(GLOBAL),
+    PLAIN_ACCESSES(FLAT),
+    PLAIN_ACCESSES(SCRATCH),
+    PLAIN_ACCESSES(DS),
+    D16_ACCESSES(GLOBAL),
+    D16_ACCESSES(FLAT),
+    D16_ACCESSES(SCRATCH),
     {Op::DS_LOAD_U8_D16, load<uint8_t, Half::Low>},
     {Op::DS_LOAD_U8_D16_HI, load<uint8_t, Half::High>},
     {Op::DS_LOAD_I8_D16, load<int8_t, Half::Low>},
     {Op::DS_LOAD_I8_D16_HI, load<int8_t, Half::High>},
     {Op::DS_LOAD_U16_D16, load<uint16_t, Half::Low>},
     {Op::DS_LOAD_U16_D16_HI, load<uint16_t, Half::High>},
-    {Op::DS_LOAD_B32, load_words<1>},
-    {Op::DS_LOAD_B64, load_words<2>},
-    {Op::DS_LOAD_B96, load_words<3>},
-    {Op::DS_LOAD_B128, load_words<4>},
     {Op::DS_LOAD_2ADDR_B32, load_two<1, 1>},
     {Op::DS_LOAD_2ADDR_B64, load_two<2, 1>},
     {Op::DS_LOAD_2ADDR_STRIDE64_B32, load_two<1, 64>},
     {Op::DS_LOAD_2ADDR_STRIDE64_B64, load_two<2, 64>},
-    {Op::DS_STORE_B8, store_bytes<1>},
-    {Op::DS_STORE_B16, store_bytes<2>},
     {Op::DS_STORE_B8_D16_HI, store_bytes<1, 16>},
     {Op::DS_STORE_B16_D16_HI, store_bytes<2, 16>},
-    {Op::DS_STORE_B32, store_bytes<4>},
-    {Op::DS_STORE_B64, store_bytes<8>},
-    {Op::DS_STORE_B96, store_bytes<12>},
-    {Op::DS_STORE_B128, store_bytes<16>},
     {Op::DS_STORE_2ADDR_B32, store_two<1, 1>},
     {Op::DS_STORE_2ADDR_B64, store_two<2, 1>},
     {Op::DS_STORE_2ADDR_STRIDE64_B32, store_two<1, 64>},
@@ -451,6 +417,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> memory_meanings() { return kRows; }
+std::span<const Handler> memory_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

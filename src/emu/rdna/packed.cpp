@@ -1,7 +1,7 @@
 // VOP3P: two 16-bit values in a register, mixed precision, dot products.
 #include <algorithm>
 
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -101,10 +101,6 @@ void mixed(Wave& w, const Instruction& i) {
   blend(to, out, active_lanes(w, i));
 }
 
-float narrow_value(uint32_t half, bool brain) {
-  return brain ? narrow::bf16_to_f32(uint16_t(half)) : narrow::f16_to_f32(uint16_t(half));
-}
-
 // A half of each pair, with the signs of VOP3P. Other encodings choose no halves.
 struct PairChoice {
   explicit PairChoice(const Instruction& i)
@@ -115,7 +111,7 @@ struct PairChoice {
   float pick(uint32_t word, const Operand& o, bool upper, bool brain) const {
     const int source = o.field - '0';
     const bool from_high = (upper ? high : low) >> source & 1;
-    const float value = narrow_value(word >> (from_high ? 16 : 0), brain);
+    const float value = widened(word >> (from_high ? 16 : 0), brain);
     const float magnitude = o.absolute ? std::fabs(value) : value;
     return ((upper ? negate_high : negate) >> source & 1) != o.negate ? -magnitude : magnitude;
   }
@@ -163,7 +159,7 @@ void dot2_narrow(Wave& w, const Instruction& i) {
   fetch_products(w, i, brain, products);
   fetch<uint16_t>(w, i, *i.find('2'), c);
   for (size_t k = 0; k < kLanes; ++k) {
-    double total = narrow_value(c[k], brain);
+    double total = widened(c[k], brain);
     for (const auto& [a, b] : products) total += double(a[k]) * double(b[k]);
     c[k] = brain ? narrow::bf16_from_f32(float(total)) : f16_from_f64(total);
   }
@@ -194,28 +190,18 @@ void dot_integers(Wave& w, const Instruction& i) {
   blend(w.v[i.find('D')->index], c, active_lanes(w, i));
 }
 
-float exact_fma(float a, float b, float c) {
-  return odd_from_f64(double(a) * double(b) + double(c));
-}
-float min_of(float a, float b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  return a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
-}
-float max_of(float a, float b) { return -min_of(-a, -b); }
-
 #define PACKED(op, T, sources, expr)                                                               \
   TUFF_RDNA_LANES(                                                                                 \
       op, (packed<T, sources>(w, i, [](auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) { \
         return Computed<T>::type(expr);                                                            \
       })))
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     PACKED(V_PK_ADD_F16, F16, 2, a + b),
     PACKED(V_PK_MUL_F16, F16, 2, a* b),
-    PACKED(V_PK_FMA_F16, F16, 3, exact_fma(a, b, c)),
-    PACKED(V_PK_MIN_F16, F16, 2, min_of(a, b)),
-    PACKED(V_PK_MAX_F16, F16, 2, max_of(a, b)),
+    PACKED(V_PK_FMA_F16, F16, 3, half_fma(a, b, c)),
+    PACKED(V_PK_MIN_F16, F16, 2, Order().min(a, b)),
+    PACKED(V_PK_MAX_F16, F16, 2, Order().max(a, b)),
     PACKED(V_PK_ADD_U16, uint16_t, 2, a + b),
     PACKED(V_PK_SUB_U16, uint16_t, 2, a - b),
     PACKED(V_PK_ADD_I16, uint16_t, 2, a + b),
@@ -246,6 +232,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> packed_meanings() { return kRows; }
+std::span<const Handler> packed_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -1,7 +1,7 @@
 // Scalar arithmetic. SCC is said with each row: unchanged, "result is not zero", or a carry.
 #include <algorithm>
 
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -60,18 +60,6 @@ uint64_t extract(uint64_t a, uint32_t b, int width_mask, bool negative) {
   const uint64_t shifted = negative ? uint64_t(int64_t(a) >> at) : a >> at;
   const int rest = int(64 - count);
   return negative ? uint64_t(int64_t(shifted << rest) >> rest) : shifted << rest >> rest;
-}
-template <class T>
-T reverse_bits(T a) {
-  T out = 0;
-  for (size_t k = 0; k < sizeof(T) * 8; ++k) out |= (a >> k & 1) << (sizeof(T) * 8 - 1 - k);
-  return out;
-}
-template <class T>
-int32_t sign_bits(T a) {
-  using U = std::make_unsigned_t<T>;
-  const U flipped = U(a < 0 ? ~a : a);
-  return flipped == 0 ? -1 : std::countl_zero(flipped);
 }
 uint64_t double_bits(uint32_t a) {
   uint64_t out = 0;
@@ -154,32 +142,35 @@ using i64 = int64_t;
       S2(op##_B64, u64, u64, u64, nonzero<u64>(expr, scc))
 #define SAVE(op, expr) TUFF_RDNA_ROW(op, (save_exec(w, i, [](u32 a, u32 exec) { return expr; })))
 #define WRITE(op, expr) TUFF_RDNA_ROW(op, (write_exec(w, i, [](u32 a, u32 exec) { return expr; })))
-#define CMP(op, A, B, expr) \
+#define BITCMP(op, A, B, expr) \
   TUFF_RDNA_ROW(op, (scalar_compare<A, B>(w, i, [](auto a, auto b) -> bool { return expr; })))
+#define CMP(op, T, expr) BITCMP(op, T, T, expr)
 #define CMPK(op, T, expr) \
   TUFF_RDNA_ROW(op, (constant_compare<T>(w, i, [](auto a, auto b) -> bool { return expr; })))
 
-#define CALLS(op, function) {Op::op, function}
+#define ORDERED(row, op, S, T)                                                          \
+  row(op##_EQ_##S, T, a == b), row(op##_LG_##S, T, a != b), row(op##_GT_##S, T, a > b), \
+      row(op##_GE_##S, T, a >= b), row(op##_LT_##S, T, a < b), row(op##_LE_##S, T, a <= b)
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     S1(S_MOV_B32, u32, u32, a),
     S1(S_MOV_B64, u64, u64, a),
-    CALLS(S_CMOV_B32, (conditional_move<u32>)),
-    CALLS(S_CMOV_B64, (conditional_move<u64>)),
+    {Op::S_CMOV_B32, conditional_move<u32>},
+    {Op::S_CMOV_B64, conditional_move<u64>},
     S1(S_BREV_B32, u32, u32, reverse_bits(a)),
     S1(S_BREV_B64, u64, u64, reverse_bits(a)),
     S1(S_CTZ_I32_B32, u32, u32, a == 0 ? -1 : std::countr_zero(a)),
     S1(S_CTZ_I32_B64, u32, u64, a == 0 ? -1 : std::countr_zero(a)),
     S1(S_CLZ_I32_U32, u32, u32, a == 0 ? -1 : std::countl_zero(a)),
     S1(S_CLZ_I32_U64, u32, u64, a == 0 ? -1 : std::countl_zero(a)),
-    S1(S_CLS_I32, u32, i32, sign_bits(a)),
-    S1(S_CLS_I32_I64, u32, i64, sign_bits(a)),
+    S1(S_CLS_I32, u32, i32, leading_sign_bits(a)),
+    S1(S_CLS_I32_I64, u32, i64, leading_sign_bits(a)),
     S1(S_SEXT_I32_I8, u32, u32, int8_t(a)),
     S1(S_SEXT_I32_I16, u32, u32, int16_t(a)),
-    CALLS(S_BITSET0_B32, (set_bit<false, u32>)),
-    CALLS(S_BITSET1_B32, (set_bit<true, u32>)),
-    CALLS(S_BITSET0_B64, (set_bit<false, u64>)),
-    CALLS(S_BITSET1_B64, (set_bit<true, u64>)),
+    {Op::S_BITSET0_B32, set_bit<false, u32>},
+    {Op::S_BITSET1_B32, set_bit<true, u32>},
+    {Op::S_BITSET0_B64, set_bit<false, u64>},
+    {Op::S_BITSET1_B64, set_bit<true, u64>},
     S1(S_BITREPLICATE_B64_B32, u64, u32, double_bits(a)),
     S1(S_ABS_I32, u32, u32, nonzero<u32>(i32(a) < 0 ? 0u - a : a, scc)),
     S1(S_BCNT0_I32_B32, u32, u32, nonzero<u32>(u32(std::popcount(~a)), scc)),
@@ -244,44 +235,24 @@ constexpr Meaning kRows[] = {
     S2(S_PACK_LH_B32_B16, u32, u32, u32, (a & 0xFFFF) | (b & 0xFFFF0000)),
     S2(S_PACK_HH_B32_B16, u32, u32, u32, a >> 16 | (b & 0xFFFF0000)),
     S2(S_PACK_HL_B32_B16, u32, u32, u32, a >> 16 | b << 16),
-    CMP(S_CMP_EQ_I32, i32, i32, a == b),
-    CMP(S_CMP_LG_I32, i32, i32, a != b),
-    CMP(S_CMP_GT_I32, i32, i32, a > b),
-    CMP(S_CMP_GE_I32, i32, i32, a >= b),
-    CMP(S_CMP_LT_I32, i32, i32, a < b),
-    CMP(S_CMP_LE_I32, i32, i32, a <= b),
-    CMP(S_CMP_EQ_U32, u32, u32, a == b),
-    CMP(S_CMP_LG_U32, u32, u32, a != b),
-    CMP(S_CMP_GT_U32, u32, u32, a > b),
-    CMP(S_CMP_GE_U32, u32, u32, a >= b),
-    CMP(S_CMP_LT_U32, u32, u32, a < b),
-    CMP(S_CMP_LE_U32, u32, u32, a <= b),
-    CMP(S_CMP_EQ_U64, u64, u64, a == b),
-    CMP(S_CMP_LG_U64, u64, u64, a != b),
-    CMP(S_BITCMP0_B32, u32, u32, (a >> (b & 31) & 1) == 0),
-    CMP(S_BITCMP1_B32, u32, u32, (a >> (b & 31) & 1) == 1),
-    CMP(S_BITCMP0_B64, u64, u32, (a >> (b & 63) & 1) == 0),
-    CMP(S_BITCMP1_B64, u64, u32, (a >> (b & 63) & 1) == 1),
-    CMPK(S_CMPK_EQ_I32, i32, a == b),
-    CMPK(S_CMPK_LG_I32, i32, a != b),
-    CMPK(S_CMPK_GT_I32, i32, a > b),
-    CMPK(S_CMPK_GE_I32, i32, a >= b),
-    CMPK(S_CMPK_LT_I32, i32, a < b),
-    CMPK(S_CMPK_LE_I32, i32, a <= b),
-    CMPK(S_CMPK_EQ_U32, u32, a == b),
-    CMPK(S_CMPK_LG_U32, u32, a != b),
-    CMPK(S_CMPK_GT_U32, u32, a > b),
-    CMPK(S_CMPK_GE_U32, u32, a >= b),
-    CMPK(S_CMPK_LT_U32, u32, a < b),
-    CMPK(S_CMPK_LE_U32, u32, a <= b),
-    CALLS(S_MOVK_I32, (move_constant)),
-    CALLS(S_CMOVK_I32, (conditional_move_constant)),
-    CALLS(S_ADDK_I32, (add_constant)),
-    CALLS(S_MULK_I32, (multiply_constant)),
+    ORDERED(CMP, S_CMP, I32, i32),
+    ORDERED(CMP, S_CMP, U32, u32),
+    CMP(S_CMP_EQ_U64, u64, a == b),
+    CMP(S_CMP_LG_U64, u64, a != b),
+    BITCMP(S_BITCMP0_B32, u32, u32, (a >> (b & 31) & 1) == 0),
+    BITCMP(S_BITCMP1_B32, u32, u32, (a >> (b & 31) & 1) == 1),
+    BITCMP(S_BITCMP0_B64, u64, u32, (a >> (b & 63) & 1) == 0),
+    BITCMP(S_BITCMP1_B64, u64, u32, (a >> (b & 63) & 1) == 1),
+    ORDERED(CMPK, S_CMPK, I32, i32),
+    ORDERED(CMPK, S_CMPK, U32, u32),
+    {Op::S_MOVK_I32, move_constant},
+    {Op::S_CMOVK_I32, conditional_move_constant},
+    {Op::S_ADDK_I32, add_constant},
+    {Op::S_MULK_I32, multiply_constant},
 };
 
 }  // namespace
 
-std::span<const Meaning> scalar_meanings() { return kRows; }
+std::span<const Handler> scalar_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

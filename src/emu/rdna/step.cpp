@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 
@@ -19,15 +19,15 @@ bool processor_has_avx2() {
 #endif
 }
 
-const Meaning* find_meaning(Op op) {
+const Handler* find_handler(Op op) {
   static const auto table = [] {
-    std::vector<const Meaning*> all(size_t(Op::Count));
+    std::vector<const Handler*> all(size_t(Op::Count));
     for (const auto rows :
-         {float_meanings(), integer_meanings(), convert_meanings(), compare_meanings(),
-          mask_meanings(), packed_meanings(), matrix_meanings(), scalar_meanings(),
-          control_meanings(), memory_meanings(), buffer_meanings()}) {
-      for (const Meaning& row : rows) {
-        TUFF_CHECK(!all[size_t(row.op)], "{} has two meanings", op_name(row.op));
+         {float_handlers(), integer_handlers(), convert_handlers(), compare_handlers(),
+          mask_handlers(), packed_handlers(), matrix_handlers(), scalar_handlers(),
+          control_handlers(), memory_handlers(), buffer_handlers()}) {
+      for (const Handler& row : rows) {
+        TUFF_CHECK(!all[size_t(row.op)], "{} has two handlers", op_name(row.op));
         all[size_t(row.op)] = &row;
       }
     }
@@ -38,20 +38,15 @@ const Meaning* find_meaning(Op op) {
 
 Execute find_execute(Op op) {
   static const bool wide = processor_has_avx2();
-  const Meaning* meaning = find_meaning(op);
-  if (!meaning) return nullptr;
-  return wide && meaning->with_avx2 ? meaning->with_avx2 : meaning->execute;
+  const Handler* handler = find_handler(op);
+  if (!handler) return nullptr;
+  return wide && handler->with_avx2 ? handler->with_avx2 : handler->execute;
 }
 
 namespace {
 
 bool contains(const Instruction& i, std::string_view part) {
   return std::string_view(i.row->text).find(part) != std::string_view::npos;
-}
-
-bool is_vector_memory(Encoding e) {
-  return e == Encoding::FLAT || e == Encoding::GLOBAL || e == Encoding::SCRATCH ||
-         e == Encoding::DS || e == Encoding::MUBUF;
 }
 
 // Instructions whose destination is also a source.
@@ -165,7 +160,7 @@ Step known_step(const Instruction& instruction) {
   step.halves = std::make_unique<Halves>(half(instruction, false), half(instruction, true));
   step.second_row = row_number(instruction.second);
   step.execute_second = find_execute(step.halves->second.op());
-  // Of one precision both, but for dots.
+  // Both are of one precision, but for dots.
   step.rounded_by = std::max(step.rounded_by, rounded_by(step.halves->second.op()));
   if (!step.execute_second) step.execute = nullptr;
   add_ranges(step, step.halves->first);

@@ -1,6 +1,8 @@
 // The text of an instruction as LLVM 19's AMDGPU printer writes it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "emu/rdna/decode.h"
@@ -10,26 +12,32 @@ namespace {
 
 constexpr const char* kFloats[] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0"};
 
-std::string scalar_special(uint16_t index, bool wide) {
-  switch (index) {
-    case source::VccLo: return wide ? "vcc" : "vcc_lo";
-    case source::VccLo + 1: return "vcc_hi";
-    case source::Null: return "null";
-    case source::M0: return "m0";
-    case source::ExecLo: return wide ? "exec" : "exec_lo";
-    case source::ExecLo + 1: return "exec_hi";
-    case source::SharedBase: return "src_shared_base";
-    case source::SharedBase + 1: return "src_shared_limit";
-    case source::SharedBase + 2: return "src_private_base";
-    case source::SharedBase + 3: return "src_private_limit";
-    case source::SharedBase + 4: return "src_pops_exiting_wave_id";
-    case source::Vccz: return "src_vccz";
-    case source::Execz: return "src_execz";
-    case source::Scc: return "src_scc";
-    case source::LdsDirect: return "src_lds_direct";
-    default: return "";
-  }
+struct Name {
+  uint32_t number;
+  const char* text;
+};
+
+// Null where the table has none.
+const char* find_name(std::span<const Name> names, uint32_t number) {
+  const auto found = std::ranges::find(names, number, &Name::number);
+  return found == names.end() ? nullptr : found->text;
 }
+
+constexpr Name kSpecials[] = {{source::VccLo, "vcc_lo"},
+                              {source::VccLo + 1, "vcc_hi"},
+                              {source::Null, "null"},
+                              {source::M0, "m0"},
+                              {source::ExecLo, "exec_lo"},
+                              {source::ExecLo + 1, "exec_hi"},
+                              {source::SharedBase, "src_shared_base"},
+                              {source::SharedBase + 1, "src_shared_limit"},
+                              {source::SharedBase + 2, "src_private_base"},
+                              {source::SharedBase + 3, "src_private_limit"},
+                              {source::SharedBase + 4, "src_pops_exiting_wave_id"},
+                              {source::Vccz, "src_vccz"},
+                              {source::Execz, "src_execz"},
+                              {source::Scc, "src_scc"},
+                              {source::LdsDirect, "src_lds_direct"}};
 
 std::string registers(const char* file, int first, int count) {
   return count == 1 ? fmt::format("{}{}", file, first)
@@ -37,9 +45,9 @@ std::string registers(const char* file, int first, int count) {
 }
 
 std::string scalar_text(const Operand& o) {
-  if (std::string special = scalar_special(o.index, o.registers == 2); !special.empty()) {
-    return special;
-  }
+  if (o.registers == 2 && o.index == source::VccLo) return "vcc";
+  if (o.registers == 2 && o.index == source::ExecLo) return "exec";
+  if (const char* special = find_name(kSpecials, o.index)) return special;
   const bool trap = o.index >= source::Ttmp0;
   return registers(trap ? "ttmp" : "s", trap ? o.index - source::Ttmp0 : o.index, o.registers);
 }
@@ -90,15 +98,13 @@ std::string list(uint8_t bits, int count) {
   return "[" + text + "]";
 }
 
-bool ends_with(std::string_view text, std::string_view end) { return text.ends_with(end); }
-
 std::string name_text(const Instruction& i) {
   std::string name = i.row->text;
   if (i.dpp.kind == DppKind::None) return name;
   if (i.encoding() == Encoding::VOP3 || i.encoding() == Encoding::VOP3P) {
-    return name + (ends_with(name, "_e64") ? "_dpp" : "_e64_dpp");
+    return name + (name.ends_with("_e64") ? "_dpp" : "_e64_dpp");
   }
-  if (ends_with(name, "_e32")) name.resize(name.size() - 4);
+  if (name.ends_with("_e32")) name.resize(name.size() - 4);
   return i.encoding() == Encoding::VOPC ? name : name + "_dpp";
 }
 
@@ -270,47 +276,39 @@ std::string delay_text(uint32_t word) {
   return text.empty() ? "0" : text.substr(3);
 }
 
+constexpr Name kMessages[] = {
+    {1, "INTERRUPT"},          {2, "HS_TESSFACTOR"},   {3, "DEALLOC_VGPRS"},
+    {5, "STALL_WAVE_GEN"},     {6, "HALT_WAVES"},      {9, "GS_ALLOC_REQ"},
+    {128, "RTN_GET_DOORBELL"}, {129, "RTN_GET_DDID"},  {130, "RTN_GET_TMA"},
+    {131, "RTN_GET_REALTIME"}, {132, "RTN_SAVE_WAVE"}, {133, "RTN_GET_TBA"}};
+
 std::string message_text(uint32_t word, bool returns) {
-  switch (word & 255) {
-    case 1: return "sendmsg(MSG_INTERRUPT)";
-    case 3: return "sendmsg(MSG_DEALLOC_VGPRS)";
-    case 2: return "sendmsg(MSG_HS_TESSFACTOR)";
-    case 5: return "sendmsg(MSG_STALL_WAVE_GEN)";
-    case 6: return "sendmsg(MSG_HALT_WAVES)";
-    case 9: return "sendmsg(MSG_GS_ALLOC_REQ)";
-    case 128: return "sendmsg(MSG_RTN_GET_DOORBELL)";
-    case 129: return "sendmsg(MSG_RTN_GET_DDID)";
-    case 130: return "sendmsg(MSG_RTN_GET_TMA)";
-    case 131: return "sendmsg(MSG_RTN_GET_REALTIME)";
-    case 132: return "sendmsg(MSG_RTN_SAVE_WAVE)";
-    case 133: return "sendmsg(MSG_RTN_GET_TBA)";
-    default: break;
+  if (const char* name = find_name(kMessages, word & 255)) {
+    return fmt::format("sendmsg(MSG_{})", name);
   }
   return returns || word < 256 ? fmt::format("sendmsg({}, 0, 0)", word) : fmt::format("{}", word);
 }
 
+constexpr Name kHardwareRegisters[] = {{1, "MODE"},
+                                       {2, "STATUS"},
+                                       {3, "TRAPSTS"},
+                                       {5, "GPR_ALLOC"},
+                                       {6, "LDS_ALLOC"},
+                                       {7, "IB_STS"},
+                                       {15, "SH_MEM_BASES"},
+                                       {18, "PERF_SNAPSHOT_PC_LO"},
+                                       {19, "PERF_SNAPSHOT_PC_HI"},
+                                       {20, "FLAT_SCR_LO"},
+                                       {21, "FLAT_SCR_HI"},
+                                       {23, "HW_ID1"},
+                                       {24, "HW_ID2"},
+                                       {27, "PERF_SNAPSHOT_DATA"},
+                                       {29, "SHADER_CYCLES"}};
+
 std::string hardware_register_text(uint32_t word) {
   const uint32_t id = word & 63, offset = word >> 6 & 31, width = (word >> 11) + 1;
-  const auto name = [&]() -> std::string {
-    switch (id) {
-      case 1: return "HW_REG_MODE";
-      case 2: return "HW_REG_STATUS";
-      case 3: return "HW_REG_TRAPSTS";
-      case 5: return "HW_REG_GPR_ALLOC";
-      case 6: return "HW_REG_LDS_ALLOC";
-      case 7: return "HW_REG_IB_STS";
-      case 15: return "HW_REG_SH_MEM_BASES";
-      case 18: return "HW_REG_PERF_SNAPSHOT_PC_LO";
-      case 19: return "HW_REG_PERF_SNAPSHOT_PC_HI";
-      case 20: return "HW_REG_FLAT_SCR_LO";
-      case 21: return "HW_REG_FLAT_SCR_HI";
-      case 23: return "HW_REG_HW_ID1";
-      case 24: return "HW_REG_HW_ID2";
-      case 27: return "HW_REG_PERF_SNAPSHOT_DATA";
-      case 29: return "HW_REG_SHADER_CYCLES";
-      default: return fmt::format("{}", id);
-    }
-  }();
+  const char* known = find_name(kHardwareRegisters, id);
+  const std::string name = known ? fmt::format("HW_REG_{}", known) : fmt::format("{}", id);
   return offset == 0 && width == 32 ? fmt::format("hwreg({})", name)
                                     : fmt::format("hwreg({}, {}, {})", name, offset, width);
 }

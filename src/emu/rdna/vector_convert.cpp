@@ -1,6 +1,6 @@
 // Conversions between number formats. Floats become integers towards zero, held within the range of
 // the integer; NaN becomes zero.
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -44,7 +44,7 @@ void pack_byte(Wave& w, const Instruction& i) {
   });
 }
 
-constexpr Meaning kRows[] = {
+constexpr Handler kRows[] = {
     VECTOR1(V_CVT_F32_I32, float, int32_t, a),
     VECTOR1(V_CVT_F32_U32, float, uint32_t, a),
     VECTOR1(V_CVT_F64_I32, double, int32_t, a),
@@ -70,7 +70,7 @@ constexpr Meaning kRows[] = {
     VECTOR1(V_CVT_F32_UBYTE2, float, uint32_t, a >> 16 & 0xFF),
     VECTOR1(V_CVT_F32_UBYTE3, float, uint32_t, a >> 24),
     VECTOR2(V_CVT_PK_RTZ_F16_F32, uint32_t, float, float, pack_toward_zero(a, b)),
-    VECTOR2(V_CVT_PK_U16_U32, uint32_t, uint32_t, uint32_t, low16(held_u16(a), held_u16(b))),
+    BINARY(V_CVT_PK_U16_U32, uint32_t, low16(held_u16(a), held_u16(b))),
     VECTOR2(V_CVT_PK_I16_I32, uint32_t, int32_t, int32_t, low16(held_i16(a), held_i16(b))),
     VECTOR2(V_CVT_PK_I16_F32, uint32_t, float, float,
             low16(uint16_t(saturate<int16_t>(a)), uint16_t(saturate<int16_t>(b)))),
@@ -86,6 +86,6 @@ constexpr Meaning kRows[] = {
 
 }  // namespace
 
-std::span<const Meaning> convert_meanings() { return kRows; }
+std::span<const Handler> convert_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

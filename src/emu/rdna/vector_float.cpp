@@ -1,45 +1,10 @@
 // Floating-point arithmetic of vector instructions.
 #include <cstring>
 
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
-
-template <class T>
-bool signals(T a) {
-  if constexpr (sizeof(T) == 4)
-    return std::isnan(a) && !(std::bit_cast<uint32_t>(a) >> 22 & 1);
-  else
-    return std::isnan(a) && !(std::bit_cast<uint64_t>(a) >> 51 & 1);
-}
-
-// IEEE 754-2008's minNum and maxNum that order the zeros; a signalling NaN is quieted and returned
-// where MODE has IEEE. Those of halves have become quiet by being widened.
-struct Order {
-  explicit Order(const Wave& w) : ieee(w.mode & kIeee) {}
-  bool ieee;
-
-  template <class T>
-  T pick(T a, T b, bool first) const {
-    if (ieee && (signals(a) || signals(b))) return a + b;
-    if (std::isnan(a)) return std::isnan(b) ? a + b : b;
-    return std::isnan(b) || first ? a : b;
-  }
-  template <class T>
-  T min(T a, T b) const {
-    return pick(a, b, a == b ? std::signbit(a) : a < b);
-  }
-  template <class T>
-  T max(T a, T b) const {
-    return pick(a, b, a == b ? std::signbit(b) : a > b);
-  }
-  template <class T>
-  T med(T a, T b, T c) const {
-    if (std::isnan(a) || std::isnan(b) || std::isnan(c)) return min(min(a, b), c);
-    return max(min(a, b), min(max(a, b), c));
-  }
-};
 
 // Transcendental units read and write no denormals of 32 bits.
 float flush(float a) { return flush_denormal(a); }
@@ -204,14 +169,21 @@ float div_fixup_half(float a, float b, float c) {
              : std::copysign(a, std::signbit(b) != std::signbit(c) ? -1.0f : 1.0f);
 }
 
-#define ACCUMULATE(op, R, A, expr) \
-  TUFF_RDNA_LANES(                 \
-      op, (vector3<R, A, A, R>(    \
-              w, i, [](auto a, auto b, auto c) { return Computed<R>::type(expr); }, '1', 'D')))
-#define WITH_LITERAL(op, T, second, third) \
-  TUFF_RDNA_LANES(                         \
-      op, (vector3<T, T, T, T>(            \
-              w, i, [](float a, float b, float c) { return fma_of<T>(a, b, c); }, second, third)))
+// fma of the width of T; of f16 it is exact in double, and rounded where it is stored.
+template <class T, class Value = typename Computed<T>::type>
+Value fma_of(Value a, Value b, Value c) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return half_fma(a, b, c);
+  } else {
+    return std::fma(a, b, c);
+  }
+}
+
+// Sources in other fields: the destination, or a literal.
+#define FMA_OF(op, T, second, third) \
+  TUFF_RDNA_LANES(                   \
+      op, (vector3<T, T, T, T>(      \
+              w, i, [](auto a, auto b, auto c) { return fma_of<T>(a, b, c); }, second, third)))
 
 #define ORDER2(op, T, expr) \
   TUFF_RDNA_ROW(op, (vector2<T, T, T>(w, i, [o = Order(w)](auto a, auto b) { return expr; })))
@@ -219,105 +191,61 @@ float div_fixup_half(float a, float b, float c) {
   TUFF_RDNA_ROW(            \
       op, (vector3<T, T, T, T>(w, i, [o = Order(w)](auto a, auto b, auto c) { return expr; })))
 
-// fma of the width of T; of f16 it is exact in double, and rounded where it is stored.
-template <class T>
-float fma_of(float a, float b, float c) {
-  if constexpr (std::is_same_v<T, F16>) {
-    return odd_from_f64(double(a) * double(b) + double(c));
-  } else {
-    return std::fma(a, b, c);
-  }
-}
+#define FLOATS(S, T)                                                                \
+  BINARY(V_ADD_##S, T, a + b), BINARY(V_MUL_##S, T, a* b),                          \
+      TERNARY(V_FMA_##S, T, fma_of<T>(a, b, c)), ORDER2(V_MIN_##S, T, o.min(a, b)), \
+      ORDER2(V_MAX_##S, T, o.max(a, b)), UNARY(V_TRUNC_##S, T, std::trunc(a)),      \
+      UNARY(V_CEIL_##S, T, std::ceil(a)), UNARY(V_FLOOR_##S, T, std::floor(a)),     \
+      UNARY(V_RNDNE_##S, T, std::nearbyint(a)), UNARY(V_FREXP_MANT_##S, T, mantissa_of(a))
+#define SHORT_FLOATS(S, T)                                                                        \
+  FLOATS(S, T), BINARY(V_SUB_##S, T, a - b), BINARY(V_SUBREV_##S, T, b - a),                      \
+      ORDER3(V_MIN3_##S, T, o.min(o.min(a, b), c)), ORDER3(V_MAX3_##S, T, o.max(o.max(a, b), c)), \
+      ORDER3(V_MED3_##S, T, o.med(a, b, c)), ORDER3(V_MAXMIN_##S, T, o.min(o.max(a, b), c)),      \
+      ORDER3(V_MINMAX_##S, T, o.max(o.min(a, b), c)), FMA_OF(V_FMAC_##S, T, '1', 'D'),            \
+      FMA_OF(V_FMAAK_##S, T, '1', 'K'), FMA_OF(V_FMAMK_##S, T, 'K', '1')
 
-constexpr Meaning kRows[] = {
-    VECTOR2(V_ADD_F32, float, float, float, a + b),
-    VECTOR2(V_SUB_F32, float, float, float, a - b),
-    VECTOR2(V_SUBREV_F32, float, float, float, b - a),
-    VECTOR2(V_MUL_F32, float, float, float, a* b),
-    VECTOR2(V_MUL_DX9_ZERO_F32, float, float, float, dx9_mul(a, b)),
-    ORDER2(V_MIN_F32, float, o.min(a, b)),
-    ORDER2(V_MAX_F32, float, o.max(a, b)),
-    ACCUMULATE(V_FMAC_F32, float, float, std::fma(a, b, c)),
-    ACCUMULATE(V_FMAC_F16, F16, F16, fma_of<F16>(a, b, c)),
-    WITH_LITERAL(V_FMAAK_F32, float, '1', 'K'),
-    WITH_LITERAL(V_FMAMK_F32, float, 'K', '1'),
-    WITH_LITERAL(V_FMAAK_F16, F16, '1', 'K'),
-    WITH_LITERAL(V_FMAMK_F16, F16, 'K', '1'),
-    VECTOR3(V_FMA_F32, float, float, float, float, std::fma(a, b, c)),
-    VECTOR3(V_FMA_F64, double, double, double, double, std::fma(a, b, c)),
-    VECTOR3(V_FMA_F16, F16, F16, F16, F16, fma_of<F16>(a, b, c)),
-    ORDER3(V_MIN3_F32, float, o.min(o.min(a, b), c)),
-    ORDER3(V_MAX3_F32, float, o.max(o.max(a, b), c)),
-    ORDER3(V_MED3_F32, float, o.med(a, b, c)),
-    ORDER3(V_MIN3_F16, F16, o.min(o.min(a, b), c)),
-    ORDER3(V_MAX3_F16, F16, o.max(o.max(a, b), c)),
-    ORDER3(V_MED3_F16, F16, o.med(a, b, c)),
-    ORDER3(V_MAXMIN_F32, float, o.min(o.max(a, b), c)),
-    ORDER3(V_MINMAX_F32, float, o.max(o.min(a, b), c)),
-    ORDER3(V_MAXMIN_F16, F16, o.min(o.max(a, b), c)),
-    ORDER3(V_MINMAX_F16, F16, o.max(o.min(a, b), c)),
-    VECTOR2(V_ADD_F64, double, double, double, a + b),
-    VECTOR2(V_MUL_F64, double, double, double, a* b),
-    ORDER2(V_MIN_F64, double, o.min(a, b)),
-    ORDER2(V_MAX_F64, double, o.max(a, b)),
-    VECTOR2(V_ADD_F16, F16, F16, F16, a + b),
-    VECTOR2(V_SUB_F16, F16, F16, F16, a - b),
-    VECTOR2(V_SUBREV_F16, F16, F16, F16, b - a),
-    VECTOR2(V_MUL_F16, F16, F16, F16, a* b),
-    ORDER2(V_MIN_F16, F16, o.min(a, b)),
-    ORDER2(V_MAX_F16, F16, o.max(a, b)),
+constexpr Handler kRows[] = {
+    SHORT_FLOATS(F32, float),
+    SHORT_FLOATS(F16, F16),
+    FLOATS(F64, double),
+    BINARY(V_MUL_DX9_ZERO_F32, float, dx9_mul(a, b)),
     VECTOR2(V_LDEXP_F32, float, float, int32_t, std::ldexp(a, b)),
     VECTOR2(V_LDEXP_F64, double, double, int32_t, std::ldexp(a, b)),
     VECTOR2(V_LDEXP_F16, F16, F16, int16_t, std::ldexp(a, b)),
-    VECTOR1(V_FRACT_F32, float, float, fract_of(a)),
-    VECTOR1(V_TRUNC_F32, float, float, std::trunc(a)),
-    VECTOR1(V_CEIL_F32, float, float, std::ceil(a)),
-    VECTOR1(V_RNDNE_F32, float, float, std::nearbyint(a)),
-    VECTOR1(V_FLOOR_F32, float, float, std::floor(a)),
-    VECTOR1(V_EXP_F32, float, float, exp2_of(a)),
-    VECTOR1(V_LOG_F32, float, float, log2_of(a)),
-    VECTOR1(V_RCP_F32, float, float, rcp_of(a)),
-    VECTOR1(V_RCP_IFLAG_F32, float, float, rcp_of(a)),
-    VECTOR1(V_RSQ_F32, float, float, rsq_of(a)),
-    VECTOR1(V_SQRT_F32, float, float, sqrt_of(a)),
-    VECTOR1(V_SIN_F32, float, float, sin_of(a)),
-    VECTOR1(V_COS_F32, float, float, cos_of(a)),
+    UNARY(V_FRACT_F32, float, fract_of(a)),
+    UNARY(V_EXP_F32, float, exp2_of(a)),
+    UNARY(V_LOG_F32, float, log2_of(a)),
+    UNARY(V_RCP_F32, float, rcp_of(a)),
+    UNARY(V_RCP_IFLAG_F32, float, rcp_of(a)),
+    UNARY(V_RSQ_F32, float, rsq_of(a)),
+    UNARY(V_SQRT_F32, float, sqrt_of(a)),
+    UNARY(V_SIN_F32, float, sin_of(a)),
+    UNARY(V_COS_F32, float, cos_of(a)),
     VECTOR1(V_FREXP_EXP_I32_F32, int32_t, float, exponent_of(a)),
-    VECTOR1(V_FREXP_MANT_F32, float, float, mantissa_of(a)),
     VECTOR1(V_FREXP_EXP_I32_F64, int32_t, double, exponent_of(a)),
-    VECTOR1(V_FREXP_MANT_F64, double, double, mantissa_of(a)),
     VECTOR1(V_FREXP_EXP_I16_F16, int16_t, F16, exponent_of(a)),
-    VECTOR1(V_FREXP_MANT_F16, F16, F16, mantissa_of(a)),
-    VECTOR1(V_FRACT_F64, double, double, fract_of(a)),
-    VECTOR1(V_TRUNC_F64, double, double, std::trunc(a)),
-    VECTOR1(V_CEIL_F64, double, double, std::ceil(a)),
-    VECTOR1(V_RNDNE_F64, double, double, std::nearbyint(a)),
-    VECTOR1(V_FLOOR_F64, double, double, std::floor(a)),
-    VECTOR1(V_RCP_F64, double, double, 1 / a),
-    VECTOR1(V_RSQ_F64, double, double, 1 / std::sqrt(a)),
-    VECTOR1(V_SQRT_F64, double, double, std::sqrt(a)),
-    VECTOR1(V_RCP_F16, F16, F16, 1 / a),
-    VECTOR1(V_SQRT_F16, F16, F16, std::sqrt(a)),
-    VECTOR1(V_RSQ_F16, F16, F16, 1 / std::sqrt(a)),
-    VECTOR1(V_LOG_F16, F16, F16, std::log2(a)),
-    VECTOR1(V_EXP_F16, F16, F16, std::exp2(a)),
-    VECTOR1(V_SIN_F16, F16, F16, sin_of(a)),
-    VECTOR1(V_COS_F16, F16, F16, cos_of(a)),
-    VECTOR1(V_FLOOR_F16, F16, F16, std::floor(a)),
-    VECTOR1(V_CEIL_F16, F16, F16, std::ceil(a)),
-    VECTOR1(V_TRUNC_F16, F16, F16, std::trunc(a)),
-    VECTOR1(V_RNDNE_F16, F16, F16, std::nearbyint(a)),
+    UNARY(V_FRACT_F64, double, fract_of(a)),
+    UNARY(V_RCP_F64, double, 1 / a),
+    UNARY(V_RSQ_F64, double, 1 / std::sqrt(a)),
+    UNARY(V_SQRT_F64, double, std::sqrt(a)),
+    UNARY(V_RCP_F16, F16, 1 / a),
+    UNARY(V_SQRT_F16, F16, std::sqrt(a)),
+    UNARY(V_RSQ_F16, F16, 1 / std::sqrt(a)),
+    UNARY(V_LOG_F16, F16, std::log2(a)),
+    UNARY(V_EXP_F16, F16, std::exp2(a)),
+    UNARY(V_SIN_F16, F16, sin_of(a)),
+    UNARY(V_COS_F16, F16, cos_of(a)),
     {Op::V_DIV_SCALE_F32, div_scale_lanes<float>},
     {Op::V_DIV_SCALE_F64, div_scale_lanes<double>},
     {Op::V_DIV_FMAS_F32, div_fmas_lanes<float>},
     {Op::V_DIV_FMAS_F64, div_fmas_lanes<double>},
-    VECTOR3(V_DIV_FIXUP_F32, float, float, float, float, div_fixup(a, b, c)),
-    VECTOR3(V_DIV_FIXUP_F64, double, double, double, double, div_fixup(a, b, c)),
-    VECTOR3(V_DIV_FIXUP_F16, F16, F16, F16, F16, div_fixup_half(a, b, c)),
+    TERNARY(V_DIV_FIXUP_F32, float, div_fixup(a, b, c)),
+    TERNARY(V_DIV_FIXUP_F64, double, div_fixup(a, b, c)),
+    TERNARY(V_DIV_FIXUP_F16, F16, div_fixup_half(a, b, c)),
 };
 
 }  // namespace
 
-std::span<const Meaning> float_meanings() { return kRows; }
+std::span<const Handler> float_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -1,21 +1,12 @@
 // Integer and bit arithmetic of vector instructions.
 #include <algorithm>
 
-#include "emu/rdna/meanings.h"
+#include "emu/rdna/handlers.h"
 
 namespace tuff::emu::rdna {
 namespace {
 
 int32_t sign24(uint32_t a) { return int32_t(a << 8) >> 8; }
-uint32_t reverse_bits(uint32_t a) {
-  uint32_t out = 0;
-  for (int k = 0; k < 32; ++k) out |= (a >> k & 1) << (31 - k);
-  return out;
-}
-int32_t leading_sign_bits(int32_t a) {
-  const uint32_t flipped = uint32_t(a < 0 ? ~a : a);
-  return flipped == 0 ? -1 : std::countl_zero(flipped);
-}
 
 uint32_t bfe_unsigned(uint32_t a, uint32_t b, uint32_t c) {
   return a >> (b & 31) & ((1u << (c & 31)) - 1);
@@ -83,108 +74,91 @@ void add_or_subtract_signed(Wave& w, const Instruction& i) {
   });
 }
 
-constexpr Meaning kRows[] = {
-    VECTOR1(V_MOV_B32, uint32_t, uint32_t, a),
-    VECTOR1(V_MOV_B16, uint16_t, uint16_t, a),
-    VECTOR1(V_NOT_B32, uint32_t, uint32_t, ~a),
-    VECTOR1(V_NOT_B16, uint16_t, uint16_t, ~a),
-    VECTOR1(V_BFREV_B32, uint32_t, uint32_t, reverse_bits(a)),
+#define MIN_MAX(S, T)                                                         \
+  BINARY(V_MIN_##S, T, std::min(a, b)), BINARY(V_MAX_##S, T, std::max(a, b)), \
+      TERNARY(V_MIN3_##S, T, std::min(std::min(a, b), c)),                    \
+      TERNARY(V_MAX3_##S, T, std::max(std::max(a, b), c)), TERNARY(V_MED3_##S, T, med3(a, b, c))
+
+constexpr Handler kRows[] = {
+    UNARY(V_MOV_B32, uint32_t, a),
+    UNARY(V_MOV_B16, uint16_t, a),
+    UNARY(V_NOT_B32, uint32_t, ~a),
+    UNARY(V_NOT_B16, uint16_t, ~a),
+    UNARY(V_BFREV_B32, uint32_t, reverse_bits(a)),
     VECTOR1(V_CLZ_I32_U32, int32_t, uint32_t, a == 0 ? -1 : std::countl_zero(a)),
     VECTOR1(V_CTZ_I32_B32, int32_t, uint32_t, a == 0 ? -1 : std::countr_zero(a)),
-    VECTOR1(V_CLS_I32, int32_t, int32_t, leading_sign_bits(a)),
+    UNARY(V_CLS_I32, int32_t, leading_sign_bits(a)),
     {Op::V_ADD_NC_U32, add_or_subtract<true, false>},
     {Op::V_SUB_NC_U32, add_or_subtract<false, false>},
     {Op::V_SUBREV_NC_U32, add_or_subtract<false, true>},
     {Op::V_ADD_NC_I32, add_or_subtract_signed<true>},
     {Op::V_SUB_NC_I32, add_or_subtract_signed<false>},
-    VECTOR2(V_MUL_I32_I24, uint32_t, uint32_t, uint32_t, uint32_t(sign24(a)) * uint32_t(sign24(b))),
-    VECTOR2(V_MUL_HI_I32_I24, uint32_t, uint32_t, uint32_t,
-            uint64_t(int64_t(sign24(a)) * sign24(b)) >> 32),
-    VECTOR2(V_MUL_U32_U24, uint32_t, uint32_t, uint32_t, (a & 0xFFFFFF) * (b & 0xFFFFFF)),
-    VECTOR2(V_MUL_HI_U32_U24, uint32_t, uint32_t, uint32_t,
-            uint64_t(a & 0xFFFFFF) * (b & 0xFFFFFF) >> 32),
-    VECTOR2(V_MUL_LO_U32, uint32_t, uint32_t, uint32_t, a* b),
-    VECTOR2(V_MUL_HI_U32, uint32_t, uint32_t, uint32_t, uint64_t(a) * b >> 32),
+    BINARY(V_MUL_I32_I24, uint32_t, uint32_t(sign24(a)) * uint32_t(sign24(b))),
+    BINARY(V_MUL_HI_I32_I24, uint32_t, uint64_t(int64_t(sign24(a)) * sign24(b)) >> 32),
+    BINARY(V_MUL_U32_U24, uint32_t, (a & 0xFFFFFF) * (b & 0xFFFFFF)),
+    BINARY(V_MUL_HI_U32_U24, uint32_t, uint64_t(a & 0xFFFFFF) * (b & 0xFFFFFF) >> 32),
+    BINARY(V_MUL_LO_U32, uint32_t, a* b),
+    BINARY(V_MUL_HI_U32, uint32_t, uint64_t(a) * b >> 32),
     VECTOR2(V_MUL_HI_I32, uint32_t, int32_t, int32_t, uint64_t(int64_t(a) * b) >> 32),
-    VECTOR2(V_MIN_I32, int32_t, int32_t, int32_t, std::min(a, b)),
-    VECTOR2(V_MAX_I32, int32_t, int32_t, int32_t, std::max(a, b)),
-    VECTOR2(V_MIN_U32, uint32_t, uint32_t, uint32_t, std::min(a, b)),
-    VECTOR2(V_MAX_U32, uint32_t, uint32_t, uint32_t, std::max(a, b)),
-    VECTOR2(V_LSHLREV_B32, uint32_t, uint32_t, uint32_t, b << (a & 31)),
-    VECTOR2(V_LSHRREV_B32, uint32_t, uint32_t, uint32_t, b >> (a & 31)),
+    BINARY(V_LSHLREV_B32, uint32_t, b << (a & 31)),
+    BINARY(V_LSHRREV_B32, uint32_t, b >> (a & 31)),
     VECTOR2(V_ASHRREV_I32, int32_t, uint32_t, int32_t, b >> (a & 31)),
-    VECTOR2(V_AND_B32, uint32_t, uint32_t, uint32_t, a& b),
-    VECTOR2(V_OR_B32, uint32_t, uint32_t, uint32_t, a | b),
-    VECTOR2(V_XOR_B32, uint32_t, uint32_t, uint32_t, a ^ b),
-    VECTOR2(V_XNOR_B32, uint32_t, uint32_t, uint32_t, ~(a ^ b)),
-    VECTOR2(V_AND_B16, uint16_t, uint16_t, uint16_t, a& b),
-    VECTOR2(V_OR_B16, uint16_t, uint16_t, uint16_t, a | b),
-    VECTOR2(V_XOR_B16, uint16_t, uint16_t, uint16_t, a ^ b),
+    BINARY(V_AND_B32, uint32_t, a& b),
+    BINARY(V_OR_B32, uint32_t, a | b),
+    BINARY(V_XOR_B32, uint32_t, a ^ b),
+    BINARY(V_XNOR_B32, uint32_t, ~(a ^ b)),
+    BINARY(V_AND_B16, uint16_t, a& b),
+    BINARY(V_OR_B16, uint16_t, a | b),
+    BINARY(V_XOR_B16, uint16_t, a ^ b),
     VECTOR2(V_LSHLREV_B64, uint64_t, uint32_t, uint64_t, b << (a & 63)),
     VECTOR2(V_LSHRREV_B64, uint64_t, uint32_t, uint64_t, b >> (a & 63)),
     VECTOR2(V_ASHRREV_I64, int64_t, uint32_t, int64_t, b >> (a & 63)),
-    VECTOR2(V_LSHLREV_B16, uint16_t, uint16_t, uint16_t, b << (a & 15)),
-    VECTOR2(V_LSHRREV_B16, uint16_t, uint16_t, uint16_t, b >> (a & 15)),
+    BINARY(V_LSHLREV_B16, uint16_t, b << (a & 15)),
+    BINARY(V_LSHRREV_B16, uint16_t, b >> (a & 15)),
     VECTOR2(V_ASHRREV_I16, int16_t, uint16_t, int16_t, b >> (a & 15)),
-    VECTOR2(V_ADD_NC_U16, uint16_t, uint16_t, uint16_t, a + b),
-    VECTOR2(V_SUB_NC_U16, uint16_t, uint16_t, uint16_t, a - b),
-    VECTOR2(V_ADD_NC_I16, uint16_t, uint16_t, uint16_t, a + b),
-    VECTOR2(V_SUB_NC_I16, uint16_t, uint16_t, uint16_t, a - b),
-    VECTOR2(V_MUL_LO_U16, uint16_t, uint16_t, uint16_t, uint32_t(a) * b),
-    VECTOR2(V_MAX_U16, uint16_t, uint16_t, uint16_t, std::max(a, b)),
-    VECTOR2(V_MIN_U16, uint16_t, uint16_t, uint16_t, std::min(a, b)),
-    VECTOR2(V_MAX_I16, int16_t, int16_t, int16_t, std::max(a, b)),
-    VECTOR2(V_MIN_I16, int16_t, int16_t, int16_t, std::min(a, b)),
-    VECTOR2(V_BFM_B32, uint32_t, uint32_t, uint32_t, ((1u << (a & 31)) - 1) << (b & 31)),
-    VECTOR2(V_BCNT_U32_B32, uint32_t, uint32_t, uint32_t, uint32_t(std::popcount(a)) + b),
-    VECTOR3(V_MAD_I32_I24, uint32_t, uint32_t, uint32_t, uint32_t,
-            uint32_t(sign24(a)) * uint32_t(sign24(b)) + c),
-    VECTOR3(V_MAD_U32_U24, uint32_t, uint32_t, uint32_t, uint32_t,
-            (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
-    VECTOR3(V_MAD_U16, uint16_t, uint16_t, uint16_t, uint16_t, uint32_t(a) * b + c),
-    VECTOR3(V_MAD_I16, uint16_t, uint16_t, uint16_t, uint16_t, uint32_t(a) * b + c),
+    BINARY(V_ADD_NC_U16, uint16_t, a + b),
+    BINARY(V_SUB_NC_U16, uint16_t, a - b),
+    BINARY(V_ADD_NC_I16, uint16_t, a + b),
+    BINARY(V_SUB_NC_I16, uint16_t, a - b),
+    BINARY(V_MUL_LO_U16, uint16_t, uint32_t(a) * b),
+    BINARY(V_BFM_B32, uint32_t, ((1u << (a & 31)) - 1) << (b & 31)),
+    BINARY(V_BCNT_U32_B32, uint32_t, uint32_t(std::popcount(a)) + b),
+    TERNARY(V_MAD_I32_I24, uint32_t, uint32_t(sign24(a)) * uint32_t(sign24(b)) + c),
+    TERNARY(V_MAD_U32_U24, uint32_t, (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
+    TERNARY(V_MAD_U16, uint16_t, uint32_t(a) * b + c),
+    TERNARY(V_MAD_I16, uint16_t, uint32_t(a) * b + c),
     VECTOR3(V_MAD_U32_U16, uint32_t, uint16_t, uint16_t, uint32_t, uint32_t(a) * b + c),
     VECTOR3(V_MAD_I32_I16, uint32_t, int16_t, int16_t, uint32_t, uint32_t(int32_t(a) * b) + c),
-    VECTOR3(V_BFE_U32, uint32_t, uint32_t, uint32_t, uint32_t, bfe_unsigned(a, b, c)),
+    TERNARY(V_BFE_U32, uint32_t, bfe_unsigned(a, b, c)),
     VECTOR3(V_BFE_I32, uint32_t, int32_t, uint32_t, uint32_t, bfe_signed(a, b, c)),
-    VECTOR3(V_BFI_B32, uint32_t, uint32_t, uint32_t, uint32_t, (a & b) | (~a & c)),
-    VECTOR3(V_ALIGNBIT_B32, uint32_t, uint32_t, uint32_t, uint32_t,
-            (uint64_t(a) << 32 | b) >> (c & 31)),
-    VECTOR3(V_ALIGNBYTE_B32, uint32_t, uint32_t, uint32_t, uint32_t,
-            (uint64_t(a) << 32 | b) >> (8 * (c & 3))),
-    VECTOR3(V_PERM_B32, uint32_t, uint32_t, uint32_t, uint32_t, permute(a, b, c)),
-    VECTOR3(V_LERP_U8, uint32_t, uint32_t, uint32_t, uint32_t, lerp8(a, b, c)),
-    VECTOR3(V_SAD_U8, uint32_t, uint32_t, uint32_t, uint32_t, sad8(a, b, c, false)),
-    VECTOR3(V_MSAD_U8, uint32_t, uint32_t, uint32_t, uint32_t, sad8(a, b, c, true)),
-    VECTOR3(V_SAD_U32, uint32_t, uint32_t, uint32_t, uint32_t, difference(a, b) + c),
-    VECTOR3(V_MIN3_I32, int32_t, int32_t, int32_t, int32_t, std::min(std::min(a, b), c)),
-    VECTOR3(V_MAX3_I32, int32_t, int32_t, int32_t, int32_t, std::max(std::max(a, b), c)),
-    VECTOR3(V_MED3_I32, int32_t, int32_t, int32_t, int32_t, med3(a, b, c)),
-    VECTOR3(V_MIN3_U32, uint32_t, uint32_t, uint32_t, uint32_t, std::min(std::min(a, b), c)),
-    VECTOR3(V_MAX3_U32, uint32_t, uint32_t, uint32_t, uint32_t, std::max(std::max(a, b), c)),
-    VECTOR3(V_MED3_U32, uint32_t, uint32_t, uint32_t, uint32_t, med3(a, b, c)),
-    VECTOR3(V_MIN3_I16, int16_t, int16_t, int16_t, int16_t, std::min(std::min(a, b), c)),
-    VECTOR3(V_MAX3_I16, int16_t, int16_t, int16_t, int16_t, std::max(std::max(a, b), c)),
-    VECTOR3(V_MED3_I16, int16_t, int16_t, int16_t, int16_t, med3(a, b, c)),
-    VECTOR3(V_MIN3_U16, uint16_t, uint16_t, uint16_t, uint16_t, std::min(std::min(a, b), c)),
-    VECTOR3(V_MAX3_U16, uint16_t, uint16_t, uint16_t, uint16_t, std::max(std::max(a, b), c)),
-    VECTOR3(V_MED3_U16, uint16_t, uint16_t, uint16_t, uint16_t, med3(a, b, c)),
-    VECTOR3(V_MAXMIN_U32, uint32_t, uint32_t, uint32_t, uint32_t, std::min(std::max(a, b), c)),
-    VECTOR3(V_MINMAX_U32, uint32_t, uint32_t, uint32_t, uint32_t, std::max(std::min(a, b), c)),
-    VECTOR3(V_MAXMIN_I32, int32_t, int32_t, int32_t, int32_t, std::min(std::max(a, b), c)),
-    VECTOR3(V_MINMAX_I32, int32_t, int32_t, int32_t, int32_t, std::max(std::min(a, b), c)),
-    VECTOR3(V_XOR3_B32, uint32_t, uint32_t, uint32_t, uint32_t, a ^ b ^ c),
-    VECTOR3(V_XAD_U32, uint32_t, uint32_t, uint32_t, uint32_t, (a ^ b) + c),
-    VECTOR3(V_LSHL_ADD_U32, uint32_t, uint32_t, uint32_t, uint32_t, (a << (b & 31)) + c),
-    VECTOR3(V_ADD_LSHL_U32, uint32_t, uint32_t, uint32_t, uint32_t, (a + b) << (c & 31)),
-    VECTOR3(V_ADD3_U32, uint32_t, uint32_t, uint32_t, uint32_t, a + b + c),
-    VECTOR3(V_LSHL_OR_B32, uint32_t, uint32_t, uint32_t, uint32_t, (a << (b & 31)) | c),
-    VECTOR3(V_AND_OR_B32, uint32_t, uint32_t, uint32_t, uint32_t, (a & b) | c),
-    VECTOR3(V_OR3_B32, uint32_t, uint32_t, uint32_t, uint32_t, a | b | c),
+    TERNARY(V_BFI_B32, uint32_t, (a & b) | (~a & c)),
+    TERNARY(V_ALIGNBIT_B32, uint32_t, (uint64_t(a) << 32 | b) >> (c & 31)),
+    TERNARY(V_ALIGNBYTE_B32, uint32_t, (uint64_t(a) << 32 | b) >> (8 * (c & 3))),
+    TERNARY(V_PERM_B32, uint32_t, permute(a, b, c)),
+    TERNARY(V_LERP_U8, uint32_t, lerp8(a, b, c)),
+    TERNARY(V_SAD_U8, uint32_t, sad8(a, b, c, false)),
+    TERNARY(V_MSAD_U8, uint32_t, sad8(a, b, c, true)),
+    TERNARY(V_SAD_U32, uint32_t, difference(a, b) + c),
+    MIN_MAX(I32, int32_t),
+    MIN_MAX(U32, uint32_t),
+    MIN_MAX(I16, int16_t),
+    MIN_MAX(U16, uint16_t),
+    TERNARY(V_MAXMIN_U32, uint32_t, std::min(std::max(a, b), c)),
+    TERNARY(V_MINMAX_U32, uint32_t, std::max(std::min(a, b), c)),
+    TERNARY(V_MAXMIN_I32, int32_t, std::min(std::max(a, b), c)),
+    TERNARY(V_MINMAX_I32, int32_t, std::max(std::min(a, b), c)),
+    TERNARY(V_XOR3_B32, uint32_t, a ^ b ^ c),
+    TERNARY(V_XAD_U32, uint32_t, (a ^ b) + c),
+    TERNARY(V_LSHL_ADD_U32, uint32_t, (a << (b & 31)) + c),
+    TERNARY(V_ADD_LSHL_U32, uint32_t, (a + b) << (c & 31)),
+    TERNARY(V_ADD3_U32, uint32_t, a + b + c),
+    TERNARY(V_LSHL_OR_B32, uint32_t, (a << (b & 31)) | c),
+    TERNARY(V_AND_OR_B32, uint32_t, (a & b) | c),
+    TERNARY(V_OR3_B32, uint32_t, a | b | c),
 };
 
 }  // namespace
 
-std::span<const Meaning> integer_meanings() { return kRows; }
+std::span<const Handler> integer_handlers() { return kRows; }
 
 }  // namespace tuff::emu::rdna

@@ -86,7 +86,7 @@ class Reader {
     return out;
   }
 
-  // Of the metadata, those that the caller gives.
+  // The arguments in the metadata that the caller gives.
   std::vector<const Json*> explicit_rows() const {
     std::vector<const Json*> out;
     if (metadata_.is_null() || !metadata_.contains(".args")) return out;

@@ -15,10 +15,10 @@ namespace tuff::emu::amd {
 namespace {
 
 // An engine that has run out of work looks at doorbells this long before it sleeps, and again this
-// often while it sleeps: a doorbell is a plain store that wakes nobody.
+// often while it sleeps: a doorbell is a plain store that wakes no thread.
 constexpr uint64_t kSpinNs = 20'000;
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
-// Nobody computes that long on the host for a queue that waits; drivers give up a little later.
+// No host computes that long while a queue waits for it; drivers give up a little later.
 constexpr uint64_t kHangNs = 25'000'000'000;
 
 constexpr uint32_t kCauseHang = 0, kCauseEcc = 1;  // KFD_HW_EXCEPTION_
@@ -65,7 +65,7 @@ Engines::~Engines() {
   }
 }
 
-// An engine's thread takes its turn again and again; whoever else wants one says so first.
+// An engine's thread takes its turn again and again; another thread that wants one says so first.
 template <class Do>
 void Engines::visit(uint32_t gpu, const Do& act) {
   Engine& engine = *engines_[gpu];
@@ -164,7 +164,7 @@ void Engines::sleep(Engine& engine, uint64_t seen) {
   }
 }
 
-// From its return on no packet is taken: whoever is in a step has ended it.
+// From its return on no packet is taken: a thread in a step has ended it.
 void Engines::pause() {
   paused_ = true;
   for (uint32_t gpu = 0; gpu < engines_.size(); ++gpu) visit(gpu, [](Engine&) {});
@@ -247,7 +247,7 @@ void Engines::memory_fault(uint32_t gpu, const MemoryFault& fault) {
   events_.memory_exception(what);
 }
 
-// Nothing is signaled: the processor stands still, which shows when somebody waits for it.
+// Nothing is signaled: the processor stands still, which shows when a caller waits for it.
 void Engines::queue_error(uint32_t gpu, uint32_t queue, const std::string& why) {
   log_info("emulated GPU {}: queue {} stops: {}", gpu, queue, why);
 }

@@ -4,7 +4,7 @@
 //
 // Locks, of the whole of kfd/, outer first: the machine's (one call at a time) > Visit, the turn
 // at one GPU > the GPU's own > those of AddressSpace, Events, LoadedCode, Reports (leaves, each
-// alone). Nobody waits for events or sleeps while he holds one of the first three.
+// alone). No thread waits for events or sleeps while it holds one of the first three.
 #pragma once
 
 #include <atomic>
@@ -58,7 +58,7 @@ class Engines final : private GpuEvents {
   bool step();
   void pause();
   void resume();
-  // Reports what hangs if no engine has taken a step for long, while somebody waits.
+  // Reports what hangs if no engine has taken a step for long, while a caller waits.
   void look_for_hang();
   // What of one queue, or of all, has packets and cannot go on.
   void report_blocked(uint32_t gpu, std::optional<uint32_t> queue);

@@ -39,7 +39,7 @@ bool Events::has_page() const {
   return page_ != nullptr;
 }
 
-// create_signal_event, create_other_event. Id 0 is nobody's (kfd_event_init_process).
+// create_signal_event, create_other_event. Id 0 is never given out (kfd_event_init_process).
 uint32_t Events::free_id(bool signal) const {
   uint32_t id = signal ? 1 : kFirstOtherId;
   for (auto at = events_.lower_bound(id); at != events_.end() && at->first == id; ++at) ++id;
@@ -84,14 +84,14 @@ void Events::set(uint32_t id) {
   changed_.notify_all();
 }
 
-// An event that resets itself stays set only if nobody waits: each setting wakes once.
+// An event that resets itself stays set only if no thread waits: each setting wakes once.
 void Events::set_event(Event& event) {
   event.signaled = !event.auto_reset || event.waiters.empty();
   if (++event.age == 0) event.age = 2;
   for (Waiter* waiter : event.waiters) waiter->activated = true;
 }
 
-// init_event_waiter. Age 0 stands for a caller who does not keep ages.
+// init_event_waiter. Age 0 stands for a caller that keeps no ages.
 void Events::start_waiting(std::span<const EventData> events, std::vector<Waiter>& waiters) {
   for (const EventData& data : events) find(data.event_id);
   for (size_t i = 0; i < events.size(); ++i) {
@@ -197,24 +197,23 @@ void Events::interrupt(uint32_t id) {
   changed_.notify_all();
 }
 
-void Events::memory_exception(const MemoryException& what) {
+template <class T>
+void Events::raise(EventType type, T Event::*field, const T& what) {
   std::lock_guard lock(mutex_);
   for (auto& [id, event] : events_) {
-    if (event->type != EventType::Memory) continue;
-    event->memory = what;
+    if (event->type != type) continue;
+    (*event).*field = what;
     set_event(*event);
   }
   changed_.notify_all();
 }
 
+void Events::memory_exception(const MemoryException& what) {
+  raise(EventType::Memory, &Event::memory, what);
+}
+
 void Events::hw_exception(const HwException& what) {
-  std::lock_guard lock(mutex_);
-  for (auto& [id, event] : events_) {
-    if (event->type != EventType::HwException) continue;
-    event->hardware = what;
-    set_event(*event);
-  }
-  changed_.notify_all();
+  raise(EventType::HwException, &Event::hardware, what);
 }
 
 }  // namespace tuff::emu::amd

@@ -18,7 +18,7 @@ namespace tuff::emu::amd {
 
 class Events {
  public:
-  // What is done while somebody waits, without any lock: one step; false if there is none to do.
+  // What a waiting thread does, without any lock: one step; false if there is none to do.
   using Step = std::function<bool()>;
 
   // The page that GPUs write event ids to before they interrupt; `keep` owns it.
@@ -57,6 +57,8 @@ class Events {
   bool is_written(uint32_t id) const;
   void take_slot(uint32_t id);
   static void set_event(Event& event);
+  template <class T>
+  void raise(os::kfd::EventType type, T Event::*field, const T& what);
   void start_waiting(std::span<const os::kfd::EventData> events, std::vector<Waiter>& waiters);
   static os::kfd::WaitResult state(const std::vector<Waiter>& waiters, bool all);
   static void report(const std::vector<Waiter>& waiters, std::span<os::kfd::EventData> events);

@@ -43,7 +43,7 @@ class Machine final : public Mock {
   void pause() override { engines_.pause(); }
   void resume() override { engines_.resume(); }
 
-  // Of calls, under mutex_.
+  // For calls, under mutex_.
   Process& process() { return *process_; }
   std::optional<RenderFile> render_file(int fd) const;
   // Without mutex_.
@@ -68,7 +68,7 @@ class Machine final : public Mock {
   mutable std::mutex mutex_;
   std::map<int, OpenFile> files_;
   uint64_t next_serial_ = 1;
-  std::unique_ptr<Process> process_;  // while somebody has /dev/kfd open
+  std::unique_ptr<Process> process_;  // while /dev/kfd is open
   std::atomic<uint64_t> calls_ = 0;
 };
 
@@ -179,7 +179,7 @@ int Machine::open(const std::string& path, int flags) {
   return fd;
 }
 
-// The kernel keeps queues alive until the process ends (kfd_process_notifier_release); here nobody
+// The kernel keeps queues alive until the process ends (kfd_process_notifier_release); here nothing
 // could end them then.
 int Machine::close(int fd) {
   std::unique_lock lock(mutex_);

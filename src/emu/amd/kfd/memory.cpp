@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/os.h"
@@ -33,12 +34,7 @@ uint64_t system_limit_bytes() { return os::physical_memory_bytes() / 16 * 15; }
 
 }  // namespace
 
-bool BufferObject::is_mapped() const {
-  for (const Use& use : on) {
-    if (use.mapped) return true;
-  }
-  return false;
-}
+bool BufferObject::is_mapped() const { return std::ranges::any_of(on, &Use::mapped); }
 
 Memory::Memory(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
                std::shared_ptr<PageFile> file, End end)
@@ -107,14 +103,14 @@ void Memory::make_pages(BufferObject& object, size_t size_bytes, uint64_t user_a
   buffer->gpu = object.gpu;
   if (object.flags & kVram) {
     buffer->home = Buffer::Home::Vram;
-    buffer->pages = Pages::anonymous(size_bytes);
+    buffer->pages = Pages::make(size_bytes);
     if (object.flags & kPublic) {
-      buffer->bar_pages = Pages::shared(file_, size_bytes);
+      buffer->bar_pages = Pages::make(size_bytes, file_);
       buffer->bar = buffer->bar_pages.data();
       object.host_pages = &buffer->bar_pages;
     }
   } else if (object.flags & kGtt) {
-    buffer->pages = Pages::shared(file_, size_bytes);
+    buffer->pages = Pages::make(size_bytes, file_);
     object.host_pages = &buffer->pages;
   }
   buffer->memory = buffer->pages.data();
@@ -210,7 +206,7 @@ void Memory::unmap(BufferObject& object, uint32_t gpu) {
 void Memory::end_mappings(const BufferObject& object, uint32_t gpu) {
   for (uint32_t copy = 0; copy < object.copies; ++copy) {
     const auto mapping = spaces_[gpu]->find(object.address + copy * object.buffer->size_bytes);
-    // It may have been lost, and its place be somebody else's.
+    // It may have been lost, and its place be another buffer's.
     if (mapping && mapping->buffer == object.buffer) end_(gpu, *mapping);
   }
 }
@@ -257,7 +253,7 @@ intptr_t Memory::map_on_host(uint32_t gpu, uint64_t offset, void* at, size_t siz
       refuse(EPERM, "mmap of a buffer that the host cannot map: flags {:#x}", object->flags);
     if ((flags & MAP_PRIVATE) && (protection & PROT_WRITE))
       refuse(EINVAL, "mmap of a buffer with MAP_PRIVATE for writing");
-    return object->host_pages->map_at(at, size_bytes, protection, flags, 0);
+    return object->host_pages->map_at(at, size_bytes, protection, flags);
   }
   refuse(EINVAL, "mmap at {:#x}: no buffer of this render node begins there", offset);
 }

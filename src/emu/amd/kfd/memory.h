@@ -41,7 +41,7 @@ struct BufferObject {
 
 class Memory {
  public:
-  // Ends a mapping: what caches have of it is written back first, and nobody steps in between.
+  // Ends a mapping: what caches have of it is written back first, and no engine steps in between.
   using End = std::function<void(uint32_t gpu, const Mapping& mapping)>;
   Memory(const MockOptions& options, std::span<const std::unique_ptr<AddressSpace>> spaces,
          std::shared_ptr<PageFile> file, End end);

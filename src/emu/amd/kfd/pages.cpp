@@ -26,22 +26,13 @@ uint64_t PageFile::reserve(size_t size_bytes) {
   return begin;
 }
 
-Pages Pages::anonymous(size_t size_bytes) {
+Pages Pages::make(size_t size_bytes, std::shared_ptr<PageFile> file) {
   Pages pages;
-  void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return pages;
-  pages.data_ = static_cast<std::byte*>(p);
-  pages.size_ = size_bytes;
-  return pages;
-}
-
-Pages Pages::shared(std::shared_ptr<PageFile> file, size_t size_bytes) {
-  Pages pages;
-  const uint64_t offset = file->reserve(size_bytes);
+  const uint64_t offset = file ? file->reserve(size_bytes) : 0;
   if (offset == ~uint64_t(0)) return pages;
-  void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                   file->descriptor(), off_t(offset));
+  const int flags = MAP_NORESERVE | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
+  void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags,
+                   file ? file->descriptor() : -1, off_t(offset));
   if (p == MAP_FAILED) return pages;
   pages.file_ = std::move(file);
   pages.offset_ = offset;
@@ -50,8 +41,8 @@ Pages Pages::shared(std::shared_ptr<PageFile> file, size_t size_bytes) {
   return pages;
 }
 
-// The place in the file is never used again: a mapping that somebody has kept reads zeros from now
-// on and meets nobody else's bytes.
+// The place in the file is never used again: a mapping that a driver has kept reads zeros from now
+// on and meets no other buffer's bytes.
 Pages::~Pages() {
   if (data_) ::munmap(data_, size_);
   if (file_) {
@@ -60,9 +51,8 @@ Pages::~Pages() {
   }
 }
 
-intptr_t Pages::map_at(void* at, size_t size_bytes, int protection, int flags,
-                       uint64_t offset) const {
-  void* p = ::mmap(at, size_bytes, protection, flags, file_->descriptor(), off_t(offset_ + offset));
+intptr_t Pages::map_at(void* at, size_t size_bytes, int protection, int flags) const {
+  void* p = ::mmap(at, size_bytes, protection, flags, file_->descriptor(), off_t(offset_));
   return p == MAP_FAILED ? -errno : reinterpret_cast<intptr_t>(p);
 }
 

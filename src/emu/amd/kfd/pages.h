@@ -22,7 +22,7 @@ class PageFile {
   PageFile();
   ~PageFile();
   PageFile(const PageFile&) = delete;
-  // A place where nobody has been before; ~0 if the file cannot grow.
+  // A place that was never given out before; ~0 if the file cannot grow.
   uint64_t reserve(size_t size_bytes);
   int descriptor() const { return file_; }
 
@@ -35,9 +35,8 @@ class PageFile {
 class Pages {
  public:
   Pages() = default;
-  // Null data() if there is no room. Zeroed.
-  static Pages anonymous(size_t size_bytes);
-  static Pages shared(std::shared_ptr<PageFile> file, size_t size_bytes);
+  // Null data() if there is no room. Zeroed. Shared ones have a file.
+  static Pages make(size_t size_bytes, std::shared_ptr<PageFile> file = nullptr);
   ~Pages();
   Pages(Pages&& o) noexcept { swap(o); }
   Pages& operator=(Pages&& o) noexcept {
@@ -47,7 +46,7 @@ class Pages {
   std::byte* data() const { return data_; }
   size_t size_bytes() const { return size_; }
   // As mmap: the address or -errno. Of shared pages.
-  intptr_t map_at(void* at, size_t size_bytes, int protection, int flags, uint64_t offset) const;
+  intptr_t map_at(void* at, size_t size_bytes, int protection, int flags) const;
 
  private:
   void swap(Pages& o) noexcept;

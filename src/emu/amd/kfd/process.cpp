@@ -32,9 +32,7 @@ Process::Process(const MachineParts& parts)
       vm_files_(parts.spaces.size()) {}
 
 Process::~Process() {
-  for (uint32_t gpu = 0; gpu < parts_.spaces.size(); ++gpu) {
-    for (uint32_t id : queues_.ids(gpu)) remove_queue(id);
-  }
+  while (const auto id = queues_.first()) remove_queue(*id);
   memory_.clear();
   parts_.events.clear();
   parts_.code.set_list(0);
@@ -211,7 +209,7 @@ intptr_t Process::map_device(void* at, size_t size_bytes, int protection, int fl
     if (size_bytes != kDoorbellBytes)
       refuse(EINVAL, "mmap of {} bytes of doorbells instead of {}", size_bytes, kDoorbellBytes);
     if (flags & MAP_PRIVATE) refuse(EINVAL, "mmap of doorbells with MAP_PRIVATE");
-    return queues_.doorbells(gpu).map_at(at, size_bytes, protection, flags, 0);
+    return queues_.doorbells(gpu).map_at(at, size_bytes, protection, flags);
   }
   refuse(ENODEV, "mmap of /dev/kfd at {:#x}: no such GPU", offset);
 }

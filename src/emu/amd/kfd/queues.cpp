@@ -18,7 +18,7 @@ constexpr uint32_t kMaxQueuesOfGpu = 127;       // of one process: HWS limit
 constexpr uint32_t kMaxQueues = 1024;           // KFD_MAX_NUM_OF_QUEUES_PER_PROCESS
 constexpr uint32_t kFirstSdmaDoorbell = 0x100;  // AMDGPU_NAVI10_DOORBELL_sDMA_ENGINE0
 
-// Of one CU; this generation has 1.5 times the vector registers of its predecessor.
+// Bytes of one CU; this generation has 1.5 times the vector registers of its predecessor.
 constexpr uint32_t kVgprBytes = 0x60000, kSgprBytes = 0x4000, kLdsBytes = 0x10000,
                    kHwregBytes = 0x1000;
 constexpr uint32_t kWavesOfCu = 32, kStackBytesOfWave = 12, kDebugBytesOfWave = 32;
@@ -57,7 +57,7 @@ uint64_t doorbell_mmap_offset(uint32_t gpu_id) {
 Queues::Queues(Memory& memory, uint32_t gpus, const std::shared_ptr<PageFile>& file)
     : memory_(memory) {
   for (uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    doorbells_.push_back(Pages::shared(file, kDoorbellBytes));
+    doorbells_.push_back(Pages::make(kDoorbellBytes, file));
     if (!doorbells_.back().data()) fail<OutOfMemory>("emulated GPU: no page for doorbells");
     std::memset(doorbells_.back().data(), 0xff, kDoorbellBytes);
   }
@@ -169,14 +169,6 @@ void Queues::drop(Queue& queue) {
 void Queues::release(uint32_t id) {
   drop(queues_.at(id));
   queues_.erase(id);
-}
-
-std::vector<uint32_t> Queues::ids(uint32_t gpu) const {
-  std::vector<uint32_t> ids;
-  for (const auto& [id, queue] : queues_) {
-    if (queue.gpu == gpu) ids.push_back(id);
-  }
-  return ids;
 }
 
 }  // namespace tuff::emu::amd

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/os_kfd.h"
@@ -37,8 +38,9 @@ class Queues {
   uint32_t gpu_of(uint32_t id) const;
   void release(uint32_t id);
   const Pages& doorbells(uint32_t gpu) const { return doorbells_[gpu]; }
-  // Of one GPU, lowest first.
-  std::vector<uint32_t> ids(uint32_t gpu) const;
+  std::optional<uint32_t> first() const {
+    return queues_.empty() ? std::nullopt : std::optional(queues_.begin()->first);
+  }
   size_t count() const { return queues_.size(); }
 
  private:

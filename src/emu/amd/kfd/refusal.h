@@ -1,5 +1,5 @@
 // How a call of the emulated kernel driver ends that it does not take: errno's value and why, in
-// the words of whoever has to mend the caller. Thrown by the parts of kfd/, caught where calls
+// words that help to mend the caller. Thrown by the parts of kfd/, caught where calls
 // enter (machine.cpp), never seen outside.
 #pragma once
 

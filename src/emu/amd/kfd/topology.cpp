@@ -47,80 +47,58 @@ std::string link(uint32_t from, uint32_t to, uint32_t weight) {
                   {"flags", 1}});
 }
 
-// The order is the kernel's; what only GPUs have comes before the last line.
-std::string cpu_properties(uint32_t links) {
-  return to_text({{"cpu_cores_count", kCpuCores},
-                  {"simd_count", 0},
-                  {"mem_banks_count", 1},
-                  {"caches_count", 0},
-                  {"io_links_count", links},
-                  {"p2p_links_count", 0},
-                  {"cpu_core_id_base", 0},
-                  {"simd_id_base", 0},
-                  {"max_waves_per_simd", 0},
-                  {"lds_size_in_kb", 0},
-                  {"gds_size_in_kb", 0},
-                  {"num_gws", 0},
-                  {"wave_front_size", 0},
-                  {"array_count", 0},
-                  {"simd_arrays_per_engine", 0},
-                  {"cu_per_simd_array", 0},
-                  {"simd_per_cu", 0},
-                  {"max_slots_scratch_cu", 0},
-                  {"gfx_target_version", 0},
-                  {"vendor_id", 0},
-                  {"device_id", 0},
-                  {"location_id", 0},
-                  {"domain", 0},
-                  {"drm_render_minor", 0},
-                  {"hive_id", 0},
-                  {"num_sdma_engines", 0},
-                  {"num_sdma_xgmi_engines", 0},
-                  {"num_sdma_queues_per_engine", 0},
-                  {"num_cp_queues", 0},
-                  {"max_engine_clk_ccompute", 4500}});
-}
-
-std::string gpu_properties(uint32_t index, uint32_t peers) {
+// Index and peers are of a GPU alone. The order is the kernel's.
+std::string node_properties(bool is_gpu, uint32_t index, uint32_t links, uint32_t peers) {
   using N = Navi31;
-  return to_text({{"cpu_cores_count", 0},
-                  {"simd_count", N::kSimds},
-                  {"mem_banks_count", 1},
-                  {"caches_count", 0},
-                  {"io_links_count", 1},
-                  {"p2p_links_count", peers},
-                  {"cpu_core_id_base", 0},
-                  {"simd_id_base", 2147487744 + index * 8192},
-                  {"max_waves_per_simd", N::kMaxWavesPerSimd},
-                  {"lds_size_in_kb", 64},
-                  {"gds_size_in_kb", 0},
-                  {"num_gws", 64},
-                  {"wave_front_size", 32},
-                  {"array_count", N::kArrays},
-                  {"simd_arrays_per_engine", N::kArraysPerEngine},
-                  {"cu_per_simd_array", N::kCusPerArray},
-                  {"simd_per_cu", N::kSimdsPerCu},
-                  {"max_slots_scratch_cu", 32},
-                  {"gfx_target_version", N::kTargetVersion},
-                  {"vendor_id", 0x1002},
-                  {"device_id", 0x744c},
-                  {"location_id", (3 + index) << 8},
-                  {"domain", 0},
-                  {"drm_render_minor", render_minor_of(index)},
-                  {"hive_id", 0},
-                  {"num_sdma_engines", N::kSdmaEngines},
-                  {"num_sdma_xgmi_engines", 0},
-                  {"num_sdma_queues_per_engine", N::kSdmaQueuesPerEngine},
-                  {"num_cp_queues", 8},
-                  {"max_engine_clk_fcompute", 2371},
-                  {"local_mem_size", 0},
-                  {"fw_version", 550},
-                  {"capability", 671588992},
-                  {"debug_prop", 1495},
-                  {"sdma_fw_version", 19},
-                  {"unique_id", 0x746d6f636b000000 + index},
-                  {"num_xcc", 1},
-                  {"max_engine_clk_ccompute", 4500}});
+  constexpr uint64_t kAbsent = ~uint64_t(0);
+  struct Property {
+    const char* name;
+    uint64_t of_cpu, of_gpu;
+  };
+  const Property properties[] = {{"cpu_cores_count", kCpuCores, 0},
+                                 {"simd_count", 0, N::kSimds},
+                                 {"mem_banks_count", 1, 1},
+                                 {"caches_count", 0, 0},
+                                 {"io_links_count", links, links},
+                                 {"p2p_links_count", 0, peers},
+                                 {"cpu_core_id_base", 0, 0},
+                                 {"simd_id_base", 0, 2147487744u + index * 8192},
+                                 {"max_waves_per_simd", 0, N::kMaxWavesPerSimd},
+                                 {"lds_size_in_kb", 0, 64},
+                                 {"gds_size_in_kb", 0, 0},
+                                 {"num_gws", 0, 64},
+                                 {"wave_front_size", 0, 32},
+                                 {"array_count", 0, N::kArrays},
+                                 {"simd_arrays_per_engine", 0, N::kArraysPerEngine},
+                                 {"cu_per_simd_array", 0, N::kCusPerArray},
+                                 {"simd_per_cu", 0, N::kSimdsPerCu},
+                                 {"max_slots_scratch_cu", 0, 32},
+                                 {"gfx_target_version", 0, N::kTargetVersion},
+                                 {"vendor_id", 0, 0x1002},
+                                 {"device_id", 0, 0x744c},
+                                 {"location_id", 0, (3 + index) << 8},
+                                 {"domain", 0, 0},
+                                 {"drm_render_minor", 0, render_minor_of(index)},
+                                 {"hive_id", 0, 0},
+                                 {"num_sdma_engines", 0, N::kSdmaEngines},
+                                 {"num_sdma_xgmi_engines", 0, 0},
+                                 {"num_sdma_queues_per_engine", 0, N::kSdmaQueuesPerEngine},
+                                 {"num_cp_queues", 0, 8},
+                                 {"max_engine_clk_fcompute", kAbsent, 2371},
+                                 {"local_mem_size", kAbsent, 0},
+                                 {"fw_version", kAbsent, 550},
+                                 {"capability", kAbsent, 671588992},
+                                 {"debug_prop", kAbsent, 1495},
+                                 {"sdma_fw_version", kAbsent, 19},
+                                 {"unique_id", kAbsent, 0x746d6f636b000000u + index},
+                                 {"num_xcc", kAbsent, 1},
+                                 {"max_engine_clk_ccompute", 4500, 4500}};
+  std::string text;
+  for (const auto& [name, of_cpu, of_gpu] : properties) {
+    const uint64_t value = is_gpu ? of_gpu : of_cpu;
+    if (value != kAbsent) text += fmt::format("{} {}\n", name, value);
+  }
+  return text;
 }
 
 std::string node_path(uint32_t node) { return fmt::format("{}nodes/{}/", kTopology, node); }
@@ -141,7 +119,7 @@ void Topology::add_cpu_node(uint32_t gpus) {
   const std::string node = node_path(0);
   files_[node + "gpu_id"] = "0\n";
   files_[node + "name"] = "\n";
-  files_[node + "properties"] = cpu_properties(gpus);
+  files_[node + "properties"] = node_properties(false, 0, gpus, 0);
   files_[node + "mem_banks/0/properties"] =
       bank(kHeapSystem, os::physical_memory_bytes(), 72, 3200);
   for (uint32_t index = 0; index < gpus; ++index)
@@ -156,7 +134,7 @@ void Topology::add_gpu_node(uint32_t index, const MockOptions& options) {
   const uint32_t peers = options.large_bar ? options.gpus - 1 : 0;
   files_[node + "gpu_id"] = fmt::format("{}\n", gpu_id_of(index));
   files_[node + "name"] = "ip discovery\n";
-  files_[node + "properties"] = gpu_properties(index, peers);
+  files_[node + "properties"] = node_properties(true, index, 1, peers);
   files_[node + "mem_banks/0/properties"] =
       bank(options.large_bar ? kHeapPublic : kHeapPrivate, options.vram_bytes, 384, 1249);
   files_[node + "io_links/0/properties"] = link(index + 1, 0, 20);
