@@ -2,7 +2,6 @@
 
 #include <unordered_map>
 
-#include "check/graph_check.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/linear.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "check/host_device.h"
+#include "check/graph_check.h"
 
 namespace tuff::check {
 

@@ -70,12 +70,6 @@ std::vector<double> Expectation::reduced(const Node& n) {
   return out;
 }
 
-Expectation::Demand Expectation::demand(const UOp& u) {
-  Demand d;
-  for (double e : errors(u)) (e == 0 ? d.exact : e == kUnknownError ? d.unknown : d.bounded)++;
-  return d;
-}
-
 std::string Expectation::difference(const UOp& u, std::span<const std::byte> got) {
   const std::vector<double>& error = errors(u);
   const HostArray& want = value(u);

@@ -23,12 +23,6 @@ class Expectation {
   const std::vector<double>& errors(const ir::UOp& u);  // per element, absolute
   ir::IntVec extents(const ir::Shape& s) const { return values_.extents(s); }
 
-  // Elements by how much is demanded of them.
-  struct Demand {
-    int64_t exact = 0, bounded = 0, unknown = 0;
-  };
-  Demand demand(const ir::UOp& u);
-
   // Empty if the elements of `got`, laid out by `shape` at its maximum extents, are those of `u`;
   // else the first that is not, in words.
   std::string difference(const ir::UOp& u, std::span<const std::byte> got);

@@ -1,7 +1,5 @@
 #include "check/graph_check.h"
 
-#include <map>
-
 #include "check/expectation.h"
 #include "ir/walk.h"
 
@@ -49,14 +47,6 @@ std::string difference(const GraphCase& c, const RunOutput& got) {
     }
   }
   return {};
-}
-
-std::string check_on_host(const GraphCase& c, const HostDevice& device) {
-  try {
-    return difference(c, run_on_host(c, device));
-  } catch (const std::exception& e) {
-    return fmt::format("exception: {}", e.what());
-  }
 }
 
 }  // namespace tuff::check

@@ -9,140 +9,94 @@ namespace {
 using ir::IntVec;
 using ir::Op;
 using ir::UOp;
+using Operand = const UOp&;
 
-using Move = UOp (*)(const Roots& x, const std::string& device);
-
+// What moves one operand.
 struct MoveRow {
   Op op;
   const char* shape_name;
-  std::vector<IntVec> shapes;  // of the inputs
-  Move move;
+  IntVec shape;  // of the operand
+  UOp (*move)(Operand x);
 };
 
-const UOp& first(const Roots& x) { return x[0]; }
+UOp reshaped(Operand x) { return ir::reshape(ir::permute(x, {1, 0, 2}), {7, 15}); }
+
+UOp stored_strided(Operand x) {
+  const UOp part = ir::permute(ir::shrink(x, {{0, 17}, {5, 9}}), {1, 0});
+  return ir::make(Op::Contiguous, part->dtype, {part});
+}
+
+UOp detached(Operand x) { return ir::make(Op::Detach, x->dtype, {ir::flip(x, {1})}); }
+
+const std::vector<MoveRow>& movement_rows() {
+  static const std::vector<MoveRow> table = {
+      {Op::Reshape, "odd", {3, 5, 7}, reshaped},
+      {Op::Reshape, "empty", {3, 0, 7}, [](Operand x) { return ir::reshape(x, {0, 4}); }},
+      {Op::Permute, "odd", {3, 5, 7}, [](Operand x) { return ir::permute(x, {2, 0, 1}); }},
+      {Op::Permute, "large", {33, 257}, [](Operand x) { return ir::permute(x, {1, 0}); }},
+      {Op::Expand, "odd", {1, 5, 1}, [](Operand x) { return ir::expand(x, {3, 5, 7}); }},
+      {Op::Expand, "empty", {1, 5}, [](Operand x) { return ir::expand(x, {0, 5}); }},
+      {Op::Pad, "odd", {3, 5, 7}, [](Operand x) { return ir::pad(x, {{1, 0}, {0, 2}, {3, 1}}); }},
+      {Op::Pad, "empty", {0, 5}, [](Operand x) { return ir::pad(x, {{1, 2}, {0, 0}}); }},
+      {Op::Shrink, "odd", {3, 5, 7},
+       [](Operand x) { return ir::shrink(x, {{1, 3}, {0, 5}, {2, 3}}); }},
+      {Op::Shrink, "empty", {3, 5}, [](Operand x) { return ir::shrink(x, {{1, 1}, {0, 5}}); }},
+      {Op::Flip, "odd", {3, 5, 7}, [](Operand x) { return ir::flip(x, {0, 2}); }},
+      {Op::Flip, "scalar", {1}, [](Operand x) { return ir::flip(x, {0}); }},
+      {Op::Contiguous, "strided", {17, 1031}, stored_strided},
+      {Op::Detach, "odd", {3, 5}, detached},
+  };
+  return table;
+}
+
+UOp stored(Operand x, const std::string& device) {
+  return ir::make(Op::Contiguous, x->dtype, {x}, ir::Placement{{device}});
+}
 
 UOp copied_back(const Roots& x, const std::string& device) {
   const UOp there = ir::make(Op::Copy, x[0]->dtype, {x[0]}, ir::Placement{{"CPU"}});
   return ir::make(Op::Copy, x[0]->dtype, {there}, ir::Placement{{device}});
 }
 
+UOp assigned(const Roots& x, const std::string&) {
+  return ir::make(Op::Assign, x[0]->dtype, {x[0], ir::flip(x[1], {0})});
+}
+
 UOp iota_of(const Roots& x, const std::string& device) {
-  return ir::make(Op::Contiguous, x[0]->dtype, {ir::iota(100, x[0]->dtype)},
-                     ir::Placement{{device}});
+  return stored(ir::iota(100, x[0]->dtype), device);
 }
 
 UOp constant_of(const Roots& x, const std::string& device) {
-  const DType t = x[0]->dtype;
-  const UOp one = ir::expand(ir::reshape(ir::constant(t, 1), {1, 1}), {5, 7});
-  return ir::make(Op::Contiguous, t, {one}, ir::Placement{{device}});
+  const UOp one = ir::reshape(ir::constant(x[0]->dtype, 1), {1, 1});
+  return stored(ir::expand(one, {5, 7}), device);
 }
 
-// The movement ops proper.
-const std::vector<MoveRow>& movement_rows() {
-  static const std::vector<MoveRow> table = {
-      {Op::Reshape,
-       "odd",
-       {{3, 5, 7}},
-       [](const Roots& x, const std::string&) {
-         return ir::reshape(ir::permute(first(x), {1, 0, 2}), {7, 15});
-       }},
-      {Op::Reshape,
-       "empty",
-       {{3, 0, 7}},
-       [](const Roots& x, const std::string&) { return ir::reshape(first(x), {0, 4}); }},
-      {Op::Permute,
-       "odd",
-       {{3, 5, 7}},
-       [](const Roots& x, const std::string&) { return ir::permute(first(x), {2, 0, 1}); }},
-      {Op::Permute,
-       "large",
-       {{33, 257}},
-       [](const Roots& x, const std::string&) { return ir::permute(first(x), {1, 0}); }},
-      {Op::Expand,
-       "odd",
-       {{1, 5, 1}},
-       [](const Roots& x, const std::string&) { return ir::expand(first(x), {3, 5, 7}); }},
-      {Op::Expand,
-       "empty",
-       {{1, 5}},
-       [](const Roots& x, const std::string&) { return ir::expand(first(x), {0, 5}); }},
-      {Op::Pad,
-       "odd",
-       {{3, 5, 7}},
-       [](const Roots& x, const std::string&) {
-         return ir::pad(first(x), {{1, 0}, {0, 2}, {3, 1}});
-       }},
-      {Op::Pad,
-       "empty",
-       {{0, 5}},
-       [](const Roots& x, const std::string&) { return ir::pad(first(x), {{1, 2}, {0, 0}}); }},
-      {Op::Shrink,
-       "odd",
-       {{3, 5, 7}},
-       [](const Roots& x, const std::string&) {
-         return ir::shrink(first(x), {{1, 3}, {0, 5}, {2, 3}});
-       }},
-      {Op::Shrink,
-       "empty",
-       {{3, 5}},
-       [](const Roots& x, const std::string&) {
-         return ir::shrink(first(x), {{1, 1}, {0, 5}});
-       }},
-      {Op::Flip,
-       "odd",
-       {{3, 5, 7}},
-       [](const Roots& x, const std::string&) { return ir::flip(first(x), {0, 2}); }},
-      {Op::Flip,
-       "scalar",
-       {{1}},
-       [](const Roots& x, const std::string&) { return ir::flip(first(x), {0}); }},
-  };
+// What places or takes more than one operand.
+struct PlaceRow {
+  Op op;
+  std::vector<IntVec> shapes;  // of the operands
+  UOp (*place)(const Roots& x, const std::string& device);
+};
+
+const std::vector<PlaceRow>& placement_rows() {
+  static const std::vector<PlaceRow> table = {{Op::Copy, {{3, 5}}, copied_back},
+                                              {Op::Assign, {{3, 5}, {3, 5}}, assigned},
+                                              {Op::Iota, {{1}}, iota_of},
+                                              {Op::Const, {{1}}, constant_of}};
   return table;
 }
 
-// What else only moves.
-const std::vector<MoveRow>& other_rows() {
-  static const std::vector<MoveRow> table = {
-      {Op::Contiguous,
-       "strided",
-       {{17, 1031}},
-       [](const Roots& x, const std::string&) {
-         const UOp part = ir::permute(ir::shrink(first(x), {{0, 17}, {5, 9}}), {1, 0});
-         return ir::make(Op::Contiguous, part->dtype, {part});
-       }},
-      {Op::Detach,
-       "odd",
-       {{3, 5}},
-       [](const Roots& x, const std::string&) {
-         return ir::make(Op::Detach, first(x)->dtype, {ir::flip(first(x), {1})});
-       }},
-      {Op::Copy, "odd", {{3, 5}}, copied_back},
-      {Op::Assign,
-       "odd",
-       {{3, 5}, {3, 5}},
-       [](const Roots& x, const std::string&) {
-         return ir::make(Op::Assign, x[0]->dtype, {x[0], ir::flip(x[1], {0})});
-       }},
-      {Op::Iota, "odd", {{1}}, iota_of},
-      {Op::Const, "odd", {{1}}, constant_of},
-  };
-  return table;
-}
-
-Case move_case(const MoveRow& r, DType t) {
+Case new_case(Op op, const char* shape_name, const std::vector<IntVec>& shapes, DType t) {
   Case c;
-  c.op = ir::name(r.op);
+  c.op = ir::name(op);
   c.dtype = t;
   c.dtypes = {t};
-  c.name = fmt::format("{}/{}/{}", c.op, short_name(t), r.shape_name);
-  c.inputs = [&r, t, name = c.name](uint64_t seed) {
+  c.name = fmt::format("{}/{}/{}", c.op, short_name(t), shape_name);
+  c.inputs = [shapes, t, name = c.name](uint64_t seed) {
     Draw draw(seed, name);
     Arrays arrays;
-    for (const IntVec& s : r.shapes) arrays.push_back(draw_array(draw, t, s, Domain::Any));
+    for (const IntVec& s : shapes) arrays.push_back(draw_array(draw, t, s, Domain::Any));
     return arrays;
-  };
-  c.build = [move = r.move](const Roots& x, const std::string& device) -> Roots {
-    return {move(x, device)};
   };
   return c;
 }
@@ -150,12 +104,21 @@ Case move_case(const MoveRow& r, DType t) {
 }  // namespace
 
 void append_movement_cases(std::vector<Case>& out) {
-  for (const auto* rows : {&movement_rows(), &other_rows()}) {
-    for (const MoveRow& r : *rows) {
-      for (const DType t : memory_dtypes()) {
-        // Counts are numbers.
-        if (r.op != Op::Iota || t != DType::Bool) out.push_back(move_case(r, t));
-      }
+  for (const MoveRow& r : movement_rows()) {
+    for (const DType t : memory_dtypes()) {
+      out.push_back(new_case(r.op, r.shape_name, {r.shape}, t));
+      out.back().build = [move = r.move](const Roots& x, const std::string&) -> Roots {
+        return {move(x[0])};
+      };
+    }
+  }
+  for (const PlaceRow& r : placement_rows()) {
+    for (const DType t : memory_dtypes()) {
+      if (r.op == Op::Iota && t == DType::Bool) continue;  // counts are numbers
+      out.push_back(new_case(r.op, "odd", r.shapes, t));
+      out.back().build = [place = r.place](const Roots& x, const std::string& device) -> Roots {
+        return {place(x, device)};
+      };
     }
   }
 }

@@ -23,7 +23,7 @@ struct Batch {
 };
 
 struct Shared {
-  const std::vector<PoolTask>& tasks;
+  const std::vector<WorkOrder>& tasks;
   const PoolOptions& options;
   const OnResult& on_result;
   const OnOpts& on_opts;
@@ -54,7 +54,7 @@ enum class Event : uint8_t { None, Begin, Result, Done };
 class BatchRun {
  public:
   BatchRun(Shared& shared, Batch batch)
-      : shared_(shared), task_(batch.task), order_(shared.tasks[batch.task].order) {
+      : shared_(shared), task_(batch.task), order_(shared.tasks[batch.task]) {
     remaining_.assign(batch.cases.begin(), batch.cases.end());
   }
 
@@ -195,10 +195,10 @@ class BatchRun {
   bool preparing_ = false, ready_ = false;
 };
 
-std::deque<Batch> batches_of(const std::vector<PoolTask>& tasks, const PoolOptions& options) {
+std::deque<Batch> batches_of(const std::vector<WorkOrder>& tasks, const PoolOptions& options) {
   std::deque<Batch> out;
   for (size_t t = 0; t < tasks.size(); t++) {
-    const std::vector<std::string>& cases = tasks[t].order.cases;
+    const std::vector<std::string>& cases = tasks[t].cases;
     // Small runs are shared out too; large ones do not pay for more children than need be.
     const size_t share = (cases.size() + options.jobs - 1) / std::max(1u, options.jobs);
     const size_t size = std::clamp<size_t>(share, 1, options.batch);
@@ -212,7 +212,7 @@ std::deque<Batch> batches_of(const std::vector<PoolTask>& tasks, const PoolOptio
 
 }  // namespace
 
-void run_pool(const std::vector<PoolTask>& tasks, const PoolOptions& options,
+void run_pool(const std::vector<WorkOrder>& tasks, const PoolOptions& options,
               const OnResult& on_result, const OnOpts& on_opts) {
   Shared shared{tasks, options, on_result, on_opts, batches_of(tasks, options), {}};
   std::vector<std::jthread> threads;

@@ -19,17 +19,13 @@ struct PoolOptions {
   uint32_t batch = 64;              // cases per child
 };
 
-// One device's share of the work; `order.cases` names everything, the pool makes batches.
-struct PoolTask {
-  WorkOrder order;
-};
-
 // Called by one thread at a time, with the index of the task.
 using OnResult = std::function<void(size_t task, const CaseResult&)>;
 // What a child drew under TUFF_RANDOM_OPTS; nothing of those that died.
 using OnOpts = std::function<void(size_t task, const Json& counts)>;
+// A task is one device's share of the work; its `cases` are all of them, the pool makes batches.
 // Returns early, children killed, once os::interrupted().
-void run_pool(const std::vector<PoolTask>& tasks, const PoolOptions& options,
+void run_pool(const std::vector<WorkOrder>& tasks, const PoolOptions& options,
               const OnResult& on_result, const OnOpts& on_opts = {});
 
 }  // namespace tuff::check

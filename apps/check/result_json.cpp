@@ -46,8 +46,4 @@ Json to_json(const kernel::OptCounts& counts, const sched::PartsCounts& parts,
   return out;
 }
 
-std::string to_line(const Json& j) {
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace tuff::check

@@ -2,15 +2,12 @@
 // prints. Must never know how a case is run.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "check/run_case.h"
 #include "kernel/opt/random_opts.h"
 #include "sched/parts.h"
 
 namespace tuff::check {
-
-using Json = nlohmann::ordered_json;
 
 // Infinite errors (a NaN where a number was expected, a wrong integer) become null.
 Json to_json(const CaseResult& r);
@@ -18,7 +15,5 @@ CaseResult result_from_json(const Json& j);
 // {"split": {"tried": 3, "applied": 1}, ...}, of the kinds that the target allows and of parts.
 Json to_json(const kernel::OptCounts& counts, const sched::PartsCounts& parts,
              const Target& target);
-// One line; bytes that are no UTF-8 are replaced.
-std::string to_line(const Json& j);
 
 }  // namespace tuff::check

@@ -133,21 +133,27 @@ Arrays BoundCase::run() {
   return out;
 }
 
+namespace {
+
+// The budget that holds on a device.
 double budget_on(const Budget& b, const std::string& device) {
   return renderer_of(device) == "c" ? b.host_ulp : b.vulkan_ulp;
 }
 
+// The expected results of a case, and what they are where denormals may be flushed.
+struct Expected {
+  Arrays want;
+  std::optional<Arrays> flushed;
+};
 Expected expected_of(const BoundCase& bound, const Case& c, const std::string& device,
-                     const Reference& against, uint64_t seed) {
-  if (!against.device.empty()) return {BoundCase(c, against.device, seed).run(), std::nullopt};
+                     const std::string& against, uint64_t seed) {
+  if (!against.empty()) return {BoundCase(c, against, seed).run(), std::nullopt};
   Expected out{bound.interpret(), std::nullopt};
   if (keeps_denormals(device)) return out;
   out.flushed = bound.interpret_flushed();
   if (!out.flushed) out.flushed = out.want;  // results may be denormal all the same
   return out;
 }
-
-namespace {
 
 void judge(CaseResult& r, const Case& c, const Arrays& got, const Expected& expected) {
   TUFF_CHECK(got.size() == expected.want.size(), "{} results, {} expected", got.size(),
@@ -163,11 +169,11 @@ void judge(CaseResult& r, const Case& c, const Arrays& got, const Expected& expe
 }
 
 void run_and_judge(CaseResult& r, const Case& c, const std::string& device,
-                   const Reference& against, uint64_t seed, Arrays* outputs) {
+                   const std::string& against, uint64_t seed, Arrays* outputs) {
   BoundCase bound(c, device, seed);
   // Two devices may each use up the budget in their own direction.
   r.budget_ulp = budget_on(c.budget, device);
-  if (!against.device.empty()) r.budget_ulp += budget_on(c.budget, against.device);
+  if (!against.empty()) r.budget_ulp += budget_on(c.budget, against);
   const Expected expected = expected_of(bound, c, device, against, seed);
   const uint64_t begin = os::monotonic_ns();
   const Arrays got = bound.run();
@@ -178,7 +184,7 @@ void run_and_judge(CaseResult& r, const Case& c, const std::string& device,
 
 }  // namespace
 
-CaseResult run_case(const Case& c, const std::string& device, const Reference& against,
+CaseResult run_case(const Case& c, const std::string& device, const std::string& against,
                     uint64_t seed, Arrays* outputs) {
   CaseResult r;
   r.name = c.name;

@@ -40,8 +40,8 @@ class BoundCase {
   // The kernels of the case, for compiling many cases at once.
   std::vector<ir::UOp> asts() const;
   Arrays interpret() const;  // with the inputs as they are
-  std::optional<Arrays> interpret_flushed()
-      const;     // with denormals as zeros; none if there are none
+  // With denormals as zeros; none if there are none.
+  std::optional<Arrays> interpret_flushed() const;
   Arrays run();  // on the device; blocks
 
  private:
@@ -54,25 +54,10 @@ class BoundCase {
   std::shared_ptr<const sched::Schedule> schedule_;
 };
 
-// What a device must agree with: empty for the interpreter, or a device's name.
-struct Reference {
-  std::string device;
-};
-
-// Never throws for what the case does: an error is a verdict. DeviceLost gives Crash, after which
-// the process can run nothing more on that device. `outputs` receives what the device gave.
-CaseResult run_case(const Case& c, const std::string& device, const Reference& against,
+// `against`: what the device must agree with, empty for the interpreter, or a device's name. Never
+// throws for what the case does: an error is a verdict. DeviceLost gives Crash, after which the
+// process can run nothing more on that device. `outputs` receives what the device gave.
+CaseResult run_case(const Case& c, const std::string& device, const std::string& against,
                     uint64_t seed, Arrays* outputs = nullptr);
-
-// The expected results of a case, and whether denormals may be flushed.
-struct Expected {
-  Arrays want;
-  std::optional<Arrays> flushed;
-};
-Expected expected_of(const BoundCase& bound, const Case& c, const std::string& device,
-                     const Reference& against, uint64_t seed);
-
-// The budget that holds on a device.
-double budget_on(const Budget& b, const std::string& device);
 
 }  // namespace tuff::check

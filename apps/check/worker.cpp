@@ -1,6 +1,5 @@
 #include "check/worker.h"
 
-#include <cstdio>
 #include <memory>
 
 #include "base/check.h"
@@ -16,11 +15,6 @@
 
 namespace tuff::check {
 namespace {
-
-void say(const Json& j) {
-  fmt::print(stdout, "{}\n", to_line(j));
-  std::fflush(stdout);
-}
 
 // What runs under one name: a case of the suite or of a reproducer, or a random graph.
 struct Item {
@@ -79,7 +73,7 @@ std::string write_item(const WorkOrder& order, const Item& item, const CaseResul
 CaseResult run_one(const Item& item, const WorkOrder& order) {
   const Circumstances& how = order.how;
   Arrays outputs;
-  CaseResult r = item.c ? run_case(*item.c, how.device, {how.against}, how.seed, &outputs)
+  CaseResult r = item.c ? run_case(*item.c, how.device, how.against, how.seed, &outputs)
                         : run_random_case(random_case(item.seed, how.device), how.device);
   if (r.expected || order.out.empty()) return r;
   try {
@@ -93,11 +87,11 @@ CaseResult run_one(const Item& item, const WorkOrder& order) {
 // False: the device is lost.
 bool run_items(std::span<const Item> items, const WorkOrder& order) {
   for (const Item& item : items) {
-    say({{"event", "begin"}, {"case", item.name}});
+    print_json({{"event", "begin"}, {"case", item.name}});
     Json j = {{"event", "result"}};
     const CaseResult r = run_one(item, order);
     j.update(to_json(r));
-    say(j);
+    print_json(j);
     if (r.verdict == Verdict::Crash) return false;
   }
   return true;
@@ -112,7 +106,7 @@ std::string to_text(const WorkOrder& o) {
             {"cases", o.cases},       {"prepare", o.prepare},
             {"describe", o.describe}};
   if (o.describe) j["result"] = to_json(o.result);
-  return to_line(j) + "\n";
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 WorkOrder work_order_from(const std::string& text) {
@@ -139,21 +133,21 @@ void run_worker(const WorkOrder& order) {
   std::unique_ptr<Reproducer> own;
   const std::vector<Item> items = items_of(order, own);
   if (order.describe) {
-    say({{"reproducer", write_item(order, items.at(0), order.result, nullptr)}});
+    print_json({{"reproducer", write_item(order, items.at(0), order.result, nullptr)}});
     return;
   }
   const auto device = engine::Device::get(order.how.device);
   if (order.prepare && render::renderer_of(device->target()).starts_compiler) {
-    say({{"event", "prepare"}});
+    print_json({{"event", "prepare"}});
     prepare(items, order.how);
   }
-  say({{"event", "ready"}});
+  print_json({{"event", "ready"}});
   const bool whole = run_items(items, order);
   if (env_int(Env::TUFF_RANDOM_OPTS))
-    say({{"event", "opts"},
+    print_json({{"event", "opts"},
          {"counts",
           to_json(kernel::random_opt_counts(), sched::random_parts_counts(), device->target())}});
-  say({{"event", whole ? "done" : "lost"}});
+  print_json({{"event", whole ? "done" : "lost"}});
 }
 
 }  // namespace tuff::check

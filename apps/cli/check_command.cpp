@@ -96,30 +96,27 @@ std::vector<std::string> names_of(const std::vector<const check::Case*>& cases) 
   return out;
 }
 
-std::string command_line(const CheckOptions& o, const std::string& device,
-                         const std::string& filter) {
+std::string command_line(const CheckOptions& o, const std::string& device) {
   const int64_t opts = env_int(Env::TUFF_RANDOM_OPTS);
   std::string text = opts ? fmt::format("TUFF_RANDOM_OPTS={} ", opts) : std::string();
-  text += fmt::format("tuff check --device {} --filter '{}' --seed {}", device, filter, o.seed);
+  text += fmt::format("tuff check --device {} --filter '{}' --seed {}", device, o.filter, o.seed);
   if (upper(o.against) != kInterpreter) text += " --against " + o.against;
   return text;
 }
 
-check::PoolTask task_of(const CheckOptions& o, const hcq::DeviceInfo& device,
+check::WorkOrder task_of(const CheckOptions& o, const hcq::DeviceInfo& device,
                         const std::string& against, std::vector<std::string> cases) {
-  check::PoolTask t;
-  t.order.how = {device.name, against, o.seed, command_line(o, device.name, o.filter)};
-  t.order.out = o.out;
-  t.order.cases = std::move(cases);
-  return t;
+  return {.how = {device.name, against, o.seed, command_line(o, device.name)},
+          .out = o.out,
+          .cases = std::move(cases)};
 }
 
 // `failed`, if there is one, receives what was not as expected.
-int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
+int run_tasks(const CheckOptions& o, const std::vector<check::WorkOrder>& tasks,
               const std::vector<hcq::DeviceInfo>& devices,
               std::vector<FailedGraph>* failed = nullptr) {
   size_t total = 0;
-  for (const check::PoolTask& t : tasks) total += t.order.cases.size();
+  for (const check::WorkOrder& t : tasks) total += t.cases.size();
   check::PoolOptions pool;
   pool.worker = {os::own_program(), "check", "--worker"};
   pool.jobs = o.jobs ? o.jobs : os::core_count();
@@ -131,7 +128,7 @@ int run_tasks(const CheckOptions& o, const std::vector<check::PoolTask>& tasks,
     if (failed && !r.expected) failed->push_back({devices[task].name, r});
   };
   check::run_pool(tasks, pool, on_result,
-                  [&](size_t task, const check::Json& counts) { report.add_opts(task, counts); });
+                  [&](size_t task, const Json& counts) { report.add_opts(task, counts); });
   report.finish();
   if (os::interrupted()) {
     fmt::print(stderr, "tuff: interrupted after {} of {} cases\n", report.done(), total);
@@ -151,7 +148,7 @@ int run_suite(const CheckOptions& o) {
   std::string against;
   if (upper(o.against) != kInterpreter)
     against = info_named(o.against, engine::list_devices()).name;
-  std::vector<check::PoolTask> tasks;
+  std::vector<check::WorkOrder> tasks;
   for (const hcq::DeviceInfo& d : devices) tasks.push_back(task_of(o, d, against, cases));
   return run_tasks(o, tasks, devices);
 }
@@ -161,10 +158,10 @@ int run_random(const CheckOptions& o) {
   std::vector<std::string> cases;
   for (uint64_t i = 0; i < o.random; i++) cases.push_back(check::random_case_name(o.seed + i));
   const os::ScratchFolder workspace;  // of the graphs that are reduced, if they are not to be kept
-  std::vector<check::PoolTask> tasks;
+  std::vector<check::WorkOrder> tasks;
   for (const hcq::DeviceInfo& d : devices) {
-    check::PoolTask t = task_of(o, d, {}, cases);
-    if (t.order.out.empty()) t.order.out = workspace.path();
+    check::WorkOrder t = task_of(o, d, {}, cases);
+    if (t.out.empty()) t.out = workspace.path();
     tasks.push_back(std::move(t));
   }
   std::vector<FailedGraph> failed;
@@ -183,11 +180,11 @@ int run_replay(const CheckOptions& o) {
   const check::Reproducer r = check::read_reproducer(o.replay);
   const std::string device = o.devices.empty() ? r.how.device : o.devices;
   const std::vector<hcq::DeviceInfo> devices = {info_named(device, engine::list_devices())};
-  check::PoolTask t = task_of(o, devices[0], r.how.against, {r.c.name});
-  t.order.how.seed = r.how.seed;
-  t.order.how.command = r.how.command;
-  t.order.replay = o.replay;
-  t.order.out.clear();
+  check::WorkOrder t = task_of(o, devices[0], r.how.against, {r.c.name});
+  t.how.seed = r.how.seed;
+  t.how.command = r.how.command;
+  t.replay = o.replay;
+  t.out.clear();
   return run_tasks(o, {t}, devices);
 }
 

@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "base/os_cache.h"
 #include "base/os_child.h"
+#include "check/device_run.h"
 #include "check/random_run.h"
 #include "cli/command.h"
 #include "base/json.h"
@@ -79,7 +80,7 @@ int run_graph_file(const std::string& file, const std::vector<std::string>& devi
   const check::GraphCase c = case_in(file);
   int code = kExitOk;
   for (const std::string& device : devices) {
-    const std::string d = check::device_runner(device)(std::span(&c, 1)).at(0);
+    const std::string d = check::check_on_device(std::span(&c, 1), device).at(0);
     if (d.empty()) continue;
     fmt::print("{}\n", d);
     code = kExitFailed;

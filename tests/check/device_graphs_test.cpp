@@ -9,8 +9,8 @@
 #include "base/os.h"
 #include "check/device_run.h"
 #include "check/expected.h"
-#include "check/random_run.h"
 #include "engine/device.h"
+#include "run_random.h"
 #include "tensor/devices.h"
 
 namespace tuff::check {
@@ -30,8 +30,8 @@ TEST_P(DeviceGraphs, GiveTheInterpretersResults) {
   o.count = setting("TUFF_TEST_GRAPHS", 120);
   o.max_faults = 3;
   o.graphs.dtypes = supported_dtypes(engine::Device::get(device)->target());
-  const GraphRunner run = device_runner(device);
-  const RandomResult r = run_random(o, run, run);
+  const RandomResult r = run_random(
+      o, [&](std::span<const GraphCase> cases) { return check_on_device(cases, device); });
   for (const GraphFault& f : r.faults) ADD_FAILURE() << f.text();
   EXPECT_TRUE(r.graphs == o.count || !r.faults.empty());
 }

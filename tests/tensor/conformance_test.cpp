@@ -7,18 +7,15 @@
 
 #include "base/check.h"
 #include "check/functions.h"
-#include "check/reference.h"
 #include "tensor/devices.h"
+#include "tensor/reference.h"
 #include "tensor/stored_values.h"
 
 namespace tuff::test {
 namespace {
 
-using check::contents;
-using check::difference;
 using check::Function;
 using check::functions;
-using check::interpret;
 using check::Precision;
 using check::tolerance;
 using ir::HostArray;

@@ -9,14 +9,12 @@
 
 #include "base/check.h"
 #include "check/functions.h"
-#include "check/reference.h"
+#include "tensor/reference.h"
 #include "tensor/stored_values.h"
 
 namespace tuff::test {
 namespace {
 
-using check::contents;
-using check::difference;
 using check::Function;
 using check::Precision;
 using ir::HostArray;
@@ -91,7 +89,7 @@ double tolerance_of(DType t) {
 void check_floats(const Function& f, const Row& row, DType t) {
   const std::vector<Tensor> x = inputs_as(row, t);
   const Tensor out = f.run(x);
-  const HostArray want = check::interpret({out}).at(0), got = contents(out);
+  const HostArray want = interpret({out}).at(0), got = contents(out);
   const double own = f.precision == Precision::Exact ? 0
                      : t == DType::F64               ? 1e-13
                                                      : tolerance_of(t) / 6;
@@ -185,7 +183,7 @@ TEST_P(IntegerTypes, AgreeWithTheInterpreterAndPyTorch) {
       [&](const Function& f, const Row& row) {
         if (f.name == "bitcast") return;
         const Tensor out = f.run(inputs_as(row, t));
-        const HostArray want = check::interpret({out}).at(0), got = contents(out);
+        const HostArray want = interpret({out}).at(0), got = contents(out);
         EXPECT_EQ(difference(got, want, is_float(out.dtype()) ? 2e-6 : 0), "") << "interpreter";
         if (!fits(row, t) || kOf32Bits.count(f.name)) return;
         EXPECT_EQ(difference(converted(got, row.out.dtype), row.out, 2e-6), "") << "PyTorch";

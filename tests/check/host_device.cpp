@@ -1,9 +1,9 @@
-#include "check/host_device.h"
-#include "engine/program/compile_options.h"
+#include "host_device.h"
 
 #include <algorithm>
 #include <random>
 
+#include "engine/program/compile_options.h"
 #include "ir/walk.h"
 #include "kernel/pipeline.h"
 #include "sched/schedule.h"
@@ -127,6 +127,14 @@ RunOutput run_on_host(const GraphCase& c, const HostDevice& device) {
   const auto target_of = [&](const std::string&) -> const Target& { return device.target; };
   const sched::Scheduled s = sched::schedule(c.sinks, target_of, {}, engine::schedule_steps());
   return Run(c, s, device).run(s.inputs);
+}
+
+std::string check_on_host(const GraphCase& c, const HostDevice& device) {
+  try {
+    return difference(c, run_on_host(c, device));
+  } catch (const std::exception& e) {
+    return fmt::format("exception: {}", e.what());
+  }
 }
 
 }  // namespace tuff::check

@@ -1,4 +1,4 @@
-#include "check/reference.h"
+#include "tensor/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "ir/walk.h"
 #include "tensor/impl.h"
 
-namespace tuff::check {
+namespace tuff::test {
 
 using ir::HostArray;
 using ir::Op;
@@ -71,4 +71,4 @@ std::string difference(const HostArray& got, const HostArray& want, double relat
   return {};
 }
 
-}  // namespace tuff::check
+}  // namespace tuff::test

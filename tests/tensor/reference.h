@@ -1,6 +1,6 @@
 // What the reference interpreter says of pending tensors, with their buffers' present contents
-// bound; and comparisons of arrays. Called by the conformance suite and by the tests of tensor, nn
-// and engine. Must never know which device a tensor is on.
+// bound; and comparisons of arrays. Called by the conformance tests of tensor. Must never know which
+// device a tensor is on.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 #include <tuff/tensor.h>
 #include "ir/interpret.h"
 
-namespace tuff::check {
+namespace tuff::test {
 
 // Ask before the tensors are realized: afterwards there is nothing left to interpret.
 std::vector<ir::HostArray> interpret(const std::vector<Tensor>& tensors);
@@ -19,4 +19,4 @@ ir::HostArray contents(const Tensor& t);  // realizes it
 // finite magnitude of `want`. Else the first difference in words.
 std::string difference(const ir::HostArray& got, const ir::HostArray& want, double relative);
 
-}  // namespace tuff::check
+}  // namespace tuff::test
