@@ -48,11 +48,4 @@ void digits_batch(const DigitsNetRecipe& recipe, uint32_t step, uint32_t image_c
   }
 }
 
-std::vector<uint32_t> digits_batch(const DigitsNetRecipe& recipe, uint32_t step,
-                                   uint32_t image_count) {
-  std::vector<uint32_t> rows(recipe.batch);
-  digits_batch(recipe, step, image_count, rows);
-  return rows;
-}
-
 }  // namespace tuff::models

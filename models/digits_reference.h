@@ -24,10 +24,8 @@ inline constexpr uint32_t kDigitsTrainStream = 0x10000;
 // InvalidArgument if a size is 0 or the image is too small to be pooled twice.
 std::vector<ReferenceParameter> digits_parameters(const DigitsNetRecipe& recipe);
 
-// Indices of the images in one step's batch. InvalidArgument if there are no images.
-std::vector<uint32_t> digits_batch(const DigitsNetRecipe& recipe, uint32_t step,
-                                   uint32_t image_count);
-// The same into memory of the caller: rows.size() == recipe.batch.
+// Indices of the images in one step's batch: rows.size() == recipe.batch. InvalidArgument if there
+// are no images.
 void digits_batch(const DigitsNetRecipe& recipe, uint32_t step, uint32_t image_count,
                   std::span<uint32_t> rows);
 

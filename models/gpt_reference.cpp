@@ -83,20 +83,6 @@ void gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index, uint6
   offsets(recipe, kGptValidationStream, batch_index, token_count, starts);
 }
 
-std::vector<uint32_t> gpt_train_offsets(const GptRecipe& recipe, uint32_t step,
-                                        uint64_t token_count) {
-  std::vector<uint32_t> starts(recipe.batch);
-  gpt_train_offsets(recipe, step, token_count, starts);
-  return starts;
-}
-
-std::vector<uint32_t> gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index,
-                                             uint64_t token_count) {
-  std::vector<uint32_t> starts(recipe.batch);
-  gpt_validation_offsets(recipe, batch_index, token_count, starts);
-  return starts;
-}
-
 double gpt_learning_rate(const GptOptimizer& optimizer, uint32_t step, uint32_t steps) {
   const uint32_t warmup = optimizer.warmup_steps;
   if (step < warmup) return optimizer.learning_rate * (step + 1) / warmup;

@@ -45,15 +45,11 @@ std::vector<ReferenceParameter> gpt_parameters(const GptRecipe& recipe);
 
 // Where the rows of one batch start in the token stream: row b reads [offset, offset + context] and
 // predicts each next token. InvalidArgument if the stream is no longer than context + 1.
-std::vector<uint32_t> gpt_train_offsets(const GptRecipe& recipe, uint32_t step,
-                                        uint64_t token_count);
-// The same into memory of the caller: starts.size() == recipe.batch.
+// starts.size() == recipe.batch.
 void gpt_train_offsets(const GptRecipe& recipe, uint32_t step, uint64_t token_count,
                        std::span<uint32_t> starts);
 void gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index, uint64_t token_count,
                             std::span<uint32_t> starts);
-std::vector<uint32_t> gpt_validation_offsets(const GptRecipe& recipe, uint32_t batch_index,
-                                             uint64_t token_count);
 
 // Linear warm-up, then a cosine; `step` counts from 0.
 double gpt_learning_rate(const GptOptimizer& optimizer, uint32_t step, uint32_t steps);

@@ -35,7 +35,9 @@ std::vector<Tensor> parameters(uint32_t seed, const std::string& device) {
 }
 
 std::vector<uint32_t> batch(uint32_t step, uint32_t image_count, uint32_t size, uint32_t seed) {
-  return models::digits_batch({.batch = size, .seed = seed}, step, image_count);
+  std::vector<uint32_t> rows(size);
+  models::digits_batch({.batch = size, .seed = seed}, step, image_count, rows);
+  return rows;
 }
 
 }  // namespace

@@ -172,24 +172,4 @@ std::vector<uint8_t> gzip_decompress(std::span<const uint8_t> bytes, const std::
   return out;
 }
 
-std::vector<uint8_t> gzip_compress(std::span<const uint8_t> bytes) {
-  if (bytes.size() > std::numeric_limits<int32_t>::max()) {
-    fail<InvalidArgument>("gzip: {} bytes are more than the 2 GiB that one call takes",
-                          bytes.size());
-  }
-  z_stream stream{};
-  TUFF_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
-                          Z_DEFAULT_STRATEGY) == Z_OK);
-  std::vector<uint8_t> out(deflateBound(&stream, static_cast<uLong>(bytes.size())));
-  stream.next_in = const_cast<Bytef*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = out.data();
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int status = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  TUFF_CHECK(status == Z_STREAM_END, "deflate ended with status {}", status);
-  return out;
-}
-
 }  // namespace tuff::io

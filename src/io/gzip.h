@@ -60,6 +60,5 @@ uint64_t inflated_bytes(const ByteSource& compressed, uint64_t max_bytes);
 // All of it, counted before any memory is taken.
 std::vector<uint8_t> gzip_decompress(std::span<const uint8_t> bytes, const std::string& name,
                                      uint64_t max_bytes);
-std::vector<uint8_t> gzip_compress(std::span<const uint8_t> bytes);
 
 }  // namespace tuff::io

@@ -13,10 +13,6 @@ namespace {
 constexpr uint32_t kUnsignedByte = 0x08;  // the type byte of the magic number
 constexpr uint64_t kMaxFileBytes = uint64_t{2} << 30;
 
-void append_big_endian(std::vector<uint8_t>& out, uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<uint8_t>(value >> shift));
-}
-
 std::string extents_text(const std::vector<uint32_t>& extents) {
   std::string text;
   for (uint32_t extent : extents) text += (text.empty() ? "" : " x ") + std::to_string(extent);
@@ -84,13 +80,6 @@ ImageSet load_set(const std::string& folder, const std::string& prefix) {
           std::move(labels.bytes)};
 }
 
-void write_set(const std::string& folder, const std::string& prefix, const ImageSet& set,
-               const std::string& ending) {
-  write_idx(folder + "/" + prefix + "-images-idx3-ubyte" + ending,
-            {{set.count, set.rows, set.cols}, set.pixels});
-  write_idx(folder + "/" + prefix + "-labels-idx1-ubyte" + ending, {{set.count}, set.labels});
-}
-
 }  // namespace
 
 IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint32_t dims) {
@@ -121,19 +110,6 @@ IdxArray read_idx(const std::string& path, uint32_t dims) {
   return parse_idx(gzip_decompress(file, path, size), path, dims);
 }
 
-std::vector<uint8_t> encode_idx(const IdxArray& array) {
-  std::vector<uint8_t> file;
-  append_big_endian(file, kUnsignedByte << 8 | static_cast<uint32_t>(array.extents.size()));
-  for (uint32_t extent : array.extents) append_big_endian(file, extent);
-  file.insert(file.end(), array.bytes.begin(), array.bytes.end());
-  return file;
-}
-
-void write_idx(const std::string& path, const IdxArray& array) {
-  const std::vector<uint8_t> file = encode_idx(array);
-  os::write_file(path, path.ends_with(".gz") ? gzip_compress(file) : file);
-}
-
 ImageSplit load_idx_folder(const std::string& folder) {
   if (!os::is_directory(folder)) {
     fail<IoError>("{}: not a folder; --idx takes the folder of MNIST's four files", folder);
@@ -144,13 +120,6 @@ ImageSplit load_idx_folder(const std::string& folder) {
                   folder, split.train.rows, split.train.cols, split.test.rows, split.test.cols);
   }
   return split;
-}
-
-void write_idx_folder(const std::string& folder, const ImageSplit& split, bool gzip) {
-  os::make_directories(folder);
-  const std::string ending = gzip ? ".gz" : "";
-  write_set(folder, "train", split.train, ending);
-  write_set(folder, "t10k", split.test, ending);
 }
 
 }  // namespace tuff::io

@@ -20,8 +20,6 @@ struct IdxArray {
 // and the rule if the file is missing, truncated, too long or no IDX array of unsigned bytes.
 IdxArray read_idx(const std::string& path, uint32_t dims);
 IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint32_t dims);
-std::vector<uint8_t> encode_idx(const IdxArray& array);
-void write_idx(const std::string& path, const IdxArray& array);  // gzip if path ends in ".gz"
 
 // Grey images with one label each; a pixel's value is byte / 255.
 struct ImageSet {
@@ -45,6 +43,5 @@ inline constexpr uint32_t kImageClasses = 10;
 // each with or without ".gz". IoError as read_idx; also if counts differ, a label is above 9, or
 // the two sets have different extents.
 ImageSplit load_idx_folder(const std::string& folder);
-void write_idx_folder(const std::string& folder, const ImageSplit& split, bool gzip);
 
 }  // namespace tuff::io

@@ -10,7 +10,7 @@
 
 #include <tuff/io.h>
 #include "base/os.h"
-#include "io/idx.h"
+#include "io/idx_files.h"
 #include "io/scratch_folder.h"
 
 namespace tuff::io {

@@ -11,6 +11,7 @@
 #include <tuff/io.h>
 #include "io/formats/npy.h"
 #include "io/gzip.h"
+#include "io/idx_files.h"
 #include "io/idx.h"
 #include "io/scratch_folder.h"
 

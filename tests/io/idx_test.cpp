@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "io/gzip.h"
+#include "io/idx_files.h"
 #include "scratch_folder.h"
 #include "tuff/error.h"
 

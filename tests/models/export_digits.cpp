@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "io/idx_files.h"
 #include "models/digits.h"
 
 int main(int argc, char** argv) {

@@ -84,9 +84,13 @@ TEST_F(GptTwin, SameInitialValues) {
 TEST_F(GptTwin, SameBatchesAndLearningRates) {
   const auto& expected = json["generator"];
   const uint64_t train = json["train_tokens"], all = json["corpus_bytes"];
-  EXPECT_EQ(gpt_train_offsets(recipe, 0, train), expected["train_offsets_step0"]);
-  EXPECT_EQ(gpt_train_offsets(recipe, recipe.steps - 1, train), expected["train_offsets_last"]);
-  EXPECT_EQ(gpt_validation_offsets(recipe, 7, all - train), expected["validation_offsets_batch7"]);
+  std::vector<uint32_t> starts(recipe.batch);
+  gpt_train_offsets(recipe, 0, train, starts);
+  EXPECT_EQ(starts, expected["train_offsets_step0"]);
+  gpt_train_offsets(recipe, recipe.steps - 1, train, starts);
+  EXPECT_EQ(starts, expected["train_offsets_last"]);
+  gpt_validation_offsets(recipe, 7, all - train, starts);
+  EXPECT_EQ(starts, expected["validation_offsets_batch7"]);
   for (uint32_t step = 0; step < recipe.steps; ++step) {
     EXPECT_DOUBLE_EQ(gpt_learning_rate({}, step, recipe.steps), expected["learning_rate"][step]);
   }
@@ -96,7 +100,7 @@ TEST(GptRecipe, SaysWhatIsWrong) {
   EXPECT_THAT(error_text<InvalidArgument>([] { gpt_parameters({.vocabulary = 90, .heads = 3}); }),
               HasSubstr("3 heads do not divide embed 128"));
   EXPECT_THAT(error_text<InvalidArgument>([] { gpt_parameters({}); }), HasSubstr("vocabulary 0"));
-  EXPECT_THAT(error_text<InvalidArgument>([] { gpt_train_offsets({}, 0, 65); }),
+  EXPECT_THAT(error_text<InvalidArgument>([] { gpt_train_offsets({}, 0, 65, {}); }),
               HasSubstr("65 tokens are too few for context 64"));
 }
 
@@ -111,10 +115,12 @@ TEST(DigitsRecipe, ShapesAndBatches) {
   const auto parameters = digits_parameters({});
   ASSERT_EQ(parameters.size(), 8u);
   EXPECT_EQ(parameters[4].shape, (std::vector<uint32_t>{128, 32 * 7 * 7}));
-  for (uint32_t row : digits_batch({}, 3, 100)) EXPECT_LT(row, 100u);
+  std::vector<uint32_t> rows(DigitsNetRecipe().batch);
+  digits_batch({}, 3, 100, rows);
+  for (uint32_t row : rows) EXPECT_LT(row, 100u);
   EXPECT_THAT(error_text<InvalidArgument>([] { digits_parameters({.rows = 3}); }),
               HasSubstr("3 x 28"));
-  EXPECT_THAT(error_text<InvalidArgument>([] { digits_batch({}, 0, 0); }), HasSubstr("0 images"));
+  EXPECT_THAT(error_text<InvalidArgument>([] { digits_batch({}, 0, 0, {}); }), HasSubstr("0 images"));
 }
 
 }  // namespace

@@ -278,15 +278,6 @@ const ZipMember* member_named(const std::vector<ZipMember>& members, std::string
   return found == members.end() ? nullptr : &*found;
 }
 
-void read_zip_member(const ByteSource& source, const ZipMember& member, uint64_t offset,
-                     std::span<uint8_t> into) {
-  TUFF_CHECK(offset <= member.size_bytes && into.size() <= member.size_bytes - offset);
-  ZipMemberReader stream(source, member);
-  stream.pass(offset);
-  stream.fill(into);
-  stream.finish();
-}
-
 std::vector<uint8_t> zip_member_head(const ByteSource& source, const ZipMember& member,
                                      uint64_t count) {
   std::vector<uint8_t> out(std::min(count, member.size_bytes));
@@ -300,7 +291,9 @@ std::vector<uint8_t> zip_member_bytes(const ByteSource& source, const ZipMember&
     fail_at(source, member.offset, "'{}' has {} bytes, more than {}", shown(member.name),
             member.size_bytes, max_bytes);
   std::vector<uint8_t> out(member.size_bytes);
-  read_zip_member(source, member, 0, out);
+  ZipMemberReader stream(source, member);
+  stream.fill(out);
+  stream.finish();
   return out;
 }
 

@@ -35,9 +35,6 @@ class ZipMemberReader {
   uint32_t crc_ = 0;
 };
 
-// Contents [offset, offset + into.size()) of a member; all of it is read and its checksum compared.
-void read_zip_member(const ByteSource& source, const ZipMember& member, uint64_t offset,
-                     std::span<uint8_t> into);
 // The first bytes alone, without the checksum: at most `count`.
 std::vector<uint8_t> zip_member_head(const ByteSource& source, const ZipMember& member,
                                      uint64_t count);
@@ -64,7 +61,6 @@ class ZipWriter {
   void finish();
 
  private:
-  class Member;
   void put(std::span<const uint8_t> bytes);
   void end_records(uint64_t directory_at);
   Output& output_;

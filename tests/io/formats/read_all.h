@@ -22,7 +22,10 @@ inline void touch(const ByteSource& source, const FileIndex& index) {
     // What inflates to a thousandfold is read in full where it is small.
     if (m.size_bytes > (1 << 20)) continue;
     std::vector<uint8_t> bytes(t.size_bytes);
-    read_zip_member(source, m, t.offset, bytes);
+    ZipMemberReader stream(source, m);
+    stream.pass(t.offset);
+    stream.fill(bytes);
+    stream.finish();
   }
   for (const auto& [key, value] : index.metadata) (void)value.str();
 }
