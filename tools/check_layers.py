@@ -47,7 +47,7 @@ WALLS = {
         queue
         self_test
         device
-        raw_replay interop""",
+        interop""",
     "io": """
         formats
         gzip

@@ -1,5 +1,5 @@
-// `tuff bench`: what the engine costs beside what a device could do without it, and what its
-// kernels reach of what the machine can do.
+// `tuff bench`: what the engine's kernels and training steps reach of what the machine can do, and
+// what compiling them costs.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -11,114 +11,14 @@
 #include "base/json.h"
 #include "bench/kernel_bench.h"
 #include "bench/median.h"
-#include "bench/replay_bench.h"
 #include "cli/terminal.h"
 #include "bench/train_bench.h"
-#include "devices/registry.h"
 #include "engine/device.h"
 
 namespace tuff::cli {
 namespace {
 
 using namespace tuff::bench;
-
-constexpr uint32_t kDefaultInputs = 8;
-
-struct ReplayOptions {
-  ReplayWorkload workload;
-  std::string work = "tiny";
-  std::optional<uint32_t> inputs;
-  bool json = false;
-};
-
-uint32_t elements_of(const std::string& work) { return work == "empty" ? 1 : 16; }
-
-ReplayWorkload workload_of(const ReplayOptions& o) {
-  ReplayWorkload w = o.workload;
-  w.inputs = o.inputs.value_or(std::min(kDefaultInputs, w.kernels));
-  w.elements = elements_of(o.work);
-  if (w.inputs > w.kernels)
-    throw UsageError(fmt::format(
-        "--inputs {}: each is read by a kernel of its own, and --kernels is {}; give at most {}",
-        w.inputs, w.kernels, w.kernels));
-  return w;
-}
-
-void print_replay_json(const ReplayOptions& o, const ReplayWorkload& w, const ReplayFigures& f) {
-  print_json({{"event", "done"},
-              {"bench", "replay"},
-              {"device", f.device},
-              {"driver", f.driver},
-              {"work", o.work},
-              {"kernels", w.kernels},
-              {"inputs", w.inputs},
-              {"barriers", f.barriers},
-              {"replays", w.replays},
-              {"wall_us_median", f.wall_us},
-              {"host_us_median", f.host_us},
-              {"driver_submit_us_median", f.driver_submit_us},
-              {"raw_wall_us_median", f.raw_wall_us},
-              {"ratio_to_raw", f.ratio_to_raw()},
-              {"in_flight_us_median", f.in_flight_us},
-              {"patched_words", f.patched_words},
-              {"copy_us_median", f.copy_us},
-              {"checked", true}});
-}
-
-void print_replay(const ReplayOptions& o, const ReplayWorkload& w, const ReplayFigures& f) {
-  fmt::print("{} ({}): {} dependent {} kernels, {} barriers, {} inputs bound anew\n", f.device,
-             f.driver, w.kernels, o.work, f.barriers, w.inputs);
-  fmt::print(
-      "    replay  {:10.2f} us, {:.1f} ns per kernel; host {:.2f} us, driver's submit {:.2f} us\n",
-      f.wall_us, 1e3 * f.wall_us / w.kernels, f.host_us, f.driver_submit_us);
-  fmt::print("    {} words patched; a plain copy of as many {:.2f} us\n", f.patched_words,
-             f.copy_us);
-  fmt::print("    raw     {:10.2f} us, {:.1f} ns per kernel; ratio {:.3f}\n", f.raw_wall_us,
-             1e3 * f.raw_wall_us / w.kernels, f.ratio_to_raw());
-  fmt::print("    two in flight {:4.2f} us per replay, {:.3f} of one at a time\n", f.in_flight_us,
-             f.in_flight_us / f.wall_us);
-  fmt::print("medians of {} replays each, in turns; results are right\n", w.replays);
-}
-
-int run_replay(const ReplayOptions& o) {
-  const ReplayWorkload w = workload_of(o);
-  const std::shared_ptr<engine::Device> device = engine::Device::get(w.device);
-  if (!devices::kind_of(device->hcq()).raw_replay)
-    throw UsageError(fmt::format(
-        "--device {}: it computes nothing that could be checked; `tuff devices` lists others",
-        device->name()));
-  const ReplayFigures figures = measure_replay(w);
-  o.json ? print_replay_json(o, w, figures) : print_replay(o, w, figures);
-  return kExitOk;
-}
-
-void add_replay(CLI::App& bench, Action& chosen) {
-  CLI::App* c = bench.add_subcommand(
-      "replay",
-      "The replay of a graph of dependent kernels, beside the same dispatches without tuff");
-  auto o = std::make_shared<ReplayOptions>();
-  c->add_option("--device", o->workload.device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
-  c->add_option("--kernels", o->workload.kernels, "Kernels of the graph, each reading the last")
-      ->check(CLI::Range(1u, 100'000u))
-      ->capture_default_str()
-      ->type_name("N");
-  c->add_option("--work", o->work, "Of a kernel: tiny, 16 additions; empty, one")
-      ->check(CLI::IsMember({"tiny", "empty"}))
-      ->capture_default_str()
-      ->type_name("WORK");
-  c->add_option("--replays", o->workload.replays, "Timed replays")
-      ->check(CLI::Range(1u, 1'000'000u))
-      ->capture_default_str()
-      ->type_name("N");
-  c->add_option("--inputs", o->inputs,
-                "Inputs that each replay binds to other buffers (default: 8, at most --kernels)")
-      ->check(CLI::Range(0u, 1000u))
-      ->type_name("N");
-  c->add_flag("--json", o->json, "One JSON object instead of text");
-  c->callback([o, &chosen] { chosen = [o] { return run_replay(*o); }; });
-}
 
 // ---- kernels
 
@@ -140,7 +40,7 @@ void add_peer_options(CLI::App& c, PeerOptions& o, bool kernels) {
     text += ", glsl (the hand-written kernels of shaders/ on the same device)";
   }
   c.add_option("--peer", o.name, text)->check(CLI::IsMember(names))->type_name("NAME");
-  c.add_option("--peers", o.folder, "Folder of peer.py")->capture_default_str()->type_name("DIR");
+  add_setting(c, "--peers", o.folder, "Folder of peer.py", "DIR");
 }
 
 void add_peer(Json& row, const PeerOptions& o, double ms, double peer_ms) {
@@ -238,26 +138,20 @@ void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
   CLI::App* c = bench.add_subcommand(row.name, row.summary);
   auto b = std::make_shared<KernelBench>();
   b->row = &row;
-  c->add_option("--device", b->options.device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
+  add_device_option(*c, b->options.device);
   std::string sizes;
   for (const Extents& e : row.sizes) sizes += (sizes.empty() ? "" : ",") + to_string(e);
   c->add_option("--sizes", b->sizes,
                 fmt::format("{}; several with commas (default: {})", row.axes, sizes))
       ->type_name("LIST");
-  c->add_option("--dtype", b->dtype, "Of inputs and results; sums are in f32")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str()
-      ->type_name("DTYPE");
+  add_setting(*c, "--dtype", b->dtype, "Of inputs and results; sums are in f32", "DTYPE",
+              CLI::IsMember({"f32", "f16", "bf16"}));
   if (row.transposes)
     c->add_option("--transposed", b->options.transposed, "Operands that are stored transposed")
         ->check(CLI::IsMember({"a", "b", "ab"}))
         ->type_name("WHICH");
-  c->add_option("--seconds", b->options.seconds, "About how long each case is timed")
-      ->check(between(0.0, 600.0))
-      ->capture_default_str()
-      ->type_name("S");
+  add_setting(*c, "--seconds", b->options.seconds, "About how long each case is timed", "S",
+              between(0.0, 600.0));
   c->add_flag("--json", b->json, "One JSON object per case instead of text");
   add_peer_options(*c, b->peer, true);
   c->callback([b, &chosen] { chosen = [b] { return run_kernels(*b); }; });
@@ -329,13 +223,9 @@ void add_steps(CLI::App& bench, Action& chosen) {
                 "(default: all)")
       ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
       ->type_name("MODEL");
-  c->add_option("--device", b->device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
-  c->add_option("--seconds", b->seconds, "About how long each model is timed")
-      ->check(between(0.0, 600.0))
-      ->capture_default_str()
-      ->type_name("S");
+  add_device_option(*c, b->device);
+  add_setting(*c, "--seconds", b->seconds, "About how long each model is timed", "S",
+              between(0.0, 600.0));
   add_peer_options(*c, b->peer, false);
   c->add_flag("--json", b->json, "One JSON object per model instead of text");
   c->callback([b, &chosen] { chosen = [b] { return run_steps(*b); }; });
@@ -393,12 +283,8 @@ void add_compile(CLI::App& bench, Action& chosen) {
   c->add_option("model", b->options.model, "One of `tuff bench train`'s (default: all)")
       ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
       ->type_name("MODEL");
-  c->add_option("--device", b->options.device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
-  c->add_option("--slowest", b->options.slowest, "So many kernels are listed")
-      ->capture_default_str()
-      ->type_name("N");
+  add_device_option(*c, b->options.device);
+  add_setting(*c, "--slowest", b->options.slowest, "So many kernels are listed", "N");
   c->add_flag("--json", b->json, "One JSON object per model and cache instead of text");
   c->add_flag("--here", b->here)->group("");  // in this process, as it finds the caches
   c->callback([b, &chosen] { chosen = [b] { return run_compile(*b); }; });
@@ -414,7 +300,6 @@ void add_bench_command(CLI::App& app, Action& chosen) {
       "Examples:\n"
       "  tuff bench matmul --sizes 1024 --peer numpy\n"
       "  tuff bench train gpt --device CPU");
-  add_replay(*bench, chosen);
   for (const KernelRow& row : kernel_rows()) add_kernels(*bench, row, chosen);
   add_steps(*bench, chosen);
   add_compile(*bench, chosen);

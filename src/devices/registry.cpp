@@ -48,27 +48,20 @@ std::unique_ptr<hcq::Device> open_amd(const std::string& selector) {
 
 constexpr DeviceKind kKinds[] = {
 #ifdef TUFF_HAS_VULKAN
-    {"VULKAN", vulkan_probe, vulkan_open, vulkan_raw_replay},
+    {"VULKAN", vulkan_probe, vulkan_open},
 #endif
-    {"CPU", cpu_probe, cpu_open, cpu_raw_replay},
-    {"AMD", probe_amd, open_amd, amd_raw_replay},
+    {"CPU", cpu_probe, cpu_open},
+    {"AMD", probe_amd, open_amd},
 #ifdef TUFF_HAS_OPENCL
-    {"CL", opencl_probe, opencl_open, nullptr},
+    {"CL", opencl_probe, opencl_open},
 #endif
-    {"DISK", disk_probe, disk_open, nullptr},
-    {"NULL", null_probe, null_open, nullptr},
-    {"SHUFFLE", shuffle_probe, shuffle_open, nullptr},
+    {"DISK", disk_probe, disk_open},
+    {"NULL", null_probe, null_open},
+    {"SHUFFLE", shuffle_probe, shuffle_open},
 };
 
 }  // namespace
 
 std::span<const DeviceKind> device_kinds() { return kKinds; }
-
-const DeviceKind& kind_of(const hcq::Device& device) {
-  const std::string kind = device.name().substr(0, device.name().find(':'));
-  for (const DeviceKind& row : kKinds)
-    if (kind == row.kind) return row;
-  fail<InvalidArgument>("{}: a device of no registered kind", device.name());
-}
 
 }  // namespace tuff::devices

@@ -1,6 +1,5 @@
 // The device registry: one row per kind of device. Called by engine (Device::get) and cli
-// (devices, bench). Rows only: what a kind is called, how to list what is there, how to open one,
-// and the floor of its replays.
+// (devices). Rows only: what a kind is called, how to list what is there and how to open one.
 #pragma once
 
 #include <memory>
@@ -8,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "devices/raw_replay.h"
 #include "hcq/device.h"
 
 namespace tuff::devices {
@@ -30,12 +28,8 @@ struct DeviceKind {
   // selector: what follows the colon ("0", "uuid=...", "name=..."), or empty for the first.
   // Throws InvalidArgument listing what is there, or Unsupported with the reason.
   std::unique_ptr<hcq::Device> (*open)(const std::string& selector);
-  // `list` of direct dispatches and barriers, captured on a device of this kind. Null where nothing
-  // is computed, or not as fast as can be.
-  std::unique_ptr<RawReplay> (*raw_replay)(hcq::Device& device, const hcq::CommandList& list);
 };
 
 std::span<const DeviceKind> device_kinds();
-const DeviceKind& kind_of(const hcq::Device& device);
 
 }  // namespace tuff::devices

@@ -75,12 +75,6 @@ class Emulated(unittest.TestCase):
         self.assertEqual([d["tested_images"] for d in done], [6, 6])
         self.assertEqual(*(d["accuracy"] for d in done))
 
-    def test_replays_are_right_one_by_one_and_in_flight(self):
-        for environment in ({}, {"AMD_AQL": "1"}):
-            row, = self.rows("bench", "replay", "--device", "AMD", "--kernels", 10, "--replays", 8, **environment)
-            self.assertTrue(row["checked"])
-            self.assertEqual(row["patched_words"], 8)
-
     def test_two_gpus_in_one_graph(self):
         wanted, by_host = self.two_devices("CPU", "SHUFFLE")
         self.assertEqual(by_host, 2)

@@ -40,6 +40,5 @@ AmdIface& amd_iface(EmulatedAmd emulated);
 std::vector<Candidate> amd_probe(AmdIface& iface);
 // selector: "", a number, or "uuid=...". Throws as DeviceKind::open says.
 std::unique_ptr<hcq::Device> amd_open(AmdIface& iface, const std::string& selector);
-std::unique_ptr<RawReplay> amd_raw_replay(hcq::Device& device, const hcq::CommandList& list);
 
 }  // namespace tuff::devices

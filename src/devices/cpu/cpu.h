@@ -26,6 +26,5 @@ CpuApi& cpu_api(hcq::Device& device);
 std::vector<Candidate> cpu_probe();
 // selector: "" or "0". Works without a C compiler too: loading objects needs none.
 std::unique_ptr<hcq::Device> cpu_open(const std::string& selector);
-std::unique_ptr<RawReplay> cpu_raw_replay(hcq::Device& device, const hcq::CommandList& list);
 
 }  // namespace tuff::devices

@@ -25,7 +25,6 @@ set(TUFF_VULKAN_SOURCES
   vulkan/queue/recorder.cpp
   vulkan/queue/signal.cpp
   vulkan/quirks/quirks.cpp
-  vulkan/raw_replay.cpp
   vulkan/self_test/matrix_self_test.cpp
   vulkan/self_test/self_test.cpp
   vulkan/self_test/verdicts.cpp)

@@ -21,9 +21,6 @@ std::vector<Candidate> vulkan_probe();
 // Throws InvalidArgument listing what is there, Unsupported with the reason.
 std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector);
 
-// Throws Unsupported without synchronization2, timelineSemaphore or bufferDeviceAddress.
-std::unique_ptr<RawReplay> vulkan_raw_replay(hcq::Device& device, const hcq::CommandList& list);
-
 // The rows of facts/limits.def: what TUFF_VK_LIMIT may name.
 struct VulkanLimit {
   const char* name;

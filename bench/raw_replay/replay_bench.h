@@ -1,6 +1,5 @@
-// What `tuff bench replay` measures: the replay of a CommandGraph of dependent kernels and, in
-// turns with it, the same dispatches written directly against the device's API. Called by
-// bench_command. Must never parse or print.
+// What raw_replay measures: the replay of a CommandGraph of dependent kernels and, in turns with it,
+// the same dispatches written directly against the device's API. Must never parse or print.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
 #include "devices/amd/handle_binding.h"
+#include "raw_replay.h"
 
 namespace tuff::devices {
 namespace amd {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "devices/cpu/cpu.h"
 #include "devices/cpu/cpu_queue.h"
+#include "raw_replay.h"
 
 namespace tuff::devices {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/replay_bench.h"
+#include "replay_bench.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,9 +9,9 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "bench/median.h"
-#include "devices/registry.h"
 #include "engine/realize/capture.h"
 #include "hcq/graph.h"
+#include "raw_replay.h"
 
 namespace tuff::bench {
 namespace {
@@ -29,15 +29,16 @@ double median_us(const std::vector<uint64_t>& ns) { return double(median(ns)) / 
 class Chain {
  public:
   explicit Chain(const ReplayWorkload& w)
-      : workload_(w), device_(engine::Device::get(w.device)), row_(devices::kind_of(hcq())) {
-    TUFF_CHECK(row_.raw_replay, "{} computes nothing that could be checked", device_->name());
+      : workload_(w), device_(engine::Device::get(w.device)) {
+    devices::MakeRawReplay* const make_raw = devices::raw_replay_of(hcq());
+    TUFF_CHECK(make_raw, "{} computes nothing that could be checked", device_->name());
     start_ = filled([](uint32_t e) { return int32_t(e); });
     ones_ = filled([](uint32_t) { return 1; });
     for (Ref<Buffer>& b : stored_) b = filled([](uint32_t) { return 0; });
     for (uint32_t set = 0; set < kSets; set++) add_inputs(set);
     add_ = capture_add();
     graph_.emplace(hcq(), nodes(), w.inputs, 0);
-    raw_ = row_.raw_replay(hcq(), graph_->commands());
+    raw_ = make_raw(hcq(), graph_->commands());
     words_.resize(std::max<size_t>(graph_->stats().patches, 1));
     copied_ = hcq().allocator().allocate(words_.size() * sizeof words_[0], hcq::MemoryKind::Args);
   }
@@ -151,7 +152,6 @@ class Chain {
 
   const ReplayWorkload& workload_;
   std::shared_ptr<engine::Device> device_;
-  const devices::DeviceKind& row_;
   Ref<Buffer> start_, ones_, stored_[2];
   std::vector<Ref<Buffer>> inputs_;
   std::vector<uint64_t> addresses_[kSets];

@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "devices/vulkan/device/vulkan_device.h"
 #include "devices/vulkan/vulkan.h"
+#include "raw_replay.h"
 
 namespace tuff::devices {
 namespace vulkan {
