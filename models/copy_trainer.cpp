@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "models/checkpoint.h"
-#include "models/gpt_model.h"
 
 namespace tuff::models {
 namespace {
@@ -105,38 +104,23 @@ class CopyTask final : public TrainingTask {
 
 }  // namespace
 
-struct CopyTrainer::State {
-  explicit State(const CopyTraining& given)
-      : settings(given),
-        training(given.device),
-        model(recipe_of(settings), training.device()),
-        task(settings, model, training.device()) {
-    model.mask_attention = settings.mask_attention;
-    training.model_made(model.parameters());
-  }
-  CopyTraining settings;
-  TrainingRun training;
-  Gpt model;
-  CopyTask task;
-};
-
 CopyTrainer::CopyTrainer(const CopyTraining& settings)
-    : state_(std::make_unique<State>(settings)) {}
-CopyTrainer::~CopyTrainer() = default;
-
-void CopyTrainer::run(TrainingObserver& observer) {
-  const CopyTraining& s = state_->settings;
-  state_->training.run(state_->task, {s.steps, s.jit, s.seconds, s.checkpoints}, observer);
+    : Trainer(settings.device), settings_(settings), model_(recipe_of(settings_), device()) {
+  model_.mask_attention = settings_.mask_attention;
+  task_ = std::make_unique<CopyTask>(settings_, model_, device());
+  ready(*task_);
 }
 
-const TrainingReport& CopyTrainer::report() const { return state_->training.report(); }
+void CopyTrainer::run(TrainingObserver& observer) {
+  run_task(*task_, settings_.steps, settings_, observer);
+}
 
 double CopyTrainer::accuracy(TrainingObserver& observer) const {
-  const CopyTraining& s = state_->settings;
-  Sequences sequences(s, state_->training.device());
+  const CopyTraining& s = settings_;
+  Sequences sequences(s, device());
   std::vector<Tensor> inputs = sequences.make_inputs();
   Jit answer([&](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{answers_of(state_->model, in[0], s.length).argmax(1)};
+    return std::vector<Tensor>{answers_of(model_, in[0], s.length).argmax(1)};
   });
   uint64_t right = 0, asked = 0;
   for (uint32_t i = 0; i < kTestBatches && !observer.stop_requested(); ++i) {

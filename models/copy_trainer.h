@@ -6,12 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "models/gpt_reference.h"
+#include "models/gpt_model.h"
 #include "models/training.h"
 
 namespace tuff::models {
 
-struct CopyTraining {
+struct CopyTraining : TrainingOptions {
   uint32_t length = 16;    // tokens to copy
   uint32_t alphabet = 32;  // chance is right once in so many
   uint32_t layers = 2, heads = 4, embed = 64, batch = 32;
@@ -19,10 +19,6 @@ struct CopyTraining {
   uint32_t seed = 1;
   double learning_rate = 3e-3;
   bool mask_attention = false;
-  bool jit = true;
-  std::string device;  // "" is the default device
-  double seconds = 0;  // see LoopSettings
-  CheckpointPlan checkpoints;
 };
 
 // What a checkpoint of this training is told by.
@@ -43,18 +39,17 @@ void for_each_setting(CopyTraining& t, const Function& f) {
   f("mask-attention", t.mask_attention, SettingRange{0, 1});
 }
 
-class CopyTrainer {
+class CopyTrainer final : public Trainer {
  public:
   explicit CopyTrainer(const CopyTraining& settings);
-  ~CopyTrainer();
   void run(TrainingObserver& observer);  // once
-  const TrainingReport& report() const;
   // Share of right tokens in the second halves of fresh sequences.
   double accuracy(TrainingObserver& observer) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  CopyTraining settings_;
+  Gpt model_;
+  std::unique_ptr<TrainingTask> task_;
 };
 
 }  // namespace tuff::models

@@ -16,15 +16,6 @@ namespace {
 
 constexpr uint32_t kRegressionStream = 100;  // of initial weights
 
-// Images (N, 1, rows, cols) -> logits (N, classes).
-class Classifier {
- public:
-  virtual ~Classifier() = default;
-  virtual Tensor operator()(const Tensor& x) const = 0;
-  virtual nn::StateDict state_dict() const = 0;
-  nn::Parameters parameters() const { return nn::parameters_of(state_dict()); }
-};
-
 class ConvNet final : public Classifier {
  public:
   ConvNet(const DigitsNetRecipe& recipe, const std::string& device)
@@ -117,7 +108,8 @@ class DigitsTask final : public TrainingTask {
         images_(images),
         model_(model),
         batches_(recipe_, device),
-        optimizer_(model.parameters(), {.lr = recipe_.learning_rate, .weight_decay = 0}) {}
+        optimizer_(nn::parameters_of(model.state_dict()),
+                   {.lr = recipe_.learning_rate, .weight_decay = 0}) {}
 
   std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
   void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
@@ -147,17 +139,43 @@ class DigitsTask final : public TrainingTask {
   optim::AdamW optimizer_;
 };
 
+DigitsTraining with_extents(DigitsTraining settings, const io::ImageSplit& images) {
+  if (images.train.count == 0 || images.test.count == 0) {
+    fail<InvalidArgument>("digits: {} training and {} test images; both must be at least 1",
+                          images.train.count, images.test.count);
+  }
+  settings.recipe.rows = images.train.rows;
+  settings.recipe.cols = images.train.cols;
+  return settings;
+}
+
+}  // namespace
+
+DigitsTrainer::DigitsTrainer(const DigitsTraining& settings, const io::ImageSplit& images,
+                             ClassifierKind kind)
+    : Trainer(settings.device), settings_(with_extents(settings, images)), images_(images) {
+  if (kind == ClassifierKind::ConvNet)
+    model_ = std::make_unique<ConvNet>(settings_.recipe, device());
+  else
+    model_ = std::make_unique<SoftmaxRegression>(settings_.recipe, device());
+  task_ = std::make_unique<DigitsTask>(settings_, images_.train, *model_, device());
+  ready(*task_);
+}
+
+void DigitsTrainer::run(TrainingObserver& observer) {
+  run_task(*task_, settings_.steps, settings_, observer);
+}
+
 // The last batch is filled up with the last image, whose extra answers are not counted.
-ConfusionTable confusion(const Classifier& model, const DigitsTraining& settings,
-                         const io::ImageSet& images, const std::string& device,
-                         TrainingObserver& observer) {
-  const DigitsNetRecipe& recipe = settings.recipe;
-  const uint32_t count = std::min(images.count, settings.test_images);
-  ImageBatches batches(recipe, device);
+ConfusionTable DigitsTrainer::test(TrainingObserver& observer) const {
+  const DigitsNetRecipe& recipe = settings_.recipe;
+  const io::ImageSet& images = images_.test;
+  const uint32_t count = std::min(images.count, settings_.test_images);
+  ImageBatches batches(recipe, device());
   std::vector<Tensor> inputs = batches.make_inputs();
   std::vector<int32_t> answers(recipe.batch);
-  Jit classify([&model](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{model(in[0]).argmax(1)};
+  Jit classify([this](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{(*model_)(in[0]).argmax(1)};
   });
   ConfusionTable table(io::kImageClasses);
   for (uint32_t first = 0; first < count && !observer.stop_requested(); first += recipe.batch) {
@@ -174,58 +192,14 @@ ConfusionTable confusion(const Classifier& model, const DigitsTraining& settings
   return table;
 }
 
-DigitsTraining with_extents(DigitsTraining settings, const io::ImageSplit& images) {
-  if (images.train.count == 0 || images.test.count == 0) {
-    fail<InvalidArgument>("digits: {} training and {} test images; both must be at least 1",
-                          images.train.count, images.test.count);
-  }
-  settings.recipe.rows = images.train.rows;
-  settings.recipe.cols = images.train.cols;
-  return settings;
-}
-
-}  // namespace
-
-struct DigitsTrainer::State {
-  State(const DigitsTraining& given, const io::ImageSplit& split)
-      : settings(with_extents(given, split)),
-        images(split),
-        training(given.device),
-        model(settings.recipe, training.device()),
-        task(settings, images.train, model, training.device()) {
-    training.model_made(model.parameters());
-  }
-  DigitsTraining settings;
-  const io::ImageSplit& images;
-  TrainingRun training;
-  ConvNet model;
-  DigitsTask task;
-};
-
-DigitsTrainer::DigitsTrainer(const DigitsTraining& settings, const io::ImageSplit& images)
-    : state_(std::make_unique<State>(settings, images)) {}
-DigitsTrainer::~DigitsTrainer() = default;
-
-void DigitsTrainer::run(TrainingObserver& observer) {
-  const DigitsTraining& s = state_->settings;
-  state_->training.run(state_->task, {s.steps, s.jit, s.seconds, s.checkpoints}, observer);
-}
-
-const TrainingReport& DigitsTrainer::report() const { return state_->training.report(); }
-
-ConfusionTable DigitsTrainer::test(TrainingObserver& observer) const {
-  return confusion(state_->model, state_->settings, state_->images.test, state_->training.device(),
-                   observer);
-}
-
-double softmax_regression_accuracy(const DigitsTraining& given, const io::ImageSplit& images,
+double softmax_regression_accuracy(const DigitsTraining& settings, const io::ImageSplit& images,
                                    TrainingObserver& observer) {
-  const DigitsTraining settings = with_extents(given, images);
-  TrainingRun training(settings.device);
-  const SoftmaxRegression model(settings.recipe, training.device());
-  DigitsTask task(settings, images.train, model, training.device());
-  training.run(task, {settings.steps, settings.jit}, observer);
-  return confusion(model, settings, images.test, training.device(), observer).accuracy();
+  DigitsTraining same = settings;
+  same.seconds = 0;
+  same.checkpoints = {};
+  DigitsTrainer trainer(same, images, ClassifierKind::SoftmaxRegression);
+  trainer.run(observer);
+  return trainer.test(observer).accuracy();
 }
 
 }  // namespace tuff::models

@@ -13,14 +13,10 @@
 
 namespace tuff::models {
 
-struct DigitsTraining {
+struct DigitsTraining : TrainingOptions {
   DigitsNetRecipe recipe;  // rows and cols are set from the images
   uint32_t steps = 0;
   uint32_t test_images = UINT32_MAX;  // asked at most, the first ones
-  bool jit = true;
-  std::string device;  // "" is the default device
-  double seconds = 0;  // see LoopSettings
-  CheckpointPlan checkpoints;
 };
 
 // What a checkpoint of this training is told by.
@@ -38,19 +34,29 @@ void for_each_setting(DigitsTraining& t, const Function& f) {
   f("lr", t.recipe.learning_rate, kLearningRates);
 }
 
-class DigitsTrainer {
+// Images (N, 1, rows, cols) -> logits (N, classes).
+class Classifier {
+ public:
+  virtual ~Classifier() = default;
+  virtual Tensor operator()(const Tensor& x) const = 0;
+  virtual nn::StateDict state_dict() const = 0;
+};
+enum class ClassifierKind : uint8_t { ConvNet, SoftmaxRegression };
+
+class DigitsTrainer final : public Trainer {
  public:
   // InvalidArgument for a bad recipe or an empty set; opens the device.
-  DigitsTrainer(const DigitsTraining& settings, const io::ImageSplit& images);
-  ~DigitsTrainer();
+  DigitsTrainer(const DigitsTraining& settings, const io::ImageSplit& images,
+                ClassifierKind kind = ClassifierKind::ConvNet);
   void run(TrainingObserver& observer);  // once
-  const TrainingReport& report() const;
-  // The ConvNet's answers to the test images; those not asked before an interrupt are left out.
+  // The model's answers to the test images; those not asked before an interrupt are left out.
   ConfusionTable test(TrainingObserver& observer) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  DigitsTraining settings_;
+  const io::ImageSplit& images_;
+  std::unique_ptr<const Classifier> model_;
+  std::unique_ptr<TrainingTask> task_;
 };
 
 // Test accuracy of a softmax regression (one linear layer) after as many steps of the same batches.

@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "models/checkpoint.h"
 #include "models/gpt_generator.h"
-#include "models/gpt_model.h"
 
 namespace tuff::models {
 namespace {
@@ -122,40 +121,26 @@ class GptTask final : public TrainingTask {
 
 }  // namespace
 
-struct GptTrainer::State {
-  State(const GptTraining& given, const Corpus& text)
-      : settings(with_vocabulary(given, text)),
-        corpus(text),
-        training(given.device),
-        model(settings.recipe, training.device()),
-        task(settings, corpus, model) {
-    model.dropout = settings.dropout;
-    training.model_made(model.parameters());
-  }
-  GptTraining settings;
-  const Corpus& corpus;
-  TrainingRun training;
-  Gpt model;
-  GptTask task;
-};
-
 GptTrainer::GptTrainer(const GptTraining& settings, const Corpus& corpus)
-    : state_(std::make_unique<State>(settings, corpus)) {}
-GptTrainer::~GptTrainer() = default;
-
-void GptTrainer::run(TrainingObserver& observer) {
-  const GptTraining& s = state_->settings;
-  if (s.dropout > 0) Tensor::manual_seed(s.recipe.seed);
-  state_->training.run(state_->task, {s.recipe.steps, s.jit, s.seconds, s.checkpoints}, observer);
+    : Trainer(settings.device),
+      settings_(with_vocabulary(settings, corpus)),
+      corpus_(corpus),
+      model_(settings_.recipe, device()) {
+  model_.dropout = settings_.dropout;
+  task_ = std::make_unique<GptTask>(settings_, corpus_, model_);
+  ready(*task_);
 }
 
-const TrainingReport& GptTrainer::report() const { return state_->training.report(); }
+void GptTrainer::run(TrainingObserver& observer) {
+  if (settings_.dropout > 0) Tensor::manual_seed(settings_.recipe.seed);
+  run_task(*task_, settings_.recipe.steps, settings_, observer);
+}
 
 std::string GptTrainer::sample(uint32_t characters, double temperature,
                                TrainingObserver& observer) {
-  const Vocabulary& vocabulary = state_->corpus.vocabulary();
+  const Vocabulary& vocabulary = corpus_.vocabulary();
   const uint8_t first = first_token(vocabulary);
-  GptGenerator generator(state_->model, state_->settings.recipe.seed);
+  GptGenerator generator(model_, settings_.recipe.seed);
   generator.read({&first, 1});
   std::vector<uint8_t> written;
   while (written.size() < characters && !observer.stop_requested())

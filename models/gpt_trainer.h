@@ -6,19 +6,15 @@
 #include <string>
 
 #include "models/corpus.h"
-#include "models/gpt_reference.h"
+#include "models/gpt_model.h"
 #include "models/training.h"
 
 namespace tuff::models {
 
-struct GptTraining {
+struct GptTraining : TrainingOptions {
   GptRecipe recipe;  // its vocabulary is set from the corpus
   GptOptimizer optimizer;
   double dropout = 0;  // 0 in the reference
-  bool jit = true;
-  std::string device;  // "" is the default device
-  double seconds = 0;  // see LoopSettings
-  CheckpointPlan checkpoints;
 };
 
 // What a checkpoint of this training is told by.
@@ -46,21 +42,21 @@ void for_each_setting(GptTraining& t, const Function& f) {
   f("weight_decay", t.optimizer.weight_decay, SettingRange{0, 10});
 }
 
-class GptTrainer {
+class GptTrainer final : public Trainer {
  public:
   // InvalidArgument for a bad recipe or a text shorter than the context; opens the device.
   GptTrainer(const GptTraining& settings, const Corpus& corpus);
-  ~GptTrainer();
   // Once. Validation on 8 fixed batches before the first step, every 50 and after the last.
   void run(TrainingObserver& observer);
-  const TrainingReport& report() const;
   // Text that the model writes after a line break, as GptGenerator does; ends early when the
   // observer asks.
   std::string sample(uint32_t characters, double temperature, TrainingObserver& observer);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  GptTraining settings_;
+  const Corpus& corpus_;
+  Gpt model_;
+  std::unique_ptr<TrainingTask> task_;
 };
 
 }  // namespace tuff::models

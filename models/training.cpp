@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include <tuff/jit.h>
 
@@ -159,33 +160,33 @@ class Saver {
   uint32_t tried_ = kNever, saved_ = kNever;  // after so many steps
 };
 
-bool is_over(const LoopSettings& settings, uint64_t start_ns) {
-  return settings.seconds > 0 && double(os::monotonic_ns() - start_ns) / 1e9 >= settings.seconds;
+bool is_over(double seconds, uint64_t start_ns) {
+  return seconds > 0 && double(os::monotonic_ns() - start_ns) / 1e9 >= seconds;
 }
 
-void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer,
-               TrainingReport& report) {
+void run_steps(TrainingTask& task, uint32_t steps, const TrainingOptions& options,
+               TrainingObserver& observer, TrainingReport& report) {
   report.interrupted = true;  // until the end is reached
-  Saver saver(settings.checkpoints, task, observer, report);
-  report.steps.reserve(settings.steps);
-  report.validations.reserve(settings.steps + 1);
+  Saver saver(options.checkpoints, task, observer, report);
+  report.steps.reserve(steps);
+  report.validations.reserve(steps + 1);
   FiniteWatch watch(task, observer);
   validate(task, report.resumed_at, observer, report, watch);
   std::array<std::vector<Tensor>, 2> inputs{task.make_inputs(), task.make_inputs()};
-  Stepper stepper(task, settings.jit);
-  if (report.resumed_at < settings.steps)
+  Stepper stepper(task, options.jit);
+  if (report.resumed_at < steps)
     task.write_batch(report.resumed_at, inputs[report.resumed_at % 2]);
   const uint64_t start_ns = os::monotonic_ns();
   uint64_t begin_ns = start_ns;
-  for (uint32_t step = report.resumed_at; step < settings.steps; ++step) {
-    report.out_of_time = is_over(settings, start_ns) && report.steps_of_this_run() != 0;
+  for (uint32_t step = report.resumed_at; step < steps; ++step) {
+    report.out_of_time = is_over(options.seconds, start_ns) && report.steps_of_this_run() != 0;
     if (report.out_of_time || observer.stop_requested()) break;
     task.before_step(step);
     const uint64_t launch_ns = os::monotonic_ns();
     stepper.launch(inputs[step % 2]);
     const uint64_t launched_ns = os::monotonic_ns();
     // The device works on this step while the host prepares the next batch.
-    if (step + 1 < settings.steps) task.write_batch(step + 1, inputs[(step + 1) % 2]);
+    if (step + 1 < steps) task.write_batch(step + 1, inputs[(step + 1) % 2]);
     const float loss = stepper.loss();
     const uint64_t end_ns = os::monotonic_ns();
     report.steps.push_back({step + 1, loss, static_cast<float>(double(end_ns - begin_ns) / 1e6),
@@ -198,7 +199,7 @@ void run_steps(TrainingTask& task, const LoopSettings& settings, TrainingObserve
     begin_ns = os::monotonic_ns();
   }
   if (report.out_of_time) validate(task, uint32_t(report.steps.size()), observer, report, watch);
-  report.interrupted = report.steps.size() < settings.steps && !report.out_of_time;
+  report.interrupted = report.steps.size() < steps && !report.out_of_time;
   saver.at_end();
 }
 
@@ -235,24 +236,24 @@ double TrainingReport::host_us_median() const {
   return median_of_replays(*this, &StepRecord::host_us);
 }
 
-TrainingRun::Clock::Clock(TrainingReport& report)
-    : report_(report), compile_before_(CompileTimes::now()), start_ns_(os::monotonic_ns()) {}
+// Adds its own lifetime to report.seconds and what was compiled in it to report.compile.
+class Trainer::Clock {
+ public:
+  explicit Clock(TrainingReport& report)
+      : report_(report), uncounted_(CompileTimes::now().since(report.compile)) {}
+  ~Clock() {
+    report_.seconds += static_cast<double>(os::monotonic_ns() - start_ns_) / 1e9;
+    report_.compile = CompileTimes::now().since(uncounted_);
+  }
+  Clock(const Clock&) = delete;
 
-TrainingRun::Clock::~Clock() {
-  report_.seconds += static_cast<double>(os::monotonic_ns() - start_ns_) / 1e9;
-  const CompileTimes spent = CompileTimes::now().since(compile_before_);
-  CompileTimes& sum = report_.compile;
-  sum.schedule_ms += spent.schedule_ms;
-  sum.lower_ms += spent.lower_ms;
-  sum.render_ms += spent.render_ms;
-  sum.compiler_ms += spent.compiler_ms;
-  sum.load_ms += spent.load_ms;
-  sum.kernels_compiled += spent.kernels_compiled;
-  sum.kernels_from_disk += spent.kernels_from_disk;
-}
+ private:
+  TrainingReport& report_;
+  const CompileTimes uncounted_;
+  const uint64_t start_ns_ = os::monotonic_ns();
+};
 
-TrainingRun::TrainingRun(const std::string& device) {
-  making_.emplace(report_);
+Trainer::Trainer(const std::string& device) : making_(std::make_unique<Clock>(report_)) {
   const std::shared_ptr<engine::Device> opened = engine::Device::get(device);
   const hcq::DeviceInfo& info = opened->hcq().info();
   report_.device = info.name;
@@ -260,17 +261,20 @@ TrainingRun::TrainingRun(const std::string& device) {
   report_.driver = info.driver;
 }
 
-void TrainingRun::model_made(std::span<const Tensor> parameters) {
-  for (const Tensor& p : parameters) report_.parameter_count += static_cast<uint64_t>(p.numel());
+Trainer::~Trainer() = default;
+
+void Trainer::ready(const TrainingTask& task) {
+  for (const Tensor& p : nn::parameters_of(task.model_state()))
+    report_.parameter_count += static_cast<uint64_t>(p.numel());
   making_.reset();
 }
 
-void TrainingRun::run(TrainingTask& task, const LoopSettings& settings,
-                      TrainingObserver& observer) {
+void Trainer::run_task(TrainingTask& task, uint32_t steps, const TrainingOptions& options,
+                       TrainingObserver& observer) {
   const Clock clock(report_);
-  if (const std::string& from = settings.checkpoints.resume; !from.empty())
-    resume(from, task, settings.steps, report_);
-  run_steps(task, settings, observer, report_);
+  if (const std::string& from = options.checkpoints.resume; !from.empty())
+    resume(from, task, steps, report_);
+  run_steps(task, steps, options, observer, report_);
 }
 
 RecipeParameters::RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed,

@@ -4,8 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,7 +62,7 @@ struct TrainingReport {
   uint32_t kernels_per_step = 0, submits_per_step = 0;
   double seconds = 0;  // this run, compiling included
   bool interrupted = false;
-  bool out_of_time = false;  // LoopSettings::seconds were over before the last step
+  bool out_of_time = false;  // TrainingOptions::seconds were over before the last step
   std::string unsaved;  // why the last checkpoint could not be written; "": it was, or none is kept
 
   uint32_t steps_of_this_run() const { return uint32_t(steps.size()) - resumed_at; }
@@ -110,41 +109,35 @@ struct CheckpointPlan {
   uint32_t every = 0;  // and after each so many steps; 0: at the end alone
 };
 
-struct LoopSettings {
-  uint32_t steps = 0;
+// What every training is told, whatever its model.
+struct TrainingOptions {
   bool jit = true;     // false: every step is built, scheduled and run anew
+  std::string device;  // "" is the default device
   double seconds = 0;  // ends after the first step that is done so long after the start; 0: never
-  CheckpointPlan checkpoints = {};
+  CheckpointPlan checkpoints;
 };
 
-// One training from its device to its report. The report's time runs while the model is made, which
-// is what happens before model_made(), and during run().
-class TrainingRun {
+// One training from its device to its report; a trainer adds the model and its task. The report's
+// time runs while the model is made, until ready(), and during run_task().
+class Trainer {
  public:
-  explicit TrainingRun(const std::string& device);  // opens it; "" for the default
+  const TrainingReport& report() const { return report_; }
+
+ protected:
+  explicit Trainer(const std::string& device);  // opens it
+  ~Trainer();
   const std::string& device() const { return report_.device; }
-  void model_made(std::span<const Tensor> parameters);
+  void ready(const TrainingTask& task);
   // Once. What was reached before an error stays in the report.
   // A checkpoint that cannot be written costs no step that was made: the one before stays as it
   // was, and the next one is tried when it is due. IoError where none can be written at the start.
-  void run(TrainingTask& task, const LoopSettings& settings, TrainingObserver& observer);
-  const TrainingReport& report() const { return report_; }
+  void run_task(TrainingTask& task, uint32_t steps, const TrainingOptions& options,
+                TrainingObserver& observer);
 
  private:
-  // Adds its own lifetime to report.seconds and what was compiled in it to report.compile.
-  class Clock {
-   public:
-    explicit Clock(TrainingReport& report);
-    ~Clock();
-    Clock(const Clock&) = delete;
-
-   private:
-    TrainingReport& report_;
-    CompileTimes compile_before_;
-    uint64_t start_ns_;
-  };
+  class Clock;
   TrainingReport report_;
-  std::optional<Clock> making_;
+  std::unique_ptr<Clock> making_;
 };
 
 // Hands out a recipe's parameters in its order, as tensors that are trained.

@@ -114,6 +114,13 @@ CLI::Validator between(double low, double high) {
   return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", low, high));
 }
 
+void add_device_option(CLI::App& command, std::string& device) {
+  command
+      .add_option("--device", device,
+                  "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
+      ->type_name("NAME");
+}
+
 void print_error(const std::string& text) {
   constexpr size_t kLongest = 1000;
   const auto is_space = [](char c) { return c == ' ' || c == '\t'; };

@@ -28,6 +28,16 @@ using Action = std::function<int()>;
 // As CLI::Range, which lets NaN pass.
 CLI::Validator between(double low, double high);
 
+// --device, of every command that computes.
+void add_device_option(CLI::App& command, std::string& device);
+// An option whose help shows the value that it has.
+template <class Value>
+CLI::Option* add_setting(CLI::App& command, const std::string& name, Value& value,
+                         const std::string& text, const std::string& type,
+                         const CLI::Validator& check = {}) {
+  return command.add_option(name, value, text)->check(check)->capture_default_str()->type_name(type);
+}
+
 // One line on standard error, whatever a compiler or driver may have said.
 void print_error(const std::string& text);
 void print_warning(const std::string& text);

@@ -115,19 +115,12 @@ void add_generate_command(CLI::App& app, Action& chosen) {
                 "What the text begins with; what lies further back than the context is not seen "
                 "(default: a line break, which is not shown)")
       ->type_name("TEXT");
-  c->add_option("--chars", o->characters, "Characters to write after the prompt")
-      ->check(CLI::Range(1u, 100'000'000u))
-      ->capture_default_str()
-      ->type_name("N");
-  c->add_option("--temperature", o->temperature,
-                "Of sampling; 0 takes the likeliest character each time")
-      ->check(between(0.0, 100.0))
-      ->capture_default_str()
-      ->type_name("F");
-  c->add_option("--seed", o->seed, "Of sampling")->capture_default_str()->type_name("N");
-  c->add_option("--device", o->device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
+  add_setting(*c, "--chars", o->characters, "Characters to write after the prompt", "N",
+              CLI::Range(1u, 100'000'000u));
+  add_setting(*c, "--temperature", o->temperature,
+              "Of sampling; 0 takes the likeliest character each time", "F", between(0.0, 100.0));
+  add_setting(*c, "--seed", o->seed, "Of sampling", "N");
+  add_device_option(*c, o->device);
   c->add_flag("--json", o->json, "One JSON object at the end, with the text in it");
   c->footer(
       "Examples:\n"

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_cache.h"
+#include "base/os_stream.h"
 #include "cli/command.h"
 #include "cli/training_display.h"
 #include "cli/training_settings.h"
@@ -23,11 +24,8 @@ namespace tuff::cli {
 namespace {
 
 struct RunOptions {
-  std::string device, curve, folder;
-  uint32_t seed = 1;
-  double seconds = 0;
-  bool no_jit = false, json = false;
-  models::CheckpointPlan checkpoints;
+  std::string curve, folder;
+  bool json = false;
   std::set<std::string> given;  // options, without their dashes
 
   // --curve, else a file in --out, else (for people only) one in the current folder.
@@ -68,22 +66,19 @@ CLI::Validator ends_in_safetensors() {
   return CLI::Validator(check, "");
 }
 
-void add_run_options(CLI::App& command, RunOptions& o) {
-  command
-      .add_option("--device", o.device,
-                  "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
-  command.add_option("--seed", o.seed, "Of initial weights, batches and samples")
-      ->capture_default_str()
-      ->type_name("N");
-  command.add_option("--curve", o.curve, "Write the loss curve to this SVG file")
+void add_run_options(CLI::App& command, RunOptions& o, models::TrainingOptions& training,
+                     uint32_t& seed) {
+  add_device_option(command, training.device);
+  add_setting(command, "--seed", seed, "Of initial weights, batches and samples", "N");
+  command.add_option("--curve", o.curve, "Write the losses of the steps to this CSV file")
       ->type_name("FILE");
   command.add_option("--out", o.folder, "Folder of the loss curve, made if it is not there")
       ->type_name("DIR");
-  command.add_flag("--no-jit", o.no_jit,
-                   "Build and schedule every step anew instead of replaying one");
+  command.add_flag_callback(
+      "--no-jit", [&training] { training.jit = false; },
+      "Build and schedule every step anew instead of replaying one");
   command
-      .add_option("--seconds", o.seconds,
+      .add_option("--seconds", training.seconds,
                   "Ends after the step that is done so long after the first one began, as after "
                   "the last of --steps; 0: no limit")
       ->check(between(0.0, 1e9))
@@ -92,19 +87,19 @@ void add_run_options(CLI::App& command, RunOptions& o) {
                    "One JSON object per line; no curve unless --curve or --out is given");
   CLI::Option* save =
       command
-          .add_option("--save", o.checkpoints.save,
+          .add_option("--save", training.checkpoints.save,
                       "Writes the state of the training to this .safetensors file at the end, also "
                       "after Ctrl-C; one that cannot be written then is exit code 1")
           ->check(ends_in_safetensors())
           ->type_name("FILE");
   command
-      .add_option("--save-every", o.checkpoints.every,
+      .add_option("--save-every", training.checkpoints.every,
                   "And after each N steps; where that fails the training goes on")
       ->check(CLI::Range(1u, models::kMaxTrainingSteps))
       ->needs(save)
       ->type_name("N");
   command
-      .add_option("--resume", o.checkpoints.resume,
+      .add_option("--resume", training.checkpoints.resume,
                   "Goes on from a file that --save wrote, with its settings and the same losses as "
                   "without a break; --steps may be another number")
       ->type_name("FILE");
@@ -114,10 +109,8 @@ template <class Training>
 CLI::Option* add_count(CLI::App& command, const std::string& setting, uint32_t& value,
                        const std::string& text) {
   const models::SettingRange range = range_of<Training>(setting);
-  return command.add_option("--" + setting, value, text)
-      ->check(CLI::Range(uint32_t(range.least), uint32_t(range.most)))
-      ->capture_default_str()
-      ->type_name("N");
+  return add_setting(command, "--" + setting, value, text, "N",
+                     CLI::Range(uint32_t(range.least), uint32_t(range.most)));
 }
 
 template <class Training>
@@ -136,11 +129,14 @@ void require_cache_folder() {
     fail<IoError>("TUFF_CACHE_DIR {}: {}; name another folder or set TUFF_CACHE=0", folder, why);
 }
 
-// What every training does first. Returns the file of the curve.
-CurveFile prepare(const RunOptions& o, const char* curve_name) {
+// What every training does first. Returns the file of the curve, which is found not to be writable
+// before the training, so that hours are not lost at its end.
+std::string prepare(const RunOptions& o, const char* curve_name) {
   require_cache_folder();
   if (!o.folder.empty()) os::make_directories(o.folder);
-  return CurveFile(o.curve_path(curve_name));
+  const std::string curve = o.curve_path(curve_name);
+  if (!curve.empty()) os::require_writable(curve);
+  return curve;
 }
 
 // Runs `train`; an error that an interrupt caused (it reaches the compilers too) is the interrupt.
@@ -154,13 +150,14 @@ void until_interrupted(Function train) {
 }
 
 // The curve, then the exit code: a state that was asked for and is not there is a failure, even
-// where somebody has interrupted the training to get it.
-int finish(const RunOptions& o, const CurveFile& curve, const std::string& title,
-           const models::TrainingReport& report) {
+// where the user has interrupted the training to get it.
+int finish(const RunOptions& o, const std::string& curve, const models::TrainingReport& report) {
   const bool unsaved = !report.unsaved.empty();
   if (unsaved) print_error(report.unsaved);  // the curve may find no room either
-  const bool written = curve.write(title, report);
-  if (written && !o.json) fmt::print("loss curve: {}\n", curve.path());
+  if (!curve.empty() && !report.steps.empty()) {
+    os::write_text(curve, loss_csv(report));
+    if (!o.json) fmt::print("loss curve: {}\n", curve);
+  }
   if (unsaved) return kExitFailed;
   if (!os::interrupted()) return kExitOk;
   fmt::print(stderr, "tuff: interrupted after {} step{}\n", report.steps.size(),
@@ -171,10 +168,9 @@ int finish(const RunOptions& o, const CurveFile& curve, const std::string& title
 // The settings of the checkpoint that is resumed, if there is one.
 template <class Training>
 void take_resumed(Training& training, const RunOptions& o, const char* task) {
-  training.checkpoints = o.checkpoints;
-  training.seconds = o.seconds;
-  const std::string& path = o.checkpoints.resume;
-  if (!path.empty()) take_settings(training, models::Checkpoint(path, task, o.device), o.given);
+  const std::string& path = training.checkpoints.resume;
+  if (path.empty()) return;
+  take_settings(training, models::Checkpoint(path, task, training.device), o.given);
 }
 
 template <class Options>
@@ -233,13 +229,10 @@ int train_gpt(GptOptions o) {
     t.optimizer.learning_rate = *o.learning_rate;
     t.optimizer.learning_rate_end = *o.learning_rate / 10;
   }
-  t.device = o.run.device;
-  t.recipe.seed = o.run.seed;
-  t.jit = !o.run.no_jit;
   take_resumed(t, o.run, models::kGptTask);
   require_heads(t.recipe.heads, t.recipe.embed);
   const models::Corpus corpus = read_corpus(o);
-  const CurveFile curve = prepare(o.run, "tuff-gpt-loss.svg");
+  const std::string curve = prepare(o.run, "tuff-gpt-loss.csv");
   models::GptTrainer trainer(t, corpus);
   TrainingDisplay display("gpt", t.recipe.steps, o.run.json);
   std::string written;
@@ -257,8 +250,7 @@ int train_gpt(GptOptions o) {
     fmt::print("text: {} ({} bytes, {} characters, XXH64 {})\n", corpus.origin(),
                corpus.size_bytes(), corpus.vocabulary().size(), corpus.hash_hex());
   }
-  return finish(o.run, curve, "Character-level GPT on " + trainer.report().device,
-                trainer.report());
+  return finish(o.run, curve, trainer.report());
 }
 
 void add_gpt(CLI::App& train, Action& chosen) {
@@ -277,19 +269,12 @@ void add_gpt(CLI::App& train, Action& chosen) {
                 "Learning rate after warm-up; ends at a tenth of it (default 0.001)")
       ->check(in_range_of<models::GptTraining>("lr"))
       ->type_name("F");
-  c->add_option("--dropout", o->training.dropout, "Probability")
-      ->check(in_range_of<models::GptTraining>("dropout"))
-      ->capture_default_str()
-      ->type_name("F");
-  c->add_option("--sample", o->sample, "Characters to write at the end; 0 for none")
-      ->check(CLI::Range(0u, 1'000'000u))
-      ->capture_default_str()
-      ->type_name("N");
-  c->add_option("--temperature", o->temperature, "Of sampling")
-      ->check(between(0.01, 100.0))
-      ->capture_default_str()
-      ->type_name("F");
-  add_run_options(*c, o->run);
+  add_setting(*c, "--dropout", o->training.dropout, "Probability", "F",
+              in_range_of<models::GptTraining>("dropout"));
+  add_setting(*c, "--sample", o->sample, "Characters to write at the end; 0 for none", "N",
+              CLI::Range(0u, 1'000'000u));
+  add_setting(*c, "--temperature", o->temperature, "Of sampling", "F", between(0.01, 100.0));
+  add_run_options(*c, o->run, o->training, r.seed);
   c->footer(
       "Examples:\n"
       "  tuff train gpt --text README.md src --steps 500\n"
@@ -348,12 +333,9 @@ void print_digits(const DigitsOptions& o, const io::ImageSplit& images, const Di
 
 int train_digits(DigitsOptions o) {
   models::DigitsTraining& t = o.training;
-  t.device = o.run.device;
-  t.recipe.seed = o.run.seed;
-  t.jit = !o.run.no_jit;
   if (o.steps) t.steps = *o.steps;
   take_resumed(t, o.run, models::kDigitsTask);
-  const CurveFile curve = prepare(o.run, "tuff-digits-loss.svg");
+  const std::string curve = prepare(o.run, "tuff-digits-loss.csv");
   const io::ImageSplit images =
       o.idx.empty() ? models::draw_digits({.seed = t.recipe.seed}) : io::load_idx_folder(o.idx);
   if (t.steps == 0 || o.run.given.contains("epochs")) {
@@ -370,7 +352,7 @@ int train_digits(DigitsOptions o) {
   });
   display.bar().clear();
   print_digits(o, images, result, trainer.report());
-  return finish(o.run, curve, "Digits ConvNet on " + trainer.report().device, trainer.report());
+  return finish(o.run, curve, trainer.report());
 }
 
 void add_digits(CLI::App& train, Action& chosen) {
@@ -380,10 +362,8 @@ void add_digits(CLI::App& train, Action& chosen) {
   c->add_option("--idx", o->idx,
                 "Folder with MNIST's four IDX files, plain or gzip; default: drawn digits")
       ->type_name("DIR");
-  CLI::Option* epochs = c->add_option("--epochs", o->epochs, "Passes over the training images")
-                            ->check(CLI::Range(1u, 10'000u))
-                            ->capture_default_str()
-                            ->type_name("N");
+  CLI::Option* epochs = add_setting(*c, "--epochs", o->epochs, "Passes over the training images",
+                                    "N", CLI::Range(1u, 10'000u));
   c->add_option("--steps", o->steps, "Training steps instead of --epochs")
       ->check(CLI::Range(1u, models::kMaxTrainingSteps))
       ->excludes(epochs)
@@ -392,11 +372,9 @@ void add_digits(CLI::App& train, Action& chosen) {
   c->add_option("--test-images", o->training.test_images,
                 "Test images that are asked at the end, the first ones; 0 for none (default: all)")
       ->type_name("N");
-  c->add_option("--lr", o->training.recipe.learning_rate, "Learning rate")
-      ->check(in_range_of<models::DigitsTraining>("lr"))
-      ->capture_default_str()
-      ->type_name("F");
-  add_run_options(*c, o->run);
+  add_setting(*c, "--lr", o->training.recipe.learning_rate, "Learning rate", "F",
+              in_range_of<models::DigitsTraining>("lr"));
+  add_run_options(*c, o->run, o->training, o->training.recipe.seed);
   c->footer(
       "Examples:\n"
       "  tuff train digits\n"
@@ -411,12 +389,9 @@ void add_digits(CLI::App& train, Action& chosen) {
 
 int train_copy(CopyOptions o) {
   models::CopyTraining& t = o.training;
-  t.device = o.run.device;
-  t.seed = o.run.seed;
-  t.jit = !o.run.no_jit;
   take_resumed(t, o.run, models::kCopyTask);
   require_heads(t.heads, t.embed);
-  const CurveFile curve = prepare(o.run, "tuff-copy-loss.svg");
+  const std::string curve = prepare(o.run, "tuff-copy-loss.csv");
   models::CopyTrainer trainer(t);
   TrainingDisplay display("copy", t.steps, o.run.json);
   std::optional<double> accuracy;
@@ -439,7 +414,7 @@ int train_copy(CopyOptions o) {
                  100.0 / t.alphabet);
     }
   }
-  return finish(o.run, curve, "Copying task on " + trainer.report().device, trainer.report());
+  return finish(o.run, curve, trainer.report());
 }
 
 void add_copy(CLI::App& train, Action& chosen) {
@@ -452,13 +427,11 @@ void add_copy(CLI::App& train, Action& chosen) {
                               "Attention heads; must divide --embed");
   add_count<models::CopyTraining>(*c, "embed", o->training.embed, "Width");
   add_count<models::CopyTraining>(*c, "batch", o->training.batch, "Sequences per step");
-  c->add_option("--lr", o->training.learning_rate, "Learning rate after warm-up")
-      ->check(in_range_of<models::CopyTraining>("lr"))
-      ->capture_default_str()
-      ->type_name("F");
+  add_setting(*c, "--lr", o->training.learning_rate, "Learning rate after warm-up", "F",
+              in_range_of<models::CopyTraining>("lr"));
   c->add_flag("--mask-attention", o->training.mask_attention,
               "No position sees another: the task cannot be learned");
-  add_run_options(*c, o->run);
+  add_run_options(*c, o->run, o->training, o->training.seed);
   c->footer(
       "Examples:\n"
       "  tuff train copy --device CPU\n"

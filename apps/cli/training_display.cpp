@@ -1,12 +1,11 @@
 #include "cli/training_display.h"
 
 #include <cstdio>
+#include <map>
 
 #include "base/check.h"
 #include "base/os.h"
-#include "base/os_stream.h"
 #include "cli/command.h"
-#include "models/svg.h"
 
 namespace tuff::cli {
 
@@ -125,25 +124,15 @@ void print_summary(const models::TrainingReport& r) {
       c.kernels_compiled, c.kernels_from_disk);
 }
 
-CurveFile::CurveFile(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  os::require_writable(path_);
-}
-
-bool CurveFile::write(const std::string& title, const models::TrainingReport& report) const {
-  if (path_.empty() || report.steps.empty()) return false;
-  std::vector<models::Curve> curves{{"training", {}, false}};
-  for (const models::StepRecord& r : report.steps) {
-    curves[0].points.push_back({double(r.step), double{r.loss}});
-  }
-  if (!report.validations.empty()) {
-    curves.push_back({"validation", {}, true});
-    for (const models::ValidationRecord& r : report.validations) {
-      curves[1].points.push_back({double(r.step), r.loss});
-    }
-  }
-  models::write_line_chart(path_, {title, "step", "loss (nats)"}, curves);
-  return true;
+std::string loss_csv(const models::TrainingReport& report) {
+  std::map<uint32_t, std::pair<std::string, std::string>> rows;
+  for (const models::StepRecord& r : report.steps) rows[r.step].first = fmt::format("{}", r.loss);
+  for (const models::ValidationRecord& r : report.validations)
+    rows[r.step].second = fmt::format("{}", r.loss);
+  std::string out = "step,loss,validation_loss\n";
+  for (const auto& [step, losses] : rows)
+    out += fmt::format("{},{},{}\n", step, losses.first, losses.second);
+  return out;
 }
 
 }  // namespace tuff::cli

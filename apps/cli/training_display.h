@@ -1,9 +1,8 @@
-// Shows a training while it runs and what came of it: JSON lines or text, and the loss curve.
+// Shows a training while it runs and what came of it: JSON lines or text, and its losses as CSV.
 // Called by `tuff train`. Must never know a model.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/json.h"
 #include "cli/terminal.h"
@@ -41,17 +40,7 @@ Json done_line(const std::string& task, const models::TrainingReport& report);
 // The same for people, on standard output.
 void print_summary(const models::TrainingReport& report);
 
-// Where the loss curve goes. Checked before the training, so that hours are not lost at its end.
-class CurveFile {
- public:
-  // `path` empty: no curve. IoError if the file could not be written.
-  explicit CurveFile(std::string path);
-  // After an interrupt as well; nothing if no step was made. True if written.
-  bool write(const std::string& title, const models::TrainingReport& report) const;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+// "step,loss,validation_loss" and a line for each step that has one of them, in nats.
+std::string loss_csv(const models::TrainingReport& report);
 
 }  // namespace tuff::cli

@@ -34,7 +34,7 @@ const KernelRow* row_named(const std::string& name) {
   return nullptr;
 }
 
-// Runs the workload once; the kernels that it has brought, the dearest first.
+// Runs the workload once; the kernels that it has brought, the slowest first.
 std::vector<const engine::LoadedKernel*> kernels_of(const TuneOptions& o,
                                                     const engine::Device& device) {
   std::vector<const engine::LoadedKernel*> before, out;
@@ -195,25 +195,16 @@ void add_tune_command(CLI::App& app, Action& chosen) {
       ->type_name("MODEL|WORKLOAD");
   c->add_option("--sizes", o->sizes, "Of a function, as `tuff bench` takes them; one case")
       ->type_name("SIZES");
-  c->add_option("--dtype", o->dtype, "Of a function's inputs and results")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str()
-      ->type_name("DTYPE");
-  c->add_option("--device", o->device,
-                "As `tuff devices` names it; default: TUFF_DEVICE, else the best")
-      ->type_name("NAME");
-  c->add_option("--out", o->out, "The file; what it holds already is kept and not searched again")
-      ->capture_default_str()
-      ->type_name("FILE");
+  add_setting(*c, "--dtype", o->dtype, "Of a function's inputs and results", "DTYPE",
+              CLI::IsMember({"f32", "f16", "bf16"}));
+  add_device_option(*c, o->device);
+  add_setting(*c, "--out", o->out, "The file; what it holds already is kept and not searched again",
+              "FILE");
   c->add_flag("--again", o->again, "Begins the file anew");
-  c->add_option("--width", o->beam.width, "Schedules that are followed at once")
-      ->check(CLI::Range(1u, 64u))
-      ->capture_default_str()
-      ->type_name("N");
-  c->add_option("--seconds", o->beam.seconds, "About how long a kernel is searched")
-      ->check(between(0.1, 3600.0))
-      ->capture_default_str()
-      ->type_name("S");
+  add_setting(*c, "--width", o->beam.width, "Schedules that are followed at once", "N",
+              CLI::Range(1u, 64u));
+  add_setting(*c, "--seconds", o->beam.seconds, "About how long a kernel is searched", "S",
+              between(0.1, 3600.0));
   c->add_flag("--json", o->json, "One JSON object per line");
   c->footer(
       "Examples:\n"

@@ -40,7 +40,7 @@ class CacheTest(unittest.TestCase):
 
     def train(self, embed=16, **env):
         """The losses, how many kernels were compiled, and the lines on standard error."""
-        result = self.run_tuff("train", "gpt", "--device", "CPU", "--embed", embed, *SMALL, "--curve", self.folder / "x.svg",
+        result = self.run_tuff("train", "gpt", "--device", "CPU", "--embed", embed, *SMALL, "--curve", self.folder / "x.csv",
                                **env)
         rows = [json.loads(line) for line in result.stdout.splitlines()]
         return [r["loss"] for r in rows if r["event"] == "step"], result.stderr.splitlines()

@@ -4,6 +4,7 @@
 Usage: cli_test.py PATH_OF_TUFF [unittest options]
 Trainings run on the NULL device, which computes nothing, so that this needs no compiler and no GPU.
 """
+import csv
 import gzip
 import json
 import os
@@ -19,7 +20,7 @@ import unittest
 
 TUFF = None
 COMMANDS = [[], ["devices"], ["check"], ["train"], ["train", "gpt"], ["train", "digits"], ["train", "copy"], ["generate"], ["bench"],
-            ["bench", "replay"], ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
+            ["bench", "matmul"], ["bench", "softmax"], ["bench", "train"], ["bench", "compile"], ["tune"],
             ["bringup"], ["cache"], ["cache", "info"], ["cache", "list"], ["cache", "prune"], ["cache", "clear"],
             ["cache", "verify"], ["emu"], ["emu", "run"], ["inspect"], ["convert"], ["docs"]]
 TINY = ["--layers", "1", "--heads", "2", "--embed", "8", "--context", "8", "--batch", "2"]
@@ -96,7 +97,7 @@ class Usage(TuffTest):
                           ["train", "gpt", "--steps", "many"], ["train", "gpt", "--dropout", "1.5"],
                           ["train", "gpt", "--lr", "nan"], ["train", "gpt", "--batch", "99999999999999999999"],
                           ["train", "digits", "--steps", "3", "--epochs", "2"], ["docs"], ["docs", "nothing"],
-                          ["train", "gpt", "--layers"]):
+                          ["train", "gpt", "--layers"], ["bench"], ["bench", "replay"]):
             self.expect_error(2, "", *arguments)
 
     def test_usage_errors_name_what_was_wrong(self):
@@ -121,7 +122,7 @@ class Usage(TuffTest):
             self.expect_error(2, wanted, *arguments)
 
     def test_devices_that_there_are_not(self):
-        for command in (["train", "gpt"], ["bench", "matmul"], ["bench", "replay"], ["tune", "matmul"]):
+        for command in (["train", "gpt"], ["bench", "matmul"], ["tune", "matmul"]):
             self.expect_error(1, 'unknown device "CUP": known kinds are ', *command, "--device", "CUP")
             self.expect_error(1, "did you mean CPU?", *command, "--device", "CUP")
             self.expect_error(1, "CPU:7: there is one CPU device", *command, "--device", "CPU:7")
@@ -204,9 +205,15 @@ class Training(TuffTest):
     def test_gpt_text_and_curve(self):
         result = self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--sample", 0, *TINY)
         self.assertIn(b"validation loss", result.stdout)
-        self.assertTrue((self.folder / "tuff-gpt-loss.svg").read_text().startswith("<svg"))
-        self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--json", "--out", "new/folder", *TINY)
-        self.assertTrue((self.folder / "new/folder/tuff-gpt-loss.svg").exists())
+        self.assertTrue((self.folder / "tuff-gpt-loss.csv").exists())
+        rows = self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--json", "--out", "new/folder",
+                                     *TINY))
+        with (self.folder / "new/folder/tuff-gpt-loss.csv").open(newline="", encoding="utf-8") as file:
+            curve = list(csv.DictReader(file))
+        self.assertEqual([r["step"] for r in curve], ["0", "1", "2", "3"])
+        for event, field, column in (("step", "loss", "loss"), ("validation", "val_loss", "validation_loss")):
+            self.assertEqual([(int(r["step"]), float(r[column])) for r in curve if r[column]],
+                             [(r["step"], r[field]) for r in rows if r["event"] == event])
 
     def test_without_jit(self):
         rows = self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 3, "--no-jit", "--json", *TINY))
@@ -231,47 +238,6 @@ class Training(TuffTest):
             return self.rows(self.expect(0, "train", "gpt", "--device", "NULL", "--steps", 1, "--sample", 30, "--seed",
                                          seed, "--json", *TINY))[-2]["text"]
         self.assertEqual(sample(1), sample(1))
-
-
-class BenchReplay(TuffTest):
-    """That it runs, checks results and reports; never how long anything took."""
-    FIELDS = {"event": str, "bench": str, "device": str, "driver": str, "work": str, "kernels": int, "inputs": int,
-              "barriers": int, "replays": int, "wall_us_median": float, "host_us_median": float,
-              "driver_submit_us_median": float, "raw_wall_us_median": float, "ratio_to_raw": float,
-              "in_flight_us_median": float, "patched_words": int, "copy_us_median": float, "checked": bool}
-
-    def replay(self, *arguments, **env):
-        row, = self.rows(self.expect(0, "bench", "replay", "--replays", 5, "--json", *arguments, **env))
-        self.assertEqual({k: type(v) for k, v in row.items()}, self.FIELDS)
-        self.assertEqual((row["event"], row["bench"], row["replays"], row["checked"]), ("done", "replay", 5, True))
-        for field in ("wall_us_median", "host_us_median", "raw_wall_us_median", "ratio_to_raw"):
-            self.assertGreater(row[field], 0)
-        return row
-
-    def test_every_device(self):
-        kinds = [kind for kind in ("CPU", "VULKAN") if self.usable(kind)]
-        if not kinds:
-            self.skipTest("there is no device that computes")
-        for kind in kinds:
-            for work, kernels in (("tiny", 20), ("empty", 9), ("tiny", 1)):
-                row = self.replay("--device", kind, "--kernels", kernels, "--work", work)
-                self.assertEqual((row["device"].split(":")[0], row["kernels"], row["work"]), (kind, kernels, work))
-                self.assertEqual((row["inputs"], row["barriers"]), (min(8, kernels), kernels - 1))
-            self.assertEqual(self.replay("--device", kind, "--kernels", 3, "--inputs", 0)["inputs"], 0)
-
-    def test_text(self):
-        if not self.cpu_usable():
-            self.skipTest("the CPU device needs a C compiler")
-        result = self.expect(0, "bench", "replay", "--device", "CPU", "--kernels", 10, "--replays", 3, TUFF_THREADS="1")
-        self.assertIn(b"10 dependent tiny kernels", result.stdout)
-
-    def test_usage_errors(self):
-        for wanted, arguments in (("--inputs 9", ["--inputs", 9, "--kernels", 4]), ("--work", ["--work", "huge"]),
-                                  ("--kernels", ["--kernels", 0]), ("--replays", ["--replays", "many"]),
-                                  ("NULL", ["--device", "NULL"])):
-            self.expect_error(2, wanted, "bench", "replay", *arguments)
-        self.expect_error(2, "", "bench")
-        self.expect_error(1, "TPU", "bench", "replay", "--device", "TPU")
 
 
 class BenchKernels(TuffTest):
@@ -353,7 +319,7 @@ class BenchKernels(TuffTest):
 class BadInput(TuffTest):
     def gpt(self, wanted, *arguments, **env):
         self.expect_error(1, wanted, "train", "gpt", "--device", "NULL", "--steps", 2, *arguments, *TINY, **env)
-        self.assertNotIn("tuff-gpt-loss.svg", self.files())
+        self.assertNotIn("tuff-gpt-loss.csv", self.files())
 
     def test_texts(self):
         self.gpt("missing.txt", "--text", "missing.txt")
@@ -367,12 +333,12 @@ class BadInput(TuffTest):
         for name in ("TPU", "VULKAN:99", "VULKAN:uuid=00", "CPU:7", "NULL:x"):
             self.expect_error(1, "", "train", "gpt", "--steps", 1, "--device", name, *TINY)
         self.expect_error(1, "TPU", "train", "gpt", "--steps", 1, *TINY, TUFF_DEVICE="TPU")
-        self.assertNotIn("tuff-gpt-loss.svg", self.files())
+        self.assertNotIn("tuff-gpt-loss.csv", self.files())
 
     def test_folders_that_cannot_be_written(self):
         (self.folder / "file").touch()
         self.gpt("TUFF_CACHE_DIR", TUFF_CACHE_DIR=str(self.folder / "file" / "cache"))
-        self.gpt("no/such/folder/x.svg", "--curve", "no/such/folder/x.svg")
+        self.gpt("no/such/folder/x.csv", "--curve", "no/such/folder/x.csv")
         self.gpt("file", "--out", "file/below")
 
     def test_a_variable_with_a_bad_value(self):
@@ -400,7 +366,7 @@ class BadInput(TuffTest):
 
 class Interrupt(TuffTest):
     def test_ends_within_a_second_and_keeps_what_was_reached(self):
-        command = [TUFF, "train", "gpt", "--device", "NULL", "--steps", "1000000", "--json", "--curve", "c.svg", *TINY]
+        command = [TUFF, "train", "gpt", "--device", "NULL", "--steps", "1000000", "--json", "--curve", "c.csv", *TINY]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
                               env=self.env) as process:
             for line in process.stdout:
@@ -415,7 +381,7 @@ class Interrupt(TuffTest):
         self.assertEqual((done["event"], done["interrupted"]), ("done", True))
         self.assertGreaterEqual(done["steps"], 20)
         self.assertIn(b"interrupted", err)
-        self.assertTrue((self.folder / "c.svg").read_text().rstrip().endswith("</svg>"))
+        self.assertEqual((self.folder / "c.csv").read_text().splitlines()[-1].split(",")[0], str(done["steps"]))
 
     def test_seconds_end_a_training_as_its_last_step_does(self):
         train = ["train", "gpt", "--device", "NULL", "--steps", "1000000", *TINY]
@@ -464,7 +430,7 @@ class Checkpoints(TuffTest):
         self.train("--resume", "b.safetensors", "--embed", 8)  # nothing is left to do
         self.assertIn(b"saved to", self.expect(0, *self.TRAIN, "--steps", 9, "--resume", "b.safetensors", "--save",
                                                "b.safetensors").stdout)
-        self.assertEqual(self.files(), ["a.safetensors", "b.safetensors", "tuff-gpt-loss.svg"])
+        self.assertEqual(self.files(), ["a.safetensors", "b.safetensors", "tuff-gpt-loss.csv"])
 
     def test_other_options_than_the_files(self):
         self.train("--steps", 2, "--save", "a.safetensors", *TINY)
