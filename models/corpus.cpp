@@ -92,12 +92,9 @@ void Corpus::require_context(uint32_t context) const {
 
 Corpus load_corpus(std::span<const std::string> paths) {
   CorpusReader reader;
-  std::string origin;
-  for (const std::string& path : paths) {
-    reader.add(path);
-    origin += (origin.empty() ? "" : ", ") + path;
-  }
-  return Corpus(reader.take(), origin.empty() ? "no path given" : origin);
+  for (const std::string& path : paths) reader.add(path);
+  return Corpus(reader.take(), paths.empty() ? "no path given"
+                                             : fmt::format("{}", fmt::join(paths, ", ")));
 }
 
 }  // namespace tuff::models

@@ -62,9 +62,9 @@ void GptDecoder::run(Jit& jit, std::span<const uint8_t> seen, size_t padded,
   jit(more)[0].copy_to(logits_.data(), logits_.size() * sizeof(float));
 }
 
-// The last piece ends with the text and reads some tokens again; where the text is shorter than a
-// piece tokens follow it that nobody sees, and whose keys and values are overwritten by those that
-// take their places.
+// The last piece ends with the text and reads some tokens again. A text shorter than a piece is
+// padded by tokens that no position sees; their keys and values are overwritten when others take
+// their places.
 void GptDecoder::read_pieces(std::span<const uint8_t> seen, size_t known) {
   while (known < seen.size()) {
     const size_t end = std::min<size_t>(known + piece_tokens_, seen.size());

@@ -59,7 +59,7 @@ class GptGenerator {
   // temperature below 0.
   uint8_t write(double temperature);
   const GptDecoder& decoder() const { return decoder_; }
-  // Of the last write(): what it has drawn from were no numbers, so that the token means nothing.
+  // Whether the last write() drew from logits that are nan, so that the token means nothing.
   bool drew_from_nan() const { return drew_from_nan_; }
 
  private:

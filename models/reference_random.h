@@ -45,7 +45,6 @@ struct ReferenceParameter {
   std::vector<uint32_t> shape;  // a Linear's weight is [out, in]
   double deviation = 0;         // of the initial normal values; 0: all equal `constant`
   float constant = 0;
-  bool is_matrix() const { return shape.size() >= 2; }  // what weight decay acts on
   uint32_t element_count() const;
 };
 std::vector<float> initial_values(uint32_t seed, const ReferenceParameter& parameter,

@@ -56,7 +56,7 @@ struct TrainingReport {
   std::string device, description, driver;
   uint64_t parameter_count = 0;
   uint32_t resumed_at = 0;        // steps that a checkpoint brought: only their loss is known
-  std::vector<StepRecord> steps;  // from the first one on, whoever made them
+  std::vector<StepRecord> steps;  // from the first one on, resumed ones included
   std::vector<ValidationRecord> validations;
   CompileTimes compile;
   uint32_t kernels_per_step = 0, submits_per_step = 0;

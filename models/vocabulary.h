@@ -14,7 +14,7 @@ namespace tuff::models {
 
 class Vocabulary {
  public:
-  // Of the bytes that occur; InvalidArgument if there are none.
+  // The bytes that occur in the text; InvalidArgument if there are none.
   explicit Vocabulary(std::span<const uint8_t> text);
   // As hex() writes it; InvalidArgument for anything else.
   static Vocabulary from_hex(std::string_view hex);

@@ -1,4 +1,4 @@
-// A peer of `tuff bench`: somebody else who does the same work, timed in turns with ours. Called by
+// A peer of `tuff bench`: another program or library that does the same work, timed in turns with ours. Called by
 // kernel_bench and train_bench, which must never know who.
 #pragma once
 

@@ -40,7 +40,7 @@ struct KernelCase {
   std::vector<Tensor> inputs;
   Jit::Function function;
   double flops = 0, bytes = 0;
-  // Of its results' elements, one result after the other, in row-major order.
+  // By element of its results, one result after the other, in row-major order.
   std::function<Expected(int64_t)> expected;
 };
 

@@ -13,6 +13,13 @@ namespace {
 constexpr double kEpsilon = 0x1p-24;  // f32 rounds by at most so much of the value
 
 using Values = std::shared_ptr<const std::vector<float>>;
+using Inputs = const std::vector<Tensor>&;
+
+// A function of one result.
+template <class Function>
+Jit::Function one(Function f) {
+  return [f](Inputs in) { return std::vector<Tensor>{f(in)}; };
+}
 
 int64_t product(const Extents& e) {
   int64_t n = 1;
@@ -104,9 +111,9 @@ KernelCase matmul(const Extents& e, const KernelOptions& o) {
   const Product p{m, n, k, given(shape(m, k, ta), o, 1), given(shape(k, n, tb), o, 2), ta, tb};
   KernelCase c;
   c.inputs = {p.a.tensor, p.b.tensor};
-  c.function = [ta, tb](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{(ta ? in[0].T() : in[0]).matmul(tb ? in[1].T() : in[1])};
-  };
+  c.function = one([ta, tb](Inputs in) {
+    return (ta ? in[0].T() : in[0]).matmul(tb ? in[1].T() : in[1]);
+  });
   c.flops = 2.0 * double(batch * m * n * k);
   c.bytes = element_bytes(o) * double(batch * (m * k + k * n + m * n));
   c.expected = [p, dtype = o.dtype](int64_t i) { return p.at(i, dtype); };
@@ -118,9 +125,7 @@ KernelCase gemv(const Extents& e, const KernelOptions& o) {
   const Product p{m, 1, k, given({m, k}, o, 1), given({k}, o, 2), false, false};
   KernelCase c;
   c.inputs = {p.a.tensor, p.b.tensor};
-  c.function = [](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{in[0].matmul(in[1])};
-  };
+  c.function = one([](Inputs in) { return in[0].matmul(in[1]); });
   c.flops = 2.0 * double(m * k);
   c.bytes = element_bytes(o) * double(m * k + k + m);
   c.expected = [p, dtype = o.dtype](int64_t i) { return p.at(i, dtype); };
@@ -134,9 +139,7 @@ KernelCase convolution(const Extents& e, const KernelOptions& o) {
   const int64_t pad = k / 2;
   KernelCase c;
   c.inputs = {x.tensor, f.tensor};
-  c.function = [pad](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{in[0].conv2d(in[1], {}, 1, int(pad))};
-  };
+  c.function = one([pad](Inputs in) { return in[0].conv2d(in[1], {}, 1, int(pad)); });
   const int64_t out_h = h + 2 * pad - k + 1, out_w = w + 2 * pad - k + 1;
   c.flops = 2.0 * double(n * filters * out_h * out_w * channels * k * k);
   c.bytes = element_bytes(o) * double(product({n, channels, h, w}) + filters * channels * k * k +
@@ -167,9 +170,8 @@ KernelCase attention(const Extents& e, const KernelOptions& o) {
   const Given q = given(e, o, 1), k = given(e, o, 2), v = given(e, o, 3);
   KernelCase c;
   c.inputs = {q.tensor, k.tensor, v.tensor};
-  c.function = [](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{Tensor::scaled_dot_product_attention(in[0], in[1], in[2])};
-  };
+  c.function = one(
+      [](Inputs in) { return Tensor::scaled_dot_product_attention(in[0], in[1], in[2]); });
   c.flops = 4.0 * double(product(e)) * double(t);
   c.bytes = 4.0 * element_bytes(o) * double(product(e));
   c.expected = [=, dtype = o.dtype](int64_t i) {
@@ -195,13 +197,13 @@ KernelCase attention(const Extents& e, const KernelOptions& o) {
   return c;
 }
 
-// Of one head in double precision: what the scores of its rows are reduced to.
+// One head in double precision: what the scores of its rows are reduced to.
 class AttentionGradients {
  public:
   AttentionGradients(Given q, Given k, Given v, Given g, int64_t t, int64_t d)
       : q_(std::move(q)), k_(std::move(k)), v_(std::move(v)), g_(std::move(g)), t_(t), d_(d) {}
 
-  // Of the result, then of the gradients of q, k and v, element by element of all heads.
+  // The result, then the gradients of q, k and v, element by element of all heads.
   Expected at(int64_t i, int64_t count, DType dtype) {
     const int64_t which = i / count, head = i % count / (t_ * d_), row = i / d_ % t_, c = i % d_;
     const std::vector<Row>& rows = of_head(head);
@@ -261,7 +263,7 @@ KernelCase attention_backward(const Extents& e, const KernelOptions& o) {
   const Given q = given(e, o, 1), k = given(e, o, 2), v = given(e, o, 3), g = given(e, o, 4);
   KernelCase c;
   c.inputs = {q.tensor, k.tensor, v.tensor, g.tensor};
-  c.function = [](const std::vector<Tensor>& in) {
+  c.function = [](Inputs in) {
     const Tensor y = Tensor::scaled_dot_product_attention(in[0], in[1], in[2]);
     std::vector<Tensor> out = y.gradient({in[0], in[1], in[2]}, in[3]);
     out.insert(out.begin(), y);
@@ -282,7 +284,7 @@ KernelCase elementwise(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1);
   KernelCase c;
   c.inputs = {x.tensor};
-  c.function = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + 1}; };
+  c.function = one([](Inputs in) { return in[0] * 2 + 1; });
   c.flops = 2.0 * double(e[0]);
   c.bytes = 2 * element_bytes(o) * double(e[0]);
   c.expected = [x, dtype = o.dtype](int64_t i) {
@@ -296,7 +298,7 @@ KernelCase broadcast(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1), row = given({e[1]}, o, 2);
   KernelCase c;
   c.inputs = {x.tensor, row.tensor};
-  c.function = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; };
+  c.function = one([](Inputs in) { return in[0] + in[1]; });
   c.flops = double(product(e));
   c.bytes = element_bytes(o) * double(2 * product(e) + e[1]);
   c.expected = [x, row, columns = e[1], dtype = o.dtype](int64_t i) {
@@ -310,7 +312,7 @@ KernelCase reduce(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1);
   KernelCase c;
   c.inputs = {x.tensor};
-  c.function = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].sum()}; };
+  c.function = one([](Inputs in) { return in[0].sum(); });
   c.flops = double(e[0]);
   c.bytes = element_bytes(o) * double(e[0]);
   c.expected = [x, dtype = o.dtype](int64_t) {
@@ -325,7 +327,7 @@ KernelCase softmax(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1);
   KernelCase c;
   c.inputs = {x.tensor};
-  c.function = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].softmax()}; };
+  c.function = one([](Inputs in) { return in[0].softmax(); });
   c.flops = 5.0 * double(product(e));
   c.bytes = 2 * element_bytes(o) * double(product(e));
   c.expected = [x, n = e[1], dtype = o.dtype](int64_t i) {
@@ -342,9 +344,7 @@ KernelCase layernorm(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1), w = given({n}, o, 2), b = given({n}, o, 3);
   KernelCase c;
   c.inputs = {x.tensor, w.tensor, b.tensor};
-  c.function = [n](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{in[0].layernorm({n}, in[1], in[2])};
-  };
+  c.function = one([n](Inputs in) { return in[0].layernorm({n}, in[1], in[2]); });
   c.flops = 8.0 * double(product(e));
   c.bytes = element_bytes(o) * double(2 * product(e) + 2 * n);
   c.expected = [=, dtype = o.dtype](int64_t i) {
@@ -364,9 +364,7 @@ KernelCase transpose(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1);
   KernelCase c;
   c.inputs = {x.tensor};
-  c.function = [](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{in[0].T().contiguous()};
-  };
+  c.function = one([](Inputs in) { return in[0].T().contiguous(); });
   c.bytes = 2 * element_bytes(o) * double(product(e));
   c.expected = [x, rows = e[0], columns = e[1]](int64_t i) {
     return Expected{x.at(i % rows * columns + i / rows), 0};
@@ -385,9 +383,7 @@ KernelCase gather(const Extents& e, const KernelOptions& o) {
   KernelCase c;
   Tensor positions = Tensor::from(*index, {count}, {.device = o.device});
   c.inputs = {table.tensor, positions.realize()};
-  c.function = [](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{Tensor::embedding(in[0], in[1])};
-  };
+  c.function = one([](Inputs in) { return Tensor::embedding(in[0], in[1]); });
   c.bytes = 2 * element_bytes(o) * double(count * columns) + 4.0 * double(count);
   c.expected = [table, index, columns](int64_t i) {
     return Expected{table.at((*index)[size_t(i / columns)] * columns + i % columns), 0};

@@ -133,7 +133,7 @@ class CpuProbe final : public MachineLimits::Probe {
   Ref<engine::Buffer> in_, out_;
 };
 
-// Of another device: kernels as simple as can be, made by tuff. Every element is a chain of
+// Another device: kernels as simple as can be, made by tuff. Every element is a chain of
 // multiply-adds, which as many invocations as a GPU has at once hide the latency of.
 class DeviceProbe final : public MachineLimits::Probe {
  public:

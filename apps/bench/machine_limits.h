@@ -8,7 +8,7 @@
 
 namespace tuff::bench {
 
-// Of one device, or for a device that computes on the CPU (software Vulkan) of the CPU.
+// The limits of one device, or of the CPU for a device that computes on it (software Vulkan).
 class MachineLimits {
  public:
   explicit MachineLimits(const engine::Device& device);

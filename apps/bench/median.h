@@ -7,7 +7,7 @@
 
 namespace tuff::bench {
 
-// Of at least one; the upper of two in the middle.
+// values: at least one; the upper of two in the middle.
 template <class Number>
 Number median(std::vector<Number> values) {
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);

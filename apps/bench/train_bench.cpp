@@ -164,7 +164,7 @@ void TrainBench::run(double seconds) {
 
 const TrainFigures& TrainBench::figures() const { return state_->figures; }
 
-std::span<const std::string> TrainBench::models() {
+const std::vector<std::string>& TrainBench::models() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
     for (const Model& m : table()) out.push_back(m.name);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ class TrainBench {
   // Runs steps for about so long, after a warm-up at the first call, and adds what they took.
   void run(double seconds);
   const TrainFigures& figures() const;
-  static std::span<const std::string> models();
+  static const std::vector<std::string>& models();
 
  private:
   struct State;

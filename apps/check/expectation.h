@@ -1,6 +1,6 @@
 // Expectation: what a GraphCase must give: the reference interpreter's values of every node, and
-// for each element how far from it a device may be (graph/op_error.h). Called by the generator,
-// which leaves out nodes that nothing can be demanded of, and by whoever compares. Must never know
+// for each element how far from it a device may be (ir/op_error.h). Called by the generator,
+// which leaves out nodes that nothing can be demanded of, and by comparisons. Must never know
 // devices or schedules.
 #pragma once
 

@@ -9,8 +9,8 @@ namespace {
 using Inputs = const std::vector<Tensor>&;
 using enum Precision;
 
-const std::vector<Function>& elementwise() {
-  static const std::vector<Function> table = {
+std::vector<Function> elementwise() {
+  return {
       {"add", Exact, [](Inputs x) { return x[0] + x[1]; }},
       {"sub", Exact, [](Inputs x) { return x[0] - x[1]; }},
       {"mul", Exact, [](Inputs x) { return x[0] * x[1]; }},
@@ -78,11 +78,10 @@ const std::vector<Function>& elementwise() {
        [](Inputs x) { return x[0].bitcast(DType::F32); },
        {DType::I32, DType::U32}},
   };
-  return table;
 }
 
-const std::vector<Function>& movement() {
-  static const std::vector<Function> table = {
+std::vector<Function> movement() {
+  return {
       {"reshape", Exact, [](Inputs x) { return x[0].reshape({4, -1}); }},
       {"permute", Exact, [](Inputs x) { return x[0].permute({2, 0, 1}); }},
       {"transpose", Exact, [](Inputs x) { return x[0].transpose(0, -1); }},
@@ -118,11 +117,10 @@ const std::vector<Function>& movement() {
       {"eye", Exact, [](Inputs) { return Tensor::eye(4); }},
       {"full", Exact, [](Inputs) { return Tensor::full({2, 3}, 2.5); }},
   };
-  return table;
 }
 
-const std::vector<Function>& reductions() {
-  static const std::vector<Function> table = {
+std::vector<Function> reductions() {
+  return {
       {"sum_all", Rounded, [](Inputs x) { return x[0].sum(); }},
       {"sum_1", Rounded, [](Inputs x) { return x[0].sum({1}); }},
       {"sum_02", Rounded, [](Inputs x) { return x[0].sum({0, -1}); }},
@@ -153,11 +151,10 @@ const std::vector<Function>& reductions() {
       {"softmax_0", Curved, [](Inputs x) { return x[0].softmax(0); }},
       {"log_softmax", Curved, [](Inputs x) { return x[0].log_softmax(1); }},
   };
-  return table;
 }
 
-const std::vector<Function>& networks() {
-  static const std::vector<Function> table = {
+std::vector<Function> networks() {
+  return {
       {"matmul", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"matmul_batch", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
       {"matmul_vector", Rounded, [](Inputs x) { return x[0].matmul(x[1]); }},
@@ -191,7 +188,6 @@ const std::vector<Function>& networks() {
       {"used_twice", Curved,
        [](Inputs x) { return x[0].softmax(0).matmul(x[0]) + x[0].sum({1}, true); }},
   };
-  return table;
 }
 
 }  // namespace
@@ -244,9 +240,8 @@ bool refuses(const Function& f, DType t) {
 std::span<const Function> functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> out;
-    for (const auto* part : {&elementwise(), &movement(), &reductions(), &networks()})
-      out.insert(out.end(), part->begin(), part->end());
-    for (Function& f : functions_with_options()) out.push_back(std::move(f));
+    for (const auto part : {elementwise, movement, reductions, networks, functions_with_options})
+      for (Function& f : part()) out.push_back(std::move(f));
     return out;
   }();
   return all;

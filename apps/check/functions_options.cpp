@@ -13,8 +13,8 @@ using indexing::Ellipsis;
 using indexing::None;
 using indexing::Slice;
 
-const std::vector<Function>& creation() {
-  static const std::vector<Function> table = {
+std::vector<Function> creation() {
+  return {
       {"linspace", Rounded, [](Inputs) { return Tensor::linspace(-1, 2, 7); }},
       {"linspace_one", Exact, [](Inputs) { return Tensor::linspace(3, 9, 1); }},
       {"linspace_none", Exact, [](Inputs) { return Tensor::linspace(3, 9, 0); }},
@@ -26,11 +26,10 @@ const std::vector<Function>& creation() {
       {"zeros_like", Exact, [](Inputs x) { return x[0].zeros_like(); }},
       {"ones_like", Exact, [](Inputs x) { return x[0].ones_like(); }},
   };
-  return table;
 }
 
-const std::vector<Function>& movement() {
-  static const std::vector<Function> table = {
+std::vector<Function> movement() {
+  return {
       {"split_with_sizes", Exact, [](Inputs x) { return x[0].split_with_sizes({1, 0, 3}, 1)[2]; }},
       {"cat_zero_signs", Rounded,
        [](Inputs x) { return 1 / Tensor::cat({x[0].detach(), x[1].detach()}); }},
@@ -48,11 +47,10 @@ const std::vector<Function>& movement() {
          return flipped.slice(0, 1).slice(2, {}, {}, 2).reshape({4, 6}).T();
        }},
   };
-  return table;
 }
 
-const std::vector<Function>& indexed() {
-  static const std::vector<Function> table = {
+std::vector<Function> indexed() {
+  return {
       {"index_select", Exact, [](Inputs x) { return x[0].index_select(1, x[1]); }},
       {"index_select_none", Exact, [](Inputs x) { return x[0].index_select(1, x[1]); }},
       {"take", Exact, [](Inputs x) { return x[0].take(x[1]); }},
@@ -74,11 +72,10 @@ const std::vector<Function>& indexed() {
       {"index_bool", Exact, [](Inputs x) { return x[0].index({x[1]}); }},
       {"gather_repeated", Exact, [](Inputs x) { return x[0].gather(0, x[1]); }},
   };
-  return table;
 }
 
-const std::vector<Function>& powers() {
-  static const std::vector<Function> table = {
+std::vector<Function> powers() {
+  return {
       {"pow_tensor", Curved, [](Inputs x) { return x[0].pow(x[1]); }},
       {"pow_negative_base", Curved, [](Inputs x) { return x[0].pow(x[1].detach()); }},
       {"pow_at_0", Exact, [](Inputs x) { return x[0].pow(x[1].detach()); }},
@@ -90,11 +87,10 @@ const std::vector<Function>& powers() {
       {"pow_broadcast", Curved, [](Inputs x) { return x[0].pow(x[1]); }},
       {"pow_scalar_real", Curved, [](Inputs x) { return x[0].pow(-0.3); }},
   };
-  return table;
 }
 
-const std::vector<Function>& curves() {
-  static const std::vector<Function> table = {
+std::vector<Function> curves() {
+  return {
       {"tan", Curved, [](Inputs x) { return x[0].tan(); }},
       {"erf", Curved, [](Inputs x) { return x[0].erf(); }},
       {"erf_tails", Curved, [](Inputs x) { return x[0].erf(); }},
@@ -116,11 +112,10 @@ const std::vector<Function>& curves() {
       {"cos_roots", Curved, [](Inputs x) { return x[0].cos() * 1e5; }},
       {"scalars", Curved, [](Inputs x) { return (x[0] * 2 + x[1]).exp() / (1 + x[0] * x[0]); }},
   };
-  return table;
 }
 
-const std::vector<Function>& whole_numbers() {
-  static const std::vector<Function> table = {
+std::vector<Function> whole_numbers() {
+  return {
       {"floor_divide_int", Exact, [](Inputs x) { return x[0].floor_divide(x[1]); }},
       {"remainder_int", Exact, [](Inputs x) { return x[0] % x[1]; }},
       {"fmod_int", Exact, [](Inputs x) { return x[0].fmod(x[1]); }},
@@ -143,7 +138,6 @@ const std::vector<Function>& whole_numbers() {
       {"masked_fill_int", Exact, [](Inputs x) { return x[0].masked_fill(x[1], 3); }},
       {"compare_number", Exact, [](Inputs x) { return (x[0] > 0.5) & (3 >= x[0]); }},
   };
-  return table;
 }
 
 Tensor special_real(const Tensor& x) {
@@ -156,8 +150,8 @@ Tensor special_binary(const Tensor& a, const Tensor& b) {
   return Tensor::stack({a + b, a - b, a * b, a / b, a.maximum(b), a.minimum(b)});
 }
 
-const std::vector<Function>& special() {
-  static const std::vector<Function> table = {
+std::vector<Function> special() {
+  return {
       {"special_real", Curved, [](Inputs x) { return special_real(x[0].detach()); }},
       {"special_tests", Exact,
        [](Inputs x) {
@@ -189,11 +183,10 @@ const std::vector<Function>& special() {
       {"softmax_masked", Curved, [](Inputs x) { return x[0].softmax(0); }},
       {"cast_special", Exact, [](Inputs x) { return x[0].cast(DType::I32); }},
   };
-  return table;
 }
 
-const std::vector<Function>& reductions() {
-  static const std::vector<Function> table = {
+std::vector<Function> reductions() {
+  return {
       {"any", Exact, [](Inputs x) { return x[0].any({1}); }},
       {"all", Exact, [](Inputs x) { return x[0].all({0}); }},
       {"any_all", Exact, [](Inputs x) { return x[0].any(); }},
@@ -223,7 +216,6 @@ const std::vector<Function>& reductions() {
       {"max_ties", Exact, [](Inputs x) { return x[0].max({1}); }},
       {"logsumexp_scalar", Curved, [](Inputs x) { return x[0].logsumexp({}); }},
   };
-  return table;
 }
 
 Function einsum_of(const char* tag, const char* equation, Precision precision = Rounded) {
@@ -231,8 +223,8 @@ Function einsum_of(const char* tag, const char* equation, Precision precision = 
           [equation](Inputs x) { return Tensor::einsum(equation, x); }};
 }
 
-const std::vector<Function>& einsums() {
-  static const std::vector<Function> table = {
+std::vector<Function> einsums() {
+  return {
       einsum_of("matrices", "ij,jk->ik"),
       einsum_of("batches", "bij,bjk->bik"),
       einsum_of("trace", "ii"),
@@ -252,11 +244,10 @@ const std::vector<Function>& einsums() {
       einsum_of("dots_kept", "i...->..."),
       einsum_of("int", "ij,jk->ki", Exact),
   };
-  return table;
 }
 
-const std::vector<Function>& planes() {
-  static const std::vector<Function> table = {
+std::vector<Function> planes() {
+  return {
       {"conv2d_pairs", Rounded,
        [](Inputs x) { return x[0].conv2d(x[1], x[2], {2, 1}, {1, 2}, {1, 2}); }},
       {"conv2d_none", Exact, [](Inputs x) { return x[0].conv2d(x[1]); }},
@@ -276,11 +267,10 @@ const std::vector<Function>& planes() {
       {"avg_pool2d_divisor", Rounded,
        [](Inputs x) { return x[0].avg_pool2d(2, 2, 0, false, true, 3); }},
   };
-  return table;
 }
 
-const std::vector<Function>& norms() {
-  static const std::vector<Function> table = {
+std::vector<Function> norms() {
+  return {
       {"batchnorm", Rounded,
        [](Inputs x) { return x[0].batchnorm(x[1].detach(), x[2].detach(), x[3], x[4]); }},
       {"batchnorm_training", Rounded,
@@ -301,12 +291,11 @@ const std::vector<Function>& norms() {
       {"double_use", Rounded,
        [](Inputs x) { return Tensor::einsum("ij,jk->ik", {x[0], x[0]}).cumsum(0); }},
   };
-  return table;
 }
 
-const std::vector<Function>& losses() {
+std::vector<Function> losses() {
   using enum Reduction;
-  static const std::vector<Function> table = {
+  return {
       {"cross_entropy_ignored", Curved, [](Inputs x) { return x[0].cross_entropy(x[1]); }},
       {"cross_entropy_weight", Curved,
        [](Inputs x) { return x[0].cross_entropy(x[1], x[2].detach()); }},
@@ -343,17 +332,15 @@ const std::vector<Function>& losses() {
          return x[0].binary_cross_entropy_with_logits(x[1].detach(), {}, Reduction::None);
        }},
   };
-  return table;
 }
 
 }  // namespace
 
 std::vector<Function> functions_with_options() {
   std::vector<Function> out;
-  for (const auto* part :
-       {&creation(), &movement(), &indexed(), &powers(), &curves(), &whole_numbers(), &special(),
-        &reductions(), &einsums(), &planes(), &norms(), &losses()})
-    out.insert(out.end(), part->begin(), part->end());
+  for (const auto part : {creation, movement, indexed, powers, curves, whole_numbers, special,
+                          reductions, einsums, planes, norms, losses})
+    for (Function& f : part()) out.push_back(std::move(f));
   return out;
 }
 

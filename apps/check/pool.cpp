@@ -47,9 +47,6 @@ struct Shared {
   }
 };
 
-// What a line of a child's output means to the batch.
-enum class Event : uint8_t { None, Begin, Result, Done };
-
 // One batch, through as many children as it takes.
 class BatchRun {
  public:
@@ -86,7 +83,7 @@ class BatchRun {
       const auto line = child.read_line(kSlice);
       if (line) {
         last = os::monotonic_ns();
-        if (hear(*line) == Event::Done) return;
+        if (hear(*line)) return;
       } else if (child.at_end()) {
         return ended(child);
       } else if (os::monotonic_ns() - last > allowed_ns()) {
@@ -95,9 +92,10 @@ class BatchRun {
     }
   }
 
-  Event hear(const std::string& line) {
+  // True: the child has done what it can.
+  bool hear(const std::string& line) {
     const Json j = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!j.is_object() || !j.contains("event")) return Event::None;  // a driver's own words
+    if (!j.is_object() || !j.contains("event")) return false;  // a driver's own words
     const std::string event = j.at("event").get<std::string>();
     if (event == "prepare") preparing_ = true;
     if (event == "ready") {
@@ -106,11 +104,8 @@ class BatchRun {
     }
     if (event == "begin") current_ = j.at("case").get<std::string>();
     if (event == "opts") shared_.report_opts(task_, j.at("counts"));
-    if (event == "result") {
-      finished(result_from_json(j));
-      return Event::Result;
-    }
-    return event == "done" || event == "lost" ? Event::Done : Event::None;
+    if (event == "result") finished(result_from_json(j));
+    return event == "done" || event == "lost";
   }
 
   void finished(const CaseResult& r) {

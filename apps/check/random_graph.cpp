@@ -22,40 +22,6 @@ constexpr int kPool = 24;
 constexpr double kLargestFloat = 1 << 20, kLargestNarrow = 2000;
 constexpr double kVague = 0.02;  // a relative error from which on an element counts as unknown
 
-// What a step may make, and how often.
-enum class Step : uint8_t {
-  Unary,
-  Binary,
-  Compare,
-  Where,
-  Cast,
-  Bitcast,
-  Threefry,
-  Reduce,
-  Reshape,
-  Permute,
-  Expand,
-  Pad,
-  Shrink,
-  Flip,
-  Leaf,
-  Place,
-  Assign,
-  Gather,
-  Product,
-  Spread,
-};
-struct Weighted {
-  Step step;
-  int weight;
-};
-constexpr Weighted kSteps[] = {
-    {Step::Unary, 12},  {Step::Binary, 20}, {Step::Compare, 4},  {Step::Where, 4},
-    {Step::Cast, 4},    {Step::Bitcast, 2}, {Step::Threefry, 1}, {Step::Reduce, 9},
-    {Step::Reshape, 6}, {Step::Permute, 5}, {Step::Expand, 5},   {Step::Pad, 6},
-    {Step::Shrink, 6},  {Step::Flip, 4},    {Step::Leaf, 4},     {Step::Place, 3},
-    {Step::Assign, 6},  {Step::Gather, 2},  {Step::Product, 3},  {Step::Spread, 3}};
-
 // The ops of a group whose result is of a dtype like its operands', or a Bool: those of `often`,
 // which may name one twice, and what else ops.def has.
 template <class Group>
@@ -204,38 +170,40 @@ class Builder {
   }
 
   // ---- one step --------------------------------------------------------------------------------
+  // What a step may make, and how often.
   UOp next() {
+    struct Choice {
+      int weight;
+      UOp (*make)(Builder& b);
+    };
+    static constexpr Choice choices[] = {
+        {12, [](Builder& b) { return b.unary(); }},
+        {20, [](Builder& b) { return b.binary(); }},
+        {4, [](Builder& b) { return b.compare(); }},
+        {4, [](Builder& b) { return b.choice(); }},
+        {4, [](Builder& b) { return cast(b.any(), b.any_dtype()); }},
+        {2, [](Builder& b) { return b.reinterpreted(); }},
+        {1, [](Builder& b) { return b.threefry(); }},
+        {9, [](Builder& b) { return b.reduction(); }},
+        {6, [](Builder& b) { return b.reshaped(b.any()); }},
+        {5, [](Builder& b) { return b.permuted(b.any()); }},
+        {5, [](Builder& b) { return b.expanded(b.any()); }},
+        {6, [](Builder& b) { return b.padded(b.any()); }},
+        {6, [](Builder& b) { return b.shrunk(b.any()); }},
+        {4, [](Builder& b) { return b.flipped(b.any()); }},
+        {4, [](Builder& b) { return b.leaf(); }},
+        {3, [](Builder& b) { return b.placed_copy(b.any()); }},
+        {6, [](Builder& b) { return b.options_.assigns ? b.assigned() : UOp(); }},
+        {2, [](Builder& b) { return b.gathered(); }},
+        {3, [](Builder& b) { return b.product(); }},
+        {3, [](Builder& b) { return b.less_row_base(); }},
+    };
     int total = 0;
-    for (const Weighted& w : kSteps) total += w.weight;
+    for (const Choice& c : choices) total += c.weight;
     int left = pick(total);
     size_t i = 0;
-    while (left >= kSteps[i].weight) left -= kSteps[i++].weight;
-    return make_step(kSteps[i].step);
-  }
-  UOp make_step(Step s) {
-    switch (s) {
-      case Step::Unary: return unary();
-      case Step::Binary: return binary();
-      case Step::Compare: return compare();
-      case Step::Where: return choice();
-      case Step::Cast: return cast(any(), any_dtype());
-      case Step::Bitcast: return reinterpreted();
-      case Step::Threefry: return threefry();
-      case Step::Reduce: return reduction();
-      case Step::Reshape: return reshaped(any());
-      case Step::Permute: return permuted(any());
-      case Step::Expand: return expanded(any());
-      case Step::Pad: return padded(any());
-      case Step::Shrink: return shrunk(any());
-      case Step::Flip: return flipped(any());
-      case Step::Leaf: return leaf();
-      case Step::Place: return placed_copy(any());
-      case Step::Assign: return options_.assigns ? assigned() : UOp();
-      case Step::Gather: return gathered();
-      case Step::Product: return product();
-      case Step::Spread: return spread();
-    }
-    return {};
+    while (left >= choices[i].weight) left -= choices[i++].weight;
+    return choices[i].make(*this);
   }
 
   UOp unary() {
@@ -272,7 +240,7 @@ class Builder {
       y = alu(Op::And, {y, constant(Scalar::of_int(x->dtype, row(x->dtype).storage_bits - 1))});
     return maybe(2) || op == Op::Shl || op == Op::Shr ? alu(op, {x, y}) : alu(op, {y, x});
   }
-  // Of x's dtype and shape, or a scalar.
+  // An operand of x's dtype and shape, or a scalar.
   UOp operand(const UOp& x) {
     if (maybe(6)) return scalar(x->dtype);
     return fitted(cast(any(), x->dtype), x->shape);
@@ -404,8 +372,7 @@ class Builder {
     return flip(x, axes);
   }
 
-  // ---- reductions, and what the tensor layer makes of them
-  // ---------------------------------------
+  // ---- reductions, and what the tensor layer makes of them -------------------------------------
   UOp reduction() {
     const UOp x = any();
     IntVec axes;
@@ -454,7 +421,7 @@ class Builder {
     return reduce(Op::Add, terms, {int64_t(rank)});
   }
   // x less its row's largest or sum, as softmax and norms begin.
-  UOp spread() {
+  UOp less_row_base() {
     const UOp x = any();
     if (x->shape.empty() || x->dtype == DType::Bool) return {};
     const int64_t axis = pick(int64_t(x->shape.size()));
@@ -491,8 +458,7 @@ class Builder {
     return next;
   }
 
-  // ---- what is kept
-  // ------------------------------------------------------------------------------
+  // ---- what is kept ----------------------------------------------------------------------------
   void keep(const UOp& u) {
     if (!u || (u->op != Op::Assign && !acceptable(u))) return;
     if (element_count(u->shape) == 0 && !pool_.empty() && !maybe(3))
@@ -526,7 +492,7 @@ class Builder {
   }
 
   // Every value that nothing else uses, the latest first, and the last version of what is assigned:
-  // a version that is stored is somebody's tensor.
+  // a version that is stored is a tensor of the user.
   void choose_sinks() {
     std::unordered_set<const Node*> used;
     for (const Node* n : toposort(pool_)) {

@@ -216,12 +216,11 @@ int run_steps(const StepBench& b) {
 void add_steps(CLI::App& bench, Action& chosen) {
   CLI::App* c = bench.add_subcommand("train", "A training step of a small model, replayed");
   auto b = std::make_shared<StepBench>();
-  const std::span<const std::string> models = TrainBench::models();
   c->add_option("model", b->model,
                 "mlp: 784-512-512-10, batch 128, Adam; conv: 5x5 32, 3x3 64, pooled, linear, batch "
                 "128 of 28x28, Adam; gpt: 4 layers, 4 heads, 128 wide, context 64, batch 16, AdamW "
                 "(default: all)")
-      ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
+      ->check(CLI::IsMember(TrainBench::models()))
       ->type_name("MODEL");
   add_device_option(*c, b->device);
   add_setting(*c, "--seconds", b->seconds, "About how long each model is timed", "S",
@@ -279,9 +278,8 @@ void add_compile(CLI::App& bench, Action& chosen) {
   CLI::App* c = bench.add_subcommand(
       "compile", "What it takes until a training step is captured, with empty and filled caches");
   auto b = std::make_shared<CompileBench>();
-  const std::span<const std::string> models = TrainBench::models();
   c->add_option("model", b->options.model, "One of `tuff bench train`'s (default: all)")
-      ->check(CLI::IsMember(std::vector<std::string>(models.begin(), models.end())))
+      ->check(CLI::IsMember(TrainBench::models()))
       ->type_name("MODEL");
   add_device_option(*c, b->options.device);
   add_setting(*c, "--slowest", b->options.slowest, "So many kernels are listed", "N");

@@ -75,7 +75,7 @@ hcq::DeviceInfo info_named(const std::string& asked,
   throw NoSuchDevice(fmt::format("there is no device \"{}\"; there are {}", asked, names));
 }
 
-// Those that were asked for, else every device found that could be somebody's default.
+// Those that were asked for, else every device found that could be the default.
 std::vector<hcq::DeviceInfo> chosen_devices(const std::string& asked) {
   const std::vector<devices::Candidate> candidates = engine::list_devices();
   std::vector<hcq::DeviceInfo> out;

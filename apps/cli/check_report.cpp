@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/os.h"
+#include "check/result_json.h"
 
 namespace tuff::cli {
 
@@ -12,8 +12,6 @@ using check::Verdict;
 
 namespace {
 
-constexpr int kStderr = 2;
-constexpr uint64_t kTerminalNs = 100'000'000, kLogNs = 10'000'000'000;
 constexpr const char* kFunctions = "Tensor.";
 
 std::string ulp_text(double ulp) { return std::isfinite(ulp) ? fmt::format("{:.3g}", ulp) : "inf"; }
@@ -21,25 +19,21 @@ std::string ulp_text(double ulp) { return std::isfinite(ulp) ? fmt::format("{:.3
 }  // namespace
 
 CheckReport::CheckReport(std::vector<hcq::DeviceInfo> devices, size_t total, bool json)
-    : devices_(std::move(devices)), total_(total), json_(json), style_(Style::of_stdout()) {}
+    : devices_(std::move(devices)),
+      total_(total),
+      json_(json),
+      style_(Style::of_stdout()),
+      bar_("check", total) {}
 
 Json CheckReport::line(size_t device, const CaseResult& r) const {
   const hcq::DeviceInfo& d = devices_[device];
-  return {{"case", r.name},
-          {"op", r.op},
-          {"dtype", short_name(r.dtype)},
-          {"device", d.name},
-          {"description", d.description},
-          {"driver", d.driver},
-          {"api_version", d.api_version},
-          {"uuid", d.uuid},
-          {"verdict", check::name(r.verdict)},
-          {"expected", r.expected},
-          {"error_ulp", r.error_ulp},
-          {"budget_ulp", r.budget_ulp},
-          {"time_ms", r.time_ms},
-          {"message", r.message},
-          {"reproducer", r.reproducer}};
+  Json out = check::to_json(r);
+  out.update({{"device", d.name},
+              {"description", d.description},
+              {"driver", d.driver},
+              {"api_version", d.api_version},
+              {"uuid", d.uuid}});
+  return out;
 }
 
 void CheckReport::add(size_t device, const CaseResult& r) {
@@ -58,7 +52,9 @@ void CheckReport::add(size_t device, const CaseResult& r) {
   unexpected_ += !r.expected;
   if (json_) print_json(line(device, r));
   if (!r.expected) show_failure(device, r);
-  progress(done_ == total_);
+  bar_.update(done_, [&] {
+    return fmt::format("{}/{} cases, {} not as expected", done_, total_, unexpected_);
+  });
 }
 
 void CheckReport::show_failure(size_t device, const CaseResult& r) {
@@ -69,21 +65,9 @@ void CheckReport::show_failure(size_t device, const CaseResult& r) {
     text += fmt::format(" ({} ULP, budget {})", ulp_text(r.error_ulp), ulp_text(r.budget_ulp));
   text += ": " + r.message.substr(0, r.message.find('\n'));
   if (!r.reproducer.empty()) text += "\n    " + r.reproducer;
-  if (os::is_terminal(kStderr)) fmt::print(stderr, "\r\x1b[K");
+  bar_.clear();
   fmt::print("{}\n", text);
   std::fflush(stdout);
-}
-
-void CheckReport::progress(bool last) {
-  const bool terminal = os::is_terminal(kStderr);
-  const uint64_t now = os::monotonic_ns();
-  if (next_progress_ns_ == 0 && !terminal) next_progress_ns_ = now + kLogNs;
-  if (now < next_progress_ns_ && !(terminal && last)) return;
-  next_progress_ns_ = now + (terminal ? kTerminalNs : kLogNs);
-  fmt::print(stderr, "{}check: {}/{} cases, {} not as expected{}", terminal ? "\r\x1b[K" : "",
-             done_, total_, unexpected_, terminal ? "" : "\n");
-  if (terminal && last) fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
 }
 
 std::string CheckReport::cell_text(const Cell& c) const {
@@ -152,6 +136,7 @@ void CheckReport::print_opts() const {
 }
 
 void CheckReport::finish() {
+  bar_.clear();
   print_opts();
   if (json_) return;
   for (const hcq::DeviceInfo& d : devices_)

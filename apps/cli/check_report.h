@@ -31,7 +31,6 @@ class CheckReport {
     double worst_ulp = 0;
   };
   void show_failure(size_t device, const check::CaseResult& r);
-  void progress(bool last);
   std::string cell_text(const Cell& c) const;
   void print_rows() const;
   void print_opts() const;
@@ -41,11 +40,11 @@ class CheckReport {
   size_t total_, done_ = 0, unexpected_ = 0;
   bool json_;
   Style style_;
+  ProgressBar bar_;
   std::vector<std::string> ops_;  // in the order of their first results' cases
   std::map<std::string, std::vector<Cell>> cells_;
   std::map<size_t, Json> opts_;  // by device, of all children
   std::map<check::Verdict, size_t> verdicts_;
-  uint64_t next_progress_ns_ = 0;
 };
 
 }  // namespace tuff::cli

@@ -42,7 +42,7 @@ void TrainingDisplay::on_checkpoint(const std::string& path, uint32_t steps_done
   std::fflush(stdout);
 }
 
-// On standard error in any case, where whoever is to make room looks.
+// On standard error in any case, where the user who is to make room looks.
 void TrainingDisplay::on_checkpoint_failed(const std::string& path, uint32_t steps_done,
                                            const std::string& error) {
   if (json_)

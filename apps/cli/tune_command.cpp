@@ -186,7 +186,7 @@ void add_tune_command(CLI::App& app, Action& chosen) {
       "Searches the schedules of a workload's kernels by measuring them, and writes them to a file "
       "that TUFF_TUNED or --tuned takes. Ctrl-C keeps what was found; a later run adds to it");
   auto o = std::make_shared<TuneOptions>();
-  std::vector<std::string> workloads(TrainBench::models().begin(), TrainBench::models().end());
+  std::vector<std::string> workloads = TrainBench::models();
   for (const KernelRow& row : kernel_rows()) workloads.emplace_back(row.name);
   c->add_option("workload", o->workload,
                 "A model of `tuff bench train`, or a function of `tuff bench`")

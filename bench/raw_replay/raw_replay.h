@@ -23,7 +23,7 @@ class RawReplay {
   virtual uint64_t driver_submit_ns() const = 0;
 };
 
-// Of `list`, of direct dispatches and barriers, captured on a device of the kind.
+// `list`: direct dispatches and barriers, captured on a device of the kind.
 using MakeRawReplay = std::unique_ptr<RawReplay>(hcq::Device& device, const hcq::CommandList& list);
 MakeRawReplay cpu_raw_replay, amd_raw_replay;
 // Throws Unsupported without synchronization2, timelineSemaphore or bufferDeviceAddress.

@@ -29,7 +29,7 @@ struct ReplayFigures {
   double ratio_to_raw() const { return wall_us / raw_wall_us; }
 };
 
-// Of a device whose kind has a raw replay. Throws Error if a result is not what the kernels had to
+// For a device whose kind has a raw replay. Throws Error if a result is not what the kernels had to
 // compute.
 ReplayFigures measure_replay(const ReplayWorkload& workload);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "base/check.h"
 
@@ -186,9 +187,7 @@ bool can_dequantize(std::string_view type) {
 }
 
 std::string decoded_types() {
-  std::string out;
-  for (const TypeRow& row : kTypes) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
-  return out;
+  return fmt::format("{}", fmt::join(kTypes | std::views::transform(&TypeRow::name), ", "));
 }
 
 Tensor dequantize(std::string_view type, const Tensor& blocks) {

@@ -35,11 +35,11 @@ class GzipReader {
   uint64_t at_ = 0;
 };
 
-// What a compressed file inflates to, read in order by pieces: nothing is kept of it until somebody
-// goes back to what is not its beginning, who then gets all of it into memory. Thread-safe.
+// What a compressed file inflates to, read in order by pieces: nothing is kept of it until a
+// read goes back to what is not its beginning, which then takes all of it into memory. Thread-safe.
 class GzipBytes : public ByteSource {
  public:
-  // `size_bytes`: of what it inflates to. IoError from whoever reads its last byte where the stream
+  // `size_bytes`: of what it inflates to. IoError from the read of its last byte where the stream
   // has fewer or more.
   GzipBytes(std::shared_ptr<const ByteSource> compressed, uint64_t size_bytes);
 

@@ -13,12 +13,6 @@ namespace {
 constexpr uint32_t kUnsignedByte = 0x08;  // the type byte of the magic number
 constexpr uint64_t kMaxFileBytes = uint64_t{2} << 30;
 
-std::string extents_text(const std::vector<uint32_t>& extents) {
-  std::string text;
-  for (uint32_t extent : extents) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text;
-}
-
 void check_magic(ByteReader& r, uint32_t dims) {
   const auto magic = r.big<uint32_t>();
   const uint32_t expected = kUnsignedByte << 8 | dims;
@@ -42,8 +36,8 @@ std::vector<uint32_t> read_extents(ByteReader& r, uint32_t dims) {
     extents.push_back(extent);
     size *= extent;  // at most 2^24 * 2^10 a step, checked before it can wrap
     if (size > kMaxFileBytes)
-      fail_at(r.source(), at, "the extents {} make more than {} bytes", extents_text(extents),
-              kMaxFileBytes);
+      fail_at(r.source(), at, "the extents {} make more than {} bytes",
+              fmt::join(extents, " x "), kMaxFileBytes);
   }
   return extents;
 }
@@ -92,7 +86,7 @@ IdxArray parse_idx(std::span<const uint8_t> file, const std::string& name, uint3
   if (r.left() != size)
     r.fail("{}: {} bytes, but the extents {} need exactly {}",
            r.left() < size ? "truncated" : "too long", source.size_bytes(),
-           extents_text(array.extents), r.offset() + size);
+           fmt::join(array.extents, " x "), r.offset() + size);
   array.bytes = r.bytes(size);
   return array;
 }

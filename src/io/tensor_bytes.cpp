@@ -92,7 +92,7 @@ bool TensorBytes::is_verified(const TensorEntry& entry) const {
 }
 
 // The bytes of an entry from its first to its last, as elements of this machine. A member whose
-// checksum nobody has compared is read to its end for that.
+// checksum was not compared yet is read to its end for that.
 class TensorBytes::EntryReader {
  public:
   EntryReader(std::shared_ptr<const TensorBytes> file, const TensorEntry& entry)

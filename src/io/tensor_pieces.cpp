@@ -19,7 +19,7 @@ void read_pieces(uint64_t size_bytes, const engine::Contents::Reader& read, cons
 }
 
 // The same, computed from contents of its own: what a graph reads of a file stays in memory as long
-// as somebody holds the tensor that was loaded. Without such contents, or where the graph writes to
+// as the tensor that was loaded is held. Without such contents, or where the graph writes to
 // memory, the tensor itself.
 Tensor computed_apart(const Tensor& tensor) {
   const detail::BuildGuard section;

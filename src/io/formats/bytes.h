@@ -1,4 +1,4 @@
-// Bytes of files that nobody trusts: a source that checks every range, and a cursor over a part of
+// Bytes of untrusted files: a source that checks every range, and a cursor over a part of
 // it. Called by the readers of formats. Must never know of tensors; needs no more than base.
 #pragma once
 

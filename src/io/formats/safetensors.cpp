@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -39,9 +40,7 @@ const TypeRow* type_named(std::string_view name) {
 }
 
 std::string known_types() {
-  std::string out;
-  for (const TypeRow& row : kTypes) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
-  return out;
+  return fmt::format("{}", fmt::join(kTypes | std::views::transform(&TypeRow::name), ", "));
 }
 
 // The header's grammar: {"name": {"dtype": text, "shape": [...], "data_offsets": [begin, end]},
@@ -240,7 +239,7 @@ void append_key(std::string& object, const std::string& key) {
   object += (object.ends_with('{') ? "" : ",") + Json(key).dump() + ":";
 }
 
-// Of several items of one key the first one, as TensorDict::metadata() gives it.
+// Several items of one key: the first one, as TensorDict::metadata() gives it.
 void append_metadata(std::string& object, const Metadata& metadata) {
   std::unordered_set<std::string_view> keys;
   std::string all = "{";
