@@ -13,7 +13,7 @@
 #include "base/os_stream.h"
 #include "cli/command.h"
 #include "cli/training_display.h"
-#include "cli/training_settings.h"
+#include "models/checkpoint.h"
 #include "models/copy_trainer.h"
 #include "models/corpus.h"
 #include "models/digits.h"
@@ -105,6 +105,43 @@ void add_run_options(CLI::App& command, RunOptions& o, models::TrainingOptions& 
       ->type_name("FILE");
 }
 
+// Names of the options that were given, without their dashes.
+std::set<std::string> given_options(const CLI::App& command) {
+  std::set<std::string> names;
+  for (const CLI::Option* o : command.get_options()) {
+    if (o->count() > 0) names.insert(o->get_single_name());
+  }
+  return names;
+}
+
+// The range of a setting, by its option's name without the dashes.
+template <class Training>
+models::SettingRange range_of(const std::string& setting) {
+  Training training;
+  std::optional<models::SettingRange> found;
+  for_each_setting(training, [&](const char* name, auto&, models::SettingRange range) {
+    if (name == setting) found = range;
+  });
+  return found.value();
+}
+
+// Overwrites `training` with the settings of a checkpoint. An option that was given has to agree
+// with it (UsageError), but for the number of steps, which may be another.
+template <class Training>
+void take_settings(Training& training, const models::Checkpoint& checkpoint,
+                   const std::set<std::string>& given) {
+  for_each_setting(training, [&]<class T>(const char* name, T& value, models::SettingRange range) {
+    const T saved = checkpoint.setting<T>(name, range);
+    const bool chosen = given.contains(name);
+    if (chosen && std::string(name) == "steps") return;
+    if (chosen && value != saved)
+      throw UsageError(fmt::format("--{} {}: {} was trained with {}; leave the option out", name,
+                                   models::setting_text(value), checkpoint.path(),
+                                   models::setting_text(saved)));
+    value = saved;
+  });
+}
+
 template <class Training>
 CLI::Option* add_count(CLI::App& command, const std::string& setting, uint32_t& value,
                        const std::string& text) {
@@ -139,14 +176,18 @@ std::string prepare(const RunOptions& o, const char* curve_name) {
   return curve;
 }
 
-// Runs `train`; an error that an interrupt caused (it reaches the compilers too) is the interrupt.
-template <class Function>
-void until_interrupted(Function train) {
+// Trains, then asks the model something. An error that an interrupt caused (it reaches the
+// compilers too) is the interrupt.
+template <class Trainer, class Function>
+void run(Trainer& trainer, TrainingDisplay& display, Function ask) {
   try {
-    train();
+    trainer.run(display);
+    display.bar().clear();
+    ask();
   } catch (const Error&) {
     if (!os::interrupted()) throw;
   }
+  display.bar().clear();
 }
 
 // The curve, then the exit code: a state that was asked for and is not there is a failure, even
@@ -174,9 +215,15 @@ void take_resumed(Training& training, const RunOptions& o, const char* task) {
 }
 
 template <class Options>
-int interruptible(int (*train)(Options), const Options& options) {
-  os::catch_interrupts();
-  return train(options);
+void choose(CLI::App* command, const std::shared_ptr<Options>& o, int (*train)(Options),
+            Action& chosen) {
+  command->callback([=, &chosen] {
+    o->run.given = given_options(*command);
+    chosen = [=] {
+      os::catch_interrupts();
+      return train(*o);
+    };
+  });
 }
 
 // ---- gpt
@@ -236,12 +283,9 @@ int train_gpt(GptOptions o) {
   models::GptTrainer trainer(t, corpus);
   TrainingDisplay display("gpt", t.recipe.steps, o.run.json);
   std::string written;
-  until_interrupted([&] {
-    trainer.run(display);
-    display.bar().clear();
+  run(trainer, display, [&] {
     if (o.sample && !os::interrupted()) written = trainer.sample(o.sample, o.temperature, display);
   });
-  display.bar().clear();
   if (!written.empty()) print_sample(o, written);
   if (o.run.json) {
     print_json(gpt_done(o, corpus, trainer.report()));
@@ -280,10 +324,7 @@ void add_gpt(CLI::App& train, Action& chosen) {
       "  tuff train gpt --text README.md src --steps 500\n"
       "  tuff train gpt --save gpt.safetensors --save-every 100\n"
       "  tuff train gpt --resume gpt.safetensors --steps 1000 --save gpt.safetensors");
-  c->callback([o, c, &chosen] {
-    o->run.given = given_options(*c);
-    chosen = [o] { return interruptible(train_gpt, *o); };
-  });
+  choose(c, o, train_gpt, chosen);
 }
 
 // ---- digits
@@ -345,12 +386,9 @@ int train_digits(DigitsOptions o) {
   models::DigitsTrainer trainer(t, images);
   TrainingDisplay display("digits", t.steps, o.run.json);
   DigitsResult result;
-  until_interrupted([&] {
-    trainer.run(display);
-    display.bar().clear();
+  run(trainer, display, [&] {
     if (!os::interrupted()) result = test_digits(trainer, t, images);
   });
-  display.bar().clear();
   print_digits(o, images, result, trainer.report());
   return finish(o.run, curve, trainer.report());
 }
@@ -379,10 +417,7 @@ void add_digits(CLI::App& train, Action& chosen) {
       "Examples:\n"
       "  tuff train digits\n"
       "  tuff train digits --idx ~/mnist --epochs 2 --save digits.safetensors");
-  c->callback([o, c, &chosen] {
-    o->run.given = given_options(*c);
-    chosen = [o] { return interruptible(train_digits, *o); };
-  });
+  choose(c, o, train_digits, chosen);
 }
 
 // ---- copy
@@ -395,13 +430,10 @@ int train_copy(CopyOptions o) {
   models::CopyTrainer trainer(t);
   TrainingDisplay display("copy", t.steps, o.run.json);
   std::optional<double> accuracy;
-  until_interrupted([&] {
-    trainer.run(display);
-    display.bar().clear();
+  run(trainer, display, [&] {
     const double share = trainer.accuracy(display);
     if (!os::interrupted()) accuracy = share;
   });
-  display.bar().clear();
   if (o.run.json) {
     Json line = done_line("copy", trainer.report());
     if (accuracy) line["accuracy"] = *accuracy;
@@ -436,10 +468,7 @@ void add_copy(CLI::App& train, Action& chosen) {
       "Examples:\n"
       "  tuff train copy --device CPU\n"
       "  tuff train copy --mask-attention");
-  c->callback([o, c, &chosen] {
-    o->run.given = given_options(*c);
-    chosen = [o] { return interruptible(train_copy, *o); };
-  });
+  choose(c, o, train_copy, chosen);
 }
 
 }  // namespace
