@@ -70,10 +70,10 @@ Tensor answers_of(const Gpt& model, const Tensor& x, int64_t length) {
 class CopyTask final : public TrainingTask {
  public:
   CopyTask(const CopyTraining& settings, const Gpt& model, const std::string& device)
-      : settings_(settings),
+      : TrainingTask(model.state_dict(), {.lr = settings.learning_rate, .weight_decay = 0}),
+        settings_(settings),
         model_(model),
-        sequences_(settings, device),
-        optimizer_(model.parameters(), {.lr = settings.learning_rate, .weight_decay = 0}) {}
+        sequences_(settings, device) {}
 
   std::vector<Tensor> make_inputs() override { return sequences_.make_inputs(); }
   void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
@@ -82,13 +82,11 @@ class CopyTask final : public TrainingTask {
   void before_step(uint32_t step) override {
     const GptOptimizer schedule{.learning_rate = settings_.learning_rate,
                                 .learning_rate_end = settings_.learning_rate / 10};
-    optimizer_.set_lr(gpt_learning_rate(schedule, step, settings_.steps));
+    optimizer().set_lr(gpt_learning_rate(schedule, step, settings_.steps));
   }
   Tensor loss(const std::vector<Tensor>& inputs) override {
     return answers_of(model_, inputs[0], settings_.length).cross_entropy(inputs[1]);
   }
-  optim::Optimizer& optimizer() override { return optimizer_; }
-  nn::StateDict model_state() const override { return model_.state_dict(); }
   Metadata identity() const override {
     Metadata out{{"task", {kCopyTask}}};
     append_settings(out, settings_);
@@ -99,7 +97,6 @@ class CopyTask final : public TrainingTask {
   const CopyTraining& settings_;
   const Gpt& model_;
   Sequences sequences_;
-  optim::AdamW optimizer_;
 };
 
 }  // namespace

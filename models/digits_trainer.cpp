@@ -103,13 +103,13 @@ class DigitsTask final : public TrainingTask {
  public:
   DigitsTask(const DigitsTraining& settings, const io::ImageSet& images, const Classifier& model,
              const std::string& device)
-      : settings_(settings),
+      : TrainingTask(model.state_dict(),
+                     {.lr = settings.recipe.learning_rate, .weight_decay = 0}),
+        settings_(settings),
         recipe_(settings.recipe),
         images_(images),
         model_(model),
-        batches_(recipe_, device),
-        optimizer_(nn::parameters_of(model.state_dict()),
-                   {.lr = recipe_.learning_rate, .weight_decay = 0}) {}
+        batches_(recipe_, device) {}
 
   std::vector<Tensor> make_inputs() override { return batches_.make_inputs(); }
   void write_batch(uint32_t step, std::vector<Tensor>& inputs) override {
@@ -119,8 +119,6 @@ class DigitsTask final : public TrainingTask {
   Tensor loss(const std::vector<Tensor>& inputs) override {
     return model_(inputs[0]).cross_entropy(inputs[1]);
   }
-  optim::Optimizer& optimizer() override { return optimizer_; }
-  nn::StateDict model_state() const override { return model_.state_dict(); }
   Metadata identity() const override {
     Metadata out{{"task", {kDigitsTask}}};
     append_settings(out, settings_);
@@ -136,7 +134,6 @@ class DigitsTask final : public TrainingTask {
   const io::ImageSet& images_;
   const Classifier& model_;
   ImageBatches batches_;
-  optim::AdamW optimizer_;
 };
 
 DigitsTraining with_extents(DigitsTraining settings, const io::ImageSplit& images) {

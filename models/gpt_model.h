@@ -58,7 +58,7 @@ struct Block {
 // Parameters start as gpt_parameters(recipe) says, in the same order.
 struct Gpt {
   Gpt(const GptRecipe& recipe, const std::string& device);
-  // For who loads the parameters.
+  // For callers that load the parameters.
   static Gpt uninitialized(const GptRecipe& recipe, const std::string& device);
   // Tokens (B, T) with T <= context -> logits (B, T, vocabulary).
   Tensor operator()(const Tensor& tokens) const;

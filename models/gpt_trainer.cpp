@@ -63,12 +63,11 @@ GptTraining with_vocabulary(GptTraining settings, const Corpus& corpus) {
 class GptTask final : public TrainingTask {
  public:
   GptTask(const GptTraining& settings, const Corpus& corpus, Gpt& model)
-      : settings_(settings),
+      : TrainingTask(model.state_dict(), adamw_options(settings.optimizer)),
+        settings_(settings),
         corpus_(corpus),
         model_(model),
-        device_(model.wte.weight.device()),
-        batches_(settings.recipe, device_),
-        optimizer_(model.parameters(), adamw_options(settings.optimizer)),
+        batches_(settings.recipe, model.wte.weight.device()),
         validation_inputs_(batches_.make_inputs()),
         validation_([this](const std::vector<Tensor>& in) { return std::vector{loss(in)}; }) {}
 
@@ -79,14 +78,12 @@ class GptTask final : public TrainingTask {
     batches_.write(tokens, inputs);
   }
   void before_step(uint32_t step) override {
-    optimizer_.set_lr(gpt_learning_rate(settings_.optimizer, step, settings_.recipe.steps));
+    optimizer().set_lr(gpt_learning_rate(settings_.optimizer, step, settings_.recipe.steps));
   }
   Tensor loss(const std::vector<Tensor>& inputs) override {
     const Tensor logits = model_(inputs[0]);
     return logits.flatten(0, 1).cross_entropy(inputs[1]);
   }
-  optim::Optimizer& optimizer() override { return optimizer_; }
-  nn::StateDict model_state() const override { return model_.state_dict(); }
   Metadata identity() const override {
     Metadata out{{"task", {kGptTask}}};
     append_settings(out, settings_);
@@ -112,9 +109,7 @@ class GptTask final : public TrainingTask {
   const GptTraining& settings_;
   const Corpus& corpus_;
   Gpt& model_;
-  std::string device_;
   TextBatches batches_;
-  optim::AdamW optimizer_;
   std::vector<Tensor> validation_inputs_;
   Jit validation_;
 };

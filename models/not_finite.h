@@ -1,4 +1,4 @@
-// Values of a model that are no numbers any more, for who warns of them. Called by training and
+// Values of a model that are nan or inf, for warnings of them. Called by training and
 // cli. Must never print.
 #pragma once
 

@@ -83,13 +83,22 @@ class TrainingTask {
   // Forward: the mean loss of a batch. A step is this in training mode, its gradients and a step of
   // the optimizer, captured once.
   virtual Tensor loss(const std::vector<Tensor>& inputs) = 0;
-  virtual optim::Optimizer& optimizer() = 0;
-  virtual nn::StateDict model_state() const = 0;
   // What has to be the same where the training goes on, as texts: "task", its settings, its data.
   virtual Metadata identity() const = 0;
   virtual bool validates_after(uint32_t /*steps_done*/) const { return false; }
   // May end early, with any value, once the observer asks for it.
   virtual double validation_loss(TrainingObserver&) { return 0; }
+
+  optim::AdamW& optimizer() { return optimizer_; }
+  const nn::StateDict& model_state() const { return model_state_; }
+
+ protected:
+  TrainingTask(nn::StateDict model, const optim::AdamW::Options& options)
+      : model_state_(std::move(model)), optimizer_(nn::parameters_of(model_state_), options) {}
+
+ private:
+  nn::StateDict model_state_;
+  optim::AdamW optimizer_;
 };
 
 inline constexpr uint32_t kMaxTrainingSteps = 1'000'000;
@@ -144,7 +153,7 @@ class Trainer {
 class RecipeParameters {
  public:
   RecipeParameters(std::vector<ReferenceParameter> recipe, uint32_t seed, std::string device);
-  // With whatever memory holds, for who loads values afterwards.
+  // Uninitialized memory, for callers that load values afterwards.
   static RecipeParameters uninitialized(std::vector<ReferenceParameter> recipe, std::string device);
   Tensor next();
   nn::Linear linear();          // weight, bias

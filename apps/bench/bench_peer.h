@@ -1,5 +1,5 @@
 // A peer of `tuff bench`: another program or library that does the same work, timed in turns with ours. Called by
-// kernel_bench and train_bench, which must never know who.
+// kernel_bench and train_bench, which must never know which.
 #pragma once
 
 #include <functional>

@@ -35,6 +35,16 @@ GraphCase with_used_inputs(GraphCase c) {
 
 int64_t node_count(const GraphCase& c) { return int64_t(toposort(c.sinks).size()); }
 
+const Node* without_reshapes(const Node* n) {
+  while (n->op == Op::Reshape) n = n->src(0).get();
+  return n;
+}
+
+uint64_t storage_id(const Node* n) {
+  while (n->op != Op::Buffer) n = n->src(0).get();
+  return n->get<Ref<Storage>>()->id;
+}
+
 GraphCase placed(const GraphCase& c, const std::string& device,
                  const std::function<Ref<Storage>(const Storage&)>& make_storage) {
   GraphCase out{{}, {}, c.variables, c.seed};

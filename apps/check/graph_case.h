@@ -35,6 +35,10 @@ GraphCase with_used_inputs(GraphCase c);
 GraphCase placed(const GraphCase& c, const std::string& device,
                  const std::function<Ref<ir::Storage>(const ir::Storage&)>& make_storage);
 int64_t node_count(const GraphCase& c);
+// Below Reshapes, also those that merge or split axes of symbolic extent.
+const ir::Node* without_reshapes(const ir::Node* n);
+// The memory beneath Assigns and Reshapes of it.
+uint64_t storage_id(const ir::Node* n);
 
 std::string to_text(const GraphCase& c);
 // Reads what to_text wrote; InvalidArgument naming line or buffer and what is wrong with it.

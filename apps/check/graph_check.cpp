@@ -9,16 +9,11 @@ using namespace ir;
 
 namespace {
 
-uint64_t assigned_storage(const Node* n) {
-  while (n->op != Op::Buffer) n = n->src(0).get();
-  return n->get<Ref<Storage>>()->id;
-}
-
 // The last version of every Storage that is assigned to: the one no other is made of.
 std::map<uint64_t, UOp> last_versions(const GraphCase& c) {
   std::map<uint64_t, UOp> last;
   for (const Node* n : toposort(c.sinks)) {
-    if (n->op == Op::Assign) last[assigned_storage(n)] = UOp(n);
+    if (n->op == Op::Assign) last[storage_id(n)] = UOp(n);
   }
   return last;
 }

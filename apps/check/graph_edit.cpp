@@ -15,8 +15,7 @@ bool well_formed(const GraphCase& c) {
   std::set<const Node*> targets;
   for (const Node* n : toposort(c.sinks)) {
     if (n->op != Op::Assign) continue;
-    const Node* target = n->src(0).get();
-    while (target->op == Op::Reshape) target = target->src(0).get();
+    const Node* target = without_reshapes(n->src(0).get());
     if (target->op != Op::Buffer && target->op != Op::Assign) return false;
     if (!targets.insert(target).second) return false;
   }

@@ -120,14 +120,9 @@ class Builder {
     const UOp x = reshape(buffer(in.storage), shape);
     case_.inputs.push_back(std::move(in));
     std::vector<std::byte>& bytes = case_.inputs.back().bytes;
-    bindings_.storages[x_storage(x)] = bytes;
+    bindings_.storages[storage_id(x.get())] = bytes;
     versions_.push_back(x);
     return x;
-  }
-  static uint64_t x_storage(const UOp& x) {
-    const Node* n = x.get();
-    while (n->op != Op::Buffer) n = n->src(0).get();
-    return n->get<Ref<Storage>>()->id;
   }
   UOp scalar(DType t) {
     if (!is_float(t)) return constant(Scalar::of_int(t, pick(9) - (is_signed(t) ? 4 : 0)));
@@ -467,7 +462,7 @@ class Builder {
   }
   bool acceptable(const UOp& u) {
     if (u->shape.size() > 6 || element_count(u->shape) > max_elements_) return false;
-    if (u->op == Op::Buffer || strip(u)->op == Op::Buffer) return true;
+    if (without_reshapes(u.get())->op == Op::Buffer) return true;
     for (const Node* n : toposort_gated(std::span<const UOp>(&u, 1),
                                         [&](const Node* x) { return !seen_.count(x); })) {
       if (element_count(n->shape) > 8 * max_elements_) return false;
@@ -484,11 +479,6 @@ class Builder {
     }
     seen_.insert(u.get());
     return vague * 4 <= error.size() && (special_ || wild == 0);
-  }
-  static const Node* strip(const UOp& u) {
-    const Node* n = u.get();
-    while (n->op == Op::Reshape) n = n->src(0).get();
-    return n;
   }
 
   // Every value that nothing else uses, the latest first, and the last version of what is assigned:

@@ -119,16 +119,11 @@ class Reducer {
     if (u->dtype == DType::Index || u->dtype == DType::Void) return false;
     const Bindings bindings = bindings_of(best_);
     Expectation values(bindings);
-    if (u->op != Op::Buffer && strip_reshapes(u)->op != Op::Buffer &&
+    if (without_reshapes(u.get())->op != Op::Buffer &&
         attempt(with_stored(best_, u, values, u->device ? *u->device : *best_.sinks[0]->device)))
       return true;
     const UOp zero = constant(Scalar::of_int(u->dtype, 0));
     return attempt(with_replaced(best_, u, u->shape.empty() ? zero : filled(zero, u->shape)));
-  }
-  static const Node* strip_reshapes(const UOp& u) {
-    const Node* n = u.get();
-    while (n->op == Op::Reshape) n = n->src(0).get();
-    return n;
   }
   static UOp filled(const UOp& scalar, const Shape& shape) {
     return expand(reshape(scalar, Shape(shape.size(), Dim(1))), shape);

@@ -90,7 +90,8 @@ int run_action(const Action& action) {
   return kExitFailed;
 }
 
-// Who names the file wants it: what cannot be read is an error here, a warning with TUFF_TUNED.
+// A file that is named as an option is wanted: one that cannot be read is an error here, a warning
+// with TUFF_TUNED.
 int run_tuned(const std::string& path, const Action& action) {
   engine::TunedSchedules::read(path);
   const EnvOverride file(Env::TUFF_TUNED, path);

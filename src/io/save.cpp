@@ -20,7 +20,7 @@ std::vector<int64_t> shape_of(const Tensor& t) {
   return shape;
 }
 
-// A file that tensors are written to, and who wants to know how far it is.
+// A file that tensors are written to; reports how far it is.
 class TensorOutput final : public io::ZipWriter::Output {
  public:
   TensorOutput(const std::string& path, const TensorDict& tensors, const SaveOptions& options)

@@ -38,7 +38,7 @@ class TensorBytes : public std::enable_shared_from_this<TensorBytes> {
   const ByteSource& source() const { return *source_; }
 
   // The entry's tensor on a device, whose contents are read when it is first used. What neither
-  // tuff nor a decoder knows is Unsupported, strides that overlap are an IoError. Who uses it gets
+  // tuff nor a decoder knows is Unsupported, strides that overlap are an IoError. Its use is
   // an IoError where the file has changed and where contents are damaged: a bool that is neither 0
   // nor 1, a wrong checksum.
   Tensor tensor(const TensorEntry& entry, const std::string& device) const;

@@ -69,19 +69,6 @@ constexpr uint64_t kMaxInflatedArchive = uint64_t{1} << 30;
 // Headers of .npy and IDX files are shorter.
 constexpr uint64_t kHeadBytes = io::kMaxNpyHeader + 4096;
 
-// Bytes that the source owns.
-class OwnedBytes : public io::ByteSource {
- public:
-  OwnedBytes(std::string name, std::vector<uint8_t> bytes)
-      : ByteSource(std::move(name), bytes.size()), bytes_(std::move(bytes)) {}
-
- private:
-  void read_inside(uint64_t offset, std::span<uint8_t> into) const override {
-    std::copy_n(bytes_.begin() + ptrdiff_t(offset), into.size(), into.begin());
-  }
-  std::vector<uint8_t> bytes_;
-};
-
 // What the header declares, where it does. IoError where so few bytes cannot inflate to so many.
 std::optional<uint64_t> declared_bytes(const io::ByteSource& head, uint64_t compressed_bytes) {
   std::optional<uint64_t> size;
@@ -97,7 +84,8 @@ std::optional<uint64_t> declared_bytes(const io::ByteSource& head, uint64_t comp
 std::unique_ptr<io::ByteSource> open_compressed(std::shared_ptr<const io::FileBytes> file) {
   std::vector<uint8_t> head(kHeadBytes);
   head.resize(io::GzipReader(*file).read(head));
-  if (head.size() < kHeadBytes) return std::make_unique<OwnedBytes>(file->name(), std::move(head));
+  if (const uint64_t all = head.size(); all < kHeadBytes)
+    return std::make_unique<io::GzipBytes>(std::move(file), all);
   const io::MemoryBytes beginning(file->name(), head);
   const std::optional<uint64_t> declared = declared_bytes(beginning, file->size_bytes());
   if (declared && *declared < head.size())

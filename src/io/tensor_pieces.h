@@ -11,7 +11,7 @@ inline constexpr uint64_t kTensorPieceBytes = 8 << 20;
 
 // Row-major. A tensor of a file that was not read yet is read past its memory and stays unread; of
 // one that is computed from such tensors neither they nor the result are kept. Any other one is
-// realized. Errors of who reads or computes it.
+// realized. Throws what reading or computing it throws.
 void for_each_piece(const Tensor& tensor, const ByteSink& sink);
 
 }  // namespace tuff::io

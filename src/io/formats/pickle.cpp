@@ -74,15 +74,14 @@ class Machine {
     if (stack_.size() == kMaxPickleStack) refuse("a stack of more than {}", kMaxPickleStack);
     stack_.push_back(value);
   }
-  uint32_t pop() {
-    if (stack_.empty() || stack_.back() == kMark) refuse("the stack is empty");
-    const uint32_t value = stack_.back();
-    stack_.pop_back();
-    return value;
-  }
   uint32_t top() const {
     if (stack_.empty() || stack_.back() == kMark) refuse("the stack is empty");
     return stack_.back();
+  }
+  uint32_t pop() {
+    const uint32_t value = top();
+    stack_.pop_back();
+    return value;
   }
   std::vector<uint32_t> pop_to_mark() {
     const auto mark = std::find(stack_.rbegin(), stack_.rend(), kMark);
@@ -146,7 +145,7 @@ class Machine {
   }
   bool step_container(char code) {
     switch (code) {
-      case '(': push_mark(); return true;
+      case '(': push(kMark); return true;
       case '}': push_new(PickleKind::Dict); return true;
       case ']': push_new(PickleKind::List); return true;
       case ')': push_new(PickleKind::Tuple); return true;
@@ -181,10 +180,6 @@ class Machine {
     }
   }
 
-  void push_mark() {
-    if (stack_.size() == kMaxPickleStack) refuse("a stack of more than {}", kMaxPickleStack);
-    stack_.push_back(kMark);
-  }
   void push_text(std::string text) { push_new(PickleKind::Text).text = std::move(text); }
   void push_tuple(std::vector<uint32_t> items) {
     push_new(PickleKind::Tuple).items = std::move(items);
