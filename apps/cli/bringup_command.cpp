@@ -14,11 +14,11 @@
 #include "cli/command.h"
 #include "base/json.h"
 #include "engine/device.h"
+#include "hcq/launch.h"
 
 namespace tuff::cli {
 namespace {
 
-using hcq::Command;
 using hcq::CommandList;
 using hcq::MemoryKind;
 using hcq::Span;
@@ -34,10 +34,6 @@ class Absent : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-Command copy_of(const Span& dst, const Span& src) {
-  return {hcq::CopyCmd{dst, src}, {{src, false}, {dst, true}}, "bringup"};
-}
-
 std::vector<uint8_t> pattern(size_t size, uint8_t seed) {
   std::vector<uint8_t> bytes(size);
   for (size_t i = 0; i < size; i++) bytes[i] = static_cast<uint8_t>(i * 31 + i / 251 + seed);
@@ -50,6 +46,16 @@ void require_equal(const std::vector<uint8_t>& got, const std::vector<uint8_t>& 
   if (g != got.end())
     fail<Error>("{}: byte {} of {} is {:#04x}, not {:#04x}", what, g - got.begin(), got.size(), *g,
                 *e);
+}
+
+// What `make` gives; Absent where the device does not have it.
+template <class Make>
+auto if_there(Make make) {
+  try {
+    return make();
+  } catch (const Unsupported& e) {
+    throw Absent(e.what());
+  }
 }
 
 // A span of the device's allocator for as long as a step lasts.
@@ -125,6 +131,13 @@ class Bringup {
     return queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), slots);
   }
 
+  void require_contents(const Span& span, const std::vector<uint8_t>& expected,
+                        const std::string& what) {
+    std::vector<uint8_t> got(expected.size());
+    device().download(span, got.data());
+    require_equal(got, expected, what);
+  }
+
   // Nothing is opened. The kind's first where a selector is no name of the list ("uuid=...").
   std::string find() {
     const std::string kind = o_.device.substr(0, o_.device.find(':'));
@@ -182,12 +195,7 @@ class Bringup {
     list.timestamp_count = 2;
     for (uint32_t i : {0u, 1u}) list.commands.push_back({hcq::TimestampCmd{i}, {}, {}});
     hcq::Queue& queue = device().compute_queue();
-    std::unique_ptr<hcq::EncodedList> encoded;
-    try {
-      encoded = queue.encode(list, hcq::EncodeUse::Replay);
-    } catch (const Unsupported& e) {
-      throw Absent(e.what());
-    }
+    const auto encoded = if_there([&] { return queue.encode(list, hcq::EncodeUse::Replay); });
     const uint64_t begin = os::monotonic_ns();
     queue.wait(queue.submit(*encoded, {}));
     const uint64_t end = os::monotonic_ns();
@@ -201,16 +209,8 @@ class Bringup {
   }
 
   std::string wait_for_host() {
-    std::unique_ptr<hcq::Signal> go;
-    try {
-      go = device().create_signal();
-    } catch (const Unsupported& e) {
-      throw Absent(e.what());
-    }
-    CommandList list;
-    list.slot_count = 1;
-    list.commands.push_back({hcq::WaitCmd{go.get(), 0}, {}, {}});
-    const uint64_t value = submit(list, std::array<uint64_t, 1>{1});
+    const auto go = if_there([&] { return device().create_signal(); });
+    const uint64_t value = submit({{{hcq::WaitCmd{go.get(), 0}, {}, {}}}, 1}, kFirst);
     const bool early = device().compute_queue().timeline().wait(value, 2'000'000);
     go->set(1);
     device().compute_queue().wait(value);
@@ -224,12 +224,8 @@ class Bringup {
       const std::vector<uint8_t> bytes = pattern(size, 7);
       const Room a(device(), size, MemoryKind::Device), b(device(), size, MemoryKind::Device);
       device().upload(a.span, bytes.data());
-      CommandList list;
-      list.commands.push_back(copy_of(b.span, a.span));
-      submit(list);
-      std::vector<uint8_t> got(size);
-      device().download(b.span, got.data());
-      require_equal(got, bytes, fmt::format("a copy of {} bytes", size));
+      submit({{hcq::copy_command(b.span, a.span)}});
+      require_contents(b.span, bytes, fmt::format("a copy of {} bytes", size));
       most = size;
     }
     return fmt::format("up to {} bytes", most);
@@ -243,19 +239,11 @@ class Bringup {
     const Room a(device(), kBytes, MemoryKind::Device), b(device(), kBytes, MemoryKind::Device);
     device().upload(a.span, bytes.data());
     const std::unique_ptr<hcq::Signal> copied = device().create_signal();
-    CommandList list;
-    list.slot_count = 1;
-    list.commands.push_back(copy_of(b.span, a.span));
-    list.commands.push_back({hcq::SignalCmd{copied.get(), 0}, {}, {}});
-    const std::array<uint64_t, 1> one{1};
-    queue->submit_once(queue->encode(list, hcq::EncodeUse::Once), one);
-    CommandList after;
-    after.slot_count = 1;
-    after.commands.push_back({hcq::WaitCmd{copied.get(), 0}, {}, {}});
-    submit(after, one);
-    std::vector<uint8_t> got(kBytes);
-    device().download(b.span, got.data());
-    require_equal(got, bytes, "the copy queue");
+    const CommandList list{
+        {hcq::copy_command(b.span, a.span), {hcq::SignalCmd{copied.get(), 0}, {}, {}}}, 1};
+    queue->submit_once(queue->encode(list, hcq::EncodeUse::Once), kFirst);
+    submit({{{hcq::WaitCmd{copied.get(), 0}, {}, {}}}, 1}, kFirst);
+    require_contents(b.span, bytes, "the copy queue");
     queue->wait_idle();
     return fmt::format("{} bytes, and the compute queue waited for it", kBytes);
   }
@@ -307,10 +295,8 @@ class Bringup {
     constexpr uint64_t kNowhere = 0x7ead'0000'0000;
     const Room room(device(), 4096, MemoryKind::Device);
     const hcq::MemoryBlock nowhere{kNowhere, 4096, nullptr, MemoryKind::Device, 0};
-    CommandList list;
-    list.commands.push_back(copy_of(room.span, {&nowhere, 0, 4096}));
     try {
-      device().compute_queue().wait(submit(list));
+      device().compute_queue().wait(submit({{hcq::copy_command(room.span, {&nowhere, 0, 4096})}}));
     } catch (const DeviceLost& e) {
       const std::string text = e.what();
       if (text.find(fmt::format("{:#x}", kNowhere)) == std::string::npos)
@@ -319,6 +305,8 @@ class Bringup {
     }
     fail<Error>("reading {:#x}, where nothing is mapped, went unnoticed", kNowhere);
   }
+
+  static constexpr uint64_t kFirst[] = {1};  // value of a signal, as a list's slot
 
   const BringupOptions& o_;
   std::shared_ptr<engine::Device> device_;

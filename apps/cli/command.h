@@ -35,7 +35,8 @@ template <class Value>
 CLI::Option* add_setting(CLI::App& command, const std::string& name, Value& value,
                          const std::string& text, const std::string& type,
                          const CLI::Validator& check = {}) {
-  return command.add_option(name, value, text)->check(check)->capture_default_str()->type_name(type);
+  CLI::Option* option = command.add_option(name, value, text);
+  return option->check(check)->capture_default_str()->type_name(type);
 }
 
 // One line on standard error, whatever a compiler or driver may have said.
