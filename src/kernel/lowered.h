@@ -42,31 +42,14 @@ struct BoundsReport {
   std::vector<BoundsSite> sites;
 };
 
-// The linear floor. `ops` is in execution order; every source of an op stands before it.
-//   Param, Const, Variable, Special         values; Specials are launch coordinates
-//   Range(kind Loop | Reduce)               opens a loop; End(range) closes it. Loops nest properly
-//   Range(kind Lane | Vector | ReduceLane)  opens nothing: a value that depends on it (directly or
-//   not)
-//                                           exists once per lane, as `lanes` says. Sizes are
-//                                           Consts. At most one Vector range, its size a power of
-//                                           two.
-//   Reduce(value, lane range...)            folds those lanes; result no longer has them
-//   Register, Shared, Barrier, After        After(x, deps) is x
-//   Index(param|shared, offset[, gate])     offset is I32 or I64; a gated Load gives 0 where false,
-//                                           a gated Store does nothing. Never executed out of
-//                                           bounds.
-//   MatrixFill, MatrixLoad, MatrixMulAdd, MatrixStore   of cooperative matrices: one value for a
-//   subgroup; a Register with a MatrixArg holds one for each of its lanes' values
-//   Prefetch(index of a param)              reads and writes nothing; may lie out of bounds
-//   Store(index | after(register), value)
-//   Store(index, value, mask)               of u32: only the mask's bits change, atomically
-// No Index dtype is left; FloorDiv/FloorMod have become IDiv/IMod, Shr or And; what the Target
-// lacks has been decomposed. Values in registers are never spelled out lane by lane: that is the
-// renderer's.
+// The linear floor: `ops` in execution order, each after its sources; loops are Range/End pairs that
+// nest properly. A value exists once per lane of every lane range (Lane, Vector, ReduceLane) that it
+// depends on, as `lanes` says, and only the renderer spells the lanes out. No Index dtype is left,
+// and nothing that the Target lacks. Op by op: docs/design/linear-floor.md.
 struct LinearKernel {
   std::string name;  // "r_64_32_16x4": for people; unique per AST within a run
   std::vector<ir::UOp> ops;
-  std::vector<LaneMask> lanes;          // per op
+  std::vector<LaneMask> lanes;       // per op
   std::vector<ir::UOp> lane_ranges;  // Lane, Vector and ReduceLane ranges, bit order
   struct Argument {
     int32_t slot;
@@ -74,7 +57,7 @@ struct LinearKernel {
     int64_t count;
     bool read, written;
   };
-  std::vector<Argument> buffers;              // by Param slot, dense from 0
+  std::vector<Argument> buffers;           // by Param slot, dense from 0
   std::vector<ir::UOp> variables;          // scalars of the argument block, in order
   std::array<ir::Dim, 3> groups{1, 1, 1};  // launch size in workgroups; may be symbolic
   std::array<uint32_t, 3> local{1, 1, 1};

@@ -1,16 +1,6 @@
-// Which nodes are realized into memory; everything between realized nodes becomes one kernel.
-// The cost rule, in order:
-//   1. Sinks, Contiguous, Copy, what an Assign stores and what a Copy reads are realized.
-//   2. A reduction keeps its element-wise prologue and epilogue. It is realized before its result
-//   is
-//      repeated (Expand) or padded, before another reduction, and beside a second reduction.
-//   3. What is repeated is realized first unless it is nearly free (constants, one load and a
-//      cast; where loads are cheap, numbers decoded from bytes).
-//   4. A value used in several kernels, or at several indexes, is recomputed where that is cheaper
-//      than to store and load it, else realized; a reduction is never recomputed.
-//      Kernels of rows meet again later: rows.h takes reductions per row into what reads them.
-//   5. What would read more buffers than Target::max_buffers allows is cut.
-// Movement ops are never realized for themselves. Called by schedule() on a prepared graph.
+// Element-wise fusion: which nodes are realized into memory; everything between realized nodes
+// becomes one kernel. Movement ops are never realized for themselves. Called by schedule() on a
+// prepared graph. The cost rule: docs/design/fusion.md.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // From a tensor graph to LINEAR: ordered CALLs with a memory plan. Called by engine.
 // Ranges instead of views: movement ops vanish into index arithmetic; what shares a kernel is
-// decided by the cost rule stated in fuse.h. Knows nothing of instructions or addresses.
+// decided by the cost rules of docs/design/fusion.md. Knows nothing of instructions or addresses.
 #pragma once
 
 #include <cstdint>
