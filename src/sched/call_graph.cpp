@@ -4,20 +4,13 @@
 #include <map>
 #include <set>
 
-#include "ir/walk.h"
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
 #include "sched/slot_ast.h"
 
 namespace tuff::sched {
 
 using namespace ir;
-
-namespace {
-
-void add_once(std::vector<uint32_t>& v, uint32_t x) {
-  if (std::find(v.begin(), v.end(), x) == v.end()) v.push_back(x);
-}
-
-}  // namespace
 
 void CallSet::unite(const CallSet& o) {
   for (size_t k = 0; k < words_.size(); k++) words_[k] |= o.words_[k];
@@ -54,12 +47,15 @@ std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t
   return out;
 }
 
-void remake_calls(Schedule& s, const RemakeCalls& remake) {
+void fuse_calls(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                FuseCalls fuse) {
   constexpr size_t kWindow = 2048;
   std::vector<Call> out;
   for (size_t begin = 0, n = s.calls.size(); begin < n; begin += kWindow) {
     const size_t end = std::min(begin + kWindow, n);
-    std::vector<Call> calls = remake(std::span(s.calls).subspan(begin, end - begin));
+    const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
+    std::vector<Call> calls =
+        fuse(s, by_slot, target_of, std::span(s.calls).subspan(begin, end - begin));
     std::move(calls.begin(), calls.end(), std::back_inserter(out));
   }
   s.calls = std::move(out);

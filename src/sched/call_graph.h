@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -38,11 +37,14 @@ std::map<uint32_t, uint32_t> writers_of(std::span<const Call> calls);
 // order.
 std::vector<uint32_t> memory_by_slot(const Schedule& s, std::span<const uint32_t> memory);
 
-// The calls that take the place of some of a schedule's.
-using RemakeCalls = std::function<std::vector<Call>(std::span<const Call> calls)>;
-// Remakes a schedule's calls in windows, which bound what is kept of each: the calls it waits for.
-// Slots that no call uses any more vanish.
-void remake_calls(Schedule& s, const RemakeCalls& remake);
+// Fuses some calls of a schedule: gives those that take their place, in a new order. memory: by
+// slot; slots may be added.
+using FuseCalls = std::vector<Call> (*)(Schedule& s, std::span<const uint32_t> memory,
+                                        const TargetOf& target_of, std::span<const Call> calls);
+// Has a schedule's calls fused in windows, which bound what is kept of each: the calls it waits for.
+// Slots that no call uses any more vanish. memory: as memory_by_slot() takes it.
+void fuse_calls(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                FuseCalls fuse);
 
 class CallGraph {
  public:

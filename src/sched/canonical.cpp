@@ -5,8 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 
 namespace tuff::sched {
 
@@ -40,8 +41,8 @@ class Canonicalizer {
         if (n->src_count > 2) block(n->src(2));
       } else if (closes_ranges(n)) {
         std::vector<const Node*> list;
-        for (const UOp& s : n->src().subspan(1)) list.push_back(s.get());
-        if (std::find(lists_.begin(), lists_.end(), list) == lists_.end()) lists_.push_back(list);
+        for (const UOp& s : closed_ranges(n)) list.push_back(s.get());
+        add_once(lists_, list);
         if (n->src(0)->op == Op::Range) blocked_.insert(n->src(0).get());
       } else if (n->dtype != DType::Index) {
         // Index arithmetic below offsets and gates is seen through those; casts of it are values.
@@ -95,9 +96,7 @@ class Canonicalizer {
   }
 
   void number() {
-    std::sort(ranges_.begin(), ranges_.end(), [](const Node* a, const Node* b) {
-      return a->get<RangeArg>().id < b->get<RangeArg>().id;
-    });
+    std::ranges::sort(ranges_, {}, [](const Node* r) { return r->get<RangeArg>().id; });
     int32_t next = 0;
     for (const Node* r : ranges_) {
       if (absorbed_.count(r)) continue;

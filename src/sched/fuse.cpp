@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "ir/walk.h"
 #include "sched/prepare.h"
 
@@ -267,9 +268,7 @@ class Planner {
       f.depth = std::max(f.depth, g.depth);
       f.decodes = f.decodes && g.decodes;
       for (uint32_t b : g.loads) {
-        if (f.loads.size() < kMaxLoads &&
-            std::find(f.loads.begin(), f.loads.end(), b) == f.loads.end())
-          f.loads.push_back(b);
+        if (f.loads.size() < kMaxLoads) add_once(f.loads, b);
       }
       if (g.reduced > f.reduced) {
         f.reduced = g.reduced;
@@ -331,8 +330,7 @@ class Planner {
     for (uint64_t u : uses_[i]) {
       if (is_movement(op)) u = mix(u, movement_hash_[i]);
       if (op == Op::Reduce) u = mix(u, i + 1000003ull);
-      std::vector<uint64_t>& to = uses_[s];
-      if (to.size() < kMaxUses && std::find(to.begin(), to.end(), u) == to.end()) to.push_back(u);
+      if (uses_[s].size() < kMaxUses) add_once(uses_[s], u);
     }
   }
 

@@ -5,8 +5,9 @@
 #include <map>
 #include <optional>
 
+#include "base/contains.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "sched/call_graph.h"
 #include "sched/kept_chain.h"
 #include "sched/loops.h"
@@ -27,10 +28,6 @@ constexpr int64_t kSlabColumns = 64, kMostRows = 64;
 // As often an element of each matrix passes memory between kernels, with what launches cost; and
 // how much dearer memory is than a cache.
 constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
-
-void add_once(std::vector<uint32_t>& v, uint32_t x) {
-  if (!contains(v, x)) v.push_back(x);
-}
 
 // Row kernels, and kernels of elements, that have matrices in common; the products that store what
 // they read; those that read what they store.
@@ -162,11 +159,8 @@ class RowKeeper {
       at = at * l->src(0)->const_int() + l;
     }
     for (const UOp& value : reductions_left(s)) {
-      const UOp index =
-          make(Op::Index, value->dtype, {new_memory(value->dtype, extent(rows), r), simplify(at)});
-      std::vector<UOp> end{make(Op::Store, DType::Void, {index, value})};
-      end.insert(end.end(), rows.begin(), rows.end());
-      s.values.push_back(make(Op::End, DType::Void, end));
+      const UOp index = make_index(new_memory(value->dtype, extent(rows), r), simplify(at));
+      s.values.push_back(make_end(make_store(index, value), rows));
     }
     return true;
   }
@@ -274,7 +268,7 @@ class RowKeeper {
     for (uint32_t p : from.products) {
       if (!m.chain.reads(steps_[p].writes)) continue;
       if (!m.chain.take_in(steps_[p])) return false;
-      m.lengths.push_back(extent(steps_[p].product->src().subspan(1)));
+      m.lengths.push_back(extent(closed_ranges(steps_[p].product)));
     }
     return true;
   }
@@ -486,10 +480,9 @@ class RowKeeper {
 
 }  // namespace
 
-void keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
-  const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  remake_calls(
-      s, [&](std::span<const Call> calls) { return RowKeeper(s, by_slot, target_of).run(calls); });
+std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                            std::span<const Call> calls) {
+  return RowKeeper(s, memory, target_of).run(calls);
 }
 
 }  // namespace tuff::sched

@@ -17,7 +17,8 @@ inline constexpr int64_t kMatricesPerCore = 2;
 inline constexpr double kCacheShare = 0.75;
 inline constexpr uint64_t kFarCaches = 4;
 
-// memory: for each Input slot in order, a number that slots in the same allocation share.
-void keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of);
+// As FuseCalls.
+std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                            std::span<const Call> calls);
 
 }  // namespace tuff::sched

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/contains.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
@@ -20,21 +21,8 @@ bool is_product(const Node* reduce) {
          through_casts(reduce->src(0).get())->op == Op::Mul;
 }
 
-int32_t free_id(std::span<const UOp> roots) {
-  int32_t next = 0;
-  for (const Node* n : toposort(roots)) {
-    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
-  }
-  return next;
-}
-
-UOp closed(const UOp& store, const std::vector<UOp>& loops) {
-  std::vector<UOp> src{store};
-  src.insert(src.end(), loops.begin(), loops.end());
-  return make(Op::End, DType::Void, src);
-}
 std::vector<UOp> loops_of(const UOp& end) {
-  const auto own = end->src().subspan(1);
+  const auto own = closed_ranges(end.get());
   return {own.begin(), own.end()};
 }
 
@@ -58,9 +46,8 @@ bool find_ends(const UOp& ast, MatrixKernel& out) {
 
 // The loop walked as outer * n + inner.
 MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) {
-  std::vector<UOp> ends{p.end};
-  ends.insert(ends.end(), p.values.begin(), p.values.end());
-  const int32_t id = free_id(ends);
+  const std::vector<UOp> ends = sources(p.end, p.values);
+  const int32_t id = free_range_id(ends);
   const UOp outer = range(index_const(loop->src(0)->const_int() / n), id, AxisKind::Loop),
             inner = range(index_const(n), id + 1, AxisKind::Loop);
   std::vector<UOp> stores;
@@ -74,7 +61,7 @@ MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) 
       loops.push_back(r == loop ? outer : r);
       if (r == loop) loops.push_back(inner);
     }
-    const UOp end = closed(moved->src(i), loops);
+    const UOp end = make_end(moved->src(i), loops);
     (i == 0 ? out.end : out.values.emplace_back()) = end;
     if (i == 0) out.loops = loops;
   }
@@ -131,10 +118,10 @@ MatrixKernel by_element(const MatrixKernel& rows) {
   UOpMap<UOp> read;
   for (const UOp& v : rows.values) {
     const UOp& index = v->src(0)->src(0);
-    read.emplace(v->src(0)->src(1), make(Op::Load, index->dtype, {index}));
+    read.emplace(v->src(0)->src(1), make_load(index));
   }
   MatrixKernel out = rows;
-  out.end = closed(substitute(rows.end->src(0), read), rows.loops);
+  out.end = make_end(substitute(rows.end->src(0), read), rows.loops);
   out.values.clear();
   return out;
 }
@@ -159,7 +146,7 @@ Chain::Chain(std::span<const MatrixKernel* const> last) : loops_(last[0]->loops)
   for (const MatrixKernel* s : last) {
     UOpMap<UOp> own;
     for (size_t i = 0; i < loops_.size(); i++) own.emplace(s->loops[i], loops_[i]);
-    next_ = std::max(next_, free_id(std::vector<UOp>{s->end}));
+    next_ = std::max(next_, free_range_id({&s->end, 1}));
     for (const UOp& r : ranges_below(s->end, AxisKind::Reduce))
       own.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
     ends_.push_back(substitute(s->end, own));
@@ -231,12 +218,10 @@ bool Chain::agree(const RowRead& read) {
   std::vector<UOp> used;
   for (const auto& [r, x] : read.rows) {
     for (const UOp& b : ranges_below(x, AxisKind::Loop)) {
-      if (!contains(used, b)) used.push_back(b);
+      add_once(used, b);
     }
   }
-  std::sort(used.begin(), used.end(), [](const UOp& a, const UOp& b) {
-    return a->get<RangeArg>().id < b->get<RangeArg>().id;
-  });
+  std::ranges::sort(used, {}, [](const UOp& r) { return r->get<RangeArg>().id; });
   if (number_ > 0 && !(used == row_loops_)) return false;
   row_loops_ = std::move(used);
   return true;
@@ -244,9 +229,7 @@ bool Chain::agree(const RowRead& read) {
 
 namespace {
 
-UOp element(const UOp& filled, const UOp& column) {
-  return make(Op::Load, filled->dtype, {make(Op::Index, filled->dtype, {filled, column})});
-}
+UOp element(const UOp& filled, const UOp& column) { return make_load(make_index(filled, column)); }
 
 // Loads of the slot, and casts of them: floats that are kept wider are not narrowed to be widened.
 UOpMap<UOp> row_loads(std::span<const UOp> below, std::span<const std::pair<UOp, UOp>> loads,
@@ -275,12 +258,11 @@ UOp Chain::filled_row(const MatrixKernel& p, const RowRead& read) {
   const UOp filling = simplify(substitute(stored, at));
   const UOp memory =
       make(Op::Shared, kept, {}, SharedArg{number_++, read.column->src(0)->const_int()});
-  const UOp store =
-      make(Op::Store, DType::Void, {make(Op::Index, kept, {memory, own}), cast(filling, kept)});
+  const UOp store = make_store(make_index(memory, own), cast(filling, kept));
   columns_.push_back(own);
   if (p.product) full_.push_back(own);
   kept_[p.writes] = {p.values, std::move(at)};
-  return make(Op::After, kept, {memory, make(Op::End, DType::Void, {store, own})});
+  return make_after(memory, {make_end(store, std::span(&own, 1))});
 }
 
 bool Chain::keep(const MatrixKernel& given) {
@@ -315,24 +297,19 @@ bool Chain::take_in(const MatrixKernel& p) { return compute_where_read(p) || kee
 void Chain::store_values(const MatrixKernel& rows, std::span<const uint32_t> slots) {
   const Kept& kept = kept_.at(rows.writes);
   for (const UOp& v : kept.values) {
-    if (!contains(std::vector<uint32_t>(slots.begin(), slots.end()), slot_of(v->src(0)->src(0))))
-      continue;
+    if (!contains(slots, slot_of(v->src(0)->src(0)))) continue;
     const UOp store = simplify(substitute(v->src(0), kept.at));
-    ends_.push_back(closed(store, ranges_below(store->src(0)->src(1), AxisKind::Loop)));
+    ends_.push_back(make_end(store, ranges_below(store->src(0)->src(1), AxisKind::Loop)));
   }
 }
 
 namespace {
 
-bool is_element_of(const Node* n, const Node* memory) {
-  return n->op == Op::Load && n->src(0)->op == Op::Index &&
-         without_after(n->src(0)->src(0).get()) == memory;
-}
 // Below a value, what fills rows left out.
 std::set<const Node*> elements_below(const UOp& value, const Node* memory) {
   std::set<const Node*> out;
   for (const Node* n : toposort_gated({&value, 1}, [](const Node* x) { return x->op != Op::End; }))
-    if (is_element_of(n, memory)) out.insert(n);
+    if (n->op == Op::Load && accessed_memory(n) == memory) out.insert(n);
   return out;
 }
 
@@ -348,8 +325,7 @@ bool Chain::may_overwrite(const Node* fill, const Node* memory,
     const bool stored = n->src(0)->src(0)->src(0)->op != Op::Shared;
     for (const UOp& r : n->src().subspan(1))
       if (stored && !contains(row_loops_, r)) return false;
-    const std::vector<const Node*> below = toposort(UOp(n));
-    return std::find(below.begin(), below.end(), fill) == below.end();
+    return !contains(toposort(UOp(n)), fill);
   });
 }
 
@@ -386,15 +362,13 @@ std::vector<UOp> Chain::ends() const {
       others.push_back(out.empty() ? r : range(r->src(0), own++, AxisKind::Loop));
       apart.emplace(r, others.back());
     }
-    loops.insert(loops.end(), others.begin(), others.end());
-    out.push_back(closed(substitute(end->src(0), apart), loops));
+    out.push_back(make_end(substitute(end->src(0), apart), loops, others));
   }
   UOpMap<UOp> fresh;
   int32_t next = 0;
   const auto give = [&](const UOp& r) {
     if (fresh.count(r)) return;
-    fresh.emplace(r, range(r->src(0), next, r->get<RangeArg>().kind));
-    next++;
+    fresh.emplace(r, range(r->src(0), next++, r->get<RangeArg>().kind));
   };
   for (const UOp& end : out) {
     for (const UOp& r : loops_of(end)) give(r);

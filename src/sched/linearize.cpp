@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/contains.h"
 #include "ir/walk.h"
 #include "sched/order.h"
 #include "sched/prepare.h"
@@ -20,7 +21,6 @@ constexpr int64_t kViewAlignment = 64;
 
 struct Draft {
   Call call;
-  uint32_t root = 0;
   bool in_place = false;        // reads the old contents through its output argument
   std::vector<uint32_t> after;  // drafts whose results or reads it must follow
 };
@@ -117,7 +117,6 @@ class Linearizer {
 
   void add_root(uint32_t r) {
     Draft d;
-    d.root = r;
     d.call.device = plan_.device_of(r);
     if (is_transfer(node(r))) {
       const uint32_t from = plan_.position.at(strip_reshapes(node(r).src(0).get()));
@@ -138,11 +137,8 @@ class Linearizer {
     d.in_place = k.in_place;
     d.call.kind = CallKind::Kernel;
     d.call.ast = k.ast;
-    d.call.output_count =
-        1 +
-        uint32_t(std::count_if(graph_.members[r].begin(), graph_.members[r].end(), [&](uint32_t m) {
-          return std::find(k.args.begin(), k.args.end(), uint32_t(slot_of_[m])) != k.args.end();
-        }));
+    const auto is_stored = [&](uint32_t m) { return contains(k.args, uint32_t(slot_of_[m])); };
+    d.call.output_count = 1 + uint32_t(std::ranges::count_if(graph_.members[r], is_stored));
     d.call.args = std::move(k.args);
     if (k.is_copy) simplify_copy(r, k.copy_offset, d);
   }
@@ -174,9 +170,7 @@ class Linearizer {
   }
 
   void connect(uint32_t before, uint32_t after) {
-    std::vector<uint32_t>& list = drafts_[after].after;
-    if (before != after && std::find(list.begin(), list.end(), before) == list.end())
-      list.push_back(before);
+    if (before != after) add_once(drafts_[after].after, before);
   }
 
   void connect_reads_to_writers() {
@@ -216,9 +210,7 @@ class Linearizer {
   std::vector<uint32_t> required() const {
     std::vector<uint32_t> out;
     auto add = [&](int32_t slot) {
-      if (slot == kNone || writer_[slot] == kNone) return;
-      if (std::find(out.begin(), out.end(), uint32_t(writer_[slot])) == out.end())
-        out.push_back(uint32_t(writer_[slot]));
+      if (slot != kNone && writer_[slot] != kNone) add_once(out, uint32_t(writer_[slot]));
     };
     for (const UOp& s : plan_.sinks) add(slot_of_[sink_position(s)]);
     for (const auto& [root, storage] : storage_slot_) add(slot_of_[root]);
@@ -256,35 +248,24 @@ class Linearizer {
       if (writer_[slot_of_[root]] == kNone) continue;  // zero-sized
       const uint32_t k = uint32_t(writer_[slot_of_[root]]);
       std::vector<uint32_t>& old = readers[storage];
-      const bool separate = std::find(separate_.begin(), separate_.end(), root) != separate_.end();
-      const std::vector<uint32_t> others = without(old, k);
-      if (!separate && !ancestors(others)[k]) {
+      std::vector<uint32_t> others = old;
+      std::erase(others, k);
+      if (!contains(separate_, root) && !ancestors(others)[k]) {
         for (uint32_t r : others) connect(r, k);
         target_[slot_of_[root]] = storage;
         continue;
       }
       if (drafts_[k].in_place) {
-        form_again_without_in_place(k);
+        // Its sources stay the same but for the Storage itself, so its place in the order does too.
+        form_kernel(root, drafts_[k], false);
         old.push_back(k);
       }
       copy_at_end(k, root, storage, old);
     }
   }
 
-  static std::vector<uint32_t> without(std::vector<uint32_t> list, uint32_t value) {
-    std::erase(list, value);
-    return list;
-  }
-
-  // Its sources stay the same but for the Storage itself, so its place in the order does too.
-  void form_again_without_in_place(uint32_t k) {
-    Draft& d = drafts_[k];
-    form_kernel(d.root, d, false);
-  }
-
   void copy_at_end(uint32_t k, uint32_t root, int32_t storage, const std::vector<uint32_t>& old) {
     Draft copy;
-    copy.root = root;
     copy.call.kind = CallKind::Copy;
     copy.call.device = out_.buffers[storage].device;
     copy.call.args = {uint32_t(storage), uint32_t(slot_of_[root])};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::sched {
 
@@ -11,12 +11,7 @@ using namespace ir;
 
 namespace {
 
-std::vector<UOp> sorted_by_id(std::vector<UOp> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const UOp& a, const UOp& b) {
-    return a->get<RangeArg>().id < b->get<RangeArg>().id;
-  });
-  return ranges;
-}
+int64_t size_of(const UOp& range) { return std::max<int64_t>(range->src(0)->max, 1); }
 
 // Ranges by falling step of an offset that walks all of them in mixed radix, each element once;
 // empty where it is another one.
@@ -30,7 +25,7 @@ std::optional<std::vector<std::pair<UOp, int64_t>>> mixed_radix(const UOp& offse
   for (size_t i = out.size(); i-- > 0;) {
     const auto& [r, s] = out[i];
     if (r->op != Op::Range || s != step) return {};
-    step *= std::max<int64_t>(r->src(0)->max, 1);
+    step *= size_of(r);
   }
   return out;
 }
@@ -44,17 +39,18 @@ std::vector<UOp> ranges_below(const UOp& u, AxisKind kind) {
   for (const Node* n : toposort(u)) {
     if (n->op == Op::Range && n->get<RangeArg>().kind == kind) out.push_back(UOp(n));
   }
-  return sorted_by_id(std::move(out));
+  std::ranges::sort(out, {}, [](const UOp& r) { return r->get<RangeArg>().id; });
+  return out;
 }
 
 int64_t extent(std::span<const UOp> ranges) {
   int64_t n = 1;
-  for (const UOp& r : ranges) n *= std::max<int64_t>(r->src(0)->max, 1);
+  for (const UOp& r : ranges) n *= size_of(r);
   return n;
 }
 
 bool is_streamed(const Node* reduce, std::span<const UOp> loops) {
-  const int64_t walked = extent(loops) * extent(reduce->src().subspan(1));
+  const int64_t walked = extent(loops) * extent(closed_ranges(reduce));
   for (const Node* n : toposort(reduce->src(0))) {
     if (n->op == Op::Param && n->get<ParamArg>().count >= walked) return true;
   }
@@ -71,14 +67,13 @@ std::optional<UOpMap<UOp>> loops_at(const UOp& producer_end, const UOp& offset) 
   int64_t all = 1, reached = 1;
   bool same = own->size() == theirs->size(), symbolic = false;
   for (const auto& [r, step] : *own) {
-    all *= std::max<int64_t>(r->src(0)->max, 1);
+    all *= size_of(r);
     symbolic = symbolic || !r->src(0)->is_const();
-    const UOp whole = floordiv(offset, index_const(step));
-    out.emplace(r, simplify(floormod(whole, index_const(std::max<int64_t>(r->src(0)->max, 1)))));
+    out.emplace(r, simplify(floormod(floordiv(offset, step), size_of(r))));
   }
   for (size_t i = 0; i < theirs->size(); i++) {
     const UOp& r = (*theirs)[i].first;
-    reached *= std::max<int64_t>(r->src(0)->max, 1);
+    reached *= size_of(r);
     symbolic = symbolic || !r->src(0)->is_const();
     same = same && (*own)[i].first->src(0) == r->src(0);
   }

@@ -2,10 +2,8 @@
 // Called by the passes that put kernels together. Knows ASTs, nothing of memory or targets.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "ir/uop.h"
@@ -14,10 +12,6 @@ namespace tuff::sched {
 
 // Stored and loaded again it is what it was; narrower floats may be kept wider in registers.
 bool survives_in_register(DType t);
-template <class T>
-bool contains(const std::vector<T>& v, const std::type_identity_t<T>& x) {
-  return std::find(v.begin(), v.end(), x) != v.end();
-}
 // By number.
 std::vector<ir::UOp> ranges_below(const ir::UOp& u, ir::AxisKind kind);
 int64_t extent(std::span<const ir::UOp> ranges);
@@ -27,7 +21,6 @@ ir::UOp offset_of(const ir::UOp& end);
 bool is_streamed(const ir::Node* reduce, std::span<const ir::UOp> loops);
 // Which element of the producer's loops an offset of the reader is; empty where one of them does
 // not walk each element once, in mixed radix.
-std::optional<ir::UOpMap<ir::UOp>> loops_at(const ir::UOp& producer_end,
-                                                  const ir::UOp& offset);
+std::optional<ir::UOpMap<ir::UOp>> loops_at(const ir::UOp& producer_end, const ir::UOp& offset);
 
 }  // namespace tuff::sched

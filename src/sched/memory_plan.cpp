@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/arith.h"
+
 namespace tuff::sched {
 namespace {
 
@@ -10,9 +12,7 @@ struct Block {
   uint64_t begin, end;
 };
 
-uint64_t aligned(uint64_t v) {
-  return (v + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+uint64_t aligned(uint64_t v) { return align_up(v, kArenaAlignment); }
 
 // The smallest gap that holds `size`, or the end of the last block.
 uint64_t best_fit(std::vector<Block>& busy, uint64_t size) {

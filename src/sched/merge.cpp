@@ -5,8 +5,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/contains.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
@@ -64,10 +65,6 @@ struct Group {
   int64_t elements = 0, outputs = 0;
   size_t nodes = 0;
 };
-
-void add_once(std::vector<uint32_t>& v, uint32_t x) {
-  if (!contains(v, x)) v.push_back(x);
-}
 
 // One loop list for all Ends, of constant sizes, no store gated, no row kept.
 bool has_plain_loops(const UOp& ast, const std::vector<const Node*>& nodes) {
@@ -361,10 +358,9 @@ class Merger {
 
 }  // namespace
 
-void merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
-  const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  remake_calls(
-      s, [&](std::span<const Call> calls) { return Merger(s, by_slot, target_of).run(calls); });
+std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                                std::span<const Call> calls) {
+  return Merger(s, memory, target_of).run(calls);
 }
 
 }  // namespace tuff::sched

@@ -18,7 +18,8 @@ inline constexpr size_t kMaxNests = 16;
 inline constexpr size_t kMaxMergedNodes = 2000;
 inline constexpr size_t kMaxNestNodes = 256;  // in the loops of one nest
 
-// memory: for each Input slot in order, a number that slots in the same allocation share.
-void merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of);
+// As FuseCalls.
+std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                                std::span<const Call> calls);
 
 }  // namespace tuff::sched

@@ -1,7 +1,6 @@
 #include "sched/normalize.h"
 
-#include <algorithm>
-
+#include "base/contains.h"
 #include "ir/walk.h"
 
 namespace tuff::sched {
@@ -43,10 +42,7 @@ uint64_t edge_token(uint64_t target, uint64_t junction) {
 
 void note_leaf(const Node* n, GraphKey& key) {
   if (n->op == Op::Buffer) key.inputs.push_back(n->get<Ref<ir::Storage>>().get());
-  if (n->device &&
-      std::find(key.devices.begin(), key.devices.end(), n->device) == key.devices.end()) {
-    key.devices.push_back(n->device);
-  }
+  if (n->device) add_once(key.devices, n->device);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <bit>
 #include <span>
 
+#include "base/arith.h"
 #include "base/check.h"
+#include "base/contains.h"
 #include "base/split_mix.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
@@ -20,8 +22,6 @@ bool all_const(const Shape& s) {
   return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_const(); });
 }
 
-int64_t part_count(int64_t extent, int64_t length) { return (extent + length - 1) / length; }
-
 int64_t reduced_count(const Node& reduce) {
   return element_count(reduce.src(0)->shape) / std::max<int64_t>(element_count(reduce.shape), 1);
 }
@@ -32,7 +32,7 @@ void check_parts(const Node& reduce, const Parts& p) {
   const Shape& shape = reduce.src(0)->shape;
   const IntVec& axes = reduce.get<ReduceArg>().axes;
   if (p.axis < 0 || p.axis >= int64_t(shape.size())) refuse("there is no such axis");
-  if (std::ranges::find(axes, p.axis) == axes.end()) refuse("the axis is not reduced");
+  if (!contains(axes, p.axis)) refuse("the axis is not reduced");
   if (!reduce.device) refuse("nothing says where the parts' results are stored");
   if (!all_const(shape)) refuse("an axis has a symbolic size");
   const int64_t extent = shape[size_t(p.axis)].value();
@@ -80,7 +80,7 @@ UOp in_parts(const UOp& n, const Parts& p) {
   const ReduceArg& arg = n->get<ReduceArg>();
   const DType stored_as = stored_type(n->dtype);
   const int64_t extent = n->src(0)->shape[size_t(p.axis)].value();
-  const int64_t count = part_count(extent, p.length), past = count * p.length - extent;
+  const int64_t count = ceil_div(extent, p.length), past = count * p.length - extent;
   UOp x = past ? with_neutral(n->src(0), p.axis, past, arg.op) : n->src(0);
   if (stored_as != n->dtype) x = cast(x, stored_as);
   const bool turns = p.order == PartOrder::Turns;
@@ -112,8 +112,7 @@ int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
   int64_t n = 1;
   for (size_t a = 0; factor.op == Op::Expand && a < factor.shape.size(); a++) {
     const bool shared = factor.src(0)->shape[a] == 1 && !(factor.shape[a] == 1);
-    if (shared && std::find(reduced.begin(), reduced.end(), int64_t(a)) == reduced.end())
-      n *= factor.shape[a].max();
+    if (shared && !contains(reduced, int64_t(a))) n *= factor.shape[a].max();
   }
   return n;
 }
@@ -203,10 +202,10 @@ int64_t part_length(int64_t extent, int64_t most, int64_t cores) {
   const int64_t fewest = std::clamp(most / 2, kSplitLeastGain, kFewest);
   const int64_t parts = largest_divisor(extent, fewest, most);
   if (parts && (2 * parts >= most || parts >= 2 * cores)) return extent / parts;
-  const int64_t least = part_count(extent, most);
+  const int64_t least = ceil_div(extent, most);
   if (most < fewest || least < kSplitLeastPart) return parts ? extent / parts : 0;
   const auto step = int64_t(std::bit_floor(uint64_t(std::min(kMostStep, least / kStepsOfPart))));
-  return part_count(least, step) * step;
+  return ceil_div(least, step) * step;
 }
 
 }  // namespace
@@ -247,7 +246,7 @@ std::optional<Parts> random_parts(const UOp& n, uint64_t seed) {
   Parts p{};
   p.axis = below(4) ? axes[size_t(below(int64_t(axes.size())))] : below(int64_t(shape.size()));
   const Dim& extent = shape[size_t(p.axis)];
-  p.length = part_count(extent.max(), 2 + below(std::min(extent.max() + 1, kMostParts - 1)));
+  p.length = ceil_div(extent.max(), 2 + below(std::min(extent.max() + 1, kMostParts - 1)));
   p.order = PartOrder(below(3));
   drawn.tried++;
   try {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::sched {
 
@@ -67,8 +67,7 @@ UOp pick_elements(UOp value, std::vector<UOp>& ranges) {
   UOp gate = logical_and(ge(element, index_const(0)), lt(element, index_const(size)));
   if (at->src_count > 2) gate = logical_and(substitute(at->src(2), map), gate);
   std::erase(ranges, p.range);
-  return make(Op::Load, DType::Void,
-              {make(Op::Index, DType::Void, {at->src(0), substitute(at->src(1), map), gate})});
+  return make_load(make_index(at->src(0), substitute(at->src(1), map), gate));
 }
 
 }  // namespace tuff::sched

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "ir/finite_product.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "sched/canonical.h"
 #include "sched/index_map.h"
 #include "sched/pick.h"
@@ -52,15 +53,15 @@ class Builder {
     out_offset_ = simplify(flat_offset(shape, out_index_));
     std::vector<UOp> stores;
     UOp root_value;
-    for (uint32_t o : ordered_outputs()) {
+    std::vector<uint32_t> outputs = spec_.outputs;
+    std::sort(outputs.begin(), outputs.end());
+    for (uint32_t o : outputs) {
       UOp v = body(o);
       if (o == spec_.root) root_value = v;
       const int32_t number =
           int32_t(std::find(spec_.outputs.begin(), spec_.outputs.end(), o) - spec_.outputs.begin());
-      const UOp target = make(Op::Index, DType::Void, {output_param(number), out_offset_});
-      std::vector<UOp> end{make(Op::Store, DType::Void, {target, v})};
-      end.insert(end.end(), ranges.begin(), ranges.end());
-      stores.push_back(make(Op::End, DType::Void, end));
+      const UOp target = make_index(output_param(number), out_offset_);
+      stores.push_back(make_end(make_store(target, v), ranges));
     }
     kernel_.ast = drop_unused_arguments(sink(stores));
     recognize_copy(root_value);
@@ -69,12 +70,6 @@ class Builder {
   }
 
  private:
-  std::vector<uint32_t> ordered_outputs() const {
-    std::vector<uint32_t> out = spec_.outputs;
-    std::sort(out.begin(), out.end());
-    return out;
-  }
-
   UOp output_param(int32_t number) const {
     const Node& n = *plan_.nodes[spec_.outputs[number]];
     return param(number, n.dtype, element_count(n.shape));
@@ -146,7 +141,7 @@ class Builder {
     const UOp &memory = v->src(0)->src(0), &offset = v->src(0)->src(1);
     const Dim count = element_count(memory->shape);
     const bool inside = count.is_const() && offset->min >= 0 && offset->max < count.value();
-    return inside ? make(Op::Load, DType::Void, {make(Op::Index, DType::Void, {memory, offset})}) : v;
+    return inside ? make_load(make_index(memory, offset)) : v;
   }
 
   // Of a product that is 0 by one factor's gate, the other factor asks for no more than keeps it
@@ -159,8 +154,7 @@ class Builder {
     UOp weaker;
     for (const UOp& c : needed[which]) weaker = both(weaker, c);
     const UOp& index = factors[which]->src(0);
-    factors[which] = make(Op::Load, DType::Void,
-                          {make(Op::Index, DType::Void, {index->src(0), index->src(1), simplify(weaker)})});
+    factors[which] = make_load(make_index(index->src(0), index->src(1), simplify(weaker)));
   }
   // A smallest part of the gate, in its order, that keeps the load inside its buffer.
   static std::vector<UOp> needed_gate(const UOp& load, const UOp& gate) {
@@ -228,7 +222,7 @@ class Builder {
   }
 
   UOp stored_value(uint32_t i, const IndexTuple& index, const UOp& gate) {
-    if (std::find(spec_.inner.begin(), spec_.inner.end(), i) != spec_.inner.end()) {
+    if (contains(spec_.inner, i)) {
       if (index == out_index_ && !gate) return body(i);
       kernel_.misplaced.push_back(i);
     }
@@ -236,10 +230,7 @@ class Builder {
     const int32_t slot = (*spec_.slot_of)[i];
     UOp offset = flat_offset(n.shape, index);
     offset = gate ? simplify_given(offset, gate) : simplify(offset);
-    const UOp p = argument(slot, n, offset, gate);
-    const UOp element = gate ? make(Op::Index, DType::Void, {p, offset, gate})
-                             : make(Op::Index, DType::Void, {p, offset});
-    return make(Op::Load, DType::Void, {element});
+    return make_load(make_index(argument(slot, n, offset, gate), offset, gate));
   }
 
   UOp argument(int32_t slot, const Node& n, const UOp& offset, const UOp& gate) {

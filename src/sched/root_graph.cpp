@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
+
 namespace tuff::sched {
 
 using namespace ir;
@@ -36,7 +38,7 @@ void RootGraph::scan(uint32_t root, std::vector<uint32_t>& stamp) {
       largest_read = std::max(largest_read, element_count(n.shape));
     if (is_root) {
       const uint32_t r = n.op == Op::Assign ? uint32_t(plan_.stored_by[i]) : i;
-      if (std::find(reads[root].begin(), reads[root].end(), r) == reads[root].end()) {
+      if (!contains(reads[root], r)) {
         reads[root].push_back(r);
         users[r].push_back(root);
       }

@@ -6,8 +6,9 @@
 #include <set>
 #include <tuple>
 
+#include "base/contains.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"
@@ -101,7 +102,7 @@ class RowFuser {
       if (n->op != Op::Load) continue;
       const UOp& index = n->src(0);
       const uint32_t slot = slot_of(index);
-      if (std::find(p.writes.begin(), p.writes.end(), slot) == p.writes.end()) continue;
+      if (!contains(p.writes, slot)) continue;
       if (index->src_count > 2 || (offset && !(offset == index->src(1)))) return {};
       offset = index->src(1);
     }
@@ -145,7 +146,7 @@ class RowFuser {
     int64_t walked = extent(c.loops);
     for (const Node* n : toposort(p.ends)) {
       if (n->op == Op::Reduce)
-        walked = std::max(walked, extent(p.loops) * extent(n->src().subspan(1)));
+        walked = std::max(walked, extent(p.loops) * extent(closed_ranges(n)));
     }
     return cores == 1 || extent(rows) >= kRowsPerCore * cores || walked <= kLonelyElements;
   }
@@ -159,26 +160,16 @@ class RowFuser {
 
   // What one stores the other neither reads nor stores, but for the row values.
   bool keep_apart(const RowKernel& p, const RowKernel& c) const {
-    auto meet = [&](uint32_t a, uint32_t b) { return memory_[a] == memory_[b]; };
+    const auto meets = [&](uint32_t w, const std::vector<uint32_t>& list) {
+      return std::ranges::any_of(list, [&](uint32_t x) { return memory_[w] == memory_[x]; });
+    };
     for (uint32_t w : p.writes) {
-      for (uint32_t x : p.reads) {
-        if (meet(w, x)) return false;
-      }
-      for (uint32_t x : c.writes) {
-        if (meet(w, x)) return false;
-      }
-      for (uint32_t x : c.reads) {
-        if (x != w && meet(w, x)) return false;
-      }
+      const auto others = [&](uint32_t x) { return x != w && memory_[w] == memory_[x]; };
+      if (meets(w, p.reads) || meets(w, c.writes) || std::ranges::any_of(c.reads, others))
+        return false;
     }
-    for (uint32_t w : c.writes) {
-      for (const auto* list : {&p.reads, &c.reads}) {
-        for (uint32_t x : *list) {
-          if (meet(w, x)) return false;
-        }
-      }
-    }
-    return true;
+    return std::ranges::none_of(
+        c.writes, [&](uint32_t w) { return meets(w, p.reads) || meets(w, c.reads); });
   }
 
   bool take_in(uint32_t from, uint32_t into) {
@@ -212,10 +203,8 @@ class RowFuser {
     std::vector<UOp> ends = substitute(c.ends, values);
     for (const UOp& end : moved) {
       const UOp& index = end->src(0)->src(0);
-      const UOp target = make(Op::Index, index->dtype, {index->src(0), offset});
-      std::vector<UOp> src{make(Op::Store, DType::Void, {target, end->src(0)->src(1)})};
-      src.insert(src.end(), rows.begin(), rows.end());
-      ends.push_back(make(Op::End, DType::Void, src));
+      const UOp target = make_index(index->src(0), offset);
+      ends.push_back(make_end(make_store(target, end->src(0)->src(1)), rows));
     }
     c.ends = std::move(ends);
     c.rows = rows;
@@ -229,33 +218,22 @@ class RowFuser {
   }
 
   static void unite(RowKernel& c, const RowKernel& p) {
-    auto add = [](std::vector<uint32_t>& to, const std::vector<uint32_t>& list) {
-      for (uint32_t x : list) {
-        if (std::find(to.begin(), to.end(), x) == to.end()) to.push_back(x);
-      }
-    };
-    add(c.writes, p.writes);
-    add(c.reads, p.reads);
-    std::erase_if(c.reads, [&](uint32_t r) {
-      return std::find(c.writes.begin(), c.writes.end(), r) != c.writes.end();
-    });
-    add(c.calls, p.calls);
+    for (uint32_t w : p.writes) add_once(c.writes, w);
+    for (uint32_t r : p.reads) add_once(c.reads, r);
+    std::erase_if(c.reads, [&](uint32_t r) { return contains(c.writes, r); });
+    for (uint32_t m : p.calls) add_once(c.calls, m);
     std::sort(c.calls.begin(), c.calls.end());
   }
 
   // The producer's Ends with its loops where the reader reads, reductions in ranges of their own.
   std::vector<UOp> moved_ends(const RowKernel& p, const RowKernel& c, UOpMap<UOp> at) const {
-    int32_t next = 0;
-    for (const Node* n : toposort(c.ends)) {
-      if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
-    }
+    int32_t next = free_range_id(c.ends);
     std::vector<UOp> values;
     for (const UOp& end : p.ends) values.push_back(end->src(0));
     for (const UOp& r : ranges_below(sink(values), AxisKind::Reduce))
       at.emplace(r, range(substitute(r->src(0), at), next++, AxisKind::Reduce));
     std::vector<UOp> out;
-    for (const UOp& store : values)
-      out.push_back(make(Op::End, DType::Void, {simplify(substitute(store, at))}));
+    for (const UOp& store : values) out.push_back(make_end(simplify(substitute(store, at))));
     return out;
   }
 
@@ -288,12 +266,11 @@ class RowFuser {
     share_reduce_ranges(ends, next, fresh);
     std::vector<UOp> out;
     for (const UOp& end : ends) {
-      std::vector<UOp> src{substitute(end->src(0), fresh)};
+      std::vector<UOp> own;
       for (const UOp& r : loops) {
-        if (contains(std::vector<UOp>(end->src().begin() + 1, end->src().end()), r))
-          src.push_back(fresh.at(r));
+        if (contains(closed_ranges(end.get()), r)) own.push_back(fresh.at(r));
       }
-      out.push_back(make(Op::End, DType::Void, src));
+      out.push_back(make_end(substitute(end->src(0), fresh), own));
     }
     return out;
   }
@@ -347,10 +324,9 @@ class RowFuser {
 
 }  // namespace
 
-void fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of) {
-  const std::vector<uint32_t> by_slot = memory_by_slot(s, memory);
-  remake_calls(
-      s, [&](std::span<const Call> calls) { return RowFuser(s, by_slot, target_of).run(calls); });
+std::vector<Call> fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                            std::span<const Call> calls) {
+  return RowFuser(s, memory, target_of).run(calls);
 }
 
 }  // namespace tuff::sched

@@ -16,7 +16,8 @@ inline constexpr int64_t kUnknownCores = 16;  // of a GPU that does not tell
 inline constexpr int64_t kLonelyElements = 1 << 12;
 inline constexpr size_t kMaxRowNodes = 600;
 
-// memory: for each Input slot in order, a number that slots in the same allocation share.
-void fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of);
+// As FuseCalls.
+std::vector<Call> fuse_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
+                            std::span<const Call> calls);
 
 }  // namespace tuff::sched

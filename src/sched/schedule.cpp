@@ -7,10 +7,12 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/contains.h"
 #include "base/log.h"
 #include "ir/spec.h"
 #include "ir/walk.h"
 #include "sched/cache.h"
+#include "sched/call_graph.h"
 #include "sched/fuse.h"
 #include "sched/keep.h"
 #include "sched/linearize.h"
@@ -97,8 +99,7 @@ void plan_memory(Schedule& s) {
   }
   std::vector<std::string> devices;
   for (const BufferSlot& b : s.buffers) {
-    const bool known = std::find(devices.begin(), devices.end(), b.device) != devices.end();
-    if (b.origin == BufferOrigin::Temp && !known) devices.push_back(b.device);
+    if (b.origin == BufferOrigin::Temp) add_once(devices, b.device);
   }
   for (const std::string& device : devices) {
     std::vector<uint32_t> slots;
@@ -170,9 +171,10 @@ Schedule make_schedule(std::span<const UOp> sinks, const GraphKey& key,
   Schedule s = linearize(plan, key.inputs, target_of);
   s.parts = std::move(prepared.parts);
   for (const std::string& p : s.parts) TUFF_DEBUG_LINE(3, "opts {}", p);
-  if (!steps.skips(Step::Rows)) fuse_rows(s, memory, target_of);
-  if (!steps.skips(Step::Keep)) keep_rows(s, memory, target_of);
-  if (!steps.skips(Step::Merge)) merge_kernels(s, memory, target_of);
+  constexpr std::pair<Step, FuseCalls> kFusions[] = {
+      {Step::Rows, fuse_rows}, {Step::Keep, keep_rows}, {Step::Merge, merge_kernels}};
+  for (const auto& [step, fuse] : kFusions)
+    if (!steps.skips(step)) fuse_calls(s, memory, target_of, fuse);
   check_bindings(s, target_of);
   plan_memory(s);
   collect_variables(s);

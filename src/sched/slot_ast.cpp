@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "ir/walk.h"
 #include "sched/canonical.h"
 
 namespace tuff::sched {
 
 using namespace ir;
-
-namespace {
-
-bool contains(std::span<const uint32_t> v, uint32_t x) {
-  return std::find(v.begin(), v.end(), x) != v.end();
-}
-
-}  // namespace
 
 UOp slot_ast(const Call& c) {
   UOpMap<UOp> renamed;
@@ -39,7 +32,7 @@ Call call_of(const std::string& device, std::span<const UOp> ends) {
   for (const Node* n : toposort(ast)) {
     if (n->op != Op::Param) continue;
     const ParamArg& p = n->get<ParamArg>();
-    if (!contains(call.args, uint32_t(p.slot))) call.args.push_back(uint32_t(p.slot));
+    add_once(call.args, uint32_t(p.slot));
     const auto at = std::find(call.args.begin(), call.args.end(), uint32_t(p.slot));
     numbered.emplace(UOp(n), param(int32_t(at - call.args.begin()), n->dtype, p.count));
   }
@@ -50,7 +43,7 @@ Call call_of(const std::string& device, std::span<const UOp> ends) {
 bool is_needed(const Schedule& s, std::span<const Call* const> own, uint32_t slot) {
   if (s.buffers[slot].origin != BufferOrigin::Temp || contains(s.sink_slots, slot)) return true;
   return std::any_of(s.calls.begin(), s.calls.end(), [&](const Call& c) {
-    return std::find(own.begin(), own.end(), &c) == own.end() && contains(c.args, slot);
+    return !contains(own, &c) && contains(c.args, slot);
   });
 }
 

@@ -1,6 +1,5 @@
 // Steps that a schedule is right without, by name, and which of them are taken. Called by
-// schedule() and its steps. Must never know what a step
-// does, nor who chose.
+// schedule() and its steps. Must never know what a step does, nor who chose.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +17,20 @@ enum class Step : uint8_t {
   Merge,   // merge.h
 };
 inline constexpr Step kSteps[] = {Step::OneSum, Step::Parts, Step::Rows, Step::Keep, Step::Merge};
-const char* name(Step s);  // as TUFF_SKIP takes it
+constexpr const char* name(Step s) {  // as TUFF_SKIP takes it
+  constexpr const char* names[] = {"one-sum", "parts", "rows", "keep", "merge"};
+  return names[size_t(s)];
+}
 
 struct StepChoice {
   uint32_t skipped = 0;      // bits by Step
   uint64_t random_seed = 0;  // of parts that are drawn instead of chosen; 0: they are chosen
   bool check_spec = ir::kChecksSpec;  // of the graph and of the kernels
   bool skips(Step s) const { return skipped >> uint32_t(s) & 1; }
-  void skip(std::string_view step);  // nothing if there is no such step
+  void skip(std::string_view step) {  // nothing if there is no such step
+    for (const Step s : kSteps)
+      if (step == name(s)) skipped |= uint32_t(1) << uint32_t(s);
+  }
 };
 
 }  // namespace tuff::sched

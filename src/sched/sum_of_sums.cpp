@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/contains.h"
 #include "ir/finite_product.h"
 #include "ir/walk.h"
 
@@ -38,7 +39,7 @@ UOp terms_in_front(const Node& sum) {
   Shape shape;
   for (int64_t a : axes) shape.push_back(x->shape[a]);
   for (int64_t a = 0; a < int64_t(x->shape.size()); a++) {
-    if (std::ranges::find(axes, a) == axes.end()) order.push_back(a);
+    if (!contains(axes, a)) order.push_back(a);
     shape.push_back(sum.shape[a]);
   }
   return reshape(permute(x, order), shape);
