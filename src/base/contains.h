@@ -2,14 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <type_traits>
 #include <vector>
 
 namespace tuff {
 
-template <class List, class T>
-bool contains(const List& list, const T& x) {
-  return std::find(std::begin(list), std::end(list), x) != std::end(list);
+template <class List, class T, class Projection = std::identity>
+bool contains(const List& list, const T& x, Projection of = {}) {
+  return std::ranges::find(list, x, of) != std::end(list);
 }
 
 template <class T>

@@ -8,6 +8,8 @@
 
 namespace tuff::ir {
 
+inline UOp int_const(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
+
 // An element of a Param, a Shared or what stands After one; an empty gate is true.
 inline UOp make_index(const UOp& memory, const UOp& offset, const UOp& gate = {}) {
   return gate ? make(Op::Index, memory->dtype, {memory, offset, gate})

@@ -8,12 +8,14 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
+#include "base/contains.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "ir/spec.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/random_opts.h"
+#include "sched/canonical.h"
 
 namespace tuff::kernel {
 
@@ -75,7 +77,7 @@ void run_pass(size_t i, Lowering& l) {
 
 LinearKernel run_passes(Lowering& l, std::span<const std::string> skipped) {
   for (size_t i = 0; i < kPassCount; i++) {
-    const bool skip = std::find(skipped.begin(), skipped.end(), kPasses[i].name) != skipped.end();
+    const bool skip = contains(skipped, kPasses[i].name);
     if (skip && kPasses[i].required)
       fail<InvalidArgument>("pass '{}' cannot be skipped", kPasses[i].name);
     if (!skip) run_pass(i, l);
@@ -101,7 +103,7 @@ LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> o
 }
 
 UOp ast_for_opts(const UOp& ast) {
-  return simplify(split_phases(simplify(merge_axes(separate_loops(ast)))));
+  return simplify(split_phases(simplify(sched::canonicalize(separate_loops(ast)))));
 }
 
 std::vector<PassTime> pass_times() {
@@ -113,24 +115,17 @@ std::vector<PassTime> pass_times() {
 }
 
 void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
-void pass_merge_axes(Lowering& l) { l.ast = merge_axes(l.ast); }
+void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
-
-namespace {
-bool has_matrices(const std::vector<Opt>& opts) {
-  return std::any_of(opts.begin(), opts.end(),
-                     [](const Opt& o) { return o.kind == OptKind::Matrix; });
-}
-}  // namespace
 
 void pass_opts(Lowering& l) {
   // What a matrix loads cannot be checked element by element.
   Target allowed = l.target;
   if (l.options.check_bounds) allowed.matrix_shapes.clear();
   Tiling t(l.ast, allowed);
-  const bool given = l.given_opts && (!l.options.check_bounds || !has_matrices(*l.given_opts));
-  if (given) {
+  const bool has_matrices = l.given_opts && contains(*l.given_opts, OptKind::Matrix, &Opt::kind);
+  if (l.given_opts && !(has_matrices && l.options.check_bounds)) {
     for (const Opt& o : *l.given_opts) t.apply(o);
   } else if (const uint64_t seed = l.options.random_seed) {
     const int64_t most_lanes = l.options.check_bounds ? 16 : 32;

@@ -57,8 +57,8 @@ void pass_phases(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);
-void pass_kept_rows(Lowering& l);     // kept rows for each lane
-void pass_row_buffers(Lowering& l);   // dear values of a row that are needed twice, computed once
+void pass_kept_rows(Lowering& l);     // a kept row for each lane
+void pass_row_buffers(Lowering& l);   // expensive values of a row, needed twice, computed once
 void pass_reduces(Lowering& l);       // Reduce -> registers, shared memory
 void pass_launch(Lowering& l);        // Group, Local, GroupReduce -> Special
 void pass_shared_loads(Lowering& l);  // one load for a subgroup instead of one per lane

@@ -67,13 +67,8 @@ std::string unit_text(const CDialect& d, std::span<const Source> sources, const 
 Source render_c(const CDialect& d, const kernel::LinearKernel& k, const Target& target) {
   CKernel writer(k, d);
   const std::string body = writer.body(), attributes = d.attributes(k, target);
-  Source s;
-  s.name = k.name;
-  s.format = d.format;
-  s.symbol = fmt::format("k{:016x}", text_hash(attributes + body));
+  Source s = source_of(k, d.format, fmt::format("k{:016x}", text_hash(attributes + body)));
   s.text = fmt::format("{}void {}{}", attributes, s.symbol, body);
-  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
-  s.local = k.local;
   s.shared_bytes = static_cast<uint32_t>(writer.shared_bytes());
   return s;
 }
@@ -101,8 +96,7 @@ std::vector<Binary> compile_c_sources(const CDialect& d, std::span<const Source>
   }
   std::vector<Binary> out;
   for (const Source& s : sources)
-    out.push_back({s.name, s.symbol, s.format, object_of[first_of.at(s.symbol)], s.args, s.local,
-                   s.shared_bytes});
+    out.push_back(binary_of(s, object_of[first_of.at(s.symbol)]));
   return out;
 }
 

@@ -10,8 +10,6 @@ namespace tuff::render {
 Source render_c(const CDialect& d, const kernel::LinearKernel& k, const Target& t);
 std::vector<Binary> compile_c_sources(const CDialect& d, std::span<const Source> sources,
                                       const Target& t);
-// For drivers that compile: a Binary is its kernel's text, without the prelude.
-std::vector<Binary> pack_c_sources(std::span<const Source> sources, const Target& t);
 std::string c_identity(const CDialect& d, const Target& t);
 
 }  // namespace tuff::render

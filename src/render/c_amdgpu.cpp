@@ -63,31 +63,19 @@ static inline u16 bf16_of_f32(f32 x) {
   return (u16)(((r.u & 0x7fffffffu) > 0x7f800000u ? r.u | 0x400000u : rounded) >> 16); }
 )c";
 
-std::string attributes(const kernel::LinearKernel& k, const Target&) {
-  return fmt::format("TUFF_KERNEL({}, {}, {}) ", k.local[0], k.local[1], k.local[2]);
-}
-
-std::vector<std::vector<uint8_t>> compile(std::span<const std::string> units, const Target& t) {
-  return compile_amdgpu(units, t.arch);
-}
-
-std::string identity(const Target& t) {
-  return fmt::format("{}; {}", amdgpu_compiler_identity(), t.arch);
-}
-
 }  // namespace
 
 const CDialect& c_amdgpu() {
-  static const CDialect row{.format = BinaryFormat::AmdgpuObject,
-                            .simd = false,
-                            .workgroups = true,
-                            .library = false,
-                            .wide_suffix = "l",
-                            .f16 = true,
-                            .prelude = kPrelude + c_shared_prelude() + c_matrix_prelude(),
-                            .attributes = attributes,
-                            .compile = compile,
-                            .identity = identity};
+  static const CDialect row{
+      .format = BinaryFormat::AmdgpuObject,
+      .workgroups = true,
+      .wide_suffix = "l",
+      .f16 = true,
+      .prelude = std::string(kPrelude) + kSharedPrelude + kMatrixPrelude,
+      .attributes = workgroup_attributes,
+      .compile = [](auto units, auto& t) { return compile_amdgpu(units, t.arch); },
+      .identity =
+          [](auto& t) { return fmt::format("{}; {}", amdgpu_compiler_identity(), t.arch); }};
   return row;
 }
 

@@ -156,27 +156,17 @@ std::string attributes(const kernel::LinearKernel&, const Target& t) {
              : "";
 }
 
-std::vector<std::vector<uint8_t>> compile(std::span<const std::string> units, const Target&) {
-  return compile_c(units);
-}
-
-std::string identity(const Target& t) {
-  return fmt::format("{}; {}", compiler_identity(), t.identity);
-}
-
 }  // namespace
 
 const CDialect& c_cpu() {
-  static const CDialect row{.format = BinaryFormat::Object,
-                            .simd = true,
-                            .workgroups = false,
-                            .library = false,
-                            .wide_suffix = "ll",
-                            .f16 = false,
-                            .prelude = kPrelude + c_shared_prelude(),
-                            .attributes = attributes,
-                            .compile = compile,
-                            .identity = identity};
+  static const CDialect row{
+      .format = BinaryFormat::Object,
+      .simd = true,
+      .wide_suffix = "ll",
+      .prelude = std::string(kPrelude) + kSharedPrelude,
+      .attributes = attributes,
+      .compile = [](auto units, const Target&) { return compile_c(units); },
+      .identity = [](auto& t) { return fmt::format("{}; {}", compiler_identity(), t.identity); }};
   return row;
 }
 

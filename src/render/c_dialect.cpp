@@ -1,11 +1,10 @@
 #include "render/c_dialect.h"
 
 namespace tuff::render {
-namespace {
 
 // Quotients that are total. Everything is static inline: what a kernel does not call costs parsing
 // alone.
-constexpr const char* kShared = R"c(#ifndef TUFF_DIVIDEND
+const char* const kSharedPrelude = R"c(#ifndef TUFF_DIVIDEND
 #define TUFF_DIVIDEND(T, x) (x)
 #endif
 #define TUFF_QUOTIENT(T) \
@@ -28,11 +27,8 @@ static inline f32 f32_odd_of_f64(f64 d) { /* rounds to odd, so that a second rou
 #endif
 )c";
 
-}  // namespace
-
-const std::string& c_shared_prelude() {
-  static const std::string text = kShared;
-  return text;
+std::string workgroup_attributes(const kernel::LinearKernel& k, const Target&) {
+  return fmt::format("TUFF_KERNEL({}, {}, {}) ", k.local[0], k.local[1], k.local[2]);
 }
 
 }  // namespace tuff::render

@@ -1,7 +1,7 @@
 // CDialect: what differs between the C that CPUs and GPUs are given, one row each: the CPU's is C,
-// those of GPUs are in the style of OpenCL C. The walker
-// (c_kernel.h) writes names that the row's prelude defines, so that most of a dialect is its
-// prelude. Read by the C renderer's files. Must never know UOps.
+// those of GPUs are in the style of OpenCL C. The walker (c_kernel.h) writes names that the row's
+// prelude defines, so that most of a dialect is its prelude. Read by the C renderer's files. Must
+// never know UOps.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ struct CDialect {
   BinaryFormat format;
   // The Vector range becomes lanes of vector types. Else each of its lanes is a variable, as of the
   // other lane ranges; what is beside each other in memory is for the compiler to find.
-  bool simd;
+  bool simd = false;
   // A group is a workgroup of several work-items, with ids, memory in common, barriers and
   // subgroups, and the kernel's arguments are those of its function. Else a group is one call of a
   // function that is given the argument block, the group's coordinates and scratch memory.
-  bool workgroups;
+  bool workgroups = false;
   // The functions, constants and arguments of OpenCL: a buffer is an object and a byte offset into
   // it. Else the compiler's builtins, and addresses.
-  bool library;
-  // Of literals of 64 bits. OpenCL's "ll" are 128 bits wide: what is computed with them does not
-  // wrap at 64.
+  bool library = false;
+  // Of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
-  bool f16;  // is a type with arithmetic; else its bits are u16
+  bool f16 = false;  // is a type with arithmetic; else its bits are u16
   std::string prelude;
   // What stands before "void": ends with a space, or is empty.
   std::string (*attributes)(const kernel::LinearKernel&, const Target&);
   // An object file for each unit. Throws as compile_c does. Null where the device's driver
   // compiles.
-  std::vector<std::vector<uint8_t>> (*compile)(std::span<const std::string> units, const Target&);
+  std::vector<std::vector<uint8_t>> (*compile)(std::span<const std::string> units,
+                                               const Target&) = nullptr;
   std::string (*identity)(const Target&);  // of the compiler and what it compiles for
 };
 
@@ -48,8 +48,10 @@ const CDialect& c_opencl();
 const CDialect& c_opencl(const Target& t);
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
-const std::string& c_shared_prelude();
-// Of GPUs of AMD: cooperative matrices, as the lanes of each generation hold them.
-const std::string& c_matrix_prelude();
+extern const char* const kSharedPrelude;
+// Of AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
+extern const char* const kMatrixPrelude;
+// As CDialect::attributes where there are workgroups.
+std::string workgroup_attributes(const kernel::LinearKernel& k, const Target& t);
 
 }  // namespace tuff::render

@@ -1,5 +1,6 @@
 #include "render/c_kernel.h"
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
@@ -146,8 +147,8 @@ void CKernel::emit(size_t i) {
       const auto& s = u.get<ir::SharedArg>();
       line(fmt::format("{0}* const s{1} = ({0}*)(scratch + {2});", memory_type(u.dtype), s.number,
                        shared_bytes_));
-      const size_t bytes = static_cast<size_t>(s.count) * size_bytes(u.dtype);
-      shared_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+      shared_bytes_ +=
+          align_up(static_cast<size_t>(s.count) * size_bytes(u.dtype), kScratchAlignment);
       return single(fmt::format("s{}", s.number));
     }
     case Op::After:

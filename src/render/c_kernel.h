@@ -23,8 +23,22 @@ struct CValue {
   bool vector = false;  // base is a vector (then constant and step are 0)
   bool varies() const { return vector || step != 0; }
   bool is_number() const { return base.empty() && step == 0; }
+  bool operator==(const CValue&) const = default;
   bool is_contiguous() const { return step == 1 && every == 1; }
   int64_t at_lane(int64_t l) const { return constant + step * (l / every); }
+};
+
+// One instance of a Load or Store of memory.
+struct CAccess {
+  const ir::Node& index;
+  CValue offset;
+  const CValue* gate = nullptr;  // null: always
+  DType dtype() const { return index.dtype; }
+  bool lane_gate() const { return gate && gate->varies(); }  // one for each lane
+  bool whole_gate() const { return gate && !gate->varies(); }
+  CAccess at(int64_t distance, int64_t step = 0) const {  // that far from the first lane
+    return {index, {offset.base, offset.constant + distance, step}, gate};
+  }
 };
 
 class CKernel {
@@ -44,7 +58,7 @@ class CKernel {
   void emit_prefetch(size_t i);
   void emit_reduce(size_t i);
 
-  // Of dialects with workgroups: c_workgroup.cpp.
+  // For dialects with workgroups: c_workgroup.cpp.
   void workgroup_header();
   std::string coordinate(const ir::SpecialArg& s) const;
   std::string item_number() const;
@@ -59,17 +73,19 @@ class CKernel {
   bool divided_lanes(const ir::Node& u, const std::vector<CValue>& x, CValue& out) const;
   CValue affine_sum(DType t, const CValue& a, const CValue& b, bool subtract);
   CValue affine_product(DType t, const CValue& a, int64_t factor);
-  CValue load(const ir::Node& index, kernel::LaneMask mask, int instance);
-  CValue load_contiguous(const ir::Node& index, const CValue& offset, const CValue* gate);
-  CValue load_repeated(const ir::Node& index, const CValue& offset, const CValue* gate);
-  bool is_strided(const CValue& offset, DType t) const;
-  std::string every_nth_of_vector(int v, int n, const CValue* gate);
-  void store_strided(const ir::Node& index, const CValue& offset, const CValue* gate,
-                     const CValue& v);
-  CValue load_strided(const ir::Node& index, const CValue& offset, const CValue* gate);
-  bool is_interleaved(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  CAccess access(const ir::Node& index, kernel::LaneMask mask, int instance) const;
+  CValue load(const CAccess& a);
+  CValue load_contiguous(const CAccess& a);
+  CValue load_repeated(const CAccess& a);
+  CValue load_strided(const CAccess& a);
+  void store(const CAccess& a, const CValue& v);
+  void store_strided(const CAccess& a, const CValue& v);
+  bool is_strided(const CAccess& a) const;
+  std::string every_nth_of_vector(int v, int n, const CAccess& a);
+  bool in_steps(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
   int interleaved_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
   void load_interleaved(size_t i, const ir::Node& index, int first, int bit);
+  std::vector<int> interleaved_lanes(int v, int n) const;
   std::string every_nth(const std::vector<std::string>& vectors, DType t, int first);
   std::string shuffled(const std::string& a, const std::string& b, DType t,
                        std::span<const int> lanes);
@@ -81,17 +97,18 @@ class CKernel {
   CValue load_register(size_t i, const ir::Node* reg, int instance);
   bool changes_before_last_use(size_t load, const ir::Node* reg) const;
   void store_register(size_t i, const ir::Node* reg);
-  void store(const ir::Node& index, kernel::LaneMask mask, int instance, const CValue& value);
   CValue fold(ir::Op op, DType t, const std::vector<CValue>& x, bool across_vector);
 
   // Texts of a value: as one scalar, as a full vector, as its lane `lane`.
   std::string scalar(const CValue& v, DType t) const;
   std::string vector(const CValue& v, DType t);
   std::string lane(const CValue& v, DType t, int lane) const;
-  std::string element(const ir::Node& buffer, const CValue& offset, DType t, int lane) const;
-  std::string masked(const char* verb, DType t, const ir::Node& buffer,
-                     const CValue& offset) const;
-  std::string pointer(const ir::Node& buffer, const CValue& offset) const;
+  std::string element(const CAccess& a, int lane) const;
+  std::string masked(const char* verb, const CAccess& a) const;
+  std::string pointer(const CAccess& a) const;
+  std::string vector_at(const CAccess& a, int width) const;  // as it lies there
+  std::string zero(DType t) const { return fmt::format("({})(0)", type_of(t, width_)); }
+  std::string or_zero(const CAccess& a, const std::string& text) const;
 
   std::string type_of(DType t, int width = 1) const { return c_type(dialect_, t, width); }
   std::string memory_type(DType t, int width = 1) const { return c_memory(dialect_, t, width); }

@@ -1,5 +1,5 @@
 // Cooperative matrices of dialects with workgroups: which lane holds which elements is the
-// prelude's matter (c_matrix_prelude).
+// prelude's matter (kMatrixPrelude).
 #include "base/check.h"
 #include "ir/walk.h"
 #include "render/c_kernel.h"
@@ -11,13 +11,11 @@ using ir::MatrixUse;
 using ir::Node;
 using ir::Op;
 
-namespace {
-
 // By generation: how many steps of the reduction a lane has of a row or column of 16-bit factors,
 // whether the lanes of both halves have the same, and which rows of a column of sums. Of 8-bit
 // factors RDNA multiplies 16 steps at once, CDNA3 32. Sources: ISA documents of RDNA3, RDNA4 and
 // CDNA3, matrix instructions.
-constexpr const char* kLayouts = R"c(
+const char* const kMatrixPrelude = R"c(
 #if defined(__GFX11__)
 #define TUFF_STEPS_16 16
 #define TUFF_STEPS_8 16
@@ -87,6 +85,8 @@ typedef i32 tuff_bits8 __attribute__((ext_vector_type(2)));
 #define TUFF_MULTIPLY_u8(a, b, c) TUFF_MULTIPLY_8(0, a, b, c)
 )c";
 
+namespace {
+
 const char* use_of(const MatrixArg& m) {
   return m.use == MatrixUse::A ? "a" : m.use == MatrixUse::B ? "b" : "sum";
 }
@@ -96,11 +96,6 @@ std::string matrix_type(const MatrixArg& m, DType t) {
 }
 
 }  // namespace
-
-const std::string& c_matrix_prelude() {
-  static const std::string text = kLayouts;
-  return text;
-}
 
 std::string CKernel::held_type(const Node& u, bool vec) const {
   const MatrixArg* m = ir::matrix_of(&u);
@@ -112,7 +107,7 @@ std::string CKernel::matrix_place(size_t i, int instance) const {
   const Node& u = *k_.ops[i];
   const MatrixArg& m = u.get<MatrixArg>();
   const Node& index = *without_after(u.src(0).get());
-  const std::string at = pointer(index, value(index.src(1).get(), k_.lanes[i], instance));
+  const std::string at = pointer(access(index, k_.lanes[i], instance));
   return m.by_columns ? fmt::format("{}, 1, {}", at, m.stride)
                       : fmt::format("{}, {}, 1", at, m.stride);
 }

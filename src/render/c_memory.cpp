@@ -1,8 +1,10 @@
 // Loads and stores of the C renderer: registers, contiguous vectors, single lanes, gates.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "base/check.h"
+#include "base/contains.h"
 #include "ir/walk.h"
 #include "render/c_kernel.h"
 
@@ -25,29 +27,44 @@ std::string pointer_name(const Node& index) {
 }  // namespace
 
 // The constant stands outside the sum in 32 bits: it becomes the displacement of the instruction.
-std::string CKernel::pointer(const Node& index, const CValue& offset) const {
-  std::string text = pointer_name(index);
-  if (!offset.base.empty()) text += " + " + offset.base;
-  if (offset.constant)
-    text += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+', std::abs(offset.constant));
+std::string CKernel::pointer(const CAccess& a) const {
+  std::string text = pointer_name(a.index);
+  if (!a.offset.base.empty()) text += " + " + a.offset.base;
+  if (const int64_t c = a.offset.constant)
+    text += fmt::format(" {} {}", c < 0 ? '-' : '+', std::abs(c));
   return text;
 }
 
-std::string CKernel::element(const Node& index, const CValue& offset, DType t, int l) const {
-  const std::string name = pointer_name(index);
-  if (offset.vector) return fmt::format("{}[{}]", name, lane(offset, t, l));
-  const int64_t constant = offset.at_lane(l);
-  if (offset.base.empty()) return fmt::format("{}[{}]", name, constant);
-  if (constant == 0) return fmt::format("{}[{}]", name, offset.base);
-  return fmt::format("({} + {})[{}]", name, offset.base, constant);
+std::string CKernel::element(const CAccess& a, int l) const {
+  const std::string name = pointer_name(a.index);
+  if (a.offset.vector)
+    return fmt::format("{}[{}]", name, lane(a.offset, a.index.src(1)->dtype, l));
+  const int64_t constant = a.offset.at_lane(l);
+  if (a.offset.base.empty()) return fmt::format("{}[{}]", name, constant);
+  if (constant == 0) return fmt::format("{}[{}]", name, a.offset.base);
+  return fmt::format("({} + {})[{}]", name, a.offset.base, constant);
 }
 
 // The call of a function of the prelude that moves the lanes of a mask, without its last arguments.
-std::string CKernel::masked(const char* verb, DType t, const Node& index,
-                            const CValue& offset) const {
+std::string CKernel::masked(const char* verb, const CAccess& a) const {
   const char* constness = verb[0] == 'g' ? "const " : "";
-  return fmt::format("{}_{}(({}{}*)({})", verb, c_bits(t, width_), constness, c_bits(t, 1),
-                     pointer(index, offset));
+  return fmt::format("{}_{}(({}{}*)({})", verb, c_bits(a.dtype(), width_), constness,
+                     c_bits(a.dtype(), 1), pointer(a));
+}
+
+std::string CKernel::vector_at(const CAccess& a, int width) const {
+  return fmt::format("*(const {}*)({})", memory_type(a.dtype(), width), pointer(a));
+}
+
+std::string CKernel::or_zero(const CAccess& a, const std::string& text) const {
+  return a.whole_gate() ? fmt::format("{} ? {} : {}", a.gate->base, text, zero(a.dtype())) : text;
+}
+
+CAccess CKernel::access(const Node& index, LaneMask mask, int instance) const {
+  CAccess a{index, value(index.src(1).get(), mask, instance)};
+  if (index.src_count > 2) a.gate = &value(index.src(2).get(), mask, instance);
+  if (a.gate && a.gate->base == "1") a.gate = nullptr;
+  return a;
 }
 
 // ---- loads ----------------------------------------------------------------------------------
@@ -69,9 +86,26 @@ void CKernel::emit_load(size_t i) {
     } else if (const int across = transposed_bit(*from, mask, n); across >= 0) {
       load_transposed(i, *from, n, across);
     } else {
-      out[n] = load(*from, mask, n);
+      out[n] = load(access(*from, mask, n));
     }
   }
+}
+
+// From this instance on the lanes of a bit walk memory one by one, behind one gate.
+bool CKernel::in_steps(const Node& index, LaneMask mask, int instance, int bit) const {
+  const LaneMask scalars = scalar_mask(mask);
+  if (!(scalars >> bit & 1) || space_.digit(scalars, instance, bit) != 0) return false;
+  const CAccess first = access(index, mask, instance);
+  const int stride = space_.stride(scalars, bit);
+  for (int j = 1; j < space_.size(bit); ++j) {
+    const CAccess next = access(index, mask, instance + j * stride);
+    CValue wanted = first.offset;
+    wanted.constant += j;
+    const bool gates_alike =
+        first.gate ? next.gate && next.gate->base == first.gate->base : !next.gate;
+    if (!(next.offset == wanted) || !gates_alike) return false;
+  }
+  return true;
 }
 
 // Where the vector's lanes walk memory with a stride and some other lanes, of a number that divides
@@ -79,42 +113,28 @@ void CKernel::emit_load(size_t i) {
 // registers.
 int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) const {
   if (!(mask & vector_mask_) || index.src_count > 2 || index.dtype == DType::Bool) return -1;
-  const Node* offsets = index.src(1).get();
-  const LaneMask scalars = scalar_mask(mask);
-  const CValue& first = value(offsets, mask, instance);
+  const CValue& first = value(index.src(1).get(), mask, instance);
   if (first.vector || first.step == 0 || first.step == 1 || first.every > 1 || width_ < 4)
     return -1;
   for (int bit = 0; bit < space_.bits(); ++bit) {
     const int n = space_.size(bit);
-    if (!(scalars >> bit & 1) || n < 4 || width_ % n != 0) continue;
-    if (!std::has_single_bit(static_cast<unsigned>(n))) continue;
-    if (space_.digit(scalars, instance, bit) != 0) continue;
-    const int stride = space_.stride(scalars, bit);
-    bool in_steps = true;
-    for (int j = 1; j < n && in_steps; ++j) {
-      const CValue& next = value(offsets, mask, instance + j * stride);
-      in_steps =
-          next.base == first.base && next.step == first.step && next.constant == first.constant + j;
-    }
-    if (in_steps) return bit;
+    const bool divides = n >= 4 && width_ % n == 0 && std::has_single_bit(unsigned(n));
+    if (divides && in_steps(index, mask, instance, bit)) return bit;
   }
   return -1;
 }
 
 void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
-  const CValue& offset = value(index.src(1).get(), mask, first);
+  const CAccess a = access(index, mask, first);
   const int n = space_.size(bit);
   const std::string type = type_of(index.dtype, n);
-  std::vector<std::vector<std::string>> columns(
-      static_cast<size_t>(n));  // each of width_ / n parts
+  // Each of width_ / n parts.
+  std::vector<std::vector<std::string>> columns(static_cast<size_t>(n));
   for (int block = 0; block < width_; block += n) {
     std::vector<std::string> rows;
-    for (int l = block; l < block + n; ++l) {
-      const CValue at{.base = offset.base, .constant = offset.constant + offset.step * l};
-      rows.push_back(define(
-          type, fmt::format("*(const {}*)({})", memory_type(index.dtype, n), pointer(index, at))));
-    }
+    for (int l = block; l < block + n; ++l)
+      rows.push_back(define(type, vector_at(a.at(a.offset.step * l), n)));
     rows = transposed(std::move(rows), index.dtype);
     for (int j = 0; j < n; ++j) columns[j].push_back(rows[j]);
   }
@@ -127,12 +147,11 @@ void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
 // Vectors of `n` lanes side by side as one.
 std::string CKernel::joined(std::vector<std::string> parts, DType t, int n) {
   for (; parts.size() > 1; n *= 2) {
-    std::string lanes;
-    for (int l = 0; l < 2 * n; ++l) lanes += fmt::format(", {}", l);
+    std::vector<int> lanes(static_cast<size_t>(2 * n));
+    std::iota(lanes.begin(), lanes.end(), 0);
     std::vector<std::string> next;
     for (size_t p = 0; p < parts.size(); p += 2)
-      next.push_back(define(type_of(t, 2 * n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                           parts[p], parts[p + 1], lanes)));
+      next.push_back(shuffled(parts[p], parts[p + 1], t, lanes));
     parts = std::move(next);
   }
   return parts[0];
@@ -142,45 +161,39 @@ std::string CKernel::joined(std::vector<std::string> parts, DType t, int n) {
 // element's lane and vector numbers, taken as one, turn by one bit.
 std::vector<std::string> CKernel::transposed(std::vector<std::string> rows, DType t) {
   const int n = static_cast<int>(rows.size()), half = n / 2;
-  std::string low, high;
+  std::vector<int> low, high;
   for (int l = 0; l < half; ++l) {
-    low += fmt::format(", {}, {}", l, l + n);
-    high += fmt::format(", {}, {}", l + half, l + half + n);
+    low.insert(low.end(), {l, l + n});
+    high.insert(high.end(), {l + half, l + half + n});
   }
   for (int round = 1; round < n; round *= 2) {
     std::vector<std::string> next;
     for (int v = 0; v < half; ++v)
-      for (const std::string& lanes : {low, high})
-        next.push_back(define(type_of(t, n), fmt::format("__builtin_shufflevector({}, {}{})",
-                                                         rows[v], rows[v + half], lanes)));
+      for (const std::vector<int>& lanes : {low, high})
+        next.push_back(shuffled(rows[v], rows[v + half], t, lanes));
     rows = std::move(next);
   }
   return rows;
 }
 
-CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
-  const DType t = index.dtype, offset_type = index.src(1)->dtype;
-  const CValue& offset = value(index.src(1).get(), mask, instance);
-  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, instance) : nullptr;
-  if (gate && gate->base == "1") gate = nullptr;
-  const bool lane_gate = gate && gate->varies();
-  const std::string condition = gate && !lane_gate ? gate->base + " ? " : "";
+CValue CKernel::load(const CAccess& a) {
+  const DType t = a.dtype();
   const bool is_bool = t == DType::Bool;
-  if (!offset.varies() && !lane_gate) {
-    std::string text = element(index, offset, offset_type, 0);
+  if (!a.offset.varies() && !a.lane_gate()) {
+    std::string text = element(a, 0);
     if (is_bool) text = fmt::format("({} != 0)", text);
-    return {define(type_of(t), condition + text + (gate ? " : 0" : ""))};
+    return {define(type_of(t), a.gate ? fmt::format("{} ? {} : 0", a.gate->base, text) : text)};
   }
+  if (a.offset.is_contiguous()) return load_contiguous(a);
+  if (a.offset.step == 1 && a.offset.every < width_ && !is_bool && !a.whole_gate())
+    return load_repeated(a);
+  if (is_strided(a)) return load_strided(a);
   const std::string type = type_of(t, width_);
-  if (offset.is_contiguous()) return load_contiguous(index, offset, gate);
-  if (offset.step == 1 && offset.every < width_ && !is_bool && !condition.size())
-    return load_repeated(index, offset, gate);
-  if (is_strided(offset, t)) return load_strided(index, offset, gate);
   std::string text = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l) {
-    std::string item = element(index, offset, offset_type, l);
+    std::string item = element(a, l);
     if (is_bool) item = fmt::format("-({} != 0)", item);
-    if (gate) item = fmt::format("{} ? {} : 0", lane(*gate, DType::Bool, l), item);
+    if (a.gate) item = fmt::format("{} ? {} : 0", lane(*a.gate, DType::Bool, l), item);
     text += (l ? ", " : "") + item;
   }
   return CValue{.base = define(type, text + "}"), .vector = true};
@@ -190,24 +203,19 @@ CValue CKernel::load(const Node& index, LaneMask mask, int instance) {
 // sees neighbours. Each element once.
 void CKernel::load_behind_gates(size_t i, const Node& index) {
   const LaneMask mask = k_.lanes[i];
+  const auto gate_of = [&](size_t n) {
+    return value(index.src(2).get(), mask, static_cast<int>(n)).base;
+  };
   std::vector<std::string> gates;
-  for (size_t n = 0; n < values_[i].size(); ++n) {
-    const std::string gate = value(index.src(2).get(), mask, static_cast<int>(n)).base;
-    if (std::find(gates.begin(), gates.end(), gate) == gates.end()) gates.push_back(gate);
-  }
+  for (size_t n = 0; n < values_[i].size(); ++n) add_once(gates, gate_of(n));
   for (const std::string& gate : gates) {
     std::vector<std::pair<std::string, std::string>> loads;  // element, variable
     for (size_t n = 0; n < values_[i].size(); ++n) {
-      const int instance = static_cast<int>(n);
-      if (value(index.src(2).get(), mask, instance).base != gate) continue;
-      const CValue& offset = value(index.src(1).get(), mask, instance);
-      const std::string text = element(index, offset, index.src(1)->dtype, 0);
-      auto known = std::find_if(loads.begin(), loads.end(),
-                                [&](const auto& load) { return load.first == text; });
-      if (known == loads.end()) {
-        loads.emplace_back(text, fmt::format("v{}_{}", i, variables_++));
-        known = loads.end() - 1;
-      }
+      if (gate_of(n) != gate) continue;
+      const std::string text = element(access(index, mask, static_cast<int>(n)), 0);
+      auto known = std::ranges::find(loads, text, [](const auto& load) { return load.first; });
+      if (known == loads.end())
+        known = loads.insert(known, {text, fmt::format("v{}_{}", i, variables_++)});
       values_[i][n] = CValue{known->second};
     }
     for (const auto& [text, variable] : loads)
@@ -221,19 +229,17 @@ void CKernel::load_behind_gates(size_t i, const Node& index) {
   }
 }
 
-CValue CKernel::load_contiguous(const Node& index, const CValue& offset, const CValue* gate) {
-  const DType t = index.dtype;
-  const bool is_bool = t == DType::Bool, lane_gate = gate && gate->varies();
+CValue CKernel::load_contiguous(const CAccess& a) {
+  const DType t = a.dtype();
   const std::string type = type_of(t, width_);
   std::string text =
-      lane_gate ? masked("get", t, index, offset) + fmt::format(", {})", vector(*gate, DType::Bool))
-                : fmt::format("*(const {}*)({})", memory_type(t, width_), pointer(index, offset));
-  if (is_bool)
+      a.lane_gate() ? fmt::format("{}, {})", masked("get", a), vector(*a.gate, DType::Bool))
+                    : vector_at(a, width_);
+  if (t == DType::Bool)
     text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
-  else if (lane_gate)
+  else if (a.lane_gate())
     text = fmt::format("({}){}", type, text);
-  if (gate && !lane_gate) text = fmt::format("{} ? {} : ({})(0)", gate->base, text, type);
-  return CValue{.base = define(type, text), .vector = true};
+  return CValue{.base = define(type, or_zero(a, text)), .vector = true};
 }
 
 // A vector of lanes of two others: those of `a` are numbered first.
@@ -248,12 +254,12 @@ std::string CKernel::shuffled(const std::string& a, const std::string& b, DType 
 // ---- neighbours that share an element -------------------------------------------------------
 
 // Each element is loaded once, where one of its lanes asks for it.
-CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CValue* gate) {
-  const DType t = index.dtype;
-  const int n = static_cast<int>(offset.every), count = width_ / n;
+CValue CKernel::load_repeated(const CAccess& a) {
+  const DType t = a.dtype();
+  const int n = static_cast<int>(a.offset.every), count = width_ / n;
   std::string text;
-  if (gate) {
-    const std::string lanes = vector(*gate, DType::Bool);
+  if (a.gate) {
+    const std::string lanes = vector(*a.gate, DType::Bool);
     std::string any;
     for (int j = 0; j < n; ++j) {
       std::vector<int> own;
@@ -262,18 +268,17 @@ CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CVa
       any = any.empty() ? some : define(type_of(DType::Bool, count), any + " | " + some);
     }
     text = fmt::format("({})get_{}((const {}*)({}), {})", type_of(t, count), c_bits(t, count),
-                       c_bits(t, 1), pointer(index, offset), any);
+                       c_bits(t, 1), pointer(a), any);
   } else {
-    text = fmt::format("*(const {}*)({})", memory_type(t, count), pointer(index, offset));
+    text = vector_at(a, count);
   }
   const std::string loaded = define(type_of(t, count), text);
   std::vector<int> repeated;
   for (int l = 0; l < width_; ++l) repeated.push_back(l / n);
   const std::string all = shuffled(loaded, loaded, t, repeated);
-  if (!gate) return CValue{.base = all, .vector = true};
-  const COperand operands[3] = {{vector(*gate, DType::Bool), width_},
-                                {all, width_},
-                                {fmt::format("({})(0)", type_of(t, width_)), width_}};
+  if (!a.gate) return CValue{.base = all, .vector = true};
+  const COperand operands[3] = {
+      {vector(*a.gate, DType::Bool), width_}, {all, width_}, {zero(t), width_}};
   return CValue{
       .base = define(type_of(t, width_), c_alu(dialect_, Op::Where, t, t, operands, width_)),
       .vector = true};
@@ -282,15 +287,14 @@ CValue CKernel::load_repeated(const Node& index, const CValue& offset, const CVa
 // ---- vectors of every n-th element ----------------------------------------------------------
 
 // Masked loads of 32 bits are one instruction each; of other sizes only on some machines.
-bool CKernel::is_strided(const CValue& offset, DType t) const {
-  return dialect_.simd && !offset.vector && offset.every == 1 && offset.step > 1 &&
-         offset.step <= kMostInterleaved && size_bytes(t) == 4 && width_ % 8 == 0;
+bool CKernel::is_strided(const CAccess& a) const {
+  return dialect_.simd && !a.offset.vector && a.offset.every == 1 && a.offset.step > 1 &&
+         a.offset.step <= kMostInterleaved && size_bytes(a.dtype()) == 4 && width_ % 8 == 0;
 }
 
 // The mask of vector v of the n contiguous ones that hold every n-th element: what lies between
-// these is neither loaded nor stored. `gate`: of each lane; null: all.
-std::string CKernel::every_nth_of_vector(int v, int n, const CValue* gate) {
-  const std::string type = type_of(DType::Bool, width_);
+// these is neither loaded nor stored.
+std::string CKernel::every_nth_of_vector(int v, int n, const CAccess& a) {
   std::vector<int> lanes;
   std::string constant;
   for (int l = 0; l < width_; ++l) {
@@ -299,97 +303,73 @@ std::string CKernel::every_nth_of_vector(int v, int n, const CValue* gate) {
     lanes.push_back(wanted ? element / n : width_);
     constant += fmt::format("{}{}", l ? ", " : "", wanted ? -1 : 0);
   }
-  if (!gate) return fmt::format("({}){{{}}}", type, constant);
-  return shuffled(vector(*gate, DType::Bool), fmt::format("({})(0)", type), DType::Bool, lanes);
+  if (!a.lane_gate()) return fmt::format("({}){{{}}}", type_of(DType::Bool, width_), constant);
+  return shuffled(vector(*a.gate, DType::Bool), zero(DType::Bool), DType::Bool, lanes);
 }
 
-CValue CKernel::load_strided(const Node& index, const CValue& offset, const CValue* gate) {
-  const DType t = index.dtype;
-  const int n = static_cast<int>(offset.step);
-  const bool lane_gate = gate && gate->varies();
-  const std::string type = type_of(t, width_);
+CValue CKernel::load_strided(const CAccess& a) {
+  const int n = static_cast<int>(a.offset.step);
+  const std::string type = type_of(a.dtype(), width_);
   std::vector<std::string> loaded;
   for (int v = 0; v < n; ++v) {
-    const std::string mask = every_nth_of_vector(v, n, lane_gate ? gate : nullptr);
-    const CValue at{.base = offset.base, .constant = offset.constant + v * width_, .step = 1};
-    std::string text = fmt::format("({}){}, {})", type, masked("get", t, index, at), mask);
-    if (gate && !lane_gate) text = fmt::format("{} ? {} : ({})(0)", gate->base, text, type);
-    loaded.push_back(define(type, text));
+    const std::string mask = every_nth_of_vector(v, n, a);
+    const std::string text =
+        fmt::format("({}){}, {})", type, masked("get", a.at(v * width_, 1)), mask);
+    loaded.push_back(define(type, or_zero(a, text)));
   }
-  return CValue{.base = every_nth(loaded, t, 0), .vector = true};
+  return CValue{.base = every_nth(loaded, a.dtype(), 0), .vector = true};
 }
 
-void CKernel::store_strided(const Node& index, const CValue& offset, const CValue* gate,
-                            const CValue& v) {
-  const DType t = index.dtype;
-  const int n = static_cast<int>(offset.step);
-  const bool lane_gate = gate && gate->varies();
+void CKernel::store_strided(const CAccess& a, const CValue& v) {
+  const DType t = a.dtype();
+  const int n = static_cast<int>(a.offset.step);
   const std::string all = vector(v, t);
   for (int part = 0; part < n; ++part) {
-    std::vector<int> lanes;
-    for (int l = 0; l < width_; ++l) lanes.push_back((part * width_ + l) / n);
-    const std::string own = shuffled(all, all, t, lanes);
-    const std::string mask = every_nth_of_vector(part, n, lane_gate ? gate : nullptr);
-    const CValue at{.base = offset.base, .constant = offset.constant + part * width_, .step = 1};
+    const std::string own = shuffled(all, all, t, interleaved_lanes(part, n));
+    const std::string mask = every_nth_of_vector(part, n, a);
     line(fmt::format("{}{}, {}, ({})({}));",
-                     gate && !lane_gate ? fmt::format("if ({}) ", gate->base) : "",
-                     masked("put", t, index, at), mask, c_bits(t, width_), own));
+                     a.whole_gate() ? fmt::format("if ({}) ", a.gate->base) : "",
+                     masked("put", a.at(part * width_, 1)), mask, c_bits(t, width_), own));
   }
 }
 
-// The lanes of a bit walk one by one what lies between the elements of the vector's lanes.
-bool CKernel::is_interleaved(const Node& index, LaneMask mask, int instance, int bit) const {
-  const LaneMask scalars = scalar_mask(mask);
-  if (!(scalars >> bit & 1) || space_.digit(scalars, instance, bit) != 0) return false;
-  const auto source = [&](size_t s, int n) -> const CValue& {
-    return value(index.src(s).get(), mask, n);
-  };
-  const CValue& first = source(1, instance);
-  const int n = space_.size(bit), stride = space_.stride(scalars, bit);
-  if (n != first.step) return false;
-  for (int j = 1; j < n; ++j) {
-    const CValue& next = source(1, instance + j * stride);
-    if (next.vector || next.base != first.base || next.step != first.step ||
-        next.every != first.every || next.constant != first.constant + j)
-      return false;
-    if (index.src_count > 2 && source(2, instance + j * stride).base != source(2, instance).base)
-      return false;
-  }
-  return true;
+// Of n vectors that lie interleaved in memory, which of their lanes the v-th one there has.
+std::vector<int> CKernel::interleaved_lanes(int v, int n) const {
+  std::vector<int> lanes;
+  for (int l = 0; l < width_; ++l) lanes.push_back((v * width_ + l) / n);
+  return lanes;
 }
 
+// The bit whose lanes walk one by one what lies between the elements of the vector's lanes.
 int CKernel::interleaved_bit(const Node& index, LaneMask mask, int instance) const {
   if (!(mask & vector_mask_) || index.dtype == DType::Bool) return -1;
   const CValue& first = value(index.src(1).get(), mask, instance);
   if (first.vector || first.step < 2 || first.step > kMostInterleaved || first.every > 1) return -1;
   for (int bit = 0; bit < space_.bits(); ++bit)
-    if (is_interleaved(index, mask, instance, bit)) return bit;
+    if (space_.size(bit) == first.step && in_steps(index, mask, instance, bit)) return bit;
   return -1;
 }
 
 // The contiguous vectors that hold all of them, and of these every n-th element.
 void CKernel::load_interleaved(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
-  const DType t = index.dtype;
-  const CValue offset = value(index.src(1).get(), mask, first);
-  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, first) : nullptr;
-  if (gate && gate->base == "1") gate = nullptr;
+  const CAccess a = access(index, mask, first);
   const int n = space_.size(bit);
   std::vector<std::string> loaded;
   for (int v = 0; v < n; ++v) {
-    const CValue at{.base = offset.base, .constant = offset.constant + v * width_, .step = 1};
-    CValue own = gate ? *gate : CValue{};
-    if (gate && gate->varies()) {
-      std::vector<int> lanes;
-      for (int l = 0; l < width_; ++l) lanes.push_back((v * width_ + l) / n);
-      const std::string all = vector(*gate, DType::Bool);
-      own = CValue{.base = shuffled(all, all, DType::Bool, lanes), .vector = true};
+    CAccess part = a.at(v * width_, 1);
+    CValue own;
+    if (a.lane_gate()) {
+      const std::string all = vector(*a.gate, DType::Bool);
+      own = {.base = shuffled(all, all, DType::Bool, interleaved_lanes(v, n)), .vector = true};
+      part.gate = &own;
     }
-    loaded.push_back(load_contiguous(index, at, gate ? &own : nullptr).base);
+    loaded.push_back(load_contiguous(part).base);
   }
   const int stride = space_.stride(scalar_mask(mask), bit);
   for (int j = 0; j < n; ++j)
-    values_[i][first + j * stride] = CValue{.base = every_nth(loaded, t, j), .vector = true};
+    values_[i][first + j * stride] =
+        CValue{.base = every_nth(loaded, index.dtype, j), .vector = true};
 }
 
 std::string CKernel::every_nth(const std::vector<std::string>& vectors, DType t, int first) {
@@ -434,7 +414,7 @@ bool CKernel::changes_before_last_use(size_t load, const Node* reg) const {
 // To write, where the CPU has such an instruction; else it is prefetched as for a load.
 void CKernel::emit_prefetch(size_t i) {
   const Node& index = *k_.ops[i]->src(0);
-  line(fmt::format("__builtin_prefetch({}, {});", pointer(index, value(index.src(1).get(), 0, 0)),
+  line(fmt::format("__builtin_prefetch({}, {});", pointer(access(index, 0, 0)),
                    k_.ops[i]->get<int64_t>()));
 }
 
@@ -448,7 +428,7 @@ void CKernel::emit_store(size_t i) {
     fail<Unsupported>("C renderer: a masked store; a Target of C has 8- and 16-bit elements");
   const LaneMask mask = k_.lanes[i];
   const int count = space_.count(scalar_mask(mask));
-  for (int n = 0; n < count; ++n) store(*to, mask, n, value(u.src(1).get(), mask, n));
+  for (int n = 0; n < count; ++n) store(access(*to, mask, n), value(u.src(1).get(), mask, n));
 }
 
 void CKernel::store_register(size_t i, const Node* reg) {
@@ -464,40 +444,32 @@ void CKernel::store_register(size_t i, const Node* reg) {
   }
 }
 
-void CKernel::store(const Node& index, LaneMask mask, int instance, const CValue& v) {
-  const DType t = index.dtype, offset_type = index.src(1)->dtype;
-  const CValue& offset = value(index.src(1).get(), mask, instance);
-  const CValue* gate = index.src_count > 2 ? &value(index.src(2).get(), mask, instance) : nullptr;
-  if (gate && gate->base == "1") gate = nullptr;
-  const bool lane_gate = gate && gate->varies();
-  const std::string condition = gate && !lane_gate ? fmt::format("if ({}) ", gate->base) : "";
+void CKernel::store(const CAccess& a, const CValue& v) {
+  const DType t = a.dtype();
   const bool is_bool = t == DType::Bool;
-  if (!offset.varies() && !lane_gate && !v.varies())
-    return line(
-        fmt::format("{}{} = {};", condition, element(index, offset, offset_type, 0), scalar(v, t)));
-  if (offset.is_contiguous() && !lane_gate) {
+  const std::string condition = a.whole_gate() ? fmt::format("if ({}) ", a.gate->base) : "";
+  if (!a.offset.varies() && !a.lane_gate() && !v.varies())
+    return line(fmt::format("{}{} = {};", condition, element(a, 0), scalar(v, t)));
+  if (a.offset.is_contiguous()) {
     std::string text = vector(v, t);
     if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
-    if (!condition.empty() || k_.ops[current_]->arg != ir::Arg(ir::kStreaming))
-      return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_),
-                              pointer(index, offset), text));
+    if (a.lane_gate())
+      return line(fmt::format("{}, {}, ({})({}));", masked("put", a), vector(*a.gate, DType::Bool),
+                              c_bits(t, width_), text));
+    if (a.gate || k_.ops[current_]->arg != ir::Arg(ir::kStreaming))
+      return line(fmt::format("{}*({}*)({}) = {};", condition, memory_type(t, width_), pointer(a),
+                              text));
     streams_ = true;
-    return line(fmt::format("TUFF_STREAM({}, ({}), ({}));", type_of(t, width_), text,
-                            pointer(index, offset)));
+    return line(
+        fmt::format("TUFF_STREAM({}, ({}), ({}));", type_of(t, width_), text, pointer(a)));
   }
-  if (offset.is_contiguous()) {
-    std::string text = vector(v, t);
-    if (is_bool) text = fmt::format("__builtin_convertvector({} & 1, u8x{})", text, width_);
-    return line(fmt::format("{}, {}, ({})({}));", masked("put", t, index, offset),
-                            vector(*gate, DType::Bool), c_bits(t, width_), text));
-  }
-  if (is_strided(offset, t)) return store_strided(index, offset, gate, v);
+  if (is_strided(a)) return store_strided(a, v);
   for (int l = 0; l < width_; ++l) {
     const std::string when =
-        lane_gate ? fmt::format("if ({}) ", lane(*gate, DType::Bool, l)) : condition;
+        a.lane_gate() ? fmt::format("if ({}) ", lane(*a.gate, DType::Bool, l)) : condition;
     const std::string item =
         is_bool && v.vector ? fmt::format("{} & 1", lane(v, t, l)) : lane(v, t, l);
-    line(fmt::format("{}{} = {};", when, element(index, offset, offset_type, l), item));
+    line(fmt::format("{}{} = {};", when, element(a, l), item));
   }
 }
 

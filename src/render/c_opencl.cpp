@@ -3,7 +3,7 @@
 // buffer is an object and a byte offset into it, since objects alone can be bound where there are
 // no addresses; with addresses the offset is 0. F16 is a type where the device has cl_khr_fp16,
 // else its bits.
-#include "render/c.h"
+#include "render/c_dialect.h"
 
 namespace tuff::render {
 namespace {
@@ -79,26 +79,17 @@ static inline u16 bf16_of_f32(f32 f) {
   return (u16)(((x & 0x7fffffffu) > 0x7f800000u ? x | 0x400000u : rounded) >> 16); }
 )c";
 
-std::string attributes(const kernel::LinearKernel& k, const Target&) {
-  return fmt::format("TUFF_KERNEL({}, {}, {}) ", k.local[0], k.local[1], k.local[2]);
-}
-
-// The driver's name and version are the device's.
-std::string identity(const Target& t) { return t.identity; }
-
 }  // namespace
 
 const CDialect& c_opencl() {
+  // The driver's name and version are the device's.
   static const CDialect row{.format = BinaryFormat::OpenclC,
-                            .simd = false,
                             .workgroups = true,
                             .library = true,
                             .wide_suffix = "l",
-                            .f16 = false,
-                            .prelude = kPrelude + c_shared_prelude(),
-                            .attributes = attributes,
-                            .compile = nullptr,
-                            .identity = identity};
+                            .prelude = std::string(kPrelude) + kSharedPrelude,
+                            .attributes = workgroup_attributes,
+                            .identity = [](const Target& t) { return t.identity; }};
   return row;
 }
 
@@ -109,15 +100,6 @@ const CDialect& c_opencl(const Target& t) {
     return row;
   }();
   return t.features.f16 ? halves : c_opencl();
-}
-
-std::vector<Binary> pack_c_sources(std::span<const Source> sources, const Target&) {
-  std::vector<Binary> out;
-  for (const Source& s : sources)
-    out.push_back({s.name, s.symbol, s.format,
-                   std::make_shared<const std::vector<uint8_t>>(s.text.begin(), s.text.end()),
-                   s.args, s.local, s.shared_bytes});
-  return out;
 }
 
 }  // namespace tuff::render

@@ -55,7 +55,7 @@ void CKernel::emit_workgroup_memory(size_t i) {
   values_[i] = {CValue{name}};
 }
 
-// Of 32-bit values: others are not made (kernel/analysis/subgroup.h).
+// 32-bit values: kernel makes no others (kernel/analysis/subgroup.h).
 void CKernel::emit_shuffle(size_t i) {
   const Node& u = *k_.ops[i];
   if (!dialect_.workgroups || size_bytes(u.dtype) != 4)

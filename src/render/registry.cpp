@@ -8,24 +8,8 @@ namespace {
 
 // The null renderer: argument layout and sizes of a kernel, nothing to run.
 Source render_null(const kernel::LinearKernel& k, const Target&) {
-  Source s;
-  s.name = s.symbol = k.name;
-  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
-  s.local = k.local;
-  s.shared_bytes = k.shared_bytes;
-  return s;
+  return source_of(k, BinaryFormat::None, k.name);
 }
-
-std::vector<Binary> compile_null(std::span<const Source> sources, const Target&) {
-  std::vector<Binary> out;
-  for (const Source& s : sources)
-    out.push_back({s.name, s.symbol, BinaryFormat::None,
-                   std::make_shared<const std::vector<uint8_t>>(), s.args, s.local,
-                   s.shared_bytes});
-  return out;
-}
-
-std::string null_identity(const Target&) { return "null"; }
 
 // A row of the C renderer: its functions for one dialect.
 template <const CDialect& (*dialect)()>
@@ -43,9 +27,9 @@ constexpr Renderer kRenderers[] = {
     c_row<c_amdgpu>("amdgpu"),
     {"opencl",
      [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_opencl(t), k, t); },
-     pack_c_sources, true, [](const Target& t) { return c_identity(c_opencl(), t); }},
-    {"spirv", render_spirv, pack_spirv, false, spirv_identity},
-    {"null", render_null, compile_null, false, null_identity},
+     pack_sources, true, [](const Target& t) { return c_identity(c_opencl(), t); }},
+    {"spirv", render_spirv, pack_sources, false, spirv_identity},
+    {"null", render_null, pack_sources, false, [](const Target&) -> std::string { return "null"; }},
 };
 
 }  // namespace
@@ -57,6 +41,32 @@ const Renderer& renderer_of(const Target& t) {
   for (const Renderer& r : kRenderers)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
   fail<InvalidArgument>("target {}: no renderer '{}'; there are {}", t.device, t.renderer, known);
+}
+
+Source source_of(const kernel::LinearKernel& k, BinaryFormat format, std::string symbol) {
+  Source s;
+  s.name = k.name;
+  s.symbol = std::move(symbol);
+  s.format = format;
+  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
+  s.local = k.local;
+  s.shared_bytes = k.shared_bytes;
+  return s;
+}
+
+Binary binary_of(const Source& s, std::shared_ptr<const std::vector<uint8_t>> bytes) {
+  return {s.name, s.symbol, s.format, std::move(bytes), s.args, s.local, s.shared_bytes};
+}
+
+std::vector<Binary> pack_sources(std::span<const Source> sources, const Target&) {
+  std::vector<Binary> out;
+  for (const Source& s : sources) {
+    std::vector<uint8_t> bytes(s.text.begin(), s.text.end());
+    const auto* words = reinterpret_cast<const uint8_t*>(s.words.data());
+    bytes.insert(bytes.end(), words, words + s.words.size() * sizeof(uint32_t));
+    out.push_back(binary_of(s, std::make_shared<const std::vector<uint8_t>>(std::move(bytes))));
+  }
+  return out;
 }
 
 std::string to_text(const Source& s) { return s.words.empty() ? s.text : disassembly(s.words); }

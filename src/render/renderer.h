@@ -40,6 +40,12 @@ struct Renderer {
 
 const Renderer& renderer_of(const Target& t);  // InvalidArgument naming the unknown renderer
 
+// What a Source says of any kernel, without its text or words.
+Source source_of(const kernel::LinearKernel& k, BinaryFormat format, std::string symbol);
+Binary binary_of(const Source& s, std::shared_ptr<const std::vector<uint8_t>> bytes);
+// As Renderer::compile where the driver compiles, or nothing does: a Binary is its source.
+std::vector<Binary> pack_sources(std::span<const Source> sources, const Target& t);
+
 // Source for people: C as it is, SPIR-V disassembled if SPIRV-Tools is built in, else a word dump.
 std::string to_text(const Source& s);
 

@@ -84,38 +84,20 @@ Source render_spirv(const kernel::LinearKernel& k, const Target& t) {
     m.capability(spv::CapabilityPhysicalStorageBufferAddresses);
     if (m.version_minor() < 5) m.extension("SPV_KHR_physical_storage_buffer");
   }
-  if (uses_matrices(k)) {
-    declare_matrices(m, t.features.device_address);
-  } else {
-    m.memory_model(t.features.device_address ? spv::AddressingModelPhysicalStorageBuffer64
-                                             : spv::AddressingModelLogical,
-                   spv::MemoryModelGLSL450);
-  }
+  const bool matrices = uses_matrices(k);
+  if (matrices) declare_matrices(m);
+  m.memory_model(t.features.device_address ? spv::AddressingModelPhysicalStorageBuffer64
+                                           : spv::AddressingModelLogical,
+                 matrices ? spv::MemoryModelVulkan : spv::MemoryModelGLSL450);
   // Always: of a GPT step's 100 kernels the text is 1 of 31 ms of rendering and 7 % of the words,
   // and a driver's time to make the pipelines is the same without it.
   m.source(k.name, kernel::to_text(k));
   SpirvKernel function(k, t, m);
   function.write();
   m.name(m.entry(), k.name);
-  Source s;
-  s.name = k.name;
-  s.symbol = "main";
-  s.format = BinaryFormat::SpirV;
+  Source s = source_of(k, BinaryFormat::SpirV, "main");
   s.words = m.words();
-  s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
-  s.local = k.local;
-  s.shared_bytes = k.shared_bytes;
   return s;
-}
-
-std::vector<Binary> pack_spirv(std::span<const Source> sources, const Target&) {
-  std::vector<Binary> out;
-  for (const Source& s : sources) {
-    const auto* first = reinterpret_cast<const uint8_t*>(s.words.data());
-    auto bytes = std::make_shared<const std::vector<uint8_t>>(first, first + s.words.size() * 4);
-    out.push_back({s.name, s.symbol, s.format, std::move(bytes), s.args, s.local, s.shared_bytes});
-  }
-  return out;
 }
 
 std::string spirv_identity(const Target&) {

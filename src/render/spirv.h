@@ -7,7 +7,6 @@
 namespace tuff::render {
 
 Source render_spirv(const kernel::LinearKernel& k, const Target& t);
-std::vector<Binary> pack_spirv(std::span<const Source> sources, const Target& t);
 std::string spirv_identity(const Target& t);
 // Through SPIRV-Tools' shared library or the spirv-dis program where there is one, else the words.
 std::string disassembly(std::span<const uint32_t> words);

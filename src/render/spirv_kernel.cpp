@@ -29,9 +29,7 @@ SpirvKernel::SpirvKernel(const kernel::LinearKernel& k, const Target& t, SpirvMo
 }
 
 void SpirvKernel::write() {
-  const Id void_type = m_.type(spv::OpTypeVoid, {});
-  m_.begin_function(void_type, m_.type(spv::OpTypeFunction, {void_type}),
-                    spv::ExecutionModelGLCompute, "main");
+  m_.begin_function();
   m_.execution_mode(m_.entry(), spv::ExecutionModeLocalSize,
                     {k_.local[0], k_.local[1], k_.local[2]});
   if (target_.features.signed_zero_inf_nan) {
@@ -80,7 +78,7 @@ Id SpirvKernel::bound_buffer(Id block_pointer, uint32_t binding, const std::stri
   return variable;
 }
 
-// Of a buffer's address the low bits are its distance from where its binding begins.
+// The low bits of a buffer's address are its distance from where its binding begins.
 Id SpirvKernel::skipped_elements(Id low_address, DType t) {
   const Id word = t_.type(DType::U32);
   const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
@@ -105,14 +103,7 @@ void SpirvKernel::bound_arguments() {
   const Id word = t_.type(DType::U32), zero = t_.integer(DType::I32, 0);
   const Id args = bound_buffer(buffer_pointer(DType::U32), buffer_count, "args");
   m_.decorate(args, spv::DecorationNonWritable);
-  const uint32_t push = spv::StorageClassPushConstant;
-  const Id push_type = m_.type(spv::OpTypeStruct, {word}, 2);
-  m_.decorate(push_type, spv::DecorationBlock);
-  m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
-  const Id variable = m_.global(t_.pointer(push, push_type), push, false);
-  m_.name(variable, "push");
-  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, word), {variable, zero});
-  const Id first = m_.value(spv::OpLoad, word, {where});
+  const Id first = load_push_constant(word);
   const auto block_word = [&](uint32_t i) {
     const Id at = m_.value(spv::OpIAdd, word, {first, t_.word(i)});
     const Id pointer = m_.value(spv::OpAccessChain,
@@ -149,34 +140,28 @@ void SpirvKernel::arguments() {
 }
 
 Id SpirvKernel::load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count) {
-  const uint32_t push = spv::StorageClassPushConstant;
   const Id args_type = m_.type(spv::OpTypeStruct, members, 1);  // apart from the buffers' structs
   m_.decorate(args_type, spv::DecorationBlock);
   for (uint32_t i = 0; i < members.size(); ++i) {
     const uint32_t offset = i < buffer_count ? i * 8 : buffer_count * 8 + (i - buffer_count) * 4;
     m_.decorate_member(args_type, i, spv::DecorationOffset, {offset});
   }
-  const Id args_pointer = t_.pointer(spv::StorageClassPhysicalStorageBuffer, args_type);
-  const Id push_type = m_.type(spv::OpTypeStruct, {args_pointer}, 2);
-  m_.decorate(push_type, spv::DecorationBlock);
-  m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
-  const Id variable = m_.global(t_.pointer(push, push_type), push, false);
-  m_.name(variable, "push");
-  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, args_pointer),
-                            {variable, t_.integer(DType::I32, 0)});
-  const Id args = m_.value(spv::OpLoad, args_pointer, {where});
+  const Id args = load_push_constant(t_.pointer(spv::StorageClassPhysicalStorageBuffer, args_type));
   m_.name(args, "args");
   return args;
 }
 
-Id SpirvKernel::builtin(uint32_t which) {
-  const auto it = builtins_.find(which);
-  if (it != builtins_.end()) return it->second;
-  const Id type = t_.vector(t_.type(DType::U32), 3);
-  const Id variable =
-      m_.global(t_.pointer(spv::StorageClassInput, type), spv::StorageClassInput, true);
-  m_.decorate(variable, spv::DecorationBuiltIn, {which});
-  return builtins_[which] = variable;
+// The push constant is one value.
+Id SpirvKernel::load_push_constant(Id type) {
+  const uint32_t push = spv::StorageClassPushConstant;
+  const Id push_type = m_.type(spv::OpTypeStruct, {type}, 2);
+  m_.decorate(push_type, spv::DecorationBlock);
+  m_.decorate_member(push_type, 0, spv::DecorationOffset, {0});
+  const Id variable = m_.global(t_.pointer(push, push_type), push, false);
+  m_.name(variable, "push");
+  const Id where = m_.value(spv::OpAccessChain, t_.pointer(push, type),
+                            {variable, t_.integer(DType::I32, 0)});
+  return m_.value(spv::OpLoad, type, {where});
 }
 
 size_t SpirvKernel::position(const Node* u) const {
@@ -236,9 +221,9 @@ void SpirvKernel::emit(size_t i) {
     case Op::Barrier: return emit_barrier();
     case Op::Load: return emit_load(i);
     case Op::Store: return emit_store(i);
-    case Op::MatrixFill: return emit_matrix_fill(i);
-    case Op::MatrixLoad: return emit_matrix_load(i);
-    case Op::MatrixMulAdd: return emit_matrix_multiply_add(i);
+    case Op::MatrixFill:
+    case Op::MatrixLoad:
+    case Op::MatrixMulAdd: return emit_matrix(i);
     case Op::MatrixStore: return emit_matrix_store(i);
     case Op::After:
     case Op::Prefetch:
@@ -251,29 +236,21 @@ void SpirvKernel::emit(size_t i) {
 void SpirvKernel::emit_special(size_t i) {
   const Node& u = *k_.ops[i];
   const auto& s = u.get<ir::SpecialArg>();
+  const Id word = t_.type(DType::U32);
+  Id number;
   if (s.space == 's') {
-    const uint32_t which =
-        s.axis == 0 ? spv::BuiltInSubgroupLocalInvocationId : spv::BuiltInSubgroupId;
-    values_[i] = {{ops_.cast(subgroup_number(which), DType::U32, u.dtype)}};
-    return;
+    m_.capability(spv::CapabilityGroupNonUniform);
+    const Id variable = t_.builtin(
+        s.axis == 0 ? spv::BuiltInSubgroupLocalInvocationId : spv::BuiltInSubgroupId, word);
+    number = m_.value(spv::OpLoad, word, {variable});
+  } else {
+    const Id triple = t_.vector(word, 3);
+    const Id variable = t_.builtin(
+        s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId, triple);
+    const Id all = m_.value(spv::OpLoad, triple, {variable});
+    number = m_.value(spv::OpCompositeExtract, word, {all, static_cast<uint32_t>(s.axis)});
   }
-  const Id variable =
-      builtin(s.space == 'g' ? spv::BuiltInWorkgroupId : spv::BuiltInLocalInvocationId);
-  const Id word = t_.type(DType::U32);
-  const Id all = m_.value(spv::OpLoad, t_.vector(word, 3), {variable});
-  const Id one = m_.value(spv::OpCompositeExtract, word, {all, static_cast<uint32_t>(s.axis)});
-  values_[i] = {{ops_.cast(one, DType::U32, u.dtype)}};
-}
-
-Id SpirvKernel::subgroup_number(uint32_t which) {
-  m_.capability(spv::CapabilityGroupNonUniform);
-  const Id word = t_.type(DType::U32);
-  Id& variable = builtins_[which];
-  if (!variable) {
-    variable = m_.global(t_.pointer(spv::StorageClassInput, word), spv::StorageClassInput, true);
-    m_.decorate(variable, spv::DecorationBuiltIn, {which});
-  }
-  return m_.value(spv::OpLoad, word, {variable});
+  values_[i] = {{ops_.cast(number, DType::U32, u.dtype)}};
 }
 
 SpirvValue SpirvKernel::shuffled(size_t i, int n) {

@@ -3,7 +3,6 @@
 // vectors. Called by spirv.cpp alone. Must never know drivers or Vulkan handles.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -24,8 +23,7 @@ struct SpirvValue {
 };
 
 bool uses_matrices(const kernel::LinearKernel& k);
-// What such a kernel's module declares, its memory model included.
-void declare_matrices(SpirvModule& m, bool device_address);
+void declare_matrices(SpirvModule& m);  // for the module of such a kernel
 
 class SpirvKernel {
  public:
@@ -52,12 +50,12 @@ class SpirvKernel {
   Id bound_buffer(Id block_pointer, uint32_t binding, const std::string& name);
   Id skipped_elements(Id low_address, DType t);
   Id load_block_pointer(const std::vector<uint32_t>& members, uint32_t buffer_count);
+  Id load_push_constant(Id type);
   Id buffer_pointer(DType t);
   void emit(size_t i);
   void emit_range(size_t i);
   void emit_end(const ir::Node& range);
   void emit_special(size_t i);
-  Id subgroup_number(uint32_t which);
   void put_off(size_t i);
   SpirvValue lane(size_t i, int n);
   SpirvValue computed(size_t i, int n);
@@ -68,10 +66,8 @@ class SpirvKernel {
   void emit_register(size_t i);
   void emit_shared(size_t i);
   void emit_barrier();
-  void emit_matrix_load(size_t i);
+  void emit_matrix(size_t i);
   void emit_matrix_store(size_t i);
-  void emit_matrix_fill(size_t i);
-  void emit_matrix_multiply_add(size_t i);
   Id matrix_type(DType t, const ir::MatrixArg& matrix);
   Id register_type(const ir::Node& u);
   std::vector<Id> matrix_place(size_t i, int instance);
@@ -103,7 +99,6 @@ class SpirvKernel {
   SpirvValue chosen(const ir::Node* u, kernel::LaneMask mask, int instance);
   Id constant(const ir::Node& u);
   size_t position(const ir::Node* u) const;
-  Id builtin(uint32_t which);  // the uvec3 loaded at entry
 
   const kernel::LinearKernel& k_;
   const Target& target_;
@@ -117,7 +112,6 @@ class SpirvKernel {
   std::unordered_map<const ir::Node*, Loop> loops_;
   std::vector<Id> buffers_, scalars_;  // loaded at entry; bound buffers are variables
   std::vector<Id> skipped_;            // of a bound buffer: i32 elements before it in its binding
-  std::map<uint32_t, Id> builtins_;
   size_t current_ = 0;
   bool matrices_ = false;  // uses_matrices()
 };

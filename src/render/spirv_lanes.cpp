@@ -1,7 +1,7 @@
 // When the lanes of an op are written. An op that has several waits until one of its lanes is asked
 // for, and writes that lane alone: what a store to a register needs stands before it, lane by lane,
 // and few values wait for their use. Drivers that compile a block about as it stands keep in
-// registers then what would be in memory, of a tile of products the sum of each lane. Whatever
+// registers then what would be in memory: in a tile of products the sum of each lane. Whatever
 // waits is written at the latest where the block ends, as its users may stand in any block after
 // it. Loads are not put off, as stores may follow.
 #include <algorithm>
@@ -48,8 +48,8 @@ void SpirvKernel::settle() {
   waiting_.clear();
 }
 
-// Lanes that a value is handed round for come one after the other: it takes an instruction to
-// have it, and nobody asks again when its turn has passed.
+// Lanes that a value is shuffled for come one after the other: it takes an instruction to have it,
+// and no lane asks for it again when its turn has passed.
 std::vector<int> SpirvKernel::store_order(LaneMask mask) const {
   LaneMask handed_round = 0;
   for (size_t i = 0; i < k_.ops.size(); ++i) {

@@ -22,14 +22,11 @@ bool uses_matrices(const kernel::LinearKernel& k) {
                      [](const ir::UOp& u) { return u->op == Op::MatrixMulAdd; });
 }
 
-void declare_matrices(SpirvModule& m, bool device_address) {
+void declare_matrices(SpirvModule& m) {
   m.capability(spv::CapabilityVulkanMemoryModel);
   if (m.version_minor() < 5) m.extension("SPV_KHR_vulkan_memory_model");
   m.capability(cooperative::kCapability);
   m.extension(cooperative::kExtension);
-  m.memory_model(
-      device_address ? spv::AddressingModelPhysicalStorageBuffer64 : spv::AddressingModelLogical,
-      spv::MemoryModelVulkan);
 }
 
 Id SpirvKernel::matrix_type(DType t, const MatrixArg& matrix) {
@@ -78,44 +75,39 @@ std::vector<Id> SpirvKernel::matrix_place(size_t i, int instance) {
   return out;
 }
 
-void SpirvKernel::emit_matrix_load(size_t i) {
-  const Node& u = *k_.ops[i];
-  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n)
-    values_[i].push_back({m_.value(cooperative::kOpLoad, type, matrix_place(i, n))});
-}
-
 void SpirvKernel::emit_matrix_store(size_t i) {
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     std::vector<Id> operands = matrix_place(i, n);
-    const Node& u = *k_.ops[i];
-    operands.insert(operands.begin() + 1, value(u.src(1).get(), k_.lanes[i], n).base);
+    operands.insert(operands.begin() + 1, value(k_.ops[i]->src(1).get(), k_.lanes[i], n).base);
     m_.emit(cooperative::kOpStore, operands);
   }
 }
 
-void SpirvKernel::emit_matrix_fill(size_t i) {
-  const Node& u = *k_.ops[i];
-  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
-  for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
-    const Id element = id(chosen(u.src(0).get(), k_.lanes[i], n), u.dtype);
-    values_[i].push_back({m_.value(spv::OpCompositeConstruct, type, {element})});
-  }
+// Which of a product's matrices are of signed integers.
+static uint32_t matrix_signs(const Node& product) {
+  const auto sign = [](DType t, uint32_t bit) { return is_int(t) && is_signed(t) ? bit : 0; };
+  return sign(product.src(0)->dtype, cooperative::kSignedA) |
+         sign(product.src(1)->dtype, cooperative::kSignedB) |
+         sign(product.dtype, cooperative::kSignedC | cooperative::kSignedResult);
 }
 
-void SpirvKernel::emit_matrix_multiply_add(size_t i) {
+void SpirvKernel::emit_matrix(size_t i) {
   const Node& u = *k_.ops[i];
   const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
-  uint32_t signs = 0;
-  const auto add = [&](DType t, uint32_t bit) { signs |= is_int(t) && is_signed(t) ? bit : 0; };
-  add(u.src(0)->dtype, cooperative::kSignedA);
-  add(u.src(1)->dtype, cooperative::kSignedB);
-  add(u.dtype, cooperative::kSignedC | cooperative::kSignedResult);
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
-    std::vector<Id> x;
-    for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);
-    if (signs) x.push_back(signs);
-    values_[i].push_back({m_.value(cooperative::kOpMulAdd, type, x)});
+    const auto write = [&](uint32_t op, const std::vector<Id>& operands) {
+      values_[i].push_back({m_.value(op, type, operands)});
+    };
+    if (u.op == Op::MatrixLoad) {
+      write(cooperative::kOpLoad, matrix_place(i, n));
+    } else if (u.op == Op::MatrixFill) {
+      write(spv::OpCompositeConstruct, {id(chosen(u.src(0).get(), k_.lanes[i], n), u.dtype)});
+    } else {
+      std::vector<Id> x;
+      for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);
+      if (const uint32_t signs = matrix_signs(u)) x.push_back(signs);
+      write(cooperative::kOpMulAdd, x);
+    }
   }
 }
 

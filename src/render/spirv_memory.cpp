@@ -82,7 +82,7 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
   return out;
 }
 
-// Of the first element's address: a power of two up to the size of the run.
+// The alignment of the first element's address: a power of two up to the size of the run.
 uint32_t SpirvKernel::alignment(const Run& run, DType t) const {
   const SpirvValue& offset = run.items[0].offset;
   int64_t elements = run.in_words ? 2 : 1;
@@ -124,7 +124,7 @@ Id SpirvKernel::wide_pointer(Id element, Id type) {
                  {element});
 }
 
-// Of all elements of a run together.
+// The type of all elements of a run together.
 Id SpirvKernel::wide_type(const Run& run, DType t) {
   const uint32_t n = static_cast<uint32_t>(run.items.size());
   if (!run.in_words) return t_.vector(t_.memory(t), n);
@@ -240,7 +240,7 @@ void SpirvKernel::emit_store(size_t i) {
   for (const Run& run : runs(accesses(*to, mask), *to, false)) store_run(*to, run, values);
 }
 
-// Two atomics: each changes the mask's bits alone, which nobody else writes meanwhile.
+// Two atomics: each changes the mask's bits alone, which no other invocation writes meanwhile.
 void SpirvKernel::store_bits(size_t i, const std::vector<Id>& values) {
   const Node &u = *k_.ops[i], &to = *without_after(u.src(0).get());
   const Id type = t_.type(DType::U32);

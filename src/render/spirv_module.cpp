@@ -110,11 +110,18 @@ Id SpirvModule::type(uint32_t op, std::span<const uint32_t> operands, uint32_t k
 }
 
 Id SpirvModule::constant(uint32_t op, Id type, std::initializer_list<uint32_t> literals) {
-  const std::span<const uint32_t> words(literals.begin(), literals.size());
+  return declared(kGlobals, op, type, std::span(literals.begin(), literals.size()));
+}
+
+Id SpirvModule::at_entry(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
+  return declared(kEntry, op, type, std::span(operands.begin(), operands.size()));
+}
+
+Id SpirvModule::declared(Section s, uint32_t op, Id type, std::span<const uint32_t> words) {
   auto [it, missing] = declared_.try_emplace(joined({op, type}, words));
   if (missing) {
     it->second = fresh();
-    put(kGlobals, op, joined({type, it->second}, words));
+    put(s, op, joined({type, it->second}, words));
   }
   return it->second;
 }
@@ -134,11 +141,10 @@ Id SpirvModule::local(Id pointer_type) {
   return id;
 }
 
-void SpirvModule::begin_function(Id void_type, Id function_type, uint32_t execution_model,
-                                 const std::string& entry) {
+void SpirvModule::begin_function() {
+  const Id void_type = type(spv::OpTypeVoid, {});
+  const Id function_type = type(spv::OpTypeFunction, {void_type});
   entry_ = fresh();
-  execution_model_ = execution_model;
-  entry_name_ = entry;
   const uint32_t head[] = {void_type, entry_, spv::FunctionControlMaskNone, function_type};
   put(kHead, spv::OpFunction, head);
   block_ = fresh();
@@ -159,7 +165,7 @@ void SpirvModule::label(Id id) {
 
 // No line stands before a block's label and its OpPhis: the rules for what a block begins with are
 // then met without an exception, which validators and drivers have read in different ways.
-void SpirvModule::put_body(uint32_t op, std::span<const uint32_t> operands) {
+void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) {
   const bool structural = op == spv::OpLabel || op == spv::OpPhi || op == spv::OpFunctionEnd;
   if (!structural && line_ != line_in_force_) {
     const uint32_t where[] = {source_file_, line_, 0};
@@ -172,28 +178,15 @@ void SpirvModule::put_body(uint32_t op, std::span<const uint32_t> operands) {
   put(kBody, op, operands);
 }
 
-void SpirvModule::emit(uint32_t op, std::span<const uint32_t> operands) { put_body(op, operands); }
-
 Id SpirvModule::value(uint32_t op, Id type, std::span<const uint32_t> operands) {
   const Id id = fresh();
-  put_body(op, joined({type, id}, operands));
+  emit(op, joined({type, id}, operands));
   return id;
 }
 
-Id SpirvModule::pure(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
-  auto [it, missing] =
-      pure_.try_emplace(joined({op, type}, std::span(operands.begin(), operands.size())));
+Id SpirvModule::pure(uint32_t op, Id type, std::span<const uint32_t> operands) {
+  auto [it, missing] = pure_.try_emplace(joined({op, type}, operands));
   if (missing) it->second = value(op, type, operands);
-  return it->second;
-}
-
-Id SpirvModule::at_entry(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
-  const std::span<const uint32_t> words(operands.begin(), operands.size());
-  auto [it, missing] = declared_.try_emplace(joined({op, type}, words));
-  if (missing) {
-    it->second = fresh();
-    put(kEntry, op, joined({type, it->second}, words));
-  }
   return it->second;
 }
 
@@ -202,7 +195,8 @@ std::vector<uint32_t> SpirvModule::words() const {
                                last_id_ + 1, 0};
   for (int s = 0; s < kSections; ++s) {
     if (s == kModes) {  // entry points stand between the memory model and the execution modes
-      std::vector<uint32_t> entry = joined({execution_model_, entry_}, text_words(entry_name_));
+      std::vector<uint32_t> entry =
+          joined({spv::ExecutionModelGLCompute, entry_}, text_words("main"));
       entry.insert(entry.end(), interface_.begin(), interface_.end());
       out.push_back(static_cast<uint32_t>(entry.size() + 1) << 16 | spv::OpEntryPoint);
       out.insert(out.end(), entry.begin(), entry.end());

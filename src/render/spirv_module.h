@@ -49,13 +49,12 @@ class SpirvModule {
   // The line of the source that what follows stands for; 0: none. Written as OpLine or OpNoLine
   // before the next instruction that it is news for.
   void line(uint32_t number) { line_ = number; }
-  void begin_function(Id void_type, Id function_type, uint32_t execution_model,
-                      const std::string& entry);
+  void begin_function();  // the compute shader "main"
   void end_function();
   Id entry() const { return entry_; }
   void label(Id id);
   Id block() const { return block_; }  // the label of the block being written
-  void emit(uint32_t op, std::span<const uint32_t> operands);
+  void emit(uint32_t op, std::span<const uint32_t> operands);  // without a result
   void emit(uint32_t op, std::initializer_list<uint32_t> operands) {
     emit(op, std::span(operands.begin(), operands.size()));
   }
@@ -64,7 +63,10 @@ class SpirvModule {
     return value(op, type, std::span(operands.begin(), operands.size()));
   }
   // As value(); the same pure expression of the current scope gives the same id.
-  Id pure(uint32_t op, Id type, std::initializer_list<uint32_t> operands);
+  Id pure(uint32_t op, Id type, std::span<const uint32_t> operands);
+  Id pure(uint32_t op, Id type, std::initializer_list<uint32_t> operands) {
+    return pure(op, type, std::span(operands.begin(), operands.size()));
+  }
   // The same, at the head of the function, for its whole body; operands are made there or global.
   Id at_entry(uint32_t op, Id type, std::initializer_list<uint32_t> operands);
   void new_scope() { pure_.clear(); }
@@ -90,14 +92,12 @@ class SpirvModule {
   };
   void put(Section s, uint32_t op, std::span<const uint32_t> operands);
   void put_once(Section s, uint32_t op, std::span<const uint32_t> operands);
-  void put_body(uint32_t op, std::span<const uint32_t> operands);
+  Id declared(Section s, uint32_t op, Id type, std::span<const uint32_t> words);
 
   uint32_t version_minor_;
   Id last_id_ = 0, entry_ = 0, block_ = 0, glsl_ = 0;
   Id source_file_ = 0;
   uint32_t line_ = 0, line_in_force_ = 0;
-  uint32_t execution_model_ = 0;
-  std::string entry_name_;
   std::vector<Id> interface_;
   std::array<std::vector<uint32_t>, kSections> sections_;
   std::map<std::vector<uint32_t>, Id> declared_, pure_;

@@ -37,7 +37,7 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
       {Op::Max, {&S::max}},
       {Op::IDiv, {&S::quotient, 0, spv::OpSDiv, spv::OpUDiv}},
       {Op::IMod, {&S::quotient, 0, spv::OpSDiv, spv::OpUMod}},
-      {Op::Neg, {&S::negate, spv::OpFNegate, spv::OpSNegate, spv::OpSNegate}},
+      {Op::Neg, {&S::simple, spv::OpFNegate, spv::OpSNegate, spv::OpSNegate}},
       {Op::Recip, {&S::recip, spv::OpFDiv}},      {Op::Sqrt, {&S::extended, GLSLstd450Sqrt}},
       {Op::Exp2, {&S::extended, GLSLstd450Exp2}}, {Op::Log2, {&S::extended, GLSLstd450Log2}},
       {Op::Sin, {&S::extended, GLSLstd450Sin}},   {Op::Trunc, {&S::trunc, GLSLstd450Trunc}},
@@ -113,8 +113,8 @@ Id SpirvOps::normalized(Id x, DType t) {
 
 Id SpirvOps::simple(const Call& c) {
   const uint32_t op = opcode(*row_of(c.op), c.op, c.from);
-  const Id result = m_.pure(op, t_.reg(c.to), {c.x[0], c.x[1]});
-  if (is_float(c.from)) m_.decorate(result, spv::DecorationNoContraction);
+  const Id result = m_.pure(op, t_.reg(c.to), c.x);
+  if (is_float(c.to) && c.x.size() > 1) m_.decorate(result, spv::DecorationNoContraction);
   return result;
 }
 
@@ -122,7 +122,7 @@ Id SpirvOps::compare(const Call& c) {
   if (c.op == Op::CmpLt && c.from == DType::Bool)
     return m_.pure(spv::OpLogicalAnd, t_.boolean(),
                    {m_.pure(spv::OpLogicalNot, t_.boolean(), {c.x[0]}), c.x[1]});
-  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.boolean(), {c.x[0], c.x[1]});
+  return simple(c);
 }
 
 Id SpirvOps::select(Id condition, Id a, Id b, DType t) {
@@ -167,10 +167,6 @@ Id SpirvOps::quotient(const Call& c) {
     q = m_.pure(op, type, {a, select(by_zero, one, b, c.from)});
   }
   return select(by_zero, zero, by_product ? remainder(q) : q, c.from);
-}
-
-Id SpirvOps::negate(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.reg(c.to), {c.x[0]});
 }
 
 Id SpirvOps::recip(const Call& c) {

@@ -36,7 +36,6 @@ class SpirvOps {
   Id compare(const Call& c);
   Id max(const Call& c);
   Id quotient(const Call& c);
-  Id negate(const Call& c);
   Id recip(const Call& c);
   Id extended(const Call& c);
   Id trunc(const Call& c);

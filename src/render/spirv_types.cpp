@@ -89,11 +89,13 @@ Id SpirvTypes::pointer(uint32_t storage, Id to) {
 
 Id SpirvTypes::integer(DType t, int64_t v) {
   const DType h = held(t);
-  const uint64_t bits = Scalar::of_int(h, v).bits;
-  if (size_bytes(h) == 8)
-    return m_.constant(spv::OpConstant, type(h),
-                       {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
-  return m_.constant(spv::OpConstant, type(h), {static_cast<uint32_t>(bits)});  // narrow: extended
+  return literal(h, Scalar::of_int(h, v).bits);  // narrow: extended
+}
+
+Id SpirvTypes::literal(DType t, uint64_t bits) {
+  const uint32_t low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
+  return size_bytes(t) == 8 ? m_.constant(spv::OpConstant, type(t), {low, high})
+                            : m_.constant(spv::OpConstant, type(t), {low});
 }
 
 Id SpirvTypes::constant(const Scalar& v) {
@@ -101,31 +103,28 @@ Id SpirvTypes::constant(const Scalar& v) {
     case DType::Bool:
       return m_.constant(v.as_bool() ? spv::OpConstantTrue : spv::OpConstantFalse, boolean());
     case DType::F32:
-      return m_.constant(spv::OpConstant, type(v.dtype),
-                         {std::bit_cast<uint32_t>(static_cast<float>(v.as_double()))});
-    case DType::F64: {
-      const uint64_t bits = std::bit_cast<uint64_t>(v.as_double());
-      return m_.constant(spv::OpConstant, type(v.dtype),
-                         {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
-    }
-    case DType::F16: {
-      const uint16_t bits = f16_from_f64(v.as_double());
-      return held(v.dtype) == DType::F16 ? m_.constant(spv::OpConstant, type(v.dtype), {bits})
-                                         : integer(held(v.dtype), bits);
-    }
+      return literal(v.dtype, std::bit_cast<uint32_t>(static_cast<float>(v.as_double())));
+    case DType::F64: return literal(v.dtype, std::bit_cast<uint64_t>(v.as_double()));
+    case DType::F16: return literal(held(v.dtype), f16_from_f64(v.as_double()));
     case DType::BF16: return integer(held(v.dtype), bf16_from_f64(v.as_double()));
     default: return integer(v.dtype, v.as_int());
   }
 }
 
+Id SpirvTypes::builtin(uint32_t which, Id type) {
+  Id& variable = builtins_[which];
+  if (!variable) {
+    variable = m_.global(pointer(spv::StorageClassInput, type), spv::StorageClassInput, true);
+    m_.decorate(variable, spv::DecorationBuiltIn, {which});
+  }
+  return variable;
+}
+
 // The sign bit of the number of workgroups, as t is held: a launch of 2^31 of them does not exist.
 Id SpirvTypes::opaque_zero(DType t) {
   const Id word_type = type(DType::U32), triple = vector(word_type, 3);
-  if (!group_count_) {
-    group_count_ = m_.global(pointer(spv::StorageClassInput, triple), spv::StorageClassInput, true);
-    m_.decorate(group_count_, spv::DecorationBuiltIn, {spv::BuiltInNumWorkgroups});
-  }
-  const Id counts = m_.at_entry(spv::OpLoad, triple, {group_count_});
+  const Id counts =
+      m_.at_entry(spv::OpLoad, triple, {builtin(spv::BuiltInNumWorkgroups, triple)});
   const Id count = m_.at_entry(spv::OpCompositeExtract, word_type, {counts, 0});
   const Id zero = m_.at_entry(spv::OpShiftRightLogical, word_type, {count, word(31)});
   const DType h = held(t);

@@ -4,6 +4,8 @@
 // F16 without arithmetic and BF16 are held as their bits; Bool is OpTypeBool, in memory a u8.
 #pragma once
 
+#include <map>
+
 #include "base/target.h"
 #include "render/spirv_module.h"
 
@@ -24,6 +26,7 @@ class SpirvTypes {
   Id constant(const Scalar& v);    // in register form
   Id integer(DType t, int64_t v);  // of type(held(t)), wrapped
   Id word(uint32_t v) { return integer(DType::U32, v); }
+  Id builtin(uint32_t which, Id type);  // the input variable
   // A driver that lacks known_zero_products must not know any float to be 0. It then knows none
   // that is not a constant standing in an instruction of arithmetic, if every 0, every constant
   // that is selected or stored, and every integer that becomes a float is opaque.
@@ -32,9 +35,10 @@ class SpirvTypes {
 
  private:
   Id opaque_zero(DType t);
+  Id literal(DType t, uint64_t bits);  // a constant of type(t)
   SpirvModule& m_;
   const TargetFeatures& f_;
-  Id group_count_ = 0;  // NumWorkgroups, if it has been asked for
+  std::map<uint32_t, Id> builtins_;
 };
 
 }  // namespace tuff::render

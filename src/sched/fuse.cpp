@@ -232,7 +232,7 @@ class Planner {
     if (f.reduced || !nearly_free) realize_for_reader(b);
   }
 
-  // Of several reductions that meet, the largest keeps the epilogue. Branches of one and the same
+  // Where several reductions meet, the largest keeps the epilogue. Branches of one and the same
   // reduction may rejoin: its value is computed once.
   void cut_second_reduction(uint32_t i) {
     uint32_t keep = UINT32_MAX;

@@ -21,12 +21,12 @@ namespace {
 
 constexpr int64_t kLeastLength = 8;    // of a product's sum, and of what it is spread over
 constexpr int64_t kLeastColumns = 16;  // of a kept row
-// Of workgroups that share rows.
+// Where workgroups share rows.
 constexpr int64_t kLeastRows = 4, kRowsPerCore = 16;
-// Of rows that are read part by part: what is kept at once of each, and how many are.
+// Where rows are read part by part: how much of each is kept at once, and how many rows are.
 constexpr int64_t kSlabColumns = 64, kMostRows = 64;
-// As often an element of each matrix passes memory between kernels, with what launches cost; and
-// how much dearer memory is than a cache.
+// How often an element of each matrix passes memory between kernels, with what launches cost; and
+// how much more expensive memory is than a cache.
 constexpr int64_t kMatrixPasses = 3, kMemoryCost = 2;
 
 // Row kernels, and kernels of elements, that have matrices in common; the products that store what
@@ -342,8 +342,8 @@ class RowKeeper {
     return read <= double(kMatrixPasses * matrices * (cached ? 1 : kMemoryCost));
   }
 
-  // Of other factors, numbers that its tiles of rows read again, for each score; nothing where no
-  // tile is large enough, or too few are for the cores.
+  // How many numbers of the other factors its tiles of rows read again, for each score; nothing
+  // where no tile is large enough, or too few are for the cores.
   std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
     constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
     const MatrixKernel& last = steps_[m.last[0]];
@@ -480,8 +480,8 @@ class RowKeeper {
 
 }  // namespace
 
-std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
-                            std::span<const Call> calls) {
+std::vector<Call> keep_rows(Schedule& s, std::span<const uint32_t> memory,
+                            const TargetOf& target_of, std::span<const Call> calls) {
   return RowKeeper(s, memory, target_of).run(calls);
 }
 

@@ -37,19 +37,19 @@ bool is_factor(const ir::Node* product, uint32_t slot);
 
 class Chain {
  public:
-  // The last products. Of several, whose loops are as long, the rows are the same.
+  // The last products. Where there are several, their loops are as long and share the rows.
   explicit Chain(std::span<const MatrixKernel* const> last);
 
   // What `p` stores is kept, row by row; false, and nothing done, where it is not read so.
   bool keep(const MatrixKernel& p);
   // As keep(); where one row alone reads it, once, it is computed there and not kept.
   bool take_in(const MatrixKernel& p);
-  // Of a row kernel that is kept, its values that go to these slots are stored.
+  // Stores those values of a row kernel that is kept which go to these slots.
   void store_values(const MatrixKernel& rows, std::span<const uint32_t> slots);
 
   bool reads(uint32_t slot) const;
   const std::vector<ir::UOp>& rows() const { return row_loops_; }
-  // Of what was kept last, in its own loops.
+  // The column of what was kept last, among its own loops.
   const ir::UOp& column() const { return column_; }
   int64_t columns() const { return column_->src(0)->const_int(); }
   int32_t kept() const { return number_; }

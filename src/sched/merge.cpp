@@ -22,9 +22,9 @@ constexpr size_t kOpenGroups = 8;     // groups that a kernel may still join
 constexpr int64_t kMaxColumn = 4096;  // elements that one invocation adds up
 constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 
-// Of one kernel of nests. Where lanes take their loads one by one they are masked, not skipped, and
-// every invocation walks every nest, a masked sum but once: then so many outputs whose accesses
-// take as long as a launch.
+// The outputs of one kernel of nests. Where lanes take their loads one by one, these are masked,
+// not skipped, and every invocation walks every nest, a masked sum but once: there the accesses of
+// all outputs may take as long as a launch.
 int64_t most_outputs(const Target& t) {
   constexpr double kCyclesPerNs = 3, kAccesses = 7;  // an optimizer's, of one element
   if (!t.loads_are_dear()) return INT64_MAX;
@@ -358,8 +358,8 @@ class Merger {
 
 }  // namespace
 
-std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
-                                std::span<const Call> calls) {
+std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory,
+                                const TargetOf& target_of, std::span<const Call> calls) {
   return Merger(s, memory, target_of).run(calls);
 }
 

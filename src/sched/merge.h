@@ -19,7 +19,7 @@ inline constexpr size_t kMaxMergedNodes = 2000;
 inline constexpr size_t kMaxNestNodes = 256;  // in the loops of one nest
 
 // As FuseCalls.
-std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory, const TargetOf& target_of,
-                                std::span<const Call> calls);
+std::vector<Call> merge_kernels(Schedule& s, std::span<const uint32_t> memory,
+                                const TargetOf& target_of, std::span<const Call> calls);
 
 }  // namespace tuff::sched

@@ -116,8 +116,8 @@ int64_t reuse(const Node& factor, std::span<const int64_t> reduced) {
   }
   return n;
 }
-// Of a sum of products, each factor of which is used for so many outputs: a tile of them needs few
-// loads.
+// Whether it is a sum of products each factor of which is used for so many outputs: a tile of them
+// needs few loads.
 bool is_matrix_product(const Node& reduce, int64_t least_reuse = 2) {
   const ReduceArg& arg = reduce.get<ReduceArg>();
   const Node* product = through_casts(reduce.src(0).get());
@@ -195,8 +195,8 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce) {
   return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
 }
 
-// Of parts of one length where so many leave no core idle; else the last one is shorter, and the
-// others as long as tiles of the device divide. 0: none.
+// Parts are of one length where a number of them that divides the axis leaves no core idle; else
+// the last one is shorter, and the others have a length that the device's tiles divide. 0: none.
 int64_t part_length(int64_t extent, int64_t most, int64_t cores) {
   constexpr int64_t kMostStep = 1024, kStepsOfPart = 16, kFewest = 8;
   const int64_t fewest = std::clamp(most / 2, kSplitLeastGain, kFewest);

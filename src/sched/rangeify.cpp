@@ -144,7 +144,7 @@ class Builder {
     return inside ? make_load(make_index(memory, offset)) : v;
   }
 
-  // Of a product that is 0 by one factor's gate, the other factor asks for no more than keeps it
+  // Where one factor's gate makes a product 0, the other factor asks for no more than keeps it
   // inside its buffer: conjuncts that it does not depend on would mask it lane by lane.
   static void weaken_one_factor(std::vector<UOp>& factors, const UOp& gate) {
     if (!is_load_gated_by(factors[0], gate) || !is_load_gated_by(factors[1], gate)) return;

@@ -128,9 +128,7 @@ void collect_variables(Schedule& s) {
   for (const Node* n : ir::toposort(asts)) {
     if (n->op == Op::Variable) s.variables.push_back(UOp(n));
   }
-  std::sort(s.variables.begin(), s.variables.end(), [](const UOp& a, const UOp& b) {
-    return a->get<ir::VariableArg>().name < b->get<ir::VariableArg>().name;
-  });
+  std::ranges::sort(s.variables, {}, [](const UOp& v) { return v->get<ir::VariableArg>().name; });
 }
 
 void check_sinks(std::span<const UOp> sinks) {

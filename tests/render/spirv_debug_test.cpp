@@ -185,9 +185,7 @@ TEST(SpirvDebug, ALongSourceIsContinued) {
   m.capability(spv::CapabilityShader);
   m.memory_model(spv::AddressingModelLogical, spv::MemoryModelGLSL450);
   m.source("long", text);
-  const Id nothing = m.type(spv::OpTypeVoid, {});
-  m.begin_function(nothing, m.type(spv::OpTypeFunction, {nothing}), spv::ExecutionModelGLCompute,
-                   "main");
+  m.begin_function();
   m.execution_mode(m.entry(), spv::ExecutionModeLocalSize, {1, 1, 1});
   m.end_function();
   const auto all = instructions(m.words());

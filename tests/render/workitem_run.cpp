@@ -248,7 +248,7 @@ WorkitemRun::WorkitemRun(std::span<const Source> sources, const Target& t)
                         c_opencl().prelude);
   else
     text += fmt::format("#define TUFF_SUBGROUP_SIZE {}\n{}\n{}{}{}{}", subgroup_size_, family(t),
-                        kPrelude, c_shared_prelude(), kMatrixUnit, c_matrix_prelude());
+                        kPrelude, kSharedPrelude, kMatrixUnit, kMatrixPrelude);
   std::set<std::string> known;
   for (const Source& s : sources)
     if (known.insert(s.symbol).second) text += s.text;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 
 namespace tuff::kernel {
 
@@ -77,18 +76,12 @@ std::vector<Access::Piece> pieces_of(const LinearForm& offset, RangeDeps& deps) 
 
 int64_t Access::run(const UOp& range) const { return value_of(range, runs); }
 
-int64_t Access::step(const UOp& range) const {
-  for (const auto& [r, s] : steps) {
-    if (r == range) return s;
-  }
-  return 0;
-}
+int64_t Access::step(const UOp& range) const { return value_of(range, steps); }
 
 std::vector<Access> accesses(const UOp& ast, RangeDeps& deps) {
   std::vector<Access> out;
   for (const Node* n : toposort(ast)) {
-    if (n->op != Op::Load && n->op != Op::Store) continue;
-    if (n->src(0)->op != Op::Index) continue;
+    if (!accessed_memory(n)) continue;
     Access a;
     a.index = n->src(0);
     a.store = n->op == Op::Store;
@@ -144,107 +137,6 @@ int64_t typical_step(const std::vector<Access>& all, RangeDeps& deps, const UOp&
     longest = std::max(longest, step);
   }
   return longest;
-}
-
-namespace {
-
-// Ranges used other than in an offset, in gates or irregularly, or whose size is no number: they
-// stay.
-RangeMask pinned_ranges(const UOp& ast, RangeDeps& deps, const std::vector<Access>& all) {
-  RangeMask pinned = 0;
-  for (const Access& a : all) pinned |= a.irregular | a.gate;
-  for (const UOp& r : deps.ranges()) {
-    if (!r->src(0)->is_const()) pinned |= deps.bit(r);
-  }
-  std::set<const Node*> seen;
-  std::vector<const Node*> stack{ast.get()};
-  while (!stack.empty()) {
-    const Node* n = stack.back();
-    stack.pop_back();
-    if (!seen.insert(n).second) continue;
-    if (n->op == Op::Range) pinned |= deps.bit(UOp(n));
-    if (n->op == Op::Index) continue;  // its offset is what may change; its gate is counted above
-    const size_t values = n->op == Op::End || n->op == Op::Reduce ? 1 : n->src_count;
-    for (const UOp& s : n->src().subspan(0, values)) stack.push_back(s.get());
-    // What an offset loads (a gather) is a value like any other.
-    if (n->op != Op::Load && n->op != Op::Store) continue;
-    if (n->src(0)->op != Op::Index) continue;
-    for (const Node* o : toposort(n->src(0)->src(1))) {
-      if (o->op == Op::Load) stack.push_back(o);
-    }
-  }
-  return pinned;
-}
-
-using RangeList = std::vector<UOp>;
-
-struct Merger {
-  RangeDeps& deps;
-  std::vector<Access>& all;
-  RangeMask pinned;
-  UOpMap<UOp> map;       // old range -> 0 or the merged range
-  UOpMap<int64_t> size;  // of a surviving range, merged ones included
-
-  // Every list that has one of them has both, in this order and side by side.
-  static bool adjacent(const std::vector<RangeList>& lists, const UOp& a, const UOp& b) {
-    for (const RangeList& l : lists) {
-      const auto at = std::find(l.begin(), l.end(), a);
-      const bool has_b = std::find(l.begin(), l.end(), b) != l.end();
-      if ((at != l.end()) != has_b) return false;
-      if (has_b && (at + 1 == l.end() || !(at[1] == b))) return false;
-    }
-    return true;
-  }
-  bool walks_as_one(const UOp& a, const UOp& b) const {
-    return std::all_of(all.begin(), all.end(),
-                       [&](const Access& x) { return x.step(a) == x.step(b) * size.at(b); });
-  }
-  // a (outside) and b become one range that stands in b's place.
-  void merge(std::vector<RangeList>& lists, const UOp& a, const UOp& b) {
-    size[b] *= size.at(a);
-    map[a] = index_const(0);
-    for (RangeList& l : lists) std::erase(l, a);
-    for (Access& x : all) std::erase_if(x.steps, [&](const auto& s) { return s.first == a; });
-  }
-};
-
-}  // namespace
-
-UOp merge_axes(const UOp& ast) {
-  RangeDeps deps(ast);
-  std::vector<RangeList> lists;
-  for (const Node* n : toposort(ast)) {
-    if (n->op == Op::End || n->op == Op::Reduce)
-      lists.emplace_back(n->src().begin() + 1, n->src().end());
-  }
-  if (std::none_of(lists.begin(), lists.end(), [](const RangeList& l) { return l.size() > 1; }))
-    return ast;
-  std::vector<Access> all = accesses(ast, deps);
-  Merger m{deps, all, pinned_ranges(ast, deps, all), {}, {}};
-  for (const UOp& r : deps.ranges()) m.size[r] = r->src(0)->max;
-  for (size_t l = 0; l < lists.size(); l++) {
-    for (size_t i = lists[l].size(); i-- > 1;) {
-      const UOp a = lists[l][i - 1], b = lists[l][i];
-      if (((deps.bit(a) | deps.bit(b)) & m.pinned) || kind_of(a.get()) != kind_of(b.get()))
-        continue;
-      if (!Merger::adjacent(lists, a, b) || !m.walks_as_one(a, b)) continue;
-      m.merge(lists, a, b);
-    }
-  }
-  if (m.map.empty()) return ast;
-  for (const UOp& r : deps.ranges()) {
-    if (m.map.count(r) || m.size.at(r) == r->src(0)->max) continue;
-    m.map[r] = range(index_const(m.size.at(r)), r->get<RangeArg>().id, kind_of(r.get()));
-  }
-  const UOp merged = substitute(ast, m.map);
-  return rebuild(merged, [](const UOp& old, std::span<const UOp> src) -> UOp {
-    if (old->op != Op::End && old->op != Op::Reduce) return {};
-    std::vector<UOp> kept{src[0]};
-    for (const UOp& s : src.subspan(1)) {
-      if (!s->is_const()) kept.push_back(s);
-    }
-    return with_src(old, kept);
-  });
 }
 
 }  // namespace tuff::kernel

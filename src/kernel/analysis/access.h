@@ -1,5 +1,5 @@
-// How loads and stores walk memory: the step of every offset per range. Called by the heuristics,
-// by copies of tiles and by the merging of axes. Knows nothing of targets.
+// How loads and stores walk memory: the step of every offset per range. Called by the heuristics
+// and by copies of tiles. Knows nothing of targets.
 #pragma once
 
 #include <optional>
@@ -15,19 +15,19 @@ struct Access {
   ir::UOp index;
   bool store = false;
   std::vector<std::pair<ir::UOp, int64_t>> steps;  // ranges the offset is affine in
-  RangeMask irregular = 0;                            // ranges it depends on in another way
-  // Of the irregular ranges, those walked in runs: so many neighbours have the same element.
+  RangeMask irregular = 0;                         // ranges it depends on in another way
+  // Irregular ranges that are walked in runs: so many neighbours have the same element.
   std::vector<std::pair<ir::UOp, int64_t>> runs;
   RangeMask repeated = 0;  // of them: runs of a power of two, the next element after each
-  // Of the irregular ranges, those walked in pieces: of so many neighbours, a power of two, all
-  // read the same element or each the next one.
+  // Irregular ranges that are walked in pieces: so many neighbours, a power of two, all read the
+  // same element or each the next one.
   struct Piece {
     ir::UOp range;
     int64_t length = 0;
     bool walked = false;  // each the next one
   };
   std::vector<Piece> pieces;
-  RangeMask gate = 0;                           // ranges its gate depends on
+  RangeMask gate = 0;                        // ranges its gate depends on
   int64_t step(const ir::UOp& range) const;  // 0: independent or irregular
   int64_t run(const ir::UOp& range) const;   // 0: not in runs
 };

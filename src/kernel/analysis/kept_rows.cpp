@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/walk.h"
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::kernel {
 
@@ -19,19 +20,18 @@ std::vector<const Node*> own_loads(const UOp& end) {
   const auto enters = [](const Node* n) { return n->op != Op::End && n->op != Op::Reduce; };
   const std::vector<UOp> value{end->src(0)->src(1)};
   for (const Node* n : toposort_gated(value, enters)) {
-    const bool loads = n->op == Op::Load && n->src(0)->op == Op::Index;
-    if (loads && without_after(n->src(0)->src(0).get())->op == Op::Shared) out.push_back(n);
+    const Node* memory = n->op == Op::Load ? accessed_memory(n) : nullptr;
+    if (memory && memory->op == Op::Shared) out.push_back(n);
   }
   return out;
 }
 bool is_of_row(const Node* n, const Node* row) {
-  return n->op == Op::Load && n->src(0)->op == Op::Index &&
-         without_after(n->src(0)->src(0).get()) == row;
+  return n->op == Op::Load && accessed_memory(n) == row;
 }
 // What walks the elements of a row.
 RangeMask columns_of(const UOp& end, RangeDeps& deps) {
   RangeMask own = 0;
-  for (const UOp& r : end->src().subspan(1)) own |= deps.bit(r);
+  for (const UOp& r : closed_ranges(end.get())) own |= deps.bit(r);
   return own;
 }
 
@@ -78,8 +78,7 @@ std::vector<UOp> complete_before(const UOp& ast, const UOp& end, const Node* row
     if (std::ranges::none_of(own, [&](const Node* x) { return is_of_row(x, row); })) continue;
     // A sum over slabs is complete after all of them have been filled.
     if (columns_of(UOp(n), deps) & deps.of(end)) continue;
-    const std::vector<const Node*> below = toposort(UOp(n));
-    if (std::ranges::find(below, end.get()) == below.end()) out.emplace_back(n);
+    if (!contains(toposort(UOp(n)), end.get())) out.emplace_back(n);
   }
   return out;
 }

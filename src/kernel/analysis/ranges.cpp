@@ -34,6 +34,19 @@ RangeMask RangeDeps::kinds(bool (*test)(AxisKind)) const {
   return m;
 }
 
+RangeMask RangeDeps::kinds(AxisKind k) const {
+  RangeMask m = 0;
+  for (size_t i = 0; i < ranges_.size(); i++)
+    m |= RangeMask(kind_of(ranges_[i].get()) == k) << i;
+  return m;
+}
+
+int32_t RangeDeps::free_id() const {
+  int32_t next = 0;
+  for (const UOp& r : ranges_) next = std::max(next, r->get<RangeArg>().id + 1);
+  return next;
+}
+
 RangeMask RangeDeps::of(const UOp& u) {
   if (auto it = memo_.find(u); it != memo_.end()) return it->second;
   const RangeMask m = compute(u);
@@ -64,10 +77,19 @@ std::vector<UOp> RangeDeps::list(RangeMask m) const {
   for (size_t i = 0; i < ranges_.size(); i++) {
     if (m >> i & 1) out.push_back(ranges_[i]);
   }
-  std::sort(out.begin(), out.end(), [](const UOp& a, const UOp& b) {
-    return a->get<RangeArg>().id < b->get<RangeArg>().id;
-  });
+  std::ranges::sort(out, {}, [](const UOp& r) { return r->get<RangeArg>().id; });
   return out;
+}
+
+int64_t extent(std::span<const UOp> ranges) {
+  int64_t n = 1;
+  for (const UOp& r : ranges) n *= r->src(0)->max;
+  return n;
+}
+
+UOp flat_index(std::span<const UOp> ranges, UOp outer) {
+  for (const UOp& r : ranges) outer = outer * r->src(0) + r;
+  return outer;
 }
 
 UOp rebuild(const UOp& root, const RebuildFn& fn) {
@@ -139,8 +161,7 @@ UOp separate_loops(const UOp& ast) {
   RangeDeps deps(ast);
   LoopKeys keys = loop_keys(ast, deps);
   if (!keys.conflict) return ast;
-  int next_id = 0;
-  for (const UOp& r : deps.ranges()) next_id = std::max(next_id, r->get<RangeArg>().id + 1);
+  int32_t next_id = deps.free_id();
   std::map<LoopKey, UOpMap<UOp>> renames;
   return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op != Op::Reduce) return {};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,15 +15,15 @@ namespace tuff::kernel {
 using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
 inline bool is_lane(ir::AxisKind k) {
-  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector ||
-         k == ir::AxisKind::ReduceLane;
+  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector || k == ir::AxisKind::ReduceLane;
 }
-inline bool is_loop(ir::AxisKind k) {
-  return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce;
-}
+inline bool is_loop(ir::AxisKind k) { return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce; }
 inline bool is_launch(ir::AxisKind k) { return !is_lane(k) && !is_loop(k); }
-inline ir::AxisKind kind_of(const ir::Node* range) {
-  return range->get<ir::RangeArg>().kind;
+inline ir::AxisKind kind_of(const ir::Node* range) { return range->get<ir::RangeArg>().kind; }
+
+inline bool fits_i32(const ir::Node* n) {  // by its bounds
+  return n->min >= std::numeric_limits<int32_t>::min() &&
+         n->max <= std::numeric_limits<int32_t>::max();
 }
 
 // The open ranges of every node below a root; of nodes made later on demand. Reduce and End close
@@ -34,6 +35,8 @@ class RangeDeps {
   const std::vector<ir::UOp>& ranges() const { return ranges_; }
   RangeMask bit(const ir::UOp& range);
   RangeMask kinds(bool (*test)(ir::AxisKind)) const;
+  RangeMask kinds(ir::AxisKind k) const;
+  int32_t free_id() const;  // a number that no range has
   std::vector<ir::UOp> list(RangeMask m) const;  // in order of range id
 
  private:
@@ -41,6 +44,11 @@ class RangeDeps {
   std::vector<ir::UOp> ranges_;
   ir::UOpMap<RangeMask> memo_;
 };
+
+int64_t extent(std::span<const ir::UOp> ranges);  // the product of their sizes
+// The number of an iteration among those of all these ranges, the last one fastest; `outer`: that
+// of what is around them.
+ir::UOp flat_index(std::span<const ir::UOp> ranges, ir::UOp outer = ir::index_const(0));
 
 // Rebuilds sources first: fn(node, new sources) gives what replaces the node; empty: the same with
 // those sources. Unlike map_bottom_up it sees the node as it was.
@@ -50,10 +58,6 @@ ir::UOp rebuild(const ir::UOp& root, const RebuildFn& fn);
 // Gives reductions that cannot share a loop (one needs the other, or they stand inside different
 // loops) ranges of their own, so that a Range is one loop.
 ir::UOp separate_loops(const ir::UOp& ast);
-
-// Neighbouring axes that all offsets walk as one become one range: less index arithmetic, longer
-// vectors.
-ir::UOp merge_axes(const ir::UOp& ast);
 
 // Output axes of reductions whose offsets need remainders of them, as the images' gradient of a
 // convolution with a stride, become blocks and phases: within a phase all offsets are affine, and

@@ -2,9 +2,8 @@
 // written to a report, a further argument of the kernel. Runs while elements are still those of the
 // schedule: what packs or widens them sees the report as it sees any other buffer.
 #include <algorithm>
-#include <limits>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/loop_tree.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lower/words.h"
@@ -22,19 +21,13 @@ int64_t count_of(const Node* memory) {
   return memory->op == Op::Param ? memory->get<ParamArg>().count : memory->get<SharedArg>().count;
 }
 
-bool fits_i32(const UOp& x) {
-  return x->min >= std::numeric_limits<int32_t>::min() &&
-         x->max <= std::numeric_limits<int32_t>::max();
-}
-
 class BoundsChecks {
  public:
   explicit BoundsChecks(Lowering& l) : l_(l), deps_(l.ast), tree_(l.ast, deps_) {
     int32_t slots = 0;
     for (const Node* n : toposort(l.ast)) {
       if (n->op == Op::Param) slots = std::max(slots, n->get<ParamArg>().slot + 1);
-      if ((n->op == Op::Load || n->op == Op::Store) && n->src(0)->op == Op::Index)
-        add_site(n->src(0), n->op == Op::Store);
+      if (accessed_memory(n)) add_site(n->src(0), n->op == Op::Store);
     }
     if (l.out.bounds.sites.empty()) return;
     l.out.bounds.slot = slots;
@@ -46,9 +39,8 @@ class BoundsChecks {
       const auto site = site_of_.find(old.get());
       return site == site_of_.end() ? UOp() : checked_index(old, src, site->second);
     });
-    std::vector<UOp> roots(checked->src().begin(), checked->src().end());
-    roots.insert(roots.end(), reports_.begin(), reports_.end());
-    return sink(roots);
+    reports_.insert(reports_.begin(), checked->src().begin(), checked->src().end());
+    return sink(reports_);
   }
 
  private:
@@ -69,13 +61,11 @@ class BoundsChecks {
     s.dtype = memory->dtype;
     s.count = count_of(memory);
     s.store = store;
-    s.wide = !fits_i32(offset) && l_.target.features.i64;
+    s.wide = !fits_i32(offset.get()) && l_.target.features.i64;
     s.first_word = l_.out.bounds.words;
-    UOp& lane = site_of_.at(index.get()).lane;
-    for (const UOp& r : deps_.list(deps_.of(index) & deps_.kinds(is_lane))) {
-      lane = lane * r->src(0) + r;
-      s.records *= uint32_t(r->src(0)->max);
-    }
+    const std::vector<UOp> lanes = deps_.list(deps_.of(index) & deps_.kinds(is_lane));
+    site_of_.at(index.get()).lane = flat_index(lanes);
+    s.records = uint32_t(extent(lanes));
     l_.out.bounds.words += s.records * kBoundsRecordWords;
     l_.out.bounds.sites.push_back(s);
   }
@@ -83,7 +73,7 @@ class BoundsChecks {
   // One comparison finds what is below 0, too. Without int64 the low bits have to do where bounds
   // promise too little: they are those of the true offset.
   UOp is_inside(const UOp& offset, int64_t count) const {
-    if (fits_i32(offset)) return lt(cast(offset, DType::U32), word(uint64_t(count)));
+    if (fits_i32(offset.get())) return lt(cast(offset, DType::U32), word(uint64_t(count)));
     if (!l_.target.features.i64) return lt(floormod(offset, kTwo31), index_const(count));
     return logical_and(lt(offset, index_const(count)), lt(index_const(-1), offset));
   }
@@ -92,29 +82,24 @@ class BoundsChecks {
     const BoundsSite& s = l_.out.bounds.sites[site.number];
     const UOp inside = is_inside(src[1], s.count);
     const UOp outside = logical_not(inside);
-    const bool gated = src.size() > 2;
-    const UOp bad = gated ? logical_and(src[2], outside) : outside;
+    const UOp bad = src.size() > 2 ? logical_and(src[2], outside) : outside;
     const UOp first = site.lane * kBoundsRecordWords + index_const(s.first_word);
     report(first, bad, word(1));
     report(first + index_const(1), bad, low_word(src[1]));
     if (s.wide) report(first + index_const(2), bad, cast(floordiv(src[1], kTwo32), DType::U32));
-    return make(Op::Index, old->dtype,
-                {src[0], src[1], gated ? logical_and(src[2], inside) : inside});
+    return with_gate(with_src(old, src), inside);
   }
 
   UOp low_word(const UOp& offset) const {
-    const bool whole = fits_i32(offset) || l_.target.features.i64;
+    const bool whole = fits_i32(offset.get()) || l_.target.features.i64;
     return cast(whole ? offset : floormod(offset, kTwo31), DType::U32);
   }
 
   void report(const UOp& at, const UOp& gate, const UOp& value) {
-    const UOp store =
-        make(Op::Store, DType::Void, {make(Op::Index, DType::U32, {report_, at, gate}), value});
-    std::vector<UOp> src{store};
+    const UOp store = make_store(make_index(report_, at, gate), value);
     const RangeMask open = deps_.of(store);
-    for (const UOp& r : loops_around(open)) src.push_back(r);
-    for (const UOp& r : deps_.list(open & deps_.kinds(is_lane))) src.push_back(r);
-    reports_.push_back(make(Op::End, DType::Void, src));
+    reports_.push_back(
+        make_end(store, loops_around(open), deps_.list(open & deps_.kinds(is_lane))));
   }
 
   // As the kernel nests them, also those that the offset does not depend on: an End says how loops

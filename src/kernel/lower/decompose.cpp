@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/kernel_floor.h"
 #include "ir/op_table.h"
-#include "ir/walk.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lower/transcendental.h"
 #include "kernel/lower/words.h"
@@ -16,13 +16,11 @@ using namespace ir;
 
 namespace {
 
-UOp integer(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
-
 // Threefry-2x32, 20 rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2,
 // 3).
 UOp threefry(std::span<const UOp> src, int64_t word) {
   static constexpr int rotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-  auto number = [](uint32_t v) { return integer(DType::U32, v); };
+  auto number = [](uint32_t v) { return int_const(DType::U32, v); };
   auto rotate = [&](const UOp& x, int n) {
     return alu(Op::Or, {alu(Op::Shl, {x, number(uint32_t(n))}),
                         alu(Op::Shr, {x, number(uint32_t(32 - n))})});
@@ -47,13 +45,13 @@ UOp total_division(Op op, const UOp& a, const UOp& b) {
   const DType t = a->dtype;
   if (b->is_const() ? b->const_int() != 0 && b->const_int() != -1 : b->min > 0)
     return make(op, t, {a, b});
-  const UOp zero = integer(t, 0), minus_one = integer(t, -1);
+  const UOp zero = int_const(t, 0), minus_one = int_const(t, -1);
   const UOp by_zero = alu(Op::CmpEq, {b, zero});
   if (is_unsigned(t)) {
-    return where(by_zero, zero, make(op, t, {a, where(by_zero, integer(t, 1), b)}));
+    return where(by_zero, zero, make(op, t, {a, where(by_zero, int_const(t, 1), b)}));
   }
   const UOp by_minus = alu(Op::CmpEq, {b, minus_one});
-  const UOp safe = where(alu(Op::Or, {by_zero, by_minus}), integer(t, 1), b);
+  const UOp safe = where(alu(Op::Or, {by_zero, by_minus}), int_const(t, 1), b);
   const UOp minus = op == Op::IDiv ? zero - a : zero;
   return where(by_zero, zero, where(by_minus, minus, make(op, t, {a, safe})));
 }
@@ -74,7 +72,7 @@ UOp saturating_cast(const UOp& x, DType to) {
                          where(above, constant(t, 0), where(is_nan(x), constant(t, 0), x)));
   const UOp converted =
       bits < 32 ? cast(make(Op::Cast, DType::I32, {safe}), to) : make(Op::Cast, to, {safe});
-  return where(below, integer(to, least), where(above, integer(to, most), converted));
+  return where(below, int_const(to, least), where(above, int_const(to, most), converted));
 }
 
 // b where a < b or b is NaN, else a (which may be NaN). A constant is no NaN.
@@ -161,16 +159,16 @@ UOp sticky_integer(const UOp& x) {
   UOp y = x;
   for (const Tier& tier : kTiers) {
     if (tier.least >= row(t).storage_bits) break;
-    const UOp unit = integer(t, int64_t(1) << tier.dropped), low = unit - integer(t, 1);
-    const UOp rest = alu(Op::And, {x, low}), zero = integer(t, 0);
+    const UOp unit = int_const(t, int64_t(1) << tier.dropped), low = unit - int_const(t, 1);
+    const UOp rest = alu(Op::And, {x, low}), zero = int_const(t, 0);
     const UOp kept = x - rest;
     const UOp cut = where(alu(Op::CmpNe, {rest, zero}), alu(Op::Or, {kept, unit}), kept);
-    const UOp bound = integer(t, int64_t(1) << tier.least);
+    const UOp bound = int_const(t, int64_t(1) << tier.least);
     // One comparison: of two with constants, of a number that was widened, Mesa 22.3 makes another.
     const DType u = t == DType::I64 ? DType::U64 : t == DType::I32 ? DType::U32 : t;
     const UOp from_least = is_signed(t) ? bitcast(x + bound, u) : x;
     const int64_t range = int64_t(is_signed(t) ? 2 : 1) << tier.least;
-    const UOp large = logical_not(lt(from_least, integer(u, range)));
+    const UOp large = logical_not(lt(from_least, int_const(u, range)));
     y = where(large, cut, y);
   }
   return y;
@@ -263,8 +261,9 @@ class Decomposer {
     return t == DType::Bool ? y : cast_of(y, t);
   }
 
-  // Of the devices' own functions only the root takes doubles, and none is promised to keep a NaN
-  // (GLSL.std.450: Exp2, Log2 and Sin are of 16 and 32 bits; SwiftShader's exp2(NaN) is infinite).
+  // Among the devices' own functions only the root takes doubles, and none is promised to keep a
+  // NaN (GLSL.std.450: Exp2, Log2 and Sin are of 16 and 32 bits; SwiftShader's exp2(NaN) is
+  // infinite).
   UOp function_of(Op op, const Function& f, const UOp& x, const Arg& arg) const {
     const DType t = x->dtype;
     if (t == DType::F16 || t == DType::BF16)
@@ -282,7 +281,7 @@ class Decomposer {
     if (x->is_const()) return cast(x, to);
     if (to == DType::Bool) {
       const UOp v = emulated(from) ? cast_of(x, DType::F32) : x;
-      return alu(Op::CmpNe, {v, integer(v->dtype, 0)});
+      return alu(Op::CmpNe, {v, int_const(v->dtype, 0)});
     }
     if (from == DType::BF16 && !f_.bf16) return cast_of(f32_from_bf16(x), to);
     if (from == DType::F16 && !f_.f16_casts) return cast_of(f32_from_f16(x), to);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/op_counts.h"
 #include "kernel/pipeline.h"
 
@@ -65,9 +65,7 @@ void fill_arguments(LinearKernel& k) {
     k.buffers.push_back(a);
     next = slot + 1;
   }
-  std::sort(k.variables.begin(), k.variables.end(), [](const UOp& a, const UOp& b) {
-    return a->get<VariableArg>().name < b->get<VariableArg>().name;
-  });
+  std::ranges::sort(k.variables, {}, [](const UOp& v) { return v->get<VariableArg>().name; });
 }
 
 void estimate(LinearKernel& k) {
@@ -88,9 +86,8 @@ void estimate(LinearKernel& k) {
       const MatrixArg& a = u->get<MatrixArg>();
       touched[without_after(u->src(0)->src(0).get())->get<ParamArg>().slot] +=
           n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype);
-    } else if ((u->op == Op::Load || u->op == Op::Store) && u->src(0)->op == Op::Index) {
-      const Node* m = without_after(u->src(0)->src(0).get());
-      if (m->op == Op::Param) touched[m->get<ParamArg>().slot] += n * size_bytes(m->dtype);
+    } else if (const Node* m = accessed_memory(u.get()); m && m->op == Op::Param) {
+      touched[m->get<ParamArg>().slot] += n * size_bytes(m->dtype);
     }
   });
   for (const LinearKernel::Argument& a : k.buffers) {

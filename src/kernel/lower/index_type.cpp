@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 #include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
@@ -16,11 +16,6 @@ namespace {
 
 int log2_exact(int64_t v) {
   return v > 0 && (v & (v - 1)) == 0 ? __builtin_ctzll(uint64_t(v)) : -1;
-}
-
-bool fits_i32(const Node* n) {
-  return n->min >= std::numeric_limits<int32_t>::min() &&
-         n->max <= std::numeric_limits<int32_t>::max();
 }
 
 class IndexLowerer {
@@ -45,7 +40,7 @@ class IndexLowerer {
   }
 
  private:
-  UOp number(int64_t v) const { return constant(Scalar::of_int(type_, v)); }
+  UOp number(int64_t v) const { return int_const(type_, v); }
   static std::vector<UOp> narrow(std::span<const UOp> src) {
     std::vector<UOp> out;
     for (const UOp& s : src) out.push_back(cast(s, DType::I32));
@@ -128,8 +123,7 @@ void pass_index_order(Lowering& l) {
     std::vector<std::pair<int, UOp>> terms;
     for (const auto& [term, factor] : form.terms)
       terms.emplace_back(depth_of(term, deps, tree, lanes), term * factor);
-    std::stable_sort(terms.begin(), terms.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(terms, {}, [](const auto& t) { return t.first; });
     UOp sum;
     for (const auto& [depth, term] : terms)
       sum = sum ? make(Op::Add, DType::Index, {sum, term}) : term;

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/walk.h"
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -35,17 +36,16 @@ std::set<const Node*> filled_together(const UOp& ast) {
 // one as long as the reductions that they share. Nothing where none share rows.
 UOp shared_columns(const UOp& ast) {
   UOp reduced;
-  int32_t next = 0;
   for (const Node* n : toposort(ast)) {
-    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
     if (n->op != Op::End && n->op != Op::Reduce) continue;
-    for (const UOp& r : n->src().subspan(1)) {
+    for (const UOp& r : closed_ranges(n)) {
       if (r->op != Op::Range || kind_of(r.get()) != AxisKind::GroupReduce) continue;
       if (n->op == Op::End) return r;
       reduced = r;
     }
   }
-  return reduced ? range(reduced->src(0), next, AxisKind::GroupReduce) : UOp();
+  if (!reduced) return {};
+  return range(reduced->src(0), free_range_id({&ast, 1}), AxisKind::GroupReduce);
 }
 
 // What is `filled` is stored to the memory of `row` once what else reads that is complete, if
@@ -57,16 +57,15 @@ UOp with_overwritten(const UOp& ast, int32_t filled, int32_t row) {
   if (place->src_count > 2 || from->get<SharedArg>().count != to->get<SharedArg>().count)
     return ast;
   RangeDeps deps(ast);
-  std::vector<UOp> complete{make(Op::Barrier, DType::Void, {before})};
+  std::vector<UOp> complete{make_barrier({before})};
   for (const UOp& x : complete_before(ast, fill, to.get(), deps))
-    complete.push_back(x->op == Op::End ? make(Op::Barrier, DType::Void, {x}) : x);
-  const UOp free = make(Op::After, to->dtype, {to, make(Op::Barrier, DType::Void, complete)});
+    complete.push_back(x->op == Op::End ? make_barrier({x}) : x);
+  const UOp free = make_after(to, {make_barrier(complete)});
   return rebuild(ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old == from) return to;
     if (!(old == fill)) return {};
     std::vector<UOp> end(src.begin(), src.end());
-    const UOp moved = make(Op::Index, place->dtype, {free, place->src(1)});
-    end[0] = make(Op::Store, DType::Void, {moved, src[0]->src(1)});
+    end[0] = make_store(make_index(free, place->src(1)), src[0]->src(1));
     return with_src(old, end);
   });
 }
@@ -84,14 +83,10 @@ class KeptRow {
     if (rows_.empty() && !columns_) return {};
     const UOp memory = end_->src(0)->src(0)->src(0);
     const SharedArg& arg = memory->get<SharedArg>();
-    int64_t lanes = 1;
-    UOp row = index_const(0);
-    for (const UOp& r : rows_) {
-      row = row * r->src(0) + r;
-      lanes *= r->src(0)->max;
-    }
+    const UOp row = flat_index(rows_);
     const int64_t pitch = columns_ ? row_pitch(memory) : arg.count;
-    const UOp wide = make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, pitch * lanes});
+    const UOp wide =
+        make(Op::Shared, memory->dtype, {}, SharedArg{arg.number, pitch * extent(rows_)});
     const bool by_row = !columns_ && all_lanes() && !holds_product();
     if (by_row) find_values();
     return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) -> UOp {
@@ -101,7 +96,7 @@ class KeptRow {
         moved[1] = row * pitch + src[1];
         return with_src(old, moved);
       }
-      if (std::ranges::find(values_, old) != values_.end()) return row_by_row(old, src);
+      if (contains(values_, old)) return row_by_row(old, src);
       if (!(old == end_)) return {};
       if (columns_) return by_workgroup(src);
       return by_row ? row_by_row(old, src) : together(src);
@@ -109,32 +104,29 @@ class KeptRow {
   }
 
  private:
-  // Before it, nobody reads any more what the last iteration of the loops around has left.
+  // Before it, no invocation reads any more what the last iteration of the loops around has left.
   UOp by_workgroup(std::span<const UOp> src) {
     std::vector<UOp> out(src.begin(), src.end());
     UOp place = out[0]->src(0);
     if (const std::vector<UOp> around = deps_.list(deps_.of(end_) & deps_.kinds(is_loop));
         !around.empty()) {
-      const UOp free = make(Op::Barrier, DType::Void, around);
       std::vector<UOp> index(place->src().begin(), place->src().end());
-      index[0] = make(Op::After, index[0]->dtype, {index[0], free});
+      index[0] = make_after(index[0], {make_barrier(around)});
       place = with_src(place, index);
     }
     for (const UOp& r : idle_invocations()) {
-      const UOp first = lt(r, index_const(1));
-      const UOp gate = place->src_count > 2 ? logical_and(place->src(2), first) : first;
-      place = make(Op::Index, place->dtype, {place->src(0), place->src(1), gate});
+      place = with_gate(place, lt(r, index_const(1)));
       out.push_back(r);
     }
-    out[0] = make(Op::Store, DType::Void, {place, out[0]->src(1)});
-    return make(Op::Barrier, DType::Void, {together(out)});
+    out[0] = make_store(place, out[0]->src(1));
+    return make_barrier({together(out)});
   }
   // Those that the fill does not depend on: one of them stores it.
   std::vector<UOp> idle_invocations() {
     const auto is_own = [&](const UOp& r) { return deps_.of(end_->src(0)) & deps_.bit(r); };
     std::vector<UOp> out;
     if (!is_own(columns_)) out.push_back(columns_);
-    for (const UOp& r : deps_.list(deps_.kinds([](AxisKind k) { return k == AxisKind::Local; }))) {
+    for (const UOp& r : deps_.list(deps_.kinds(AxisKind::Local))) {
       if (!is_own(r)) out.push_back(r);
     }
     return out;
@@ -142,7 +134,7 @@ class KeptRow {
   bool all_lanes() const {
     return std::ranges::all_of(rows_, [](const UOp& r) { return is_lane(kind_of(r.get())); });
   }
-  // Of which the rows share a factor.
+  // Whether the fill contains a product one factor of which the rows share.
   bool holds_product() {
     RangeMask rows = 0;
     for (const UOp& r : rows_) rows |= deps_.bit(r);
@@ -167,8 +159,7 @@ class KeptRow {
     for (const Node* n : nodes_of(end_->src(0)->src(1))) {
       if (n->op == Op::Reduce) own.insert(n);
     }
-    int32_t next = 0;
-    for (const UOp& r : deps_.ranges()) next = std::max(next, r->get<RangeArg>().id + 1);
+    int32_t next = deps_.free_id();
     for (const UOp& r : rows_) moved_.emplace(r, range(r->src(0), next++, AxisKind::Loop));
     for (const UOp& end : ast_->src()) {
       const std::vector<const Node*> nodes = nodes_of(end->src(0)->src(1));
@@ -183,11 +174,11 @@ class KeptRow {
       if (n->op == Op::End) moved.emplace(UOp(n), UOp(n));
     }
     // Inside the loops around all rows, around those of one.
-    std::vector<UOp> out{substitute(src[0], moved)};
-    if (!(end == end_)) out.insert(out.end(), src.begin() + 1, src.end());
-    for (const UOp& r : rows_) out.push_back(moved_.at(r));
-    if (end == end_) out.insert(out.end(), src.begin() + 1, src.end());
-    return with_src(end, out);
+    const UOp store = substitute(src[0], moved);
+    std::vector<UOp> rows;
+    for (const UOp& r : rows_) rows.push_back(moved_.at(r));
+    return end == end_ ? make_end(store, rows, src.subspan(1))
+                       : make_end(store, src.subspan(1), rows);
   }
 
   const UOp ast_, end_, columns_;
@@ -210,9 +201,7 @@ void pass_kept_rows(Lowering& l) {
     for (const Node* n : toposort(l.ast)) {
       if (!fills_row(n) || together.contains(n)) continue;
       if (widened.empty()) columns = shared_columns(l.ast);
-      if (!widened.insert(without_after(n->src(0)->src(0)->src(0).get())->get<SharedArg>().number)
-               .second)
-        continue;
+      if (!widened.insert(filled_memory(n)->get<SharedArg>().number).second) continue;
       const UOp wide = KeptRow(l.ast, UOp(n), columns).widened();
       if (!wide) continue;
       l.ast = wide;

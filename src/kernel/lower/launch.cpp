@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/arith.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -47,7 +48,6 @@ std::array<int64_t, 3> grid_of(int64_t total, const Limits& limits) {
   for (int64_t d = limits[0]; d >= 1 && d >= int64_t(limits[0]) - 4096; d--) {
     if (total % d == 0 && total / d <= limits[1]) return {d, total / d, 1};
   }
-  auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t rows = ceil_div(total, limits[0]);
   const int64_t z = ceil_div(rows, limits[1]);
   if (z > int64_t(limits[2])) {
@@ -173,11 +173,7 @@ void place_subgroups(const std::vector<UOp>& subgroups, const UOp& lane,
 }
 
 UOp gated(const UOp& store, const UOp& gate) {
-  if (!gate) return store;
-  const UOp& index = store->src(0);
-  const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
-  return make(Op::Store, DType::Void,
-              {make(Op::Index, index->dtype, {index->src(0), index->src(1), g}), store->src(1)});
+  return gate ? make_store(with_gate(store->src(0), gate), store->src(1)) : store;
 }
 
 // A store that does not depend on a launch coordinate is done where that coordinate is 0 alone.
@@ -201,10 +197,8 @@ bool to_param(const UOp& store) {
 
 void pass_launch(Lowering& l) {
   RangeDeps deps(l.ast);
-  const RangeMask groups = deps.kinds([](AxisKind k) { return k == AxisKind::Group; });
-  const RangeMask locals = deps.kinds([](AxisKind k) { return k == AxisKind::Local; });
-  const RangeMask shared = deps.kinds([](AxisKind k) { return k == AxisKind::GroupReduce; });
-  const RangeMask lane = deps.kinds([](AxisKind k) { return k == AxisKind::Subgroup; });
+  const RangeMask groups = deps.kinds(AxisKind::Group), locals = deps.kinds(AxisKind::Local);
+  const RangeMask shared = deps.kinds(AxisKind::GroupReduce), lane = deps.kinds(AxisKind::Subgroup);
   if (!(groups | locals | shared | lane)) return;
   // One coordinate, several ranges.
   const RangeMask beside_shared = !shared ? 0 : l.shares_rows ? shared : locals | shared;

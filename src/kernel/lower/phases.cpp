@@ -36,7 +36,8 @@ void note(const Node* n, RangeDeps& deps, UOpMap<Divided>& found) {
 bool splits(const UOp& r, const Divided& d) {
   const UOp& size = r->src(0);
   return kind_of(r.get()) == AxisKind::Loop && size->is_const() && d.possible && d.remainder &&
-         d.by > 1 && d.by <= kMostPhases && size->const_int() % d.by == 0 && size->const_int() > d.by;
+         d.by > 1 && d.by <= kMostPhases && size->const_int() % d.by == 0 &&
+         size->const_int() > d.by;
 }
 
 }  // namespace
@@ -45,21 +46,21 @@ UOp split_phases(const UOp& ast) {
   RangeDeps deps(ast);
   UOpMap<Divided> found;
   bool reduces = false;
-  int32_t next = 0;
   for (const Node* n : toposort(ast)) {
     reduces = reduces || n->op == Op::Reduce;
-    if (n->op == Op::Range) next = std::max(next, n->get<RangeArg>().id + 1);
     if ((n->op == Op::FloorDiv || n->op == Op::FloorMod) && n->dtype == DType::Index)
       note(n, deps, found);
   }
   if (!reduces) return ast;
+  int32_t next = deps.free_id();
   UOpMap<UOp> map;
   UOpMap<std::pair<UOp, UOp>> parts;
   for (const UOp& r : deps.ranges()) {
     const auto d = found.find(r);
     if (d == found.end() || !splits(r, d->second)) continue;
     const int64_t by = d->second.by;
-    const UOp outer = range(index_const(r->src(0)->const_int() / by), r->get<RangeArg>().id, AxisKind::Loop);
+    const UOp outer =
+        range(index_const(r->src(0)->const_int() / by), r->get<RangeArg>().id, AxisKind::Loop);
     const UOp phase = range(index_const(by), next++, AxisKind::Loop);
     parts[r] = {outer, phase};
     map[r] = outer * by + phase;

@@ -6,7 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "ir/walk.h"
+#include "base/arith.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -44,8 +45,6 @@ struct Stream {
   int64_t memory_bytes() const { return memory->get<ParamArg>().count * element_bytes(); }
   int32_t slot() const { return memory->get<ParamArg>().slot; }
 };
-
-UOp number(DType t, int64_t v) { return constant(Scalar::of_int(t, v)); }
 
 class Prefetches {
  public:
@@ -92,12 +91,10 @@ class Prefetches {
   }
   void add_stream(int l, size_t at) {
     const UOp& u = k_.ops[at];
-    if ((u->op != Op::Load && u->op != Op::Store) || u->src_count > 2) return;
-    const UOp index = u->src(0);
-    if (index->op != Op::Index || index->src_count > 2) return;
-    const UOp memory(without_after(index->src(0).get()));
-    if (memory->op != Op::Param) return;
-    Stream s{at, l, memory, index->src(1), u->op == Op::Store};
+    if (u->src_count > 2) return;
+    const Node* memory = accessed_memory(u.get());
+    if (!memory || memory->op != Op::Param || u->src(0)->src_count > 2) return;
+    Stream s{at, l, UOp(memory), u->src(0)->src(1), u->op == Op::Store};
     const std::optional<int64_t> step = lane_stride(s.offset, loops_[size_t(l)].range);
     if (!step || !first_lane(s)) return;
     s.step = *step;
@@ -115,10 +112,9 @@ class Prefetches {
       const std::optional<int64_t> stride = lane_stride(s.offset, lane);
       if (!stride) return false;
       lanes.push_back({*stride, lane});
-      none.emplace(lane, number(lane->dtype, 0));
+      none.emplace(lane, int_const(lane->dtype, 0));
     }
-    std::sort(lanes.begin(), lanes.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::sort(lanes, {}, [](const auto& lane) { return lane.first; });
     for (const auto& [stride, lane] : lanes) {
       if (stride != s.lanes) return false;
       s.lanes *= lane->src(0)->const_int();
@@ -154,14 +150,14 @@ class Prefetches {
   void fetch_row(const Stream& s, int around, std::span<const int> parts, bool next) {
     const std::optional<int64_t> pitch = lane_stride(s.offset, loops_[size_t(around)].range);
     const int64_t line = kLineBytes / s.element_bytes();
-    const int64_t lines = (s.step * loops_[size_t(s.loop)].trips + line - 1) / line;
+    const int64_t lines = ceil_div(s.step * loops_[size_t(s.loop)].trips, line);
     const int64_t row_bytes = lines * kLineBytes, ahead = target_.prefetch_bytes;
     if (!pitch || *pitch == 0 || row_bytes > int64_t(target_.l2_bytes) / 4) return;
-    const int64_t rows = next || row_bytes < ahead ? (ahead + row_bytes - 1) / row_bytes : 0;
+    const int64_t rows = next || row_bytes < ahead ? ceil_div(ahead, row_bytes) : 0;
     int64_t from = 0;
     for (const auto& [loop, count] : shares(lines, parts)) {
       const int64_t trips = loops_[size_t(loop)].trips;
-      fetch_part(s, loop, from * line, (count * line + trips - 1) / trips, rows * *pitch);
+      fetch_part(s, loop, from * line, ceil_div(count * line, trips), rows * *pitch);
       from += count;
     }
   }
@@ -186,8 +182,8 @@ class Prefetches {
     const UOp& range = loops_[size_t(loop)].range;
     const DType t = s.offset->dtype;
     const UOp counter = range->dtype == t ? range : cast(range, t);
-    const UOp start = substitute(s.offset, {{inner, number(inner->dtype, 0)}});
-    const UOp place = make(Op::Add, t, {start, make(Op::Mul, t, {counter, number(t, each)})});
+    const UOp start = substitute(s.offset, {{inner, int_const(inner->dtype, 0)}});
+    const UOp place = make(Op::Add, t, {start, make(Op::Mul, t, {counter, int_const(t, each)})});
     fetch(s, loop, place, ahead + from, each);
   }
 
@@ -221,9 +217,8 @@ class Prefetches {
     const int64_t line = kLineBytes / s.element_bytes();
     const DType t = offset->dtype;
     for (int64_t e = 0; e < elements; e += line) {
-      const UOp place = make(Op::Add, t, {offset, number(t, ahead + e)});
-      const UOp index = make(Op::Index, s.memory->dtype, {s.memory, place});
-      insert(make(Op::Prefetch, DType::Void, {index}, int64_t(s.write)), loop);
+      const UOp line_at = make_index(s.memory, make(Op::Add, t, {offset, int_const(t, ahead + e)}));
+      insert(make(Op::Prefetch, DType::Void, {line_at}, int64_t(s.write)), loop);
     }
   }
   // At the head of the loop's body; what does not change there, before the loop.

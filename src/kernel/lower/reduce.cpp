@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ir/scalar_eval.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/lower/folding.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/analysis/subgroup.h"
@@ -44,7 +44,7 @@ class ReduceLowerer {
   // `has_rows`: the workgroup may be more than what shares a reduction.
   ReduceLowerer(const UOp& ast, const Target& target, bool has_rows) : deps_(ast), target_(target) {
     for (const Node* n : toposort(ast)) {
-      if (has_rows && n->op == Op::Range && is_row(kind_of(n))) one_subgroup_ = false;
+      if (has_rows && n->op == Op::Range && kind_of(n) == AxisKind::Local) one_subgroup_ = false;
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
@@ -73,7 +73,6 @@ class ReduceLowerer {
   }
 
  private:
-  static bool is_row(AxisKind k) { return k == AxisKind::Local; }
   // Lanes around a reduction, those of reductions around it included; not its own.
   std::vector<UOp> lanes_of(const UOp& u, const std::vector<UOp>& own) {
     RangeMask m = deps_.of(u) & deps_.kinds(is_lane);
@@ -83,11 +82,6 @@ class ReduceLowerer {
   UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
     return kernel::fold_lanes(deps_, op, value, lanes);
   }
-  static int64_t count(const std::vector<UOp>& lanes) {
-    int64_t n = 1;
-    for (const UOp& r : lanes) n *= r->src(0)->max;
-    return n;
-  }
   // Partial sums per unrolled lane vectorize and have short dependency chains, while registers
   // last.
   bool keeps_partial_sums(const std::vector<UOp>& lanes, const ReduceParts& parts, DType t) const {
@@ -95,7 +89,7 @@ class ReduceLowerer {
         target_.has_local
             ? 16
             : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
-    return !parts.unrolled.empty() && count(lanes) * count(parts.unrolled) <= registers;
+    return !parts.unrolled.empty() && extent(lanes) * extent(parts.unrolled) <= registers;
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
@@ -111,20 +105,14 @@ class ReduceLowerer {
       for (const UOp& r : *list) inner |= deps_.bit(r);
     }
     const UOp reg = make(Op::Register, value->dtype, lanes, register_arg(value));
-    std::vector<UOp> before{reg};
+    std::vector<UOp> before;
     for (const UOp& r : deps_.list(deps_.of(value) & ~inner)) {
       if (is_loop(kind_of(r.get()))) before.push_back(r);
     }
-    const UOp init = make(Op::Store, DType::Void, {after(before), identity_of(op, value)});
-    std::vector<UOp> inside{reg, init};
-    inside.insert(inside.end(), parts.serial.begin(), parts.serial.end());
-    const UOp current = after(inside);
-    const UOp sum = make(Op::Load, value->dtype, {current});
-    const UOp step = make(Op::Store, DType::Void, {current, combine(op, sum, value)});
-    std::vector<UOp> end{step};
-    end.insert(end.end(), parts.serial.begin(), parts.serial.end());
-    const UOp done = make(Op::End, DType::Void, end);
-    const UOp result = make(Op::Load, value->dtype, {after({reg, done})});
+    const UOp init = make_store(make_after(reg, before), identity_of(op, value));
+    const UOp current = make_after(reg, sources(init, parts.serial));
+    const UOp step = make_store(current, combine(op, make_load(current), value));
+    const UOp result = make_load(make_after(reg, {make_end(step, parts.serial)}));
     return partial ? fold_lanes(op, result, parts.unrolled) : result;
   }
 
@@ -141,9 +129,6 @@ class ReduceLowerer {
     const MatrixArg* matrix = matrix_of(value.get());
     return matrix ? make(Op::MatrixFill, value->dtype, {one}, *matrix) : one;
   }
-  static UOp after(const std::vector<UOp>& src) {
-    return src.size() == 1 ? src[0] : make(Op::After, src[0]->dtype, src);
-  }
   static UOp combine(Op op, const UOp& sum, const UOp& value) {
     if (value->op == Op::MatrixMulAdd)
       return make(Op::MatrixMulAdd, value->dtype, {value->src(0), value->src(1), sum}, value->arg);
@@ -158,46 +143,35 @@ class ReduceLowerer {
   UOp across_subgroup(Op op, const UOp& value, const UOp& id) {
     // The same in all of them; and perhaps nothing else has them in the workgroup.
     if (!(deps_.of(value) & deps_.bit(id))) return fold_lanes(op, value, {id});
-    if (!subgroup_lane_) {
-      int32_t next = 0;
-      for (const UOp& r : deps_.ranges()) next = std::max(next, r->get<RangeArg>().id + 1);
-      subgroup_lane_ = range(id->src(0), next, AxisKind::ReduceLane);
-    }
+    if (!subgroup_lane_)
+      subgroup_lane_ = range(id->src(0), deps_.free_id(), AxisKind::ReduceLane);
     const UOp all = make(Op::Shuffle, value->dtype, {value, subgroup_lane_});
     return fold_lanes(op, all, {subgroup_lane_});
   }
 
-  // Every invocation stores its part; halves are added until the first holds all, which everyone
-  // then reads. The last barrier lets the memory be written again (next iteration of a loop
-  // around).
+  // Every invocation stores its part; halves are added until the first holds all, which every
+  // invocation then reads. The last barrier lets the memory be written again (next iteration of a
+  // loop around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
-    std::vector<UOp> rows = deps_.list(deps_.of(value) & deps_.kinds(is_row));
+    std::vector<UOp> rows = deps_.list(deps_.of(value) & deps_.kinds(AxisKind::Local));
     const std::vector<UOp> lanes = lanes_of(value, {});
     rows.insert(rows.end(), lanes.begin(), lanes.end());
     const int64_t width = id->src(0)->max;
     const UOp memory =
-        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * count(rows)});
-    UOp lane_base = index_const(0);
-    for (const UOp& r : rows) lane_base = lane_base * r->src(0) + r;
-    lane_base = lane_base * width;
-    UOp barrier;
-    auto element = [&](const UOp& offset, const UOp& gate) {
-      const UOp m = barrier ? make(Op::After, memory->dtype, {memory, barrier}) : memory;
-      return gate ? make(Op::Index, memory->dtype, {m, lane_base + offset, gate})
-                  : make(Op::Index, memory->dtype, {m, lane_base + offset});
+        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * extent(rows)});
+    const UOp lane_base = flat_index(rows) * width;
+    const auto element = [&](const UOp& from, const UOp& offset, const UOp& gate = {}) {
+      return make_index(from, lane_base + offset, gate);
     };
-    auto load = [&](const UOp& index) { return make(Op::Load, value->dtype, {index}); };
-    UOp store = make(Op::Store, DType::Void, {element(id, {}), value});
-    barrier = make(Op::Barrier, DType::Void, {store});
+    UOp complete = make_after(memory, {make_barrier({make_store(element(memory, id), value)})});
     for (int64_t half = width / 2; half > 0; half /= 2) {
-      const UOp gate = lt(id, index_const(half));
+      const UOp gate = lt(id, index_const(half)), own = element(complete, id, gate);
       const UOp sum =
-          make(op, value->dtype, {load(element(id, gate)), load(element(id + half, gate))});
-      store = make(Op::Store, DType::Void, {element(id, gate), sum});
-      barrier = make(Op::Barrier, DType::Void, {store});
+          make(op, value->dtype, {make_load(own), make_load(element(complete, id + half, gate))});
+      complete = make_after(memory, {make_barrier({make_store(own, sum)})});
     }
-    const UOp result = load(element(index_const(0), {}));
-    return make(Op::After, value->dtype, {result, make(Op::Barrier, DType::Void, {result})});
+    const UOp result = make_load(element(complete, index_const(0)));
+    return make_after(result, {make_barrier({result})});
   }
 
   RangeDeps deps_;

@@ -1,15 +1,16 @@
-// Row buffers: what is dear to compute and needed more than once for each element of a row, as the
-// exponentials of a softmax are for their sum and for the quotients, is computed once, into a row
-// in fast memory: the row of the output where each element is overwritten by what becomes of it,
-// else scratch memory. On devices whose groups are one thread: a row is then in a piece of a cache
-// that nobody else needs. Elsewhere such values are computed again.
+// Row buffers: what is expensive to compute and needed more than once for each element of a row, as
+// the exponentials of a softmax are for their sum and for the quotients, is computed once, into a
+// row in fast memory: the row of the output where each element is overwritten by what becomes of
+// it, else scratch memory. On devices whose groups are one thread: a row is then in a part of a
+// cache that no other thread needs. Elsewhere such values are computed again.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 #include "kernel/analysis/loop_tree.h"
 #include "kernel/pipeline.h"
 
@@ -20,10 +21,10 @@ using namespace ir;
 namespace {
 
 constexpr int kMaxBuffers = 4;
-constexpr int kDearCost = 5;
+constexpr int kExpensiveCost = 5;
 constexpr int64_t kUnknownCacheBytes = 64 << 10;
 
-bool is_dear(const Node* n) { return row(n->op).cost >= kDearCost && is_float(n->dtype); }
+bool is_expensive(const Node* n) { return row(n->op).cost >= kExpensiveCost && is_float(n->dtype); }
 bool is_reduce_range(const UOp& r) {
   const AxisKind k = kind_of(r.get());
   return k == AxisKind::Reduce || k == AxisKind::ReduceLane;
@@ -48,19 +49,13 @@ std::vector<UOp> lanes_last(std::vector<UOp> ranges) {
   return ranges;
 }
 
-UOp flat(std::span<const UOp> ranges) {
-  UOp offset = index_const(0);
-  for (const UOp& r : ranges) offset = offset * r->src(0) + r;
-  return offset;
-}
-
 class RowBuffers {
  public:
   RowBuffers(const UOp& ast, const Target& target) : ast_(ast), target_(target), deps_(ast) {
     for (const Node* n : toposort(ast)) {
-      if (is_dear(n)) dear_.push_back(UOp(n));
-      if (n->op == Op::Range) next_id_ = std::max(next_id_, n->get<RangeArg>().id + 1);
-      if (n->op == Op::Load || n->op == Op::Store) add_access(n);
+      if (is_expensive(n)) expensive_.push_back(UOp(n));
+      if (const Node* memory = accessed_memory(n); memory && memory->op == Op::Param)
+        accesses_[memory->get<ParamArg>().slot].push_back(n);
       if (n->op != Op::Shared) continue;
       const SharedArg& s = n->get<SharedArg>();
       number_ = std::max(number_, s.number + 1);
@@ -70,9 +65,9 @@ class RowBuffers {
 
   // The AST with one more buffer; empty where none is worth it.
   UOp run() {
-    for (size_t a = dear_.size(); a-- > 0;) {
-      for (const UOp& b : dear_) {
-        if (const std::optional<RowValue> v = same_value(dear_[a], b)) return buffered(*v);
+    for (size_t a = expensive_.size(); a-- > 0;) {
+      for (const UOp& b : expensive_) {
+        if (const std::optional<RowValue> v = same_value(expensive_[a], b)) return buffered(*v);
       }
     }
     return {};
@@ -88,17 +83,15 @@ class RowBuffers {
     if (v.own.empty() || v.own.size() != v.others.size()) return {};
     // Lanes of both are rows that one group has at once.
     if (a & b & deps_.kinds(is_lane)) return {};
-    int64_t count = 1;
     UOpMap<UOp> map;
     for (size_t i = 0; i < v.own.size(); i++) {
       const UOp &r = v.own[i], &s = v.others[i];
       if (!is_output_range(r) || !is_reduce_range(s) || !r->src(0)->is_const() ||
           !(r->src(0) == s->src(0)))
         return {};
-      count *= r->src(0)->const_int();
       map.emplace(s, r);
     }
-    const int64_t bytes = count * int64_t(size_bytes(value->dtype));
+    const int64_t bytes = extent(v.own) * int64_t(size_bytes(value->dtype));
     const int64_t cache = target_.l2_bytes ? int64_t(target_.l2_bytes) / 2 : kUnknownCacheBytes;
     const int64_t room = int64_t(target_.shared_bytes) - used_bytes_ - kRoom;
     if (bytes > cache || !(simplify(substitute(again, map)) == simplify(value))) return {};
@@ -106,12 +99,6 @@ class RowBuffers {
     return v.output || bytes <= room ? std::optional(v) : std::nullopt;
   }
 
-  void add_access(const Node* n) {
-    const Node* index = n->src(0).get();
-    if (index->op != Op::Index) return;
-    const Node* memory = without_after(index->src(0).get());
-    if (memory->op == Op::Param) accesses_[memory->get<ParamArg>().slot].push_back(n);
-  }
   // The element of an output that may hold the value until its own is stored there: nothing else is
   // read from or stored to that memory, and the reduction has read what it wants by then.
   UOp output_of(const RowValue& v) {
@@ -133,7 +120,7 @@ class RowBuffers {
     for (const UOp& r : v.own) {
       if (!is_loop(kind_of(r.get()))) continue;
       const UOp& inner = deps_.ranges()[size_t(loop)];
-      if (std::find(v.own.begin(), v.own.end(), inner) == v.own.end()) return false;
+      if (!contains(v.own, inner)) return false;
       loop = tree.parent(loop);
     }
     return true;
@@ -143,35 +130,29 @@ class RowBuffers {
     const std::set<const Node*> known(before.begin(), before.end());
     for (const Node* n : toposort(ast_)) {
       if (n->op != Op::Reduce || known.contains(n)) continue;
-      for (const Node* x : toposort(UOp(n))) {
-        if (x == value.get()) return false;
-      }
+      if (contains(toposort(UOp(n)), value.get())) return false;
     }
     return true;
   }
 
   // The row is computed in a nest of loops of its own; vector lanes stay the lanes they are.
   UOp buffered(const RowValue& v) {
-    UOpMap<UOp> fresh;
-    std::vector<UOp> end{UOp()};
-    int64_t count = 1;
+    UOpMap<UOp> fresh, there;
+    std::vector<UOp> ranges;
+    int32_t next = deps_.free_id();
     for (const UOp& r : v.own) {
-      count *= r->src(0)->const_int();
-      if (is_loop(kind_of(r.get()))) fresh.emplace(r, range(r->src(0), next_id_++, AxisKind::Loop));
-      end.push_back(fresh.count(r) ? fresh.at(r) : r);
+      if (is_loop(kind_of(r.get()))) fresh.emplace(r, range(r->src(0), next++, AxisKind::Loop));
+      ranges.push_back(fresh.count(r) ? fresh.at(r) : r);
     }
-    UOpMap<UOp> there;
     for (size_t i = 0; i < v.own.size(); i++) there.emplace(v.own[i], v.others[i]);
     const DType t = v.value->dtype;
     const UOp memory =
-        v.output ? v.output->src(0) : make(Op::Shared, t, {}, SharedArg{number_, count});
-    const UOp offset = v.output ? v.output->src(1) : flat(v.own);
-    const UOp place = make(Op::Index, t, {memory, substitute(offset, fresh)});
-    end[0] = make(Op::Store, DType::Void, {place, substitute(v.value, fresh)});
-    const UOp filled = make(Op::After, t, {memory, make(Op::End, DType::Void, end)});
-    const auto element = [&](const UOp& at) {
-      return make(Op::Load, t, {make(Op::Index, t, {filled, at})});
-    };
+        v.output ? v.output->src(0) : make(Op::Shared, t, {}, SharedArg{number_, extent(v.own)});
+    const UOp offset = v.output ? v.output->src(1) : flat_index(v.own);
+    const UOp place = make_index(memory, substitute(offset, fresh));
+    const UOp filled = make_after(
+        memory, {make_end(make_store(place, substitute(v.value, fresh)), ranges)});
+    const auto element = [&](const UOp& at) { return make_load(make_index(filled, at)); };
     return substitute(ast_,
                       {{v.value, element(offset)}, {v.again, element(substitute(offset, there))}});
   }
@@ -179,9 +160,9 @@ class RowBuffers {
   const UOp ast_;
   const Target& target_;
   RangeDeps deps_;
-  std::vector<UOp> dear_;
+  std::vector<UOp> expensive_;
   std::map<int32_t, std::vector<const Node*>> accesses_;  // Loads and Stores by slot
-  int32_t next_id_ = 0, number_ = 0;
+  int32_t number_ = 0;
   int64_t used_bytes_ = 0;
 };
 

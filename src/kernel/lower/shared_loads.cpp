@@ -17,7 +17,7 @@ namespace {
 bool differs_between_invocations(const UOp& u) {
   for (const Node* n : toposort(u)) {
     if (n->op == Op::Special && n->get<SpecialArg>().space != 'g') return true;
-    if (n->op == Op::Load) return true;  // an offset that is read: whose, nobody knows
+    if (n->op == Op::Load) return true;  // an offset that is read: it may differ
   }
   return false;
 }
@@ -29,7 +29,7 @@ void pass_shared_loads(Lowering& l) {
   const std::array<uint32_t, 3> one_subgroup{l.target.subgroup_size, 1, 1};
   if (!shares_loads(l.target, DType::F32) || l.out.local != one_subgroup) return;
   RangeDeps deps(l.ast);
-  const RangeMask tiles = deps.kinds([](AxisKind k) { return k == AxisKind::Lane; });
+  const RangeMask tiles = deps.kinds(AxisKind::Lane);
   const UOp lane = make(Op::Special, DType::Index, {index_const(width)}, SpecialArg{'s', 0});
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op != Op::Load || old->src(0)->op != Op::Index) return {};

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -70,9 +70,8 @@ void pass_streaming_stores(Lowering& l) {
   Place at;
   for (const UOp& u : l.out.ops) {
     if (u->op == Op::Range && is_lane(kind_of(u.get()))) at.lanes.push_back(u);
-    if (u->op != Op::Load || u->src(0)->op != Op::Index) continue;
-    const Node* memory = without_after(u->src(0)->src(0).get());
-    if (memory->op == Op::Param) at.read.insert(memory->get<ParamArg>().slot);
+    const Node* memory = u->op == Op::Load ? accessed_memory(u.get()) : nullptr;
+    if (memory && memory->op == Op::Param) at.read.insert(memory->get<ParamArg>().slot);
   }
   for (UOp& u : l.out.ops) {
     if (u->op == Op::Range && is_loop(kind_of(u.get()))) at.loops.push_back(u);

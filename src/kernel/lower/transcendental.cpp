@@ -122,7 +122,8 @@ namespace {
 struct Ln2 {
   double upper, rest;
 };
-constexpr Ln2 kLn2F32{0x1.62e4p-1, 0x1.7f7d1cp-20}, kLn2F64{0x1.62e42fefa3p-1, 0x1.3de6af278ece6p-42};
+constexpr Ln2 kLn2F32{0x1.62e4p-1, 0x1.7f7d1cp-20};
+constexpr Ln2 kLn2F64{0x1.62e42fefa3p-1, 0x1.3de6af278ece6p-42};
 
 // n ln 2 off x (Cody and Waite); what is left is exact but for the last step's rounding.
 UOp less_multiple_of_ln2(const Format& f, const UOp& x, const UOp& n, const Ln2& ln2, bool fused) {
@@ -205,9 +206,9 @@ UOp log2_by_polynomial(const UOp& x) {
   UOp y = (small + g) + e;
   const UOp magnitude = abs_bits(f, x);
   y = where(lt(f.as_bits(x), f.integer(0)), f.number(f.nan()), y);
-  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}),
-            f.number(-std::numeric_limits<double>::infinity()), y);
-  const UOp infinite = alu(Op::CmpEq, {f.as_bits(x), f.integer(f.infinity())});
+  const UOp minus_infinity = f.number(-std::numeric_limits<double>::infinity());
+  y = where(equal(magnitude, f.integer(0)), minus_infinity, y);
+  const UOp infinite = equal(f.as_bits(x), f.integer(f.infinity()));
   return where(infinite, x, where(is_nan(x), x, y));
 }
 
@@ -225,8 +226,8 @@ UOp sqrt_by_newton(const UOp& x) {
   root = root + (v - root * root) * y * f.number(0.5);
   root = where(tiny, root * down, root);
   const UOp magnitude = abs_bits(f, x);
-  const UOp same = alu(Op::Or, {alu(Op::CmpEq, {magnitude, f.integer(0)}),
-                                ge(f.as_bits(x), f.integer(f.infinity()))});
+  const UOp same =
+      alu(Op::Or, {equal(magnitude, f.integer(0)), ge(f.as_bits(x), f.integer(f.infinity()))});
   const UOp negative = lt(f.as_bits(x), f.integer(0));
   return where(same, x, where(negative, f.number(f.nan()), root));
 }
@@ -246,7 +247,10 @@ Reduced reduce_by_parts(const Format& f, const UOp& x, std::span<const double> p
   return {cast(q, f.bits), r};
 }
 
-UOp carry_of(const UOp& sum, const UOp& addend) { return cast(lt(sum, addend), DType::U32); }
+// A word of 32 bits from a bit of `hi` on. Two shifts: one by 32 would be undefined.
+UOp window(const UOp& hi, const UOp& lo, const UOp& shift) {
+  return word_or(alu(Op::Shl, {hi, shift}), alu(Op::Shr, {shr(lo, 1), word(31) - shift}));
+}
 
 // Payne and Hanek for f32 in 32-bit words: the significand times the 96 bits of 2/pi that matter
 // for the exponent; what is left of the binary point modulo 4 is the quadrant. Valid for |x| >= 1.
@@ -269,22 +273,18 @@ Reduced reduce_by_table(const UOp& x) {
     return v;
   };
   const UOp t0 = table(0), t1 = table(1), t2 = table(2), t3 = table(3);
-  auto window = [&](const UOp& hi, const UOp& lo) {  // two shifts: one by 32 would be undefined
-    const UOp rest = alu(Op::Shr, {shr(lo, 1), word(31) - shift});
-    return alu(Op::Or, {alu(Op::Shl, {hi, shift}), rest});
-  };
-  const UOp w0 = window(t0, t1), w1 = window(t1, t2), w2 = window(t2, t3);
+  const UOp w0 = window(t0, t1, shift), w1 = window(t1, t2, shift), w2 = window(t2, t3, shift);
   // The product modulo 2^64 in units of 2^-62 of a quadrant's quarter turn.
   const UOp low_high = multiply_high(significand, w2);
   const UOp mid_low = significand * w1;
   const UOp low = mid_low + low_high;
-  const UOp high = significand * w0 + multiply_high(significand, w1) + carry_of(low, mid_low);
+  const UOp high = significand * w0 + multiply_high(significand, w1) + flag(lt(low, mid_low));
   // high:low is a fixed-point number with two bits before the point; round to the nearest integer.
   const UOp quadrant = shr(high + word(0x20000000), 30);
   const UOp signed_high = high - shl(quadrant, 30);  // in [-2^29, 2^29)
   const UOp below = ge(signed_high, word(0x80000000));
   // The magnitude of the 64-bit number, so that its parts all have one sign and nothing cancels.
-  const UOp no_borrow = cast(equal(low, word(0)), DType::U32);
+  const UOp no_borrow = flag(equal(low, word(0)));
   const UOp fraction =
       bitcast(where(below, alu(Op::Xor, {signed_high, word(0xffffffff)}) + no_borrow, signed_high),
               DType::I32);
@@ -327,10 +327,7 @@ std::array<UOp, 6> words_of_two_over_pi(const UOp& position) {
   }
   const UOp shift = word_and(position, word(31));
   std::array<UOp, 6> out;
-  for (size_t i = 0; i < 6; i++) {  // two shifts: one by 32 would be undefined
-    const UOp rest = alu(Op::Shr, {shr(words[i + 1], 1), word(31) - shift});
-    out[i] = word_or(alu(Op::Shl, {words[i], shift}), rest);
-  }
+  for (size_t i = 0; i < 6; i++) out[i] = window(words[i], words[i + 1], shift);
   return out;
 }
 
@@ -343,8 +340,8 @@ struct Fixed {
   UOp high, low;
 };
 // The significand times 2/pi modulo 4, two bits before the point. x = significand * 2^(e-63), and
-// words of 2/pi from bit e-1 on make the product's top two bits modulo 2^192 the quadrant. Of the
-// lowest two words only what they carry is wanted: what is lost is below 2^-122.
+// words of 2/pi from bit e-1 on make the product's top two bits modulo 2^192 the quadrant. The
+// lowest two words only contribute their carries: what is lost is below 2^-122.
 Fixed quarter_turns(const UOp& magnitude, const UOp& e) {
   const UOp fraction = wide_shifted(Op::Shl, bitcast(magnitude, DType::U64), 11);
   const UOp significand = alu(Op::Or, {fraction, wide_number(uint64_t(1) << 63)});
@@ -364,7 +361,7 @@ Fixed quarter_turns(const UOp& magnitude, const UOp& e) {
   }
   for (int k = 2; k < 6; k++) sums[k] = sums[k] + wide_shifted(Op::Shr, sums[k - 1], 32);
   const auto joined = [&](int upper) {
-    return alu(Op::Or, {wide_shifted(Op::Shl, sums[upper], 32), alu(Op::And, {sums[upper - 1], mask})});
+    return word_or(wide_shifted(Op::Shl, sums[upper], 32), word_and(sums[upper - 1], mask));
   };
   return {joined(5), joined(3)};
 }
@@ -433,7 +430,7 @@ UOp sin_by_polynomial(const UOp& x, int64_t quarter_turns) {
   const UOp quadrant = where(large, b.quadrant, a.quadrant) + f.integer(quarter_turns);
   UOp y = sine_of(f, {quadrant, where(large, b.angle, a.angle)});
   const UOp at_zero = quarter_turns % 2 ? y : quarter_turns ? alu(Op::Neg, {x}) : x;
-  y = where(alu(Op::CmpEq, {magnitude, f.integer(0)}), at_zero, y);
+  y = where(equal(magnitude, f.integer(0)), at_zero, y);
   return where(ge(magnitude, f.integer(f.infinity())), f.number(f.nan()), y);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/lower/folding.h"
 #include "kernel/lower/int64_pair.h"
 #include "kernel/analysis/loop_tree.h"
@@ -60,9 +60,7 @@ class WordPairs {
                 make(Op::Register, DType::U32, lanes, registers_++)};
       }
       case Op::Index: return indices(u);
-      case Op::Load:
-        return each(parts(u->src(0)),
-                    [](const UOp& from) { return make(Op::Load, DType::U32, {from}); });
+      case Op::Load: return each(parts(u->src(0)), make_load);
       case Op::Reduce: return fold(u);
       default: refuse(u);
     }
@@ -88,36 +86,23 @@ class WordPairs {
   // ---- memory and control ----
   Parts indices(const UOp& u) const {
     const UOp &memory = one(u->src(0)), low = one(u->src(1)) * 2;
-    Parts out;
-    for (const UOp& offset : {low, low + 1}) {
-      std::vector<UOp> src{memory, offset};
-      if (u->src_count > 2) src.push_back(one(u->src(2)));
-      out.push_back(make(Op::Index, DType::U32, src));
-    }
-    return out;
+    const UOp gate = u->src_count > 2 ? one(u->src(2)) : UOp();
+    return {make_index(memory, low, gate), make_index(memory, low + 1, gate)};
   }
   Parts stores(const UOp& u) const {
     const Parts &to = parts(u->src(0)), &value = parts(u->src(1));
     Parts out;
     for (size_t i = 0; i < to.size(); i++)
-      out.push_back(make(Op::Store, DType::Void, {to[i], value[i]}));
+      out.push_back(make_store(to[i], value[i]));
     return out;
   }
   Parts ends(const UOp& u) const {
-    const std::vector<UOp> ranges = flat(u->src().subspan(1));
-    return each(parts(u->src(0)), [&](const UOp& store) {
-      std::vector<UOp> src{store};
-      src.insert(src.end(), ranges.begin(), ranges.end());
-      return make(Op::End, DType::Void, src);
-    });
+    const std::vector<UOp> ranges = flat(closed_ranges(u.get()));
+    return each(parts(u->src(0)), [&](const UOp& store) { return make_end(store, ranges); });
   }
   Parts afters(const UOp& u) const {
     const std::vector<UOp> before = flat(u->src().subspan(1));
-    return each(parts(u->src(0)), [&](const UOp& x) {
-      std::vector<UOp> src{x};
-      src.insert(src.end(), before.begin(), before.end());
-      return make(Op::After, x->dtype, src);
-    });
+    return each(parts(u->src(0)), [&](const UOp& x) { return make_after(x, before); });
   }
 
   // ---- folds of lanes ----
@@ -139,8 +124,7 @@ class WordPairs {
   }
   Parts fold(const UOp& u) {
     const std::vector<UOp> lanes = flat(u->src().subspan(1));
-    int64_t count = 1;
-    for (const UOp& r : lanes) count *= r->src(0)->max;
+    const int64_t count = extent(lanes);
     TUFF_CHECK(count < 65536, "a fold of {} lanes", count);
     switch (u->get<ReduceArg>().op) {
       case Op::Add: return split(fold_sum(pair(u->src(0)), lanes));

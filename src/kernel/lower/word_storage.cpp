@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ir/symbolic.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"
@@ -38,8 +38,7 @@ class WordStorage {
     if (old->op == Op::Index && packed(without_after(old->src(0).get())))
       return word_index(old, src);
     if (old->op == Op::Load && packed_behind(old->src(0))) {
-      const UOp place = make(Op::Load, DType::U32, {src[0]});
-      return from_bits(shr(place, shift_of(old->src(0))), old->dtype);
+      return from_bits(shr(make_load(src[0]), shift_of(old->src(0))), old->dtype);
     }
     if (old->op == Op::Store && packed_behind(old->src(0))) return word_store(old, src);
     return {};
@@ -111,7 +110,7 @@ class WordStorage {
     const UOp sum = make(Op::Reduce, DType::U32, {shifted, lane}, ReduceArg{Op::Add, {}});
     std::vector<UOp> src(place->src().begin(), place->src().end());
     src[1] = simplify(substitute(src[1], {{lane, index_const(0)}}));
-    return make(Op::Store, DType::Void, {make(Op::Index, DType::U32, src), sum});
+    return make_store(make(Op::Index, DType::U32, src), sum);
   }
 
   RangeDeps deps_;

@@ -31,6 +31,12 @@ inline ir::UOp equal(const ir::UOp& a, const ir::UOp& b) {
 inline ir::UOp flag(const ir::UOp& condition) { return ir::cast(condition, DType::U32); }
 
 // The upper word of a 32x32-bit product, from 16-bit halves.
-ir::UOp multiply_high(const ir::UOp& a, const ir::UOp& b);
+inline ir::UOp multiply_high(const ir::UOp& a, const ir::UOp& b) {
+  const ir::UOp low = word(0xffff);
+  const ir::UOp al = word_and(a, low), ah = shr(a, 16), bl = word_and(b, low), bh = shr(b, 16);
+  const ir::UOp mid = ah * bl + shr(al * bl, 16);
+  const ir::UOp mid2 = al * bh + word_and(mid, low);
+  return ah * bh + shr(mid, 16) + shr(mid2, 16);
+}
 
 }  // namespace tuff::kernel

@@ -33,7 +33,7 @@ int64_t Chooser::lanes_along(int a, int64_t most) const {
   const int64_t n = left(a), whole = divisor_up_to(n, most, true);
   if (target_.has_local || gathers_along(a) > 0) return whole;
   const auto vectors = [&](int64_t lanes) {
-    return (n + lanes - 1) / lanes * ((lanes + cpu_lanes() - 1) / cpu_lanes());
+    return ceil_div(n, lanes) * ceil_div(lanes, cpu_lanes());
   };
   const auto masked = [&](int64_t lanes) {
     return 3 * (vectors(lanes) + (target_.vector_bytes < kMaskingBytes ? lanes : 0));
@@ -97,6 +97,19 @@ int64_t Chooser::outputs_together(int64_t most, uint64_t least) const {
   int64_t n = reads_pairs() ? most : 4;
   while (n > 4 && k_.outputs / uint64_t(n) < least) n /= 2;
   return n;
+}
+
+int Chooser::row_axis() const {
+  int best = -1, most = 0;
+  for (int a = 0; a < count(); a++) {
+    const bool column = target_.has_local && t_.axes()[size_t(a)].column;
+    if (!axis(a).shared || column || !fixed(a) || left(a) < 2) continue;
+    int reused = 0;
+    for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
+      reused += t_.factors()[f].walks(a) != t_.factors()[f + 1].walks(a);
+    if (reused > 0 && reused >= most) best = a, most = reused;
+  }
+  return best;
 }
 
 std::vector<int> Chooser::reused_axes() const {

@@ -24,8 +24,8 @@ class Chooser {
   int64_t cpu_lanes() const { return std::max<int64_t>(target_.vector_bytes / 4, 4); }
   int count() const { return int(k_.axes.size()); }
   bool loop_left(int a) const {
-    return t_.axes()[size_t(a)].parts[size_t(t_.axes()[size_t(a)].main)].kind ==
-           ir::AxisKind::Loop;
+    const Axis& x = t_.axes()[size_t(a)];
+    return x.parts[size_t(x.main)].kind == ir::AxisKind::Loop;
   }
 
   // How well an axis serves as vector lanes: contiguous accesses for it, gathers against, loads by
@@ -42,28 +42,30 @@ class Chooser {
   // where nothing is reduced.
   int best_vector_axis(int64_t least) const;
   void vectorize_outputs(int64_t lanes);
-  // The same where loads are dear, of an axis of at least this score: what neighbours read in
-  // common, along any axis, is loaded once.
+  // The same where loads are expensive, along an axis of at least this score: what neighbours read
+  // in common, along any axis, is loaded once.
   void take_neighbours(int64_t most, int least_score);
   bool reads_pairs() const;
-  // Neighbouring outputs of one invocation: a vector; where the lanes of a subgroup are taken one
-  // by one, more, as long as `least` invocations are left: what a workgroup costs to start, and to
-  // walk memory with steps, is the same for more.
+  // Neighbouring outputs of one invocation: a vector. Where the lanes of a subgroup are taken one
+  // by one there are more, as long as `least` invocations are left: starting a workgroup, and
+  // walking memory with steps, costs the same for more.
   int64_t outputs_together(int64_t most, uint64_t least) const;
+  // In a kernel that keeps rows, the axis along which most products reuse one factor; -1: none.
+  int row_axis() const;
   // Output axes along which some operand of the main sum of products is reused.
   std::vector<int> reused_axes() const;
   // The longest axis of the main reduction that loads walk step by step; -1: none.
   int contiguous_reduction() const;
-  // A power of two that divides the axis; or the most, where what is past the end is little.
+  // A power of two that divides the axis; or the most, where little lies past the end.
   int64_t steps_of(int a, int64_t most) const;
   // Enough to fill every lane of every unit a few times; where the units are unknown, a mid-size
   // GPU.
   uint64_t wanted_invocations() const;
   void unroll_main(int64_t most, bool contiguous_first);
-  // What lanes cost that do not divide their axis: those past the end, and that no neighbours can
-  // be proven. Of an axis that some divide others are out of the question.
+  // The cost factor of lanes that do not divide their axis: some are past the end, and neighbours
+  // cannot be proven. Prohibitive where any number from `least` to `most` divides the axis.
   double padding(int a, int64_t lanes, int64_t least = 4, int64_t most = 8) const;
-  // Of a component that is loaded with its neighbours, `n` in all.
+  // The cost of a component that is loaded with its neighbours, `n` in all.
   double component_cost(int64_t n) const;
 
   Tiling& t_;

@@ -1,4 +1,4 @@
-#include "kernel/opt/cooperative.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 
@@ -75,16 +75,16 @@ class Cooperative {
            p.subgroups.count() * lanes <= most &&
            p.fragments.count() * p.subgroups.count() * sum_bytes <= shared_room();
   }
-  // Of workgroup memory half, so that a core has room for a second workgroup, or as much as leaves
-  // it room on most.
+  // Occupancy: half of workgroup memory, so that a core has room for a second workgroup, or as much
+  // as leaves that room on most devices.
   int64_t shared_room() const {
     constexpr int64_t kLeast = 32 << 10;
     const int64_t all = target_.shared_bytes;
     return std::min(std::max(all / 2, kLeast), all);
   }
   // What is read per multiply-add, from memory by a workgroup and from the cache by a subgroup,
-  // where every core has a workgroup; where some have none, as much more as they idle. Of equal
-  // plans the one with larger matrices and fewer subgroups.
+  // where every core has a workgroup; where some have none, as much more as they idle. Between
+  // equal plans larger matrices and fewer subgroups win.
   double cost(const Plan& p) const {
     const MatrixShape& s = product_.shape;
     const double down = double(p.fragments.rows * s.m), across = double(p.fragments.columns * s.n);

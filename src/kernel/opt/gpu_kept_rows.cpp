@@ -1,12 +1,11 @@
-#include "kernel/opt/gpu_kept_rows.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
 
-#include "ir/walk.h"
-#include "kernel/opt/chooser.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::kernel {
 
@@ -64,28 +63,11 @@ class GpuKeptRows : Chooser {
     int64_t invocations() const { return columns * groups; }
   };
 
-  bool walks_rows(int a) const {
-    return std::ranges::find(t_.slab_axes(), a) != t_.slab_axes().end();
-  }
+  bool walks_rows(int a) const { return contains(t_.slab_axes(), a); }
   // What is stored: it is summed slab by slab, where others fill a slab.
   bool is_last(const Product& p) const { return walks_rows(p.step); }
   int64_t columns_of(const Product& p, const Tile& tile) const {
     return tile.slab && walks_rows(p.column) ? tile.slab : left(p.column);
-  }
-  static bool walks(const Tiling::Factor& f, int a) {
-    return std::ranges::find(f.axes, a) != f.axes.end();
-  }
-  // The axis along which most products use one factor again; -1: none.
-  int row_axis() const {
-    int best = -1, most = 0;
-    for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || t_.axes()[size_t(a)].column || !fixed(a) || left(a) < 2) continue;
-      int reused = 0;
-      for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
-        reused += walks(t_.factors()[f], a) != walks(t_.factors()[f + 1], a);
-      if (reused > 0 && reused >= most) best = a, most = reused;
-    }
-    return best;
   }
   // Products by column, reductions of rows, and columns that are filled without a product.
   void find_nests() {
@@ -116,8 +98,8 @@ class GpuKeptRows : Chooser {
       if (t_.axes()[size_t(a)].column) fills_.push_back(a);
     }
     for (const UOp& r : k_.reduces) {
-      row_sums_ += std::ranges::any_of(r->src().subspan(1), [&](const UOp& own) {
-        return std::ranges::find(sums_, t_.axis_of(own.get())) != sums_.end();
+      row_sums_ += std::ranges::any_of(closed_ranges(r.get()), [&](const UOp& own) {
+        return contains(sums_, t_.axis_of(own.get()));
       });
     }
   }
@@ -292,14 +274,14 @@ class GpuKeptRows : Chooser {
     if (tile.groups > 1) t_.try_apply({OptKind::Local, row_, tile.groups});
   }
 
-  // Of what all rows have in common, neighbouring columns are not neighbours in memory: each
-  // invocation would read lines of its own.
+  // A factor that all rows share and whose neighbouring columns are not neighbours in memory, so
+  // that reads are not coalesced: each invocation would read lines of its own. -1: none.
   int staged_factor(const Product& p) const {
     if (target_.shared_load_cost == 0 || target_.shared_load_cost > target_.load_cost) return -1;
     if (row_ < 0 || axis(p.step).unit_loads == 0 || axis(p.column).unit_loads > 0) return -1;
     for (const size_t f : {p.factors, p.factors + 1}) {
       const Tiling::Factor& x = t_.factors()[f];
-      if (walks(x, p.column) && !walks(x, row_) && !x.keeps) return int(f);
+      if (x.walks(p.column) && !x.walks(row_) && !x.keeps) return int(f);
     }
     return -1;
   }

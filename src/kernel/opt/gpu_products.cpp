@@ -1,4 +1,4 @@
-#include "kernel/opt/gpu_products.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,15 +6,13 @@
 
 #include "ir/walk.h"
 #include "kernel/analysis/subgroup.h"
-#include "kernel/opt/chooser.h"
-#include "kernel/opt/gpu_windows.h"
 
 namespace tuff::kernel {
 
 namespace {
 
-// Of a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
-// so many values they are operands from the stack, which cost some of a multiply-add.
+// In a tile that a subgroup shares, what differs between its lanes is read by every product: beyond
+// so many values these are operands from the stack, which cost some of a multiply-add.
 constexpr int64_t kOwnRegisters = 16;
 // Steps of the reduction at once, and accumulators of one invocation, spilled ones included. What
 // takes milliseconds, so many operations, has a body that takes three times as long to compile;
@@ -29,8 +27,8 @@ class GpuProduct : Chooser {
   GpuProduct(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
 
   // The tile that loads least per multiply-add, with enough invocations left to fill the device.
-  // Where loads are dear, accumulators may spill: rereading them from the stack is cheaper than
-  // loading.
+  // Where loads are expensive, accumulators may spill: rereading them from the stack is cheaper
+  // than loading.
   GpuTile run() {
     const std::vector<int> tile = reused_axes();
     if (tile.empty()) return {};
@@ -93,12 +91,12 @@ class GpuProduct : Chooser {
       const int64_t elements = *t.staged_count(o.axis, o.amount);
       copies++;
       bytes += 4 * elements;
-      copied += (elements + t.local_size() - 1) / t.local_size();
+      copied += ceil_div(elements, t.local_size());
     }
     const int64_t held =
         tile_registers(tile.columns, tile.rows, slab.unroll) + (ahead > 0 ? copied : 0);
-    // Two workgroups to a core: one multiplies while the other waits at its barrier. Of less than a
-    // subgroup each invocation would copy much.
+    // Occupancy of two workgroups to a core: one multiplies while the other waits at its barrier.
+    // In less than a subgroup each invocation would copy much.
     return t.local_size() >= int64_t(target_.subgroup_size) && copies == 2 &&
            ahead == staged.ahead && held <= registers() &&
            2 * bytes <= int64_t(target_.shared_bytes);
@@ -107,7 +105,7 @@ class GpuProduct : Chooser {
     if (slab.unroll > 1) t_.apply({OptKind::Unroll, slab.divided, slab.unroll});
     if (slab.split > 1) t_.apply({OptKind::Split, slab.divided, slab.split});
   }
-  // Of small tiles several steps at once: a step of the loop costs as much as some multiply-adds.
+  // Small tiles take several steps at once: a step of the loop costs as much as some multiply-adds.
   static int64_t unrolled_steps(const ProductTile& tile) {
     constexpr int64_t kEnough = 16;  // multiply-adds
     const int64_t lanes = tile.columns * tile.rows;
@@ -139,7 +137,7 @@ class GpuProduct : Chooser {
       const bool pads = left(a) % n != 0, fits = may_pad && 2 * best <= wanted && left(a) >= kLong;
       may_pad = may_pad || n == 1;
       if (n > wanted || (pads && !fits)) continue;
-      const int64_t split = divisor_up_to((left(a) + n - 1) / n, wanted / n);
+      const int64_t split = divisor_up_to(ceil_div(left(a), n), wanted / n);
       if (n * split <= best) continue;
       best = n * split;
       s.divided = a, s.unroll = n, s.split = split;
@@ -184,8 +182,8 @@ class GpuProduct : Chooser {
       for (const Side::Part& p : side.parts) apply_tile(p.axis, p.lanes, p.invocations, staged);
     }
   }
-  // Of a staged tile neighbouring invocations take vectors beside each other: of workgroup memory
-  // all banks at once, of the output whole lines.
+  // In a staged tile neighbouring invocations take vectors beside each other: all banks of
+  // workgroup memory at once (no bank conflicts), and whole lines of the output (coalesced).
   void apply_tile(int a, int64_t lanes, int64_t invocations, bool staged) {
     constexpr int64_t kVector = 4;
     const int64_t inner = lanes % kVector == 0 ? kVector : lanes;
@@ -200,7 +198,7 @@ class GpuProduct : Chooser {
     // Larger tiles read less: cores may have less than two of them, if few are idle in the end.
     const auto keeps_busy = [&](int64_t groups) {
       constexpr int64_t kBusyPercent = 90;
-      const int64_t rounds = (groups + cores - 1) / cores;
+      const int64_t rounds = ceil_div(groups, cores);
       return 2 * groups >= 3 * cores && 100 * groups >= kBusyPercent * rounds * cores;
     };
     const auto fits = [&](int64_t n) {
@@ -223,7 +221,7 @@ class GpuProduct : Chooser {
   bool grow(Side& side, size_t local_axis, bool staged) const {
     for (Side::Part& p : side.parts) {
       // The lanes of a staged tile have not been split off yet.
-      const int64_t tiles = staged ? (left(p.axis) + p.lanes - 1) / p.lanes : left(p.axis);
+      const int64_t tiles = staged ? ceil_div(left(p.axis), p.lanes) : left(p.axis);
       if (!grows(p.invocations, tiles, local_axis)) continue;
       p.invocations *= 2;
       return true;
@@ -231,7 +229,7 @@ class GpuProduct : Chooser {
     return false;
   }
   bool grows(int64_t n, int64_t tiles, size_t local_axis) const {
-    const int64_t rows = (tiles + 2 * n - 1) / (2 * n) * (2 * n);
+    const int64_t rows = ceil_div(tiles, 2 * n) * (2 * n);
     const bool wastes_little = 8 * rows <= 9 * tiles;
     return tiles >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
@@ -253,7 +251,7 @@ class GpuProduct : Chooser {
     constexpr int64_t kOthers = 16;
     return columns * rows + (columns + rows) * steps + kOthers;
   }
-  // Where loads are dear and lanes can hand values round, the workgroup is one subgroup along the
+  // Where loads are expensive and lanes can shuffle, the workgroup is one subgroup along the
   // columns, and the tile has rows by the subgroup: what they read is the same in all lanes, so
   // that each loads a part (pass shared-loads).
   bool tile_subgroup(const std::vector<int>& tile) {
@@ -310,7 +308,7 @@ class GpuProduct : Chooser {
     });
   }
   bool divides(int64_t n, int a) const { return left(a) % n == 0; }
-  // Of one step, in multiply-adds, beyond those of the tile itself.
+  // The cost of one step, in multiply-adds, beyond those of the tile itself.
   double shared_cost(int column, int64_t columns, int row, int64_t rows, int along) const {
     double cost = 0;
     const bool pairs = reads_pairs();
@@ -356,7 +354,7 @@ void stage_gpu_product(Tiling& t, const GpuTile& tile) {
   const std::vector<int>& of_product = t.factors()[0].around;
   for (int i = 0; i < int(t.axes().size()); i++) {
     const Axis& a = t.axes()[size_t(i)];
-    if (a.reduced && std::ranges::find(of_product, i) == of_product.end()) continue;
+    if (a.reduced && !contains(of_product, i)) continue;
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
   }
   for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});

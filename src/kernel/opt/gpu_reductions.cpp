@@ -1,11 +1,10 @@
-#include "kernel/opt/gpu_reductions.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 #include <bit>
 #include <optional>
 
 #include "kernel/analysis/subgroup.h"
-#include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
 
@@ -21,8 +20,7 @@ class GpuReduction : Chooser {
   int64_t run() {
     int64_t shortest = INT64_MAX, longest = 0;
     for (const UOp& r : k_.reduces) {
-      int64_t n = 1;
-      for (const UOp& x : r->src().subspan(1)) n *= x->src(0)->max;
+      const int64_t n = extent(r->src().subspan(1));
       shortest = std::min(shortest, n);
       longest = std::max(longest, n);
     }
@@ -80,7 +78,7 @@ class GpuReduction : Chooser {
         if (best < 0 || left(a) > left(best)) best = a;
       }
       if (best < 0 || !fixed(best)) return {};
-      if (std::find(axes.begin(), axes.end(), best) == axes.end()) axes.push_back(best);
+      add_once(axes, best);
     }
     return axes;
   }

@@ -1,10 +1,9 @@
-#include "kernel/opt/gpu_windows.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "kernel/analysis/subgroup.h"
-#include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
 
@@ -57,9 +56,7 @@ class GpuWindows : Chooser {
     WindowTile t;
     t.column = column, t.window = window;
     for (t.lanes = 0; t.lanes < count(); t.lanes++) {
-      if (std::ranges::find(outputs_, t.lanes) == outputs_.end() || t.lanes == column ||
-          left(t.lanes) < width())
-        continue;
+      if (!contains(outputs_, t.lanes) || t.lanes == column || left(t.lanes) < width()) continue;
       for (t.row = -1; t.row < count(); t.row++) {
         if (t.row < 0 || is_row(t)) best_sizes(t);
       }
@@ -67,8 +64,8 @@ class GpuWindows : Chooser {
   }
   // Every load that depends on rows is the same in all lanes.
   bool is_row(const WindowTile& t) const {
-    return std::ranges::find(outputs_, t.row) != outputs_.end() && t.row != t.column &&
-           t.row != t.lanes && left(t.row) >= width() &&
+    return contains(outputs_, t.row) && t.row != t.column && t.row != t.lanes &&
+           left(t.row) >= width() &&
            (axis(t.row).product_reads & axis(t.lanes).product_reads) == 0;
   }
   // Divisors alone: what is masked is read one by one.
@@ -116,7 +113,7 @@ class GpuWindows : Chooser {
     if (t.cost < best_.cost - 1e-9) best_ = t;
   }
 
-  // Of the loads of a body, in multiply-adds.
+  // The cost of a body's loads, in multiply-adds.
   double load_cost(const WindowTile& t) const {
     double cost = 0;
     for (int l = 0; l < std::min(k_.main_loads, 32); l++) {

@@ -3,14 +3,7 @@
 #include <algorithm>
 
 #include "kernel/analysis/subgroup.h"
-#include "kernel/opt/chooser.h"
-#include "kernel/opt/cooperative.h"
-#include "kernel/opt/gpu_kept_rows.h"
-#include "kernel/opt/gpu_products.h"
-#include "kernel/opt/gpu_reductions.h"
-#include "kernel/opt/kept_tiles.h"
-#include "kernel/opt/products.h"
-#include "kernel/opt/vector_products.h"
+#include "kernel/opt/schedules.h"
 
 namespace tuff::kernel {
 
@@ -141,8 +134,8 @@ class Heuristics : Chooser {
     if (best >= 0) t_.try_apply({OptKind::Group, best, groups});
   }
 
-  // Of the output axes that reductions depend on, the one whose neighbours touch neighbouring
-  // memory gives the workgroup.
+  // The workgroup goes along that output axis, of those that reductions depend on, whose accesses
+  // are coalesced.
   void choose_workgroup() {
     int fast = -1;
     for (int a = 0; a < count(); a++) {

@@ -1,11 +1,11 @@
-// What the axes of a kernel that keeps rows in fast memory may become (see sched/keep.h). Along row
+// What the axes of a kernel that keeps rows in fast memory may become (attention fusion). Along row
 // axes, of which every kept row depends on one at least, the invocations of a workgroup have rows
 // of their own. Along the others, its columns, they share the rows: they fill them, reduce them and
 // store what becomes of them together, each nest of loops with the same invocations.
 #include <algorithm>
 #include <set>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/opt.h"
 
@@ -14,8 +14,6 @@ namespace tuff::kernel {
 using namespace ir;
 
 namespace {
-
-bool contains(const std::vector<int>& v, int a) { return std::ranges::find(v, a) != v.end(); }
 
 bool widens_rows(const AxisPart& p) { return is_lane(p.kind) || p.kind == AxisKind::Local; }
 bool widens_rows(const Opt& o) {
@@ -62,14 +60,12 @@ bool Tiling::columns_without_axis() const {
          });
 }
 
-int64_t Tiling::kept_bytes() const { return kept_bytes({OptKind::Swap, -1, 1}); }
-
-int64_t Tiling::kept_bytes(const Opt& next) const {
+int64_t Tiling::kept_bytes(const std::optional<Opt>& next) const {
   const auto rows = [&](const std::vector<int>& around) {
     int64_t n = 1;
     for (int a : around) {
       for (const AxisPart& p : axes_[size_t(a)].parts) n *= widens_rows(p) ? p.size->max : 1;
-      if (a == next.axis && widens_rows(next)) n *= next.amount;
+      if (next && a == next->axis && widens_rows(*next)) n *= next->amount;
     }
     return n;
   };
@@ -80,9 +76,9 @@ int64_t Tiling::kept_bytes(const Opt& next) const {
   if (!total) return 0;
   for (const Reduction& r : reductions_) {
     for (int a : r.own) {
-      const bool is_next = a == next.axis && next.kind == OptKind::GroupReduce;
+      const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
       if (is_next || has_part(a, AxisKind::GroupReduce))
-        total += r.bytes * rows(r.around) * (is_next ? next.amount : columns_together());
+        total += r.bytes * rows(r.around) * (is_next ? next->amount : columns_together());
     }
   }
   return total;
@@ -90,15 +86,15 @@ int64_t Tiling::kept_bytes(const Opt& next) const {
 
 // Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row
 // is filled by several.
-bool Tiling::is_overwriting(const Stored& s, const Opt& next) const {
+bool Tiling::is_overwriting(const Stored& s, const std::optional<Opt>& next) const {
   if (!s.overwrites) return false;
   bool has_columns = false;
   for (int i = 0; i < int(axes_.size()); i++) {
     const Axis& a = axes_[size_t(i)];
-    const bool is_next = i == next.axis && a.main_is_const();
-    const bool local = has_part(i, AxisKind::Local) || (is_next && next.kind == OptKind::Local);
+    const bool is_next = next && i == next->axis && a.main_is_const();
+    const bool local = has_part(i, AxisKind::Local) || (is_next && next->kind == OptKind::Local);
     const bool closed = contains(s.axes, i) && !contains(s.around, i);
-    if (closed && (a.padded || (is_next && a.main_size() % std::max<int64_t>(next.amount, 1))))
+    if (closed && (a.padded || (is_next && a.main_size() % std::max<int64_t>(next->amount, 1))))
       return false;
     if (!a.column && local && !contains(s.around, i)) return false;
     has_columns = has_columns || (closed && local);
@@ -171,17 +167,16 @@ void Tiling::find_slab_axes() {
 }
 
 void Tiling::check_slab(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  if (!contains(slab_axes_, o.axis)) refuse("the axis walks no rows that are read part by part");
-  if (o.amount == axes_[size_t(o.axis)].main_size()) refuse("that is all of a row");
+  if (!contains(slab_axes_, o.axis)) refuse(o, "the axis walks no rows that are read part by part");
+  if (o.amount == axes_[size_t(o.axis)].main_size()) refuse(o, "that is all of a row");
   for (const int a : slab_axes_)
-    if (axes_[size_t(a)].parts.size() > 1) refuse("an axis that walks a row is split already");
+    if (axes_[size_t(a)].parts.size() > 1) refuse(o, "an axis that walks a row is split already");
   const auto loops = [&](int a) {
     return std::ranges::any_of(axes_[size_t(a)].parts, [](const AxisPart& p) {
       return is_loop(p.kind) && !p.size->is_const_int(1);
     });
   };
-  // Of reductions and of fills, which are all inside the loops that are left of rows.
+  // The axes around reductions and fills, which are all inside the loops that are left of rows.
   std::vector<const std::vector<int>*> around;
   for (const Stored& s : stored_)
     if (s.kept_bytes) around.push_back(&s.around);
@@ -193,7 +188,7 @@ void Tiling::check_slab(const Opt& o) const {
     for (const int a : *some) {
       const auto has = [&](const std::vector<int>* other) { return contains(*other, a); };
       if (loops(a) && !std::ranges::all_of(around, has))
-        refuse("a loop is left that not all of them have in common");
+        refuse(o, "a loop is left that not all of them have in common");
     }
   }
 }
@@ -220,19 +215,17 @@ void Tiling::take_slabs(int64_t elements) {
 }
 
 void Tiling::check_kept(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   const Axis& axis = axes_[size_t(o.axis)];
-  if (o.kind == OptKind::Group && axis.kept) refuse("a kept row is filled by one workgroup");
-  if (o.kind == OptKind::Spread) refuse("workgroups keep rows of their own");
+  if (o.kind == OptKind::Group && axis.kept) refuse(o, "a kept row is filled by one workgroup");
+  if (o.kind == OptKind::Spread) refuse(o, "workgroups keep rows of their own");
   if (kept_bytes(o) > std::max<int64_t>(target_.shared_bytes, kept_bytes()))
-    refuse(fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
+    refuse(o, fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
                        target_.shared_bytes));
 }
 
 void Tiling::check_columns(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   if (columns_together() > 1 && columns_together() != o.amount)
-    refuse("kept rows are shared by another number of invocations");
+    refuse(o, "kept rows are shared by another number of invocations");
   const auto has_columns = [&](int a) {
     return axes_[size_t(a)].column && has_part(a, AxisKind::Local);
   };
@@ -241,7 +234,7 @@ void Tiling::check_columns(const Opt& o) const {
       const auto closes = [&](int a) { return contains(s.axes, a) && !contains(s.around, a); };
       for (int a = 0; a < int(axes_.size()); a++) {
         if (closes(o.axis) && closes(a) && has_columns(a))
-          refuse("the nest has its columns already");
+          refuse(o, "the nest has its columns already");
       }
     }
   } else {
@@ -254,7 +247,7 @@ void Tiling::check_columns(const Opt& o) const {
     const bool by_column = std::ranges::any_of(r.around, [&](int a) {
       return has_columns(a) || (o.kind == OptKind::Local && a == o.axis);
     });
-    if (shared && by_column) refuse("a reduction that the workgroup shares depends on the axis");
+    if (shared && by_column) refuse(o, "a reduction that the workgroup shares depends on the axis");
   }
 }
 

@@ -1,4 +1,4 @@
-#include "kernel/opt/kept_tiles.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 
@@ -20,10 +20,9 @@ struct Product {
   int64_t length = 1;
 };
 
-class KeptTiles {
+class KeptTiles : Chooser {
  public:
-  KeptTiles(Tiling& t, const KernelShape& k, const Target& target)
-      : t_(t), k_(k), target_(target), lanes_(std::max<int64_t>(target.vector_bytes / 4, 4)) {}
+  KeptTiles(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
 
   bool apply() {
     if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
@@ -45,32 +44,12 @@ class KeptTiles {
   }
 
  private:
-  const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
-  int64_t size(int a) const { return t_.axes()[size_t(a)].main_size(); }
-  int count() const { return int(k_.axes.size()); }
   bool is_column(int a) const {
     return !axis(a).reduced && !axis(a).shared && !axis(a).symbolic && axis(a).unit_stores > 0;
   }
-  static bool walks(const Tiling::Factor& f, int a) {
-    return std::ranges::find(f.axes, a) != f.axes.end();
-  }
-
-  // The axis along which most products use one factor again.
-  int row_axis() const {
-    int best = -1, most = 0;
-    for (int a = 0; a < count(); a++) {
-      if (!axis(a).shared || axis(a).symbolic || size(a) < 2) continue;
-      int reused = 0;
-      for (size_t f = 0; f + 1 < t_.factors().size(); f += 2)
-        reused += walks(t_.factors()[f], a) != walks(t_.factors()[f + 1], a);
-      if (reused > 0 && reused >= most) best = a, most = reused;
-    }
-    return best;
-  }
-
   // The factor that the rows have in common; -1: each row has its own.
   int same_factor(size_t pair) const {
-    const bool x = walks(t_.factors()[pair], row_), y = walks(t_.factors()[pair + 1], row_);
+    const bool x = t_.factors()[pair].walks(row_), y = t_.factors()[pair + 1].walks(row_);
     return x == y ? -1 : int(x ? pair + 1 : pair);
   }
   void find_products() {
@@ -79,7 +58,7 @@ class KeptTiles {
       if (f < 0) continue;
       Product p;
       for (int a : t_.factors()[size_t(f)].axes) {
-        if (axis(a).reduced) p.length *= size(a);
+        if (axis(a).reduced) p.length *= left(a);
         if (is_column(a)) p.column = a;
       }
       if (p.column >= 0) products_.push_back(p);
@@ -88,7 +67,7 @@ class KeptTiles {
   bool of_product(int a) const {
     for (size_t pair = 0; pair + 1 < t_.factors().size(); pair += 2) {
       const int f = same_factor(pair);
-      if (f >= 0 && walks(t_.factors()[size_t(f)], a)) return true;
+      if (f >= 0 && t_.factors()[size_t(f)].walks(a)) return true;
     }
     return false;
   }
@@ -99,23 +78,23 @@ class KeptTiles {
     const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
     double best = 1e300;
     for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
-      const int64_t width = vectors * lanes_;
+      const int64_t width = vectors * cpu_lanes();
       if (width > 64 || !divides_kept(width)) continue;
-      const int64_t most = std::min<int64_t>(16, size(row_));
+      const int64_t most = std::min<int64_t>(16, left(row_));
       for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
         double cost = 0;
         for (const Product& p : products_) {
           const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
-          cost += double(ceil_div(size(p.column), width)) * (step * double(p.length) + kTileCost);
+          cost += double(ceil_div(left(p.column), width)) * (step * double(p.length) + kTileCost);
         }
-        cost *= double(ceil_div(size(row_), rows));
+        cost *= double(ceil_div(left(row_), rows));
         if (cost < best) best = cost, width_ = width, rows_ = rows;
       }
     }
   }
   bool divides_kept(int64_t width) const {
     for (int a = 0; a < count(); a++) {
-      if (t_.axes()[size_t(a)].kept && size(a) % width != 0) return false;
+      if (t_.axes()[size_t(a)].kept && left(a) % width != 0) return false;
     }
     return true;
   }
@@ -127,7 +106,7 @@ class KeptTiles {
       if (t_.try_apply({OptKind::Group, a, 0})) others *= axis(a).size;
     }
     const int64_t wanted = ceil_div(worthwhile_groups(k_, target_), others);
-    const int64_t groups = std::min(wanted, size(row_) / kLeastTiles);
+    const int64_t groups = std::min(wanted, left(row_) / kLeastTiles);
     if (groups > 1) t_.try_apply({OptKind::Group, row_, groups});
   }
 
@@ -152,10 +131,6 @@ class KeptTiles {
     return true;
   }
 
-  Tiling& t_;
-  const KernelShape& k_;
-  const Target& target_;
-  int64_t lanes_;
   int row_ = -1;
   std::vector<Product> products_;
   int64_t width_ = 1, rows_ = 1;

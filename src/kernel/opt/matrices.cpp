@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 #include "kernel/analysis/ranges.h"
 
 namespace tuff::kernel {
@@ -13,7 +13,7 @@ using namespace ir;
 
 namespace {
 
-[[noreturn]] void refuse(const char* why) { fail<InvalidArgument>("matrix: {}", why); }
+[[noreturn]] void reject(const char* why) { fail<InvalidArgument>("matrix: {}", why); }
 
 // How one factor's load walks memory.
 struct Walk {
@@ -25,9 +25,9 @@ struct Walk {
 const Node* loaded(const UOp& factor, DType t) {
   const Node* n = factor.get();
   if (n->op == Op::Cast) n = n->src(0).get();
-  if (n->op != Op::Load || n->dtype != t) refuse("a factor is no plain load of the shape's dtype");
+  if (n->op != Op::Load || n->dtype != t) reject("a factor is no plain load of the shape's dtype");
   const Node* index = n->src(0).get();
-  if (index->src_count > 2 || index->src(0)->op != Op::Param) refuse("a factor is gated");
+  if (index->src_count > 2 || index->src(0)->op != Op::Param) reject("a factor is gated");
   return n;
 }
 
@@ -37,7 +37,7 @@ Walk walk_of(const UOp& factor, DType t, const Tiling& tiling) {
   w.divisor = form.constant;
   for (const auto& [term, step] : form.terms) {
     const int axis = term->op == Op::Range ? tiling.axis_of(term.get()) : -1;
-    if (axis < 0) refuse("a factor is read irregularly");
+    if (axis < 0) reject("a factor is read irregularly");
     w.steps[size_t(axis)] = step;
   }
   return w;
@@ -113,19 +113,19 @@ UOp sum_of(const UOp& ast, const UOp& product) {
   for (const Node* n : toposort(ast)) {
     if (n->op == Op::Reduce && n->src(0) == product) return UOp(n);
   }
-  refuse("the products are converted before they are summed");
+  reject("the products are converted before they are summed");
 }
 
 }  // namespace
 
 MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
                              const MatrixShape& shape) {
-  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) refuse("no such sum of products");
+  if (number < 0 || 2 * size_t(number) + 1 >= t.factors().size()) reject("no such sum of products");
   const UOp& product = t.factors()[2 * size_t(number)].product;
   MatrixProduct p;
   p.reduce = sum_of(ast, product);
   p.shape = shape;
-  if (product->dtype != shape.sum) refuse("the sum has another dtype");
+  if (product->dtype != shape.sum) reject("the sum has another dtype");
   // The columns are those of the output's inner axis: neighbours are then stored side by side.
   MatrixProduct best;
   for (const size_t left : {size_t(0), size_t(1)}) {
@@ -135,7 +135,7 @@ MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
     if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1)) && found.n > best.n)
       best = found;
   }
-  if (best.n < 0) refuse("the shape does not divide the axes, or they do not lie as matrices do");
+  if (best.n < 0) reject("the shape does not divide the axes, or they do not lie as matrices do");
   return best;
 }
 
@@ -162,8 +162,7 @@ UOp load_matrix(const MatrixOperand& from, MatrixArg arg, const UOpMap<UOp>& bas
   arg.stride = from.stride;
   arg.by_columns = from.by_columns;
   const UOp& index = from.load->src(0);
-  const UOp at =
-      make(Op::Index, index->dtype, {index->src(0), simplify(substitute(index->src(1), bases))});
+  const UOp at = make_index(index->src(0), simplify(substitute(index->src(1), bases)));
   return make(Op::MatrixLoad, index->dtype, {at}, arg);
 }
 
@@ -194,21 +193,16 @@ UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
     src.push_back(make(Op::MatrixFill, t, {constant(Scalar::of_int(t, 0))}, sum_arg));
   }
   UOp sum = make(Op::MatrixMulAdd, t, src, sum_arg);
-  if (!summed.empty()) {
-    std::vector<UOp> reduce{sum};
-    reduce.insert(reduce.end(), summed.begin(), summed.end());
-    sum = make(Op::Reduce, t, reduce, ReduceArg{Op::Add, {}});
-  }
+  if (!summed.empty()) sum = make(Op::Reduce, t, sources(sum, summed), ReduceArg{Op::Add, {}});
   const int64_t size = int64_t(m) * n;
   const UOp memory = make(Op::Shared, t, {}, SharedArg{number, fragments * size});
   sum_arg.stride = n;
   const UOp stored = make(Op::MatrixStore, DType::Void,
-                          {make(Op::Index, t, {memory, fragment * size}), sum}, sum_arg);
-  const UOp complete = make(Op::After, t, {memory, make(Op::Barrier, DType::Void, {stored})});
-  const UOp value =
-      make(Op::Load, t, {make(Op::Index, t, {complete, fragment * size + elements.element})});
+                          {make_index(memory, fragment * size), sum}, sum_arg);
+  const UOp complete = make_after(memory, {make_barrier({stored})});
+  const UOp value = make_load(make_index(complete, fragment * size + elements.element));
   // The next iteration of a loop around writes the memory again.
-  return repeated ? make(Op::After, t, {value, make(Op::Barrier, DType::Void, {value})}) : value;
+  return repeated ? make_after(value, {make_barrier({value})}) : value;
 }
 
 // ---- legality -------------------------------------------------------------------------------
@@ -216,32 +210,31 @@ UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
 void Tiling::check_matrix(const Opt& o) const {
   const TargetFeatures& f = target_.features;
   if (o.amount < 0 || o.amount >= int64_t(target_.matrix_shapes.size()))
-    refuse("the target lists no such shape");
-  if (!applied_.empty()) refuse("other opts have been applied already");
+    reject("the target lists no such shape");
+  if (!applied_.empty()) reject("other opts have been applied already");
   const MatrixShape& shape = target_.matrix_shapes[size_t(o.amount)];
   const int64_t lanes = target_.subgroup_size, size = int64_t(shape.m) * shape.n;
   if (lanes < 2 || lanes > int64_t(target_.max_local[0]) || lanes > target_.max_invocations)
-    refuse("a workgroup holds no subgroup");
+    reject("a workgroup holds no subgroup");
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
-    refuse("the lanes of a subgroup do not share a matrix evenly");
-  if (!f.storage8 || !f.storage16) refuse("the target does not load its elements as they are");
+    reject("the lanes of a subgroup do not share a matrix evenly");
+  if (!f.storage8 || !f.storage16) reject("the target does not load its elements as they are");
   if (size * int64_t(size_bytes(shape.sum)) > int64_t(target_.shared_bytes))
-    refuse("workgroup memory holds no matrix");
+    reject("workgroup memory holds no matrix");
   if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
-    refuse("the kernel computes more than one sum");
+    reject("the kernel computes more than one sum");
   const MatrixProduct p = matrix_product(ast_, *this, o.axis, shape);
   for (const Stored& s : stored_) {
     for (int a = 0; a < int(axes_.size()); a++) {
-      const bool walks = std::ranges::find(s.axes, a) != s.axes.end();
-      const bool closed = std::ranges::find(s.around, a) == s.around.end();
+      const bool walks = contains(s.axes, a), closed = !contains(s.around, a);
       const bool single = axes_[size_t(a)].parts[0].size->is_const_int(1);
       if (!axes_[size_t(a)].reduced && !single && !(walks && closed))
-        refuse("an output does not depend on all axes");
+        reject("an output does not depend on all axes");
     }
   }
 }
 
-// Of what follows in a Tiling that has matrices: whole subgroups do everything, and all of it.
+// What may follow in a Tiling that has matrices: whole subgroups do everything, and nothing pads.
 void Tiling::check_beside_matrices(const Opt& o) const {
   switch (o.kind) {
     case OptKind::Split:
@@ -250,9 +243,9 @@ void Tiling::check_beside_matrices(const Opt& o) const {
     case OptKind::Upcast:
     case OptKind::Local:
       if (o.amount > 1 && matrix_bytes() > int64_t(target_.shared_bytes) / o.amount)
-        refuse("workgroup memory does not hold the sums of so many fragments");
+        reject("workgroup memory does not hold the sums of so many fragments");
       return;
-    default: refuse("the kernel is one of subgroups that multiply matrices");
+    default: reject("the kernel is one of subgroups that multiply matrices");
   }
 }
 

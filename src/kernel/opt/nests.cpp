@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernel/opt/shape.h"
+#include "kernel/opt/schedules.h"
 
 namespace tuff::kernel {
 
@@ -33,7 +33,7 @@ int64_t gpu_groups(const Tiling& t, const Target& target) {
   int64_t rows = 0;
   for (int nest = 0; nest < t.nests(); nest++) {
     const int a = longest_axis(t, nest);
-    if (a >= 0) rows += (t.axes()[size_t(a)].main_size() + width - 1) / width;
+    if (a >= 0) rows += ceil_div(t.axes()[size_t(a)].main_size(), width);
   }
   return std::min(rows, t.groups_left());
 }

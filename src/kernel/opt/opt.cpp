@@ -4,8 +4,9 @@
 #include <bit>
 #include <limits>
 
+#include "base/arith.h"
 #include "ir/scalar_eval.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "kernel/analysis/kept_rows.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/matrices.h"
@@ -51,7 +52,7 @@ const char* name(OptKind k) { return row_of(k).name; }
 bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Local || k == OptKind::GroupReduce) return target.has_local;
   if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
-  // No kernel's rows are kept for a workgroup where loads are dear (sched/keep.h).
+  // No kernel's rows are kept for a workgroup where loads are expensive (docs/design/attention.md).
   if (k == OptKind::Slab)
     return target.has_local && target.shared_bytes > 0 && !target.loads_are_dear();
   if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
@@ -213,9 +214,9 @@ bool Tiling::keeps_stores_outside(const Opt& swap) const {
   for (const Stored& s : stored_) {
     for (const Stored& t : stored_) {
       for (int own : s.axes) {
-        if (std::ranges::find(t.axes, own) != t.axes.end()) continue;
+        if (contains(t.axes, own)) continue;
         const auto inside = [&](int a) {
-          return std::ranges::find(t.axes, a) != t.axes.end() && position(a) > position(own);
+          return contains(t.axes, a) && position(a) > position(own);
         };
         if (std::ranges::any_of(s.axes, inside)) return false;
       }
@@ -224,30 +225,33 @@ bool Tiling::keeps_stores_outside(const Opt& swap) const {
   return true;
 }
 
+void Tiling::refuse(const Opt& o, const std::string& why) {
+  fail<InvalidArgument>("{}: {}", to_string(o), why);
+}
+
 void Tiling::check_kind(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   if (o.kind == OptKind::Matrix) return check_matrix(o);
   if (matrices_) check_beside_matrices(o);
   if (o.kind == OptKind::Stage) return check_stage(o);
   if (o.kind == OptKind::Ahead) return check_ahead(o);
-  if (!staged_.empty()) refuse("what is staged has been copied for the loops as they are");
-  if (o.axis < 0 || o.axis >= int(axes_.size())) refuse("there is no such axis");
+  if (!staged_.empty()) refuse(o, "what is staged has been copied for the loops as they are");
+  if (o.axis < 0 || o.axis >= int(axes_.size())) refuse(o, "there is no such axis");
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Swap) {
-    if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse("there is no such axis");
+    if (o.amount < 0 || o.amount >= int64_t(axes_.size())) refuse(o, "there is no such axis");
     if (axes_[o.amount].reduced != axis.reduced)
-      refuse("an output axis and a reduced one cannot change places");
+      refuse(o, "an output axis and a reduced one cannot change places");
     if (!keeps_stores_outside(o))
-      refuse("a loop would go around a store that stands outside of it");
+      refuse(o, "a loop would go around a store that stands outside of it");
     return;
   }
   if (o.kind == OptKind::Slab) return check_slab(o);
   if (o.kind != OptKind::Split && row_of(o.kind).output == axis.reduced) {
-    refuse(axis.reduced ? "the axis is reduced" : "the axis is not reduced");
+    refuse(o, axis.reduced ? "the axis is reduced" : "the axis is not reduced");
   }
-  if (!is_loop(axis.parts[axis.main].kind)) refuse("nothing is left of the axis");
+  if (!is_loop(axis.parts[axis.main].kind)) refuse(o, "nothing is left of the axis");
   if (keeps_rows()) check_kept(o);
-  if (axis.rows) refuse("what is left of the axis is shared out to the launch");
+  if (axis.rows) refuse(o, "what is left of the axis is shared out to the launch");
   if (o.kind == OptKind::Vector) check_vector(o);
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
   if (o.kind == OptKind::Spread) check_spread(o);
@@ -255,29 +259,27 @@ void Tiling::check_kind(const Opt& o) const {
 
 // One vector axis for all that is stored together; all of one width.
 void Tiling::check_vector(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   for (int a = 0; a < int(axes_.size()); a++) {
     for (const AxisPart& p : axes_[size_t(a)].parts) {
       if (p.kind != AxisKind::Vector) continue;
       for (const Stored& s : stored_) {
-        const auto has = [&](int x) { return std::ranges::find(s.axes, x) != s.axes.end(); };
-        if (has(a) && has(o.axis)) refuse("the nest has a vector axis already");
+        if (contains(s.axes, a) && contains(s.axes, o.axis))
+          refuse(o, "the nest has a vector axis already");
       }
-      if (p.size->max != o.amount) refuse("another nest has vectors of another width");
+      if (p.size->max != o.amount) refuse(o, "another nest has vectors of another width");
     }
   }
 }
 
 void Tiling::check_spread(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   for (const Axis& a : axes_) {
-    if (a.rows && a.nest == axes_[o.axis].nest) refuse("the nest is shared out already");
+    if (a.rows && a.nest == axes_[o.axis].nest) refuse(o, "the nest is shared out already");
   }
   if (spread_groups_ && spread_groups_ != o.amount)
-    refuse("another nest is shared out to another number of groups");
-  if (has_part(o.axis, AxisKind::Group)) refuse("the axis has launch groups of its own");
+    refuse(o, "another nest is shared out to another number of groups");
+  if (has_part(o.axis, AxisKind::Group)) refuse(o, "the axis has launch groups of its own");
   if (has_part(-1, AxisKind::GroupReduce) || (!spread_groups_ && has_part(-1, AxisKind::Local)))
-    refuse("the workgroup holds an axis of its own");
+    refuse(o, "the workgroup holds an axis of its own");
 }
 
 bool Tiling::has_part(int axis, AxisKind kind) const {
@@ -293,60 +295,52 @@ bool Tiling::has_part(int axis, AxisKind kind) const {
 // Invocations of a workgroup are either outputs of their own or share reductions; the latter must
 // not stand inside each other, since both would be split over the same invocations.
 void Tiling::check_shared(const Opt& o) const {
-  auto refuse = [&](const char* why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  auto contains = [](const std::vector<int>& v, int a) {
-    return std::find(v.begin(), v.end(), a) != v.end();
-  };
-  if (!target_.has_local) refuse("the target has no workgroups");
+  if (!target_.has_local) refuse(o, "the target has no workgroups");
   if (keeps_rows()) return is_column(o) ? check_columns(o) : void();
-  if (spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
+  if (spread_groups_) refuse(o, "the workgroup takes rows of axes that are shared out");
   const bool shared = has_part(-1, AxisKind::GroupReduce);
   if (o.kind == OptKind::Local) {
     if (!shared) return;
     if (has_part(-1, AxisKind::Local))
-      refuse("the workgroup holds an output axis beside its shared reduction");
+      refuse(o, "the workgroup holds an output axis beside its shared reduction");
     for (const Reduction& r : reductions_) {
       if (contains(r.around, o.axis))
-        refuse("a reduction that the workgroup shares depends on the axis");
+        refuse(o, "a reduction that the workgroup shares depends on the axis");
     }
     return;
   }
-  if (has_part(-1, AxisKind::Local)) refuse("the workgroup holds output axes");
+  if (has_part(-1, AxisKind::Local)) refuse(o, "the workgroup holds output axes");
   check_nested(o);
 }
 
 void Tiling::check_nested(const Opt& o) const {
-  auto contains = [](const std::vector<int>& v, int a) {
-    return std::find(v.begin(), v.end(), a) != v.end();
-  };
   for (const Reduction& r : reductions_) {
     for (const auto* axes : {&r.own, &r.around}) {
       for (int a : *axes) {
         const bool together =
             contains(r.own, o.axis) || (contains(r.around, o.axis) && contains(r.own, a));
         if (together && has_part(a, AxisKind::GroupReduce))
-          fail<InvalidArgument>("{}: a reduction around or inside it is shared already",
-                                to_string(o));
+          refuse(o, "a reduction around or inside it is shared already");
       }
     }
   }
 }
 
 void Tiling::check_amount(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   const Axis& axis = axes_[o.axis];
   if (o.kind == OptKind::Group && (o.amount == 0 ? axis.main_size() : o.amount) > groups_left())
-    refuse(fmt::format("the launch grid has room for {} times as many workgroups", groups_left()));
+    refuse(o, fmt::format("the launch grid has room for {} times as many workgroups",
+                          groups_left()));
   if (o.kind == OptKind::Group && o.amount == 0) {
     for (const Node* n : toposort(axis.parts[axis.main].size)) {
-      if (n->op == Op::Range) refuse("the axis has as many iterations as its launch group says");
+      if (n->op == Op::Range) refuse(o, "the axis has as many iterations as its launch group says");
     }
     return;
   }
-  if (!axis.main_is_const()) refuse("the axis has a symbolic size");
+  if (!axis.main_is_const()) refuse(o, "the axis has a symbolic size");
   if (o.kind == OptKind::Spread) {
     const int64_t most = spread_groups_ ? o.amount : groups_left();
-    if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
+    if (o.amount < 2 || o.amount > most) refuse(o, fmt::format("2 to {} is possible", most));
     return;
   }
   const bool pads = row_of(o.kind).pads && !matrices_ && !axis.slabs;
@@ -354,18 +348,17 @@ void Tiling::check_amount(const Opt& o) const {
   const bool vectors = pads && (o.kind == OptKind::Vector || o.kind == OptKind::Unroll);
   const int64_t most =
       vectors ? int64_t(std::bit_ceil(uint64_t(axis.main_size()))) : axis.main_size();
-  if (o.amount < 2 || o.amount > most) refuse(fmt::format("2 to {} is possible", most));
+  if (o.amount < 2 || o.amount > most) refuse(o, fmt::format("2 to {} is possible", most));
   if (!pads && axis.main_size() % o.amount != 0) {
-    refuse(fmt::format("{} does not divide {}", o.amount, axis.main_size()));
+    refuse(o, fmt::format("{} does not divide {}", o.amount, axis.main_size()));
   }
   const bool power = std::has_single_bit(uint64_t(o.amount));
   if ((o.kind == OptKind::Vector || o.kind == OptKind::GroupReduce) && !power)
-    refuse("no power of two");
+    refuse(o, "no power of two");
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_workgroup(o);
 }
 
 void Tiling::check_workgroup(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
   int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
   if (keeps_rows())
     total = is_column(o) ? local_size() / columns_together() * o.amount : local_size() * o.amount;
@@ -374,7 +367,7 @@ void Tiling::check_workgroup(const Opt& o) const {
   const bool fits = flat || keeps_rows() ? workgroup_shape(total, target_).has_value()
                                          : along_x <= int64_t(target_.max_local[0]);
   if (total > int64_t(target_.max_invocations) || !fits) {
-    refuse(fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
+    refuse(o, fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
                        target_.max_invocations, target_.max_local[0], target_.max_local[1],
                        target_.max_local[2]));
   }
@@ -382,7 +375,7 @@ void Tiling::check_workgroup(const Opt& o) const {
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts) {
       if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount)
-        refuse("a reduction is shared by another number");
+        refuse(o, "a reduction is shared by another number");
     }
   }
 }
@@ -392,7 +385,7 @@ void Tiling::split_main(Axis& axis, AxisKind kind, int64_t amount) {
   const int64_t size = main.size->max;
   if (size % amount != 0) axis.padded = true;
   if (kind == AxisKind::Loop && axis.reduced) kind = AxisKind::Reduce;
-  main.size = index_const((size + amount - 1) / amount);
+  main.size = index_const(ceil_div(size, amount));
   axis.parts.insert(axis.parts.begin() + axis.main + 1, {kind, index_const(amount)});
 }
 
@@ -403,7 +396,7 @@ void Tiling::group(Axis& axis, int64_t amount) {
     return;
   }
   if (main.size->max % amount != 0) axis.padded = true;
-  main.size = index_const((main.size->max + amount - 1) / amount);
+  main.size = index_const(ceil_div(main.size->max, amount));
   axis.parts.insert(axis.parts.begin() + axis.main, {AxisKind::Group, index_const(amount)});
   axis.main++;
 }
@@ -421,10 +414,10 @@ void Tiling::spread(Axis& axis, int64_t groups) {
   spread_width_ = spread_width(target_);
   AxisPart& main = axis.parts[axis.main];
   axis.padded = axis.padded || main.size->max % spread_width_ != 0;
-  axis.rows = (main.size->max + spread_width_ - 1) / spread_width_;
+  axis.rows = ceil_div(main.size->max, spread_width_);
   axis.first = spread_rows_ % groups;
   spread_rows_ += axis.rows;
-  main.size = index_const((axis.rows + groups - 1) / groups);
+  main.size = index_const(ceil_div(axis.rows, groups));
   const auto at = axis.parts.begin() + axis.main;
   if (!target_.has_local) {
     // A run each: groups beyond the last row find none left.
@@ -564,7 +557,7 @@ class AxisBuilder {
   UOp busy_turn(const Axis& axis, const AxisPart& groups) {
     const UOp group = turn(axis, groups);
     const int64_t most = axis.parts[axis.main].size->max;
-    const int64_t busy = shared_in_turn(axis) ? axis.rows : (axis.rows + most - 1) / most;
+    const int64_t busy = shared_in_turn(axis) ? axis.rows : ceil_div(axis.rows, most);
     if (busy >= groups.size->max) return group;
     return where(lt(group, index_const(busy)), group, index_const(busy - 1));
   }
@@ -594,11 +587,6 @@ class AxisBuilder {
   int32_t next_id_ = 0;
   std::vector<UOp> joint_;
 };
-
-UOp and_gate(const UOp& index, const UOp& gate) {
-  const UOp g = index->src_count > 2 ? logical_and(index->src(2), gate) : gate;
-  return make(Op::Index, index->dtype, {index->src(0), index->src(1), g});
-}
 
 UOp zero_unless(const UOp& valid, const UOp& value) {
   return where(valid, value, constant(reduce_identity(Op::Add, value->dtype)));
@@ -681,7 +669,7 @@ class Builder {
     return (old_deps_.of(offset) & old_deps_.bit(t_.axes()[axis].range)) != 0;
   }
 
-  // Of a kept row.
+  // Whether it is an element of a kept row that is taken slab by slab.
   bool in_slab(const UOp& index) const {
     const int axis = t_.axis_of(index->src(1).get());
     const bool keeps = without_after(index->src(0).get())->op == Op::Shared;
@@ -689,7 +677,7 @@ class Builder {
   }
   UOp element_of_slab(const UOp& index, std::span<const UOp> src) const {
     const BuiltAxis& b = built_[size_t(t_.axis_of(index->src(1).get()))];
-    return make(Op::Index, index->dtype, {src[0], b.within});
+    return make_index(src[0], b.within);
   }
   UOp slab_of(const UOp& memory) const {
     for (size_t a = 0; a < built_.size(); a++) {
@@ -704,7 +692,7 @@ class Builder {
   UOp gated(const UOp& old, std::span<const UOp> src) {
     UOp index = with_src(old, src);
     for (size_t a : gating_) {
-      if (walks(old->src(1), a)) index = and_gate(index, built_[a].valid);
+      if (walks(old->src(1), a)) index = with_gate(index, built_[a].valid);
     }
     return index;
   }
@@ -720,7 +708,7 @@ class Builder {
       if (!b.valid) continue;
       if (old->op == Op::End) {
         if (b.gates && walks(old->src(0)->src(0)->src(1), size_t(a))) continue;
-        out[0] = make(Op::Store, DType::Void, {and_gate(out[0]->src(0), b.valid), out[0]->src(1)});
+        out[0] = make_store(with_gate(out[0]->src(0), b.valid), out[0]->src(1));
       } else {
         out[0] = identity_unless(old, a, out[0]);
       }
@@ -733,16 +721,15 @@ class Builder {
     return with_src(old, out);
   }
 
-  // What an iteration past the end adds. Of a sum of products the factors are zero: a register tile
-  // has fewer of them than products, and where a factor is copied the zero is in the copy.
+  // What an iteration past the end adds. In a sum of products the factors become zero: a register
+  // tile has fewer of them than products, and where a factor is copied the zero is in the copy.
   UOp identity_unless(const UOp& reduce, int axis, const UOp& value) const {
     const UOp& valid = built_[size_t(axis)].valid;
     const Op op = reduce->get<ReduceArg>().op;
     if (op != Op::Add || value->op != Op::Mul)
       return where(valid, value, constant(reduce_identity(op, value->dtype)));
     const auto factor = [&](int source) {
-      const bool copied = std::ranges::find(masked_, MaskedCopy{reduce->src(0).get(), source,
-                                                                axis}) != masked_.end();
+      const bool copied = contains(masked_, MaskedCopy{reduce->src(0).get(), source, axis});
       return copied ? value->src(size_t(source)) : zero_unless(valid, value->src(size_t(source)));
     };
     return alu(Op::Mul, {factor(0), factor(1)});
@@ -776,8 +763,7 @@ class Builder {
   std::vector<int> closed(const UOp& old) const {
     std::vector<int> axes;
     for (const UOp& r : old->src().subspan(1)) axes.push_back(t_.axis_of(r.get()));
-    auto position = [&](int a) { return std::find(order_.begin(), order_.end(), a); };
-    std::sort(axes.begin(), axes.end(), [&](int a, int b) { return position(a) < position(b); });
+    std::ranges::sort(axes, {}, [&](int a) { return std::ranges::find(order_, a); });
     return axes;
   }
 
@@ -814,7 +800,7 @@ class Builder {
     LocalTile tile = tile_ranges(old, opts[0].amount);
     tile.invocations = workgroup();
     std::vector<bool> ahead;
-    for (const Opt& o : opts) ahead.push_back(std::ranges::find(ahead_, o.axis) != ahead_.end());
+    for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
     const int32_t first = copies_;
     copies_ += int32_t(opts.size());
     return stage_local(values, ahead, tile, first, axes_.next_id());
@@ -828,8 +814,7 @@ class Builder {
     for (size_t a = 0; a < built_.size(); a++) {
       if (t_.axes()[a].reduced) continue;
       for (const UOp& r : built_[a].ranges) {
-        const bool known = std::ranges::find(out, r) != out.end();
-        if (is_invocation(kind_of(r.get())) && !known) out.push_back(r);
+        if (is_invocation(kind_of(r.get()))) add_once(out, r);
       }
     }
     std::ranges::sort(out, {}, [](const UOp& r) { return r->get<RangeArg>().id; });

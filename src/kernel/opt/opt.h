@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/target.h"
 #include "ir/uop.h"
 
@@ -22,7 +23,7 @@ enum class OptKind : uint8_t {
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
   Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
   Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
-          // shared reductions: as many, on one axis that no reduction depends on. Of columns of
+          // shared reductions: as many, on one axis that no reduction depends on. Along columns of
           // kept rows: the same invocations in each nest
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
@@ -30,16 +31,16 @@ enum class OptKind : uint8_t {
   // common: the rows are filled inside of it (see Tiling::slab_axes, of which `axis` is one). Once
   // nothing is left of the axes that one of those sums has for itself; divides.
   Slab,
-  // What is left of the axis is shared out to `amount` launch groups that all nests of the kernel
-  // have in common: on devices with workgroups these take rows of a workgroup's width in turn, on
-  // others a run each. A group that nothing is left for makes no iteration; output axes, once per
-  // nest, the same amount in each.
+  // A grid-stride loop: what is left of the axis is shared out to `amount` launch groups that all
+  // nests of the kernel have in common. On devices with workgroups these take rows of a workgroup's
+  // width in turn, on others a run each. A group that nothing is left for makes no iteration;
+  // output axes, once per nest, the same amount in each.
   Spread,
   Stage,  // factor `axis` of the sums of products (see Tiling::factors) is copied into fast
           // memory inside the `amount` outermost loops, those of outputs before those of the
           // reduction, and read from there: by a workgroup together; after all others
-  Ahead,  // what the copy of factor `axis` takes in the next iteration (`amount`: 1) of the
-          // innermost loop around it is loaded before the products of this one
+  Ahead,  // software pipelining: what the copy of factor `axis` takes in the next iteration
+          // (`amount`: 1) of the innermost loop around it is loaded before the products of this one
   // Sum of products `axis` (both of its factors are Tiling::factors) by cooperative matrices of the
   // Target's shape `amount`, which divides its axes; before all others. Then Upcast makes fragments
   // of a subgroup and Local subgroups of a workgroup, and nothing pads.
@@ -110,19 +111,21 @@ class Tiling {
   int axis_of(const ir::Node* range) const;  // -1: none
   // What Stage may copy: both factors of every sum of products, in the order of the graph.
   struct Factor {
-    ir::UOp product;       // the Mul of the untouched AST
+    ir::UOp product;          // the Mul of the untouched AST
     int source;               // which of its sources
     std::vector<int> axes;    // that it depends on
     std::vector<int> around;  // that the product depends on
     bool reduces = false;     // a reduction stands below it
     bool keeps = false;       // a row that an invocation keeps stands below it
+    bool walks(int axis) const { return contains(axes, axis); }
   };
   const std::vector<Factor>& factors() const { return factors_; }
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
-  int64_t kept_bytes() const;  // of kept rows and of what is reduced of them together
-  // Of one of each that so many invocations share, and of `slab` elements of it (0: as they are).
+  // Of kept rows and of what is reduced of them together, so far or with one more opt.
+  int64_t kept_bytes(const std::optional<Opt>& next = {}) const;
+  // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
   int64_t kept_row_bytes(int64_t columns, int64_t slab = 0) const;
   // Axes that walk kept rows, if these need not be complete before what reads them begins: nothing
   // but the sums of what is stored reads them, or other rows at the same element.
@@ -136,6 +139,7 @@ class Tiling {
   ir::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
  private:
+  [[noreturn]] static void refuse(const Opt& o, const std::string& why);
   void check_kind(const Opt& o) const;
   bool keeps_stores_outside(const Opt& swap) const;
   void check_amount(const Opt& o) const;
@@ -169,8 +173,7 @@ class Tiling {
   bool is_column(const Opt& o) const;  // it shares kept rows out to invocations of a workgroup
   int64_t columns_together() const;    // invocations that share kept rows; 1: none do
   bool columns_without_axis() const;   // they share reductions of them alone
-  int64_t kept_bytes(const Opt& next) const;  // the same with one more opt
-  bool is_overwriting(const Stored& s, const Opt& next) const;
+  bool is_overwriting(const Stored& s, const std::optional<Opt>& next) const;
   void check_columns(const Opt& o) const;
   void check_nested(const Opt& o) const;
   void find_slab_axes();
@@ -210,9 +213,6 @@ class Tiling {
 // A workgroup of so many invocations within the target's limits per axis, the longest x first;
 // empty where there is none.
 std::optional<std::array<uint32_t, 3>> workgroup_shape(int64_t invocations, const Target& target);
-
-// Loop nests beside each other share vector lanes and the launch (nests.cpp).
-void spread_nests(Tiling& t, const ir::UOp& ast, const Target& target);
 
 // What a good schedule looks like for this Target, from its numbers alone.
 void apply_heuristics(Tiling& t, const ir::UOp& ast, const Target& target);

@@ -1,4 +1,4 @@
-#include "kernel/opt/products.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache,
 constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
 constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
 constexpr int64_t kLineBytes = 64, kUnknownL1Bytes = 32 << 10;
-constexpr int64_t kL1SetSpan = 4096;   // bytes after which lines fall into the same set of the L1 cache
+constexpr int64_t kL1SetSpan = 4096;   // bytes from one line to the next of the same set of L1
 constexpr int64_t kDotTile = 12;       // sums that products along contiguous memory keep at once ...
 constexpr int64_t kDotLoads = 8;       // ... and the vectors that they load for a step
 constexpr double kDotMask = 0.75;      // the part of a mask's comparisons that each of these takes
@@ -62,16 +62,26 @@ struct Plan {
   double cost = 1e300;
 };
 
-class ProductPlanner {
+class PackedProduct : Chooser {
  public:
-  ProductPlanner(const Tiling& t, const KernelShape& k, const Target& target)
-      : t_(t), k_(k), target_(target), lanes_(std::max<int64_t>(target.vector_bytes / 4, 4)) {}
+  PackedProduct(Tiling& t, const KernelShape& k, const Target& target)
+      : Chooser(t, k, target), lanes_(cpu_lanes()) {}
 
+  bool run() {
+    const Plan plan = best();
+    if (plan.column < 0) return false;
+    const Tiling before = t_;
+    if (apply(plan)) return true;
+    t_ = before;
+    return false;
+  }
+
+ private:
   Plan best() {
     Plan best;
     if (!has_form()) return best;
-    for (int c = 0; c < int(k_.axes.size()); c++) {
-      for (int r = 0; r < int(k_.axes.size()); r++) {
+    for (int c = 0; c < count(); c++) {
+      for (int r = 0; r < count(); r++) {
         Plan p;
         p.column = c, p.row = r;
         if (!find_operands(p)) continue;
@@ -87,15 +97,11 @@ class ProductPlanner {
 
   // Output axes that the register tile has no part of.
   bool is_other(const Plan& p, int a) const {
-    return !axis(a).reduced && a != p.column && a != p.row && (axis(a).symbolic || size(a) > 1);
+    return !axis(a).reduced && a != p.column && a != p.row && (axis(a).symbolic || left(a) > 1);
   }
   bool may_be_inner(const Plan& p, int a) const {
     return is_other(p, a) && !axis(a).symbolic && !walks(p.x.factor, a);
   }
-
- private:
-  const AxisShape& axis(int a) const { return k_.axes[size_t(a)]; }
-  int64_t size(int a) const { return t_.axes()[size_t(a)].main_size(); }
 
   // Every output axis stands around the sum, and its length is known.
   bool has_form() {
@@ -109,7 +115,7 @@ class ProductPlanner {
     if (first_ < 0) return false;
     for (int a : k_.main_axes) {
       if (axis(a).symbolic || a < 0) return false;
-      reduced_ *= size(a);
+      reduced_ *= left(a);
     }
     batch_ = 1;
     for (const AxisShape& a : k_.axes) {
@@ -119,15 +125,12 @@ class ProductPlanner {
     return reduced_ >= kLeastReduction;
   }
 
-  bool walks(int factor, int a) const {
-    const std::vector<int>& axes = t_.factors()[size_t(factor)].axes;
-    return std::find(axes.begin(), axes.end(), a) != axes.end();
-  }
+  bool walks(int factor, int a) const { return t_.factors()[size_t(factor)].walks(a); }
 
   bool find_operands(Plan& p) const {
     if (p.column == p.row) return false;
     for (int a : {p.column, p.row}) {
-      if (axis(a).reduced || axis(a).symbolic || size(a) < kLeastSide) return false;
+      if (axis(a).reduced || axis(a).symbolic || left(a) < kLeastSide) return false;
     }
     for (int f : {first_, first_ + 1}) {
       if (walks(f, p.column) && !walks(f, p.row)) p.x = operand(f, p.column, p.column);
@@ -136,7 +139,7 @@ class ProductPlanner {
     return p.x.factor >= 0 && p.y.factor >= 0;
   }
 
-  // Of a factor that is walked along one axis, for an axis of the tile.
+  // A factor that is walked along one axis, for an axis of the tile.
   Operand operand(int factor, int walked, int own) const {
     const Tiling::Factor& f = t_.factors()[size_t(factor)];
     const UOp& value = f.product->src(size_t(f.source));
@@ -173,11 +176,11 @@ class ProductPlanner {
     double best = 1e300;
     for (int64_t vectors = 1; vectors <= 4; vectors *= 2) {
       const int64_t width = vectors * lanes_;
-      if (width > 64 || (width >= 2 * size(p.column) && vectors > 1)) continue;
-      const int64_t most = std::min<int64_t>(16, size(p.row));
+      if (width > 64 || (width >= 2 * left(p.column) && vectors > 1)) continue;
+      const int64_t most = std::min<int64_t>(16, left(p.row));
       for (int64_t rows = 1; rows <= most && rows * vectors + vectors + 1 <= registers; rows++) {
         const double tiles =
-            double(ceil_div(size(p.column), width)) * double(ceil_div(size(p.row), rows));
+            double(ceil_div(left(p.column), width)) * double(ceil_div(left(p.row), rows));
         const double step = double(rows * vectors) + kLoadShare * double(vectors + rows);
         const double cost =
             tiles * (step * double(reduced_) + store_cost(p.column, p.row, width, rows));
@@ -200,8 +203,8 @@ class ProductPlanner {
   }
 
   void find_inner(Plan& p) const {
-    for (int a = 0; a < int(k_.axes.size()); a++)
-      if (may_be_inner(p, a) && (p.inner < 0 || size(a) > size(p.inner))) p.inner = a;
+    for (int a = 0; a < count(); a++)
+      if (may_be_inner(p, a) && (p.inner < 0 || left(a) > left(p.inner))) p.inner = a;
   }
 
   bool stays_in_l1(int64_t lines) const {
@@ -214,11 +217,11 @@ class ProductPlanner {
     return !p.stage_y && p.y.apart % kL1SetSpan == 0 && p.y.apart > 0 &&
            p.rows > bytes / kL1SetSpan;
   }
-  // Of sums in lanes along memory that both factors walk, as vector_products.h makes them; out of
-  // reach where they do not, or where a run has less than two vectors.
+  // The cost of sums in lanes along memory, as vector_products.cpp makes them: out of reach where
+  // not both factors walk memory, or where a run has less than two vectors.
   double dot_cost(const Plan& p) const {
     const int r = p.x.along == p.y.along ? p.x.along : -1;
-    if (r < 0 || size(r) < 2 * lanes_) return 1e300;
+    if (r < 0 || left(r) < 2 * lanes_) return 1e300;
     const double mask = p.x.gated_along || p.y.gated_along ? kDotMask : 0;
     const double step = double(kDotTile) + double(kDotLoads) * (kLoadShare * 2 + mask);
     const double tile = step * double(reduced_) / double(lanes_) + double(kDotTile) * kDotSum;
@@ -235,12 +238,12 @@ class ProductPlanner {
     if (!stage_x) {
       // Rows of a large operand lie in as many pages, and in few sets of the caches: what leaves
       // the L1 cache between two tiles comes back without being foreseen.
-      const double bytes = double(reduced_) * double(size(p.column)) * double(p.x.element_bytes);
+      const double bytes = double(reduced_) * double(left(p.column)) * double(p.x.element_bytes);
       const int64_t lines = ceil_div(p.width * p.x.element_bytes, kLineBytes);
       const double load = !stays_in_l1(reduced_ * lines)     ? kScatteredLine
                           : bytes > double(target_.l2_bytes) ? kLoadShare * 6
                                                              : kLoadShare * 2;
-      const double mask = p.x.gated ? kGatedVector : size(p.column) % p.width != 0 ? 1 : 0;
+      const double mask = p.x.gated ? kGatedVector : left(p.column) % p.width != 0 ? 1 : 0;
       x = p.x.unit ? vectors * (load + p.x.operations + mask)
                    : double(p.width) * kGatheredElement + vectors * p.x.operations;
     }
@@ -254,7 +257,7 @@ class ProductPlanner {
   double copy_x_cost(const Plan& p) const {
     const double vectors = double(p.width) / double(lanes_);
     const bool turned =
-        !p.x.gated && size(p.column) % p.width == 0 && size(k_.main_axes.back()) % lanes_ == 0;
+        !p.x.gated && left(p.column) % p.width == 0 && left(k_.main_axes.back()) % lanes_ == 0;
     const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
     const double copy = near ? kVectorCopy : kFarVectorCopy;
     const bool streamed = copy_bytes(p) > int64_t(target_.l2_bytes);
@@ -269,8 +272,8 @@ class ProductPlanner {
   }
 
   void choose_groups(Plan& p) {
-    const int64_t columns = ceil_div(size(p.column), p.width),
-                  row_tiles = ceil_div(size(p.row), p.rows);
+    const int64_t columns = ceil_div(left(p.column), p.width),
+                  row_tiles = ceil_div(left(p.row), p.rows);
     const Plan tile = p;
     p.cost = 1e300;
     for (const bool stage_x : {false, true}) {
@@ -286,7 +289,7 @@ class ProductPlanner {
     }
   }
   void choose_inner(Plan& best, Plan q, int64_t columns, int64_t row_tiles) const {
-    const int64_t most = q.stage_x && !q.stage_y && q.inner >= 0 ? size(q.inner) : 0;
+    const int64_t most = q.stage_x && !q.stage_y && q.inner >= 0 ? left(q.inner) : 0;
     for (int64_t g = 0; g <= most; g = g == 0 ? 1 : next_count(g, most)) {
       q.inner_groups = g;
       q.cost = makespan(q, columns, row_tiles);
@@ -323,67 +326,56 @@ class ProductPlanner {
     return std::min(alone, rounds * group + last + kShareCost);
   }
 
-  // Of the axes beside the tile's: launch groups, and iterations inside each.
+  // The axes beside the tile's: their launch groups, and the iterations inside each.
   std::pair<double, double> other_tiles(const Plan& p) const {
     double all = batch_ / double(axis(p.column).size) / double(axis(p.row).size), inside = 1;
     if (p.inner_groups == 0) return {all, 1};
-    for (int a = 0; a < int(k_.axes.size()); a++) {
+    for (int a = 0; a < count(); a++) {
       if (!may_be_inner(p, a)) continue;
-      all /= double(size(a));
-      inside *= double(a == p.inner ? ceil_div(size(a), p.inner_groups) : size(a));
+      all /= double(left(a));
+      inside *= double(a == p.inner ? ceil_div(left(a), p.inner_groups) : left(a));
     }
     return {all * double(p.inner_groups), inside};
   }
 
-  const Tiling& t_;
-  const KernelShape& k_;
-  const Target& target_;
-  int64_t lanes_;
+  bool apply(const Plan& p) {
+    bool ok = t_.try_apply({OptKind::Vector, p.column, p.width});
+    if (p.rows > 1) ok = ok && t_.try_apply({OptKind::Upcast, p.row, p.rows});
+    const auto groups = [&](int a, int64_t n) {
+      return n < 2 || t_.try_apply({OptKind::Group, a, n});
+    };
+    for (int a = 0; ok && a < count(); a++) {
+      if (!is_other(p, a)) continue;
+      if (p.inner_groups == 0 || !may_be_inner(p, a)) {
+        ok = t_.try_apply({OptKind::Group, a, 0});
+      } else if (a == p.inner) {
+        ok = groups(a, p.inner_groups);
+      }
+    }
+    ok = ok && groups(p.column, p.column_groups) && groups(p.row, p.row_groups);
+    // The columns are walked outside of all that x serves.
+    for (int a = 0; a < p.column; a++) {
+      const bool inside = a == p.row || (p.inner_groups > 0 && may_be_inner(p, a));
+      if (!inside) continue;
+      ok = ok && t_.try_apply({OptKind::Swap, a, p.column});
+      break;
+    }
+    const int64_t around = loop_left(p.column) && left(p.column) > 1;
+    if (p.stage_y) ok = ok && t_.try_apply({OptKind::Stage, p.y.factor, 0});
+    if (p.stage_x) ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, around});
+    return ok;
+  }
+
+  const int64_t lanes_;
   int first_ = -1;       // of the two factors
   int64_t reduced_ = 1;  // products per sum
   double batch_ = 1;     // outputs
 };
 
-bool apply_plan(Tiling& t, const KernelShape& k, const ProductPlanner& planner, const Plan& p) {
-  bool ok = t.try_apply({OptKind::Vector, p.column, p.width});
-  if (p.rows > 1) ok = ok && t.try_apply({OptKind::Upcast, p.row, p.rows});
-  const auto groups = [&](int a, int64_t n) {
-    return n < 2 || t.try_apply({OptKind::Group, a, n});
-  };
-  for (int a = 0; ok && a < int(k.axes.size()); a++) {
-    if (!planner.is_other(p, a)) continue;
-    if (p.inner_groups == 0 || !planner.may_be_inner(p, a)) {
-      ok = t.try_apply({OptKind::Group, a, 0});
-    } else if (a == p.inner) {
-      ok = groups(a, p.inner_groups);
-    }
-  }
-  ok = ok && groups(p.column, p.column_groups) && groups(p.row, p.row_groups);
-  // The columns are walked outside of all that x serves.
-  for (int a = 0; a < p.column; a++) {
-    const bool inside = a == p.row || (p.inner_groups > 0 && planner.may_be_inner(p, a));
-    if (!inside) continue;
-    ok = ok && t.try_apply({OptKind::Swap, a, p.column});
-    break;
-  }
-  const Axis& columns = t.axes()[size_t(p.column)];
-  const int64_t around =
-      columns.parts[size_t(columns.main)].kind == AxisKind::Loop && columns.main_size() > 1 ? 1 : 0;
-  if (p.stage_y) ok = ok && t.try_apply({OptKind::Stage, p.y.factor, 0});
-  if (p.stage_x) ok = ok && t.try_apply({OptKind::Stage, p.x.factor, around});
-  return ok;
-}
-
 }  // namespace
 
 bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target) {
-  ProductPlanner planner(t, k, target);
-  const Plan p = planner.best();
-  if (p.column < 0) return false;
-  const Tiling before = t;
-  if (apply_plan(t, k, planner, p)) return true;
-  t = before;
-  return false;
+  return PackedProduct(t, k, target).run();
 }
 
 }  // namespace tuff::kernel

@@ -88,7 +88,7 @@ class Draw {
       default: return any[random_.below(std::size(any))];
     }
   }
-  // Of a copy: those of outputs are all around most tiles of a workgroup.
+  // Loops around a copy: those of outputs are all around most tiles of a workgroup.
   int64_t loops_around() {
     int64_t outputs = 0;
     for (const int a : outputs_) {
@@ -97,7 +97,7 @@ class Draw {
     }
     return tiling_ ? outputs + random_.below(3) : random_.below(4);
   }
-  // Of what is left of the axis; 2 where there is none.
+  // A divisor of what is left of the axis; 2 where there is none.
   int64_t divisor(const Axis& axis) {
     std::vector<int64_t> all;
     const int64_t size = axis.main_is_const() ? axis.main_size() : 0;

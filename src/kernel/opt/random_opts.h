@@ -27,7 +27,7 @@ std::string to_string(const OptCounts& counts, const Target& target);
 // The same for the same seed everywhere; at most so many lanes. `ast` is what ast_for_opts() gave.
 std::vector<Opt> random_opts(const ir::UOp& ast, const Target& target, uint64_t seed,
                              int64_t most_lanes);
-// Of all calls in this process.
+// The sum over all calls in this process.
 OptCounts random_opt_counts();
 
 }  // namespace tuff::kernel

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/arith.h"
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 #include "kernel/analysis/access.h"
 #include "kernel/opt/stage_local.h"
 
@@ -48,8 +49,8 @@ UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<con
   return {};
 }
 
-constexpr int64_t kBlock =
-    8;  // iterations: as many lines as an L1 cache has of one place, at least
+// Iterations: as many lines as an L1 cache has of one place, at least.
+constexpr int64_t kBlock = 8;
 
 // The loop that ends up outermost in memory while it is innermost in the copy is taken in blocks:
 // lines that were read stay while their neighbours are copied, and what is written is in runs.
@@ -81,8 +82,7 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   const UOp blocked = turn ? UOp() : blocked_loop(loads, deps, ranges);
   UOpMap<UOp> fresh;
   std::vector<UOp> loops, blocks, lanes;
-  UOp to = index_const(0), from = index_const(0);
-  int64_t count = 1;
+  UOp to = index_const(0);
   for (const UOp& r : ranges) {
     UOp own = r;
     const int64_t inner = r == turn ? turned : r == blocked ? kBlock : 1;
@@ -99,8 +99,6 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
     }
     if (own != r) fresh.emplace(r, own);
     to = to * r->src(0) + own;
-    from = from * r->src(0) + r;
-    count *= r->src(0)->max;
   }
   const UOp original = substitute(value, fresh);
   RangeDeps own_deps(original);
@@ -109,21 +107,15 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
     return typical_step(own_loads, own_deps, a) > typical_step(own_loads, own_deps, b);
   });
   loops.insert(loops.end(), blocks.begin(), blocks.end());
-  const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, count});
-  std::vector<UOp> end{
-      make(Op::Store, DType::Void, {make(Op::Index, value->dtype, {memory, to}), original})};
-  end.insert(end.end(), loops.begin(), loops.end());
-  end.insert(end.end(), lanes.begin(), lanes.end());
-  const UOp filled = make(Op::After, value->dtype, {memory, make(Op::End, DType::Void, end)});
-  return make(Op::Load, value->dtype, {make(Op::Index, value->dtype, {filled, from})});
+  const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{number, extent(ranges)});
+  const UOp store = make_store(make_index(memory, to), original);
+  const UOp filled = make_after(memory, {make_end(store, loops, lanes)});
+  return make_load(make_index(filled, flat_index(ranges)));
 }
 
 // The loops of an axis in the order that Stage counts them, and what a workgroup or lanes do at
 // once. Axes of other reductions are no part of it.
 std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around) const {
-  const auto contains = [](const std::vector<int>& v, int a) {
-    return std::ranges::find(v, a) != v.end();
-  };
   std::vector<TilePart> out;
   for (bool reduced : {false, true}) {
     for (int a : order_) {
@@ -144,7 +136,7 @@ std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around
 // each iteration of the loops around their copy.
 int64_t Tiling::loop_trips(const Factor& f, int64_t around, int64_t count) const {
   constexpr int64_t kMost = int64_t(1) << 30;
-  int64_t trips = 1, copied = (count + local_size() - 1) / local_size() + 1;
+  int64_t trips = 1, copied = ceil_div(count, local_size()) + 1;
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts)
       trips = is_loop(p.kind) ? std::min(trips * std::min(p.size->max + 1, kMost), kMost) : trips;
@@ -183,69 +175,67 @@ std::optional<int64_t> Tiling::staged_count(int factor, int64_t around) const {
 }
 
 void Tiling::check_stage(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  if (o.axis < 0 || o.axis >= int(factors_.size())) refuse("there is no such factor");
+  if (o.axis < 0 || o.axis >= int(factors_.size())) refuse(o, "there is no such factor");
   const Factor& f = factors_[size_t(o.axis)];
-  if (f.reduces) refuse("a reduction stands below the factor");
+  if (f.reduces) refuse(o, "a reduction stands below the factor");
   for (const Opt& s : staged_) {
-    if (s.axis == o.axis) refuse("the factor is staged already");
+    if (s.axis == o.axis) refuse(o, "the factor is staged already");
   }
   const bool together = has_part(-1, AxisKind::Local);
   const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
   if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
-    refuse("a workgroup that shares a reduction has no tile");
-  if (columns_without_axis()) refuse("no axis says which of the invocations copies what");
-  if (together && spread_groups_) refuse("the workgroup takes rows of axes that are shared out");
-  if (together && f.keeps) refuse("the factor is made of what one invocation keeps");
-  if (o.amount < 0) refuse("0 or more loops stay around the copy");
+    refuse(o, "a workgroup that shares a reduction has no tile");
+  if (columns_without_axis()) refuse(o, "no axis says which of the invocations copies what");
+  if (together && spread_groups_) refuse(o, "the workgroup takes rows of axes that are shared out");
+  if (together && f.keeps) refuse(o, "the factor is made of what one invocation keeps");
+  if (o.amount < 0) refuse(o, "0 or more loops stay around the copy");
   bool reused = false, several = false;
   for (const TilePart& p : tile_parts(f, o.amount)) {
     if (!p.inside || (is_lane(p.part.kind) && !(together && p.walks))) continue;
     (p.walks ? several : reused) = true;
   }
-  if (!reused) refuse("no loop inside reads the copy again");
-  if (!several) refuse("the copy is of one element");
+  if (!reused) refuse(o, "no loop inside reads the copy again");
+  if (!several) refuse(o, "the copy is of one element");
   const std::optional<int64_t> count = staged_count(o.axis, o.amount);
-  if (!count) refuse("the copy has a symbolic size");
+  if (!count) refuse(o, "the copy has a symbolic size");
   if (together && target_.max_loop_trips &&
       loop_trips(f, o.amount, *count) > int64_t(target_.max_loop_trips))
-    refuse("so many iterations must be unrolled, which a loop around a barrier cannot be");
+    refuse(o, "so many iterations must be unrolled, which a loop around a barrier cannot be");
   const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - 128;
   if (*count > std::max<int64_t>(room, 0) || staged_bytes(o.axis, o.amount) > room)
-    refuse(fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
+    refuse(o, fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
                        std::max<int64_t>(room, 0)));
 }
 
 // Whether the reduction over `axis` is part of one over `other`: its loops are inside.
 bool Tiling::folds_inside(int axis, int other) const {
   return std::ranges::any_of(reductions_, [&](const Reduction& r) {
-    return std::ranges::find(r.own, axis) != r.own.end() &&
-           std::ranges::find(r.around, other) != r.around.end();
+    return contains(r.own, axis) && contains(r.around, other);
   });
 }
 
 void Tiling::check_ahead(const Opt& o) const {
-  auto refuse = [&](const std::string& why) { fail<InvalidArgument>("{}: {}", to_string(o), why); };
-  if (o.amount != 1) refuse("1 iteration is possible");
+  if (o.amount != 1) refuse(o, "1 iteration is possible");
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
-  if (staged == staged_.end()) refuse("the factor is not staged");
-  if (std::ranges::find(ahead_, o.axis) != ahead_.end()) refuse("it is loaded ahead already");
-  if (!has_part(-1, AxisKind::Local)) refuse("one invocation makes the copy");
+  if (staged == staged_.end()) refuse(o, "the factor is not staged");
+  if (contains(ahead_, o.axis)) refuse(o, "it is loaded ahead already");
+  if (!has_part(-1, AxisKind::Local)) refuse(o, "one invocation makes the copy");
   const std::vector<TilePart> parts = tile_parts(factors_[size_t(o.axis)], staged->amount);
   const TilePart* loop = nullptr;
   for (const TilePart& p : parts) {
     if (is_loop(p.part.kind) && !p.inside) loop = &p;
   }
-  if (!loop || !loop->reduced || !loop->walks) refuse("no loop of the reduction makes a next copy");
-  if (!loop->part.size->is_const()) refuse("the loop around the copy has a symbolic size");
+  if (!loop || !loop->reduced || !loop->walks)
+    refuse(o, "no loop of the reduction makes a next copy");
+  if (!loop->part.size->is_const()) refuse(o, "the loop around the copy has a symbolic size");
   for (const TilePart& p : parts) {
     if (!p.reduced || !is_loop(p.part.kind) || p.axis == loop->axis) continue;
     const bool between =
         p.inside ? folds_inside(loop->axis, p.axis) : folds_inside(p.axis, loop->axis);
-    if (between) refuse("a reduction around or inside makes the next copy another one");
+    if (between) refuse(o, "a reduction around or inside makes the next copy another one");
   }
   if (!copied_together(*staged_count(o.axis, staged->amount), local_size()))
-    refuse("each invocation copies more than its registers hold");
+    refuse(o, "each invocation copies more than its registers hold");
 }
 
 }  // namespace tuff::kernel

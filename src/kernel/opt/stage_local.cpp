@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/arith.h"
+#include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
-#include "ir/walk.h"
 #include "kernel/analysis/access.h"
 
 namespace tuff::kernel {
@@ -13,19 +14,14 @@ using namespace ir;
 
 namespace {
 
-// Rows that are written across begin in different banks: of 32 banks of 4 bytes, as NVIDIA's, AMD's
-// and Intel's devices have, so that 4 elements stay one vector.
+// Against bank conflicts, rows that are written across begin in different banks (32 banks of 4
+// bytes, as NVIDIA's, AMD's and Intel's devices have), so far apart that 4 elements stay one
+// vector.
 constexpr int64_t kPadBytes = 16;
 constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
 
 int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
 int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
-
-int64_t product(std::span<const UOp> ranges) {
-  int64_t n = 1;
-  for (const UOp& r : ranges) n *= r->src(0)->max;
-  return n;
-}
 
 UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
   UOp offset = index_const(0);
@@ -48,36 +44,28 @@ class Copy {
     }
     walk_ = steps_;
     walk_.insert(walk_.end(), rows_.begin(), rows_.end());
-    count_ = product(walk_);
+    count_ = extent(walk_);
     order_by_memory();
-    pitch_ = product(rows_) + (written_across() ? pad_of(value->dtype) : 0);
+    pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
     memory_ = make(Op::Shared, value->dtype, {},
-                   SharedArg{number, steps_.empty() ? count_ : product(steps_) * pitch_});
+                   SharedArg{number, steps_.empty() ? count_ : extent(steps_) * pitch_});
     share_out(next_id);
   }
 
-  // Of the copy that this iteration of the loops around makes.
+  // What this iteration of the loops around copies.
   UOp original() const { return substitute(value_, digits_); }
   const std::vector<UOp>& lanes() const { return lanes_; }
   const UOp& memory() const { return memory_; }
 
   // The End of a loop that stores `value` where its elements belong, after `before`.
   UOp fill(const UOp& value, const UOp& before) const {
-    const UOp memory = before ? make(Op::After, memory_->dtype, {memory_, before}) : memory_;
-    std::vector<UOp> index{memory, place(digits_)};
-    if (valid_) index.push_back(valid_);
-    std::vector<UOp> end{
-        make(Op::Store, DType::Void, {make(Op::Index, memory_->dtype, index), value})};
-    end.insert(end.end(), loops_.begin(), loops_.end());
-    end.insert(end.end(), lanes_.begin(), lanes_.end());
-    return make(Op::End, DType::Void, end);
+    const UOp memory = before ? make_after(memory_, {before}) : memory_;
+    return make_end(make_store(make_index(memory, place(digits_), valid_), value), loops_, lanes_);
   }
-  UOp read(const UOp& filled) const {
-    return make(Op::Load, value_->dtype, {make(Op::Index, value_->dtype, {filled, place({})})});
-  }
+  UOp read(const UOp& filled) const { return make_load(make_index(filled, place({}))); }
 
  private:
-  // Neighbouring invocations read neighbours in memory.
+  // Neighbouring invocations read neighbours in memory: coalesced.
   void order_by_memory() {
     std::ranges::stable_sort(walk_, [&](const UOp& a, const UOp& b) {
       return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
@@ -97,14 +85,14 @@ class Copy {
     if (walk_.empty() || loads_.empty() || !words) return 1;
     if (longest_step(loads_, deps_, walk_.back()) != 1) return 1;
     int64_t n = std::max<int64_t>(tile_.vector_bytes / 4, 1);
-    while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < product(tile_.invocations)))
+    while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < extent(tile_.invocations)))
       n /= 2;
     return n;
   }
 
   void share_out(int32_t& next_id) {
-    const int64_t workers = product(tile_.invocations), wide = neighbours();
-    const int64_t pieces = count_ / wide, turns = (pieces + workers - 1) / workers;
+    const int64_t workers = extent(tile_.invocations), wide = neighbours();
+    const int64_t pieces = count_ / wide, turns = ceil_div(pieces, workers);
     UOp piece = flat(tile_.invocations, {});
     if (turns > 1) {
       const bool together = copied_together(count_, workers);
@@ -151,29 +139,20 @@ class AheadOfLoop {
   AheadOfLoop(const Copy& copy, std::span<const UOp> around, int64_t number)
       : copy_(copy), loop_(around.back()), original_(copy.original()) {
     register_ = make(Op::Register, original_->dtype, copy.lanes(), number);
-    std::vector<UOp> outer{register_};
-    outer.insert(outer.end(), around.begin(), around.end() - 1);
-    first_ = make(Op::Store, DType::Void,
-                  {after(outer), in_iteration(original_, loop_, index_const(0))});
+    first_ = make_store(make_after(register_, around.first(around.size() - 1)),
+                        in_iteration(original_, loop_, index_const(0)));
   }
-  UOp current() const {
-    return make(Op::Load, original_->dtype, {after({register_, first_, loop_})});
-  }
+  UOp current() const { return make_load(make_after(register_, {first_, loop_})); }
   // Once `copied` has taken what is there.
   UOp load_next(const UOp& copied, std::span<const UOp> invocations) const {
     const int64_t last = loop_->src(0)->max - 1;
     const UOp next = where(lt(loop_, index_const(last)), loop_ + 1, index_const(last));
-    std::vector<UOp> end{make(Op::Store, DType::Void,
-                              {after({register_, copied}), in_iteration(original_, loop_, next)})};
-    end.insert(end.end(), copy_.lanes().begin(), copy_.lanes().end());
-    end.insert(end.end(), invocations.begin(), invocations.end());
-    return make(Op::End, DType::Void, end);
+    const UOp store =
+        make_store(make_after(register_, {copied}), in_iteration(original_, loop_, next));
+    return make_end(store, copy_.lanes(), invocations);
   }
 
  private:
-  static UOp after(const std::vector<UOp>& src) {
-    return src.size() == 1 ? src[0] : make(Op::After, src[0]->dtype, src);
-  }
   const Copy& copy_;
   const UOp loop_, original_;
   UOp register_, first_;
@@ -186,7 +165,7 @@ int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
 }
 
 bool copied_together(int64_t count, int64_t invocations) {
-  return (count + invocations - 1) / invocations <= kMostTogether;
+  return ceil_div(count, invocations) <= kMostTogether;
 }
 
 std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool>& ahead,
@@ -195,8 +174,8 @@ std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool
   copies.reserve(values.size());
   for (size_t i = 0; i < values.size(); i++)
     copies.emplace_back(values[i], tile, number + int32_t(i), next_id);
-  // Nobody reads the last iteration's copies any more.
-  const UOp free = tile.around.empty() ? UOp() : make(Op::Barrier, DType::Void, tile.around);
+  // No invocation reads the last iteration's copies any more.
+  const UOp free = tile.around.empty() ? UOp() : make_barrier(tile.around);
   std::vector<std::optional<AheadOfLoop>> registers(values.size());
   std::vector<UOp> filling;
   for (size_t i = 0; i < values.size(); i++) {
@@ -204,12 +183,12 @@ std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool
     filling.push_back(
         copies[i].fill(registers[i] ? registers[i]->current() : copies[i].original(), free));
   }
-  const UOp filled = make(Op::Barrier, DType::Void, filling);
+  const UOp filled = make_barrier(filling);
   std::vector<UOp> out;
   for (size_t i = 0; i < values.size(); i++) {
-    std::vector<UOp> memory{copies[i].memory(), filled};
-    if (registers[i]) memory.push_back(registers[i]->load_next(filled, tile.invocations));
-    out.push_back(copies[i].read(make(Op::After, values[i]->dtype, memory)));
+    std::vector<UOp> before{filled};
+    if (registers[i]) before.push_back(registers[i]->load_next(filled, tile.invocations));
+    out.push_back(copies[i].read(make_after(copies[i].memory(), before)));
   }
   return out;
 }

@@ -20,15 +20,15 @@ struct LocalTile {
 };
 
 // Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
-// in each iteration of the loops around. Of a value that is `ahead`, what the next iteration
-// of the innermost of these copies is loaded into registers before the products of this one;
-// Registers are numbered as the memory is.
+// in each iteration of the loops around. Where a value is `ahead` (software pipelining), what the
+// next iteration of the innermost of these loops copies is loaded into registers before the
+// products of this one; Registers are numbered as the memory is.
 std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
                                     const std::vector<bool>& ahead, const LocalTile& tile,
                                     int32_t number, int32_t& next_id);
 
-// Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be
-// padded, and renderers hold elements as they hold registers.
+// Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be padded
+// against bank conflicts, and renderers hold elements as they hold registers.
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t);
 
 // Whether so many invocations copy `count` elements without a loop, so that registers may hold

@@ -1,8 +1,7 @@
-#include "kernel/opt/vector_products.h"
+#include "kernel/opt/schedules.h"
 
 #include <algorithm>
 
-#include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
 

@@ -1,0 +1,56 @@
+// The schedules that the heuristics choose from, a file each. What applies one to `t` gives false,
+// and has done nothing, where the kernel has another form. Called by the heuristics. Must never
+// know a device's name.
+#pragma once
+
+#include "kernel/opt/chooser.h"
+
+namespace tuff::kernel {
+
+// ---- devices with workgroups ----------------------------------------------------------------
+// Sums of products of narrow numbers where the Target's subgroups multiply matrices: fragments in
+// registers, subgroups in a workgroup; all but the launch grid.
+bool tile_matrices(Tiling& t, const Target& target);
+
+// Kernels that keep rows in fast memory: a workgroup takes a tile of rows, and its invocations
+// share each nest of loops: register tiles of the products, reductions of the rows, what is stored.
+bool share_kept_rows(Tiling& t, const ir::UOp& ast, const KernelShape& k, const Target& target);
+
+// Sums of products: a register tile for each invocation, invocations that read the same beside each
+// other, and what they read copied into workgroup memory where that is faster than the caches.
+struct GpuTile {
+  bool chosen = false;  // false: no operand is reused, nothing was done
+  bool staged = false;  // the factors are worth copies, once the launch is chosen
+  int slab_loops = 0;   // loops of the reduction inside these
+  int ahead = 0;        // how many of them the invocations have the registers to load ahead
+};
+GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target);
+void stage_gpu_product(Tiling& t, const GpuTile& tile);  // what comes after all other opts
+
+// Products of several output axes where loads are expensive. In convolutions and the gradients of
+// their weights a factor is read through windows that overlap: what neighbouring outputs and steps
+// of the reduction have in common is loaded once. False: two output axes and no windows.
+bool tile_gpu_windows(Tiling& t, const KernelShape& k, const Target& target);
+
+// Reductions that are no products: by subgroups, by all invocations of a workgroup, or in each
+// invocation alone. Gives how many invocations share a reduction; 0: each has its own.
+int64_t tile_gpu_reduction(Tiling& t, const KernelShape& k, const Target& target);
+
+// ---- devices without ------------------------------------------------------------------------
+// Kernels that keep rows in fast memory: one register tile of rows for all products, vectors along
+// what is stored, rows shared out among the threads.
+bool tile_kept_rows(Tiling& t, const KernelShape& k, const Target& target);
+
+// Sums of products: a register tile, operands packed into fast memory, edges masked, the rest
+// shared out among the threads.
+bool tile_packed_product(Tiling& t, const KernelShape& k, const Target& target);
+
+// Those whose operands are not packed: vectors along one output axis and rows of them, or partial
+// sums along the reduction. False: no operand is reused.
+bool tile_vector_product(Tiling& t, const KernelShape& k, const Target& target);
+
+// ---- both -----------------------------------------------------------------------------------
+// Loop nests beside each other, which share vector lanes and the launch (nests.cpp).
+void spread_nests(Tiling& t, const ir::UOp& ast, const Target& target);
+
+}  // namespace tuff::kernel
