@@ -16,31 +16,23 @@ std::string suffix(const CDialect& d, DType t) {
   }
 }
 
-std::string nan_literal(const CDialect& d, DType t) {
-  const bool wide = t == DType::F64;
-  if (d.library) return wide ? "as_double(0x7ff8000000000000ul)" : "as_float(0x7fc00000u)";
-  return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-}
-
-std::string infinity_literal(const CDialect& d, DType t) {
-  const bool wide = t == DType::F64;
-  if (d.library) return wide ? "as_double(0x7ff0000000000000ul)" : "as_float(0x7f800000u)";
-  return wide ? "__builtin_inf()" : "__builtin_inff()";
-}
-
 std::string float_literal(const CDialect& d, DType t, double v) {
-  if (std::isnan(v)) return nan_literal(d, t);
-  const char* sign = std::signbit(v) ? "-" : "";
+  const bool wide = t == DType::F64;
   std::string text;
-  if (std::isinf(v)) {
-    text = infinity_literal(d, t);
+  if (std::isnan(v)) {
+    if (d.library) return wide ? "as_double(0x7ff8000000000000ul)" : "as_float(0x7fc00000u)";
+    return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  } else if (std::isinf(v) && d.library) {
+    text = wide ? "as_double(0x7ff0000000000000ul)" : "as_float(0x7f800000u)";
+  } else if (std::isinf(v)) {
+    text = wide ? "__builtin_inf()" : "__builtin_inff()";
   } else {
-    text = t == DType::F64 ? fmt::format("{}", std::abs(v))
-                           : fmt::format("{}", std::abs(static_cast<float>(v)));
+    text = wide ? fmt::format("{}", std::abs(v))
+                : fmt::format("{}", std::abs(static_cast<float>(v)));
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
-    if (t != DType::F64) text += "f";
+    if (!wide) text += "f";
   }
-  return *sign ? fmt::format("(-{})", text) : text;
+  return std::signbit(v) ? fmt::format("(-{})", text) : text;
 }
 
 }  // namespace

@@ -166,10 +166,9 @@ class Planner {
     for (size_t s = 0; s < p_.sinks.size(); s++) {
       const uint32_t i = p_.position.at(strip_reshapes(p_.sinks[s].get()));
       // A constant has no node to realize below its reshapes.
-      const uint32_t root =
-          is_leaf(i) && node(i).op != Op::Buffer ? p_.position.at(p_.sinks[s].get()) : i;
+      const uint32_t root = reads_nothing(i) ? p_.position.at(p_.sinks[s].get()) : i;
       realize(root);
-      if (is_leaf(root) && node(root).op != Op::Buffer) {
+      if (reads_nothing(root)) {
         fail<InvalidArgument>("sink {} is a bare {} without a device; copy it to one first", s,
                               name(node(root).op));
       }

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/contains.h"
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "sched/call_graph.h"
 #include "sched/kept_chain.h"
 #include "sched/loops.h"

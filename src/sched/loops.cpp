@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 
 namespace tuff::sched {
 

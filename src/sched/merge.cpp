@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/contains.h"
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "sched/call_graph.h"
 #include "sched/loops.h"
 #include "sched/slot_ast.h"

@@ -4,8 +4,8 @@
 
 #include "base/contains.h"
 #include "ir/finite_product.h"
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "sched/canonical.h"
 #include "sched/index_map.h"
 #include "sched/pick.h"

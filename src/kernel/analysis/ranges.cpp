@@ -92,6 +92,24 @@ UOp flat_index(std::span<const UOp> ranges, UOp outer) {
   return outer;
 }
 
+UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> lanes) {
+  std::vector<UOp> src{value};
+  int64_t copies = 1;
+  for (const UOp& r : lanes) {
+    if (deps.of(value) & deps.bit(r)) {
+      src.push_back(r);
+    } else {
+      copies *= r->src(0)->max;
+    }
+  }
+  UOp y = src.size() > 1 ? make(Op::Reduce, value->dtype, src, ReduceArg{op, {}}) : value;
+  if (copies == 1 || op == Op::Max || y->dtype == DType::Bool) return y;
+  if (op == Op::Add) return alu(Op::Mul, {y, constant(Scalar::of_int(y->dtype, copies))});
+  const UOp once = y;
+  for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
+  return y;
+}
+
 UOp rebuild(const UOp& root, const RebuildFn& fn) {
   const std::vector<const Node*> order = toposort(root);
   std::unordered_map<const Node*, UOp> mapped;  // keys live: root holds them

@@ -15,9 +15,12 @@ namespace tuff::kernel {
 using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
 inline bool is_lane(ir::AxisKind k) {
-  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector || k == ir::AxisKind::ReduceLane;
+  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector ||
+         k == ir::AxisKind::ReduceLane;
 }
-inline bool is_loop(ir::AxisKind k) { return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce; }
+inline bool is_loop(ir::AxisKind k) {
+  return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce;
+}
 inline bool is_launch(ir::AxisKind k) { return !is_lane(k) && !is_loop(k); }
 inline ir::AxisKind kind_of(const ir::Node* range) { return range->get<ir::RangeArg>().kind; }
 
@@ -49,6 +52,11 @@ int64_t extent(std::span<const ir::UOp> ranges);  // the product of their sizes
 // The number of an iteration among those of all these ranges, the last one fastest; `outer`: that
 // of what is around them.
 ir::UOp flat_index(std::span<const ir::UOp> ranges, ir::UOp outer = ir::index_const(0));
+
+// The fold of a value over lanes; one that it does not depend on counts it as often as it has
+// values.
+ir::UOp fold_lanes(RangeDeps& deps, ir::Op op, const ir::UOp& value,
+                   std::span<const ir::UOp> lanes);
 
 // Rebuilds sources first: fn(node, new sources) gives what replaces the node; empty: the same with
 // those sources. Unlike map_bottom_up it sees the node as it was.

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/arith.h"
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/pipeline.h"
 
@@ -172,10 +172,6 @@ void place_subgroups(const std::vector<UOp>& subgroups, const UOp& lane,
   local = {uint32_t(count->max * lane->src(0)->max), 1, 1};
 }
 
-UOp gated(const UOp& store, const UOp& gate) {
-  return gate ? make_store(with_gate(store->src(0), gate), store->src(1)) : store;
-}
-
 // A store that does not depend on a launch coordinate is done where that coordinate is 0 alone.
 UOp once_gate(RangeMask missing, const RangeDeps& deps, const Coordinates& c) {
   UOp gate = c.valid;
@@ -223,7 +219,8 @@ void pass_launch(Lowering& l) {
       const RangeMask have = deps.of(old);
       RangeMask missing = (groups | locals | shared | lane) & ~have;
       if (have & beside_shared) missing &= ~beside_shared;
-      return gated(with_src(old, src), once_gate(missing, deps, c));
+      const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);
+      return gate ? make_store(with_gate(store->src(0), gate), store->src(1)) : store;
     }
     if (!is_alu(old->op) || old->op == Op::Cast || old->op == Op::Bitcast) return {};
     return alu(old->op, src, old->arg);

@@ -4,9 +4,8 @@
 #include <bit>
 #include <limits>
 
-#include "ir/scalar_eval.h"
 #include "ir/kernel_floor.h"
-#include "kernel/lower/folding.h"
+#include "ir/scalar_eval.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/analysis/subgroup.h"
 #include "kernel/pipeline.h"
@@ -14,24 +13,6 @@
 namespace tuff::kernel {
 
 using namespace ir;
-
-UOp fold_lanes(RangeDeps& deps, Op op, const UOp& value, std::span<const UOp> lanes) {
-  std::vector<UOp> src{value};
-  int64_t copies = 1;
-  for (const UOp& r : lanes) {
-    if (deps.of(value) & deps.bit(r)) {
-      src.push_back(r);
-    } else {
-      copies *= r->src(0)->max;
-    }
-  }
-  UOp y = src.size() > 1 ? make(Op::Reduce, value->dtype, src, ReduceArg{op, {}}) : value;
-  if (copies == 1 || op == Op::Max || y->dtype == DType::Bool) return y;
-  if (op == Op::Add) return alu(Op::Mul, {y, constant(Scalar::of_int(y->dtype, copies))});
-  const UOp once = y;
-  for (int64_t i = 1; i < copies; i++) y = alu(Op::Mul, {y, once});
-  return y;
-}
 
 namespace {
 

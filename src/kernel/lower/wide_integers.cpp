@@ -4,7 +4,6 @@
 #include <array>
 
 #include "ir/kernel_floor.h"
-#include "kernel/lower/folding.h"
 #include "kernel/lower/int64_pair.h"
 #include "kernel/analysis/loop_tree.h"
 #include "kernel/lower/words.h"

@@ -4,8 +4,8 @@
 // of one invocation fill it.
 #include <algorithm>
 
-#include "ir/symbolic.h"
 #include "ir/kernel_floor.h"
+#include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/lower/words.h"
 #include "kernel/pipeline.h"

@@ -57,15 +57,19 @@ class GpuReduction : Chooser {
     for (int a : *axes) {
       if (axis(a).unit_loads == 0 || axis(a).strided > 0 || left(a) < 4 * lanes) return false;
     }
+    return share(*axes, lanes, 4);
+  }
+  // Among so many invocations, with up to so many steps of each unrolled.
+  bool share(const std::vector<int>& axes, int64_t width, int64_t most_together) {
     const Tiling before = t_;
-    for (int a : *axes) {
-      const int64_t together = divisor_up_to(left(a), 4, true);
+    for (int a : axes) {
+      const int64_t together = divisor_up_to(left(a), most_together, true);
       if (together > 1) t_.try_apply({OptKind::Unroll, a, together});
-      if (t_.try_apply({OptKind::GroupReduce, a, lanes})) continue;
+      if (t_.try_apply({OptKind::GroupReduce, a, width})) continue;
       t_ = before;
       return false;
     }
-    share_outputs(lanes);
+    share_outputs(width);
     return true;
   }
   // The longest axis of every reduction; none if one of them has no axis of constant size.
@@ -91,15 +95,7 @@ class GpuReduction : Chooser {
     width = std::min(width, int64_t(target_.shared_bytes / (8 * k_.reduces.size())));
     for (int a : axes) width = std::min(width, left(a));
     width = int64_t(std::bit_floor(uint64_t(std::min(width, shortest / 2))));
-    if (width < 8) return false;
-    const Tiling before = t_;
-    for (int a : axes) {
-      if (t_.try_apply({OptKind::GroupReduce, a, width})) continue;
-      t_ = before;
-      return false;
-    }
-    share_outputs(width);
-    return true;
+    return width >= 8 && share(axes, width, 1);
   }
   // What is stored for each element of a shared reduction is shared among the same invocations.
   void share_outputs(int64_t width) {

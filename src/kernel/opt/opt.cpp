@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/arith.h"
-#include "ir/scalar_eval.h"
 #include "ir/kernel_floor.h"
+#include "ir/scalar_eval.h"
 #include "kernel/analysis/kept_rows.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/matrices.h"

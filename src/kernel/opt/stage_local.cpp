@@ -45,7 +45,10 @@ class Copy {
     walk_ = steps_;
     walk_.insert(walk_.end(), rows_.begin(), rows_.end());
     count_ = extent(walk_);
-    order_by_memory();
+    // Neighbouring invocations read neighbours in memory: coalesced.
+    std::ranges::stable_sort(walk_, [&](const UOp& a, const UOp& b) {
+      return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
+    });
     pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
     memory_ = make(Op::Shared, value->dtype, {},
                    SharedArg{number, steps_.empty() ? count_ : extent(steps_) * pitch_});
@@ -65,12 +68,6 @@ class Copy {
   UOp read(const UOp& filled) const { return make_load(make_index(filled, place({}))); }
 
  private:
-  // Neighbouring invocations read neighbours in memory: coalesced.
-  void order_by_memory() {
-    std::ranges::stable_sort(walk_, [&](const UOp& a, const UOp& b) {
-      return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
-    });
-  }
   bool written_across() const {
     return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
   }
