@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/os_cache.h"
-#include "base/os_child.h"
+#include "base/os.h"
 #include "bench/train_bench.h"
 #include "engine/program/program_cache.h"
 #include "engine/device.h"
@@ -39,11 +39,11 @@ Json slowest(const engine::Device& device, uint32_t count) {
 }
 
 Json run_child(const CompileOptions& o, const std::string& folder, const char* cache) {
-  os::Child child({os::own_program(), "bench", "compile", o.model, "--device", o.device,
+  os::Process child({os::own_program(), "bench", "compile", o.model, "--device", o.device,
                    "--slowest", fmt::format("{}", o.slowest), "--here"},
                   "", {{"TUFF_CACHE_DIR", folder}, {"MESA_SHADER_CACHE_DIR", folder}});
   const std::optional<std::string> line = child.read_line(kPatienceNs);
-  if (child.wait() != 0 || !line) fail<Error>("{}", child.error_tail());
+  if (child.wait().exit_code != 0 || !line) fail<Error>("{}", child.error_tail());
   Json row = Json::parse(*line);
   row["cache"] = cache;
   return row;

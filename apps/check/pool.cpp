@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/os.h"
-#include "base/os_child.h"
 #include "check/random_case.h"
 #include "check/result_json.h"
 #include "check/suite.h"
@@ -66,7 +65,7 @@ class BatchRun {
     return timeout_ns() * (preparing_ ? 1 + remaining_.size() / 8 : 1);
   }
 
-  std::vector<std::pair<std::string, std::string>> environment() const {
+  os::Environment environment() const {
     // The pool's patience ends before the engine's, so that a stalled device is a hang.
     return {{"TUFF_TIMEOUT_MS", std::to_string(int64_t(shared_.options.timeout_s * 1000) + 60000)}};
   }
@@ -76,7 +75,7 @@ class BatchRun {
     current_.clear();
     preparing_ = false;
     ready_ = false;
-    os::Child child(shared_.options.worker, to_text(order_), environment());
+    os::Process child(shared_.options.worker, to_text(order_), environment());
     uint64_t last = os::monotonic_ns();
     for (;;) {
       if (os::interrupted()) return;
@@ -114,20 +113,20 @@ class BatchRun {
     shared_.report(task_, r);
   }
 
-  void ended(os::Child& child) {
-    const int code = child.wait();
+  void ended(os::Process& child) {
+    const int code = child.wait().exit_code;
     const std::string how = code > 128 ? os::signal_name(code - 128) : fmt::format("exit {}", code);
     gone(Verdict::Crash, with_words(how, child));
   }
 
-  void stalled(os::Child& child) {
+  void stalled(os::Process& child) {
     child.kill();
     child.wait();
     gone(Verdict::Hang,
          with_words(fmt::format("no answer within {} s", shared_.options.timeout_s), child));
   }
 
-  static std::string with_words(const std::string& how, const os::Child& child) {
+  static std::string with_words(const std::string& how, const os::Process& child) {
     std::string words = child.error_tail();
     while (!words.empty() && words.back() == '\n') words.pop_back();
     return words.empty() ? how : how + ": " + words;
@@ -167,7 +166,7 @@ class BatchRun {
     order.cases = {r.name};
     order.describe = true;
     order.result = r;
-    os::Child child(shared_.options.worker, to_text(order), environment());
+    os::Process child(shared_.options.worker, to_text(order), environment());
     const uint64_t deadline = os::monotonic_ns() + timeout_ns();
     while (!child.at_end() && os::monotonic_ns() < deadline && !os::interrupted()) {
       if (const auto line = child.read_line(kSlice)) r.reproducer = folder_in(*line, r.reproducer);

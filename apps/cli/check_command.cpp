@@ -10,7 +10,6 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_cache.h"
-#include "base/os_child.h"
 #include "check/pool.h"
 #include "check/random_case.h"
 #include "check/suite.h"

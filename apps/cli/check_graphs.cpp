@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "base/os_cache.h"
-#include "base/os_child.h"
 #include "check/device_run.h"
 #include "check/random_run.h"
 #include "cli/command.h"

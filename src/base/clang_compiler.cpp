@@ -103,7 +103,7 @@ constexpr uint64_t kInterruptPollNs = 50'000'000;
 std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
   while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
-  os::ProcessResult r = process.wait();
+  const os::ProcessResult& r = process.wait();
   if (r.exit_code != 0)
     fail<CompileError>("the C compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));

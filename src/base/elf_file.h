@@ -43,7 +43,7 @@ struct ElfFile {
   // a kernel.
   static bool is_allocated(const Elf64_Shdr& s);
   bool has_relocations(const Elf64_Shdr& s) const;  // of an allocated section
-  // Of an allocated section, as asked for: a power of two, at most kMaxAlignment.
+  // The alignment an allocated section asks for: a power of two, at most kMaxAlignment.
   static uint64_t alignment(const Elf64_Shdr& s, size_t number);
 
   std::span<const uint8_t> bytes;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -12,8 +12,10 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "base/os_environment.h"
 #include "base/os_write_fault.h"
+#include "base/parse_number.h"
+
+extern char** environ;
 
 namespace tuff {
 namespace {
@@ -54,21 +56,14 @@ Values& values() {
   return v;
 }
 
-std::optional<int64_t> whole_integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // An integer that the row allows.
 std::optional<int64_t> integer_of(const EnvRow& row, const std::string& text) {
-  const std::optional<int64_t> value = whole_integer(text);
+  const std::optional<int64_t> value = parse_number<int64_t>(text);
   const std::string_view allowed = row.allowed;
   if (!value || allowed.empty()) return value;
   const size_t dots = allowed.find("..");
-  const bool fits = *value >= whole_integer(allowed.substr(0, dots)).value() &&
-                    *value <= whole_integer(allowed.substr(dots + 2)).value();
+  const bool fits = *value >= parse_number<int64_t>(allowed.substr(0, dots)).value() &&
+                    *value <= parse_number<int64_t>(allowed.substr(dots + 2)).value();
   return fits ? value : std::nullopt;
 }
 
@@ -78,15 +73,16 @@ std::optional<bool> flag_of(std::string_view text) {
   return std::nullopt;
 }
 
-std::vector<std::string> choices_of(const EnvRow& row) {
+std::vector<std::string> words_of(const std::string& text, char separator) {
   std::vector<std::string> out;
-  std::istringstream words(row.allowed);
-  for (std::string word; std::getline(words, word, '|');) out.push_back(word);
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, separator);)
+    if (!word.empty()) out.push_back(word);
   return out;
 }
 
 bool is_choice(const EnvRow& row, const std::string& text) {
-  const std::vector<std::string> all = choices_of(row);
+  const std::vector<std::string> all = words_of(row.allowed, '|');
   return text == row.default_value || std::ranges::find(all, text) != all.end();
 }
 
@@ -112,7 +108,9 @@ bool allows(const EnvRow& row, const std::string& text) {
 void warn_of_unknown_names() {
   std::vector<std::string> known;
   for (const EnvRow& row : kRows) known.emplace_back(row.name);
-  for (const std::string& name : os::variables_named("TUFF_")) {
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (!name.starts_with("TUFF_")) continue;
     // The tests' own variables, and not tuff's.
     if (name.starts_with("TUFF_TEST_") || name == "TUFF_UPDATE_GOLDENS") continue;
     if (std::ranges::find(known, name) == known.end())
@@ -145,7 +143,7 @@ std::string env_allowed(const EnvRow& row) {
                          allowed.substr(dots + 2));
     }
     case EnvKind::Choice: {
-      const std::vector<std::string> all = choices_of(row);
+      const std::vector<std::string> all = words_of(row.allowed, '|');
       std::string out;
       for (const std::string& word : all)
         out += (out.empty() ? "" : &word == &all.back() ? " or " : ", ") + word;
@@ -191,14 +189,7 @@ bool env_flag(Env v) {
   return *value;
 }
 
-std::vector<std::string> env_names(Env v) {
-  std::vector<std::string> out;
-  std::istringstream text(env_text(v));
-  for (std::string word; std::getline(text, word, ',');) {
-    if (!word.empty()) out.push_back(word);
-  }
-  return out;
-}
+std::vector<std::string> env_names(Env v) { return words_of(env_text(v), ','); }
 
 uint32_t env_generation() { return values().generation.load(std::memory_order_acquire); }
 

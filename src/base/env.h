@@ -1,4 +1,4 @@
-// Environment variables, all declared in env.def. Called by every room; nobody else calls getenv.
+// Environment variables, all declared in env.def. Called by every room; no other code calls getenv.
 // Values are read once at first use; tests scope changes with EnvOverride. A value that is not
 // allowed is InvalidArgument, wherever it is asked for.
 #pragma once
@@ -27,8 +27,8 @@ struct EnvRow {
 std::span<const EnvRow> env_rows();
 std::string env_allowed(const EnvRow& row);  // in words; empty for Text
 
-// Of all variables, those too that this run does not use; and warns, once per process, of variables
-// named TUFF_... that there are not. Whoever opens a device calls it, so that nothing is begun.
+// Checks all variables, also those that this run does not use, and warns once per process about
+// unknown variables named TUFF_... Called before a device is opened, so that nothing is begun.
 void check_environment();
 
 std::string env_text(Env v);
@@ -37,7 +37,7 @@ bool env_flag(Env v);  // 0/1/true/false/on/off
 
 std::vector<std::string> env_names(Env v);  // what commas divide
 
-// Rises with every EnvOverride made or ended: whoever caches a parsed value compares it.
+// Rises with every EnvOverride made or ended: compared by code that caches a parsed value.
 uint32_t env_generation();
 
 // A variable of the system and not of tuff (PATH, HOME, XDG_CACHE_HOME); empty if unset.

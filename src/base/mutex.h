@@ -1,6 +1,6 @@
 // Mutex: for the locks that every replay takes. An uncontended lock is one instruction in the
 // caller's code, where pthread's is calls into a library that has left the caches by then (0.3-0.5
-// us after long work). Whoever finds it taken sleeps.
+// us after long work). A thread that finds it taken sleeps.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace tuff {
 
-// Of the standard's BasicLockable. The states are those of U. Drepper, "Futexes Are Tricky", 2011.
+// A BasicLockable of the standard. The states are those of U. Drepper, "Futexes Are Tricky", 2011.
 class Mutex {
  public:
   Mutex() = default;

@@ -33,7 +33,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
-  constexpr size_t kLongest = 64;  // nobody misspells more, and the time is the product of lengths
+  constexpr size_t kLongest = 64;  // longer words are no typos, and time grows with both lengths
   if (word.size() > kLongest) return {};
   const std::string* best = nullptr;
   size_t least = 0;

@@ -10,7 +10,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/os_descriptor.h"
 
 namespace tuff::os {
 
@@ -27,15 +30,12 @@ void make_directories(const std::string& path);
 // empty. It ends with the object or with the process, however that ends.
 class FileLock {
  public:
-  // Waits at most timeout_ns; nullopt if somebody else had it all the while.
+  // Waits at most timeout_ns; nullopt if it was held elsewhere all the while.
   static std::optional<FileLock> acquire(const std::string& path, uint64_t timeout_ns);
-  ~FileLock();
-  FileLock(FileLock&& o) noexcept;
-  FileLock& operator=(FileLock&&) = delete;
 
  private:
-  explicit FileLock(int fd) : fd_(fd) {}
-  int fd_;
+  explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;
 };
 
 std::string cache_directory();  // TUFF_CACHE_DIR or the user's; not created
@@ -45,20 +45,34 @@ struct ProcessResult {
   int exit_code = 0;  // 128+signal if killed
   std::string out, err;
 };
-// A child with its stdin fed and its output collected, without a shell; several may run at once.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+// A child with its stdin fed and its output collected, without a shell; several may run at once. It
+// dies with the thread that started it.
 class Process {
  public:
-  Process(const std::vector<std::string>& argv, std::string stdin_text = {});
+  // `environment` is added to this process's. IoError if the program cannot be started.
+  explicit Process(const std::vector<std::string>& argv, std::string stdin_text = {},
+                   const Environment& environment = {});
   ~Process();  // kills and reaps if wait() was not called
   Process(Process&&) noexcept;
   // True once the child has closed its output, waiting for that at most timeout_ns.
-  bool done_within(uint64_t timeout_ns) const;
-  ProcessResult wait();
+  bool done_within(uint64_t timeout_ns);
+  // While it runs: the next line without its end, waiting at most timeout_ns; none if none came or
+  // at_end(). Only the last few thousand characters of standard error are kept then.
+  std::optional<std::string> read_line(uint64_t timeout_ns);
+  bool at_end() const;  // the child has closed its output and every line has been read
+  void kill();
+  const ProcessResult& wait();
+  std::string error_tail() const;  // the last few thousand characters of its standard error
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+std::string own_program();            // path of the running executable
+std::string signal_name(int signal);  // "SIGSEGV"
+// No core file is written when this process crashes: a crash is a result.
+void forbid_core_files();
 
 // A shared library opened at run time; never closed before the process ends.
 class Library {
@@ -110,8 +124,8 @@ int terminal_width(int fd);
 void futex_wait(const std::atomic<uint32_t>* word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake(const std::atomic<uint32_t>* word, int count);
 void cpu_relax();  // pause instruction in a spin loop
-// From now on the calling thread, when it is woken, does not preempt whoever woke it (sched(7):
-// SCHED_BATCH). Does nothing where that is not allowed.
+// From now on the calling thread, when it is woken, does not preempt the one that woke it
+// (sched(7): SCHED_BATCH). Does nothing where that is not allowed.
 void wake_without_preempting() noexcept;
 
 // SIGINT and SIGTERM set a flag instead of ending the process, from now on. A second one ends it.

@@ -65,7 +65,7 @@ uid_t overflow_user() {
 
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
-// Debian's users have a group of their own name that nobody else is in.
+// Debian's users have a group of their own name without other members.
 bool is_private_group(gid_t id) {
   group entry{}, *found = nullptr;
   std::vector<char> text(kEntryBytes);

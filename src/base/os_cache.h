@@ -14,11 +14,11 @@ namespace tuff::os {
 struct TrustedPath {
   std::string path;     // without symbolic links, or where it would be made
   bool exists = false;  // as far as the last part
-  std::string refusal;  // path, owner, mode and remedy; empty if nobody else can have written it
+  std::string refusal;  // path, owner, mode and remedy; empty if no other user can have written it
 };
 // Walks from the root: every folder and symbolic link on the way belongs to this user or to root,
-// and nobody else may rename what is in it (a sticky folder as /tmp will do). The last part may be
-// written by nobody else. Nothing can then be put in the place of `path` behind the caller's back.
+// and no other user may rename what is in it (a sticky folder as /tmp will do) or write the last
+// part. Nothing can then be put in the place of `path` behind the caller's back.
 // `make_folders` makes what is missing, of mode 0700.
 TrustedPath trusted_path(const std::string& path, bool make_folders = false);
 

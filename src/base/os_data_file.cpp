@@ -18,10 +18,6 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 
-[[noreturn]] void fail_errno(const char* what, const std::string& path, int error) {
-  fail<IoError>("cannot {} '{}': {}", what, path, std::strerror(error));
-}
-
 const char* remedy(int error) {
   switch (error) {
     case ENOENT: return "; check the path";
@@ -45,58 +41,52 @@ const char* no_file(mode_t mode) {
 bool DataFile::open_at(const std::string& path, Mode mode) {
   if (mode != Mode::Read) {
     const int create = mode == Mode::Create ? O_CREAT : 0;
-    fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | create, 0666);
-    writable_ = fd_ >= 0;
-    if (fd_ >= 0) return true;
+    file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | create, 0666));
+    writable_ = file_.is_open();
+    if (writable_) return true;
     if (errno != EACCES && errno != EROFS && errno != EPERM && errno != EISDIR && errno != ETXTBSY)
       return false;
   }
   // Else a pipe would wait here for its writer before it is refused.
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  return fd_ >= 0;
+  file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file_.is_open();
 }
 
 DataFile::DataFile(const std::string& path, Mode mode) : path_(path) {
   if (!open_at(path, mode))
     fail<IoError>("cannot open '{}': {}{}", path, std::strerror(errno), remedy(errno));
   struct stat status;
-  const int error = ::fstat(fd_, &status) == 0 ? 0 : errno;
-  if (error == 0 && S_ISREG(status.st_mode)) {
-    opened_ = now();
-    open_direct();
-    return;
-  }
-  ::close(fd_);
-  if (error) fail_errno("read", path_, error);
-  fail<IoError>("cannot read '{}': {}", path_, no_file(status.st_mode));
+  if (::fstat(file_.get(), &status) != 0) fail_errno("cannot read", path_, errno);
+  if (!S_ISREG(status.st_mode))
+    fail<IoError>("cannot read '{}': {}", path_, no_file(status.st_mode));
+  opened_ = now();
+  open_direct();
 }
 
 DataFile::~DataFile() {
   if (map_) ::munmap(map_, map_bytes_);
-  if (direct_owned_ >= 0) ::close(direct_owned_);
-  ::close(fd_);
 }
 
 // Through /proc, so that it is this file even if another one has its name by now.
 void DataFile::open_direct() {
-  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
-  direct_owned_ = ::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  if (direct_owned_ < 0) return;
+  const std::string self = fmt::format("/proc/self/fd/{}", file_.get());
+  direct_ = Descriptor(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  if (!direct_.is_open()) return;
 #ifdef STATX_DIOALIGN
   struct statx s = {};
-  if (::statx(direct_owned_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
+  if (::statx(direct_.get(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
       (s.stx_mask & STATX_DIOALIGN)) {
     if (s.stx_dio_offset_align == 0 || s.stx_dio_offset_align > kPageBytes) return;
     memory_alignment_ = std::max<uint32_t>(1, s.stx_dio_mem_align);
     offset_alignment_ = s.stx_dio_offset_align;
   }
 #endif
-  direct_fd_.store(direct_owned_, std::memory_order_relaxed);
+  direct_fd_.store(direct_.get(), std::memory_order_relaxed);
 }
 
 DataFile::State DataFile::now() const {
   struct stat s;
-  if (::fstat(fd_, &s) != 0) fail_errno("read", path_, errno);
+  if (::fstat(file_.get(), &s) != 0) fail_errno("cannot read", path_, errno);
   return {uint64_t(s.st_dev), uint64_t(s.st_ino), uint64_t(s.st_size), int64_t(s.st_mtim.tv_sec),
           int64_t(s.st_mtim.tv_nsec)};
 }
@@ -149,7 +139,7 @@ void DataFile::extend(uint64_t size_bytes) const {
   require_writable();
   if (this->size_bytes() >= size_bytes) return;
   int result;
-  while ((result = ::ftruncate(fd_, off_t(size_bytes))) != 0 && errno == EINTR) {}
+  while ((result = ::ftruncate(file_.get(), off_t(size_bytes))) != 0 && errno == EINTR) {}
   if (result != 0)
     fail<IoError>("cannot make '{}' {} bytes long: {}", path_, size_bytes, std::strerror(errno));
 }
@@ -169,7 +159,7 @@ void DataFile::map_all() const {
   const uint64_t size = this->size_bytes();
   if (size <= map_bytes_) return;
   if (map_) ::munmap(map_, map_bytes_);
-  void* p = ::mmap(nullptr, size, PROT_NONE, MAP_SHARED, fd_, 0);
+  void* p = ::mmap(nullptr, size, PROT_NONE, MAP_SHARED, file_.get(), 0);
   map_ = p == MAP_FAILED ? nullptr : p;
   map_bytes_ = map_ ? size : 0;
 }

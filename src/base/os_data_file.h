@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "base/os_descriptor.h"
+
 namespace tuff::os {
 
 class DataFile {
@@ -28,22 +30,22 @@ class DataFile {
   // All of `into`; IoError where the file ends before.
   void read_at(uint64_t offset, std::span<uint8_t> into) const;
   void write_at(uint64_t offset, std::span<const uint8_t> from) const;
-  // At least so long from now on; zeros where nobody has written.
+  // At least so long from now on; zeros where nothing was written.
   void extend(uint64_t size_bytes) const;
   // Whether this file is what its path stands for.
   bool is_at_path() const;
-  // IoError if somebody has written to it or changed its size since it was opened. A file that was
+  // IoError if it was written to or changed its size since it was opened. A file that was
   // deleted or replaced has not changed: this is still the one that was opened.
   void require_unchanged() const;
   // IoError where the file does not have that range.
   void require_range(uint64_t offset, uint64_t size_bytes) const;
-  // Of a file that is mapped (os_file_mapping.h): IoError if an access by memory has failed or if
-  // it ends before `end` by now, where the rest of a page would be zeros.
+  // For a mapped file (os_file_mapping.h): IoError if an access by memory has failed, or if it now
+  // ends before `end`, where the rest of a page would be zeros.
   void require_mapped(uint64_t end) const;
   void require_writable() const;
 
   // For transfers. The second descriptor passes the page cache by; -1: the file system has none.
-  int descriptor() const { return fd_; }
+  int descriptor() const { return file_.get(); }
   int direct_descriptor() const { return direct_fd_.load(std::memory_order_relaxed); }
   void direct_refused() const { direct_fd_.store(-1, std::memory_order_relaxed); }
   uint32_t memory_alignment() const { return memory_alignment_; }  // of direct requests
@@ -65,8 +67,7 @@ class DataFile {
   bool open_at(const std::string& path, Mode mode);
 
   std::string path_;
-  int fd_ = -1;
-  int direct_owned_ = -1;
+  Descriptor file_, direct_;
   mutable std::atomic<int> direct_fd_{-1};
   bool writable_ = false;
   uint32_t memory_alignment_ = 4096, offset_alignment_ = 4096;

@@ -24,51 +24,23 @@ namespace {
 // What has no size may have no end: /dev/zero, a pipe.
 constexpr size_t kLongestStream = size_t{1} << 30;
 
-[[noreturn]] void fail_errno(const char* what, const std::string& path, int error) {
-  fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
-}
-
-class File {
- public:
-  explicit File(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) fail_errno("cannot open", path_, errno);
-  }
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-
-  // Bytes read; 0 at the end of the file.
-  size_t read_some(std::span<uint8_t> into) {
-    for (;;) {
-      const ssize_t n = ::read(fd_, into.data(), into.size());
-      if (n >= 0) return size_t(n);
-      if (errno != EINTR) fail_errno("cannot read", path_, errno);
-    }
-  }
-  size_t size_hint() const {
-    struct stat status;
-    return ::fstat(fd_, &status) == 0 && status.st_size > 0 ? size_t(status.st_size) : 0;
-  }
-
- private:
-  std::string path_;
-  int fd_;
-};
-
 template <class Bytes>
 Bytes read_whole(const std::string& path) {
-  File file(path);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) fail_errno("cannot open", path, errno);
+  struct stat status{};
+  const bool has_size = ::fstat(file.get(), &status) == 0 && status.st_size > 0;
   Bytes bytes;
-  bytes.resize(file.size_hint() + 1);  // the one more shows the end without a second resize
+  // The one more shows the end without a second resize.
+  bytes.resize(has_size ? size_t(status.st_size) + 1 : 1);
   size_t used = 0;
   for (;;) {
-    auto* at = reinterpret_cast<uint8_t*>(bytes.data()) + used;
-    const size_t n = file.read_some({at, bytes.size() - used});
+    const ssize_t n = ::read(file.get(), bytes.data() + used, bytes.size() - used);
     if (n == 0) break;
-    used += n;
-    if (used > kLongestStream && file.size_hint() == 0)
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("cannot read", path, errno);
+    used += size_t(n);
+    if (used > kLongestStream && !has_size)
       fail<IoError>("cannot read '{}': it is no regular file, and has more than {} bytes", path,
                     kLongestStream);
     if (used == bytes.size()) bytes.resize(used * 2);
@@ -119,21 +91,16 @@ void make_directories(const std::string& path) {
 }
 
 std::optional<FileLock> FileLock::acquire(const std::string& path, uint64_t timeout_ns) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) fail_errno("cannot open", path, errno);
-  FileLock lock(fd);
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.is_open()) fail_errno("cannot open", path, errno);
   const uint64_t deadline = monotonic_ns() + timeout_ns;
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) fail_errno("cannot lock", path, errno);
     if (monotonic_ns() >= deadline) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return lock;
+  return FileLock(std::move(file));
 }
-FileLock::~FileLock() {
-  if (fd_ >= 0) ::close(fd_);
-}
-FileLock::FileLock(FileLock&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
 
 std::string cache_directory() {
   if (std::string chosen = env_text(Env::TUFF_CACHE_DIR); !chosen.empty()) return chosen;

@@ -19,7 +19,7 @@ namespace tuff::os {
 namespace {
 
 // One mapping as the handler sees it. Read without a lock: what is read while `version` is odd or
-// has changed belongs to no mapping that anybody touches.
+// has changed belongs to no mapping in use.
 struct Region {
   std::atomic<uint32_t> version{0};
   std::atomic<uintptr_t> begin{0}, end{0};  // whole pages
@@ -119,7 +119,7 @@ bool replace_by_zeros(uintptr_t address) {
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& before = previous_action;
   if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(signal, info, context);
-  const bool sent = info->si_code <= 0;  // by somebody, and not by a fault
+  const bool sent = info->si_code <= 0;  // by a process, and not by a fault
   if (before.sa_handler == SIG_IGN && sent) return;
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(signal);
@@ -172,7 +172,7 @@ FileMapping::FileMapping(std::shared_ptr<const DataFile> file, std::span<std::by
   region_ = add_region(begin, begin + pages.size(), file_offset, &file_->damaged_at());
 }
 
-// Forgotten before the pages go: whoever gets them next may have faults of its own.
+// Forgotten before the pages go: their next owner may have faults of its own.
 FileMapping::~FileMapping() {
   remove_region(static_cast<Region*>(region_));
   ::munmap(pages_.data(), pages_.size());

@@ -1,10 +1,10 @@
 // FileMapping: a part of a file as memory, which is only read. Called by io and tensor. Knows
 // nothing of tensors.
 //
-// A mapped file that becomes shorter, or whose disk fails, raises SIGBUS in whoever touches what is
-// missing. From the first mapping on a handler puts zeros there and marks the file
-// (DataFile::require_mapped), so that the access goes on and whoever waits for what was made of it
-// gets an IoError. Faults anywhere else go to the handler that was set before.
+// A mapped file that becomes shorter, or whose disk fails, raises SIGBUS in the thread that touches
+// what is missing. From the first mapping on a handler puts zeros there and marks the file
+// (DataFile::require_mapped), so that the access goes on, and waiting for what was computed from it
+// gives an IoError. Faults anywhere else go to the handler that was set before.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class FileMapping {
   // Whole pages, which become this object's, and where in them the range begins.
   FileMapping(std::shared_ptr<const DataFile> file, std::span<std::byte> pages, size_t lead,
               uint64_t file_offset);
-  ~FileMapping();  // nobody touches the memory any more
+  ~FileMapping();  // the memory is no longer in use
   FileMapping(const FileMapping&) = delete;
   const std::byte* data() const { return pages_.data() + lead_; }
 

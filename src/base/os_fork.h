@@ -1,5 +1,5 @@
-// fork(): a child has the process's memory and none of its threads. Whoever owns threads, or what a
-// driver keeps for the process, asks which of the two it is in.
+// fork(): a child has the process's memory and none of its threads. Owners of
+// threads, or of what a driver keeps for the process, ask which of the two they are in.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ class Kernel {
   virtual intptr_t mmap(void* at, size_t size_bytes, int protection, int flags, int fd,
                         uint64_t offset) = 0;
   virtual int munmap(void* at, size_t size_bytes) = 0;
-  // Of sysfs: the whole text of a file, the sorted names in a folder.
+  // For sysfs: the whole text of a file, the sorted names in a folder.
   virtual int read_text(const std::string& path, std::string& text) = 0;
   virtual int list_directory(const std::string& path, std::vector<std::string>& names) = 0;
 };

@@ -10,7 +10,6 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "base/os.h"
-#include "base/os_child.h"
 
 namespace tuff::os {
 namespace {

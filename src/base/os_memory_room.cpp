@@ -111,7 +111,7 @@ std::optional<MemoryRoom> room_of_group(const std::string& folder, bool unified,
   if (!used) return std::nullopt;
   const std::string stat = text_of(folder + "/memory.stat");
   const char* prefix = unified ? "" : "total_";
-  // Pages of files go before anybody is killed.
+  // Pages of files go before a process is killed.
   uint64_t cached = field_of(stat, std::string(prefix) + "inactive_file ") +
                     field_of(stat, std::string(prefix) + "active_file ");
   if (unified) {
@@ -140,7 +140,8 @@ std::optional<MemoryRoom> room_of_process() {
   return MemoryRoom{less(limit.rlim_cur, pages * page_size()), limit.rlim_cur, "ulimit -v"};
 }
 
-// What was promised and not touched yet counts as taken, although nobody has counted it.
+// What was promised and not touched yet counts as taken, although the kernel has not counted it
+// yet.
 class Promises {
  public:
   void add(void* p, size_t size_bytes) {

@@ -16,8 +16,8 @@ struct MemoryRoom {
 MemoryRoom memory_room(const std::string& root = "");
 
 // Zeroed pages whose promise the kernel can keep: OutOfMemory naming who asks, what is asked for,
-// what is free and the limit. The kernel promises any number of pages, and kills whoever touches one
-// too many. Limits are read for many bytes at once, or after many small requests.
+// what is free and the limit. The kernel promises any number of pages, and kills the process that
+// touches one too many. Limits are read for many bytes at once, or after many small requests.
 void* map_pages_within_limits(size_t size_bytes, const char* who);
 void unmap_pages_within_limits(void* p, size_t size_bytes) noexcept;
 // The same for memory that a library takes: to be called before.

@@ -28,49 +28,27 @@ namespace {
 constexpr const char* kTemporary = ".tmp.";
 constexpr size_t kLongestName = 255 - 60;  // NAME_MAX less what is added to it
 
-[[noreturn]] void fail_errno(const char* what, const std::string& path, int error) {
-  fail<IoError>("{} '{}': {}", what, path, std::strerror(error));
-}
-
-// What is beside the target is nobody's concern and gone.
+// The file beside the target is gone by then: the error names the target.
 [[noreturn]] void fail_write(const std::string& target, uint64_t offset, int error) {
   fail<IoError>("cannot write '{}': at byte {}: {}{}", target, offset, std::strerror(error),
                 write_remedy(error));
 }
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const std::string& path, int flags, mode_t mode = 0)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
-  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  // Held by a writer for as long as it lives, wherever it runs.
-  void lock() const {
-    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {}
-  }
-  bool lock_at_once() const { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
-  bool has_name() const {
-    struct stat status;
-    return ::fstat(fd_, &status) == 0 && status.st_nlink > 0;
-  }
-  bool is_regular() const {
-    struct stat status;
-    return ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
-  }
-
- private:
-  int fd_ = -1;
-};
+Descriptor open_file(const std::string& path, int flags, mode_t mode = 0) {
+  return Descriptor(::open(path.c_str(), flags | O_CLOEXEC, mode));
+}
+// Held by a writer for as long as it lives, wherever it runs.
+void lock(const Descriptor& file) {
+  while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {}
+}
+bool has_name(const Descriptor& file) {
+  struct stat status;
+  return ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
+}
+bool is_regular(const Descriptor& file) {
+  struct stat status;
+  return ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+}
 
 // What the names of all temporary files of a target begin with.
 std::string temporary_prefix(const std::string& target) {
@@ -95,7 +73,7 @@ std::string temporary_beside(const std::string& target) {
 // So that the new name outlives a loss of power. Not every file system can: those say EINVAL.
 void sync_folder_of(const std::string& path) {
   const std::string folder = folder_of(path).string();
-  const Descriptor open(folder, O_RDONLY | O_DIRECTORY);
+  const Descriptor open = open_file(folder, O_RDONLY | O_DIRECTORY);
   if (!open.is_open() && errno == EACCES) return;  // it may be written and not read
   if (!open.is_open() || (::fsync(open.get()) != 0 && errno != EINVAL))
     fail_errno("cannot sync the folder", folder, errno);
@@ -106,15 +84,15 @@ class Temporary {
  public:
   // `path` is what the user called it.
   Temporary(const WriteTarget& target, const std::string& path) {
-    // Nobody else reads what goes into a file that others may not read.
+    // No other user reads what goes into a file that others may not read.
     const bool replaces = target.kind == WriteTarget::Kind::File;
     const mode_t mode = replaces ? 0600 : 0666;
     // Between its making and its lock a file looks abandoned: remove_abandoned() may take it away.
-    for (int attempt = 0; attempt == 0 || (!file_.has_name() && attempt < 8); ++attempt) {
+    for (int attempt = 0; attempt == 0 || (!has_name(file_) && attempt < 8); ++attempt) {
       path_ = temporary_beside(target.path);
-      file_ = Descriptor(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
+      file_ = open_file(path_, O_WRONLY | O_CREAT | O_EXCL, mode);
       if (!file_.is_open()) fail_target(path, errno);
-      file_.lock();
+      lock(file_);
     }
     if (replaces) keep_permissions(target, file_.get());
   }
@@ -174,7 +152,7 @@ class Stream {
     begin_ = appends ? -1 : ::lseek(file_.get(), 0, SEEK_CUR);
   }
   int get() const { return file_.get(); }
-  bool is_regular() const { return file_.is_regular(); }
+  bool is_regular() const { return os::is_regular(file_); }
   int64_t begin() const { return begin_; }  // -1 where nothing can be written over
 
   ssize_t write(std::span<const uint8_t> bytes) const {
@@ -299,8 +277,9 @@ void remove_abandoned(const std::string& path) {
   for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
     if (!it->path().filename().string().starts_with(prefix)) continue;
     const std::string file = it->path().string();
-    const Descriptor open(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    if (open.is_open() && open.is_regular() && open.lock_at_once()) ::unlink(file.c_str());
+    const Descriptor open = open_file(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+    if (open.is_open() && is_regular(open) && ::flock(open.get(), LOCK_EX | LOCK_NB) == 0)
+      ::unlink(file.c_str());
   }
 }
 

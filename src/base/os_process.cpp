@@ -1,198 +1,232 @@
-// os.h: child processes and interrupts.
+// os.h: child processes, interrupts and what this process is.
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
-#include <cstring>
-#include <thread>
-#include <utility>
+#include <filesystem>
 
-#include "base/check.h"
 #include "base/os.h"
+#include "base/os_descriptor.h"
 
 extern char** environ;
 
 namespace tuff::os {
 namespace {
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
+constexpr size_t kErrorTail = 4000;
 
- private:
-  int fd_ = -1;
+// What a child needs between vfork and exec, made before: it shares this process's memory.
+struct Image {
+  std::vector<std::string> argv, environment;
+  std::vector<char*> argv_pointers, environment_pointers;
+
+  Image(const std::vector<std::string>& arguments, const Environment& added) : argv(arguments) {
+    for (char** e = environ; *e; e++) {
+      const std::string entry = *e;
+      bool replaced = false;
+      for (const auto& [name, value] : added) replaced |= entry.starts_with(name + "=");
+      if (!replaced) environment.push_back(entry);
+    }
+    for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
+    for (std::string& s : argv) argv_pointers.push_back(s.data());
+    for (std::string& s : environment) environment_pointers.push_back(s.data());
+    argv_pointers.push_back(nullptr);
+    environment_pointers.push_back(nullptr);
+  }
 };
 
-struct Pipe {
-  Descriptor read, write;
+// This process's end and the child's. Sockets, as a write to a closed pipe would end this process.
+struct Channel {
+  Descriptor own, child;
+  Channel() {
+    std::array<int, 2> fds;
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0)
+      fail<IoError>("cannot make a socket pair: {}", std::strerror(errno));
+    own = Descriptor(fds[0]);
+    child = Descriptor(fds[1]);
+    ::fcntl(own.get(), F_SETFL, ::fcntl(own.get(), F_GETFL) | O_NONBLOCK);
+  }
 };
 
-Pipe make_pipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) fail<IoError>("cannot make a pipe: {}", std::strerror(errno));
-  return {Descriptor(fds[0]), Descriptor(fds[1])};
+// In the child. Where the program cannot be run its errno goes to `failed`, which exec closes.
+[[noreturn]] void become(Image& image, const std::array<int, 3>& streams, int failed,
+                         pid_t parent) {
+  for (int fd = 0; fd < 3; fd++) ::dup2(streams[size_t(fd)], fd);
+  for (int s = 1; s < NSIG; s++) ::signal(s, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it ended before the line above
+  ::execvpe(image.argv_pointers[0], image.argv_pointers.data(), image.environment_pointers.data());
+  const int error = errno;
+  [[maybe_unused]] const ssize_t n = ::write(failed, &error, sizeof error);
+  ::_exit(127);
 }
 
-void set_nonblocking(const Descriptor& fd) {
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-}
-
-// What posix_spawn needs; the child starts with default signals, whatever this process catches.
-class SpawnSettings {
- public:
-  SpawnSettings(int in, int out, int err) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-pid_t spawn(const std::vector<std::string>& argv, int in, int out, int err) {
-  if (argv.empty() || argv[0].empty()) fail<InvalidArgument>("Process: argv names no program");
-  std::vector<char*> pointers;
-  for (const std::string& a : argv) pointers.push_back(const_cast<char*>(a.c_str()));
-  pointers.push_back(nullptr);
-  SpawnSettings settings(in, out, err);
-  pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, pointers[0], &settings.actions, &settings.attributes,
-                                   pointers.data(), environ);
-  if (error != 0) fail<IoError>("cannot start '{}': {}", argv[0], std::strerror(error));
-  return pid;
-}
-
-// Appends what can be read now; closes at the end.
-void drain(Descriptor& fd, std::string& into) {
-  std::array<char, 16384> buffer;
-  const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-  if (n > 0)
-    into.append(buffer.data(), size_t(n));
-  else if (n == 0 || (errno != EINTR && errno != EAGAIN))
-    fd.close();
-}
-
-// Writes what fits now; closes when all is written or the child no longer reads.
-void feed(Descriptor& fd, const std::string& text, size_t& sent) {
-  const ssize_t n = ::write(fd.get(), text.data() + sent, text.size() - sent);
-  if (n > 0)
-    sent += size_t(n);
-  else if (n < 0 && errno != EINTR && errno != EAGAIN)
-    fd.close();
-  if (sent == text.size()) fd.close();
-}
-
-void block_all_signals() {
-  sigset_t all;
+// fork() would copy the tables of all pages that a process of large tensors has. No handler of this
+// process may run in its child.
+[[gnu::noinline]] pid_t start(Image& image, const std::array<int, 3>& streams, int failed) {
+  sigset_t all, before;
   sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGPIPE above all: feed() sees EPIPE instead
+  const pid_t parent = ::getpid();
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  const pid_t pid = ::vfork();
+  if (pid == 0) become(image, streams, failed, parent);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
 }
 
 }  // namespace
 
 struct Process::State {
   pid_t pid = -1;
-  Descriptor in, out, err, stop_read, stop_write;
-  std::string stdin_text;
-  ProcessResult result;
-  std::thread pump;  // so that several children run at once, whoever is waited for first
-  std::atomic<uint32_t> pumped{0};
+  Descriptor in, out, err;
+  std::string to_send;
+  size_t sent = 0;
+  bool by_line = false, killed = false;
+  ProcessResult result;  // `out` less the lines that were read
 
-  void pump_pipes() {
-    block_all_signals();
-    size_t sent = 0;
-    if (stdin_text.empty()) in.close();
-    while (in.is_open() || out.is_open() || err.is_open()) {
-      // poll() skips negative descriptors, which closed ones have.
-      pollfd fds[] = {{stop_read.get(), POLLIN, 0},
-                      {in.get(), POLLOUT, 0},
-                      {out.get(), POLLIN, 0},
-                      {err.get(), POLLIN, 0}};
-      if (::poll(fds, 4, -1) < 0) continue;
-      if (fds[0].revents) return;
-      if (fds[1].revents) feed(in, stdin_text, sent);
-      if (fds[2].revents) drain(out, result.out);
-      if (fds[3].revents) drain(err, result.err);
-    }
+  void feed() {
+    const ssize_t n = ::send(in.get(), to_send.data() + sent, to_send.size() - sent, MSG_NOSIGNAL);
+    if (n > 0) sent += size_t(n);
+    if (sent == to_send.size() || (n < 0 && errno != EAGAIN && errno != EINTR)) in.close();
   }
-
-  int reap() {
-    int status = 0;
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    pid = -1;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  static void drain(Descriptor& fd, std::string& into) {
+    std::array<char, 16384> buffer;
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n > 0)
+      into.append(buffer.data(), size_t(n));
+    else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+      fd.close();
+  }
+  bool is_open() const { return in.is_open() || out.is_open() || err.is_open(); }
+  // Moves what can be moved, waiting at most timeout_ms for something; -1: for ever.
+  void pump(int timeout_ms) {
+    // poll() skips negative descriptors, which closed ones have.
+    pollfd fds[] = {{in.get(), POLLOUT, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}};
+    if (::poll(fds, 3, timeout_ms) <= 0) return;
+    if (fds[0].revents) feed();
+    if (fds[1].revents) drain(out, result.out);
+    if (fds[2].revents) drain(err, result.err);
+    if (by_line && result.err.size() > 2 * kErrorTail)
+      result.err.erase(0, result.err.size() - kErrorTail);
+  }
+  // Until `done` says so; false if timeout_ns have passed before.
+  template <class Done>
+  bool pump_until(uint64_t timeout_ns, const Done& done) {
+    const uint64_t deadline = monotonic_ns() + timeout_ns;
+    while (!done()) {
+      const uint64_t now = monotonic_ns();
+      if (now >= deadline) return false;
+      pump(int(std::min<uint64_t>((deadline - now) / 1000000 + 1, INT_MAX)));
+    }
+    return true;
   }
 };
 
-Process::Process(const std::vector<std::string>& argv, std::string stdin_text)
+Process::Process(const std::vector<std::string>& argv, std::string stdin_text,
+                 const Environment& environment)
     : state_(std::make_unique<State>()) {
+  if (argv.empty() || argv[0].empty()) fail<InvalidArgument>("Process: argv names no program");
   State& s = *state_;
-  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe(), stop = make_pipe();
-  s.pid = spawn(argv, in.read.get(), out.write.get(), err.write.get());
-  s.in = std::move(in.write);
-  s.out = std::move(out.read);
-  s.err = std::move(err.read);
-  s.stop_read = std::move(stop.read);
-  s.stop_write = std::move(stop.write);
-  s.stdin_text = std::move(stdin_text);
-  for (const Descriptor* fd : {&s.in, &s.out, &s.err}) set_nonblocking(*fd);
-  s.pump = std::thread([&s] {
-    s.pump_pipes();
-    s.pumped = 1;
-    futex_wake(&s.pumped, 1);
-  });
+  Image image(argv, environment);
+  Channel in, out, err, failed;
+  s.pid = start(image, {in.child.get(), out.child.get(), err.child.get()}, failed.child.get());
+  int error = s.pid < 0 ? errno : 0;
+  failed.child.close();
+  if (s.pid > 0 && ::recv(failed.own.get(), &error, sizeof error, 0) > 0) wait();
+  if (error != 0) fail<IoError>("cannot start '{}': {}", argv[0], std::strerror(error));
+  s.in = std::move(in.own);
+  s.out = std::move(out.own);
+  s.err = std::move(err.own);
+  s.to_send = std::move(stdin_text);
+  s.feed();  // so that it can begin, whichever child is waited for first
 }
 
 Process::Process(Process&&) noexcept = default;
-
 Process::~Process() {
-  if (!state_ || state_->pid < 0) return;
-  ::kill(state_->pid, SIGKILL);
-  state_->stop_write.close();  // a grandchild may hold the pipes open: do not wait for their end
-  state_->pump.join();
-  state_->reap();
+  if (!state_) return;
+  kill();
+  wait();
 }
 
-bool Process::done_within(uint64_t timeout_ns) const {
-  if (!state_->pumped) futex_wait(&state_->pumped, 0, timeout_ns);
-  return state_->pumped != 0;
+bool Process::done_within(uint64_t timeout_ns) {
+  return state_->pump_until(timeout_ns, [&] { return !state_->is_open(); });
 }
 
-ProcessResult Process::wait() {
-  TUFF_CHECK(state_ && state_->pid >= 0, "Process::wait() was called twice");
-  state_->pump.join();
-  state_->result.exit_code = state_->reap();
-  return std::move(state_->result);
+std::optional<std::string> Process::read_line(uint64_t timeout_ns) {
+  State& s = *state_;
+  s.by_line = true;
+  size_t end = std::string::npos;
+  s.pump_until(timeout_ns, [&] {
+    end = s.result.out.find('\n');
+    return end != std::string::npos || !s.out.is_open();
+  });
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = s.result.out.substr(0, end);
+  s.result.out.erase(0, end + 1);
+  return line;
+}
+
+bool Process::at_end() const {
+  return !state_->out.is_open() && state_->result.out.find('\n') == std::string::npos;
+}
+
+void Process::kill() {
+  if (state_->pid > 0) ::kill(state_->pid, SIGKILL);
+  state_->killed = true;
+}
+
+const ProcessResult& Process::wait() {
+  State& s = *state_;
+  if (s.pid <= 0) return s.result;
+  // A grandchild may hold the channels of one that was killed: their end is not waited for.
+  while (s.is_open() && !s.killed) s.pump(-1);
+  int status = 0;
+  while (::waitpid(s.pid, &status, 0) < 0 && errno == EINTR) {}
+  s.pid = -1;
+  s.result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return s.result;
+}
+
+std::string Process::error_tail() const {
+  const std::string& all = state_->result.err;
+  return all.substr(all.size() - std::min(all.size(), kErrorTail));
+}
+
+std::string own_program() {
+  std::array<char, 4096> path;
+  const ssize_t n = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (n > 0 && size_t(n) < path.size()) return {path.data(), size_t(n)};
+  // Without /proc, as in a bare root: the path that was given to execve.
+  const auto* given = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  std::error_code error;
+  const std::filesystem::path found =
+      std::filesystem::canonical(given != nullptr ? given : "", error);
+  if (error) fail<IoError>("cannot tell the path of the running program: /proc is not mounted");
+  return found.string();
+}
+
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation ? std::string("SIG") + abbreviation : fmt::format("signal {}", signal);
+}
+
+void forbid_core_files() {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
 }
 
 namespace {

@@ -37,7 +37,8 @@ class OutputFile {
 // IoError unless an OutputFile of this path could begin: for who writes hours later.
 void require_writable(const std::string& path);
 
-// Removes what killed writers of `path` have left beside it; files that somebody still writes stay.
+// Removes what killed writers of `path` have left beside it; files that are still being written
+// stay.
 void remove_abandoned(const std::string& path);
 
 }  // namespace tuff::os

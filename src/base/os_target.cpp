@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/parse_number.h"
 
 namespace tuff::os {
 namespace {
@@ -52,11 +52,8 @@ int own_descriptor(std::string path) {
   for (int links = 0; links < kMostLinks && !own.empty(); ++links) {
     const std::filesystem::path at(path);
     const std::string name = at.filename().string();
-    int number = -1;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size() &&
-        real_path(at.parent_path().string()) == own)
-      return number;
+    const std::optional<int> number = parse_number<int>(name);
+    if (number && real_path(at.parent_path().string()) == own) return *number;
     const std::optional<std::string> next = next_of(path);
     if (!next) return -1;
     path = *next;
@@ -154,7 +151,7 @@ int open_stream(const WriteTarget& target, const std::string& path) {
     ::close(fd);
     refuse(path, "it is open for reading");
   }
-  // Without O_NONBLOCK a pipe that nobody reads from would stop this process for good.
+  // Without O_NONBLOCK a pipe without a reader would stop this process for good.
   const uint64_t deadline = monotonic_ns() + kReaderWaitNs;
   int fd = -1;
   while ((fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0) {

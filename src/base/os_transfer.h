@@ -71,8 +71,8 @@ class Transfers {
   ~Transfers();
   Backend backend() const { return backend_; }
   const std::string& why_threads() const { return why_; }
-  // Returns when all are done. Of those that fail one throws IoError, after the others have ended;
-  // what they had to fill is undefined then.
+  // Returns when all are done. If some fail, one of them throws IoError after the others have
+  // ended; what they had to fill is undefined then.
   void run(std::span<const Transfer> transfers);
   TransferStats stats() const;
   // For tests: what takes the place of a completion's result.

@@ -66,7 +66,7 @@ class Uring final : public RequestQueue {
   }
 
   // Hands over what was pushed and waits for a completion if there is none. Where the kernel has no
-  // memory or is interrupted it is asked again: what is in flight fills memory of somebody.
+  // memory or is interrupted it is asked again: requests in flight fill memory of their callers.
   void enter(bool wait) {
     const int n = ::io_uring_submit_and_wait(&ring_, wait ? 1 : 0);
     if (n == -EAGAIN || n == -EBUSY) return std::this_thread::yield();

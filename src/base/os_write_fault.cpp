@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 
 #include "base/check.h"
 #include "base/env.h"
+#include "base/parse_number.h"
 
 namespace tuff::os {
 namespace {
@@ -17,13 +17,6 @@ namespace {
       "TUFF_WRITE_FAULT: '{}' is none of file:ENDING, write:N, kill:BYTES, kill:sync, kill:rename, "
       "kill:folder, full:BYTES",
       pair);
-}
-
-std::optional<uint64_t> number(const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
 }
 
 [[noreturn]] void kill_this_process() {
@@ -43,7 +36,7 @@ Wanted wanted_fault() {
     const size_t colon = pair.find(':');
     const std::string name = pair.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : pair.substr(colon + 1);
-    const std::optional<uint64_t> n = number(value);
+    const std::optional<uint64_t> n = parse_number<uint64_t>(value);
     if (name == "file")
       w.file = value;
     else if (name == "write" && n)

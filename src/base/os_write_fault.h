@@ -13,7 +13,7 @@ void check_write_fault();  // InvalidArgument for a variable that makes no sense
 
 class WriteFault {
  public:
-  // Of the next writing of `path`, which is counted. Throws as check_write_fault().
+  // The fault of the next writing of `path`, which is counted. Throws as check_write_fault().
   explicit WriteFault(const std::string& path);
   // How many of `size` bytes at `offset` are written before the fault.
   size_t allowed(uint64_t offset, size_t size) const;

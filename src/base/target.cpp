@@ -98,58 +98,45 @@ void read(const std::string& path, const json& from, std::array<uint32_t, 3>& to
 }
 
 void refuse_unknown(const std::string& prefix, const json& object,
-                    const std::set<std::string>& known);
+                    const std::set<std::string>& known) {
+  for (const auto& [key, value] : object.items())
+    if (!known.contains(key))
+      fail<InvalidArgument>("target: there is no field '{}{}'", prefix, key);
+}
 
 template <class T, class F>
-void each_extent(T& s, F f) {
+void each_shape_field(T& s, F f) {
   f("m", s.m);
   f("n", s.n);
   f("k", s.k);
-}
-template <class T, class F>
-void each_dtype(T& s, F f) {
   f("a", s.a);
   f("b", s.b);
   f("sum", s.sum);
 }
 
-DType read_dtype(const std::string& path, const json& from) {
+void read(const std::string& path, const json& from, DType& to) {
   try {
-    if (from.is_string()) return parse_dtype(from.get<std::string>());
-  } catch (const InvalidArgument&) {}
-  bad_field(path, from, "the name of a dtype");
-}
-
-MatrixShape read_shape(const std::string& path, const json& from) {
-  if (!from.is_object()) bad_field(path, from, "an object");
-  MatrixShape s;
-  std::set<std::string> known;
-  const auto field = [&](const char* name) -> const json& {
-    known.insert(name);
-    if (!from.contains(name)) fail<InvalidArgument>("target: field '{}.{}' is missing", path, name);
-    return from[name];
-  };
-  each_extent(s, [&](const char* name, uint32_t& to) {
-    read(path + "." + name, field(name), to);
-    if (to == 0) bad_field(path + "." + name, from[name], "more than 0");
-  });
-  each_dtype(s,
-             [&](const char* name, DType& to) { to = read_dtype(path + "." + name, field(name)); });
-  refuse_unknown(path + ".", from, known);
-  return s;
+    to = parse_dtype(from.is_string() ? from.get<std::string>() : "");
+  } catch (const InvalidArgument&) {
+    bad_field(path, from, "the name of a dtype");
+  }
 }
 void read(const std::string& path, const json& from, std::vector<MatrixShape>& to) {
   if (!from.is_array()) bad_field(path, from, "an array of objects");
-  to.clear();
-  for (size_t i = 0; i < from.size(); ++i)
-    to.push_back(read_shape(fmt::format("{}[{}]", path, i), from[i]));
-}
-
-void refuse_unknown(const std::string& prefix, const json& object,
-                    const std::set<std::string>& known) {
-  for (const auto& [key, value] : object.items())
-    if (!known.contains(key))
-      fail<InvalidArgument>("target: there is no field '{}{}'", prefix, key);
+  to.assign(from.size(), {});
+  for (size_t i = 0; i < from.size(); ++i) {
+    const std::string at = fmt::format("{}[{}]", path, i);
+    if (!from[i].is_object()) bad_field(at, from[i], "an object");
+    std::set<std::string> known;
+    each_shape_field(to[i], [&](const char* name, auto& field) {
+      known.insert(name);
+      if (!from[i].contains(name))
+        fail<InvalidArgument>("target: field '{}.{}' is missing", at, name);
+      read(at + "." + name, from[i][name], field);
+      if (from[i][name] == 0) bad_field(at + "." + name, from[i][name], "more than 0");
+    });
+    refuse_unknown(at + ".", from[i], known);
+  }
 }
 
 void read_features(const json& object, TargetFeatures& features) {
@@ -162,21 +149,27 @@ void read_features(const json& object, TargetFeatures& features) {
   refuse_unknown("features.", object, known);
 }
 
-Target spirv_generic() {
-  Target t;  // what every Vulkan 1.1 device has, and device addresses
-  t.device = "VULKAN";
-  t.renderer = "spirv";
-  t.arch = "spirv1.3";
-  t.identity = "builtin:spirv-generic";
-  t.vector_bytes = 16;
+// What the GPUs below have in common.
+Target gpu(const char* device, const char* renderer, const char* arch, const std::string& name) {
+  Target t;
+  t.device = device;
+  t.renderer = renderer;
+  t.arch = arch;
+  t.identity = "builtin:" + name;
   t.vector_registers = 128;
   t.has_local = true;
   t.max_local = {128, 128, 64};
   t.max_invocations = 128;
-  t.shared_bytes = 16384;
-  t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
   t.launch_cost_ns = 5000;
   t.shared_load_cost = 1;
+  return t;
+}
+
+// What every Vulkan 1.1 device has, and device addresses.
+Target spirv_generic() {
+  Target t = gpu("VULKAN", "spirv", "spirv1.3", "spirv-generic");
+  t.shared_bytes = 16384;
+  t.max_buffer_bytes = uint64_t{1} << 30;  // maxMemoryAllocationSize, VK_KHR_maintenance3
   t.features.device_address = true;
   t.features.known_zero_products = true;
   t.features.sqrt = true;
@@ -214,8 +207,6 @@ Target c_x86_64() {
   t.renderer = "c";
   t.arch = "x86-64";
   t.identity = "builtin:c-x86-64";
-  t.vector_bytes = 16;
-  t.vector_registers = 16;
   t.shared_bytes = 1 << 20;
   t.l1_bytes = 32 << 10;
   t.l2_bytes = 256 << 10;
@@ -232,21 +223,10 @@ Target c_x86_64() {
 // What every OpenCL 1.2 device of the full profile has, and no doubles: table 4.3 of its
 // specification.
 Target opencl_generic() {
-  Target t;
-  t.device = "CL";
-  t.renderer = "opencl";
-  t.arch = "opencl-c-1.2";
-  t.identity = "builtin:opencl-generic";
-  t.vector_bytes = 16;
-  t.vector_registers = 128;
-  t.has_local = true;
-  t.max_local = {128, 128, 64};
-  t.max_invocations = 128;
+  Target t = gpu("CL", "opencl", "opencl-c-1.2", "opencl-generic");
   t.shared_bytes = 32768;
   t.max_buffers = 60;  // of parameters in 1,024 bytes
   t.max_buffer_bytes = t.max_binding_bytes = uint64_t{128} << 20;
-  t.launch_cost_ns = 5000;
-  t.shared_load_cost = 1;
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = true;
@@ -284,32 +264,25 @@ std::vector<MatrixShape> amdgpu_matrices(bool cdna) {
 
 // What all of them can do, by code of LLVM's. Sines and powers are the kernel room's, which have
 // the same bits everywhere.
-Target amdgpu(const AmdGpu& gpu) {
-  Target t;
-  t.device = "AMD";
-  t.renderer = "amdgpu";
-  t.arch = gpu.name;
-  t.identity = std::string("builtin:") + kAmdGpuPrefix + gpu.name;
-  t.cores = gpu.cores;
-  t.vector_bytes = 16;
-  t.vector_registers = 128;  // of 256, so that a SIMD unit has waves to turn to
-  t.has_local = true;
-  t.subgroup_size = gpu.wave_lanes;
+Target amdgpu(const AmdGpu& chip) {
+  // 128 registers of 256, so that a SIMD unit has waves to turn to.
+  Target t = gpu("AMD", "amdgpu", chip.name, std::string(kAmdGpuPrefix) + chip.name);
+  t.cores = chip.cores;
+  t.subgroup_size = chip.wave_lanes;
   t.max_local = {1024, 1024, 1024};
   t.max_invocations = 1024;
   t.max_groups = {UINT32_MAX / 1024, 65535, 65535};  // AQL counts work-items, in 32 bits
   t.shared_bytes = 65536;
-  t.l1_bytes = uint64_t{gpu.l1_kib} << 10;
-  t.l2_bytes = uint64_t{gpu.l2_kib} << 10;
+  t.l1_bytes = uint64_t{chip.l1_kib} << 10;
+  t.l2_bytes = uint64_t{chip.l2_kib} << 10;
   t.launch_cost_ns = 3000;
-  t.shared_load_cost = 1;
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
   f.subgroup_shuffle = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;
-  if (gpu.matrices) t.matrix_shapes = amdgpu_matrices(gpu.wave_lanes == 64);
+  if (chip.matrices) t.matrix_shapes = amdgpu_matrices(chip.wave_lanes == 64);
   return t;
 }
 
@@ -317,12 +290,12 @@ template <class T>
 const T& json_of(const T& field) {
   return field;
 }
+std::string json_of(const DType& t) { return name(t); }
 nlohmann::ordered_json json_of(const std::vector<MatrixShape>& shapes) {
   auto out = nlohmann::ordered_json::array();
   for (const MatrixShape& s : shapes) {
     nlohmann::ordered_json& row = out.emplace_back();
-    each_extent(s, [&](const char* key, uint32_t n) { row[key] = n; });
-    each_dtype(s, [&](const char* key, DType t) { row[key] = name(t); });
+    each_shape_field(s, [&](const char* key, const auto& field) { row[key] = json_of(field); });
   }
   return out;
 }
@@ -362,7 +335,7 @@ Target target_from_json(const std::string& text) {
 std::vector<std::string> builtin_target_names() {
   std::vector<std::string> names = {"spirv-generic", "spirv-lavapipe", "c-x86-64",
                                     "opencl-generic"};
-  for (const AmdGpu& gpu : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + gpu.name);
+  for (const AmdGpu& chip : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + chip.name);
   return names;
 }
 
@@ -371,8 +344,8 @@ Target builtin_target(const std::string& name) {
   if (name == "spirv-lavapipe") return spirv_lavapipe();
   if (name == "c-x86-64") return c_x86_64();
   if (name == "opencl-generic") return opencl_generic();
-  for (const AmdGpu& gpu : kAmdGpus)
-    if (name == std::string(kAmdGpuPrefix) + gpu.name) return amdgpu(gpu);
+  for (const AmdGpu& chip : kAmdGpus)
+    if (name == std::string(kAmdGpuPrefix) + chip.name) return amdgpu(chip);
   fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,
                         fmt::join(builtin_target_names(), ", "));
 }

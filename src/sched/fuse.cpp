@@ -216,7 +216,7 @@ class Planner {
   // as one number serves neighbours, and memory holds four times as much for what is decoded.
   uint32_t free_weight(uint32_t i) const {
     if (node(i).dtype == DType::Bool) return kFreeMask;
-    const bool decodes = facts_[i].decodes && !target_of_(p_.device_of(i)).loads_are_dear();
+    const bool decodes = facts_[i].decodes && !target_of_(p_.device_of(i)).loads_are_expensive();
     return decodes ? kFreeDecode : kFreeWhenRepeated;
   }
 

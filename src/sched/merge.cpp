@@ -27,7 +27,7 @@ constexpr size_t kMaxStreams = 24;    // buffers that one loop walks
 // all outputs may take as long as a launch.
 int64_t most_outputs(const Target& t) {
   constexpr double kCyclesPerNs = 3, kAccesses = 7;  // an optimizer's, of one element
-  if (!t.loads_are_dear()) return INT64_MAX;
+  if (!t.loads_are_expensive()) return INT64_MAX;
   const double cycles = kAccesses * double(t.load_cost) / double(t.subgroup_size * t.cores);
   return int64_t(double(t.launch_cost_ns) * kCyclesPerNs / cycles);
 }

@@ -157,7 +157,7 @@ TEST_P(Dequantize, EveryElementAsDefined) {
 // kernels of their own. With several rows of x a product repeats its weight, which is then stored.
 TEST_P(Dequantize, FusesIntoWhatReadsIt) {
   const std::string& device = GetParam();
-  const bool dear = engine::Device::get(device)->target().loads_are_dear();
+  const bool dear = engine::Device::get(device)->target().loads_are_expensive();
   Tensor x = Tensor::full({4, 512}, 0.5, {.device = device}).contiguous();
   x.realize();
   for (const Case& c : kCases) {

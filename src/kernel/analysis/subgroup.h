@@ -24,6 +24,6 @@ inline bool folds_by_shuffles(const Target& t, int64_t width, DType d) {
   return shuffles(t, d) && width == int64_t(t.subgroup_size) && t.subgroup_size <= kMostLanes;
 }
 // A load that all lanes would do alike costs more than a shuffle for each.
-inline bool shares_loads(const Target& t, DType d) { return shuffles(t, d) && t.loads_are_dear(); }
+inline bool shares_loads(const Target& t, DType d) { return shuffles(t, d) && t.loads_are_expensive(); }
 
 }  // namespace tuff::kernel

@@ -64,7 +64,7 @@ void Chooser::vectorize_outputs(int64_t lanes) {
 }
 
 void Chooser::take_neighbours(int64_t most, int least_score) {
-  if (!target_.loads_are_dear()) return vectorize_outputs(most);
+  if (!target_.loads_are_expensive()) return vectorize_outputs(most);
   const auto score = [&](int a) { return vector_score(a) + 2 * axis(a).strided_near; };
   const auto walks = [&](int a) { return axis(a).unit_loads + axis(a).unit_stores > 0; };
   int best = -1;
@@ -150,7 +150,7 @@ void Chooser::unroll_main(int64_t most, bool contiguous_first) {
   const int64_t instances = t_.lane_count() * std::max(k_.main_loads, 1);
   while (most > 1 && instances * most > kMaxUnrolledLoads) most /= 2;
   const int64_t divisor = divisor_up_to(left(a), most);
-  const bool masks = k_.main_is_product && divisor == 1 && target_.loads_are_dear();
+  const bool masks = k_.main_is_product && divisor == 1 && target_.loads_are_expensive();
   const int64_t n = masks ? steps_of(a, most) : divisor;
   if (n > 1) t_.try_apply({OptKind::Unroll, a, n});
 }

@@ -42,11 +42,11 @@ class GpuProduct : Chooser {
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     int64_t steps = 4;
-    if (!target_.loads_are_dear()) {
+    if (!target_.loads_are_expensive()) {
       while (steps > 1 && tile_registers(best.columns, best.rows, steps) > registers()) steps /= 2;
     }
     unroll_main(steps, true);
-    if (!target_.loads_are_dear()) share_tile(best, false);
+    if (!target_.loads_are_expensive()) share_tile(best, false);
     return {.chosen = true};
   }
 
@@ -234,11 +234,11 @@ class GpuProduct : Chooser {
     return tiles >= 2 * n && wastes_little && 2 * n <= int64_t(target_.max_local[local_axis]);
   }
   void best_pair(ProductTile& best, int column, int row) const {
-    const int64_t most = target_.loads_are_dear() ? 16 : 8;
+    const int64_t most = target_.loads_are_expensive() ? 16 : 8;
     for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
         if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
-        if (!target_.loads_are_dear() && tile_registers(c, r, 1) > registers()) continue;
+        if (!target_.loads_are_expensive() && tile_registers(c, r, 1) > registers()) continue;
         const double loads = scalar_loads(column, c, row, r) / double(r * c) * padding(column, c) *
                              (row == column ? 1 : padding(row, r));
         if (loads < best.loads - 1e-9) best = {column, row, c, r, loads};

@@ -30,7 +30,7 @@ class GpuReduction : Chooser {
     if (longest <= kShort || k_.outputs >= wanted_invocations())
       take_neighbours(outputs_together(16, uint64_t(target_.cores) * target_.subgroup_size),
                       longest <= kShort ? 0 : 1);
-    if (longest <= kShort && target_.loads_are_dear()) {
+    if (longest <= kShort && target_.loads_are_expensive()) {
       unroll_all();
     } else {
       unroll_main(4, false);

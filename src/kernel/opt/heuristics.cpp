@@ -172,7 +172,7 @@ class Heuristics : Chooser {
     for (int a = 0; a < count(); a++) {
       if (a == fast || !axis(a).shared || !fixed(a) || !loop_left(a) || left(a) < 2) continue;
       // Where the lanes are taken one by one, what they touch had better be close.
-      const bool last = widest < 0 || target_.loads_are_dear();
+      const bool last = widest < 0 || target_.loads_are_expensive();
       if (last || left(a) >= left(widest)) widest = a;
     }
     if (widest < 0 || t_.local_size() >= wanted) return;

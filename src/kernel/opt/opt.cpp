@@ -54,7 +54,7 @@ bool allows(const Target& target, OptKind k) {
   if (k == OptKind::Ahead) return target.has_local && target.shared_bytes > 0;
   // No kernel's rows are kept for a workgroup where loads are expensive (docs/design/attention.md).
   if (k == OptKind::Slab)
-    return target.has_local && target.shared_bytes > 0 && !target.loads_are_dear();
+    return target.has_local && target.shared_bytes > 0 && !target.loads_are_expensive();
   if (k == OptKind::Matrix) return target.has_local && !target.matrix_shapes.empty();
   return k != OptKind::Stage || target.shared_bytes > 0;
 }
