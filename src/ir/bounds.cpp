@@ -1,4 +1,4 @@
-#include "ir/bounds.h"
+#include "ir/derive.h"
 
 #include <algorithm>
 #include <limits>
@@ -119,7 +119,7 @@ Bounds shift_bounds(DType t, const Node& a, const Node& b) {
   return fit(t, Wide(a.min) << b.min, Wide(a.max) << b.min);
 }
 
-// Of the last two sources, or of the one there is.
+// The bounds that follow from the last two sources, or from the only one.
 using Rule = Bounds (*)(DType t, const Node& a, const Node& b);
 constexpr OpTable<Rule> kRules{{
     {Op::Cast, cast_bounds},                {Op::Bitcast, unknown},

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/derive.h"
 #include "ir/scalar_eval.h"
-#include "ir/shape.h"
 #include "ir/symbolic.h"
 #include "ir/uop.h"
 
@@ -45,9 +45,7 @@ bool all_const(std::span<const UOp> src) {
 UOp fold_constants(Op op, std::span<const UOp> src, const Arg& arg) {
   Scalar values[4];
   for (size_t i = 0; i < src.size(); i++) values[i] = src[i]->get<Scalar>();
-  const int64_t* word = std::get_if<int64_t>(&arg);
-  return constant(
-      eval_scalar(op, DType::Void, std::span<const Scalar>(values, src.size()), word ? *word : 0));
+  return constant(eval_scalar(op, DType::Void, {values, src.size()}, word_of(arg)));
 }
 
 // Identities of integers that every index builder wants at once; the rest is symbolic_rules()'.
@@ -158,7 +156,7 @@ UOp permute(const UOp& x, const IntVec& axes) {
 UOp expand(const UOp& x, const Shape& shape) {
   if (x->shape == shape) return x;
   if (x->op != Op::Expand) return make(Op::Expand, x->dtype, {x}, shape);
-  derive_shape(Op::Expand, x->dtype, {&x, 1}, shape);  // refuses what only the source would allow
+  derive_shape(Op::Expand, {&x, 1}, shape);  // refuses what only the source would allow
   return expand(x->src(0), shape);
 }
 UOp pad(const UOp& x, const Pairs& pairs) {

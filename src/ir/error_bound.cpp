@@ -66,8 +66,7 @@ class Analysis {
     std::vector<Scalar> values;
     std::vector<Bounded> src;
     for (const UOp& u : n.src()) values.push_back(src.emplace_back(eval(u.get(), memo)).value);
-    const int64_t* word = std::get_if<int64_t>(&n.arg);
-    const Scalar value = eval_scalar(n.op, n.dtype, values, word ? *word : 0);
+    const Scalar value = eval_scalar(n.op, n.dtype, values, word_of(n.arg));
     return {value, alu_error(n, src, value)};
   }
 

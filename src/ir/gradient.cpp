@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/curved.h"
-#include "ir/finite_product.h"
 #include "ir/op_table.h"
+#include "ir/scalar_eval.h"
+#include "ir/variants.h"
 #include "ir/walk.h"
 
 namespace tuff::ir {
@@ -51,8 +51,7 @@ Grads log2_row(const UOp& u, const UOp& g) {
   return {mul(g, alu(Op::Recip, {mul(u->src(0), like(u, kLn2))}))};
 }
 Grads sin_row(const UOp& u, const UOp& g) {
-  const int64_t* turns = std::get_if<int64_t>(&u->arg);
-  return {mul(g, sine(u->src(0), (turns ? *turns : 0) + 1))};
+  return {mul(g, sine(u->src(0), word_of(u->arg) + 1))};
 }
 Grads add_row(const UOp&, const UOp& g) { return {g, g}; }
 Grads sub_row(const UOp&, const UOp& g) { return {g, neg(g)}; }
@@ -110,9 +109,9 @@ Grads copy_row(const UOp& u, const UOp& g) {
 // Assign passes its value through; what the buffer held before no longer matters.
 Grads assign_row(const UOp&, const UOp& g) { return {UOp(), g}; }
 
-// Of a product over axes: for each factor the product of the others. Division by the factor gives
-// it unless there are zeros: with one, only the zero itself gets the product of the rest; with
-// more, none.
+// For each factor of a product over axes the product of the others. Division by the factor gives it
+// unless there are zeros: with one, only the zero itself gets the product of the rest; with more,
+// none does.
 UOp product_of_others(const UOp& u) {
   const UOp& x = u->src(0);
   const IntVec& axes = u->get<ReduceArg>().axes;

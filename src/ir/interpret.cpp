@@ -125,13 +125,11 @@ HostArray Evaluation::contents(const Node& n) const {
 
 HostArray Evaluation::elementwise(const Node& n) const {
   HostArray a = fresh(n);
-  const int64_t* word = std::get_if<int64_t>(&n.arg);
   Scalar in[4];
   for (int64_t i = 0; i < a.count(); i++) {
     for (uint32_t s = 0; s < n.src_count; s++)
       in[s] = src(n, s).at(src(n, s).shape.empty() ? 0 : i);
-    set(a, i,
-        eval_scalar(n.op, n.dtype, std::span<const Scalar>(in, n.src_count), word ? *word : 0));
+    set(a, i, eval_scalar(n.op, n.dtype, {in, n.src_count}, word_of(n.arg)));
   }
   return a;
 }

@@ -35,8 +35,8 @@ class Evaluation {
   explicit Evaluation(const Bindings& bindings) : bindings_(bindings) {}
   const HostArray& value(const UOp& u);
   IntVec extents(const Shape& s) const;  // with the variables' values
-  // Of a movement op: for every element of the result the element of the source it is, or -1 in
-  // padding. Of a Reduce: for every element of the source the element of the result it goes to.
+  // For every element of a movement op's result the source element it is, or -1 in padding.
+  // For every element of a Reduce's source the element of the result it goes to.
   std::vector<int64_t> source_elements(const Node& movement) const;
   std::vector<int64_t> reduced_elements(const Node& reduce) const;
 

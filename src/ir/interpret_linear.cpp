@@ -14,9 +14,7 @@ namespace {
 using LaneMask = uint32_t;  // bit i: the value exists once per value of the i-th lane range
 
 bool is_lane(const Node& n) {
-  if (n.op != Op::Range) return false;
-  const AxisKind k = n.get<RangeArg>().kind;
-  return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
+  return n.op == Op::Range && ir::is_lane(n.get<RangeArg>().kind);
 }
 
 // The lane ranges of a list. Instances of a mask are numbered in mixed radix, the lowest bit
@@ -59,7 +57,7 @@ class LaneRanges {
 
 // An op of the list, ready to run: sources by position, and per instance the instance of each
 // source.
-struct Step {
+struct PlannedOp {
   const Node* node;
   LaneMask mask = 0;
   size_t instances = 1;
@@ -86,7 +84,7 @@ class Plan {
     return it->second;
   }
 
-  std::vector<Step> steps;
+  std::vector<PlannedOp> steps;
   LaneRanges lanes;
 
  private:
@@ -99,8 +97,8 @@ class Plan {
     for (size_t s = 1; n.op == Op::Reduce && s < src.size(); s++) mask &= ~steps[src[s]].mask;
     return mask;
   }
-  Step step_of(const Node& n) {
-    Step s{&n};
+  PlannedOp step_of(const Node& n) {
+    PlannedOp s{&n};
     if (n.op == Op::After || n.op == Op::End || n.op == Op::Barrier || n.op == Op::Sink) return s;
     for (const UOp& u : n.src()) s.src.push_back(position(u));
     s.mask = mask_of(n, s.src);
@@ -174,7 +172,7 @@ class Workgroup {
  private:
   void run(size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) {
-      const Step& s = plan_.steps[i];
+      const PlannedOp& s = plan_.steps[i];
       if (s.node->op == Op::Range && !is_lane(*s.node)) {
         loop(i);
         i = s.loop_end;
@@ -197,7 +195,7 @@ class Workgroup {
   }
 
   void loop(size_t i) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     TUFF_CHECK(s.loop_end > i, "a loop without an end");
     const int64_t trips = source(s, 0, 0, 0).as_int();
     for (size_t inv = 1; inv < invocations_; inv++) {
@@ -213,18 +211,18 @@ class Workgroup {
   Scalar& value(size_t at, size_t inv, size_t instance) {
     return values_[at][inv * plan_.steps[at].instances + instance];
   }
-  const Scalar& source(const Step& s, size_t which, size_t inv, size_t instance) {
+  const Scalar& source(const PlannedOp& s, size_t which, size_t inv, size_t instance) {
     const Scalar& v = value(s.src[which], inv, s.src_instance[which][instance]);
     check_computed(s, v);
     return v;
   }
-  static void check_computed(const Step& s, const Scalar& v) {
+  static void check_computed(const PlannedOp& s, const Scalar& v) {
     TUFF_CHECK(v.dtype != DType::Void, "{} reads a value that was never computed",
                name(s.node->op));
   }
 
   void execute(size_t i, size_t inv, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const Node& u = *s.node;
     switch (u.op) {
       case Op::Const: value(i, inv, n) = u.get<Scalar>(); return;
@@ -266,11 +264,11 @@ class Workgroup {
 
   // The element an Index names, or an empty span where its gate is closed.
   std::span<std::byte> place(size_t i, size_t inv, size_t n, bool write) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     if (s.src.size() > 2 && !source(s, 2, inv, n).as_bool()) return {};
     return element_of(s.src[0], source(s, 1, inv, n).as_int(), inv, write);
   }
-  // Of the memory that is step `of`.
+  // An element of the memory that is step `of`.
   std::span<std::byte> element_of(size_t of, int64_t element, size_t inv, bool write) {
     const Node& memory = *plan_.steps[of].node;
     const size_t size = size_bytes(memory.dtype);
@@ -294,7 +292,7 @@ class Workgroup {
     return bytes.subspan(size_t(element) * size, size);
   }
   void load(size_t i, size_t inv, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const size_t from = s.src[0], at = s.src_instance[0][n];
     if (plan_.steps[from].node->op == Op::Register) {
       value(i, inv, n) = value(from, inv, at);
@@ -304,7 +302,7 @@ class Workgroup {
     value(i, inv, n) = p.empty() ? Scalar{s.node->dtype, 0} : load_scalar(s.node->dtype, p.data());
   }
   void store(size_t i, size_t inv, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const Scalar v = source(s, 1, inv, n);
     const size_t to = s.src[0], at = s.src_instance[0][n];
     if (plan_.steps[to].node->op == Op::Register) {
@@ -318,7 +316,7 @@ class Workgroup {
     store_scalar({v.dtype, (old & ~mask) | (v.bits & mask)}, p.data());
   }
   void fold_lanes(size_t i, size_t inv, size_t n) {
-    const Step &s = plan_.steps[i], &x = plan_.steps[s.src[0]];
+    const PlannedOp &s = plan_.steps[i], &x = plan_.steps[s.src[0]];
     Scalar total;
     for (size_t at = 0; at < x.instances; at++) {
       if (plan_.lanes.project(x.mask, at, s.mask) != n) continue;
@@ -330,7 +328,7 @@ class Workgroup {
     value(i, inv, n) = total;
   }
   void shuffle(size_t i, size_t inv, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const int64_t lane = source(s, 1, inv, n).as_int();
     TUFF_CHECK(lane >= 0 && size_t(lane) < invocations_, "lane {} of a subgroup of {}", lane,
                invocations_);
@@ -342,13 +340,12 @@ class Workgroup {
       const size_t* instance;
       size_t instances;
     };
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     std::array<Source, 4> sources;
     for (size_t k = 0; k < s.src.size(); k++) {
       const size_t from = s.src[k];
       sources[k] = {values_[from].data(), s.src_instance[k].data(), plan_.steps[from].instances};
     }
-    const int64_t* word = std::get_if<int64_t>(&s.node->arg);
     Scalar* out = values_[i].data();
     Scalar in[4];
     for (size_t inv = 0; inv < invocations_; inv++) {
@@ -358,8 +355,7 @@ class Workgroup {
           in[k] = x.values[inv * x.instances + x.instance[n]];
           check_computed(s, in[k]);
         }
-        *out++ = eval_scalar(s.node->op, s.node->dtype, std::span<const Scalar>(in, s.src.size()),
-                             word ? *word : 0);
+        *out++ = eval_scalar(s.node->op, s.node->dtype, {in, s.src.size()}, word_of(s.node->arg));
       }
     }
   }
@@ -378,13 +374,13 @@ class Workgroup {
   Matrix& matrix(size_t at, size_t subgroup, size_t instance) {
     return matrices_[at][subgroup * plan_.steps[at].instances + instance];
   }
-  const Matrix& matrix_source(const Step& s, size_t which, size_t subgroup, size_t n) {
+  const Matrix& matrix_source(const PlannedOp& s, size_t which, size_t subgroup, size_t n) {
     const Matrix& m = matrix(s.src[which], subgroup, s.src_instance[which][n]);
     TUFF_CHECK(!m.empty(), "{} reads a matrix that was never computed", name(s.node->op));
     return m;
   }
   void execute_matrix(size_t i, size_t g, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const Node& u = *s.node;
     switch (u.op) {
       case Op::MatrixFill: {
@@ -405,9 +401,9 @@ class Workgroup {
     }
   }
   // Between the memory that the first source names, in all lanes alike, and a matrix.
-  void move_matrix(const Step& s, size_t g, size_t n, Matrix& matrix, bool write) {
+  void move_matrix(const PlannedOp& s, size_t g, size_t n, Matrix& matrix, bool write) {
     const MatrixArg& m = s.node->get<MatrixArg>();
-    const Step& index = plan_.steps[s.src[0]];
+    const PlannedOp& index = plan_.steps[s.src[0]];
     const size_t at = s.src_instance[0][n];
     const int64_t first = source(index, 1, g * lanes_, at).as_int();
     for (size_t lane = 1; lane < lanes_; lane++) {
@@ -428,7 +424,7 @@ class Workgroup {
     }
   }
   void multiply_add(size_t i, size_t g, size_t n) {
-    const Step& s = plan_.steps[i];
+    const PlannedOp& s = plan_.steps[i];
     const MatrixArg& m = s.node->get<MatrixArg>();
     const Matrix &a = matrix_source(s, 0, g, n), &b = matrix_source(s, 1, g, n);
     Matrix sum = matrix_source(s, 2, g, n);

@@ -123,14 +123,13 @@ double bitcast(const Evaluated& e) {
   return e.error != 0 || vague ? kUnknownError : leaf_error(e.result);
 }
 
-// Of a function that only rises or only falls: what it is at both ends of where its operand lies.
-// Where it is not defined at one of them, anything.
+// A monotone function: its values at both ends of the interval in which its operand lies. If it is
+// undefined at one of them, nothing can be demanded.
 template <int ulps>
 double monotone(const Evaluated& e) {
-  const int64_t* variant = std::get_if<int64_t>(&e.n.arg);
   const auto at = [&](double x) {
     const Scalar v = Scalar::of_double(DType::F64, x);
-    return eval_scalar(e.n.op, v.dtype, {&v, 1}, variant ? *variant : 0).as_double();
+    return eval_scalar(e.n.op, v.dtype, {&v, 1}, word_of(e.n.arg)).as_double();
   };
   const double low = at(e.x - e.error), high = at(e.x + e.error);
   if (std::isnan(low) != std::isnan(high)) return kUnknownError;
@@ -151,7 +150,7 @@ double log2(const Evaluated& e) {
 
 double exp2(const Evaluated& e) {
   if (e.error > 1) return kUnknownError;
-  if (std::holds_alternative<int64_t>(e.n.arg))  // e^x is nobody's own
+  if (std::holds_alternative<int64_t>(e.n.arg))  // no device has its own e^x
     return settled(e.t, e.out, e.out * std::expm1(e.error), kExp2Ulps);
   const double per_unit = e.t == DType::F32 ? kExp2UlpsPerUnit * std::abs(e.x) : 0;
   return settled(e.t, e.out, e.out * std::expm1(e.error * std::numbers::ln2), kExp2Ulps + per_unit);
@@ -187,7 +186,7 @@ constexpr OpTable<OptionalFunction<double(const Evaluated&)>> kRules{{
 static_assert(!any_op([](Op op) { return takes_floats(op) && !*kRules.find(op); }),
               "ir/op_error.cpp: ops.def's column `error` is none for an op of floats");
 
-// Of integers and truth values: none, unless a source may be another one that matters.
+// Integers and truth values have no error, unless another value of a source would change them.
 double integer_error(const Node& n, std::span<const Bounded> src) {
   const auto certain = [&](const Bounded& b, bool v) {
     return b.error == 0 && b.value.dtype == DType::Bool && b.value.as_bool() == v;

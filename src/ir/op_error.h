@@ -26,14 +26,14 @@ struct Bounded {
 // The distance from |x| to the next value of its dtype; that of subnormals below the least normal.
 double ulp_of(DType t, double x);
 
-// Of data as it stands in memory: subnormal floats may be flushed by whoever reads them.
+// The error of data as it stands in memory: its readers may flush subnormal floats.
 double leaf_error(const Scalar& v);
-// Of an ALU node's element `out` computed from `src`.
+// The error of an ALU node's element `out` computed from `src`.
 double alu_error(const Node& n, std::span<const Bounded> src, const Scalar& out);
 
-// Of a reduction, in any order and grouping. Rounds of a sum of n terms grow like 4 sqrt(n), beyond
-// it with a probability below 1e-3 (Higham and Mary, A New Approach to Probabilistic Rounding Error
-// Analysis, SISC 41(5), 2019), never beyond n - 1.
+// The error of a reduction in any order and grouping. Rounds of a sum of n terms grow like
+// 4 sqrt(n), beyond it with a probability below 1e-3 (Higham and Mary, A New Approach to
+// Probabilistic Rounding Error Analysis, SISC 41(5), 2019), never beyond n - 1.
 class ReduceError {
  public:
   ReduceError(Op op, DType t) : op_(op), t_(t), acc_(accumulator(t)) {}

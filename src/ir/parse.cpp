@@ -1,10 +1,9 @@
 // Reading of the text form: what text.cpp prints, one node per line. Everything that is wrong is an
 // InvalidArgument naming the line and the reason.
 #include <cctype>
-#include <charconv>
-#include <cstdlib>
 #include <unordered_map>
 
+#include "base/parse_number.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 
@@ -55,7 +54,8 @@ class Parser {
   UOp reference();
   Dim dim();
   IntVec int_list();
-  Shape shape_arg();
+  template <class T>
+  std::vector<T> list(char open, T (Parser::*item)(), char close);
   Pairs pairs_arg();
   Scalar scalar(DType t);
   Arg arg(Op op);
@@ -110,11 +110,9 @@ std::string_view Parser::number_text() {
 
 int64_t Parser::integer() {
   const std::string_view t = number_text();
-  int64_t v = 0;
-  const auto r = std::from_chars(t.data(), t.data() + t.size(), v);
-  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size())
-    error("'{}' is no 64-bit integer", t);
-  return v;
+  const std::optional<int64_t> v = parse_number<int64_t>(t);
+  if (!v) error("'{}' is no 64-bit integer", t);
+  return *v;
 }
 
 int64_t Parser::integer_within(int64_t low, int64_t high, const char* what) {
@@ -155,25 +153,18 @@ Dim Parser::dim() {
   return Dim(u);
 }
 
-IntVec Parser::int_list() {
-  IntVec out;
-  expect('[');
-  while (!accept(']')) {
+template <class T>
+std::vector<T> Parser::list(char open, T (Parser::*item)(), char close) {
+  std::vector<T> out;
+  expect(open);
+  while (!accept(close)) {
     if (!out.empty()) expect(',');
-    out.push_back(integer());
+    out.push_back((this->*item)());
   }
   return out;
 }
 
-Shape Parser::shape_arg() {
-  Shape out;
-  expect('(');
-  while (!accept(')')) {
-    if (!out.empty()) expect(',');
-    out.push_back(dim());
-  }
-  return out;
-}
+IntVec Parser::int_list() { return list('[', &Parser::integer, ']'); }
 
 Pairs Parser::pairs_arg() {
   Pairs out;
@@ -189,19 +180,16 @@ Pairs Parser::pairs_arg() {
 Scalar Parser::scalar(DType t) {
   if (t == DType::Void) error("void has no values");
   if (accept_word("bits")) {
-    const std::string digits(number_text());
-    char* end = nullptr;
-    const uint64_t bits = std::strtoull(digits.c_str(), &end, 16);
-    if (digits.empty() || *end) error("'{}' is no hexadecimal number", digits);
-    return {t, bits};
+    const std::string_view digits = number_text();
+    const auto bits = parse_number<uint64_t>(digits.substr(digits.starts_with("0x") ? 2 : 0), 16);
+    if (!bits) error("'{}' is no hexadecimal number", digits);
+    return {t, *bits};
   }
   if (t == DType::U64) {
     const std::string_view digits = number_text();
-    uint64_t v = 0;
-    const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-    if (digits.empty() || r.ec != std::errc() || r.ptr != digits.data() + digits.size())
-      error("'{}' is no {}", digits, name(t));
-    return {t, v};
+    const auto v = parse_number<uint64_t>(digits);
+    if (!v) error("'{}' is no {}", digits, name(t));
+    return {t, *v};
   }
   if (!is_float(t)) {
     const int64_t v = integer();
@@ -209,11 +197,10 @@ Scalar Parser::scalar(DType t) {
     if (s.as_int() != v) error("{} does not fit {}", v, name(t));
     return s;
   }
-  const std::string digits(number_text());
-  char* end = nullptr;
-  const double v = std::strtod(digits.c_str(), &end);
-  if (digits.empty() || *end) error("'{}' is no {}", digits, name(t));
-  return Scalar::of_double(t, v);
+  const std::string_view digits = number_text();
+  const auto v = parse_number<double>(digits);
+  if (!v) error("'{}' is no {}", digits, name(t));
+  return Scalar::of_double(t, *v);
 }
 
 AxisKind Parser::axis_kind() {
@@ -316,7 +303,7 @@ Arg Parser::word_arg() {
 Arg Parser::arg(Op op) {
   if (op == Op::Const) return scalar(arg_dtype_);
   if (peek('[')) return int_list();
-  if (peek('(')) return shape_arg();
+  if (peek('(')) return list('(', &Parser::dim, ')');
   if (peek('<')) return pairs_arg();
   if (peek('"')) {
     VariableArg v{string(), 0, 0};

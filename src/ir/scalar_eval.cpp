@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "ir/curved.h"
 #include "ir/op_table.h"
+#include "ir/variants.h"
 #include "ir/walk.h"
 
 namespace tuff::ir {
@@ -208,7 +208,7 @@ int64_t evaluate_index(const UOp& x, const VariableValues& values) {
     } else {
       Scalar src[4];
       for (uint32_t i = 0; i < n->src_count; i++) src[i] = results.at(n->src(i).get());
-      results[n] = eval_scalar(n->op, n->dtype, std::span<const Scalar>(src, n->src_count));
+      results[n] = eval_scalar(n->op, n->dtype, {src, n->src_count});
     }
   }
   return results.at(x.get()).as_int();

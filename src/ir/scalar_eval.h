@@ -14,6 +14,12 @@ namespace tuff::ir {
 // once; integers wrap; Index is 64-bit. `word` is the op's arg, 0 for none.
 Scalar eval_scalar(Op op, DType to, std::span<const Scalar> src, int64_t word = 0);
 
+// The word of an op's arg, as eval_scalar takes it.
+inline int64_t word_of(const Arg& arg) {
+  const int64_t* word = std::get_if<int64_t>(&arg);
+  return word ? *word : 0;
+}
+
 // The neutral element of a reduction: 0, 1, or the least value.
 Scalar reduce_identity(Op op, DType t);
 

@@ -1,4 +1,4 @@
-#include "ir/shape.h"
+#include "ir/derive.h"
 
 #include <algorithm>
 
@@ -83,7 +83,7 @@ Shape elementwise(Op op, std::span<const UOp> src) {
 
 }  // namespace
 
-Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
+Shape derive_shape(Op op, std::span<const UOp> src, const Arg& arg) {
   switch (op) {
     case Op::Buffer: return {Dim(std::get<Ref<Storage>>(arg)->count)};
     case Op::Iota: return std::get<Shape>(arg);
@@ -113,6 +113,10 @@ Shape derive_shape(Op op, DType, std::span<const UOp> src, const Arg& arg) {
     // On the kernel floors a Param is memory; what is read from it is one element.
     default: return is_alu(op) ? elementwise(op, src) : Shape{};
   }
+}
+
+bool is_symbolic(const Shape& s) {
+  return std::any_of(s.begin(), s.end(), [](const Dim& d) { return !d.is_const(); });
 }
 
 int64_t element_count(const Shape& s) {

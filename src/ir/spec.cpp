@@ -24,9 +24,7 @@ bool reduces(const Node& n) {
   return arg && has_flag(arg->op, kReducible);
 }
 bool is_lane(const UOp& u) {
-  if (u->op != Op::Range) return false;
-  const AxisKind k = u->get<RangeArg>().kind;
-  return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
+  return u->op == Op::Range && ir::is_lane(u->get<RangeArg>().kind);
 }
 bool is_integer(const UOp& u) { return u->dtype == DType::Index || is_int(u->dtype); }
 
@@ -52,7 +50,7 @@ bool is_matrix(const UOp& u, MatrixUse use, int32_t rows, int32_t columns) {
   return m && m->use == use && m->rows == rows && m->columns == columns;
 }
 
-// Of nodes that make or take cooperative matrices.
+// Why a node that makes or takes cooperative matrices is illegal, or null.
 const char* matrix_fault(const Node& n) {
   for (const UOp& s : n.src()) {
     if (matrix_of(s.get()) && !is_matrix_use(n)) return "a matrix is used as a scalar";

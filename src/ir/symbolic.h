@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "ir/pattern.h"
 #include "ir/uop.h"
 
 namespace tuff::ir {
 
+class RuleSet;
 const RuleSet& symbolic_rules();  // constant folding, identities, div/mod, comparisons
 // Rewrite with symbolic_rules(). Range and Special nodes stay as they are, their sizes too. Results
 // are remembered across calls in a bounded cache that keeps their nodes alive;
@@ -37,7 +37,5 @@ UOp from_linear_form(const LinearForm& f);
 // The constant step of x in `leaf`: x(leaf+1)-x(leaf), where x is affine in it; nullopt if it is
 // not.
 std::optional<int64_t> coefficient(const UOp& x, const UOp& leaf);
-// Largest known constant that divides x for all values; 0 for x = 0, which everything divides.
-int64_t known_divisor(const UOp& x);
 
 }  // namespace tuff::ir

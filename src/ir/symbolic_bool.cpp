@@ -9,12 +9,14 @@
 namespace tuff::ir {
 namespace {
 
-bool is_bool_compare(const UOp& u) { return u->src(0)->dtype == DType::Bool; }
-bool is_negation(const UOp& u) { return is_not(u); }
+bool is_bool(const UOp& u) { return u->dtype == DType::Bool; }
+bool is_bool_compare(const UOp& u) { return is_bool(u->src(0)); }
+// Shapes of the tensor floor may differ from literal to literal: left alone.
+bool is_scalar_bool(const UOp& u) { return is_bool(u) && u->shape.empty(); }
 
-UOp alias(const Match& m) {
-  const UOp &a = m.root->src(0), &b = m.root->src(1);
-  switch (m.root->op) {
+UOp alias(const UOp& u) {
+  const UOp &a = u->src(0), &b = u->src(1);
+  switch (u->op) {
     case Op::Add:
     case Op::Max: return alu(Op::Or, {a, b});
     case Op::Mul: return logical_and(a, b);
@@ -25,17 +27,17 @@ UOp alias(const Match& m) {
 }
 
 // Comparisons of a bool with a constant; operands in canonical order.
-UOp compare_bools(const Match& m) {
-  const bool equal = m.root->op == Op::CmpEq;
-  const UOp &a = m.root->src(0), &b = m.root->src(1);
+UOp compare_bools(const UOp& u) {
+  const bool equal = u->op == Op::CmpEq;
+  const UOp &a = u->src(0), &b = u->src(1);
   if (a == b) return bool_const(equal);
-  if (a->is_const()) return make(m.root->op, DType::Bool, {b, a});
-  if (b->is_const()) return (b->min == 1) == equal ? a : is_not(m.root) ? UOp() : logical_not(a);
-  return compare_structure(a, b) > 0 ? make(m.root->op, DType::Bool, {b, a}) : UOp();
+  if (a->is_const()) return make(u->op, DType::Bool, {b, a});
+  if (b->is_const()) return (b->min == 1) == equal ? a : is_not(u) ? UOp() : logical_not(a);
+  return compare_structure(a, b) > 0 ? make(u->op, DType::Bool, {b, a}) : UOp();
 }
 
-UOp push_not(const Match& m) {
-  const UOp& x = m.root->src(0);
+UOp push_not(const UOp& u) {
+  const UOp& x = u->src(0);
   if (is_not(x)) return x->src(0);
   switch (x->op) {
     case Op::CmpLt: return x->src(0)->dtype == DType::Index ? lt(x->src(1), x->src(0) + 1) : UOp();
@@ -61,13 +63,10 @@ UOp chain(Op op, const std::vector<UOp>& all) {
   return out ? out : bool_const(op == Op::And);
 }
 
-// Shapes of the tensor floor may differ from literal to literal: left alone.
-bool is_scalar(const UOp& u) { return u->shape.empty(); }
-
-UOp order(const Match& m) {
-  const Op op = m.root->op;
+UOp order(const UOp& u) {
+  const Op op = u->op;
   const bool absorbing = op == Op::Or;
-  std::vector<UOp> all = literals(op, m.root), kept;
+  std::vector<UOp> all = literals(op, u), kept;
   for (const UOp& x : all) {
     if (!x->is_const())
       kept.push_back(x);
@@ -85,11 +84,11 @@ bool complements(const UOp& a, const UOp& b) {
   return eq_ne && a->src(0) == b->src(0) && a->src(1) == b->src(1);
 }
 
-UOp complement(const Match& m) {
-  const std::vector<UOp> all = literals(m.root->op, m.root);
+UOp complement(const UOp& u) {
+  const std::vector<UOp> all = literals(u->op, u);
   for (size_t i = 0; i < all.size(); i++) {
     for (size_t j = i + 1; j < all.size(); j++) {
-      if (complements(all[i], all[j])) return bool_const(m.root->op == Op::Or);
+      if (complements(all[i], all[j])) return bool_const(u->op == Op::Or);
     }
   }
   return {};
@@ -111,9 +110,9 @@ std::vector<Bound> bounds_among(const std::vector<UOp>& all) {
 }
 
 // x<3 & x<5 is x<3; x<3 | x<5 is x<5.
-UOp implied(const Match& m) {
-  const bool conjunction = m.root->op == Op::And;
-  std::vector<UOp> all = literals(m.root->op, m.root);
+UOp implied(const UOp& u) {
+  const bool conjunction = u->op == Op::And;
+  std::vector<UOp> all = literals(u->op, u);
   const std::vector<Bound> bounds = bounds_among(all);
   for (const Bound& a : bounds) {
     for (const Bound& b : bounds) {
@@ -121,7 +120,7 @@ UOp implied(const Match& m) {
       const size_t weaker = a.f.constant <= b.f.constant ? a.literal : b.literal;
       const size_t stronger = weaker == a.literal ? b.literal : a.literal;
       all.erase(all.begin() + std::ptrdiff_t(conjunction ? weaker : stronger));
-      return chain(m.root->op, all);
+      return chain(u->op, all);
     }
   }
   return {};
@@ -129,9 +128,9 @@ UOp implied(const Match& m) {
 
 // T + j < 0 with -T + k < 0, that is k < T < -j: never both if nothing lies between; one of the two
 // always if they overlap.
-UOp opposed(const Match& m) {
-  const bool conjunction = m.root->op == Op::And;
-  const std::vector<Bound> bounds = bounds_among(literals(m.root->op, m.root));
+UOp opposed(const UOp& u) {
+  const bool conjunction = u->op == Op::And;
+  const std::vector<Bound> bounds = bounds_among(literals(u->op, u));
   for (size_t i = 0; i < bounds.size(); i++) {
     for (size_t j = i + 1; j < bounds.size(); j++) {
       if (!opposite_terms(bounds[i].f, bounds[j].f)) continue;
@@ -146,13 +145,12 @@ UOp opposed(const Match& m) {
 }  // namespace
 
 std::vector<Rule> bool_rules() {
-  const Pat junction = op_in({Op::And, Op::Or}, 0).of(DType::Bool).when(is_scalar);
-  const Pat aliased = op_in({Op::Add, Op::Max, Op::Mul, Op::Sub, Op::Xor}, 0).of(DType::Bool);
+  const Roots junction{{Op::And, Op::Or}, is_scalar_bool};
   return {
-      {"bool-alias", aliased, alias},
-      {"bool-less", op_any(Op::CmpLt, 0).when(is_bool_compare), alias},
-      {"bool-compare", op_in({Op::CmpEq, Op::CmpNe}, 0).when(is_bool_compare), compare_bools},
-      {"not-inward", op_any(Op::CmpNe, 0).when(is_negation), push_not},
+      {"bool-alias", {{Op::Add, Op::Max, Op::Mul, Op::Sub, Op::Xor}, is_bool}, alias},
+      {"bool-less", {{Op::CmpLt}, is_bool_compare}, alias},
+      {"bool-compare", {{Op::CmpEq, Op::CmpNe}, is_bool_compare}, compare_bools},
+      {"not-inward", {{Op::CmpNe}, is_not}, push_not},
       {"junction-order", junction, order},
       {"junction-complement", junction, complement},
       {"junction-implied", junction, implied},

@@ -30,8 +30,8 @@ UOp spelled(Op op, const LinearForm& f) {
   return make(op, DType::Bool, {left, right});
 }
 
-UOp lt_bounds(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp lt_bounds(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f) return {};
   const Interval i = tight_interval(*f);
   if (i.hi < 0) return bool_const(true);
@@ -55,8 +55,8 @@ std::optional<LinearForm> lt_factored(const LinearForm& f, int64_t g) {
   return a;
 }
 
-UOp lt_factor(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp lt_factor(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f) return {};
   std::vector<int64_t> candidates;
   int64_t all = 0;
@@ -75,8 +75,8 @@ UOp lt_factor(const Match& m) {
 }
 
 // x//c + k < 0 is x + k*c < 0; and k - x//c < 0 is (k+1)*c - 1 - x < 0.
-UOp lt_div(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp lt_div(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f || f->terms.size() != 1 || f->constant == INT64_MAX) return {};
   const auto& [t, a] = f->terms[0];
   if ((a != 1 && a != -1) || t->op != Op::FloorDiv || !t->src(1)->is_const() ||
@@ -93,8 +93,8 @@ UOp lt_div(const Match& m) {
 // x % c < k, where x is congruent to a form that never comes below k - c nor up to c: what is
 // negative there has a remainder of k at least. So a remainder becomes the bounds of a sum, as in
 // the gradient of overlapping windows.
-UOp lt_mod(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp lt_mod(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f || f->terms.size() != 1 || f->terms[0].second != 1) return {};
   const UOp& t = f->terms[0].first;
   if (t->op != Op::FloorMod || !t->src(1)->is_const()) return {};
@@ -114,19 +114,19 @@ UOp lt_mod(const Match& m) {
   return logical_and(lt(index_const(-1), v), lt(v, index_const(k)));
 }
 
-UOp lt_spelling(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp lt_spelling(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f || f->constant == INT64_MIN) return {};
   const auto [left, right] = sides(*f);
-  return left == m.root->src(0) && right == m.root->src(1)
+  return left == u->src(0) && right == u->src(1)
              ? UOp()
              : make(Op::CmpLt, DType::Bool, {left, right});
 }
 
-UOp eq_bounds(const Match& m) {
-  const auto f = form_of_compare(m.root);
+UOp eq_bounds(const UOp& u) {
+  const auto f = form_of_compare(u);
   if (!f) return {};
-  const bool if_equal = m.root->op == Op::CmpEq;
+  const bool if_equal = u->op == Op::CmpEq;
   if (f->terms.empty()) return bool_const((f->constant == 0) == if_equal);
   const Interval i = tight_interval(*f);
   if (i.hi < 0 || i.lo > 0) return bool_const(!if_equal);
@@ -136,8 +136,8 @@ UOp eq_bounds(const Match& m) {
 }
 
 // Divided by the common factor, the first term on the left.
-UOp eq_spelling(const Match& m) {
-  auto f = form_of_compare(m.root);
+UOp eq_spelling(const UOp& u) {
+  auto f = form_of_compare(u);
   if (!f || f->terms.empty() || f->constant == INT64_MIN) return {};
   int64_t g = 0;
   for (const auto& [t, c] : f->terms) g = std::gcd(g, c);
@@ -146,13 +146,13 @@ UOp eq_spelling(const Match& m) {
   for (auto& [t, c] : f->terms) c /= d;
   f->constant /= d;
   const auto [left, right] = sides(*f);
-  return left == m.root->src(0) && right == m.root->src(1)
+  return left == u->src(0) && right == u->src(1)
              ? UOp()
-             : make(m.root->op, DType::Bool, {left, right});
+             : make(u->op, DType::Bool, {left, right});
 }
 
-UOp max_bounds(const Match& m) {
-  const UOp &x = m.root->src(0), &y = m.root->src(1);
+UOp max_bounds(const UOp& u) {
+  const UOp &x = u->src(0), &y = u->src(1);
   const auto f = difference(x, y);
   if (!f) return {};
   const Interval i = tight_interval(*f);
@@ -160,8 +160,8 @@ UOp max_bounds(const Match& m) {
 }
 
 // Operands in canonical order, each once, at most one constant and that last.
-UOp max_order(const Match& m) {
-  std::vector<UOp> all = chain_operands(Op::Max, m.root);
+UOp max_order(const UOp& u) {
+  std::vector<UOp> all = chain_operands(Op::Max, u);
   std::sort(all.begin(), all.end(), [](const UOp& a, const UOp& b) {
     if (a->is_const() != b->is_const()) return b->is_const();
     return a->is_const() ? a->min > b->min : compare_structure(a, b) < 0;
@@ -179,8 +179,7 @@ UOp max_order(const Match& m) {
 }  // namespace
 
 std::vector<Rule> compare_rules() {
-  const Pat less = op_any(Op::CmpLt, 0).when(on_index);
-  const Pat equal = op_in({Op::CmpEq, Op::CmpNe}, 0).when(on_index);
+  const Roots less{{Op::CmpLt}, on_index}, equal{{Op::CmpEq, Op::CmpNe}, on_index};
   return {
       {"lt-bounds", less, lt_bounds},
       {"lt-factor", less, lt_factor},
@@ -189,8 +188,8 @@ std::vector<Rule> compare_rules() {
       {"lt-spelling", less, lt_spelling},
       {"eq-bounds", equal, eq_bounds},
       {"eq-spelling", equal, eq_spelling},
-      {"max-bounds", index_op(Op::Max), max_bounds},
-      {"max-order", index_op(Op::Max), max_order},
+      {"max-bounds", index_op({Op::Max}), max_bounds},
+      {"max-order", index_op({Op::Max}), max_order},
   };
 }
 

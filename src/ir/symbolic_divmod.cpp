@@ -175,16 +175,16 @@ UOp build(const Split& s, bool div) {
 }
 
 template <Step step, bool div>
-UOp apply_step(const Match& m) {
-  const auto o = operands(m.root);
+UOp apply_step(const UOp& u) {
+  const auto o = operands(u);
   if (!o) return {};
   const auto s = step(o->f, o->c);
   return s ? build(*s, div) : UOp();
 }
 
 // (x//a + k)//b = (x + k*a)//(a*b)
-UOp div_of_div(const Match& m) {
-  const auto o = operands(m.root);
+UOp div_of_div(const UOp& u) {
+  const auto o = operands(u);
   if (!o || o->f.terms.size() != 1 || o->f.terms[0].second != 1) return {};
   const UOp& t = o->f.terms[0].first;
   if (t->op != Op::FloorDiv || !t->src(1)->is_const() || t->src(1)->const_int() <= 0) return {};
@@ -196,8 +196,8 @@ UOp div_of_div(const Match& m) {
 }
 
 // (x % (a*b)) // a = (x//a) % b
-UOp div_of_mod(const Match& m) {
-  const UOp &t = m.root->src(0), &a = m.root->src(1);
+UOp div_of_mod(const UOp& u) {
+  const UOp &t = u->src(0), &a = u->src(1);
   if (!a->is_const() || t->op != Op::FloorMod || !t->src(1)->is_const() || a->const_int() <= 0)
     return {};
   const int64_t d = t->src(1)->const_int();
@@ -205,8 +205,8 @@ UOp div_of_mod(const Match& m) {
   return floormod(floordiv(t->src(0), a), d / a->const_int());
 }
 
-UOp mod_of_mod(const Match& m) {
-  const auto o = operands(m.root);
+UOp mod_of_mod(const UOp& u) {
+  const auto o = operands(u);
   return o ? without_inner_mod(o->f, o->c) : UOp();
 }
 
@@ -241,9 +241,9 @@ std::optional<std::pair<LinearForm, LinearForm>> divide_terms(const LinearForm& 
 
 // Multiples of a symbolic divisor d >= 1 leave the dividend; what stays is a remainder if it is
 // provably in 0..d-1.
-UOp symbolic_divmod(const Match& m) {
-  const bool div = m.root->op == Op::FloorDiv;
-  const UOp &x = m.root->src(0), &d = m.root->src(1);
+UOp symbolic_divmod(const UOp& u) {
+  const bool div = u->op == Op::FloorDiv;
+  const UOp &x = u->src(0), &d = u->src(1);
   if (d->is_const() || d->min < 1) return {};
   const auto f = form_of(x);
   if (!f) return {};
@@ -264,7 +264,7 @@ UOp symbolic_divmod(const Match& m) {
 }  // namespace
 
 std::vector<Rule> divmod_rules() {
-  const Pat div = index_op(Op::FloorDiv), mod = index_op(Op::FloorMod);
+  const Roots div = index_op({Op::FloorDiv}), mod = index_op({Op::FloorMod});
   return {
       {"div-bounds", div, apply_step<bounded, true>},
       {"mod-bounds", mod, apply_step<bounded, false>},
@@ -283,7 +283,7 @@ std::vector<Rule> divmod_rules() {
       {"mod-factor", mod, apply_step<by_factor, false>},
       {"div-negate", div, apply_step<negated, true>},
       {"mod-negate", mod, apply_step<negated, false>},
-      {"divmod-symbolic", op_in({Op::FloorDiv, Op::FloorMod}, 0).of(DType::Index), symbolic_divmod},
+      {"divmod-symbolic", index_op({Op::FloorDiv, Op::FloorMod}), symbolic_divmod},
   };
 }
 

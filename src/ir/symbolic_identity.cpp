@@ -1,34 +1,22 @@
 // Rules that need no bounds: constants, neutral elements, Where.
-#include <algorithm>
-
 #include "ir/scalar_eval.h"
 #include "ir/symbolic_rules.h"
 
 namespace tuff::ir {
 namespace {
 
-std::vector<Op> alu_ops() {
-  std::vector<Op> out;
-  for (size_t i = 0; i < op_rows().size(); i++) {
-    if (is_alu(Op(i))) out.push_back(Op(i));
-  }
-  return out;
-}
-
-UOp fold(const Match& m) {
-  const Node& n = *m.root;
+UOp fold(const UOp& u) {
   Scalar values[4];
-  for (size_t i = 0; i < n.src_count; i++) {
-    if (!n.src(i)->is_const()) return {};
-    values[i] = n.src(i)->get<Scalar>();
+  for (size_t i = 0; i < u->src_count; i++) {
+    if (!u->src(i)->is_const()) return {};
+    values[i] = u->src(i)->get<Scalar>();
   }
-  const int64_t* word = std::get_if<int64_t>(&n.arg);
-  return constant(eval_scalar(n.op, n.dtype, {values, n.src_count}, word ? *word : 0));
+  return constant(eval_scalar(u->op, u->dtype, {values, u->src_count}, word_of(u->arg)));
 }
 
 // Bounds that meet leave one value. A U64 may have lost its upper half in them.
-UOp known_value(const Match& m) {
-  const Node& n = *m.root;
+UOp known_value(const UOp& u) {
+  const Node& n = *u;
   if (n.min != n.max || is_float(n.dtype) || n.dtype == DType::Void || n.dtype == DType::U64)
     return {};
   return constant(Scalar::of_int(n.dtype, n.min));
@@ -37,8 +25,40 @@ UOp known_value(const Match& m) {
 UOp zero_of(const UOp& x) { return constant(Scalar::of_int(x->dtype, 0)); }
 bool not_float(const UOp& x) { return !is_float(x->dtype); }
 
-UOp where_of_bools(const Match& m) {
-  const UOp &c = m[0], &a = m[1], &b = m[2];
+
+// The other operand where one of them is this constant.
+UOp beside(const UOp& u, double value) {
+  for (const size_t i : {1, 0}) {
+    const Node& c = *u->src(i);
+    if (c.is_const() && c.get<Scalar>().as_double() == value) return u->src(1 - i);
+  }
+  return {};
+}
+
+UOp mul_one(const UOp& u) { return beside(u, 1); }
+UOp mul_zero(const UOp& u) { return beside(u, 0) ? zero_of(u) : UOp(); }
+UOp add_zero(const UOp& u) { return beside(u, 0); }
+UOp sub_zero(const UOp& u) { return u->src(1)->is_const_int(0) ? u->src(0) : UOp(); }
+
+// The rules of where(c, a, b).
+UOp where_const(const UOp& u) {
+  return u->src(0)->is_const() ? u->src(u->src(0)->min ? 1 : 2) : UOp();
+}
+UOp where_same(const UOp& u) { return u->src(1) == u->src(2) ? u->src(1) : UOp(); }
+UOp where_not(const UOp& u) {
+  return is_not(u->src(0)) ? where(u->src(0)->src(0), u->src(2), u->src(1)) : UOp();
+}
+// The choice that the same condition makes again, in its `branch`.
+template <size_t branch>
+UOp where_where(const UOp& u) {
+  const UOp& inner = u->src(branch);
+  if (inner->op != Op::Where || !(inner->src(0) == u->src(0))) return {};
+  UOp src[] = {u->src(0), u->src(1), u->src(2)};
+  src[branch] = inner->src(branch);
+  return where(src[0], src[1], src[2]);
+}
+UOp where_bools(const UOp& u) {
+  const UOp &c = u->src(0), &a = u->src(1), &b = u->src(2);
   if (a->dtype != DType::Bool) return {};
   if (a->is_const_int(1)) return alu(Op::Or, {c, b});
   if (a->is_const_int(0)) return logical_and(logical_not(c), b);
@@ -50,27 +70,19 @@ UOp where_of_bools(const Match& m) {
 }  // namespace
 
 std::vector<Rule> identity_rules() {
-  const Pat x = any(0), y = any(1), z = any(2);
-  const auto where_pat = [](const Pat& c, const Pat& a, const Pat& b) {
-    return op(Op::Where, {c, a, b});
-  };
   return {
-      {"const-fold", op_in(alu_ops(), 0), fold},
-      {"known-value", op_in(alu_ops(), 0), known_value},
-      {"mul-one", x * cst_is(1), [](const Match& m) { return m[0]; }},
-      {"mul-zero", (x * cst_is(0)).when(not_float), [](const Match& m) { return zero_of(m[0]); }},
-      {"add-zero", (x + cst_is(0)).when(not_float), [](const Match& m) { return m[0]; }},
-      {"sub-zero", x - cst_is(0).when(not_float), [](const Match& m) { return m[0]; }},
-      {"where-const", where_pat(cst(0), y, z),
-       [](const Match& m) { return m[0]->min ? m[1] : m[2]; }},
-      {"where-same", where_pat(x, y, y), [](const Match& m) { return m[1]; }},
-      {"where-not", where_pat(op(Op::CmpNe, {x, cst_is(1).of(DType::Bool)}), y, z),
-       [](const Match& m) { return where(m[0], m[2], m[1]); }},
-      {"where-where-then", where_pat(x, where_pat(x, y, z), any(3)),
-       [](const Match& m) { return where(m[0], m[1], m[3]); }},
-      {"where-where-else", where_pat(x, y, where_pat(x, any(3), z)),
-       [](const Match& m) { return where(m[0], m[1], m[2]); }},
-      {"where-bools", where_pat(x, y, z), where_of_bools},
+      {"const-fold", Roots(is_alu), fold},
+      {"known-value", Roots(is_alu), known_value},
+      {"mul-one", {Op::Mul}, mul_one},
+      {"mul-zero", {{Op::Mul}, not_float}, mul_zero},
+      {"add-zero", {{Op::Add}, not_float}, add_zero},
+      {"sub-zero", {{Op::Sub}, not_float}, sub_zero},
+      {"where-const", {Op::Where}, where_const},
+      {"where-same", {Op::Where}, where_same},
+      {"where-not", {Op::Where}, where_not},
+      {"where-where-then", {Op::Where}, where_where<1>},
+      {"where-where-else", {Op::Where}, where_where<2>},
+      {"where-bools", {Op::Where}, where_bools},
   };
 }
 

@@ -5,22 +5,22 @@
 namespace tuff::ir {
 namespace {
 
-UOp collect(const Match& m) {
-  const auto f = form_of(m.root);
-  return f && !is_spelled(m.root, *f) ? from_linear_form(*f) : UOp();
+UOp collect(const UOp& u) {
+  const auto f = form_of(u);
+  return f && !is_spelled(u, *f) ? from_linear_form(*f) : UOp();
 }
 
 size_t addends(const LinearForm& f) { return f.terms.size() + (f.constant != 0); }
 
 // x*y without constants: factors sorted; distributed when one of them is a single addend, so that
 // r*(a+b) and r*a + r*b are the same. Products of two sums stay (they would grow).
-UOp multiply_out(const Match& m) {
-  const UOp &x = m.root->src(0), &y = m.root->src(1);
+UOp multiply_out(const UOp& u) {
+  const UOp &x = u->src(0), &y = u->src(1);
   if (x->is_const() || y->is_const()) return {};
   const auto f = form_of(x), g = form_of(y);
   if (!f || !g || (addends(*f) > 1 && addends(*g) > 1)) return {};
   const auto h = multiply(*f, *g);
-  return h && !is_spelled(m.root, *h) ? from_linear_form(*h) : UOp();
+  return h && !is_spelled(u, *h) ? from_linear_form(*h) : UOp();
 }
 
 // The digits of `number` in a mixed radix: (number // low) % (high / low), high 0: all above low.
@@ -56,9 +56,11 @@ UOp digits_node(const Digits& d) {
   return d.high ? floormod(q, d.high / d.low) : q;
 }
 
+using Term = std::pair<UOp, int64_t>;
+
 // low digits * k + high digits * k * (base of the low ones): together again; empty if they do not
 // fit.
-UOp joined(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64_t>& high) {
+UOp joined(const Term& low, const Term& high) {
   for (const Digits& l : readings(low.first)) {
     if (!l.high) continue;
     int64_t scale;
@@ -72,7 +74,7 @@ UOp joined(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64_t>& hi
 }
 
 // x - (x//c)*c where x is a term: the low digits.
-UOp cut(const std::pair<UOp, int64_t>& whole, const std::pair<UOp, int64_t>& high) {
+UOp cut(const Term& whole, const Term& high) {
   for (const Digits& h : readings(high.first)) {
     int64_t scale;
     if (h.low == 1 || h.high || !(h.number == whole.first)) continue;
@@ -89,9 +91,9 @@ UOp replace_pair(LinearForm f, size_t low, size_t high, const UOp& by) {
   return add_scaled(f, by, scale) ? from_linear_form(f) : UOp();
 }
 
-template <class Join>
-UOp join_terms(const Match& m, Join join) {
-  const auto f = form_of(m.root);
+template <UOp (*join)(const Term& low, const Term& high)>
+UOp join_terms(const UOp& u) {
+  const auto f = form_of(u);
   if (!f) return {};
   for (size_t low = 0; low < f->terms.size(); low++) {
     for (size_t high = 0; high < f->terms.size(); high++) {
@@ -104,7 +106,7 @@ UOp join_terms(const Match& m, Join join) {
 }
 
 // x//c*c + y%c where y was reduced modulo c and x was not: equal if x%c simplifies to y%c.
-UOp joined_modulo(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64_t>& high) {
+UOp joined_modulo(const Term& low, const Term& high) {
   const UOp &mod = low.first, &div = high.first;
   if (mod->op != Op::FloorMod || div->op != Op::FloorDiv || !(mod->src(1) == div->src(1)))
     return {};
@@ -118,14 +120,12 @@ UOp joined_modulo(const std::pair<UOp, int64_t>& low, const std::pair<UOp, int64
 }  // namespace
 
 std::vector<Rule> linear_rules() {
-  const Pat sum = op_in({Op::Add, Op::Sub, Op::Neg, Op::Mul}, 0).of(DType::Index);
   return {
-      {"linear-collect", sum, collect},
-      {"product-order", index_op(Op::Mul), multiply_out},
-      {"digits-join", index_op(Op::Add), [](const Match& m) { return join_terms(m, joined); }},
-      {"digits-cut", index_op(Op::Add), [](const Match& m) { return join_terms(m, cut); }},
-      {"digits-join-modulo", index_op(Op::Add),
-       [](const Match& m) { return join_terms(m, joined_modulo); }},
+      {"linear-collect", index_op({Op::Add, Op::Sub, Op::Neg, Op::Mul}), collect},
+      {"product-order", index_op({Op::Mul}), multiply_out},
+      {"digits-join", index_op({Op::Add}), join_terms<joined>},
+      {"digits-cut", index_op({Op::Add}), join_terms<cut>},
+      {"digits-join-modulo", index_op({Op::Add}), join_terms<joined_modulo>},
   };
 }
 

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "ir/pattern.h"
+#include "ir/rewrite.h"
+#include "ir/symbolic.h"
 
 namespace tuff::ir {
 
@@ -13,7 +14,9 @@ std::vector<Rule> divmod_rules();    // FloorDiv and FloorMod
 std::vector<Rule> compare_rules();   // CmpLt, CmpEq, CmpNe on Index; Max
 std::vector<Rule> bool_rules();      // And, Or, not
 
-inline Pat index_op(Op o) { return op_any(o, 0).of(DType::Index); }
+inline Roots index_op(std::initializer_list<Op> ops) {
+  return {ops, [](const UOp& u) { return u->dtype == DType::Index; }};
+}
 // not(x), as logical_not spells it
 inline bool is_not(const UOp& x) {
   return x->op == Op::CmpNe && x->dtype == DType::Bool && x->src(1)->is_const() &&

@@ -8,8 +8,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "ir/bounds.h"
-#include "ir/shape.h"
+#include "ir/derive.h"
 
 namespace tuff::ir {
 namespace {
@@ -192,7 +191,7 @@ uint64_t structural_key(const NodeView& v) {
 
 const Node* build_node(const NodeView& v) {
   // All that may throw comes first: from the allocation on nothing is lost.
-  Shape shape = derive_shape(v.op, v.dtype, v.src, v.arg);
+  Shape shape = derive_shape(v.op, v.src, v.arg);
   const auto [min, max] = derive_bounds(v.op, v.dtype, v.src, v.arg);
   const std::string* device = derive_device(v.src, v.arg);
   const uint64_t key = structural_key(v);

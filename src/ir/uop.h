@@ -118,6 +118,9 @@ enum class AxisKind : uint8_t {
   Matrix,       // inside a cooperative matrix: no loop; of parts of an axis alone, never of a Range
 };
 const char* name(AxisKind k);
+constexpr bool is_lane(AxisKind k) {
+  return k == AxisKind::Lane || k == AxisKind::Vector || k == AxisKind::ReduceLane;
+}
 
 struct ReduceArg {
   Op op;
@@ -257,6 +260,7 @@ UOp where(const UOp& c, const UOp& a, const UOp& b);
 
 // ---- facts ----------------------------------------------------------------------------------
 int64_t element_count(const Shape& s);  // product of max extents
+bool is_symbolic(const Shape& s);       // whether an extent is
 std::string to_string(const Shape& s);      // "(3, 4)"; symbolic extents by their text
 const MatrixArg* matrix_of(const Node* n);  // that a value or a register is; null: none
 std::string device_of(const UOp& u);        // Node::device, or ""

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "base/contains.h"
-#include "ir/finite_product.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
+#include "ir/variants.h"
+#include "ir/walk.h"
 #include "sched/canonical.h"
 #include "sched/index_map.h"
 #include "sched/pick.h"

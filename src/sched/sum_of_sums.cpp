@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/contains.h"
-#include "ir/finite_product.h"
+#include "ir/variants.h"
 #include "ir/walk.h"
 
 namespace tuff::sched {

@@ -1,4 +1,4 @@
-// Tensors over memory of somebody else: which elements strides mean, as movement of a flat buffer.
+// Tensors over memory of the caller: which elements strides mean, as movement of a flat buffer.
 #include <algorithm>
 #include <numeric>
 
@@ -27,7 +27,7 @@ int64_t row_major_count(const std::vector<int64_t>& extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
 }
 
-// Whatever is said of axes of one element, which nobody walks.
+// Strides of axes of one element do not count.
 bool is_row_major(const std::vector<int64_t>& extents, const std::vector<int64_t>& strides) {
   int64_t inside = 1;
   for (size_t i = strides.size(); i-- > 0;) {
@@ -37,7 +37,7 @@ bool is_row_major(const std::vector<int64_t>& extents, const std::vector<int64_t
   return true;
 }
 
-// How far an axis reaches; memory that is larger than anything is nobody's.
+// How far an axis reaches; ShapeError beyond all memory.
 int64_t reach(const StridedAxis& a, int64_t element_bytes, const Sizes& sizes) {
   const __int128 elements = __int128(a.extent - 1) * a.stride;
   if (elements * element_bytes >= (__int128(1) << 62))
@@ -85,7 +85,7 @@ Tensor taken(const Tensor& row, const Layout& layout, const Sizes& sizes) {
   int64_t length = layout.count;
   for (const StridedAxis& a : layout.axes) {
     const int64_t d = t.dim() - 1, inside = length - (a.extent - 1) * a.stride;
-    // The last row ends with its last element: the rest of it, which is nobody's, is never read.
+    // The last row ends with its last element: the rest of it is never read.
     Sizes shape = t.sizes();
     shape[size_t(d)] = a.extent;
     shape.push_back(a.stride);
@@ -114,8 +114,7 @@ Tensor taken(const Tensor& row, const Layout& layout, const Sizes& sizes) {
 void check_layout(const Sizes& sizes, const BlobOptions& blob, const TensorOptions& options) {
   const DType t = options.dtype;
   detail::require_numbers("from_blob", sizes);
-  if (t == DType::Void || t == DType::Index || is_weak(t))
-    fail<InvalidArgument>("from_blob: {} is no element type of a tensor", name(t));
+  detail::require_element_type("from_blob", t);
   ir::element_count(detail::shape_of(sizes));
   if (!blob.strides.empty() && blob.strides.size() != sizes.size())
     fail<ShapeError>("from_blob: {} strides for the {} axes of {}", blob.strides.size(),
@@ -183,10 +182,8 @@ Tensor Tensor::from_blob(void* data, const Sizes& sizes, BlobOptions blob,
     memory.read_only = blob.read_only;
     return make_ref<engine::Buffer>(target, options.dtype, count, std::move(memory));
   };
-  Tensor t = detail::tensor_over({sizes, blob, options}, make);
-  if (target->name() != t.device()) t = t.to(target->name());
-  if (options.requires_grad) t.set_requires_grad();
-  return t;
+  const Tensor t = detail::tensor_over({sizes, blob, options}, make);
+  return detail::finish(target->name() == t.device() ? t : t.to(target->name()), options);
 }
 
 Tensor Tensor::from_blob(const void* data, const Sizes& sizes, BlobOptions blob,
@@ -198,8 +195,7 @@ Tensor Tensor::from_blob(const void* data, const Sizes& sizes, BlobOptions blob,
 Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtype, uint64_t offset,
                          FileOptions options) {
   detail::require_numbers("from_file", sizes);
-  if (dtype == DType::Void || dtype == DType::Index || is_weak(dtype))
-    fail<InvalidArgument>("from_file: {} is no element type of a tensor", name(dtype));
+  detail::require_element_type("from_file", dtype);
   const ir::Shape shape = detail::shape_of(sizes);
   const int64_t count = ir::element_count(shape);
   const auto mode = options.mmap ? os::DataFile::Mode::Read : os::DataFile::Mode::ReadWrite;

@@ -3,13 +3,16 @@
 #include <cmath>
 #include <limits>
 
+#include "base/arith.h"
 #include "base/check.h"
-#include "ir/finite_product.h"
+#include "ir/variants.h"
 #include "tensor/impl.h"
 
 namespace tuff {
 
+using detail::pad_axis;
 using detail::text;
+using detail::unflatten;
 
 namespace {
 
@@ -18,56 +21,34 @@ namespace {
 // out*stride <= n + dilation.
 Tensor windows_1d(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
-  const int64_t row = n + dilation;
   Sizes repeats(size_t(x.dim()), 1);
   repeats[size_t(d)] = k;
-  std::vector<int64_t> behind(size_t(2 * (x.dim() - d)), 0);
-  behind.back() = k * dilation;
-  Sizes rows = x.sizes();
-  rows[size_t(d)] = k;
-  rows.insert(rows.begin() + d + 1, row);
-  Tensor t = x.repeat(repeats).pad(behind).reshape(rows).narrow(d + 1, 0, out * stride);
-  if (stride > 1) {
-    Sizes strided = t.sizes();
-    strided[size_t(d) + 1] = out;
-    strided.insert(strided.begin() + d + 2, stride);
-    t = t.reshape(strided).narrow(d + 2, 0, 1).squeeze(d + 2);
-  }
-  return t;
+  const Tensor repeated = pad_axis(x.repeat(repeats), d, 0, k * dilation);
+  return unflatten(repeated, d, k, n + dilation).slice(d + 1, 0, out * stride, stride);
+}
+
+// One axis cropped, or padded with zeros, to an extent.
+Tensor with_extent(const Tensor& x, int64_t d, int64_t extent) {
+  return pad_axis(x, d, 0, std::max<int64_t>(0, extent - x.size(d))).narrow(d, 0, extent);
 }
 
 // Windows that share no element are a cut of the axis: nothing is repeated, and their gradient adds
 // nothing up.
 Tensor apart_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride, int64_t dilation) {
   const int64_t n = x.size(d), reach = dilation * (k - 1) + 1, out = (n - reach) / stride + 1;
-  const auto fit = [&](const Tensor& t, int64_t extent) {
-    std::vector<int64_t> behind(size_t(2 * (t.dim() - d)), 0);
-    behind.back() = std::max<int64_t>(0, extent - t.size(d));
-    return t.pad(behind).narrow(d, 0, extent);
-  };
-  Sizes cut = x.sizes();
-  cut[size_t(d)] = out;
-  cut.insert(cut.begin() + d + 1, stride);
-  Tensor t = fit(x, out * stride).reshape(cut).narrow(d + 1, 0, reach).transpose(d, d + 1);
-  if (reach == k) return t;
-  cut = t.sizes();
-  cut[size_t(d)] = k;
-  cut.insert(cut.begin() + d + 1, dilation);
-  return fit(t, k * dilation).reshape(cut).narrow(d + 1, 0, 1).squeeze(d + 1);
+  const Tensor cut = unflatten(with_extent(x, d, out * stride), d, out, stride);
+  return cut.narrow(d + 1, 0, reach).transpose(d, d + 1).slice(d, {}, {}, dilation);
 }
 
 // Windows with a stride of which several share an element: tap t = a*stride + q of window o is
 // element o + a of phase q, so that each phase has windows of stride 1, and the gradient of an
 // element adds up the taps of its own phase alone.
 Tensor phase_windows(const Tensor& x, int64_t d, int64_t k, int64_t stride) {
-  const int64_t out = (x.size(d) - k) / stride + 1, taps = (k + stride - 1) / stride, rows = out + taps - 1;
-  std::vector<int64_t> behind(size_t(2 * (x.dim() - d)), 0);
-  behind.back() = std::max<int64_t>(0, rows * stride - x.size(d));
-  Sizes phases = x.sizes();
-  phases[size_t(d)] = rows;
-  phases.insert(phases.begin() + d + 1, stride);
-  const Tensor t = windows_1d(x.pad(behind).narrow(d, 0, rows * stride).reshape(phases), d, taps, 1, 1);
-  return t.transpose(d + 1, d + 2).flatten(d, d + 1).narrow(d, 0, k);
+  const int64_t out = (x.size(d) - k) / stride + 1, taps = ceil_div(k, stride);
+  const int64_t rows = out + taps - 1;
+  const Tensor phases = unflatten(with_extent(x, d, rows * stride), d, rows, stride);
+  const Tensor windows = windows_1d(phases, d, taps, 1, 1).transpose(d + 1, d + 2);
+  return windows.flatten(d, d + 1).narrow(d, 0, k);
 }
 
 // The same of any axis: padded where windows_1d needs it, the windows that this adds cut off again.
@@ -75,9 +56,8 @@ Tensor windows_of_axis(const Tensor& x, int64_t d, int64_t k, int64_t stride, in
   if (dilation * (k - 1) < stride) return apart_windows(x, d, k, stride, dilation);
   if (stride > 1 && dilation == 1) return phase_windows(x, d, k, stride);
   const int64_t n = x.size(d), out = (n - dilation * (k - 1) - 1) / stride + 1;
-  std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
-  padding.back() = std::max<int64_t>(0, out * stride - n - dilation);
-  return windows_1d(x.pad(padding), d, k, stride, dilation).narrow(d + 1, 0, out);
+  const Tensor padded = pad_axis(x, d, 0, std::max<int64_t>(0, out * stride - n - dilation));
+  return windows_1d(padded, d, k, stride, dilation).narrow(d + 1, 0, out);
 }
 
 // What is multiplied with the zeros around an image is taken to be finite, forwards and backwards.

@@ -9,25 +9,16 @@
 
 namespace tuff {
 
+using detail::finish;
+using detail::require_element_type;
 using detail::scalar_of;
 using detail::wrap;
 using ir::UOp;
 
 namespace {
 
-void require_element_type(const char* what, DType t) {
-  if (t == DType::Void || t == DType::Index || is_weak(t))
-    fail<InvalidArgument>("{}: {} is no element type of a tensor", what, name(t));
-}
-
-Tensor finish(UOp u, const TensorOptions& o) {
-  Tensor t = wrap(std::move(u), engine::canonical_device(o.device));
-  if (o.requires_grad) t.set_requires_grad();
-  return t;
-}
-Tensor finish(Tensor t, const TensorOptions& o) {
-  if (o.requires_grad) t.set_requires_grad();
-  return t;
+Tensor made_of(UOp u, const TensorOptions& o) {
+  return detail::finish(wrap(std::move(u), engine::canonical_device(o.device)), o);
 }
 
 UOp filled(const Sizes& sizes, const Scalar& v) {
@@ -69,7 +60,7 @@ Size count_of(const Number& start, const Number& end, const Number& step) {
   return n > 0 ? int64_t(n) : 0;
 }
 
-// Of n whole numbers from `start` on.
+// The dtype of n whole numbers from `start` on.
 DType whole_dtype(const Number& start, const Number& step, const Size& n) {
   const auto fits = [](__int128 v) { return v >= INT32_MIN && v <= INT32_MAX; };
   const int64_t low = start.varies() ? start.extent().min() : start.int_value(),
@@ -99,11 +90,11 @@ Tensor detail::counter(const Size& n, int64_t d, int64_t rank, const std::string
 
 Tensor Tensor::empty(const Sizes& sizes, const TensorOptions& o) {
   Ref<engine::Buffer> b = fresh_buffer("empty", sizes, o);
-  return finish(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
+  return made_of(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
 }
 Tensor Tensor::full(const Sizes& sizes, Number v, const TensorOptions& o) {
   require_element_type("full", o.dtype);
-  return finish(filled(sizes, scalar_of(o.dtype, v)), o);
+  return made_of(filled(sizes, scalar_of(o.dtype, v)), o);
 }
 Tensor Tensor::zeros(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 0, o); }
 Tensor Tensor::ones(const Sizes& sizes, const TensorOptions& o) { return full(sizes, 1, o); }
@@ -114,7 +105,7 @@ Tensor Tensor::from_bytes(const void* data, const Sizes& sizes, const TensorOpti
   Ref<engine::Buffer> b = fresh_buffer("from", sizes, o);
   b->copyin(data);
   detail::note_host_values(*b, data);
-  return finish(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
+  return made_of(ir::reshape(ir::buffer(b), detail::shape_of(sizes)), o);
 }
 
 Tensor Tensor::arange(Number start, Number end, Number step, const TensorOptions& given) {

@@ -21,10 +21,6 @@ void require_bounds(const DynamicAxis& a) {
 
 }  // namespace
 
-bool is_symbolic(const ir::Shape& shape) {
-  return std::any_of(shape.begin(), shape.end(), [](const ir::Dim& d) { return !d.is_const(); });
-}
-
 DynamicAxes::DynamicAxes(std::vector<DynamicAxis> axes) : axes_(std::move(axes)) {
   for (const DynamicAxis& a : axes_) {
     require_bounds(a);

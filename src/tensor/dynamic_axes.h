@@ -20,7 +20,7 @@ class DynamicAxes {
   // Takes the values from the arguments' extents. InvalidArgument naming argument, axis, extent and
   // bounds, or both axes of a name that differ; the values are then those of the call before.
   void read(const std::vector<Tensor>& arguments);
-  // Of an argument, with variables where its extents vary.
+  // The shape of an argument, with variables where its extents vary.
   ir::Shape shape(size_t argument, const ir::Shape& given) const;
   bool varies(size_t argument, size_t axis) const;
   // The extents of a symbolic shape in this call.
@@ -39,7 +39,5 @@ class DynamicAxes {
   std::vector<const DynamicAxis*> of_;  // the axis that gave the value, by variable
   ir::VariableValues by_name_;
 };
-
-bool is_symbolic(const ir::Shape& shape);
 
 }  // namespace tuff

@@ -202,13 +202,11 @@ Tensor Tensor::masked_fill(const Tensor& mask, Number value) const {
 }
 
 Tensor Tensor::cast(DType t) const {
-  if (t == DType::Void || t == DType::Index || is_weak(t))
-    fail<InvalidArgument>("cast: {} is no element type of a tensor", name(t));
+  detail::require_element_type("cast", t);
   return t == dtype() ? *this : derive(*this, ir::cast(uop(*this), t));
 }
 Tensor Tensor::bitcast(DType t) const {
-  if (t == DType::Void || t == DType::Index || is_weak(t))
-    fail<InvalidArgument>("bitcast: {} is no element type of a tensor", name(t));
+  detail::require_element_type("bitcast", t);
   if (size_bytes(t) != size_bytes(dtype()) || t == DType::Bool || dtype() == DType::Bool) {
     fail<InvalidArgument>("bitcast: {} and {} differ in size or are bool", name(dtype()), name(t));
   }

@@ -20,7 +20,7 @@ std::string cell(const Scalar& v) {
   return fmt::format("{:.5g}", x);
 }
 
-// Of the elements that are shown: large tensors have few of them.
+// Prints the elements that are shown: large tensors have few of them.
 struct Printer {
   const Sizes& sizes;
   DType dtype;

@@ -5,8 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "ir/curved.h"
-#include "tensor/curved.h"
+#include "ir/variants.h"
 #include "tensor/impl.h"
 
 namespace tuff {

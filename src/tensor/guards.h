@@ -1,6 +1,6 @@
 // Who may look at the nodes of tensors, and who may replace them. Any number of threads build at
 // the same time: from the moment that they load a tensor's node until what they made of it is
-// registered, nobody replaces nodes, so nothing is built of a node that has been computed
+// registered, no thread replaces nodes, so nothing is built of a node that has been computed
 // meanwhile: its assignments would be made twice, and memory be read that has been overwritten.
 // Used by everything in tensor through detail::uop(). Knows nothing of nodes.
 #pragma once

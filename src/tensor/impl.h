@@ -38,7 +38,7 @@ struct TensorImpl {
   // False, and nothing done, where that would destroy it.
   bool release_unless_last() const noexcept;
   uint32_t ref_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
-  ir::UOp uop;      // read by those who build, see building.h; replaced by who replaces
+  ir::UOp uop;         // read under a BuildGuard, replaced under a ReplaceGuard (guards.h)
   std::string device;  // canonical; also for constants, which have none in the graph
   std::atomic<bool> requires_grad{false};
   Ref<TensorImpl> grad;
@@ -55,7 +55,7 @@ struct TensorImpl {
 namespace detail {
 
 Tensor wrap(ir::UOp u, const std::string& device);
-// A tensor's node, for as long as the tensor is there, and that nobody replaces it meanwhile. Where
+// A tensor's node, for as long as the tensor is there; no thread replaces it meanwhile. Where
 // what is built of it is registered by the same statement nothing more is needed.
 class Loaded {
  public:
@@ -93,6 +93,16 @@ void require_numbers(const char* what, const Sizes& sizes);
 Size product(std::span<const Size> extents);
 std::string text(const Sizes& sizes);
 std::string text(const Axes& axes);
+// InvalidArgument naming the function for dtypes that no tensor has.
+void require_element_type(const char* what, DType t);
+// A new tensor, with the gradient that its options ask for.
+Tensor finish(Tensor t, const TensorOptions& o);
+// One axis with zeros before and after it.
+Tensor pad_axis(const Tensor& x, int64_t d, const Size& before, const Size& after);
+// One axis cut into two of these extents.
+Tensor unflatten(const Tensor& x, int64_t d, const Size& outer, const Size& inner);
+// The node where it is on a device; constants and counters know none, which Contiguous then names.
+ir::UOp placed(const ir::UOp& u, const std::string& device);
 // dim counted from the end if negative; IndexError naming axis, rank and function.
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank);
 Axes wrap_dims(const char* what, const Axes& dims,
@@ -113,7 +123,7 @@ Sizes broadcast_sizes(const char* what, const Sizes& a, const Sizes& b);
 // Both brought to the common dtype, shape and device.
 std::pair<Tensor, Tensor> unify(const char* what, const Tensor& a, const Tensor& b,
                                 bool keep_dtypes = false);
-// A tensor over memory of somebody else: what strides mean is settled, then `make` is asked for a
+// A tensor over memory of the caller: what strides mean is settled, then `make` is asked for a
 // Buffer of `count` elements, `lead` bytes in front of the first element. Checks all but the
 // memory.
 struct BlobLayout {
@@ -131,7 +141,7 @@ void store(Tensor& to, const Tensor& value);
 // InvalidArgument for a tensor that has requires_grad while gradients are on; `instead` is what to
 // do.
 void require_no_gradient(const char* what, const Tensor& t, const char* instead);
-// InvalidArgument if the memory that the tensor stands for is somebody else's and read-only. A
+// InvalidArgument if the memory that the tensor stands for was lent as read-only. A
 // tensor of a mapped file gets memory of its own.
 void make_writable(const char* what, Tensor& t);
 void require_same_device(const char* what, const Tensor& a, const Tensor& b);
@@ -146,7 +156,7 @@ template <class F>
 Tensor computed_wide(const Tensor& x, F&& f) {
   return f(x.cast(compute_dtype(x.dtype()))).cast(real_dtype(x.dtype()));
 }
-// Of positions on an axis: I32 wherever it holds them.
+// The dtype of positions on an axis: I32 wherever it holds them.
 DType position_dtype(const Size& n);
 // The indices 0..n-1 along axis d of a tensor of `rank` axes, of that dtype.
 Tensor counter(const Size& n, int64_t d, int64_t rank, const std::string& device);
@@ -160,9 +170,12 @@ Tensor windows_2d(const Tensor& x, IntPair kernel, IntPair stride, IntPair dilat
 void require_integers(const char* what, const Tensor& index);
 // log(1 + e) for e in 0..1, accurate for small e, with an accurate gradient.
 Tensor log1p_of_unit(const Tensor& e);
+// e^x of f32 or f64. In f32 by the device's own exp2 and the rounded product with log2(e), within
+// |x| ULP and a few: for sums of many and for what is rounded to 16 bits. exp() has no such error.
+Tensor quick_exp(const Tensor& x);
 // |x| without a rule for the sign of 0: where only exp2(-|x|) is wanted.
 Tensor magnitude(const Tensor& x);
-// This thread's assignments that nobody has realized yet, oldest first.
+// This thread's assignments that are not realized yet, oldest first.
 std::vector<Tensor> pending_assigns();
 // As BuildGuard does: `fn` may look at nodes, and make no tensor.
 void for_each_live(const std::function<void(TensorImpl&)>& fn);

@@ -18,13 +18,13 @@ using detail::uop;
 namespace {
 
 // What a number or a slice takes of an axis: `count` elements from `low`, `step` > 0 apart.
-struct Part {
+struct AxisSlice {
   int64_t low = 0, count = 0, step = 1;
   bool reversed = false;
   bool whole(int64_t n) const { return count == n && !reversed; }
 };
 
-Part part_of(const indexing::Slice& s, int64_t n) {
+AxisSlice slice_of(const indexing::Slice& s, int64_t n) {
   const int64_t low = s.step > 0 ? 0 : -1, high = s.step > 0 ? n : n - 1;
   const auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + n : v, low, high); };
   const int64_t from = s.start      ? bound(*s.start)
@@ -33,7 +33,7 @@ Part part_of(const indexing::Slice& s, int64_t n) {
                 to = s.stop       ? bound(*s.stop)
                      : s.step > 0 ? n
                                   : -1;
-  Part p;
+  AxisSlice p;
   // One that leads out of the axis takes one element, however long it is.
   p.step = std::min(std::abs(std::max(s.step, -INT64_MAX)), std::max<int64_t>(n, 1));
   p.reversed = s.step < 0;
@@ -44,8 +44,9 @@ Part part_of(const indexing::Slice& s, int64_t n) {
 }
 
 // Axis by axis of x what numbers and slices take of it; all of the axes of tensors.
-std::vector<Part> parts_of(const Tensor& x, const std::vector<Index>& indices, int64_t consumed) {
-  std::vector<Part> parts;
+std::vector<AxisSlice> slices_of(const Tensor& x, const std::vector<Index>& indices,
+                                 int64_t consumed) {
+  std::vector<AxisSlice> parts;
   const auto extent = [&] { return int64_t(x.size(int64_t(parts.size()))); };
   const auto add_whole = [&](int64_t axes) {
     for (int64_t i = 0; i < axes; i++) parts.push_back({.count = extent()});
@@ -55,7 +56,7 @@ std::vector<Part> parts_of(const Tensor& x, const std::vector<Index>& indices, i
     if (const int64_t* i = std::get_if<int64_t>(&v))
       parts.push_back({.low = *i < 0 ? *i + extent() : *i, .count = 1});
     else if (const auto* s = std::get_if<indexing::Slice>(&v))
-      parts.push_back(part_of(*s, extent()));
+      parts.push_back(slice_of(*s, extent()));
     else if (std::holds_alternative<indexing::EllipsisType>(v))
       add_whole(x.dim() - consumed);
     else if (const Tensor* t = std::get_if<Tensor>(&v))
@@ -67,20 +68,16 @@ std::vector<Part> parts_of(const Tensor& x, const std::vector<Index>& indices, i
 
 // The elements of one axis `step` apart, zeros between them.
 Tensor spread(const Tensor& t, int64_t d, int64_t step) {
-  const int64_t n = t.size(d);
-  std::vector<int64_t> padding(size_t(2 * (t.dim() - d)), 0);
-  padding.back() = step - 1;
-  Sizes merged = t.sizes();
-  merged[size_t(d)] = n * step;
-  return t.unsqueeze(d + 1).pad(padding).reshape(merged).slice(d, 0, (n - 1) * step + 1);
+  const Tensor rows = detail::pad_axis(t.unsqueeze(d + 1), d + 1, 0, step - 1);
+  return rows.flatten(d, d + 1).slice(d, 0, (t.size(d) - 1) * step + 1);
 }
 
 // The region, which has an axis for each of x, in its place in x; and x around it.
-Tensor put_back(const Tensor& x, Tensor region, const std::vector<Part>& parts) {
+Tensor put_back(const Tensor& x, Tensor region, const std::vector<AxisSlice>& parts) {
   Tensor inside;
   std::vector<int64_t> padding;
   for (int64_t d = x.dim(); d-- > 0;) {
-    const Part& p = parts[size_t(d)];
+    const AxisSlice& p = parts[size_t(d)];
     const int64_t n = x.size(d), last = p.low + (p.count - 1) * p.step;
     if (p.reversed) region = region.flip({d});
     if (p.step > 1 && p.count > 1) region = spread(region, d, p.step);
@@ -97,18 +94,12 @@ Tensor put_back(const Tensor& x, Tensor region, const std::vector<Part>& parts) 
 
 Tensor fitted(const Tensor& value, const Sizes& sizes) {
   const Sizes own = value.sizes();
-  const auto fits = [&] {
-    const size_t extra = own.size() > sizes.size() ? own.size() - sizes.size() : 0;
-    for (size_t i = 0; i < own.size(); i++) {
-      if (i < extra ? own[i] != 1 : own[i] != 1 && own[i] != sizes[sizes.size() + i - own.size()])
-        return false;
-    }
-    return true;
-  };
-  if (!fits())
-    fail<ShapeError>("index_put: a value of {} for {} picked elements", text(own), text(sizes));
   // Axes of one element in front are dropped, as in NumPy.
   const size_t extra = own.size() > sizes.size() ? own.size() - sizes.size() : 0;
+  for (size_t i = 0; i < own.size(); i++) {
+    if (own[i] != 1 && (i < extra || own[i] != sizes[sizes.size() + i - own.size()]))
+      fail<ShapeError>("index_put: a value of {} for {} picked elements", text(own), text(sizes));
+  }
   return value.reshape(Sizes(own.begin() + ptrdiff_t(extra), own.end())).expand(sizes);
 }
 
@@ -160,7 +151,7 @@ std::optional<OneMask> one_mask(const Tensor& x, const std::vector<Index>& indic
   return out;
 }
 
-// Where a value is the same for all that a mask picks, nobody has to know how many they are.
+// Where a value is the same for all that a mask picks, their number is not needed.
 std::optional<Tensor> put_under_mask(const Tensor& region, const OneMask& m, const Tensor& value) {
   detail::require_mask("index_put", region, m.axis, m.mask);
   const int64_t k = m.mask.dim(), behind = region.dim() - m.axis - k;
@@ -224,7 +215,7 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given)
       return m->others.size() == size_t(m->mask.dim()) ? *put : index_put(m->others, *put);
   }
   const detail::Indexed r = detail::apply_basic("index_put", *this, indices);
-  const std::vector<Part> parts = parts_of(*this, indices, consumed);
+  const std::vector<AxisSlice> parts = slices_of(*this, indices, consumed);
   if (r.x.numel() == 0) {
     if (r.at.empty())
       fitted(value, r.x.sizes());
@@ -234,7 +225,7 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& given)
   }
   const Tensor region = r.at.empty() ? fitted(value, r.x.sizes()) : put_at_places(r, value);
   Sizes whole;
-  for (const Part& p : parts) whole.push_back(p.count);
+  for (const AxisSlice& p : parts) whole.push_back(p.count);
   return put_back(*this, region.reshape(whole), parts);
 }
 

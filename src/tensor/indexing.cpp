@@ -38,7 +38,7 @@ Tensor pick(const Tensor& hit, const Tensor& x, const Axes& dims) {
 
 namespace {
 
-// Of the index and of the extent: narrow integers cannot count to every extent.
+// Wide enough for the index and the extent: narrow integers cannot count to every extent.
 Tensor as_positions(const Tensor& index, const Size& n) {
   const DType wanted = detail::position_dtype(n);
   return size_bytes(index.dtype()) < size_bytes(wanted) ? index.cast(wanted) : index;

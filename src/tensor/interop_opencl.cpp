@@ -31,11 +31,6 @@ size_t begin_of(size_t offset, size_t lead) {
   return offset - lead;
 }
 
-Tensor finish(Tensor t, const TensorOptions& options) {
-  if (options.requires_grad) t.set_requires_grad();
-  return t;
-}
-
 }  // namespace
 
 std::string open_opencl(const OpenclApplication& application) {
@@ -68,7 +63,7 @@ Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blo
     };
     return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
   };
-  return finish(detail::tensor_over({sizes, blob, options}, make), options);
+  return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }
 
 Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
@@ -86,7 +81,7 @@ Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
       lent.release = [deleter = blob.deleter, given = memory.pointer] { deleter(given); };
     return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
   };
-  return finish(detail::tensor_over({sizes, blob, options}, make), options);
+  return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }
 
 OpenclRegion opencl_memory(const Tensor& tensor) {

@@ -11,7 +11,7 @@
 namespace tuff::interop {
 namespace {
 
-// Shared virtual memory of somebody else lies in no memory object that images could be copied from.
+// An application's shared virtual memory is no memory object that images could be copied from.
 Ref<engine::Buffer> in_object(const Tensor& t) {
   const Ref<engine::Buffer> memory = detail::memory_of(t);
   if (memory->on().hcq().native_part(memory->span()).handle != 0) return memory;

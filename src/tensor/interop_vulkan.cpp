@@ -40,9 +40,7 @@ Tensor blob_over(const Memory& memory, const Sizes& sizes, const BlobOptions& bl
     };
     return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
   };
-  Tensor t = detail::tensor_over({sizes, blob, options}, make);
-  if (options.requires_grad) t.set_requires_grad();
-  return t;
+  return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }
 
 // One command that names the semaphore, after everything submitted before.

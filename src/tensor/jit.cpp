@@ -52,7 +52,7 @@ Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string
   return detail::wrap(ir::reshape(ir::buffer(b), shape), device);
 }
 
-// Of memory that may hold more.
+// A part of memory that may hold more.
 Ref<engine::Buffer> part(const Ref<engine::Buffer>& b, int64_t count, uint64_t offset, DType t) {
   if (offset == 0 && count == b->count && t == b->dtype) return b;
   return make_ref<engine::Buffer>(b, t, count, offset);
@@ -199,7 +199,7 @@ struct Jit::State {
     require_computed_positions();
   }
 
-  // Of memory that the function fills the host knows nothing.
+  // The host knows nothing of memory that the function fills.
   void keep_rules(const detail::PositionRules& asked, size_t arguments,
                   const engine::CapturedBytes& bytes) {
     rules.clear();
@@ -260,7 +260,7 @@ struct Jit::State {
         o.shares_slot = other.shares_slot = true;
       }
     } else {
-      o.fixed = b;  // somebody else's, or what the function made of numbers: it stays what it is
+      o.fixed = b;  // memory from outside, or made of numbers by the function: it stays what it is
     }
     return o;
   }
@@ -314,7 +314,7 @@ struct Jit::State {
                        outputs[i].device());
   }
 
-  // By somebody besides this Jit: as a tensor, in a graph, or as an argument of this call.
+  // Whether others than this Jit hold it: as a tensor, in a graph, or as an argument of this call.
   bool is_held(size_t i) const {
     if (outputs[i].impl()->ref_count() > 1) return true;
     const auto u = detail::uop(outputs[i]);

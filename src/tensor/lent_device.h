@@ -23,7 +23,7 @@ class LentDevices {
   std::string next_name();  // "VULKAN:app0"
   // InvalidArgument unless the name is one of next_name().
   void require(std::string_view what, const std::string& device) const;
-  // InvalidArgument, ending in `remedy`, while somebody holds its memory.
+  // InvalidArgument, ending in `remedy`, while its memory is still held.
   void close(const std::string& device, std::string_view remedy) const;
 
  private:

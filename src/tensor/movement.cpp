@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "engine/device.h"
 #include "tensor/impl.h"
@@ -149,20 +150,28 @@ Tensor Tensor::narrow(int64_t d, const Size& given_start, const Size& length) co
   return shrink(parts);
 }
 
-// Every step-th of n elements: padded to a multiple of step, folded, first column taken.
-static Tensor strided(const Tensor& x, int64_t d, int64_t wanted) {
-  Sizes own = x.sizes();
-  const int64_t n = own[size_t(d)], step = std::min(wanted, std::max<int64_t>(n, 1));
-  const int64_t count = (n + step - 1) / step;
-  std::vector<int64_t> padding(size_t(2 * (x.dim() - d)), 0);
-  padding.back() = count * step - n;
-  Sizes folded = own;
-  folded[size_t(d)] = count;
-  folded.insert(folded.begin() + d + 1, step);
-  return x.pad(padding).reshape(folded).narrow(d + 1, 0, 1).squeeze(d + 1);
+Tensor detail::pad_axis(const Tensor& x, int64_t d, const Size& before, const Size& after) {
+  ir::Pairs pads(size_t(x.dim()), {ir::Dim(0), ir::Dim(0)});
+  pads[size_t(d)] = {dim_of(before), dim_of(after)};
+  return derive(x, ir::pad(uop(x), pads));
+}
+
+Tensor detail::unflatten(const Tensor& x, int64_t d, const Size& outer, const Size& inner) {
+  Sizes cut = x.sizes();
+  cut[size_t(d)] = outer;
+  cut.insert(cut.begin() + d + 1, inner);
+  return x.reshape(cut);
 }
 
 namespace {
+
+// Every step-th of n elements: padded to a multiple of step, folded, first column taken.
+Tensor strided(const Tensor& x, int64_t d, int64_t wanted) {
+  const int64_t n = x.size(d), step = std::min(wanted, std::max<int64_t>(n, 1));
+  const int64_t count = ceil_div(n, step);
+  const Tensor whole = detail::pad_axis(x, d, 0, count * step - n);
+  return detail::unflatten(whole, d, count, step).narrow(d + 1, 0, 1).squeeze(d + 1);
+}
 
 // The bounds of symbolic extents decide, or the comparison refuses.
 Size clamped(const Size& v, const Size& low, const Size& high) {
@@ -243,15 +252,9 @@ Tensor Tensor::repeat(const Sizes& repeats) const {
 
 namespace {
 
-Tensor padded_axis(const Tensor& x, int64_t d, const Size& before, const Size& after) {
-  ir::Pairs pads(size_t(x.dim()), {ir::Dim(0), ir::Dim(0)});
-  pads[size_t(d)] = {detail::dim_of(before), detail::dim_of(after)};
-  return derive(x, ir::pad(uop(x), pads));
-}
-
-// An element of the result looks at every part that a kernel is given. Of many parts, groups are
-// memory of their own: it looks at a group's and then at the groups, and groups of equal parts are
-// one program. No more than a kernel of the device takes.
+// An element of the result looks at every part that a kernel is given. Many parts are joined in
+// groups with memory of their own: it looks at a group's parts, then at the groups, and groups of
+// equal parts are one program. No more than a kernel of the device takes.
 size_t parts_at_once(const std::string& device) {
   return std::clamp<size_t>(engine::Device::get(device)->target().max_buffers, 3, 33) - 1;
 }
@@ -263,7 +266,7 @@ Tensor joined(std::span<const Tensor> parts, int64_t d) {
   for (const Tensor& x : parts) total += x.size(d);
   Tensor out;
   for (const Tensor& x : parts) {
-    const Tensor part = padded_axis(x, d, before, total - before - x.size(d));
+    const Tensor part = detail::pad_axis(x, d, before, total - before - x.size(d));
     const Tensor earlier = detail::counter(total, d, x.dim(), x.device()) < before;
     out = out.defined() ? Tensor::where(earlier, out, part) : part;
     before += x.size(d);

@@ -24,10 +24,6 @@ constexpr int kDeepest = 100;  // a chain of assignments may be longer than a st
 
 thread_local PositionRules* current_rules = nullptr;
 
-bool is_number(const ir::Shape& shape) {
-  return std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_const(); });
-}
-
 MaybeExtremes fitted(const Extremes& e, DType t) {
   if (!is_int(t)) return {};
   const int bits = row(t).storage_bits;
@@ -65,7 +61,7 @@ class Knowledge {
   Knowledge(const Node* buffer, Ref<engine::Buffer> instead)
       : buffer_(buffer), instead_(std::move(instead)) {}
 
-  // Of what stands `depth` deep; nobody asks further.
+  // What the host knows of a node `depth` deep; none where that is too deep.
   MaybeExtremes extremes(const Node& n, int depth = 0) const {
     if (depth > kDeepest) return {};
     switch (n.op) {
@@ -89,14 +85,14 @@ class Knowledge {
     }
   }
 
-  // Of a node that has extremes, of extents that are numbers; none where they were forgotten, or
-  // are a part of more than the host should compute.
+  // The values of a node that has extremes and numbers as extents; none where they were forgotten,
+  // or are a part of more than the host should compute.
   std::optional<ir::HostArray> values(const UOp& u) const {
     constexpr int64_t kMostComputed = int64_t(1) << 24;
     ir::Bindings bindings;
     std::vector<std::vector<std::byte>> kept;
     for (const Node* n : ir::toposort(u)) {
-      if (!is_number(n->shape) || ir::element_count(n->shape) > kMostComputed) return {};
+      if (is_symbolic(n->shape) || ir::element_count(n->shape) > kMostComputed) return {};
       if (n->op != Op::Buffer) continue;
       const Ref<ir::Storage>& storage = n->get<Ref<ir::Storage>>();
       auto& bytes = kept.emplace_back(size_t(storage->count) * size_bytes(storage->dtype));
@@ -198,7 +194,7 @@ bool known_inside(const Positions& p, const UOp& u, const Knowledge& known) {
   const MaybeExtremes e = known.extremes(*u);
   if (!e) return false;
   if (e->inside(p.low, p.high, p.ignored)) return true;
-  if (is_number(u->shape)) {
+  if (!is_symbolic(u->shape)) {
     const std::optional<ir::HostArray> values = known.values(u);
     if (values) require_values(p, *values);
     return bool(values);
@@ -238,13 +234,13 @@ void note_host_values(engine::Buffer& b, const void* values) {
 }
 
 std::optional<Extremes> known_extremes(const UOp& u) {
-  if (!is_int(u->dtype) || !is_number(u->shape) || ir::element_count(u->shape) == 0) return {};
+  if (!is_int(u->dtype) || is_symbolic(u->shape) || ir::element_count(u->shape) == 0) return {};
   return Knowledge().extremes(*u);
 }
 
 void require_inside(const Positions& allowed, const Tensor& index) {
   const UOp u = uop(index);
-  if (is_number(u->shape) && ir::element_count(u->shape) == 0) return;
+  if (!is_symbolic(u->shape) && ir::element_count(u->shape) == 0) return;
   if (current_rules) {
     const Node* memory = memory_below(u);
     if (memory && !is_written(*memory)) current_rules->rules_.push_back({allowed, u, memory});

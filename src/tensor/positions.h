@@ -24,7 +24,7 @@ struct Positions {
   std::optional<int64_t> ignored = {};
   friend bool operator==(const Positions&, const Positions&) = default;
 };
-// Positions on an axis, which may count from its end. Of an axis that varies the largest extent.
+// Positions on an axis, which may count from its end. If its extent varies, the largest one counts.
 Positions on_axis(const char* function, const Size& extent, bool from_end = false);
 
 void require_inside(const Positions& allowed, const Tensor& index);
@@ -33,7 +33,7 @@ void require_inside(const Positions& allowed, const Tensor& index);
 // 2^20 where they are bytes, as pictures are: writing them is to cost no more than that.
 void note_host_values(engine::Buffer& b, const void* values);
 
-// Of integers that the host knows; memory that they are computed to is told of them.
+// The extremes of integers that the host knows; memory that they are computed to is told of them.
 std::optional<engine::Extremes> known_extremes(const ir::UOp& u);
 
 // What a Jit's function asks of positions while it is captured.

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "ir/curved.h"
+#include "ir/variants.h"
 #include "tensor/impl.h"
 #include "tensor/two_words.h"
 
@@ -202,7 +202,7 @@ Tensor float_pow(const Tensor& x, const Tensor& y, Tensor (*positive)(const Tens
 
 Tensor quick_positive_pow(const Tensor& x, const Tensor& y) { return (x.log2() * y).exp2(); }
 
-// Of what is rounded to 16 bits no more than f32 has is asked.
+// What is rounded to 16 bits needs no more than f32 has.
 auto positive_pow_of(DType t) { return size_bytes(t) < 4 ? quick_positive_pow : positive_pow; }
 
 }  // namespace

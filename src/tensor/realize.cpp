@@ -66,13 +66,10 @@ UOp side_by_side(const UOp& sink) {
   return ir::make(Op::Contiguous, sink->dtype, {ir::reshape(value, rows)}, sink->arg);
 }
 
-// What a tensor asks the scheduler for. Constants know no device, so the sink names it.
+// What a tensor asks the scheduler for.
 UOp sink_of(const TensorImpl& t) {
-  if (t.uop->device)
-    return t.uop->op == Op::Assign || !ir::is_movement(t.uop->op)
-               ? t.uop
-               : ir::make(Op::Contiguous, t.uop->dtype, {t.uop});
-  return ir::make(Op::Contiguous, t.uop->dtype, {t.uop}, ir::Placement{{t.device}});
+  if (!t.uop->device || !ir::is_movement(t.uop->op)) return detail::placed(t.uop, t.device);
+  return ir::make(Op::Contiguous, t.uop->dtype, {t.uop});
 }
 
 // Memory of an assignment may have been more than the tensor.
@@ -81,8 +78,8 @@ void tell_known(engine::Buffer& b, const std::optional<engine::Extremes>& known)
     b.known_integers().learn(*known);
 }
 
-// One realization: what is to be computed is chosen while nobody builds, and memory takes its place
-// while nobody builds. In between others build on, unless memory is overwritten.
+// One realization: no thread builds while it chooses what to compute, nor while memory takes the
+// place of nodes. In between others build on, unless memory is overwritten.
 class Realization {
  public:
   void add(TensorImpl& t) {
@@ -98,7 +95,7 @@ class Realization {
   void substitute_everywhere(const ir::UOpMap<UOp>& map);
 
   const detail::RealizeGuard turn_;
-  // What goes last may be the last of somebody's memory: it goes when others may build.
+  // Released last, when others may build: one of them may be the last owner of memory.
   std::vector<Tensor> states_;
   std::vector<Ref<TensorImpl>> impls_, waiting_;
   std::vector<UOp> roots_, replaced_;  // roots_ are of impls_
@@ -151,7 +148,7 @@ void Realization::run() {
     const UOp sink = sink_of(*t);
     sinks.push_back(is_row_major(sink->shape) ? sink : side_by_side(sink));
   }
-  // An old version that somebody reads from now on would not be kept.
+  // An old version that is read from now on would not be kept.
   if (assigned.empty()) alone_.reset();
   std::vector<std::optional<engine::Extremes>> known;
   for (const UOp& root : roots_) known.push_back(detail::known_extremes(root));
@@ -248,10 +245,9 @@ Tensor& Tensor::realize() {
 
 Tensor Tensor::contiguous() const {
   if (realized(uop(*this))) return *this;
-  // What is made of constants and counters alone knows no device: the node has to name it.
-  const ir::Arg place =
-      uop(*this)->device ? ir::Arg() : ir::Arg(ir::Placement{{device()}});
-  return detail::derive(*this, ir::make(Op::Contiguous, dtype(), {uop(*this)}, place));
+  const UOp here = detail::placed(uop(*this), device());
+  const bool is_new = !(here == uop(*this));
+  return detail::derive(*this, is_new ? here : ir::make(Op::Contiguous, dtype(), {here}));
 }
 Tensor Tensor::detach() const {
   return detail::derive(*this, ir::make(Op::Detach, dtype(), {uop(*this)}));
@@ -295,10 +291,7 @@ void detail::store(Tensor& to, const Tensor& value) {
   UOp before;  // goes when others may build
   const ReplaceGuard alone;
   if (uop(value) == uop(to)) return;
-  // What is made of constants knows no device: the value is stored where the target is.
-  UOp stored = uop(value);
-  if (!stored->device)
-    stored = ir::make(Op::Contiguous, to.dtype(), {stored}, ir::Placement{{to.device()}});
+  const UOp stored = placed(uop(value), to.device());
   before = std::exchange(to.impl()->uop, ir::make(Op::Assign, to.dtype(), {target, stored}));
   to.impl()->assigned_by = std::this_thread::get_id();
 }

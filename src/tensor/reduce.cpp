@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/arith.h"
 #include "base/check.h"
-#include "tensor/curved.h"
 #include "tensor/impl.h"
 
 namespace tuff {
@@ -39,11 +39,10 @@ Axes reduced_axes(const char* what, const Axes& given, int64_t rank) {
 Tensor reduce(const char* what, Op op, const Tensor& x, const Axes& given, bool keepdim) {
   const detail::BuildGuard section;
   const Axes dims = reduced_axes(what, given, x.dim());
-  ir::UOp total = ir::reduce(op, uop(x), dims);
-  // Of constants and counters: a reduction is stored, which needs a device.
-  if (!total->device && total->op == Op::Reduce)
-    total = ir::make(Op::Contiguous, total->dtype, {total}, ir::Placement{{x.device()}});
-  return finish(derive(x, total), dims, keepdim);
+  const ir::UOp total = ir::reduce(op, uop(x), dims);
+  // A reduction is stored, which needs a device.
+  const bool stored = total->op == Op::Reduce;
+  return finish(derive(x, stored ? detail::placed(total, x.device()) : total), dims, keepdim);
 }
 
 Size reduced_count(const char* what, const Tensor& x, const Axes& given) {
@@ -52,7 +51,7 @@ Size reduced_count(const char* what, const Tensor& x, const Axes& given) {
   return n;
 }
 
-// Of sums, products and running sums: 64 bits of integers and bools.
+// The dtype of sums, products and running sums: 64 bits for integers and bools.
 DType sum_dtype(DType t) {
   if (is_float(t)) return t;
   return is_unsigned(t) ? DType::U64 : DType::I64;
@@ -146,7 +145,7 @@ namespace {
 
 using ArgExtreme = Tensor (Tensor::*)(std::optional<int64_t>, bool) const;
 
-// Of all elements, or of a scalar as if it had one axis: along a row of them.
+// The position among all elements, or in a scalar as if it had one axis: along a row of them.
 Tensor arg_flat(const char* what, ArgExtreme of, const Tensor& x, std::optional<int64_t> given,
                 bool keepdim) {
   if (given) reduced_axes(what, {*given}, x.dim());
@@ -216,17 +215,13 @@ Tensor scan_whole(const Tensor& x) {
 Tensor scan_last(const Tensor& x) {
   if (x.size(-1).max() <= kScanWhole) return scan_whole(x);
   const int64_t n = x.size(-1);
-  const int64_t blocks = (n + kScanBlock - 1) / kScanBlock;
-  Sizes cut = x.sizes();
-  cut.back() = blocks;
-  cut.push_back(kScanBlock);
-  const Tensor inner = scan_whole(x.pad({0, blocks * kScanBlock - n}).reshape(cut));
+  const int64_t blocks = ceil_div(n, kScanBlock);
+  const Tensor whole_blocks = x.pad({0, blocks * kScanBlock - n});
+  const Tensor inner = scan_whole(detail::unflatten(whole_blocks, x.dim() - 1, blocks, kScanBlock));
   const Tensor totals = inner.select(-1, kScanBlock - 1);
   // What stands before each block: the running sum of the blocks' totals, one further.
   const Tensor before = scan_last(totals).pad({1, -1}).unsqueeze(-1);
-  Sizes whole = x.sizes();
-  whole.back() = blocks * kScanBlock;
-  return (inner + before).reshape(whole).narrow(-1, 0, n);
+  return (inner + before).flatten(-2, -1).narrow(-1, 0, n);
 }
 
 }  // namespace

@@ -93,6 +93,20 @@ std::string text(const Sizes& sizes) {
 }
 std::string text(const Axes& axes) { return text(Sizes(axes)); }
 
+void require_element_type(const char* what, DType t) {
+  if (t == DType::Void || t == DType::Index || is_weak(t))
+    fail<InvalidArgument>("{}: {} is no element type of a tensor", what, name(t));
+}
+
+Tensor finish(Tensor t, const TensorOptions& o) {
+  if (o.requires_grad) t.set_requires_grad();
+  return t;
+}
+
+UOp placed(const UOp& u, const std::string& device) {
+  return u->device ? u : ir::make(Op::Contiguous, u->dtype, {u}, ir::Placement{{device}});
+}
+
 int64_t wrap_dim(const char* what, int64_t dim, int64_t rank) {
   const int64_t d = dim < 0 ? dim + rank : dim;
   if (d < 0 || d >= rank)
@@ -201,9 +215,7 @@ int64_t Tensor::dim() const { return int64_t(uop(*this)->shape.size()); }
 Size Tensor::numel() const {
   const auto own = uop(*this);
   const ir::Shape& shape = own->shape;
-  const bool varies =
-      std::any_of(shape.begin(), shape.end(), [](const ir::Dim& d) { return !d.is_const(); });
-  return varies ? detail::product(sizes()) : Size(ir::element_count(shape));
+  return ir::is_symbolic(shape) ? detail::product(sizes()) : Size(ir::element_count(shape));
 }
 DType Tensor::dtype() const { return uop(*this)->dtype; }
 std::string Tensor::device() const {

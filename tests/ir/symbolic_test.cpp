@@ -3,6 +3,7 @@
 
 #include "ir/linear_form.h"
 #include "ir/random_index.h"
+#include "ir/rewrite.h"
 #include "ir/symbolic.h"
 #include "ir/text.h"
 
@@ -100,18 +101,6 @@ TEST_P(RandomExpressions, SimplifyGivenAgreesWhereTheConditionHolds) {
     UOp given = random_.boolean(1 + i % 3);
     if (i % 2) given = logical_and(given, lt(index_const(random_.pick(-3, 2)), random_.leaf()));
     expect_same(space_, x, simplify_given(x, given), given);
-  }
-}
-
-TEST_P(RandomExpressions, KnownDivisorDivides) {
-  for (int i = 0; i < kPerSeed / 5; i++) {
-    const UOp x = i % 2 ? random_.index(4) : random_.index(3) * random_.pick(2, 12);
-    const int64_t d = known_divisor(x);
-    Evaluator eval({x});
-    space_.each([&](const Point& p) {
-      eval.at(p);
-      if (d ? eval[0] % d != 0 : eval[0] != 0) FAIL() << d << " does not divide " << expression(x);
-    });
   }
 }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/finite_product.h"
 #include "ir/random_index.h"
 #include "ir/text.h"
+#include "ir/variants.h"
 
 namespace tuff::ir {
 namespace {

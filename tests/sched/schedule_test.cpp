@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "ir/finite_product.h"
 #include "ir/gradient.h"
+#include "ir/variants.h"
 #include "ir/walk.h"
 #include "sched/host_run.h"
 #include "sched/models.h"

@@ -14,10 +14,7 @@ namespace tuff::kernel {
 
 using RangeMask = uint64_t;  // bit i: RangeDeps::ranges()[i]
 
-inline bool is_lane(ir::AxisKind k) {
-  return k == ir::AxisKind::Lane || k == ir::AxisKind::Vector ||
-         k == ir::AxisKind::ReduceLane;
-}
+using ir::is_lane;
 inline bool is_loop(ir::AxisKind k) {
   return k == ir::AxisKind::Loop || k == ir::AxisKind::Reduce;
 }
