@@ -55,7 +55,7 @@ class Number {
   Size extent_;  // meant if it is symbolic
 };
 
-/// Of a tensor that is made: element type, device ("" is the default device), and whether
+/// Options of a new tensor: element type, device ("" is the default device), and whether
 /// backward() gives it a gradient.
 struct TensorOptions {
   DType dtype = DType::F32;
@@ -63,7 +63,7 @@ struct TensorOptions {
   bool requires_grad = false;
 };
 
-/// Memory of somebody else, as Tensor::from_blob() takes it: where its elements lie, and who is
+/// The caller's memory, as Tensor::from_blob() takes it: where its elements lie, and who is
 /// told that it is no longer needed.
 struct BlobOptions {
   /// How many elements apart neighbours along each axis are; row-major if empty. Negative and 0 are
@@ -89,50 +89,23 @@ struct FileOptions {
 /// The element type that a C++ type is stored as.
 template <class T>
 struct dtype_of;
-template <>
-struct dtype_of<float> {
-  static constexpr DType value = DType::F32;
-};
-template <>
-struct dtype_of<double> {
-  static constexpr DType value = DType::F64;
-};
-template <>
-struct dtype_of<int8_t> {
-  static constexpr DType value = DType::I8;
-};
-template <>
-struct dtype_of<uint8_t> {
-  static constexpr DType value = DType::U8;
-};
-template <>
-struct dtype_of<int16_t> {
-  static constexpr DType value = DType::I16;
-};
-template <>
-struct dtype_of<uint16_t> {
-  static constexpr DType value = DType::U16;
-};
-template <>
-struct dtype_of<int32_t> {
-  static constexpr DType value = DType::I32;
-};
-template <>
-struct dtype_of<uint32_t> {
-  static constexpr DType value = DType::U32;
-};
-template <>
-struct dtype_of<int64_t> {
-  static constexpr DType value = DType::I64;
-};
-template <>
-struct dtype_of<uint64_t> {
-  static constexpr DType value = DType::U64;
-};
-template <>
-struct dtype_of<bool> {
-  static constexpr DType value = DType::Bool;
-};
+#define TUFF_DTYPE_OF(type, dtype)               \
+  template <>                                      \
+  struct dtype_of<type> {                         \
+    static constexpr DType value = DType::dtype; \
+  }
+TUFF_DTYPE_OF(float, F32);
+TUFF_DTYPE_OF(double, F64);
+TUFF_DTYPE_OF(int8_t, I8);
+TUFF_DTYPE_OF(uint8_t, U8);
+TUFF_DTYPE_OF(int16_t, I16);
+TUFF_DTYPE_OF(uint16_t, U16);
+TUFF_DTYPE_OF(int32_t, I32);
+TUFF_DTYPE_OF(uint32_t, U32);
+TUFF_DTYPE_OF(int64_t, I64);
+TUFF_DTYPE_OF(uint64_t, U64);
+TUFF_DTYPE_OF(bool, Bool);
+#undef TUFF_DTYPE_OF
 
 /// Something along the two last axes: height and width. 3 means {3, 3}; {} means "not given".
 struct IntPair {

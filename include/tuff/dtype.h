@@ -54,7 +54,8 @@ DType promote(DType a, DType b);
 // What a weak type becomes when nothing strong was met: WeakInt -> I32, WeakFloat -> F32; others
 // unchanged.
 DType strengthen(DType t);
-// Of products and of sums of floats: 32 bits or more of the same class (bool: I32, f16, bf16: F32).
+// The dtype in which products, and sums of floats, are accumulated: 32 bits or more of the same
+// class (bool: I32, f16, bf16: F32).
 DType accumulator(DType t);
 
 // One scalar of any dtype, exact: bool and integers live in `bits` as two's complement (sign- or

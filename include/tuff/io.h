@@ -26,12 +26,12 @@ struct TensorInfo {
   std::string file;         ///< path, of an archive with the member; empty: made in this process
 };
 
-/// An ordered dictionary of tensors, with metadata. Of a loaded one the header alone is read: the
+/// An ordered dictionary of tensors, with metadata. Loading reads the header alone: the
 /// contents of a tensor that at() gives are read when it is realized or first used, together with
-/// those of the others that are used then, while the caller and his devices go on with other work.
+/// those of the others that are used then, while the caller and its devices go on with other work.
 /// (Devices whose memory the host does not reach, or whose queues cannot wait, have the caller
-/// wait.) What cannot be read is an IoError for whoever waits for the tensor or for what was
-/// computed from it; the tensor itself is read again at its next use. The file stays open as long
+/// wait.) What cannot be read is an IoError when the tensor, or what was computed from it, is
+/// waited for; the tensor itself is read again at its next use. The file stays open as long
 /// as the dictionary or a tensor of it that was not read; it may be deleted or replaced meanwhile,
 /// but not written to. Copies share, as those of a Tensor do.
 class TensorDict {
@@ -70,7 +70,7 @@ class TensorDict {
 struct LoadOptions {
   std::string device;  ///< where tensors are made; "" is the default device
   /// Tensors on the CPU are views of the file's pages instead of copies, with the promises of
-  /// Tensor::from_file() and one more: once somebody has written to the file they are refused with
+  /// Tensor::from_file() and one more: once the file has been written to, they are refused with
   /// an IoError. Nothing is read or checked before it is used, checksums of archive members
   /// neither. Read as ever are tensors on other devices and those whose bytes are not what they
   /// have in memory: compressed members, bools, other byte orders, gaps, elements that are not
@@ -96,13 +96,13 @@ struct SaveOptions {
 
 /// Writes .safetensors, .npz or .npy (of one tensor), told by the name's ending. The file is whole
 /// or as it was before; it may be one that tensors of the dictionary are read from. Links are
-/// followed; what is replaced hands on mode and owner (its other hard links stay what it was); pipes
-/// and character devices are written through, but no .npz. What killed
-/// processes have left beside it is removed. Memory of the host is needed for pieces of a tensor
-/// alone: of a loaded one that was not used yet the contents go from file to file, and what is
-/// computed from such tensors is computed and forgotten, one after the other. safetensors keeps
-/// metadata, as texts, whole lists as JSON; NumPy's files have none. InvalidArgument for another
-/// ending and for what the format does not hold; IoError where it cannot be written.
+/// followed; what is replaced hands on mode and owner (its other hard links stay what it was);
+/// pipes and character devices are written through, but no .npz. What killed processes have left
+/// beside it is removed. Memory of the host is needed for pieces of a tensor alone: of a loaded one
+/// that was not used yet the contents go from file to file, and what is computed from such tensors
+/// is computed and forgotten, one after the other. safetensors keeps metadata, as texts, whole
+/// lists as JSON; NumPy's files have none. InvalidArgument for another ending and for what the
+/// format does not hold; IoError where it cannot be written.
 void save(const std::string& path, const TensorDict& tensors, const SaveOptions& options = {});
 
 }  // namespace tuff

@@ -1,20 +1,6 @@
 // Jit: a function of tensors that is captured once and then replayed as command graphs.
 // The first call runs it, the second captures, later calls patch the input addresses and submit.
-// Axes that are named as dynamic may have another extent at every call: one graph, at the extents
-// that the arguments have, serves them all.
-// A result that somebody holds (the tensor, a view, or what is computed from it and not realized
-// yet) keeps its values: the next replay then stores into new memory. One that nobody holds is used
-// again, so that a loop that reads its loss and lets go allocates nothing. A result that is an
-// argument, or a part or another shape of one, is that of each call; one that is a tensor of outside,
-// assigned to or not, is that tensor. What replays would not do again is refused with
-// InvalidArgument while the function is captured: reading values that depend on arguments or state
-// on the host (item(), to_vector(), copy_to(), data_ptr(), nonzero()), writing from the host
-// (copy_from(), set_lr(), manual_seed()). A tensor that the function computes and keeps elsewhere
-// than in its results, a gradient say, is refused where it is used later. On a device without
-// buffer device addresses a captured graph is bound to its memory. An argument or result that was
-// the captured one at every replay costs nothing; one that has ever been another gets memory of the
-// graph's own (the graph is recorded once more), and from then on is copied in before and out after
-// each replay: JitStats::rebind_copies.
+// Called by users; must never know how graphs are recorded.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +44,26 @@ struct JitOptions {
 };
 
 // Runs a function once, captures it at its second call and replays that from then on.
+//
+// Axes that are named as dynamic may have another extent at every call: one graph, at the extents
+// that the arguments have, serves them all.
+//
+// A result that is still held (the tensor, a view, or what is computed from it and not realized
+// yet) keeps its values: the next replay then stores into new memory. One that is not held is used
+// again, so that a loop that reads its loss and lets go allocates nothing. A result that is an
+// argument, or a part or another shape of one, is that of each call; one that is a tensor of
+// outside, assigned to or not, is that tensor.
+//
+// What replays would not do again is refused with InvalidArgument while the function is captured:
+// reading values that depend on arguments or state on the host (item(), to_vector(), copy_to(),
+// data_ptr(), nonzero()), writing from the host (copy_from(), set_lr(), manual_seed()). A tensor
+// that the function computes and keeps elsewhere than in its results, a gradient say, is refused
+// where it is used later.
+//
+// On a device without buffer device addresses a captured graph is bound to its memory. An argument
+// or result that was the captured one at every replay costs nothing; one that has ever been another
+// gets memory of the graph's own (the graph is recorded once more), and from then on is copied in
+// before and out after each replay: JitStats::rebind_copies.
 class Jit {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;

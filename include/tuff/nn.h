@@ -69,8 +69,8 @@ struct Conv2d {
   int64_t groups;
 };
 
-/// Of (N, C, ...), per channel: in training mode with the batch's statistics, which also move the
-/// running ones, else with those.
+/// Normalizes (N, C, ...) per channel: in training mode with the batch's statistics, which also
+/// move the running ones, else with those.
 struct BatchNorm {
   explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true,
                      const TensorOptions& options = {});

@@ -49,7 +49,7 @@ class Optimizer {
   virtual void update(size_t i, const Tensor& gradient) = 0;
   virtual void begin_step() {}
   std::vector<Tensor> parameters_;
-  // What there is once per device, of the device of t: one[i] for the i-th device.
+  // The element for the device of t, where one[i] belongs to the i-th device.
   const Tensor& on_device_of(const Tensor& t, const std::vector<Tensor>& one) const;
   std::vector<Tensor> state_;  // realized together with the parameters
   std::vector<Tensor> lr_;     // by device, in the order of the parameters

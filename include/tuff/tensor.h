@@ -54,7 +54,7 @@ class Tensor {
   static Tensor full(const Sizes& sizes, Number value, const TensorOptions& options = {});
   static Tensor zeros(const Sizes& sizes, const TensorOptions& options = {});
   static Tensor ones(const Sizes& sizes, const TensorOptions& options = {});
-  /// Of this tensor's shape, dtype and device; no gradient is asked for.
+  /// With this tensor's shape, dtype and device; requires_grad is off.
   Tensor empty_like() const;
   Tensor full_like(Number value) const;
   Tensor zeros_like() const { return full_like(0); }
@@ -73,18 +73,18 @@ class Tensor {
   static Tensor eye(const Size& n, const Size& m, const TensorOptions& options = {});
   /// Copies row-major host data of options.dtype.
   static Tensor from_bytes(const void* data, const Sizes& sizes, const TensorOptions& options);
-  /// A tensor over memory of somebody else, which holds elements of options.dtype.
+  /// A tensor over memory of the caller, which holds elements of options.dtype.
   ///
   /// On the CPU nothing is copied: what is written there later is seen by what is computed later,
   /// and assign() writes there. On another device the tensor is a copy that is made when it is
   /// realized, unless blob.in_place asks for the memory itself. A tensor with strides is a view:
   /// realize() and assign() move it to memory of its own.
   ///
-  /// The memory has to stay as long as anybody uses it: tensors and graphs made of this one, Jits
+  /// The memory has to stay as long as it is used: by tensors and graphs made of this one, Jits
   /// that were captured with it, work in flight. When the last of them has gone, the deleter is
   /// called, exactly once: at once if the device has finished with the memory, else with the next
   /// tensor that is read, allocated or let go on the device. A process that ends, and a from_blob()
-  /// that throws, call none. While work is in flight nobody else may write the memory (realize()
+  /// that throws, call none. While work is in flight nothing else may write the memory (realize()
   /// what reads it and copy a result out first); tensors over overlapping memory are not ordered.
   ///
   /// Memory is aligned as its elements are (InvalidArgument; from_bytes() copies from anywhere),
@@ -103,13 +103,13 @@ class Tensor {
   /// With options.mmap the tensor is on the CPU, and its memory is the file's pages, mapped:
   /// nothing is copied, pages come when they are touched and go when memory is short. The file is
   /// never written: assign() and copy_from() give the tensor memory of its own first, data_ptr()
-  /// and what is shared are read-only. What somebody else writes to the file meanwhile may be seen
+  /// and what is shared are read-only. What others write to the file meanwhile may be seen
   /// or not. Where the file becomes shorter than the tensor, or a page cannot be read, nothing
-  /// crashes: whatever was touched reads as zeros, and whoever next reads, copies or waits for the
-  /// tensor or what was computed from it gets an IoError, unless he had it before. (Not so where a
-  /// thread that touches the memory blocks SIGBUS, or where the program sets a handler for SIGBUS
-  /// later and does not call the one before it.) Elements that are not aligned to their size, and
-  /// file systems that map no files, are read when the tensor is realized.
+  /// crashes: what was touched reads as zeros, and the next read, copy or wait for the tensor or
+  /// for what was computed from it throws an IoError, unless it already did. (Not so where a thread
+  /// that touches the memory blocks SIGBUS, or where the program sets a handler for SIGBUS later
+  /// and does not call the one before it.) Elements that are not aligned to their size, and file
+  /// systems that map no files, are read when the tensor is realized.
   static Tensor from_file(const std::string& path, const Sizes& sizes, DType dtype = DType::F32,
                           uint64_t offset = 0, FileOptions options = {});
   /// Copies host data; ShapeError unless there is a value for every element.
@@ -227,7 +227,7 @@ class Tensor {
   // IndexError that names function, value, place and range, thrown by the call, or by the call of a
   // Jit whose argument it is in: wherever the host knows the values, without waiting for a device.
   // It knows what came from host memory (from(), copy_from(), numbers, ranges), whole or in parts,
-  // also on another device, until somebody else writes that memory or gets its address. With
+  // also on another device, until other code writes that memory or gets its address. With
   // TUFF_CHECK_OOB=1 all are computed at once and checked. Otherwise one that a device has computed
   // is not: what it picks is 0, and it puts nothing. Gradients add up where an element is picked
   // twice.
@@ -279,8 +279,8 @@ class Tensor {
   Tensor log() const;
   Tensor log2() const;
   Tensor sin() const;
-  /// As sin(): 2 ULP in F32, 2.5 in F64 of every finite x on every device (Payne and Hanek, 1983). docs/OPS.md lists the
-  /// errors of all functions.
+  /// As sin(): 2 ULP in F32, 2.5 in F64 of every finite x on every device (Payne and Hanek, 1983).
+  /// docs/OPS.md lists the errors of all functions.
   Tensor cos() const;
   /// sin/cos.
   Tensor tan() const;
@@ -292,9 +292,9 @@ class Tensor {
   Tensor relu() const;
   Tensor leaky_relu(double negative_slope = 0.01) const;
   /// x * Phi(x), Phi by erf ("none") or as 0.5 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) ("tanh";
-  /// Hendrycks and Gimpel, 2016). Far below 0 the rounded argument of an exponential costs some hundred
-  /// ULP (docs/OPS.md), and "tanh" is 0 below 2^-121 (F32) on devices that flush subnormals. InvalidArgument
-  /// for another name.
+  /// Hendrycks and Gimpel, 2016). Far below 0 the rounded argument of an exponential costs some
+  /// hundred ULP (docs/OPS.md), and "tanh" is 0 below 2^-121 (F32) on devices that flush
+  /// subnormals. InvalidArgument for another name.
   Tensor gelu(std::string_view approximate = "none") const;
   Tensor silu() const;
   /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
@@ -339,7 +339,7 @@ class Tensor {
   static Tensor where(const Tensor& condition, const Tensor& x, Number y);
   /// The same with the number first.
   static Tensor where(const Tensor& condition, Number x, const Tensor& y);
-  /// Of two numbers: I32, or F32 if one is not whole.
+  /// Two numbers give I32, or F32 if one is not whole.
   static Tensor where(const Tensor& condition, Number x, Number y);
   /// The value where the (bool) mask holds, in this tensor's dtype.
   Tensor masked_fill(const Tensor& mask, Number value) const;
@@ -354,7 +354,7 @@ class Tensor {
   // extents and dtype show that these hold every result.
 
   Tensor sum(const Axes& dims = {}, bool keepdim = false) const;
-  /// Of integers and bools F32; those of up to 32 bits are added up exactly.
+  /// F32 for integers and bools; those of up to 32 bits are added up exactly.
   Tensor mean(const Axes& dims = {}, bool keepdim = false) const;
   /// NaN if there is one; ShapeError where there is nothing to choose from.
   Tensor max(const Axes& dims = {}, bool keepdim = false) const;
@@ -427,7 +427,7 @@ class Tensor {
   Tensor cross_entropy(const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
                        Reduction reduction = Reduction::Mean, double label_smoothing = 0) const;
   Tensor mse_loss(const Tensor& target, Reduction reduction = Reduction::Mean) const;
-  /// Of logits and targets in 0..1, element by element; weight and pos_weight broadcast.
+  /// For logits and targets in 0..1, element by element; weight and pos_weight broadcast.
   Tensor binary_cross_entropy_with_logits(const Tensor& target, const Tensor& weight = {},
                                           Reduction reduction = Reduction::Mean,
                                           const Tensor& pos_weight = {}) const;

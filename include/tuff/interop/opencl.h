@@ -3,12 +3,12 @@
 // users who include OpenCL's headers; there only where tuff was built with them. Compiles without
 // linking a loader; tuff opens libOpenCL.so.1, as the application should.
 //
-// The rules: tuff retains handles, so that the application may release its own. Of memory that both
-// use, one writes at a time. On an in-order queue that both use the order is that of the calls: what
-// realize() submits runs after what was enqueued before it. On different queues, and on one that was
-// created out of order, an application waits for opencl_ready() before it touches the memory, and
-// says with wait_for() what tuff has to wait for. What the host reads or writes (item(), copy_to(),
-// fine-grained memory) takes a wait_for() on any queue.
+// The rules: tuff retains handles, so that the application may release its own. Only one side at a
+// time writes memory that both use. On an in-order queue that both use the order is that of the
+// calls: what realize() submits runs after what was enqueued before it. On different queues, and on
+// one that was created out of order, an application waits for opencl_ready() before it touches the
+// memory, and says with wait_for() what tuff has to wait for. What the host reads or writes
+// (item(), copy_to(), fine-grained memory) takes a wait_for() on any queue.
 #pragma once
 
 #include <string>

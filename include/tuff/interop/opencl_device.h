@@ -26,8 +26,8 @@ struct OpenclApplication {
 /// A part of an application's memory object that becomes a tensor: a buffer, a sub-buffer, or an
 /// image that was created over a buffer, whose bytes then are meant.
 struct OpenclBuffer {
-  /// Of the context that tuff was given; retained. Created with CL_MEM_READ_ONLY the tensor is read
-  /// only. Not with CL_MEM_WRITE_ONLY, nor without access by the host (CL_MEM_HOST_NO_ACCESS,
+  /// A buffer of the context that tuff was given; retained. With CL_MEM_READ_ONLY the tensor is
+  /// read only. Not with CL_MEM_WRITE_ONLY, nor without access by the host (CL_MEM_HOST_NO_ACCESS,
   /// CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY).
   cl_mem buffer = nullptr;
   /// Where the tensor begins: at a whole element.
@@ -37,8 +37,8 @@ struct OpenclBuffer {
 /// A part of an application's image. Along each axis as OpenCL counts: x, y, z, the number of an
 /// image in an array behind its own axes.
 struct OpenclImage {
-  /// Of the context that tuff was given, of any type, with one sample a texel and without mip
-  /// levels.
+  /// An image of the context that tuff was given, of any type, with one sample per texel and
+  /// without mip levels.
   cl_mem image = nullptr;
   /// The first texel.
   std::array<size_t, 3> origin{};

@@ -4,10 +4,10 @@
 // without linking a Vulkan loader.
 //
 // The rules: the application's handles stay valid until close_vulkan() has returned, or the deleter
-// of the memory was called. Of memory that both use, one writes at a time: an application waits for
-// vulkan_ready() before it touches the memory, and says when it has finished with wait_for(). A
-// tensor over a buffer in VK_SHARING_MODE_EXCLUSIVE takes a queue of the same family on both sides,
-// or ownership transfers by the application.
+// of the memory was called. Only one side at a time writes memory that both use: an application
+// waits for vulkan_ready() before it touches the memory, and says when it has finished with
+// wait_for(). A tensor over a buffer in VK_SHARING_MODE_EXCLUSIVE takes a queue of the same family
+// on both sides, or ownership transfers by the application.
 #pragma once
 
 #include <string>

@@ -53,9 +53,9 @@ struct VulkanApplication {
   const void* features = nullptr;
   /// VkDeviceCreateInfo::pEnabledFeatures, if that was used instead of VkPhysicalDeviceFeatures2.
   const VkPhysicalDeviceFeatures* core_features = nullptr;
-  /// Called around every submission to the queue, which Vulkan wants synchronized by whoever uses
-  /// it: by any thread that computes. May be empty where nobody else submits to this queue. They
-  /// must not call tuff, nor throw, and whoever calls tuff must not hold the lock.
+  /// Called around every submission to the queue, which Vulkan wants its users to synchronize: by
+  /// any thread that computes. May be empty if nothing else submits to this queue. They must not
+  /// call tuff, nor throw, and callers of tuff must not hold the lock.
   std::function<void()> lock_queue = {}, unlock_queue = {};
   /// Empty: of libvulkan.so.1.
   PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
@@ -65,7 +65,7 @@ struct VulkanApplication {
 
 /// A part of an application's buffer that becomes a tensor.
 struct VulkanBuffer {
-  /// Of the VkDevice that tuff was given, bound to its memory.
+  /// A buffer of the VkDevice that tuff was given, bound to its memory.
   VkBuffer buffer = VK_NULL_HANDLE;
   /// VkBufferCreateInfo::size.
   VkDeviceSize size_bytes = 0;
@@ -73,7 +73,7 @@ struct VulkanBuffer {
   VkBufferUsageFlags usage = 0;
   /// Where the tensor begins: a multiple of 64.
   VkDeviceSize offset = 0;
-  /// The memory beneath, for whoever asks for it with vulkan_memory(); tuff does without.
+  /// The memory beneath, as vulkan_memory() then gives it; tuff does without.
   VkDeviceMemory memory = VK_NULL_HANDLE;
   /// Where byte 0 of the buffer is mapped, if its memory is coherent; may be null. Reading a tensor
   /// then takes no copy by the device.
@@ -82,7 +82,7 @@ struct VulkanBuffer {
 
 /// A part of an application's memory, over which tuff lays a buffer of its own.
 struct VulkanMemory {
-  /// Of the VkDevice that tuff was given, with VulkanNeeds::allocate_flags.
+  /// Memory of the VkDevice that tuff was given, with VulkanNeeds::allocate_flags.
   VkDeviceMemory memory = VK_NULL_HANDLE;
   /// VkMemoryAllocateInfo::allocationSize and memoryTypeIndex.
   VkDeviceSize size_bytes = 0;
@@ -103,7 +103,7 @@ struct VulkanRegion {
   /// From byte 0 of the buffer, and of the memory.
   VkDeviceSize offset = 0, memory_offset = 0;
   VkDeviceSize size_bytes = 0;
-  /// Of the first element; 0 without bufferDeviceAddress.
+  /// The address of the first element; 0 without bufferDeviceAddress.
   VkDeviceAddress address = 0;
 };
 
@@ -115,7 +115,7 @@ struct VulkanPoint {
 
 /// Memory as another device or process imports it (VkImportMemoryFdInfoKHR, OPAQUE_FD).
 struct VulkanMemoryFd {
-  /// Whoever imports it owns it; else close() it.
+  /// Owned by the import; otherwise close() it.
   int fd = -1;
   /// VkMemoryAllocateInfo of the import: the same size and type.
   VkDeviceSize allocation_bytes = 0;
