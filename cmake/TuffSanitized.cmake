@@ -13,7 +13,7 @@ set(sources
   src/tensor/tensor.cpp)
 if(TUFF_HAS_VULKAN)
   list(APPEND sources src/devices/vulkan/interop.cpp src/devices/vulkan/memory/blocks.cpp
-       src/devices/vulkan/memory/external.cpp src/tensor/interop_vulkan.cpp)
+       src/tensor/interop_vulkan.cpp)
 endif()
 if(TUFF_HAS_OPENCL)
   list(APPEND sources src/devices/opencl/interop.cpp src/devices/opencl/memory.cpp

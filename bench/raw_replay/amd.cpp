@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/os.h"
 #include "devices/amd/amd_device.h"
-#include "devices/amd/handle_binding.h"
 #include "raw_replay.h"
 
 namespace tuff::devices {
@@ -21,8 +20,8 @@ class AmdRawReplay final : public RawReplay {
         hardware_(*device.gpu().process, device.gpu().gpu, setup_) {
     const HandleBinding binding;
     scratch_ = device.gpu().scratch(private_bytes(list, binding));
-    EncodeInput input{device.gpu().generation,          binding, list, {}, {}, 0,
-                      device.gpu().gpu.node.shape.xccs, {}};
+    EncodeInput input{device.gpu().generation,         binding, list, {}, {}, 0,
+                      device.gpu().gpu.node.shape.xccs};
     input.completion = {&passed_, 0, 0};
     if (scratch_) input.scratch = scratch_->area;
     const bool aql = setup_.type == QueueType::Aql;
@@ -30,6 +29,7 @@ class AmdRawReplay final : public RawReplay {
     encoded_ = aql ? encode_aql(input) : encode_pm4(input);
     TUFF_CHECK(encoded_.slots.list_slots == 0, "a raw replay is of a list without slots");
     values_.resize(encoded_.value_count());
+    epochs_.assign(encoded_.words.size(), &passed_.epoch());
     place_buffer();
     if (aql) {
       ring_ = encoded_.packets;
@@ -46,10 +46,8 @@ class AmdRawReplay final : public RawReplay {
 
   void run() override {
     ++value_;
-    values_[encoded_.slots.timeline()] = value_;
-    values_[encoded_.slots.ib_address()] = buffer_ ? buffer_.address() : 0;
-    for (size_t i = 0; i < encoded_.words.size(); ++i)
-      values_[encoded_.slots.word(uint32_t(i))] = passed_.epoch().word(value_);
+    const uint64_t ib_address = buffer_ ? buffer_.address() : 0;
+    fill_values(encoded_, {{}, value_, ib_address}, epochs_, values_);
     if (buffer_) encoded_.ib.patch(values_, reinterpret_cast<uint32_t*>(buffer_.host()));
     ring_.patch(values_, ring_.dwords.data());
     const uint64_t begin_ns = os::monotonic_ns();
@@ -87,6 +85,7 @@ class AmdRawReplay final : public RawReplay {
   Encoded encoded_;
   hcq::Span buffer_;   // of encoded_.ib
   PacketStream ring_;  // what the ring is given
+  std::vector<const SignalEpoch*> epochs_;
   std::vector<uint64_t> values_;
   uint64_t value_ = 0;
 };

@@ -22,18 +22,11 @@ struct TimedSubmit {
 };
 TimedSubmit timed;
 
-VKAPI_ATTR VkResult VKAPI_CALL timed_submit2(VkQueue queue, uint32_t count,
-                                             const VkSubmitInfo2* infos, VkFence fence) {
+template <auto kCall, class Info>
+VKAPI_ATTR VkResult VKAPI_CALL timed_call(VkQueue queue, uint32_t count, const Info* infos,
+                                          VkFence fence) {
   const uint64_t begin_ns = os::monotonic_ns();
-  const VkResult result = timed.submit2(queue, count, infos, fence);
-  timed.total_ns += os::monotonic_ns() - begin_ns;
-  return result;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL timed_submit(VkQueue queue, uint32_t count,
-                                            const VkSubmitInfo* infos, VkFence fence) {
-  const uint64_t begin_ns = os::monotonic_ns();
-  const VkResult result = timed.submit(queue, count, infos, fence);
+  const VkResult result = (timed.*kCall)(queue, count, infos, fence);
   timed.total_ns += os::monotonic_ns() - begin_ns;
   return result;
 }
@@ -42,8 +35,10 @@ class SubmitTimer {
  public:
   explicit SubmitTimer(VkApi& api) : api_(api) {
     TUFF_CHECK(!timed.submit, "one raw replay at a time");
-    timed.submit2 = std::exchange(api.vkQueueSubmit2, timed_submit2);
-    timed.submit = std::exchange(api.vkQueueSubmit, timed_submit);
+    timed.submit2 =
+        std::exchange(api.vkQueueSubmit2, timed_call<&TimedSubmit::submit2, VkSubmitInfo2>);
+    timed.submit =
+        std::exchange(api.vkQueueSubmit, timed_call<&TimedSubmit::submit, VkSubmitInfo>);
     timed.total_ns = 0;
   }
   ~SubmitTimer() {
@@ -61,29 +56,21 @@ class VulkanRawReplay final : public RawReplay {
   VulkanRawReplay(VulkanDevice& device, const hcq::CommandList& list)
       : context_(device.context()),
         submit_(context_->api.vkQueueSubmit2),
-        wait_(context_->api.vkWaitSemaphores),
         done_(context_, 0),
         recorders_(context_),
-        recorder_(recorders_.acquire({}, 0)),
+        recorder_(recorders_.acquire(0, {}, 0)),
         timer_(context_->api) {
     record(list);
-    buffer_.commandBuffer = recorder_.buffer;
-    signal_.semaphore = semaphore_ = done_.semaphore();
-    signal_.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
-    info_.commandBufferInfoCount = info_.signalSemaphoreInfoCount = 1;
-    info_.pCommandBufferInfos = &buffer_;
-    info_.pSignalSemaphoreInfos = &signal_;
-    wait_info_.semaphoreCount = 1;
-    wait_info_.pSemaphores = &semaphore_;
-    wait_info_.pValues = &signal_.value;
+    submission_.seal(done_.semaphore(), recorder_.buffer);
   }
   ~VulkanRawReplay() override { recorders_.recycle(std::move(recorder_)); }
 
   void run() override {
-    ++signal_.value;
+    submission_.fill({}, ++value_);
     const QueueGuard guard(*context_);
-    context_->check(submit_(context_->queue, 1, &info_, VK_NULL_HANDLE), "vkQueueSubmit2");
-    context_->check(wait_(context_->device, &wait_info_, UINT64_MAX), "vkWaitSemaphores");
+    context_->check(submit_(context_->queue, 1, &submission_.info2(), VK_NULL_HANDLE),
+                    "vkQueueSubmit2");
+    done_.wait(value_, UINT64_MAX);
   }
 
   uint64_t driver_submit_ns() const override { return timed.total_ns; }
@@ -142,16 +129,12 @@ class VulkanRawReplay final : public RawReplay {
 
   std::shared_ptr<Context> context_;
   const PFN_vkQueueSubmit2 submit_;  // the driver's own, not the timed one
-  const PFN_vkWaitSemaphores wait_;
   TimelineSignal done_;
   RecorderPool recorders_;
   Recorder recorder_;
   VkPipeline bound_ = VK_NULL_HANDLE;
-  VkSemaphore semaphore_ = VK_NULL_HANDLE;
-  VkCommandBufferSubmitInfo buffer_{VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO};
-  VkSemaphoreSubmitInfo signal_{VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO};
-  VkSubmitInfo2 info_{VK_STRUCTURE_TYPE_SUBMIT_INFO_2};
-  VkSemaphoreWaitInfo wait_info_{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  Submission submission_;
+  uint64_t value_ = 0;
   SubmitTimer timer_;
 };
 

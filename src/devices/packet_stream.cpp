@@ -2,16 +2,7 @@
 
 #include <cstring>
 
-
 namespace tuff::devices {
-namespace {
-
-inline uint32_t patched_dword(const Patch& p, std::span<const uint64_t> values, uint32_t dword) {
-  const uint64_t value = (values[p.slot] * p.scale + p.base) >> p.shift;
-  return (dword & ~p.mask) | ((uint32_t(value) << p.lsb) & p.mask);
-}
-
-}  // namespace
 
 void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const {
   if (dwords.empty()) return;
@@ -21,7 +12,10 @@ void PacketStream::write(std::span<const uint64_t> values, uint32_t* out) const 
 
 // Reads the template and not `out`, which may be memory that is slow to read.
 void PacketStream::patch(std::span<const uint64_t> values, uint32_t* out) const {
-  for (const Patch& p : patches) out[p.dword] = patched_dword(p, values, dwords[p.dword]);
+  for (const Patch& p : patches) {
+    const uint64_t value = (values[p.slot] * p.scale + p.base) >> p.shift;
+    out[p.dword] = (dwords[p.dword] & ~p.mask) | ((uint32_t(value) << p.lsb) & p.mask);
+  }
 }
 
 void PacketWriter::lo(const Operand& o) { masked(o, ~0u, 0); }

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "hcq/command.h"
+
 namespace tuff::devices {
 
 // dword = (dword & ~mask) | (((values[slot] * scale + base) >> shift) << lsb & mask), `mask` in the
@@ -63,12 +65,19 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+// How many workgroups a launch takes along an axis, times `scale`.
+inline Operand groups_of(const hcq::DispatchCmd& launch, size_t axis, uint16_t scale = 1) {
+  const int32_t slot = launch.group_slots[axis];
+  if (slot >= 0) return Operand::of_slot(static_cast<uint32_t>(slot), 0, scale);
+  return uint64_t{launch.groups[axis]} * scale;
+}
+
 // Appends to a PacketStream.
 class PacketWriter {
  public:
   explicit PacketWriter(PacketStream& stream) : s_(stream) {}
   void unit() { s_.units.push_back(size()); }
-  // Of the unit begun last, and the dword written next.
+  // The unit that was begun last, if the dword written next comes to 0.
   void leave_unit_out_if_zero() {
     s_.guards.push_back({static_cast<uint32_t>(s_.units.size()) - 1, size()});
   }

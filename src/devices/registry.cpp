@@ -1,9 +1,12 @@
 #include "devices/registry.h"
 
+#include <atomic>
+#include <mutex>
+#include <utility>
+
 #include "base/check.h"
 #include "base/env.h"
 #include "devices/amd/amd.h"
-#include "devices/amd/finding_inbox.h"
 #include "devices/cpu/cpu.h"
 #include "devices/disk/disk.h"
 #include "devices/emulator.h"
@@ -18,6 +21,28 @@
 
 namespace tuff::devices {
 namespace {
+
+// What an emulated machine reports on threads of its own, until a device of it asks.
+class FindingInbox {
+ public:
+  void add(hcq::MachineFinding finding) {
+    std::lock_guard lock(mutex_);
+    found_.push_back(std::move(finding));
+    any_.store(true, std::memory_order_release);
+  }
+  // Cheap where there is nothing.
+  std::vector<hcq::MachineFinding> take() {
+    if (!any_.load(std::memory_order_acquire)) return {};
+    std::lock_guard lock(mutex_);
+    any_.store(false, std::memory_order_release);
+    return std::exchange(found_, {});
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+  std::mutex mutex_;
+  std::vector<hcq::MachineFinding> found_;
+};
 
 // The one place where a machine meets the driver that it emulates.
 std::unique_ptr<AmdIface> emulated_amd() {

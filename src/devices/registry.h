@@ -15,11 +15,11 @@ namespace tuff::devices {
 struct Candidate {
   std::string name;  // "VULKAN:0"; the kind alone if nothing was found
   bool usable = false;
-  std::string
-      reason;  // if not usable: why, and the remedy ("no Vulkan loader: install libvulkan1")
-  hcq::DeviceInfo info;  // filled if usable
-  int rank = 0;  // default choice, higher first: discrete 400, integrated 300, virtual 200, CPU
-                 // 100, OpenCL's GPUs 150 and its CPUs 40, software Vulkan 50, never 0
+  std::string reason = {};    // if not usable: why, and the remedy ("... install libvulkan1")
+  hcq::DeviceInfo info = {};  // filled if usable
+  // For the default choice, higher first: discrete 400, integrated 300, virtual 200, OpenCL's GPUs
+  // 150, CPU 100, software Vulkan 50, OpenCL's CPUs 40, never 0.
+  int rank = 0;
 };
 
 struct DeviceKind {

@@ -1,9 +1,10 @@
 #include "devices/amd/amd.h"
 
-#include <algorithm>
-#include <charconv>
+#include <map>
 
+#include "base/env.h"
 #include "devices/amd/amd_device.h"
+#include "devices/selector.h"
 
 namespace tuff::devices {
 namespace {
@@ -13,10 +14,10 @@ using namespace amd;
 constexpr const char* kKind = "AMD";
 
 std::string why_unsupported(const GpuNode& node) {
-  std::string known;
-  for (const Generation& g : generations())
-    known += (known.empty() ? "" : ", ") + std::string(g.name);
-  return fmt::format("{} is not supported; supported are {}", node.arch(), known);
+  std::vector<std::string_view> known;
+  for (const Generation& g : generations()) known.push_back(g.name);
+  return fmt::format("{} is not supported; supported are {}", node.arch(),
+                     fmt::join(known, ", "));
 }
 
 // Errors of the driver name the device, as candidates do.
@@ -29,33 +30,20 @@ std::string without_kind(const std::string& text) {
 std::vector<Candidate> candidates(os::Kernel& kernel, bool emulated,
                                   const std::vector<GpuNode>& nodes) {
   const std::string why = why_no_kfd(kernel);
-  if (!why.empty() || nodes.empty()) {
-    Candidate none;
-    none.name = kKind;
-    none.reason = why.empty() ? "no GPU is listed by /dev/kfd" : without_kind(why);
-    return {none};
-  }
+  if (!why.empty()) return {{.name = kKind, .reason = without_kind(why)}};
+  if (nodes.empty()) return {{.name = kKind, .reason = "no GPU is listed by /dev/kfd"}};
   std::vector<Candidate> found;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    Candidate& c = found.emplace_back();
-    c.name = fmt::format("{}:{}", kKind, i);
-    c.usable = nodes[i].generation() != nullptr;
-    if (!c.usable) c.reason = why_unsupported(nodes[i]);
-    c.info = describe(nodes[i], c.name, emulated);
-    c.rank = 0;  // never the default: emulated ones are slow, and on hardware it is not proven yet
+  for (const GpuNode& node : nodes) {
+    const std::string name = fmt::format("{}:{}", kKind, found.size());
+    const bool usable = node.generation() != nullptr;
+    // Never the default: emulated ones are slow, and on hardware it is not proven yet.
+    found.push_back({.name = name,
+                     .usable = usable,
+                     .reason = usable ? "" : why_unsupported(node),
+                     .info = describe(node, name, emulated),
+                     .rank = 0});
   }
   return found;
-}
-
-size_t chosen(const std::vector<Candidate>& all, const std::string& selector) {
-  if (selector.empty()) return 0;
-  const std::string wanted = fmt::format("{}:{}", kKind, selector);
-  std::string known;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name == wanted || selector == "uuid=" + all[i].info.uuid) return i;
-    known += (known.empty() ? "" : ", ") + all[i].name;
-  }
-  fail<InvalidArgument>("{}: there are {}", wanted, known);
 }
 
 std::shared_ptr<Process> process_of(AmdIface& iface) {
@@ -64,23 +52,45 @@ std::shared_ptr<Process> process_of(AmdIface& iface) {
   return iface.process;
 }
 
+std::unique_ptr<AmdIface> make_iface(const std::string& name, EmulatedAmd emulated) {
+  if (name == "MOCK") return emulated();
+  auto iface = std::make_unique<AmdIface>();
+  iface->kernel = std::shared_ptr<os::Kernel>(std::shared_ptr<void>(), &os::system_kernel());
+  return iface;
+}
+
 }  // namespace
+
+// Leaked on purpose: devices may be closed by static destructors, and the kernel's side of a
+// process ends with the process.
+AmdIface& amd_iface(EmulatedAmd emulated) {
+  struct Ifaces {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<AmdIface>> by_setting;
+  };
+  static Ifaces& all = *std::make_unique<Ifaces>().release();
+  std::lock_guard lock(all.mutex);
+  const std::string name = env_text(Env::AMD_IFACE);
+  auto& iface = all.by_setting[name == "MOCK" ? "MOCK " + env_text(Env::TUFF_MOCK) : name];
+  if (!iface) iface = make_iface(name, emulated);
+  return *iface;
+}
 
 std::vector<Candidate> amd_probe(AmdIface& iface) {
   try {
     return candidates(*iface.kernel, iface.emulated, read_topology(*iface.kernel));
   } catch (const Error& e) {
-    Candidate none;
-    none.name = kKind;
-    none.reason = e.what();
-    return {none};
+    return {{.name = kKind, .reason = e.what()}};
   }
 }
 
 std::unique_ptr<hcq::Device> amd_open(AmdIface& iface, const std::string& selector) {
   const std::vector<GpuNode> nodes = read_topology(*iface.kernel);
   const std::vector<Candidate> all = candidates(*iface.kernel, iface.emulated, nodes);
-  const size_t i = nodes.empty() || all[0].name == kKind ? 0 : chosen(all, selector);
+  std::vector<Choice> choices;
+  for (const Candidate& c : all)
+    choices.push_back({c.info.description, c.info.uuid, c.info.description});
+  const size_t i = all[0].name == kKind ? 0 : choose(kKind, choices, selector);
   if (!all[i].usable) fail<Unsupported>("{}: {}", all[i].name, all[i].reason);
   return std::make_unique<AmdDevice>(iface, process_of(iface), nodes[i], all[i].name);
 }

@@ -19,12 +19,12 @@ namespace amd {
 class Process;
 }
 
-// How the GPUs are reached: the system, or a machine in its place. Whoever has one keeps it as long
-// as its devices, and one for all of them: a kernel gives a process its address spaces once.
+// How the GPUs are reached: the system, or a machine in its place. It is kept as long as its
+// devices, one for all of them: a kernel gives a process its address spaces once.
 struct AmdIface {
   std::shared_ptr<os::Kernel> kernel;
   bool emulated = false;
-  // Of an emulated machine: what is new since the last call. Its devices throw HazardFound.
+  // What an emulated machine has found since the last call. Its devices throw HazardFound.
   std::function<std::vector<hcq::MachineFinding>()> take_findings;
 
   std::shared_ptr<amd::Process> process;  // with the first device that is opened

@@ -88,7 +88,7 @@ AmdDevice::AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const Gp
 
 AmdDevice::~AmdDevice() {
   for (hcq::Queue* queue : {&compute_queue(), copy_queue()}) {
-    if (lost()) break;  // whoever used it has been told
+    if (lost()) break;  // its users have been told
     try {
       queue->wait_idle();
     } catch (const Error& e) {
@@ -154,7 +154,7 @@ void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
   keep(peer.shared_, {block.address, block.size_bytes, info_.name});
 }
 
-// Of places that only an error would name, the last ones.
+// Keeps the last ranges alone: they serve error messages.
 void AmdDevice::keep(std::deque<Range>& ranges, Range range) {
   ranges.push_back(std::move(range));
   if (ranges.size() > kKnownRanges) ranges.pop_front();
@@ -170,7 +170,7 @@ std::vector<hcq::MachineFinding> AmdDevice::report_findings() {
   return findings;
 }
 
-// Exceptions are noticed by whoever waits (GpuState::block), so nothing is asked here.
+// Exceptions are noticed by threads that wait (GpuState::block), so nothing is asked here.
 void AmdDevice::check_status() {
   const std::vector<hcq::MachineFinding> findings = report_findings();
   if (findings.empty()) return;

@@ -11,9 +11,7 @@ namespace {
 
 constexpr uint32_t kKiB = 1024;
 constexpr uint32_t kPageBytes = 4096;
-constexpr uint32_t kScratchLanes =
-    64;  // scratch of a wave is laid out for 64 lanes, even of wave32
-
+constexpr uint32_t kScratchLanes = 64;  // that a wave's scratch is laid out for, even of wave32
 
 // What the members of a family have in common.
 constexpr Generation family_row(Family family) {
@@ -86,18 +84,13 @@ constexpr Generation kGenerations[] = {
 std::span<const Generation> generations() { return kGenerations; }
 
 const Generation* find_generation(uint32_t target_version) {
-  const auto* end = std::end(kGenerations);
-  const auto* found = std::find_if(std::begin(kGenerations), end, [&](const Generation& g) {
-    return g.target_version == target_version;
-  });
-  return found == end ? nullptr : found;
+  const auto* found = std::ranges::find(kGenerations, target_version, &Generation::target_version);
+  return found == std::end(kGenerations) ? nullptr : found;
 }
 
 const Generation* find_generation(std::string_view name) {
-  const auto* end = std::end(kGenerations);
-  const auto* found = std::find_if(std::begin(kGenerations), end,
-                                   [&](const Generation& g) { return g.name == name; });
-  return found == end ? nullptr : found;
+  const auto* found = std::ranges::find(kGenerations, name, &Generation::name);
+  return found == std::end(kGenerations) ? nullptr : found;
 }
 
 QueueSizes queue_sizes(const Generation& g, const Topology& t) {
@@ -124,7 +117,7 @@ QueueSizes queue_sizes(const Generation& g, const Topology& t) {
 ScratchSize scratch_size(const Generation& g, const Topology& t, uint32_t bytes_per_lane) {
   if (bytes_per_lane == 0) return {};
   const uint64_t units =
-      (uint64_t(bytes_per_lane) * kScratchLanes + g.scratch_unit_bytes - 1) / g.scratch_unit_bytes;
+      ceil_div(uint64_t(bytes_per_lane) * kScratchLanes, g.scratch_unit_bytes);
   if (units >> g.scratch_wavesize_bits) {
     fail<Unsupported>(
         "{}: {} bytes of scratch per work-item; at most {}", g.name, bytes_per_lane,

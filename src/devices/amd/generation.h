@@ -1,6 +1,6 @@
 // Generation: how AMD's GPUs differ, as numbers, in one table.
 // Read by kfd (queue sizes), encode (packets and registers) and load (descriptor fields). Knows no
-// device that is open; whoever decides by a GPU's name instead of a field here does it wrong.
+// device that is open. Code decides by a field of this table, never by a GPU's name.
 #pragma once
 
 #include <cstdint>

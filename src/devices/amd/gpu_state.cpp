@@ -7,7 +7,7 @@
 namespace tuff::devices::amd {
 namespace {
 
-// Of all generations in the table; measured as soon as there is time to measure. Source: Linux
+// The same for all generations in the table; measured once there was time to measure. Source: Linux
 // amdgpu (amdgpu_asic_get_xclk: 100 MHz).
 constexpr double kNominalNsPerTick = 10;
 constexpr uint64_t kMeasurableNs = 50'000'000;
@@ -55,7 +55,7 @@ GpuState::GpuState(std::shared_ptr<Process> process, const GpuNode& node, Lost l
       clock(*this->process, gpu),
       lost_(std::move(lost)) {}
 
-void GpuState::block(const SignalEvent* event, uint32_t timeout_ms) {
+void GpuState::block(const Event* event, uint32_t timeout_ms) {
   Exceptions e;
   try {
     e = events.wait(event, timeout_ms);

@@ -49,7 +49,7 @@ class GpuState {
 
   // Blocks until the queue's event, an exception or the timeout; then throws. An event
   // of null waits for exceptions and time alone.
-  void block(const SignalEvent* event, uint32_t timeout_ms);
+  void block(const Event* event, uint32_t timeout_ms);
   // At least that for each lane; null for none.
   std::shared_ptr<const Scratch> scratch(uint32_t bytes_per_lane);
 

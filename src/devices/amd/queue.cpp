@@ -1,12 +1,11 @@
 #include "devices/amd/queue.h"
 
 #include <algorithm>
-#include <typeinfo>
 
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
-#include "devices/amd/handle_binding.h"
+#include "devices/amd/program.h"
 
 namespace tuff::devices::amd {
 namespace {
@@ -26,10 +25,31 @@ KernelNames kernel_names(const hcq::CommandList& list) {
 
 }  // namespace
 
+KernelCode HandleBinding::kernel(const hcq::Program& program) const {
+  const auto* own = dynamic_cast<const AmdProgram*>(&program);
+  if (!own) fail<InvalidArgument>("{}: no program of an AMD GPU", program.name());
+  return own->kernel();
+}
+
+uint64_t HandleBinding::signal_address(const hcq::Signal& signal) const {
+  const auto* own = dynamic_cast<const AmdSignal*>(&signal);
+  if (!own) fail<Unsupported>("AMD: a queue can wait for and raise signals of AMD GPUs alone");
+  return own->address();
+}
+
+uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding) {
+  uint32_t most = 0;
+  for (const hcq::Command& c : list.commands) {
+    const auto* d = std::get_if<hcq::DispatchCmd>(&c.body);
+    if (d && d->program) most = std::max(most, binding.kernel(*d->program).private_bytes);
+  }
+  return most;
+}
+
 AmdList::~AmdList() {
   std::vector<hcq::TimelinePoint> uses;
   if (last_value > 0) uses.push_back({&queue, last_value});
-  queue.forget(kernels);
+  static_cast<AmdQueue&>(queue).forget(kernels);
   for (const hcq::Span& span : {ib, times})
     if (span) queue.device().allocator().free(span, uses);
 }
@@ -40,8 +60,8 @@ AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup&
       gpu_(gpu),
       type_(setup.type),
       name_(name),
-      event_(gpu.events),
-      timeline_(std::in_place, gpu, 0, &event_.event),
+      event_(*gpu.process, gpu.gpu, uapi::EventType::Signal),
+      timeline_(std::in_place, gpu, 0, &event_),
       hardware_(*gpu.process, gpu.gpu, setup) {
   submission_.number = gpu.process->queues().add(*this);
 }
@@ -52,31 +72,23 @@ AmdQueue::~AmdQueue() {
   collect(true);
 }
 
-Encoded AmdQueue::encode_packets(const EncodeInput& input) const {
-  switch (type_) {
-    case QueueType::Pm4: return encode_pm4(input);
-    case QueueType::Aql: return encode_aql(input);
-    case QueueType::Sdma: return encode_sdma(input);
-  }
-  return {};
-}
-
 std::unique_ptr<hcq::EncodedList> AmdQueue::encode(const hcq::CommandList& list,
                                                    hcq::EncodeUse use) {
   const HandleBinding binding;
-  auto out = std::make_unique<AmdList>(*this, use);
+  auto out = std::make_unique<AmdList>(*this, use, list);
   prepare_scratch(*out, list);
-  EncodeInput input{gpu_.generation, binding, list, {}, {}, 0, gpu_.gpu.node.shape.xccs, {}};
-  input.completion = {&*timeline_, event_.event.mailbox, event_.event.id};
+  EncodeInput input{gpu_.generation, binding, list, {}, {}, 0, gpu_.gpu.node.shape.xccs};
+  input.completion = {&*timeline_, event_.mailbox(), event_.id()};
   if (out->scratch) input.scratch = out->scratch->area;
   if (list.timestamp_count > 0) {
     out->times = device().allocator().allocate(uint64_t(list.timestamp_count) * kTimestampStride,
                                                hcq::MemoryKind::Readback);
     input.timestamps = out->times.address();
   }
-  out->timestamp_count = list.timestamp_count;
   out->kernels = kernel_names(list);
-  out->encoded = encode_packets(input);
+  out->encoded = type_ == QueueType::Pm4   ? encode_pm4(input)
+                 : type_ == QueueType::Aql ? encode_aql(input)
+                                           : encode_sdma(input);
   place(*out);
   return out;
 }
@@ -117,29 +129,15 @@ void AmdQueue::place(AmdList& list) {
   }
 }
 
-AmdList& AmdQueue::own(hcq::EncodedList& list) const {
-  // In every replay: a dynamic_cast would walk through code and names that are cold by then.
-  if (typeid(list) == typeid(AmdList)) {
-    auto& native = static_cast<AmdList&>(list);
-    if (&native.queue == this) return native;
-  }
-  fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
-}
-
 uint64_t AmdQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
-  AmdList& list = own(encoded);
-  const uint32_t slot_count = list.encoded.slots.list_slots;
-  if (slots.size() < slot_count)
-    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", device().name(),
-                          slots.size(), slot_count);
-  if (list.use == hcq::EncodeUse::Once && list.last_value > 0)
-    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", device().name());
+  auto& list = own_list<AmdList>(*this, encoded);
+  require_submittable(list, slots);
   collect();
   std::lock_guard lock(submission_.mutex);
   hardware_.ring().prefetch();
   const uint64_t value = submission_.last.load(std::memory_order_relaxed) + 1;
-  fill(list, slots.first(slot_count), value);
+  fill(list, slots.first(list.slot_count), value);
   {
     std::lock_guard flights_lock(submission_.flights_mutex);
     flights_[value % flights_.size()] = {value, &list.kernels};
@@ -201,7 +199,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
   const uint64_t now = os::monotonic_ns();
   if (now - since_ns < kSpinNs) return os::cpu_relax();
   device().fail_if_lost();
-  gpu_.block(&event_.event, 1);
+  gpu_.block(&event_, 1);
   const int64_t timeout_ms = device().timeout_ms();
   if (now - since_ns < uint64_t(timeout_ms) * 1'000'000) return;
   device().declare_lost(fmt::format(
@@ -217,9 +215,8 @@ void AmdQueue::wait(uint64_t value) {
 }
 
 std::vector<uint64_t> AmdQueue::timestamps(hcq::EncodedList& encoded) {
-  AmdList& list = own(encoded);
-  if (list.last_value == 0)
-    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", device().name());
+  auto& list = own_list<AmdList>(*this, encoded);
+  require_submitted(list);
   wait(list.last_value);
   std::vector<uint64_t> ticks;
   for (uint32_t i = 0; i < list.timestamp_count; ++i) {

@@ -15,23 +15,30 @@
 #include "devices/amd/gpu_state.h"
 #include "devices/amd/kfd/queue.h"
 #include "devices/amd/signal.h"
+#include "devices/driver_list.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::amd {
+
+// What stands behind the handles in a list for one of AMD's GPUs.
+class HandleBinding final : public Binding {
+ public:
+  KernelCode kernel(const hcq::Program& program) const override;
+  uint64_t signal_address(const hcq::Signal& signal) const override;
+};
+// The most that a lane of any of the list's kernels needs.
+uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding);
 
 using KernelNames = std::vector<std::string>;
 
 class AmdQueue;
 
-class AmdList final : public hcq::EncodedList {
+class AmdList final : public DriverList {
  public:
-  AmdList(AmdQueue& queue, hcq::EncodeUse use) : queue(queue), use(use) {}
+  using DriverList::DriverList;
   ~AmdList() override;
-  AmdList(const AmdList&) = delete;
   uint32_t* ib_host() const { return reinterpret_cast<uint32_t*>(ib.host()); }
 
-  AmdQueue& queue;
-  const hcq::EncodeUse use;
   Encoded encoded;
   hcq::Span ib, times;
   PacketStream jump;             // of PM4: what the ring is given
@@ -41,8 +48,6 @@ class AmdList final : public hcq::EncodedList {
   std::vector<const SignalEpoch*> epochs;  // theirs
   std::shared_ptr<const Scratch> scratch;  // what its packets name
   KernelNames kernels;                     // that it runs, for errors
-  uint32_t timestamp_count = 0;
-  uint64_t last_value = 0;  // of its last submission
 };
 
 class AmdQueue final : public hcq::Queue {
@@ -73,16 +78,6 @@ class AmdQueue final : public hcq::Queue {
     uint64_t value = 0;
     const KernelNames* kernels = nullptr;
   };
-  // Deleted with the event's owner.
-  struct EventHold {
-    explicit EventHold(Events& events) : events(events), event(events.create_signal()) {}
-    ~EventHold() { events.destroy_signal(event); }
-    EventHold(const EventHold&) = delete;
-    Events& events;
-    SignalEvent event;
-  };
-  AmdList& own(hcq::EncodedList& list) const;
-  Encoded encode_packets(const EncodeInput& input) const;
   void place(AmdList& list);
   void prepare_scratch(AmdList& list, const hcq::CommandList& commands);
   void fill(AmdList& list, std::span<const uint64_t> slots, uint64_t value);
@@ -93,7 +88,7 @@ class AmdQueue final : public hcq::Queue {
   GpuState& gpu_;
   const QueueType type_;
   const char* name_;
-  EventHold event_;
+  Event event_;
   std::optional<AmdSignal> timeline_;
   HardwareQueue hardware_;
   std::shared_ptr<const Scratch> aql_scratch_;  // what the queue itself names

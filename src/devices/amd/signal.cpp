@@ -15,7 +15,7 @@ constexpr uint64_t kFirstBlockMs = 1, kLongestBlockMs = 8;
 
 }  // namespace
 
-AmdSignal::AmdSignal(GpuState& gpu, uint64_t value, const SignalEvent* event)
+AmdSignal::AmdSignal(GpuState& gpu, uint64_t value, const Event* event)
     : gpu_(gpu),
       event_(event),
       slot_(gpu.process->allocate_signal(gpu.gpu)),
@@ -37,7 +37,7 @@ bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
   return true;
 }
 
-// Packets compare 32 bits with the base: a jump beyond them first lets go whoever waits.
+// Packets compare 32 bits with the base: a jump beyond them first releases all waiters.
 void AmdSignal::set(uint64_t value) {
   {
     std::unique_lock lock(gpu_.process->queues().epochs());

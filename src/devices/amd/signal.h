@@ -1,5 +1,5 @@
 // AmdSignal: a 64-bit value in eight bytes that the host and all GPUs of the process share; of a
-// queue its timeline. Used by queues of AMD's GPUs and by whoever waits for them. Knows no packets.
+// queue its timeline. Used by queues of AMD's GPUs and by their waiters. Knows no packets.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class GpuState;
 class AmdSignal final : public hcq::Signal {
  public:
   // `event`: of the queue that raises it, or null.
-  AmdSignal(GpuState& gpu, uint64_t value, const SignalEvent* event = nullptr);
+  AmdSignal(GpuState& gpu, uint64_t value, const Event* event = nullptr);
   ~AmdSignal() override;
   uint64_t value() const override { return epoch_.value(); }
   bool wait(uint64_t value, uint64_t timeout_ns) override;
@@ -40,7 +40,7 @@ class AmdSignal final : public hcq::Signal {
     return named_[queue].load(std::memory_order_acquire);
   }
   GpuState& gpu_;
-  const SignalEvent* event_;
+  const Event* event_;
   uint64_t* slot_;
   SignalEpoch epoch_;
   std::array<std::atomic<uint64_t>, QueueTable::kMaxQueues> named_{};

@@ -24,4 +24,11 @@ void Context::check(cl_int code, const char* call) const {
   throw DeviceLost(text);
 }
 
+cl_mem Context::buffer_beneath(const char* what, cl_mem object) const {
+  while (object &&
+         memory_info<cl_mem_object_type>(what, object, CL_MEM_TYPE) != CL_MEM_OBJECT_BUFFER)
+    object = memory_info<cl_mem>(what, object, CL_MEM_ASSOCIATED_MEMOBJECT);
+  return object;
+}
+
 }  // namespace tuff::devices::opencl

@@ -1,11 +1,11 @@
 #include "devices/opencl/facts.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
+#include <utility>
 
 #include "base/check.h"
 #include "base/env.h"
+#include "devices/selector.h"
 
 namespace tuff::devices::opencl {
 namespace {
@@ -17,41 +17,32 @@ struct Disabled {
 
 Disabled disabled_features() {
   Disabled out;
-  const std::string text = env_text(Env::TUFF_CL_DISABLE);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (word == "svm") {
-      out.svm = true;
-    } else if (word == "fine-svm") {
-      out.fine_svm = true;
-    } else if (word == "f64") {
-      out.f64 = true;
-    } else if (word == "f16") {
-      out.f16 = true;
-    } else {
+  const std::pair<const char*, bool*> known[] = {
+      {"svm", &out.svm}, {"fine-svm", &out.fine_svm}, {"f64", &out.f64}, {"f16", &out.f16}};
+  for (const std::string& word : split(env_text(Env::TUFF_CL_DISABLE), ',')) {
+    const auto row = std::ranges::find_if(known, [&](const auto& r) { return word == r.first; });
+    if (row == std::end(known))
       fail<InvalidArgument>(
           "TUFF_CL_DISABLE: there is no feature '{}'; there are svm, fine-svm, f64, f16", word);
-    }
-    at = end + 1;
+    *row->second = true;
   }
   return out;
 }
 
+// A variable with two values; nothing where it is empty.
+std::optional<bool> choice(Env variable, const char* yes) {
+  const std::string text = env_text(variable);
+  return text.empty() ? std::nullopt : std::optional(text == yes);
+}
+
+// What a device does not know is 0.
 template <class T>
 T number(const ClApi& api, cl_device_id id, cl_device_info what) {
-  T value{};
-  // What a device does not know stays 0.
-  if (api.clGetDeviceInfo(id, what, sizeof value, &value, nullptr) != CL_SUCCESS) return T{};
-  return value;
+  return info<T>(api.clGetDeviceInfo, id, what).value_or(T{});
 }
 
 std::string text(const ClApi& api, cl_device_id id, cl_device_info what) {
-  size_t size = 0;
-  if (api.clGetDeviceInfo(id, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
-  std::string out(size, '\0');
-  if (api.clGetDeviceInfo(id, what, size, out.data(), nullptr) != CL_SUCCESS) return {};
-  return out.substr(0, out.find('\0'));
+  return info_text(api.clGetDeviceInfo, id, what).value_or("");
 }
 
 // "OpenCL 3.0 ..." or "OpenCL C 1.2 ..." as 300, 102.
@@ -70,12 +61,9 @@ bool has_extension(const Facts& f, const char* name) {
 
 std::string uuid_of(const ClApi& api, const Facts& f) {
   if (!has_extension(f, "cl_khr_device_uuid")) return {};
-  uint8_t bytes[CL_UUID_SIZE_KHR] = {};
-  if (api.clGetDeviceInfo(f.id, CL_DEVICE_UUID_KHR, sizeof bytes, bytes, nullptr) != CL_SUCCESS)
-    return {};
-  std::string out;
-  for (uint8_t b : bytes) out += fmt::format("{:02x}", b);
-  return out;
+  using Bytes = std::array<uint8_t, CL_UUID_SIZE_KHR>;
+  const auto bytes = info<Bytes>(api.clGetDeviceInfo, f.id, CL_DEVICE_UUID_KHR);
+  return bytes ? hex(*bytes) : "";
 }
 
 MemoryTier tier_of(const ClApi& api, const Facts& f, const Disabled& disabled) {
@@ -104,11 +92,8 @@ std::string why_unusable(const ClApi& api, const Facts& f) {
 void read_limits(const ClApi& api, Facts& f) {
   f.compute_units = std::max(1u, number<cl_uint>(api, f.id, CL_DEVICE_MAX_COMPUTE_UNITS));
   f.max_invocations = number<size_t>(api, f.id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-  std::vector<size_t> sizes(
-      std::max(3u, number<cl_uint>(api, f.id, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS)), 1);
-  api.clGetDeviceInfo(f.id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizes.size() * sizeof(size_t),
-                      sizes.data(), nullptr);
-  std::copy_n(sizes.begin(), 3, f.max_local.begin());
+  const auto sizes = info_list<size_t>(api.clGetDeviceInfo, f.id, CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  if (sizes) std::copy_n(sizes->begin(), std::min<size_t>(sizes->size(), 3), f.max_local.begin());
   f.memory_bytes = number<cl_ulong>(api, f.id, CL_DEVICE_GLOBAL_MEM_SIZE);
   f.allocation_bytes = number<cl_ulong>(api, f.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   f.local_bytes = number<cl_ulong>(api, f.id, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -122,6 +107,26 @@ void read_limits(const ClApi& api, Facts& f) {
   if (version_number(f.version) >= 300)
     f.group_multiple = uint32_t(std::max<size_t>(
         1, number<size_t>(api, f.id, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)));
+}
+
+QueueFacts queue_facts(const ClApi& api, const Facts& of) {
+  const auto order = choice(Env::TUFF_CL_QUEUE, "out-of-order");
+  const auto copies = choice(Env::TUFF_CL_COPY_QUEUE, "1");
+  const auto buffers = choice(Env::TUFF_CL_COMMAND_BUFFER, "1");
+  const auto bits = [&](cl_device_info what) { return number<cl_bitfield>(api, of.id, what); };
+  QueueFacts f;
+  const bool offers_any_order =
+      bits(CL_DEVICE_QUEUE_PROPERTIES) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+  f.out_of_order = offers_any_order && order.value_or(!of.hardware());
+  f.copy_queue = copies.value_or(of.hardware());
+  f.has_command_buffers = has_extension(of, "cl_khr_command_buffer");
+  // PoCL, which keeps programs, enqueues a buffer's commands one by one, behind the list's checks.
+  f.command_buffers = f.has_command_buffers && buffers.value_or(!of.keeps_programs);
+  if (!f.has_command_buffers) return f;
+  f.recording_needs = bits(CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR);
+  f.records_out_of_order = bits(CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR) &
+                           CL_COMMAND_BUFFER_CAPABILITY_OUT_OF_ORDER_KHR;
+  return f;
 }
 
 Facts gather_facts(const ClApi& api, cl_device_id id, const std::string& platform) {
@@ -145,63 +150,13 @@ Facts gather_facts(const ClApi& api, cl_device_id id, const std::string& platfor
     f.f16 = number<cl_device_fp_config>(api, id, CL_DEVICE_HALF_FP_CONFIG);
   f.keeps_programs = f.platform == "Portable Computing Language";
   f.tier = tier_of(api, f, disabled);
-  f.queues = queue_facts(api, id, has_extension(f, "cl_khr_command_buffer"), !f.hardware(),
-                         f.keeps_programs);
+  f.queues = queue_facts(api, f);
   f.missing = why_unusable(api, f);
   return f;
 }
 
 std::string platform_name(const ClApi& api, cl_platform_id id) {
-  size_t size = 0;
-  if (api.clGetPlatformInfo(id, CL_PLATFORM_NAME, 0, nullptr, &size) != CL_SUCCESS) return "?";
-  std::string out(size, '\0');
-  api.clGetPlatformInfo(id, CL_PLATFORM_NAME, size, out.data(), nullptr);
-  return out.substr(0, out.find('\0'));
-}
-
-std::string lower(std::string s) {
-  for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return s;
-}
-
-std::string listing(const std::vector<Facts>& devices) {
-  std::string out = "there is";
-  for (size_t i = 0; i < devices.size(); ++i)
-    out += fmt::format("{} {} \"{}\"{}", i ? "," : "", i, devices[i].name,
-                       devices[i].uuid.empty() ? "" : " uuid=" + devices[i].uuid);
-  return out;
-}
-
-template <class Match>
-size_t first_match(const std::vector<Facts>& devices, const std::string& selector, Match match) {
-  const auto it = std::find_if(devices.begin(), devices.end(), match);
-  if (it == devices.end())
-    fail<InvalidArgument>("CL:{} matches no device; {}", selector, listing(devices));
-  return size_t(it - devices.begin());
-}
-
-size_t find_by_selector(const std::vector<Facts>& devices, const std::string& selector) {
-  const bool by_uuid = selector.starts_with("uuid="), by_name = selector.starts_with("name=");
-  if ((by_uuid || by_name) && selector.size() == 5)
-    fail<InvalidArgument>("CL:{} needs a part of what it names; {}", selector, listing(devices));
-  const std::string wanted = lower(selector.substr(std::min<size_t>(5, selector.size())));
-  if (by_uuid)
-    return first_match(devices, selector,
-                       [&](const Facts& f) { return f.uuid.starts_with(wanted); });
-  if (by_name)
-    return first_match(devices, selector, [&](const Facts& f) {
-      return lower(f.name).find(wanted) != std::string::npos ||
-             lower(f.platform).find(wanted) != std::string::npos;
-    });
-  size_t index = 0;
-  const char* end = selector.data() + selector.size();
-  const auto [stop, error] = std::from_chars(selector.data(), end, index);
-  if (error != std::errc() || stop != end)
-    fail<InvalidArgument>("CL:{} is no selector: give an index, uuid=<hex> or name=<part>; {}",
-                          selector, listing(devices));
-  if (index >= devices.size())
-    fail<InvalidArgument>("CL:{} does not exist; {}", selector, listing(devices));
-  return index;
+  return info_text(api.clGetPlatformInfo, id, CL_PLATFORM_NAME).value_or("?");
 }
 
 }  // namespace
@@ -213,6 +168,11 @@ const char* name(MemoryTier tier) {
     case MemoryTier::FineSvm: return "fine-svm";
   }
   return "?";
+}
+
+bool QueueFacts::records(cl_command_queue_properties queue) const {
+  return command_buffers && (queue & recording_needs) == recording_needs &&
+         (records_out_of_order || !(queue & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE));
 }
 
 std::string Facts::build_options() const {
@@ -256,7 +216,9 @@ std::vector<Facts> list_devices(const ClApi& api) {
 }
 
 size_t select_device(const std::vector<Facts>& devices, const std::string& selector) {
-  const size_t index = selector.empty() ? 0 : find_by_selector(devices, selector);
+  std::vector<Choice> choices;
+  for (const Facts& f : devices) choices.push_back({f.name, f.uuid, f.name + "\n" + f.platform});
+  const size_t index = choose("CL", choices, selector);
   const Facts& f = devices[index];
   if (!f.usable()) fail<Unsupported>("CL:{} ({}) cannot be used: {}", index, f.name, f.missing);
   return index;

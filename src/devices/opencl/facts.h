@@ -8,7 +8,6 @@
 
 #include "base/target.h"
 #include "devices/opencl/api.h"
-#include "devices/opencl/queue_facts.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::opencl {
@@ -20,6 +19,21 @@ enum class MemoryTier : uint8_t {
   FineSvm,    // addresses that the host shares
 };
 const char* name(MemoryTier tier);
+
+// Which queues a device offers, and which of them tuff uses: TUFF_CL_QUEUE, TUFF_CL_COPY_QUEUE and
+// TUFF_CL_COMMAND_BUFFER, or what is faster where that is known.
+struct QueueFacts {
+  bool out_of_order = false;     // commands that need not wait for one another are not ordered
+  bool copy_queue = false;       // copies have a queue of their own
+  bool command_buffers = false;  // graphs are recorded where cl_khr_command_buffer can
+  bool has_command_buffers = false;
+  // What a queue must, and may, be created with for a command buffer to be recorded for it.
+  cl_command_queue_properties recording_needs = 0;
+  bool records_out_of_order = false;
+
+  const char* order() const { return out_of_order ? "out-of-order" : "in-order"; }
+  bool records(cl_command_queue_properties queue) const;
+};
 
 struct Facts {
   cl_device_id id = nullptr;
@@ -35,7 +49,7 @@ struct Facts {
   cl_device_fp_config f16 = 0, f32 = 0, f64 = 0;
   MemoryTier tier = MemoryTier::Buffers;
   // The driver keeps what it has compiled on disk itself, by kernel and launch. To hand out a
-  // binary it compiles every kernel once more, for launches that nobody has asked for.
+  // binary it compiles every kernel once more, for launches that were not asked for.
   bool keeps_programs = false;
   QueueFacts queues;
   std::string missing;  // why it cannot be used, or empty
@@ -52,7 +66,7 @@ struct Facts {
   std::string build_options() const;
 };
 
-// Of one device, which need not be listed (a part of one).
+// Facts of one device, which need not be listed (a part of one).
 Facts facts_of(const ClApi& api, cl_device_id id);
 // Every device of every platform, the best first. Throws Unsupported where there is none.
 std::vector<Facts> list_devices(const ClApi& api);

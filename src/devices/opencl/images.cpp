@@ -5,7 +5,6 @@
 #include "devices/opencl_interop.h"
 
 #include "base/check.h"
-#include "devices/opencl/object_info.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -13,17 +12,13 @@ namespace {
 
 template <class T>
 T of_image(const Context& c, cl_mem image, cl_image_info what) {
-  T value{};
-  if (c.api.clGetImageInfo(image, what, sizeof value, &value, nullptr) != CL_SUCCESS)
-    fail<InvalidArgument>("{}: the memory object is no image", c.name);
-  return value;
+  const auto value = info<T>(c.api.clGetImageInfo, image, what);
+  if (!value) fail<InvalidArgument>("{}: the memory object is no image", c.name);
+  return *value;
 }
 
-struct ChannelRow {
-  cl_channel_type type;
-  DType dtype;
-};
-constexpr ChannelRow kChannels[] = {
+constexpr const char* kImage = "the image";
+constexpr std::pair<cl_channel_type, DType> kChannels[] = {
     {CL_SNORM_INT8, DType::I8},      {CL_SIGNED_INT8, DType::I8},     {CL_UNORM_INT8, DType::U8},
     {CL_UNSIGNED_INT8, DType::U8},   {CL_SNORM_INT16, DType::I16},    {CL_SIGNED_INT16, DType::I16},
     {CL_UNORM_INT16, DType::U16},    {CL_UNSIGNED_INT16, DType::U16}, {CL_SIGNED_INT32, DType::I32},
@@ -42,19 +37,19 @@ std::string name_of(cl_channel_type type) {
 }
 
 DType dtype_of(const Context& c, cl_channel_type type) {
-  for (const ChannelRow& row : kChannels)
-    if (row.type == type) return row.dtype;
+  for (const auto& [known, dtype] : kChannels)
+    if (known == type) return dtype;
   fail<Unsupported>("{}: an image of channel type {}, whose channels are no elements of a dtype",
                     c.name, name_of(type));
 }
 
 void require_image(const Context& c, cl_mem image) {
   if (!image) fail<InvalidArgument>("{}: the image is null", c.name);
-  const auto type = of_memory<cl_mem_object_type>(c, "the image", image, CL_MEM_TYPE);
+  const auto type = c.memory_info<cl_mem_object_type>(kImage, image, CL_MEM_TYPE);
   if (type == CL_MEM_OBJECT_BUFFER || type == CL_MEM_OBJECT_PIPE)
     fail<InvalidArgument>("{}: the memory object is no image: a buffer goes to from_blob()",
                           c.name);
-  if (of_memory<cl_context>(c, "the image", image, CL_MEM_CONTEXT) != c.handle)
+  if (c.memory_info<cl_context>(kImage, image, CL_MEM_CONTEXT) != c.handle)
     fail<InvalidArgument>("{}: the image is of another context", c.name);
   if (const auto levels = of_image<cl_uint>(c, image, CL_IMAGE_NUM_MIP_LEVELS); levels > 1)
     fail<Unsupported>("{}: an image of {} mip levels", c.name, levels);
@@ -71,7 +66,7 @@ struct Extents {
 Extents extents_of(const Context& c, cl_mem image) {
   const auto get = [&](cl_image_info what) { return of_image<size_t>(c, image, what); };
   const size_t width = get(CL_IMAGE_WIDTH);
-  switch (of_memory<cl_mem_object_type>(c, "the image", image, CL_MEM_TYPE)) {
+  switch (c.memory_info<cl_mem_object_type>(kImage, image, CL_MEM_TYPE)) {
     case CL_MEM_OBJECT_IMAGE1D_ARRAY: return {{width, get(CL_IMAGE_ARRAY_SIZE), 1}, 2};
     case CL_MEM_OBJECT_IMAGE2D: return {{width, get(CL_IMAGE_HEIGHT), 1}, 2};
     case CL_MEM_OBJECT_IMAGE2D_ARRAY:
@@ -91,15 +86,6 @@ void check_copy(const Context& c, cl_int code, const char* call) {
     fail<Unsupported>("{}: {} returned {}: the driver does not copy such an image", c.name, call,
                       error_name(code));
   c.check(code, call);
-}
-
-// The buffer that an image, perhaps over another image, was created over, or null.
-cl_mem buffer_beneath(const Context& c, cl_mem image) {
-  cl_mem object = image;
-  while (object &&
-         of_memory<cl_mem_object_type>(c, "the image", object, CL_MEM_TYPE) != CL_MEM_OBJECT_BUFFER)
-    object = of_memory<cl_mem>(c, "the image", object, CL_MEM_ASSOCIATED_MEMOBJECT);
-  return object;
 }
 
 }  // namespace
@@ -134,7 +120,7 @@ OpenclRows opencl_rows(hcq::Device& device, const interop::OpenclImage& i,
   using namespace opencl;
   const Context& c = native(device).context();
   OpenclRows out;
-  out.buffer = buffer_beneath(c, i.image);
+  out.buffer = c.buffer_beneath(kImage, i.image);
   if (!out.buffer)
     fail<InvalidArgument>(
         "{}: from_blob: the image was not created over a buffer: from_image() copies it", c.name);
@@ -143,7 +129,7 @@ OpenclRows opencl_rows(hcq::Device& device, const interop::OpenclImage& i,
   out.strides = {int64_t(channels), 1};
   if (texels.sizes.size() == 3) out.strides.insert(out.strides.begin(), int64_t(pitch / element));
   out.offset = texels.origin[1] * pitch + texels.origin[0] * channels * element;
-  out.read_only = of_memory<cl_mem_flags>(c, "the image", i.image, CL_MEM_FLAGS) & CL_MEM_READ_ONLY;
+  out.read_only = c.memory_info<cl_mem_flags>(kImage, i.image, CL_MEM_FLAGS) & CL_MEM_READ_ONLY;
   return out;
 }
 
@@ -158,16 +144,15 @@ uint64_t opencl_copy_texels(hcq::Device& device, const interop::OpenclImage& i,
              c.name);
   cl_event before = queue.marker(), copied = nullptr;
   const size_t *origin = texels.origin.data(), *region = texels.region.data();
+  const bool to_image = to == OpenclCopy::ToImage;
   const cl_int code =
-      to == OpenclCopy::ToImage
+      to_image
           ? c.api.clEnqueueCopyBufferToImage(queue.handle(), part.object, i.image, part.offset,
                                              origin, region, 1, &before, &copied)
           : c.api.clEnqueueCopyImageToBuffer(queue.handle(), i.image, part.object, origin, region,
                                              part.offset, 1, &before, &copied);
   c.api.clReleaseEvent(before);
-  check_copy(
-      c, code,
-      to == OpenclCopy::ToImage ? "clEnqueueCopyBufferToImage" : "clEnqueueCopyImageToBuffer");
+  check_copy(c, code, to_image ? "clEnqueueCopyBufferToImage" : "clEnqueueCopyImageToBuffer");
   const uint64_t value = queue.submit_wait(copied);
   c.api.clReleaseEvent(copied);
   return value;

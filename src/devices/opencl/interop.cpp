@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "devices/opencl/object_info.h"
 #include "hcq/left_behind.h"
 
 namespace tuff::devices {
@@ -26,63 +25,37 @@ void require(const void* given, const char* member) {
 }
 
 void require_part_of_context(const ClApi& api, const OpenclApplication& a) {
-  size_t size = 0;
-  if (api.clGetContextInfo(a.context, CL_CONTEXT_DEVICES, 0, nullptr, &size) != CL_SUCCESS)
-    fail<InvalidArgument>("open_opencl: the context is none");
-  std::vector<cl_device_id> devices(size / sizeof(cl_device_id));
-  api.clGetContextInfo(a.context, CL_CONTEXT_DEVICES, size, devices.data(), nullptr);
-  if (std::find(devices.begin(), devices.end(), a.device) == devices.end())
+  const auto devices = info_list<cl_device_id>(api.clGetContextInfo, a.context, CL_CONTEXT_DEVICES);
+  if (!devices) fail<InvalidArgument>("open_opencl: the context is none");
+  if (std::ranges::find(*devices, a.device) == devices->end())
     fail<InvalidArgument>(
         "open_opencl: the device is none of the {} of the context: give one that "
         "clCreateContext() was given",
-        devices.size());
-}
-
-template <class T>
-T of_queue(const ClApi& api, cl_command_queue queue, cl_command_queue_info what) {
-  T value{};
-  if (api.clGetCommandQueueInfo(queue, what, sizeof value, &value, nullptr) != CL_SUCCESS)
-    fail<InvalidArgument>("open_opencl: the queue is none");
-  return value;
+        devices->size());
 }
 
 void require_queue_fits(const ClApi& api, const OpenclApplication& a) {
   if (!a.queue) return;
-  if (of_queue<cl_context>(api, a.queue, CL_QUEUE_CONTEXT) != a.context)
+  const auto context = info<cl_context>(api.clGetCommandQueueInfo, a.queue, CL_QUEUE_CONTEXT);
+  const auto device = info<cl_device_id>(api.clGetCommandQueueInfo, a.queue, CL_QUEUE_DEVICE);
+  if (!context || !device) fail<InvalidArgument>("open_opencl: the queue is none");
+  if (*context != a.context)
     fail<InvalidArgument>("open_opencl: the queue is of another context");
-  if (of_queue<cl_device_id>(api, a.queue, CL_QUEUE_DEVICE) != a.device)
+  if (*device != a.device)
     fail<InvalidArgument>("open_opencl: the queue is of another device of the context");
-}
-
-// The buffer that kernels are given: an image's is the one that it was created over.
-cl_mem buffer_beneath(const Context& c, cl_mem object) {
-  if (!object) fail<InvalidArgument>("{}: from_blob: the buffer is null", c.name);
-  if (of_memory<cl_mem_object_type>(c, kBuffer, object, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
-    return object;
-  const auto beneath = of_memory<cl_mem>(c, kBuffer, object, CL_MEM_ASSOCIATED_MEMOBJECT);
-  if (beneath &&
-      of_memory<cl_mem_object_type>(c, kBuffer, beneath, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER)
-    return beneath;
-  fail<InvalidArgument>(
-      "{}: from_blob: an image that was not created over a buffer has no order of elements: "
-      "from_image() copies it",
-      c.name);
 }
 
 // What forbids kernels or copies to read and write it.
 void require_access(const Context& c, cl_mem_flags flags) {
-  struct Row {
-    cl_mem_flags bit;
-    const char* name;
-  };
-  constexpr Row kForbidding[] = {{CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY"},
-                                 {CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS"},
-                                 {CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY"},
-                                 {CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY"}};
-  for (const Row& r : kForbidding)
-    if (flags & r.bit)
+  constexpr std::pair<cl_mem_flags, const char*> kForbidding[] = {
+      {CL_MEM_WRITE_ONLY, "CL_MEM_WRITE_ONLY"},
+      {CL_MEM_HOST_NO_ACCESS, "CL_MEM_HOST_NO_ACCESS"},
+      {CL_MEM_HOST_WRITE_ONLY, "CL_MEM_HOST_WRITE_ONLY"},
+      {CL_MEM_HOST_READ_ONLY, "CL_MEM_HOST_READ_ONLY"}};
+  for (const auto& [bit, name] : kForbidding)
+    if (flags & bit)
       fail<InvalidArgument>("{}: from_blob: the buffer was created with {}: create it without",
-                            c.name, r.name);
+                            c.name, name);
 }
 
 void require_whole_elements(const Context& c, uint64_t at, size_t element_bytes) {
@@ -140,18 +113,24 @@ OpenclBlock opencl_block_over(hcq::Device& device, const interop::OpenclBuffer& 
   using namespace opencl;
   ClDevice& d = native(device);
   const Context& c = d.context();
-  const cl_mem buffer = buffer_beneath(c, m.buffer);
-  if (of_memory<cl_context>(c, kBuffer, buffer, CL_MEM_CONTEXT) != c.handle)
+  if (!m.buffer) fail<InvalidArgument>("{}: from_blob: the buffer is null", c.name);
+  const cl_mem buffer = c.buffer_beneath(kBuffer, m.buffer);
+  if (!buffer)
+    fail<InvalidArgument>(
+        "{}: from_blob: an image that was not created over a buffer has no order of elements: "
+        "from_image() copies it",
+        c.name);
+  if (c.memory_info<cl_context>(kBuffer, buffer, CL_MEM_CONTEXT) != c.handle)
     fail<InvalidArgument>("{}: from_blob: the buffer is of another context", c.name);
-  const auto flags = of_memory<cl_mem_flags>(c, kBuffer, buffer, CL_MEM_FLAGS);
+  const auto flags = c.memory_info<cl_mem_flags>(kBuffer, buffer, CL_MEM_FLAGS);
   require_access(c, flags);
   require_whole_elements(c, m.offset, element_bytes);
   if (flags & CL_MEM_USE_HOST_PTR)
     require_whole_elements(
-        c, reinterpret_cast<uint64_t>(of_memory<void*>(c, kBuffer, buffer, CL_MEM_HOST_PTR)),
+        c, reinterpret_cast<uint64_t>(c.memory_info<void*>(kBuffer, buffer, CL_MEM_HOST_PTR)),
         element_bytes);
   const Memory::Adopted adopted =
-      d.memory().adopt(buffer, of_memory<size_t>(c, kBuffer, buffer, CL_MEM_SIZE));
+      d.memory().adopt(buffer, c.memory_info<size_t>(kBuffer, buffer, CL_MEM_SIZE));
   return {adopted.block, adopted.at, bool(flags & CL_MEM_READ_ONLY)};
 }
 
@@ -196,12 +175,9 @@ cl_event opencl_marker(hcq::Device& device) {
 uint64_t opencl_wait(hcq::Device& device, cl_event event) {
   opencl::ClDevice& d = opencl::native(device);
   const opencl::Context& c = d.context();
-  cl_context of = nullptr;
-  if (!event ||
-      c.api.clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof of, &of, nullptr) != CL_SUCCESS ||
-      of != c.handle)
-    fail<InvalidArgument>("{}: wait_for: {}", c.name,
-                          event ? "the event is of another context" : "the event is null");
+  if (!event) fail<InvalidArgument>("{}: wait_for: the event is null", c.name);
+  if (opencl::info<cl_context>(c.api.clGetEventInfo, event, CL_EVENT_CONTEXT) != c.handle)
+    fail<InvalidArgument>("{}: wait_for: the event is of another context", c.name);
   return d.compute_queue().submit_wait(event);
 }
 

@@ -9,12 +9,39 @@
 #include <variant>
 #include <vector>
 
-#include "devices/opencl/command_buffer.h"
+#include "devices/driver_list.h"
 #include "devices/opencl/program.h"
 #include "devices/opencl/signal.h"
 #include "hcq/device.h"
 
 namespace tuff::devices::opencl {
+
+// Launches that the driver has taken down once (cl_khr_command_buffer), enqueued by one call. Knows
+// nothing of argument blocks: what a kernel's arguments are when it is added is what it runs with.
+class CommandBuffer {
+ public:
+  // For this queue alone, which has to allow it (QueueFacts::records).
+  CommandBuffer(std::shared_ptr<Context> context, cl_command_queue queue);
+  ~CommandBuffer();
+  CommandBuffer(const CommandBuffer&) = delete;
+  // False once the driver has refused something, which the log tells; nothing is lost by that.
+  // Exhausted memory is thrown as OutOfMemory.
+  bool good() const { return good_; }
+  // `after`: launches of this buffer, counted from 0, that have to end before. Queues with an order
+  // need none.
+  void add(cl_kernel kernel, const size_t global[3], const size_t local[3],
+           std::span<const uint32_t> after);
+  void finish();
+  cl_command_buffer_khr handle() const { return handle_; }
+
+ private:
+  void check(cl_int code, const char* call);
+
+  std::shared_ptr<Context> context_;
+  cl_command_buffer_khr handle_ = nullptr;
+  std::vector<cl_sync_point_khr> points_;  // of each launch
+  bool good_ = true;
+};
 
 struct Launch {
   const ClProgram* program = nullptr;
@@ -43,7 +70,7 @@ struct QueueWait {
   ClSignal* signal = nullptr;
   uint32_t slot = 0;
 };
-// Of an application's event, which lives until the list is submitted.
+// For an application's event, which lives until the list is submitted.
 struct EventWait {
   cl_event event = nullptr;
 };
@@ -53,7 +80,7 @@ struct HostAction {
   uint32_t slot = 0;
   void (*fn)(void*) = nullptr;  // to call
   void* context = nullptr;
-  // Of its submission in flight:
+  // For its submission in flight:
   const ClApi* api = nullptr;
   uint64_t value = 0;
   cl_event done = nullptr;
@@ -63,33 +90,29 @@ struct TimeMark {};
 struct ClCommand {
   std::variant<Launch, Recorded, Transfer, QueueWait, EventWait, HostAction, TimeMark> body;
   int32_t timestamp = -1;  // taken when it ends
-  // Of a queue without an order: commands of the list that have to end before. None: those of the
+  // On an out-of-order queue: commands of the list that have to end before. None: those of the
   // submission before.
   std::vector<uint32_t> after = {};
 };
 
-class ClList final : public hcq::EncodedList {
+class ClList final : public DriverList {
  public:
-  ClList(hcq::Queue& queue, std::shared_ptr<Context> context, hcq::EncodeUse use)
-      : queue(queue), context(std::move(context)), use(use) {}
+  ClList(hcq::Queue& queue, hcq::EncodeUse use, const hcq::CommandList& list,
+         std::shared_ptr<Context> context)
+      : DriverList(queue, use, list), context(std::move(context)), times(list.timestamp_count) {}
   ~ClList() override;
-  ClList(const ClList&) = delete;
   void release_times() noexcept { release(times); }
   void release_ends() noexcept { release(ends); }
   // Runs of launches that are the same at each submission become command buffers for the queue, if
   // the driver takes them; false once it has refused.
   bool record(cl_command_queue handle);
 
-  hcq::Queue& queue;
   const std::shared_ptr<Context> context;
-  const hcq::EncodeUse use;
   std::vector<ClCommand> commands;
   std::vector<cl_event> times;
-  // Of a queue without an order:
+  // On an out-of-order queue:
   std::vector<cl_event> ends;  // of each command, while the list is enqueued
   std::vector<uint32_t> last;  // commands that no other comes after
-  uint32_t slot_count = 0;
-  uint64_t last_value = 0;  // of its last submission
 
  private:
   void release(std::vector<cl_event>& events) noexcept;

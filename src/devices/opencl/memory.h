@@ -29,7 +29,7 @@ class Memory {
   hcq::MemoryBlock map(size_t size_bytes, hcq::MemoryKind kind);
   void unmap(const hcq::MemoryBlock& block) noexcept;
   // A block over a memory object, until unmap(): an application's, which is retained, or one that
-  // object_of() has given out. Whoever adopts the same object has the same addresses.
+  // object_of() has given out. Each adoption of an object gives the same addresses.
   struct Adopted {
     hcq::MemoryBlock block;
     size_t at = 0;  // byte of the object where the block begins

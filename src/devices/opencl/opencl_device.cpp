@@ -41,20 +41,14 @@ std::vector<Candidate> opencl_probe() {
   try {
     const std::vector<Facts> devices = list_devices(load_api());
     for (size_t i = 0; i < devices.size(); ++i) {
-      Candidate& c = found.emplace_back();
-      c.name = fmt::format("{}:{}", kKind, i);
-      c.usable = devices[i].usable();
-      c.reason = devices[i].missing;
-      c.info = opencl::describe(devices[i], c.name);
-      c.rank = devices[i].rank();
+      const Facts& f = devices[i];
+      const std::string name = fmt::format("{}:{}", kKind, i);
+      found.push_back({name, f.usable(), f.missing, opencl::describe(f, name), f.rank()});
     }
   } catch (const InvalidArgument&) {
     throw;  // a variable's value: another device instead would not be what was asked for
   } catch (const Error& e) {
-    found.clear();
-    Candidate& none = found.emplace_back();
-    none.name = kKind;
-    none.reason = e.what();
+    return {{.name = kKind, .reason = e.what()}};
   }
   return found;
 }

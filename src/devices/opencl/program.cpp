@@ -10,8 +10,6 @@
 namespace tuff::devices::opencl {
 namespace {
 
-using Built = std::shared_ptr<const BuiltProgram>;
-
 constexpr size_t kLogBytes = 4000;  // that an error shows
 
 std::string_view text_of(const render::Binary& b) {
@@ -20,12 +18,15 @@ std::string_view text_of(const render::Binary& b) {
   return {reinterpret_cast<const char*>(b.bytes->data()), b.bytes->size()};
 }
 
+Built owned(const std::shared_ptr<Context>& context, cl_program program) {
+  return {program, [context](cl_program p) { context->api.clReleaseProgram(p); }};
+}
+
 std::string log_of(const Context& c, cl_program program) {
-  size_t size = 0;
-  c.api.clGetProgramBuildInfo(program, c.facts.id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-  std::string log(size, '\0');
-  c.api.clGetProgramBuildInfo(program, c.facts.id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-  log = log.substr(0, log.find('\0'));
+  const auto get = [&](cl_program p, cl_uint what, auto... rest) {
+    return c.api.clGetProgramBuildInfo(p, c.facts.id, what, rest...);
+  };
+  const std::string log = info_text(get, program, CL_PROGRAM_BUILD_LOG).value_or("");
   return log.size() > kLogBytes ? log.substr(0, kLogBytes) + " ..." : log;
 }
 
@@ -59,7 +60,7 @@ Built build(const std::shared_ptr<Context>& context, const std::string& source, 
   cl_int code = CL_SUCCESS;
   cl_program handle = c.api.clCreateProgramWithSource(c.handle, 1, &text, nullptr, &code);
   c.check(code, "clCreateProgramWithSource");
-  auto built = std::make_shared<const BuiltProgram>(context, handle);
+  Built built = owned(context, handle);
   code = c.api.clBuildProgram(handle, 1, &c.facts.id, c.facts.build_options().c_str(), nullptr,
                               nullptr);
   if (code == CL_SUCCESS) return built;
@@ -82,11 +83,11 @@ Built build(const std::shared_ptr<Context>& context, const std::string& source, 
 
 }  // namespace
 
-KernelObject::KernelObject(std::shared_ptr<Context> context,
-                           std::shared_ptr<const BuiltProgram> program, const std::string& symbol)
+KernelObject::KernelObject(std::shared_ptr<Context> context, Built program,
+                           const std::string& symbol)
     : context_(std::move(context)), program_(std::move(program)) {
   cl_int code = CL_SUCCESS;
-  handle_ = context_->api.clCreateKernel(program_->handle(), symbol.c_str(), &code);
+  handle_ = context_->api.clCreateKernel(program_.get(), symbol.c_str(), &code);
   if (code != CL_SUCCESS)
     fail<CompileError>("{}: clCreateKernel({}) returned {}", context_->name, symbol,
                        error_name(code));
@@ -102,12 +103,12 @@ std::vector<std::unique_ptr<hcq::Program>> load_programs(const std::shared_ptr<C
   const BinaryCache cache(*context, source);
   Built built;
   if (cl_program cached = cache.load()) {
-    built = std::make_shared<const BuiltProgram>(context, cached);
+    built = owned(context, cached);
   } else {
     std::string why;
     built = build(context, source, &why);
     if (!built) blame(context, binaries, why);
-    cache.store(built->handle());
+    cache.store(built.get());
   }
   std::vector<std::unique_ptr<hcq::Program>> out;
   for (const render::Binary& b : binaries)

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "devices/opencl/context.h"
@@ -12,38 +13,26 @@
 
 namespace tuff::devices::opencl {
 
-class BuiltProgram {
- public:
-  BuiltProgram(std::shared_ptr<Context> context, cl_program handle)
-      : context_(std::move(context)), handle_(handle) {}
-  ~BuiltProgram() { context_->api.clReleaseProgram(handle_); }
-  BuiltProgram(const BuiltProgram&) = delete;
-  cl_program handle() const { return handle_; }
-
- private:
-  std::shared_ptr<Context> context_;
-  cl_program handle_;
-};
+// A cl_program, released with its last owner.
+using Built = std::shared_ptr<std::remove_pointer_t<cl_program>>;
 
 // A kernel with arguments of its own.
 class KernelObject {
  public:
-  KernelObject(std::shared_ptr<Context> context, std::shared_ptr<const BuiltProgram> program,
-               const std::string& symbol);
+  KernelObject(std::shared_ptr<Context> context, Built program, const std::string& symbol);
   ~KernelObject() { context_->api.clReleaseKernel(handle_); }
   KernelObject(const KernelObject&) = delete;
   cl_kernel handle() const { return handle_; }
 
  private:
   std::shared_ptr<Context> context_;
-  std::shared_ptr<const BuiltProgram> program_;
+  Built program_;
   cl_kernel handle_;
 };
 
 class ClProgram final : public hcq::Program {
  public:
-  ClProgram(std::shared_ptr<Context> context, const render::Binary& binary,
-            std::shared_ptr<const BuiltProgram> built)
+  ClProgram(std::shared_ptr<Context> context, const render::Binary& binary, Built built)
       : Program(binary),
         context_(std::move(context)),
         built_(std::move(built)),
@@ -58,7 +47,7 @@ class ClProgram final : public hcq::Program {
 
  private:
   std::shared_ptr<Context> context_;
-  std::shared_ptr<const BuiltProgram> built_;
+  Built built_;
   std::string symbol_;
   KernelObject shared_;
   mutable std::mutex mutex_;

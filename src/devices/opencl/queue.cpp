@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
-#include <typeinfo>
+#include <utility>
 
 #include "base/os.h"
 #include "hcq/dependencies.h"
@@ -116,12 +116,6 @@ ClCommand ClQueue::encoded_launch(const hcq::Command& command, const hcq::Dispat
   return {std::move(l)};
 }
 
-HostAction ClQueue::encoded_signal(const hcq::SignalCmd& s) const {
-  if (!dynamic_cast<ClSignal*>(s.signal))
-    fail<Unsupported>("{}: a signal of another device", device().name());
-  return {.signal = s.signal, .slot = s.value_slot};
-}
-
 void ClQueue::encode_timestamp(const hcq::TimestampCmd& t, ClList& list) {
   TUFF_CHECK(t.index < list.times.size(), "timestamp {} of {}", t.index, list.times.size());
   // A command's own end is nearer to the truth than that of a marker behind it.
@@ -132,7 +126,7 @@ void ClQueue::encode_timestamp(const hcq::TimestampCmd& t, ClList& list) {
   list.commands.back().timestamp = int32_t(t.index);
 }
 
-// Of `sources` there is one for each command of the list.
+// `sources` has one entry for each command of the list.
 void ClQueue::encode(const hcq::Command& c, ClList& list,
                      std::vector<const hcq::Command*>& sources) {
   if (const auto* d = std::get_if<hcq::DispatchCmd>(&c.body)) {
@@ -146,7 +140,9 @@ void ClQueue::encode(const hcq::Command& c, ClList& list,
     if (!signal) fail<Unsupported>("{}: a wait for a signal of another device", device().name());
     list.commands.push_back({QueueWait{signal, w->value_slot}});
   } else if (const auto* s = std::get_if<hcq::SignalCmd>(&c.body)) {
-    list.commands.push_back({encoded_signal(*s)});
+    if (!dynamic_cast<ClSignal*>(s->signal))
+      fail<Unsupported>("{}: a signal of another device", device().name());
+    list.commands.push_back({HostAction{.signal = s->signal, .slot = s->value_slot}});
   } else if (const auto* h = std::get_if<hcq::HostCallCmd>(&c.body)) {
     list.commands.push_back({HostAction{.fn = h->fn, .context = h->context}});
   } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
@@ -190,9 +186,7 @@ std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
     std::lock_guard lock(clock_mutex_);
     if (!clock_offset_ns_) measure_clock();
   }
-  auto out = std::make_unique<ClList>(*this, context_, use);
-  out->slot_count = list.slot_count;
-  out->times.resize(list.timestamp_count);
+  auto out = std::make_unique<ClList>(*this, use, list, context_);
   std::vector<const hcq::Command*> sources;
   for (const hcq::Command& c : list.commands) encode(c, *out, sources);
   if (!in_order_) order(*out, sources);
@@ -202,22 +196,10 @@ std::unique_ptr<hcq::EncodedList> ClQueue::encode(const hcq::CommandList& list,
 
 // ---- submitting
 
-ClList& ClQueue::own(hcq::EncodedList& list) const {
-  if (typeid(list) == typeid(ClList)) {
-    auto& native = static_cast<ClList&>(list);
-    if (&native.queue == this) return native;
-  }
-  fail<InvalidArgument>("{}: the list was encoded by another queue", device().name());
-}
-
 uint64_t ClQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
-  ClList& list = own(encoded);
-  if (slots.size() < list.slot_count)
-    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", device().name(),
-                          slots.size(), list.slot_count);
-  if (list.use == hcq::EncodeUse::Once && list.last_value > 0)
-    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", device().name());
+  auto& list = own_list<ClList>(*this, encoded);
+  require_submittable(list, slots);
   collect();
   std::lock_guard lock(mutex_);
   const uint64_t value = last_.load(std::memory_order_relaxed) + 1;
@@ -296,12 +278,12 @@ EventRef ClQueue::enqueue_end(const ClList& list, cl_event before) {
   if (waits_.size() == 1) return retained(waits_[0]);
   cl_event end = nullptr;
   mark(&end);
-  return {context_->api, end};
+  return EventRef(end, {&context_->api});
 }
 
 EventRef ClQueue::retained(cl_event event) const {
   check(context_->api.clRetainEvent(event), "clRetainEvent");
-  return {context_->api, event};
+  return EventRef(event, {&context_->api});
 }
 
 EventRef ClQueue::end_of(uint64_t value) const {
@@ -387,7 +369,7 @@ void ClQueue::transfer(const Transfer& t, cl_event* event) {
   const ClApi& api = context_->api;
   const size_t size = t.dst.size_bytes;
   const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);
-  // Of what is no object.
+  // Addresses of what is no memory object.
   auto* dst = reinterpret_cast<void*>(t.dst.address());
   const auto* src = reinterpret_cast<const void*>(t.src.address());
   if (to && from) {
@@ -423,7 +405,8 @@ EventRef ClQueue::awaited(const QueueWait& w, std::span<const uint64_t> slots) c
   if (EventRef end = w.signal->event_at(value)) return end;
   if (w.signal->value() >= value) return {};  // it ended between the two
   cl_int code = CL_SUCCESS;
-  EventRef raised(context_->api, context_->api.clCreateUserEvent(context_->handle, &code));
+  const ClApi& api = context_->api;
+  EventRef raised(api.clCreateUserEvent(context_->handle, &code), {&api});
   check(code, "clCreateUserEvent");
   events_->add(*w.signal, value, raised.get());
   return raised;
@@ -446,7 +429,7 @@ void ClQueue::wait_for(cl_event other, cl_event* event) {
 }
 
 uint64_t ClQueue::submit_wait(cl_event event) {
-  auto list = std::make_unique<ClList>(*this, context_, hcq::EncodeUse::Once);
+  auto list = std::make_unique<ClList>(*this, hcq::EncodeUse::Once, hcq::CommandList(), context_);
   list->commands.push_back({EventWait{event}});
   if (!in_order_) {
     list->ends.resize(1);
@@ -490,8 +473,8 @@ void CL_CALLBACK ClQueue::on_action(cl_event, cl_int status, void* action) {
   if (status == CL_COMPLETE) {
     if (a.signal) a.signal->set(a.value);
     if (a.fn) a.fn(a.context);
+    a.api->clSetUserEventStatus(a.done, CL_COMPLETE);
   }
-  if (status == CL_COMPLETE) a.api->clSetUserEventStatus(a.done, CL_COMPLETE);
   a.api->clReleaseEvent(a.done);
 }
 
@@ -503,7 +486,7 @@ void CL_CALLBACK ClQueue::on_complete(cl_event, cl_int status, void* flight) {
   {
     std::lock_guard lock(flights.mutex);
     if (ClQueue* queue = flights.queue) {
-      const EventRef end(queue->context_->api, std::exchange(f.end, nullptr));
+      const EventRef end(std::exchange(f.end, nullptr), {&queue->context_->api});
       queue->completed(f.value, status);
     }
   }
@@ -528,26 +511,30 @@ std::string ClQueue::in_flight() const {
 
 // ---- time
 
+// When a command ended, by the device's clock.
+int64_t ClQueue::end_ns_of(cl_event event) const {
+  cl_ulong ns = 0;
+  context_->check(context_->api.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof ns,
+                                                        &ns, nullptr),
+                  "clGetEventProfilingInfo");
+  return int64_t(ns);
+}
+
 std::vector<uint64_t> ClQueue::timestamps(hcq::EncodedList& encoded) {
-  ClList& list = own(encoded);
-  if (list.last_value == 0)
-    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", device().name());
+  auto& list = own_list<ClList>(*this, encoded);
+  require_submitted(list);
   wait(list.last_value);
   std::vector<uint64_t> out;
   for (cl_event e : list.times) {
-    cl_ulong ns = 0;
     if (!e)
       fail<InvalidArgument>("{}: not every timestamp of the list was written by a command",
                             device().name());
-    context_->check(
-        context_->api.clGetEventProfilingInfo(e, CL_PROFILING_COMMAND_END, sizeof ns, &ns, nullptr),
-        "clGetEventProfilingInfo");
-    out.push_back(uint64_t(int64_t(ns) + *clock_offset_ns_));
+    out.push_back(uint64_t(end_ns_of(e) + *clock_offset_ns_));
   }
   return out;
 }
 
-// Of three markers the one that was bracketed most closely.
+// Takes the one of three markers that was bracketed most closely.
 void ClQueue::measure_clock() {
   const ClApi& api = context_->api;
   uint64_t best_ns = UINT64_MAX;
@@ -558,14 +545,11 @@ void ClQueue::measure_clock() {
           "clEnqueueMarkerWithWaitList");
     api.clFinish(handle_);
     const uint64_t width = os::monotonic_ns() - before;
-    cl_ulong ns = 0;
-    const cl_int code =
-        api.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof ns, &ns, nullptr);
-    api.clReleaseEvent(event);
-    context_->check(code, "clGetEventProfilingInfo");
+    const EventRef marker(event, {&api});
+    const int64_t ns = end_ns_of(event);
     if (width >= best_ns) continue;
     best_ns = width;
-    clock_offset_ns_ = int64_t(before + width / 2) - int64_t(ns);
+    clock_offset_ns_ = int64_t(before + width / 2) - ns;
   }
 }
 

@@ -70,10 +70,8 @@ class ClQueue final : public hcq::Queue {
   static void CL_CALLBACK on_complete(cl_event event, cl_int status, void* flight);
   static void CL_CALLBACK on_action(cl_event event, cl_int status, void* action);
 
-  ClList& own(hcq::EncodedList& list) const;
   ClCommand encoded_launch(const hcq::Command& command, const hcq::DispatchCmd& d,
                            const ClList& list) const;
-  HostAction encoded_signal(const hcq::SignalCmd& s) const;
   void encode(const hcq::Command& command, ClList& list, std::vector<const hcq::Command*>& sources);
   void encode_timestamp(const hcq::TimestampCmd& t, ClList& list);
   void order(ClList& list, std::span<const hcq::Command* const> sources) const;
@@ -99,6 +97,7 @@ class ClQueue final : public hcq::Queue {
   cl_uint wait_count() const { return cl_uint(waits_.size()); }
   const cl_event* wait_list() const { return waits_.empty() ? nullptr : waits_.data(); }
   void completed(uint64_t value, cl_int status);
+  int64_t end_ns_of(cl_event event) const;
   void measure_clock();
 
   std::shared_ptr<Context> context_;

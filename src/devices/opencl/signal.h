@@ -1,10 +1,10 @@
 // ClSignal: hcq::Signal as a word of the host. What waits for it in a queue waits for a user event,
-// which whoever raises the signal completes. Used by the queue and by whoever waits for it.
+// which raising the signal completes. Used by the queue and by threads that wait for it.
 #pragma once
 
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include "devices/cpu_signal.h"
@@ -15,28 +15,13 @@ namespace tuff::devices::opencl {
 class ClSignal;
 
 // A reference to an event, given back at the end; or to none.
-class EventRef {
- public:
-  EventRef() = default;
-  EventRef(const ClApi& api, cl_event event) : api_(&api), event_(event) {}
-  EventRef(EventRef&& o) noexcept : api_(o.api_), event_(std::exchange(o.event_, nullptr)) {}
-  EventRef& operator=(EventRef&& o) noexcept {
-    std::swap(api_, o.api_);
-    std::swap(event_, o.event_);
-    return *this;
-  }
-  ~EventRef() {
-    if (event_) api_->clReleaseEvent(event_);
-  }
-  cl_event get() const { return event_; }
-  explicit operator bool() const { return event_ != nullptr; }
-
- private:
-  const ClApi* api_ = nullptr;
-  cl_event event_ = nullptr;
+struct ReleaseEvent {
+  const ClApi* api = nullptr;
+  void operator()(cl_event event) const noexcept { api->clReleaseEvent(event); }
 };
+using EventRef = std::unique_ptr<std::remove_pointer_t<cl_event>, ReleaseEvent>;
 
-// The user events of a device that nobody has completed yet.
+// The user events of a device that have not completed yet.
 class WaitingEvents {
  public:
   explicit WaitingEvents(std::shared_ptr<Context> context) : context_(std::move(context)) {}

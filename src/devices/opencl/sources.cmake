@@ -3,7 +3,6 @@
 set(TUFF_OPENCL_SOURCES
   opencl/api.cpp
   opencl/binary_cache.cpp
-  opencl/command_buffer.cpp
   opencl/context.cpp
   opencl/facts.cpp
   opencl/images.cpp
@@ -13,5 +12,4 @@ set(TUFF_OPENCL_SOURCES
   opencl/program.cpp
   opencl/list.cpp
   opencl/queue.cpp
-  opencl/queue_facts.cpp
   opencl/signal.cpp)

@@ -1,6 +1,6 @@
-#include "base/arith.h"
 #include "devices/vulkan_interop.h"
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/device/vulkan_device.h"
@@ -24,8 +24,6 @@ std::vector<std::string> cap_names(const Caps& caps) {
   if (caps.name) names.push_back(#name);
 #define TUFF_VK_PROPERTY(name, disable, prose)
 #include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
   if (caps.cooperativeMatrix) names.insert(names.end(), {"cooperativeMatrix", "vulkanMemoryModel"});
   return names;
 }
@@ -48,16 +46,14 @@ std::shared_ptr<Instance> instance_of(VkInstance handle, uint32_t api_version,
 
 // tuff's own calls order themselves and the application's by timelines.
 void require_timeline(const Facts& f) {
-  const auto asked = [&] {
-    return f.has_extension(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME) ||
-           f.version >= VK_API_VERSION_1_2;
-  };
   if (f.caps.timelineSemaphore) return;
+  const bool asked = f.has_extension(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME) ||
+                     f.version >= VK_API_VERSION_1_2;
   fail<Unsupported>(
       "{}: the device was created without timelineSemaphore{}: enable it at vkCreateDevice, with "
       "what interop::vulkan_needs() lists, and pass the same chain to open_vulkan()",
       f.properties.deviceName,
-      asked() ? "" : " and without the extension VK_KHR_timeline_semaphore");
+      asked ? "" : " and without the extension VK_KHR_timeline_semaphore");
 }
 
 void require_usable(const Facts& f) {
@@ -76,7 +72,7 @@ void settle_on_own_device(Facts& lent, const std::string& name) {
       trial.handle = own.handle;
       trial.queue_family = own.queue_family;
       trial.timestamp_bits = own.timestamp_bits;
-      return std::make_unique<VulkanDevice>(instance, trial, name);
+      return std::make_unique<VulkanDevice>(std::make_shared<Context>(instance, trial, name));
     }
     fail<Unsupported>("{}: tuff's own VkInstance has no such device", name);
   };
@@ -86,11 +82,9 @@ void settle_on_own_device(Facts& lent, const std::string& name) {
 Facts facts_of(const Instance& instance, const VulkanApplication& a) {
   const Enabled enabled{a.extensions, a.features, a.core_features};
   Facts f = gather_facts(instance, a.physical_device, &enabled);
-  uint32_t count = 0;
-  instance.api.vkGetPhysicalDeviceQueueFamilyProperties(a.physical_device, &count, nullptr);
-  std::vector<VkQueueFamilyProperties> families(count);
-  instance.api.vkGetPhysicalDeviceQueueFamilyProperties(a.physical_device, &count, families.data());
-  if (a.queue_family >= count || !(families[a.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+  const auto families = queue_families(instance.api, a.physical_device);
+  if (a.queue_family >= families.size() ||
+      !(families[a.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
     fail<InvalidArgument>("open_vulkan: queues of family {} cannot compute: take one of family {}",
                           a.queue_family, f.queue_family);
   f.queue_family = a.queue_family;
@@ -106,22 +100,17 @@ Facts facts_of(const Instance& instance, const VulkanApplication& a) {
 }
 
 std::string flag_names(VkBufferUsageFlags flags) {
-  struct Row {
-    VkBufferUsageFlags bit;
-    const char* name;
-  };
-  constexpr Row kRows[] = {
+  constexpr std::pair<VkBufferUsageFlags, const char*> kFlags[] = {
       {VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, "VK_BUFFER_USAGE_STORAGE_BUFFER_BIT"},
       {VK_BUFFER_USAGE_TRANSFER_SRC_BIT, "VK_BUFFER_USAGE_TRANSFER_SRC_BIT"},
       {VK_BUFFER_USAGE_TRANSFER_DST_BIT, "VK_BUFFER_USAGE_TRANSFER_DST_BIT"},
       {VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, "VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT"},
   };
-  std::string text;
-  for (const Row& r : kRows)
-    if (flags & r.bit) text += std::string(text.empty() ? "" : " | ") + r.name;
-  return text;
+  std::vector<const char*> names;
+  for (const auto& [bit, name] : kFlags)
+    if (flags & bit) names.push_back(name);
+  return fmt::format("{}", fmt::join(names, " | "));
 }
-
 
 // Bytes [0, result) of the memory are what the tensor's kernels may touch.
 size_t end_of(const std::string& device, size_t offset, size_t size_bytes, size_t given) {
@@ -180,9 +169,9 @@ std::unique_ptr<hcq::Device> vulkan_open_lent(const interop::VulkanApplication& 
   auto instance = instance_of(a.instance, a.api_version, a.get_instance_proc_addr);
   Facts f = facts_of(*instance, a);
   settle_on_own_device(f, name);
-  return std::make_unique<VulkanDevice>(
+  return std::make_unique<VulkanDevice>(std::make_shared<Context>(
       std::move(instance), f, name,
-      LentDevice{a.device, a.queue, a.lock_queue, a.unlock_queue, a.exportable_memory});
+      LentDevice{a.device, a.queue, a.lock_queue, a.unlock_queue, a.exportable_memory}));
 }
 
 hcq::MemoryBlock vulkan_block_over(hcq::Device& device, const interop::VulkanBuffer& m,

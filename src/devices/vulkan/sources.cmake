@@ -13,10 +13,8 @@ set(TUFF_VULKAN_SOURCES
   vulkan/facts/select.cpp
   vulkan/interop.cpp
   vulkan/memory/blocks.cpp
-  vulkan/memory/external.cpp
   vulkan/program/cache.cpp
   vulkan/program/loader.cpp
-  vulkan/queue/bindings.cpp
   vulkan/queue/clock.cpp
   vulkan/queue/encode.cpp
   vulkan/queue/encoded.cpp

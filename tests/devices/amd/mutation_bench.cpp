@@ -194,7 +194,7 @@ void Bench::mutate(Encoded& encoded, QueueKind kind) const {
 }
 
 Bench::Prepared Bench::encode(Queue& q, const List& list) {
-  EncodeInput in{generation_, binding_, list.commands, {}, {}, 0, 1, {}};
+  EncodeInput in{generation_, binding_, list.commands, {}, {}, 0, 1};
   in.completion = {q.timeline, q.mailbox->block.address, q.event};
   in.timestamps = q.timestamps->block.address;
   Prepared out{&q, lists_,

@@ -5,8 +5,6 @@
 namespace tuff::devices::amd {
 namespace {
 
-using Field = Variable::Field;
-
 constexpr uint64_t kBlock = 0x7f0000000000, kTimestamps = 0x7f1000000000, kMailbox = 0x7f2000000008,
                    kScratch = 0x7f4000000000;
 constexpr uint32_t kEvent = 5;
@@ -49,12 +47,11 @@ Scene::Scene(const Generation& g, QueueKind k, uint32_t n)
 }
 
 EncodeInput Scene::input() const {
-  EncodeInput in{generation, binding, list, {}, {}, 0, 1, {}};
+  EncodeInput in{generation, binding, list, {}, {}, 0, 1};
   in.completion = {&signals[0], kMailbox, kEvent};
   in.scratch = scratch;
   in.timestamps = kTimestamps;
   in.xccs = xccs;
-  in.variables = variables;
   return in;
 }
 
@@ -126,12 +123,6 @@ void Scene::random(SplitMix64& r, int commands) {
   slots = {above(signals[1].epoch.base()), above(signals[2].epoch.base())};
   for (int i = 2; i < 5; ++i) slots.push_back(1 + r.below(1000u));
   for (int i = 5; i < 8; ++i) slots.push_back(kBlock + r.below(1ull << 34) / 16 * 16);
-  const auto vary = [&](Field field, uint32_t first) {
-    if (r.below(3u)) return;
-    const uint32_t slot = first + r.below(3u);
-    variables.push_back(
-        {uint32_t(list.commands.size() - 1), field, slot, uint64_t(r.below(64u)) * 16});
-  };
   for (int i = 0; i < commands; ++i) {
     const uint32_t which = 1 + r.below(2u);
     switch (r.below(7u)) {
@@ -143,8 +134,6 @@ void Scene::random(SplitMix64& r, int commands) {
         const uint64_t sizes[] = {0, 1, 4096, 1u << 22, (1u << 22) + 1, 0x3ffffc1, 3ull << 30};
         const uint64_t size = sizes[r.below(7u)];
         add(hcq::CopyCmd{span(r.below(1ull << 30), size), span(r.below(1ull << 33), size)});
-        vary(Field::CopyDst, 5);
-        vary(Field::CopySrc, 5);
         break;
       }
       default: {
@@ -155,7 +144,6 @@ void Scene::random(SplitMix64& r, int commands) {
         for (int32_t& slot : d.group_slots)
           slot = r.below(3u) || d.indirect ? -1 : 2 + int32_t(r.below(3u));
         add(d);
-        vary(Field::Args, 5);
       }
     }
   }
@@ -175,19 +163,6 @@ void Scene::take_handles(hcq::CommandBody& body, const Scene& other) {
   }
 }
 
-void Scene::take_value(const Variable& v, uint64_t value) {
-  hcq::CommandBody& body = list.commands[v.command].body;
-  const auto move = [&](hcq::Span& span) {
-    others.push_back({value, span.size_bytes, nullptr, hcq::MemoryKind::Device, 0});
-    span = {&others.back(), 0, span.size_bytes};
-  };
-  switch (v.field) {
-    case Field::CopyDst: return move(std::get<hcq::CopyCmd>(body).dst);
-    case Field::CopySrc: return move(std::get<hcq::CopyCmd>(body).src);
-    case Field::Args: return move(std::get<hcq::DispatchCmd>(body).args);
-  }
-}
-
 void Scene::take_with_values(const Scene& other) {
   list = other.list;
   slots = other.slots;
@@ -203,17 +178,9 @@ void Scene::take_with_values(const Scene& other) {
       slot = -1;
     }
   }
-  for (const Variable& v : other.variables) take_value(v, slots[v.slot] + v.addend);
 }
 
 // ---- what was asked for
-
-uint64_t Scene::at(uint32_t command, Field field, uint64_t fixed) const {
-  for (const Variable& v : variables) {
-    if (v.command == command && v.field == field) return slots[v.slot] + v.addend;
-  }
-  return fixed;
-}
 
 std::string Scene::word(const hcq::Signal* signal, uint64_t value) const {
   const auto* s = dynamic_cast<const TestSignal*>(signal);
@@ -240,9 +207,9 @@ std::string Scene::asked_pm4_dispatch(const TestProgram& p, uint64_t args) const
       k.local[2], fmt::join(user, " "), k.properties >> 10 & 1);
 }
 
-std::string Scene::asked_dispatch(uint32_t i, const hcq::DispatchCmd& d) const {
+std::string Scene::asked_dispatch(const hcq::DispatchCmd& d) const {
   const auto& p = dynamic_cast<const TestProgram&>(*d.program);
-  const uint64_t args = at(i, Field::Args, d.args.address());
+  const uint64_t args = d.args.address();
   std::array<uint64_t, 3> groups{};
   for (size_t axis = 0; axis < 3; ++axis) {
     const int32_t slot = d.group_slots[axis];
@@ -299,11 +266,11 @@ std::vector<std::string> Scene::asked() const {
     } else if (const auto* c = std::get_if<hcq::CopyCmd>(&body)) {
       if (c->src.size_bytes == 0) continue;
       settle();
-      out.push_back(fmt::format("copy {:#x} to {:#x} {}", at(i, Field::CopySrc, c->src.address()),
-                                at(i, Field::CopyDst, c->dst.address()), c->src.size_bytes) +
+      out.push_back(fmt::format("copy {:#x} to {:#x} {}", c->src.address(),
+                                c->dst.address(), c->src.size_bytes) +
                     once);
     } else if (const auto* d = std::get_if<hcq::DispatchCmd>(&body)) {
-      const std::string line = asked_dispatch(i, *d);
+      const std::string line = asked_dispatch(*d);
       if (line.empty()) continue;
       settle();
       out.push_back(line);

@@ -69,7 +69,7 @@ class Scene {
   void sample();
   void random(SplitMix64& random, int commands);
 
-  // The list of another scene like this one, its variables' values in the commands themselves.
+  // The list of another scene like this one, its slots' values in the commands themselves.
   void take_with_values(const Scene& other);
 
   // What was asked for, and what the packets do, one line each.
@@ -82,11 +82,9 @@ class Scene {
   Dialect dialect;
   TestBinding binding;
   hcq::MemoryBlock block;
-  std::deque<hcq::MemoryBlock> others;  // of take_with_values
   std::deque<TestSignal> signals;       // the first is the timeline
   std::deque<TestProgram> programs;
   hcq::CommandList list;
-  std::vector<Variable> variables;
   std::vector<uint64_t> slots;
   uint64_t timeline_value = 7;
   uint64_t ib_address = 0x7f3000000000;
@@ -94,10 +92,8 @@ class Scene {
 
  private:
   void take_handles(hcq::CommandBody& body, const Scene& other);
-  void take_value(const Variable& variable, uint64_t value);
-  uint64_t at(uint32_t command, Variable::Field field, uint64_t fixed) const;
   std::string word(const hcq::Signal* signal, uint64_t value) const;
-  std::string asked_dispatch(uint32_t command, const hcq::DispatchCmd& d) const;
+  std::string asked_dispatch(const hcq::DispatchCmd& d) const;
   std::string asked_pm4_dispatch(const TestProgram& p, uint64_t args) const;
 };
 

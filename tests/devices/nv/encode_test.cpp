@@ -13,7 +13,6 @@
 namespace tuff::devices::nv {
 namespace {
 
-using Field = Variable::Field;
 
 constexpr uint64_t kBlock = 0x12'0000'0000, kTimestamps = 0x14'0000'0000, kLaunch = 0x15'0000'1000;
 
@@ -57,7 +56,7 @@ class Scene {
     }
   }
   Encoded encode() const {
-    const EncodeInput in{generation, binding, list, &signals[0], kTimestamps, variables};
+    const EncodeInput in{generation, binding, list, &signals[0], kTimestamps};
     return copies ? encode_copy(in) : encode_compute(in);
   }
   std::vector<uint32_t> write(const PacketStream& s) const {
@@ -83,14 +82,12 @@ class Scene {
   std::deque<TestSignal> signals;
   std::deque<TestProgram> programs;
   hcq::CommandList list;
-  std::vector<Variable> variables;
   std::vector<uint64_t> slots;
   uint64_t timeline_value = 0x7'0000'0001;
 
  private:
-  uint64_t at(uint32_t command, Variable::Field field, uint64_t fixed) const;
   uint64_t groups(const hcq::DispatchCmd& d, size_t axis) const;
-  std::string asked_launch(uint32_t command, const hcq::DispatchCmd& d) const;
+  std::string asked_launch(const hcq::DispatchCmd& d) const;
   std::string done_launch(std::span<const uint32_t> launches, uint64_t qmd) const;
 };
 
@@ -119,24 +116,10 @@ void Scene::new_values(SplitMix64& r) {
   for (int i = 6; i < 8; ++i) slots.push_back(kBlock + r.below(1ull << 34) * 16);
 }
 
-uint64_t Scene::at(uint32_t command, Variable::Field field, uint64_t fixed) const {
-  for (const Variable& v : variables) {
-    if (v.command == command && v.field == field) return slots[v.slot] + v.addend;
-  }
-  return fixed;
-}
-
 void Scene::random(SplitMix64& r, int commands) {
   list.slot_count = 8;
   list.timestamp_count = 4;
   new_values(r);
-  const auto vary = [&](std::initializer_list<Field> fields) {
-    for (Field f : fields) {
-      if (r.below(3u)) continue;
-      variables.push_back(
-          {uint32_t(list.commands.size() - 1), f, 6 + r.below(2u), r.below(uint64_t(64)) * 16});
-    }
-  };
   for (int i = 0; i < commands; ++i) {
     TestSignal* signal = &signals[1 + r.below(2u)];
     const uint64_t sizes[] = {0, 1, 4096, (1ull << 31) + 5};
@@ -149,7 +132,6 @@ void Scene::random(SplitMix64& r, int commands) {
       default:
         if (copies) {
           add(hcq::CopyCmd{span(r.below(1ull << 34), size), span(r.below(1ull << 34), size)});
-          vary({Field::CopyDst, Field::CopySrc});
         } else {
           hcq::DispatchCmd d{&programs[r.below(3u)],
                              span(r.below(1u << 20) * 16, 64),
@@ -157,7 +139,6 @@ void Scene::random(SplitMix64& r, int commands) {
                              {}};
           for (int32_t& slot : d.group_slots) slot = r.below(3u) ? -1 : 3 + int32_t(r.below(3u));
           add(d);
-          vary({Field::Args});
         }
     }
   }
@@ -168,7 +149,7 @@ uint64_t Scene::groups(const hcq::DispatchCmd& d, size_t axis) const {
   return slot < 0 ? d.groups[axis] : slots[size_t(slot)];
 }
 
-std::string Scene::asked_launch(uint32_t i, const hcq::DispatchCmd& d) const {
+std::string Scene::asked_launch(const hcq::DispatchCmd& d) const {
   const KernelCode& k = dynamic_cast<const TestProgram&>(*d.program).kernel;
   // 0, 5,000 and 10,000 bytes of shared memory take SMs of 0, 8 and 16 KiB.
   const uint32_t shared = (k.shared_bytes + 127) / 128 * 128;
@@ -179,7 +160,7 @@ std::string Scene::asked_launch(uint32_t i, const hcq::DispatchCmd& d) const {
       k.entry, groups(d, 0), groups(d, 1), groups(d, 2), k.local[0], k.local[1], k.local[2],
       k.registers, k.barriers, shared, config, generation.qmd_major == 3 ? 26 : 58,
       (k.local_bytes + 15) / 16 * 16, generation.qmd_major == 3 ? 0x86 : 0x90,
-      k.parameter_offset + 16, at(i, Field::Args, d.args.address()));
+      k.parameter_offset + 16, d.args.address());
 }
 
 std::vector<std::string> Scene::asked() const {
@@ -198,8 +179,8 @@ std::vector<std::string> Scene::asked() const {
     } else if (const auto* t = std::get_if<hcq::TimestampCmd>(&c.body)) {
       out.push_back(fmt::format("time {:#x}", kTimestamps + t->index * 16));
     } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
-      const uint64_t src = at(i, Field::CopySrc, copy->src.address());
-      const uint64_t dst = at(i, Field::CopyDst, copy->dst.address());
+      const uint64_t src = copy->src.address();
+      const uint64_t dst = copy->dst.address();
       for (uint64_t part = 0; part < copy->src.size_bytes; part += 1ull << 31) {
         out.push_back(fmt::format("copy {:#x} to {:#x} {}", src + part, dst + part,
                                   std::min<uint64_t>(copy->src.size_bytes - part, 1ull << 31)));
@@ -209,7 +190,7 @@ std::vector<std::string> Scene::asked() const {
       if (idle) out.push_back("idle");
       if (code) out.push_back("invalidate code");
       idle = code = false;
-      out.push_back(asked_launch(i, *d));
+      out.push_back(asked_launch(*d));
     } else {
       idle = true;
     }

@@ -60,7 +60,7 @@ class SelfTests : public VulkanTest {
 
   std::unique_ptr<hcq::Device> honest(const Facts& facts) {
     ++opened_;
-    return std::make_unique<VulkanDevice>(instance_, facts, "VULKAN:0");
+    return std::make_unique<VulkanDevice>(std::make_shared<Context>(instance_, facts, "VULKAN:0"));
   }
   std::unique_ptr<hcq::Device> lying(const Facts& facts) {
     auto device = honest(facts);

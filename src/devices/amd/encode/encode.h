@@ -10,7 +10,6 @@
 
 #include "devices/amd/generation.h"
 #include "devices/packet_stream.h"
-#include "devices/variable.h"
 #include "hcq/command.h"
 
 namespace tuff::devices::amd {
@@ -87,7 +86,6 @@ struct EncodeInput {
   ScratchArea scratch;
   uint64_t timestamps = 0;  // address of list.timestamp_count * kTimestampStride bytes
   uint32_t xccs = 1;
-  std::span<const Variable> variables = {};
 };
 
 // An encoded list. Of AQL: `packets` go into the ring, `ib` is what vendor packets among them jump

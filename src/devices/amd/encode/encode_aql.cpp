@@ -18,9 +18,8 @@ class AqlEncoder : ListEncoder {
       : ListEncoder(input, "an AQL queue"), packets_(out_.packets), pm4_(gen_, out_.ib) {}
 
   Encoded run() {
-    for (uint32_t i = 0; i < in_.list.commands.size(); ++i) {
-      std::visit([&](const auto& body) { encode(i, body); }, in_.list.commands[i].body);
-    }
+    for (const hcq::Command& c : in_.list.commands)
+      std::visit([&](const auto& body) { encode(body); }, c.body);
     begin_pm4();
     once([&] {
       pm4_.release(signal_address(in_.completion.timeline), completion_word());
@@ -48,35 +47,34 @@ class AqlEncoder : ListEncoder {
     owed_ = {};
   }
 
-  void encode(uint32_t, const hcq::WaitCmd& c) {
+  void encode(const hcq::WaitCmd& c) {
     begin_pm4();
     pm4_.wait_at_least(signal_address(c.signal), signal_word(c.signal, c.value_slot));
     owed_.system = true;
   }
-  void encode(uint32_t, const hcq::SignalCmd& c) {
+  void encode(const hcq::SignalCmd& c) {
     const Operand word = signal_word(c.signal, c.value_slot);
     begin_pm4();
     once([&] { pm4_.release(signal_address(c.signal), word); });
   }
-  void encode(uint32_t, const hcq::TimestampCmd& c) {
+  void encode(const hcq::TimestampCmd& c) {
     const uint64_t address = timestamp_address(c.index);
     begin_pm4();
     once([&] { pm4_.timestamp(address); });
   }
-  void encode(uint32_t, const hcq::BarrierCmd&) { owed_.idle = owed_.device = true; }
-  void encode(uint32_t, const hcq::HostCallCmd&) { unsupported("call the host"); }
+  void encode(const hcq::BarrierCmd&) { owed_.idle = owed_.device = true; }
+  void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
 
-  void encode(uint32_t index, const hcq::CopyCmd& c) {
+  void encode(const hcq::CopyCmd& c) {
     if (!copies(c)) return;
     settle();
     begin_pm4();
     once([&] {
-      pm4_.copy(field(index, Variable::Field::CopyDst, c.dst.address()),
-                field(index, Variable::Field::CopySrc, c.src.address()), c.src.size_bytes);
+      pm4_.copy(c.dst.address(), c.src.address(), c.src.size_bytes);
     });
   }
 
-  void encode(uint32_t index, const hcq::DispatchCmd& c) {
+  void encode(const hcq::DispatchCmd& c) {
     const std::optional<KernelCode> kernel = kernel_to_launch(c);
     if (!kernel) return;
     if (c.indirect) unsupported("launch indirectly; launch sizes have to come from slots");
@@ -95,7 +93,7 @@ class AqlEncoder : ListEncoder {
     packets_.dword(kernel->private_bytes);
     packets_.dword(kernel->group_bytes);
     packets_.address(kernel->descriptor);
-    packets_.address(field(index, Variable::Field::Args, c.args ? c.args.address() : 0));
+    packets_.address(c.args ? c.args.address() : 0);
     zeros(4);  // reserved, no completion signal
   }
 

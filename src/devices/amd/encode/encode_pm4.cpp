@@ -25,9 +25,8 @@ class Pm4Encoder : ListEncoder {
   }
 
   Encoded run() {
-    for (uint32_t i = 0; i < in_.list.commands.size(); ++i) {
-      std::visit([&](const auto& body) { encode(i, body); }, in_.list.commands[i].body);
-    }
+    for (const hcq::Command& c : in_.list.commands)
+      std::visit([&](const auto& body) { encode(body); }, c.body);
     w_.release(signal_address(in_.completion.timeline), completion_word());
     if (in_.completion.mailbox) w_.interrupt(in_.completion.mailbox, in_.completion.event_id);
     if (w_.size() > pm4::kIbMaxDwords) unsupported("take so many commands at once; cut the list");
@@ -42,33 +41,31 @@ class Pm4Encoder : ListEncoder {
     owed_ = {};
   }
 
-  void encode(uint32_t, const hcq::WaitCmd& c) {
+  void encode(const hcq::WaitCmd& c) {
     w_.wait_at_least(signal_address(c.signal), signal_word(c.signal, c.value_slot));
     owed_.system = true;
   }
-  void encode(uint32_t, const hcq::SignalCmd& c) {
+  void encode(const hcq::SignalCmd& c) {
     const Operand word = signal_word(c.signal, c.value_slot);
     w_.release(signal_address(c.signal), word);
   }
-  void encode(uint32_t, const hcq::TimestampCmd& c) { w_.timestamp(timestamp_address(c.index)); }
-  void encode(uint32_t, const hcq::BarrierCmd&) { owed_.idle = owed_.device = true; }
-  void encode(uint32_t, const hcq::HostCallCmd&) { unsupported("call the host"); }
+  void encode(const hcq::TimestampCmd& c) { w_.timestamp(timestamp_address(c.index)); }
+  void encode(const hcq::BarrierCmd&) { owed_.idle = owed_.device = true; }
+  void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
 
-  void encode(uint32_t index, const hcq::CopyCmd& c) {
+  void encode(const hcq::CopyCmd& c) {
     if (!copies(c)) return;
     settle();
-    w_.copy(field(index, Variable::Field::CopyDst, c.dst.address()),
-            field(index, Variable::Field::CopySrc, c.src.address()), c.src.size_bytes);
+    w_.copy(c.dst.address(), c.src.address(), c.src.size_bytes);
   }
 
-  void encode(uint32_t index, const hcq::DispatchCmd& c) {
+  void encode(const hcq::DispatchCmd& c) {
     const std::optional<KernelCode> kernel = kernel_to_launch(c);
     if (!kernel) return;
     settle();
     set_kernel(*kernel);
     const uint64_t args = c.args ? c.args.address() : 0;
-    set(reg::COMPUTE_USER_DATA_0,
-        user_data(*kernel, field(index, Variable::Field::Args, args), c.program->name()));
+    set(reg::COMPUTE_USER_DATA_0, user_data(*kernel, args, c.program->name()));
     const uint32_t initiator = pm4::kComputeShaderEn | pm4::kForceStartAt000 |
                                (kernel->properties & kWave32 ? pm4::kCsW32En : 0);
     if (c.indirect) {
@@ -94,7 +91,7 @@ class Pm4Encoder : ListEncoder {
   }
 
   // In the order that LLVM's AMDGPUUsage gives, "Initial Kernel Execution State".
-  std::vector<Operand> user_data(const KernelCode& k, const Operand& args,
+  std::vector<Operand> user_data(const KernelCode& k, uint64_t args,
                                  const std::string& name) const {
     if (k.properties & (kDispatchPtr | kQueuePtr | kDispatchId)) {
       fail<Unsupported>(
@@ -110,14 +107,10 @@ class Pm4Encoder : ListEncoder {
               std::min<uint64_t>(in_.scratch.size.size_bytes, 0xffffffffu),
               kSelectXyzw | kFormat32Uint | stride | kAddTid | kResourceLevel | kNoBoundsCheck};
     }
-    if (k.properties & kKernargSegmentPtr) push_address(data, args);
-    if (k.properties & kFlatScratchInit) push_address(data, scratch);
+    if (k.properties & kKernargSegmentPtr) data.insert(data.end(), {args, args >> 32});
+    if (k.properties & kFlatScratchInit) data.insert(data.end(), {scratch, scratch >> 32});
     if (k.properties & kPrivateSegmentSize) data.push_back(in_.scratch.size.bytes_per_lane);
     return data;
-  }
-  static void push_address(std::vector<Operand>& data, const Operand& address) {
-    data.push_back(address);
-    data.push_back(address.upper_half());
   }
 
   // Each register takes an operand's lower half. They keep their values from dispatch to dispatch

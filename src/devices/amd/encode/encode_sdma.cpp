@@ -14,9 +14,8 @@ class SdmaEncoder : ListEncoder {
       : ListEncoder(input, "a copy queue"), w_(out_.ib) {}
 
   Encoded run() {
-    for (uint32_t i = 0; i < in_.list.commands.size(); ++i) {
-      std::visit([&](const auto& body) { encode(i, body); }, in_.list.commands[i].body);
-    }
+    for (const hcq::Command& c : in_.list.commands)
+      std::visit([&](const auto& body) { encode(body); }, c.body);
     release(signal_address(in_.completion.timeline), completion_word());
     if (in_.completion.mailbox) {
       fence(in_.completion.mailbox, in_.completion.event_id);
@@ -52,17 +51,17 @@ class SdmaEncoder : ListEncoder {
     w_.dword(0);
     w_.dword(0);
   }
-  void fence(const Operand& address, const Operand& word) {
+  void fence(uint64_t address, const Operand& word) {
     header(sdma::FENCE | (gen_.sdma_caches ? sdma::kMtypeUncached : 0));
     w_.address(address);
     w_.lo(word);
   }
-  void release(const Operand& address, const Operand& word) {
+  void release(uint64_t address, const Operand& word) {
     if (gen_.sdma_caches) caches(pm4::kGl2Wb);
     fence(address, word);
   }
 
-  void encode(uint32_t, const hcq::WaitCmd& c) {
+  void encode(const hcq::WaitCmd& c) {
     const Operand word = signal_word(c.signal, c.value_slot);
     header(sdma::POLL_REGMEM | sdma::kPollMemory | sdma::kPollGreaterEqual);
     w_.address(signal_address(c.signal));
@@ -71,24 +70,23 @@ class SdmaEncoder : ListEncoder {
     w_.dword(sdma::kPollForever);
     owed_.system = true;
   }
-  void encode(uint32_t, const hcq::SignalCmd& c) {
+  void encode(const hcq::SignalCmd& c) {
     const Operand word = signal_word(c.signal, c.value_slot);
     release(signal_address(c.signal), word);
   }
-  void encode(uint32_t, const hcq::TimestampCmd& c) {
+  void encode(const hcq::TimestampCmd& c) {
     const uint64_t address = timestamp_address(c.index);
     header(sdma::TIMESTAMP_GET_GLOBAL);
     w_.address(address);
   }
-  void encode(uint32_t, const hcq::BarrierCmd&) { owed_.idle = true; }
-  void encode(uint32_t, const hcq::DispatchCmd&) { unsupported("run kernels"); }
-  void encode(uint32_t, const hcq::HostCallCmd&) { unsupported("call the host"); }
+  void encode(const hcq::BarrierCmd&) { owed_.idle = true; }
+  void encode(const hcq::DispatchCmd&) { unsupported("run kernels"); }
+  void encode(const hcq::HostCallCmd&) { unsupported("call the host"); }
 
-  void encode(uint32_t index, const hcq::CopyCmd& c) {
+  void encode(const hcq::CopyCmd& c) {
     if (!copies(c)) return;
     settle();
-    Operand dst = field(index, Variable::Field::CopyDst, c.dst.address());
-    Operand src = field(index, Variable::Field::CopySrc, c.src.address());
+    uint64_t dst = c.dst.address(), src = c.src.address();
     for (uint64_t at = 0; at < c.src.size_bytes;) {
       const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, gen_.copy_max_bytes);
       header(sdma::COPY_LINEAR);
@@ -96,7 +94,9 @@ class SdmaEncoder : ListEncoder {
       w_.dword(0);
       w_.address(src);
       w_.address(dst);
-      at += bytes, src.fixed += bytes, dst.fixed += bytes;
+      at += bytes;
+      src += bytes;
+      dst += bytes;
     }
   }
 

@@ -10,15 +10,7 @@ namespace tuff::devices::amd {
 ListEncoder::ListEncoder(const EncodeInput& input, const char* queue_kind)
     : in_(input), gen_(input.generation), kind_(queue_kind) {
   out_.slots.list_slots = input.list.slot_count;
-  check_list();
-}
-
-void ListEncoder::check_list() const {
   TUFF_CHECK(in_.completion.timeline != nullptr, "a list without a timeline");
-  for (const Variable& v : in_.variables) {
-    TUFF_CHECK(v.command < in_.list.commands.size() && v.slot < in_.list.slot_count,
-               "variable of command {} from slot {}", v.command, v.slot);
-  }
 }
 
 void ListEncoder::unsupported(const char* what) const {
@@ -27,7 +19,7 @@ void ListEncoder::unsupported(const char* what) const {
 
 Operand ListEncoder::word(const hcq::Signal* signal, uint32_t value_slot) {
   const SignalWord w{signal, value_slot};
-  const auto found = std::find(out_.words.begin(), out_.words.end(), w);
+  const auto found = std::ranges::find(out_.words, w);
   const uint32_t i = uint32_t(found - out_.words.begin());
   if (found == out_.words.end()) out_.words.push_back(w);
   return Operand::of_slot(out_.slots.word(i));
@@ -45,7 +37,7 @@ Operand ListEncoder::completion_word() {
   return word(in_.completion.timeline, out_.slots.timeline());
 }
 
-Operand ListEncoder::signal_address(const hcq::Signal* signal) const {
+uint64_t ListEncoder::signal_address(const hcq::Signal* signal) const {
   const uint64_t address = in_.binding.signal_address(*signal);
   TUFF_CHECK(address % 8 == 0, "signal at {:#x}", address);
   return address;
@@ -58,10 +50,6 @@ uint64_t ListEncoder::timestamp_address(uint32_t index) const {
   }
   TUFF_CHECK(in_.timestamps % kTimestampStride == 0, "timestamps at {:#x}", in_.timestamps);
   return in_.timestamps + uint64_t(index) * kTimestampStride;
-}
-
-Operand ListEncoder::field(uint32_t index, Variable::Field field, uint64_t fixed) const {
-  return operand_of(in_.variables, index, field, fixed);
 }
 
 std::optional<KernelCode> ListEncoder::kernel_to_launch(const hcq::DispatchCmd& d) const {

@@ -1,4 +1,4 @@
-// ListEncoder: what the encoders share of walking a list: checks, variables, signal words, and
+// ListEncoder: what the encoders share of walking a list: checks, signal words, and
 // which ordering is still owed to the next command.
 // Base of the encoders of this folder. Knows no packets.
 #pragma once
@@ -21,14 +21,11 @@ class ListEncoder {
  protected:
   ListEncoder(const EncodeInput& input, const char* queue_kind);
 
-  void check_list() const;
   // A packet's word for `signal` = slots[value_slot].
   Operand signal_word(const hcq::Signal* signal, uint32_t value_slot);
   Operand completion_word();
-  Operand signal_address(const hcq::Signal* signal) const;
+  uint64_t signal_address(const hcq::Signal* signal) const;
   uint64_t timestamp_address(uint32_t index) const;
-  // `fixed`, or the variable of command `index` in its place.
-  Operand field(uint32_t index, Variable::Field field, uint64_t fixed) const;
   // The kernel, with what the launch needs checked; null: nothing is launched.
   std::optional<KernelCode> kernel_to_launch(const hcq::DispatchCmd& dispatch) const;
   // Whether there is anything to copy; checks the sizes.

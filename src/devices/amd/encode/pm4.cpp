@@ -44,7 +44,7 @@ void Pm4Writer::acquire(bool system) {
   if (gcr) w_.dword(control);
 }
 
-void Pm4Writer::wait_at_least(const Operand& address, const Operand& word) {
+void Pm4Writer::wait_at_least(uint64_t address, const Operand& word) {
   header(WAIT_REG_MEM, 6);
   w_.dword(kFunctionGreaterEqual | kMemorySpace);
   w_.address(address);
@@ -53,7 +53,7 @@ void Pm4Writer::wait_at_least(const Operand& address, const Operand& word) {
   w_.dword(kWaitInterval);
 }
 
-void Pm4Writer::release_mem(uint32_t caches, uint32_t selects, const Operand& address,
+void Pm4Writer::release_mem(uint32_t caches, uint32_t selects, uint64_t address,
                             const Operand& data, uint32_t event_id) {
   header(RELEASE_MEM, 7);
   w_.dword(kCacheFlushAndInvTs | caches);
@@ -64,7 +64,7 @@ void Pm4Writer::release_mem(uint32_t caches, uint32_t selects, const Operand& ad
   w_.dword(event_id);
 }
 
-void Pm4Writer::release(const Operand& address, const Operand& word) {
+void Pm4Writer::release(uint64_t address, const Operand& word) {
   const bool gcr = gen_.caches == CacheControl::GcrCntl;
   release_mem(gcr ? kReleaseGl2Wb : kReleaseTcWb | kReleaseTcNc, kDataSel32, address, word, 0);
 }
@@ -75,19 +75,16 @@ void Pm4Writer::interrupt(uint64_t mailbox, uint32_t event_id) {
 
 void Pm4Writer::timestamp(uint64_t address) { release_mem(0, kDataSelGpuClock, address, 0, 0); }
 
-void Pm4Writer::copy(const Operand& dst, const Operand& src, uint64_t size_bytes) {
+void Pm4Writer::copy(uint64_t dst, uint64_t src, uint64_t size_bytes) {
   for (uint64_t at = 0; at < size_bytes;) {
     const uint64_t bytes = std::min<uint64_t>(size_bytes - at, kDmaMaxBytes);
-    Operand to = dst, from = src;
-    to.fixed += at;
-    from.fixed += at;
-    at += bytes;
     header(DMA_DATA, 6);
     // The last part is waited for, so that what follows, a release above all, comes after it.
-    w_.dword(kSrcL2 | kDstL2 | (at == size_bytes ? kCpSync : 0));
-    w_.address(from);
-    w_.address(to);
+    w_.dword(kSrcL2 | kDstL2 | (at + bytes == size_bytes ? kCpSync : 0));
+    w_.address(src + at);
+    w_.address(dst + at);
     w_.dword(uint32_t(bytes));
+    at += bytes;
   }
 }
 

@@ -14,12 +14,12 @@ class Pm4Writer {
   void flush_hdp();      // what the host wrote through the bar becomes visible
   // Stale lines of caches go; with `system` those of L2 too, after they were written back.
   void acquire(bool system);
-  void wait_at_least(const Operand& address, const Operand& word);
+  void wait_at_least(uint64_t address, const Operand& word);
   // After all earlier work: its writes reach memory, then the word is written.
-  void release(const Operand& address, const Operand& word);
+  void release(uint64_t address, const Operand& word);
   void interrupt(uint64_t mailbox, uint32_t event_id);
   void timestamp(uint64_t address);
-  void copy(const Operand& dst, const Operand& src, uint64_t size_bytes);
+  void copy(uint64_t dst, uint64_t src, uint64_t size_bytes);
   void set_registers(uint32_t first, std::span<const Operand> values);
   void dispatch(const std::array<Operand, 3>& groups, uint32_t initiator);
   void dispatch_indirect(uint64_t address, uint32_t initiator);
@@ -31,7 +31,7 @@ class Pm4Writer {
 
  private:
   void header(uint32_t opcode, uint32_t body_dwords);
-  void release_mem(uint32_t caches, uint32_t selects, const Operand& address, const Operand& data,
+  void release_mem(uint32_t caches, uint32_t selects, uint64_t address, const Operand& data,
                    uint32_t event_id);
   const Generation& gen_;
   PacketWriter w_;

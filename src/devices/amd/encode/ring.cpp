@@ -10,25 +10,17 @@
 namespace tuff::devices::amd {
 namespace {
 
-// Pointers of PM4 queues count dwords, those of SDMA bytes, those of AQL packets.
-uint64_t to_dwords(QueueType type, uint64_t pointer) {
-  switch (type) {
-    case QueueType::Pm4: return pointer;
-    case QueueType::Sdma: return pointer / sizeof(uint32_t);
-    case QueueType::Aql: return pointer * aql::kPacketDwords;
-  }
-  return 0;
-}
-uint64_t from_dwords(QueueType type, uint64_t dwords) {
-  switch (type) {
-    case QueueType::Pm4: return dwords;
-    case QueueType::Sdma: return dwords * sizeof(uint32_t);
-    case QueueType::Aql: return dwords / aql::kPacketDwords;
-  }
-  return 0;
+// Pointers of PM4 queues count dwords, those of SDMA bytes, those of AQL packets: so many steps of
+// a pointer are so many dwords.
+struct PointerUnit {
+  uint32_t steps, dwords;
+};
+constexpr PointerUnit unit_of(QueueType type) {
+  constexpr PointerUnit kUnits[] = {{1, 1}, {sizeof(uint32_t), 1}, {1, aql::kPacketDwords}};
+  return kUnits[size_t(type)];
 }
 // Least distance from the write to the read pointer: equal ones mean that nothing is in flight.
-uint32_t granule(QueueType type) { return type == QueueType::Aql ? aql::kPacketDwords : 1; }
+uint32_t granule(QueueType type) { return unit_of(type).dwords; }
 
 }  // namespace
 
@@ -47,7 +39,9 @@ Ring::Ring(QueueType type, const RingMemory& memory) : type_(type), m_(memory) {
 
 uint32_t Ring::in_flight() const {
   auto* pointer = const_cast<uint64_t*>(m_.read_pointer);
-  const uint64_t read = to_dwords(type_, std::atomic_ref(*pointer).load(std::memory_order_acquire));
+  const auto [steps, dwords] = unit_of(type_);
+  const uint64_t read =
+      std::atomic_ref(*pointer).load(std::memory_order_acquire) / steps * dwords;
   return uint32_t(write_ - read) & (m_.dword_count - 1);
 }
 
@@ -101,7 +95,8 @@ size_t Ring::push(const PacketStream& stream, std::span<const uint32_t> dwords, 
 void Ring::commit() {
   if (write_ == committed_) return;
   committed_ = write_;
-  const uint64_t pointer = from_dwords(type_, write_);
+  const auto [steps, dwords] = unit_of(type_);
+  const uint64_t pointer = write_ / dwords * steps;
   std::atomic_ref(*m_.write_pointer).store(pointer, std::memory_order_release);
   ring_doorbell(m_.doorbell, type_ == QueueType::Aql ? pointer - 1 : pointer);
 }

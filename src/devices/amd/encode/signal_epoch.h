@@ -1,8 +1,8 @@
 // SignalEpoch: a 64-bit value that only rises in a word of which packets compare and write 32 bits.
 // Used by AMD's signals and queues. The slot's upper half names a base, its lower half, which alone
-// the GPU writes, counts from there: one load gives a consistent value, whoever writes meanwhile.
-// Before a value would be kSpan or more above the base, whoever submits has to let all that names
-// the signal finish, rebase() and encode relative to the new base. Knows no packets.
+// the GPU writes, counts from there: one load gives a consistent value, concurrent writes or not.
+// Before a value would be kSpan or more above the base, the submitting thread has to let all that
+// names the signal finish, rebase() and encode relative to the new base. Knows no packets.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ int checked(int result, fmt::format_string<Args...> call, Args&&... args) {
   return result;
 }
 
-// Of calls that give back: nobody is left to tell of a failure, so that it is tried once more.
+// A call that gives something back: a failure cannot be reported any more, so it is tried twice.
 template <class T>
 int undo(os::Kernel& kernel, int fd, unsigned long request, T& argument) noexcept {
   const int result = kernel.ioctl(fd, request, &argument);

@@ -10,24 +10,13 @@ Events::Events(Process& process, Gpu& gpu)
       memory_(process, gpu, uapi::EventType::Memory),
       hardware_(process, gpu, uapi::EventType::HwException) {}
 
-Events::~Events() = default;
-
-SignalEvent Events::create_signal() {
-  const uapi::CreateEvent e = process_.create_event(gpu_, uapi::EventType::Signal);
-  return {e.event_id, process_.event_mailbox(e.event_slot_index)};
-}
-
-void Events::destroy_signal(const SignalEvent& event) noexcept {
-  if (event.id != 0) process_.destroy_event(event.id);
-}
-
 // The kernel fills in what has fired of the exceptions; all of a process's events of that type
 // fire, so that other GPUs' are told apart by their ids.
-Exceptions Events::wait(const SignalEvent* event, uint32_t timeout_ms) {
+Exceptions Events::wait(const Event* event, uint32_t timeout_ms) {
   uapi::EventData data[3]{};
-  data[0].event_id = memory_.made.event_id;
-  data[1].event_id = hardware_.made.event_id;
-  if (event != nullptr) data[2].event_id = event->id;
+  data[0].event_id = memory_.id();
+  data[1].event_id = hardware_.id();
+  if (event != nullptr) data[2].event_id = event->id();
   uapi::WaitEvents w{};
   w.events_ptr = reinterpret_cast<uint64_t>(data);
   w.num_events = event != nullptr ? 3 : 2;

@@ -1,5 +1,5 @@
 // Events: what the kernel tells a process of one GPU: interrupts of its queues, and its exceptions.
-// Used by whoever waits for the GPU. A wait that misses an interrupt costs time and nothing else.
+// Used by signals and queues that wait for the GPU. A missed interrupt costs time and nothing else.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,20 @@
 
 namespace tuff::devices::amd {
 
-// Interrupts of one queue: packets write `id` to the mailbox and raise one.
-struct SignalEvent {
-  uint32_t id = 0;
-  uint64_t mailbox = 0;
+// One of the kernel's events, destroyed with the object. Of type Signal: the interrupts of a queue,
+// whose packets write id() to the mailbox and raise one.
+class Event {
+ public:
+  Event(Process& process, Gpu& gpu, uapi::EventType type)
+      : process_(process), made_(process.create_event(gpu, type)) {}
+  ~Event() { process_.destroy_event(made_.event_id); }
+  Event(const Event&) = delete;
+  uint32_t id() const { return made_.event_id; }
+  uint64_t mailbox() const { return process_.event_mailbox(made_.event_slot_index); }
+
+ private:
+  Process& process_;
+  uapi::CreateEvent made_;
 };
 
 struct Exceptions {
@@ -22,24 +32,12 @@ struct Exceptions {
 class Events {
  public:
   Events(Process& process, Gpu& gpu);
-  ~Events();
   Events(const Events&) = delete;
-  SignalEvent create_signal();
-  void destroy_signal(const SignalEvent& event) noexcept;
   // Until the event, an exception of this GPU, or the timeout; without an event for exceptions
   // alone.
-  Exceptions wait(const SignalEvent* event, uint32_t timeout_ms);
+  Exceptions wait(const Event* event, uint32_t timeout_ms);
 
  private:
-  // One of the kernel's, destroyed with the object.
-  struct Event {
-    Event(Process& process, Gpu& gpu, uapi::EventType type)
-        : process(process), made(process.create_event(gpu, type)) {}
-    ~Event() { process.destroy_event(made.event_id); }
-    Event(const Event&) = delete;
-    Process& process;
-    uapi::CreateEvent made;
-  };
   Process& process_;
   Gpu& gpu_;
   Event memory_, hardware_;

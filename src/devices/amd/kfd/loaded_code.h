@@ -1,12 +1,9 @@
-// LoadedCode: the list of code objects on the process's GPUs, in the form in which debuggers expect
-// it: an r_debug (link.h) whose address RUNTIME_ENABLE is given. An entry's l_addr is where the
-// image lies, its name says where in this process the object's ELF bytes are, whose sections have
-// the addresses that they were given in the image (sh_addr). Source: ROCr
-// libhsa/loader/executable.cpp, LLVM AMDGPUUsage "Loaded code object path uniform resource
-// identifier".
-//
-// Readers may walk the list while it changes: entries are linked and unlinked by single stores, and
-// what is taken away stays readable for a while.
+// LoadedCode: the list of code objects on the process's GPUs, as debuggers expect it: an r_debug
+// (link.h) whose address RUNTIME_ENABLE is given. An entry's l_addr is where the image lies, its
+// name says where in this process the object's ELF bytes are, with addresses in the image for its
+// sections (sh_addr). Readers may walk the list while it changes: entries are linked by single
+// stores, and what is taken away stays readable for a while. Source: ROCr
+// libhsa/loader/executable.cpp, LLVM AMDGPUUsage "Loaded code object path ...".
 #pragma once
 
 #include <link.h>

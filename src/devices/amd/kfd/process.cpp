@@ -17,7 +17,7 @@ constexpr uint32_t kRuntimeMinor = 13, kAvailableMinor = 9;
 constexpr uint32_t kRuntimeEnabled = 1;  // bit of RuntimeEnable::mode_mask
 constexpr size_t kEventPageBytes = uapi::kSignalEventLimit * sizeof(uint64_t);
 constexpr size_t kSignalBytes = 64, kSignalPageBytes = 16 * kPageBytes;
-// Of one process and GPU: two pages. Source: amdkfd/kfd_doorbell.c (kfd_doorbell_process_slice).
+// Two pages of doorbells. Source: amdkfd/kfd_doorbell.c (kfd_doorbell_process_slice).
 constexpr uint64_t kDoorbellBytes = 0x2000;
 
 bool supported(const uapi::GetVersion& v) {

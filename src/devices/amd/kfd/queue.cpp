@@ -51,7 +51,7 @@ HardwareQueue::HardwareQueue(Process& process, Gpu& gpu, const HardwareQueueSetu
     put(*pointers_, kMaxWaveId, gpu.node.shape.max_waves_per_simd * gpu.node.shape.simd_per_cu - 1);
     put(*pointers_, kProperties, kIsPtr64);
   }
-  // Made once before the queue is: AQL packets have to be invalid before anybody looks at them.
+  // Made once before the queue is: AQL packets have to be invalid before the GPU reads them.
   RingMemory memory;
   memory.dwords = reinterpret_cast<uint32_t*>(ring_memory_->host());
   memory.dword_count = setup.ring_bytes / sizeof(uint32_t);

@@ -24,7 +24,7 @@ class HardwareQueue {
   uint32_t id() const { return id_; }
   // What runs is ended and nothing runs from here on; the memory stays. Any number of times.
   void stop() noexcept;
-  // Of AQL: where the scratch of its kernels is. Nothing may be in flight.
+  // Tells an AQL queue where the scratch of its kernels is. Nothing may be in flight.
   void set_scratch(const ScratchArea& area);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "devices/nv/encode/methods.h"
 #include "devices/nv/encode/qmd.h"
@@ -24,10 +25,6 @@ class ChannelEncoder {
   ChannelEncoder(const EncodeInput& input, const char* kind)
       : in_(input), w_(out_.methods), kind_(kind) {
     TUFF_CHECK(input.timeline != nullptr, "a list without a timeline");
-    for (const Variable& v : input.variables) {
-      TUFF_CHECK(v.command < input.list.commands.size() && v.slot < input.list.slot_count,
-                 "variable of command {} from slot {}", v.command, v.slot);
-    }
     out_.timeline_slot = input.list.slot_count;
     out_.launch_address = input.list.slot_count + 1;
   }
@@ -44,13 +41,9 @@ class ChannelEncoder {
     put(kHostSubchannel, method::SEM_ADDR_LO,
         {address, address >> 32, payload, payload.upper_half(), execute});
   }
-  Operand field(Variable::Field f, uint64_t fixed) const {
-    return operand_of(in_.variables, command_, f, fixed);
-  }
   template <class Encoder>
   Encoded run(Encoder encode) {
-    for (; command_ < in_.list.commands.size(); ++command_)
-      std::visit(encode, in_.list.commands[command_].body);
+    for (const hcq::Command& c : in_.list.commands) std::visit(encode, c.body);
     release(*in_.timeline, Operand::of_slot(out_.timeline_slot));
     put(kHostSubchannel, method::NON_STALL_INTERRUPT, {0});
     return std::move(out_);
@@ -87,7 +80,6 @@ class ChannelEncoder {
   PacketWriter w_;
 
  private:
-  uint32_t command_ = 0;  // index of the one that is being encoded
   const char* kind_;
 };
 
@@ -131,13 +123,12 @@ class ComputeEncoder : ChannelEncoder {
     const KernelCode kernel = in_.binding.kernel(*c.program);
     Qmd qmd(in_.generation, kernel);
     const uint32_t at = launches_.size() * 4;
-    const uint32_t bank = (at + in_.generation.qmd_dwords * 4 + kLaunchAlignment - 1) /
-                          kLaunchAlignment * kLaunchAlignment;
+    const uint32_t bank = align_up(at + in_.generation.qmd_dwords * 4, kLaunchAlignment);
     launches_.unit();
     qmd.write(launches_, grid, Operand::of_slot(out_.launch_address, bank));
     pad_to(bank + kernel.parameter_offset);
-    launches_.address(field(Variable::Field::Args, c.args ? c.args.address() : 0));
-    pad_to((bank + qmd.bank_bytes() + kLaunchAlignment - 1) / kLaunchAlignment * kLaunchAlignment);
+    launches_.address(c.args ? c.args.address() : 0);
+    pad_to(align_up(bank + qmd.bank_bytes(), kLaunchAlignment));
     return at;
   }
   void pad_to(uint32_t bytes) {
@@ -167,15 +158,16 @@ class CopyEncoder : ChannelEncoder {
     if (c.dst.size_bytes != c.src.size_bytes) {
       fail<InvalidArgument>("copy of {} bytes into {} bytes", c.src.size_bytes, c.dst.size_bytes);
     }
-    Operand src = field(Variable::Field::CopySrc, c.src.address());
-    Operand dst = field(Variable::Field::CopyDst, c.dst.address());
+    uint64_t src = c.src.address(), dst = c.dst.address();
     for (uint64_t at = 0; at < c.src.size_bytes;) {
       const uint64_t bytes = std::min<uint64_t>(c.src.size_bytes - at, kCopyMaxBytes);
-      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src.upper_half(), src, dst.upper_half(), dst});
+      put(kCopySubchannel, method::OFFSET_IN_UPPER, {src >> 32, src, dst >> 32, dst});
       put(kCopySubchannel, method::LINE_LENGTH_IN, {bytes});
       put(kCopySubchannel, method::LAUNCH_DMA,
           {kNonPipelined | kFlush | kSourcePitch | kDestinationPitch});
-      at += bytes, src.fixed += bytes, dst.fixed += bytes;
+      at += bytes;
+      src += bytes;
+      dst += bytes;
     }
   }
 };

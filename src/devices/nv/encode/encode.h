@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "devices/packet_stream.h"
-#include "devices/variable.h"
 #include "hcq/command.h"
 
 namespace tuff::devices::nv {
@@ -50,7 +49,6 @@ struct EncodeInput {
   const hcq::Signal* timeline = nullptr;
   // list.timestamp_count * 16 bytes; the time in ns is the second half of each.
   uint64_t timestamps = 0;
-  std::span<const Variable> variables = {};
 };
 
 // `methods` go into a pushbuffer. `launches`: the QMD and constant bank of every dispatch, in

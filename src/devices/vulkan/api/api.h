@@ -8,7 +8,9 @@
 #endif
 #include <vulkan/vulkan_core.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "devices/vulkan/api/cooperative_matrix.h"
 
@@ -16,17 +18,8 @@ namespace tuff::devices {
 
 struct VkApi {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
-#define TUFF_VK_GLOBAL(name) PFN_##name name = nullptr;
-#define TUFF_VK_INSTANCE(name) PFN_##name name = nullptr;
-#define TUFF_VK_INSTANCE_OPTIONAL(name, suffix) PFN_##name name = nullptr;
-#define TUFF_VK_DEVICE(name) PFN_##name name = nullptr;
-#define TUFF_VK_DEVICE_OPTIONAL(name, suffix) PFN_##name name = nullptr;
+#define TUFF_VK(level, name, otherwise) PFN_##name name = nullptr;
 #include "devices/vulkan/api/functions.def"
-#undef TUFF_VK_GLOBAL
-#undef TUFF_VK_INSTANCE
-#undef TUFF_VK_INSTANCE_OPTIONAL
-#undef TUFF_VK_DEVICE
-#undef TUFF_VK_DEVICE_OPTIONAL
 };
 
 namespace vulkan {
@@ -37,6 +30,18 @@ void load_instance(VkApi& api, VkInstance instance);
 void load_device(VkApi& api, VkInstance instance, VkDevice device);
 
 std::string result_name(VkResult result);
+
+// What a call gives that is asked first for the number of elements and then for them; `empty` is an
+// element before it is filled.
+template <class T, class Call>
+std::vector<T> enumerate(Call&& call, const T& empty = {}) {
+  uint32_t count = 0;
+  call(&count, static_cast<T*>(nullptr));
+  std::vector<T> all(count, empty);
+  call(&count, all.data());
+  all.resize(std::min<size_t>(count, all.size()));
+  return all;
+}
 
 }  // namespace vulkan
 }  // namespace tuff::devices

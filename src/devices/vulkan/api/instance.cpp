@@ -16,6 +16,8 @@ namespace {
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 std::atomic<uint64_t> g_messages{0};
 
+std::vector<std::string> loaders() { return {"libvulkan.so.1", "libvulkan.so"}; }
+
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
@@ -37,27 +39,8 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
 }
 
 bool has_layer(const VkApi& api, const char* name) {
-  uint32_t count = 0;
-  api.vkEnumerateInstanceLayerProperties(&count, nullptr);
-  std::vector<VkLayerProperties> layers(count);
-  api.vkEnumerateInstanceLayerProperties(&count, layers.data());
-  layers.resize(count);
-  return std::any_of(layers.begin(), layers.end(),
-                     [&](const auto& l) { return !std::strcmp(l.layerName, name); });
-}
-
-std::vector<VkExtensionProperties> extensions_of(const VkApi& api, const char* layer) {
-  uint32_t count = 0;
-  api.vkEnumerateInstanceExtensionProperties(layer, &count, nullptr);
-  std::vector<VkExtensionProperties> found(count);
-  api.vkEnumerateInstanceExtensionProperties(layer, &count, found.data());
-  found.resize(count);
-  return found;
-}
-
-bool contains(const std::vector<VkExtensionProperties>& found, const char* name) {
-  return std::any_of(found.begin(), found.end(),
-                     [&](const auto& e) { return !std::strcmp(e.extensionName, name); });
+  return std::ranges::any_of(enumerate<VkLayerProperties>(api.vkEnumerateInstanceLayerProperties),
+                             [&](const auto& l) { return !std::strcmp(l.layerName, name); });
 }
 
 PFN_vkGetInstanceProcAddr open_loader(std::span<const std::string> names) {
@@ -84,8 +67,7 @@ std::shared_ptr<Instance> Instance::acquire() {
   bool validation = env_flag(Env::TUFF_VK_VALIDATION);
   std::lock_guard lock(mutex);
   if (auto instance = live[validation].lock()) return instance;
-  const std::string names[] = {"libvulkan.so.1", "libvulkan.so"};
-  auto instance = open(names, validation);
+  auto instance = open(loaders(), validation);
   live[validation] = instance;
   return instance;
 }
@@ -96,18 +78,21 @@ std::shared_ptr<Instance> Instance::open(std::span<const std::string> loader_nam
   load_global(instance->api, open_loader(loader_names));
   instance->create(validation);
   load_instance(instance->api, instance->handle);
-  if (instance->validation) instance->watch_messages();
+  if (instance->validation && instance->api.vkCreateDebugUtilsMessengerEXT) {
+    const auto info = messenger_info();
+    instance->api.vkCreateDebugUtilsMessengerEXT(instance->handle, &info, nullptr,
+                                                 &instance->messenger_);
+  }
   return instance;
 }
 
 std::shared_ptr<Instance> Instance::adopt(VkInstance handle, uint32_t api_version,
                                           PFN_vkGetInstanceProcAddr entry) {
-  const std::string names[] = {"libvulkan.so.1", "libvulkan.so"};
   auto instance = std::make_shared<Instance>();
   instance->owned = false;
   instance->handle = handle;
   instance->version = api_version;
-  instance->api.vkGetInstanceProcAddr = entry ? entry : open_loader(names);
+  instance->api.vkGetInstanceProcAddr = entry ? entry : open_loader(loaders());
   load_instance(instance->api, handle);
   return instance;
 }
@@ -119,18 +104,24 @@ void Instance::create(bool want_validation) {
     log_warn("TUFF_VK_VALIDATION: {} is not installed (Debian: vulkan-validationlayers)",
              kValidationLayer);
   }
-  auto found = extensions_of(api, nullptr);
+  const auto found = enumerate<VkExtensionProperties>([&](uint32_t* count, auto* all) {
+    return api.vkEnumerateInstanceExtensionProperties(nullptr, count, all);
+  });
   std::vector<const char*> names;
-  debug_utils = contains(found, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
-  if (debug_utils) names.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
-  bool portability = contains(found, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
-  if (portability) names.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+  const auto take = [&](const char* name) {
+    const bool offered = std::ranges::any_of(
+        found, [&](const auto& e) { return !std::strcmp(e.extensionName, name); });
+    if (offered) names.push_back(name);
+    return offered;
+  };
+  debug_utils = take(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  const bool portability = take(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
 
   VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   app.pApplicationName = app.pEngineName = "tuff";
   app.apiVersion = std::min<uint32_t>(version, VK_API_VERSION_1_3);
-  auto messages =
-      messenger_info();  // also covers vkCreateInstance and vkDestroyInstance themselves
+  // Also covers vkCreateInstance and vkDestroyInstance themselves.
+  auto messages = messenger_info();
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   info.pNext = validation && debug_utils ? &messages : nullptr;
   info.flags = portability ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0;
@@ -146,13 +137,6 @@ void Instance::create(bool want_validation) {
         "driver");
   }
   if (result != VK_SUCCESS) fail<Unsupported>("vkCreateInstance returned {}", result_name(result));
-}
-
-void Instance::watch_messages() {
-  auto info = messenger_info();
-  if (api.vkCreateDebugUtilsMessengerEXT) {
-    api.vkCreateDebugUtilsMessengerEXT(handle, &info, nullptr, &messenger_);
-  }
 }
 
 Instance::~Instance() {

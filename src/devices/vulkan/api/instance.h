@@ -36,7 +36,6 @@ class Instance {
 
  private:
   void create(bool want_validation);
-  void watch_messages();
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
 };
 

@@ -10,14 +10,6 @@
 namespace tuff::devices {
 namespace vulkan {
 
-VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts,
-                           const std::string& name)
-    : VulkanDevice(std::make_shared<Context>(std::move(instance), facts, name)) {}
-
-VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts,
-                           const std::string& name, LentDevice lent)
-    : VulkanDevice(std::make_shared<Context>(std::move(instance), facts, name, std::move(lent))) {}
-
 VulkanDevice::VulkanDevice(std::shared_ptr<Context> context)
     : context_(std::move(context)),
       info_(make_info(context_->facts, context_->name)),
@@ -37,22 +29,17 @@ namespace {
 
 std::string device_name(size_t index) { return fmt::format("VULKAN:{}", index); }
 
-Candidate make_candidate(const Facts& facts, size_t index) {
-  Candidate c;
-  c.name = device_name(index);
-  c.usable = facts.usable();
-  c.rank = facts.rank();
-  c.info = make_info(facts, c.name);
-  if (!c.usable) c.reason = fmt::format("{} {}", facts.properties.deviceName, facts.missing);
-  return c;
+Candidate make_candidate(const Facts& f, size_t index) {
+  const std::string name = device_name(index);
+  return {.name = name,
+          .usable = f.usable(),
+          .reason = f.usable() ? "" : fmt::format("{} {}", f.properties.deviceName, f.missing),
+          .info = make_info(f, name),
+          .rank = f.rank()};
 }
 
 Candidate absent(std::string reason) {
-  Candidate c;
-  c.name = "VULKAN";
-  c.reason = std::move(reason);
-  c.rank = 1;
-  return c;
+  return {.name = "VULKAN", .reason = std::move(reason), .rank = 1};
 }
 
 }  // namespace
@@ -92,7 +79,8 @@ std::unique_ptr<hcq::Device> vulkan_open(const std::string& selector) {
   const size_t index = vulkan::select_device(devices, selector);
   const std::string name = vulkan::device_name(index);
   const auto open = [&](const vulkan::Facts& facts) {
-    return std::make_unique<vulkan::VulkanDevice>(instance, facts, name);
+    return std::make_unique<vulkan::VulkanDevice>(
+        std::make_shared<vulkan::Context>(instance, facts, name));
   };
   vulkan::settle_verdicts(devices[index], name, open);
   return open(devices[index]);

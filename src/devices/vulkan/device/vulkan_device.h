@@ -15,10 +15,7 @@ namespace tuff::devices::vulkan {
 
 class VulkanDevice final : public hcq::Device {
  public:
-  VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name);
-  // On a device that an application lends.
-  VulkanDevice(std::shared_ptr<Instance> instance, const Facts& facts, const std::string& name,
-               LentDevice lent);
+  explicit VulkanDevice(std::shared_ptr<Context> context);
   ~VulkanDevice() override;
   const hcq::DeviceInfo& info() const override { return info_; }
   const Target& target() const override { return target_; }
@@ -55,7 +52,6 @@ class VulkanDevice final : public hcq::Device {
   void on_lost() noexcept override { context_->abandon(); }
 
  private:
-  explicit VulkanDevice(std::shared_ptr<Context> context);
   std::shared_ptr<Context> context_;
   hcq::DeviceInfo info_;
   Target target_;

@@ -13,11 +13,22 @@
 
 namespace tuff::devices::vulkan {
 
-Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name)
+Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name,
+                 LentDevice lent_device)
     : instance(std::move(shared_instance)),
       facts(std::move(known)),
       name(std::move(device_name)),
-      api(instance->api) {
+      api(instance->api),
+      lent(std::move(lent_device)),
+      device(lent.device),
+      queue(lent.queue) {
+  if (device)
+    load_device(api, instance->handle, device);
+  else
+    create_device();
+}
+
+void Context::create_device() {
   FeatureChain features(facts.version, facts.extensions);
   features.enable(facts.caps);
   auto extensions = extensions_to_enable(facts);
@@ -44,23 +55,11 @@ Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::st
   api.vkGetDeviceQueue(device, facts.queue_family, 0, &queue);
 }
 
-Context::Context(std::shared_ptr<Instance> shared_instance, Facts known, std::string device_name,
-                 LentDevice lent_device)
-    : instance(std::move(shared_instance)),
-      facts(std::move(known)),
-      name(std::move(device_name)),
-      api(instance->api),
-      device(lent_device.device),
-      queue(lent_device.queue),
-      lent(std::move(lent_device)) {
-  load_device(api, instance->handle, device);
-}
-
 Context::~Context() {
   if (device && !lent.device) api.vkDestroyDevice(device, nullptr);
 }
 
-// Work that waits for a signal which nobody will raise never ends, and vkDeviceWaitIdle knows no
+// Work that waits for a signal which is never raised never ends, and vkDeviceWaitIdle knows no
 // time-out: a thread of its own waits, and is left behind with the device if it does not come back.
 void Context::settle() noexcept {
   constexpr int64_t kPatienceMs = 5000;

@@ -23,9 +23,9 @@ struct LentDevice {
 
 class Context {
  public:
-  Context(std::shared_ptr<Instance> instance, Facts facts, std::string name);
-  // Destroys neither the device nor waits for anything else than tuff's own work.
-  Context(std::shared_ptr<Instance> instance, Facts facts, std::string name, LentDevice lent);
+  // With a device of its own, or on one that is lent: it destroys neither that nor waits for
+  // anything else than tuff's own work.
+  Context(std::shared_ptr<Instance> instance, Facts facts, std::string name, LentDevice lent = {});
   ~Context();
   Context(const Context&) = delete;
 
@@ -53,11 +53,12 @@ class Context {
   const Facts facts;
   const std::string name;  // "VULKAN:0"
   VkApi api;
+  const LentDevice lent;  // with a null device: the context's own
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;  // guarded by the Queue's lock, and by the lender's
-  const LentDevice lent;           // with a null device: the context's own
 
  private:
+  void create_device();
   [[noreturn]] void throw_failed(VkResult result, const char* call, const std::string& what);
   [[noreturn]] void throw_lost();
   std::atomic<bool> lost_{false}, abandoned_{false};

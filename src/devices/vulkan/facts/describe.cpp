@@ -5,18 +5,13 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "devices/selector.h"
 #include "devices/vulkan/facts/limits.h"
 #include "devices/vulkan/quirks/quirks.h"
 #include "render/binary.h"
 
 namespace tuff::devices::vulkan {
 namespace {
-
-std::string hex(const uint8_t* bytes, size_t count) {
-  std::string text;
-  for (size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
-}
 
 TargetFeatures make_features(const Caps& c) {
   TargetFeatures f;
@@ -51,20 +46,10 @@ uint64_t submission_ns(bool software) {
   return static_cast<uint64_t>(ms) * 1'000'000;
 }
 
-uint64_t device_memory_bytes(const Facts& f) {
-  uint64_t largest = 0;
-  for (uint32_t i = 0; i < f.memory.memoryHeapCount; ++i) {
-    const VkMemoryHeap& heap = f.memory.memoryHeaps[i];
-    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
-      largest = std::max<uint64_t>(largest, heap.size);
-  }
-  return largest;
-}
-
-const char* cap_state(const Facts& f, const char* name, bool on) {
+const char* cap_state(const Facts& f, const CapRow& row) {
   const std::string failed = "," + f.failed_self_test + ",";
-  if (failed.find(fmt::format(",{},", name)) != std::string::npos) return "failed self-test";
-  return on ? "yes" : "no";
+  if (failed.find(fmt::format(",{},", row.name)) != std::string::npos) return "failed self-test";
+  return f.caps.*row.member ? "yes" : "no";
 }
 
 std::string version_text(uint32_t v) {
@@ -80,9 +65,8 @@ Target make_target(const Facts& f) {
   t.device = "VULKAN";
   t.renderer = "spirv";
   t.arch = f.version >= VK_API_VERSION_1_2 ? "spirv1.5" : "spirv1.3";
-  t.identity =
-      fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
-                  f.properties.driverVersion, hex(f.properties.pipelineCacheUUID, VK_UUID_SIZE));
+  t.identity = fmt::format("{} {} {:#x} {}", f.properties.deviceName, f.driver_info,
+                           f.properties.driverVersion, hex(f.properties.pipelineCacheUUID));
   t.cores = f.software() ? os::core_count() : std::max(1u, f.compute_units);
   t.vector_registers = 128;  // Vulkan does not say; 128 to 255 on desktop GPUs
   t.has_local = true;
@@ -99,7 +83,7 @@ Target make_target(const Facts& f) {
     t.max_binding_bytes = limits.maxStorageBufferRange - render::kBindingAlignment;
   }
   t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
-  const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
+  const Quirks quirks = quirks_of(f.driver_id, f.properties.driverVersion);
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
   t.max_submission_ns = submission_ns(f.software());
   t.launch_cost_ns = f.software() ? 40000 : 5000;
@@ -122,24 +106,18 @@ hcq::DeviceInfo make_info(const Facts& f, const std::string& name) {
   info.api_version = version_text(f.properties.apiVersion);
   info.uuid = f.uuid_text();
   info.hardware = !f.software();
-  info.memory_bytes = device_memory_bytes(f);
-  info.features.emplace_back("sync", f.caps.timelineSemaphore ? "timeline" : "fences");
-  info.features.emplace_back("buffers", f.caps.bufferDeviceAddress ? "addresses" : "descriptors");
-  info.features.emplace_back("disabled", f.disabled.empty() ? "none" : f.disabled);
-  info.features.emplace_back("self-tests", !f.failed_self_test.empty() ? "failed"
-                                           : f.self_tested             ? "passed"
-                                                                       : "not run yet");
-  info.features.emplace_back("subgroup size", std::to_string(f.subgroup_size));
+  info.memory_bytes = largest_local_heap(f.memory);
+  info.features = {{"sync", f.caps.timelineSemaphore ? "timeline" : "fences"},
+                   {"buffers", f.caps.bufferDeviceAddress ? "addresses" : "descriptors"},
+                   {"disabled", f.disabled.empty() ? "none" : f.disabled},
+                   {"self-tests", !f.failed_self_test.empty() ? "failed"
+                                  : f.self_tested             ? "passed"
+                                                              : "not run yet"},
+                   {"subgroup size", std::to_string(f.subgroup_size)}};
   for (const MatrixShape& s : usable_shapes(f))
     info.features.emplace_back("matrices", to_string(s));
   for (auto& limit : limit_values(f)) info.features.push_back(std::move(limit));
-#define TUFF_VK_CAP(name, bit, disable, prose) \
-  info.features.emplace_back(#name, cap_state(f, #name, f.caps.name));
-#define TUFF_VK_PROPERTY(name, disable, prose) \
-  info.features.emplace_back(#name, cap_state(f, #name, f.caps.name));
-#include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
+  for (const CapRow& r : kCapRows) info.features.emplace_back(r.name, cap_state(f, r));
   return info;
 }
 

@@ -1,11 +1,10 @@
 #include "devices/vulkan/facts/facts.h"
 
 #include <algorithm>
-#include <cstring>
-#include <sstream>
 
 #include "base/check.h"
 #include "base/env.h"
+#include "devices/selector.h"
 #include "devices/vulkan/facts/limits.h"
 #include "devices/vulkan/quirks/quirks.h"
 
@@ -13,7 +12,7 @@ namespace tuff::devices::vulkan {
 namespace {
 
 bool contains(const std::vector<std::string>& names, const char* name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // Extensions that later versions took into core, with the caps that need them.
@@ -41,24 +40,19 @@ void link(void*& chain, Struct& s) {
 }
 
 std::vector<std::string> device_extensions(const VkApi& api, VkPhysicalDevice handle) {
-  uint32_t count = 0;
-  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> found(count);
-  api.vkEnumerateDeviceExtensionProperties(handle, nullptr, &count, found.data());
   std::vector<std::string> names;
-  names.reserve(count);
-  for (uint32_t i = 0; i < count; ++i) names.push_back(found[i].extensionName);
+  const auto call = [&](uint32_t* count, auto* all) {
+    return api.vkEnumerateDeviceExtensionProperties(handle, nullptr, count, all);
+  };
+  for (const auto& e : enumerate<VkExtensionProperties>(call)) names.push_back(e.extensionName);
   return names;
 }
 
 // Compute without graphics first: such queues run beside the desktop's.
 void choose_queue_family(const VkApi& api, Facts& f) {
-  uint32_t count = 0;
-  api.vkGetPhysicalDeviceQueueFamilyProperties(f.handle, &count, nullptr);
-  std::vector<VkQueueFamilyProperties> families(count);
-  api.vkGetPhysicalDeviceQueueFamilyProperties(f.handle, &count, families.data());
+  const std::vector<VkQueueFamilyProperties> families = queue_families(api, f.handle);
   int best = -1;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < families.size(); ++i) {
     if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) || families[i].queueCount == 0) continue;
     int score = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT ? 0 : 1) +
                 (families[i].timestampValidBits ? 2 : 0);
@@ -73,13 +67,10 @@ void choose_queue_family(const VkApi& api, Facts& f) {
 bool can_calibrate(const VkApi& api, const Facts& f) {
   if (!f.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
   if (!api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT) return false;
-  uint32_t count = 0;
-  api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, nullptr);
-  std::vector<VkTimeDomainEXT> domains(count);
-  api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, &count, domains.data());
-  auto has = [&](VkTimeDomainEXT d) {
-    return std::find(domains.begin(), domains.end(), d) != domains.end();
-  };
+  const auto domains = enumerate<VkTimeDomainEXT>([&](uint32_t* count, auto* all) {
+    return api.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(f.handle, count, all);
+  });
+  auto has = [&](VkTimeDomainEXT d) { return std::ranges::find(domains, d) != domains.end(); };
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
@@ -89,19 +80,6 @@ void settle_version(Facts& f) {
   allowed.vulkan12 = f.version >= VK_API_VERSION_1_2;
   apply_mask(allowed, env_text(Env::TUFF_VK_DISABLE));
   if (!allowed.vulkan12) f.version = std::min<uint32_t>(f.version, VK_API_VERSION_1_1);
-}
-
-void read_features(const VkApi& api, Facts& f, const Enabled* enabled) {
-  FeatureChain chain(f.version, f.extensions);
-  if (enabled)
-    read_enabled(*enabled, chain);
-  else
-    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
-#define TUFF_VK_CAP(name, bit, disable, prose) f.caps.name = chain.bit;
-#define TUFF_VK_PROPERTY(name, disable, prose)
-#include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
 }
 
 struct PropertyChain {
@@ -151,7 +129,7 @@ void read_properties(const VkApi& api, Facts& f) {
   if (uint64_t buffer = p.maintenance4.maxBufferSize) {
     f.max_allocation_bytes = std::min(f.max_allocation_bytes, buffer);
   }
-  const QuirkSum quirks = quirks_of(f.driver_id, f.properties.driverVersion);
+  const Quirks quirks = quirks_of(f.driver_id, f.properties.driverVersion);
   if (quirks.max_loop_trips) f.max_loop_trips = quirks.max_loop_trips;
   f.compute_units = p.sm.shaderSMCount;
   if (p.cu.shaderEngineCount) {
@@ -196,16 +174,6 @@ void read_external_memory(const VkApi& api, Facts& f) {
                                          VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
 }
 
-uint32_t count(const Caps& caps) {
-  uint32_t n = 0;
-#define TUFF_VK_CAP(name, bit, disable, prose) n += caps.name;
-#define TUFF_VK_PROPERTY(name, disable, prose) n += caps.name;
-#include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
-  return n;
-}
-
 // Where descriptors bind a kernel's buffers their number is the driver's.
 void settle_max_buffers(Facts& f) {
   if (f.caps.bufferDeviceAddress) return;
@@ -248,8 +216,6 @@ void FeatureChain::enable(const Caps& caps) {
 #define TUFF_VK_CAP(name, bit, disable, prose) bit = caps.name;
 #define TUFF_VK_PROPERTY(name, disable, prose)
 #include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
   memory_model = {memory_model.sType, memory_model.pNext, caps.cooperativeMatrix, false, false};
   matrices = {matrices.sType, matrices.pNext, caps.cooperativeMatrix, false};
   bfloat16 = {bfloat16.sType, bfloat16.pNext, caps.bfloat16Matrix, false, caps.bfloat16Matrix};
@@ -257,11 +223,7 @@ void FeatureChain::enable(const Caps& caps) {
 
 bool Facts::has_extension(const char* name) const { return contains(extensions, name); }
 
-std::string Facts::uuid_text() const {
-  std::string text;
-  for (uint8_t byte : device_uuid) text += fmt::format("{:02x}", byte);
-  return text;
-}
+std::string Facts::uuid_text() const { return hex(device_uuid); }
 
 int Facts::rank() const {
   switch (properties.deviceType) {
@@ -277,6 +239,22 @@ VkBufferUsageFlags buffer_usage(const Facts& f) {
                              VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (f.caps.bufferDeviceAddress) usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   return usage;
+}
+
+std::vector<VkQueueFamilyProperties> queue_families(const VkApi& api, VkPhysicalDevice handle) {
+  return enumerate<VkQueueFamilyProperties>([&](uint32_t* count, auto* all) {
+    api.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, all);
+  });
+}
+
+uint64_t largest_local_heap(const VkPhysicalDeviceMemoryProperties& memory) {
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryHeaps[i];
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      largest = std::max<uint64_t>(largest, heap.size);
+  }
+  return largest;
 }
 
 Facts gather_facts(const Instance& instance, VkPhysicalDevice handle, const Enabled* enabled) {
@@ -295,13 +273,20 @@ Facts gather_facts(const Instance& instance, VkPhysicalDevice handle, const Enab
   settle_version(f);
   api.vkGetPhysicalDeviceMemoryProperties(handle, &f.memory);
   choose_queue_family(api, f);
-  read_features(api, f, enabled);
+  FeatureChain chain(f.version, f.extensions);
+  if (enabled)
+    read_enabled(*enabled, chain);
+  else
+    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
+#define TUFF_VK_CAP(name, bit, disable, prose) f.caps.name = chain.bit;
+#define TUFF_VK_PROPERTY(name, disable, prose)
+#include "devices/vulkan/facts/caps.def"
   read_properties(api, f);
-  read_matrices(api, f, enabled);
+  read_matrices(api, f, chain);
   read_external_memory(api, f);
   f.caps.calibratedTimestamps = can_calibrate(api, f);
   f.caps.debugUtils = instance.debug_utils;
-  f.caps_offered = count(f.caps);
+  for (const CapRow& r : kCapRows) f.caps_offered += f.caps.*r.member;
   f.disabled = apply_mask(f.caps, env_text(Env::TUFF_VK_DISABLE));
   settle_max_buffers(f);
   apply_limits(f, env_text(Env::TUFF_VK_LIMIT));
@@ -334,58 +319,39 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
 
 namespace {
 
-struct CapRow {
-  const char *name, *disable;  // `disable`: words, separated by spaces
-  bool Caps::* member;
-  bool is_called(const std::string& word) const {
-    std::istringstream words(disable);
-    bool called = word == name;
-    for (std::string w; words >> w;) called |= w == word;
-    return called;
-  }
-};
-constexpr CapRow kCapRows[] = {
-#define TUFF_VK_CAP(name, bit, disable, prose) {#name, disable, &Caps::name},
-#define TUFF_VK_PROPERTY(name, disable, prose) {#name, disable, &Caps::name},
-#include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
-};
+bool is_called(const CapRow& row, const std::string& word) {
+  const std::vector<std::string> words = split(row.disable, ' ');
+  return word == row.name || std::ranges::find(words, word) != words.end();
+}
 
 std::string known_words() {
-  std::string words, names;
+  std::vector<std::string> words, names;
   for (const CapRow& r : kCapRows) {
-    std::istringstream in(r.disable);
-    for (std::string word; in >> word;) {
-      if ((", " + words + ",").find(", " + word + ",") == std::string::npos)
-        words += (words.empty() ? "" : ", ") + word;
-    }
-    names += std::string(names.empty() ? "" : ", ") + r.name;
+    for (const std::string& word : split(r.disable, ' '))
+      if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+    names.emplace_back(r.name);
   }
-  return words + ", or of " + names;
+  return fmt::format("{}, or of {}", fmt::join(words, ", "), fmt::join(names, ", "));
 }
 
 }  // namespace
 
 std::string apply_mask(Caps& caps, const std::string& mask) {
   const Caps before = caps;
-  std::istringstream in(mask);
-  for (std::string word; std::getline(in, word, ',');) {
-    if (word.empty()) continue;
+  for (const std::string& word : split(mask, ',')) {
     bool known = false;
     for (const CapRow& r : kCapRows) {
-      if (!r.is_called(word)) continue;
+      if (!is_called(r, word)) continue;
       caps.*r.member = false;
       known = true;
     }
     if (!known)
       fail<InvalidArgument>("TUFF_VK_DISABLE: \"{}\" is not one of {}", word, known_words());
   }
-  std::string disabled;
+  std::vector<const char*> disabled;
   for (const CapRow& r : kCapRows)
-    if (before.*r.member && !(caps.*r.member))
-      disabled += std::string(disabled.empty() ? "" : ",") + r.name;
-  return disabled;
+    if (before.*r.member && !(caps.*r.member)) disabled.push_back(r.name);
+  return fmt::format("{}", fmt::join(disabled, ","));
 }
 
 }  // namespace tuff::devices::vulkan

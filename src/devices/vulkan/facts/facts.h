@@ -16,10 +16,16 @@ namespace tuff::devices::vulkan {
 
 struct Caps {
 #define TUFF_VK_CAP(name, bit, disable, prose) bool name = false;
-#define TUFF_VK_PROPERTY(name, disable, prose) bool name = false;
 #include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
+};
+
+struct CapRow {
+  const char *name, *disable;  // `disable`: words, separated by spaces
+  bool Caps::* member;
+};
+inline constexpr CapRow kCapRows[] = {
+#define TUFF_VK_CAP(name, bit, disable, prose) {#name, disable, &Caps::name},
+#include "devices/vulkan/facts/caps.def"
 };
 
 // The feature structures that tuff reads and sets, linked as far as version and extensions allow.
@@ -60,8 +66,8 @@ struct Facts {
   uint32_t compute_units = 0;  // 0: not told
   uint64_t max_allocation_bytes = UINT64_MAX;
   uint64_t max_loop_trips = UINT64_MAX;  // loop iterations of one invocation, from the quirks
-  // Of one kernel, its argument block included where descriptors bind them; addresses in memory
-  // know no limit of their own.
+  // Buffers of one kernel, its argument block included where descriptors bind them; addresses in
+  // memory know no limit of their own.
   uint32_t max_buffers = 64;
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
@@ -71,7 +77,7 @@ struct Facts {
   Caps caps;
   uint32_t caps_offered = 0;  // how many the driver has, before the mask
   std::string disabled;       // by TUFF_VK_DISABLE, of what the driver has: names of caps.def
-  // Of the self-tests (self_test/self_test.h), which are run when a device is opened.
+  // What the self-tests (self_test/self_test.h) said, which are run when a device is opened.
   bool self_tested = false;      // there are verdicts
   std::string failed_self_test;  // names of caps.def that are off for that, comma-separated
   std::string missing;           // why the device cannot be used; empty if it can
@@ -91,19 +97,22 @@ struct Enabled {
 };
 
 // Reads cooperativeMatrix, bfloat16Matrix and the shapes (matrices.cpp); after the subgroup's size.
-void read_matrices(const VkApi& api, Facts& f, const Enabled* enabled);
-// Of the shapes those that the caps in force allow.
+void read_matrices(const VkApi& api, Facts& f, const FeatureChain& chain);
+// The shapes that the caps in force allow.
 std::vector<MatrixShape> usable_shapes(const Facts& f);
 
-// With `enabled` of a device that somebody else creates or has created.
+// With `enabled` for a device that an application creates or has created.
 Facts gather_facts(const Instance& instance, VkPhysicalDevice handle,
                    const Enabled* enabled = nullptr);
 
 // The feature bits of such a chain, whichever structures it names them in (enabled.cpp).
 void read_enabled(const Enabled& enabled, FeatureChain& out);
 
-// Of buffers that kernels and copies are to work on.
+// Usage of buffers that kernels and copies work on.
 VkBufferUsageFlags buffer_usage(const Facts& facts);
+
+std::vector<VkQueueFamilyProperties> queue_families(const VkApi& api, VkPhysicalDevice handle);
+uint64_t largest_local_heap(const VkPhysicalDeviceMemoryProperties& memory);  // bytes
 
 // Extensions to name at vkCreateDevice: what the caps need and the device's version has not in
 // core.

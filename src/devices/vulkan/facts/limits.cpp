@@ -4,15 +4,14 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "devices/selector.h"
 #include "devices/vulkan/vulkan.h"
 
 namespace tuff::devices {
 namespace vulkan {
 namespace {
 
-struct Row {
-  const char* name;
-  uint64_t lowest;
+struct LimitRow : VulkanLimit {
   uint64_t (*get)(const Facts&);
   void (*cap)(Facts&, uint64_t);
 };
@@ -22,25 +21,23 @@ void lower(Field& field, uint64_t value) {
   if (value < uint64_t(field)) field = static_cast<Field>(value);
 }
 
-constexpr Row kRows[] = {
-#define TUFF_VK_LIMIT(name, lowest, prose, field)                   \
-  {#name, lowest, [](const Facts& f) { return uint64_t(f.field); }, \
+constexpr LimitRow kRows[] = {
+#define TUFF_VK_LIMIT(name, lowest, prose, field)                            \
+  {{#name, lowest, prose}, [](const Facts& f) { return uint64_t(f.field); }, \
    [](Facts& f, uint64_t value) { lower(f.field, value); }},
 #include "devices/vulkan/facts/limits.def"
-#undef TUFF_VK_LIMIT
 };
 
 std::string known_names() {
-  std::string names;
-  for (const Row& r : kRows) names += std::string(names.empty() ? "" : ", ") + r.name;
-  return names;
+  std::vector<const char*> names;
+  for (const LimitRow& r : kRows) names.push_back(r.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void apply_one(Facts& facts, const std::string& item) {
   const size_t colon = item.find(':');
   const std::string name = item.substr(0, colon);
-  const auto row = std::find_if(std::begin(kRows), std::end(kRows),
-                                [&](const Row& r) { return name == r.name; });
+  const auto row = std::ranges::find_if(kRows, [&](const LimitRow& r) { return name == r.name; });
   if (row == std::end(kRows))
     fail<InvalidArgument>("TUFF_VK_LIMIT: \"{}\" is not one of {}", name, known_names());
   uint64_t value = 0;
@@ -63,16 +60,12 @@ void apply_one(Facts& facts, const std::string& item) {
 }  // namespace
 
 void apply_limits(Facts& facts, const std::string& list) {
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) apply_one(facts, list.substr(at, end - at));
-    at = end + 1;
-  }
+  for (const std::string& item : split(list, ',')) apply_one(facts, item);
 }
 
 std::vector<std::pair<std::string, std::string>> limit_values(const Facts& facts) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const Row& r : kRows) {
+  for (const LimitRow& r : kRows) {
     const uint64_t value = r.get(facts);
     out.emplace_back(r.name, value == UINT64_MAX ? "unlimited" : std::to_string(value));
   }
@@ -82,11 +75,7 @@ std::vector<std::pair<std::string, std::string>> limit_values(const Facts& facts
 }  // namespace vulkan
 
 std::vector<VulkanLimit> vulkan_limits() {
-  return {
-#define TUFF_VK_LIMIT(name, lowest, prose, field) {#name, lowest, prose},
-#include "devices/vulkan/facts/limits.def"
-#undef TUFF_VK_LIMIT
-  };
+  return {std::begin(vulkan::kRows), std::end(vulkan::kRows)};
 }
 
 }  // namespace tuff::devices

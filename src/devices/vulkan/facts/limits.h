@@ -1,6 +1,6 @@
 // TUFF_VK_LIMIT: numbers that a driver reports, lowered, so that small devices are tested on large
 // ones. Called when Facts are gathered and by `tuff devices` and `tuff docs`. Never raises a
-// number; must never know what anybody does with them.
+// number; must never know what they are used for.
 #pragma once
 
 #include <string>

@@ -32,32 +32,24 @@ std::optional<MatrixShape> shape_of(const VkCooperativeMatrixPropertiesKHR& p) {
 
 }  // namespace
 
-void read_matrices(const VkApi& api, Facts& f, const Enabled* enabled) {
+void read_matrices(const VkApi& api, Facts& f, const FeatureChain& chain) {
   if (!f.has_extension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) ||
       !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
     return;
-  FeatureChain chain(f.version, f.extensions);
-  if (enabled)
-    read_enabled(*enabled, chain);
-  else
-    api.vkGetPhysicalDeviceFeatures2(f.handle, &chain.base);
   f.caps.cooperativeMatrix =
       chain.matrices.cooperativeMatrix && chain.memory_model.vulkanMemoryModel;
   f.caps.bfloat16Matrix = f.caps.cooperativeMatrix && chain.bfloat16.shaderBFloat16Type &&
                           chain.bfloat16.shaderBFloat16CooperativeMatrix;
   if (!f.caps.cooperativeMatrix) return;
-  uint32_t count = 0;
-  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, &count, nullptr);
   VkCooperativeMatrixPropertiesKHR empty{};
   empty.sType = kMatrixProperties;
-  std::vector<VkCooperativeMatrixPropertiesKHR> found(count, empty);
-  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, &count, found.data());
-  found.resize(std::min<size_t>(count, found.size()));
-  for (const VkCooperativeMatrixPropertiesKHR& p : found) {
+  const auto call = [&](uint32_t* count, auto* all) {
+    return api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, count, all);
+  };
+  for (const auto& p : enumerate<VkCooperativeMatrixPropertiesKHR>(call, empty)) {
     const std::optional<MatrixShape> s = shape_of(p);
     const bool shared_evenly = s && s->m * s->n % f.subgroup_size == 0;
-    if (shared_evenly &&
-        std::find(f.matrix_shapes.begin(), f.matrix_shapes.end(), *s) == f.matrix_shapes.end())
+    if (shared_evenly && std::ranges::find(f.matrix_shapes, *s) == f.matrix_shapes.end())
       f.matrix_shapes.push_back(*s);
   }
 }
@@ -75,8 +67,8 @@ std::vector<MatrixShape> usable_shapes(const Facts& f) {
   };
   std::vector<MatrixShape> out;
   if (!c.cooperativeMatrix || !c.storageBuffer8BitAccess || !c.storageBuffer16BitAccess) return out;
-  std::copy_if(f.matrix_shapes.begin(), f.matrix_shapes.end(), std::back_inserter(out),
-               [&](const MatrixShape& s) { return has(s.a) && has(s.b); });
+  std::ranges::copy_if(f.matrix_shapes, std::back_inserter(out),
+                       [&](const MatrixShape& s) { return has(s.a) && has(s.b); });
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "devices/vulkan/memory/blocks.h"
 
-#include <utility>
-
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -26,15 +25,6 @@ struct Wish {
 constexpr const char* kind_name(hcq::MemoryKind kind) {
   constexpr const char* names[] = {"Device", "Args", "Upload", "Readback"};
   return names[static_cast<int>(kind)];
-}
-
-uint64_t largest_local_heap(const VkPhysicalDeviceMemoryProperties& memory) {
-  uint64_t largest = 0;
-  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-    const VkMemoryHeap& heap = memory.memoryHeaps[i];
-    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && heap.size > largest) largest = heap.size;
-  }
-  return largest;
 }
 
 int find_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits, Wish wish,
@@ -99,10 +89,27 @@ VkBuffer Blocks::create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlag
   return buffer;
 }
 
+VkMemoryRequirements Blocks::needs_of(VkBuffer buffer) const {
+  VkMemoryRequirements needs{};
+  context_->api.vkGetBufferMemoryRequirements(context_->device, buffer, &needs);
+  return needs;
+}
+
+// `chain`: what else is said of the memory. Sets type and size of `out`.
+VkResult Blocks::allocate_memory(const void* chain, size_t size_bytes, int type, Beneath& out) {
+  VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  flags.pNext = chain;
+  VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+  info.pNext = context_->facts.caps.bufferDeviceAddress ? &flags : chain;
+  info.allocationSize = out.allocation_bytes = size_bytes;
+  info.memoryTypeIndex = out.type = static_cast<uint32_t>(type);
+  return context_->api.vkAllocateMemory(context_->device, &info, nullptr, &out.memory);
+}
+
 void Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out) {
   Context& c = *context_;
-  VkMemoryRequirements needs{};
-  c.api.vkGetBufferMemoryRequirements(c.device, buffer, &needs);
+  const VkMemoryRequirements needs = needs_of(buffer);
   int type = choose_memory_type(c.facts.memory, needs.memoryTypeBits, kind);
   if (type < 0)
     fail<Unsupported>("{}: no coherent memory type for {} memory", c.name, kind_name(kind));
@@ -112,25 +119,16 @@ void Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, 
     fail<OutOfMemory>("{}: a block of {} bytes of {} memory is larger than its heap of {} bytes",
                       c.name, size_bytes, kind_name(kind), heap_bytes);
   }
-  VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
-  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   VkExportMemoryAllocateInfo shared{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO};
   shared.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
-  VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-  if (c.facts.caps.bufferDeviceAddress) info.pNext = &flags;
-  if (out.exportable) shared.pNext = std::exchange(info.pNext, &shared);
-  info.allocationSize = needs.size;
-  info.memoryTypeIndex = static_cast<uint32_t>(type);
-  VkResult result = c.api.vkAllocateMemory(c.device, &info, nullptr, &out.memory);
+  const VkResult result =
+      allocate_memory(out.exportable ? &shared : nullptr, needs.size, type, out);
   // The host-visible window of a discrete card is small; argument blocks also work outside it.
-  if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY && kind == hcq::MemoryKind::Args) {
+  if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY && kind == hcq::MemoryKind::Args)
     return allocate(buffer, size_bytes, hcq::MemoryKind::Upload, out);
-  }
   c.check(result, "vkAllocateMemory",
           fmt::format("{} bytes of {} memory (heap {} has {} bytes in all)", size_bytes,
                       kind_name(kind), heap, heap_bytes));
-  out.type = info.memoryTypeIndex;
-  out.allocation_bytes = needs.size;
 }
 
 uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
@@ -147,6 +145,23 @@ uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
   return c.api.vkGetBufferDeviceAddress(c.device, &info);
 }
 
+// A block over a new buffer. `fill` gives `beneath` its memory, and the host's pointer to it.
+template <class Fill>
+hcq::MemoryBlock Blocks::make(size_t size_bytes, VkExternalMemoryHandleTypeFlags external,
+                              Beneath beneath, const Fill& fill) {
+  Context& c = *context_;
+  const VkBuffer buffer = create_buffer(size_bytes, external);
+  try {
+    void* host = fill(buffer, beneath);
+    c.check(c.api.vkBindBufferMemory(c.device, buffer, beneath.memory, beneath.memory_offset),
+            "vkBindBufferMemory");
+    return keep(buffer, beneath, size_bytes, host);
+  } catch (...) {
+    release(buffer, beneath);
+    throw;
+  }
+}
+
 hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
   Context& c = *context_;
   c.require_alive();
@@ -156,27 +171,20 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
                       c.name, size_bytes, c.facts.max_allocation_bytes);
   }
   if (c.facts.software()) os::require_memory_room(size_bytes, c.name.c_str());
-  Beneath beneath;
-  beneath.exportable = c.lent.exportable_memory && kind == hcq::MemoryKind::Device;
-  VkBuffer buffer = create_buffer(
-      size_bytes, beneath.exportable ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : 0);
-  hcq::MemoryBlock block;
-  try {
+  const bool exportable = c.lent.exportable_memory && kind == hcq::MemoryKind::Device;
+  const auto fill = [&](VkBuffer buffer, Beneath& beneath) {
     allocate(buffer, size_bytes, kind, beneath);
-    c.check(c.api.vkBindBufferMemory(c.device, buffer, beneath.memory, 0), "vkBindBufferMemory");
     VkMemoryPropertyFlags flags = c.facts.memory.memoryTypes[beneath.type].propertyFlags;
     bool host = (flags & kHost) == kHost && (kind != hcq::MemoryKind::Device || (flags & kCached));
     void* data = nullptr;
-    if (host) {
-      c.check(c.api.vkMapMemory(c.device, beneath.memory, 0, VK_WHOLE_SIZE, 0, &data),
-              "vkMapMemory");
-      if (c.facts.software()) os::prefer_huge_pages(data, size_bytes);
-    }
-    block = keep(buffer, beneath, size_bytes, data);
-  } catch (...) {
-    release(buffer, beneath);
-    throw;
-  }
+    if (!host) return data;
+    c.check(c.api.vkMapMemory(c.device, beneath.memory, 0, VK_WHOLE_SIZE, 0, &data), "vkMapMemory");
+    if (c.facts.software()) os::prefer_huge_pages(data, size_bytes);
+    return data;
+  };
+  hcq::MemoryBlock block =
+      make(size_bytes, exportable ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : 0,
+           {.exportable = exportable}, fill);
   block.kind = kind;
   TUFF_DEBUG_LINE(7, "{}: block of {} bytes of {} memory at {:#x}{}", c.name, size_bytes,
                   kind_name(kind), block.address, block.host ? ", mapped" : "");
@@ -219,6 +227,88 @@ void Blocks::release(VkBuffer buffer, const Beneath& beneath) noexcept {
   if (beneath.owns_buffer) c.api.vkDestroyBuffer(c.device, buffer, nullptr);
   if (beneath.owns_memory && beneath.memory)
     c.api.vkFreeMemory(c.device, beneath.memory, nullptr);  // also unmaps
+}
+
+// ---- blocks over memory of others, and for others
+
+hcq::MemoryBlock Blocks::adopt(VkBuffer buffer, VkDeviceMemory memory, size_t size_bytes,
+                               void* host) {
+  return keep(buffer, {.memory = memory, .owns_buffer = false, .owns_memory = false}, size_bytes,
+              host);
+}
+
+hcq::MemoryBlock Blocks::lay_over(VkDeviceMemory memory, uint32_t type, size_t offset,
+                                  size_t size_bytes, void* host) {
+  const Beneath beneath{
+      .memory = memory, .memory_offset = offset, .type = type, .owns_memory = false};
+  return make(size_bytes, 0, beneath, [&](VkBuffer buffer, Beneath&) {
+    const VkMemoryRequirements needs = needs_of(buffer);
+    if (offset % needs.alignment != 0)
+      fail<InvalidArgument>("{}: memory at {}: buffers begin at multiples of {} bytes",
+                            context_->name, offset, needs.alignment);
+    if (!(needs.memoryTypeBits & (1u << type)))
+      fail<InvalidArgument>(
+          "{}: buffers cannot lie in memory of type {}: allocate it from one of the types {:#x} "
+          "(bits)",
+          context_->name, type, needs.memoryTypeBits);
+    return host ? static_cast<std::byte*>(host) + offset : nullptr;
+  });
+}
+
+void Blocks::import_memory(VkBuffer buffer, void* data, size_t size_bytes, Beneath& out) {
+  Context& c = *context_;
+  constexpr auto kHostAllocation = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkMemoryHostPointerPropertiesEXT pointer{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  c.check(c.api.vkGetMemoryHostPointerPropertiesEXT(c.device, kHostAllocation, data, &pointer),
+          "vkGetMemoryHostPointerPropertiesEXT", fmt::format("memory at {}", data));
+  const uint32_t type_bits = needs_of(buffer).memoryTypeBits & pointer.memoryTypeBits;
+  const int type = first_of(c.facts.memory, type_bits, {{kHost, 0}});
+  if (type < 0)
+    fail<Unsupported>("{}: the driver has no coherent type for memory at {}: copy it", c.name,
+                      data);
+  VkImportMemoryHostPointerInfoEXT import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
+  import.handleType = kHostAllocation;
+  import.pHostPointer = data;
+  c.check(allocate_memory(&import, size_bytes, type, out), "vkAllocateMemory",
+          fmt::format("{} bytes of host memory at {}", size_bytes, data));
+}
+
+hcq::MemoryBlock Blocks::import_host(void* data, size_t size_bytes) {
+  Context& c = *context_;
+  if (!c.facts.caps.hostMemory || !c.api.vkGetMemoryHostPointerPropertiesEXT)
+    fail<Unsupported>(
+        "{}: its kernels cannot work on memory of the process, for want of "
+        "VK_EXT_external_memory_host: copy it",
+        c.name);
+  const size_t unit = c.facts.host_import_alignment, page = os::page_size();
+  // The rest of the last page is there for the taking; other pages may be nobody's.
+  const size_t whole = align_up(size_bytes, unit);
+  if (reinterpret_cast<uintptr_t>(data) % unit != 0 || (unit > page && whole != size_bytes))
+    fail<InvalidArgument>(
+        "{}: {} bytes of host memory at {}: the driver takes memory that begins at a multiple of "
+        "{} bytes{}: allocate it so (std::aligned_alloc), or copy it",
+        c.name, size_bytes, data, unit, unit > page ? " and is as long" : "");
+  return make(whole, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, {},
+              [&](VkBuffer buffer, Beneath& beneath) {
+                import_memory(buffer, data, whole, beneath);
+                return data;
+              });
+}
+
+int Blocks::export_fd(const hcq::MemoryBlock& block) const {
+  const Context& c = *context_;
+  const Beneath b = beneath(block);
+  if (!b.exportable)
+    fail<Unsupported>(
+        "{}: the memory was not made for export: open the device with exportable_memory, and take "
+        "a tensor of tuff's own",
+        c.name);
+  VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR};
+  info.memory = b.memory;
+  info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  int fd = -1;
+  context_->check(c.api.vkGetMemoryFdKHR(c.device, &info, &fd), "vkGetMemoryFdKHR");
+  return fd;
 }
 
 }  // namespace tuff::devices::vulkan

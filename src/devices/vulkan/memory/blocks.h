@@ -25,8 +25,8 @@ class Blocks {
   hcq::MemoryBlock map(size_t size_bytes, hcq::MemoryKind kind);
   void unmap(const hcq::MemoryBlock& block) noexcept;
 
-  // Blocks over memory of others (external.cpp); each ends with unmap(), which destroys what stands
-  // here beside it. An application's buffer, which it keeps:
+  // Blocks over memory of others; each ends with unmap(), which destroys what was made for it. An
+  // application's buffer, which it keeps:
   hcq::MemoryBlock adopt(VkBuffer buffer, VkDeviceMemory memory, size_t size_bytes, void* host);
   // A buffer over size_bytes of an application's memory; InvalidArgument for an offset that is not
   // aligned as the driver wants, or a type of memory that buffers cannot lie in.
@@ -49,7 +49,12 @@ class Blocks {
   int export_fd(const hcq::MemoryBlock& block) const;
 
  private:
-  VkBuffer create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external = 0);
+  template <class Fill>
+  hcq::MemoryBlock make(size_t size_bytes, VkExternalMemoryHandleTypeFlags external,
+                        Beneath beneath, const Fill& fill);
+  VkBuffer create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external);
+  VkMemoryRequirements needs_of(VkBuffer buffer) const;
+  VkResult allocate_memory(const void* chain, size_t size_bytes, int type, Beneath& out);
   void allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out);
   void import_memory(VkBuffer buffer, void* data, size_t size_bytes, Beneath& out);
   hcq::MemoryBlock keep(VkBuffer buffer, const Beneath& beneath, size_t size_bytes, void* host);

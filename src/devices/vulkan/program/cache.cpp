@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "base/os_cache.h"
+#include "devices/selector.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 constexpr char kMagic[8] = {'T', 'U', 'F', 'F', 'V', 'K', 'P', 'C'};
 constexpr uint32_t kFormat = 1;
 constexpr uint64_t kSaveIntervalNs = 10'000'000'000;  // a killed process loses ten seconds of work
-
-uint64_t fnv1a(std::span<const uint8_t> bytes) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (uint8_t b : bytes) hash = (hash ^ b) * 0x100000001b3ull;
-  return hash;
-}
 
 // Vulkan's own header (VkPipelineCacheHeaderVersionOne), which drivers are known not to verify.
 bool native_header_fits(const VkPhysicalDeviceProperties& p, std::span<const uint8_t> data) {

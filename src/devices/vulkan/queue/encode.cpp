@@ -1,7 +1,9 @@
+#include <algorithm>
+
+#include "base/arith.h"
 #include "base/check.h"
 #include "devices/vulkan/memory/blocks.h"
 #include "devices/vulkan/program/loader.h"
-#include "devices/vulkan/queue/bindings.h"
 #include "devices/vulkan/queue/encoded.h"
 
 namespace tuff::devices::vulkan {
@@ -21,9 +23,12 @@ constexpr Scope kWrites{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
                         VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
 constexpr Scope kReaders{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
                          kWork.accesses | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT};
-// Of the host while a list waits for it: a submission covers what the host wrote before it alone.
+// What the host writes while a list waits for it: a submission covers earlier writes alone.
 constexpr Scope kHostWrites{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_WRITE_BIT};
 constexpr Scope kHostReads{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT};
+
+// Kernels with narrow elements access whole words, and those with wide ones words of a pair.
+constexpr VkDeviceSize kRangeAlignment = 16;
 
 // Records one list; a visitor over command bodies.
 class Encoder {
@@ -35,7 +40,6 @@ class Encoder {
         list_(list),
         out_(out),
         buffer_(out.recorder.buffer),
-        binder_(context, out.recorder),
         timeline_(timeline) {}
 
   void run() {
@@ -97,8 +101,7 @@ class Encoder {
     if (!c_.facts.caps.timelineSemaphore) {
       fail<Unsupported>(
           "{}: without timelineSemaphore a list can neither wait on a signal nor raise one; wait "
-          "on "
-          "the host between two lists",
+          "on the host between two lists",
           c_.name);
     }
     auto* timeline = dynamic_cast<TimelineSignal*>(signal);
@@ -163,13 +166,63 @@ class Encoder {
     }
     const VkDeviceAddress address = dispatch.args ? dispatch.args.address() : 0;
     TUFF_CHECK(address % 16 == 0, "{}: argument block at {:#x}", program->name(), address);
-    binder_.bind(*program, dispatch.args, command_->buffers);
+    if (c_.facts.caps.bufferDeviceAddress) {
+      push(*program, address);
+    } else {
+      bind_buffers(*program, dispatch.args);
+      // Where the block begins in its binding, in words.
+      push(*program, static_cast<uint32_t>(dispatch.args.offset % render::kBindingAlignment) / 4);
+    }
     if (dispatch.indirect) {
       dispatch_indirect(dispatch.indirect);
     } else {
       dispatch_direct(*program, dispatch.groups);
     }
     end_label();
+  }
+
+  template <class Value>
+  void push(const VulkanProgram& program, const Value& value) {
+    api_.vkCmdPushConstants(buffer_, program.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            sizeof value, &value);
+  }
+
+  // Without buffer device addresses: a descriptor set of the dispatch's buffers and, behind them,
+  // its argument block (the rule stands at render::kBindingAlignment).
+  void bind_buffers(const VulkanProgram& program, const hcq::Span& args) {
+    const std::vector<hcq::Span>& buffers = command_->buffers;
+    if (buffers.size() != program.args().buffer_count || !args)
+      fail<InvalidArgument>("{}: kernel \"{}\" takes {} buffers and an argument block; {} given",
+                            c_.name, program.name(), program.args().buffer_count, buffers.size());
+    bindings_.clear();
+    for (const hcq::Span& span : buffers) add_binding(program, span);
+    add_binding(program, args);
+    VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    const VkDescriptorSetLayout layout = program.set_layout();
+    allocate.descriptorPool = out_.recorder.descriptors;
+    allocate.descriptorSetCount = 1;
+    allocate.pSetLayouts = &layout;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    c_.check(api_.vkAllocateDescriptorSets(c_.device, &allocate, &set), "vkAllocateDescriptorSets");
+    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = set;
+    write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    write.descriptorCount = static_cast<uint32_t>(bindings_.size());  // consecutive, of one kind
+    write.pBufferInfo = bindings_.data();
+    api_.vkUpdateDescriptorSets(c_.device, 1, &write, 0, nullptr);
+    api_.vkCmdBindDescriptorSets(buffer_, VK_PIPELINE_BIND_POINT_COMPUTE, program.layout(), 0, 1,
+                                 &set, 0, nullptr);
+  }
+
+  void add_binding(const VulkanProgram& program, const hcq::Span& span) {
+    const VkDeviceSize begin = span.offset / render::kBindingAlignment * render::kBindingAlignment;
+    const VkDeviceSize end = std::min<VkDeviceSize>(
+        align_up(span.offset + span.size_bytes, kRangeAlignment), span.block->size_bytes);
+    if (end - begin > c_.facts.properties.limits.maxStorageBufferRange)
+      fail<InvalidArgument>("{}: kernel \"{}\" takes a buffer of {} bytes; a descriptor binds {}",
+                            c_.name, program.name(), span.size_bytes,
+                            c_.facts.properties.limits.maxStorageBufferRange);
+    bindings_.push_back({buffer_of(*span.block), begin, std::max<VkDeviceSize>(end - begin, 4)});
   }
 
   void dispatch_direct(const VulkanProgram& program, const std::array<uint32_t, 3>& groups) {
@@ -222,14 +275,26 @@ class Encoder {
   const hcq::CommandList& list_;
   EncodedVulkanList& out_;
   VkCommandBuffer buffer_;
-  Binder binder_;
   VkSemaphore timeline_;
+  std::vector<VkDescriptorBufferInfo> bindings_;  // of the dispatch that is being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;
   const hcq::Command* command_ = nullptr;
   bool work_seen_ = false, signal_seen_ = false;
 };
 
 }  // namespace
+
+BindingCount bindings_of(const Context& context, const hcq::CommandList& list) {
+  BindingCount count;
+  if (context.facts.caps.bufferDeviceAddress) return count;
+  for (const hcq::Command& command : list.commands) {
+    const auto* dispatch = std::get_if<hcq::DispatchCmd>(&command.body);
+    if (!dispatch) continue;
+    count.sets++;
+    count.buffers += dispatch->program->args().buffer_count + 1;
+  }
+  return count;
+}
 
 void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline,
                  EncodedVulkanList& out) {

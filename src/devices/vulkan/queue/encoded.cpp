@@ -1,9 +1,5 @@
 #include "devices/vulkan/queue/encoded.h"
 
-#include <typeinfo>
-
-#include "base/check.h"
-
 namespace tuff::devices::vulkan {
 namespace {
 

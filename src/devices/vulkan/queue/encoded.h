@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/driver_list.h"
 #include "devices/vulkan/queue/recorder.h"
 #include "devices/vulkan/queue/signal.h"
 #include "hcq/device.h"
@@ -44,24 +45,25 @@ class Submission {
   VkSubmitInfo legacy_{VK_STRUCTURE_TYPE_SUBMIT_INFO};
 };
 
-class EncodedVulkanList final : public hcq::EncodedList {
+class EncodedVulkanList final : public DriverList {
  public:
-  EncodedVulkanList(const hcq::Queue* owner, std::shared_ptr<RecorderPool> pool, Recorder recorder)
-      : queue(owner), recorder(std::move(recorder)), pool_(std::move(pool)) {}
-  ~EncodedVulkanList() override { pool_->recycle(std::move(recorder)); }
-  EncodedVulkanList(const EncodedVulkanList&) = delete;
+  EncodedVulkanList(hcq::Queue& queue, hcq::EncodeUse use, const hcq::CommandList& list,
+                    std::shared_ptr<RecorderPool> pool, Recorder recorder)
+      : DriverList(queue, use, list), recorder(std::move(recorder)), pool_(std::move(pool)) {}
+  ~EncodedVulkanList() override {
+    recorder.busy_until = last_value;
+    pool_->recycle(std::move(recorder));
+  }
 
-  const hcq::Queue* queue;
   Recorder recorder;
   Submission submission;
-  hcq::EncodeUse use = hcq::EncodeUse::Once;
-  uint32_t slot_count = 0;
-  uint32_t timestamp_count = 0;
 
  private:
   std::shared_ptr<RecorderPool> pool_;
 };
 
+// What a recorder has to hold for the list's dispatches.
+BindingCount bindings_of(const Context& context, const hcq::CommandList& list);
 // Records `list` into `out`. Throws Unsupported for what Vulkan cannot do in mid-list.
 void encode_list(Context& context, const hcq::CommandList& list, VkSemaphore timeline,
                  EncodedVulkanList& out);

@@ -1,11 +1,8 @@
 #include "devices/vulkan/queue/queue.h"
 
-#include <typeinfo>
-
 #include "base/check.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "devices/vulkan/queue/bindings.h"
 
 namespace tuff::devices::vulkan {
 
@@ -48,37 +45,20 @@ std::unique_ptr<hcq::EncodedList> VulkanQueue::encode(const hcq::CommandList& li
 
 std::unique_ptr<EncodedVulkanList> VulkanQueue::encode_native(const hcq::CommandList& list,
                                                               hcq::EncodeUse use) {
-  const RecorderNeeds needs{list.timestamp_count, bindings_of(*context_, list)};
-  Recorder recorder = recorders_->acquire(needs, timeline_->value());
-  auto out = std::make_unique<EncodedVulkanList>(this, recorders_, std::move(recorder));
-  out->use = use;
-  out->slot_count = list.slot_count;
-  out->timestamp_count = list.timestamp_count;
-  encode_list(*context_, list, semaphore_ ? semaphore_->semaphore() : VK_NULL_HANDLE, *out);
+  Recorder recorder = recorders_->acquire(list.timestamp_count, bindings_of(*context_, list),
+                                          timeline_->value());
+  auto out =
+      std::make_unique<EncodedVulkanList>(*this, use, list, recorders_, std::move(recorder));
+  encode_list(*context_, list, semaphore(), *out);
   return out;
-}
-
-EncodedVulkanList& VulkanQueue::own(hcq::EncodedList& list) const {
-  // In every replay: a dynamic_cast would walk through code and names that are cold by then.
-  if (typeid(list) == typeid(EncodedVulkanList)) {
-    auto& native = static_cast<EncodedVulkanList&>(list);
-    if (native.queue == this) return native;
-  }
-  fail<InvalidArgument>("{}: the list was encoded by another queue", context_->name);
 }
 
 uint64_t VulkanQueue::submit(hcq::EncodedList& encoded, std::span<const uint64_t> slots) {
   device().fail_if_lost();
-  EncodedVulkanList& list = own(encoded);
-  if (slots.size() < list.slot_count) {
-    fail<InvalidArgument>("{}: submit with {} values; the list has {} slots", context_->name,
-                          slots.size(), list.slot_count);
-  }
-  if (list.use == hcq::EncodeUse::Once && list.recorder.busy_until) {
-    fail<InvalidArgument>("{}: a list encoded for one use was submitted twice", context_->name);
-  }
+  auto& list = own_list<EncodedVulkanList>(*this, encoded);
+  require_submittable(list, slots);
 #ifndef NDEBUG
-  TUFF_CHECK(timeline_->value() >= list.recorder.busy_until, "list resubmitted while in flight");
+  TUFF_CHECK(timeline_->value() >= list.last_value, "list resubmitted while in flight");
 #endif
   collect();
   std::lock_guard lock(mutex_);
@@ -103,7 +83,7 @@ void VulkanQueue::submit_native(EncodedVulkanList& list, std::span<const uint64_
     }
     fences_->submitted(fence, value);
   }
-  list.recorder.busy_until = value;
+  list.last_value = value;
 }
 
 void VulkanQueue::submit_with(const EncodedVulkanList& list, VkFence fence) {
@@ -133,11 +113,9 @@ std::vector<uint64_t> VulkanQueue::read_ticks(const EncodedVulkanList& list) {
 }
 
 std::vector<uint64_t> VulkanQueue::timestamps(hcq::EncodedList& encoded) {
-  EncodedVulkanList& list = own(encoded);
-  if (!list.recorder.busy_until) {
-    fail<InvalidArgument>("{}: timestamps of a list that was never submitted", context_->name);
-  }
-  wait(list.recorder.busy_until);
+  auto& list = own_list<EncodedVulkanList>(*this, encoded);
+  require_submitted(list);
+  wait(list.last_value);
   std::vector<uint64_t> times = read_ticks(list);
   std::lock_guard lock(clock_mutex_);
   TickScale scale = clock_.scale();
@@ -145,7 +123,7 @@ std::vector<uint64_t> VulkanQueue::timestamps(hcq::EncodedList& encoded) {
   return times;
 }
 
-// Without calibrated timestamps: of three timestamps the one that was bracketed most closely.
+// Without calibrated timestamps: the one of three timestamps that was bracketed most closely.
 void VulkanQueue::measure_clock() {
   hcq::CommandList list;
   list.timestamp_count = 1;

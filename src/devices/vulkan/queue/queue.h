@@ -30,7 +30,6 @@ class VulkanQueue final : public hcq::Queue {
  private:
   std::unique_ptr<EncodedVulkanList> encode_native(const hcq::CommandList& list,
                                                    hcq::EncodeUse use);
-  EncodedVulkanList& own(hcq::EncodedList& list) const;
   void submit_native(EncodedVulkanList& list, std::span<const uint64_t> slots, uint64_t value);
   void submit_with(const EncodedVulkanList& list, VkFence fence);
   std::vector<uint64_t> read_ticks(const EncodedVulkanList& list);

@@ -4,20 +4,18 @@
 #include <bit>
 #include <utility>
 
-#include "devices/vulkan/program/loader.h"
-
 namespace tuff::devices::vulkan {
 
 RecorderPool::~RecorderPool() {
   for (const Recorder& r : free_) destroy(r);
 }
 
-Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
+Recorder RecorderPool::acquire(uint32_t queries, BindingCount bindings, uint64_t passed) {
   Recorder r;
   {
     std::lock_guard lock(mutex_);
-    auto it = std::find_if(free_.begin(), free_.end(),
-                           [&](const Recorder& f) { return f.busy_until <= passed; });
+    const auto it =
+        std::ranges::find_if(free_, [&](const Recorder& f) { return f.busy_until <= passed; });
     if (it != free_.end()) {
       std::swap(*it, free_.back());
       r = std::move(free_.back());
@@ -35,9 +33,8 @@ Recorder RecorderPool::acquire(const RecorderNeeds& needs, uint64_t passed) {
       std::lock_guard lock(mutex_);
       free_.reserve(++made_);
     }
-    reserve_queries(r, needs.queries);
-    reserve_descriptors(r, needs.bindings);
-    r.busy_until = 0;
+    reserve_queries(r, queries);
+    reserve_descriptors(r, bindings);
   } catch (...) {
     destroy(r);
     throw;

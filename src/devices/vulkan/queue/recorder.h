@@ -16,10 +16,6 @@ namespace tuff::devices::vulkan {
 struct BindingCount {
   uint32_t sets = 0, buffers = 0;
 };
-struct RecorderNeeds {
-  uint32_t queries = 0;
-  BindingCount bindings;
-};
 
 struct Recorder {
   VkCommandPool pool = VK_NULL_HANDLE;
@@ -28,7 +24,7 @@ struct Recorder {
   uint32_t query_capacity = 0;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   BindingCount descriptor_capacity;
-  uint64_t busy_until = 0;          // timeline value of its last submission
+  uint64_t busy_until = 0;  // timeline value of its last submission
 };
 
 class RecorderPool {
@@ -36,7 +32,7 @@ class RecorderPool {
   explicit RecorderPool(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   ~RecorderPool();
   // One that is not in flight at timeline value `passed`, reset and ready to begin.
-  Recorder acquire(const RecorderNeeds& needs, uint64_t passed);
+  Recorder acquire(uint32_t queries, BindingCount bindings, uint64_t passed);
   void recycle(Recorder&& recorder) noexcept;
 
  private:

@@ -47,7 +47,7 @@ void TimelineSignal::set(uint64_t value) {
   try {
     now = this->value();
   } catch (const DeviceLost&) {
-    // Of a device that is given up, what the driver still holds may wait for this all the same.
+    // What the driver still holds of a device that is given up may wait for this all the same.
     context_->api.vkSignalSemaphore(context_->device, &info);
     throw;
   }

@@ -1,5 +1,5 @@
 // TimelineSignal: hcq::Signal as a timeline semaphore.
-// Used by the queue (its own timeline) and by whoever needs one more. Knows nothing of submission.
+// Used by the queue (its own timeline) and for signals between queues. Knows nothing of submission.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace tuff::devices::vulkan {
 class TimelineSignal final : public hcq::Signal {
  public:
   TimelineSignal(std::shared_ptr<Context> context, uint64_t initial);
-  // Over a timeline semaphore of somebody else.
+  // Over an application's timeline semaphore.
   TimelineSignal(VkSemaphore semaphore, std::shared_ptr<Context> context)
       : context_(std::move(context)), semaphore_(semaphore), owned_(false) {}
   ~TimelineSignal() override;

@@ -8,25 +8,31 @@ namespace {
 constexpr const char* kMaliLocal =
     "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is main "
     "memory behind the caches";
-constexpr Quirk kQuirks[] = {
-    {.driver = VK_DRIVER_ID_MESA_LLVMPIPE,
-     .max_loop_trips = 65535,
-     .why = "LP_MAX_TGSI_LOOP_ITERATIONS ends the loops of an invocation silently after 65,535 in "
-            "all"},
-    {.driver = VK_DRIVER_ID_MESA_LLVMPIPE,
-     .folds_zero_products = true,
-     .why = "lp_build_mul gives 0 where a factor is a zero that LLVM knows while the kernel is "
-            "built, though the other be NaN or infinite (Mesa 22.3.6)"},
-    {.driver = VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
-     .u32_to_f32_rounds_twice = true,
-     .why = "OpConvertUToF of 0xdbef1f73 gives 0xdbef2000, the nearest float32 is 0xdbef1f00 "
-            "(Debian's chromium-common 156)"},
-    {.driver = VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
-     .access_bytes = 4,
-     .why = "OpBitcast of a pointer, which a vector among scalars needs, ends the process with "
-            "SIGILL when the pipeline is made (seen with Debian's chromium-common 156)"},
-    {.driver = VK_DRIVER_ID_ARM_PROPRIETARY, .shared_in_main_memory = true, .why = kMaliLocal},
-    {.driver = VK_DRIVER_ID_MESA_PANVK, .shared_in_main_memory = true, .why = kMaliLocal},
+struct QuirkRow {
+  VkDriverId driver;
+  Quirks quirks;
+  const char* why;  // with the place where it was seen
+  // VkPhysicalDeviceProperties::driverVersion, inclusive.
+  uint32_t first_version = 0, last_version = UINT32_MAX;
+};
+constexpr QuirkRow kRows[] = {
+    {VK_DRIVER_ID_MESA_LLVMPIPE,
+     {.max_loop_trips = 65535},
+     "LP_MAX_TGSI_LOOP_ITERATIONS ends the loops of an invocation silently after 65,535 in all"},
+    {VK_DRIVER_ID_MESA_LLVMPIPE,
+     {.folds_zero_products = true},
+     "lp_build_mul gives 0 where a factor is a zero that LLVM knows while the kernel is built, "
+     "though the other be NaN or infinite (Mesa 22.3.6)"},
+    {VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
+     {.u32_to_f32_rounds_twice = true},
+     "OpConvertUToF of 0xdbef1f73 gives 0xdbef2000, the nearest float32 is 0xdbef1f00 (Debian's "
+     "chromium-common 156)"},
+    {VK_DRIVER_ID_GOOGLE_SWIFTSHADER,
+     {.access_bytes = 4},
+     "OpBitcast of a pointer, which a vector among scalars needs, ends the process with SIGILL "
+     "when the pipeline is made (seen with Debian's chromium-common 156)"},
+    {VK_DRIVER_ID_ARM_PROPRIETARY, {.shared_in_main_memory = true}, kMaliLocal},
+    {VK_DRIVER_ID_MESA_PANVK, {.shared_in_main_memory = true}, kMaliLocal},
 };
 
 template <class T>
@@ -36,10 +42,10 @@ void stricter(T& sum, T row) {
 
 }  // namespace
 
-QuirkSum quirks_of(VkDriverId driver, uint32_t version) {
-  QuirkSum sum;
-  for (const Quirk& q : kQuirks) {
-    if (q.driver != driver || version < q.first_version || version > q.last_version) continue;
+Quirks quirks_of(VkDriverId driver, uint32_t version) {
+  Quirks sum;
+  for (const auto& [of, q, why, first, last] : kRows) {
+    if (of != driver || version < first || version > last) continue;
     stricter(sum.max_loop_trips, q.max_loop_trips);
     stricter(sum.access_bytes, q.access_bytes);
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;

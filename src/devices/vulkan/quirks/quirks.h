@@ -1,35 +1,22 @@
 // Quirks: what no feature bit tells about a driver, as a table of data rows.
-// Used when a Target is filled. A new bug of a driver is a new row, never an `if` in the driver
-// code.
+// Used when a Target is filled. A new bug of a driver is a new row of quirks.cpp, never an `if` in
+// the driver code.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "devices/vulkan/api/api.h"
 
 namespace tuff::devices::vulkan {
 
-struct Quirk {
-  VkDriverId driver;
-  // VkPhysicalDeviceProperties::driverVersion, inclusive.
-  uint32_t first_version = 0, last_version = UINT32_MAX;
+struct Quirks {
   uint64_t max_loop_trips = 0;  // 0: no limit known
   uint32_t access_bytes = 0;    // widest load or store; 0: no limit known
   bool u32_to_f32_rounds_twice = false;
   bool folds_zero_products = false;    // with a zero that the driver's compiler knows
   bool shared_in_main_memory = false;  // workgroup memory is no faster than the caches
-  const char* why;                     // with the place where it was seen
-};
-
-struct QuirkSum {
-  uint64_t max_loop_trips = 0;
-  uint32_t access_bytes = 0;
-  bool u32_to_f32_rounds_twice = false;
-  bool folds_zero_products = false;
-  bool shared_in_main_memory = false;
 };
 // All rows that match, the strictest value of each field.
-QuirkSum quirks_of(VkDriverId driver, uint32_t version);
+Quirks quirks_of(VkDriverId driver, uint32_t version);
 
 }  // namespace tuff::devices::vulkan

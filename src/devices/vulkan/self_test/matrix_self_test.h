@@ -17,7 +17,7 @@ namespace tuff::devices::vulkan {
 std::string matrix_test_name(const MatrixShape& shape);
 
 kernel::LinearKernel matrix_test_kernel(const MatrixShape& shape, const Target& target);
-// Of its buffers before it runs.
+// The contents of its buffers before it runs.
 std::vector<std::vector<std::byte>> matrix_test_contents(const kernel::LinearKernel& k);
 
 // As run_self_test().

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "hcq/launch.h"
 #include "ir/interpret.h"
 #include "kernel/lowered.h"
 #include "render/renderer.h"
@@ -212,13 +213,13 @@ std::vector<Bytes> make_contents(const SelfTest& test, const kernel::LinearKerne
 }
 
 // What a launch takes on the device, given back when the scope ends; nothing is in flight then.
-class Launch {
+class Uploads {
  public:
-  explicit Launch(hcq::Device& device) : device_(device) {}
-  ~Launch() {
+  explicit Uploads(hcq::Device& device) : device_(device) {}
+  ~Uploads() {
     for (const hcq::Span& s : spans_) device_.allocator().free(s);
   }
-  Launch(const Launch&) = delete;
+  Uploads(const Uploads&) = delete;
   hcq::Span upload(std::span<const std::byte> bytes, hcq::MemoryKind kind) {
     spans_.push_back(device_.allocator().allocate(bytes.size(), kind));
     const hcq::Span span = spans_.back().sub(0, bytes.size());
@@ -238,27 +239,22 @@ void run_on_device(const kernel::LinearKernel& k, const Target& target, hcq::Dev
   const render::Renderer& renderer = render::renderer_of(target);
   const render::Source source = renderer.render(k, target);
   const auto programs = device.load(renderer.compile({&source, 1}, target));
-  Launch launch(device);
-  std::vector<hcq::Span> buffers;
+  Uploads uploads(device);
+  hcq::Launch launch{.program = programs[0].get()};
+  for (size_t i = 0; i < contents.size(); ++i)
+    launch.operands.push_back({.span = uploads.upload(contents[i], hcq::MemoryKind::Device),
+                               .read = true,
+                               .write = k.buffers[i].written});
+  for (size_t i = 0; i < 3; ++i) launch.groups[i] = static_cast<uint32_t>(k.groups[i].value());
   Bytes block(programs[0]->args().size_bytes());
-  for (size_t i = 0; i < contents.size(); ++i) {
-    buffers.push_back(launch.upload(contents[i], hcq::MemoryKind::Device));
-    const uint64_t address = buffers[i].address();
-    std::memcpy(&block[i * sizeof address], &address, sizeof address);
-  }
-  const hcq::Span args = launch.upload(block, hcq::MemoryKind::Args);
-  std::array<uint32_t, 3> groups{};
-  for (size_t i = 0; i < 3; ++i) groups[i] = static_cast<uint32_t>(k.groups[i].value());
+  hcq::write_block(launch, block.data(), [](size_t, const auto&) {});
+  const hcq::Span args = uploads.upload(block, hcq::MemoryKind::Args);
   hcq::CommandList list;
-  hcq::Command dispatch{
-      hcq::DispatchCmd{programs[0].get(), args, groups, {}}, {{args, false}}, k.name};
-  for (size_t i = 0; i < buffers.size(); ++i)
-    dispatch.accesses.push_back({buffers[i], k.buffers[i].written});
-  if (hcq::names_buffers(device)) dispatch.buffers = buffers;
-  list.commands.push_back(std::move(dispatch));
+  list.commands.push_back(hcq::dispatch_command(launch, args, hcq::names_buffers(device)));
   hcq::Queue& queue = device.compute_queue();
   queue.wait(queue.submit_once(queue.encode(list, hcq::EncodeUse::Once)));
-  for (size_t i = 0; i < contents.size(); ++i) device.download(buffers[i], contents[i].data());
+  for (size_t i = 0; i < contents.size(); ++i)
+    device.download(launch.operands[i].span, contents[i].data());
 }
 
 void run_on_host(const kernel::LinearKernel& k, Contents& contents) {

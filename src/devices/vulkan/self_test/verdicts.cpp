@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "base/os_cache.h"
+#include "devices/selector.h"
 #include "devices/vulkan/facts/describe.h"
 #include "devices/vulkan/self_test/matrix_self_test.h"
 #include "devices/vulkan/self_test/self_test.h"
@@ -20,10 +21,8 @@ constexpr const char* kPassed = "passed";
 constexpr const char* kRunning = "running";
 constexpr uint64_t kLockTimeoutNs = 20'000'000'000;  // another process runs the same tests
 
-uint64_t fnv1a(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ull;
-  return hash;
+std::span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
 std::string one_line(std::string text) {
@@ -34,11 +33,7 @@ std::string one_line(std::string text) {
 
 std::string caps_text(const Caps& c) {
   std::string text;
-#define TUFF_VK_CAP(name, bit, disable, prose) text += c.name ? '1' : '0';
-#define TUFF_VK_PROPERTY(name, disable, prose) text += c.name ? '1' : '0';
-#include "devices/vulkan/facts/caps.def"
-#undef TUFF_VK_CAP
-#undef TUFF_VK_PROPERTY
+  for (const CapRow& r : kCapRows) text += c.*r.member ? '1' : '0';
   return text;
 }
 
@@ -57,8 +52,7 @@ Verdicts read_verdicts(const std::string& path, const std::string& identity) {
 void write_verdicts(const std::string& path, const std::string& identity, const Verdicts& v) {
   if (path.empty()) return;
   try {
-    const std::string text = verdict_text(identity, v);
-    os::write_private_file(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    os::write_private_file(path, bytes_of(verdict_text(identity, v)));
   } catch (const Error& e) {
     log_warn("the verdicts of self-tests were not saved: {}", e.what());
   }
@@ -106,39 +100,38 @@ void warn(const Facts& f, const std::string& name, const char* test, const std::
 // The tests of one device in their order, on trial devices: one that is lost is replaced.
 class Trial {
  public:
-  Trial(const Facts& facts, std::string name, const OpenTrial& open)
-      : facts_(facts), name_(std::move(name)), open_(open) {
+  Trial(const Facts& facts, std::string name, const OpenTrial& open, std::string path)
+      : facts_(facts), name_(std::move(name)), open_(open), path_(std::move(path)) {
     trusted_ = facts.caps;
     for (const SelfTest& t : self_tests()) trusted_.*t.cap = false;
   }
 
-  void run(Verdicts& verdicts, const std::string& path, const std::string& identity) {
+  void run(Verdicts& verdicts) {
     for (const SelfTest& t : self_tests()) {
       if (!(facts_.caps.*t.cap)) continue;
       Facts f = facts_;
       f.caps = trusted_;
       f.caps.*t.cap = true;
       const auto test = [&] { return run_self_test(t, *device_, make_target(f)); };
-      trusted_.*t.cap = settle(t.name, test, verdicts, path, identity);
+      trusted_.*t.cap = settle(t.name, test, verdicts);
     }
     Facts f = facts_;
     f.caps = trusted_;
     for (const MatrixShape& s : usable_shapes(f)) {
       const auto test = [&] { return run_matrix_self_test(s, *device_, make_target(f)); };
-      settle(matrix_test_name(s), test, verdicts, path, identity);
+      settle(matrix_test_name(s), test, verdicts);
     }
-    write_verdicts(path, identity, verdicts);
+    write_verdicts(path_, identity_, verdicts);
   }
 
  private:
   // Whether the test has passed, now or before.
   template <class Test>
-  bool settle(const std::string& test_name, Test test, Verdicts& verdicts, const std::string& path,
-              const std::string& identity) {
+  bool settle(const std::string& test_name, Test test, Verdicts& verdicts) {
     if (!verdicts.contains(test_name)) {
       if (!device_) device_ = open_(facts_);  // its failure is no verdict
       verdicts[test_name] = kRunning;
-      write_verdicts(path, identity, verdicts);
+      write_verdicts(path_, identity_, verdicts);
       const std::optional<std::string> verdict = judge(test_name, test);
       if (verdict)
         verdicts[test_name] = *verdict;
@@ -159,13 +152,11 @@ class Trial {
     try {
       const std::string wrong = test();
       return wrong.empty() ? kPassed : failed(wrong);
-    } catch (const OutOfMemory& e) {
-      log_warn("{}: the self-test of {} was not run: {}", name_, test_name, e.what());
-      return std::nullopt;
-    } catch (const IoError& e) {
-      log_warn("{}: the self-test of {} was not run: {}", name_, test_name, e.what());
-      return std::nullopt;
     } catch (const Error& e) {
+      if (dynamic_cast<const OutOfMemory*>(&e) || dynamic_cast<const IoError*>(&e)) {
+        log_warn("{}: the self-test of {} was not run: {}", name_, test_name, e.what());
+        return std::nullopt;
+      }
       device_.reset();
       return failed(e.what());
     }
@@ -174,6 +165,7 @@ class Trial {
   const Facts& facts_;
   std::string name_;
   const OpenTrial& open_;
+  const std::string path_, identity_ = self_test_identity(facts_);
   Caps trusted_;
   std::unique_ptr<hcq::Device> device_;
 };
@@ -212,19 +204,19 @@ std::string self_test_identity(const Facts& f) {
 
 std::string verdict_path(const Facts& facts) {
   return os::cache_path(
-      fmt::format("vulkan/self-tests-{:016x}.txt", fnv1a(self_test_identity(facts))));
+      fmt::format("vulkan/self-tests-{:016x}.txt", fnv1a(bytes_of(self_test_identity(facts)))));
 }
 
 std::string verdict_text(const std::string& identity, const Verdicts& verdicts) {
   std::string text = identity + "\n";
   for (const auto& [test, verdict] : verdicts) text += test + " " + verdict + "\n";
-  return text + fmt::format("end {:016x}\n", fnv1a(text));
+  return text + fmt::format("end {:016x}\n", fnv1a(bytes_of(text)));
 }
 
 Verdicts verdicts_from_text(const std::string& identity, const std::string& text) {
   const size_t end = text.rfind("end ");
   if (end == std::string::npos ||
-      text.substr(end) != fmt::format("end {:016x}\n", fnv1a(text.substr(0, end))))
+      text.substr(end) != fmt::format("end {:016x}\n", fnv1a(bytes_of(text).first(end))))
     return {};
   std::istringstream lines(text.substr(0, end));
   std::string line;
@@ -253,7 +245,7 @@ void settle_verdicts(Facts& facts, const std::string& name, const OpenTrial& ope
     verdicts = read_verdicts(path, identity);
     judge_interrupted(facts, name, path, verdicts);
     if (!lock) path.clear();
-    Trial(facts, name, open).run(verdicts, path, identity);
+    Trial(facts, name, open, path).run(verdicts);
   }
   apply_verdicts(facts, verdicts);
   if (!facts.failed_self_test.empty())
