@@ -6,7 +6,6 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/elf_object.h"
-#include "base/clang_compiler.h"
 
 namespace tuff::devices {
 
@@ -33,21 +32,13 @@ class ImageProgram final : public CpuProgram {
   std::shared_ptr<const void> image_;
 };
 
-std::string arch() {
 #if defined(__x86_64__)
-  return "x86-64";
+constexpr const char* kArch = "x86-64";
+bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
 #else
-  return "unknown";
+constexpr const char* kArch = "unknown";
+bool has_avx512() { return false; }
 #endif
-}
-
-bool has_avx512() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0;
-#else
-  return false;
-#endif
-}
 
 // What one thread may pack: what its own cache holds and half its share of the last one.
 uint32_t scratch_bytes(const Target& t) {
@@ -56,8 +47,6 @@ uint32_t scratch_bytes(const Target& t) {
 }
 
 }  // namespace
-
-std::string why_no_c() { return why_no_c_compiler(); }
 
 uint32_t cpu_thread_count() {
   const int64_t asked = env_int(Env::TUFF_THREADS);
@@ -68,7 +57,7 @@ Target cpu_target(const std::string& kind) {
   Target t;
   t.device = kind;
   t.renderer = "c";
-  t.arch = arch();
+  t.arch = kArch;
   t.identity = os::cpu_identity();
   t.cores = cpu_thread_count();
   t.vector_bytes = has_avx512() ? 64 : 32;

@@ -12,14 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "base/arith.h"
 #include "base/target.h"
 #include "hcq/device.h"
 #include "render/binary.h"
 
 namespace tuff::devices {
 
-// Empty, or why kernels cannot be compiled here, with the remedy.
-std::string why_no_c();
 // TUFF_THREADS, or one per core. Throws InvalidArgument for what is out of range.
 uint32_t cpu_thread_count();
 // This machine's processor as the target of a device of that kind.
@@ -30,11 +29,11 @@ struct alignas(render::kScratchAlignment) ScratchLine {
   std::array<std::byte, render::kScratchAlignment> bytes;
 };
 inline size_t scratch_lines(uint32_t size_bytes) {
-  return (size_bytes + sizeof(ScratchLine) - 1) / sizeof(ScratchLine);
+  return ceil_div<size_t>(size_bytes, sizeof(ScratchLine));
 }
 
-// A loaded kernel: a function to be called for each group. The time of one group is learned by
-// whoever runs it: see CpuPool::run.
+// A loaded kernel: a function to be called for each group. The time of one group is learned where
+// it runs: see CpuPool::run.
 class CpuProgram : public hcq::Program {
  public:
   CpuProgram(const render::Binary& b, render::CpuKernelFn fn)

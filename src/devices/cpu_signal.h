@@ -1,6 +1,6 @@
 // CpuSignal: a word in memory that only rises, with a futex for sleepers.
-// Used by the queues of CPU and OpenCL devices and by whoever waits for them. Knows nothing of
-// packets or kernels.
+// Used by the queues of CPU, OpenCL and NULL devices and by those who wait for them. Knows nothing
+// of packets or kernels.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace tuff::devices {
 
-inline constexpr int kSpinRounds =
-    1000;  // pauses before a thread sleeps: some tens of microseconds
+// Pauses before a thread sleeps: some tens of microseconds.
+inline constexpr int kSpinRounds = 1000;
 
 class CpuSignal : public hcq::Signal {
  public:

@@ -1,6 +1,7 @@
 #include "devices/cpu/cpu.h"
 
 #include "base/check.h"
+#include "base/clang_compiler.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"
 #include "devices/cpu/cpu_queue.h"
@@ -14,14 +15,12 @@ using namespace hcq;
 constexpr const char* kName = "CPU";
 
 DeviceInfo describe() {
-  DeviceInfo info;
-  info.name = kName;
-  info.description = os::cpu_identity();
-  info.driver = "tuff";
-  info.memory_bytes = os::physical_memory_bytes();
-  info.features = {{"cores", std::to_string(os::core_count())},
-                   {"threads", std::to_string(cpu_thread_count())}};
-  return info;
+  return {.name = kName,
+          .description = os::cpu_identity(),
+          .driver = "tuff",
+          .memory_bytes = os::physical_memory_bytes(),
+          .features = {{"cores", std::to_string(os::core_count())},
+                       {"threads", std::to_string(cpu_thread_count())}}};
 }
 
 class CpuDevice final : public Device {
@@ -98,13 +97,9 @@ std::vector<std::unique_ptr<Program>> CpuDevice::load(std::span<const render::Bi
 }  // namespace
 
 std::vector<Candidate> cpu_probe() {
-  Candidate c;
-  c.name = kName;
-  c.rank = 100;
-  if (c.reason = why_no_c(); !c.reason.empty()) return {c};
-  c.usable = true;
-  c.info = describe();
-  return {c};
+  const std::string why = why_no_c_compiler();
+  if (!why.empty()) return {{.name = kName, .reason = why, .rank = 100}};
+  return {{.name = kName, .usable = true, .info = describe(), .rank = 100}};
 }
 
 std::unique_ptr<hcq::Device> cpu_open(const std::string& selector) {

@@ -71,7 +71,7 @@ void CpuPool::wake_workers() {
 }
 
 // Workers enter by raising inside_ and look at the job only if it is open after that; the caller
-// closes it and then waits until nobody is inside. So no worker ever sees a job being rewritten.
+// closes it and then waits until none is inside. So no worker ever sees a job being rewritten.
 void CpuPool::share(const Job& job, uint64_t first) {
   job_ = job;
   next_.store(first, std::memory_order_relaxed);

@@ -60,7 +60,7 @@ class CpuPool {
   std::vector<std::thread> workers_;
   const uint32_t started_at_ = os::forks();    // of workers_
   uint32_t unwatched_ = 0;                     // small launches; the caller's alone
-  Job job_;                                    // written only while closed and nobody is inside
+  Job job_;                                    // written only while closed and no worker is inside
   alignas(64) std::atomic<uint64_t> next_{0};  // next group of the job to be taken
   alignas(64) std::atomic<bool> open_{false};
   std::atomic<uint32_t> inside_{0};  // workers that may be looking at job_

@@ -17,7 +17,7 @@ constexpr uint32_t kNaps = 200;  // in a row, before it sleeps
 constexpr uint64_t kBlockedSliceNs =
     1'000'000;  // between looks at stop_ while a Wait holds the stream
 constexpr uint64_t kHaltNs = 1'000'000'000;
-constexpr uint64_t kLongNs = 20'000'000;  // a kernel that nobody begins who waits
+constexpr uint64_t kLongNs = 20'000'000;  // waiting threads begin no kernel that takes longer
 constexpr uint32_t kClockEvery = 8;       // packets
 
 CpuPacket encode_dispatch(const DispatchCmd& c) {

@@ -1,5 +1,5 @@
 // The CPU's queue: a ring of fixed-size entries, each naming an encoded list of packets, consumed
-// in order by one thread at a time: the queue's own, or whoever waits for it (which saves waking a
+// in order by one thread at a time: the queue's own, or one that waits for it (which saves waking a
 // thread). Called through hcq::Queue. Knows nothing of how programs were loaded.
 #pragma once
 
@@ -97,8 +97,8 @@ class CpuQueue final : public hcq::Queue {
     CpuQueue& queue_;
   };
 
-  // In a child of fork() whoever waits runs what there is, alone. Called before the state is looked
-  // at.
+  // In a child of fork() the waiting thread runs what there is, alone. Called before the state is
+  // looked at.
   void note_fork() {
     if (process_.load(std::memory_order_acquire) != os::forks()) [[unlikely]]
       leave_threads();
@@ -139,8 +139,8 @@ class CpuQueue final : public hcq::Queue {
   alignas(64) std::atomic<uint32_t> doorbell_{0};
   std::atomic<bool> asleep_{false}, stop_{false};
   // The last list was run by who waited for it, before the thread was there: waking it, which takes
-  // the submitter 3 to 12 us, was for nothing. It naps then, and is not woken: a list that nobody
-  // waits for starts late by a nap at most, and the one after it in time.
+  // the submitter 3 to 12 us, was for nothing. It naps then, and is not woken: a list without a
+  // waiter starts late by a nap at most, and the one after it in time.
   std::atomic<bool> waiter_runs_{false};
   std::atomic<uint32_t> naps_{0};
   std::mutex fork_mutex_;

@@ -1,6 +1,6 @@
 // The DISK device: memory is ranges of files, copies are reads and writes with many requests in
 // flight, nothing is computed. "DISK:PATH" gives out ranges at the end of that file; "DISK" has
-// those of files that somebody else opened. Opened through the registry. Must never know formats of
+// those of files that other code opened. Opened through the registry. Must never know formats of
 // files, UOps or rules.
 #pragma once
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/os.h"
 #include "devices/disk/disk.h"
@@ -14,7 +15,7 @@ namespace {
 using namespace hcq;
 
 constexpr const char* kKind = "DISK";
-// Of ranges that are given out: pages, so that they are read around the page cache as they are.
+// Ranges are whole pages, so that they are read around the page cache as they are.
 constexpr uint64_t kRangeAlignment = 4096;
 
 std::string absolute(const std::string& path) {
@@ -25,15 +26,13 @@ std::string absolute(const std::string& path) {
 
 DeviceInfo describe(const std::string& path) {
   const os::Transfers& t = os::transfers();
-  DeviceInfo info;
-  info.name = path.empty() ? kKind : fmt::format("{}:{}", kKind, path);
-  info.description = "ranges of files; computes nothing";
-  info.driver = t.backend() == os::Transfers::Backend::Uring
-                    ? "io_uring"
-                    : fmt::format("threads ({})", t.why_threads());
-  info.features = {{"requests", std::to_string(os::RequestQueue::kSlots)},
-                   {"piece_bytes", std::to_string(os::Transfers::kPieceBytes)}};
-  return info;
+  return {.name = path.empty() ? kKind : fmt::format("{}:{}", kKind, path),
+          .description = "ranges of files; computes nothing",
+          .driver = t.backend() == os::Transfers::Backend::Uring
+                        ? "io_uring"
+                        : fmt::format("threads ({})", t.why_threads()),
+          .features = {{"requests", std::to_string(os::RequestQueue::kSlots)},
+                       {"piece_bytes", std::to_string(os::Transfers::kPieceBytes)}}};
 }
 
 class DiskDevice final : public Device {
@@ -76,7 +75,7 @@ class DiskDevice final : public Device {
   DeviceInfo info_;
   Target target_;
   std::mutex mutex_;
-  std::weak_ptr<const os::DataFile> file_;  // open as long as somebody has memory of it
+  std::weak_ptr<const os::DataFile> file_;  // open as long as memory of it is in use
   uint64_t end_ = 0;                        // of what was given out of it
   std::unordered_map<FileMemory*, std::unique_ptr<DiskMemory>> ranges_;
   DiskQueue queue_;
@@ -93,12 +92,11 @@ MemoryBlock DiskDevice::range(size_t size_bytes) {
     end_ = 0;
   }
   const uint64_t end = std::max(end_, file->size_bytes());
-  const uint64_t offset = (end + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+  const uint64_t offset = align_up(end, kRangeAlignment);
   file->extend(offset + size_bytes);
   end_ = offset + size_bytes;
   auto memory = std::make_unique<DiskMemory>(std::move(file), offset, false);
-  MemoryBlock block{.address = offset, .size_bytes = size_bytes};
-  block.file = memory.get();
+  const MemoryBlock block{.address = offset, .size_bytes = size_bytes, .file = memory.get()};
   ranges_.emplace(block.file, std::move(memory));
   return block;
 }
@@ -134,16 +132,16 @@ std::vector<std::unique_ptr<Program>> DiskDevice::load(std::span<const render::B
   if (!binaries.empty())
     fail<Unsupported>(
         "{} holds bytes and computes nothing (asked for: {}): take the tensor to a device that "
-        "does "
-        "first, with to(\"CPU\")",
+        "does first, with to(\"CPU\")",
         name(), binaries[0].name);
   return {};
 }
 
 void DiskDevice::copy_with_host(const Span& span, void* host, bool write) {
   if (span.size_bytes == 0) return;
-  MemoryBlock block{.address = reinterpret_cast<uint64_t>(host), .size_bytes = span.size_bytes};
-  block.host = static_cast<std::byte*>(host);
+  const MemoryBlock block{.address = reinterpret_cast<uint64_t>(host),
+                          .size_bytes = span.size_bytes,
+                          .host = static_cast<std::byte*>(host)};
   const Span memory{&block, 0, span.size_bytes};
   CommandList list;
   list.commands.push_back(
@@ -159,12 +157,8 @@ void DiskDevice::download(Span src, void* dst) { copy_with_host(src, dst, false)
 }  // namespace
 
 std::vector<Candidate> disk_probe() {
-  Candidate c;
-  c.name = kKind;
-  c.usable = true;
-  c.info = describe("");
-  c.rank = 0;  // never the default: it computes nothing
-  return {c};
+  // Rank 0, never the default: it computes nothing.
+  return {{.name = kKind, .usable = true, .info = describe("")}};
 }
 
 std::unique_ptr<hcq::Device> disk_open(const std::string& selector) {

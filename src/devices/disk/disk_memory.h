@@ -1,5 +1,5 @@
 // DiskMemory: a range of a file as a block of memory. Called by the device, its queue and, as
-// FileMemory, by whoever copies for the host.
+// FileMemory, by copies of the host.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace tuff::devices {
 
 class DiskMemory final : public hcq::FileMemory {
  public:
-  // With `unchanged` reads fail if somebody has written to the file since it was opened.
+  // With `unchanged` reads fail if the file was written to since it was opened.
   DiskMemory(std::shared_ptr<const os::DataFile> file, uint64_t offset, bool unchanged)
       : file_(std::move(file)), offset_(offset), unchanged_(unchanged) {}
   void read(size_t offset, std::span<std::byte> into) override;

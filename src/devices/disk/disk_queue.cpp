@@ -125,7 +125,7 @@ void DiskQueue::run(List& list, const std::vector<uint64_t>& slots, size_t& next
   batch.run();
 }
 
-// Of a list that fails the signals that are left are raised, for others wait for them.
+// If a list fails, its remaining signals are raised all the same: other queues wait for them.
 void DiskQueue::run(Entry& entry, uint64_t value) {
   size_t next = 0;
   try {
@@ -137,7 +137,7 @@ void DiskQueue::run(Entry& entry, uint64_t value) {
     const auto* s = std::get_if<SignalCmd>(&entry.list->list.commands[next].body);
     try {
       if (s) s->signal->set(entry.slots[s->value_slot]);
-    } catch (const Error& e) {  // its device is lost: nobody waits there any more
+    } catch (const Error& e) {  // its device is lost: nothing waits there any more
       log_warn("{}: a signal is not raised: {}", device().name(), e.what());
     }
   }

@@ -3,7 +3,7 @@
 // the first list.
 //
 // A copy that fails is not the device's end: the list's other copies may be undone too, its signals
-// are raised, and whoever waits for its value gets the IoError.
+// are raised, and a wait for its value throws the IoError.
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +58,7 @@ class DiskQueue final : public hcq::Queue {
   std::mutex mutex_;
   std::condition_variable doorbell_;
   std::deque<Entry> waiting_;
-  std::map<uint64_t, std::string> failures_;  // by value; of the last ones nobody has asked for
+  std::map<uint64_t, std::string> failures_;  // by value; the last ones not asked for yet
   std::atomic<uint64_t> submitted_{0};
   bool stop_ = false;
   const uint32_t started_at_ = os::forks();

@@ -1,33 +1,15 @@
 #include "devices/null/null.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/os.h"
+#include "devices/cpu_signal.h"
 
 namespace tuff::devices {
 namespace {
 
 using namespace hcq;
-
-// A signal of a real device is a word that it writes, or a driver's object.
-class NullSignal final : public Signal {
- public:
-  explicit NullSignal(uint64_t value = 0) : value_(value) {}
-  uint64_t value() const override { return value_.load(std::memory_order_acquire); }
-  bool wait(uint64_t value, uint64_t timeout_ns) override {
-    for (uint64_t end = os::monotonic_ns() + timeout_ns; this->value() < value;) {
-      if (os::monotonic_ns() >= end) return false;
-      os::cpu_relax();
-    }
-    return true;
-  }
-  void set(uint64_t value) override { value_.store(value, std::memory_order_release); }
-
- private:
-  std::atomic<uint64_t> value_;
-};
 
 // A real program holds the loaded code; the base class keeps name and argument layout.
 class NullProgram final : public Program {
@@ -76,7 +58,7 @@ class NullQueue final : public Queue {
       std::memcpy(p->dst.host(), p->src.host(), p->dst.size_bytes);
   }
 
-  NullSignal timeline_;
+  CpuSignal timeline_;  // of a real device a word that it writes, or a driver's object
   std::mutex mutex_;
 };
 
@@ -133,7 +115,7 @@ class NullDevice final : public Device {
   }
   Queue& compute_queue() override { return queue_; }
   std::unique_ptr<Signal> create_signal(uint64_t value) override {
-    return std::make_unique<NullSignal>(value);
+    return std::make_unique<CpuSignal>(value);
   }
 
  private:
@@ -145,12 +127,8 @@ class NullDevice final : public Device {
 }  // namespace
 
 std::vector<Candidate> null_probe() {
-  Candidate c;
-  c.name = "NULL";
-  c.usable = true;
-  c.info = NullDevice::describe();
-  c.rank = 0;  // never the default: it computes nothing
-  return {c};
+  // Rank 0, never the default: it computes nothing.
+  return {{.name = "NULL", .usable = true, .info = NullDevice::describe()}};
 }
 
 std::unique_ptr<hcq::Device> null_open(const std::string& selector) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/arith.h"
 #include "base/check.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"
@@ -45,14 +46,13 @@ std::array<uint32_t, 3> groups_of(const DispatchCmd& d, std::span<const uint64_t
 }
 
 size_t copy_piece_bytes(size_t size_bytes) {
-  const size_t even = (size_bytes + kMaxCopyPieces - 1) / kMaxCopyPieces;
-  return std::max(kCopyPieceBytes, (even + 63) & ~size_t{63});
+  return std::max<size_t>(kCopyPieceBytes, align_up(ceil_div(size_bytes, kMaxCopyPieces), 64));
 }
 
 uint64_t pieces_of(const Command& c, std::span<const uint64_t> slots) {
   if (const auto* copy = std::get_if<CopyCmd>(&c.body)) {
-    const size_t piece = copy_piece_bytes(copy->dst.size_bytes);
-    return (copy->dst.size_bytes + piece - 1) / piece;
+    const size_t size = copy->dst.size_bytes;
+    return ceil_div(size, copy_piece_bytes(size));
   }
   if (const auto* d = std::get_if<DispatchCmd>(&c.body)) {
     const std::array<uint32_t, 3> groups = groups_of(*d, slots);
@@ -274,7 +274,7 @@ bool Machine::step(std::unique_lock<std::mutex>& lock) {
 
 void Machine::note_stuck() {
   const uint64_t now_ns = os::monotonic_ns();
-  // Counted while somebody waits for it to go on, not while the host is elsewhere.
+  // Counted while a thread waits for it to go on, not while the host is elsewhere.
   const bool anew = stuck_since_ns_ == 0 || now_ns - stuck_seen_ns_ > kStuckGapNs;
   stuck_seen_ns_ = now_ns;
   if (!pending())

@@ -1,12 +1,11 @@
-// Machine: the streams of one SHUFFLE device and the steps it may take next. Used by its queues,
-// signals and memory. Rules, the same as hcq/hazards.h proves lists by:
+// Machine: the streams of a SHUFFLE device and its next steps, by the rules of hcq/hazards.h:
 // - a submission begins when all before it on its queue has finished;
 // - a barrier orders all before it in its stream with all after it;
 // - a wait holds back what follows in its stream, and nothing before it;
 // - a signal or a timestamp comes after all before it in its stream, and holds nothing back (a
 //   barrier does wait for timestamps);
-// - all else is free: commands, the workgroups of each, the pieces of copies, one queue and
-// another. Steps are the callers' own: no thread of its own, so the same calls give the same order.
+// - all else is free: commands, workgroups, pieces of copies, one queue and another.
+// Steps are taken on the callers' threads, so the same calls give the same order.
 #pragma once
 
 #include <atomic>
@@ -84,8 +83,8 @@ class Machine {
   void reseed(uint64_t seed);
   ShuffleStats stats() const;
   void drop() noexcept;  // what is in flight never runs
-  // Why the device must be given up: a fault, or every queue has waited for `limit_ns` with nobody
-  // to signal; else empty.
+  // Why the device must be given up: a fault, or every queue has waited for `limit_ns` with no
+  // signal to come; else empty.
   std::string defect(uint64_t limit_ns) const;
 
  private:

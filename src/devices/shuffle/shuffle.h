@@ -1,16 +1,9 @@
-// The SHUFFLE device: the random-order device. Kernels are the CPU's and run in this process, but
-// in every order that barriers, waits and signals leave open, chosen at random from a seed and
-// interleaved by workgroup. Software drivers run everything in order; here a missing barrier shows
-// as a wrong value, sooner or later.
-// - Nothing runs at submit. The machine steps while the host waits for a signal or polls one.
-// - Device and argument memory has no host pointer, as on a discrete GPU: what the host uploads and
-//   the arguments of a replay then come by commands, which are up to order as kernels are. On
-//   SHUFFLE:visible all memory has one, as on an integrated GPU: there the host's own writes show.
-// - Launch sizes of replays come from slots, on SHUFFLE:visible from memory.
-// - New, freed and unmapped memory is spoilt (all bits set: NaN, -1), so that who comes late or too
-//   early does not find what would have been right.
-// Opened through the registry; never the default. The lower half is for tests. Must never know
-// UOps, rules or who built the lists.
+// The SHUFFLE device, the random-order device: the CPU's kernels in this process, in every order
+// that barriers, waits and signals leave open, at random from a seed, interleaved by workgroup.
+// A missing barrier shows as a wrong value, sooner or later. Memory is that of a discrete GPU, of
+// SHUFFLE:visible that of an integrated one (docs/design/hazard-checker.md). Opened through the
+// registry; never the default. The lower half is for tests. Must never know UOps, rules or who
+// built the lists.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clang_compiler.h"
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"
@@ -26,16 +27,14 @@ std::string name_of(bool host_visible) {
 }
 
 DeviceInfo describe(bool host_visible) {
-  DeviceInfo info;
-  info.name = name_of(host_visible);
-  info.description =
-      "the CPU's kernels in random legal order, by workgroup: for tests, shows missing barriers "
-      "and waits";
-  info.driver = "tuff";
-  info.memory_bytes = os::physical_memory_bytes();
-  info.features = {{"seed", std::to_string(env_int(Env::TUFF_SHUFFLE_SEED))},
-                   {"memory", host_visible ? "host-visible" : "staged"}};
-  return info;
+  return {.name = name_of(host_visible),
+          .description =
+              "the CPU's kernels in random legal order, by workgroup: for tests, shows missing "
+              "barriers and waits",
+          .driver = "tuff",
+          .memory_bytes = os::physical_memory_bytes(),
+          .features = {{"seed", std::to_string(env_int(Env::TUFF_SHUFFLE_SEED))},
+                       {"memory", host_visible ? "host-visible" : "staged"}}};
 }
 
 uint64_t seed_of(const ShuffleOptions& options) {
@@ -171,14 +170,12 @@ ShuffleDevice& native(const hcq::Device& device) {
 }  // namespace
 
 std::vector<Candidate> shuffle_probe() {
+  const std::string why = why_no_c_compiler();
   std::vector<Candidate> found;
   for (const bool host_visible : {false, true}) {
-    Candidate& c = found.emplace_back();
-    c.name = name_of(host_visible);
-    c.rank = 0;  // never the default: it is slow on purpose
-    c.reason = why_no_c();
-    c.usable = c.reason.empty();
-    if (c.usable) c.info = describe(host_visible);
+    // Rank 0, never the default: it is slow on purpose.
+    found.push_back({.name = name_of(host_visible), .usable = why.empty(), .reason = why});
+    if (why.empty()) found.back().info = describe(host_visible);
   }
   return found;
 }
