@@ -28,17 +28,17 @@ Target target_of(const GpuNode& node, const Generation& generation) {
   return t;
 }
 
-Place place_of_kind(hcq::MemoryKind kind, const GpuNode& node) {
+MemoryDomain domain_of(hcq::MemoryKind kind, const GpuNode& node) {
   switch (kind) {
     case hcq::MemoryKind::Device:
-      if (node.integrated) return Place::Shared;
-      return node.has_peers ? Place::PeerVram : Place::Vram;
+      if (node.integrated) return MemoryDomain::Shared;
+      return node.has_peers ? MemoryDomain::PeerVram : MemoryDomain::Vram;
     case hcq::MemoryKind::Args:
-      return node.large_bar && !node.integrated ? Place::VisibleVram : Place::Host;
+      return node.large_bar && !node.integrated ? MemoryDomain::VisibleVram : MemoryDomain::Host;
     case hcq::MemoryKind::Upload:
-    case hcq::MemoryKind::Readback: return Place::Host;
+    case hcq::MemoryKind::Readback: return MemoryDomain::Host;
   }
-  return Place::Host;
+  return MemoryDomain::Host;
 }
 
 std::string joined(const std::vector<hcq::MachineFinding>& findings) {
@@ -106,7 +106,7 @@ hcq::MemoryBlock AmdDevice::map_block(size_t size_bytes, hcq::MemoryKind kind) {
   fail_if_lost();
   const bool staging = kind == hcq::MemoryKind::Upload || kind == hcq::MemoryKind::Readback;
   auto buffer = gpu_->process->allocate(
-      gpu_->gpu, {size_bytes, place_of_kind(kind, gpu_->gpu.node), staging, nullptr});
+      gpu_->gpu, {size_bytes, domain_of(kind, gpu_->gpu.node), staging, nullptr});
   const hcq::MemoryBlock block{buffer->address(), size_bytes, buffer->host(), kind,
                                buffer->handle()};
   std::lock_guard lock(blocks_mutex_);

@@ -73,7 +73,7 @@ std::shared_ptr<const Scratch> GpuState::scratch(uint32_t bytes_per_lane) {
   auto grown = std::make_shared<Scratch>();
   grown->area.size = scratch_size(generation, gpu.node.shape, bytes_per_lane);
   grown->memory =
-      process->allocate(gpu, {grown->area.size.size_bytes, Place::Vram, false, nullptr});
+      process->allocate(gpu, {grown->area.size.size_bytes, MemoryDomain::Vram});
   grown->area.address = grown->memory->address();
   return scratch_ = std::move(grown);
 }

@@ -8,7 +8,7 @@ namespace tuff::devices::amd {
 LoadedImage::LoadedImage(GpuState& gpu, std::span<const uint8_t> bytes)
     : gpu_(gpu),
       object_(bytes, gpu.generation),
-      memory_(gpu.process->allocate(gpu.gpu, {object_.size_bytes(), Place::Code, false, nullptr})) {
+      memory_(gpu.process->allocate(gpu.gpu, {object_.size_bytes(), MemoryDomain::Code})) {
   // Lists begin with a flush of the bar and void instruction caches, so this is seen in time.
   const std::vector<uint8_t> image = object_.image(memory_->address());
   std::memcpy(memory_->host(), image.data(), image.size());

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kFewestRecorded = 2;
 
 bool is_recordable(const ClCommand& c) {
-  const auto* l = std::get_if<Launch>(&c.body);
+  const auto* l = std::get_if<ClLaunch>(&c.body);
   return l && l->is_fixed();
 }
 
@@ -69,7 +69,7 @@ void CommandBuffer::finish() {
   if (good_) check(context_->api.clFinalizeCommandBufferKHR(handle_), "clFinalizeCommandBufferKHR");
 }
 
-bool Launch::sizes(std::span<const uint64_t> slots, size_t global[3], size_t local[3]) const {
+bool ClLaunch::sizes(std::span<const uint64_t> slots, size_t global[3], size_t local[3]) const {
   for (size_t i = 0; i < 3; ++i) {
     const int32_t slot = group_slots[i];
     local[i] = program->local()[i];
@@ -78,7 +78,7 @@ bool Launch::sizes(std::span<const uint64_t> slots, size_t global[3], size_t loc
   return global[0] * global[1] * global[2] != 0;
 }
 
-bool Launch::is_fixed() const {
+bool ClLaunch::is_fixed() const {
   const bool sized = std::ranges::all_of(group_slots, [](int32_t slot) { return slot < 0; });
   size_t global[3], local[3];
   return own && keeps_args && sized && sizes({}, global, local);
@@ -101,7 +101,7 @@ std::unique_ptr<CommandBuffer> ClList::record_run(cl_command_queue handle, size_
   auto buffer = std::make_unique<CommandBuffer>(context, handle);
   std::vector<uint32_t> after;
   for (size_t i = begin; i < end && buffer->good(); ++i) {
-    const auto& l = std::get<Launch>(commands[i].body);
+    const auto& l = std::get<ClLaunch>(commands[i].body);
     size_t global[3], local[3];
     l.sizes({}, global, local);
     after.clear();
@@ -138,9 +138,10 @@ bool ClList::record(cl_command_queue handle) {
       for (size_t i = begin; i < end; ++i) move_in(std::move(commands[i]), i, i + 1);
       continue;
     }
-    ClCommand c{Recorded{std::move(buffer), {}}};
+    ClCommand c{RecordedLaunches{std::move(buffer), {}}};
+    auto& launches = std::get<RecordedLaunches>(c.body).launches;
     for (size_t i = begin; i < end; ++i) {
-      std::get<Recorded>(c.body).launches.push_back(std::move(std::get<Launch>(commands[i].body)));
+      launches.push_back(std::move(std::get<ClLaunch>(commands[i].body)));
       c.after.insert(c.after.end(), commands[i].after.begin(), commands[i].after.end());
     }
     move_in(std::move(c), begin, end);

@@ -43,7 +43,7 @@ class CommandBuffer {
   bool good_ = true;
 };
 
-struct Launch {
+struct ClLaunch {
   const ClProgram* program = nullptr;
   std::unique_ptr<KernelObject> own;  // of lists that are replayed
   const std::byte* block = nullptr;   // the arguments as they should be
@@ -59,11 +59,11 @@ struct Launch {
   bool is_fixed() const;
 };
 // Launches that the driver has taken down.
-struct Recorded {
+struct RecordedLaunches {
   std::unique_ptr<CommandBuffer> buffer;
-  std::vector<Launch> launches;
+  std::vector<ClLaunch> launches;
 };
-struct Transfer {
+struct ClCopy {
   hcq::Span dst, src;
 };
 struct QueueWait {
@@ -88,7 +88,7 @@ struct HostAction {
 struct TimeMark {};
 
 struct ClCommand {
-  std::variant<Launch, Recorded, Transfer, QueueWait, EventWait, HostAction, TimeMark> body;
+  std::variant<ClLaunch, RecordedLaunches, ClCopy, QueueWait, EventWait, HostAction, TimeMark> body;
   int32_t timestamp = -1;  // taken when it ends
   // On an out-of-order queue: commands of the list that have to end before. None: those of the
   // submission before.

@@ -96,7 +96,7 @@ ClCommand ClQueue::encoded_launch(const hcq::Command& command, const hcq::Dispat
   if (d.args && !d.args.host())
     fail<InvalidArgument>("{}: its arguments have to lie in memory that the host sees",
                           program->name());
-  Launch l{.program = program, .groups = d.groups, .group_slots = d.group_slots};
+  ClLaunch l{.program = program, .groups = d.groups, .group_slots = d.group_slots};
   l.block = d.args ? d.args.host() : nullptr;
   l.set.resize(layout.size_bytes());
   l.keeps_args = command.keeps_args;
@@ -120,8 +120,8 @@ void ClQueue::encode_timestamp(const hcq::TimestampCmd& t, ClList& list) {
   TUFF_CHECK(t.index < list.times.size(), "timestamp {} of {}", t.index, list.times.size());
   // A command's own end is nearer to the truth than that of a marker behind it.
   const bool own = !list.commands.empty() && list.commands.back().timestamp < 0 &&
-                   (std::holds_alternative<Launch>(list.commands.back().body) ||
-                    std::holds_alternative<Transfer>(list.commands.back().body));
+                   (std::holds_alternative<ClLaunch>(list.commands.back().body) ||
+                    std::holds_alternative<ClCopy>(list.commands.back().body));
   if (!own) list.commands.push_back({TimeMark{}});
   list.commands.back().timestamp = int32_t(t.index);
 }
@@ -134,7 +134,7 @@ void ClQueue::encode(const hcq::Command& c, ClList& list,
   } else if (const auto* copy = std::get_if<hcq::CopyCmd>(&c.body)) {
     TUFF_CHECK(copy->dst.size_bytes == copy->src.size_bytes, "copy of {} bytes into {}",
                copy->src.size_bytes, copy->dst.size_bytes);
-    if (copy->dst.size_bytes > 0) list.commands.push_back({Transfer{copy->dst, copy->src}});
+    if (copy->dst.size_bytes > 0) list.commands.push_back({ClCopy{copy->dst, copy->src}});
   } else if (const auto* w = std::get_if<hcq::WaitCmd>(&c.body)) {
     auto* signal = dynamic_cast<ClSignal*>(w->signal);
     if (!signal) fail<Unsupported>("{}: a wait for a signal of another device", device().name());
@@ -169,7 +169,7 @@ void ClQueue::order(ClList& list, std::span<const hcq::Command* const> sources) 
 
 void ClQueue::record(ClList& list) {
   for (ClCommand& c : list.commands) {
-    auto* l = std::get_if<Launch>(&c.body);
+    auto* l = std::get_if<ClLaunch>(&c.body);
     if (l && l->is_fixed()) set_arguments(*l, l->own->handle());
   }
   if (!list.record(handle_)) records_ = false;
@@ -247,11 +247,11 @@ void ClQueue::enqueue(ClList& list, std::span<const uint64_t> slots, uint64_t va
 }
 
 void ClQueue::enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* event) {
-  if (auto* l = std::get_if<Launch>(&c.body)) {
+  if (auto* l = std::get_if<ClLaunch>(&c.body)) {
     launch(*l, slots, event);
-  } else if (auto* r = std::get_if<Recorded>(&c.body)) {
+  } else if (auto* r = std::get_if<RecordedLaunches>(&c.body)) {
     run(*r, event);
-  } else if (auto* t = std::get_if<Transfer>(&c.body)) {
+  } else if (auto* t = std::get_if<ClCopy>(&c.body)) {
     transfer(*t, event);
   } else if (auto* w = std::get_if<QueueWait>(&c.body)) {
     wait_for(awaited(*w, slots).get(), event);
@@ -312,7 +312,7 @@ void ClQueue::set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
 
 // Arguments 2i and 2i+1 are buffer i and the offset into it, which addresses do without; scalars
 // follow.
-void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
+void ClQueue::set_arguments(ClLaunch& l, cl_kernel kernel) {
   const Context& c = *context_;
   const render::ArgLayout& layout = l.program->args();
   const size_t bytes = layout.size_bytes();
@@ -338,7 +338,7 @@ void ClQueue::set_arguments(Launch& l, cl_kernel kernel) {
   l.is_set = true;
 }
 
-void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event) {
+void ClQueue::launch(ClLaunch& l, std::span<const uint64_t> slots, cl_event* event) {
   size_t global[3], local[3];
   if (!l.sizes(slots, global, local)) {
     if (event) mark(event);
@@ -353,7 +353,7 @@ void ClQueue::launch(Launch& l, std::span<const uint64_t> slots, cl_event* event
         "clEnqueueNDRangeKernel");
 }
 
-void ClQueue::run(const Recorded& r, cl_event* event) {
+void ClQueue::run(const RecordedLaunches& r, cl_event* event) {
   cl_event end = nullptr;  // PoCL 3.1 needs one
   check(context_->api.clEnqueueCommandBufferKHR(0, nullptr, r.buffer->handle(), wait_count(),
                                                 wait_list(), &end),
@@ -365,7 +365,7 @@ void ClQueue::run(const Recorded& r, cl_event* event) {
   }
 }
 
-void ClQueue::transfer(const Transfer& t, cl_event* event) {
+void ClQueue::transfer(const ClCopy& t, cl_event* event) {
   const ClApi& api = context_->api;
   const size_t size = t.dst.size_bytes;
   const cl_mem to = buffer_of(t.dst), from = buffer_of(t.src);

@@ -84,12 +84,12 @@ class ClQueue final : public hcq::Queue {
   void enqueue(ClCommand& c, std::span<const uint64_t> slots, cl_event* event);
   void collect_waits(const ClList& list, std::span<const uint32_t> after, cl_event before);
   EventRef enqueue_end(const ClList& list, cl_event before);
-  void launch(Launch& l, std::span<const uint64_t> slots, cl_event* event);
-  void run(const Recorded& r, cl_event* event);
-  void set_arguments(Launch& l, cl_kernel kernel);
+  void launch(ClLaunch& l, std::span<const uint64_t> slots, cl_event* event);
+  void run(const RecordedLaunches& r, cl_event* event);
+  void set_arguments(ClLaunch& l, cl_kernel kernel);
   void set_buffer(cl_kernel kernel, uint32_t index, uint64_t address,
                   std::optional<uint64_t> before);
-  void transfer(const Transfer& t, cl_event* event);
+  void transfer(const ClCopy& t, cl_event* event);
   EventRef awaited(const QueueWait& w, std::span<const uint64_t> slots) const;
   void wait_for(cl_event other, cl_event* event);
   void act(HostAction& a, std::span<const uint64_t> slots, cl_event* event);

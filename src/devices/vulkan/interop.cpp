@@ -206,19 +206,19 @@ hcq::MemoryBlock vulkan_block_over(hcq::Device& device, const interop::VulkanMem
         "VkMemoryAllocateInfo::memoryTypeIndex",
         d.name(), m.type_index, types);
   const size_t end = vulkan::end_of(d.name(), m.offset, size_bytes, m.size_bytes);
-  return d.blocks().lay_over(m.memory, m.type_index, m.offset, std::max<size_t>(end - m.offset, 16),
-                             m.mapped);
+  return d.blocks().bind_over(m.memory, m.type_index, m.offset,
+                              std::max<size_t>(end - m.offset, 16), m.mapped);
 }
 
 interop::VulkanRegion vulkan_region(hcq::Device& device, const hcq::Span& span) {
   vulkan::VulkanDevice& d = vulkan::native(device);
-  const auto beneath = d.blocks().beneath(*span.block);
+  const auto backing = d.blocks().backing(*span.block);
   interop::VulkanRegion r;
   r.device = d.context()->device;
   r.buffer = vulkan::buffer_of(*span.block);
-  r.memory = beneath.memory;
+  r.memory = backing.memory;
   r.offset = span.offset;
-  r.memory_offset = beneath.memory_offset + span.offset;
+  r.memory_offset = backing.memory_offset + span.offset;
   r.size_bytes = span.size_bytes;
   if (d.context()->facts.caps.bufferDeviceAddress) r.address = span.address();
   return r;
@@ -226,10 +226,10 @@ interop::VulkanRegion vulkan_region(hcq::Device& device, const hcq::Span& span) 
 
 interop::VulkanMemoryFd vulkan_memory_fd(hcq::Device& device, const hcq::Span& span) {
   vulkan::VulkanDevice& d = vulkan::native(device);
-  const auto beneath = d.blocks().beneath(*span.block);
+  const auto backing = d.blocks().backing(*span.block);
   return {.fd = d.blocks().export_fd(*span.block),
-          .allocation_bytes = beneath.allocation_bytes,
-          .type_index = beneath.type,
+          .allocation_bytes = backing.allocation_bytes,
+          .type_index = backing.type,
           .buffer_bytes = span.block->size_bytes,
           .offset = span.offset};
 }

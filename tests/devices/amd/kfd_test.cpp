@@ -159,18 +159,18 @@ TEST(AmdKfd, PeersAndUserPointers) {
     const auto nodes = read_topology(*m.kernel);
     Gpu& a = process->attach(nodes[0]);
     Gpu& b = process->attach(nodes[1]);
-    auto vram = process->allocate(a, {100, Place::Vram, false, nullptr});
+    auto vram = process->allocate(a, {100, MemoryDomain::Vram});
     EXPECT_EQ(vram->size_bytes(), kPageBytes);
     EXPECT_EQ(vram->host(), nullptr);
     vram->map_to(b);
     vram->map_to(b);  // once is enough
     alignas(4096) static std::byte pages[2 * 4096];
-    const auto user = process->allocate(a, {sizeof pages, Place::User, false, pages});
+    const auto user = process->allocate(a, {sizeof pages, MemoryDomain::User, false, pages});
     EXPECT_EQ(user->host(), pages);
     EXPECT_NE(user->address(), reinterpret_cast<uint64_t>(pages));
     EXPECT_NE(m.kernel->log().find("USERPTR"), std::string::npos);
     EXPECT_NE(error_of<InvalidArgument>([&] {
-                process->allocate(a, {4096, Place::User, false, pages + 8});
+                process->allocate(a, {4096, MemoryDomain::User, false, pages + 8});
               }).find("page"),
               std::string::npos);
   }

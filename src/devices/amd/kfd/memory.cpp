@@ -11,28 +11,28 @@ namespace {
 // Large memory at such addresses takes entries of 2 MiB in the GPU's page table.
 constexpr size_t kLargePageBytes = 2u << 20;
 
-struct PlaceRow {
+struct DomainRow {
   uint32_t flags;
   bool visible;  // to the host
   const char* name;
 };
-PlaceRow row(Place place, bool large_bar) {
+DomainRow row_of(MemoryDomain domain, bool large_bar) {
   using namespace uapi;
   constexpr uint32_t base = kWritable | kNoSubstitute;
   // Queues' memory is executable, as ROCr has it.
-  switch (place) {
-    case Place::Vram: return {base | kVram, false, "VRAM"};
-    case Place::PeerVram:
+  switch (domain) {
+    case MemoryDomain::Vram: return {base | kVram, false, "VRAM"};
+    case MemoryDomain::PeerVram:
       return {base | kVram | (large_bar ? kPublic : 0u), false, "VRAM for several GPUs"};
-    case Place::VisibleVram: return {base | kVram | kPublic, true, "host-visible VRAM"};
-    case Place::Code:
+    case MemoryDomain::VisibleVram: return {base | kVram | kPublic, true, "host-visible VRAM"};
+    case MemoryDomain::Code:
       if (large_bar) return {base | kVram | kPublic | kExecutable, true, "VRAM for code"};
       return {base | kGtt | kCoherent | kExecutable, true, "host memory for code"};
-    case Place::Host: return {base | kGtt | kCoherent | kExecutable, true, "host memory"};
-    case Place::Shared: return {base | kGtt, true, "host memory"};
-    case Place::Uncached:
+    case MemoryDomain::Host: return {base | kGtt | kCoherent | kExecutable, true, "host memory"};
+    case MemoryDomain::Shared: return {base | kGtt, true, "host memory"};
+    case MemoryDomain::Uncached:
       return {base | kGtt | kCoherent | kUncached | kExecutable, true, "uncached host memory"};
-    case Place::User: return {base | kUserptr | kCoherent, true, "the caller's memory"};
+    case MemoryDomain::User: return {base | kUserptr | kCoherent, true, "the caller's memory"};
   }
   return {};
 }
@@ -53,27 +53,27 @@ Buffer::Buffer(Process& process, Gpu& gpu, const BufferRequest& request)
 Buffer::~Buffer() { release(); }
 
 void Buffer::allocate(const BufferRequest& request) {
-  const bool user = request.place == Place::User;
+  const bool user = request.domain == MemoryDomain::User;
   if (user && (reinterpret_cast<uint64_t>(request.user) % kPageBytes != 0 || !request.user))
     fail<InvalidArgument>("AMD: memory at {} does not begin at a page of {} bytes", request.user,
                           kPageBytes);
   const size_t size = align_up(request.size_bytes, kPageBytes);
-  const PlaceRow place = row(request.place, gpu_.node.large_bar);
+  const DomainRow domain = row_of(request.domain, gpu_.node.large_bar);
   range_.emplace(process_.kernel(), size, size >= kLargePageBytes ? kLargePageBytes : kPageBytes);
   uapi::AllocMemory a{};
   a.va_addr = range_->address();
   a.size = size;
   a.gpu_id = gpu_.node.gpu_id;
-  a.flags = place.flags;
+  a.flags = domain.flags;
   if (user) a.mmap_offset = reinterpret_cast<uint64_t>(request.user);
   const int result = process_.kernel().ioctl(process_.fd(), uapi::kAllocMemory, &a);
-  checked(result, "ALLOC_MEMORY_OF_GPU({} bytes of {} on {}, flags {:#x}{})", size, place.name,
+  checked(result, "ALLOC_MEMORY_OF_GPU({} bytes of {} on {}, flags {:#x}{})", size, domain.name,
           gpu_.node.arch(), a.flags, process_.available_text(gpu_, result));
   handle_ = a.handle;
   allocated_ = true;
   if (user) {
     host_ = static_cast<std::byte*>(request.user);
-  } else if (place.visible) {
+  } else if (domain.visible) {
     range_->map(gpu_.render.fd(), a.mmap_offset);
     host_ = range_->data();
   }

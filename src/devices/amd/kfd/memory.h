@@ -13,7 +13,7 @@ class Process;
 struct Gpu;
 
 // Where memory lies and who sees what in it; in ioctls' flags.
-enum class Place : uint8_t {
+enum class MemoryDomain : uint8_t {
   Vram,         // without a host pointer
   PeerVram,     // likewise, where other GPUs reach it: they come through the bar, as the host does
   VisibleVram,  // the host writes through the bar; only with a large one
@@ -26,9 +26,9 @@ enum class Place : uint8_t {
 
 struct BufferRequest {
   size_t size_bytes = 0;  // rounded up to pages
-  Place place = Place::Vram;
+  MemoryDomain domain = MemoryDomain::Vram;
   bool everywhere = false;  // on all GPUs of the process, those that come later too
-  void* user = nullptr;     // of Place::User: page-aligned, and stays until the Buffer is gone
+  void* user = nullptr;     // of domain User: page-aligned, and stays until the Buffer is gone
 };
 
 class Buffer {

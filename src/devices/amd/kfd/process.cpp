@@ -127,7 +127,7 @@ uint64_t* Process::allocate_signal(Gpu& gpu) {
         return slot;
       }
     }
-    auto page = allocate(gpu, {kSignalPageBytes, Place::Uncached, true, nullptr});
+    auto page = allocate(gpu, {kSignalPageBytes, MemoryDomain::Uncached, true});
     std::lock_guard lock(mutex_);
     for (size_t at = kSignalPageBytes; at > 0; at -= kSignalBytes)
       free_signals_.push_back(reinterpret_cast<uint64_t*>(page->host() + at - kSignalBytes));
@@ -142,7 +142,7 @@ void Process::free_signal(uint64_t* slot) noexcept {
 
 uapi::CreateEvent Process::create_event(Gpu& gpu, uapi::EventType type) {
   std::lock_guard lock(event_mutex_);
-  if (!event_page_) event_page_ = allocate(gpu, {kEventPageBytes, Place::Uncached, true, nullptr});
+  if (!event_page_) event_page_ = allocate(gpu, {kEventPageBytes, MemoryDomain::Uncached, true});
   uapi::CreateEvent e{};
   e.event_page_offset = event_page_given_ ? 0 : event_page_->handle();
   e.event_type = uint32_t(type);

@@ -38,12 +38,12 @@ uapi::QueueType kernel_type(QueueType type) {
 
 HardwareQueue::HardwareQueue(Process& process, Gpu& gpu, const HardwareQueueSetup& setup)
     : process_(process), gpu_(gpu) {
-  ring_memory_ = process.allocate(gpu, {setup.ring_bytes, Place::Uncached, false, nullptr});
-  pointers_ = process.allocate(gpu, {kPageBytes, Place::Uncached, false, nullptr});
+  ring_memory_ = process.allocate(gpu, {setup.ring_bytes, MemoryDomain::Uncached});
+  pointers_ = process.allocate(gpu, {kPageBytes, MemoryDomain::Uncached});
   if (setup.type != QueueType::Sdma) {
     sizes_ = queue_sizes(*gpu.node.generation(), gpu.node.shape);
-    end_of_pipe_ = process.allocate(gpu, {sizes_.eop_bytes, Place::Vram, false, nullptr});
-    save_area_ = process.allocate(gpu, {sizes_.mapping_bytes, Place::Vram, false, nullptr});
+    end_of_pipe_ = process.allocate(gpu, {sizes_.eop_bytes, MemoryDomain::Vram});
+    save_area_ = process.allocate(gpu, {sizes_.mapping_bytes, MemoryDomain::Vram});
   }
   if (setup.type == QueueType::Aql) {
     put(*pointers_, kReadPointerOffset, kReadPointer);

@@ -18,7 +18,7 @@ constexpr VkMemoryPropertyFlags kForbidden =
     VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
     VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
 
-struct Wish {
+struct TypeQuery {
   VkMemoryPropertyFlags with, without;
 };
 
@@ -27,12 +27,12 @@ constexpr const char* kind_name(hcq::MemoryKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-int find_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits, Wish wish,
+int find_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits, TypeQuery query,
               uint64_t least_heap_bytes) {
   for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
     VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
     if (!(type_bits & (1u << i)) || (flags & kForbidden)) continue;
-    if ((flags & wish.with) != wish.with || (flags & wish.without)) continue;
+    if ((flags & query.with) != query.with || (flags & query.without)) continue;
     if (memory.memoryHeaps[memory.memoryTypes[i].heapIndex].size < least_heap_bytes) continue;
     return static_cast<int>(i);
   }
@@ -40,9 +40,9 @@ int find_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits
 }
 
 int first_of(const VkPhysicalDeviceMemoryProperties& memory, uint32_t type_bits,
-             std::initializer_list<Wish> wishes, uint64_t least_heap_bytes = 0) {
-  for (const Wish& wish : wishes) {
-    int type = find_type(memory, type_bits, wish, least_heap_bytes);
+             std::initializer_list<TypeQuery> queries, uint64_t least_heap_bytes = 0) {
+  for (const TypeQuery& query : queries) {
+    int type = find_type(memory, type_bits, query, least_heap_bytes);
     if (type >= 0) return type;
   }
   return -1;
@@ -73,7 +73,7 @@ int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t 
 }
 
 Blocks::~Blocks() {
-  for (const auto& [buffer, beneath] : live_) release(buffer, beneath);
+  for (const auto& [buffer, backing] : live_) release(buffer, backing);
 }
 
 VkBuffer Blocks::create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external) {
@@ -96,7 +96,7 @@ VkMemoryRequirements Blocks::needs_of(VkBuffer buffer) const {
 }
 
 // `chain`: what else is said of the memory. Sets type and size of `out`.
-VkResult Blocks::allocate_memory(const void* chain, size_t size_bytes, int type, Beneath& out) {
+VkResult Blocks::allocate_memory(const void* chain, size_t size_bytes, int type, Backing& out) {
   VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   flags.pNext = chain;
@@ -107,7 +107,7 @@ VkResult Blocks::allocate_memory(const void* chain, size_t size_bytes, int type,
   return context_->api.vkAllocateMemory(context_->device, &info, nullptr, &out.memory);
 }
 
-void Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out) {
+void Blocks::allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Backing& out) {
   Context& c = *context_;
   const VkMemoryRequirements needs = needs_of(buffer);
   int type = choose_memory_type(c.facts.memory, needs.memoryTypeBits, kind);
@@ -145,19 +145,19 @@ uint64_t Blocks::address_of(VkBuffer buffer, size_t size_bytes) {
   return c.api.vkGetBufferDeviceAddress(c.device, &info);
 }
 
-// A block over a new buffer. `fill` gives `beneath` its memory, and the host's pointer to it.
+// A block over a new buffer. `fill` gives `backing` its memory, and the host's pointer to it.
 template <class Fill>
 hcq::MemoryBlock Blocks::make(size_t size_bytes, VkExternalMemoryHandleTypeFlags external,
-                              Beneath beneath, const Fill& fill) {
+                              Backing backing, const Fill& fill) {
   Context& c = *context_;
   const VkBuffer buffer = create_buffer(size_bytes, external);
   try {
-    void* host = fill(buffer, beneath);
-    c.check(c.api.vkBindBufferMemory(c.device, buffer, beneath.memory, beneath.memory_offset),
+    void* host = fill(buffer, backing);
+    c.check(c.api.vkBindBufferMemory(c.device, buffer, backing.memory, backing.memory_offset),
             "vkBindBufferMemory");
-    return keep(buffer, beneath, size_bytes, host);
+    return keep(buffer, backing, size_bytes, host);
   } catch (...) {
-    release(buffer, beneath);
+    release(buffer, backing);
     throw;
   }
 }
@@ -172,13 +172,13 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
   }
   if (c.facts.software()) os::require_memory_room(size_bytes, c.name.c_str());
   const bool exportable = c.lent.exportable_memory && kind == hcq::MemoryKind::Device;
-  const auto fill = [&](VkBuffer buffer, Beneath& beneath) {
-    allocate(buffer, size_bytes, kind, beneath);
-    VkMemoryPropertyFlags flags = c.facts.memory.memoryTypes[beneath.type].propertyFlags;
+  const auto fill = [&](VkBuffer buffer, Backing& backing) {
+    allocate(buffer, size_bytes, kind, backing);
+    VkMemoryPropertyFlags flags = c.facts.memory.memoryTypes[backing.type].propertyFlags;
     bool host = (flags & kHost) == kHost && (kind != hcq::MemoryKind::Device || (flags & kCached));
     void* data = nullptr;
     if (!host) return data;
-    c.check(c.api.vkMapMemory(c.device, beneath.memory, 0, VK_WHOLE_SIZE, 0, &data), "vkMapMemory");
+    c.check(c.api.vkMapMemory(c.device, backing.memory, 0, VK_WHOLE_SIZE, 0, &data), "vkMapMemory");
     if (c.facts.software()) os::prefer_huge_pages(data, size_bytes);
     return data;
   };
@@ -191,42 +191,42 @@ hcq::MemoryBlock Blocks::map(size_t size_bytes, hcq::MemoryKind kind) {
   return block;
 }
 
-hcq::MemoryBlock Blocks::keep(VkBuffer buffer, const Beneath& beneath, size_t size_bytes,
+hcq::MemoryBlock Blocks::keep(VkBuffer buffer, const Backing& backing, size_t size_bytes,
                               void* host) {
   hcq::MemoryBlock block{.address = address_of(buffer, size_bytes),
                          .size_bytes = size_bytes,
                          .host = static_cast<std::byte*>(host),
                          .native = reinterpret_cast<uint64_t>(buffer)};
   std::lock_guard lock(mutex_);
-  live_.emplace(buffer, beneath);
+  live_.emplace(buffer, backing);
   return block;
 }
 
 void Blocks::unmap(const hcq::MemoryBlock& block) noexcept {
   VkBuffer buffer = buffer_of(block);
-  Beneath beneath;
+  Backing backing;
   {
     std::lock_guard lock(mutex_);
     auto it = live_.find(buffer);
     if (it == live_.end()) return;
-    beneath = it->second;
+    backing = it->second;
     live_.erase(it);
   }
-  release(buffer, beneath);
+  release(buffer, backing);
 }
 
-Blocks::Beneath Blocks::beneath(const hcq::MemoryBlock& block) const {
+Blocks::Backing Blocks::backing(const hcq::MemoryBlock& block) const {
   std::lock_guard lock(mutex_);
   const auto it = live_.find(buffer_of(block));
   TUFF_CHECK(it != live_.end(), "{}: a block that it does not know", context_->name);
   return it->second;
 }
 
-void Blocks::release(VkBuffer buffer, const Beneath& beneath) noexcept {
+void Blocks::release(VkBuffer buffer, const Backing& backing) noexcept {
   const Context& c = *context_;
-  if (beneath.owns_buffer) c.api.vkDestroyBuffer(c.device, buffer, nullptr);
-  if (beneath.owns_memory && beneath.memory)
-    c.api.vkFreeMemory(c.device, beneath.memory, nullptr);  // also unmaps
+  if (backing.owns_buffer) c.api.vkDestroyBuffer(c.device, buffer, nullptr);
+  if (backing.owns_memory && backing.memory)
+    c.api.vkFreeMemory(c.device, backing.memory, nullptr);  // also unmaps
 }
 
 // ---- blocks over memory of others, and for others
@@ -237,11 +237,11 @@ hcq::MemoryBlock Blocks::adopt(VkBuffer buffer, VkDeviceMemory memory, size_t si
               host);
 }
 
-hcq::MemoryBlock Blocks::lay_over(VkDeviceMemory memory, uint32_t type, size_t offset,
-                                  size_t size_bytes, void* host) {
-  const Beneath beneath{
+hcq::MemoryBlock Blocks::bind_over(VkDeviceMemory memory, uint32_t type, size_t offset,
+                                   size_t size_bytes, void* host) {
+  const Backing backing{
       .memory = memory, .memory_offset = offset, .type = type, .owns_memory = false};
-  return make(size_bytes, 0, beneath, [&](VkBuffer buffer, Beneath&) {
+  return make(size_bytes, 0, backing, [&](VkBuffer buffer, Backing&) {
     const VkMemoryRequirements needs = needs_of(buffer);
     if (offset % needs.alignment != 0)
       fail<InvalidArgument>("{}: memory at {}: buffers begin at multiples of {} bytes",
@@ -255,7 +255,7 @@ hcq::MemoryBlock Blocks::lay_over(VkDeviceMemory memory, uint32_t type, size_t o
   });
 }
 
-void Blocks::import_memory(VkBuffer buffer, void* data, size_t size_bytes, Beneath& out) {
+void Blocks::import_memory(VkBuffer buffer, void* data, size_t size_bytes, Backing& out) {
   Context& c = *context_;
   constexpr auto kHostAllocation = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
   VkMemoryHostPointerPropertiesEXT pointer{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
@@ -289,15 +289,15 @@ hcq::MemoryBlock Blocks::import_host(void* data, size_t size_bytes) {
         "{} bytes{}: allocate it so (std::aligned_alloc), or copy it",
         c.name, size_bytes, data, unit, unit > page ? " and is as long" : "");
   return make(whole, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, {},
-              [&](VkBuffer buffer, Beneath& beneath) {
-                import_memory(buffer, data, whole, beneath);
+              [&](VkBuffer buffer, Backing& backing) {
+                import_memory(buffer, data, whole, backing);
                 return data;
               });
 }
 
 int Blocks::export_fd(const hcq::MemoryBlock& block) const {
   const Context& c = *context_;
-  const Beneath b = beneath(block);
+  const Backing b = backing(block);
   if (!b.exportable)
     fail<Unsupported>(
         "{}: the memory was not made for export: open the device with exportable_memory, and take "

@@ -30,13 +30,13 @@ class Blocks {
   hcq::MemoryBlock adopt(VkBuffer buffer, VkDeviceMemory memory, size_t size_bytes, void* host);
   // A buffer over size_bytes of an application's memory; InvalidArgument for an offset that is not
   // aligned as the driver wants, or a type of memory that buffers cannot lie in.
-  hcq::MemoryBlock lay_over(VkDeviceMemory memory, uint32_t type, size_t offset, size_t size_bytes,
-                            void* host);
+  hcq::MemoryBlock bind_over(VkDeviceMemory memory, uint32_t type, size_t offset, size_t size_bytes,
+                             void* host);
   // Memory of the process: Device::import_host().
   hcq::MemoryBlock import_host(void* data, size_t size_bytes);
 
-  // What lies beneath a block.
-  struct Beneath {
+  // The memory beneath a block.
+  struct Backing {
     VkDeviceMemory memory = VK_NULL_HANDLE;
     size_t memory_offset = 0;  // of the buffer's byte 0
     size_t allocation_bytes = 0;
@@ -44,21 +44,21 @@ class Blocks {
     bool exportable = false;
     bool owns_buffer = true, owns_memory = true;
   };
-  Beneath beneath(const hcq::MemoryBlock& block) const;
+  Backing backing(const hcq::MemoryBlock& block) const;
   // A new file descriptor; Unsupported for memory that is not exportable.
   int export_fd(const hcq::MemoryBlock& block) const;
 
  private:
   template <class Fill>
   hcq::MemoryBlock make(size_t size_bytes, VkExternalMemoryHandleTypeFlags external,
-                        Beneath beneath, const Fill& fill);
+                        Backing backing, const Fill& fill);
   VkBuffer create_buffer(size_t size_bytes, VkExternalMemoryHandleTypeFlags external);
   VkMemoryRequirements needs_of(VkBuffer buffer) const;
-  VkResult allocate_memory(const void* chain, size_t size_bytes, int type, Beneath& out);
-  void allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Beneath& out);
-  void import_memory(VkBuffer buffer, void* data, size_t size_bytes, Beneath& out);
-  hcq::MemoryBlock keep(VkBuffer buffer, const Beneath& beneath, size_t size_bytes, void* host);
-  void release(VkBuffer buffer, const Beneath& beneath) noexcept;
+  VkResult allocate_memory(const void* chain, size_t size_bytes, int type, Backing& out);
+  void allocate(VkBuffer buffer, size_t size_bytes, hcq::MemoryKind kind, Backing& out);
+  void import_memory(VkBuffer buffer, void* data, size_t size_bytes, Backing& out);
+  hcq::MemoryBlock keep(VkBuffer buffer, const Backing& backing, size_t size_bytes, void* host);
+  void release(VkBuffer buffer, const Backing& backing) noexcept;
   uint64_t address_of(VkBuffer buffer, size_t size_bytes);
 
   // Without device addresses a block's address is an identity: its own, and a multiple of
@@ -68,7 +68,7 @@ class Blocks {
   std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   // An application may lend a buffer several times.
-  std::unordered_multimap<VkBuffer, Beneath> live_;
+  std::unordered_multimap<VkBuffer, Backing> live_;
   uint64_t next_address_ = kFirstFakeAddress;
 };
 
