@@ -36,6 +36,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(TUFF_WARNINGS -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND TUFF_WARNINGS -Wno-restrict)
+  if(TUFF_PCH)
+    list(APPEND TUFF_WARNINGS -Wno-stringop-overflow)  # the same of a std::string that comes precompiled
+  endif()
 endif()
 
 # Debuggers and sanitizers name sources relative to the checkout, wherever an object was compiled.
@@ -55,18 +58,48 @@ target_compile_options(tuff_settings INTERFACE
   $<BUILD_INTERFACE:${TUFF_WARNINGS}>
   $<BUILD_INTERFACE:$<$<BOOL:${TUFF_WERROR}>:-Werror>>)
 
-# tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...])
-# One static library per room, target tuff_<name>; DEPS may only name rooms to its left.
+# Of the headers that most sources include, parsed once for many sources: the standard ones and fmt for
+# all rooms, the graph's node besides for those whose sources nearly all include it. Release alone:
+# the other builds find a missing #include.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  set(TUFF_PCH OFF)
+endif()
+set(TUFF_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> <functional> <limits>
+  <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <unordered_map>
+  <unordered_set> <utility> <variant> <vector> <fmt/format.h>)
+set(TUFF_NODE_ROOMS ir sched kernel render engine tensor nn check)
+set(TUFF_NODE_HEADER ${PROJECT_SOURCE_DIR}/src/ir/uop.h)
+
+# tuff_shared_header(<target> <header>...): an object that has the headers precompiled. Who reuses them
+# has to be compiled with the same flags.
+function(tuff_shared_header target)
+  set(source ${PROJECT_BINARY_DIR}/${target}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int ${target}_is_not_empty;\n")
+  add_library(${target} OBJECT ${source})
+  target_link_libraries(${target} PRIVATE tuff_settings tuff_fmt)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+endfunction()
+
+# tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...]
+#           [OPTIONS <flag>...])
+# One static library per room, target tuff_<name>; DEPS may only name rooms to its left. OPTIONS are
+# flags for its sources alone.
 function(tuff_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;OPTIONS" ${ARGN})
   list(TRANSFORM ROOM_DEPS PREPEND tuff_)
   if(ROOM_SOURCES)
     add_library(tuff_${name} STATIC ${ROOM_SOURCES})
     target_link_libraries(tuff_${name} PUBLIC tuff_settings ${ROOM_DEPS} ${ROOM_LIBS}
                                        PRIVATE ${ROOM_PRIVATE_LIBS})
-    if(TUFF_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
-      target_precompile_headers(tuff_${name} PRIVATE
-        <algorithm> <array> <memory> <string> <unordered_map> <vector> <fmt/format.h>)
+    target_compile_options(tuff_${name} PRIVATE ${ROOM_OPTIONS})
+    if(TUFF_PCH AND ROOM_OPTIONS)
+      target_precompile_headers(tuff_${name} PRIVATE ${TUFF_HEADERS})
+    elseif(TUFF_PCH)
+      if(name IN_LIST TUFF_NODE_ROOMS)
+        target_precompile_headers(tuff_${name} REUSE_FROM tuff_node_header)
+      else()
+        target_precompile_headers(tuff_${name} REUSE_FROM tuff_std_header)
+      endif()
     endif()
   else()
     add_library(tuff_${name} INTERFACE)
@@ -83,8 +116,12 @@ function(tuff_test_header)
   add_executable(tuff_test_header ${source})
   target_link_libraries(tuff_test_header PRIVATE tuff_settings GTest::gtest tuff_fmt)
   target_compile_options(tuff_test_header PRIVATE ${TUFF_TEST_OPTIONS})
-  target_precompile_headers(tuff_test_header PRIVATE <algorithm> <cmath> <functional> <map> <memory>
-    <random> <string> <unordered_map> <vector> <gtest/gtest.h> <fmt/format.h>)
+  set(headers <algorithm> <cmath> <functional> <map> <memory> <random> <string> <unordered_map> <vector>
+    <gtest/gtest.h> <fmt/format.h>)
+  if(TUFF_PCH)
+    list(APPEND headers ${TUFF_HEADERS} <filesystem> <fstream> <thread> <gmock/gmock.h> ${TUFF_NODE_HEADER})
+  endif()
+  target_precompile_headers(tuff_test_header PRIVATE ${headers})
 endfunction()
 
 # Most of a test's time goes by in libraries: its own code need not be optimized for long.

@@ -323,6 +323,12 @@ Storage::Storage(std::string device_name, DType t, int64_t n)
     fail<OutOfMemory>("{}: {} elements of {} are more than 2^63 bytes", device, n, name(t));
 }
 
+Arg::Arg(const Arg&) = default;
+Arg::Arg(Arg&&) noexcept = default;
+Arg& Arg::operator=(const Arg&) = default;
+Arg& Arg::operator=(Arg&&) noexcept = default;
+Arg::~Arg() = default;
+
 Dim::Dim(UOp expr) {
   TUFF_CHECK(expr && expr->dtype == DType::Index, "an extent must be an Index expression");
   value_ = expr->max;

@@ -170,9 +170,19 @@ struct MatrixArg {
 };
 const char* name(MatrixUse use);
 
-using Arg =
+using ArgValue =
     std::variant<std::monostate, int64_t, Scalar, IntVec, Shape, Pairs, ReduceArg, RangeArg,
                  VariableArg, ParamArg, SpecialArg, SharedArg, Placement, Ref<Storage>, MatrixArg>;
+// A class, so that copying and destroying one is compiled once and not in every source.
+struct Arg : ArgValue {
+  using ArgValue::ArgValue;
+  Arg() = default;
+  Arg(const Arg&);
+  Arg(Arg&&) noexcept;
+  Arg& operator=(const Arg&);
+  Arg& operator=(Arg&&) noexcept;
+  ~Arg();
+};
 
 // What every traversal touches stands in the first 64 bytes.
 struct Node {
