@@ -119,7 +119,7 @@ function(tuff_test_header)
   set(headers <algorithm> <cmath> <functional> <map> <memory> <random> <string> <unordered_map> <vector>
     <gtest/gtest.h> <fmt/format.h>)
   if(TUFF_PCH)
-    list(APPEND headers ${TUFF_HEADERS} <filesystem> <fstream> <thread> <gmock/gmock.h> ${TUFF_NODE_HEADER})
+    list(APPEND headers ${TUFF_HEADERS} <fstream> <thread> ${TUFF_NODE_HEADER})
   endif()
   target_precompile_headers(tuff_test_header PRIVATE ${headers})
 endfunction()

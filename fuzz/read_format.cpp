@@ -1,5 +1,5 @@
-// libFuzzer's entry point (llvm.org/docs/LibFuzzer.html), compiled once per reader:
-// TUFF_FUZZ_READER says which. Whatever the bytes, a reader gives an index or an IoError.
+// libFuzzer's entry point (llvm.org/docs/LibFuzzer.html), compiled once for all readers: the linker
+// gives fuzz_reader the address of one. Whatever the bytes, a reader gives an index or an IoError.
 #include <tuff/error.h>
 
 #include "io/formats/gguf.h"
@@ -14,20 +14,22 @@
 
 using namespace tuff::io;
 
-namespace {
+extern "C" {
 
-[[maybe_unused]] void read_safetensors_file(const MemoryBytes& s) { touch(s, read_safetensors(s)); }
-[[maybe_unused]] void read_shards(const MemoryBytes& s) { read_shard_index(s); }
-[[maybe_unused]] void read_npy_file(const MemoryBytes& s) { touch(s, read_npy(s, "x")); }
-[[maybe_unused]] void read_gguf_file(const MemoryBytes& s) { touch(s, read_gguf(s)); }
-[[maybe_unused]] void read_idx_file(const MemoryBytes& s) { touch(s, read_idx_array(s, "x")); }
-[[maybe_unused]] void read_npz_file(const MemoryBytes& s) {
+void fuzz_reader(const MemoryBytes& s);
+
+void read_safetensors_file(const MemoryBytes& s) { touch(s, read_safetensors(s)); }
+void read_shards(const MemoryBytes& s) { read_shard_index(s); }
+void read_npy_file(const MemoryBytes& s) { touch(s, read_npy(s, "x")); }
+void read_gguf_file(const MemoryBytes& s) { touch(s, read_gguf(s)); }
+void read_idx_file(const MemoryBytes& s) { touch(s, read_idx_array(s, "x")); }
+void read_npz_file(const MemoryBytes& s) {
   touch(s, read_npz(s, read_zip_directory(s)));
 }
 
 // An archive's checksums keep a fuzzer out of what they protect: here the input is the pickle
 // itself as well, with storages beside it.
-[[maybe_unused]] void read_pytorch_file(const MemoryBytes& s) {
+void read_pytorch_file(const MemoryBytes& s) {
   if (is_zip(s)) {
     std::vector<ZipMember> members = read_zip_directory(s);
     if (is_pytorch(members)) touch(s, read_pytorch(s, std::move(members), "x"));
@@ -40,13 +42,13 @@ namespace {
   touch(archive, read_pytorch(archive, read_zip_directory(archive), "x"));
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const MemoryBytes source("damaged", {data, size});
   try {
-    TUFF_FUZZ_READER(source);
+    fuzz_reader(source);
   } catch (const tuff::IoError&) {  // what damaged files are answered with; all else is a finding
   }
   return 0;
 }
+
+}  // extern "C"
