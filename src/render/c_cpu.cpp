@@ -93,6 +93,33 @@ TUFF_MASKED_AVX512(u8, 64, 512, char, qi, loaddquqi, storedquqi)
 TUFF_MASKED(u16, 8) TUFF_MASKED(u16, 16) TUFF_MASKED(u16, 32)
 TUFF_MASKED(u8, 16) TUFF_MASKED(u8, 32) TUFF_MASKED(u8, 64)
 #endif
+/* Lanes of a mask from anywhere. */
+#if defined(__AVX2__) && __has_builtin(__builtin_ia32_gatherd_ps256)
+typedef i32 tuff_gather_index8 __attribute__((vector_size(32)));
+typedef f32 tuff_gather_value8 __attribute__((vector_size(32)));
+static inline u32x8 gather_u32x8(const u32* p, i32x8 at, i32x8 m) {
+  return (u32x8)__builtin_ia32_gatherd_ps256((tuff_gather_value8){0}, (const f32*)p,
+    (tuff_gather_index8)at, (tuff_gather_value8)m, 4); }
+#else
+static inline u32x8 gather_u32x8(const u32* p, i32x8 at, i32x8 m) {
+  u32x8 v = (u32x8)(0);
+  for (int l = 0; l < 8; l++) if (m[l]) v[l] = p[at[l]];
+  return v; }
+#endif
+#define TUFF_GATHER_HALVES(N, H) \
+  static inline u32x##N gather_u32x##N(const u32* p, i32x##N at, i32x##N m) { \
+    u32x##N v; v.lo = gather_u32x##H(p, at.lo, m.lo); v.hi = gather_u32x##H(p, at.hi, m.hi); \
+    return v; }
+#if defined(TUFF_MASKED_AVX512) && __has_builtin(__builtin_ia32_gathersiv16sf)
+typedef i32 tuff_gather_index16 __attribute__((vector_size(64)));
+typedef f32 tuff_gather_value16 __attribute__((vector_size(64)));
+static inline u32x16 gather_u32x16(const u32* p, i32x16 at, i32x16 m) {
+  return (u32x16)__builtin_ia32_gathersiv16sf((tuff_gather_value16){0}, p,
+    (tuff_gather_index16)at, (u16)bits_16(m), 4); }
+#else
+TUFF_GATHER_HALVES(16, 8)
+#endif
+TUFF_GATHER_HALVES(32, 16) TUFF_GATHER_HALVES(64, 32)
 TUFF_MASKED_HALVES(u16, 64, 32)
 TUFF_MASKED_HALVES(u32, 32, 16) TUFF_MASKED_HALVES(u32, 64, 32)
 #define TUFF_NARROW_FLOAT(N) \

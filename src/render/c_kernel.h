@@ -32,12 +32,13 @@ struct CValue {
 struct CAccess {
   const ir::Node& index;
   CValue offset;
+  int width;                     // lanes
   const CValue* gate = nullptr;  // null: always
   DType dtype() const { return index.dtype; }
   bool lane_gate() const { return gate && gate->varies(); }  // one for each lane
   bool whole_gate() const { return gate && !gate->varies(); }
   CAccess at(int64_t distance, int64_t step = 0) const {  // that far from the first lane
-    return {index, {offset.base, offset.constant + distance, step}, gate};
+    return {index, {offset.base, offset.constant + distance, step}, width, gate};
   }
 };
 
@@ -78,15 +79,19 @@ class CKernel {
   CValue load_contiguous(const CAccess& a);
   CValue load_repeated(const CAccess& a);
   CValue load_strided(const CAccess& a);
+  bool is_gathered(const CAccess& a) const;
+  CValue load_gathered(const CAccess& a);
   void store(const CAccess& a, const CValue& v);
   void store_strided(const CAccess& a, const CValue& v);
   bool is_strided(const CAccess& a) const;
   std::string every_nth_of_vector(int v, int n, const CAccess& a);
-  bool in_steps(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  int64_t step_along(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  bool share_gate(const ir::Node& index, kernel::LaneMask mask, int instance, int bit) const;
+  CValue gates_along(const ir::Node& index, kernel::LaneMask mask, int instance, int bit);
   int interleaved_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
   void load_interleaved(size_t i, const ir::Node& index, int first, int bit);
   std::vector<int> interleaved_lanes(int v, int n) const;
-  std::string every_nth(const std::vector<std::string>& vectors, DType t, int first);
+  std::string every_nth(const std::vector<std::string>& vectors, DType t, int first, int width);
   std::string shuffled(const std::string& a, const std::string& b, DType t,
                        std::span<const int> lanes);
   int transposed_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
@@ -107,7 +112,7 @@ class CKernel {
   std::string masked(const char* verb, const CAccess& a) const;
   std::string pointer(const CAccess& a) const;
   std::string vector_at(const CAccess& a, int width) const;  // as it lies there
-  std::string zero(DType t) const { return fmt::format("({})(0)", type_of(t, width_)); }
+  std::string zero(DType t, int width) const { return fmt::format("({})(0)", type_of(t, width)); }
   std::string or_zero(const CAccess& a, const std::string& text) const;
 
   std::string type_of(DType t, int width = 1) const { return c_type(dialect_, t, width); }

@@ -48,7 +48,7 @@ std::string CKernel::element(const CAccess& a, int l) const {
 // The call of a function of the prelude that moves the lanes of a mask, without its last arguments.
 std::string CKernel::masked(const char* verb, const CAccess& a) const {
   const char* constness = verb[0] == 'g' ? "const " : "";
-  return fmt::format("{}_{}(({}{}*)({})", verb, c_bits(a.dtype(), width_), constness,
+  return fmt::format("{}_{}(({}{}*)({})", verb, c_bits(a.dtype(), a.width), constness,
                      c_bits(a.dtype(), 1), pointer(a));
 }
 
@@ -57,11 +57,12 @@ std::string CKernel::vector_at(const CAccess& a, int width) const {
 }
 
 std::string CKernel::or_zero(const CAccess& a, const std::string& text) const {
-  return a.whole_gate() ? fmt::format("{} ? {} : {}", a.gate->base, text, zero(a.dtype())) : text;
+  if (!a.whole_gate()) return text;
+  return fmt::format("{} ? {} : {}", a.gate->base, text, zero(a.dtype(), a.width));
 }
 
 CAccess CKernel::access(const Node& index, LaneMask mask, int instance) const {
-  CAccess a{index, value(index.src(1).get(), mask, instance)};
+  CAccess a{index, value(index.src(1).get(), mask, instance), width_};
   if (index.src_count > 2) a.gate = &value(index.src(2).get(), mask, instance);
   if (a.gate && a.gate->base == "1") a.gate = nullptr;
   return a;
@@ -91,57 +92,91 @@ void CKernel::emit_load(size_t i) {
   }
 }
 
-// From this instance on the lanes of a bit walk memory one by one, behind one gate.
-bool CKernel::in_steps(const Node& index, LaneMask mask, int instance, int bit) const {
+// How far apart in memory the lanes of a bit are from this instance on; 0: not the same distance.
+int64_t CKernel::step_along(const Node& index, LaneMask mask, int instance, int bit) const {
   const LaneMask scalars = scalar_mask(mask);
-  if (!(scalars >> bit & 1) || space_.digit(scalars, instance, bit) != 0) return false;
-  const CAccess first = access(index, mask, instance);
+  if (!(scalars >> bit & 1) || space_.digit(scalars, instance, bit) != 0) return 0;
+  const CValue first = access(index, mask, instance).offset;
   const int stride = space_.stride(scalars, bit);
+  const int64_t step = access(index, mask, instance + stride).offset.constant - first.constant;
   for (int j = 1; j < space_.size(bit); ++j) {
-    const CAccess next = access(index, mask, instance + j * stride);
-    CValue wanted = first.offset;
-    wanted.constant += j;
-    const bool gates_alike =
-        first.gate ? next.gate && next.gate->base == first.gate->base : !next.gate;
-    if (!(next.offset == wanted) || !gates_alike) return false;
+    CValue wanted = first;
+    wanted.constant += j * step;
+    if (!(access(index, mask, instance + j * stride).offset == wanted)) return 0;
   }
-  return true;
+  return step;
 }
 
 // Where the vector's lanes walk memory with a stride and some other lanes, of a number that divides
-// theirs, walk it step by step: the bit of those. Vectors are loaded along them and turned in
-// registers.
+// theirs, walk it step by step or with a short stride: the bit of those. Vectors are loaded along
+// them and transposed in registers. Gates may depend on those, as at the edges of an image.
 int CKernel::transposed_bit(const Node& index, LaneMask mask, int instance) const {
-  if (!(mask & vector_mask_) || index.src_count > 2 || index.dtype == DType::Bool) return -1;
+  if (!(mask & vector_mask_) || index.dtype == DType::Bool) return -1;
   const CValue& first = value(index.src(1).get(), mask, instance);
   if (first.vector || first.step == 0 || first.step == 1 || first.every > 1 || width_ < 4)
     return -1;
   for (int bit = 0; bit < space_.bits(); ++bit) {
     const int n = space_.size(bit);
-    const bool divides = n >= 4 && width_ % n == 0 && std::has_single_bit(unsigned(n));
-    if (divides && in_steps(index, mask, instance, bit)) return bit;
+    if (n < 4 || width_ % n != 0 || !std::has_single_bit(unsigned(n))) continue;
+    const int64_t step = step_along(index, mask, instance, bit);
+    const CAccess row{index, {.step = step}, n};
+    if (step != 1 && !is_strided(row)) continue;
+    const int stride = space_.stride(scalar_mask(mask), bit);
+    bool lane_gates = false;
+    for (int j = 0; j < n; ++j)
+      lane_gates = lane_gates || access(index, mask, instance + j * stride).lane_gate();
+    if (!lane_gates) return bit;
   }
   return -1;
 }
 
 void CKernel::load_transposed(size_t i, const Node& index, int first, int bit) {
   const LaneMask mask = k_.lanes[i];
+  const int n = space_.size(bit), stride = space_.stride(scalar_mask(mask), bit);
   const CAccess a = access(index, mask, first);
-  const int n = space_.size(bit);
-  const std::string type = type_of(index.dtype, n);
+  const CValue gates = gates_along(index, mask, first, bit);
+  CAccess row{index, a.offset, n, gates.vector ? &gates : nullptr};
+  row.offset.step = step_along(index, mask, first, bit);
   // Each of width_ / n parts.
   std::vector<std::vector<std::string>> columns(static_cast<size_t>(n));
   for (int block = 0; block < width_; block += n) {
     std::vector<std::string> rows;
-    for (int l = block; l < block + n; ++l)
-      rows.push_back(define(type, vector_at(a.at(a.offset.step * l), n)));
+    for (int l = block; l < block + n; ++l) {
+      row.offset.constant = a.offset.constant + a.offset.step * l;
+      rows.push_back((row.offset.step == 1 ? load_contiguous(row) : load_strided(row)).base);
+    }
     rows = transposed(std::move(rows), index.dtype);
     for (int j = 0; j < n; ++j) columns[j].push_back(rows[j]);
   }
-  const int stride = space_.stride(scalar_mask(mask), bit);
   for (int j = 0; j < n; ++j)
     values_[i][first + j * stride] =
         CValue{.base = joined(std::move(columns[j]), index.dtype, n), .vector = true};
+}
+
+// Whether the lanes of a bit are loaded behind one gate, or all behind none.
+bool CKernel::share_gate(const Node& index, LaneMask mask, int instance, int bit) const {
+  const CValue* gate = access(index, mask, instance).gate;
+  const int stride = space_.stride(scalar_mask(mask), bit);
+  for (int j = 1; j < space_.size(bit); ++j) {
+    const CValue* next = access(index, mask, instance + j * stride).gate;
+    if (gate ? !next || next->base != gate->base : next != nullptr) return false;
+  }
+  return true;
+}
+
+// The gates of a bit's lanes as one mask; no vector where there are none.
+CValue CKernel::gates_along(const Node& index, LaneMask mask, int instance, int bit) {
+  const int n = space_.size(bit), stride = space_.stride(scalar_mask(mask), bit);
+  bool gated = false;
+  std::string lanes;
+  for (int j = 0; j < n; ++j) {
+    const CValue* gate = access(index, mask, instance + j * stride).gate;
+    gated = gated || gate;
+    lanes += fmt::format("{}{}", j ? ", " : "", gate ? fmt::format("-({})", gate->base) : "-1");
+  }
+  if (!gated) return {};
+  const std::string type = type_of(DType::Bool, n);
+  return {.base = define(type, fmt::format("({}){{{}}}", type, lanes)), .vector = true};
 }
 
 // Vectors of `n` lanes side by side as one.
@@ -188,6 +223,7 @@ CValue CKernel::load(const CAccess& a) {
   if (a.offset.step == 1 && a.offset.every < width_ && !is_bool && !a.whole_gate())
     return load_repeated(a);
   if (is_strided(a)) return load_strided(a);
+  if (is_gathered(a)) return load_gathered(a);
   const std::string type = type_of(t, width_);
   std::string text = fmt::format("({}){{", type);
   for (int l = 0; l < width_; ++l) {
@@ -231,15 +267,31 @@ void CKernel::load_behind_gates(size_t i, const Node& index) {
 
 CValue CKernel::load_contiguous(const CAccess& a) {
   const DType t = a.dtype();
-  const std::string type = type_of(t, width_);
+  const std::string type = type_of(t, a.width);
   std::string text =
       a.lane_gate() ? fmt::format("{}, {})", masked("get", a), vector(*a.gate, DType::Bool))
-                    : vector_at(a, width_);
+                    : vector_at(a, a.width);
   if (t == DType::Bool)
     text = fmt::format("__builtin_convertvector({} != 0, {})", text, type);
   else if (a.lane_gate())
     text = fmt::format("({}){}", type, text);
   return CValue{.base = define(type, or_zero(a, text)), .vector = true};
+}
+
+// Elements anywhere, of those lanes whose gates are open: one instruction where the CPU has it,
+// instead of a branch for each lane.
+bool CKernel::is_gathered(const CAccess& a) const {
+  return dialect_.simd && a.offset.vector && a.lane_gate() && size_bytes(a.dtype()) == 4 &&
+         a.index.src(1)->dtype == DType::I32 && a.width % 8 == 0;
+}
+
+CValue CKernel::load_gathered(const CAccess& a) {
+  const DType t = a.dtype();
+  const std::string type = type_of(t, a.width);
+  return {.base = define(type, fmt::format("({})gather_{}((const {}*)({}), {}, {})", type,
+                                           c_bits(t, a.width), c_bits(t, 1), pointer_name(a.index),
+                                           a.offset.base, vector(*a.gate, DType::Bool))),
+          .vector = true};
 }
 
 // A vector of lanes of two others: those of `a` are numbered first.
@@ -278,7 +330,7 @@ CValue CKernel::load_repeated(const CAccess& a) {
   const std::string all = shuffled(loaded, loaded, t, repeated);
   if (!a.gate) return CValue{.base = all, .vector = true};
   const COperand operands[3] = {
-      {vector(*a.gate, DType::Bool), width_}, {all, width_}, {zero(t), width_}};
+      {vector(*a.gate, DType::Bool), width_}, {all, width_}, {zero(t, width_), width_}};
   return CValue{
       .base = define(type_of(t, width_), c_alu(dialect_, Op::Where, t, t, operands, width_)),
       .vector = true};
@@ -289,7 +341,7 @@ CValue CKernel::load_repeated(const CAccess& a) {
 // Masked loads of 32 bits are one instruction each; of other sizes only on some machines.
 bool CKernel::is_strided(const CAccess& a) const {
   return dialect_.simd && !a.offset.vector && a.offset.every == 1 && a.offset.step > 1 &&
-         a.offset.step <= kMostInterleaved && size_bytes(a.dtype()) == 4 && width_ % 8 == 0;
+         a.offset.step <= kMostInterleaved && size_bytes(a.dtype()) == 4 && a.width % 8 == 0;
 }
 
 // The mask of vector v of the n contiguous ones that hold every n-th element: what lies between
@@ -297,27 +349,27 @@ bool CKernel::is_strided(const CAccess& a) const {
 std::string CKernel::every_nth_of_vector(int v, int n, const CAccess& a) {
   std::vector<int> lanes;
   std::string constant;
-  for (int l = 0; l < width_; ++l) {
-    const int element = v * width_ + l;
+  for (int l = 0; l < a.width; ++l) {
+    const int element = v * a.width + l;
     const bool wanted = element % n == 0;
-    lanes.push_back(wanted ? element / n : width_);
+    lanes.push_back(wanted ? element / n : a.width);
     constant += fmt::format("{}{}", l ? ", " : "", wanted ? -1 : 0);
   }
-  if (!a.lane_gate()) return fmt::format("({}){{{}}}", type_of(DType::Bool, width_), constant);
-  return shuffled(vector(*a.gate, DType::Bool), zero(DType::Bool), DType::Bool, lanes);
+  if (!a.lane_gate()) return fmt::format("({}){{{}}}", type_of(DType::Bool, a.width), constant);
+  return shuffled(vector(*a.gate, DType::Bool), zero(DType::Bool, a.width), DType::Bool, lanes);
 }
 
 CValue CKernel::load_strided(const CAccess& a) {
   const int n = static_cast<int>(a.offset.step);
-  const std::string type = type_of(a.dtype(), width_);
+  const std::string type = type_of(a.dtype(), a.width);
   std::vector<std::string> loaded;
   for (int v = 0; v < n; ++v) {
     const std::string mask = every_nth_of_vector(v, n, a);
     const std::string text =
-        fmt::format("({}){}, {})", type, masked("get", a.at(v * width_, 1)), mask);
+        fmt::format("({}){}, {})", type, masked("get", a.at(v * a.width, 1)), mask);
     loaded.push_back(define(type, or_zero(a, text)));
   }
-  return CValue{.base = every_nth(loaded, a.dtype(), 0), .vector = true};
+  return CValue{.base = every_nth(loaded, a.dtype(), 0, a.width), .vector = true};
 }
 
 void CKernel::store_strided(const CAccess& a, const CValue& v) {
@@ -346,7 +398,9 @@ int CKernel::interleaved_bit(const Node& index, LaneMask mask, int instance) con
   const CValue& first = value(index.src(1).get(), mask, instance);
   if (first.vector || first.step < 2 || first.step > kMostInterleaved || first.every > 1) return -1;
   for (int bit = 0; bit < space_.bits(); ++bit)
-    if (space_.size(bit) == first.step && in_steps(index, mask, instance, bit)) return bit;
+    if (space_.size(bit) == first.step && step_along(index, mask, instance, bit) == 1 &&
+        share_gate(index, mask, instance, bit))
+      return bit;
   return -1;
 }
 
@@ -369,18 +423,19 @@ void CKernel::load_interleaved(size_t i, const Node& index, int first, int bit) 
   const int stride = space_.stride(scalar_mask(mask), bit);
   for (int j = 0; j < n; ++j)
     values_[i][first + j * stride] =
-        CValue{.base = every_nth(loaded, index.dtype, j), .vector = true};
+        CValue{.base = every_nth(loaded, index.dtype, j, width_), .vector = true};
 }
 
-std::string CKernel::every_nth(const std::vector<std::string>& vectors, DType t, int first) {
+std::string CKernel::every_nth(const std::vector<std::string>& vectors, DType t, int first,
+                               int width) {
   const int n = static_cast<int>(vectors.size());
   std::string all = vectors[0];
   for (int v = 1; v < n; ++v) {
     std::vector<int> lanes;
-    for (int l = 0; l < width_; ++l) {
+    for (int l = 0; l < width; ++l) {
       const int element = l * n + first;
-      const bool begins = v == 1 && element < width_, here = element / width_ == v;
-      lanes.push_back(begins ? element : here ? element % width_ + width_ : l);
+      const bool begins = v == 1 && element < width, here = element / width == v;
+      lanes.push_back(begins ? element : here ? element % width + width : l);
     }
     all = shuffled(all, vectors[static_cast<size_t>(v)], t, lanes);
   }

@@ -2,6 +2,7 @@
 // against linear_eval.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -166,6 +167,61 @@ TEST(RenderC, TransposesOfRectangles) {
                                          {OptKind::Swap, 0, 1},
                                          {OptKind::Stage, 0, 0}}),
                      Values::Whole});
+  check(cases);
+}
+// Columns of images with a border of zeros, at a short stride too: what a weight's gradient copies.
+TEST(RenderC, TransposesBehindGates) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  const Target t = builtin_target("c-x86-64");
+  constexpr int64_t kColumns = 64, kRows = 48, kBorder = 3;
+  std::vector<Case> cases;
+  const auto add = [&](DType type, int64_t stride, int64_t lanes, int64_t together) {
+    ast::AstBuilder b;
+    const ir::UOp i = b.loop(kRows), j = b.loop(kColumns);
+    const int64_t pitch = kRows * stride - 2 * kBorder;
+    const ir::UOp pixel = i * stride - kBorder;
+    const ir::UOp inside = logical_and(ge(pixel, ir::index_const(0)),
+                                       lt(pixel, ir::index_const(pitch)));
+    const ir::UOp x = ast::load(1, kColumns * pitch, j * pitch + pixel, type, inside);
+    cases.push_back({kernel::lower_with(
+        ast::kernel_of({ast::store(0, kRows * kColumns, i * kColumns + j, x, {i, j})}), t,
+        {{OptKind::Vector, 1, lanes}, {OptKind::Upcast, 0, together}})});
+  };
+  for (DType type : kMemoryTypes) add(type, 1, 16, 8);
+  for (const int64_t stride : {1, 2, 3, 4, 5}) {
+    for (const auto& [n, m] : {std::pair<int64_t, int64_t>{8, 8}, {16, 4}, {32, 8}, {64, 16}})
+      add(DType::F32, stride, n, m);
+  }
+  EXPECT_NE(render_c(c_cpu(), cases.back().kernel, {}).text.find("__builtin_shufflevector"),
+            std::string::npos);
+  check(cases);
+}
+// An enlarged image with a border of zeros: neighbours share a pixel from an odd or an even one on.
+TEST(RenderC, PartsOfVectorsFromAnywhere) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  const Target t = builtin_target("c-x86-64");
+  constexpr int64_t kWidth = 70, kTaps = 3, kScale = 2;
+  std::vector<Case> cases;
+  for (DType type : kMemoryTypes) {
+    for (const int64_t lanes : {4, 8, 16, 32, 64}) {
+      ast::AstBuilder b;
+      const ir::UOp tap = b.loop(kTaps), j = b.loop(kWidth);
+      const ir::UOp pixel = j + tap - 1;
+      const ir::UOp inside = logical_and(ge(pixel, ir::index_const(0)),
+                                         lt(pixel, ir::index_const(kWidth)));
+      const ir::UOp at = floordiv(pixel + kScale, ir::index_const(kScale)) - 1;
+      const ir::UOp x = ast::load(1, kWidth / kScale, at, type, inside);
+      cases.push_back({kernel::lower_with(
+          ast::kernel_of({ast::store(0, kTaps * kWidth, tap * kWidth + j, x, {tap, j})}), t,
+          {{OptKind::Vector, 1, lanes}})});
+    }
+  }
+  const bool gathers = std::ranges::any_of(cases, [](const Case& c) {
+    return render_c(c_cpu(), c.kernel, {}).text.find("gather_u32x") != std::string::npos;
+  });
+  EXPECT_TRUE(gathers);
   check(cases);
 }
 // Every n-th element of contiguous vectors, and elements that n lanes share, in whole vectors and

@@ -1,6 +1,7 @@
 #include "kernel/opt/stage.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/arith.h"
@@ -36,14 +37,24 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
 
 namespace {
 
+constexpr int64_t kMostTurnedStep = 4;  // elements; whole vectors are loaded and what lies between left out
+
+// As many steps of a loop as are turned together: of those that `most` has room for.
+int64_t turned_steps(const UOp& loop, int64_t most) {
+  return std::gcd(loop->src(0)->is_const() ? loop->src(0)->max : 1, most);
+}
+
 // The loop whose steps are neighbours in memory, while those of the vector's lanes are not.
 UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges,
                 int64_t turned) {
   const bool vector = !ranges.empty() && kind_of(ranges.back().get()) == AxisKind::Vector;
-  if (turned < 4 || !vector || longest_step(loads, deps, ranges.back()).value_or(1) <= 1) return {};
+  const int64_t across = vector ? longest_step(loads, deps, ranges.back()).value_or(1) : 1;
   for (const UOp& r : ranges) {
-    if (is_loop(kind_of(r.get())) && r->src(0)->is_const() && r->src(0)->max % turned == 0 &&
-        longest_step(loads, deps, r) == 1)
+    const bool irregular = std::ranges::any_of(
+        loads, [&](const Access& a) { return (a.irregular & deps.bit(r)) != 0; });
+    const int64_t step = irregular ? 0 : typical_step(loads, deps, r);
+    if (is_loop(kind_of(r.get())) && turned_steps(r, turned) >= 4 && step > 0 &&
+        step <= kMostTurnedStep && step < across)
       return r;
   }
   return {};
@@ -85,7 +96,7 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   UOp to = index_const(0);
   for (const UOp& r : ranges) {
     UOp own = r;
-    const int64_t inner = r == turn ? turned : r == blocked ? kBlock : 1;
+    const int64_t inner = r == turn ? turned_steps(r, turned) : r == blocked ? kBlock : 1;
     if (inner > 1) {
       loops.push_back(range(index_const(r->src(0)->max / inner), next_id++, AxisKind::Loop));
       std::vector<UOp>& part = r == turn ? lanes : blocks;
