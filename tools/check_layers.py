@@ -22,6 +22,7 @@ WALLS = {
         profile
         stats
         device.h
+        uses
         buffer reading
         mapped_file
         store

@@ -110,8 +110,8 @@ class GlslPeer final : public BenchPeer {
   GlslPeer(const GlslWork& work, const KernelCase& c, const std::string& device)
       : device_(engine::Device::get(device)), expected_(c.expected) {
     for (const Tensor& t : c.inputs) read_.push_back(detail::buffer_of(t));
-    result_ = make_ref<engine::Buffer>(device_, DType::F32, work.results);
-    if (work.between) between_ = make_ref<engine::Buffer>(device_, DType::F32, work.between);
+    result_ = engine::Buffer::make(device_, DType::F32, work.results);
+    if (work.between) between_ = engine::Buffer::make(device_, DType::F32, work.between);
     std::vector<render::Binary> binaries;
     for (size_t i = 0; i < work.kernels.size(); i++)
       binaries.push_back(binary_of(work.kernels[i], i ? 1 : read_.size()));

@@ -113,7 +113,7 @@ class CpuProbe final : public MachineLimits::Probe {
   }
   Ref<engine::Buffer> memory() {
     const int64_t n = int64_t(kCopyBytes / sizeof(float));
-    auto b = make_ref<engine::Buffer>(device_, DType::F32, n);
+    auto b = engine::Buffer::make(device_, DType::F32, n);
     const std::vector<float> halves(size_t(n), 0.5f);
     b->copyin(halves.data());
     return b;

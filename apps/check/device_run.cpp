@@ -19,7 +19,7 @@ std::vector<std::byte> contents(engine::Buffer& b) {
 
 GraphCase uploaded(const GraphCase& c, const std::shared_ptr<engine::Device>& device) {
   return placed(c, device->name(), [&](const ir::Storage& s) -> Ref<ir::Storage> {
-    auto buffer = make_ref<engine::Buffer>(device, s.dtype, s.count);
+    auto buffer = engine::Buffer::make(device, s.dtype, s.count);
     for (const GraphInput& in : c.inputs) {
       if (in.storage->id == s.id && !in.bytes.empty()) buffer->copyin(in.bytes.data());
     }

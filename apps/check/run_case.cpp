@@ -67,7 +67,7 @@ BoundCase::BoundCase(const Case& c, const std::string& device, uint64_t seed)
   const auto on = engine::Device::get(device);
   Roots shaped;
   for (const HostArray& a : inputs_) {
-    auto memory = make_ref<engine::Buffer>(on, a.dtype, a.count());
+    auto memory = engine::Buffer::make(on, a.dtype, a.count());
     if (!a.bytes.empty()) memory->copyin(a.bytes.data());
     leaves_.push_back(ir::buffer(memory));
     shaped.push_back(ir::reshape(leaves_.back(), shape_of(a.shape)));

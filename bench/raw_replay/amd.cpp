@@ -70,7 +70,7 @@ class AmdRawReplay final : public RawReplay {
   }
 
   void pause(uint64_t begin_ns) const {
-    const int64_t limit_ms = device_.timeout_ms();
+    const int64_t limit_ms = device_.liveness().timeout_ms();
     if (os::monotonic_ns() - begin_ns > uint64_t(limit_ms) * 1'000'000)
       fail<DeviceLost>("{}: a raw replay does not end within {} ms (limit: TUFF_TIMEOUT_MS)",
                        device_.name(), limit_ms);

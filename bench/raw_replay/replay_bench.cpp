@@ -70,7 +70,7 @@ class Chain {
   Ref<Buffer> filled(Value value) {
     std::vector<int32_t> values(workload_.elements);
     for (uint32_t e = 0; e < workload_.elements; e++) values[e] = value(e);
-    auto b = make_ref<Buffer>(device_, DType::I32, int64_t(values.size()));
+    auto b = Buffer::make(device_, DType::I32, int64_t(values.size()));
     b->copyin(values.data());
     return b;
   }

@@ -104,8 +104,8 @@ std::unique_ptr<Exported<Managed>> exported(const Tensor& t) {
   for (size_t i = e->shape.size(); i-- > 1;) e->strides[i - 1] = e->strides[i] * e->shape[i];
   const dlpack::Device device = require_device(t);
   const bool on_host = device.type == dlpack::kCpu;
-  hcq::Device::NativePart part;
-  if (!on_host) part = e->memory->on().hcq().native_part(e->memory->span());
+  hcq::Adoption::NativePart part;
+  if (!on_host) part = e->memory->on().hcq().adoption()->native_part(e->memory->span());
   e->managed.dl_tensor = {.data = on_host ? t.data_ptr() : reinterpret_cast<void*>(part.handle),
                           .device = device,
                           .ndim = int32_t(e->shape.size()),
@@ -182,7 +182,7 @@ Tensor over_native(const DriverRow& driver, const dlpack::Tensor& d, const Sizes
   const std::shared_ptr<engine::Device> device =
       engine::Device::get(fmt::format("{}{}", driver.prefix, d.device.id));
   const auto make = [&](int64_t count, size_t lead) {
-    const auto over = device->hcq().block_over(reinterpret_cast<uint64_t>(d.data));
+    const auto over = device->hcq().adoption()->over_native(reinterpret_cast<uint64_t>(d.data));
     if (!over)
       fail<Unsupported>(
           "from_dlpack: {} is no {} that {} knows: in C++, interop::from_blob() takes it", d.data,
@@ -201,13 +201,11 @@ Tensor over_native(const DriverRow& driver, const dlpack::Tensor& d, const Sizes
       if (over->release) over->release();
       throw;
     }
-    engine::LentMemory memory{.block = over->block, .offset = begin};
-    memory.release = [release = over->release, deleter = blob.deleter] {
-      if (release) release();
-      deleter(nullptr);
-    };
+    hcq::ForeignMemory memory = *over;
+    memory.offset = begin;
+    memory.after_release([deleter = blob.deleter] { deleter(nullptr); });
     memory.read_only = blob.read_only || over->read_only;
-    return make_ref<engine::Buffer>(device, dtype, count, std::move(memory));
+    return engine::Buffer::adopted(device, dtype, count, std::move(memory));
   };
   return detail::tensor_over({shape, blob, {dtype, device->name()}}, make);
 }

@@ -65,15 +65,15 @@ py::tuple reduced(const Tensor& t) {
 // The device's own wait ends with DeviceLost where nothing moves: it is left to that in the end.
 void wait_in_slices(hcq::Queue& queue, uint64_t value) {
   using Clock = std::chrono::steady_clock;
-  queue.device().require_open();
-  const auto patience = std::chrono::milliseconds(queue.device().timeout_ms());
+  queue.device().liveness().require_open();
+  const auto patience = std::chrono::milliseconds(queue.device().liveness().timeout_ms());
   uint64_t seen = queue.timeline().value();
   auto since = Clock::now();
   while (!queue.passed(value)) {
     if (queue.timeline().wait(value, kSliceNs)) return;
     check_signals();
     const uint64_t now = queue.timeline().value();
-    if (now != seen || queue.device().waits_for_disk()) {
+    if (now != seen || queue.device().liveness().waits_for_disk()) {
       seen = now;
       since = Clock::now();
     } else if (Clock::now() - since > patience) {
@@ -87,7 +87,7 @@ void wait_for(const Tensor& t) {
   const Unlocked unlocked;
   const Ref<engine::Buffer> b = detail::memory_of(t);
   b->span();  // the queue comes after what is read into it
-  wait_in_slices(b->on().queue(), b->last_use());
+  wait_in_slices(b->on().queue(), b->uses().last());
 }
 
 Tensor copied(const Tensor& t) {

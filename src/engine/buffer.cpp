@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/atomic_max.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/profile/profile.h"
@@ -13,18 +14,13 @@
 namespace tuff::engine {
 namespace {
 
-void raise(std::atomic<uint64_t>& use, uint64_t value) {
-  uint64_t before = use.load(std::memory_order_relaxed);
-  while (before < value && !use.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {}
-}
-
 // Pieces of memory through which contents go to where the host does not reach.
 constexpr size_t kStagedBytes = 16 << 20;
 
 void fill(hcq::Device& device, const hcq::Span& to, const Contents& contents) {
   const Contents::Reader read = contents.begin();
   if (std::byte* host = to.host()) return read({host, to.size_bytes});
-  device.upload_pieces(to, kStagedBytes, [&](size_t, std::span<std::byte> piece) { read(piece); });
+  upload_pieces(device, to, kStagedBytes, [&](size_t, std::span<std::byte> piece) { read(piece); });
 }
 
 }  // namespace
@@ -37,106 +33,93 @@ Contents::Reader Contents::begin() const {
   };
 }
 
-std::atomic<uint64_t> Buffer::with_origin_{0};
-
-Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n)
-    : Storage(device->name(), t, n), device_(std::move(device)) {}
-
-Buffer::Buffer(Ref<Buffer> base, DType t, int64_t n, uint64_t byte_offset)
-    : Storage(base->device, t, n),
-      device_(base->device_),
-      base_(base->base_ ? base->base_ : base),
-      offset_(base->offset_ + byte_offset) {
-  TUFF_CHECK(offset_ + size_bytes() <= base_->size_bytes(),
-             "view of {} bytes at {} in a buffer of {}", size_bytes(), offset_,
-             base_->size_bytes());
-}
-
-Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, HostMemory memory)
+Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, Backing backing)
     : Storage(device->name(), t, n),
       device_(std::move(device)),
-      read_only_(memory.read_only),
-      mapped_(std::move(memory.origin)) {
-  known_.close();
-  span_ = device_->hcq().allocator().adopt(memory.data, size_bytes(), std::move(memory.release));
-  set_origin(mapped_);
+      backing_(std::move(backing)),
+      uses_(*device_) {}
+
+Ref<Buffer> Buffer::make(std::shared_ptr<Device> device, DType t, int64_t n) {
+  return new Buffer(std::move(device), t, n, Own{});
 }
 
-Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, LentMemory memory)
-    : Storage(device->name(), t, n), device_(std::move(device)), read_only_(memory.read_only) {
-  known_.close();
-  span_ = device_->hcq().allocator().adopt(memory.block, memory.offset, size_bytes(),
-                                           std::move(memory.release));
+Ref<Buffer> Buffer::view(const Ref<Buffer>& of, DType t, int64_t n, uint64_t byte_offset) {
+  const View* outer = std::get_if<View>(&of->backing_);
+  const View v{outer ? outer->base : of, of->byte_offset() + byte_offset};
+  const Ref<Buffer> b = new Buffer(of->device_, t, n, v);
+  TUFF_CHECK(v.offset + b->size_bytes() <= v.base->size_bytes(),
+             "view of {} bytes at {} in a buffer of {}", b->size_bytes(), v.offset,
+             v.base->size_bytes());
+  return b;
 }
 
-Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, FileRange range)
-    : Storage(device->name(), t, n), device_(std::move(device)) {
-  known_.close();
-  hcq::Device::FileBlock block =
-      device_->hcq().file_block(std::move(range.file), range.offset, size_bytes(), range.unchanged);
-  span_ = device_->hcq().allocator().adopt(block.block, 0, size_bytes(), std::move(block.release));
+Ref<Buffer> Buffer::adopted(std::shared_ptr<Device> device, DType t, int64_t n,
+                            hcq::ForeignMemory memory, const Origin& origin) {
+  const Ref<Buffer> b = new Buffer(std::move(device), t, n, Foreign{memory.read_only});
+  b->known_.close();
+  b->span_ = b->on().hcq().allocator().adopt(std::move(memory), b->size_bytes());
+  if (origin) b->uses_.bind_to(origin);
+  return b;
 }
 
-Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, Contents contents)
-    : Storage(device->name(), t, n),
-      device_(std::move(device)),
-      contents_(std::make_shared<const Contents>(std::move(contents))) {}
-
-Buffer::~Buffer() {
-  if (has_origin_.load(std::memory_order_acquire)) with_origin_.fetch_sub(1);
-  let_go();
+Ref<Buffer> Buffer::filled_from(std::shared_ptr<Device> device, DType t, int64_t n,
+                                Contents contents) {
+  auto kept = std::make_shared<const Contents>(std::move(contents));
+  return new Buffer(std::move(device), t, n, Deferred{std::move(kept), nullptr, false});
 }
 
-void Buffer::let_go() noexcept {
+Buffer::~Buffer() { free_memory(); }
+
+void Buffer::free_memory() noexcept {
   if (!span_) return;
-  if (reading_) reading_->wait();
-  reading_.reset();
-  std::vector<hcq::TimelinePoint> last;
-  if (const uint64_t value = last_use()) last.push_back({&device_->queue(), value});
-  device_->hcq().allocator().free(std::exchange(span_, {}), last);
+  if (auto* d = std::get_if<Deferred>(&backing_); d && d->reading) {
+    d->reading->wait();
+    d->reading.reset();
+  }
+  device_->hcq().allocator().free(std::exchange(span_, {}), device_->queue(), uses_.last());
 }
 
 hcq::Span Buffer::span() {
-  if (base_) return base_->span().sub(offset_, size_bytes());
+  if (View* v = std::get_if<View>(&backing_)) return v->base->span().sub(v->offset, size_bytes());
   std::lock_guard lock(mutex_);
   if (!span_) allocate();
-  if (reading_) [[unlikely]]
-    order_after_reading();
+  if (auto* d = std::get_if<Deferred>(&backing_); d && d->reading) [[unlikely]]
+    d->order(uses_);
   return span_;
 }
 
-// Of one that has failed the origin tells.
-void Buffer::order_after_reading() {
-  forget_reading();
-  if (!reading_ || ordered_ || reading_->is_over()) return;
-  raise(last_use_, reading_->order());
-  ordered_ = true;
+// That a reading has failed is told by the origin.
+[[gnu::noinline]] void Buffer::Deferred::order(Uses& uses) {
+  forget_if_read();
+  if (!reading || ordered || reading->is_over()) return;
+  uses.until(reading->order());
+  ordered = true;
 }
 
-void Buffer::forget_reading() {
-  if (!reading_ || !reading_->is_over() || reading_->has_failed()) return;
-  reading_.reset();
-  contents_.reset();
+void Buffer::Deferred::forget_if_read() {
+  if (!reading || !reading->is_over() || reading->has_failed()) return;
+  reading.reset();
+  contents.reset();
 }
 
 void Buffer::allocate() {
   allocate_empty();
-  if (!contents_) return;
+  auto* d = std::get_if<Deferred>(&backing_);
+  if (!d || !d->contents) return;
   try {
-    if (size_bytes() != 0) fill(device_->hcq(), span_.sub(0, size_bytes()), *contents_);
+    if (size_bytes() != 0) fill(device_->hcq(), span_.sub(0, size_bytes()), *d->contents);
   } catch (...) {
-    let_go();
+    free_memory();
     throw;
   }
-  contents_.reset();
+  d->contents.reset();
 }
 
 void Buffer::allocate_empty() {
-  device_->hcq().require_open();
+  device_->hcq().liveness().require_open();
   hcq::Allocator& allocator = device_->hcq().allocator();
-  // A word at least, but of files, which have what is in them.
-  const uint64_t size =
-      device_->hcq().keeps_memory() ? size_bytes() : std::max<uint64_t>(size_bytes(), 4);
+  // A word at least, but for files, which have what is in them.
+  const uint64_t size = std::max<uint64_t>(size_bytes(), device_->hcq().files() ? 0 : 4);
   span_ = allocator.allocate(size, hcq::MemoryKind::Device);
   TUFF_DEBUG_LINE(7, "alloc {}: {} bytes for storage {}, {} live", device, size_bytes(), id,
                   allocator.stats().live_bytes);
@@ -144,33 +127,35 @@ void Buffer::allocate_empty() {
 
 bool Buffer::deferred() const {
   const Buffer& r = root();
+  const auto* d = std::get_if<Deferred>(&r.backing_);
   std::lock_guard lock(r.mutex_);
-  return r.contents_ && (!r.reading_ || r.reading_->has_failed());
+  return d && d->contents && (!d->reading || d->reading->has_failed());
 }
 
 std::shared_ptr<const Contents> Buffer::unread() const {
+  const auto* d = std::get_if<Deferred>(&backing_);
   std::lock_guard lock(mutex_);
-  return contents_;
+  return d ? d->contents : nullptr;
 }
 
 bool Buffer::allocated() const {
-  if (base_) return base_->allocated();
-  std::lock_guard lock(mutex_);
-  return bool(span_);
+  const Buffer& r = root();
+  std::lock_guard lock(r.mutex_);
+  return bool(r.span_);
 }
 
 void Buffer::copyin(const void* src) {
   if (size_bytes() == 0) return;
-  device_->hcq().require_open();
-  if (!base_) {
+  device_->hcq().liveness().require_open();
+  if (auto* d = std::get_if<Deferred>(&backing_)) {
     std::lock_guard lock(mutex_);
-    if (reading_) reading_->wait();
-    reading_.reset();
-    contents_.reset();  // all of it is overwritten
+    if (d->reading) d->reading->wait();
+    d->reading.reset();
+    d->contents.reset();  // all of it is overwritten
   }
   const hcq::Span s = span();
   if (std::byte* host = s.host()) {
-    device_->queue().wait(last_use());
+    device_->queue().wait(uses().last());
     std::memcpy(host, src, size_bytes());
   } else {
     device_->hcq().upload(s.sub(0, size_bytes()), src);
@@ -181,10 +166,10 @@ void Buffer::copyin(const void* src) {
 void Buffer::copyout(void* dst) {
   const ProfiledScope scope("download");
   if (size_bytes() == 0) return;
-  device_->hcq().require_open();
+  device_->hcq().liveness().require_open();
   const hcq::Span s = span();
   if (const std::byte* host = s.host()) {
-    device_->queue().wait(last_use());
+    device_->queue().wait(uses().last());
     std::memcpy(dst, host, size_bytes());
   } else {
     device_->hcq().download(s.sub(0, size_bytes()), dst);
@@ -194,58 +179,22 @@ void Buffer::copyout(void* dst) {
 }
 
 void Buffer::verify() {
-  if (!has_origin()) return;
+  Buffer& r = root();
+  if (!r.uses_.has_origin()) return;
   const uint64_t reached = device_->queue().timeline().value();
-  origin().look(device_->queue(), reached);
-  origin().require();
-  Buffer& r = base_ ? *base_ : *this;
+  r.uses_.origin().look(device_->queue(), reached);
+  r.uses_.origin().require();
+  auto* d = std::get_if<Deferred>(&r.backing_);
+  if (!d) return;
   std::lock_guard lock(r.mutex_);
-  if (r.reading_) r.reading_->wait();  // the bytes are there: it is as good as over
-  r.forget_reading();
-}
-
-Origin Buffer::origin() {
-  if (!has_origin()) return {};
-  Buffer& r = base_ ? *base_ : *this;
-  std::lock_guard lock(r.mutex_);
-  if (!r.mapped_) r.set_origin(r.origin_.unsettled(device_->queue(), r.written_until_));
-  return r.origin_;
+  if (d->reading) d->reading->wait();  // the bytes are there: it is as good as over
+  d->forget_if_read();
 }
 
 void Buffer::written_from(const Origin& origin) {
-  Buffer& r = base_ ? *base_ : *this;
+  Buffer& r = root();
   r.known_.forget();
-  if (!origin && !r.has_origin_.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(r.mutex_);
-  const bool whole = size_bytes() >= r.size_bytes();
-  r.set_origin(whole ? origin : r.origin_.with(origin));
-  r.written_until_ = UINT64_MAX;
-}
-
-void Buffer::written_until(uint64_t value) {
-  if (!has_origin()) return;
-  Buffer& r = base_ ? *base_ : *this;
-  std::lock_guard lock(r.mutex_);
-  r.written_until_ = value;
-}
-
-void Buffer::set_origin(const Origin& origin) {
-  if (!(origin == origin_)) origin_ = origin;
-  const bool had = has_origin_.exchange(bool(origin_), std::memory_order_acq_rel);
-  with_origin_.fetch_add(uint64_t(bool(origin_)) - uint64_t(had), std::memory_order_acq_rel);
-}
-
-void Buffer::used_until(uint64_t value) {
-  raise(base_ ? base_->last_use_ : last_use_, value);
-}
-
-uint64_t Buffer::last_use() const {
-  const Buffer& r = root();
-  uint64_t last = r.last_use_.load(std::memory_order_acquire);
-  if (!r.in_groups_.load(std::memory_order_acquire)) return last;
-  std::lock_guard lock(r.mutex_);
-  for (const GroupUse* g : r.groups_) last = std::max(last, g->last_use());
-  return last;
+  r.uses_.written_from(origin, size_bytes() >= r.size_bytes());
 }
 
 // What goes to memory which the host reaches is read by one list per device, so that all requests
@@ -256,13 +205,13 @@ class ContentsReader {
     for (Buffer* b : roots_) locks_.emplace_back(b->mutex_);
   }
   void run() {
-    for (Buffer* b : roots_)
-      if (b->contents_) forget_failed(*b);
-    for (Buffer* b : roots_)
-      if (b->contents_ && !b->span_ && b->size_bytes() != 0) add(*b);
+    for (Buffer* b : roots_) {
+      forget_failed(*b);
+      if (deferred(*b).contents && !b->span_ && b->size_bytes() != 0) add(*b);
+    }
     for (auto& [device, group] : groups_) start(*device, group);
     for (Buffer* b : roots_)
-      if (b->contents_ && !b->reading_) b->allocate();
+      if (deferred(*b).contents && !deferred(*b).reading) b->allocate();
   }
 
  private:
@@ -270,31 +219,33 @@ class ContentsReader {
     std::vector<Buffer*> buffers;
     std::vector<Reading::Part> parts;
   };
+  static Buffer::Deferred& deferred(Buffer& b) { return std::get<Buffer::Deferred>(b.backing_); }
   static void forget_failed(Buffer& b) {
-    if (!b.reading_ || !b.reading_->has_failed()) return;
-    b.let_go();
-    b.set_origin({});
+    const Buffer::Deferred& d = deferred(b);
+    if (!d.contents || !d.reading || !d.reading->has_failed()) return;
+    b.free_memory();
+    b.uses_.written_from({}, true);
   }
   void add(Buffer& b) {
     if (!b.on().read_signal()) return;
     b.allocate_empty();
-    if (!b.span_.host()) return b.let_go();
+    if (!b.span_.host()) return b.free_memory();
     Group& g = groups_[&b.on()];
     g.buffers.push_back(&b);
-    g.parts.push_back({b.span_.sub(0, b.size_bytes()), b.contents_});
+    g.parts.push_back({b.span_.sub(0, b.size_bytes()), deferred(b).contents});
   }
   static void start(Device& device, Group& group) {
     std::shared_ptr<Reading> reading;
     try {
       reading = std::make_shared<Reading>(device, std::move(group.parts));
     } catch (...) {
-      for (Buffer* b : group.buffers) b->let_go();
+      for (Buffer* b : group.buffers) b->free_memory();
       throw;
     }
     for (Buffer* b : group.buffers) {
-      b->reading_ = reading;
-      b->ordered_ = false;
-      b->set_origin(reading->origin());
+      deferred(*b).reading = reading;
+      deferred(*b).ordered = false;
+      b->uses_.written_from(reading->origin(), true);
     }
   }
 
@@ -306,9 +257,9 @@ class ContentsReader {
 void read_contents(std::span<const Ref<Buffer>> buffers) {
   std::vector<Buffer*> roots;
   for (const Ref<Buffer>& b : buffers)
-    if (b->deferred()) roots.push_back(const_cast<Buffer*>(&b->root()));
+    if (b->deferred()) roots.push_back(&b->root());
   if (roots.empty()) return;
-  // In one order, for somebody else may read some of them at the same time.
+  // In one order, for another thread may read some of them at the same time.
   std::ranges::sort(roots, {}, &Buffer::id);
   const auto repeated = std::ranges::unique(roots);
   roots.erase(repeated.begin(), repeated.end());
@@ -321,24 +272,13 @@ GroupUse::GroupUse(std::vector<Ref<Buffer>> members) : members_(std::move(member
   std::ranges::sort(members_, {}, allocation);
   const auto repeated = std::ranges::unique(members_, {}, allocation);
   members_.erase(repeated.begin(), repeated.end());
-  for (const Ref<Buffer>& b : members_) {
-    Buffer& r = b->base_ ? *b->base_ : *b;
-    std::lock_guard lock(r.mutex_);
-    r.groups_.push_back(this);
-    r.in_groups_.store(true, std::memory_order_release);
-  }
+  for (const Ref<Buffer>& b : members_) b->uses().join(last_);
 }
 
 GroupUse::~GroupUse() {
-  for (const Ref<Buffer>& b : members_) {
-    Buffer& r = b->base_ ? *b->base_ : *b;
-    raise(r.last_use_, last_use());
-    std::lock_guard lock(r.mutex_);
-    std::erase(r.groups_, this);
-    r.in_groups_.store(!r.groups_.empty(), std::memory_order_release);
-  }
+  for (const Ref<Buffer>& b : members_) b->uses().leave(last_);
 }
 
-void GroupUse::used_until(uint64_t value) { raise(last_use_, value); }
+void GroupUse::until(uint64_t value) { raise_to(last_, value); }
 
 }  // namespace tuff::engine

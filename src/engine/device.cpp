@@ -45,9 +45,10 @@ void bring_to_rest() {
   profile_write();
 }
 
-// Whoever calls exit() destroys its thread-local objects before anything static. Handlers of atexit
-// run the other way round than they were registered, and a driver's compiler registers its own when
-// it first compiles, in a thread of the driver: they would take away what it still works with.
+// The thread that calls exit() destroys its thread-local objects before anything static. Handlers
+// of atexit run the other way round than they were registered, and a driver's compiler registers
+// its own when it first compiles, in a thread of the driver: they would take away what it still
+// works with.
 struct IdleBeforeExit {
   ~IdleBeforeExit() {
     if (os::is_main_thread()) bring_to_rest();
@@ -94,13 +95,43 @@ std::shared_ptr<Device> open(const std::string& asked) {
   return device;
 }
 
-// As open(), but a name that nobody has passed is said to be the variable's.
+// As open(), but a name that no caller has passed is said to be the variable's.
 std::shared_ptr<Device> open_default(const std::string& asked) {
   try {
     return open(asked);
   } catch (const InvalidArgument& e) {
     if (env_text(Env::TUFF_DEVICE) != asked) throw;
     fail<InvalidArgument>("TUFF_DEVICE='{}': {}", asked, e.what());
+  }
+}
+
+// Under the registry's lock; false if a device of that name is open.
+bool enter(OpenDevices& d, const std::shared_ptr<Device>& device) {
+  if (d.by_name.empty()) std::atexit(bring_to_rest);
+  return d.by_name.emplace(device->name(), device).second;
+}
+
+// Out of the registry, so that it is not found any more.
+std::shared_ptr<Device> taken_out(const std::string& name) {
+  OpenDevices& d = open_devices();
+  std::lock_guard lock(d.mutex);
+  const auto it = d.by_name.find(name);
+  if (it == d.by_name.end() || it->second->hcq().liveness().closed())
+    fail<InvalidArgument>("no device {} is open", name);
+  return std::move(d.by_name.extract(it).mapped());
+}
+
+void put_back(const std::shared_ptr<Device>& device) {
+  std::lock_guard lock(open_devices().mutex);
+  open_devices().by_name.emplace(device->name(), device);
+}
+
+void wait_unless_lost(Device& device) {
+  wait_for_reads();  // into its memory, which is going to be gone
+  try {
+    device.queue().wait_idle();
+  } catch (const DeviceLost& e) {
+    log_warn("closing {}: {}", device.name(), e.what());
   }
 }
 
@@ -121,7 +152,7 @@ Device::~Device() {
     log_warn("closing {}: {}", name(), e.what());
     hcq_->settle();
   }
-  hcq_->awaits(nullptr, 0);
+  hcq_->liveness().await_disk(nullptr, 0);
 }
 
 hcq::Signal* Device::read_signal() {
@@ -129,7 +160,7 @@ hcq::Signal* Device::read_signal() {
     try {
       read_signal_ = hcq_->create_signal();
     } catch (const Unsupported&) {
-      // Whoever needs what is read waits for it.
+      // Then users of what is read wait for it themselves.
     }
   });
   return read_signal_.get();
@@ -144,10 +175,9 @@ std::shared_ptr<Device> Device::get(const std::string& name) {
   if (auto it = d.by_name.find(asked); it != d.by_name.end()) return it->second;
   if (auto it = d.canonical.find(asked); it != d.canonical.end()) return d.by_name.at(it->second);
   std::shared_ptr<Device> device = name.empty() ? open_default(asked) : open(asked);
-  if (d.by_name.empty()) std::atexit(bring_to_rest);
-  auto [it, fresh] = d.by_name.emplace(device->name(), device);
-  d.canonical[asked] = it->first;
-  return it->second;
+  enter(d, device);
+  d.canonical[asked] = device->name();
+  return d.by_name.at(device->name());
 }
 
 std::string canonical_device(const std::string& name) { return Device::get(name)->name(); }
@@ -180,49 +210,9 @@ void Device::add(std::unique_ptr<hcq::Device> opened) {
   auto device = std::make_shared<Device>(std::move(opened));
   OpenDevices& d = open_devices();
   std::lock_guard lock(d.mutex);
-  if (d.by_name.empty()) std::atexit(bring_to_rest);
-  const bool fresh = d.by_name.emplace(device->name(), device).second;
+  const bool fresh = enter(d, device);
   TUFF_CHECK(fresh, "{} is open already", device->name());
 }
-
-namespace {
-
-// Under the registry's lock.
-std::map<std::string, std::shared_ptr<Device>>::iterator find_open(OpenDevices& d,
-                                                                   const std::string& name) {
-  const auto it = d.by_name.find(name);
-  if (it == d.by_name.end() || it->second->hcq().closed())
-    fail<InvalidArgument>("no device {} is open", name);
-  return it;
-}
-
-// Out of the registry, so that nobody finds it any more.
-std::shared_ptr<Device> taken_out(const std::string& name) {
-  OpenDevices& d = open_devices();
-  std::lock_guard lock(d.mutex);
-  const auto it = find_open(d, name);
-  std::shared_ptr<Device> device = std::move(it->second);
-  d.by_name.erase(it);
-  return device;
-}
-
-void put_back(std::shared_ptr<Device> device) {
-  OpenDevices& d = open_devices();
-  std::lock_guard lock(d.mutex);
-  const std::string name = device->name();
-  d.by_name.emplace(name, std::move(device));
-}
-
-void wait_unless_lost(Device& device) {
-  wait_for_reads();  // into its memory, which is going to be gone
-  try {
-    device.queue().wait_idle();
-  } catch (const DeviceLost& e) {
-    log_warn("closing {}: {}", device.name(), e.what());
-  }
-}
-
-}  // namespace
 
 void wait_for_reads() {
   std::shared_ptr<Device> disk;
@@ -232,7 +222,7 @@ void wait_for_reads() {
     if (const auto it = d.by_name.find("DISK"); it != d.by_name.end()) disk = it->second;
   }
   constexpr uint64_t kSliceNs = 1'000'000'000;
-  if (!disk || disk->hcq().closed()) return;
+  if (!disk || disk->hcq().liveness().closed()) return;
   while (!disk->queue().timeline().wait(disk->queue().last_submitted(), kSliceNs)) {}
 }
 
@@ -243,7 +233,7 @@ Holders close_device(const std::string& name) {
   const Holders holders{size_t(device.use_count()) - 1,
                         device->hcq().allocator().stats().live_bytes};
   if (holders.count == 0) return {};
-  put_back(std::move(device));
+  put_back(device);
   return holders;
 }
 
@@ -252,7 +242,7 @@ void abandon_device(const std::string& name, const std::string& reason) {
   wait_unless_lost(*device);
   if (device.use_count() == 1) return;
   device->hcq().close(reason);
-  put_back(std::move(device));  // what holds it asks for it by its name
+  put_back(device);  // what holds it asks for it by its name
 }
 
 void close_devices() {

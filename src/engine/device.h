@@ -24,7 +24,7 @@ class Device {
   // Opens on first use. Empty name: the default device. Throws InvalidArgument listing what there
   // is, or Unsupported with the reason.
   static std::shared_ptr<Device> get(const std::string& name = {});
-  // One that somebody else has opened, under its own name, which is no other's.
+  // One that the caller has opened, under its own name, which is no other's.
   static void add(std::unique_ptr<hcq::Device> device);
 
   const std::string& name() const { return hcq_->name(); }

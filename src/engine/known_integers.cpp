@@ -120,18 +120,14 @@ std::optional<Extremes> KnownIntegers::extremes() const {
   return extremes_;
 }
 
-KnownIntegers::Bytes KnownIntegers::kept() const {
-  std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
-std::optional<uint64_t> KnownIntegers::version() const {
-  std::lock_guard lock(mutex_);
-  if (!known_.load(std::memory_order_relaxed)) return {};
-  return version_;
-}
-
-KnownIntegers::Bytes KnownIntegers::keep(uint64_t version, Bytes bytes) {
+KnownIntegers::Bytes KnownIntegers::contents(const std::function<std::vector<std::byte>()>& read) {
+  uint64_t version = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (bytes_ || !known_.load(std::memory_order_relaxed)) return bytes_;
+    version = version_;
+  }
+  const Bytes bytes = std::make_shared<const std::vector<std::byte>>(read());
   std::lock_guard lock(mutex_);
   if (known_.load(std::memory_order_relaxed) && version_ == version) bytes_ = bytes;
   return bytes;

@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include <tuff/dtype.h>
@@ -22,7 +22,7 @@ struct Extremes {
 
   bool inside(int64_t low, int64_t high, std::optional<int64_t> ignored) const;
 };
-// Of at least one value; those of U64 beyond int64's count as its largest.
+// For at least one value; those of U64 beyond int64's count as its largest.
 Extremes extremes_of(DType t, const void* values, int64_t count);
 
 class KnownIntegers {
@@ -30,28 +30,20 @@ class KnownIntegers {
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
   void learn(const Extremes& extremes);
-  // Somebody wrote the memory.
+  // The memory was written.
   void forget() {
     if (known_.load(std::memory_order_acquire)) [[unlikely]]
       clear();
   }
-  // Somebody may write it whenever he likes: nothing is learnt any more.
+  // It may be written at any time from now on: nothing is learnt any more.
   void close();
   std::optional<Extremes> extremes() const;
   // The contents, read by `read` at most once as long as nothing is forgotten; null where nothing
   // is known.
-  template <class Read>
-  Bytes contents(Read&& read) {
-    if (Bytes had = kept()) return had;
-    const std::optional<uint64_t> of = version();
-    return of ? keep(*of, std::make_shared<const std::vector<std::byte>>(read())) : nullptr;
-  }
+  Bytes contents(const std::function<std::vector<std::byte>()>& read);
 
  private:
   void clear();
-  Bytes kept() const;
-  std::optional<uint64_t> version() const;
-  Bytes keep(uint64_t version, Bytes bytes);
 
   std::atomic<bool> known_{false};
   mutable std::mutex mutex_;

@@ -2,19 +2,11 @@
 
 #include <tuff/error.h>
 
+#include "base/atomic_max.h"
 #include "base/log.h"
 #include "base/os_file_mapping.h"
 
 namespace tuff::engine {
-
-namespace {
-
-void raise(std::atomic<uint64_t>& value, uint64_t to) {
-  uint64_t before = value.load();
-  while (before < to && !value.compare_exchange_weak(before, to)) {}
-}
-
-}  // namespace
 
 class MappedFile::State final : public Outcome {
  public:
@@ -23,14 +15,14 @@ class MappedFile::State final : public Outcome {
   const std::shared_ptr<const os::DataFile>& file() const { return file_; }
   void is_used(const hcq::Queue& cpu, uint64_t end) {
     cpu_ = &cpu;
-    raise(end_, end);
+    raise_to(end_, end);
   }
   void look(const hcq::Queue& queue, uint64_t reached) override {
     try {
       file_->require_mapped(end_.load());
       if (unchanged_) file_->require_unchanged();
       // Whatever accesses could find missing they have found when they are over.
-      if (&queue == cpu_) raise(right_until_, reached);
+      if (&queue == cpu_) raise_to(right_until_, reached);
     } catch (const IoError& e) {
       fail(1, e.what(), Cause::File);
     }
@@ -53,7 +45,7 @@ MappedFile::MappedFile(std::shared_ptr<const os::DataFile> file, bool unchanged)
 Ref<Buffer> MappedFile::view(const std::shared_ptr<Device>& device, DType dtype, int64_t count,
                              uint64_t offset) const {
   const uint64_t size = uint64_t(count) * size_bytes(dtype);
-  if (!device->hcq().adopts_host_memory()) return {};
+  if (!hcq::reaches_host(device->hcq())) return {};
   state_->file()->require_range(offset, size);
   if (offset % size_bytes(dtype) != 0) return {};
   std::shared_ptr<os::FileMapping> mapping = os::FileMapping::make(state_->file(), offset, size);
@@ -67,8 +59,10 @@ Ref<Buffer> MappedFile::view(const std::shared_ptr<Device>& device, DType dtype,
   state_->look(device->queue(), 0);
   origin_.require();
   auto* data = const_cast<std::byte*>(mapping->data());
-  HostMemory memory{.data = data, .release = [mapping] {}, .read_only = true, .origin = origin_};
-  return make_ref<Buffer>(device, dtype, count, std::move(memory));
+  hcq::ForeignMemory memory = hcq::over_host(device->hcq(), data, size);
+  memory.after_release([mapping] {});
+  memory.read_only = true;
+  return Buffer::adopted(device, dtype, count, std::move(memory), origin_);
 }
 
 }  // namespace tuff::engine

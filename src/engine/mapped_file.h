@@ -12,7 +12,7 @@ namespace tuff::engine {
 class MappedFile {
  public:
   // All Buffers of one object fail together, once the file has become too short for one of them or
-  // a page could not be read; with `unchanged` once somebody has written to it since it was opened.
+  // a page could not be read; with `unchanged` also once it was written to since it was opened.
   MappedFile(std::shared_ptr<const os::DataFile> file, bool unchanged);
   // `count` elements from byte `offset` on. Null where memory of the file cannot stand for them and
   // they have to be read: on a device that does not take memory of the process, where elements are

@@ -16,7 +16,7 @@ void Outcome::fail(uint64_t replay, const std::string& reason, Cause cause) {
 }
 
 void Outcome::require(uint64_t replay) const {
-  if (failed_from_.load(std::memory_order_acquire) == UINT64_MAX) return;
+  if (!has_failed()) return;
   std::lock_guard lock(mutex_);
   if (replay < failed_from_) return;
   if (cause_ == Cause::File) throw IoError(reason_);

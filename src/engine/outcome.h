@@ -18,7 +18,7 @@ class Queue;
 
 namespace tuff::engine {
 
-// Of a captured graph's replays, numbered from 1. Thread-safe.
+// Replays of a captured graph are numbered from 1; work that is done once is replay 1. Thread-safe.
 class Outcome {
  public:
   static constexpr uint64_t kLatest = UINT64_MAX;  // memory that every replay writes anew
@@ -29,7 +29,8 @@ class Outcome {
   // Throws DeviceLost, or IoError where a file is the cause, with the reason if that replay or one
   // before it is known to have failed.
   void require(uint64_t replay) const;
-  // Finds out whether it has failed, where nobody tells. What was submitted to `queue` up to
+  bool has_failed() const { return failed_from_.load(std::memory_order_acquire) != UINT64_MAX; }
+  // Finds out whether it has failed, where nothing tells it. What was submitted to `queue` up to
   // `reached` is over.
   virtual void look(const hcq::Queue& queue, uint64_t reached) { (void)queue, (void)reached; }
   // Whether what `queue` has done up to `value` is known to be right, whatever comes.

@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "base/check.h"
 #include "engine/buffer.h"
 #include "hcq/launch.h"
 
@@ -11,13 +10,21 @@ namespace {
 
 constexpr uint64_t kSliceNs = 1'000'000'000;
 
+class ReadOutcome final : public Outcome {
+ public:
+  void succeed() { right_.store(true, std::memory_order_release); }
+  bool is_settled(const hcq::Queue&, uint64_t) const override {
+    return right_.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<bool> right_{false};
+};
+
 // What the list holds on to. The device DISK is not among it: the list is part of that.
 struct Work {
-  std::shared_ptr<ReadOutcome> outcome;
+  std::shared_ptr<ReadOutcome> outcome = std::make_shared<ReadOutcome>();
   std::vector<Reading::Part> calls;  // of contents that a function gives
-  void let_go() {
-    for (Reading::Part& c : calls) c.contents.reset();
-  }
 };
 
 void run_call(void* context) {
@@ -47,13 +54,13 @@ hcq::CommandList list_of(const std::vector<Reading::Part>& parts, Work& work, hc
 }  // namespace
 
 Reading::Reading(Device& to, std::vector<Part> parts)
-    : outcome_(std::make_shared<ReadOutcome>()), to_(to), disk_(Device::get("DISK")) {
+    : to_(to), disk_(Device::get("DISK")) {
   const auto work = std::make_shared<Work>();
-  work->outcome = outcome_;
+  outcome_ = work->outcome;
   hcq::CommandList list = list_of(parts, *work, to.read_signal());
   list.failed = [work](const std::string& reason) {
-    work->outcome->fail_of_file(reason);
-    work->let_go();
+    work->outcome->fail(1, reason, Outcome::Cause::File);
+    for (Reading::Part& c : work->calls) c.contents.reset();
   };
   hcq::Queue& queue = disk_->queue();
   std::unique_ptr<hcq::EncodedList> encoded = queue.encode(list, hcq::EncodeUse::Once);
@@ -77,7 +84,7 @@ uint64_t Reading::order() {
   list.slot_count = 1;
   list.commands.push_back({hcq::WaitCmd{to_.read_signal(), 0}, {}, ""});
   const uint64_t slots[] = {signal_value_};
-  to_.hcq().awaits(to_.read_signal(), signal_value_);
+  to_.hcq().liveness().await_disk(to_.read_signal(), signal_value_);
   return queue.submit_once(queue.encode(list, hcq::EncodeUse::Once), slots);
 }
 

@@ -13,30 +13,13 @@ namespace tuff::engine {
 
 struct Contents;
 
-// Of one list: right once it has run to its end.
-class ReadOutcome final : public Outcome {
- public:
-  void succeed() { right_.store(true, std::memory_order_release); }
-  void fail_of_file(const std::string& reason) {
-    fail(1, reason, Cause::File);
-    failed_.store(true, std::memory_order_release);
-  }
-  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
-  bool is_settled(const hcq::Queue&, uint64_t) const override {
-    return right_.load(std::memory_order_acquire);
-  }
-
- private:
-  std::atomic<bool> right_{false}, failed_{false};
-};
-
 class Reading {
  public:
   struct Part {
     hcq::Span to;  // that the host reaches, and that stays until the list is over
     std::shared_ptr<const Contents> contents;
   };
-  // Of a device with a read_signal().
+  // `to` has a read_signal().
   Reading(Device& to, std::vector<Part> parts);
   // Nothing of it touches memory or signals any more.
   bool is_over() const;
@@ -47,7 +30,7 @@ class Reading {
   Origin origin() const { return Origin(outcome_, 1); }
 
  private:
-  std::shared_ptr<ReadOutcome> outcome_;
+  std::shared_ptr<Outcome> outcome_;  // right once the list has run to its end
   Device& to_;
   std::shared_ptr<Device> disk_;
   uint64_t value_ = 0, signal_value_ = 0;  // on the timelines of DISK and of the signal

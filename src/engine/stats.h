@@ -10,8 +10,7 @@ namespace tuff::engine {
 struct GlobalCounters {
   std::atomic<uint64_t> kernels{0}, copies{0}, submits{0}, replays{0};
   std::atomic<uint64_t> flops{0}, bytes{0};
-  // Of copies between devices: those that the host made, or staged, and those that a device made by
-  // itself.
+  // Copies between devices that the host made, or staged, and those that a device made by itself.
   std::atomic<uint64_t> host_copied_bytes{0}, peer_copied_bytes{0};
   // Host time of compiling, in ns: graph to LINEAR, to linear UOps, to source, to binary, to the
   // device.
@@ -19,20 +18,9 @@ struct GlobalCounters {
   std::atomic<uint64_t> kernels_compiled{0}, kernels_from_disk{0}, schedules_from_cache{0};
   std::atomic<uint64_t> kernels_searched{0};  // by TUFF_BEAM, and not found on disk
 };
-GlobalCounters& counters();
-
-// Adds its own lifetime to a counter, and to the trace.
-class ScopedTimer {
- public:
-  // `name` is a literal: what TUFF_PROFILE calls it.
-  ScopedTimer(std::atomic<uint64_t>& counter, const char* name);
-  ~ScopedTimer();
-  ScopedTimer(const ScopedTimer&) = delete;
-
- private:
-  std::atomic<uint64_t>& counter_;
-  const char* name_;
-  uint64_t start_;
-};
+inline GlobalCounters& counters() {
+  static GlobalCounters c;
+  return c;
+}
 
 }  // namespace tuff::engine

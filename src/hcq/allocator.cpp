@@ -25,9 +25,8 @@ constexpr size_t kLargeBytes = kSharedBlockBytes / 2;  // from here on a request
 constexpr uint64_t kCacheSlackBytes = 256u << 20;
 constexpr const char* kKindNames[kMemoryKindCount] = {"Device", "Args", "Upload", "Readback"};
 
-
 // In builds that ask for it the address sanitizer is told whose turn it is: memory that waits in
-// the cache is nobody's to touch.
+// the cache may not be touched.
 void set_usable([[maybe_unused]] const std::byte* host, [[maybe_unused]] size_t size_bytes,
                 [[maybe_unused]] bool usable) {
 #ifdef TUFF_POISON_FREED_MEMORY
@@ -44,7 +43,7 @@ struct Block {
   MemoryBlock raw;
   std::unique_ptr<Tlsf> tlsf;
   bool live = false;
-  std::function<void()> release;  // of memory that somebody else owns
+  std::function<void()> release;  // of foreign memory
 };
 
 struct Deferred {
@@ -73,6 +72,7 @@ struct Allocator::State {
   std::deque<Deferred> deferred;
   std::vector<std::function<void()>> released;  // to be called without the mutex
   std::atomic<size_t> unreturned{0};            // adopted and freed, release() not called yet
+  std::function<void(const Span&)> spoil;
   MemoryStats stats;
 
   Block& map(size_t size_bytes, MemoryKind kind);
@@ -159,7 +159,7 @@ Span Allocator::State::take_large(size_t size_bytes, MemoryKind kind, size_t ali
   return {&block->raw, lead, size_bytes};
 }
 
-// Of a file: what is written there stays there, so that nothing is given to anybody else.
+// Memory of files: what is written there stays there, so no block is used twice.
 Span Allocator::State::take_alone(size_t size_bytes) {
   Block& block = map(size_bytes, MemoryKind::Device);
   block.live = true;
@@ -168,11 +168,13 @@ Span Allocator::State::take_alone(size_t size_bytes) {
 }
 
 Span Allocator::State::take(size_t size_bytes, MemoryKind kind, size_t alignment) {
-  if (kind == MemoryKind::Device && device.keeps_memory()) return take_alone(size_bytes);
-  const Span span = size_bytes >= kLargeBytes || alignment >= kLargeBytes
-                        ? take_large(size_bytes, kind, alignment)
-                        : take_small(size_bytes, kind, alignment);
+  const size_t wanted = std::max<size_t>(size_bytes, 1);
+  Span span = kind == MemoryKind::Device && device.files() ? take_alone(wanted)
+              : wanted >= kLargeBytes || alignment >= kLargeBytes
+                  ? take_large(wanted, kind, alignment)
+                  : take_small(wanted, kind, alignment);
   set_usable(span.host(), span.size_bytes, true);
+  span.size_bytes = size_bytes;
   return span;
 }
 
@@ -181,7 +183,7 @@ void Allocator::State::give_back(const Span& span) {
   TUFF_CHECK(it != owners.end(), "span of a foreign or dead block");
   Block& b = *it->second;
   if (b.release) return end_adoption(b);
-  device.spoil(span);
+  if (spoil) spoil(span);
   set_usable(span.host(), span.size_bytes, false);
   if (b.tlsf) {
     stats.live_bytes -= b.tlsf->free(span.offset);
@@ -289,6 +291,14 @@ void Allocator::State::out_of_memory(size_t size_bytes, MemoryKind kind, const c
       holders());
 }
 
+void ForeignMemory::after_release(std::function<void()> then) {
+  if (!then) return;
+  release = [first = std::move(release), then = std::move(then)] {
+    if (first) first();
+    then();
+  };
+}
+
 Allocator::Allocator(Device& device) : state_(std::make_unique<State>(device)) {}
 
 Allocator::~Allocator() {
@@ -307,15 +317,12 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
   collect();
   TUFF_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0, "alignment {}", alignment);
   State& s = *state_;
-  size_t wanted = std::max<size_t>(size_bytes, 1);
   std::vector<TimelinePoint> pending;
   {
     std::lock_guard lock(s.mutex);
     s.release_passed(false);
     try {
-      Span span = s.take(wanted, kind, alignment);
-      span.size_bytes = size_bytes;
-      return span;
+      return s.take(size_bytes, kind, alignment);
     } catch (const OutOfMemory&) {
       for (const Deferred& d : s.deferred)
         pending.insert(pending.end(), d.points.begin(), d.points.end());
@@ -328,9 +335,7 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
   s.release_passed(true);
   s.drop_cache();
   try {
-    Span span = s.take(wanted, kind, alignment);
-    span.size_bytes = size_bytes;
-    return span;
+    return s.take(size_bytes, kind, alignment);
   } catch (const OutOfMemory& e) {
     s.out_of_memory(size_bytes, kind, e.what());
   }
@@ -352,25 +357,26 @@ void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noe
   collect();
 }
 
-Span Allocator::adopt(void* host, size_t size_bytes, std::function<void()> release) {
-  TUFF_CHECK(state_->device.adopts_host_memory(), "{} does not adopt host memory",
-             state_->device.name());
-  const MemoryBlock block{reinterpret_cast<uint64_t>(host), size_bytes,
-                          static_cast<std::byte*>(host), MemoryKind::Device, 0};
-  return adopt(block, 0, size_bytes, std::move(release));
+void Allocator::free(Span span, Queue& queue, uint64_t last_use) noexcept {
+  free(span, last_use ? std::vector<TimelinePoint>{{&queue, last_use}}
+                      : std::vector<TimelinePoint>{});
 }
 
-Span Allocator::adopt(const MemoryBlock& foreign, size_t offset, size_t size_bytes,
-                      std::function<void()> release) {
-  TUFF_CHECK(offset <= foreign.size_bytes && size_bytes <= foreign.size_bytes - offset,
-             "{} bytes at {} of a block of {}", size_bytes, offset, foreign.size_bytes);
+Span Allocator::adopt(ForeignMemory memory, size_t size_bytes) {
+  TUFF_CHECK(memory.offset <= memory.block.size_bytes &&
+                 size_bytes <= memory.block.size_bytes - memory.offset,
+             "{} bytes at {} of a block of {}", size_bytes, memory.offset, memory.block.size_bytes);
   auto block = std::make_unique<Block>();
-  block->raw = foreign;
-  block->release = release ? std::move(release) : [] {};
+  block->raw = memory.block;
+  block->release = memory.release ? std::move(memory.release) : [] {};
   std::lock_guard lock(state_->mutex);
   const MemoryBlock* raw = &block->raw;
   state_->owners.emplace(raw, std::move(block));
-  return {raw, offset, size_bytes};
+  return {raw, memory.offset, size_bytes};
+}
+
+void Allocator::spoil_freed(std::function<void(const Span&)> spoil) {
+  state_->spoil = std::move(spoil);
 }
 
 std::optional<MemoryBlock> Allocator::block_with(uint64_t native) const {

@@ -12,15 +12,24 @@ constexpr size_t kBlockAlignment = 64;
 constexpr size_t kSegments = 4;
 }  // namespace
 
+ArgMemory::ArgMemory(Device& on, size_t size_bytes)
+    : device(on.allocator().allocate(size_bytes, MemoryKind::Args)) {
+  if (device.host() == nullptr)
+    staged = on.allocator().allocate(size_bytes, MemoryKind::Upload);
+}
+
+void ArgMemory::free(Device& on, uint64_t last_use) {
+  for (const Span& s : {device, staged}) on.allocator().free(s, on.compute_queue(), last_use);
+}
+
 // The ring is made of segments: one fills while the others drain. A batch that outgrows the ring
 // before its retire() adds a segment, since nothing could be waited for.
 struct ArgRing::State {
-  struct Segment {
-    Span device, staged;  // staged: host-visible twin where `device` has no host pointer
+  struct Segment : ArgMemory {
+    using ArgMemory::ArgMemory;
     size_t used = 0, flushed = 0;
     uint64_t value = 0;  // last use on the timeline
     bool open = false;   // holds blocks allocated since the last retire()
-    const Span& writable() const { return staged ? staged : device; }
   };
   Device& device;
   size_t segment_bytes;
@@ -28,13 +37,8 @@ struct ArgRing::State {
   size_t current = 0;
 
   Segment& add_segment() {
-    Segment s;
-    s.device = device.allocator().allocate(segment_bytes, MemoryKind::Args);
-    if (s.device.host() == nullptr)
-      s.staged = device.allocator().allocate(segment_bytes, MemoryKind::Upload);
-    segments.push_back(s);
-    current = segments.size() - 1;
-    return segments.back();
+    current = segments.size();
+    return segments.emplace_back(device, segment_bytes);
   }
   Segment& next_segment() {
     Queue& queue = device.compute_queue();
@@ -57,13 +61,7 @@ ArgRing::ArgRing(Device& device, size_t size_bytes)
           State{device, std::max<size_t>(size_bytes / kSegments, 4096), {}, 0})) {}
 
 ArgRing::~ArgRing() {
-  Queue* queue = &state_->device.compute_queue();
-  for (auto& s : state_->segments) {
-    std::vector<TimelinePoint> uses;
-    if (s.value > 0) uses.push_back({queue, s.value});
-    state_->device.allocator().free(s.device, uses);
-    state_->device.allocator().free(s.staged, uses);
-  }
+  for (auto& s : state_->segments) s.free(state_->device, s.value);
 }
 
 Span ArgRing::allocate(size_t size_bytes) {

@@ -9,6 +9,15 @@
 
 namespace tuff::hcq {
 
+// Argument memory, with a host-visible twin where it has no host pointer.
+struct ArgMemory {
+  Span device, staged;
+  ArgMemory() = default;
+  ArgMemory(Device& on, size_t size_bytes);
+  const Span& writable() const { return staged ? staged : device; }
+  void free(Device& on, uint64_t last_use = 0);  // of the compute queue
+};
+
 class ArgRing {
  public:
   explicit ArgRing(Device& device, size_t size_bytes = 1 << 20);

@@ -14,7 +14,7 @@ namespace tuff::hcq {
 template <class Value>
 class ByteRanges {
  public:
-  // f(Value&) for the ranges that make up the span; what nobody has touched is Value{}.
+  // f(Value&) for the ranges that make up the span; untouched ones are Value{}.
   template <class F>
   void each(const Span& s, F&& f) {
     if (s.size_bytes == 0) return;

@@ -57,10 +57,6 @@ class Printer {
   std::unordered_map<const Signal*, size_t> signals_;
 };
 
-}  // namespace
-
-namespace {
-
 bool is_work(const Command& c) {
   return std::holds_alternative<DispatchCmd>(c.body) || std::holds_alternative<CopyCmd>(c.body) ||
          std::holds_alternative<HostCallCmd>(c.body);

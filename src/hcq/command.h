@@ -64,11 +64,11 @@ struct Command {
   CommandBody body;
   std::vector<Access> accesses;  // of Dispatch, Copy and HostCall
   std::string label;             // kernel name, for debug labels and traces
-  // Of a Dispatch: what its block's addresses stand for, one per buffer argument. Read where there
+  // For a Dispatch: what its block's addresses stand for, one per buffer argument. Read where there
   // are no device addresses (see names_buffers), and left empty elsewhere.
   std::vector<Span> buffers = {};
   uint64_t cost_ns = 0;  // what it is expected to take; 0: next to nothing
-  // Of a Dispatch: its argument block stays as it is from when the list is encoded on, so that a
+  // For a Dispatch: its argument block stays as it is from when the list is encoded on, so that a
   // device may keep what it has made of it.
   bool keeps_args = false;
 };
@@ -77,8 +77,8 @@ struct CommandList {
   std::vector<Command> commands;
   uint32_t slot_count = 0;  // how many values submit() takes
   uint32_t timestamp_count = 0;
-  // Of lists that can fail without their device, as those that read files: told why, on the queue's
-  // thread, before what is left of their signals is raised. Then nobody else is told.
+  // For lists that can fail without their device, as those that read files: told why, on the
+  // queue's thread, before their remaining signals are raised. Then nothing else tells it.
   std::function<void(const std::string& reason)> failed = {};
 };
 

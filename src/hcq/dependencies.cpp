@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "hcq/byte_ranges.h"
 
 namespace tuff::hcq {
@@ -69,7 +68,7 @@ class Finder {
     touches_.clear();
     fence_ = i;
   }
-  // Of two that are both conflicts, the one that the other comes directly after is implied. What is
+  // A conflict that another conflict comes directly after is implied. What is
   // implied by way of several stays: an event too many costs less than looking for it.
   void follow(uint32_t i, std::vector<uint32_t> before) {
     std::sort(before.begin(), before.end());

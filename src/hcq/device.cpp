@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/atomic_max.h"
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/os_fork.h"
 #include "hcq/launch.h"
-#include "hcq/left_behind.h"
 
 namespace tuff::hcq {
 namespace {
@@ -26,10 +27,7 @@ class Staging {
         piece_bytes_(std::min(total_bytes, piece_bytes)),
         span_(device.allocator().allocate(2 * piece_bytes_, kind)) {}
   ~Staging() {
-    std::vector<TimelinePoint> uses;
-    for (uint64_t v : values_)
-      if (v > 0) uses.push_back({&device_.compute_queue(), v});
-    device_.allocator().free(span_, uses);
+    device_.allocator().free(span_, device_.compute_queue(), std::max(values_[0], values_[1]));
   }
   size_t piece_bytes() const { return piece_bytes_; }
   Span half(size_t i, size_t size) const { return span_.sub((i & 1) * piece_bytes_, size); }
@@ -49,6 +47,40 @@ class Staging {
   Span span_;
   uint64_t values_[2] = {0, 0};
 };
+
+void copy_with_file(Device& device, const Span& span, std::byte* host, bool write) {
+  const MemoryBlock block = host_block(host, span.size_bytes);
+  const Span memory{&block, 0, span.size_bytes};
+  CommandList list;
+  list.commands.push_back(write ? copy_command(span, memory, "write")
+                                : copy_command(memory, span, "read"));
+  Queue& queue = device.compute_queue();
+  queue.wait(queue.submit_once(queue.encode(list, EncodeUse::Once)));
+}
+
+// Devices that a fork closes in the child.
+struct OpenDevices {
+  std::mutex mutex;
+  std::vector<Device*> devices;
+};
+OpenDevices& open_devices() {
+  static OpenDevices& o = *std::make_unique<OpenDevices>().release();
+  return o;
+}
+
+// In the child only the thread that forked holds the mutex.
+void before_fork() { open_devices().mutex.lock(); }
+void in_parent() { open_devices().mutex.unlock(); }
+void in_child() {
+  for (Device* d : open_devices().devices)
+    d->close(fmt::format(
+        "{}: it was opened before fork(), and drivers do not work in the child: fork before the "
+        "first use of the device, or start processes anew (Python: multiprocessing's start method "
+        "'spawn')",
+        d->name()));
+  open_devices().devices.clear();
+  open_devices().mutex.unlock();
+}
 
 }  // namespace
 
@@ -72,18 +104,18 @@ void Queue::free_passed(bool all) {
 bool Queue::passed(uint64_t value) {
   if (seen_.load(std::memory_order_acquire) >= value) return true;
   const uint64_t now = timeline().value();
-  if (let_go_.load(std::memory_order_acquire)) return false;
+  if (waiters_released_.load(std::memory_order_acquire)) return false;
   seen_.store(now, std::memory_order_release);
   return now >= value;
 }
 
-void Queue::let_go(uint64_t value) {
+void Queue::release_waiters(uint64_t value) {
   TUFF_CHECK(device_.lost(), "{} is not lost", device_.name());
   std::lock_guard lock(pending_mutex_);
   const uint64_t reached = timeline().value();
-  if (!let_go_.load(std::memory_order_relaxed)) {
+  if (!waiters_released_.load(std::memory_order_relaxed)) {
     seen_.store(reached, std::memory_order_release);
-    let_go_.store(true, std::memory_order_release);
+    waiters_released_.store(true, std::memory_order_release);
   }
   if (reached < value) timeline().set(value);
 }
@@ -96,12 +128,12 @@ void Queue::wait(uint64_t value) {
   while (!line.wait(value, kWaitSliceNs)) {
     device_.fail_if_lost();
     uint64_t now_ns = os::monotonic_ns(), reached = line.value();
-    if (reached != seen || device_.waits_for_disk()) {
+    if (reached != seen || device_.liveness().waits_for_disk()) {
       seen = reached;
       since_ns = now_ns;
       continue;
     }
-    const int64_t timeout_ms = device_.timeout_ms();
+    const int64_t timeout_ms = device_.liveness().timeout_ms();
     if (now_ns - since_ns < static_cast<uint64_t>(timeout_ms) * 1'000'000) continue;
     const std::string running = in_flight();
     device_.declare_lost(fmt::format(
@@ -116,21 +148,52 @@ void Queue::wait(uint64_t value) {
 Device::Device() : allocator_(std::make_unique<Allocator>(*this)) {}
 Device::~Device() = default;
 
-void Device::awaits(const Signal* signal, uint64_t value) {
-  uint64_t before = awaited_.load();
-  while (before < value && !awaited_.compare_exchange_weak(before, value)) {}
-  awaited_signal_.store(signal);
+void Liveness::await_disk(const Signal* signal, uint64_t value) {
+  raise_to(disk_value_, value);
+  disk_signal_.store(signal);
 }
 
-bool Device::waits_for_disk() const {
-  const Signal* signal = awaited_signal_.load();
-  return signal && signal->value() < awaited_.load();
+bool Liveness::waits_for_disk() const {
+  const Signal* signal = disk_signal_.load();
+  return signal && signal->value() < disk_value_.load();
 }
 
-int64_t Device::timeout_ms() const {
+int64_t Liveness::timeout_ms() const {
   const std::string given = env_text(Env::TUFF_TIMEOUT_MS);
   const bool usual = given == env_rows()[size_t(Env::TUFF_TIMEOUT_MS)].default_value;
-  return env_int(Env::TUFF_TIMEOUT_MS) * (usual ? slowness() : 1) * (held() ? kHeldPatience : 1);
+  return env_int(Env::TUFF_TIMEOUT_MS) * (usual ? device_.info().slowness : 1) *
+         (held() ? kHeldPatience : 1);
+}
+
+void Liveness::require_working() {
+  if (!lost()) return;
+  std::lock_guard lock(mutex_);
+  throw DeviceLost(reason_);
+}
+
+bool reaches(Device& from, const Device& to) {
+  const Peers* peers = from.peers();
+  return peers && peers->reaches(to);
+}
+
+void share(Device& owner, const MemoryBlock& block, Device& to) {
+  if (!reaches(to, owner))
+    fail<Unsupported>("{}: no other device reaches its memory, {} neither", owner.name(),
+                      to.name());
+  owner.peers()->share(block, to);
+}
+
+bool reaches_host(Device& device) {
+  const Adoption* adoption = device.adoption();
+  return adoption && adoption->reaches_host();
+}
+
+ForeignMemory over_host(Device& device, void* data, size_t size_bytes) {
+  if (Adoption* adoption = device.adoption())
+    if (std::optional<ForeignMemory> memory = adoption->over_host(data, size_bytes))
+      return *std::move(memory);
+  fail<Unsupported>("{}: its kernels cannot work on memory of the process: copy it",
+                    device.name());
 }
 
 Allocator& Device::allocator() {
@@ -139,59 +202,39 @@ Allocator& Device::allocator() {
 }
 
 void Device::fail_if_lost() {
-  if (lost()) {
-    std::lock_guard lock(lost_mutex_);
-    throw DeviceLost(lost_reason_);
-  }
+  liveness_.require_working();
   check_status();
 }
 
 void Device::declare_lost(const std::string& reason) noexcept {
-  std::lock_guard lock(lost_mutex_);
+  std::lock_guard lock(liveness_.mutex_);
   if (lost()) return;
   on_lost();
-  lost_reason_ = reason;
-  lost_.store(true, std::memory_order_release);
-}
-
-Device::FileBlock Device::file_block(std::shared_ptr<const os::DataFile>, uint64_t, size_t, bool) {
-  fail<Unsupported>("{}: its memory is no file's", name());
-}
-
-void Device::share(const MemoryBlock&, Device& to) {
-  fail<Unsupported>("{}: no other device reaches its memory, {} neither", name(), to.name());
-}
-
-std::optional<Device::NativeBlock> Device::block_over(uint64_t handle) {
-  const std::optional<MemoryBlock> known = allocator().block_with(handle);
-  if (!known) return std::nullopt;
-  return NativeBlock{.block = *known};
-}
-
-MemoryBlock Device::import_host(void*, size_t) {
-  fail<Unsupported>("{}: its kernels cannot work on memory of the process: copy it", name());
+  liveness_.reason_ = reason;
+  liveness_.lost_.store(true, std::memory_order_release);
 }
 
 void Device::close(const std::string& reason) noexcept {
   declare_lost(reason);
-  closed_.store(true, std::memory_order_release);
+  liveness_.closed_.store(true, std::memory_order_release);
 }
 
 void Device::upload(Span dst, const void* src) {
   const auto* from = static_cast<const std::byte*>(src);
   if (dst.size_bytes == 0) return;
+  if (dst.block->file) return copy_with_file(*this, dst, const_cast<std::byte*>(from), true);
   if (dst.host() != nullptr) {
     compute_queue().wait_idle();
     std::memcpy(dst.host(), from, dst.size_bytes);
     return;
   }
-  upload_pieces(dst, kStagingPieceBytes, [&](size_t at, std::span<std::byte> piece) {
+  upload_pieces(*this, dst, kStagingPieceBytes, [&](size_t at, std::span<std::byte> piece) {
     std::memcpy(piece.data(), from + at, piece.size());
   });
 }
 
-void Device::upload_pieces(Span dst, size_t piece_bytes, const Fill& fill) {
-  Staging staging(*this, MemoryKind::Upload, dst.size_bytes, piece_bytes);
+void upload_pieces(Device& device, Span dst, size_t piece_bytes, const FillPiece& fill) {
+  Staging staging(device, MemoryKind::Upload, dst.size_bytes, piece_bytes);
   size_t piece = 0;
   for (size_t at = 0; at < dst.size_bytes; at += staging.piece_bytes(), ++piece) {
     size_t size = std::min(staging.piece_bytes(), dst.size_bytes - at);
@@ -200,12 +243,13 @@ void Device::upload_pieces(Span dst, size_t piece_bytes, const Fill& fill) {
     fill(at, {half.host(), size});
     staging.copy(piece, dst.sub(at, size), half);
   }
-  compute_queue().wait_idle();
+  device.compute_queue().wait_idle();
 }
 
 void Device::download(Span src, void* dst) {
   auto* to = static_cast<std::byte*>(dst);
   if (src.size_bytes == 0) return;
+  if (src.block->file) return copy_with_file(*this, src, to, false);
   if (src.host() != nullptr) {
     compute_queue().wait_idle();
     std::memcpy(to, src.host(), src.size_bytes);
@@ -226,8 +270,20 @@ void Device::download(Span src, void* dst) {
   }
 }
 
+void close_in_children(Device& device) {
+  static const bool registered = os::at_fork(before_fork, in_parent, in_child);
+  TUFF_CHECK(registered, "no memory for what fork() has to call");
+  OpenDevices& o = open_devices();
+  std::lock_guard lock(o.mutex);
+  o.devices.push_back(&device);
+}
+
 void Device::shut_down() noexcept {
-  stays_open(*this);
+  {
+    OpenDevices& o = open_devices();
+    std::lock_guard lock(o.mutex);
+    std::erase(o.devices, this);
+  }
   for (Queue* queue : {&compute_queue(), copy_queue()}) {
     if (queue == nullptr) continue;
     try {

@@ -91,11 +91,11 @@ class Queue {
   // long.
   virtual void wait(uint64_t value);
   void wait_idle() { wait(last_submitted()); }
-  // Of a lost device that others may wait for (Device::reaches): raises the timeline to `value`, so
+  // For a lost device that others may wait for (Peers::reaches): raises the timeline to `value`, so
   // that queues of other devices that wait for it go on. What had not been reached before has
-  // neither passed() nor does wait() return for it. Whoever calls has told before that the results
+  // neither passed() nor does wait() return for it. The caller has reported before that the results
   // are missing.
-  void let_go(uint64_t value);
+  void release_waiters(uint64_t value);
 
  protected:
   // Frees Once lists that have passed; devices call it at submit. With `all` also those that have
@@ -113,7 +113,7 @@ class Queue {
   std::vector<Pending> pending_;
   Mutex pending_mutex_;
   std::atomic<uint64_t> seen_{0};  // the timeline has been here; it may be further
-  std::atomic<bool> let_go_{false};
+  std::atomic<bool> waiters_released_{false};
 };
 
 // Identity for people and for JSON; everything `tuff devices` prints.
@@ -125,7 +125,110 @@ struct DeviceInfo {
   std::string uuid;         // hex, or empty
   bool hardware = false;    // false for software rasterizers and the CPU
   uint64_t memory_bytes = 0;
+  // How many times as long as a GPU it may take where TUFF_TIMEOUT_MS is not set.
+  int64_t slowness = 1;
   std::vector<std::pair<std::string, std::string>> features;  // printed as they are
+};
+
+// Whether a device still works, and who holds up its queues. Part of a Device; thread-safe.
+class Liveness {
+ public:
+  explicit Liveness(const Device& device) : device_(device) {}
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+  void require_open() {  // throws DeviceLost after Device::close()
+    if (closed()) [[unlikely]]
+      require_working();
+  }
+  void require_working();  // throws DeviceLost once it is lost
+  // Between hold() and release() a thread waits elsewhere on behalf of this device's queues: that
+  // they make no progress is no fault of theirs.
+  void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
+  void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
+  bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
+  // Queues of this device wait for that value of `signal`, which the host raises when a disk has
+  // read what it has to: as long as that takes they make no progress, and that is no fault. The
+  // signal is always the same one, and null before it goes.
+  void await_disk(const Signal* signal, uint64_t value);
+  bool waits_for_disk() const;
+  // For so long a queue may make no progress, held or not: TUFF_TIMEOUT_MS, unless a device is by
+  // its nature slower than that (DeviceInfo::slowness).
+  int64_t timeout_ms() const;
+
+ private:
+  friend class Device;
+  const Device& device_;
+  std::atomic<bool> lost_{false}, closed_{false};
+  std::atomic<uint32_t> holds_{0};
+  std::atomic<const Signal*> disk_signal_{nullptr};
+  std::atomic<uint64_t> disk_value_{0};
+  std::mutex mutex_;
+  std::string reason_;
+};
+
+// Facet of devices that reach the memory of others of their kind.
+class Peers {
+ public:
+  // Whether queues of this device read and write memory of the other once that has shared it, and
+  // queues of both wait for timelines of the other's. Copies between the two then need no host.
+  virtual bool reaches(const Device& other) const = 0;
+  // Lets the queues of `to`, which reaches this device, touch the whole of that block for as long
+  // as it is mapped. Cheap but for the first time.
+  virtual void share(const MemoryBlock& block, Device& to) = 0;
+
+ protected:
+  ~Peers() = default;
+};
+bool reaches(Device& from, const Device& to);
+// Peers::share(). Throws Unsupported where `to` does not reach `owner`.
+void share(Device& owner, const MemoryBlock& block, Device& to);
+
+// Facet of devices whose kernels can work on memory that others in the process own.
+class Adoption {
+ public:
+  // Whether kernels and copies reach any memory of the process by its host address, aligned as its
+  // elements are.
+  virtual bool reaches_host() const { return false; }
+  // Memory of the process as kernels take it: see hcq::over_host().
+  virtual std::optional<ForeignMemory> over_host(void* data, size_t size_bytes) {
+    return (void)data, (void)size_bytes, std::nullopt;
+  }
+  // The driver's own handle of the memory that holds a span, and where in it the span begins: for
+  // others in the process who use the same driver. 0: there is none.
+  struct NativePart {
+    uint64_t handle = 0;
+    size_t offset = 0;
+  };
+  virtual NativePart native_part(const Span& span) { return {span.block->native, span.offset}; }
+  // The reverse: a block over the memory with that handle, beginning at byte `at` of it. Nothing
+  // where the device does not know the handle, InvalidArgument for memory that kernels cannot have.
+  struct NativeMemory : ForeignMemory {
+    size_t at = 0;
+  };
+  virtual std::optional<NativeMemory> over_native(uint64_t handle) {
+    return (void)handle, std::nullopt;
+  }
+
+ protected:
+  ~Adoption() = default;
+};
+// Whether the device's memory is the process's.
+bool reaches_host(Device& device);
+// A block over memory of the process. Throws Unsupported where kernels cannot have it,
+// InvalidArgument, naming the rule, for memory that is not aligned as the device wants.
+ForeignMemory over_host(Device& device, void* data, size_t size_bytes);
+
+// Facet of devices whose memory is that of files, and so outlives its owners: each allocation is a
+// block of its own, of the size that was asked for, and is not used again.
+class Files {
+ public:
+  // A block over `size_bytes` of a file. With `unchanged` reads fail if the file was written to
+  // since it was opened. IoError where the file does not have the range.
+  virtual ForeignMemory over_file(std::shared_ptr<const os::DataFile> file, uint64_t offset,
+                                  size_t size_bytes, bool unchanged) = 0;
+
+ protected:
+  ~Files() = default;
 };
 
 class Device {
@@ -137,42 +240,6 @@ class Device {
   // Raw memory floor; called by Allocator alone. map_block throws OutOfMemory.
   virtual MemoryBlock map_block(size_t size_bytes, MemoryKind kind) = 0;
   virtual void unmap_block(const MemoryBlock& block) noexcept = 0;
-  // Whether kernels and copies reach any memory of the process by its host address, aligned as its
-  // elements are: Allocator::adopt().
-  virtual bool adopts_host_memory() const { return false; }
-  // A block over memory of the process, for Allocator::adopt(); unmap_block() ends it. Throws
-  // Unsupported where kernels cannot have it, InvalidArgument, naming the rule, for memory that is
-  // not aligned as the device wants.
-  virtual MemoryBlock import_host(void* data, size_t size_bytes);
-  // The driver's own handle of the memory that holds a span, and where in it the span begins: for
-  // others in the process who use the same driver. 0: there is none.
-  struct NativePart {
-    uint64_t handle = 0;
-    size_t offset = 0;
-  };
-  virtual NativePart native_part(const Span& span) { return {span.block->native, span.offset}; }
-  // The reverse, for Allocator::adopt(): a block over the memory with that handle, which begins at
-  // byte `at` of it; release() is for whoever frees it, or empty. Nothing where the device does not
-  // know the handle, InvalidArgument for memory that kernels cannot have.
-  struct NativeBlock {
-    MemoryBlock block;
-    size_t at = 0;
-    std::function<void()> release = {};
-    bool read_only = false;
-  };
-  virtual std::optional<NativeBlock> block_over(uint64_t handle);
-  // Whether memory outlives its owners, as that of files does: each allocation is a block of its
-  // own, of the size that was asked for, and is not used again.
-  virtual bool keeps_memory() const { return false; }
-  // A block over `size_bytes` of a file, for Allocator::adopt(): release() is for whoever frees it.
-  // With `unchanged` reads fail if somebody has written to the file since it was opened. IoError
-  // where the file does not have the range, Unsupported by all devices but those of files.
-  struct FileBlock {
-    MemoryBlock block;
-    std::function<void()> release;
-  };
-  virtual FileBlock file_block(std::shared_ptr<const os::DataFile> file, uint64_t offset,
-                               size_t size_bytes, bool unchanged);
   // Loads kernels, in parallel where that pays; same order as given. Throws CompileError.
   virtual std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) = 0;
   virtual Queue& compute_queue() = 0;
@@ -184,61 +251,34 @@ class Device {
   // it. It has to outlive the submissions that name it. Throws Unsupported where queues cannot
   // wait.
   virtual std::unique_ptr<Signal> create_signal(uint64_t value = 0) = 0;
-  // Whether queues of this device read and write memory of the other once that has shared it, and
-  // queues of both wait for timelines of the other's. Copies between the two then need no host.
-  virtual bool reaches(const Device&) const { return false; }
-  // Lets the queues of `to`, which reaches this device, touch the whole of that block for as long
-  // as it is mapped. Cheap but for the first time. Throws Unsupported for a device that does not.
-  virtual void share(const MemoryBlock& block, Device& to);
+  // What not every device can do: null where this one cannot.
+  virtual Peers* peers() { return nullptr; }
+  virtual Adoption* adoption() { return nullptr; }
+  virtual Files* files() { return nullptr; }
   // Throws DeviceLost once the device has been lost; cheap.
   virtual void check_status() {}
   // After DeviceLost, before what was in flight is destroyed: waits until nothing runs any more.
   virtual void settle() noexcept {}
+
   // Throws DeviceLost if declare_lost() was called, else asks check_status(). Devices call it at
   // the head of map_block, load and submit, so that later calls on a lost device fail fast.
   void fail_if_lost();
   void declare_lost(const std::string& reason) noexcept;  // sticky; the first reason stays
-  // Whoever owns the device beneath takes it away: like declare_lost(), and memory that is mapped
+  // The owner of the device beneath takes it away: like declare_lost(), and memory that is mapped
   // may not be touched either.
   void close(const std::string& reason) noexcept;
-  void require_open() {  // throws DeviceLost after close()
-    if (closed()) [[unlikely]]
-      fail_if_lost();
-  }
-  bool closed() const { return closed_.load(std::memory_order_acquire); }
-  bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // Between hold() and release() somebody waits elsewhere on behalf of this device's queues: that
-  // they make no progress is no fault of theirs.
-  void hold() { holds_.fetch_add(1, std::memory_order_acq_rel); }
-  void release() { holds_.fetch_sub(1, std::memory_order_acq_rel); }
-  bool held() const { return holds_.load(std::memory_order_acquire) > 0; }
-  // Queues of this device wait for that value of `signal`, which the host raises when a disk has
-  // read what it has to: as long as that takes they make no progress, and that is no fault. The
-  // signal is always the same one, and null before it goes.
-  void awaits(const Signal* signal, uint64_t value);
-  bool waits_for_disk() const;
-  // For so long a queue may make no progress, held or not: TUFF_TIMEOUT_MS, unless a device is by
-  // its nature slower than that.
-  int64_t timeout_ms() const;
+  bool lost() const { return liveness_.lost(); }
+  Liveness& liveness() { return liveness_; }
 
   Allocator& allocator();
   const std::string& name() const { return info().name; }
   // Blocking transfers between host memory and a span, through the compute queue's order: direct
   // where the span has a host pointer, else staged in bounded pieces.
-  virtual void upload(Span dst, const void* src);
-  virtual void download(Span src, void* dst);
-  // As upload(), of what `fill(offset, piece)` puts into memory of the host, piece by piece and in
-  // order; while one is filled the device copies the one before it.
-  using Fill = std::function<void(size_t offset, std::span<std::byte> piece)>;
-  void upload_pieces(Span dst, size_t piece_bytes, const Fill& fill);
-  // Allocator calls it for memory that nobody may touch from now on. A device whose purpose is to
-  // show late accesses spoils the bytes.
-  virtual void spoil(const Span&) noexcept {}
+  void upload(Span dst, const void* src);
+  void download(Span src, void* dst);
 
  protected:
-  // How many times as long as a GPU a device may take where nobody has set TUFF_TIMEOUT_MS.
-  virtual int64_t slowness() const { return 1; }
-  // Called once by declare_lost(), before anybody sees DeviceLost: callers may then destroy what
+  // Called once by declare_lost(), before any caller sees DeviceLost: callers may then destroy what
   // the queue still names (signals, lists), so a device that can stop touching them does so here.
   virtual void on_lost() noexcept {}
   // Devices call this first in their destructor: waits for the queues and frees all memory.
@@ -246,13 +286,17 @@ class Device {
 
  private:
   std::unique_ptr<Allocator> allocator_;
-  std::atomic<bool> lost_{false}, closed_{false};
-  std::atomic<uint32_t> holds_{0};
-  std::atomic<const Signal*> awaited_signal_{nullptr};
-  std::atomic<uint64_t> awaited_{0};
-  std::mutex lost_mutex_;
-  std::string lost_reason_;
+  Liveness liveness_{*this};
 };
+
+// As Device::upload(), of what `fill` puts into memory of the host, piece by piece and in order;
+// while one is filled the device copies the one before it.
+using FillPiece = std::function<void(size_t offset, std::span<std::byte> piece)>;
+void upload_pieces(Device& device, Span dst, size_t piece_bytes, const FillPiece& fill);
+
+// For a device whose driver does not work in a child of fork(): there the fork itself closes it, so
+// that users are told at once. Call it once the device is complete; shut_down() takes it back.
+void close_in_children(Device& device);
 
 // Whether dispatches have to say what their blocks' addresses stand for: Command::buffers.
 inline bool names_buffers(const Device& d) { return !d.target().features.device_address; }

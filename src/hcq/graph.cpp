@@ -8,6 +8,7 @@
 #include "base/arith.h"
 #include "base/check.h"
 #include "base/mutex.h"
+#include "hcq/args.h"
 #include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
@@ -57,7 +58,7 @@ struct InputExtent {
 };
 
 struct Instance {
-  Span args, staged;          // staged: host-visible twin where `args` has no host pointer
+  ArgMemory args;
   std::byte* host = nullptr;  // what a replay patches
   std::unique_ptr<PacedList> list;
   uint64_t value = 0;          // timeline value of its last submission
@@ -91,7 +92,7 @@ struct CommandGraph::State {
     const Program* program;  // the first that uses it
   };
 
-  // Of replays, side by side so that they come to few lines of memory.
+  // Used by replays, side by side so that they come to few lines of memory.
   Mutex mutex;
   uint32_t input_count = 0;
   Device& device;
@@ -113,7 +114,7 @@ struct CommandGraph::State {
   GraphStats stats;
   SlotProgram values;  // its slots follow the inputs
 
-  // Of building and of errors.
+  // Used by building and by errors.
   std::vector<InputExtent> extents;
   bool checked_with_others;
   std::vector<Range> fixed_written, fixed_all;
@@ -125,7 +126,6 @@ struct CommandGraph::State {
                                        // where others take part, as long as the graph lives
 
   void place(const std::vector<GraphNode>& nodes);
-  size_t place(const Launch& k, Placement& p, size_t end);
   void check(const Launch& k) const;
   void note_range(const LaunchOperand& b);
   void fill(const Launch& k, const Placement& at);
@@ -133,7 +133,6 @@ struct CommandGraph::State {
   void limit(const Limit& l);
   void check_limits() const;
   void fill_groups(const Launch& k, size_t at);
-  void limit_groups(const Launch& k);
   size_t point_slots() const {
     return (place_of.host_waits ? 0 : place_of.waits.size()) + place_of.signals.size();
   }
@@ -146,7 +145,6 @@ struct CommandGraph::State {
   std::span<const uint64_t> wait_here(std::span<const uint64_t> points);
   void add_instance(const std::vector<GraphNode>& nodes);
   std::vector<ReplayInstance> replays() const;
-  void check_replays();
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
   Instance& free_instance();
@@ -185,19 +183,18 @@ void CommandGraph::State::place(const std::vector<GraphNode>& nodes) {
   for (bool patched : {true, false}) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const auto* k = std::get_if<Launch>(&nodes[i]);
-      if (k != nullptr && k->is_patched() == patched) end = place(*k, placements[i], end);
+      if (k == nullptr || k->is_patched() != patched) continue;
+      check(*k);
+      Placement& p = placements[i];
+      p.args = align_up(end, kBlockAlignment);
+      p.args_bytes = std::max<size_t>(k->program->args().size_bytes(), 16);
+      end = p.args + p.args_bytes;
+      if (!k->is_symbolic() || queue.takes_group_slots()) continue;
+      p.indirect = align_up(end, kIndirectAlignment);
+      end = p.indirect + 12;
     }
   }
   contents.resize(align_up(end, kBlockAlignment));
-}
-
-size_t CommandGraph::State::place(const Launch& k, Placement& p, size_t end) {
-  check(k);
-  p.args = align_up(end, kBlockAlignment);
-  p.args_bytes = std::max<size_t>(k.program->args().size_bytes(), 16);
-  if (!k.is_symbolic() || queue.takes_group_slots()) return p.args + p.args_bytes;
-  p.indirect = align_up(p.args + p.args_bytes, kIndirectAlignment);
-  return p.indirect + 12;
 }
 
 void CommandGraph::State::note_range(const LaunchOperand& b) {
@@ -231,19 +228,16 @@ void CommandGraph::State::limit(const Limit& l) {
   if (std::none_of(limits.begin(), limits.end(), same)) limits.push_back(l);
 }
 
-void CommandGraph::State::limit_groups(const Launch& k) {
-  for (uint32_t axis = 0; axis < 3; ++axis) {
-    if (int32_t slot = k.group_slots[axis]; slot >= 0)
-      limit({static_cast<uint32_t>(slot), 0, device.target().max_groups[axis],
-             static_cast<int32_t>(axis), k.program});
-  }
-}
-
+// `at`: where its size is read from, or 0.
 void CommandGraph::State::fill_groups(const Launch& k, size_t at) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
-    if (int32_t slot = k.group_slots[axis]; slot >= 0)
+    const int32_t slot = k.group_slots[axis];
+    if (slot >= 0)
+      limit({static_cast<uint32_t>(slot), 0, device.target().max_groups[axis],
+             static_cast<int32_t>(axis), k.program});
+    if (at && slot >= 0)
       patch_value(static_cast<uint32_t>(slot), at + 4 * axis);
-    else
+    else if (at)
       std::memcpy(&contents[at + 4 * axis], &k.groups[axis], 4);
   }
 }
@@ -259,32 +253,27 @@ int32_t CommandGraph::State::launch_slot(int32_t value) {
 }
 
 void CommandGraph::State::fill(const Launch& k, const Placement& at) {
-  struct Patches {
-    State& state;
-    const Launch& k;
-    size_t block;
-    void operator()(size_t offset, const LaunchOperand& b) const {
-      state.wide_patches.push_back({static_cast<uint32_t>(block + offset), state.address_slot(b)});
-    }
-    void operator()(size_t offset, const LaunchScalar& s) const {
-      const auto slot = static_cast<uint32_t>(s.slot);
-      state.patch_value(slot, block + offset);
-      state.limit({slot, INT32_MIN, INT32_MAX, -1, k.program});
-    }
-  };
   for (const LaunchOperand& b : k.operands) note_range(b);
-  write_block(k, &contents[at.args], Patches{*this, k, at.args});
-  limit_groups(k);
-  if (at.indirect) fill_groups(k, at.indirect);
+  write_block(k, &contents[at.args], [&](size_t offset, const auto& given) {
+    const size_t word = at.args + offset;
+    if constexpr (std::is_same_v<decltype(given), const LaunchOperand&>) {
+      wide_patches.push_back({static_cast<uint32_t>(word), address_slot(given)});
+    } else {
+      const auto slot = static_cast<uint32_t>(given.slot);
+      patch_value(slot, word);
+      limit({slot, INT32_MIN, INT32_MAX, -1, k.program});
+    }
+  });
+  fill_groups(k, at.indirect);
 }
 
 Command CommandGraph::State::dispatch(const Launch& k, const Placement& at, const Instance& in) {
-  Command c = dispatch_command(k, in.args.sub(at.args, at.args_bytes), names_buffers(device),
+  Command c = dispatch_command(k, in.args.device.sub(at.args, at.args_bytes), names_buffers(device),
                                *place_of.input_blocks);
   auto& d = std::get<DispatchCmd>(c.body);
   c.keeps_args = !k.is_patched();
   if (at.indirect) {
-    d.indirect = in.args.sub(at.indirect, 12);
+    d.indirect = in.args.device.sub(at.indirect, 12);
     c.accesses.insert(c.accesses.begin() + 1, {d.indirect, false});  // behind the block
   } else {
     std::transform(k.group_slots.begin(), k.group_slots.end(), d.group_slots.begin(),
@@ -299,7 +288,7 @@ CommandList CommandGraph::State::record(const std::vector<GraphNode>& nodes, con
     list.commands.push_back(copy_command(dst, src, label));
     list.commands.back().cost_ns = dst.size_bytes / kCopyBytesPerNs;
   };
-  if (in.staged) add_copy(in.args, in.staged, "arguments");
+  if (in.args.staged) add_copy(in.args.device, in.args.staged, "arguments");
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (const auto* k = std::get_if<Launch>(&nodes[i])) {
       list.commands.push_back(dispatch(*k, placements[i], in));
@@ -334,11 +323,8 @@ void CommandGraph::State::add_points(CommandList& list) const {
 void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
   Instance& in = instances.emplace_back();
   if (!contents.empty()) {
-    Allocator& allocator = device.allocator();
-    in.args = allocator.allocate(contents.size(), MemoryKind::Args);
-    if (in.args.host() == nullptr)
-      in.staged = allocator.allocate(contents.size(), MemoryKind::Upload);
-    in.host = in.staged ? in.staged.host() : in.args.host();
+    in.args = ArgMemory(device, contents.size());
+    in.host = in.args.writable().host();
     std::memcpy(in.host, contents.data(), contents.size());
   }
   CommandList list = record(nodes, in);
@@ -349,17 +335,9 @@ void CommandGraph::State::add_instance(const std::vector<GraphNode>& nodes) {
 
 std::vector<ReplayInstance> CommandGraph::State::replays() const {
   std::vector<ReplayInstance> replayed;
-  for (size_t i = 0; i < unchecked.size(); ++i) {
-    const Span& host_written = instances[i].staged ? instances[i].staged : instances[i].args;
-    replayed.push_back({&unchecked[i], host_written});
-  }
+  for (size_t i = 0; i < unchecked.size(); ++i)
+    replayed.push_back({&unchecked[i], instances[i].args.writable()});
   return replayed;
-}
-
-void CommandGraph::State::check_replays() {
-  guard_trace(replay_trace(replays(), queue.timeline()),
-              fmt::format("a graph of {} commands on {}", commands.commands.size(), device.name()));
-  unchecked.clear();
 }
 
 CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_t input_count,
@@ -393,13 +371,17 @@ CommandGraph::CommandGraph(Device& device, std::vector<GraphNode> nodes, uint32_
   s.instances.reserve(instances);
   for (uint32_t i = 0; i < instances; ++i) s.add_instance(nodes);
   s.list_slots.resize(s.point_slots() + s.launch_slots.size());
-  if (!s.unchecked.empty() && !s.checked_with_others) s.check_replays();
+  if (!s.unchecked.empty() && !s.checked_with_others) {
+    guard_trace(replay_trace(s.replays(), s.queue.timeline()),
+                fmt::format("a graph of {} commands on {}", s.commands.commands.size(),
+                            device.name()));
+    s.unchecked.clear();
+  }
   s.stats.barriers = static_cast<uint32_t>(
       std::count_if(s.commands.commands.begin(), s.commands.commands.end(),
                     [](const Command& c) { return std::holds_alternative<BarrierCmd>(c.body); }));
   s.stats.patches = static_cast<uint32_t>(s.wide_patches.size() + s.narrow_patches.size());
   s.stats.submits_per_replay = s.instances[0].list->submissions();
-  s.stats.instances = instances;
 }
 
 CommandGraph::~CommandGraph() {
@@ -412,8 +394,7 @@ CommandGraph::~CommandGraph() {
       s.device.settle();
     }
     in->list.reset();
-    s.device.allocator().free(in->args);
-    s.device.allocator().free(in->staged);
+    in->args.free(s.device);
   }
 }
 
@@ -531,7 +512,7 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
                               std::span<const uint64_t> points) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
-  s.device.require_open();  // before its argument memory is written
+  s.device.liveness().require_open();  // before its argument memory is written
   TUFF_CHECK(points.size() == s.place_of.waits.size() + s.place_of.signals.size(),
              "{} values for {} waits and {} signals", points.size(), s.place_of.waits.size(),
              s.place_of.signals.size());
@@ -549,8 +530,7 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
 std::vector<Instance*> CommandGraph::State::by_age() {
   std::vector<Instance*> out;
   for (Instance& in : instances) out.push_back(&in);
-  std::sort(out.begin(), out.end(),
-            [](const Instance* a, const Instance* b) { return a->value < b->value; });
+  std::ranges::sort(out, {}, &Instance::value);
   return out;
 }
 
@@ -565,12 +545,6 @@ void CommandGraph::State::report_times() {
 void CommandGraph::report_times() {
   std::lock_guard lock(state_->mutex);
   state_->report_times();
-}
-
-int32_t CommandGraph::conflicting_input(std::span<const uint64_t> input_addresses,
-                                        std::span<const uint64_t> input_sizes) const {
-  TUFF_CHECK(input_addresses.size() == state_->input_count, "{} inputs", input_addresses.size());
-  return state_->conflict(input_addresses, input_sizes);
 }
 
 const GraphStats& CommandGraph::stats() const { return state_->stats; }

@@ -5,17 +5,13 @@
 // tensors.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "hcq/launch.h"
-#include "hcq/order.h"
 #include "hcq/paced_list.h"
 #include "hcq/slot_program.h"
 
@@ -36,8 +32,7 @@ struct DerivedSlot {
 };
 
 struct GraphStats {
-  uint32_t kernels = 0, copies = 0, barriers = 0, patches = 0, submits_per_replay = 0,
-           instances = 0;
+  uint32_t kernels = 0, copies = 0, barriers = 0, patches = 0, submits_per_replay = 0;
 };
 
 // Where a graph runs that shares its work with others, and what orders it with them. Waits stand at
@@ -48,11 +43,15 @@ struct GraphPlace {
   // For queues that cannot wait for signals: replay() does, before it submits. Blocks the caller.
   bool host_waits = false;
   // Placeholders of the inputs' memory (see below), shared by graphs that belong together. With
-  // these, waits or signals the hazard checker takes graphs together too, and whoever makes them
+  // these, waits or signals the hazard checker takes graphs together too, and their maker
   // has to see to that.
   std::shared_ptr<const std::vector<MemoryBlock>> input_blocks;
 };
 
+// A replay is the whole of one submission: it begins after all that was submitted to its queue
+// before it. Accesses to input `i` name a placeholder block of address 0, one per input, since the
+// memory is known at replay only. What kernels of symbolic extent access is their memory at its
+// largest.
 class CommandGraph {
  public:
   // input_count and values.given() fix the arity of replay(); scalars and launch sizes of `nodes`
@@ -69,18 +68,15 @@ class CommandGraph {
   // instance is in flight.
   // Allocates nothing. Returns the timeline value of completion.
   // Throws InvalidArgument, and has then done nothing, if an input overlaps memory that the graph
-  // itself writes (see conflicting_input) or if a scalar does not fit in 32 bits or a launch size
-  // in the device's limits. A launch of 0 workgroups runs nothing. `input_sizes` says how many
-  // bytes of each input there are, where that is less than what was captured: symbolic sizes then
-  // have to keep kernels inside. `points`: a value for each of GraphPlace's waits and signals.
+  // writes, or is written and overlaps other memory of the graph (barriers are placed on the
+  // promise that it does not; callers copy such an input first), if a scalar does not fit in 32
+  // bits or a launch size in the device's limits. A launch of 0 workgroups runs nothing.
+  // `input_sizes` says how many bytes of each input there are, where that is less than what was
+  // captured: symbolic sizes then have to keep kernels inside. `points`: a value for each of
+  // GraphPlace's waits and signals.
   uint64_t replay(std::span<const uint64_t> input_addresses, std::span<const int64_t> scalars,
                   std::span<const uint64_t> input_sizes = {},
                   std::span<const uint64_t> points = {});
-  // Barriers are placed on the promise that an input's memory is its own where anything is written.
-  // Index of the first input that breaks it (it overlaps fixed memory that the graph writes, or is
-  // written and overlaps fixed memory or another input), or -1. Callers copy such an input first.
-  int32_t conflicting_input(std::span<const uint64_t> input_addresses,
-                            std::span<const uint64_t> input_sizes = {}) const;
   // Times of replays that have run and were not reported yet: those before the last are when their
   // instance is used again.
   void report_times();
@@ -95,10 +91,5 @@ class CommandGraph {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// A replay is the whole of one submission: it begins after all that was submitted to its queue
-// before it. Accesses to input `i` name a placeholder block of address 0, one per input, since the
-// memory is known at replay only. What kernels of symbolic extent access is their memory at its
-// largest.
 
 }  // namespace tuff::hcq

@@ -35,13 +35,7 @@ void append_report(const std::string& lines) {
 uint64_t guarded_traces() { return guarded; }
 
 void report_findings(std::span<const MachineFinding> findings) {
-  std::string lines;
-  for (const MachineFinding& f : findings) {
-    lines += fmt::format(R"({{"kind":{},"gpu":{},"queue":{},"address":{},"text":{}}})",
-                         json_quoted(f.kind), f.gpu, f.queue, f.address, json_quoted(f.text)) +
-             "\n";
-  }
-  append_report(lines);
+  append_report(to_json_lines(findings));
 }
 
 bool checking_hazards() { return env_flag(Env::TUFF_CHECK_HAZARDS); }

@@ -30,6 +30,7 @@ struct MachineFinding {
   uint64_t address = 0;  // 0: none
   std::string text;      // a sentence with all of it
 };
+std::string to_json_lines(std::span<const MachineFinding> findings);
 // Appends them to TUFF_REPORT; does nothing without one.
 void report_findings(std::span<const MachineFinding> findings);
 

@@ -1,24 +1,10 @@
 // Findings of the hazard checker for people and for programs.
 #include <fmt/format.h>
 
-#include "hcq/hazards.h"
+#include "base/json.h"
+#include "hcq/hazard_guard.h"
 
 namespace tuff::hcq {
-
-std::string json_quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 namespace {
 
@@ -36,21 +22,20 @@ std::string text(const Hazard& h) {
                      read ? "reads" : "writes", h.missing);
 }
 
-std::string json(const TracePlace& p) {
-  const std::string queue = p.queue == TracePlace::kHost ? "null" : std::to_string(p.queue);
-  return fmt::format(R"({{"event":{},"command":{},"queue":{},"label":{}}})", p.event, p.command,
-                     queue, json_quoted(p.label));
+Json json(const TracePlace& p) {
+  const Json queue = p.queue == TracePlace::kHost ? Json() : Json(p.queue);
+  return {{"event", p.event}, {"command", p.command}, {"queue", queue}, {"label", p.label}};
+}
+
+std::string line(const Json& object) {
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
 const char* name(HazardKind kind) {
-  switch (kind) {
-    case HazardKind::ReadAfterWrite: return "RAW";
-    case HazardKind::WriteAfterRead: return "WAR";
-    case HazardKind::WriteAfterWrite: return "WAW";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"RAW", "WAR", "WAW"};
+  return kNames[size_t(kind)];
 }
 
 std::string to_text(const HazardReport& report, size_t limit) {
@@ -71,16 +56,28 @@ std::string to_text(const HazardReport& report, size_t limit) {
 std::string to_json_lines(const HazardReport& report) {
   std::string out;
   for (const TracePlace& p : report.stuck)
-    out += fmt::format(R"({{"kind":"stuck_wait","place":{}}})", json(p)) + "\n";
-  for (const Hazard& h : report.hazards) {
-    out += fmt::format(
-        R"({{"kind":"{}","first":{},"second":{},"block":{},"begin":{},"end":{},"missing":{}}})",
-        name(h.kind), json(h.first), json(h.second), h.block_index, h.begin, h.end,
-        json_quoted(h.missing));
-    out += "\n";
-  }
+    out += line({{"kind", "stuck_wait"}, {"place", json(p)}});
+  for (const Hazard& h : report.hazards)
+    out += line({{"kind", name(h.kind)},
+                 {"first", json(h.first)},
+                 {"second", json(h.second)},
+                 {"block", h.block_index},
+                 {"begin", h.begin},
+                 {"end", h.end},
+                 {"missing", h.missing}});
   for (const TracePlace& p : report.unneeded)
-    out += fmt::format(R"({{"kind":"unneeded_barrier","place":{}}})", json(p)) + "\n";
+    out += line({{"kind", "unneeded_barrier"}, {"place", json(p)}});
+  return out;
+}
+
+std::string to_json_lines(std::span<const MachineFinding> findings) {
+  std::string out;
+  for (const MachineFinding& f : findings)
+    out += line({{"kind", f.kind},
+                 {"gpu", f.gpu},
+                 {"queue", f.queue},
+                 {"address", f.address},
+                 {"text", f.text}});
   return out;
 }
 

@@ -49,7 +49,7 @@ class Streams {
 
   std::vector<Node> nodes;
   std::vector<std::vector<size_t>> of_stream;  // the host's nodes, then each queue's
-  std::vector<size_t> stuck;                   // waits that nobody ends
+  std::vector<size_t> stuck;                   // waits that nothing ends
 
  private:
   const Trace& trace_;

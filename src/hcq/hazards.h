@@ -74,7 +74,7 @@ struct Hazard {
 
 struct HazardReport {
   std::vector<Hazard> hazards;       // every pair of commands, by place and bytes
-  std::vector<TracePlace> stuck;     // waits for a value that nobody signals, or in a circle
+  std::vector<TracePlace> stuck;     // waits for a value that is never signalled, or in a circle
   std::vector<TracePlace> unneeded;  // barriers, each of which alone could go: over-synchronized
   size_t barriers = 0;               // of the distinct lists
   bool clean() const { return hazards.empty() && stuck.empty(); }
@@ -95,6 +95,5 @@ HazardReport check_hazards(const Trace& trace);
 std::string to_text(const HazardReport& report, size_t limit = SIZE_MAX);
 // JSON objects, one a line: kind (RAW, WAR, WAW, stuck_wait, unneeded_barrier) and its fields.
 std::string to_json_lines(const HazardReport& report);
-std::string json_quoted(const std::string& text);
 
 }  // namespace tuff::hcq

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -34,6 +36,25 @@ void patiently(const Attempt& attempt) {
     std::this_thread::sleep_for(kBetweenAttempts);
   }
 }
+
+// While it lives the devices of these queues, except for one, may stand still: they wait for the
+// host's queue.
+class Hold {
+ public:
+  Hold(std::span<Queue* const> queues, const Device* but) {
+    for (Queue* q : queues)
+      if (&q->device() != but) held_.insert(&q->device());
+    for (Device* d : held_) d->liveness().hold();
+  }
+  ~Hold() {
+    for (Device* d : held_) d->liveness().release();
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::set<Device*> held_;
+};
 
 }  // namespace
 
@@ -157,35 +178,16 @@ void HostQueue::report(uint64_t value, const std::string& reason) noexcept {
   }
 }
 
-// Meanwhile the other devices may stand still, waiting for this queue.
-template <class Action>
-void HostQueue::while_held(const Device* but, const Action& action) {
-  std::vector<Device*> held;
-  for (Queue* q : sources_) {
-    Device* d = &q->device();
-    if (d == but || std::find(held.begin(), held.end(), d) != held.end()) continue;
-    held.push_back(d);
-    d->hold();
-  }
-  try {
-    action();
-  } catch (...) {
-    for (Device* d : held) d->release();
-    throw;
-  }
-  for (Device* d : held) d->release();
-}
-
 void HostQueue::wait_for(Queue& queue, uint64_t value) {
   if (queue.passed(value)) return;
-  while_held(&queue.device(), [&] { queue.wait(value); });
+  const Hold others(sources_, &queue.device());
+  queue.wait(value);
 }
 
 void HostQueue::copy(const HostList::Copy& c) {
-  if (c.dst.host() && c.src.host())
-    copy_by_host(c.dst, c.src);
-  else
-    while_held(nullptr, [&] { copy_by_host(c.dst, c.src); });  // disks take their time
+  std::optional<Hold> all;
+  if (!c.dst.host() || !c.src.host()) all.emplace(sources_, nullptr);  // disks take their time
+  copy_by_host(c.dst, c.src);
 }
 
 // In the order of submission: what a queue waits for stands before it.
@@ -204,7 +206,7 @@ void HostQueue::watch(const Entry& entry, uint64_t value) {
       }
     }
     try {
-      if (!w.queue->passed(awaited) && w.queue->device().lost()) w.queue->let_go(awaited);
+      if (!w.queue->passed(awaited) && w.queue->device().lost()) w.queue->release_waiters(awaited);
     } catch (const std::exception& e) {
       log_warn("{}: queues that wait for it cannot go on: {}", w.queue->device().name(), e.what());
     }
@@ -225,7 +227,7 @@ void HostQueue::run(const Entry& entry, uint64_t value) {
     try {
       patiently([&] { s.signal->set(entry.flight->slots[s.slot]); });
     } catch (const std::exception& e) {
-      report(value, e.what());  // its device is lost: nobody waits there any more
+      report(value, e.what());  // its device is lost: nothing waits there any more
     }
   }
 }

@@ -3,15 +3,8 @@
 // between memory that the host reaches on both sides (one memcpy, or reads and writes of a file),
 // and raises signals that the other device's queues wait for, so that no caller blocks. Knows
 // nothing of tensors.
-//
-// Its lists are Waits first, then Copies, then Signals. A Wait names the timeline of one of
-// `sources`, so that a device that is lost or hangs is noticed as in any other host wait: the list
-// then copies nothing, tells `failed` once and raises its signals all the same, for whoever waits
-// for them would otherwise be lost too.
-//
-// A list of nothing but Waits watches: it is for timelines that queues of other devices wait for by
-// themselves (Device::reaches). Of a device that is lost it tells `failed`, and then lets those
-// queues go on (Queue::let_go).
+// Its lists are Waits first, then Copies, then Signals; a list of nothing but Waits watches for the
+// loss of devices (docs/design/multi-device.md).
 #pragma once
 
 #include <array>
@@ -104,8 +97,6 @@ class HostQueue final : public Queue {
   void watch(const Entry& entry, uint64_t value);
   void wait_for(Queue& queue, uint64_t value);
   void copy(const HostList::Copy& c);
-  template <class Action>
-  void while_held(const Device* but, const Action& action);
   void report(uint64_t value, const std::string& reason) noexcept;
 
   std::vector<Queue*> sources_;

@@ -20,7 +20,7 @@ Command dispatch_command(const Launch& launch, const Span& args, bool names_buff
             launch.program->name()};
   c.cost_ns = launch.cost_ns;
   for (const LaunchOperand& o : launch.operands) {
-    const Span span = o.span ? o.span : Span{&inputs[size_t(o.input)], o.offset, o.size_bytes};
+    const Span span = o.in(inputs);
     if (o.read) c.accesses.push_back({span, false});
     if (o.write) c.accesses.push_back({span, true});
     if (names_buffers) c.buffers.push_back(o.span);
@@ -30,6 +30,10 @@ Command dispatch_command(const Launch& launch, const Span& args, bool names_buff
 
 Command copy_command(const Span& dst, const Span& src, const char* label) {
   return {CopyCmd{dst, src}, {{src, false}, {dst, true}}, label};
+}
+
+Command copy_command(const Transfer& copy, std::span<const MemoryBlock> inputs) {
+  return copy_command(copy.dst.in(inputs), copy.src.in(inputs));
 }
 
 }  // namespace tuff::hcq

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "hcq/device.h"
@@ -22,6 +21,9 @@ struct LaunchOperand {
   size_t offset = 0;   // bytes into the input
   size_t size_bytes = 0;
   bool read = false, write = false;
+  Span in(std::span<const MemoryBlock> inputs) const {
+    return span ? span : Span{&inputs[size_t(input)], offset, size_bytes};
+  }
 };
 
 struct LaunchScalar {
@@ -41,7 +43,7 @@ struct Launch {
   bool is_patched() const;   // or anything else of it
 };
 
-// Between fixed memory and fixed memory.
+// A copy; in a graph between fixed memory and fixed memory.
 struct Transfer {
   LaunchOperand dst, src;
 };
@@ -74,5 +76,6 @@ void write_block(const Launch& launch, std::byte* block, Patch&& patch) {
 Command dispatch_command(const Launch& launch, const Span& args, bool names_buffers,
                          std::span<const MemoryBlock> inputs = {});
 Command copy_command(const Span& dst, const Span& src, const char* label = "copy");
+Command copy_command(const Transfer& copy, std::span<const MemoryBlock> inputs = {});
 
 }  // namespace tuff::hcq

@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace tuff::hcq {
 
 class Device;
+class Queue;
 
 enum class MemoryKind : uint8_t {
   Device,    // fastest for kernels; host pointer only where that costs nothing (UMA, software, CPU)
@@ -44,7 +43,21 @@ struct MemoryBlock {
   FileMemory* file = nullptr;  // of a device of files; no host pointer then
 };
 
-// A part of a block. Plain value; the owner is whoever allocated it.
+// Memory of the process, whose device address is the host's.
+inline MemoryBlock host_block(void* data, size_t size_bytes, MemoryKind kind = MemoryKind::Device) {
+  return {reinterpret_cast<uint64_t>(data), size_bytes, static_cast<std::byte*>(data), kind};
+}
+
+// A block over memory that is not the device's own, for Allocator::adopt().
+struct ForeignMemory {
+  MemoryBlock block;
+  size_t offset = 0;                    // what is adopted begins there
+  std::function<void()> release = {};  // once, when nothing uses it any more: see adopt()
+  bool read_only = false;
+  void after_release(std::function<void()> then);  // calls that behind `release`; may be empty
+};
+
+// A part of a block. Plain value; its owner is who allocated it.
 struct Span {
   const MemoryBlock* block = nullptr;
   size_t offset = 0;
@@ -62,7 +75,7 @@ void copy_by_host(const Span& dst, const Span& src);
 
 // A point on a queue's timeline: passed when the queue's signal is >= value.
 struct TimelinePoint {
-  class Queue* queue = nullptr;
+  Queue* queue = nullptr;
   uint64_t value = 0;
 };
 
@@ -85,18 +98,19 @@ class Allocator {
   // dropped and the request retried once; the text lists live bytes, limit and request.
   Span allocate(size_t size_bytes, MemoryKind kind, size_t alignment = 256);
   void free(Span span, const std::vector<TimelinePoint>& last_uses = {}) noexcept;
-  // A span over memory of somebody else: a part of a block that the device's kernels reach. Once it
-  // was freed and every point has passed, release() is called, once, by whoever notices: an
-  // allocate, free, trim or collect of any thread, or the allocator's end. No lock of the allocator
-  // is held then; the caller may hold others, so release() must not call back into the engine.
-  Span adopt(const MemoryBlock& foreign, size_t offset, size_t size_bytes,
-             std::function<void()> release);
-  // The same of a device that adopts_host_memory().
-  Span adopt(void* host, size_t size_bytes, std::function<void()> release);
+  void free(Span span, Queue& queue, uint64_t last_use) noexcept;  // 0: it was never used
+  // A span over foreign memory that the device's kernels reach. Once it was freed and every point
+  // has passed, release() is called, once, by the first to notice: an allocate, free, trim or
+  // collect of any thread, or the allocator's end. No lock of the allocator is held then; the
+  // caller may hold others, so release() must not call back into the engine.
+  Span adopt(ForeignMemory memory, size_t size_bytes);
   // The block with that native handle, of the allocator's own or adopted.
   std::optional<MemoryBlock> block_with(uint64_t native) const;
-  // Calls what is due of those. Costs one load where no freed memory of others waits.
+  // Calls the release()s that are due. Costs one load where no freed foreign memory waits.
   void collect() noexcept;
+  // `spoil` overwrites memory that may not be touched from now on: for a device whose purpose is to
+  // show late accesses.
+  void spoil_freed(std::function<void(const Span&)> spoil);
   void trim();  // give cached blocks back to the driver
   MemoryStats stats() const;
 

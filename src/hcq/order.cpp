@@ -15,20 +15,24 @@ bool is_ordered(const Command& c) {
 // Per byte of memory: the groups of its last write and of the last read after that; 0: none.
 class Levels {
  public:
-  uint32_t after(const Access& a) {
+  // The last group that has a conflict with the command.
+  uint32_t before(const Command& c) {
     uint32_t level = 0;
-    ranges_.each(a.span,
-                 [&](Touched& t) { level = std::max({level, t.written, a.write ? t.read : 0u}); });
+    for (const Access& a : c.accesses)
+      ranges_.each(a.span, [&](Touched& t) {
+        level = std::max({level, t.written, a.write ? t.read : 0u});
+      });
     return level;
   }
-  void note(const Access& a, uint32_t level) {
-    ranges_.each(a.span, [&](Touched& t) {
-      if (a.write) {
-        t = {level, 0};
-      } else {
-        t.read = std::max(t.read, level);
-      }
-    });
+  void note(const Command& c, uint32_t level) {
+    for (const Access& a : c.accesses)
+      ranges_.each(a.span, [&](Touched& t) {
+        if (a.write) {
+          t = {level, 0};
+        } else {
+          t.read = std::max(t.read, level);
+        }
+      });
   }
 
  private:
@@ -43,10 +47,8 @@ void order_run(std::span<Command> run) {
   Levels levels;
   std::vector<std::pair<uint32_t, size_t>> order;
   for (size_t i = 0; i < run.size(); ++i) {
-    uint32_t level = 0;
-    for (const Access& a : run[i].accesses) level = std::max(level, levels.after(a));
-    ++level;
-    for (const Access& a : run[i].accesses) levels.note(a, level);
+    const uint32_t level = levels.before(run[i]) + 1;
+    levels.note(run[i], level);
     order.emplace_back(level, i);
   }
   std::sort(order.begin(), order.end());
@@ -66,6 +68,24 @@ void order_by_levels(CommandList& list) {
     order_run(all.subspan(begin, end - begin));
     begin = end + 1;
   }
+}
+
+void insert_barriers(CommandList& list) {
+  Levels levels;
+  uint32_t group = 1;
+  std::vector<Command> result;
+  result.reserve(list.commands.size() * 3 / 2 + 1);
+  for (Command& c : list.commands) {
+    if (std::holds_alternative<BarrierCmd>(c.body)) {
+      ++group;
+    } else if (levels.before(c) == group) {
+      result.push_back({BarrierCmd{}, {}, {}});
+      ++group;
+    }
+    levels.note(c, group);
+    result.push_back(std::move(c));
+  }
+  list.commands = std::move(result);
 }
 
 uint64_t expected_ns(const CommandList& list) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include <tuff/error.h>
+
 #include "base/log.h"
-#include "hcq/order.h"
 
 namespace tuff::hcq {
 namespace {

@@ -4,30 +4,15 @@
 // names and no devices.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "ir/op.h"
 
 namespace tuff::hcq {
-
-// Division rounds toward -inf; comparisons give 0 or 1, And and Or take such; Select is a ? b : c.
-enum class SlotOp : uint8_t {
-  Add,
-  Sub,
-  Mul,
-  FloorDiv,
-  FloorMod,
-  Max,
-  Less,
-  Equal,
-  NotEqual,
-  And,
-  Or,
-  Select
-};
 
 class SlotProgram {
  public:
@@ -38,8 +23,11 @@ class SlotProgram {
   size_t size() const { return entries_.size(); }  // operations of one run
 
   // The slot of a constant or of a result; the same one for the same operation on the same slots.
+  // Ops mean what they do for sizes: comparisons give 0 or 1, And, Or and Where's condition are
+  // such. False of `computes`: an op that is no operation of sizes.
+  static bool computes(ir::Op op);
   uint32_t constant(int64_t value);
-  uint32_t append(SlotOp op, uint32_t a, uint32_t b, uint32_t c = 0);
+  uint32_t append(ir::Op op, uint32_t a, uint32_t b, uint32_t c = 0);
 
   // Constants, once; `slots` has slot_count() values.
   void load_constants(std::span<uint64_t> slots) const;
@@ -49,18 +37,13 @@ class SlotProgram {
 
  private:
   struct Entry {
-    SlotOp op;
+    ir::Op op;
     uint32_t dst, a, b, c;
-  };
-  struct Key {
-    SlotOp op;
-    uint32_t a, b, c;
-    auto operator<=>(const Key&) const = default;
   };
   uint32_t given_, slot_count_;
   std::vector<Entry> entries_;
   std::map<int64_t, uint32_t> constants_;
-  std::map<Key, uint32_t> known_;
+  std::map<std::tuple<ir::Op, uint32_t, uint32_t, uint32_t>, uint32_t> known_;
 };
 
 }  // namespace tuff::hcq

@@ -144,8 +144,8 @@ engine::Contents::Reader TensorBytes::open(const TensorEntry& entry) const {
 Tensor TensorBytes::deferred(engine::Contents contents, DType dtype, const Sizes& sizes,
                              const std::string& device) const {
   const ir::Shape shape = detail::shape_of(sizes);
-  const auto buffer = make_ref<engine::Buffer>(engine::Device::get(device), dtype,
-                                               ir::element_count(shape), std::move(contents));
+  const auto buffer = engine::Buffer::filled_from(engine::Device::get(device), dtype,
+                                                  ir::element_count(shape), std::move(contents));
   return detail::wrap(ir::reshape(ir::buffer(buffer), shape),
                       engine::canonical_device(device));
 }
@@ -168,9 +168,10 @@ Tensor TensorBytes::row_major(const TensorEntry& entry, DType dtype, const Sizes
   engine::Contents contents;
   const std::shared_ptr<const os::DataFile> file = source_->file();
   if (file && !entry.member && !entry.big_endian && entry.dtype != DType::Bool) {
-    contents.source = make_ref<engine::Buffer>(
-        engine::Device::get("DISK"), DType::U8, int64_t(entry.size_bytes),
-        engine::FileRange{.file = file, .offset = entry.offset, .unchanged = true});
+    const std::shared_ptr<engine::Device> disk = engine::Device::get("DISK");
+    contents.source = engine::Buffer::adopted(
+        disk, DType::U8, int64_t(entry.size_bytes),
+        disk->hcq().files()->over_file(file, entry.offset, entry.size_bytes, /*unchanged=*/true));
   } else {
     contents.open = [self = shared_from_this(), entry] { return self->open(entry); };
   }

@@ -31,8 +31,8 @@ Tensor computed_apart(const Tensor& tensor) {
     const ir::UOp node(n);
     const Ref<engine::Buffer> b = detail::buffer_of(node);
     if (const auto contents = b->unread())
-      apart.emplace(node, ir::buffer(make_ref<engine::Buffer>(b->shared_device(), b->dtype,
-                                                                 b->count, *contents)));
+      apart.emplace(node, ir::buffer(engine::Buffer::filled_from(b->shared_device(), b->dtype,
+                                                               b->count, *contents)));
   }
   if (apart.empty()) return tensor;
   return detail::wrap(ir::substitute(root, apart), tensor.device());
@@ -50,7 +50,7 @@ void for_each_piece(const Tensor& tensor, const ByteSink& sink) {
   const Ref<engine::Buffer> memory = detail::memory_of(computed);
   uint64_t at = 0;
   const auto read = [&](std::span<std::byte> piece) {
-    make_ref<engine::Buffer>(memory, DType::U8, int64_t(piece.size()), at)->copyout(piece.data());
+    engine::Buffer::view(memory, DType::U8, int64_t(piece.size()), at)->copyout(piece.data());
     at += piece.size();
   };
   read_pieces(size, read, sink);

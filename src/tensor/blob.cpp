@@ -134,17 +134,6 @@ void check_pointer(const void* data, const Sizes& sizes, DType t) {
         data, size_bytes(t), name(t));
 }
 
-// Memory of the process as the device's kernels take it.
-engine::LentMemory imported(engine::Device& device, void* data, size_t size_bytes,
-                            std::function<void()> release) {
-  hcq::Device& d = device.hcq();
-  const hcq::MemoryBlock block = d.import_host(data, size_bytes);
-  return {.block = block, .release = [&d, block, release = std::move(release)] {
-            d.unmap_block(block);
-            if (release) release();
-          }};
-}
-
 }  // namespace
 
 Tensor detail::tensor_over(const BlobLayout& of, const MakeBuffer& make) {
@@ -168,19 +157,15 @@ Tensor Tensor::from_blob(void* data, const Sizes& sizes, BlobOptions blob,
   const bool empty = ir::element_count(detail::shape_of(sizes)) == 0;
   const std::shared_ptr<engine::Device> target = engine::Device::get(options.device),
                                         cpu = engine::Device::get("CPU");
-  const auto release = [deleter = blob.deleter, data] {
-    if (deleter) deleter(data);
-  };
+  const bool direct = blob.in_place && (!empty || hcq::reaches_host(target->hcq()));
   const auto make = [&](int64_t count, size_t lead) {
     std::byte* begin = empty ? nullptr : static_cast<std::byte*>(data) - lead;
-    const bool adopted = target->hcq().adopts_host_memory();
-    if (!blob.in_place || empty || adopted)
-      return make_ref<engine::Buffer>(blob.in_place && adopted ? target : cpu, options.dtype, count,
-                                      engine::HostMemory{begin, release, blob.read_only});
-    engine::LentMemory memory =
-        imported(*target, begin, size_t(count) * size_bytes(options.dtype), release);
+    const std::shared_ptr<engine::Device>& on = direct ? target : cpu;
+    hcq::ForeignMemory memory =
+        hcq::over_host(on->hcq(), begin, size_t(count) * size_bytes(options.dtype));
+    if (blob.deleter) memory.after_release([deleter = blob.deleter, data] { deleter(data); });
     memory.read_only = blob.read_only;
-    return make_ref<engine::Buffer>(target, options.dtype, count, std::move(memory));
+    return engine::Buffer::adopted(on, options.dtype, count, std::move(memory));
   };
   const Tensor t = detail::tensor_over({sizes, blob, options}, make);
   return detail::finish(target->name() == t.device() ? t : t.to(target->name()), options);
@@ -205,8 +190,10 @@ Tensor Tensor::from_file(const std::string& path, const Sizes& sizes, DType dtyp
     memory = engine::MappedFile(file, false).view(engine::Device::get("CPU"), dtype, count, offset);
   if (memory) return detail::wrap(ir::reshape(ir::buffer(memory), shape), "CPU");
   const std::shared_ptr<engine::Device> device = engine::Device::get("DISK:" + path);
-  memory = make_ref<engine::Buffer>(device, dtype, count,
-                                    engine::FileRange{.file = file, .offset = offset});
+  const size_t bytes = size_t(count) * size_bytes(dtype);
+  memory = engine::Buffer::adopted(
+      device, dtype, count,
+      device->hcq().files()->over_file(file, offset, bytes, /*unchanged=*/false));
   const Tensor there = detail::wrap(ir::reshape(ir::buffer(memory), shape), device->name());
   return options.mmap ? there.to("CPU") : there;
 }

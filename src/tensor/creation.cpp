@@ -31,7 +31,7 @@ UOp filled(const Sizes& sizes, const Scalar& v) {
 Ref<engine::Buffer> fresh_buffer(const char* what, const Sizes& sizes, const TensorOptions& o) {
   detail::require_numbers(what, sizes);
   require_element_type(what, o.dtype);
-  return make_ref<engine::Buffer>(engine::Device::get(o.device), o.dtype,
+  return engine::Buffer::make(engine::Device::get(o.device), o.dtype,
                                   ir::element_count(detail::shape_of(sizes)));
 }
 

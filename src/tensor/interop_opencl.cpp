@@ -55,13 +55,13 @@ Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blo
       on.unmap_block(block);
       throw;
     }
-    engine::LentMemory lent{.block = block, .offset = begin - over.at};
+    hcq::ForeignMemory lent{.block = block, .offset = begin - over.at};
     lent.read_only = blob.read_only || over.read_only;
     lent.release = [&on, block = block, deleter = blob.deleter, given = memory.buffer] {
       on.unmap_block(block);
       if (deleter) deleter(given);
     };
-    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+    return engine::Buffer::adopted(device, options.dtype, count, std::move(lent));
   };
   return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }
@@ -75,11 +75,11 @@ Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
     part.pointer = static_cast<std::byte*>(memory.pointer) - lead;
     require_room(0, size_t(count) * element - lead, memory.size_bytes);
     part.size_bytes = memory.size_bytes + lead;
-    engine::LentMemory lent{.block = devices::opencl_block_over(device->hcq(), part, element)};
+    hcq::ForeignMemory lent{.block = devices::opencl_block_over(device->hcq(), part, element)};
     lent.read_only = blob.read_only;
     if (blob.deleter)
       lent.release = [deleter = blob.deleter, given = memory.pointer] { deleter(given); };
-    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+    return engine::Buffer::adopted(device, options.dtype, count, std::move(lent));
   };
   return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }

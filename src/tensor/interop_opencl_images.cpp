@@ -14,7 +14,7 @@ namespace {
 // An application's shared virtual memory is no memory object that images could be copied from.
 Ref<engine::Buffer> in_object(const Tensor& t) {
   const Ref<engine::Buffer> memory = detail::memory_of(t);
-  if (memory->on().hcq().native_part(memory->span()).handle != 0) return memory;
+  if (memory->on().hcq().adoption()->native_part(memory->span()).handle != 0) return memory;
   const Tensor copy =
       detail::derive(t, ir::make(ir::Op::Contiguous, t.dtype(), {detail::uop(t)}));
   return detail::memory_of(copy);
@@ -26,8 +26,8 @@ Tensor from_image(const OpenclImage& image, const std::string& device) {
   const std::shared_ptr<engine::Device> on = engine::Device::get(device);
   const devices::OpenclTexels texels = devices::opencl_texels(on->hcq(), image);
   const ir::Shape shape = detail::shape_of(Sizes(texels.sizes.begin(), texels.sizes.end()));
-  const auto memory = make_ref<engine::Buffer>(on, texels.dtype, ir::element_count(shape));
-  memory->used_until(devices::opencl_copy_texels(on->hcq(), image, texels, memory->span(),
+  const auto memory = engine::Buffer::make(on, texels.dtype, ir::element_count(shape));
+  memory->uses().until(devices::opencl_copy_texels(on->hcq(), image, texels, memory->span(),
                                                  devices::OpenclCopy::FromImage));
   return detail::wrap(ir::reshape(ir::buffer(memory), shape), on->name());
 }
@@ -44,7 +44,7 @@ void copy_to_image(const Tensor& tensor, const OpenclImage& image) {
     fail<ShapeError>("copy_to_image: a tensor of {} into texels of {}",
                      detail::text(tensor.sizes()), detail::text(sizes));
   const Ref<engine::Buffer> memory = in_object(tensor);
-  memory->used_until(devices::opencl_copy_texels(on->hcq(), image, texels, memory->span(),
+  memory->uses().until(devices::opencl_copy_texels(on->hcq(), image, texels, memory->span(),
                                                  devices::OpenclCopy::ToImage));
 }
 

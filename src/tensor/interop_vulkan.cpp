@@ -32,13 +32,13 @@ Tensor blob_over(const Memory& memory, const Sizes& sizes, const BlobOptions& bl
     const hcq::MemoryBlock block = devices::vulkan_block_over(on, part, bytes);
     // A buffer of tuff's own begins where the tensor does.
     constexpr bool kLaidOver = std::is_same_v<Memory, VulkanMemory>;
-    engine::LentMemory lent{.block = block, .offset = kLaidOver ? 0 : size_t(part.offset)};
+    hcq::ForeignMemory lent{.block = block, .offset = kLaidOver ? 0 : size_t(part.offset)};
     lent.read_only = blob.read_only;
     lent.release = [&on, block, deleter = blob.deleter] {
       on.unmap_block(block);
       if (deleter) deleter(nullptr);
     };
-    return make_ref<engine::Buffer>(device, options.dtype, count, std::move(lent));
+    return engine::Buffer::adopted(device, options.dtype, count, std::move(lent));
   };
   return detail::finish(detail::tensor_over({sizes, blob, options}, make), options);
 }
@@ -96,7 +96,7 @@ VulkanRegion vulkan_memory(const Tensor& tensor) {
 
 VulkanPoint vulkan_ready(const Tensor& tensor) {
   const detail::Realized r = realized("vulkan_ready", tensor);
-  return {devices::vulkan_timeline(r.device->hcq()), r.buffer->last_use()};
+  return {devices::vulkan_timeline(r.device->hcq()), r.buffer->uses().last()};
 }
 
 void wait_for(const Tensor& tensor, VulkanPoint point) {

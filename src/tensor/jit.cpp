@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "engine/jit/captured_graph.h"
 #include "engine/realize/capture.h"
+#include "engine/realize/launch.h"
 #include "engine/jit/rebind.h"
 #include "engine/stats.h"
 #include "ir/walk.h"
@@ -55,7 +56,7 @@ Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string
 // A part of memory that may hold more.
 Ref<engine::Buffer> part(const Ref<engine::Buffer>& b, int64_t count, uint64_t offset, DType t) {
   if (offset == 0 && count == b->count && t == b->dtype) return b;
-  return make_ref<engine::Buffer>(b, t, count, offset);
+  return engine::Buffer::view(b, t, count, offset);
 }
 
 // What is made meanwhile is the function's own, and not state that it finds.
@@ -169,9 +170,9 @@ struct Jit::State {
         fail<Unsupported>("Jit: argument {} has requires_grad and an axis that varies", i);
       const Ref<engine::Buffer> from = inputs[i];
       const std::shared_ptr<engine::Device> device = engine::Device::get(from->device);
-      inputs[i] = make_ref<engine::Buffer>(device, from->dtype, ir::element_count(shape));
+      inputs[i] = engine::Buffer::make(device, from->dtype, ir::element_count(shape));
       const engine::BoundCall copy =
-          engine::BoundCopy{make_ref<engine::Buffer>(inputs[i], from->dtype, from->count, 0), from};
+          engine::BoundCopy{engine::Buffer::view(inputs[i], from->dtype, from->count, 0), from};
       engine::execute({&copy, 1});
       out.push_back(shown(inputs[i], shape, shapes[i].device));
     }
@@ -341,7 +342,7 @@ struct Jit::State {
 
   void replace(int32_t slot) {
     Ref<engine::Buffer>& b = inputs[size_t(slot)];
-    b = make_ref<engine::Buffer>(engine::Device::get(b->device), b->dtype, b->count);
+    b = engine::Buffer::make(engine::Device::get(b->device), b->dtype, b->count);
     for (size_t i = 0; i < outputs.size(); i++)
       if (stored[i].slot == slot) show(i);
   }

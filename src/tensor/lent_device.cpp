@@ -32,14 +32,14 @@ Realized realized_on(std::string_view kind, std::string_view what, const Tensor&
                           t.device(), kind);
   t.realize();
   const Ref<engine::Buffer> buffer = buffer_of(t);
-  buffer->on().hcq().require_open();
+  buffer->on().hcq().liveness().require_open();
   buffer->known_integers().close();
   buffer->span();  // last_use() comes after what is read into it
   return {buffer->shared_device(), buffer};
 }
 
 void host_waits(const Tensor& tensor, uint64_t value) {
-  if (const Ref<engine::Buffer> buffer = buffer_of(tensor)) buffer->used_until(value);
+  if (const Ref<engine::Buffer> buffer = buffer_of(tensor)) buffer->uses().until(value);
 }
 
 }  // namespace tuff::detail

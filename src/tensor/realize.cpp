@@ -179,7 +179,7 @@ void detail::wait_for(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     const Ref<engine::Buffer> b = memory_of(t);
     b->span();  // last_use() comes after what is read into it
-    b->on().queue().wait(b->last_use());
+    b->on().queue().wait(b->uses().last());
     b->verify();
   }
 }
@@ -321,13 +321,13 @@ void detail::require_host_write(const char* what, const Tensor& t) {
 void* Tensor::data_ptr() const {
   detail::require_host_read("data_ptr", *this);
   engine::Device& on = *engine::Device::get(device());
-  if (!on.hcq().adopts_host_memory())
+  if (!hcq::reaches_host(on.hcq()))
     fail<InvalidArgument>("data_ptr: the tensor is on {}: to(\"CPU\") it, or copy_to() host memory",
                           device());
   const Ref<engine::Buffer> b = detail::memory_of(*this);
   b->known_integers().close();
   std::byte* const at = b->span().host();
-  on.queue().wait(b->last_use());
+  on.queue().wait(b->uses().last());
   b->verify();
   on.hcq().allocator().collect();
   return at;

@@ -43,7 +43,7 @@ class ReplayedGraphs : public testing::TestWithParam<std::string> {
     std::vector<Ref<engine::Buffer>> memory;
     const GraphCase there =
         placed(c, device->name(), [&](const ir::Storage& s) -> Ref<ir::Storage> {
-          memory.push_back(make_ref<engine::Buffer>(device, s.dtype, s.count));
+          memory.push_back(engine::Buffer::make(device, s.dtype, s.count));
           for (const GraphInput& in : c.inputs) {
             if (in.storage->id == s.id && !in.bytes.empty()) memory.back()->copyin(in.bytes.data());
           }

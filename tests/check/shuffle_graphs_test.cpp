@@ -45,7 +45,7 @@ struct OnDevice {
   OnDevice(const GraphCase& c, const std::shared_ptr<engine::Device>& device) {
     std::map<uint64_t, Ref<Buffer>> made;
     there = placed(c, device->name(), [&](const ir::Storage& s) -> Ref<ir::Storage> {
-      auto buffer = make_ref<Buffer>(device, s.dtype, s.count);
+      auto buffer = Buffer::make(device, s.dtype, s.count);
       made[s.id] = buffer;
       return buffer;
     });
@@ -111,7 +111,7 @@ class Captured {
   std::vector<Ref<Buffer>> replay(const OnDevice& memory) {
     std::vector<Ref<Buffer>> given = memory.inputs;
     for (size_t i = input_count_; i < slots_.size(); i++)
-      given.push_back(make_ref<Buffer>(device_, slots_[i]->dtype, slots_[i]->count));
+      given.push_back(Buffer::make(device_, slots_[i]->dtype, slots_[i]->count));
     graph_->replay(given);
     std::vector<Ref<Buffer>> out;
     for (const Ref<Buffer>& s : sinks_) {
@@ -120,7 +120,7 @@ class Captured {
       out.push_back(
           slot < 0 ? s
           : whole  ? given[size_t(slot)]
-                   : make_ref<Buffer>(given[size_t(slot)], s->dtype, s->count, s->byte_offset()));
+                   : Buffer::view(given[size_t(slot)], s->dtype, s->count, s->byte_offset()));
     }
     return out;
   }

@@ -31,7 +31,7 @@ class KernelRun {
     for (const auto& a : call_.kernel->buffers) {
       const bool report = a.slot == call_.kernel->bounds.slot;
       call_.buffers.push_back(report ? bounds_report(*call_.kernel, device_)
-                                     : make_ref<Buffer>(device_, a.dtype, a.count));
+                                     : Buffer::make(device_, a.dtype, a.count));
       if (!report) fill(a.slot);
     }
     for (size_t i = 0; i < 3; i++) call_.groups[i] = uint32_t(call_.kernel->groups[i].value());

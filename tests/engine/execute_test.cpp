@@ -35,9 +35,9 @@ TEST(Execute, NewKernelsAreSubmittedAFewAtATime) {
 TEST(Execute, CopiesOfLessThanAWordAreCaptured) {
   using engine::Buffer;
   const std::shared_ptr<engine::Device> device = engine::Device::get("NULL");
-  const auto three = make_ref<Buffer>(device, DType::I16, 3),
-             one = make_ref<Buffer>(device, DType::I16, 1);
-  const auto view = make_ref<Buffer>(three, DType::I16, 1, 2);
+  const auto three = Buffer::make(device, DType::I16, 3),
+             one = Buffer::make(device, DType::I16, 1);
+  const auto view = Buffer::view(three, DType::I16, 1, 2);
   const int16_t values[] = {5, 6, 7};
   int16_t got = 0, all[3] = {};
   three->copyin(values);
@@ -57,27 +57,27 @@ TEST(Execute, CopiesOfLessThanAWordAreCaptured) {
 TEST(GroupUse, IsTheLastUseOfItsMembersAndStaysWithThem) {
   using engine::Buffer;
   const std::shared_ptr<engine::Device> device = engine::Device::get("NULL");
-  const auto make = [&] { return make_ref<Buffer>(device, DType::F32, 8); };
+  const auto make = [&] { return Buffer::make(device, DType::F32, 8); };
   const auto a = make(), b = make(), other = make();
-  const auto part = make_ref<Buffer>(a, DType::F32, 4, 16);
-  a->used_until(3);
+  const auto part = Buffer::view(a, DType::F32, 4, 16);
+  a->uses().until(3);
   {
     engine::GroupUse first({a, part, b});
     EXPECT_EQ(first.members().size(), 2u);
     engine::GroupUse second({part});
-    first.used_until(2);
-    EXPECT_EQ(a->last_use(), 3u);
-    EXPECT_EQ(b->last_use(), 2u);
-    second.used_until(7);
-    first.used_until(5);
-    first.used_until(4);
-    EXPECT_EQ(part->last_use(), 7u);
-    EXPECT_EQ(b->last_use(), 5u);
+    first.until(2);
+    EXPECT_EQ(a->uses().last(), 3u);
+    EXPECT_EQ(b->uses().last(), 2u);
+    second.until(7);
+    first.until(5);
+    first.until(4);
+    EXPECT_EQ(part->uses().last(), 7u);
+    EXPECT_EQ(b->uses().last(), 5u);
   }
-  EXPECT_EQ(a->last_use(), 7u);
-  EXPECT_EQ(part->last_use(), 7u);
-  EXPECT_EQ(b->last_use(), 5u);
-  EXPECT_EQ(other->last_use(), 0u);
+  EXPECT_EQ(a->uses().last(), 7u);
+  EXPECT_EQ(part->uses().last(), 7u);
+  EXPECT_EQ(b->uses().last(), 5u);
+  EXPECT_EQ(other->uses().last(), 0u);
 }
 
 }  // namespace

@@ -113,11 +113,12 @@ TEST_P(Peers, CopyInGraphsWithoutTheHost) {
   const SegmentedGraph* graph = jit.graph()->segmented();
   ASSERT_NE(graph, nullptr);
   printf("split step on %s: %u submissions to devices, %u to the host's queues\n",
-         GetParam().machine, graph->device_submits(), graph->host_submits());
+         GetParam().machine, graph->stats().submits_per_replay,
+         graph->stats().host_submits_per_replay);
   // The activation there, its gradient back.
-  EXPECT_EQ(graph->peer_copies(), reach() ? 2u : 0u);
-  EXPECT_EQ(graph->host_copies(), reach() ? 0u : 2u);
-  EXPECT_EQ(graph->host_submits() == 0, reach());
+  EXPECT_EQ(graph->stats().peer_copies, reach() ? 2u : 0u);
+  EXPECT_EQ(graph->stats().host_copies, reach() ? 0u : 2u);
+  EXPECT_EQ(graph->stats().host_submits_per_replay == 0, reach());
   EXPECT_EQ(jit.stats().host_copies, reach() ? 0u : 2u);
   const Copied before;
   const uint64_t submits = counters().submits;

@@ -130,13 +130,12 @@ TEST(Allocator, LargeSpansAreReusedWithoutMapping) {
   device.allocator().free(b);
 }
 
-struct AdoptingDevice : FakeDevice {
-  using FakeDevice::FakeDevice;
-  bool adopts_host_memory() const override { return true; }
-};
+ForeignMemory over(void* data, size_t size_bytes, std::function<void()> release) {
+  return {.block = host_block(data, size_bytes), .release = std::move(release)};
+}
 
 TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
-  AdoptingDevice device({.manual = true});
+  FakeDevice device({.manual = true});
   Allocator& a = device.allocator();
   auto& queue = device.compute_queue();
   int returned = 0;
@@ -145,7 +144,7 @@ TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
     memory.reset();
     returned++;
   };
-  const Span s = a.adopt(memory->data(), 100, give_back);
+  const Span s = a.adopt(over(memory->data(), 100, give_back), 100);
   EXPECT_EQ(s.host(), memory->data());
   EXPECT_EQ(s.address(), reinterpret_cast<uint64_t>(memory->data()));
   EXPECT_EQ(a.stats().live_bytes, 0u) << "it is not the device's";
@@ -160,10 +159,10 @@ TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
   EXPECT_EQ(returned, 1);
 
   // Without work in flight at once; by the next allocation; with the device.
-  a.free(a.adopt(&returned, 4, [&] { returned++; }));
+  a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4));
   EXPECT_EQ(returned, 2);
   const uint64_t later = queue.submit_once(queue.encode({}, EncodeUse::Once));
-  a.free(a.adopt(&returned, 4, [&] { returned++; }), {{&queue, later}});
+  a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {{&queue, later}});
   queue.step();
   EXPECT_EQ(returned, 2);
   a.free(a.allocate(10, MemoryKind::Device));
@@ -187,7 +186,7 @@ TEST(Allocator, AdoptedBlocksEndBeforeTheirOwnersHear) {
     told++;
     memory.reset();
   };
-  Span s = a.adopt(block, 256, 100, release);
+  Span s = a.adopt({block, 256, release}, 100);
   EXPECT_EQ(s.address(), block.address + 256);
   EXPECT_EQ(s.host(), block.host + 256);
   EXPECT_EQ(s.size_bytes, 100u);
@@ -206,23 +205,24 @@ TEST(Allocator, AdoptedBlocksEndBeforeTheirOwnersHear) {
   a.collect();
   EXPECT_EQ(told, 1);
   EXPECT_FALSE(a.block_with(77));
-  EXPECT_THROW(a.adopt(block, 1000, 100, [] {}), InternalError);
+  EXPECT_THROW(a.adopt({block, 1000}, 100), InternalError);
 }
 
 TEST(Allocator, OwnersMayLetGoOfMoreAndMayFail) {
   int returned = 0;
   {
-    AdoptingDevice device({.manual = true});
+    FakeDevice device({.manual = true});
     Allocator& a = device.allocator();
     auto& queue = device.compute_queue();
-    const Span inner = a.adopt(&returned, 4, [&] { returned++; });
-    a.free(a.adopt(&returned, 4, [&] {
+    const Span inner = a.adopt(over(&returned, 4, [&] { returned++; }), 4);
+    const auto refuse = [&] {
       a.free(inner);
       throw InvalidArgument("refused");
-    }));
+    };
+    a.free(a.adopt(over(&returned, 4, refuse), 4));
     EXPECT_EQ(returned, 1);
     const uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
-    a.free(a.adopt(&returned, 4, [&] { returned++; }), {{&queue, value}});
+    a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {{&queue, value}});
     EXPECT_EQ(returned, 1);
   }
   EXPECT_EQ(returned, 2) << "what is in flight goes back with the device";

@@ -185,7 +185,7 @@ TEST_F(Bridge, ADeviceThatWaitsForAnotherIsHeldNotLost) {
   slowly.join();
   host.wait(1);
   EXPECT_FALSE(waiting.lost());
-  EXPECT_FALSE(waiting.held());
+  EXPECT_FALSE(waiting.liveness().held());
 }
 
 TEST_F(Bridge, WhatTheHostCannotDoIsRefused) {

@@ -9,6 +9,8 @@
 namespace tuff::hcq {
 namespace {
 
+using ir::Op;
+
 std::vector<uint64_t> ran(const SlotProgram& p, std::span<const int64_t> given) {
   std::vector<uint64_t> slots(p.slot_count());
   p.load_constants(slots);
@@ -22,19 +24,19 @@ int64_t result(const SlotProgram& p, uint32_t slot, std::initializer_list<int64_
 
 TEST(SlotProgram, HasOneEntryPerDistinctExpression) {
   SlotProgram p(2);
-  const uint32_t two = p.constant(2), sum = p.append(SlotOp::Add, 0, 1);
+  const uint32_t two = p.constant(2), sum = p.append(Op::Add, 0, 1);
   EXPECT_EQ(p.constant(2), two);
-  EXPECT_EQ(p.append(SlotOp::Add, 1, 0), sum) << "either order";
-  EXPECT_NE(p.append(SlotOp::Sub, 0, 1), p.append(SlotOp::Sub, 1, 0));
-  const uint32_t twice = p.append(SlotOp::Mul, sum, two);
-  EXPECT_EQ(p.append(SlotOp::Mul, two, sum), twice);
+  EXPECT_EQ(p.append(Op::Add, 1, 0), sum) << "either order";
+  EXPECT_NE(p.append(Op::Sub, 0, 1), p.append(Op::Sub, 1, 0));
+  const uint32_t twice = p.append(Op::Mul, sum, two);
+  EXPECT_EQ(p.append(Op::Mul, two, sum), twice);
   EXPECT_EQ(p.size(), 4u);
   EXPECT_EQ(result(p, twice, {3, 4}), 14);
 }
 
 TEST(SlotProgram, DivisionRoundsDown) {
   SlotProgram p(2);
-  const uint32_t q = p.append(SlotOp::FloorDiv, 0, 1), r = p.append(SlotOp::FloorMod, 0, 1);
+  const uint32_t q = p.append(Op::FloorDiv, 0, 1), r = p.append(Op::FloorMod, 0, 1);
   for (int64_t a = -9; a <= 9; a++) {
     for (int64_t b = 1; b <= 4; b++) {
       const int64_t quotient = result(p, q, {a, b}), rest = result(p, r, {a, b});
@@ -49,41 +51,40 @@ TEST(SlotProgram, DivisionRoundsDown) {
 
 TEST(SlotProgram, RefusesWhatDoesNotFit) {
   SlotProgram p(2);
-  p.append(SlotOp::Mul, 0, 1);
+  p.append(Op::Mul, 0, 1);
   EXPECT_THROW(result(p, 2, {INT64_MAX, 2}), InvalidArgument);
   EXPECT_EQ(result(p, 2, {INT64_MAX, 1}), INT64_MAX);
   SlotProgram sum(2);
-  sum.append(SlotOp::Add, 0, 1);
+  sum.append(Op::Add, 0, 1);
   EXPECT_THROW(result(sum, 2, {INT64_MAX, 1}), InvalidArgument);
   SlotProgram difference(2);
-  difference.append(SlotOp::Sub, 0, 1);
+  difference.append(Op::Sub, 0, 1);
   EXPECT_THROW(result(difference, 2, {INT64_MIN, 1}), InvalidArgument);
 }
 
 // Written a second time, over recorded operations.
-int64_t expected(SlotOp op, int64_t a, int64_t b, int64_t c) {
+int64_t expected(Op op, int64_t a, int64_t b, int64_t c) {
   switch (op) {
-    case SlotOp::Add: return a + b;
-    case SlotOp::Sub: return a - b;
-    case SlotOp::Mul: return a * b;
-    case SlotOp::Max: return a < b ? b : a;
-    case SlotOp::Less: return a < b ? 1 : 0;
-    case SlotOp::Equal: return a == b ? 1 : 0;
-    case SlotOp::NotEqual: return a == b ? 0 : 1;
-    case SlotOp::And: return a & b;
-    case SlotOp::Or: return a | b;
-    case SlotOp::Select: return a != 0 ? b : c;
-    case SlotOp::FloorDiv:
-    case SlotOp::FloorMod: break;
+    case Op::Add: return a + b;
+    case Op::Sub: return a - b;
+    case Op::Mul: return a * b;
+    case Op::Max: return a < b ? b : a;
+    case Op::CmpLt: return a < b ? 1 : 0;
+    case Op::CmpEq: return a == b ? 1 : 0;
+    case Op::CmpNe: return a == b ? 0 : 1;
+    case Op::And: return a & b;
+    case Op::Or: return a | b;
+    case Op::Where: return a != 0 ? b : c;
+    default: break;
   }
   ADD_FAILURE();
   return 0;
 }
 
 TEST(SlotProgram, RandomProgramsComputeWhatTheirOperationsSay) {
-  constexpr SlotOp ops[] = {SlotOp::Add,  SlotOp::Sub,   SlotOp::Max,
-                            SlotOp::Less, SlotOp::Equal, SlotOp::NotEqual,
-                            SlotOp::And,  SlotOp::Or,    SlotOp::Select};
+  constexpr Op ops[] = {Op::Add,  Op::Sub,   Op::Max,
+                            Op::CmpLt, Op::CmpEq, Op::CmpNe,
+                            Op::And,  Op::Or,    Op::Where};
   std::mt19937 random(7);
   const auto pick = [&](uint32_t n) { return uint32_t(random() % n); };
   for (int round = 0; round < 200; round++) {
@@ -100,9 +101,9 @@ TEST(SlotProgram, RandomProgramsComputeWhatTheirOperationsSay) {
         values[slot] = v;
         continue;
       }
-      const SlotOp op = ops[pick(std::size(ops))];
+      const Op op = ops[pick(std::size(ops))];
       const uint32_t n = p.slot_count(), a = pick(n), b = pick(n), c = pick(n);
-      const uint32_t slot = p.append(op, a, b, op == SlotOp::Select ? c : 0);
+      const uint32_t slot = p.append(op, a, b, op == Op::Where ? c : 0);
       values.resize(p.slot_count());
       values[slot] = expected(op, values[a], values[b], values[c]);
     }

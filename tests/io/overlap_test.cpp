@@ -83,7 +83,7 @@ std::vector<std::string> devices_to_test() {
   for (const devices::Candidate& c : engine::list_devices()) {
     if (!given.empty() ? c.name != given : !c.usable || c.rank == 0) continue;
     const auto device = engine::Device::get(c.name);
-    const Ref<engine::Buffer> b = make_ref<engine::Buffer>(device, DType::F32, 4);
+    const Ref<engine::Buffer> b = engine::Buffer::make(device, DType::F32, 4);
     if (device->read_signal() && b->span().host()) out.push_back(c.name);
   }
   return out;

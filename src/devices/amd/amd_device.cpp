@@ -54,6 +54,8 @@ HardwareQueueSetup compute_setup(const GpuNode& node) {
   return {QueueType::Pm4, kPm4RingBytes};
 }
 
+constexpr int64_t kEmulatedSlowness = 20;
+
 hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated) {
   hcq::DeviceInfo info;
   info.name = name;
@@ -63,6 +65,7 @@ hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emul
   info.driver = emulated ? "KFD (emulated)" : "KFD";
   info.uuid = node.unique_id ? fmt::format("{:016x}", node.unique_id) : "";
   info.hardware = !emulated;
+  info.slowness = emulated ? kEmulatedSlowness : 1;
   info.memory_bytes = node.integrated ? os::physical_memory_bytes() : node.vram_bytes;
   info.features = {{"arch", node.arch()},
                    {"emulated", emulated ? "yes" : "no"},
@@ -142,7 +145,6 @@ bool AmdDevice::reaches(const hcq::Device& other) const {
 }
 
 void AmdDevice::share(const hcq::MemoryBlock& block, hcq::Device& to) {
-  if (!to.reaches(*this)) return Device::share(block, to);
   auto& peer = static_cast<AmdDevice&>(to);
   {
     std::lock_guard lock(blocks_mutex_);

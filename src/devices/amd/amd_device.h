@@ -18,7 +18,7 @@ namespace tuff::devices::amd {
 HardwareQueueSetup compute_setup(const GpuNode& node);
 hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emulated);
 
-class AmdDevice final : public hcq::Device {
+class AmdDevice final : public hcq::Device, private hcq::Peers {
  public:
   AmdDevice(AmdIface& iface, std::shared_ptr<Process> process, const GpuNode& node,
             const std::string& name);
@@ -32,22 +32,21 @@ class AmdDevice final : public hcq::Device {
   hcq::Queue& compute_queue() override { return *compute_; }
   hcq::Queue* copy_queue() override { return &*copy_; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override;
-  bool reaches(const hcq::Device& other) const override;
-  void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
+  hcq::Peers* peers() override { return this; }
   void check_status() override;
 
   GpuState& gpu() { return *gpu_; }
 
  protected:
   void on_lost() noexcept override;
-  int64_t slowness() const override { return info_.hardware ? 1 : kEmulatedSlowness; }
 
  private:
-  static constexpr int64_t kEmulatedSlowness = 20;
   struct Range {
     uint64_t address = 0, size_bytes = 0;
     std::string owner;  // another device's name
   };
+  bool reaches(const hcq::Device& other) const override;
+  void share(const hcq::MemoryBlock& block, hcq::Device& to) override;
   static void keep(std::deque<Range>& ranges, Range range);
   [[noreturn]] void lose(const std::string& reason, std::optional<uint64_t> address);
   std::string place_of(uint64_t address);

@@ -200,7 +200,7 @@ void AmdQueue::wait_for_room(uint64_t since_ns) {
   if (now - since_ns < kSpinNs) return os::cpu_relax();
   device().fail_if_lost();
   gpu_.block(&event_, 1);
-  const int64_t timeout_ms = device().timeout_ms();
+  const int64_t timeout_ms = device().liveness().timeout_ms();
   if (now - since_ns < uint64_t(timeout_ms) * 1'000'000) return;
   device().declare_lost(fmt::format(
       "{}: no progress for {} ms: the ring of the {} queue stays full (limit: TUFF_TIMEOUT_MS); {}",

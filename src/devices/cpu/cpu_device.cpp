@@ -23,7 +23,7 @@ DeviceInfo describe() {
                        {"threads", std::to_string(cpu_thread_count())}}};
 }
 
-class CpuDevice final : public Device {
+class CpuDevice final : public Device, private Adoption {
  public:
   CpuDevice()
       : info_(describe()), target_(cpu_target(kName)), queue_(*this, api_, cpu_thread_count()) {}
@@ -41,7 +41,7 @@ class CpuDevice final : public Device {
   MemoryBlock map_block(size_t size_bytes, MemoryKind kind) override;
   void unmap_block(const MemoryBlock& block) noexcept override;
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override;
-  bool adopts_host_memory() const override { return true; }
+  Adoption* adoption() override { return this; }
   Queue& compute_queue() override { return queue_; }
   std::unique_ptr<Signal> create_signal(uint64_t value) override {
     return std::make_unique<CpuSignal>(value);
@@ -52,6 +52,11 @@ class CpuDevice final : public Device {
   void on_lost() noexcept override { queue_.halt(); }
 
  private:
+  bool reaches_host() const override { return true; }
+  std::optional<ForeignMemory> over_host(void* data, size_t size_bytes) override {
+    return ForeignMemory{.block = host_block(data, size_bytes)};
+  }
+
   CpuApi api_{[](size_t size_bytes) { return os::map_pages_within_limits(size_bytes, kName); },
               nullptr, nullptr};
   DeviceInfo info_;
@@ -78,7 +83,7 @@ MemoryBlock CpuDevice::map_block(size_t size_bytes, MemoryKind kind) {
     fail<OutOfMemory>("CPU: no {} bytes of host memory: {} mapped of {}", size_bytes,
                       after - size_bytes, info_.memory_bytes);
   }
-  return {reinterpret_cast<uint64_t>(p), size_bytes, static_cast<std::byte*>(p), kind, 0};
+  return host_block(p, size_bytes, kind);
 }
 
 void CpuDevice::unmap_block(const MemoryBlock& block) noexcept {

@@ -7,7 +7,6 @@
 #include "base/os.h"
 #include "devices/disk/disk.h"
 #include "devices/disk/disk_queue.h"
-#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace {
@@ -35,7 +34,7 @@ DeviceInfo describe(const std::string& path) {
                        {"piece_bytes", std::to_string(os::Transfers::kPieceBytes)}}};
 }
 
-class DiskDevice final : public Device {
+class DiskDevice final : public Device, private Files {
  public:
   explicit DiskDevice(const std::string& path) : path_(path), info_(describe(path)), queue_(*this) {
     target_.device = info_.name;
@@ -56,20 +55,17 @@ class DiskDevice final : public Device {
   const Target& target() const override { return target_; }
   MemoryBlock map_block(size_t size_bytes, MemoryKind kind) override;
   void unmap_block(const MemoryBlock& block) noexcept override;
-  bool keeps_memory() const override { return true; }
-  FileBlock file_block(std::shared_ptr<const os::DataFile> file, uint64_t offset, size_t size_bytes,
-                       bool unchanged) override;
+  Files* files() override { return this; }
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override;
   Queue& compute_queue() override { return queue_; }
   std::unique_ptr<Signal> create_signal(uint64_t value) override {
     return std::make_unique<HostTimeline>(value);
   }
-  void upload(Span dst, const void* src) override;
-  void download(Span src, void* dst) override;
 
  private:
+  ForeignMemory over_file(std::shared_ptr<const os::DataFile> file, uint64_t offset,
+                          size_t size_bytes, bool unchanged) override;
   MemoryBlock range(size_t size_bytes);
-  void copy_with_host(const Span& span, void* host, bool write);
 
   std::string path_;
   DeviceInfo info_;
@@ -107,7 +103,7 @@ MemoryBlock DiskDevice::map_block(size_t size_bytes, MemoryKind kind) {
   if (kind == MemoryKind::Device) return range(size_bytes);
   void* p = os::map_pages(size_bytes);
   if (p == nullptr) fail<OutOfMemory>("{}: no {} bytes of host memory", name(), size_bytes);
-  return {reinterpret_cast<uint64_t>(p), size_bytes, static_cast<std::byte*>(p), kind, 0};
+  return host_block(p, size_bytes, kind);
 }
 
 void DiskDevice::unmap_block(const MemoryBlock& block) noexcept {
@@ -116,11 +112,11 @@ void DiskDevice::unmap_block(const MemoryBlock& block) noexcept {
   ranges_.erase(block.file);
 }
 
-Device::FileBlock DiskDevice::file_block(std::shared_ptr<const os::DataFile> file, uint64_t offset,
-                                         size_t size_bytes, bool unchanged) {
+ForeignMemory DiskDevice::over_file(std::shared_ptr<const os::DataFile> file, uint64_t offset,
+                                    size_t size_bytes, bool unchanged) {
   file->require_range(offset, size_bytes);
   const auto memory = std::make_shared<DiskMemory>(std::move(file), offset, unchanged);
-  FileBlock out;
+  ForeignMemory out;
   out.block = {.address = offset, .size_bytes = size_bytes};
   out.block.file = memory.get();
   out.release = [memory] {};
@@ -136,23 +132,6 @@ std::vector<std::unique_ptr<Program>> DiskDevice::load(std::span<const render::B
         name(), binaries[0].name);
   return {};
 }
-
-void DiskDevice::copy_with_host(const Span& span, void* host, bool write) {
-  if (span.size_bytes == 0) return;
-  const MemoryBlock block{.address = reinterpret_cast<uint64_t>(host),
-                          .size_bytes = span.size_bytes,
-                          .host = static_cast<std::byte*>(host)};
-  const Span memory{&block, 0, span.size_bytes};
-  CommandList list;
-  list.commands.push_back(
-      {write ? CopyCmd{span, memory} : CopyCmd{memory, span}, {}, write ? "write" : "read"});
-  queue_.wait(queue_.submit_once(queue_.encode(list, EncodeUse::Once)));
-}
-
-void DiskDevice::upload(Span dst, const void* src) {
-  copy_with_host(dst, const_cast<void*>(src), true);
-}
-void DiskDevice::download(Span src, void* dst) { copy_with_host(src, dst, false); }
 
 }  // namespace
 

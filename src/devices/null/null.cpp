@@ -102,7 +102,7 @@ class NullDevice final : public Device {
     fail_if_lost();
     void* p = os::map_pages(size_bytes);
     if (p == nullptr) fail<OutOfMemory>("NULL: no {} bytes of host memory", size_bytes);
-    return {reinterpret_cast<uint64_t>(p), size_bytes, static_cast<std::byte*>(p), kind, 0};
+    return host_block(p, size_bytes, kind);
   }
   void unmap_block(const MemoryBlock& block) noexcept override {
     os::unmap_pages(block.host, block.size_bytes);

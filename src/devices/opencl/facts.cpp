@@ -232,6 +232,7 @@ hcq::DeviceInfo describe(const Facts& f, const std::string& name) {
   info.api_version = f.version;
   info.uuid = f.uuid;
   info.hardware = f.hardware();
+  info.slowness = info.hardware ? 1 : 4;  // software drivers compile at a kernel's first launch
   info.memory_bytes = f.memory_bytes;
   info.features = {{"compute_units", std::to_string(f.compute_units)},
                    {"memory", opencl::name(f.tier)},

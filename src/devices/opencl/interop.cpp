@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace opencl {
@@ -74,19 +73,19 @@ bool is_of_driver(const Context& c, uint64_t handle) {
 
 }  // namespace
 
-hcq::Device::NativePart ClDevice::native_part(const hcq::Span& span) {
+hcq::Adoption::NativePart ClDevice::native_part(const hcq::Span& span) {
   const Memory::Part part = memory_.object_of(span);
   return {reinterpret_cast<uint64_t>(part.object), part.offset};
 }
 
-std::optional<hcq::Device::NativeBlock> ClDevice::block_over(uint64_t handle) {
+std::optional<hcq::Adoption::NativeMemory> ClDevice::over_native(uint64_t handle) {
   if (!is_of_driver(*context_, handle)) return std::nullopt;
   const OpenclBlock over =
       opencl_block_over(*this, {.buffer = reinterpret_cast<cl_mem>(handle)}, 1);
-  return NativeBlock{.block = over.block,
-                     .at = over.at,
-                     .release = [this, block = over.block] { unmap_block(block); },
-                     .read_only = over.read_only};
+  return NativeMemory{{.block = over.block,
+                       .release = [this, block = over.block] { unmap_block(block); },
+                       .read_only = over.read_only},
+                      over.at};
 }
 
 }  // namespace opencl

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "devices/opencl/opencl.h"
-#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace opencl {

@@ -12,7 +12,7 @@
 
 namespace tuff::devices::opencl {
 
-class ClDevice final : public hcq::Device {
+class ClDevice final : public hcq::Device, private hcq::Adoption {
  public:
   // `queue`: an application's, or null. Beside an application's there is none for copies: their
   // order is that of its calls.
@@ -39,9 +39,7 @@ class ClDevice final : public hcq::Device {
     fail_if_lost();
     return load_programs(context_, binaries);
   }
-  // In interop.cpp: memory objects that others in the process know.
-  hcq::Device::NativePart native_part(const hcq::Span& span) override;
-  std::optional<NativeBlock> block_over(uint64_t handle) override;
+  hcq::Adoption* adoption() override { return this; }
   ClQueue& compute_queue() override { return queue_; }
   ClQueue* copy_queue() override { return copies_ ? &*copies_ : nullptr; }
   std::unique_ptr<hcq::Signal> create_signal(uint64_t value) override {
@@ -56,10 +54,12 @@ class ClDevice final : public hcq::Device {
     if (copies_) copies_->abandon();
     events_->abandon();
   }
-  // Software drivers compile a kernel when it is first launched.
-  int64_t slowness() const override { return info_.hardware ? 1 : 4; }
 
  private:
+  // In interop.cpp: memory objects that others in the process know.
+  NativePart native_part(const hcq::Span& span) override;
+  std::optional<NativeMemory> over_native(uint64_t handle) override;
+
   std::shared_ptr<Context> context_;
   hcq::DeviceInfo info_;
   Target target_;

@@ -103,7 +103,11 @@ class ShuffleDevice final : public Device {
         host_visible_(options.host_visible),
         machine_(std::make_shared<Machine>(options, seed_of(options), kQueues)),
         compute_(*this, machine_, kComputeQueue, !options.host_visible),
-        copy_(*this, machine_, kCopyQueue, false) {}
+        copy_(*this, machine_, kCopyQueue, false) {
+    allocator().spoil_freed([](const Span& span) {
+      std::memset(reinterpret_cast<void*>(span.address()), kSpoilt, span.size_bytes);
+    });
+  }
   ~ShuffleDevice() override {
     shut_down();
     machine_->drop();
@@ -113,9 +117,6 @@ class ShuffleDevice final : public Device {
   MemoryBlock map_block(size_t size_bytes, MemoryKind kind) override;
   void unmap_block(const MemoryBlock& block) noexcept override {
     machine_->unmap(reinterpret_cast<void*>(block.address), block.size_bytes);
-  }
-  void spoil(const Span& span) noexcept override {
-    std::memset(reinterpret_cast<void*>(span.address()), kSpoilt, span.size_bytes);
   }
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary> binaries) override {
     fail_if_lost();
@@ -155,7 +156,8 @@ MemoryBlock ShuffleDevice::map_block(size_t size_bytes, MemoryKind kind) {
 
 void ShuffleDevice::check_status() {
   const uint64_t timeout_ns = static_cast<uint64_t>(env_int(Env::TUFF_TIMEOUT_MS)) * 1'000'000;
-  const std::string why = machine_->defect(held() ? timeout_ns : timeout_ns / kStuckShare);
+  const std::string why =
+      machine_->defect(liveness().held() ? timeout_ns : timeout_ns / kStuckShare);
   if (why.empty()) return;
   declare_lost(why);
   throw DeviceLost(why);

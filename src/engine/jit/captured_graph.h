@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/jit/replay_strategy.h"
 #include "engine/jit/segments.h"
 #include "engine/realize/linear.h"
 #include "hcq/graph.h"
@@ -28,20 +27,30 @@ class CapturedGraph {
  public:
   CapturedGraph(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                 std::vector<ir::UOp> variables = {}, const CaptureOptions& options = {});
-  ~CapturedGraph();
   // Patches and submits; allocates nothing on one device that has buffer device addresses (without
   // them: see engine/jit/rebind.h). Same order as at capture, `values` by variables. An input may
   // be smaller than at capture where its extents vary: it has the elements that the values say.
   // InvalidArgument for a value outside its variable's bounds. DeviceLost, naming the device, if
   // one is lost or was lost during an earlier replay.
   void replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values = {});
-  const ReplayStats& stats() const;
-  std::vector<const hcq::CommandGraph*> graphs() const;  // in order, for the hazard checker
-  const SegmentedGraph* segmented() const;               // null on one queue
+  ReplayStats stats() const { return strategy_->stats(); }
+  // In order, for the hazard checker.
+  std::vector<const hcq::CommandGraph*> graphs() const { return strategy_->graphs(); }
+  const SegmentedGraph* segmented() const { return segmented_; }  // null on one queue
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void note_written(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs);
+  void choose_strategy(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
+                       const CaptureOptions& options);
+  [[gnu::noinline]] void require_values(std::span<const int64_t> values) const;
+
+  std::vector<ir::UOp> variables_;
+  std::unique_ptr<ReplayStrategy> strategy_;
+  const SegmentedGraph* segmented_ = nullptr;  // if that is the strategy
+  std::vector<BoundCall> bounded_;             // with TUFF_CHECK_OOB: what replays report
+  std::vector<bool> written_;                  // by input
+  std::vector<uint64_t> addresses_, sizes_;    // of one replay's inputs
+  std::vector<int64_t> values_;                // the variables', then the inputs' sizes
 };
 
 }  // namespace tuff::engine

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "base/check.h"
-#include "engine/jit/rebind.h"
+#include "engine/realize/call_bytes.h"
+#include "engine/realize/launch.h"
 
 namespace tuff::engine {
 namespace {
@@ -36,17 +36,10 @@ Touch touch_of(const Buffer& b, bool write) {
 
 std::vector<Touch> touches_of(const BoundCall& c) {
   std::vector<Touch> out;
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (size_t i = 0; i < k->buffers.size(); i++) {
-      const auto& a = k->kernel->buffers[i];
-      if (a.read) out.push_back(touch_of(*k->buffers[i], false));
-      if (a.written) out.push_back(touch_of(*k->buffers[i], true));
-    }
-  } else {
-    const auto& copy = std::get<BoundCopy>(c);
-    out.push_back(touch_of(*copy.src, false));
-    out.push_back(touch_of(*copy.dst, true));
-  }
+  each_buffer(c, [&](const Ref<Buffer>& b, bool read, bool written) {
+    if (read) out.push_back(touch_of(*b, false));
+    if (written) out.push_back(touch_of(*b, true));
+  });
   return out;
 }
 
@@ -72,7 +65,7 @@ class Planner {
 
   SegmentPlan run() {
     for (const std::vector<Touch>& touches : touches_)
-      for (const Touch& t : touches) enter(*t.device);
+      for (const Touch& t : touches) entry_of(*t.device);
     for (size_t i = 0; i < calls_.size(); i++) {
       if (crosses_devices(calls_[i]))
         add_crossing(i);
@@ -92,17 +85,12 @@ class Planner {
     return plan_.queues.size() - 1;
   }
 
-  void enter(Device& device) {
-    for (const auto& [known, entry] : entries_)
-      if (known == &device) return;
-    const size_t s = append(Role::Entry, queue_index(QueueKind::Compute, device), {});
-    entries_.emplace_back(&device, s);
-  }
-  size_t entry_of(const Device& device) const {
+  // The segment that stands for what the device did before.
+  size_t entry_of(Device& device) {
     for (const auto& [known, entry] : entries_)
       if (known == &device) return entry;
-    TUFF_CHECK(false, "a device that no call touches");
-    return 0;
+    const size_t s = append(Role::Entry, queue_index(QueueKind::Compute, device), {});
+    return entries_.emplace_back(&device, s).second;
   }
 
   size_t queue_of(size_t call) {
@@ -157,7 +145,7 @@ class Planner {
   }
 
   // What has to be over before: segments with conflicting bytes, and what the device did before.
-  std::set<size_t> dependencies(const std::vector<Touch>& touches) const {
+  std::set<size_t> dependencies(const std::vector<Touch>& touches) {
     std::set<size_t> out;
     for (const Touch& t : touches) {
       out.insert(entry_of(*t.device));

@@ -1,11 +1,7 @@
 // SegmentPlan: how captured calls are spread over the queues of their devices and the host's, in
 // segments that are submitted whole, and which of them wait for which. Edges come from the bytes
-// that calls touch, not from their order, so that what is independent runs at the same time.
-// Called by segments.cpp. Submits nothing, allocates no device memory, knows no signals.
-//
-// A call joins the segment that its queue has open if that adds no wait to it. Since queues may not
-// be able to wait or signal in mid-stream, a segment waits at its head, and is closed as soon as
-// another queue waits for it: later calls would hold that one up.
+// that calls touch, not from their order. Called by segments.cpp. Submits nothing, allocates no
+// device memory, knows no signals. Its rules: docs/design/multi-device.md.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +52,8 @@ struct SegmentPlan {
 };
 
 // A copy of a device's memory from copy_queue_bytes on goes to its copy queue, if it has one and
-// there are kernels that neither make what is copied nor need the copy. Of calls that only one
-// queue can take, the queue alone: nothing has to be found out.
+// there are kernels that neither make what is copied nor need the copy. Calls that only
+// one queue can take give that queue alone: nothing has to be found out.
 SegmentPlan plan_segments(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                           size_t copy_queue_bytes = kCopyQueueBytes);
 

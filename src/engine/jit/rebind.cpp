@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "engine/realize/call_bytes.h"
+#include "engine/realize/launch.h"
 
 namespace tuff::engine {
+
 void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
             std::span<const Ref<Buffer>> given) {
   const int32_t slot = input_slot(*b, captured);
@@ -13,7 +15,7 @@ void rebind(Ref<Buffer>& b, std::span<const Ref<Buffer>> captured,
   // What was captured may be larger than what is given, where extents vary.
   const uint64_t room = given[size_t(slot)]->size_bytes();
   const int64_t left = offset < room ? int64_t((room - offset) / size_bytes(b->dtype)) : 0;
-  b = make_ref<Buffer>(given[size_t(slot)], b->dtype, std::min(b->count, left),
+  b = Buffer::view(given[size_t(slot)], b->dtype, std::min(b->count, left),
                        std::min(offset, room));
 }
 
@@ -27,7 +29,7 @@ void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
     rebind(src, captured, given);
     const int64_t both = std::min(dst->count, src->count);
     for (Ref<Buffer>* b : {&dst, &src}) {
-      if ((*b)->count > both) *b = make_ref<Buffer>(*b, (*b)->dtype, both, 0);
+      if ((*b)->count > both) *b = Buffer::view(*b, (*b)->dtype, both);
     }
   }
 }
@@ -43,27 +45,17 @@ void ReboundGraph::note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs
     slots_[size_t(slot)].read = true;
 }
 
-void ReboundGraph::note_uses(const BoundCall& c, std::span<const Ref<Buffer>> inputs) {
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (size_t i = 0; i < k->buffers.size(); i++) {
-      const auto& a = k->kernel->buffers[i];
-      note_use(*k->buffers[i], inputs, a.read, a.written);
-    }
-  } else {
-    note_use(*std::get<BoundCopy>(c).dst, inputs, false, true);
-    note_use(*std::get<BoundCopy>(c).src, inputs, true, false);
-  }
-}
-
 ReboundGraph::ReboundGraph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                            MakeGraph make)
     : make_(std::move(make)) {
   for (const Ref<Buffer>& in : inputs) {
-    own_.push_back(make_ref<Buffer>(Device::get(in->device), in->dtype, in->count));
+    own_.push_back(Buffer::make(Device::get(in->device), in->dtype, in->count));
     slots_.push_back({own_.back(), in->span().address()});
   }
   for (const BoundCall& c : calls) {
-    note_uses(c, inputs);
+    each_buffer(c, [&](const Ref<Buffer>& b, bool read, bool write) {
+      note_use(*b, inputs, read, write);
+    });
     rebind(calls_.emplace_back(c), inputs, own_);
   }
   record(inputs);
@@ -81,7 +73,7 @@ void ReboundGraph::record(std::span<const Ref<Buffer>> inputs) {
 // What stands for `given`, which may have fewer elements than were captured.
 Ref<Buffer> ReboundGraph::front_of(size_t slot, const Buffer& given) const {
   const Ref<Buffer>& own = slots_[slot].own;
-  return own->count == given.count ? own : make_ref<Buffer>(own, own->dtype, given.count, 0);
+  return own->count == given.count ? own : Buffer::view(own, own->dtype, given.count);
 }
 
 uint32_t ReboundGraph::copies() const {
@@ -115,7 +107,7 @@ uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs,
   if (!in.empty()) execute(in);
   const uint64_t value = graph_->replay({}, values);
   for (const Slot& s : slots_)
-    if (s.moved) s.own->used_until(value);
+    if (s.moved) s.own->uses().until(value);
   if (!out.empty()) execute(out);
   return value;
 }

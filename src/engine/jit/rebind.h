@@ -1,12 +1,8 @@
 // ReboundGraph: captured calls of a device without buffer device addresses, whose graph is bound to
-// its memory and cannot be patched. Also how the buffers of a call are exchanged for others.
-// Called by runs.cpp. Must never know Vulkan: the rule depends on TargetFeatures alone.
-//
-// The rule: an input is used where it is as long as every replay gives the memory that it had at
-// capture. Once it is elsewhere it gets memory of the graph's own, against which the graph is
-// recorded again, once per input at most; from then on it is copied there before each replay if the
-// calls read it, and back after if they write it. Copies run in lists of their own beside the
-// graph's, in the queue's order, recorded at each replay.
+// its memory and cannot be patched: see docs/design/replay.md. Also how the buffers of a call are
+// exchanged for others. Called by runs.cpp. Must never know Vulkan: the rule depends
+// on TargetFeatures alone. Copies run in lists of their own beside the graph's, in the queue's
+// order, recorded at each replay.
 #pragma once
 
 #include <functional>
@@ -14,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/realize/launch.h"
+#include "engine/realize/linear.h"
 #include "hcq/graph.h"
 
 namespace tuff::engine {
@@ -38,7 +34,7 @@ class ReboundGraph {
   // `values` are the graph's.
   uint64_t replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values);
   const std::shared_ptr<hcq::CommandGraph>& graph() const { return graph_; }
-  // Of a replay as things stand: copies, and the submissions that carry them.
+  // Copies that a replay makes as things stand, and the submissions that carry them.
   uint32_t copies() const;
   uint32_t copy_submits() const;
 
@@ -52,7 +48,6 @@ class ReboundGraph {
     bool copied_out() const { return moved && written; }
   };
   void note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs, bool read, bool write);
-  void note_uses(const BoundCall& c, std::span<const Ref<Buffer>> inputs);
   void record(std::span<const Ref<Buffer>> inputs);
   Ref<Buffer> front_of(size_t slot, const Buffer& given) const;
 

@@ -12,11 +12,12 @@
 namespace tuff::engine {
 
 // What one replay does. Submissions are those to devices' queues; host_submits those to the threads
-// that copy between devices, host_copies the copies they make. rebind_copies: of inputs that are
-// not where they were captured, on devices without buffer device addresses.
+// that copy between devices, host_copies the copies they make; peer_copies are those by a device
+// that reaches another. rebind_copies: of inputs that are not where they were captured, on devices
+// without buffer device addresses.
 struct ReplayStats {
   uint32_t kernels = 0, copies = 0, submits_per_replay = 0, host_submits_per_replay = 0,
-           barriers = 0, rebind_copies = 0, host_copies = 0;
+           barriers = 0, rebind_copies = 0, host_copies = 0, peer_copies = 0;
   uint64_t flops = 0, bytes = 0;
 };
 

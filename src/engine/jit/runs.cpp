@@ -6,6 +6,7 @@
 #include "engine/jit/make_graph.h"
 #include "engine/jit/rebind.h"
 #include "engine/realize/call_bytes.h"
+#include "engine/realize/launch.h"
 #include "engine/stats.h"
 
 namespace tuff::engine {
@@ -19,8 +20,14 @@ struct Runs::Run {
   int32_t copy_dst_input = -1, copy_src_input = -1;
   std::unique_ptr<GroupUse> touched;  // besides inputs
   // What it reads of what was there before it, and what it writes.
-  std::vector<Ref<Buffer>> sources, written;
-  std::vector<size_t> source_inputs, written_inputs;
+  struct Memory {
+    Ref<Buffer> fixed;  // null for an input, which is not kept
+    int32_t input;
+    Buffer& in(std::span<const Ref<Buffer>> inputs) const {
+      return fixed ? *fixed : *inputs[size_t(input)];
+    }
+  };
+  std::vector<Memory> sources, written;
 
   void note_access(const BoundCall& call, std::span<const Ref<Buffer>> inputs, ByteSet& anew);
   void pass_origins_on(std::span<const Ref<Buffer>> inputs) const;
@@ -30,30 +37,26 @@ struct Runs::Run {
 
 void Runs::Run::note_access(const BoundCall& call, std::span<const Ref<Buffer>> inputs,
                             ByteSet& anew) {
-  each_buffer(call, [&](const Ref<Buffer>& b, bool read, bool) {
-    if (!read || anew.holds(*b)) return;
+  const auto memory = [&](const Ref<Buffer>& b) {
     const int32_t slot = input_slot(*b, inputs);
-    slot < 0 ? sources.push_back(b) : source_inputs.push_back(size_t(slot));
+    return Memory{slot < 0 ? b : Ref<Buffer>(), slot};
+  };
+  each_buffer(call, [&](const Ref<Buffer>& b, bool read, bool) {
+    if (read && !anew.holds(*b)) sources.push_back(memory(b));
   });
   each_buffer(call, [&](const Ref<Buffer>& b, bool, bool stored) {
     if (!stored) return;
     anew.add(*b);
-    const int32_t slot = input_slot(*b, inputs);
-    slot < 0 ? written.push_back(b) : written_inputs.push_back(size_t(slot));
+    written.push_back(memory(b));
   });
 }
 
 // Memory that another device's loss or a damaged file has spoilt is not computed with.
 [[gnu::noinline]] void Runs::Run::pass_origins_on(std::span<const Ref<Buffer>> inputs) const {
   Origin origins;
-  const auto add = [&](const Ref<Buffer>& b) {
-    if (b->has_origin()) origins = origins.with(b->origin());
-  };
-  std::ranges::for_each(sources, add);
-  for (const size_t i : source_inputs) add(inputs[i]);
+  for (const Memory& m : sources) m.in(inputs).uses().add_origin(origins);
   origins.require();
-  for (const Ref<Buffer>& b : written) b->written_from(origins);
-  for (const size_t i : written_inputs) inputs[i]->written_from(origins);
+  for (const Memory& m : written) m.in(inputs).written_from(origins);
 }
 
 [[gnu::noinline]] void Runs::Run::copy_on_host(std::span<const Ref<Buffer>> inputs) const {
@@ -101,14 +104,17 @@ void Runs::add_run(std::span<const BoundCall> calls, std::span<const Ref<Buffer>
   s.touched = std::make_unique<GroupUse>(std::move(touched));
   const std::vector<ir::UOp> given = given_values(variables, inputs);
   const bool vary = !variables.empty();
-  if (s.device->target().features.device_address) {
-    s.graph = make_graph(*s.device, calls, inputs, given, vary);
-  } else {
+  const auto make = [device = s.device, given, vary](std::span<const BoundCall> bound,
+                                                     std::span<const Ref<Buffer>> slots) {
+    GraphMaker maker(*device, slots, given, vary);
+    for (const BoundCall& c : bound) maker.add(c);
+    return maker.make();
+  };
+  if (s.device->target().features.device_address)
+    s.graph = make(calls, inputs);
+  else
     s.rebound = std::make_unique<ReboundGraph>(
-        calls, inputs, [device = s.device, given, vary](std::span<const BoundCall> bound) {
-          return make_graph(*device, bound, {}, given, vary);
-        });
-  }
+        calls, inputs, [make](std::span<const BoundCall> bound) { return make(bound, {}); });
   const hcq::GraphStats& g = s.command_graph().stats();
   stats_.kernels += g.kernels;
   stats_.copies += g.copies;
@@ -133,16 +139,14 @@ void Runs::replay(const ReplayInputs& in) {
       s.copy_on_host(inputs);
       continue;
     }
-    if (Buffer::any_has_origin()) s.pass_origins_on(inputs);
+    if (Uses::any_has_origin()) s.pass_origins_on(inputs);
     const uint64_t value = s.rebound ? s.rebound->replay(inputs, in.values)
                                      : s.graph->replay(in.addresses, in.values, in.sizes);
-    s.touched->used_until(value);
+    s.touched->until(value);
     for (const Ref<Buffer>& b : inputs)
-      if (&b->on() == s.device) b->used_until(value);
-    if (Buffer::any_has_origin()) {
-      for (const Ref<Buffer>& b : s.written) b->written_until(value);
-      for (const size_t i : s.written_inputs) inputs[i]->written_until(value);
-    }
+      if (&b->on() == s.device) b->uses().until(value);
+    if (Uses::any_has_origin())
+      for (const Run::Memory& m : s.written) m.in(inputs).uses().written_until(value);
     counters().submits += s.command_graph().stats().submits_per_replay;
   }
 }

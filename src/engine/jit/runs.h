@@ -3,7 +3,6 @@
 // addresses cannot be patched a run is re-bound (rebind.h).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 

@@ -6,10 +6,11 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/jit/make_graph.h"
-#include "engine/jit/rebind.h"
 #include "engine/realize/call_bytes.h"
+#include "engine/realize/launch.h"
 #include "engine/stats.h"
 #include "hcq/hazard_guard.h"
+#include "hcq/host_queue.h"
 
 namespace tuff::engine {
 namespace {
@@ -17,35 +18,27 @@ namespace {
 using Part = PlannedWork::Part;
 using Role = PlannedSegment::Role;
 
-// Memory of a copy: a buffer, fixed or an input's part, or a staging span.
-struct Operand {
-  Ref<Buffer> buffer;  // null for an input and for staging
-  hcq::Span span;      // of staging
-  int32_t input = -1;
-  uint64_t offset = 0, size_bytes = 0;
-
-  // Where extents vary an input may be smaller than what was captured: then there is less.
-  hcq::Span now(std::span<const Ref<Buffer>> inputs) const {
-    if (span) return span;
-    if (buffer) return buffer->span().sub(0, size_bytes);
-    Buffer& in = *inputs[size_t(input)];
-    const uint64_t begin = std::min(offset, in.size_bytes());
-    return in.span().sub(begin, std::min(size_bytes, in.size_bytes() - begin));
-  }
-};
-
-// Both sides of a copy, of the same size.
-struct CopySpans {
-  hcq::Span dst, src;
-};
+// The operand's valid bytes in a replay: where extents vary an input may be smaller than captured.
+hcq::Span now(const hcq::LaunchOperand& o, std::span<const Ref<Buffer>> inputs) {
+  if (o.span) return o.span;
+  Buffer& in = *inputs[size_t(o.input)];
+  const uint64_t begin = std::min<uint64_t>(o.offset, in.size_bytes());
+  return in.span().sub(begin, std::min<uint64_t>(o.size_bytes, in.size_bytes() - begin));
+}
 
 struct Copy {
-  Operand dst, src;
-  bool rebinds() const { return dst.input >= 0 || src.input >= 0; }
-  CopySpans now(std::span<const Ref<Buffer>> inputs) const {
-    CopySpans s{dst.now(inputs), src.now(inputs)};
-    s.dst.size_bytes = s.src.size_bytes = std::min(s.dst.size_bytes, s.src.size_bytes);
-    return s;
+  hcq::Transfer at;
+  Device *dst_on = nullptr, *src_on = nullptr;  // whose memory it is; null for staging
+  bool rebinds() const { return at.dst.input >= 0 || at.src.input >= 0; }
+  hcq::CopyCmd now(std::span<const Ref<Buffer>> inputs) const {
+    hcq::CopyCmd c{engine::now(at.dst, inputs), engine::now(at.src, inputs)};
+    c.dst.size_bytes = c.src.size_bytes = std::min(c.dst.size_bytes, c.src.size_bytes);
+    return c;
+  }
+  // Memory that a queue of `by` is about to copy.
+  void share(const hcq::CopyCmd& spans, Device& by) const {
+    if (dst_on && dst_on != &by) hcq::share(dst_on->hcq(), *spans.dst.block, by.hcq());
+    if (src_on && src_on != &by) hcq::share(src_on->hcq(), *spans.src.block, by.hcq());
   }
 };
 
@@ -58,7 +51,7 @@ struct Segment {
   std::unique_ptr<hcq::EncodedList> host;
   std::vector<Copy> copies;      // of host and of rebinding segments
   hcq::CommandList list;         // of these, with placeholders for inputs
-  std::vector<size_t> raises;    // signals, of a host segment
+  std::vector<hcq::Signal*> raises;  // of a host segment
   std::vector<uint64_t> points;  // values of one replay
   uint64_t value = 0;            // of the last submission
 };
@@ -78,13 +71,6 @@ struct Watch {
   std::vector<uint64_t> values;  // of one replay
 };
 
-// A signal of `device`, raised by a host's queue to its own timeline's value.
-struct Relay {
-  size_t from = 0;  // queue
-  Device* device = nullptr;
-  std::unique_ptr<hcq::Signal> signal;
-};
-
 // What buffers there are, one per piece of memory, by device.
 struct DeviceUse {
   Device* device = nullptr;
@@ -97,8 +83,6 @@ struct DeviceUse {
   std::unique_ptr<GroupUse> use;
 };
 
-constexpr size_t kNone = SIZE_MAX;
-
 // A copy by a device that reaches the other's memory.
 bool is_peer_copy(const PlannedWork& work, std::span<const BoundCall> calls) {
   return work.part == Part::Whole && crosses_devices(calls[work.call]);
@@ -108,7 +92,8 @@ bool is_peer_copy(const PlannedWork& work, std::span<const BoundCall> calls) {
 
 struct SegmentedGraph::State {
   std::vector<DeviceUse> devices;  // first, so that it goes last
-  std::vector<Relay> relays;
+  // Signals of a device, each raised by a host's queue to its own timeline's value.
+  std::map<std::pair<size_t, Device*>, std::unique_ptr<hcq::Signal>> relays;
   Watch watch;
   std::vector<QueueState> queues;
   std::vector<Segment> segments;
@@ -127,8 +112,7 @@ struct SegmentedGraph::State {
   Origin origin;         // itself included
   uint64_t replays = 0;
   uint64_t host_copied_bytes = 0, peer_copied_bytes = 0;  // of a replay with the largest inputs
-  uint32_t peer_copies = 0;
-  ReplayStats stats;  // what the calls count
+  ReplayStats stats;  // but for what the graphs count
   bool host_waits = false;
   // For the hazard checker: what may follow a replay on each device's compute queue once it has
   // returned, as if it were an access to all memory of the device that the graph touches.
@@ -148,31 +132,28 @@ struct SegmentedGraph::State {
   void make_queues(const SegmentPlan& plan);
   void make_relays(const SegmentPlan& plan);
   void make_watch();
+  hcq::HostQueue* add_host_queue(Device& device, const std::vector<hcq::Queue*>& sources,
+                                 uint64_t lists_per_replay);
   void make(const PlannedSegment& planned);
-  void count_copies(const PlannedSegment& planned);
+  void count(const PlannedSegment& planned);
+  void count(const BoundCall& call);
   void make_graph(Segment& s, const PlannedSegment& planned);
-  void make_host(Segment& s, const PlannedSegment& planned);
-  void make_rebinding(Segment& s, const PlannedSegment& planned);
+  void make_copies(Segment& s, const PlannedSegment& planned);
+  void finish_host(Segment& s);
   Copy copy_of(const PlannedWork& work);
-  Operand operand(const Ref<Buffer>& b);
-  Operand staged(size_t call, Part part);
-  hcq::Span placeholder(const Operand& o) const;
-  hcq::Command neutral(const Copy& c) const;
+  hcq::LaunchOperand staged(size_t call, Part part);
   hcq::Signal* signal_for(const Segment& s, size_t before);
-  void share(const Operand& o, const hcq::Span& span, std::span<const Ref<Buffer>> given,
-             Device& with) const;
-  size_t relay(size_t from, const Device& device) const;
   DeviceUse& use_of(const Device& device);
 
   void require_inputs(std::span<const Ref<Buffer>> given);
   void submit_all(const ReplayInputs& given);
-  void fill_points(Segment& s);
   void submit_watch();
   void submit_host(Segment& s, std::span<const Ref<Buffer>> given);
   void submit_rebinding(Segment& s, std::span<const Ref<Buffer>> given);
   void mark_used(std::span<const Ref<Buffer>> given);
   void mark_written(std::span<const Ref<Buffer>> given);
   void abandon(std::span<const Ref<Buffer>> given) noexcept;
+  uint32_t device_submits() const;  // of one replay
 };
 
 // ---- building
@@ -226,20 +207,26 @@ void SegmentedGraph::State::make_queues(const SegmentPlan& plan) {
   }
   for (size_t q = 0; q < queues.size(); q++) {
     if (queues[q].kind != QueueKind::Host) continue;
-    // One list per segment and replay: the value tells the replay.
     const uint64_t lists =
         uint64_t(std::count_if(plan.segments.begin(), plan.segments.end(),
                                [&](const PlannedSegment& s) { return s.queue == q; }));
-    host_queues.push_back(std::make_unique<hcq::HostQueue>(
-        queues[q].device->hcq(), sources,
-        [lists, told = outcome](uint64_t value, const std::string& reason) {
-          told->fail((value - 1) / lists + 1, reason);
-        }));
-    queues[q].queue = queues[q].host = host_queues.back().get();
+    queues[q].queue = queues[q].host = add_host_queue(*queues[q].device, sources, lists);
   }
   for (const auto& host : host_queues)
     for (const auto& other : host_queues)
       if (host != other) host->add_source(*other);
+}
+
+// A failed list's value tells the replay.
+hcq::HostQueue* SegmentedGraph::State::add_host_queue(Device& device,
+                                                      const std::vector<hcq::Queue*>& sources,
+                                                      uint64_t lists_per_replay) {
+  const auto failed = [lists_per_replay, told = outcome](uint64_t value,
+                                                         const std::string& reason) {
+    told->fail((value - 1) / lists_per_replay + 1, reason);
+  };
+  host_queues.push_back(std::make_unique<hcq::HostQueue>(device.hcq(), sources, failed));
+  return host_queues.back().get();
 }
 
 // Signals that queues of devices wait for; where they cannot, the host's timelines are waited for
@@ -250,21 +237,15 @@ void SegmentedGraph::State::make_relays(const SegmentPlan& plan) {
     if (to.kind == QueueKind::Host || host_waits) continue;
     for (size_t before : s.after) {
       const size_t from = plan.segments[before].queue;
-      if (queues[from].kind != QueueKind::Host || relay(from, *to.device) != kNone) continue;
+      if (queues[from].kind != QueueKind::Host || relays.contains({from, to.device})) continue;
       try {
-        relays.push_back({from, to.device, to.device->hcq().create_signal()});
+        relays.emplace(std::pair(from, to.device), to.device->hcq().create_signal());
       } catch (const Unsupported&) {
         host_waits = true;
         return;
       }
     }
   }
-}
-
-size_t SegmentedGraph::State::relay(size_t from, const Device& device) const {
-  for (size_t i = 0; i < relays.size(); i++)
-    if (relays[i].from == from && relays[i].device == &device) return i;
-  return kNone;
 }
 
 // A queue cannot ask whether a device that it waits for is still there.
@@ -284,11 +265,7 @@ void SegmentedGraph::State::make_watch() {
   watch.values.resize(watch.segments.size());
   std::vector<hcq::Queue*> sources;
   for (const QueueState& q : queues) sources.push_back(q.queue);
-  // One list per replay: the value tells the replay.
-  host_queues.push_back(std::make_unique<hcq::HostQueue>(
-      devices[0].device->hcq(), sources,
-      [told = outcome](uint64_t value, const std::string& reason) { told->fail(value, reason); }));
-  watch.queue = host_queues.back().get();
+  watch.queue = add_host_queue(*devices[0].device, sources, 1);
   hcq::CommandList list;
   for (size_t s : watch.segments)
     list.commands.push_back(
@@ -296,109 +273,81 @@ void SegmentedGraph::State::make_watch() {
   watch.list = watch.queue->encode(list, hcq::EncodeUse::Replay);
 }
 
-// What segment s waits on for the end of an earlier one.
+// What segment s waits on for the end of an earlier one, which raises it.
 hcq::Signal* SegmentedGraph::State::signal_for(const Segment& s, size_t before) {
   const QueueState& from = queues[segments[before].queue];
   const QueueState& to = queues[s.queue];
-  if (from.kind == QueueKind::Host && to.kind != QueueKind::Host && !host_waits)
-    return relays[relay(segments[before].queue, *to.device)].signal.get();
+  if (from.host && !to.host && !host_waits) {
+    hcq::Signal* signal = relays.at({segments[before].queue, to.device}).get();
+    std::vector<hcq::Signal*>& raises = segments[before].raises;
+    if (std::ranges::find(raises, signal) == raises.end()) raises.push_back(signal);
+    return signal;
+  }
   TUFF_CHECK(from.device == to.device || to.kind == QueueKind::Host || host_waits ||
-                 from.device->hcq().reaches(to.device->hcq()) ||
-                 to.device->hcq().reaches(from.device->hcq()),
+                 hcq::reaches(from.device->hcq(), to.device->hcq()) ||
+                 hcq::reaches(to.device->hcq(), from.device->hcq()),
              "a queue of {} waits for one of {}", to.device->name(), from.device->name());
   return &from.queue->timeline();
 }
 
-Operand SegmentedGraph::State::operand(const Ref<Buffer>& b) {
-  Operand o;
-  o.size_bytes = b->size_bytes();
-  o.input = input_slot(*b, inputs);
-  if (o.input >= 0)
-    o.offset = b->byte_offset() - inputs[size_t(o.input)]->byte_offset();
-  else
-    o.buffer = b;
-  return o;
-}
-
-Operand SegmentedGraph::State::staged(size_t call, Part part) {
+hcq::LaunchOperand SegmentedGraph::State::staged(size_t call, Part part) {
   const auto& copy = std::get<BoundCopy>(calls[call]);
   const bool out = part == Part::StageOut;
-  Operand o;
-  o.size_bytes = copy.dst->size_bytes();
   Staged& s = staging[{call, part}];
   if (!s.span) {
     s.device = out ? &copy.src->on() : &copy.dst->on();
     s.span = s.device->hcq().allocator().allocate(
-        o.size_bytes, out ? hcq::MemoryKind::Readback : hcq::MemoryKind::Upload);
+        copy.dst->size_bytes(), out ? hcq::MemoryKind::Readback : hcq::MemoryKind::Upload);
   }
-  o.span = s.span;
-  return o;
+  return {.span = s.span, .size_bytes = s.span.size_bytes};
 }
 
 Copy SegmentedGraph::State::copy_of(const PlannedWork& work) {
   const auto& copy = std::get<BoundCopy>(calls[work.call]);
-  const auto visible = [](const Ref<Buffer>& b) { return b->span().host_reaches(); };
-  if (is_peer_copy(work, calls)) return {operand(copy.dst), operand(copy.src)};
-  switch (work.part) {
-    case Part::StageOut: return {staged(work.call, Part::StageOut), operand(copy.src)};
-    case Part::StageIn: return {operand(copy.dst), staged(work.call, Part::StageIn)};
-    default:
-      return {visible(copy.dst) ? operand(copy.dst) : staged(work.call, Part::StageIn),
-              visible(copy.src) ? operand(copy.src) : staged(work.call, Part::StageOut)};
+  Copy c{transfer_of(copy, inputs), &copy.dst->on(), &copy.src->on()};
+  const bool by_host = work.part == Part::HostCopy;
+  if (work.part == Part::StageOut || (by_host && !copy.dst->span().host_reaches())) {
+    c.at.dst = staged(work.call, by_host ? Part::StageIn : Part::StageOut);
+    c.dst_on = nullptr;
   }
-}
-
-// In lists that the hazard checker reads, inputs are placeholders.
-hcq::Span SegmentedGraph::State::placeholder(const Operand& o) const {
-  if (o.input < 0) return o.now({});
-  return {&(*input_blocks)[size_t(o.input)], o.offset, o.size_bytes};
-}
-
-hcq::Command SegmentedGraph::State::neutral(const Copy& c) const {
-  return hcq::copy_command(placeholder(c.dst), placeholder(c.src));
+  if (work.part == Part::StageIn || (by_host && !copy.src->span().host_reaches())) {
+    c.at.src = staged(work.call, by_host ? Part::StageOut : Part::StageIn);
+    c.src_on = nullptr;
+  }
+  return c;
 }
 
 void SegmentedGraph::State::make_graph(Segment& s, const PlannedSegment& planned) {
-  std::vector<SegmentItem> items;
+  GraphMaker maker(*queues[s.queue].device, inputs, values, sizes_vary);
   for (const PlannedWork& w : planned.work) {
-    if (is_peer_copy(w, calls)) {
-      const Copy c = copy_of(w);
-      for (const Operand* o : {&c.dst, &c.src}) share(*o, o->now({}), {}, *queues[s.queue].device);
-    }
-    if (w.part == Part::Whole) {
-      items.emplace_back(&calls[w.call]);
+    if (w.part != Part::Whole) {
+      maker.add(copy_of(w).at);
       continue;
     }
-    const Copy c = copy_of(w);
-    hcq::Transfer node;
-    node.dst.span = c.dst.now({});
-    node.src.span = c.src.now({});
-    items.emplace_back(node);
+    if (is_peer_copy(w, calls)) {
+      const Copy c = copy_of(w);
+      c.share(c.now({}), *queues[s.queue].device);
+    }
+    maker.add(calls[w.call]);
   }
   hcq::GraphPlace place;
   place.queue = queues[s.queue].queue;
   for (size_t before : s.after) place.waits.push_back(signal_for(s, before));
   place.host_waits = host_waits;
   place.input_blocks = input_blocks;
-  s.graph = engine::make_graph(*queues[s.queue].device, items, inputs, values, sizes_vary,
-                               std::move(place));
+  s.graph = maker.make(std::move(place));
 }
 
-// Memory that another device's queue is about to copy.
-void SegmentedGraph::State::share(const Operand& o, const hcq::Span& span,
-                                  std::span<const Ref<Buffer>> given, Device& with) const {
-  const Device* owner = o.input >= 0 ? &given[size_t(o.input)]->on()
-                        : o.buffer   ? &o.buffer->on()
-                                     : &with;
-  if (owner != &with) owner->hcq().share(*span.block, with.hcq());
-}
-
-void SegmentedGraph::State::make_host(Segment& s, const PlannedSegment& planned) {
-  for (size_t before : s.after)
-    s.list.commands.push_back({hcq::WaitCmd{signal_for(s, before), s.list.slot_count++}, {}, {}});
+// A segment whose list is made here: the host's, or copies from and to inputs by a device's queue.
+// In such lists, which the hazard checker reads too, inputs are placeholders.
+void SegmentedGraph::State::make_copies(Segment& s, const PlannedSegment& planned) {
+  if (queues[s.queue].host || !host_waits)
+    for (size_t before : s.after)
+      s.list.commands.push_back(
+          {hcq::WaitCmd{signal_for(s, before), s.list.slot_count++}, {}, {}});
   for (const PlannedWork& w : planned.work) {
     s.copies.push_back(copy_of(w));
-    s.list.commands.push_back(neutral(s.copies.back()));
+    s.list.commands.push_back(hcq::copy_command(s.copies.back().at, *input_blocks));
   }
 }
 
@@ -422,27 +371,12 @@ void SegmentedGraph::State::note_follow_ups() {
   }
 }
 
-namespace {
-
 // After all segments are known: which devices wait for this one.
-void finish_host(Segment& s, std::span<Relay> relays, hcq::Queue& queue) {
-  for (size_t r : s.raises)
-    s.list.commands.push_back(
-        {hcq::SignalCmd{relays[r].signal.get(), s.list.slot_count++}, {}, {}});
+void SegmentedGraph::State::finish_host(Segment& s) {
+  for (hcq::Signal* signal : s.raises)
+    s.list.commands.push_back({hcq::SignalCmd{signal, s.list.slot_count++}, {}, {}});
   s.points.resize(s.list.slot_count);
-  s.host = queue.encode(s.list, hcq::EncodeUse::Replay);
-}
-
-}  // namespace
-
-void SegmentedGraph::State::make_rebinding(Segment& s, const PlannedSegment& planned) {
-  if (!host_waits)
-    for (size_t before : s.after)
-      s.list.commands.push_back({hcq::WaitCmd{signal_for(s, before), s.list.slot_count++}, {}, {}});
-  for (const PlannedWork& w : planned.work) {
-    s.copies.push_back(copy_of(w));
-    s.list.commands.push_back(neutral(s.copies.back()));
-  }
+  s.host = queues[s.queue].queue->encode(s.list, hcq::EncodeUse::Replay);
 }
 
 void SegmentedGraph::State::make(const PlannedSegment& planned) {
@@ -453,31 +387,32 @@ void SegmentedGraph::State::make(const PlannedSegment& planned) {
   s.after = planned.after;
   s.points.resize(s.after.size());
   if (s.role == Role::Entry) return;
-  const bool on_host = queues[s.queue].kind == QueueKind::Host;
-  if (on_host) return make_host(s, planned);
-  for (size_t before : s.after) {
-    const size_t from = segments[before].queue;
-    const size_t r = queues[from].kind == QueueKind::Host && !host_waits
-                         ? relay(from, *queues[s.queue].device)
-                         : kNone;
-    std::vector<size_t>& raises = segments[before].raises;
-    if (r != kNone && std::find(raises.begin(), raises.end(), r) == raises.end())
-      raises.push_back(r);
-  }
-  if (planned.rebinds)
-    make_rebinding(s, planned);
+  if (queues[s.queue].host || planned.rebinds)
+    make_copies(s, planned);
   else
     make_graph(s, planned);
 }
 
-void SegmentedGraph::State::count_copies(const PlannedSegment& planned) {
+void SegmentedGraph::State::count(const PlannedSegment& planned) {
+  const bool on_host = queues[planned.queue].host;
+  stats.host_submits_per_replay += on_host;
   for (const PlannedWork& w : planned.work) {
     const auto* copy = std::get_if<BoundCopy>(&calls[w.call]);
-    if (w.part == Part::HostCopy) host_copied_bytes += copy->dst->size_bytes();
-    if (!is_peer_copy(w, calls)) continue;
-    peer_copied_bytes += copy->dst->size_bytes();
-    peer_copies++;
+    if (on_host) {
+      host_copied_bytes += copy->dst->size_bytes();
+      stats.host_copies++;
+    } else if (is_peer_copy(w, calls)) {
+      peer_copied_bytes += copy->dst->size_bytes();
+      stats.peer_copies++;
+    }
   }
+}
+
+void SegmentedGraph::State::count(const BoundCall& call) {
+  const auto* k = std::get_if<BoundKernel>(&call);
+  stats.flops += k ? k->kernel->estimate.flops : 0;
+  stats.bytes += k ? k->kernel->estimate.bytes : 0;
+  (k ? stats.kernels : stats.copies)++;
 }
 
 SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
@@ -500,18 +435,13 @@ SegmentedGraph::SegmentedGraph(std::span<const BoundCall> calls,
   st.segments.reserve(plan.segments.size());
   for (const PlannedSegment& s : plan.segments) {
     st.make(s);
-    st.count_copies(s);
+    st.count(s);
   }
   st.make_watch();
   for (Segment& s : st.segments)
-    if (st.queues[s.queue].host) finish_host(s, st.relays, *st.queues[s.queue].queue);
+    if (st.queues[s.queue].host) st.finish_host(s);
   if (hcq::checking_hazards()) st.note_follow_ups();
-  for (const BoundCall& c : calls) {
-    auto* k = std::get_if<BoundKernel>(&c);
-    st.stats.flops += k ? k->kernel->estimate.flops : 0;
-    st.stats.bytes += k ? k->kernel->estimate.bytes : 0;
-    (k ? st.stats.kernels : st.stats.copies)++;
-  }
+  for (const BoundCall& c : calls) st.count(c);
   st.calls = {};
   st.inputs = {};
   if (hcq::checking_hazards())
@@ -546,25 +476,20 @@ void SegmentedGraph::State::require_inputs(std::span<const Ref<Buffer>> given) {
     if (std::binary_search(written_roots.begin(), written_roots.end(), given[i]->root().id))
       fail<InvalidArgument>(
           "graph replay: input {} lies in memory that the graph writes; copy it first", i);
-    if (!written_inputs[i] && given[i]->has_origin()) origins = origins.with(given[i]->origin());
+    if (!written_inputs[i]) given[i]->uses().add_origin(origins);
   }
   for (const DeviceUse& u : devices)
-    for (const DeviceUse::Memory& m : u.touched)
-      if (m.buffer->has_origin()) origins = origins.with(m.buffer->origin());
+    for (const DeviceUse::Memory& m : u.touched) m.buffer->uses().add_origin(origins);
   origins.require();
   given_origins = origins;
   origin = host_queues.empty() ? origins : origins.with(latest);
-}
-
-void SegmentedGraph::State::fill_points(Segment& s) {
-  for (size_t i = 0; i < s.after.size(); i++) s.points[i] = segments[s.after[i]].value;
 }
 
 void SegmentedGraph::State::submit_host(Segment& s, std::span<const Ref<Buffer>> given) {
   auto& list = static_cast<hcq::HostList&>(*s.host);
   for (size_t i = 0; i < s.copies.size(); i++) {
     if (!s.copies[i].rebinds()) continue;
-    const CopySpans c = s.copies[i].now(given);
+    const hcq::CopyCmd c = s.copies[i].now(given);
     list.bind_copy(i, c.dst, c.src);
   }
   hcq::Queue& queue = *queues[s.queue].queue;
@@ -580,10 +505,9 @@ void SegmentedGraph::State::submit_rebinding(Segment& s, std::span<const Ref<Buf
   for (hcq::Command& c : list.commands) {
     if (!std::holds_alternative<hcq::CopyCmd>(c.body)) continue;
     const Copy& copy = s.copies[next++];
-    const CopySpans now = copy.now(given);
-    share(copy.dst, now.dst, given, *queues[s.queue].device);
-    share(copy.src, now.src, given, *queues[s.queue].device);
-    c.body = hcq::CopyCmd{now.dst, now.src};
+    const hcq::CopyCmd spans = copy.now(given);
+    copy.share(spans, *queues[s.queue].device);
+    c.body = spans;
   }
   std::span<const uint64_t> points = s.points;
   if (host_waits) {
@@ -599,7 +523,7 @@ void SegmentedGraph::State::submit_all(const ReplayInputs& given) {
     if (s.role == Role::Entry) s.value = queues[s.queue].queue->last_submitted();
   for (Segment& s : segments) {
     if (s.role == Role::Entry) continue;
-    fill_points(s);
+    for (size_t i = 0; i < s.after.size(); i++) s.points[i] = segments[s.after[i]].value;
     if (s.graph)
       s.value = s.graph->replay(given.addresses, given.values, given.sizes, s.points);
     else if (s.host)
@@ -622,9 +546,9 @@ void SegmentedGraph::State::submit_watch() {
 void SegmentedGraph::State::mark_used(std::span<const Ref<Buffer>> given) {
   for (const DeviceUse& u : devices) {
     const uint64_t value = u.device->queue().last_submitted();
-    u.use->used_until(value);
+    u.use->until(value);
     for (const Ref<Buffer>& b : given)
-      if (&b->on() == u.device) b->used_until(value);
+      if (&b->on() == u.device) b->uses().until(value);
   }
 }
 
@@ -638,7 +562,7 @@ void SegmentedGraph::State::mark_written(std::span<const Ref<Buffer>> given) {
     if (!written_inputs[i]) continue;
     if (!of_results) of_results = given_origins.with(Origin(outcome, replays));
     given[i]->written_from(of_results);
-    given[i]->written_until(given[i]->on().queue().last_submitted());
+    given[i]->uses().written_until(given[i]->on().queue().last_submitted());
   }
 }
 
@@ -674,7 +598,7 @@ void SegmentedGraph::replay(const ReplayInputs& inputs) {
   }
   st.mark_used(inputs.buffers);
   st.mark_written(inputs.buffers);
-  counters().submits += device_submits();
+  counters().submits += st.device_submits();
   if (st.host_copied_bytes) counters().host_copied_bytes += st.host_copied_bytes;
   if (st.peer_copied_bytes) counters().peer_copied_bytes += st.peer_copied_bytes;
 }
@@ -691,52 +615,16 @@ std::vector<const hcq::CommandGraph*> SegmentedGraph::graphs() const {
 ReplayStats SegmentedGraph::stats() const {
   ReplayStats out = state_->stats;
   for (const hcq::CommandGraph* g : graphs()) out.barriers += g->stats().barriers;
-  out.submits_per_replay = device_submits();
-  out.host_submits_per_replay = host_submits();
-  out.host_copies = host_copies();
+  out.submits_per_replay = state_->device_submits();
   return out;
 }
 
-uint32_t SegmentedGraph::device_submits() const {
+uint32_t SegmentedGraph::State::device_submits() const {
   uint32_t n = 0;
-  for (const Segment& s : state_->segments) {
-    if (s.role == Role::Entry || s.host) continue;
-    n += s.graph ? s.graph->stats().submits_per_replay : 1;
-  }
+  for (const Segment& s : segments)
+    if (s.role != Role::Entry && !s.host) n += s.graph ? s.graph->stats().submits_per_replay : 1;
   return n;
 }
-
-uint32_t SegmentedGraph::host_submits() const {
-  uint32_t n = 0;
-  for (const Segment& s : state_->segments) n += bool(s.host);
-  return n;
-}
-
-uint32_t SegmentedGraph::host_copies() const {
-  uint32_t n = 0;
-  for (const Segment& s : state_->segments)
-    if (s.host) n += uint32_t(s.copies.size());
-  return n;
-}
-
-uint32_t SegmentedGraph::peer_copies() const { return state_->peer_copies; }
-
-namespace {
-
-// One submission of a segment, after what the host does for it.
-struct Traced {
-  hcq::Submission submission;
-  hcq::Span patched;
-  uint64_t reused = 0;  // value that the instance had before; 0: it is free
-};
-
-void append(hcq::Trace& trace, Traced t) {
-  if (t.reused) trace.events.emplace_back(hcq::HostWait{t.submission.timeline, t.reused});
-  if (t.patched) trace.events.emplace_back(hcq::HostAccess{{{t.patched, true}}, "patch"});
-  trace.events.emplace_back(std::move(t.submission));
-}
-
-}  // namespace
 
 hcq::Trace SegmentedGraph::trace(size_t replays) const {
   const State& st = *state_;
@@ -751,29 +639,30 @@ hcq::Trace SegmentedGraph::trace(size_t replays) const {
         continue;
       }
       const uint64_t value = ++submitted[s.queue];
-      Traced t;
-      t.submission.queue = uint32_t(s.queue);
-      t.submission.list = &s.list;
-      t.submission.timeline = &st.queues[s.queue].queue->timeline();
-      t.submission.value = value;
-      t.submission.label = fmt::format("replay {} segment {}", replay, i);
+      hcq::Submission submission{.queue = uint32_t(s.queue),
+                                 .list = &s.list,
+                                 .timeline = &st.queues[s.queue].queue->timeline(),
+                                 .value = value,
+                                 .label = fmt::format("replay {} segment {}", replay, i)};
       if (!st.host_waits || s.host)
-        for (size_t before : s.after) t.submission.slots.push_back(values[before].back());
+        for (size_t before : s.after) submission.slots.push_back(values[before].back());
       else
         for (size_t before : s.after)
           trace.events.emplace_back(hcq::HostWait{
               &st.queues[st.segments[before].queue].queue->timeline(), values[before].back()});
-      t.submission.slots.resize(t.submission.slots.size() + s.raises.size(), value);
+      submission.slots.resize(submission.slots.size() + s.raises.size(), value);
       if (s.graph) {
         const std::vector<hcq::ReplayInstance> instances = s.graph->replay_instances();
         TUFF_CHECK(!instances.empty(), "the graph was made without TUFF_CHECK_HAZARDS");
         const hcq::ReplayInstance& in = instances[replay % instances.size()];
-        t.submission.list = in.list;
-        t.patched = in.patched;
-        if (replay >= instances.size()) t.reused = values[i][replay - instances.size()];
+        submission.list = in.list;
+        if (replay >= instances.size())
+          trace.events.emplace_back(
+              hcq::HostWait{submission.timeline, values[i][replay - instances.size()]});
+        if (in.patched) trace.events.emplace_back(hcq::HostAccess{{{in.patched, true}}, "patch"});
       }
       values[i].push_back(value);
-      append(trace, std::move(t));
+      trace.events.emplace_back(std::move(submission));
     }
   }
   for (const State::FollowUp& f : st.follow_ups)

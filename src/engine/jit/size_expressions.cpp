@@ -1,7 +1,8 @@
 #include "engine/jit/size_expressions.h"
 
+#include <algorithm>
+
 #include "base/check.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -10,21 +11,11 @@ namespace {
 
 using ir::Op;
 using ir::UOp;
-using hcq::SlotOp;
 
-constexpr ir::OpTable<SlotOp> kSlotOps{{
-    {Op::Add, SlotOp::Add},           {Op::Sub, SlotOp::Sub},
-    {Op::Mul, SlotOp::Mul},           {Op::FloorDiv, SlotOp::FloorDiv},
-    {Op::FloorMod, SlotOp::FloorMod}, {Op::Max, SlotOp::Max},
-    {Op::CmpLt, SlotOp::Less},        {Op::CmpEq, SlotOp::Equal},
-    {Op::CmpNe, SlotOp::NotEqual},    {Op::And, SlotOp::And},
-    {Op::Or, SlotOp::Or},             {Op::Where, SlotOp::Select},
-}};
-
-SlotOp slot_op(const ir::Node& n) {
-  if (n.dtype == DType::Bool && n.op == Op::Add) return SlotOp::Or;
-  if (n.dtype == DType::Bool && n.op == Op::Mul) return SlotOp::And;
-  if (const SlotOp* op = kSlotOps.find(n.op)) return *op;
+Op slot_op(const ir::Node& n) {
+  if (n.dtype == DType::Bool && n.op == Op::Add) return Op::Or;
+  if (n.dtype == DType::Bool && n.op == Op::Mul) return Op::And;
+  if (hcq::SlotProgram::computes(n.op)) return n.op;
   fail<Unsupported>("a replay computes no {} of sizes: {}", name(n.op), ir::expression(UOp(&n)));
 }
 
@@ -32,17 +23,13 @@ SlotOp slot_op(const ir::Node& n) {
 
 SizeExpressions::SizeExpressions(std::span<const UOp> variables)
     : program_(static_cast<uint32_t>(variables.size())) {
-  for (const UOp& v : variables) {
-    given_.push_back(uint32_t(variables_.size()));
-    variables_.push_back(v->get<ir::VariableArg>());
-  }
+  for (const UOp& v : variables) variables_.push_back(v->get<ir::VariableArg>());
 }
 
-const uint32_t* SizeExpressions::given(const ir::Node& variable) const {
-  for (size_t i = 0; i < variables_.size(); i++) {
-    if (variables_[i] == variable.get<ir::VariableArg>()) return &given_[i];
-  }
-  return nullptr;
+std::optional<uint32_t> SizeExpressions::given(const ir::Node& variable) const {
+  const auto it = std::ranges::find(variables_, variable.get<ir::VariableArg>());
+  if (it == variables_.end()) return {};
+  return uint32_t(it - variables_.begin());
 }
 
 bool SizeExpressions::covers(const UOp& x) const {
@@ -52,28 +39,22 @@ bool SizeExpressions::covers(const UOp& x) const {
   return true;
 }
 
-uint32_t SizeExpressions::slot(const UOp& x) {
-  for (const ir::Node* n : ir::toposort(x)) {
-    const UOp u(n);
-    if (slots_.count(u)) continue;
-    if (n->op == Op::Variable) {
-      const uint32_t* value = given(*n);
-      TUFF_CHECK(value, "variable {} is not given", n->get<ir::VariableArg>().name);
-      slots_.emplace(u, *value);
-      continue;
-    }
-    if (n->is_const()) {
-      slots_.emplace(u, program_.constant(n->const_int()));
-      continue;
-    }
-    if (n->op == Op::Neg) {
-      slots_.emplace(u, program_.append(SlotOp::Sub, program_.constant(0), slots_.at(n->src(0))));
-      continue;
-    }
-    const SlotOp op = slot_op(*n);
-    const uint32_t third = n->src_count > 2 ? slots_.at(n->src(2)) : 0;
-    slots_.emplace(u, program_.append(op, slots_.at(n->src(0)), slots_.at(n->src(1)), third));
+uint32_t SizeExpressions::made(const ir::Node& n) {
+  if (n.op == Op::Variable) {
+    const std::optional<uint32_t> value = given(n);
+    TUFF_CHECK(value.has_value(), "variable {} is not given", n.get<ir::VariableArg>().name);
+    return *value;
   }
+  if (n.is_const()) return program_.constant(n.const_int());
+  const auto source = [&](uint32_t i) { return slots_.at(n.src(i)); };
+  if (n.op == Op::Neg) return program_.append(Op::Sub, program_.constant(0), source(0));
+  const Op op = slot_op(n);
+  return program_.append(op, source(0), source(1), n.src_count > 2 ? source(2) : 0);
+}
+
+uint32_t SizeExpressions::slot(const UOp& x) {
+  for (const ir::Node* n : ir::toposort(x))
+    if (const UOp u(n); !slots_.contains(u)) slots_.emplace(u, made(*n));
   return slots_.at(x);
 }
 

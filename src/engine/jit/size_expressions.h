@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,9 +24,9 @@ class SizeExpressions {
 
  private:
   // Lowered kernels have the variables in another dtype: name and bounds make one.
-  const uint32_t* given(const ir::Node& variable) const;
+  std::optional<uint32_t> given(const ir::Node& variable) const;
+  uint32_t made(const ir::Node& n);  // of sources that have slots
   std::vector<ir::VariableArg> variables_;
-  std::vector<uint32_t> given_;
   hcq::SlotProgram program_;
   ir::UOpMap<uint32_t> slots_;
 };

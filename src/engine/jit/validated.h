@@ -16,7 +16,7 @@ class ValidatedCalls final : public ReplayStrategy {
   ValidatedCalls(std::vector<BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                  std::vector<ir::UOp> variables, std::unique_ptr<ReplayStrategy> counted);
   void replay(const ReplayInputs& inputs) override;
-  // Of what replays would do without it.
+  // What replays would do without it.
   ReplayStats stats() const override { return counted_->stats(); }
   std::vector<const hcq::CommandGraph*> graphs() const override { return counted_->graphs(); }
 

@@ -4,9 +4,9 @@
 // clock. Called by the rest of engine. Must never steer anything; costs nothing where it is off.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "base/os.h"
@@ -19,23 +19,28 @@ bool profiling();
 
 // Host work of this thread. `name` is a literal.
 void profile_host(const char* name, uint64_t begin_ns, uint64_t end_ns);
+// Its own lifetime, which it also adds to `counter` if there is one.
 class ProfiledScope {
  public:
-  explicit ProfiledScope(const char* name)
-      : name_(name), begin_(profiling() ? os::monotonic_ns() : 0) {}
+  explicit ProfiledScope(const char* name, std::atomic<uint64_t>* counter = nullptr)
+      : name_(name), counter_(counter), begin_(counter || profiling() ? os::monotonic_ns() : 0) {}
   ~ProfiledScope() {
-    if (begin_) profile_host(name_, begin_, os::monotonic_ns());
+    if (!begin_) return;
+    const uint64_t end = os::monotonic_ns();
+    if (counter_) counter_->fetch_add(end - begin_, std::memory_order_relaxed);
+    profile_host(name_, begin_, end);
   }
   ProfiledScope(const ProfiledScope&) = delete;
 
  private:
   const char* name_;
+  std::atomic<uint64_t>* counter_;
   uint64_t begin_;
 };
 // What is known of a kernel, shown with each of its runs.
 void profile_kernel(const std::string& name, const kernel::Estimate& estimate);
 // Submits an eager list with timestamps; its times are taken once it has run.
-uint64_t profile_submit(hcq::Queue& queue, hcq::CommandList list);
+uint64_t profile_submit(hcq::Queue& queue, const hcq::CommandList& list);
 // What a CommandGraph reports its replays' times to.
 hcq::TimesSink profile_sink(const std::string& device);
 // A graph that reports there and may live when the trace is written.

@@ -87,20 +87,15 @@ struct DiskPlan {
   std::vector<size_t> missing;
 };
 
-kernel::LinearKernel lower(const ir::UOp& ast, const Target& target,
-                           const std::optional<kernel::Opts>& opts) {
-  if (opts) return kernel::lower_with(ast, target, *opts);
-  return kernel::lower(ast, target, lower_options());
-}
-
 void render_kernel(Rendered& r, const Target& target) {
   const uint64_t begin_ns = os::monotonic_ns();
   {
-    ScopedTimer timer(counters().lower_ns, "lower");
-    r.linear = lower(r.ast, target, r.opts);
+    const ProfiledScope timer("lower", &counters().lower_ns);
+    r.linear = r.opts ? kernel::lower_with(r.ast, target, *r.opts)
+                      : kernel::lower(r.ast, target, lower_options());
   }
   const uint64_t lowered_ns = os::monotonic_ns();
-  ScopedTimer timer(counters().render_ns, "render");
+  const ProfiledScope timer("render", &counters().render_ns);
   r.source = render::renderer_of(target).render(r.linear, target);
   r.lower_ns = lowered_ns - begin_ns;
   r.render_ns = os::monotonic_ns() - lowered_ns;
@@ -151,7 +146,7 @@ void remember(const DiskPlan& plan, std::span<const render::Binary> fresh) {
 std::vector<render::Binary> ProgramCache::compile(std::span<const render::Source> sources) {
   const Target& target = device_.target();
   const render::Renderer& renderer = render::renderer_of(target);
-  ScopedTimer timer(counters().compile_ns, "compile");
+  const ProfiledScope timer("compile", &counters().compile_ns);
   counters().kernels_compiled += sources.size();
   // Only text has a compiler worth caching; words of SPIR-V are the binary already.
   const bool cacheable = !sources.empty() && !sources[0].text.empty();
@@ -261,7 +256,7 @@ void ProgramCache::add(std::vector<Rendered> fresh) {
   }
   const std::vector<render::Binary> binaries = compile(sources);
   show_machine_code(binaries);
-  ScopedTimer timer(counters().load_ns, "load");
+  const ProfiledScope timer("load", &counters().load_ns);
   std::vector<std::unique_ptr<hcq::Program>> programs = device_.load(binaries);
   for (size_t i = 0; i < fresh.size(); i++) {
     auto made =

@@ -53,7 +53,7 @@ Buffer* report_of(const BoundKernel& k) {
 }  // namespace
 
 Ref<Buffer> bounds_report(const LoadedKernel& kernel, const std::shared_ptr<Device>& device) {
-  auto report = make_ref<Buffer>(device, DType::U32, kernel.bounds.words);
+  auto report = Buffer::make(device, DType::U32, kernel.bounds.words);
   report->copyin(Words(size_t(kernel.bounds.words)).data());
   return report;
 }

@@ -8,11 +8,12 @@
 #include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
+#include "engine/realize/call_bytes.h"
 #include "engine/realize/launch.h"
 #include "engine/realize/validate.h"
 #include "engine/stats.h"
-#include "hcq/graph.h"
 #include "hcq/hazard_guard.h"
+#include "hcq/order.h"
 
 namespace tuff::engine {
 namespace {
@@ -20,52 +21,26 @@ namespace {
 // Keeps one list's argument blocks well inside the ring.
 constexpr size_t kMaxCallsPerList = 1024;
 
-hcq::Command command_of(const BoundCopy& copy) {
-  const hcq::Transfer t = transfer_of(copy);
-  return hcq::copy_command(t.dst.span, t.src.span);
-}
-
 void mark_used(std::span<const BoundCall> calls, uint64_t value) {
-  for (const BoundCall& c : calls) {
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      for (size_t i = 0; i < k->buffers.size(); i++) {
-        k->buffers[i]->used_until(value);
-        if (k->kernel->buffers[i].written) k->buffers[i]->written_until(value);
-      }
-    } else {
-      std::get<BoundCopy>(c).dst->used_until(value);
-      std::get<BoundCopy>(c).dst->written_until(value);
-      std::get<BoundCopy>(c).src->used_until(value);
-    }
-  }
+  for (const BoundCall& c : calls)
+    each_buffer(c, [&](const Ref<Buffer>& b, bool, bool written) {
+      b->uses().until(value);
+      if (written) b->uses().written_until(value);
+    });
 }
 
 // What is read from memory that another device's loss has spoilt is not computed; what depends on
 // work that may still fail goes on depending on it.
-Origin origin_of(const BoundCall& c) {
-  Origin origin;
-  const auto add = [&](const Ref<Buffer>& b) {
-    if (b->has_origin()) origin = origin.with(b->origin());
-  };
-  if (auto* k = std::get_if<BoundKernel>(&c)) {
-    for (size_t i = 0; i < k->buffers.size(); i++)
-      if (k->kernel->buffers[i].read) add(k->buffers[i]);
-  } else {
-    add(std::get<BoundCopy>(c).src);
-  }
-  return origin;
-}
-
 void pass_origins_on(std::span<const BoundCall> calls) {
   for (const BoundCall& c : calls) {
-    const Origin origin = origin_of(c);
+    Origin origin;
+    each_buffer(c, [&](const Ref<Buffer>& b, bool read, bool) {
+      if (read) b->uses().add_origin(origin);
+    });
     origin.require();
-    if (auto* k = std::get_if<BoundKernel>(&c)) {
-      for (size_t i = 0; i < k->buffers.size(); i++)
-        if (k->kernel->buffers[i].written) k->buffers[i]->written_from(origin);
-    } else {
-      std::get<BoundCopy>(c).dst->written_from(origin);
-    }
+    each_buffer(c, [&](const Ref<Buffer>& b, bool, bool written) {
+      if (written) b->written_from(origin);
+    });
   }
 }
 
@@ -89,7 +64,7 @@ uint64_t submit_list(hcq::Queue& queue, const hcq::CommandList& list) {
 }
 
 uint64_t submit(Device& device, std::span<const BoundCall> calls) {
-  device.hcq().require_open();
+  device.hcq().liveness().require_open();
   std::lock_guard lock(device.submit_mutex());
   pass_origins_on(calls);
   const hcq::CommandList list = record(device, calls);
@@ -119,19 +94,19 @@ uint64_t expected_ns(const BoundCall& c) {
 void copy_by_device(Device& by, const BoundCopy& c) {
   const Ref<Buffer>& foreign = &c.dst->on() == &by ? c.src : c.dst;
   const Ref<Buffer>& own = &c.dst->on() == &by ? c.dst : c.src;
-  foreign->on().hcq().share(*foreign->span().block, by.hcq());
-  foreign->on().queue().wait(foreign->last_use());
+  hcq::share(foreign->on().hcq(), *foreign->span().block, by.hcq());
+  foreign->on().queue().wait(foreign->uses().last());
   const bool apart = by.hcq().copy_queue() && c.dst->size_bytes() >= kCopyQueueBytes;
-  if (apart) by.queue().wait(own->last_use());
+  if (apart) by.queue().wait(own->uses().last());
   hcq::Queue& queue = apart ? *by.hcq().copy_queue() : by.queue();
   const BoundCall call = c;
   std::unique_lock lock(by.submit_mutex());
   pass_origins_on({&call, 1});
   hcq::CommandList list;
-  list.commands.push_back(command_of(c));
+  list.commands.push_back(hcq::copy_command(transfer_of(c)));
   if (hcq::checking_hazards()) hcq::guard_list(list, "an eager copy by " + by.name());
   const uint64_t value = submit_list(queue, list);
-  if (!apart) own->used_until(value);
+  if (!apart) own->uses().until(value);
   counters().submits++;
   lock.unlock();
   queue.wait(value);
@@ -139,44 +114,40 @@ void copy_by_device(Device& by, const BoundCopy& c) {
 }
 
 // A copy between a file and memory that the host reaches.
-bool is_file_copy(const BoundCall& call) {
-  if (!crosses_devices(call)) return false;
+struct FileCopy {
+  Device* files = nullptr;  // null: it is none
+  bool reads = false;
+  bool operator==(const FileCopy&) const = default;
+};
+FileCopy file_copy(const BoundCall& call) {
+  if (!crosses_devices(call)) return {};
   const auto& c = std::get<BoundCopy>(call);
   const hcq::Span dst = c.dst->span(), src = c.src->span();
-  return c.dst->count == c.src->count &&
-         ((dst.block->file && src.host()) || (src.block->file && dst.host()));
-}
-
-bool reads_file(const BoundCall& call) {
-  return std::get<BoundCopy>(call).src->span().block->file != nullptr;
+  if (c.dst->count != c.src->count) return {};
+  if (src.block->file && dst.host()) return {&c.src->on(), true};
+  if (dst.block->file && src.host()) return {&c.dst->on(), false};
+  return {};
 }
 
 // All reads, or all writes, of files of one device: their requests are in flight together.
 size_t file_copies(std::span<const BoundCall> calls) {
-  const auto file_of = [](const BoundCall& call) {
-    const auto& c = std::get<BoundCopy>(call);
-    return reads_file(call) ? &c.src->on() : &c.dst->on();
-  };
+  const FileCopy first = file_copy(calls[0]);
   size_t n = 0;
-  while (n < calls.size() && is_file_copy(calls[n]) &&
-         reads_file(calls[n]) == reads_file(calls[0]) && file_of(calls[n]) == file_of(calls[0]))
-    n++;
+  while (first.files && n < calls.size() && file_copy(calls[n]) == first) n++;
   return n;
 }
 
 // Blocks until they are done, and throws what of them fails.
 void copy_files(std::span<const BoundCall> calls) {
-  const auto& first = std::get<BoundCopy>(calls[0]);
-  Device& files = reads_file(calls[0]) ? first.src->on() : first.dst->on();
   hcq::CommandList list;
   for (const BoundCall& call : calls) {
     const auto& c = std::get<BoundCopy>(call);
-    for (const Ref<Buffer>& b : {c.dst, c.src}) b->on().queue().wait(b->last_use());
+    for (const Ref<Buffer>& b : {c.dst, c.src}) b->on().queue().wait(b->uses().last());
     c.src->verify();
-    list.commands.push_back(command_of(c));
+    list.commands.push_back(hcq::copy_command(transfer_of(c)));
   }
   hcq::insert_barriers(list);
-  hcq::Queue& queue = files.queue();
+  hcq::Queue& queue = file_copy(calls[0]).files->queue();
   queue.wait(submit_list(queue, list));
   for (const BoundCall& call : calls) std::get<BoundCopy>(call).dst->written_from({});
   counters().submits++;
@@ -187,12 +158,11 @@ void copy_files(std::span<const BoundCall> calls) {
 void read_staged(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
   constexpr size_t kStagedBytes = 16 << 20;
   const hcq::Span from = src->span();
-  dst->on().queue().wait(dst->last_use());
-  dst->on().hcq().upload_pieces(dst->span().sub(0, dst->size_bytes()), kStagedBytes,
-                                [&](size_t at, std::span<std::byte> piece) {
-                                  src->on().hcq().download(from.sub(at, piece.size()),
-                                                           piece.data());
-                                });
+  dst->on().queue().wait(dst->uses().last());
+  hcq::upload_pieces(dst->on().hcq(), dst->span().sub(0, dst->size_bytes()), kStagedBytes,
+                     [&](size_t at, std::span<std::byte> piece) {
+                       src->on().hcq().download(from.sub(at, piece.size()), piece.data());
+                     });
   dst->written_from({});
 }
 
@@ -201,14 +171,14 @@ void read_staged(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
 void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
   constexpr int64_t kPieceBytes = 4 << 20;
   const int64_t count = dst->count;
-  for (const Ref<Buffer>& side : {src, dst}) side->on().hcq().require_open();
+  for (const Ref<Buffer>& side : {src, dst}) side->on().hcq().liveness().require_open();
   if (const std::byte* from = src->span().host()) {
-    src->on().queue().wait(src->last_use());
+    src->on().queue().wait(src->uses().last());
     src->verify();
     dst->copyin(from);
     src->verify();  // where it is mapped the copy itself may have failed
   } else if (std::byte* to = dst->span().host()) {
-    dst->on().queue().wait(dst->last_use());
+    dst->on().queue().wait(dst->uses().last());
     src->copyout(to);
     dst->written_from({});
   } else if (src->span().block->file && !dst->span().block->file) {
@@ -219,19 +189,19 @@ void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
     for (int64_t at = 0; at < count; at += step) {
       const int64_t n = std::min(step, count - at);
       const uint64_t offset = uint64_t(at) * size_bytes(src->dtype);
-      make_ref<Buffer>(src, src->dtype, n, offset)->copyout(piece.data());
-      make_ref<Buffer>(dst, dst->dtype, n, offset)->copyin(piece.data());
+      Buffer::view(src, src->dtype, n, offset)->copyout(piece.data());
+      Buffer::view(dst, dst->dtype, n, offset)->copyin(piece.data());
     }
   }
   counters().host_copied_bytes += dst->size_bytes();
 }
 
-// Blocks until it is done. In captured graphs such copies block nobody: engine/jit/segments.h.
+// Blocks until it is done. In captured graphs such copies block no caller: engine/jit/segments.h.
 void copy_between_devices(const BoundCopy& c) {
   // Where extents vary an input may be smaller than the memory captured for it.
   const int64_t count = std::min(c.dst->count, c.src->count);
   const auto part = [&](const Ref<Buffer>& b) {
-    return b->count == count ? b : make_ref<Buffer>(b, b->dtype, count, 0);
+    return b->count == count ? b : Buffer::view(b, b->dtype, count);
   };
   const BoundCopy copy{part(c.dst), part(c.src)};
   if (Device* by = copier_between(copy))
@@ -287,8 +257,8 @@ bool crosses_devices(const BoundCall& call) {
 
 Device* copier_between(const BoundCopy& copy) {
   Device &src = copy.src->on(), &dst = copy.dst->on();
-  if (src.hcq().reaches(dst.hcq())) return &src;
-  return dst.hcq().reaches(src.hcq()) ? &dst : nullptr;
+  if (hcq::reaches(src.hcq(), dst.hcq())) return &src;
+  return hcq::reaches(dst.hcq(), src.hcq()) ? &dst : nullptr;
 }
 
 hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
@@ -298,7 +268,7 @@ hcq::CommandList record(Device& device, std::span<const BoundCall> calls) {
   for (const BoundCall& c : calls) {
     auto* k = std::get_if<BoundKernel>(&c);
     if (!k) {
-      commands.push_back(command_of(std::get<BoundCopy>(c)));
+      commands.push_back(hcq::copy_command(transfer_of(std::get<BoundCopy>(c))));
       continue;
     }
     const hcq::Launch launch = launch_of(*k);

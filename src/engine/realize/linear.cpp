@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/realize/capture.h"
+#include "engine/profile/profile.h"
 #include "engine/program/compile_options.h"
 #include "engine/realize/bounds.h"
 #include "engine/stats.h"
@@ -49,7 +50,7 @@ class Binding {
   Binding(const Schedule& s, std::span<const Ref<Buffer>> inputs)
       : schedule_(s), buffers_(s.buffers.size()) {
     for (const sched::Arena& a : s.arenas) {
-      arenas_.push_back(make_ref<Buffer>(Device::get(a.device), DType::U8, int64_t(a.size_bytes)));
+      arenas_.push_back(Buffer::make(Device::get(a.device), DType::U8, int64_t(a.size_bytes)));
     }
     for (size_t i = 0; i < s.buffers.size(); i++) bind(i, inputs);
   }
@@ -57,7 +58,7 @@ class Binding {
   void view(const sched::Call& c) {
     const sched::BufferSlot& slot = schedule_.buffers[c.args[0]];
     buffers_[c.args[0]] =
-        make_ref<Buffer>(buffers_[c.args[1]], slot.dtype, slot.count, c.byte_offset);
+        Buffer::view(buffers_[c.args[1]], slot.dtype, slot.count, c.byte_offset);
   }
 
  private:
@@ -66,11 +67,11 @@ class Binding {
     switch (slot.origin) {
       case BufferOrigin::Input: buffers_[i] = inputs[slot.index]; break;
       case BufferOrigin::Output:
-        buffers_[i] = make_ref<Buffer>(Device::get(slot.device), slot.dtype, slot.count);
+        buffers_[i] = Buffer::make(Device::get(slot.device), slot.dtype, slot.count);
         break;
       case BufferOrigin::Temp:
         buffers_[i] =
-            make_ref<Buffer>(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset);
+            Buffer::view(arenas_[slot.arena], slot.dtype, slot.count, slot.arena_offset);
         break;
     }
   }
@@ -171,7 +172,7 @@ std::vector<Ref<Buffer>> run_linear(const CompiledLinear& linear,
 
 std::vector<Ref<Buffer>> realize(std::span<const ir::UOp> sinks,
                                  const VariableValues& variables) {
-  std::optional<ScopedTimer> timer(std::in_place, counters().schedule_ns, "schedule");
+  std::optional<ProfiledScope> timer(std::in_place, "schedule", &counters().schedule_ns);
   const sched::Scheduled scheduled = sched::schedule(
       sinks, [](const std::string& d) -> const Target& { return Device::get(d)->target(); },
       [](const ir::Storage& s) {

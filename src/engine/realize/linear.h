@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -45,8 +43,8 @@ using BoundCall = std::variant<BoundKernel, BoundCopy>;
 void bind_variables(BoundKernel& kernel, const VariableValues& values);
 Device& device_of(const BoundCall& call);     // whose queue it runs on
 bool crosses_devices(const BoundCall& call);  // a copy between two devices
-// Of a copy between two devices the one that reaches the other's memory, the source's first: what
-// it writes is on its way at once, a read would wait for each answer. Null: the host has to copy.
+// The device that can make a copy between two, since it reaches the other's memory; the source's
+// first: what it writes is on its way at once, a read would wait for each answer. Null: the host.
 Device* copier_between(const BoundCopy& copy);
 
 // Allocates outputs and temporaries, submits (one submit per run of calls on one device), and

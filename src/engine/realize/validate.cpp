@@ -16,7 +16,7 @@ namespace tuff::engine {
 namespace {
 
 constexpr const char* kInterpreter = "INTERPRETER";
-// Of many elements beyond the plain budget those that are furthest apart are analysed: as many as
+// Where many elements exceed the plain budget, those that differ most are analysed: as many as
 // make about so many steps of the kernel's reductions, about a second, and no fewer than the least.
 constexpr int64_t kAnalysedSteps = 1 << 20;
 constexpr int64_t kLeastAnalysed = 16;
@@ -80,7 +80,7 @@ void run_on(const std::shared_ptr<Device>& judge, const BoundKernel& k, Argument
   const ir::VariableValues values = variables_of(k);
   for (size_t i = 0; i < k.buffers.size(); i++) {
     const Buffer& b = *k.buffers[i];
-    other.buffers.push_back(make_ref<Buffer>(judge, b.dtype, b.count));
+    other.buffers.push_back(Buffer::make(judge, b.dtype, b.count));
     other.buffers.back()->copyin(contents[i].data());
   }
   bind_variables(other, values);

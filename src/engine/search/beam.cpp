@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/check.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 
-#include "base/check.h"
 #include "hcq/graph.h"
 
 namespace tuff::engine {

@@ -27,7 +27,7 @@ std::string key_of(const ir::UOp& ast) {
   return content_key(parts);
 }
 
-// Of everything else in the file.
+// The checksum of everything else in the file.
 std::string sum_of(const Json& file) {
   const std::string parts[] = {file.at("target").dump(), file.at("compiler").dump(),
                                file.at("kernels").dump()};

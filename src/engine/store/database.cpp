@@ -93,10 +93,7 @@ Attempt attempt(const std::string& path, bool as_it_is = false) {
   if (!out.db) return out;
   int result = SQLITE_OK;
   const Found found = what_is_in(out.db.get(), result);
-  if (found == Found::Damaged || found == Found::Trouble) {
-    out = failed(std::move(out.db), result);
-    out.found = found;
-  }
+  if (found == Found::Damaged || found == Found::Trouble) out = failed(std::move(out.db), result);
   out.found = found;
   return out;
 }
@@ -159,8 +156,8 @@ Attempt made_or_rebuilt(const std::string& path, bool suspected) {
 }
 
 // SQLite opens a database and, by their names, the files beside it one after the other: where another
-// process makes them anew in between, old ones meet new ones. So nobody does while a file is opened.
-// A folder in which there can be no lock has nobody who makes anything.
+// process makes them anew in between, old ones meet new ones. So none does while a file is opened.
+// In a folder in which there can be no lock nothing is made anew.
 Attempt under_lock(const std::string& path, bool suspected) {
   try {
     const auto lock = os::FileLock::acquire(path + ".lock", kLockTimeoutNs);
@@ -207,7 +204,7 @@ OpenedCache read_only_cache(Attempt&& before, const std::string& path) {
   if (a.found != Found::Sound && a.found != Found::Old)
     return opened(std::move(before), path, false);
   OpenedCache out = opened(std::move(a), path, true);
-  // Missing rights are as somebody wants them; a full or failing disk is not.
+  // Missing rights may be intended; a full or failing disk is not.
   const int result = before.result & 0xff;
   if (result == SQLITE_FULL || result == SQLITE_IOERR)
     out.problem = fmt::format("'{}': {}", path, before.message);

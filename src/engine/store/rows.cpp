@@ -26,7 +26,7 @@ std::string text_at(sqlite3_stmt* s, int column) {
   return {text.begin(), text.end()};
 }
 
-// Of rows that do not tell: schedules are short lines, programs are machine code or sources.
+// A guess by size and contents: schedules are short lines, programs are machine code or sources.
 CacheKind kind_of(size_t size, std::span<const uint8_t> head) {
   if (size == kKeySize && std::ranges::all_of(head, [](int c) { return std::isxdigit(c); }))
     return CacheKind::Link;
@@ -38,23 +38,26 @@ void bind_key(sqlite3_stmt* s, std::string_view key) {
   sqlite3_bind_text(s, 1, key.data(), int(key.size()), SQLITE_STATIC);
 }
 
+bool run(sqlite3_stmt* s) {
+  const bool done = sqlite3_step(s) == SQLITE_DONE;
+  return sqlite3_reset(s) == SQLITE_OK && done;
+}
+
 bool insert_entry(sqlite3_stmt* s, const std::string& key, CacheKind kind, size_t size) {
   bind_key(s, key);
   sqlite3_bind_int(s, 2, int(kind));
   sqlite3_bind_int64(s, 3, int64_t(size));
   sqlite3_bind_int64(s, 4, seconds_now());
-  const bool done = sqlite3_step(s) == SQLITE_DONE;
-  return sqlite3_reset(s) == SQLITE_OK && done;
+  return run(s);
 }
 
 bool insert_binary(sqlite3_stmt* s, const CacheRow& row) {
   bind_key(s, row.key);
-  // Of an empty vector data() may be null, which would bind NULL.
+  // data() of an empty vector may be null, which would bind NULL.
   const void* data = row.bytes.empty() ? static_cast<const void*>("") : row.bytes.data();
   sqlite3_bind_blob(s, 2, data, int(row.bytes.size()), SQLITE_STATIC);
   sqlite3_bind_int64(s, 3, check_sum(row.bytes));
-  const bool done = sqlite3_step(s) == SQLITE_DONE;
-  return sqlite3_reset(s) == SQLITE_OK && done;
+  return run(s);
 }
 
 constexpr const char* kInsertEntry = "INSERT OR REPLACE INTO entries VALUES(?, ?, ?, ?)";
@@ -102,8 +105,7 @@ std::optional<size_t> remove_keys(sqlite3* db, std::span<const std::string> keys
     for (const std::string& key : keys) {
       if (!s) break;
       bind_key(s.get(), key);
-      ok = sqlite3_step(s.get()) == SQLITE_DONE && ok;
-      sqlite3_reset(s.get());
+      ok = run(s.get()) && ok;
     }
     ok = ok && s;
   }
@@ -120,7 +122,7 @@ std::optional<size_t> evict_rows(sqlite3* db, uint64_t limit_bytes) {
     const std::vector<CacheEntry> entries = entry_rows(db);
     uint64_t rows = 0, freed = 0;
     for (const CacheEntry& e : entries) rows += e.size + kRowCost;
-    // Of `rows`, which take whole pages: what is removed makes room in proportion.
+    // `rows` take whole pages: what is removed makes room in proportion.
     const double excess = 1.0 - double(limit_bytes) / double(used_bytes(db));
     std::vector<std::string> keys;
     for (const CacheEntry& e : entries) {
@@ -215,8 +217,7 @@ bool touch_rows(sqlite3* db, std::span<const std::string> keys) {
       if (!s) break;
       bind_key(s.get(), key);
       sqlite3_bind_int64(s.get(), 2, now);
-      sqlite3_step(s.get());
-      sqlite3_reset(s.get());
+      run(s.get());
     }
   }
   return execute(db, "COMMIT");

@@ -17,7 +17,7 @@ inline constexpr size_t kKeySize = 32;  // of content_key
 inline constexpr int64_t kDay = 24 * 60 * 60;
 
 int64_t seconds_now();  // since 1970
-// Of "SELECT key, bytes, check_sum"; nothing if the bytes are not those that were written. The kind
+// A row of "SELECT key, bytes, check_sum"; false if the bytes are not what was written. The kind
 // is guessed.
 bool read_row(sqlite3_stmt* s, CacheRow& out);
 // All or nothing; the error is the database's.

@@ -65,13 +65,13 @@ TEST(AmdPeers, ReachEachOtherWhereTheKernelListsALink) {
     Machine m(options), another(options);
     const auto a = amd_open(m.iface, "0"), b = amd_open(m.iface, "1");
     const auto elsewhere = amd_open(another.iface, "1");
-    EXPECT_EQ(a->reaches(*b), large_bar);
-    EXPECT_EQ(b->reaches(*a), large_bar);
-    EXPECT_FALSE(a->reaches(*a));
-    EXPECT_FALSE(a->reaches(*elsewhere)) << "a GPU of another process";
+    EXPECT_EQ(hcq::reaches(*a, *b), large_bar);
+    EXPECT_EQ(hcq::reaches(*b, *a), large_bar);
+    EXPECT_FALSE(hcq::reaches(*a, *a));
+    EXPECT_FALSE(hcq::reaches(*a, *elsewhere)) << "a GPU of another process";
     const Span s = b->allocator().allocate(64, MemoryKind::Device);
     if (!large_bar) {
-      EXPECT_THROW(b->share(*s.block, *a), Unsupported);
+      EXPECT_THROW(hcq::share(*b, *s.block, *a), Unsupported);
     }
     EXPECT_EQ(s.host(), nullptr) << "sharing makes nothing visible to the host";
   }
@@ -87,7 +87,7 @@ TEST(AmdPeers, CopyInBothDirectionsByBothQueues) {
         const Words values = counting(70000, first += 100000);
         const Span src = upload(*a, values), dst = upload(*b, Words(values.size(), 7));
         Device& owner = by == a.get() ? *b : *a;
-        owner.share(*(by == a.get() ? dst : src).block, *by);
+        hcq::share(owner, *(by == a.get() ? dst : src).block, *by);
         queue->wait(queue->submit_once(queue->encode(copy(dst, src), EncodeUse::Once)));
         EXPECT_EQ(download(*b, dst), values);
       }
@@ -101,14 +101,14 @@ TEST(AmdPeers, QueuesWaitForEachOthersTimelines) {
     Machine m(options);
     const auto a = amd_open(m.iface, "0"), b = amd_open(m.iface, "1");
     const Span x = upload(*a, counting(5000, 0)), y = upload(*b, Words(5000, 1));
-    b->share(*y.block, *a);
+    hcq::share(*b, *y.block, *a);
     CommandList out = copy(y, x), back = copy(x, y);
     for (CommandList* list : {&out, &back}) {
       Queue& other = list == &out ? b->compute_queue() : *a->copy_queue();
       list->slot_count = 1;
       list->commands.insert(list->commands.begin(), {WaitCmd{&other.timeline(), 0}, {}, ""});
     }
-    a->share(*x.block, *b);
+    hcq::share(*a, *x.block, *b);
     const auto outs = a->copy_queue()->encode(out, EncodeUse::Replay);
     const auto backs = b->compute_queue().encode(back, EncodeUse::Replay);
     for (uint32_t i = 0; i < 5; ++i) {
@@ -151,7 +151,7 @@ TEST(AmdPeers, AFaultInAnothersMemoryNamesIt) {
     const auto a = amd_open(iface, "0"), b = amd_open(iface, "1");
     const Span x = upload(*a, Words(2048, 1));
     const MemoryBlock block = b->map_block(1 << 20, MemoryKind::Device);
-    b->share(block, *a);
+    hcq::share(*b, block, *a);
     b->unmap_block(block);
     Queue& queue = a->compute_queue();
     const Span gone{&block, 4096, 8192};
@@ -184,10 +184,10 @@ TEST(AmdPeers, AQueueThatWaitsForALostDeviceIsLetGo) {
         b->compute_queue().submit_once(b->compute_queue().encode(list, EncodeUse::Once), slots);
     EXPECT_FALSE(b->compute_queue().timeline().wait(value, 20'000'000));
     a->declare_lost("AMD:0: gone");
-    a->compute_queue().let_go(reached + 1);
+    a->compute_queue().release_waiters(reached + 1);
     EXPECT_FALSE(b->compute_queue().timeline().wait(value, 20'000'000)) << "not far enough";
-    a->compute_queue().let_go(reached + 2);
-    a->compute_queue().let_go(reached + 1);
+    a->compute_queue().release_waiters(reached + 2);
+    a->compute_queue().release_waiters(reached + 1);
     b->compute_queue().wait(value);
     EXPECT_EQ(download(*b, y), Words(100, 1));
     EXPECT_TRUE(a->compute_queue().passed(reached));
@@ -224,11 +224,11 @@ TEST(AmdPeers, ABlockIsMappedOnceAndUnmappedFromBoth) {
   Scripted s;
   {
     const auto a = amd_open(s.iface, "0"), b = amd_open(s.iface, "1");
-    ASSERT_TRUE(a->reaches(*b));
+    ASSERT_TRUE(hcq::reaches(*a, *b));
     const size_t before = lines_with(s.kernel->log(), "MAP object");
     const MemoryBlock block = b->map_block(1 << 20, MemoryKind::Device);
     EXPECT_EQ(lines_with(s.kernel->log(), "MAP object") - before, 1u);
-    for (int i = 0; i < 3; ++i) b->share(block, *a);
+    for (int i = 0; i < 3; ++i) hcq::share(*b, block, *a);
     EXPECT_EQ(lines_with(s.kernel->log(), "MAP object") - before, 2u);
     b->unmap_block(block);
     EXPECT_TRUE(s.kernel->misuse.empty());

@@ -178,8 +178,7 @@ TEST_F(Disk, AFileThatShrinksIsAnErrorAndNothingElseIsLost) {
 class DiskQueue : public Disk {
  protected:
   hcq::Span range(const std::shared_ptr<const os::DataFile>& file, size_t offset, size_t size) {
-    auto block = device->file_block(file, offset, size, false);
-    return device->allocator().adopt(block.block, 0, size, block.release);
+    return device->allocator().adopt(device->files()->over_file(file, offset, size, false), size);
   }
   hcq::Span host(size_t size) {
     return device->allocator().allocate(size, hcq::MemoryKind::Upload);

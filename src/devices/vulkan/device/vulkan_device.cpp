@@ -5,7 +5,6 @@
 #include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/self_test/verdicts.h"
 #include "devices/vulkan/vulkan.h"
-#include "hcq/left_behind.h"
 
 namespace tuff::devices {
 namespace vulkan {
@@ -23,6 +22,18 @@ VulkanDevice::VulkanDevice(std::shared_ptr<Context> context)
 VulkanDevice::~VulkanDevice() {
   context_->settle();
   shut_down();
+}
+
+std::optional<hcq::ForeignMemory> VulkanDevice::over_host(void* data, size_t size_bytes) {
+  fail_if_lost();
+  const hcq::MemoryBlock block = blocks_.import_host(data, size_bytes);
+  return hcq::ForeignMemory{.block = block, .release = [this, block] { unmap_block(block); }};
+}
+
+std::optional<hcq::Adoption::NativeMemory> VulkanDevice::over_native(uint64_t handle) {
+  const std::optional<hcq::MemoryBlock> known = allocator().block_with(handle);
+  if (!known) return std::nullopt;
+  return NativeMemory{{.block = *known}};
 }
 
 namespace {

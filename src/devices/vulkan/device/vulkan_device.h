@@ -13,7 +13,7 @@
 
 namespace tuff::devices::vulkan {
 
-class VulkanDevice final : public hcq::Device {
+class VulkanDevice final : public hcq::Device, private hcq::Adoption {
  public:
   explicit VulkanDevice(std::shared_ptr<Context> context);
   ~VulkanDevice() override;
@@ -24,10 +24,6 @@ class VulkanDevice final : public hcq::Device {
     return blocks_.map(size_bytes, kind);
   }
   void unmap_block(const hcq::MemoryBlock& block) noexcept override { blocks_.unmap(block); }
-  hcq::MemoryBlock import_host(void* data, size_t size_bytes) override {
-    fail_if_lost();
-    return blocks_.import_host(data, size_bytes);
-  }
   std::vector<std::unique_ptr<hcq::Program>> load(
       std::span<const render::Binary> binaries) override {
     fail_if_lost();
@@ -40,6 +36,7 @@ class VulkanDevice final : public hcq::Device {
       fail<Unsupported>("{}: a signal besides the queue's takes timelineSemaphore", info().name);
     return std::make_unique<TimelineSignal>(context_, value);
   }
+  hcq::Adoption* adoption() override { return this; }
   void check_status() override { context_->require_alive(); }
   void settle() noexcept override { context_->settle(); }
   const std::shared_ptr<Context>& context() const { return context_; }
@@ -52,6 +49,8 @@ class VulkanDevice final : public hcq::Device {
   void on_lost() noexcept override { context_->abandon(); }
 
  private:
+  std::optional<hcq::ForeignMemory> over_host(void* data, size_t size_bytes) override;
+  std::optional<NativeMemory> over_native(uint64_t handle) override;
   std::shared_ptr<Context> context_;
   hcq::DeviceInfo info_;
   Target target_;
