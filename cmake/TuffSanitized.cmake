@@ -6,6 +6,7 @@ set(TUFF_SANITIZERS -fsanitize=address,undefined -fno-sanitize-recover=all)
 
 set(sources
   src/engine/buffer.cpp
+  src/engine/uses.cpp
   src/hcq/allocator.cpp
   src/tensor/blob.cpp
   src/tensor/lent_device.cpp

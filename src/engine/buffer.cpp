@@ -12,25 +12,19 @@
 #include "engine/reading.h"
 
 namespace tuff::engine {
-namespace {
-
-// Pieces of memory through which contents go to where the host does not reach.
-constexpr size_t kStagedBytes = 16 << 20;
-
-void fill(hcq::Device& device, const hcq::Span& to, const Contents& contents) {
-  const Contents::Reader read = contents.begin();
-  if (std::byte* host = to.host()) return read({host, to.size_bytes});
-  upload_pieces(device, to, kStagedBytes, [&](size_t, std::span<std::byte> piece) { read(piece); });
-}
-
-}  // namespace
-
 Contents::Reader Contents::begin() const {
   if (!source) return open();
   return [from = source.get(), offset = uint64_t{0}](std::span<std::byte> piece) mutable {
     from->on().hcq().download(from->span().sub(offset, piece.size()), piece.data());
     offset += piece.size();
   };
+}
+
+void Contents::fill(hcq::Device& device, const hcq::Span& to) const {
+  constexpr size_t kPieceBytes = 16 << 20;
+  const Reader read = begin();
+  if (std::byte* host = to.host()) return read({host, to.size_bytes});
+  upload_pieces(device, to, kPieceBytes, [&](size_t, std::span<std::byte> piece) { read(piece); });
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, DType t, int64_t n, Backing backing)
@@ -107,7 +101,7 @@ void Buffer::allocate() {
   auto* d = std::get_if<Deferred>(&backing_);
   if (!d || !d->contents) return;
   try {
-    if (size_bytes() != 0) fill(device_->hcq(), span_.sub(0, size_bytes()), *d->contents);
+    if (size_bytes() != 0) d->contents->fill(device_->hcq(), span_.sub(0, size_bytes()));
   } catch (...) {
     free_memory();
     throw;

@@ -28,6 +28,7 @@ struct Contents {
   Ref<Buffer> source = {};
   std::function<Reader()> open = {};  // where there is no source
   Reader begin() const;               // of either; both have to outlive it
+  void fill(hcq::Device& device, const hcq::Span& to) const;  // not empty
 };
 
 class Buffer : public ir::Storage {

@@ -22,56 +22,40 @@ void ArgMemory::free(Device& on, uint64_t last_use) {
   for (const Span& s : {device, staged}) on.allocator().free(s, on.compute_queue(), last_use);
 }
 
-// The ring is made of segments: one fills while the others drain. A batch that outgrows the ring
-// before its retire() adds a segment, since nothing could be waited for.
-struct ArgRing::State {
-  struct Segment : ArgMemory {
-    using ArgMemory::ArgMemory;
-    size_t used = 0, flushed = 0;
-    uint64_t value = 0;  // last use on the timeline
-    bool open = false;   // holds blocks allocated since the last retire()
-  };
-  Device& device;
-  size_t segment_bytes;
-  std::vector<Segment> segments;
-  size_t current = 0;
-
-  Segment& add_segment() {
-    current = segments.size();
-    return segments.emplace_back(device, segment_bytes);
-  }
-  Segment& next_segment() {
-    Queue& queue = device.compute_queue();
-    for (size_t step = 1; step <= segments.size(); ++step) {
-      size_t i = (current + step) % segments.size();
-      Segment& s = segments[i];
-      if (s.open) continue;
-      if (segments.size() < kSegments && !queue.passed(s.value)) continue;
-      queue.wait(s.value);  // the oldest one comes first in ring order
-      s.used = s.flushed = 0;
-      current = i;
-      return s;
-    }
-    return add_segment();
-  }
-};
-
 ArgRing::ArgRing(Device& device, size_t size_bytes)
-    : state_(std::make_unique<State>(
-          State{device, std::max<size_t>(size_bytes / kSegments, 4096), {}, 0})) {}
+    : device_(device), segment_bytes_(std::max<size_t>(size_bytes / kSegments, 4096)) {}
 
 ArgRing::~ArgRing() {
-  for (auto& s : state_->segments) s.free(state_->device, s.value);
+  for (Segment& s : segments_) s.free(device_, s.value);
+}
+
+ArgRing::Segment& ArgRing::add_segment() {
+  current_ = segments_.size();
+  return segments_.emplace_back(device_, segment_bytes_);
+}
+
+ArgRing::Segment& ArgRing::next_segment() {
+  Queue& queue = device_.compute_queue();
+  for (size_t step = 1; step <= segments_.size(); ++step) {
+    size_t i = (current_ + step) % segments_.size();
+    Segment& s = segments_[i];
+    if (s.open) continue;
+    if (segments_.size() < kSegments && !queue.passed(s.value)) continue;
+    queue.wait(s.value);  // the oldest one comes first in ring order
+    s.used = s.flushed = 0;
+    current_ = i;
+    return s;
+  }
+  return add_segment();
 }
 
 Span ArgRing::allocate(size_t size_bytes) {
-  State& s = *state_;
   const size_t rounded = align_up(std::max<size_t>(size_bytes, 1), kBlockAlignment);
-  if (rounded > s.segment_bytes)
+  if (rounded > segment_bytes_)
     fail<InvalidArgument>("argument block of {} bytes; the ring takes up to {}", size_bytes,
-                          s.segment_bytes);
-  State::Segment* segment = s.segments.empty() ? &s.add_segment() : &s.segments[s.current];
-  if (segment->used + rounded > s.segment_bytes) segment = &s.next_segment();
+                          segment_bytes_);
+  Segment* segment = segments_.empty() ? &add_segment() : &segments_[current_];
+  if (segment->used + rounded > segment_bytes_) segment = &next_segment();
   Span block = segment->device.sub(segment->used, size_bytes);
   segment->used += rounded;
   segment->open = true;
@@ -80,7 +64,7 @@ Span ArgRing::allocate(size_t size_bytes) {
 
 std::byte* ArgRing::host(const Span& block) {
   if (block.host() != nullptr) return block.host();
-  for (auto& s : state_->segments) {
+  for (Segment& s : segments_) {
     bool inside = s.device.block == block.block && block.offset >= s.device.offset &&
                   block.offset < s.device.offset + s.device.size_bytes;
     if (inside) return s.staged.host() + (block.offset - s.device.offset);
@@ -90,7 +74,7 @@ std::byte* ArgRing::host(const Span& block) {
 }
 
 void ArgRing::flush(CommandList& list) {
-  for (auto& s : state_->segments) {
+  for (Segment& s : segments_) {
     if (!s.staged || s.flushed == s.used) continue;
     Span dst = s.device.sub(s.flushed, s.used - s.flushed);
     Span src = s.staged.sub(s.flushed, s.used - s.flushed);
@@ -100,7 +84,7 @@ void ArgRing::flush(CommandList& list) {
 }
 
 void ArgRing::retire(uint64_t timeline_value) {
-  for (auto& s : state_->segments) {
+  for (Segment& s : segments_) {
     if (!s.open) continue;
     s.value = std::max(s.value, timeline_value);
     s.open = false;

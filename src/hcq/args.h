@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "hcq/device.h"
 
@@ -32,8 +32,20 @@ class ArgRing {
   void retire(uint64_t timeline_value);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // One fills while the others drain. A batch that outgrows the ring before its retire() adds one,
+  // since nothing could be waited for.
+  struct Segment : ArgMemory {
+    using ArgMemory::ArgMemory;
+    size_t used = 0, flushed = 0;
+    uint64_t value = 0;  // last use on the timeline
+    bool open = false;   // holds blocks allocated since the last retire()
+  };
+  Segment& add_segment();
+  Segment& next_segment();
+  Device& device_;
+  size_t segment_bytes_;
+  std::vector<Segment> segments_;
+  size_t current_ = 0;
 };
 
 }  // namespace tuff::hcq

@@ -34,7 +34,7 @@ Realized realized_on(std::string_view kind, std::string_view what, const Tensor&
   const Ref<engine::Buffer> buffer = buffer_of(t);
   buffer->on().hcq().liveness().require_open();
   buffer->known_integers().close();
-  buffer->span();  // last_use() comes after what is read into it
+  buffer->span();  // its last use comes after what is read into it
   return {buffer->shared_device(), buffer};
 }
 

@@ -178,7 +178,7 @@ void detail::wait_for(const std::vector<Tensor>& tensors) {
   Tensor::realize(tensors);
   for (const Tensor& t : tensors) {
     const Ref<engine::Buffer> b = memory_of(t);
-    b->span();  // last_use() comes after what is read into it
+    b->span();  // its last use comes after what is read into it
     b->on().queue().wait(b->uses().last());
     b->verify();
   }

@@ -14,6 +14,7 @@
 #include "engine/split_step.h"
 #include "hcq/hazard_guard.h"
 #include "hcq/hazard_oracle.h"
+#include "hcq/host_queue.h"
 
 namespace tuff::engine {
 namespace {

@@ -14,8 +14,8 @@ ir::UOp input_bytes(size_t i, const Buffer& captured) {
 }
 
 // Its addresses and size are known at replay only. Param 0 gets `count` elements of param 1. With
-// `counted` it has a scalar, a number up to `count`, and copies so many. 4-byte elements are U32: no
-// other type's loads can always be patched.
+// `counted` it has a scalar, a number up to `count`, and copies so many. 4-byte elements are U32:
+// no other type's loads can always be patched.
 const LoadedKernel& copy_kernel(Device& device, DType t, int64_t count, bool counted) {
   using namespace ir;
   const UOp i = range(index_const(count), 0, AxisKind::Loop);

@@ -34,17 +34,6 @@ void rebind(BoundCall& c, std::span<const Ref<Buffer>> captured,
   }
 }
 
-void ReboundGraph::note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs, bool read,
-                            bool write) {
-  const int32_t slot = input_slot(b, inputs);
-  if (slot < 0) return;
-  slots_[size_t(slot)].read |= read;
-  slots_[size_t(slot)].written |= write;
-  // What is written in parts keeps the rest, which then has to be there.
-  if (write && b.size_bytes() < inputs[size_t(slot)]->size_bytes())
-    slots_[size_t(slot)].read = true;
-}
-
 ReboundGraph::ReboundGraph(std::span<const BoundCall> calls, std::span<const Ref<Buffer>> inputs,
                            MakeGraph make)
     : make_(std::move(make)) {
@@ -54,7 +43,12 @@ ReboundGraph::ReboundGraph(std::span<const BoundCall> calls, std::span<const Ref
   }
   for (const BoundCall& c : calls) {
     each_buffer(c, [&](const Ref<Buffer>& b, bool read, bool write) {
-      note_use(*b, inputs, read, write);
+      const int32_t slot = input_slot(*b, inputs);
+      if (slot < 0) return;
+      // What is written in parts keeps the rest, which then has to be there.
+      const bool keeps = write && b->size_bytes() < inputs[size_t(slot)]->size_bytes();
+      slots_[size_t(slot)].read |= read || keeps;
+      slots_[size_t(slot)].written |= write;
     });
     rebind(calls_.emplace_back(c), inputs, own_);
   }
@@ -76,17 +70,14 @@ Ref<Buffer> ReboundGraph::front_of(size_t slot, const Buffer& given) const {
   return own->count == given.count ? own : Buffer::view(own, own->dtype, given.count);
 }
 
-uint32_t ReboundGraph::copies() const {
-  uint32_t n = 0;
-  for (const Slot& s : slots_) n += uint32_t(s.copied_in()) + uint32_t(s.copied_out());
-  return n;
-}
-
-uint32_t ReboundGraph::copy_submits() const {
-  const auto any = [&](auto which) {
-    return uint32_t(std::any_of(slots_.begin(), slots_.end(), std::mem_fn(which)));
-  };
-  return any(&Slot::copied_in) + any(&Slot::copied_out);
+void ReboundGraph::count_copies(ReplayStats& stats) const {
+  bool in = false, out = false;
+  for (const Slot& s : slots_) {
+    stats.rebind_copies += uint32_t(s.copied_in()) + uint32_t(s.copied_out());
+    in |= s.copied_in();
+    out |= s.copied_out();
+  }
+  stats.submits_per_replay += uint32_t(in) + uint32_t(out);
 }
 
 uint64_t ReboundGraph::replay(std::span<const Ref<Buffer>> inputs,

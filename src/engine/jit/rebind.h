@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/jit/replay_strategy.h"
 #include "engine/realize/linear.h"
 #include "hcq/graph.h"
 
@@ -34,9 +35,8 @@ class ReboundGraph {
   // `values` are the graph's.
   uint64_t replay(std::span<const Ref<Buffer>> inputs, std::span<const int64_t> values);
   const std::shared_ptr<hcq::CommandGraph>& graph() const { return graph_; }
-  // Copies that a replay makes as things stand, and the submissions that carry them.
-  uint32_t copies() const;
-  uint32_t copy_submits() const;
+  // Adds the copies that a replay makes as things stand, and the submissions that carry them.
+  void count_copies(ReplayStats& stats) const;
 
  private:
   struct Slot {
@@ -47,7 +47,6 @@ class ReboundGraph {
     bool copied_in() const { return moved && read; }
     bool copied_out() const { return moved && written; }
   };
-  void note_use(const Buffer& b, std::span<const Ref<Buffer>> inputs, bool read, bool write);
   void record(std::span<const Ref<Buffer>> inputs);
   Ref<Buffer> front_of(size_t slot, const Buffer& given) const;
 

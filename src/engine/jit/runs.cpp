@@ -156,9 +156,7 @@ ReplayStats Runs::stats() const {
   for (const Run& s : runs_) {
     if (s.host_copy) continue;
     out.submits_per_replay += s.command_graph().stats().submits_per_replay;
-    if (!s.rebound) continue;
-    out.rebind_copies += s.rebound->copies();
-    out.submits_per_replay += s.rebound->copy_submits();
+    if (s.rebound) s.rebound->count_copies(out);
   }
   return out;
 }

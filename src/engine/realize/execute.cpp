@@ -154,23 +154,9 @@ void copy_files(std::span<const BoundCall> calls) {
   counters().copies += calls.size();
 }
 
-// From a file to memory that the host does not reach: into staging memory, and on by the device.
-void read_staged(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
-  constexpr size_t kStagedBytes = 16 << 20;
-  const hcq::Span from = src->span();
-  dst->on().queue().wait(dst->uses().last());
-  hcq::upload_pieces(dst->on().hcq(), dst->span().sub(0, dst->size_bytes()), kStagedBytes,
-                     [&](size_t at, std::span<std::byte> piece) {
-                       src->on().hcq().download(from.sub(at, piece.size()), piece.data());
-                     });
-  dst->written_from({});
-}
-
-// Straight between the two memories where the host sees one of them; else in bounded pieces. Waits
-// for both sides.
+// Straight between the two memories where the host sees one of them; else in bounded pieces, from
+// device to device through staging memory. Waits for both sides.
 void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
-  constexpr int64_t kPieceBytes = 4 << 20;
-  const int64_t count = dst->count;
   for (const Ref<Buffer>& side : {src, dst}) side->on().hcq().liveness().require_open();
   if (const std::byte* from = src->span().host()) {
     src->on().queue().wait(src->uses().last());
@@ -181,17 +167,11 @@ void copy_by_host(const Ref<Buffer>& dst, const Ref<Buffer>& src) {
     dst->on().queue().wait(dst->uses().last());
     src->copyout(to);
     dst->written_from({});
-  } else if (src->span().block->file && !dst->span().block->file) {
-    read_staged(dst, src);
-  } else {
-    const int64_t step = std::min(count, kPieceBytes / int64_t(size_bytes(src->dtype)));
-    std::vector<std::byte> piece(size_t(step) * size_bytes(src->dtype));
-    for (int64_t at = 0; at < count; at += step) {
-      const int64_t n = std::min(step, count - at);
-      const uint64_t offset = uint64_t(at) * size_bytes(src->dtype);
-      Buffer::view(src, src->dtype, n, offset)->copyout(piece.data());
-      Buffer::view(dst, dst->dtype, n, offset)->copyin(piece.data());
-    }
+  } else if (dst->size_bytes() > 0) {
+    dst->on().queue().wait(dst->uses().last());
+    Contents{.source = src}.fill(dst->on().hcq(), dst->span().sub(0, dst->size_bytes()));
+    src->verify();
+    dst->written_from({});
   }
   counters().host_copied_bytes += dst->size_bytes();
 }

@@ -26,10 +26,6 @@ struct CompiledCache {
            std::pair<std::weak_ptr<const Schedule>, std::shared_ptr<const CompiledLinear>>>
       rows;
 };
-CompiledCache& compiled_cache() {
-  static CompiledCache& c = *std::make_unique<CompiledCache>().release();
-  return c;
-}
 
 bool is_open(const std::weak_ptr<Device>& d) {
   const std::shared_ptr<Device> device = d.lock();
@@ -114,7 +110,7 @@ void bind_variables(BoundKernel& bound, const VariableValues& values) {
 
 std::shared_ptr<const CompiledLinear> compile_linear(
     const std::shared_ptr<const Schedule>& schedule) {
-  CompiledCache& cache = compiled_cache();
+  static CompiledCache& cache = *std::make_unique<CompiledCache>().release();
   {
     std::lock_guard lock(cache.mutex);
     auto it = cache.rows.find(schedule.get());

@@ -34,16 +34,6 @@ std::string sum_of(const Json& file) {
   return content_key(parts);
 }
 
-struct Loaded {
-  std::mutex mutex;
-  std::map<std::string, std::unique_ptr<TunedSchedules>> files;  // by path; null: refused
-  std::set<std::string> warned;
-};
-Loaded& loaded() {
-  static Loaded l;
-  return l;
-}
-
 }  // namespace
 
 TunedSchedules::TunedSchedules(const Target& target, const std::string& compiler)
@@ -104,9 +94,11 @@ void TunedSchedules::set(const ir::UOp& ast, const kernel::Opts& opts) {
 const TunedSchedules* tuned_for(const Target& target, const std::string& compiler) {
   const std::string path = env_text(Env::TUFF_TUNED);
   if (path.empty()) return nullptr;
-  Loaded& l = loaded();
-  std::lock_guard lock(l.mutex);
-  const auto [it, fresh] = l.files.try_emplace(path);
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<TunedSchedules>> files;  // null: refused
+  static std::set<std::string> warned;
+  std::lock_guard lock(mutex);
+  const auto [it, fresh] = files.try_emplace(path);
   if (fresh) {
     try {
       it->second = std::make_unique<TunedSchedules>(TunedSchedules::read(path));
@@ -117,7 +109,7 @@ const TunedSchedules* tuned_for(const Target& target, const std::string& compile
   if (!it->second) return nullptr;
   std::string why;
   if (it->second->fits(target, compiler, why)) return it->second.get();
-  if (l.warned.insert(path + "\n" + why).second)
+  if (warned.insert(path + "\n" + why).second)
     log_warn("TUFF_TUNED: {} is not used: {}", path, why);
   return nullptr;
 }

@@ -32,7 +32,7 @@ class Blocks {
   // aligned as the driver wants, or a type of memory that buffers cannot lie in.
   hcq::MemoryBlock bind_over(VkDeviceMemory memory, uint32_t type, size_t offset, size_t size_bytes,
                              void* host);
-  // Memory of the process: Device::import_host().
+  // Memory of the process: hcq::over_host().
   hcq::MemoryBlock import_host(void* data, size_t size_bytes);
 
   // The memory beneath a block.
