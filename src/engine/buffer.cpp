@@ -70,7 +70,7 @@ void Buffer::free_memory() noexcept {
     d->reading->wait();
     d->reading.reset();
   }
-  device_->hcq().allocator().free(std::exchange(span_, {}), device_->queue(), uses_.last());
+  device_->hcq().allocator().free(std::exchange(span_, {}), {&device_->queue(), uses_.last()});
 }
 
 hcq::Span Buffer::span() {

@@ -48,13 +48,12 @@ struct Block {
 
 struct Deferred {
   Span span;
-  std::vector<TimelinePoint> points;
+  TimelinePoint last_use;
   // Memory is freed by destructors. Where the driver cannot tell, it waits; on a lost device for
   // ever.
   bool passed() const noexcept {
     try {
-      return std::all_of(points.begin(), points.end(),
-                         [](const TimelinePoint& p) { return p.queue->passed(p.value); });
+      return !last_use.queue || last_use.queue->passed(last_use.value);
     } catch (const Error&) {
       return false;
     }
@@ -324,8 +323,7 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
     try {
       return s.take(size_bytes, kind, alignment);
     } catch (const OutOfMemory&) {
-      for (const Deferred& d : s.deferred)
-        pending.insert(pending.end(), d.points.begin(), d.points.end());
+      for (const Deferred& d : s.deferred) pending.push_back(d.last_use);
     }
   }
   // Memory that only waits for the device is as good as free: wait for it (not under the lock,
@@ -341,25 +339,20 @@ Span Allocator::allocate(size_t size_bytes, MemoryKind kind, size_t alignment) {
   }
 }
 
-void Allocator::free(Span span, const std::vector<TimelinePoint>& last_uses) noexcept {
+void Allocator::free(Span span, TimelinePoint last_use) noexcept {
   if (!span) return;
   State& s = *state_;
   {
     std::lock_guard lock(s.mutex);
     const auto owner = s.owners.find(span.block);
     s.unreturned += owner != s.owners.end() && owner->second->release;
-    Deferred d{span, last_uses};
+    const Deferred d{span, last_use};
     if (d.passed())
       s.give_back(span);
     else
-      s.deferred.push_back(std::move(d));
+      s.deferred.push_back(d);
   }
   collect();
-}
-
-void Allocator::free(Span span, Queue& queue, uint64_t last_use) noexcept {
-  free(span, last_use ? std::vector<TimelinePoint>{{&queue, last_use}}
-                      : std::vector<TimelinePoint>{});
 }
 
 Span Allocator::adopt(ForeignMemory memory, size_t size_bytes) {

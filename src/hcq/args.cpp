@@ -19,7 +19,7 @@ ArgMemory::ArgMemory(Device& on, size_t size_bytes)
 }
 
 void ArgMemory::free(Device& on, uint64_t last_use) {
-  for (const Span& s : {device, staged}) on.allocator().free(s, on.compute_queue(), last_use);
+  for (const Span& s : {device, staged}) on.allocator().free(s, {&on.compute_queue(), last_use});
 }
 
 ArgRing::ArgRing(Device& device, size_t size_bytes)

@@ -27,7 +27,7 @@ class Staging {
         piece_bytes_(std::min(total_bytes, piece_bytes)),
         span_(device.allocator().allocate(2 * piece_bytes_, kind)) {}
   ~Staging() {
-    device_.allocator().free(span_, device_.compute_queue(), std::max(values_[0], values_[1]));
+    device_.allocator().free(span_, {&device_.compute_queue(), std::max(values_[0], values_[1])});
   }
   size_t piece_bytes() const { return piece_bytes_; }
   Span half(size_t i, size_t size) const { return span_.sub((i & 1) * piece_bytes_, size); }

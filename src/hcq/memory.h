@@ -73,7 +73,7 @@ struct Span {
 // One copy by the calling thread, of spans that the host reaches. IoError where one is of a file.
 void copy_by_host(const Span& dst, const Span& src);
 
-// A point on a queue's timeline: passed when the queue's signal is >= value.
+// A point on a queue's timeline: passed when the queue's signal is >= value, or without a queue.
 struct TimelinePoint {
   Queue* queue = nullptr;
   uint64_t value = 0;
@@ -89,7 +89,7 @@ struct MemoryStats {
 
 // Sub-allocates spans from blocks (TLSF or size classes over >= 16 MiB blocks, large requests get
 // their own block), keeps freed spans in an LRU for reuse, and holds back what the device may still
-// touch: free(span, points) is deferred until every point has passed. Thread-safe.
+// touch: free(span, last_use) is deferred until that point has passed. Thread-safe.
 class Allocator {
  public:
   explicit Allocator(Device& device);
@@ -97,10 +97,9 @@ class Allocator {
   // 256-byte aligned (or `alignment`, a power of two). Throws OutOfMemory after the cache was
   // dropped and the request retried once; the text lists live bytes, limit and request.
   Span allocate(size_t size_bytes, MemoryKind kind, size_t alignment = 256);
-  void free(Span span, const std::vector<TimelinePoint>& last_uses = {}) noexcept;
-  void free(Span span, Queue& queue, uint64_t last_use) noexcept;  // 0: it was never used
-  // A span over foreign memory that the device's kernels reach. Once it was freed and every point
-  // has passed, release() is called, once, by the first to notice: an allocate, free, trim or
+  void free(Span span, TimelinePoint last_use = {}) noexcept;
+  // A span over foreign memory that the device's kernels reach. Once it was freed and its last
+  // use has passed, release() is called, once, by the first to notice: an allocate, free, trim or
   // collect of any thread, or the allocator's end. No lock of the allocator is held then; the
   // caller may hold others, so release() must not call back into the engine.
   Span adopt(ForeignMemory memory, size_t size_bytes);

@@ -92,7 +92,7 @@ TEST(Allocator, RandomWithDeferredFreesHasNoOverlap) {
         held.erase(held.begin() + static_cast<long>(i));
       } else {
         held[i].until = queue.submit_once(queue.encode(empty, EncodeUse::Once));
-        device.allocator().free(held[i].span, {{&queue, held[i].until}});
+        device.allocator().free(held[i].span, {&queue, held[i].until});
       }
     } else if (action == 6) {
       queue.step();
@@ -149,7 +149,7 @@ TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
   EXPECT_EQ(s.address(), reinterpret_cast<uint64_t>(memory->data()));
   EXPECT_EQ(a.stats().live_bytes, 0u) << "it is not the device's";
   const uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
-  a.free(s, {{&queue, value}});
+  a.free(s, {&queue, value});
   a.collect();
   EXPECT_EQ(a.stats().cached_bytes, 0u);
   EXPECT_EQ(returned, 0) << "in flight";
@@ -162,7 +162,7 @@ TEST(Allocator, AdoptedMemoryGoesBackOnceNothingTouchesIt) {
   a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4));
   EXPECT_EQ(returned, 2);
   const uint64_t later = queue.submit_once(queue.encode({}, EncodeUse::Once));
-  a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {{&queue, later}});
+  a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {&queue, later});
   queue.step();
   EXPECT_EQ(returned, 2);
   a.free(a.allocate(10, MemoryKind::Device));
@@ -196,7 +196,7 @@ TEST(Allocator, AdoptedBlocksEndBeforeTheirOwnersHear) {
   EXPECT_EQ(a.stats().live_bytes, 0u);  // it is not the device's
   std::memset(s.host(), 1, s.size_bytes);
   const uint64_t last = queue.submit_once(queue.encode({}, EncodeUse::Once));
-  a.free(s, {{&queue, last}});
+  a.free(s, {&queue, last});
   a.collect();
   EXPECT_EQ(told, 0);
   std::memset(block.host + 256, 2, 100);  // the device's last use
@@ -222,7 +222,7 @@ TEST(Allocator, OwnersMayLetGoOfMoreAndMayFail) {
     a.free(a.adopt(over(&returned, 4, refuse), 4));
     EXPECT_EQ(returned, 1);
     const uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
-    a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {{&queue, value}});
+    a.free(a.adopt(over(&returned, 4, [&] { returned++; }), 4), {&queue, value});
     EXPECT_EQ(returned, 1);
   }
   EXPECT_EQ(returned, 2) << "what is in flight goes back with the device";
@@ -242,7 +242,7 @@ TEST(Allocator, ExhaustionWaitsForDeferredFrees) {
   auto& queue = device.compute_queue();
   Span a = device.allocator().allocate(60 << 20, MemoryKind::Device);
   uint64_t value = queue.submit_once(queue.encode({}, EncodeUse::Once));
-  device.allocator().free(a, {{&queue, value}});
+  device.allocator().free(a, {&queue, value});
   Span b = device.allocator().allocate(60 << 20, MemoryKind::Device);
   EXPECT_TRUE(queue.passed(value));
   device.allocator().free(b);

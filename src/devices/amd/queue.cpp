@@ -47,11 +47,9 @@ uint32_t private_bytes(const hcq::CommandList& list, const Binding& binding) {
 }
 
 AmdList::~AmdList() {
-  std::vector<hcq::TimelinePoint> uses;
-  if (last_value > 0) uses.push_back({&queue, last_value});
   static_cast<AmdQueue&>(queue).forget(kernels);
   for (const hcq::Span& span : {ib, times})
-    if (span) queue.device().allocator().free(span, uses);
+    if (span) queue.device().allocator().free(span, {&queue, last_value});
 }
 
 AmdQueue::AmdQueue(hcq::Device& device, GpuState& gpu, const HardwareQueueSetup& setup,

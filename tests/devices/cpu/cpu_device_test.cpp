@@ -120,7 +120,7 @@ TEST_F(Cpu, GraphReplaysWithReboundInputsAndScalars) {
     uint64_t address[] = {in.address()};
     int64_t scalars[] = {round, round % 3};
     uint64_t value = graph.replay(address, scalars);
-    device->allocator().free(in, {{&queue, value}});  // returns when the replay has passed
+    device->allocator().free(in, {&queue, value});  // returns when the replay has passed
     device->download(out, got.data());
     for (size_t i = 0; i < 2000; ++i) {
       bool computed = i < 1000u * static_cast<size_t>(round % 3);
@@ -279,7 +279,7 @@ TEST_F(Cpu, SubmittersFromSeveralThreads) {
         uint64_t value = graph.replay({}, {});
         if (i % 7 == t) queue.wait(value);
         Span temporary = memory(1000);
-        device->allocator().free(temporary, {{&queue, value}});
+        device->allocator().free(temporary, {&queue, value});
       }
     });
   for (std::thread& s : submitters) s.join();

@@ -236,7 +236,7 @@ TEST(Shuffle, MemoryFreedTooEarlyShows) {
   // And with its last use it is not early.
   const Span f = d.upload(Words(100, 1));
   const uint64_t last = d.submit({copy(b, f)});
-  d.device->allocator().free(f, {{&d.device->compute_queue(), last}});
+  d.device->allocator().free(f, {&d.device->compute_queue(), last});
   EXPECT_EQ(d.read(b), Words(100, 1));
 }
 
