@@ -82,7 +82,7 @@ TEST(TensorErrors, EveryPublicFunctionHasARow) {
 TEST(TensorErrors, EveryPublicFunctionIsCalledByATestOfValues) {
   std::string tests;
   for (const char* file :
-       {"apps/check/functions.cpp", "apps/check/functions_options.cpp", "apps/check/reference.cpp",
+       {"apps/check/functions.cpp", "apps/check/functions_options.cpp", "tests/tensor/reference.cpp",
         "tests/tensor/state_test.cpp", "tests/tensor/conformance_test.cpp",
         "tests/tensor/autograd_test.cpp", "tests/tensor/creation_test.cpp",
         "tests/tensor/blob_test.cpp", "tests/tensor/index_assignment_test.cpp"})

@@ -37,7 +37,8 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
 
 namespace {
 
-constexpr int64_t kMostTurnedStep = 4;  // elements; whole vectors are loaded and what lies between left out
+// Elements; whole vectors are loaded, and what lies between is left out.
+constexpr int64_t kMostTurnedStep = 4;
 
 // As many steps of a loop as are turned together: of those that `most` has room for.
 int64_t turned_steps(const UOp& loop, int64_t most) {

@@ -54,20 +54,22 @@ File::~File() {
   if (fd_ >= 0) kernel_->close(fd_);
 }
 
+// A page behind it stays reserved: an access past the end is a fault and no write to whatever the
+// GPU has next to it.
 AddressRange::AddressRange(os::Kernel& kernel, size_t size_bytes, size_t alignment)
     : kernel_(kernel), size_(size_bytes) {
   const size_t spare = alignment > kPageBytes ? alignment - kPageBytes : 0;
-  const intptr_t got = kernel.mmap(nullptr, size_bytes + spare, PROT_NONE,
+  const intptr_t got = kernel.mmap(nullptr, size_bytes + kPageBytes + spare, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got < 0) fail_call(fmt::format("reserving {} bytes of addresses", size_bytes), int(-got));
   auto* whole = reinterpret_cast<std::byte*>(got);
   data_ = reinterpret_cast<std::byte*>(align_up(uint64_t(got), alignment));
   if (data_ > whole) kernel.munmap(whole, size_t(data_ - whole));
   const size_t behind = spare - size_t(data_ - whole);
-  if (behind > 0) kernel.munmap(data_ + size_, behind);
+  if (behind > 0) kernel.munmap(data_ + size_ + kPageBytes, behind);
 }
 
-AddressRange::~AddressRange() { kernel_.munmap(data_, size_); }
+AddressRange::~AddressRange() { kernel_.munmap(data_, size_ + kPageBytes); }
 
 void AddressRange::map(int fd, uint64_t offset) {
   const intptr_t got =
