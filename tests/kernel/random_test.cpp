@@ -270,7 +270,7 @@ TEST(RandomKernels, RowsThatInvocationsShareMeanTheSame) {
   std::map<OptKind, uint32_t> applied;
   std::mt19937 random(9);
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < random_cases(300); seed++) {
+  for (uint32_t seed = 0; seed < random_cases(480); seed++) {
     const UOp ast = random_attention(random, int(seed % 3), kPositions, kWidths);
     for (const NamedTarget& t : targets) {
       if (!t.target.has_local || t.target.shared_bytes < 1024) continue;
