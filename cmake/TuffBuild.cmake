@@ -38,7 +38,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND TUFF_WARNINGS -Wno-restrict)
   if(TUFF_PCH)
     # The same of a std::string that comes precompiled; builds without it keep these warnings.
-    list(APPEND TUFF_WARNINGS -Wno-stringop-overflow -Wno-array-bounds)
+    list(APPEND TUFF_WARNINGS -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
   endif()
 endif()
 

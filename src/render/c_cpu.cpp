@@ -15,7 +15,7 @@ typedef float f32; typedef double f64;
   typedef T T##x##N __attribute__((ext_vector_type(N))); \
   typedef T T##x##N##u __attribute__((ext_vector_type(N), aligned(sizeof(T)), may_alias)); \
   typedef T T##x##N##l __attribute__((ext_vector_type(N), aligned(64), may_alias));
-/* Past the caches, which takes whole lines: memory of somebody else may begin inside one. */
+/* Past the caches, which takes whole lines: memory that is adopted may begin inside one. */
 #define TUFF_STREAM(V, value, place) do { \
   void* const p_ = (void*)place; \
   if (((u64)p_ & 63) == 0) __builtin_nontemporal_store(value, (V##l*)p_); \

@@ -28,7 +28,7 @@ struct CDialect {
   // The functions, constants and arguments of OpenCL: a buffer is an object and a byte offset into
   // it. Else the compiler's builtins, and addresses.
   bool library = false;
-  // Of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
+  // The suffix of 64-bit literals. OpenCL's "ll" are 128 bits wide: arithmetic on them does not wrap at 64.
   const char* wide_suffix;
   bool f16 = false;  // is a type with arithmetic; else its bits are u16
   std::string prelude;
@@ -49,7 +49,7 @@ const CDialect& c_opencl(const Target& t);
 
 // The part of preludes that is the same: quotients, rounding to odd. After the scalar types.
 extern const char* const kSharedPrelude;
-// Of AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
+// AMD's GPUs: cooperative matrices, as the lanes of each generation hold them.
 extern const char* const kMatrixPrelude;
 // As CDialect::attributes where there are workgroups.
 std::string workgroup_attributes(const kernel::LinearKernel& k, const Target& t);

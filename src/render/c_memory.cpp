@@ -385,7 +385,7 @@ void CKernel::store_strided(const CAccess& a, const CValue& v) {
   }
 }
 
-// Of n vectors that lie interleaved in memory, which of their lanes the v-th one there has.
+// n vectors lie interleaved in memory: which of their lanes the v-th vector there has.
 std::vector<int> CKernel::interleaved_lanes(int v, int n) const {
   std::vector<int> lanes;
   for (int l = 0; l < width_; ++l) lanes.push_back((v * width_ + l) / n);

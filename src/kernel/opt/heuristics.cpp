@@ -68,7 +68,7 @@ class Heuristics : Chooser {
   }
 
   // What is stored along one axis and loaded along another goes through square tiles: vectors are
-  // loaded along the one and turned in registers. A launch group takes a few tiles beside each
+  // loaded along the one and transposed in registers. A launch group takes a few tiles beside each
   // other and walks along the other axis, so that the pages it reads stay the same and the lines it
   // writes are whole. Where these go past the caches it reads each row of tiles from end to end.
   bool transpose() {

@@ -786,14 +786,14 @@ class Builder {
   size_t source_of(const Opt& o) const { return size_t(t_.factors()[size_t(o.axis)].source); }
 
   std::vector<UOp> own_copy(const UOp& old, const Opt& o, const UOp& value) {
-    const int64_t turned = int64_t(t_.target().vector_bytes / size_bytes(value->dtype));
+    const int64_t vector_lanes = int64_t(t_.target().vector_bytes / size_bytes(value->dtype));
     std::vector<UOp> ranges, vector;
     for (const UOp& r : tile_ranges(old, o.amount).inside)
       (kind_of(r.get()) == AxisKind::Vector ? vector : ranges).push_back(r);
     // Lanes last, those of vectors, which are one for all, innermost.
     std::ranges::stable_partition(ranges, [](const UOp& r) { return is_loop(kind_of(r.get())); });
     if (!vector.empty()) ranges.push_back(vector[0]);
-    return {stage_tile(value, ranges, copies_++, axes_.next_id(), turned)};
+    return {stage_tile(value, ranges, copies_++, axes_.next_id(), vector_lanes)};
   }
   std::vector<UOp> shared_copies(const UOp& old, const std::vector<Opt>& opts,
                                  const std::vector<UOp>& values) {

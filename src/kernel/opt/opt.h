@@ -123,7 +123,7 @@ class Tiling {
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
-  // Of kept rows and of what is reduced of them together, so far or with one more opt.
+  // Bytes of kept rows and of what is reduced of them together, so far or with one more opt.
   int64_t kept_bytes(const std::optional<Opt>& next = {}) const;
   // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
   int64_t kept_row_bytes(int64_t columns, int64_t slab = 0) const;

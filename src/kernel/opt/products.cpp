@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/walk.h"
+#include "kernel/opt/stage.h"
 
 namespace tuff::kernel {
 
@@ -19,7 +20,7 @@ constexpr double kScalarCopy = 1.3;     // an element packed by scalar moves
 constexpr double kVectorCopy = 5;       // a vector packed
 constexpr double kFarVectorCopy = 15;   // one of a line by itself
 constexpr double kGatedVector = 8;  // the comparisons and the mask of one that is loaded by parts
-constexpr double kTurnedCopy = 12;  // a vector packed of what lies across it
+constexpr double kTransposedCopy = 12;  // a vector packed of what lies across it
 constexpr double kFarLine = 60;     // a cache line that is not in the L1 cache, and its page
 constexpr double kStreamedVector = 6;  // a load of what the L2 cache has no room for
 constexpr double kScatteredLine = 3;   // one that the L2 cache has, a row away from the last
@@ -256,14 +257,15 @@ class PackedProduct : Chooser {
   }
   double copy_x_cost(const Plan& p) const {
     const double vectors = double(p.width) / double(lanes_);
-    const bool turned =
-        !p.x.gated && left(p.column) % p.width == 0 && left(k_.main_axes.back()) % lanes_ == 0;
+    // Tiles of fewer steps than lanes cost about what scalar moves do.
+    const bool transposed = !p.x.gated && left(p.column) % p.width == 0 &&
+                            transposed_steps(left(k_.main_axes.back()), lanes_) == lanes_;
     const bool near = stays_in_l1(reduced_ * ceil_div(p.width * p.x.element_bytes, kLineBytes));
     const double copy = near ? kVectorCopy : kFarVectorCopy;
     const bool streamed = copy_bytes(p) > int64_t(target_.l2_bytes);
     const double mask = p.x.gated ? kGatedVector : 0;
     const double one = p.x.unit ? vectors * (copy + p.x.operations + mask)
-                       : turned ? vectors * (kTurnedCopy + p.x.operations)
+                       : transposed ? vectors * (kTransposedCopy + p.x.operations)
                                 : double(p.width) * kScalarCopy + vectors * p.x.operations;
     return (one + (streamed ? kStreamedVector * vectors : 0)) * double(reduced_);
   }

@@ -35,27 +35,31 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
   return out;
 }
 
+int64_t transposed_steps(int64_t extent, int64_t vector_lanes) {
+  const int64_t steps = std::gcd(extent, vector_lanes);
+  return steps >= 4 ? steps : 0;
+}
+
 namespace {
 
 // Elements; whole vectors are loaded, and what lies between is left out.
-constexpr int64_t kMostTurnedStep = 4;
+constexpr int64_t kMostTransposedStep = 4;
 
-// As many steps of a loop as are turned together: of those that `most` has room for.
-int64_t turned_steps(const UOp& loop, int64_t most) {
-  return std::gcd(loop->src(0)->is_const() ? loop->src(0)->max : 1, most);
+int64_t steps_together(const UOp& loop, int64_t vector_lanes) {
+  return loop->src(0)->is_const() ? transposed_steps(loop->src(0)->max, vector_lanes) : 0;
 }
 
 // The loop whose steps are neighbours in memory, while those of the vector's lanes are not.
-UOp turned_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges,
-                int64_t turned) {
+UOp transposed_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<const UOp> ranges,
+                    int64_t vector_lanes) {
   const bool vector = !ranges.empty() && kind_of(ranges.back().get()) == AxisKind::Vector;
   const int64_t across = vector ? longest_step(loads, deps, ranges.back()).value_or(1) : 1;
   for (const UOp& r : ranges) {
     const bool irregular = std::ranges::any_of(
         loads, [&](const Access& a) { return (a.irregular & deps.bit(r)) != 0; });
     const int64_t step = irregular ? 0 : typical_step(loads, deps, r);
-    if (is_loop(kind_of(r.get())) && turned_steps(r, turned) >= 4 && step > 0 &&
-        step <= kMostTurnedStep && step < across)
+    if (is_loop(kind_of(r.get())) && steps_together(r, vector_lanes) > 0 && step > 0 &&
+        step <= kMostTransposedStep && step < across)
       return r;
   }
   return {};
@@ -82,7 +86,7 @@ UOp blocked_loop(const std::vector<Access>& loads, RangeDeps& deps, std::span<co
 }  // namespace
 
 UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number, int32_t& next_id,
-               int64_t turned) {
+               int64_t vector_lanes) {
   RangeDeps deps(value);
   const RangeMask all = deps.of(value);
   const std::vector<Access> loads = accesses(value, deps);
@@ -90,19 +94,19 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
   for (const UOp& r : all_ranges) {
     if (all & deps.bit(r)) ranges.push_back(r);
   }
-  const UOp turn = turned_loop(loads, deps, ranges, turned);
-  const UOp blocked = turn ? UOp() : blocked_loop(loads, deps, ranges);
+  const UOp across = transposed_loop(loads, deps, ranges, vector_lanes);
+  const UOp blocked = across ? UOp() : blocked_loop(loads, deps, ranges);
   UOpMap<UOp> fresh;
   std::vector<UOp> loops, blocks, lanes;
   UOp to = index_const(0);
   for (const UOp& r : ranges) {
     UOp own = r;
-    const int64_t inner = r == turn ? turned_steps(r, turned) : r == blocked ? kBlock : 1;
+    const int64_t inner = r == across ? steps_together(r, vector_lanes) : r == blocked ? kBlock : 1;
     if (inner > 1) {
       loops.push_back(range(index_const(r->src(0)->max / inner), next_id++, AxisKind::Loop));
-      std::vector<UOp>& part = r == turn ? lanes : blocks;
+      std::vector<UOp>& part = r == across ? lanes : blocks;
       part.push_back(
-          range(index_const(inner), next_id++, r == turn ? AxisKind::Lane : AxisKind::Loop));
+          range(index_const(inner), next_id++, r == across ? AxisKind::Lane : AxisKind::Loop));
       own = loops.back() * inner + part.back();
     } else if (is_loop(kind_of(r.get()))) {
       own = loops.emplace_back(range(r->src(0), next_id++, AxisKind::Loop));

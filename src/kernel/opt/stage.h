@@ -17,9 +17,11 @@ std::vector<Tiling::Factor> factors_of(const ir::UOp& ast, RangeDeps& deps, cons
 // those of `ranges` that the value depends on (outermost first, also in memory; lanes stay the
 // lanes they are), wherever the other ranges of the value allow. Everything that `value` is, the
 // gates of its loads, conversions, arithmetic, is done once per element of the copy. The nest walks
-// the original as it lies in memory; where its vectors would gather, it turns tiles of `turned`
-// steps (0: it does not).
+// the original as it lies in memory; where its vectors, of `vector_lanes`, would gather, it loads
+// tiles across them and transposes these.
 ir::UOp stage_tile(const ir::UOp& value, std::span<const ir::UOp> ranges, int32_t number,
-                      int32_t& next_id, int64_t turned);
+                   int32_t& next_id, int64_t vector_lanes);
+// Steps of a loop of that extent that such a tile has; 0: the loop is not taken in tiles.
+int64_t transposed_steps(int64_t extent, int64_t vector_lanes);
 
 }  // namespace tuff::kernel

@@ -281,7 +281,7 @@ hcq::MemoryBlock Blocks::import_host(void* data, size_t size_bytes) {
         "VK_EXT_external_memory_host: copy it",
         c.name);
   const size_t unit = c.facts.host_import_alignment, page = os::page_size();
-  // The rest of the last page is there for the taking; other pages may be nobody's.
+  // The rest of the last page is there for the taking; other pages may not be mapped.
   const size_t whole = align_up(size_bytes, unit);
   if (reinterpret_cast<uintptr_t>(data) % unit != 0 || (unit > page && whole != size_bytes))
     fail<InvalidArgument>(
