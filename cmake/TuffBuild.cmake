@@ -32,6 +32,12 @@ find_package(nlohmann_json REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
+# Headers are precompiled, and sources compiled in lumps, by Release builds alone: the others find a
+# #include that a source lacks and another of its lump has.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  set(TUFF_PCH OFF)
+endif()
+
 # GCC 12 warns of overlapping copies inside std::string's operator+ (GCC bug 105651).
 set(TUFF_WARNINGS -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -40,6 +46,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
     # The same of a std::string that comes precompiled; builds without it keep these warnings.
     list(APPEND TUFF_WARNINGS -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
   endif()
+endif()
+if(TUFF_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A source is no header, though it is included where several are compiled as one (tuff_lumps).
+  list(APPEND TUFF_WARNINGS -Wno-subobject-linkage)
 endif()
 
 # Debuggers and sanitizers name sources relative to the checkout, wherever an object was compiled.
@@ -60,11 +70,7 @@ target_compile_options(tuff_settings INTERFACE
   $<BUILD_INTERFACE:$<$<BOOL:${TUFF_WERROR}>:-Werror>>)
 
 # Of the headers that most sources include, parsed once for many sources: the standard ones and fmt for
-# all rooms, the graph's node besides for those whose sources nearly all include it. Release alone:
-# the other builds find a missing #include.
-if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
-  set(TUFF_PCH OFF)
-endif()
+# all rooms, the graph's node besides for those whose sources nearly all include it.
 set(TUFF_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> <functional> <limits>
   <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <unordered_map>
   <unordered_set> <utility> <variant> <vector> <fmt/format.h>)
@@ -81,18 +87,55 @@ function(tuff_shared_header target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
 endfunction()
 
+# tuff_lumps(<target> <number>): at most so many of the target's sources at a time, all of one folder, are
+# one for the compiler, which parses and instantiates once what they share. For whoever edits one source
+# a lump should take a few seconds; heavy sources stay out of them by SKIP_UNITY_BUILD_INCLUSION.
+function(tuff_lumps target number)
+  get_target_property(sources ${target} SOURCES)
+  set(folders)
+  foreach(source IN LISTS sources)
+    get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(NOT alone)
+      cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE folder)
+      file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+      cmake_path(GET folder PARENT_PATH folder)
+      string(MAKE_C_IDENTIFIER "${folder}" folder)
+      list(APPEND folders ${folder})
+      list(APPEND ${folder} ${source})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    list(LENGTH ${folder} count)
+    math(EXPR lumps "(${count} + ${number} - 1) / ${number}")
+    set(index 0)
+    foreach(source IN LISTS ${folder})
+      math(EXPR lump "${index} * ${lumps} / ${count}")
+      math(EXPR index "${index} + 1")
+      if(count GREATER 1)
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${lump})
+      endif()
+    endforeach()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUFF_PCH} UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # tuff_room(<name> [SOURCES <file>...] [DEPS <room>...] [LIBS <target>...] [PRIVATE_LIBS <target>...]
-#           [OPTIONS <flag>...])
+#           [OPTIONS <flag>...] [LUMPS <number>])
 # One static library per room, target tuff_<name>; DEPS may only name rooms to its left. OPTIONS are
-# flags for its sources alone.
+# flags for its sources alone, LUMPS tuff_lumps' number.
 function(tuff_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "LUMPS" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;OPTIONS" ${ARGN})
   list(TRANSFORM ROOM_DEPS PREPEND tuff_)
   if(ROOM_SOURCES)
     add_library(tuff_${name} STATIC ${ROOM_SOURCES})
     target_link_libraries(tuff_${name} PUBLIC tuff_settings ${ROOM_DEPS} ${ROOM_LIBS}
                                        PRIVATE ${ROOM_PRIVATE_LIBS})
     target_compile_options(tuff_${name} PRIVATE ${ROOM_OPTIONS})
+    if(NOT ROOM_LUMPS)
+      set(ROOM_LUMPS 5)
+    endif()
+    tuff_lumps(tuff_${name} ${ROOM_LUMPS})
     if(TUFF_PCH AND ROOM_OPTIONS)
       target_precompile_headers(tuff_${name} PRIVATE ${TUFF_HEADERS})
     elseif(TUFF_PCH)
@@ -131,6 +174,22 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND TUFF_TEST_OPTIONS -Wno-array-bounds)  # at -O1 the same bug speaks of bounds
 endif()
 
+# tuff_test_library(<name> SOURCES <file>... DEPS <room>... [LIBS <target>...])
+# What several tests share, compiled once, as a test is.
+function(tuff_test_library name)
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  list(TRANSFORM T_DEPS PREPEND tuff_)
+  add_library(${name} STATIC ${T_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE TUFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PUBLIC ${T_DEPS} ${T_LIBS} GTest::gtest)
+  # The tests' precompiled header is that of a program.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE ${TUFF_TEST_OPTIONS} ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  target_precompile_headers(${name} REUSE_FROM tuff_test_header)
+  tuff_lumps(${name} 5)
+endfunction()
+
 # tuff_test(<name> SOURCES <file>... DEPS <room>... [LABEL quick|conformance|slow])
 # One GoogleTest executable; every TEST in it becomes one ctest entry with the label. Whatever a test
 # submits is proven free of hazards on the way.
@@ -146,6 +205,7 @@ function(tuff_test name)
   target_link_libraries(${name} PRIVATE ${T_DEPS} ${T_LIBS} GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${TUFF_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM tuff_test_header)
+  tuff_lumps(${name} 5)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT 900
     ENVIRONMENT TUFF_CHECK_HAZARDS=1)

@@ -28,7 +28,7 @@ std::vector<Function> creation() {
   };
 }
 
-std::vector<Function> movement() {
+std::vector<Function> movement_options() {
   return {
       {"split_with_sizes", Exact, [](Inputs x) { return x[0].split_with_sizes({1, 0, 3}, 1)[2]; }},
       {"cat_zero_signs", Rounded,
@@ -185,7 +185,7 @@ std::vector<Function> special() {
   };
 }
 
-std::vector<Function> reductions() {
+std::vector<Function> reduction_options() {
   return {
       {"any", Exact, [](Inputs x) { return x[0].any({1}); }},
       {"all", Exact, [](Inputs x) { return x[0].all({0}); }},
@@ -338,8 +338,9 @@ std::vector<Function> losses() {
 
 std::vector<Function> functions_with_options() {
   std::vector<Function> out;
-  for (const auto part : {creation, movement, indexed, powers, curves, whole_numbers, special,
-                          reductions, einsums, planes, norms, losses})
+  for (const auto part :
+       {creation, movement_options, indexed, powers, curves, whole_numbers, special,
+        reduction_options, einsums, planes, norms, losses})
     for (Function& f : part()) out.push_back(std::move(f));
   return out;
 }

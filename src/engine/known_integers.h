@@ -30,6 +30,8 @@ class KnownIntegers {
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
   void learn(const Extremes& extremes);
+  // Another one as soon as something else is known.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   // The memory was written.
   void forget() {
     if (known_.load(std::memory_order_acquire)) [[unlikely]]
@@ -48,7 +50,7 @@ class KnownIntegers {
   std::atomic<bool> known_{false};
   mutable std::mutex mutex_;
   bool closed_ = false;
-  uint64_t version_ = 0;  // of what is known
+  std::atomic<uint64_t> version_{0};
   Extremes extremes_{};
   Bytes bytes_;
 };

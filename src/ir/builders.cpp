@@ -181,19 +181,19 @@ UOp flip(const UOp& x, const IntVec& axes) {
 UOp sink(std::span<const UOp> roots) { return make(Op::Sink, DType::Void, roots); }
 
 namespace {
-UOp like(const UOp& a, int64_t v) { return constant(Scalar::of_int(a->dtype, v)); }
+UOp like_integer(const UOp& a, int64_t v) { return constant(Scalar::of_int(a->dtype, v)); }
 }  // namespace
 
 UOp operator+(const UOp& a, const UOp& b) { return alu(Op::Add, {a, b}); }
 UOp operator-(const UOp& a, const UOp& b) { return alu(Op::Sub, {a, b}); }
 UOp operator*(const UOp& a, const UOp& b) { return alu(Op::Mul, {a, b}); }
-UOp operator+(const UOp& a, int64_t b) { return a + like(a, b); }
-UOp operator-(const UOp& a, int64_t b) { return a - like(a, b); }
-UOp operator*(const UOp& a, int64_t b) { return a * like(a, b); }
+UOp operator+(const UOp& a, int64_t b) { return a + like_integer(a, b); }
+UOp operator-(const UOp& a, int64_t b) { return a - like_integer(a, b); }
+UOp operator*(const UOp& a, int64_t b) { return a * like_integer(a, b); }
 UOp floordiv(const UOp& a, const UOp& b) { return alu(Op::FloorDiv, {a, b}); }
 UOp floormod(const UOp& a, const UOp& b) { return alu(Op::FloorMod, {a, b}); }
-UOp floordiv(const UOp& a, int64_t b) { return floordiv(a, like(a, b)); }
-UOp floormod(const UOp& a, int64_t b) { return floormod(a, like(a, b)); }
+UOp floordiv(const UOp& a, int64_t b) { return floordiv(a, like_integer(a, b)); }
+UOp floormod(const UOp& a, int64_t b) { return floormod(a, like_integer(a, b)); }
 UOp lt(const UOp& a, const UOp& b) { return alu(Op::CmpLt, {a, b}); }
 UOp ge(const UOp& a, const UOp& b) { return logical_not(lt(a, b)); }
 UOp logical_and(const UOp& a, const UOp& b) { return alu(Op::And, {a, b}); }

@@ -11,7 +11,7 @@ namespace {
 
 // Ids and barriers are clang's builtins. A barrier orders workgroup memory; the fences are the
 // compiler's, which knows what each generation has to wait for.
-constexpr const char* kPrelude = R"c(#pragma STDC FP_CONTRACT ON
+constexpr const char* kAmdgpuPrelude = R"c(#pragma STDC FP_CONTRACT ON
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
@@ -71,7 +71,7 @@ const CDialect& c_amdgpu() {
       .workgroups = true,
       .wide_suffix = "l",
       .f16 = true,
-      .prelude = std::string(kPrelude) + kSharedPrelude + kMatrixPrelude,
+      .prelude = std::string(kAmdgpuPrelude) + kSharedPrelude + kMatrixPrelude,
       .attributes = workgroup_attributes,
       .compile = [](auto units, auto& t) { return compile_amdgpu(units, t.arch); },
       .identity =

@@ -7,7 +7,7 @@ namespace {
 
 // Conversions that C lacks are functions of the prelude: F16 through F16C where the CPU has it,
 // else by integer arithmetic.
-constexpr const char* kPrelude = R"c(#pragma STDC FP_CONTRACT ON
+constexpr const char* kCpuPrelude = R"c(#pragma STDC FP_CONTRACT ON
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
 typedef int i32; typedef unsigned u32; typedef long long i64; typedef unsigned long long u64;
 typedef float f32; typedef double f64;
@@ -190,7 +190,7 @@ const CDialect& c_cpu() {
       .format = BinaryFormat::Object,
       .simd = true,
       .wide_suffix = "ll",
-      .prelude = std::string(kPrelude) + kSharedPrelude,
+      .prelude = std::string(kCpuPrelude) + kSharedPrelude,
       .attributes = attributes,
       .compile = [](auto units, const Target&) { return compile_c(units); },
       .identity = [](auto& t) { return fmt::format("{}; {}", compiler_identity(), t.identity); }};

@@ -10,7 +10,7 @@ namespace {
 
 // TUFF_NO_F64 is defined for devices without doubles, TUFF_F16 for those with halves. Narrow floats
 // that are bits are converted by integers, the same everywhere.
-constexpr const char* kPrelude = R"c(#pragma OPENCL FP_CONTRACT OFF
+constexpr const char* kOpenclPrelude = R"c(#pragma OPENCL FP_CONTRACT OFF
 #ifndef TUFF_NO_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
@@ -87,7 +87,7 @@ const CDialect& c_opencl() {
                             .workgroups = true,
                             .library = true,
                             .wide_suffix = "l",
-                            .prelude = std::string(kPrelude) + kSharedPrelude,
+                            .prelude = std::string(kOpenclPrelude) + kSharedPrelude,
                             .attributes = workgroup_attributes,
                             .identity = [](const Target& t) { return t.identity; }};
   return row;

@@ -11,9 +11,9 @@
 namespace tuff::interop {
 namespace {
 
-constinit detail::LentDevices lent_devices("CL", "open_opencl", "close_opencl");
+constinit detail::LentDevices opencl_devices("CL", "open_opencl", "close_opencl");
 
-detail::Realized realized(const char* what, const Tensor& tensor) {
+detail::Realized realized_on_opencl(const char* what, const Tensor& tensor) {
   return detail::realized_on("CL", what, tensor);
 }
 
@@ -34,12 +34,14 @@ size_t begin_of(size_t offset, size_t lead) {
 }  // namespace
 
 std::string open_opencl(const OpenclApplication& application) {
-  const std::string name = lent_devices.next_name();
+  const std::string name = opencl_devices.next_name();
   engine::Device::add(devices::opencl_open_lent(application, name));
   return name;
 }
 
-void close_opencl(const std::string& device) { lent_devices.close(device, "let go of them first"); }
+void close_opencl(const std::string& device) {
+  opencl_devices.close(device, "let go of them first");
+}
 
 Tensor from_blob(const OpenclBuffer& memory, const Sizes& sizes, BlobOptions blob,
                  const TensorOptions& options) {
@@ -85,12 +87,12 @@ Tensor from_blob(const OpenclSvm& memory, const Sizes& sizes, BlobOptions blob,
 }
 
 OpenclRegion opencl_memory(const Tensor& tensor) {
-  const detail::Realized r = realized("opencl_memory", tensor);
+  const detail::Realized r = realized_on_opencl("opencl_memory", tensor);
   return devices::opencl_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
 }
 
 cl_event opencl_ready(const Tensor& tensor) {
-  return devices::opencl_marker(realized("opencl_ready", tensor).device->hcq());
+  return devices::opencl_marker(realized_on_opencl("opencl_ready", tensor).device->hcq());
 }
 
 void wait_for(const Tensor& tensor, cl_event event) {

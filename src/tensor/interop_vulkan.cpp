@@ -11,9 +11,9 @@
 namespace tuff::interop {
 namespace {
 
-constinit detail::LentDevices lent_devices("VULKAN", "open_vulkan", "close_vulkan");
+constinit detail::LentDevices vulkan_devices("VULKAN", "open_vulkan", "close_vulkan");
 
-detail::Realized realized(const char* what, const Tensor& tensor) {
+detail::Realized realized_on_vulkan(const char* what, const Tensor& tensor) {
   return detail::realized_on("VULKAN", what, tensor);
 }
 
@@ -63,17 +63,17 @@ VulkanNeeds vulkan_needs(VkInstance instance, VkPhysicalDevice physical_device,
 }
 
 std::string open_vulkan(const VulkanApplication& application) {
-  const std::string name = lent_devices.next_name();
+  const std::string name = vulkan_devices.next_name();
   engine::Device::add(devices::vulkan_open_lent(application, name));
   return name;
 }
 
 void close_vulkan(const std::string& device) {
-  lent_devices.close(device, "let go of them first, or abandon_vulkan()");
+  vulkan_devices.close(device, "let go of them first, or abandon_vulkan()");
 }
 
 void abandon_vulkan(const std::string& device) {
-  lent_devices.require("abandon_vulkan", device);
+  vulkan_devices.require("abandon_vulkan", device);
   detail::drop_generator(device);
   engine::abandon_device(device,
                          device + " was abandoned (abandon_vulkan()): its tensors are gone");
@@ -90,12 +90,12 @@ Tensor from_blob(const VulkanMemory& memory, const Sizes& sizes, BlobOptions blo
 }
 
 VulkanRegion vulkan_memory(const Tensor& tensor) {
-  const detail::Realized r = realized("vulkan_memory", tensor);
+  const detail::Realized r = realized_on_vulkan("vulkan_memory", tensor);
   return devices::vulkan_region(r.device->hcq(), r.buffer->span().sub(0, r.buffer->size_bytes()));
 }
 
 VulkanPoint vulkan_ready(const Tensor& tensor) {
-  const detail::Realized r = realized("vulkan_ready", tensor);
+  const detail::Realized r = realized_on_vulkan("vulkan_ready", tensor);
   return {devices::vulkan_timeline(r.device->hcq()), r.buffer->uses().last()};
 }
 
@@ -105,12 +105,12 @@ void wait_for(const Tensor& tensor, VulkanPoint point) {
 }
 
 void signal(const Tensor& tensor, VulkanPoint point) {
-  const detail::Realized r = realized("signal", tensor);
+  const detail::Realized r = realized_on_vulkan("signal", tensor);
   submit_alone<hcq::SignalCmd>(*r.device, point);
 }
 
 VulkanMemoryFd vulkan_memory_fd(const Tensor& tensor) {
-  const detail::Realized r = realized("vulkan_memory_fd", tensor);
+  const detail::Realized r = realized_on_vulkan("vulkan_memory_fd", tensor);
   return devices::vulkan_memory_fd(r.device->hcq(), r.buffer->span());
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 using namespace os::kfd;
 
-constexpr int kComplete = int(WaitResult::Complete), kTimeout = int(WaitResult::Timeout);
 constexpr uint32_t kForever = ~0u;
 
 std::vector<EventData> data(std::initializer_list<uint32_t> ids) {

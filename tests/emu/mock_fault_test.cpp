@@ -8,8 +8,6 @@ namespace {
 
 using namespace os::kfd;
 
-constexpr int kComplete = int(WaitResult::Complete), kTimeout = int(WaitResult::Timeout);
-
 // Two GPUs with a queue each, whose packets do what `act` says.
 struct FaultScene {
   using Act = std::function<bool(const ScriptedPacket&)>;

@@ -14,6 +14,9 @@
 
 namespace tuff::emu::amd {
 
+inline constexpr int kComplete = int(os::kfd::WaitResult::Complete),
+                     kTimeout = int(os::kfd::WaitResult::Timeout);
+
 struct MockScene {
   explicit MockScene(MockOptions options = {});
   ~MockScene();

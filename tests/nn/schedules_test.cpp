@@ -17,7 +17,7 @@ namespace {
 using Floats = std::vector<float>;
 const TensorOptions kCpu{.device = "CPU"};
 
-Tensor parameter(const Floats& values) {
+Tensor cpu_parameter(const Floats& values) {
   return Tensor::from(values, {int64_t(values.size())}, kCpu).set_requires_grad();
 }
 
@@ -28,7 +28,7 @@ std::vector<double> stored_rates(const char* name) {
 
 template <class Schedule, class... Args>
 void expect_rates(const char* name, Args... args) {
-  SGD optimizer({parameter({1})}, {.lr = 0.1});
+  SGD optimizer({cpu_parameter({1})}, {.lr = 0.1});
   Schedule schedule(optimizer, args...);
   const std::vector<double> wanted = stored_rates(name);
   ASSERT_EQ(wanted.size(), 12u);
@@ -50,7 +50,7 @@ TEST(Schedules, AgreeWithPyTorch) {
 
 // Steps of SGD on a constant gradient of 1 sum the rates up, captured or not.
 TEST(Schedules, MoveACapturedStep) {
-  Tensor p = parameter({0});
+  Tensor p = cpu_parameter({0});
   SGD optimizer({p}, {.lr = 1});
   LambdaLR schedule(optimizer, [](int64_t step) { return double(step + 1); });
   Jit jit([&](const std::vector<Tensor>&) {
@@ -70,9 +70,9 @@ TEST(Schedules, MoveACapturedStep) {
 }
 
 TEST(Schedules, StepInsideACaptureIsAnError) {
-  SGD optimizer({parameter({0})}, {.lr = 1});
+  SGD optimizer({cpu_parameter({0})}, {.lr = 1});
   StepLR schedule(optimizer, 2);
-  const Tensor x = parameter({1});
+  const Tensor x = cpu_parameter({1});
   Jit jit([&](const std::vector<Tensor>& in) {
     const std::vector<Tensor> out{in[0] + 1};
     schedule.step();
@@ -91,7 +91,7 @@ void expect_gradients(const std::vector<Tensor>& parameters, const std::vector<F
 }
 
 std::vector<Tensor> with_gradients() {
-  const Tensor a = parameter({0, 0}), b = parameter({0});
+  const Tensor a = cpu_parameter({0, 0}), b = cpu_parameter({0});
   (a * Tensor::from({3, -4}, {2}, kCpu)).sum().backward();
   (b * 12.0).sum().backward();
   return {a, b};
@@ -111,7 +111,7 @@ TEST(Clipping, ScalesToTheNorm) {
 }
 
 TEST(Schedules, GoOnFromAStep) {
-  const Tensor p = parameter({0});
+  const Tensor p = cpu_parameter({0});
   SGD first({p}, {.lr = 0.8}), second({p}, {.lr = 0.8});
   CosineAnnealingLR whole(first, 10), resumed(second, 10);
   for (int i = 0; i < 4; i++) whole.step();
@@ -131,7 +131,7 @@ TEST(Clipping, ClampsValues) {
 }
 
 TEST(Clipping, WorksInACapturedStep) {
-  Tensor p = parameter({0});
+  Tensor p = cpu_parameter({0});
   SGD optimizer({p}, {.lr = 1});
   Jit jit([&](const std::vector<Tensor>& in) {
     optimizer.zero_grad();

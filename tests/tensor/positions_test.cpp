@@ -205,6 +205,31 @@ TEST_P(Positions, ReplaysCheckTheirArguments) {
   EXPECT_EQ(step({ints({3, 3}, {2}), classes})[0].item(), 60);
 }
 
+// The same tensors as at the replay before, with other contents.
+TEST_P(Positions, ReplaysCheckWhatIsCopiedIntoTheirArguments) {
+  const Tensor x = rows();
+  Tensor argument = ints({1, 2}, {2}).realize(), outside = ints({0}, {1}).realize();
+  Jit step([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{
+        Tensor::embedding(x, in[0]).sum() + Tensor::embedding(x, outside).sum()};
+  });
+  for (int i = 0; i < 5; i++) EXPECT_EQ(step({argument})[0].item(), 33 + 3) << i;
+  const auto write = [](Tensor& t, const Ints& values) {
+    t.copy_from(values.data(), values.size() * sizeof(values[0]));
+  };
+  for (int i = 0; i < 2; i++) {
+    write(argument, {3, 4});
+    for (int again = 0; again < 2; again++)
+      EXPECT_EQ(error_of([&] { step({argument}); }), "embedding: index 4 at (1,) is outside 0..3");
+    write(argument, {3, 3});
+    EXPECT_EQ(step({argument})[0].item(), 60 + 3);
+    write(outside, {-1});
+    EXPECT_EQ(error_of([&] { step({argument}); }), "embedding: index -1 at (0,) is outside 0..3");
+    write(outside, {0});
+    EXPECT_EQ(step({argument})[0].item(), 60 + 3);
+  }
+}
+
 // Memory that a replay has written is no longer what the host gave.
 TEST_P(Positions, ReplaysForgetWhatTheyWrite) {
   const Tensor x = rows();

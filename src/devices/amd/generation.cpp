@@ -10,7 +10,7 @@ namespace tuff::devices::amd {
 namespace {
 
 constexpr uint32_t kKiB = 1024;
-constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kSavePageBytes = 4096;
 constexpr uint32_t kScratchLanes = 64;  // that a wave's scratch is laid out for, even of wave32
 
 // What the members of a family have in common.
@@ -100,9 +100,9 @@ QueueSizes queue_sizes(const Generation& g, const Topology& t) {
   const uint32_t waves =
       g.family == Family::CDNA3 ? std::min(cus * 40, t.engines() * 512) : cus * 32;
   const uint64_t workgroups = align_up(
-      uint64_t(cus) * (g.vgpr_bytes_per_cu + kSgprBytes + kLdsBytes + kHwregBytes), kPageBytes);
+      uint64_t(cus) * (g.vgpr_bytes_per_cu + kSgprBytes + kLdsBytes + kHwregBytes), kSavePageBytes);
   uint64_t stack =
-      align_up(kHeaderBytes + uint64_t(waves) * g.control_stack_bytes_per_wave + 8, kPageBytes);
+      align_up(kHeaderBytes + uint64_t(waves) * g.control_stack_bytes_per_wave + 8, kSavePageBytes);
   if (g.control_stack_cap_bytes) stack = std::min<uint64_t>(stack, g.control_stack_cap_bytes);
   QueueSizes sizes{};
   sizes.eop_bytes = 4096;
@@ -110,7 +110,7 @@ QueueSizes queue_sizes(const Generation& g, const Topology& t) {
   sizes.save_area_bytes = uint32_t(stack + workgroups);
   sizes.debug_bytes = uint32_t(align_up(waves * kDebugBytesPerWave, kDebugAlignment));
   sizes.mapping_bytes =
-      align_up(uint64_t(sizes.save_area_bytes + sizes.debug_bytes) * t.xccs, kPageBytes);
+      align_up(uint64_t(sizes.save_area_bytes + sizes.debug_bytes) * t.xccs, kSavePageBytes);
   return sizes;
 }
 

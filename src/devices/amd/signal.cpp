@@ -8,7 +8,7 @@
 namespace tuff::devices::amd {
 namespace {
 
-constexpr uint64_t kSpinNs = 20'000;
+constexpr uint64_t kSpinForValueNs = 20'000;
 constexpr uint64_t kNsPerMs = 1'000'000;
 // What a lost interrupt costs at most.
 constexpr uint64_t kFirstBlockMs = 1, kLongestBlockMs = 8;
@@ -25,7 +25,7 @@ AmdSignal::~AmdSignal() { gpu_.process->free_signal(slot_); }
 
 bool AmdSignal::wait(uint64_t value, uint64_t timeout_ns) {
   const uint64_t begin = os::monotonic_ns(), end = begin + timeout_ns;
-  const uint64_t spin_end = begin + std::min(timeout_ns, kSpinNs);
+  const uint64_t spin_end = begin + std::min(timeout_ns, kSpinForValueNs);
   while (this->value() < value && os::monotonic_ns() < spin_end) os::cpu_relax();
   for (uint64_t block_ms = kFirstBlockMs; this->value() < value;) {
     const uint64_t now = os::monotonic_ns();

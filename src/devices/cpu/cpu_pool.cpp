@@ -10,7 +10,7 @@
 namespace tuff::devices {
 namespace {
 constexpr uint64_t kShareAboveNs = 10'000;  // about what it costs to wake a thread and wait for it
-constexpr uint64_t kSleepNs = 1'000'000'000;
+constexpr uint64_t kIdleNs = 1'000'000'000;
 constexpr uint32_t kWatchEvery = 16;
 constexpr int kSpinsInList = 50 * kSpinRounds;  // about a millisecond
 }  // namespace
@@ -101,7 +101,7 @@ void CpuPool::work(void* scratch) {
       os::cpu_relax();
     }
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    if (epoch_.load(std::memory_order_seq_cst) == seen) os::futex_wait(&epoch_, seen, kSleepNs);
+    if (epoch_.load(std::memory_order_seq_cst) == seen) os::futex_wait(&epoch_, seen, kIdleNs);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     seen = epoch_.load(std::memory_order_seq_cst);
   }

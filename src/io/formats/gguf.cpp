@@ -14,13 +14,13 @@ constexpr uint64_t kMaxItems = 10'000'000;             // values of all metadata
 constexpr uint64_t kLeastItemBytes = 8 + 4 + 1;        // a key, a type and a value
 constexpr uint64_t kLeastTensorBytes = 8 + 4 + 4 + 8;  // a name, axes, a type and an offset
 
-struct TypeRow {
+struct GgufType {
   uint32_t id;
   DType dtype;  // Void: packed in blocks
   BlockType block;
 };
 // Ids and sizes of ggml's enum ggml_type; those that tuff does not decode are listed all the same.
-constexpr TypeRow kTypes[] = {
+constexpr GgufType kGgufTypes[] = {
     {0, DType::F32, {"F32", 1, 4}},          {1, DType::F16, {"F16", 1, 2}},
     {2, DType::Void, {"Q4_0", 32, 18}},      {3, DType::Void, {"Q4_1", 32, 20}},
     {6, DType::Void, {"Q5_0", 32, 22}},      {7, DType::Void, {"Q5_1", 32, 24}},
@@ -42,9 +42,9 @@ constexpr TypeRow kTypes[] = {
 // Ids that ggml has taken back: Q4_2, Q4_3, and layouts for single processors.
 constexpr uint32_t kRemovedTypes[] = {4, 5, 31, 32, 33, 36, 37, 38};
 
-std::string known_types() {
+std::string known_gguf_types() {
   std::string out;
-  for (const TypeRow& row : kTypes)
+  for (const GgufType& row : kGgufTypes)
     out += fmt::format("{}{} ({})", out.empty() ? "" : ", ", row.block.name, row.id);
   return out;
 }
@@ -183,12 +183,12 @@ class Reader {
   }
   void set_type(TensorEntry& t, uint64_t at) {
     const auto id = r_.little<uint32_t>();
-    const auto* row = std::ranges::find(kTypes, id, &TypeRow::id);
-    if (row == std::end(kTypes))
+    const auto* row = std::ranges::find(kGgufTypes, id, &GgufType::id);
+    if (row == std::end(kGgufTypes))
       fail_at(
           source_, at, "'{}' has the {} type {}; known are {}", shown(t.name),
           std::ranges::find(kRemovedTypes, id) == std::end(kRemovedTypes) ? "unknown" : "removed",
-          id, known_types());
+          id, known_gguf_types());
     t.type = row->block.name;
     t.dtype = row->dtype;
     const int64_t n = element_count(source_, at, t.shape);

@@ -5,16 +5,16 @@
 namespace tuff::io {
 namespace {
 
-struct TypeRow {
+struct IdxType {
   uint8_t code;
   DType dtype;
 };
-constexpr TypeRow kTypes[] = {{0x08, DType::U8},  {0x09, DType::I8},  {0x0b, DType::I16},
-                              {0x0c, DType::I32}, {0x0d, DType::F32}, {0x0e, DType::F64}};
+constexpr IdxType kIdxTypes[] = {{0x08, DType::U8},  {0x09, DType::I8},  {0x0b, DType::I16},
+                                 {0x0c, DType::I32}, {0x0d, DType::F32}, {0x0e, DType::F64}};
 
-const TypeRow* type_of(uint8_t code) {
-  const auto* row = std::ranges::find(kTypes, code, &TypeRow::code);
-  return row == std::end(kTypes) ? nullptr : row;
+const IdxType* type_of(uint8_t code) {
+  const auto* row = std::ranges::find(kIdxTypes, code, &IdxType::code);
+  return row == std::end(kIdxTypes) ? nullptr : row;
 }
 
 }  // namespace
@@ -28,11 +28,11 @@ bool is_idx(const ByteSource& source) {
 namespace {
 
 // The array as its header declares it; the reader stands behind the header then.
-TensorEntry read_header(ByteReader& r) {
+TensorEntry read_idx_header(ByteReader& r) {
   const ByteSource& source = r.source();
   if (r.little<uint16_t>() != 0) fail_at(source, 0, "no IDX array: its first two bytes are 0");
   const uint8_t code = r.byte();
-  const TypeRow* row = type_of(code);
+  const IdxType* row = type_of(code);
   if (!row) fail_at(source, 2, "0x{:02x} is no type of an IDX array", code);
   TensorEntry t;
   t.type = tuff::name(row->dtype);
@@ -51,13 +51,13 @@ TensorEntry read_header(ByteReader& r) {
 
 uint64_t idx_file_bytes(const ByteSource& head) {
   ByteReader r(head);
-  const TensorEntry t = read_header(r);
+  const TensorEntry t = read_idx_header(r);
   return t.offset + t.size_bytes;
 }
 
 FileIndex read_idx_array(const ByteSource& source, const std::string& name) {
   ByteReader r(source);
-  TensorEntry t = read_header(r);
+  TensorEntry t = read_idx_header(r);
   t.name = name;
   if (t.size_bytes != r.left())
     r.fail("{}: {} bytes are left, but the extents ({}) take {}",

@@ -15,10 +15,7 @@ struct MetadataText {
   std::string operator()(int64_t v) const { return std::to_string(v); }
   std::string operator()(uint64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const { return fmt::format("{}", v); }
-  std::string operator()(const std::string& v) const {
-    using Json = nlohmann::json;
-    return Json(v).dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
+  std::string operator()(const std::string& v) const { return io::json_string(v); }
   std::string operator()(const MetadataValue::List& v) const {
     std::string out;
     for (size_t i = 0; i < std::min(v.size(), shown_items); i++)
@@ -37,6 +34,11 @@ std::string MetadataValue::str(size_t shown_items) const {
 }  // namespace tuff
 
 namespace tuff::io {
+
+std::string json_string(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 int64_t element_count(const ByteSource& source, uint64_t offset, std::span<const int64_t> shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 62;

@@ -59,6 +59,8 @@ struct FileIndex {
 int64_t element_count(const ByteSource& source, uint64_t offset, std::span<const int64_t> shape);
 // a * b; IoError at `offset` above 2^63 - 1.
 uint64_t checked_bytes(const ByteSource& source, uint64_t offset, int64_t count, uint64_t size);
+// In quotes; bytes that are no UTF-8 are replaced.
+std::string json_string(const std::string& text);
 
 // IoError where two ranges share bytes or a range is not inside [begin, end).
 struct ByteRange {

@@ -10,13 +10,13 @@ namespace tuff::io {
 namespace {
 
 constexpr std::array<uint8_t, 6> kMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kNpyAlignment = 64;
 
-struct TypeRow {
+struct NpyType {
   const char* code;  // kind and bytes
   DType dtype;
 };
-constexpr TypeRow kTypes[] = {
+constexpr NpyType kNpyTypes[] = {
     {"b1", DType::Bool}, {"i1", DType::I8},  {"u1", DType::U8},  {"i2", DType::I16},
     {"u2", DType::U16},  {"i4", DType::I32}, {"u4", DType::U32}, {"i8", DType::I64},
     {"u8", DType::U64},  {"f2", DType::F16}, {"f4", DType::F32}, {"f8", DType::F64},
@@ -131,10 +131,10 @@ class HeaderText {
 void set_type(const ByteSource& source, uint64_t offset, const std::string& descr,
               TensorEntry& entry) {
   const auto* row =
-      descr.empty() ? std::end(kTypes)
-                    : std::ranges::find(kTypes, descr.substr(1),
-                                        [](const TypeRow& r) { return std::string_view(r.code); });
-  const bool known = row != std::end(kTypes);
+      descr.empty() ? std::end(kNpyTypes)
+                    : std::ranges::find(kNpyTypes, descr.substr(1),
+                                        [](const NpyType& r) { return std::string_view(r.code); });
+  const bool known = row != std::end(kNpyTypes);
   const size_t bytes = known ? size_bytes(row->dtype) : 0;
   const char order = descr.empty() ? ' ' : descr[0];
   if (!known || (order != '<' && order != '>' && !(order == '|' && bytes == 1)))
@@ -167,7 +167,7 @@ bool is_npy(const ByteSource& source) {
 namespace {
 
 // The array as its header declares it; the reader stands behind the header then.
-TensorEntry read_header(ByteReader& reader) {
+TensorEntry read_npy_header(ByteReader& reader) {
   const ByteSource& source = reader.source();
   if (!std::ranges::equal(reader.bytes(kMagic.size()), kMagic))
     fail_at(source, 0, "no .npy array: the magic bytes \\x93NUMPY are missing");
@@ -196,7 +196,7 @@ TensorEntry read_header(ByteReader& reader) {
 
 TensorEntry read_npy_array(const ByteSource& source) {
   ByteReader reader(source);
-  TensorEntry entry = read_header(reader);
+  TensorEntry entry = read_npy_header(reader);
   if (entry.size_bytes != reader.left())
     reader.fail("{}: {} bytes are left, but '{}' of shape ({}) takes {}",
                 reader.left() < entry.size_bytes ? "truncated" : "too long", reader.left(),
@@ -206,7 +206,7 @@ TensorEntry read_npy_array(const ByteSource& source) {
 
 uint64_t npy_file_bytes(const ByteSource& head) {
   ByteReader reader(head);
-  const TensorEntry entry = read_header(reader);
+  const TensorEntry entry = read_npy_header(reader);
   return entry.offset + entry.size_bytes;
 }
 
@@ -219,8 +219,8 @@ FileIndex read_npy(const ByteSource& source, const std::string& name) {
 }
 
 std::vector<uint8_t> encode_npy_header(DType dtype, std::span<const int64_t> shape) {
-  const auto* row = std::ranges::find(kTypes, dtype, &TypeRow::dtype);
-  if (row == std::end(kTypes))
+  const auto* row = std::ranges::find(kNpyTypes, dtype, &NpyType::dtype);
+  if (row == std::end(kNpyTypes))
     fail<InvalidArgument>("NumPy has no {}: cast() it, or convert with --dtype float32",
                           tuff::name(dtype));
   std::string extents;
@@ -230,7 +230,7 @@ std::vector<uint8_t> encode_npy_header(DType dtype, std::span<const int64_t> sha
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                  size_bytes(dtype) == 1 ? '|' : '<', row->code, extents);
   const size_t before = kMagic.size() + 4;
-  const size_t whole = align_up(before + text.size() + 1, kAlignment);
+  const size_t whole = align_up(before + text.size() + 1, kNpyAlignment);
   text.resize(whole - before - 1, ' ');
   text += '\n';
   std::vector<uint8_t> out(before + text.size());

@@ -7,8 +7,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/arith.h"
 #include "base/utf8.h"
 #include "io/formats/json_events.h"
@@ -18,14 +16,14 @@ namespace {
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxShardIndex = 100'000'000;  // bytes
-constexpr uint64_t kAlignment = 8;                // of the contents in the file
+constexpr uint64_t kSafetensorsAlignment = 8;     // of the contents in the file
 
-struct TypeRow {
+struct SafetensorsType {
   const char* name;
   DType dtype;  // Void: listed, but tuff does not compute with it
   uint64_t size_bytes;
 };
-constexpr TypeRow kTypes[] = {
+constexpr SafetensorsType kSafetensorsTypes[] = {
     {"BOOL", DType::Bool, 1},    {"U8", DType::U8, 1},        {"I8", DType::I8, 1},
     {"U16", DType::U16, 2},      {"I16", DType::I16, 2},      {"U32", DType::U32, 4},
     {"I32", DType::I32, 4},      {"U64", DType::U64, 8},      {"I64", DType::I64, 8},
@@ -34,13 +32,14 @@ constexpr TypeRow kTypes[] = {
     {"F8_E8M0", DType::Void, 1}, {"C64", DType::Void, 8},
 };
 
-const TypeRow* type_named(std::string_view name) {
-  const auto* row = std::ranges::find(kTypes, name, &TypeRow::name);
-  return row == std::end(kTypes) ? nullptr : row;
+const SafetensorsType* type_named(std::string_view name) {
+  const auto* row = std::ranges::find(kSafetensorsTypes, name, &SafetensorsType::name);
+  return row == std::end(kSafetensorsTypes) ? nullptr : row;
 }
 
-std::string known_types() {
-  return fmt::format("{}", fmt::join(kTypes | std::views::transform(&TypeRow::name), ", "));
+std::string known_safetensors_types() {
+  const auto names = kSafetensorsTypes | std::views::transform(&SafetensorsType::name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The header's grammar: {"name": {"dtype": text, "shape": [...], "data_offsets": [begin, end]},
@@ -80,10 +79,10 @@ class HeaderEvents : public JsonEvents {
       return;
     }
     if (depth() != 2 || field_ != "dtype") refuse("'{}' is a text where none belongs", here());
-    const TypeRow* row = type_named(text);
+    const SafetensorsType* row = type_named(text);
     if (!row)
       refuse("'{}' has the dtype '{}', which is none of {}", shown(name_), shown(text),
-             known_types());
+             known_safetensors_types());
     entry_.type = row->name;
     entry_.dtype = row->dtype;
     element_bytes_ = row->size_bytes;
@@ -230,13 +229,11 @@ FileIndex read_safetensors(const ByteSource& source) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Objects are put together as text: an ordered_json looks a key up by walking from its first.
+// Objects are put together as text, in their keys' order.
 void append_key(std::string& object, const std::string& key) {
   if (!is_utf8(key))
     fail<InvalidArgument>("safetensors: the name '{}' is no UTF-8; rename it", shown(key));
-  object += (object.ends_with('{') ? "" : ",") + Json(key).dump() + ":";
+  object += (object.ends_with('{') ? "" : ",") + json_string(key) + ":";
 }
 
 // Several items of one key: the first one, as TensorDict::metadata() gives it.
@@ -248,7 +245,7 @@ void append_metadata(std::string& object, const Metadata& metadata) {
     append_key(all, key);
     const auto* plain = std::get_if<std::string>(&value.value);
     const std::string text = plain ? *plain : value.str(std::numeric_limits<size_t>::max());
-    all += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+    all += json_string(text);
   }
   object += all + "}";
 }
@@ -274,15 +271,13 @@ std::vector<uint8_t> encode_safetensors_header(std::vector<TensorEntry>& tensors
   for (const TensorEntry& t : tensors) {
     if (t.name == "__metadata__")
       fail<InvalidArgument>("safetensors: a tensor cannot be named __metadata__; rename it");
-    const auto* row = std::ranges::find(kTypes, t.dtype, &TypeRow::dtype);
+    const auto* row = std::ranges::find(kSafetensorsTypes, t.dtype, &SafetensorsType::dtype);
     append_key(text, t.name);
-    text += Json{{"dtype", row->name},
-                 {"shape", t.shape},
-                 {"data_offsets", {t.offset, t.offset + t.size_bytes}}}
-                .dump();
+    text += fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", row->name,
+                        fmt::join(t.shape, ","), t.offset, t.offset + t.size_bytes);
   }
   text += "}";
-  text.resize(align_up(text.size(), kAlignment), ' ');
+  text.resize(align_up(text.size(), kSafetensorsAlignment), ' ');
   if (text.size() > kMaxSafetensorsHeader)
     fail<InvalidArgument>("safetensors: a header of {} bytes; the format allows {}", text.size(),
                           kMaxSafetensorsHeader);

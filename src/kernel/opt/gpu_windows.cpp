@@ -10,7 +10,7 @@ namespace tuff::kernel {
 namespace {
 
 constexpr int64_t kMostProducts = 1536;     // of one body: compile time, code size
-constexpr int64_t kMostAccumulators = 256;  // of one invocation, spilled ones included
+constexpr int64_t kMostSums = 256;          // accumulators of one invocation, spilled too
 constexpr int64_t kInRegisters = 16;        // accumulators that are never spilled
 constexpr double kSpillCost = 3;            // to load and store an accumulator, in multiply-adds
 constexpr int64_t kMostSteps = 16, kMostColumns = 16, kMostPerLane = 4;
@@ -84,7 +84,7 @@ class GpuWindows : Chooser {
           if (left(t.lanes) < t.per_lane * width()) break;
           const int64_t most_rows = t.row < 0 ? 1 : std::min(8 * width(), left(t.row));
           for (t.rows = t.row < 0 ? 1 : width(); t.rows <= most_rows; t.rows *= 2) {
-            if (t.accumulators() <= kMostAccumulators) best_further(t);
+            if (t.accumulators() <= kMostSums) best_further(t);
           }
         }
       }

@@ -18,7 +18,7 @@ F function(const ElfObject& o, const char* name) {
   return reinterpret_cast<F>(const_cast<void*>(o.function(name)));
 }
 
-const char* kSource = R"(
+const char* kElfSource = R"(
 float expf(float);
 void* memset(void*, int, unsigned long);
 static const int table[16] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
@@ -44,7 +44,7 @@ double half(double x) { return x * 0.3 + 0.7; }
 class Elf : public testing::Test {
  protected:
   static const std::vector<uint8_t>& bytes() {
-    static const auto object = compile(kSource);
+    static const auto object = compile(kElfSource);
     return *object;
   }
 };

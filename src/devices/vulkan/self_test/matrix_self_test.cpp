@@ -16,11 +16,11 @@ std::string matrix_test_name(const MatrixShape& s) {
 
 namespace {
 
-UOp element(int32_t slot, DType t, int64_t count, const UOp& at) {
+UOp matrix_element(int32_t slot, DType t, int64_t count, const UOp& at) {
   return make(Op::Index, t, {param(slot, t, count), at});
 }
 UOp loaded(int32_t slot, DType t, int64_t count, const UOp& at) {
-  return make(Op::Load, t, {element(slot, t, count, at)});
+  return make(Op::Load, t, {matrix_element(slot, t, count, at)});
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, const Target& targ
   const UOp a = cast(loaded(1, s.a, m * k, i * k + r), s.sum);
   const UOp b = cast(loaded(2, s.b, k * n, r * n + j), s.sum);
   const UOp sum = make(Op::Reduce, s.sum, {a * b, r}, ReduceArg{Op::Add, {}});
-  const UOp store = make(Op::Store, DType::Void, {element(0, s.sum, m * n, i * n + j), sum});
+  const UOp store = make(Op::Store, DType::Void, {matrix_element(0, s.sum, m * n, i * n + j), sum});
   const std::vector<UOp> roots{make(Op::End, DType::Void, {store, i, j})};
   Target t = target;
   t.matrix_shapes = {s};
