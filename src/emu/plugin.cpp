@@ -24,7 +24,7 @@ auto catching(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
 }
 
 std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
-                                     emu_api::Failure& failure) {
+                                     const emu_api::ProfileOptions&, emu_api::Failure& failure) {
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
     options.report = [report = std::move(report)](const amd::Finding& f) {
