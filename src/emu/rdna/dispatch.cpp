@@ -41,6 +41,7 @@ struct Dispatch::State {
   void run_wave(Wave& w, uint32_t steps);
   const Step* next_step(Wave& w);
   void count(const Step& step);
+  void execute_counted(Wave& w, const Step& step);
   std::string places() const;
   std::string place_text(uint64_t address, const Wave& first, size_t count) const;
   void finish();
@@ -147,18 +148,22 @@ void Dispatch::State::count(const Step& step) {
   if (step.instruction.second) ++rows[step.second_row];
 }
 
+void Dispatch::State::execute_counted(Wave& w, const Step& step) {
+  machine.counters->begin(w, step);
+  execute(machine, w, step);
+  machine.counters->end(w, step);
+}
+
 void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
   for (; steps > 0 && !w.ended && !w.at_barrier && !machine.stopped(); --steps) {
     const Step* step = next_step(w);
     if (!step) return;
     count(*step);
     w.pc += step->instruction.size_bytes;
-    Counters* counters = machine.counters;
-    if (counters) [[unlikely]]
-      counters->begin(w, *step);
-    execute(machine, w, *step);
-    if (counters) [[unlikely]]
-      counters->end(w, *step);
+    if (machine.counters) [[unlikely]]
+      execute_counted(w, *step);
+    else
+      execute(machine, w, *step);
   }
   if (outcome.instructions > launch.instruction_budget) {
     machine.report(w, FindingKind::Hang, 0, 0,
