@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/os_kernel.h"
 
@@ -23,6 +24,53 @@ struct MachineFinding {
 };
 using ReportFinding = std::function<void(const MachineFinding&)>;  // on any thread
 
+// What one dispatch did, counted, and how long it would take on a chip by the model of
+// docs/design/gpu-model.md. Bytes, lines and flops are those of active lanes.
+struct KernelProfile {
+  std::string kernel, chip;
+  uint64_t waves = 0, workgroups = 0;
+  uint32_t vgprs = 0, lds_bytes = 0, scratch_bytes = 0, wave_size = 32, waves_per_simd = 0;
+  // valu, valu_trans, valu_f64, dual, wmma, salu, smem, vmem_load, vmem_store, atomic, lds, branch,
+  // wait, barrier, other: all of them, in this order.
+  struct Class {
+    std::string name;
+    uint64_t instructions = 0;
+    double issue_cycles = 0;
+  };
+  std::vector<Class> classes;
+  uint64_t mad_instructions = 0;  // among them: multiply-adds (fma, mad, dot, wmma)
+  // Asked for from global memory, and the lines of 128 and of 64 bytes that each instruction
+  // touches; least: if its bytes lay side by side.
+  uint64_t bytes_loaded = 0, bytes_stored = 0;
+  uint64_t lines_loaded = 0, least_lines_loaded = 0, lines_stored = 0, least_lines_stored = 0;
+  uint64_t lines64 = 0, least_lines64 = 0;
+  uint64_t lds_cycles = 0, lds_conflict_cycles = 0;  // the conflicts are among the cycles
+  uint64_t l0_hits = 0, l0_misses = 0, l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0,
+           mall_hits = 0, mall_misses = 0;
+  uint64_t dram_bytes_read = 0, dram_bytes_written = 0;
+  uint64_t least_dram_bytes = 0;  // distinct bytes touched: each read once, each written once
+  double flops = 0;               // of floats; a multiply-add is two
+  double time_us = 0;
+  std::string limit;  // the largest part: dram, mall, l2, l0, issue, lds, latency, launch
+  double issue_us = 0, lds_us = 0, l0_us = 0, l2_us = 0, mall_us = 0, dram_us = 0, latency_us = 0,
+         launch_us = 0;
+  double roofline_us = 0;  // max(least_dram_bytes / bandwidth, flops / peak)
+  struct Instruction {
+    uint64_t address = 0;
+    std::string text;
+    uint64_t executed = 0, lanes = 0, bytes = 0, lines = 0, least_lines = 0, lds_cycles = 0,
+             conflict_cycles = 0;
+  };
+  std::vector<Instruction> instructions;  // by address, where asked for
+};
+using ReportProfile = std::function<void(const KernelProfile&)>;  // on any thread
+
+struct ProfileOptions {
+  std::string chip;           // a name of emu/profile/chips.def; "": the first of them
+  bool instructions = false;  // a row for each
+  ReportProfile report;       // empty: nothing is counted
+};
+
 // An exception would meet another copy of the unwinder, where a program brings its own: calls
 // return their failures.
 struct Failure {
@@ -35,18 +83,21 @@ struct RunRequest {
   std::string object, kernel, args, out;
   uint64_t seed = 0;  // 0: the file's
   bool json = false, counts = false;
+  bool profile = false;
+  std::string chip;  // of the profile, as in ProfileOptions
 };
 
 struct Api {
   const char* build;  // kApiBuild
-  // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known.
+  // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known, of its
+  // options or of the profile's chips.
   std::unique_ptr<os::Kernel> (*make_amd)(const std::string& options, ReportFinding report,
-                                          Failure& failure);
+                                          const ProfileOptions& profile, Failure& failure);
   // Prints what came out; false if the kernel did not finish, or with findings.
   bool (*run_kernel)(const RunRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "2 " __VERSION__;
+inline constexpr char kApiBuild[] = "3 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

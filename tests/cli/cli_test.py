@@ -723,6 +723,28 @@ class EmulatorTest(TuffTest):
         self.assertIn("4 s_endpgm", text)
         self.assertIn("args[0], 128 float32: 3.0 6.0", text)
 
+    def test_profile(self):
+        self.write(**self.SCALE)
+        plain = self.run_kernel(0, "scale")
+        row = self.run_kernel(0, "scale", "--profile", "--chip", "780m", "--out", "out.json")
+        self.assertEqual(json.loads((self.folder / "out.json").read_text()), row)
+        profile = row.pop("profile")
+        self.assertEqual(row, plain)
+        self.assertEqual((profile["chip"], profile["waves"]), ("780m", 4))
+        self.assertEqual(profile["bytes"], {"loaded": 512, "stored": 512})
+        self.assertEqual(profile["lines"], profile["least_lines"])
+        self.assertEqual(sum(c["instructions"] for c in profile["classes"].values()), row["instructions"])
+        self.assertEqual(sum(i["executed"] for i in profile["instructions"]), row["instructions"])
+        self.assertEqual(profile["flops"], 128)
+        self.assertGreater(profile["time_us"], max(profile["parts_us"].values()))
+        text = self.expect(0, "emu", "run", self.object, "--kernel", "scale", "--args", "args.json",
+                           "--profile").stdout.decode()
+        self.assertIn("scale on 7900xtx: 2 workgroups, 4 waves of 32", text)
+        self.assertRegex(text, r"4 +128 +512 +4 +4 +0 +0  global_store_b32")
+        common = ("emu", "run", self.object, "--kernel", "scale", "--args", "args.json")
+        self.expect_error(1, "known are 7900xtx, 7900xt, 7600, 780m, strix-halo", *common, "--profile", "--chip", "z")
+        self.expect_error(2, "--profile", *common, "--chip", "780m")
+
     def test_linked_objects(self):
         linked = self.folder / "kernels.so"
         subprocess.run(["ld.lld", "-shared", self.object, "-o", linked], check=True)

@@ -75,7 +75,10 @@ uint8_t* reach(Wave& w, const Instruction& i, const Buffer& b, uint32_t lane, Pl
                                   "counts is not written down",
                                   b.records, b.scalar_offset));
   }
-  return w.machine->reach(w, lane, {address, bytes, kind, i.glc || i.dlc, w.group->number});
+  const Access access{address, bytes, kind, i.glc || i.dlc, w.group->number};
+  if (w.machine->counters) [[unlikely]]
+    w.machine->counters->range(access);
+  return w.machine->reach(w, lane, access);
 }
 
 template <class F>

@@ -21,7 +21,7 @@ struct Dispatch::State {
     std::vector<std::unique_ptr<Wave>> waves;
   };
 
-  State(Launch launch_in, Memory& memory, CodeCache& code_in)
+  State(Launch launch_in, Memory& memory, CodeCache& code_in, Counters* counters)
       : launch(std::move(launch_in)),
         machine(memory, launch.kernel, outcome.findings),
         code(code_in),
@@ -30,6 +30,7 @@ struct Dispatch::State {
     const auto [x, y, z] = launch.groups;
     group_count = uint64_t(x) * y * z;
     if (group_count > 1) machine.watch_races();
+    machine.counters = counters;
     code.compare_afresh();
   }
 
@@ -40,6 +41,7 @@ struct Dispatch::State {
   void run_wave(Wave& w, uint32_t steps);
   const Step* next_step(Wave& w);
   void count(const Step& step);
+  void execute_counted(Wave& w, const Step& step);
   std::string places() const;
   std::string place_text(uint64_t address, const Wave& first, size_t count) const;
   void finish();
@@ -74,6 +76,7 @@ void Dispatch::State::start_group(uint64_t number) {
     w.group = &group;
     w.machine = &machine;
     set_initial_state(w, launch, random);
+    if (machine.counters) machine.counters->start(w);
     resident->waves.push_back(std::move(idle.back()));
     idle.pop_back();
   }
@@ -102,6 +105,7 @@ void Dispatch::State::release_barriers() {
     for (const auto& w : resident->waves) all_there &= w->ended || w->at_barrier;
     if (!all_there) continue;
     pass_barrier(resident->group, resident->waves);
+    if (machine.counters) machine.counters->pass_barrier(resident->waves);
   }
 }
 
@@ -144,13 +148,22 @@ void Dispatch::State::count(const Step& step) {
   if (step.instruction.second) ++rows[step.second_row];
 }
 
+void Dispatch::State::execute_counted(Wave& w, const Step& step) {
+  machine.counters->begin(w, step);
+  execute(machine, w, step);
+  machine.counters->end(w, step);
+}
+
 void Dispatch::State::run_wave(Wave& w, uint32_t steps) {
   for (; steps > 0 && !w.ended && !w.at_barrier && !machine.stopped(); --steps) {
     const Step* step = next_step(w);
     if (!step) return;
     count(*step);
     w.pc += step->instruction.size_bytes;
-    execute(machine, w, *step);
+    if (machine.counters) [[unlikely]]
+      execute_counted(w, *step);
+    else
+      execute(machine, w, *step);
   }
   if (outcome.instructions > launch.instruction_budget) {
     machine.report(w, FindingKind::Hang, 0, 0,
@@ -201,8 +214,8 @@ void Dispatch::State::finish() {
   }
 }
 
-Dispatch::Dispatch(Launch launch, Memory& memory, CodeCache& code)
-    : state_(std::make_unique<State>(std::move(launch), memory, code)) {}
+Dispatch::Dispatch(Launch launch, Memory& memory, CodeCache& code, Counters* counters)
+    : state_(std::make_unique<State>(std::move(launch), memory, code, counters)) {}
 
 Dispatch::~Dispatch() = default;
 
@@ -212,9 +225,9 @@ std::string Dispatch::places() const { return state_->places(); }
 
 const Outcome& Dispatch::outcome() const { return state_->outcome; }
 
-Outcome run(const Launch& launch, Memory& memory) {
+Outcome run(const Launch& launch, Memory& memory, Counters* counters) {
   CodeCache code;
-  Dispatch dispatch(launch, memory, code);
+  Dispatch dispatch(launch, memory, code, counters);
   while (dispatch.step()) {}
   return dispatch.outcome();
 }

@@ -17,6 +17,7 @@
 namespace tuff::emu::rdna {
 
 class CodeCache;
+class Counters;
 
 // A launch in the hardware's terms; kernel.h makes one from a descriptor.
 struct Launch {
@@ -43,7 +44,8 @@ struct Outcome {
 // One dispatch in flight. Several may share memory and code; one step at a time.
 class Dispatch {
  public:
-  Dispatch(Launch launch, Memory& memory, CodeCache& code);
+  // `counters`, where given, are told of each step; they outlive it.
+  Dispatch(Launch launch, Memory& memory, CodeCache& code, Counters* counters = nullptr);
   ~Dispatch();
   // Some tens of instructions of a wave that is drawn among those that can go on. False once all
   // is over: all waves have ended, or a fault or a hang has stopped them.
@@ -59,6 +61,6 @@ class Dispatch {
 };
 
 // A dispatch alone, with code fetched afresh.
-Outcome run(const Launch& launch, Memory& memory);
+Outcome run(const Launch& launch, Memory& memory, Counters* counters = nullptr);
 
 }  // namespace tuff::emu::rdna

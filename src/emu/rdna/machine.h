@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/rdna/counters.h"
 #include "emu/rdna/finding.h"
 #include "emu/rdna/global_races.h"
 #include "emu/rdna/memory.h"
@@ -47,6 +48,7 @@ class Machine {
   void stop() { stopped_ = true; }
 
   const Step* current = nullptr;
+  Counters* counters = nullptr;  // null: nothing is counted
 
  private:
   Memory& memory_;

@@ -95,9 +95,31 @@ uint8_t* reach_run(Wave& w, const Instruction& i, const LaneRun& run, const Shap
   return w.machine->reach_run({run.begin, run.bytes, shape.kind, i.glc || i.dlc, w.group->number});
 }
 
+// Out of line: nearly always nothing is counted.
+[[gnu::noinline]] void count_lanes(Counters& counters, const Wave& w, const Instruction& i,
+                                   const Addresses& at, const Shape& shape) {
+  const bool atomic = shape.kind == AccessKind::Atomic;
+  const Access access{0, shape.bytes, shape.kind, atomic || i.glc || i.dlc};
+  const Encoding e = i.encoding();
+  uint32_t lds = e == Encoding::DS ? w.exec() : 0, own = e == Encoding::SCRATCH ? w.exec() : 0;
+  if (e == Encoding::FLAT) {
+    for_each_lane(w.exec(), [&](uint32_t lane) {
+      if (at[lane] >> 32 == kSharedAperture) lds |= 1u << lane;
+      if (at[lane] >> 32 == kPrivateAperture) own |= 1u << lane;
+    });
+  }
+  Addresses near = at;
+  for (uint64_t& address : near) address = uint32_t(address);
+  if (lds) counters.lds(near, lds, shape.bytes, atomic);
+  if (own) counters.scratch(w, near, own, access);
+  counters.global(at, w.exec() & ~lds & ~own, access);
+}
+
 // Calls f(lane, bytes) for each active lane that reaches its bytes.
 template <class F>
 void each_lane(Wave& w, const Instruction& i, const Addresses& at, const Shape& shape, F f) {
+  if (w.machine->counters) [[unlikely]]
+    count_lanes(*w.machine->counters, w, i, at, shape);
   for (LaneRuns runs(at, w.exec(), shape.bytes); !runs.done();) {
     const LaneRun run = runs.next();
     uint8_t* bytes = reach_run(w, i, run, shape);
@@ -294,9 +316,11 @@ void scalar_load(Wave& w, const Instruction& i) {
     w.machine->report(w, FindingKind::Misaligned, 0, asked,
                       "scalar loads ignore the two lowest bits of an address");
   }
-  const uint64_t address = asked & ~uint64_t(3);
-  const uint8_t* from = w.machine->reach(
-      w, 0, {address, words * 4, AccessKind::ScalarLoad, i.glc || i.dlc, w.group->number});
+  const Access access{asked & ~uint64_t(3), words * 4, AccessKind::ScalarLoad, i.glc || i.dlc,
+                      w.group->number};
+  if (w.machine->counters) [[unlikely]]
+    w.machine->counters->range(access);
+  const uint8_t* from = w.machine->reach(w, 0, access);
   const uint32_t serial = ++w.issued[size_t(Counter::Scalar)];
   for (uint32_t k = 0; from && k < words && d.index + k < 128; ++k) {
     uint32_t word;
