@@ -33,8 +33,16 @@ struct OwnMemory {
   Memory memory() { return {bytes, 0, &written}; }
 };
 
+// Who touched a byte of workgroup memory, and between which barriers.
+struct Touch {
+  uint64_t written = 0, read = 0;  // intervals; 0: none
+  uint32_t writer = 0, reader = 0;
+  bool several = false;  // readers
+};
+
 struct Invocation {
   std::array<uint32_t, 3> local{};
+  uint32_t index = 0;  // in its workgroup
   uint32_t lane = 0;  // of its subgroup
   std::vector<Value> values;
   std::vector<bool> known;
@@ -103,6 +111,7 @@ class Machine {
   uint64_t atomic(Invocation& v, const Instruction& i);
 
   uint8_t* at(Invocation& v, uint64_t address, uint64_t bytes, bool write);
+  void check_race(const Invocation& v, uint64_t byte, bool write);
   Value load(Invocation& v, uint64_t address, Id type);
   void store(Invocation& v, uint64_t address, Id type, const Value& x);
   void check_alignment(uint64_t address, std::span<const uint32_t> access) const;
@@ -121,6 +130,8 @@ class Machine {
   std::vector<uint8_t> block_, push_;
   std::vector<Memory> memories_;
   OwnMemory shared_;
+  std::vector<Touch> touched_;  // bytes of workgroup memory
+  uint64_t interval_ = 1;       // barriers so far, and one
   std::vector<uint64_t> variable_bytes_;  // by variable: where it lies in its memory
   uint64_t shared_bytes_ = 0, own_bytes_ = 0;
   std::vector<uint64_t> pending_;  // of workgroup memory, written by subgroups since the barrier
@@ -181,8 +192,25 @@ uint8_t* Machine::at(Invocation& v, uint64_t address, uint64_t bytes, bool write
     TUFF_CHECK(write || (*m.written)[i], "byte {} of memory {} is read before it is written", i,
                number);
     (*m.written)[i] = true;
+    if (number == shared_memory()) check_race(v, i, write);
   }
   return m.bytes.data() + (byte - m.begin);
+}
+
+// A data race of Vulkan's memory model, also where the value read is dropped.
+void Machine::check_race(const Invocation& v, uint64_t byte, bool write) {
+  Touch& t = touched_[byte];
+  const bool written = t.written == interval_ && t.writer != v.index;
+  const bool read = t.read == interval_ && (t.several || t.reader != v.index);
+  TUFF_CHECK(!written && !(write && read),
+             "invocation {} {} byte {} of workgroup memory, which another {} since the last barrier",
+             v.index, write ? "writes" : "reads", byte, written ? "wrote" : "read");
+  if (write) {
+    t.written = interval_, t.writer = v.index;
+    return;
+  }
+  t.several = t.read == interval_ && (t.several || t.reader != v.index);
+  t.read = interval_, t.reader = v.index;
 }
 
 void Machine::check_alignment(uint64_t address, std::span<const uint32_t> access) const {
@@ -213,6 +241,7 @@ Invocation Machine::invocation(const std::array<uint32_t, 3>& group, uint32_t in
   const auto size = m_.local_size();
   Invocation v;
   v.local = {index % size[0], index / size[0] % size[1], index / size[0] / size[1]};
+  v.index = index;
   v.lane = index % launch_.subgroup_size;
   v.values.resize(m_.id_bound());
   v.known.resize(m_.id_bound());
@@ -267,6 +296,7 @@ void Machine::run_group(const std::array<uint32_t, 3>& group) {
   const auto size = m_.local_size();
   const uint32_t n = size[0] * size[1] * size[2];
   shared_ = OwnMemory(shared_bytes_);
+  touched_.assign(shared_bytes_, {});
   std::vector<Invocation> all;
   for (uint32_t i = 0; i < n; ++i) all.push_back(invocation(group, i));
   for (bool backwards = false; !all[0].done; backwards = !backwards) {
@@ -281,6 +311,7 @@ void Machine::run_group(const std::array<uint32_t, 3>& group) {
       TUFF_CHECK(v.at == all[0].at && v.done == all[0].done, "a barrier that not all come to");
     }
     for (Invocation& v : all) v.at += v.done ? 0 : 1;
+    ++interval_;
     for (const uint64_t byte : pending_) shared_.written[byte] = true;
     pending_.clear();
   }

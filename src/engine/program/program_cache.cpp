@@ -16,6 +16,7 @@
 #include "engine/search/tuned.h"
 #include "engine/stats.h"
 #include "ir/text.h"
+#include "kernel/analysis/coalescing.h"
 #include "kernel/constants.h"
 #include "kernel/pipeline.h"
 
@@ -24,9 +25,12 @@ namespace {
 
 constexpr size_t kKernelsPerThread = 4;  // starting a thread costs what a small kernel takes
 
-void show(const Rendered& r) {
+void show(const Rendered& r, const Target& target) {
   const kernel::LinearKernel& k = r.linear;
   TUFF_DEBUG_LINE(3, "opts {}: {}", k.name, k.opts);
+  if (target.has_local)
+    TUFF_DEBUG_LINE(3, "lines per fewest {}: {}", k.name,
+                    to_string(kernel::coalescing_of(k, target)));
   TUFF_DEBUG_LINE(5, "ast {}:\n{}", k.name, ir::to_text(r.ast));
   TUFF_DEBUG_LINE(6, "linear {}:\n{}", k.name, kernel::to_text(k));
   TUFF_DEBUG_LINE(4, "source {}:\n{}", k.name, render::to_text(r.source));
@@ -251,7 +255,7 @@ void ProgramCache::add(std::vector<Rendered> fresh) {
   parallel_for(fresh.size(), threads, [&](size_t i) { render_kernel(fresh[i], device_.target()); });
   std::vector<render::Source> sources;
   for (Rendered& r : fresh) {
-    show(r);
+    show(r, device_.target());
     sources.push_back(std::move(r.source));
   }
   const std::vector<render::Binary> binaries = compile(sources);

@@ -146,10 +146,11 @@ class ReduceLowerer {
     };
     UOp complete = make_after(memory, {make_barrier({make_store(element(memory, id), value)})});
     for (int64_t half = width / 2; half > 0; half /= 2) {
-      const UOp gate = lt(id, index_const(half)), own = element(complete, id, gate);
-      const UOp sum =
-          make(op, value->dtype, {make_load(own), make_load(element(complete, id + half, gate))});
-      complete = make_after(memory, {make_barrier({make_store(own, sum)})});
+      // Those that have no part to add read their own element twice: nobody stores it meanwhile.
+      const UOp adds = lt(id, index_const(half)), partner = where(adds, id + half, id);
+      const UOp sum = make(op, value->dtype, {make_load(element(complete, id)),
+                                              make_load(element(complete, partner))});
+      complete = make_after(memory, {make_barrier({make_store(element(complete, id, adds), sum)})});
     }
     const UOp result = make_load(element(complete, index_const(0)));
     return make_after(result, {make_barrier({result})});

@@ -1,0 +1,144 @@
+// How well the lanes of a subgroup share lines of memory (analysis/coalescing.h): the count by hand
+// on small kernels, and what the heuristics choose for GPUs that are not at hand, pinned in
+// tests/targets/golden/coalescing.txt. TUFF_UPDATE_GOLDENS=1 writes it anew.
+#include "kernel/analysis/coalescing.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/env.h"
+#include "kernel/ast_builder.h"
+#include "kernel/pipeline.h"
+#include "sched/models.h"
+#include "sched/schedule.h"
+
+namespace tuff::kernel {
+namespace {
+
+using namespace ir;
+namespace models = sched::testing;
+
+std::string path_of(const std::string& file) {
+  return std::string(TUFF_SOURCE_DIR "/tests/targets/") + file;
+}
+std::string contents(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in.good()) << path << " is missing";
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+Target target_of(const std::string& name) {
+  return target_from_json(contents(path_of(name + ".json")));
+}
+
+UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
+  Shape shape;
+  for (const int64_t e : extents) shape.push_back(Dim(e));
+  return reshape(buffer(make_ref<Storage>("VULKAN", t, element_count(shape))), shape);
+}
+// As Tensor::matmul makes it: summed in f32.
+UOp product(const UOp& a, const UOp& b) {
+  const auto wide = [](const UOp& x) { return x->dtype == DType::F32 ? x : cast(x, DType::F32); };
+  const UOp sum = models::matmul(wide(a), wide(b));
+  return a->dtype == DType::F32 ? sum : cast(sum, a->dtype);
+}
+UOp linear(int64_t rows, int64_t outputs, int64_t inputs, DType t) {  // y = x W^T
+  return product(input({rows, inputs}, t), permute(input({outputs, inputs}, t), {1, 0}));
+}
+UOp rms_norm(const UOp& x) {
+  const UOp n = models::number(1.0 / double(x->shape[1].value()));
+  const UOp mean = models::mul(reduce(Op::Add, models::mul(x, x), {1}), n);
+  const UOp scale = models::recip(alu(Op::Sqrt, {models::add(mean, models::number(1e-5))}));
+  return models::mul(x, expand(scale, x->shape));
+}
+
+struct Work {
+  std::string name;
+  std::vector<UOp> kernels;
+};
+Work scheduled(const std::string& name, const UOp& value, const Target& target) {
+  Work w{name, {}};
+  const UOp sinks[] = {models::contiguous(value)};
+  sched::clear_schedule_cache();
+  const auto s = sched::schedule(sinks, [&](const std::string&) -> const Target& { return target; });
+  for (const sched::Call& call : s.schedule->calls)
+    if (call.kind == sched::CallKind::Kernel) w.kernels.push_back(call.ast);
+  return w;
+}
+std::vector<Work> scoreboard(const Target& t) {
+  std::vector<Work> out;
+  const auto add = [&](const std::string& name, const UOp& value) {
+    out.push_back(scheduled(name, value, t));
+  };
+  const auto square = [](DType d = DType::F32) { return input({4096, 4096}, d); };
+  add("gemv", product(square(), input({4096, 1})));
+  add("gemv f16", product(square(DType::F16), input({4096, 1}, DType::F16)));
+  for (const int64_t m : {1, 2, 4, 8}) {
+    add(fmt::format("linear of {} rows", m), linear(m, 4096, 4096, DType::F32));
+    add(fmt::format("linear of {} rows f16", m), linear(m, 4096, 4096, DType::F16));
+    add(fmt::format("product of {} rows", m), product(input({m, 4096}), square()));
+  }
+  add("softmax", models::softmax(square()));
+  add("softmax of 512 columns", models::softmax(input({32768, 512})));
+  add("layer norm", models::layer_norm(square(), input({4096})));
+  add("RMS norm", rms_norm(square()));
+  add("row sums", reduce(Op::Add, square(), {1}));
+  add("row sums of 128 columns", reduce(Op::Add, input({131072, 128}), {1}));
+  add("column sums", reduce(Op::Add, square(), {0}));
+  add("column sums of 32768 rows", reduce(Op::Add, input({32768, 512}), {0}));
+  add("transpose", permute(square(), {1, 0}));
+  add("transpose f16", permute(square(DType::F16), {1, 0}));
+  add("transpose of 1000 x 3001", permute(input({1000, 3001}), {1, 0}));
+  add("heads of 64 split", permute(input({8, 512, 16, 64}), {0, 2, 1, 3}));
+  add("axes turned", permute(input({8, 64, 32, 128}), {0, 3, 1, 2}));
+  add("channels last", permute(input({8, 64, 56, 56}), {0, 2, 3, 1}));
+  add("transpose + 1 + itself",
+      models::add(permute(square(), {1, 0}), models::add(square(), models::number(1))));
+  add("broadcast add", models::add(square(), models::broadcast(input({4096}), square()->shape)));
+  add("x*2+1", models::add(models::mul(square(), models::number(2)), models::number(1)));
+  out.push_back({"gather of rows", {testing::gather_ast(8192, 4096, 256)}});
+  return out;
+}
+
+TEST(Coalescing, IsCountedAsTheLanesTouchMemory) {
+  Target t = target_of("nvidia-hopper");
+  const UOp rows = testing::sum_ast(1024, 1024);
+  // A row per lane: 32 lanes touch a line each for the 16 bytes that they take.
+  const auto with = [&](std::vector<Opt> opts) { return coalescing_of(lower_with(rows, t, opts), t); };
+  const KernelCoalescing apart =
+      with({{OptKind::Unroll, 1, 4}, {OptKind::Local, 0, 32}, {OptKind::Group, 0, 0}});
+  EXPECT_DOUBLE_EQ(apart.loads.ratio(), 8);
+  EXPECT_DOUBLE_EQ(apart.stores.ratio(), 1);
+  const KernelCoalescing together = with(
+      {{OptKind::Unroll, 1, 4}, {OptKind::GroupReduce, 1, 32}, {OptKind::Group, 0, 0}});
+  EXPECT_DOUBLE_EQ(together.loads.ratio(), 1);
+  EXPECT_EQ(to_string(together), "loads 1.0, stores 1.0");
+}
+
+TEST(Coalescing, OfWhatIsChosenForEachTarget) {
+  std::string text;
+  for (const char* name : {"amd-rdna3-igpu", "intel-xe", "nvidia-ampere", "nvidia-hopper",
+                           "qualcomm-adreno", "arm-mali"}) {
+    const Target target = target_of(name);
+    text += std::string(name) + "\n";
+    for (const Work& w : scoreboard(target)) {
+      text += "  " + w.name + "\n";
+      for (const UOp& ast : w.kernels) {
+        const LinearKernel k = lower(ast, target);
+        text += fmt::format("    {} [{}]\n", to_string(coalescing_of(k, target)), k.opts);
+      }
+    }
+  }
+  const std::string golden = path_of("golden/coalescing.txt");
+  if (system_env("TUFF_UPDATE_GOLDENS") == "1") {
+    std::ofstream(golden) << text;
+  } else {
+    EXPECT_EQ(contents(golden), text);
+  }
+}
+
+}  // namespace
+}  // namespace tuff::kernel
