@@ -11,7 +11,7 @@ import re
 import sys
 
 CORRIDOR = ["base", "ir", "sched", "kernel", "render", "hcq", "devices", "engine",
-            "tensor", "nn", "io", "models", "check", "bench", "docs", "cli"]
+            "tensor", "nn", "io", "models", "check", "bench", "docs", "cli", "aco"]
 RANK = {room: i for i, room in enumerate(CORRIDOR)}
 
 # The order inside a room: folders, or files by stem or name, of its own. Those of one line may include one
