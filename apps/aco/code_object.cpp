@@ -18,7 +18,7 @@ struct Machine {
   std::string_view processor;
   uint32_t number;  // EF_AMDGPU_MACH
 };
-// Source: LLVM AMDGPUUsage, ELF header. RDNA3 alone: where a shader finds its inputs is known there.
+// RDNA3 alone: there it is known where a shader finds its inputs. Source: LLVM AMDGPUUsage.
 constexpr Machine kMachines[] = {{"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47},
                                  {"gfx1103", 0x44}, {"gfx1150", 0x43}, {"gfx1151", 0x4a}};
 
@@ -28,12 +28,27 @@ constexpr uint32_t kRel64 = 5;                          // R_AMDGPU_REL64
 constexpr uint32_t kNoteMetadata = 32;                  // NT_AMDGPU_METADATA
 constexpr uint64_t kCodeAlignment = 256, kDescriptorBytes = 64, kEntryField = 16;
 
-// Where RADV's compute shaders find their inputs on RDNA3, and what has them put there: s[0:1], which
-// shaders without scratch memory leave alone, the dispatch packet's address; s[2:3], the one push
-// constant, the argument block's; then the workgroup's ids that are used; local ids packed in v0.
-constexpr uint32_t kUserSgprs = 4;
-constexpr uint16_t kDispatchPtr = 1 << 1, kKernargPtr = 1 << 3, kWave32 = 1 << 10;
+// A kernel gets its argument block's address in s[0:1], then those workgroup ids that it uses; local
+// ids come packed in v0.
+constexpr uint32_t kUserSgprs = 2;
+constexpr uint16_t kKernargPtr = 1 << 3, kWave32 = 1 << 10;
 constexpr uint32_t kVgprGranule = 8;
+
+// RADV's compute shaders on RDNA3 find the same two registers later: s[0:1] are its own, for scratch
+// memory, and the one push constant follows.
+std::vector<uint32_t> code_of(const CompiledKernel& kernel) {
+  constexpr uint32_t kMoved = 2, kMove32 = 0xbe800000, kMove64 = 0xbe800100;
+  const auto move = [](uint32_t operation, uint32_t from) {
+    return operation | (from + kMoved) << 16 | from;
+  };
+  std::vector<uint32_t> code;
+  const auto ids = uint32_t(std::ranges::count(kernel.interface.uses_workgroup_id, true));
+  for (uint32_t from = kUserSgprs + ids; from-- > kUserSgprs;)  // the last first
+    code.push_back(move(kMove32, from));
+  code.push_back(move(kMove64, 0));
+  code.insert(code.end(), kernel.shader.code.begin(), kernel.shader.code.end());
+  return code;
+}
 
 uint32_t rsrc1_of(const CompiledShader& shader, const ShaderInterface& interface) {
   constexpr uint32_t kDenormals32 = 3u << 16, kDenormals16And64 = 3u << 18, kDx10Clamp = 1u << 21,
@@ -59,7 +74,7 @@ std::vector<uint8_t> descriptor(const CompiledKernel& kernel) {
   put(4, uint32_t(shader.statistic("Scratch size")));
   put(48, rsrc1_of(shader, interface));
   put(52, rsrc2_of(shader, interface));
-  put(56, uint16_t(kDispatchPtr | kKernargPtr | kWave32));
+  put(56, uint16_t(kKernargPtr | kWave32));
   return out;
 }
 
@@ -220,7 +235,7 @@ std::vector<uint8_t> code_object(std::span<const CompiledKernel> kernels,
   std::vector<Elf64_Sym> symbols(1);
   std::vector<Elf64_Rela> relocations;
   for (const CompiledKernel& kernel : kernels) {
-    const std::vector<uint8_t> code = bytes_of(kernel.shader.code);
+    const std::vector<uint8_t> code = bytes_of(code_of(kernel));
     append(text, code, kCodeAlignment);
     append(rodata, descriptor(kernel), kDescriptorBytes);
     const uint64_t place = rodata.size() - kDescriptorBytes;

@@ -1,5 +1,5 @@
-// tuff_aco: compute shaders of SPIR-V on standard input become a code object for one of AMD's GPUs on
-// standard output, by the compiler of Mesa's Vulkan driver. Started by base/aco_compiler.cpp as
+// tuff_aco: compute shaders of SPIR-V on standard input become a code object for one of AMD's GPUs
+// on standard output, by the compiler of Mesa's Vulkan driver. Started by base/aco_compiler.cpp as
 // clang is, and by people. A process of its own, since the driver is told by environment variables
 // and may crash.
 #include <cerrno>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -55,18 +56,29 @@ std::string family_name(const std::string& processor, const std::string& library
                     library, processor);
 }
 
-// The listing's lines end in the words that they stand for: "v_mov_b32_e32 v0, 0 ; 7e000280".
+// The listing's lines end in the words that they stand for: "v_mov_b32_e32 v0, 0 ; 7e000280". An
+// instruction that comes several times running stands there once.
 std::vector<uint32_t> code_of(const std::string& assembly) {
   std::vector<uint32_t> code;
+  size_t last = 0;  // where the last instruction begins
   std::istringstream lines(assembly);
   for (std::string line; std::getline(lines, line);) {
+    unsigned repeated = 0;
+    if (std::sscanf(line.c_str(), " (then repeated %u times)", &repeated) == 1) {
+      const std::vector<uint32_t> instruction(code.begin() + ptrdiff_t(last), code.end());
+      for (; repeated > 0; --repeated)
+        code.insert(code.end(), instruction.begin(), instruction.end());
+      continue;
+    }
     const size_t comment = line.rfind(';');
     if (comment == line.npos) continue;
+    const size_t begin = code.size();
     std::istringstream words(line.substr(comment + 1));
     for (std::string word; words >> word;) {
       if (word.size() != 8 || word.find_first_not_of("0123456789abcdef") != word.npos) break;
       code.push_back(uint32_t(std::strtoul(word.c_str(), nullptr, 16)));
     }
+    if (code.size() > begin) last = begin;
   }
   return code;
 }
@@ -116,18 +128,20 @@ F RadvCompiler::Driver::device_function(const char* name) const {
 #define INSTANCE(name) reinterpret_cast<PFN_##name>(instance_function(instance, #name))
 #define DEVICE(name) device_function<PFN_##name>(#name)
 
-// Straight from the driver: Vulkan's loader would open the other drivers too, and need not be there.
+// Straight from the driver: Vulkan's loader would open other drivers too, and need not be there.
 RadvCompiler::Driver::Driver(const std::string& processor) {
-  std::string name = env_text(Env::TUFF_RADV);
-  if (name.empty()) name = kLibrary;
+  const std::string named = env_text(Env::TUFF_RADV), name = named.empty() ? kLibrary : named;
   std::string why;
   const auto library = os::Library::open(std::span(&name, 1), &why);
-  if (!library) fail<Unsupported>("no RADV to compile with ({}): {}", why, kRemedy);
+  if (!library)
+    fail<Unsupported>("{}no RADV to compile with ({}): {}",
+                      named.empty() ? "" : fmt::format("TUFF_RADV='{}': ", named), why, kRemedy);
   const auto negotiate = reinterpret_cast<PFN_vkNegotiateLoaderICDInterfaceVersion>(
       library->symbol("vk_icdNegotiateLoaderICDInterfaceVersion"));
   instance_function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
       library->symbol("vk_icdGetInstanceProcAddr"));
-  if (!instance_function || !negotiate) fail<Unsupported>("{} is no Vulkan driver: {}", name, kRemedy);
+  if (!instance_function || !negotiate)
+    fail<Unsupported>("{} is no Vulkan driver: {}", name, kRemedy);
   const std::string path = os::file_of_code(reinterpret_cast<const void*>(instance_function));
   setenv("RADV_FORCE_FAMILY", family_name(processor, path).c_str(), 1);
   setenv("RADV_DEBUG", "nocache", 1);
@@ -164,11 +178,13 @@ void RadvCompiler::Driver::open_device() {
     return std::ranges::any_of(all, [&](auto& e) { return !std::strcmp(e.extensionName, name); });
   };
   std::vector<const char*> extensions = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
-  if (!has(extensions[0])) fail<Unsupported>("RADV ({}) tells nothing of what it compiles", version);
+  if (!has(extensions[0]))
+    fail<Unsupported>("RADV ({}) tells nothing of what it compiles", version);
   for (const char* name : {"VK_KHR_cooperative_matrix", "VK_EXT_shader_atomic_float"})
     if (has(name)) extensions.push_back(name);
 
-  VkPhysicalDeviceVulkan13Features features13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+  VkPhysicalDeviceVulkan13Features features13{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
   VkPhysicalDeviceVulkan12Features features12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                               &features13};
   VkPhysicalDeviceVulkan11Features features11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
@@ -280,9 +296,10 @@ CompiledShader RadvCompiler::compile(std::span<const uint32_t> spirv, const std:
   driver_->device_function<PFN_vkDestroyPipeline>("vkDestroyPipeline")(driver_->device, pipeline,
                                                                        nullptr);
   // Constants behind the code stand in no listing.
-  const uint64_t bytes = out.statistic("Code size");
-  if (out.code.empty() || out.code.size() * sizeof(uint32_t) > bytes)
-    fail<CompileError>("RADV: {} words are listed of {} bytes", out.code.size(), bytes);
+  if (const uint64_t bytes = out.statistic("Code size");
+      out.code.size() * sizeof(uint32_t) != bytes)
+    fail<CompileError>("RADV: {} bytes of instructions are listed of {} bytes of code",
+                       out.code.size() * sizeof(uint32_t), bytes);
   return out;
 }
 

@@ -174,7 +174,7 @@ int run_row(GpuOptions o, const bench::KernelRow& row) {
   int exit_code = kExitOk;
   for (const bench::Extents& e : cases)
     exit_code = std::max(
-        exit_code, print_report(o, fmt::format("{} {} {}", row.name, to_string(e), o.dtype),
+        exit_code, print_report(o, fmt::format("{} {} {}", row.name, bench::to_string(e), o.dtype),
                                 gpu::run_row(row, e, o.bench)));
   return exit_code;
 }
@@ -185,7 +185,8 @@ int run_training(const GpuOptions& o) {
 }
 
 void add_common(CLI::App& c, GpuOptions& o) {
-  c.add_option("--chip", o.emulation.chip, "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
+  c.add_option("--chip", o.emulation.chip,
+               "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
       ->type_name("NAME");
   add_setting(c, "--compiler", o.emulation.compiler,
               "aco: Mesa's, from SPIR-V; clang: LLVM's, from C", "NAME",
@@ -224,10 +225,10 @@ void add_gpu_command(CLI::App& app, Action& chosen) {
       "gpu", "Judges kernels as one of AMD's GPUs would run them, without the hardware");
   gpu->require_subcommand(1);
   gpu->footer(
-      "Each kernel is compiled by Mesa's Vulkan driver, executed on the emulated GPU, compared with\n"
-      "the CPU and counted. lines: cache lines of 128 bytes that its loads and stores touch, over\n"
-      "the fewest that their bytes could lie in. us: estimated by a model of the chip\n"
-      "(docs/design/gpu-model.md); of roof: what memory or arithmetic alone would take, over that.\n"
+      "Each kernel is compiled by Mesa's Vulkan driver, executed on the emulated GPU, compared\n"
+      "with the CPU and counted. lines: cache lines of 128 bytes that loads and stores touch, over\n"
+      "the fewest that their bytes could lie in. us: estimated by a model of the chip (see\n"
+      "docs/design/gpu-model.md); of roof: what memory or arithmetic alone would take, over that.\n"
       "Examples:\n"
       "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
       "  tuff gpu train gpt --chip 780m --json");

@@ -1,12 +1,13 @@
 #include "gpu/emulated_run.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "base/check.h"
+#include "base/compilers.h"
+#include "base/env.h"
 #include "bench/train_bench.h"
 #include "devices/emulator.h"
 #include "engine/device.h"
@@ -102,9 +103,12 @@ const emu_api::KernelProfile& KernelRow::slowest() const {
 }
 
 void emulate(const EmulationOptions& options) {
-  setenv("AMD_IFACE", "MOCK", 1);
-  setenv("AMD_COMPILER", options.compiler.c_str(), 1);
-  setenv("TUFF_VALIDATE", "CPU", 1);
+  if (options.compiler == "aco")
+    if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  static std::vector<std::unique_ptr<EnvOverride>> settings;  // for as long as the process runs
+  settings.push_back(std::make_unique<EnvOverride>(Env::AMD_IFACE, "MOCK"));
+  settings.push_back(std::make_unique<EnvOverride>(Env::AMD_COMPILER, options.compiler));
+  settings.push_back(std::make_unique<EnvOverride>(Env::TUFF_VALIDATE, "CPU"));
   devices::profile_emulated({.chip = options.chip,
                              .instructions = options.instructions,
                              .report = [](const emu_api::KernelProfile& profile) {

@@ -1,6 +1,6 @@
-// The compilers as programs: finds them (TUFF_CC, TUFF_CLANG, TUFF_ACO), names their versions, turns
-// C sources and SPIR-V into object files. Called by the renderers and by the devices' probes. Knows
-// nothing of kernels or of how objects are loaded.
+// The compilers as programs: finds them (TUFF_CC, TUFF_CLANG, TUFF_ACO), names their versions,
+// turns C sources and SPIR-V into object files. Called by the renderers and by the devices' probes.
+// Knows nothing of kernels or of how objects are loaded.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ std::string why_no_amdgpu_compiler();  // as why_no_c_compiler()
 std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
                                                  const std::string& processor);
 
-// Mesa's compiler for AMD GPUs, ACO, through its Vulkan driver: the program tuff_aco. TUFF_ACO, else
-// beside the program or module that runs, or where it was installed.
+// Mesa's compiler for AMD GPUs, ACO, through its Vulkan driver: the program tuff_aco. TUFF_ACO,
+// else beside the program or module that runs, or where it was installed.
 std::optional<std::string> find_aco_compiler();
 std::string aco_compiler_identity();  // the driver's version; empty without program or driver
 std::string why_no_aco_compiler();

@@ -73,6 +73,7 @@ hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emul
   info.memory_bytes = node.integrated ? os::physical_memory_bytes() : node.vram_bytes;
   info.features = {{"arch", node.arch()},
                    {"emulated", emulated ? "yes" : "no"},
+                   {"compiler", env_text(Env::AMD_COMPILER)},
                    {"memory", node.integrated  ? "shared with the CPU"
                               : node.large_bar ? "host-visible"
                                                : "staged"},
