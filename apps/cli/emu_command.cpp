@@ -52,6 +52,13 @@ void add_emu_command(CLI::App& app, Action& chosen) {
   c->add_option("--seed", o->seed, "Of the order in which waves run; instead of the file's")
       ->type_name("N");
   c->add_flag("--counts", o->counts, "Prints how often each instruction was executed");
+  auto* profile = c->add_flag(
+      "--profile", o->profile,
+      "Prints what each instruction touched, and how long the kernel would take by the model of "
+      "docs/design/gpu-model.md");
+  c->add_option("--chip", o->chip, "Of the profile: 7900xtx (the default), 7900xt, 7600, 780m, ...")
+      ->needs(profile)
+      ->type_name("NAME");
   c->add_flag("--json", o->json, "One JSON object on standard output");
   c->footer(kExample);
   c->callback([o, &chosen] { chosen = [o] { return run_kernel(*o); }; });

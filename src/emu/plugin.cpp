@@ -3,6 +3,7 @@
 
 #include "emu/amd/mock.h"
 #include "emu/api.h"
+#include "emu/profile/chip.h"
 #include "emu/run/launch_file.h"
 #include "emu/run/run_kernel.h"
 
@@ -24,12 +25,15 @@ auto catching(emu_api::Failure& failure, Call&& call) -> decltype(call()) {
 }
 
 std::unique_ptr<os::Kernel> make_amd(const std::string& text, emu_api::ReportFinding report,
-                                     const emu_api::ProfileOptions&, emu_api::Failure& failure) {
+                                     const emu_api::ProfileOptions& profile,
+                                     emu_api::Failure& failure) {
   return catching(failure, [&]() -> std::unique_ptr<os::Kernel> {
     amd::MockOptions options = amd::parse_options(text);
     options.report = [report = std::move(report)](const amd::Finding& f) {
       report({amd::name(f.kind), f.gpu, f.queue, f.address, to_text(f)});
     };
+    profile::chip(profile.chip);
+    options.profile = profile;
     return amd::make_mock(options);
   });
 }

@@ -45,8 +45,9 @@ constexpr uint32_t kAcquireAll = 1 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 14 | 1 << 1
 
 // A queue, some memory, and what came of packets.
 struct Bed : GpuScene {
-  explicit Bed(QueueKind kind = QueueKind::Pm4, uint32_t ring_bytes = 4096)
-      : GpuScene(1, 1), ring(queue(0, kind, ring_bytes)) {}
+  explicit Bed(QueueKind kind = QueueKind::Pm4, uint32_t ring_bytes = 4096,
+               const emu_api::ProfileOptions& profile = {})
+      : GpuScene(1, 1, profile), ring(queue(0, kind, ring_bytes)) {}
   void send(const Dwords& dwords) {
     ring.push(dwords);
     ring.announce();
@@ -373,7 +374,8 @@ TEST(GpuAql, WhatIsWrongStopsTheQueue) {
 // ---- kernels
 
 struct KernelBed : Bed {
-  KernelBed() {
+  explicit KernelBed(const emu_api::ProfileOptions& profile = {})
+      : Bed(QueueKind::Pm4, 4096, profile) {
     file = testing::assemble(scene_kernels());
     code = vram(0, 16384);
   }
@@ -405,6 +407,30 @@ TEST(GpuKernels, WriteWhatTheHostSeesAfterARelease) {
   EXPECT_EQ(bed.findings_text(), "");
   EXPECT_EQ(bed.b.word(4), 42u);
   EXPECT_EQ(bed.gpu(0).stats().dispatches, 1u);
+}
+
+TEST(GpuKernels, AreProfiledInTheirOrderWithTheL2AsItWasLeft) {
+  std::vector<emu_api::KernelProfile> profiles;
+  KernelBed bed({"780m", true, [&](const emu_api::KernelProfile& p) { profiles.push_back(p); }});
+  bed.a.set(4, 40);
+  bed.arguments(bed.args, 0, bed.b.address, bed.a.address, 2);
+  const Dwords add = bed.launch("add", bed.args);
+  bed.send(bed.begin + add + kIdle + acquire(kAcquireAll) + add + release(bed.word.address, 1));
+  EXPECT_EQ(bed.findings_text(), "");
+  EXPECT_EQ(bed.b.word(4), 42u);
+  ASSERT_EQ(profiles.size(), 2u);
+  for (const auto& p : profiles) {
+    EXPECT_EQ(p.kernel, "add");
+    EXPECT_EQ(p.chip, "780m");
+    EXPECT_EQ(p.waves, 1u);
+    EXPECT_EQ(p.bytes_loaded, 128u);
+    EXPECT_EQ(p.bytes_stored, 128u);
+    EXPECT_EQ(p.lines_loaded, 1u);
+    EXPECT_EQ(p.instructions.size(), 10u);
+  }
+  EXPECT_EQ(profiles[0].dram_bytes_read, 256u);
+  EXPECT_EQ(profiles[1].dram_bytes_read, 0u);
+  EXPECT_LT(profiles[1].latency_us, profiles[0].latency_us);
 }
 
 TEST(GpuKernels, FaultsNameKernelInstructionAndAddress) {

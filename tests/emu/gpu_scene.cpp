@@ -81,10 +81,11 @@ uint64_t GpuScene::Ring::read_pointer() const {
   return value;
 }
 
-GpuScene::GpuScene(uint32_t gpus, uint64_t seed) : random_(seed) {
+GpuScene::GpuScene(uint32_t gpus, uint64_t seed, const emu_api::ProfileOptions& profile)
+    : random_(seed) {
   for (uint32_t i = 0; i < gpus; ++i) {
     spaces_.push_back(std::make_unique<AddressSpace>());
-    gpus_.push_back(std::make_unique<Gpu>(i, *spaces_[i], *this, random_.next()));
+    gpus_.push_back(std::make_unique<Gpu>(i, *spaces_[i], *this, random_.next(), profile));
   }
   fast_ = random_.below(size_t(gpus) + 1);
   evicts_ = random_.below(4u) == 0;

@@ -41,7 +41,7 @@ class GpuScene : public GpuEvents {
     uint64_t read_pointer() const;
   };
 
-  explicit GpuScene(uint32_t gpus, uint64_t seed);
+  explicit GpuScene(uint32_t gpus, uint64_t seed, const emu_api::ProfileOptions& profile = {});
   ~GpuScene() override;
   // Mapped on all GPUs: system memory uncached, VRAM cached.
   Block system(size_t bytes);

@@ -57,7 +57,8 @@ struct Gpu::State {
   }
 };
 
-Gpu::Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t)
+Gpu::Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t,
+         const emu_api::ProfileOptions&)
     : state_(new State{index, space, events, current, {}, {}, {}}) {}
 Gpu::~Gpu() { note("gone {} with {} queues", state_->index, state_->queues.size()); }
 

@@ -11,6 +11,7 @@
 #include "base/split_mix.h"
 #include "emu/amd/caches.h"
 #include "emu/amd/gpu.h"
+#include "emu/profile/profiler.h"
 #include "emu/rdna/code_cache.h"
 
 namespace tuff::emu::amd {
@@ -47,6 +48,7 @@ class Chip {
   rdna::CodeCache code;
   SplitMix64 random;
   GpuStats stats;
+  std::unique_ptr<profile::Profiler> profiler;  // null: nothing is counted
 
  private:
   struct Signal {

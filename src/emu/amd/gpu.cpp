@@ -23,8 +23,11 @@ struct Gpu::State {
     kCount
   };
 
-  State(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed)
-      : chip(index, space, events, seed) {}
+  State(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed,
+        const emu_api::ProfileOptions& profile)
+      : chip(index, space, events, seed) {
+    if (profile.report) chip.profiler = std::make_unique<profile::Profiler>(profile);
+  }
 
   bool step();
   bool held_back(const Queue::Choice& choice);
@@ -83,8 +86,9 @@ bool Gpu::State::step() {
                      [](const Queue::Choice& c) { return c.queue->perform(c); });
 }
 
-Gpu::Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed)
-    : state_(std::make_unique<State>(index, space, events, seed)) {}
+Gpu::Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed,
+         const emu_api::ProfileOptions& profile)
+    : state_(std::make_unique<State>(index, space, events, seed, profile)) {}
 
 Gpu::~Gpu() = default;
 

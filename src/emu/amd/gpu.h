@@ -13,6 +13,7 @@
 
 #include "emu/amd/address_space.h"
 #include "emu/amd/finding.h"
+#include "emu/api.h"
 
 namespace tuff::emu::amd {
 
@@ -56,8 +57,10 @@ struct GpuStats {
 
 class Gpu {
  public:
-  // `seed` draws what is free to choose; it has to be given, threads or not.
-  Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed);
+  // `seed` draws what is free to choose; it has to be given, threads or not. `profile` is told of
+  // each kernel that has ended, while the GPU is locked. InvalidArgument for an unknown chip.
+  Gpu(uint32_t index, AddressSpace& space, GpuEvents& events, uint64_t seed,
+      const emu_api::ProfileOptions& profile = {});
   ~Gpu();  // no queue is attached any more
   void attach(const QueueSetup& queue);
   // From its return on the queue's memory is not touched. Kernels in flight are dropped.

@@ -13,6 +13,7 @@
 
 #include "base/os_kernel.h"
 #include "emu/amd/finding.h"
+#include "emu/api.h"
 
 namespace tuff::emu::amd {
 
@@ -38,6 +39,7 @@ struct MockOptions {
   std::vector<Fault> faults;
   std::string forbidden;                       // a path whose open() fails with -EACCES
   std::function<void(const Finding&)> report;  // on any thread
+  emu_api::ProfileOptions profile;             // whose report may not call back
 };
 
 // "gpus:1,seed:7,bar:0,vram:4096,stop:12,lost_interrupt:1,ecc:3,enomem:7,reset:5", each where

@@ -266,7 +266,10 @@ void Queue::launch(rdna::Launch launch, bool system_release) {
   Kernel k;
   k.name = fmt::format("kernel `{}`", name);
   k.memory = std::make_unique<KernelMemory>(chip_, accessor(kernel_slot_, k.name));
-  k.dispatch = std::make_unique<rdna::Dispatch>(std::move(launch), *k.memory, chip_.code);
+  if (chip_.profiler) k.recording = chip_.profiler->record(launch);
+  k.dispatch =
+      std::make_unique<rdna::Dispatch>(std::move(launch), *k.memory, chip_.code,
+                                       k.recording ? &k.recording->counters() : nullptr);
   k.system_release = system_release;
   kernels_.push_back(std::move(k));
   ++chip_.stats.dispatches;
@@ -287,7 +290,10 @@ void Queue::finish(uint32_t index) {
     chip_.report(kind_of(f.kind), id(), f.data_address, to_text(f));
   }
   if (k.system_release) chip_.caches.write_back();
-  if (outcome.finished) return;
+  if (outcome.finished) {
+    if (k.recording) chip_.profiler->report(*k.recording);
+    return;
+  }
   if (k.memory->fault()) return fault(k.name, *k.memory->fault());
   const bool hangs =
       !outcome.findings.empty() && outcome.findings.back().kind == rdna::FindingKind::Hang;

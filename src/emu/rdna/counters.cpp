@@ -158,7 +158,9 @@ void Counters::end(const Wave& w, const Step& step) {
   row.conflict_cycles += lds_conflicts_;
   Timeline& t = timeline(w);
   t.settle(w, step, row.cost, memory_cycles(w));
-  if (w.ended) alone_cycles_ += t.end();
+  if (!w.ended) return;
+  alone_cycles_ += t.end();
+  longest_cycles_ = std::max(longest_cycles_, t.end());
 }
 
 void Counters::pass_barrier(std::span<const std::unique_ptr<Wave>> waves) {
@@ -213,6 +215,7 @@ DispatchCounts Counters::counts() const {
   out.waves = waves_;
   out.distinct_bytes = distinct_bytes_;
   out.alone_cycles = alone_cycles_;
+  out.longest_cycles = longest_cycles_;
   for (const auto& [address, row] : rows_) {
     auto& sum = out.classes[size_t(row.cost.kind)];
     sum.instructions += row.executed;

@@ -63,6 +63,7 @@ struct DispatchCounts {
   std::array<uint64_t, size_t(FloatKind::Count)> flops{};
   uint64_t distinct_bytes = 0;  // read, unless written before by this dispatch; and written
   uint64_t alone_cycles = 0;    // of all waves, each alone on its SIMD
+  uint64_t longest_cycles = 0;  // of the one that takes longest
 };
 
 class Counters {
@@ -101,7 +102,7 @@ class Counters {
   std::unordered_map<uint64_t, InstructionCounts*> found_;
   std::unordered_map<const Wave*, std::unique_ptr<Timeline>> timelines_;
   ByteSet read_, written_;
-  uint64_t waves_ = 0, distinct_bytes_ = 0, alone_cycles_ = 0;
+  uint64_t waves_ = 0, distinct_bytes_ = 0, alone_cycles_ = 0, longest_cycles_ = 0;
 
   // Of the current instruction.
   InstructionCounts* current_ = nullptr;

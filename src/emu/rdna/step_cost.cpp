@@ -53,7 +53,7 @@ StepCost vector_cost(Text text) {
   if (text.starts_with("v_wmma")) return matrix_cost(text);
   StepCost cost{StepClass::Valu};
   cost.latency = 5;
-  cost.is_mad = has_any(text, {"_fma", "_mad_", "dot"}) && !has(text, "mad_hi");
+  cost.is_mad = has_any(text, {"_fma", "_mad_", "dot"});
   const bool transcendental = is_transcendental(text);
   cost.flops = vector_flops(text, transcendental);
   if (has(text, "_f64")) {

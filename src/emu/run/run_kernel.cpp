@@ -1,12 +1,15 @@
 #include "emu/run/run_kernel.h"
 
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "emu/profile/profiler.h"
 #include "emu/rdna/code_object.h"
 #include "emu/run/launch_file.h"
+#include "emu/run/profile_text.h"
 
 namespace tuff::emu {
 namespace {
@@ -52,7 +55,14 @@ std::array<uint8_t, 64> dispatch_packet(const EmuLaunch& launch, const Launch& r
   return packet;
 }
 
-Outcome execute(CodeObject& object, const Kernel& kernel, EmuLaunch& launch) {
+// What came out, and the profile where one was asked for.
+struct Result {
+  Outcome outcome;
+  std::optional<emu_api::KernelProfile> profile;
+};
+
+Result execute(CodeObject& object, const Kernel& kernel, EmuLaunch& launch,
+               profile::Profiler* profiler) {
   Launch registers = launch_of(kernel, kBlockAddress, kPacketAddress);
   registers.groups = launch.groups;
   registers.group_size = launch.group_size;
@@ -65,7 +75,10 @@ Outcome execute(CodeObject& object, const Kernel& kernel, EmuLaunch& launch) {
   memory.map(kPacketAddress, packet, false);
   if (!launch.block.empty()) memory.map(kBlockAddress, launch.block, false);
   for (EmuBuffer& b : launch.buffers) memory.map(b.address, b.bytes);
-  return run(registers, memory);
+  if (!profiler) return {run(registers, memory), std::nullopt};
+  const auto recording = profiler->record(registers);
+  Outcome outcome = run(registers, memory, &recording->counters());
+  return {std::move(outcome), recording->profile(true)};
 }
 
 Json values_of(const EmuBuffer& b) {
@@ -139,14 +152,18 @@ bool run_kernel(const emu_api::RunRequest& o) {
   EmuLaunch launch =
       read_emu_launch(o.args, metadata_of(object, o.kernel), kernel.descriptor.kernarg_bytes);
   if (o.seed) launch.seed = o.seed;
-  const Outcome outcome = execute(object, kernel, launch);
-  if (!o.out.empty()) {
-    os::write_text(o.out, to_json(outcome, launch).dump(1, ' ', false) + "\n");
-  }
-  if (o.json)
-    print_json(to_json(outcome, launch));
-  else
+  std::optional<profile::Profiler> profiler;
+  if (o.profile) profiler.emplace(emu_api::ProfileOptions{o.chip, true, {}});
+  const auto [outcome, profile] = execute(object, kernel, launch, profiler ? &*profiler : nullptr);
+  Json json = o.json || !o.out.empty() ? to_json(outcome, launch) : Json();
+  if (profile && !json.is_null()) json["profile"] = profile_json(*profile);
+  if (!o.out.empty()) os::write_text(o.out, json.dump(1, ' ', false) + "\n");
+  if (o.json) {
+    print_json(json);
+  } else {
     print_text(outcome, launch, o.counts);
+    if (profile) fmt::print("{}", profile_text(*profile));
+  }
   return outcome.finished && outcome.findings.empty();
 }
 

@@ -51,7 +51,7 @@ Engines::Engines(const MockOptions& options, std::span<const std::unique_ptr<Add
   for (uint32_t i = 0; i < spaces.size(); ++i) {
     engines_.push_back(std::make_unique<Engine>());
     GpuEvents& told = *this;
-    engines_[i]->gpu = std::make_unique<Gpu>(i, *spaces[i], told, draw_.next());
+    engines_[i]->gpu = std::make_unique<Gpu>(i, *spaces[i], told, draw_.next(), options.profile);
   }
   if (is_stepped()) return;
   for (auto& engine : engines_) engine->thread = std::thread([this, &e = *engine] { run(e); });

@@ -1,0 +1,101 @@
+#include "emu/profile/time_model.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/arith.h"
+
+namespace tuff::emu::profile {
+namespace {
+
+using rdna::StepClass;
+
+// From a packet to the first wave and from the last one to the next packet. An estimate.
+constexpr double kDispatchUs = 2;
+// AMD, RDNA 3 slides of 2022: 6144 bytes per clock between the 96 L0s and the L1s of Navi 31.
+constexpr double kL0FillBytesPerClock = 64;
+
+constexpr double kBytesPerUsOfGbs = 1000;
+
+// What lies on the busiest part of the chip: workgroups go round its units.
+struct Busiest {
+  double waves_of_simd, waves_of_cu, rounds;
+};
+
+Busiest busiest(const Chip& chip, const Grid& grid) {
+  const Residency& r = grid.residency;
+  const uint64_t groups = ceil_div(grid.groups, uint64_t(r.units(chip)));
+  const uint64_t waves = groups * r.waves_per_group;
+  return {double(ceil_div(waves, uint64_t(r.simds_per_unit()))),
+          double(ceil_div(waves, uint64_t(r.simds_per_unit() / kSimdsPerCu))),
+          double(ceil_div(groups, uint64_t(r.groups_per_unit(chip))))};
+}
+
+// Cycles of the port that is used most, all waves together. Each SIMD issues an instruction of each
+// kind per cycle, of different waves (AMD, "RDNA Architecture" whitepaper, 2019).
+double issue_cycles(const rdna::DispatchCounts& counts) {
+  const auto cycles = [&](StepClass c) { return counts.classes[size_t(c)].issue_cycles; };
+  const auto steps = [&](StepClass c) { return counts.classes[size_t(c)].instructions; };
+  const uint64_t vector = cycles(StepClass::Valu) + cycles(StepClass::ValuF64) +
+                          cycles(StepClass::Dual) + cycles(StepClass::Wmma) +
+                          steps(StepClass::ValuTrans);
+  const uint64_t scalar = cycles(StepClass::Salu) + cycles(StepClass::Smem);
+  const uint64_t memory = steps(StepClass::VmemLoad) + steps(StepClass::VmemStore) +
+                          steps(StepClass::Atomic);
+  return double(std::max({vector, cycles(StepClass::ValuTrans), scalar, memory,
+                          cycles(StepClass::Branch), steps(StepClass::Lds)}));
+}
+
+std::array<std::pair<const char*, double>, 8> parts_of(const TimeParts& t) {
+  return {{{"dram", t.dram},
+           {"mall", t.mall},
+           {"l2", t.l2},
+           {"l0", t.l0},
+           {"issue", t.issue},
+           {"lds", t.lds},
+           {"latency", t.latency},
+           {"launch", t.launch}}};
+}
+
+}  // namespace
+
+double TimeParts::total() const {
+  return launch + std::max({issue, lds, l0, l2, mall, dram, latency});
+}
+
+const char* TimeParts::limit() const {
+  const auto parts = parts_of(*this);
+  return std::ranges::max_element(parts, {}, &std::pair<const char*, double>::second)->first;
+}
+
+TimeParts time_of(const Chip& chip, const Grid& grid, const rdna::DispatchCounts& counts,
+                  const CacheCounts& caches) {
+  TimeParts t;
+  t.launch = kDispatchUs + chip.us(double(counts.waves) / chip.engines);
+  if (counts.waves == 0) return t;
+  const Busiest most = busiest(chip, grid);
+  const double waves = double(counts.waves), line = rdna::kLineBytes;
+  t.issue = chip.us(issue_cycles(counts) / waves * most.waves_of_simd);
+  t.lds = chip.us(double(counts.lds_cycles) / waves * most.waves_of_cu);
+  const double fill = double(caches.l0_misses) * line / kL0FillBytesPerClock;
+  t.l0 = chip.us(std::max(double(caches.l0_lookups), fill) / waves * most.waves_of_cu);
+  t.l2 = chip.us(double(caches.l2_requests) * line / chip.l2_bytes_per_clock);
+  if (chip.mall_kb)
+    t.mall = double(caches.mall_requests) * line / (chip.mall_gb_s * kBytesPerUsOfGbs);
+  t.dram = double(caches.dram_lines_read + caches.dram_lines_written) * line /
+           (chip.dram_gb_s * kBytesPerUsOfGbs);
+  t.latency = chip.us(std::max(double(counts.alone_cycles) / waves * most.rounds,
+                               double(counts.longest_cycles)));
+  return t;
+}
+
+double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts) {
+  double compute = 0;
+  for (size_t k = 0; k < counts.flops.size(); ++k) {
+    compute += double(counts.flops[k]) / chip.peak_flops_per_us(rdna::FloatKind(k));
+  }
+  return std::max(compute, double(counts.distinct_bytes) / (chip.dram_gb_s * kBytesPerUsOfGbs));
+}
+
+}  // namespace tuff::emu::profile
