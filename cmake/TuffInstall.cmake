@@ -46,7 +46,7 @@ add_library(tuff_package INTERFACE)
 add_library(tuff::tuff ALIAS tuff_package)
 set_target_properties(tuff_package PROPERTIES EXPORT_NAME tuff)
 set(TUFF_LIBRARY_ROOMS ${TUFF_ROOM_TARGETS})
-list(REMOVE_ITEM TUFF_LIBRARY_ROOMS tuff_emu tuff_models tuff_check tuff_bench tuff_docs tuff_cli)
+list(REMOVE_ITEM TUFF_LIBRARY_ROOMS tuff_emu tuff_aco tuff_models tuff_check tuff_bench tuff_gpu tuff_docs tuff_cli)
 target_link_libraries(tuff_package INTERFACE ${TUFF_LIBRARY_ROOMS})
 
 install(TARGETS tuff_settings tuff_package ${TUFF_LIBRARY_ROOMS} EXPORT tuff_targets
@@ -56,6 +56,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tuff DESTINATION ${CMAKE_INSTALL
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET tuff_emulator)
   install(TARGETS tuff_emulator LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tuff)
+endif()
+if(TARGET tuff_aco_program)
+  install(TARGETS tuff_aco_program RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/tuff)
 endif()
 foreach(program IN ITEMS tuff tuff_program)
   if(TARGET ${program})

@@ -11,7 +11,7 @@ import re
 import sys
 
 CORRIDOR = ["base", "ir", "sched", "kernel", "render", "hcq", "devices", "engine",
-            "tensor", "nn", "io", "models", "check", "bench", "docs", "cli"]
+            "tensor", "nn", "io", "models", "check", "bench", "gpu", "docs", "cli", "aco"]
 RANK = {room: i for i, room in enumerate(CORRIDOR)}
 
 # The order inside a room: folders, or files by stem or name, of its own. Those of one line may include one
@@ -120,13 +120,17 @@ def check_devices(source, target):
     return None
 
 
+# Who may name what the emulator offers: the door that opens it, and who reads its profiles.
+EMULATOR_USES = (("devices/emulator.h", "emu/api.h"), ("gpu/emulated_run.h", "emu/api.h"))
+
+
 def check_emu(source, target, target_room):
     """emu stands beside the corridor: it sees base, and tables of constants of the drivers. It is a library that
     programs open: they see what it offers."""
     if source.startswith("emu/"):
         is_table = target.startswith("devices/") and target.endswith(".def")
         return None if target_room in ("base", "emu") or is_table else "emu sees base alone"
-    if target.startswith("emu/") and (source, target) != ("devices/emulator.h", "emu/api.h"):
+    if target.startswith("emu/") and (source, target) not in EMULATOR_USES:
         return "emu is opened at run time, by devices/emulator.h"
     return None
 

@@ -360,6 +360,61 @@ KernelCase layernorm(const Extents& e, const KernelOptions& o) {
   return c;
 }
 
+KernelCase rmsnorm(const Extents& e, const KernelOptions& o) {
+  const int64_t n = e[1];
+  const Given x = given(e, o, 1), w = given({n}, o, 2);
+  KernelCase c;
+  c.inputs = {x.tensor, w.tensor};
+  c.function = one([n](Inputs in) { return in[0].rms_norm({n}, in[1]); });
+  c.flops = 4.0 * double(product(e));
+  c.bytes = element_bytes(o) * double(2 * product(e) + n);
+  c.expected = [=, dtype = o.dtype](int64_t i) {
+    const int64_t row = i / n * n;
+    double squares = 0;
+    for (int64_t j = row; j < row + n; j++) squares += std::pow(x.at(j), 2);
+    // The smallest step of f32 above 1 keeps a row of zeros finite.
+    const double y = x.at(i) / std::sqrt(squares / double(n) + 0x1p-23) * w.at(i - row);
+    return Expected{y, tolerance(y, std::abs(y), 16, dtype)};
+  };
+  return c;
+}
+
+// Sums along one axis of a matrix.
+KernelCase axis_sum(const Extents& e, const KernelOptions& o, int64_t axis) {
+  const Given x = given(e, o, 1);
+  KernelCase c;
+  c.inputs = {x.tensor};
+  c.function = one([axis](Inputs in) { return in[0].sum(Axes{axis}); });
+  c.flops = double(product(e));
+  c.bytes = element_bytes(o) * double(product(e) + e[size_t(1 - axis)]);
+  c.expected = [x, axis, rows = e[0], columns = e[1], dtype = o.dtype](int64_t i) {
+    double sum = 0, magnitude = 0;
+    const int64_t count = axis == 0 ? rows : columns;
+    for (int64_t j = 0; j < count; j++) {
+      const double v = x.at(axis == 0 ? j * columns + i : i * columns + j);
+      sum += v, magnitude += std::abs(v);
+    }
+    return Expected{sum, tolerance(sum, magnitude, double(count), dtype)};
+  };
+  return c;
+}
+KernelCase row_sum(const Extents& e, const KernelOptions& o) { return axis_sum(e, o, 1); }
+KernelCase column_sum(const Extents& e, const KernelOptions& o) { return axis_sum(e, o, 0); }
+
+// (a, b, c, d) stored as (a, c, d, b): heads or channels behind positions.
+KernelCase permute(const Extents& e, const KernelOptions& o) {
+  const Given x = given(e, o, 1);
+  KernelCase c;
+  c.inputs = {x.tensor};
+  c.function = one([](Inputs in) { return in[0].permute({0, 2, 3, 1}).contiguous(); });
+  c.bytes = 2 * element_bytes(o) * double(product(e));
+  c.expected = [x, channels = e[1], pixels = e[2] * e[3]](int64_t i) {
+    const int64_t image = i / (channels * pixels), pixel = i / channels % pixels;
+    return Expected{x.at((image * channels + i % channels) * pixels + pixel), 0};
+  };
+  return c;
+}
+
 KernelCase transpose(const Extents& e, const KernelOptions& o) {
   const Given x = given(e, o, 1);
   KernelCase c;
@@ -440,6 +495,27 @@ std::span<const KernelRow> kernel_rows() {
        {{4096}, {16384, 256}},
        rows_and_columns,
        layernorm},
+      {"rmsnorm",
+       "RMS norm of rows, with weight",
+       "N (NxN) or RxC",
+       Unit::Gbps,
+       {{4096}, {16384, 256}},
+       rows_and_columns,
+       rmsnorm},
+      {"row_sum",
+       "Sums of rows",
+       "N (NxN) or RxC",
+       Unit::Gbps,
+       {{4096}, {16384, 256}},
+       rows_and_columns,
+       row_sum},
+      {"column_sum",
+       "Sums of columns",
+       "N (NxN) or RxC",
+       Unit::Gbps,
+       {{4096}, {16384, 256}},
+       rows_and_columns,
+       column_sum},
       {"attention",
        "Scaled-dot-product attention",
        "BxHxTxD: batch, heads, positions, width",
@@ -461,6 +537,13 @@ std::span<const KernelRow> kernel_rows() {
        {{4096}},
        rows_and_columns,
        transpose},
+      {"permute",
+       "Four axes stored in another order: channels behind pixels",
+       "NxCxHxW",
+       Unit::Gbps,
+       {{8, 64, 64, 64}},
+       exactly<4>,
+       permute},
       {"gather",
        "Rows of a table by index",
        "RxCxN: table RxC, N rows taken",

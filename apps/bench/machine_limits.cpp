@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "engine/buffer.h"
 #include "hcq/graph.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::bench {
 namespace {

@@ -162,6 +162,11 @@ void TrainBench::run(double seconds) {
   for (int i = 0; i < kLeastSteps || os::monotonic_ns() < end_ns; i++) s.step(true);
 }
 
+void TrainBench::step() {
+  get_ready();
+  state_->step(false);
+}
+
 const TrainFigures& TrainBench::figures() const { return state_->figures; }
 
 const std::vector<std::string>& TrainBench::models() {

@@ -27,6 +27,8 @@ class TrainBench {
   void get_ready();
   // Runs steps for about so long, after a warm-up at the first call, and adds what they took.
   void run(double seconds);
+  // One replayed step, not timed.
+  void step();
   const TrainFigures& figures() const;
   static const std::vector<std::string>& models();
 

@@ -154,6 +154,7 @@ int run_program(int argc, const char* const* argv) {
   add_check_command(app, chosen);
   add_bench_command(app, chosen);
   add_tune_command(app, chosen);
+  add_gpu_command(app, chosen);
   add_emu_command(app, chosen);
   add_inspect_command(app, chosen);
   add_convert_command(app, chosen);

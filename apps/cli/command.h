@@ -51,6 +51,7 @@ void add_generate_command(CLI::App& app, Action& chosen);
 void add_check_command(CLI::App& app, Action& chosen);
 void add_bench_command(CLI::App& app, Action& chosen);
 void add_tune_command(CLI::App& app, Action& chosen);
+void add_gpu_command(CLI::App& app, Action& chosen);
 void add_emu_command(CLI::App& app, Action& chosen);
 void add_inspect_command(CLI::App& app, Action& chosen);
 void add_convert_command(CLI::App& app, Action& chosen);

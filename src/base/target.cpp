@@ -286,6 +286,18 @@ Target amdgpu(const AmdGpu& chip) {
   return t;
 }
 
+constexpr const char* kAcoPrefix = "aco-";
+
+// The same GPUs by SPIR-V and Mesa's compiler: what RADV reports, and what its code was seen to keep.
+Target aco(const AmdGpu& chip) {
+  Target t = amdgpu(chip);
+  t.renderer = "aco";
+  t.identity = std::string("builtin:") + kAcoPrefix + chip.name;
+  t.features.subgroup_arithmetic = true;
+  t.matrix_shapes.clear();  // VK_KHR_cooperative_matrix is newer than Debian's Mesa
+  return t;
+}
+
 template <class T>
 const T& json_of(const T& field) {
   return field;
@@ -336,6 +348,8 @@ std::vector<std::string> builtin_target_names() {
   std::vector<std::string> names = {"spirv-generic", "spirv-lavapipe", "c-x86-64",
                                     "opencl-generic"};
   for (const AmdGpu& chip : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + chip.name);
+  for (const AmdGpu& chip : kAmdGpus)
+    if (chip.wave_lanes == 32) names.push_back(std::string(kAcoPrefix) + chip.name);
   return names;
 }
 
@@ -346,6 +360,8 @@ Target builtin_target(const std::string& name) {
   if (name == "opencl-generic") return opencl_generic();
   for (const AmdGpu& chip : kAmdGpus)
     if (name == std::string(kAmdGpuPrefix) + chip.name) return amdgpu(chip);
+  for (const AmdGpu& chip : kAmdGpus)
+    if (chip.wave_lanes == 32 && name == std::string(kAcoPrefix) + chip.name) return aco(chip);
   fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,
                         fmt::join(builtin_target_names(), ", "));
 }

@@ -42,7 +42,7 @@ std::string to_string(const MatrixShape& s);  // "16x16x16 float16 float16 float
 
 struct Target {
   std::string device;    // kind: "CPU", "VULKAN", "NULL"
-  std::string renderer;  // row of the renderer registry: "c", "spirv", "amdgpu", "null"
+  std::string renderer;  // row of the renderer registry: "c", "spirv", "amdgpu", "aco", "null"
   std::string arch;      // "x86-64:znver4", "spirv1.5", "gfx1100"
   std::string identity;  // driver, version, UUID, CPU features: part of disk-cache keys
 
@@ -97,7 +97,8 @@ std::string to_json(const Target& t);
 Target target_from_json(const std::string& text);
 // A Target to compile for without hardware: "spirv-generic", "spirv-lavapipe", "c-x86-64",
 // "opencl-generic", and
-// "amdgpu-" with a processor's name for AMD's GPUs by direct submission; throws InvalidArgument.
+// "amdgpu-" or "aco-" with a processor's name for AMD's GPUs by direct submission, compiled by clang
+// or by Mesa; throws InvalidArgument.
 Target builtin_target(const std::string& name);
 std::vector<std::string> builtin_target_names();
 

@@ -1,7 +1,6 @@
 #include "devices/emulator.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -10,23 +9,17 @@
 #include "base/check.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "base/shipped.h"
 
 namespace tuff::devices {
 namespace {
 
 constexpr const char* kFile = "libtuff_emulator.so";
-// Seen from the file that holds this code: beside it in a build, from <prefix>/bin, from
-// <prefix>/lib/python3.x/site-packages/tuff, and the Python package of a build.
-constexpr std::array<const char*, 4> kFolders{"", "../lib/tuff/", "../../../tuff/", "../../bin/"};
 
 std::vector<std::string> places() {
   const std::string named = env_text(Env::TUFF_EMULATOR);
   if (!named.empty()) return {named};
-  std::vector<std::string> out;
-  const std::string own = os::file_of_code(reinterpret_cast<const void*>(&places));
-  const std::string folder = own.substr(0, own.rfind('/') + 1);
-  for (const char* relative : kFolders) out.push_back(folder + relative + kFile);
-  out.push_back(std::string(TUFF_EMULATOR_FOLDER "/") + kFile);
+  std::vector<std::string> out = shipped_places(kFile);
   out.push_back(kFile);
   return out;
 }
@@ -55,7 +48,15 @@ const emu_api::Api& open() {
   return *api;
 }
 
+emu_api::ProfileOptions& profile() {
+  static emu_api::ProfileOptions options;
+  return options;
+}
+
 }  // namespace
+
+void profile_emulated(emu_api::ProfileOptions options) { profile() = std::move(options); }
+const emu_api::ProfileOptions& emulated_profile() { return profile(); }
 
 void throw_failure(const emu_api::Failure& failure) {
   const std::string& kind = failure.kind;

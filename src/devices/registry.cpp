@@ -52,7 +52,7 @@ std::unique_ptr<AmdIface> emulated_amd() {
   };
   auto iface = std::make_unique<AmdIface>();
   emu_api::Failure failure;
-  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report, {}, failure);
+  iface->kernel = emulator().make_amd(env_text(Env::TUFF_MOCK), report, emulated_profile(), failure);
   throw_failure(failure);
   iface->emulated = true;
   iface->take_findings = [inbox] { return inbox->take(); };

@@ -39,14 +39,16 @@ class Signal {
 // A kernel loaded on one device. Destroyed only after its last use has retired.
 class Program {
  public:
-  explicit Program(const render::Binary& b) : name_(b.name), args_(b.args), local_(b.local) {}
+  explicit Program(const render::Binary& b)
+      : name_(b.name), symbol_(b.symbol), args_(b.args), local_(b.local) {}
   virtual ~Program() = default;
   const std::string& name() const { return name_; }
+  const std::string& symbol() const { return symbol_; }  // as machines know it
   const render::ArgLayout& args() const { return args_; }
   const std::array<uint32_t, 3>& local() const { return local_; }
 
  private:
-  std::string name_;
+  std::string name_, symbol_;
   render::ArgLayout args_;
   std::array<uint32_t, 3> local_;
 };

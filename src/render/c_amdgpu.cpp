@@ -4,7 +4,7 @@
 // the argument block: the block is the kernarg segment, of which the hardware passes the address,
 // so there is no pointer to follow, and the compiler knows that it does not change.
 #include "render/c_dialect.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::render {
 namespace {

@@ -1,6 +1,6 @@
 // The dialect for the CPU: clang's C with its vector extensions.
 #include "render/c_dialect.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::render {
 namespace {

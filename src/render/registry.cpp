@@ -29,6 +29,7 @@ constexpr Renderer kRenderers[] = {
      [](const kernel::LinearKernel& k, const Target& t) { return render_c(c_opencl(t), k, t); },
      pack_sources, true, [](const Target& t) { return c_identity(c_opencl(), t); }},
     {"spirv", render_spirv, pack_sources, false, spirv_identity},
+    {"aco", render_aco, compile_aco_sources, true, aco_identity},
     {"null", render_null, pack_sources, false, [](const Target&) -> std::string { return "null"; }},
 };
 

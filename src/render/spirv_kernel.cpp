@@ -145,6 +145,8 @@ Id SpirvKernel::load_block_pointer(const std::vector<uint32_t>& members, uint32_
   for (uint32_t i = 0; i < members.size(); ++i) {
     const uint32_t offset = i < buffer_count ? i * 8 : buffer_count * 8 + (i - buffer_count) * 4;
     m_.decorate_member(args_type, i, spv::DecorationOffset, {offset});
+    // So that drivers may take it by scalar loads: AMD's does, instead of by vector loads.
+    m_.decorate_member(args_type, i, spv::DecorationNonWritable);
   }
   const Id args = load_push_constant(t_.pointer(spv::StorageClassPhysicalStorageBuffer, args_type));
   m_.name(args, "args");

@@ -8,7 +8,7 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 #include "render/spirv_kernel.h"
 
 namespace tuff::render {
@@ -187,21 +187,49 @@ void SpirvKernel::emit_load(size_t i) {
   for (const Run& run : runs(accesses(*from, mask), *from, true)) load_run(*from, run, values_[i]);
 }
 
-// Where the gate is false element 0 is read, which is there, and its value dropped: no branch.
+// Whether a gate tells invocations of a workgroup apart, and nothing else.
+bool gated_by_local_id(const Node& index) {
+  if (index.src_count < 3) return false;
+  const auto others = [](const Node* n) {
+    return n->op == Op::Load || n->op == Op::Range || n->op == Op::Register ||
+           (n->op == Op::Special && std::get<ir::SpecialArg>(n->arg).space != 'l');
+  };
+  return std::ranges::none_of(ir::toposort(index.src(2)), others);
+}
+
+bool SpirvKernel::stores_to(const Node* param) const {
+  return std::ranges::any_of(k_.ops, [&](const ir::UOp& u) {
+    return u->op == Op::Store && ir::accessed_memory(u.get()) == param;
+  });
+}
+
+// Where the gate is false element 0 is read, which is there, and its value dropped: no branch. But
+// not where another invocation may store to that element: in memory that the kernel stores to, or
+// that what one invocation reads for a workgroup may lie in.
 void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvValue>& out) {
   const DType t = index.dtype, offset_type = index.src(1)->dtype;
   const Access& first = run.items[0];
+  const Node* memory = without_after(index.src(0).get());
+  const bool branch = first.gate && memory->op == Op::Param &&
+                      (stores_to(memory) || gated_by_local_id(index));
   SpirvValue offset = first.offset;
-  if (first.gate)
+  if (first.gate && !branch)
     offset = {
         ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
+  const auto load = [&](Id type, std::initializer_list<uint32_t> from) {
+    if (!branch) return m_.value(spv::OpLoad, type, from);
+    const Id before = m_.block(), end = begin_gate(first.gate), loading = m_.block();
+    const Id v = m_.value(spv::OpLoad, type, from);
+    end_gate(end);
+    return m_.value(spv::OpPhi, type, {v, loading, m_.constant(spv::OpConstantNull, type), before});
+  };
   const auto set = [&](const Access& a, Id v) {
-    if (first.gate) v = ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t);
+    if (first.gate && !branch) v = ops_.select(*first.gate, v, t_.opaque(Scalar::of_int(t, 0)), t);
     out[a.instance] = {v};
     for (const int instance : a.also) out[instance] = {v};
   };
   const Id element = element_pointer(index, offset);
-  if (without_after(index.src(0).get())->op == Op::Shared) {
+  if (memory->op == Op::Shared) {
     std::vector<Id> from{element};
     if (matrices_) from.push_back(spv::MemoryAccessNonPrivatePointerMask);
     const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), from);
@@ -211,12 +239,11 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
   if (run.items.size() == 1) {
-    set(first, ops_.from_memory(m_.value(spv::OpLoad, t_.memory(t), {element, aligned, bytes}), t));
+    set(first, ops_.from_memory(load(t_.memory(t), {element, aligned, bytes}), t));
     return;
   }
   const Id type = wide_type(run, t);
-  const Id all =
-      m_.value(spv::OpLoad, type, {wide_pointer(element, type), aligned, alignment(run, t)});
+  const Id all = load(type, {wide_pointer(element, type), aligned, alignment(run, t)});
   const std::vector<Id> elements = elements_of(all, run, t);
   for (size_t c = 0; c < elements.size(); ++c) set(run.items[c], elements[c]);
 }

@@ -59,7 +59,7 @@ class Emulated(unittest.TestCase):
 
     def test_gpt_trains_as_on_the_cpu(self):
         wanted = self.losses("--device", "CPU")
-        for environment in ({}, {"AMD_AQL": "1"}, {"TUFF_MOCK": "seed:3,bar:0"}):
+        for environment in ({}, {"AMD_AQL": "1"}, {"TUFF_MOCK": "seed:3,bar:0"}, {"AMD_COMPILER": "aco"}):
             for step, (a, b) in enumerate(zip(self.losses("--device", "AMD", **environment), wanted, strict=True)):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
 

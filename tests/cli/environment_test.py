@@ -103,6 +103,8 @@ class Texts(EnvironmentTest):
         "TUFF_CC": (on("CPU"), {}, "NULL"),
         "TUFF_CLANG": (on("AMD"), {"AMD_IFACE": "MOCK"}, "NULL"),
         "TUFF_EMULATOR": (on("AMD"), {"AMD_IFACE": "MOCK"}, "NULL"),
+        "TUFF_ACO": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
+        "TUFF_RADV": (on("AMD"), {"AMD_IFACE": "MOCK", "AMD_COMPILER": "aco"}, "NULL"),
         "TUFF_VK_DISABLE": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_VK_LIMIT": (on("VULKAN"), {}, "VULKAN"),
         "TUFF_CL_DISABLE": (on("CL"), {}, "CL"),

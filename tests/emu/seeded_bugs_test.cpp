@@ -177,6 +177,35 @@ TEST_F(SeededBugs, LoadUsedBeforeItsWait) {
               "v_add_nc_u32_e32 v4, v3, v2"});
 }
 
+// As compilers write `gate ? x[i] : 0`: what returns touches the lanes that asked alone.
+TEST_F(SeededBugs, OtherLanesMayBeWrittenWhileALoadIsOnItsWay) {
+  const char* kBothSides = R"(
+      s_mov_b32 s4, exec_lo
+      s_mov_b32 exec_lo, 0xff
+      global_load_b32 v2, v1, s[2:3]
+      s_and_not1_b32 exec_lo, s4, exec_lo
+      v_mov_b32_e32 v2, 0
+      s_mov_b32 exec_lo, s4
+      s_waitcnt vmcnt(0)
+      v_add_nc_u32_e32 v3, v2, v0)";
+  EXPECT_EQ(to_text(run_after_load(kBothSides).findings), "");
+  expect_bug({FindingKind::MissingWait, R"(
+      s_mov_b32 s4, exec_lo
+      s_mov_b32 exec_lo, 0xff
+      global_load_b32 v2, v1, s[2:3]
+      s_mov_b32 exec_lo, 0xff00
+      global_load_b32 v2, v1, s[2:3]
+      s_mov_b32 exec_lo, 0xf0
+      v_mov_b32_e32 v2, 0)",
+              "v_mov_b32_e32 v2, 0"});
+  expect_bug({FindingKind::MissingWait, R"(
+      s_mov_b32 exec_lo, 0xff
+      global_load_b32 v2, v1, s[2:3]
+      s_mov_b32 exec_lo, 0xff00
+      v_writelane_b32 v2, s2, 3)",
+              "v_writelane_b32 v2, s2, 3"});
+}
+
 TEST_F(SeededBugs, WaitForTheOlderOfTwoLoadsIsEnough) {
   const Outcome outcome = run_after_load(R"(
       global_load_b32 v2, v1, s[2:3]

@@ -14,7 +14,7 @@
 #include "engine/search/beam.h"
 #include "engine/stats.h"
 #include "kernel/pipeline.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernel/pipeline.h"
 #include "render/amdgpu_kernels.h"
 #include "render/c.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 #include "render/kernel_cases.h"
 #include "render/linear_builder.h"
 #include "render/renderer.h"

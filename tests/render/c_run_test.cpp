@@ -12,7 +12,7 @@
 #include "kernel/ast_builder.h"
 #include "kernel/pipeline.h"
 #include "render/c.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 #include "render/kernel_cases.h"
 #include "render/linear_eval.h"
 #include "render/random_kernel.h"

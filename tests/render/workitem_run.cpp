@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "render/amdgpu_runs.h"
 #include "render/c.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::render {
 namespace {

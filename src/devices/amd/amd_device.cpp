@@ -20,7 +20,11 @@ constexpr size_t kKnownRanges = 256;
 bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env::AMD_AQL); }
 
 Target target_of(const GpuNode& node, const Generation& generation) {
-  Target t = builtin_target(fmt::format("amdgpu-{}", generation.name));
+  const bool aco = env_text(Env::AMD_COMPILER) == "aco";
+  if (aco && !generation.can_wave32)
+    fail<Unsupported>("AMD_COMPILER=aco: {} has no waves of 32 lanes; clang compiles for it",
+                      generation.name);
+  Target t = builtin_target(fmt::format("{}-{}", aco ? "aco" : "amdgpu", generation.name));
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
   t.cores = node.shape.cus();
   t.shared_bytes = std::min(t.shared_bytes, node.lds_kib << 10);
@@ -69,6 +73,7 @@ hcq::DeviceInfo describe(const GpuNode& node, const std::string& name, bool emul
   info.memory_bytes = node.integrated ? os::physical_memory_bytes() : node.vram_bytes;
   info.features = {{"arch", node.arch()},
                    {"emulated", emulated ? "yes" : "no"},
+                   {"compiler", env_text(Env::AMD_COMPILER)},
                    {"memory", node.integrated  ? "shared with the CPU"
                               : node.large_bar ? "host-visible"
                                                : "staged"},

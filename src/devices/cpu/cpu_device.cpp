@@ -1,7 +1,7 @@
 #include "devices/cpu/cpu.h"
 
 #include "base/check.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"
 #include "devices/cpu/cpu_queue.h"

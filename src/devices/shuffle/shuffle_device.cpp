@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_memory_room.h"

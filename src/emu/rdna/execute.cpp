@@ -11,25 +11,27 @@ namespace {
 
 using Ranges = std::span<const RegisterRange>;
 
-// The first register of a range that a load is on its way to.
-std::optional<uint32_t> pending(const Wave& w, const RegisterRange& range) {
+// The first register of a range that a load is on its way to in one of these lanes: what returns
+// touches the lanes that asked alone, so the others may be written meanwhile.
+std::optional<uint32_t> pending(const Wave& w, const RegisterRange& range, uint32_t lanes) {
   const auto late = [&](const auto& loads, Counter counter, uint32_t at) {
     return loads[at] > w.completed[size_t(counter)];
   };
   for (uint32_t at = range.first; at < uint32_t(range.first) + range.count; ++at) {
     if (!range.vector) {
       if (at < 128 && late(w.s_load, Counter::Scalar, at)) return at;
-    } else if (late(w.v_vector_load, Counter::Vector, at & 255) ||
-               late(w.v_lds_load, Counter::Lds, at & 255)) {
+    } else if ((w.v_load_lanes[at & 255] & lanes) &&
+               (late(w.v_vector_load, Counter::Vector, at & 255) ||
+                late(w.v_lds_load, Counter::Lds, at & 255))) {
       return at;
     }
   }
   return std::nullopt;
 }
 
-void check_ready(Machine& machine, Wave& w, Ranges ranges, const char* problem) {
+void check_ready(Machine& machine, Wave& w, Ranges ranges, uint32_t lanes, const char* problem) {
   for (const RegisterRange& range : ranges) {
-    if (const auto at = pending(w, range)) {
+    if (const auto at = pending(w, range, lanes)) {
       machine.report(w, FindingKind::MissingWait, 0, 0,
                      fmt::format("{}{} {}", range.vector ? "v" : "s", *at, problem));
     }
@@ -116,6 +118,11 @@ void execute_dual(Wave& w, const Step& step) {
   w.v[target] = after;
 }
 
+// It writes lanes that are not active.
+bool ignores_exec(const Step& step) {
+  return step.instruction.op() == Op::V_WRITELANE_B32;
+}
+
 }  // namespace
 
 void execute(Machine& machine, Wave& w, const Step& step) {
@@ -126,10 +133,11 @@ void execute(Machine& machine, Wave& w, const Step& step) {
     return;
   }
   if (w.outstanding) {
-    check_ready(machine, w, step.reads, "is read while its load is on its way");
+    check_ready(machine, w, step.reads, ~0u, "is read while its load is on its way");
     const Encoding e = step.instruction.encoding();
     if (e != Encoding::SMEM && !is_vector_memory(e))  // loads are in order among themselves
-      check_ready(machine, w, step.writes, "is written while a load to it is on its way");
+      check_ready(machine, w, step.writes, ignores_exec(step) ? ~0u : w.exec(),
+                  "is written while a load to it is on its way");
   }
   const Definedness defined = definedness(w, step);
   if (step.strict && (~defined.all & w.exec())) {

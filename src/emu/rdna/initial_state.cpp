@@ -60,6 +60,7 @@ void forget(Wave& w) {
   w.lds_on_the_way.clear();
   w.v_vector_load.fill(0);
   w.v_lds_load.fill(0);
+  w.v_load_lanes.fill(0);
   w.s_load.fill(0);
   w.v_written.fill(0);
   w.s_written.fill(false);

@@ -171,6 +171,9 @@ void mark_result(Wave& w, const Instruction& i, const Operand& d) {
   const uint32_t vector_serial = vector ? ++w.issued[size_t(Counter::Vector)] : 0;
   for (int k = 0; k < d.registers; ++k) {
     const size_t at = (d.index + k) & 255;
+    const bool on_its_way = w.v_lds_load[at] > w.completed[size_t(Counter::Lds)] ||
+                            w.v_vector_load[at] > w.completed[size_t(Counter::Vector)];
+    w.v_load_lanes[at] = w.exec() | (on_its_way ? w.v_load_lanes[at] : 0);
     if (lds) w.v_lds_load[at] = lds_serial;
     if (vector) w.v_vector_load[at] = vector_serial;
     w.v_written[at] |= w.exec();

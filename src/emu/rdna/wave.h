@@ -64,6 +64,7 @@ struct Wave {
   // counter.
   std::array<uint32_t, size_t(Counter::Count)> issued{}, completed{};
   std::array<uint32_t, 256> v_vector_load{}, v_lds_load{};
+  std::array<uint32_t, 256> v_load_lanes{};  // that the loads on their way write
   std::array<uint32_t, 128> s_load{};
   bool outstanding = false;
   uint32_t unfinished_since = 0;  // the group's time at the oldest store that vscnt has; 0: none

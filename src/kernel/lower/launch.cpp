@@ -2,6 +2,7 @@
 // of the workgroup. What does not fit three axes or the Target's limits is folded by div and mod.
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/arith.h"
 #include "ir/kernel_floor.h"
@@ -189,6 +190,25 @@ bool to_param(const UOp& store) {
          store->src(0)->src(0)->op == Op::Param;
 }
 
+std::set<const Node*> stored_params(const UOp& ast) {
+  std::set<const Node*> out;
+  for (const Node* n : toposort(ast)) {
+    const Node* memory = n->op == Op::Store ? accessed_memory(n) : nullptr;
+    if (memory && memory->op == Op::Param) out.insert(memory);
+  }
+  return out;
+}
+
+// What is read of memory that the kernel stores to is read where it is needed alone: another
+// workgroup may have stored there by now.
+UOp gate_loads(const UOp& value, const std::set<const Node*>& stored, const UOp& gate) {
+  UOpMap<UOp> gated;
+  for (const Node* n : toposort(value))
+    if (n->op == Op::Load && stored.contains(accessed_memory(n)))
+      gated[UOp(n)] = make_load(with_gate(n->src(0), gate));
+  return gated.empty() ? value : substitute(value, gated);
+}
+
 }  // namespace
 
 void pass_launch(Lowering& l) {
@@ -206,6 +226,7 @@ void pass_launch(Lowering& l) {
     place_locals(deps.list(locals & ~beside_shared), deps.list(beside_shared), l.target,
                  l.out.local, c);
   }
+  const std::set<const Node*> stored = stored_params(l.ast);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     if (old->op == Op::Range && is_launch(kind_of(old.get()))) return c.value.at(old);
     if (old->op == Op::End) {
@@ -220,7 +241,8 @@ void pass_launch(Lowering& l) {
       RangeMask missing = (groups | locals | shared | lane) & ~have;
       if (have & beside_shared) missing &= ~beside_shared;
       const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);
-      return gate ? make_store(with_gate(store->src(0), gate), store->src(1)) : store;
+      if (!gate) return store;
+      return make_store(with_gate(store->src(0), gate), gate_loads(store->src(1), stored, gate));
     }
     if (!is_alu(old->op) || old->op == Op::Cast || old->op == Op::Bitcast) return {};
     return alu(old->op, src, old->arg);

@@ -14,7 +14,7 @@
 #include "kernel/pipeline.h"
 #include "render/amdgpu_kernels.h"
 #include "render/c_dialect.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 

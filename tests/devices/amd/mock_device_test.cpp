@@ -14,7 +14,7 @@
 #include "devices/amd/amd_device.h"
 #include "emu/amd/mock.h"
 #include "render/c_dialect.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::devices::amd {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hcq/device.h"
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 namespace tuff::devices {
 

@@ -100,6 +100,7 @@ struct PropertyChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
   VkPhysicalDeviceShaderCorePropertiesAMD cu{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  VkPhysicalDeviceDrmPropertiesEXT drm{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT};
 };
 
 void query_properties(const VkApi& api, const Facts& f, PropertyChain& p) {
@@ -113,6 +114,7 @@ void query_properties(const VkApi& api, const Facts& f, PropertyChain& p) {
   if (f.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) link(chain, p.host);
   if (f.has_extension(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) link(chain, p.sm);
   if (f.has_extension(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(chain, p.cu);
+  if (f.has_extension(VK_EXT_PHYSICAL_DEVICE_DRM_EXTENSION_NAME)) link(chain, p.drm);
   p.base.pNext = chain;
   api.vkGetPhysicalDeviceProperties2(f.handle, &p.base);
 }
@@ -136,6 +138,9 @@ void read_properties(const VkApi& api, Facts& f) {
     f.compute_units =
         p.cu.shaderEngineCount * p.cu.shaderArraysPerEngineCount * p.cu.computeUnitsPerShaderArray;
   }
+  f.compiles_only = f.driver_id == VK_DRIVER_ID_MESA_RADV &&
+                    f.has_extension(VK_EXT_PHYSICAL_DEVICE_DRM_EXTENSION_NAME) &&
+                    !p.drm.hasPrimary && !p.drm.hasRender;
   f.host_import_alignment = p.host.minImportedHostPointerAlignment;
   bool in_compute = p.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
   auto op = [&](VkSubgroupFeatureFlags bit) {
@@ -184,6 +189,9 @@ void settle_max_buffers(Facts& f) {
 
 // The floor; every row of caps.def has a fallback.
 std::string what_is_missing(const Facts& f) {
+  if (f.compiles_only)
+    return "is a null device of Mesa's (RADV_FORCE_FAMILY is set), which compiles and runs nothing: "
+           "unset it, or see `tuff gpu`";
   std::string missing;
   auto lacks = [&](const std::string& what) {
     missing += (missing.empty() ? "lacks " : ", ") + what;

@@ -69,6 +69,7 @@ struct Facts {
   // Buffers of one kernel, its argument block included where descriptors bind them; addresses in
   // memory know no limit of their own.
   uint32_t max_buffers = 64;
+  bool compiles_only = false;  // RADV without a GPU
   uint32_t queue_family = UINT32_MAX;
   uint32_t timestamp_bits = 0;
   std::vector<MatrixShape> matrix_shapes;  // that tuff can use; failed ones are taken out

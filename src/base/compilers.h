@@ -1,6 +1,6 @@
-// The C compilers as programs: finds them (TUFF_CC, TUFF_CLANG), names their versions, turns C
-// sources into object files. Called by the C renderer and by the devices' probes. Knows nothing of
-// kernels or of how objects are loaded.
+// The compilers as programs: finds them (TUFF_CC, TUFF_CLANG, TUFF_ACO), names their versions,
+// turns C sources and SPIR-V into object files. Called by the renderers and by the devices' probes.
+// Knows nothing of kernels or of how objects are loaded.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +32,20 @@ std::string why_no_amdgpu_compiler();  // as why_no_c_compiler()
 // As compile_c, of OpenCL C, for a processor as LLVM names it ("gfx1100"): relocatable objects.
 std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> translation_units,
                                                  const std::string& processor);
+
+// Mesa's compiler for AMD GPUs, ACO, through its Vulkan driver: the program tuff_aco. TUFF_ACO,
+// else beside the program or module that runs, or where it was installed.
+std::optional<std::string> find_aco_compiler();
+std::string aco_compiler_identity();  // the driver's version; empty without program or driver
+std::string why_no_aco_compiler();
+
+// A kernel as a compute module of SPIR-V with one push constant, the address of its arguments.
+struct SpirvKernelModule {
+  std::string symbol;  // its name in the object
+  std::span<const uint32_t> words;
+};
+// As compile_amdgpu: each unit becomes an object of all its kernels.
+std::vector<std::vector<uint8_t>> compile_aco(
+    std::span<const std::vector<SpirvKernelModule>> units, const std::string& processor);
 
 }  // namespace tuff

@@ -1,4 +1,4 @@
-#include "base/clang_compiler.h"
+#include "base/compilers.h"
 
 #include <cstdlib>
 #include <deque>
@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "base/os_cache.h"
+#include "base/shipped.h"
 
 namespace tuff {
 namespace {
@@ -105,10 +106,10 @@ std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
   const os::ProcessResult& r = process.wait();
   if (r.exit_code != 0)
-    fail<CompileError>("the C compiler {} ended with status {}:\n{}", compiler, r.exit_code,
+    fail<CompileError>("the compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));
   if (!r.out.starts_with("\x7f" "ELF"))
-    fail<CompileError>("the C compiler {} wrote no object file: it has to take clang's options",
+    fail<CompileError>("the compiler {} wrote no object file: it has to take clang's options",
                        compiler);
   return {r.out.begin(), r.out.end()};
 }
@@ -194,20 +195,53 @@ int clang_major(const std::string& version) {
   return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + kBefore.size());
 }
 
-std::vector<std::vector<uint8_t>> compile_units(std::span<const std::string> translation_units,
-                                                const std::vector<std::string>& argv) {
+// What one child is started with and reads.
+struct Unit {
+  std::vector<std::string> argv;
+  std::string input;
+};
+
+std::vector<std::vector<uint8_t>> compile_units(std::vector<Unit> units) {
   std::vector<std::vector<uint8_t>> objects;
-  objects.reserve(translation_units.size());
-  std::deque<os::Process> running;
-  for (const std::string& text : translation_units) {
-    if (running.size() >= os::core_count()) {
-      objects.push_back(finish(running.front(), argv[0]));
-      running.pop_front();
-    }
-    running.emplace_back(argv, text);
+  objects.reserve(units.size());
+  std::deque<std::pair<os::Process, std::string>> running;
+  const auto finish_first = [&] {
+    objects.push_back(finish(running.front().first, running.front().second));
+    running.pop_front();
+  };
+  for (Unit& unit : units) {
+    if (running.size() >= os::core_count()) finish_first();
+    running.emplace_back(os::Process(unit.argv, std::move(unit.input)), unit.argv[0]);
   }
-  for (os::Process& process : running) objects.push_back(finish(process, argv[0]));
+  while (!running.empty()) finish_first();
   return objects;
+}
+
+std::vector<Unit> units_of(std::span<const std::string> texts,
+                           const std::vector<std::string>& argv) {
+  std::vector<Unit> units;
+  for (const std::string& text : texts) units.push_back({argv, text});
+  return units;
+}
+
+constexpr const char* kAcoProgram = "tuff_aco";
+
+// What tuff_aco says of its driver: a version, or why there is none.
+struct AcoAnswer {
+  std::string version, why;
+};
+
+AcoAnswer asked_aco(const std::string& program) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, AcoAnswer> known;
+  std::lock_guard lock(mutex);
+  const auto [it, fresh] = known.try_emplace({program, env_text(Env::TUFF_RADV)});
+  if (fresh) {
+    const os::ProcessResult r = os::Process({program, "--version"}).wait();
+    const std::string& text = r.exit_code == 0 ? r.out : r.err;
+    (r.exit_code == 0 ? it->second.version : it->second.why) = text.substr(0, text.find('\n'));
+  }
+  return it->second;
 }
 
 }  // namespace
@@ -227,7 +261,7 @@ std::vector<std::vector<uint8_t>> compile_c(std::span<const std::string> transla
   if (!compiler)
     fail<Unsupported>("{}{}", why_none(Env::TUFF_CC, kNoC),
                       why_no_c_compiler().empty() ? kNotInCache : "");
-  auto objects = compile_units(translation_units, command_line(*compiler));
+  auto objects = compile_units(units_of(translation_units, command_line(*compiler)));
   keep_identity(version_of(compiler), kLastC);
   return objects;
 }
@@ -246,9 +280,52 @@ std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> tr
   if (const std::string why = why_no_amdgpu_compiler(); !why.empty()) fail<Unsupported>("{}", why);
   const std::optional<std::string> compiler = find_amdgpu_compiler();
   if (!compiler) fail<Unsupported>("no compiler for AMD GPUs: {}{}", kRemedy, kNotInCache);
-  auto objects = compile_units(translation_units, amdgpu_command_line(*compiler, processor));
+  auto objects = compile_units(
+      units_of(translation_units, amdgpu_command_line(*compiler, processor)));
   keep_identity(version_of(compiler), kLastAmdgpu);
   return objects;
+}
+
+std::optional<std::string> find_aco_compiler() {
+  if (const std::string named = env_text(Env::TUFF_ACO); !named.empty())
+    return os::exists(named) ? std::optional(named) : std::nullopt;
+  for (const std::string& place : shipped_places(kAcoProgram))
+    if (os::exists(place)) return place;
+  return std::nullopt;
+}
+
+// Both the program's being there and the driver's are asked, once for each setting.
+std::string why_no_aco_compiler() {
+  const std::optional<std::string> program = find_aco_compiler();
+  if (!program)
+    return why_none(Env::TUFF_ACO,
+                    fmt::format("no {} beside the program or where tuff was installed: build the "
+                                "target {}, or name the file in TUFF_ACO",
+                                kAcoProgram, kAcoProgram));
+  return asked_aco(*program).why;
+}
+
+std::string aco_compiler_identity() {
+  const std::optional<std::string> program = find_aco_compiler();
+  return program ? asked_aco(*program).version : std::string();
+}
+
+std::vector<std::vector<uint8_t>> compile_aco(
+    std::span<const std::vector<SpirvKernelModule>> units, const std::string& processor) {
+  if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  const std::string program = *find_aco_compiler();
+  std::vector<Unit> children;
+  for (const std::vector<SpirvKernelModule>& unit : units) {
+    Unit child{{program, "--processor", processor}, {}};
+    for (const SpirvKernelModule& kernel : unit) {
+      child.argv.insert(child.argv.end(), {"--symbol", kernel.symbol, "--words",
+                                           std::to_string(kernel.words.size())});
+      child.input.append(reinterpret_cast<const char*>(kernel.words.data()),
+                         kernel.words.size_bytes());
+    }
+    children.push_back(std::move(child));
+  }
+  return compile_units(std::move(children));
 }
 
 }  // namespace tuff

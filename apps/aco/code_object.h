@@ -1,0 +1,28 @@
+// An AMDGPU code object, relocatable, as clang writes them: what the AMD device loads and
+// `tuff emu run` executes. Written by main.cpp; knows no driver.
+// Source: LLVM, "User Guide for AMDGPU Backend", Code Object Metadata V4 and Kernel Descriptor;
+// gABI chapter 4.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aco/radv.h"
+#include "aco/shader_interface.h"
+
+namespace tuff::aco {
+
+// The processor's number in e_flags; Unsupported naming the known ones.
+uint32_t machine_of(const std::string& processor);
+
+struct CompiledKernel {
+  std::string symbol;
+  ShaderInterface interface;
+  CompiledShader shader;
+};
+
+std::vector<uint8_t> code_object(std::span<const CompiledKernel> kernels,
+                                 const std::string& processor);
+
+}  // namespace tuff::aco

@@ -1,0 +1,124 @@
+// tuff_aco: compute shaders of SPIR-V on standard input become a code object for one of AMD's GPUs
+// on standard output, by the compiler of Mesa's Vulkan driver. Started by base/aco_compiler.cpp as
+// clang is, and by people. A process of its own, since the driver is told by environment variables
+// and may crash.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <CLI/CLI.hpp>
+
+#include <tuff/error.h>
+
+#include "aco/code_object.h"
+#include "base/check.h"
+
+namespace tuff::aco {
+namespace {
+
+constexpr uint32_t kPushBytes = 8;  // the argument block's address
+
+std::vector<uint32_t> read_words() {
+  std::vector<uint8_t> bytes;
+  uint8_t buffer[1 << 16];
+  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;)
+    bytes.insert(bytes.end(), buffer, buffer + got);
+  if (bytes.size() % sizeof(uint32_t) != 0)
+    fail<CompileError>("SPIR-V: {} bytes, which are no whole words", bytes.size());
+  std::vector<uint32_t> words(bytes.size() / sizeof(uint32_t));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+void refuse(const ShaderInterface& interface) {
+  if (interface.descriptor_sets)
+    fail<Unsupported>("the shader has {} descriptor sets; only shaders whose one push constant is "
+                      "the address of their arguments are compiled",
+                      interface.descriptor_sets);
+  if (interface.uses_num_workgroups)
+    fail<Unsupported>("the shader reads NumWorkgroups, which no code object provides");
+}
+
+void write_all(const void* data, size_t size_bytes) {
+  if (std::fwrite(data, 1, size_bytes, stdout) != size_bytes || std::fflush(stdout) != 0)
+    fail<IoError>("standard output: {}", std::strerror(errno));
+}
+
+struct Options {
+  std::string processor = "gfx1100";
+  std::vector<std::string> symbols = {"main"};
+  std::vector<size_t> words;  // of each module
+  bool version = false, assembly = false;
+};
+
+std::vector<std::span<const uint32_t>> modules_of(std::span<const uint32_t> words,
+                                                  const Options& o) {
+  if (o.words.empty() && o.symbols.size() == 1) return {words};
+  if (o.words.size() != o.symbols.size())
+    fail<InvalidArgument>("--words has {} sizes for {} names of --symbol", o.words.size(),
+                          o.symbols.size());
+  std::vector<std::span<const uint32_t>> out;
+  for (const size_t count : o.words) {
+    if (count > words.size())
+      fail<InvalidArgument>("standard input ends {} words before --words does",
+                            count - words.size());
+    out.push_back(words.first(count));
+    words = words.subspan(count);
+  }
+  if (!words.empty())
+    fail<InvalidArgument>("standard input has {} words that --words does not count", words.size());
+  return out;
+}
+
+CompiledKernel compile(const RadvCompiler& radv, std::span<const uint32_t> module,
+                       const std::string& symbol) {
+  CompiledKernel out{symbol, interface_of(module), {}};
+  refuse(out.interface);
+  out.shader = radv.compile(module, out.interface.entry, kPushBytes);
+  return out;
+}
+
+void run(const Options& o) {
+  machine_of(o.processor);
+  if (o.version) {
+    const std::string text = RadvCompiler(o.processor).version() + "\n";
+    return write_all(text.data(), text.size());
+  }
+  const std::vector<uint32_t> words = read_words();
+  const auto modules = modules_of(words, o);
+  const RadvCompiler radv(o.processor);
+  std::vector<CompiledKernel> kernels;
+  for (size_t i = 0; i < modules.size(); ++i)
+    kernels.push_back(compile(radv, modules[i], o.symbols[i]));
+  if (!o.assembly) {
+    const std::vector<uint8_t> object = code_object(kernels, o.processor);
+    return write_all(object.data(), object.size());
+  }
+  for (const CompiledKernel& kernel : kernels)
+    write_all(kernel.shader.assembly.data(), kernel.shader.assembly.size());
+}
+
+}  // namespace
+}  // namespace tuff::aco
+
+int main(int argc, char** argv) {
+  CLI::App app("Compiles a compute shader for AMD's GPUs by Mesa's Vulkan driver, without a GPU");
+  tuff::aco::Options options;
+  app.add_option("--processor", options.processor, "As LLVM names it")->capture_default_str();
+  app.add_option("--symbol", options.symbols, "The kernels' names in the object, one per module")
+      ->capture_default_str();
+  app.add_option("--words", options.words,
+                 "How many words each module has, where several follow one another");
+  app.add_flag("--version", options.version, "Prints the driver's version and exits");
+  app.add_flag("--assembly", options.assembly, "Prints the driver's listing instead of the object");
+  app.footer("Reads SPIR-V from standard input, writes the object to standard output:\n"
+             "  tuff_aco --processor gfx1100 < kernel.spv > kernel.o");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    tuff::aco::run(options);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tuff_aco: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+#include "aco/shader_interface.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <spirv/unified1/spirv.hpp>
+
+#include "base/check.h"
+
+namespace tuff::aco {
+namespace {
+
+constexpr size_t kHeaderWords = 5;
+constexpr uint32_t kComponents = 3;
+
+// One walk over a module; an id is defined before it is used, but for entry points and decorations,
+// which come first.
+class Reader {
+ public:
+  explicit Reader(std::span<const uint32_t> words) : words_(words) {
+    if (words.size() < kHeaderWords || words[0] != spv::MagicNumber)
+      fail<CompileError>("SPIR-V: {} words that begin with {:#x}, which is no module", words.size(),
+                         words.empty() ? 0 : words[0]);
+    for (size_t at = kHeaderWords; at < words.size();) {
+      const uint32_t count = words[at] >> spv::WordCountShift;
+      if (count == 0 || count > words.size() - at)
+        fail<CompileError>("SPIR-V: an instruction of {} words at word {} of {}", count, at,
+                           words.size());
+      take(spv::Op(words[at] & spv::OpCodeMask), words.subspan(at + 1, count - 1));
+      at += count;
+    }
+    if (out_.entry.empty()) fail<CompileError>("SPIR-V: the module has no compute entry point");
+  }
+  ShaderInterface result() && { return std::move(out_); }
+
+ private:
+  using Words = std::span<const uint32_t>;
+
+  void take(spv::Op op, Words w) {
+    switch (op) {
+      case spv::OpEntryPoint: return entry_point(w);
+      case spv::OpExecutionMode: return execution_mode(w);
+      case spv::OpDecorate: return decorate(w);
+      case spv::OpVariable: return variable(w);
+      case spv::OpConstant:
+        if (w.size() >= 3) constants_[w[1]] = w[2];
+        return;
+      case spv::OpAccessChain:
+      case spv::OpInBoundsAccessChain: return access_chain(w);
+      case spv::OpLoad:
+        if (w.size() >= 3 && workgroup_ids_.contains(w[2])) loaded_ids_.insert(w[1]);
+        return;
+      case spv::OpCompositeExtract:
+        if (w.size() >= 4 && loaded_ids_.contains(w[2])) use_id(w[3]);
+        return;
+      case spv::OpStore:
+        if (w.size() >= 2 && loaded_ids_.contains(w[1])) use_all_ids();
+        return;
+      case spv::OpVectorShuffle: return whole_uses(w.size() >= 4 ? w.subspan(2, 2) : Words{});
+      default:
+        // Conversions, arithmetic, comparisons and bits: result type, result, operands.
+        if (op >= spv::OpConvertFToU && op <= spv::OpBitCount && w.size() > 2)
+          whole_uses(w.subspan(2));
+        return;
+    }
+  }
+
+  void entry_point(Words w) {
+    if (w.size() < 3 || w[0] != spv::ExecutionModelGLCompute) return;
+    if (!out_.entry.empty()) fail<CompileError>("SPIR-V: the module has several entry points");
+    const char* name = reinterpret_cast<const char*>(w.data() + 2);
+    out_.entry.assign(name, strnlen(name, (w.size() - 2) * sizeof(uint32_t)));
+  }
+
+  void execution_mode(Words w) {
+    if (w.size() >= 5 && w[1] == spv::ExecutionModeLocalSize)
+      std::copy_n(w.begin() + 2, kComponents, out_.local.begin());
+    if (w.size() >= 3 && w[1] == spv::ExecutionModeDenormPreserve && w[2] == 32)
+      out_.preserves_f32_denormals = true;
+  }
+
+  void decorate(Words w) {
+    if (w.size() >= 3 && w[1] == spv::DecorationBuiltIn) built_ins_[w[0]] = w[2];
+    if (w.size() >= 3 && w[1] == spv::DecorationDescriptorSet)
+      out_.descriptor_sets = std::max(out_.descriptor_sets, w[2] + 1);
+  }
+
+  void variable(Words w) {
+    if (w.size() < 3 || !built_ins_.contains(w[1])) return;
+    const uint32_t which = built_ins_[w[1]];
+    if (which == spv::BuiltInWorkgroupId || which == spv::BuiltInGlobalInvocationId)
+      workgroup_ids_.insert(w[1]);
+    if (which == spv::BuiltInNumWorkgroups) out_.uses_num_workgroups = true;
+  }
+
+  void access_chain(Words w) {
+    if (w.size() < 4 || !workgroup_ids_.contains(w[2])) return;
+    const auto index = constants_.find(w[3]);
+    index == constants_.end() ? use_all_ids() : use_id(index->second);
+  }
+
+  void whole_uses(Words operands) {
+    if (std::ranges::any_of(operands, [&](uint32_t id) { return loaded_ids_.contains(id); }))
+      use_all_ids();
+  }
+
+  void use_id(uint32_t component) {
+    if (component < kComponents) out_.uses_workgroup_id[component] = true;
+  }
+  void use_all_ids() { out_.uses_workgroup_id = {true, true, true}; }
+
+  Words words_;
+  ShaderInterface out_;
+  std::map<uint32_t, uint32_t> built_ins_, constants_;
+  std::set<uint32_t> workgroup_ids_, loaded_ids_;
+};
+
+}  // namespace
+
+ShaderInterface interface_of(std::span<const uint32_t> words) { return Reader(words).result(); }
+
+}  // namespace tuff::aco

@@ -1,0 +1,239 @@
+// `tuff gpu`: kernels judged as hardware would run them, without it. What Mesa's compiler makes for
+// one of AMD's GPUs is executed on the emulated one, counted, and timed by a model of a chip.
+#include <algorithm>
+#include <memory>
+
+#include "base/json.h"
+#include "bench/train_bench.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "gpu/emulated_run.h"
+
+namespace tuff::cli {
+namespace {
+
+using emu_api::KernelProfile;
+
+struct GpuOptions {
+  gpu::EmulationOptions emulation;
+  std::string sizes, dtype = "f32", model;
+  bench::KernelOptions bench;
+  bool json = false;
+};
+
+// Counts of all launches of one kernel, or of all kernels.
+struct Sum {
+  uint64_t launches = 0, waves = 0, instructions = 0, mads = 0, lines = 0, least_lines = 0,
+           bytes = 0, dram_bytes = 0, least_dram_bytes = 0, lds_cycles = 0, conflicts = 0;
+  double flops = 0, time_us = 0, roofline_us = 0;
+
+  void add(const KernelProfile& p) {
+    ++launches;
+    waves += p.waves;
+    for (const KernelProfile::Class& c : p.classes) instructions += c.instructions;
+    mads += p.mad_instructions;
+    lines += p.lines_loaded + p.lines_stored;
+    least_lines += p.least_lines_loaded + p.least_lines_stored;
+    bytes += p.bytes_loaded + p.bytes_stored;
+    dram_bytes += p.dram_bytes_read + p.dram_bytes_written;
+    least_dram_bytes += p.least_dram_bytes;
+    lds_cycles += p.lds_cycles;
+    conflicts += p.lds_conflict_cycles;
+    flops += p.flops;
+    time_us += p.time_us;
+    roofline_us += p.roofline_us;
+  }
+  double line_ratio() const { return least_lines ? double(lines) / double(least_lines) : 1; }
+  double roofline() const { return time_us > 0 ? roofline_us / time_us : 0; }
+};
+
+Json to_json(const Sum& s) {
+  return {{"launches", s.launches},
+          {"waves", s.waves},
+          {"instructions", s.instructions},
+          {"multiply_adds", s.mads},
+          {"flops", s.flops},
+          {"bytes", s.bytes},
+          {"lines", s.lines},
+          {"least_lines", s.least_lines},
+          {"dram_bytes", s.dram_bytes},
+          {"least_dram_bytes", s.least_dram_bytes},
+          {"lds_cycles", s.lds_cycles},
+          {"lds_conflict_cycles", s.conflicts},
+          {"time_us", s.time_us},
+          {"roofline", s.roofline()}};
+}
+
+Json instructions_of(const KernelProfile& p) {
+  Json rows = Json::array();
+  for (const KernelProfile::Instruction& i : p.instructions)
+    rows.push_back({{"address", i.address},
+                    {"text", i.text},
+                    {"executed", i.executed},
+                    {"lanes", i.lanes},
+                    {"bytes", i.bytes},
+                    {"lines", i.lines},
+                    {"least_lines", i.least_lines},
+                    {"lds_cycles", i.lds_cycles},
+                    {"conflict_cycles", i.conflict_cycles}});
+  return rows;
+}
+
+Sum sum_of(const gpu::KernelRow& row) {
+  Sum sum;
+  for (const KernelProfile& p : row.launches) sum.add(p);
+  return sum;
+}
+
+void print_json_rows(const std::string& work, const gpu::RunReport& report) {
+  Sum all;
+  bool right = report.wrong.empty();
+  for (const gpu::KernelRow& row : report.kernels) {
+    const KernelProfile& p = row.slowest();
+    Json out{{"work", work}, {"kernel", row.name}};
+    out.update(to_json(sum_of(row)));
+    out["chip"] = p.chip;
+    out["vgprs"] = p.vgprs;
+    out["spills"] = p.scratch_bytes / 4;
+    out["lds_bytes"] = p.lds_bytes;
+    out["waves_per_simd"] = p.waves_per_simd;
+    out["limit"] = p.limit;
+    Json classes = Json::object();
+    for (const KernelProfile::Class& c : p.classes) classes[c.name] = c.instructions;
+    out["classes"] = classes;
+    out["parts_us"] = {{"issue", p.issue_us}, {"lds", p.lds_us},   {"l0", p.l0_us},
+                       {"l2", p.l2_us},       {"mall", p.mall_us}, {"dram", p.dram_us},
+                       {"latency", p.latency_us}, {"launch", p.launch_us}};
+    out["right"] = row.right;
+    if (!p.instructions.empty()) out["instruction_rows"] = instructions_of(p);
+    print_json(out);
+    for (const KernelProfile& launch : row.launches) all.add(launch);
+    right = right && row.right;
+  }
+  Json out{{"work", work}, {"kernel", "total"}, {"kernels", report.kernels.size()}};
+  out.update(to_json(all));
+  out["right"] = right;
+  print_json(out);
+}
+
+void print_row(const std::string& name, const Sum& s, const KernelProfile* p, bool right) {
+  const Style style = Style::of_stdout();
+  fmt::print("{:<28} {:>5} {:>8} {:>6} {:>5} {:>6.1f}% {:>10.3f} {:>6.2f} {:>9.3f} {:>5.1f}% "
+             "{:>10.2f} {:>8} {:>6.2f}  {}\n",
+             name.substr(0, 28), s.launches, s.waves, p ? std::to_string(p->vgprs) : "",
+             p ? std::to_string(p->waves_per_simd) : "",
+             s.instructions ? 100.0 * double(s.mads) / double(s.instructions) : 0.0,
+             double(s.bytes) / 1e6, s.line_ratio(), double(s.dram_bytes) / 1e6,
+             s.lds_cycles ? 100.0 * double(s.conflicts) / double(s.lds_cycles) : 0.0, s.time_us,
+             p ? p->limit : "", s.roofline(),
+             right ? "right" : style.warn + "WRONG" + style.plain);
+}
+
+void print_instructions(const KernelProfile& p) {
+  fmt::print("    {:>10} {:>12} {:>12} {:>10} {:>10} {:>10} {:>9}  instruction\n", "executed",
+             "lanes", "bytes", "lines", "least", "LDS cyc.", "conflicts");
+  for (const KernelProfile::Instruction& i : p.instructions)
+    fmt::print("    {:>10} {:>12} {:>12} {:>10} {:>10} {:>10} {:>9}  {}\n", i.executed, i.lanes,
+               i.bytes, i.lines, i.least_lines, i.lds_cycles, i.conflict_cycles, i.text);
+}
+
+void print_table(const std::string& work, const gpu::RunReport& report) {
+  const std::string chip = report.kernels.empty() ? "" : report.kernels[0].launches[0].chip;
+  fmt::print("{}, as {} would run it\n", work, chip);
+  fmt::print("{:<28} {:>5} {:>8} {:>6} {:>5} {:>7} {:>10} {:>6} {:>9} {:>6} {:>10} {:>8} {:>6}\n",
+             "kernel", "runs", "waves", "VGPRs", "/SIMD", "MADs", "MB", "lines", "DRAM MB",
+             "confl.", "us", "limit", "of roof");
+  Sum all;
+  for (const gpu::KernelRow& row : report.kernels) {
+    print_row(row.name, sum_of(row), &row.slowest(), row.right);
+    if (!row.slowest().instructions.empty()) print_instructions(row.slowest());
+    for (const KernelProfile& p : row.launches) all.add(p);
+  }
+  if (report.kernels.size() != 1) print_row("total", all, nullptr, report.wrong.empty());
+  std::fflush(stdout);
+}
+
+int print_report(const GpuOptions& o, const std::string& work, const gpu::RunReport& report) {
+  o.json ? print_json_rows(work, report) : print_table(work, report);
+  if (report.wrong.empty()) return kExitOk;
+  print_error(fmt::format("{}: {}", work, report.wrong));
+  return kExitFailed;
+}
+
+int run_row(GpuOptions o, const bench::KernelRow& row) {
+  std::vector<bench::Extents> cases;
+  for (const std::string& text : CLI::detail::split(o.sizes, ',')) {
+    if (text.empty()) continue;
+    cases.push_back(row.complete(bench::extents_from(text)));
+    if (cases.back().empty())
+      throw UsageError(fmt::format("--sizes {}: \"{}\" is not {}", o.sizes, text, row.axes));
+  }
+  if (cases.empty()) cases.push_back(row.complete(row.sizes[0]));
+  o.bench.dtype = parse_dtype(o.dtype);
+  gpu::emulate(o.emulation);
+  int exit_code = kExitOk;
+  for (const bench::Extents& e : cases)
+    exit_code = std::max(
+        exit_code, print_report(o, fmt::format("{} {} {}", row.name, bench::to_string(e), o.dtype),
+                                gpu::run_row(row, e, o.bench)));
+  return exit_code;
+}
+
+int run_training(const GpuOptions& o) {
+  gpu::emulate(o.emulation);
+  return print_report(o, "a training step of " + o.model, gpu::run_training_step(o.model));
+}
+
+void add_common(CLI::App& c, GpuOptions& o) {
+  c.add_option("--chip", o.emulation.chip,
+               "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
+      ->type_name("NAME");
+  add_setting(c, "--compiler", o.emulation.compiler,
+              "aco: Mesa's, from SPIR-V; clang: LLVM's, from C", "NAME",
+              CLI::IsMember({"aco", "clang"}));
+  c.add_flag("--instructions", o.emulation.instructions,
+             "Also prints what each instruction did");
+  c.add_flag("--json", o.json, "One JSON object per kernel, and one of their sum");
+}
+
+void add_row(CLI::App& gpu, const bench::KernelRow& row, Action& chosen) {
+  CLI::App* c = gpu.add_subcommand(row.name, row.summary);
+  auto o = std::make_shared<GpuOptions>();
+  c->add_option("--sizes", o->sizes, fmt::format("{}; several with commas", row.axes))
+      ->type_name("LIST");
+  add_setting(*c, "--dtype", o->dtype, "Of inputs and results; sums are in f32", "DTYPE",
+              CLI::IsMember({"f32", "f16", "bf16"}));
+  add_common(*c, *o);
+  c->callback([o, &row, &chosen] { chosen = [o, &row] { return run_row(*o, row); }; });
+}
+
+void add_training(CLI::App& gpu, Action& chosen) {
+  CLI::App* c = gpu.add_subcommand("train", "A replayed training step of a small model");
+  auto o = std::make_shared<GpuOptions>();
+  c->add_option("model", o->model, "One of `tuff bench train`'s")
+      ->required()
+      ->check(CLI::IsMember(bench::TrainBench::models()))
+      ->type_name("MODEL");
+  add_common(*c, *o);
+  c->callback([o, &chosen] { chosen = [o] { return run_training(*o); }; });
+}
+
+}  // namespace
+
+void add_gpu_command(CLI::App& app, Action& chosen) {
+  CLI::App* gpu = app.add_subcommand(
+      "gpu", "Judges kernels as one of AMD's GPUs would run them, without the hardware");
+  gpu->require_subcommand(1);
+  gpu->footer(
+      "Each kernel is compiled by Mesa's Vulkan driver, executed on the emulated GPU, compared\n"
+      "with the CPU and counted. lines: cache lines of 128 bytes that loads and stores touch, over\n"
+      "the fewest that their bytes could lie in. us: estimated by a model of the chip (see\n"
+      "docs/design/gpu-model.md); of roof: what memory or arithmetic alone would take, over that.\n"
+      "Examples:\n"
+      "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
+      "  tuff gpu train gpt --chip 780m --json");
+  for (const bench::KernelRow& row : bench::kernel_rows()) add_row(*gpu, row, chosen);
+  add_training(*gpu, chosen);
+}
+
+}  // namespace tuff::cli

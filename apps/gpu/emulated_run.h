@@ -1,0 +1,47 @@
+// What `tuff gpu` does: work runs on an emulated GPU of AMD's with the machine code that a real
+// compiler made, and the emulator tells of every launch what it did and how long a chip would take.
+// Called by gpu_command. Must never parse options or print.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/kernel_bench.h"
+#include "emu/api.h"
+
+namespace tuff::gpu {
+
+struct EmulationOptions {
+  std::string compiler = "aco";  // as AMD_COMPILER
+  std::string chip;              // as emu_api::ProfileOptions
+  bool instructions = false;     // a row for each
+};
+
+// The launches of one kernel in a run.
+struct KernelRow {
+  std::string name;  // as schedules name it
+  std::vector<emu_api::KernelProfile> launches;
+  bool right = true;  // what it stored is what the CPU device stores, within its error bound
+
+  double time_us() const;
+  const emu_api::KernelProfile& slowest() const;  // of its launches
+};
+
+struct RunReport {
+  std::vector<KernelRow> kernels;  // in the order of their first launches
+  std::string wrong;               // what was not right; empty if all was
+};
+
+// Makes AMD:0 the emulated GPU. Before any device is opened, and once a process.
+void emulate(const EmulationOptions& options);
+// Devices of the process after emulate().
+inline constexpr const char* kDevice = "AMD:0";
+
+// One launch of a row of `tuff bench`, its result compared with what it has to be too.
+RunReport run_row(const bench::KernelRow& row, const bench::Extents& extents,
+                  bench::KernelOptions options);
+// A replayed training step.
+RunReport run_training_step(const std::string& model);
+
+}  // namespace tuff::gpu
