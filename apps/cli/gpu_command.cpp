@@ -184,7 +184,7 @@ int run_training(const GpuOptions& o) {
   return print_report(o, "a training step of " + o.model, gpu::run_training_step(o.model));
 }
 
-void add_common(CLI::App& c, GpuOptions& o) {
+void add_emulation_options(CLI::App& c, GpuOptions& o) {
   c.add_option("--chip", o.emulation.chip,
                "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
       ->type_name("NAME");
@@ -203,7 +203,7 @@ void add_row(CLI::App& gpu, const bench::KernelRow& row, Action& chosen) {
       ->type_name("LIST");
   add_setting(*c, "--dtype", o->dtype, "Of inputs and results; sums are in f32", "DTYPE",
               CLI::IsMember({"f32", "f16", "bf16"}));
-  add_common(*c, *o);
+  add_emulation_options(*c, *o);
   c->callback([o, &row, &chosen] { chosen = [o, &row] { return run_row(*o, row); }; });
 }
 
@@ -214,7 +214,7 @@ void add_training(CLI::App& gpu, Action& chosen) {
       ->required()
       ->check(CLI::IsMember(bench::TrainBench::models()))
       ->type_name("MODEL");
-  add_common(*c, *o);
+  add_emulation_options(*c, *o);
   c->callback([o, &chosen] { chosen = [o] { return run_training(*o); }; });
 }
 

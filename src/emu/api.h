@@ -54,7 +54,7 @@ struct KernelProfile {
   std::string limit;  // the largest part: dram, mall, l2, l0, issue, lds, latency, launch
   double issue_us = 0, lds_us = 0, l0_us = 0, l2_us = 0, mall_us = 0, dram_us = 0, latency_us = 0,
          launch_us = 0;
-  double roofline_us = 0;  // max(least_dram_bytes / bandwidth, flops / peak)
+  double roofline_us = 0;  // max(least bytes from memory / bandwidth, flops / peak)
   struct Instruction {
     uint64_t address = 0;
     std::string text;

@@ -3,6 +3,8 @@
 // the emulated GPU by the tests with AMD_COMPILER=aco.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <spirv-tools/libspirv.hpp>
 
 #include "aco/code_object.h"
@@ -12,7 +14,7 @@
 #include "base/os.h"
 #include "devices/amd/load/code_object.h"
 #include "render/renderer.h"
-#include "../render/sample_kernels.h"
+#include "render/sample_kernels.h"
 
 namespace tuff::aco {
 namespace {

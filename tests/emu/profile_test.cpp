@@ -483,6 +483,7 @@ TEST_F(Profiles, PartsAreNeverMoreThanTheWhole) {
     EXPECT_LE(part, k.time_us);
   }
   EXPECT_GT(k.roofline_us, 0);
+  EXPECT_LE(k.roofline_us, k.time_us);
 }
 
 // ---- nothing changes

@@ -92,7 +92,7 @@ emu_api::KernelProfile Recording::profile(bool instructions) const {
   put_counts(out, counts);
   put_caches(out, caches_.counts());
   put_times(out, time_of(chip_, grid_, counts, caches_.counts()));
-  out.roofline_us = roofline_us(chip_, counts);
+  out.roofline_us = roofline_us(chip_, counts, caches_.counts());
   if (!instructions) return out;
   for (const auto& [address, row] : counters_.by_address()) {
     out.instructions.push_back({address, row.text, row.executed, row.lanes, row.memory.bytes,

@@ -90,12 +90,16 @@ TimeParts time_of(const Chip& chip, const Grid& grid, const rdna::DispatchCounts
   return t;
 }
 
-double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts) {
+double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts,
+                   const CacheCounts& caches) {
   double compute = 0;
   for (size_t k = 0; k < counts.flops.size(); ++k) {
     compute += double(counts.flops[k]) / chip.peak_flops_per_us(rdna::FloatKind(k));
   }
-  return std::max(compute, double(counts.distinct_bytes) / (chip.dram_gb_s * kBytesPerUsOfGbs));
+  const uint64_t moved =
+      (caches.dram_lines_read + caches.dram_lines_written) * uint64_t(rdna::kLineBytes);
+  const double bytes = double(std::min(uint64_t(counts.distinct_bytes), moved));
+  return std::max(compute, bytes / (chip.dram_gb_s * kBytesPerUsOfGbs));
 }
 
 }  // namespace tuff::emu::profile

@@ -22,7 +22,9 @@ struct TimeParts {
 
 TimeParts time_of(const Chip& chip, const Grid& grid, const rdna::DispatchCounts& counts,
                   const CacheCounts& caches);
-// What no kernel that computes and touches as much could undercut.
-double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts);
+// What no kernel that computes and touches as much could undercut; what caches kept for it, or keep
+// of it, does not count as touched.
+double roofline_us(const Chip& chip, const rdna::DispatchCounts& counts,
+                   const CacheCounts& caches);
 
 }  // namespace tuff::emu::profile
