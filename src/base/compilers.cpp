@@ -231,6 +231,11 @@ struct AcoAnswer {
   std::string version, why;
 };
 
+std::string first_line_without_name(const std::string& said) {
+  const std::string line = said.substr(0, said.find('\n')), name = std::string(kAcoProgram) + ": ";
+  return line.starts_with(name) ? line.substr(name.size()) : line;
+}
+
 AcoAnswer asked_aco(const std::string& program) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, AcoAnswer> known;
@@ -238,8 +243,10 @@ AcoAnswer asked_aco(const std::string& program) {
   const auto [it, fresh] = known.try_emplace({program, env_text(Env::TUFF_RADV)});
   if (fresh) {
     const os::ProcessResult r = os::Process({program, "--version"}).wait();
-    const std::string& text = r.exit_code == 0 ? r.out : r.err;
-    (r.exit_code == 0 ? it->second.version : it->second.why) = text.substr(0, text.find('\n'));
+    if (r.exit_code == 0)
+      it->second.version = r.out.substr(0, r.out.find('\n'));
+    else
+      it->second.why = first_line_without_name(r.err);
   }
   return it->second;
 }

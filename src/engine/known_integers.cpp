@@ -103,7 +103,6 @@ void KnownIntegers::learn(const Extremes& extremes) {
 void KnownIntegers::clear() {
   std::lock_guard lock(mutex_);
   known_.store(false, std::memory_order_release);
-  version_++;
   bytes_.reset();
 }
 
@@ -111,7 +110,6 @@ void KnownIntegers::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
   known_.store(false, std::memory_order_release);
-  version_++;
   bytes_.reset();
 }
 

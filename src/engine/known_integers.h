@@ -30,8 +30,6 @@ class KnownIntegers {
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
   void learn(const Extremes& extremes);
-  // Another one as soon as something else is known.
-  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   // The memory was written.
   void forget() {
     if (known_.load(std::memory_order_acquire)) [[unlikely]]
@@ -50,7 +48,7 @@ class KnownIntegers {
   std::atomic<bool> known_{false};
   mutable std::mutex mutex_;
   bool closed_ = false;
-  std::atomic<uint64_t> version_{0};
+  uint64_t version_ = 0;  // of what is known
   Extremes extremes_{};
   Bytes bytes_;
 };

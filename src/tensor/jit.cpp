@@ -44,8 +44,9 @@ struct Output {
   bool shares_slot = false;   // they hold the memory for one another: each replay gets its own
   uint64_t offset = 0;        // bytes from the beginning of argument or slot
   DType dtype = DType::F32;
-  Shape shape;
-  bool varies = false;  // the shape is symbolic
+  Shape shape;  // symbolic where extents vary
+
+  bool varies() const { return is_symbolic(shape); }
 };
 
 Tensor shown(const Ref<engine::Buffer>& b, const Shape& shape, const std::string& device) {
@@ -93,9 +94,6 @@ bool varies(const TensorImpl& t, const engine::CapturedBytes& bytes) {
 struct PositionRule {
   detail::PositionRules::Rule rule;
   int32_t argument = -1;
-  Ref<engine::Buffer> outside;  // where it is no argument
-  uint64_t kept_at = kUnknown;  // the version of what is known of the memory
-  static constexpr uint64_t kUnknown = ~uint64_t(0);
 };
 
 }  // namespace
@@ -115,7 +113,6 @@ struct Jit::State {
   uint64_t calls = 0;
   std::vector<InputShape> shapes;
   std::vector<Ref<engine::Buffer>> inputs;
-  std::vector<ir::UOp> bound;  // the arguments that `inputs` begins with
   std::vector<Tensor> outputs;
   std::vector<Output> stored;      // by output
   std::vector<int64_t> shown_for;  // the variables' values that results are shown for
@@ -147,7 +144,6 @@ struct Jit::State {
   void take_inputs(const std::vector<Tensor>& given) {
     shapes.clear();
     inputs.clear();
-    bound.clear();
     for (size_t i = 0; i < given.size(); i++) {
       Tensor t = given[i];
       t.realize();
@@ -217,23 +213,17 @@ struct Jit::State {
       };
       if (std::ranges::any_of(rules, is_same)) continue;
       if (at != end)
-        rules.push_back({r, int32_t(at - inputs.begin()), {}});
+        rules.push_back({r, int32_t(at - inputs.begin())});
       else if (bytes.was_there_before(*memory) &&
                engine::input_slot(*memory, std::span(inputs).first(arguments)) < 0)
-        rules.push_back({r, -1, memory});
+        rules.push_back({r, -1});
     }
   }
 
-  void require_known_positions() {
-    for (PositionRule& r : rules) {
-      const bool is_argument = r.argument >= 0;
-      engine::Buffer& memory = is_argument ? *inputs[size_t(r.argument)] : *r.outside;
-      const uint64_t version = memory.known_integers().version();
-      if (r.kept_at == version) continue;
+  void require_known_positions() const {
+    for (const PositionRule& r : rules)
       detail::require_known_inside(
-          r.rule, is_argument ? inputs[size_t(r.argument)] : Ref<engine::Buffer>());
-      r.kept_at = version;
-    }
+          r.rule, r.argument >= 0 ? inputs[size_t(r.argument)] : Ref<engine::Buffer>());
   }
 
   [[gnu::noinline]] void require_computed_positions() {
@@ -254,7 +244,6 @@ struct Jit::State {
   Output output(size_t i, std::span<const Tensor> arguments, const engine::CapturedBytes& bytes) {
     Output o;
     o.shape = detail::uop(outputs[i])->shape;
-    o.varies = is_symbolic(o.shape);
     const Ref<engine::Buffer> b = detail::buffer_of(outputs[i]);
     if (!b) return o;
     o.dtype = b->dtype;
@@ -296,7 +285,7 @@ struct Jit::State {
       const Output& o = stored[i];
       if (o.argument >= 0)
         show_argument(i, given[size_t(o.argument)]);
-      else if (o.varies ? anew : o.fixed && lies_elsewhere(i))
+      else if (o.varies() ? anew : o.fixed && lies_elsewhere(i))
         show(i);
     }
   }
@@ -370,18 +359,7 @@ struct Jit::State {
                           text(shape_of(t)));
   }
 
-  // Nodes do not change: what was found of them the last time is so still. Most of a replay's host
-  // time are lines of memory and code that its kernels have thrown out of the caches.
-  bool are_bound(const std::vector<Tensor>& given) const {
-    if (bound.size() != given.size()) return false;
-    for (size_t i = 0; i < given.size(); i++)
-      if (detail::uop(given[i]).get() != bound[i].get()) return false;
-    return true;
-  }
-
-  [[gnu::noinline]] void bind(const std::vector<Tensor>& given) {
-    bound.clear();
-    for (PositionRule& r : rules) r.kept_at = PositionRule::kUnknown;
+  void bind(const std::vector<Tensor>& given) {
     for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
     if (dynamic.any()) dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
@@ -389,7 +367,6 @@ struct Jit::State {
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
       inputs[i] = std::move(b);
     }
-    for (const Tensor& t : given) bound.push_back(detail::uop(t));
   }
 
   void replay(const std::vector<Tensor>& given) {
@@ -398,7 +375,7 @@ struct Jit::State {
                             given.size());
     {
       const detail::BuildGuard section;
-      if (!are_bound(given)) bind(given);
+      bind(given);
       replace_held_outputs();
       show_results(given);
     }
