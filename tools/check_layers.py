@@ -121,7 +121,8 @@ def check_devices(source, target):
 
 
 # Who may name what the emulator offers: the door that opens it, and who reads its profiles.
-EMULATOR_USES = (("devices/emulator.h", "emu/api.h"), ("gpu/emulated_run.h", "emu/api.h"))
+EMULATOR_USES = (("devices/emulator.h", "emu/api.h"), ("gpu/emulated_run.h", "emu/api.h"),
+                 ("cli/gpu_command.cpp", "emu/profile_json.h"))
 
 
 def check_emu(source, target, target_room):

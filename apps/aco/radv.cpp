@@ -37,6 +37,16 @@ void check(VkResult result, const char* what) {
   if (result != VK_SUCCESS) fail<CompileError>("RADV: {} failed with {}", what, int(result));
 }
 
+// The rows of a list that Vulkan counts at a first call and fills in at a second.
+template <class Row, class Get>
+std::vector<Row> listed(const char* what, Row empty, Get get) {
+  uint32_t count = 0;
+  check(get(&count, nullptr), what);
+  std::vector<Row> rows(count, empty);
+  check(get(&count, rows.data()), what);
+  return rows;
+}
+
 std::string upper(std::string text) {
   for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
   return text;
@@ -169,11 +179,9 @@ void RadvCompiler::Driver::open_instance() {
 
 // With all features that it has, so that any module compiles.
 void RadvCompiler::Driver::open_device() {
-  uint32_t count = 0;
   const auto list = INSTANCE(vkEnumerateDeviceExtensionProperties);
-  check(list(physical, nullptr, &count, nullptr), "listing its extensions");
-  std::vector<VkExtensionProperties> all(count);
-  check(list(physical, nullptr, &count, all.data()), "listing its extensions");
+  const auto all = listed("listing its extensions", VkExtensionProperties{},
+                          [&](auto... to) { return list(physical, nullptr, to...); });
   const auto has = [&](const char* name) {
     return std::ranges::any_of(all, [&](auto& e) { return !std::strcmp(e.extensionName, name); });
   };
@@ -250,11 +258,10 @@ std::map<std::string, uint64_t> RadvCompiler::Driver::statistics(VkPipeline pipe
   VkPipelineExecutableInfoKHR which{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
   which.pipeline = pipeline;
   const auto get = DEVICE(vkGetPipelineExecutableStatisticsKHR);
-  uint32_t count = 0;
-  check(get(device, &which, &count, nullptr), "its statistics");
-  std::vector<VkPipelineExecutableStatisticKHR> rows(
-      count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
-  check(get(device, &which, &count, rows.data()), "its statistics");
+  const auto rows = listed(
+      "its statistics",
+      VkPipelineExecutableStatisticKHR{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR},
+      [&](auto... to) { return get(device, &which, to...); });
   std::map<std::string, uint64_t> out;
   for (const VkPipelineExecutableStatisticKHR& row : rows) out[row.name] = number_of(row);
   return out;
@@ -264,11 +271,12 @@ std::string RadvCompiler::Driver::assembly(VkPipeline pipeline) const {
   VkPipelineExecutableInfoKHR which{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
   which.pipeline = pipeline;
   const auto get = DEVICE(vkGetPipelineExecutableInternalRepresentationsKHR);
-  uint32_t count = 0;
-  check(get(device, &which, &count, nullptr), "its listings");
-  std::vector<VkPipelineExecutableInternalRepresentationKHR> rows(
-      count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR});
-  check(get(device, &which, &count, rows.data()), "its listings");  // sizes
+  auto rows = listed(
+      "its listings",
+      VkPipelineExecutableInternalRepresentationKHR{
+          VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR},
+      [&](auto... to) { return get(device, &which, to...); });  // without texts: their sizes
+  auto count = uint32_t(rows.size());
   std::vector<std::string> texts(count);
   for (uint32_t k = 0; k < count; ++k) {
     texts[k].resize(rows[k].dataSize);

@@ -7,6 +7,7 @@
 #include "bench/train_bench.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "emu/profile_json.h"
 #include "gpu/emulated_run.h"
 
 namespace tuff::cli {
@@ -64,21 +65,6 @@ Json to_json(const Sum& s) {
           {"roofline", s.roofline()}};
 }
 
-Json instructions_of(const KernelProfile& p) {
-  Json rows = Json::array();
-  for (const KernelProfile::Instruction& i : p.instructions)
-    rows.push_back({{"address", i.address},
-                    {"text", i.text},
-                    {"executed", i.executed},
-                    {"lanes", i.lanes},
-                    {"bytes", i.bytes},
-                    {"lines", i.lines},
-                    {"least_lines", i.least_lines},
-                    {"lds_cycles", i.lds_cycles},
-                    {"conflict_cycles", i.conflict_cycles}});
-  return rows;
-}
-
 Sum sum_of(const gpu::KernelRow& row) {
   Sum sum;
   for (const KernelProfile& p : row.launches) sum.add(p);
@@ -101,11 +87,9 @@ void print_json_rows(const std::string& work, const gpu::RunReport& report) {
     Json classes = Json::object();
     for (const KernelProfile::Class& c : p.classes) classes[c.name] = c.instructions;
     out["classes"] = classes;
-    out["parts_us"] = {{"issue", p.issue_us}, {"lds", p.lds_us},   {"l0", p.l0_us},
-                       {"l2", p.l2_us},       {"mall", p.mall_us}, {"dram", p.dram_us},
-                       {"latency", p.latency_us}, {"launch", p.launch_us}};
+    out["parts_us"] = emu_api::parts_json(p);
     out["right"] = row.right;
-    if (!p.instructions.empty()) out["instruction_rows"] = instructions_of(p);
+    if (!p.instructions.empty()) out["instruction_rows"] = emu_api::instructions_json(p);
     print_json(out);
     for (const KernelProfile& launch : row.launches) all.add(launch);
     right = right && row.right;

@@ -240,6 +240,7 @@ struct AmdGpu {
   const char* name;
   uint32_t wave_lanes, cores, l1_kib, l2_kib;
   bool matrices;
+  bool is_rdna3() const { return std::string_view(name).starts_with("gfx11"); }
 };
 constexpr AmdGpu kAmdGpus[] = {
     {"gfx942", 64, 304, 32, 4096, true},  {"gfx1030", 32, 80, 16, 4096, false},
@@ -288,7 +289,7 @@ Target amdgpu(const AmdGpu& chip) {
 
 constexpr const char* kAcoPrefix = "aco-";
 
-// The same GPUs by SPIR-V and Mesa's compiler: what RADV reports, and what its code was seen to keep.
+// The same of RDNA3 by SPIR-V and Mesa's compiler, ACO, with what RADV reports.
 Target aco(const AmdGpu& chip) {
   Target t = amdgpu(chip);
   t.renderer = "aco";
@@ -349,7 +350,7 @@ std::vector<std::string> builtin_target_names() {
                                     "opencl-generic"};
   for (const AmdGpu& chip : kAmdGpus) names.push_back(std::string(kAmdGpuPrefix) + chip.name);
   for (const AmdGpu& chip : kAmdGpus)
-    if (chip.wave_lanes == 32) names.push_back(std::string(kAcoPrefix) + chip.name);
+    if (chip.is_rdna3()) names.push_back(std::string(kAcoPrefix) + chip.name);
   return names;
 }
 
@@ -361,7 +362,7 @@ Target builtin_target(const std::string& name) {
   for (const AmdGpu& chip : kAmdGpus)
     if (name == std::string(kAmdGpuPrefix) + chip.name) return amdgpu(chip);
   for (const AmdGpu& chip : kAmdGpus)
-    if (chip.wave_lanes == 32 && name == std::string(kAcoPrefix) + chip.name) return aco(chip);
+    if (chip.is_rdna3() && name == std::string(kAcoPrefix) + chip.name) return aco(chip);
   fail<InvalidArgument>("'{}' is no built-in target; there are {}", name,
                         fmt::join(builtin_target_names(), ", "));
 }

@@ -86,9 +86,9 @@ class SpirvKernel {
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
   Id word_of(Id low, Id high, DType t);
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
-  void load_run(const ir::Node& index, const Run& run, std::vector<SpirvValue>& out);
+  void load_run(const ir::Node& index, const Run& run, bool branch, std::vector<SpirvValue>& out);
   void store_bits(size_t i, const std::vector<Id>& values);
-  bool stores_to(const ir::Node* param) const;
+  bool loads_alone(const ir::Node& index) const;
   Id begin_gate(const std::optional<Id>& gate);
   void end_gate(Id merge);
   void store_run(const ir::Node& index, const Run& run, const std::vector<Id>& values);

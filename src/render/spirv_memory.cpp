@@ -184,12 +184,13 @@ void SpirvKernel::emit_load(size_t i) {
       values_[i][n] = {m_.value(spv::OpLoad, register_type(*from), {value(from, mask, n).base})};
     return;
   }
-  for (const Run& run : runs(accesses(*from, mask), *from, true)) load_run(*from, run, values_[i]);
+  const bool branch = loads_alone(*from);
+  for (const Run& run : runs(accesses(*from, mask), *from, true))
+    load_run(*from, run, branch, values_[i]);
 }
 
 // Whether a gate tells invocations of a workgroup apart, and nothing else.
 bool gated_by_local_id(const Node& index) {
-  if (index.src_count < 3) return false;
   const auto others = [](const Node* n) {
     return n->op == Op::Load || n->op == Op::Range || n->op == Op::Register ||
            (n->op == Op::Special && std::get<ir::SpecialArg>(n->arg).space != 'l');
@@ -197,21 +198,23 @@ bool gated_by_local_id(const Node& index) {
   return std::ranges::none_of(ir::toposort(index.src(2)), others);
 }
 
-bool SpirvKernel::stores_to(const Node* param) const {
-  return std::ranges::any_of(k_.ops, [&](const ir::UOp& u) {
-    return u->op == Op::Store && ir::accessed_memory(u.get()) == param;
-  });
+// Whether an invocation whose gate is false may not read at all, since another may store there: in
+// memory that the kernel stores to, or that what one invocation reads for a workgroup may lie in.
+bool SpirvKernel::loads_alone(const Node& index) const {
+  const Node* memory = without_after(index.src(0).get());
+  if (index.src_count < 3 || memory->op != Op::Param) return false;
+  const auto stores = [&](const ir::UOp& u) {
+    return u->op == Op::Store && ir::accessed_memory(u.get()) == memory;
+  };
+  return gated_by_local_id(index) || std::ranges::any_of(k_.ops, stores);
 }
 
-// Where the gate is false element 0 is read, which is there, and its value dropped: no branch. But
-// not where another invocation may store to that element: in memory that the kernel stores to, or
-// that what one invocation reads for a workgroup may lie in.
-void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvValue>& out) {
+// Where the gate is false element 0 is read, which is there, and its value dropped: no branch, but
+// where it has to be.
+void SpirvKernel::load_run(const Node& index, const Run& run, bool branch,
+                           std::vector<SpirvValue>& out) {
   const DType t = index.dtype, offset_type = index.src(1)->dtype;
   const Access& first = run.items[0];
-  const Node* memory = without_after(index.src(0).get());
-  const bool branch = first.gate && memory->op == Op::Param &&
-                      (stores_to(memory) || gated_by_local_id(index));
   SpirvValue offset = first.offset;
   if (first.gate && !branch)
     offset = {
@@ -229,7 +232,7 @@ void SpirvKernel::load_run(const Node& index, const Run& run, std::vector<SpirvV
     for (const int instance : a.also) out[instance] = {v};
   };
   const Id element = element_pointer(index, offset);
-  if (memory->op == Op::Shared) {
+  if (without_after(index.src(0).get())->op == Op::Shared) {
     std::vector<Id> from{element};
     if (matrices_) from.push_back(spv::MemoryAccessNonPrivatePointerMask);
     const Id v = m_.value(spv::OpLoad, t == DType::Bool ? t_.type(DType::U32) : t_.reg(t), from);

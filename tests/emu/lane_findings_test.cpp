@@ -17,31 +17,13 @@ constexpr uint32_t kDataBytes = 4096, kWord = 4;
 
 // s[4:5]: the data; s6: the workgroup; v0: the lane; v1: four times the lane.
 std::string program(const std::string& body) {
-  return fmt::format(R"(
-.text
-.globl kernel
-.p2align 8
-.type kernel,@function
-kernel:
+  return testing::kernel_assembly(R"(
   s_mov_b32 s6, s2
   s_load_b64 s[4:5], s[0:1], 0x0
   v_and_b32_e32 v2, 31, v0
   v_lshlrev_b32_e32 v1, 2, v2
   s_waitcnt lgkmcnt(0)
-{}
-  s_endpgm
-.rodata
-.p2align 6
-.amdhsa_kernel kernel
-  .amdhsa_user_sgpr_kernarg_segment_ptr 1
-  .amdhsa_group_segment_fixed_size 512
-  .amdhsa_next_free_vgpr 16
-  .amdhsa_next_free_sgpr 16
-  .amdhsa_wavefront_size32 1
-  .amdhsa_float_denorm_mode_32 3
-.end_amdhsa_kernel
-)",
-                     body);
+)" + body, 512);
 }
 
 struct Scene {

@@ -98,6 +98,29 @@ std::vector<uint8_t> assemble(const std::string& text) {
                    text);
 }
 
+std::string kernel_assembly(const std::string& code, uint32_t lds_bytes, uint32_t vgprs) {
+  return fmt::format(R"(
+.text
+.globl kernel
+.p2align 8
+.type kernel,@function
+kernel:
+{}
+  s_endpgm
+.rodata
+.p2align 6
+.amdhsa_kernel kernel
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_group_segment_fixed_size {}
+  .amdhsa_next_free_vgpr {}
+  .amdhsa_next_free_sgpr 20
+  .amdhsa_wavefront_size32 1
+  .amdhsa_float_denorm_mode_32 3
+.end_amdhsa_kernel
+)",
+                     code, lds_bytes, vgprs);
+}
+
 std::vector<uint8_t> link(const std::vector<uint8_t>& object) {
   const std::string path = (std::filesystem::temp_directory_path() /
                             fmt::format("tuff_emu_{}_{}.o", getpid(), os::monotonic_ns()))

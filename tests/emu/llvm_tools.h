@@ -24,6 +24,9 @@ std::vector<uint8_t> compile_device(const std::string& source, const std::string
 std::string compile_host(const std::string& source, const std::string& folder);
 // Assembly for gfx1100, assembled.
 std::vector<uint8_t> assemble(const std::string& text);
+// A kernel named "kernel" of one wave's code, as assemble() takes it: s[0:1] has the address of its
+// arguments, s2 the workgroup, v0 the lane.
+std::string kernel_assembly(const std::string& code, uint32_t lds_bytes = 0, uint32_t vgprs = 16);
 // A relocatable code object as a linked one, as compilers hand them to drivers.
 std::vector<uint8_t> link(const std::vector<uint8_t>& object);
 

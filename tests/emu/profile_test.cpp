@@ -23,31 +23,13 @@ constexpr char kSource[] = TUFF_SOURCE_DIR "/tests/emu/profile_kernels.c";
 
 // s[4:5], s[6:7]: two buffers; s8: the workgroup; v0: the lane; v1: the item; v2: its offset.
 std::string assembly(const std::string& body, uint32_t lds_bytes = 0) {
-  return fmt::format(R"(
-.text
-.globl kernel
-.p2align 8
-.type kernel,@function
-kernel:
+  return testing::kernel_assembly(R"(
   s_mov_b32 s8, s2
   s_load_b128 s[4:7], s[0:1], 0x0
   v_lshl_add_u32 v1, s8, 5, v0
   v_lshlrev_b32 v2, 2, v1
   s_waitcnt lgkmcnt(0)
-{}
-  s_endpgm
-.rodata
-.p2align 6
-.amdhsa_kernel kernel
-  .amdhsa_user_sgpr_kernarg_segment_ptr 1
-  .amdhsa_group_segment_fixed_size {}
-  .amdhsa_next_free_vgpr 40
-  .amdhsa_next_free_sgpr 20
-  .amdhsa_wavefront_size32 1
-  .amdhsa_float_denorm_mode_32 3
-.end_amdhsa_kernel
-)",
-                     body, lds_bytes);
+)" + body, lds_bytes, 40);
 }
 
 class Program {

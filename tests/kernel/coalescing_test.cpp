@@ -5,12 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 
-#include "base/env.h"
 #include "kernel/ast_builder.h"
 #include "kernel/pipeline.h"
+#include "kernel/target_files.h"
 #include "sched/models.h"
 #include "sched/schedule.h"
 
@@ -20,19 +18,7 @@ namespace {
 using namespace ir;
 namespace models = sched::testing;
 
-std::string path_of(const std::string& file) {
-  return std::string(TUFF_SOURCE_DIR "/tests/targets/") + file;
-}
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in.good()) << path << " is missing";
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-Target target_of(const std::string& name) {
-  return target_from_json(contents(path_of(name + ".json")));
-}
+using tuff::testing::target_of;
 
 UOp input(std::initializer_list<int64_t> extents, DType t = DType::F32) {
   Shape shape;
@@ -132,12 +118,7 @@ TEST(Coalescing, OfWhatIsChosenForEachTarget) {
       }
     }
   }
-  const std::string golden = path_of("golden/coalescing.txt");
-  if (system_env("TUFF_UPDATE_GOLDENS") == "1") {
-    std::ofstream(golden) << text;
-  } else {
-    EXPECT_EQ(contents(golden), text);
-  }
+  tuff::testing::expect_target_golden("coalescing", text);
 }
 
 }  // namespace

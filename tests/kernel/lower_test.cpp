@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <random>
 
+#include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
 #include "ir/spec.h"
 #include "ir/symbolic.h"
@@ -161,6 +162,31 @@ TEST(Lower, SymbolicSizesLaunchSymbolically) {
   EXPECT_TRUE(std::any_of(k.groups.begin(), k.groups.end(), [](const Dim& d) {
     return !d.is_const();
   })) << to_text(k);
+}
+
+// A counter that the kernel counts up in place: workgroups that do not store it do not read it, as
+// one that runs later would find it stored.
+TEST(Lower, WhatIsStoredIsReadWhereItIsStoredAlone) {
+  const UOp i = range(index_const(8192), 0, AxisKind::Loop), none = index_const(0);
+  const UOp ast = kernel_of({store(0, 8192, i, load(1, 8192, i) * constant(DType::F32, 2), {i}),
+                             store(2, 1, none, load(2, 1, none) + constant(DType::F32, 1), {})});
+  const LinearKernel k = lower_with(ast, builtin_target("spirv-lavapipe"),
+                                    {{OptKind::Local, 0, 64}, {OptKind::Group, 0, 0}});
+  ASSERT_GT(k.groups[0].max(), 1) << to_text(k);
+  int loads = 0, stores = 0;
+  const Node* gate = nullptr;
+  for (const UOp& u : k.ops) {
+    const Node* memory = ir::accessed_memory(u.get());
+    if (!memory || memory->op != Op::Param || memory->src_count != 0) continue;
+    if (std::get<ParamArg>(memory->arg).slot != 2) continue;
+    ASSERT_EQ(u->src(0)->src_count, 3u) << to_text(k);
+    gate = gate ? gate : u->src(0)->src(2).get();
+    EXPECT_EQ(u->src(0)->src(2).get(), gate) << to_text(k);
+    ++(u->op == Op::Load ? loads : stores);
+  }
+  EXPECT_EQ(loads, 1) << to_text(k);
+  EXPECT_EQ(stores, 1) << to_text(k);
+  expect_same(ast, k, 1e-5, "a counter beside a sweep");
 }
 
 // More workgroups than one axis of the grid takes.

@@ -90,6 +90,7 @@ void SpirvReader::declare(const Instruction& i) {
       if (i.operands[1] == spv::ExecutionModeLocalSize)
         local_size_ = {i.operands[2], i.operands[3], i.operands[4]};
       return;
+    case spv::OpConstantNull: constants_.push_back({i.result, {}}); return;
     case spv::OpConstantTrue: constants_.push_back({i.result, {1}}); return;
     case spv::OpConstantFalse: constants_.push_back({i.result, {0}}); return;
     case spv::OpConstant: {

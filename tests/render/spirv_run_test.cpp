@@ -3,9 +3,7 @@
 // and random opts make of small kernels for devices that are not at hand.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -14,7 +12,9 @@
 #include "kernel/dtype_cases.h"
 #include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
+#include "kernel/target_files.h"
 #include "render/kernel_cases.h"
+#include "render/linear_builder.h"
 #include "render/random_kernel.h"
 #include "render/renderer.h"
 #include "render/spirv.h"
@@ -32,14 +32,6 @@ Target bound(Target t) {  // by descriptors
   t.features.device_address = false;
   return t;
 }
-Target described(const std::string& name) {
-  std::ifstream in(TUFF_SOURCE_DIR "/tests/targets/" + name + ".json");
-  EXPECT_TRUE(in.good()) << name;
-  std::stringstream text;
-  text << in.rdbuf();
-  return target_from_json(text.str());
-}
-
 constexpr int64_t kMostLanes = 64;
 
 const Target* current = nullptr;  // of run_module: a plain function is what expect_same takes
@@ -172,7 +164,7 @@ std::vector<Work> works() {
 class SpirvTargetRun : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SpirvTargetRun, WhatTheHeuristicsChoose) {
-  const Target t = described(GetParam());
+  const Target t = tuff::testing::target_of(GetParam());
   for (const Target& used : {t, bound(t)}) {
     current = &used;
     for (const Work& w : works()) {
@@ -185,7 +177,7 @@ TEST_P(SpirvTargetRun, WhatTheHeuristicsChoose) {
 
 // Of few cores, so that small products have workgroups of tiles.
 TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
-  Target t = described(GetParam());
+  Target t = tuff::testing::target_of(GetParam());
   if (t.shared_load_cost == 0) return;
   t.cores = 2;
   t.subgroup_size = 32;
@@ -225,7 +217,7 @@ std::vector<UOp> convolution_asts(int64_t images, int64_t channels, int64_t size
 
 // Their workgroups extend along images, rows and columns of pixels.
 TEST_P(SpirvTargetRun, ConvolutionsInWorkgroupMemory) {
-  Target t = described(GetParam());
+  Target t = tuff::testing::target_of(GetParam());
   if (t.shared_load_cost == 0) return;
   t.cores = 2;
   t.subgroup_size = 16;
@@ -251,7 +243,7 @@ TEST_P(SpirvTargetRun, ConvolutionsInWorkgroupMemory) {
 }
 
 TEST_P(SpirvTargetRun, RandomOpts) {
-  const Target t = described(GetParam());
+  const Target t = tuff::testing::target_of(GetParam());
   current = &t;
   for (const Work& w : works()) {
     for (uint32_t seed = 0; seed < 3; ++seed) {
@@ -327,6 +319,51 @@ TEST(SpirvInterpreter, AMissingBarrierIsFound) {
     return true;
   });
   EXPECT_THROW(m.run(buffers), InternalError);
+}
+
+// The first half adds what the second has. The others have nothing to add: where they read element
+// 0 all the same, which the first stores, it is a race although the value is dropped.
+kernel::LinearKernel half_sum_kernel(bool gated_loads) {
+  LinearBuilder b("half_sum");
+  const UOp out = b.buffer(DType::F32, 32, false, true), x = b.buffer(DType::F32, 64, true, false);
+  const UOp l = b.local(0, 64), memory = b.shared(DType::F32, 64);
+  const UOp ready =
+      b.after(memory, {b.barrier({b.store(b.index(memory, l), b.load(b.index(x, l)))})});
+  const UOp adds = b.alu(Op::CmpLt, {l, b.i32(32)}), behind = b.plus(l, b.i32(32));
+  const UOp own = gated_loads ? b.index(ready, l, adds) : b.index(ready, l);
+  const UOp other = gated_loads ? b.index(ready, behind, adds)
+                                : b.index(ready, b.alu(Op::Where, {adds, behind, l}));
+  const UOp sum = b.plus(b.load(own), b.load(other));
+  const UOp done = b.after(memory, {b.barrier({b.store(b.index(ready, l, adds), sum)})});
+  b.store(b.index(out, l, adds), b.load(b.index(done, l)));
+  return b.k;
+}
+
+TEST(SpirvInterpreter, ARaceOfAReadThatIsDroppedIsFound) {
+  const Module right(half_sum_kernel(false)), wrong(half_sum_kernel(true));
+  std::vector<HostBuffer> buffers = inputs(right.kernel, 1, Values::Whole);
+  EXPECT_NO_THROW(right.run(buffers));
+  EXPECT_THROW(wrong.run(buffers), InternalError);
+}
+
+// Nobody reads an element that only one invocation of a workgroup reads and stores, in place.
+TEST(SpirvInterpreter, OneInvocationsReadsAreBranches) {
+  LinearBuilder b("row_values");
+  const UOp out = b.buffer(DType::F32, 2, true, true), x = b.buffer(DType::F32, 2, true, false);
+  const UOp g = b.group(0, 2), l = b.local(0, 8);
+  const UOp first = b.alu(Op::CmpEq, {l, b.i32(0)});
+  b.store(b.index(out, g, first),
+          b.plus(b.load(b.index(out, g, first)), b.load(b.index(x, g, first))));
+  Module m(b.k);
+  int branches = 0;
+  m.change(spv::OpPhi, [&](std::vector<uint32_t>&, size_t) { return ++branches == 2; });
+  EXPECT_EQ(branches, 2);
+  std::vector<HostBuffer> buffers = inputs(m.kernel, 1, Values::Whole);
+  const auto values = [&](size_t i) { return reinterpret_cast<const float*>(buffers[i].data()); };
+  const float wanted[] = {values(0)[0] + values(1)[0], values(0)[1] + values(1)[1]};
+  m.run(buffers);
+  EXPECT_EQ(values(0)[0], wanted[0]);
+  EXPECT_EQ(values(0)[1], wanted[1]);
 }
 
 // One lets the tiles be overwritten, the other lets them be read.

@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
-#include "base/env.h"
 #include "ir/gradient.h"
 #include "ir/walk.h"
 #include "kernel/ast_run.h"
+#include "kernel/target_files.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
@@ -139,18 +137,6 @@ std::vector<Work> benchmark_set() {
                  models::add(models::mul(input({1 << 24}), models::number(2)), models::number(1))});
   return out;
 }
-
-std::string path_of(const std::string& file) {
-  return std::string(TUFF_SOURCE_DIR "/tests/targets/") + file;
-}
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in.good()) << path << " is missing";
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-bool updating() { return system_env("TUFF_UPDATE_GOLDENS") == "1"; }
 
 int64_t lanes_of(const kernel::LinearKernel& k, size_t i) {
   int64_t n = 1;
@@ -324,15 +310,10 @@ std::string choices(const Row& row, const Target& target) {
 
 TEST(Targets, ChoicesStayWithinLimitsAndAreKept) {
   for (const Row& row : kRows) {
-    const Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
+    const Target target = tuff::testing::target_of(row.name);
     sched::clear_schedule_cache();
     const std::string text = choices(row, target);
-    const std::string golden = path_of(std::string("golden/") + row.name + ".txt");
-    if (updating()) {
-      std::ofstream(golden) << text;
-    } else {
-      EXPECT_EQ(contents(golden), text) << row.name;
-    }
+    tuff::testing::expect_target_golden(row.name, text);
   }
 }
 
@@ -345,7 +326,7 @@ TEST(Targets, AttentionInOneKernelMeansTheSame) {
   };
   int shared = 0, backwards = 0;
   for (const Row& row : kRows) {
-    Target target = target_from_json(contents(path_of(std::string(row.name) + ".json")));
+    Target target = tuff::testing::target_of(row.name);
     target.cores = 1;
     target.l2_bytes = 64;
     for (int i = 0; i < 10; i++) {
@@ -376,10 +357,10 @@ TEST(Targets, AttentionInOneKernelMeansTheSame) {
 
 TEST(Targets, FilesAreWhatTheyAreWrittenAs) {
   for (const Row& row : kRows) {
-    const std::string text = contents(path_of(std::string(row.name) + ".json"));
+    const std::string text = tuff::testing::target_contents(std::string(row.name) + ".json");
     EXPECT_EQ(to_json(target_from_json(text)), text) << row.name;
   }
-  EXPECT_EQ(contents(path_of("lavapipe.json")), to_json(builtin_target("spirv-lavapipe")));
+  EXPECT_EQ(tuff::testing::target_contents("lavapipe.json"), to_json(builtin_target("spirv-lavapipe")));
 }
 
 }  // namespace

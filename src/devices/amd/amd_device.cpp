@@ -21,8 +21,8 @@ bool uses_aql(const GpuNode& node) { return node.shape.xccs > 1 || env_flag(Env:
 
 Target target_of(const GpuNode& node, const Generation& generation) {
   const bool aco = env_text(Env::AMD_COMPILER) == "aco";
-  if (aco && !generation.can_wave32)
-    fail<Unsupported>("AMD_COMPILER=aco: {} has no waves of 32 lanes; clang compiles for it",
+  if (aco && generation.family != Family::RDNA3)
+    fail<Unsupported>("AMD_COMPILER=aco compiles for RDNA3 alone: {} needs AMD_COMPILER=clang",
                       generation.name);
   Target t = builtin_target(fmt::format("{}-{}", aco ? "aco" : "amdgpu", generation.name));
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());

@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "emu/profile_json.h"
+
 namespace tuff::emu {
 namespace {
 
@@ -79,20 +81,9 @@ std::string profile_text(const KernelProfile& p) {
 }
 
 Json profile_json(const KernelProfile& p) {
-  Json classes = Json::object(), instructions = Json::array();
+  Json classes = Json::object();
   for (const auto& c : p.classes) {
     classes[c.name] = {{"instructions", c.instructions}, {"issue_cycles", c.issue_cycles}};
-  }
-  for (const auto& i : p.instructions) {
-    instructions.push_back({{"address", i.address},
-                            {"text", i.text},
-                            {"executed", i.executed},
-                            {"lanes", i.lanes},
-                            {"bytes", i.bytes},
-                            {"lines", i.lines},
-                            {"least_lines", i.least_lines},
-                            {"lds_cycles", i.lds_cycles},
-                            {"conflict_cycles", i.conflict_cycles}});
   }
   const auto hits = [](uint64_t hit, uint64_t missed) {
     return Json{{"hits", hit}, {"misses", missed}};
@@ -113,10 +104,8 @@ Json profile_json(const KernelProfile& p) {
       {"dram_bytes", {{"read", p.dram_bytes_read}, {"written", p.dram_bytes_written},
                       {"least", p.least_dram_bytes}}},
       {"flops", p.flops}, {"time_us", p.time_us}, {"limit", p.limit},
-      {"parts_us", {{"issue", p.issue_us}, {"lds", p.lds_us}, {"l0", p.l0_us}, {"l2", p.l2_us},
-                    {"mall", p.mall_us}, {"dram", p.dram_us}, {"latency", p.latency_us},
-                    {"launch", p.launch_us}}},
-      {"roofline_us", p.roofline_us}, {"instructions", instructions}};
+      {"parts_us", emu_api::parts_json(p)},
+      {"roofline_us", p.roofline_us}, {"instructions", emu_api::instructions_json(p)}};
 }
 
 }  // namespace tuff::emu

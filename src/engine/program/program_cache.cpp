@@ -116,8 +116,8 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
     const render::Source& s = sources[i];
     const std::string words(reinterpret_cast<const char*>(s.words.data()),
                             s.words.size() * sizeof(uint32_t));
-    const std::string parts[] = {"kernel", s.text, s.symbol, identity, words};
-    plan.kernel_keys.push_back(content_key(std::span(parts, words.empty() ? 4 : 5)));
+    const std::string parts[] = {"kernel", s.text + words, s.symbol, identity};
+    plan.kernel_keys.push_back(content_key(parts));
     plan.binaries.push_back({s.name, s.symbol, s.format, nullptr, s.args, s.local, s.shared_bytes});
     if (auto object_key = disk.get(plan.kernel_keys[i])) {
       auto& object = objects[text_of(*object_key)];
