@@ -24,8 +24,7 @@ SKIP = 77
 DRIVERS = {"lavapipe": "llvmpipe", "AMD": "KFD (emulated)", "PoCL": "Portable Computing Language"}
 ALWAYS_THERE = {"AMD"}  # emulated: nothing that a machine could lack
 # Whose counts are expected, where another device runs the same kernels.
-PINNED_AS = {"AMD/aco": "AMD", "SHUFFLE": "CPU",
-             "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
+PINNED_AS = {"SHUFFLE": "CPU", "SHUFFLE:visible": "CPU", "PoCL/buffers": "PoCL", "PoCL/coarse": "PoCL"}
 
 
 def device_named(tuff, name):

@@ -1,4 +1,4 @@
-"""The forced tiers of Vulkan, of OpenCL and of AMD: what each switches off in the driver's answers, and what `tuff devices`
+"""The forced tiers of Vulkan, and of OpenCL: what each switches off in the driver's answers, and what `tuff devices`
 then shows. Read by tiers_test.py and conformance.py."""
 
 FLOOR = "core12,bda,timeline,sync2,f16,i8,i16,i64,f64,storage,sub"
@@ -26,8 +26,6 @@ TIERS = {
     # Of OpenCL: no shared virtual memory; none that the host reaches.
     "buffers": {"TUFF_CL_DISABLE": "svm"},
     "coarse": {"TUFF_CL_DISABLE": "fine-svm"},
-    # Of AMD: kernels by Mesa's compiler.
-    "aco": {"AMD_COMPILER": "aco"},
 }
 
 # What a tier refuses besides expected_unsupported.def, by these words of the message.
@@ -55,6 +53,5 @@ SHOWN = {
     "subgroup16": {"subgroup size": "16"},
     "buffers": {"memory": "buffers"},
     "coarse": {"memory": "coarse-svm"},
-    "aco": {"compiler": "aco"},
 }
 assert SHOWN.keys() == TIERS.keys()

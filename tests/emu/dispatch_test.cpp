@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 #include "emu/llvm_tools.h"
@@ -326,6 +327,22 @@ uint32_t result_of(const std::string& body) {
 }
 
 // A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
+// As Mesa's compiler writes v_fma_mixlo_f16 and v_fma_mix_f32: a source that is f32 has all 32 bits
+// of its literal, of which assemblers print and take 16.
+TEST_F(Dispatches, LiteralsOfMixedPrecisionHave32Bits) {
+  Program p(R"(
+  v_mov_b32_e32 v1, 0x42700000
+  v_mov_b32_e32 v2, 0
+  .long 0xcc210002, 0x820202ff, 0x3c888889  ; v2 = f16(0x3c888889 * v1 - 0)
+  .long 0xcc200003, 0x820202ff, 0x3c888889  ; v3 = 0x3c888889 * v1 - 0
+  v_mov_b32_e32 v4, 0
+  global_store_b64 v4, v[2:3], s[4:5])");
+  const Outcome outcome = run_fresh(p, 1, 1, 1);
+  EXPECT_EQ(to_text(outcome.findings), "");
+  EXPECT_EQ(p.word(0), 0x3C00u);  // 60 / 60
+  EXPECT_EQ(p.word(1), std::bit_cast<uint32_t>(60.0f * std::bit_cast<float>(0x3c888889u)));
+}
+
 TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
   EXPECT_EQ(result_of("s_getreg_b32 s7, hwreg(HW_REG_MODE, 0, 24)\nv_mov_b32_e32 v3, s7"), 0x3F0u);
   const std::string kSignals = "v_mov_b32_e32 v2, 0x7f800001\n",

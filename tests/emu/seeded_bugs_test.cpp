@@ -198,12 +198,43 @@ TEST_F(SeededBugs, OtherLanesMayBeWrittenWhileALoadIsOnItsWay) {
       s_mov_b32 exec_lo, 0xf0
       v_mov_b32_e32 v2, 0)",
               "v_mov_b32_e32 v2, 0"});
+  const char* kReadOfOthers = R"(
+      v_mov_b32_e32 v2, 0
+      s_mov_b32 exec_lo, 0xff
+      global_load_b32 v2, v1, s[2:3]
+      s_mov_b32 exec_lo, 0xff00
+      v_add_nc_u32_e32 v3, v2, v0
+      s_waitcnt vmcnt(0))";
+  EXPECT_EQ(to_text(run_after_load(kReadOfOthers).findings), "");
+  expect_bug({FindingKind::MissingWait, R"(
+      s_mov_b32 exec_lo, 0xff
+      global_load_b32 v2, v1, s[2:3]
+      s_mov_b32 exec_lo, 0xff00
+      v_readlane_b32 s4, v2, 3)",
+              "v_readlane_b32 s4, v2, 3"});
   expect_bug({FindingKind::MissingWait, R"(
       s_mov_b32 exec_lo, 0xff
       global_load_b32 v2, v1, s[2:3]
       s_mov_b32 exec_lo, 0xff00
       v_writelane_b32 v2, s2, 3)",
               "v_writelane_b32 v2, s2, 3"});
+}
+
+// Compilers leave undefined what is not used: sources of a permutation of which no byte is taken,
+// bytes and halves above the one that is stored.
+TEST_F(SeededBugs, PartsThatAreNotUsedMayBeUndefined) {
+  for (const char* right : {"v_perm_b32 v4, v4, v0, 0xc0c0100", "v_perm_b32 v4, v0, v4, 0xc070504",
+                            "v_perm_b32 v4, v4, v0, 0x7060500", "v_pack_b32_f16 v4, v0, v4"}) {
+    const std::string body = fmt::format("{}\nglobal_store_b8 v1, v4, s[2:3]", right);
+    EXPECT_EQ(to_text(run_after_load(body).findings), "") << right;
+  }
+  for (const char* wrong : {"v_perm_b32 v4, v4, v0, 0x3020104", "v_perm_b32 v4, v0, v4, 0x7060500",
+                            "v_pack_b32_f16 v4, v4, v0", "v_perm_b32 v4, v4, v0, v0"}) {
+    const std::string body = fmt::format("{}\nglobal_store_b8 v1, v4, s[2:3]", wrong);
+    const Outcome outcome = run_after_load(body);
+    ASSERT_EQ(outcome.findings.size(), 1u) << wrong;
+    EXPECT_EQ(outcome.findings[0].kind, FindingKind::UninitializedRegister) << wrong;
+  }
 }
 
 TEST_F(SeededBugs, WaitForTheOlderOfTwoLoadsIsEnough) {

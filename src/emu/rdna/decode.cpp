@@ -218,7 +218,8 @@ void Decoder::set_source(Operand& operand, uint32_t code) {
     set_vector(operand, code - source::Vgpr0);
   } else if (code == source::Literal) {
     operand.kind = OperandKind::Constant;
-    operand.value = literal() & (operand.narrow ? 0xFFFF : ~0u);
+    // Which sources of mixed precision have 16 bits is known later (fetch_mixed).
+    operand.value = literal() & (operand.narrow && !is_mix(out_.op()) ? 0xFFFF : ~0u);
   } else if (code == source::Dpp16 || code == source::Dpp8 || code == source::Dpp8FetchInactive) {
     decode_dpp(operand, code);
   } else if (code >= source::Zero && code <= 208) {

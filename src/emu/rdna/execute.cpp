@@ -118,9 +118,17 @@ void execute_dual(Wave& w, const Step& step) {
   w.v[target] = after;
 }
 
-// It writes lanes that are not active.
-bool ignores_exec(const Step& step) {
-  return step.instruction.op() == Op::V_WRITELANE_B32;
+// The lanes that an instruction reads or writes may be others than the active ones.
+bool crosses_lanes(const Step& step) {
+  if (!step.instruction.row) return true;
+  switch (step.instruction.op()) {
+    case Op::V_READLANE_B32:
+    case Op::V_WRITELANE_B32:
+    case Op::V_PERMLANE16_B32:
+    case Op::V_PERMLANEX16_B32:
+    case Op::V_PERMLANE64_B32: return true;
+    default: return step.instruction.dpp.kind != DppKind::None;
+  }
 }
 
 }  // namespace
@@ -133,11 +141,11 @@ void execute(Machine& machine, Wave& w, const Step& step) {
     return;
   }
   if (w.outstanding) {
-    check_ready(machine, w, step.reads, ~0u, "is read while its load is on its way");
+    const uint32_t lanes = crosses_lanes(step) ? ~0u : w.exec();
+    check_ready(machine, w, step.reads, lanes, "is read while its load is on its way");
     const Encoding e = step.instruction.encoding();
     if (e != Encoding::SMEM && !is_vector_memory(e))  // loads are in order among themselves
-      check_ready(machine, w, step.writes, ignores_exec(step) ? ~0u : w.exec(),
-                  "is written while a load to it is on its way");
+      check_ready(machine, w, step.writes, lanes, "is written while a load to it is on its way");
   }
   const Definedness defined = definedness(w, step);
   if (step.strict && (~defined.all & w.exec())) {

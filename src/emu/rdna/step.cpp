@@ -1,6 +1,7 @@
 #include "emu/rdna/step.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -87,9 +88,32 @@ bool ignores_upper_word(const Instruction& i, const Operand& o) {
   return (where.value & 63) + (where.value >> 16 & 127) <= 32;
 }
 
+// The bytes that V_PERM_B32 takes, where its selector is a constant: a source's or constants.
+struct PermutedBytes {
+  bool any = false, lowest = false;
+};
+std::optional<PermutedBytes> permuted_bytes(const Instruction& i, const Operand& o) {
+  if (i.op() != Op::V_PERM_B32 || (o.field != '0' && o.field != '1')) return std::nullopt;
+  const Operand& selector = *i.find('2');
+  if (selector.kind != OperandKind::Constant) return std::nullopt;
+  PermutedBytes out;
+  for (int byte = 0; byte < 4; ++byte) {
+    const uint32_t from = selector.value >> 8 * byte & 0xFF;
+    // 0 to 3 are bytes of the second source, 4 to 7 of the first; 8 to 11 are signs of halves.
+    const bool first = (from >= 4 && from < 8) || from == 10 || from == 11;
+    const bool second = from < 4 || from == 8 || from == 9;
+    const bool taken = o.field == '0' ? first : second;
+    out.any |= taken;
+    out.lowest |= taken && byte == 0;
+  }
+  return out;
+}
+
 void add_ranges(Step& step, const Instruction& i) {
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operands[k];
+    const auto bytes = permuted_bytes(i, o);
+    if (bytes && !bytes->any) continue;
     const bool vector = o.kind == OperandKind::Vector;
     if (!vector && (o.kind != OperandKind::Scalar || o.index >= source::Null)) continue;
     RegisterRange range{o.index, o.registers, vector};
@@ -136,6 +160,32 @@ bool saturates_unknown(const Instruction& i) {
   return false;
 }
 
+bool is_register(const Operand& o) {
+  return o.kind == OperandKind::Vector ||
+         (o.kind == OperandKind::Scalar && o.index < source::Null);
+}
+
+void set_upper_word(Step& step, const Instruction& i) {
+  if (const char field = operand_by_words(i.op())) {
+    const Operand& o = *i.find(field);
+    if (is_register(o)) step.upper_word = {uint16_t(o.index + 1), 1, o.kind == OperandKind::Vector};
+  }
+  // Of two halves the lower one alone may be used.
+  if (i.op() == Op::V_PACK_B32_F16) {
+    const Operand &low = *i.find('0'), &high = *i.find('1');
+    if (is_register(high) && low.index != high.index)
+      step.upper_word = {high.index, 1, high.kind == OperandKind::Vector};
+  }
+  // Bytes above the lowest may be left undefined, too: where that one alone is stored.
+  for (const char field : {'0', '1'}) {
+    const Operand* o = i.op() == Op::V_PERM_B32 ? i.find(field) : nullptr;
+    const auto bytes = o ? permuted_bytes(i, *o) : std::nullopt;
+    if (!bytes || !bytes->any || bytes->lowest || !is_register(*o)) continue;
+    if (i.find('0')->index != i.find('1')->index)
+      step.upper_word = {o->index, 1, o->kind == OperandKind::Vector};
+  }
+}
+
 uint16_t row_number(const OpcodeRow* row) { return uint16_t(row - opcode_rows().data()); }
 
 Step known_step(const Instruction& instruction) {
@@ -149,12 +199,7 @@ Step known_step(const Instruction& instruction) {
   step.rounded_by = rounded_by(instruction.op());
   if (!instruction.second) {
     add_ranges(step, instruction);
-    if (const char field = operand_by_words(instruction.op())) {
-      const Operand& o = *instruction.find(field);
-      if (o.kind == OperandKind::Vector ||
-          (o.kind == OperandKind::Scalar && o.index < source::Null))
-        step.upper_word = {uint16_t(o.index + 1), 1, o.kind == OperandKind::Vector};
-    }
+    set_upper_word(step, instruction);
     return step;
   }
   step.halves = std::make_unique<Halves>(half(instruction, false), half(instruction, true));

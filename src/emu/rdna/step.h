@@ -52,8 +52,8 @@ struct Step {
   uint16_t row = 0, second_row = 0;           // of the opcode table, where the instruction has them
   bool strict = false;                        // undefined inputs are findings here, not passed on
   uint8_t first_reads = 0, first_writes = 0;  // of a dual issue: how many are the first half's
-  // The part of `reads` that the lowest word of a 64-bit result does not depend on. Compilers leave
-  // it undefined where that word alone is used.
+  // The part of `reads` that the lowest word of a 64-bit result does not depend on, or the lowest
+  // byte of a permutation. Compilers leave it undefined where that part alone is used.
   RegisterRange upper_word;
   RoundedBy rounded_by = RoundedBy::Nothing;  // of both halves of a dual issue
   RegisterRanges reads, writes;

@@ -63,7 +63,7 @@ std::string literal_text(const Operand& o) {
   for (size_t k = 0; k < std::size(kSingle) && single; ++k) {
     if (o.value == kSingle[k]) return kFloats[k];
   }
-  return fmt::format("0x{:x}", o.value);
+  return fmt::format("0x{:x}", o.narrow ? o.value & 0xFFFF : o.value);
 }
 
 std::string constant_text(const Operand& o) {
