@@ -109,7 +109,8 @@ std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
     fail<CompileError>("the compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));
   if (!r.out.starts_with("\x7f" "ELF"))
-    fail<CompileError>("the compiler {} wrote no object file: it has to take clang's options",
+    fail<CompileError>("the compiler {} wrote no object file: it has to take the options of the one that it "
+                       "stands for",
                        compiler);
   return {r.out.begin(), r.out.end()};
 }
