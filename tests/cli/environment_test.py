@@ -86,7 +86,9 @@ class Values(EnvironmentTest):
             taken = re.split(", | or ", allowed) if allowed and "integer" not in allowed else re.findall(r"\d+$", allowed)
             for value in taken:
                 if name not in ("TUFF_DEBUG", "TUFF_LOG", "TUFF_IO"):  # say something, or are the machine's
-                    self.assertEqual(self.tuff(0, *on("NULL"), **{name: value})[1], [], (name, value))
+                    said = self.tuff(0, *on("NULL"), **{name: value})[1]
+                    complaints = [line for line in said if not line.startswith("gpt: step ")]  # shown if it takes long
+                    self.assertEqual(complaints, [], (name, value))
 
     def test_the_table_is_shown_whatever_is_set(self):
         for name, _, allowed in self.rows():
