@@ -75,10 +75,12 @@ void Buffer::free_memory() noexcept {
 
 hcq::Span Buffer::span() {
   if (View* v = std::get_if<View>(&backing_)) return v->base->span().sub(v->offset, size_bytes());
+  if (settled_.load(std::memory_order_acquire)) return span_;
   std::lock_guard lock(mutex_);
   if (!span_) allocate();
-  if (auto* d = std::get_if<Deferred>(&backing_); d && d->reading) [[unlikely]]
-    d->order(uses_);
+  auto* d = std::get_if<Deferred>(&backing_);
+  if (d && d->reading) d->order(uses_);
+  if (!d || (!d->reading && !d->contents)) settled_.store(true, std::memory_order_release);
   return span_;
 }
 

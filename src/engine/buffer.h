@@ -119,12 +119,14 @@ class Buffer : public ir::Storage {
   [[gnu::noinline]] void allocate();  // under mutex_, as the next two
   void allocate_empty();
   void free_memory() noexcept;
+  // What replays read, side by side so that it comes to few lines of memory.
   std::shared_ptr<Device> device_;
   Backing backing_;
-  mutable std::mutex mutex_;
+  std::atomic<bool> settled_{false};  // span_ is there for good, and nothing is read into it
   hcq::Span span_;
-  Uses uses_;
   KnownIntegers known_;
+  Uses uses_;
+  mutable std::mutex mutex_;
 };
 
 // Reads what was not read yet, of all of them together: for callers that are about to use them.

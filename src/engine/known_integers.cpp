@@ -94,42 +94,42 @@ Extremes extremes_of(DType t, const void* values, int64_t count) {
 void KnownIntegers::learn(const Extremes& extremes) {
   std::lock_guard lock(mutex_);
   if (closed_) return;
-  version_++;
+  static std::atomic<uint64_t> versions{0};
   extremes_ = extremes;
   bytes_.reset();
-  known_.store(true, std::memory_order_release);
+  version_.store(++versions, std::memory_order_release);
 }
 
 void KnownIntegers::clear() {
   std::lock_guard lock(mutex_);
-  known_.store(false, std::memory_order_release);
+  version_.store(0, std::memory_order_release);
   bytes_.reset();
 }
 
 void KnownIntegers::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
-  known_.store(false, std::memory_order_release);
+  version_.store(0, std::memory_order_release);
   bytes_.reset();
 }
 
 std::optional<Extremes> KnownIntegers::extremes() const {
-  if (!known_.load(std::memory_order_acquire)) return {};
+  if (!version()) return {};
   std::lock_guard lock(mutex_);
-  if (!known_.load(std::memory_order_relaxed)) return {};
+  if (!version()) return {};
   return extremes_;
 }
 
 KnownIntegers::Bytes KnownIntegers::contents(const std::function<std::vector<std::byte>()>& read) {
-  uint64_t version = 0;
+  uint64_t before = 0;
   {
     std::lock_guard lock(mutex_);
-    if (bytes_ || !known_.load(std::memory_order_relaxed)) return bytes_;
-    version = version_;
+    before = version();
+    if (bytes_ || !before) return bytes_;
   }
   const Bytes bytes = std::make_shared<const std::vector<std::byte>>(read());
   std::lock_guard lock(mutex_);
-  if (known_.load(std::memory_order_relaxed) && version_ == version) bytes_ = bytes;
+  if (version() == before) bytes_ = bytes;
   return bytes;
 }
 

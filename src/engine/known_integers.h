@@ -32,12 +32,14 @@ class KnownIntegers {
   void learn(const Extremes& extremes);
   // The memory was written.
   void forget() {
-    if (known_.load(std::memory_order_acquire)) [[unlikely]]
+    if (version()) [[unlikely]]
       clear();
   }
   // It may be written at any time from now on: nothing is learnt any more.
   void close();
   std::optional<Extremes> extremes() const;
+  // Of what is known, unique in the process; 0: nothing.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   // The contents, read by `read` at most once as long as nothing is forgotten; null where nothing
   // is known.
   Bytes contents(const std::function<std::vector<std::byte>()>& read);
@@ -45,10 +47,9 @@ class KnownIntegers {
  private:
   void clear();
 
-  std::atomic<bool> known_{false};
+  std::atomic<uint64_t> version_{0};
   mutable std::mutex mutex_;
   bool closed_ = false;
-  uint64_t version_ = 0;  // of what is known
   Extremes extremes_{};
   Bytes bytes_;
 };

@@ -47,10 +47,10 @@ class Uses {
   void set_origin(const Origin& origin);  // under mutex_
   static std::atomic<uint64_t> with_origin_;
   Device& device_;
-  mutable std::mutex mutex_;
   std::atomic<uint64_t> last_{0};
   std::atomic<bool> in_groups_{false}, has_origin_{false};
   bool bound_ = false;
+  mutable std::mutex mutex_;
   std::vector<const std::atomic<uint64_t>*> groups_;  // under mutex_
   Origin origin_;                                     // the same
   uint64_t written_until_ = UINT64_MAX;               // the same

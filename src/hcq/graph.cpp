@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/arith.h"
 #include "base/check.h"
@@ -62,6 +63,7 @@ struct Instance {
   std::byte* host = nullptr;  // what a replay patches
   std::unique_ptr<PacedList> list;
   uint64_t value = 0;          // timeline value of its last submission
+  uint64_t patched = 0;        // State::loads when it was patched last
   bool times_are_due = false;  // of that submission
 };
 
@@ -75,6 +77,7 @@ struct CommandGraph::State {
         queue(place_of.queue ? *place_of.queue : d.compute_queue()),
         accepted(kRemembered * inputs_),
         accepted_sizes(kRemembered * inputs_),
+        given(2 * inputs_ + values_.given()),
         values(std::move(values_)),
         extents(inputs_),
         checked_with_others(place_of.input_blocks || !place_of.waits.empty() ||
@@ -102,7 +105,10 @@ struct CommandGraph::State {
   std::vector<uint64_t> accepted, accepted_sizes;
   std::array<bool, kRemembered> has_sizes{};
   size_t accepted_count = 0;
+  std::vector<uint64_t> given;                      // what `slots` were loaded from
   std::vector<uint64_t> slots;                      // of one replay
+  size_t loaded_sizes = 0;                          // of `given`; SIZE_MAX: a load that failed
+  uint64_t loads = 0;                               // of `slots`
   std::vector<Patch> wide_patches, narrow_patches;  // of 8 and of 4 bytes
   std::vector<DerivedSlot> derived;
   std::vector<Limit> limits;
@@ -145,6 +151,8 @@ struct CommandGraph::State {
   std::span<const uint64_t> wait_here(std::span<const uint64_t> points);
   void add_instance(const std::vector<GraphNode>& nodes);
   std::vector<ReplayInstance> replays() const;
+  bool is_loaded(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
+                 std::span<const uint64_t> sizes) const;
   void load_slots(std::span<const uint64_t> inputs, std::span<const int64_t> scalars,
                   std::span<const uint64_t> sizes);
   Instance& free_instance();
@@ -456,6 +464,19 @@ void CommandGraph::State::check_limits() const {
   }
 }
 
+bool CommandGraph::State::is_loaded(std::span<const uint64_t> inputs,
+                                    std::span<const int64_t> scalars,
+                                    std::span<const uint64_t> sizes) const {
+  auto at = given.begin();
+  const auto same = [&](const auto& values) {
+    const auto begin = std::exchange(at, at + std::ptrdiff_t(values.size()));
+    return std::equal(values.begin(), values.end(), begin,
+                      [](auto a, uint64_t b) { return static_cast<uint64_t>(a) == b; });
+  };
+  return loads && loaded_sizes == sizes.size() && same(inputs) && same(scalars) && same(sizes);
+}
+
+// Steps that are given the same memory again leave slots and argument memory as they are.
 void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
                                      std::span<const int64_t> scalars,
                                      std::span<const uint64_t> sizes) {
@@ -463,13 +484,21 @@ void CommandGraph::State::load_slots(std::span<const uint64_t> inputs,
     fail<InvalidArgument>("graph replay: {} inputs and {} scalars given, {} and {} captured",
                           inputs.size(), scalars.size(), input_count, values.given());
   TUFF_CHECK(sizes.empty() || sizes.size() == input_count, "{} input sizes", sizes.size());
+  if (is_loaded(inputs, scalars, sizes)) return;
   require_no_conflict(inputs, sizes);
+  loaded_sizes = SIZE_MAX;  // until all of it has passed
   std::copy(inputs.begin(), inputs.end(), slots.begin());
   for (size_t i = 0; i < scalars.size(); ++i)
     slots[input_count + i] = static_cast<uint64_t>(scalars[i]);
   values.run(std::span(slots).subspan(input_count, values.slot_count()));
   check_limits();
   for (const DerivedSlot& d : derived) slots[d.slot] = slots[d.from] + d.addend;
+  auto to = std::copy(inputs.begin(), inputs.end(), given.begin());
+  to = std::transform(scalars.begin(), scalars.end(), to,
+                      [](int64_t v) { return static_cast<uint64_t>(v); });
+  std::copy(sizes.begin(), sizes.end(), to);
+  loaded_sizes = sizes.size();
+  ++loads;
 }
 
 void CommandGraph::State::patch(std::byte* host) const {
@@ -520,7 +549,7 @@ uint64_t CommandGraph::replay(std::span<const uint64_t> input_addresses,
   if (s.place_of.host_waits) points = s.wait_here(points);
   Instance& in = s.free_instance();
   if (s.times) s.report_times();
-  s.patch(in.host);
+  if (std::exchange(in.patched, s.loads) != s.loads) s.patch(in.host);
   in.list->submit(s.submitted_slots(points), in.value);
   s.stats.submits_per_replay = in.list->submissions();
   in.times_are_due = bool(s.times);

@@ -92,8 +92,9 @@ bool varies(const TensorImpl& t, const engine::CapturedBytes& bytes) {
 
 // What the function asked of positions in an argument, or (-1) in memory of outside.
 struct PositionRule {
-  detail::PositionRules::Rule rule;
   int32_t argument = -1;
+  uint64_t accepted = 0;  // KnownIntegers::version() of what was found inside
+  detail::PositionRules::Rule rule;
 };
 
 }  // namespace
@@ -113,8 +114,10 @@ struct Jit::State {
   uint64_t calls = 0;
   std::vector<InputShape> shapes;
   std::vector<Ref<engine::Buffer>> inputs;
+  std::vector<ir::UOp> given_before;  // by argument: the nodes of the replay before
   std::vector<Tensor> outputs;
   std::vector<Output> stored;      // by output
+  bool outputs_move = false;       // some are shown by show_results()
   std::vector<int64_t> shown_for;  // the variables' values that results are shown for
   std::unique_ptr<engine::CapturedGraph> graph;
   uint64_t replays = 0;
@@ -192,9 +195,12 @@ struct Jit::State {
     stored.clear();  // of a capture that failed
     for (size_t i = 0; i < outputs.size(); i++)
       stored.push_back(output(i, arguments, recorder.bytes()));
+    outputs_move = std::ranges::any_of(
+        stored, [](const Output& o) { return o.argument >= 0 || o.varies() || o.fixed; });
     mark_left_behind(recorder.bytes());
     graph = std::make_unique<engine::CapturedGraph>(recorder.take(), inputs, dynamic.variables());
     for (size_t i = 0; i < given.size(); i++) inputs[i] = detail::buffer_of(given[i]);
+    given_before.assign(given.size(), ir::UOp());
     show_results(given);
     require_known_positions();
     require_computed_positions();
@@ -213,17 +219,23 @@ struct Jit::State {
       };
       if (std::ranges::any_of(rules, is_same)) continue;
       if (at != end)
-        rules.push_back({r, int32_t(at - inputs.begin())});
+        rules.push_back({int32_t(at - inputs.begin()), 0, r});
       else if (bytes.was_there_before(*memory) &&
                engine::input_slot(*memory, std::span(inputs).first(arguments)) < 0)
-        rules.push_back({r, -1});
+        rules.push_back({-1, 0, r});
     }
   }
 
-  void require_known_positions() const {
-    for (const PositionRule& r : rules)
-      detail::require_known_inside(
-          r.rule, r.argument >= 0 ? inputs[size_t(r.argument)] : Ref<engine::Buffer>());
+  // Of memory that the host knows nothing of, or the same as at the call before, nothing is asked.
+  void require_known_positions() {
+    for (PositionRule& r : rules) {
+      const Ref<engine::Buffer> memory =
+          r.argument >= 0 ? inputs[size_t(r.argument)] : detail::buffer_of(ir::UOp(r.rule.buffer));
+      const uint64_t version = memory->known_integers().version();
+      if (version == r.accepted) continue;
+      detail::require_known_inside(r.rule, r.argument >= 0 ? memory : Ref<engine::Buffer>());
+      r.accepted = version;
+    }
   }
 
   [[gnu::noinline]] void require_computed_positions() {
@@ -359,13 +371,20 @@ struct Jit::State {
                           text(shape_of(t)));
   }
 
+  // What was bound by the replay before is the same memory, shape and type.
   void bind(const std::vector<Tensor>& given) {
-    for (size_t i = 0; i < given.size(); i++) check(i, given[i]);
+    const auto is_bound = [&](size_t i) {
+      return detail::uop(given[i]).get() == given_before[i].get();
+    };
+    for (size_t i = 0; i < given.size(); i++)
+      if (!is_bound(i)) check(i, given[i]);
     if (dynamic.any()) dynamic.read(given);
     for (size_t i = 0; i < given.size(); i++) {
+      if (is_bound(i)) continue;
       Ref<engine::Buffer> b = detail::buffer_of(given[i]);
       if (!b) fail<InvalidArgument>("Jit: argument {} is not realized", i);
       inputs[i] = std::move(b);
+      given_before[i] = detail::uop(given[i]);
     }
   }
 
@@ -377,7 +396,7 @@ struct Jit::State {
       const detail::BuildGuard section;
       bind(given);
       replace_held_outputs();
-      show_results(given);
+      if (outputs_move) show_results(given);
     }
     if (!rules.empty()) require_known_positions();
     graph->replay(inputs, dynamic.values());

@@ -108,6 +108,31 @@ TEST_P(Graph, InstancesInFlightKeepTheirOwnArguments) {
   device.allocator().free(out);
 }
 
+// Arguments are written where they change: of each instance, and after a replay that was refused.
+TEST_P(Graph, ValuesThatComeAgainReachEveryInstance) {
+  Span in = floats(1), out = floats(1);
+  std::vector<int32_t> seen;
+  FakeProgram record{"record", 2, 1,
+                     [&](const std::byte* p, auto) { seen.push_back(read_args(p).add); }};
+  CommandGraph graph(device, {Launch{&record, {input(0, 0, 4), fixed(out, true)}, {{0, 0}}}},
+                     1, 1, 2);
+  const uint64_t address[] = {in.address()};
+  const auto replay = [&](int64_t x) { return graph.replay(address, std::array<int64_t, 1>{x}); };
+  std::vector<int32_t> given;
+  for (const bool at_once : {true, false}) {
+    for (const int32_t x : {1, 1, 1, 2, 2, 3, 2, 2, 2, 1, 1}) {
+      given.push_back(x);
+      const uint64_t value = replay(x);
+      if (at_once) device.compute_queue().wait(value);
+      EXPECT_THROW(replay(int64_t{1} << 40), InvalidArgument);
+    }
+    device.compute_queue().wait_idle();
+  }
+  EXPECT_EQ(seen, given);
+  device.allocator().free(in);
+  device.allocator().free(out);
+}
+
 TEST_P(Graph, ReplaysThatAreWaitedForUseOneInstance) {
   Span in = floats(1), out = floats(1);
   std::vector<const std::byte*> blocks;

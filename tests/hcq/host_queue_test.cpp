@@ -156,6 +156,7 @@ TEST_F(Bridge, WhatAMachineFindsMeanwhileIsTold) {
   const uint64_t slots[] = {submit(emulated, {})};
   emulated.found = true;
   watch.submit_once(watch.encode(list, EncodeUse::Once), slots);
+  while (emulated.found) std::this_thread::yield();  // it looks when it has waited for a while
   EXPECT_FALSE(watch.timeline().wait(1, kSoonNs)) << "it goes on waiting";
   emulated.compute_queue().step();
   watch.wait(1);
@@ -166,7 +167,7 @@ TEST_F(Bridge, WhatAMachineFindsMeanwhileIsTold) {
 // A device that waits for one that is slow, but not hung, is not taken for hung itself.
 TEST_F(Bridge, ADeviceThatWaitsForAnotherIsHeldNotLost) {
   constexpr int kLists = 8;
-  EnvOverride timeout(Env::TUFF_TIMEOUT_MS, "150");
+  EnvOverride timeout(Env::TUFF_TIMEOUT_MS, "400");
   FakeDevice waiting{{.manual = true}};
   const Span made = bytes(a, 1), arrived = bytes(b, 0);
   HostQueue host(b, {&a.compute_queue(), &waiting.compute_queue()}, {});
@@ -176,7 +177,7 @@ TEST_F(Bridge, ADeviceThatWaitsForAnotherIsHeldNotLost) {
   host.submit_once(host.encode(across(arrived, made), EncodeUse::Once), slots);
   std::thread slowly([&] {
     for (int i = 0; i < kLists; i++) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
       a.compute_queue().step();
     }
     waiting.compute_queue().step();
