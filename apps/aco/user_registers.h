@@ -1,6 +1,6 @@
 // Where a compute shader that RADV compiled finds its inputs: descriptor sets, push constants and
 // numbers of workgroups in user SGPRs, workgroup ids behind them. Read off the driver's listings by
-// main.cpp, and compared with the registers that the compiler says to begin with: another driver's
+// main.cpp, and compared with how many registers the compiler says to begin with: another driver's
 // assignment is refused, never guessed. Knows no driver.
 // Source: Mesa 22.3, src/amd/vulkan/radv_shader_args.c and radv_shader_info.c (compute shaders),
 // src/amd/common/ac_shader_args.h (how many push constants are inlined).
