@@ -37,6 +37,7 @@ constexpr uint32_t kVgprGranule = 8;
 // RADV's compute shaders on RDNA3 find the same two registers later: s[0:1] are its own, for scratch
 // memory, and the one push constant follows.
 std::vector<uint32_t> code_of(const CompiledKernel& kernel) {
+  if (kernel.registers) return kernel.shader.code;
   constexpr uint32_t kMoved = 2, kMove32 = 0xbe800000, kMove64 = 0xbe800100;
   const auto move = [](uint32_t operation, uint32_t from) {
     return operation | (from + kMoved) << 16 | from;
@@ -50,31 +51,38 @@ std::vector<uint32_t> code_of(const CompiledKernel& kernel) {
   return code;
 }
 
-uint32_t rsrc1_of(const CompiledShader& shader, const ShaderInterface& interface) {
+// RADV gives compute shaders both CUs of a WGP (radv_shader.c, radv_should_use_wgp_mode).
+uint32_t rsrc1_of(const CompiledKernel& kernel) {
   constexpr uint32_t kDenormals32 = 3u << 16, kDenormals16And64 = 3u << 18, kDx10Clamp = 1u << 21,
-                     kMemoryOrdered = 1u << 30;
-  const uint32_t vgprs = uint32_t(std::max<uint64_t>(shader.statistic("VGPRs"), 1));
+                     kWgpMode = 1u << 29, kMemoryOrdered = 1u << 30;
+  const uint32_t vgprs = uint32_t(std::max<uint64_t>(kernel.shader.statistic("VGPRs"), 1));
   return (ceil_div(vgprs, kVgprGranule) - 1) | kDenormals16And64 | kDx10Clamp | kMemoryOrdered |
-         (interface.preserves_f32_denormals ? kDenormals32 : 0);
+         (kernel.interface.preserves_f32_denormals ? kDenormals32 : 0) |
+         (kernel.registers ? kWgpMode : 0);
 }
 
-uint32_t rsrc2_of(const CompiledShader& shader, const ShaderInterface& interface) {
-  constexpr uint32_t kScratch = 1, kUserSgprShift = 1, kGroupIdShift = 7, kLocalIdShift = 11;
-  uint32_t out = kUserSgprs << kUserSgprShift | 2u << kLocalIdShift;
+uint32_t rsrc2_of(const CompiledKernel& kernel) {
+  constexpr uint32_t kScratch = 1, kUserSgprShift = 1, kGroupIdShift = 7, kGroupInfo = 1u << 10,
+                     kLocalIdShift = 11;
+  const auto& registers = kernel.registers;
+  const uint32_t user = registers ? uint32_t(registers->user.size()) : kUserSgprs;
+  const auto& ids = registers ? registers->workgroup_id : kernel.interface.uses_workgroup_id;
+  uint32_t out = user << kUserSgprShift | 2u << kLocalIdShift;
   for (uint32_t axis = 0; axis < 3; ++axis)
-    if (interface.uses_workgroup_id[axis]) out |= 1u << (kGroupIdShift + axis);
-  return out | (shader.statistic("Scratch size") ? kScratch : 0);
+    if (ids[axis]) out |= 1u << (kGroupIdShift + axis);
+  if (registers && registers->group_info) out |= kGroupInfo;
+  return out | (kernel.shader.statistic("Scratch size") ? kScratch : 0);
 }
 
 std::vector<uint8_t> descriptor(const CompiledKernel& kernel) {
-  const auto& [symbol, interface, shader] = kernel;
+  const CompiledShader& shader = kernel.shader;
   std::vector<uint8_t> out(kDescriptorBytes);
   const auto put = [&](size_t at, auto value) { std::memcpy(&out[at], &value, sizeof value); };
   put(0, uint32_t(shader.statistic("LDS size")));
   put(4, uint32_t(shader.statistic("Scratch size")));
-  put(48, rsrc1_of(shader, interface));
-  put(52, rsrc2_of(shader, interface));
-  put(56, uint16_t(kKernargPtr | kWave32));
+  put(48, rsrc1_of(kernel));
+  put(52, rsrc2_of(kernel));
+  put(56, uint16_t((kernel.registers ? 0 : kKernargPtr) | kWave32));
   return out;
 }
 
@@ -85,12 +93,13 @@ nlohmann::json metadata_of(const CompiledKernel& kernel) {
     const auto it = kernel.shader.statistics.find(name);
     return it == kernel.shader.statistics.end() ? 0 : it->second;
   };
-  return {{".name", kernel.symbol},
+  const auto& local = kernel.registers ? kernel.registers->local : kernel.interface.local;
+  nlohmann::json row = {
+          {".name", kernel.symbol},
           {".symbol", kernel.symbol + ".kd"},
           {".kind", "normal"},
-          {".reqd_workgroup_size", kernel.interface.local},
-          {".max_flat_workgroup_size", kernel.interface.local[0] * kernel.interface.local[1] *
-                                           kernel.interface.local[2]},
+          {".reqd_workgroup_size", local},
+          {".max_flat_workgroup_size", local[0] * local[1] * local[2]},
           {".kernarg_segment_size", 0},
           {".kernarg_segment_align", 8},
           {".wavefront_size", 32},
@@ -101,6 +110,8 @@ nlohmann::json metadata_of(const CompiledKernel& kernel) {
           {".group_segment_fixed_size", statistic("LDS size")},
           {".private_segment_fixed_size", statistic("Scratch size")},
           {".radv_statistics", kernel.shader.statistics}};
+  if (kernel.registers) row[".user_sgprs"] = kernel.registers->user;
+  return row;
 }
 
 std::vector<uint8_t> metadata_note(std::span<const CompiledKernel> kernels,

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aco/radv.h"
 #include "aco/shader_interface.h"
+#include "aco/user_registers.h"
 
 namespace tuff::aco {
 
@@ -20,6 +22,9 @@ struct CompiledKernel {
   std::string symbol;
   ShaderInterface interface;
   CompiledShader shader;
+  // Where given, the kernel takes the driver's own registers, whose contents the metadata names
+  // (.user_sgprs); else the address of its argument block.
+  std::optional<InputRegisters> registers;
 };
 
 std::vector<uint8_t> code_object(std::span<const CompiledKernel> kernels,

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include <CLI/CLI.hpp>
 
@@ -49,6 +51,12 @@ struct Options {
   std::vector<std::string> symbols = {"main"};
   std::vector<size_t> words;  // of each module
   bool version = false, assembly = false;
+  // Of --vulkan.
+  bool vulkan = false;
+  std::string entry;
+  uint32_t push_bytes = 0;
+  std::vector<std::string> buffers;           // "SET:BINDING"
+  std::vector<std::string> constants;         // "ID=WORD"
 };
 
 std::vector<std::span<const uint32_t>> modules_of(std::span<const uint32_t> words,
@@ -72,9 +80,66 @@ std::vector<std::span<const uint32_t>> modules_of(std::span<const uint32_t> word
 
 CompiledKernel compile(const RadvCompiler& radv, std::span<const uint32_t> module,
                        const std::string& symbol) {
-  CompiledKernel out{symbol, interface_of(module), {}};
+  CompiledKernel out{symbol, interface_of(module), {}, {}};
   refuse(out.interface);
-  out.shader = radv.compile(module, out.interface.entry, kPushBytes);
+  out.shader = radv.compile({module, out.interface.entry, kPushBytes, {}, {}});
+  return out;
+}
+
+std::string text_of(const Binding& at) { return fmt::format("{}:{}", at.first, at.second); }
+
+template <class Rows, class Text>
+std::string listed(const Rows& rows, Text text) {
+  std::string out;
+  for (const auto& row : rows) out += (out.empty() ? "" : ", ") + text(row);
+  return out.empty() ? "none" : out;
+}
+
+// Each buffer of the shader is given, and no other.
+void check_buffers(const ShaderInterface& shader, const Options& o) {
+  if (!shader.other_descriptor.empty())
+    fail<Unsupported>("the shader's descriptor {} is no buffer; images, samplers and arrays of "
+                      "buffers are not emulated",
+                      shader.other_descriptor);
+  std::set<Binding> given;
+  for (const std::string& text : o.buffers) {
+    Binding at;
+    if (std::sscanf(text.c_str(), "%u:%u", &at.first, &at.second) != 2)
+      fail<InvalidArgument>("--buffer '{}' is no SET:BINDING", text);
+    given.insert(at);
+    if (!shader.buffers.contains(at))
+      fail<InvalidArgument>("the shader has no buffer {}; it has {}", text,
+                            listed(shader.buffers, [](auto& row) { return text_of(row.first); }));
+  }
+  for (const auto& [at, kind] : shader.buffers)
+    if (!given.contains(at))
+      fail<InvalidArgument>("the shader's buffer {} is not given", text_of(at));
+}
+
+std::map<uint32_t, uint32_t> constants_of(const ShaderInterface& shader, const Options& o) {
+  std::map<uint32_t, uint32_t> out;
+  for (const std::string& text : o.constants) {
+    unsigned id = 0, word = 0;
+    if (std::sscanf(text.c_str(), "%u=%u", &id, &word) != 2)
+      fail<InvalidArgument>("--constant '{}' is no ID=WORD", text);
+    if (!shader.constants.contains(id))
+      fail<InvalidArgument>("the shader has no specialization constant {}; it has {}", id,
+                            listed(shader.constants, [](uint32_t c) { return std::to_string(c); }));
+    out[id] = word;
+  }
+  return out;
+}
+
+CompiledKernel compile_vulkan(const RadvCompiler& radv, std::span<const uint32_t> module,
+                              const Options& o) {
+  CompiledKernel out{o.symbols[0], interface_of(module, o.entry), {}, {}};
+  check_buffers(out.interface, o);
+  out.shader = radv.compile({module, out.interface.entry, o.push_bytes, out.interface.buffers,
+                             constants_of(out.interface, o)});
+  out.registers = input_registers(out.shader, out.interface);
+  if (out.registers->push_bytes > o.push_bytes)
+    fail<InvalidArgument>("the shader's push constants are {} bytes; {} are given",
+                          out.registers->push_bytes, o.push_bytes);
   return out;
 }
 
@@ -88,8 +153,11 @@ void run(const Options& o) {
   const auto modules = modules_of(words, o);
   const RadvCompiler radv(o.processor);
   std::vector<CompiledKernel> kernels;
+  if (o.vulkan && modules.size() != 1)
+    fail<InvalidArgument>("--vulkan compiles one module at a time");
   for (size_t i = 0; i < modules.size(); ++i)
-    kernels.push_back(compile(radv, modules[i], o.symbols[i]));
+    kernels.push_back(o.vulkan ? compile_vulkan(radv, modules[i], o)
+                               : compile(radv, modules[i], o.symbols[i]));
   if (!o.assembly) {
     const std::vector<uint8_t> object = code_object(kernels, o.processor);
     return write_all(object.data(), object.size());
@@ -109,6 +177,19 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--words", options.words,
                  "How many words each module has, where several follow one another");
+  auto* vulkan = app.add_flag(
+      "--vulkan", options.vulkan,
+      "The shader has descriptors and push constants; the object's kernel takes the driver's own "
+      "registers, which its metadata names");
+  app.add_option("--entry", options.entry, "The entry point, where there are several")
+      ->needs(vulkan);
+  app.add_option("--push-bytes", options.push_bytes, "How many bytes of push constants there are")
+      ->needs(vulkan);
+  app.add_option("--buffer", options.buffers, "Each buffer of the shader, as SET:BINDING")
+      ->needs(vulkan);
+  app.add_option("--constant", options.constants,
+                 "Specialization constants of 32 bits, each as ID=WORD")
+      ->needs(vulkan);
   app.add_flag("--version", options.version, "Prints the driver's version and exits");
   app.add_flag("--assembly", options.assembly, "Prints the driver's listing instead of the object");
   app.footer("Reads SPIR-V from standard input, writes the object to standard output:\n"

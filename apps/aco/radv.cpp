@@ -117,10 +117,12 @@ struct RadvCompiler::Driver {
   void open_device();
   template <class F>
   F device_function(const char* name) const;
-  VkPipeline pipeline(std::span<const uint32_t> spirv, const std::string& entry,
-                      uint32_t push_bytes) const;
+  std::vector<VkDescriptorSetLayout> set_layouts(
+      const std::map<Binding, BufferKind>& buffers) const;
+  VkPipelineLayout pipeline_layout(const ShaderModule& module) const;
+  VkPipeline pipeline(const ShaderModule& module) const;
   std::map<std::string, uint64_t> statistics(VkPipeline pipeline) const;
-  std::string assembly(VkPipeline pipeline) const;
+  void read_listings(VkPipeline pipeline, CompiledShader& to) const;
 
   PFN_vkGetInstanceProcAddr instance_function = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
@@ -221,19 +223,58 @@ RadvCompiler::Driver::~Driver() {
   if (instance) INSTANCE(vkDestroyInstance)(instance, nullptr);
 }
 
-VkPipeline RadvCompiler::Driver::pipeline(std::span<const uint32_t> spirv, const std::string& entry,
-                                          uint32_t push_bytes) const {
+// One for each number up to the last, those that no buffer is in are empty.
+std::vector<VkDescriptorSetLayout> RadvCompiler::Driver::set_layouts(
+    const std::map<Binding, BufferKind>& buffers) const {
+  std::vector<std::vector<VkDescriptorSetLayoutBinding>> sets;
+  for (const auto& [at, kind] : buffers) {
+    sets.resize(std::max(sets.size(), size_t(at.first) + 1));
+    sets[at.first].push_back({at.second,
+                              kind == BufferKind::Storage ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+                                                          : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+                              1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  }
+  std::vector<VkDescriptorSetLayout> out;
+  for (const auto& rows : sets) {
+    VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+    info.bindingCount = uint32_t(rows.size());
+    info.pBindings = rows.data();
+    check(DEVICE(vkCreateDescriptorSetLayout)(device, &info, nullptr, &out.emplace_back()),
+          "a descriptor set's layout");
+  }
+  return out;
+}
+
+VkPipelineLayout RadvCompiler::Driver::pipeline_layout(const ShaderModule& module) const {
+  const std::vector<VkDescriptorSetLayout> sets = set_layouts(module.buffers);
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, module.push_bytes};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.setLayoutCount = uint32_t(sets.size());
+  info.pSetLayouts = sets.data();
+  info.pushConstantRangeCount = module.push_bytes ? 1 : 0;
+  info.pPushConstantRanges = &range;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  check(DEVICE(vkCreatePipelineLayout)(device, &info, nullptr, &layout), "the layout");
+  for (VkDescriptorSetLayout set : sets)
+    DEVICE(vkDestroyDescriptorSetLayout)(device, set, nullptr);
+  return layout;
+}
+
+VkPipeline RadvCompiler::Driver::pipeline(const ShaderModule& from) const {
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  module_info.codeSize = spirv.size_bytes();
-  module_info.pCode = spirv.data();
+  module_info.codeSize = from.words.size_bytes();
+  module_info.pCode = from.words.data();
   VkShaderModule module = VK_NULL_HANDLE;
   check(DEVICE(vkCreateShaderModule)(device, &module_info, nullptr, &module), "the shader module");
-  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
-  VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  layout_info.pushConstantRangeCount = push_bytes ? 1 : 0;
-  layout_info.pPushConstantRanges = &range;
-  VkPipelineLayout layout = VK_NULL_HANDLE;
-  check(DEVICE(vkCreatePipelineLayout)(device, &layout_info, nullptr, &layout), "the layout");
+  const VkPipelineLayout layout = pipeline_layout(from);
+  std::vector<VkSpecializationMapEntry> entries;
+  std::vector<uint32_t> values;
+  for (const auto& [id, value] : from.constants) {
+    entries.push_back({id, uint32_t(values.size() * sizeof value), sizeof value});
+    values.push_back(value);
+  }
+  const VkSpecializationInfo constants{uint32_t(entries.size()), entries.data(),
+                                       values.size() * sizeof(uint32_t), values.data()};
 
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
@@ -244,7 +285,8 @@ VkPipeline RadvCompiler::Driver::pipeline(std::span<const uint32_t> spirv, const
   info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, &subgroup};
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
-  info.stage.pName = entry.c_str();
+  info.stage.pName = from.entry.c_str();
+  info.stage.pSpecializationInfo = &constants;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
   check(DEVICE(vkCreateComputePipelines)(device, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline),
@@ -267,7 +309,7 @@ std::map<std::string, uint64_t> RadvCompiler::Driver::statistics(VkPipeline pipe
   return out;
 }
 
-std::string RadvCompiler::Driver::assembly(VkPipeline pipeline) const {
+void RadvCompiler::Driver::read_listings(VkPipeline pipeline, CompiledShader& to) const {
   VkPipelineExecutableInfoKHR which{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
   which.pipeline = pipeline;
   const auto get = DEVICE(vkGetPipelineExecutableInternalRepresentationsKHR);
@@ -283,9 +325,14 @@ std::string RadvCompiler::Driver::assembly(VkPipeline pipeline) const {
     rows[k].pData = texts[k].data();
   }
   check(get(device, &which, &count, rows.data()), "its listings");
-  for (uint32_t k = 0; k < count; ++k)
-    if (std::strstr(rows[k].name, "ssembly")) return texts[k].c_str();
-  fail<CompileError>("RADV ({}) lists no assembly", version);
+  for (uint32_t k = 0; k < count; ++k) {
+    const std::string_view name = rows[k].name;
+    const char* text = texts[k].c_str();
+    if (name.find("ssembly") != name.npos) to.assembly = text;
+    if (name.find("NIR") != name.npos) to.nir = text;
+    if (name == "ACO IR") to.aco_ir = text;
+  }
+  if (to.assembly.empty()) fail<CompileError>("RADV ({}) lists no assembly", version);
 }
 
 RadvCompiler::RadvCompiler(const std::string& processor)
@@ -294,12 +341,11 @@ RadvCompiler::~RadvCompiler() = default;
 
 const std::string& RadvCompiler::version() const { return driver_->version; }
 
-CompiledShader RadvCompiler::compile(std::span<const uint32_t> spirv, const std::string& entry,
-                                     uint32_t push_bytes) const {
-  const VkPipeline pipeline = driver_->pipeline(spirv, entry, push_bytes);
+CompiledShader RadvCompiler::compile(const ShaderModule& module) const {
+  const VkPipeline pipeline = driver_->pipeline(module);
   CompiledShader out;
   out.statistics = driver_->statistics(pipeline);
-  out.assembly = driver_->assembly(pipeline);
+  driver_->read_listings(pipeline, out);
   out.code = code_of(out.assembly);
   driver_->device_function<PFN_vkDestroyPipeline>("vkDestroyPipeline")(driver_->device, pipeline,
                                                                        nullptr);

@@ -11,12 +11,24 @@
 #include <string>
 #include <vector>
 
+#include "aco/shader_interface.h"
+
 namespace tuff::aco {
+
+// A module, and what a pipeline is made with.
+struct ShaderModule {
+  std::span<const uint32_t> words;
+  std::string entry;
+  uint32_t push_bytes = 0;
+  std::map<Binding, BufferKind> buffers;   // each set has its own in the order of their numbers
+  std::map<uint32_t, uint32_t> constants;  // specialized: words by SpecId
+};
 
 struct CompiledShader {
   std::vector<uint32_t> code;                   // instructions, from the first one on
   std::map<std::string, uint64_t> statistics;   // as the driver names them: "VGPRs", "Latency"
   std::string assembly;                         // its own listing
+  std::string nir, aco_ir;                      // what it was made of, where the driver tells
   uint64_t statistic(const std::string& name) const;  // CompileError where the driver has none
 };
 
@@ -27,9 +39,8 @@ class RadvCompiler {
   ~RadvCompiler();
   // "RADV, Mesa 22.3.6 (LLVM 15.0.6)", part of cache keys.
   const std::string& version() const;
-  // In waves of 32 lanes, with `push_bytes` of push constants and no descriptors.
-  CompiledShader compile(std::span<const uint32_t> spirv, const std::string& entry,
-                         uint32_t push_bytes) const;
+  // In waves of 32 lanes.
+  CompiledShader compile(const ShaderModule& module) const;
 
  private:
   struct Driver;

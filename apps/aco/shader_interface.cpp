@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <vector>
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -19,7 +20,8 @@ constexpr uint32_t kComponents = 3;
 // which come first.
 class Reader {
  public:
-  explicit Reader(std::span<const uint32_t> words) : words_(words) {
+  Reader(std::span<const uint32_t> words, const std::string& entry)
+      : words_(words), wanted_(entry) {
     if (words.size() < kHeaderWords || words[0] != spv::MagicNumber)
       fail<CompileError>("SPIR-V: {} words that begin with {:#x}, which is no module", words.size(),
                          words.empty() ? 0 : words[0]);
@@ -31,7 +33,10 @@ class Reader {
       take(spv::Op(words[at] & spv::OpCodeMask), words.subspan(at + 1, count - 1));
       at += count;
     }
-    if (out_.entry.empty()) fail<CompileError>("SPIR-V: the module has no compute entry point");
+    if (out_.entry.empty())
+      fail<CompileError>("SPIR-V: the module has no compute entry point{}",
+                         wanted_.empty() ? "" : " '" + wanted_ + "'");
+    add_buffers();
   }
   ShaderInterface result() && { return std::move(out_); }
 
@@ -44,6 +49,12 @@ class Reader {
       case spv::OpExecutionMode: return execution_mode(w);
       case spv::OpDecorate: return decorate(w);
       case spv::OpVariable: return variable(w);
+      case spv::OpTypePointer:
+        if (w.size() >= 3) pointees_[w[0]] = w[2];
+        return;
+      case spv::OpTypeStruct:
+        if (!w.empty()) structs_.insert(w[0]);
+        return;
       case spv::OpConstant:
         if (w.size() >= 3) constants_[w[1]] = w[2];
         return;
@@ -69,12 +80,18 @@ class Reader {
 
   void entry_point(Words w) {
     if (w.size() < 3 || w[0] != spv::ExecutionModelGLCompute) return;
-    if (!out_.entry.empty()) fail<CompileError>("SPIR-V: the module has several entry points");
-    const char* name = reinterpret_cast<const char*>(w.data() + 2);
-    out_.entry.assign(name, strnlen(name, (w.size() - 2) * sizeof(uint32_t)));
+    const char* text = reinterpret_cast<const char*>(w.data() + 2);
+    const std::string name(text, strnlen(text, (w.size() - 2) * sizeof(uint32_t)));
+    if (!wanted_.empty() && name != wanted_) return;
+    if (!out_.entry.empty())
+      fail<CompileError>("SPIR-V: the module has several entry points: '{}', '{}'", out_.entry,
+                         name);
+    out_.entry = name;
+    entry_id_ = w[1];
   }
 
   void execution_mode(Words w) {
+    if (w.empty() || w[0] != entry_id_) return;
     if (w.size() >= 5 && w[1] == spv::ExecutionModeLocalSize)
       std::copy_n(w.begin() + 2, kComponents, out_.local.begin());
     if (w.size() >= 3 && w[1] == spv::ExecutionModeDenormPreserve && w[2] == 32)
@@ -83,11 +100,17 @@ class Reader {
 
   void decorate(Words w) {
     if (w.size() >= 3 && w[1] == spv::DecorationBuiltIn) built_ins_[w[0]] = w[2];
-    if (w.size() >= 3 && w[1] == spv::DecorationDescriptorSet)
+    if (w.size() >= 3 && w[1] == spv::DecorationDescriptorSet) {
+      sets_[w[0]] = w[2];
       out_.descriptor_sets = std::max(out_.descriptor_sets, w[2] + 1);
+    }
+    if (w.size() >= 3 && w[1] == spv::DecorationBinding) bindings_[w[0]] = w[2];
+    if (w.size() >= 3 && w[1] == spv::DecorationSpecId) out_.constants.insert(w[2]);
+    if (w.size() >= 2 && w[1] == spv::DecorationBufferBlock) buffer_blocks_.insert(w[0]);
   }
 
   void variable(Words w) {
+    if (w.size() >= 3 && sets_.contains(w[1])) descriptors_.push_back({w[1], w[0], w[2]});
     if (w.size() < 3 || !built_ins_.contains(w[1])) return;
     const uint32_t which = built_ins_[w[1]];
     if (which == spv::BuiltInWorkgroupId || which == spv::BuiltInGlobalInvocationId)
@@ -106,19 +129,43 @@ class Reader {
       use_all_ids();
   }
 
+  // A buffer is a struct: of storage class StorageBuffer, or Uniform, where a decoration of the
+  // struct tells the two apart. Arrays of them, images and samplers are something else.
+  void add_buffers() {
+    for (const Descriptor& d : descriptors_) {
+      const Binding at{sets_[d.id], bindings_[d.id]};
+      const uint32_t type = pointees_[d.pointer];
+      const bool is_storage =
+          d.storage_class == spv::StorageClassStorageBuffer || buffer_blocks_.contains(type);
+      if (!structs_.contains(type) || (!is_storage && d.storage_class != spv::StorageClassUniform))
+        out_.other_descriptor = fmt::format("{}:{}", at.first, at.second);
+      else
+        out_.buffers[at] = is_storage ? BufferKind::Storage : BufferKind::Uniform;
+    }
+  }
+
   void use_id(uint32_t component) {
     if (component < kComponents) out_.uses_workgroup_id[component] = true;
   }
   void use_all_ids() { out_.uses_workgroup_id = {true, true, true}; }
 
+  struct Descriptor {
+    uint32_t id, pointer, storage_class;
+  };
+
   Words words_;
+  std::string wanted_;
+  uint32_t entry_id_ = 0;
   ShaderInterface out_;
-  std::map<uint32_t, uint32_t> built_ins_, constants_;
-  std::set<uint32_t> workgroup_ids_, loaded_ids_;
+  std::map<uint32_t, uint32_t> built_ins_, constants_, sets_, bindings_, pointees_;
+  std::set<uint32_t> workgroup_ids_, loaded_ids_, structs_, buffer_blocks_;
+  std::vector<Descriptor> descriptors_;
 };
 
 }  // namespace
 
-ShaderInterface interface_of(std::span<const uint32_t> words) { return Reader(words).result(); }
+ShaderInterface interface_of(std::span<const uint32_t> words, const std::string& entry) {
+  return Reader(words, entry).result();
+}
 
 }  // namespace tuff::aco

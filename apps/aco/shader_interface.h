@@ -5,20 +5,30 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace tuff::aco {
 
+enum class BufferKind : uint8_t { Storage, Uniform };
+using Binding = std::pair<uint32_t, uint32_t>;  // a descriptor's set and its number there
+
 struct ShaderInterface {
-  std::string entry;                         // the one entry point
+  std::string entry;                         // the one entry point, or the one of that name
   std::array<uint32_t, 3> local{1, 1, 1};    // of LocalSize
   std::array<bool, 3> uses_workgroup_id{};   // by component
   bool uses_num_workgroups = false;
   bool preserves_f32_denormals = false;      // execution mode DenormPreserve
   uint32_t descriptor_sets = 0;              // how many the module names
+  std::map<Binding, BufferKind> buffers;     // several variables of one binding are one buffer
+  std::string other_descriptor;              // "1:0" where that is no buffer; else ""
+  std::set<uint32_t> constants;              // that can be specialized: their SpecId
 };
 
-ShaderInterface interface_of(std::span<const uint32_t> words);
+// Of the entry point of a name; of the only one if the name is empty.
+ShaderInterface interface_of(std::span<const uint32_t> words, const std::string& entry = {});
 
 }  // namespace tuff::aco

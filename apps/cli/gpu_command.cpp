@@ -1,11 +1,13 @@
 // `tuff gpu`: kernels judged as hardware would run them, without it. What Mesa's compiler makes for
 // one of AMD's GPUs is executed on the emulated one, counted, and timed by a model of a chip.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/json.h"
 #include "bench/train_bench.h"
 #include "cli/command.h"
+#include "cli/gpu_shader.h"
 #include "cli/terminal.h"
 #include "emu/profile_json.h"
 #include "gpu/emulated_run.h"
@@ -168,16 +170,43 @@ int run_training(const GpuOptions& o) {
   return print_report(o, "a training step of " + o.model, gpu::run_training_step(o.model));
 }
 
-void add_emulation_options(CLI::App& c, GpuOptions& o) {
+// What has no right result to be compared with is right where the emulator's checks found nothing.
+int run_spirv(const GpuOptions& o, const ShaderOptions& shader) {
+  const gpu::ShaderReport run = run_shader(shader, o.emulation);
+  const std::string name = std::filesystem::path(shader.file).filename().string();
+  return print_report(o, name, {{{name, {run.profile}, run.wrong.empty()}}, run.wrong});
+}
+
+void add_profile_options(CLI::App& c, GpuOptions& o) {
   c.add_option("--chip", o.emulation.chip,
                "Whose units, clocks and caches time it: 7900xtx, 780m, ...")
       ->type_name("NAME");
-  add_setting(c, "--compiler", o.emulation.compiler,
-              "aco: Mesa's, from SPIR-V; clang: LLVM's, from C", "NAME",
-              CLI::IsMember({"aco", "clang"}));
   c.add_flag("--instructions", o.emulation.instructions,
              "Also prints what each instruction did");
   c.add_flag("--json", o.json, "One JSON object per kernel, and one of their sum");
+}
+
+void add_emulation_options(CLI::App& c, GpuOptions& o) {
+  add_setting(c, "--compiler", o.emulation.compiler,
+              "aco: Mesa's, from SPIR-V; clang: LLVM's, from C", "NAME",
+              CLI::IsMember({"aco", "clang"}));
+  add_profile_options(c, o);
+}
+
+void add_shader(CLI::App& gpu, Action& chosen) {
+  auto o = std::make_shared<GpuOptions>();
+  auto shader = std::make_shared<ShaderOptions>();
+  add_shader_options(gpu, *shader);
+  add_profile_options(gpu, *o);
+  gpu.callback([o, shader, &gpu, &chosen] {
+    const bool has_workload = !gpu.get_subcommands().empty(), has_shader = !shader->file.empty();
+    if (has_workload && !has_shader) return;
+    chosen = [o, shader, has_workload] {
+      if (has_workload) throw UsageError("--spirv takes the place of a workload");
+      if (shader->file.empty()) throw UsageError("a workload or --spirv is wanted");
+      return run_spirv(*o, *shader);
+    };
+  });
 }
 
 void add_row(CLI::App& gpu, const bench::KernelRow& row, Action& chosen) {
@@ -207,17 +236,22 @@ void add_training(CLI::App& gpu, Action& chosen) {
 void add_gpu_command(CLI::App& app, Action& chosen) {
   CLI::App* gpu = app.add_subcommand(
       "gpu", "Judges kernels as one of AMD's GPUs would run them, without the hardware");
-  gpu->require_subcommand(1);
+  gpu->require_subcommand(0, 1);
   gpu->footer(
       "Each kernel is compiled by Mesa's Vulkan driver, executed on the emulated GPU, compared\n"
       "with the CPU and counted. lines: cache lines of 128 bytes that loads and stores touch, over\n"
       "the fewest that their bytes could lie in. us: estimated by a model of the chip (see\n"
       "docs/design/gpu-model.md); of roof: what memory or arithmetic alone would take, over that.\n"
+      "Of a shader of yours nothing is known to be right: what the emulated GPU finds wrong with\n"
+      "it (accesses out of bounds, races, values that nobody wrote) is told, with exit code 1.\n"
       "Examples:\n"
       "  tuff gpu gemv --sizes 4096x4096 --dtype f16\n"
-      "  tuff gpu train gpt --chip 780m --json");
+      "  tuff gpu train gpt --chip 780m --json\n"
+      "  tuff gpu --spirv add.spv --groups 64,1,1 --push 4096 --constant 0=64 \\\n"
+      "    --buffer 0:0=16384:random-f32 --buffer 0:1=16384 --out 0:1=sums.bin");
   for (const bench::KernelRow& row : bench::kernel_rows()) add_row(*gpu, row, chosen);
   add_training(*gpu, chosen);
+  add_shader(*gpu, chosen);
 }
 
 }  // namespace tuff::cli

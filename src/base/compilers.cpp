@@ -336,4 +336,17 @@ std::vector<std::vector<uint8_t>> compile_aco(
   return compile_units(std::move(children));
 }
 
+std::vector<uint8_t> compile_aco(const VulkanShader& shader, const std::string& processor) {
+  if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
+  std::vector<std::string> argv = {*find_aco_compiler(), "--vulkan", "--processor", processor,
+                                   "--push-bytes", std::to_string(shader.push_bytes)};
+  if (!shader.entry.empty()) argv.insert(argv.end(), {"--entry", shader.entry});
+  for (const auto& [set, binding] : shader.buffers)
+    argv.insert(argv.end(), {"--buffer", fmt::format("{}:{}", set, binding)});
+  for (const auto& [id, word] : shader.constants)
+    argv.insert(argv.end(), {"--constant", fmt::format("{}={}", id, word)});
+  const auto* text = reinterpret_cast<const char*>(shader.spirv.data());
+  return compile_units({{std::move(argv), std::string(text, shader.spirv.size())}})[0];
+}
+
 }  // namespace tuff

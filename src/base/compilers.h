@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tuff {
@@ -47,5 +49,19 @@ struct SpirvKernelModule {
 // As compile_amdgpu: each unit becomes an object of all its kernels.
 std::vector<std::vector<uint8_t>> compile_aco(
     std::span<const std::vector<SpirvKernelModule>> units, const std::string& processor);
+
+// A compute shader as Vulkan's programs have it.
+struct VulkanShader {
+  std::span<const uint8_t> spirv;
+  std::string entry;                                   // "": the only one
+  std::vector<std::pair<uint32_t, uint32_t>> buffers;  // each one's set and binding
+  uint32_t push_bytes = 0;
+  std::map<uint32_t, uint32_t> constants;  // specialized: words by SpecId
+};
+// An object of one kernel, "main", whose metadata names what its user SGPRs hold (.user_sgprs):
+// "set.N", "push", "push.BYTE", "groups.AXIS"; addresses are the lower halves of those that begin
+// with kVulkanAddresses.
+std::vector<uint8_t> compile_aco(const VulkanShader& shader, const std::string& processor);
+inline constexpr uint64_t kVulkanAddresses = 0xffff8000'00000000;
 
 }  // namespace tuff

@@ -5,8 +5,10 @@
 // (tests/tools/symbols_test.py).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,6 +89,29 @@ struct RunRequest {
   std::string chip;  // of the profile, as in ProfileOptions
 };
 
+// A kernel launched with registers and memory that the caller fills.
+struct LaunchRequest {
+  std::vector<uint8_t> object;
+  std::string kernel;
+  // By the names that the object's metadata gives its user SGPRs (.user_sgprs). What has no name
+  // there is left undefined; a name that is not given is an InvalidArgument.
+  std::map<std::string, uint32_t> registers;
+  struct Region {
+    uint64_t address = 0;
+    std::vector<uint8_t>* bytes = nullptr;
+    bool writable = true;
+  };
+  std::vector<Region> memory;
+  std::array<uint32_t, 3> groups{1, 1, 1};  // of the size that the metadata says
+  uint64_t seed = 0, instruction_budget = 0;
+  ProfileOptions profile;  // without report
+};
+struct LaunchResult {
+  bool finished = false;
+  std::string findings;  // a line or more each; empty if there were none
+  KernelProfile profile;
+};
+
 struct Api {
   const char* build;  // kApiBuild
   // The machine that TUFF_MOCK's text describes. InvalidArgument naming what is known, of its
@@ -95,9 +120,10 @@ struct Api {
                                           const ProfileOptions& profile, Failure& failure);
   // Prints what came out; false if the kernel did not finish, or with findings.
   bool (*run_kernel)(const RunRequest& request, Failure& failure);
+  LaunchResult (*launch)(const LaunchRequest& request, Failure& failure);
 };
 
-inline constexpr char kApiBuild[] = "3 " __VERSION__;
+inline constexpr char kApiBuild[] = "4 " __VERSION__;
 inline constexpr char kApiSymbol[] = "tuff_emulator_api";  // extern "C" const Api* ()
 
 }  // namespace tuff::emu_api

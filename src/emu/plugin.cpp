@@ -42,7 +42,11 @@ bool run(const emu_api::RunRequest& request, emu_api::Failure& failure) {
   return catching(failure, [&] { return run_kernel(request); });
 }
 
-constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run};
+emu_api::LaunchResult launch(const emu_api::LaunchRequest& request, emu_api::Failure& failure) {
+  return catching(failure, [&] { return launch_kernel(request); });
+}
+
+constexpr emu_api::Api kApi{emu_api::kApiBuild, make_amd, run, launch};
 
 }  // namespace
 }  // namespace tuff::emu

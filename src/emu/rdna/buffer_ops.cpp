@@ -1,6 +1,6 @@
-// MUBUF: loads and stores through a descriptor of 128 bits, which says where a buffer lies and how
-// far it goes. What is outside reads as zero and is not written. ISA 9.1; fields of the descriptor:
-// Mesa, sid.h, SQ_BUF_RSRC_WORD0 to 3 of GFX11.
+// MUBUF, and loads of scalars from buffers: through a descriptor of 128 bits, which says where a
+// buffer lies and how far it goes. What is outside reads as zero and is not written. ISA 9.1 and
+// 7.2; fields of the descriptor: Mesa, sid.h, SQ_BUF_RSRC_WORD0 to 3 of GFX11.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -137,9 +137,47 @@ void store_bytes(Wave& w, const Instruction& i) {
   mark_store(w, i);
 }
 
+// Of the descriptor base, stride and number of records count, so TYPE and OOB_SELECT do not: each
+// word is inside or reads as zero.
+template <uint32_t words>
+void scalar_load(Wave& w, const Instruction& i) {
+  const Operand& d = *i.find('D');
+  const uint32_t at = i.find('A')->index, high = read_scalar(w, at + 1);
+  const uint64_t base = read_scalar(w, at) | uint64_t(high & 0xFFFF) << 32;
+  const uint64_t stride = high >> 16 & 0x3FFF, records = read_scalar(w, at + 2);
+  const uint64_t size = stride ? stride * records : records;
+  const uint64_t asked = uint64_t(i.offset) + read_scalar(w, i.find('T')->index);
+  if (asked & 3) {
+    w.machine->report(w, FindingKind::Misaligned, 0, base + asked,
+                      "scalar loads ignore the two lowest bits of an address");
+  }
+  const uint32_t serial = ++w.issued[size_t(Counter::Scalar)];
+  for (uint32_t k = 0; k < words && d.index + k < 128; ++k) {
+    const uint64_t offset = (asked & ~uint64_t(3)) + 4 * k;
+    uint32_t word = 0;
+    if (offset + 4 <= size) {
+      const Access access{base + offset, 4, AccessKind::ScalarLoad, i.glc || i.dlc,
+                          w.group->number};
+      if (w.machine->counters) [[unlikely]]
+        w.machine->counters->range(access);
+      const uint8_t* from = w.machine->reach(w, 0, access);
+      if (!from) return;
+      std::memcpy(&word, from, 4);
+    }
+    write_scalar(w, d.index + k, word);
+    w.s_load[d.index + k] = serial;
+  }
+  w.outstanding = true;
+}
+
 constexpr Handler kRows[] = {
     PLAIN_ACCESSES(BUFFER),
     D16_ACCESSES(BUFFER),
+    {Op::S_BUFFER_LOAD_B32, scalar_load<1>},
+    {Op::S_BUFFER_LOAD_B64, scalar_load<2>},
+    {Op::S_BUFFER_LOAD_B128, scalar_load<4>},
+    {Op::S_BUFFER_LOAD_B256, scalar_load<8>},
+    {Op::S_BUFFER_LOAD_B512, scalar_load<16>},
 };
 
 }  // namespace

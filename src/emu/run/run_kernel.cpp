@@ -144,7 +144,58 @@ void print_text(const Outcome& outcome, const EmuLaunch& launch, bool counts) {
   }
 }
 
+// User SGPRs by the names that the metadata has for them.
+void set_registers(Launch& launch, const Json& names, const emu_api::LaunchRequest& r) {
+  launch.user_data_written = 0;
+  if (!names.is_array() || names.size() > launch.user_data.size())
+    fail<CompileError>("code object: kernel '{}' does not say what its user registers hold",
+                       r.kernel);
+  for (size_t k = 0; k < names.size(); ++k) {
+    const std::string name = names[k].is_string() ? names[k].get<std::string>() : "";
+    if (name.empty()) continue;
+    const auto value = r.registers.find(name);
+    if (value == r.registers.end())
+      fail<InvalidArgument>("kernel '{}' wants register '{}', which is not given", r.kernel, name);
+    launch.user_data[k] = value->second;
+    launch.user_data_written |= uint16_t(1u << k);
+  }
+}
+
+std::array<uint32_t, 3> local_size(const Json& row, const std::string& kernel) {
+  const Json size = row.value(".reqd_workgroup_size", Json());
+  std::array<uint32_t, 3> out{};
+  for (size_t k = 0; k < 3; ++k)
+    out[k] = size.is_array() && k < size.size() && size[k].is_number_unsigned()
+                 ? size[k].get<uint32_t>()
+                 : 0;
+  constexpr uint64_t kMost = 1024;  // invocations of a workgroup, on all of AMD's GPUs
+  if (const uint64_t n = uint64_t(out[0]) * out[1] * out[2]; n == 0 || n > kMost)
+    fail<CompileError>("code object: kernel '{}' has workgroups of {} invocations", kernel, n);
+  return out;
+}
+
 }  // namespace
+
+emu_api::LaunchResult launch_kernel(const emu_api::LaunchRequest& r) {
+  CodeObject object(r.object, kCodeAddress);
+  const Json row = metadata_of(object, r.kernel);
+  if (!row.is_object())
+    fail<CompileError>("code object: it has no metadata of kernel '{}'", r.kernel);
+  Launch launch = launch_of(object.kernel(r.kernel), 0);
+  set_registers(launch, row.value(".user_sgprs", Json()), r);
+  launch.groups = r.groups;
+  launch.group_size = local_size(row, r.kernel);
+  launch.seed = r.seed;
+  launch.instruction_budget = r.instruction_budget;
+  RangeMemory memory;
+  memory.map(kCodeAddress, object.image());
+  for (const auto& region : r.memory) memory.map(region.address, *region.bytes, region.writable);
+  profile::Profiler profiler(r.profile);
+  const auto recording = profiler.record(launch);
+  const Outcome outcome = run(launch, memory, &recording->counters());
+  return {outcome.finished, to_text(outcome.findings),
+          recording->profile(r.profile.instructions)};
+}
 
 bool run_kernel(const emu_api::RunRequest& o) {
   CodeObject object(os::read_file(o.object), kCodeAddress);
