@@ -742,7 +742,7 @@ class EmulatorTest(TuffTest):
         self.assertIn("scale on 7900xtx: 2 workgroups, 4 waves of 32", text)
         self.assertRegex(text, r"4 +128 +512 +4 +4 +0 +0  global_store_b32")
         common = ("emu", "run", self.object, "--kernel", "scale", "--args", "args.json")
-        self.expect_error(1, "known are 7900xtx, 7900xt, 7600, 780m, strix-halo", *common, "--profile", "--chip", "z")
+        self.expect_error(1, "known are 7900xtx, 7900xt, 7800xt, 7600, w7900, 780m, strix-halo", *common, "--profile", "--chip", "z")
         self.expect_error(2, "--profile", *common, "--chip", "780m")
 
     def test_linked_objects(self):
