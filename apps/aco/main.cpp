@@ -9,6 +9,7 @@
 #include <set>
 
 #include <CLI/CLI.hpp>
+#include <spirv-tools/libspirv.hpp>
 
 #include <tuff/error.h>
 
@@ -130,9 +131,20 @@ std::map<uint32_t, uint32_t> constants_of(const ShaderInterface& shader, const O
   return out;
 }
 
+// The driver takes modules for valid, and crashes where they are not.
+void require_valid(std::span<const uint32_t> module) {
+  spvtools::SpirvTools tools(SPV_ENV_UNIVERSAL_1_6);
+  std::string said;
+  tools.SetMessageConsumer(
+      [&](spv_message_level_t, const char*, const spv_position_t&, const char* m) { said = m; });
+  if (!tools.Validate(module.data(), module.size()))
+    fail<CompileError>("SPIR-V: the module is not valid: {}", said);
+}
+
 CompiledKernel compile_vulkan(const RadvCompiler& radv, std::span<const uint32_t> module,
                               const Options& o) {
   CompiledKernel out{o.symbols[0], interface_of(module, o.entry), {}, {}};
+  require_valid(module);
   check_buffers(out.interface, o);
   out.shader = radv.compile({module, out.interface.entry, o.push_bytes, out.interface.buffers,
                              constants_of(out.interface, o)});

@@ -1,7 +1,6 @@
 #include "cli/gpu_shader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -9,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/os.h"
+#include "base/parse_number.h"
 #include "base/split_mix.h"
 
 namespace tuff::cli {
@@ -16,14 +16,6 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t(1) << 32;  // of a buffer: descriptors have 32 bits
 constexpr uint64_t kSeed = 1;
-
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // The two sides of the first sign; nothing where there is none.
 std::optional<std::pair<std::string, std::string>> halves(const std::string& text, char sign) {
@@ -40,23 +32,15 @@ void append_scalar(std::vector<uint8_t>& to, const Scalar& value) {
 // Appends a value of a dtype; false if the text is none.
 bool append_value(std::vector<uint8_t>& to, DType dtype, const std::string& text) {
   if (is_float(dtype)) {
-    const auto value = number<double>(text);
+    const auto value = parse_number<double>(text);
     if (value) append_scalar(to, Scalar::of_double(dtype, *value));
     return value.has_value();
   }
-  const bool is_hex = text.starts_with("0x");
-  uint64_t bits = 0;
-  if (is_hex) {
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data() + 2, end, bits, 16);
-    if (error != std::errc() || stopped != end) return false;
-  } else if (const auto value = number<int64_t>(text)) {
-    bits = uint64_t(*value);
-  } else {
-    return false;
-  }
-  append_scalar(to, Scalar::of_int(dtype, int64_t(bits)));
-  return true;
+  std::optional<int64_t> bits = parse_number<int64_t>(text);
+  if (text.starts_with("0x"))
+    if (const auto hex = parse_number<uint64_t>(text.substr(2), 16)) bits = int64_t(*hex);
+  if (bits) append_scalar(to, Scalar::of_int(dtype, *bits));
+  return bits.has_value();
 }
 
 std::optional<DType> scalar_dtype(const std::string& name) {
@@ -90,12 +74,11 @@ std::vector<uint8_t> typed_values(const std::string& option, const std::string& 
 std::vector<uint8_t> hex_bytes(const std::string& text) {
   std::vector<uint8_t> out;
   for (size_t at = 0; at < text.size(); at += 2) {
-    unsigned byte = 0;
-    const char* end = text.data() + std::min(at + 2, text.size());
-    if (text.size() - at < 2 ||
-        std::from_chars(text.data() + at, end, byte, 16).ptr != end)
+    const std::string pair = text.substr(at, 2);
+    const auto byte = parse_number<uint8_t>(pair, 16);
+    if (!byte || pair.size() < 2)
       throw UsageError(fmt::format("--push hex:{}: these are no pairs of digits", text));
-    out.push_back(uint8_t(byte));
+    out.push_back(*byte);
   }
   return out;
 }
@@ -121,7 +104,7 @@ void fill_random(std::vector<uint8_t>& bytes, const std::string& kind) {
 // "BYTES" or "BYTES:CONTENTS".
 std::vector<uint8_t> contents(const std::string& option, const std::string& text) {
   const auto both = halves(text, ':').value_or(std::pair(text, std::string("zero")));
-  const auto size = number<uint64_t>(both.first);
+  const auto size = parse_number<uint64_t>(both.first);
   if (!size || *size == 0 || *size >= kMostBytes)
     throw UsageError(fmt::format("{}: '{}' is no size from 1 to {} bytes", option, both.first,
                                  kMostBytes - 1));
@@ -144,7 +127,7 @@ std::vector<uint8_t> contents(const std::string& option, const std::string& text
 // "SET:BINDING" of a text; "BINDING" alone is one of set 0.
 std::optional<std::pair<uint32_t, uint32_t>> place_of(const std::string& text) {
   const auto both = halves(text, ':').value_or(std::pair(std::string("0"), text));
-  const auto set = number<uint32_t>(both.first), binding = number<uint32_t>(both.second);
+  const auto set = parse_number<uint32_t>(both.first), binding = parse_number<uint32_t>(both.second);
   constexpr uint32_t kMostSets = 32;  // of RADV
   if (!set || !binding || *set >= kMostSets) return std::nullopt;
   return std::pair(*set, *binding);
@@ -170,7 +153,7 @@ gpu::ShaderArgument argument_of(const std::string& text) {
 // A word: of an integer, or of a float where a point or a dtype says so.
 std::pair<uint32_t, uint32_t> constant_of(const std::string& text) {
   const auto both = halves(text, '=');
-  const auto id = both ? number<uint32_t>(both->first) : std::nullopt;
+  const auto id = both ? parse_number<uint32_t>(both->first) : std::nullopt;
   if (!id) throw UsageError(fmt::format("--constant {}: wanted is ID=VALUE", text));
   const std::string& value = both->second;
   const bool is_plain_float = value.find('.') != value.npos && value.find(':') == value.npos;
@@ -194,7 +177,9 @@ gpu::ShaderLaunch launch_of(const ShaderOptions& o) {
     launch.buffers.push_back(buffer);
   }
   for (const std::string& text : o.arguments) launch.arguments.push_back(argument_of(text));
-  for (const std::string& text : o.constants) launch.constants.insert(constant_of(text));
+  for (const std::string& text : o.constants)
+    if (const auto constant = constant_of(text); !launch.constants.insert(constant).second)
+      throw UsageError(fmt::format("--constant {}: {} is there twice", text, constant.first));
   if (!o.push.empty())
     launch.push =
         o.push.starts_with("hex:") ? hex_bytes(o.push.substr(4)) : typed_values("--push", o.push);
@@ -218,7 +203,7 @@ Result result_of(const gpu::ShaderLaunch& launch, const std::string& text) {
   const auto both = halves(text, '=');
   if (!both) throw UsageError(fmt::format("--out {}: wanted is SET:BINDING=PATH", text));
   if (!launch.arguments.empty()) {
-    const auto index = number<uint32_t>(both->first);
+    const auto index = parse_number<uint32_t>(both->first);
     if (!index || *index >= launch.arguments.size() || !launch.arguments[*index].is_buffer)
       throw UsageError(fmt::format("--out {}: there is no buffer at argument '{}', counted from 0",
                                    text, both->first));

@@ -105,6 +105,10 @@ std::vector<uint8_t> finish(os::Process& process, const std::string& compiler) {
   while (!process.done_within(kInterruptPollNs) && !os::interrupted()) {}
   if (os::interrupted()) fail<CompileError>("compiling was interrupted");
   const os::ProcessResult& r = process.wait();
+  constexpr int kKilled = 128;  // and above it the signal
+  if (r.exit_code > kKilled)
+    fail<CompileError>("the compiler {} crashed (signal {}):\n{}", compiler,
+                       r.exit_code - kKilled, first_lines(r.err, kMessageLines));
   if (r.exit_code != 0)
     fail<CompileError>("the compiler {} ended with status {}:\n{}", compiler, r.exit_code,
                        first_lines(r.err, kMessageLines));

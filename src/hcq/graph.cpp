@@ -107,7 +107,7 @@ struct CommandGraph::State {
   size_t accepted_count = 0;
   std::vector<uint64_t> given;                      // what `slots` were loaded from
   std::vector<uint64_t> slots;                      // of one replay
-  size_t loaded_sizes = 0;                          // of `given`; SIZE_MAX: a load that failed
+  size_t loaded_sizes = SIZE_MAX;                   // in `given`; SIZE_MAX: nothing is loaded
   uint64_t loads = 0;                               // of `slots`
   std::vector<Patch> wide_patches, narrow_patches;  // of 8 and of 4 bytes
   std::vector<DerivedSlot> derived;
@@ -473,7 +473,7 @@ bool CommandGraph::State::is_loaded(std::span<const uint64_t> inputs,
     return std::equal(values.begin(), values.end(), begin,
                       [](auto a, uint64_t b) { return static_cast<uint64_t>(a) == b; });
   };
-  return loads && loaded_sizes == sizes.size() && same(inputs) && same(scalars) && same(sizes);
+  return loaded_sizes == sizes.size() && same(inputs) && same(scalars) && same(sizes);
 }
 
 // Steps that are given the same memory again leave slots and argument memory as they are.

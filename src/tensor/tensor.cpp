@@ -131,7 +131,7 @@ Ref<engine::Buffer> buffer_of(const UOp& u) {
   UOp base = u;
   while (base->op == Op::Reshape || base->op == Op::Detach) base = base->src(0);
   if (base->op != Op::Buffer) return {};
-  // Whose every Storage is one. A dynamic_cast reads tables that no replay has in its caches.
+  // Every Storage of a tensor is a Buffer; a dynamic_cast would read type tables at each replay.
   return Ref<engine::Buffer>(static_cast<engine::Buffer*>(base->get<Ref<ir::Storage>>().get()));
 }
 Ref<engine::Buffer> buffer_of(const Tensor& t) { return buffer_of(uop(t)); }

@@ -5,14 +5,13 @@
 
 #include <cstring>
 
-#include <spirv-tools/libspirv.hpp>
-
 #include "aco/code_object.h"
 #include "aco/shader_interface.h"
 #include "base/compilers.h"
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/amd/load/code_object.h"
+#include "render/assembled_spirv.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 
@@ -59,13 +58,7 @@ OpExecutionMode %main LocalSize 8 4 2
 OpReturn
 OpFunctionEnd
 )";
-  Words words;
-  spvtools::SpirvTools tools(SPV_ENV_UNIVERSAL_1_3);
-  std::string said;
-  tools.SetMessageConsumer(
-      [&](spv_message_level_t, const char*, const spv_position_t&, const char* m) { said = m; });
-  EXPECT_TRUE(tools.Assemble(text, &words)) << said;
-  return words;
+  return render::assembled_spirv(text);
 }
 
 std::array<bool, 3> ids_of(const std::string& body) {

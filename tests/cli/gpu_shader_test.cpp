@@ -7,10 +7,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include <spirv-tools/libspirv.hpp>
-
 #include "base/json.h"
 #include "base/os.h"
+#include "render/assembled_spirv.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 
@@ -162,19 +161,7 @@ OpReturn
 OpFunctionEnd
 )";
 
-std::vector<uint8_t> assembled(const char* text) {
-  std::vector<uint32_t> words;
-  spvtools::SpirvTools tools(SPV_ENV_UNIVERSAL_1_3);
-  std::string said;
-  tools.SetMessageConsumer(
-      [&](spv_message_level_t, const char*, const spv_position_t& at, const char* m) {
-        said = fmt::format("{}: {}", at.line, m);
-      });
-  EXPECT_TRUE(tools.Assemble(text, &words) && tools.Validate(words)) << said;
-  std::vector<uint8_t> bytes(words.size() * sizeof(uint32_t));
-  std::memcpy(bytes.data(), words.data(), bytes.size());
-  return bytes;
-}
+using render::assembled_spirv;
 
 class GpuShader : public testing::Test {
  protected:
@@ -211,7 +198,7 @@ class GpuShader : public testing::Test {
   std::vector<std::string> add_options(const std::vector<std::string>& more = {}) const {
     std::vector<float> a(300), b(300);
     for (size_t i = 0; i < a.size(); ++i) a[i] = float(i), b[i] = float(1000 - i);
-    std::vector<std::string> out = {"--spirv", write("add.spv", assembled(kAdd)),
+    std::vector<std::string> out = {"--spirv", write("add.spv", assembled_spirv(kAdd)),
                                     "--groups", "5,1,1",
                                     "--constant", "0=64",
                                     "--constant", "1=0.5",
@@ -278,7 +265,7 @@ TEST_F(GpuShader, WorkgroupsSubgroupsUniformsAndPushConstantsByAddress) {
   // The third workgroup's uniform lies beyond the buffer.
   const std::vector<uint32_t> uniforms = {50000, 0, 0, 0, 60000};
   const os::ProcessResult r =
-      run({"--spirv", write("inputs.spv", assembled(kInputs)), "--groups", "3,1,1", "--push",
+      run({"--spirv", write("inputs.spv", assembled_spirv(kInputs)), "--groups", "3,1,1", "--push",
            "1,2,u32:3,i32:4", "--buffer", "0=768", "--buffer",
            "3=20:file=" + write("uniforms", uniforms), "--out", "0=" + path("out")});
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -328,6 +315,7 @@ TEST_F(GpuShader, InputsThatAreMissingOrWrong) {
   expect_failure(with({"--buffer", "0:7=4:file=" + path("a")}), 2, "more than the buffer's 4");
   expect_failure(with({"--constant", "7=1"}), 1, "no specialization constant 7; it has 0, 1");
   expect_failure(with({"--constant", "0=x"}), 2, "'x' is no u32");
+  expect_failure(with({"--constant", "0=32"}), 2, "0 is there twice");
   expect_failure(without(good, "300"), 1, "push constants are 4 bytes; 0 are given");
   expect_failure(with({"--entry", "subtract"}), 1, "no compute entry point 'subtract'");
   expect_failure(with({"--groups", "0,1,1"}), 2, "--groups");
@@ -338,16 +326,21 @@ TEST_F(GpuShader, InputsThatAreMissingOrWrong) {
 }
 
 TEST_F(GpuShader, DamagedFiles) {
-  const std::vector<uint8_t> whole = assembled(kAdd);
+  const std::vector<uint32_t> whole = assembled_spirv(kAdd);
   const std::vector<uint8_t> text = {'v', 'o', 'i', 'd', ' ', 'm', 'a', 'i'};
   expect_failure({"--spirv", write("text", text)}, 1, "no module");
   expect_failure({"--spirv", write("empty", std::vector<uint8_t>{})}, 1, "no module");
-  expect_failure({"--spirv", write("odd", std::vector<uint8_t>(whole.begin(), whole.end() - 1))},
-                 1, "no whole words");
-  const auto middle = whole.begin() + ptrdiff_t(whole.size() / 8 * 4);
-  const std::vector<uint8_t> half(whole.begin(), middle);
-  const os::ProcessResult r = run({"--spirv", write("half", half)});
-  EXPECT_EQ(r.exit_code, 1) << r.err;
+  std::vector<uint8_t> odd(whole.size() * sizeof whole[0] - 1);
+  std::memcpy(odd.data(), whole.data(), odd.size());
+  expect_failure({"--spirv", write("odd", odd)}, 1, "no whole words");
+  const std::vector<uint32_t> half(whole.begin(), whole.begin() + ptrdiff_t(whole.size() / 2));
+  expect_failure({"--spirv", write("half", half)}, 1, "the module is not valid: ");
+}
+
+// From SPIR-V 1.4 on the entry point names its buffers too, which this one does not.
+TEST_F(GpuShader, ModulesThatAreNotValid) {
+  const std::vector<uint32_t> words = assembled_spirv(kAdd, SPV_ENV_UNIVERSAL_1_6);
+  expect_failure({"--spirv", write("new", words)}, 1, "the module is not valid: ");
 }
 
 }  // namespace
