@@ -4,21 +4,12 @@
 # all the same, their own accesses are not.
 set(TUFF_SANITIZERS -fsanitize=address,undefined -fno-sanitize-recover=all)
 
-set(sources
-  src/engine/buffer.cpp
-  src/engine/uses.cpp
-  src/hcq/allocator.cpp
-  src/tensor/blob.cpp
-  src/tensor/lent_device.cpp
-  src/tensor/realize.cpp
-  src/tensor/tensor.cpp)
-if(TUFF_HAS_VULKAN)
-  list(APPEND sources src/devices/vulkan/interop.cpp src/devices/vulkan/memory/blocks.cpp
-       src/tensor/interop_vulkan.cpp)
+set(sources ${TUFF_SANITIZED_SOURCES})
+if(NOT TUFF_HAS_VULKAN)
+  list(FILTER sources EXCLUDE REGEX "vulkan")
 endif()
-if(TUFF_HAS_OPENCL)
-  list(APPEND sources src/devices/opencl/interop.cpp src/devices/opencl/memory.cpp
-       src/tensor/interop_opencl.cpp)
+if(NOT TUFF_HAS_OPENCL)
+  list(FILTER sources EXCLUDE REGEX "opencl")
 endif()
 
 # vptr asks for the types of classes that the rooms, compiled without it, do not export.
