@@ -139,6 +139,7 @@ void pass_opts(Lowering& l) {
   }
   l.ast = t.build();
   l.useful = t.useful();
+  l.shares_outermost = t.shares_outermost();
   l.out.opts = to_string(t.applied());
 }
 

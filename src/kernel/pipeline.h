@@ -26,6 +26,7 @@ struct Lowering {
   // Invocations share rows that are kept: GroupReduce ranges are which of them, Local ones which
   // rows.
   bool shares_rows = false;
+  bool shares_outermost = false;  // Tiling::shares_outermost
 };
 
 struct Pass {

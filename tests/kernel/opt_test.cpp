@@ -51,16 +51,26 @@ TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, cpu, {{OptKind::Group, 0, 0}, {OptKind::Upcast, 0, 2}}, "nothing is left");
   expect_refused(ast, cpu, {{OptKind::Swap, 0, 2}}, "cannot change places");
   expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 12}}, "no power of two");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}},
-                 "depends on the axis");
-  expect_refused(ast, gpu, {{OptKind::Local, 1, 8}, {OptKind::GroupReduce, 2, 8}},
-                 "holds output axes");
+  expect_refused(ast, gpu,
+                 {{OptKind::Local, 0, 4}, {OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}},
+                 "stand outside of the shared reductions");
+  Target little = gpu;
+  little.shared_bytes = 1024;
+  expect_refused(ast, little, {{OptKind::Local, 1, 16}, {OptKind::GroupReduce, 2, 32}},
+                 "exceed 1024 bytes");
   Target small = gpu;
   small.max_invocations = 4;
   expect_refused(ast, small, {{OptKind::Local, 1, 8}}, "at most 4 invocations");
   const UOp softmax = softmax_ast(4, 64);
   expect_refused(softmax, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 16}},
                  "shared by another number");
+  expect_refused(softmax, gpu, {{OptKind::Local, 1, 8}, {OptKind::GroupReduce, 2, 8}},
+                 "outputs of other reductions");
+  expect_refused(softmax, gpu, {{OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 4}},
+                 "shared by another number");
+  EXPECT_EQ(refusal(softmax, gpu,
+                    {{OptKind::Local, 0, 4}, {OptKind::GroupReduce, 2, 8}, {OptKind::Local, 1, 8}}),
+            "");
   EXPECT_EQ(
       refusal(softmax, gpu,
               {{OptKind::GroupReduce, 2, 8}, {OptKind::GroupReduce, 3, 8}, {OptKind::Local, 1, 8}}),
@@ -255,6 +265,32 @@ TEST(Opt, EachKeepsTheMeaning) {
     EXPECT_EQ(k.opts, to_string(o));
     expect_same(ast, k, 1e-5, to_string(o));
   }
+}
+
+// A workgroup is a grid of outputs and shares of their sums, either along its first axis.
+TEST(Opt, WorkgroupsHoldOutputsBesideSharesOfTheirSums) {
+  const Target gpu = builtin_target("spirv-lavapipe");
+  const UOp ast = matmul_ast(12, 18, 40);
+  const Opt share{OptKind::GroupReduce, 2, 8}, column{OptKind::Local, 1, 4}, row{OptKind::Local, 0, 6};
+  const auto workgroup = [&](std::vector<Opt> opts) {
+    const LinearKernel k = lower_with(ast, gpu, opts);
+    expect_same(ast, k, 1e-5, to_string(opts));
+    return k.local;
+  };
+  using Sizes = std::array<uint32_t, 3>;
+  EXPECT_EQ(workgroup({column, share}), (Sizes{8, 4, 1}));
+  EXPECT_EQ(workgroup({share, column}), (Sizes{4, 8, 1}));
+  EXPECT_EQ(workgroup({row, column, share}), (Sizes{8, 4, 6}));
+  EXPECT_EQ(workgroup({share, row, column}), (Sizes{4, 6, 8}));
+  const Opt tile{OptKind::Upcast, 0, 5}, vector{OptKind::Vector, 1, 4}, steps{OptKind::Unroll, 2, 4};
+  EXPECT_EQ(workgroup({tile, steps, share, vector, column}), (Sizes{4, 8, 1}));
+  EXPECT_EQ(workgroup({vector, tile, steps, column, share}), (Sizes{8, 4, 1}));
+  const UOp softmax = softmax_ast(10, 64);
+  const std::vector<Opt> rows{{OptKind::Local, 0, 4}, {OptKind::GroupReduce, 2, 8},
+                              {OptKind::GroupReduce, 3, 8}, {OptKind::Local, 1, 8}};
+  const LinearKernel k = lower_with(softmax, gpu, rows);
+  EXPECT_EQ(k.local, (Sizes{8, 4, 1}));
+  expect_same(softmax, k, 1e-5, "rows of a softmax");
 }
 
 // What depends on the launch group alone is loaded outside the loop, also where that has no

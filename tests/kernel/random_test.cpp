@@ -73,11 +73,14 @@ class RandomKernel {
   std::vector<Opt> subgroup_opts(const UOp& ast, const Target& target) {
     Tiling t(ast_for_opts(ast), target);
     const bool reductions = pick(2) == 0;
+    const bool beside = reductions && pick(4) == 0;
+    if (beside && pick(2)) t.try_apply({OptKind::Local, 0, 3});
     for (int a = 0; a < int(t.axes().size()); a++) {
       if (t.axes()[size_t(a)].reduced && reductions) t.try_apply({OptKind::GroupReduce, a, 8});
     }
+    if (beside && pick(2)) t.try_apply({OptKind::Local, 0, 3});
     for (int a = 0; a < int(t.axes().size()); a++) {
-      if (t.local_size() == 1 && !pick(2))
+      if ((t.local_size() == 1 || reductions) && !pick(2))
         t.try_apply({OptKind::Local, a, 8});
       else if (t.lane_count() <= 8)
         t.try_apply({OptKind::Upcast, a, pick(3) ? 8 : 2});

@@ -125,13 +125,13 @@ Coordinates place_groups(const std::vector<UOp>& ranges, const Limits& limits,
   return c;
 }
 
-// `together`: reductions that the workgroup shares, which all use its first axis, and output axes
-// beside them. `ranges`: the others.
-void place_locals(std::vector<UOp> ranges, const std::vector<UOp>& together, const Target& target,
-                  std::array<uint32_t, 3>& local, Coordinates& c) {
+// `together`: reductions that the workgroup shares, which all use one axis of it, and output axes
+// beside them; `outermost`: not its first one. `ranges`: the others.
+void place_locals(std::vector<UOp> ranges, const std::vector<UOp>& together, bool outermost,
+                  const Target& target, std::array<uint32_t, 3>& local, Coordinates& c) {
   if (!together.empty()) {
-    ranges.push_back(together[0]);
-    place_locals(ranges, {}, target, local, c);
+    ranges.insert(outermost ? ranges.begin() : ranges.end(), together[0]);
+    place_locals(ranges, {}, false, target, local, c);
     for (const UOp& r : together) {
       TUFF_CHECK(r->src(0) == together[0]->src(0),
                  "workgroup axes of {} and {} beside a shared reduction", together[0]->src(0)->max,
@@ -216,15 +216,13 @@ void pass_launch(Lowering& l) {
   const RangeMask groups = deps.kinds(AxisKind::Group), locals = deps.kinds(AxisKind::Local);
   const RangeMask shared = deps.kinds(AxisKind::GroupReduce), lane = deps.kinds(AxisKind::Subgroup);
   if (!(groups | locals | shared | lane)) return;
-  // One coordinate, several ranges.
-  const RangeMask beside_shared = !shared ? 0 : l.shares_rows ? shared : locals | shared;
   Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
   if (lane) {
     place_subgroups(deps.list(locals), deps.list(lane)[0], l.out.local, c);
     l.out.subgroup_size = l.target.subgroup_size;
   } else {
-    place_locals(deps.list(locals & ~beside_shared), deps.list(beside_shared), l.target,
-                 l.out.local, c);
+    place_locals(deps.list(locals), deps.list(shared), l.shares_outermost, l.target, l.out.local,
+                 c);
   }
   const std::set<const Node*> stored = stored_params(l.ast);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
@@ -239,7 +237,7 @@ void pass_launch(Lowering& l) {
     if (to_param(old)) {
       const RangeMask have = deps.of(old);
       RangeMask missing = (groups | locals | shared | lane) & ~have;
-      if (have & beside_shared) missing &= ~beside_shared;
+      if (have & shared) missing &= ~shared;  // one coordinate, several ranges
       const UOp store = with_src(old, src), gate = once_gate(missing, deps, c);
       if (!gate) return store;
       return make_store(with_gate(store->src(0), gate), gate_loads(store->src(1), stored, gate));

@@ -22,10 +22,11 @@ struct ReduceParts {
 
 class ReduceLowerer {
  public:
-  // `has_rows`: the workgroup may be more than what shares a reduction.
-  ReduceLowerer(const UOp& ast, const Target& target, bool has_rows) : deps_(ast), target_(target) {
+  // `outermost`: neighbouring invocations have a part each of different reductions.
+  ReduceLowerer(const UOp& ast, const Target& target, bool outermost)
+      : deps_(ast), target_(target), outermost_(outermost) {
     for (const Node* n : toposort(ast)) {
-      if (has_rows && n->op == Op::Range && kind_of(n) == AxisKind::Local) one_subgroup_ = false;
+      if (n->op == Op::Range && kind_of(n) == AxisKind::Local) one_subgroup_ = false;
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
@@ -135,14 +136,19 @@ class ReduceLowerer {
   // loop around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
     std::vector<UOp> rows = deps_.list(deps_.of(value) & deps_.kinds(AxisKind::Local));
-    const std::vector<UOp> lanes = lanes_of(value, {});
-    rows.insert(rows.end(), lanes.begin(), lanes.end());
-    const int64_t width = id->src(0)->max;
-    const UOp memory =
-        make(Op::Shared, value->dtype, {}, SharedArg{shared_++, width * extent(rows)});
-    const UOp lane_base = flat_index(rows) * width;
+    std::vector<UOp> lanes = lanes_of(value, {});
+    const int64_t width = id->src(0)->max, parts = width * extent(rows) * extent(lanes);
+    const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{shared_++, parts});
+    // Neighbouring invocations have neighbouring elements: no bank conflicts.
+    std::vector<UOp> neighbours;
+    if (outermost_) {
+      neighbours = std::move(rows);
+    } else {
+      lanes.insert(lanes.begin(), rows.begin(), rows.end());
+    }
+    const UOp row = flat_index(lanes), neighbour = flat_index(neighbours);
     const auto element = [&](const UOp& from, const UOp& offset, const UOp& gate = {}) {
-      return make_index(from, lane_base + offset, gate);
+      return make_index(from, (row * width + offset) * extent(neighbours) + neighbour, gate);
     };
     UOp complete = make_after(memory, {make_barrier({make_store(element(memory, id), value)})});
     for (int64_t half = width / 2; half > 0; half /= 2) {
@@ -158,6 +164,7 @@ class ReduceLowerer {
 
   RangeDeps deps_;
   const Target& target_;
+  const bool outermost_;
   UOp subgroup_lane_;
   bool one_subgroup_ = true;  // the workgroup, where it is as wide as one
   int64_t registers_ = 0;
@@ -167,7 +174,7 @@ class ReduceLowerer {
 }  // namespace
 
 void pass_reduces(Lowering& l) {
-  ReduceLowerer lowerer(l.ast, l.target, l.shares_rows);
+  ReduceLowerer lowerer(l.ast, l.target, l.shares_outermost);
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
     return old->op == Op::Reduce ? lowerer.lower(with_src(old, src)) : UOp();
   });

@@ -42,7 +42,6 @@ bool Tiling::is_column(const Opt& o) const {
 }
 
 int64_t Tiling::columns_together() const {
-  if (!keeps_rows()) return 1;
   for (const Axis& a : axes_) {
     for (const AxisPart& p : a.parts) {
       if (p.kind == AxisKind::GroupReduce || (a.column && p.kind == AxisKind::Local))
@@ -73,7 +72,6 @@ int64_t Tiling::kept_bytes(const std::optional<Opt>& next) const {
   for (const Stored& s : stored_) {
     if (s.kept_bytes && !is_overwriting(s, next)) total += s.kept_bytes * rows(s.around);
   }
-  if (!total) return 0;
   for (const Reduction& r : reductions_) {
     for (int a : r.own) {
       const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
@@ -218,9 +216,6 @@ void Tiling::check_kept(const Opt& o) const {
   const Axis& axis = axes_[size_t(o.axis)];
   if (o.kind == OptKind::Group && axis.kept) refuse(o, "a kept row is filled by one workgroup");
   if (o.kind == OptKind::Spread) refuse(o, "workgroups keep rows of their own");
-  if (kept_bytes(o) > std::max<int64_t>(target_.shared_bytes, kept_bytes()))
-    refuse(o, fmt::format("kept rows of so many lanes exceed {} bytes of fast memory",
-                       target_.shared_bytes));
 }
 
 void Tiling::check_columns(const Opt& o) const {

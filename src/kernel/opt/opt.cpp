@@ -128,7 +128,9 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
     Reduction& r = reductions_.emplace_back();
     for (const UOp& x : n->src().subspan(1)) r.own.push_back(axis_of(x.get()));
     for (const UOp& x : deps.list(deps.of(UOp(n)))) r.around.push_back(axis_of(x.get()));
-    r.bytes = int64_t(size_bytes(is_float(n->dtype) ? accumulator(n->dtype) : n->dtype));
+    // Renderers hold narrow numbers in workgroup memory as they hold registers.
+    const DType sum = is_float(n->dtype) ? accumulator(n->dtype) : n->dtype;
+    r.bytes = std::max<int64_t>(int64_t(size_bytes(sum)), 4);
   }
   find_columns();
   if (target.has_local) find_slab_axes();
@@ -167,7 +169,7 @@ int Tiling::axis_of(const Node* range) const {
 
 int64_t Tiling::local_size() const {
   int64_t n = matrices_ ? target_.subgroup_size : spread_width_;
-  if (keeps_rows()) n *= columns_together();
+  n *= columns_together();
   for (const Axis& a : axes_) {
     if (a.rows || a.column) continue;
     for (const AxisPart& p : a.parts) n *= p.kind == AxisKind::Local ? p.size->max : 1;
@@ -251,6 +253,9 @@ void Tiling::check_kind(const Opt& o) const {
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse(o, "nothing is left of the axis");
   if (keeps_rows()) check_kept(o);
+  if (kept_bytes(o) > std::max<int64_t>(target_.shared_bytes, kept_bytes()))
+    refuse(o, fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
+                       target_.shared_bytes));
   if (axis.rows) refuse(o, "what is left of the axis is shared out to the launch");
   if (o.kind == OptKind::Vector) check_vector(o);
   if (o.kind == OptKind::Local || o.kind == OptKind::GroupReduce) check_shared(o);
@@ -292,25 +297,53 @@ bool Tiling::has_part(int axis, AxisKind kind) const {
   return false;
 }
 
-// Invocations of a workgroup are either outputs of their own or share reductions; the latter must
-// not stand inside each other, since both would be split over the same invocations.
+bool Tiling::is_shared(const Reduction& r) const {
+  return std::ranges::any_of(r.own, [&](int a) { return has_part(a, AxisKind::GroupReduce); });
+}
+
+// Whether the invocations along an output axis are those that share reductions.
+bool Tiling::is_beside_shared(int axis) const {
+  return has_part(-1, AxisKind::GroupReduce) &&
+         std::ranges::none_of(reductions_,
+                              [&](const Reduction& r) { return contains(r.around, axis); });
+}
+
+// Invocations of a workgroup are outputs of their own, or share reductions, or a grid of both;
+// shared reductions must not stand inside each other, since both would be split over the same
+// invocations.
 void Tiling::check_shared(const Opt& o) const {
   if (!target_.has_local) refuse(o, "the target has no workgroups");
   if (keeps_rows()) return is_column(o) ? check_columns(o) : void();
   if (spread_groups_) refuse(o, "the workgroup takes rows of axes that are shared out");
-  const bool shared = has_part(-1, AxisKind::GroupReduce);
-  if (o.kind == OptKind::Local) {
-    if (!shared) return;
-    if (has_part(-1, AxisKind::Local))
-      refuse(o, "the workgroup holds an output axis beside its shared reduction");
-    for (const Reduction& r : reductions_) {
-      if (contains(r.around, o.axis))
-        refuse(o, "a reduction that the workgroup shares depends on the axis");
-    }
+  if (o.kind == OptKind::GroupReduce) {
+    check_nested(o);
+    for (const Reduction& r : reductions_)
+      if (contains(r.own, o.axis)) check_beside(o, r);
     return;
   }
-  if (has_part(-1, AxisKind::Local)) refuse(o, "the workgroup holds output axes");
-  check_nested(o);
+  if (!has_part(-1, AxisKind::GroupReduce)) return;
+  bool holds_outputs = false;
+  for (int a = 0; a < int(axes_.size()); a++) {
+    if (is_beside_shared(o.axis) && axes_[size_t(a)].column)
+      refuse(o, "the workgroup holds an output axis beside its shared reduction");
+    holds_outputs = holds_outputs || (has_part(a, AxisKind::Local) && !axes_[size_t(a)].column);
+  }
+  if (is_beside_shared(o.axis)) return;
+  if (holds_outputs && !shares_outermost_)
+    refuse(o, "other output axes stand outside of the shared reductions");
+  for (const Reduction& r : reductions_) {
+    if (is_shared(r) && !contains(r.around, o.axis))
+      refuse(o, "a reduction that the workgroup shares does not depend on the axis");
+  }
+}
+
+// A reduction that is to be shared, beside the output axes that the workgroup holds.
+void Tiling::check_beside(const Opt& o, const Reduction& r) const {
+  for (int a = 0; a < int(axes_.size()); a++) {
+    if (has_part(a, AxisKind::Local) && axes_[size_t(a)].column == contains(r.around, a))
+      refuse(o, axes_[size_t(a)].column ? "the reduction depends on an axis beside shared ones"
+                                        : "the workgroup holds outputs of other reductions");
+  }
 }
 
 void Tiling::check_nested(const Opt& o) const {
@@ -359,25 +392,17 @@ void Tiling::check_amount(const Opt& o) const {
 }
 
 void Tiling::check_workgroup(const Opt& o) const {
-  int64_t total = o.amount * (o.kind == OptKind::Local ? local_size() : 1);
-  if (keeps_rows())
-    total = is_column(o) ? local_size() / columns_together() * o.amount : local_size() * o.amount;
-  const int64_t along_x = matrices_ ? total : o.amount;
-  const bool flat = o.kind == OptKind::Local && !has_part(-1, AxisKind::GroupReduce) && !matrices_;
-  const bool fits = flat || keeps_rows() ? workgroup_shape(total, target_).has_value()
-                                         : along_x <= int64_t(target_.max_local[0]);
+  const bool shares = is_column(o) || is_beside_shared(o.axis);
+  const int64_t total = (shares ? local_size() / columns_together() : local_size()) * o.amount;
+  const bool fits = matrices_ ? total <= int64_t(target_.max_local[0])
+                              : workgroup_shape(total, target_).has_value();
   if (total > int64_t(target_.max_invocations) || !fits) {
     refuse(o, fmt::format("a workgroup has at most {} invocations, ({},{},{}) along its axes",
                        target_.max_invocations, target_.max_local[0], target_.max_local[1],
                        target_.max_local[2]));
   }
-  if (keeps_rows()) return;
-  for (const Axis& a : axes_) {
-    for (const AxisPart& p : a.parts) {
-      if (p.kind == AxisKind::GroupReduce && p.size->max != o.amount)
-        refuse(o, "a reduction is shared by another number");
-    }
-  }
+  if (!keeps_rows() && shares && columns_together() > 1 && columns_together() != o.amount)
+    refuse(o, "a reduction is shared by another number");
 }
 
 void Tiling::split_main(Axis& axis, AxisKind kind, int64_t amount) {
@@ -429,6 +454,16 @@ void Tiling::spread(Axis& axis, int64_t groups) {
                              {AxisKind::Local, index_const(spread_width_)}});
 }
 
+// Beside shared reductions.
+void Tiling::place_local(int axis) {
+  if (keeps_rows() || !has_part(-1, AxisKind::GroupReduce)) return;
+  if (is_beside_shared(axis)) {
+    axes_[size_t(axis)].column = true;
+  } else {
+    shares_outermost_ = true;
+  }
+}
+
 void Tiling::apply(const Opt& o) {
   check_kind(o);
   if (o.kind == OptKind::Matrix) {
@@ -450,6 +485,7 @@ void Tiling::apply(const Opt& o) {
     } else if (o.kind == OptKind::Spread) {
       spread(axes_[o.axis], o.amount);
     } else {
+      if (o.kind == OptKind::Local) place_local(o.axis);
       split_main(axes_[o.axis], row_of(o.kind).part, o.amount);
     }
   }

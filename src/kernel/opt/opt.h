@@ -22,9 +22,11 @@ enum class OptKind : uint8_t {
   Vector,  // inner SIMD lanes, a power of two, once per kernel; pads; output axes
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
   Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
-  Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Beside
-          // shared reductions: as many, on one axis that no reduction depends on. Along columns of
-          // kept rows: the same invocations in each nest
+  Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Of an
+          // axis that shared reductions depend on: before GroupReduce invocations that share one
+          // are neighbours, after it those of different outputs are. Of one that no reduction
+          // depends on: the invocations that share them, as many. Along columns of kept rows: the
+          // same invocations in each nest
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
   // So many elements of all kept rows at a time, in a loop that the sums of what is stored have in
@@ -71,7 +73,8 @@ struct Axis {
   ir::UOp range;  // of the untouched AST
   bool reduced = false;
   bool kept = false;    // walks a row that is kept in fast memory, not an output
-  bool column = false;  // of a kernel that keeps rows: no kept row depends on it
+  // No kept row, and no shared reduction, depends on it: its invocations are those that share them.
+  bool column = false;
   bool slabs = false;   // the first part is the loop over slabs, one for all such axes
   bool padded = false;  // the parts cover more than the range: the rest is masked
   int main = 0;         // the part that later opts split further
@@ -131,6 +134,8 @@ class Tiling {
   // but the sums of what is stored reads them, or other rows at the same element.
   const std::vector<int>& slab_axes() const { return slab_axes_; }
   int64_t local_size() const;   // invocations of a workgroup so far
+  // Whether invocations that share a reduction stand further apart than those of different outputs.
+  bool shares_outermost() const { return shares_outermost_; }
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
@@ -171,11 +176,16 @@ class Tiling {
   int64_t staged_bytes() const;
   bool keeps_rows() const;
   bool is_column(const Opt& o) const;  // it shares kept rows out to invocations of a workgroup
-  int64_t columns_together() const;    // invocations that share kept rows; 1: none do
+  int64_t columns_together() const;  // invocations that share reductions or kept rows; 1: none do
   bool columns_without_axis() const;   // they share reductions of them alone
   bool is_overwriting(const Stored& s, const std::optional<Opt>& next) const;
   void check_columns(const Opt& o) const;
+  struct Reduction;
   void check_nested(const Opt& o) const;
+  bool is_shared(const Reduction& r) const;
+  bool is_beside_shared(int axis) const;
+  void check_beside(const Opt& o, const Reduction& r) const;
+  void place_local(int axis);
   void find_slab_axes();
   void check_slab(const Opt& o) const;
   void take_slabs(int64_t elements);
@@ -205,6 +215,7 @@ class Tiling {
   std::optional<MatrixProduct> matrices_;
   std::vector<int> order_;  // position -> axis
   int nests_ = 1;
+  bool shares_outermost_ = false;
   int64_t spread_groups_ = 0, spread_width_ = 1;  // of the launch that spread axes share; 0: none
   int64_t spread_rows_ = 0;                       // of all spread axes so far
   std::vector<Opt> applied_;

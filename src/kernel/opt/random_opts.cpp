@@ -28,18 +28,17 @@ class Draw {
       : t_(ast, target), random_(seed), most_lanes_(most_lanes) {
     for (size_t a = 0; a < t_.axes().size(); a++)
       (t_.axes()[a].reduced ? reduced_ : outputs_).push_back(int(a));
-    // What holds the workgroup keeps the others out of it: shared reductions get their turn too.
+    // Shared reductions get their turn too, with outputs beside them or not.
     const bool sharing = !reduced_.empty() && random_.below(2);
     // So do tiles that a workgroup copies.
     ahead_ = allows(target, OptKind::Ahead);
     tiling_ = ahead_ && !sharing && !t_.factors().empty() && random_.below(4) > 0;
     for (const OptKind k : kOptKinds) {
-      const bool holds_workgroup = k == OptKind::Local || k == OptKind::Spread;
       if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
       const bool drawn_elsewhere =
           k == OptKind::Stage || k == OptKind::Ahead || k == OptKind::Matrix;
       if (drawn_elsewhere || !allows(target, k)) continue;
-      if (sharing && holds_workgroup) continue;
+      if (sharing && k == OptKind::Spread) continue;
       const bool often = k == (sharing ? OptKind::GroupReduce : OptKind::Local);
       kinds_.insert(kinds_.end(), (sharing || tiling_) && often ? 3 : 1, k);
     }
