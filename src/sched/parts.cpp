@@ -183,15 +183,22 @@ int64_t cores_of(const Target& target) {
   return target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
 }
 
-// How many parts a reduction of so many elements to each output is worth; 1: none.
-int64_t worthwhile_parts(const Target& target, const Node& reduce) {
+// How many parts a reduction of so many elements to each output is worth; 1: none. `runs`: its
+// elements lie beside each other.
+int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
   const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
   constexpr int64_t kMostParts = 256;
   if (target.cores <= 1 && !target.has_local) return 1;
   if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;
-  if (!target.has_local || !is_matrix_product(reduce)) return 1;
-  const int64_t wanted =
-      cores_of(target) * int64_t(target.subgroup_size) * kSplitOutputsPerLane / outputs;
+  const int64_t least_reuse = target.loads_are_expensive() ? 2 : kThinProduct + 1;
+  if (!target.has_local) return 1;
+  const int64_t lanes = cores_of(target) * int64_t(target.subgroup_size);
+  int64_t wanted = 1;
+  if (is_matrix_product(reduce, least_reuse)) {
+    wanted = lanes * kSplitOutputsPerLane / outputs;
+  } else if (!runs && !target.loads_are_expensive()) {
+    wanted = 2 * lanes / outputs;  // a subgroup of neighbours is a workgroup, two to each core
+  }
   return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
 }
 
@@ -219,13 +226,13 @@ std::optional<Parts> choose_parts(const Node& n, const Target& target) {
   const int64_t extent = shape[size_t(axis)].value();
   if (const int64_t parts = panel_parts(target, n, extent))
     return Parts{axis, extent / parts, PartOrder::Panels};
-  const int64_t most = worthwhile_parts(target, n);
+  const bool runs = is_innermost(*n.src(0), axis);
+  const int64_t most = worthwhile_parts(target, n, runs);
   const int64_t length = most > 1 ? part_length(extent, most, cores_of(target)) : 0;
   if (!length) return {};
   // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
   // of a GPU are parts beside each other: neighbours read neighbouring elements.
-  const bool runs = !target.has_local || is_innermost(*n.src(0), axis);
-  return Parts{axis, length, runs ? PartOrder::Runs : PartOrder::Turns};
+  return Parts{axis, length, !target.has_local || runs ? PartOrder::Runs : PartOrder::Turns};
 }
 
 namespace {

@@ -34,11 +34,13 @@ class GpuProduct : Chooser {
     if (tile.empty()) return {};
     if (tile_gpu_windows(t_, k_, target_)) return {.chosen = true};
     if (tile_subgroup(tile)) return {.chosen = true};
-    ProductTile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
-    for (int column : tile) {
-      for (int row : tile) best_pair(best, column, row);
-    }
+    ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
+    const int shared = longest_reduction();
+    while (shares_more(best, shared)) {
+      shares_ *= 2;
+      best = best_tile(tile);
+    }
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     int64_t steps = 4;
@@ -46,11 +48,33 @@ class GpuProduct : Chooser {
       while (steps > 1 && tile_registers(best.columns, best.rows, steps) > registers()) steps /= 2;
     }
     unroll_main(steps, true);
+    if (shares_ > 1 && !t_.try_apply({OptKind::GroupReduce, shared, shares_})) shares_ = 1;
     if (!target_.loads_are_expensive()) share_tile(best, false);
     return {.chosen = true};
   }
 
  private:
+  ProductTile best_tile(const std::vector<int>& tile) const {
+    ProductTile best{tile.back(), tile.back(), 1, 1, double(std::max(k_.main_loads, 1))};
+    for (int column : tile) {
+      for (int row : tile) best_pair(best, column, row);
+    }
+    return best;
+  }
+  int longest_reduction() const {
+    int best = -1;
+    for (int a : k_.main_axes)
+      if (fixed(a) && (best < 0 || left(a) > left(best))) best = a;
+    return best;
+  }
+  // Split-K within the workgroup: outputs so few that their tiles would be small get larger ones,
+  // whose sums several invocations share.
+  bool shares_more(const ProductTile& tile, int axis) const {
+    constexpr int64_t kMostShares = 16, kLeastSteps = 32, kEnough = 16;
+    return !target_.loads_are_expensive() && axis >= 0 && tile.columns * tile.rows < kEnough &&
+           shares_ < kMostShares && left(axis) >= 2 * shares_ * kLeastSteps;
+  }
+
   // What of the main reduction a copy is of: its innermost axes whole, and a part of the one
   // before.
   struct Slab {
@@ -194,7 +218,7 @@ class GpuProduct : Chooser {
   std::pair<Side, Side> workgroup_of(const ProductTile& tile, bool staged) const {
     constexpr int64_t kMost = 256, kUnknownCores = 16;
     const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
-    const int64_t invocations = int64_t(k_.outputs) / (tile.columns * tile.rows);
+    const int64_t invocations = shares_ * int64_t(k_.outputs) / (tile.columns * tile.rows);
     // Larger tiles read less: cores may have less than two of them, if few are idle in the end.
     const auto keeps_busy = [&](int64_t groups) {
       constexpr int64_t kBusyPercent = 90;
@@ -209,7 +233,7 @@ class GpuProduct : Chooser {
     int64_t most = kMost;
     while (most > 32 && !fits(most)) most /= 2;
     Side x = side_of(tile.column, tile.columns), y = side_of(tile.row, tile.rows);
-    while (x.invocations() * y.invocations() < most) {
+    while (shares_ * x.invocations() * y.invocations() < most) {
       const bool wider = x.invocations() * tile.columns <= y.invocations() * tile.rows;
       if (!grow(wider ? x : y, wider ? 0 : 1, staged) &&
           !grow(wider ? y : x, wider ? 1 : 0, staged))
@@ -237,7 +261,8 @@ class GpuProduct : Chooser {
     const int64_t most = target_.loads_are_expensive() ? 16 : 8;
     for (int64_t c = 1; c <= std::min(most, left(column)); c++) {
       for (int64_t r = 1; r <= (row == column ? 1 : std::min(most, left(row))); r++) {
-        if (r * c > 1 && k_.outputs / uint64_t(r * c) < wanted_invocations()) continue;
+        const uint64_t invocations = uint64_t(shares_) * k_.outputs / uint64_t(r * c);
+        if (r * c > 1 && invocations < wanted_invocations()) continue;
         if (!target_.loads_are_expensive() && tile_registers(c, r, 1) > registers()) continue;
         const double loads = scalar_loads(column, c, row, r) / double(r * c) * padding(column, c) *
                              (row == column ? 1 : padding(row, r));
@@ -341,6 +366,8 @@ class GpuProduct : Chooser {
     }
     return n;
   }
+
+  int64_t shares_ = 1;  // of each sum
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "kernel/analysis/lane_lines.h"
 #include "kernel/analysis/subgroup.h"
 
 namespace tuff::kernel {
@@ -14,10 +15,12 @@ namespace {
 
 class GpuReduction : Chooser {
  public:
-  GpuReduction(Tiling& t, const KernelShape& k, const Target& target) : Chooser(t, k, target) {}
+  GpuReduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target)
+      : Chooser(t, k, target), ast_(ast) {}
 
   // Few outputs and long reductions: the invocations of a workgroup share each reduction.
   int64_t run() {
+    if (!target_.loads_are_expensive() && by_lines()) return shared_width_;
     int64_t shortest = INT64_MAX, longest = 0;
     for (const UOp& r : k_.reduces) {
       const int64_t n = extent(r->src().subspan(1));
@@ -40,6 +43,102 @@ class GpuReduction : Chooser {
 
  private:
   static constexpr int64_t kShort = 16;  // a reduction that one body does
+
+  // The axis that the lanes of a subgroup walk in the fewest lines of memory, if that is worth a
+  // shared reduction: neighbours share what is contiguous along it, or neighbours are outputs and
+  // shares of their reductions fill the device.
+  bool by_lines() {
+    const std::optional<std::vector<int>> axes = longest_axes();
+    if (!axes) return false;
+    RangeDeps deps(ast_);
+    const std::vector<Access> all = accesses(ast_, deps);
+    const auto lines = [&](const std::vector<int>& walked) {
+      std::vector<UOp> ranges;
+      for (int a : walked) ranges.push_back(t_.axes()[size_t(a)].range);
+      const int64_t lanes = std::min<int64_t>(shortest_of(walked), target_.subgroup_size);
+      return lines_touched(all, deps, ranges, lanes);
+    };
+    int output = -1;
+    double across = 1e30;
+    for (int a = 0; a < count(); a++) {
+      if (!axis(a).shared || !fixed(a) || left(a) < 2 || !loop_left(a)) continue;
+      if (const double n = lines({a}); n <= across) output = a, across = n;
+    }
+    std::vector<int> shared = *axes;
+    for (int a = 0; a < count(); a++)
+      if (is_beside(a)) shared.push_back(a);
+    constexpr double kWorthwhile = 0.75;
+    if (lines(shared) < kWorthwhile * across) return share_rows(*axes, output);
+    return output >= 0 && share_columns(*axes, output);
+  }
+
+  // What is stored for each element of a row.
+  bool is_beside(int a) const {
+    return !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) > 1;
+  }
+  bool walks_beside() const {
+    for (int a = 0; a < count(); a++)
+      if (is_beside(a)) return true;
+    return false;
+  }
+  // As many elements as the widest load takes.
+  int64_t elements_together(const std::vector<int>& axes) const {
+    int64_t n = std::max<int64_t>(target_.vector_bytes / 4, 1);
+    for (int a : axes) n = std::min(n, divisor_up_to(left(a), n, true));
+    return n;
+  }
+  int64_t shortest_of(const std::vector<int>& axes) const {
+    int64_t n = INT64_MAX;
+    for (int a : axes) n = std::min(n, left(a));
+    return n;
+  }
+
+  // A subgroup to each reduction, or more where outputs are few; short ones take a part of one.
+  bool share_rows(const std::vector<int>& axes, int output) {
+    constexpr int64_t kLeast = 4, kMost = 256, kWorkgroup = 128;
+    const int64_t together = elements_together(axes), pieces = shortest_of(axes) / together;
+    const int64_t most = std::min<int64_t>({kMost, target_.max_invocations, target_.max_local[0]});
+    int64_t width = std::bit_floor(uint64_t(std::min<int64_t>(pieces, target_.subgroup_size)));
+    if (width < kLeast || width > most) return false;
+    // Rows that are walked again are few at a time, so that caches hold them.
+    const bool again = axes.size() > 1 || walks_beside();
+    while (2 * width <= most && 4 * width <= pieces &&
+           (again || k_.outputs * uint64_t(width) < wanted_invocations()))
+      width *= 2;
+    const Tiling before = t_;
+    if (output >= 0 && width < kWorkgroup) {
+      const int64_t rows = divisor_up_to(left(output), kWorkgroup / width, true);
+      if (rows > 1) t_.try_apply({OptKind::Local, output, rows});
+    }
+    if (share(axes, width, together)) return true;
+    t_ = before;
+    return share(axes, width, together);
+  }
+
+  // Outputs beside each other in memory, and so many shares of their reductions that the device is
+  // filled; false: they fill it alone.
+  bool share_columns(const std::vector<int>& axes, int output) {
+    constexpr int64_t kMostShares = 16, kLeastSteps = 4, kWorkgroup = 256;
+    const int64_t wanted = int64_t(wanted_invocations());
+    const int64_t lanes = std::min<int64_t>(target_.subgroup_size, kWorkgroup / 2);
+    const int64_t shares = std::min(
+        {kMostShares, kWorkgroup / lanes,
+         int64_t(std::bit_floor(uint64_t(std::max<int64_t>(shortest_of(axes) / kLeastSteps, 1))))});
+    if (int64_t(k_.outputs) >= wanted || shares < 2) return false;
+    int64_t together = vector_score(output) > 0 ? elements_together({output}) : 1;
+    while (together > 1 && int64_t(k_.outputs) / together * shares < wanted) together /= 2;
+    int64_t width = 2;
+    while (width < shares && int64_t(k_.outputs) / together * width < wanted) width *= 2;
+    const Tiling before = t_;
+    if (share(axes, width, kLeastSteps)) {
+      if (together > 1) t_.try_apply({OptKind::Vector, output, together});
+      const int64_t n = std::min(left(output), lanes);
+      if (n > 1 && t_.try_apply({OptKind::Local, output, n})) return true;
+    }
+    t_ = before;
+    shared_width_ = 0;
+    return false;
+  }
 
   // Windows side by side: what they read is whole runs of memory.
   void unroll_all() {
@@ -103,22 +202,22 @@ class GpuReduction : Chooser {
     for (int a = count(); a-- > 0;) {
       const bool free_axis = !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) >= width;
       if (!free_axis) continue;
+      const bool in_vectors = !target_.loads_are_expensive() || shares_loads(target_, DType::F32);
       const int64_t together =
-          shares_loads(target_, DType::F32) && left(a) % (4 * width) == 0 && vector_score(a) > 0
-              ? 4
-              : 1;
+          in_vectors && left(a) % (4 * width) == 0 && vector_score(a) > 0 ? 4 : 1;
       if (together > 1) t_.try_apply({OptKind::Vector, a, together});
       if (t_.try_apply({OptKind::Local, a, width})) break;
     }
   }
 
+  const UOp ast_;
   int64_t shared_width_ = 0;
 };
 
 }  // namespace
 
-int64_t tile_gpu_reduction(Tiling& t, const KernelShape& k, const Target& target) {
-  return GpuReduction(t, k, target).run();
+int64_t tile_gpu_reduction(Tiling& t, const UOp& ast, const KernelShape& k, const Target& target) {
+  return GpuReduction(t, ast, k, target).run();
 }
 
 }  // namespace tuff::kernel

@@ -4,6 +4,7 @@
 
 #include "kernel/analysis/subgroup.h"
 #include "kernel/opt/schedules.h"
+#include "sched/parts.h"
 
 namespace tuff::kernel {
 
@@ -39,17 +40,35 @@ class Heuristics : Chooser {
     if (tile_matrices(t_, target_)) return group_all();
     if (share_kept_rows(t_, ast_, k_, target_)) return;
     int64_t shared_width = 0;
-    const GpuTile tile = is_product() ? tile_gpu_product(t_, k_, target_) : GpuTile();
+    const bool thin = is_product() && take_thin_product();
+    const GpuTile tile = is_product() && !thin ? tile_gpu_product(t_, k_, target_) : GpuTile();
     if (tile.chosen) {
       // The grid follows.
     } else if (k_.main_reduce) {
-      shared_width = tile_gpu_reduction(t_, k_, target_);
+      shared_width = tile_gpu_reduction(t_, ast_, k_, target_);
     } else {
       take_neighbours(outputs_together(8, wanted_invocations()), 1);
     }
     if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
     group_all();
     if (tile.staged) stage_gpu_product(t_, tile);
+  }
+
+  // A matrix by a few vectors is limited by the one factor that is read once, as a sum is: all
+  // vectors' outputs belong to one invocation.
+  bool take_thin_product() {
+    if (target_.loads_are_expensive()) return false;
+    const std::vector<int> axes = reused_axes();
+    int longest = -1;
+    int64_t vectors = 1;
+    for (int a : axes) {
+      if (longest < 0 || left(a) > left(longest)) longest = a;
+    }
+    for (int a : axes) vectors *= a == longest ? 1 : left(a);
+    if (longest < 0 || vectors > sched::kThinProduct) return false;
+    for (int a : axes)
+      if (a != longest && left(a) > 1) t_.apply({OptKind::Upcast, a, left(a)});
+    return true;
   }
 
   void choose_cpu() {

@@ -34,7 +34,8 @@ bool tile_gpu_windows(Tiling& t, const KernelShape& k, const Target& target);
 
 // Reductions that are no products: by subgroups, by all invocations of a workgroup, or in each
 // invocation alone. Gives how many invocations share a reduction; 0: each has its own.
-int64_t tile_gpu_reduction(Tiling& t, const KernelShape& k, const Target& target);
+int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,
+                           const Target& target);
 
 // ---- devices without ------------------------------------------------------------------------
 // Kernels that keep rows in fast memory: one register tile of rows for all products, vectors along

@@ -1,0 +1,20 @@
+// Lines of memory that the accesses of an AST touch under a mapping of its ranges to the lanes of a
+// subgroup: what schedules choose by, before there is a launch. analysis/coalescing.h counts what
+// became of it. Called by the heuristics. Must never know a device's name.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernel/analysis/access.h"
+
+namespace tuff::kernel {
+
+// In lines of kMemoryLineBytes: each element that an access walks is fetched once, with the
+// elements that other lanes fetch with it. Lanes are neighbours along all of `ranges`: those of
+// reductions and outputs that a workgroup walks one after the other. Elements at offsets that
+// memory holds lie anywhere.
+double lines_touched(const std::vector<Access>& all, RangeDeps& deps,
+                     std::span<const ir::UOp> ranges, int64_t lanes);
+
+}  // namespace tuff::kernel
