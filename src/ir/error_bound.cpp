@@ -62,7 +62,7 @@ class Analysis {
     if (n.op == Op::Variable)
       return {Scalar::of_int(n.dtype, inputs_.variables.at(n.get<VariableArg>().name))};
     if (n.op == Op::Load) return load(n, memo);
-    if (n.op == Op::Reduce) return reduce(n);
+    if (n.op == Op::Reduce) return reduced(n);
     std::vector<Scalar> values;
     std::vector<Bounded> src;
     for (const UOp& u : n.src()) values.push_back(src.emplace_back(eval(u.get(), memo)).value);
@@ -88,6 +88,25 @@ class Analysis {
     return {value, error + leaf_error(value)};
   }
 
+  // A row's sum is the same for all of its elements: once while the loops around it stand still.
+  Bounded reduced(const Node& n) {
+    const auto [it, is_new] = reduced_.try_emplace(&n);
+    Reduced& last = it->second;
+    if (is_new) {
+      for (const Node* below : toposort(UOp(&n)))
+        if (below->op == Op::Range) last.ranges.push_back(below);
+    }
+    std::vector<int64_t> at;
+    for (const Node* r : last.ranges) {
+      const auto open = ranges_.find(r);
+      at.push_back(open == ranges_.end() ? -1 : open->second);
+    }
+    if (is_new || at != last.at) {
+      last.value = reduce(n);
+      last.at = std::move(at);
+    }
+    return last.value;
+  }
   Bounded reduce(const Node& n) {
     const Op op = n.get<ReduceArg>().op;
     const DType acc = op == Op::Max ? n.dtype : accumulator(n.dtype);
@@ -111,6 +130,12 @@ class Analysis {
   const std::function<bool(const StoredElement&)>& wanted_;
   const std::function<void(const StoredElement&, const Bounded&)>& found_;
   std::unordered_map<const Node*, int64_t> ranges_;
+  struct Reduced {
+    std::vector<const Node*> ranges;  // below it
+    std::vector<int64_t> at;          // their values around it
+    Bounded value;
+  };
+  std::unordered_map<const Node*, Reduced> reduced_;
 };
 
 // How far two devices' results from equal operands are apart; 0: it does not round.

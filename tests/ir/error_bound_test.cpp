@@ -63,6 +63,30 @@ TEST(ErrorBound, SumsInAnyOrderStayWithin) {
   }
 }
 
+// Each element of a row needs the row's sum: summed anew for each, this row would take minutes.
+TEST(ErrorBound, ASumIsTakenOnceForTheElementsOfItsRow) {
+  constexpr int64_t kLength = 1 << 15;
+  const UOp i = loop(kLength, 0), k = loop(kLength, 1, AxisKind::Reduce);
+  const UOp sum = make(Op::Reduce, DType::F32, {at(1, kLength, k), k}, ReduceArg{Op::Add, {}});
+  const UOp value = make(Op::Add, DType::F32, {at(1, kLength, i), sum});
+  std::vector<float> x(kLength);
+  for (size_t n = 0; n < x.size(); n++) x[n] = float(n % 7);
+  const double exact = std::accumulate(x.begin(), x.end(), 0.0);
+  const std::vector<Bounded> b = bounds(kernel(value, i), {bytes(x)});
+  for (size_t n = 0; n < x.size(); n += 1000)
+    EXPECT_LE(std::abs(b[n].value.as_double() - (exact + double(x[n]))), b[n].error) << n;
+}
+
+// ... but not where a loop around it changes what is summed.
+TEST(ErrorBound, SumsOfDifferentRowsDiffer) {
+  const UOp i = loop(4, 0), k = loop(3, 1, AxisKind::Reduce);
+  const UOp sum = make(Op::Reduce, DType::F32, {at(1, 12, i * 3 + k), k}, ReduceArg{Op::Add, {}});
+  std::vector<float> x(12);
+  std::iota(x.begin(), x.end(), 0.0f);
+  const std::vector<Bounded> b = bounds(kernel(sum, i), {bytes(x)});
+  for (size_t n = 0; n < 4; n++) EXPECT_EQ(b[n].value.as_double(), 9.0 * double(n) + 3);
+}
+
 TEST(ErrorBound, FollowsCancellation) {
   const UOp i = loop(2, 0), x = at(1, 2, i), y = at(2, 2, i);
   const UOp v = (x * y) - constant(DType::F32, 1);
