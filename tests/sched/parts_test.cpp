@@ -109,7 +109,12 @@ TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   EXPECT_EQ(sum({1 << 20}, {0}), "parts(0,4096)");
   EXPECT_EQ(sum({1000003, 4}, {0}), "parts(0,3968,turns)");
   EXPECT_EQ(sum({32749}, {0}), "") << "short";
-  EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "outputs enough";
+  EXPECT_EQ(sum({1 << 20, 256}, {0}), "parts(0,65536,turns)") << "8 subgroups of neighbours";
+  EXPECT_EQ(sum({1 << 20, 4096}, {0}), "") << "outputs enough";
+  EXPECT_EQ(sum({256, 1 << 15}, {1}), "") << "a workgroup to each row";
+  gpu.load_cost = 8;
+  EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "lanes one by one";
+  gpu.load_cost = 1;
   EXPECT_EQ(chosen(matmul(host_buffer({16, 65537}), host_buffer({65537, 16}))->src(0)),
             "parts(2,544)");
 }

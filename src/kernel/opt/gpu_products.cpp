@@ -36,19 +36,10 @@ class GpuProduct : Chooser {
     if (tile_subgroup(tile)) return {.chosen = true};
     ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
-    const int shared = longest_reduction();
-    while (shares_more(best, shared)) {
-      shares_ *= 2;
-      best = best_tile(tile);
-    }
+    if (split_sum(tile)) return {.chosen = true};
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
-    int64_t steps = 4;
-    if (!target_.loads_are_expensive()) {
-      while (steps > 1 && tile_registers(best.columns, best.rows, steps) > registers()) steps /= 2;
-    }
-    unroll_main(steps, true);
-    if (shares_ > 1 && !t_.try_apply({OptKind::GroupReduce, shared, shares_})) shares_ = 1;
+    unroll_steps(best);
     if (!target_.loads_are_expensive()) share_tile(best, false);
     return {.chosen = true};
   }
@@ -67,8 +58,34 @@ class GpuProduct : Chooser {
       if (fixed(a) && (best < 0 || left(a) > left(best))) best = a;
     return best;
   }
+  void unroll_steps(const ProductTile& tile) {
+    int64_t steps = 4;
+    if (!target_.loads_are_expensive()) {
+      while (steps > 1 && tile_registers(tile.columns, tile.rows, steps) > registers()) steps /= 2;
+    }
+    unroll_main(steps, true);
+  }
   // Split-K within the workgroup: outputs so few that their tiles would be small get larger ones,
-  // whose sums several invocations share.
+  // whose sums several invocations share. False: nothing was done.
+  bool split_sum(const std::vector<int>& tile) {
+    const int shared = longest_reduction();
+    ProductTile best = best_tile(tile);
+    while (shares_more(best, shared)) {
+      shares_ *= 2;
+      best = best_tile(tile);
+    }
+    const Tiling before = t_;
+    if (shares_ > 1 && best.columns > 1 && best.rows > 1 && best.row != best.column) {
+      t_.apply({OptKind::Upcast, best.column, best.columns});
+      t_.apply({OptKind::Upcast, best.row, best.rows});
+      unroll_steps(best);
+      if (t_.try_apply({OptKind::GroupReduce, shared, shares_})) share_tile(best, false);
+      if (t_.local_size() >= int64_t(target_.subgroup_size)) return true;
+    }
+    t_ = before;
+    shares_ = 1;
+    return false;
+  }
   bool shares_more(const ProductTile& tile, int axis) const {
     constexpr int64_t kMostShares = 16, kLeastSteps = 32, kEnough = 16;
     return !target_.loads_are_expensive() && axis >= 0 && tile.columns * tile.rows < kEnough &&

@@ -72,6 +72,12 @@ class GpuReduction : Chooser {
     return output >= 0 && share_columns(*axes, output);
   }
 
+  // Those of one invocation are one.
+  int64_t outputs_left() const {
+    int64_t n = 1;
+    for (int a = 0; a < count(); a++) n *= axis(a).shared ? left(a) : 1;
+    return n;
+  }
   // What is stored for each element of a row.
   bool is_beside(int a) const {
     return !axis(a).reduced && !axis(a).shared && fixed(a) && left(a) > 1;
@@ -103,7 +109,7 @@ class GpuReduction : Chooser {
     // Rows that are walked again are few at a time, so that caches hold them.
     const bool again = axes.size() > 1 || walks_beside();
     while (2 * width <= most && 4 * width <= pieces &&
-           (again || k_.outputs * uint64_t(width) < wanted_invocations()))
+           (again || outputs_left() * width < int64_t(wanted_invocations())))
       width *= 2;
     const Tiling before = t_;
     if (output >= 0 && width < kWorkgroup) {
@@ -119,16 +125,16 @@ class GpuReduction : Chooser {
   // filled; false: they fill it alone.
   bool share_columns(const std::vector<int>& axes, int output) {
     constexpr int64_t kMostShares = 16, kLeastSteps = 4, kWorkgroup = 256;
-    const int64_t wanted = int64_t(wanted_invocations());
+    const int64_t wanted = int64_t(wanted_invocations()), outputs = outputs_left();
     const int64_t lanes = std::min<int64_t>(target_.subgroup_size, kWorkgroup / 2);
     const int64_t shares = std::min(
         {kMostShares, kWorkgroup / lanes,
          int64_t(std::bit_floor(uint64_t(std::max<int64_t>(shortest_of(axes) / kLeastSteps, 1))))});
-    if (int64_t(k_.outputs) >= wanted || shares < 2) return false;
     int64_t together = vector_score(output) > 0 ? elements_together({output}) : 1;
-    while (together > 1 && int64_t(k_.outputs) / together * shares < wanted) together /= 2;
+    while (together > 1 && outputs / together * shares < wanted) together /= 2;
+    if (outputs / together >= wanted || shares < 2) return false;
     int64_t width = 2;
-    while (width < shares && int64_t(k_.outputs) / together * width < wanted) width *= 2;
+    while (width < shares && outputs / together * width < wanted) width *= 2;
     const Tiling before = t_;
     if (share(axes, width, kLeastSteps)) {
       if (together > 1) t_.try_apply({OptKind::Vector, output, together});

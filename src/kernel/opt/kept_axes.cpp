@@ -59,7 +59,9 @@ bool Tiling::columns_without_axis() const {
          });
 }
 
-int64_t Tiling::kept_bytes(const std::optional<Opt>& next) const {
+int64_t Tiling::kept_bytes() const { return keeps_rows() ? workgroup_bytes() : 0; }
+
+int64_t Tiling::workgroup_bytes(const std::optional<Opt>& next) const {
   const auto rows = [&](const std::vector<int>& around) {
     int64_t n = 1;
     for (int a : around) {

@@ -253,7 +253,7 @@ void Tiling::check_kind(const Opt& o) const {
   }
   if (!is_loop(axis.parts[axis.main].kind)) refuse(o, "nothing is left of the axis");
   if (keeps_rows()) check_kept(o);
-  if (kept_bytes(o) > std::max<int64_t>(target_.shared_bytes, kept_bytes()))
+  if (workgroup_bytes(o) > std::max<int64_t>(target_.shared_bytes, workgroup_bytes()))
     refuse(o, fmt::format("rows and sums of so many lanes exceed {} bytes of fast memory",
                        target_.shared_bytes));
   if (axis.rows) refuse(o, "what is left of the axis is shared out to the launch");

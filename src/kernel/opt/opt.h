@@ -126,8 +126,8 @@ class Tiling {
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
   // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
   std::optional<int64_t> staged_count(int factor, int64_t around) const;
-  // Bytes of kept rows and of what is reduced of them together, so far or with one more opt.
-  int64_t kept_bytes(const std::optional<Opt>& next = {}) const;
+  // Bytes of kept rows and of what is reduced of them together; 0: no rows are kept.
+  int64_t kept_bytes() const;
   // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
   int64_t kept_row_bytes(int64_t columns, int64_t slab = 0) const;
   // Axes that walk kept rows, if these need not be complete before what reads them begins: nothing
@@ -170,6 +170,8 @@ class Tiling {
   void check_matrix(const Opt& o) const;
   void check_beside_matrices(const Opt& o) const;
   void split_matrices(const Opt& o);
+  // Of kept rows and the parts of shared reductions, so far or with one more opt.
+  int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
   bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any
   struct Stored;
