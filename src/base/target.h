@@ -3,6 +3,7 @@
 // never hold a handle, a pointer or anything of one process.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -65,6 +66,17 @@ struct Target {
   bool exceeds_caches(int64_t bytes) const {
     const uint64_t last = l3_bytes ? l3_bytes : l2_bytes;
     return last && uint64_t(bytes) > last;
+  }
+  // Neighbouring elements that one access of a GPU's buffer takes: up to a vector of 32-bit words.
+  // One where the buffer is bound, and where arithmetic of that width is lacking: elements may be
+  // loaded, stored and converted then, but not taken from words.
+  int64_t elements_together(size_t bytes) const {
+    const TargetFeatures& f = features;
+    const bool native = bytes == 1   ? f.storage8 && f.i8
+                        : bytes == 2 ? f.storage16 && f.i16
+                                     : bytes == 4;
+    if (!f.device_address || !native) return 1;
+    return std::max<int64_t>(std::min<int64_t>(vector_bytes, 16) / int64_t(bytes), 1);
   }
   uint32_t max_buffers = 64;  // buffers of one kernel
   uint64_t max_buffer_bytes = UINT64_MAX;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -42,7 +43,7 @@ class SpirvKernel {
   };
   struct Run {
     std::vector<Access> items;  // neighbours, lowest address first
-    bool in_words = false;      // by pairs, as 64-bit words: aligned to them
+    uint32_t per_word = 1;      // so many of them are a word of the access, aligned to that
   };
 
   void arguments();
@@ -78,13 +79,16 @@ class SpirvKernel {
   std::vector<Access> accesses(const ir::Node& index, kernel::LaneMask mask);
   std::vector<Run> runs(std::vector<Access> all, const ir::Node& index, bool loads) const;
   static std::vector<Access> each_once(const std::vector<Access>& sorted);
+  Run run_at(std::span<const Access> all, const ir::Node& index, bool loads) const;
+  uint32_t elements_of_word(const SpirvValue& offset, DType t) const;
   Id element_pointer(const ir::Node& index, const SpirvValue& offset);
   uint32_t alignment(const Run& run, DType t) const;
   bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);
+  Id word_type(const Run& run, DType t);
   Id wide_type(const Run& run, DType t);
   std::vector<Id> elements_of(Id all, const Run& run, DType t);
-  Id word_of(Id low, Id high, DType t);
+  Id word_of_pair(Id low, Id high, DType t);
   Id joined(const std::vector<Id>& parts, const Run& run, DType t);
   void load_run(const ir::Node& index, const Run& run, bool branch, std::vector<SpirvValue>& out);
   void store_bits(size_t i, const std::vector<Id>& values);

@@ -1,9 +1,12 @@
 // Loads and stores of the SPIR-V renderer. What lanes read at neighbouring addresses is read as one
-// vector, its alignment claimed as far as the offset's divisors prove it; or, where the Target's
-// components are that wide, by pairs as 64-bit words, where the offset is proven even: memory
-// begins at multiples of 64 bytes, views of it too.
+// vector, its alignment claimed as far as the offset's divisors prove it. What is narrower than 32
+// bits is read by words of that width; or, where the Target's components are that wide, 32-bit
+// pairs as 64-bit words: where the offset is proven to begin one. Memory begins at multiples of 64
+// bytes, views of it too.
 #include <algorithm>
-#include <map>
+#include <bit>
+#include <span>
+#include <tuple>
 
 #include <spirv/unified1/spirv.hpp>
 
@@ -40,17 +43,15 @@ std::vector<SpirvKernel::Access> SpirvKernel::each_once(const std::vector<Access
   return out;
 }
 
-// Groups of 4 or 2 neighbours with one base and one gate, as far as the Target's widest access; the
-// rest singly. 32-bit elements of buffers alone: wider ones gain nothing, narrower ones are
-// converted one by one.
+// Neighbours with one base and one gate together, as far as the Target's widest access; the rest
+// singly.
 std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const Node& index,
                                                 bool loads) const {
   const bool in_buffer = without_after(index.src(0).get())->op == Op::Param;
   std::vector<Run> out;
   // A bound buffer has one type, and a vector of it would claim an alignment that views do not
   // have.
-  const bool typed = !target_.features.device_address;
-  if (!in_buffer || typed || size_bytes(index.dtype) != 4) {
+  if (!in_buffer || target_.elements_together(size_bytes(index.dtype)) == 1) {
     for (const Access& a : all) out.push_back({{a}});
     return out;
   }
@@ -59,33 +60,50 @@ std::vector<SpirvKernel::Run> SpirvKernel::runs(std::vector<Access> all, const N
            std::tuple(b.offset.base, b.gate.value_or(0), b.offset.constant);
   });
   if (loads) all = each_once(all);
-  const int64_t count = without_after(index.src(0).get())->get<ir::ParamArg>().count;
-  const size_t most = target_.vector_bytes >= 16 ? 4 : target_.vector_bytes >= 8 ? 2 : 1;
-  for (size_t begin = 0; begin < all.size();) {
-    size_t n = 1;
-    while (begin + n < all.size() && n < most &&
-           all[begin + n].offset.base == all[begin].offset.base &&
-           all[begin + n].gate == all[begin].gate &&
-           all[begin + n].offset.constant == all[begin].offset.constant + static_cast<int64_t>(n))
-      ++n;
-    bool words = pairs_are_words(index.dtype) && all[begin].offset.divisor % 2 == 0;
-    if (words && all[begin].offset.constant % 2 != 0) n = 1;
-    // Two words of a store would share vectors of addresses, where one has a number in a loop of
-    // its own.
-    if (n == 3 || (words && !loads)) n = std::min<size_t>(n, 2);
-    if (all[begin].gate && count < static_cast<int64_t>(n))
-      n = 1;  // element 0.. is read where it is false
-    words = words && n > 1;
-    out.push_back({{all.begin() + begin, all.begin() + begin + n}, words});
-    begin += n;
+  for (std::span<const Access> rest = all; !rest.empty();) {
+    out.push_back(run_at(rest, index, loads));
+    rest = rest.subspan(out.back().items.size());
   }
   return out;
+}
+
+// What begins with the first of them.
+SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& index,
+                                     bool loads) const {
+  const Access& first = all[0];
+  const size_t most = static_cast<size_t>(target_.elements_together(size_bytes(index.dtype)));
+  const int64_t count = without_after(index.src(0).get())->get<ir::ParamArg>().count;
+  size_t n = 1;
+  while (n < all.size() && n < most && all[n].offset.base == first.offset.base &&
+         all[n].gate == first.gate &&
+         all[n].offset.constant == first.offset.constant + static_cast<int64_t>(n))
+    ++n;
+  n = std::bit_floor(n);
+  const uint32_t per_word = elements_of_word(first.offset, index.dtype);
+  // Two words of a store would share vectors of addresses, where one has a number in a loop of
+  // its own.
+  if (pairs_are_words(index.dtype) && per_word > 1 && !loads) n = std::min<size_t>(n, per_word);
+  // Element 0.. is read where the gate is false.
+  if (n < per_word || per_word == 0 || (first.gate && count < static_cast<int64_t>(n)))
+    return {{first}};
+  return {{all.begin(), all.begin() + static_cast<ptrdiff_t>(n)}, per_word};
+}
+
+// How many elements a word of an access has that begins there, 0 where it begins within a word.
+// Narrow elements go as 32-bit words, of which a vector holds more, and nobody knows whether an
+// offset without proof is within one.
+uint32_t SpirvKernel::elements_of_word(const SpirvValue& offset, DType t) const {
+  const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
+  const uint32_t n = bytes < 4 ? 4 / bytes : pairs_are_words(t) ? 2 : 1;
+  const bool known = !offset.base ? bytes < 4 : offset.divisor % n == 0;
+  if (!known) return bytes < 4 ? 0 : 1;
+  return offset.constant % n == 0 ? n : 0;
 }
 
 // The alignment of the first element's address: a power of two up to the size of the run.
 uint32_t SpirvKernel::alignment(const Run& run, DType t) const {
   const SpirvValue& offset = run.items[0].offset;
-  int64_t elements = run.in_words ? 2 : 1;
+  int64_t elements = run.per_word;
   const auto proven = [&](int64_t n) {
     return (!offset.base || offset.divisor % n == 0) && offset.constant % n == 0;
   };
@@ -124,26 +142,33 @@ Id SpirvKernel::wide_pointer(Id element, Id type) {
                  {element});
 }
 
-// The type of all elements of a run together.
-Id SpirvKernel::wide_type(const Run& run, DType t) {
-  const uint32_t n = static_cast<uint32_t>(run.items.size());
-  if (!run.in_words) return t_.vector(t_.memory(t), n);
-  return n == 2 ? t_.type(DType::U64) : t_.vector(t_.type(DType::U64), n / 2);
+Id SpirvKernel::word_type(const Run& run, DType t) {
+  if (run.per_word == 1) return t_.memory(t);
+  return t_.type(size_bytes(t) == 4 ? DType::U64 : DType::U32);
 }
 
+// The type of all elements of a run together.
+Id SpirvKernel::wide_type(const Run& run, DType t) {
+  const uint32_t words = static_cast<uint32_t>(run.items.size()) / run.per_word;
+  return words == 1 ? word_type(run, t) : t_.vector(word_type(run, t), words);
+}
+
+// In register form.
 std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
-  const uint32_t n = static_cast<uint32_t>(run.items.size());
+  const uint32_t n = static_cast<uint32_t>(run.items.size()), per = run.per_word;
   const Id element = t_.memory(t);
   std::vector<Id> out;
   for (uint32_t c = 0; c < n; ++c) {
-    if (!run.in_words) {
+    if (per == 1) {
       out.push_back(m_.value(spv::OpCompositeExtract, element, {all, c}));
       continue;
     }
     const Id word =
-        n == 2 ? all : m_.pure(spv::OpCompositeExtract, t_.type(DType::U64), {all, c / 2});
-    out.push_back(m_.value(spv::OpCompositeExtract, element,
-                           {m_.pure(spv::OpBitcast, t_.vector(element, 2), {word}), c % 2}));
+        n == per ? all : m_.pure(spv::OpCompositeExtract, word_type(run, t), {all, c / per});
+    out.push_back(size_bytes(t) < 4
+                      ? ops_.from_word(word, c % per, t)
+                      : m_.value(spv::OpCompositeExtract, element,
+                                 {m_.pure(spv::OpBitcast, t_.vector(element, 2), {word}), c % 2}));
   }
   return out;
 }
@@ -151,7 +176,7 @@ std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
 // By arithmetic: where lanes are lanes of a vector register, lavapipe's compiler keeps what two
 // values are interleaved to, and with them accumulators of a loop, in registers of twice the width,
 // which stand in memory twice as wide and switch off a port of the CPU.
-Id SpirvKernel::word_of(Id low, Id high, DType t) {
+Id SpirvKernel::word_of_pair(Id low, Id high, DType t) {
   const Id u32 = t_.type(DType::U32), u64 = t_.type(DType::U64);
   const auto wide = [&](Id part) {
     const Id bits = t_.memory(t) == u32 ? part : m_.value(spv::OpBitcast, u32, {part});
@@ -163,8 +188,13 @@ Id SpirvKernel::word_of(Id low, Id high, DType t) {
 }
 
 Id SpirvKernel::joined(const std::vector<Id>& parts, const Run& run, DType t) {
-  if (run.in_words) return word_of(parts[0], parts[1], t);
-  return m_.value(spv::OpCompositeConstruct, wide_type(run, t), parts);
+  if (run.per_word == 1) return m_.value(spv::OpCompositeConstruct, wide_type(run, t), parts);
+  if (size_bytes(t) == 4) return word_of_pair(parts[0], parts[1], t);
+  std::vector<Id> words;
+  for (std::span<const Id> rest = parts; !rest.empty(); rest = rest.subspan(run.per_word))
+    words.push_back(ops_.to_word(rest.first(run.per_word), t));
+  return words.size() == 1 ? words[0]
+                           : m_.value(spv::OpCompositeConstruct, wide_type(run, t), words);
 }
 
 Id SpirvKernel::shared_form(Id x, DType t, bool to_memory) {

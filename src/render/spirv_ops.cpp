@@ -289,4 +289,19 @@ Id SpirvOps::to_memory(Id x, DType t) {
   return stored == wide ? number : convert_int(number, wide, stored);
 }
 
+Id SpirvOps::from_word(Id word, uint32_t number, DType t) {
+  const Id element = t_.memory(t);
+  const uint32_t n = 4 / static_cast<uint32_t>(size_bytes(t));
+  const Id all = m_.pure(spv::OpBitcast, t_.vector(element, n), {word});
+  return from_memory(m_.pure(spv::OpCompositeExtract, element, {all, number}), t);
+}
+
+Id SpirvOps::to_word(std::span<const Id> x, DType t) {
+  std::vector<Id> elements;
+  for (const Id v : x) elements.push_back(to_memory(v, t));
+  const Id type = t_.vector(t_.memory(t), static_cast<uint32_t>(x.size()));
+  return m_.value(spv::OpBitcast, t_.type(DType::U32),
+                  {m_.value(spv::OpCompositeConstruct, type, elements)});
+}
+
 }  // namespace tuff::render

@@ -22,6 +22,9 @@ class SpirvOps {
   // Between register and memory form.
   Id from_memory(Id x, DType t);
   Id to_memory(Id x, DType t);
+  // The same of a 32-bit word of elements, where the Target computes with what memory holds.
+  Id from_word(Id word, uint32_t number, DType t);
+  Id to_word(std::span<const Id> x, DType t);
 
  private:
   struct Call {

@@ -130,6 +130,16 @@ TEST_P(RenderDevice, RandomKernels) {
   check(cases);
 }
 
+TEST_P(RenderDevice, RandomMovesOfNarrowNeighbours) {
+  const TargetFeatures& f = device_->target().features;
+  if (!f.storage8 || !f.storage16 || !f.f16) GTEST_SKIP() << "needs narrow widths";
+  std::vector<Case> cases;
+  for (const DType d : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::F16}) {
+    for (uint32_t seed = 0; seed < 12; ++seed) cases.push_back({random_move(seed, d)});
+  }
+  check(cases);
+}
+
 TEST_P(RenderDevice, FloatsWithinTheSpecifiedPrecision) {
   if (!device_->target().features.f64) GTEST_SKIP() << "needs float64";
   check(float_cases());

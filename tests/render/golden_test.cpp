@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "kernel/ast_builder.h"
 #include "kernel/pipeline.h"
+#include "kernel/target_files.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
 
@@ -13,6 +14,8 @@
 
 namespace tuff::render {
 namespace {
+
+using ir::UOp;
 
 void compare(const std::string& file, const std::string& text) {
   const std::string path = TUFF_SOURCE_DIR "/tests/render/golden/" + file;
@@ -79,6 +82,20 @@ TEST(RenderGolden, SpirvWithDescriptors) {
                      SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
     compare(std::string(g.file) + ".descriptors.spvasm", text);
   }
+}
+
+// Neighbours of 16 bits: a vector of words, which pairs are taken from and joined to.
+TEST(RenderGolden, SpirvOfNarrowNeighbours) {
+  using namespace kernel::testing;
+  const Target t = tuff::testing::target_of("amd-rdna3-igpu");
+  AstBuilder b;
+  const UOp i = b.loop(64), x = load(1, 64, i, DType::F16);
+  const kernel::LinearKernel k = kernel::lower_with(kernel_of({store(0, 64, i, x + x, {i})}), t,
+                                                    {{kernel::OptKind::Vector, 0, 8}});
+  std::string text;
+  spvtools::SpirvTools(SPV_ENV_UNIVERSAL_1_5)
+      .Disassemble(renderer_of(t).render(k, t).words, &text, SPV_BINARY_TO_TEXT_OPTION_NO_HEADER);
+  compare("narrow.spvasm", text);
 }
 
 // A tile by the subgroup: shared loads, shuffles, pairs of neighbours as words.

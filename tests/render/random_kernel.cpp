@@ -93,6 +93,43 @@ class RandomKernel {
 
 }  // namespace
 
+// Where gates are open, the larger of two loads of integers; else the one in even lanes and the
+// other in odd ones.
+kernel::LinearKernel random_move(uint32_t seed, DType t) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+  LinearBuilder b(fmt::format("move_{}_{}", short_name(t), seed));
+  const int width = 1 << pick(5), lanes = 1 + pick(3), groups = 1 + pick(3);
+  const int steps[] = {1, 1, 2, 3}, factors[] = {0, 1, 2, 3, 4, 6, 8, 16};
+  const int64_t apart = width + pick(9), out_begin = pick(4), rows = groups * lanes;
+  const int64_t row_step = factors[pick(8)], lane_step = pick(2) ? width : 1 + pick(4),
+                step = steps[pick(4)], begin = pick(5);
+  const int64_t last =
+      (groups - 1) * row_step + (lanes - 1) * lane_step + (width - 1) * step + begin;
+  const UOp out = b.buffer(t, rows * apart + out_begin, false, true),
+            in = b.buffer(t, last + 1 + pick(4), true, false);
+  const UOp l = b.lane(lanes, AxisKind::Lane), v = b.lane(width, AxisKind::Vector),
+            g = b.group(0, groups);
+  const UOp row = b.plus(b.times(g, lanes), l);
+  const UOp place = b.plus(b.plus(b.times(row, apart), v), b.i32(out_begin));
+  const UOp from = b.plus(b.plus(b.plus(b.times(g, row_step), b.times(l, lane_step)),
+                                 b.times(v, step)),
+                          b.i32(begin));
+  const auto gated = [&](const UOp& buffer, const UOp& at) {
+    const UOp of_group = b.alu(Op::CmpLt, {b.i32(pick(2)), g});
+    const UOp of_lane = b.alu(Op::CmpLt, {v, b.i32(1 + pick(width))});
+    const int which = pick(4);
+    return which == 0   ? b.index(buffer, at, of_group)
+           : which == 1 ? b.index(buffer, at, of_lane)
+                        : b.index(buffer, at);
+  };
+  const UOp x = b.load(gated(in, from)), y = b.load(gated(in, from));
+  const UOp even = b.alu(Op::CmpEq, {b.alu(Op::And, {v, b.i32(1)}), b.i32(0)});
+  b.store(gated(out, place),
+          is_int(t) ? b.alu(Op::Max, {x, y}) : b.alu(Op::Where, {even, x, y}));
+  return b.k;
+}
+
 kernel::LinearKernel random_kernel(uint32_t seed) { return RandomKernel(seed).make(); }
 
 }  // namespace tuff::render

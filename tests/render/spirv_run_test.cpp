@@ -99,6 +99,29 @@ TEST(SpirvRun, RandomKernels) {
     for (uint32_t seed = 0; seed < 100; ++seed) expect_evaluated({random_kernel(seed)}, t, seed);
 }
 
+constexpr DType kNarrow[] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,
+                             DType::U16,  DType::F16, DType::BF16};
+
+// The interpreter finds accesses beyond a buffer and claims of alignment that are false.
+TEST(SpirvRun, RandomMovesOfNarrowNeighbours) {
+  std::vector<Target> targets = hosts();
+  for (const char* name : {"amd-rdna3-igpu", "qualcomm-adreno"})
+    targets.push_back(tuff::testing::target_of(name));
+  for (const uint32_t bytes : {8u, 4u}) {
+    targets.push_back(targets[2]);
+    targets.back().vector_bytes = bytes;
+  }
+  for (bool TargetFeatures::* feature : {&TargetFeatures::i8, &TargetFeatures::f16}) {
+    targets.push_back(targets[2]);
+    targets.back().features.*feature = targets.back().features.f16_casts = false;
+  }
+  for (const Target& t : targets) {
+    for (const DType d : kNarrow)
+      for (uint32_t seed = 0; seed < 60; ++seed)
+        expect_evaluated({random_move(seed, d)}, t, seed);
+  }
+}
+
 // ---- lowered kernels ------------------------------------------------------------------------
 
 class SpirvTypesRun : public ::testing::TestWithParam<DType> {

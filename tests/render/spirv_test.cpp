@@ -7,6 +7,7 @@
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
 #include "kernel/pipeline.h"
+#include "kernel/target_files.h"
 #include "render/random_kernel.h"
 #include "render/renderer.h"
 #include "render/sample_kernels.h"
@@ -166,6 +167,75 @@ TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {
   const std::string vectors = valid(elementwise_kernel(), wide);
   EXPECT_EQ(count(vectors, "OpLoad %v4float"), 4u) << vectors;
   EXPECT_EQ(count(vectors, "OpCompositeConstruct %v4float"), 2u);
+}
+
+// As 32-bit words, up to 16 bytes, from where an offset is proven to begin a word.
+TEST(RenderSpirv, NarrowNeighboursAreWords) {
+  using namespace kernel::testing;
+  const Target amd = tuff::testing::target_of("amd-rdna3-igpu");
+  struct Expected {
+    DType t;
+    int64_t rows_apart, lanes, begin;
+    size_t quads, pairs, words, singles;  // loads
+  };
+  for (const Expected& e : {Expected{DType::F16, 32, 16, 0, 2, 0, 0, 0},
+                            {DType::F16, 32, 4, 0, 0, 1, 0, 0},
+                            {DType::BF16, 34, 8, 0, 1, 0, 0, 0},
+                            {DType::I16, 32, 8, 1, 0, 1, 1, 2},
+                            {DType::U16, 33, 8, 0, 0, 0, 0, 8},
+                            {DType::U8, 32, 16, 0, 1, 0, 0, 0},
+                            {DType::I8, 32, 8, 0, 0, 1, 0, 0},
+                            {DType::Bool, 32, 8, 2, 0, 0, 1, 4},
+                            {DType::U8, 34, 8, 0, 0, 0, 0, 8}}) {
+    AstBuilder b;
+    const UOp i = b.loop(6), j = b.loop(e.lanes);
+    const UOp x = load(1, 8 * e.rows_apart, i * e.rows_apart + j + e.begin, e.t);
+    const UOp ast = kernel_of({store(0, 6 * e.lanes, i * e.lanes + j, x, {i, j})});
+    const auto k = kernel::lower_with(ast, amd, {{kernel::OptKind::Vector, 1, e.lanes}});
+    const std::string text = valid(k, amd);
+    const std::string element = e.t == DType::F16                           ? "%half "
+                                : e.t == DType::BF16 || e.t == DType::U16   ? "%ushort "
+                                : e.t == DType::I16                         ? "%short "
+                                : e.t == DType::I8                          ? "%char "
+                                                                            : "%uchar ";
+    EXPECT_EQ(count(text, "OpLoad %v4uint "), e.quads) << text;
+    EXPECT_EQ(count(text, "OpLoad %v2uint "), e.pairs) << text;
+    EXPECT_EQ(count(text, "OpLoad %uint "), e.words) << text;
+    EXPECT_EQ(count(text, "OpLoad " + element), e.singles) << text;
+    EXPECT_EQ(count(text, "OpStore"), static_cast<size_t>(e.lanes) * size_bytes(e.t) / 16 +
+                                          (e.lanes * size_bytes(e.t) % 16 != 0))
+        << text;
+    Target without = amd;
+    without.features.i16 = without.features.f16 = without.features.i8 = false;
+    for (const Target& t : {bound(amd), without}) {
+      const std::string single =
+          valid(kernel::lower_with(ast, t, {{kernel::OptKind::Vector, 1, e.lanes}}), t);
+      EXPECT_EQ(count(single, "OpLoad %v4uint "), 0u) << single;
+      EXPECT_EQ(count(single, "OpLoad %v2uint "), 0u) << single;
+    }
+  }
+}
+
+// Where a gate is false the buffer's first elements are read: as many as there are.
+TEST(RenderSpirv, GatedNarrowNeighboursAreReadWhereTheyAreThere) {
+  using namespace kernel::testing;
+  const Target amd = tuff::testing::target_of("amd-rdna3-igpu");
+  for (const int64_t there : {8, 6}) {
+    AstBuilder b;
+    const UOp i = b.loop(2), j = b.loop(8);
+    const UOp x = load(1, there, i * 8 + j, DType::F16, ir::lt(i, ir::index_const(1)));
+    const UOp ast = kernel_of({store(0, 16, i * 8 + j, x, {i, j})});
+    const std::string text =
+        valid(kernel::lower_with(ast, amd, {{kernel::OptKind::Vector, 1, 8}}), amd);
+    EXPECT_EQ(count(text, "OpLoad %v4uint "), there == 8 ? 1u : 0u) << text;
+  }
+}
+
+TEST(RenderSpirv, RandomMovesAreValid) {
+  const Target amd = tuff::testing::target_of("amd-rdna3-igpu");
+  for (const Target& t : {lavapipe(), bound(lavapipe()), amd})
+    for (const DType d : kMemoryTypes)
+      for (uint32_t seed = 0; seed < 10; ++seed) valid(random_move(seed, d), t);
 }
 
 // Of four windows of three elements the six that there are, whatever is masked.
