@@ -20,6 +20,11 @@ namespace {
 constexpr int64_t kPadBytes = 16;
 constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
 
+// A tile that is read across has a gap behind as many elements as there are banks: what lies a
+// power of two apart, up to that many, is in different ones.
+constexpr int64_t kBanks = 32;
+int64_t with_gaps(int64_t count) { return count + (count - 1) / kBanks; }
+
 int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
 int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
 
@@ -32,6 +37,14 @@ UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
   return offset;
 }
 
+// Lanes outermost, first those that are innermost in their axes: of neighbours that one invocation
+// takes at once.
+void lanes_first(std::vector<UOp>& ranges) {
+  const auto others = std::ranges::stable_partition(
+      ranges, [](const UOp& r) { return is_lane(kind_of(r.get())); });
+  std::reverse(ranges.begin(), others.begin());
+}
+
 // One value's copy: how its elements are shared out, and where they lie.
 class Copy {
  public:
@@ -42,6 +55,7 @@ class Copy {
       const AxisKind k = kind_of(r.get());
       (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps_ : rows_).push_back(r);
     }
+    if (tile.transposes) lanes_first(rows_);
     walk_ = steps_;
     walk_.insert(walk_.end(), rows_.begin(), rows_.end());
     count_ = extent(walk_);
@@ -50,8 +64,10 @@ class Copy {
       return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
     });
     pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
-    memory_ = make(Op::Shared, value->dtype, {},
-                   SharedArg{number, steps_.empty() ? count_ : extent(steps_) * pitch_});
+    const int64_t size = tile.transposes ? with_gaps(count_)
+                         : steps_.empty() ? count_
+                                          : extent(steps_) * pitch_;
+    memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size});
     share_out(next_id);
   }
 
@@ -72,6 +88,10 @@ class Copy {
     return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
   }
   UOp place(const UOpMap<UOp>& digits) const {
+    if (tile_.transposes) {
+      const UOp element = flat(rows_, digits);
+      return element + floordiv(element, index_const(kBanks));
+    }
     return flat(steps_, digits) * pitch_ + flat(rows_, digits);
   }
 
@@ -87,8 +107,15 @@ class Copy {
     return n;
   }
 
+  // Neighbours in memory of a tile that is read across are one invocation's where its lanes are, and
+  // else a whole line for invocations beside each other.
+  int64_t together() {
+    const bool apart = walk_.empty() || !is_lane(kind_of(walk_.back().get()));
+    return tile_.transposes && apart ? 1 : neighbours();
+  }
+
   void share_out(int32_t& next_id) {
-    const int64_t workers = extent(tile_.invocations), wide = neighbours();
+    const int64_t workers = extent(tile_.invocations), wide = together();
     const int64_t pieces = count_ / wide, turns = ceil_div(pieces, workers);
     UOp piece = flat(tile_.invocations, {});
     if (turns > 1) {
@@ -156,6 +183,10 @@ class AheadOfLoop {
 };
 
 }  // namespace
+
+int64_t transposed_copy_bytes(int64_t count, DType t) {
+  return with_gaps(count) * register_bytes(t);
+}
 
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
   return (count + count / std::max<int64_t>(row, 1) * pad_of(t)) * register_bytes(t);

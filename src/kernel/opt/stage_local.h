@@ -1,6 +1,6 @@
-// Stage where a workgroup has several invocations: tiles of a product's factors copied into
-// workgroup memory by all of them together, between two barriers. Called by Tiling. Must never know
-// a Target: what is worth a copy is the heuristics' business.
+// Stage where a workgroup has several invocations: tiles of a product's factors, or of loads,
+// copied into workgroup memory by all of them together, between two barriers. Called by Tiling.
+// Must never know a Target: what is worth a copy is the heuristics' business.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,9 @@ struct LocalTile {
   std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
   std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
   int64_t vector_bytes = 0;             // what an invocation reads of memory at once
+  // Tiles of loads are read across the direction that they are copied in. Then invocations lie side
+  // by side in workgroup memory, and what one of them takes at once lies apart.
+  bool transposes = false;
 };
 
 // Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
@@ -30,6 +33,9 @@ std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
 // Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be padded
 // against bank conflicts, and renderers hold elements as they hold registers.
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t);
+
+// The same of a tile that is read across.
+int64_t transposed_copy_bytes(int64_t count, DType t);
 
 // Whether so many invocations copy `count` elements without a loop, so that registers may hold
 // them.
