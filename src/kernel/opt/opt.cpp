@@ -821,6 +821,7 @@ class Builder {
                                  const std::vector<UOp>& values) {
     LocalTile tile = tile_ranges(old, opts[0].amount);
     tile.invocations = workgroup();
+    tile.transposes = !old;
     std::vector<bool> ahead;
     for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
     const int32_t first = copies_;
@@ -847,7 +848,6 @@ class Builder {
   // they nest in the loops (see Tiling::tile_parts). Of loads (no product): all of them.
   LocalTile tile_ranges(const UOp& product, int64_t around) {
     LocalTile tile;
-    tile.transposes = !product;
     tile.vector_bytes = t_.target().features.device_address ? t_.target().vector_bytes : 0;
     for (bool reduced : {false, true}) {
       for (int a : order_) {
