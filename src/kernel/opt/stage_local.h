@@ -13,13 +13,13 @@ namespace tuff::kernel {
 
 // What copies that are made at one place have in common. Ranges stand outermost first.
 struct LocalTile {
+  // Tiles of loads are read across the direction that they are copied in. Then invocations lie side
+  // by side in workgroup memory, and what one of them takes at once lies apart.
+  bool transposes = false;
   std::vector<ir::UOp> around;       // loops outside the copies
   std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
   std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
   int64_t vector_bytes = 0;             // what an invocation reads of memory at once
-  // Tiles of loads are read across the direction that they are copied in. Then invocations lie side
-  // by side in workgroup memory, and what one of them takes at once lies apart.
-  bool transposes = false;
 };
 
 // Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
