@@ -45,7 +45,7 @@ class GpuTranspose : Chooser {
   static constexpr int64_t kLeastInvocations = 64, kMostInvocations = 256;
   // Where lanes that store side by side load fewer lines than that, over the least, caches do as
   // well as a copy.
-  static constexpr int64_t kScattered = 4;
+  static constexpr int64_t kScattered = 3;
 
   // How an axis is split, innermost first.
   struct Part {
@@ -118,6 +118,10 @@ class GpuTranspose : Chooser {
   // Elements that one invocation takes as one word, where that is aligned everywhere.
   int64_t word_of(const Access& access, int axis, int64_t steps) const {
     const int64_t n = std::max<int64_t>(kWord / bytes_of(access), 1);
+    // Elements of bound buffers, and those that arithmetic is lacking for, are taken one by one.
+    if (!target_.features.device_address ||
+        target_.held_bytes(access.index->dtype) != bytes_of(access))
+      return 1;
     const bool whole = left(axis) % steps == 0 && steps % n == 0 && access.irregular == 0;
     if (!whole || linear_form(access.index->src(1)).constant % n != 0) return 1;
     for (const auto& [range, s] : access.steps)
@@ -171,7 +175,9 @@ class GpuTranspose : Chooser {
     for (const int a : axes) {
       Part& p = part(a);
       const int64_t rest = ceil_div(steps[size_t(a)], p.vector * p.invocations);
-      const int64_t more = std::clamp<int64_t>(invocations, 1, rest);
+      const int64_t most = std::clamp<int64_t>(invocations, 1, rest);
+      const int64_t whole = divisor_up_to(rest, most);
+      const int64_t more = 2 * whole >= most ? whole : most;
       p.invocations *= more;
       p.rows = ceil_div(rest, more);
       invocations /= more;
@@ -197,7 +203,7 @@ class GpuTranspose : Chooser {
     for (const Opt& o : t.applied()) {
       if (o.kind != OptKind::Stage) continue;
       const DType type = t.operands()[size_t(o.axis)].value->dtype;
-      bytes += *t.staged_count(o.axis, o.amount) * std::max<int64_t>(int64_t(size_bytes(type)), kWord);
+      bytes += *t.staged_count(o.axis, o.amount) * target_.held_bytes(type);
       copies++;
     }
     return copies == operands.size() && 2 * bytes <= int64_t(target_.shared_bytes) &&

@@ -821,7 +821,8 @@ class Builder {
                                  const std::vector<UOp>& values) {
     LocalTile tile = tile_ranges(old, opts[0].amount);
     tile.invocations = workgroup();
-    tile.transposes = !old;
+    for (size_t i = 0; !old && i < values.size(); i++)
+      tile.per_word.push_back(t_.target().held_per_word(values[i]->dtype));
     std::vector<bool> ahead;
     for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
     const int32_t first = copies_;

@@ -208,8 +208,14 @@ int64_t Tiling::staged_bytes(int operand, int64_t around) const {
   const Operand& f = operands()[size_t(operand)];
   const DType t = f.value->dtype;
   const int64_t count = *staged_count(operand, around);
-  if (!f.product) return transposed_copy_bytes(count, t);
   if (!has_part(-1, AxisKind::Local)) return count * int64_t(size_bytes(t));
+  if (!f.product) {
+    int64_t row = 0;  // as the copy's, where lanes come first
+    for (const TilePart& p : tile_parts(f, around)) {
+      if (p.inside && p.walks && (!row || !is_lane(p.part.kind))) row = p.part.size->max;
+    }
+    return transposed_copy_count(count, row, target_.held_per_word(t)) * target_.held_bytes(t);
+  }
   int64_t row = 1;
   for (const TilePart& p : tile_parts(f, around))
     row *= p.inside && p.walks && !p.reduced ? p.part.size->max : 1;

@@ -20,10 +20,17 @@ namespace {
 constexpr int64_t kPadBytes = 16;
 constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
 
-// A tile that is read across has a gap behind as many elements as there are banks: what lies a
-// power of two apart, up to that many, is in different ones.
 constexpr int64_t kBanks = 32;
-int64_t with_gaps(int64_t count) { return count + (count - 1) / kBanks; }
+
+// In a tile that is read across, what lies `length` apart is in another bank each time, and so is
+// what lies a power of two apart in a row of short ones.
+struct PaddedRow {
+  int64_t length, pitch;
+};
+PaddedRow padded_row(int64_t row, int64_t per_word) {
+  const int64_t length = kBanks % row == 0 ? kBanks : row;
+  return {length, (ceil_div(length, per_word) | 1) * per_word};
+}
 
 int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
 int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
@@ -48,14 +55,15 @@ void lanes_first(std::vector<UOp>& ranges) {
 // One value's copy: how its elements are shared out, and where they lie.
 class Copy {
  public:
-  Copy(const UOp& value, const LocalTile& tile, int32_t number, int32_t& next_id)
-      : value_(value), tile_(tile), deps_(value), loads_(accesses(value, deps_)) {
+  Copy(const UOp& value, const LocalTile& tile, int64_t per_word, int32_t number,
+       int32_t& next_id)
+      : value_(value), tile_(tile), per_word_(per_word), deps_(value), loads_(accesses(value, deps_)) {
     for (const UOp& r : tile.inside) {
       if (!(deps_.of(value) & deps_.bit(r))) continue;
       const AxisKind k = kind_of(r.get());
       (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps_ : rows_).push_back(r);
     }
-    if (tile.transposes) lanes_first(rows_);
+    if (per_word > 0) lanes_first(rows_);
     walk_ = steps_;
     walk_.insert(walk_.end(), rows_.begin(), rows_.end());
     count_ = extent(walk_);
@@ -64,7 +72,7 @@ class Copy {
       return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
     });
     pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
-    const int64_t size = tile.transposes ? with_gaps(count_)
+    const int64_t size = per_word > 0 ? transposed_copy_count(count_, row(), per_word)
                          : steps_.empty() ? count_
                                           : extent(steps_) * pitch_;
     memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size});
@@ -87,10 +95,12 @@ class Copy {
   bool written_across() const {
     return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
   }
+  int64_t row() const { return rows_.empty() ? 1 : rows_.back()->src(0)->max; }
   UOp place(const UOpMap<UOp>& digits) const {
-    if (tile_.transposes) {
+    if (per_word_ > 0) {
       const UOp element = flat(rows_, digits);
-      return element + floordiv(element, index_const(kBanks));
+      const auto [length, pitch] = padded_row(row(), per_word_);
+      return element + floordiv(element, index_const(length)) * (pitch - length);
     }
     return flat(steps_, digits) * pitch_ + flat(rows_, digits);
   }
@@ -111,7 +121,7 @@ class Copy {
   // else a whole line for invocations beside each other.
   int64_t together() {
     const bool apart = walk_.empty() || !is_lane(kind_of(walk_.back().get()));
-    return tile_.transposes && apart ? 1 : neighbours();
+    return per_word_ > 0 && apart ? 1 : neighbours();
   }
 
   void share_out(int32_t& next_id) {
@@ -143,6 +153,7 @@ class Copy {
 
   const UOp value_;
   const LocalTile& tile_;
+  const int64_t per_word_;  // 0: it is read as it was copied
   RangeDeps deps_;
   std::vector<Access> loads_;
   std::vector<UOp> steps_, rows_;  // ranges of the reduction, of outputs
@@ -184,8 +195,9 @@ class AheadOfLoop {
 
 }  // namespace
 
-int64_t transposed_copy_bytes(int64_t count, DType t) {
-  return with_gaps(count) * register_bytes(t);
+int64_t transposed_copy_count(int64_t count, int64_t row, int64_t per_word) {
+  const auto [length, pitch] = padded_row(row, per_word);
+  return count + (count - 1) / length * (pitch - length);
 }
 
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
@@ -201,7 +213,8 @@ std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool
   std::vector<Copy> copies;
   copies.reserve(values.size());
   for (size_t i = 0; i < values.size(); i++)
-    copies.emplace_back(values[i], tile, number + int32_t(i), next_id);
+    copies.emplace_back(values[i], tile, tile.per_word.empty() ? 0 : tile.per_word[i],
+                        number + int32_t(i), next_id);
   // No invocation reads the last iteration's copies any more.
   const UOp free = tile.around.empty() ? UOp() : make_barrier(tile.around);
   std::vector<std::optional<AheadOfLoop>> registers(values.size());
