@@ -96,6 +96,16 @@ struct Target {
   uint32_t component_bytes = 4;
   // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
   uint32_t shared_load_cost = 0;
+  // Of an element in a register, and so in workgroup memory: narrow ones that the device does not
+  // compute with are words.
+  int64_t held_bytes(DType t) const {
+    const size_t bytes = size_bytes(t);
+    const bool native = bytes >= 4 || (bytes == 1         ? features.i8
+                                       : t == DType::F16 ? features.f16
+                                                         : features.i16);
+    return native ? int64_t(bytes) : 4;
+  }
+  int64_t held_per_word(DType t) const { return held_bytes(t) < 4 ? 4 / held_bytes(t) : 1; }
   // What subgroups of subgroup_size lanes multiply; empty: nothing. Never saturating.
   std::vector<MatrixShape> matrix_shapes;
   TargetFeatures features;

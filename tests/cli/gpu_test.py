@@ -57,6 +57,16 @@ class Gpu(unittest.TestCase):
         for work in (["softmax", "--sizes", "64x512"], ["matmul", "--sizes", "64"], ["gather", "--sizes", "100x64x50"]):
             self.check_rows(self.rows(*work))
 
+    def test_a_transpose_goes_through_workgroup_memory(self):
+        for work in (["transpose", "--sizes", "512x768"], ["permute", "--sizes", "2x64x32x64"],
+                     ["transpose", "--sizes", "512x768", "--dtype", "f16"]):
+            rows = self.rows(*work)
+            self.check_rows(rows)
+            self.assertLess(rows[0]["lines"], 1.1 * rows[0]["least_lines"], work)
+            self.assertGreater(rows[0]["lds_cycles"], 0)
+            if "f16" not in work:
+                self.assertLess(rows[0]["lds_conflict_cycles"], 0.05 * rows[0]["lds_cycles"], work)
+
     def test_a_training_step(self):
         rows = self.rows("train", "mlp", "--chip", "780m")
         self.check_rows(rows)

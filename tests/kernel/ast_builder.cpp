@@ -44,6 +44,27 @@ UOp transpose_ast(int64_t rows, int64_t columns, DType t) {
   return kernel_of({store(0, n, j * rows + i, load(1, n, i * columns + j, t), {j, i})});
 }
 
+UOp permute_ast(const std::vector<int64_t>& sizes, const std::vector<int64_t>& order, DType t,
+                DType to, bool twice) {
+  AstBuilder b;
+  std::vector<UOp> out, in(sizes.size());
+  for (const int64_t axis : order) {
+    out.push_back(b.loop(sizes[size_t(axis)]));
+    in[size_t(axis)] = out.back();
+  }
+  const auto place = [&](const std::vector<UOp>& ranges) {
+    UOp offset = index_const(0);
+    for (const UOp& r : ranges) offset = offset * r->src(0) + r;
+    return offset;
+  };
+  int64_t count = 1;
+  for (const int64_t n : sizes) count *= n;
+  const auto converted = [&](const UOp& x) { return t == to ? x : cast(x, to); };
+  UOp value = converted(load(1, count, place(in), t));
+  if (twice) value = value + converted(load(2, count, place(out), t));
+  return kernel_of({store(0, count, place(out), value, out)});
+}
+
 UOp pool_ast(int64_t rows, int64_t size, int64_t window, DType t) {
   AstBuilder b;
   const UOp i = b.loop(rows), j = b.loop(size);

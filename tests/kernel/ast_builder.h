@@ -28,6 +28,10 @@ ir::UOp kernel_of(std::vector<ir::UOp> ends);
 // Kernels that every test of lowering wants. Slot 0 is the output.
 ir::UOp elementwise_ast(int64_t rows, int64_t columns);                      // a + relu(b)
 ir::UOp transpose_ast(int64_t rows, int64_t columns, DType t = DType::F32);  // of the input
+// Axis order[i] of the input (slot 1) is axis i of the result, both converted to `to`; `twice`: added
+// to an input that lies as the result does.
+ir::UOp permute_ast(const std::vector<int64_t>& sizes, const std::vector<int64_t>& order, DType t,
+                    DType to, bool twice = false);
 // The maximum of windows of `window` x `window` that share no element; each of `size` columns of a
 // row of windows. And what gives each element of the window's its row back: x * y[window].
 ir::UOp pool_ast(int64_t rows, int64_t size, int64_t window, DType t = DType::F32);

@@ -54,8 +54,8 @@ class KernelDevice : public ::testing::TestWithParam<std::tuple<Where, DType>> {
   DType dtype() const { return std::get<1>(GetParam()); }
   bool lacks(DType t) const { return t == DType::F64 && !device_->target().features.f64; }
 
-  void check(const std::vector<DtypeCase>& cases) {
-    const Target& target = device_->target();
+  void check(const std::vector<DtypeCase>& cases) { check(cases, device_->target()); }
+  void check(const std::vector<DtypeCase>& cases, const Target& target) {
     const render::Renderer& renderer = render::renderer_of(target);
     std::vector<LinearKernel> kernels;
     std::vector<render::Source> sources;
@@ -138,6 +138,15 @@ TEST_P(KernelDevice, Casts) {
 TEST_P(KernelDevice, Storage) {
   if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
   check(storage_cases(dtype()));
+}
+// By tiles in workgroup memory, as where that is faster than the caches.
+TEST_P(KernelDevice, Transposes) {
+  if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
+  Target target = device_->target();
+  target.load_cost = target.shared_load_cost = 1;
+  if (target.has_local)
+    EXPECT_NE(lower(transpose_cases(dtype())[0].ast, target).opts.find("stage"), std::string::npos);
+  check(transpose_cases(dtype()), target);
 }
 
 // Rows of scores and probabilities that a workgroup keeps: by the heuristics, and by any opts.

@@ -149,6 +149,16 @@ std::vector<DtypeCase> cast_cases(DType from, std::span<const DType> to) {
   return out;
 }
 
+std::vector<DtypeCase> transpose_cases(DType t) {
+  using Sizes = std::vector<int64_t>;
+  std::vector<DtypeCase> out;
+  for (const auto& [sizes, order] :
+       {std::pair(Sizes{64, 128}, Sizes{1, 0}), {{67, 131}, {1, 0}}, {{4, 1024}, {1, 0}},
+        {{1024, 3}, {1, 0}}, {{3, 40, 65}, {0, 2, 1}}, {{2, 33, 5, 64}, {0, 3, 1, 2}}})
+    out.push_back({fmt::format("permutation of {}", name(t)), permute_ast(sizes, order, t, t)});
+  return out;
+}
+
 std::vector<DtypeCase> storage_cases(DType t) {
   std::vector<DtypeCase> out;
   const auto add = [&](const char* what, const UOp& ast) {

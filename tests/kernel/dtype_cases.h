@@ -22,6 +22,9 @@ std::vector<DtypeCase> cast_cases(DType from, std::span<const DType> to);
 // Loads and stores at odd offsets, by steps, gated, in place, several outputs beside each other.
 std::vector<DtypeCase> storage_cases(DType t);
 
+// Permutations of axes, for tiles in workgroup memory.
+std::vector<DtypeCase> transpose_cases(DType t);
+
 // Contents for every Param: edges of the dtype's range, and random bits of every width. Without f32
 // and bf16 subnormals, which devices may flush.
 Buffers full_range_buffers(const ir::UOp& ast, uint32_t seed);

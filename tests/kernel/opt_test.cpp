@@ -310,7 +310,7 @@ TEST(Opt, GroupsThatNothingIsLeftForLoadNothingBeyond) {
 TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 16, 40);
-  expect_refused(ast, cpu, {{OptKind::Stage, 2, 0}}, "no such factor");
+  expect_refused(ast, cpu, {{OptKind::Stage, 2, 0}}, "no such operand");
   expect_refused(ast, cpu, {{OptKind::Stage, 0, -1}}, "0 or more loops");
   expect_refused(ast, cpu, {{OptKind::Stage, 0, 0}, {OptKind::Stage, 0, 1}}, "staged already");
   expect_refused(ast, cpu, {{OptKind::Stage, 0, 0}, {OptKind::Upcast, 0, 2}}, "loops as they are");
@@ -322,7 +322,7 @@ TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, gpu, {{OptKind::Spread, 0, 4}, {OptKind::Stage, 0, 0}}, "shared out");
   expect_refused(ast, gpu, {{OptKind::Group, 0, 0}, {OptKind::Local, 1, 8}, {OptKind::Stage, 1, 0}},
                  "reads the copy again");
-  expect_refused(sum_ast(4, 16), cpu, {{OptKind::Stage, 0, 0}}, "no such factor");
+  expect_refused(sum_ast(4, 16), cpu, {{OptKind::Stage, 0, 0}}, "no such operand");
   Target small = cpu;
   small.shared_bytes = 2048;
   expect_refused(ast, small, {{OptKind::Stage, 1, 0}}, "640 elements exceeds the 1920 bytes");

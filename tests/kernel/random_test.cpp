@@ -1,7 +1,9 @@
 // Random small kernels with random legal opts: the lowered list means what the AST means.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "base/random_cases.h"
@@ -213,6 +215,28 @@ TEST(RandomKernels, ProductsMeanTheSameLowered) {
   histogram.print();
   EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(200));
   EXPECT_GE(histogram.applied(OptKind::Ahead), random_cases(100));
+}
+
+// Loads across what is stored, which workgroups copy too.
+TEST(RandomKernels, PermutationsMeanTheSameLowered) {
+  Histogram histogram;
+  std::mt19937 random(5);
+  for (uint32_t seed = 0; seed < random_cases(300); seed++) {
+    std::vector<int64_t> sizes(2 + random() % 3), order(sizes.size());
+    for (int64_t& n : sizes) n = std::array<int64_t, 7>{1, 2, 5, 8, 13, 16, 24}[random() % 7];
+    std::iota(order.begin(), order.end(), int64_t(0));
+    std::shuffle(order.begin(), order.end(), random);
+    const DType in = random() % 2 ? DType::F32 : DType::F16, out = random() % 2 ? DType::F32 : in;
+    const UOp ast = permute_ast(sizes, order, in, out, random() % 2);
+    for (const NamedTarget& t : test_targets()) {
+      if (!t.target.has_local) continue;
+      const std::string what = fmt::format("seed {} on {}", seed, t.name);
+      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
+      if (HasFailure()) return;
+    }
+  }
+  histogram.print();
+  EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(150));
 }
 
 TEST(RandomKernels, OfSeveralNestsMeanTheSameLowered) {

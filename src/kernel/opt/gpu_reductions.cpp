@@ -87,10 +87,13 @@ class GpuReduction : Chooser {
       if (is_beside(a)) return true;
     return false;
   }
-  // As many elements as the widest load takes.
+  // As many neighbours as one access takes of all that walks these axes.
   int64_t elements_together(const std::vector<int>& axes) const {
-    int64_t n = std::max<int64_t>(target_.vector_bytes / 4, 1);
-    for (int a : axes) n = std::min(n, divisor_up_to(left(a), n, true));
+    int64_t n = std::max<int64_t>(target_.vector_bytes, 1);
+    for (int a : axes) {
+      const size_t bytes = std::max<size_t>(axis(a).unit_bytes, 1);
+      n = std::min(n, divisor_up_to(left(a), target_.elements_together(bytes), true));
+    }
     return n;
   }
   int64_t shortest_of(const std::vector<int>& axes) const {

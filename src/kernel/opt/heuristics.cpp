@@ -39,6 +39,11 @@ class Heuristics : Chooser {
   void choose_gpu() {
     if (tile_matrices(t_, target_)) return group_all();
     if (share_kept_rows(t_, ast_, k_, target_)) return;
+    const std::vector<int> transposed = tile_gpu_transpose(t_, ast_, k_, target_);
+    if (!transposed.empty()) {
+      group_all();
+      return stage_gpu_transpose(t_, transposed);
+    }
     int64_t shared_width = 0;
     const bool thin = is_product() && take_thin_product();
     const GpuTile tile = is_product() && !thin ? tile_gpu_product(t_, k_, target_) : GpuTile();

@@ -56,10 +56,9 @@ class Neighbourhood {
       }
     }
     for (const OptKind kind : kOptKinds) {
-      const bool of_factors = kind == OptKind::Stage || kind == OptKind::Ahead;
-      const size_t factors = start_.factors().size();
-      const size_t places = of_factors                ? factors
-                            : kind == OptKind::Matrix ? factors / 2
+      const bool of_operands = kind == OptKind::Stage || kind == OptKind::Ahead;
+      const size_t places = of_operands               ? start_.operands().size()
+                            : kind == OptKind::Matrix ? start_.factors().size() / 2
                                                       : start_.axes().size();
       for (int axis = 0; axis < int(places); axis++) {
         for (const int64_t amount : amounts_of(kind, start_, axis))

@@ -135,6 +135,7 @@ Tiling::Tiling(const UOp& ast, const Target& target) : ast_(ast), target_(target
   find_columns();
   if (target.has_local) find_slab_axes();
   factors_ = factors_of(ast, deps, *this);
+  if (target.has_local && nests_ == 1) loads_ = transposed_loads(ast, deps, *this);
 }
 
 // Axes that one End closes or computes with are one nest, and so are those of Ends that share some.
@@ -643,7 +644,11 @@ class Builder {
     for (const Node* n : toposort(ast)) {
       if (n->op == Op::Shared) copies_ = std::max(copies_, n->get<SharedArg>().number + 1);
     }
-    for (const Opt& o : staged) staged_[t.factors()[size_t(o.axis)].product.get()].push_back(o);
+    for (const Opt& o : staged) {
+      const Tiling::Operand& operand = t.operands()[size_t(o.axis)];
+      if (operand.product) staged_[operand.product.get()].push_back(o);
+      else staged_loads_.push_back(o);
+    }
     if (!staged.empty()) find_masked_copies(ast);
     for (size_t i = 0; i < built_.size(); i++) {
       if (built_[i].gates) gating_.push_back(i);
@@ -651,6 +656,14 @@ class Builder {
   }
 
   UOp operator()(const UOp& old, std::span<const UOp> src) {
+    for (size_t i = 0; old->op == Op::Load && i < staged_loads_.size(); i++) {
+      if (t_.operands()[size_t(staged_loads_[i].axis)].value == old) return copies_of_loads()[i];
+    }
+    return rebuilt(old, src);
+  }
+
+ private:
+  UOp rebuilt(const UOp& old, std::span<const UOp> src) {
     switch (old->op) {
       case Op::Range: return built_[size_t(t_.axis_of(old.get()))].value;
       case Op::Index: return in_slab(old) ? element_of_slab(old, src) : gated(old, src);
@@ -668,7 +681,6 @@ class Builder {
                : UOp();
   }
 
- private:
   // Where a loop has as many iterations as a launch group says, the group is built first.
   void build_axes() {
     UOpMap<UOp> groups;
@@ -819,6 +831,16 @@ class Builder {
     }
     return make(Op::Mul, factors[0]->dtype, factors);
   }
+  // All at one place: their barriers in common.
+  const std::vector<UOp>& copies_of_loads() {
+    if (!copied_.empty()) return copied_;
+    std::vector<UOp> values;
+    for (const Opt& o : staged_loads_)
+      values.push_back(
+          rebuild(t_.operands()[size_t(o.axis)].value,
+                  [&](const UOp& old, std::span<const UOp> src) { return rebuilt(old, src); }));
+    return copied_ = shared_copies({}, staged_loads_, values);
+  }
   size_t source_of(const Opt& o) const { return size_t(t_.factors()[size_t(o.axis)].source); }
 
   std::vector<UOp> own_copy(const UOp& old, const Opt& o, const UOp& value) {
@@ -835,6 +857,8 @@ class Builder {
                                  const std::vector<UOp>& values) {
     LocalTile tile = tile_ranges(old, opts[0].amount);
     tile.invocations = workgroup();
+    for (size_t i = 0; !old && i < values.size(); i++)
+      tile.per_word.push_back(t_.target().held_per_word(values[i]->dtype));
     std::vector<bool> ahead;
     for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
     const int32_t first = copies_;
@@ -858,7 +882,7 @@ class Builder {
   }
 
   // Ranges around a copy, as far as the product depends on them, and those that it is made over, as
-  // they nest in the loops (see Tiling::tile_parts).
+  // they nest in the loops (see Tiling::tile_parts). Of loads (no product): all of them.
   LocalTile tile_ranges(const UOp& product, int64_t around) {
     LocalTile tile;
     tile.together = [&target = t_.target()](size_t bytes) {
@@ -866,7 +890,7 @@ class Builder {
     };
     for (bool reduced : {false, true}) {
       for (int a : order_) {
-        const bool depends = walks(product, size_t(a));
+        const bool depends = !product || walks(product, size_t(a));
         if (t_.axes()[size_t(a)].reduced != reduced || (reduced && !depends)) continue;
         for (const UOp& r : built_[size_t(a)].ranges) {
           const AxisKind k = kind_of(r.get());
@@ -883,13 +907,15 @@ class Builder {
 
   const Tiling& t_;
   const std::vector<int>& order_;
-  const std::vector<int>& ahead_;  // factors
+  const std::vector<int>& ahead_;  // operands
   RangeDeps old_deps_;
   AxisBuilder axes_;
   std::vector<BuiltAxis> built_;
   MatrixElements elements_;     // where there are matrices
   std::vector<size_t> gating_;  // axes
-  std::unordered_map<const Node*, std::vector<Opt>> staged_;
+  std::unordered_map<const Node*, std::vector<Opt>> staged_;  // by product
+  std::vector<Opt> staged_loads_;
+  std::vector<UOp> copied_;  // those loads, from their copies
   // Factors that are zero past the end of a padded axis as they are copied.
   struct MaskedCopy {
     const Node* product;

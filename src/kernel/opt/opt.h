@@ -38,9 +38,9 @@ enum class OptKind : uint8_t {
   // width in turn, on others a run each. A group that nothing is left for makes no iteration;
   // output axes, once per nest, the same amount in each.
   Spread,
-  Stage,  // factor `axis` of the sums of products (see Tiling::factors) is copied into fast
-          // memory inside the `amount` outermost loops, those of outputs before those of the
-          // reduction, and read from there: by a workgroup together; after all others
+  Stage,  // operand `axis` (see Tiling::operands) is copied into fast memory inside the `amount`
+          // outermost loops, those of outputs before those of the reduction, and read from there:
+          // by a workgroup together; after all others
   Ahead,  // software pipelining: what the copy of factor `axis` takes in the next iteration
           // (`amount`: 1) of the innermost loop around it is loaded before the products of this one
   // Sum of products `axis` (both of its factors are Tiling::factors) by cooperative matrices of the
@@ -112,20 +112,24 @@ class Tiling {
   void apply(const Opt& o);  // InvalidArgument saying why it is illegal
   bool try_apply(const Opt& o);
   int axis_of(const ir::Node* range) const;  // -1: none
-  // What Stage may copy: both factors of every sum of products, in the order of the graph.
-  struct Factor {
-    ir::UOp product;          // the Mul of the untouched AST
+  // What Stage may copy, in the order of the graph: both factors of every sum of products; where
+  // workgroups store what nothing is summed for, loads that walk another axis than the stores do.
+  struct Operand {
+    ir::UOp value;            // of the untouched AST
+    ir::UOp product;          // the Mul that it is a factor of; none: a load
     int source;               // which of its sources
     std::vector<int> axes;    // that it depends on
-    std::vector<int> around;  // that the product depends on
+    std::vector<int> around;  // that the product, or what is stored, depends on
     bool reduces = false;     // a reduction stands below it
     bool keeps = false;       // a row that an invocation keeps stands below it
     bool walks(int axis) const { return contains(axes, axis); }
   };
+  using Factor = Operand;  // of a product
   const std::vector<Factor>& factors() const { return factors_; }
+  const std::vector<Operand>& operands() const { return factors_.empty() ? loads_ : factors_; }
   const std::optional<MatrixProduct>& matrices() const { return matrices_; }
-  // Elements of the copy that Stage(factor, around) makes; nullopt where a size is symbolic.
-  std::optional<int64_t> staged_count(int factor, int64_t around) const;
+  // Elements of the copy that Stage(operand, around) makes; nullopt where a size is symbolic.
+  std::optional<int64_t> staged_count(int operand, int64_t around) const;
   // Bytes of kept rows and of what is reduced of them together; 0: no rows are kept.
   int64_t kept_bytes() const;
   // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
@@ -162,11 +166,11 @@ class Tiling {
   struct TilePart {
     AxisPart part;
     int axis;
-    bool reduced, inside, walks;  // inside the copy; the factor depends on it
+    bool reduced, inside, walks;  // inside the copy; the operand depends on it
   };
-  std::vector<TilePart> tile_parts(const Factor& f, int64_t around) const;
-  int64_t staged_bytes(int factor, int64_t around) const;
-  int64_t loop_trips(const Factor& f, int64_t around, int64_t count) const;
+  std::vector<TilePart> tile_parts(const Operand& f, int64_t around) const;
+  int64_t staged_bytes(int operand, int64_t around) const;
+  int64_t loop_trips(const Operand& f, int64_t around, int64_t count) const;
   void check_matrix(const Opt& o) const;
   void check_beside_matrices(const Opt& o) const;
   void split_matrices(const Opt& o);
@@ -211,9 +215,9 @@ class Tiling {
   };
   std::vector<Stored> stored_;
   std::vector<int> slab_axes_;
-  std::vector<Factor> factors_;
+  std::vector<Operand> factors_, loads_;  // loads where there are no products
   std::vector<Opt> staged_;
-  std::vector<int> ahead_;  // factors
+  std::vector<int> ahead_;  // operands
   std::optional<MatrixProduct> matrices_;
   std::vector<int> order_;  // position -> axis
   int nests_ = 1;

@@ -32,7 +32,7 @@ class Draw {
     const bool sharing = !reduced_.empty() && random_.below(2);
     // So do tiles that a workgroup copies.
     ahead_ = allows(target, OptKind::Ahead);
-    tiling_ = ahead_ && !sharing && !t_.factors().empty() && random_.below(4) > 0;
+    tiling_ = ahead_ && !sharing && !t_.operands().empty() && random_.below(4) > 0;
     for (const OptKind k : kOptKinds) {
       if (tiling_ && (k == OptKind::Spread || k == OptKind::GroupReduce)) continue;
       const bool drawn_elsewhere =
@@ -57,10 +57,10 @@ class Draw {
       if (axis >= 0) attempt({kind, axis, amount(kind, axis)});
     }
     // Copies come after all others.
-    const int factors = staging_ ? int(t_.factors().size()) : 0;
-    for (int f = 0; f < factors; f++)
+    const int operands = staging_ ? int(t_.operands().size()) : 0;
+    for (int f = 0; f < operands; f++)
       if (tiling_ || random_.below(2)) attempt({OptKind::Stage, f, loops_around()});
-    for (int f = 0; ahead_ && f < factors; f++)
+    for (int f = 0; ahead_ && f < operands; f++)
       if (tiling_ || random_.below(2)) attempt({OptKind::Ahead, f, 1});
     std::lock_guard lock(process().mutex);
     process().counts += counts_;

@@ -3,6 +3,8 @@
 // know a device's name.
 #pragma once
 
+#include <vector>
+
 #include "kernel/opt/chooser.h"
 
 namespace tuff::kernel {
@@ -36,6 +38,13 @@ bool tile_gpu_windows(Tiling& t, const KernelShape& k, const Target& target);
 // invocation alone. Gives how many invocations share a reduction; 0: each has its own.
 int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,
                            const Target& target);
+
+// Kernels that reduce nothing and load along another axis than they store: tiles of whole lines both
+// ways, which go through workgroup memory. Gives the operands to be copied once the launch is
+// chosen; none: nothing was done.
+std::vector<int> tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelShape& k,
+                                    const Target& target);
+void stage_gpu_transpose(Tiling& t, const std::vector<int>& operands);
 
 // ---- devices without ------------------------------------------------------------------------
 // Kernels that keep rows in fast memory: one register tile of rows for all products, vectors along

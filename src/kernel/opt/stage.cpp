@@ -23,7 +23,7 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
     if (product->op != Op::Mul || std::any_of(out.begin(), out.end(), known)) continue;
     for (int s = 0; s < 2; s++) {
       const UOp& value = product->src(size_t(s));
-      Tiling::Factor& f = out.emplace_back(Tiling::Factor{UOp(product), s, {}, {}});
+      Tiling::Factor& f = out.emplace_back(Tiling::Factor{value, UOp(product), s, {}, {}});
       for (const UOp& r : deps.list(deps.of(value))) f.axes.push_back(t.axis_of(r.get()));
       for (const UOp& r : deps.list(deps.of(UOp(product)))) f.around.push_back(t.axis_of(r.get()));
       for (const Node* below : toposort(value)) {
@@ -31,6 +31,41 @@ std::vector<Tiling::Factor> factors_of(const UOp& ast, RangeDeps& deps, const Ti
         f.keeps = f.keeps || below->op == Op::Shared;
       }
     }
+  }
+  return out;
+}
+
+namespace {
+
+// The range that all of these walk with step 1; empty: there is none.
+UOp unit_range(std::span<const Access> all) {
+  if (all.empty()) return {};
+  for (const auto& [range, step] : all[0].steps) {
+    const auto walks = [&, r = range](const Access& a) { return a.step(r) == 1; };
+    if (step == 1 && std::ranges::all_of(all, walks)) return range;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Tiling::Operand> transposed_loads(const UOp& ast, RangeDeps& deps, const Tiling& t) {
+  const auto holds_registers = [](const Node* n) {
+    return n->op == Op::Reduce || n->op == Op::Shared;
+  };
+  // The barrier stands in the loops of one store.
+  if (ast->src_count != 1 || std::ranges::any_of(toposort(ast), holds_registers)) return {};
+  std::vector<Access> loads, stores;
+  for (Access& a : accesses(ast, deps)) (a.store ? stores : loads).push_back(std::move(a));
+  const UOp stored = unit_range(stores);
+  std::vector<Tiling::Operand> out;
+  for (const Access& a : loads) {
+    const UOp loaded = unit_range(std::span(&a, 1));
+    if (!stored || !loaded || a.step(stored) == 1 || (a.irregular & deps.bit(stored))) continue;
+    if (a.step(stored) == 0 || t.axis_of(loaded.get()) < 0) continue;
+    Tiling::Operand& o = out.emplace_back(Tiling::Operand{make_load(a.index), {}, -1, {}, {}});
+    for (const UOp& r : deps.list(deps.of(o.value))) o.axes.push_back(t.axis_of(r.get()));
+    for (int i = 0; i < int(t.axes().size()); i++) o.around.push_back(i);
   }
   return out;
 }
@@ -131,7 +166,7 @@ UOp stage_tile(const UOp& value, std::span<const UOp> all_ranges, int32_t number
 
 // The loops of an axis in the order that Stage counts them, and what a workgroup or lanes do at
 // once. Axes of other reductions are no part of it.
-std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around) const {
+std::vector<Tiling::TilePart> Tiling::tile_parts(const Operand& f, int64_t around) const {
   std::vector<TilePart> out;
   for (bool reduced : {false, true}) {
     for (int a : order_) {
@@ -150,7 +185,7 @@ std::vector<Tiling::TilePart> Tiling::tile_parts(const Factor& f, int64_t around
 
 // At most, of one invocation: those of the kernel's loops, and of its share of `count` elements in
 // each iteration of the loops around their copy.
-int64_t Tiling::loop_trips(const Factor& f, int64_t around, int64_t count) const {
+int64_t Tiling::loop_trips(const Operand& f, int64_t around, int64_t count) const {
   constexpr int64_t kMost = int64_t(1) << 30;
   int64_t trips = 1, copied = ceil_div(count, local_size()) + 1;
   for (const Axis& a : axes_) {
@@ -169,20 +204,27 @@ int64_t Tiling::staged_bytes() const {
   return total;
 }
 
-int64_t Tiling::staged_bytes(int factor, int64_t around) const {
-  const Factor& f = factors_[size_t(factor)];
-  const DType t = f.product->src(size_t(f.source))->dtype;
-  const int64_t count = *staged_count(factor, around);
+int64_t Tiling::staged_bytes(int operand, int64_t around) const {
+  const Operand& f = operands()[size_t(operand)];
+  const DType t = f.value->dtype;
+  const int64_t count = *staged_count(operand, around);
   if (!has_part(-1, AxisKind::Local)) return count * int64_t(size_bytes(t));
+  if (!f.product) {
+    int64_t row = 0;  // as the copy's, where lanes come first
+    for (const TilePart& p : tile_parts(f, around)) {
+      if (p.inside && p.walks && (!row || !is_lane(p.part.kind))) row = p.part.size->max;
+    }
+    return transposed_copy_count(count, row, target_.held_per_word(t)) * target_.held_bytes(t);
+  }
   int64_t row = 1;
   for (const TilePart& p : tile_parts(f, around))
     row *= p.inside && p.walks && !p.reduced ? p.part.size->max : 1;
   return local_copy_bytes(count, row, t);
 }
 
-std::optional<int64_t> Tiling::staged_count(int factor, int64_t around) const {
+std::optional<int64_t> Tiling::staged_count(int operand, int64_t around) const {
   int64_t count = 1;
-  for (const TilePart& p : tile_parts(factors_[size_t(factor)], around)) {
+  for (const TilePart& p : tile_parts(operands()[size_t(operand)], around)) {
     if (!p.inside || !p.walks) continue;
     if (!p.part.size->is_const()) return std::nullopt;
     if (__builtin_mul_overflow(count, p.part.size->max, &count)) return std::nullopt;
@@ -191,13 +233,15 @@ std::optional<int64_t> Tiling::staged_count(int factor, int64_t around) const {
 }
 
 void Tiling::check_stage(const Opt& o) const {
-  if (o.axis < 0 || o.axis >= int(factors_.size())) refuse(o, "there is no such factor");
-  const Factor& f = factors_[size_t(o.axis)];
+  if (o.axis < 0 || o.axis >= int(operands().size())) refuse(o, "there is no such operand");
+  const Operand& f = operands()[size_t(o.axis)];
   if (f.reduces) refuse(o, "a reduction stands below the factor");
   for (const Opt& s : staged_) {
-    if (s.axis == o.axis) refuse(o, "the factor is staged already");
+    if (s.axis == o.axis) refuse(o, "the operand is staged already");
+    if (!f.product && s.amount != o.amount) refuse(o, "other loads are copied in another loop");
   }
   const bool together = has_part(-1, AxisKind::Local);
+  if (!f.product && !together) refuse(o, "one invocation reads the load as it would copy it");
   const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
   if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
     refuse(o, "a workgroup that shares a reduction has no tile");
@@ -210,7 +254,7 @@ void Tiling::check_stage(const Opt& o) const {
     if (!p.inside || (is_lane(p.part.kind) && !(together && p.walks))) continue;
     (p.walks ? several : reused) = true;
   }
-  if (!reused) refuse(o, "no loop inside reads the copy again");
+  if (f.product && !reused) refuse(o, "no loop inside reads the copy again");
   if (!several) refuse(o, "the copy is of one element");
   const std::optional<int64_t> count = staged_count(o.axis, o.amount);
   if (!count) refuse(o, "the copy has a symbolic size");
@@ -233,10 +277,10 @@ bool Tiling::folds_inside(int axis, int other) const {
 void Tiling::check_ahead(const Opt& o) const {
   if (o.amount != 1) refuse(o, "1 iteration is possible");
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
-  if (staged == staged_.end()) refuse(o, "the factor is not staged");
+  if (staged == staged_.end()) refuse(o, "the operand is not staged");
   if (contains(ahead_, o.axis)) refuse(o, "it is loaded ahead already");
   if (!has_part(-1, AxisKind::Local)) refuse(o, "one invocation makes the copy");
-  const std::vector<TilePart> parts = tile_parts(factors_[size_t(o.axis)], staged->amount);
+  const std::vector<TilePart> parts = tile_parts(operands()[size_t(o.axis)], staged->amount);
   const TilePart* loop = nullptr;
   for (const TilePart& p : parts) {
     if (is_loop(p.part.kind) && !p.inside) loop = &p;

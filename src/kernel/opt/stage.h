@@ -1,5 +1,5 @@
-// Stage: one factor of a sum of products copied into fast memory, laid out as the loops inside read
-// it. Called by Tiling. Must never know a Target: what is worth a copy is the heuristics' business.
+// Stage: a factor of a sum of products, or a load, copied into fast memory, laid out as the loops
+// inside read it. Called by Tiling. Must never know a Target: what is worth a copy is the heuristics' business.
 #pragma once
 
 #include <span>
@@ -12,6 +12,11 @@ namespace tuff::kernel {
 class RangeDeps;
 
 std::vector<Tiling::Factor> factors_of(const ir::UOp& ast, RangeDeps& deps, const Tiling& t);
+// Loads of a kernel that reduces nothing which walk an axis with step 1 that is not the one which
+// all of its stores walk so: by tiles a workgroup has whole lines of both. Those whose walk along
+// either is irregular are none.
+std::vector<Tiling::Operand> transposed_loads(const ir::UOp& ast, RangeDeps& deps,
+                                              const Tiling& t);
 
 // Loads of a copy of `value`: Shared memory `number`, filled by a nest of loops of its own over
 // those of `ranges` that the value depends on (outermost first, also in memory; lanes stay the

@@ -20,6 +20,18 @@ namespace {
 constexpr int64_t kPadBytes = 16;
 constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
 
+constexpr int64_t kBanks = 32;
+
+// In a tile that is read across, what lies `length` apart is in another bank each time, and so is
+// what lies a power of two apart in a row of short ones.
+struct PaddedRow {
+  int64_t length, pitch;
+};
+PaddedRow padded_row(int64_t row, int64_t per_word) {
+  const int64_t length = kBanks % row == 0 ? kBanks : row;
+  return {length, (ceil_div(length, per_word) | 1) * per_word};
+}
+
 int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
 int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
 
@@ -32,16 +44,26 @@ UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
   return offset;
 }
 
+// Lanes outermost, first those that are innermost in their axes: of neighbours that one invocation
+// takes at once.
+void lanes_first(std::vector<UOp>& ranges) {
+  const auto others = std::ranges::stable_partition(
+      ranges, [](const UOp& r) { return is_lane(kind_of(r.get())); });
+  std::reverse(ranges.begin(), others.begin());
+}
+
 // One value's copy: how its elements are shared out, and where they lie.
 class Copy {
  public:
-  Copy(const UOp& value, const LocalTile& tile, int32_t number, int32_t& next_id)
-      : value_(value), tile_(tile), deps_(value), loads_(accesses(value, deps_)) {
+  Copy(const UOp& value, const LocalTile& tile, int64_t per_word, int32_t number,
+       int32_t& next_id)
+      : value_(value), tile_(tile), per_word_(per_word), deps_(value), loads_(accesses(value, deps_)) {
     for (const UOp& r : tile.inside) {
       if (!(deps_.of(value) & deps_.bit(r))) continue;
       const AxisKind k = kind_of(r.get());
       (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps_ : rows_).push_back(r);
     }
+    if (per_word > 0) lanes_first(rows_);
     walk_ = steps_;
     walk_.insert(walk_.end(), rows_.begin(), rows_.end());
     count_ = extent(walk_);
@@ -50,8 +72,10 @@ class Copy {
       return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
     });
     pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
-    memory_ = make(Op::Shared, value->dtype, {},
-                   SharedArg{number, steps_.empty() ? count_ : extent(steps_) * pitch_});
+    const int64_t size = per_word > 0 ? transposed_copy_count(count_, row(), per_word)
+                         : steps_.empty() ? count_
+                                          : extent(steps_) * pitch_;
+    memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size});
     share_out(next_id);
   }
 
@@ -71,7 +95,13 @@ class Copy {
   bool written_across() const {
     return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
   }
+  int64_t row() const { return rows_.empty() ? 1 : rows_.back()->src(0)->max; }
   UOp place(const UOpMap<UOp>& digits) const {
+    if (per_word_ > 0) {
+      const UOp element = flat(rows_, digits);
+      const auto [length, pitch] = padded_row(row(), per_word_);
+      return element + floordiv(element, index_const(length)) * (pitch - length);
+    }
     return flat(steps_, digits) * pitch_ + flat(rows_, digits);
   }
 
@@ -88,8 +118,15 @@ class Copy {
     return n > 2 && count_ / n % workers != 0 && 2 * count_ / n % workers == 0 ? n / 2 : n;
   }
 
+  // Neighbours in memory of a tile that is read across are one invocation's where its lanes are, and
+  // else a whole line for invocations beside each other.
+  int64_t together() {
+    const bool apart = walk_.empty() || !is_lane(kind_of(walk_.back().get()));
+    return per_word_ > 0 && apart ? 1 : neighbours();
+  }
+
   void share_out(int32_t& next_id) {
-    const int64_t workers = extent(tile_.invocations), wide = neighbours();
+    const int64_t workers = extent(tile_.invocations), wide = together();
     const int64_t pieces = count_ / wide, turns = ceil_div(pieces, workers);
     UOp piece = flat(tile_.invocations, {});
     if (turns > 1) {
@@ -117,6 +154,7 @@ class Copy {
 
   const UOp value_;
   const LocalTile& tile_;
+  const int64_t per_word_;  // 0: it is read as it was copied
   RangeDeps deps_;
   std::vector<Access> loads_;
   std::vector<UOp> steps_, rows_;  // ranges of the reduction, of outputs
@@ -158,6 +196,11 @@ class AheadOfLoop {
 
 }  // namespace
 
+int64_t transposed_copy_count(int64_t count, int64_t row, int64_t per_word) {
+  const auto [length, pitch] = padded_row(row, per_word);
+  return count + (count - 1) / length * (pitch - length);
+}
+
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
   return (count + count / std::max<int64_t>(row, 1) * pad_of(t)) * register_bytes(t);
 }
@@ -171,7 +214,8 @@ std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool
   std::vector<Copy> copies;
   copies.reserve(values.size());
   for (size_t i = 0; i < values.size(); i++)
-    copies.emplace_back(values[i], tile, number + int32_t(i), next_id);
+    copies.emplace_back(values[i], tile, tile.per_word.empty() ? 0 : tile.per_word[i],
+                        number + int32_t(i), next_id);
   // No invocation reads the last iteration's copies any more.
   const UOp free = tile.around.empty() ? UOp() : make_barrier(tile.around);
   std::vector<std::optional<AheadOfLoop>> registers(values.size());

@@ -1,6 +1,6 @@
-// Stage where a workgroup has several invocations: tiles of a product's factors copied into
-// workgroup memory by all of them together, between two barriers. Called by Tiling. Must never know
-// a Target: what is worth a copy is the heuristics' business.
+// Stage where a workgroup has several invocations: tiles of a product's factors, or of loads,
+// copied into workgroup memory by all of them together, between two barriers. Called by Tiling.
+// Must never know a Target: what is worth a copy is the heuristics' business.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,10 @@ namespace tuff::kernel {
 
 // What copies that are made at one place have in common. Ranges stand outermost first.
 struct LocalTile {
+  // Tiles of loads are read across the direction that they are copied in. Then invocations lie side
+  // by side in workgroup memory, what one of them takes at once lies apart, and rows are padded to
+  // an odd number of words, which so many elements are one of (by value). Of products: none.
+  std::vector<int64_t> per_word;
   std::vector<ir::UOp> around;       // loops outside the copies
   std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
   std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
@@ -32,6 +36,9 @@ std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
 // Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be padded
 // against bank conflicts, and renderers hold elements as they hold registers.
 int64_t local_copy_bytes(int64_t count, int64_t row, DType t);
+
+// The same of a tile that is read across, in elements of which so many are a word.
+int64_t transposed_copy_count(int64_t count, int64_t row, int64_t per_word);
 
 // Whether so many invocations copy `count` elements without a loop, so that registers may hold
 // them.
