@@ -104,6 +104,26 @@ TEST(Coalescing, IsCountedAsTheLanesTouchMemory) {
   EXPECT_EQ(to_string(together), "loads 1.0, stores 1.0");
 }
 
+// Neighbours of 16 bits go together as whole words alone.
+TEST(Coalescing, NarrowNeighboursGoTogetherByWords) {
+  using namespace testing;
+  Target t = target_of("nvidia-hopper");
+  const auto copied = [&](int64_t begin) {
+    AstBuilder b;
+    const UOp i = b.loop(4096), x = load(1, 4100, i + begin, DType::F16);
+    const UOp ast = kernel_of({store(0, 4096, i, x, {i})});
+    const std::vector<Opt> opts{
+        {OptKind::Vector, 0, 8}, {OptKind::Local, 0, 32}, {OptKind::Group, 0, 0}};
+    return coalescing_of(lower_with(ast, t, opts), t);
+  };
+  EXPECT_DOUBLE_EQ(copied(0).loads.ratio(), 1);
+  EXPECT_DOUBLE_EQ(copied(0).stores.ratio(), 1);
+  // Elements 1, 2 to 5, 6 and 7, 8: each of four lines, the last one of five.
+  EXPECT_DOUBLE_EQ(copied(1).loads.ratio(), 17.0 / 5);
+  t.features.i16 = false;
+  EXPECT_DOUBLE_EQ(copied(0).loads.ratio(), 4);
+}
+
 TEST(Coalescing, OfWhatIsChosenForEachTarget) {
   std::string text;
   for (const char* name : {"amd-rdna3-igpu", "intel-xe", "nvidia-ampere", "nvidia-hopper",

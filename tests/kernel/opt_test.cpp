@@ -10,6 +10,7 @@
 #include "kernel/ast_run.h"
 #include "kernel/opt/neighbours.h"
 #include "kernel/pipeline.h"
+#include "kernel/target_files.h"
 
 namespace tuff::kernel::testing {
 namespace {
@@ -536,6 +537,46 @@ TEST(Opt, NeighboursOfWindowsAreTakenTogetherWhereLoadsAreDear) {
   k = lower(spread, t);
   EXPECT_NE(k.opts.find("vector(2,8) upcast(1,2)"), std::string::npos) << k.opts;
   expect_same(spread, k, 0, k.opts);
+}
+
+// 16 bytes of the widest element that is walked, if enough invocations are left.
+TEST(Opt, AnInvocationTakesAsManyNeighboursAsOneAccess) {
+  const Target t = tuff::testing::target_of("amd-rdna3-igpu");
+  const auto opts_of = [&](DType from, DType to, int64_t n) {
+    AstBuilder b;
+    const UOp i = b.loop(n);
+    const UOp ast = kernel_of({store(0, n, i, ir::cast(load(1, n, i, from), to), {i})});
+    return lower(ast, t).opts;
+  };
+  constexpr int64_t kMany = 1 << 20;
+  const auto takes = [](const std::string& opts, const char* n) {
+    EXPECT_TRUE(opts.starts_with(fmt::format("vector(0,{})", n))) << opts;
+  };
+  takes(opts_of(DType::F16, DType::F16, kMany), "8");
+  takes(opts_of(DType::U8, DType::I8, kMany), "16");
+  takes(opts_of(DType::F16, DType::F32, kMany), "4");
+  takes(opts_of(DType::F32, DType::F16, kMany), "4");
+  takes(opts_of(DType::F32, DType::I32, kMany), "4");
+  takes(opts_of(DType::F16, DType::F16, 4096), "4");
+}
+
+// 8 elements of 16 bits are one access; fewer where some invocations would have none in the last
+// turn.
+TEST(Opt, NarrowTilesAreCopiedByNeighbours) {
+  const Target t = tuff::testing::target_of("amd-rdna3-igpu");
+  for (const auto& [k, together] : {std::pair<int64_t, int>{32, 8}, {12, 2}}) {
+    const UOp ast = narrow_product_ast({.m = 32, .n = 32, .k = 2 * k});
+    const LinearKernel kernel = lower_with(ast, t,
+                                           {{OptKind::Split, 2, k},
+                                            {OptKind::Upcast, 0, 4},
+                                            {OptKind::Local, 0, 8},
+                                            {OptKind::Upcast, 1, 4},
+                                            {OptKind::Local, 1, 8},
+                                            {OptKind::Stage, 0, 1}});
+    const auto is_wide = [&](const UOp& r) { return r->src(0)->max == together; };
+    EXPECT_TRUE(std::ranges::any_of(kernel.lane_ranges, is_wide)) << to_text(kernel);
+    expect_same(ast, kernel, 1e-4, kernel.opts);
+  }
 }
 
 void expect_within(const LinearKernel& k, const Target& t) {

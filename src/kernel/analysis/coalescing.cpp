@@ -1,6 +1,7 @@
 #include "kernel/analysis/coalescing.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <unordered_map>
 
@@ -148,6 +149,13 @@ bool follows(const Addresses& a, const Addresses& b, int64_t bytes) {
   return true;
 }
 
+// Narrow elements go together by whole words alone.
+constexpr int64_t kWordBytes = 4;
+bool begins_word(const Addresses& addresses, int64_t bytes) {
+  const auto aligned = [](int64_t a) { return a < 0 || a % kWordBytes == 0; };
+  return bytes >= kWordBytes && std::ranges::all_of(addresses, aligned);
+}
+
 class Counter {
  public:
   Counter(const LinearKernel& k, const Target& target) : k_(k), target_(target) {}
@@ -178,17 +186,16 @@ class Counter {
     const auto bytes = int64_t(size_bytes(without_after(u.src(0).get())->dtype));
     for (size_t begin = 0; begin < instances.size();) {
       int64_t n = 1;
-      while (n < most_together(bytes) && begin + size_t(n) < instances.size() &&
+      while (n < target_.elements_together(size_t(bytes)) &&
+             begin + size_t(n) < instances.size() &&
              follows(instances[begin], instances[begin + size_t(n)], n * bytes))
         n++;
+      n = bytes < kWordBytes && !begins_word(instances[begin], n * bytes)
+              ? 1
+              : int64_t(std::bit_floor(uint64_t(n)));
       add(u.op == Op::Store ? out_.stores : out_.loads, instances[begin], n * bytes, times);
       begin += size_t(n);
     }
-  }
-  // Renderers read and write vectors of 32-bit numbers, others one by one.
-  int64_t most_together(int64_t bytes) const {
-    if (bytes != 4 || !target_.features.device_address) return 1;
-    return std::max<int64_t>(target_.vector_bytes / bytes, 1);
   }
   static void add(Coalescing& to, const Addresses& addresses, int64_t bytes, double times) {
     std::set<int64_t> lines, places;

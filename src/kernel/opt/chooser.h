@@ -46,9 +46,10 @@ class Chooser {
   // in common, along any axis, is loaded once.
   void take_neighbours(int64_t most, int least_score);
   bool reads_pairs() const;
-  // Neighbouring outputs of one invocation: a vector. Where the lanes of a subgroup are taken one
-  // by one there are more, as long as `least` invocations are left: starting a workgroup, and
-  // walking memory with steps, costs the same for more.
+  // Neighbouring outputs of one invocation: a vector, of narrow elements as long as one access, if
+  // enough invocations are left to hide what it waits for. Where the lanes of a subgroup are taken
+  // one by one there are up to `most`, as long as `least` invocations are left: starting a
+  // workgroup, and walking memory with steps, costs the same for more.
   int64_t outputs_together(int64_t most, uint64_t least) const;
   // In a kernel that keeps rows, the axis along which most products reuse one factor; -1: none.
   int row_axis() const;

@@ -825,7 +825,9 @@ class Builder {
   // they nest in the loops (see Tiling::tile_parts).
   LocalTile tile_ranges(const UOp& product, int64_t around) {
     LocalTile tile;
-    tile.vector_bytes = t_.target().features.device_address ? t_.target().vector_bytes : 0;
+    tile.together = [&target = t_.target()](size_t bytes) {
+      return target.elements_together(bytes);
+    };
     for (bool reduced : {false, true}) {
       for (int a : order_) {
         const bool depends = walks(product, size_t(a));

@@ -106,6 +106,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       x.near_stores += interleaved && a.store;
       if (unit) (a.store ? x.unit_stores : x.unit_loads)++;
       if (unit) x.unit_share += share;
+      if (unit) x.unit_bytes = std::max(x.unit_bytes, size_bytes(a.index->dtype));
       if (strided) x.strided_share += share;
       x.shuffled_share += share * (int{repeated} + int{interleaved});
       if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;

@@ -30,6 +30,7 @@ struct AxisShape {
   // Loads of the main reduction whose steps along it are multiples of 2, of 4.
   uint32_t product_pairs = 0, product_quads = 0;
   int unit_stores = 0;
+  size_t unit_bytes = 0;  // of the widest element that is walked so
   int near_stores = 0;  // that vectors with a short stride store
   int strided = 0;      // accesses that walk it with another step, or irregularly
   int repeated = 0;     // those of them where neighbours load the same element

@@ -77,14 +77,15 @@ class Copy {
 
   // As many neighbours as one access reads; fewer where invocations would have none left.
   int64_t neighbours() {
-    const bool words = std::ranges::all_of(
-        loads_, [](const Access& a) { return size_bytes(a.index->dtype) == 4; });
-    if (walk_.empty() || loads_.empty() || !words) return 1;
-    if (longest_step(loads_, deps_, walk_.back()) != 1) return 1;
-    int64_t n = std::max<int64_t>(tile_.vector_bytes / 4, 1);
-    while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < extent(tile_.invocations)))
-      n /= 2;
-    return n;
+    if (walk_.empty() || loads_.empty()) return 1;
+    const size_t bytes = size_bytes(loads_[0].index->dtype);
+    const bool alike = std::ranges::all_of(
+        loads_, [&](const Access& a) { return size_bytes(a.index->dtype) == bytes; });
+    if (!alike || longest_step(loads_, deps_, walk_.back()) != 1) return 1;
+    const int64_t workers = extent(tile_.invocations);
+    int64_t n = tile_.together(bytes);
+    while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < workers)) n /= 2;
+    return n > 2 && count_ / n % workers != 0 && 2 * count_ / n % workers == 0 ? n / 2 : n;
   }
 
   void share_out(int32_t& next_id) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct LocalTile {
   std::vector<ir::UOp> around;       // loops outside the copies
   std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
   std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
-  int64_t vector_bytes = 0;             // what an invocation reads of memory at once
+  // Neighbouring elements of so many bytes that an invocation reads of memory at once.
+  std::function<int64_t(size_t)> together = [](size_t) { return 1; };
 };
 
 // Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
