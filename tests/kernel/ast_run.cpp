@@ -122,6 +122,16 @@ Target matrix_gpu() {
   return t;
 }
 
+std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts) {
+  try {
+    Tiling tiling(ast, t);
+    for (const Opt& o : opts) tiling.apply(o);
+  } catch (const InvalidArgument& e) {
+    return e.what();
+  }
+  return "";
+}
+
 std::vector<NamedTarget> test_targets() {
   std::vector<NamedTarget> out;
   for (const char* name : {"c-x86-64", "spirv-lavapipe", "spirv-generic"})

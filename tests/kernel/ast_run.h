@@ -27,6 +27,9 @@ void expect_same(const ir::UOp& ast, const LinearKernel& k, double tolerance,
                  const std::string& what,
                  void (*run)(const LinearKernel& k, Buffers& buffers) = run_linear);
 
+// Why one of them is illegal; empty: none is.
+std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts);
+
 struct NamedTarget {
   std::string name;
   Target target;

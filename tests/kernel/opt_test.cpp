@@ -17,15 +17,6 @@ namespace {
 
 using namespace ir;
 
-std::string refusal(const UOp& ast, const Target& t, std::vector<Opt> opts) {
-  try {
-    Tiling tiling(ast, t);
-    for (const Opt& o : opts) tiling.apply(o);
-  } catch (const InvalidArgument& e) {
-    return e.what();
-  }
-  return "";
-}
 void expect_refused(const UOp& ast, const Target& t, std::vector<Opt> opts,
                     const std::string& why) {
   EXPECT_NE(refusal(ast, t, opts).find(why), std::string::npos)

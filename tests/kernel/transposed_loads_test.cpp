@@ -26,15 +26,6 @@ int staged(const LinearKernel& k) {
 size_t operands(const UOp& ast, const std::string& target) {
   return Tiling(ast_for_opts(ast), target_of(target)).operands().size();
 }
-std::string refusal(const UOp& ast, const Target& t, const std::vector<Opt>& opts) {
-  try {
-    Tiling tiling(ast, t);
-    for (const Opt& o : opts) tiling.apply(o);
-  } catch (const InvalidArgument& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(TransposedLoads, AreThoseThatWalkAnotherAxisThanTheStore) {
   EXPECT_EQ(operands(transpose_ast(64, 96), "nvidia-ampere"), 1u);
