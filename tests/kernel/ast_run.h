@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernel/lowered.h"
+#include "kernel/opt/opt.h"
 
 namespace tuff::kernel::testing {
 

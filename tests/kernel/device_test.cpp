@@ -144,8 +144,10 @@ TEST_P(KernelDevice, Transposes) {
   if (lacks(dtype())) GTEST_SKIP() << device_->name() << " has no float64: refused, see Ops";
   Target target = device_->target();
   target.load_cost = target.shared_load_cost = 1;
-  if (target.has_local)
-    EXPECT_NE(lower(transpose_cases(dtype())[0].ast, target).opts.find("stage"), std::string::npos);
+  if (target.has_local) {
+    const std::string opts = lower(transpose_cases(dtype())[0].ast, target).opts;
+    EXPECT_NE(opts.find("stage"), std::string::npos) << opts;
+  }
   check(transpose_cases(dtype()), target);
 }
 
