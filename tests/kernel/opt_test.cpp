@@ -263,7 +263,8 @@ TEST(Opt, EachKeepsTheMeaning) {
 TEST(Opt, WorkgroupsHoldOutputsBesideSharesOfTheirSums) {
   const Target gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 18, 40);
-  const Opt share{OptKind::GroupReduce, 2, 8}, column{OptKind::Local, 1, 4}, row{OptKind::Local, 0, 6};
+  const Opt share{OptKind::GroupReduce, 2, 8}, column{OptKind::Local, 1, 4},
+      row{OptKind::Local, 0, 6};
   const auto workgroup = [&](std::vector<Opt> opts) {
     const LinearKernel k = lower_with(ast, gpu, opts);
     expect_same(ast, k, 1e-5, to_string(opts));
@@ -274,7 +275,8 @@ TEST(Opt, WorkgroupsHoldOutputsBesideSharesOfTheirSums) {
   EXPECT_EQ(workgroup({share, column}), (Sizes{4, 8, 1}));
   EXPECT_EQ(workgroup({row, column, share}), (Sizes{8, 4, 6}));
   EXPECT_EQ(workgroup({share, row, column}), (Sizes{4, 6, 8}));
-  const Opt tile{OptKind::Upcast, 0, 5}, vector{OptKind::Vector, 1, 4}, steps{OptKind::Unroll, 2, 4};
+  const Opt tile{OptKind::Upcast, 0, 5}, vector{OptKind::Vector, 1, 4},
+      steps{OptKind::Unroll, 2, 4};
   EXPECT_EQ(workgroup({tile, steps, share, vector, column}), (Sizes{4, 8, 1}));
   EXPECT_EQ(workgroup({vector, tile, steps, column, share}), (Sizes{8, 4, 1}));
   const UOp softmax = softmax_ast(10, 64);

@@ -66,7 +66,8 @@ class OffsetAlong {
 
 double elements_of(const Access& a, RangeDeps& deps) {
   double n = 1;
-  for (const UOp& r : deps.list(deps.of(a.index))) n *= double(std::max<int64_t>(r->src(0)->max, 1));
+  for (const UOp& r : deps.list(deps.of(a.index)))
+    n *= double(std::max<int64_t>(r->src(0)->max, 1));
   return n;
 }
 

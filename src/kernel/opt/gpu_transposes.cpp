@@ -1,6 +1,6 @@
-// The schedule of kernels that store along one axis and load along another: a workgroup takes a tile
-// of whole lines both ways, copies what it loads into workgroup memory as that lies in memory, and
-// stores from there. For coalescing: each element of the copy is read once.
+// The schedule of kernels that store along one axis and load along another: a workgroup takes a
+// tile of whole lines both ways, copies what it loads into workgroup memory as that lies in memory,
+// and stores from there. For coalescing: each element of the copy is read once.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -24,7 +24,8 @@ class GpuTranspose : Chooser {
   }
 
   std::vector<int> run() {
-    const bool gains = target_.shared_load_cost > 0 && target_.shared_load_cost <= target_.load_cost;
+    const uint32_t cost = target_.shared_load_cost;
+    const bool gains = cost > 0 && cost <= target_.load_cost;
     if (!gains || target_.loads_are_expensive()) return {};
     stored_ = contiguous(stores_[0]);
     const std::vector<int> operands = scattered_loads();

@@ -39,8 +39,8 @@ bool tile_gpu_windows(Tiling& t, const KernelShape& k, const Target& target);
 int64_t tile_gpu_reduction(Tiling& t, const ir::UOp& ast, const KernelShape& k,
                            const Target& target);
 
-// Kernels that reduce nothing and load along another axis than they store: tiles of whole lines both
-// ways, which go through workgroup memory. Gives the operands to be copied once the launch is
+// Kernels that reduce nothing and load along another axis than they store: tiles of whole lines
+// both ways, which go through workgroup memory. Gives the operands to be copied once the launch is
 // chosen; none: nothing was done.
 std::vector<int> tile_gpu_transpose(Tiling& t, const ir::UOp& ast, const KernelShape& k,
                                     const Target& target);

@@ -1,5 +1,6 @@
 // Stage: a factor of a sum of products, or a load, copied into fast memory, laid out as the loops
-// inside read it. Called by Tiling. Must never know a Target: what is worth a copy is the heuristics' business.
+// inside read it. Called by Tiling. Must never know a Target: what is worth a copy is the
+// heuristics' business.
 #pragma once
 
 #include <span>

@@ -57,7 +57,11 @@ class Copy {
  public:
   Copy(const UOp& value, const LocalTile& tile, int64_t per_word, int32_t number,
        int32_t& next_id)
-      : value_(value), tile_(tile), per_word_(per_word), deps_(value), loads_(accesses(value, deps_)) {
+      : value_(value),
+        tile_(tile),
+        per_word_(per_word),
+        deps_(value),
+        loads_(accesses(value, deps_)) {
     for (const UOp& r : tile.inside) {
       if (!(deps_.of(value) & deps_.bit(r))) continue;
       const AxisKind k = kind_of(r.get());
@@ -118,8 +122,8 @@ class Copy {
     return n > 2 && count_ / n % workers != 0 && 2 * count_ / n % workers == 0 ? n / 2 : n;
   }
 
-  // Neighbours in memory of a tile that is read across are one invocation's where its lanes are, and
-  // else a whole line for invocations beside each other.
+  // Neighbours in memory of a tile that is read across are one invocation's where its lanes are,
+  // and else a whole line for invocations beside each other.
   int64_t together() {
     const bool apart = walk_.empty() || !is_lane(kind_of(walk_.back().get()));
     return per_word_ > 0 && apart ? 1 : neighbours();
