@@ -58,7 +58,10 @@ Given given(const Extents& extents, const KernelOptions& o, uint32_t seed) {
 // of n additions add up like a random walk, four standard deviations of which are allowed.
 double step_of(DType t) { return t == DType::F16 ? 0x1p-11 : t == DType::BF16 ? 0x1p-8 : kEpsilon; }
 double tolerance(double value, double magnitude, double n, DType dtype) {
-  return step_of(dtype) * std::abs(value) + 4 * kEpsilon * std::sqrt(n) * magnitude + 1e-30;
+  // Numbers below the least normal one of f16, 2^-14, are 2^-24 apart.
+  const double least = dtype == DType::F16 ? 0x1p-25 : 1e-30;
+  return std::max(step_of(dtype) * std::abs(value), least) +
+         4 * kEpsilon * std::sqrt(n) * magnitude;
 }
 
 double element_bytes(const KernelOptions& o) { return double(size_bytes(o.dtype)); }
@@ -372,8 +375,9 @@ KernelCase rmsnorm(const Extents& e, const KernelOptions& o) {
     const int64_t row = i / n * n;
     double squares = 0;
     for (int64_t j = row; j < row + n; j++) squares += std::pow(x.at(j), 2);
-    // The smallest step of f32 above 1 keeps a row of zeros finite.
-    const double y = x.at(i) / std::sqrt(squares / double(n) + 0x1p-23) * w.at(i - row);
+    // The smallest step of the dtype above 1 keeps a row of zeros finite.
+    const double rms = std::sqrt(squares / double(n) + 2 * step_of(dtype));
+    const double y = x.at(i) / rms * w.at(i - row);
     return Expected{y, tolerance(y, std::abs(y), 16, dtype)};
   };
   return c;

@@ -57,6 +57,15 @@ class Gpu(unittest.TestCase):
         for work in (["softmax", "--sizes", "64x512"], ["matmul", "--sizes", "64"], ["gather", "--sizes", "100x64x50"]):
             self.check_rows(self.rows(*work))
 
+    def test_reductions_touch_the_fewest_lines(self):
+        for work in (["gemv", "--sizes", "512x1024"], ["gemv", "--sizes", "512x1024", "--dtype", "f16"],
+                     ["row_sum", "--sizes", "512x1024"], ["column_sum", "--sizes", "1024x512"],
+                     ["softmax", "--sizes", "256x1024"], ["layernorm", "--sizes", "256x1024"],
+                     ["rmsnorm", "--sizes", "256x1024", "--dtype", "f16"]):
+            rows = self.rows(*work)
+            self.check_rows(rows)
+            self.assertLess(rows[-1]["lines"], 1.1 * rows[-1]["least_lines"], work)
+
     def test_a_transpose_goes_through_workgroup_memory(self):
         for work in (["transpose", "--sizes", "512x768"], ["permute", "--sizes", "2x64x32x64"],
                      ["transpose", "--sizes", "512x768", "--dtype", "f16"]):
