@@ -365,6 +365,33 @@ TEST(Opt, AheadOfReductionsInOneAnother) {
   EXPECT_GT(kept, 0);
 }
 
+// A sum that adds each product several times: the loop that repeats it begins with the first copy.
+TEST(Opt, AheadOfAReductionThatRepeatsItsCopies) {
+  const Target gpu = builtin_target("spirv-generic");
+  AstBuilder b;
+  const UOp i = b.loop(4), j = b.loop(8), times = b.fold(3), k = b.fold(12);
+  const UOp x = load(1, 4 * 12, i * 12 + k), y = load(2, 8 * 12, j * 12 + k);
+  const UOp sum = reduce_over(Op::Add, x * y, {times, k});
+  const UOp ast = kernel_of({store(0, 4 * 8, i * 8 + j, sum, {i, j})});
+  int kept = 0;
+  for (const std::vector<Opt>& before : {std::vector<Opt>{}, {{OptKind::Swap, 2, 3}},
+                                         {{OptKind::Unroll, 2, 3}}}) {
+    for (int64_t around = 0; around <= 4; around++) {
+      std::vector<Opt> opts = before;
+      opts.insert(opts.end(), {{OptKind::Local, 1, 4},
+                               {OptKind::Group, 0, 0},
+                               {OptKind::Group, 1, 0},
+                               {OptKind::Split, 3, 4},
+                               {OptKind::Stage, 0, around},
+                               {OptKind::Ahead, 0, 1}});
+      if (!refusal(ast, gpu, opts).empty()) continue;
+      kept++;
+      expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
+    }
+  }
+  EXPECT_GT(kept, 0);
+}
+
 // A workgroup's tiles: of one factor or both, in slabs of the reduction or whole, edges that divide
 // nothing, more invocations than elements and fewer, loops of outputs around and inside, copies at
 // different places.

@@ -162,12 +162,13 @@ class Tiling {
   void spread(Axis& axis, int64_t groups);
   void check_stage(const Opt& o) const;
   void check_ahead(const Opt& o) const;
-  bool folds_inside(int axis, int other) const;
   struct TilePart {
     AxisPart part;
     int axis;
     bool reduced, inside, walks;  // inside the copy; the operand depends on it
   };
+  bool folds_inside(int axis, int other) const;
+  bool is_repeated(const TilePart& loop, const Operand& operand) const;
   std::vector<TilePart> tile_parts(const Operand& f, int64_t around) const;
   int64_t staged_bytes(int operand, int64_t around) const;
   int64_t loop_trips(const Operand& f, int64_t around, int64_t count) const;

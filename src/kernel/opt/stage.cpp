@@ -274,13 +274,27 @@ bool Tiling::folds_inside(int axis, int other) const {
   });
 }
 
+// Whether the reduction over a loop's axis walks another one that its product does not depend on.
+bool Tiling::is_repeated(const TilePart& loop, const Operand& operand) const {
+  const auto repeats = [&](int a) {
+    return !contains(operand.around, a) &&
+           std::ranges::any_of(axes_[size_t(a)].parts, [](const AxisPart& p) {
+             return is_loop(p.kind) && !p.size->is_const_int(1);
+           });
+  };
+  return std::ranges::any_of(reductions_, [&](const Reduction& r) {
+    return contains(r.own, loop.axis) && std::ranges::any_of(r.own, repeats);
+  });
+}
+
 void Tiling::check_ahead(const Opt& o) const {
   if (o.amount != 1) refuse(o, "1 iteration is possible");
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
   if (staged == staged_.end()) refuse(o, "the operand is not staged");
   if (contains(ahead_, o.axis)) refuse(o, "it is loaded ahead already");
   if (!has_part(-1, AxisKind::Local)) refuse(o, "one invocation makes the copy");
-  const std::vector<TilePart> parts = tile_parts(operands()[size_t(o.axis)], staged->amount);
+  const Operand& operand = operands()[size_t(o.axis)];
+  const std::vector<TilePart> parts = tile_parts(operand, staged->amount);
   const TilePart* loop = nullptr;
   for (const TilePart& p : parts) {
     if (is_loop(p.part.kind) && !p.inside) loop = &p;
@@ -288,6 +302,8 @@ void Tiling::check_ahead(const Opt& o) const {
   if (!loop || !loop->reduced || !loop->walks)
     refuse(o, "no loop of the reduction makes a next copy");
   if (!loop->part.size->is_const()) refuse(o, "the loop around the copy has a symbolic size");
+  if (is_repeated(*loop, operand))
+    refuse(o, "the reduction repeats its products, beginning with the first copy each time");
   for (const TilePart& p : parts) {
     if (!p.reduced || !is_loop(p.part.kind) || p.axis == loop->axis) continue;
     const bool between =
