@@ -183,14 +183,31 @@ Id SpirvOps::extended(const Call& c) {
 }
 
 // GLSL.std.450 does not name the sign of a zero. Mesa's gallivm truncates through integers, which
-// leaves none, where the CPU cannot round vectors as wide as its own: doubles without AVX-512.
+// leaves none, where the CPU cannot round vectors as wide as its own: doubles without AVX-512. It
+// takes all doubles from 2^24 on for whole numbers then.
 Id SpirvOps::trunc(const Call& c) {
-  const Id y = extended(c);
+  const Id y = c.from == DType::F64 ? whole_part(c.x[0]) : extended(c);
   const DType bits = integer_of(size_bytes(c.from), false);
   const int64_t sign = int64_t(uint64_t(1) << (row(c.from).storage_bits - 1));
   const Id mask = t_.constant(Scalar::of_int(bits, sign));
   const Id of_x = binary(Op::And, bits, bitcast(c.x[0], c.from, bits), mask);
   return bitcast(binary(Op::Or, bits, bitcast(y, c.from, bits), of_x), bits, c.to);
+}
+
+// Of the magnitude of a double: below 2^52 a sum with 2^52 rounds to a whole number, above all are.
+Id SpirvOps::whole_part(Id x) {
+  constexpr DType t = DType::F64, bits = DType::U64;
+  const auto less = [&](Id a, Id b) {
+    const Id both[] = {a, b};
+    return call({Op::CmpLt, t, DType::Bool, both, false});
+  };
+  const Id unsigned_bits = t_.constant(Scalar::of_int(bits, INT64_MAX));
+  const Id magnitude = bitcast(binary(Op::And, bits, bitcast(x, t, bits), unsigned_bits), bits, t);
+  const Id whole = t_.constant(Scalar::of_double(t, 0x1p52)),
+           one = t_.constant(Scalar::of_double(t, 1));
+  const Id near = binary(Op::Sub, t, binary(Op::Add, t, magnitude, whole), whole);
+  const Id below = select(less(magnitude, near), binary(Op::Sub, t, near, one), near, t);
+  return select(less(magnitude, whole), below, magnitude, t);
 }
 
 Id SpirvOps::mul_add(const Call& c) {

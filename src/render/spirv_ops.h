@@ -42,6 +42,7 @@ class SpirvOps {
   Id recip(const Call& c);
   Id extended(const Call& c);
   Id trunc(const Call& c);
+  Id whole_part(Id x);
   Id mul_add(const Call& c);
   Id bitcast(Id x, DType from, DType to);
   Id convert_int(Id x, DType from, DType to);
