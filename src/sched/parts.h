@@ -21,7 +21,7 @@ inline constexpr int64_t kSplitMinReduced = 32768;
 // (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
 // this.
 inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 4, kSplitLeastPart = 512;
-// Not by a few vectors, whose sums the invocations of a workgroup share.
+// A product with so few rows or columns stays whole: the invocations of a workgroup share its sums.
 inline constexpr int64_t kThinProduct = 8;
 // And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the
 // L2 cache: in the fewest parts whose panels take three eighths, where each element of both factors

@@ -194,6 +194,16 @@ TEST(RandomKernels, MeanTheSameLowered) {
   }
 }
 
+// On every target with workgroups, with opts drawn by the seed.
+void expect_the_same_in_workgroups(const UOp& ast, Histogram& histogram, uint32_t seed) {
+  for (const NamedTarget& t : test_targets()) {
+    if (!t.target.has_local) continue;
+    const std::string what = fmt::format("seed {} on {}", seed, t.name);
+    expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 // Tiles that workgroups copy, of sizes that opts seldom divide.
 TEST(RandomKernels, ProductsMeanTheSameLowered) {
   Histogram histogram;
@@ -205,12 +215,8 @@ TEST(RandomKernels, ProductsMeanTheSameLowered) {
     const int64_t n = one_of({1, 5, 8, 13, 16, 31}), m = one_of({1, 4, 7, 16, 24, 37}),
                   k = one_of({1, 3, 8, 12, 17, 32});
     const UOp ast = random() % 3 ? matmul_ast(n, m, k, random() % 2) : conv_ast(2, 3, 6, 5);
-    for (const NamedTarget& t : test_targets()) {
-      if (!t.target.has_local) continue;
-      const std::string what = fmt::format("seed {} on {}", seed, t.name);
-      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
-      if (HasFailure()) return;
-    }
+    expect_the_same_in_workgroups(ast, histogram, seed);
+    if (HasFailure()) return;
   }
   histogram.print();
   EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(200));
@@ -228,12 +234,8 @@ TEST(RandomKernels, PermutationsMeanTheSameLowered) {
     std::shuffle(order.begin(), order.end(), random);
     const DType in = random() % 2 ? DType::F32 : DType::F16, out = random() % 2 ? DType::F32 : in;
     const UOp ast = permute_ast(sizes, order, in, out, random() % 2);
-    for (const NamedTarget& t : test_targets()) {
-      if (!t.target.has_local) continue;
-      const std::string what = fmt::format("seed {} on {}", seed, t.name);
-      expect_the_same(ast, t.target, histogram.draw(ast, t.target, seed), 1e-4, what);
-      if (HasFailure()) return;
-    }
+    expect_the_same_in_workgroups(ast, histogram, seed);
+    if (HasFailure()) return;
   }
   histogram.print();
   EXPECT_GE(histogram.applied(OptKind::Stage), random_cases(150));

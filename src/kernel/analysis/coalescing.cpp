@@ -100,12 +100,10 @@ class Subgroup {
     for (const UOp& s : u.src()) src.push_back(value(s, mask, n, lane));
     return eval_scalar(u.op, u.dtype, src, word_of(u.arg));
   }
-  // What memory holds nobody knows: numbers anywhere, the same for the same element.
   int64_t loaded(const Node& load, LaneMask mask, int64_t n, int64_t lane) {
-    constexpr int64_t kMost = 1 << 12;
     const Node* index = without_after(load.src(0).get());
     if (index->op != Op::Index) return 0;
-    return SplitMix64(uint64_t(value(index->src(1), mask, n, lane).as_int())).below(kMost);
+    return some_number_at(value(index->src(1), mask, n, lane).as_int());
   }
   int64_t coordinate(const Node& special, int64_t lane) const {
     const SpecialArg& s = special.get<SpecialArg>();
@@ -215,6 +213,11 @@ class Counter {
 };
 
 }  // namespace
+
+int64_t some_number_at(int64_t element) {
+  constexpr int64_t kMost = 1 << 12;
+  return SplitMix64(uint64_t(element)).below(kMost);
+}
 
 KernelCoalescing coalescing_of(const LinearKernel& k, const Target& target) {
   return Counter(k, target).run();

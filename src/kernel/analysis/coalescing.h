@@ -14,6 +14,9 @@ namespace tuff::kernel {
 // RDNA's L0 to L2 caches (AMD, RDNA3 instruction set guide, 4.1).
 inline constexpr int64_t kMemoryLineBytes = 128;
 
+// What memory holds nobody knows: numbers anywhere, the same for the same element.
+int64_t some_number_at(int64_t element);
+
 // Lines, weighted by how often an access runs. Neighbours of one invocation that a Target's widest
 // load takes are one access.
 struct Coalescing {

@@ -6,7 +6,6 @@
 
 #include "base/arith.h"
 #include "base/contains.h"
-#include "base/split_mix.h"
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
 #include "kernel/analysis/coalescing.h"
@@ -38,17 +37,14 @@ class OffsetAlong {
 
  private:
   Scalar value(const Node& n, int64_t lane) {
-    constexpr int64_t kMost = 1 << 12;  // elements apart that loaded offsets are
     const auto integer = [&](int64_t v) { return Scalar::of_int(n.dtype, v); };
     switch (n.op) {
       case Op::Const: return n.get<Scalar>();
       case Op::Range: return integer(contains(ranges_, &n, &UOp::get) ? lane : 0);
       case Op::Variable: return integer(n.max);
       case Op::Index: return values_.at(n.src(1).get());
-      case Op::Load: {
-        const auto element = uint64_t(values_.at(n.src(0).get()).as_int());
-        return integer(SplitMix64(element).below(kMost));
-      }
+      case Op::Load:
+        return integer(some_number_at(values_.at(n.src(0).get()).as_int()));
       default: break;
     }
     if (!is_alu(n.op)) return integer(0);

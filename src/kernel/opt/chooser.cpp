@@ -94,10 +94,10 @@ bool Chooser::reads_pairs() const {
 }
 
 int64_t Chooser::outputs_together(int64_t most, uint64_t least) const {
-  int64_t n = reads_pairs() ? most : 4;
+  int64_t n = most;
   if (!reads_pairs()) {
     const int along = best_vector_axis(2);
-    if (along >= 0) n = std::max(n, target_.elements_together(axis(along).unit_bytes));
+    n = along < 0 ? 4 : std::max<int64_t>(4, target_.elements_together(axis(along).unit_bytes));
     least = std::max(least, wanted_invocations());
   }
   while (n > 4 && k_.outputs / uint64_t(n) < least) n /= 2;

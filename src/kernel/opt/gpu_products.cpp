@@ -36,7 +36,7 @@ class GpuProduct : Chooser {
     if (tile_subgroup(tile)) return {.chosen = true};
     ProductTile best = best_tile(tile);
     if (const GpuTile staged = staged_tile(best); staged.staged) return staged;
-    if (split_sum(tile)) return {.chosen = true};
+    if (split_sum(tile, best)) return {.chosen = true};
     if (best.columns > 1) t_.apply({OptKind::Upcast, best.column, best.columns});
     if (best.rows > 1) t_.apply({OptKind::Upcast, best.row, best.rows});
     unroll_steps(best);
@@ -67,9 +67,8 @@ class GpuProduct : Chooser {
   }
   // Split-K within the workgroup: outputs so few that their tiles would be small get larger ones,
   // whose sums several invocations share. False: nothing was done.
-  bool split_sum(const std::vector<int>& tile) {
+  bool split_sum(const std::vector<int>& tile, ProductTile best) {
     const int shared = longest_reduction();
-    ProductTile best = best_tile(tile);
     while (shares_more(best, shared)) {
       shares_ *= 2;
       best = best_tile(tile);

@@ -45,8 +45,8 @@ class Heuristics : Chooser {
       return stage_gpu_transpose(t_, transposed);
     }
     int64_t shared_width = 0;
-    const bool thin = is_product() && take_thin_product();
-    const GpuTile tile = is_product() && !thin ? tile_gpu_product(t_, k_, target_) : GpuTile();
+    const bool has_tile = is_product() && !take_thin_product();
+    const GpuTile tile = has_tile ? tile_gpu_product(t_, k_, target_) : GpuTile();
     if (tile.chosen) {
       // The grid follows.
     } else if (k_.main_reduce) {

@@ -17,7 +17,8 @@ namespace {
 
 bool widens_rows(const AxisPart& p) { return is_lane(p.kind) || p.kind == AxisKind::Local; }
 bool widens_rows(const Opt& o) {
-  return o.kind == OptKind::Upcast || o.kind == OptKind::Vector || o.kind == OptKind::Local;
+  return o.kind == OptKind::Upcast || o.kind == OptKind::Vector || o.kind == OptKind::Unroll ||
+         o.kind == OptKind::Local;
 }
 
 }  // namespace

@@ -300,9 +300,10 @@ bool Tiling::is_shared(const Reduction& r) const {
   return std::ranges::any_of(r.own, [&](int a) { return has_part(a, AxisKind::GroupReduce); });
 }
 
-// Whether the invocations along an output axis are those that share reductions.
+// Whether the invocations along an output axis are those that share reductions. Of kept rows, see
+// is_column.
 bool Tiling::is_beside_shared(int axis) const {
-  return has_part(-1, AxisKind::GroupReduce) &&
+  return !keeps_rows() && has_part(-1, AxisKind::GroupReduce) &&
          std::ranges::none_of(reductions_,
                               [&](const Reduction& r) { return contains(r.around, axis); });
 }
