@@ -73,8 +73,7 @@ class Gpu(unittest.TestCase):
             self.check_rows(rows)
             self.assertLess(rows[0]["lines"], 1.1 * rows[0]["least_lines"], work)
             self.assertGreater(rows[0]["lds_cycles"], 0)
-            if "f16" not in work:
-                self.assertLess(rows[0]["lds_conflict_cycles"], 0.05 * rows[0]["lds_cycles"], work)
+            self.assertLess(rows[0]["lds_conflict_cycles"], 0.05 * rows[0]["lds_cycles"], work)
 
     def test_a_training_step(self):
         rows = self.rows("train", "mlp", "--chip", "780m")

@@ -347,6 +347,34 @@ TEST_P(FunctionErrors, WholeNumbersKeepTheSignOfZero) {
   }
 }
 
+// Drivers that round through narrower numbers take these for whole ones (see SpirvOps::trunc).
+TEST_P(FunctionErrors, DoublesBeyondFloatsAreTruncated) {
+  const double values[] = {0x1p24 + 0.5,       22335964.000000004, 0x1p31 + 0.25,  0x1p40 - 0x1p-12,
+                           0x1p52 - 0.5,       0x1p52 + 1,         0x1p53 + 2,     0x1p63,
+                           0x1.8p1000,         0.99999999999999989, 1,             2.5,
+                           0x1.fffffffffffffp51, 4.5e-320,          INFINITY,      NAN};
+  std::vector<int64_t> bits;
+  for (const double v : values) {
+    bits.push_back(encoded_bits(DType::F64, v));
+    bits.push_back(encoded_bits(DType::F64, -v));
+  }
+  std::vector<int64_t> out;
+  try {
+    out = downloaded(uploaded(bits, DType::F64, GetParam()).trunc());
+  } catch (const Unsupported&) {
+    return;  // no float64
+  }
+  for (size_t i = 0; i < bits.size(); i++) {
+    const double x = i % 2 ? -values[i / 2] : values[i / 2], want = std::trunc(x),
+                 got = decoded(DType::F64, out[i]);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got)) << got;
+    } else {
+      EXPECT_TRUE(got == want && std::signbit(got) == std::signbit(want)) << x << " became " << got;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, FunctionErrors, testing::ValuesIn(devices()),
                          [](const auto& info) { return named_by_device(info); });
 
