@@ -300,6 +300,55 @@ TEST(Opt, GroupsThatNothingIsLeftForLoadNothingBeyond) {
   }
 }
 
+// Columns of a matrix summed up and taken from what they are the gradient of, beside values of
+// their own. Axes: columns, elements; rows.
+UOp column_sums_beside_elements(int64_t rows, int64_t columns, int64_t elements) {
+  AstBuilder b;
+  const UOp c = b.loop(columns), i = b.loop(elements), r = b.fold(rows);
+  const UOp sum = reduce_over(Op::Add, load(1, rows * columns, r * columns + c), {r});
+  return kernel_of({store(0, columns, c, load(0, columns, c) - sum, {c}),
+                    store(2, elements, i, load(3, elements, i) * load(3, elements, i), {i})});
+}
+
+TEST(Opt, InvocationsShareSumsOfNestsThatAreSharedOut) {
+  const Target gpu = builtin_target("aco-gfx1100");
+  const Opt share{OptKind::GroupReduce, 2, 8}, sums{OptKind::Spread, 0, 3},
+      elements{OptKind::Spread, 1, 3}, vector{OptKind::Vector, 0, 4},
+      unroll{OptKind::Unroll, 2, 2}, beside{OptKind::Vector, 1, 4};
+  for (const auto& [rows, columns, n] : {std::tuple{64, 96, 1000}, {37, 50, 700}, {16, 7, 3}}) {
+    const UOp ast = column_sums_beside_elements(rows, columns, n);
+    for (const Opts& opts :
+         std::initializer_list<Opts>{{share, sums, elements},
+                                     {share, elements, sums},
+                                     {vector, unroll, share, beside, sums, elements},
+                                     {share, sums}}) {
+      const LinearKernel k = lower_with(ast, gpu, opts);
+      EXPECT_EQ(k.local, (std::array<uint32_t, 3>{32, 8, 1})) << to_string(opts);
+      expect_same(ast, k, 1e-5, to_string(opts));
+    }
+  }
+  const UOp ast = column_sums_beside_elements(512, 100, 1000);
+  LinearKernel k = lower(ast, gpu);
+  EXPECT_EQ(k.local, (std::array<uint32_t, 3>{32, 16, 1})) << k.opts;
+  expect_same(ast, k, 1e-5, k.opts);
+  k = lower(ast, builtin_target("spirv-lavapipe"));
+  EXPECT_EQ(k.opts.find("group_reduce"), std::string::npos) << k.opts;
+  expect_refused(ast, gpu, {sums, share}, "rows of axes that are shared out");
+  expect_refused(ast, gpu, {{OptKind::Local, 0, 8}, share, sums}, "an axis of its own");
+  Target small = gpu;
+  small.shared_bytes = 2048;
+  expect_refused(ast, small, {{OptKind::GroupReduce, 2, 32}, vector, sums}, "2048 bytes of fast");
+}
+
+// Each element less a sum that all have in common: invocations of different elements share it too.
+TEST(Opt, InvocationsShareASumThatDoesNotDependOnWhatIsSharedOut) {
+  AstBuilder b;
+  const UOp i = b.loop(100), r = b.fold(64), sum = reduce_over(Op::Add, load(2, 64, r), {r});
+  const UOp ast = kernel_of({store(0, 100, i, load(1, 100, i) - sum, {i})});
+  const Opts opts{{OptKind::GroupReduce, 1, 8}, {OptKind::Spread, 0, 2}};
+  expect_same(ast, lower_with(ast, builtin_target("aco-gfx1100"), opts), 1e-5, "shared out");
+}
+
 TEST(Opt, StageRefusesWhatIsIllegalAndSaysWhy) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 16, 40);

@@ -135,7 +135,8 @@ class ReduceLowerer {
   // invocation then reads. The last barrier lets the memory be written again (next iteration of a
   // loop around).
   UOp across_workgroup(Op op, const UOp& value, const UOp& id) {
-    std::vector<UOp> rows = deps_.list(deps_.of(value) & deps_.kinds(AxisKind::Local));
+    // Those that have the same sum too: none stores what another reads.
+    std::vector<UOp> rows = deps_.list(deps_.kinds(AxisKind::Local));
     std::vector<UOp> lanes = lanes_of(value, {});
     const int64_t width = id->src(0)->max, parts = width * extent(rows) * extent(lanes);
     const UOp memory = make(Op::Shared, value->dtype, {}, SharedArg{shared_++, parts});

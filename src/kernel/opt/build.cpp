@@ -83,8 +83,10 @@ class AxisBuilder {
             p.size->max * int64_t(sizeof(float)) >= int64_t(target_.vector_bytes));
   }
   static bool is_joint(const Axis& axis, const AxisPart& p) {
+    const bool launches = p.kind == AxisKind::Group || p.kind == AxisKind::Local ||
+                          p.kind == AxisKind::GroupReduce;
     return p.kind == AxisKind::Vector || (axis.column && p.kind == AxisKind::Local) ||
-           (axis.rows && (p.kind == AxisKind::Group || p.kind == AxisKind::Local));
+           (axis.rows && launches);
   }
   // Columns of kept rows are the invocations that share reductions of them.
   static AxisKind joint_kind(const Axis& axis, const AxisPart& p) {

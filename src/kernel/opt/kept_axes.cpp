@@ -75,11 +75,16 @@ int64_t Tiling::workgroup_bytes(const std::optional<Opt>& next) const {
   for (const Stored& s : stored_) {
     if (s.kept_bytes && !is_overwriting(s, next)) total += s.kept_bytes * rows(s.around);
   }
+  const bool begins_spread = next && next->kind == OptKind::Spread && !spread_groups_;
+  const int64_t width = spread_groups_ ? spread_width_ : begins_spread ? spread_width() : 1;
   for (const Reduction& r : reductions_) {
+    const bool is_spread =
+        std::ranges::any_of(r.around, [&](int a) { return axes_[size_t(a)].rows > 0; });
     for (int a : r.own) {
       const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
       if (is_next || has_part(a, AxisKind::GroupReduce))
-        total += r.bytes * rows(r.around) * (is_next ? next->amount : columns_together());
+        total += r.bytes * rows(r.around) * (is_spread ? 1 : width) *
+                 (is_next ? next->amount : columns_together());
     }
   }
   return total;

@@ -282,8 +282,14 @@ void Tiling::check_spread(const Opt& o) const {
   if (spread_groups_ && spread_groups_ != o.amount)
     refuse(o, "another nest is shared out to another number of groups");
   if (has_part(o.axis, AxisKind::Group)) refuse(o, "the axis has launch groups of its own");
-  if (has_part(-1, AxisKind::GroupReduce) || (!spread_groups_ && has_part(-1, AxisKind::Local)))
+  if (!spread_groups_ && has_part(-1, AxisKind::Local))
     refuse(o, "the workgroup holds an axis of its own");
+}
+
+bool Tiling::shares_sums(int nest) const {
+  return std::ranges::any_of(reductions_, [&](const Reduction& r) {
+    return is_shared(r) && axes_[size_t(r.own[0])].nest == nest;
+  });
 }
 
 bool Tiling::has_part(int axis, AxisKind kind) const {
@@ -426,20 +432,28 @@ void Tiling::group(Axis& axis, int64_t amount) {
   axis.main++;
 }
 
-int64_t Tiling::spread_width(const Target& target) {
-  constexpr int64_t kWidth = 64;
-  if (!target.has_local) return 1;
-  return int64_t(std::bit_floor(
-      uint64_t(std::min<int64_t>({kWidth, target.max_invocations, target.max_local[0]}))));
+int64_t Tiling::spread_width() const {
+  constexpr int64_t kWidth = 64, kSharedWidth = 32;
+  if (!target_.has_local) return 1;
+  const int64_t shares = columns_together();
+  const int64_t most = std::min<int64_t>(target_.max_invocations, target_.max_local[0]);
+  return int64_t(std::bit_floor(uint64_t(
+      shares > 1 ? std::clamp<int64_t>(most / shares, 1, kSharedWidth) : std::min(kWidth, most))));
+}
+int64_t Tiling::spread_row(int nest) const {
+  return spread_width() * (shares_sums(nest) ? 1 : columns_together());
 }
 
-// A row is what one workgroup takes at once.
+// A row is what one workgroup takes at once. Where it shares sums, their nests have as many rows of
+// outputs as it has shares; in the others all of its invocations have outputs of their own.
 void Tiling::spread(Axis& axis, int64_t groups) {
   spread_groups_ = groups;
-  spread_width_ = spread_width(target_);
+  spread_width_ = spread_width();
+  const int64_t row = spread_row(axis.nest), shares = row / spread_width_;
+  shares_outermost_ = columns_together() > 1;
   AxisPart& main = axis.parts[axis.main];
-  axis.padded = axis.padded || main.size->max % spread_width_ != 0;
-  axis.rows = ceil_div(main.size->max, spread_width_);
+  axis.padded = axis.padded || main.size->max % row != 0;
+  axis.rows = ceil_div(main.size->max, row);
   axis.first = spread_rows_ % groups;
   spread_rows_ += axis.rows;
   main.size = index_const(ceil_div(axis.rows, groups));
@@ -450,8 +464,10 @@ void Tiling::spread(Axis& axis, int64_t groups) {
     axis.main++;
     return;
   }
-  axis.parts.insert(at + 1, {{AxisKind::Group, index_const(groups)},
-                             {AxisKind::Local, index_const(spread_width_)}});
+  std::vector<AxisPart> inner{{AxisKind::Group, index_const(groups)}};
+  if (shares > 1) inner.push_back({AxisKind::GroupReduce, index_const(shares)});
+  inner.push_back({AxisKind::Local, index_const(spread_width_)});
+  axis.parts.insert(at + 1, inner.begin(), inner.end());
 }
 
 // Beside shared reductions.

@@ -36,7 +36,8 @@ enum class OptKind : uint8_t {
   // A grid-stride loop: what is left of the axis is shared out to `amount` launch groups that all
   // nests of the kernel have in common. On devices with workgroups these take rows of a workgroup's
   // width in turn, on others a run each. A group that nothing is left for makes no iteration;
-  // output axes, once per nest, the same amount in each.
+  // output axes, once per nest, the same amount in each. After GroupReduce the invocations that
+  // share sums have outputs of their own in nests that share none.
   Spread,
   Stage,  // operand `axis` (see Tiling::operands) is copied into fast memory inside the `amount`
           // outermost loops, those of outputs before those of the reduction, and read from there:
@@ -143,7 +144,8 @@ class Tiling {
   int64_t groups_left() const;  // how many times as many workgroups the launch grid can take
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
-  static int64_t spread_width(const Target& target);  // elements of a row that Spread shares out
+  int64_t spread_row(int nest) const;  // elements of a row that Spread shares out
+  bool shares_sums(int nest) const;    // whether invocations share a reduction of the nest
   int nests() const { return nests_; }                // loop nests beside each other
   ir::UOp build() const;  // the AST with its ranges split, renumbered from 0
 
@@ -160,6 +162,7 @@ class Tiling {
   void find_nests();
   void find_columns();
   void spread(Axis& axis, int64_t groups);
+  int64_t spread_width() const;  // invocations that have outputs of their own in every nest
   void check_stage(const Opt& o) const;
   void check_ahead(const Opt& o) const;
   struct TilePart {

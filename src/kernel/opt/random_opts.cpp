@@ -38,7 +38,6 @@ class Draw {
       const bool drawn_elsewhere =
           k == OptKind::Stage || k == OptKind::Ahead || k == OptKind::Matrix;
       if (drawn_elsewhere || !allows(target, k)) continue;
-      if (sharing && k == OptKind::Spread) continue;
       const bool often = k == (sharing ? OptKind::GroupReduce : OptKind::Local);
       kinds_.insert(kinds_.end(), (sharing || tiling_) && often ? 3 : 1, k);
     }
