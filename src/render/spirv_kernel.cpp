@@ -9,6 +9,7 @@
 #include "ir/scalar_eval.h"
 #include "ir/walk.h"
 #include "render/binary.h"
+#include "render/unrolled_loops.h"
 
 namespace tuff::render {
 
@@ -284,7 +285,9 @@ void SpirvKernel::emit_range(size_t i) {
   m_.emit(spv::OpPhi, {t_.reg(u.dtype), loop.counter, t_.integer(u.dtype, 0), before,
                        loop.increment, loop.next});
   const Id more = m_.value(spv::OpSLessThan, t_.boolean(), {loop.counter, size});
-  m_.emit(spv::OpLoopMerge, {loop.merge, loop.next, spv::LoopControlMaskNone});
+  const bool unrolls = !target_.loads_are_expensive() && is_worth_unrolling(k_, space_, i);
+  m_.emit(spv::OpLoopMerge, {loop.merge, loop.next,
+                             unrolls ? spv::LoopControlUnrollMask : spv::LoopControlMaskNone});
   m_.emit(spv::OpBranchConditional, {more, loop.body, loop.merge});
   m_.label(loop.body);
   m_.name(loop.counter, fmt::format("r{}", u.get<ir::RangeArg>().id));

@@ -40,6 +40,7 @@ class SpirvKernel {
     SpirvValue offset;
     std::optional<Id> gate;
     std::vector<int> also;  // other instances that load the same element
+    int64_t least = 0;      // the offset's base and this are together 0 or more
   };
   struct Run {
     std::vector<Access> items;  // neighbours, lowest address first
@@ -82,6 +83,9 @@ class SpirvKernel {
   Run run_at(std::span<const Access> all, const ir::Node& index, bool loads) const;
   uint32_t elements_of_word(const SpirvValue& offset, DType t) const;
   Id element_pointer(const ir::Node& index, const SpirvValue& offset);
+  Id access_pointer(const ir::Node& index, const SpirvValue& offset, int64_t least);
+  bool has_short_offsets(const ir::Node& index) const;
+  Id address_of(const ir::Node& index, const SpirvValue& offset, int64_t least);
   uint32_t alignment(const Run& run, DType t) const;
   bool pairs_are_words(DType t) const;
   Id wide_pointer(Id element, Id type);

@@ -5,6 +5,7 @@
 // bytes, views of it too.
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <span>
 #include <tuple>
 
@@ -25,8 +26,19 @@ std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMa
   for (int n = 0; n < space_.count(mask); ++n) {
     Access a{n, value(index.src(1).get(), mask, n), std::nullopt, {}};
     if (index.src_count > 2) a.gate = value(index.src(2).get(), mask, n).base;
+    const int64_t lowest = std::max<int64_t>(index.src(1)->min, 0);
+    a.least = std::max<int64_t>(a.offset.constant - lowest, 0);
     out.push_back(a);
   }
+  // No offset of what is accessed is below the lowest: that of a base says most of it.
+  std::map<Id, int64_t> least;
+  for (const Access& a : out) {
+    if (a.gate) continue;
+    const auto [it, fresh] = least.try_emplace(a.offset.base, a.least);
+    if (!fresh) it->second = std::min(it->second, a.least);
+  }
+  for (Access& a : out)
+    if (!a.gate) a.least = least.at(a.offset.base);
   return out;
 }
 
@@ -110,6 +122,46 @@ uint32_t SpirvKernel::alignment(const Run& run, DType t) const {
   while (2 * elements <= static_cast<int64_t>(run.items.size()) && proven(2 * elements))
     elements *= 2;
   return static_cast<uint32_t>(elements * static_cast<int64_t>(size_bytes(t)));
+}
+
+// Whether every distance from the buffer's beginning is a number of bytes in 32 bits.
+bool SpirvKernel::has_short_offsets(const Node& index) const {
+  const Node* memory = without_after(index.src(0).get());
+  constexpr uint64_t kMostBytes = uint64_t(1) << 32;
+  return target_.features.device_address && target_.features.i64 && memory->op == Op::Param &&
+         index.src(1)->dtype == DType::I32 &&
+         uint64_t(memory->get<ir::ParamArg>().count) <= kMostBytes / size_bytes(index.dtype);
+}
+
+// An address in scalar registers, a distance of 32 bits in vector registers and a number in the
+// instruction: what AMD's, Intel's and NVIDIA's loads take without adding in 64 bits for each lane.
+Id SpirvKernel::address_of(const Node& index, const SpirvValue& offset, int64_t least) {
+  const DType t = index.dtype;
+  const Id u64 = t_.type(DType::U64);
+  const auto bytes = static_cast<int64_t>(size_bytes(t));
+  Id address = m_.pure(spv::OpConvertPtrToU, u64, {value(index.src(0).get(), 0, 0).base});
+  const auto add = [&](Id to) { address = m_.pure(spv::OpIAdd, u64, {address, to}); };
+  if (offset.base) {
+    SpirvValue from = offset;
+    from.constant = least;
+    const Id elements = m_.pure(spv::OpBitcast, t_.type(DType::U32),
+                                {id(from, index.src(1)->dtype)});
+    const Id distance =
+        bytes == 1 ? elements
+                   : m_.pure(spv::OpIMul, t_.type(DType::U32),
+                             {elements, t_.word(static_cast<uint32_t>(bytes))});
+    add(m_.pure(spv::OpUConvert, u64, {distance}));
+  }
+  const int64_t rest = offset.constant - (offset.base ? least : 0);
+  if (rest != 0) add(t_.integer(DType::U64, rest * bytes));
+  return address;
+}
+
+Id SpirvKernel::access_pointer(const Node& index, const SpirvValue& offset, int64_t least) {
+  if (!has_short_offsets(index)) return element_pointer(index, offset);
+  return m_.pure(spv::OpConvertUToPtr,
+                 t_.pointer(spv::StorageClassPhysicalStorageBuffer, t_.memory(index.dtype)),
+                 {address_of(index, offset, least)});
 }
 
 Id SpirvKernel::element_pointer(const Node& index, const SpirvValue& offset) {
@@ -246,9 +298,12 @@ void SpirvKernel::load_run(const Node& index, const Run& run, bool branch,
   const DType t = index.dtype, offset_type = index.src(1)->dtype;
   const Access& first = run.items[0];
   SpirvValue offset = first.offset;
-  if (first.gate && !branch)
+  int64_t least = first.least;
+  if (first.gate && !branch) {
     offset = {
         ops_.select(*first.gate, id(offset, offset_type), t_.integer(offset_type, 0), offset_type)};
+    least = 0;
+  }
   const auto load = [&](Id type, std::initializer_list<uint32_t> from) {
     if (!branch) return m_.value(spv::OpLoad, type, from);
     const Id before = m_.block(), end = begin_gate(first.gate), loading = m_.block();
@@ -261,7 +316,7 @@ void SpirvKernel::load_run(const Node& index, const Run& run, bool branch,
     out[a.instance] = {v};
     for (const int instance : a.also) out[instance] = {v};
   };
-  const Id element = element_pointer(index, offset);
+  const Id element = access_pointer(index, offset, least);
   if (without_after(index.src(0).get())->op == Op::Shared) {
     std::vector<Id> from{element};
     if (matrices_) from.push_back(spv::MemoryAccessNonPrivatePointerMask);
@@ -308,7 +363,7 @@ void SpirvKernel::store_bits(size_t i, const std::vector<Id>& values) {
   for (const Access& a : accesses(to, k_.lanes[i])) {
     const Id mask = id(value(u.src(2).get(), k_.lanes[i], a.instance), DType::U32);
     const Id end = begin_gate(a.gate);
-    const Id element = element_pointer(to, a.offset);
+    const Id element = access_pointer(to, a.offset, a.least);
     const Id others = m_.pure(spv::OpNot, type, {mask});
     m_.value(spv::OpAtomicAnd, type, {element, scope, relaxed, others});
     m_.value(spv::OpAtomicOr, type, {element, scope, relaxed, values[a.instance]});
@@ -335,7 +390,7 @@ void SpirvKernel::store_run(const Node& index, const Run& run, const std::vector
   const DType t = index.dtype;
   const Access& first = run.items[0];
   const Id end = begin_gate(first.gate);
-  const Id element = element_pointer(index, first.offset);
+  const Id element = access_pointer(index, first.offset, first.least);
   const uint32_t aligned = spv::MemoryAccessAlignedMask,
                  bytes = static_cast<uint32_t>(size_bytes(t));
   if (without_after(index.src(0).get())->op == Op::Shared) {

@@ -535,6 +535,8 @@ Value Machine::computed(Invocation& v, const Instruction& i) {
     case spv::OpSelect: return value(v, i.operands[value(v, i.operands[0])[0] ? 1 : 2]);
     case spv::OpBitcast:
       return bitcast(value(v, i.operands[0]), m_.type_of(i.operands[0]), m_.type(i.type));
+    case spv::OpConvertPtrToU:
+    case spv::OpConvertUToPtr: return value(v, i.operands[0]);
     case spv::OpAtomicAnd:
     case spv::OpAtomicOr: return {atomic(v, i)};
     case spv::OpExtInst: {

@@ -99,11 +99,44 @@ TEST(RenderSpirv, PairsOfNeighboursAreWords) {
   EXPECT_EQ(count(odd, "OpLoad %v4float"), 1u) << odd;
   Target narrow = lavapipe();
   narrow.component_bytes = 4;
-  EXPECT_EQ(count(text_of(narrow, 10), "ulong"), 0u);
+  EXPECT_EQ(count(text_of(narrow, 10), "OpLoad %v2ulong"), 0u);
   narrow = lavapipe();
   narrow.features.i64 = false;
   EXPECT_EQ(count(text_of(narrow, 10), "ulong"), 0u);
   EXPECT_EQ(count(text_of(bound(lavapipe()), 10), "ulong"), 0u);
+}
+
+// AMD's compiler adds a distance of 32 bits to an address in scalar registers by itself, where it
+// sees that the distance is unsigned.
+TEST(RenderSpirv, DistancesFromBuffersAreUnsigned) {
+  using namespace kernel::testing;
+  const auto text_of = [](int64_t count, const Target& t) {
+    AstBuilder b;
+    const UOp i = b.loop(1024);
+    const UOp ast = kernel_of({store(0, count, i + 1, load(1, count, i), {i})});
+    return valid(kernel::lower_with(ast, t, {{kernel::OptKind::Local, 0, 32}}), t);
+  };
+  Target t = builtin_target("aco-gfx1100");
+  t.renderer = "spirv";
+  EXPECT_EQ(count(text_of(2048, t), "OpConvertUToPtr"), 2u) << text_of(2048, t);
+  EXPECT_EQ(count(text_of(2048, t), "OpUConvert %ulong"), 1u) << "the same of both, and 4 bytes";
+  EXPECT_EQ(count(text_of(int64_t(1) << 31, t), "OpConvertUToPtr"), 0u) << "8 GiB";
+  t.features.i64 = false;
+  EXPECT_EQ(count(text_of(2048, t), "OpConvertUToPtr"), 0u);
+}
+
+// The steps between two barriers of a staged product.
+TEST(RenderSpirv, ShortLoopsAreUnrolledByTheDriver) {
+  using namespace kernel::testing;
+  const auto unrolled = [](const UOp& ast, const Target& t) {
+    const std::string text = valid(kernel::lower(ast, t), t);
+    return std::pair(count(text, "OpLoopMerge"), count(text, " Unroll"));
+  };
+  Target t = builtin_target("aco-gfx1100");
+  t.renderer = "spirv";
+  EXPECT_EQ(unrolled(matmul_ast(1024, 1024, 1024), t), (std::pair<size_t, size_t>{2, 1}));
+  EXPECT_EQ(unrolled(sum_ast(4096, 100000), t).second, 0u);
+  EXPECT_EQ(unrolled(matmul_ast(1024, 1024, 1024), lavapipe()).second, 0u);
 }
 
 TEST(RenderSpirv, ShufflesAreValidOnEveryTier) {

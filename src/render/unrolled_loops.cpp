@@ -1,0 +1,24 @@
+#include "render/unrolled_loops.h"
+
+namespace tuff::render {
+
+using namespace ir;
+
+// Instructions of the whole loop stay within a half of the smallest instruction cache of a GPU in
+// use (32 KB on AMD's, 8 bytes to an instruction).
+bool is_worth_unrolling(const kernel::LinearKernel& k, const LaneSpace& space, size_t range) {
+  constexpr int64_t kMostSteps = 32, kMostInstructions = 2048;
+  const Node* loop = k.ops[range].get();
+  if (!loop->src(0)->is_const() || loop->src(0)->max > kMostSteps) return false;
+  int64_t instructions = 0;
+  for (size_t i = range + 1; i < k.ops.size(); i++) {
+    const Node& op = *k.ops[i];
+    if (op.op == Op::End && op.src(0).get() == loop) break;
+    const bool nests = op.op == Op::Range && space.bit_of(&op) < 0;
+    if (nests || op.op == Op::Barrier) return false;
+    if (is_alu(op.op)) instructions += space.count(k.lanes[i]) * loop->src(0)->max;
+  }
+  return instructions <= kMostInstructions;
+}
+
+}  // namespace tuff::render
