@@ -19,7 +19,8 @@ HEADER = """\
 // that has a row. Operands stand in the order of the text, each a field (D destination, 0 1 2
 // sources, A address, S scalar base or destination, T scalar offset, I immediate, K literal, V the
 // implied vcc), a register file (v vector, s scalar, x any source) and a count of registers; h is
-// half a register, t a source of 16 bits, i a source that ignores modifiers.
+// half a register, b the same where LLVM 19 prints no half, t a source of 16 bits, i a source that
+// ignores modifiers.
 
 #ifndef TUFF_RDNA_AGAIN
 #define TUFF_RDNA_AGAIN(encoding, number, id, text, operands)
@@ -207,7 +208,22 @@ def row(encoding, op, text, marks):
     codes = [operand(encoding, t) for t in rest.split(", ") if t]
     operands = " ".join(c + (marks.get((op, int(c[0])), "") if c[0] in "012" else "") for c in codes)
     base = re.sub(r"_e(32|64)$", "", name).replace("v_dual_", "v_")
-    return base.upper(), name, operands
+    return base.upper(), name, with_halves(encoding, name, operands)
+
+
+def with_halves(encoding, name, operands):
+    """Marks operands of 16 bits: short encodings name half of one of the first 128 registers (ISA 7.1,
+    "true 16-bit" operands), which LLVM 19 decodes for few opcodes."""
+    if encoding not in ("VOP1", "VOP2", "VOPC") or "h" in operands:
+        return operands
+    narrow_sources = "0x1t" in operands.split()
+    narrow_result = re.match(r"v_(cvt_(norm_)?[fiu]16_|sat_pk_u8_i16)", name) or (
+        narrow_sources and not re.match(r"v_cvt_[fiu]32_", name))
+    marked = []
+    for code in operands.split():
+        narrow = narrow_result if code == "Dv1" else narrow_sources and code in ("0x1t", "1x1")
+        marked.append(code + "b" if narrow else code)
+    return " ".join(marked)
 
 
 VOP3_NUMBERS = {"VOP1": 0x180, "VOP2": 0x100, "VOPC": 0}  # where VOP3 has a short encoding's
@@ -273,6 +289,13 @@ class Rows:
                     self.ids.add(columns[0])
 
 
+# What LLVM 19 does not decode: ISA 16.7, 7.1; Mesa 25 makes them.
+UNKNOWN_TO_LLVM = {
+    "VOP1": {102: ("V_SWAP_B16", "v_swap_b16", "Dv1h 0x1h")},
+    "VOP3": {412: ("V_MOV_B16", "v_mov_b16_e64", "Dv1 0x1t")},
+}
+
+
 def main():
     tables = {}
     for encoding, (count, probes) in PROBES.items():
@@ -283,6 +306,10 @@ def main():
                 texts.setdefault(op, (text, words))
         marks = source_marks(encoding, texts)
         tables[encoding] = {op: row(encoding, op, text, marks) for op, (text, _) in texts.items()}
+        for op, columns in UNKNOWN_TO_LLVM.get(encoding, {}).items():
+            assert op not in tables[encoding], f"LLVM knows {columns[1]} now"
+            tables[encoding][op] = columns
+        tables[encoding] = dict(sorted(tables[encoding].items()))
     macros = re.findall(r"(?m)^#define (\w+)", HEADER)
     print(HEADER + "\n".join(Rows(tables).lines()) + "\n")
     print("\n".join(f"#undef {macro}" for macro in ["TUFF_RDNA", *macros]))

@@ -16,12 +16,12 @@ namespace {
 constexpr uint64_t kCode = 0x100000000, kKernarg = 0x200000000, kData = 0x300000000;
 
 // s[4:5]: the data; s6: the workgroup; v0: the lane.
-std::string program(const std::string& body) {
+std::string program(const std::string& body, uint32_t vgprs = 16) {
   return testing::kernel_assembly(R"(
   s_mov_b32 s6, s2
   s_load_b64 s[4:5], s[0:1], 0x0
   s_waitcnt lgkmcnt(0)
-)" + body);
+)" + body, 0, vgprs);
 }
 
 class Dispatches : public ::testing::Test {
@@ -30,7 +30,8 @@ class Dispatches : public ::testing::Test {
 };
 
 struct Program {
-  explicit Program(const std::string& body) : object(testing::assemble(program(body)), kCode) {
+  explicit Program(const std::string& body, uint32_t vgprs = 16)
+      : object(testing::assemble(program(body, vgprs)), kCode) {
     std::memcpy(kernarg.data(), &kData, sizeof kData);
     memory.map(kCode, object.image(), false);
     memory.map(kKernarg, kernarg, false);
@@ -326,7 +327,6 @@ uint32_t result_of(const std::string& body) {
   return p.word(0);
 }
 
-// A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
 // As Mesa's compiler writes v_fma_mixlo_f16 and v_fma_mix_f32: a source that is f32 has all 32 bits
 // of its literal, of which assemblers print and take 16.
 TEST_F(Dispatches, LiteralsOfMixedPrecisionHave32Bits) {
@@ -343,6 +343,46 @@ TEST_F(Dispatches, LiteralsOfMixedPrecisionHave32Bits) {
   EXPECT_EQ(p.word(1), std::bit_cast<uint32_t>(60.0f * std::bit_cast<float>(0x3c888889u)));
 }
 
+// Short encodings of operations on 16 bits name halves of v0 to v127, as Mesa 25 writes them; LLVM
+// 19 knows few of them.
+TEST_F(Dispatches, OperandsOf16BitsAreHalvesOfRegisters) {
+  Program p(R"(
+  v_mov_b32_e32 v1, 0x44004200              ; halves 4 and 3
+  v_mov_b32_e32 v2, 0x12345678
+  v_mov_b32_e32 v7, 0x40a00000              ; 5
+  .long 0x7f041507                          ; v2.h = f16(v7)
+  v_mov_b32_e32 v3, 0
+  .long 0x64060381                          ; v3.l = v1.h + v1.l
+  .long 0x65070301                          ; v3.h = v1.l + v1.h
+  v_mov_b32_e32 v4, 0xaaaabbbb
+  v_mov_b32_e32 v5, 0xccccdddd
+  .long 0x7f08cd05                          ; v4.h and v5.l change places
+  v_mov_b32_e32 v6, 0x11112222
+  .long 0xd59c4006, 0x00000104              ; v6.h = v4.l
+  v_mov_b32_e32 v0, 0
+  global_store_b128 v0, v[2:5], s[4:5]
+  global_store_b32 v0, v6, s[4:5] offset:16)");
+  const Outcome outcome = run_fresh(p, 1, 1, 1);
+  EXPECT_EQ(to_text(outcome.findings), "");
+  EXPECT_EQ(p.word(0), 0x45005678u);
+  EXPECT_EQ(p.word(1), 0x47004700u);  // 7 and 7
+  EXPECT_EQ(p.word(2), 0xddddbbbbu);
+  EXPECT_EQ(p.word(3), 0xccccaaaau);
+  EXPECT_EQ(p.word(4), 0xbbbb2222u);
+}
+
+// v2 and s2 are not one register: the bytes of v2 that nobody wrote are not stored.
+TEST_F(Dispatches, BytesThatAreNotStoredMayBeUndefined) {
+  Program p(R"(
+  s_mov_b32 s2, 0x1234
+  v_mov_b32_e32 v0, 0
+  v_perm_b32 v2, v2, s2, 0x7060500
+  global_store_b8 v0, v2, s[4:5])");
+  EXPECT_EQ(to_text(run_fresh(p, 1, 1, 1).findings), "");
+  EXPECT_EQ(p.word(0), 0x34u);
+}
+
+// A kernel begins with IEEE and DX10_CLAMP set, as compilers ask for.
 TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
   EXPECT_EQ(result_of("s_getreg_b32 s7, hwreg(HW_REG_MODE, 0, 24)\nv_mov_b32_e32 v3, s7"), 0x3F0u);
   const std::string kSignals = "v_mov_b32_e32 v2, 0x7f800001\n",
@@ -358,6 +398,28 @@ TEST_F(Dispatches, ModeSaysWhatBecomesOfNaNAndOfFactors) {
   EXPECT_EQ(result_of(kFlush + kSum), 0x40000000u);
   EXPECT_EQ(result_of(kNoIeee + kSum), 0x40000000u);
   EXPECT_EQ(result_of(kNoIeee + kFlush + kSum), 0x40800000u);
+}
+
+// What flushing denormals of 32 bits does to products of matrices is not written down: without any
+// it is nothing, else it is said.
+TEST_F(Dispatches, DenormalsThatMatricesMayFlushAreFound) {
+  for (const char* addend : {"1.0", "0x00000001"}) {
+    std::string body = "s_denorm_mode 0xc\n";
+    for (int r = 8; r < 24; r++) body += fmt::format("v_mov_b32_e32 v{}, 0\n", r);
+    for (int r = 24; r < 32; r++) body += fmt::format("v_mov_b32_e32 v{}, {}\n", r, addend);
+    Program p(body + R"(
+  v_wmma_f32_16x16x16_f16 v[24:31], v[8:15], v[16:23], v[24:31]
+  v_mov_b32_e32 v0, 0
+  global_store_b32 v0, v24, s[4:5])", 32);
+    const Outcome outcome = run_fresh(p, 1, 1, 32);
+    if (std::string(addend) == "1.0") {
+      EXPECT_EQ(to_text(outcome.findings), "");
+      EXPECT_EQ(p.word(0), 0x3f800000u);
+    } else {
+      ASSERT_FALSE(outcome.findings.empty());
+      EXPECT_EQ(outcome.findings[0].kind, FindingKind::ModeNotEmulated);
+    }
+  }
 }
 
 // Records of 12 bytes, seven of them, of which lane l reads word 1 + l / 8 of record l: behind a

@@ -78,7 +78,7 @@ constexpr Handler kRows[] = {
     WIDE_INTEGERS(U32, uint32_t),
     WIDE_INTEGERS(I64, int64_t),
     WIDE_INTEGERS(U64, uint64_t),
-    BOTH(CLASS, F16, uint16_t, uint32_t, in_class16(a, b)),
+    BOTH(CLASS, F16, uint16_t, uint16_t, in_class16(a, b)),
     BOTH(CLASS, F32, float, uint32_t, in_class(a, b)),
     BOTH(CLASS, F64, double, uint32_t, in_class(a, b)),
 };

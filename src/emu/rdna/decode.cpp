@@ -164,7 +164,8 @@ class Decoder {
       digits_ = 0;
       bool plain = false;
       for (; *c && *c != ' '; ++c) {
-        operand.half |= *c == 'h';
+        operand.half |= *c == 'h' || *c == 'b';
+        operand.unnamed_low |= *c == 'b';
         operand.narrow |= *c == 't';
         plain |= *c == 'i';
       }

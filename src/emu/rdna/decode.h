@@ -64,6 +64,7 @@ struct Operand {
   uint8_t registers = 1;
   bool negate = false, absolute = false;
   bool half = false, high = false;  // half a register, and which
+  bool unnamed_low = false;         // LLVM 19 prints the lower half as the register
   bool narrow = false;              // a source of 16 bits
   uint16_t index = 0;               // vector register, or scalar register or source
   uint32_t value = 0;  // constants and immediates: 32 bits, floats for 64-bit operands too

@@ -50,8 +50,9 @@ RoundedBy rounded_by(Op op) {
     set(RoundedBy::NearestOnly,
         {V_DIV_FMAS_F32, V_DIV_FMAS_F64, V_CVT_PK_U8_F32, V_DOT2_F32_F16, V_DOT2ACC_F32_F16});
     set(RoundedBy::DefaultOnly,
-        {V_DOT2_F32_BF16, V_DOT2_F16_F16, V_DOT2_BF16_BF16, V_WMMA_F32_16X16X16_F16,
-         V_WMMA_F32_16X16X16_BF16, V_WMMA_F16_16X16X16_F16, V_WMMA_BF16_16X16X16_BF16});
+        {V_DOT2_F32_BF16, V_DOT2_F16_F16, V_DOT2_BF16_BF16, V_WMMA_F16_16X16X16_F16,
+         V_WMMA_BF16_16X16X16_BF16});
+    set(RoundedBy::DefaultUnlessDenormal, {V_WMMA_F32_16X16X16_F16, V_WMMA_F32_16X16X16_BF16});
     return all;
   }();
   return table[size_t(op)];
@@ -62,6 +63,8 @@ bool is_emulated(RoundedBy kind, uint32_t mode) {
     case RoundedBy::Both: return rounding_of<4>(mode) == rounding_of<8>(mode);
     case RoundedBy::NearestOnly: return (mode & kRoundingBits) == 0;
     case RoundedBy::DefaultOnly: return (mode & kFloatBits) == kDefaultMode;
+    case RoundedBy::DefaultUnlessDenormal:
+      return ((mode | kSingleDenormals) & kFloatBits) == kDefaultMode;
     default: return true;
   }
 }

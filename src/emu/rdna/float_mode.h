@@ -15,6 +15,7 @@
 namespace tuff::emu::rdna {
 
 inline constexpr uint32_t kDefaultMode = 0xF0;  // denormals kept, round to nearest even
+inline constexpr uint32_t kSingleDenormals = 0x30;
 inline constexpr uint32_t kRoundingBits = 0xF, kFloatBits = 0xFF, kDx10Clamp = 1u << 8,
                           kIeee = 1u << 9;
 // What else there is (exceptions, FP16_OVFL, debugging) has no meaning here.
@@ -60,6 +61,7 @@ enum class RoundedBy : uint8_t {
   Both,         // the two have to agree: which one it is is not written down, or it is both
   NearestOnly,  // what another rounding does is not written down
   DefaultOnly,  // what another rounding, or flushing denormals, does is not written down
+  DefaultUnlessDenormal,  // nor what flushing those of 32 bits does: handlers report them
 };
 RoundedBy rounded_by(Op op);
 bool is_emulated(RoundedBy kind, uint32_t mode);

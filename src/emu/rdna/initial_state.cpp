@@ -23,10 +23,12 @@ void set_group_ids(Wave& w, const Launch& launch, uint32_t next) {
   for (uint32_t axis = 0; axis < 3; ++axis) {
     if (launch.rsrc2 >> (7 + axis) & 1) set_scalar(w, next++, w.group->id[axis]);
   }
-  // TG_SIZE_EN: how many waves the workgroup has, and above that which of them this is (Mesa 22.3,
-  // aco_instruction_selection.cpp, load_subgroup_id and load_num_subgroups).
+  // TG_SIZE_EN: how many waves the workgroup has, and which of them this is, where Mesa looks for
+  // it: above that in 22.3, in bits 20 to 24 in 25.0 (aco_instruction_selection.cpp,
+  // load_subgroup_id and load_num_subgroups).
   const auto [x, y, z] = launch.group_size;
-  if (launch.rsrc2 >> 10 & 1) set_scalar(w, next, ceil_div(x * y * z, kLanes) | w.number << 6);
+  if (launch.rsrc2 >> 10 & 1)
+    set_scalar(w, next, ceil_div(x * y * z, kLanes) | w.number << 6 | w.number << 20);
 }
 
 // The position within the workgroup, ten bits per axis, in v0: as many axes as rsrc2 asks for.

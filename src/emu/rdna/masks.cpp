@@ -153,6 +153,15 @@ void swap_registers(Wave& w, const Instruction& i) {
   blend(b, old, w.exec());
 }
 
+void swap_halves(Wave& w, const Instruction& i) {
+  const Operand &d = *i.find('D'), &from = *i.find('0');
+  Lanes<uint16_t> a, b;
+  fetch<uint16_t>(w, i, d, a);
+  fetch<uint16_t>(w, i, from, b);
+  store_half(w, i, d, w.exec(), [&](int k) { return uint32_t(b[k]); });
+  store_half(w, i, from, w.exec(), [&](int k) { return uint32_t(a[k]); });
+}
+
 // Any lane of a row (or of the other row) chosen by four bits of two scalars.
 template <bool exchange>
 void permute_row(Wave& w, const Instruction& i) {
@@ -198,6 +207,7 @@ constexpr Handler kRows[] = {
     {Op::V_READLANE_B32, read_lane},
     {Op::V_WRITELANE_B32, write_lane},
     {Op::V_SWAP_B32, swap_registers},
+    {Op::V_SWAP_B16, swap_halves},
     {Op::V_PERMLANE16_B32, permute_row<false>},
     {Op::V_PERMLANEX16_B32, permute_row<true>},
     {Op::V_MBCNT_LO_U32_B32, count_bits_below<false>},

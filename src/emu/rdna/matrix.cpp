@@ -4,8 +4,10 @@
 // result of 16 bits is rounded from there. It lies in the half that op_sel names, where C is read
 // too; the other half stays, so that two products may share registers.
 #include <algorithm>
+#include <cmath>
 
 #include "emu/rdna/handlers.h"
+#include "emu/rdna/machine.h"
 
 namespace tuff::emu::rdna {
 namespace {
@@ -66,8 +68,33 @@ float float_addend(const Instruction& i, float c) {
   return i.neg >> 2 & 1 ? -c : c;
 }
 
+// Where denormals of 32 bits are flushed, it is not written down whether those of C and D are, or
+// those of factors in bf16, which has the exponents of f32.
+bool has_denormals(const Wave& w, const Operand& o) {
+  if (o.kind != OperandKind::Vector) return false;
+  for (uint32_t r = 0; r < 8; ++r) {
+    for (const uint32_t bits : w.v[o.index + r])
+      if (std::fpclassify(std::bit_cast<float>(bits)) == FP_SUBNORMAL) return true;
+  }
+  return false;
+}
+template <bool brain>
+bool has_denormals(const Matrix<float>& values) {
+  return brain && std::ranges::any_of(values, [](const auto& line) {
+           return std::ranges::any_of(
+               line, [](float x) { return std::fpclassify(x) == FP_SUBNORMAL; });
+         });
+}
+void report_denormals(Wave& w) {
+  w.machine->report(w, FindingKind::ModeNotEmulated, 0, 0,
+                    fmt::format("what it does with denormals in MODE {:#x} is not known", w.mode));
+  w.machine->stop();
+}
+
 template <bool brain>
 void multiply_floats(Wave& w, const Instruction& i) {
+  const bool flushes = (w.mode & kSingleDenormals) != kSingleDenormals;
+  bool found = flushes && has_denormals(w, *i.find('2'));
   const auto a = float_factor<brain>(w, i, '0'), b = float_factor<brain>(w, i, '1');
   multiply(
       w, i, a, b,
@@ -77,6 +104,9 @@ void multiply_floats(Wave& w, const Instruction& i) {
       [](uint32_t sum, float x, float y) {
         return std::bit_cast<uint32_t>(std::fma(x, y, std::bit_cast<float>(sum)));
       });
+  found = found || (flushes && (has_denormals(w, *i.find('D')) || has_denormals<brain>(a) ||
+                                has_denormals<brain>(b)));
+  if (found) report_denormals(w);
 }
 
 template <bool brain>

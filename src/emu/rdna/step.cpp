@@ -52,7 +52,7 @@ bool contains(const Instruction& i, std::string_view part) {
 
 // Instructions whose destination is also a source.
 bool accumulates(const Instruction& i) {
-  return contains(i, "fmac") || contains(i, "dot2acc") || i.op() == Op::V_SWAP_B32 ||
+  return contains(i, "fmac") || contains(i, "dot2acc") || contains(i, "v_swap_b") ||
          i.op() == Op::V_WRITELANE_B32 || i.op() == Op::S_ADDK_I32 || i.op() == Op::S_MULK_I32 ||
          contains(i, "s_cmpk") || i.op() == Op::S_SETREG_B32 || contains(i, "s_bitset") ||
          i.op() == Op::S_WAITCNT_VSCNT;
@@ -165,6 +165,10 @@ bool is_register(const Operand& o) {
          (o.kind == OperandKind::Scalar && o.index < source::Null);
 }
 
+bool is_same_register(const Operand& a, const Operand& b) {
+  return a.kind == b.kind && a.index == b.index;
+}
+
 void set_upper_word(Step& step, const Instruction& i) {
   if (const char field = operand_by_words(i.op())) {
     const Operand& o = *i.find(field);
@@ -173,7 +177,7 @@ void set_upper_word(Step& step, const Instruction& i) {
   // Of two halves the lower one alone may be used.
   if (i.op() == Op::V_PACK_B32_F16) {
     const Operand &low = *i.find('0'), &high = *i.find('1');
-    if (is_register(high) && low.index != high.index)
+    if (is_register(high) && !is_same_register(low, high))
       step.upper_word = {high.index, 1, high.kind == OperandKind::Vector};
   }
   // Bytes above the lowest may be left undefined, too: where that one alone is stored.
@@ -181,7 +185,7 @@ void set_upper_word(Step& step, const Instruction& i) {
     const Operand* o = i.op() == Op::V_PERM_B32 ? i.find(field) : nullptr;
     const auto bytes = o ? permuted_bytes(i, *o) : std::nullopt;
     if (!bytes || !bytes->any || bytes->lowest || !is_register(*o)) continue;
-    if (i.find('0')->index != i.find('1')->index)
+    if (!is_same_register(*i.find('0'), *i.find('1')))
       step.upper_word = {o->index, 1, o->kind == OperandKind::Vector};
   }
 }

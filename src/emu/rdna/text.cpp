@@ -76,7 +76,8 @@ std::string constant_text(const Operand& o) {
 std::string plain_text(const Operand& o) {
   switch (o.kind) {
     case OperandKind::Vector:
-      return registers("v", o.index, o.registers) + (!o.half ? "" : o.high ? ".h" : ".l");
+      return registers("v", o.index, o.registers) +
+             (!o.half ? "" : o.high ? ".h" : o.unnamed_low ? "" : ".l");
     case OperandKind::Scalar: return scalar_text(o);
     case OperandKind::Constant: return constant_text(o);
     case OperandKind::Off: return "off";
