@@ -86,7 +86,8 @@ OS_ROOMS = ("base/os", "devices/", "emu/")
 OS_HEADERS = re.compile(r"^(unistd|fcntl|dlfcn|poll|spawn|pwd|sched|termios|pthread|signal|"
                         r"sys/.*|linux/.*|netinet/.*|arpa/.*)\.h$")
 OWNED_HEADERS = [
-    (re.compile(r"^vulkan/"), ("devices/vulkan/", "interop/vulkan_device.h", "aco/")),
+    (re.compile(r"^vulkan/"), ("devices/vulkan/", "interop/vulkan_device.h", "aco/",
+                               "base/cooperative_matrix.")),
     (re.compile(r"^CL/"), ("devices/opencl/", "interop/opencl_device.h")),
     (re.compile(r"^spirv(-tools)?/"), ("render/", "devices/vulkan/", "aco/")),
     (OS_HEADERS, OS_ROOMS),

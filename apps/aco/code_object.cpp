@@ -43,7 +43,8 @@ std::vector<uint32_t> code_of(const CompiledKernel& kernel) {
     return operation | (from + kMoved) << 16 | from;
   };
   std::vector<uint32_t> code;
-  const auto ids = uint32_t(std::ranges::count(kernel.interface.uses_workgroup_id, true));
+  const auto ids = uint32_t(std::ranges::count(kernel.interface.uses_workgroup_id, true)) +
+                   kernel.interface.uses_group_info;
   for (uint32_t from = kUserSgprs + ids; from-- > kUserSgprs;)  // the last first
     code.push_back(move(kMove32, from));
   code.push_back(move(kMove64, 0));
@@ -70,7 +71,7 @@ uint32_t rsrc2_of(const CompiledKernel& kernel) {
   uint32_t out = user << kUserSgprShift | 2u << kLocalIdShift;
   for (uint32_t axis = 0; axis < 3; ++axis)
     if (ids[axis]) out |= 1u << (kGroupIdShift + axis);
-  if (registers && registers->group_info) out |= kGroupInfo;
+  if (registers ? registers->group_info : kernel.interface.uses_group_info) out |= kGroupInfo;
   return out | (kernel.shader.statistic("Scratch size") ? kScratch : 0);
 }
 

@@ -158,7 +158,9 @@ CompiledKernel compile_vulkan(const RadvCompiler& radv, std::span<const uint32_t
 void run(const Options& o) {
   machine_of(o.processor);
   if (o.version) {
-    const std::string text = RadvCompiler(o.processor).version() + "\n";
+    const RadvCompiler radv(o.processor);
+    std::string text = radv.version() + "\n";
+    for (const MatrixShape& shape : radv.matrices()) text += to_string(shape) + "\n";
     return write_all(text.data(), text.size());
   }
   const std::vector<uint32_t> words = read_words();
@@ -202,7 +204,8 @@ int main(int argc, char** argv) {
   app.add_option("--constant", options.constants,
                  "Specialization constants of 32 bits, each as ID=WORD")
       ->needs(vulkan);
-  app.add_flag("--version", options.version, "Prints the driver's version and exits");
+  app.add_flag("--version", options.version,
+               "Prints the driver's version and the cooperative matrices that it compiles, and exits");
   app.add_flag("--assembly", options.assembly, "Prints the driver's listing instead of the object");
   app.footer("Reads SPIR-V from standard input, writes the object to standard output:\n"
              "  tuff_aco --processor gfx1100 < kernel.spv > kernel.o");

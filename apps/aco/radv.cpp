@@ -13,16 +13,18 @@
 #include <vulkan/vk_icd.h>
 
 #include "base/check.h"
+#include "base/compilers.h"
+#include "base/contains.h"
+#include "base/cooperative_matrix.h"
 #include "base/env.h"
 #include "base/os.h"
 
 namespace tuff::aco {
 namespace {
 
-constexpr const char* kLibrary = "libvulkan_radeon.so";
 constexpr const char* kRemedy =
-    "install Mesa's Vulkan driver (Debian: mesa-vulkan-drivers) or name libvulkan_radeon.so with "
-    "TUFF_RADV";
+    "install Mesa's Vulkan driver (Debian: mesa-vulkan-drivers), or name libvulkan_radeon.so or a "
+    "folder that scripts/mesa made with TUFF_RADV";
 constexpr uint32_t kWaveLanes = 32;
 
 // What Mesa calls the processors: LLVM's names up to 22.3, the chips' since then.
@@ -115,6 +117,7 @@ struct RadvCompiler::Driver {
   ~Driver();
   void open_instance();
   void open_device();
+  void read_matrices();
   template <class F>
   F device_function(const char* name) const;
   std::vector<VkDescriptorSetLayout> set_layouts(
@@ -129,6 +132,7 @@ struct RadvCompiler::Driver {
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
   std::string version;
+  std::vector<MatrixShape> matrices;
 };
 
 template <class F>
@@ -142,7 +146,7 @@ F RadvCompiler::Driver::device_function(const char* name) const {
 
 // Straight from the driver: Vulkan's loader would open other drivers too, and need not be there.
 RadvCompiler::Driver::Driver(const std::string& processor) {
-  const std::string named = env_text(Env::TUFF_RADV), name = named.empty() ? kLibrary : named;
+  const std::string named = env_text(Env::TUFF_RADV), name = radv_library(named);
   std::string why;
   const auto library = os::Library::open(std::span(&name, 1), &why);
   if (!library)
@@ -179,6 +183,18 @@ void RadvCompiler::Driver::open_instance() {
   version = fmt::format("{}, {}", driver.driverName, driver.driverInfo);
 }
 
+void RadvCompiler::Driver::read_matrices() {
+  const auto get = INSTANCE(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR);
+  if (!get) return;
+  VkCooperativeMatrixPropertiesKHR empty{};
+  empty.sType = kMatrixProperties;
+  for (const VkCooperativeMatrixPropertiesKHR& row :
+       listed("its matrices", empty, [&](auto... to) { return get(physical, to...); })) {
+    const std::optional<MatrixShape> shape = matrix_shape_of(row);
+    if (shape) add_once(matrices, *shape);
+  }
+}
+
 // With all features that it has, so that any module compiles.
 void RadvCompiler::Driver::open_device() {
   const auto list = INSTANCE(vkEnumerateDeviceExtensionProperties);
@@ -187,12 +203,15 @@ void RadvCompiler::Driver::open_device() {
   const auto has = [&](const char* name) {
     return std::ranges::any_of(all, [&](auto& e) { return !std::strcmp(e.extensionName, name); });
   };
+  if (has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) read_matrices();
   std::vector<const char*> extensions = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
   if (!has(extensions[0]))
     fail<Unsupported>("RADV ({}) tells nothing of what it compiles", version);
   for (const char* name : {"VK_KHR_cooperative_matrix", "VK_EXT_shader_atomic_float"})
     if (has(name)) extensions.push_back(name);
 
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix{};
+  matrix.sType = kMatrixFeatures;
   VkPhysicalDeviceVulkan13Features features13{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
   VkPhysicalDeviceVulkan12Features features12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
@@ -205,6 +224,8 @@ void RadvCompiler::Driver::open_device() {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
   executables.pipelineExecutableInfo = VK_TRUE;
   features13.pNext = &executables;
+  matrix.cooperativeMatrix = VK_TRUE;
+  if (!matrices.empty()) executables.pNext = &matrix;
 
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -340,6 +361,7 @@ RadvCompiler::RadvCompiler(const std::string& processor)
 RadvCompiler::~RadvCompiler() = default;
 
 const std::string& RadvCompiler::version() const { return driver_->version; }
+const std::vector<MatrixShape>& RadvCompiler::matrices() const { return driver_->matrices; }
 
 CompiledShader RadvCompiler::compile(const ShaderModule& module) const {
   const VkPipeline pipeline = driver_->pipeline(module);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "aco/shader_interface.h"
+#include "base/target.h"
 
 namespace tuff::aco {
 
@@ -39,6 +40,7 @@ class RadvCompiler {
   ~RadvCompiler();
   // "RADV, Mesa 22.3.6 (LLVM 15.0.6)", part of cache keys.
   const std::string& version() const;
+  const std::vector<MatrixShape>& matrices() const;  // cooperative matrices of a subgroup
   // In waves of 32 lanes.
   CompiledShader compile(const ShaderModule& module) const;
 

@@ -116,6 +116,8 @@ class Reader {
     if (which == spv::BuiltInWorkgroupId || which == spv::BuiltInGlobalInvocationId)
       workgroup_ids_.insert(w[1]);
     if (which == spv::BuiltInNumWorkgroups) out_.uses_num_workgroups = true;
+    if (which == spv::BuiltInSubgroupId || which == spv::BuiltInNumSubgroups)
+      out_.uses_group_info = true;
   }
 
   void access_chain(Words w) {

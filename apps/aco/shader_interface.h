@@ -20,6 +20,7 @@ struct ShaderInterface {
   std::string entry;                         // the one entry point, or the one of that name
   std::array<uint32_t, 3> local{1, 1, 1};    // of LocalSize
   std::array<bool, 3> uses_workgroup_id{};   // by component
+  bool uses_group_info = false;              // which subgroup of how many
   bool uses_num_workgroups = false;
   bool preserves_f32_denormals = false;      // execution mode DenormPreserve
   uint32_t descriptor_sets = 0;              // how many the module names

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
 #include "base/check.h"
@@ -231,9 +232,27 @@ std::vector<Unit> units_of(std::span<const std::string> texts,
 
 constexpr const char* kAcoProgram = "tuff_aco";
 
-// What tuff_aco says of its driver: a version, or why there is none.
+// What starts tuff_aco. The driver of a root (scripts/mesa) needs that root's C library, so the
+// root's own loader starts the program with its libraries.
+std::vector<std::string> aco_command(const std::string& program) {
+  const std::string root = env_text(Env::TUFF_RADV);
+  if (!os::is_directory(root)) return {program};
+  const std::string driver = radv_library(root);
+  for (const char* folder : {"/lib64/", "/lib/", "/usr/lib64/"}) {
+    if (!os::is_directory(root + folder)) continue;
+    for (const std::string& name : os::list_directory(root + folder)) {
+      if (name.starts_with("ld-linux"))
+        return {root + folder + name, "--library-path", driver.substr(0, driver.rfind('/')),
+                program};
+    }
+  }
+  fail<Unsupported>("TUFF_RADV='{}' has no dynamic loader: make the folder by scripts/mesa", root);
+}
+
+// What tuff_aco says of its driver: a version and matrices, or why there is none.
 struct AcoAnswer {
   std::string version, why;
+  std::vector<MatrixShape> matrices;
 };
 
 std::string first_line_without_name(const std::string& said) {
@@ -241,18 +260,34 @@ std::string first_line_without_name(const std::string& said) {
   return line.starts_with(name) ? line.substr(name.size()) : line;
 }
 
+AcoAnswer ask_aco(const std::string& program) {
+  AcoAnswer answer;
+  std::vector<std::string> argv;
+  try {
+    argv = aco_command(program);
+  } catch (const Unsupported& e) {
+    answer.why = e.what();
+    return answer;
+  }
+  argv.push_back("--version");
+  const os::ProcessResult r = os::Process(argv).wait();
+  if (r.exit_code != 0) {
+    answer.why = first_line_without_name(r.err);
+    return answer;
+  }
+  std::istringstream lines(r.out);
+  std::getline(lines, answer.version);
+  for (std::string line; std::getline(lines, line);)
+    answer.matrices.push_back(matrix_shape_from(line));
+  return answer;
+}
+
 AcoAnswer asked_aco(const std::string& program) {
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, AcoAnswer> known;
   std::lock_guard lock(mutex);
   const auto [it, fresh] = known.try_emplace({program, env_text(Env::TUFF_RADV)});
-  if (fresh) {
-    const os::ProcessResult r = os::Process({program, "--version"}).wait();
-    if (r.exit_code == 0)
-      it->second.version = r.out.substr(0, r.out.find('\n'));
-    else
-      it->second.why = first_line_without_name(r.err);
-  }
+  if (fresh) it->second = ask_aco(program);
   return it->second;
 }
 
@@ -317,6 +352,25 @@ std::string why_no_aco_compiler() {
   return asked_aco(*program).why;
 }
 
+std::vector<MatrixShape> aco_matrix_shapes() {
+  const std::optional<std::string> program = find_aco_compiler();
+  return program ? asked_aco(*program).matrices : std::vector<MatrixShape>();
+}
+
+std::string radv_library(const std::string& named) {
+  constexpr const char* kLibrary = "libvulkan_radeon.so";
+  if (!os::is_directory(named)) return named.empty() ? kLibrary : named;
+  const std::string libraries = named + "/usr/lib/";
+  if (os::is_directory(libraries)) {
+    for (const std::string& folder : os::list_directory(libraries)) {
+      const std::string path = libraries + folder + "/" + kLibrary;
+      if (os::exists(path)) return path;
+    }
+  }
+  fail<Unsupported>("TUFF_RADV='{}' has no usr/lib/*/{}: make the folder by scripts/mesa", named,
+                    kLibrary);
+}
+
 std::string aco_compiler_identity() {
   const std::optional<std::string> program = find_aco_compiler();
   return program ? asked_aco(*program).version : std::string();
@@ -328,7 +382,8 @@ std::vector<std::vector<uint8_t>> compile_aco(
   const std::string program = *find_aco_compiler();
   std::vector<Unit> children;
   for (const std::vector<SpirvKernelModule>& unit : units) {
-    Unit child{{program, "--processor", processor}, {}};
+    Unit child{aco_command(program), {}};
+    child.argv.insert(child.argv.end(), {"--processor", processor});
     for (const SpirvKernelModule& kernel : unit) {
       child.argv.insert(child.argv.end(), {"--symbol", kernel.symbol, "--words",
                                            std::to_string(kernel.words.size())});
@@ -342,8 +397,9 @@ std::vector<std::vector<uint8_t>> compile_aco(
 
 std::vector<uint8_t> compile_aco(const VulkanShader& shader, const std::string& processor) {
   if (const std::string why = why_no_aco_compiler(); !why.empty()) fail<Unsupported>("{}", why);
-  std::vector<std::string> argv = {*find_aco_compiler(), "--vulkan", "--processor", processor,
-                                   "--push-bytes", std::to_string(shader.push_bytes)};
+  std::vector<std::string> argv = aco_command(*find_aco_compiler());
+  argv.insert(argv.end(), {"--vulkan", "--processor", processor, "--push-bytes",
+                           std::to_string(shader.push_bytes)});
   if (!shader.entry.empty()) argv.insert(argv.end(), {"--entry", shader.entry});
   for (const auto& [set, binding] : shader.buffers)
     argv.insert(argv.end(), {"--buffer", fmt::format("{}:{}", set, binding)});

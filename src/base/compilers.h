@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/target.h"
+
 namespace tuff {
 
 // Path of the compiler: TUFF_CC, else clang-19, clang, clang-18 ... clang-14 on PATH.
@@ -40,6 +42,10 @@ std::vector<std::vector<uint8_t>> compile_amdgpu(std::span<const std::string> tr
 std::optional<std::string> find_aco_compiler();
 std::string aco_compiler_identity();  // the driver's version; empty without program or driver
 std::string why_no_aco_compiler();
+std::vector<MatrixShape> aco_matrix_shapes();  // cooperative matrices that the driver compiles
+// The driver that TUFF_RADV names: a library, or that of a folder with a system of its own, as
+// scripts/mesa makes them; empty: the system's. Unsupported if the folder has none.
+std::string radv_library(const std::string& named);
 
 // A kernel as a compute module of SPIR-V with one push constant, the address of its arguments.
 struct SpirvKernelModule {

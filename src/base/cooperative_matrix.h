@@ -1,12 +1,16 @@
 // What VK_KHR_cooperative_matrix (Vulkan 1.3.255, registered number 507) and VK_KHR_shader_bfloat16
 // (number 142) add to the API, for headers that do not know them yet; Debian 12 has 1.3.239. Names
-// and numbers are those of vk.xml.
+// and numbers are those of vk.xml. Declarations alone: who asks a driver includes it.
 #pragma once
+
+#include <optional>
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
 #endif
 #include <vulkan/vulkan_core.h>
+
+#include "base/target.h"
 
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_cooperative_matrix 1
@@ -52,11 +56,15 @@ struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 };
 #endif
 
-namespace tuff::devices::vulkan {
+namespace tuff {
 
 inline constexpr auto kMatrixFeatures = static_cast<VkStructureType>(1000506000);
 inline constexpr auto kMatrixProperties = static_cast<VkStructureType>(1000506001);
 inline constexpr auto kBfloat16Features = static_cast<VkStructureType>(1000141000);
 inline constexpr auto kBfloat16Component = static_cast<VkComponentTypeKHR>(1000141000);
 
-}  // namespace tuff::devices::vulkan
+// The shape of matrices that a subgroup multiplies; none: tuff has no use for it. Sums narrower
+// than tuff's own (f16) and those that saturate mean something else.
+std::optional<MatrixShape> matrix_shape_of(const VkCooperativeMatrixPropertiesKHR& p);
+
+}  // namespace tuff

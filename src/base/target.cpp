@@ -1,5 +1,7 @@
 #include "base/target.h"
 
+#include <cstdio>
+
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -295,7 +297,7 @@ Target aco(const AmdGpu& chip) {
   t.renderer = "aco";
   t.identity = std::string("builtin:") + kAcoPrefix + chip.name;
   t.features.subgroup_arithmetic = true;
-  t.matrix_shapes.clear();  // VK_KHR_cooperative_matrix is newer than Debian's Mesa
+  t.matrix_shapes.clear();  // a driver newer than Debian 12's has some: aco_matrix_shapes()
   return t;
 }
 
@@ -317,6 +319,16 @@ nlohmann::ordered_json json_of(const std::vector<MatrixShape>& shapes) {
 
 std::string to_string(const MatrixShape& s) {
   return fmt::format("{}x{}x{} {} {} {}", s.m, s.n, s.k, name(s.a), name(s.b), name(s.sum));
+}
+
+MatrixShape matrix_shape_from(const std::string& text) {
+  MatrixShape s{};
+  char a[16], b[16], sum[16];
+  if (std::sscanf(text.c_str(), "%ux%ux%u %15s %15s %15s", &s.m, &s.n, &s.k, a, b, sum) != 6)
+    fail<InvalidArgument>("'{}' is no shape of matrices, as 16x16x16 float16 float16 float32",
+                          text);
+  s.a = parse_dtype(a), s.b = parse_dtype(b), s.sum = parse_dtype(sum);
+  return s;
 }
 
 std::string to_json(const Target& t) {

@@ -40,6 +40,7 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 std::string to_string(const MatrixShape& s);  // "16x16x16 float16 float16 float32"
+MatrixShape matrix_shape_from(const std::string& text);  // the other way; InvalidArgument
 
 struct Target {
   std::string device;    // kind: "CPU", "VULKAN", "NULL"

@@ -210,6 +210,12 @@ TEST(AcoMissing, SaysWhatAndTheRemedy) {
     const EnvOverride none(Env::TUFF_ACO, "/nowhere/tuff_aco");
     EXPECT_NE(why_no_aco_compiler().find("/nowhere/tuff_aco"), std::string::npos);
   }
+  {
+    const EnvOverride none(Env::TUFF_RADV, TUFF_SOURCE_DIR);  // a folder, but of no system
+    EXPECT_NE(why_no_aco_compiler().find("scripts/mesa"), std::string::npos)
+        << why_no_aco_compiler();
+    EXPECT_TRUE(aco_matrix_shapes().empty());
+  }
   const std::string program = *find_aco_compiler();
   const os::ProcessResult r =
       os::Process({"/usr/bin/env", "TUFF_RADV=/nowhere/radv.so", program, "--version"}).wait();

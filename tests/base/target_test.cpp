@@ -37,6 +37,13 @@ void expect_refused(const std::string& text, const std::string& named) {
   }
 }
 
+TEST(Target, ShapesOfMatricesAreReadAsTheyAreWritten) {
+  const MatrixShape shape{16, 8, 32, DType::I8, DType::U8, DType::I32};
+  EXPECT_EQ(matrix_shape_from(to_string(shape)), shape);
+  for (const char* text : {"", "16x16 float16 float16 float32", "16x16x16 float16 eighth float32"})
+    EXPECT_THROW(matrix_shape_from(text), InvalidArgument) << text;
+}
+
 TEST(Target, BadFieldsAreNamed) {
   const auto with = [](const std::string& field) {
     return R"({"device": "CPU", "renderer": "c", )" + field + "}";

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/vulkan/api/cooperative_matrix.h"
+#include "base/cooperative_matrix.h"
 
 namespace tuff::devices {
 

@@ -5,32 +5,6 @@
 #include "devices/vulkan/facts/facts.h"
 
 namespace tuff::devices::vulkan {
-namespace {
-
-std::optional<DType> dtype_of(VkComponentTypeKHR t) {
-  switch (static_cast<uint32_t>(t)) {
-    case VK_COMPONENT_TYPE_FLOAT16_KHR: return DType::F16;
-    case VK_COMPONENT_TYPE_FLOAT32_KHR: return DType::F32;
-    case VK_COMPONENT_TYPE_SINT8_KHR: return DType::I8;
-    case VK_COMPONENT_TYPE_SINT32_KHR: return DType::I32;
-    case VK_COMPONENT_TYPE_UINT8_KHR: return DType::U8;
-    case static_cast<uint32_t>(kBfloat16Component): return DType::BF16;
-    default: return std::nullopt;
-  }
-}
-
-// Sums narrower than tuff's own (f16) and those that saturate mean something else.
-std::optional<MatrixShape> shape_of(const VkCooperativeMatrixPropertiesKHR& p) {
-  const auto a = dtype_of(p.AType), b = dtype_of(p.BType), sum = dtype_of(p.CType);
-  const bool same = p.ResultType == p.CType && !p.saturatingAccumulation;
-  if (p.scope != VK_SCOPE_SUBGROUP_KHR || !same || !a || !b || !sum) return std::nullopt;
-  if (*sum != (is_float(*a) ? DType::F32 : DType::I32) || is_float(*a) != is_float(*b) ||
-      size_bytes(*a) > 2 || size_bytes(*b) > 2)
-    return std::nullopt;
-  return MatrixShape{p.MSize, p.NSize, p.KSize, *a, *b, *sum};
-}
-
-}  // namespace
 
 void read_matrices(const VkApi& api, Facts& f, const FeatureChain& chain) {
   if (!f.has_extension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) ||
@@ -47,7 +21,7 @@ void read_matrices(const VkApi& api, Facts& f, const FeatureChain& chain) {
     return api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(f.handle, count, all);
   };
   for (const auto& p : enumerate<VkCooperativeMatrixPropertiesKHR>(call, empty)) {
-    const std::optional<MatrixShape> s = shape_of(p);
+    const std::optional<MatrixShape> s = matrix_shape_of(p);
     const bool shared_evenly = s && s->m * s->n % f.subgroup_size == 0;
     if (shared_evenly && std::ranges::find(f.matrix_shapes, *s) == f.matrix_shapes.end())
       f.matrix_shapes.push_back(*s);
