@@ -46,27 +46,25 @@ void unroll_sums(Tiling& t, const KernelShape& k, int64_t most) {
   }
 }
 
-// A sum that one invocation would make is a chain of loads, each as long as memory takes: where
-// columns are long, invocations share each of them.
-bool share_sums(Tiling& t, const KernelShape& k, const Target& target) {
-  constexpr int64_t kShares = 16, kTogether = 8, kWorkgroup = 512, kSubgroup = 32;
-  if (target.loads_are_expensive()) return false;
+// Among how many invocations each sum is shared: one alone would follow a long column load by load,
+// and wait for memory each time.
+int64_t shares_of_sums(const Tiling& t, const Target& target) {
+  constexpr int64_t kMost = 16, kLeastSteps = 8, kWorkgroup = 512, kSubgroup = 32;
+  if (!target.has_local || target.loads_are_expensive()) return 1;
   const int64_t invocations =
       std::min<int64_t>({kWorkgroup, target.max_invocations, target.max_local[0]});
-  int64_t longest = 0;
+  int64_t longest = 1;
   for (const Axis& a : t.axes()) {
     if (a.reduced && a.main_is_const()) longest = std::max(longest, a.main_size());
   }
-  const auto shares = int64_t(std::bit_floor(
-      uint64_t(std::min({kShares, invocations / kSubgroup, longest / kTogether}))));
-  if (shares < 2) return false;
-  unroll_sums(t, k, kTogether);
-  bool any = false;
-  for (int a = 0; a < int(t.axes().size()); a++) {
-    if (t.axes()[size_t(a)].reduced && t.axes()[size_t(a)].main_size() >= shares)
-      any = t.try_apply({OptKind::GroupReduce, a, shares}) || any;
+  const int64_t most = std::min({kMost, invocations / kSubgroup, longest / kLeastSteps});
+  return int64_t(std::bit_floor(uint64_t(std::max<int64_t>(most, 1))));
+}
+
+void share_sums(Tiling& t, int64_t shares) {
+  for (int a = 0; shares > 1 && a < int(t.axes().size()); a++) {
+    if (t.axes()[size_t(a)].reduced) t.try_apply({OptKind::GroupReduce, a, shares});
   }
-  return any;
 }
 
 }  // namespace
@@ -74,13 +72,14 @@ bool share_sums(Tiling& t, const KernelShape& k, const Target& target) {
 void spread_nests(Tiling& t, const UOp& ast, const Target& target) {
   const KernelShape k = shape_of(ast, t);
   const int64_t lanes = target.has_local ? 4 : std::max<int64_t>(target.vector_bytes / 4, 4) * 2;
-  const bool shares = target.has_local && share_sums(t, k, target);
+  const int64_t shares = shares_of_sums(t, target);
+  if (target.has_local) unroll_sums(t, k, shares > 1 ? 8 : 4);
+  share_sums(t, shares);
   for (int nest = 0; nest < t.nests(); nest++) {
     const int a = longest_axis(t, nest);
     if (a >= 0 && walks_vectors(k.axes[size_t(a)]) && !t.shares_sums(nest))
       t.try_apply({OptKind::Vector, a, lanes});
   }
-  if (target.has_local && !shares) unroll_sums(t, k, 4);
   const int64_t groups = target.has_local ? gpu_groups(t) : worthwhile_groups(k, target);
   if (groups < 2 && !target.has_local) return;
   for (int nest = 0; nest < t.nests(); nest++) {

@@ -444,8 +444,8 @@ int64_t Tiling::spread_row(int nest) const {
   return spread_width() * (shares_sums(nest) ? 1 : columns_together());
 }
 
-// A row is what one workgroup takes at once. Where it shares sums, their nests have as many rows of
-// outputs as it has shares; in the others all of its invocations have outputs of their own.
+// A row is what one workgroup takes at once: an output to each of its invocations, or, in nests
+// whose sums they share, to as many as have one of their own.
 void Tiling::spread(Axis& axis, int64_t groups) {
   spread_groups_ = groups;
   spread_width_ = spread_width();
