@@ -50,7 +50,8 @@ void unroll_sums(Tiling& t, const KernelShape& k, int64_t most) {
 // and wait for memory each time.
 int64_t shares_of_sums(const Tiling& t, const Target& target) {
   constexpr int64_t kMost = 16, kLeastSteps = 8, kWorkgroup = 512, kSubgroup = 32;
-  if (!target.has_local || target.loads_are_expensive()) return 1;
+  // Not where workgroup memory is main memory, as on CPUs through OpenCL.
+  if (!target.has_local || target.loads_are_expensive() || target.shared_load_cost == 0) return 1;
   const int64_t invocations =
       std::min<int64_t>({kWorkgroup, target.max_invocations, target.max_local[0]});
   int64_t longest = 1;
