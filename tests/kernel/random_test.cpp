@@ -175,7 +175,7 @@ void expect_the_same(const UOp& ast, const Target& target, const std::vector<Opt
 TEST(RandomKernels, MeanTheSameLowered) {
   Histogram histogram;
   const std::vector<NamedTarget> targets = test_targets();
-  for (uint32_t seed = 0; seed < random_cases(400); seed++) {
+  for (uint32_t seed = 0; seed < random_cases(600); seed++) {
     const UOp ast = RandomKernel(seed).ast();
     for (const NamedTarget& t : targets) {
       const std::string what = fmt::format("seed {} on {}", seed, t.name);
