@@ -142,7 +142,7 @@ TEST(Matrices, NothingPadsAndNothingSplitsAMatrix) {
   EXPECT_NE(after({OptKind::Upcast, 0, 2}).find("does not divide"), std::string::npos);
   EXPECT_NE(after({OptKind::Local, 0, 2}).find("does not divide"), std::string::npos);
   for (const OptKind kind : {OptKind::Vector, OptKind::Unroll, OptKind::GroupReduce,
-                             OptKind::Spread, OptKind::Stage, OptKind::Matrix})
+                             OptKind::Spread, OptKind::Matrix})
     EXPECT_NE(after({kind, kind == OptKind::Unroll ? 2 : 0, 2}), "") << name(kind);
   Target t = matrix_gpu();
   t.shared_bytes = 2048;
@@ -152,6 +152,75 @@ TEST(Matrices, NothingPadsAndNothingSplitsAMatrix) {
   t = matrix_gpu();
   t.max_local[0] = 16;
   EXPECT_NE(refusal(p, {{OptKind::Matrix, 0, kF16}, {OptKind::Local, 0, 3}}, t), "");
+}
+
+int64_t shared_elements(const LinearKernel& k, DType t) {
+  int64_t n = 0;
+  for (const UOp& u : k.ops)
+    n += u->op == Op::Shared && u->dtype == t ? u->get<SharedArg>().count : 0;
+  return n;
+}
+
+// However the factors lie; their lines stay lines, 16 bytes further apart than they are long.
+TEST(Matrices, TheirFactorsAreCopiedByTheWorkgroup) {
+  const std::vector<Opt> tile{{OptKind::Matrix, 0, kF16},
+                              {OptKind::Upcast, 0, 2},
+                              {OptKind::Local, 1, 2},
+                              {OptKind::Group, 0, 0},
+                              {OptKind::Group, 1, 0}};
+  const Opt longer{OptKind::Split, 2, 2};
+  for (const bool left : {false, true}) {
+    for (const bool right : {false, true}) {
+      const NarrowProduct p{
+          .m = 32, .n = 32, .k = 64, .left_across = left, .right_across = right, .bias = true};
+      std::vector<Opt> opts = tile;
+      opts.insert(opts.end(), {longer, {OptKind::Stage, 0, 1}, {OptKind::Stage, 1, 1}});
+      expect_right(p, opts);
+      const LinearKernel k = lowered(p, opts);
+      EXPECT_EQ(shared_elements(k, DType::F16), 2 * 32 * (32 + 8)) << to_text(k);
+      EXPECT_EQ(count(k, Op::Barrier), 3);
+      opts = tile;
+      opts.insert(opts.end(), {{OptKind::Stage, 0, 1}, {OptKind::Stage, 1, 1}});
+      opts.insert(opts.end(), {{OptKind::Ahead, 0, 1}, {OptKind::Ahead, 1, 1}});
+      expect_right(p, opts);
+      EXPECT_EQ(count(lowered(p, opts), Op::Register), 3);
+    }
+  }
+}
+
+TEST(Matrices, OneFactorIsCopied) {
+  const NarrowProduct p{.batch = 2, .m = 32, .n = 32, .k = 32, .factor = DType::I8,
+                        .sum = DType::I32, .result = DType::I32};
+  const UOp ast = narrow_product_ast(p);
+  for (const int factor : {0, 1}) {
+    const LinearKernel k = lower_with(
+        ast, matrix_gpu(),
+        {{OptKind::Matrix, 0, kI8}, {OptKind::Local, 1, 2}, {OptKind::Upcast, 2, 2},
+         {OptKind::Stage, factor, 1}});
+    ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with"));
+    EXPECT_EQ(shared_elements(k, DType::I8), 32 * (32 + 16)) << to_text(k);
+    expect_same(ast, k, 0, "integers");
+  }
+}
+
+TEST(Matrices, CopiesThatCannotBeAreRefused) {
+  const NarrowProduct p{.m = 32, .n = 32, .k = 64};
+  const std::vector<Opt> tile{
+      {OptKind::Matrix, 0, kF16}, {OptKind::Upcast, 0, 2}, {OptKind::Upcast, 1, 2}};
+  const auto after = [&](std::vector<Opt> more, const Target& target = matrix_gpu()) {
+    more.insert(more.begin(), tile.begin(), tile.end());
+    return refusal(p, more, target);
+  };
+  EXPECT_EQ(after({{OptKind::Stage, 0, 1}, {OptKind::Stage, 1, 1}}), "");
+  EXPECT_NE(after({{OptKind::Stage, 0, 1}, {OptKind::Stage, 1, 0}}).find("another loop"),
+            std::string::npos);
+  EXPECT_NE(after({{OptKind::Stage, 0, 1}, {OptKind::Upcast, 0, 2}}), "");
+  Target t = matrix_gpu();
+  t.features.f16 = false;
+  EXPECT_NE(after({{OptKind::Stage, 0, 1}}, t).find("as matrices have them"), std::string::npos);
+  t = matrix_gpu();
+  t.shared_bytes = 4 * 16 * 16 * 4 + 1024;  // sums, and less than a copy
+  EXPECT_NE(after({{OptKind::Stage, 0, 0}}, t).find("fast memory left"), std::string::npos);
 }
 
 // A gather, a row that begins at an odd place, one conversion too many.
@@ -189,8 +258,8 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     const std::initializer_list<int64_t> all{int64_t(values)...};
     return all.begin()[random() % all.size()];
   };
-  uint32_t used = 0;
-  for (uint32_t seed = 0; seed < random_cases(60); seed++) {
+  uint32_t used = 0, copied = 0;
+  for (uint32_t seed = 0; seed < random_cases(120); seed++) {
     Target target = matrix_gpu();
     target.matrix_shapes = {target.matrix_shapes[size_t(one_of(0, 1, 2, 3, 4))]};
     NarrowProduct p;
@@ -207,13 +276,15 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     const auto opts = random_opts(ast_for_opts(ast), target, seed, 64);
     const LinearKernel k = lower_with(ast, target, opts);
     used += count(k, Op::MatrixMulAdd) > 0;
+    copied += count(k, Op::MatrixMulAdd) > 0 && count(k, Op::Shared) > 1;
     const std::string what = fmt::format("seed {}: {}", seed, to_string(opts));
     ASSERT_NO_THROW(check_linear_spec(k.ops, "lower_with")) << what;
     const double tolerance = p.result == DType::BF16 ? 1e-2 : 2e-3;
     ASSERT_NO_THROW(expect_same(ast, k, p.sum == DType::I32 ? 0 : tolerance, what)) << what;
     if (HasFailure()) return;
   }
-  EXPECT_GE(used, random_cases(20));
+  EXPECT_GE(used, random_cases(40));
+  EXPECT_GE(copied, random_cases(10));
 }
 
 TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {
@@ -224,6 +295,11 @@ TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {
   EXPECT_EQ(count(k, Op::Barrier), 1) << k.opts;
   expect_same(ast, k, 2e-3, k.opts);
   EXPECT_EQ(count(lower(narrow_product_ast({.m = 17}), matrix_gpu()), Op::MatrixMulAdd), 0);
+  Target t = matrix_gpu();
+  t.shared_load_cost = 1;
+  const LinearKernel staged = lower(ast, t);
+  EXPECT_GT(shared_elements(staged, DType::F16), 0) << staged.opts;
+  expect_same(ast, staged, 2e-3, staged.opts);
   EXPECT_EQ(count(lower(matmul_ast(64, 64, 64), matrix_gpu()), Op::MatrixMulAdd), 0);
 }
 

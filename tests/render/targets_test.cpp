@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "base/arith.h"
 #include "ir/gradient.h"
 #include "ir/walk.h"
 #include "kernel/ast_run.h"
@@ -153,7 +154,7 @@ int64_t registers_of(const MatrixArg& m, DType t, const kernel::LinearKernel& k)
 // The most 32-bit values that are live at once as the list stands: accumulators in the loops that
 // use them, loads and what is computed and used more than once from there to the last use. Other
 // results are used up lane by lane; offsets that differ by a lane are immediates of the loads.
-int64_t live_registers(const kernel::LinearKernel& k) {
+int64_t live_registers(const kernel::LinearKernel& k, const Target& target) {
   std::unordered_map<const Node*, size_t> at, last, users;
   std::vector<size_t> loop_end(k.ops.size(), 0);
   std::vector<size_t> open;
@@ -195,7 +196,10 @@ int64_t live_registers(const kernel::LinearKernel& k) {
     const MatrixArg* matrix = matrix_of(n);
     const bool is_matrix = matrix && (n->op == Op::Register || n->op == Op::MatrixLoad);
     if (!is_float(n->dtype) || !(matrix ? is_matrix : kept) || !last.contains(n)) continue;
-    const int64_t registers = lanes_of(k, i) * (matrix ? registers_of(*matrix, n->dtype, k) : 1);
+    // What is loaded is packed until it is computed with, and in registers of copies.
+    const int64_t packed = is_alu(n->op) ? 1 : target.held_per_word(n->dtype);
+    const int64_t registers = matrix ? lanes_of(k, i) * registers_of(*matrix, n->dtype, k)
+                                     : ceil_div(lanes_of(k, i), packed);
     const bool accumulates = n->op == Op::Register && used.contains(n);
     change[accumulates ? used[n].first : i] += registers;
     change[(accumulates ? used[n].second : last[n]) + 1] -= registers;
@@ -284,7 +288,7 @@ std::string choices(const Row& row, const Target& target) {
       const std::string what = fmt::format("{} on {}", work.name, row.name);
       const kernel::LinearKernel k = kernel::lower(call.ast, target);
       expect_valid_spirv(k, target);
-      const int64_t registers = live_registers(k);
+      const int64_t registers = live_registers(k, target);
       const double reused = reuse(call.ast, target, k);
       expect_within_limits(k, target, registers, row, what + " " + k.opts);
       if (work.name == "matmul 1024") {

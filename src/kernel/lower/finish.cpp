@@ -72,6 +72,9 @@ void estimate(LinearKernel& k) {
   uint64_t invocations = 1;
   for (int i = 0; i < 3; i++) invocations *= uint64_t(k.groups[i].max()) * k.local[i];
   std::map<int32_t, uint64_t> touched;  // bytes accessed per slot
+  const auto touch = [&](const Node* memory, uint64_t bytes) {
+    if (memory->op == Op::Param) touched[memory->get<ParamArg>().slot] += bytes;
+  };
   for_each_op(k, [&](size_t i, uint64_t times) {
     const UOp& u = k.ops[i];
     const uint64_t n = invocations * times * uint64_t(lane_count(k, k.lanes[i]));
@@ -84,10 +87,10 @@ void estimate(LinearKernel& k) {
       k.estimate.flops += n / k.subgroup_size * 2 * uint64_t(sum.rows) * sum.columns * a.columns;
     } else if (u->op == Op::MatrixLoad) {
       const MatrixArg& a = u->get<MatrixArg>();
-      touched[without_after(u->src(0)->src(0).get())->get<ParamArg>().slot] +=
-          n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype);
-    } else if (const Node* m = accessed_memory(u.get()); m && m->op == Op::Param) {
-      touched[m->get<ParamArg>().slot] += n * size_bytes(m->dtype);
+      touch(without_after(u->src(0)->src(0).get()),
+            n / k.subgroup_size * uint64_t(a.rows) * a.columns * size_bytes(u->dtype));
+    } else if (const Node* m = accessed_memory(u.get())) {
+      touch(m, n * size_bytes(m->dtype));
     }
   });
   for (const LinearKernel::Argument& a : k.buffers) {

@@ -7,6 +7,7 @@
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
+#include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/matrices.h"
 #include "kernel/opt/opt.h"
@@ -188,7 +189,7 @@ class Builder {
       case Op::End:
       case Op::Reduce: return closing(old, src);
       case Op::Mul:
-        if (const auto it = staged_.find(old.get()); it != staged_.end())
+        if (const auto it = staged_.find(old.get()); it != staged_.end() && !t_.matrices())
           return staged_product(old, it->second, src);
         break;
       default: break;
@@ -222,12 +223,60 @@ class Builder {
     return axis == m->m ? elements_.row : axis == m->n ? elements_.column : UOp();
   }
   UOp matrices(std::span<const UOp> summed) {
-    std::vector<MatrixAxis> axes;
+    std::vector<UOp> ranges;
+    UOpMap<UOp> begin;
     for (int a : order_) {
       const BuiltAxis& b = built_[size_t(a)];
-      axes.push_back({t_.axes()[size_t(a)].range, b.base, b.ranges});
+      ranges.insert(ranges.end(), b.ranges.begin(), b.ranges.end());
+      begin.emplace(t_.axes()[size_t(a)].range, b.base);
     }
-    return matrix_sum(*t_.matrices(), axes, summed, elements_, copies_++);
+    const MatrixProduct& p = *t_.matrices();
+    std::array<MatrixPlace, 2> factors;
+    for (const MatrixOperand* f : {&p.a, &p.b})
+      factors[size_t(f->source)] = {element(*f, begin), f->stride, f->by_columns};
+    const auto staged = staged_.find(p.reduce->src(0).get());
+    if (staged != staged_.end()) copy_matrices(staged->second, begin, factors);
+    return matrix_sum(p, factors, ranges, summed, elements_, copies_++);
+  }
+  static UOp element(const MatrixOperand& f, const UOpMap<UOp>& at) {
+    const UOp& index = f.load->src(0);
+    return make_index(index->src(0), simplify(substitute(index->src(1), at)));
+  }
+  // By the workgroup, into its memory; `begin`: where matrices begin, by axis.
+  void copy_matrices(const std::vector<Opt>& opts, const UOpMap<UOp>& begin,
+                     std::array<MatrixPlace, 2>& factors) {
+    const MatrixProduct& p = *t_.matrices();
+    LocalTile tile = tile_ranges(p.reduce->src(0), opts[0].amount);
+    UOpMap<UOp> at = begin;
+    const auto inside = [&](int axis, int64_t size) {
+      const Axis& a = t_.axes()[size_t(axis)];
+      const AxisKind kind = a.reduced ? AxisKind::ReduceLane : AxisKind::Lane;
+      const UOp r = range(index_const(size), axes_.next_id()++, kind);
+      tile.inside.push_back(r);
+      at[a.range] = at[a.range] + r;
+      return r;
+    };
+    const UOp m = inside(p.m, p.shape.m), n = inside(p.n, p.shape.n), k = inside(p.k, p.shape.k);
+    std::vector<UOp> values;
+    for (const Opt& o : opts) {
+      const bool left = source_of(o) == size_t(p.a.source);
+      const MatrixOperand& f = left ? p.a : p.b;
+      const UOp row = left ? m : k, column = left ? k : n;
+      tile.matrices.push_back(f.by_columns ? LocalTile::Lines{row, column}
+                                           : LocalTile::Lines{column, row});
+      values.push_back(make_load(element(f, at)));
+    }
+    const std::vector<LocalTile::Lines> lines = tile.matrices;
+    const std::vector<UOp> copies = copy_together(std::move(tile), opts, values);
+    for (size_t i = 0; i < copies.size(); i++) {
+      const UOp& index = copies[i]->src(0);
+      const auto& [along, across] = lines[i];
+      const UOp first =
+          substitute(index->src(1), {{along, index_const(0)}, {across, index_const(0)}});
+      MatrixPlace& place = factors[source_of(opts[i])];
+      place.begin = make_index(index->src(0), simplify(first));
+      place.stride = coefficient(index->src(1), across).value();
+    }
   }
 
   bool walks(const UOp& offset, size_t axis) {
@@ -373,11 +422,15 @@ class Builder {
   std::vector<UOp> shared_copies(const UOp& old, const std::vector<Opt>& opts,
                                  const std::vector<UOp>& values) {
     LocalTile tile = tile_ranges(old, opts[0].amount);
+    tile.read_across = !old;
+    return copy_together(std::move(tile), opts, values);
+  }
+  std::vector<UOp> copy_together(LocalTile tile, const std::vector<Opt>& opts,
+                                 const std::vector<UOp>& values) {
     tile.invocations = workgroup();
-    for (size_t i = 0; !old && i < values.size(); i++)
-      tile.per_word.push_back(t_.target().held_per_word(values[i]->dtype));
     std::vector<bool> ahead;
     for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
+    for (const UOp& v : values) tile.element_bytes.push_back(t_.target().held_bytes(v->dtype));
     const int32_t first = copies_;
     copies_ += int32_t(opts.size());
     return stage_local(values, ahead, tile, first, axes_.next_id());
@@ -387,6 +440,13 @@ class Builder {
   }
   // As they are numbered in the launch.
   std::vector<UOp> workgroup() const {
+    std::vector<UOp> out = locals();
+    for (const UOp& r : elements_.ranges) {
+      if (kind_of(r.get()) == AxisKind::Subgroup) out.push_back(r);
+    }
+    return out;
+  }
+  std::vector<UOp> locals() const {
     std::vector<UOp> out;
     for (size_t a = 0; a < built_.size(); a++) {
       if (t_.axes()[a].reduced) continue;

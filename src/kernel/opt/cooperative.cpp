@@ -2,11 +2,25 @@
 
 #include <algorithm>
 
+#include "base/arith.h"
+#include "kernel/opt/stage_local.h"
+
 namespace tuff::kernel {
 
 using namespace ir;
 
 namespace {
+
+// Bytes along the reduction that are copied at once: of a cache line, which the copy's stores have
+// without bank conflicts, the whole or half.
+constexpr int64_t kCopiedLines[] = {128, 64};
+constexpr double kHalfLineCost = 1.25;  // of what is read; two requests for a line, 2-way conflicts
+
+// Where workgroup memory is faster than the caches. There lanes also find whole vectors of a
+// matrix's lines, where some compilers load matrices from memory element by element.
+bool copies_matrices(const Target& target) {
+  return target.shared_load_cost > 0 && target.shared_load_cost <= target.load_cost;
+}
 
 // How many of something along the rows and the columns of the sums.
 struct Grid {
@@ -16,12 +30,14 @@ struct Grid {
 struct Plan {
   int64_t shape = -1;  // of the Target's
   Grid fragments, subgroups;
+  int64_t steps = 1;  // of matrices along the reduction, copied at once
   double cost = 0;
 };
 
 class Cooperative {
  public:
-  Cooperative(Tiling& t, const Target& target) : t_(t), target_(target) {}
+  Cooperative(Tiling& t, const Target& target)
+      : t_(t), target_(target), staged_(copies_matrices(target)) {}
 
   bool run() {
     Plan best;
@@ -36,21 +52,23 @@ class Cooperative {
         const Axis& x = trial.axes()[size_t(a)];
         if (!x.reduced && a != product_.m && a != product_.n) others_ *= x.main_size();
       }
-      each_plan(shape, best);
+      const int64_t steps = trial.axes()[size_t(product_.k)].main_size();
+      for (const int64_t line : kCopiedLines)
+        each_plan({shape, {}, {}, copied_steps(steps, line), 0}, best);
     }
     return best.shape >= 0 && apply(best);
   }
 
  private:
   static constexpr int64_t kMostInvocations = 256, kUnknownCores = 16;
-  static constexpr int64_t kOtherRegisters = 24;  // addresses, counters, what the epilogue loads
+  static constexpr int64_t kOtherRegisters = 16;  // addresses, counters, what the epilogue loads
 
-  void each_plan(int64_t shape, Plan& best) const {
+  void each_plan(Plan p, Plan& best) const {
     for (int64_t rows = 1; rows <= 8; rows++) {
       for (int64_t columns = 1; columns <= 8; columns++) {
         for (int64_t down = 1; down <= 8; down *= 2) {
           for (int64_t across = 1; across <= 8; across *= 2) {
-            const Plan p{shape, {rows, columns}, {down, across}, 0};
+            p.fragments = {rows, columns}, p.subgroups = {down, across};
             if (rows_ % (rows * down) == 0 && columns_ % (columns * across) == 0) take(p, best);
           }
         }
@@ -67,24 +85,51 @@ class Cooperative {
     const int64_t lanes = target_.subgroup_size;
     const int64_t sum_bytes = int64_t(s.m) * s.n * int64_t(size_bytes(s.sum));
     const int64_t factor_bytes = int64_t(s.k) * int64_t(size_bytes(s.a));
+    const int64_t copied = copied_bytes(p);
+    // Of a subgroup's registers: sums, a step's factors, and what the next copy takes.
     const int64_t bytes = p.fragments.count() * sum_bytes +
-                          (p.fragments.rows * s.m + p.fragments.columns * s.n) * factor_bytes;
+                          (p.fragments.rows * s.m + p.fragments.columns * s.n) * factor_bytes +
+                          copied / p.subgroups.count();
     const int64_t most =
         std::min<int64_t>({kMostInvocations, target_.max_invocations, target_.max_local[0]});
     return bytes / (4 * lanes) + kOtherRegisters <= int64_t(target_.vector_registers) &&
            p.subgroups.count() * lanes <= most &&
-           p.fragments.count() * p.subgroups.count() * sum_bytes <= shared_room();
+           p.fragments.count() * p.subgroups.count() * sum_bytes + copied * 5 / 4 <=
+               shared_room() &&
+           (!staged_ || copies_ahead(p));
+  }
+  // Of the workgroup's tile of both factors, without padding, which is up to a quarter of it.
+  int64_t copied_bytes(const Plan& p) const {
+    const MatrixShape& s = product_.shape;
+    const int64_t lines = p.fragments.rows * p.subgroups.rows * s.m +
+                          p.fragments.columns * p.subgroups.columns * s.n;
+    return staged_ ? lines * p.steps * step_bytes() : 0;
+  }
+  int64_t step_bytes() const { return product_.shape.k * int64_t(size_bytes(product_.shape.a)); }
+  int64_t copied_steps(int64_t all, int64_t line) const {
+    return staged_ ? divisor_up_to(all, std::max<int64_t>(line / step_bytes(), 1)) : 1;
+  }
+  // Software pipelining: the next copies of both factors are loaded while this one is multiplied.
+  bool copies_ahead(const Plan& p) const {
+    const MatrixShape& s = product_.shape;
+    const int64_t invocations = p.subgroups.count() * target_.subgroup_size;
+    const auto ahead = [&](int64_t lines) {
+      return copied_together(lines * p.steps * s.k, int64_t(size_bytes(s.a)), invocations);
+    };
+    return ahead(p.fragments.rows * p.subgroups.rows * s.m) &&
+           ahead(p.fragments.columns * p.subgroups.columns * s.n);
   }
   // Occupancy: half of workgroup memory, so that a core has room for a second workgroup, or as much
-  // as leaves that room on most devices.
+  // as leaves that room on most devices. Where factors are copied, all of it: AMD's RDNA, NVIDIA's
+  // and Intel's cores have twice what one workgroup may take.
   int64_t shared_room() const {
     constexpr int64_t kLeast = 32 << 10;
     const int64_t all = target_.shared_bytes;
-    return std::min(std::max(all / 2, kLeast), all);
+    return staged_ ? all : std::min(std::max(all / 2, kLeast), all);
   }
-  // What is read per multiply-add, from memory by a workgroup and from the cache by a subgroup,
-  // where every core has a workgroup; where some have none, as much more as they idle. Between
-  // equal plans larger matrices and fewer subgroups win.
+  // What is read per multiply-add, from memory by a workgroup and from the cache by a subgroup, and
+  // as much more as cores idle in the last of their rounds. Between equal plans larger matrices and
+  // fewer subgroups win.
   double cost(const Plan& p) const {
     const MatrixShape& s = product_.shape;
     const double down = double(p.fragments.rows * s.m), across = double(p.fragments.columns * s.n);
@@ -92,9 +137,10 @@ class Cooperative {
                                                     1 / (across * double(p.subgroups.columns)));
     const int64_t groups = others_ * rows_ * columns_ / (p.fragments.count() * p.subgroups.count());
     const int64_t cores = target_.cores > 1 ? int64_t(target_.cores) : kUnknownCores;
-    const double idle = std::max(1.0, double(cores) / double(groups));
-    const double size = double(s.m) * s.n * s.k;
-    return reads * idle + 1e-9 * double(p.subgroups.count()) + 1e-6 / size;
+    const double idle = double(ceil_div(groups, cores) * cores) / double(groups);
+    const bool half_lines = staged_ && p.steps * step_bytes() < kCopiedLines[0];
+    const double lines = half_lines ? kHalfLineCost : 1, size = double(s.m) * s.n * s.k;
+    return reads * idle * lines + 1e-9 * double(p.subgroups.count()) + 1e-6 / size;
   }
 
   bool apply(const Plan& p) {
@@ -107,11 +153,13 @@ class Cooperative {
     split(OptKind::Upcast, m.n, p.fragments.columns);
     split(OptKind::Local, m.m, p.subgroups.rows);
     split(OptKind::Local, m.n, p.subgroups.columns);
+    split(OptKind::Split, m.k, p.steps);
     return true;
   }
 
   Tiling& t_;
   const Target& target_;
+  const bool staged_;
   MatrixProduct product_;
   int64_t rows_ = 1, columns_ = 1, others_ = 1;  // of matrices, along the axes of the sums
 };
@@ -120,6 +168,17 @@ class Cooperative {
 
 bool tile_matrices(Tiling& t, const Target& target) {
   return allows(target, OptKind::Matrix) && Cooperative(t, target).run();
+}
+
+void stage_matrices(Tiling& t, const Target& target) {
+  if (!copies_matrices(target)) return;
+  int64_t around = 0;
+  for (const Axis& a : t.axes()) {
+    for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
+  }
+  if (t.axes()[size_t(t.matrices()->k)].parts.size() > 2) around--;  // steps of a copy
+  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
+  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Ahead, factor, 1});
 }
 
 }  // namespace tuff::kernel

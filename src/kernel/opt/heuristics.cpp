@@ -37,7 +37,10 @@ class Heuristics : Chooser {
   }
 
   void choose_gpu() {
-    if (tile_matrices(t_, target_)) return group_all();
+    if (tile_matrices(t_, target_)) {
+      group_all();
+      return stage_matrices(t_, target_);
+    }
     if (share_kept_rows(t_, ast_, k_, target_)) return;
     const std::vector<int> transposed = tile_gpu_transpose(t_, ast_, k_, target_);
     if (!transposed.empty()) {

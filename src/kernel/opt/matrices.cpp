@@ -18,6 +18,7 @@ namespace {
 // How one factor's load walks memory.
 struct Walk {
   UOp load;
+  int source;                  // of the product
   std::vector<int64_t> steps;  // by axis
   int64_t divisor = 0;         // of all steps of what is no axis, and of the constant
 };
@@ -31,8 +32,9 @@ const Node* loaded(const UOp& factor, DType t) {
   return n;
 }
 
-Walk walk_of(const UOp& factor, DType t, const Tiling& tiling) {
-  Walk w{UOp(loaded(factor, t)), std::vector<int64_t>(tiling.axes().size(), 0), 0};
+Walk walk_of(const UOp& product, size_t source, DType t, const Tiling& tiling) {
+  Walk w{UOp(loaded(product->src(source), t)), int(source),
+         std::vector<int64_t>(tiling.axes().size(), 0), 0};
   const LinearForm form = linear_form(w.load->src(0)->src(1));
   w.divisor = form.constant;
   for (const auto& [term, step] : form.terms) {
@@ -64,7 +66,7 @@ std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Ex
     bool whole = w.divisor % aligned == 0 && step(across) % aligned == 0;
     for (size_t a = 0; a < w.steps.size(); a++)
       whole = whole && (int(a) == line.axis || w.steps[a] % aligned == 0);
-    if (whole) return MatrixOperand{w.load, step(across), by_columns};
+    if (whole) return MatrixOperand{w.load, step(across), by_columns, w.source};
   }
   return {};
 }
@@ -129,8 +131,8 @@ MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
   // The columns are those of the output's inner axis: neighbours are then stored side by side.
   MatrixProduct best;
   for (const size_t left : {size_t(0), size_t(1)}) {
-    const Walk a = walk_of(product->src(left), shape.a, t);
-    const Walk b = walk_of(product->src(1 - left), shape.b, t);
+    const Walk a = walk_of(product, left, shape.a, t);
+    const Walk b = walk_of(product, 1 - left, shape.b, t);
     MatrixProduct found = p;
     if (Choice(t, shape, a, b).find(found, p.reduce->src().subspan(1)) && found.n > best.n)
       best = found;
@@ -156,39 +158,29 @@ MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t&
   return e;
 }
 
-namespace {
-
-UOp load_matrix(const MatrixOperand& from, MatrixArg arg, const UOpMap<UOp>& bases) {
-  arg.stride = from.stride;
-  arg.by_columns = from.by_columns;
-  const UOp& index = from.load->src(0);
-  const UOp at = make_index(index->src(0), simplify(substitute(index->src(1), bases)));
-  return make(Op::MatrixLoad, index->dtype, {at}, arg);
-}
-
-}  // namespace
-
-UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
-               std::span<const UOp> summed, const MatrixElements& elements, int32_t number) {
-  UOpMap<UOp> bases;
+UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
+               std::span<const UOp> ranges, std::span<const UOp> summed,
+               const MatrixElements& elements, int32_t number) {
   UOp fragment = index_const(0);
   int64_t fragments = 1;
   bool repeated = false;
-  for (const MatrixAxis& a : axes) {
-    bases.emplace(a.range, a.base);
-    for (const UOp& r : a.ranges) {
-      const AxisKind kind = kind_of(r.get());
-      repeated = repeated || kind == AxisKind::Loop;
-      if (kind != AxisKind::Local && kind != AxisKind::Lane) continue;
-      fragment = fragment * r->src(0) + r;
-      fragments *= r->src(0)->max;
-    }
+  for (const UOp& r : ranges) {
+    const AxisKind kind = kind_of(r.get());
+    repeated = repeated || kind == AxisKind::Loop;
+    if (kind != AxisKind::Local && kind != AxisKind::Lane) continue;
+    fragment = fragment * r->src(0) + r;
+    fragments *= r->src(0)->max;
   }
+  const auto load = [&](const MatrixOperand& f, MatrixArg arg) {
+    const MatrixPlace& place = factors[size_t(f.source)];
+    arg.stride = place.stride;
+    arg.by_columns = place.by_columns;
+    return make(Op::MatrixLoad, place.begin->dtype, {place.begin}, arg);
+  };
   const auto m = int32_t(p.shape.m), n = int32_t(p.shape.n), k = int32_t(p.shape.k);
   const DType t = p.shape.sum;
   MatrixArg sum_arg{MatrixUse::Sum, m, n};
-  std::vector<UOp> src{load_matrix(p.a, {MatrixUse::A, m, k}, bases),
-                       load_matrix(p.b, {MatrixUse::B, k, n}, bases)};
+  std::vector<UOp> src{load(p.a, {MatrixUse::A, m, k}), load(p.b, {MatrixUse::B, k, n})};
   if (summed.empty()) {
     src.push_back(make(Op::MatrixFill, t, {constant(Scalar::of_int(t, 0))}, sum_arg));
   }
@@ -239,7 +231,9 @@ void Tiling::check_beside_matrices(const Opt& o) const {
   switch (o.kind) {
     case OptKind::Split:
     case OptKind::Group:
-    case OptKind::Swap: return;
+    case OptKind::Swap:
+    case OptKind::Stage:
+    case OptKind::Ahead: return;
     case OptKind::Upcast:
     case OptKind::Local:
       if (o.amount > 1 && matrix_bytes() > int64_t(target_.shared_bytes) / o.amount)
@@ -249,7 +243,10 @@ void Tiling::check_beside_matrices(const Opt& o) const {
   }
 }
 
+bool Tiling::has_invocations() const { return matrices_ || has_part(-1, AxisKind::Local); }
+
 int64_t Tiling::matrix_bytes() const {
+  if (!matrices_) return 0;
   int64_t bytes =
       int64_t(matrices_->shape.m) * matrices_->shape.n * int64_t(size_bytes(matrices_->shape.sum));
   for (const Axis& a : axes_) {
@@ -257,6 +254,18 @@ int64_t Tiling::matrix_bytes() const {
       bytes *= p.kind == AxisKind::Lane || p.kind == AxisKind::Local ? p.size->max : 1;
   }
   return bytes;
+}
+
+const MatrixOperand& Tiling::matrix_operand(const Operand& f) const {
+  return f.source == matrices_->a.source ? matrices_->a : matrices_->b;
+}
+
+void Tiling::check_matrix_copy(const Opt& o) const {
+  const Operand& f = factors_[size_t(o.axis)];
+  if (f.product != matrices_->reduce->src(0)) refuse(o, "it is no factor of the matrices");
+  const DType t = matrix_operand(f).load->dtype;
+  if (target_.held_bytes(t) != int64_t(size_bytes(t)))
+    refuse(o, "workgroup memory does not hold its elements as matrices have them");
 }
 
 void Tiling::split_matrices(const Opt& o) {

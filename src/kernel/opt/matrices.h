@@ -28,16 +28,17 @@ struct MatrixElements {
 };
 MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id);
 
-// An axis of the Tiling over its parts: from which element a matrix begins.
-struct MatrixAxis {
-  ir::UOp range;  // of the untouched AST
-  ir::UOp base;
-  std::vector<ir::UOp> ranges;  // outermost first
+// Where the matrices of a factor lie: an Index of the first element, and how far apart lines are.
+struct MatrixPlace {
+  ir::UOp begin;
+  int64_t stride = 0;
+  bool by_columns = false;
 };
-// The sum's value at the element that `elements` names; `summed` are the ranges of what is left of
-// the reduction, `number` the memory's.
-ir::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixAxis> axes,
-                      std::span<const ir::UOp> summed, const MatrixElements& elements,
-                      int32_t number);
+// The sum's value at the element that `elements` names. `factors`: by their place in the product;
+// `ranges`: of all axes, outermost first; `summed`: those of what is left of the reduction;
+// `number`: the memory's.
+ir::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
+                   std::span<const ir::UOp> ranges, std::span<const ir::UOp> summed,
+                   const MatrixElements& elements, int32_t number);
 
 }  // namespace tuff::kernel

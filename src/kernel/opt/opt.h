@@ -94,6 +94,7 @@ struct MatrixOperand {
   ir::UOp load;  // of the untouched AST
   int64_t stride = 0;
   bool by_columns = false;
+  int source = 0;  // of the product, the factor's
 };
 struct MatrixProduct {
   ir::UOp reduce;  // of the untouched AST
@@ -173,14 +174,18 @@ class Tiling {
   bool folds_inside(int axis, int other) const;
   bool is_repeated(const TilePart& loop, const Operand& operand) const;
   std::vector<TilePart> tile_parts(const Operand& f, int64_t around) const;
+  DType staged_type(const Operand& f) const;
   int64_t staged_bytes(int operand, int64_t around) const;
   int64_t loop_trips(const Operand& f, int64_t around, int64_t count) const;
   void check_matrix(const Opt& o) const;
   void check_beside_matrices(const Opt& o) const;
+  void check_matrix_copy(const Opt& o) const;
+  const MatrixOperand& matrix_operand(const Operand& f) const;
   void split_matrices(const Opt& o);
   // Of kept rows and the parts of shared reductions, so far or with one more opt.
   int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;
-  int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments
+  int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments; 0: none
+  bool has_invocations() const;  // whether a workgroup has several, as far as opts say
   bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any
   struct Stored;
   int64_t staged_bytes() const;

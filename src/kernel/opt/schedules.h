@@ -13,6 +13,8 @@ namespace tuff::kernel {
 // Sums of products of narrow numbers where the Target's subgroups multiply matrices: fragments in
 // registers, subgroups in a workgroup; all but the launch grid.
 bool tile_matrices(Tiling& t, const Target& target);
+// After the grid: factors are copied into workgroup memory, where that is faster than the caches.
+void stage_matrices(Tiling& t, const Target& target);
 
 // Kernels that keep rows in fast memory: a workgroup takes a tile of rows, and its invocations
 // share each nest of loops: register tiles of the products, reductions of the rows, what is stored.

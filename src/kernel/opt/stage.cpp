@@ -174,8 +174,9 @@ std::vector<Tiling::TilePart> Tiling::tile_parts(const Operand& f, int64_t aroun
       if (axis.reduced != reduced || (reduced && !contains(f.around, a))) continue;
       for (const AxisPart& p : axis.parts) {
         if (p.size->is_const_int(1)) continue;
-        const bool inside =
-            is_loop(p.kind) ? around-- <= 0 : is_lane(p.kind) || p.kind == AxisKind::Local;
+        const bool inside = is_loop(p.kind) ? around-- <= 0
+                                            : is_lane(p.kind) || p.kind == AxisKind::Local ||
+                                                  p.kind == AxisKind::Matrix;
         out.push_back({p, a, reduced, inside, contains(f.axes, a)});
       }
     }
@@ -198,6 +199,10 @@ int64_t Tiling::loop_trips(const Operand& f, int64_t around, int64_t count) cons
   return trips + copied;
 }
 
+DType Tiling::staged_type(const Operand& f) const {
+  return matrices_ ? matrix_operand(f).load->dtype : f.value->dtype;
+}
+
 int64_t Tiling::staged_bytes() const {
   int64_t total = 0;
   for (const Opt& o : staged_) total += staged_bytes(o.axis, o.amount);
@@ -206,9 +211,9 @@ int64_t Tiling::staged_bytes() const {
 
 int64_t Tiling::staged_bytes(int operand, int64_t around) const {
   const Operand& f = operands()[size_t(operand)];
-  const DType t = f.value->dtype;
+  const DType t = staged_type(f);
   const int64_t count = *staged_count(operand, around);
-  if (!has_part(-1, AxisKind::Local)) return count * int64_t(size_bytes(t));
+  if (!has_invocations()) return count * int64_t(size_bytes(t));
   if (!f.product) {
     int64_t row = 0;  // as the copy's, where lanes come first
     for (const TilePart& p : tile_parts(f, around)) {
@@ -216,10 +221,13 @@ int64_t Tiling::staged_bytes(int operand, int64_t around) const {
     }
     return transposed_copy_count(count, row, target_.held_per_word(t)) * target_.held_bytes(t);
   }
+  // Lines of matrices stay lines.
+  const bool along_steps =
+      matrices_ && matrix_operand(f).by_columns != (f.source == matrices_->a.source);
   int64_t row = 1;
   for (const TilePart& p : tile_parts(f, around))
-    row *= p.inside && p.walks && !p.reduced ? p.part.size->max : 1;
-  return local_copy_bytes(count, row, t);
+    row *= p.inside && p.walks && p.reduced == along_steps ? p.part.size->max : 1;
+  return local_copy_bytes(count, row, target_.held_bytes(t));
 }
 
 std::optional<int64_t> Tiling::staged_count(int operand, int64_t around) const {
@@ -238,9 +246,11 @@ void Tiling::check_stage(const Opt& o) const {
   if (f.reduces) refuse(o, "a reduction stands below the factor");
   for (const Opt& s : staged_) {
     if (s.axis == o.axis) refuse(o, "the operand is staged already");
-    if (!f.product && s.amount != o.amount) refuse(o, "other loads are copied in another loop");
+    if ((!f.product || matrices_) && s.amount != o.amount)
+      refuse(o, "others are copied in another loop");
   }
-  const bool together = has_part(-1, AxisKind::Local);
+  if (matrices_) check_matrix_copy(o);
+  const bool together = has_invocations();
   if (!f.product && !together) refuse(o, "one invocation reads the load as it would copy it");
   const auto is_shared = [&](int a) { return has_part(a, AxisKind::GroupReduce); };
   if (keeps_rows() ? std::ranges::any_of(f.around, is_shared) : is_shared(-1))
@@ -261,7 +271,8 @@ void Tiling::check_stage(const Opt& o) const {
   if (together && target_.max_loop_trips &&
       loop_trips(f, o.amount, *count) > int64_t(target_.max_loop_trips))
     refuse(o, "so many iterations must be unrolled, which a loop around a barrier cannot be");
-  const int64_t room = int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - 128;
+  const int64_t room =
+      int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - matrix_bytes() - 128;
   if (*count > std::max<int64_t>(room, 0) || staged_bytes(o.axis, o.amount) > room)
     refuse(o, fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
                        std::max<int64_t>(room, 0)));
@@ -292,7 +303,7 @@ void Tiling::check_ahead(const Opt& o) const {
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
   if (staged == staged_.end()) refuse(o, "the operand is not staged");
   if (contains(ahead_, o.axis)) refuse(o, "it is loaded ahead already");
-  if (!has_part(-1, AxisKind::Local)) refuse(o, "one invocation makes the copy");
+  if (!has_invocations()) refuse(o, "one invocation makes the copy");
   const Operand& operand = operands()[size_t(o.axis)];
   const std::vector<TilePart> parts = tile_parts(operand, staged->amount);
   const TilePart* loop = nullptr;
@@ -310,7 +321,8 @@ void Tiling::check_ahead(const Opt& o) const {
         p.inside ? folds_inside(loop->axis, p.axis) : folds_inside(p.axis, loop->axis);
     if (between) refuse(o, "a reduction around or inside makes the next copy another one");
   }
-  if (!copied_together(*staged_count(o.axis, staged->amount), local_size()))
+  if (!copied_together(*staged_count(o.axis, staged->amount),
+                       target_.held_bytes(staged_type(operand)), local_size()))
     refuse(o, "each invocation copies more than its registers hold");
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/arith.h"
+#include "base/contains.h"
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/access.h"
@@ -18,7 +19,7 @@ namespace {
 // bytes, as NVIDIA's, AMD's and Intel's devices have), so far apart that 4 elements stay one
 // vector.
 constexpr int64_t kPadBytes = 16;
-constexpr int64_t kMostTogether = 16;  // elements of an invocation that it copies without a loop
+constexpr int64_t kMostTogether = 64;  // bytes of an invocation that it copies without a loop
 
 constexpr int64_t kBanks = 32;
 
@@ -32,8 +33,7 @@ PaddedRow padded_row(int64_t row, int64_t per_word) {
   return {length, (ceil_div(length, per_word) | 1) * per_word};
 }
 
-int64_t register_bytes(DType t) { return std::max<int64_t>(int64_t(size_bytes(t)), 4); }
-int64_t pad_of(DType t) { return kPadBytes / register_bytes(t); }
+int64_t padding(int64_t element_bytes) { return std::max<int64_t>(kPadBytes / element_bytes, 1); }
 
 UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
   UOp offset = index_const(0);
@@ -55,30 +55,40 @@ void lanes_first(std::vector<UOp>& ranges) {
 // One value's copy: how its elements are shared out, and where they lie.
 class Copy {
  public:
-  Copy(const UOp& value, const LocalTile& tile, int64_t per_word, int32_t number,
-       int32_t& next_id)
+  Copy(const UOp& value, const LocalTile& tile, size_t index, int32_t number, int32_t& next_id)
       : value_(value),
         tile_(tile),
-        per_word_(per_word),
+        element_bytes_(tile.element_bytes[index]),
+        per_word_(tile.read_across ? std::max<int64_t>(4 / element_bytes_, 1) : 0),
         deps_(value),
         loads_(accesses(value, deps_)) {
+    std::vector<UOp> steps, rows;  // ranges of the reduction, of outputs
     for (const UOp& r : tile.inside) {
       if (!(deps_.of(value) & deps_.bit(r))) continue;
       const AxisKind k = kind_of(r.get());
-      (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps_ : rows_).push_back(r);
+      (k == AxisKind::Reduce || k == AxisKind::ReduceLane ? steps : rows).push_back(r);
     }
-    if (per_word > 0) lanes_first(rows_);
-    walk_ = steps_;
-    walk_.insert(walk_.end(), rows_.begin(), rows_.end());
+    if (tile.read_across) lanes_first(rows);
+    const bool is_matrix = !tile.matrices.empty();
+    const bool along_steps = is_matrix && contains(steps, tile.matrices[index].along);
+    outer_ = along_steps ? rows : steps;
+    inner_ = along_steps ? steps : rows;
+    if (is_matrix) {
+      move_last(outer_, tile.matrices[index].across);
+      move_last(inner_, tile.matrices[index].along);
+    }
+    walk_ = outer_;
+    walk_.insert(walk_.end(), inner_.begin(), inner_.end());
     count_ = extent(walk_);
     // Neighbouring invocations read neighbours in memory: coalesced.
     std::ranges::stable_sort(walk_, [&](const UOp& a, const UOp& b) {
       return typical_step(loads_, deps_, a) > typical_step(loads_, deps_, b);
     });
-    pitch_ = extent(rows_) + (written_across() ? pad_of(value->dtype) : 0);
-    const int64_t size = per_word > 0 ? transposed_copy_count(count_, row(), per_word)
-                         : steps_.empty() ? count_
-                                          : extent(steps_) * pitch_;
+    const bool padded = is_matrix || written_across();
+    pitch_ = extent(inner_) + (padded ? padding(element_bytes_) : 0);
+    const int64_t size = tile.read_across      ? transposed_copy_count(count_, row(), per_word_)
+                         : outer_.empty() ? count_
+                                          : extent(outer_) * pitch_;
     memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size});
     share_out(next_id);
   }
@@ -96,17 +106,20 @@ class Copy {
   UOp read(const UOp& filled) const { return make_load(make_index(filled, place({}))); }
 
  private:
-  bool written_across() const {
-    return !rows_.empty() && !steps_.empty() && !(walk_.back() == rows_.back());
+  static void move_last(std::vector<UOp>& ranges, const UOp& last) {
+    std::ranges::stable_partition(ranges, [&](const UOp& r) { return r != last; });
   }
-  int64_t row() const { return rows_.empty() ? 1 : rows_.back()->src(0)->max; }
+  bool written_across() const {
+    return !inner_.empty() && !outer_.empty() && !(walk_.back() == inner_.back());
+  }
+  int64_t row() const { return inner_.empty() ? 1 : inner_.back()->src(0)->max; }
   UOp place(const UOpMap<UOp>& digits) const {
     if (per_word_ > 0) {
-      const UOp element = flat(rows_, digits);
+      const UOp element = flat(inner_, digits);
       const auto [length, pitch] = padded_row(row(), per_word_);
       return element + floordiv(element, index_const(length)) * (pitch - length);
     }
-    return flat(steps_, digits) * pitch_ + flat(rows_, digits);
+    return flat(outer_, digits) * pitch_ + flat(inner_, digits);
   }
 
   // As many neighbours as one access reads; fewer where invocations would have none left.
@@ -134,7 +147,7 @@ class Copy {
     const int64_t pieces = count_ / wide, turns = ceil_div(pieces, workers);
     UOp piece = flat(tile_.invocations, {});
     if (turns > 1) {
-      const bool together = copied_together(count_, workers);
+      const bool together = copied_together(count_, element_bytes_, workers);
       const UOp turn =
           range(index_const(turns), next_id++, together ? AxisKind::Lane : AxisKind::Loop);
       (together ? lanes_ : loops_).push_back(turn);
@@ -158,11 +171,12 @@ class Copy {
 
   const UOp value_;
   const LocalTile& tile_;
+  const int64_t element_bytes_;
   const int64_t per_word_;  // 0: it is read as it was copied
   RangeDeps deps_;
   std::vector<Access> loads_;
-  std::vector<UOp> steps_, rows_;  // ranges of the reduction, of outputs
-  std::vector<UOp> walk_;          // all of them, as they lie in the value's memory
+  std::vector<UOp> outer_, inner_;  // as the copy lies in workgroup memory, in rows of `inner_`
+  std::vector<UOp> walk_;           // all of them, as they lie in the value's memory
   int64_t count_ = 1, pitch_ = 1;
   UOp memory_, valid_;
   std::vector<UOp> loops_, lanes_;
@@ -205,12 +219,12 @@ int64_t transposed_copy_count(int64_t count, int64_t row, int64_t per_word) {
   return count + (count - 1) / length * (pitch - length);
 }
 
-int64_t local_copy_bytes(int64_t count, int64_t row, DType t) {
-  return (count + count / std::max<int64_t>(row, 1) * pad_of(t)) * register_bytes(t);
+int64_t local_copy_bytes(int64_t count, int64_t row, int64_t element_bytes) {
+  return (count + count / std::max<int64_t>(row, 1) * padding(element_bytes)) * element_bytes;
 }
 
-bool copied_together(int64_t count, int64_t invocations) {
-  return ceil_div(count, invocations) <= kMostTogether;
+bool copied_together(int64_t count, int64_t element_bytes, int64_t invocations) {
+  return ceil_div(count, invocations) * element_bytes <= kMostTogether;
 }
 
 std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool>& ahead,
@@ -218,8 +232,7 @@ std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool
   std::vector<Copy> copies;
   copies.reserve(values.size());
   for (size_t i = 0; i < values.size(); i++)
-    copies.emplace_back(values[i], tile, tile.per_word.empty() ? 0 : tile.per_word[i],
-                        number + int32_t(i), next_id);
+    copies.emplace_back(values[i], tile, i, number + int32_t(i), next_id);
   // No invocation reads the last iteration's copies any more.
   const UOp free = tile.around.empty() ? UOp() : make_barrier(tile.around);
   std::vector<std::optional<AheadOfLoop>> registers(values.size());

@@ -14,13 +14,20 @@ namespace tuff::kernel {
 
 // What copies that are made at one place have in common. Ranges stand outermost first.
 struct LocalTile {
+  std::vector<int64_t> element_bytes;  // in workgroup memory, by value
   // Tiles of loads are read across the direction that they are copied in. Then invocations lie side
   // by side in workgroup memory, what one of them takes at once lies apart, and rows are padded to
-  // an odd number of words, which so many elements are one of (by value). Of products: none.
-  std::vector<int64_t> per_word;
+  // an odd number of words.
+  bool read_across = false;
+  // Of cooperative matrices, by value: the ranges along their lines and across these, both of them
+  // inside. Lines stay lines in the copy, one pitch apart. None: no value is a matrix.
+  struct Lines {
+    ir::UOp along, across;
+  };
+  std::vector<Lines> matrices;
   std::vector<ir::UOp> around;       // loops outside the copies
   std::vector<ir::UOp> inside;       // those of a tile, in the order of workgroup memory
-  std::vector<ir::UOp> invocations;  // Local ranges of the workgroup
+  std::vector<ir::UOp> invocations;  // of the workgroup: Local ranges, then lanes of subgroups
   // Neighbouring elements of so many bytes that an invocation reads of memory at once.
   std::function<int64_t(size_t)> together = [](size_t) { return 1; };
 };
@@ -34,14 +41,14 @@ std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
                                     int32_t number, int32_t& next_id);
 
 // Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be padded
-// against bank conflicts, and renderers hold elements as they hold registers.
-int64_t local_copy_bytes(int64_t count, int64_t row, DType t);
+// against bank conflicts.
+int64_t local_copy_bytes(int64_t count, int64_t row, int64_t element_bytes);
 
 // The same of a tile that is read across, in elements of which so many are a word.
 int64_t transposed_copy_count(int64_t count, int64_t row, int64_t per_word);
 
 // Whether so many invocations copy `count` elements without a loop, so that registers may hold
 // them.
-bool copied_together(int64_t count, int64_t invocations);
+bool copied_together(int64_t count, int64_t element_bytes, int64_t invocations);
 
 }  // namespace tuff::kernel

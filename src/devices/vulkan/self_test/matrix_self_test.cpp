@@ -25,7 +25,8 @@ UOp loaded(int32_t slot, DType t, int64_t count, const UOp& at) {
 
 }  // namespace
 
-// Two matrices along each axis: strides, sums over steps, fragments beside each other.
+// Two matrices along each axis: strides, sums over steps, fragments beside each other; one factor's
+// are loaded from memory, the other's from workgroup memory where that holds them.
 kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, const Target& target) {
   const int64_t m = 2 * int64_t(s.m), n = 2 * int64_t(s.n), k = 2 * int64_t(s.k);
   const UOp i = range(index_const(m), 0, AxisKind::Loop),
@@ -41,6 +42,7 @@ kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, const Target& targ
   std::vector<Opt> opts{{OptKind::Matrix, 0, 0}, {OptKind::Upcast, 1, 2}};
   const bool two_subgroups = 2 * t.subgroup_size <= std::min(t.max_invocations, t.max_local[0]);
   opts.push_back(two_subgroups ? Opt{OptKind::Local, 0, 2} : Opt{OptKind::Group, 0, 0});
+  if (t.held_bytes(s.b) == int64_t(size_bytes(s.b))) opts.push_back({OptKind::Stage, 1, 1});
   return kernel::lower_with(sink(roots), t, opts);
 }
 
