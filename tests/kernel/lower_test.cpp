@@ -190,6 +190,20 @@ TEST(Lower, WhatIsStoredIsReadWhereItIsStoredAlone) {
 }
 
 // More workgroups than one axis of the grid takes.
+// Blocks of rows, whose workgroups follow each other column by column.
+TEST(Lower, GroupsInsideOfGroupsAreInnermostInTheLaunch) {
+  const UOp ast = matmul_ast(64, 24, 8);
+  const LinearKernel k = lower_with(ast, builtin_target("spirv-generic"),
+                                    {{OptKind::Local, 0, 4},
+                                     {OptKind::Group, 0, 4},
+                                     {OptKind::Group, 0, 0},
+                                     {OptKind::Group, 1, 0}});
+  EXPECT_EQ(k.groups[0].value(), 4);
+  EXPECT_EQ(k.groups[1].value(), 24);
+  EXPECT_EQ(k.groups[2].value(), 4);
+  expect_same(ast, k, 1e-4, "blocks");
+}
+
 TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   Target t = builtin_target("spirv-lavapipe");
   t.max_groups = {40, 50, 1};

@@ -57,7 +57,7 @@ class AxisBuilder {
       if (loop ? loop->src(0)->is_const_int(1) : p.size->is_const_int(1)) continue;
       const UOp r = loop                ? loop
                     : is_joint(axis, p) ? joint(p, joint_kind(axis, p))
-                                        : range(p.size, next_id_++, p.kind);
+                                        : range(p.size, id_of(axis, i), p.kind);
       const UOp at = axis.rows && p.kind == AxisKind::Group ? busy_turn(axis, p) : r;
       b.value = b.value ? b.value * p.size + at : at;
       b.within = b.within * p.size + at;
@@ -82,6 +82,13 @@ class AxisBuilder {
     return p.kind == AxisKind::Vector ||
            (p.kind == AxisKind::ReduceLane && !target_.has_local &&
             p.size->max * int64_t(sizeof(float)) >= int64_t(target_.vector_bytes));
+  }
+  // Groups inside of an axis' groups are the innermost of the launch: beside them others follow.
+  int32_t id_of(const Axis& axis, size_t part) {
+    const auto is_group = [](const AxisPart& p) { return p.kind == AxisKind::Group; };
+    const bool inner = is_group(axis.parts[part]) &&
+                       std::any_of(axis.parts.begin(), axis.parts.begin() + int64_t(part), is_group);
+    return inner ? kInnerGroups + next_id_++ : next_id_++;
   }
   static bool is_joint(const Axis& axis, const AxisPart& p) {
     const bool launches = p.kind == AxisKind::Group || p.kind == AxisKind::Local ||
@@ -137,6 +144,8 @@ class AxisBuilder {
     }
     return range(size, next_id_++, AxisKind::Loop);
   }
+
+  static constexpr int32_t kInnerGroups = 1 << 16;  // ids of ranges, behind all others
 
   const Target& target_;
   int32_t next_id_ = 0;

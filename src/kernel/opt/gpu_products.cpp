@@ -113,7 +113,8 @@ class GpuProduct : Chooser {
         divide(*slab);
         share_tile(tile, true);
         const GpuTile staged{
-            .chosen = true, .staged = true, .slab_loops = slab->loops, .ahead = ahead};
+            .chosen = true, .staged = true, .slab_loops = slab->loops, .ahead = ahead,
+            .row = std::min(tile.row, tile.column)};
         if (fits(tile, *slab, staged)) return staged;
         t_ = before;
       }

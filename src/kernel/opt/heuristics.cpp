@@ -38,6 +38,7 @@ class Heuristics : Chooser {
 
   void choose_gpu() {
     if (tile_matrices(t_, target_)) {
+      group_in_blocks(std::min(t_.matrices()->m, t_.matrices()->n));
       group_all();
       return stage_matrices(t_, target_);
     }
@@ -58,6 +59,7 @@ class Heuristics : Chooser {
       take_neighbours(outputs_together(8, wanted_invocations()), 1);
     }
     if (shared_width == 0 && t_.local_size() == 1) choose_workgroup();
+    group_in_blocks(tile.row);
     group_all();
     if (tile.staged) stage_gpu_product(t_, tile);
   }
@@ -205,6 +207,22 @@ class Heuristics : Chooser {
     if (widest < 0 || t_.local_size() >= wanted) return;
     const int64_t n = divisor_up_to(left(widest), wanted / t_.local_size());
     if (n > 1) t_.try_apply({OptKind::Local, widest, n});
+  }
+  // Threadblock swizzle: of a product's workgroups, those of a few rows of tiles follow each other
+  // column by column, so that what runs at once, and one after the other, reads the same lines of
+  // both factors from L2. Rows so few that half of a small L2 holds what they read.
+  void group_in_blocks(int row) {
+    constexpr int64_t kMost = 8, kLeast = 4, kPanelBytes = 1 << 20;
+    if (row < 0 || !fixed(row) || left(row) <= kLeast) return;
+    bool has_columns = false;
+    for (int a = row + 1; a < count(); a++)
+      has_columns = has_columns || (axis(a).shared && loop_left(a) && left(a) > 1);
+    if (!has_columns) return;
+    int64_t bytes = axis(row).size / left(row) * int64_t(size_bytes(t_.factors()[0].value->dtype));
+    for (const int a : k_.main_axes) bytes *= axis(a).size;
+    const int64_t most = std::clamp(kPanelBytes / std::max<int64_t>(bytes, 1), kLeast, kMost);
+    const int64_t block = divisor_up_to(left(row), most);
+    if (block > 1 && block < left(row)) t_.try_apply({OptKind::Group, row, left(row) / block});
   }
   // Every output axis that reductions depend on goes to the grid.
   void group_all() {

@@ -27,6 +27,7 @@ struct GpuTile {
   bool staged = false;  // the factors are worth copies, once the launch is chosen
   int slab_loops = 0;   // loops of the reduction inside these
   int ahead = 0;        // how many of them the invocations have the registers to load ahead
+  int row = -1;         // the outer axis of the tile; -1: it has none
 };
 GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target);
 void stage_gpu_product(Tiling& t, const GpuTile& tile);  // what comes after all other opts
