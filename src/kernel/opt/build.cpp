@@ -86,8 +86,8 @@ class AxisBuilder {
   // Groups inside of an axis' groups are the innermost of the launch: beside them others follow.
   int32_t id_of(const Axis& axis, size_t part) {
     const auto is_group = [](const AxisPart& p) { return p.kind == AxisKind::Group; };
-    const bool inner = is_group(axis.parts[part]) &&
-                       std::any_of(axis.parts.begin(), axis.parts.begin() + int64_t(part), is_group);
+    const auto outer = std::span(axis.parts).first(part);
+    const bool inner = is_group(axis.parts[part]) && std::ranges::any_of(outer, is_group);
     return inner ? kInnerGroups + next_id_++ : next_id_++;
   }
   static bool is_joint(const Axis& axis, const AxisPart& p) {
