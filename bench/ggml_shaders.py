@@ -70,6 +70,18 @@ def mat_mat(kind, n, aligned=True):
             "push": ",".join(map(str, push)), "tuff": ["matmul", "--sizes", str(n), "--dtype", kind]}
 
 
+def mat_mat_matrices(kind, m, n, k):
+    """d[n, m] = b[n, k] A[m, k]^T by cooperative matrices with sums in f16: AMD's large tile, 128 x 128 by 256."""
+    weights = TYPES[kind]
+    push = [m, n, k, k, k, m, m * k, n * k, m * n, 0, 1, k, 1, 1, 1, 1, n]
+    return {"shader": f"matmul_{kind}_f32_f16acc_cm1", "sizes": f"{m}x{n}x{k}",
+            "groups": (ceil_div(m, 128), ceil_div(n, 128), 1),
+            "constants": {0: 256, 1: 128, 2: 128, 3: 32, 4: LANES, 5: 64, 6: 2, 7: 16, 8: 16, 9: 16, 10: LANES, 11: 1},
+            "buffers": [f"{weights.bytes_of(m * k)}:{weights.contents}", f"{n * k * FLOAT}:random-f32",
+                        str(m * n * FLOAT)],
+            "push": ",".join(map(str, push)), "tuff": None}
+
+
 def strides(ne0, ne1, size=1):
     return [size, ne0, ne0 * ne1, ne0 * ne1]
 

@@ -51,9 +51,23 @@ class Reader {
       case spv::OpVariable: return variable(w);
       case spv::OpTypePointer:
         if (w.size() >= 3) pointees_[w[0]] = w[2];
+        if (w.size() >= 3 && w[1] == spv::StorageClassPhysicalStorageBuffer) dwords_[w[0]] = 2;
         return;
       case spv::OpTypeStruct:
-        if (!w.empty()) structs_.insert(w[0]);
+        if (!w.empty()) structs_[w[0]].assign(w.begin() + 1, w.end());
+        return;
+      case spv::OpTypeInt:
+      case spv::OpTypeFloat:
+        if (w.size() >= 2) dwords_[w[0]] = std::max(w[1] / 32, 1u);
+        return;
+      case spv::OpTypeVector:
+        if (w.size() >= 3) dwords_[w[0]] = dwords_[w[1]] * w[2];
+        return;
+      case spv::OpTypeArray:
+        if (w.size() >= 3) dwords_[w[0]] = dwords_[w[1]] * constants_[w[2]];
+        return;
+      case spv::OpMemberDecorate:
+        if (w.size() >= 4 && w[2] == spv::DecorationOffset) offsets_[{w[0], w[1]}] = w[3];
         return;
       case spv::OpConstant:
         if (w.size() >= 3) constants_[w[1]] = w[2];
@@ -110,6 +124,8 @@ class Reader {
   }
 
   void variable(Words w) {
+    if (w.size() >= 3 && w[2] == spv::StorageClassPushConstant)
+      push_blocks_[w[1]] = pointees_[w[0]];
     if (w.size() >= 3 && sets_.contains(w[1])) descriptors_.push_back({w[1], w[0], w[2]});
     if (w.size() < 3 || !built_ins_.contains(w[1])) return;
     const uint32_t which = built_ins_[w[1]];
@@ -121,6 +137,7 @@ class Reader {
   }
 
   void access_chain(Words w) {
+    if (w.size() >= 4 && push_blocks_.contains(w[2])) return use_push(push_blocks_[w[2]], w[3]);
     if (w.size() < 4 || !workgroup_ids_.contains(w[2])) return;
     const auto index = constants_.find(w[3]);
     index == constants_.end() ? use_all_ids() : use_id(index->second);
@@ -146,6 +163,15 @@ class Reader {
     }
   }
 
+  void use_push(uint32_t block, uint32_t member) {
+    const auto index = constants_.find(member);
+    const std::vector<uint32_t>& members = structs_[block];
+    if (index == constants_.end() || index->second >= members.size()) return;
+    const uint32_t first = offsets_[{block, index->second}] / 4;
+    const uint32_t end = first + std::max(dwords_[members[index->second]], 1u);
+    for (uint32_t k = first; k < std::min(end, kPushDwords); ++k)
+      out_.push_dwords |= uint64_t(1) << k;
+  }
   void use_id(uint32_t component) {
     if (component < kComponents) out_.uses_workgroup_id[component] = true;
   }
@@ -160,7 +186,10 @@ class Reader {
   uint32_t entry_id_ = 0;
   ShaderInterface out_;
   std::map<uint32_t, uint32_t> built_ins_, constants_, sets_, bindings_, pointees_;
-  std::set<uint32_t> workgroup_ids_, loaded_ids_, structs_, buffer_blocks_;
+  std::map<uint32_t, uint32_t> dwords_, push_blocks_;  // of types; the structs of variables
+  std::map<uint32_t, std::vector<uint32_t>> structs_;  // their members' types
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> offsets_;  // in bytes, by struct and member
+  std::set<uint32_t> workgroup_ids_, loaded_ids_, buffer_blocks_;
   std::vector<Descriptor> descriptors_;
 };
 

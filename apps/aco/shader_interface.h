@@ -13,6 +13,8 @@
 
 namespace tuff::aco {
 
+constexpr uint32_t kPushDwords = 64;  // RADV's maxPushConstantsSize
+
 enum class BufferKind : uint8_t { Storage, Uniform };
 using Binding = std::pair<uint32_t, uint32_t>;  // a descriptor's set and its number there
 
@@ -23,6 +25,7 @@ struct ShaderInterface {
   bool uses_group_info = false;              // which subgroup of how many
   bool uses_num_workgroups = false;
   bool preserves_f32_denormals = false;      // execution mode DenormPreserve
+  uint64_t push_dwords = 0;                  // of push constants, those that the module names
   uint32_t descriptor_sets = 0;              // how many the module names
   std::map<Binding, BufferKind> buffers;     // several variables of one binding are one buffer
   std::string other_descriptor;              // "1:0" where that is no buffer; else ""

@@ -15,11 +15,12 @@ namespace tuff::aco {
 namespace {
 
 constexpr uint32_t kUserRegisters = 16, kOwnRegisters = 2;  // the driver's: scratch memory
+constexpr uint32_t kGroupRegisters = 3;                      // how many workgroups, by axis
 constexpr uint32_t kMostInlined = 32, kMostInlinedBesidePointer = 8;
-constexpr uint32_t kPushDwords = 64;
 
 // What the last form of the shader reads, told by the driver's listing of NIR: one value of SSA a
-// line, "vec4 32 con ssa_24 = intrinsic load_push_constant (ssa_23) (base=0, range=52)".
+// line, "vec4 32 con ssa_24 = intrinsic load_push_constant (ssa_23) (base=0, range=52)" by Mesa
+// 22.3, "con 32x4  %24 = @load_smem_amd (%9, %17 (0x2c)) (align_mul=4, align_offset=0)" by Mesa 25.
 class NirReader {
  public:
   explicit NirReader(const std::string& text) {
@@ -34,12 +35,24 @@ class NirReader {
   bool reads_num_workgroups = false, reads_group_info = false;
   uint32_t sets = 0;  // that are used
   std::array<bool, 3> workgroup_id{};
+  // Mesa 25 names arguments alone: which are read, and which of them are addresses.
+  bool names_arguments = false;
+  std::set<uint32_t> arguments, addresses;
+  uint64_t memory_dwords(uint32_t argument) const {  // at constant offsets from an address
+    const auto row = memory_dwords_.find(argument);
+    return row == memory_dwords_.end() ? 0 : row->second;
+  }
 
  private:
   void take(const std::string& line) {
     std::sscanf(line.c_str(), "workgroup-size: %u, %u, %u", &local[0], &local[1], &local[2]);
     std::sscanf(line.c_str(), "uniforms: %u", &push_bytes);
-    note_workgroup_ids(line);
+    names_arguments =
+        std::sscanf(line.c_str(), "workgroup_size: %u, %u, %u", &local[0], &local[1], &local[2]) ==
+            3 ||
+        names_arguments;
+    note_workgroup_ids(line, names_arguments ? "%" : "ssa_");
+    if (names_arguments) take_arguments(line);
     unsigned components = 0, bits = 0, result = 0;
     char divergence[8] = {};
     if (std::sscanf(line.c_str(), " vec%u %u %7s ssa_%u =", &components, &bits, divergence,
@@ -57,6 +70,33 @@ class NirReader {
     // Arguments are counted from the driver's own on, which is 0; sets follow it.
     if (const size_t at = line.find("intrinsic load_scalar_arg_amd () (base="); at != line.npos)
       sets = std::max(sets, uint32_t(std::strtoul(line.c_str() + at + 39, nullptr, 10)));
+  }
+
+  void take_arguments(const std::string& line) {
+    unsigned components = 1, bits = 0, result = 0, argument = 0, low = 0, address = 0, offset = 0;
+    char divergence[8] = {};
+    if (std::sscanf(line.c_str(), " %7s %ux%u %%%u =", divergence, &bits, &components, &result) !=
+        4) {
+      components = 1;
+      if (std::sscanf(line.c_str(), " %7s %u %%%u =", divergence, &bits, &result) != 3) return;
+    }
+    const char* value = line.c_str() + line.find("= ") + 2;
+    if (std::string_view(value).starts_with("@load_workgroup_id")) workgroup_ids_.insert(result);
+    if (std::sscanf(value, "@load_scalar_arg_amd (base=%u", &argument) == 1) {
+      arguments.insert(argument);
+      argument_of_[result] = argument;
+    }
+    // Addresses of the driver's lie in its 4 GiB: their high halves are a number.
+    if (std::sscanf(value, "pack_64_2x32_split %%%u, %%%*u (0x%x", &low, &offset) == 2 &&
+        argument_of_.contains(low)) {
+      addresses.insert(argument_of_[low]);
+      argument_of_[result] = argument_of_[low];
+    }
+    const int read = std::sscanf(value, "@load_smem_amd (%%%u, %%%*u (0x%x)", &address, &offset);
+    if (read == 2 && bits >= 32 && argument_of_.contains(address))
+      for (uint32_t k = offset / 4; k < std::min(offset / 4 + components * bits / 32, kPushDwords);
+           ++k)
+        memory_dwords_[argument_of_[address]] |= uint64_t(1) << k;
   }
 
   void push_constant(const std::string& line, uint32_t components, uint32_t bits) {
@@ -78,17 +118,18 @@ class NirReader {
   }
 
   // "ssa_0.z" reads one component of a value, "ssa_0.xy" two, "ssa_0" all.
-  void note_workgroup_ids(const std::string& line) {
-    for (size_t at = line.find("ssa_"); at != line.npos; at = line.find("ssa_", at + 4)) {
+  void note_workgroup_ids(const std::string& line, std::string_view prefix) {
+    for (size_t at = line.find(prefix); at != line.npos; at = line.find(prefix, at + 1)) {
       char* end = nullptr;
-      const auto id = uint32_t(std::strtoul(line.c_str() + at + 4, &end, 10));
+      const auto id = uint32_t(std::strtoul(line.c_str() + at + prefix.size(), &end, 10));
       if (!workgroup_ids_.contains(id)) continue;
       if (*end != '.') workgroup_id = {true, true, true};
       for (++end; *end >= 'x' && *end <= 'z'; ++end) workgroup_id[size_t(*end - 'x')] = true;
     }
   }
 
-  std::map<uint32_t, uint32_t> constants_;
+  std::map<uint32_t, uint32_t> constants_, argument_of_;
+  std::map<uint32_t, uint64_t> memory_dwords_;  // by the argument that is their address
   std::set<uint32_t> workgroup_ids_;
 };
 
@@ -145,6 +186,39 @@ void compare(const InputRegisters& in, const CompiledShader& shader) {
                       there, wanted, fmt::join(in.user, " "), ids + in.group_info);
 }
 
+// Mesa 25: arguments are numbered in the order of their registers, the driver's own first. Those
+// between the sets and the ids of workgroups are push constants, beside an address of the rest or
+// all that are read.
+InputRegisters numbered_registers(const CompiledShader& shader, const NirReader& nir,
+                                  const ShaderInterface& interface, InputRegisters in) {
+  std::set<uint32_t> named;
+  for (const auto& [at, kind] : interface.buffers) named.insert(at.first);
+  const auto sets = uint32_t(named.size()), pushes = sets + 1;
+  const bool pointer = nir.addresses.contains(pushes);
+  if (nir.addresses.size() != sets + pointer)
+    fail<Unsupported>("RADV: the shader has {} addresses in registers for its {} descriptor sets",
+                      nir.addresses.size(), sets);
+  for (const uint32_t set : named) in.user.push_back(fmt::format("set.{}", set));
+  if (pointer) in.user.push_back("push");
+  const uint32_t groups = interface.uses_num_workgroups ? kGroupRegisters : 0;
+  const uint32_t there = scalar_registers(shader.aco_ir);
+  const uint32_t last = there - kOwnRegisters - (groups ? groups - 1 : 0);
+  in.group_info = nir.arguments.contains(last);
+  const auto ids = uint32_t(std::ranges::count(in.workgroup_id, true));
+  const uint32_t others = uint32_t(in.user.size()) + groups + ids + in.group_info;
+  const uint32_t room = there - std::min(there, others);
+  const uint64_t inlined =
+      room > 0 ? interface.push_dwords & ~nir.memory_dwords(pushes) : uint64_t(0);
+  if (uint32_t(std::popcount(inlined)) != room)
+    fail<Unsupported>("RADV gives the shader {} push constants in registers, and it is not known "
+                      "which of the {} that it names; Mesa 22.3's order is",
+                      room, std::popcount(inlined));
+  for (uint32_t k = 0; k < kPushDwords; ++k)
+    if (inlined >> k & 1) in.user.push_back(fmt::format("push.{}", 4 * k));
+  for (uint32_t axis = 0; axis < groups; ++axis) in.user.push_back(fmt::format("groups.{}", axis));
+  return in;
+}
+
 }  // namespace
 
 InputRegisters input_registers(const CompiledShader& shader, const ShaderInterface& interface) {
@@ -155,9 +229,10 @@ InputRegisters input_registers(const CompiledShader& shader, const ShaderInterfa
   in.workgroup_id = nir.workgroup_id;
   in.group_info = nir.reads_group_info;
   in.user.resize(kOwnRegisters);
+  if (nir.names_arguments) return numbered_registers(shader, nir, interface, std::move(in));
   const std::vector<uint32_t> sets = sets_of(interface, nir);
   for (const uint32_t set : sets) in.user.push_back(fmt::format("set.{}", set));
-  const uint32_t groups = nir.reads_num_workgroups ? 3 : 0, pointer = nir.reads_push ? 1 : 0;
+  const uint32_t groups = nir.reads_num_workgroups ? kGroupRegisters : 0, pointer = nir.reads_push ? 1 : 0;
   const size_t taken = in.user.size() + groups + pointer;
   if (taken > kUserRegisters)
     fail<Unsupported>("the shader has {} descriptor sets, more than lie in registers", sets.size());

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What Mesa's compiler newer than Debian 12's makes of tuff's kernels: dual issue and WMMA.
 
-Usage: newer_mesa_test.py PATH_OF_TUFF, with TUFF_RADV naming a folder of scripts/mesa (`scripts/test mesa` does so)
+Usage: newer_mesa_test.py PATH_OF_TUFF PATH_OF_GPU_SHADER_TEST, with TUFF_RADV naming a folder of scripts/mesa
+(`scripts/test mesa` does so)
 """
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-TUFF = None
+TUFF = SHADERS = None
 
 
 def run(*arguments, **environment):
@@ -38,9 +39,13 @@ class NewerMesa(unittest.TestCase):
         result = run("check", "--device", "AMD", "--filter", "*matmul*", AMD_IFACE="MOCK", AMD_COMPILER="aco")
         self.assertEqual(result.returncode, 0, result.stdout)
 
+    def test_other_peoples_shaders(self):
+        result = subprocess.run([SHADERS], capture_output=True, text=True, timeout=600, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
 
 if __name__ == "__main__":
-    TUFF = os.path.abspath(sys.argv.pop(1))
+    TUFF, SHADERS = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
     if not os.path.isdir(os.environ.get("TUFF_RADV", "")):
         print("skipped: TUFF_RADV names no folder of scripts/mesa; `scripts/test mesa` runs this")
         sys.exit(77)

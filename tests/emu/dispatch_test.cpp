@@ -422,6 +422,20 @@ TEST_F(Dispatches, DenormalsThatMatricesMayFlushAreFound) {
   }
 }
 
+// Of halves there are none of 32 bits, whatever they are.
+TEST_F(Dispatches, MatricesOfHalvesDoNotDependOnWhatIsFlushed) {
+  std::string body = "s_denorm_mode 0xc\n";
+  for (int r = 8; r < 24; r++) body += fmt::format("v_mov_b32_e32 v{}, 0x00010001\n", r);
+  for (int r = 24; r < 32; r++) body += fmt::format("v_mov_b32_e32 v{}, 0x00010001\n", r);
+  Program p(body + R"(
+  v_wmma_f16_16x16x16_f16 v[24:31], v[8:15], v[16:23], v[24:31]
+  v_mov_b32_e32 v0, 0
+  global_store_b32 v0, v24, s[4:5])", 32);
+  const Outcome outcome = run_fresh(p, 1, 1, 32);
+  EXPECT_EQ(to_text(outcome.findings), "");
+  EXPECT_EQ(p.word(0), 0x00010001u);  // 2^-24 and sixteen products of 2^-48
+}
+
 // Records of 12 bytes, seven of them, of which lane l reads word 1 + l / 8 of record l: behind a
 // record's end, and behind the last record, there is nothing. In the order of OOB_SELECT.
 TEST_F(Dispatches, BuffersEndWhereTheirDescriptorsSay) {

@@ -50,9 +50,11 @@ RoundedBy rounded_by(Op op) {
     set(RoundedBy::NearestOnly,
         {V_DIV_FMAS_F32, V_DIV_FMAS_F64, V_CVT_PK_U8_F32, V_DOT2_F32_F16, V_DOT2ACC_F32_F16});
     set(RoundedBy::DefaultOnly,
-        {V_DOT2_F32_BF16, V_DOT2_F16_F16, V_DOT2_BF16_BF16, V_WMMA_F16_16X16X16_F16,
-         V_WMMA_BF16_16X16X16_BF16});
-    set(RoundedBy::DefaultUnlessDenormal, {V_WMMA_F32_16X16X16_F16, V_WMMA_F32_16X16X16_BF16});
+        {V_DOT2_F32_BF16, V_DOT2_F16_F16, V_DOT2_BF16_BF16, V_WMMA_BF16_16X16X16_BF16});
+    // Products of halves are 2^-48 at least, and their sums in halves too: none is a denormal of 32
+    // bits.
+    set(RoundedBy::DefaultUnlessDenormal,
+        {V_WMMA_F32_16X16X16_F16, V_WMMA_F32_16X16X16_BF16, V_WMMA_F16_16X16X16_F16});
     return all;
   }();
   return table[size_t(op)];
