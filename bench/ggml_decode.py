@@ -71,12 +71,7 @@ class Predictor:
     @functools.cache
     def row(self, chip, key, *arguments):
         case = {"mat_vec": shaders.mat_vec, "quantize": shaders.quantize, "rms_norm": shaders.rms_norm}[key](*arguments)
-        row = shaders.run_case(self.program, self.folder, case, chip)
-        if row is None:
-            sys.exit("ggml_decode: a shader is missing")
-        if row["findings"]:
-            print(f"ggml_decode: {case['shader']} {case['sizes']}: {row['findings']}", file=sys.stderr)
-        return row
+        return shaders.required_row(self.program, self.folder, case, chip)
 
     def product_us(self, chip, kind, rows, columns, integer):
         row = self.row(chip, "mat_vec", kind, min(rows, MOST_ROWS), columns, integer and kind in shaders.INTEGER_ROWS)

@@ -43,20 +43,14 @@ class Predictor:
         self.program, self.folder = program, folder
 
     @functools.cache
-    def product_us(self, chip, kind, rows, columns):
+    def row(self, chip, kind, rows):
         case = shaders.mat_mat_matrices(kind, rows, TOKENS, STEPS)
-        row = self.row(chip, case["shader"], rows, kind)
+        return shaders.required_row(self.program, self.folder, case, chip)
+
+    def product_us(self, chip, kind, rows, columns):
+        row = self.row(chip, kind, rows)
         launch = row["parts_us"]["launch"]
         return launch + (row["time_us"] - launch) * columns / STEPS
-
-    @functools.cache
-    def row(self, chip, shader, rows, kind):
-        row = shaders.run_case(self.program, self.folder, shaders.mat_mat_matrices(kind, rows, TOKENS, STEPS), chip)
-        if row is None:
-            sys.exit("ggml_prompts: a shader is missing")
-        if row["findings"]:
-            print(f"ggml_prompts: {shader} {rows}: {row['findings']}", file=sys.stderr)
-        return row
 
     def prompt_us(self, chip, name):
         model = MODELS[name]

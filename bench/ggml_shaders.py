@@ -161,6 +161,16 @@ def run_case(program, folder, case, chip):
     return row
 
 
+def required_row(program, folder, case, chip):
+    """The same for a prediction that needs it: ends the program where the shader is missing."""
+    row = run_case(program, folder, case, chip)
+    if row is None:
+        sys.exit("ggml_shaders: a prediction needs this shader")
+    if row["findings"]:
+        print(f"ggml_shaders: {case['shader']} {case['sizes']}: {row['findings']}", file=sys.stderr)
+    return row
+
+
 def own_row(program, case, chip):
     rows, wrong = run_tuff(program, [*case["tuff"], "--chip", chip])
     row = dict(rows[-1])  # the sum of its kernels

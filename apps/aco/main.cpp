@@ -154,7 +154,8 @@ void require_valid(std::span<const uint32_t> module) {
   tools.SetMessageConsumer(
       [&](spv_message_level_t, const char*, const spv_position_t&, const char* m) { said = m; });
   if (const auto capability = unknown_capability(tools, module)) {
-    fmt::print(stderr, "SPIR-V: not validated, since SPIRV-Tools here does not know capability {}\n",
+    fmt::print(stderr,
+               "SPIR-V: not validated, since SPIRV-Tools here does not know capability {}\n",
                *capability);
     return;
   }

@@ -232,7 +232,8 @@ InputRegisters input_registers(const CompiledShader& shader, const ShaderInterfa
   if (nir.names_arguments) return numbered_registers(shader, nir, interface, std::move(in));
   const std::vector<uint32_t> sets = sets_of(interface, nir);
   for (const uint32_t set : sets) in.user.push_back(fmt::format("set.{}", set));
-  const uint32_t groups = nir.reads_num_workgroups ? kGroupRegisters : 0, pointer = nir.reads_push ? 1 : 0;
+  const uint32_t groups = nir.reads_num_workgroups ? kGroupRegisters : 0;
+  const uint32_t pointer = nir.reads_push ? 1 : 0;
   const size_t taken = in.user.size() + groups + pointer;
   if (taken > kUserRegisters)
     fail<Unsupported>("the shader has {} descriptor sets, more than lie in registers", sets.size());
