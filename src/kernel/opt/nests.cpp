@@ -49,7 +49,7 @@ void unroll_sums(Tiling& t, const KernelShape& k, int64_t most) {
 // Among how many invocations each sum is shared: one alone would follow a long column load by load,
 // and wait for memory each time.
 int64_t shares_of_sums(const Tiling& t, const Target& target) {
-  constexpr int64_t kMost = 16, kLeastSteps = 8, kWorkgroup = 512, kSubgroup = 32;
+  constexpr int64_t kMost = 16, kLeastSteps = 8, kWorkgroup = 512;
   // Not where workgroup memory is main memory, as on CPUs through OpenCL.
   if (!target.has_local || target.loads_are_expensive() || target.shared_load_cost == 0) return 1;
   const int64_t invocations =
@@ -58,7 +58,8 @@ int64_t shares_of_sums(const Tiling& t, const Target& target) {
   for (const Axis& a : t.axes()) {
     if (a.reduced && a.main_is_const()) longest = std::max(longest, a.main_size());
   }
-  const int64_t most = std::min({kMost, invocations / kSubgroup, longest / kLeastSteps});
+  const int64_t most = std::min(
+      {kMost, invocations / Tiling::kSharedRow, longest / kLeastSteps});
   return int64_t(std::bit_floor(uint64_t(std::max<int64_t>(most, 1))));
 }
 

@@ -433,12 +433,12 @@ void Tiling::group(Axis& axis, int64_t amount) {
 }
 
 int64_t Tiling::spread_width() const {
-  constexpr int64_t kWidth = 64, kSharedWidth = 32;
+  constexpr int64_t kWidth = 64;
   if (!target_.has_local) return 1;
   const int64_t shares = columns_together();
   const int64_t most = std::min<int64_t>(target_.max_invocations, target_.max_local[0]);
   return int64_t(std::bit_floor(uint64_t(
-      shares > 1 ? std::clamp<int64_t>(most / shares, 1, kSharedWidth) : std::min(kWidth, most))));
+      shares > 1 ? std::clamp<int64_t>(most / shares, 1, kSharedRow) : std::min(kWidth, most))));
 }
 int64_t Tiling::spread_row(int nest) const {
   return spread_width() * (shares_sums(nest) ? 1 : columns_together());

@@ -146,6 +146,8 @@ class Tiling {
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
   int64_t spread_row(int nest) const;  // elements of a row that Spread shares out
+  // Of them, those of a workgroup that shares sums, at most: a subgroup's on most devices.
+  static constexpr int64_t kSharedRow = 32;
   bool shares_sums(int nest) const;    // whether invocations share a reduction of the nest
   int nests() const { return nests_; }                // loop nests beside each other
   ir::UOp build() const;  // the AST with its ranges split, renumbered from 0
