@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -455,6 +456,18 @@ TEST_F(Profiles, RegistersAndLdsBoundTheWavesOfASimd) {
   EXPECT_EQ(waves(32, 32 * 1024, 8, true), 8);
   EXPECT_EQ((Residency{64, 0, 1, true}.waves_per_simd(chip("780m"))), 16);
   EXPECT_EQ((Residency{65, 0, 1, true}.waves_per_simd(chip("780m"))), 12);  // 80 of 1024
+}
+
+// What a core does in turn overlaps in part; memory and waiting, beside it, whole.
+TEST_F(Profiles, PartsOfACoreAreTheRootOfTheirSquares) {
+  TimeParts t;
+  t.issue = 3, t.lds = 4, t.launch = 2;
+  EXPECT_DOUBLE_EQ(t.total(), 7);
+  t.dram = 5.5;
+  EXPECT_DOUBLE_EQ(t.total(), 7.5);
+  EXPECT_STREQ(t.limit(), "dram");
+  t.l0 = t.l2 = 5;
+  EXPECT_DOUBLE_EQ(t.total(), 2 + std::sqrt(75));
 }
 
 TEST_F(Profiles, PartsAreNeverMoreThanTheWhole) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/arith.h"
@@ -60,9 +61,11 @@ std::array<std::pair<const char*, double>, 8> parts_of(const TimeParts& t) {
 
 }  // namespace
 
-double TimeParts::total() const {
-  return launch + std::max({issue, lds, l0, l2, mall, dram, latency});
+double TimeParts::shared() const {
+  return std::sqrt(issue * issue + lds * lds + l0 * l0 + l2 * l2);
 }
+
+double TimeParts::total() const { return launch + std::max({shared(), mall, dram, latency}); }
 
 const char* TimeParts::limit() const {
   const auto parts = parts_of(*this);
