@@ -10,11 +10,7 @@ Weights are read from memory each time, as none of these models fits a cache.
 Needs what bench/ggml_shaders.py needs. Writes a line of JSON for each measurement, then a table.
 Usage: bench/ggml_decode.py FOLDER [--tuff PROGRAM] [--only TEXT]
 """
-import argparse
 import functools
-import json
-import pathlib
-import sys
 
 import ggml_shaders as shaders
 
@@ -51,16 +47,16 @@ MODELS = {"Llama 2 7B Q4_0": Model(32, 4096, 4096, 11008, 32000, "q4_0"),
           "Qwen3 8B Q4_K_M": Model(36, 4096, 1024, 12288, 151936, "q4_k", mixed=True)}
 
 NOTES = "a user's notes; see bench/results/ggml-2026-11-25.md"
-# Card, model, whether that build multiplies integers (since August 2025), tokens per second (tg128), build and source.
+TOOLBOXES = ("https://github.com/kyuz0/amd-strix-halo-toolboxes, "
+             "benchmark/results/llama-2-7b.Q4_0__vulkan_radv__fa1.log")
+# Card, model, tokens per second (tg128), build and source, whether that build multiplies integers (since August 2025).
 MEASURED = [
-    ("7900xtx", "Llama 2 7B Q4_0", True, 172, "RX 7900 XTX, RADV, March 2026: 167 to 177",
-     "https://github.com/ggml-org/llama.cpp/issues/20934"),
-    ("7800xt", "Llama 3.1 8B Q8_0", False, 66.33, "RX 7800 XT, RADV, b10068-54a1a10", NOTES),
-    ("7800xt", "Qwen3 8B Q4_K_M", True, 101.07, "RX 7800 XT, RADV, 55309e7 (10068)", NOTES),
-    ("w7900", "Llama 2 7B Q4_0", False, 112.75, "Radeon Pro W7900, RADV, ba1cb19c (4327), December 2024",
-     NOTES),
-    ("strix-halo", "Llama 2 7B Q4_0", True, 55.73, "Radeon 8060S, RADV, 0253fb21f (9187)",
-     "https://github.com/kyuz0/amd-strix-halo-toolboxes, benchmark/results/llama-2-7b.Q4_0__vulkan_radv__fa1.log"),
+    ("7900xtx", "Llama 2 7B Q4_0", 172, "RX 7900 XTX, RADV, March 2026: 167 to 177",
+     "https://github.com/ggml-org/llama.cpp/issues/20934", True),
+    ("7800xt", "Llama 3.1 8B Q8_0", 66.33, "RX 7800 XT, RADV, b10068-54a1a10", NOTES, False),
+    ("7800xt", "Qwen3 8B Q4_K_M", 101.07, "RX 7800 XT, RADV, 55309e7 (10068)", NOTES, True),
+    ("w7900", "Llama 2 7B Q4_0", 112.75, "Radeon Pro W7900, RADV, ba1cb19c (4327), December 2024", NOTES, False),
+    ("strix-halo", "Llama 2 7B Q4_0", 55.73, "Radeon 8060S, RADV, 0253fb21f (9187)", TOOLBOXES, True),
 ]
 
 
@@ -78,37 +74,22 @@ class Predictor:
         launch = row["parts_us"]["launch"]
         return launch + (row["time_us"] - launch) * max(1, rows / MOST_ROWS)
 
-    def token_us(self, chip, name, integer):
+    def tokens(self, chip, name, integer):
         model = MODELS[name]
         products = model.products()
         cost = {key: self.product_us(chip, *key, integer) for key in set(products)}
         norm = self.row(chip, "rms_norm", 1, model.width)["time_us"]
         small = self.row(chip, "quantize", model.width)["time_us"]
         count = model.layers * (OTHERS + (QUANTIZATIONS if integer else 0)) + 1
-        return {"products_us": sum(cost[key] for key in products), "small_us": count * small,
-                "norms_us": (model.layers * NORMS + 1) * norm,
-                "kernels": len(products) + count + model.layers * NORMS + 1}
+        parts = {"products_us": sum(cost[key] for key in products), "small_us": count * small,
+                 "norms_us": (model.layers * NORMS + 1) * norm}
+        kernels = len(products) + count + model.layers * NORMS + 1
+        return 1e6 / sum(parts.values()), {"integer_products": integer, **parts, "kernels": kernels}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="of ggml's shaders as SPIR-V")
-    parser.add_argument("--tuff", default="build/bin/tuff")
-    parser.add_argument("--only", default="", help="chips or models whose name has this in it")
-    o = parser.parse_args()
-    if not o.folder.is_dir():
-        sys.exit(f"ggml_decode: {o.folder} is no folder; see the top of bench/ggml_shaders.py for what it has to hold")
-    predictor, lines = Predictor(o.tuff, o.folder), []
-    for chip, model, integer, measured, build, source in MEASURED:
-        if o.only not in f"{chip} {model}":
-            continue
-        parts = predictor.token_us(chip, model, integer)
-        rate = 1e6 / (parts["products_us"] + parts["small_us"] + parts["norms_us"])
-        out = {"chip": chip, "model": model, "integer_products": integer, "predicted": rate, "measured": measured,
-               "off": rate / measured - 1, **parts, "build": build, "source": source}
-        print(json.dumps(out), flush=True)
-        lines.append(f"{chip:<11} {model:<18} {rate:>9.1f} {measured:>9.1f} {rate / measured - 1:>+7.0%}")
-    print(f"{'chip':<11} {'model':<18} {'predicted':>9} {'measured':>9} {'off':>7}", *lines, sep="\n", file=sys.stderr)
+    o = shaders.options(__doc__, "chips or models whose name has this in it")
+    shaders.compare(o, MEASURED, Predictor(o.tuff, o.folder).tokens)
 
 
 if __name__ == "__main__":

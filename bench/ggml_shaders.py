@@ -180,15 +180,36 @@ def own_row(program, case, chip):
     return row
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description, only, *more):
+    """What the command lines of these programs have in common; `more`: (name, default) of other options."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="of ggml's shaders as SPIR-V")
     parser.add_argument("--tuff", default="build/bin/tuff")
-    parser.add_argument("--chip", default="7900xtx")
-    parser.add_argument("--only", default="", help="cases whose shader has this in its name")
+    parser.add_argument("--only", default="", help=only)
+    for name, default in more:
+        parser.add_argument(name, default=default)
     o = parser.parse_args()
     if not o.folder.is_dir():
-        sys.exit(f"ggml_shaders: {o.folder} is no folder; see the top of this file for what it has to hold")
+        parser.exit(1, f"{o.folder} is no folder; see the top of bench/ggml_shaders.py for what it has to hold\n")
+    return o
+
+
+def compare(o, measured, predict):
+    """Predictions beside measurements: rows of card, model, rate, build, source and what `predict` takes besides; it
+    gives a rate and its parts."""
+    lines = []
+    for chip, model, rate, build, source, *more in measured:
+        if o.only not in f"{chip} {model}":
+            continue
+        predicted, parts = predict(chip, model, *more)
+        row = {"chip": chip, "model": model, "predicted": predicted, "measured": rate, "off": predicted / rate - 1}
+        print(json.dumps({**row, **parts, "build": build, "source": source}), flush=True)
+        lines.append(f"{chip:<11} {model:<20} {predicted:>9.1f} {rate:>9.1f} {predicted / rate - 1:>+7.0%}")
+    print(f"{'chip':<11} {'model':<20} {'predicted':>9} {'measured':>9} {'off':>7}", *lines, sep="\n", file=sys.stderr)
+
+
+def main():
+    o = options(__doc__, "cases whose shader has this in its name", ("--chip", "7900xtx"))
     ran = 0
     for case in cases():
         if o.only not in case["shader"]:

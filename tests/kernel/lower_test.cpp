@@ -189,7 +189,6 @@ TEST(Lower, WhatIsStoredIsReadWhereItIsStoredAlone) {
   expect_same(ast, k, 1e-5, "a counter beside a sweep");
 }
 
-// More workgroups than one axis of the grid takes.
 // Blocks of rows, whose workgroups follow each other column by column.
 TEST(Lower, GroupsInsideOfGroupsAreInnermostInTheLaunch) {
   const UOp ast = matmul_ast(64, 24, 8);
@@ -204,6 +203,7 @@ TEST(Lower, GroupsInsideOfGroupsAreInnermostInTheLaunch) {
   expect_same(ast, k, 1e-4, "blocks");
 }
 
+// More workgroups than one axis of the grid takes.
 TEST(Lower, LongSymbolicLaunchesTakeTwoAxes) {
   Target t = builtin_target("spirv-lavapipe");
   t.max_groups = {40, 50, 1};

@@ -269,7 +269,7 @@ class Builder {
     std::vector<UOp> values;
     for (const Opt& o : opts) {
       const bool left = source_of(o) == size_t(p.a.source);
-      const MatrixOperand& f = left ? p.a : p.b;
+      const MatrixOperand& f = p.factor(int(source_of(o)));
       const UOp row = left ? m : k, column = left ? k : n;
       tile.matrices.push_back(f.by_columns ? LocalTile::Lines{row, column}
                                            : LocalTile::Lines{column, row});

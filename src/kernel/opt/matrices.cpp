@@ -256,14 +256,10 @@ int64_t Tiling::matrix_bytes() const {
   return bytes;
 }
 
-const MatrixOperand& Tiling::matrix_operand(const Operand& f) const {
-  return f.source == matrices_->a.source ? matrices_->a : matrices_->b;
-}
-
 void Tiling::check_matrix_copy(const Opt& o) const {
   const Operand& f = factors_[size_t(o.axis)];
   if (f.product != matrices_->reduce->src(0)) refuse(o, "it is no factor of the matrices");
-  const DType t = matrix_operand(f).load->dtype;
+  const DType t = matrices_->factor(f.source).load->dtype;
   if (target_.held_bytes(t) != int64_t(size_bytes(t)))
     refuse(o, "workgroup memory does not hold its elements as matrices have them");
 }

@@ -101,6 +101,7 @@ struct MatrixProduct {
   int m = -1, n = -1, k = -1;
   MatrixOperand a, b;
   MatrixShape shape;
+  const MatrixOperand& factor(int source) const { return source == a.source ? a : b; }
 };
 
 // The loops of one kernel while opts are applied. Axes: output ranges in loop order, then those
@@ -182,7 +183,6 @@ class Tiling {
   void check_matrix(const Opt& o) const;
   void check_beside_matrices(const Opt& o) const;
   void check_matrix_copy(const Opt& o) const;
-  const MatrixOperand& matrix_operand(const Operand& f) const;
   void split_matrices(const Opt& o);
   // Of kept rows and the parts of shared reductions, so far or with one more opt.
   int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;

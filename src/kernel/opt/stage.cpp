@@ -200,7 +200,7 @@ int64_t Tiling::loop_trips(const Operand& f, int64_t around, int64_t count) cons
 }
 
 DType Tiling::staged_type(const Operand& f) const {
-  return matrices_ ? matrix_operand(f).load->dtype : f.value->dtype;
+  return matrices_ ? matrices_->factor(f.source).load->dtype : f.value->dtype;
 }
 
 int64_t Tiling::staged_bytes() const {
@@ -223,7 +223,8 @@ int64_t Tiling::staged_bytes(int operand, int64_t around) const {
   }
   // Lines of matrices stay lines.
   const bool along_steps =
-      matrices_ && matrix_operand(f).by_columns != (f.source == matrices_->a.source);
+      matrices_ &&
+      matrices_->factor(f.source).by_columns != (f.source == matrices_->a.source);
   int64_t row = 1;
   for (const TilePart& p : tile_parts(f, around))
     row *= p.inside && p.walks && p.reduced == along_steps ? p.part.size->max : 1;
