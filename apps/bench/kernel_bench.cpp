@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "bench/median.h"
 #include "engine/device.h"
+#include "engine/profile/profile.h"
 
 namespace tuff::bench {
 namespace {
@@ -34,6 +35,19 @@ std::vector<double> times_ms(Jit& jit, const KernelCase& c, hcq::Queue& queue, d
     if (now_ns >= end_ns && int(ms.size()) >= kLeastRuns) break;
   }
   return ms;
+}
+
+// Of the device alone, from the first kernel's begin to the last one's end by its own clock; empty
+// where it has none. A capture of its own, since timestamps stand between its kernels.
+std::vector<double> device_times_us(const KernelCase& c, hcq::Queue& queue, double seconds) {
+  std::vector<double> us;
+  const engine::ObservedReplays observed(
+      [&us](const hcq::CommandList&, std::span<const uint64_t> times) {
+        if (!times.empty()) us.push_back(double(times.back() - times.front()) / 1e3);
+      });
+  Jit jit(c.function);
+  times_ms(jit, c, queue, seconds);
+  return us;
 }
 
 // All elements of a small result, of a large one as many at random, the first and the last.
@@ -110,6 +124,9 @@ KernelFigures measure(const KernelRow& row, const Extents& extents, const Kernel
   f.ms_median = median(ms);
   f.ms_min = std::ranges::min(ms);
   f.ms_max = std::ranges::max(ms);
+  if (const std::vector<double> us = device_times_us(c, device->queue(), options.seconds / 4);
+      !us.empty())
+    f.device_us_median = median(us);
   f.rate = (row.unit == Unit::Gflops ? c.flops : c.bytes) / f.ms_median / 1e6;
   return f;
 }

@@ -87,6 +87,7 @@ void print_kernel_json(const KernelBench& b, const Extents& e, const KernelFigur
            {"ms_median", f.ms_median},
            {"ms_min", f.ms_min},
            {"ms_max", f.ms_max},
+           {"device_us_median", f.device_us_median},
            {b.row->unit == Unit::Gflops ? "gflops" : "gbps", f.rate},
            {"limit", f.limit},
            {"fraction_of_limit", f.fraction_of_limit()},
@@ -102,6 +103,7 @@ void print_kernel(const KernelBench& b, const Extents& e, const KernelFigures& f
       to_string(e), b.dtype, f.kernels, f.kernels == 1 ? " " : "s", f.ms_median, f.ms_min, f.ms_max,
       f.rate, b.row->unit == Unit::Gflops ? "GFLOP/s" : "GB/s", f.fraction_of_limit(), f.limit,
       (f.wrong.empty() ? "right" : style.warn + "WRONG" + style.plain) +
+          (f.device_us_median > 0 ? fmt::format("  device {:.1f} us", f.device_us_median) : "") +
           peer_text(b.peer, f.ms_median, f.peer_ms_median));
   std::fflush(stdout);
 }

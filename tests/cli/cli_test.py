@@ -247,7 +247,8 @@ class BenchKernels(TuffTest):
              "attention_backward": "1x2x9x8", "transpose": "17x31",
              "gather": "50x8x20"}
     FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "kernels": int,
-              "ms_median": float, "ms_min": float, "ms_max": float, "limit": float, "fraction_of_limit": float, "correct": bool}
+              "ms_median": float, "ms_min": float, "ms_max": float, "device_us_median": float, "limit": float,
+              "fraction_of_limit": float, "correct": bool}
 
     def test_every_row(self):
         if not self.cpu_usable():

@@ -14,6 +14,7 @@ set(TUFF_VULKAN_SOURCES
   vulkan/interop.cpp
   vulkan/memory/blocks.cpp
   vulkan/program/cache.cpp
+  vulkan/program/executables.cpp
   vulkan/program/loader.cpp
   vulkan/queue/clock.cpp
   vulkan/queue/encode.cpp

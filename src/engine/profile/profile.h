@@ -41,6 +41,14 @@ class ProfiledScope {
 void profile_kernel(const std::string& name, const kernel::Estimate& estimate);
 // Submits an eager list with timestamps; its times are taken once it has run.
 uint64_t profile_submit(hcq::Queue& queue, const hcq::CommandList& list);
+// While it lives, graphs that this thread captures have timestamps, and report their replays' times
+// to `sink` as long as they are replayed, instead of to the trace. One at a time.
+class ObservedReplays {
+ public:
+  explicit ObservedReplays(hcq::TimesSink sink);
+  ~ObservedReplays();
+  ObservedReplays(const ObservedReplays&) = delete;
+};
 // What a CommandGraph reports its replays' times to.
 hcq::TimesSink profile_sink(const std::string& device);
 // A graph that reports there and may live when the trace is written.

@@ -3,6 +3,7 @@
 
 #include "base/os.h"
 #include "devices/vulkan/device/vulkan_device.h"
+#include "devices/vulkan/program/executables.h"
 #include "fixture.h"
 #include "tuff/error.h"
 
@@ -38,6 +39,61 @@ TEST_F(VulkanProgramTest, LoadsManyInOrder) {
     EXPECT_EQ(programs[i]->name(), binaries[i].name);
     EXPECT_EQ(programs[i]->args(), binaries[i].args);
   }
+}
+
+// A driver's answers, which no software driver gives.
+VkResult one_executable(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
+                        VkPipelineExecutablePropertiesKHR* to) {
+  *count = 1;
+  if (!to) return VK_SUCCESS;
+  EXPECT_EQ(to->sType, VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR);
+  std::strcpy(to->name, "compute");
+  to->subgroupSize = 32;
+  return VK_SUCCESS;
+}
+VkResult four_statistics(VkDevice, const VkPipelineExecutableInfoKHR*, uint32_t* count,
+                         VkPipelineExecutableStatisticKHR* to) {
+  *count = 4;
+  if (!to) return VK_SUCCESS;
+  using Format = VkPipelineExecutableStatisticFormatKHR;
+  const char* const names[] = {"spills", "balance", "registers", "occupancy"};
+  for (int i = 0; i < 4; i++) {
+    EXPECT_EQ(to[i].sType, VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR);
+    std::strcpy(to[i].name, names[i]);
+    to[i].format = Format(i);
+  }
+  to[0].value.b32 = VK_FALSE;
+  to[1].value.i64 = -3;
+  to[2].value.u64 = 40;
+  to[3].value.f64 = 0.5;
+  return VK_SUCCESS;
+}
+VkResult text_and_binary(VkDevice, const VkPipelineExecutableInfoKHR*, uint32_t* count,
+                         VkPipelineExecutableInternalRepresentationKHR* to) {
+  *count = 2;
+  if (!to) return VK_SUCCESS;
+  const char text[] = "s_endpgm\n";
+  std::strcpy(to[0].name, "assembly");
+  std::strcpy(to[1].name, "binary");
+  to[0].isText = VK_TRUE;
+  if (to[0].pData) std::memcpy(to[0].pData, text, to[0].dataSize);
+  to[0].dataSize = sizeof text;
+  to[1].dataSize = 4;
+  return VK_SUCCESS;
+}
+
+TEST_F(VulkanProgramTest, SaysWhatTheDriverSaysOfAKernel) {
+  const hcq::Program* program = load(Kernel::Fill);
+  const auto& compiled = dynamic_cast<const vulkan::VulkanProgram&>(*program);
+  VkApi& api = vulkan_api(*device_);
+  const VkApi real = api;
+  api.vkGetPipelineExecutablePropertiesKHR = one_executable;
+  api.vkGetPipelineExecutableStatisticsKHR = four_statistics;
+  api.vkGetPipelineExecutableInternalRepresentationsKHR = text_and_binary;
+  EXPECT_EQ(vulkan::described(*compiled.context(), compiled.pipeline()),
+            "compute: subgroup size 32, spills no, balance -3, registers 40, occupancy 0.5\n"
+            "assembly:\ns_endpgm\n");
+  api = real;
 }
 
 TEST_F(VulkanProgramTest, RefusesWhatIsNoKernel) {

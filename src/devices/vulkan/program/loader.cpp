@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/os.h"
 #include "base/parallel.h"
+#include "devices/vulkan/program/executables.h"
 
 namespace tuff::devices::vulkan {
 namespace {
@@ -119,6 +121,7 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = scope.module;
   info.stage.pName = b.symbol.c_str();
+  if (debug_level() >= 7) info.flags = describable(c);
   const KernelLayout layout = layout_for(b.args);
   info.layout = layout.pipeline;
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -130,7 +133,9 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
                        result_name(result));
   }
   c.check(result, "vkCreateComputePipelines", "kernel \"" + b.name + "\"");
-  return std::make_unique<VulkanProgram>(context_, b, pipeline, layout);
+  auto program = std::make_unique<VulkanProgram>(context_, b, pipeline, layout);
+  if (info.flags) debug_line(fmt::format("driver {}: {}", b.name, described(c, pipeline)));
+  return program;
 }
 
 std::vector<std::unique_ptr<hcq::Program>> Loader::load(std::span<const render::Binary> binaries) {
