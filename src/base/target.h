@@ -18,6 +18,9 @@ struct TargetFeatures {
   bool i8 = false, i16 = false, i64 = false;    // arithmetic
   bool f16 = false, bf16 = false, f64 = false;  // arithmetic
   bool f16_casts = false;                       // f16 to and from f32, to nearest even
+  // A float that becomes f16 and float again keeps its digits, unless the f16 is hidden from the
+  // device's compiler in between.
+  bool folds_f16_casts = false;
   bool u32_to_f32 = false;                      // rounds once, to nearest even
   bool storage8 = false, storage16 = false;     // loads and stores of that width
   bool device_address = false;                  // buffers by 64-bit address

@@ -76,7 +76,11 @@ uint32_t opcode(const Row& r, Op which, DType t) {
 Id SpirvOps::emit(const ir::Node& u, std::span<const Id> x) {
   switch (u.op) {
     case Op::Where: return select(x[0], x[1], x[2], u.dtype);
-    case Op::Cast: return cast(x[0], u.src(0)->dtype, u.dtype);
+    case Op::Cast: {
+      const ir::Node& from = *u.src(0);
+      const bool computed_half = from.dtype == DType::F16 && from.op != Op::Load;
+      return cast(computed_half ? t_.rounded_half(x[0]) : x[0], from.dtype, u.dtype);
+    }
     case Op::Bitcast: return bitcast(x[0], u.src(0)->dtype, u.dtype);
     default: break;
   }

@@ -140,6 +140,14 @@ Id SpirvTypes::opaque(Id x, DType t) {
   return m_.pure(spv::OpBitwiseOr, reg(t), {x, opaque_zero(t)});
 }
 
+Id SpirvTypes::rounded_half(Id x) {
+  if (!f_.folds_f16_casts || held(DType::F16) != DType::F16) return x;
+  const Id bits_type = type(DType::U16);
+  const Id bits = m_.pure(spv::OpBitcast, bits_type, {x});
+  const Id hidden = m_.pure(spv::OpBitwiseOr, bits_type, {bits, opaque_zero(DType::U16)});
+  return m_.pure(spv::OpBitcast, type(DType::F16), {hidden});
+}
+
 Id SpirvTypes::opaque(const Scalar& v) {
   const DType h = held(v.dtype);
   if (f_.known_zero_products || !is_float(h)) return constant(v);

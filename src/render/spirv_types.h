@@ -32,6 +32,9 @@ class SpirvTypes {
   // that is selected or stored, and every integer that becomes a float is opaque.
   Id opaque(const Scalar& v);  // constant(v), but no driver knows it
   Id opaque(Id x, DType t);    // x, an integer as t is held
+  // x, a computed f16 that becomes another dtype: where the driver folds casts, it cannot tell what
+  // x was computed from.
+  Id rounded_half(Id x);
 
  private:
   Id opaque_zero(DType t);

@@ -21,8 +21,7 @@ VulkanRecording* recording = nullptr;  // the hooks take no context
 constexpr VkFlags64 kStages =
     VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT;
 constexpr VkFlags64 kWrites = VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
-constexpr VkFlags64 kReads = VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
-                             VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT;
+constexpr VkFlags64 kIndirect = VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT;
 
 bool has(VkFlags64 flags, VkFlags64 all) { return (flags & all) == all; }
 
@@ -33,18 +32,36 @@ struct RecordingHooks {
   using R = VulkanRecording;
   static R::Buffer& at(VkCommandBuffer b) { return recording->buffers_[b]; }
 
-  // A neutral Barrier orders everything; a recorded one that covers less is none.
+  // A neutral Barrier orders everything. A recorded one has to name all work up to the one before
+  // it, used() sees to what follows; the first one, all that other submissions may have done.
   static void barrier(VkCommandBuffer b, VkFlags64 from, VkFlags64 from_access, VkFlags64 to,
                       VkFlags64 to_access) {
-    const bool whole = has(from, kStages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT) &&
-                       has(to, kStages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT) &&
-                       has(from_access, kWrites) && has(to_access, kWrites | kReads);
     const bool host = has(from, kStages) && has(from_access, kWrites) &&
                       has(to, VK_PIPELINE_STAGE_2_HOST_BIT) &&
                       has(to_access, VK_ACCESS_2_HOST_READ_BIT);
-    ASSERT_TRUE(whole || host) << "a barrier that is neither whole nor for the host";
-    recording->barriers_ += whole;
-    at(b).calls.push_back({.kind = whole ? R::Native::Barrier : R::Native::HostBarrier});
+    R::Buffer& buffer = at(b);
+    if (!host) {
+      const bool first = buffer.calls.empty();
+      const VkFlags64 stages = first ? kStages | kIndirect : buffer.stages;
+      ASSERT_TRUE(has(from, stages) && has(from_access, first ? kWrites : buffer.writes))
+          << "a barrier that does not name the work before it";
+      buffer.stages = buffer.writes = 0;
+      buffer.open_stages = to;
+      buffer.open_accesses = to_access;
+      recording->barriers_++;
+    }
+    buffer.calls.push_back({.kind = host ? R::Native::HostBarrier : R::Native::Barrier});
+  }
+  static void used(VkCommandBuffer b, VkFlags64 stage, VkFlags64 reads, VkFlags64 writes) {
+    R::Buffer& buffer = at(b);
+    EXPECT_TRUE(has(buffer.open_stages, stage) && has(buffer.open_accesses, reads | writes))
+        << "work that the barrier before it does not name";
+    buffer.stages |= stage;
+    buffer.writes |= writes;
+  }
+  static void used_by_kernel(VkCommandBuffer b) {
+    used(b, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT,
+         VK_ACCESS_2_SHADER_WRITE_BIT);
   }
 
   static VKAPI_ATTR VkResult VKAPI_CALL begin(VkCommandBuffer b,
@@ -85,6 +102,7 @@ struct RecordingHooks {
   }
   static VKAPI_ATTR void VKAPI_CALL dispatch(VkCommandBuffer b, uint32_t x, uint32_t y,
                                              uint32_t z) {
+    used_by_kernel(b);
     at(b).calls.push_back({.kind = R::Native::Dispatch,
                            .pipeline = at(b).bound,
                            .args = at(b).args,
@@ -93,6 +111,8 @@ struct RecordingHooks {
   }
   static VKAPI_ATTR void VKAPI_CALL dispatch_indirect(VkCommandBuffer b, VkBuffer buffer,
                                                       VkDeviceSize offset) {
+    used_by_kernel(b);
+    used(b, kIndirect, VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT, 0);
     at(b).calls.push_back({.kind = R::Native::Dispatch,
                            .pipeline = at(b).bound,
                            .args = at(b).args,
@@ -102,6 +122,8 @@ struct RecordingHooks {
   }
   static VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer b, VkBuffer src, VkBuffer dst,
                                          uint32_t count, const VkBufferCopy* regions) {
+    used(b, VK_PIPELINE_STAGE_2_TRANSFER_BIT, VK_ACCESS_2_TRANSFER_READ_BIT,
+         VK_ACCESS_2_TRANSFER_WRITE_BIT);
     for (uint32_t i = 0; i < count; i++)
       at(b).calls.push_back(
           {.kind = R::Native::Copy, .src = src, .dst = dst, .region = regions[i]});

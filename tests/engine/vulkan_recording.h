@@ -54,6 +54,8 @@ class VulkanRecording {
     std::vector<Native> calls;
     VkPipeline bound = VK_NULL_HANDLE;
     uint64_t args = 0;
+    VkFlags64 stages = 0, writes = 0;  // of the work since the last barrier
+    VkFlags64 open_stages = 0, open_accesses = 0;  // what that barrier lets follow it
   };
   struct Launch {  // what one launch of a kernel touches, as bytes of its buffer arguments
     struct Range {

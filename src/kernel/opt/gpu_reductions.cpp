@@ -124,14 +124,24 @@ class GpuReduction : Chooser {
     return share(axes, width, together);
   }
 
+  // What keeps memory busy that is read once: half of the lanes that a core of today's GPUs has
+  // room for. On an H200, column sums of 8192x8192 take 125 us with 250 invocations to a core and
+  // 64 us, the rate of a copy, with 1,000 (bench/results/gpu-h200-2026-11-26.md).
+  int64_t streaming_invocations() const {
+    constexpr int64_t kOfACore = 512;
+    return std::max(int64_t(wanted_invocations()), int64_t(target_.cores) * kOfACore);
+  }
+
   // Outputs beside each other in memory, and so many shares of their reductions that the device is
   // filled; false: they fill it alone.
   bool share_columns(const std::vector<int>& axes, int output) {
-    constexpr int64_t kMostShares = 16, kLeastSteps = 4, kWorkgroup = 256;
-    const int64_t wanted = int64_t(wanted_invocations()), outputs = outputs_left();
+    constexpr int64_t kMostShares = 32, kLeastSteps = 4, kWorkgroup = 1024;
+    const int64_t wanted = streaming_invocations(), outputs = outputs_left();
     const int64_t lanes = std::min<int64_t>(target_.subgroup_size, kWorkgroup / 2);
+    const int64_t workgroup =
+        std::min<int64_t>({kWorkgroup, target_.max_invocations, target_.max_local[1] * lanes});
     const int64_t shares = std::min(
-        {kMostShares, kWorkgroup / lanes,
+        {kMostShares, workgroup / lanes,
          int64_t(std::bit_floor(uint64_t(std::max<int64_t>(shortest_of(axes) / kLeastSteps, 1))))});
     int64_t together = vector_score(output) > 0 ? elements_together({output}) : 1;
     while (together > 1 && outputs / together * shares < wanted) together /= 2;

@@ -63,12 +63,17 @@ uint64_t validation_message_count() { return g_messages.load(std::memory_order_r
 
 std::shared_ptr<Instance> Instance::acquire() {
   static std::mutex mutex;
-  static std::weak_ptr<Instance> live[2];  // without and with validation
-  bool validation = env_flag(Env::TUFF_VK_VALIDATION);
+  // The first one without validation lives as long as the process, on purpose: NVIDIA's driver can
+  // be loaded and unloaded some 15 times, after which the loader finds none (580.159).
+  static auto& kept = *new std::shared_ptr<Instance>;
+  static std::weak_ptr<Instance> validating;
   std::lock_guard lock(mutex);
-  if (auto instance = live[validation].lock()) return instance;
-  auto instance = open(loaders(), validation);
-  live[validation] = instance;
+  if (!env_flag(Env::TUFF_VK_VALIDATION)) {
+    if (!kept) kept = open(loaders(), false);
+    return kept;
+  }
+  auto instance = validating.lock();
+  if (!instance) validating = instance = open(loaders(), true);
   return instance;
 }
 

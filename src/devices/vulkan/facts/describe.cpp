@@ -19,6 +19,7 @@ TargetFeatures make_features(const Caps& c) {
   f.i16 = c.shaderInt16;
   f.i64 = c.shaderInt64;
   f.f16 = f.f16_casts = c.shaderFloat16 && c.shaderInt16;  // bitcasts between both are needed
+  f.folds_f16_casts = !c.roundedF16Casts;
   f.f64 = c.shaderFloat64 && c.shaderInt64;  // doubles are taken apart as 64-bit integers
   f.storage8 = c.storageBuffer8BitAccess;
   f.storage16 = c.storageBuffer16BitAccess;

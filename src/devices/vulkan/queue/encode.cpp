@@ -14,15 +14,33 @@ struct Scope {
   VkAccessFlags2 accesses;
 };
 
-constexpr Scope kWork{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT,
-                      VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT |
-                          VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
+// Work between two barriers. Drivers pay for what a barrier names: on NVIDIA's a dependent kernel
+// costs 4 us behind one that names copies and indirect launches too, 2 behind one of kernels alone
+// (bench/results/gpu-h200-2026-11-26.md).
+struct Work {
+  bool kernels = false, copies = false, indirect = false;
+  bool any() const { return kernels || copies || indirect; }
+};
+constexpr Work kAnyWork{true, true, true};
+
 // The indirect stage is here for its reads: what was launched from a buffer before it is
 // overwritten.
-constexpr Scope kWrites{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
-                        VK_ACCESS_2_SHADER_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT};
-constexpr Scope kReaders{kWork.stages | VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT,
-                         kWork.accesses | VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT};
+Scope writes_of(const Work& w) {
+  Scope s{};
+  if (w.kernels)
+    s.stages |= VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, s.accesses |= VK_ACCESS_2_SHADER_WRITE_BIT;
+  if (w.copies)
+    s.stages |= VK_PIPELINE_STAGE_2_TRANSFER_BIT, s.accesses |= VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  if (w.indirect) s.stages |= VK_PIPELINE_STAGE_2_DRAW_INDIRECT_BIT;
+  return s;
+}
+Scope accesses_of(const Work& w) {
+  Scope s = writes_of(w);
+  if (w.kernels) s.accesses |= VK_ACCESS_2_SHADER_READ_BIT;
+  if (w.copies) s.accesses |= VK_ACCESS_2_TRANSFER_READ_BIT;
+  if (w.indirect) s.accesses |= VK_ACCESS_2_INDIRECT_COMMAND_READ_BIT;
+  return s;
+}
 // What the host writes while a list waits for it: a submission covers earlier writes alone.
 constexpr Scope kHostWrites{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_WRITE_BIT};
 constexpr Scope kHostReads{VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT};
@@ -46,10 +64,11 @@ class Encoder {
     begin();
     for (const hcq::Command& command : list_.commands) {
       command_ = &command;
+      note(command, since_);
       std::visit([&](const auto& body) { record(body); }, command.body);
     }
     // Makes results visible to a host that reads mapped memory after the timeline value has passed.
-    barrier(kWrites, kHostReads);
+    barrier(writes_of(kAnyWork), kHostReads);
     c_.check(api_.vkEndCommandBuffer(buffer_), "vkEndCommandBuffer");
     out_.submission.seal(timeline_, buffer_);
   }
@@ -63,12 +82,29 @@ class Encoder {
       api_.vkCmdResetQueryPool(buffer_, out_.recorder.queries, 0, list_.timestamp_count);
     }
     // Against everything submitted to this queue before: lists say nothing about each other.
-    Scope before = kWrites;
+    Scope before = writes_of(kAnyWork);
     if (waits()) {
       before.stages |= kHostWrites.stages;
       before.accesses |= kHostWrites.accesses;
     }
-    barrier(before, kReaders);
+    barrier(before, accesses_of(kAnyWork));
+  }
+  static void note(const hcq::Command& command, Work& work) {
+    if (const auto* dispatch = std::get_if<hcq::DispatchCmd>(&command.body)) {
+      work.kernels = true;
+      work.indirect |= bool(dispatch->indirect);
+    }
+    work.copies |= std::holds_alternative<hcq::CopyCmd>(command.body);
+  }
+  // Up to the next barrier.
+  Work work_ahead() const {
+    Work work;
+    const hcq::Command* const end = list_.commands.data() + list_.commands.size();
+    for (const hcq::Command* c = command_ + 1; c != end; c++) {
+      if (std::holds_alternative<hcq::BarrierCmd>(c->body)) break;
+      note(*c, work);
+    }
+    return work;
   }
   bool waits() const {
     return !list_.commands.empty() &&
@@ -148,8 +184,13 @@ class Encoder {
 
   void record(const hcq::BarrierCmd&) {
     work();
-    // Reads before writes need execution order alone, which the stages give.
-    barrier(kWrites, kReaders);
+    const Work ahead = work_ahead();
+    if (!since_.any() || !ahead.any()) return;
+    // Reads before writes need execution order alone, which the stages give. What lies further back
+    // is ordered by the chain: the barrier before this one ends at the stages that this one begins
+    // at.
+    barrier(writes_of(since_), accesses_of(ahead));
+    since_ = {};
   }
 
   void record(const hcq::DispatchCmd& dispatch) {
@@ -279,6 +320,7 @@ class Encoder {
   std::vector<VkDescriptorBufferInfo> bindings_;  // of the dispatch that is being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;
   const hcq::Command* command_ = nullptr;
+  Work since_;  // the last barrier
   bool work_seen_ = false, signal_seen_ = false;
 };
 

@@ -108,6 +108,14 @@ UOp half_floats(int64_t n) {
   return p.kernel();
 }
 
+// A cast straight to f16 and back, and through a selection.
+UOp rounded_halves(int64_t n) {
+  Pairs p(n, DType::F32);
+  const UOp x = cast(p.a, DType::F16), y = cast(p.b, DType::F16);
+  p.store(0, {cast(x, DType::F32), cast(where(lt(p.a, p.b), x, y), DType::F32)});
+  return p.kernel();
+}
+
 UOp double_floats(int64_t n) {
   Pairs p(n, DType::F64);
   p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, where(lt(p.a, p.b), p.a, p.b)});
@@ -188,6 +196,7 @@ constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(shaderInt8, DType::I32, kIntegers, narrow_integers<DType::I8, DType::U8>),
     TUFF_SELF_TEST(shaderInt16, DType::I32, kIntegers, narrow_integers<DType::I16, DType::U16>),
     TUFF_SELF_TEST(shaderInt64, DType::I64, kLongs, wide_integers),
+    TUFF_SELF_TEST(roundedF16Casts, DType::F32, kHalves, rounded_halves),
     TUFF_SELF_TEST(shaderFloat16, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(shaderFloat64, DType::F64, kDoubles, double_floats),
 };
