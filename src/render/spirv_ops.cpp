@@ -79,7 +79,8 @@ Id SpirvOps::emit(const ir::Node& u, std::span<const Id> x) {
     case Op::Cast: {
       const ir::Node& from = *u.src(0);
       const bool computed_half = from.dtype == DType::F16 && from.op != Op::Load;
-      return cast(computed_half ? t_.rounded_half(x[0]) : x[0], from.dtype, u.dtype);
+      const Id y = cast(computed_half ? t_.rounded_half(x[0]) : x[0], from.dtype, u.dtype);
+      return u.dtype == DType::F16 ? t_.rounded_half(y) : y;
     }
     case Op::Bitcast: return bitcast(x[0], u.src(0)->dtype, u.dtype);
     default: break;

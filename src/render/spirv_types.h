@@ -32,8 +32,8 @@ class SpirvTypes {
   // that is selected or stored, and every integer that becomes a float is opaque.
   Id opaque(const Scalar& v);  // constant(v), but no driver knows it
   Id opaque(Id x, DType t);    // x, an integer as t is held
-  // x, a computed f16 that becomes another dtype: where the driver folds casts, it cannot tell what
-  // x was computed from.
+  // x, an f16 that was computed and becomes another dtype, or that another dtype has become: where
+  // the driver folds casts, it cannot tell what x was computed from.
   Id rounded_half(Id x);
 
  private:

@@ -42,6 +42,7 @@ class Search {
     if (first[0] == first[1]) first.pop_back();
     for (const Opts& o : first) seen_.insert(to_string(o));
     std::vector<Candidate> beam = measure(first);
+    begin_ns_ = os::monotonic_ns();  // what candidates are compared with is no part of the search
     if (beam.empty() || !std::isfinite(beam[0].ns)) return {};
     BeamResult result;
     result.heuristic_ns = INFINITY;
@@ -138,6 +139,7 @@ class Search {
     return out;
   }
   double time(const Version& v) {
+    if (is_serial(v.kernel)) return INFINITY;
     measured_++;
     const double ns = trial_.time(*v.program, v.kernel, 3 * fastest_ns_);
     if (ns >= fastest_ns_) return ns;
@@ -147,9 +149,24 @@ class Search {
     return INFINITY;
   }
 
+  // A GPU's invocation with so much work takes seconds, the whole product without opts hours.
+  bool is_serial(const kernel::LinearKernel& k) const {
+    constexpr double kMostOfOne = 1 << 25;  // operations and bytes
+    double invocations = 1;
+    for (size_t i = 0; i < 3; i++) invocations *= double(k.groups[i].value()) * k.local[i];
+    return target_.has_local && double(k.estimate.flops + k.estimate.bytes) > kMostOfOne * invocations;
+  }
+  // What results are compared with: as little as possible is changed, but a GPU has a workgroup for
+  // each output.
+  Opts plain_opts() const {
+    kernel::Tiling t(tiled_, target_);
+    for (size_t a = 0; target_.has_local && a < t.axes().size(); a++)
+      if (!t.axes()[a].reduced) t.try_apply({kernel::OptKind::Group, int(a), 0});
+    return t.applied();
+  }
   bool set_reference() {
     try {
-      const std::vector<Version> plain = make({Opts{}});
+      const std::vector<Version> plain = make({plain_opts()});
       return !plain.empty() && trial_.set_reference(*plain[0].program, plain[0].kernel);
     } catch (const Error& e) {
       TUFF_DEBUG_LINE(1, "beam: {}", e.what());
@@ -183,7 +200,7 @@ class Search {
   const BeamOptions options_;
   const CompileSources& compile_;
   Trial trial_;
-  const uint64_t begin_ns_;
+  uint64_t begin_ns_;
   std::set<std::string> seen_;
   double fastest_ns_ = INFINITY;
   uint32_t measured_ = 0;
