@@ -148,13 +148,13 @@ class GpuReduction : Chooser {
     if (outputs / together >= wanted || shares < 2) return false;
     int64_t width = 2;
     while (width < shares && outputs / together * width < wanted) width *= 2;
-    const Tiling before = t_;
-    if (share(axes, width, kLeastSteps)) {
+    // As many as workgroup memory holds the sums of.
+    for (const Tiling before = t_; width > 1; width /= 2, t_ = before) {
+      if (!share(axes, width, kLeastSteps)) continue;
       if (together > 1) t_.try_apply({OptKind::Vector, output, together});
       const int64_t n = std::min(left(output), lanes);
       if (n > 1 && t_.try_apply({OptKind::Local, output, n})) return true;
     }
-    t_ = before;
     shared_width_ = 0;
     return false;
   }

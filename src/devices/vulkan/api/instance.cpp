@@ -68,10 +68,8 @@ std::shared_ptr<Instance> Instance::acquire() {
   static auto& kept = *new std::shared_ptr<Instance>;
   static std::weak_ptr<Instance> validating;
   std::lock_guard lock(mutex);
-  if (!env_flag(Env::TUFF_VK_VALIDATION)) {
-    if (!kept) kept = open(loaders(), false);
-    return kept;
-  }
+  if (!kept) kept = open(loaders(), false);
+  if (!env_flag(Env::TUFF_VK_VALIDATION)) return kept;
   auto instance = validating.lock();
   if (!instance) validating = instance = open(loaders(), true);
   return instance;
