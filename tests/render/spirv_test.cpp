@@ -312,6 +312,24 @@ TEST(RenderSpirv, ZerosAreHiddenFromDriversThatFoldThemAlone) {
   }
 }
 
+// A computed f16 passes through an integer that the driver does not know, into f16 and out of it;
+// one that was loaded needs no hiding.
+TEST(RenderSpirv, HalvesAreHiddenFromDriversThatFoldTheirCasts) {
+  using namespace kernel::testing;
+  Target folding = lavapipe();
+  folding.features.folds_f16_casts = true;
+  const UOp i = ir::range(ir::index_const(16), 0, ir::AxisKind::Loop);
+  const auto text_of = [&](const UOp& value, const Target& t) {
+    return valid(kernel::lower_with(kernel_of({store(0, 16, i, value, {i})}), t, {}), t);
+  };
+  const UOp rounded = ir::cast(ir::cast(load(1, 16, i), DType::F16), DType::F32);
+  EXPECT_EQ(count(text_of(rounded, folding), "OpBitwiseOr %ushort"), 2u)
+      << text_of(rounded, folding);
+  EXPECT_EQ(count(text_of(rounded, lavapipe()), "OpBitwiseOr %ushort"), 0u);
+  const UOp loaded = ir::cast(load(1, 16, i, DType::F16), DType::F32);
+  EXPECT_EQ(count(text_of(loaded, folding), "OpBitwiseOr %ushort"), 0u);
+}
+
 TEST(RenderSpirv, OnlyTheBaseCapabilitiesWhereNothingElseIsUsed) {
   const std::string text = valid(matmul_kernel(), generic());
   EXPECT_EQ(count(text, "OpCapability"), 2u) << text;

@@ -154,7 +154,8 @@ class Search {
     constexpr double kMostOfOne = 1 << 25;  // operations and bytes
     double invocations = 1;
     for (size_t i = 0; i < 3; i++) invocations *= double(k.groups[i].value()) * k.local[i];
-    return target_.has_local && double(k.estimate.flops + k.estimate.bytes) > kMostOfOne * invocations;
+    const double work = double(k.estimate.flops) + double(k.estimate.bytes);
+    return target_.has_local && work > kMostOfOne * invocations;
   }
   // What results are compared with: as little as possible is changed, but a GPU has a workgroup for
   // each output.
