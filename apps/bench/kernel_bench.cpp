@@ -38,7 +38,8 @@ std::vector<double> times_ms(Jit& jit, const KernelCase& c, hcq::Queue& queue, d
 }
 
 // Of the device alone, from the first kernel's begin to the last one's end by its own clock; empty
-// where it has none. A capture of its own, since timestamps stand between its kernels.
+// where it has none, and where a replay is several submissions, whose times come one by one. A
+// capture of its own, since timestamps stand between its kernels.
 std::vector<double> device_times_us(const KernelCase& c, hcq::Queue& queue, double seconds) {
   std::vector<double> us;
   const engine::ObservedReplays observed(
@@ -47,6 +48,7 @@ std::vector<double> device_times_us(const KernelCase& c, hcq::Queue& queue, doub
       });
   Jit jit(c.function);
   times_ms(jit, c, queue, seconds);
+  if (jit.stats().submits_per_replay != 1) us.clear();
   return us;
 }
 

@@ -63,7 +63,7 @@ struct KernelFigures {
   std::string device, driver;
   uint32_t kernels = 0;
   double ms_median = 0, ms_min = 0, ms_max = 0;
-  double device_us_median = 0;  // by the device's own clock, without the launch; 0: it has none
+  double device_us_median = 0;  // by the device's own clock, without the launch; 0: unknown
   double rate = 0;            // in the row's unit, of the median
   double limit = 0;           // the same of the machine, measured at the same time
   std::string wrong;          // the first element that is not what it has to be; empty if all are

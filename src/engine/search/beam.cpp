@@ -37,24 +37,25 @@ class Search {
   std::optional<BeamResult> run() {
     kernel::Tiling heuristic(tiled_, target_);
     kernel::apply_heuristics(heuristic, tiled_, target_);
+    heuristic_ = heuristic.applied();
     if (!trial_.is_possible() || !set_reference()) return {};
-    std::vector<Opts> first{heuristic.applied(), {}};
+    std::vector<Opts> first{heuristic_, {}};
     if (first[0] == first[1]) first.pop_back();
     for (const Opts& o : first) seen_.insert(to_string(o));
     std::vector<Candidate> beam = measure(first);
-    begin_ns_ = os::monotonic_ns();  // what candidates are compared with is no part of the search
+    begin_ns_ = os::monotonic_ns();  // what candidates are compared with is no part of it
     if (beam.empty() || !std::isfinite(beam[0].ns)) return {};
     BeamResult result;
     result.heuristic_ns = INFINITY;
     for (const Candidate& c : beam)
-      if (c.opts == heuristic.applied()) result.heuristic_ns = c.ns;
+      if (c.opts == heuristic_) result.heuristic_ns = c.ns;
     beam = best_of(std::move(beam));
     while (!is_over()) {
       const double before = beam[0].ns;
       beam = next(beam);
       if (beam[0].ns > before * (1 - options_.gain)) break;
     }
-    settle(beam, heuristic.applied(), result);
+    settle(beam, heuristic_, result);
     result.candidates = measured_;
     result.seconds = seconds();
     return result;
@@ -103,7 +104,7 @@ class Search {
     kernel::LinearKernel kernel;
     std::unique_ptr<hcq::Program> program;
   };
-  // Compiled together; without those that a pass finds impossible.
+  // Compiled together; without those that a pass finds impossible, and serial ones.
   std::vector<Version> make(const std::vector<Opts>& opts) {
     std::vector<Version> out;
     std::vector<render::Source> sources;
@@ -111,6 +112,10 @@ class Search {
       try {
         out.push_back({o, kernel::lower_with(ast_, target_, o), nullptr});
       } catch (const Error&) {
+        continue;
+      }
+      if (o != heuristic_ && is_serial(out.back().kernel)) {
+        out.pop_back();
         continue;
       }
       sources.push_back(render::renderer_of(target_).render(out.back().kernel, target_));
@@ -139,7 +144,6 @@ class Search {
     return out;
   }
   double time(const Version& v) {
-    if (is_serial(v.kernel)) return INFINITY;
     measured_++;
     const double ns = trial_.time(*v.program, v.kernel, 3 * fastest_ns_);
     if (ns >= fastest_ns_) return ns;
@@ -149,20 +153,28 @@ class Search {
     return INFINITY;
   }
 
-  // A GPU's invocation with so much work takes seconds, the whole product without opts hours.
+  // What would take a GPU seconds or longer. Workgroups of one lane, which a kernel without opts
+  // has, get so little done (1024 of a product more than 4 s on an H200, 2048 more than 30 s), and
+  // so do invocations with most of the work each.
   bool is_serial(const kernel::LinearKernel& k) const {
-    constexpr double kMostOfOne = 1 << 25;  // operations and bytes
-    double invocations = 1;
-    for (size_t i = 0; i < 3; i++) invocations *= double(k.groups[i].value()) * k.local[i];
+    constexpr double kMostOfOne = 1 << 20, kMostAlone = 1 << 29;  // operations and bytes
+    const double lanes = double(k.local[0]) * k.local[1] * k.local[2];
+    double invocations = lanes;
+    for (const ir::Dim& d : k.groups) invocations *= double(d.value());
     const double work = double(k.estimate.flops) + double(k.estimate.bytes);
-    return target_.has_local && work > kMostOfOne * invocations;
+    const bool alone = 2 * lanes < target_.subgroup_size;
+    return target_.has_local && (work > kMostOfOne * invocations || (alone && work > kMostAlone));
   }
-  // What results are compared with: as little as possible is changed, but a GPU has a workgroup for
-  // each output.
+  // What results are compared with: as little as possible is changed, but a GPU has workgroups of
+  // neighbours.
   Opts plain_opts() const {
     kernel::Tiling t(tiled_, target_);
-    for (size_t a = 0; target_.has_local && a < t.axes().size(); a++)
-      if (!t.axes()[a].reduced) t.try_apply({kernel::OptKind::Group, int(a), 0});
+    if (!target_.has_local) return {};
+    int outputs = 0;  // they come first
+    while (size_t(outputs) < t.axes().size() && !t.axes()[size_t(outputs)].reduced) outputs++;
+    for (int64_t n = 256; outputs && n > 1; n /= 2)
+      if (t.try_apply({kernel::OptKind::Local, outputs - 1, n})) break;
+    for (int a = 0; a < outputs; a++) t.try_apply({kernel::OptKind::Group, a, 0});
     return t.applied();
   }
   bool set_reference() {
@@ -202,6 +214,7 @@ class Search {
   const CompileSources& compile_;
   Trial trial_;
   uint64_t begin_ns_;
+  Opts heuristic_;
   std::set<std::string> seen_;
   double fastest_ns_ = INFINITY;
   uint32_t measured_ = 0;

@@ -36,8 +36,8 @@ using CompileSources =
     std::function<std::vector<render::Binary>(std::span<const render::Source> sources)>;
 
 // Nothing for what cannot be searched: symbolic kernels, and where the heuristics' kernel itself
-// does not run. Candidates whose results differ from those of the kernel that a workgroup for each
-// output computes (on the CPU: from the kernel without any opts) are never chosen.
+// does not run. Candidates whose results differ from the plain kernel's are never chosen: the one
+// without any opts, on a GPU the one with an invocation for each output.
 std::optional<BeamResult> beam_search(const ir::UOp& ast, hcq::Device& device,
                                       const BeamOptions& options, const CompileSources& compile);
 

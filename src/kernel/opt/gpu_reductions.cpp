@@ -138,6 +138,7 @@ class GpuReduction : Chooser {
     constexpr int64_t kMostShares = 32, kLeastSteps = 4, kWorkgroup = 1024;
     const int64_t wanted = streaming_invocations(), outputs = outputs_left();
     const int64_t lanes = std::min<int64_t>(target_.subgroup_size, kWorkgroup / 2);
+    // Outputs are the workgroup's first dimension, shares its second.
     const int64_t workgroup =
         std::min<int64_t>({kWorkgroup, target_.max_invocations, target_.max_local[1] * lanes});
     const int64_t shares = std::min(
