@@ -90,6 +90,8 @@ class CKernel {
   CValue gates_along(const ir::Node& index, kernel::LaneMask mask, int instance, int bit);
   int interleaved_bit(const ir::Node& index, kernel::LaneMask mask, int instance) const;
   void load_interleaved(size_t i, const ir::Node& index, int first, int bit);
+  void store_interleaved(size_t i, const ir::Node& index, int first, int bit);
+  CAccess interleaved_part(const CAccess& a, int v, int n, CValue& gate);
   std::vector<int> interleaved_lanes(int v, int n) const;
   std::string every_nth(const std::vector<std::string>& vectors, DType t, int first, int width);
   std::string shuffled(const std::string& a, const std::string& b, DType t,

@@ -411,19 +411,23 @@ void CKernel::load_interleaved(size_t i, const Node& index, int first, int bit) 
   const int n = space_.size(bit);
   std::vector<std::string> loaded;
   for (int v = 0; v < n; ++v) {
-    CAccess part = a.at(v * width_, 1);
-    CValue own;
-    if (a.lane_gate()) {
-      const std::string all = vector(*a.gate, DType::Bool);
-      own = {.base = shuffled(all, all, DType::Bool, interleaved_lanes(v, n)), .vector = true};
-      part.gate = &own;
-    }
-    loaded.push_back(load_contiguous(part).base);
+    CValue gate;
+    loaded.push_back(load_contiguous(interleaved_part(a, v, n, gate)).base);
   }
   const int stride = space_.stride(scalar_mask(mask), bit);
   for (int j = 0; j < n; ++j)
     values_[i][first + j * stride] =
         CValue{.base = every_nth(loaded, index.dtype, j, width_), .vector = true};
+}
+
+// The v-th of n contiguous vectors that lie interleaved from a on; its lanes' gates go to `gate`.
+CAccess CKernel::interleaved_part(const CAccess& a, int v, int n, CValue& gate) {
+  CAccess part = a.at(v * width_, 1);
+  if (!a.lane_gate()) return part;
+  const std::string all = vector(*a.gate, DType::Bool);
+  gate = {.base = shuffled(all, all, DType::Bool, interleaved_lanes(v, n)), .vector = true};
+  part.gate = &gate;
+  return part;
 }
 
 std::string CKernel::every_nth(const std::vector<std::string>& vectors, DType t, int first,
@@ -483,7 +487,43 @@ void CKernel::emit_store(size_t i) {
     fail<Unsupported>("C renderer: a masked store; a Target of C has 8- and 16-bit elements");
   const LaneMask mask = k_.lanes[i];
   const int count = space_.count(scalar_mask(mask));
-  for (int n = 0; n < count; ++n) store(access(*to, mask, n), value(u.src(1).get(), mask, n));
+  std::vector<bool> stored(static_cast<size_t>(count));  // with an instance before it
+  for (int n = 0; n < count; ++n) {
+    if (stored[n]) continue;
+    const int between = interleaved_bit(*to, mask, n);
+    if (between < 0) {
+      store(access(*to, mask, n), value(u.src(1).get(), mask, n));
+      continue;
+    }
+    store_interleaved(i, *to, n, between);
+    for (int j = 0; j < space_.size(between); ++j)
+      stored[n + j * space_.stride(scalar_mask(mask), between)] = true;
+  }
+}
+
+// The vectors of a bit's lanes, of which each has every n-th element of memory, as whole ones.
+void CKernel::store_interleaved(size_t i, const Node& index, int first, int bit) {
+  const LaneMask mask = k_.lanes[i];
+  const CAccess a = access(index, mask, first);
+  const int n = space_.size(bit), stride = space_.stride(scalar_mask(mask), bit);
+  std::vector<std::string> values;
+  for (int j = 0; j < n; ++j)
+    values.push_back(vector(value(k_.ops[i]->src(1).get(), mask, first + j * stride), index.dtype));
+  for (int v = 0; v < n; ++v) {
+    std::string own = values[0];
+    for (int j = 1; j < n; ++j) {
+      std::vector<int> lanes;
+      for (int l = 0; l < width_; ++l) {
+        const int element = v * width_ + l, from = element % n;
+        lanes.push_back(from == j             ? width_ + element / n
+                        : j == 1 && from == 0 ? element / n
+                                              : l);
+      }
+      own = shuffled(own, values[static_cast<size_t>(j)], index.dtype, lanes);
+    }
+    CValue gate;
+    store(interleaved_part(a, v, n, gate), CValue{.base = own, .vector = true});
+  }
 }
 
 void CKernel::store_register(size_t i, const Node* reg) {

@@ -273,6 +273,46 @@ TEST(RenderC, PartsOfVectorsOfEveryTypeAndWidth) {
   }
   check(cases);
 }
+// Vectors that each store every n-th element, all n of them in one invocation: gates of their own,
+// gates that they share, and none.
+TEST(RenderC, InterleavedStoresOfEveryTypeAndWidth) {
+  using kernel::OptKind;
+  namespace ast = kernel::testing;
+  const Target t = builtin_target("c-x86-64");
+  constexpr int64_t kRows = 3, kColumns = 67;
+  std::vector<Case> cases;
+  const auto add = [&](DType type, int64_t n, int64_t width) {
+    for (const int gated : {0, 1, 2}) {
+      ast::AstBuilder b;
+      const ir::UOp i = b.loop(kRows), j = b.loop(kColumns), p = b.loop(n);
+      const ir::UOp at = i * (kColumns * n) + j * n + p;
+      const ir::UOp stored = gated == 0   ? ir::UOp()
+                             : gated == 1 ? lt(j, ir::index_const(kColumns - 5))
+                                          : lt(j * n + p, ir::index_const(kColumns * n - 5));
+      const ir::UOp x =
+          ast::load(1, kRows * kColumns * n, (i * n + p) * kColumns + j, type, ir::UOp());
+      cases.push_back({kernel::lower_with(
+          ast::kernel_of({ast::store(0, kRows * kColumns * n, at, x, {i, j, p}, stored)}), t,
+          {{OptKind::Vector, 1, width}, {OptKind::Upcast, 2, n}})});
+    }
+  };
+  for (DType type : kMemoryTypes) add(type, 2, 16);
+  for (const int64_t n : {2, 3, 4}) {
+    for (const int64_t width : {2, 4, 8, 16, 32}) add(DType::F32, n, width);
+  }
+  check(cases);
+
+  ast::AstBuilder b;
+  const ir::UOp j = b.loop(32), p = b.loop(2);
+  const ir::UOp x = ast::load(1, 64, p * 32 + j, DType::F32, ir::UOp());
+  const std::string text =
+      render_c(c_cpu(),
+               kernel::lower_with(ast::kernel_of({ast::store(0, 64, j * 2 + p, x, {j, p})}), t,
+                                  {{OptKind::Vector, 0, 16}, {OptKind::Upcast, 1, 2}}),
+               {})
+          .text;
+  EXPECT_EQ(text.find("put_u32x16((u32"), std::string::npos) << text;
+}
 TEST(RenderC, Bools) { check({{bool_kernel(1)}, {bool_kernel(4)}, {bool_kernel(8)}}); }
 TEST(RenderC, Integers) { check(integer_cases()); }
 TEST(RenderC, Floats) { check(float_cases()); }

@@ -63,6 +63,21 @@ void Chooser::vectorize_outputs(int64_t lanes) {
   if (n > 1) t_.try_apply({OptKind::Vector, a, n});
 }
 
+void Chooser::upcast_between_lanes() {
+  const int64_t registers = std::max<int64_t>(target_.vector_registers, 8);
+  const auto stores_between = [&](int a) {
+    return axis(a).near_stores > 0 && t_.axes()[size_t(a)].lanes() > 1;
+  };
+  bool between = false;
+  for (int a = 0; a < count(); a++) between = between || stores_between(a);
+  for (int a = 0; a < count() && between; a++) {
+    if (!axis(a).shared || !fixed(a) || axis(a).unit_stores == 0 || left(a) > kMostInterleaved)
+      continue;
+    if (t_.lane_count() * left(a) <= cpu_lanes() * registers / 2)
+      t_.try_apply({OptKind::Upcast, a, left(a)});
+  }
+}
+
 void Chooser::take_neighbours(int64_t most, int least_score) {
   if (!target_.loads_are_expensive()) return vectorize_outputs(most);
   const auto score = [&](int a) { return vector_score(a) + 2 * axis(a).strided_near; };

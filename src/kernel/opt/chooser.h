@@ -42,6 +42,10 @@ class Chooser {
   // where nothing is reduced.
   int best_vector_axis(int64_t least) const;
   void vectorize_outputs(int64_t lanes);
+  // Where a vector's lanes store every n-th element, the outputs between them as lanes too:
+  // together they are whole vectors and need no masked stores, which are microcode on some CPUs
+  // (VMASKMOVPS from Zen to Zen 4: https://uops.info).
+  void upcast_between_lanes();
   // The same where loads are expensive, along an axis of at least this score: what neighbours read
   // in common, along any axis, is loaded once.
   void take_neighbours(int64_t most, int least_score);

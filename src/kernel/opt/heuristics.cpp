@@ -93,6 +93,7 @@ class Heuristics : Chooser {
       if (transpose()) return;
       vectorize_outputs(cpu_lanes() * 2);
     }
+    upcast_between_lanes();
     launch_cpu();
   }
 
