@@ -175,6 +175,8 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
       follows_rows_of_product(reduce))
     return 0;
   const int64_t least = (8 * panel_bytes + 3 * cache - 1) / (3 * cache);
+  // The longest axis may have fewer elements: then these are the parts, if their panels fit.
+  if (extent < least) return 2 * extent >= least ? extent : 0;
   return smallest_divisor(extent, least, 2 * least);
 }
 

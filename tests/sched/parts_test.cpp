@@ -131,6 +131,10 @@ TEST(Parts, PanelsAreWholeImagesWhereNoMoreFit) {
   ASSERT_TRUE(p);
   EXPECT_EQ(to_string(*p), "parts(0,1,panels)");
   EXPECT_EQ(refusal(sum, *p), "");
+  cpu.l2_bytes = 512 << 10;
+  EXPECT_EQ(choose_parts(*sum, cpu), p) << "an image leaves room for little else";
+  cpu.l2_bytes = 128 << 10;
+  EXPECT_FALSE(choose_parts(*sum, cpu)) << "an image does not fit";
 }
 
 TEST(Parts, MayBeSkippedByName) {
