@@ -236,33 +236,53 @@ CValue CKernel::load(const CAccess& a) {
 }
 
 // Where these are no vectors, what has one gate is loaded behind one branch, so that the compiler
-// sees neighbours. Each element once.
+// sees neighbours; on a CPU all of them behind a branch for all gates, as inside an image's edges
+// (the lanes of a GPU's subgroup would take both sides). Each element once.
 void CKernel::load_behind_gates(size_t i, const Node& index) {
   const LaneMask mask = k_.lanes[i];
-  const auto gate_of = [&](size_t n) {
-    return value(index.src(2).get(), mask, static_cast<int>(n)).base;
-  };
-  std::vector<std::string> gates;
-  for (size_t n = 0; n < values_[i].size(); ++n) add_once(gates, gate_of(n));
-  for (const std::string& gate : gates) {
+  struct Gated {
+    std::string gate;
     std::vector<std::pair<std::string, std::string>> loads;  // element, variable
-    for (size_t n = 0; n < values_[i].size(); ++n) {
-      if (gate_of(n) != gate) continue;
-      const std::string text = element(access(index, mask, static_cast<int>(n)), 0);
-      auto known = std::ranges::find(loads, text, [](const auto& load) { return load.first; });
-      if (known == loads.end())
-        known = loads.insert(known, {text, fmt::format("v{}_{}", i, variables_++)});
-      values_[i][n] = CValue{known->second};
-    }
-    for (const auto& [text, variable] : loads)
-      line(fmt::format("{} {} = 0;", type_of(index.dtype), variable));
-    line(fmt::format("if ({}) {{", gate));
+  };
+  std::vector<Gated> all;
+  for (size_t n = 0; n < values_[i].size(); ++n) {
+    const std::string& gate = value(index.src(2).get(), mask, static_cast<int>(n)).base;
+    auto group = std::ranges::find(all, gate, &Gated::gate);
+    if (group == all.end()) group = all.insert(group, {gate, {}});
+    const std::string text = element(access(index, mask, static_cast<int>(n)), 0);
+    auto known = std::ranges::find(group->loads, text, [](const auto& load) { return load.first; });
+    if (known == group->loads.end())
+      known = group->loads.insert(known, {text, fmt::format("v{}_{}", i, variables_++)});
+    values_[i][n] = CValue{known->second};
+  }
+  const auto declare = [&](const Gated& g) {
+    for (const auto& load : g.loads)
+      line(fmt::format("{} {} = 0;", type_of(index.dtype), load.second));
+  };
+  const auto assign = [&](const Gated& g) {
     ++indent_;
-    for (const auto& [text, variable] : loads)
+    for (const auto& [text, variable] : g.loads)
       line(fmt::format("{} = {}{};", variable, text, index.dtype == DType::Bool ? " != 0" : ""));
     --indent_;
+  };
+  const bool together = dialect_.simd && all.size() > 1;
+  if (together) {
+    std::string every;
+    for (const Gated& g : all) {
+      declare(g);
+      every += (every.empty() ? "" : " & ") + g.gate;
+    }
+    line(fmt::format("if ({}) {{", every));
+    for (const Gated& g : all) assign(g);
+    line("} else {");
+  }
+  for (const Gated& g : all) {
+    if (!together) declare(g);
+    line(fmt::format("if ({}) {{", g.gate));
+    assign(g);
     line("}");
   }
+  if (together) line("}");
 }
 
 CValue CKernel::load_contiguous(const CAccess& a) {
