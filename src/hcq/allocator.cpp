@@ -303,10 +303,12 @@ Allocator::Allocator(Device& device) : state_(std::make_unique<State>(device)) {
 Allocator::~Allocator() {
   State& s = *state_;
   for (auto& [raw, block] : s.owners) {
-    if (block->release)
+    if (block->release) {
       s.released.push_back(std::move(block->release));
-    else
+    } else {
+      set_usable(raw->host, raw->size_bytes, true);
       s.device.unmap_block(*raw);
+    }
   }
   s.unreturned = s.released.size();
   s.call_released();

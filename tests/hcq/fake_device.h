@@ -161,6 +161,8 @@ class FakeDevice : public Device {
   }
   void unmap_block(const MemoryBlock& b) noexcept override {
     mapped -= b.size_bytes;
+    // Whoever has the pages next may touch all of them, also in the address sanitizer's eyes.
+    std::memset(reinterpret_cast<void*>(b.address), 0, b.size_bytes);
     std::free(reinterpret_cast<void*>(b.address));
   }
   std::vector<std::unique_ptr<Program>> load(std::span<const render::Binary>) override {
