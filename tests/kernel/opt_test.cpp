@@ -600,8 +600,33 @@ TEST(Opt, PaddedPixelsAreCopiedForTheChannelsThatShareThem) {
   t.vector_registers = 32;
   const UOp ast = conv_ast(128, 32, 14, 64);
   const LinearKernel k = lower(ast, t);
-  EXPECT_NE(k.opts.find("vector(3,16) upcast(1,16)"), std::string::npos) << k.opts;
-  EXPECT_NE(k.opts.find("stage(0,0)"), std::string::npos) << k.opts;
+  EXPECT_NE(k.opts.find("stage(0,"), std::string::npos) << k.opts;
+}
+
+// The weights are packed once for all images of a launch group, the pixels once for each row.
+TEST(Opt, PackedWeightsStayForTheImagesOfAGroup) {
+  Target t = builtin_target("c-x86-64");
+  t.cores = 2;
+  t.vector_bytes = 32;
+  t.vector_registers = 16;
+  t.l1_bytes = 32 << 10, t.l2_bytes = 512 << 10;
+  const LinearKernel k = lower(conv_ast(8, 64, 56, 64), t);
+  EXPECT_NE(k.opts.find("stage(0,1) stage(1,0)"), std::string::npos) << k.opts;
+  int64_t groups = 1;
+  for (const auto& g : k.groups) groups *= g.max();
+  EXPECT_LE(groups, 56) << k.opts;
+  for (const UOp& small : {conv_ast(3, 2, 6, 20), conv_ast(2, 3, 8, 32)}) {
+    for (const std::vector<Opt>& inner : std::vector<std::vector<Opt>>{
+             {{OptKind::Group, 2, 2}, {OptKind::Swap, 1, 2}, {OptKind::Stage, 0, 2}},
+             {{OptKind::Group, 2, 0}, {OptKind::Stage, 0, 1}},
+             {{OptKind::Group, 2, 2}, {OptKind::Group, 3, 2}, {OptKind::Swap, 1, 2},
+              {OptKind::Stage, 0, 2}}}) {
+      std::vector<Opt> opts{{OptKind::Vector, 1, 16}, {OptKind::Upcast, 3, 2}};
+      opts.insert(opts.end(), inner.begin(), inner.end());
+      opts.push_back({OptKind::Stage, 1, 0});
+      expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
+    }
+  }
 }
 
 // Loads being dear, neighbouring pixels and the steps of a window are taken together: what they

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -377,7 +378,12 @@ TEST_P(OpenclSharing, HandlesGoBackWhenTheDeviceIsClosed) {
   cl_mem m = app.buffer(counting(8)), w = app.buffer(Floats(8, 2));
   clFinish(app.queue);
   const cl_uint before = references();
-  cl_uint kept = before;
+  // PoCL's threads let go of an event shortly after whoever waited for it goes on.
+  const auto settled = [&](cl_uint most) {
+    for (int i = 0; i < 1000 && references() > most; i++)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return references();
+  };
   for (const bool own_queue : {false, false, true, true}) {
     device = interop::open_opencl(
         {.context = app.context, .device = app.device, .queue = own_queue ? nullptr : app.queue});
@@ -397,9 +403,7 @@ TEST_P(OpenclSharing, HandlesGoBackWhenTheDeviceIsClosed) {
     }
     interop::close_opencl(device);
     // PoCL keeps one, of the last event of queues that are released.
-    if (own_queue && kept == before) kept = references();
-    EXPECT_EQ(references(), kept);
-    EXPECT_LE(references(), before + 1);
+    EXPECT_LE(settled(before + own_queue), before + own_queue);
   }
   device.clear();
 }

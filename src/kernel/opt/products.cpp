@@ -60,6 +60,8 @@ struct Plan {
   // all their iterations. The longest of them is shared out to so many groups; 0: all are groups.
   int inner = -1;
   int64_t inner_groups = 0;
+  // Where y is copied too, once in each of those iterations, x is copied for all of its columns.
+  bool keeps_x() const { return stage_x && stage_y && inner_groups > 0; }
   double cost = 1e300;
 };
 
@@ -270,7 +272,13 @@ class PackedProduct : Chooser {
     return (one + (streamed ? kStreamedVector * vectors : 0)) * double(reduced_);
   }
   double copy_y_cost(const Plan& p, int64_t tiles) const {
-    return double(tiles * p.rows) * double(reduced_) * (kScalarCopy + p.y.operations);
+    const int64_t rows = tiles * p.rows, apart = std::min(p.y.apart, kLineBytes);
+    const int64_t run = p.y.unit ? left(k_.main_axes.back()) : 1;
+    const int64_t lines =
+        std::min(reduced_ * (1 + rows * apart / kLineBytes),
+                 rows * (reduced_ / run) * (1 + run * p.y.element_bytes / kLineBytes));
+    return double(rows) * double(reduced_) * (kScalarCopy + p.y.operations) +
+           double(lines) * kScatteredLine;
   }
 
   void choose_groups(Plan& p) {
@@ -291,7 +299,7 @@ class PackedProduct : Chooser {
     }
   }
   void choose_inner(Plan& best, Plan q, int64_t columns, int64_t row_tiles) const {
-    const int64_t most = q.stage_x && !q.stage_y && q.inner >= 0 ? left(q.inner) : 0;
+    const int64_t most = q.stage_x && q.inner >= 0 ? left(q.inner) : 0;
     for (int64_t g = 0; g <= most; g = g == 0 ? 1 : next_count(g, most)) {
       q.inner_groups = g;
       q.cost = makespan(q, columns, row_tiles);
@@ -308,16 +316,17 @@ class PackedProduct : Chooser {
 
   // How long all groups take on all cores; out of reach where the copies do not fit.
   double makespan(const Plan& p, int64_t columns, int64_t row_tiles) const {
-    const int64_t x_bytes = p.stage_x ? reduced_ * p.width * p.x.element_bytes : 0;
+    const int64_t x_bytes = p.stage_x ? copy_bytes(p) * (p.keeps_x() ? columns : 1) : 0;
     const int64_t y_bytes = p.stage_y ? reduced_ * row_tiles * p.rows * p.y.element_bytes : 0;
     if (x_bytes + y_bytes + 256 > int64_t(target_.shared_bytes)) return 1e300;
+    if (p.keeps_x() && x_bytes + y_bytes > int64_t(target_.l2_bytes)) return 1e300;
     const auto [others, inside] = other_tiles(p);
     if ((p.stage_x && double(row_tiles) * inside < 2) || (p.stage_y && columns < 2)) return 1e300;
     const double tile = step_cost(p, p.stage_x, p.stage_y) * double(reduced_) +
                         store_cost(p.column, p.row, p.width, p.rows);
     double group = double(columns) * double(row_tiles) * inside * tile + kGroupCost;
     if (p.stage_x) group += double(columns) * copy_x_cost(p);
-    if (p.stage_y) group += copy_y_cost(p, row_tiles);
+    if (p.stage_y) group += copy_y_cost(p, row_tiles) * inside;
     const double groups = double(p.column_groups * p.row_groups) * others;
     const double cores = double(std::max(target_.cores, 1u));
     const double alone = groups * group;
@@ -355,17 +364,43 @@ class PackedProduct : Chooser {
       }
     }
     ok = ok && groups(p.column, p.column_groups) && groups(p.row, p.row_groups);
-    // The columns are walked outside of all that x serves.
+    return ok && (p.keeps_x() ? stage_in_inner_loops(p) : stage_around_columns(p));
+  }
+
+  bool has_loop(int a) const { return loop_left(a) && left(a) > 1; }
+
+  // The columns are walked outside of all that x serves.
+  bool stage_around_columns(const Plan& p) {
+    bool ok = true;
     for (int a = 0; a < p.column; a++) {
       const bool inside = a == p.row || (p.inner_groups > 0 && may_be_inner(p, a));
       if (!inside) continue;
-      ok = ok && t_.try_apply({OptKind::Swap, a, p.column});
+      ok = t_.try_apply({OptKind::Swap, a, p.column});
       break;
     }
-    const int64_t around = loop_left(p.column) && left(p.column) > 1;
     if (p.stage_y) ok = ok && t_.try_apply({OptKind::Stage, p.y.factor, 0});
-    if (p.stage_x) ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, around});
+    if (p.stage_x)
+      ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, has_loop(p.column)});
     return ok;
+  }
+
+  // The loops inside a group go around those of the tile: x is copied before them, y in each of
+  // their iterations.
+  bool stage_in_inner_loops(const Plan& p) {
+    std::vector<int> inner, now;
+    for (int a = 0; a < count(); a++) {
+      if (may_be_inner(p, a)) inner.push_back(a);
+      if (may_be_inner(p, a) || a == p.column || a == p.row) now.push_back(a);
+    }
+    bool ok = true;
+    for (size_t i = 0; i < inner.size(); i++) {
+      if (now[i] == inner[i]) continue;
+      ok = ok && t_.try_apply({OptKind::Swap, now[i], inner[i]});
+      std::iter_swap(now.begin() + int64_t(i), std::ranges::find(now, inner[i]));
+    }
+    const int64_t around = std::ranges::count_if(inner, [&](int a) { return has_loop(a); });
+    return ok && t_.try_apply({OptKind::Stage, p.y.factor, around}) &&
+           t_.try_apply({OptKind::Stage, p.x.factor, 0});
   }
 
   const int64_t lanes_;
