@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <numeric>
 #include <span>
 
 #include "base/arith.h"
@@ -68,6 +69,19 @@ UOp with_neutral(const UOp& x, int64_t axis, int64_t by, Op op) {
                constant(reduce_identity(op, x->dtype)));
 }
 
+// How the parts' results lie in memory. Tiles of a panel have long axes in their vectors' lanes:
+// they are stored whole if these are innermost.
+IntVec stored_order(const Shape& results, const Parts& p, int64_t part_axis) {
+  constexpr int64_t kShort = 16;
+  IntVec order(results.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto rank = [&](int64_t a) {
+    return a == part_axis ? 0 : results[size_t(a)].max() < kShort ? 1 : 2;
+  };
+  if (p.order == PartOrder::Panels) std::ranges::stable_sort(order, {}, rank);
+  return order;
+}
+
 }  // namespace
 
 std::string to_string(const Parts& p) {
@@ -87,21 +101,17 @@ UOp in_parts(const UOp& n, const Parts& p) {
   Shape wide = x->shape;
   wide[size_t(p.axis)] = Dim(turns ? p.length : count);
   wide.insert(wide.begin() + p.axis + 1, Dim(turns ? count : p.length));
-  int64_t part_axis = turns ? p.axis + 1 : p.axis;
+  const int64_t part_axis = turns ? p.axis + 1 : p.axis;
   IntVec first{turns ? p.axis : p.axis + 1};
   for (int64_t a : arg.axes) {
     if (a != p.axis) first.push_back(a > p.axis ? a + 1 : a);
   }
   UOp partial = reduce(arg.op, reshape(x, wide), first);
-  if (p.order == PartOrder::Panels) {
-    IntVec order{part_axis};
-    for (int64_t a = 0; a < int64_t(wide.size()); a++) {
-      if (a != part_axis) order.push_back(a);
-    }
-    partial = permute(partial, order);
-    part_axis = 0;
-  }
-  const UOp sum = reduce(arg.op, make(Op::Contiguous, stored_as, {partial}), {part_axis});
+  const IntVec order = stored_order(partial->shape, p, part_axis);
+  partial = make(Op::Contiguous, stored_as, {permute(partial, order)});
+  IntVec inverse(order.size());
+  for (size_t i = 0; i < order.size(); i++) inverse[size_t(order[i])] = int64_t(i);
+  const UOp sum = permute(reduce(arg.op, partial, {inverse[size_t(part_axis)]}), inverse);
   return reshape(stored_as == n->dtype ? sum : cast(sum, n->dtype), n->shape);
 }
 

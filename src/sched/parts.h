@@ -31,7 +31,7 @@ inline constexpr int64_t kSplitPanelBytes = 64 * 4, kSplitLeastReuse = 16;
 enum class PartOrder : uint8_t {
   Runs,    // a part is a run of the axis, the results of an output lie beside each other
   Turns,   // parts take the axis' elements in turn, so that they lie beside each other
-  Panels,  // runs; the results of a part lie beside each other
+  Panels,  // runs; the results of a part lie beside each other, its long axes innermost
 };
 struct Parts {
   int64_t axis;    // of what is reduced

@@ -89,6 +89,18 @@ TEST(Parts, AreTwoKernels) {
             "    r0:4: p0[r0] = add_reduce(p1[r0*2 + r1]; r1:2)\n");
 }
 
+// A panel's short axes lie outside of its long ones, which vectors store whole.
+TEST(Parts, LongAxesOfPanelsAreInnermost) {
+  const UOp sum = reduce(Op::Add, host_buffer({16, 3, 32, 10}), {3});
+  EXPECT_EQ(text(in_parts(sum, {3, 5, PartOrder::Panels})),
+            "kernel k0 t1 <- in0\n"
+            "    r0:2 r1:3 r2:16 r3:32: p0[r0*1536 + r1*512 + r2*32 + r3] = add_reduce(p1[r0*5 + "
+            "r1*320 + r2*960 + r3*10 + r4]; r4:5)\n"
+            "kernel k1 out0 <- t1\n"
+            "    r0:16 r1:3 r2:32: p0[r0*96 + r1*32 + r2] = add_reduce(p1[r0*32 + r1*512 + r2 + "
+            "r3*1536]; r3:2)\n");
+}
+
 // No number that divides them gives each core some: the last part is shorter.
 TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   Target gpu = host_target("CPU");

@@ -74,6 +74,9 @@ void count_pieces(AxisShape& x, const Access& a, const UOp& range, double share)
   x.piece = x.piece == 0 ? piece->length : std::min(x.piece, piece->length);
 }
 
+// Loads that a store of one lane counts as: the sums of many elements may be stored with a stride.
+constexpr double kScatteredStore = 4;
+
 void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp& ast) {
   std::vector<const Node*> main_loads;
   if (k.main_reduce) {
@@ -107,7 +110,7 @@ void count_accesses(KernelShape& k, const Tiling& t, RangeDeps& deps, const UOp&
       if (unit) (a.store ? x.unit_stores : x.unit_loads)++;
       if (unit) x.unit_share += share;
       if (unit) x.unit_bytes = std::max(x.unit_bytes, size_bytes(a.index->dtype));
-      if (strided) x.strided_share += share;
+      if (strided) x.strided_share += a.store ? std::min(1.0, runs * kScatteredStore) : runs;
       x.shuffled_share += share * (int{repeated} + int{interleaved});
       if (in_main && !a.store && (step != 0 || irregular)) x.product_reads |= number_bit;
       if (in_main && !a.store && step == 1 && !irregular) x.product_units |= number_bit;
