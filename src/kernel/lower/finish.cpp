@@ -79,7 +79,9 @@ void estimate(LinearKernel& k) {
     const UOp& u = k.ops[i];
     const uint64_t n = invocations * times * uint64_t(lane_count(k, k.lanes[i]));
     if (u->op == Op::Reduce) {
-      k.estimate.flops += n;
+      uint64_t folded = 1;
+      for (const UOp& r : u->src().subspan(1)) folded *= uint64_t(r->src(0)->max);
+      k.estimate.flops += n * (folded - 1);
     } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
       k.estimate.flops += n * (u->op == Op::MulAdd ? 2 : 1);
     } else if (u->op == Op::MatrixMulAdd) {
