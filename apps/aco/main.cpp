@@ -2,6 +2,8 @@
 // on standard output, by the compiler of Mesa's Vulkan driver. Started by base/aco_compiler.cpp as
 // clang is, and by people. A process of its own, since the driver is told by environment variables
 // and may crash.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -81,10 +83,27 @@ std::vector<std::span<const uint32_t>> modules_of(std::span<const uint32_t> word
   return out;
 }
 
+// The driver counts on it: it divides by a workgroup's size, and unrolls by it.
+void check_local(const ShaderInterface& shader, const std::map<uint32_t, uint32_t>& constants) {
+  constexpr uint64_t kMost = 1024;  // RADV's maxComputeWorkGroupInvocations, and of each axis
+  uint64_t all = 1;
+  std::array<uint32_t, 3> local = shader.local;
+  for (size_t c = 0; c < local.size(); ++c) {
+    const auto given = shader.local_constants[c] ? constants.find(*shader.local_constants[c])
+                                                 : constants.end();
+    if (given != constants.end()) local[c] = given->second;
+    all = std::min(all * std::min<uint64_t>(local[c], kMost + 1), kMost + 1);
+  }
+  if (all == 0 || all > kMost)
+    fail<InvalidArgument>("a workgroup of {} x {} x {} invocations; it has 1 to {}", local[0],
+                          local[1], local[2], kMost);
+}
+
 CompiledKernel compile(const RadvCompiler& radv, std::span<const uint32_t> module,
                        const std::string& symbol) {
   CompiledKernel out{symbol, interface_of(module), {}, {}};
   refuse(out.interface);
+  check_local(out.interface, {});
   out.shader = radv.compile({module, out.interface.entry, kPushBytes, {}, {}});
   return out;
 }
@@ -168,8 +187,10 @@ CompiledKernel compile_vulkan(const RadvCompiler& radv, std::span<const uint32_t
   CompiledKernel out{o.symbols[0], interface_of(module, o.entry), {}, {}};
   require_valid(module);
   check_buffers(out.interface, o);
-  out.shader = radv.compile({module, out.interface.entry, o.push_bytes, out.interface.buffers,
-                             constants_of(out.interface, o)});
+  const std::map<uint32_t, uint32_t> constants = constants_of(out.interface, o);
+  check_local(out.interface, constants);
+  out.shader = radv.compile(
+      {module, out.interface.entry, o.push_bytes, out.interface.buffers, constants});
   out.registers = input_registers(out.shader, out.interface);
   if (out.registers->push_bytes > o.push_bytes)
     fail<InvalidArgument>("the shader's push constants are {} bytes; {} are given",

@@ -37,6 +37,7 @@ class Reader {
       fail<CompileError>("SPIR-V: the module has no compute entry point{}",
                          wanted_.empty() ? "" : " '" + wanted_ + "'");
     add_buffers();
+    set_local();
   }
   ShaderInterface result() && { return std::move(out_); }
 
@@ -47,6 +48,10 @@ class Reader {
     switch (op) {
       case spv::OpEntryPoint: return entry_point(w);
       case spv::OpExecutionMode: return execution_mode(w);
+      case spv::OpExecutionModeId:
+        if (w.size() >= 5 && w[0] == entry_id_ && w[1] == spv::ExecutionModeLocalSizeId)
+          local_ids_.assign(w.begin() + 2, w.begin() + 5);
+        return;
       case spv::OpDecorate: return decorate(w);
       case spv::OpVariable: return variable(w);
       case spv::OpTypePointer:
@@ -72,6 +77,11 @@ class Reader {
       case spv::OpConstant:
         if (w.size() >= 3) constants_[w[1]] = w[2];
         return;
+      case spv::OpSpecConstant:
+        if (w.size() >= 3) defaults_[w[1]] = w[2];
+        return;
+      case spv::OpConstantComposite:
+      case spv::OpSpecConstantComposite: return composite(w);
       case spv::OpAccessChain:
       case spv::OpInBoundsAccessChain: return access_chain(w);
       case spv::OpLoad:
@@ -119,8 +129,32 @@ class Reader {
       out_.descriptor_sets = std::max(out_.descriptor_sets, w[2] + 1);
     }
     if (w.size() >= 3 && w[1] == spv::DecorationBinding) bindings_[w[0]] = w[2];
-    if (w.size() >= 3 && w[1] == spv::DecorationSpecId) out_.constants.insert(w[2]);
+    if (w.size() >= 3 && w[1] == spv::DecorationSpecId) {
+      out_.constants.insert(w[2]);
+      spec_ids_[w[0]] = w[2];
+    }
     if (w.size() >= 2 && w[1] == spv::DecorationBufferBlock) buffer_blocks_.insert(w[0]);
+  }
+
+  // The built-in WorkgroupSize is an object, which takes precedence over modes (SPIR-V, 3.21).
+  void composite(Words w) {
+    const auto built_in = w.size() == 2 + kComponents ? built_ins_.find(w[1]) : built_ins_.end();
+    if (built_in != built_ins_.end() && built_in->second == spv::BuiltInWorkgroupSize)
+      local_ids_.assign(w.begin() + 2, w.end());
+  }
+
+  // What is computed from constants stays as the mode has it.
+  void set_local() {
+    for (size_t c = 0; c < local_ids_.size(); ++c) {
+      const uint32_t id = local_ids_[c];
+      if (const auto known = constants_.find(id); known != constants_.end())
+        out_.local[c] = known->second;
+      const auto changed = defaults_.find(id);
+      if (changed == defaults_.end()) continue;
+      out_.local[c] = changed->second;
+      if (const auto spec = spec_ids_.find(id); spec != spec_ids_.end())
+        out_.local_constants[c] = spec->second;
+    }
   }
 
   void variable(Words w) {
@@ -186,6 +220,8 @@ class Reader {
   uint32_t entry_id_ = 0;
   ShaderInterface out_;
   std::map<uint32_t, uint32_t> built_ins_, constants_, sets_, bindings_, pointees_;
+  std::map<uint32_t, uint32_t> defaults_, spec_ids_;  // of specialization constants
+  std::vector<uint32_t> local_ids_;
   std::map<uint32_t, uint32_t> dwords_, push_blocks_;  // of types; the structs of variables
   std::map<uint32_t, std::vector<uint32_t>> structs_;  // their members' types
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> offsets_;  // in bytes, by struct and member

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,7 +21,9 @@ using Binding = std::pair<uint32_t, uint32_t>;  // a descriptor's set and its nu
 
 struct ShaderInterface {
   std::string entry;                         // the one entry point, or the one of that name
-  std::array<uint32_t, 3> local{1, 1, 1};    // of LocalSize
+  // Of LocalSize, LocalSizeId or the built-in WorkgroupSize, as the module sets it.
+  std::array<uint32_t, 3> local{1, 1, 1};
+  std::array<std::optional<uint32_t>, 3> local_constants;  // their SpecId, where it can be changed
   std::array<bool, 3> uses_workgroup_id{};   // by component
   bool uses_group_info = false;              // which subgroup of how many
   bool uses_num_workgroups = false;

@@ -95,6 +95,40 @@ TEST(ShaderInterface, EntryAndModes) {
       interface_of(module_of("OpDecorate %in BuiltIn NumWorkgroups", "", "")).uses_num_workgroups);
 }
 
+TEST(ShaderInterface, AWorkgroupsSizeMayBeSpecialized) {
+  const auto with = [](const std::string& decorations, const std::string& constants) {
+    return interface_of(render::assembled_spirv(R"(OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "start"
+)" + decorations + R"(
+OpDecorate %width SpecId 7
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%u32 = OpTypeInt 32 0
+%v3 = OpTypeVector %u32 3
+%width = OpSpecConstant %u32 16
+%two = OpConstant %u32 2
+)" + constants + R"(
+%main = OpFunction %void None %fn
+%start = OpLabel
+OpReturn
+OpFunctionEnd
+)"));
+  };
+  const std::string mode = "OpExecutionMode %main LocalSize 8 4 2", size = "BuiltIn WorkgroupSize";
+  const std::string by_id = "OpExecutionModeId %main LocalSizeId %two %width %two";
+  const auto object = [](const std::string& op) { return "%size = " + op + " %v3 %two %two %two"; };
+  const std::array<uint32_t, 3> wide{2, 16, 2}, twos{2, 2, 2}, whole{8, 4, 2};
+  const ShaderInterface ids = with(by_id, "");
+  EXPECT_EQ(ids.local, wide);
+  EXPECT_EQ(ids.local_constants[1], 7u);
+  EXPECT_FALSE(ids.local_constants[0].has_value() || ids.local_constants[2].has_value());
+  EXPECT_EQ(with(mode + "\nOpDecorate %size " + size, object("OpConstantComposite")).local, twos);
+  EXPECT_EQ(with(by_id + "\nOpDecorate %size " + size, object("OpSpecConstantComposite")).local,
+            twos);
+  EXPECT_EQ(with(mode, object("OpConstantComposite")).local, whole);
+}
+
 // Whatever stands in a module, the answer is an interface or a CompileError.
 TEST(ShaderInterface, DamagedModules) {
   const Words good = sources()[2].words;

@@ -315,6 +315,11 @@ TEST_F(GpuShader, InputsThatAreMissingOrWrong) {
   expect_failure(with({"--buffer", "0:7=4:ones"}), 2, "random-f32");
   expect_failure(with({"--buffer", "0:7=4:file=" + path("a")}), 2, "more than the buffer's 4");
   expect_failure(with({"--constant", "7=1"}), 1, "no specialization constant 7; it has 0, 1");
+  for (const std::string width : {"0=0", "0=1025", "0=100000", "0=4294967295"}) {
+    std::vector<std::string> options = without(good, "0=64");
+    options.insert(options.end(), {"--constant", width});
+    expect_failure(options, 1, "a workgroup of " + width.substr(2) + " x 1 x 1 invocations");
+  }
   expect_failure(with({"--constant", "0=x"}), 2, "'x' is no u32");
   expect_failure(with({"--constant", "0=32"}), 2, "0 is there twice");
   expect_failure(without(good, "300"), 1, "push constants are 4 bytes; 0 are given");
