@@ -56,7 +56,7 @@ struct Options {
   std::vector<std::string> symbols = {"main"};
   std::vector<size_t> words;  // of each module
   bool version = false, assembly = false;
-  // Of --vulkan.
+  // With --vulkan.
   bool vulkan = false;
   std::string entry;
   uint32_t push_bytes = 0;

@@ -21,7 +21,7 @@ using Binding = std::pair<uint32_t, uint32_t>;  // a descriptor's set and its nu
 
 struct ShaderInterface {
   std::string entry;                         // the one entry point, or the one of that name
-  // Of LocalSize, LocalSizeId or the built-in WorkgroupSize, as the module sets it.
+  // As LocalSize, LocalSizeId or the built-in WorkgroupSize of the module says.
   std::array<uint32_t, 3> local{1, 1, 1};
   std::array<std::optional<uint32_t>, 3> local_constants;  // their SpecId, where it can be changed
   std::array<bool, 3> uses_workgroup_id{};   // by component
@@ -35,7 +35,7 @@ struct ShaderInterface {
   std::set<uint32_t> constants;              // that can be specialized: their SpecId
 };
 
-// Of the entry point of a name; of the only one if the name is empty.
+// For the entry point of a name; for the only one if the name is empty.
 ShaderInterface interface_of(std::span<const uint32_t> words, const std::string& entry = {});
 
 }  // namespace tuff::aco

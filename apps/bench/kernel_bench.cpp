@@ -37,7 +37,7 @@ std::vector<double> times_ms(Jit& jit, const KernelCase& c, hcq::Queue& queue, d
   return ms;
 }
 
-// Of the device alone, from the first kernel's begin to the last one's end by its own clock; empty
+// Times of the device alone, from the first kernel's begin to the last end by its clock; empty
 // where it has none, and where a replay is several submissions, whose times come one by one. A
 // capture of its own, since timestamps stand between its kernels.
 std::vector<double> device_times_us(const KernelCase& c, hcq::Queue& queue, double seconds) {

@@ -19,7 +19,7 @@ struct ShaderBuffer {
   std::vector<uint8_t> bytes;
 };
 
-// Of the argument block: a scalar's bytes, or a buffer, whose address lies in the block.
+// One of the argument block: a scalar's bytes, or a buffer, whose address lies in the block.
 struct ShaderArgument {
   std::vector<uint8_t> bytes;
   bool is_buffer = false;

@@ -100,8 +100,8 @@ struct Target {
   uint32_t component_bytes = 4;
   // As load_cost, of a component of workgroup memory; 0: copies there gain nothing over the caches.
   uint32_t shared_load_cost = 0;
-  // Of an element in a register, and so in workgroup memory: narrow ones that the device does not
-  // compute with are words.
+  // An element's bytes in a register, and so in workgroup memory: narrow ones that the device does
+  // not compute with are words.
   int64_t held_bytes(DType t) const {
     const size_t bytes = size_bytes(t);
     const bool native = bytes >= 4 || (bytes == 1         ? features.i8

@@ -38,7 +38,7 @@ class KnownIntegers {
   // It may be written at any time from now on: nothing is learnt any more.
   void close();
   std::optional<Extremes> extremes() const;
-  // Of what is known, unique in the process; 0: nothing.
+  // Names what is known, unique in the process; 0: nothing is.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   // The contents, read by `read` at most once as long as nothing is forgotten; null where nothing
   // is known.

@@ -199,7 +199,7 @@ Id SpirvOps::trunc(const Call& c) {
   return bitcast(binary(Op::Or, bits, bitcast(y, c.from, bits), of_x), bits, c.to);
 }
 
-// Of the magnitude of a double: below 2^52 a sum with 2^52 rounds to a whole number, above all are.
+// A double whose magnitude is below 2^52 is rounded by a sum with 2^52; above all are whole.
 Id SpirvOps::whole_part(Id x) {
   constexpr DType t = DType::F64, bits = DType::U64;
   const auto less = [&](Id a, Id b) {

@@ -226,7 +226,7 @@ struct Jit::State {
     }
   }
 
-  // Of memory that the host knows nothing of, or the same as at the call before, nothing is asked.
+  // Nothing is asked of memory that the host knows nothing of, or the same as at the call before.
   void require_known_positions() {
     for (PositionRule& r : rules) {
       const Ref<engine::Buffer> memory =

@@ -287,6 +287,26 @@ TEST(Opt, WorkgroupsHoldOutputsBesideSharesOfTheirSums) {
   expect_same(softmax, k, 1e-5, "rows of a softmax");
 }
 
+// Threadblock swizzle: rows of workgroups that follow each other, and all of them, where 1 is what
+// stands outside.
+TEST(Opt, GroupsOfWhatIsLeftAreInnermostInTheLaunch) {
+  const Target gpu = tuff::testing::target_of("amd-rdna3-igpu");
+  const std::vector<Opt> tile{{OptKind::Upcast, 0, 2}, {OptKind::Local, 0, 4},
+                              {OptKind::Upcast, 1, 2}, {OptKind::Local, 1, 8}};
+  const UOp even = matmul_ast(64, 96, 12, false), ragged = matmul_ast(61, 90, 5, false);
+  for (const auto& [outside, first] : {std::pair<int64_t, int64_t>{1, 8}, {2, 4}, {3, 3}}) {
+    std::vector<Opt> opts = tile;
+    opts.insert(opts.end(), {{OptKind::Group, 0, outside}, {OptKind::Group, 0, 0},
+                             {OptKind::Group, 1, 0}});
+    const LinearKernel k = lower_with(even, gpu, opts);
+    EXPECT_EQ(k.groups[0].value(), first) << k.opts;
+    for (const UOp& ast : {even, ragged})
+      expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
+  }
+  expect_refused(even, gpu, {{OptKind::Group, 0, 65}}, "1 to 64 is possible");
+  expect_refused(even, gpu, {{OptKind::Upcast, 0, 1}}, "2 to 64 is possible");
+}
+
 // What depends on the launch group alone is loaded outside the loop, also where that has no
 // iteration.
 TEST(Opt, GroupsThatNothingIsLeftForLoadNothingBeyond) {

@@ -16,8 +16,8 @@ struct Grid {
 // Microseconds of each part, as if it were alone.
 struct TimeParts {
   double issue = 0, lds = 0, l0 = 0, l2 = 0, mall = 0, dram = 0, latency = 0, launch = 0;
-  // Of what the waves of a core keep busy in turn, instructions, workgroup memory and the caches on
-  // the way to it: they overlap in part.
+  // What the waves of a core keep busy in turn, instructions, workgroup memory and the caches on
+  // the way to it, overlaps in part.
   double shared() const;
   double total() const;
   const char* limit() const;  // the name of the largest

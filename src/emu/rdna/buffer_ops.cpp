@@ -137,8 +137,8 @@ void store_bytes(Wave& w, const Instruction& i) {
   mark_store(w, i);
 }
 
-// Of the descriptor base, stride and number of records count, so TYPE and OOB_SELECT do not: each
-// word is inside or reads as zero.
+// Base, stride and number of records of the descriptor count, TYPE and OOB_SELECT do not: each word
+// is inside or reads as zero.
 template <uint32_t words>
 void scalar_load(Wave& w, const Instruction& i) {
   const Operand& d = *i.find('D');

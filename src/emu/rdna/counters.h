@@ -35,7 +35,7 @@ class LineSink {
   virtual MemoryLevel access(const LineAccess& access) = 0;
 };
 
-// Of one instruction, or of several.
+// What one instruction, or several, asked memory for.
 struct MemoryCounts {
   uint64_t bytes = 0;  // asked for by active lanes
   uint64_t lines = 0, least_lines = 0, lines64 = 0, least_lines64 = 0;
@@ -51,7 +51,7 @@ struct InstructionCounts {
   uint64_t flops = 0;
 };
 
-// Of a dispatch. Memory is that of vector instructions.
+// What a dispatch executed. Memory is that of vector instructions.
 struct DispatchCounts {
   struct Class {
     uint64_t instructions = 0, issue_cycles = 0;
@@ -104,7 +104,7 @@ class Counters {
   ByteSet read_, written_;
   uint64_t waves_ = 0, distinct_bytes_ = 0, alone_cycles_ = 0, longest_cycles_ = 0;
 
-  // Of the current instruction.
+  // What the current instruction does.
   InstructionCounts* current_ = nullptr;
   std::vector<Range> ranges_;
   std::vector<uint64_t> lines_;

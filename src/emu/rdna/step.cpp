@@ -174,7 +174,7 @@ void set_upper_word(Step& step, const Instruction& i) {
     const Operand& o = *i.find(field);
     if (is_register(o)) step.upper_word = {uint16_t(o.index + 1), 1, o.kind == OperandKind::Vector};
   }
-  // Of two halves the lower one alone may be used.
+  // The lower one of two halves may be used alone.
   if (i.op() == Op::V_PACK_B32_F16) {
     const Operand &low = *i.find('0'), &high = *i.find('1');
     if (is_register(high) && !is_same_register(low, high))

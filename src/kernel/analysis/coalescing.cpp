@@ -43,7 +43,7 @@ class Subgroup {
   }
 
   int64_t lanes() const { return lanes_; }
-  // Of an access with so many instances; the byte, -1 where the gate is closed.
+  // The byte that one instance of an access touches; -1 where its gate is closed.
   int64_t address(size_t access, int64_t instance, int64_t lane) {
     const Node& u = *k_.ops[access];
     const Node* index = without_after(u.src(0).get());

@@ -86,7 +86,7 @@ class Cooperative {
     const int64_t sum_bytes = int64_t(s.m) * s.n * int64_t(size_bytes(s.sum));
     const int64_t factor_bytes = int64_t(s.k) * int64_t(size_bytes(s.a));
     const int64_t copied = copied_bytes(p);
-    // Of a subgroup's registers: sums, a step's factors, and what the next copy takes.
+    // A subgroup's registers hold sums, a step's factors, and what the next copy takes.
     const int64_t bytes = p.fragments.count() * sum_bytes +
                           (p.fragments.rows * s.m + p.fragments.columns * s.n) * factor_bytes +
                           copied / p.subgroups.count();
@@ -98,7 +98,7 @@ class Cooperative {
                shared_room() &&
            (!staged_ || copies_ahead(p));
   }
-  // Of the workgroup's tile of both factors, without padding, which is up to a quarter of it.
+  // The workgroup's tile of both factors, without padding, which is up to a quarter of it.
   int64_t copied_bytes(const Plan& p) const {
     const MatrixShape& s = product_.shape;
     const int64_t lines = p.fragments.rows * p.subgroups.rows * s.m +

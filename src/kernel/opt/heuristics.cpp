@@ -211,10 +211,11 @@ class Heuristics : Chooser {
   }
   // Threadblock swizzle: of a product's workgroups, those of a few rows of tiles follow each other
   // column by column, so that what runs at once, and one after the other, reads the same lines of
-  // both factors from L2. Rows so few that half of a small L2 holds what they read.
+  // both factors from L2. Rows so few that half of a small L2 holds what they read; all of them, if
+  // there are no more: the second factor is read once.
   void group_in_blocks(int row) {
     constexpr int64_t kMost = 8, kLeast = 4, kPanelBytes = 1 << 20;
-    if (row < 0 || !fixed(row) || left(row) <= kLeast) return;
+    if (row < 0 || !fixed(row) || left(row) < 2) return;
     bool has_columns = false;
     for (int a = row + 1; a < count(); a++)
       has_columns = has_columns || (axis(a).shared && loop_left(a) && left(a) > 1);
@@ -223,7 +224,7 @@ class Heuristics : Chooser {
     for (const int a : k_.main_axes) bytes *= axis(a).size;
     const int64_t most = std::clamp(kPanelBytes / std::max<int64_t>(bytes, 1), kLeast, kMost);
     const int64_t block = divisor_up_to(left(row), most);
-    if (block > 1 && block < left(row)) t_.try_apply({OptKind::Group, row, left(row) / block});
+    if (block > 1) t_.try_apply({OptKind::Group, row, left(row) / block});
   }
   // Every output axis that reductions depend on goes to the grid.
   void group_all() {

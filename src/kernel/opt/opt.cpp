@@ -387,7 +387,9 @@ void Tiling::check_amount(const Opt& o) const {
   const bool vectors = pads && (o.kind == OptKind::Vector || o.kind == OptKind::Unroll);
   const int64_t most =
       vectors ? int64_t(std::bit_ceil(uint64_t(axis.main_size()))) : axis.main_size();
-  if (o.amount < 2 || o.amount > most) refuse(o, fmt::format("2 to {} is possible", most));
+  const int64_t least = o.kind == OptKind::Group ? 1 : 2;
+  if (o.amount < least || o.amount > most)
+    refuse(o, fmt::format("{} to {} is possible", least, most));
   if (!pads && axis.main_size() % o.amount != 0) {
     refuse(o, fmt::format("{} does not divide {}", o.amount, axis.main_size()));
   }

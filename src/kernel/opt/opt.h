@@ -21,7 +21,8 @@ enum class OptKind : uint8_t {
   Upcast,  // inner register-tile lanes; pads if `amount` does not divide; output axes
   Vector,  // inner SIMD lanes, a power of two, once per kernel; pads; output axes
   Unroll,  // inner unrolled lanes of a reduction; pads if `amount` does not divide
-  Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes
+  Group,   // `amount` launch groups outside what is left (0: all of it); pads; output axes. Those of
+           // what is left afterwards are the innermost of the launch: after 1, all of the axis'
   Local,  // inner invocations of a workgroup; pads if `amount` does not divide; output axes. Of an
           // axis that shared reductions depend on: before GroupReduce invocations that share one
           // are neighbours, after it those of different outputs are. Of one that no reduction
@@ -147,7 +148,7 @@ class Tiling {
   int64_t lane_count() const;
   double useful() const;  // the share of the kernel's steps that no padding has added
   int64_t spread_row(int nest) const;  // elements of a row that Spread shares out
-  // Of them, those of a workgroup that shares sums, at most: a subgroup's on most devices.
+  // The most of them in a workgroup that shares sums: a subgroup's on most devices.
   static constexpr int64_t kSharedRow = 32;
   bool shares_sums(int nest) const;    // whether invocations share a reduction of the nest
   int nests() const { return nests_; }                // loop nests beside each other
@@ -184,7 +185,7 @@ class Tiling {
   void check_beside_matrices(const Opt& o) const;
   void check_matrix_copy(const Opt& o) const;
   void split_matrices(const Opt& o);
-  // Of kept rows and the parts of shared reductions, so far or with one more opt.
+  // Kept rows and the parts of shared reductions, so far or with one more opt.
   int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments; 0: none
   bool has_invocations() const;  // whether a workgroup has several, as far as opts say

@@ -19,7 +19,7 @@ struct LocalTile {
   // by side in workgroup memory, what one of them takes at once lies apart, and rows are padded to
   // an odd number of words.
   bool read_across = false;
-  // Of cooperative matrices, by value: the ranges along their lines and across these, both of them
+  // For cooperative matrices, by value: the ranges along their lines and across these, both of them
   // inside. Lines stay lines in the copy, one pitch apart. None: no value is a matrix.
   struct Lines {
     ir::UOp along, across;
