@@ -33,13 +33,14 @@ std::vector<render::Source> sources() {
   return out;
 }
 
-// A kernel of 8 x 4 x 2 invocations that does `body` with what `declarations` add.
+constexpr const char* kLocalSize = "OpExecutionMode %main LocalSize 8 4 2\n";
+
+// A kernel that does `body` with what the others add.
 Words module_of(const std::string& decorations, const std::string& variables,
-                const std::string& body, const std::string& modes = "") {
+                const std::string& body, const std::string& modes = kLocalSize) {
   const std::string text = R"(OpCapability Shader
 OpMemoryModel Logical GLSL450
 OpEntryPoint GLCompute %main "start" %in
-OpExecutionMode %main LocalSize 8 4 2
 )" + modes + decorations + R"(
 %void = OpTypeVoid
 %fn = OpTypeFunction %void
@@ -96,37 +97,22 @@ TEST(ShaderInterface, EntryAndModes) {
 }
 
 TEST(ShaderInterface, AWorkgroupsSizeMayBeSpecialized) {
-  const auto with = [](const std::string& decorations, const std::string& constants) {
-    return interface_of(render::assembled_spirv(R"(OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "start"
-)" + decorations + R"(
-OpDecorate %width SpecId 7
-%void = OpTypeVoid
-%fn = OpTypeFunction %void
-%u32 = OpTypeInt 32 0
-%v3 = OpTypeVector %u32 3
-%width = OpSpecConstant %u32 16
-%two = OpConstant %u32 2
-)" + constants + R"(
-%main = OpFunction %void None %fn
-%start = OpLabel
-OpReturn
-OpFunctionEnd
-)"));
+  const auto with = [](const std::string& modes, const std::string& decoration,
+                       const std::string& size) {
+    return interface_of(module_of("OpDecorate %width SpecId 7\n" + decoration,
+                                  "%width = OpSpecConstant %u32 16\n" + size, "", modes));
   };
-  const std::string mode = "OpExecutionMode %main LocalSize 8 4 2", size = "BuiltIn WorkgroupSize";
-  const std::string by_id = "OpExecutionModeId %main LocalSizeId %two %width %two";
+  const std::string by_id = "OpExecutionModeId %main LocalSizeId %two %width %two\n";
+  const std::string built_in = "OpDecorate %size BuiltIn WorkgroupSize";
   const auto object = [](const std::string& op) { return "%size = " + op + " %v3 %two %two %two"; };
   const std::array<uint32_t, 3> wide{2, 16, 2}, twos{2, 2, 2}, whole{8, 4, 2};
-  const ShaderInterface ids = with(by_id, "");
+  const ShaderInterface ids = with(by_id, "", "");
   EXPECT_EQ(ids.local, wide);
   EXPECT_EQ(ids.local_constants[1], 7u);
   EXPECT_FALSE(ids.local_constants[0].has_value() || ids.local_constants[2].has_value());
-  EXPECT_EQ(with(mode + "\nOpDecorate %size " + size, object("OpConstantComposite")).local, twos);
-  EXPECT_EQ(with(by_id + "\nOpDecorate %size " + size, object("OpSpecConstantComposite")).local,
-            twos);
-  EXPECT_EQ(with(mode, object("OpConstantComposite")).local, whole);
+  EXPECT_EQ(with(kLocalSize, built_in, object("OpConstantComposite")).local, twos);
+  EXPECT_EQ(with(by_id, built_in, object("OpSpecConstantComposite")).local, twos);
+  EXPECT_EQ(with(kLocalSize, "", object("OpConstantComposite")).local, whole);
 }
 
 // Whatever stands in a module, the answer is an interface or a CompileError.

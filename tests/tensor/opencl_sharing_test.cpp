@@ -404,6 +404,7 @@ TEST_P(OpenclSharing, HandlesGoBackWhenTheDeviceIsClosed) {
     interop::close_opencl(device);
     // PoCL keeps one, of the last event of queues that are released.
     EXPECT_LE(settled(before + own_queue), before + own_queue);
+    EXPECT_GE(references(), before);
   }
   device.clear();
 }

@@ -379,8 +379,7 @@ class PackedProduct : Chooser {
       break;
     }
     if (p.stage_y) ok = ok && t_.try_apply({OptKind::Stage, p.y.factor, 0});
-    if (p.stage_x)
-      ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, has_loop(p.column)});
+    if (p.stage_x) ok = ok && t_.try_apply({OptKind::Stage, p.x.factor, has_loop(p.column)});
     return ok;
   }
 
