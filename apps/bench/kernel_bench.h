@@ -27,6 +27,7 @@ struct KernelOptions {
   std::string device;
   DType dtype = DType::F32;
   std::string transposed;  // of matmul's operands: "", "a", "b" or "ab"
+  std::string weights;     // the GGUF type that the weights are packed as; "": they are of dtype
   double seconds = 0.5;    // about how long a case is timed
 };
 
@@ -55,7 +56,8 @@ struct KernelRow {
   // The row's own extents from what was given ("N" is NxNxN); empty where they do not fit.
   Extents (*complete)(const Extents& given);
   KernelCase (*make)(const Extents& extents, const KernelOptions& options);
-  bool transposes = false;  // knows KernelOptions::transposed
+  bool transposes = false;   // knows KernelOptions::transposed
+  bool has_weights = false;  // knows KernelOptions::weights
 };
 std::span<const KernelRow> kernel_rows();
 

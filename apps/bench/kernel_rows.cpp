@@ -6,6 +6,8 @@
 #include <random>
 
 #include "bench/kernel_bench.h"
+#include "bench/random_blocks.h"
+#include "io/dequantize.h"
 
 namespace tuff::bench {
 namespace {
@@ -52,6 +54,23 @@ Given given(const Extents& extents, const KernelOptions& o, uint32_t seed, DType
 }
 Given given(const Extents& extents, const KernelOptions& o, uint32_t seed) {
   return given(extents, o, seed, o.dtype);
+}
+
+// Rows of weights, as the options say.
+Given given_weights(int64_t rows, int64_t columns, const KernelOptions& o, uint32_t seed) {
+  if (o.weights.empty()) return given({rows, columns}, o, seed);
+  PackedWeights w = random_weights(o.weights, rows, columns, seed, o.device);
+  return {w.blocks, std::make_shared<const std::vector<float>>(std::move(w.values))};
+}
+Tensor decoded(const Tensor& weights, int64_t rows, int64_t columns, const std::string& type,
+               DType dtype) {
+  if (type.empty()) return weights;
+  return io::dequantize(type, weights).reshape({rows, columns}).cast(dtype);
+}
+double weight_bytes(const Given& weights) {
+  double n = double(size_bytes(weights.tensor.dtype()));
+  for (const Size& s : weights.tensor.sizes()) n *= double(int64_t(s));
+  return n;
 }
 
 // Half a step of the result's dtype beside what the accumulation in f32 may lose: rounding errors
@@ -105,32 +124,39 @@ KernelCase matmul(const Extents& e, const KernelOptions& o) {
   const size_t at = e.size() - 3;  // after a batch
   const int64_t batch = at ? e[0] : 1, m = e[at], n = e[at + 1], k = e[at + 2];
   const bool ta = o.transposed.find('a') != std::string::npos;
-  const bool tb = o.transposed.find('b') != std::string::npos;
+  const bool packed = !o.weights.empty();
+  const bool tb = packed || o.transposed.find('b') != std::string::npos;
+  if (packed && at)
+    fail<InvalidArgument>("packed weights are those of one product, not of {}", batch);
   const auto shape = [batch, at](int64_t rows, int64_t columns, bool transposed) {
     Extents s = transposed ? Extents{columns, rows} : Extents{rows, columns};
     if (at) s.insert(s.begin(), batch);
     return s;
   };
-  const Product p{m, n, k, given(shape(m, k, ta), o, 1), given(shape(k, n, tb), o, 2), ta, tb};
+  const Given right = packed ? given_weights(n, k, o, 2) : given(shape(k, n, tb), o, 2);
+  const Product p{m, n, k, given(shape(m, k, ta), o, 1), right, ta, tb};
   KernelCase c;
   c.inputs = {p.a.tensor, p.b.tensor};
-  c.function = one([ta, tb](Inputs in) {
-    return (ta ? in[0].T() : in[0]).matmul(tb ? in[1].T() : in[1]);
+  c.function = one([ta, tb, n, k, type = o.weights, dtype = o.dtype](Inputs in) {
+    const Tensor right = decoded(in[1], n, k, type, dtype);
+    return (ta ? in[0].T() : in[0]).matmul(tb ? right.T() : right);
   });
   c.flops = 2.0 * double(batch * m * n * k);
-  c.bytes = element_bytes(o) * double(batch * (m * k + k * n + m * n));
+  c.bytes = weight_bytes(right) + element_bytes(o) * double(batch * (m * k + m * n));
   c.expected = [p, dtype = o.dtype](int64_t i) { return p.at(i, dtype); };
   return c;
 }
 
 KernelCase gemv(const Extents& e, const KernelOptions& o) {
   const int64_t m = e[0], k = e[1];
-  const Product p{m, 1, k, given({m, k}, o, 1), given({k}, o, 2), false, false};
+  const Product p{m, 1, k, given_weights(m, k, o, 1), given({k}, o, 2), false, false};
   KernelCase c;
   c.inputs = {p.a.tensor, p.b.tensor};
-  c.function = one([](Inputs in) { return in[0].matmul(in[1]); });
+  c.function = one([m, k, type = o.weights, dtype = o.dtype](Inputs in) {
+    return decoded(in[0], m, k, type, dtype).matmul(in[1]);
+  });
   c.flops = 2.0 * double(m * k);
-  c.bytes = element_bytes(o) * double(m * k + k + m);
+  c.bytes = weight_bytes(p.a) + element_bytes(o) * double(k + m);
   c.expected = [p, dtype = o.dtype](int64_t i) { return p.at(i, dtype); };
   return c;
 }
@@ -459,6 +485,7 @@ std::vector<KernelRow> arithmetic_rows() {
      {{256}, {512}, {1024}, {2048}, {509, 1021, 767}},
      of_matmul,
      matmul,
+     true,
      true},
     {"gemv",
      "Matrix times vector",
@@ -466,7 +493,9 @@ std::vector<KernelRow> arithmetic_rows() {
      Unit::Gbps,
      {{4096}, {1000, 4099}},
      rows_and_columns,
-     gemv},
+     gemv,
+     false,
+     true},
     {"conv",
      "2-d convolution, padded to the images' size",
      "NxCxHxWxOxK: images NxCxHxW, O filters KxK",

@@ -83,6 +83,7 @@ void print_kernel_json(const KernelBench& b, const Extents& e, const KernelFigur
            {"dtype", b.dtype},
            {"shape", to_string(e)},
            {"transposed", b.options.transposed},
+           {"weights", b.options.weights},
            {"kernels", f.kernels},
            {"ms_median", f.ms_median},
            {"ms_min", f.ms_min},
@@ -111,6 +112,8 @@ void print_kernel(const KernelBench& b, const Extents& e, const KernelFigures& f
 int run_kernels(KernelBench b) {
   const std::vector<Extents> cases = parse_sizes(b);
   b.options.dtype = parse_dtype(b.dtype);
+  if (!b.options.weights.empty() && !b.peer.name.empty())
+    throw UsageError("--weights: peers have none that are packed");
   const std::shared_ptr<engine::Device> device = engine::Device::get(b.options.device);
   b.options.device = device->name();
   (void)b.peer.library({});  // is there, before anything is printed
@@ -152,6 +155,10 @@ void add_kernels(CLI::App& bench, const KernelRow& row, Action& chosen) {
     c->add_option("--transposed", b->options.transposed, "Operands that are stored transposed")
         ->check(CLI::IsMember({"a", "b", "ab"}))
         ->type_name("WHICH");
+  if (row.has_weights)
+    c->add_option("--weights", b->options.weights,
+                  "The weights packed in blocks of a GGUF type: Q4_0, Q8_0, Q4_K, ...")
+        ->type_name("TYPE");
   add_setting(*c, "--seconds", b->options.seconds, "About how long each case is timed", "S",
               between(0.0, 600.0));
   c->add_flag("--json", b->json, "One JSON object per case instead of text");

@@ -146,6 +146,12 @@ int print_report(const GpuOptions& o, const std::string& work, const gpu::RunRep
   return kExitFailed;
 }
 
+std::string name_of(const bench::KernelRow& row, const bench::Extents& e, const GpuOptions& o) {
+  const std::string& weights = o.bench.weights;
+  return fmt::format("{} {} {}{}", row.name, bench::to_string(e), o.dtype,
+                     weights.empty() ? "" : " by " + weights);
+}
+
 int run_row(GpuOptions o, const bench::KernelRow& row) {
   std::vector<bench::Extents> cases;
   for (const std::string& text : CLI::detail::split(o.sizes, ',')) {
@@ -160,7 +166,7 @@ int run_row(GpuOptions o, const bench::KernelRow& row) {
   int exit_code = kExitOk;
   for (const bench::Extents& e : cases)
     exit_code = std::max(
-        exit_code, print_report(o, fmt::format("{} {} {}", row.name, bench::to_string(e), o.dtype),
+        exit_code, print_report(o, name_of(row, e, o),
                                 gpu::run_row(row, e, o.bench)));
   return exit_code;
 }
@@ -216,6 +222,10 @@ void add_row(CLI::App& gpu, const bench::KernelRow& row, Action& chosen) {
       ->type_name("LIST");
   add_setting(*c, "--dtype", o->dtype, "Of inputs and results; sums are in f32", "DTYPE",
               CLI::IsMember({"f32", "f16", "bf16"}));
+  if (row.has_weights)
+    c->add_option("--weights", o->bench.weights,
+                  "The weights packed in blocks of a GGUF type: Q4_0, Q8_0, Q4_K, ...")
+        ->type_name("TYPE");
   add_emulation_options(*c, *o);
   c->callback([o, &row, &chosen] { chosen = [o, &row] { return run_row(*o, row); }; });
 }

@@ -114,11 +114,13 @@ struct ScalesAndMins {
 // 12 bytes hold 8 scales and 8 minima of 6 bits: of the first four the low bits of bytes 0..3 and
 // 4..7; of the others four bits in bytes 8..11 and two above those of the first.
 ScalesAndMins six_bit_scales(const Tensor& blocks, int64_t begin) {
-  const Tensor a = bytes(blocks, begin, 4), b = bytes(blocks, begin + 4, 4),
-               c = bytes(blocks, begin + 8, 4);
-  const Tensor scales = Tensor::cat({a & 63, (c & 15) | ((a >> 6) << 4)}, 1);
-  const Tensor mins = Tensor::cat({b & 63, (c >> 4) | ((b >> 6) << 4)}, 1);
-  return {scales, mins};
+  const Tensor a = bytes(blocks, begin, 4).unsqueeze(1),
+               b = bytes(blocks, begin + 4, 4).unsqueeze(1),
+               c = bytes(blocks, begin + 8, 4).unsqueeze(1);
+  const Tensor first = steps(blocks, 2, 1, 1, 3) < 1;
+  const Tensor scales = Tensor::where(first, a & 63, (c & 15) | ((a >> 6) << 4)),
+               mins = Tensor::where(first, b & 63, (c >> 4) | ((b >> 6) << 4));
+  return {scales.flatten(1), mins.flatten(1)};
 }
 // (d * scale) * quant - least * minimum, from groups of one size.
 Tensor scaled_by_group(const Tensor& d, const Tensor& least, const ScalesAndMins& s,

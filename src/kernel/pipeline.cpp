@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
     {"merge-axes", pass_merge_axes, false},
     {"simplify", pass_simplify, false},
     {"phases", pass_phases, false},
+    {"reduce-order", pass_reduce_order, false},
     {"opts", pass_opts, false},
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
@@ -102,8 +103,13 @@ LinearKernel lower_with(const UOp& ast, const Target& target, std::vector<Opt> o
   return run_passes(l, skipped);
 }
 
-UOp ast_for_opts(const UOp& ast) {
-  return simplify(split_phases(simplify(sched::canonicalize(separate_loops(ast)))));
+UOp ast_for_opts(const UOp& ast, const Target& target) {
+  Lowering l{target, ast, ast->key, std::nullopt, {}, {}};
+  for (const Pass& p : kPasses) {
+    if (p.run == pass_opts) break;
+    p.run(l);
+  }
+  return l.ast;
 }
 
 std::vector<PassTime> pass_times() {
@@ -117,6 +123,10 @@ std::vector<PassTime> pass_times() {
 void pass_separate_loops(Lowering& l) { l.ast = separate_loops(l.ast); }
 void pass_merge_axes(Lowering& l) { l.ast = sched::canonicalize(l.ast); }
 void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
+void pass_reduce_order(Lowering& l) {
+  const bool by_subgroups = l.target.has_local && !l.target.loads_are_expensive();
+  if (by_subgroups) l.ast = reorder_reductions(l.ast);
+}
 void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
 
 void pass_opts(Lowering& l) {

@@ -41,7 +41,7 @@ LinearKernel lower_with(const ir::UOp& ast, const Target& target, std::vector<Op
                         std::span<const std::string> skipped = {});
 
 // The AST as opts see it: lower_with's axes are those of a Tiling of this.
-ir::UOp ast_for_opts(const ir::UOp& ast);
+ir::UOp ast_for_opts(const ir::UOp& ast, const Target& target);
 
 // Total time and calls of every pass since the start of the process.
 struct PassTime {
@@ -55,6 +55,7 @@ void pass_separate_loops(Lowering& l);
 void pass_merge_axes(Lowering& l);
 void pass_simplify(Lowering& l);
 void pass_phases(Lowering& l);
+void pass_reduce_order(Lowering& l);
 void pass_opts(Lowering& l);
 void pass_serial_products(Lowering& l);  // products of integers that are emulated: no lanes
 void pass_loop_limit(Lowering& l);

@@ -81,7 +81,7 @@ class SpirvKernel {
   std::vector<Run> runs(std::vector<Access> all, const ir::Node& index, bool loads) const;
   static std::vector<Access> each_once(const std::vector<Access>& sorted);
   Run run_at(std::span<const Access> all, const ir::Node& index, bool loads) const;
-  uint32_t elements_of_word(const SpirvValue& offset, DType t) const;
+  uint32_t elements_of_word(const SpirvValue& offset, DType t, size_t most) const;
   Id element_pointer(const ir::Node& index, const SpirvValue& offset);
   Id access_pointer(const ir::Node& index, const SpirvValue& offset, int64_t least);
   bool has_short_offsets(const ir::Node& index) const;

@@ -21,6 +21,12 @@ using ir::Node;
 using ir::Op;
 using kernel::LaneMask;
 
+namespace {
+
+constexpr size_t kWordsTogether = 4;  // components of a vector
+
+}  // namespace
+
 std::vector<SpirvKernel::Access> SpirvKernel::accesses(const Node& index, LaneMask mask) {
   std::vector<Access> out;
   for (int n = 0; n < space_.count(mask); ++n) {
@@ -91,25 +97,36 @@ SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& in
          all[n].offset.constant == first.offset.constant + static_cast<int64_t>(n))
     ++n;
   n = std::bit_floor(n);
-  const uint32_t per_word = elements_of_word(first.offset, index.dtype);
+  const uint32_t per_word = elements_of_word(first.offset, index.dtype, n);
+  // Of 16-bit words one: what is not known to begin a word of 32 is read by compilers with what
+  // stands around it.
+  const bool narrow = per_word * size_bytes(index.dtype) < 4;
+  n = std::min<size_t>(n, (narrow ? 1 : kWordsTogether) * per_word);
   // Two words of a store would share vectors of addresses, where one has a number in a loop of
   // its own.
   if (pairs_are_words(index.dtype) && per_word > 1 && !loads) n = std::min<size_t>(n, per_word);
   // Element 0.. is read where the gate is false.
-  if (n < per_word || per_word == 0 || (first.gate && count < static_cast<int64_t>(n)))
-    return {{first}};
+  if (per_word == 0 || (first.gate && count < static_cast<int64_t>(n))) return {{first}};
   return {{all.begin(), all.begin() + static_cast<ptrdiff_t>(n)}, per_word};
 }
 
-// How many elements a word of an access has that begins there, 0 where it begins within a word.
-// Narrow elements go as 32-bit words, of which a vector holds more, and nobody knows whether an
-// offset without proof is within one.
-uint32_t SpirvKernel::elements_of_word(const SpirvValue& offset, DType t) const {
+// How many elements, at most so many, a word of an access has that begins there; 0 where it begins
+// within a word. Narrow elements go as words of 32 or 16 bits, of which a vector holds more, and
+// nobody knows whether an offset without proof is within one.
+uint32_t SpirvKernel::elements_of_word(const SpirvValue& offset, DType t, size_t most) const {
   const uint32_t bytes = static_cast<uint32_t>(size_bytes(t));
-  const uint32_t n = bytes < 4 ? 4 / bytes : pairs_are_words(t) ? 2 : 1;
-  const bool known = !offset.base ? bytes < 4 : offset.divisor % n == 0;
-  if (!known) return bytes < 4 ? 0 : 1;
-  return offset.constant % n == 0 ? n : 0;
+  const auto begins_at = [&](uint32_t n) { return offset.constant % n == 0; };
+  if (bytes >= 4) {
+    const uint32_t n = pairs_are_words(t) ? 2 : 1;
+    if (!offset.base || offset.divisor % n != 0) return 1;
+    return begins_at(n) && n <= most ? n : 0;
+  }
+  const uint32_t least = target_.features.storage16 && target_.features.i16 ? 2 : 4;
+  for (uint32_t n = 4 / bytes; n > 1 && n * bytes >= least; n /= 2) {
+    const bool known = !offset.base || offset.divisor % n == 0;
+    if (known && begins_at(n) && n <= most) return n;
+  }
+  return 0;
 }
 
 // The alignment of the first element's address: a power of two up to the size of the run.
@@ -196,7 +213,7 @@ Id SpirvKernel::wide_pointer(Id element, Id type) {
 
 Id SpirvKernel::word_type(const Run& run, DType t) {
   if (run.per_word == 1) return t_.memory(t);
-  return t_.type(size_bytes(t) == 4 ? DType::U64 : DType::U32);
+  return t_.type(integer_of(run.per_word * size_bytes(t), false));
 }
 
 // The type of all elements of a run together.
@@ -218,7 +235,7 @@ std::vector<Id> SpirvKernel::elements_of(Id all, const Run& run, DType t) {
     const Id word =
         n == per ? all : m_.pure(spv::OpCompositeExtract, word_type(run, t), {all, c / per});
     out.push_back(size_bytes(t) < 4
-                      ? ops_.from_word(word, c % per, t)
+                      ? ops_.from_word(word, per, c % per, t)
                       : m_.value(spv::OpCompositeExtract, element,
                                  {m_.pure(spv::OpBitcast, t_.vector(element, 2), {word}), c % 2}));
   }

@@ -52,13 +52,13 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
   return rows.find(op);
 }
 
-namespace {
-
 DType integer_of(size_t bytes, bool with_sign) {
   static constexpr DType kSigned[] = {DType::I8, DType::I16, DType::I32, DType::I64};
   static constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
   return (with_sign ? kSigned : kUnsigned)[std::countr_zero(bytes)];
 }
+
+namespace {
 
 // The opcode of a row for a dtype; Unsupported where there is none.
 template <class Row>
@@ -311,10 +311,9 @@ Id SpirvOps::to_memory(Id x, DType t) {
   return stored == wide ? number : convert_int(number, wide, stored);
 }
 
-Id SpirvOps::from_word(Id word, uint32_t number, DType t) {
+Id SpirvOps::from_word(Id word, uint32_t count, uint32_t number, DType t) {
   const Id element = t_.memory(t);
-  const uint32_t n = 4 / static_cast<uint32_t>(size_bytes(t));
-  const Id all = m_.pure(spv::OpBitcast, t_.vector(element, n), {word});
+  const Id all = m_.pure(spv::OpBitcast, t_.vector(element, count), {word});
   return from_memory(m_.pure(spv::OpCompositeExtract, element, {all, number}), t);
 }
 
@@ -322,7 +321,7 @@ Id SpirvOps::to_word(std::span<const Id> x, DType t) {
   std::vector<Id> elements;
   for (const Id v : x) elements.push_back(to_memory(v, t));
   const Id type = t_.vector(t_.memory(t), static_cast<uint32_t>(x.size()));
-  return m_.value(spv::OpBitcast, t_.type(DType::U32),
+  return m_.value(spv::OpBitcast, t_.type(integer_of(x.size() * size_bytes(t), false)),
                   {m_.value(spv::OpCompositeConstruct, type, elements)});
 }
 

@@ -7,6 +7,8 @@
 
 namespace tuff::render {
 
+DType integer_of(size_t bytes, bool with_sign);  // 1, 2, 4 or 8
+
 class SpirvOps {
  public:
   // Float arithmetic other than MulAdd is decorated NoContraction: drivers may otherwise fuse it,
@@ -22,8 +24,8 @@ class SpirvOps {
   // Between register and memory form.
   Id from_memory(Id x, DType t);
   Id to_memory(Id x, DType t);
-  // The same of a 32-bit word of elements, where the Target computes with what memory holds.
-  Id from_word(Id word, uint32_t number, DType t);
+  // The same of a word of so many elements, where the Target computes with what memory holds.
+  Id from_word(Id word, uint32_t count, uint32_t number, DType t);
   Id to_word(std::span<const Id> x, DType t);
 
  private:

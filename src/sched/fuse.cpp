@@ -51,6 +51,7 @@ struct Facts {
   int64_t reduced = 0;          // elements read by a Reduce inside; 0: none
   uint32_t reduction = 0;       // that Reduce, by position
   bool decodes = true;          // bytes, by whole numbers and casts alone
+  bool packed = true;           // it is made of bytes alone
   bool constant = false;        // folded before it is a kernel
 };
 
@@ -186,11 +187,9 @@ class Planner {
     const uint32_t b = p_.base(i);
     if (node(b).is_const()) return Facts{.constant = true};
     if (node(b).op == Op::Variable || node(b).op == Op::Iota) return {};
-    if (opaque(b))
-      return Facts{.loads = {b},
-                   .full_loads = 1,
-                   .decodes = is_int(node(b).dtype) && size_bytes(node(b).dtype) == 1};
-    return facts_[b];
+    if (!opaque(b)) return facts_[b];
+    const bool bytes = is_int(node(b).dtype) && size_bytes(node(b).dtype) == 1;
+    return Facts{.loads = {b}, .full_loads = 1, .decodes = bytes, .packed = bytes};
   }
 
   // Forward over the graph: what must be realized because of how its consumer reads it.
@@ -228,7 +227,29 @@ class Planner {
     if (!repeats(node(i)) || recomputed_always(b)) return;
     const bool nearly_free = f.loads.empty() ? f.weight <= 4 * kTranscendental
                                              : f.loads.size() == 1 && f.weight <= free_weight(b);
-    if (f.reduced || !nearly_free) realize_for_reader(b);
+    if (!f.reduced && (nearly_free || decoded_by_product(i, b))) return;
+    realize_for_reader(b);
+  }
+
+  // Packed weights: a product decodes them into workgroup memory, or once for a few vectors, and
+  // reads a fraction of the bytes that decoded ones have. Where loads are expensive there are no
+  // such tiles.
+  bool decoded_by_product(uint32_t i, uint32_t b) const {
+    if (!facts_[b].packed || facts_[b].loads.size() != 1) return false;
+    const Target& t = target_of_(p_.device_of(b));
+    if (!t.has_local || t.loads_are_expensive()) return false;
+    const auto passes = [&](uint32_t u) {
+      return is_movement(node(u).op) || node(u).op == Op::Cast;
+    };
+    const auto only_user = [&](uint32_t u) {
+      return users_[u].size() == 1 ? std::optional(users_[u][0]) : std::nullopt;
+    };
+    std::optional<uint32_t> u = only_user(i);
+    while (u && passes(*u)) u = only_user(*u);
+    if (!u || node(*u).op != Op::Mul) return false;
+    u = only_user(*u);
+    while (u && passes(*u)) u = only_user(*u);
+    return u && node(*u).op == Op::Reduce && node(*u).get<ReduceArg>().op == Op::Add;
   }
 
   // Where several reductions meet, the largest keeps the epilogue. Branches of one and the same
@@ -266,6 +287,7 @@ class Planner {
       f.weight += std::min<uint32_t>(g.weight, 1u << 20);
       f.depth = std::max(f.depth, g.depth);
       f.decodes = f.decodes && g.decodes;
+      f.packed = f.packed && g.packed;
       for (uint32_t b : g.loads) {
         if (f.loads.size() < kMaxLoads) add_once(f.loads, b);
       }
@@ -279,6 +301,7 @@ class Planner {
     for (uint32_t b : f.loads) f.full_loads += 2 * element_count(node(b).shape) > elements;
     f.weight += row(n.op).cost;
     f.depth++;
+    f.packed = f.packed && n.op != Op::Reduce;
     f.decodes = f.decodes && n.op != Op::Reduce &&
                 (!is_float(n.dtype) || n.op == Op::Cast || n.op == Op::Bitcast);
     if (n.op == Op::Reduce) {

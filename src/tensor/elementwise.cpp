@@ -45,6 +45,8 @@ Tensor bitwise(const char* what, Op op, const Tensor& a, const Tensor& b) {
   return binary(what, op, a, b);
 }
 
+Tensor less(const Tensor& a, const Tensor& b) { return binary("less", Op::CmpLt, a, b); }
+
 // The op is defined for counts of 0..width-1 alone; a count beyond leaves what the last bit would.
 Tensor shifted(const char* what, Op op, const Tensor& a, const Tensor& b) {
   for (const Tensor* t : {&a, &b}) {
@@ -52,13 +54,14 @@ Tensor shifted(const char* what, Op op, const Tensor& a, const Tensor& b) {
   }
   auto [x, count] = unify(what, a, b);
   const int64_t width = row(x.dtype()).storage_bits;
-  const Tensor inside = is_unsigned(count.dtype()) ? count < width : (count >= 0) & (count < width);
+  Tensor inside = less(count, number_like(count, width));
+  // Of whole numbers one comparison instead of two, which bounds can prove.
+  if (is_signed(count.dtype())) inside = less(number_like(count, -1), count) & inside;
   const Tensor safe = Tensor::where(inside, count, op == Op::Shr ? width - 1 : 0);
   const Tensor y = derive(x, ir::alu(op, {uop(x), uop(safe)}));
   return op == Op::Shr && is_signed(x.dtype()) ? y : Tensor::where(inside, y, 0);
 }
 
-Tensor less(const Tensor& a, const Tensor& b) { return binary("less", Op::CmpLt, a, b); }
 Tensor less_equal(const Tensor& a, const Tensor& b) {
   // Not !(b < a): that would be true where a NaN is compared.
   return less(a, b) | binary("less_equal", Op::CmpEq, a, b);

@@ -24,7 +24,7 @@ constexpr int64_t kMaxLanes = 128;  // of a kernel with random opts: more is slo
 std::vector<kernel::Opt> random_opts(const UOp& ast, const HostDevice& d) {
   std::mt19937 random(uint32_t(d.seed ^ ast->key));
   auto pick = [&](size_t n) { return int(random() % n); };
-  kernel::Tiling tiling(kernel::ast_for_opts(ast), d.target);
+  kernel::Tiling tiling(kernel::ast_for_opts(ast, d.target), d.target);
   for (int i = 0; i < 6 && !tiling.axes().empty(); i++) {
     static constexpr int64_t amounts[] = {0, 2, 3, 4, 5, 8, 16};
     const kernel::Opt o{kernel::OptKind(pick(int(kernel::OptKind::Swap) + 1)),

@@ -246,7 +246,8 @@ class BenchKernels(TuffTest):
              "reduce": "1025", "softmax": "9x33", "layernorm": "9x33", "attention": "1x2x9x8",
              "attention_backward": "1x2x9x8", "transpose": "17x31",
              "gather": "50x8x20"}
-    FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "kernels": int,
+    FIELDS = {"bench": str, "device": str, "driver": str, "dtype": str, "shape": str, "transposed": str, "weights": str,
+              "kernels": int,
               "ms_median": float, "ms_min": float, "ms_max": float, "device_us_median": float, "limit": float,
               "fraction_of_limit": float, "correct": bool}
 
@@ -279,6 +280,20 @@ class BenchKernels(TuffTest):
             self.assertTrue(row["correct"])
         result = self.expect(0, "bench", "reduce", "--device", "CPU", "--sizes", "100", "--seconds", 0)
         self.assertIn(b"right", result.stdout)
+
+    def test_packed_weights(self):
+        for kind in [kind for kind in ("CPU", "VULKAN") if self.usable(kind)]:
+            for bench, sizes, weights in (("gemv", "9x512", "Q4_0"), ("gemv", "5x256", "Q6_K"), ("matmul", "33x17x512", "Q4_K"),
+                                          ("matmul", "3x20x96", "MXFP4")):
+                row, = self.rows(self.expect(0, "bench", bench, "--device", kind, "--sizes", sizes, "--weights", weights,
+                                             "--seconds", 0, "--json"))
+                self.assertEqual((row["weights"], row["correct"]), (weights, True))
+            on = ("--device", kind, "--seconds", 0)
+            self.expect_error(1, '"Q9" is no type of packed weights; Q4_0', "bench", "gemv", "--weights", "Q9", *on, "--json")
+            self.expect_error(1, "which does not divide rows of 40", "bench", "gemv", "--sizes", "4x40", "--weights", "Q8_0",
+                              *on, "--json")
+            self.expect_error(1, "not of 2", "bench", "matmul", "--sizes", "2x8x8x32", "--weights", "Q8_0", *on, "--json")
+            self.expect_error(2, "--weights", "bench", "gemv", "--weights", "Q8_0", "--peer", "numpy", *on)
 
     def test_hand_written_peers(self):
         if not self.usable("VULKAN"):

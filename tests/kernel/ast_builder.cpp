@@ -249,6 +249,22 @@ UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
                           load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
 }
 
+UOp packed_sum_ast(int64_t rows, int64_t blocks) {
+  constexpr int64_t kNumbers = 32, kBytes = 18;
+  AstBuilder b;
+  const UOp row = b.loop(rows), k = b.fold(blocks * kNumbers);
+  const UOp block = (row * blocks + floordiv(k, kNumbers)) * kBytes;
+  const auto byte = [&](const UOp& at) {
+    return cast(load(1, rows * blocks * kBytes, block + at, DType::U8), DType::I32);
+  };
+  const UOp half = cast(floordiv(floormod(k, kNumbers), 16) * 4, DType::I32);
+  const UOp number = alu(Op::And, {alu(Op::Shr, {byte(floormod(k, 16) + 2), half}),
+                                   constant(Scalar::of_int(DType::I32, 15))});
+  const UOp factor = cast(byte(index_const(0)) - byte(index_const(1)), DType::F32);
+  const UOp product = factor * cast(number, DType::F32) * load(2, blocks * kNumbers, k);
+  return kernel_of({store(0, rows, row, reduce_over(Op::Add, product, {k}), {row})});
+}
+
 UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters) {
   AstBuilder b;
   const UOp n = b.loop(batch), f = b.loop(filters), y = b.loop(size), x = b.loop(size);

@@ -75,7 +75,7 @@ TEST(Golden, SchedulesOfConvolutions) {
   Target t = builtin_target("c-x86-64");
   t.vector_bytes = 64, t.vector_registers = 32, t.cores = 1, t.l1_bytes = 32 << 10;
   const auto chosen = [&](const std::string& file) {
-    const ir::UOp ast = ast_for_opts(ast_of(file));
+    const ir::UOp ast = ast_for_opts(ast_of(file), t);
     Tiling tiling(ast, t);
     apply_heuristics(tiling, ast, t);
     return to_string(tiling.applied());

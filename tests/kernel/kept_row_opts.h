@@ -39,7 +39,7 @@ inline void take_slabs(Tiling& t, std::mt19937& random, int64_t together) {
 // Opts that share kept rows out to the invocations of a workgroup, and tile products between them.
 inline std::vector<Opt> kept_row_opts(const ir::UOp& ast, const Target& target,
                                       std::mt19937& random) {
-  Tiling t(ast_for_opts(ast), target);
+  Tiling t(ast_for_opts(ast, target), target);
   const auto pick = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
   const int64_t together = 1 + pick(3);
   take_slabs(t, random, 1 << together);

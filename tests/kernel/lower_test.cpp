@@ -40,6 +40,7 @@ std::vector<Case> cases() {
           {"softmax odd", softmax_ast(3, 131)},
           {"softmax narrow", softmax_ast(9, 10)},
           {"gather", gather_ast(9, 5, 16)},
+          {"packed numbers", packed_sum_ast(5, 6)},
           {"convolution", conv_ast(2, 3, 6, 4)}};
 }
 
@@ -358,7 +359,7 @@ TEST(Lower, PhasesOfAStrideAreAxes) {
   const UOp product = load(1, 64, c * 16 + block - a, DType::F32, gate) *
                       load(2, 12, c * 3 + a * 2 + phase, DType::F32, tap);
   const UOp ast = kernel_of({store(0, 128, c * 32 + x, reduce_over(Op::Add, product, {a}), {c, x})});
-  const UOp seen = ast_for_opts(ast);
+  const UOp seen = ast_for_opts(ast, builtin_target("c-x86-64"));
   int loops = 0;
   for (const Node* n : toposort(seen)) {
     EXPECT_TRUE(n->op != Op::FloorDiv && n->op != Op::FloorMod) << ir::to_text(seen);
@@ -367,6 +368,40 @@ TEST(Lower, PhasesOfAStrideAreAxes) {
   EXPECT_EQ(loops, 3) << ir::to_text(seen);
   for (const char* name : {"c-x86-64", "spirv-generic"})
     expect_same(ast, lower(ast, builtin_target(name)), 1e-5, name);
+}
+
+// The bytes that the last load of a slot reads, in the order of the reduction, for the first output.
+std::vector<int64_t> read_in_order(const UOp& ast, int32_t slot, int64_t count) {
+  std::vector<int64_t> out;
+  for (const Node* n : toposort(ast)) {
+    const bool reads = n->op == Op::Index && n->src(0)->op == Op::Param &&
+                       n->src(0)->get<ParamArg>().slot == slot;
+    if (!reads) continue;
+    UOp walked;
+    UOpMap<UOp> at;
+    const RangeDeps deps(n->src(1));
+    for (const UOp& r : deps.ranges()) {
+      at.emplace(r, index_const(0));
+      if (kind_of(r.get()) == AxisKind::Reduce) walked = r;
+    }
+    out.clear();
+    for (int64_t step = 0; walked && step < count; step++) {
+      at[walked] = index_const(step);
+      out.push_back(simplify(substitute(n->src(1), at))->const_int());
+    }
+  }
+  return out;
+}
+
+// What a word holds is neighbours in the sum; on a CPU vectors of numbers are.
+TEST(Lower, PackedNumbersAreSummedWordByWord) {
+  const UOp ast = packed_sum_ast(3, 4);
+  const auto numbers = [&](const char* target) {
+    return read_in_order(ast_for_opts(ast, builtin_target(target)), 1, 12);
+  };
+  EXPECT_EQ(numbers("spirv-generic"),
+            (std::vector<int64_t>{2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7}));
+  EXPECT_EQ(numbers("c-x86-64"), (std::vector<int64_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
 }
 
 // exp2(x) / sum(exp2(x)) by rows, or with `sums` the exponentials and their sums beside each other.

@@ -273,7 +273,7 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     p.left_across = random() % 2, p.right_across = random() % 2, p.transposed = random() % 2;
     p.bias = random() % 2, p.residual = random() % 2;
     const UOp ast = narrow_product_ast(p);
-    const auto opts = random_opts(ast_for_opts(ast), target, seed, 64);
+    const auto opts = random_opts(ast_for_opts(ast, target), target, seed, 64);
     const LinearKernel k = lower_with(ast, target, opts);
     used += count(k, Op::MatrixMulAdd) > 0;
     copied += count(k, Op::MatrixMulAdd) > 0 && count(k, Op::Shared) > 1;
@@ -304,7 +304,7 @@ TEST(Matrices, TheHeuristicsTakeThemWhereAShapeFits) {
 }
 
 TEST(Matrices, AreNeighboursOfAPlainSchedule) {
-  const UOp ast = ast_for_opts(narrow_product_ast({.m = 32, .n = 32, .k = 32}));
+  const UOp ast = ast_for_opts(narrow_product_ast({.m = 32, .n = 32, .k = 32}), matrix_gpu());
   const auto found = neighbours(ast, matrix_gpu(), parse_opts("group(0,0)"), 64);
   EXPECT_NE(std::find(found.begin(), found.end(), parse_opts("matrix(0,0) group(0,0)")),
             found.end());

@@ -535,7 +535,7 @@ TEST(Opt, TilesThatAWorkgroupSharesKeepTheMeaning) {
 TEST(Opt, PaddedSumsAreMaskedInTheirCopies) {
   const UOp ast = matmul_ast(8, 12, 15);
   const auto expect_selects = [&](const Target& t, const std::vector<Opt>& opts, int wanted) {
-    Tiling tiling(ast_for_opts(ast), t);
+    Tiling tiling(ast_for_opts(ast, t), t);
     for (const Opt& o : opts) tiling.apply(o);
     int selects = 0;
     const UOp built = tiling.build();
@@ -777,7 +777,7 @@ TEST(Opt, RequiredPassesCannotBeSkipped) {
 TEST(Neighbours, AreLegalDifferOnceAndAreThereOnce) {
   for (const char* name : {"c-x86-64", "spirv-lavapipe"}) {
     const Target target = builtin_target(name);
-    const UOp ast = ast_for_opts(matmul_ast(12, 16, 40));
+    const UOp ast = ast_for_opts(matmul_ast(12, 16, 40), target);
     Tiling heuristic(ast, target);
     apply_heuristics(heuristic, ast, target);
     const Opts from = heuristic.applied();

@@ -143,7 +143,7 @@ TEST(Prefetch, ChangesNoResult) {
     check_linear_spec(by_heuristics.ops, "prefetch");
     expect_same(ast, by_heuristics, 1e-5, "heuristics");
     for (uint64_t seed = 1; seed <= 200; seed++) {
-      const LinearKernel k = lower_with(ast, t, random_opts(ast_for_opts(ast), t, seed, 32));
+      const LinearKernel k = lower_with(ast, t, random_opts(ast_for_opts(ast, t), t, seed, 32));
       check_linear_spec(k.ops, "prefetch");
       expect_same(ast, k, 1e-5, fmt::format("seed {}", seed));
       asking += std::any_of(k.ops.begin(), k.ops.end(),

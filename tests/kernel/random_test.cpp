@@ -73,7 +73,7 @@ class RandomKernel {
   }
   // A subgroup of 8 that shares reductions, or loads for a tile.
   std::vector<Opt> subgroup_opts(const UOp& ast, const Target& target) {
-    Tiling t(ast_for_opts(ast), target);
+    Tiling t(ast_for_opts(ast, target), target);
     const bool reductions = pick(2) == 0;
     const bool beside = reductions && pick(4) == 0;
     if (beside && pick(2)) t.try_apply({OptKind::Local, 0, 3});
@@ -147,7 +147,7 @@ class Histogram {
  public:
   std::vector<Opt> draw(const UOp& ast, const Target& target, uint64_t seed) {
     const OptCounts before = random_opt_counts();
-    std::vector<Opt> opts = random_opts(ast_for_opts(ast), target, seed, kMostLanes);
+    std::vector<Opt> opts = random_opts(ast_for_opts(ast, target), target, seed, kMostLanes);
     const OptCounts after = random_opt_counts();
     for (const OptKind k : kOptKinds) {
       OptCounts::Row& row = counts_.of(k);

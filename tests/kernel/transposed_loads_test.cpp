@@ -23,7 +23,8 @@ int loads_staged(const LinearKernel& k) {
   return n;
 }
 size_t operand_count(const UOp& ast) {
-  return Tiling(ast_for_opts(ast), target_of("nvidia-ampere")).operands().size();
+  const Target t = target_of("nvidia-ampere");
+  return Tiling(ast_for_opts(ast, t), t).operands().size();
 }
 
 TEST(TransposedLoads, AreThoseThatWalkAnotherAxisThanTheStore) {
@@ -95,7 +96,7 @@ TEST(TransposedLoads, CopiesKeepTheMeaning) {
                                          {{OptKind::Vector, 0, 4}, y, all_x},
                                          {x, {OptKind::Swap, 0, 1}, y}}) {
         for (int64_t around = 0; around <= 2; around++) {
-          Tiling tiling(ast_for_opts(ast), t);
+          Tiling tiling(ast_for_opts(ast, t), t);
           for (const Opt& o : tile) tiling.try_apply(o);
           if (!tiling.try_apply({OptKind::Stage, 0, around})) continue;
           const LinearKernel k = lower_with(ast, t, tiling.applied());

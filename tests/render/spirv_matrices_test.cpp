@@ -96,7 +96,7 @@ TEST(SpirvMatrices, WithRandomOpts) {
     p.m = 16 * (1 + random() % 3), p.n = 16 * (1 + random() % 2), p.k = 32 * (1 + random() % 2);
     p.left_across = random() % 2, p.right_across = random() % 2, p.bias = random() % 2;
     const UOp ast = kt::narrow_product_ast(p);
-    const auto opts = kernel::random_opts(kernel::ast_for_opts(ast), t, seed, 32);
+    const auto opts = kernel::random_opts(kernel::ast_for_opts(ast, t), t, seed, 32);
     used += to_string(opts).find("matrix") != std::string::npos;
     const kernel::LinearKernel k = kernel::lower_with(ast, t, opts);
     const std::string what = fmt::format("seed {}: {}", seed, to_string(opts));

@@ -181,6 +181,7 @@ std::vector<Work> works() {
           {"matmul across", kt::matmul_across_ast(32, 48, 16)},
           {"softmax", kt::softmax_ast(4, 96)},
           {"gather", kt::gather_ast(12, 9, 16)},
+          {"packed numbers", kt::packed_sum_ast(6, 8)},
           {"conv", kt::conv_ast(1, 4, 8, 8)}};
 }
 
@@ -270,7 +271,7 @@ TEST_P(SpirvTargetRun, RandomOpts) {
   current = &t;
   for (const Work& w : works()) {
     for (uint32_t seed = 0; seed < 3; ++seed) {
-      const auto opts = kernel::random_opts(kernel::ast_for_opts(w.ast), t, seed, kMostLanes);
+      const auto opts = kernel::random_opts(kernel::ast_for_opts(w.ast, t), t, seed, kMostLanes);
       const kernel::LinearKernel k = kernel::lower_with(w.ast, t, opts);
       kt::expect_same(w.ast, k, 1e-4, fmt::format("{} on {} [{}]", w.name, GetParam(), k.opts),
                       run_current);

@@ -202,14 +202,15 @@ TEST(RenderSpirv, NeighbouringLanesAreOneAccess) {
   EXPECT_EQ(count(vectors, "OpCompositeConstruct %v4float"), 2u);
 }
 
-// As 32-bit words, up to 16 bytes, from where an offset is proven to begin a word.
+// As 32-bit words, up to 16 bytes, from where an offset is proven to begin a word; else bytes as
+// 16-bit words.
 TEST(RenderSpirv, NarrowNeighboursAreWords) {
   using namespace kernel::testing;
   const Target amd = tuff::testing::target_of("amd-rdna3-igpu");
   struct Expected {
     DType t;
     int64_t rows_apart, lanes, begin;
-    size_t quads, pairs, words, singles;  // loads
+    size_t quads, pairs, words, singles, halves = 0;  // loads
   };
   for (const Expected& e : {Expected{DType::F16, 32, 16, 0, 2, 0, 0, 0},
                             {DType::F16, 32, 4, 0, 0, 1, 0, 0},
@@ -218,8 +219,9 @@ TEST(RenderSpirv, NarrowNeighboursAreWords) {
                             {DType::U16, 33, 8, 0, 0, 0, 0, 8},
                             {DType::U8, 32, 16, 0, 1, 0, 0, 0},
                             {DType::I8, 32, 8, 0, 0, 1, 0, 0},
-                            {DType::Bool, 32, 8, 2, 0, 0, 1, 4},
-                            {DType::U8, 34, 8, 0, 0, 0, 0, 8}}) {
+                            {DType::Bool, 32, 8, 2, 0, 0, 1, 0, 2},
+                            {DType::U8, 34, 8, 0, 0, 0, 0, 0, 4},
+                            {DType::U8, 33, 8, 0, 0, 0, 0, 8}}) {
     AstBuilder b;
     const UOp i = b.loop(6), j = b.loop(e.lanes);
     const UOp x = load(1, 8 * e.rows_apart, i * e.rows_apart + j + e.begin, e.t);
@@ -235,6 +237,8 @@ TEST(RenderSpirv, NarrowNeighboursAreWords) {
     EXPECT_EQ(count(text, "OpLoad %v2uint "), e.pairs) << text;
     EXPECT_EQ(count(text, "OpLoad %uint "), e.words) << text;
     EXPECT_EQ(count(text, "OpLoad " + element), e.singles) << text;
+    const bool bytes = size_bytes(e.t) == 1;
+    EXPECT_EQ(bytes ? count(text, "OpLoad %ushort ") : 0, e.halves) << text;
     EXPECT_EQ(count(text, "OpStore"), static_cast<size_t>(e.lanes) * size_bytes(e.t) / 16 +
                                           (e.lanes * size_bytes(e.t) % 16 != 0))
         << text;

@@ -211,7 +211,7 @@ int64_t live_registers(const kernel::LinearKernel& k, const Target& target) {
 
 // Of a workgroup, per step of the reduction; 0: no product of two loads.
 double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
-  kernel::Tiling t(kernel::ast_for_opts(ast), target);
+  kernel::Tiling t(kernel::ast_for_opts(ast, target), target);
   for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
   const auto width = [&](const std::vector<int>& axes) {
     double n = 1;
@@ -237,7 +237,7 @@ double reuse(const UOp& ast, const Target& target, const kernel::LinearKernel& k
 
 // Rows that a workgroup keeps in its memory; 0: none.
 int64_t rows_together(const UOp& ast, const Target& target, const kernel::LinearKernel& k) {
-  kernel::Tiling t(kernel::ast_for_opts(ast), target);
+  kernel::Tiling t(kernel::ast_for_opts(ast, target), target);
   for (const kernel::Opt& o : kernel::parse_opts(k.opts)) t.apply(o);
   int64_t rows = t.kept_bytes() > 0;
   for (const kernel::Axis& a : t.axes()) {

@@ -26,7 +26,7 @@ class Search {
   Search(const ir::UOp& ast, hcq::Device& device, const BeamOptions& o,
          const CompileSources& compile)
       : ast_(ast),
-        tiled_(kernel::ast_for_opts(ast)),
+        tiled_(kernel::ast_for_opts(ast, device.target())),
         device_(device),
         target_(device.target()),
         options_(o),

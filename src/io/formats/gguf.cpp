@@ -232,4 +232,10 @@ bool is_gguf(const ByteSource& source) {
 
 FileIndex read_gguf(const ByteSource& source) { return Reader(source).read(); }
 
+const BlockType* gguf_block(std::string_view name) {
+  const auto* row =
+      std::ranges::find(kGgufTypes, name, [](const GgufType& t) { return t.block.name; });
+  return row == std::end(kGgufTypes) ? nullptr : &row->block;
+}
+
 }  // namespace tuff::io

@@ -60,10 +60,36 @@ class OffsetAlong {
   std::unordered_map<const Node*, Scalar> values_;
 };
 
+// See words_of; of one load.
+PackedWords words_of(const Access& a, RangeDeps& deps, const UOp& range) {
+  constexpr int64_t kMost = 64;
+  const size_t bytes = size_bytes(a.index->dtype);
+  if (a.store || bytes >= 4 || !(a.irregular & deps.bit(range))) return {};
+  OffsetAlong offset(a, deps, std::span(&range, 1));
+  const int64_t first = offset.at(0);
+  std::set<int64_t> elements{first};
+  for (int64_t steps = 1; steps < std::min(kMost, range->src(0)->max); steps++) {
+    const int64_t next = offset.at(steps), words = int64_t(elements.size());
+    if (next == first + words && words < steps) return {steps, words * int64_t(bytes)};
+    elements.insert(next);
+  }
+  return {};
+}
+
+// Of the steps of a range, how many read another element than those before.
+double elements_along(const Access& a, RangeDeps& deps, const UOp& range) {
+  constexpr int64_t kSeen = 256;
+  const int64_t size = std::max<int64_t>(range->src(0)->max, 1), seen = std::min(size, kSeen);
+  if (!(a.irregular & deps.bit(range))) return double(size);
+  OffsetAlong offset(a, deps, std::span(&range, 1));
+  std::set<int64_t> elements;
+  for (int64_t step = 0; step < seen; step++) elements.insert(offset.at(step));
+  return double(size) * double(elements.size()) / double(seen);
+}
+
 double elements_of(const Access& a, RangeDeps& deps) {
   double n = 1;
-  for (const UOp& r : deps.list(deps.of(a.index)))
-    n *= double(std::max<int64_t>(r->src(0)->max, 1));
+  for (const UOp& r : deps.list(deps.of(a.index))) n *= elements_along(a, deps, r);
   return n;
 }
 
@@ -85,6 +111,15 @@ double lines_touched(const std::vector<Access>& all, RangeDeps& deps, std::span<
     total += elements_of(a, deps) * double(lines.size()) / double(elements.size());
   }
   return total;
+}
+
+PackedWords words_of(const std::vector<Access>& all, RangeDeps& deps, const UOp& range) {
+  PackedWords most;
+  for (const Access& a : all) {
+    const PackedWords words = words_of(a, deps, range);
+    if (words.steps > most.steps) most = words;
+  }
+  return most;
 }
 
 }  // namespace tuff::kernel

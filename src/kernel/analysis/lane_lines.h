@@ -17,4 +17,11 @@ namespace tuff::kernel {
 double lines_touched(const std::vector<Access>& all, RangeDeps& deps,
                      std::span<const ir::UOp> ranges, int64_t lanes);
 
+// Steps of a range that read the same word of packed numbers, each word after the one before, and
+// how long it is; of the load with most of them.
+struct PackedWords {
+  int64_t steps = 1, bytes = 0;  // 1: there is none
+};
+PackedWords words_of(const std::vector<Access>& all, RangeDeps& deps, const ir::UOp& range);
+
 }  // namespace tuff::kernel

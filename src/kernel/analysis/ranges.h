@@ -69,4 +69,10 @@ ir::UOp separate_loops(const ir::UOp& ast);
 // lanes along the blocks read and gate alike.
 ir::UOp split_phases(const ir::UOp& ast);
 
+// Reductions over packed numbers in the order of their words: blocks hold the low halves of some
+// bytes, then the high halves of the same, so that in the order of numbers a byte is read again far
+// from where it was read. What one word holds becomes neighbours, so that an unrolled body reads it
+// once and the lanes of a subgroup read words beside each other.
+ir::UOp reorder_reductions(const ir::UOp& ast);
+
 }  // namespace tuff::kernel

@@ -27,6 +27,7 @@ class ReduceLowerer {
       : deps_(ast), target_(target), outermost_(outermost) {
     for (const Node* n : toposort(ast)) {
       if (n->op == Op::Range && kind_of(n) == AxisKind::Local) one_subgroup_ = false;
+      reduces_ += n->op == Op::Reduce;
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
@@ -64,12 +65,12 @@ class ReduceLowerer {
   UOp fold_lanes(Op op, const UOp& value, const std::vector<UOp>& lanes) {
     return kernel::fold_lanes(deps_, op, value, lanes);
   }
-  // Partial sums per unrolled lane vectorize and have short dependency chains, while registers
-  // last.
+  // Partial sums per unrolled lane vectorize, have short dependency chains and keep products and
+  // additions fused, while registers last: on a GPU a quarter of them for those of all reductions.
   bool keeps_partial_sums(const std::vector<UOp>& lanes, const ReduceParts& parts, DType t) const {
     const int64_t registers =
         target_.has_local
-            ? 16
+            ? std::max<int64_t>(16, int64_t(target_.vector_registers) / 4 / reduces_)
             : int64_t(target_.vector_registers) * target_.vector_bytes / 2 / int64_t(size_bytes(t));
     return !parts.unrolled.empty() && extent(lanes) * extent(parts.unrolled) <= registers;
   }
@@ -167,6 +168,7 @@ class ReduceLowerer {
   const Target& target_;
   const bool outermost_;
   UOp subgroup_lane_;
+  int64_t reduces_ = 0;
   bool one_subgroup_ = true;  // the workgroup, where it is as wide as one
   int64_t registers_ = 0;
   int32_t shared_ = 0;

@@ -68,7 +68,8 @@ class GpuReduction : Chooser {
     for (int a = 0; a < count(); a++)
       if (is_beside(a)) shared.push_back(a);
     constexpr double kWorthwhile = 0.75;
-    if (lines(shared) < kWorthwhile * across) return share_rows(*axes, output);
+    if (lines(shared) < kWorthwhile * across)
+      return share_rows(*axes, output, packed_words(*axes, all, deps));
     return output >= 0 && share_columns(*axes, output);
   }
 
@@ -87,6 +88,28 @@ class GpuReduction : Chooser {
       if (is_beside(a)) return true;
     return false;
   }
+  static constexpr int64_t kPackedRows = 4;
+  static constexpr int64_t kPackedLanes = 128;  // of one invocation: more than that spills
+
+  // Of one invocation, side by side: what two loads take of packed numbers, vectors of words of 32
+  // bits or words of 16; else as many as one access takes.
+  int64_t steps_together(const std::vector<int>& axes, const PackedWords& words) const {
+    constexpr int64_t kWord = 4, kMost = 32;
+    if (words.steps == 1) return elements_together(axes);
+    int64_t n = std::min(kMost, words.steps * (words.bytes == kWord ? 4 : 2));
+    while (n > words.steps && n * t_.lane_count() * kPackedRows > kPackedLanes) n /= 2;
+    return n;
+  }
+  // The vector of a product has many times the bytes of packed rows: several of these load it once.
+  void share_vectors(int output, int64_t width, int64_t together) {
+    int64_t rows = kPackedRows;
+    const auto fits = [&] {
+      return left(output) % rows == 0 && together * t_.lane_count() * rows <= kPackedLanes &&
+             outputs_left() / rows * width >= int64_t(wanted_invocations());
+    };
+    while (rows > 1 && !fits()) rows /= 2;
+    if (rows > 1) t_.try_apply({OptKind::Upcast, output, rows});
+  }
   // As many neighbours as one access takes of all that walks these axes.
   int64_t elements_together(const std::vector<int>& axes) const {
     int64_t n = std::max<int64_t>(target_.vector_bytes, 1);
@@ -102,10 +125,20 @@ class GpuReduction : Chooser {
     return n;
   }
 
+  PackedWords packed_words(const std::vector<int>& axes, const std::vector<Access>& all,
+                           RangeDeps& deps) const {
+    PackedWords most;
+    for (int a : axes) {
+      const PackedWords words = words_of(all, deps, t_.axes()[size_t(a)].range);
+      if (words.steps > most.steps) most = words;
+    }
+    return most;
+  }
+
   // A subgroup to each reduction, or more where outputs are few; short ones take a part of one.
-  bool share_rows(const std::vector<int>& axes, int output) {
+  bool share_rows(const std::vector<int>& axes, int output, const PackedWords& words) {
     constexpr int64_t kLeast = 4, kMost = 256, kWorkgroup = 128;
-    const int64_t together = elements_together(axes), pieces = shortest_of(axes) / together;
+    const int64_t together = steps_together(axes, words), pieces = shortest_of(axes) / together;
     const int64_t most = std::min<int64_t>({kMost, target_.max_invocations, target_.max_local[0]});
     int64_t width = std::bit_floor(uint64_t(std::min<int64_t>(pieces, target_.subgroup_size)));
     if (width < kLeast || width > most) return false;
@@ -114,6 +147,7 @@ class GpuReduction : Chooser {
     while (2 * width <= most && 4 * width <= pieces &&
            (again || outputs_left() * width < int64_t(wanted_invocations())))
       width *= 2;
+    if (words.steps > 1 && output >= 0) share_vectors(output, width, together);
     const Tiling before = t_;
     if (output >= 0 && width < kWorkgroup) {
       const int64_t rows = divisor_up_to(left(output), kWorkgroup / width, true);

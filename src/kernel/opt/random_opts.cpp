@@ -76,7 +76,7 @@ class Draw {
   }
   int64_t amount(OptKind kind, int axis) {
     static constexpr int64_t any[] = {2, 3, 4, 5, 7, 8, 16}, powers[] = {2, 4, 8, 16},
-                             groups[] = {0, 2, 3, 4, 7};
+                             groups[] = {0, 1, 2, 3, 4, 7};
     switch (kind) {
       case OptKind::Split: return divisor(t_.axes()[size_t(axis)]);
       case OptKind::Swap: return random_.below(int64_t(t_.axes().size()));
