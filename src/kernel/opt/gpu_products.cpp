@@ -376,6 +376,14 @@ class GpuProduct : Chooser {
   }
   double scalar_loads(int column, int64_t columns, int row, int64_t rows) const {
     double n = 0;
+    // What a factor is made of, as packed weights, is loaded and computed once for the tile.
+    if (!target_.loads_are_expensive() && t_.factors().size() == 2) {
+      for (const Tiling::Factor& f : t_.factors()) {
+        const double across = f.walks(column) ? double(columns) : 1;
+        n += across * (row != column && f.walks(row) ? double(rows) : 1);
+      }
+      return n;
+    }
     for (int l = 0; l < std::min(k_.main_loads, 32); l++) {
       const uint32_t bit = uint32_t(1) << l;
       const double across = axis(column).product_reads & bit ? double(columns) : 1;

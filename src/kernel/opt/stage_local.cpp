@@ -8,6 +8,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/access.h"
+#include "kernel/analysis/lane_lines.h"
 
 namespace tuff::kernel {
 
@@ -122,15 +123,20 @@ class Copy {
     return flat(outer_, digits) * pitch_ + flat(inner_, digits);
   }
 
-  // As many neighbours as one access reads; fewer where invocations would have none left.
-  int64_t neighbours() {
+  // As many neighbours as one access reads, or a word of packed numbers holds.
+  int64_t read_together() {
     if (walk_.empty() || loads_.empty()) return 1;
+    const int64_t packed = words_of(loads_, deps_, walk_.back()).steps;
+    if (packed > 1) return packed;
     const size_t bytes = size_bytes(loads_[0].index->dtype);
     const bool alike = std::ranges::all_of(
         loads_, [&](const Access& a) { return size_bytes(a.index->dtype) == bytes; });
-    if (!alike || longest_step(loads_, deps_, walk_.back()) != 1) return 1;
+    return alike && longest_step(loads_, deps_, walk_.back()) == 1 ? tile_.together(bytes) : 1;
+  }
+  // Fewer where invocations would have none left.
+  int64_t neighbours() {
     const int64_t workers = extent(tile_.invocations);
-    int64_t n = tile_.together(bytes);
+    int64_t n = read_together();
     while (n > 1 && (walk_.back()->src(0)->max % n != 0 || count_ / n < workers)) n /= 2;
     return n > 2 && count_ / n % workers != 0 && 2 * count_ / n % workers == 0 ? n / 2 : n;
   }
