@@ -205,20 +205,21 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
   const int64_t least_reuse = target.loads_are_expensive() ? 2 : kThinProduct + 1;
   if (!target.has_local) return 1;
   const int64_t lanes = cores_of(target) * int64_t(target.subgroup_size);
-  int64_t wanted = 1;
+  int64_t wanted = 1, gain = kSplitLeastGain;
   if (is_matrix_product(reduce, least_reuse)) {
-    wanted = lanes * kSplitOutputsPerLane / outputs;
+    gain = kSplitProductGain;
+    wanted = lanes * kSplitOutputsPerLane / (target.loads_are_expensive() ? 8 : 1) / outputs;
   } else if (!runs && !target.loads_are_expensive()) {
     wanted = 2 * lanes / outputs;  // a subgroup of neighbours is a workgroup, two to each core
   }
-  return wanted < kSplitLeastGain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
+  return wanted < gain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
 }
 
 // Parts are of one length where a number of them that divides the axis leaves no core idle; else
 // the last one is shorter, and the others have a length that the device's tiles divide. 0: none.
 int64_t part_length(int64_t extent, int64_t most, int64_t cores) {
   constexpr int64_t kMostStep = 1024, kStepsOfPart = 16, kFewest = 8;
-  const int64_t fewest = std::clamp(most / 2, kSplitLeastGain, kFewest);
+  const int64_t fewest = std::clamp(most / 2, kSplitProductGain, kFewest);
   const int64_t parts = largest_divisor(extent, fewest, most);
   if (parts && (2 * parts >= most || parts >= 2 * cores)) return extent / parts;
   const int64_t least = ceil_div(extent, most);

@@ -17,10 +17,13 @@ namespace tuff::sched {
 // results first, so that all cores or workgroups have a share.
 inline constexpr int64_t kSplitMaxOutputs = 256;
 inline constexpr int64_t kSplitMinReduced = 32768;
-// So does a matrix product on a GPU with fewer outputs than a quarter of what keeps its units busy
-// (eight subgroups on each, eight outputs to a lane), in as many parts as do, none shorter than
-// this.
-inline constexpr int64_t kSplitOutputsPerLane = 64, kSplitLeastGain = 4, kSplitLeastPart = 512;
+// So does a matrix product on a GPU with fewer outputs than a third of what keeps its units busy
+// (eight subgroups on each, 64 outputs to a lane: tiles of 8x8, which read half of what tiles of
+// 4x4 do from workgroup memory), in as many parts as do, none shorter than this. Where loads are
+// expensive outputs are an eighth: a larger tile saves little there.
+inline constexpr int64_t kSplitOutputsPerLane = 512, kSplitProductGain = 3, kSplitLeastPart = 512;
+// Other reductions are cut where the device has room for so many times as many invocations.
+inline constexpr int64_t kSplitLeastGain = 4;
 // A product with so few rows or columns stays whole: the invocations of a workgroup share its sums.
 inline constexpr int64_t kThinProduct = 8;
 // And one on a CPU whose packed panel, so many floats wide, takes more than three quarters of the

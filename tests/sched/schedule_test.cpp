@@ -287,7 +287,8 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
   };
   EXPECT_EQ(kernels(16, 2048), 2);
   EXPECT_EQ(kernels(16, 1024), 1) << "too short";
-  EXPECT_EQ(kernels(128, 4096), 1) << "outputs enough";
+  EXPECT_EQ(kernels(256, 4096), 2) << "64 outputs to a lane leave most lanes idle";
+  EXPECT_EQ(kernels(320, 4096), 1) << "outputs enough";
   const std::vector<UOp> rows{reduce(Op::Add, host_buffer({256, 4096}), {1})};
   EXPECT_EQ(kernel_count(*schedule(rows, target_of).schedule), 1) << "workgroups share rows";
 }

@@ -214,7 +214,7 @@ class Heuristics : Chooser {
   // both factors from L2. Rows so few that half of a small L2 holds what they read; all of them, if
   // there are no more: the second factor is read once.
   void group_in_blocks(int row) {
-    constexpr int64_t kMost = 8, kLeast = 4, kPanelBytes = 1 << 20;
+    constexpr int64_t kMost = 8, kLeast = 2, kPanelBytes = 1 << 20;
     if (row < 0 || !fixed(row) || left(row) < 2) return;
     bool has_columns = false;
     for (int a = row + 1; a < count(); a++)

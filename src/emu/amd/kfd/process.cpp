@@ -7,6 +7,7 @@
 #include "emu/amd/clock.h"
 #include "emu/amd/kfd/refusal.h"
 #include "emu/amd/kfd/topology.h"
+#include "emu/profile/chip.h"
 
 namespace tuff::emu::amd {
 namespace {
@@ -28,7 +29,8 @@ Process::Process(const MachineParts& parts)
               [&engines = parts.engines](uint32_t gpu, const Mapping& mapping) {
                 engines.end(gpu, mapping);
               }),
-      queues_(memory_, uint32_t(parts.spaces.size()), parts.file),
+      queues_(memory_, uint32_t(parts.spaces.size()),
+              profile::chip(parts.options.profile.chip).cus, parts.file),
       vm_files_(parts.spaces.size()) {}
 
 Process::~Process() {

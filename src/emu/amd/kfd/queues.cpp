@@ -41,21 +41,22 @@ void check_properties(const CreateQueue& a) {
 
 }  // namespace
 
-SaveAreaSizes save_area_sizes() {
-  constexpr uint32_t kWaves = Navi31::kCus * kWavesOfCu;
-  const uint64_t stack = align_up(kSaveHeaderBytes + kWaves * kStackBytesOfWave + 8, kPageBytes);
+SaveAreaSizes save_area_sizes(uint32_t cus) {
+  const uint32_t waves = cus * kWavesOfCu;
+  const uint64_t stack = align_up(kSaveHeaderBytes + waves * kStackBytesOfWave + 8, kPageBytes);
   const uint64_t data = align_up(
-      uint64_t(Navi31::kCus) * (kVgprBytes + kSgprBytes + kLdsBytes + kHwregBytes), kPageBytes);
+      uint64_t(cus) * (kVgprBytes + kSgprBytes + kLdsBytes + kHwregBytes), kPageBytes);
   return {uint32_t(stack), uint32_t(stack + data),
-          uint32_t(align_up(kWaves * kDebugBytesOfWave, 64))};
+          uint32_t(align_up(waves * kDebugBytesOfWave, 64))};
 }
 
 uint64_t doorbell_mmap_offset(uint32_t gpu_id) {
   return uint64_t(3) << 62 | uint64_t(gpu_id & 0xffff) << 46;
 }
 
-Queues::Queues(Memory& memory, uint32_t gpus, const std::shared_ptr<PageFile>& file)
-    : memory_(memory) {
+Queues::Queues(Memory& memory, uint32_t gpus, uint32_t cus,
+               const std::shared_ptr<PageFile>& file)
+    : memory_(memory), cus_(cus) {
   for (uint32_t gpu = 0; gpu < gpus; ++gpu) {
     doorbells_.push_back(Pages::make(kDoorbellBytes, file));
     if (!doorbells_.back().data()) fail<OutOfMemory>("emulated GPU: no page for doorbells");
@@ -95,7 +96,7 @@ void Queues::hold_buffers(Queue& queue, const CreateQueue& a) {
 }
 
 void Queues::hold_compute_buffers(Queue& queue, const CreateQueue& a) {
-  const SaveAreaSizes needed = save_area_sizes();
+  const SaveAreaSizes needed = save_area_sizes(cus_);
   if (a.eop_buffer_address) {
     if (a.eop_buffer_size != Navi31::kEopBytes)
       refuse(EINVAL, "EOP buffer of {} bytes instead of {}", a.eop_buffer_size, Navi31::kEopBytes);

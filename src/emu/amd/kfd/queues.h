@@ -24,14 +24,15 @@ inline constexpr uint64_t kDoorbellBytes = 8192;  // of one process on one GPU
 struct SaveAreaSizes {
   uint32_t control_stack_bytes, save_area_bytes, debug_bytes;
 };
-SaveAreaSizes save_area_sizes();
+SaveAreaSizes save_area_sizes(uint32_t cus);
 
 // For mmap of /dev/kfd: KFD_MMAP_TYPE_DOORBELL and the GPU's id.
 uint64_t doorbell_mmap_offset(uint32_t gpu_id);
 
 class Queues {
  public:
-  Queues(Memory& memory, uint32_t gpus, const std::shared_ptr<PageFile>& file);
+  // `cus`: compute units of each GPU.
+  Queues(Memory& memory, uint32_t gpus, uint32_t cus, const std::shared_ptr<PageFile>& file);
   // Fills the out fields. To be attached by the caller.
   QueueSetup create(os::kfd::CreateQueue& arguments, uint32_t gpu);
   // Which GPU has it; EINVAL if there is no such queue. To be detached before release().
@@ -58,6 +59,7 @@ class Queues {
   uint32_t free_doorbell(uint32_t gpu, bool sdma) const;
 
   Memory& memory_;
+  const uint32_t cus_;
   std::vector<Pages> doorbells_;  // by GPU
   std::map<uint32_t, Queue> queues_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/os.h"
+#include "emu/profile/chip.h"
 
 namespace tuff::emu::amd {
 namespace {
@@ -48,7 +49,8 @@ std::string link(uint32_t from, uint32_t to, uint32_t weight) {
 }
 
 // Index and peers are of a GPU alone. The order is the kernel's.
-std::string node_properties(bool is_gpu, uint32_t index, uint32_t links, uint32_t peers) {
+std::string node_properties(bool is_gpu, const profile::Chip& chip, uint32_t index, uint32_t links,
+                            uint32_t peers) {
   using N = Navi31;
   constexpr uint64_t kAbsent = ~uint64_t(0);
   struct Property {
@@ -56,22 +58,22 @@ std::string node_properties(bool is_gpu, uint32_t index, uint32_t links, uint32_
     uint64_t of_cpu, of_gpu;
   };
   const Property properties[] = {{"cpu_cores_count", kCpuCores, 0},
-                                 {"simd_count", 0, N::kSimds},
+                                 {"simd_count", 0, chip.cus * profile::kSimdsPerCu},
                                  {"mem_banks_count", 1, 1},
                                  {"caches_count", 0, 0},
                                  {"io_links_count", links, links},
                                  {"p2p_links_count", 0, peers},
                                  {"cpu_core_id_base", 0, 0},
                                  {"simd_id_base", 0, 2147487744u + index * 8192},
-                                 {"max_waves_per_simd", 0, N::kMaxWavesPerSimd},
+                                 {"max_waves_per_simd", 0, profile::kWavesPerSimd},
                                  {"lds_size_in_kb", 0, 64},
                                  {"gds_size_in_kb", 0, 0},
                                  {"num_gws", 0, 64},
                                  {"wave_front_size", 0, 32},
-                                 {"array_count", 0, N::kArrays},
-                                 {"simd_arrays_per_engine", 0, N::kArraysPerEngine},
-                                 {"cu_per_simd_array", 0, N::kCusPerArray},
-                                 {"simd_per_cu", 0, N::kSimdsPerCu},
+                                 {"array_count", 0, chip.arrays},
+                                 {"simd_arrays_per_engine", 0, chip.arrays / chip.engines},
+                                 {"cu_per_simd_array", 0, chip.cus / chip.arrays},
+                                 {"simd_per_cu", 0, profile::kSimdsPerCu},
                                  {"max_slots_scratch_cu", 0, 32},
                                  {"gfx_target_version", 0, N::kTargetVersion},
                                  {"vendor_id", 0, 0x1002},
@@ -119,7 +121,7 @@ void Topology::add_cpu_node(uint32_t gpus) {
   const std::string node = node_path(0);
   files_[node + "gpu_id"] = "0\n";
   files_[node + "name"] = "\n";
-  files_[node + "properties"] = node_properties(false, 0, gpus, 0);
+  files_[node + "properties"] = node_properties(false, profile::chip(""), 0, gpus, 0);
   files_[node + "mem_banks/0/properties"] =
       bank(kHeapSystem, os::physical_memory_bytes(), 72, 3200);
   for (uint32_t index = 0; index < gpus; ++index)
@@ -134,7 +136,8 @@ void Topology::add_gpu_node(uint32_t index, const MockOptions& options) {
   const uint32_t peers = options.large_bar ? options.gpus - 1 : 0;
   files_[node + "gpu_id"] = fmt::format("{}\n", gpu_id_of(index));
   files_[node + "name"] = "ip discovery\n";
-  files_[node + "properties"] = node_properties(true, index, 1, peers);
+  files_[node + "properties"] =
+      node_properties(true, profile::chip(options.profile.chip), index, 1, peers);
   files_[node + "mem_banks/0/properties"] =
       bank(options.large_bar ? kHeapPublic : kHeapPrivate, options.vram_bytes, 384, 1249);
   files_[node + "io_links/0/properties"] = link(index + 1, 0, 20);

@@ -13,14 +13,12 @@
 
 namespace tuff::emu::amd {
 
-// A Navi 31 (Radeon RX 7900 XTX), as Linux 6.x tells of it.
+// A Navi 31, as Linux 6.x tells of it; its units are those of the chip that times its kernels, a
+// Radeon RX 7900 XTX where none is named (profile/chip.h).
 struct Navi31 {
   static constexpr uint32_t kTargetVersion = 110000;
-  static constexpr uint32_t kSimds = 192, kSimdsPerCu = 2, kMaxWavesPerSimd = 16;
-  static constexpr uint32_t kArrays = 12, kArraysPerEngine = 2, kCusPerArray = 8;
   static constexpr uint32_t kSdmaEngines = 2, kSdmaQueuesPerEngine = 6;
   static constexpr uint32_t kEopBytes = 4096;
-  static constexpr uint32_t kCus = kSimds / kSimdsPerCu;
 };
 
 inline uint32_t gpu_id_of(uint32_t index) { return 51110 + index * 1013; }
