@@ -47,6 +47,21 @@ std::map<std::string, uint64_t> properties(Mock& machine, const std::string& pat
   return values;
 }
 
+// As many as the model of the chip that times its kernels has.
+TEST(MockMachine, TheChipSaysHowManyUnitsThereAre) {
+  for (const auto& [chip, cus, engines] : {std::tuple{"780m", 12u, 1u}, {"7800xt", 60u, 3u}}) {
+    MockOptions options;
+    options.profile.chip = chip;
+    MockScene scene(options);
+    const auto p =
+        properties(*scene.machine, "/sys/devices/virtual/kfd/kfd/topology/nodes/1/properties");
+    EXPECT_EQ(p.at("simd_count") / p.at("simd_per_cu"), cus) << chip;
+    EXPECT_EQ(p.at("array_count") / p.at("simd_arrays_per_engine"), engines) << chip;
+    EXPECT_EQ(p.at("array_count") * p.at("cu_per_simd_array"), cus) << chip;
+    scene.queue(os::kfd::QueueType::Compute);
+  }
+}
+
 TEST(MockMachine, SysfsTellsOfTheGpus) {
   MockScene scene;
   Mock& machine = *scene.machine;

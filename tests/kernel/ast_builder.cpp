@@ -249,9 +249,10 @@ UOp gather_ast(int64_t rows, int64_t table, int64_t width) {
                           load(2, table * width, row * width + j, DType::F32, inside), {i, j})});
 }
 
-UOp packed_sum_ast(int64_t rows, int64_t blocks) {
+UOp packed_sum_ast(int64_t rows, int64_t blocks, int64_t columns) {
   constexpr int64_t kNumbers = 32, kBytes = 18;
   AstBuilder b;
+  const UOp column = columns > 1 ? b.loop(columns) : index_const(0);
   const UOp row = b.loop(rows), k = b.fold(blocks * kNumbers);
   const UOp block = (row * blocks + floordiv(k, kNumbers)) * kBytes;
   const auto byte = [&](const UOp& at) {
@@ -261,8 +262,11 @@ UOp packed_sum_ast(int64_t rows, int64_t blocks) {
   const UOp number = alu(Op::And, {alu(Op::Shr, {byte(floormod(k, 16) + 2), half}),
                                    constant(Scalar::of_int(DType::I32, 15))});
   const UOp factor = cast(byte(index_const(0)) - byte(index_const(1)), DType::F32);
-  const UOp product = factor * cast(number, DType::F32) * load(2, blocks * kNumbers, k);
-  return kernel_of({store(0, rows, row, reduce_over(Op::Add, product, {k}), {row})});
+  const UOp x = load(2, columns * blocks * kNumbers, column * (blocks * kNumbers) + k);
+  const UOp sum = reduce_over(Op::Add, factor * cast(number, DType::F32) * x, {k});
+  std::vector<UOp> outputs{row};
+  if (columns > 1) outputs.insert(outputs.begin(), column);
+  return kernel_of({store(0, columns * rows, column * rows + row, sum, outputs)});
 }
 
 UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters) {

@@ -61,9 +61,10 @@ ir::UOp attention_gradient_ast(int64_t heads, int64_t positions, int64_t width);
 // to 8 what rows are reduced to. Probabilities and their gradients are kept, column by column.
 ir::UOp attention_factor_gradients_ast(int64_t heads, int64_t positions, int64_t width);
 ir::UOp gather_ast(int64_t rows, int64_t table, int64_t width);
-// Rows of numbers of four bits times a vector: blocks of a factor and 32 numbers, the first 16 in
-// the low halves of 16 bytes, as GGUF's Q4_0 without the factor's dtype. Slot 1 is the bytes.
-ir::UOp packed_sum_ast(int64_t rows, int64_t blocks);
+// Rows of numbers of four bits times a vector, or `columns` of them, one output row each: blocks of a
+// factor and 32 numbers, the first 16 in the low halves of 16 bytes, as GGUF's Q4_0 without the
+// factor's dtype. Slot 1 is the bytes.
+ir::UOp packed_sum_ast(int64_t rows, int64_t blocks, int64_t columns = 1);
 ir::UOp conv_ast(int64_t batch, int64_t channels, int64_t size, int64_t filters);  // 3x3, padded
 
 }  // namespace tuff::kernel::testing

@@ -86,6 +86,8 @@ std::vector<Work> scoreboard(const Target& t) {
   add("broadcast add", models::add(square(), models::broadcast(input({4096}), square()->shape)));
   add("x*2+1", models::add(models::mul(square(), models::number(2)), models::number(1)));
   out.push_back({"gather of rows", {testing::gather_ast(8192, 4096, 256)}});
+  out.push_back({"packed gemv", {testing::packed_sum_ast(4096, 128)}});
+  out.push_back({"packed product of 64 rows", {testing::packed_sum_ast(4096, 128, 64)}});
   return out;
 }
 

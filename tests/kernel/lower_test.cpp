@@ -41,6 +41,7 @@ std::vector<Case> cases() {
           {"softmax narrow", softmax_ast(9, 10)},
           {"gather", gather_ast(9, 5, 16)},
           {"packed numbers", packed_sum_ast(5, 6)},
+          {"packed numbers, several vectors", packed_sum_ast(6, 4, 12)},
           {"convolution", conv_ast(2, 3, 6, 4)}};
 }
 

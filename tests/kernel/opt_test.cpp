@@ -611,6 +611,26 @@ TEST(Opt, ConvolutionsPackTheirWeightsForManyPixels) {
   expect_same(small, lower_with(small, t, opts), 1e-5, to_string(opts));
 }
 
+// An invocation takes what two loads give of several rows, which have the vector in common; with
+// many vectors what a word holds is decoded by one invocation for the tiles of its workgroup.
+TEST(Opt, PackedWeightsAreDecodedByWords) {
+  Target t = tuff::testing::target_of("nvidia-ampere");
+  const LinearKernel one = lower(packed_sum_ast(4096, 128), t);
+  EXPECT_NE(one.opts.find("upcast(0,4)"), std::string::npos) << one.opts;
+  EXPECT_NE(one.opts.find("unroll(1,8) group_reduce(1,32)"), std::string::npos) << one.opts;
+  const LinearKernel many = lower(packed_sum_ast(1024, 32, 256), t);
+  EXPECT_NE(many.opts.find("stage(0,"), std::string::npos) << many.opts;
+  EXPECT_NE(many.opts.find("stage(1,"), std::string::npos) << many.opts;
+  const UOp small = packed_sum_ast(32, 4, 32);
+  for (const int64_t steps : {8, 16, 32}) {
+    const Opts opts = parse_opts(fmt::format(
+        "split(2,{}) upcast(0,4) local(0,4) upcast(1,4) local(1,8) group(0,0) group(1,0) "
+        "stage(0,1) stage(1,1)",
+        steps));
+    expect_same(small, lower_with(small, t, opts), 1e-4, to_string(opts));
+  }
+}
+
 // Comparisons and a mask for every vector of pixels are dear: where several tiles of channels read
 // it, it is copied once.
 TEST(Opt, PaddedPixelsAreCopiedForTheChannelsThatShareThem) {

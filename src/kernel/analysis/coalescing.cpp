@@ -147,11 +147,19 @@ bool follows(const Addresses& a, const Addresses& b, int64_t bytes) {
   return true;
 }
 
-// Narrow elements go together by whole words alone.
-constexpr int64_t kWordBytes = 4;
-bool begins_word(const Addresses& addresses, int64_t bytes) {
-  const auto aligned = [](int64_t a) { return a < 0 || a % kWordBytes == 0; };
-  return bytes >= kWordBytes && std::ranges::all_of(addresses, aligned);
+constexpr int64_t kWordBytes = 4, kHalfWordBytes = 2;
+bool is_aligned(const Addresses& addresses, int64_t bytes) {
+  return std::ranges::all_of(addresses, [&](int64_t a) { return a < 0 || a % bytes == 0; });
+}
+
+// Narrow elements go together by whole words alone, bytes by one half of a word too.
+int64_t taken_together(const Addresses& first, int64_t count, int64_t bytes, const Target& target) {
+  const auto whole = int64_t(std::bit_floor(uint64_t(count)));
+  if (bytes >= kWordBytes || (whole * bytes >= kWordBytes && is_aligned(first, kWordBytes)))
+    return whole;
+  const bool halves = target.features.storage16 && target.features.i16;
+  const int64_t pair = kHalfWordBytes / bytes;
+  return halves && whole >= pair && is_aligned(first, kHalfWordBytes) ? pair : 1;
 }
 
 class Counter {
@@ -188,9 +196,7 @@ class Counter {
              begin + size_t(n) < instances.size() &&
              follows(instances[begin], instances[begin + size_t(n)], n * bytes))
         n++;
-      n = bytes < kWordBytes && !begins_word(instances[begin], n * bytes)
-              ? 1
-              : int64_t(std::bit_floor(uint64_t(n)));
+      n = taken_together(instances[begin], n, bytes, target_);
       add(u.op == Op::Store ? out_.stores : out_.loads, instances[begin], n * bytes, times);
       begin += size_t(n);
     }
