@@ -165,9 +165,8 @@ int run_row(GpuOptions o, const bench::KernelRow& row) {
   gpu::emulate(o.emulation);
   int exit_code = kExitOk;
   for (const bench::Extents& e : cases)
-    exit_code = std::max(
-        exit_code, print_report(o, name_of(row, e, o),
-                                gpu::run_row(row, e, o.bench)));
+    exit_code = std::max(exit_code,
+                         print_report(o, name_of(row, e, o), gpu::run_row(row, e, o.bench)));
   return exit_code;
 }
 

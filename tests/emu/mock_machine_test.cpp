@@ -58,7 +58,6 @@ TEST(MockMachine, TheChipSaysHowManyUnitsThereAre) {
     EXPECT_EQ(p.at("simd_count") / p.at("simd_per_cu"), cus) << chip;
     EXPECT_EQ(p.at("array_count") / p.at("simd_arrays_per_engine"), engines) << chip;
     EXPECT_EQ(p.at("array_count") * p.at("cu_per_simd_array"), cus) << chip;
-    scene.queue(os::kfd::QueueType::Compute);
   }
 }
 

@@ -128,7 +128,7 @@ UOp reordered(const UOp& r, std::span<const Digit> digits, const PackedLoad& loa
 
 UOp reorder_reductions(const UOp& ast) {
   const std::vector<const Node*> order = toposort(ast);
-  int32_t next_id = RangeDeps(ast).free_id();
+  const int32_t next_id = RangeDeps(ast).free_id();
   UOpMap<UOp> places;
   for (const Node* n : order) {
     if (n->op != Op::Range || kind_of(n) != AxisKind::Reduce || !n->src(0)->is_const()) continue;
