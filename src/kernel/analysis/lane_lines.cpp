@@ -60,11 +60,15 @@ class OffsetAlong {
   std::unordered_map<const Node*, Scalar> values_;
 };
 
+bool is_packed(const Access& a, RangeDeps& deps, const UOp& range) {
+  return !a.store && size_bytes(a.index->dtype) < 4 && (a.irregular & deps.bit(range));
+}
+
 // See words_of; of one load.
 PackedWords words_of(const Access& a, RangeDeps& deps, const UOp& range) {
   constexpr int64_t kMost = 64;
   const size_t bytes = size_bytes(a.index->dtype);
-  if (a.store || bytes >= 4 || !(a.irregular & deps.bit(range))) return {};
+  if (!is_packed(a, deps, range)) return {};
   OffsetAlong offset(a, deps, std::span(&range, 1));
   const int64_t first = offset.at(0);
   std::set<int64_t> elements{first};
@@ -76,11 +80,12 @@ PackedWords words_of(const Access& a, RangeDeps& deps, const UOp& range) {
   return {};
 }
 
-// Of the steps of a range, how many read another element than those before.
+// Of the steps of a range, how many read another element than those before; looked at where numbers
+// are packed alone.
 double elements_along(const Access& a, RangeDeps& deps, const UOp& range) {
   constexpr int64_t kSeen = 256;
   const int64_t size = std::max<int64_t>(range->src(0)->max, 1), seen = std::min(size, kSeen);
-  if (!(a.irregular & deps.bit(range))) return double(size);
+  if (!is_packed(a, deps, range)) return double(size);
   OffsetAlong offset(a, deps, std::span(&range, 1));
   std::set<int64_t> elements;
   for (int64_t step = 0; step < seen; step++) elements.insert(offset.at(step));
