@@ -59,7 +59,7 @@ Given given(const Extents& extents, const KernelOptions& o, uint32_t seed) {
 // Rows of weights, as the options say.
 Given given_weights(int64_t rows, int64_t columns, const KernelOptions& o, uint32_t seed) {
   if (o.weights.empty()) return given({rows, columns}, o, seed);
-  PackedWeights w = random_weights(o.weights, rows, columns, seed, o.device);
+  PackedWeights w = random_weights(o.weights, rows, columns, o.dtype, seed, o.device);
   return {w.blocks, std::make_shared<const std::vector<float>>(std::move(w.values))};
 }
 Tensor decoded(const Tensor& weights, int64_t rows, int64_t columns, const std::string& type,

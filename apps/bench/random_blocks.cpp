@@ -21,12 +21,12 @@ struct Pool {
   std::vector<float> values;
   std::vector<int64_t> usable;
 
-  Pool(std::string_view type, const io::BlockType& block, std::mt19937& random,
+  Pool(std::string_view type, const io::BlockType& block, DType dtype, std::mt19937& random,
        const std::string& device)
       : elements(block.elements), bytes(block.size_bytes), drawn(size_t(kDrawn * bytes)) {
     for (uint8_t& b : drawn) b = uint8_t(random());
     const Tensor blocks = Tensor::from(drawn, {kDrawn, bytes}, {.device = device});
-    values = io::dequantize(type, blocks).to_vector<float>();
+    values = io::dequantize(type, blocks).cast(dtype).cast(DType::F32).to_vector<float>();
     for (int64_t n = 0; n < kDrawn; n++) {
       float largest = 0;
       bool finite = true;
@@ -42,8 +42,8 @@ struct Pool {
 
 }  // namespace
 
-PackedWeights random_weights(std::string_view type, int64_t rows, int64_t columns, uint32_t seed,
-                             const std::string& device) {
+PackedWeights random_weights(std::string_view type, int64_t rows, int64_t columns, DType dtype,
+                             uint32_t seed, const std::string& device) {
   const io::BlockType* block = io::can_dequantize(type) ? io::gguf_block(type) : nullptr;
   if (!block)
     fail<InvalidArgument>("\"{}\" is no type of packed weights; {} are", type,
@@ -52,7 +52,7 @@ PackedWeights random_weights(std::string_view type, int64_t rows, int64_t column
     fail<InvalidArgument>("{} packs {} numbers in a block, which does not divide rows of {}", type,
                           block->elements, columns);
   std::mt19937 random(seed);
-  const Pool pool(type, *block, random, device);
+  const Pool pool(type, *block, dtype, random, device);
   const int64_t count = rows * columns / pool.elements;
   std::vector<uint8_t> bytes;
   PackedWeights out;

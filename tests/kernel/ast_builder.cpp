@@ -119,7 +119,12 @@ UOp narrow_product_ast(const NarrowProduct& p) {
   const UOp right = p.right_across ? j * p.k + r : r * p.n + j;
   const UOp x = load(1, p.batch * p.m * p.k, z * (p.m * p.k) + left, p.factor);
   const UOp y = load(2, p.batch * p.k * p.n, z * (p.k * p.n) + right, p.factor);
-  UOp value = reduce_over(Op::Add, cast(x, p.sum) * cast(y, p.sum), {r});
+  const auto factor = [&](const UOp& of, bool positive) {
+    const UOp zero = constant(Scalar::of_int(p.factor, 0));
+    return cast(positive ? alu(Op::Max, {of, zero}) : of, p.sum);
+  };
+  UOp value = reduce_over(
+      Op::Add, factor(x, p.left_positive) * factor(y, p.right_positive), {r});
   const int64_t count = p.batch * p.m * p.n;
   const UOp at = z * (p.m * p.n) + (p.transposed ? j * p.m + i : i * p.n + j);
   if (p.bias) value = value + cast(load(3, p.n, j, p.sum), p.sum);

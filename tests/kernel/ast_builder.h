@@ -46,6 +46,7 @@ struct NarrowProduct {
   int64_t batch = 1, m = 16, n = 16, k = 16;
   DType factor = DType::F16, sum = DType::F32, result = DType::F32;
   bool left_across = false, right_across = false;  // lie transposed
+  bool left_positive = false, right_positive = false;  // a factor's numbers below 0 become 0
   bool bias = false;                               // slot 3, of the columns
   bool residual = false;    // the next slot, of the result's dtype, and a relu
   bool transposed = false;  // the output

@@ -224,6 +224,7 @@ TEST(Matrices, CopiesThatCannotBeAreRefused) {
 }
 
 // A gather, a row that begins at an odd place, one conversion too many.
+// Loads that lie otherwise are refused, those that are irregular or gated copied as what is computed.
 TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
   AstBuilder b;
   const UOp i = b.loop(16), j = b.loop(16), r = b.fold(16);
@@ -241,8 +242,38 @@ TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
   EXPECT_FALSE(takes(product(i * 16 + r + 4, {})));
   EXPECT_FALSE(takes(product(i * 20 + r, {})));
   EXPECT_FALSE(takes(product(i * 32 + r * 2, {})));
-  EXPECT_FALSE(takes(product(floordiv(i, 2) * 16 + r, {})));
-  EXPECT_FALSE(takes(product(i * 16 + r, lt(i, index_const(9)))));
+  EXPECT_TRUE(takes(product(floordiv(i, 2) * 16 + r, {})));
+  EXPECT_TRUE(takes(product(i * 16 + r, lt(i, index_const(9)))));
+}
+
+// What is computed lies as a matrix does in its copy alone, which is made even where none is asked
+// for.
+TEST(Matrices, ComputedFactorsAreCopied) {
+  const std::vector<Opt> tile{{OptKind::Matrix, 0, kF16},
+                              {OptKind::Upcast, 0, 2},
+                              {OptKind::Local, 1, 2},
+                              {OptKind::Split, 2, 2}};
+  for (const bool left : {false, true}) {
+    NarrowProduct p{.m = 64, .n = 64, .k = 64};
+    (left ? p.left_positive : p.right_positive) = true;
+    EXPECT_GT(shared_elements(lowered(p, tile), DType::F16), 0);
+    expect_right(p, tile);
+    for (const char* copies : {"stage(0,2)", "stage(1,2)", "stage(0,2) stage(1,2)", "stage(1,0)",
+                               "stage(0,4) stage(1,4) ahead(0,1) ahead(1,1)"})
+      expect_right(p, parse_opts(to_string(tile) + " " + copies));
+    p.right_positive = p.left_positive = true;
+    expect_right(p, {{OptKind::Matrix, 0, kF16}});
+    expect_right(p, tile);
+    for (const bool across : {false, true}) {
+      p.left_across = p.right_across = across;
+      expect_right(p, tile);
+    }
+  }
+  Target small = matrix_gpu();
+  small.shared_bytes = 16 * 16 * 4 + 256;
+  EXPECT_NE(refusal({.left_positive = true}, {{OptKind::Matrix, 0, kF16}}, small)
+                .find("no copy of a computed factor"),
+            std::string::npos);
 }
 
 TEST(Matrices, WithBoundsCheckedThereAreNone) {
@@ -271,6 +302,7 @@ TEST(Matrices, MeanTheSameWithRandomOpts) {
     p.n = one_of(16, 16, 32, 48, 24, 33);
     p.k = one_of(32, 16, 64, 32, 40);
     p.left_across = random() % 2, p.right_across = random() % 2, p.transposed = random() % 2;
+    p.left_positive = random() % 4 == 0, p.right_positive = random() % 4 == 0;
     p.bias = random() % 2, p.residual = random() % 2;
     const UOp ast = narrow_product_ast(p);
     const auto opts = random_opts(ast_for_opts(ast, target), target, seed, 64);

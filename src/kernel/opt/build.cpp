@@ -241,14 +241,16 @@ class Builder {
     }
     const MatrixProduct& p = *t_.matrices();
     std::array<MatrixPlace, 2> factors;
-    for (const MatrixOperand* f : {&p.a, &p.b})
-      factors[size_t(f->source)] = {element(*f, begin), f->stride, f->by_columns};
+    for (const MatrixOperand* f : {&p.a, &p.b}) {
+      const UOp first = f->computed ? UOp() : element(*f, begin);
+      factors[size_t(f->source)] = {first, f->stride, f->by_columns};
+    }
     const auto staged = staged_.find(p.reduce->src(0).get());
     if (staged != staged_.end()) copy_matrices(staged->second, begin, factors);
     return matrix_sum(p, factors, ranges, summed, elements_, copies_++);
   }
   static UOp element(const MatrixOperand& f, const UOpMap<UOp>& at) {
-    const UOp& index = f.load->src(0);
+    const UOp& index = f.value->src(0);
     return make_index(index->src(0), simplify(substitute(index->src(1), at)));
   }
   // By the workgroup, into its memory; `begin`: where matrices begin, by axis.
@@ -273,7 +275,7 @@ class Builder {
       const UOp row = left ? m : k, column = left ? k : n;
       tile.matrices.push_back(f.by_columns ? LocalTile::Lines{row, column}
                                            : LocalTile::Lines{column, row});
-      values.push_back(make_load(element(f, at)));
+      values.push_back(f.computed ? simplify(substitute(f.value, at)) : make_load(element(f, at)));
     }
     const std::vector<LocalTile::Lines> lines = tile.matrices;
     const std::vector<UOp> copies = copy_together(std::move(tile), opts, values);
@@ -515,7 +517,7 @@ class Builder {
 }  // namespace
 
 UOp Tiling::build() const {
-  Builder builder(*this, ast_, order_, staged_, ahead_);
+  Builder builder(*this, ast_, order_, copies(staged_), ahead_);
   return rebuild(ast_, [&](const UOp& old, std::span<const UOp> src) { return builder(old, src); });
 }
 

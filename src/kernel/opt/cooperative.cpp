@@ -45,6 +45,7 @@ class Cooperative {
       Tiling trial = t_;
       if (!trial.try_apply({OptKind::Matrix, 0, shape})) continue;
       product_ = *trial.matrices();
+      if (!staged_ && (product_.a.computed || product_.b.computed)) continue;
       rows_ = trial.axes()[size_t(product_.m)].main_size();
       columns_ = trial.axes()[size_t(product_.n)].main_size();
       others_ = 1;

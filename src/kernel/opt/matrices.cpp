@@ -15,32 +15,51 @@ namespace {
 
 [[noreturn]] void reject(const char* why) { fail<InvalidArgument>("matrix: {}", why); }
 
-// How one factor's load walks memory.
+// How one factor walks memory. What is computed lies in copies of it alone: its lines are along the
+// reduction.
 struct Walk {
-  UOp load;
+  UOp value;
+  bool computed;
   int source;                  // of the product
   std::vector<int64_t> steps;  // by axis
   int64_t divisor = 0;         // of all steps of what is no axis, and of the constant
 };
 
-const Node* loaded(const UOp& factor, DType t) {
-  const Node* n = factor.get();
-  if (n->op == Op::Cast) n = n->src(0).get();
-  if (n->op != Op::Load || n->dtype != t) reject("a factor is no plain load of the shape's dtype");
-  const Node* index = n->src(0).get();
-  if (index->src_count > 2 || index->src(0)->op != Op::Param) reject("a factor is gated");
-  return n;
+// Of the shape's dtype, before it is converted to that of the sum.
+UOp narrow_factor(const UOp& factor, DType t) {
+  const UOp& value = factor->op == Op::Cast ? factor->src(0) : factor;
+  if (value->dtype != t) reject("a factor is not of the shape's dtype");
+  for (const Node* n : toposort(value))
+    if (n->op == Op::Reduce || n->op == Op::Shared) reject("a factor is a sum, or kept");
+  return value;
 }
 
-Walk walk_of(const UOp& product, size_t source, DType t, const Tiling& tiling) {
-  Walk w{UOp(loaded(product->src(source), t)), int(source),
-         std::vector<int64_t>(tiling.axes().size(), 0), 0};
-  const LinearForm form = linear_form(w.load->src(0)->src(1));
+// Whether it is a load of a buffer, with steps along axes alone.
+bool walks_axes(Walk& w, const Tiling& tiling) {
+  if (w.value->op != Op::Load) return false;
+  const UOp& index = w.value->src(0);
+  if (index->src_count > 2 || index->src(0)->op != Op::Param) return false;
+  const LinearForm form = linear_form(index->src(1));
   w.divisor = form.constant;
   for (const auto& [term, step] : form.terms) {
     const int axis = term->op == Op::Range ? tiling.axis_of(term.get()) : -1;
-    if (axis < 0) reject("a factor is read irregularly");
+    if (axis < 0) return false;
     w.steps[size_t(axis)] = step;
+  }
+  return true;
+}
+
+Walk walk_of(const UOp& product, size_t source, DType t, const Tiling& tiling) {
+  constexpr int64_t kFar = 1 << 20;
+  const size_t count = tiling.axes().size();
+  Walk w{narrow_factor(product->src(source), t), false, int(source),
+         std::vector<int64_t>(count, 0), 0};
+  if (walks_axes(w, tiling)) return w;
+  w.computed = true;
+  w.divisor = 0;
+  for (size_t a = 0; a < count; a++) {
+    const Axis& axis = tiling.axes()[a];
+    w.steps[a] = !depends_on(w.value, axis.range) ? 0 : axis.reduced ? 1 : kFar;
   }
   return w;
 }
@@ -57,7 +76,7 @@ struct Extent {
 std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Extent& columns) {
   constexpr int64_t kAlignment = 16;
   const auto step = [&](const Extent& e) { return w.steps[size_t(e.axis)]; };
-  const int64_t bytes = int64_t(size_bytes(w.load->dtype));
+  const int64_t bytes = int64_t(size_bytes(w.value->dtype));
   for (const bool by_columns : {false, true}) {
     const Extent& line = by_columns ? rows : columns;
     const Extent& across = by_columns ? columns : rows;
@@ -66,7 +85,8 @@ std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Ex
     bool whole = w.divisor % aligned == 0 && step(across) % aligned == 0;
     for (size_t a = 0; a < w.steps.size(); a++)
       whole = whole && (int(a) == line.axis || w.steps[a] % aligned == 0);
-    if (whole) return MatrixOperand{w.load, step(across), by_columns, w.source};
+    if (whole || w.computed)
+      return MatrixOperand{w.value, w.computed, step(across), by_columns, w.source};
   }
   return {};
 }
@@ -216,6 +236,16 @@ void Tiling::check_matrix(const Opt& o) const {
   if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
     reject("the kernel computes more than one sum");
   const MatrixProduct p = matrix_product(ast_, *this, o.axis, shape);
+  if (p.a.computed || p.b.computed) {
+    constexpr int64_t kPadding = 16;
+    const DType t = shape.a;
+    const int64_t line = shape.k * int64_t(size_bytes(t)) + kPadding;
+    if (target_.held_bytes(t) != int64_t(size_bytes(t)))
+      reject("workgroup memory does not hold a computed factor as matrices have it");
+    if (size * int64_t(size_bytes(shape.sum)) + (shape.m + shape.n) * line >
+        int64_t(target_.shared_bytes))
+      reject("workgroup memory holds no copy of a computed factor");
+  }
   for (const Stored& s : stored_) {
     for (int a = 0; a < int(axes_.size()); a++) {
       const bool walks = contains(s.axes, a), closed = !contains(s.around, a);
@@ -235,10 +265,13 @@ void Tiling::check_beside_matrices(const Opt& o) const {
     case OptKind::Stage:
     case OptKind::Ahead: return;
     case OptKind::Upcast:
-    case OptKind::Local:
-      if (o.amount > 1 && matrix_bytes() > int64_t(target_.shared_bytes) / o.amount)
-        reject("workgroup memory does not hold the sums of so many fragments");
+    case OptKind::Local: {
+      int64_t bytes = matrix_bytes();
+      for (const Opt& c : copies({})) bytes += staged_bytes(c.axis, c.amount);
+      if (o.amount > 1 && bytes > int64_t(target_.shared_bytes) / o.amount)
+        reject("workgroup memory does not hold what so many fragments need");
       return;
+    }
     default: reject("the kernel is one of subgroups that multiply matrices");
   }
 }
@@ -259,7 +292,7 @@ int64_t Tiling::matrix_bytes() const {
 void Tiling::check_matrix_copy(const Opt& o) const {
   const Operand& f = factors_[size_t(o.axis)];
   if (f.product != matrices_->reduce->src(0)) refuse(o, "it is no factor of the matrices");
-  const DType t = matrices_->factor(f.source).load->dtype;
+  const DType t = matrices_->factor(f.source).value->dtype;
   if (target_.held_bytes(t) != int64_t(size_bytes(t)))
     refuse(o, "workgroup memory does not hold its elements as matrices have them");
 }

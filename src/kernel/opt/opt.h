@@ -92,7 +92,8 @@ struct Axis {
 // A sum of products that cooperative matrices compute: axis m counts rows of the left factor, n
 // columns of the right one, k what is summed. Their innermost parts are those of one matrix.
 struct MatrixOperand {
-  ir::UOp load;  // of the untouched AST
+  ir::UOp value;  // of the untouched AST
+  bool computed = false;  // no load that lies as a matrix does: one in workgroup memory alone
   int64_t stride = 0;
   bool by_columns = false;
   int source = 0;  // of the product, the factor's
@@ -191,7 +192,9 @@ class Tiling {
   bool has_invocations() const;  // whether a workgroup has several, as far as opts say
   bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any
   struct Stored;
-  int64_t staged_bytes() const;
+  // What is copied: what Stage says, and factors of matrices that are computed.
+  std::vector<Opt> copies(std::vector<Opt> staged) const;
+  bool computes_factors() const;
   bool keeps_rows() const;
   bool is_column(const Opt& o) const;  // it shares kept rows out to invocations of a workgroup
   int64_t columns_together() const;  // invocations that share reductions or kept rows; 1: none do

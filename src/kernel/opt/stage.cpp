@@ -200,13 +200,22 @@ int64_t Tiling::loop_trips(const Operand& f, int64_t around, int64_t count) cons
 }
 
 DType Tiling::staged_type(const Operand& f) const {
-  return matrices_ ? matrices_->factor(f.source).load->dtype : f.value->dtype;
+  return matrices_ ? matrices_->factor(f.source).value->dtype : f.value->dtype;
 }
 
-int64_t Tiling::staged_bytes() const {
-  int64_t total = 0;
-  for (const Opt& o : staged_) total += staged_bytes(o.axis, o.amount);
-  return total;
+bool Tiling::computes_factors() const {
+  return matrices_ && (matrices_->a.computed || matrices_->b.computed);
+}
+
+std::vector<Opt> Tiling::copies(std::vector<Opt> staged) const {
+  constexpr int64_t kAllLoops = 1 << 20;
+  const int64_t around = staged.empty() ? kAllLoops : staged[0].amount;
+  for (int f = 0; computes_factors() && f < int(factors_.size()); f++) {
+    const Factor& factor = factors_[size_t(f)];
+    if (factor.product != matrices_->reduce->src(0) || contains(staged, f, &Opt::axis)) continue;
+    if (matrices_->factor(factor.source).computed) staged.push_back({OptKind::Stage, f, around});
+  }
+  return staged;
 }
 
 int64_t Tiling::staged_bytes(int operand, int64_t around) const {
@@ -272,8 +281,14 @@ void Tiling::check_stage(const Opt& o) const {
   if (together && target_.max_loop_trips &&
       loop_trips(f, o.amount, *count) > int64_t(target_.max_loop_trips))
     refuse(o, "so many iterations must be unrolled, which a loop around a barrier cannot be");
-  const int64_t room =
-      int64_t(target_.shared_bytes) - staged_bytes() - kept_bytes() - matrix_bytes() - 128;
+  std::vector<Opt> staged = staged_;
+  staged.push_back(o);
+  int64_t room = int64_t(target_.shared_bytes) - kept_bytes() - matrix_bytes() - 128;
+  for (const Opt& c : copies(staged)) {
+    if (c.axis == o.axis) continue;
+    if (!staged_count(c.axis, c.amount)) refuse(o, "the copy beside it has a symbolic size");
+    room -= staged_bytes(c.axis, c.amount);
+  }
   if (*count > std::max<int64_t>(room, 0) || staged_bytes(o.axis, o.amount) > room)
     refuse(o, fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
                        std::max<int64_t>(room, 0)));
