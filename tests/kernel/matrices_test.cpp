@@ -224,7 +224,8 @@ TEST(Matrices, CopiesThatCannotBeAreRefused) {
 }
 
 // A gather, a row that begins at an odd place, one conversion too many.
-// Loads that lie otherwise are refused, those that are irregular or gated copied as what is computed.
+// Loads that lie otherwise are refused; those that are irregular or gated are copied as what is
+// computed.
 TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
   AstBuilder b;
   const UOp i = b.loop(16), j = b.loop(16), r = b.fold(16);
