@@ -223,9 +223,8 @@ TEST(Matrices, CopiesThatCannotBeAreRefused) {
   EXPECT_NE(after({{OptKind::Stage, 0, 0}}, t).find("fast memory left"), std::string::npos);
 }
 
-// A gather, a row that begins at an odd place, one conversion too many.
-// Loads that lie otherwise are refused; those that are irregular or gated are copied as what is
-// computed.
+// A row that begins at an odd place, rows of no whole vectors, steps between neighbours. What is
+// irregular or gated is copied as what is computed.
 TEST(Matrices, FactorsThatAreNoMatricesAreRefused) {
   AstBuilder b;
   const UOp i = b.loop(16), j = b.loop(16), r = b.fold(16);
