@@ -1,6 +1,7 @@
 #include "sched/fuse.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/contains.h"
 #include "ir/walk.h"

@@ -1,6 +1,9 @@
 // reorder_reductions: see ranges.h.
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
