@@ -160,6 +160,22 @@ TEST_F(SeededBugs, StoresCountAmongLdsOperations) {
   EXPECT_EQ(to_text(outcome.findings), "");
 }
 
+// As Mesa's compiler relies on: an LDS operation on its way has all later ones behind it, so that
+// fewer on their way than these and itself say that it is there, whatever scalar loads do.
+TEST_F(SeededBugs, LdsOperationsAreCountedBesideScalarLoads) {
+  const std::string before = R"(
+      ds_store_b32 v1, v0
+      ds_store_b32 v1, v0 offset:256
+      s_load_b32 s4, s[0:1], 0x0
+      ds_load_b32 v4, v1
+      ds_load_b32 v5, v1 offset:256
+      s_waitcnt lgkmcnt(1)
+      )";
+  EXPECT_EQ(to_text(run_after_load(before + "v_add_nc_u32_e32 v6, v4, v0").findings), "");
+  for (const char* use : {"v_add_nc_u32_e32 v6, v5, v0", "s_add_u32 s5, s4, 1"})
+    expect_bug({FindingKind::MissingWait, (before + use).c_str(), use});
+}
+
 TEST_F(SeededBugs, LoadUsedBeforeItsWait) {
   expect_bug({FindingKind::MissingWait, R"(
       global_load_b32 v2, v1, s[2:3]

@@ -44,11 +44,10 @@ void complete(Wave& w, Counter counter, uint32_t left) {
 }
 
 void wait_lgkm(Wave& w, uint32_t left) {
-  // LDS answers in order, scalar loads do not: with both on their way only zero says anything.
-  const size_t scalar = size_t(Counter::Scalar);
-  const bool only_lds = w.issued[scalar] == w.completed[scalar];
+  // LDS answers in order: an operation on its way has all later ones behind it, and those alone are
+  // more than `left` unless it is done. Scalar loads come in any order: only zero says that one is.
   if (left == 0) complete(w, Counter::Scalar, 0);
-  if (left == 0 || only_lds) complete(w, Counter::Lds, left);
+  complete(w, Counter::Lds, left);
 }
 
 void settle(Wave& w) {
