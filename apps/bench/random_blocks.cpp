@@ -5,6 +5,7 @@
 #include <random>
 
 #include <tuff/error.h>
+#include "base/check.h"
 #include "io/dequantize.h"
 #include "io/formats/gguf.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kDrawn = 4096;
 constexpr float kLeast = 0.01f, kMost = 4;  // of a block's largest number
 
-// Of blocks drawn bit by bit, those whose scales are neither tiny nor huge nor no numbers.
+// Blocks drawn bit by bit; those are usable whose numbers are finite and as large as weights.
 struct Pool {
   int64_t elements, bytes;
   std::vector<uint8_t> drawn;
@@ -37,6 +38,7 @@ struct Pool {
       }
       if (finite && largest >= kLeast && largest <= kMost) usable.push_back(n);
     }
+    TUFF_CHECK(!usable.empty(), "none of {} random blocks of {} is usable", kDrawn, type);
   }
 };
 

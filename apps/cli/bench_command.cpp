@@ -65,8 +65,12 @@ struct KernelBench {
 
 std::vector<Extents> parse_sizes(const KernelBench& b) {
   std::vector<Extents> out;
-  for (const Extents& e : b.row->sizes)
-    if (b.sizes.empty()) out.push_back(b.row->complete(e));
+  for (const Extents& e : b.row->sizes) {
+    const Extents all = b.row->complete(e);
+    // Blocks of up to 256 weights lie along the last extent.
+    const bool fits = b.options.weights.empty() || all.back() % 256 == 0;
+    if (b.sizes.empty() && fits) out.push_back(all);
+  }
   if (b.sizes.empty()) return out;
   for (const std::string& text : CLI::detail::split(b.sizes, ',')) {
     out.push_back(b.row->complete(extents_from(text)));

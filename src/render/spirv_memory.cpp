@@ -98,8 +98,8 @@ SpirvKernel::Run SpirvKernel::run_at(std::span<const Access> all, const Node& in
     ++n;
   n = std::bit_floor(n);
   const uint32_t per_word = elements_of_word(first.offset, index.dtype, n);
-  // Of 16-bit words one: what is not known to begin a word of 32 is read by compilers with what
-  // stands around it.
+  // Only one 16-bit word at a time: compilers read several that are not known to begin a 32-bit word
+  // with what stands around them.
   const bool narrow = per_word * size_bytes(index.dtype) < 4;
   n = std::min<size_t>(n, (narrow ? 1 : kWordsTogether) * per_word);
   // Two words of a store would share vectors of addresses, where one has a number in a loop of

@@ -40,6 +40,9 @@ constexpr uint32_t kMemoryPerElement = 10;  // one full-sized load or store
 constexpr uint32_t kFreeWhenRepeated = 2;
 constexpr uint32_t kFreeMask = 6;     // a comparison, as one-hot and causal masks are
 constexpr uint32_t kFreeDecode = 48;  // whole numbers and casts, of one buffer of bytes
+// Whatever is made of one buffer of bytes, where a product computes it once per tile: 14 of GGUF's
+// types take up to 181.
+constexpr uint32_t kProductDecode = 200;
 constexpr size_t kMaxUses = 8;
 constexpr size_t kMaxLoads = 8;
 
@@ -236,7 +239,8 @@ class Planner {
   // reads a fraction of the bytes that decoded ones have. Where loads are expensive there are no
   // such tiles.
   bool decoded_by_product(uint32_t i, uint32_t b) const {
-    if (!facts_[b].packed || facts_[b].loads.size() != 1) return false;
+    const Facts& f = facts_[b];
+    if (!f.packed || f.loads.size() != 1 || f.weight > kProductDecode) return false;
     const Target& t = target_of_(p_.device_of(b));
     if (!t.has_local || t.loads_are_expensive()) return false;
     const auto passes = [&](uint32_t u) {

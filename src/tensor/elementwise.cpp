@@ -55,7 +55,7 @@ Tensor shifted(const char* what, Op op, const Tensor& a, const Tensor& b) {
   auto [x, count] = unify(what, a, b);
   const int64_t width = row(x.dtype()).storage_bits;
   Tensor inside = less(count, number_like(count, width));
-  // Of whole numbers one comparison instead of two, which bounds can prove.
+  // count >= 0 would be two comparisons, which bounds cannot prove together.
   if (is_signed(count.dtype())) inside = less(number_like(count, -1), count) & inside;
   const Tensor safe = Tensor::where(inside, count, op == Op::Shr ? width - 1 : 0);
   const Tensor y = derive(x, ir::alu(op, {uop(x), uop(safe)}));

@@ -289,6 +289,8 @@ class BenchKernels(TuffTest):
                                              "--seconds", 0, "--json"))
                 self.assertEqual((row["weights"], row["correct"]), (weights, True))
             on = ("--device", kind, "--seconds", 0)
+            rows = self.rows(self.expect(0, "bench", "gemv", "--weights", "Q4_K", *on, "--json"))
+            self.assertEqual([row["shape"] for row in rows], ["4096x4096"], "1000x4099 has no whole blocks")
             self.expect_error(1, '"Q9" is no type of packed weights; Q4_0', "bench", "gemv", "--weights", "Q9", *on, "--json")
             self.expect_error(1, "which does not divide rows of 40", "bench", "gemv", "--sizes", "4x40", "--weights", "Q8_0",
                               *on, "--json")

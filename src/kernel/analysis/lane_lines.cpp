@@ -80,8 +80,8 @@ PackedWords words_of(const Access& a, RangeDeps& deps, const UOp& range) {
   return {};
 }
 
-// Of the steps of a range, how many read another element than those before; looked at where numbers
-// are packed alone.
+// How many steps of a range read another element than those before; only loads of packed numbers are
+// looked at.
 double elements_along(const Access& a, RangeDeps& deps, const UOp& range) {
   constexpr int64_t kSeen = 256;
   const int64_t size = std::max<int64_t>(range->src(0)->max, 1), seen = std::min(size, kSeen);

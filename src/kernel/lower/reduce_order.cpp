@@ -18,7 +18,7 @@ using namespace ir;
 
 namespace {
 
-// Of a range in mixed radix: (range / below) % size.
+// A digit of a range in mixed radix: (range / below) % size.
 struct Digit {
   int64_t below, size;
   UOp walk;

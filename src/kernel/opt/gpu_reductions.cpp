@@ -91,8 +91,8 @@ class GpuReduction : Chooser {
   static constexpr int64_t kPackedRows = 4;
   static constexpr int64_t kPackedLanes = 128;  // of one invocation: more than that spills
 
-  // Of one invocation, side by side: what two loads take of packed numbers, vectors of words of 32
-  // bits or words of 16; else as many as one access takes.
+  // Neighbouring steps of one invocation: as many packed numbers as two loads take, of vectors of
+  // 32-bit words or of 16-bit words; other numbers as many as one access takes.
   int64_t steps_together(const std::vector<int>& axes, const PackedWords& words) const {
     constexpr int64_t kWord = 4, kMost = 32;
     if (words.steps == 1) return elements_together(axes);

@@ -25,7 +25,7 @@ struct Walk {
   int64_t divisor = 0;         // of all steps of what is no axis, and of the constant
 };
 
-// Of the shape's dtype, before it is converted to that of the sum.
+// The factor in the shape's dtype, before it is converted to that of the sum.
 UOp narrow_factor(const UOp& factor, DType t) {
   const UOp& value = factor->op == Op::Cast ? factor->src(0) : factor;
   if (value->dtype != t) reject("a factor is not of the shape's dtype");
