@@ -358,7 +358,9 @@ const VulkanRecording::Launch& VulkanRecording::launch(const LoadedKernel& k, co
     uint64_t address = 0;
     std::memcpy(&address, args + 8 * i, 8);
     const Span at = span_at(address, bytes);
-    memory.emplace_back(at.host(), at.host() + bytes);
+    // What the host does not see is taken for zeros: indices among it stay within their tables.
+    memory.emplace_back(bytes);
+    if (at.host()) std::memcpy(memory.back().data(), at.host(), bytes);
     argument[a.slot] = i;
     run.buffers.resize(std::max(run.buffers.size(), size_t(a.slot) + 1));
     run.buffers[size_t(a.slot)] = memory.back();

@@ -32,6 +32,9 @@ VKAPI_ATTR VkResult VKAPI_CALL extensions(VkPhysicalDevice device, const char* l
   true_extensions(device, layer, &own, nullptr);
   if (!out) return *count = own + 1, VK_SUCCESS;
   true_extensions(device, layer, &own, out);
+  for (uint32_t i = 0; i < own; i++) {
+    if (out[i].extensionName == std::string("VK_KHR_shader_bfloat16")) *out[i].extensionName = '?';
+  }
   std::strcpy(out[own].extensionName, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   return VK_SUCCESS;
 }

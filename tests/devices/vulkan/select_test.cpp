@@ -206,6 +206,8 @@ TEST(VulkanQuirks, RowsMatchDriverAndVersion) {
   EXPECT_TRUE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).u32_to_f32_rounds_twice);
   EXPECT_TRUE(quirks_of(VK_DRIVER_ID_MESA_LLVMPIPE, 1).folds_zero_products);
   EXPECT_FALSE(quirks_of(VK_DRIVER_ID_GOOGLE_SWIFTSHADER, 1).folds_zero_products);
+  EXPECT_TRUE(quirks_of(VK_DRIVER_ID_NVIDIA_PROPRIETARY, 1).folds_f16_casts);
+  EXPECT_FALSE(quirks_of(VK_DRIVER_ID_MESA_RADV, 1).folds_f16_casts);
 }
 
 TEST(VulkanClock, ConvertsAcrossAWrap) {

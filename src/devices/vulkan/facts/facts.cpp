@@ -150,7 +150,7 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.subgroupArithmetic = op(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
   f.caps.subgroupShuffle = op(VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
   f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
-  f.caps.roundedF16Casts = f.caps.shaderFloat16;
+  f.caps.roundedF16Casts = f.caps.shaderFloat16 && !quirks.folds_f16_casts;
   f.caps.zeroProducts = !quirks.folds_zero_products;
   f.caps.signedZeroInfNanPreserve =
       p.floats.shaderSignedZeroInfNanPreserveFloat32 &&

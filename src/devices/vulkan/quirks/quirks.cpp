@@ -31,6 +31,10 @@ constexpr QuirkRow kRows[] = {
      {.access_bytes = 4},
      "OpBitcast of a pointer, which a vector among scalars needs, ends the process with SIGILL "
      "when the pipeline is made (seen with Debian's chromium-common 156)"},
+    {VK_DRIVER_ID_NVIDIA_PROPRIETARY,
+     {.folds_f16_casts = true},
+     "OpFConvert to 16 bits and back gives the float it began with: -1.00048828 where -1 is the "
+     "nearest float16 (580.159.04 on an H200)"},
     {VK_DRIVER_ID_ARM_PROPRIETARY, {.shared_in_main_memory = true}, kMaliLocal},
     {VK_DRIVER_ID_MESA_PANVK, {.shared_in_main_memory = true}, kMaliLocal},
 };
@@ -50,6 +54,7 @@ Quirks quirks_of(VkDriverId driver, uint32_t version) {
     stricter(sum.access_bytes, q.access_bytes);
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
     sum.folds_zero_products |= q.folds_zero_products;
+    sum.folds_f16_casts |= q.folds_f16_casts;
     sum.shared_in_main_memory |= q.shared_in_main_memory;
   }
   return sum;

@@ -14,6 +14,7 @@ struct Quirks {
   uint32_t access_bytes = 0;    // widest load or store; 0: no limit known
   bool u32_to_f32_rounds_twice = false;
   bool folds_zero_products = false;    // with a zero that the driver's compiler knows
+  bool folds_f16_casts = false;        // a float that becomes f16 and float again stays as it was
   bool shared_in_main_memory = false;  // workgroup memory is no faster than the caches
 };
 // All rows that match, the strictest value of each field.
