@@ -23,6 +23,7 @@ void each_field(T& t, F f) {
   f("cores", t.cores);
   f("vector_bytes", t.vector_bytes);
   f("vector_registers", t.vector_registers);
+  f("most_registers", t.most_registers);
   f("has_local", t.has_local);
   f("subgroup_size", t.subgroup_size);
   f("max_groups", t.max_groups);
@@ -271,6 +272,7 @@ std::vector<MatrixShape> amdgpu_matrices(bool cdna) {
 Target amdgpu(const AmdGpu& chip) {
   // 128 registers of 256, so that a SIMD unit has waves to turn to.
   Target t = gpu("AMD", "amdgpu", chip.name, std::string(kAmdGpuPrefix) + chip.name);
+  t.most_registers = 256;
   t.cores = chip.cores;
   t.subgroup_size = chip.wave_lanes;
   t.max_local = {1024, 1024, 1024};

@@ -54,6 +54,7 @@ struct Target {
   uint32_t cores = 1;              // CPU threads, or compute units where known
   uint32_t vector_bytes = 16;      // widest useful vector register (CPU) or load (GPU)
   uint32_t vector_registers = 16;  // how many of them; of a GPU, 32-bit ones of an invocation
+  uint32_t most_registers = 0;     // of a GPU: that an invocation can have at all; 0: unknown
   bool has_local = false;          // workgroups of several invocations, shared memory and barriers
   uint32_t subgroup_size = 1;
   std::array<uint32_t, 3> max_groups{65535, 65535, 65535};

@@ -369,7 +369,7 @@ class Workgroup {
   static bool takes_matrix(const Node& n) {
     const bool moved = (n.op == Op::Load || n.op == Op::Store) && matrix_of(n.src(0).get());
     return moved || n.op == Op::MatrixFill || n.op == Op::MatrixLoad || n.op == Op::MatrixStore ||
-           n.op == Op::MatrixMulAdd;
+           n.op == Op::MatrixMulAdd || (n.op == Op::Cast && matrix_of(&n));
   }
   Matrix& matrix(size_t at, size_t subgroup, size_t instance) {
     return matrices_[at][subgroup * plan_.steps[at].instances + instance];
@@ -396,6 +396,11 @@ class Workgroup {
         return move_matrix(s, g, n, stored, true);
       }
       case Op::MatrixMulAdd: return multiply_add(i, g, n);
+      case Op::Cast: {
+        Matrix& out = matrix(i, g, n) = matrix_source(s, 0, g, n);
+        for (Scalar& v : out) v = v.cast(u.dtype);
+        return;
+      }
       case Op::Load: matrix(i, g, n) = matrix_source(s, 0, g, n); return;
       default: matrix(s.src[0], g, s.src_instance[0][n]) = matrix_source(s, 1, g, n);
     }

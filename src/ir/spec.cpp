@@ -43,7 +43,7 @@ const char* tensor_fault(const Node& n) {
 bool is_matrix_use(const Node& n) {
   return n.op == Op::MatrixMulAdd || n.op == Op::MatrixStore || n.op == Op::After ||
          n.op == Op::Barrier || n.op == Op::Reduce || n.op == Op::Load || n.op == Op::Store ||
-         n.op == Op::End;
+         n.op == Op::End || n.op == Op::Cast;
 }
 bool is_matrix(const UOp& u, MatrixUse use, int32_t rows, int32_t columns) {
   const MatrixArg* m = matrix_of(u.get());
@@ -65,6 +65,8 @@ const char* matrix_fault(const Node& n) {
         return "a matrix lies at an Index without a gate";
       if (n.op == Op::MatrixStore && !is_matrix(n.src(1), m->use, m->rows, m->columns))
         return "MatrixStore takes the matrix that it describes";
+      if (n.op == Op::MatrixStore && n.src(0)->dtype != n.src(1)->dtype)
+        return "MatrixStore's matrix has another dtype than its place";
       return nullptr;
     case Op::MatrixMulAdd: {
       if (!m || m->use != MatrixUse::Sum) return "a product of matrices is a sum";
@@ -75,6 +77,10 @@ const char* matrix_fault(const Node& n) {
       const bool sums = n.src_count == 3 && is_matrix(n.src(2), m->use, m->rows, m->columns) &&
                         n.src(2)->dtype == n.dtype;
       return n.src_count == 2 || sums ? nullptr : "MatrixMulAdd adds a matrix of its own kind";
+    }
+    case Op::Cast: {
+      const MatrixArg* from = matrix_of(&n);
+      return !from || from->use == MatrixUse::Sum ? nullptr : "a factor's matrix is converted";
     }
     case Op::Store: {
       if (n.src_count < 2) return nullptr;
@@ -126,7 +132,8 @@ const char* kernel_fault(const Node& n) {
     return "a kernel Reduce takes (value, range...)";
   if (const char* why = matrix_fault(n)) return why;
   if (n.op == Op::End &&
-      (n.src_count < 1 || n.src(0)->op != Op::Store || !all_index(n.src().subspan(1))))
+      (n.src_count < 1 || (n.src(0)->op != Op::Store && n.src(0)->op != Op::MatrixStore) ||
+       !all_index(n.src().subspan(1))))
     return "End takes (store, range...)";
   return memory_fault(n);
 }

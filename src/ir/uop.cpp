@@ -303,7 +303,10 @@ UOp with_src(const UOp& u, std::span<const UOp> src) {
 uint64_t live_node_count() { return table().live.load(); }
 
 const MatrixArg* matrix_of(const Node* n) {
-  while (n->op == Op::After || n->op == Op::Load || n->op == Op::Reduce) n = n->src(0).get();
+  const auto passes_on = [](Op op) {
+    return op == Op::After || op == Op::Load || op == Op::Reduce || op == Op::Cast;
+  };
+  while (passes_on(n->op)) n = n->src(0).get();
   const bool matrix = n->op == Op::Register || n->op == Op::MatrixFill || n->op == Op::MatrixLoad ||
                       n->op == Op::MatrixMulAdd;
   return matrix ? std::get_if<MatrixArg>(&n->arg) : nullptr;

@@ -166,7 +166,7 @@ void CKernel::emit(size_t i) {
     case Op::Store: return emit_store(i);
     case Op::Prefetch: return emit_prefetch(i);
     case Op::Reduce: return emit_reduce(i);
-    default: return emit_alu(i);
+    default: return ir::matrix_of(&u) ? emit_matrix(i) : emit_alu(i);
   }
 }
 

@@ -48,6 +48,7 @@ TUFF_MATRIX(tuff_a_bf16, u16, TUFF_STEPS_16) TUFF_MATRIX(tuff_b_bf16, u16, TUFF_
 TUFF_MATRIX(tuff_a_i8, i8, TUFF_STEPS_8) TUFF_MATRIX(tuff_b_i8, i8, TUFF_STEPS_8)
 TUFF_MATRIX(tuff_a_u8, u8, TUFF_STEPS_8) TUFF_MATRIX(tuff_b_u8, u8, TUFF_STEPS_8)
 TUFF_MATRIX(tuff_sum_f32, f32, TUFF_SUMS) TUFF_MATRIX(tuff_sum_i32, i32, TUFF_SUMS)
+TUFF_MATRIX(tuff_sum_f16, f16, TUFF_SUMS)
 /* Element (row, column) lies at p[row * rows + column * columns]. */
 #define TUFF_MATRIX_LOAD(use, t, name, p, rows, columns) \
   tuff_##use##_##t name; \
@@ -115,14 +116,13 @@ std::string CKernel::matrix_place(size_t i, int instance) const {
 void CKernel::emit_matrix(size_t i) {
   const Node& u = *k_.ops[i];
   if (!dialect_.workgroups) fail<Unsupported>("C renderer: a cooperative matrix");
-  const MatrixArg& m = u.get<MatrixArg>();
+  const MatrixArg& m = u.op == Op::Cast ? *ir::matrix_of(&u) : u.get<MatrixArg>();
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     const auto source = [&](size_t s) { return value(u.src(s).get(), k_.lanes[i], n); };
     const std::string type = matrix_type(m, u.dtype), name = fmt::format("v{}_{}", i, n);
     if (u.op == Op::MatrixStore) {
-      const Node& matrix = *without_after(u.src(1).get());
-      line(fmt::format("TUFF_MATRIX_STORE({}, {}, {}, {});", use_of(m), short_name(matrix.dtype),
-                       source(1).base, matrix_place(i, n)));
+      line(fmt::format("TUFF_MATRIX_STORE({}, {}, {}, {});", use_of(m),
+                       short_name(u.src(1)->dtype), source(1).base, matrix_place(i, n)));
       continue;
     }
     if (u.op == Op::MatrixLoad)
@@ -130,6 +130,9 @@ void CKernel::emit_matrix(size_t i) {
                        matrix_place(i, n)));
     else if (u.op == Op::MatrixFill)
       line(fmt::format("const {0} {1} = ({0})({2});", type, name, scalar(source(0), u.dtype)));
+    else if (u.op == Op::Cast)
+      line(fmt::format("const {0} {1} = __builtin_convertvector({2}, {0});", type, name,
+                       source(0).base));
     else
       line(fmt::format("const {} {} = TUFF_MULTIPLY_{}({}, {}, {});", type, name,
                        short_name(u.src(0)->dtype), source(0).base, source(1).base,

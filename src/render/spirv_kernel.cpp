@@ -232,7 +232,7 @@ void SpirvKernel::emit(size_t i) {
     case Op::Prefetch:
     case Op::Index:
     case Op::Sink: return;
-    default: return put_off(i);
+    default: return ir::matrix_of(&u) ? emit_matrix(i) : put_off(i);
   }
 }
 

@@ -93,7 +93,7 @@ static uint32_t matrix_signs(const Node& product) {
 
 void SpirvKernel::emit_matrix(size_t i) {
   const Node& u = *k_.ops[i];
-  const Id type = matrix_type(u.dtype, u.get<MatrixArg>());
+  const Id type = matrix_type(u.dtype, *ir::matrix_of(&u));
   for (int n = 0; n < space_.count(k_.lanes[i]); ++n) {
     const auto write = [&](uint32_t op, const std::vector<Id>& operands) {
       values_[i].push_back({m_.value(op, type, operands)});
@@ -102,6 +102,8 @@ void SpirvKernel::emit_matrix(size_t i) {
       write(cooperative::kOpLoad, matrix_place(i, n));
     } else if (u.op == Op::MatrixFill) {
       write(spv::OpCompositeConstruct, {id(chosen(u.src(0).get(), k_.lanes[i], n), u.dtype)});
+    } else if (u.op == Op::Cast) {
+      write(spv::OpFConvert, {value(u.src(0).get(), k_.lanes[i], n).base});
     } else {
       std::vector<Id> x;
       for (const ir::UOp& s : u.src()) x.push_back(value(s.get(), k_.lanes[i], n).base);

@@ -24,7 +24,7 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
       {Op::Add, {&S::simple, spv::OpFAdd, spv::OpIAdd, spv::OpIAdd, spv::OpLogicalOr}},
       {Op::Sub, {&S::simple, spv::OpFSub, spv::OpISub, spv::OpISub, spv::OpLogicalNotEqual}},
       {Op::Mul, {&S::simple, spv::OpFMul, spv::OpIMul, spv::OpIMul, spv::OpLogicalAnd}},
-      {Op::Div, {&S::simple, spv::OpFDiv}},
+      {Op::Div, {&S::divide, spv::OpFDiv}},
       {Op::And, {&S::simple, 0, spv::OpBitwiseAnd, spv::OpBitwiseAnd, spv::OpLogicalAnd}},
       {Op::Or, {&S::simple, 0, spv::OpBitwiseOr, spv::OpBitwiseOr, spv::OpLogicalOr}},
       {Op::Xor, {&S::simple, 0, spv::OpBitwiseXor, spv::OpBitwiseXor, spv::OpLogicalNotEqual}},
@@ -174,9 +174,19 @@ Id SpirvOps::quotient(const Call& c) {
   return select(by_zero, zero, by_product ? remainder(q) : q, c.from);
 }
 
+// Vulkan promises quotients of float16 for divisors from 2^-14 to 2^14 alone (SPIR-V environment,
+// precision of core instructions): a reciprocal of others overflows, or vanishes.
+Id SpirvOps::divide(const Call& c) {
+  if (c.from != DType::F16) return simple(c);
+  const Id wide = binary(Op::Div, DType::F32, cast(c.x[0], DType::F16, DType::F32),
+                         cast(c.x[1], DType::F16, DType::F32));
+  return t_.rounded_half(cast(wide, DType::F32, DType::F16));
+}
+
 Id SpirvOps::recip(const Call& c) {
-  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.reg(c.to),
-                 {t_.constant(Scalar::of_double(c.from, 1)), c.x[0]});
+  const Id one = t_.constant(Scalar::of_double(c.from, 1));
+  if (c.from == DType::F16) return binary(Op::Div, c.from, one, c.x[0]);
+  return m_.pure(opcode(*row_of(c.op), c.op, c.from), t_.reg(c.to), {one, c.x[0]});
 }
 
 Id SpirvOps::extended(const Call& c) {

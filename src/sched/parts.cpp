@@ -70,22 +70,24 @@ UOp with_neutral(const UOp& x, int64_t axis, int64_t by, Op op) {
 }
 
 // How the parts' results lie in memory. Tiles of a panel have long axes in their vectors' lanes:
-// they are stored whole if these are innermost.
+// they are stored whole if these are innermost. Planes are read beside each other by what follows.
 IntVec stored_order(const Shape& results, const Parts& p, int64_t part_axis) {
   constexpr int64_t kShort = 16;
   IntVec order(results.size());
   std::iota(order.begin(), order.end(), 0);
   const auto rank = [&](int64_t a) {
-    return a == part_axis ? 0 : results[size_t(a)].max() < kShort ? 1 : 2;
+    const bool is_last = p.order == PartOrder::Planes || results[size_t(a)].max() >= kShort;
+    return a == part_axis ? 0 : is_last ? 2 : 1;
   };
-  if (p.order == PartOrder::Panels) std::ranges::stable_sort(order, {}, rank);
+  if (p.order == PartOrder::Panels || p.order == PartOrder::Planes)
+    std::ranges::stable_sort(order, {}, rank);
   return order;
 }
 
 }  // namespace
 
 std::string to_string(const Parts& p) {
-  static constexpr const char* orders[] = {"", ",turns", ",panels"};
+  static constexpr const char* orders[] = {"", ",turns", ",panels", ",planes"};
   return fmt::format("parts({},{}{})", p.axis, p.length, orders[size_t(p.order)]);
 }
 
@@ -190,6 +192,11 @@ int64_t panel_parts(const Target& target, const Node& reduce, int64_t extent) {
   return smallest_divisor(extent, least, 2 * least);
 }
 
+// Whether the outputs of a GPU's product share what they load.
+bool shares_loads(const Node& reduce, const Target& target) {
+  return is_matrix_product(reduce, target.loads_are_expensive() ? 2 : kThinProduct + 1);
+}
+
 int64_t cores_of(const Target& target) {
   constexpr int64_t kUnknownCores = 16;
   return target.cores > 1 ? int64_t(target.cores) : kUnknownCores;
@@ -201,15 +208,16 @@ int64_t worthwhile_parts(const Target& target, const Node& reduce, bool runs) {
   const int64_t outputs = element_count(reduce.shape), reduced = reduced_count(reduce);
   constexpr int64_t kMostParts = 256;
   if (target.cores <= 1 && !target.has_local) return 1;
-  if (outputs < kSplitMaxOutputs) return reduced > kSplitMinReduced ? kMostParts : 1;
-  const int64_t least_reuse = target.loads_are_expensive() ? 2 : kThinProduct + 1;
+  const bool across = target.has_local && !runs && !target.loads_are_expensive();
+  if (outputs < kSplitMaxOutputs && reduced > kSplitMinReduced) return kMostParts;
+  if (outputs < kSplitMaxOutputs && !(across && outputs * reduced >= kSplitLeastAcross)) return 1;
   if (!target.has_local) return 1;
   const int64_t lanes = cores_of(target) * int64_t(target.subgroup_size);
   int64_t wanted = 1, gain = kSplitLeastGain;
-  if (is_matrix_product(reduce, least_reuse)) {
+  if (shares_loads(reduce, target)) {
     gain = kSplitProductGain;
     wanted = lanes * kSplitOutputsPerLane / (target.loads_are_expensive() ? 8 : 1) / outputs;
-  } else if (!runs && !target.loads_are_expensive()) {
+  } else if (across) {
     wanted = 2 * lanes / outputs;  // a subgroup of neighbours is a workgroup, two to each core
   }
   return wanted < gain ? 1 : std::min({kMostParts, wanted, reduced / kSplitLeastPart});
@@ -244,8 +252,11 @@ std::optional<Parts> choose_parts(const Node& n, const Target& target) {
   const int64_t length = most > 1 ? part_length(extent, most, cores_of(target)) : 0;
   if (!length) return {};
   // A part is a run of memory, which a core or a workgroup walks. Across memory the invocations
-  // of a GPU are parts beside each other: neighbours read neighbouring elements.
-  return Parts{axis, length, !target.has_local || runs ? PartOrder::Runs : PartOrder::Turns};
+  // of a GPU are parts beside each other: neighbours read neighbouring elements. Those of a product
+  // are neighbours among the outputs.
+  if (!target.has_local) return Parts{axis, length, PartOrder::Runs};
+  if (shares_loads(n, target)) return Parts{axis, length, PartOrder::Planes};
+  return Parts{axis, length, runs ? PartOrder::Runs : PartOrder::Turns};
 }
 
 namespace {
@@ -267,7 +278,7 @@ std::optional<Parts> random_parts(const UOp& n, uint64_t seed) {
   p.axis = below(4) ? axes[size_t(below(int64_t(axes.size())))] : below(int64_t(shape.size()));
   const Dim& extent = shape[size_t(p.axis)];
   p.length = ceil_div(extent.max(), 2 + below(std::min(extent.max() + 1, kMostParts - 1)));
-  p.order = PartOrder(below(3));
+  p.order = PartOrder(below(4));
   drawn.tried++;
   try {
     check_parts(*n, p);

@@ -22,6 +22,9 @@ inline constexpr int64_t kSplitMinReduced = 32768;
 // 4x4 do from workgroup memory), in as many parts as do, none shorter than this. Where loads are
 // expensive outputs are an eighth: a larger tile saves little there.
 inline constexpr int64_t kSplitOutputsPerLane = 512, kSplitProductGain = 3, kSplitLeastPart = 512;
+// Fewer outputs of many rows of memory each (the channels of images) are cut by these where there
+// are so many elements in all: a workgroup would walk them one after another.
+inline constexpr int64_t kSplitLeastAcross = 1 << 17;
 // Other reductions are cut where the device has room for so many times as many invocations.
 inline constexpr int64_t kSplitLeastGain = 4;
 // A product with so few rows or columns stays whole: the invocations of a workgroup share its sums.
@@ -35,6 +38,7 @@ enum class PartOrder : uint8_t {
   Runs,    // a part is a run of the axis, the results of an output lie beside each other
   Turns,   // parts take the axis' elements in turn, so that they lie beside each other
   Panels,  // runs; the results of a part lie beside each other, its long axes innermost
+  Planes,  // runs; the results of a part lie beside each other, as the outputs do
 };
 struct Parts {
   int64_t axis;    // of what is reduced

@@ -240,6 +240,21 @@ TEST(InterpretLinear, SubgroupsMultiplyMatrices) {
   EXPECT_EQ(reads, 2 * (3 + 6));
 }
 
+// A sum is rounded to what it is stored as.
+TEST(InterpretLinear, SumsOfMatricesAreConverted) {
+  List l;
+  const UOp out = l.add(param(0, DType::F16, 4));
+  const MatrixArg sum{MatrixUse::Sum, 2, 2, 2};
+  const UOp c = l.add(make(Op::MatrixFill, DType::F32, {l.f32(2049)}, sum));
+  const UOp half = l.add(make(Op::Cast, DType::F16, {c}));
+  const UOp to = l.add(make(Op::Index, DType::F16, {out, l.i32(0)}));
+  l.add(make(Op::MatrixStore, DType::Void, {to, half}, sum));
+  std::vector<uint16_t> got(4);
+  LinearRun run{.buffers = {std::as_writable_bytes(std::span(got))}};
+  interpret_linear(l.ops, run);
+  EXPECT_EQ(got, std::vector<uint16_t>(4, 0x6800));  // 2048: a tie, to the even one
+}
+
 // Each lane names another place.
 TEST(InterpretLinear, LanesThatDoNotAgreeOnAMatrixAreAnError) {
   List l;

@@ -90,6 +90,27 @@ TEST(Matrices, LoopsThatAreLeftHaveASecondBarrier) {
   EXPECT_EQ(count(lowered(p, opts), Op::Barrier), 2);
 }
 
+// They need no workgroup memory; whatever follows them does, and what becomes bfloat16.
+TEST(Matrices, SumsAloneAreStoredAsMatrices) {
+  const std::vector<Opt> opts{{OptKind::Matrix, 0, kF16}, {OptKind::Upcast, 1, 2},
+                              {OptKind::Local, 2, 2}};
+  for (const DType result : {DType::F32, DType::F16, DType::BF16}) {
+    for (const bool transposed : {false, true}) {
+      NarrowProduct p{
+          .batch = 2, .m = 64, .n = 32, .k = 32, .result = result, .transposed = transposed};
+      expect_right(p, opts);
+      const LinearKernel k = lowered(p, opts);
+      EXPECT_EQ(k.shared_bytes > 0, result == DType::BF16);
+      EXPECT_EQ(count(k, Op::Barrier) > 0, result == DType::BF16);
+      EXPECT_EQ(count(k, Op::Cast), result == DType::F32 ? 0 : 1);
+      EXPECT_EQ(count(k, Op::MatrixStore), 1);
+      EXPECT_TRUE(k.buffers[0].written);
+      p.bias = true;
+      EXPECT_GT(lowered(p, opts).shared_bytes, 0u);
+    }
+  }
+}
+
 TEST(Matrices, WhateverLiesTransposed) {
   for (const bool left : {false, true}) {
     for (const bool right : {false, true}) {
@@ -129,14 +150,14 @@ TEST(Matrices, WhatCannotBeIsRefused) {
   EXPECT_NE(refusal({}, f16, t).find("as they are"), std::string::npos);
   t = matrix_gpu();
   t.shared_bytes = 512;
-  EXPECT_NE(refusal({}, f16, t).find("holds no matrix"), std::string::npos);
+  EXPECT_NE(refusal({.bias = true}, f16, t).find("holds no matrix"), std::string::npos);
   t = matrix_gpu();
   t.matrix_shapes.clear();
   EXPECT_FALSE(allows(t, OptKind::Matrix));
 }
 
 TEST(Matrices, NothingPadsAndNothingSplitsAMatrix) {
-  const NarrowProduct p{.m = 48, .n = 32, .k = 32};
+  const NarrowProduct p{.m = 48, .n = 32, .k = 32, .bias = true};
   const auto after = [&](const Opt& o) { return refusal(p, {{OptKind::Matrix, 0, kF16}, o}); };
   EXPECT_EQ(after({OptKind::Upcast, 0, 3}), "");
   EXPECT_NE(after({OptKind::Upcast, 0, 2}).find("does not divide"), std::string::npos);
@@ -204,7 +225,7 @@ TEST(Matrices, OneFactorIsCopied) {
 }
 
 TEST(Matrices, CopiesThatCannotBeAreRefused) {
-  const NarrowProduct p{.m = 32, .n = 32, .k = 64};
+  const NarrowProduct p{.m = 32, .n = 32, .k = 64, .bias = true};
   const std::vector<Opt> tile{
       {OptKind::Matrix, 0, kF16}, {OptKind::Upcast, 0, 2}, {OptKind::Upcast, 1, 2}};
   const auto after = [&](std::vector<Opt> more, const Target& target = matrix_gpu()) {

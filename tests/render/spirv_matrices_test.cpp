@@ -111,7 +111,7 @@ TEST(SpirvMatrices, WithRandomOpts) {
 class Planted : public ::testing::Test {
  protected:
   Planted()
-      : ast_(kt::narrow_product_ast({.m = 32, .n = 16, .k = 32})),
+      : ast_(kt::narrow_product_ast({.m = 32, .n = 16, .k = 32, .bias = true})),
         kernel_(kernel::lower_with(ast_, kt::matrix_gpu(), {{OptKind::Matrix, 0, 0}})),
         source_(render_spirv(kernel_, kt::matrix_gpu())),
         right_(kt::random_buffers(ast_, 1)) {

@@ -259,7 +259,11 @@ void expect_within_limits(const kernel::LinearKernel& k, const Target& t, int64_
   }
   EXPECT_LE(invocations, t.max_invocations) << what;
   EXPECT_LE(k.shared_bytes, t.shared_bytes) << what;
-  EXPECT_LE(registers, row.most_registers) << what << "\n" << to_text(k);
+  const bool matrices = std::ranges::any_of(
+      k.ops, [](const UOp& u) { return u->op == Op::MatrixMulAdd; });
+  const int64_t most = matrices ? std::max(row.most_registers, int64_t(t.most_registers) * 5 / 6)
+                                : row.most_registers;
+  EXPECT_LE(registers, most) << what << "\n" << to_text(k);
 }
 
 std::string describe(const kernel::LinearKernel& k, int64_t registers, double reused,

@@ -101,6 +101,16 @@ TEST(Parts, LongAxesOfPanelsAreInnermost) {
             "r3*1536]; r3:2)\n");
 }
 
+// Planes lie as the outputs do.
+TEST(Parts, PlanesLieOneBehindTheOther) {
+  const UOp sum = reduce(Op::Add, host_buffer({16, 3, 10}), {2});
+  EXPECT_EQ(text(in_parts(sum, {2, 5, PartOrder::Planes})),
+            "kernel k0 t1 <- in0\n"
+            "    r0:2 r1:48: p0[r0*48 + r1] = add_reduce(p1[r0*5 + r1*10 + r2]; r2:5)\n"
+            "kernel k1 out0 <- t1\n"
+            "    r0:48: p0[r0] = add_reduce(p1[r0 + r1*48]; r1:2)\n");
+}
+
 // No number that divides them gives each core some: the last part is shorter.
 TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   Target gpu = host_target("CPU");
@@ -124,11 +134,14 @@ TEST(Parts, KeepGpusBusyWhereNothingDividesThem) {
   EXPECT_EQ(sum({1 << 20, 256}, {0}), "parts(0,65536,turns)") << "8 subgroups of neighbours";
   EXPECT_EQ(sum({1 << 20, 4096}, {0}), "") << "outputs enough";
   EXPECT_EQ(sum({256, 1 << 15}, {1}), "") << "a workgroup to each row";
+  EXPECT_EQ(sum({128, 64, 100}, {0, 2}), "parts(0,8,turns)") << "channels: 128 rows of each";
+  EXPECT_EQ(sum({64, 12800}, {1}), "") << "one row of each";
+  EXPECT_EQ(sum({128, 8, 100}, {0, 2}), "") << "few elements in all";
   gpu.load_cost = 8;
   EXPECT_EQ(sum({1 << 20, 256}, {0}), "") << "lanes one by one";
   gpu.load_cost = 1;
   EXPECT_EQ(chosen(matmul(host_buffer({16, 65537}), host_buffer({65537, 16}))->src(0)),
-            "parts(2,544)");
+            "parts(2,544,planes)");
 }
 
 // The gradient of a convolution's weights: images apart where one of them fills the cache.

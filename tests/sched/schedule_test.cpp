@@ -274,12 +274,12 @@ TEST(Fusion, LongProductsAreSplitForGpus) {
   const TargetOf target_of = [&](const std::string&) -> const Target& { return gpu; };
   const std::vector<UOp> sinks{matmul(host_buffer({16, 4096}), host_buffer({4096, 16}))};
   EXPECT_EQ(to_text(*schedule(sinks, target_of).schedule),
-            "parts(2,512) of add f32 16x16x4096\n"
+            "parts(2,512,planes) of add f32 16x16x4096\n"
             "kernel k0 t2 <- in0 in1\n"
-            "    r0:16 r1:16 r2:8: p0[r0*128 + r1*8 + r2] = add_reduce(mul(p1[r0*4096 + r2*512 + "
-            "r3], p2[r1 + r2*8192 + r3*16]); r3:512)\n"
+            "    r0:8 r1:16 r2:16: p0[r0*256 + r1*16 + r2] = add_reduce(mul(p1[r0*512 + r1*4096 + "
+            "r3], p2[r0*8192 + r2 + r3*16]); r3:512)\n"
             "kernel k1 out0 <- t2\n"
-            "    r0:256: p0[r0] = add_reduce(p1[r0*8 + r1]; r1:8)\n");
+            "    r0:256: p0[r0] = add_reduce(p1[r0 + r1*256]; r1:8)\n");
   expect_meaning(sinks, 1e-2, target_of);
   const auto kernels = [&](int64_t n, int64_t k) {
     const std::vector<UOp> one{matmul(host_buffer({n, k}), host_buffer({k, n}))};

@@ -215,7 +215,7 @@ class Decomposer {
 
   UOp operator()(const UOp& old, std::span<const UOp> src) const {
     refuse_absent(old);
-    if (!is_alu(old->op)) return {};
+    if (!is_alu(old->op) || matrix_of(old.get())) return {};
     // A counter as a number that is made of others.
     if (old->op == Op::Cast && src[0]->dtype == DType::Index && emulated(old->dtype))
       return cast_of(make(Op::Cast, DType::F32, {src[0]}), old->dtype);

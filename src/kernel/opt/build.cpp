@@ -212,7 +212,7 @@ class Builder {
   void build_axes() {
     UOpMap<UOp> groups;
     if (const auto& m = t_.matrices())
-      elements_ = matrix_elements(m->shape, t_.target().subgroup_size, axes_.next_id());
+      elements_ = matrix_elements(*m, t_.target().subgroup_size, axes_.next_id());
     for (const bool sized_by_groups : {false, true}) {
       for (size_t i = 0; i < built_.size(); i++) {
         Axis axis = t_.axes()[i];
@@ -243,11 +243,12 @@ class Builder {
     std::array<MatrixPlace, 2> factors;
     for (const MatrixOperand* f : {&p.a, &p.b}) {
       const UOp first = f->computed ? UOp() : element(*f, begin);
-      factors[size_t(f->source)] = {first, f->stride, f->by_columns};
+      factors[size_t(f->source)] = {first, f->lines};
     }
     const auto staged = staged_.find(p.reduce->src(0).get());
     if (staged != staged_.end()) copy_matrices(staged->second, begin, factors);
-    return matrix_sum(p, factors, ranges, summed, elements_, copies_++);
+    const UOp sum = matrix_sum(p, factors, summed);
+    return p.stored ? sum : matrix_element(p, sum, ranges, elements_, copies_++);
   }
   static UOp element(const MatrixOperand& f, const UOpMap<UOp>& at) {
     const UOp& index = f.value->src(0);
@@ -273,7 +274,7 @@ class Builder {
       const bool left = source_of(o) == size_t(p.a.source);
       const MatrixOperand& f = p.factor(int(source_of(o)));
       const UOp row = left ? m : k, column = left ? k : n;
-      tile.matrices.push_back(f.by_columns ? LocalTile::Lines{row, column}
+      tile.matrices.push_back(f.lines.by_columns ? LocalTile::Lines{row, column}
                                            : LocalTile::Lines{column, row});
       values.push_back(f.computed ? simplify(substitute(f.value, at)) : make_load(element(f, at)));
     }
@@ -286,7 +287,7 @@ class Builder {
           substitute(index->src(1), {{along, index_const(0)}, {across, index_const(0)}});
       MatrixPlace& place = factors[source_of(opts[i])];
       place.begin = make_index(index->src(0), simplify(first));
-      place.stride = coefficient(index->src(1), across).value();
+      place.lines.stride = coefficient(index->src(1), across).value();
     }
   }
 
@@ -340,8 +341,11 @@ class Builder {
     }
     if (t_.matrices() && old == t_.matrices()->reduce)
       return matrices(std::span<const UOp>(out).subspan(1));
-    if (t_.matrices() && old->op == Op::End)
+    if (t_.matrices() && old->op == Op::End) {
+      if (t_.matrices()->stored)
+        out[0] = matrix_store(*t_.matrices(), out[0]->src(0), out[0]->src(1));
       out.insert(out.end(), elements_.ranges.begin(), elements_.ranges.end());
+    }
     if (old->op == Op::Reduce && out.size() == 1) return out[0];
     return with_src(old, out);
   }

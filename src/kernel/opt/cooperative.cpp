@@ -63,6 +63,10 @@ class Cooperative {
  private:
   static constexpr int64_t kMostInvocations = 256, kUnknownCores = 16;
   static constexpr int64_t kOtherRegisters = 16;  // addresses, counters, what the epilogue loads
+  // A multiply-add's own, beside reads of factors. RDNA3: a product of 16x16x16 takes 32 cycles of
+  // one of the four SIMD units that share 128 bytes of workgroup memory a cycle, and a factor's 512
+  // bytes are read for both halves of a wave (RDNA3 instruction set guide, WMMA).
+  static constexpr double kMultiplyCost = 1.0 / 16;
 
   void each_plan(Plan p, Plan& best) const {
     for (int64_t rows = 1; rows <= 8; rows++) {
@@ -93,11 +97,19 @@ class Cooperative {
                           copied / p.subgroups.count();
     const int64_t most =
         std::min<int64_t>({kMostInvocations, target_.max_invocations, target_.max_local[0]});
-    return bytes / (4 * lanes) + kOtherRegisters <= int64_t(target_.vector_registers) &&
+    return bytes / (4 * lanes) + kOtherRegisters <= registers() &&
            p.subgroups.count() * lanes <= most &&
-           p.fragments.count() * p.subgroups.count() * sum_bytes + copied * 5 / 4 <=
-               shared_room() &&
+           shared_sums(p, sum_bytes) + copied * 5 / 4 <= shared_room() &&
            (!staged_ || copies_ahead(p));
+  }
+  // As many as an invocation can have, less what compilers need: a large tile asks less of
+  // workgroup memory than more subgroups would hide.
+  int64_t registers() const {
+    return std::max<int64_t>(target_.vector_registers, int64_t(target_.most_registers) * 5 / 6);
+  }
+  // Sums that are stored as matrices do not go through workgroup memory.
+  int64_t shared_sums(const Plan& p, int64_t sum_bytes) const {
+    return product_.stored ? 0 : p.fragments.count() * p.subgroups.count() * sum_bytes;
   }
   // The workgroup's tile of both factors, without padding, which is up to a quarter of it.
   int64_t copied_bytes(const Plan& p) const {
@@ -128,9 +140,9 @@ class Cooperative {
     const int64_t all = target_.shared_bytes;
     return staged_ ? all : std::min(std::max(all / 2, kLeast), all);
   }
-  // What is read per multiply-add, from memory by a workgroup and from the cache by a subgroup, and
-  // as much more as cores idle in the last of their rounds. Between equal plans larger matrices and
-  // fewer subgroups win.
+  // A multiply-add's: itself and what is read for it, from memory by a workgroup and from the cache
+  // by a subgroup; and as much more as cores idle in the last of their rounds. Between equal plans
+  // larger matrices and fewer subgroups win.
   double cost(const Plan& p) const {
     const MatrixShape& s = product_.shape;
     const double down = double(p.fragments.rows * s.m), across = double(p.fragments.columns * s.n);
@@ -141,7 +153,8 @@ class Cooperative {
     const double idle = double(ceil_div(groups, cores) * cores) / double(groups);
     const bool half_lines = staged_ && p.steps * step_bytes() < kCopiedLines[0];
     const double lines = half_lines ? kHalfLineCost : 1, size = double(s.m) * s.n * s.k;
-    return reads * idle * lines + 1e-9 * double(p.subgroups.count()) + 1e-6 / size;
+    return (kMultiplyCost + reads * lines) * idle + 1e-9 * double(p.subgroups.count()) +
+           1e-6 / size;
   }
 
   bool apply(const Plan& p) {

@@ -48,8 +48,6 @@ class GpuReduction : Chooser {
   // shared reduction: neighbours share what is contiguous along it, or neighbours are outputs and
   // shares of their reductions fill the device.
   bool by_lines() {
-    const std::optional<std::vector<int>> axes = longest_axes();
-    if (!axes) return false;
     RangeDeps deps(ast_);
     const std::vector<Access> all = accesses(ast_, deps);
     const auto lines = [&](const std::vector<int>& walked) {
@@ -58,6 +56,12 @@ class GpuReduction : Chooser {
       const int64_t lanes = std::min<int64_t>(shortest_of(walked), target_.subgroup_size);
       return lines_touched(all, deps, ranges, lanes);
     };
+    constexpr double kWorthwhile = 0.75;
+    // Of two long axes of a reduction the one along memory.
+    const std::optional<std::vector<int>> axes = best_axes([&](int a, int longest) {
+      return left(a) > kShort && lines({a}) < kWorthwhile * lines({longest});
+    });
+    if (!axes) return false;
     int output = -1;
     double across = 1e30;
     for (int a = 0; a < count(); a++) {
@@ -67,7 +71,6 @@ class GpuReduction : Chooser {
     std::vector<int> shared = *axes;
     for (int a = 0; a < count(); a++)
       if (is_beside(a)) shared.push_back(a);
-    constexpr double kWorthwhile = 0.75;
     if (lines(shared) < kWorthwhile * across)
       return share_rows(*axes, output, packed_words(*axes, all, deps));
     return output >= 0 && share_columns(*axes, output);
@@ -225,19 +228,29 @@ class GpuReduction : Chooser {
     share_outputs(width);
     return true;
   }
-  // The longest axis of every reduction; none if one of them has no axis of constant size.
-  std::optional<std::vector<int>> longest_axes() const {
+  // The longest axis of every reduction, or another that is better; none if one of them has no axis
+  // of constant size.
+  template <class Better>
+  std::optional<std::vector<int>> best_axes(const Better& is_better) const {
     std::vector<int> axes;
     for (const UOp& r : k_.reduces) {
-      int best = -1;
+      int longest = -1;
       for (const UOp& x : r->src().subspan(1)) {
         const int a = t_.axis_of(x.get());
-        if (best < 0 || left(a) > left(best)) best = a;
+        if (longest < 0 || left(a) > left(longest)) longest = a;
       }
-      if (best < 0 || !fixed(best)) return {};
+      if (longest < 0 || !fixed(longest)) return {};
+      int best = longest;
+      for (const UOp& x : r->src().subspan(1)) {
+        const int a = t_.axis_of(x.get());
+        if (fixed(a) && a != best && is_better(a, best)) best = a;
+      }
       add_once(axes, best);
     }
     return axes;
+  }
+  std::optional<std::vector<int>> longest_axes() const {
+    return best_axes([](int, int) { return false; });
   }
   bool share_reductions(int64_t shortest) {
     const std::optional<std::vector<int>> found = longest_axes();

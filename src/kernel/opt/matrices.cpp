@@ -34,11 +34,10 @@ UOp narrow_factor(const UOp& factor, DType t) {
   return value;
 }
 
-// Whether it is a load of a buffer, with steps along axes alone.
-bool walks_axes(Walk& w, const Tiling& tiling) {
-  if (w.value->op != Op::Load) return false;
-  const UOp& index = w.value->src(0);
-  if (index->src_count > 2 || index->src(0)->op != Op::Param) return false;
+// Whether it lies in a buffer, with steps along axes alone.
+bool walks_axes(Walk& w, const UOp& index, const Tiling& tiling) {
+  if (index->op != Op::Index || index->src_count > 2 || index->src(0)->op != Op::Param)
+    return false;
   const LinearForm form = linear_form(index->src(1));
   w.divisor = form.constant;
   for (const auto& [term, step] : form.terms) {
@@ -54,7 +53,7 @@ Walk walk_of(const UOp& product, size_t source, DType t, const Tiling& tiling) {
   const size_t count = tiling.axes().size();
   Walk w{narrow_factor(product->src(source), t), false, int(source),
          std::vector<int64_t>(count, 0), 0};
-  if (walks_axes(w, tiling)) return w;
+  if (w.value->op == Op::Load && walks_axes(w, w.value->src(0), tiling)) return w;
   w.computed = true;
   w.divisor = 0;
   for (size_t a = 0; a < count; a++) {
@@ -86,7 +85,7 @@ std::optional<MatrixOperand> operand(const Walk& w, const Extent& rows, const Ex
     for (size_t a = 0; a < w.steps.size(); a++)
       whole = whole && (int(a) == line.axis || w.steps[a] % aligned == 0);
     if (whole || w.computed)
-      return MatrixOperand{w.value, w.computed, step(across), by_columns, w.source};
+      return MatrixOperand{w.value, w.computed, {step(across), by_columns}, w.source};
   }
   return {};
 }
@@ -138,6 +137,22 @@ UOp sum_of(const UOp& ast, const UOp& product) {
   reject("the products are converted before they are summed");
 }
 
+// How the sums lie where nothing but a conversion is between them and the kernel's only store.
+std::optional<MatrixLines> stored_lines(const UOp& ast, const Tiling& tiling,
+                                        const MatrixProduct& p) {
+  if (ast->src_count != 1 || ast->src(0)->op != Op::End) return {};
+  const UOp& store = ast->src(0)->src(0);
+  if (store->op != Op::Store || store->src_count != 2) return {};
+  const UOp& value = store->src(1);
+  // To float16 alone: NVIDIA's driver truncates matrices that become bfloat16 (580.159.04).
+  const bool halves = value->op == Op::Cast && value->dtype == DType::F16 && is_float(p.shape.sum);
+  if (value != p.reduce && !(halves && value->src(0) == p.reduce)) return {};
+  Walk w{value, false, 0, std::vector<int64_t>(tiling.axes().size(), 0)};
+  if (!walks_axes(w, store->src(0), tiling)) return {};
+  const auto place = operand(w, {p.m, p.shape.m}, {p.n, p.shape.n});
+  return place ? std::optional(place->lines) : std::nullopt;
+}
+
 }  // namespace
 
 MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
@@ -158,10 +173,16 @@ MatrixProduct matrix_product(const UOp& ast, const Tiling& t, int number,
       best = found;
   }
   if (best.n < 0) reject("the shape does not divide the axes, or they do not lie as matrices do");
+  best.stored = stored_lines(ast, t, best);
   return best;
 }
 
-MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id) {
+MatrixElements matrix_elements(const MatrixProduct& p, int64_t lanes, int32_t& next_id) {
+  const MatrixShape& shape = p.shape;
+  if (p.stored) {
+    const UOp first = index_const(0);
+    return {{range(index_const(lanes), next_id++, AxisKind::Subgroup)}, first, first, first};
+  }
   const int64_t each = int64_t(shape.m) * shape.n / lanes;
   const int64_t together = std::min<int64_t>({4, each, shape.n & -shape.n, each & -each});
   MatrixElements e;
@@ -179,8 +200,25 @@ MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t&
 }
 
 UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
-               std::span<const UOp> ranges, std::span<const UOp> summed,
-               const MatrixElements& elements, int32_t number) {
+               std::span<const UOp> summed) {
+  const auto load = [&](const MatrixOperand& f, MatrixArg arg) {
+    const MatrixPlace& place = factors[size_t(f.source)];
+    arg.stride = place.lines.stride;
+    arg.by_columns = place.lines.by_columns;
+    return make(Op::MatrixLoad, place.begin->dtype, {place.begin}, arg);
+  };
+  const auto m = int32_t(p.shape.m), n = int32_t(p.shape.n), k = int32_t(p.shape.k);
+  const DType t = p.shape.sum;
+  const MatrixArg arg{MatrixUse::Sum, m, n};
+  std::vector<UOp> src{load(p.a, {MatrixUse::A, m, k}), load(p.b, {MatrixUse::B, k, n})};
+  if (summed.empty())
+    src.push_back(make(Op::MatrixFill, t, {constant(Scalar::of_int(t, 0))}, arg));
+  const UOp sum = make(Op::MatrixMulAdd, t, src, arg);
+  return summed.empty() ? sum : make(Op::Reduce, t, sources(sum, summed), ReduceArg{Op::Add, {}});
+}
+
+UOp matrix_element(const MatrixProduct& p, const UOp& sum, std::span<const UOp> ranges,
+                   const MatrixElements& elements, int32_t number) {
   UOp fragment = index_const(0);
   int64_t fragments = 1;
   bool repeated = false;
@@ -191,30 +229,23 @@ UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
     fragment = fragment * r->src(0) + r;
     fragments *= r->src(0)->max;
   }
-  const auto load = [&](const MatrixOperand& f, MatrixArg arg) {
-    const MatrixPlace& place = factors[size_t(f.source)];
-    arg.stride = place.stride;
-    arg.by_columns = place.by_columns;
-    return make(Op::MatrixLoad, place.begin->dtype, {place.begin}, arg);
-  };
-  const auto m = int32_t(p.shape.m), n = int32_t(p.shape.n), k = int32_t(p.shape.k);
-  const DType t = p.shape.sum;
-  MatrixArg sum_arg{MatrixUse::Sum, m, n};
-  std::vector<UOp> src{load(p.a, {MatrixUse::A, m, k}), load(p.b, {MatrixUse::B, k, n})};
-  if (summed.empty()) {
-    src.push_back(make(Op::MatrixFill, t, {constant(Scalar::of_int(t, 0))}, sum_arg));
-  }
-  UOp sum = make(Op::MatrixMulAdd, t, src, sum_arg);
-  if (!summed.empty()) sum = make(Op::Reduce, t, sources(sum, summed), ReduceArg{Op::Add, {}});
-  const int64_t size = int64_t(m) * n;
-  const UOp memory = make(Op::Shared, t, {}, SharedArg{number, fragments * size});
-  sum_arg.stride = n;
-  const UOp stored = make(Op::MatrixStore, DType::Void,
-                          {make_index(memory, fragment * size), sum}, sum_arg);
+  const int64_t size = int64_t(p.shape.m) * p.shape.n;
+  const UOp memory = make(Op::Shared, sum->dtype, {}, SharedArg{number, fragments * size});
+  MatrixArg arg{MatrixUse::Sum, int32_t(p.shape.m), int32_t(p.shape.n)};
+  arg.stride = p.shape.n;
+  const UOp stored =
+      make(Op::MatrixStore, DType::Void, {make_index(memory, fragment * size), sum}, arg);
   const UOp complete = make_after(memory, {make_barrier({stored})});
   const UOp value = make_load(make_index(complete, fragment * size + elements.element));
   // The next iteration of a loop around writes the memory again.
   return repeated ? make_after(value, {make_barrier({value})}) : value;
+}
+
+UOp matrix_store(const MatrixProduct& p, const UOp& place, const UOp& sum) {
+  MatrixArg arg{MatrixUse::Sum, int32_t(p.shape.m), int32_t(p.shape.n)};
+  arg.stride = p.stored->stride;
+  arg.by_columns = p.stored->by_columns;
+  return make(Op::MatrixStore, DType::Void, {place, sum}, arg);
 }
 
 // ---- legality -------------------------------------------------------------------------------
@@ -231,19 +262,18 @@ void Tiling::check_matrix(const Opt& o) const {
   if (size % lanes != 0 || !std::has_single_bit(uint64_t(lanes)))
     reject("the lanes of a subgroup do not share a matrix evenly");
   if (!f.storage8 || !f.storage16) reject("the target does not load its elements as they are");
-  if (size * int64_t(size_bytes(shape.sum)) > int64_t(target_.shared_bytes))
-    reject("workgroup memory holds no matrix");
   if (nests_ > 1 || reductions_.size() != 1 || kept_bytes() > 0)
     reject("the kernel computes more than one sum");
   const MatrixProduct p = matrix_product(ast_, *this, o.axis, shape);
+  const int64_t sums = p.stored ? 0 : size * int64_t(size_bytes(shape.sum));
+  if (sums > int64_t(target_.shared_bytes)) reject("workgroup memory holds no matrix");
   if (p.a.computed || p.b.computed) {
     constexpr int64_t kPadding = 16;
     const DType t = shape.a;
     const int64_t line = shape.k * int64_t(size_bytes(t)) + kPadding;
     if (target_.held_bytes(t) != int64_t(size_bytes(t)))
       reject("workgroup memory does not hold a computed factor as matrices have it");
-    if (size * int64_t(size_bytes(shape.sum)) + (shape.m + shape.n) * line >
-        int64_t(target_.shared_bytes))
+    if (sums + (shape.m + shape.n) * line > int64_t(target_.shared_bytes))
       reject("workgroup memory holds no copy of a computed factor");
   }
   for (const Stored& s : stored_) {
@@ -279,7 +309,7 @@ void Tiling::check_beside_matrices(const Opt& o) const {
 bool Tiling::has_invocations() const { return matrices_ || has_part(-1, AxisKind::Local); }
 
 int64_t Tiling::matrix_bytes() const {
-  if (!matrices_) return 0;
+  if (!matrices_ || matrices_->stored) return 0;
   int64_t bytes =
       int64_t(matrices_->shape.m) * matrices_->shape.n * int64_t(size_bytes(matrices_->shape.sum));
   for (const Axis& a : axes_) {

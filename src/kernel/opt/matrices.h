@@ -1,11 +1,11 @@
 // Sums of products as products of cooperative matrices: which of them can be, and what they become.
 // Called by Tiling. Must never know a device's name.
 //
-// A subgroup holds fragments of the sums in registers. When they are complete they are stored to
-// workgroup memory, where every lane of that subgroup finds the elements that it goes on with:
-// which lane holds which elements of a matrix is the device's own business, and what follows the
-// sum (bias, activation, conversion, any layout of the output) is then like that of any other
-// kernel.
+// A subgroup holds fragments of the sums in registers. When they are complete, and nothing but a
+// conversion follows them, they are stored as they are. Else they go to workgroup memory, where
+// every lane of that subgroup finds the elements that it goes on with: which lane holds which
+// elements of a matrix is the device's own business, and what follows the sum (bias, activation,
+// any layout of the output) is then like that of any other kernel.
 #pragma once
 
 #include <vector>
@@ -20,25 +20,28 @@ MatrixProduct matrix_product(const ir::UOp& ast, const Tiling& t, int number,
                              const MatrixShape& shape);
 
 // Who goes on with which element of a fragment, as its lanes read it: in turn, a few neighbours
-// each.
+// each. Where sums are stored as matrices: all lanes, with the first.
 struct MatrixElements {
   std::vector<ir::UOp> ranges;  // of the loop, the lanes, the neighbours; outermost first
   ir::UOp element;              // in rows
   ir::UOp row, column;
 };
-MatrixElements matrix_elements(const MatrixShape& shape, int64_t lanes, int32_t& next_id);
+MatrixElements matrix_elements(const MatrixProduct& p, int64_t lanes, int32_t& next_id);
 
-// Where the matrices of a factor lie: an Index of the first element, and how far apart lines are.
+// Where the matrices of a factor lie.
 struct MatrixPlace {
-  ir::UOp begin;
-  int64_t stride = 0;
-  bool by_columns = false;
+  ir::UOp begin;  // an Index of the first element
+  MatrixLines lines;
 };
-// The sum's value at the element that `elements` names. `factors`: by their place in the product;
-// `ranges`: of all axes, outermost first; `summed`: those of what is left of the reduction;
-// `number`: the memory's.
+// The sum, a matrix. `factors`: by their place in the product; `summed`: the ranges of what is left
+// of the reduction.
 ir::UOp matrix_sum(const MatrixProduct& p, std::span<const MatrixPlace> factors,
-                   std::span<const ir::UOp> ranges, std::span<const ir::UOp> summed,
-                   const MatrixElements& elements, int32_t number);
+                   std::span<const ir::UOp> summed);
+// Its value at the element that `elements` names, by way of workgroup memory. `ranges`: of all
+// axes, outermost first; `number`: the memory's.
+ir::UOp matrix_element(const MatrixProduct& p, const ir::UOp& sum, std::span<const ir::UOp> ranges,
+                       const MatrixElements& elements, int32_t number);
+// What stores a sum as it is, or converted, where the product says so.
+ir::UOp matrix_store(const MatrixProduct& p, const ir::UOp& place, const ir::UOp& sum);
 
 }  // namespace tuff::kernel

@@ -89,19 +89,26 @@ struct Axis {
   int64_t lanes() const;  // product of Lane, Vector and ReduceLane parts
 };
 
+// How a matrix lies in memory.
+struct MatrixLines {
+  int64_t stride = 0;  // elements from a line to the next
+  bool by_columns = false;
+};
+
 // A sum of products that cooperative matrices compute: axis m counts rows of the left factor, n
 // columns of the right one, k what is summed. Their innermost parts are those of one matrix.
 struct MatrixOperand {
   ir::UOp value;  // of the untouched AST
   bool computed = false;  // no load that lies as a matrix does: one in workgroup memory alone
-  int64_t stride = 0;
-  bool by_columns = false;
+  MatrixLines lines;
   int source = 0;  // of the product, the factor's
 };
 struct MatrixProduct {
   ir::UOp reduce;  // of the untouched AST
   int m = -1, n = -1, k = -1;
   MatrixOperand a, b;
+  // Where the sums are all that the kernel stores, and lie as matrices do: how.
+  std::optional<MatrixLines> stored;
   MatrixShape shape;
   const MatrixOperand& factor(int source) const { return source == a.source ? a : b; }
 };

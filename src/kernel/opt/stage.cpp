@@ -233,7 +233,7 @@ int64_t Tiling::staged_bytes(int operand, int64_t around) const {
   // Lines of matrices stay lines.
   const bool along_steps =
       matrices_ &&
-      matrices_->factor(f.source).by_columns != (f.source == matrices_->a.source);
+      matrices_->factor(f.source).lines.by_columns != (f.source == matrices_->a.source);
   int64_t row = 1;
   for (const TilePart& p : tile_parts(f, around))
     row *= p.inside && p.walks && p.reduced == along_steps ? p.part.size->max : 1;

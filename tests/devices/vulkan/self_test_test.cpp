@@ -7,6 +7,7 @@
 #include "devices/vulkan/facts/describe.h"
 #include "devices/vulkan/facts/select.h"
 #include "devices/vulkan/device/vulkan_device.h"
+#include "devices/vulkan/self_test/matrix_self_test.h"
 #include "devices/vulkan/self_test/self_test.h"
 #include "devices/vulkan/self_test/verdicts.h"
 #include "fixture.h"
@@ -83,6 +84,7 @@ class SelfTests : public VulkanTest {
     Verdicts v;
     for (const SelfTest& t : self_tests())
       if (facts_.caps.*t.cap) v[t.name] = "passed";
+    for (const MatrixShape& s : usable_shapes(facts_)) v[matrix_test_name(s)] = "passed";
     return v;
   }
 

@@ -85,6 +85,7 @@ Target make_target(const Facts& f) {
   }
   t.max_loop_trips = f.max_loop_trips == UINT64_MAX ? 0 : f.max_loop_trips;
   const Quirks quirks = quirks_of(f.driver_id, f.properties.driverVersion);
+  t.most_registers = quirks.most_registers;
   t.vector_bytes = quirks.access_bytes ? quirks.access_bytes : 16;
   t.max_submission_ns = submission_ns(f.software());
   t.launch_cost_ns = f.software() ? 40000 : 5000;

@@ -8,6 +8,11 @@ namespace {
 constexpr const char* kMaliLocal =
     "Arm Mali Bifrost and Valhall OpenCL developer guide (101574), 7.3.2: local memory is main "
     "memory behind the caches";
+constexpr const char* kRdnaRegisters =
+    "RDNA3 instruction set guide, 3.3: a wave has up to 256 VGPRs; so have RDNA1 and 2 and GCN";
+constexpr const char* kNvidiaRegisters =
+    "CUDA C++ programming guide, technical specifications per compute capability: at most 255 "
+    "registers to a thread since 3.5";
 struct QuirkRow {
   VkDriverId driver;
   Quirks quirks;
@@ -35,6 +40,11 @@ constexpr QuirkRow kRows[] = {
      {.folds_f16_casts = true},
      "OpFConvert to 16 bits and back gives the float it began with: -1.00048828 where -1 is the "
      "nearest float16 (580.159.04 on an H200)"},
+    {VK_DRIVER_ID_NVIDIA_PROPRIETARY, {.most_registers = 255}, kNvidiaRegisters},
+    {VK_DRIVER_ID_MESA_NVK, {.most_registers = 255}, kNvidiaRegisters},
+    {VK_DRIVER_ID_AMD_PROPRIETARY, {.most_registers = 256}, kRdnaRegisters},
+    {VK_DRIVER_ID_AMD_OPEN_SOURCE, {.most_registers = 256}, kRdnaRegisters},
+    {VK_DRIVER_ID_MESA_RADV, {.most_registers = 256}, kRdnaRegisters},
     {VK_DRIVER_ID_ARM_PROPRIETARY, {.shared_in_main_memory = true}, kMaliLocal},
     {VK_DRIVER_ID_MESA_PANVK, {.shared_in_main_memory = true}, kMaliLocal},
 };
@@ -52,6 +62,7 @@ Quirks quirks_of(VkDriverId driver, uint32_t version) {
     if (of != driver || version < first || version > last) continue;
     stricter(sum.max_loop_trips, q.max_loop_trips);
     stricter(sum.access_bytes, q.access_bytes);
+    stricter(sum.most_registers, q.most_registers);
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
     sum.folds_zero_products |= q.folds_zero_products;
     sum.folds_f16_casts |= q.folds_f16_casts;

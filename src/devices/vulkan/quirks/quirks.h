@@ -12,6 +12,7 @@ namespace tuff::devices::vulkan {
 struct Quirks {
   uint64_t max_loop_trips = 0;  // 0: no limit known
   uint32_t access_bytes = 0;    // widest load or store; 0: no limit known
+  uint32_t most_registers = 0;  // that an invocation can have; 0: not known
   bool u32_to_f32_rounds_twice = false;
   bool folds_zero_products = false;    // with a zero that the driver's compiler knows
   bool folds_f16_casts = false;        // a float that becomes f16 and float again stays as it was

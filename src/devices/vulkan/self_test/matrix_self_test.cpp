@@ -25,9 +25,15 @@ UOp loaded(int32_t slot, DType t, int64_t count, const UOp& at) {
 
 }  // namespace
 
+std::vector<MatrixTest> matrix_tests(const MatrixShape& s) {
+  if (s.a == DType::F16) return {MatrixTest::Stored, MatrixTest::Rounded, MatrixTest::Continued};
+  return {MatrixTest::Stored, MatrixTest::Continued};
+}
+
 // Two matrices along each axis: strides, sums over steps, fragments beside each other; one factor's
 // are loaded from memory, the other's from workgroup memory where that holds them.
-kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, const Target& target) {
+kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, MatrixTest test,
+                                        const Target& target) {
   const int64_t m = 2 * int64_t(s.m), n = 2 * int64_t(s.n), k = 2 * int64_t(s.k);
   const UOp i = range(index_const(m), 0, AxisKind::Loop),
             j = range(index_const(n), 1, AxisKind::Loop),
@@ -35,7 +41,11 @@ kernel::LinearKernel matrix_test_kernel(const MatrixShape& s, const Target& targ
   const UOp a = cast(loaded(1, s.a, m * k, i * k + r), s.sum);
   const UOp b = cast(loaded(2, s.b, k * n, r * n + j), s.sum);
   const UOp sum = make(Op::Reduce, s.sum, {a * b, r}, ReduceArg{Op::Add, {}});
-  const UOp store = make(Op::Store, DType::Void, {matrix_element(0, s.sum, m * n, i * n + j), sum});
+  const UOp value = test == MatrixTest::Rounded     ? cast(sum, DType::F16)
+                    : test == MatrixTest::Continued ? sum + constant(s.sum, 1)
+                                                    : sum;
+  const UOp place = matrix_element(0, value->dtype, m * n, i * n + j);
+  const UOp store = make(Op::Store, DType::Void, {place, value});
   const std::vector<UOp> roots{make(Op::End, DType::Void, {store, i, j})};
   Target t = target;
   t.matrix_shapes = {s};
@@ -54,17 +64,20 @@ std::vector<std::vector<std::byte>> matrix_test_contents(const kernel::LinearKer
     for (int64_t e = 0; e < b.count; ++e) {
       const int64_t least = is_unsigned(b.dtype) ? 0 : -4;
       const int64_t v = b.slot == 0 ? 99 : (e * 7 + e / 5 * 3 + b.slot) % 9 + least;
-      const Scalar number = is_float(b.dtype) ? Scalar::of_double(b.dtype, static_cast<double>(v))
-                                              : Scalar::of_int(b.dtype, v);
+      // With eighths, so that sums are no float16.
+      const Scalar number = is_float(b.dtype)
+                                ? Scalar::of_double(b.dtype, static_cast<double>(v) + 0.125)
+                                : Scalar::of_int(b.dtype, v);
       store_scalar(number, &bytes[static_cast<size_t>(e) * size]);
     }
   }
   return out;
 }
 
-std::string run_matrix_self_test(const MatrixShape& shape, hcq::Device& device,
-                                 const Target& target) {
-  const kernel::LinearKernel k = matrix_test_kernel(shape, target);
+namespace {
+
+std::string run_matrix_test(const kernel::LinearKernel& k, hcq::Device& device,
+                            const Target& target) {
   auto got = matrix_test_contents(k), want = got;
   run_on_host(k, want);
   run_on_device(k, target, device, got);
@@ -75,6 +88,17 @@ std::string run_matrix_self_test(const MatrixShape& shape, hcq::Device& device,
     };
     if (value(got) != value(want))
       return fmt::format("sum {} is {}, not {}", e, value(got), value(want));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string run_matrix_self_test(const MatrixShape& shape, hcq::Device& device,
+                                 const Target& target) {
+  for (const MatrixTest test : matrix_tests(shape)) {
+    std::string wrong = run_matrix_test(matrix_test_kernel(shape, test, target), device, target);
+    if (!wrong.empty()) return wrong;
   }
   return {};
 }

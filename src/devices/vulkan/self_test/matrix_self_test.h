@@ -1,6 +1,6 @@
-// Self-tests of cooperative matrices: for each shape that a driver lists a small product of whole
-// numbers, with sums that are exact, by several fragments and subgroups. Called by verdicts.cpp and
-// tests. Knows hcq's interfaces and nothing of files or Vulkan's calls.
+// Self-tests of cooperative matrices: for each shape that a driver lists a small product with sums
+// that are exact, by several fragments and subgroups, and every way in which sums leave. Called by
+// verdicts.cpp and tests. Knows hcq's interfaces and nothing of files or Vulkan's calls.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,13 @@ namespace tuff::devices::vulkan {
 // One word, for verdicts: "matrix:16x16x16:float16:float16:float32".
 std::string matrix_test_name(const MatrixShape& shape);
 
-kernel::LinearKernel matrix_test_kernel(const MatrixShape& shape, const Target& target);
+// What becomes of the sums: they are stored as they are, or rounded to float16; or one is added,
+// element by element.
+enum class MatrixTest : uint8_t { Stored, Rounded, Continued };
+std::vector<MatrixTest> matrix_tests(const MatrixShape& shape);
+
+kernel::LinearKernel matrix_test_kernel(const MatrixShape& shape, MatrixTest test,
+                                        const Target& target);
 // The contents of its buffers before it runs.
 std::vector<std::vector<std::byte>> matrix_test_contents(const kernel::LinearKernel& k);
 
