@@ -195,11 +195,12 @@ constexpr const char* kRemedy =
 constexpr const char* kNotInCache = " (this kernel is not in the disk cache)";
 
 // "Debian clang version 19.1.7 (3)" -> 19; 0 if it is no such text.
-int clang_major(const std::string& version) {
-  constexpr std::string_view kBefore = "clang version ";
-  const size_t at = version.find(kBefore);
-  return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + kBefore.size());
+// The number behind these words of a version's text; 0: they are not there.
+int number_after(const std::string& version, std::string_view words) {
+  const size_t at = version.find(words);
+  return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + words.size());
 }
+int clang_major(const std::string& version) { return number_after(version, "clang version "); }
 
 // What one child is started with and reads.
 struct Unit {
@@ -355,6 +356,11 @@ std::string why_no_aco_compiler() {
 std::vector<MatrixShape> aco_matrix_shapes() {
   const std::optional<std::string> program = find_aco_compiler();
   return program ? asked_aco(*program).matrices : std::vector<MatrixShape>();
+}
+
+bool aco_keeps_denormals() {
+  constexpr int kRight = 25;
+  return number_after(aco_compiler_identity(), "Mesa ") >= kRight;
 }
 
 std::string radv_library(const std::string& named) {

@@ -43,6 +43,7 @@ std::optional<std::string> find_aco_compiler();
 std::string aco_compiler_identity();  // the driver's version; empty without program or driver
 std::string why_no_aco_compiler();
 std::vector<MatrixShape> aco_matrix_shapes();  // cooperative matrices that the driver compiles
+bool aco_keeps_denormals();  // of f32, in kernels that ask: right since Mesa 25.0.7 at the latest
 // The driver that TUFF_RADV names: a library, or that of a folder with a system of its own, as
 // scripts/mesa makes them; empty: the system's. Unsupported if the folder has none.
 std::string radv_library(const std::string& named);

@@ -65,6 +65,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(subgroup_shuffle);
   TUFF_FEATURE(streaming_stores);
   TUFF_FEATURE(signed_zero_inf_nan);
+  TUFF_FEATURE(denormals);
   TUFF_FEATURE(known_zero_products);
   TUFF_FEATURE(exp2);
   TUFF_FEATURE(log2);

@@ -27,6 +27,7 @@ struct TargetFeatures {
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
   bool streaming_stores = false;     // past the caches, of whole lines
   bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
+  bool denormals = false;            // f32 arithmetic keeps denormals where a kernel asks for it
   // A product with a factor that the device's compiler knows to be 0 is NaN where the other is NaN
   // or infinite. Without it renderers hide their zeros from that compiler.
   bool known_zero_products = false;

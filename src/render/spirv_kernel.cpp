@@ -33,9 +33,15 @@ void SpirvKernel::write() {
   m_.begin_function();
   m_.execution_mode(m_.entry(), spv::ExecutionModeLocalSize,
                     {k_.local[0], k_.local[1], k_.local[2]});
-  if (target_.features.signed_zero_inf_nan) {
+  const TargetFeatures& f = target_.features;
+  if ((f.signed_zero_inf_nan || f.denormals) && m_.version_minor() < 4)
+    m_.extension("SPV_KHR_float_controls");
+  if (f.denormals) {
+    m_.capability(spv::CapabilityDenormPreserve);
+    m_.execution_mode(m_.entry(), spv::ExecutionModeDenormPreserve, {32});
+  }
+  if (f.signed_zero_inf_nan) {
     m_.capability(spv::CapabilitySignedZeroInfNanPreserve);
-    if (m_.version_minor() < 4) m_.extension("SPV_KHR_float_controls");
     m_.execution_mode(m_.entry(), spv::ExecutionModeSignedZeroInfNanPreserve, {32});
     const bool doubles = std::any_of(k_.ops.begin(), k_.ops.end(),
                                      [](const ir::UOp& u) { return u->dtype == DType::F64; });

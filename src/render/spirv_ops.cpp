@@ -29,7 +29,7 @@ const SpirvOps::Row* SpirvOps::row_of(Op op) {
       {Op::Or, {&S::simple, 0, spv::OpBitwiseOr, spv::OpBitwiseOr, spv::OpLogicalOr}},
       {Op::Xor, {&S::simple, 0, spv::OpBitwiseXor, spv::OpBitwiseXor, spv::OpLogicalNotEqual}},
       {Op::Shl, {&S::simple, 0, spv::OpShiftLeftLogical, spv::OpShiftLeftLogical}},
-      {Op::Shr, {&S::simple, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical}},
+      {Op::Shr, {&S::shift, 0, spv::OpShiftRightArithmetic, spv::OpShiftRightLogical}},
       {Op::CmpLt, {&S::compare, spv::OpFOrdLessThan, spv::OpSLessThan, spv::OpULessThan}},
       {Op::CmpNe, {&S::compare, spv::OpFUnordNotEqual, spv::OpINotEqual, spv::OpINotEqual,
        spv::OpLogicalNotEqual}},
@@ -121,6 +121,14 @@ Id SpirvOps::simple(const Call& c) {
   const Id result = m_.pure(op, t_.reg(c.to), c.x);
   if (is_float(c.to) && c.x.size() > 1) m_.decorate(result, spv::DecorationNoContraction);
   return result;
+}
+
+// Mesa 25.0's compiler for AMD's GPUs tests bit 0 of (x >> k) & 1 whatever k is, of 8 and 16 bits.
+Id SpirvOps::shift(const Call& c) {
+  if (size_bytes(t_.held(c.from)) >= 4) return simple(c);
+  const DType word = is_signed(c.from) ? DType::I32 : DType::U32;
+  return cast(binary(c.op, word, cast(c.x[0], c.from, word), cast(c.x[1], c.from, word)), word,
+              c.to);
 }
 
 Id SpirvOps::compare(const Call& c) {

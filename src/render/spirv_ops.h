@@ -42,6 +42,7 @@ class SpirvOps {
   Id max(const Call& c);
   Id quotient(const Call& c);
   Id divide(const Call& c);
+  Id shift(const Call& c);
   Id recip(const Call& c);
   Id extended(const Call& c);
   Id trunc(const Call& c);

@@ -240,12 +240,14 @@ TEST_F(SeededBugs, OtherLanesMayBeWrittenWhileALoadIsOnItsWay) {
 // bytes and halves above the one that is stored.
 TEST_F(SeededBugs, PartsThatAreNotUsedMayBeUndefined) {
   for (const char* right : {"v_perm_b32 v4, v4, v0, 0xc0c0100", "v_perm_b32 v4, v0, v4, 0xc070504",
-                            "v_perm_b32 v4, v4, v0, 0x7060500", "v_pack_b32_f16 v4, v0, v4"}) {
+                            "v_perm_b32 v4, v4, v0, 0x7060500", "v_pack_b32_f16 v4, v0, v4",
+                            "v_cvt_pk_u8_f32 v4, 1.0, 0, v4"}) {
     const std::string body = fmt::format("{}\nglobal_store_b8 v1, v4, s[2:3]", right);
     EXPECT_EQ(to_text(run_after_load(body).findings), "") << right;
   }
   for (const char* wrong : {"v_perm_b32 v4, v4, v0, 0x3020104", "v_perm_b32 v4, v0, v4, 0x7060500",
-                            "v_pack_b32_f16 v4, v4, v0", "v_perm_b32 v4, v4, v0, v0"}) {
+                            "v_pack_b32_f16 v4, v4, v0", "v_perm_b32 v4, v4, v0, v0",
+                            "v_cvt_pk_u8_f32 v4, 1.0, 1, v4", "v_cvt_pk_u8_f32 v4, v4, 0, v4"}) {
     const std::string body = fmt::format("{}\nglobal_store_b8 v1, v4, s[2:3]", wrong);
     const Outcome outcome = run_after_load(body);
     ASSERT_EQ(outcome.findings.size(), 1u) << wrong;

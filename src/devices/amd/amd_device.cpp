@@ -26,7 +26,10 @@ Target target_of(const GpuNode& node, const Generation& generation) {
     fail<Unsupported>("AMD_COMPILER=aco compiles for RDNA3 alone: {} needs AMD_COMPILER=clang",
                       generation.name);
   Target t = builtin_target(fmt::format("{}-{}", aco ? "aco" : "amdgpu", generation.name));
-  if (aco) t.matrix_shapes = aco_matrix_shapes();
+  if (aco) {
+    t.matrix_shapes = aco_matrix_shapes();
+    t.features.denormals = aco_keeps_denormals();
+  }
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
   t.cores = node.shape.cus();
   t.shared_bytes = std::min(t.shared_bytes, node.lds_kib << 10);

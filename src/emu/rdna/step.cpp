@@ -174,6 +174,13 @@ void set_upper_word(Step& step, const Instruction& i) {
     const Operand& o = *i.find(field);
     if (is_register(o)) step.upper_word = {uint16_t(o.index + 1), 1, o.kind == OperandKind::Vector};
   }
+  // So may the lowest byte, packed into what else nobody wrote.
+  if (i.op() == Op::V_CVT_PK_U8_F32) {
+    const Operand &byte = *i.find('1'), &others = *i.find('2');
+    if (byte.kind == OperandKind::Constant && byte.value % 4 == 0 && is_register(others) &&
+        !is_same_register(*i.find('0'), others))
+      step.upper_word = {others.index, 1, others.kind == OperandKind::Vector};
+  }
   // The lower one of two halves may be used alone.
   if (i.op() == Op::V_PACK_B32_F16) {
     const Operand &low = *i.find('0'), &high = *i.find('1');

@@ -27,6 +27,7 @@ TargetFeatures make_features(const Caps& c) {
   f.subgroup_arithmetic = c.subgroupArithmetic;
   f.subgroup_shuffle = c.subgroupShuffle;
   f.signed_zero_inf_nan = c.signedZeroInfNanPreserve;
+  f.denormals = c.denormPreserve;
   f.u32_to_f32 = c.exactU32ToF32;
   f.known_zero_products = c.zeroProducts;
   // The specification bounds exp2 by 3+2|x| ULP, log2 by 3 ULP and sqrt through inversesqrt; sin is

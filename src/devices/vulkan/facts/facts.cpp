@@ -152,6 +152,10 @@ void read_properties(const VkApi& api, Facts& f) {
   f.caps.exactU32ToF32 = !quirks.u32_to_f32_rounds_twice;
   f.caps.roundedF16Casts = f.caps.shaderFloat16 && !quirks.folds_f16_casts;
   f.caps.zeroProducts = !quirks.folds_zero_products;
+  // Where the other widths' need not be the same.
+  f.caps.denormPreserve =
+      p.floats.shaderDenormPreserveFloat32 && !quirks.misreads_denormals &&
+      p.floats.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   f.caps.signedZeroInfNanPreserve =
       p.floats.shaderSignedZeroInfNanPreserveFloat32 &&
       (!f.caps.shaderFloat64 || p.floats.shaderSignedZeroInfNanPreserveFloat64);
@@ -316,7 +320,7 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   need(f.caps.synchronization2, kSync2);
   need(f.caps.storageBuffer8BitAccess, k8Bit);
   need(f.caps.shaderInt8 || f.caps.shaderFloat16, kFloat16Int8);
-  need(f.caps.signedZeroInfNanPreserve, kFloatControls);
+  need(f.caps.signedZeroInfNanPreserve || f.caps.denormPreserve, kFloatControls);
   need(f.caps.cooperativeMatrix, kMemoryModel);
   if (f.caps.cooperativeMatrix) names.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   if (f.caps.bfloat16Matrix) names.push_back(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);

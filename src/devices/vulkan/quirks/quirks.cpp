@@ -42,6 +42,12 @@ constexpr QuirkRow kRows[] = {
      "nearest float16 (580.159.04 on an H200)"},
     {VK_DRIVER_ID_NVIDIA_PROPRIETARY, {.most_registers = 255}, kNvidiaRegisters},
     {VK_DRIVER_ID_MESA_NVK, {.most_registers = 255}, kNvidiaRegisters},
+    {VK_DRIVER_ID_MESA_RADV,
+     {.misreads_denormals = true},
+     "ACO reads a vector register that nobody wrote where a uniform value's reciprocal, root or "
+     "logarithm is scaled (Mesa 22.3.6; right in 25.0.7)",
+     0,
+     VK_MAKE_VERSION(25, 0, 6)},
     {VK_DRIVER_ID_AMD_PROPRIETARY, {.most_registers = 256}, kRdnaRegisters},
     {VK_DRIVER_ID_AMD_OPEN_SOURCE, {.most_registers = 256}, kRdnaRegisters},
     {VK_DRIVER_ID_MESA_RADV, {.most_registers = 256}, kRdnaRegisters},
@@ -66,6 +72,7 @@ Quirks quirks_of(VkDriverId driver, uint32_t version) {
     sum.u32_to_f32_rounds_twice |= q.u32_to_f32_rounds_twice;
     sum.folds_zero_products |= q.folds_zero_products;
     sum.folds_f16_casts |= q.folds_f16_casts;
+    sum.misreads_denormals |= q.misreads_denormals;
     sum.shared_in_main_memory |= q.shared_in_main_memory;
   }
   return sum;

@@ -15,6 +15,7 @@ struct Quirks {
   uint32_t most_registers = 0;  // that an invocation can have; 0: not known
   bool u32_to_f32_rounds_twice = false;
   bool folds_zero_products = false;    // with a zero that the driver's compiler knows
+  bool misreads_denormals = false;     // a kernel that asks to keep them computes with other values
   bool folds_f16_casts = false;        // a float that becomes f16 and float again stays as it was
   bool shared_in_main_memory = false;  // workgroup memory is no faster than the caches
 };

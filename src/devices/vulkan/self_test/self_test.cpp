@@ -125,6 +125,14 @@ UOp special_values(int64_t n) {
   return p.kernel();
 }
 
+// One invocation has all pairs: what is uniform goes another way through some compilers.
+UOp denormal_values(int64_t n) {
+  Pairs p(n, DType::F32);
+  p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, alu(Op::Recip, {p.a}), alu(Op::Neg, {p.a}),
+              where(lt(p.a, p.b), p.a, p.b)});
+  return p.kernel();
+}
+
 UOp converted_words(int64_t n) {
   Pairs p(n, DType::U32);
   p.store(0, {cast(p.a, DType::F32), cast(bitcast(p.b, DType::I32), DType::F32)});
@@ -161,6 +169,10 @@ constexpr uint64_t kLongs[] = {0,
 // Zeros, ones, the largest, infinities, NaN; no subnormals, which Vulkan lets a device flush.
 constexpr uint64_t kFloats[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x40490fdb,
                                 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000};
+// Powers of two, whose sums, products and reciprocals are exact or underflow: 2^-149, 2^-128,
+// -2^-127, 2^-126, 2^-24, 1, 2^126, -2^127.
+constexpr uint64_t kDenormals[] = {0x00000001, 0x00200000, 0x80400000, 0x00800000,
+                                   0x33800000, 0x3f800000, 0x7e800000, 0xff000000};
 // For fp16: ties between its numbers (2049, 2051), the last below and the first above its range
 // (65519, 65520), its subnormals and ties between them (2^-24, 2^-25, 3 * 2^-25, 2^-15).
 constexpr uint64_t kHalves[] = {0,          0x80000000, 0x3f800000, 0xbf801000, 0x3f803000,
@@ -181,6 +193,7 @@ constexpr uint64_t kDoubles[] = {0,
 #define TUFF_SELF_TEST(cap, ...) {#cap, &Caps::cap, __VA_ARGS__}
 constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(signedZeroInfNanPreserve, DType::F32, kFloats, special_values),
+    TUFF_SELF_TEST(denormPreserve, DType::F32, kDenormals, denormal_values),
     TUFF_SELF_TEST(exactU32ToF32, DType::U32, kIntegers, converted_words),
     TUFF_SELF_TEST(zeroProducts, DType::F32, kFloats, products_with_zero),
     TUFF_SELF_TEST(storageBuffer8BitAccess, DType::I8, kBytes,
