@@ -266,6 +266,24 @@ TEST(Fusion, AShortSumOfAShortSumIsOne) {
   EXPECT_EQ(kernels(reduce(Op::Add, pad(largest, {{1, 0}, {0, 0}, {0, 0}, {0, 0}}), {1})), 2);
 }
 
+// A GPU's kernels read f16 and widen it, so that products may be those of matrices.
+TEST(Fusion, WhatIsWidenedForAProductIsStoredAsItWas) {
+  Target gpu = host_target("CPU");
+  gpu.has_local = true;
+  const UOp x = host_buffer({32, 32});
+  const UOp half = cast(alu(Op::Exp2, {mul(alu(Op::Exp2, {x}), x)}), DType::F16);
+  const std::vector<UOp> sinks{matmul(cast(half, DType::F32), host_buffer({32, 32}))};
+  for (const bool on_gpu : {false, true}) {
+    const TargetOf target_of = [&](const std::string& device) -> const Target& {
+      return on_gpu ? gpu : host_target(device);
+    };
+    const auto s = schedule(sinks, target_of).schedule;
+    ASSERT_EQ(s->calls.size(), 2u);
+    EXPECT_EQ(s->buffers[s->calls[0].args[0]].dtype, on_gpu ? DType::F16 : DType::F32);
+    expect_meaning(sinks, 1e-2, target_of);
+  }
+}
+
 TEST(Fusion, LongProductsAreSplitForGpus) {
   Target gpu = host_target("CPU");
   gpu.cores = 16;
