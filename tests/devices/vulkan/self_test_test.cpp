@@ -164,6 +164,19 @@ TEST_F(SelfTests, RealFaultsOfKnownDriversAreFound) {
   }
 }
 
+// Nobody asks these drivers, which promise nothing: one keeps them, the other makes them 0.
+TEST_F(SelfTests, DenormalsAreLookedAt) {
+  auto device = honest(facts_);
+  const auto row = std::ranges::find(self_tests(), &Caps::denormPreserve, &SelfTest::cap);
+  const std::string wrong = run_self_test(*row, *device, make_target(facts_));
+  if (facts_.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE) {
+    EXPECT_EQ(wrong, "");
+  }
+  if (facts_.driver_id == VK_DRIVER_ID_GOOGLE_SWIFTSHADER) {
+    EXPECT_NE(wrong.find("of 0x1 and 0x1 is 0x0"), std::string::npos) << wrong;
+  }
+}
+
 TEST_F(SelfTests, ALieSwitchesTheCapabilityOff) {
   if (!facts_.caps.shaderInt8 && !facts_.caps.shaderInt16)
     GTEST_SKIP() << "the driver claims no narrow integers";

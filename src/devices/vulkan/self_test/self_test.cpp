@@ -125,10 +125,13 @@ UOp special_values(int64_t n) {
   return p.kernel();
 }
 
-// One invocation has all pairs: what is uniform goes another way through some compilers.
+// One invocation has all pairs: what is uniform goes another way through some compilers, which
+// scale it for reciprocals. Vulkan promises these from 2^-126 to 2^126.
 UOp denormal_values(int64_t n) {
   Pairs p(n, DType::F32);
-  p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, alu(Op::Recip, {p.a}), alu(Op::Neg, {p.a}),
+  const UOp least = ir::constant(DType::F32, 0x1p-126), one = ir::constant(DType::F32, 1);
+  const UOp divisor = where(lt(p.a, least), one, p.a);
+  p.store(0, {p.a + p.b, p.a - p.b, p.a * p.b, alu(Op::Recip, {divisor}), alu(Op::Neg, {p.a}),
               where(lt(p.a, p.b), p.a, p.b)});
   return p.kernel();
 }
@@ -169,8 +172,8 @@ constexpr uint64_t kLongs[] = {0,
 // Zeros, ones, the largest, infinities, NaN; no subnormals, which Vulkan lets a device flush.
 constexpr uint64_t kFloats[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x40490fdb,
                                 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000};
-// Powers of two, whose sums, products and reciprocals are exact or underflow: 2^-149, 2^-128,
-// -2^-127, 2^-126, 2^-24, 1, 2^126, -2^127.
+// Powers of two, whose sums and products are rounded everywhere alike: 2^-149, 2^-128, -2^-127,
+// 2^-126, 2^-24, 1, 2^126, -2^127.
 constexpr uint64_t kDenormals[] = {0x00000001, 0x00200000, 0x80400000, 0x00800000,
                                    0x33800000, 0x3f800000, 0x7e800000, 0xff000000};
 // For fp16: ties between its numbers (2049, 2051), the last below and the first above its range
