@@ -1,5 +1,7 @@
 // Cooperative matrices of a driver that is not at hand: what is read of one that lists them, what
 // is left where capabilities are masked, and the kernels of the self-tests.
+#include <algorithm>
+
 #include "base/env.h"
 #include "base/os.h"
 #include "devices/vulkan/facts/describe.h"

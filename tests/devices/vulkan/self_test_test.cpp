@@ -1,5 +1,6 @@
 // Self-tests of capabilities: they pass on the drivers at hand, find planted and real lies, and
 // their verdicts are kept and judged. Each test has a cache folder of its own.
+#include <algorithm>
 #include <set>
 #include <span>
 
