@@ -118,8 +118,6 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
   const TensorOptions on{.device = d->name()};
   Tensor sum = Tensor::zeros({64}, on).realize();
   const Tensor in = Tensor::ones({64}, on).realize();
-  if (!tuff::detail::buffer_of(in)->span().host())
-    GTEST_SKIP() << "the host does not reach the device's memory: it reads and writes by copies";
   auto step = [&] { sum.assign(sum * 0.5 + in.flip({0})); };
   step();
   sum.realize();
@@ -134,14 +132,16 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
   recording.know(calls);
   CapturedGraph graph(calls, {});
   know(recording, graph);
+  // Elsewhere it reads and writes by copies, between two submissions that are not recorded here.
+  const bool host_reaches = given->span().host();
   std::vector<float> values(64);
   for (int i = 0; i < 6; i++) {
     graph.replay({});
-    if (i == 2) {
+    if (host_reaches && i == 2) {
       out->copyout(values.data());
       recording.host(out->span(), false, "host reads the sum");
     }
-    if (i == 3) {
+    if (host_reaches && i == 3) {
       given->copyin(values.data());
       recording.host(given->span(), true, "host writes the input");
     }
@@ -159,7 +159,8 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
     EXPECT_EQ(n.found, n.needed);
     barriers += n.needed;
   }
-  EXPECT_EQ(barriers, 4u) << "the first comes after nothing, two after waits of the host";
+  EXPECT_EQ(barriers, host_reaches ? 4u : 6u)
+      << "the first comes after nothing, two after waits of the host";
 
   // The host's waits, one by one.
   size_t waits = 0, needed = 0;
@@ -175,7 +176,7 @@ TEST_P(VulkanHazards, BetweenSubmissionsAndTheHost) {
   Trace bare = trace;
   std::erase_if(bare.events,
                 [](const hcq::TraceEvent& e) { return std::holds_alternative<hcq::HostWait>(e); });
-  EXPECT_FALSE(check_hazards(bare).clean()) << "no wait of the host is recorded as one";
+  EXPECT_EQ(check_hazards(bare).clean(), !host_reaches) << "no wait of the host is recorded as one";
   printf("%zu submissions: %zu barriers needed, %zu host waits of which each alone: %zu needed\n",
          recording.lists().size(), barriers, waits, needed);
 }

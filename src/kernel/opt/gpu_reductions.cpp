@@ -58,8 +58,8 @@ class GpuReduction : Chooser {
     };
     constexpr double kWorthwhile = 0.75;
     // Of two long axes of a reduction the one along memory.
-    const std::optional<std::vector<int>> axes = best_axes([&](int a, int longest) {
-      return left(a) > kShort && lines({a}) < kWorthwhile * lines({longest});
+    const std::optional<std::vector<int>> axes = best_axes([&](int a, int best) {
+      return left(a) > kShort && lines({a}) < kWorthwhile * lines({best});
     });
     if (!axes) return false;
     int output = -1;
@@ -234,13 +234,12 @@ class GpuReduction : Chooser {
   std::optional<std::vector<int>> best_axes(const Better& is_better) const {
     std::vector<int> axes;
     for (const UOp& r : k_.reduces) {
-      int longest = -1;
+      int best = -1;
       for (const UOp& x : r->src().subspan(1)) {
         const int a = t_.axis_of(x.get());
-        if (longest < 0 || left(a) > left(longest)) longest = a;
+        if (best < 0 || left(a) > left(best)) best = a;
       }
-      if (longest < 0 || !fixed(longest)) return {};
-      int best = longest;
+      if (best < 0 || !fixed(best)) return {};
       for (const UOp& x : r->src().subspan(1)) {
         const int a = t_.axis_of(x.get());
         if (fixed(a) && a != best && is_better(a, best)) best = a;
