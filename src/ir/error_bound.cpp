@@ -153,6 +153,34 @@ void bound_errors(const UOp& ast, const KernelInputs& inputs,
   Analysis(direct, inputs, wanted, found).run();
 }
 
+// A reduction inside another is made for each of its terms, unless they have it in common.
+int64_t terms_of_element(const UOp& ast) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  struct Terms {
+    int64_t all = 0;      // of one value
+    bool inside = false;  // counted with another
+  };
+  std::unordered_map<const Node*, Terms> reductions;
+  int64_t total = 1;
+  const UOp direct = without_kept_rows(ast);
+  for (const Node* n : toposort(direct)) {
+    if (n->op != Op::Reduce) continue;
+    int64_t own = 1, each = 1;
+    for (const UOp& r : n->src().subspan(1)) own = std::min(own * r->src(0)->max, kMost);
+    for (const Node* below : toposort(n->src(0))) {
+      const auto it = reductions.find(below);
+      const auto walks = [&](const UOp& r) { return depends_on(UOp(below), r); };
+      if (it == reductions.end() || !std::ranges::any_of(n->src().subspan(1), walks)) continue;
+      each = std::min(each + it->second.all, kMost);
+      it->second.inside = true;
+    }
+    reductions[n].all = std::min(own, kMost / each) * each;
+  }
+  for (const auto& [n, terms] : reductions)
+    total = std::min(total + (terms.inside ? 0 : terms.all), kMost);
+  return total;
+}
+
 double plain_ulps(const UOp& ast) {
   std::unordered_map<const Node*, double> growth;
   double most = 0;

@@ -29,6 +29,9 @@ void bound_errors(const UOp& ast, const KernelInputs& inputs,
                   const std::function<bool(const StoredElement&)>& wanted,
                   const std::function<void(const StoredElement&, const Bounded&)>& found);
 
+// About how many terms of reductions an element's bound is made of.
+int64_t terms_of_element(const UOp& ast);
+
 // Units in the last place by which results differ where nothing cancels: what needs no analysis.
 // 0 for a kernel that only moves and compares: its results are exact.
 double plain_ulps(const UOp& ast);

@@ -93,8 +93,9 @@ class Plan {
     if (n.op == Op::Range || n.op == Op::End || n.op == Op::Barrier || n.op == Op::Sink) return 0;
     LaneMask mask = 0;
     for (size_t s : src) mask |= steps[s].mask;
-    // The instances of a Reduce are its results; those it folds are walked by reduce().
-    for (size_t s = 1; n.op == Op::Reduce && s < src.size(); s++) mask &= ~steps[src[s]].mask;
+    // The instances of a Reduce or a Dot are its results; those it folds are walked by it.
+    const size_t folded = n.op == Op::Reduce ? 1 : n.op == Op::Dot ? 3 : src.size();
+    for (size_t s = folded; s < src.size(); s++) mask &= ~steps[src[s]].mask;
     return mask;
   }
   PlannedOp step_of(const Node& n) {
@@ -238,6 +239,7 @@ class Workgroup {
       case Op::Load: load(i, inv, n); return;
       case Op::Store: store(i, inv, n); return;
       case Op::Reduce: fold_lanes(i, inv, n); return;
+      case Op::Dot: dot(i, inv, n); return;
       case Op::Shuffle: shuffle(i, inv, n); return;
       case Op::Param:
       case Op::Index:  // a place, no value: Load and Store look at it themselves
@@ -324,6 +326,22 @@ class Workgroup {
       total = total.dtype == DType::Void
                   ? pair[1]
                   : eval_scalar(s.node->get<ReduceArg>().op, s.node->dtype, pair);
+    }
+    value(i, inv, n) = total;
+  }
+  void dot(size_t i, size_t inv, size_t n) {
+    const PlannedOp& s = plan_.steps[i];
+    LaneMask folded = 0;
+    for (size_t r = 3; r < s.src.size(); r++) folded |= plan_.steps[s.src[r]].mask;
+    const LaneMask all = s.mask | folded;
+    Scalar total = source(s, 2, inv, n);
+    for (size_t at = 0; at < plan_.lanes.count(all); at++) {
+      if (plan_.lanes.project(all, at, s.mask) != n) continue;
+      const auto factor = [&](size_t k) {
+        return value(s.src[k], inv, plan_.lanes.project(all, at, plan_.steps[s.src[k]].mask));
+      };
+      const Scalar terms[3] = {factor(0), factor(1), total};
+      total = eval_scalar(Op::MulAdd, s.node->dtype, terms);
     }
     value(i, inv, n) = total;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "ir/walk.h"
 
@@ -57,8 +58,17 @@ inline const Node* accessed_memory(const Node* n) {
   const bool accesses = (n->op == Op::Load || n->op == Op::Store) && n->src(0)->op == Op::Index;
   return accesses ? without_after(n->src(0)->src(0).get()) : nullptr;
 }
+// The sum and the products in all lanes, one after the other.
+inline UOp make_dot(const UOp& product, const UOp& sum, std::span<const UOp> lanes) {
+  const std::array<UOp, 3> first{product->src(0), product->src(1), sum};
+  std::vector<UOp> src(first.begin(), first.end());
+  src.insert(src.end(), lanes.begin(), lanes.end());
+  return make(Op::Dot, sum->dtype, src);
+}
 // The ranges that an End or a Reduce closes.
 inline std::span<const UOp> closed_ranges(const Node* n) { return n->src().subspan(1); }
+// The lanes whose products a Dot adds up.
+inline std::span<const UOp> dot_lanes(const Node* n) { return n->src().subspan(3); }
 // A number that no Range below has.
 inline int32_t free_range_id(std::span<const UOp> roots) {
   int32_t next = 0;

@@ -93,6 +93,15 @@ const char* matrix_fault(const Node& n) {
   }
 }
 
+const char* dot_fault(const Node& n) {
+  if (n.src_count < 4) return "Dot takes (x, y, sum, lane range...)";
+  for (const UOp& r : n.src().subspan(3)) {
+    if (!is_lane(r)) return "Dot adds up lanes";
+  }
+  const bool alike = n.src(0)->dtype == n.src(1)->dtype && n.src(2)->dtype == n.dtype;
+  return alike && n.src(0)->dtype == n.dtype ? nullptr : "Dot's factors and sum differ in dtype";
+}
+
 const char* memory_fault(const Node& n) {
   switch (n.op) {
     case Op::Index:
@@ -101,6 +110,7 @@ const char* memory_fault(const Node& n) {
       if (!is_integer(n.src(1))) return "an offset is no integer";
       if (n.src_count == 3 && n.src(2)->dtype != DType::Bool) return "a gate is no bool";
       return nullptr;
+    case Op::Dot: return dot_fault(n);
     case Op::Shuffle: return is_integer(n.src(1)) ? nullptr : "a lane is no integer";
     case Op::Load:
       return n.src(0)->op == Op::Index || is_register(n.src(0))

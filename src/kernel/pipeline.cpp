@@ -11,6 +11,7 @@
 #include "base/contains.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "ir/one_sweep.h"
 #include "ir/spec.h"
 #include "ir/symbolic.h"
 #include "kernel/analysis/ranges.h"
@@ -30,7 +31,9 @@ constexpr Pass kPasses[] = {
     {"simplify", pass_simplify, false},
     {"phases", pass_phases, false},
     {"reduce-order", pass_reduce_order, false},
+    {"row-factors", pass_row_factors, false},
     {"opts", pass_opts, false},
+    {"one-sweep", pass_one_sweep, true},
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
     {"simplify-split", pass_simplify, false},
@@ -126,6 +129,14 @@ void pass_phases(Lowering& l) { l.ast = simplify(split_phases(l.ast)); }
 void pass_reduce_order(Lowering& l) {
   const bool by_subgroups = l.target.has_local && !l.target.loads_are_expensive();
   if (by_subgroups) l.ast = reorder_reductions(l.ast);
+}
+// Where rows need not be whole then.
+void pass_row_factors(Lowering& l) {
+  if (!allows(l.target, OptKind::Slab)) return;
+  const UOp made = with_factors_outside(l.ast);
+  if (made == l.ast) return;
+  const auto columns = columns_of_rows(made);
+  if (columns && one_sweep(made, *columns) && !one_sweep(l.ast, *columns)) l.ast = made;
 }
 void pass_simplify(Lowering& l) { l.ast = simplify(l.ast); }
 

@@ -2,8 +2,8 @@
 
 #include "base/arith.h"
 #include "base/check.h"
+#include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
-#include "ir/walk.h"
 #include "render/binary.h"
 
 namespace tuff::render {
@@ -166,6 +166,7 @@ void CKernel::emit(size_t i) {
     case Op::Store: return emit_store(i);
     case Op::Prefetch: return emit_prefetch(i);
     case Op::Reduce: return emit_reduce(i);
+    case Op::Dot: return emit_dot(i);
     default: return ir::matrix_of(&u) ? emit_matrix(i) : emit_alu(i);
   }
 }
@@ -346,6 +347,33 @@ void CKernel::emit_reduce(size_t i) {
       x.push_back(values_[position(source)][at]);
     }
     values_[i].push_back(fold(op, u.dtype, x, folded & vector_mask_));
+  }
+}
+
+// One multiply-add after the other. SIMD lanes are none of those that it folds (LaneSpace).
+void CKernel::emit_dot(size_t i) {
+  const Node& u = *k_.ops[i];
+  const LaneMask kept = scalar_mask(k_.lanes[i]);
+  LaneMask folded = 0;
+  for (const ir::UOp& r : ir::dot_lanes(&u)) folded |= LaneMask{1} << space_.bit_of(r.get());
+  for (int n = 0; n < space_.count(kept); ++n) {
+    CValue sum = value(u.src(2).get(), k_.lanes[i], n);
+    for (int f = 0; f < space_.count(folded); ++f) {
+      const auto factor = [&](size_t s) {
+        const size_t from = position(without_after(u.src(s).get()));
+        return values_[from][space_.project(kept, n, scalar_mask(k_.lanes[from]), folded, f)];
+      };
+      const std::vector<CValue> x{factor(0), factor(1), sum};
+      bool vec = false;
+      for (const CValue& v : x) vec |= v.varies();
+      const int width = vec ? width_ : 1;
+      std::vector<COperand> operands;
+      for (const CValue& v : x)
+        operands.push_back({vec ? vector(v, u.dtype) : scalar(v, u.dtype), width});
+      const std::string text = c_alu(dialect_, Op::MulAdd, u.dtype, u.dtype, operands, width);
+      sum = CValue{.base = define(type_of(u.dtype, width), text), .vector = vec};
+    }
+    values_[i].push_back(sum);
   }
 }
 

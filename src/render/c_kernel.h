@@ -58,6 +58,7 @@ class CKernel {
   void emit_store(size_t i);
   void emit_prefetch(size_t i);
   void emit_reduce(size_t i);
+  void emit_dot(size_t i);
 
   // For dialects with workgroups: c_workgroup.cpp.
   void workgroup_header();

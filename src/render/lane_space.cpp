@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::render {
 
@@ -20,6 +21,10 @@ LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
     sizes_.push_back(static_cast<int>(range->src(0)->const_int()));
     ranges_.push_back(range.get());
   }
+  for (const ir::UOp& u : k.ops) {
+    if (u->op != ir::Op::Dot) continue;
+    for (const ir::UOp& r : ir::dot_lanes(u.get())) chained_ |= LaneMask{1} << bit_of(r.get());
+  }
   if (vector < 0) vector = widest_partial_sums();
   if (vector < 0) return;
   vector_mask_ = LaneMask{1} << vector;
@@ -28,7 +33,7 @@ LaneSpace::LaneSpace(const kernel::LinearKernel& k) {
 }
 
 bool LaneSpace::folds_lanes(int bit) const {
-  return ranges_[bit]->get<ir::RangeArg>().kind == AxisKind::ReduceLane;
+  return ranges_[bit]->get<ir::RangeArg>().kind == AxisKind::ReduceLane && !(chained_ >> bit & 1);
 }
 
 // Without a Vector range the lanes of partial sums serve: they are folded once, after the loop.

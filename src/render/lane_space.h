@@ -34,7 +34,7 @@ class LaneSpace {
   void add_partial_sums(const kernel::LinearKernel& k);
   std::vector<int> sizes_;
   std::vector<const ir::Node*> ranges_;
-  kernel::LaneMask vector_mask_ = 0;
+  kernel::LaneMask vector_mask_ = 0, chained_ = 0;  // chained: folded by a Dot, in order
   int vector_width_ = 1;
 };
 

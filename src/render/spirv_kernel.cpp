@@ -6,8 +6,8 @@
 #include <spirv/unified1/spirv.hpp>
 
 #include "base/check.h"
+#include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
-#include "ir/walk.h"
 #include "render/binary.h"
 #include "render/unrolled_loops.h"
 
@@ -397,6 +397,22 @@ SpirvValue SpirvKernel::reduced(size_t i, int n) {
     x = std::move(next);
   }
   return {x[0]};
+}
+
+SpirvValue SpirvKernel::dot(size_t i, int n) {
+  const Node& u = *k_.ops[i];
+  const LaneMask kept = k_.lanes[i];
+  LaneMask folded = 0;
+  for (const ir::UOp& r : ir::dot_lanes(&u)) folded |= LaneMask{1} << space_.bit_of(r.get());
+  Id sum = id(value(u.src(2).get(), kept, n), u.dtype);
+  for (int f = 0; f < space_.count(folded); ++f) {
+    const auto factor = [&](size_t s) {
+      const size_t from = position(without_after(u.src(s).get()));
+      return id(lane(from, space_.project(kept, n, k_.lanes[from], folded, f)), u.dtype);
+    };
+    sum = ops_.mul_add(u.dtype, factor(0), factor(1), sum);
+  }
+  return {sum};
 }
 
 void SpirvKernel::emit_register(size_t i) {

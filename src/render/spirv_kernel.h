@@ -62,6 +62,7 @@ class SpirvKernel {
   SpirvValue lane(size_t i, int n);
   SpirvValue computed(size_t i, int n);
   SpirvValue reduced(size_t i, int n);
+  SpirvValue dot(size_t i, int n);
   SpirvValue shuffled(size_t i, int n);
   void settle();  // writes what waits
   std::vector<int> store_order(kernel::LaneMask mask) const;

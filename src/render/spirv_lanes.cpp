@@ -34,6 +34,7 @@ SpirvValue SpirvKernel::lane(size_t i, int n) {
   m_.line(kernel::text_line(i));
   const Op op = k_.ops[i]->op;
   const SpirvValue v = op == Op::Reduce    ? reduced(i, n)
+                       : op == Op::Dot     ? dot(i, n)
                        : op == Op::Shuffle ? shuffled(i, n)
                                            : computed(i, n);
   current_ = asked_by;

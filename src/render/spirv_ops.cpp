@@ -233,11 +233,11 @@ Id SpirvOps::whole_part(Id x) {
   return select(less(magnitude, whole), below, magnitude, t);
 }
 
-Id SpirvOps::mul_add(const Call& c) {
-  if (is_float(c.from))
-    return m_.pure(spv::OpExtInst, t_.reg(c.to),
-                   {m_.glsl(), GLSLstd450Fma, c.x[0], c.x[1], c.x[2]});
-  return binary(Op::Add, c.from, binary(Op::Mul, c.from, c.x[0], c.x[1]), c.x[2]);
+Id SpirvOps::mul_add(const Call& c) { return mul_add(c.from, c.x[0], c.x[1], c.x[2]); }
+Id SpirvOps::mul_add(DType t, Id a, Id b, Id sum) {
+  if (is_float(t))
+    return m_.pure(spv::OpExtInst, t_.reg(t), {m_.glsl(), GLSLstd450Fma, a, b, sum});
+  return binary(Op::Add, t, binary(Op::Mul, t, a, b), sum);
 }
 
 // ---- conversions ----------------------------------------------------------------------------

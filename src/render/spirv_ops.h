@@ -19,6 +19,7 @@ class SpirvOps {
   Id emit(const ir::Node& u, std::span<const Id> x);
   // The same for an op of two operands of one dtype (the folding of a Reduce).
   Id binary(ir::Op op, DType t, Id a, Id b);
+  Id mul_add(DType t, Id a, Id b, Id sum);
   Id cast(Id x, DType from, DType to);
   Id select(Id condition, Id a, Id b, DType t);
   // Between register and memory form.

@@ -7,6 +7,7 @@
 
 #include "base/contains.h"
 #include "ir/kernel_floor.h"
+#include "ir/one_sweep.h"
 #include "ir/symbolic.h"
 #include "sched/call_graph.h"
 #include "sched/kept_chain.h"
@@ -362,7 +363,7 @@ class RowKeeper {
     }
     if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return {};
     const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
-    const bool slabs = !reduces_rows(m) && takes_slabs(m, width);
+    const bool slabs = takes_slabs(m, width) && one_sweep_fills(m);
     const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
     const int64_t together =
         std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
@@ -380,6 +381,14 @@ class RowKeeper {
       if (width % n == 0 && width / n <= kMostEach && m.chain.columns() % n == 0) return true;
     }
     return false;
+  }
+
+  // Whether rows need not be whole: all that reads them is reduced in one sweep.
+  bool one_sweep_fills(const Making& m) const {
+    if (!reduces_rows(m)) return true;
+    const UOp ast = with_factors_outside(sink(m.chain.ends()));
+    const auto columns = columns_of_rows(ast);
+    return columns && one_sweep(ast, *columns);
   }
 
   // How many matrices the last product is of: loops that both of its factors walk.

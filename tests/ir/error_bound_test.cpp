@@ -41,6 +41,25 @@ std::vector<Bounded> bounds(const UOp& ast, std::vector<std::span<const std::byt
   return out;
 }
 
+// What all terms have in common is made once.
+TEST(ErrorBound, TermsOfAnElementAreThoseOfSumsInsideEachOther) {
+  const UOp i = loop(4, 0), j = loop(10, 1, AxisKind::Reduce), k = loop(20, 2, AxisKind::Reduce);
+  const auto sum = [](const UOp& x, const UOp& r) {
+    return make(Op::Reduce, DType::F32, {x, r}, ReduceArg{Op::Add, {}});
+  };
+  EXPECT_EQ(terms_of_element(kernel(at(1, 4, i), i)), 1);
+  EXPECT_EQ(terms_of_element(kernel(sum(at(1, 200, j * 20), j) + sum(at(1, 20, k), k), i)), 31);
+  EXPECT_EQ(terms_of_element(kernel(sum(sum(at(1, 200, j * 20 + k), k), j), i)), 1 + 10 * 21);
+  EXPECT_EQ(terms_of_element(kernel(sum(at(1, 10, j) * sum(at(1, 20, k), k), j), i)), 31);
+  // A row that is kept is what fills it, wherever it is read.
+  const UOp c = loop(10, 3), memory = make(Op::Shared, DType::F32, {}, SharedArg{0, 10});
+  const UOp place = make(Op::Index, DType::F32, {memory, c});
+  const UOp store = make(Op::Store, DType::Void, {place, sum(at(1, 200, c * 20 + k), k)});
+  const UOp row = make(Op::After, DType::F32, {memory, make(Op::End, DType::Void, {store, c})});
+  const UOp read = make(Op::Load, DType::F32, {make(Op::Index, DType::F32, {row, j})});
+  EXPECT_EQ(terms_of_element(kernel(sum(read, j), i)), 1 + 10 * 21);
+}
+
 TEST(ErrorBound, SumsInAnyOrderStayWithin) {
   constexpr int64_t kTerms = 2000;
   std::mt19937 rng(1);

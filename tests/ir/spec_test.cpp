@@ -82,6 +82,12 @@ std::vector<Illegal> illegal_graphs() {
   const UOp half = make(Op::Cast, DType::F16, {f32(1)});
   const UOp sum = make(Op::Add, DType::F32, {f32(1), f32(2)});
   return {
+      {"Dot takes (x, y, sum, lane range...)", kFloorKernel,
+       make(Op::Dot, DType::F32, {f32(1), f32(2), f32(3)})},
+      {"Dot adds up lanes", kFloorKernel,
+       make(Op::Dot, DType::F32, {f32(1), f32(2), f32(3), axis(AxisKind::Loop, 0)})},
+      {"Dot's factors and sum differ in dtype", kFloorKernel,
+       make(Op::Dot, DType::F32, {f32(1), i32(2), f32(3), axis(AxisKind::ReduceLane, 0)})},
       {"a lane is no integer", kFloorKernel, make(Op::Shuffle, DType::F32, {f32(1), f32(2)})},
       {"a tensor Reduce has one source and (op, axes)", kFloorTensor,
        make(Op::Reduce, DType::F32, {x, x}, ReduceArg{Op::Add, {0}})},
@@ -254,6 +260,9 @@ UOp structural_sample(Op op, Floor floor) {
     case Op::Reduce:
       return tensor ? reduce(Op::Add, x, {1})
                     : folded(f32(1), {axis(AxisKind::ReduceLane, 0, counter)});
+    case Op::Dot:
+      return make(op, DType::F32,
+                  {f32(1), f32(2), f32(3), axis(AxisKind::ReduceLane, 0, counter)});
     case Op::Contiguous:
     case Op::Detach: return make(op, DType::F32, {memory()});
     case Op::Copy: return make(op, DType::F32, {memory()}, Placement{{"CPU"}, {}});

@@ -157,9 +157,6 @@ UOp softmax_ast(int64_t rows, int64_t columns) {
   return kernel_of({store(0, n, i * columns + j, y, {i, j})});
 }
 
-namespace {
-
-// A row of Shared memory that `value` fills along `column`.
 UOp kept_row(int32_t number, const UOp& column, const UOp& value) {
   const UOp memory =
       make(Op::Shared, value->dtype, {}, SharedArg{number, column->src(0)->const_int()});
@@ -171,8 +168,6 @@ UOp kept_row(int32_t number, const UOp& column, const UOp& value) {
 UOp element(const UOp& row, const UOp& column) {
   return make(Op::Load, row->dtype, {make(Op::Index, row->dtype, {row, column})});
 }
-
-}  // namespace
 
 UOp attention_ast(int64_t heads, int64_t positions, int64_t width, bool causal) {
   AstBuilder b;

@@ -23,6 +23,9 @@ ir::UOp reduce_over(ir::Op op, const ir::UOp& value, std::vector<ir::UOp> ranges
 // end(store(index(param slot, offset[, gate]), value), ranges...)
 ir::UOp store(int32_t slot, int64_t count, const ir::UOp& offset, const ir::UOp& value,
                  std::vector<ir::UOp> ranges, const ir::UOp& gate = {});
+// A row of Shared memory that `value` fills along `column`, and what is there.
+ir::UOp kept_row(int32_t number, const ir::UOp& column, const ir::UOp& value);
+ir::UOp element(const ir::UOp& row, const ir::UOp& column);
 ir::UOp kernel_of(std::vector<ir::UOp> ends);
 
 // Kernels that every test of lowering wants. Slot 0 is the output.

@@ -132,6 +132,12 @@ std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>&
   return "";
 }
 
+void expect_refused(const UOp& ast, const Target& t, const std::vector<Opt>& opts,
+                    const std::string& why) {
+  EXPECT_NE(refusal(ast, t, opts).find(why), std::string::npos)
+      << to_string(opts) << ": " << refusal(ast, t, opts);
+}
+
 std::vector<NamedTarget> test_targets() {
   std::vector<NamedTarget> out;
   for (const char* name : {"c-x86-64", "spirv-lavapipe", "spirv-generic"})

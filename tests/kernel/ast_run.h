@@ -30,6 +30,8 @@ void expect_same(const ir::UOp& ast, const LinearKernel& k, double tolerance,
 
 // Why one of them is illegal; empty: none is.
 std::string refusal(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts);
+void expect_refused(const ir::UOp& ast, const Target& t, const std::vector<Opt>& opts,
+                    const std::string& why);
 
 struct NamedTarget {
   std::string name;

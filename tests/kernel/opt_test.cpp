@@ -17,12 +17,6 @@ namespace {
 
 using namespace ir;
 
-void expect_refused(const UOp& ast, const Target& t, std::vector<Opt> opts,
-                    const std::string& why) {
-  EXPECT_NE(refusal(ast, t, opts).find(why), std::string::npos)
-      << to_string(opts) << ": " << refusal(ast, t, opts);
-}
-
 TEST(Opt, RefusesWhatIsIllegalAndSaysWhy) {
   const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
   const UOp ast = matmul_ast(12, 16, 40);  // axes 0 and 1 outputs, 2 reduced
@@ -139,93 +133,21 @@ TEST(Opt, RowsWithASumOfProductsAreVectors) {
   expect_same(ast, lowered, 1e-4, "a row with a sum of products");
 }
 
-TEST(Opt, AKeptRowIsOneWorkgroups) {
-  const Target cpu = builtin_target("c-x86-64"), gpu = builtin_target("spirv-lavapipe");
-  const UOp ast = attention_ast(2, 16, 8);
-  for (int axis : {3, 4})
-    expect_refused(ast, cpu, {{OptKind::Group, axis, 2}}, "filled by one workgroup");
-  expect_refused(ast, gpu, {{OptKind::Spread, 1, 4}}, "rows of their own");
-  expect_refused(ast, cpu, {{OptKind::Vector, 1, 4}, {OptKind::Vector, 2, 4}}, "vector axis");
-  expect_same(ast, lower_with(ast, gpu, {{OptKind::Local, 1, 4}}), 1e-5, "a row each");
-  const UOp wide = attention_ast(1, 4096, 8);
-  expect_refused(wide, gpu, {{OptKind::Upcast, 1, 4}}, "exceed 32768 bytes");
-}
-
-TEST(Opt, InvocationsShareKeptRows) {
-  const Target gpu = builtin_target("spirv-lavapipe");
-  const UOp ast = attention_ast(2, 16, 8);
-  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::Local, 4, 8}},
-                 "by another number of invocations");
-  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::GroupReduce, 6, 8}},
-                 "by another number of invocations");
-  expect_refused(ast, gpu, {{OptKind::Local, 3, 2}, {OptKind::Local, 3, 2}}, "its columns already");
-  expect_refused(ast, gpu, {{OptKind::Local, 3, 4}, {OptKind::GroupReduce, 5, 4}},
-                 "depends on the axis");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 8, 4}, {OptKind::Local, 2, 4}},
-                 "depends on the axis");
-  expect_refused(ast, gpu, {{OptKind::GroupReduce, 6, 4}, {OptKind::Stage, 1, 0}},
-                 "no axis says which of the invocations");
-  Target small = gpu;
-  small.max_invocations = 8;
-  expect_refused(ast, small, {{OptKind::Local, 3, 4}, {OptKind::Local, 1, 4}}, "at most 8");
-  small = gpu;
-  // 16 rows of 16 scores and probabilities, and of 4 partial results; the latter of the former fit.
-  small.shared_bytes = 2700;
-  expect_refused(ast, small, {{OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}},
-                 "exceed 2700 bytes");
-  EXPECT_EQ(
-      refusal(ast, small,
-              {{OptKind::Local, 4, 4}, {OptKind::Upcast, 1, 16}, {OptKind::GroupReduce, 6, 4}}),
-      "")
-      << "probabilities lie where the scores were";
-  const std::vector<Opt> whole{{OptKind::Local, 2, 4},       {OptKind::Local, 3, 4},
-                               {OptKind::Local, 4, 4},       {OptKind::GroupReduce, 6, 4},
-                               {OptKind::GroupReduce, 7, 4}, {OptKind::Upcast, 1, 2},
-                               {OptKind::Local, 1, 4}};
-  for (size_t n = 1; n <= whole.size(); n++) {
-    const std::vector<Opt> opts(whole.begin(), whole.begin() + ptrdiff_t(n));
-    const LinearKernel k = lower_with(ast, gpu, opts);
-    expect_same(ast, k, 1e-5, to_string(opts));
-    EXPECT_EQ(k.local[0], 4u);
-    EXPECT_EQ(k.local[1], n == whole.size() ? 4u : 1u);
-    const auto memories =
-        std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Shared; });
-    EXPECT_EQ(memories, n < 3 ? 2 : n < 4 ? 1 : n < 5 ? 2 : 3) << to_string(opts);
-  }
-}
-
-// Axes: head, row, columns of both results, columns of two kept rows.
-TEST(Opt, RowsThatAreReadByElementNeedNotBeWhole) {
-  const Target gpu = builtin_target("spirv-lavapipe");
-  const UOp ast = attention_factor_gradients_ast(2, 16, 8);
-  std::vector<Opt> opts{{OptKind::Local, 2, 8}, {OptKind::Slab, 4, 8}};
-  expect_refused(ast, gpu, opts, "not all of them have in common");  // of the other result
-  opts.insert(opts.begin(), {OptKind::Local, 3, 8});
-  expect_refused(ast, builtin_target("c-x86-64"), {{OptKind::Slab, 4, 8}}, "read part by part");
-  for (const int axis : {0, 2})
-    expect_refused(ast, gpu, {{OptKind::Slab, axis, 4}}, "read part by part");
-  for (const int axis : {3, 4, 6, 8})
-    expect_refused(attention_ast(2, 16, 8), gpu, {{OptKind::Slab, axis, 4}}, "read part by part");
-  const auto with = [&](std::vector<Opt> more) {
-    more.insert(more.begin(), opts.begin(), opts.end());
-    return more;
+// Unrolled products that have no sums of their own are multiply-adds, one after the other.
+TEST(Opt, UnrolledProductsAreMultiplyAdds) {
+  const Target gpu = builtin_target("spirv-generic");
+  const UOp ast = matmul_ast(16, 16, 32);
+  const auto dots = [](const LinearKernel& k) {
+    return std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Dot; });
   };
-  expect_refused(ast, gpu, with({{OptKind::Slab, 5, 4}}), "split already");
-  expect_refused(ast, gpu, with({{OptKind::Upcast, 4, 16}}), "2 to 8 is possible");
-  expect_refused(ast, gpu, with({{OptKind::Upcast, 5, 3}}), "3 does not divide 8");
-  opts.back().amount = 16;
-  expect_refused(ast, gpu, opts, "all of a row");
-  opts.back().amount = 5;
-  expect_refused(ast, gpu, opts, "5 does not divide 16");
-  for (const int64_t elements : {2, 8}) {
-    opts.back().amount = elements;
-    expect_same(ast, lower_with(ast, gpu, opts), 1e-5, to_string(opts));
-  }
-  // What is kept does not grow with the positions.
-  const auto bytes = [&](int64_t positions) {
-    return lower_with(attention_factor_gradients_ast(1, positions, 8), gpu, opts).shared_bytes;
-  };
-  EXPECT_EQ(bytes(4096), bytes(64));
+  const std::vector<Opt> tile{{OptKind::Upcast, 0, 8}, {OptKind::Upcast, 1, 8},
+                              {OptKind::Unroll, 2, 4}};
+  const LinearKernel k = lower_with(ast, gpu, tile);
+  EXPECT_EQ(dots(k), 1);
+  EXPECT_EQ(k.estimate.flops, lower_with(ast, gpu, {}).estimate.flops);
+  expect_same(ast, k, 1e-5, "tile");
+  EXPECT_EQ(dots(lower_with(ast, gpu, {{OptKind::Unroll, 2, 4}})), 0);  // four sums
+  EXPECT_EQ(dots(lower_with(ast, builtin_target("c-x86-64"), tile)), 0);
 }
 
 TEST(Opt, NestedReductionsAreNotBothShared) {

@@ -167,11 +167,11 @@ TEST(RenderSpirv, LanesAreWrittenWhenTheyAreAskedFor) {
   const size_t loop = text.rfind("OpLoopMerge"), first = text.find("OpStore %acc", loop);
   ASSERT_NE(first, std::string::npos) << text;
   const std::string before = text.substr(loop, first - loop);
-  EXPECT_EQ(count(before, "OpFMul"), 4u) << before;
+  EXPECT_EQ(count(before, " Fma "), 4u) << before;
   EXPECT_EQ(count(before, "OpGroupNonUniformShuffle"), 4u) << before;
   const size_t second = text.find("OpStore %acc", first + 1);
   const std::string between = text.substr(first, second - first);
-  EXPECT_EQ(count(between, "OpFMul"), 4u) << between;  // the other row of the column
+  EXPECT_EQ(count(between, " Fma "), 4u) << between;  // the other row of the column
   EXPECT_EQ(count(between, "OpGroupNonUniformShuffle"), 0u) << between;
 }
 

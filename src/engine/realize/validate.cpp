@@ -115,7 +115,7 @@ class Comparison {
       return a.distance > b.distance || std::isnan(a.distance);
     };
     std::stable_sort(suspects_.begin(), suspects_.end(), worse);
-    const auto most = size_t(std::max(kAnalysedSteps / reduced_terms(), kLeastAnalysed));
+    const auto most = size_t(std::max(kAnalysedSteps / ir::terms_of_element(k_.kernel->ast), kLeastAnalysed));
     if (suspects_.size() > most) suspects_.resize(most);
     analyse();
     std::erase_if(suspects_, [](const Difference& d) { return d.distance <= d.allowed; });
@@ -123,17 +123,6 @@ class Comparison {
   }
 
  private:
-  // Steps of the longest reduction of one element.
-  int64_t reduced_terms() const {
-    int64_t most = 1;
-    for (const ir::Node* n : ir::toposort(k_.kernel->ast)) {
-      int64_t terms = 1;
-      for (const ir::UOp& r : n->src().subspan(n->op == ir::Op::Reduce ? 1 : n->src_count))
-        terms *= r->src(0)->max;
-      most = std::max(most, terms);
-    }
-    return most;
-  }
   void add(size_t i, int64_t e, DType t, const Bytes& mine, const Bytes& other, double plain) {
     const size_t at = size_t(e) * size_bytes(t);
     const Scalar a = load_scalar(t, mine.data() + at), b = load_scalar(t, other.data() + at);

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "ir/walk.h"
+#include "ir/kernel_floor.h"
 
 namespace tuff::kernel {
 
@@ -61,6 +61,11 @@ RangeMask RangeDeps::compute(const UOp& u) {
     m = of(u->src(0));
     for (const UOp& s : u->src().subspan(1)) m &= ~of(s);
     return m;
+  }
+  if (u->op == Op::Dot) {
+    m = of(u->src(0)) | of(u->src(1));
+    for (const UOp& r : dot_lanes(u.get())) m &= ~of(r);
+    return m | of(u->src(2));
   }
   for (const UOp& s : u->src()) m |= of(s);
   if (u->op == Op::Barrier) {

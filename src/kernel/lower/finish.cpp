@@ -28,8 +28,8 @@ void fill_lanes(LinearKernel& k) {
       k.lane_ranges.push_back(u);
     } else if (u->op == Op::Range || u->op == Op::End || u->op == Op::Barrier) {
       m = 0;
-    } else if (u->op == Op::Reduce) {
-      for (const UOp& r : u->src().subspan(1)) {
+    } else if (u->op == Op::Reduce || u->op == Op::Dot) {
+      for (const UOp& r : u->op == Op::Dot ? dot_lanes(u.get()) : closed_ranges(u.get())) {
         TUFF_CHECK(m & mask.at(r.get()), "a value is folded over a lane that it has not");
         m &= ~mask.at(r.get());
       }
@@ -82,6 +82,8 @@ void estimate(LinearKernel& k) {
       uint64_t folded = 1;
       for (const UOp& r : u->src().subspan(1)) folded *= uint64_t(r->src(0)->max);
       k.estimate.flops += n * (folded - 1);
+    } else if (u->op == Op::Dot) {
+      k.estimate.flops += 2 * n * uint64_t(extent(dot_lanes(u.get())));
     } else if (is_alu(u->op) && is_float(u->dtype) && u->op != Op::Cast && u->op != Op::Where) {
       k.estimate.flops += n * (u->op == Op::MulAdd ? 2 : 1);
     } else if (u->op == Op::MatrixMulAdd) {

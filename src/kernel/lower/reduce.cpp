@@ -2,7 +2,8 @@
 // the unrolled part, a tree in workgroup memory for the part that invocations share.
 #include <algorithm>
 #include <bit>
-#include <limits>
+#include <map>
+#include <set>
 
 #include "ir/kernel_floor.h"
 #include "ir/scalar_eval.h"
@@ -33,18 +34,32 @@ class ReduceLowerer {
     }
   }
 
+  // Sums of one iteration that are added to what a register has of those before, scaled: they go on
+  // in that register.
+  bool goes_on(const UOp& u) const {
+    const UOp& sum = u->op == Op::MulAdd ? u->src(2) : u;
+    if (u->op != Op::MulAdd || sum->op != Op::Reduce || sum->get<ReduceArg>().op != Op::Add)
+      return false;
+    const bool carried =
+        u->src(0)->op == Op::Load && without_after(u->src(0)->src(0).get())->op == Op::Register;
+    const ReduceParts parts = parts_of(sum);
+    return carried && accumulator(sum->dtype) == sum->dtype && !parts.serial.empty() &&
+           parts.shared.empty();
+  }
+  // `u`: the load of the register, the scale, the Reduce, which is as it was but for its sources.
+  UOp lower_on(const UOp& u) {
+    const ReduceParts parts = parts_of(u->src(2));
+    const UOp &current = u->src(0)->src(0), value = u->src(2)->src(0);
+    const UOp reg(without_after(current.get()));
+    const UOp first = make_store(current, alu(Op::Mul, {u->src(0), u->src(1)}));
+    return summed(Op::Add, value, parts, make_after(reg, sources(first, parts.serial)), reg, false);
+  }
+
   UOp lower(const UOp& reduce) {
     const Op op = reduce->get<ReduceArg>().op;
     const DType t = reduce->dtype;
     const DType acc = is_float(t) ? accumulator(t) : t;
-    ReduceParts parts;
-    for (const UOp& r : reduce->src().subspan(1)) {
-      const AxisKind k = kind_of(r.get());
-      (k == AxisKind::ReduceLane    ? parts.unrolled
-       : k == AxisKind::GroupReduce ? parts.shared
-                                    : parts.serial)
-          .push_back(r);
-    }
+    const ReduceParts parts = parts_of(reduce);
     UOp value = cast(reduce->src(0), acc);
     value =
         parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
@@ -56,6 +71,17 @@ class ReduceLowerer {
   }
 
  private:
+  static ReduceParts parts_of(const UOp& reduce) {
+    ReduceParts parts;
+    for (const UOp& r : closed_ranges(reduce.get())) {
+      const AxisKind k = kind_of(r.get());
+      (k == AxisKind::ReduceLane    ? parts.unrolled
+       : k == AxisKind::GroupReduce ? parts.shared
+                                    : parts.serial)
+          .push_back(r);
+    }
+    return parts;
+  }
   // Lanes around a reduction, those of reductions around it included; not its own.
   std::vector<UOp> lanes_of(const UOp& u, const std::vector<UOp>& own) {
     RangeMask m = deps_.of(u) & deps_.kinds(is_lane);
@@ -75,14 +101,19 @@ class ReduceLowerer {
     return !parts.unrolled.empty() && extent(lanes) * extent(parts.unrolled) <= registers;
   }
 
+  // Without partial sums, unrolled products of floats are added one after the other: each then is
+  // one multiply-add, and of several outputs there are enough to wait for none.
+  bool adds_products(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
+    RangeMask lanes = 0;
+    for (const UOp& r : unrolled) lanes |= deps_.bit(r);
+    return target_.has_local && op == Op::Add && value->op == Op::Mul && is_float(value->dtype) &&
+           lanes && (deps_.of(value) & lanes) == lanes;
+  }
+
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
     std::vector<UOp> lanes = lanes_of(value, parts.unrolled);
     const bool partial = keeps_partial_sums(lanes, parts, value->dtype);
-    if (partial) {
-      lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
-    } else {
-      value = fold_lanes(op, value, parts.unrolled);
-    }
+    if (partial) lanes.insert(lanes.end(), parts.unrolled.begin(), parts.unrolled.end());
     RangeMask inner = 0;
     for (const auto* list : {&parts.serial, &parts.unrolled, &parts.shared}) {
       for (const UOp& r : *list) inner |= deps_.bit(r);
@@ -94,9 +125,17 @@ class ReduceLowerer {
     }
     const UOp init = make_store(make_after(reg, before), identity_of(op, value));
     const UOp current = make_after(reg, sources(init, parts.serial));
-    const UOp step = make_store(current, combine(op, make_load(current), value));
-    const UOp result = make_load(make_after(reg, {make_end(step, parts.serial)}));
+    const UOp result = summed(op, value, parts, current, reg, partial);
     return partial ? fold_lanes(op, result, parts.unrolled) : result;
+  }
+  // The register once all steps are added to what it has before the first.
+  UOp summed(Op op, const UOp& value, const ReduceParts& parts, const UOp& current, const UOp& reg,
+             bool partial) {
+    const UOp sum = make_load(current);
+    const UOp next = partial                                    ? combine(op, sum, value)
+                     : adds_products(op, value, parts.unrolled) ? make_dot(value, sum, parts.unrolled)
+                     : combine(op, sum, fold_lanes(op, value, parts.unrolled));
+    return make_load(make_after(reg, {make_end(make_store(current, next), parts.serial)}));
   }
 
   // What is summed may be cooperative matrices: a product of two is added by one op.
@@ -178,8 +217,16 @@ class ReduceLowerer {
 
 void pass_reduces(Lowering& l) {
   ReduceLowerer lowerer(l.ast, l.target, l.shares_outermost);
+  std::map<const Node*, int> users;
+  for (const Node* n : toposort(l.ast))
+    for (const UOp& s : n->src()) users[s.get()]++;
+  std::set<const Node*> on;  // MulAdds, and the reductions that go on in their registers
+  for (const Node* n : toposort(l.ast))
+    if (lowerer.goes_on(UOp(n)) && users[n->src(2).get()] == 1) on.insert({n, n->src(2).get()});
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
-    return old->op == Op::Reduce ? lowerer.lower(with_src(old, src)) : UOp();
+    const bool goes_on = on.contains(old.get());
+    if (old->op == Op::Reduce) return goes_on ? UOp() : lowerer.lower(with_src(old, src));
+    return goes_on ? lowerer.lower_on(with_src(old, src)) : UOp();
   });
 }
 
@@ -187,16 +234,22 @@ void pass_reduces(Lowering& l) {
 void pass_lost_lanes(Lowering& l) {
   std::vector<UOp> folds;
   for (const Node* n : toposort(l.ast)) {
-    if (n->op == Op::Reduce) folds.push_back(UOp(n));
+    if (n->op == Op::Reduce || n->op == Op::Dot) folds.push_back(UOp(n));
   }
   if (folds.empty()) return;
   RangeDeps deps(l.ast);
   const auto has_lost = [&](const UOp& fold) {
-    return std::any_of(fold->src().begin() + 1, fold->src().end(),
-                       [&](const UOp& r) { return !(deps.of(fold->src(0)) & deps.bit(r)); });
+    const bool dot = fold->op == Op::Dot;
+    const RangeMask lanes = deps.of(fold->src(0)) | (dot ? deps.of(fold->src(1)) : 0);
+    return std::ranges::any_of(dot ? dot_lanes(fold.get()) : closed_ranges(fold.get()),
+                               [&](const UOp& r) { return !(lanes & deps.bit(r)); });
   };
   if (std::none_of(folds.begin(), folds.end(), has_lost)) return;
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
+    if (old->op == Op::Dot && has_lost(old)) {
+      const UOp product = alu(Op::Mul, {src[0], src[1]});
+      return alu(Op::Add, {src[2], fold_lanes(deps, Op::Add, product, src.subspan(3))});
+    }
     if (old->op != Op::Reduce) return {};
     return fold_lanes(deps, old->get<ReduceArg>().op, src[0], src.subspan(1));
   });

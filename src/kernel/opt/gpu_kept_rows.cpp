@@ -15,7 +15,8 @@ namespace {
 
 // In multiply-adds of one invocation.
 constexpr double kLoadShare = 1, kShortLoadShare = 1.5;  // of an operand: of four at once, of two
-constexpr double kFetch = 1;     // of a component that a workgroup reads once
+constexpr double kFetch = 4;     // of a component that a workgroup reads once: load, store, waits
+constexpr int64_t kVector = 4;   // components of one access; more lie apart, in the same banks
 constexpr double kRowStep = 12;  // of one element of a row in a reduction or a fill of its own
 constexpr double kBarrier = 30;
 constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
@@ -173,7 +174,7 @@ class GpuKeptRows : Chooser {
   // One nest after the other: accumulators, operands, addresses and counters.
   int64_t registers_of(const Tile& tile) const {
     constexpr int64_t kOthers = 16, kOthersOfSlabs = 24, kBecoming = 6;
-    int64_t most = 0, throughout = 0;
+    int64_t most = 0, throughout = tile.slab ? tile.rows * row_sums_ : 0;
     for (const Product& p : products_) {
       const int64_t lanes = lanes_of(p, tile);
       int64_t sums = tile.rows * lanes;
@@ -194,7 +195,11 @@ class GpuKeptRows : Chooser {
     }
     return tile.all_rows() * (t_.kept_row_bytes(tile.columns, tile.slab) + partial) + slabs;
   }
-  int64_t registers() const { return target_.vector_registers; }
+  // As many as an invocation can have, less what compilers need: what a larger tile reads less is
+  // worth more than further waves.
+  int64_t registers() const {
+    return std::max<int64_t>(target_.vector_registers, int64_t(target_.most_registers) * 5 / 6);
+  }
   // Neighbouring columns of an invocation: none is idle.
   int64_t lanes_of(const Product& p, const Tile& tile) const {
     if (tile.slab && is_last(p)) return ceil_div(left(p.column), tile.columns);
@@ -211,7 +216,8 @@ class GpuKeptRows : Chooser {
     for (const Product& p : products_) {
       const int64_t lanes = lanes_of(p, tile);
       const double load = tile.steps >= 4 ? kLoadShare : kShortLoadShare;
-      const double step = double(tile.rows * lanes) + load * double(tile.rows + lanes);
+      const int64_t read = staged_factor(p) >= 0 && lanes > kVector ? 2 * lanes : lanes;
+      const double step = double(tile.rows * lanes) + load * double(tile.rows + read);
       const int64_t columns = columns_of(p, tile);
       work += double(ceil_div(columns, tile.columns * lanes)) * double(left(p.column) / columns) *
               double(p.length) * step;
@@ -219,7 +225,8 @@ class GpuKeptRows : Chooser {
     }
     const double barriers = kBarrier * (1 + std::log2(double(tile.columns)));
     for (const int a : sums_)
-      work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep + barriers;
+      work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep +
+              barriers * double(tile.slab ? left(a) / tile.slab : 1);
     for (const int a : fills_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep;
     if (tile.slab) {
@@ -234,7 +241,8 @@ class GpuKeptRows : Chooser {
     constexpr double kEnough = 256;
     const double cores = double(std::max<uint32_t>(target_.cores, 1));
     const double fitting = std::floor(double(target_.shared_bytes) / double(bytes_of(tile)));
-    const double resident = std::clamp(fitting, 1.0, 16.0) * double(tile.invocations());
+    const double resident =
+        std::min(std::clamp(fitting, 1.0, 16.0), groups / cores) * double(tile.invocations());
     const double waits = resident < kEnough ? 1 + 0.25 * (kEnough / resident - 1) : 1;
     const double rounds = std::ceil(groups / cores);
     return waits * rounds * cores / groups;
@@ -303,7 +311,7 @@ class GpuKeptRows : Chooser {
         continue;
       }
       const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
-      if (registers_of(tile) + copied <= registers()) t_.try_apply({OptKind::Ahead, f, 1});
+      if (registers_of(tile) + copied <= int64_t(target_.vector_registers)) t_.try_apply({OptKind::Ahead, f, 1});
     }
   }
 

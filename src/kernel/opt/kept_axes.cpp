@@ -3,9 +3,9 @@
 // of their own. Along the others, its columns, they share the rows: they fill them, reduce them and
 // store what becomes of them together, each nest of loops with the same invocations.
 #include <algorithm>
-#include <set>
 
 #include "ir/kernel_floor.h"
+#include "ir/one_sweep.h"
 #include "kernel/analysis/ranges.h"
 #include "kernel/opt/opt.h"
 
@@ -126,44 +126,17 @@ int64_t Tiling::kept_row_bytes(int64_t columns, int64_t slab) const {
 
 // ---- slabs ----
 
-namespace {
-
-bool reduces(const Node* n, const std::set<const Node*>& ranges) {
-  return n->op == Op::Reduce && std::ranges::any_of(n->src().subspan(1), [&](const UOp& r) {
-           return ranges.contains(r.get());
-         });
-}
-
-// Reductions of what walks kept rows stand neither below each other nor below what fills rows.
-bool reduced_once(const UOp& ast, const std::set<const Node*>& walked) {
-  for (const Node* n : toposort(ast)) {
-    if (!reduces(n, walked)) continue;
-    if (n->src_count > 2 && std::ranges::count_if(n->src().subspan(1), [&](const UOp& r) {
-                              return walked.contains(r.get());
-                            }) > 1)
-      return false;
-    for (const Node* below : toposort(n->src(0))) {
-      if (reduces(below, walked)) return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
 void Tiling::find_slab_axes() {
-  std::set<const Node*> walked;
-  for (const Node* n : toposort(ast_)) {
-    if (n->op != Op::Index || without_after(n->src(0).get())->op != Op::Shared) continue;
-    const Node* at = n->src(1).get();
-    if (at->op != Op::Range || n->src_count > 2 || axis_of(at) < 0) return;
-    walked.insert(at);
-  }
-  if (!reduced_once(ast_, walked)) return;
+  const auto walked = columns_of_rows(ast_);
+  if (!walked || std::ranges::any_of(*walked, [&](auto& r) { return axis_of(r.get()) < 0; }))
+    return;
+  const auto sweep = one_sweep(ast_, *walked);
+  if (!sweep) return;
+  scales_sums_ = bool(sweep->max);
   std::vector<int> found;
   for (int a = 0; a < int(axes_.size()); a++) {
     const Axis& axis = axes_[size_t(a)];
-    if (!walked.contains(axis.range.get())) continue;
+    if (!contains(*walked, axis.range)) continue;
     const bool walks_a_row = axis.kept || axis.reduced;
     if (!walks_a_row || !axis.main_is_const()) return;
     if (!found.empty() && axis.main_size() != axes_[size_t(found[0])].main_size()) return;
@@ -209,7 +182,7 @@ void Tiling::take_slabs(int64_t elements) {
     axis.slabs = true;
   }
   // A sum without columns of its own would have to be complete before its row is overwritten.
-  const bool by_row = std::ranges::any_of(reductions_, [&](const Reduction& r) {
+  const bool by_row = !scales_sums_ && std::ranges::any_of(reductions_, [&](const Reduction& r) {
     return std::ranges::any_of(r.own, [&](int a) { return contains(slab_axes_, a); }) &&
            std::ranges::none_of(r.around, [&](int a) { return axes_[size_t(a)].column; });
   });

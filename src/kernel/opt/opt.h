@@ -30,9 +30,9 @@ enum class OptKind : uint8_t {
           // same invocations in each nest
   GroupReduce,  // a reduction shared by `amount` invocations, a power of two; pads
   Swap,         // loops of axis `axis` and axis `amount` change places
-  // So many elements of all kept rows at a time, in a loop that the sums of what is stored have in
+  // So many elements of all kept rows at a time, in a loop that all reductions of them have in
   // common: the rows are filled inside of it (see Tiling::slab_axes, of which `axis` is one). Once
-  // nothing is left of the axes that one of those sums has for itself; divides.
+  // nothing is left of the axes that one of those reductions has for itself; divides.
   Slab,
   // A grid-stride loop: what is left of the axis is shared out to `amount` launch groups that all
   // nests of the kernel have in common. On devices with workgroups these take rows of a workgroup's
@@ -146,8 +146,8 @@ class Tiling {
   int64_t kept_bytes() const;
   // Bytes of one row of each kind that so many invocations share, `slab` elements long (0: whole).
   int64_t kept_row_bytes(int64_t columns, int64_t slab = 0) const;
-  // Axes that walk kept rows, if these need not be complete before what reads them begins: nothing
-  // but the sums of what is stored reads them, or other rows at the same element.
+  // Axes that walk kept rows, if these need not be complete before what reads them begins: what
+  // reads them are other rows at the same element, and reductions that one sweep makes together.
   const std::vector<int>& slab_axes() const { return slab_axes_; }
   int64_t local_size() const;   // invocations of a workgroup so far
   // Whether invocations that share a reduction stand further apart than those of different outputs.
@@ -237,6 +237,7 @@ class Tiling {
   };
   std::vector<Stored> stored_;
   std::vector<int> slab_axes_;
+  bool scales_sums_ = false;  // of slabs: a maximum grows from one to the next
   std::vector<Operand> factors_, loads_;  // loads where there are no products
   std::vector<Opt> staged_;
   std::vector<int> ahead_;  // operands

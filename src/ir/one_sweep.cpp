@@ -1,0 +1,269 @@
+#include "ir/one_sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
+
+namespace tuff::ir {
+
+namespace {
+
+// What fills the kept row that a load reads; null: it reads another memory.
+const Node* fill_read_by(const Node* load) {
+  if (load->op != Op::Load || load->src(0)->op != Op::Index) return nullptr;
+  const Node* memory = load->src(0)->src(0).get();
+  if (memory->op != Op::After || memory->src(0)->op != Op::Shared) return nullptr;
+  return memory->src(1)->op == Op::End ? memory->src(1).get() : nullptr;
+}
+const UOp& value_of(const Node* fill) { return fill->src(0)->src(1); }
+
+bool is_zero(const UOp& x) { return x->is_const() && x->get<Scalar>().as_double() == 0; }
+
+// How often a factor stands in a value: the power of it that the value is proportional to.
+class Power {
+ public:
+  // Of nodes for which is_factor; what is below others that `is_below` names is looked into.
+  Power(std::function<bool(const Node*)> is_factor, std::function<bool(const Node*)> is_below)
+      : is_factor_(std::move(is_factor)), is_below_(std::move(is_below)) {}
+
+  // Nothing where it is not proportional.
+  std::optional<int> of(const UOp& u) {
+    if (const auto it = known_.find(u.get()); it != known_.end()) return it->second;
+    const std::optional<int> n = compute(u);
+    known_.emplace(u.get(), n);
+    return n;
+  }
+
+ private:
+  std::optional<int> compute(const UOp& u) {
+    if (is_factor_(u.get())) return 1;
+    if (!is_below_(u.get())) return 0;
+    switch (u->op) {
+      case Op::Mul: return sum(of(u->src(0)), of(u->src(1)));
+      case Op::Neg: return of(u->src(0));
+      case Op::Cast:
+        return is_float(u->dtype) && is_float(u->src(0)->dtype) ? of(u->src(0)) : std::nullopt;
+      case Op::Add:
+      case Op::Sub: return alike(u->src(0), u->src(1));
+      case Op::Where:
+        return is_below_(u->src(0).get()) ? std::nullopt : alike(u->src(1), u->src(2));
+      case Op::Load: {
+        const Node* fill = fill_read_by(u.get());
+        return fill ? of(value_of(fill)) : std::nullopt;
+      }
+      default: return {};
+    }
+  }
+  static std::optional<int> sum(std::optional<int> a, std::optional<int> b) {
+    return a && b ? std::optional(*a + *b) : std::nullopt;
+  }
+  std::optional<int> alike(const UOp& x, const UOp& y) {
+    if (is_zero(x)) return of(y);
+    if (is_zero(y) || of(x) == of(y)) return of(x);
+    return {};
+  }
+
+  std::function<bool(const Node*)> is_factor_, is_below_;
+  std::map<const Node*, std::optional<int>> known_;
+};
+
+bool reduces(const Node* n, std::span<const UOp> ranges) {
+  return n->op == Op::Reduce && std::ranges::any_of(closed_ranges(n), [&](const UOp& r) {
+           return contains(ranges, r);
+         });
+}
+
+// What an Exp2 takes: a difference, perhaps times a number.
+struct Exponent {
+  UOp difference, factor;  // empty: 1
+};
+Exponent exponent_of(const Node* exp2) {
+  const UOp& x = exp2->src(0);
+  if (x->op != Op::Mul) return {x, {}};
+  for (const size_t s : {0, 1})
+    if (x->src(s)->is_const()) return {x->src(1 - s), x->src(s)};
+  return {x, {}};
+}
+// Of something less the maximum.
+bool is_exponential(const Node* n, const UOp& max) {
+  if (n->op != Op::Exp2) return false;
+  const UOp x = exponent_of(n).difference;
+  return x->op == Op::Sub && x->src(1) == max && !depends_on(x->src(0), max);
+}
+// Whether both change alike with the maximum.
+bool scale_alike(const Node* x, const Node* y) {
+  return x->dtype == y->dtype && x->arg == y->arg &&
+         exponent_of(x).factor == exponent_of(y).factor;
+}
+
+}  // namespace
+
+UOp OneSweep::scale(const UOp& before, const UOp& after) const {
+  const UOp difference = make(Op::Sub, before->dtype, {before, after});
+  return substitute(exponential, {{exponent_of(exponential.get()).difference, difference}});
+}
+
+std::optional<std::vector<UOp>> columns_of_rows(const UOp& ast) {
+  std::vector<UOp> out;
+  const std::vector<const Node*> all = toposort(ast);
+  for (const Node* n : all) {
+    if (n->op != Op::Index || without_after(n->src(0).get())->op != Op::Shared) continue;
+    if (n->src(1)->op != Op::Range || n->src_count > 2) return {};
+    add_once(out, n->src(1));
+  }
+  for (const Node* n : all) {
+    const auto is_column = [&](const UOp& r) { return contains(out, r); };
+    if (n->op == Op::Reduce && std::ranges::count_if(closed_ranges(n), is_column) > 1) return {};
+  }
+  return out;
+}
+
+std::optional<OneSweep> one_sweep(const UOp& ast, std::span<const UOp> ranges) {
+  std::vector<UOp> all;
+  for (const Node* n : toposort(ast)) {
+    if (reduces(n, ranges)) all.emplace_back(n);
+  }
+  OneSweep out;
+  for (const UOp& r : all) {
+    std::vector<UOp> below;
+    for (const Node* n : toposort(r->src(0))) {
+      if (reduces(n, ranges)) below.emplace_back(n);
+    }
+    if (below.empty()) continue;
+    if (below.size() > 1 || (out.max && !(below[0] == out.max))) return {};
+    out.max = below[0];
+    out.scaled.push_back(r);
+  }
+  if (!out.max) return out;
+  if (out.max->get<ReduceArg>().op != Op::Max || !is_float(out.max->dtype)) return {};
+  for (const UOp& r : out.scaled) {
+    std::set<const Node*> above;  // the maximum and what needs it
+    for (const Node* n : toposort(r->src(0))) {
+      const bool needs = n == out.max.get() || std::ranges::any_of(n->src(), [&](const UOp& s) {
+                           return above.contains(s.get());
+                         });
+      if (needs) above.insert(n);
+      if (!is_exponential(n, out.max)) continue;
+      if (out.exponential && !scale_alike(n, out.exponential.get())) return {};
+      out.exponential = UOp(n);
+    }
+    Power power([&](const Node* n) { return is_exponential(n, out.max); },
+                [&](const Node* n) { return above.contains(n); });
+    if (r->get<ReduceArg>().op != Op::Add || power.of(r->src(0)) != 1) return {};
+  }
+  return out;
+}
+
+namespace {
+
+// A value as what varies along a row times what does not.
+struct Factored {
+  UOp inside, outside;  // empty: one
+};
+UOp product(const UOp& x, const UOp& y) { return !x ? y : !y ? x : alu(Op::Mul, {x, y}); }
+
+// Factors that hold a reduction, and none of these ranges, go outside.
+Factored factored(const UOp& u, std::span<const UOp> own) {
+  const auto walks = [&](const UOp& x) {
+    return std::ranges::any_of(own, [&](const UOp& r) { return depends_on(x, r); });
+  };
+  if (u->op == Op::Mul) {
+    const Factored x = factored(u->src(0), own), y = factored(u->src(1), own);
+    if (x.outside || y.outside)
+      return {product(x.inside, y.inside), product(x.outside, y.outside)};
+  }
+  const std::vector<const Node*> below = toposort(u);
+  const bool sums = std::ranges::any_of(below, [](const Node* n) { return n->op == Op::Reduce; });
+  if (sums && !walks(u)) return {{}, u};
+  return {u, {}};
+}
+
+// The sums that read a row, each as one factor of what it adds up; nothing where something else
+// reads it.
+std::optional<std::vector<UOp>> sums_of(const UOp& ast, const Node* fill) {
+  std::set<const Node*> above;
+  const auto is_load = [&](const Node* n) { return fill_read_by(n) == fill; };
+  std::vector<UOp> sums;
+  for (const Node* n : toposort(ast)) {
+    const auto needs = [&](const UOp& s) { return above.contains(s.get()); };
+    if (is_load(n)) {
+      above.insert(n);
+    } else if (std::ranges::any_of(n->src(), needs)) {
+      if (n->op == Op::End || n->op == Op::Store) return {};
+      if (n->op == Op::Reduce) {
+        if (n->get<ReduceArg>().op != Op::Add || needs(n->src(1))) return {};
+        sums.emplace_back(n);
+      } else {
+        above.insert(n);
+      }
+    }
+  }
+  Power power(is_load, [&](const Node* n) { return above.contains(n); });
+  for (const UOp& r : sums)
+    if (power.of(r->src(0)) != 1) return {};
+  return sums;
+}
+
+std::vector<const Node*> fills_of(const UOp& ast) {
+  std::set<const Node*> seen;
+  std::vector<const Node*> out;
+  for (const Node* n : toposort(ast)) {
+    const Node* fill = fill_read_by(n);
+    if (fill && fill->src_count == 2 && seen.insert(fill).second) out.push_back(fill);
+  }
+  return out;
+}
+
+// One row's; empty: there is none, or something keeps it.
+UOp with_factor_outside(const UOp& ast, const Node* fill) {
+  const Factored f = factored(value_of(fill), closed_ranges(fill));
+  if (!f.outside || !f.inside) return {};
+  const auto sums = sums_of(ast, fill);
+  if (!sums) return {};
+  const UOp store = fill->src(0);
+  const UOp plain = make_end(make_store(store->src(0), f.inside), closed_ranges(fill));
+  UOpMap<UOp> scaled;
+  for (const UOp& r : *sums)
+    scaled.emplace(r, alu(Op::Mul, {substitute(r, {{UOp(fill), plain}}), f.outside}));
+  return substitute(ast, scaled);
+}
+
+// Sums of what a row is filled with read it there.
+UOp with_rows_read(const UOp& ast) {
+  UOpMap<UOp> read;
+  for (const Node* n : toposort(ast)) {
+    if (n->op != Op::Reduce || n->src_count != 2) continue;
+    for (const Node* fill : fills_of(ast)) {
+      const UOp &column = fill->src(1), &own = n->src(1);
+      if (!(column->src(0) == own->src(0)) || contains(toposort(UOp(fill)), n)) continue;
+      if (value_of(fill)->op == Op::Reduce || !(fill->src(0)->src(0)->src(1) == column)) continue;
+      if (!(substitute(value_of(fill), {{column, own}}) == n->src(0))) continue;
+      const UOp row = make_after(fill->src(0)->src(0)->src(0), {UOp(fill)});
+      read.emplace(UOp(n), make(Op::Reduce, n->dtype, {make_load(make_index(row, own)), own}, n->arg));
+      break;
+    }
+  }
+  return read.empty() ? ast : substitute(ast, read);
+}
+
+}  // namespace
+
+UOp with_factors_outside(const UOp& ast) {
+  UOp out = ast;
+  for (bool again = true; again;) {
+    again = false;
+    for (const Node* fill : fills_of(out)) {
+      const UOp made = with_factor_outside(out, fill);
+      if (!made) continue;
+      out = made;
+      again = true;
+      break;
+    }
+  }
+  return fills_of(out).empty() ? out : with_rows_read(out);
+}
+
+}  // namespace tuff::ir

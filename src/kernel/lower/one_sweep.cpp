@@ -1,0 +1,105 @@
+// Reductions in one loop of which some need the maximum that another gives (ir/one_sweep.h): their
+// accumulators are carried from one iteration to the next, and scaled where the maximum has grown.
+#include "ir/one_sweep.h"
+
+#include <algorithm>
+
+#include "base/contains.h"
+#include "ir/kernel_floor.h"
+#include "kernel/analysis/ranges.h"
+#include "kernel/pipeline.h"
+
+namespace tuff::kernel {
+
+using namespace ir;
+
+namespace {
+
+// An accumulator that a loop carries.
+class Carried {
+ public:
+  // `walked`: the ranges that what it holds depends on.
+  Carried(RangeDeps& deps, const UOp& loop, RangeMask walked, const Scalar& first, int64_t number)
+      : loop_(loop) {
+    const RangeMask around = walked & ~deps.bit(loop);
+    register_ = make(Op::Register, first.dtype, deps.list(around & deps.kinds(is_lane)), number);
+    const UOp before = make_after(register_, deps.list(around & deps.kinds(is_loop)));
+    current_ = make_after(register_, {make_store(before, constant(first)), loop});
+  }
+  UOp current() const { return make_load(current_); }
+  UOp end(const UOp& next) const {
+    return make_end(make_store(current_, next), std::span(&loop_, 1));
+  }
+  UOp after(std::initializer_list<UOp> ends) const {
+    return make_load(make_after(register_, ends));
+  }
+
+ private:
+  const UOp loop_;
+  UOp register_, current_;
+};
+
+class SweepLowerer {
+ public:
+  SweepLowerer(const UOp& ast, const UOp& loop, const OneSweep& sweep)
+      : ast_(ast), loop_(loop), sweep_(sweep), deps_(ast) {
+    for (const Node* n : toposort(ast))
+      if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
+  }
+
+  UOp lower() {
+    UOpMap<UOp> complete;
+    const UOp of_part = part(sweep_.max, {});
+    const DType t = of_part->dtype;
+    const Carried max(deps_, loop_, deps_.of(of_part), Scalar::of_double(t, t == DType::F64 ? kLeast64 : kLeast),
+                      registers_++);
+    const UOp before = max.current(), after = make(Op::Max, t, {before, of_part});
+    const UOp max_end = max.end(after);
+    complete.emplace(sweep_.max, cast(max.after({max_end}), sweep_.max->dtype));
+    const UOp scale = sweep_.scale(cast(before, sweep_.max->dtype), cast(after, sweep_.max->dtype));
+    for (const UOp& r : sweep_.scaled) {
+      const UOp more = part(r, {{sweep_.max, cast(after, sweep_.max->dtype)}});
+      const Carried sum(deps_, loop_, deps_.of(more) | deps_.of(scale),
+                        Scalar::of_int(more->dtype, 0), registers_++);
+      const UOp next =
+          make(Op::MulAdd, more->dtype, {sum.current(), cast(scale, more->dtype), more});
+      // The maximum is carried even if nothing wants it in the end.
+      complete.emplace(r, cast(sum.after({sum.end(next), max_end}), r->dtype));
+    }
+    return substitute(ast_, complete);
+  }
+
+ private:
+  // Where a whole part is masked by -infinity, a difference from that would be no number.
+  static constexpr double kLeast = -0x1.fffffep127, kLeast64 = -0x1.fffffffffffffp1023;
+
+  // Of one iteration, as it is summed up.
+  UOp part(const UOp& reduce, const UOpMap<UOp>& map) const {
+    std::vector<UOp> src{cast(substitute(reduce->src(0), map), accumulator(reduce->dtype))};
+    for (const UOp& r : closed_ranges(reduce.get()))
+      if (!(r == loop_)) src.push_back(r);
+    return src.size() > 1 ? with_src(reduce, src) : src[0];
+  }
+
+  const UOp ast_, loop_;
+  const OneSweep sweep_;
+  RangeDeps deps_;
+  int64_t registers_ = 0;
+};
+
+}  // namespace
+
+void pass_one_sweep(Lowering& l) {
+  std::vector<UOp> loops;
+  for (const Node* n : toposort(l.ast)) {
+    if (n->op != Op::Reduce) continue;
+    for (const UOp& r : closed_ranges(n))
+      if (kind_of(r.get()) == AxisKind::Reduce) add_once(loops, r);
+  }
+  for (const UOp& loop : loops) {
+    const auto sweep = one_sweep(l.ast, std::span(&loop, 1));
+    if (sweep && sweep->max) l.ast = SweepLowerer(l.ast, loop, *sweep).lower();
+  }
+}
+
+}  // namespace tuff::kernel
