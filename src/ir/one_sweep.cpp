@@ -159,6 +159,14 @@ std::optional<OneSweep> one_sweep(const UOp& ast, std::span<const UOp> ranges) {
 
 namespace {
 
+// Whether a value depends on a range that nothing in it closes.
+bool is_open(const UOp& range, const UOp& x) {
+  const auto enters = [&](const Node* n) {
+    return (n->op != Op::Reduce && n->op != Op::End) || !contains(closed_ranges(n), range);
+  };
+  return contains(toposort_gated({&x, 1}, enters), range.get());
+}
+
 // A value as what varies along a row times what does not.
 struct Factored {
   UOp inside, outside;  // empty: one
@@ -168,7 +176,7 @@ UOp product(const UOp& x, const UOp& y) { return !x ? y : !y ? x : alu(Op::Mul, 
 // Factors that hold a reduction, and none of these ranges, go outside.
 Factored factored(const UOp& u, std::span<const UOp> own) {
   const auto walks = [&](const UOp& x) {
-    return std::ranges::any_of(own, [&](const UOp& r) { return depends_on(x, r); });
+    return std::ranges::any_of(own, [&](const UOp& r) { return is_open(r, x); });
   };
   if (u->op == Op::Mul) {
     const Factored x = factored(u->src(0), own), y = factored(u->src(1), own);
@@ -231,6 +239,19 @@ UOp with_factor_outside(const UOp& ast, const Node* fill) {
   return substitute(ast, scaled);
 }
 
+// What the terms of a sum have in common.
+UOp with_sum_factor_outside(const UOp& ast) {
+  for (const Node* n : toposort(ast)) {
+    if (n->op != Op::Reduce || n->get<ReduceArg>().op != Op::Add || !is_float(n->dtype)) continue;
+    const Factored f = factored(n->src(0), closed_ranges(n));
+    if (!f.outside || !f.inside) continue;
+    std::vector<UOp> src{f.inside};
+    src.insert(src.end(), n->src().begin() + 1, n->src().end());
+    return substitute(ast, {{UOp(n), alu(Op::Mul, {with_src(UOp(n), src), f.outside})}});
+  }
+  return {};
+}
+
 // Sums of what a row is filled with read it there.
 UOp with_rows_read(const UOp& ast) {
   UOpMap<UOp> read;
@@ -242,7 +263,8 @@ UOp with_rows_read(const UOp& ast) {
       if (value_of(fill)->op == Op::Reduce || !(fill->src(0)->src(0)->src(1) == column)) continue;
       if (!(substitute(value_of(fill), {{column, own}}) == n->src(0))) continue;
       const UOp row = make_after(fill->src(0)->src(0)->src(0), {UOp(fill)});
-      read.emplace(UOp(n), make(Op::Reduce, n->dtype, {make_load(make_index(row, own)), own}, n->arg));
+      const UOp element = make_load(make_index(row, own));
+      read.emplace(UOp(n), make(Op::Reduce, n->dtype, {element, own}, n->arg));
       break;
     }
   }
@@ -253,6 +275,8 @@ UOp with_rows_read(const UOp& ast) {
 
 UOp with_factors_outside(const UOp& ast) {
   UOp out = ast;
+  if (fills_of(ast).empty()) return ast;
+  while (const UOp made = with_sum_factor_outside(out)) out = made;
   for (bool again = true; again;) {
     again = false;
     for (const Node* fill : fills_of(out)) {
@@ -263,7 +287,7 @@ UOp with_factors_outside(const UOp& ast) {
       break;
     }
   }
-  return fills_of(out).empty() ? out : with_rows_read(out);
+  return with_rows_read(out);
 }
 
 }  // namespace tuff::ir

@@ -36,7 +36,8 @@ struct Island {
   std::vector<uint32_t> products, rows, last;  // calls
 };
 
-// A kernel in the making: for a last product, or for several at once.
+// A kernel in the making: for a last product, or for several at once; or for what a row kernel's
+// rows are reduced to, and nothing else of it.
 struct Making {
   std::vector<uint32_t> last;
   Chain chain;
@@ -132,18 +133,35 @@ class RowKeeper {
     for (uint32_t r : from.rows) {
       if (!store_reductions(r)) return false;
     }
+    std::vector<uint32_t> waiting;
+    if (try_makings(from, waiting)) return true;
+    const bool shares = target_of_(calls_[from.last[0]]->device).has_local;
+    if (waiting.empty() || !shares || steps_[from.products[0]].loops.size() < 2) return false;
+    for (uint32_t r : waiting) separate_values(r, steps_[from.products[0]]);
+    return try_makings(from, waiting);
+  }
+  // `apart`: row kernels of which another kernel computes what rows are reduced to, so that none
+  // waits for the end of a row. Those that one waits for are added.
+  bool try_makings(const Island& from, std::vector<uint32_t>& apart) {
     std::vector<Making> makings;
-    for (uint32_t c : from.last) {
-      std::optional<Making> m = rows_kept({c}, from);
-      if (!m) return false;
-      makings.push_back(std::move(*m));
+    for (const auto& calls : {apart, from.last}) {
+      for (uint32_t c : calls) {
+        std::optional<Making> m = rows_kept({c}, from, apart);
+        if (!m) return false;
+        makings.push_back(std::move(*m));
+      }
     }
-    unite(makings, from);
+    unite(makings, from, apart);
     if (!values_stored(from, makings)) return false;
     for (Making& m : makings) {
       if (!products_kept(m, from)) return false;
     }
-    return worth_it(from, makings) && commit(from, makings);
+    if (worth_it(from, makings)) return commit(from, makings);
+    for (const Making& m : makings) {
+      for (uint32_t r : m.whole)
+        if (steps_[r].rows && !one_sweep_fills(m)) add_once(apart, r);
+    }
+    return false;
   }
 
   // What rows are reduced to may be read from memory: each number has a slot.
@@ -164,6 +182,21 @@ class RowKeeper {
       s.values.push_back(make_end(make_store(index, value), rows));
     }
     return true;
+  }
+  // A kernel for each value of a row kernel. Products that share a factor among rows have these in
+  // loops of their own.
+  void separate_values(uint32_t r, const MatrixKernel& product) {
+    const UOp column = column_of(steps_[r]);
+    const int64_t rows = product.loops[product.loops.size() - 2]->src(0)->max;
+    for (const UOp& v : steps_[r].values) {
+      MatrixKernel& alone = values_[r].emplace_back();
+      alone.end = v;
+      std::ranges::copy_if(steps_[r].loops, std::back_inserter(alone.loops),
+                           [&](const UOp& l) { return !(l == column); });
+      const UOp last = alone.loops.back();
+      if (const int64_t all = last->src(0)->max; all > rows && all % rows == 0)
+        alone = with_loop_split(alone, last, rows);
+    }
   }
   UOp new_memory(DType t, int64_t count, uint32_t call) {
     BufferSlot slot;
@@ -189,14 +222,21 @@ class RowKeeper {
     return out;
   }
 
-  std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from) const {
+  bool is_of_values(const Making& m) const { return !steps_[m.last[0]].product; }
+  std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from,
+                                  const std::vector<uint32_t>& apart) const {
     std::vector<const MatrixKernel*> steps;
-    for (uint32_t c : last) steps.push_back(&steps_[c]);
-    Making m{std::move(last), Chain(steps), {}, {}};
+    for (uint32_t c : last) {
+      if (steps_[c].product) steps.push_back(&steps_[c]);
+      else for (const MatrixKernel& v : values_.at(c)) steps.push_back(&v);
+    }
+    const bool values = !steps_[last[0]].product;
+    Making m{std::move(last), Chain(steps, values), {}, {}};
+    if (values) m.whole = m.last;
     for (uint32_t r : from.rows) {
       if (!m.chain.reads(steps_[r].writes)) continue;
       Chain whole = m.chain;
-      const bool kept = whole.keep(steps_[r]);
+      const bool kept = !contains(apart, r) && whole.keep(steps_[r]);
       if (kept && (steps_[r].elements || whole.column() == column_of(steps_[r]))) {
         m.chain = std::move(whole);
         m.whole.push_back(r);
@@ -208,10 +248,11 @@ class RowKeeper {
   }
 
   // Last products that reduce no rows themselves may have rows, and what fills them, in common.
-  void unite(std::vector<Making>& makings, const Island& from) const {
+  void unite(std::vector<Making>& makings, const Island& from,
+             const std::vector<uint32_t>& apart) const {
     for (size_t i = 0; i < makings.size(); i++) {
       for (size_t j = i + 1; j < makings.size();) {
-        std::optional<Making> both = united(makings[i], makings[j], from);
+        std::optional<Making> both = united(makings[i], makings[j], from, apart);
         if (both) {
           makings[i] = std::move(*both);
           makings.erase(makings.begin() + ptrdiff_t(j));
@@ -221,11 +262,12 @@ class RowKeeper {
       }
     }
   }
-  std::optional<Making> united(const Making& a, const Making& b, const Island& from) const {
+  std::optional<Making> united(const Making& a, const Making& b, const Island& from,
+                               const std::vector<uint32_t>& apart) const {
     std::vector<uint32_t> last = a.last;
     last.insert(last.end(), b.last.begin(), b.last.end());
     if (reduces_rows(a) || reduces_rows(b) || !loops_alike(a.last[0], b.last[0])) return {};
-    std::optional<Making> both = rows_kept(std::move(last), from);
+    std::optional<Making> both = rows_kept(std::move(last), from, apart);
     if (!both) return {};
     Making whole = *both;
     return products_kept(whole, from) ? both : std::nullopt;
@@ -253,6 +295,7 @@ class RowKeeper {
                                       [&](const Making& m) { return m.chain.reads(slot); });
         if (read || wanted_outside(slot, from)) slots.push_back(slot);
       }
+      if (is_of_values(*keeper)) continue;  // which stores all of them
       keeper->chain.store_values(steps_[r], slots);
     }
     return true;
@@ -347,7 +390,8 @@ class RowKeeper {
   // where no tile is large enough, or too few are for the cores.
   std::optional<double> reads_by_tiles(const Target& t, const Making& m) const {
     constexpr int64_t kInvocations = 8, kCopiesBytes = 8 << 10;
-    const MatrixKernel& last = steps_[m.last[0]];
+    const bool stores_values = is_of_values(m);
+    const MatrixKernel& last = stores_values ? values_.at(m.last[0])[0] : steps_[m.last[0]];
     const Chain& chain = m.chain;
     const int64_t columns = chain.columns();
     if (columns < kLeastColumns || columns % kInvocations != 0) return {};
@@ -356,19 +400,20 @@ class RowKeeper {
       if (!r->src(0)->is_const()) return {};
       (contains(chain.rows(), r) ? rows : width) *= r->src(0)->max;
     }
-    int64_t shared_width = width * int64_t(m.last.size());  // per column
+    int64_t shared_width = stores_values ? 0 : width * int64_t(m.last.size());  // per column
     for (int64_t length : m.lengths) {
       if (length < kLeastLength) return {};
       shared_width += length;
     }
-    if (width < kLeastLength || rows < kRowsPerCore * int64_t(t.cores)) return {};
+    if (width < kLeastLength && !stores_values) return {};
+    if (rows < kRowsPerCore * int64_t(t.cores)) return {};
     const int64_t room = std::max<int64_t>(int64_t(t.shared_bytes) - kCopiesBytes, 0);
-    const bool slabs = takes_slabs(m, width) && one_sweep_fills(m);
+    const bool slabs = (stores_values || takes_slabs(m, width)) && one_sweep_fills(m);
     const int64_t elements = slabs ? std::min(columns, kSlabColumns) : columns;
     const int64_t together =
         std::min(room / (chain.kept_at_once() * elements * 4), slabs ? kMostRows : rows);
     if (together < kLeastRows) return {};
-    const bool once = rows / matrices(last, chain.rows()) <= together;
+    const bool once = !stores_values && rows / matrices(last, chain.rows()) <= together;
     return once ? 0 : double(shared_width) / double(std::bit_floor(uint64_t(together)));
   }
 
@@ -434,7 +479,7 @@ class RowKeeper {
                     makings.begin());
     };
     for (uint32_t r : from.rows) {
-      if (keeper(r) == making) out.push_back(r);
+      if (keeper(r) == making) add_once(out, r);
     }
     for (uint32_t p : from.products) {
       const auto reader = std::find_if(from.rows.begin(), from.rows.end(), [&](uint32_t r) {
@@ -479,6 +524,7 @@ class RowKeeper {
   const TargetOf& target_of_;
   std::vector<const Call*> calls_;
   std::vector<MatrixKernel> steps_;                    // by call
+  std::map<uint32_t, std::vector<MatrixKernel>> values_;  // by row kernel: one for each value
   std::vector<std::optional<Call>> made_;              // by call: what it became
   std::vector<uint32_t> head_;                         // by call: whose kernel it is in
   std::map<uint32_t, uint32_t> writer_;                // by slot

@@ -44,7 +44,8 @@ bool find_ends(const UOp& ast, MatrixKernel& out) {
   return true;
 }
 
-// The loop walked as outer * n + inner.
+}  // namespace
+
 MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) {
   const std::vector<UOp> ends = sources(p.end, p.values);
   const int32_t id = free_range_id(ends);
@@ -67,8 +68,6 @@ MatrixKernel with_loop_split(const MatrixKernel& p, const UOp& loop, int64_t n) 
   }
   return out;
 }
-
-}  // namespace
 
 MatrixKernel matrix_kernel_of(const Call& c) {
   MatrixKernel out;
@@ -142,13 +141,15 @@ struct Chain::RowRead {
   UOp column;                              // the producer's loop
 };
 
-Chain::Chain(std::span<const MatrixKernel* const> last) : loops_(last[0]->loops) {
+Chain::Chain(std::span<const MatrixKernel* const> last, bool values) : loops_(last[0]->loops) {
+  for (const MatrixKernel* s : last) next_ = std::max(next_, free_range_id({&s->end, 1}));
+  UOpMap<UOp> own;
   for (const MatrixKernel* s : last) {
-    UOpMap<UOp> own;
+    // Values of one kernel have reductions in common.
+    if (!values) own.clear();
     for (size_t i = 0; i < loops_.size(); i++) own.emplace(s->loops[i], loops_[i]);
-    next_ = std::max(next_, free_range_id({&s->end, 1}));
     for (const UOp& r : ranges_below(s->end, AxisKind::Reduce))
-      own.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
+      if (!own.contains(r)) own.emplace(r, range(r->src(0), next_++, AxisKind::Reduce));
     ends_.push_back(substitute(s->end, own));
   }
 }

@@ -32,13 +32,16 @@ ir::UOp column_of(const MatrixKernel& rows);
 // The row kernel element by element: what its rows are reduced to is read from the memory that its
 // values are stored to.
 MatrixKernel by_element(const MatrixKernel& rows);
+// The loop walked as outer * n + inner.
+MatrixKernel with_loop_split(const MatrixKernel& p, const ir::UOp& loop, int64_t n);
 // The sum's steps take one element of the slot each.
 bool is_factor(const ir::Node* product, uint32_t slot);
 
 class Chain {
  public:
-  // The last products. Where there are several, their loops are as long and share the rows.
-  explicit Chain(std::span<const MatrixKernel* const> last);
+  // The last products. Where there are several, their loops are as long and share the rows. Or
+  // `values` of one row kernel, an end each.
+  explicit Chain(std::span<const MatrixKernel* const> last, bool values = false);
 
   // What `p` stores is kept, row by row; false, and nothing done, where it is not read so.
   bool keep(const MatrixKernel& p);

@@ -121,6 +121,25 @@ TEST(OneSweep, FactorsOfARowLeaveTheSumsThatReadIt) {
     EXPECT_EQ(with_factors_outside(kept_ast), kept_ast);
 }
 
+// The mean of a softmax's slopes, whose terms have the quotient in common; other reductions may
+// close the same range.
+TEST(OneSweep, FactorsOfTermsLeaveTheirSum) {
+  const Row scores = kept(0, own, score(own)), slopes = kept(1, other, score(other, 2));
+  const UOp max = folded(Op::Max, scores.at(a), a);
+  const auto e = [&](const UOp& at) { return exp2_of(less(scores.at(at), max)); };
+  for (const UOp& r : {b, c}) {
+    const UOp quotient = make(Op::Recip, DType::F32, {folded(Op::Add, e(r), r)});
+    const UOp ast = stored(folded(Op::Add, slopes.at(c) * (e(c) * quotient), c));
+    const std::vector<UOp> columns = columns_of_rows(ast).value();
+    EXPECT_FALSE(one_sweep(ast, columns));
+    const UOp made = with_factors_outside(ast);
+    EXPECT_EQ(made, stored(folded(Op::Add, slopes.at(c) * e(c), c) * quotient));
+    const auto s = one_sweep(made, columns);
+    ASSERT_TRUE(s);
+    EXPECT_EQ(s->scaled.size(), 2u);
+  }
+}
+
 TEST(OneSweep, RowsThatAreReadElsewhereHaveNoColumns) {
   const Row row = kept(0, own, score(own));
   EXPECT_TRUE(columns_of_rows(stored(folded(Op::Add, row.at(a), a))));
