@@ -169,7 +169,22 @@ class KeptRowsDevice : public KernelDevice {
       for (int n = 0; n < (i % 3 ? 1 : 2); n++)
         out.push_back({ast, lower_with(ast, target, kept_row_opts(ast, target, random))});
     }
+    if (target.has_local) add_parts_of_rows(out, target);
     return out;
+  }
+  // Parts of rows, with a maximum that grows, as where workgroup memory is faster than the caches.
+  static void add_parts_of_rows(std::vector<Kept>& out, Target target) {
+    target.load_cost = target.shared_load_cost = 1;
+    for (const bool causal : {false, true}) {
+      const ir::UOp ast = attention_ast(2, 64, 8, causal);
+      const Tiling t(ast_for_opts(ast, target), target);
+      ASSERT_FALSE(t.slab_axes().empty());
+      out.push_back({ast, lower_with(ast, target,
+                                     {{OptKind::Local, 2, 8},
+                                      {OptKind::Slab, t.slab_axes()[0], 16},
+                                      {OptKind::Upcast, 1, 2},
+                                      {OptKind::Local, 1, 2}})});
+    }
   }
   void expect_close(const Kept& k, const Buffers& got, const Buffers& want) {
     const size_t outputs = k.ast->src_count;
