@@ -49,22 +49,28 @@ class SweepLowerer {
 
   UOp lower() {
     UOpMap<UOp> complete;
-    const UOp of_part = part(sweep_.max, {});
+    const UOp of_part = part(sweep_.max, {}, {});
     const DType t = of_part->dtype;
-    const Carried max(deps_, loop_, deps_.of(of_part), Scalar::of_double(t, t == DType::F64 ? kLeast64 : kLeast),
-                      registers_++);
+    const Scalar least = Scalar::of_double(t, t == DType::F64 ? kLeast64 : kLeast);
+    const Carried max(deps_, loop_, deps_.of(of_part), least, registers_++);
     const UOp before = max.current(), after = make(Op::Max, t, {before, of_part});
     const UOp max_end = max.end(after);
     complete.emplace(sweep_.max, cast(max.after({max_end}), sweep_.max->dtype));
     const UOp scale = sweep_.scale(cast(before, sweep_.max->dtype), cast(after, sweep_.max->dtype));
     for (const UOp& r : sweep_.scaled) {
-      const UOp more = part(r, {{sweep_.max, cast(after, sweep_.max->dtype)}});
+      // Invocations that share a sum carry a share each, and add them up once.
+      std::vector<UOp> shared;
+      for (const UOp& x : closed_ranges(r.get()))
+        if (kind_of(x.get()) == AxisKind::GroupReduce) shared.push_back(x);
+      const UOp more = part(r, {{sweep_.max, cast(after, sweep_.max->dtype)}}, shared);
       const Carried sum(deps_, loop_, deps_.of(more) | deps_.of(scale),
                         Scalar::of_int(more->dtype, 0), registers_++);
       const UOp next =
           make(Op::MulAdd, more->dtype, {sum.current(), cast(scale, more->dtype), more});
       // The maximum is carried even if nothing wants it in the end.
-      complete.emplace(r, cast(sum.after({sum.end(next), max_end}), r->dtype));
+      UOp all = sum.after({sum.end(next), max_end});
+      if (!shared.empty()) all = make(Op::Reduce, all->dtype, sources(all, shared), r->arg);
+      complete.emplace(r, cast(all, r->dtype));
     }
     return substitute(ast_, complete);
   }
@@ -73,11 +79,11 @@ class SweepLowerer {
   // Where a whole part is masked by -infinity, a difference from that would be no number.
   static constexpr double kLeast = -0x1.fffffep127, kLeast64 = -0x1.fffffffffffffp1023;
 
-  // Of one iteration, as it is summed up.
-  UOp part(const UOp& reduce, const UOpMap<UOp>& map) const {
+  // Of one iteration, as it is summed up; `later`: ranges that stay open.
+  UOp part(const UOp& reduce, const UOpMap<UOp>& map, const std::vector<UOp>& later) const {
     std::vector<UOp> src{cast(substitute(reduce->src(0), map), accumulator(reduce->dtype))};
     for (const UOp& r : closed_ranges(reduce.get()))
-      if (!(r == loop_)) src.push_back(r);
+      if (!(r == loop_) && !contains(later, r)) src.push_back(r);
     return src.size() > 1 ? with_src(reduce, src) : src[0];
   }
 
