@@ -81,10 +81,12 @@ class Opencl(unittest.TestCase):
                 self.assertAlmostEqual(a, b, delta=1e-4, msg=f"step {step} with {environment}")
 
     def test_every_kind_of_queue_trains_alike_bit_for_bit(self):
-        wanted, _ = self.losses("--device", "CL")
+        # Memory of another tier has other kernels, which sum in another order.
+        tiers = [{}, {"TUFF_CL_DISABLE": "svm"}]
+        wanted = [self.losses("--device", "CL", **tier)[0] for tier in tiers]
         for environment in QUEUES:
             got, _ = self.losses("--device", "CL", **environment)
-            self.assertEqual(got, wanted, environment)
+            self.assertEqual(got, wanted["TUFF_CL_DISABLE" in environment], environment)
 
     def test_a_sample_of_the_suite_on_every_kind_of_queue(self):
         cases = ",".join(self.listing("--filter", SAMPLE)[::EVERY])
