@@ -1,6 +1,7 @@
 #include "ir/one_sweep.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
