@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <map>
 #include <optional>
 
@@ -138,8 +137,10 @@ class RowKeeper {
     if (try_makings(from, waiting)) return true;
     const bool shares = target_of_(calls_[from.last[0]]->device).has_local;
     if (waiting.empty() || !shares || steps_[from.products[0]].loops.size() < 2) return false;
-    for (uint32_t r : waiting) separate_values(r, steps_[from.products[0]]);
-    return try_makings(from, waiting);
+    const auto separate = [&](uint32_t r) {
+      return separate_values(r, steps_[from.products[0]]);
+    };
+    return std::ranges::all_of(waiting, separate) && try_makings(from, waiting);
   }
   // `apart`: row kernels of which another kernel computes what rows are reduced to, so that none
   // waits for the end of a row. Those that one waits for are added.
@@ -185,19 +186,19 @@ class RowKeeper {
     return true;
   }
   // A kernel for each value of a row kernel. Products that share a factor among rows have these in
-  // loops of their own.
-  void separate_values(uint32_t r, const MatrixKernel& product) {
-    const UOp column = column_of(steps_[r]);
+  // loops of their own. False where a value is not one of each row.
+  bool separate_values(uint32_t r, const MatrixKernel& product) {
     const int64_t rows = product.loops[product.loops.size() - 2]->src(0)->max;
     for (const UOp& v : steps_[r].values) {
       MatrixKernel& alone = values_[r].emplace_back();
       alone.end = v;
-      std::ranges::copy_if(steps_[r].loops, std::back_inserter(alone.loops),
-                           [&](const UOp& l) { return !(l == column); });
+      alone.loops.assign(v->src().begin() + 1, v->src().end());
+      if (alone.loops.size() + 1 != steps_[r].loops.size()) return false;
       const UOp last = alone.loops.back();
       if (const int64_t all = last->src(0)->max; all > rows && all % rows == 0)
         alone = with_loop_split(alone, last, rows);
     }
+    return true;
   }
   UOp new_memory(DType t, int64_t count, uint32_t call) {
     BufferSlot slot;
@@ -227,11 +228,12 @@ class RowKeeper {
   std::optional<Making> rows_kept(std::vector<uint32_t> last, const Island& from,
                                   const std::vector<uint32_t>& apart) const {
     std::vector<const MatrixKernel*> steps;
-    for (uint32_t c : last) {
-      if (steps_[c].product) steps.push_back(&steps_[c]);
-      else for (const MatrixKernel& v : values_.at(c)) steps.push_back(&v);
-    }
     const bool values = !steps_[last[0]].product;
+    for (uint32_t c : last) {
+      if (!values) steps.push_back(&steps_[c]);
+      for (size_t v = 0; values && v < values_.at(c).size(); v++)
+        steps.push_back(&values_.at(c)[v]);
+    }
     Making m{std::move(last), Chain(steps, values), {}, {}};
     if (values) m.whole = m.last;
     for (uint32_t r : from.rows) {
