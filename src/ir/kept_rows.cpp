@@ -6,21 +6,12 @@
 
 namespace tuff::ir {
 
-namespace {
-
-// load(index(after(shared, end(store(index, value), column)), offset))
-const Node* fill_of(const Node& load) {
-  if (load.op != Op::Load || load.src(0)->op != Op::Index) return nullptr;
-  const Node& memory = *load.src(0)->src(0);
-  if (memory.op != Op::After || memory.src(0)->op != Op::Shared) return nullptr;
-  const Node* end = memory.src(1).get();
-  TUFF_CHECK(
-      end->op == Op::End && end->src_count == 2 && end->src(0)->src(0)->src(1) == end->src(1),
-      "a kept row is filled along its one column");
-  return end;
+const Node* fill_read_by(const Node* load) {
+  if (load->op != Op::Load || load->src(0)->op != Op::Index) return nullptr;
+  const Node* memory = load->src(0)->src(0).get();
+  if (memory->op != Op::After || memory->src(0)->op != Op::Shared) return nullptr;
+  return memory->src(1)->op == Op::End ? memory->src(1).get() : nullptr;
 }
-
-}  // namespace
 
 UOp without_kept_rows(const UOp& ast) {
   const std::vector<const Node*> order = toposort(ast);
@@ -31,7 +22,9 @@ UOp without_kept_rows(const UOp& ast) {
   for (const Node* n : order) {
     src.clear();
     for (const UOp& s : n->src()) src.push_back(mapped.at(s.get()));
-    if (const Node* end = fill_of(*n)) {
+    if (const Node* end = fill_read_by(n)) {
+      TUFF_CHECK(end->src_count == 2 && end->src(0)->src(0)->src(1) == end->src(1),
+                 "a kept row is filled along its one column");
       const UOp value = mapped.at(end->src(0)->src(1).get());
       mapped.emplace(n, substitute(value, {{mapped.at(end->src(1).get()), src[0]->src(1)}}));
     } else {

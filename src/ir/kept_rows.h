@@ -6,6 +6,10 @@
 
 namespace tuff::ir {
 
+// The End that fills the kept row which `load` reads: load(index(after(shared, end), offset)); null
+// where it reads another memory.
+const Node* fill_read_by(const Node* load);
+
 // Every load of a kept row is what fills the row there; an AST without any is left as it is.
 UOp without_kept_rows(const UOp& ast);
 

@@ -6,19 +6,13 @@
 #include <set>
 
 #include "base/contains.h"
+#include "ir/kept_rows.h"
 #include "ir/kernel_floor.h"
 
 namespace tuff::ir {
 
 namespace {
 
-// What fills the kept row that a load reads; null: it reads another memory.
-const Node* fill_read_by(const Node* load) {
-  if (load->op != Op::Load || load->src(0)->op != Op::Index) return nullptr;
-  const Node* memory = load->src(0)->src(0).get();
-  if (memory->op != Op::After || memory->src(0)->op != Op::Shared) return nullptr;
-  return memory->src(1)->op == Op::End ? memory->src(1).get() : nullptr;
-}
 const UOp& value_of(const Node* fill) { return fill->src(0)->src(1); }
 
 bool is_zero(const UOp& x) { return x->is_const() && x->get<Scalar>().as_double() == 0; }
@@ -133,12 +127,16 @@ std::optional<OneSweep> one_sweep(const UOp& ast, std::span<const UOp> ranges) {
     for (const Node* n : toposort(r->src(0))) {
       if (reduces(n, ranges)) below.emplace_back(n);
     }
-    if (below.empty()) continue;
+    if (below.empty()) {
+      out.others.push_back(r);
+      continue;
+    }
     if (below.size() > 1 || (out.max && !(below[0] == out.max))) return {};
     out.max = below[0];
     out.scaled.push_back(r);
   }
   if (!out.max) return out;
+  std::erase(out.others, out.max);
   if (out.max->get<ReduceArg>().op != Op::Max || !is_float(out.max->dtype)) return {};
   for (const UOp& r : out.scaled) {
     std::set<const Node*> above;  // the maximum and what needs it

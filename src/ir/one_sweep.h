@@ -18,15 +18,16 @@ namespace tuff::ir {
 // the row. The same value but for rounding.
 UOp with_factors_outside(const UOp& ast);
 
-// The ranges that walk kept rows; nothing where rows are read or filled in another way, or where one
-// reduction closes two of them.
+// The ranges that walk kept rows; nothing where rows are read or filled in another way, or where
+// one reduction closes two of them.
 std::optional<std::vector<UOp>> columns_of_rows(const UOp& ast);
 
 // Reductions that have a loop in common, in the order in which they need each other.
 struct OneSweep {
-  UOp max;                // which all of `scaled` need, and none else; empty: none needs another
-  std::vector<UOp> scaled;  // each is proportional to 2**(-max * exponent's factor)
-  UOp exponential;        // one of the Exp2 that the maximum is subtracted in
+  UOp max;                  // which all of `scaled` need, and none else; empty: none needs another
+  std::vector<UOp> scaled;  // each is proportional to 2**(-max * the exponent's factor)
+  std::vector<UOp> others;  // which need none
+  UOp exponential;          // one of the Exp2 that the maximum is subtracted in
   // By what a sum changes where the maximum does, from `before` to `after`.
   UOp scale(const UOp& before, const UOp& after) const;
 };

@@ -85,6 +85,11 @@ TEST(OneSweep, ReductionsWithoutEachOtherNeedNoMaximum) {
   const auto s = sweep(folded(Op::Add, score(a), a) * folded(Op::Max, score(b, 2), b));
   ASSERT_TRUE(s);
   EXPECT_FALSE(s->max);
+  EXPECT_EQ(s->others.size(), 2u);
+  const auto beside = sweep(folded(Op::Add, exp2_of(less(score(b), largest())), b) *
+                            folded(Op::Add, score(c), c));
+  ASSERT_TRUE(beside && beside->max);
+  EXPECT_EQ(beside->others.size(), 1u);
 }
 
 TEST(OneSweep, TheScaleIsThatOfTheExponential) {

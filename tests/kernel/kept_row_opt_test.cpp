@@ -134,6 +134,42 @@ TEST(KeptRowOpts, RowsOfASoftmaxNeedNotBeWhole) {
   EXPECT_EQ(slab(attention_gradient_ast(2, 16, 8), 4).axis, -1);
 }
 
+// A sum of the scores themselves has to be made before probabilities take their place.
+TEST(KeptRowOpts, ASumOfScoresIsMadeBesideTheirSoftmax) {
+  const Target gpu = builtin_target("spirv-generic");
+  constexpr int64_t kRows = 8, kColumns = 32, kWidth = 8;
+  AstBuilder b;
+  const UOp i = b.loop(kRows), d = b.loop(kWidth), s = b.loop(kColumns), p = b.loop(kColumns);
+  const UOp e = b.fold(4), r1 = b.fold(kColumns), r2 = b.fold(kColumns), r3 = b.fold(kColumns),
+            j = b.fold(kColumns);
+  const UOp product = load(1, kRows * 4, i * 4 + e) * load(2, kColumns * 4, s * 4 + e);
+  const UOp scores = kept_row(0, s, reduce_over(Op::Add, product, {e}));
+  const UOp max = reduce_over(Op::Max, element(scores, r1), {r1});
+  const auto exponential = [&](const UOp& x) { return alu(Op::Exp2, {element(scores, x) - max}); };
+  const UOp sum = reduce_over(Op::Add, exponential(r2), {r2});
+  const UOp weights = kept_row(1, p, exponential(p) * alu(Op::Recip, {sum}));
+  const UOp value = load(3, kColumns * kWidth, j * kWidth + d);
+  const UOp y = reduce_over(Op::Add, element(weights, j) * value, {j});
+  const UOp total = reduce_over(Op::Add, element(scores, r3), {r3});
+  const UOp ast = kernel_of({store(0, kRows * kWidth, i * kWidth + d, y + total, {i, d})});
+  const Tiling t(ast_for_opts(ast, gpu), gpu);
+  ASSERT_FALSE(t.slab_axes().empty());
+  for (const int64_t elements : {8, 16}) {
+    for (const int64_t rows : {1, 2, 4}) {
+      std::vector<Opt> opts{{OptKind::Local, 1, 8}, {OptKind::Slab, t.slab_axes()[0], elements}};
+      for (int a = 0; a < int(t.axes().size()); a++)
+        if (t.axes()[size_t(a)].kept) opts.push_back({OptKind::Local, a, 8});
+      if (rows > 1) opts.push_back({OptKind::Local, 0, rows});
+      const LinearKernel k = lower_with(ast, gpu, opts);
+      expect_same(ast, k, 1e-5, to_string(opts));
+      Tiling applied(ast_for_opts(ast, gpu), gpu);
+      for (const Opt& o : opts) applied.apply(o);
+      EXPECT_LE(int64_t(k.shared_bytes), (applied.kept_bytes() + 63) / 64 * 64 + 64)
+          << to_string(opts);
+    }
+  }
+}
+
 // Of a row whose first part is masked by -infinity that part counts nothing; of one that is masked
 // as a whole there is no mean.
 TEST(KeptRowOpts, PartsThatAreMaskedByInfinityCountNothing) {

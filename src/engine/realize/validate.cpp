@@ -115,7 +115,8 @@ class Comparison {
       return a.distance > b.distance || std::isnan(a.distance);
     };
     std::stable_sort(suspects_.begin(), suspects_.end(), worse);
-    const auto most = size_t(std::max(kAnalysedSteps / ir::terms_of_element(k_.kernel->ast), kLeastAnalysed));
+    const int64_t terms = ir::terms_of_element(k_.kernel->ast);
+    const auto most = size_t(std::max(kAnalysedSteps / terms, kLeastAnalysed));
     if (suspects_.size() > most) suspects_.resize(most);
     analyse();
     std::erase_if(suspects_, [](const Difference& d) { return d.distance <= d.allowed; });

@@ -96,11 +96,14 @@ class SweepLowerer {
 }  // namespace
 
 void pass_one_sweep(Lowering& l) {
-  std::vector<UOp> loops;
+  std::vector<UOp> seen, loops;  // loops: of several reductions
   for (const Node* n : toposort(l.ast)) {
     if (n->op != Op::Reduce) continue;
-    for (const UOp& r : closed_ranges(n))
-      if (kind_of(r.get()) == AxisKind::Reduce) add_once(loops, r);
+    for (const UOp& r : closed_ranges(n)) {
+      if (kind_of(r.get()) != AxisKind::Reduce) continue;
+      if (contains(seen, r)) add_once(loops, r);
+      seen.push_back(r);
+    }
   }
   for (const UOp& loop : loops) {
     const auto sweep = one_sweep(l.ast, std::span(&loop, 1));

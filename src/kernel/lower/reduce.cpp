@@ -34,9 +34,9 @@ class ReduceLowerer {
     }
   }
 
-  // Sums of one iteration that are added to what a register has of those before, scaled: they go on
-  // in that register.
-  bool goes_on(const UOp& u) const {
+  // A register that is scaled, and the sum of one iteration added to it: the register itself then
+  // sums up the iteration.
+  bool continues(const UOp& u) const {
     const UOp& sum = u->op == Op::MulAdd ? u->src(2) : u;
     if (u->op != Op::MulAdd || sum->op != Op::Reduce || sum->get<ReduceArg>().op != Op::Add)
       return false;
@@ -46,8 +46,8 @@ class ReduceLowerer {
     return carried && accumulator(sum->dtype) == sum->dtype && !parts.serial.empty() &&
            parts.shared.empty();
   }
-  // `u`: the load of the register, the scale, the Reduce, which is as it was but for its sources.
-  UOp lower_on(const UOp& u) {
+  // Sources of `u`: the load of the register, the scale, the Reduce, which is not lowered yet.
+  UOp lower_continued(const UOp& u) {
     const ReduceParts parts = parts_of(u->src(2));
     const UOp &current = u->src(0)->src(0), value = u->src(2)->src(0);
     const UOp reg(without_after(current.get()));
@@ -104,10 +104,12 @@ class ReduceLowerer {
   // Without partial sums, unrolled products of floats are added one after the other: each then is
   // one multiply-add, and of several outputs there are enough to wait for none.
   bool adds_products(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
+    constexpr int64_t kLeastOutputs = 4;  // cycles of a dependent multiply-add, about
     RangeMask lanes = 0;
     for (const UOp& r : unrolled) lanes |= deps_.bit(r);
     return target_.has_local && op == Op::Add && value->op == Op::Mul && is_float(value->dtype) &&
-           lanes && (deps_.of(value) & lanes) == lanes;
+           lanes && (deps_.of(value) & lanes) == lanes &&
+           extent(lanes_of(value, unrolled)) >= kLeastOutputs;
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {
@@ -132,9 +134,10 @@ class ReduceLowerer {
   UOp summed(Op op, const UOp& value, const ReduceParts& parts, const UOp& current, const UOp& reg,
              bool partial) {
     const UOp sum = make_load(current);
-    const UOp next = partial                                    ? combine(op, sum, value)
-                     : adds_products(op, value, parts.unrolled) ? make_dot(value, sum, parts.unrolled)
-                     : combine(op, sum, fold_lanes(op, value, parts.unrolled));
+    const bool dot = !partial && adds_products(op, value, parts.unrolled);
+    const UOp next = dot       ? make_dot(value, sum, parts.unrolled)
+                     : partial ? combine(op, sum, value)
+                               : combine(op, sum, fold_lanes(op, value, parts.unrolled));
     return make_load(make_after(reg, {make_end(make_store(current, next), parts.serial)}));
   }
 
@@ -220,13 +223,15 @@ void pass_reduces(Lowering& l) {
   std::map<const Node*, int> users;
   for (const Node* n : toposort(l.ast))
     for (const UOp& s : n->src()) users[s.get()]++;
-  std::set<const Node*> on;  // MulAdds, and the reductions that go on in their registers
-  for (const Node* n : toposort(l.ast))
-    if (lowerer.goes_on(UOp(n)) && users[n->src(2).get()] == 1) on.insert({n, n->src(2).get()});
+  std::set<const Node*> continued;  // MulAdds, and their reductions
+  for (const Node* n : toposort(l.ast)) {
+    if (lowerer.continues(UOp(n)) && users[n->src(2).get()] == 1)
+      continued.insert({n, n->src(2).get()});
+  }
   l.ast = rebuild(l.ast, [&](const UOp& old, std::span<const UOp> src) -> UOp {
-    const bool goes_on = on.contains(old.get());
-    if (old->op == Op::Reduce) return goes_on ? UOp() : lowerer.lower(with_src(old, src));
-    return goes_on ? lowerer.lower_on(with_src(old, src)) : UOp();
+    const bool waits = continued.contains(old.get());
+    if (old->op == Op::Reduce) return waits ? UOp() : lowerer.lower(with_src(old, src));
+    return waits ? lowerer.lower_continued(with_src(old, src)) : UOp();
   });
 }
 

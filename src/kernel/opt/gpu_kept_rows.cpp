@@ -311,7 +311,8 @@ class GpuKeptRows : Chooser {
         continue;
       }
       const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
-      if (registers_of(tile) + copied <= int64_t(target_.vector_registers)) t_.try_apply({OptKind::Ahead, f, 1});
+      if (registers_of(tile) + copied <= int64_t(target_.vector_registers))
+        t_.try_apply({OptKind::Ahead, f, 1});
     }
   }
 

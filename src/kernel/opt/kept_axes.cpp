@@ -128,11 +128,12 @@ int64_t Tiling::kept_row_bytes(int64_t columns, int64_t slab) const {
 
 void Tiling::find_slab_axes() {
   const auto walked = columns_of_rows(ast_);
-  if (!walked || std::ranges::any_of(*walked, [&](auto& r) { return axis_of(r.get()) < 0; }))
+  if (!walked || walked->empty() ||
+      std::ranges::any_of(*walked, [&](auto& r) { return axis_of(r.get()) < 0; }))
     return;
   const auto sweep = one_sweep(ast_, *walked);
   if (!sweep) return;
-  scales_sums_ = bool(sweep->max);
+  scales_sums_ = sweep->max && sweep->others.empty();
   std::vector<int> found;
   for (int a = 0; a < int(axes_.size()); a++) {
     const Axis& axis = axes_[size_t(a)];

@@ -237,7 +237,7 @@ class Tiling {
   };
   std::vector<Stored> stored_;
   std::vector<int> slab_axes_;
-  bool scales_sums_ = false;  // of slabs: a maximum grows from one to the next
+  bool scales_sums_ = false;  // all reductions of slabs are a growing maximum and sums with it
   std::vector<Operand> factors_, loads_;  // loads where there are no products
   std::vector<Opt> staged_;
   std::vector<int> ahead_;  // operands
