@@ -280,7 +280,9 @@ TEST(Matrices, ComputedFactorsAreCopied) {
     EXPECT_GT(shared_elements(lowered(p, tile), DType::F16), 0);
     expect_right(p, tile);
     for (const char* copies : {"stage(0,2)", "stage(1,2)", "stage(0,2) stage(1,2)", "stage(1,0)",
-                               "stage(0,4) stage(1,4) ahead(0,1) ahead(1,1)"})
+                               "stage(0,4) stage(1,4) ahead(0,1) ahead(1,1)",
+                               "stage(0,4) stage(1,4) ahead(0,2) ahead(1,2)",
+                               "stage(0,4) stage(1,4) ahead(0,1) ahead(1,2)"})
       expect_right(p, parse_opts(to_string(tile) + " " + copies));
     p.right_positive = p.left_positive = true;
     expect_right(p, {{OptKind::Matrix, 0, kF16}});

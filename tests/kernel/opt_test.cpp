@@ -319,13 +319,21 @@ TEST(Opt, AheadRefusesWhatIsIllegalAndSaysWhy) {
   expect_refused(ast, builtin_target("c-x86-64"), {{OptKind::Stage, 0, 0}, ahead},
                  "one invocation");
   expect_refused(ast, gpu, {local, ahead}, "not staged");
-  expect_refused(ast, gpu, {local, split, {OptKind::Stage, 0, 2}, {OptKind::Ahead, 0, 2}},
-                 "1 iteration");
+  expect_refused(ast, gpu, {local, split, {OptKind::Stage, 0, 2}, {OptKind::Ahead, 0, 3}},
+                 "1 or 2 places");
   expect_refused(ast, gpu, {local, {OptKind::Stage, 0, 0}, ahead}, "makes a next copy");
   expect_refused(ast, gpu, {local, split, {OptKind::Stage, 0, 3}, ahead, ahead}, "ahead already");
   const Opt rows{OptKind::Upcast, 0, 12}, slab{OptKind::Split, 2, 20};
   expect_refused(ast, gpu, {rows, local, slab, {OptKind::Stage, 0, 2}, ahead},
                  "than its registers hold");
+  Target small = gpu;
+  small.shared_bytes = 1024;
+  const Opt few{OptKind::Upcast, 0, 4}, copy{OptKind::Stage, 0, 3};
+  Opts once{few, local, split, copy, ahead}, twice = once;
+  twice.back().amount = 2;
+  ASSERT_EQ(refusal(ast, small, once), "");
+  small.shared_bytes = 256;
+  expect_refused(ast, small, twice, "of fast memory left");
 }
 
 // The largest of sums of products: copies for the sums are made in loops of both.

@@ -10,6 +10,7 @@
 #include "ir/gradient.h"
 #include "kernel/ast_builder.h"
 #include "kernel/dtype_cases.h"
+#include "kernel/opt/neighbours.h"
 #include "kernel/opt/random_opts.h"
 #include "kernel/pipeline.h"
 #include "kernel/target_files.h"
@@ -199,6 +200,18 @@ TEST_P(SpirvTargetRun, WhatTheHeuristicsChoose) {
   }
 }
 
+int barriers(const kernel::LinearKernel& k) {
+  return int(std::ranges::count(k.ops, ir::Op::Barrier, [](const UOp& u) { return u->op; }));
+}
+// The same with copies in two places in turn: without the barrier before they are filled.
+void expect_in_turn(const UOp& ast, const kernel::LinearKernel& k, const Target& target) {
+  kernel::Opts opts = kernel::parse_opts(k.opts);
+  for (kernel::Opt& o : opts) o.amount = o.kind == kernel::OptKind::Ahead ? 2 : o.amount;
+  const kernel::LinearKernel twice = kernel::lower_with(ast, target, opts);
+  EXPECT_EQ(barriers(twice), barriers(k) - 1) << twice.opts;
+  kt::expect_same(ast, twice, 1e-4, twice.opts, run_current);
+}
+
 // Of few cores, so that small products have workgroups of tiles.
 TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
   Target t = tuff::testing::target_of(GetParam());
@@ -214,6 +227,7 @@ TEST_P(SpirvTargetRun, ProductsInWorkgroupMemory) {
       EXPECT_NE(k.opts.find(" stage(0,"), std::string::npos) << k.opts;
       EXPECT_NE(k.opts.find(" ahead(1,"), std::string::npos) << k.opts;
       kt::expect_same(ast, k, 1e-4, fmt::format("{} [{}]", GetParam(), k.opts), run_current);
+      if (!used.max_loop_trips) expect_in_turn(ast, k, used);
     }
   }
 }

@@ -29,6 +29,8 @@ Target target_of(const GpuNode& node, const Generation& generation) {
   if (aco) {
     t.matrix_shapes = aco_matrix_shapes();
     t.features.denormals = aco_keeps_denormals();
+    // As Vulkan's, which RADV makes of the same instruction.
+    t.features.exp2 = true;
   }
   t.identity = fmt::format("kfd:{}:{}cu", generation.name, node.shape.cus());
   t.cores = node.shape.cus();

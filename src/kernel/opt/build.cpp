@@ -160,7 +160,7 @@ UOp zero_unless(const UOp& valid, const UOp& value) {
 class Builder {
  public:
   Builder(const Tiling& t, const UOp& ast, const std::vector<int>& order,
-          const std::vector<Opt>& staged, const std::vector<int>& ahead)
+          const std::vector<Opt>& staged, const std::vector<Opt>& ahead)
       : t_(t),
         order_(order),
         ahead_(ahead),
@@ -443,8 +443,11 @@ class Builder {
   std::vector<UOp> copy_together(LocalTile tile, const std::vector<Opt>& opts,
                                  const std::vector<UOp>& values) {
     tile.invocations = workgroup();
-    std::vector<bool> ahead;
-    for (const Opt& o : opts) ahead.push_back(contains(ahead_, o.axis));
+    std::vector<int64_t> ahead;
+    for (const Opt& o : opts) {
+      const auto it = std::ranges::find(ahead_, o.axis, &Opt::axis);
+      ahead.push_back(it == ahead_.end() ? 0 : it->amount);
+    }
     for (const UOp& v : values) tile.element_bytes.push_back(t_.target().held_bytes(v->dtype));
     const int32_t first = copies_;
     copies_ += int32_t(opts.size());
@@ -499,7 +502,7 @@ class Builder {
 
   const Tiling& t_;
   const std::vector<int>& order_;
-  const std::vector<int>& ahead_;  // operands
+  const std::vector<Opt>& ahead_;
   RangeDeps old_deps_;
   AxisBuilder axes_;
   std::vector<BuiltAxis> built_;

@@ -1,6 +1,7 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/arith.h"
 #include "kernel/opt/stage_local.h"
@@ -62,6 +63,9 @@ class Cooperative {
 
  private:
   static constexpr int64_t kMostInvocations = 256, kUnknownCores = 16;
+  // Two workgroups to a core: one multiplies while the other waits at its barrier. What NVIDIA's
+  // cores have since Maxwell (CUDA C++ Programming Guide, compute capabilities); AMD's have more.
+  static constexpr int64_t kCoreRegisters = 65536;
   static constexpr int64_t kOtherRegisters = 16;  // addresses, counters, what the epilogue loads
   // A multiply-add's own, beside reads of factors. RDNA3: a product of 16x16x16 takes 32 cycles of
   // one of the four SIMD units that share 128 bytes of workgroup memory a cycle, and a factor's 512
@@ -97,8 +101,9 @@ class Cooperative {
                           copied / p.subgroups.count();
     const int64_t most =
         std::min<int64_t>({kMostInvocations, target_.max_invocations, target_.max_local[0]});
-    return bytes / (4 * lanes) + kOtherRegisters <= registers() &&
-           p.subgroups.count() * lanes <= most &&
+    const int64_t held = bytes / (4 * lanes) + kOtherRegisters;
+    return held <= registers() && p.subgroups.count() * lanes <= most &&
+           2 * held * p.subgroups.count() * lanes <= kCoreRegisters &&
            shared_sums(p, sum_bytes) + copied * 5 / 4 <= shared_room() &&
            (!staged_ || copies_ahead(p));
   }
@@ -192,7 +197,7 @@ void stage_matrices(Tiling& t, const Target& target) {
   }
   if (t.axes()[size_t(t.matrices()->k)].parts.size() > 2) around--;  // steps of a copy
   for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
-  for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Ahead, factor, 1});
+  load_ahead(t, std::array{0, 1});
 }
 
 }  // namespace tuff::kernel

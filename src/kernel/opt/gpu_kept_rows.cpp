@@ -312,7 +312,7 @@ class GpuKeptRows : Chooser {
       }
       const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
       if (registers_of(tile) + copied <= int64_t(target_.vector_registers))
-        t_.try_apply({OptKind::Ahead, f, 1});
+        load_ahead(t_, std::span(&f, 1));
     }
   }
 

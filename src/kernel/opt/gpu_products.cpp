@@ -1,6 +1,7 @@
 #include "kernel/opt/schedules.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
 
@@ -106,7 +107,7 @@ class GpuProduct : Chooser {
     if (target_.shared_load_cost == 0 || target_.shared_load_cost > target_.load_cost) return {};
     if (tile.row < 0 || tile.row == tile.column || t_.factors().size() != 2) return {};
     const Tiling before = t_;
-    for (const int ahead : {2, 0}) {
+    for (const bool ahead : {true, false}) {
       for (const int64_t steps : {16, 8}) {
         const std::optional<Slab> slab = slab_of(steps, unrolled_steps(tile));
         if (!slab) continue;
@@ -125,9 +126,10 @@ class GpuProduct : Chooser {
     Tiling t = t_;
     stage_gpu_product(t, staged);
     int64_t bytes = 0, copied = 0;
-    int copies = 0, ahead = 0;
+    int copies = 0;
+  bool ahead = false;
     for (const Opt& o : t.applied()) {
-      ahead += o.kind == OptKind::Ahead;
+      ahead = ahead || o.kind == OptKind::Ahead;
       if (o.kind != OptKind::Stage) continue;
       const int64_t elements = *t.staged_count(o.axis, o.amount);
       copies++;
@@ -135,7 +137,7 @@ class GpuProduct : Chooser {
       copied += ceil_div(elements, t.local_size());
     }
     const int64_t held =
-        tile_registers(tile.columns, tile.rows, slab.unroll) + (ahead > 0 ? copied : 0);
+        tile_registers(tile.columns, tile.rows, slab.unroll) + (ahead ? copied : 0);
     // Occupancy of two workgroups to a core: one multiplies while the other waits at its barrier.
     // In less than a subgroup each invocation would copy much.
     return t.local_size() >= int64_t(target_.subgroup_size) && copies == 2 &&
@@ -410,7 +412,17 @@ void stage_gpu_product(Tiling& t, const GpuTile& tile) {
     for (const AxisPart& p : a.parts) around += is_loop(p.kind) && !p.size->is_const_int(1);
   }
   for (int factor = 0; factor < 2; factor++) t.try_apply({OptKind::Stage, factor, around});
-  for (int factor = 0; factor < tile.ahead; factor++) t.try_apply({OptKind::Ahead, factor, 1});
+  if (tile.ahead) load_ahead(t, std::array{0, 1});
+}
+
+void load_ahead(Tiling& t, std::span<const int> operands) {
+  for (const int64_t places : {2, 1}) {
+    Tiling trial = t;
+    const auto loads = [&](int o) { return trial.try_apply({OptKind::Ahead, o, places}); };
+    if (!std::ranges::all_of(operands, loads)) continue;
+    t = std::move(trial);
+    return;
+  }
 }
 
 }  // namespace tuff::kernel

@@ -28,7 +28,7 @@ std::vector<int64_t> amounts_of(OptKind kind, const Tiling& t, int axis) {
     }
     case OptKind::Spread: return {4, 8, 16, 32, 64};
     case OptKind::Stage: return {0, 1, 2, 3};
-    case OptKind::Ahead: return {1};
+    case OptKind::Ahead: return {1, 2};
     case OptKind::Matrix: {
       std::vector<int64_t> shapes;
       for (size_t s = 0; s < t.target().matrix_shapes.size(); s++) shapes.push_back(int64_t(s));

@@ -489,7 +489,7 @@ void Tiling::apply(const Opt& o) {
   } else if (o.kind == OptKind::Stage) {
     staged_.push_back(o);
   } else if (o.kind == OptKind::Ahead) {
-    ahead_.push_back(o.axis);
+    ahead_.push_back(o);
   } else if (o.kind == OptKind::Swap) {
     const auto a = std::find(order_.begin(), order_.end(), o.axis);
     const auto b = std::find(order_.begin(), order_.end(), int(o.amount));

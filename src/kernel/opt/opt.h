@@ -43,8 +43,11 @@ enum class OptKind : uint8_t {
   Stage,  // operand `axis` (see Tiling::operands) is copied into fast memory inside the `amount`
           // outermost loops, those of outputs before those of the reduction, and read from there:
           // by a workgroup together; after all others
-  Ahead,  // software pipelining: what the copy of factor `axis` takes in the next iteration
-          // (`amount`: 1) of the innermost loop around it is loaded before the products of this one
+  // Software pipelining: what the copy of factor `axis` takes in the next iteration of the innermost
+  // loop around it is loaded into registers before the products of this one. `amount`: the places
+  // that copies take in turn. 1: invocations wait for the products of the last iteration before they
+  // fill it again; 2: they need not (double buffering), at twice the workgroup memory.
+  Ahead,
   // Sum of products `axis` (both of its factors are Tiling::factors) by cooperative matrices of the
   // Target's shape `amount`, which divides its axes; before all others. Then Upcast makes fragments
   // of a subgroup and Local subgroups of a workgroup, and nothing pads.
@@ -178,6 +181,8 @@ class Tiling {
   int64_t spread_width() const;  // invocations that have outputs of their own in every nest
   void check_stage(const Opt& o) const;
   void check_ahead(const Opt& o) const;
+  // Of fast memory, beside what is kept and the copies of all but one operand.
+  int64_t room_for(int operand, const std::vector<Opt>& staged) const;
   struct TilePart {
     AxisPart part;
     int axis;
@@ -187,7 +192,8 @@ class Tiling {
   bool is_repeated(const TilePart& loop, const Operand& operand) const;
   std::vector<TilePart> tile_parts(const Operand& f, int64_t around) const;
   DType staged_type(const Operand& f) const;
-  int64_t staged_bytes(int operand, int64_t around) const;
+  int64_t places_of(int operand) const;  // that copies of it take in turn
+  int64_t staged_bytes(int operand, int64_t around) const;  // of one place
   int64_t loop_trips(const Operand& f, int64_t around, int64_t count) const;
   void check_matrix(const Opt& o) const;
   void check_beside_matrices(const Opt& o) const;
@@ -240,7 +246,7 @@ class Tiling {
   bool scales_sums_ = false;  // all reductions of slabs are a growing maximum and sums with it
   std::vector<Operand> factors_, loads_;  // loads where there are no products
   std::vector<Opt> staged_;
-  std::vector<int> ahead_;  // operands
+  std::vector<Opt> ahead_;
   std::optional<MatrixProduct> matrices_;
   std::vector<int> order_;  // position -> axis
   int nests_ = 1;

@@ -60,7 +60,7 @@ class Draw {
     for (int f = 0; f < operands; f++)
       if (tiling_ || random_.below(2)) attempt({OptKind::Stage, f, loops_around()});
     for (int f = 0; ahead_ && f < operands; f++)
-      if (tiling_ || random_.below(2)) attempt({OptKind::Ahead, f, 1});
+      if (tiling_ || random_.below(2)) attempt({OptKind::Ahead, f, 1 + random_.below(2)});
     std::lock_guard lock(process().mutex);
     process().counts += counts_;
     return t_.applied();

@@ -3,6 +3,7 @@
 // know a device's name.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernel/opt/chooser.h"
@@ -16,6 +17,10 @@ bool tile_matrices(Tiling& t, const Target& target);
 // After the grid: factors are copied into workgroup memory, where that is faster than the caches.
 void stage_matrices(Tiling& t, const Target& target);
 
+// Software pipelining of copies that are made at one place: in two places of workgroup memory where
+// it has room for them, else in one, else not at all.
+void load_ahead(Tiling& t, std::span<const int> operands);
+
 // Kernels that keep rows in fast memory: a workgroup takes a tile of rows, and its invocations
 // share each nest of loops: register tiles of the products, reductions of the rows, what is stored.
 bool share_kept_rows(Tiling& t, const ir::UOp& ast, const KernelShape& k, const Target& target);
@@ -26,7 +31,7 @@ struct GpuTile {
   bool chosen = false;  // false: no operand is reused, nothing was done
   bool staged = false;  // the factors are worth copies, once the launch is chosen
   int slab_loops = 0;   // loops of the reduction inside these
-  int ahead = 0;        // how many of them the invocations have the registers to load ahead
+  bool ahead = false;   // the invocations have the registers to load copies ahead
   int row = -1;         // the outer axis of the tile; -1: it has none
 };
 GpuTile tile_gpu_product(Tiling& t, const KernelShape& k, const Target& target);

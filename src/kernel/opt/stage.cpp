@@ -283,15 +283,24 @@ void Tiling::check_stage(const Opt& o) const {
     refuse(o, "so many iterations must be unrolled, which a loop around a barrier cannot be");
   std::vector<Opt> staged = staged_;
   staged.push_back(o);
-  int64_t room = int64_t(target_.shared_bytes) - kept_bytes() - matrix_bytes() - 128;
-  for (const Opt& c : copies(staged)) {
-    if (c.axis == o.axis) continue;
+  for (const Opt& c : copies(staged))
     if (!staged_count(c.axis, c.amount)) refuse(o, "the copy beside it has a symbolic size");
-    room -= staged_bytes(c.axis, c.amount);
-  }
-  if (*count > std::max<int64_t>(room, 0) || staged_bytes(o.axis, o.amount) > room)
+  const int64_t room = room_for(o.axis, staged);
+  if (*count > room || staged_bytes(o.axis, o.amount) > room)
     refuse(o, fmt::format("a copy of {} elements exceeds the {} bytes of fast memory left", *count,
-                       std::max<int64_t>(room, 0)));
+                       room));
+}
+
+int64_t Tiling::room_for(int operand, const std::vector<Opt>& staged) const {
+  int64_t room = int64_t(target_.shared_bytes) - kept_bytes() - matrix_bytes() - 128;
+  for (const Opt& c : copies(staged))
+    room -= c.axis == operand ? 0 : staged_bytes(c.axis, c.amount) * places_of(c.axis);
+  return std::max<int64_t>(room, 0);
+}
+
+int64_t Tiling::places_of(int operand) const {
+  const auto it = std::ranges::find(ahead_, operand, &Opt::axis);
+  return it == ahead_.end() ? 1 : it->amount;
 }
 
 // Whether the reduction over `axis` is part of one over `other`: its loops are inside.
@@ -315,10 +324,10 @@ bool Tiling::is_repeated(const TilePart& loop, const Operand& operand) const {
 }
 
 void Tiling::check_ahead(const Opt& o) const {
-  if (o.amount != 1) refuse(o, "1 iteration is possible");
+  if (o.amount < 1 || o.amount > 2) refuse(o, "1 or 2 places are possible");
   const auto staged = std::ranges::find(staged_, o.axis, &Opt::axis);
   if (staged == staged_.end()) refuse(o, "the operand is not staged");
-  if (contains(ahead_, o.axis)) refuse(o, "it is loaded ahead already");
+  if (contains(ahead_, o.axis, &Opt::axis)) refuse(o, "it is loaded ahead already");
   if (!has_invocations()) refuse(o, "one invocation makes the copy");
   const Operand& operand = operands()[size_t(o.axis)];
   const std::vector<TilePart> parts = tile_parts(operand, staged->amount);
@@ -340,6 +349,9 @@ void Tiling::check_ahead(const Opt& o) const {
   if (!copied_together(*staged_count(o.axis, staged->amount),
                        target_.held_bytes(staged_type(operand)), local_size()))
     refuse(o, "each invocation copies more than its registers hold");
+  const int64_t bytes = staged_bytes(o.axis, staged->amount) * o.amount;
+  if (const int64_t room = room_for(o.axis, staged_); bytes > room)
+    refuse(o, fmt::format("{} bytes of copies exceed the {} of fast memory left", bytes, room));
 }
 
 }  // namespace tuff::kernel

@@ -45,6 +45,13 @@ UOp flat(std::span<const UOp> ranges, const UOpMap<UOp>& digits) {
   return offset;
 }
 
+// Which of so many places an iteration takes: the next one always takes another.
+UOp iteration_of(std::span<const UOp> loops, int64_t places) {
+  const UOp& size = loops.back()->src(0);
+  const bool alone = size->is_const() && size->max % places == 0;
+  return floormod(alone ? loops.back() : flat(loops, {}), index_const(places));
+}
+
 // Lanes outermost, first those that are innermost in their axes: of neighbours that one invocation
 // takes at once.
 void lanes_first(std::vector<UOp>& ranges) {
@@ -56,7 +63,8 @@ void lanes_first(std::vector<UOp>& ranges) {
 // One value's copy: how its elements are shared out, and where they lie.
 class Copy {
  public:
-  Copy(const UOp& value, const LocalTile& tile, size_t index, int32_t number, int32_t& next_id)
+  Copy(const UOp& value, const LocalTile& tile, size_t index, int64_t places, int32_t number,
+       int32_t& next_id)
       : value_(value),
         tile_(tile),
         element_bytes_(tile.element_bytes[index]),
@@ -90,7 +98,8 @@ class Copy {
     const int64_t size = tile.read_across      ? transposed_copy_count(count_, row(), per_word_)
                          : outer_.empty() ? count_
                                           : extent(outer_) * pitch_;
-    memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size});
+    first_ = places > 1 ? iteration_of(tile.around, places) * size : index_const(0);
+    memory_ = make(Op::Shared, value->dtype, {}, SharedArg{number, size * places});
     share_out(next_id);
   }
 
@@ -118,9 +127,9 @@ class Copy {
     if (per_word_ > 0) {
       const UOp element = flat(inner_, digits);
       const auto [length, pitch] = padded_row(row(), per_word_);
-      return element + floordiv(element, index_const(length)) * (pitch - length);
+      return first_ + element + floordiv(element, index_const(length)) * (pitch - length);
     }
-    return flat(outer_, digits) * pitch_ + flat(inner_, digits);
+    return first_ + flat(outer_, digits) * pitch_ + flat(inner_, digits);
   }
 
   // As many neighbours as one access reads, or a word of packed numbers holds.
@@ -184,6 +193,7 @@ class Copy {
   std::vector<UOp> outer_, inner_;  // as the copy lies in workgroup memory, in rows of `inner_`
   std::vector<UOp> walk_;           // all of them, as they lie in the value's memory
   int64_t count_ = 1, pitch_ = 1;
+  UOp first_;  // element of the place that this iteration fills
   UOp memory_, valid_;
   std::vector<UOp> loops_, lanes_;
   UOpMap<UOp> digits_;  // range -> what an invocation copies
@@ -233,14 +243,18 @@ bool copied_together(int64_t count, int64_t element_bytes, int64_t invocations) 
   return ceil_div(count, invocations) * element_bytes <= kMostTogether;
 }
 
-std::vector<UOp> stage_local(std::span<const UOp> values, const std::vector<bool>& ahead,
+std::vector<UOp> stage_local(std::span<const UOp> values, std::span<const int64_t> ahead,
                              const LocalTile& tile, int32_t number, int32_t& next_id) {
   std::vector<Copy> copies;
   copies.reserve(values.size());
-  for (size_t i = 0; i < values.size(); i++)
-    copies.emplace_back(values[i], tile, i, number + int32_t(i), next_id);
-  // No invocation reads the last iteration's copies any more.
-  const UOp free = tile.around.empty() ? UOp() : make_barrier(tile.around);
+  for (size_t i = 0; i < values.size(); i++) {
+    const int64_t places = std::max<int64_t>(ahead[i], 1);
+    copies.emplace_back(values[i], tile, i, places, number + int32_t(i), next_id);
+  }
+  // No invocation reads the last iteration's copies any more. Of two places, the one that is filled
+  // was read before the last iteration's barrier.
+  const bool in_turn = std::ranges::all_of(ahead, [](int64_t places) { return places > 1; });
+  const UOp free = tile.around.empty() || in_turn ? UOp() : make_barrier(tile.around);
   std::vector<std::optional<AheadOfLoop>> registers(values.size());
   std::vector<UOp> filling;
   for (size_t i = 0; i < values.size(); i++) {

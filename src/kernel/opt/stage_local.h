@@ -35,10 +35,10 @@ struct LocalTile {
 // Loads of copies of `values` in Shared memory, numbered from `number`, which the workgroup fills
 // in each iteration of the loops around. Where a value is `ahead` (software pipelining), what the
 // next iteration of the innermost of these loops copies is loaded into registers before the
-// products of this one; Registers are numbered as the memory is.
-std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values,
-                                    const std::vector<bool>& ahead, const LocalTile& tile,
-                                    int32_t number, int32_t& next_id);
+// products of this one, and its copies take so many places in turn; 0: it is not. Registers are
+// numbered as the memory is.
+std::vector<ir::UOp> stage_local(std::span<const ir::UOp> values, std::span<const int64_t> ahead,
+                                 const LocalTile& tile, int32_t number, int32_t& next_id);
 
 // Workgroup memory of such a copy of `count` elements in rows of `row`, at most: rows may be padded
 // against bank conflicts.
