@@ -63,6 +63,7 @@ void each_feature(T& t, F f) {
   TUFF_FEATURE(device_address);
   TUFF_FEATURE(subgroup_arithmetic);
   TUFF_FEATURE(subgroup_shuffle);
+  TUFF_FEATURE(full_subgroups);
   TUFF_FEATURE(streaming_stores);
   TUFF_FEATURE(signed_zero_inf_nan);
   TUFF_FEATURE(denormals);
@@ -200,7 +201,7 @@ Target spirv_lavapipe() {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = true;
-  f.subgroup_arithmetic = f.subgroup_shuffle = true;
+  f.subgroup_arithmetic = f.subgroup_shuffle = f.full_subgroups = true;
   f.signed_zero_inf_nan = true;
   f.known_zero_products = false;  // lp_build_mul
   return t;
@@ -286,7 +287,7 @@ Target amdgpu(const AmdGpu& chip) {
   TargetFeatures& f = t.features;
   f.i8 = f.i16 = f.i64 = f.f16 = f.f64 = f.f16_casts = f.u32_to_f32 = true;
   f.storage8 = f.storage16 = f.device_address = true;
-  f.subgroup_shuffle = true;
+  f.subgroup_shuffle = f.full_subgroups = true;
   f.signed_zero_inf_nan = f.known_zero_products = true;
   f.sqrt = true;
   if (chip.matrices) t.matrix_shapes = amdgpu_matrices(chip.wave_lanes == 64);

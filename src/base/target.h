@@ -25,6 +25,7 @@ struct TargetFeatures {
   bool storage8 = false, storage16 = false;     // loads and stores of that width
   bool device_address = false;                  // buffers by 64-bit address
   bool subgroup_arithmetic = false, subgroup_shuffle = false;
+  bool full_subgroups = false;  // of a workgroup along one axis, where a kernel counts on them
   bool streaming_stores = false;     // past the caches, of whole lines
   bool signed_zero_inf_nan = false;  // f32 arithmetic keeps NaN, Inf and -0
   bool denormals = false;            // f32 arithmetic keeps denormals where a kernel asks for it

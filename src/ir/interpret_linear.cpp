@@ -348,9 +348,8 @@ class Workgroup {
   void shuffle(size_t i, size_t inv, size_t n) {
     const PlannedOp& s = plan_.steps[i];
     const int64_t lane = source(s, 1, inv, n).as_int();
-    TUFF_CHECK(lane >= 0 && size_t(lane) < invocations_, "lane {} of a subgroup of {}", lane,
-               invocations_);
-    value(i, inv, n) = source(s, 0, size_t(lane), n);
+    TUFF_CHECK(lane >= 0 && size_t(lane) < lanes_, "lane {} of a subgroup of {}", lane, lanes_);
+    value(i, inv, n) = source(s, 0, inv / lanes_ * lanes_ + size_t(lane), n);
   }
   void alu(size_t i) {
     struct Source {

@@ -45,6 +45,7 @@ struct Binary {
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};  // workgroup size (GPU)
   uint32_t shared_bytes = 0;               // workgroup memory, scratch memory on a CPU
+  uint32_t subgroup_size = 0;  // of the whole subgroups that it counts on; 0: on none
 };
 
 // CPU entry point: called once per group with the argument block, the group's coordinates and the

@@ -52,11 +52,13 @@ Source source_of(const kernel::LinearKernel& k, BinaryFormat format, std::string
   s.args = {static_cast<uint32_t>(k.buffers.size()), static_cast<uint32_t>(k.variables.size())};
   s.local = k.local;
   s.shared_bytes = k.shared_bytes;
+  s.subgroup_size = k.subgroup_size;
   return s;
 }
 
 Binary binary_of(const Source& s, std::shared_ptr<const std::vector<uint8_t>> bytes) {
-  return {s.name, s.symbol, s.format, std::move(bytes), s.args, s.local, s.shared_bytes};
+  return {s.name, s.symbol, s.format, std::move(bytes), s.args, s.local,
+          s.shared_bytes, s.subgroup_size};
 }
 
 std::vector<Binary> pack_sources(std::span<const Source> sources, const Target&) {

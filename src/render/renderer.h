@@ -22,7 +22,7 @@ struct Source {
   std::vector<uint32_t> words;               // SPIR-V
   ArgLayout args;
   std::array<uint32_t, 3> local{1, 1, 1};
-  uint32_t shared_bytes = 0;
+  uint32_t shared_bytes = 0, subgroup_size = 0;
 };
 
 struct Renderer {

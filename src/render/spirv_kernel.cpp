@@ -262,11 +262,27 @@ void SpirvKernel::emit_special(size_t i) {
   values_[i] = {{ops_.cast(number, DType::U32, u.dtype)}};
 }
 
+namespace {
+// Of a pair of lanes that hand each other their values: in how many places of their number they
+// differ. Drivers have instructions for it.
+std::optional<uint32_t> apart_of(const Node& lane) {
+  if (lane.op != Op::Xor || !lane.src(1)->is_const()) return {};
+  const Node* own = ir::through_casts(lane.src(0).get());
+  if (own->op != Op::Special || own->get<ir::SpecialArg>() != ir::SpecialArg{'s', 0}) return {};
+  return static_cast<uint32_t>(lane.src(1)->const_int());
+}
+}  // namespace
+
 SpirvValue SpirvKernel::shuffled(size_t i, int n) {
   const Node& u = *k_.ops[i];
   m_.capability(spv::CapabilityGroupNonUniform);
   m_.capability(spv::CapabilityGroupNonUniformShuffle);
   const Id scope = t_.word(spv::ScopeSubgroup);
+  if (const std::optional<uint32_t> apart = apart_of(*u.src(1))) {
+    const Id x = id(value(u.src(0).get(), k_.lanes[i], n), u.dtype);
+    return {m_.pure(spv::OpGroupNonUniformShuffleXor, t_.reg(u.dtype),
+                    {scope, x, t_.word(*apart)})};
+  }
   const SpirvValue lane = value(u.src(1).get(), k_.lanes[i], n);
   const DType lane_type = u.src(1)->dtype;
   const Id which = lane.base ? ops_.cast(id(lane, lane_type), lane_type, DType::U32)

@@ -82,6 +82,7 @@ class Machine {
   Invocation invocation(const std::array<uint32_t, 3>& group, uint32_t index);
   void advance(Invocation& v);
   void jump(Invocation& v, Id to);
+  static bool is_shuffle(uint32_t op);
   void shuffle(std::span<Invocation> subgroup);
   bool step_together(std::span<Invocation> subgroup);
   static bool is_collective(uint32_t op);
@@ -282,7 +283,7 @@ bool Machine::step_together(std::span<Invocation> subgroup) {
     TUFF_CHECK(v.at == subgroup[0].at && v.done == subgroup[0].done,
                "invocations of one subgroup stop at instructions {} and {}", subgroup[0].at, v.at);
   const uint32_t op = subgroup[0].done ? 0 : m_.body()[subgroup[0].at].op;
-  if (op == spv::OpGroupNonUniformShuffle) {
+  if (is_shuffle(op)) {
     shuffle(subgroup);
   } else if (is_collective(op)) {
     collective(subgroup);
@@ -317,12 +318,17 @@ void Machine::run_group(const std::array<uint32_t, 3>& group) {
   }
 }
 
+bool Machine::is_shuffle(uint32_t op) {
+  return op == spv::OpGroupNonUniformShuffle || op == spv::OpGroupNonUniformShuffleXor;
+}
+
 void Machine::shuffle(std::span<Invocation> subgroup) {
   const Instruction& i = m_.body()[subgroup[0].at];
   std::vector<Value> given;
   for (const Invocation& v : subgroup) given.push_back(value(v, i.operands[1]));
   for (Invocation& v : subgroup) {
-    const uint64_t from = value(v, i.operands[2])[0];
+    const uint64_t which = value(v, i.operands[2])[0];
+    const uint64_t from = i.op == spv::OpGroupNonUniformShuffleXor ? which ^ v.lane : which;
     TUFF_CHECK(from < given.size(), "a shuffle from lane {} of {}", from, given.size());
     v.values[i.result] = given[from];
     v.known[i.result] = true;
@@ -467,9 +473,7 @@ bool Machine::moves_share(Invocation& v, const Instruction& i) {
 void Machine::advance(Invocation& v) {
   while (!v.done) {
     const Instruction& i = m_.body()[v.at];
-    if (i.op == spv::OpControlBarrier || i.op == spv::OpGroupNonUniformShuffle ||
-        is_collective(i.op))
-      return;
+    if (i.op == spv::OpControlBarrier || is_shuffle(i.op) || is_collective(i.op)) return;
     execute(v, i);
   }
 }

@@ -118,7 +118,8 @@ DiskPlan look_up(std::span<const render::Source> sources, const std::string& ide
                             s.words.size() * sizeof(uint32_t));
     const std::string parts[] = {"kernel", s.text + words, s.symbol, identity};
     plan.kernel_keys.push_back(content_key(parts));
-    plan.binaries.push_back({s.name, s.symbol, s.format, nullptr, s.args, s.local, s.shared_bytes});
+    plan.binaries.push_back({s.name, s.symbol, s.format, nullptr, s.args, s.local,
+                             s.shared_bytes, s.subgroup_size});
     if (auto object_key = disk.get(plan.kernel_keys[i])) {
       auto& object = objects[text_of(*object_key)];
       if (!object) {

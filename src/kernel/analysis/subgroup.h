@@ -1,9 +1,11 @@
 // When lanes of a subgroup may hand values to each other, and when that pays. Called by the passes
 // that make Shuffles and by the heuristics that count on them. Must never know a device's name.
 //
-// A Shuffle exists where the workgroup is one subgroup: then which invocation is which lane does
-// not matter, and all of them are there.
+// Which invocation is which lane is the device's business: kernels number their invocations by
+// subgroup and lane where lanes are told apart, and count on all lanes being there.
 #pragma once
+
+#include <bit>
 
 #include "base/target.h"
 
@@ -22,6 +24,14 @@ inline bool shuffles(const Target& t, DType d) {
 inline bool folds_by_shuffles(const Target& t, int64_t width, DType d) {
   constexpr uint32_t kMostLanes = 16;
   return shuffles(t, d) && width == int64_t(t.subgroup_size) && t.subgroup_size <= kMostLanes;
+}
+// A reduction shared by `width` of `invocations` that are neighbours: whether they are lanes of one
+// subgroup, or whole subgroups, which hand each other their parts without memory.
+inline bool folds_in_subgroups(const Target& t, int64_t width, int64_t invocations) {
+  const int64_t lanes = t.subgroup_size;
+  return shuffles(t, DType::F32) && t.features.full_subgroups && !t.loads_are_expensive() &&
+         std::has_single_bit(uint64_t(width)) && (lanes % width == 0 || width % lanes == 0) &&
+         invocations % lanes == 0 && invocations <= int64_t(t.max_local[0]);
 }
 // A load that all lanes would do alike costs more than a shuffle for each.
 inline bool shares_loads(const Target& t, DType d) { return shuffles(t, d) && t.loads_are_expensive(); }

@@ -164,7 +164,18 @@ void place_locals(std::vector<UOp> ranges, const std::vector<UOp>& together, boo
   }
 }
 
-// Workgroups of whole subgroups along one axis: which lane is which, the device says.
+// Workgroups of whole subgroups along one axis: which lane is which, the device says. Here the
+// lanes of a subgroup are one of `locals` and what stands inside of it, or a part of these.
+void place_lanes(std::vector<UOp> locals, const std::vector<UOp>& together, int64_t lanes,
+                 std::array<uint32_t, 3>& local, Coordinates& c) {
+  locals.push_back(together[0]);
+  const int64_t total = product(locals)->max;
+  const UOp subgroup = special('s', 1, index_const(total / lanes));
+  unflatten(subgroup * lanes + special('s', 0, index_const(lanes)), locals, c.value);
+  for (const UOp& r : together) c.value[r] = c.value[together[0]];
+  local = {uint32_t(total), 1, 1};
+}
+// Each subgroup is one place of `subgroups`.
 void place_subgroups(const std::vector<UOp>& subgroups, const UOp& lane,
                      std::array<uint32_t, 3>& local, Coordinates& c) {
   const UOp count = product(subgroups);
@@ -183,6 +194,12 @@ UOp once_gate(RangeMask missing, const RangeDeps& deps, const Coordinates& c) {
     gate = gate ? logical_and(gate, first) : first;
   }
   return gate;
+}
+
+bool counts_lanes(const UOp& ast) {
+  return std::ranges::any_of(toposort(ast), [](const Node* n) {
+    return n->op == Op::Special && n->get<SpecialArg>().space == 's';
+  });
 }
 
 bool to_param(const UOp& store) {
@@ -217,7 +234,10 @@ void pass_launch(Lowering& l) {
   const RangeMask shared = deps.kinds(AxisKind::GroupReduce), lane = deps.kinds(AxisKind::Subgroup);
   if (!(groups | locals | shared | lane)) return;
   Coordinates c = place_groups(deps.list(groups), l.target.max_groups, l.out.groups);
-  if (lane) {
+  if (counts_lanes(l.ast)) {
+    place_lanes(deps.list(locals), deps.list(shared), l.target.subgroup_size, l.out.local, c);
+    l.out.subgroup_size = l.target.subgroup_size;
+  } else if (lane) {
     place_subgroups(deps.list(locals), deps.list(lane)[0], l.out.local, c);
     l.out.subgroup_size = l.target.subgroup_size;
   } else {

@@ -26,12 +26,18 @@ class ReduceLowerer {
   // `outermost`: neighbouring invocations have a part each of different reductions.
   ReduceLowerer(const UOp& ast, const Target& target, bool outermost)
       : deps_(ast), target_(target), outermost_(outermost) {
+    int64_t rows = 1, width = 1;
+    bool matrices = false;
     for (const Node* n : toposort(ast)) {
-      if (n->op == Op::Range && kind_of(n) == AxisKind::Local) one_subgroup_ = false;
+      if (n->op == Op::Range && kind_of(n) == AxisKind::Local) rows *= n->src(0)->max;
+      if (n->op == Op::Range && kind_of(n) == AxisKind::GroupReduce) width = n->src(0)->max;
+      matrices = matrices || (n->op == Op::Range && kind_of(n) == AxisKind::Subgroup);
       reduces_ += n->op == Op::Reduce;
       if (n->op == Op::Register) registers_ = std::max(registers_, n->get<int64_t>() + 1);
       if (n->op == Op::Shared) shared_ = std::max(shared_, n->get<SharedArg>().number + 1);
     }
+    one_subgroup_ = rows == 1;
+    by_lanes_ = !outermost && !matrices && folds_in_subgroups(target, width, rows * width);
   }
 
   // A register that is scaled, and the sum of one iteration added to it: the register itself then
@@ -63,14 +69,18 @@ class ReduceLowerer {
     UOp value = cast(reduce->src(0), acc);
     value =
         parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
-    for (const UOp& r : parts.shared)
-      value = one_subgroup_ && folds_by_shuffles(target_, r->src(0)->max, value->dtype)
-                  ? across_subgroup(op, value, r)
-                  : across_workgroup(op, value, r);
+    for (const UOp& r : parts.shared) value = across(op, value, r);
     return cast(value, t);
   }
 
  private:
+  UOp across(Op op, const UOp& value, const UOp& id) {
+    if (by_lanes_ && shuffles(target_, value->dtype) && (deps_.of(value) & deps_.bit(id)))
+      return across_lanes(op, value, id);
+    return one_subgroup_ && folds_by_shuffles(target_, id->src(0)->max, value->dtype)
+               ? across_subgroup(op, value, id)
+               : across_workgroup(op, value, id);
+  }
   static ReduceParts parts_of(const UOp& reduce) {
     ReduceParts parts;
     for (const UOp& r : closed_ranges(reduce.get())) {
@@ -174,6 +184,31 @@ class ReduceLowerer {
     return fold_lanes(op, all, {subgroup_lane_});
   }
 
+  // Neighbours, then pairs of neighbours (a butterfly): both of a pair add the same two numbers, so
+  // that all lanes have the same bits. Wider than a subgroup, the sums of subgroups meet in memory.
+  UOp across_lanes(Op op, UOp value, const UOp& id) {
+    const int64_t lanes = target_.subgroup_size, width = id->src(0)->max;
+    const UOp lane = cast(
+        make(Op::Special, DType::Index, {index_const(lanes)}, SpecialArg{'s', 0}), DType::I32);
+    for (int64_t apart = 1; apart < std::min(width, lanes); apart *= 2) {
+      const UOp other = make(Op::Xor, DType::I32, {lane, int_const(DType::I32, apart)});
+      value = make(op, value->dtype, {value, make(Op::Shuffle, value->dtype, {value, other})});
+    }
+    if (width <= lanes) return value;
+    const int64_t subgroups = width / lanes;
+    std::vector<UOp> rows = deps_.list(deps_.kinds(AxisKind::Local));
+    for (const UOp& l : lanes_of(value, {})) rows.push_back(l);
+    const UOp memory = make(Op::Shared, value->dtype, {},
+                            SharedArg{shared_++, subgroups * extent(rows)});
+    const UOp first = flat_index(rows) * subgroups;
+    const UOp is_first = lt(floormod(id, index_const(lanes)), index_const(1));
+    const UOp place = make_index(memory, first + floordiv(id, index_const(lanes)), is_first);
+    const UOp part = range(index_const(subgroups), deps_.free_id(), AxisKind::ReduceLane);
+    const UOp complete = make_after(memory, {make_barrier({make_store(place, value)})});
+    const UOp result = fold_lanes(op, make_load(make_index(complete, first + part)), {part});
+    return make_after(result, {make_barrier({result})});
+  }
+
   // Every invocation stores its part; halves are added until the first holds all, which every
   // invocation then reads. The last barrier lets the memory be written again (next iteration of a
   // loop around).
@@ -211,7 +246,8 @@ class ReduceLowerer {
   const bool outermost_;
   UOp subgroup_lane_;
   int64_t reduces_ = 0;
-  bool one_subgroup_ = true;  // the workgroup, where it is as wide as one
+  bool one_subgroup_ = false;  // the workgroup, where it is as wide as one
+  bool by_lanes_ = false;      // shared reductions: lanes hand each other their parts
   int64_t registers_ = 0;
   int32_t shared_ = 0;
 };

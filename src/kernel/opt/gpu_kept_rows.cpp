@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ir/kernel_floor.h"
+#include "kernel/analysis/subgroup.h"
 
 namespace tuff::kernel {
 
@@ -15,10 +16,11 @@ namespace {
 
 // In multiply-adds of one invocation.
 constexpr double kLoadShare = 1, kShortLoadShare = 1.5;  // of an operand: of four at once, of two
+constexpr double kLine = 1;      // a lookup in the L1 cache, which has one for all units
 constexpr double kFetch = 4;     // of a component that a workgroup reads once: load, store, waits
 constexpr int64_t kVector = 4;   // components of one access; more lie apart, in the same banks
 constexpr double kRowStep = 12;  // of one element of a row in a reduction or a fill of its own
-constexpr double kBarrier = 30;
+constexpr double kBarrier = 30, kShuffle = 3;
 constexpr int64_t kPartialSums = 16;  // of an invocation: see lower/reduce.cpp
 constexpr int64_t kSlab = 16,
                   kMostLanes = 8;  // of a copy: steps; of a register tile, along an axis
@@ -187,7 +189,7 @@ class GpuKeptRows : Chooser {
     return throughout + most + (tile.slab ? kOthersOfSlabs : kOthers);
   }
   int64_t bytes_of(const Tile& tile) const {
-    const int64_t partial = 4 * tile.columns * row_sums_;
+    const int64_t partial = folds_in_subgroups(tile) ? 0 : 4 * tile.columns * row_sums_;
     int64_t slabs = 0;
     for (const Product& p : products_) {
       const int64_t along = tile.columns * lanes_of(p, tile);
@@ -217,16 +219,16 @@ class GpuKeptRows : Chooser {
       const int64_t lanes = lanes_of(p, tile);
       const double load = tile.steps >= 4 ? kLoadShare : kShortLoadShare;
       const int64_t read = staged_factor(p) >= 0 && lanes > kVector ? 2 * lanes : lanes;
-      const double step = double(tile.rows * lanes) + load * double(tile.rows + read);
+      const double step = double(tile.rows * lanes) + load * double(tile.rows + read) +
+                          kLine * double(tile.rows) * row_lines(p, tile) / double(tile.steps);
       const int64_t columns = columns_of(p, tile);
       work += double(ceil_div(columns, tile.columns * lanes)) * double(left(p.column) / columns) *
               double(p.length) * step;
       work += kFetch * double(left(p.column)) * double(p.length) / double(tile.invocations());
     }
-    const double barriers = kBarrier * (1 + std::log2(double(tile.columns)));
     for (const int a : sums_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep +
-              barriers * double(tile.slab ? left(a) / tile.slab : 1);
+              fold_cost(tile) * double(tile.slab ? left(a) / tile.slab : 1);
     for (const int a : fills_)
       work += double(ceil_div(left(a), tile.columns) * tile.rows) * kRowStep;
     if (tile.slab) {
@@ -235,6 +237,23 @@ class GpuKeptRows : Chooser {
       work += 2 * kBarrier * double(fills * left(t_.slab_axes()[0]) / tile.slab);
     }
     return work * groups * double(tile.invocations()) * idle(tile, groups);
+  }
+  // Of the factor that is walked row by row: lines of memory that a subgroup's rows lie in.
+  double row_lines(const Product& p, const Tile& tile) const {
+    for (const size_t f : {p.factors, p.factors + 1}) {
+      const Tiling::Factor& x = t_.factors()[f];
+      if (row_ >= 0 && x.walks(row_) && !x.keeps)
+        return std::max(1.0, double(target_.subgroup_size) / double(tile.columns));
+    }
+    return 0;
+  }
+  bool folds_in_subgroups(const Tile& tile) const {
+    return kernel::folds_in_subgroups(target_, tile.columns, tile.invocations());
+  }
+  // Of what the invocations that share a row have of it.
+  double fold_cost(const Tile& tile) const {
+    const double steps = std::log2(double(tile.columns));
+    return folds_in_subgroups(tile) ? kShuffle * steps * double(tile.rows) : kBarrier * (1 + steps);
   }
   // What is lost where a core has too few invocations to choose from.
   double idle(const Tile& tile, double groups) const {
@@ -300,19 +319,19 @@ class GpuKeptRows : Chooser {
       const Tiling before = t_;
       int64_t around = 0;
       const int64_t slab = divisor_up_to(left(p.step), kSlab / tile.steps);
-      if (slab > 1 && left(p.step) > slab) t_.try_apply({OptKind::Split, p.step, slab});
+      const bool in_parts = slab > 1 && left(p.step) > slab;
+      if (in_parts) t_.try_apply({OptKind::Split, p.step, slab});
       for (const Axis& a : t_.axes()) {
         for (const AxisPart& part : a.parts)
           around += !a.reduced && is_loop(part.kind) && !part.size->is_const_int(1);
       }
-      around += left(p.step) > 1 && slab > 1;
+      around += in_parts;
       if (!t_.try_apply({OptKind::Stage, f, around})) {
         t_ = before;
         continue;
       }
       const int64_t copied = ceil_div(*t_.staged_count(f, around), tile.invocations());
-      if (registers_of(tile) + copied <= int64_t(target_.vector_registers))
-        load_ahead(t_, std::span(&f, 1));
+      if (registers_of(tile) + copied <= registers()) load_ahead(t_, std::span(&f, 1));
     }
   }
 

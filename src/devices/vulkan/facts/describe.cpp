@@ -26,6 +26,7 @@ TargetFeatures make_features(const Caps& c) {
   f.device_address = c.bufferDeviceAddress;
   f.subgroup_arithmetic = c.subgroupArithmetic;
   f.subgroup_shuffle = c.subgroupShuffle;
+  f.full_subgroups = c.computeFullSubgroups;
   f.signed_zero_inf_nan = c.signedZeroInfNanPreserve;
   f.denormals = c.denormPreserve;
   f.u32_to_f32 = c.exactU32ToF32;

@@ -29,6 +29,7 @@ void read_12(const VkPhysicalDeviceVulkan12Features& v, FeatureChain& out) {
 
 void read_13(const VkPhysicalDeviceVulkan13Features& v, FeatureChain& out) {
   out.sync2.synchronization2 = v.synchronization2;
+  out.subgroups.computeFullSubgroups = v.computeFullSubgroups;
 }
 
 template <class Struct>
@@ -54,6 +55,8 @@ void read_one(const VkBaseInStructure* s, FeatureChain& out) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES:
       return take(s, out.timeline);
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES: return take(s, out.sync2);
+    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES:
+      return take(s, out.subgroups);
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR:
       return take(s, out.executables);
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:

@@ -27,6 +27,7 @@ constexpr Promoted kTimeline{VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_API_VE
 constexpr Promoted kFloatControls{VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2};
 constexpr Promoted kDriver{VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME, VK_API_VERSION_1_2};
 constexpr Promoted kMemoryModel{VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2};
+constexpr Promoted kSubgroups{VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3};
 constexpr Promoted kSync2{VK_KHR_SYNCHRONIZATION_2_EXTENSION_NAME, VK_API_VERSION_1_3};
 
 bool offered(const Promoted& p, uint32_t version, const std::vector<std::string>& extensions) {
@@ -219,6 +220,7 @@ FeatureChain::FeatureChain(uint32_t version, const std::vector<std::string>& ext
   if (offered(kAddress, version, extensions)) link(chain, address);
   if (offered(kTimeline, version, extensions)) link(chain, timeline);
   if (offered(kSync2, version, extensions)) link(chain, sync2);
+  if (offered(kSubgroups, version, extensions)) link(chain, subgroups);
   if (offered(kMemoryModel, version, extensions)) link(chain, memory_model);
   if (contains(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) link(chain, matrices);
   if (contains(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) link(chain, bfloat16);
@@ -318,6 +320,7 @@ std::vector<const char*> extensions_to_enable(const Facts& f) {
   need(f.caps.bufferDeviceAddress, kAddress);
   need(f.caps.timelineSemaphore, kTimeline);
   need(f.caps.synchronization2, kSync2);
+  need(f.caps.computeFullSubgroups, kSubgroups);
   need(f.caps.storageBuffer8BitAccess, k8Bit);
   need(f.caps.shaderInt8 || f.caps.shaderFloat16, kFloat16Int8);
   need(f.caps.signedZeroInfNanPreserve || f.caps.denormPreserve, kFloatControls);

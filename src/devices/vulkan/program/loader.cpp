@@ -121,6 +121,8 @@ std::unique_ptr<hcq::Program> Loader::load_one(const render::Binary& b) {
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = scope.module;
   info.stage.pName = b.symbol.c_str();
+  if (b.subgroup_size > 0 && c.facts.caps.computeFullSubgroups)
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   if (debug_level() >= 7) info.flags = describable(c);
   const KernelLayout layout = layout_for(b.args);
   info.layout = layout.pipeline;

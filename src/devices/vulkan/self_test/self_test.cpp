@@ -152,6 +152,18 @@ UOp products_with_zero(int64_t n) {
   return p.kernel();
 }
 
+// Sums that the lanes of a subgroup share, several subgroups to a workgroup.
+UOp shared_sums(int64_t n) {
+  const UOp row = ir::range(ir::index_const(n), 0, ir::AxisKind::Loop);
+  const UOp step = ir::range(ir::index_const(2 * n), 1, ir::AxisKind::Reduce);
+  const UOp x = ir::make(Op::Load, DType::I32, {element(1, DType::I32, 2 * n, step)});
+  const UOp sum = ir::make(Op::Reduce, DType::I32, {x * cast(row + 1, DType::I32), step},
+                           ir::ReduceArg{Op::Add, {}});
+  const UOp store = ir::make(Op::Store, DType::Void, {element(0, DType::I32, n, row), sum});
+  const UOp end = ir::make(Op::End, DType::Void, {store, row});
+  return ir::sink({&end, 1});
+}
+
 // ---- numbers --------------------------------------------------------------------------------
 
 constexpr uint64_t kIntegers[] = {0,          1,          2,          5,          0x7f,
@@ -210,6 +222,7 @@ constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(shaderFloat16, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(roundedF16Casts, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(shaderFloat64, DType::F64, kDoubles, double_floats),
+    TUFF_SELF_TEST(computeFullSubgroups, DType::I32, kIntegers, shared_sums),
 };
 #undef TUFF_SELF_TEST
 
