@@ -1,6 +1,7 @@
 #include "ir/derive.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "base/arith.h"
@@ -49,7 +50,10 @@ Bounds neg_bounds(DType t, const Node& a, const Node&) {
   return fit(t, -Wide(a.max), -Wide(a.min));
 }
 Bounds or_bounds(DType t, const Node& a, const Node& b) {
-  return t == DType::Bool ? Bounds{a.min | b.min, a.max | b.max} : dtype_bounds(t);
+  if (t == DType::Bool) return {a.min | b.min, a.max | b.max};
+  if (a.min < 0 || b.min < 0) return dtype_bounds(t);
+  const uint64_t bits = std::bit_width(uint64_t(std::max(a.max, b.max)));
+  return {std::max(a.min, b.min), int64_t((uint64_t(1) << bits) - 1)};
 }
 Bounds add_bounds(DType t, const Node& a, const Node& b) {
   return t == DType::Bool ? or_bounds(t, a, b) : fit(t, Wide(a.min) + b.min, Wide(a.max) + b.max);
@@ -114,9 +118,9 @@ Bounds and_bounds(DType t, const Node& a, const Node& b) {
 
 template <Op op>
 Bounds shift_bounds(DType t, const Node& a, const Node& b) {
-  if (!b.is_const() || b.min < 0 || b.min > 62) return dtype_bounds(t);
-  if (op == Op::Shr) return {a.min >> b.min, a.max >> b.min};
-  return fit(t, Wide(a.min) << b.min, Wide(a.max) << b.min);
+  if (b.min < 0 || b.max > 62 || (a.min < 0 && !b.is_const())) return dtype_bounds(t);
+  if (op == Op::Shr) return {a.min >> b.max, a.max >> b.min};
+  return fit(t, Wide(a.min) << b.min, Wide(a.max) << b.max);
 }
 
 // The bounds that follow from the last two sources, or from the only one.

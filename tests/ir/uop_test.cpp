@@ -96,6 +96,32 @@ TEST(UOp, SymbolicExtents) {
   EXPECT_EQ(Dim(index_const(5)), Dim(5));
 }
 
+// Every value of two counters: none is outside, and of an or the highest bit is known.
+TEST(UOp, BoundsOfBitsHold) {
+  for (const int64_t size : {1, 2, 5, 8, 13}) {
+    for (const int64_t added : {-3, 0, 4}) {
+      const UOp a = cast(range(index_const(size), 0, AxisKind::Loop) + added, DType::I32),
+                b = cast(range(index_const(6), 1, AxisKind::Loop), DType::I32);
+      const UOp either = alu(Op::Or, {a, b}), left = alu(Op::Shl, {a, b}),
+                right = alu(Op::Shr, {a, b});
+      for (int64_t x = added; x < added + size; x++) {
+        for (int64_t y = 0; y < 6; y++) {
+          const auto holds = [&](const UOp& u, int64_t v) {
+            EXPECT_TRUE(u->min <= v && v <= u->max) << x << " and " << y << ": " << v;
+          };
+          holds(either, x | y);
+          holds(left, x * (int64_t(1) << y));
+          holds(right, x >> y);
+        }
+      }
+      if (added < 0) continue;
+      EXPECT_EQ(either->max, added + size > 8 ? (added + size > 16 ? 31 : 15) : 7);
+      EXPECT_EQ(left->max, (added + size - 1) << 5);
+      EXPECT_EQ(right->max, added + size - 1);
+    }
+  }
+}
+
 TEST(Walk, SubstitutesAndSorts) {
   const UOp a = leaf(4), b = leaf(4);
   const UOp x = alu(Op::Add, {alu(Op::Neg, {a}), alu(Op::Exp2, {a})});
