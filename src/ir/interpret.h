@@ -64,6 +64,7 @@ struct LinearAccess {
   int32_t slot;
   int64_t element;
   bool write;
+  size_t bytes = 1;  // of the element: bytes may be read as words
 };
 struct LinearRun {
   std::vector<std::span<std::byte>> buffers;

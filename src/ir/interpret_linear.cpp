@@ -287,7 +287,7 @@ class Workgroup {
       TUFF_CHECK(element >= 0 && element < p.count,
                  "access out of bounds: element {} of slot {}, which has {}", element, p.slot,
                  p.count);
-      if (run_.on_access) run_.on_access({p.slot, element, write});
+      if (run_.on_access) run_.on_access({p.slot, element, write, size});
     }
     TUFF_CHECK(element >= 0 && size_t(element + 1) * size <= bytes.size(),
                "access out of bounds: element {} of {} bytes", element, bytes.size());

@@ -37,6 +37,8 @@ constexpr Pass kPasses[] = {
     {"serial-products", pass_serial_products, true},
     {"loop-limit", pass_loop_limit, true},
     {"simplify-split", pass_simplify, false},
+    {"lane-factors", pass_lane_factors, false},
+    {"packed-words", pass_packed_words, false},
     {"kept-rows", pass_kept_rows, true},
     {"row-buffers", pass_row_buffers, false},
     {"reduces", pass_reduces, true},

@@ -113,6 +113,7 @@ class CKernel {
   std::string lane(const CValue& v, DType t, int lane) const;
   std::string element(const CAccess& a, int lane) const;
   std::string masked(const char* verb, const CAccess& a) const;
+  std::string pointer_name(const ir::Node& index) const;
   std::string pointer(const CAccess& a) const;
   std::string vector_at(const CAccess& a, int width) const;  // as it lies there
   std::string zero(DType t, int width) const { return fmt::format("({})(0)", type_of(t, width)); }

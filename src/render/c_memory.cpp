@@ -18,13 +18,17 @@ namespace {
 
 constexpr int64_t kMostInterleaved = 4;  // vectors that are shuffled into one
 
-std::string pointer_name(const Node& index) {
-  const Node* buffer = without_after(index.src(0).get());
-  return buffer->op == Op::Shared ? fmt::format("s{}", buffer->get<ir::SharedArg>().number)
-                                  : fmt::format("d{}", buffer->get<ir::ParamArg>().slot);
-}
-
 }  // namespace
+
+std::string CKernel::pointer_name(const Node& index) const {
+  const Node* buffer = without_after(index.src(0).get());
+  if (buffer->op == Op::Shared) return fmt::format("s{}", buffer->get<ir::SharedArg>().number);
+  const auto slot = static_cast<size_t>(buffer->get<ir::ParamArg>().slot);
+  // Bytes that are read as words.
+  if (k_.buffers[slot].dtype != buffer->dtype)
+    return fmt::format("((TUFF_GLOBAL {}*)d{})", memory_type(buffer->dtype), slot);
+  return fmt::format("d{}", slot);
+}
 
 // The constant stands outside the sum in 32 bits: it becomes the displacement of the instruction.
 std::string CKernel::pointer(const CAccess& a) const {

@@ -215,7 +215,7 @@ void SpirvKernel::emit(size_t i) {
       else
         values_[i] = {{constant(u)}};
       return;
-    case Op::Param: values_[i] = {{buffers_.at(u.get<ir::ParamArg>().slot)}}; return;
+    case Op::Param: values_[i] = {{buffer_as(u)}}; return;
     case Op::Variable:
       for (size_t n = 0; n < k_.variables.size(); ++n)
         if (k_.variables[n].get() == &u) values_[i] = {{scalars_[n]}};
@@ -240,6 +240,15 @@ void SpirvKernel::emit(size_t i) {
     case Op::Sink: return;
     default: return ir::matrix_of(&u) ? emit_matrix(i) : put_off(i);
   }
+}
+
+// An argument's pointer; of other elements than it is declared with where a kernel reads bytes as
+// words.
+Id SpirvKernel::buffer_as(const Node& param) {
+  const auto slot = static_cast<size_t>(param.get<ir::ParamArg>().slot);
+  const Id pointer = buffers_.at(slot);
+  if (!target_.features.device_address || k_.buffers[slot].dtype == param.dtype) return pointer;
+  return m_.pure(spv::OpBitcast, buffer_pointer(param.dtype), {pointer});
 }
 
 void SpirvKernel::emit_special(size_t i) {

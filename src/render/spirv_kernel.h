@@ -66,6 +66,7 @@ class SpirvKernel {
   SpirvValue shuffled(size_t i, int n);
   void settle();  // writes what waits
   std::vector<int> store_order(kernel::LaneMask mask) const;
+  Id buffer_as(const ir::Node& param);
   void emit_register(size_t i);
   void emit_shared(size_t i);
   void emit_barrier();

@@ -107,7 +107,10 @@ Executed execute_accesses(const BoundKernel& k, const Target& target) {
   run.subgroup_size = linear.subgroup_size;
   Executed out;
   run.on_access = [&](const ir::LinearAccess& a) {
-    (a.write ? out.written : out.read)[argument.at(a.slot)].insert(a.element);
+    const size_t at = argument.at(a.slot);
+    const auto n = int64_t(a.bytes / size_bytes(k.buffers.at(at)->dtype));
+    for (int64_t e = 0; e < n; e++)
+      (a.write ? out.written : out.read)[at].insert(a.element * n + e);
   };
   ir::interpret_linear(linear.ops, run);
   return out;

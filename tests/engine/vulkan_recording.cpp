@@ -375,7 +375,9 @@ const VulkanRecording::Launch& VulkanRecording::launch(const LoadedKernel& k, co
   run.subgroup_size = linear.subgroup_size;
   std::map<std::pair<size_t, bool>, std::set<int64_t>> elements;
   run.on_access = [&](const ir::LinearAccess& a) {
-    elements[{argument.at(a.slot), a.write}].insert(a.element);
+    const size_t at = argument.at(a.slot);
+    const auto n = int64_t(a.bytes / size_bytes(linear.buffers[at].dtype));
+    for (int64_t e = 0; e < n; e++) elements[{at, a.write}].insert(a.element * n + e);
   };
   ir::interpret_linear(linear.ops, run);
   for (const auto& [where, touched] : elements) {

@@ -130,6 +130,26 @@ UOp rebuild(const UOp& root, const RebuildFn& fn) {
   return mapped.at(root.get());
 }
 
+std::vector<int64_t> digit_cuts(const UOp& r, std::span<const Node* const> order) {
+  std::unordered_map<const Node*, int64_t> unit{{r.get(), 1}};
+  std::vector<int64_t> cuts;
+  for (const Node* n : order) {
+    if ((n->op != Op::FloorDiv && n->op != Op::FloorMod) || !n->src(1)->is_const()) continue;
+    if (n->src(1)->const_int() < 1) continue;
+    const auto of = unit.find(n->src(0).get());
+    if (of == unit.end()) continue;
+    const int64_t cut = of->second * n->src(1)->const_int();
+    unit.emplace(n, n->op == Op::FloorDiv ? cut : of->second);
+    if (cut > 1 && cut < r->src(0)->const_int()) cuts.push_back(cut);
+  }
+  cuts.push_back(r->src(0)->const_int());
+  std::ranges::sort(cuts);
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (size_t i = 1; i < cuts.size(); i++)
+    if (cuts[i] % cuts[i - 1] != 0) return {};
+  return cuts;
+}
+
 namespace {
 
 // What two reductions must agree on to run in one loop.

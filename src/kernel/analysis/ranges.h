@@ -50,6 +50,10 @@ int64_t extent(std::span<const ir::UOp> ranges);  // the product of their sizes
 // of what is around them.
 ir::UOp flat_index(std::span<const ir::UOp> ranges, ir::UOp outer = ir::index_const(0));
 
+// The steps of the range at which offsets and values, sources first, take it apart, and its size;
+// empty where one does not divide the next.
+std::vector<int64_t> digit_cuts(const ir::UOp& range, std::span<const ir::Node* const> order);
+
 // The fold of a value over lanes; one that it does not depend on counts it as often as it has
 // values.
 ir::UOp fold_lanes(RangeDeps& deps, ir::Op op, const ir::UOp& value,

@@ -44,7 +44,11 @@ void fill_arguments(LinearKernel& k) {
   for (const UOp& u : k.ops) {
     if (u->op == Op::Param) {
       const ParamArg& p = u->get<ParamArg>();
-      by_slot.emplace(p.slot, LinearKernel::Argument{p.slot, u->dtype, p.count, false, false});
+      const LinearKernel::Argument a{p.slot, u->dtype, p.count, false, false};
+      const auto [it, fresh] = by_slot.emplace(p.slot, a);
+      // Bytes that are read as words, too.
+      if (!fresh && size_bytes(a.dtype) < size_bytes(it->second.dtype))
+        it->second.dtype = a.dtype, it->second.count = a.count;
     }
     if (u->op == Op::Variable) k.variables.push_back(u);
     if (u->op == Op::Shared)

@@ -67,8 +67,8 @@ class ReduceLowerer {
     const DType acc = is_float(t) ? accumulator(t) : t;
     const ReduceParts parts = parts_of(reduce);
     UOp value = cast(reduce->src(0), acc);
-    value =
-        parts.serial.empty() ? fold_lanes(op, value, parts.unrolled) : accumulate(op, value, parts);
+    value = parts.serial.empty() ? sum_of_lanes(op, value, parts.unrolled)
+                                 : accumulate(op, value, parts);
     for (const UOp& r : parts.shared) value = across(op, value, r);
     return cast(value, t);
   }
@@ -120,6 +120,16 @@ class ReduceLowerer {
     return target_.has_local && op == Op::Add && value->op == Op::Mul && is_float(value->dtype) &&
            lanes && (deps_.of(value) & lanes) == lanes &&
            extent(lanes_of(value, unrolled)) >= kLeastOutputs;
+  }
+
+  // Products of floats, unrolled and no more: a chain of multiply-adds that begins at zero.
+  UOp sum_of_lanes(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
+    RangeMask lanes = 0;
+    for (const UOp& r : unrolled) lanes |= deps_.bit(r);
+    const bool dot = target_.has_local && op == Op::Add && value->op == Op::Mul &&
+                     is_float(value->dtype) && lanes && (deps_.of(value) & lanes) == lanes;
+    return dot ? make_dot(value, constant(value->dtype, 0), unrolled)
+               : fold_lanes(op, value, unrolled);
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {

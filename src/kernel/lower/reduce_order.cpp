@@ -24,32 +24,11 @@ struct Digit {
   UOp walk;
 };
 
-// The steps of the range at which offsets and values take it apart, if each divides the next.
-std::vector<int64_t> cuts_of(const UOp& r, std::span<const Node* const> order) {
-  std::unordered_map<const Node*, int64_t> unit{{r.get(), 1}};
-  std::vector<int64_t> cuts;
-  for (const Node* n : order) {
-    if ((n->op != Op::FloorDiv && n->op != Op::FloorMod) || !n->src(1)->is_const()) continue;
-    if (n->src(1)->const_int() < 1) continue;
-    const auto of = unit.find(n->src(0).get());
-    if (of == unit.end()) continue;
-    const int64_t cut = of->second * n->src(1)->const_int();
-    unit.emplace(n, n->op == Op::FloorDiv ? cut : of->second);
-    if (cut > 1 && cut < r->src(0)->const_int()) cuts.push_back(cut);
-  }
-  cuts.push_back(r->src(0)->const_int());
-  std::ranges::sort(cuts);
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  for (size_t i = 1; i < cuts.size(); i++)
-    if (cuts[i] % cuts[i - 1] != 0) return {};
-  return cuts;
-}
-
 // The fastest first.
 std::vector<Digit> digits_of(const UOp& r, std::span<const Node* const> order, int32_t next_id) {
   std::vector<Digit> digits;
   int64_t below = 1;
-  for (const int64_t cut : cuts_of(r, order)) {
+  for (const int64_t cut : digit_cuts(r, order)) {
     const int64_t size = cut / below;
     digits.push_back({below, size, range(index_const(size), next_id++, AxisKind::Reduce)});
     below = cut;

@@ -1,0 +1,214 @@
+// Sums over packed numbers: a block's scale leaves the sum of its unrolled numbers, bytes are read
+// as words where they begin one, and bits of a word become floats without being shifted. Bytes here
+// are any, unlike those of expect_same.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "ir/kernel_floor.h"
+#include "ir/walk.h"
+#include "kernel/analysis/ranges.h"
+#include "kernel/ast_builder.h"
+#include "kernel/ast_run.h"
+#include "kernel/pipeline.h"
+#include "kernel/target_files.h"
+
+namespace tuff::kernel::testing {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t kNumbers = 32;  // of a block
+
+enum class Packing { Nibbles, Bytes, SixBits };
+
+// Blocks of a scale of two bytes, which is an integer, `skipped` bytes and 32 numbers.
+struct Blocks {
+  Packing packing = Packing::Nibbles;
+  int64_t skipped = 0;
+  bool minimum = false;  // another scale stands where bytes are skipped: added to each number
+  int64_t rows = 8, blocks = 16;
+
+  int64_t quants() const { return 2 + skipped; }
+  int64_t bytes() const {
+    return quants() + (packing == Packing::Nibbles ? 16 : packing == Packing::Bytes ? 32 : 24);
+  }
+};
+
+UOp number(int64_t v) { return int_const(DType::I32, v); }
+
+UOp blocks_ast(const Blocks& b) {
+  AstBuilder build;
+  const UOp row = build.loop(b.rows), k = build.fold(b.blocks * kNumbers);
+  const UOp block = (row * b.blocks + floordiv(k, kNumbers)) * b.bytes();
+  const auto byte = [&](const UOp& at) {
+    return load(1, b.rows * b.blocks * b.bytes(), block + at, DType::U8);
+  };
+  const auto scale = [&](int64_t at) {
+    const UOp low = cast(byte(index_const(at)), DType::U16),
+              high = cast(byte(index_const(at + 1)), DType::U16);
+    const UOp eight = int_const(DType::U16, 8);
+    return cast(alu(Op::Or, {low, alu(Op::Shl, {high, eight})}), DType::F32);
+  };
+  const auto digit = [&](int64_t below, int64_t size) {
+    return floormod(floordiv(k, below), size);
+  };
+  const auto bits = [&](const UOp& at, const UOp& shift, int64_t mask) {
+    return alu(Op::And, {alu(Op::Shr, {cast(byte(at), DType::I32), cast(shift, DType::I32)}),
+                         number(mask)});
+  };
+  UOp q;
+  if (b.packing == Packing::Bytes) {
+    q = cast(bitcast(byte(digit(1, 32) + b.quants()), DType::I8), DType::I32);
+  } else {
+    q = bits(digit(1, 16) + b.quants(), digit(16, 2) * 4, 15);
+    if (b.packing == Packing::SixBits) {
+      const UOp high = bits(digit(1, 8) + b.quants() + 16, digit(8, 4) * 2, 3);
+      q = alu(Op::Or, {q, alu(Op::Shl, {high, number(4)})});
+    }
+    q = q + number(-8);
+  }
+  UOp weight = scale(0) * cast(q, DType::F32);
+  if (b.minimum) weight = weight - scale(2);
+  const UOp x = load(2, b.blocks * kNumbers, k);
+  return kernel_of({store(0, b.rows, row, reduce_over(Op::Add, weight * x, {k}), {row})});
+}
+
+LinearKernel lowered(const UOp& ast, const std::string& target,
+                     std::vector<std::string> skipped = {}) {
+  LowerOptions options;
+  options.skipped = std::move(skipped);
+  return lower(ast, tuff::testing::target_of(target), options);
+}
+
+void expect_same_sums(const UOp& ast, const LinearKernel& k, const std::string& what) {
+  Buffers expected = random_buffers(ast, 3);
+  std::mt19937 random(5);
+  for (std::byte& b : expected[1]) b = std::byte(random());
+  Buffers got = expected;
+  run_ast(ast, expected);
+  run_linear(k, got);
+  for (size_t i = 0; i < expected[0].size(); i += 4) {
+    const double a = load_scalar(DType::F32, expected[0].data() + i).as_double();
+    const double b = load_scalar(DType::F32, got[0].data() + i).as_double();
+    // Of terms up to 2^16 * 2^7, of which 512 are added.
+    ASSERT_NEAR(a, b, 1e-6 * 65536 * 128 * std::sqrt(512.0)) << what << '\n' << to_text(k);
+  }
+}
+
+int64_t loads_of(const LinearKernel& k, DType t) {
+  return std::ranges::count_if(k.ops, [&](const UOp& u) {
+    return u->op == Op::Load && u->dtype == t && u->src(0)->op == Op::Index;
+  });
+}
+
+// Ops of unrolled steps of a sum.
+int64_t unrolled(const LinearKernel& k, Op op, DType t) {
+  int64_t n = 0;
+  for (size_t i = 0; i < k.ops.size(); i++) {
+    bool steps = false;
+    for (size_t bit = 0; bit < k.lane_ranges.size(); bit++)
+      steps = steps || (k.lanes[i] >> bit & 1 &&
+                        kind_of(k.lane_ranges[bit].get()) == AxisKind::ReduceLane);
+    n += steps && k.ops[i]->op == op && k.ops[i]->dtype == t;
+  }
+  return n;
+}
+
+TEST(PackedWords, SumsAreTheSame) {
+  for (const char* target : {"amd-rdna3-igpu", "nvidia-hopper", "intel-xe", "arm-mali"}) {
+    for (const Packing p : {Packing::Nibbles, Packing::Bytes, Packing::SixBits}) {
+      for (const int64_t skipped : {0, 1, 2, 3}) {
+        for (const bool minimum : {false, true}) {
+          if (minimum && skipped < 2) continue;
+          const UOp ast = blocks_ast({p, skipped, minimum});
+          for (const char* pass : {"", "lane-factors", "packed-words"}) {
+            std::vector<std::string> skipped_passes;
+            if (*pass) skipped_passes = {pass};
+            const LinearKernel k = lowered(ast, target, skipped_passes);
+            expect_same_sums(ast, k,
+                             fmt::format("packing {} after {} bytes on {} without {}", int(p),
+                                         skipped, target, pass));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Offsets that nobody knows to be even are no words.
+TEST(PackedWords, AreAsWideAsBlocksAreAligned) {
+  const auto kernel = [](int64_t skipped) {
+    return lowered(blocks_ast({Packing::Nibbles, skipped}), "amd-rdna3-igpu");
+  };
+  const LinearKernel halves = kernel(0), odd = kernel(1), words = kernel(2);
+  EXPECT_EQ(loads_of(halves, DType::U8), 0) << to_text(halves);
+  EXPECT_EQ(loads_of(halves, DType::U16), 2) << to_text(halves);
+  EXPECT_EQ(loads_of(halves, DType::I32), 0) << to_text(halves);
+  EXPECT_EQ(loads_of(odd, DType::U8), 3) << to_text(odd);
+  EXPECT_EQ(loads_of(odd, DType::U16), 0) << to_text(odd);
+  EXPECT_EQ(loads_of(words, DType::I32), 1) << to_text(words);
+  EXPECT_EQ(loads_of(words, DType::U16), 1) << to_text(words);
+  EXPECT_EQ(loads_of(words, DType::U8), 0) << to_text(words);
+}
+
+TEST(PackedWords, BitsBecomeFloatsWhereTheyAre) {
+  for (const Packing p : {Packing::Nibbles, Packing::Bytes, Packing::SixBits}) {
+    const UOp ast = blocks_ast({p, 2});
+    const LinearKernel k = lowered(ast, "amd-rdna3-igpu"),
+                       plain = lowered(ast, "amd-rdna3-igpu", {"packed-words"});
+    EXPECT_EQ(unrolled(k, Op::Cast, DType::F32), 0) << to_text(k);
+    EXPECT_EQ(unrolled(plain, Op::Cast, DType::F32), 1) << to_text(plain);
+  }
+}
+
+// Fields of two words are joined for all bytes at once, of as many bytes as begin at an even one.
+TEST(PackedWords, FieldsAreJoinedWordByWord) {
+  const LinearKernel k = lowered(blocks_ast({Packing::SixBits, 0}), "amd-rdna3-igpu");
+  const auto masks = [&](int64_t mask) {
+    return std::ranges::count_if(k.ops, [&](const UOp& u) {
+      return u->op == Op::And && u->src(1)->is_const_int(mask);
+    });
+  };
+  EXPECT_EQ(masks(0x0f0f0f0f), 1) << to_text(k);
+  EXPECT_EQ(masks(0x03030303), 1) << to_text(k);
+  EXPECT_EQ(masks(0x30303030), 0) << "of what is nothing else\n" << to_text(k);
+}
+
+TEST(LaneFactors, ScalesLeaveTheSumOfUnrolledNumbers) {
+  const UOp ast = blocks_ast({});
+  const LinearKernel k = lowered(ast, "amd-rdna3-igpu"),
+                     plain = lowered(ast, "amd-rdna3-igpu", {"lane-factors"});
+  EXPECT_EQ(unrolled(k, Op::Mul, DType::F32), 0) << to_text(k);
+  EXPECT_EQ(unrolled(plain, Op::Mul, DType::F32), 1) << to_text(plain);
+  EXPECT_EQ(std::ranges::count_if(k.ops, [](const UOp& u) { return u->op == Op::Dot; }), 1)
+      << to_text(k);
+}
+
+// A minimum is multiplied by the sum of the vector, which rows have in common.
+TEST(LaneFactors, MinimaAreMultipliedBySumsOfTheVector) {
+  const UOp ast = blocks_ast({Packing::Nibbles, 2, true});
+  const LinearKernel k = lowered(ast, "amd-rdna3-igpu"),
+                     plain = lowered(ast, "amd-rdna3-igpu", {"lane-factors", "packed-words"});
+  // What is left of a number: the subtraction that makes it a float.
+  EXPECT_EQ(unrolled(plain, Op::Sub, DType::F32), 1) << to_text(plain);
+  EXPECT_EQ(unrolled(k, Op::Mul, DType::F32), 0) << to_text(k);
+}
+
+// Where every factor is another in each step there is nothing to leave; on a CPU steps are lanes of
+// a vector register.
+TEST(LaneFactors, OtherSumsStayAsTheyAre) {
+  for (const UOp& ast : {sum_ast(64, 1024), matmul_ast(64, 64, 64), softmax_ast(64, 1024)}) {
+    for (const char* target : {"amd-rdna3-igpu", "nvidia-hopper"})
+      EXPECT_EQ(to_text(lowered(ast, target)), to_text(lowered(ast, target, {"lane-factors"})));
+  }
+  const UOp packed = blocks_ast({});
+  const Target cpu = builtin_target("c-x86-64");
+  LowerOptions without;
+  without.skipped = {"lane-factors", "packed-words"};
+  EXPECT_EQ(to_text(lower(packed, cpu)), to_text(lower(packed, cpu, without)));
+}
+
+}  // namespace
+}  // namespace tuff::kernel::testing
