@@ -163,6 +163,26 @@ TEST(PackedWords, BitsBecomeFloatsWhereTheyAre) {
   }
 }
 
+// An invocation takes a vector of words where blocks are aligned to them, else four bytes, of four
+// rows that have the vector in common.
+TEST(PackedWords, AreSharedAmongInvocationsAsTheyAreLoaded) {
+  struct Row {
+    Packing packing;
+    int64_t skipped;
+    const char* opts;
+  };
+  for (const Row& r : {Row{Packing::Nibbles, 0, "unroll(1,8) group_reduce(1,64)"},
+                       Row{Packing::Nibbles, 1, "unroll(1,8) group_reduce(1,64)"},
+                       Row{Packing::Nibbles, 2, "unroll(1,32) group_reduce(1,64)"},
+                       Row{Packing::Bytes, 0, "unroll(1,4) group_reduce(1,64)"},
+                       Row{Packing::Bytes, 2, "unroll(1,16) group_reduce(1,64)"}}) {
+    const LinearKernel k =
+        lowered(blocks_ast({r.packing, r.skipped, false, 4096, 128}), "amd-rdna3-igpu");
+    EXPECT_NE(k.opts.find("upcast(0,4)"), std::string::npos) << k.opts;
+    EXPECT_NE(k.opts.find(r.opts), std::string::npos) << k.opts << " lacks " << r.opts;
+  }
+}
+
 // Fields of two words are joined for all bytes at once, of as many bytes as begin at an even one.
 TEST(PackedWords, FieldsAreJoinedWordByWord) {
   const LinearKernel k = lowered(blocks_ast({Packing::SixBits, 0}), "amd-rdna3-igpu");
@@ -194,6 +214,21 @@ TEST(LaneFactors, MinimaAreMultipliedBySumsOfTheVector) {
   // What is left of a number: the subtraction that makes it a float.
   EXPECT_EQ(unrolled(plain, Op::Sub, DType::F32), 1) << to_text(plain);
   EXPECT_EQ(unrolled(k, Op::Mul, DType::F32), 0) << to_text(k);
+}
+
+// Numbers less what is near them, which sums are not.
+UOp differences_ast(int64_t rows, int64_t columns) {
+  AstBuilder b;
+  const UOp row = b.loop(rows), k = b.fold(columns);
+  const UOp difference = load(1, rows * columns, row * columns + k) - load(2, rows, row);
+  const UOp value = difference * load(3, columns, k) * load(4, rows, row);
+  return kernel_of({store(0, rows, row, reduce_over(Op::Add, value, {k}), {row})});
+}
+
+TEST(LaneFactors, DifferencesAreTakenBeforeSums) {
+  const UOp ast = differences_ast(64, 1024);
+  const LinearKernel k = lowered(ast, "amd-rdna3-igpu");
+  EXPECT_EQ(unrolled(k, Op::Sub, DType::F32), 1) << to_text(k);
 }
 
 // Where every factor is another in each step there is nothing to leave; on a CPU steps are lanes of

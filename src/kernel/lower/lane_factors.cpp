@@ -89,7 +89,9 @@ class LaneFactors {
   static UOp product(const UOp& x, const UOp& y) {
     return !x ? y : !y ? x : alu(Op::Mul, {x, y});
   }
-  // Of a value that may be a sum of products; nothing where there are too many.
+  // Of a value that may be a sum of products; nothing where there are too many. What is added has
+  // to be rounded already, as a product with what is the same in all steps is: a difference of
+  // two numbers near each other is exact, that of their sums is not.
   std::optional<std::vector<Term>> terms(const UOp& u) {
     const RangeMask walked = deps_.of(u) & lanes_;
     if (walked != lanes_) return {{{UOp(), u}}};
@@ -97,14 +99,9 @@ class LaneFactors {
       const auto x = terms(u->src(0)), y = terms(u->src(1));
       if (!x || !y || x->size() + y->size() > kMostTerms) return {};
       std::vector<Term> out = *x;
-      for (const Term& t : *y) {
-        if (u->op == Op::Add)
-          out.push_back(t);
-        else if (t.rest)
-          out.push_back({t.varying, alu(Op::Neg, {t.rest})});
-        else
-          out.push_back({alu(Op::Neg, {t.varying}), {}});
-      }
+      for (const Term& t : *y)
+        out.push_back({t.varying, u->op == Op::Sub && t.rest ? alu(Op::Neg, {t.rest}) : t.rest});
+      if (!std::ranges::all_of(out, [](const Term& t) { return bool(t.rest); })) return {};
       return out;
     }
     if (u->op != Op::Mul) return {{{u, UOp()}}};

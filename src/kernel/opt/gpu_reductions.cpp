@@ -94,12 +94,13 @@ class GpuReduction : Chooser {
   static constexpr int64_t kPackedRows = 4;
   static constexpr int64_t kPackedLanes = 128;  // of one invocation: more than that spills
 
-  // Neighbouring steps of one invocation: as many packed numbers as two loads take, of vectors of
-  // 32-bit words or of 16-bit words; other numbers as many as one access takes.
+  // Neighbouring steps of one invocation: as many packed numbers as a vector of 32-bit words holds,
+  // or two words of 16 bits, or four bytes; other numbers as many as one access takes.
   int64_t steps_together(const std::vector<int>& axes, const PackedWords& words) const {
     constexpr int64_t kWord = 4, kMost = 32;
     if (words.steps == 1) return elements_together(axes);
-    int64_t n = std::min(kMost, words.steps * (words.bytes == kWord ? 4 : 2));
+    const int64_t loads = words.bytes == kWord || words.bytes == 1 ? 4 : 2;
+    int64_t n = std::min(kMost, words.steps * loads);
     while (n > words.steps && n * t_.lane_count() * kPackedRows > kPackedLanes) n /= 2;
     return n;
   }
