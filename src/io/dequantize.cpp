@@ -91,16 +91,18 @@ Tensor iq4_xs(const Tensor& b) {
   const Tensor factors = group_factors(half(b, 0), (low | (high << 4)) - 32, by_group);
   return (factors * by_group).reshape({-1, 256});
 }
-// E2M1 numbers times a power of two, 2^(e - 127): halved here, since what stands in `doubled` is
-// twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6. Times two factors, since the two smallest scales are
-// subnormal and some devices take such a number for zero.
+// E2M1 numbers times a power of two, 2^(e - 127). Their bits are those of a half with fewer bits of
+// exponent and fraction, which is 2^14 times smaller. Times two factors, since the two smallest
+// scales are subnormal and some devices take such a number for zero.
 Tensor mxfp4(const Tensor& b) {
-  const Tensor doubled = Tensor::full({}, int32_t(0xc8643210), {DType::I32, b.device()});
   const Tensor e = bytes(b, 0, 1), number = nibbles(b, 1);
   const Tensor half = e >> 1;
-  const auto power = [](const Tensor& n) { return ((n + 63) << 23).bitcast(DType::F32); };
-  const Tensor size = doubled >> ((number & 7) << 2) & 15;
-  return as_float(Tensor::where(number < 8, size, -size)) * power(half) * power(e - half);
+  const auto power = [](const Tensor& n, int64_t bias) {
+    return ((n + bias) << 23).bitcast(DType::F32);
+  };
+  const Tensor bits = ((number & 7) << 9) | ((number & 8) << 12);
+  const Tensor small = as_float(bits.cast(DType::U16).bitcast(DType::F16));
+  return small * power(half, 64) * power(e - half, 77);
 }
 
 // 32 elements of each of 8 groups: low halves of 32 bytes, then their high halves.
