@@ -163,19 +163,19 @@ TEST(PackedWords, BitsBecomeFloatsWhereTheyAre) {
   }
 }
 
-// An invocation takes a vector of words where blocks are aligned to them, else four bytes, of four
-// rows that have the vector in common.
+// An invocation takes two words, or four bytes where nothing is known to begin a word, of four rows
+// that have the vector in common; and so many pieces at a time that there are 64 numbers.
 TEST(PackedWords, AreSharedAmongInvocationsAsTheyAreLoaded) {
   struct Row {
     Packing packing;
     int64_t skipped;
     const char* opts;
   };
-  for (const Row& r : {Row{Packing::Nibbles, 0, "unroll(1,8) group_reduce(1,64)"},
-                       Row{Packing::Nibbles, 1, "unroll(1,8) group_reduce(1,64)"},
-                       Row{Packing::Nibbles, 2, "unroll(1,32) group_reduce(1,64)"},
-                       Row{Packing::Bytes, 0, "unroll(1,4) group_reduce(1,64)"},
-                       Row{Packing::Bytes, 2, "unroll(1,16) group_reduce(1,64)"}}) {
+  for (const Row& r : {Row{Packing::Nibbles, 0, "unroll(1,8) group_reduce(1,64) unroll(1,2)"},
+                       Row{Packing::Nibbles, 1, "unroll(1,8) group_reduce(1,64) unroll(1,2)"},
+                       Row{Packing::Nibbles, 2, "unroll(1,16) group_reduce(1,64)"},
+                       Row{Packing::Bytes, 0, "unroll(1,4) group_reduce(1,64) unroll(1,4)"},
+                       Row{Packing::Bytes, 2, "unroll(1,8) group_reduce(1,64) unroll(1,2)"}}) {
     const LinearKernel k =
         lowered(blocks_ast({r.packing, r.skipped, false, 4096, 128}), "amd-rdna3-igpu");
     EXPECT_NE(k.opts.find("upcast(0,4)"), std::string::npos) << k.opts;

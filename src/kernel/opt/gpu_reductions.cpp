@@ -92,14 +92,16 @@ class GpuReduction : Chooser {
     return false;
   }
   static constexpr int64_t kPackedRows = 4;
-  static constexpr int64_t kPackedLanes = 128;  // of one invocation: more than that spills
+  static constexpr int64_t kPackedLanes = 128;   // of one invocation: more than that spills
+  static constexpr int64_t kUnrolledLanes = 64;  // that pieces are added up to
 
-  // Neighbouring steps of one invocation: as many packed numbers as a vector of 32-bit words holds,
-  // or two words of 16 bits, or four bytes; other numbers as many as one access takes.
+  // Neighbouring steps of one invocation: packed numbers of two words, or of four bytes where
+  // nothing is known to begin a word; other numbers as many as one access takes. With more words to
+  // each, neighbours are so far from each other in the vector that its loads touch more lines.
   int64_t steps_together(const std::vector<int>& axes, const PackedWords& words) const {
-    constexpr int64_t kWord = 4, kMost = 32;
+    constexpr int64_t kMost = 32;
     if (words.steps == 1) return elements_together(axes);
-    const int64_t loads = words.bytes == kWord || words.bytes == 1 ? 4 : 2;
+    const int64_t loads = words.bytes == 1 ? 4 : 2;
     int64_t n = std::min(kMost, words.steps * loads);
     while (n > words.steps && n * t_.lane_count() * kPackedRows > kPackedLanes) n /= 2;
     return n;
@@ -113,6 +115,15 @@ class GpuReduction : Chooser {
     };
     while (rows > 1 && !fits()) rows /= 2;
     if (rows > 1) t_.try_apply({OptKind::Upcast, output, rows});
+  }
+  // Pieces of a row that an invocation has one after the other, a few at a time: their loads are on
+  // the way together, and what is the same in all steps of the loop is done less often.
+  void unroll_pieces(const std::vector<int>& axes) {
+    for (int a : axes) {
+      const int64_t most = kUnrolledLanes / t_.lane_count();
+      const int64_t pieces = most > 1 ? divisor_up_to(left(a), most, true) : 1;
+      if (pieces > 1) t_.try_apply({OptKind::Unroll, a, pieces});
+    }
   }
   // As many neighbours as one access takes of all that walks these axes.
   int64_t elements_together(const std::vector<int>& axes) const {
@@ -157,9 +168,12 @@ class GpuReduction : Chooser {
       const int64_t rows = divisor_up_to(left(output), kWorkgroup / width, true);
       if (rows > 1) t_.try_apply({OptKind::Local, output, rows});
     }
-    if (share(axes, width, together)) return true;
-    t_ = before;
-    return share(axes, width, together);
+    if (!share(axes, width, together)) {
+      t_ = before;
+      if (!share(axes, width, together)) return false;
+    }
+    if (words.steps > 1) unroll_pieces(axes);
+    return true;
   }
 
   // What keeps memory busy that is read once: half of the lanes that a core of today's GPUs has
