@@ -183,6 +183,13 @@ TEST(PackedWords, AreSharedAmongInvocationsAsTheyAreLoaded) {
   }
 }
 
+// Rows of 43 blocks of 256: as many numbers to an invocation as subgroups share evenly.
+TEST(PackedWords, OfRowsThatSubgroupsShareEvenly) {
+  const LinearKernel k =
+      lowered(blocks_ast({Packing::Nibbles, 2, false, 4096, 344}), "nvidia-hopper");
+  EXPECT_NE(k.opts.find("unroll(1,8) group_reduce(1,32)"), std::string::npos) << k.opts;
+}
+
 // Fields of two words are joined for all bytes at once, of as many bytes as begin at an even one.
 TEST(PackedWords, FieldsAreJoinedWordByWord) {
   const LinearKernel k = lowered(blocks_ast({Packing::SixBits, 0}), "amd-rdna3-igpu");

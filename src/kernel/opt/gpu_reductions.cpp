@@ -153,7 +153,12 @@ class GpuReduction : Chooser {
   // A subgroup to each reduction, or more where outputs are few; short ones take a part of one.
   bool share_rows(const std::vector<int>& axes, int output, const PackedWords& words) {
     constexpr int64_t kLeast = 4, kMost = 256, kWorkgroup = 128;
-    const int64_t together = steps_together(axes, words), pieces = shortest_of(axes) / together;
+    int64_t together = steps_together(axes, words);
+    // Rows of 11,008 numbers are no pieces of 16 for a subgroup, but of 8.
+    const auto divides = [&](int a) { return left(a) % (together * target_.subgroup_size) == 0; };
+    while (together > words.steps && words.steps > 1 && !std::ranges::all_of(axes, divides))
+      together /= 2;
+    const int64_t pieces = shortest_of(axes) / together;
     const int64_t most = std::min<int64_t>({kMost, target_.max_invocations, target_.max_local[0]});
     int64_t width = std::bit_floor(uint64_t(std::min<int64_t>(pieces, target_.subgroup_size)));
     if (width < kLeast || width > most) return false;
