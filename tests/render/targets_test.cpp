@@ -126,6 +126,7 @@ std::vector<Work> benchmark_set() {
   out.push_back({"softmax 4096x4096", models::softmax(input({4096, 4096}))});
   out.push_back({"layernorm 4096x4096", models::layer_norm(input({4096, 4096}), input({4096}))});
   out.push_back({"attention 192x64x32", attention(192, 64, 32)});
+  out.push_back({"attention 64x256x64", attention(64, 256, 64)});
   out.push_back({"attention 96x256x64", attention(96, 256, 64)});
   out.push_back({"attention 24x1024x64", attention(24, 1024, 64)});
   out.push_back(attention_with_gradients(240, 256, 64));

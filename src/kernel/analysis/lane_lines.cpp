@@ -1,7 +1,6 @@
 #include "kernel/analysis/lane_lines.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -76,11 +75,6 @@ PackedWords words_of(const Access& a, RangeDeps& deps, const UOp& range) {
   for (int64_t steps = 1; steps < std::min(kMost, range->src(0)->max); steps++) {
     const int64_t next = offset.at(steps), words = int64_t(elements.size());
     if (next == first + words && words < steps) return {steps, words * int64_t(bytes)};
-    // Each is read once, up to the end of a block: words of the size that both divide.
-    if (next > first + words && words == steps) {
-      const int64_t n = std::gcd(std::gcd(steps, next - first), 4 / int64_t(bytes));
-      return {n, n * int64_t(bytes)};
-    }
     elements.insert(next);
   }
   return {};

@@ -18,8 +18,7 @@ double lines_touched(const std::vector<Access>& all, RangeDeps& deps,
                      std::span<const ir::UOp> ranges, int64_t lanes);
 
 // Steps of a range that read the same word of packed numbers, each word after the one before, and
-// how long it is; of the load with most of them. Where no byte is read twice, words that both a
-// block and its numbers consist of.
+// how long it is; of the load with most of them.
 struct PackedWords {
   int64_t steps = 1, bytes = 0;  // 1: there is none
 };

@@ -7,6 +7,7 @@
 #include "ir/kernel_floor.h"
 #include "ir/one_sweep.h"
 #include "kernel/analysis/ranges.h"
+#include "kernel/analysis/subgroup.h"
 #include "kernel/opt/opt.h"
 
 namespace tuff::kernel {
@@ -82,12 +83,29 @@ int64_t Tiling::workgroup_bytes(const std::optional<Opt>& next) const {
         std::ranges::any_of(r.around, [&](int a) { return axes_[size_t(a)].rows > 0; });
     for (int a : r.own) {
       const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
-      if (is_next || has_part(a, AxisKind::GroupReduce))
+      if ((is_next || has_part(a, AxisKind::GroupReduce)) && !folds_in_subgroups(r, next))
         total += r.bytes * rows(r.around) * (is_spread ? 1 : width) *
                  (is_next ? next->amount : columns_together());
     }
   }
   return total;
+}
+
+// Whether lanes hand each other their parts (see lower/reduce.cpp); whole subgroups remain whole
+// with more invocations.
+bool Tiling::folds_in_subgroups(const Reduction& r, const std::optional<Opt>& next) const {
+  if (matrices_ || shares_outermost_ || r.bytes != 4) return false;
+  int64_t width = columns_together(), invocations = local_size();
+  if (next && next->kind == OptKind::Spread) return false;
+  if (next && (next->kind == OptKind::Local || next->kind == OptKind::GroupReduce)) {
+    const bool shares = next->kind == OptKind::GroupReduce || is_column(*next) ||
+                        is_beside_shared(next->axis);
+    const bool places = !shares && !keeps_rows() && has_part(-1, AxisKind::GroupReduce);
+    if (places) return false;  // neighbours are outputs then
+    invocations = (shares ? invocations / width : invocations) * next->amount;
+    width = shares ? next->amount : width;
+  }
+  return kernel::folds_in_subgroups(target_, width, invocations);
 }
 
 // Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row

@@ -199,8 +199,10 @@ class Tiling {
   void check_beside_matrices(const Opt& o) const;
   void check_matrix_copy(const Opt& o) const;
   void split_matrices(const Opt& o);
+  struct Reduction;
   // Kept rows and the parts of shared reductions, so far or with one more opt.
   int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;
+  bool folds_in_subgroups(const Reduction& r, const std::optional<Opt>& next) const;
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments; 0: none
   bool has_invocations() const;  // whether a workgroup has several, as far as opts say
   bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any
@@ -214,7 +216,6 @@ class Tiling {
   bool columns_without_axis() const;   // they share reductions of them alone
   bool is_overwriting(const Stored& s, const std::optional<Opt>& next) const;
   void check_columns(const Opt& o) const;
-  struct Reduction;
   void check_nested(const Opt& o) const;
   bool is_shared(const Reduction& r) const;
   bool is_beside_shared(int axis) const;
