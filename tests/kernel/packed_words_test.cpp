@@ -211,6 +211,22 @@ TEST(PackedWords, FieldsAreJoinedWordByWord) {
   EXPECT_EQ(masks(0x30303030), 0) << "of what is nothing else\n" << to_text(k);
 }
 
+// Compilers of C take for granted that signed numbers do not overflow.
+TEST(PackedWords, AreShiftedToTheLeftWithoutSign) {
+  for (const int64_t skipped : {0, 2}) {
+    const LinearKernel k = lowered(blocks_ast({Packing::SixBits, skipped}), "amd-rdna3-igpu");
+    int64_t shifts = 0;
+    for (const UOp& u : k.ops) {
+      if (u->op != Op::Shl && u->op != Op::Mul) continue;
+      const bool loaded = std::ranges::any_of(
+          toposort(u->src(0)), [](const Node* n) { return n->op == Op::Load && is_int(n->dtype); });
+      EXPECT_FALSE(loaded && is_int(u->dtype) && is_signed(u->dtype)) << to_text(k);
+      shifts += loaded && u->op == Op::Shl;
+    }
+    EXPECT_GT(shifts, 0) << to_text(k);
+  }
+}
+
 TEST(LaneFactors, ScalesLeaveTheSumOfUnrolledNumbers) {
   const UOp ast = blocks_ast({});
   const LinearKernel k = lowered(ast, "amd-rdna3-igpu"),

@@ -21,6 +21,12 @@ namespace {
 
 UOp number(int64_t v) { return int_const(DType::I32, v); }
 
+// Bits may be shifted out, or into the sign: I32 is what offsets are made of, and compilers of C
+// take for granted that those do not overflow.
+UOp shifted_left(const UOp& x, int64_t n) {
+  return cast(shl(cast(x, DType::U32), word(uint64_t(n))), DType::I32);
+}
+
 // Some bits of a byte of a word: (word >> byte >> shift) & mask, of I32. All bytes of the word are
 // looked at alike.
 struct Field {
@@ -122,7 +128,7 @@ class PackedWords {
       if (is_multiple(begin, 4)) return field(load_word(load, begin, 4), in_word);
       if (halves_ && joins_halves_ && is_multiple(begin, 2)) {
         const UOp low = load_word(load, begin, 2), high = load_word(load, begin + 2, 2);
-        return field(word_or(low, shl(high, number(16))), in_word);
+        return field(word_or(low, shifted_left(high, 16)), in_word);
       }
     }
     if (!halves_ || size % 2 != 0) return {};
@@ -173,7 +179,7 @@ class PackedWords {
     if (old->op == Op::Shr)
       return named({f->word, f->byte, alu(Op::Add, {f->shift, src[1]}), f->mask >> by});
     if (f->mask << by > 0xff) return {};
-    return named({shl(all_bytes(*f), src[1]), f->byte, number(0), f->mask << by, true});
+    return named({shifted_left(all_bytes(*f), by), f->byte, number(0), f->mask << by, true});
   }
   // Bits of two bytes, in all bytes of two words at once.
   UOp joined_fields(const UOp& old, std::span<const UOp> src) {
