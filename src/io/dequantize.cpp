@@ -100,7 +100,10 @@ Tensor mxfp4(const Tensor& b) {
   const auto power = [](const Tensor& n, int64_t bias) {
     return ((n + bias) << 23).bitcast(DType::F32);
   };
-  const Tensor bits = ((number & 7) << 9) | ((number & 8) << 12);
+  // 8 is no negative zero.
+  const Tensor sign = Tensor::where(number > 8, Tensor::full({}, 1 << 15, {DType::I32, b.device()}),
+                                    Tensor::full({}, 0, {DType::I32, b.device()}));
+  const Tensor bits = ((number & 7) << 9) | sign;
   const Tensor small = as_float(bits.cast(DType::U16).bitcast(DType::F16));
   return small * power(half, 64) * power(e - half, 77);
 }
