@@ -272,9 +272,9 @@ void SpirvKernel::emit_special(size_t i) {
 }
 
 namespace {
-// Of a pair of lanes that hand each other their values: in how many places of their number they
-// differ. Drivers have instructions for it.
-std::optional<uint32_t> apart_of(const Node& lane) {
+// Where the lane is the own one with some bits of its number changed: which, a number that drivers
+// have instructions for.
+std::optional<uint32_t> xor_mask_of(const Node& lane) {
   if (lane.op != Op::Xor || !lane.src(1)->is_const()) return {};
   const Node* own = ir::through_casts(lane.src(0).get());
   if (own->op != Op::Special || own->get<ir::SpecialArg>() != ir::SpecialArg{'s', 0}) return {};
@@ -287,10 +287,10 @@ SpirvValue SpirvKernel::shuffled(size_t i, int n) {
   m_.capability(spv::CapabilityGroupNonUniform);
   m_.capability(spv::CapabilityGroupNonUniformShuffle);
   const Id scope = t_.word(spv::ScopeSubgroup);
-  if (const std::optional<uint32_t> apart = apart_of(*u.src(1))) {
+  if (const std::optional<uint32_t> mask = xor_mask_of(*u.src(1))) {
     const Id x = id(value(u.src(0).get(), k_.lanes[i], n), u.dtype);
     return {m_.pure(spv::OpGroupNonUniformShuffleXor, t_.reg(u.dtype),
-                    {scope, x, t_.word(*apart)})};
+                    {scope, x, t_.word(*mask)})};
   }
   const SpirvValue lane = value(u.src(1).get(), k_.lanes[i], n);
   const DType lane_type = u.src(1)->dtype;

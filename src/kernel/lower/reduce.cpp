@@ -115,21 +115,21 @@ class ReduceLowerer {
   // one multiply-add, and of several outputs there are enough to wait for none.
   bool adds_products(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
     constexpr int64_t kLeastOutputs = 4;  // cycles of a dependent multiply-add, about
+    return is_dot(op, value, unrolled) && extent(lanes_of(value, unrolled)) >= kLeastOutputs;
+  }
+  // Products of floats that are another in each of these lanes, on a device that adds them up
+  // itself: a CPU's are lanes of vectors.
+  bool is_dot(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
     RangeMask lanes = 0;
     for (const UOp& r : unrolled) lanes |= deps_.bit(r);
     return target_.has_local && op == Op::Add && value->op == Op::Mul && is_float(value->dtype) &&
-           lanes && (deps_.of(value) & lanes) == lanes &&
-           extent(lanes_of(value, unrolled)) >= kLeastOutputs;
+           lanes && (deps_.of(value) & lanes) == lanes;
   }
 
-  // Products of floats, unrolled and no more: a chain of multiply-adds that begins at zero.
+  // Unrolled and no more: a chain of multiply-adds begins at zero.
   UOp sum_of_lanes(Op op, const UOp& value, const std::vector<UOp>& unrolled) {
-    RangeMask lanes = 0;
-    for (const UOp& r : unrolled) lanes |= deps_.bit(r);
-    const bool dot = target_.has_local && op == Op::Add && value->op == Op::Mul &&
-                     is_float(value->dtype) && lanes && (deps_.of(value) & lanes) == lanes;
-    return dot ? make_dot(value, constant(value->dtype, 0), unrolled)
-               : fold_lanes(op, value, unrolled);
+    return is_dot(op, value, unrolled) ? make_dot(value, constant(value->dtype, 0), unrolled)
+                                       : fold_lanes(op, value, unrolled);
   }
 
   UOp accumulate(Op op, UOp value, const ReduceParts& parts) {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "ir/kernel_floor.h"
 #include "kernel/analysis/subgroup.h"
@@ -35,13 +37,7 @@ class GpuKeptRows : Chooser {
     if (std::ranges::none_of(t_.axes(), [](const Axis& a) { return a.kept; })) return false;
     row_ = row_axis();
     find_nests();
-    std::optional<Tile> tile = best_tile(!t_.slab_axes().empty());
-    const Tiling before = t_;
-    if (tile && !split(*tile)) {
-      t_ = before;
-      tile = best_tile(false);
-      if (tile) split(*tile);
-    }
+    const std::optional<Tile> tile = apply_cheapest();
     for (int a = 0; a < count(); a++) {
       if (axis(a).shared && loop_left(a)) t_.try_apply({OptKind::Group, a, 0});
     }
@@ -124,22 +120,36 @@ class GpuKeptRows : Chooser {
     return false;
   }
 
-  // The cheapest that fits; none where not even one row of a workgroup does.
-  std::optional<Tile> best_tile(bool slabs) const {
+  // Of the tiles that fit the cheapest that can be; where slabs cannot, of those with whole rows.
+  // None where not even one row of a workgroup fits.
+  std::optional<Tile> apply_cheapest() {
+    constexpr size_t kTries = 4;
+    const Tiling before = t_;
+    for (const bool slabs : {true, false}) {
+      if (slabs && t_.slab_axes().empty()) continue;
+      const std::vector<Tile> tiles = tiles_by_cost(slabs);
+      for (const Tile& tile : std::span(tiles).first(std::min(kTries, tiles.size()))) {
+        if (split(tile)) return tile;
+        t_ = before;
+      }
+    }
+    return {};
+  }
+  std::vector<Tile> tiles_by_cost(bool slabs) const {
     const int64_t rows = row_ < 0 ? 1 : left(row_);
     const int64_t most = std::min<int64_t>(256, target_.max_invocations);
-    std::optional<Tile> best;
-    double least = 0;
+    std::vector<std::pair<double, Tile>> found;
     for (int64_t n = 8; n <= std::min<int64_t>(most, target_.max_local[0]); n *= 2) {
       for (int64_t groups = 1; n * groups <= most && groups <= rows; groups *= 2) {
         for (const Tile& tile : tiles_of(n, groups, slabs)) {
-          if (!fits(tile)) continue;
-          const double cost = cost_of(tile);
-          if (!best || cost < least) best = tile, least = cost;
+          if (fits(tile)) found.push_back({cost_of(tile), tile});
         }
       }
     }
-    return best;
+    std::ranges::stable_sort(found, {}, [](const auto& f) { return f.first; });
+    std::vector<Tile> out;
+    for (const auto& [cost, tile] : found) out.push_back(tile);
+    return out;
   }
   std::vector<Tile> tiles_of(int64_t columns, int64_t groups, bool slabs) const {
     std::vector<Tile> out;
@@ -267,7 +277,7 @@ class GpuKeptRows : Chooser {
     return waits * rounds * cores / groups;
   }
 
-  // False where a row cannot be taken slab by slab.
+  // False where a row cannot be taken slab by slab, or the workgroup cannot have so many.
   bool split(const Tile& tile) {
     for (const Product& p : products_) {
       if (tile.slab && is_last(p)) take_columns(p, tile);
@@ -278,15 +288,14 @@ class GpuKeptRows : Chooser {
       const int64_t steps = divisor_up_to(left(p.step), tile.steps, true);
       if (steps > 1) t_.try_apply({OptKind::Unroll, p.step, steps});
     }
-    take_rows(tile);
-    return true;
+    return take_rows(tile);
   }
   void take_columns(const Product& p, const Tile& tile) {
     const int64_t lanes = lanes_of(p, tile);
     if (lanes > 1) t_.try_apply({OptKind::Upcast, p.column, lanes});
     t_.try_apply({OptKind::Local, p.column, tile.columns});
   }
-  void take_rows(const Tile& tile) {
+  bool take_rows(const Tile& tile) {
     for (const int a : fills_) {
       if (left(a) % (tile.steps * tile.columns) == 0)
         t_.try_apply({OptKind::Upcast, a, tile.steps});
@@ -298,7 +307,7 @@ class GpuKeptRows : Chooser {
       t_.try_apply({OptKind::GroupReduce, a, tile.columns});
     }
     if (tile.rows > 1) t_.try_apply({OptKind::Upcast, row_, tile.rows});
-    if (tile.groups > 1) t_.try_apply({OptKind::Local, row_, tile.groups});
+    return tile.groups == 1 || t_.try_apply({OptKind::Local, row_, tile.groups});
   }
 
   // A factor that all rows share and whose neighbouring columns are not neighbours in memory, so

@@ -83,29 +83,28 @@ int64_t Tiling::workgroup_bytes(const std::optional<Opt>& next) const {
         std::ranges::any_of(r.around, [&](int a) { return axes_[size_t(a)].rows > 0; });
     for (int a : r.own) {
       const bool is_next = next && a == next->axis && next->kind == OptKind::GroupReduce;
-      if ((is_next || has_part(a, AxisKind::GroupReduce)) && !folds_in_subgroups(r, next))
-        total += r.bytes * rows(r.around) * (is_spread ? 1 : width) *
-                 (is_next ? next->amount : columns_together());
+      if (is_next || has_part(a, AxisKind::GroupReduce))
+        total += r.bytes * rows(r.around) * (is_spread ? 1 : width) * parts_in_memory(r, next);
     }
   }
   return total;
 }
 
-// Whether lanes hand each other their parts (see lower/reduce.cpp); whole subgroups remain whole
-// with more invocations.
-bool Tiling::folds_in_subgroups(const Reduction& r, const std::optional<Opt>& next) const {
-  if (matrices_ || shares_outermost_ || r.bytes != 4) return false;
+// Of those that share it (see lower/reduce.cpp): lanes hand each other theirs, if shares are
+// neighbours. Whole subgroups remain whole with more invocations.
+int64_t Tiling::parts_in_memory(const Reduction& r, const std::optional<Opt>& next) const {
   int64_t width = columns_together(), invocations = local_size();
-  if (next && next->kind == OptKind::Spread) return false;
+  bool neighbours = !matrices_ && !shares_outermost_;
+  if (next && next->kind == OptKind::Spread) neighbours = false;
   if (next && (next->kind == OptKind::Local || next->kind == OptKind::GroupReduce)) {
     const bool shares = next->kind == OptKind::GroupReduce || is_column(*next) ||
                         is_beside_shared(next->axis);
-    const bool places = !shares && !keeps_rows() && has_part(-1, AxisKind::GroupReduce);
-    if (places) return false;  // neighbours are outputs then
+    if (!shares && !keeps_rows() && has_part(-1, AxisKind::GroupReduce)) neighbours = false;
     invocations = (shares ? invocations / width : invocations) * next->amount;
     width = shares ? next->amount : width;
   }
-  return kernel::folds_in_subgroups(target_, width, invocations);
+  if (!neighbours || r.bytes != 4 || !folds_in_subgroups(target_, width, invocations)) return width;
+  return width > int64_t(target_.subgroup_size) ? width / int64_t(target_.subgroup_size) : 0;
 }
 
 // Each invocation stores what it alone reads: its nest has columns, none of them masked, and no row

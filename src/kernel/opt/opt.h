@@ -202,7 +202,7 @@ class Tiling {
   struct Reduction;
   // Kept rows and the parts of shared reductions, so far or with one more opt.
   int64_t workgroup_bytes(const std::optional<Opt>& next = {}) const;
-  bool folds_in_subgroups(const Reduction& r, const std::optional<Opt>& next) const;
+  int64_t parts_in_memory(const Reduction& r, const std::optional<Opt>& next) const;
   int64_t matrix_bytes() const;  // of workgroup memory, for the sums of all fragments; 0: none
   bool has_invocations() const;  // whether a workgroup has several, as far as opts say
   bool has_part(int axis, ir::AxisKind kind) const;  // axis -1: any

@@ -298,6 +298,22 @@ TEST_F(SelfTests, ADriverThatRefusesOrLosesTheDeviceHasFailed) {
   EXPECT_TRUE(f.self_tested);
 }
 
+// What is tested is what kernels do: shuffles between lanes, in workgroups of several subgroups.
+TEST(SelfTestKernels, LanesShareSums) {
+  Target t = builtin_target("spirv-lavapipe");  // with the costs of hardware
+  t.subgroup_size = 32, t.load_cost = 1;
+  const auto test = std::ranges::find(self_tests(), std::string_view("computeFullSubgroups"),
+                                      [](const SelfTest& s) { return std::string_view(s.name); });
+  ASSERT_NE(test, self_tests().end());
+  const kernel::LinearKernel k = lowered(*test, t);
+  EXPECT_GT(std::ranges::count(k.ops, ir::Op::Shuffle, [](const ir::UOp& u) { return u->op; }), 0);
+  EXPECT_EQ(k.local[0], 128u) << k.opts;
+  t.features.full_subgroups = false;
+  const kernel::LinearKernel tree = lowered(*test, t);
+  EXPECT_EQ(std::ranges::count(tree.ops, ir::Op::Shuffle, [](const ir::UOp& u) { return u->op; }),
+            0);
+}
+
 TEST_F(SelfTests, AnotherDriverVersionHasNoVerdict) {
   keep(all_passed());
   Facts f = facts_;

@@ -1,5 +1,6 @@
 #include "devices/vulkan/self_test/self_test.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "hcq/launch.h"
 #include "ir/interpret.h"
 #include "kernel/lowered.h"
+#include "kernel/opt/neighbours.h"
+#include "kernel/pipeline.h"
 #include "render/renderer.h"
 
 namespace tuff::devices::vulkan {
@@ -152,16 +155,24 @@ UOp products_with_zero(int64_t n) {
   return p.kernel();
 }
 
-// Sums that the lanes of a subgroup share, several subgroups to a workgroup.
+// Sums that the lanes of a subgroup share, several subgroups to a workgroup: four rows to a pair.
 UOp shared_sums(int64_t n) {
-  const UOp row = ir::range(ir::index_const(n), 0, ir::AxisKind::Loop);
+  const int64_t rows = 4 * n;
+  const UOp row = ir::range(ir::index_const(rows), 0, ir::AxisKind::Loop);
   const UOp step = ir::range(ir::index_const(2 * n), 1, ir::AxisKind::Reduce);
   const UOp x = ir::make(Op::Load, DType::I32, {element(1, DType::I32, 2 * n, step)});
   const UOp sum = ir::make(Op::Reduce, DType::I32, {x * cast(row + 1, DType::I32), step},
                            ir::ReduceArg{Op::Add, {}});
-  const UOp store = ir::make(Op::Store, DType::Void, {element(0, DType::I32, n, row), sum});
+  const UOp store = ir::make(Op::Store, DType::Void, {element(0, DType::I32, rows, row), sum});
   const UOp end = ir::make(Op::End, DType::Void, {store, row});
   return ir::sink({&end, 1});
+}
+
+std::string rows_of_subgroups(const Target& target) {
+  const uint32_t most = std::min(target.max_invocations, target.max_local[0]);
+  const uint32_t rows = std::min(4u, most / target.subgroup_size);
+  return fmt::format("{}group_reduce(1,{})", rows > 1 ? fmt::format("local(0,{}) ", rows) : "",
+                     target.subgroup_size);
 }
 
 // ---- numbers --------------------------------------------------------------------------------
@@ -222,7 +233,7 @@ constexpr SelfTest kSelfTests[] = {
     TUFF_SELF_TEST(shaderFloat16, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(roundedF16Casts, DType::F32, kHalves, half_floats),
     TUFF_SELF_TEST(shaderFloat64, DType::F64, kDoubles, double_floats),
-    TUFF_SELF_TEST(computeFullSubgroups, DType::I32, kIntegers, shared_sums),
+    TUFF_SELF_TEST(computeFullSubgroups, DType::I32, kIntegers, shared_sums, rows_of_subgroups),
 };
 #undef TUFF_SELF_TEST
 
@@ -332,9 +343,15 @@ std::string difference(const SelfTest& test, const kernel::LinearKernel::Argumen
 
 std::span<const SelfTest> self_tests() { return kSelfTests; }
 
-std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& target) {
+kernel::LinearKernel lowered(const SelfTest& test, const Target& target) {
   const auto n = static_cast<int64_t>(test.numbers.size());
-  const kernel::LinearKernel k = kernel::lower(test.kernel(n * n), target);
+  const UOp ast = test.kernel(n * n);
+  return test.opts ? kernel::lower_with(ast, target, kernel::parse_opts(test.opts(target)), {})
+                   : kernel::lower(ast, target);
+}
+
+std::string run_self_test(const SelfTest& test, hcq::Device& device, const Target& target) {
+  const kernel::LinearKernel k = lowered(test, target);
   std::vector<Bytes> got = make_contents(test, k), want = got;
   run_on_host(k, want);
   run_on_device(k, target, device, got);

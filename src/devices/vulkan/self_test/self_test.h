@@ -18,7 +18,7 @@
 namespace tuff::devices::vulkan {
 
 // Part of what verdicts are kept by: raise it when a row changes or is added.
-inline constexpr uint32_t kSelfTestVersion = 9;
+inline constexpr uint32_t kSelfTestVersion = 10;
 
 struct SelfTest {
   const char* name;  // of caps.def
@@ -28,7 +28,10 @@ struct SelfTest {
   // The kernel's AST. It reads pair i as elements 2i and 2i+1 of param 1, `pairs` in all, and
   // stores into param 0 and perhaps param 2.
   ir::UOp (*kernel)(int64_t pairs);
+  // Its schedule, where what is tested depends on it; else the heuristics'.
+  std::string (*opts)(const Target& target) = nullptr;
 };
+kernel::LinearKernel lowered(const SelfTest& test, const Target& target);
 
 // In the order in which they are run: each with the capabilities that have passed, and its own.
 std::span<const SelfTest> self_tests();
